@@ -1,0 +1,120 @@
+// The artifact (.plate): everything a compiled graph needs to run. This page is the format: the writer
+// (codegen) and the reader (runtime) both go through the `fields` functions below, so they cannot drift.
+#pragma once
+#include "burin/dtype.h"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace burin::rt {
+
+inline constexpr uint32_t kArtifactVersion = 1;
+
+/// A size computed at run time: a postfix program over 64-bit integers.
+struct Expr {
+  enum class Op : uint8_t { Const, Symbol, Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Min, Max };
+  struct Instr {
+    Op op = Op::Const;
+    int64_t value = 0; // Const: the number; Symbol: its index
+  };
+  std::vector<Instr> program;
+};
+using ExprId = uint32_t; // index into Artifact::exprs
+
+/// A symbolic size. Its value is read off one dimension of one input, and checked against [min, max].
+struct Symbol {
+  std::string name;
+  int64_t min = 0, max = INT64_MAX;
+  uint32_t input = 0, axis = 0;
+};
+
+/// An input or output. All tensors are dense and row-major.
+struct TensorInfo {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<ExprId> dims;
+  uint32_t location = 0; // index into Artifact::locations
+};
+
+/// A weight: a range of Artifact::weights, 64-byte aligned.
+struct Constant {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<int64_t> shape;
+  uint64_t offset = 0, bytes = 0;
+};
+
+/// A piece of the arena. Buffers are placed in table order, each at the lowest 64-byte aligned offset where it
+/// overlaps no placed buffer that is live at the same time (first fit); the compiler chooses the order.
+struct Buffer {
+  ExprId bytes = 0;
+  uint32_t firstStep = 0, lastStep = 0; // live range, both ends included
+};
+
+/// Where an operand lives.
+struct Slot {
+  enum class Kind : uint8_t { Input, Output, Constant, Buffer };
+  Kind kind = Kind::Buffer;
+  uint32_t index = 0;
+};
+
+/// One compiled function: `void k(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi)`
+/// does tasks [lo, hi). Tasks of one step are independent and may run on any thread in any order.
+struct Kernel {
+  std::string name;
+  uint32_t location = 0;
+};
+
+/// One line of the launch plan: run a kernel over its tasks once the steps it depends on are done.
+struct Step {
+  uint32_t kernel = 0;
+  std::vector<Slot> operands;  // inputs of the kernel, then its results
+  std::vector<ExprId> sizes;   // values handed to the kernel
+  ExprId tasks = 0;            // number of tasks; 0 tasks is allowed and runs nothing
+  ExprId scratchBytes = 0;     // per worker, 64-byte aligned, contents undefined
+  ExprId flops = 0, bytes = 0; // work of the step, for profiles and for choosing serial execution
+  std::vector<uint32_t> deps;  // earlier steps that must be complete
+  uint32_t location = 0;
+};
+
+/// Machine code for one target: a position-independent ELF image. It imports nothing but the math functions listed in
+/// the loader. entries[k] is the virtual address of kernel k in the image.
+struct Code {
+  std::string target;  // "x86-64-v3", "x86-64-v4", …
+  std::vector<uint64_t> entries;
+  uint64_t offset = 0, bytes = 0; // of the image, in the file
+};
+
+struct Artifact {
+  std::string producer;               // "burin 0.1.0"
+  std::vector<std::string> locations; // "file:line" of the user's source, [0] is ""
+  std::vector<Expr> exprs;
+  std::vector<Symbol> symbols;
+  std::vector<TensorInfo> inputs, outputs;
+  std::vector<Constant> constants;
+  std::vector<Buffer> buffers;
+  std::vector<Kernel> kernels;
+  std::vector<Step> steps;
+  std::vector<Code> codes;
+  std::vector<std::pair<std::string, std::string>> metadata; // free text: options, hash of the graph
+};
+
+// One function per record names its fields once; `io` reads or writes them.
+template <class IO> void fields(IO &io, Expr::Instr &x) { io(x.op, x.value); }
+template <class IO> void fields(IO &io, Expr &x) { io(x.program); }
+template <class IO> void fields(IO &io, Symbol &x) { io(x.name, x.min, x.max, x.input, x.axis); }
+template <class IO> void fields(IO &io, TensorInfo &x) { io(x.name, x.dtype, x.dims, x.location); }
+template <class IO> void fields(IO &io, Constant &x) { io(x.name, x.dtype, x.shape, x.offset, x.bytes); }
+template <class IO> void fields(IO &io, Buffer &x) { io(x.bytes, x.firstStep, x.lastStep); }
+template <class IO> void fields(IO &io, Slot &x) { io(x.kind, x.index); }
+template <class IO> void fields(IO &io, Kernel &x) { io(x.name, x.location); }
+template <class IO> void fields(IO &io, Step &x) {
+  io(x.kernel, x.operands, x.sizes, x.tasks, x.scratchBytes, x.flops, x.bytes, x.deps, x.location);
+}
+template <class IO> void fields(IO &io, Code &x) { io(x.target, x.entries, x.offset, x.bytes); }
+template <class IO> void fields(IO &io, Artifact &x) {
+  io(x.producer, x.locations, x.exprs, x.symbols, x.inputs, x.outputs, x.constants, x.buffers, x.kernels, x.steps,
+     x.codes, x.metadata);
+}
+
+} // namespace burin::rt
