@@ -1,0 +1,51 @@
+// What the compiler adds to the graph: constants, kernels, and the contraction kernels are built from.
+#ifndef BURIN_KERNEL_OPS
+#define BURIN_KERNEL_OPS
+include "ir/OpBase.td"
+
+def Burin_ConstantOp : Op<Burin_Dialect, "constant", [Pure, ConstantLike]> {
+  let summary = "A tensor known at compile time: a weight or a folded value";
+  let arguments = (ins ElementsAttr:$value, OptionalAttr<StrAttr>:$name);
+  let results = (outs Burin_Tensor:$result);
+  let assemblyFormat = "$value attr-dict `:` type($result)";
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+def Burin_KernelOp : Op<Burin_Dialect, "kernel", [IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "A fusion group: becomes one compiled function and one step of the launch plan";
+  let description = [{ The body computes the results from the operands. It holds at most one contraction. }];
+  let arguments = (ins Variadic<Burin_Tensor>:$inputs, OptionalAttr<StrAttr>:$name);
+  let results = (outs Variadic<Burin_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+def Burin_YieldOp : Op<Burin_Dialect, "yield", [Pure, Terminator, ReturnLike, HasParent<"KernelOp">]> {
+  let summary = "The results of a kernel";
+  let arguments = (ins Variadic<Burin_Tensor>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+  let builders = [OpBuilder<(ins), [{}]>];
+}
+def Burin_PackOp : Burin_Op<"pack"> {
+  let summary = "The right side of a contraction in panels: [batch…, K, N] becomes [batch…, ceil(N/width), K, width]";
+  let description = [{ The last panel is filled with zeros. Constant operands are packed at compile time. }];
+  let arguments = (ins Burin_Tensor:$x, I64Attr:$width);
+  let results = (outs Burin_Tensor:$result);
+  let infer = "inferPack";
+  let internal = 1;
+}
+def Burin_ContractOp : Burin_Op<"contract"> {
+  let summary = "The one contraction kernels know: strided windows of the left side times packed panels";
+  let description = [{
+    result[b…, m…, n] = sum over k of lhs(b…, m…, k) * rhs[b…, n / width, k, n % width].
+    lhs is [b…, spatial…, C], rhs is `pack`ed from [b…, kernel… * C/1, N], and k runs over (kernel…, C):
+    lhs(b…, m…, k) is lhs[b…, m_i * strides_i + kernel_i * dilations_i, c]. A matrix product is the case with one
+    spatial dimension, kernel 1, stride 1.  `batch` leading dimensions are shared by lhs, rhs and the result.
+  }];
+  let arguments = (ins Burin_Tensor:$lhs, Burin_Tensor:$rhs, I64Attr:$batch, I64Attr:$n, DenseI64ArrayAttr:$kernel,
+                       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations);
+  let results = (outs Burin_Tensor:$result);
+  let infer = "inferContract";
+  let internal = 1;
+}
+#endif

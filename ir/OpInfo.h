@@ -1,0 +1,88 @@
+// The op table in plain C++: what eager calls, tracing and the verifier share. No MLIR here.
+#pragma once
+#include "burin/dim.h"
+#include <span>
+#include <variant>
+
+namespace burin::ir {
+
+/// The value of an op's attribute.
+using Attr = std::variant<bool, int64_t, double, std::string, std::vector<int64_t>, DType, Shape>;
+enum class AttrKind : uint8_t { Bool, Int, Float, String, Ints, DType, Shape }; // in the order of Attr
+
+struct AttrInfo {
+  const char *name;
+  AttrKind kind;
+  bool optional = false; // has a default
+  Attr fallback;         // the default
+};
+
+enum class Arity : uint8_t { One, Optional, Variadic };
+struct OperandInfo {
+  const char *name;
+  Arity arity;
+};
+
+/// How the frontend makes operands agree before the strict op is recorded; see OpBase.td.
+enum class Normalize : uint8_t { None, Promote, Broadcast, Float, BroadcastFloat };
+enum class Domain : uint8_t { Any, Numeric, Float, Integer, Bool };
+
+struct InferCall;
+
+struct OpInfo {
+  const char *name;    // "reduce_sum"; the MLIR op is "burin." + name
+  const char *summary;
+  std::vector<OperandInfo> operands;
+  std::vector<AttrInfo> attrs;
+  Normalize normalize;
+  Domain domain;       // elementwise ops only, else Any
+  bool elementwise;
+  bool boolResult;
+  bool variadicResults;
+  bool internal;
+  bool (*infer)(InferCall &);
+};
+
+/// All ops by table order (generated); ids are stable within one build only.
+std::span<const OpInfo> opTable();
+/// nullptr if there is no such op.
+const OpInfo *findOp(std::string_view name);
+
+/// One inference: operand specs and attributes in, result specs or an error out.
+/// Attributes are in the order of info.attrs and all present. An absent optional operand is nullopt.
+struct InferCall {
+  const OpInfo &info;
+  std::vector<std::optional<TensorSpec>> operands;
+  std::vector<Attr> attrs;
+  /// Frontend calls are loose: negative axes, missing defaults (empty lists), -1 in reshape, differing leading
+  /// dimensions of matmul, 1-d matmul, broadcasting and promotion of operands (per info.normalize) are accepted; the
+  /// inference rewrites `attrs` to their canonical form and the results are those of the normalised op. The verifier is
+  /// strict: attributes must already be canonical, operands agree.
+  bool strict = false;
+
+  std::vector<TensorSpec> results;
+  std::string error; // one or two lines: what is wrong, with shapes, and a way out. No op name, no location.
+
+  const TensorSpec &operand(size_t i) const { return *operands[i]; }
+  bool has(size_t i) const { return i < operands.size() && operands[i].has_value(); }
+  template <class T> T &attr(std::string_view name) {
+    for (size_t i = 0; i < info.attrs.size(); ++i)
+      if (name == info.attrs[i].name)
+        return std::get<T>(attrs[i]);
+    std::abort(); // the table and the inference function disagree
+  }
+  bool fail(std::string message) {
+    error = std::move(message);
+    return false;
+  }
+};
+
+/// Fills `results`, or `error` and returns false.
+bool infer(InferCall &call);
+
+/// Element type of a result of mixing the operands, by PyTorch's promotion: bool < integers < floats; within a class the
+/// wider wins, f16 with bf16 gives f32, u8 with a signed type gives the next wider signed type. `weak` marks scalars
+/// written in the source: they raise the class only (bool -> i64 -> f32), never the width.
+DType promote(std::span<const DType> types, std::span<const bool> weak);
+
+} // namespace burin::ir

@@ -1,0 +1,120 @@
+// Ops that move, select or create elements without computing on them.
+#ifndef BURIN_SHAPE_OPS
+#define BURIN_SHAPE_OPS
+include "ir/OpBase.td"
+
+class Burin_ShapeOp<string m, dag args> : Burin_Op<m> {
+  let arguments = args;
+  let results = (outs Burin_Tensor:$result);
+}
+
+def Burin_ReshapeOp : Burin_ShapeOp<"reshape", (ins Burin_Tensor:$x, Burin_ShapeAttr:$shape)> {
+  let summary = "The same elements in row-major order under another shape; one size may be -1";
+  let infer = "inferReshape"; let source = "torch.reshape"; let hasFolder = 1; let hasCanonicalizer = 1;
+}
+def Burin_SqueezeOp : Burin_ShapeOp<"squeeze", (ins Burin_Tensor:$x, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$axes)> {
+  let summary = "Drops dimensions of size 1: the given ones, or all when none is given";
+  let infer = "inferSqueeze"; let source = "torch.squeeze"; let hasCanonicalizer = 1;
+}
+def Burin_UnsqueezeOp : Burin_ShapeOp<"unsqueeze", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$axes)> {
+  let summary = "Inserts dimensions of size 1 at the given positions of the result";
+  let infer = "inferUnsqueeze"; let source = "torch.unsqueeze"; let hasCanonicalizer = 1;
+}
+def Burin_TransposeOp : Burin_ShapeOp<"transpose", (ins Burin_Tensor:$x, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$perm)> {
+  let summary = "Dimension i of the result is dimension perm[i] of x; without `perm`, the order is reversed";
+  let infer = "inferTranspose"; let source = "numpy.transpose"; let hasFolder = 1; let hasCanonicalizer = 1;
+}
+def Burin_BroadcastToOp : Burin_ShapeOp<"broadcast_to", (ins Burin_Tensor:$x, Burin_ShapeAttr:$shape)> {
+  let summary = "Repeats dimensions of size 1 and prepends dimensions until the shape is `shape`";
+  let infer = "inferBroadcastTo"; let source = "numpy.broadcast_to"; let hasFolder = 1; let hasCanonicalizer = 1;
+}
+def Burin_SliceOp : Burin_ShapeOp<"slice", (ins Burin_Tensor:$x, Burin_ShapeAttr:$starts, Burin_ShapeAttr:$stops,
+                                            DenseI64ArrayAttr:$steps)> {
+  let summary = "Elements starts[i], starts[i] + steps[i], … below stops[i] of each dimension";
+  let description = [{
+    One entry per dimension. Negative starts and stops count from the end; both are then limited to the size, as in
+    Python. Steps are positive in the IR: the frontend records a negative step as a `flip` and a slice.
+  }];
+  let infer = "inferSlice"; let source = "Python slicing"; let hasFolder = 1;
+}
+def Burin_FlipOp : Burin_ShapeOp<"flip", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$axes)> {
+  let summary = "Reverses the given dimensions"; let infer = "inferFlip"; let source = "torch.flip"; let hasFolder = 1;
+}
+def Burin_ConcatOp : Burin_ShapeOp<"concat", (ins Variadic<Burin_Tensor>:$xs, DefaultValuedAttr<I64Attr, "0">:$axis)> {
+  let summary = "Joins tensors along an existing dimension";
+  let infer = "inferConcat"; let normalize = "promote"; let source = "torch.cat"; let hasFolder = 1;
+}
+def Burin_StackOp : Burin_ShapeOp<"stack", (ins Variadic<Burin_Tensor>:$xs, DefaultValuedAttr<I64Attr, "0">:$axis)> {
+  let summary = "Joins tensors of one shape along a new dimension";
+  let infer = "inferStack"; let normalize = "promote"; let source = "torch.stack"; let hasCanonicalizer = 1;
+}
+def Burin_SplitOp : Burin_Op<"split"> {
+  let summary = "Cuts a dimension into pieces of the given sizes, which must add up to its size";
+  let arguments = (ins Burin_Tensor:$x, DenseI64ArrayAttr:$sizes, DefaultValuedAttr<I64Attr, "0">:$axis);
+  let results = (outs Variadic<Burin_Tensor>:$results);
+  let infer = "inferSplit"; let source = "torch.split"; let hasCanonicalizer = 1;
+}
+def Burin_TileOp : Burin_ShapeOp<"tile", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$repeats)> {
+  let summary = "Repeats the whole tensor repeats[i] times along dimension i";
+  let infer = "inferTile"; let source = "numpy.tile"; let hasCanonicalizer = 1;
+}
+def Burin_PadOp : Burin_ShapeOp<"pad", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
+      DefaultValuedStrAttr<StrAttr, "constant">:$mode, DefaultValuedAttr<F64Attr, "0.0">:$value,
+      DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$interior)> {
+  let summary = "Adds low[i] elements before and high[i] after dimension i; negative amounts crop";
+  let description = [{
+    `mode` is "constant" (filled with `value`), "edge" (repeats the border) or "reflect" (mirrors without repeating the
+    border). In constant mode interior[i] elements are also put between neighbours.
+  }];
+  let infer = "inferPad"; let source = "torch.nn.functional.pad, StableHLO pad"; let hasFolder = 1;
+}
+def Burin_TakeOp : Burin_ShapeOp<"take", (ins Burin_Tensor:$x, Burin_Tensor:$indices, DefaultValuedAttr<I64Attr, "0">:$axis)> {
+  let summary = "Slices of x along `axis`, chosen by integer indices of any shape";
+  let description = [{ The shape of `indices` replaces the dimension. Negative indices count from the end; an index out
+    of range is limited to the range. }];
+  let infer = "inferTake"; let source = "numpy.take, ONNX Gather";
+}
+def Burin_GatherOp : Burin_ShapeOp<"gather", (ins Burin_Tensor:$x, Burin_Tensor:$indices, DefaultValuedAttr<I64Attr, "0">:$axis)> {
+  let summary = "result[i][j] = x[indices[i][j]][j] for axis 0, and so on; `indices` has the rank of x";
+  let infer = "inferGather"; let source = "torch.gather, ONNX GatherElements";
+}
+def Burin_ScatterOp : Burin_ShapeOp<"scatter", (ins Burin_Tensor:$x, Burin_Tensor:$indices, Burin_Tensor:$updates,
+      DefaultValuedAttr<I64Attr, "0">:$axis, DefaultValuedStrAttr<StrAttr, "set">:$reduction)> {
+  let summary = "x with result[indices[i][j]][j] set to (or increased by) updates[i][j] for axis 0, and so on";
+  let description = [{ `reduction` is "set" (the last update in row-major order wins) or "add". An index out of range
+    writes nothing. }];
+  let infer = "inferScatter"; let source = "torch.scatter, ONNX ScatterElements";
+}
+def Burin_IotaOp : Burin_ShapeOp<"iota", (ins Burin_ShapeAttr:$shape, Burin_DTypeAttr:$dtype, DefaultValuedAttr<I64Attr, "0">:$axis)> {
+  let summary = "0, 1, 2, … along `axis`"; let infer = "inferIota"; let source = "StableHLO iota";
+}
+def Burin_FullOp : Burin_ShapeOp<"full", (ins Burin_ShapeAttr:$shape, F64Attr:$value, Burin_DTypeAttr:$dtype)> {
+  let summary = "Every element is `value`"; let infer = "inferFull"; let source = "torch.full"; let hasFolder = 1;
+}
+def Burin_TrilOp : Burin_ShapeOp<"tril", (ins Burin_Tensor:$x, DefaultValuedAttr<I64Attr, "0">:$diagonal)> {
+  let summary = "Keeps the elements on and below a diagonal of the last two dimensions, zeros elsewhere";
+  let infer = "inferTriangle"; let source = "torch.tril";
+}
+def Burin_TriuOp : Burin_ShapeOp<"triu", (ins Burin_Tensor:$x, DefaultValuedAttr<I64Attr, "0">:$diagonal)> {
+  let summary = "Keeps the elements on and above a diagonal of the last two dimensions, zeros elsewhere";
+  let infer = "inferTriangle"; let source = "torch.triu";
+}
+def Burin_CumsumOp : Burin_ShapeOp<"cumsum", (ins Burin_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
+      DefaultValuedAttr<BoolAttr, "false">:$reverse)> {
+  let summary = "Running sum along `axis`"; let infer = "inferCumsum"; let source = "torch.cumsum, ONNX CumSum";
+}
+
+// ---- random numbers: element i depends on the seed and i alone (Philox 4x32-10, Salmon et al. 2011)
+class Burin_RandomOp<string m, dag args> : Burin_ShapeOp<m, args> { let source = "Philox 4x32-10"; }
+def Burin_RandomUniformOp : Burin_RandomOp<"random_uniform", (ins Burin_ShapeAttr:$shape, I64Attr:$seed,
+      DefaultValuedAttr<F64Attr, "0.0">:$low, DefaultValuedAttr<F64Attr, "1.0">:$high, Burin_DTypeAttr:$dtype)> {
+  let summary = "Uniform in [low, high), reproducible from the seed"; let infer = "inferRandom";
+}
+def Burin_RandomNormalOp : Burin_RandomOp<"random_normal", (ins Burin_ShapeAttr:$shape, I64Attr:$seed,
+      DefaultValuedAttr<F64Attr, "0.0">:$mean, DefaultValuedAttr<F64Attr, "1.0">:$stddev, Burin_DTypeAttr:$dtype)> {
+  let summary = "Normal distribution (Box-Muller), reproducible from the seed"; let infer = "inferRandom";
+}
+def Burin_BernoulliOp : Burin_RandomOp<"bernoulli", (ins Burin_FloatTensor:$probability, I64Attr:$seed)> {
+  let summary = "1 with the given probability, else 0; same shape and type as `probability`"; let infer = "inferSameAsOperand";
+}
+#endif

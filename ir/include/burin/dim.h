@@ -1,0 +1,81 @@
+// Sizes of dimensions, known or symbolic, and what a tensor looks like from outside.
+#pragma once
+#include "burin/dtype.h"
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace burin {
+
+/// The size of a dimension: a number, or an integer expression over named symbols such as `Dim("batch")`.
+/// Expressions are kept in a normal form (a polynomial), so equal ones compare equal: `b + b == b * 2`.
+/// A symbol stands for any size >= 0 and is never assumed to be 1: it does not broadcast.
+class Dim {
+public:
+  Dim(int64_t size = 0) : number(size) {}
+  Dim(int size) : number(size) {}
+  /// A symbol; the name is an identifier ([A-Za-z_][A-Za-z0-9_]*). Throws std::invalid_argument otherwise.
+  explicit Dim(std::string_view name);
+  explicit Dim(const char *name) : Dim(std::string_view(name)) {}
+
+  bool isStatic() const { return !expression; }
+  /// The number; throws std::logic_error for a symbolic size.
+  int64_t value() const;
+  /// As written in types and messages: "512", "batch", "batch*4 + 1", "floordiv(h - 3, 2) + 1". parse() reads it back.
+  std::string str() const;
+  static std::optional<Dim> parse(std::string_view text);
+
+  friend Dim operator+(const Dim &, const Dim &);
+  friend Dim operator-(const Dim &, const Dim &);
+  friend Dim operator*(const Dim &, const Dim &);
+  friend Dim floordiv(const Dim &, const Dim &); // exact polynomial division is simplified: floordiv(b*4, 2) == b*2
+  friend Dim ceildiv(const Dim &, const Dim &);
+  friend Dim mod(const Dim &, const Dim &);
+  friend Dim min(const Dim &, const Dim &);
+  friend Dim max(const Dim &, const Dim &);
+  friend bool operator==(const Dim &, const Dim &);
+  friend bool operator!=(const Dim &a, const Dim &b) { return !(a == b); }
+
+  /// The value under an assignment of the symbols; nullopt if a symbol is missing or a divisor is 0.
+  std::optional<int64_t> evaluate(const std::function<std::optional<int64_t>(std::string_view)> &symbol) const;
+  /// Names of the symbols, sorted, each once.
+  std::vector<std::string> symbols() const;
+  /// The expression with symbols replaced.
+  Dim substitute(const std::function<Dim(std::string_view)> &replacement) const;
+
+  /// One step of a postfix program, see toPostfix().
+  struct Postfix {
+    enum class Op : uint8_t { Const, Symbol, Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Min, Max } op;
+    int64_t value = 0;
+    std::string symbol;
+  };
+  std::vector<Postfix> toPostfix() const;
+
+  struct Expression; // opaque
+private:
+  int64_t number = 0;
+  std::shared_ptr<const Expression> expression; // null for a number
+};
+
+using Shape = std::vector<Dim>;
+
+/// Element type and shape of a tensor.
+struct TensorSpec {
+  DType dtype = DType::f32;
+  Shape shape;
+  friend bool operator==(const TensorSpec &, const TensorSpec &) = default;
+};
+
+/// "f32[batch, 512]"
+std::string str(const TensorSpec &);
+/// "[batch, 512]"
+std::string str(const Shape &);
+/// Number of elements.
+Dim elements(const Shape &);
+
+} // namespace burin
