@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Checks what no compiler checks: file length, the top level's contents, and which layer includes which."""
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+MAX_LINES = 600
+TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "LICENSE", "README.md", "SECURITY.md", "docs", "test"}
+
+# The layers, each with those it may include. "public" stands for the headers under <layer>/include/burin.
+LAYERS = {
+    "runtime": {"runtime"},
+    "ir": {"ir"},
+    "passes": {"passes", "ir"},
+    "codegen": {"codegen", "passes", "ir"},
+    "frontend": {"frontend", "codegen", "passes", "ir", "runtime"},
+    "tools": {"tools", "frontend", "codegen", "passes", "ir", "runtime"},
+}
+# Single headers a layer may include beyond that: what the compiler must know of the artifact.
+EXTRA = {
+    "ir": {"burin/dtype.h"},
+    "passes": {"burin/dtype.h"},
+    "codegen": {"burin/dtype.h", "runtime/Artifact.h", "runtime/Archive.h", "runtime/Plan.h"},
+}
+USES_MLIR = {"ir", "passes", "codegen", "frontend", "tools"}
+
+SOURCE = {".h", ".c", ".cpp", ".cu", ".td", ".inc", ".py", ".cmake", ".mlir", ".test", ".sh"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
+
+
+def trackedFiles():
+    """What git would commit; all files where this is no git checkout (a release tarball)."""
+    listing = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True, capture_output=True)
+    if listing.returncode == 0:
+        paths = map(pathlib.Path, listing.stdout.splitlines())
+    else:
+        paths = (path.relative_to(ROOT) for path in ROOT.rglob("*"))
+    return sorted(path for path in paths if path.parts[0][0] != "." and (ROOT / path).is_file())
+
+
+def publicOwners(files):
+    """Which layer each `burin/…` header belongs to."""
+    return {"burin/" + path.name: path.parts[0] for path in files if path.parts[1:3] == ("include", "burin")}
+
+
+def includeErrors(path, text, owners):
+    layer = path.parts[0]
+    isPublic = path.parts[1:3] == ("include", "burin")
+    allowed = {"runtime"} if path.name.startswith("burin-run") else LAYERS[layer]
+    for included in INCLUDE.findall(text):
+        target = owners.get(included, included.partition("/")[0])
+        if included in EXTRA.get(layer, ()):
+            continue
+        if target in LAYERS and target not in allowed:
+            yield f"{path}: {layer}/ may not include {included}"
+        elif isPublic and target in LAYERS and included not in owners:
+            yield f"{path}: a public header may not include the private {included}"
+        elif target in {"mlir", "llvm", "lld"} and (isPublic or layer not in USES_MLIR or allowed == {"runtime"}):
+            yield f"{path}: may not include {included}"
+
+
+def main():
+    files = trackedFiles()
+    owners = publicOwners(files)
+    errors = [
+        f"{entry}: not one of the top level's entries; put it into the folder of its layer"
+        for entry in sorted({path.parts[0] for path in files} - TOP_LEVEL - LAYERS.keys())
+    ]
+    for path in files:
+        if path.suffix not in SOURCE:
+            continue
+        text = (ROOT / path).read_text()
+        lines = text.count("\n")
+        if lines > MAX_LINES:
+            errors.append(f"{path}: {lines} lines, more than {MAX_LINES}; split it")
+        if path.parts[0] in LAYERS:
+            errors.extend(includeErrors(path, text, owners))
+    print("\n".join(errors) or f"{len(files)} files are in order", file=sys.stderr if errors else sys.stdout)
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
