@@ -42,6 +42,8 @@ if(BURIN_SANITIZE)
     # Casts between MLIR classes whose type information lives in Debian's libMLIR.
     add_compile_options(-fno-sanitize=vptr,function)
   endif()
+  add_library(burin_sanitizer_defaults OBJECT "${CMAKE_SOURCE_DIR}/tools/cmake/SanitizerDefaults.c")
+  link_libraries("$<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:$<TARGET_OBJECTS:burin_sanitizer_defaults>>")
 endif()
 
 find_package(Threads REQUIRED)
