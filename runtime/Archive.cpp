@@ -1,0 +1,242 @@
+#include "runtime/Archive.h"
+#include "runtime/Checksum.h"
+#include "runtime/Cursor.h"
+#include "runtime/Text.h"
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace burin::rt {
+namespace {
+
+constexpr char kMagic[8] = {'B', 'U', 'R', 'I', 'N', 'P', 'L', 'T'};
+constexpr uint64_t kSectionAlign = 64, kWeightsAlign = 4096;
+constexpr uint32_t kMaxSections = 64;
+
+enum class SectionKind : uint32_t { Meta = 1, Code = 2, Weights = 3 };
+
+struct Header {
+  char magic[8];
+  uint32_t version, check;
+  uint64_t fileBytes;
+  uint32_t sections, reserved;
+};
+static_assert(sizeof(Header) == 32);
+
+struct Section {
+  SectionKind kind;
+  uint32_t check;
+  uint64_t offset, bytes;
+};
+static_assert(sizeof(Section) == 24);
+
+uint64_t alignUp(uint64_t x, uint64_t a) { return (x + a - 1) / a * a; }
+
+/// Consecutive pieces of a file, each at its offset.
+struct Layout {
+  struct Piece {
+    uint64_t offset;
+    Bytes bytes;
+  };
+  std::vector<std::byte> head, meta;
+  std::vector<Piece> pieces;
+  uint64_t fileBytes = 0;
+};
+
+std::vector<std::byte> encodeMeta(Artifact &artifact) {
+  Writer writer;
+  fields(writer, artifact);
+  return std::move(writer.bytes);
+}
+
+// Offsets have a fixed width, so the size of META does not depend on where the code goes.
+Layout layOut(Artifact &artifact, std::span<const std::vector<std::byte>> images, Bytes weights) {
+  std::vector<Section> table(images.size() + 2);
+  uint64_t end = sizeof(Header) + table.size() * sizeof(Section);
+  auto place = [&](size_t i, SectionKind kind, uint64_t align, uint64_t bytes) {
+    table[i] = {kind, 0, alignUp(end, align), bytes};
+    end = table[i].offset + bytes;
+  };
+  place(0, SectionKind::Meta, kSectionAlign, encodeMeta(artifact).size());
+  for (size_t i = 0; i < images.size(); ++i) {
+    place(i + 1, SectionKind::Code, kSectionAlign, images[i].size());
+    artifact.codes[i].offset = table[i + 1].offset;
+    artifact.codes[i].bytes = table[i + 1].bytes;
+  }
+  place(table.size() - 1, SectionKind::Weights, kWeightsAlign, weights.size());
+
+  Layout out;
+  out.meta = encodeMeta(artifact);
+  out.fileBytes = end;
+  out.pieces.push_back({0, {}});
+  out.pieces.push_back({table[0].offset, out.meta});
+  for (size_t i = 0; i < images.size(); ++i)
+    out.pieces.push_back({table[i + 1].offset, images[i]});
+  out.pieces.push_back({table.back().offset, weights});
+  for (size_t i = 0; i < table.size(); ++i)
+    table[i].check = checksum(out.pieces[i + 1].bytes);
+
+  Header header{{}, kArtifactVersion, 0, end, uint32_t(table.size()), 0};
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  out.head.resize(sizeof header + table.size() * sizeof(Section));
+  std::memcpy(out.head.data(), &header, sizeof header);
+  std::memcpy(out.head.data() + sizeof header, table.data(), table.size() * sizeof(Section));
+  header.check = checksum(out.head);
+  std::memcpy(out.head.data(), &header, sizeof header);
+  out.pieces[0].bytes = out.head;
+  return out;
+}
+
+Status ioError(const char *what, const std::string &path) {
+  return {ErrorCode::Io, text("cannot ", what, " ", path, ": ", std::strerror(errno))};
+}
+
+bool writeAll(int fd, Bytes bytes) {
+  while (!bytes.empty()) {
+    ssize_t n = ::write(fd, bytes.data(), std::min<size_t>(bytes.size(), size_t(1) << 30));
+    if (n < 0 && errno != EINTR)
+      return false;
+    if (n > 0)
+      bytes = bytes.subspan(size_t(n));
+  }
+  return true;
+}
+
+Status writePieces(const std::string &path, std::span<const Layout::Piece> pieces) {
+  std::string temporary = text(path, ".tmp", ::getpid());
+  int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0)
+    return ioError("create", temporary);
+  static constexpr std::byte zeros[kWeightsAlign] = {};
+  uint64_t at = 0;
+  bool good = true;
+  for (const Layout::Piece &piece : pieces) {
+    good = good && writeAll(fd, Bytes(zeros).first(piece.offset - at)) && writeAll(fd, piece.bytes);
+    at = piece.offset + piece.bytes.size();
+  }
+  good = good && ::fsync(fd) == 0;
+  Status failure = good ? Status() : ioError("write", temporary);
+  if (::close(fd) != 0 && good)
+    failure = ioError("write", temporary);
+  if (failure.ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
+    failure = ioError("write", path);
+  if (!failure.ok())
+    ::unlink(temporary.c_str());
+  return failure;
+}
+
+Status bad(std::string message) { return {ErrorCode::BadArtifact, std::move(message)}; }
+
+Status truncated(uint64_t have, uint64_t want) {
+  return bad(text("the artifact is truncated: it has ", have, " bytes and should have ", want,
+                  "\n  copy or compile it again"));
+}
+
+Status mismatch(const std::string &section) {
+  return bad(text("the artifact is damaged: checksum mismatch in its ", section, "\n  copy or compile it again"));
+}
+
+Status parseHeader(Bytes file, std::vector<Section> &table) {
+  Header header;
+  if (file.size() < sizeof kMagic || std::memcmp(file.data(), kMagic, sizeof kMagic) != 0) {
+    if (file.size() < sizeof kMagic && std::memcmp(file.data(), kMagic, file.size()) == 0)
+      return truncated(file.size(), sizeof header);
+    return bad("not a burin artifact: it does not start with BURINPLT\n  make one with: burin compile model.burin -o "
+               "model.plate");
+  }
+  if (file.size() < sizeof header)
+    return truncated(file.size(), sizeof header);
+  std::memcpy(&header, file.data(), sizeof header);
+  if (header.version != kArtifactVersion)
+    return bad(text("the artifact has format version ", header.version, ", this runtime reads version ",
+                    kArtifactVersion, "\n  compile it again with the burin of this runtime"));
+  if (header.sections < 2 || header.sections > kMaxSections)
+    return mismatch("header");
+  size_t headBytes = sizeof header + header.sections * sizeof(Section);
+  if (file.size() < headBytes)
+    return truncated(file.size(), headBytes);
+  std::vector<std::byte> head(file.begin(), file.begin() + headBytes);
+  std::memset(head.data() + offsetof(Header, check), 0, sizeof header.check);
+  if (checksum(head) != header.check)
+    return mismatch("header");
+  if (header.fileBytes != file.size()) {
+    if (header.fileBytes > file.size())
+      return truncated(file.size(), header.fileBytes);
+    return bad(
+        text("the artifact has ", file.size() - header.fileBytes, " bytes after its end\n  copy or compile it again"));
+  }
+  table.resize(header.sections);
+  std::memcpy(table.data(), file.data() + sizeof header, table.size() * sizeof(Section));
+  return {};
+}
+
+// META, CODE…, WEIGHTS, in this order, each inside the file.
+Status checkTable(Bytes file, std::span<const Section> table) {
+  uint64_t end = sizeof(Header) + table.size() * sizeof(Section);
+  for (size_t i = 0; i < table.size(); ++i) {
+    SectionKind kind = i == 0 ? SectionKind::Meta : i + 1 == table.size() ? SectionKind::Weights : SectionKind::Code;
+    uint64_t align = kind == SectionKind::Weights ? kWeightsAlign : kSectionAlign;
+    const Section &s = table[i];
+    if (s.kind != kind || s.offset % align || s.offset < end || s.offset > file.size() ||
+        s.bytes > file.size() - s.offset)
+      return bad(text("the artifact is malformed: section ", i, " of its table is out of place"));
+    end = s.offset + s.bytes;
+  }
+  return {};
+}
+
+} // namespace
+
+std::vector<std::byte> writeArtifact(Artifact &artifact, std::span<const std::vector<std::byte>> codeImages,
+                                     Bytes weights) {
+  Layout layout = layOut(artifact, codeImages, weights);
+  std::vector<std::byte> out(layout.fileBytes);
+  for (const Layout::Piece &piece : layout.pieces)
+    if (!piece.bytes.empty())
+      std::memcpy(out.data() + piece.offset, piece.bytes.data(), piece.bytes.size());
+  return out;
+}
+
+Status saveArtifact(const std::string &path, Artifact &artifact, std::span<const std::vector<std::byte>> codeImages,
+                    Bytes weights) {
+  return writePieces(path, layOut(artifact, codeImages, weights).pieces);
+}
+
+Status writeFile(const std::string &path, Bytes bytes) {
+  Layout::Piece piece{0, bytes};
+  return writePieces(path, {&piece, 1});
+}
+
+Status parseArtifact(Bytes file, WeightCheck check, ArtifactView &out) {
+  std::vector<Section> table;
+  if (Status s = parseHeader(file, table); !s.ok())
+    return s;
+  if (Status s = checkTable(file, table); !s.ok())
+    return s;
+  auto section = [&](size_t i) { return file.subspan(table[i].offset, table[i].bytes); };
+
+  if (checksum(section(0)) != table[0].check)
+    return mismatch("plan (META)");
+  Reader reader(section(0));
+  fields(reader, out.artifact);
+  if (!reader.ok() || reader.remaining())
+    return bad("the artifact is malformed: its plan (META) does not parse");
+  const std::vector<Code> &codes = out.artifact.codes;
+  if (codes.size() + 2 != table.size())
+    return bad(text("the artifact is malformed: ", codes.size(), " targets, but ", table.size() - 2, " code sections"));
+  for (size_t i = 0; i < codes.size(); ++i) {
+    if (codes[i].offset != table[i + 1].offset || codes[i].bytes != table[i + 1].bytes)
+      return bad(text("the artifact is malformed: the code of ", codes[i].target, " is not where its plan says"));
+    out.code.push_back(section(i + 1));
+    if (checksum(out.code.back()) != table[i + 1].check)
+      return mismatch(text("code for ", codes[i].target));
+  }
+  out.weights = section(table.size() - 1);
+  if (check == WeightCheck::Verify && checksum(out.weights) != table.back().check)
+    return mismatch("weights");
+  return validate(out.artifact, out.weights.size());
+}
+
+} // namespace burin::rt

@@ -1,0 +1,256 @@
+#include "runtime/Binding.h"
+#include "runtime/Expr.h"
+#include "runtime/Plan.h"
+#include "runtime/Problems.h"
+#include "runtime/Text.h"
+#include <algorithm>
+
+namespace burin::rt {
+namespace {
+
+// When a step is worth more than one thread, judged by shape only (results and schedules never depend on the
+// number of threads). A core is taken to do 32 flops and move 8 bytes per ns; waking the pool costs about a
+// microsecond, so steps below 8 µs stay on one thread and chunks are at least 4 µs long.
+constexpr double kFlopsPerNs = 32, kBytesPerNs = 8, kSerialNs = 8000, kChunkNs = 4000;
+
+int64_t chooseGrain(int64_t tasks, int64_t flops, int64_t bytes) {
+  double ns = double(flops) / kFlopsPerNs + double(bytes) / kBytesPerNs;
+  if (tasks <= 1 || ns < kSerialNs)
+    return tasks;
+  return std::clamp<int64_t>(int64_t(double(tasks) * kChunkNs / ns), 1, tasks);
+}
+
+constexpr int64_t kMaxBytes = int64_t(1) << 47; // of one tensor, and of the arena
+
+} // namespace
+
+std::string tensorText(DType dtype, std::span<const int64_t> shape) {
+  std::string out(int(dtype) < kNumDTypes ? name(dtype) : "an unknown type");
+  out += "[";
+  for (size_t i = 0; i < shape.size(); ++i)
+    out += (i ? ", " : "") + std::to_string(shape[i]);
+  return out + "]";
+}
+
+/// Builds one Binding.
+class Binder {
+public:
+  Binder(const Program &program, std::span<const TensorView> inputs, Binding &out)
+      : program(program), a(program.artifact()), inputs(inputs), out(out) {}
+
+  Status run() {
+    if (inputs.size() != a.inputs.size())
+      return {ErrorCode::InvalidArgument,
+              text("the artifact takes ", a.inputs.size(), " inputs, ", inputs.size(), " were given")};
+    checkTypes();
+    if (problems.any())
+      return problems.status("cannot run: ");
+    readSymbols();
+    if (problems.any())
+      return problems.status("cannot run: ");
+    evaluateAll();
+    checkShapes();
+    if (problems.any())
+      return problems.status("cannot run: ");
+    placeAll();
+    fillSteps();
+    return problems.any() ? problems.status("cannot run: ") : Status();
+  }
+
+private:
+  const Program &program;
+  const Artifact &a;
+  std::span<const TensorView> inputs;
+  Binding &out;
+  Problems problems;
+  std::vector<int64_t> symbols;
+
+  std::string inputName(size_t i) { return text("input ", i, " (", a.inputs[i].name, ")"); }
+  std::string expected(size_t input) {
+    std::string dims;
+    for (ExprId id : a.inputs[input].dims)
+      dims += (dims.empty() ? "" : ", ") + printed(a.exprs[id], a.symbols);
+    return text(name(a.inputs[input].dtype), "[", dims, "]");
+  }
+
+  void checkTypes() {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const TensorInfo &info = a.inputs[i];
+      const TensorView &got = inputs[i];
+      if (got.rank && !got.shape)
+        problems.add(inputName(i), " has no shape");
+      else if (got.dtype != info.dtype || got.rank != info.dims.size())
+        problems.add(inputName(i), " must be ", expected(i), ", got ", tensorText(got.dtype, {got.shape, got.rank}));
+    }
+  }
+
+  void readSymbols() {
+    for (const Symbol &s : a.symbols) {
+      int64_t value = inputs[s.input].shape[s.axis];
+      if (value < s.min || value > s.max)
+        problems.add(inputName(s.input), " axis ", s.axis, ": ", s.name, " must be ",
+                     s.max == INT64_MAX ? text("at least ", s.min) : text("in [", s.min, ", ", s.max, "]"), ", got ",
+                     value);
+      symbols.push_back(value);
+    }
+  }
+
+  void evaluateAll() {
+    for (const Expr &expr : a.exprs) {
+      std::optional<int64_t> value = evaluate(expr, symbols);
+      if (!value)
+        problems.add("a size is not computable with these shapes: ", printed(expr, a.symbols), " for ", symbolsText());
+      out.values.push_back(value.value_or(0));
+    }
+  }
+
+  std::string symbolsText() {
+    std::string text;
+    for (size_t i = 0; i < symbols.size(); ++i)
+      text += (i ? ", " : "") + a.symbols[i].name + " = " + std::to_string(symbols[i]);
+    return text;
+  }
+
+  void checkShapes() {
+    for (size_t i = 0; i < a.inputs.size(); ++i) {
+      addShape(a.inputs[i], inputName(i));
+      for (size_t axis = 0; axis < a.inputs[i].dims.size(); ++axis)
+        checkDim(i, axis);
+    }
+    for (size_t i = 0; i < a.outputs.size(); ++i)
+      addShape(a.outputs[i], text("output ", i, " (", a.outputs[i].name, ")"));
+  }
+
+  void checkDim(size_t input, size_t axis) {
+    ExprId id = a.inputs[input].dims[axis];
+    int64_t want = out.values[id], got = inputs[input].shape[axis];
+    if (want == got)
+      return;
+    const Expr &expr = a.exprs[id];
+    bool isConstant = expr.program.size() == 1 && expr.program[0].op == Expr::Op::Const;
+    problems.add(inputName(input), " axis ", axis, ": expected ",
+                 isConstant ? std::string() : printed(expr, a.symbols) + " = ", want, ", got ", got,
+                 isConstant ? std::string() : text(" (", symbolsText(), ")"));
+  }
+
+  void addShape(const TensorInfo &info, const std::string &what) {
+    std::vector<int64_t> shape;
+    int64_t bytes = int64_t(byteWidth(info.dtype));
+    bool fits = true;
+    for (ExprId id : info.dims) {
+      shape.push_back(out.values[id]);
+      fits &= shape.back() >= 0 && !__builtin_mul_overflow(bytes, shape.back(), &bytes) && bytes <= kMaxBytes;
+    }
+    if (!fits)
+      problems.add(what, " would have the impossible shape ", tensorText(info.dtype, shape));
+    out.shapes.push_back(std::move(shape));
+    out.bytes.push_back(fits ? uint64_t(bytes) : 0);
+  }
+
+  /// A size that must not be negative.
+  int64_t amount(ExprId id, const char *what, size_t index) {
+    int64_t value = out.values[id];
+    if (value < 0 || value > kMaxBytes)
+      problems.add(what, " ", index, " would have the impossible size ", value);
+    return std::clamp<int64_t>(value, 0, kMaxBytes);
+  }
+
+  void placeAll() {
+    std::vector<LiveRange> ranges;
+    for (size_t i = 0; i < a.buffers.size(); ++i) {
+      const Buffer &b = a.buffers[i];
+      ranges.push_back({uint64_t(amount(b.bytes, "buffer", i)), b.firstStep, b.lastStep});
+    }
+    Placement placement = placeBuffers(ranges);
+    if (placement.arenaBytes > uint64_t(kMaxBytes))
+      problems.add("the intermediate results do not fit into memory");
+    out.bufferOffsets = std::move(placement.offsets);
+    out.arenaSize = placement.arenaBytes;
+  }
+
+  void fillSteps() {
+    size_t operandCount = 0, sizeCount = 0;
+    for (const Step &step : a.steps)
+      operandCount += step.operands.size(), sizeCount += step.sizes.size();
+    out.operands.reserve(operandCount); // BoundStep points into both
+    out.sizes.reserve(sizeCount);
+    out.inputPatches.resize(a.inputs.size());
+    out.outputPatches.resize(a.outputs.size());
+    out.bufferPatches.resize(a.buffers.size());
+    for (size_t i = 0; i < a.steps.size(); ++i)
+      fillStep(a.steps[i], uint32_t(i));
+  }
+
+  void fillStep(const Step &step, uint32_t index) {
+    int64_t tasks = amount(step.tasks, "the task count of step", index);
+    uint64_t scratch = uint64_t(amount(step.scratchBytes, "the scratch memory of step", index));
+    if (tasks == 0)
+      return;
+    out.scratchSize = std::max(out.scratchSize, (scratch + 127) / 128 * 128);
+    BoundStep b{program.kernel(step.kernel),
+                out.operands.data() + out.operands.size(),
+                out.sizes.data() + out.sizes.size(),
+                tasks,
+                0,
+                index};
+    b.grain = chooseGrain(tasks, out.values[step.flops], out.values[step.bytes]);
+    for (const Slot &slot : step.operands)
+      addOperand(slot);
+    for (ExprId id : step.sizes)
+      out.sizes.push_back(out.values[id]);
+    out.bound.push_back(b);
+  }
+
+  void addOperand(const Slot &slot) {
+    uint32_t entry = uint32_t(out.operands.size());
+    void *data = nullptr;
+    switch (slot.kind) {
+    case Slot::Kind::Input:
+      out.inputPatches[slot.index].push_back(entry);
+      break;
+    case Slot::Kind::Output:
+      out.outputPatches[slot.index].push_back(entry);
+      break;
+    case Slot::Kind::Buffer:
+      out.bufferPatches[slot.index].push_back(entry);
+      break;
+    case Slot::Kind::Constant:
+      data = const_cast<void *>(program.constant(slot.index)); // kernels only read their inputs
+      break;
+    }
+    out.operands.push_back(data);
+  }
+};
+
+Status Binding::create(const Program &program, std::span<const TensorView> inputs, std::unique_ptr<Binding> &out) {
+  auto binding = std::make_unique<Binding>();
+  if (Status s = Binder(program, inputs, *binding).run(); !s.ok())
+    return s;
+  out = std::move(binding);
+  return {};
+}
+
+bool Binding::matches(const Program &program, std::span<const TensorView> inputs) const {
+  const Artifact &a = program.artifact();
+  if (inputs.size() != a.inputs.size())
+    return false;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::vector<int64_t> &shape = shapes[i];
+    if (inputs[i].dtype != a.inputs[i].dtype || inputs[i].rank != shape.size() || (inputs[i].rank && !inputs[i].shape))
+      return false;
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      if (inputs[i].shape[axis] != shape[axis])
+        return false;
+  }
+  return true;
+}
+
+void Binding::setArena(std::byte *base) {
+  if (base == arena)
+    return;
+  arena = base;
+  for (size_t i = 0; i < bufferPatches.size(); ++i)
+    patch(bufferPatches[i], base + bufferOffsets[i]);
+}
+
+} // namespace burin::rt

@@ -1,0 +1,74 @@
+// A plan with all sizes known: what one set of input shapes makes of an artifact.
+#pragma once
+#include "runtime/Loader.h"
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace burin::rt {
+
+/// A dense row-major tensor of the caller.
+struct TensorView {
+  void *data = nullptr;
+  const int64_t *shape = nullptr;
+  uint32_t rank = 0;
+  DType dtype = DType::f32;
+};
+
+/// "f32[2, 3]"
+std::string tensorText(DType dtype, std::span<const int64_t> shape);
+
+/// A step ready to run: `kernel(operands, sizes, scratch, lo, hi)` over [0, tasks) in chunks of `grain`;
+/// grain == tasks means on the calling thread.
+struct BoundStep {
+  KernelFunction kernel;
+  void *const *operands;
+  const int64_t *sizes;
+  int64_t tasks, grain;
+  uint32_t index; // in Artifact::steps
+};
+
+class Binding {
+public:
+  /// Reads the symbols off the shapes, checks every dimension, computes all sizes, places the buffers. Only dtype,
+  /// rank and shape of the inputs are read. All problems are reported at once.
+  static Status create(const Program &program, std::span<const TensorView> inputs, std::unique_ptr<Binding> &out);
+
+  /// Whether `inputs` have the dtypes and shapes this was made for. No allocation.
+  bool matches(const Program &program, std::span<const TensorView> inputs) const;
+
+  /// Points the buffer operands into this arena, unless they are there already.
+  void setArena(std::byte *base);
+  void setInput(uint32_t input, void *data) { patch(inputPatches[input], data); }
+  void setOutput(uint32_t output, void *data) { patch(outputPatches[output], data); }
+
+  std::span<const BoundStep> steps() const { return bound; }
+  uint64_t arenaBytes() const { return arenaSize; }
+  uint64_t scratchBytes() const { return scratchSize; } // per worker, a multiple of 128
+  std::span<const int64_t> inputShape(uint32_t i) const { return shapes[i]; }
+  std::span<const int64_t> outputShape(uint32_t i) const { return shapes[inputPatches.size() + i]; }
+  uint64_t inputBytes(uint32_t i) const { return bytes[i]; }
+  uint64_t outputBytes(uint32_t i) const { return bytes[inputPatches.size() + i]; }
+  int64_t value(ExprId id) const { return values[id]; }
+
+private:
+  friend class Binder;
+  std::vector<std::vector<int64_t>> shapes; // inputs, then outputs
+  std::vector<uint64_t> bytes;              // inputs, then outputs
+  std::vector<int64_t> values;              // of Artifact::exprs
+  std::vector<uint64_t> bufferOffsets;
+  std::vector<void *> operands; // of all steps; below: which entry holds what
+  std::vector<std::vector<uint32_t>> inputPatches, outputPatches, bufferPatches;
+  std::vector<int64_t> sizes; // of all steps
+  std::vector<BoundStep> bound;
+  uint64_t arenaSize = 0, scratchSize = 0;
+  std::byte *arena = nullptr;
+
+  void patch(const std::vector<uint32_t> &entries, void *data) {
+    for (uint32_t entry : entries)
+      operands[entry] = data;
+  }
+};
+
+} // namespace burin::rt

@@ -1,0 +1,237 @@
+#include "runtime/Session.h"
+#include "runtime/Problems.h"
+#include "runtime/Text.h"
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+
+namespace burin::rt {
+namespace {
+
+constexpr uint64_t kMemoryAlign = 4096;
+
+Allocator orDefault(const Allocator &given) {
+  if (given.allocate && given.release)
+    return given;
+  return {nullptr, [](void *, size_t bytes, size_t align) { return std::aligned_alloc(align, bytes); },
+          [](void *, void *data, size_t) { std::free(data); }};
+}
+
+ParallelFor onPool(Pool &pool) {
+  return {&pool,
+          [](void *ctx, int64_t n, int64_t grain, Pool::Body body, void *bodyCtx) {
+            static_cast<Pool *>(ctx)->parallelFor(n, grain, body, bodyCtx);
+          },
+          pool.threads()};
+}
+
+int64_t nowNs() {
+  timespec t;
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return int64_t(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+/// Holds the session for the length of one run.
+class Hold {
+public:
+  explicit Hold(std::atomic<bool> &busy) : busy(busy), held(!busy.exchange(true, std::memory_order_acquire)) {}
+  ~Hold() {
+    if (held)
+      busy.store(false, std::memory_order_release);
+  }
+  bool ok() const { return held; }
+  static Status refusal() {
+    return {ErrorCode::Busy,
+            "the session is running already\n  make one session per thread; they share the loaded artifact"};
+  }
+
+private:
+  std::atomic<bool> &busy;
+  const bool held;
+};
+
+} // namespace
+
+bool GrowingMemory::reserve(uint64_t bytes) {
+  if (bytes <= capacity)
+    return true;
+  release();
+  uint64_t rounded = (bytes + kMemoryAlign - 1) / kMemoryAlign * kMemoryAlign;
+  memory = static_cast<std::byte *>(allocator.allocate(allocator.ctx, rounded, kMemoryAlign));
+  capacity = memory ? rounded : 0;
+  return memory;
+}
+
+void GrowingMemory::release() {
+  if (memory)
+    allocator.release(allocator.ctx, memory, capacity);
+  memory = nullptr;
+  capacity = 0;
+}
+
+Session::Session(Program::Ptr program, const SessionOptions &options)
+    : loaded(std::move(program)), allocator(orDefault(options.allocator)), arena(allocator), scratch(allocator) {
+  if (options.parallelFor.run) {
+    parallel = options.parallelFor;
+  } else if (options.threads == 1) {
+    parallel.threads = 1;
+  } else if (options.threads == 0) {
+    parallel = onPool(Pool::shared());
+  } else {
+    ownPool = std::make_unique<Pool>(options.threads);
+    parallel = onPool(*ownPool);
+  }
+  outputMemory.reserve(loaded->artifact().outputs.size());
+  for (size_t i = 0; i < loaded->artifact().outputs.size(); ++i)
+    outputMemory.emplace_back(allocator);
+}
+
+Session::~Session() = default;
+
+Status Session::create(Program::Ptr program, const SessionOptions &options, std::unique_ptr<Session> &out) {
+  constexpr int kMaxThreads = 4096;
+  if (options.threads < 0 || options.threads > kMaxThreads)
+    return {ErrorCode::InvalidArgument, text("threads must be in [0, ", kMaxThreads, "], got ", options.threads)};
+  if (options.parallelFor.run && (options.parallelFor.threads < 1 || options.parallelFor.threads > kMaxThreads))
+    return {ErrorCode::InvalidArgument, text("the thread pool must have between 1 and ", kMaxThreads, " threads, got ",
+                                             options.parallelFor.threads)};
+  out = std::make_unique<Session>(std::move(program), options);
+  return {};
+}
+
+Status Session::makeBinding(std::span<const TensorView> inputs) {
+  for (size_t i = 0; i < bindings.size(); ++i) {
+    if (bindings[i]->matches(*loaded, inputs)) {
+      std::rotate(bindings.begin(), bindings.begin() + i, bindings.begin() + i + 1);
+      return {};
+    }
+  }
+  std::unique_ptr<Binding> binding;
+  if (Status s = Binding::create(*loaded, inputs, binding); !s.ok())
+    return s;
+  if (bindings.size() == kMaxBindings)
+    bindings.pop_back();
+  bindings.insert(bindings.begin(), std::move(binding));
+  return {};
+}
+
+Status Session::prepareMemory(Binding &binding) {
+  if (!arena.reserve(binding.arenaBytes()))
+    return {ErrorCode::OutOfMemory, text("no memory for ", binding.arenaBytes(), " bytes of intermediate results")};
+  uint64_t all;
+  if (__builtin_mul_overflow(binding.scratchBytes(), uint64_t(parallel.threads), &all) || !scratch.reserve(all))
+    return {ErrorCode::OutOfMemory, text("no memory for ", binding.scratchBytes(), " bytes of scratch for each of ",
+                                         parallel.threads, " threads")};
+  binding.setArena(arena.data());
+  return {};
+}
+
+Status Session::bind(std::span<const TensorView> inputs) {
+  Hold hold(busy);
+  return hold.ok() ? makeBinding(inputs) : Hold::refusal();
+}
+
+Status Session::run(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
+  Hold hold(busy);
+  return hold.ok() ? runBound(inputs, outputs) : Hold::refusal();
+}
+
+Status Session::runBound(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
+  if (bindings.empty() || !bindings.front()->matches(*loaded, inputs))
+    if (Status s = makeBinding(inputs); !s.ok())
+      return s;
+  Binding &binding = *bindings.front();
+  if (Status s = prepareMemory(binding); !s.ok())
+    return s;
+  if (Status s = setOperands(binding, inputs, outputs); !s.ok())
+    return s;
+  if (profile.step)
+    runProfiled(binding);
+  else
+    runSteps(binding);
+  return {};
+}
+
+Status Session::checkPointers(const Binding &binding, std::span<const TensorView> inputs,
+                              std::span<const TensorView> outputs) {
+  const Artifact &a = loaded->artifact();
+  if (outputs.size() != a.outputs.size())
+    return {ErrorCode::InvalidArgument,
+            text("the artifact has ", a.outputs.size(), " outputs, ", outputs.size(), " were given")};
+  Problems problems;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!inputs[i].data && binding.inputBytes(i))
+      problems.add("input ", i, " (", a.inputs[i].name, ") has no data");
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const TensorView &got = outputs[i];
+    std::span<const int64_t> want = binding.outputShape(i);
+    if (!got.data)
+      continue;
+    if (got.dtype != a.outputs[i].dtype || got.rank != want.size() || (got.rank && !got.shape) ||
+        !std::equal(want.begin(), want.end(), got.shape))
+      problems.add("output ", i, " (", a.outputs[i].name, ") must be ", tensorText(a.outputs[i].dtype, want), ", got ",
+                   tensorText(got.dtype, {got.shape, got.shape ? got.rank : 0}));
+  }
+  return problems.any() ? problems.status("cannot run: ") : Status();
+}
+
+Status Session::setOperands(Binding &binding, std::span<const TensorView> inputs, std::span<TensorView> outputs) {
+  if (Status s = checkPointers(binding, inputs, outputs); !s.ok())
+    return s;
+  for (uint32_t i = 0; i < inputs.size(); ++i)
+    binding.setInput(i, inputs[i].data);
+  for (uint32_t i = 0; i < outputs.size(); ++i) {
+    TensorView &view = outputs[i];
+    if (!view.data) {
+      if (!outputMemory[i].reserve(std::max<uint64_t>(binding.outputBytes(i), 1)))
+        return {ErrorCode::OutOfMemory, text("no memory for ", binding.outputBytes(i), " bytes of output ", i)};
+      std::span<const int64_t> shape = binding.outputShape(i);
+      view = {outputMemory[i].data(), shape.data(), uint32_t(shape.size()), loaded->artifact().outputs[i].dtype};
+    }
+    binding.setOutput(i, view.data);
+  }
+  return {};
+}
+
+void Session::runStep(const BoundStep &step) {
+  if (step.grain >= step.tasks || parallel.threads == 1) {
+    step.kernel(step.operands, step.sizes, scratch.data(), 0, step.tasks);
+    return;
+  }
+  struct Call {
+    const BoundStep &step;
+    std::byte *scratch;
+    uint64_t stride;
+  } call{step, scratch.data(), bindings.front()->scratchBytes()};
+  auto body = [](void *ctx, int64_t lo, int64_t hi, int worker) {
+    auto &c = *static_cast<Call *>(ctx);
+    c.step.kernel(c.step.operands, c.step.sizes, c.scratch + uint64_t(worker) * c.stride, lo, hi);
+  };
+  parallel.run(parallel.ctx, step.tasks, step.grain, body, &call);
+}
+
+void Session::runSteps(const Binding &binding) {
+  for (const BoundStep &step : binding.steps())
+    runStep(step);
+}
+
+void Session::runProfiled(const Binding &binding) {
+  const Artifact &a = loaded->artifact();
+  for (const BoundStep &step : binding.steps()) {
+    const Step &info = a.steps[step.index];
+    StepProfile p;
+    p.step = step.index;
+    p.kernel = a.kernels[info.kernel].name.c_str();
+    p.location = a.locations[info.location].c_str();
+    p.tasks = step.tasks;
+    p.flops = binding.value(info.flops);
+    p.bytes = binding.value(info.bytes);
+    p.parallel = step.grain < step.tasks && parallel.threads > 1;
+    p.startNs = nowNs();
+    runStep(step);
+    p.endNs = nowNs();
+    profile.step(profile.ctx, p);
+  }
+}
+
+} // namespace burin::rt

@@ -1,0 +1,115 @@
+// Runs one loaded artifact, one run at a time. The first run with a set of shapes binds and allocates; later runs with
+// the same shapes allocate nothing and take no lock.
+#pragma once
+#include "runtime/Binding.h"
+#include "runtime/Pool.h"
+#include <atomic>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace burin::rt {
+
+/// Where a session gets its memory. Null functions: the C library. `allocate` may return null.
+struct Allocator {
+  void *ctx = nullptr;
+  void *(*allocate)(void *ctx, size_t bytes, size_t align) = nullptr;
+  void (*release)(void *ctx, void *data, size_t bytes) = nullptr;
+};
+
+/// Somebody else's thread pool, with the contract of Pool: worker indices below `threads`, no two running bodies of
+/// one call with the same index.
+struct ParallelFor {
+  void *ctx = nullptr;
+  void (*run)(void *ctx, int64_t n, int64_t grain, Pool::Body body, void *bodyCtx) = nullptr;
+  int threads = 0;
+};
+
+struct SessionOptions {
+  int threads = 0; // 0: the shared pool; 1: only the caller; more: a pool of its own
+  Allocator allocator;
+  ParallelFor parallelFor; // when set, used instead of a pool
+};
+
+/// What one step of a run did. The pointers live as long as the program.
+struct StepProfile {
+  uint32_t step = 0;
+  const char *kernel = nullptr, *location = nullptr; // location: "file:line", or ""
+  int64_t startNs = 0, endNs = 0;                    // of CLOCK_MONOTONIC
+  int64_t tasks = 0, flops = 0, bytes = 0;
+  bool parallel = false;
+};
+struct ProfileHook {
+  void *ctx = nullptr;
+  void (*step)(void *ctx, const StepProfile &profile) = nullptr;
+};
+
+/// Memory that only grows.
+class GrowingMemory {
+public:
+  explicit GrowingMemory(const Allocator &allocator) : allocator(allocator) {}
+  GrowingMemory(GrowingMemory &&other) noexcept
+      : allocator(other.allocator), memory(std::exchange(other.memory, nullptr)),
+        capacity(std::exchange(other.capacity, 0)) {}
+  GrowingMemory &operator=(GrowingMemory &&) = delete;
+  ~GrowingMemory() { release(); }
+
+  /// Makes room for `bytes`, losing the contents when it has to move. False when there is no memory.
+  bool reserve(uint64_t bytes);
+  void release();
+  std::byte *data() const { return memory; }
+  uint64_t size() const { return capacity; }
+
+private:
+  Allocator allocator;
+  std::byte *memory = nullptr;
+  uint64_t capacity = 0;
+};
+
+class Session {
+public:
+  static Status create(Program::Ptr program, const SessionOptions &options, std::unique_ptr<Session> &out);
+  Session(Program::Ptr program, const SessionOptions &options);
+  ~Session();
+
+  const Program &program() const { return *loaded; }
+
+  /// Prepares for these input shapes (data may be null) and makes them current: outputShape answers for them.
+  Status bind(std::span<const TensorView> inputs);
+  std::span<const int64_t> outputShape(uint32_t i) const { return bindings.front()->outputShape(i); }
+  uint64_t outputBytes(uint32_t i) const { return bindings.front()->outputBytes(i); }
+  /// Bytes planned for intermediate results of the current shapes.
+  uint64_t arenaBytes() const { return bindings.front()->arenaBytes(); }
+  int threads() const { return parallel.threads; }
+
+  /// Runs. An output with data must have the right dtype and shape, and must overlap neither inputs nor other
+  /// outputs; one without is given memory of the session, valid until the next run, and all its fields are set.
+  Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs);
+
+  /// Called after each step of later runs; a null function turns it off.
+  void setProfile(const ProfileHook &hook) { profile = hook; }
+
+private:
+  static constexpr size_t kMaxBindings = 8;
+
+  Program::Ptr loaded;
+  Allocator allocator;
+  ParallelFor parallel;
+  std::unique_ptr<Pool> ownPool;
+  GrowingMemory arena, scratch;
+  std::vector<GrowingMemory> outputMemory;
+  std::vector<std::unique_ptr<Binding>> bindings; // most recent first
+  ProfileHook profile;
+  std::atomic<bool> busy = false;
+
+  Status runBound(std::span<const TensorView> inputs, std::span<TensorView> outputs);
+  Status makeBinding(std::span<const TensorView> inputs);
+  Status prepareMemory(Binding &binding);
+  Status setOperands(Binding &binding, std::span<const TensorView> inputs, std::span<TensorView> outputs);
+  Status checkPointers(const Binding &binding, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
+  void runStep(const BoundStep &step);
+  void runSteps(const Binding &binding);
+  void runProfiled(const Binding &binding);
+};
+
+} // namespace burin::rt

@@ -1,0 +1,41 @@
+// How the runtime reports failure: a value, never an exception. Success costs one null pointer.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace burin::rt {
+
+/// What kind of failure. The values are part of the C ABI: append, never renumber.
+enum class ErrorCode : uint32_t {
+  InvalidArgument = 1, // the call: a shape, a dtype, a missing pointer
+  BadArtifact = 2,     // the file is not a whole, valid artifact of this format version
+  Unsupported = 3,     // a valid artifact that this machine cannot run
+  Io = 4,              // the operating system refused
+  OutOfMemory = 5,
+  Busy = 6, // the session is running already
+  Internal = 7
+};
+
+class [[nodiscard]] Status {
+  struct Detail {
+    ErrorCode code;
+    std::string message;
+  };
+  std::unique_ptr<Detail> detail;
+
+public:
+  Status() = default;
+  Status(ErrorCode code, std::string message) : detail(new Detail{code, std::move(message)}) {}
+
+  bool ok() const { return !detail; }
+  explicit operator bool() const = delete; // ask ok(): null-is-success reads the wrong way round
+  ErrorCode code() const { return detail ? detail->code : ErrorCode{}; }
+  const std::string &message() const {
+    static const std::string none;
+    return detail ? detail->message : none;
+  }
+};
+
+} // namespace burin::rt

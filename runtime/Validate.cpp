@@ -1,0 +1,131 @@
+#include "runtime/Archive.h"
+#include "runtime/Expr.h"
+#include "runtime/Text.h"
+
+namespace burin::rt {
+namespace {
+
+constexpr size_t kMaxRank = 32;
+
+/// Checks one artifact; `problem` is the first thing found wrong.
+class Validator {
+public:
+  Validator(const Artifact &artifact, uint64_t weightBytes) : a(artifact), weightBytes(weightBytes) {}
+
+  std::string problem;
+
+  bool run() {
+    if (a.locations.empty())
+      return fail("no locations");
+    for (size_t i = 0; i < a.exprs.size(); ++i)
+      if (!wellFormed(a.exprs[i], a.symbols.size()))
+        return fail(text("expression ", i, " is not well formed"));
+    return all(a.inputs, "input", &Validator::tensor) && all(a.outputs, "output", &Validator::tensor) &&
+           all(a.symbols, "symbol", &Validator::symbol) && all(a.constants, "constant", &Validator::constant) &&
+           all(a.buffers, "buffer", &Validator::buffer) && all(a.kernels, "kernel", &Validator::kernel) &&
+           all(a.steps, "step", &Validator::step) && all(a.codes, "target", &Validator::code);
+  }
+
+private:
+  const Artifact &a;
+  const uint64_t weightBytes;
+
+  bool fail(std::string what) {
+    problem = std::move(what);
+    return false;
+  }
+  template <class T>
+  bool all(const std::vector<T> &records, const char *what, bool (Validator::*check)(const T &, size_t)) {
+    for (size_t i = 0; i < records.size(); ++i)
+      if (!(this->*check)(records[i], i))
+        return fail(text(what, " ", i, ": ", problem));
+    return true;
+  }
+
+  bool expr(ExprId id) { return id < a.exprs.size() || fail(text("no expression ", id)); }
+  bool exprs(const std::vector<ExprId> &ids) {
+    for (ExprId id : ids)
+      if (!expr(id))
+        return false;
+    return true;
+  }
+  bool location(uint32_t id) { return id < a.locations.size() || fail(text("no location ", id)); }
+  bool dtype(DType t) { return int(t) < kNumDTypes || fail(text("no element type ", int(t))); }
+
+  bool tensor(const TensorInfo &t, size_t) {
+    return dtype(t.dtype) && exprs(t.dims) && location(t.location) &&
+           (t.dims.size() <= kMaxRank || fail(text("rank ", t.dims.size(), " is above ", kMaxRank)));
+  }
+
+  // The dimension a symbol is read from is the symbol itself.
+  bool symbol(const Symbol &s, size_t index) {
+    if (s.input >= a.inputs.size() || s.axis >= a.inputs[s.input].dims.size())
+      return fail(text("read from axis ", s.axis, " of input ", s.input, ", which does not exist"));
+    if (s.min < 0 || s.max < s.min)
+      return fail(text("empty range [", s.min, ", ", s.max, "]"));
+    const Expr &dim = a.exprs[a.inputs[s.input].dims[s.axis]];
+    bool itself =
+        dim.program.size() == 1 && dim.program[0].op == Expr::Op::Symbol && uint64_t(dim.program[0].value) == index;
+    return itself || fail(text("axis ", s.axis, " of input ", s.input, " has another size"));
+  }
+
+  bool constant(const Constant &c, size_t) {
+    uint64_t bytes = 1;
+    if (!dtype(c.dtype))
+      return false;
+    bytes = byteWidth(c.dtype);
+    for (int64_t dim : c.shape)
+      if (dim < 0 || __builtin_mul_overflow(bytes, uint64_t(dim), &bytes))
+        return fail("impossible shape");
+    if (c.offset % 64 || c.offset > weightBytes || c.bytes > weightBytes - c.offset)
+      return fail("outside the weights, or not 64-byte aligned");
+    return bytes <= c.bytes || fail("its shape is larger than its data");
+  }
+
+  bool buffer(const Buffer &b, size_t) {
+    return expr(b.bytes) &&
+           ((b.firstStep <= b.lastStep && b.lastStep < a.steps.size()) || fail("live range outside the plan"));
+  }
+
+  bool kernel(const Kernel &k, size_t) { return location(k.location); }
+
+  bool operand(const Slot &slot, size_t step) {
+    size_t counts[] = {a.inputs.size(), a.outputs.size(), a.constants.size(), a.buffers.size()};
+    if (slot.kind > Slot::Kind::Buffer || slot.index >= counts[size_t(slot.kind)])
+      return fail(text("operand of kind ", int(slot.kind), " and index ", slot.index, " does not exist"));
+    if (slot.kind != Slot::Kind::Buffer)
+      return true;
+    const Buffer &b = a.buffers[slot.index];
+    return (b.firstStep <= step && step <= b.lastStep) || fail(text("buffer ", slot.index, " is not live"));
+  }
+
+  bool step(const Step &s, size_t index) {
+    if (s.kernel >= a.kernels.size())
+      return fail(text("no kernel ", s.kernel));
+    for (const Slot &slot : s.operands)
+      if (!operand(slot, index))
+        return false;
+    for (uint32_t dep : s.deps)
+      if (dep >= index)
+        return fail(text("depends on step ", dep, ", which does not come before it"));
+    return exprs(s.sizes) && expr(s.tasks) && expr(s.scratchBytes) && expr(s.flops) && expr(s.bytes) &&
+           location(s.location);
+  }
+
+  bool code(const Code &c, size_t) {
+    return c.entries.size() == a.kernels.size() ||
+           fail(text(c.target, " has ", c.entries.size(), " entry points for ", a.kernels.size(), " kernels"));
+  }
+};
+
+} // namespace
+
+Status validate(const Artifact &artifact, uint64_t weightBytes) {
+  Validator validator(artifact, weightBytes);
+  if (validator.run())
+    return {};
+  return {ErrorCode::BadArtifact, text("the artifact is malformed: ", validator.problem,
+                                       "\n  it was written by a broken compiler, or changed on purpose")};
+}
+
+} // namespace burin::rt

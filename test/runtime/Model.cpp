@@ -1,0 +1,170 @@
+#include "test/runtime/Model.h"
+#include <cmath>
+#include <cstring>
+#include <elf.h>
+#include <fstream>
+#include <iterator>
+
+namespace burin::rt::test {
+
+std::vector<std::byte> readBytes(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> chars{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::byte> bytes(chars.size());
+  std::memcpy(bytes.data(), chars.data(), chars.size());
+  return bytes;
+}
+
+const std::vector<std::byte> &kernelImage() {
+  static const std::vector<std::byte> image = readBytes(BURIN_TEST_KERNELS);
+  return image;
+}
+
+uint64_t symbolAddress(const std::vector<std::byte> &elf, const std::string &name) {
+  auto *base = elf.data();
+  Elf64_Ehdr header;
+  std::memcpy(&header, base, sizeof header);
+  auto section = [&](size_t i) {
+    Elf64_Shdr s;
+    std::memcpy(&s, base + header.e_shoff + i * sizeof s, sizeof s);
+    return s;
+  };
+  for (size_t i = 0; i < header.e_shnum; ++i) {
+    Elf64_Shdr table = section(i);
+    if (table.sh_type != SHT_DYNSYM)
+      continue;
+    auto *strings = reinterpret_cast<const char *>(base + section(table.sh_link).sh_offset);
+    for (uint64_t at = 0; at < table.sh_size; at += sizeof(Elf64_Sym)) {
+      Elf64_Sym symbol;
+      std::memcpy(&symbol, base + table.sh_offset + at, sizeof symbol);
+      if (strings + symbol.st_name == name)
+        return symbol.st_value;
+    }
+  }
+  return 0;
+}
+
+Model::Model() {
+  a.producer = "burin test";
+  a.locations = {""};
+}
+
+ExprId Model::constant(int64_t value) {
+  a.exprs.push_back({{{Expr::Op::Const, value}}});
+  return ExprId(a.exprs.size() - 1);
+}
+
+ExprId Model::symbol(const std::string &name, uint32_t input, uint32_t axis, int64_t min, int64_t max) {
+  a.symbols.push_back({name, min, max, input, axis});
+  a.exprs.push_back({{{Expr::Op::Symbol, int64_t(a.symbols.size() - 1)}}});
+  return ExprId(a.exprs.size() - 1);
+}
+
+ExprId Model::op(Expr::Op op, ExprId left, ExprId right) {
+  Expr e = a.exprs[left];
+  e.program.insert(e.program.end(), a.exprs[right].program.begin(), a.exprs[right].program.end());
+  e.program.push_back({op, 0});
+  a.exprs.push_back(e);
+  return ExprId(a.exprs.size() - 1);
+}
+
+void Model::input(const std::string &name, std::vector<ExprId> dims, DType dtype) {
+  a.inputs.push_back({name, dtype, std::move(dims), 0});
+}
+
+void Model::output(const std::string &name, std::vector<ExprId> dims, DType dtype) {
+  a.outputs.push_back({name, dtype, std::move(dims), 0});
+}
+
+Slot Model::weight(const std::string &name, std::vector<float> values) {
+  weights.resize((weights.size() + 15) / 16 * 16);
+  a.constants.push_back({name, f32, {int64_t(values.size())}, weights.size() * 4, values.size() * 4});
+  weights.insert(weights.end(), values.begin(), values.end());
+  return {Slot::Kind::Constant, uint32_t(a.constants.size() - 1)};
+}
+
+Slot Model::buffer(ExprId bytes, uint32_t firstStep, uint32_t lastStep) {
+  a.buffers.push_back({bytes, firstStep, lastStep});
+  return {Slot::Kind::Buffer, uint32_t(a.buffers.size() - 1)};
+}
+
+uint32_t Model::kernel(const std::string &name) {
+  for (size_t i = 0; i < a.kernels.size(); ++i)
+    if (a.kernels[i].name == name)
+      return uint32_t(i);
+  a.kernels.push_back({name, 0});
+  return uint32_t(a.kernels.size() - 1);
+}
+
+Step &Model::step(const std::string &name, std::vector<Slot> operands, std::vector<ExprId> sizes, ExprId tasks) {
+  ExprId zero = constant(0);
+  Step s;
+  s.kernel = kernel(name);
+  s.operands = std::move(operands);
+  s.sizes = std::move(sizes);
+  s.tasks = tasks;
+  s.scratchBytes = s.flops = s.bytes = zero;
+  if (!a.steps.empty())
+    s.deps = {uint32_t(a.steps.size() - 1)};
+  a.steps.push_back(s);
+  return a.steps.back();
+}
+
+uint32_t Model::location(const std::string &where) {
+  a.locations.push_back(where);
+  return uint32_t(a.locations.size() - 1);
+}
+
+std::vector<std::byte> Model::bytes(const std::vector<std::string> &targets) {
+  a.codes.clear();
+  std::vector<std::vector<std::byte>> images;
+  for (const std::string &target : targets) {
+    Code code;
+    code.target = target;
+    for (const Kernel &k : a.kernels)
+      code.entries.push_back(symbolAddress(kernelImage(), k.name));
+    a.codes.push_back(code);
+    images.push_back(kernelImage());
+  }
+  return writeArtifact(a, images, std::as_bytes(std::span(weights)));
+}
+
+Program::Ptr Model::load() {
+  Program::Ptr program;
+  requireOk(Program::loadMemory(bytes(), nullptr, {}, program));
+  return program;
+}
+
+Model threeSteps(int64_t n) {
+  Model m;
+  ExprId columns = m.constant(n);
+  ExprId batch = m.symbol("batch", 0, 0);
+  ExprId elements = m.op(Expr::Op::Mul, batch, columns);
+  ExprId bytes = m.op(Expr::Op::Mul, elements, m.constant(4));
+  m.input("x", {batch, columns});
+  m.output("y", {batch, columns});
+  std::vector<float> w, b(size_t(n), .5f);
+  for (int64_t i = 0; i < n; ++i)
+    w.push_back(float(i + 1));
+  Slot weight = m.weight("w", w), bias = m.weight("b", b);
+  Slot first = m.buffer(bytes, 0, 1), second = m.buffer(bytes, 1, 2);
+  m.step("affine", {in(0), weight, bias, first}, {columns}, batch).location = m.location("model.cpp:7");
+  m.step("exponential", {first, second}, {}, elements).location = m.location("model.cpp:8");
+  Step &last = m.step("reversed", {second, out(0)}, {columns}, batch);
+  last.location = m.location("model.cpp:9");
+  last.scratchBytes = m.constant(n * 4);
+  for (Step &step : m.a.steps)
+    step.flops = elements, step.bytes = bytes;
+  return m;
+}
+
+std::vector<float> expectedThreeSteps(const std::vector<float> &x, int64_t n) {
+  std::vector<float> y(x.size());
+  for (size_t i = 0; i < x.size(); ++i) {
+    size_t row = i / size_t(n), column = i % size_t(n);
+    y[row * size_t(n) + size_t(n) - 1 - column] = std::exp(x[i] * float(column + 1) + .5f);
+  }
+  return y;
+}
+
+} // namespace burin::rt::test

@@ -1,0 +1,59 @@
+// Artifacts made by hand, for the tests of the runtime.
+#pragma once
+#include "runtime/Archive.h"
+#include "runtime/Loader.h"
+#include "runtime/Session.h"
+#include <catch2/catch.hpp>
+#include <string>
+#include <vector>
+
+namespace burin::rt::test {
+
+std::vector<std::byte> readBytes(const std::string &path);
+/// The image of kernels.c.
+const std::vector<std::byte> &kernelImage();
+/// The virtual address of an exported function of an ELF image; 0 when it has none of that name.
+uint64_t symbolAddress(const std::vector<std::byte> &elf, const std::string &name);
+
+/// Builds an Artifact record by record.
+struct Model {
+  Artifact a;
+  std::vector<float> weights;
+
+  Model();
+  ExprId constant(int64_t value);
+  ExprId symbol(const std::string &name, uint32_t input, uint32_t axis, int64_t min = 0, int64_t max = INT64_MAX);
+  ExprId op(Expr::Op op, ExprId left, ExprId right);
+  void input(const std::string &name, std::vector<ExprId> dims, DType dtype = f32);
+  void output(const std::string &name, std::vector<ExprId> dims, DType dtype = f32);
+  Slot weight(const std::string &name, std::vector<float> values);
+  Slot buffer(ExprId bytes, uint32_t firstStep, uint32_t lastStep);
+  uint32_t kernel(const std::string &name);
+  Step &step(const std::string &kernel, std::vector<Slot> operands, std::vector<ExprId> sizes, ExprId tasks);
+  uint32_t location(const std::string &where);
+
+  std::vector<std::byte> bytes() { return bytes({"x86-64"}); }
+  std::vector<std::byte> bytes(const std::vector<std::string> &targets);
+  Program::Ptr load();
+};
+
+/// x[batch, n] -> reversed(exp(x * w + b)), with w = 1, 2, … and b = .5
+Model threeSteps(int64_t n);
+/// What threeSteps computes.
+std::vector<float> expectedThreeSteps(const std::vector<float> &x, int64_t n);
+
+inline Slot in(uint32_t i) { return {Slot::Kind::Input, i}; }
+inline Slot out(uint32_t i) { return {Slot::Kind::Output, i}; }
+
+inline TensorView view(const std::vector<float> &data, const std::vector<int64_t> &shape) {
+  return {const_cast<float *>(data.data()), shape.data(), uint32_t(shape.size()), f32};
+}
+
+/// Fails the test with the message of the status.
+inline void requireOk(const Status &status) {
+  INFO(status.message());
+  REQUIRE(status.ok());
+}
+inline bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
+
+} // namespace burin::rt::test

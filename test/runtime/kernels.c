@@ -1,0 +1,42 @@
+// Machine code for the tests: compiled into an image like those of the compiler's.
+#include <stdint.h>
+
+float expf(float);
+
+static const float *identity(const float *p) { return p; }
+// A pointer in data: the image needs a relative relocation.
+static const float *(*volatile relocated)(const float *) = identity;
+
+// y[r, i] = x[r, i] * w[i] + b[i]; a task is a row
+void affine(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
+  const float *x = relocated(operands[0]), *w = operands[1], *b = operands[2];
+  float *y = operands[3];
+  int64_t n = sizes[0];
+  for (int64_t r = lo; r < hi; ++r)
+    for (int64_t i = 0; i < n; ++i)
+      y[r * n + i] = x[r * n + i] * w[i] + b[i];
+}
+
+// y = exp(x); a task is an element
+void exponential(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
+  const float *x = operands[0];
+  float *y = operands[1];
+  for (int64_t i = lo; i < hi; ++i)
+    y[i] = expf(x[i]);
+}
+
+// y[r] = x[r] backwards, by way of scratch memory of n floats; a task is a row
+void reversed(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
+  const float *x = operands[0];
+  float *y = operands[1], *row = scratch;
+  int64_t n = sizes[0];
+  for (int64_t r = lo; r < hi; ++r) {
+    for (int64_t i = 0; i < n; ++i)
+      row[i] = x[r * n + n - 1 - i];
+    for (int64_t i = 0; i < n; ++i)
+      y[r * n + i] = row[i];
+  }
+}
+
+// Nothing: what a step costs
+void nothing(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {}
