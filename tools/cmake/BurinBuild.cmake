@@ -25,6 +25,7 @@ if(CCACHE)
 endif()
 
 add_compile_options(-Wall -Wextra -Wno-unused-parameter)
+add_link_options(-Wl,--as-needed)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>" -fdiagnostics-color=always)
   add_link_options(-fuse-ld=lld)
