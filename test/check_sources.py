@@ -48,7 +48,7 @@ def publicOwners(files):
 def includeErrors(path, text, owners):
     layer = path.parts[0]
     isPublic = path.parts[1:3] == ("include", "burin")
-    allowed = {"runtime"} if path.name.startswith("burin-run") else LAYERS[layer]
+    allowed = {"runtime"} if any(part.startswith("burin-run") for part in path.parts) else LAYERS[layer]
     for included in INCLUDE.findall(text):
         target = owners.get(included, included.partition("/")[0])
         if included in EXTRA.get(layer, ()):

@@ -9,8 +9,6 @@ function(burin_component name)
   if(NOT TARGET ${ARG_LIBRARY})
     return()
   endif()
-  set_target_properties(${ARG_LIBRARY} PROPERTIES
-    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   install(TARGETS ${ARG_LIBRARY} EXPORT burin-${name} COMPONENT ${name} INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
   install(EXPORT burin-${name} COMPONENT ${name} NAMESPACE burin:: FILE ${name}.cmake DESTINATION "${packageDir}")
   if(ARG_PROGRAMS)
@@ -45,10 +43,10 @@ install(FILES LICENSE COMPONENT runtime DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 # The compiler finds Debian's LLVM through its run path: libMLIR is not on the system's search path.
 if(TARGET burin)
+  # No promise of a stable C++ ABI before 1.0: a minor version may break it.
+  set_target_properties(burin PROPERTIES VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   set_target_properties(burin burin-cli burin-opt PROPERTIES INSTALL_RPATH "${CMAKE_INSTALL_RPATH};${LLVM_LIBRARY_DIR}")
-endif()
-if(TARGET burin_runtime)
-  set_target_properties(burin_runtime PROPERTIES EXPORT_NAME runtime)
 endif()
 
 set(CPACK_GENERATOR DEB)
