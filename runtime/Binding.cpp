@@ -194,6 +194,7 @@ private:
                 0,
                 index};
     b.grain = chooseGrain(tasks, out.values[step.flops], out.values[step.bytes]);
+    out.parallelCount += b.grain < b.tasks;
     for (const Slot &slot : step.operands)
       addOperand(slot);
     for (ExprId id : step.sizes)

@@ -44,6 +44,7 @@ public:
   void setOutput(uint32_t output, void *data) { patch(outputPatches[output], data); }
 
   std::span<const BoundStep> steps() const { return bound; }
+  uint32_t parallelSteps() const { return parallelCount; } // worth more than one thread
   uint64_t arenaBytes() const { return arenaSize; }
   uint64_t scratchBytes() const { return scratchSize; } // per worker, a multiple of 128
   std::span<const int64_t> inputShape(uint32_t i) const { return shapes[i]; }
@@ -63,6 +64,7 @@ private:
   std::vector<int64_t> sizes; // of all steps
   std::vector<BoundStep> bound;
   uint64_t arenaSize = 0, scratchSize = 0;
+  uint32_t parallelCount = 0;
   std::byte *arena = nullptr;
 
   void patch(const std::vector<uint32_t> &entries, void *data) {

@@ -81,6 +81,8 @@ Printed combine(Expr::Op op, const Printed &a, const Printed &b) {
 
 bool wellFormed(const Expr &expr, size_t symbols) {
   int depth = 0;
+  if (expr.program.size() > kMaxExprLength)
+    return false;
   for (const Expr::Instr &i : expr.program) {
     if (i.op > Expr::Op::Max || (i.op == Expr::Op::Symbol && uint64_t(i.value) >= symbols))
       return false;

@@ -8,9 +8,10 @@
 namespace burin::rt {
 
 inline constexpr int kMaxExprDepth = 64;
+inline constexpr size_t kMaxExprLength = 4096;
 
-/// Whether `expr` is a postfix program that leaves one value, needs at most kMaxExprDepth entries of stack and
-/// reads only symbols below `symbols`.
+/// Whether `expr` is a postfix program of at most kMaxExprLength instructions that leaves one value, needs at most
+/// kMaxExprDepth entries of stack and reads only symbols below `symbols`.
 bool wellFormed(const Expr &expr, size_t symbols);
 
 /// The value of a well-formed expression; nothing on overflow or division by zero. Division rounds as its name

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <optional>
 
 namespace burin::rt {
 namespace {
@@ -70,16 +71,17 @@ void GrowingMemory::release() {
 }
 
 Session::Session(Program::Ptr program, const SessionOptions &options)
-    : loaded(std::move(program)), allocator(orDefault(options.allocator)), arena(allocator), scratch(allocator) {
+    : loaded(std::move(program)), allocator(orDefault(options.allocator)), logger(options.logger), arena(allocator),
+      scratch(allocator) {
   if (options.parallelFor.run) {
     parallel = options.parallelFor;
   } else if (options.threads == 1) {
     parallel.threads = 1;
-  } else if (options.threads == 0) {
-    parallel = onPool(Pool::shared());
   } else {
-    ownPool = std::make_unique<Pool>(options.threads);
-    parallel = onPool(*ownPool);
+    if (options.threads > 1)
+      ownPool = std::make_unique<Pool>(options.threads);
+    pool = ownPool ? ownPool.get() : &Pool::shared();
+    parallel = onPool(*pool);
   }
   outputMemory.reserve(loaded->artifact().outputs.size());
   for (size_t i = 0; i < loaded->artifact().outputs.size(); ++i)
@@ -109,6 +111,11 @@ Status Session::makeBinding(std::span<const TensorView> inputs) {
   std::unique_ptr<Binding> binding;
   if (Status s = Binding::create(*loaded, inputs, binding); !s.ok())
     return s;
+  if (logger.log)
+    logger.log(logger.ctx, 0,
+               text("planned for new shapes: ", binding->steps().size(), " steps, ", binding->arenaBytes(),
+                    " bytes of intermediate results, ", binding->scratchBytes(), " bytes of scratch per thread")
+                   .c_str());
   if (bindings.size() == kMaxBindings)
     bindings.pop_back();
   bindings.insert(bindings.begin(), std::move(binding));
@@ -134,6 +141,14 @@ Status Session::bind(std::span<const TensorView> inputs) {
 Status Session::run(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
   Hold hold(busy);
   return hold.ok() ? runBound(inputs, outputs) : Hold::refusal();
+}
+
+Status Session::setProfile(const ProfileHook &hook) {
+  Hold hold(busy);
+  if (!hold.ok())
+    return Hold::refusal();
+  profile = hook;
+  return {};
 }
 
 Status Session::runBound(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
@@ -211,6 +226,9 @@ void Session::runStep(const BoundStep &step) {
 }
 
 void Session::runSteps(const Binding &binding) {
+  std::optional<Pool::Awake> awake;
+  if (pool && binding.parallelSteps() > 1)
+    awake.emplace(*pool);
   for (const BoundStep &step : binding.steps())
     runStep(step);
 }

@@ -25,10 +25,17 @@ struct ParallelFor {
   int threads = 0;
 };
 
+/// Receives messages for whoever watches; level 0: debug, 1: info, 2: warning.
+struct Logger {
+  void *ctx = nullptr;
+  void (*log)(void *ctx, int level, const char *message) = nullptr;
+};
+
 struct SessionOptions {
   int threads = 0; // 0: the shared pool; 1: only the caller; more: a pool of its own
   Allocator allocator;
   ParallelFor parallelFor; // when set, used instead of a pool
+  Logger logger;
 };
 
 /// What one step of a run did. The pointers live as long as the program.
@@ -76,6 +83,8 @@ public:
 
   /// Prepares for these input shapes (data may be null) and makes them current: outputShape answers for them.
   Status bind(std::span<const TensorView> inputs);
+  /// Whether there was a successful bind or run; the next three need one.
+  bool isBound() const { return !bindings.empty(); }
   std::span<const int64_t> outputShape(uint32_t i) const { return bindings.front()->outputShape(i); }
   uint64_t outputBytes(uint32_t i) const { return bindings.front()->outputBytes(i); }
   /// Bytes planned for intermediate results of the current shapes.
@@ -87,7 +96,7 @@ public:
   Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs);
 
   /// Called after each step of later runs; a null function turns it off.
-  void setProfile(const ProfileHook &hook) { profile = hook; }
+  Status setProfile(const ProfileHook &hook);
 
 private:
   static constexpr size_t kMaxBindings = 8;
@@ -95,7 +104,9 @@ private:
   Program::Ptr loaded;
   Allocator allocator;
   ParallelFor parallel;
+  Logger logger;
   std::unique_ptr<Pool> ownPool;
+  Pool *pool = nullptr; // ours or the shared one; null when `parallel` is somebody else's, or serial
   GrowingMemory arena, scratch;
   std::vector<GrowingMemory> outputMemory;
   std::vector<std::unique_ptr<Binding>> bindings; // most recent first

@@ -1,0 +1,237 @@
+/* The C interface of burin's runtime: loads a compiled artifact (.plate) and runs it. The library behind it contains no
+ * compiler and needs only the C and C++ standard libraries.
+ *
+ *   const burin_runtime_api *rt = burin_runtime_get(BURIN_RUNTIME_VERSION);
+ *   burin_artifact *artifact;  burin_session *session;
+ *   burin_status *s = rt->artifact_load_file("mlp.plate", NULL, &artifact);
+ *   if (s) { fprintf(stderr, "%s\n", rt->status_message(s)); rt->status_release(s); return 3; }
+ *   s = rt->session_create(artifact, NULL, &session);
+ *   int64_t shape[] = {7, 512};
+ *   burin_tensor x = {data, shape, 2, BURIN_F32, {0}}, y = {0};
+ *   s = rt->session_run(session, &x, 1, &y, 1);      // y.data, y.shape: the session's, until its next run
+ *
+ * Rules that hold throughout:
+ * - Errors. A function that can fail returns a status: NULL is success, anything else must be released. A failed
+ *   function changes nothing and leaves its results alone. No exception leaves the library.
+ * - Ownership. *_release drops one reference; NULL is allowed. A session keeps its artifact alive. Strings and shapes
+ *   that a function returns belong to the object asked and live as long as it does, unless stated otherwise.
+ * - Threads. Artifacts may be used from any number of threads at once. A session does one thing at a time: a second
+ *   call while it runs is refused with BURIN_BUSY. Make one session per thread; they share code and weights.
+ * - Sizes are in elements, `bytes` in bytes, times in nanoseconds.
+ * - Option structures start with struct_size = sizeof of the structure, which lets them grow; zero fields mean the
+ *   default, and a NULL pointer means all defaults. */
+#ifndef BURIN_RUNTIME_H
+#define BURIN_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define BURIN_API __attribute__((visibility("default")))
+#else
+#define BURIN_API
+#endif
+
+/* The version of burin_runtime_api below. Within a version the table only grows at its end (see size). */
+#define BURIN_RUNTIME_VERSION 1u
+
+typedef struct burin_status burin_status;
+typedef struct burin_artifact burin_artifact;
+typedef struct burin_session burin_session;
+
+/* Why a call failed. */
+enum {
+  BURIN_OK = 0,
+  BURIN_INVALID_ARGUMENT = 1, /* the call: a shape, a dtype, a missing pointer */
+  BURIN_BAD_ARTIFACT = 2,     /* the file is not a whole, valid artifact of this format version */
+  BURIN_UNSUPPORTED = 3,      /* a valid artifact that this machine cannot run */
+  BURIN_IO = 4,               /* the operating system refused */
+  BURIN_OUT_OF_MEMORY = 5,
+  BURIN_BUSY = 6, /* the session is running already */
+  BURIN_INTERNAL = 7
+};
+
+/* Element types. A bool takes one byte, 0 or 1. */
+enum {
+  BURIN_F32 = 0,
+  BURIN_F64 = 1,
+  BURIN_F16 = 2,
+  BURIN_BF16 = 3,
+  BURIN_I8 = 4,
+  BURIN_U8 = 5,
+  BURIN_I16 = 6,
+  BURIN_I32 = 7,
+  BURIN_I64 = 8,
+  BURIN_BOOL = 9
+};
+
+/* A dense row-major tensor in the caller's memory, of any alignment. Inputs are never written. */
+typedef struct burin_tensor {
+  void *data;
+  const int64_t *shape; /* rank numbers; may be NULL for rank 0 */
+  uint32_t rank;
+  uint8_t dtype; /* BURIN_F32, … */
+  uint8_t reserved[3];
+} burin_tensor;
+
+/* What an input or output must be. */
+typedef struct burin_tensor_info {
+  const char *name;
+  const char *text;     /* "f32[batch, 512]" */
+  const char *location; /* "file:line" in the source of the model, or "" */
+  const int64_t *dims;  /* rank numbers; -1 where the size depends on the inputs */
+  uint32_t rank;
+  uint8_t dtype;
+  uint8_t reserved[3];
+} burin_tensor_info;
+
+/* A size that is known when the artifact runs. It is read off one axis of one input. */
+typedef struct burin_symbol_info {
+  const char *name;
+  int64_t min, max; /* both allowed; max INT64_MAX: no limit */
+  uint32_t input, axis;
+} burin_symbol_info;
+
+enum { BURIN_LOG_DEBUG = 0, BURIN_LOG_INFO = 1, BURIN_LOG_WARNING = 2 };
+
+/* Receives messages without a newline. May be called from any thread that uses the runtime. */
+typedef struct burin_logger {
+  void *ctx;
+  void (*log)(void *ctx, int level, const char *message);
+} burin_logger;
+
+enum {
+  /* Do not read the weights to check them: start-up then costs the same for weights of any size. Damaged weights
+   * then give wrong numbers; they cannot cause an access out of bounds. */
+  BURIN_LOAD_TRUST_WEIGHTS = 1u << 0,
+  /* artifact_load_memory only: the memory stays valid and unchanged until the artifact is released, so the weights
+   * can be used in place (if the memory is 64-byte aligned). */
+  BURIN_LOAD_BORROW = 1u << 1
+};
+
+typedef struct burin_load_options {
+  size_t struct_size;
+  uint64_t flags; /* BURIN_LOAD_… */
+  burin_logger logger;
+} burin_load_options;
+
+/* Where a session gets the memory for intermediate results and for outputs without data. `allocate` may return NULL. */
+typedef struct burin_allocator {
+  void *ctx;
+  void *(*allocate)(void *ctx, size_t bytes, size_t alignment);
+  void (*release)(void *ctx, void *data, size_t bytes);
+} burin_allocator;
+
+/* Runs body(body_ctx, lo, hi, worker) over [0, n) in chunks of `grain` and returns when all are done. `worker` is below
+ * `threads`, and two bodies that run at the same time have different ones. */
+typedef struct burin_thread_pool {
+  void *ctx;
+  void (*parallel_for)(void *ctx, int64_t n, int64_t grain,
+                       void (*body)(void *body_ctx, int64_t lo, int64_t hi, int worker), void *body_ctx);
+  int threads;
+} burin_thread_pool;
+
+typedef struct burin_session_options {
+  size_t struct_size;
+  int threads; /* 0: the pool shared by the process, sized by its CPU affinity and cgroup limits (BURIN_NUM_THREADS
+                  overrides); 1: only the calling thread; more: a pool of its own. Results do not depend on it. */
+  burin_allocator allocator;
+  burin_thread_pool thread_pool; /* used instead of the runtime's own when parallel_for is set */
+  burin_logger logger;
+} burin_session_options;
+
+/* One step of a run: one kernel over its tasks. The strings live as long as the artifact. */
+typedef struct burin_step_profile {
+  uint32_t step;     /* index in the plan */
+  uint32_t parallel; /* 1: ran on the thread pool */
+  const char *kernel;
+  const char *location;        /* "file:line" in the source of the model, or "" */
+  int64_t start_ns, end_ns;    /* of CLOCK_MONOTONIC */
+  int64_t tasks, flops, bytes; /* work by the plan's account */
+} burin_step_profile;
+
+typedef void (*burin_step_callback)(void *ctx, const burin_step_profile *profile);
+
+/* The end of an asynchronous run. `status` (NULL: success) and `outputs` are valid during the call only; outputs that
+ * had no data hold memory of the session, valid during the call only. */
+typedef void (*burin_done_callback)(void *ctx, const burin_status *status, const burin_tensor *outputs,
+                                    uint32_t output_count);
+
+typedef struct burin_runtime_api {
+  uint32_t version; /* BURIN_RUNTIME_VERSION */
+  uint32_t size;    /* sizeof of the library's table; a function beyond it does not exist */
+
+  /* "burin 0.1.0" */
+  const char *(*library_version)(void);
+  /* The best target this machine runs: "x86-64-v4". */
+  const char *(*host_target)(void);
+
+  uint32_t (*status_code)(const burin_status *status); /* BURIN_OK for NULL */
+  /* At most six lines: what is wrong, with names and values, and what to do. Lives until the status is released. */
+  const char *(*status_message)(const burin_status *status);
+  void (*status_release)(burin_status *status);
+
+  /* Loads and checks an artifact. The weights stay in the file and are mapped: it must not be changed in place while it
+   * is loaded (replacing it by renaming another file over it is fine). An artifact contains machine code: load only
+   * what you would run. */
+  burin_status *(*artifact_load_file)(const char *path, const burin_load_options *options, burin_artifact **artifact);
+  /* The same from memory, which is copied as needed (but see BURIN_LOAD_BORROW). */
+  burin_status *(*artifact_load_memory)(const void *data, size_t bytes, const burin_load_options *options,
+                                        burin_artifact **artifact);
+  void (*artifact_release)(burin_artifact *artifact);
+
+  uint32_t (*artifact_input_count)(const burin_artifact *artifact);
+  uint32_t (*artifact_output_count)(const burin_artifact *artifact);
+  uint32_t (*artifact_symbol_count)(const burin_artifact *artifact);
+  /* NULL when the index is out of range. */
+  const burin_tensor_info *(*artifact_input)(const burin_artifact *artifact, uint32_t index);
+  const burin_tensor_info *(*artifact_output)(const burin_artifact *artifact, uint32_t index);
+  const burin_symbol_info *(*artifact_symbol)(const burin_artifact *artifact, uint32_t index);
+  /* The shape of an input for given values of all symbols; `shape` has room for its rank. */
+  burin_status *(*artifact_input_shape)(const burin_artifact *artifact, uint32_t index, const int64_t *symbol_values,
+                                        uint32_t symbol_count, int64_t *shape);
+  const char *(*artifact_producer)(const burin_artifact *artifact); /* the compiler: "burin 0.1.0" */
+  const char *(*artifact_target)(const burin_artifact *artifact);   /* of the code in use: "x86-64-v3" */
+  /* A free-text entry of the artifact, or NULL. */
+  const char *(*artifact_metadata)(const burin_artifact *artifact, const char *key);
+
+  burin_status *(*session_create)(burin_artifact *artifact, const burin_session_options *options,
+                                  burin_session **session);
+  /* Waits for its asynchronous runs. Not from inside a done callback. */
+  void (*session_release)(burin_session *session);
+
+  /* Checks input shapes and plans for them, without running; the data pointers may be NULL. Not needed before a run:
+   * it lets the first one be as fast as the others, and tells the shapes of the outputs. */
+  burin_status *(*session_bind)(burin_session *session, const burin_tensor *inputs, uint32_t input_count);
+  /* For the shapes of the latest bind or run; NULL before, and for an index out of range. Valid until the next. */
+  const int64_t *(*session_output_shape)(const burin_session *session, uint32_t index, uint32_t *rank);
+  /* Bytes planned for intermediate results, for the shapes of the latest bind or run. */
+  uint64_t (*session_arena_bytes)(const burin_session *session);
+
+  /* Runs and returns when the outputs are complete. An output with data must have the right dtype and shape, and must
+   * overlap neither an input nor another output. For one without data all other fields are ignored and set: it gets
+   * memory of the session, valid until its next run. A run with the shapes of an earlier one (the last few are kept)
+   * allocates nothing. */
+  burin_status *(*session_run)(burin_session *session, const burin_tensor *inputs, uint32_t input_count,
+                               burin_tensor *outputs, uint32_t output_count);
+  /* Queues a run and returns; runs of one session happen in order, on a thread of the session, which calls `done` after
+   * each, also after a failed one. The tensor descriptions are copied; the data must stay valid until then. Blocks
+   * while 64 runs are waiting. */
+  burin_status *(*session_run_async)(burin_session *session, const burin_tensor *inputs, uint32_t input_count,
+                                     const burin_tensor *outputs, uint32_t output_count, burin_done_callback done,
+                                     void *ctx);
+  /* From the next run on, `callback` is called after each step, on the thread that runs; NULL turns it off. */
+  burin_status *(*session_set_profile)(burin_session *session, burin_step_callback callback, void *ctx);
+} burin_runtime_api;
+
+/* The function table of a version, or NULL if this library does not have that version. Never freed. */
+BURIN_API const burin_runtime_api *burin_runtime_get(uint32_t version);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
