@@ -1,0 +1,32 @@
+// The command line of burin-run.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace burin::run {
+
+enum ExitCode { kOk = 0, kMismatch = 1, kUsage = 2, kBadModel = 3, kUnsupported = 4, kInternal = 5 };
+
+struct Options {
+  using Named = std::vector<std::pair<std::string, std::string>>; // name=value, in order
+  std::string model;
+  Named inputs, outputs, expected; // values still carry their '@'
+  std::vector<std::pair<std::string, int64_t>> dims;
+  int threads = 0;
+  int64_t repeat = 1;
+  uint64_t seed = 0;
+  double rtol = 1e-4, atol = 1e-5;
+  bool profile = false, json = false, trustWeights = false;
+};
+
+/// The options, or the exit code of a command line that ends here (--help, --version, a mistake).
+struct Parsed {
+  std::optional<Options> options;
+  int exitCode = kOk;
+};
+Parsed parseOptions(int argc, char **argv);
+
+} // namespace burin::run

@@ -1,0 +1,42 @@
+// Element values of tensors as numbers: random inputs, summaries, comparison.
+#pragma once
+#include "runtime/Npy.h"
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace burin::run {
+
+/// A dense tensor to look at.
+struct Values {
+  DType dtype;
+  std::span<const int64_t> shape;
+  const std::byte *data;
+
+  int64_t count() const;
+  double operator[](int64_t i) const;
+};
+
+/// A tensor filled with one number.
+rt::NpyArray filled(DType dtype, std::vector<int64_t> shape, double value);
+
+/// Reproducible from the seed: normal(0, 1) for floats, uniform in [0, 10) for integers, 0 or 1 for bool.
+rt::NpyArray random(DType dtype, std::vector<int64_t> shape, uint64_t seed);
+
+/// "f32[7, 2]"
+std::string typeText(DType dtype, std::span<const int64_t> shape);
+
+struct Summary {
+  double min = 0, mean = 0, max = 0;
+  int64_t notFinite = 0; // left out of the three above
+};
+Summary summarize(const Values &values);
+
+/// The worst element by |a - b| - rtol |b|; equal infinities, and NaN beside NaN, count as equal.
+struct Difference {
+  int64_t index = -1; // -1: all within the tolerance
+  double got = 0, expected = 0, worstAbsolute = 0;
+};
+Difference compare(const Values &got, const Values &expected, double rtol, double atol);
+
+} // namespace burin::run
