@@ -1,0 +1,339 @@
+// The contraction emitter: one register tile for matrix products and convolutions alike.
+//
+// A tile is `rows` positions of the innermost result dimension but one, times a chunk of columns, held in vector
+// accumulators over the whole sum. The right side comes in panels (see PackOp); a chunk is what a tile takes of a
+// panel's width. Each accumulator adds its products in the order of k, in any tile: a row's result does not depend on
+// which tile, task or batch it is computed in. What is fused behind the product is computed on the accumulators.
+#include "codegen/PointEmitter.h"
+#include "passes/Passes.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+namespace {
+
+constexpr int64_t kTaskFlops = 4'000'000; // a task this long hides its dispatch
+constexpr int64_t kTaskRows = 192;        // rows of the left side kept in cache while panels pass
+constexpr int64_t kPrefetchSteps = 16;    // steps of k that panels are fetched ahead
+constexpr int64_t kSmallRows = 4;         // fewer rows than this take several chunks at once
+
+DType accumulatorType(DType type) {
+  switch (type) {
+  case DType::f64:
+  case DType::i64:
+    return type;
+  case DType::f32:
+  case DType::f16:
+  case DType::bf16:
+    return DType::f32;
+  default:
+    return DType::i32;
+  }
+}
+
+class ContractionKernel {
+public:
+  ContractionKernel(ElementEmitter &e, ContractOp op, Block &body, const passes::Alignment &a, ArrayRef<Value> results)
+      : e(e), k(e.k), p(e, a), op(op), body(body), results(results), lhs(operandMemory(op.getLhs())),
+        rhs(operandMemory(op.getRhs())), type(dtypeOf(op.getResult())), sumType(accumulatorType(dtypeOf(op.getLhs()))) {
+    lanes = k.target.lanes(byteWidth(sumType));
+    panelWidth = passes::kPanelBytes / byteWidth(sumType);
+    chunkWidth = k.target.tileVectors * lanes;
+    columns = shapeOf(op.getResult()).back();
+    describe();
+  }
+
+  LaunchShape emit() {
+    // Tasks: batches, blocks of outer rows or of tiles, blocks of chunks.
+    int64_t tileRows = k.target.tileRows;
+    bool byTiles = outer.empty();
+    Dim tiles = ceildiv(rowCount, tileRows);
+    int64_t rowsHint = rowCount.isStatic() ? rowCount.value() : kTaskRows;
+    int64_t perBlock = byTiles ? std::max<int64_t>(1, kTaskRows / tileRows)
+                               : std::max<int64_t>(1, kTaskRows / std::max<int64_t>(1, rowsHint));
+    Dim units = 1;
+    for (auto &dim : outer)
+      units = units * dim.size;
+    if (byTiles)
+      units = tiles;
+    Dim unitBlocks = ceildiv(units, perBlock);
+    Dim chunks = ceildiv(columns, chunkWidth);
+    int64_t chunksHint = chunks.isStatic() ? std::max<int64_t>(1, chunks.value()) : 64;
+    int64_t blockRows = byTiles ? std::min(rowsHint, perBlock * tileRows) : perBlock * rowsHint;
+    int64_t sumLength = depth.isStatic() ? depth.value() : 256;
+    int64_t chunkFlops = std::max<int64_t>(1, 2 * blockRows * sumLength * chunkWidth);
+    int64_t chunksPerBlock = std::clamp<int64_t>(kTaskFlops / chunkFlops, std::min<int64_t>(4, chunksHint), chunksHint);
+    Dim chunkBlocks = ceildiv(chunks, chunksPerBlock);
+
+    Dim batches = 1;
+    for (int64_t i = 0; i < int64_t(op.getBatch()); ++i)
+      batches = batches * shapeOf(op.getResult())[i];
+    k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
+      Value chunkBlock = k.rem(task, k.dim(chunkBlocks)), rest = k.div(task, k.dim(chunkBlocks));
+      Value unitBlock = k.rem(rest, k.dim(unitBlocks));
+      batch = k.div(rest, k.dim(unitBlocks));
+      chunkFrom = k.mul(chunkBlock, k.constant(chunksPerBlock));
+      chunkTo = k.minimum(k.add(chunkFrom, k.constant(chunksPerBlock)), k.dim(chunks));
+      Value unitFrom = k.mul(unitBlock, k.constant(perBlock));
+      Value unitTo = k.minimum(k.add(unitFrom, k.constant(perBlock)), k.dim(units));
+      if (byTiles) {
+        rowsBase = k.constant(0);
+        emitRows(unitFrom, unitTo);
+        return;
+      }
+      k.loop(unitFrom, unitTo, k.constant(1), [&](Value unit) {
+        placeOuter(unit);
+        emitRows(k.constant(0), k.dim(tiles));
+      });
+    });
+    return {batches * unitBlocks * chunkBlocks, 0};
+  }
+
+private:
+  struct Step { // one loop of the sum, or one outer loop over rows
+    Dim size;
+    Dim stride; // in elements of lhs
+    size_t resultDim = 0;
+  };
+
+  Memory operandMemory(Value v) { return *e.memoryOf(passes::skipReshapes(v)); }
+
+  // Reads off the op how lhs is walked: rows, outer rows, and the loops of the sum, neighbours merged where the walk is
+  // linear.
+  void describe() {
+    Shape shape = shapeOf(op.getLhs()), result = shapeOf(op.getResult());
+    size_t batchDims = op.getBatch(), spatial = op.getKernel().size();
+    SmallVector<Dim> strides(shape.size(), Dim(1));
+    for (size_t i = shape.size() - 1; i-- > 0;)
+      strides[i] = strides[i + 1] * shape[i + 1];
+    lhsBatchStride = batchDims ? strides[batchDims - 1] : Dim(0);
+    for (size_t d = 0; d < spatial; ++d) {
+      size_t dim = batchDims + d;
+      outer.push_back({result[dim], strides[dim] * Dim(op.getStrides()[d]), dim});
+      if (op.getKernel()[d] > 1)
+        sum.push_back({Dim(op.getKernel()[d]), strides[dim] * Dim(op.getDilations()[d])});
+    }
+    sum.push_back({shape.back(), Dim(1)});
+    depth = 1;
+    for (Step &s : sum)
+      depth = depth * s.size;
+    for (size_t i = sum.size() - 1; i-- > 0;)
+      if (sum[i].stride == sum[i + 1].size * sum[i + 1].stride) {
+        sum[i] = {sum[i].size * sum[i + 1].size, sum[i + 1].stride};
+        sum.erase(sum.begin() + i + 1);
+      }
+    while (outer.size() > 1) {
+      Step &inner = outer.back(), &before = outer[outer.size() - 2];
+      if (before.stride != inner.size * inner.stride && before.size != Dim(1))
+        break;
+      before = {before.size * inner.size, inner.stride, before.resultDim};
+      outer.pop_back();
+    }
+    rowCount = outer.back().size;
+    rowStride = outer.back().stride;
+    rowDim = outer.back().resultDim;
+    outer.pop_back();
+  }
+
+  void placeOuter(Value unit) {
+    Value rest = unit;
+    rowsBase = k.constant(0);
+    outerAt.assign(outer.size(), Value());
+    for (size_t i = outer.size(); i-- > 0;) {
+      Value size = k.dim(outer[i].size);
+      outerAt[i] = i ? k.rem(rest, size) : rest;
+      rest = i ? k.div(rest, size) : rest;
+      rowsBase = k.add(rowsBase, k.mul(outerAt[i], k.dim(outer[i].stride)));
+    }
+  }
+
+  // ---- rows [tiles from, to) of the current outer position, for the current chunks
+  void emitRows(Value from, Value to) {
+    int64_t tileRows = k.target.tileRows;
+    if (!rowCount.isStatic()) {
+      Value rows = k.dim(rowCount), full = k.div(rows, k.constant(tileRows));
+      tileLoop(from, k.minimum(to, full), k.constant(0), tileRows);
+      k.when(k.compare(arith::CmpIPredicate::sgt, to, full), [&] {
+        Value start = k.mul(full, k.constant(tileRows)), rest = k.sub(rows, start);
+        for (int64_t part = 8; part >= 1; part /= 2) {
+          if (part >= tileRows)
+            continue;
+          Value isSet = arith::AndIOp::create(k.b, k.loc, rest, k.constant(part));
+          Value before = arith::AndIOp::create(k.b, k.loc, rest, k.constant(~(2 * part - 1)));
+          Value row = k.add(start, before);
+          k.when(k.compare(arith::CmpIPredicate::ne, isSet, k.constant(0)), [&] { fewRows(row, part); });
+        }
+      });
+      return;
+    }
+    // Tiles of nearly equal height instead of full ones and a rest.
+    int64_t rows = rowCount.value();
+    if (rows == 0)
+      return;
+    int64_t tiles = (rows + tileRows - 1) / tileRows, height = rows / tiles, taller = rows % tiles;
+    if (tiles == 1) {
+      fewRows(k.constant(0), rows);
+      return;
+    }
+    if (taller)
+      tileLoop(from, k.minimum(to, k.constant(taller)), k.constant(0), height + 1);
+    Value shorterFrom = taller ? k.maximum(from, k.constant(taller)) : from;
+    tileLoop(shorterFrom, to, k.constant(taller), height);
+  }
+
+  /// Tiles [from, to) of `rows` rows each; tile i starts at row i * rows + offset.
+  void tileLoop(Value from, Value to, Value offset, int64_t rows) {
+    k.loop(chunkFrom, chunkTo, k.constant(1), [&](Value chunk) {
+      k.loop(from, to, k.constant(1), [&](Value t) { tile(k.add(k.mul(t, k.constant(rows)), offset), rows, chunk, 1); });
+    });
+  }
+
+  /// A single tile of few rows: takes several chunks at once, to have enough independent sums.
+  void fewRows(Value row, int64_t rows) {
+    int64_t group = std::max<int64_t>(1, kSmallRows / rows);
+    Value whole = chunkTo;
+    if (group > 1) {
+      Value count = k.sub(chunkTo, chunkFrom), by = k.constant(group);
+      whole = k.add(chunkFrom, k.mul(k.div(count, by), by));
+      k.loop(chunkFrom, whole, by, [&](Value chunk) { tile(row, rows, chunk, group); });
+    } else {
+      whole = chunkFrom;
+    }
+    k.loop(whole, chunkTo, k.constant(1), [&](Value chunk) { tile(row, rows, chunk, 1); });
+  }
+
+  // ---- the register tile: rows x (chunks * tileVectors) accumulators
+  void tile(Value row, int64_t rows, Value chunk, int64_t chunks) {
+    int64_t perChunk = k.target.tileVectors, vectors = chunks * perChunk, perPanel = panelWidth / chunkWidth;
+    Value lhsBase = k.add(k.add(k.mul(batch, k.dim(lhsBatchStride)), rowsBase), k.mul(row, k.dim(rowStride)));
+    Value panelSize = k.mul(k.dim(depth), k.constant(panelWidth));
+    Value rhsBatch = k.mul(batch, k.mul(panelSize, k.dim(ceildiv(columns, panelWidth))));
+    SmallVector<Value> chunkBase; // element of rhs where each chunk starts
+    for (int64_t c = 0; c < chunks; ++c) {
+      Value at = k.add(chunk, k.constant(c));
+      Value inPanel = k.mul(k.rem(at, k.constant(perPanel)), k.constant(chunkWidth));
+      chunkBase.push_back(k.add(k.add(rhsBatch, k.mul(k.div(at, k.constant(perPanel)), panelSize)), inPanel));
+    }
+    auto vectorType = VectorType::get({lanes}, k.storageType(sumType));
+    Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(vectorType));
+    SmallVector<Value> init(rows * vectors, zero);
+    SmallVector<Value> sums = sumLoop(0, lhsBase, k.constant(0), init, [&](Value lhsAt, Value kAt, ValueRange carried) {
+      Value panelRow = k.mul(kAt, k.constant(panelWidth));
+      SmallVector<Value> right, next;
+      for (int64_t v = 0; v < vectors; ++v) {
+        Value at = k.add(k.add(chunkBase[v / perChunk], panelRow), k.constant(v % perChunk * lanes));
+        Value packed = k.load(rhs, {at, 1}, lanes, {});
+        right.push_back(castLanes(k.b, k.loc, packed, rhs.dtype, sumType));
+        if (chunks == 1)
+          prefetch(k.add(at, k.constant(kPrefetchSteps * panelWidth)));
+      }
+      for (int64_t r = 0; r < rows; ++r) {
+        Value at = k.add(lhsAt, k.mul(k.constant(r), k.dim(rowStride)));
+        Value left = castLanes(k.b, k.loc, k.load(lhs, {at}, 1, {}), lhs.dtype, sumType);
+        left = k.broadcast(left, lanes);
+        for (int64_t v = 0; v < vectors; ++v)
+          next.push_back(multiplyAdd(left, right[v], carried[r * vectors + v]));
+      }
+      return next;
+    });
+    finish(row, rows, chunk, vectors, sums);
+  }
+
+  Value multiplyAdd(Value x, Value y, Value sum) {
+    if (isFloat(sumType))
+      return vector::FMAOp::create(k.b, k.loc, x, y, sum);
+    return arith::AddIOp::create(k.b, k.loc, sum, arith::MulIOp::create(k.b, k.loc, x, y));
+  }
+
+  void prefetch(Value at) { LLVM::Prefetch::create(k.b, k.loc, k.elementPointer(rhs, at), 0, 3, 1); }
+
+  using SumStep = llvm::function_ref<SmallVector<Value>(Value lhsAt, Value kAt, ValueRange carried)>;
+  SmallVector<Value> sumLoop(size_t i, Value lhsAt, Value kAt, SmallVector<Value> carried, SumStep step) {
+    if (i == sum.size())
+      return step(lhsAt, kAt, carried);
+    Value inner = k.constant(1); // steps of k below this loop
+    for (size_t j = i + 1; j < sum.size(); ++j)
+      inner = k.mul(inner, k.dim(sum[j].size));
+    return k.loop(k.constant(0), k.dim(sum[i].size), k.constant(1), carried, [&](Value x, ValueRange values) {
+      return sumLoop(i + 1, k.add(lhsAt, k.mul(x, k.dim(sum[i].stride))), k.add(kAt, k.mul(x, inner)),
+                     SmallVector<Value>(values), step);
+    });
+  }
+
+  // ---- what is fused behind the product, and the stores
+  void finish(Value row, int64_t rows, Value chunk, int64_t vectors, ArrayRef<Value> sums) {
+    ArrayRef<int> dims = p.alignment.dims.find(op.getResult())->second;
+    Shape shape = shapeOf(op.getResult());
+    auto place = [&](size_t resultDim, Index at) {
+      if (dims[resultDim] >= 0)
+        p.point[dims[resultDim]] = at;
+    };
+    Value rest = batch;
+    for (size_t d = op.getBatch(); d-- > 0;) {
+      place(d, {d ? k.rem(rest, k.dim(shape[d])) : rest});
+      rest = d ? k.div(rest, k.dim(shape[d])) : rest;
+    }
+    k.width = lanes;
+    int64_t perRow = vectors;
+    bool partial = !columns.isStatic() || columns.value() % chunkWidth != 0;
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t v = 0; v < vectors; ++v) {
+        p.scoped([&] {
+          placeRow(k.add(row, k.constant(r)), place, shape);
+          Value column = k.add(k.mul(chunk, k.constant(chunkWidth)), k.constant(v * lanes));
+          place(shape.size() - 1, {column, 1});
+          if (partial)
+            e.mask = k.compare(arith::CmpIPredicate::slt, k.lanesOf({column, 1}, lanes),
+                               k.broadcast(k.dim(columns), lanes));
+          p.bind(op.getResult(), castLanes(k.b, k.loc, sums[r * perRow + v], sumType, type));
+          for (auto [i, yielded] : llvm::enumerate(body.getTerminator()->getOperands())) {
+            Value value = p.alignment.contains(yielded) ? Value(yielded) : passes::skipReshapes(yielded);
+            p.store(value, p.at(value), results[i]);
+          }
+          e.mask = {};
+        });
+      }
+    }
+    k.width = 1;
+  }
+
+  // The merged row dimension, taken apart again.
+  template <class Place> void placeRow(Value row, Place place, const Shape &shape) {
+    for (size_t i = 0; i < outer.size(); ++i)
+      place(outer[i].resultDim, {outerAt[i]});
+    size_t last = shape.size() - 2;
+    Value rest = row;
+    for (size_t d = last; d > rowDim; --d) {
+      place(d, {k.rem(rest, k.dim(shape[d]))});
+      rest = k.div(rest, k.dim(shape[d]));
+    }
+    place(rowDim, {rest});
+  }
+
+  ElementEmitter &e;
+  KernelBuilder &k;
+  PointEmitter p;
+  ContractOp op;
+  Block &body;
+  ArrayRef<Value> results;
+  Memory lhs, rhs;
+  DType type, sumType;
+  int64_t lanes, panelWidth, chunkWidth;
+
+  SmallVector<Step> sum, outer;
+  Dim depth, rowCount, rowStride, lhsBatchStride, columns;
+  size_t rowDim = 0;
+
+  Value batch, chunkFrom, chunkTo, rowsBase;
+  SmallVector<Value> outerAt;
+};
+
+} // namespace
+
+LaunchShape emitContractionKernel(ElementEmitter &e, Block &body, const passes::Alignment &a, ArrayRef<Value> results) {
+  ContractOp op = *body.getOps<ContractOp>().begin();
+  return ContractionKernel(e, op, body, a, results).emit();
+}
+
+} // namespace burin::codegen

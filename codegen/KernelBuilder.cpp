@@ -1,0 +1,285 @@
+#include "codegen/KernelBuilder.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace burin::codegen {
+
+// Entry points load their operands from memory, where noalias cannot be said; so the work is in an inner function whose
+// arguments carry it, inlined into the entry.
+KernelBuilder::KernelBuilder(ModuleOp module, Location loc, llvm::StringRef name, const Target &target,
+                             int64_t operandCount)
+    : b(module.getContext()), loc(loc), target(target) {
+  auto *context = module.getContext();
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  auto i64 = b.getI64Type();
+  auto nothing = LLVM::LLVMVoidType::get(context);
+  b.setInsertionPointToEnd(module.getBody());
+
+  SmallVector<Type> bodyTypes(operandCount, pointer);
+  bodyTypes.append({pointer, pointer, i64, i64});
+  function = LLVM::LLVMFuncOp::create(b, loc, (name + ".body").str(), LLVM::LLVMFunctionType::get(nothing, bodyTypes),
+                                      LLVM::Linkage::Internal);
+  function.setAlwaysInline(true);
+  for (int64_t i = 0; i < operandCount; ++i)
+    function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
+
+  auto entry = LLVM::LLVMFuncOp::create(
+      b, loc, name, LLVM::LLVMFunctionType::get(nothing, {pointer, pointer, pointer, i64, i64}));
+  Block *block = entry.addEntryBlock(b);
+  b.setInsertionPointToStart(block);
+  SmallVector<Value> arguments;
+  for (int64_t i = 0; i < operandCount; ++i) {
+    Value slot = LLVM::GEPOp::create(b, loc, pointer, pointer, block->getArgument(0), LLVM::GEPArg(int32_t(i)));
+    arguments.push_back(LLVM::LoadOp::create(b, loc, pointer, slot));
+  }
+  llvm::append_range(arguments, block->getArguments().drop_front());
+  LLVM::CallOp::create(b, loc, function, arguments);
+  LLVM::ReturnOp::create(b, loc, ValueRange());
+
+  block = function.addEntryBlock(b);
+  b.setInsertionPointToStart(block);
+  for (int64_t i = 0; i < operandCount; ++i)
+    operands.push_back(block->getArgument(i));
+  sizesPointer = block->getArgument(operandCount);
+  scratch = block->getArgument(operandCount + 1);
+  lo = block->getArgument(operandCount + 2);
+  hi = block->getArgument(operandCount + 3);
+}
+
+void KernelBuilder::finish() { LLVM::ReturnOp::create(b, loc, ValueRange()); }
+
+std::optional<int64_t> KernelBuilder::constantOf(Value x) {
+  APInt n;
+  if (matchPattern(x, m_ConstantInt(&n)))
+    return n.getSExtValue();
+  return std::nullopt;
+}
+
+Value KernelBuilder::constant(int64_t n) {
+  Value &value = constants[n];
+  if (!value) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&function.getBody().front());
+    value = arith::ConstantIntOp::create(b, loc, b.getI64Type(), n);
+  }
+  return value;
+}
+
+Value KernelBuilder::add(Value x, Value y) {
+  auto cx = constantOf(x), cy = constantOf(y);
+  if (cx && cy)
+    return constant(*cx + *cy);
+  if (cx == 0)
+    return y;
+  return cy == 0 ? x : arith::AddIOp::create(b, loc, x, y);
+}
+Value KernelBuilder::sub(Value x, Value y) {
+  auto cx = constantOf(x), cy = constantOf(y);
+  if (cx && cy)
+    return constant(*cx - *cy);
+  return cy == 0 ? x : arith::SubIOp::create(b, loc, x, y);
+}
+Value KernelBuilder::mul(Value x, Value y) {
+  auto cx = constantOf(x), cy = constantOf(y);
+  if (cx && cy)
+    return constant(*cx * *cy);
+  if (cx == 0 || cy == 1)
+    return x;
+  return cx == 1 || cy == 0 ? y : arith::MulIOp::create(b, loc, x, y);
+}
+Value KernelBuilder::div(Value x, Value y) {
+  auto cx = constantOf(x), cy = constantOf(y);
+  if (cx && cy && *cy)
+    return constant(*cx / *cy);
+  return cy == 1 ? x : arith::DivUIOp::create(b, loc, x, y);
+}
+Value KernelBuilder::rem(Value x, Value y) {
+  auto cx = constantOf(x), cy = constantOf(y);
+  if (cx && cy && *cy)
+    return constant(*cx % *cy);
+  return cy == 1 ? constant(0) : arith::RemUIOp::create(b, loc, x, y);
+}
+Value KernelBuilder::minimum(Value x, Value y) {
+  auto cx = constantOf(x), cy = constantOf(y);
+  return cx && cy ? constant(std::min(*cx, *cy)) : arith::MinSIOp::create(b, loc, x, y);
+}
+Value KernelBuilder::maximum(Value x, Value y) {
+  auto cx = constantOf(x), cy = constantOf(y);
+  return cx && cy ? constant(std::max(*cx, *cy)) : arith::MaxSIOp::create(b, loc, x, y);
+}
+Value KernelBuilder::compare(arith::CmpIPredicate predicate, Value x, Value y) {
+  return arith::CmpIOp::create(b, loc, predicate, x, y);
+}
+
+// Sizes are loaded once, at the top of the function, wherever they are first asked for.
+Value KernelBuilder::dim(const Dim &size) {
+  if (size.isStatic())
+    return constant(size.value());
+  Value &value = sizeValues[size.str()];
+  if (!value) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&function.getBody().front());
+    Value slot = LLVM::GEPOp::create(b, loc, sizesPointer.getType(), b.getI64Type(), sizesPointer,
+                                     LLVM::GEPArg(int32_t(sizes.size())));
+    value = LLVM::LoadOp::create(b, loc, b.getI64Type(), slot);
+    sizes.push_back(size);
+  }
+  return value;
+}
+
+int64_t KernelBuilder::laneCount(Value v) {
+  auto type = dyn_cast<VectorType>(v.getType());
+  return type ? type.getNumElements() : 1;
+}
+
+Value KernelBuilder::broadcast(Value v, int64_t width) {
+  if (width == 1 || isa<VectorType>(v.getType()))
+    return v;
+  return vector::BroadcastOp::create(b, loc, VectorType::get({width}, v.getType()), v);
+}
+
+Value KernelBuilder::iota(int64_t width) {
+  SmallVector<int64_t> steps(width);
+  for (int64_t i = 0; i < width; ++i)
+    steps[i] = i;
+  return arith::ConstantOp::create(b, loc, b.getI64VectorAttr(steps));
+}
+
+Value KernelBuilder::lanesOf(const Index &i, int64_t width) {
+  if (i.lanes)
+    return i.lanes;
+  Value base = broadcast(i.base, width);
+  if (i.stride == 0)
+    return base;
+  Value steps = iota(width);
+  if (i.stride != 1)
+    steps = arith::MulIOp::create(b, loc, steps, broadcast(constant(i.stride), width));
+  return arith::AddIOp::create(b, loc, base, steps);
+}
+
+Index KernelBuilder::add(const Index &x, const Index &y) {
+  if (!x.lanes && !y.lanes)
+    return {add(x.base, y.base), x.stride + y.stride};
+  return {{}, 0, arith::AddIOp::create(b, loc, lanesOf(x, width), lanesOf(y, width))};
+}
+
+Index KernelBuilder::scale(const Index &x, Value factor) {
+  if (x.uniform())
+    return {mul(x.base, factor)};
+  auto known = constantOf(factor);
+  if (!x.lanes && known)
+    return {mul(x.base, factor), x.stride * *known};
+  return {{}, 0, arith::MulIOp::create(b, loc, lanesOf(x, width), broadcast(factor, width))};
+}
+
+SmallVector<Value> KernelBuilder::loop(Value from, Value to, Value step, ValueRange init,
+                                       llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  auto cfrom = constantOf(from), cto = constantOf(to), cstep = constantOf(step);
+  if (cfrom && cto && *cto <= *cfrom)
+    return SmallVector<Value>(init);
+  if (cfrom && cto && cstep && *cto - *cfrom <= *cstep)
+    return body(from, init);
+  auto loop = scf::ForOp::create(b, loc, from, to, step, init);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  SmallVector<Value> next = body(loop.getInductionVar(), loop.getRegionIterArgs());
+  b.setInsertionPointToEnd(loop.getBody());
+  if (!init.empty() || loop.getBody()->empty() || !loop.getBody()->back().hasTrait<OpTrait::IsTerminator>())
+    scf::YieldOp::create(b, loc, next);
+  return SmallVector<Value>(loop.getResults());
+}
+
+void KernelBuilder::loop(Value from, Value to, Value step, llvm::function_ref<void(Value)> body) {
+  loop(from, to, step, ValueRange(), [&](Value i, ValueRange) {
+    body(i);
+    return SmallVector<Value>();
+  });
+}
+
+void KernelBuilder::when(Value condition, llvm::function_ref<void()> body) {
+  if (auto known = constantOf(condition)) {
+    if (*known)
+      body();
+    return;
+  }
+  auto branch = scf::IfOp::create(b, loc, condition, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  body();
+}
+
+Type KernelBuilder::storageType(DType type) {
+  return type == DType::u8 ? b.getI8Type() : ir::elementType(b.getContext(), type);
+}
+
+Index KernelBuilder::linear(const Shape &shape, ArrayRef<Index> at) {
+  if (shape.empty())
+    return {constant(0)};
+  Index position = at[0];
+  for (size_t i = 1; i < shape.size(); ++i)
+    position = add(scale(position, dim(shape[i])), at[i]);
+  return position;
+}
+
+Value KernelBuilder::elementPointer(const Memory &memory, Value position) {
+  Type type = memory.dtype == DType::boolean ? Type(b.getI8Type()) : storageType(memory.dtype);
+  return LLVM::GEPOp::create(b, loc, memory.pointer.getType(), type, memory.pointer, position);
+}
+
+Value KernelBuilder::load(const Memory &memory, const Index &position, int64_t width, Value mask) {
+  bool isBool = memory.dtype == DType::boolean;
+  Type element = isBool ? Type(b.getI8Type()) : storageType(memory.dtype);
+  unsigned alignment = byteWidth(memory.dtype);
+  auto toBool = [&](Value bytes) -> Value {
+    if (!isBool)
+      return bytes;
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(bytes.getType()));
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, bytes, zero);
+  };
+  if (width == 1 || (position.uniform() && !mask))
+    return toBool(LLVM::LoadOp::create(b, loc, element, elementPointer(memory, position.base), alignment));
+  auto type = VectorType::get({width}, element);
+  if (!position.lanes && position.stride == 1) {
+    Value pointer = elementPointer(memory, position.base);
+    if (!mask)
+      return toBool(LLVM::LoadOp::create(b, loc, type, pointer, alignment));
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+    return toBool(LLVM::MaskedLoadOp::create(b, loc, type, pointer, mask, zero, alignment));
+  }
+  auto pointers = LLVM::GEPOp::create(b, loc, VectorType::get({width}, memory.pointer.getType()), element,
+                                      memory.pointer, lanesOf(position, width));
+  if (!mask)
+    mask = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(VectorType::get({width}, b.getI1Type()), true));
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  return toBool(LLVM::masked_gather::create(b, loc, type, pointers, mask, ValueRange(zero), b.getI32IntegerAttr(alignment)));
+}
+
+void KernelBuilder::store(const Memory &memory, const Index &position, Value value, int64_t width, Value mask) {
+  unsigned alignment = byteWidth(memory.dtype);
+  value = broadcast(value, width);
+  if (memory.dtype == DType::boolean) {
+    Type bytes = width == 1 ? Type(b.getI8Type()) : VectorType::get({width}, b.getI8Type());
+    value = arith::ExtUIOp::create(b, loc, bytes, value);
+  }
+  if (width == 1) {
+    LLVM::StoreOp::create(b, loc, value, elementPointer(memory, position.base), alignment);
+    return;
+  }
+  if (!position.lanes && position.stride == 1) {
+    Value pointer = elementPointer(memory, position.base);
+    if (mask)
+      LLVM::MaskedStoreOp::create(b, loc, value, pointer, mask, alignment);
+    else
+      LLVM::StoreOp::create(b, loc, value, pointer, alignment);
+    return;
+  }
+  auto element = cast<VectorType>(value.getType()).getElementType();
+  auto pointers = LLVM::GEPOp::create(b, loc, VectorType::get({width}, memory.pointer.getType()), element,
+                                      memory.pointer, lanesOf(position, width));
+  if (!mask)
+    mask = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(VectorType::get({width}, b.getI1Type()), true));
+  LLVM::masked_scatter::create(b, loc, value, pointers, mask, b.getI32IntegerAttr(alignment));
+}
+
+} // namespace burin::codegen

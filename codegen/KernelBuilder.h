@@ -1,0 +1,104 @@
+// The shell of one kernel function and the small vocabulary emitters speak: sizes, loops, loads, stores.
+#pragma once
+#include "codegen/Target.h"
+#include "ir/Burin.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+namespace burin::codegen {
+
+using mlir::Location;
+using mlir::OpBuilder;
+using mlir::Type;
+using mlir::Value;
+using mlir::ValueRange;
+using llvm::ArrayRef;
+using llvm::SmallVector;
+
+/// A position along one dimension, for each lane of the vector being computed: `base` (i64), plus lane * `stride`, or
+/// any positions at all in `lanes` (vector of i64) when that is set.
+struct Index {
+  Value base;
+  int64_t stride = 0;
+  Value lanes = {};
+  bool uniform() const { return !lanes && stride == 0; }
+  friend bool operator==(const Index &, const Index &) = default;
+};
+
+/// Bytes in memory seen as a dense row-major tensor.
+struct Memory {
+  Value pointer;
+  DType dtype;
+  Shape shape;
+};
+
+/// Builds one kernel: `void name(ptr operands, ptr sizes, ptr scratch, i64 lo, i64 hi)`, see runtime/Artifact.h.
+class KernelBuilder {
+public:
+  KernelBuilder(mlir::ModuleOp module, Location loc, llvm::StringRef name, const Target &target, int64_t operandCount);
+  /// Ends the function.
+  void finish();
+
+  OpBuilder b;
+  Location loc;
+  const Target &target;
+  Value scratch, lo, hi;
+  /// Lanes of the vectors being built at this moment; 1 means scalars.
+  int64_t width = 1;
+  /// Sizes the plan has to hand in, in order.
+  std::vector<Dim> sizes;
+
+  Value operandPointer(int64_t i) { return operands[i]; }
+
+  // ---- integers (i64), folded when constant
+  Value constant(int64_t n);
+  Value add(Value x, Value y);
+  Value sub(Value x, Value y);
+  Value mul(Value x, Value y);
+  Value div(Value x, Value y); // both non-negative
+  Value rem(Value x, Value y);
+  Value minimum(Value x, Value y);
+  Value maximum(Value x, Value y);
+  Value compare(mlir::arith::CmpIPredicate, Value x, Value y);
+  std::optional<int64_t> constantOf(Value x);
+  Value dim(const Dim &size);
+
+  // ---- lanes
+  int64_t laneCount(Value v);
+  Value broadcast(Value v, int64_t width);
+  /// 0, 1, 2, … as i64 lanes.
+  Value iota(int64_t width);
+  /// The positions of all lanes as a vector of i64.
+  Value lanesOf(const Index &, int64_t width);
+  Index add(const Index &, const Index &);
+  Index scale(const Index &, Value factor);
+  Index shift(const Index &i, Value by) { return add(i, Index{by}); }
+
+  // ---- control
+  /// for (i = from; i < to; i += step); `body(i, carried)` returns the next carried values.
+  SmallVector<Value> loop(Value from, Value to, Value step, ValueRange init,
+                          llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body);
+  void loop(Value from, Value to, Value step, llvm::function_ref<void(Value)> body);
+  void when(Value condition, llvm::function_ref<void()> body);
+
+  // ---- memory
+  /// The kernel's view of an element type: u8 is i8, everything else itself.
+  Type storageType(DType);
+  /// Row-major position of an element.
+  Index linear(const Shape &shape, ArrayRef<Index> at);
+  /// Elements at row-major positions; a scalar when the position is uniform. Masked-off lanes read as 0.
+  Value load(const Memory &, const Index &position, int64_t width, Value mask);
+  void store(const Memory &, const Index &position, Value value, int64_t width, Value mask);
+  Value elementPointer(const Memory &, Value position);
+
+private:
+  mlir::LLVM::LLVMFuncOp function;
+  SmallVector<Value> operands;
+  Value sizesPointer;
+  llvm::StringMap<Value> sizeValues;
+  llvm::DenseMap<int64_t, Value> constants; // at the top of the function, so that equal positions are equal values
+};
+
+} // namespace burin::codegen

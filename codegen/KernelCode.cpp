@@ -1,0 +1,35 @@
+#include "codegen/KernelCode.h"
+#include "codegen/PointEmitter.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+
+FailureOr<KernelInterface> emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name, const Target &target) {
+  Block &body = kernel.getBody().front();
+  int64_t inputs = body.getNumArguments(), outputs = body.getTerminator()->getNumOperands();
+  KernelBuilder k(module, kernel.getLoc(), name, target, inputs + outputs);
+  ElementEmitter e(k);
+  for (BlockArgument argument : body.getArguments())
+    e.bindMemory(argument, {k.operandPointer(argument.getArgNumber()), dtypeOf(argument), shapeOf(argument)});
+  SmallVector<Value> results;
+  for (int64_t i = 0; i < outputs; ++i)
+    results.push_back(k.operandPointer(inputs + i));
+
+  LaunchShape launch;
+  bool sequential = llvm::any_of(body, [](Operation &op) { return isa<CumsumOp, ScatterOp>(op); });
+  if (sequential) {
+    launch = emitSequentialKernel(e, body, results);
+  } else {
+    auto alignment = passes::align(body);
+    if (!alignment)
+      return kernel.emitError("the ops of this kernel do not share an iteration space");
+    bool contracts = !body.getOps<ContractOp>().empty();
+    launch = contracts ? emitContractionKernel(e, body, *alignment, results) : emitLoopKernel(e, body, *alignment, results);
+  }
+  k.finish();
+  return KernelInterface{k.sizes, launch.tasks, launch.scratchBytes};
+}
+
+} // namespace burin::codegen

@@ -1,0 +1,19 @@
+// One fusion group to one kernel function.
+#pragma once
+#include "codegen/Target.h"
+#include "ir/Burin.h"
+
+namespace burin::codegen {
+
+/// What the launch plan needs to know of an emitted kernel.
+struct KernelInterface {
+  std::vector<Dim> sizes; // values handed in, in order
+  Dim tasks = 1;
+  Dim scratchBytes = 0;
+};
+
+/// Emits `name` for a kernel op into `module` (llvm, scf, arith, math and vector ops).
+mlir::FailureOr<KernelInterface> emitKernel(mlir::ModuleOp module, ir::KernelOp kernel, llvm::StringRef name,
+                                            const Target &target);
+
+} // namespace burin::codegen

@@ -1,0 +1,357 @@
+// Kernels without contraction. For each point of the parallel dimensions: the reductions, each level of dependent ones
+// in one walk over the reduced dimensions, then a last walk that writes results of full size.
+//
+// The innermost dimension is vectorised. If it is reduced, four accumulators hide the latency of the additions and are
+// combined in a fixed tree; if it is parallel, each lane reduces its own column. The order of the additions depends on
+// the shape alone.
+#include "codegen/PointEmitter.h"
+#include "codegen/Reducer.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+namespace {
+
+constexpr int64_t kMapBlock = 1024;  // elements of a task that only maps
+constexpr int64_t kColumnBlock = 64; // columns of a task that reduces columns
+constexpr int64_t kUnroll = 4;       // accumulators of a row reduction
+
+class LoopKernel {
+public:
+  LoopKernel(ElementEmitter &e, Block &body, const passes::Alignment &a, ArrayRef<Value> results)
+      : e(e), k(e.k), p(e, a), body(body), space(a.space), results(results) {
+    for (size_t d = 0; d < space.size(); ++d)
+      (a.reduced[d] ? reduced : parallel).push_back(d);
+    int64_t widest = 1;
+    for (Operation &op : body)
+      for (Value v : op.getResults())
+        widest = std::max<int64_t>(widest, byteWidth(dtypeOf(v)));
+    for (BlockArgument v : body.getArguments())
+      widest = std::max<int64_t>(widest, byteWidth(dtypeOf(v)));
+    // f32 lanes fill a register; wider elements take two.
+    vectorWidth = k.target.lanes(std::clamp<int64_t>(widest, 2, 4));
+    lanesReduce = !reduced.empty() && reduced.back() == int(space.size()) - 1;
+    findLevels();
+  }
+
+  LaunchShape emit() {
+    planScratch();
+    SmallVector<int> outer(parallel);
+    bool blocked = !lanesReduce && !parallel.empty();
+    if (blocked)
+      outer.pop_back();
+    Dim tasks = 1;
+    for (int d : outer)
+      tasks = tasks * space[d];
+    int64_t block = reduced.empty() ? kMapBlock : kColumnBlock;
+    Dim blocks = blocked ? ceildiv(space[parallel.back()], block) : Dim(1);
+    tasks = tasks * blocks;
+    k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
+      Value rest = task;
+      Value blockIndex;
+      if (blocked) {
+        Value count = k.dim(blocks);
+        blockIndex = k.rem(rest, count);
+        rest = k.div(rest, count);
+      }
+      for (size_t i = outer.size(); i-- > 0;) {
+        Value size = k.dim(space[outer[i]]);
+        p.point[outer[i]] = {i == 0 ? rest : k.rem(rest, size)};
+        rest = i == 0 ? rest : k.div(rest, size);
+      }
+      p.scoped([&] { blocked ? columns(blockIndex, block) : pointOf(); });
+    });
+    return {tasks, scratchBytes};
+  }
+
+private:
+  // ---- structure
+  void findLevels() {
+    llvm::DenseMap<Value, size_t> level; // number of reduction levels a value needs
+    for (Operation &op : body.without_terminator()) {
+      size_t needed = 0;
+      for (Value operand : op.getOperands())
+        needed = std::max(needed, level.lookup(operand));
+      if (!passes::reducedAxes(&op).empty()) {
+        if (levels.size() <= needed)
+          levels.resize(needed + 1);
+        levels[needed].push_back(&op);
+        ++needed;
+      }
+      for (Value result : op.getResults())
+        level[result] = needed;
+    }
+    for (auto [i, v] : llvm::enumerate(body.getTerminator()->getOperands())) {
+      Value value = p.alignment.contains(v) ? Value(v) : passes::skipReshapes(v);
+      bool full = llvm::any_of(p.alignment.dims.find(value)->second,
+                               [&](int d) { return d >= 0 && p.alignment.reduced[d]; });
+      (full ? fullResults : pointResults).push_back({value, results[i]});
+    }
+  }
+
+  // An expensive value needed in several walks is kept in scratch memory by the first.
+  void planScratch() {
+    if (levels.empty() || fullResults.empty())
+      if (levels.size() < 2)
+        return;
+    SmallVector<SmallVector<Value>> roots;
+    for (auto &level : levels) {
+      roots.emplace_back();
+      for (Operation *op : level)
+        roots.back().push_back(op->getOperand(0));
+    }
+    roots.emplace_back();
+    for (auto &[value, pointer] : fullResults)
+      roots.back().push_back(value);
+    Dim count = 1;
+    for (int d : reduced)
+      count = count * space[d];
+    for (Operation &op : llvm::reverse(body.without_terminator())) {
+      const OpInfo *info = opInfo(&op);
+      if (!op.hasTrait<ir::Elementwise>() || info->domain != Domain::Float || !p.alignment.contains(op.getResult(0)))
+        continue;
+      ArrayRef<int> dims = p.alignment.dims.find(op.getResult(0))->second;
+      if (llvm::count_if(dims, [&](int d) { return d >= 0 && p.alignment.reduced[d]; }) == 0)
+        continue;
+      int64_t walks = 0;
+      for (auto &walk : roots)
+        walks += needs(walk, op.getResult(0));
+      if (walks < 2)
+        continue;
+      // Lanes that are columns keep a vector each; room for a whole vector at the end serves masked tails.
+      int64_t element = byteWidth(dtypeOf(op.getResult(0)));
+      Dim bytes = ceildiv(lanesReduce ? count + Dim(vectorWidth) : count * Dim(vectorWidth), 64) * Dim(64 * element);
+      kept[op.getResult(0)] = {scratchBytes, false};
+      scratchBytes = scratchBytes + bytes;
+    }
+  }
+
+  bool needs(ArrayRef<Value> walkRoots, Value v) {
+    SmallVector<Value> stack(walkRoots);
+    llvm::DenseSet<Value> seen;
+    while (!stack.empty()) {
+      Value next = stack.pop_back_val();
+      if (next == v)
+        return true;
+      Operation *op = next.getDefiningOp();
+      if (!op || !seen.insert(next).second || kept.count(next) || !passes::reducedAxes(op).empty())
+        continue;
+      llvm::append_range(stack, op->getOperands());
+    }
+    return false;
+  }
+
+  // ---- parallel points
+  void columns(Value blockIndex, int64_t block) {
+    int last = parallel.back();
+    Value size = k.dim(space[last]);
+    auto vector = [&](Value i, Value mask) {
+      k.width = vectorWidth;
+      e.mask = mask;
+      p.point[last] = {i, 1};
+      p.scoped([&] { pointOf(); });
+      e.mask = {};
+      k.width = 1;
+    };
+    Value from = k.mul(blockIndex, k.constant(block));
+    Value to = k.minimum(k.add(from, k.constant(block)), size);
+    if (auto known = k.constantOf(size); known && *known <= block) {
+      from = k.constant(0);
+      to = size;
+    }
+    Value step = k.constant(vectorWidth);
+    Value whole = k.add(from, k.mul(k.div(k.sub(to, from), step), step));
+    k.loop(from, whole, step, [&](Value i) { vector(i, {}); });
+    if (space[last].isStatic() && space[last].value() % vectorWidth == 0)
+      return;
+    k.when(k.compare(arith::CmpIPredicate::slt, whole, to), [&] { vector(whole, tailMask(whole, to)); });
+  }
+
+  Value tailMask(Value from, Value to) {
+    Value lanes = k.lanesOf({from, 1}, vectorWidth);
+    return k.compare(arith::CmpIPredicate::slt, lanes, k.broadcast(to, vectorWidth));
+  }
+
+  void pointOf() {
+    for (auto &level : levels)
+      reduceLevel(level);
+    for (auto &[value, pointer] : pointResults)
+      p.store(value, p.at(value), pointer);
+    if (fullResults.empty())
+      return;
+    lastWalk = true;
+    walkReduced({}, [&](ArrayRef<Value>, int64_t) {
+      for (auto &[value, pointer] : fullResults)
+        p.store(value, p.at(value), pointer);
+      return SmallVector<Value>();
+    });
+    lastWalk = false;
+  }
+
+  // ---- walks over the reduced dimensions
+  void reduceLevel(ArrayRef<Operation *> level) {
+    SmallVector<Reducer> reducers;
+    for (Operation *op : level)
+      reducers.emplace_back(k, op);
+    int64_t copies = lanesReduce ? kUnroll : 1;
+    int64_t width = lanesReduce ? vectorWidth : k.width;
+    // Accumulators: copy by copy, reducer by reducer.
+    SmallVector<Value> init;
+    for (int64_t c = 0; c < copies; ++c)
+      for (Reducer &r : reducers)
+        llvm::append_range(init, r.identity(width));
+    size_t perCopy = init.size() / copies;
+    SmallVector<Value> sums = walkReduced(init, [&](ArrayRef<Value> carried, int64_t copy) {
+      SmallVector<Value> next(carried);
+      size_t at = copy * perCopy;
+      for (Reducer &r : reducers) {
+        Value x = k.broadcast(p.at(r.op->getOperand(0)), k.width);
+        auto accumulator = ArrayRef<Value>(carried).slice(at, r.size());
+        SmallVector<Value> updated = r.step(accumulator, x, rowPosition(), lanesReduce ? e.mask : Value());
+        llvm::copy(updated, next.begin() + at);
+        at += r.size();
+      }
+      return next;
+    });
+    size_t at = 0;
+    for (Reducer &r : reducers) {
+      SmallVector<SmallVector<Value>> parts;
+      for (int64_t c = 0; c < copies; ++c)
+        parts.push_back(SmallVector<Value>(ArrayRef<Value>(sums).slice(c * perCopy + at, r.size())));
+      while (parts.size() > 1) {
+        for (size_t i = 0; i < parts.size() / 2; ++i)
+          parts[i] = r.combine(parts[2 * i], parts[2 * i + 1]);
+        parts.resize(parts.size() / 2);
+      }
+      if (lanesReduce)
+        parts[0] = r.acrossLanes(parts[0]);
+      Value count = k.constant(1);
+      for (int d : reduced)
+        count = k.mul(count, k.dim(space[d]));
+      p.bind(r.op->getResult(0), r.finish(parts[0], count));
+      at += r.size();
+    }
+  }
+
+  // Row-major position among the reduced elements: what argmax gives, and the place in scratch.
+  Index rowPosition() {
+    Shape shape;
+    SmallVector<Index> at;
+    for (int d : reduced) {
+      shape.push_back(space[d]);
+      at.push_back(p.point[d]);
+    }
+    return k.linear(shape, at);
+  }
+
+  using Step = llvm::function_ref<SmallVector<Value>(ArrayRef<Value> carried, int64_t copy)>;
+
+  SmallVector<Value> walkReduced(SmallVector<Value> init, Step step) {
+    SmallVector<Value> result = walkDimension(0, init, step);
+    for (auto &[value, slot] : kept)
+      slot.written |= slot.touched;
+    return result;
+  }
+
+  SmallVector<Value> walkDimension(size_t i, SmallVector<Value> carried, Step step) {
+    int d = reduced[i];
+    Value size = k.dim(space[d]), one = k.constant(1);
+    bool inner = i + 1 == reduced.size();
+    if (!inner || !lanesReduce)
+      return k.loop(k.constant(0), size, one, carried, [&](Value r, ValueRange values) {
+        p.point[d] = {r};
+        return p.scoped([&] {
+          return inner ? visit(step, SmallVector<Value>(values), 0) : walkDimension(i + 1, SmallVector<Value>(values), step);
+        });
+      });
+    // Blocks of kUnroll vectors, then single vectors, then a masked rest.
+    k.width = vectorWidth;
+    auto vectorAt = [&](Value r, SmallVector<Value> values, int64_t copy) {
+      p.point[d] = {r, 1};
+      return p.scoped([&] { return visit(step, values, copy); });
+    };
+    bool unrolled = !carried.empty();
+    Value step1 = k.constant(vectorWidth), stepU = k.constant(vectorWidth * kUnroll);
+    Value done = k.constant(0);
+    if (unrolled) {
+      Value wholeBlocks = k.mul(k.div(size, stepU), stepU);
+      carried = k.loop(done, wholeBlocks, stepU, carried, [&](Value r, ValueRange values) {
+        SmallVector<Value> next(values);
+        for (int64_t copy = 0; copy < kUnroll; ++copy)
+          next = vectorAt(k.add(r, k.constant(copy * vectorWidth)), next, copy);
+        return next;
+      });
+      done = wholeBlocks;
+    }
+    Value whole = k.mul(k.div(size, step1), step1);
+    carried = k.loop(done, whole, step1, carried, [&](Value r, ValueRange values) {
+      return vectorAt(r, SmallVector<Value>(values), 0);
+    });
+    if (!space[d].isStatic() || space[d].value() % vectorWidth) {
+      Value outerMask = e.mask;
+      e.mask = tailMask(whole, size);
+      carried = vectorAt(whole, carried, 0);
+      e.mask = outerMask;
+    }
+    k.width = 1;
+    return carried;
+  }
+
+  // One step of a walk; values kept in scratch are read from it, or written by the walk that comes first to them.
+  SmallVector<Value> visit(Step step, SmallVector<Value> carried, int64_t copy) {
+    for (auto &[value, slot] : kept) {
+      if (!slot.written)
+        continue;
+      p.bind(value, k.load(scratchOf(value, slot), scratchPosition(), k.width, {}));
+    }
+    SmallVector<Value> next = step(carried, copy);
+    if (!lastWalk)
+      for (auto &[value, slot] : kept)
+        if (!slot.written) {
+          Value element = p.bound(value);
+          if (!element)
+            continue;
+          slot.touched = true;
+          k.store(scratchOf(value, slot), scratchPosition(), element, k.width, {});
+        }
+    return next;
+  }
+
+  struct Slot {
+    Dim offset;
+    bool written = false, touched = false;
+  };
+  Memory scratchOf(Value v, const Slot &slot) {
+    Value pointer = k.elementPointer({k.scratch, DType::i8, {}}, k.dim(slot.offset));
+    return {pointer, dtypeOf(v), {}};
+  }
+  Index scratchPosition() {
+    Index row = rowPosition();
+    if (lanesReduce || k.width == 1)
+      return row;
+    return {k.mul(row.base, k.constant(k.width)), 1};
+  }
+
+  ElementEmitter &e;
+  KernelBuilder &k;
+  PointEmitter p;
+  Block &body;
+  const Shape &space;
+  ArrayRef<Value> results;
+  SmallVector<int> parallel, reduced;
+  int64_t vectorWidth = 1;
+  bool lanesReduce = false, lastWalk = false;
+  SmallVector<SmallVector<Operation *>> levels;
+  SmallVector<std::pair<Value, Value>> fullResults, pointResults; // value, where it goes
+  llvm::MapVector<Value, Slot> kept;
+  Dim scratchBytes = 0;
+};
+
+} // namespace
+
+LaunchShape emitLoopKernel(ElementEmitter &e, Block &body, const passes::Alignment &a, ArrayRef<Value> results) {
+  return LoopKernel(e, body, a, results).emit();
+}
+
+} // namespace burin::codegen

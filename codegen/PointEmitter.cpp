@@ -1,0 +1,61 @@
+#include "codegen/PointEmitter.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+
+// The row-major position in `v`'s memory of the point. Merged dimensions count once.
+Index PointEmitter::position(Value v) {
+  ArrayRef<int> dims = alignment.dims.find(v)->second;
+  Shape shape;
+  SmallVector<Index> at;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] < 0 || (!at.empty() && d && llvm::is_contained(dims.take_front(d), dims[d])))
+      continue;
+    shape.push_back(alignment.space[dims[d]]);
+    at.push_back(point[dims[d]]);
+  }
+  return k.linear(shape, at);
+}
+
+Value PointEmitter::bound(Value v) {
+  for (auto &scope : llvm::reverse(known))
+    if (Value found = scope.lookup(v))
+      return found;
+  return {};
+}
+
+Value PointEmitter::at(Value v) {
+  if (Value found = bound(v))
+    return found;
+  if (auto memory = e.memoryOf(v))
+    return k.load(*memory, position(v), k.width, e.mask);
+  Operation *op = v.getDefiningOp();
+  Value result;
+  if (op->hasTrait<ir::Elementwise>()) {
+    SmallVector<Value> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(at(operand));
+    if (llvm::any_of(operands, [](Value x) { return isa<VectorType>(x.getType()); }))
+      for (Value &operand : operands)
+        operand = k.broadcast(operand, k.width);
+    result = emitElementwise(k.b, k.loc, op, operands);
+  } else if ((isa<BroadcastToOp>(op) || (isa<ReshapeOp>(op) && passes::unitReshape(op))) &&
+             alignment.contains(op->getOperand(0))) {
+    result = at(op->getOperand(0));
+  } else {
+    SmallVector<Index> where;
+    for (int d : alignment.dims.find(v)->second)
+      where.push_back(d < 0 ? Index{k.constant(0)} : point[d]);
+    result = e.element(v, where);
+  }
+  bind(v, result);
+  return result;
+}
+
+void PointEmitter::store(Value v, Value element, Value pointer) {
+  k.store({pointer, dtypeOf(v), {}}, position(v), element, k.width, e.mask);
+}
+
+} // namespace burin::codegen

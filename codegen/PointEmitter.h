@@ -1,0 +1,53 @@
+// Computes the values of an aligned kernel at one point (or a vector of points) of its iteration space.
+#pragma once
+#include "codegen/ElementEmitter.h"
+#include "passes/Alignment.h"
+
+namespace burin::codegen {
+
+class PointEmitter {
+public:
+  PointEmitter(ElementEmitter &elements, const passes::Alignment &alignment)
+      : e(elements), k(elements.k), alignment(alignment), point(alignment.space.size()) {}
+
+  ElementEmitter &e;
+  KernelBuilder &k;
+  const passes::Alignment &alignment;
+  /// Where we are, per dimension of the space.
+  SmallVector<Index> point;
+
+  /// The element of `v` at the point; a scalar when it is the same for all lanes.
+  Value at(Value v);
+  /// Sets the element of `v` at the point, for the rest of the scope.
+  void bind(Value v, Value element) { known.back()[v] = element; }
+  /// What is already known of `v` at the point, or null.
+  Value bound(Value v);
+  /// Writes `element` of `v` to memory laid out as `v` is.
+  void store(Value v, Value element, Value pointer);
+  template <class Body> auto scoped(Body &&body) {
+    known.emplace_back();
+    struct Pop {
+      PointEmitter &p;
+      ~Pop() { p.known.pop_back(); }
+    } pop{*this};
+    return e.scoped(body);
+  }
+
+private:
+  Index position(Value v);
+  SmallVector<llvm::DenseMap<Value, Value>> known{1};
+};
+
+/// Emits a kernel without contraction: elementwise work, movement, reductions over the rows of its space.
+/// `results[i]` is where the i-th yielded value goes. Returns the number of tasks and the scratch bytes per worker.
+struct LaunchShape {
+  Dim tasks;
+  Dim scratchBytes;
+};
+LaunchShape emitLoopKernel(ElementEmitter &, mlir::Block &body, const passes::Alignment &, ArrayRef<Value> results);
+/// Emits a kernel around one `burin.contract` (codegen/ContractionKernel.cpp).
+LaunchShape emitContractionKernel(ElementEmitter &, mlir::Block &body, const passes::Alignment &, ArrayRef<Value> results);
+/// Emits an op that works along an axis in order: cumsum, scatter (codegen/SequentialKernel.cpp).
+LaunchShape emitSequentialKernel(ElementEmitter &, mlir::Block &body, ArrayRef<Value> results);
+
+} // namespace burin::codegen

@@ -1,0 +1,37 @@
+#include "codegen/Target.h"
+#include "llvm/TargetParser/Host.h"
+
+namespace burin::codegen {
+
+// Register tiles: rows * vectors accumulators, the vectors of the right side and one broadcast must fit the file
+// (32 registers with AVX-512, 16 with AVX2).
+static const Target targets[] = {
+    {"x86-64-v3", "x86-64-v3", "", 32, 6, 2},
+    {"x86-64-v4", "x86-64-v4", "-prefer-256-bit", 64, 12, 2},
+};
+
+llvm::ArrayRef<Target> allTargets() { return targets; }
+
+static const Target *nativeTarget() {
+  auto features = llvm::sys::getHostCPUFeatures();
+  auto has = [&](std::initializer_list<llvm::StringRef> names) {
+    for (llvm::StringRef name : names)
+      if (!features.lookup(name))
+        return false;
+    return true;
+  };
+  if (!has({"avx2", "fma", "f16c", "bmi2", "lzcnt", "movbe"}))
+    return nullptr;
+  return has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}) ? &targets[1] : &targets[0];
+}
+
+const Target *findTarget(llvm::StringRef name) {
+  if (name == "native")
+    return nativeTarget();
+  for (const Target &target : targets)
+    if (name == target.name)
+      return &target;
+  return nullptr;
+}
+
+} // namespace burin::codegen

@@ -1,0 +1,28 @@
+// What the code generator needs to know about a processor. Nothing outside codegen/cpu knows more about x86.
+#pragma once
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace burin::codegen {
+
+struct Target {
+  const char *name;     // as in artifacts and --target
+  const char *cpu;      // LLVM's -mcpu
+  const char *features; // LLVM's -mattr
+  int64_t vectorBytes;  // width of a vector register
+  int64_t tileRows;     // contraction register tile: rows …
+  int64_t tileVectors;  // … by vectors of columns
+
+  /// Vector lanes of elements of this width.
+  int64_t lanes(int64_t elementBytes) const { return vectorBytes / elementBytes; }
+};
+
+
+llvm::ArrayRef<Target> allTargets();
+/// By name; "native" is the best one this machine supports. nullptr if unknown.
+const Target *findTarget(llvm::StringRef name);
+
+} // namespace burin::codegen

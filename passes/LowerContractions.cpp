@@ -1,0 +1,189 @@
+// matmul and conv become pack + contract: the right side in panels, padding as an op of its own, groups as batches.
+#include "passes/Passes.h"
+#include "ir/Burin.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+int64_t panelWidth(Value v) {
+  DType type = dtypeOf(v);
+  bool wide = type == DType::f64 || type == DType::i64;
+  return kPanelBytes / (wide ? 8 : 4);
+}
+
+Value reshape(OpBuilder &b, Location loc, Value x, Shape shape) {
+  return shapeOf(x) == shape ? x : create<ReshapeOp>(b, loc, {x}, {{"shape", std::move(shape)}});
+}
+Value transpose(OpBuilder &b, Location loc, Value x, Ints perm) {
+  return create<TransposeOp>(b, loc, {x}, {{"perm", std::move(perm)}});
+}
+Value pack(OpBuilder &b, Location loc, Value x) { return create<PackOp>(b, loc, {x}, {{"width", panelWidth(x)}}); }
+
+Value contract(OpBuilder &b, Location loc, Value lhs, Value packed, int64_t batch, Dim columns, Ints kernel, Ints strides,
+               Ints dilations) {
+  return create<ContractOp>(b, loc, {lhs, packed},
+                            {{"batch", batch},
+                             {"columns", Shape{columns}},
+                             {"kernel", std::move(kernel)},
+                             {"strides", std::move(strides)},
+                             {"dilations", std::move(dilations)}});
+}
+
+/// The matrix that `v` repeats along all leading dimensions, if it does.
+Value repeatedMatrix(Value v) {
+  auto broadcast = v.getDefiningOp<BroadcastToOp>();
+  if (!broadcast)
+    return {};
+  Shape from = shapeOf(broadcast.getX()), to = shapeOf(v);
+  if (from.size() < 2 || from[from.size() - 1] != to[to.size() - 1] || from[from.size() - 2] != to[to.size() - 2])
+    return {};
+  for (size_t i = 0; i + 2 < from.size(); ++i)
+    if (from[i] != Dim(1))
+      return {};
+  return broadcast.getX();
+}
+
+void lower(MatmulOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Value lhs = op.getLhs(), rhs = op.getRhs();
+  Shape l = shapeOf(lhs), r = shapeOf(rhs), result = shapeOf(op.getResult());
+  size_t batch = l.size() - 2;
+  Dim columns = r.back();
+  Value matrix = batch ? repeatedMatrix(rhs) : rhs;
+  if (matrix) {
+    // One matrix for all: the leading dimensions are rows.
+    Shape m = shapeOf(matrix);
+    matrix = reshape(b, loc, matrix, {m[m.size() - 2], m[m.size() - 1]});
+    Dim rows = elements(Shape(l.begin(), l.end() - 1));
+    Value product = contract(b, loc, reshape(b, loc, lhs, {rows, l.back()}), pack(b, loc, matrix), 0, columns, {1}, {1}, {1});
+    op.replaceAllUsesWith(reshape(b, loc, product, result));
+  } else {
+    Dim batches = elements(Shape(l.begin(), l.end() - 2));
+    Value left = reshape(b, loc, lhs, {batches, l[batch], l[batch + 1]});
+    Value right = pack(b, loc, reshape(b, loc, rhs, {batches, r[batch], r[batch + 1]}));
+    op.replaceAllUsesWith(reshape(b, loc, contract(b, loc, left, right, 1, columns, {1}, {1}, {1}), result));
+  }
+  op.erase();
+}
+
+Ints channelsLast(size_t spatial, bool back) {
+  Ints perm{0};
+  if (back)
+    perm.push_back(spatial + 1);
+  for (size_t d = 0; d < spatial; ++d)
+    perm.push_back(d + (back ? 1 : 2));
+  if (!back)
+    perm.push_back(1);
+  return perm;
+}
+
+void lower(ConvOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Value x = op.getX(), weight = op.getWeight();
+  size_t spatial = shapeOf(x).size() - 2;
+  bool first = op.getLayout() != "nhwc";
+  if (first) {
+    x = transpose(b, loc, x, channelsLast(spatial, false));
+    Ints perm;
+    for (size_t d = 0; d < spatial; ++d)
+      perm.push_back(d + 2);
+    perm.push_back(1);
+    perm.push_back(0);
+    weight = transpose(b, loc, weight, perm);
+  }
+  int64_t groups = op.getGroups();
+  Dim channels = shapeOf(x).back(), outputs = shapeOf(weight).back();
+  Ints strides(op.getStrides()), padding(op.getPadding()), dilations(op.getDilations());
+  Value result;
+  if (groups > 1 && channels == Dim(groups) && outputs == channels) {
+    // One filter per channel stays a window op.
+    result = create<ConvOp>(b, loc, {x, weight, Value()},
+                            {{"strides", strides}, {"padding", padding}, {"dilations", dilations},
+                             {"groups", groups}, {"layout", std::string("nhwc")}});
+  } else {
+    if (llvm::any_of(padding, [](int64_t n) { return n != 0; })) {
+      Ints low{0}, high{0};
+      low.insert(low.end(), padding.begin(), padding.begin() + spatial);
+      high.insert(high.end(), padding.begin() + spatial, padding.end());
+      low.push_back(0);
+      high.push_back(0);
+      x = create<PadOp>(b, loc, {x}, {{"low", low}, {"high", high}});
+    }
+    Ints kernel{1};
+    Shape weightShape = shapeOf(weight);
+    Dim depth = weightShape[spatial];
+    for (size_t d = 0; d < spatial; ++d) {
+      kernel.push_back(weightShape[d].value());
+      depth = depth * weightShape[d];
+    }
+    strides.insert(strides.begin(), 1);
+    dilations.insert(dilations.begin(), 1);
+    if (groups == 1) {
+      Value packed = pack(b, loc, reshape(b, loc, weight, {depth, outputs}));
+      result = contract(b, loc, x, packed, 0, outputs, kernel, strides, dilations);
+    } else {
+      Dim perGroup = floordiv(channels, groups), outputsPerGroup = floordiv(outputs, groups);
+      Shape split = shapeOf(x);
+      split.back() = Dim(groups);
+      split.push_back(perGroup);
+      Ints groupFirst{int64_t(spatial) + 1};
+      for (size_t d = 0; d <= spatial; ++d)
+        groupFirst.push_back(d);
+      groupFirst.push_back(spatial + 2);
+      Value lhs = transpose(b, loc, reshape(b, loc, x, split), groupFirst);
+      Value matrix = transpose(b, loc, reshape(b, loc, weight, {depth, Dim(groups), outputsPerGroup}), {1, 0, 2});
+      Value product = contract(b, loc, lhs, pack(b, loc, matrix), 1, outputsPerGroup, kernel, strides, dilations);
+      Ints groupLast;
+      for (size_t d = 0; d <= spatial; ++d)
+        groupLast.push_back(d + 1);
+      groupLast.push_back(0);
+      groupLast.push_back(spatial + 2);
+      product = transpose(b, loc, product, groupLast);
+      Shape joined = shapeOf(product);
+      joined.pop_back();
+      joined.back() = outputs;
+      result = reshape(b, loc, product, joined);
+    }
+  }
+  if (Value bias = op.getBias())
+    result = create<AddOp>(b, loc, {result, create<BroadcastToOp>(b, loc, {bias}, {{"shape", shapeOf(result)}})});
+  if (first)
+    result = transpose(b, loc, result, channelsLast(spatial, true));
+  op.replaceAllUsesWith(result);
+  op.erase();
+}
+
+struct LowerContractions : PassWrapper<LowerContractions, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerContractions)
+  llvm::StringRef getArgument() const override { return "burin-lower-contractions"; }
+  llvm::StringRef getDescription() const override { return "matmul and conv become pack + contract"; }
+  void runOnOperation() override {
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) {
+      bool lowered = isa<ConvOp>(op) && cast<ConvOp>(op).getLayout() == "nhwc" && !cast<ConvOp>(op).getBias() &&
+                     cast<ConvOp>(op).getGroups() > 1 && shapeOf(op->getOperand(0)).back() == Dim(cast<ConvOp>(op).getGroups()) &&
+                     shapeOf(op->getResult(0)).back() == shapeOf(op->getOperand(0)).back();
+      if (isa<MatmulOp>(op) || (isa<ConvOp>(op) && !lowered))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops) {
+      if (auto matmul = dyn_cast<MatmulOp>(op))
+        lower(matmul);
+      else
+        lower(cast<ConvOp>(op));
+    }
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createLowerContractionsPass() { return std::make_unique<LowerContractions>(); }
+
+} // namespace burin::passes
