@@ -11,7 +11,8 @@ int main(void) {
   }
   burin_artifact *artifact = NULL;
   burin_status *status = rt->artifact_load_file("no-such-file.plate", NULL, &artifact);
-  int refused = status && rt->status_code(status) == BURIN_IO && strstr(rt->status_message(status), "no-such-file.plate");
+  int refused =
+      status && rt->status_code(status) == BURIN_IO && strstr(rt->status_message(status), "no-such-file.plate");
   printf("%s on %s: %s\n", rt->library_version(), rt->host_target(), rt->status_message(status));
   rt->status_release(status);
   return refused && !artifact ? 0 : 1;
