@@ -18,6 +18,9 @@ LAYERS = {
     "frontend": {"frontend", "codegen", "passes", "ir", "runtime"},
     "tools": {"tools", "frontend", "codegen", "passes", "ir", "runtime"},
 }
+# The tool that shows the runtime alone.
+RUNTIME_TOOL = ("tools", "burin-run")
+RUNTIME_TOOL_USES = {"runtime"}
 # Single headers a layer may include beyond that: what the compiler must know of the artifact.
 EXTRA = {
     "ir": {"burin/dtype.h"},
@@ -48,16 +51,16 @@ def publicOwners(files):
 def includeErrors(path, text, owners):
     layer = path.parts[0]
     isPublic = path.parts[1:3] == ("include", "burin")
-    allowed = {"runtime"} if any(part.startswith("burin-run") for part in path.parts) else LAYERS[layer]
+    allowed = RUNTIME_TOOL_USES if path.parts[:2] == RUNTIME_TOOL else LAYERS[layer]
     for included in INCLUDE.findall(text):
         target = owners.get(included, included.partition("/")[0])
-        if included in EXTRA.get(layer, ()):
+        if included in EXTRA.get(layer, ()) or pathlib.Path(included).parent == path.parent:
             continue
         if target in LAYERS and target not in allowed:
             yield f"{path}: {layer}/ may not include {included}"
         elif isPublic and target in LAYERS and included not in owners:
             yield f"{path}: a public header may not include the private {included}"
-        elif target in {"mlir", "llvm", "lld"} and (isPublic or layer not in USES_MLIR or allowed == {"runtime"}):
+        elif target in {"mlir", "llvm", "lld"} and (isPublic or layer not in USES_MLIR or allowed is RUNTIME_TOOL_USES):
             yield f"{path}: may not include {included}"
 
 

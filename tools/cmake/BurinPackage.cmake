@@ -42,6 +42,8 @@ install(FILES "${CMAKE_BINARY_DIR}/burinConfig.cmake" "${CMAKE_BINARY_DIR}/burin
 install(FILES LICENSE COMPONENT runtime DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 # The compiler finds Debian's LLVM through its run path: libMLIR is not on the system's search path.
+set_target_properties(burin_runtime PROPERTIES EXPORT_NAME runtime
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 if(TARGET burin)
   # No promise of a stable C++ ABI before 1.0: a minor version may break it.
   set_target_properties(burin PROPERTIES VERSION ${PROJECT_VERSION}
