@@ -80,9 +80,7 @@ static int cgroupCores() {
   return cores;
 }
 
-int availableCores() {
-  return std::min(affinityCores(), cgroupCores());
-}
+int availableCores() { return std::min(affinityCores(), cgroupCores()); }
 
 int defaultThreads() {
   int cores = availableCores();
@@ -93,8 +91,7 @@ int defaultThreads() {
   long threads = std::strtol(wanted, &end, 10);
   if (*end == 0 && threads >= 1 && threads <= 1024)
     return static_cast<int>(threads);
-  std::fprintf(stderr, "burin: BURIN_NUM_THREADS=%s is not a number from 1 to 1024; using %d threads\n",
-               wanted, cores);
+  std::fprintf(stderr, "burin: BURIN_NUM_THREADS=%s is not a number from 1 to 1024; using %d threads\n", wanted, cores);
   return cores;
 }
 

@@ -19,8 +19,7 @@ struct Identity {
 thread_local Identity self;
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::nanoseconds kSpin = std::chrono::microseconds(60),
-                                   kSpinAwake = std::chrono::milliseconds(1);
+constexpr std::chrono::nanoseconds kSpin = std::chrono::microseconds(60), kSpinAwake = std::chrono::milliseconds(1);
 // Consecutive looks at the clock that lie further apart than this mean that the thread did not run in
 // between.
 constexpr std::chrono::nanoseconds kDescheduled = std::chrono::microseconds(30);
@@ -43,9 +42,7 @@ Pool::~Pool() {
     pthread_join(handles[i], nullptr);
 }
 
-bool Pool::insideWork() {
-  return self.pool || self.guestChunks;
-}
+bool Pool::insideWork() { return self.pool || self.guestChunks; }
 
 //===----------------------------------------------------------------------===//
 // parallelFor
@@ -267,9 +264,7 @@ bool Pool::runSomething(int worker) {
   return helpJobs(worker, false);
 }
 
-bool Pool::somethingToRun() const {
-  return open.load() || queued.load() || stopping.load();
-}
+bool Pool::somethingToRun() const { return open.load() || queued.load() || stopping.load(); }
 
 template <class Ready> bool Pool::spinUntil(Ready ready) {
   for (int i = 0; i < kBriefSpins; ++i) {

@@ -56,8 +56,7 @@ TEST_CASE("what bodies write is visible to the caller") {
       for (int64_t i = lo; i < hi; ++i)
         values[i] += i;
     });
-    CHECK(std::accumulate(values.begin(), values.end(), int64_t(0)) ==
-          (round + 1) * int64_t(4095) * 4096 / 2);
+    CHECK(std::accumulate(values.begin(), values.end(), int64_t(0)) == (round + 1) * int64_t(4095) * 4096 / 2);
   }
 }
 
@@ -179,8 +178,8 @@ TEST_CASE("a guest helps with a worker's job, not with another caller's") {
     pool.pokeGuest();
   };
   pool.submit(outer);
-  Pool::Guest guest{[](void *ctx) { return static_cast<State *>(ctx)->finished.load(); },
-                    [](void *) { return false; }, &state};
+  Pool::Guest guest{[](void *ctx) { return static_cast<State *>(ctx)->finished.load(); }, [](void *) { return false; },
+                    &state};
   CHECK(pool.lend(guest));
   CHECK(state.arrived == 2);
 }
