@@ -1,6 +1,7 @@
 // Computes single elements (or vectors of them) of any value inside a kernel by pulling them through the ops that
 // define it. Ops are never materialised here: `element(v, at)` emits exactly what that element needs.
 #pragma once
+#include "codegen/Elementwise.h"
 #include "codegen/KernelBuilder.h"
 
 namespace burin::codegen {
@@ -67,10 +68,5 @@ private:
   llvm::DenseMap<Value, Memory> memories;
   SmallVector<llvm::DenseMap<Value, SmallVector<Known, 1>>> known{1};
 };
-
-/// The scalar meaning of an elementwise op on lanes of its operands' element types (codegen/Elementwise.cpp).
-Value emitElementwise(OpBuilder &, Location, mlir::Operation *op, ValueRange lanes);
-/// Element type conversion with the rules of docs/numerics.md.
-Value castLanes(OpBuilder &, Location, Value, DType from, DType to);
 
 } // namespace burin::codegen

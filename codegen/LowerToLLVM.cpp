@@ -1,3 +1,4 @@
+#include "codegen/Math.h"
 #include "codegen/ObjectCode.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/Passes.h"
@@ -10,6 +11,7 @@ using namespace mlir;
 namespace burin::codegen {
 
 LogicalResult lowerToLLVMDialect(ModuleOp module) {
+  declareLibm(module);
   PassManager passes(module.getContext());
   passes.enableVerifier(false);
   passes.addPass(createCSEPass());

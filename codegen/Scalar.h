@@ -1,0 +1,109 @@
+// One element of a kernel as it is computed: an SSA value, scalar or 1-D vector, that knows its burin element type.
+// The meaning of every operator is that of docs/numerics.md; results never depend on the vector length.
+#pragma once
+#include "burin/dtype.h"
+#include "mlir/IR/Builders.h"
+
+namespace burin::codegen {
+
+/// Lanes in kernels: floats as f32, f64, f16, bf16; integers as signless iN (u8 as i8); bool as i1.
+mlir::Type laneType(mlir::MLIRContext *, DType);
+
+class Scalar {
+public:
+  /// `builder` must outlive the Scalar; everything computed from it is inserted where the builder stands.
+  Scalar(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, DType dtype)
+      : builder(&builder), loc(loc), lane(value), type(dtype) {}
+
+  mlir::Value value() const { return lane; }
+  DType dtype() const { return type; }
+  mlir::OpBuilder &getBuilder() const { return *builder; }
+  mlir::Location getLoc() const { return loc; }
+
+  bool isFloat() const { return burin::isFloat(type); }
+  bool isBool() const { return burin::isBool(type); }
+  bool isUnsigned() const { return type == DType::u8 || isBool(); }
+
+  /// `c` in this element type and vector length.
+  Scalar constant(double c) const;
+  /// The same builder and location with another value.
+  Scalar with(mlir::Value value, DType dtype) const { return Scalar(*builder, loc, value, dtype); }
+  Scalar with(mlir::Value value) const { return with(value, type); }
+  /// Converted as burin.cast does.
+  Scalar to(DType) const;
+  /// The bits as another type of the same width.
+  Scalar bitcast(DType) const;
+  /// As a bool: not equal to zero (NaN counts as non-zero).
+  Scalar nonZero() const;
+
+private:
+  mlir::OpBuilder *builder;
+  mlir::Location loc;
+  mlir::Value lane;
+  DType type;
+};
+
+// ---- arithmetic; bools count as i32
+Scalar operator+(Scalar, Scalar);
+Scalar operator-(Scalar, Scalar);
+Scalar operator*(Scalar, Scalar);
+/// Floats only; see floorDivide for integers.
+Scalar operator/(Scalar, Scalar);
+Scalar operator-(Scalar);
+Scalar fma(Scalar a, Scalar b, Scalar c);
+Scalar abs(Scalar);
+Scalar floorDivide(Scalar, Scalar);
+Scalar remainder(Scalar, Scalar);
+Scalar fmod(Scalar, Scalar);
+Scalar pow(Scalar, Scalar);
+/// NaN if either is NaN. Of equal numbers the first: max(-0, +0) is -0.
+Scalar max(Scalar, Scalar);
+Scalar min(Scalar, Scalar);
+
+// ---- comparisons: ordered, except that NaN differs from everything
+Scalar operator<(Scalar, Scalar);
+Scalar operator<=(Scalar, Scalar);
+Scalar operator>(Scalar, Scalar);
+Scalar operator>=(Scalar, Scalar);
+Scalar operator==(Scalar, Scalar);
+Scalar operator!=(Scalar, Scalar);
+Scalar isInf(Scalar);
+
+// ---- bits and selection
+Scalar operator&(Scalar, Scalar);
+Scalar operator|(Scalar, Scalar);
+Scalar operator^(Scalar, Scalar);
+Scalar operator~(Scalar);
+Scalar operator!(Scalar);
+Scalar shiftLeft(Scalar, Scalar);
+Scalar shiftRight(Scalar, Scalar);
+/// By a constant below the width; the sign fills signed types.
+Scalar shiftLeft(Scalar, unsigned);
+Scalar shiftRight(Scalar, unsigned);
+Scalar select(Scalar condition, Scalar ifTrue, Scalar ifFalse);
+Scalar copysign(Scalar magnitude, Scalar sign);
+
+// ---- rounding; integers stay as they are
+Scalar floor(Scalar);
+Scalar ceil(Scalar);
+Scalar round(Scalar);
+Scalar trunc(Scalar);
+Scalar sqrt(Scalar);
+
+// ---- with a constant on one side
+#define BURIN_SCALAR_CONSTANT_OPERAND(op)                                                                              \
+  inline Scalar operator op(Scalar x, double c) { return x op x.constant(c); }                                         \
+  inline Scalar operator op(double c, Scalar x) { return x.constant(c) op x; }
+BURIN_SCALAR_CONSTANT_OPERAND(+)
+BURIN_SCALAR_CONSTANT_OPERAND(-)
+BURIN_SCALAR_CONSTANT_OPERAND(*)
+BURIN_SCALAR_CONSTANT_OPERAND(/)
+BURIN_SCALAR_CONSTANT_OPERAND(<)
+BURIN_SCALAR_CONSTANT_OPERAND(<=)
+BURIN_SCALAR_CONSTANT_OPERAND(>)
+BURIN_SCALAR_CONSTANT_OPERAND(>=)
+BURIN_SCALAR_CONSTANT_OPERAND(==)
+BURIN_SCALAR_CONSTANT_OPERAND(!=)
+#undef BURIN_SCALAR_CONSTANT_OPERAND
+
+} // namespace burin::codegen
