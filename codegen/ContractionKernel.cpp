@@ -13,8 +13,9 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kTaskFlops = 4'000'000; // a task this long hides its dispatch
-constexpr int64_t kTaskRows = 192;        // rows of the left side kept in cache while panels pass
+constexpr int64_t kTaskFlops = 8'000'000; // a task this long hides its dispatch
+constexpr int64_t kRowAlign = 12;         // a multiple of the tile height of every target
+constexpr int64_t kTaskRows = 16 * kRowAlign; // rows of the left side kept in cache while panels pass
 constexpr int64_t kPrefetchSteps = 16;    // steps of k that panels are fetched ahead
 constexpr int64_t kSmallRows = 4;         // fewer rows than this take several chunks at once
 
@@ -45,49 +46,43 @@ public:
   }
 
   LaunchShape emit() {
-    // Tasks: batches, blocks of outer rows or of tiles, blocks of chunks.
-    int64_t tileRows = k.target.tileRows;
-    bool byTiles = outer.empty();
-    Dim tiles = ceildiv(rowCount, tileRows);
+    // Tasks: batches, blocks of rows (or of outer rows), blocks of panels. The split is the same on every target.
+    bool byRows = outer.empty();
     int64_t rowsHint = rowCount.isStatic() ? rowCount.value() : kTaskRows;
-    int64_t perBlock = byTiles ? std::max<int64_t>(1, kTaskRows / tileRows)
-                               : std::max<int64_t>(1, kTaskRows / std::max<int64_t>(1, rowsHint));
-    Dim units = 1;
+    int64_t perBlock = byRows ? rowsPerBlock() : std::max<int64_t>(1, kTaskRows / std::max<int64_t>(1, rowsHint));
+    Dim units = byRows ? rowCount : Dim(1);
     for (auto &dim : outer)
       units = units * dim.size;
-    if (byTiles)
-      units = tiles;
-    Dim unitBlocks = ceildiv(units, perBlock);
-    Dim chunks = ceildiv(columns, chunkWidth);
-    int64_t chunksHint = chunks.isStatic() ? std::max<int64_t>(1, chunks.value()) : 64;
-    int64_t blockRows = byTiles ? std::min(rowsHint, perBlock * tileRows) : perBlock * rowsHint;
+    Dim unitBlocks = ceildiv(units, perBlock), panels = ceildiv(columns, panelWidth);
+    int64_t panelsHint = panels.isStatic() ? std::max<int64_t>(1, panels.value()) : 64;
+    int64_t blockRows = byRows ? std::min(rowsHint, perBlock) : perBlock * rowsHint;
     int64_t sumLength = depth.isStatic() ? depth.value() : 256;
-    int64_t chunkFlops = std::max<int64_t>(1, 2 * blockRows * sumLength * chunkWidth);
-    int64_t chunksPerBlock = std::clamp<int64_t>(kTaskFlops / chunkFlops, std::min<int64_t>(4, chunksHint), chunksHint);
-    Dim chunkBlocks = ceildiv(chunks, chunksPerBlock);
-
-    Dim batches = 1;
-    for (int64_t i = 0; i < int64_t(op.getBatch()); ++i)
+    int64_t panelFlops = std::max<int64_t>(1, 2 * blockRows * sumLength * panelWidth);
+    int64_t panelsPerBlock = std::clamp<int64_t>(kTaskFlops / panelFlops, 1, panelsHint);
+    Dim panelBlocks = ceildiv(panels, panelsPerBlock), batches = 1;
+    for (size_t i = 0; i < op.getBatch(); ++i)
       batches = batches * shapeOf(op.getResult())[i];
+
     k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
-      Value chunkBlock = k.rem(task, k.dim(chunkBlocks)), rest = k.div(task, k.dim(chunkBlocks));
+      Value panelBlock = k.rem(task, k.dim(panelBlocks)), rest = k.div(task, k.dim(panelBlocks));
       Value unitBlock = k.rem(rest, k.dim(unitBlocks));
       batch = k.div(rest, k.dim(unitBlocks));
-      chunkFrom = k.mul(chunkBlock, k.constant(chunksPerBlock));
-      chunkTo = k.minimum(k.add(chunkFrom, k.constant(chunksPerBlock)), k.dim(chunks));
+      Value chunksPerBlock = k.constant(panelsPerBlock * (panelWidth / chunkWidth));
+      chunkFrom = k.mul(panelBlock, chunksPerBlock);
+      chunkTo = k.minimum(k.add(chunkFrom, chunksPerBlock), k.dim(ceildiv(columns, chunkWidth)));
       Value unitFrom = k.mul(unitBlock, k.constant(perBlock));
       Value unitTo = k.minimum(k.add(unitFrom, k.constant(perBlock)), k.dim(units));
-      if (byTiles) {
+      if (byRows) {
         rowsBase = k.constant(0);
-        emitRows(unitFrom, unitTo);
+        emitRows(unitFrom, unitTo, perBlock);
         return;
       }
       k.loop(unitFrom, unitTo, k.constant(1), [&](Value unit) {
         placeOuter(unit);
-        emitRows(k.constant(0), k.dim(tiles));
+        emitRows(k.constant(0), k.dim(rowCount), INT64_MAX);
       });
     });
-    return {batches * unitBlocks * chunkBlocks, 0};
+    return {batches * unitBlocks * panelBlocks, 0};
   }
 
 private:
@@ -148,44 +143,57 @@ private:
     }
   }
 
-  // ---- rows [tiles from, to) of the current outer position, for the current chunks
-  void emitRows(Value from, Value to) {
-    int64_t tileRows = k.target.tileRows;
-    if (!rowCount.isStatic()) {
-      Value rows = k.dim(rowCount), full = k.div(rows, k.constant(tileRows));
-      tileLoop(from, k.minimum(to, full), k.constant(0), tileRows);
-      k.when(k.compare(arith::CmpIPredicate::sgt, to, full), [&] {
-        Value start = k.mul(full, k.constant(tileRows)), rest = k.sub(rows, start);
-        for (int64_t part = 8; part >= 1; part /= 2) {
-          if (part >= tileRows)
-            continue;
-          Value isSet = arith::AndIOp::create(k.b, k.loc, rest, k.constant(part));
-          Value before = arith::AndIOp::create(k.b, k.loc, rest, k.constant(~(2 * part - 1)));
-          Value row = k.add(start, before);
-          k.when(k.compare(arith::CmpIPredicate::ne, isSet, k.constant(0)), [&] { fewRows(row, part); });
-        }
-      });
-      return;
-    }
-    // Tiles of nearly equal height instead of full ones and a rest.
-    int64_t rows = rowCount.value();
-    if (rows == 0)
-      return;
-    int64_t tiles = (rows + tileRows - 1) / tileRows, height = rows / tiles, taller = rows % tiles;
-    if (tiles == 1) {
-      fewRows(k.constant(0), rows);
-      return;
-    }
-    if (taller)
-      tileLoop(from, k.minimum(to, k.constant(taller)), k.constant(0), height + 1);
-    Value shorterFrom = taller ? k.maximum(from, k.constant(taller)) : from;
-    tileLoop(shorterFrom, to, k.constant(taller), height);
+  /// Rows of a task: whole tiles on every target, blocks of nearly equal size.
+  int64_t rowsPerBlock() {
+    if (!rowCount.isStatic())
+      return kTaskRows;
+    int64_t rows = rowCount.value(), blocks = std::max<int64_t>(1, (rows + kTaskRows - 1) / kTaskRows);
+    return std::max<int64_t>(1, (rows + blocks * kRowAlign - 1) / (blocks * kRowAlign)) * kRowAlign;
   }
 
-  /// Tiles [from, to) of `rows` rows each; tile i starts at row i * rows + offset.
-  void tileLoop(Value from, Value to, Value offset, int64_t rows) {
+  // ---- rows [from, to) of the current outer position, for the current chunks; blocks hold `perBlock` rows
+  void emitRows(Value from, Value to, int64_t perBlock) {
+    int64_t tileRows = k.target.tileRows;
+    if (rowCount.isStatic() && rowCount.value() <= perBlock) {
+      // All rows: tiles of nearly equal height instead of full ones and a rest.
+      int64_t rows = rowCount.value();
+      if (rows == 0)
+        return;
+      int64_t tiles = (rows + tileRows - 1) / tileRows, height = rows / tiles, taller = rows % tiles;
+      if (tiles == 1)
+        return fewRows(k.constant(0), rows);
+      tileLoop(k.constant(0), taller, height + 1);
+      tileLoop(k.constant(taller * (height + 1)), tiles - taller, height);
+      return;
+    }
+    Value full = k.div(k.sub(to, from), k.constant(tileRows));
+    tileLoop(from, full, tileRows);
+    Value start = k.add(from, k.mul(full, k.constant(tileRows))), rest = k.sub(to, start);
+    if (rowCount.isStatic()) {
+      // Blocks end at whole tiles, so only the last one has a rest, and it is known.
+      if (int64_t known = rowCount.value() % tileRows)
+        k.when(k.compare(arith::CmpIPredicate::sgt, rest, k.constant(0)), [&] { fewRows(start, known); });
+      return;
+    }
+    for (int64_t part = 8; part >= 1; part /= 2) {
+      if (part >= tileRows)
+        continue;
+      Value isSet = arith::AndIOp::create(k.b, k.loc, rest, k.constant(part));
+      Value before = arith::AndIOp::create(k.b, k.loc, rest, k.constant(~(2 * part - 1)));
+      Value row = k.add(start, before);
+      k.when(k.compare(arith::CmpIPredicate::ne, isSet, k.constant(0)), [&] { fewRows(row, part); });
+    }
+  }
+
+  void tileLoop(Value from, int64_t tiles, int64_t rows) {
+    if (tiles)
+      tileLoop(from, k.constant(tiles), rows);
+  }
+  /// `tiles` tiles of `rows` rows each, from row `from` on.
+  void tileLoop(Value from, Value tiles, int64_t rows) {
     k.loop(chunkFrom, chunkTo, k.constant(1), [&](Value chunk) {
-      k.loop(from, to, k.constant(1), [&](Value t) { tile(k.add(k.mul(t, k.constant(rows)), offset), rows, chunk, 1); });
+      k.loop(k.constant(0), tiles, k.constant(1),
+             [&](Value t) { tile(k.add(from, k.mul(t, k.constant(rows))), rows, chunk, 1); });
     });
   }
 

@@ -8,8 +8,8 @@ namespace burin::codegen {
 // Entry points load their operands from memory, where noalias cannot be said; so the work is in an inner function whose
 // arguments carry it, inlined into the entry.
 KernelBuilder::KernelBuilder(ModuleOp module, Location loc, llvm::StringRef name, const Target &target,
-                             int64_t operandCount)
-    : b(module.getContext()), loc(loc), target(target) {
+                             int64_t operandCount, std::vector<Dim> knownSizes)
+    : b(module.getContext()), loc(loc), target(target), sizes(std::move(knownSizes)) {
   auto *context = module.getContext();
   auto pointer = LLVM::LLVMPointerType::get(context);
   auto i64 = b.getI64Type();
@@ -120,10 +120,12 @@ Value KernelBuilder::dim(const Dim &size) {
   if (!value) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&function.getBody().front());
+    auto place = llvm::find(sizes, size);
+    if (place == sizes.end())
+      place = sizes.insert(place, size);
     Value slot = LLVM::GEPOp::create(b, loc, sizesPointer.getType(), b.getI64Type(), sizesPointer,
-                                     LLVM::GEPArg(int32_t(sizes.size())));
+                                     LLVM::GEPArg(int32_t(place - sizes.begin())));
     value = LLVM::LoadOp::create(b, loc, b.getI64Type(), slot);
-    sizes.push_back(size);
   }
   return value;
 }

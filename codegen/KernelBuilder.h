@@ -37,7 +37,8 @@ struct Memory {
 /// Builds one kernel: `void name(ptr operands, ptr sizes, ptr scratch, i64 lo, i64 hi)`, see runtime/Artifact.h.
 class KernelBuilder {
 public:
-  KernelBuilder(mlir::ModuleOp module, Location loc, llvm::StringRef name, const Target &target, int64_t operandCount);
+  KernelBuilder(mlir::ModuleOp module, Location loc, llvm::StringRef name, const Target &target, int64_t operandCount,
+                std::vector<Dim> knownSizes);
   /// Ends the function.
   void finish();
 
@@ -47,7 +48,7 @@ public:
   Value scratch, lo, hi;
   /// Lanes of the vectors being built at this moment; 1 means scalars.
   int64_t width = 1;
-  /// Sizes the plan has to hand in, in order.
+  /// Sizes the plan has to hand in, in order; those known from the start keep their places.
   std::vector<Dim> sizes;
 
   Value operandPointer(int64_t i) { return operands[i]; }

@@ -6,10 +6,11 @@ using namespace burin::ir;
 
 namespace burin::codegen {
 
-FailureOr<KernelInterface> emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name, const Target &target) {
+LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name, const Target &target,
+                         KernelInterface &interface) {
   Block &body = kernel.getBody().front();
   int64_t inputs = body.getNumArguments(), outputs = body.getTerminator()->getNumOperands();
-  KernelBuilder k(module, kernel.getLoc(), name, target, inputs + outputs);
+  KernelBuilder k(module, kernel.getLoc(), name, target, inputs + outputs, interface.sizes);
   ElementEmitter e(k);
   for (BlockArgument argument : body.getArguments())
     e.bindMemory(argument, {k.operandPointer(argument.getArgNumber()), dtypeOf(argument), shapeOf(argument)});
@@ -29,7 +30,8 @@ FailureOr<KernelInterface> emitKernel(ModuleOp module, KernelOp kernel, llvm::St
     launch = contracts ? emitContractionKernel(e, body, *alignment, results) : emitLoopKernel(e, body, *alignment, results);
   }
   k.finish();
-  return KernelInterface{k.sizes, launch.tasks, launch.scratchBytes};
+  interface = {k.sizes, launch.tasks, max(interface.scratchBytes, launch.scratchBytes)};
+  return success();
 }
 
 } // namespace burin::codegen

@@ -38,11 +38,12 @@ def Burin_ContractOp : Burin_Op<"contract"> {
   let summary = "The one contraction kernels know: strided windows of the left side times packed panels";
   let description = [{
     result[b…, m…, n] = sum over k of lhs(b…, m…, k) * rhs[b…, n / width, k, n % width].
-    lhs is [b…, spatial…, C], rhs is `pack`ed from [b…, kernel… * C/1, N], and k runs over (kernel…, C):
+    lhs is [b…, spatial…, C], rhs is `pack`ed from [b…, kernel… * C, N], and k runs over (kernel…, C):
     lhs(b…, m…, k) is lhs[b…, m_i * strides_i + kernel_i * dilations_i, c]. A matrix product is the case with one
-    spatial dimension, kernel 1, stride 1.  `batch` leading dimensions are shared by lhs, rhs and the result.
+    spatial dimension, kernel 1, stride 1. `batch` leading dimensions are shared by lhs, rhs and the result; `columns`
+    holds N, which the packed shape does not tell.
   }];
-  let arguments = (ins Burin_Tensor:$lhs, Burin_Tensor:$rhs, I64Attr:$batch, I64Attr:$n, DenseI64ArrayAttr:$kernel,
+  let arguments = (ins Burin_Tensor:$lhs, Burin_Tensor:$rhs, I64Attr:$batch, Burin_ShapeAttr:$columns, DenseI64ArrayAttr:$kernel,
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations);
   let results = (outs Burin_Tensor:$result);
   let infer = "inferContract";

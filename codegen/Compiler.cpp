@@ -1,0 +1,159 @@
+#include "codegen/Compiler.h"
+#include "codegen/ObjectCode.h"
+#include "codegen/PlanBuilder.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "runtime/Archive.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+namespace {
+
+FailureOr<func::FuncOp> mainOf(ModuleOp module) {
+  auto function = module.lookupSymbol<func::FuncOp>("main");
+  if (!function || function.isExternal())
+    return module.emitError("a graph is a module with one function named @main");
+  return function;
+}
+
+FailureOr<std::vector<const Target *>> findTargets(ModuleOp module, const CompileOptions &options) {
+  std::vector<const Target *> targets;
+  for (const std::string &name : options.targets) {
+    const Target *target = findTarget(name);
+    if (!target) {
+      InFlightDiagnostic error = module.emitError();
+      if (name == "native")
+        return error << "this processor lacks AVX2 and FMA; name a target to compile for another machine";
+      error << "unknown target '" << name << "'; known: native";
+      for (const Target &known : allTargets())
+        error << ", " << known.name;
+      return error;
+    }
+    if (!llvm::is_contained(targets, target))
+      targets.push_back(target);
+  }
+  return targets;
+}
+
+LogicalResult runPasses(ModuleOp module, const CompileOptions &options, passes::Stage to) {
+  PassManager manager(module.getContext());
+#ifdef NDEBUG
+  manager.enableVerifier(false);
+#endif
+  passes::buildPipeline(manager, passes::Stage::Graph, to, options.pipeline);
+  if (options.instrument)
+    options.instrument(manager);
+  return manager.run(module);
+}
+
+// Emits all kernels for one target into a module of their own.
+FailureOr<OwningOpRef<ModuleOp>> emitKernels(KernelSet &set, Location loc, const Target &target) {
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  for (KernelSet::Entry &kernel : set.kernels)
+    if (failed(emitKernel(*module, kernel.op, kernel.symbol, target, kernel.interface)))
+      return failure();
+#ifndef NDEBUG
+  if (failed(verify(*module)))
+    return failure();
+#endif
+  return module;
+}
+
+void prepareContext(MLIRContext &context) {
+  DialectRegistry registry;
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  context.appendDialectRegistry(registry);
+  context.loadDialect<LLVM::LLVMDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect>();
+}
+
+std::vector<std::byte> bytesOf(const std::vector<char> &chars) {
+  auto *begin = reinterpret_cast<const std::byte *>(chars.data());
+  return {begin, begin + chars.size()};
+}
+
+} // namespace
+
+FailureOr<std::vector<char>> compile(ModuleOp module, const CompileOptions &options) {
+  auto targets = findTargets(module, options);
+  if (failed(targets) || failed(mainOf(module)))
+    return failure();
+  prepareContext(*module.getContext());
+  if (failed(runPasses(module, options, passes::Stage::Kernels)))
+    return failure();
+  func::FuncOp function = *mainOf(module);
+  KernelSet kernels(function);
+  std::vector<std::string> symbols;
+  for (KernelSet::Entry &kernel : kernels.kernels)
+    symbols.push_back(kernel.symbol);
+
+  std::vector<rt::Code> codes;
+  std::vector<std::vector<std::byte>> images;
+  for (const Target *target : *targets) {
+    auto code = emitKernels(kernels, module.getLoc(), *target);
+    if (failed(code) || failed(lowerToLLVMDialect(**code)))
+      return failure();
+    llvm::LLVMContext llvmContext;
+    auto llvmModule = optimizedLLVM(**code, *target, llvmContext);
+    if (!llvmModule)
+      return module.emitError("translation to LLVM IR failed");
+    std::string error;
+    auto image = link(*llvmModule, *target, symbols, error);
+    if (!image)
+      return module.emitError(error);
+    codes.push_back({target->name, image->entries, 0, 0});
+    images.push_back(bytesOf(image->bytes));
+  }
+  auto plan = buildPlan(function, kernels);
+  if (failed(plan))
+    return failure();
+  plan->artifact.codes = std::move(codes);
+  std::vector<std::byte> file = rt::writeArtifact(plan->artifact, images, plan->weights);
+  auto *begin = reinterpret_cast<const char *>(file.data());
+  return std::vector<char>(begin, begin + file.size());
+}
+
+FailureOr<std::string> emitText(ModuleOp module, const CompileOptions &options, EmitStage stage) {
+  auto targets = findTargets(module, options);
+  if (failed(targets) || failed(mainOf(module)))
+    return failure();
+  prepareContext(*module.getContext());
+  auto text = [](Operation *op) {
+    std::string s;
+    llvm::raw_string_ostream out(s);
+    op->print(out, OpPrintingFlags().elideLargeElementsAttrs(64).elideLargeResourceString(64));
+    return s;
+  };
+  if (stage <= EmitStage::Kernels) {
+    if (failed(runPasses(module, options, static_cast<passes::Stage>(stage))))
+      return failure();
+    return text(module);
+  }
+  if (failed(runPasses(module, options, passes::Stage::Kernels)))
+    return failure();
+  KernelSet kernels(*mainOf(module));
+  const Target &target = *targets->front();
+  auto code = emitKernels(kernels, module.getLoc(), target);
+  if (failed(code))
+    return failure();
+  if (stage == EmitStage::Loops)
+    return text(code->get());
+  if (failed(lowerToLLVMDialect(**code)))
+    return failure();
+  llvm::LLVMContext llvmContext;
+  auto llvmModule = optimizedLLVM(**code, target, llvmContext);
+  if (!llvmModule)
+    return module.emitError("translation to LLVM IR failed");
+  if (stage == EmitStage::Assembly)
+    return assembly(*llvmModule, target);
+  std::string s;
+  llvm::raw_string_ostream out(s);
+  llvmModule->print(out, nullptr);
+  return s;
+}
+
+} // namespace burin::codegen

@@ -1,0 +1,29 @@
+// The compiler: a graph in, an artifact out.
+#pragma once
+#include "codegen/Target.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "passes/Pipelines.h"
+#include <string>
+#include <vector>
+
+namespace burin::codegen {
+
+struct CompileOptions {
+  /// Names of targets, best first or not: the runtime takes the best it supports.
+  std::vector<std::string> targets{"native"};
+  passes::PipelineOptions pipeline;
+  /// Called on the pass manager before it runs: printing, timing, instrumentation.
+  std::function<void(mlir::PassManager &)> instrument;
+};
+
+/// A module with one func.func @main, arguments and results named by {burin.name = "x"}, to the bytes of an artifact.
+/// The module is consumed: it ends up as the kernels it was made of. Problems are reported to the context's diagnostic
+/// handler.
+mlir::FailureOr<std::vector<char>> compile(mlir::ModuleOp module, const CompileOptions &options);
+
+/// How far `emitText` goes.
+enum class EmitStage { Graph, Optimized, Kernels, Loops, LLVM, Assembly };
+/// The module as text after a stage, for the first of the targets.
+mlir::FailureOr<std::string> emitText(mlir::ModuleOp module, const CompileOptions &options, EmitStage stage);
+
+} // namespace burin::codegen

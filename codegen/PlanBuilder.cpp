@@ -1,0 +1,261 @@
+#include "codegen/PlanBuilder.h"
+#include "passes/Alignment.h"
+#include "runtime/Plan.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+namespace {
+
+constexpr int64_t kTypicalSize = 8; // a symbolic size is taken to be about this when places in the arena are chosen
+
+class PlanBuilder {
+public:
+  PlanBuilder(func::FuncOp function, const KernelSet &kernels)
+      : function(function), kernels(kernels), artifact(plan.artifact) {}
+
+  FailureOr<Plan> build() {
+    artifact.producer = "burin " BURIN_VERSION;
+    artifact.locations.push_back("");
+    if (failed(signature()))
+      return failure();
+    for (const KernelSet::Entry &kernel : kernels.kernels) {
+      std::string name = kernel.op.getName().value_or("kernel").str();
+      artifact.kernels.push_back({name, location(kernel.op.getLoc())});
+    }
+    Block &body = function.getBody().front();
+    assignOutputs(body.getTerminator());
+    for (Operation &op : body.without_terminator()) {
+      if (auto kernel = dyn_cast<KernelOp>(op)) {
+        addStep(kernel);
+      } else if (!isa<ConstantOp>(op) && passes::skipReshapes(op.getResult(0)) == op.getResult(0)) {
+        return op.emitError("neither constant, view nor kernel is left for the launch plan");
+      }
+    }
+    orderBuffers();
+    return std::move(plan);
+  }
+
+private:
+  // ---- sizes
+  rt::ExprId expr(const Dim &size) {
+    auto [it, inserted] = exprs.try_emplace(size.str(), artifact.exprs.size());
+    if (inserted) {
+      rt::Expr e;
+      for (const Dim::Postfix &step : size.toPostfix()) {
+        auto op = static_cast<rt::Expr::Op>(step.op);
+        e.program.push_back({op, op == rt::Expr::Op::Symbol ? symbols.lookup(step.symbol) : step.value});
+      }
+      artifact.exprs.push_back(std::move(e));
+    }
+    return it->second;
+  }
+  uint32_t location(Location loc) {
+    std::string text = fileLine(loc);
+    if (text.empty())
+      return 0;
+    auto [it, inserted] = locations.try_emplace(text, artifact.locations.size());
+    if (inserted)
+      artifact.locations.push_back(text);
+    return it->second;
+  }
+
+  static Dim byteSize(Value v) { return elements(shapeOf(v)) * Dim(int64_t(byteWidth(dtypeOf(v)))); }
+
+  // ---- signature
+  LogicalResult signature() {
+    // A symbol is read off the first input dimension that is this symbol and nothing else.
+    for (BlockArgument argument : function.getArguments())
+      for (auto [axis, size] : llvm::enumerate(shapeOf(argument))) {
+        if (size.isStatic() || size.symbols().size() != 1 || size.str() != size.symbols()[0])
+          continue;
+        std::string name = size.str();
+        if (!symbols.try_emplace(name, artifact.symbols.size()).second)
+          continue;
+        rt::Symbol symbol;
+        symbol.name = name;
+        symbol.input = argument.getArgNumber();
+        symbol.axis = axis;
+        artifact.symbols.push_back(symbol);
+      }
+    auto known = [&](Value v, const llvm::Twine &what) -> LogicalResult {
+      for (const Dim &size : shapeOf(v))
+        for (const std::string &name : size.symbols())
+          if (!symbols.count(name))
+            return function.emitError() << what << " has the size '" << size.str() << "', but no input has a dimension that is just '"
+                                        << name << "'; give one input that dimension, or make the size a number";
+      return success();
+    };
+    auto info = [&](Value v, Attribute name, const llvm::Twine &fallback) {
+      rt::TensorInfo tensor;
+      auto text = dyn_cast_or_null<StringAttr>(name);
+      tensor.name = text ? text.str() : fallback.str();
+      tensor.dtype = dtypeOf(v);
+      for (const Dim &size : shapeOf(v))
+        tensor.dims.push_back(expr(size));
+      tensor.location = location(v.getLoc());
+      return tensor;
+    };
+    for (BlockArgument argument : function.getArguments()) {
+      unsigned i = argument.getArgNumber();
+      if (failed(known(argument, "input " + llvm::Twine(i))))
+        return failure();
+      artifact.inputs.push_back(info(argument, function.getArgAttr(i, "burin.name"), "input" + llvm::Twine(i)));
+      slots[argument] = {rt::Slot::Kind::Input, i};
+    }
+    for (auto [i, v] : llvm::enumerate(function.getBody().front().getTerminator()->getOperands())) {
+      if (failed(known(v, "output " + llvm::Twine(i))))
+        return failure();
+      artifact.outputs.push_back(info(v, function.getResultAttr(i, "burin.name"), "output" + llvm::Twine(i)));
+    }
+    return success();
+  }
+
+  // Fusion sees to it that every result is a kernel's own.
+  void assignOutputs(Operation *terminator) {
+    for (auto [i, v] : llvm::enumerate(terminator->getOperands()))
+      slots[passes::skipReshapes(v)] = {rt::Slot::Kind::Output, uint32_t(i)};
+  }
+
+  // ---- storage
+  rt::Slot slotOf(Value v) {
+    v = passes::skipReshapes(v);
+    if (auto it = slots.find(v); it != slots.end())
+      return it->second;
+    if (auto constant = v.getDefiningOp<ConstantOp>())
+      return slots[v] = addConstant(constant);
+    artifact.buffers.push_back({expr(byteSize(v)), uint32_t(artifact.steps.size()), uint32_t(artifact.steps.size())});
+    bufferBytes.push_back(byteSize(v));
+    return slots[v] = {rt::Slot::Kind::Buffer, uint32_t(artifact.buffers.size() - 1)};
+  }
+
+  rt::Slot addConstant(ConstantOp op) {
+    auto [it, inserted] = constants.try_emplace(op.getValue(), artifact.constants.size());
+    if (inserted) {
+      rt::Constant constant;
+      constant.name = op.getName().value_or("").str();
+      constant.dtype = dtypeOf(op.getResult());
+      for (const Dim &size : shapeOf(op.getResult()))
+        constant.shape.push_back(size.value());
+      std::vector<char> storage;
+      ArrayRef<char> bytes = constantBytes(op.getValue(), storage);
+      plan.weights.resize(llvm::alignTo(plan.weights.size(), 64));
+      constant.offset = plan.weights.size();
+      constant.bytes = bytes.size();
+      auto *begin = reinterpret_cast<const std::byte *>(bytes.data());
+      plan.weights.insert(plan.weights.end(), begin, begin + bytes.size());
+      artifact.constants.push_back(std::move(constant));
+    }
+    return {rt::Slot::Kind::Constant, it->second};
+  }
+
+  // ---- steps
+  void addStep(KernelOp kernel) {
+    rt::Step step;
+    step.kernel = kernels.indexOf.lookup(kernel);
+    const KernelInterface &interface = kernels.kernels[step.kernel].interface;
+    for (const Dim &size : interface.sizes)
+      step.sizes.push_back(expr(size));
+    step.tasks = expr(interface.tasks);
+    step.scratchBytes = expr(interface.scratchBytes);
+    step.location = location(kernel.getLoc());
+    uint32_t self = artifact.steps.size();
+    Dim bytes = 0;
+    for (Value input : kernel.getInputs()) {
+      Value source = passes::skipReshapes(input);
+      rt::Slot slot = slotOf(source);
+      step.operands.push_back(slot);
+      bytes = bytes + byteSize(source);
+      if (slot.kind == rt::Slot::Kind::Buffer)
+        artifact.buffers[slot.index].lastStep = self;
+      if (auto producer = stepOf.find(source.getDefiningOp()); producer != stepOf.end())
+        if (!llvm::is_contained(step.deps, producer->second))
+          step.deps.push_back(producer->second);
+    }
+    for (Value result : kernel.getResults()) {
+      step.operands.push_back(slotOf(result));
+      bytes = bytes + byteSize(result);
+    }
+    step.bytes = expr(bytes);
+    step.flops = expr(flops(kernel));
+    stepOf[kernel] = self;
+    artifact.steps.push_back(std::move(step));
+  }
+
+  static Dim flops(KernelOp kernel) {
+    Dim total = 0;
+    for (Operation &op : kernel.getBody().front().without_terminator()) {
+      Dim work = elements(shapeOf(op.getResult(0)));
+      if (auto contract = dyn_cast<ContractOp>(op)) {
+        Shape packed = shapeOf(contract.getRhs());
+        work = work * packed[packed.size() - 2] * Dim(2);
+      } else if (op.getNumOperands() && !op.hasTrait<ir::Elementwise>()) {
+        work = max(work, elements(shapeOf(op.getOperand(0))));
+      }
+      total = total + work;
+    }
+    return total;
+  }
+
+  // First fit does best when large buffers, or those that live long, come first: take the order that packs best.
+  void orderBuffers() {
+    std::vector<rt::LiveRange> ranges;
+    for (auto [buffer, bytes] : llvm::zip(artifact.buffers, bufferBytes)) {
+      auto typical = bytes.evaluate([](std::string_view) { return std::optional<int64_t>(kTypicalSize); });
+      ranges.push_back({uint64_t(typical.value_or(0)), buffer.firstStep, buffer.lastStep});
+    }
+    std::vector<std::vector<uint32_t>> orders(3);
+    for (uint32_t i = 0; i < ranges.size(); ++i)
+      for (auto &order : orders)
+        order.push_back(i);
+    auto by = [&](std::vector<uint32_t> &order, auto key) {
+      llvm::stable_sort(order, [&](uint32_t x, uint32_t y) { return key(ranges[x]) > key(ranges[y]); });
+    };
+    by(orders[1], [](const rt::LiveRange &r) { return r.bytes; });
+    by(orders[2], [](const rt::LiveRange &r) { return r.bytes * (r.lastStep - r.firstStep + 1); });
+    uint64_t best = UINT64_MAX;
+    std::vector<uint32_t> chosen;
+    for (auto &order : orders) {
+      std::vector<rt::LiveRange> sorted;
+      for (uint32_t i : order)
+        sorted.push_back(ranges[i]);
+      uint64_t size = rt::placeBuffers(sorted).arenaBytes;
+      if (size < best || chosen.empty()) {
+        best = size;
+        chosen = order;
+      }
+    }
+    std::vector<uint32_t> newIndex(chosen.size());
+    std::vector<rt::Buffer> buffers;
+    for (uint32_t i = 0; i < chosen.size(); ++i) {
+      newIndex[chosen[i]] = i;
+      buffers.push_back(artifact.buffers[chosen[i]]);
+    }
+    artifact.buffers = std::move(buffers);
+    for (rt::Step &step : artifact.steps)
+      for (rt::Slot &slot : step.operands)
+        if (slot.kind == rt::Slot::Kind::Buffer)
+          slot.index = newIndex[slot.index];
+  }
+
+  func::FuncOp function;
+  const KernelSet &kernels;
+  Plan plan;
+  rt::Artifact &artifact;
+  llvm::StringMap<uint32_t> exprs, locations;
+  llvm::StringMap<int64_t> symbols;
+  llvm::DenseMap<Value, rt::Slot> slots;
+  llvm::DenseMap<Attribute, uint32_t> constants;
+  llvm::DenseMap<Operation *, uint32_t> stepOf;
+  std::vector<Dim> bufferBytes;
+};
+
+} // namespace
+
+FailureOr<Plan> buildPlan(func::FuncOp function, const KernelSet &kernels) {
+  return PlanBuilder(function, kernels).build();
+}
+
+} // namespace burin::codegen
