@@ -2,6 +2,7 @@
 """Checks what no compiler checks: file length, the top level's contents, and which layer includes which."""
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -34,9 +35,10 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 
 
 def trackedFiles():
-    """What git would commit; all files where this is no git checkout (a release tarball)."""
-    listing = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, text=True, capture_output=True)
-    if listing.returncode == 0:
+    """What git would commit; all files where this is no git checkout (a release tarball) or no git."""
+    command = ["git", "ls-files", "-co", "--exclude-standard"]
+    listing = shutil.which("git") and subprocess.run(command, cwd=ROOT, text=True, capture_output=True)
+    if listing and listing.returncode == 0:
         paths = map(pathlib.Path, listing.stdout.splitlines())
     else:
         paths = (path.relative_to(ROOT) for path in ROOT.rglob("*"))

@@ -6,7 +6,8 @@ find_program(LIT NAMES lit llvm-lit PATHS "${LLVM_TOOLS_BINARY_DIR}" NO_DEFAULT_
 # Tests get a kernel cache of their own: they neither read nor fill the one of the person who runs them.
 set(burinTestCache "${CMAKE_BINARY_DIR}/test/cache")
 
-# burin_test(name SOURCES … [LINK …] [TIMEOUT seconds]): the Catch2 cases of one executable.
+# burin_test(name SOURCES … [LINK …] [TIMEOUT seconds]): the Catch2 cases of one executable. A case's name may not
+# contain ";", where Catch2's discovery would cut it in two.
 function(burin_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK" ${ARGN})
   if(NOT TARGET burin_test_main)
