@@ -8,7 +8,7 @@ using namespace mlir;
 namespace burin::codegen {
 
 namespace {
-#include "ir/ElementwiseLowering.inc"
+#include "codegen/ElementwiseLowering.inc"
 } // namespace
 
 static bool isNarrowFloat(DType type) { return isFloat(type) && byteWidth(type) == 2; }

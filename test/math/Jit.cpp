@@ -42,6 +42,9 @@ Jit::Jit(std::string cpu)
 }
 Jit::~Jit() = default;
 
+/// Apart from the names of libm.
+static std::string symbolOf(const std::string &name) { return "kernel." + name; }
+
 /// Address of element `index`.
 static Value address(OpBuilder &b, Location loc, Value base, Value index, DType type) {
   Value wide = arith::IndexCastOp::create(b, loc, b.getI64Type(), index);
@@ -80,7 +83,8 @@ void Jit::add(const std::string &name, std::vector<DType> types, int lanes, cons
   b.setInsertionPointToEnd(module->getBody());
   Location loc = b.getUnknownLoc();
   Type pointer = LLVM::LLVMPointerType::get(context.get());
-  auto function = func::FuncOp::create(b, loc, name, b.getFunctionType({pointer, pointer, b.getI64Type()}, {}));
+  auto function =
+      func::FuncOp::create(b, loc, symbolOf(name), b.getFunctionType({pointer, pointer, b.getI64Type()}, {}));
   b.setInsertionPointToStart(function.addEntryBlock());
   SmallVector<Value> in;
   for (size_t k = 0; k < types.size(); ++k) {
@@ -133,7 +137,7 @@ void Jit::compile() {
 }
 
 Kernel Jit::operator[](const std::string &name) const {
-  auto found = engine->lookup(name);
+  auto found = engine->lookup(symbolOf(name));
   if (!found)
     fail(llvm::toString(found.takeError()));
   return reinterpret_cast<Kernel>(*found);
