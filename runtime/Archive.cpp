@@ -2,6 +2,7 @@
 #include "runtime/Checksum.h"
 #include "runtime/Cursor.h"
 #include "runtime/Text.h"
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -172,19 +173,22 @@ Status parseHeader(Bytes file, std::vector<Section> &table) {
   return {};
 }
 
-// META, CODE…, WEIGHTS, in this order, each inside the file.
+bool allZero(Bytes bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte(0); });
+}
+
+// META, CODE…, WEIGHTS, in this order, each inside the file and at the place the writer gives it; zeros between them.
 Status checkTable(Bytes file, std::span<const Section> table) {
   uint64_t end = sizeof(Header) + table.size() * sizeof(Section);
   for (size_t i = 0; i < table.size(); ++i) {
     SectionKind kind = i == 0 ? SectionKind::Meta : i + 1 == table.size() ? SectionKind::Weights : SectionKind::Code;
-    uint64_t align = kind == SectionKind::Weights ? kWeightsAlign : kSectionAlign;
     const Section &s = table[i];
-    if (s.kind != kind || s.offset % align || s.offset < end || s.offset > file.size() ||
-        s.bytes > file.size() - s.offset)
+    if (s.kind != kind || s.offset != alignUp(end, kind == SectionKind::Weights ? kWeightsAlign : kSectionAlign) ||
+        s.offset > file.size() || s.bytes > file.size() - s.offset || !allZero(file.subspan(end, s.offset - end)))
       return bad(text("the artifact is malformed: section ", i, " of its table is out of place"));
     end = s.offset + s.bytes;
   }
-  return {};
+  return end == file.size() ? Status() : bad("the artifact is malformed: its table does not cover it");
 }
 
 } // namespace

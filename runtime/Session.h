@@ -33,9 +33,9 @@ struct Logger {
 
 struct SessionOptions {
   int threads = 0; // 0: the shared pool; 1: only the caller; more: a pool of its own
-  Allocator allocator;
-  ParallelFor parallelFor; // when set, used instead of a pool
-  Logger logger;
+  Allocator allocator = {};
+  ParallelFor parallelFor = {}; // when set, used instead of a pool
+  Logger logger = {};
 };
 
 /// What one step of a run did. The pointers live as long as the program.

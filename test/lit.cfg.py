@@ -9,7 +9,7 @@ config.excludes = ["inputs"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.burinBuild, "test")
 
-tools = [os.path.join(config.burinBuild, "bin"), config.llvmTools]
+tools = [os.path.join(config.burinBuild, "bin"), os.path.join(config.test_exec_root, "bin"), config.llvmTools]
 config.environment["PATH"] = os.pathsep.join(tools + [os.environ["PATH"]])
 config.environment["XDG_CACHE_HOME"] = os.path.join(config.test_exec_root, "cache")
 

@@ -1,0 +1,269 @@
+// The file format: what is written is read back; what is damaged is refused and never crashes.
+#include "runtime/Checksum.h"
+#include "runtime/Cursor.h"
+#include "test/runtime/Model.h"
+#include <cstring>
+#include <random>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace burin;
+using namespace burin::rt;
+using namespace burin::rt::test;
+
+namespace {
+
+/// What reading these bytes says; an ArtifactView and a Program are made and dropped.
+Status read(Bytes file) {
+  ArtifactView view;
+  Status parsed = parseArtifact(file, WeightCheck::Verify, view);
+  Program::Ptr program;
+  Status loaded = Program::loadMemory(file, nullptr, {}, program);
+  REQUIRE((parsed.ok() || !loaded.ok()));
+  return loaded;
+}
+
+std::string refusal(Bytes file, ErrorCode code) {
+  Status s = read(file);
+  REQUIRE_FALSE(s.ok());
+  CHECK(s.code() == code);
+  CHECK(std::count(s.message().begin(), s.message().end(), '\n') < 6);
+  return s.message();
+}
+
+constexpr size_t kHeaderBytes = 32, kSectionBytes = 24, kHeaderCheck = 12;
+
+template <class T> T peek(Bytes file, size_t at) {
+  T x;
+  std::memcpy(&x, file.data() + at, sizeof x);
+  return x;
+}
+template <class T> void poke(std::vector<std::byte> &file, size_t at, T x) {
+  std::memcpy(file.data() + at, &x, sizeof x);
+}
+Bytes section(Bytes file, size_t i) {
+  size_t entry = kHeaderBytes + i * kSectionBytes;
+  return file.subspan(peek<uint64_t>(file, entry + 8), peek<uint64_t>(file, entry + 16));
+}
+/// Makes all checksums right again, so that what is behind them is tested.
+void reseal(std::vector<std::byte> &file) {
+  uint32_t sections = peek<uint32_t>(file, 24);
+  for (size_t i = 0; i < sections; ++i)
+    poke(file, kHeaderBytes + i * kSectionBytes + 4, checksum(section(file, i)));
+  poke(file, kHeaderCheck, uint32_t(0));
+  poke(file, kHeaderCheck, checksum(Bytes(file).first(kHeaderBytes + sections * kSectionBytes)));
+}
+
+std::vector<std::byte> metaOf(Artifact artifact) {
+  Writer writer;
+  fields(writer, artifact);
+  return writer.bytes;
+}
+
+} // namespace
+
+TEST_CASE("an artifact is read as it was written") {
+  Model m = threeSteps(5);
+  m.a.metadata = {{"graph", "abc"}, {"", ""}};
+  std::vector<std::byte> file = m.bytes();
+  ArtifactView view;
+  requireOk(parseArtifact(file, WeightCheck::Verify, view));
+  CHECK(metaOf(view.artifact) == metaOf(m.a));
+  REQUIRE(view.code.size() == 1);
+  CHECK(std::equal(view.code[0].begin(), view.code[0].end(), kernelImage().begin(), kernelImage().end()));
+  CHECK(view.weights.size() == m.weights.size() * 4);
+  CHECK((view.weights.data() - file.data()) % 4096 == 0);
+}
+
+TEST_CASE("the same artifact gives the same bytes, in memory and in a file") {
+  std::vector<std::byte> file = threeSteps(5).bytes();
+  CHECK(file == threeSteps(5).bytes());
+  Model m = threeSteps(5);
+  m.bytes();
+  std::string path = "saved-" + std::to_string(::getpid()) + ".plate";
+  std::vector<std::vector<std::byte>> images = {kernelImage()};
+  requireOk(saveArtifact(path, m.a, images, std::as_bytes(std::span(m.weights))));
+  CHECK(readBytes(path) == file);
+  Program::Ptr program;
+  requireOk(Program::loadFile(path, {}, program));
+  CHECK(program->constant(0) != nullptr);
+  ::unlink(path.c_str());
+}
+
+TEST_CASE("a file that cannot be written is not there") {
+  std::vector<std::byte> bytes(10);
+  Status s = writeFile("no such folder/x.plate", bytes);
+  REQUIRE_FALSE(s.ok());
+  CHECK(s.code() == ErrorCode::Io);
+  CHECK(contains(s.message(), "no such folder/x.plate"));
+
+  ::mkdir("occupied.plate", 0777); // the rename fails: a folder has the name
+  CHECK_FALSE(writeFile("occupied.plate", bytes).ok());
+  CHECK(::access(("occupied.plate.tmp" + std::to_string(::getpid())).c_str(), F_OK) != 0);
+  ::rmdir("occupied.plate");
+}
+
+TEST_CASE("every truncation is refused as a truncation") {
+  std::vector<std::byte> file = threeSteps(2).bytes();
+  for (size_t size = 0; size < file.size(); ++size) {
+    // A copy of its own, so that a sanitizer sees a read past the end.
+    std::vector<std::byte> cut(file.begin(), file.begin() + long(size));
+    ArtifactView view;
+    Status s = parseArtifact(cut, WeightCheck::Verify, view);
+    if (s.ok() || !contains(s.message(), "truncated"))
+      FAIL("cut to " << size << " bytes: " << s.message());
+  }
+  CHECK(contains(refusal(Bytes(file).first(1000), ErrorCode::BadArtifact),
+                 "truncated: it has 1000 bytes and should have"));
+}
+
+TEST_CASE("a refusal says what is wrong") {
+  std::vector<std::byte> file = threeSteps(2).bytes();
+  auto flipped = [&](size_t at) {
+    std::vector<std::byte> copy = file;
+    copy[at] ^= std::byte(1);
+    return copy;
+  };
+  auto sectionStart = [&](size_t i) { return size_t(section(file, i).data() - file.data()); };
+
+  CHECK(contains(refusal(flipped(0), ErrorCode::BadArtifact), "not a burin artifact"));
+  std::vector<std::byte> version = file;
+  poke(version, 8, kArtifactVersion + 41);
+  std::string message = refusal(version, ErrorCode::BadArtifact);
+  CHECK(contains(message, "format version 42, this runtime reads version 1"));
+  CHECK(contains(message, "compile it again"));
+  CHECK(contains(refusal(flipped(kHeaderBytes), ErrorCode::BadArtifact), "header"));
+  CHECK(contains(refusal(flipped(sectionStart(0)), ErrorCode::BadArtifact), "plan (META)"));
+  CHECK(contains(refusal(flipped(sectionStart(1) + 5000), ErrorCode::BadArtifact), "code for x86-64"));
+  CHECK(contains(refusal(flipped(sectionStart(2)), ErrorCode::BadArtifact), "weights"));
+  std::vector<std::byte> longer = file;
+  longer.push_back(std::byte(0));
+  CHECK(contains(refusal(longer, ErrorCode::BadArtifact), "1 bytes after its end"));
+  std::string noCode = refusal(threeSteps(2).bytes({"x86-64-v9", "riscv64"}), ErrorCode::Unsupported);
+  CHECK(contains(noCode, "it has x86-64-v9, riscv64, this is "));
+
+  Program::Ptr program;
+  Status s = Program::loadFile("nothing here.plate", {}, program);
+  REQUIRE(s.code() == ErrorCode::Io);
+  CHECK(contains(s.message(), "nothing here.plate"));
+  CHECK_FALSE(Program::loadFile(".", {}, program).ok());
+}
+
+TEST_CASE("weights may be trusted without reading them") {
+  std::vector<std::byte> file = threeSteps(2).bytes();
+  file.back() ^= std::byte(1);
+  Program::Ptr program;
+  CHECK_FALSE(Program::loadMemory(file, nullptr, {WeightCheck::Verify}, program).ok());
+  requireOk(Program::loadMemory(file, nullptr, {WeightCheck::Trust}, program));
+}
+
+TEST_CASE("the best code that the processor runs is chosen") {
+  Program::Ptr program;
+  std::vector<std::byte> file = threeSteps(2).bytes({"x86-64", "x86-64-v2", "x86-64-v9"});
+  requireOk(Program::loadMemory(file, nullptr, {}, program));
+  CHECK(program->target() == "x86-64-v2");
+}
+
+TEST_CASE("every flipped bit is refused") {
+  std::vector<std::byte> file = threeSteps(2).bytes();
+  for (size_t at = 0; at < file.size(); ++at) {
+    int bit = int(at % 8);
+    file[at] ^= std::byte(1 << bit);
+    ArtifactView view;
+    if (parseArtifact(file, WeightCheck::Verify, view).ok())
+      FAIL("byte " << at << " bit " << bit << " was accepted");
+    file[at] ^= std::byte(1 << bit);
+  }
+  ArtifactView view;
+  requireOk(parseArtifact(file, WeightCheck::Verify, view));
+}
+
+TEST_CASE("a changed plan with right checksums is refused or can be bound") {
+  std::vector<std::byte> original = threeSteps(3).bytes();
+  size_t meta = size_t(section(original, 0).data() - original.data()), metaBytes = section(original, 0).size();
+  std::mt19937 random(7);
+  int refused = 0, accepted = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::vector<std::byte> file = original;
+    for (uint32_t changes = 1 + random() % 3; changes--;) {
+      static constexpr uint8_t interesting[] = {0, 1, 0x7f, 0x80, 0xff};
+      file[meta + random() % metaBytes] = std::byte(random() % 2 ? interesting[random() % 5] : random());
+    }
+    if (random() % 16 == 0) // and a shorter plan
+      poke(file, kHeaderBytes + 16, uint64_t(random() % metaBytes));
+    reseal(file);
+    Program::Ptr program;
+    if (Status s = Program::loadMemory(file, nullptr, {}, program); !s.ok()) {
+      ++refused;
+      continue;
+    }
+    ++accepted;
+    std::unique_ptr<Session> session;
+    requireOk(Session::create(program, {.threads = 1}, session));
+    std::vector<int64_t> shape = {2, 3};
+    TensorView input{nullptr, shape.data(), 2, f32};
+    if (session->bind({&input, 1}).ok())
+      REQUIRE(session->outputShape(0).size() <= 32);
+  }
+  CHECK(refused > 1000);
+  CHECK(accepted > 1000); // names, locations, sizes
+}
+
+TEST_CASE("a plan that reaches outside its tables is refused") {
+  auto problem = [](void (*change)(Artifact &)) {
+    Model m = threeSteps(3);
+    change(m.a);
+    ArtifactView view;
+    Status s = parseArtifact(m.bytes(), WeightCheck::Verify, view);
+    REQUIRE(s.code() == ErrorCode::BadArtifact);
+    return s.message();
+  };
+  CHECK(contains(problem([](Artifact &a) { a.steps[1].kernel = 3; }), "step 1: no kernel 3"));
+  CHECK(contains(problem([](Artifact &a) { a.steps[0].operands[0].index = 1; }), "step 0: operand"));
+  CHECK(
+      contains(problem([](Artifact &a) { a.steps[0].operands[0].kind = Slot::Kind(4); }), "step 0: operand of kind 4"));
+  CHECK(contains(problem([](Artifact &a) { a.steps[1].deps = {1}; }), "step 1: depends on step 1"));
+  CHECK(contains(problem([](Artifact &a) { a.steps[2].sizes = {999}; }), "step 2: no expression 999"));
+  CHECK(contains(problem([](Artifact &a) { a.steps[2].operands[0].index = 0; }), "buffer 0 is not live"));
+  CHECK(contains(problem([](Artifact &a) { a.buffers[0].lastStep = 3; }), "buffer 0: live range"));
+  CHECK(contains(problem([](Artifact &a) { a.buffers[0].firstStep = 2; }), "buffer 0: live range"));
+  CHECK(contains(problem([](Artifact &a) { a.constants[1].offset += 64; }), "constant 1: outside the weights"));
+  CHECK(contains(problem([](Artifact &a) { a.constants[0].offset = 4; }), "constant 0"));
+  CHECK(contains(problem([](Artifact &a) { a.constants[0].shape = {INT64_MAX, 4}; }), "constant 0: impossible shape"));
+  CHECK(contains(problem([](Artifact &a) { a.constants[0].shape = {100}; }), "constant 0: its shape is larger"));
+  CHECK(contains(problem([](Artifact &a) { a.symbols[0].axis = 1; }), "symbol 0: axis 1 of input 0 has another size"));
+  CHECK(contains(problem([](Artifact &a) { a.symbols[0].input = 1; }), "symbol 0: read from axis 0 of input 1"));
+  CHECK(contains(problem([](Artifact &a) { a.symbols[0].max = -1; }), "symbol 0: empty range"));
+  CHECK(contains(problem([](Artifact &a) { a.inputs[0].dtype = DType(10); }), "input 0: no element type 10"));
+  CHECK(contains(problem([](Artifact &a) { a.outputs[0].dims = std::vector<ExprId>(33); }), "output 0: rank 33"));
+  CHECK(contains(problem([](Artifact &a) { a.outputs[0].location = 99; }), "output 0: no location 99"));
+  CHECK(contains(problem([](Artifact &a) { a.exprs[1].program.push_back({Expr::Op::Add, 0}); }), "expression 1"));
+}
+
+TEST_CASE("a kernel must be in the executable part of the image") {
+  Model m = threeSteps(3);
+  std::vector<std::byte> file = m.bytes();
+  for (uint64_t entry : {uint64_t(0), uint64_t(1) << 40, ~uint64_t(0)}) {
+    m.a.codes[0].entries[1] = entry;
+    std::vector<std::vector<std::byte>> images = {kernelImage()};
+    Program::Ptr program;
+    std::vector<std::byte> changed = writeArtifact(m.a, images, std::as_bytes(std::span(m.weights)));
+    Status s = Program::loadMemory(changed, nullptr, {}, program);
+    REQUIRE(s.code() == ErrorCode::BadArtifact);
+    CHECK(contains(s.message(), "kernel 1 (exponential) is not in its code"));
+  }
+}
+
+TEST_CASE("crc32c is the one of the standard") {
+  const char *check = "123456789"; // RFC 3720's check value
+  CHECK(crc32c(std::as_bytes(std::span(check, 9))) == 0xe3069283);
+  std::vector<std::byte> zeros(32);
+  CHECK(crc32c(zeros) == 0x8a9136aa);
+  std::vector<std::byte> data(1003);
+  for (size_t i = 0; i < data.size(); ++i)
+    data[i] = std::byte(i * 37);
+  uint32_t parts[4];
+  for (size_t i = 0; i < 4; ++i) // by its definition: four parts of 248 bytes, the last takes the rest
+    parts[i] = crc32c(Bytes(data).subspan(i * 248, i == 3 ? data.size() - 3 * 248 : 248));
+  CHECK(checksum(data) == crc32c(std::as_bytes(std::span(parts))));
+}
