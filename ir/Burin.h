@@ -33,22 +33,29 @@ mlir::RankedTensorType tensorType(mlir::MLIRContext *, const TensorSpec &);
 /// The spec of a burin tensor type; fatal on a `?` without its expression (the verifier refuses those first).
 TensorSpec specOf(mlir::Type);
 inline TensorSpec specOf(mlir::Value v) { return specOf(v.getType()); }
+/// nullopt, with what is wrong in `error`, for any other type.
+std::optional<TensorSpec> trySpecOf(mlir::Type, std::string &error);
 Shape shapeOf(mlir::Value);
 DType dtypeOf(mlir::Value);
+/// Checks every tensor type below `root`, also where no burin op does: unused arguments of functions, for example.
+/// To be called once on a module from outside.
+mlir::LogicalResult verifyTensorTypes(mlir::Operation *root);
 
 // ---- attributes
 mlir::Attribute toMlir(mlir::MLIRContext *, const Attr &);
 std::optional<Attr> fromMlir(mlir::Attribute, AttrKind);
 /// All attributes of `op` in table order, defaults filled in.
 std::vector<Attr> attrsOf(mlir::Operation *op);
+/// The operands of an op of the table in table order; an absent optional one is a null Value.
+llvm::SmallVector<mlir::Value> operandsOf(mlir::Operation *op);
 
 // ---- construction
 /// Creates an op by table entry. Operands per table order; a null Value is an absent optional. Infers the result types
 /// in strict mode; emits an error at `loc` and returns nullptr if the op is not valid.
 mlir::Operation *createOp(mlir::OpBuilder &, mlir::Location, const OpInfo &, llvm::ArrayRef<mlir::Value> operands,
                           std::vector<Attr> attrs);
-/// The same by op class for compiler code, where failure is our bug: `create<AddOp>(b, loc, {x, y})`. Missing trailing
-/// attributes take their defaults.
+/// The first result of the same by op class for compiler code, where failure is our bug: `create<AddOp>(b, loc, {x,
+/// y})`. Missing attributes take their defaults, so lists and axes with a default must usually be given.
 mlir::Value create(mlir::OpBuilder &, mlir::Location, llvm::StringRef name, llvm::ArrayRef<mlir::Value> operands,
                    std::vector<std::pair<llvm::StringRef, Attr>> attrs = {});
 template <class Op>
@@ -74,10 +81,15 @@ void loadDialects(mlir::MLIRContext &);
 } // namespace burin::ir
 
 #include "ir/BurinDialect.h.inc"
-#define GET_OP_CLASSES
+#define GET_OP_CLASSES // each of these files undefines it
 #include "ir/ElementwiseOps.h.inc"
-#include "ir/ShapeOps.h.inc"
+#define GET_OP_CLASSES
 #include "ir/ReductionOps.h.inc"
+#define GET_OP_CLASSES
+#include "ir/ShapeOps.h.inc"
+#define GET_OP_CLASSES
 #include "ir/ContractionOps.h.inc"
+#define GET_OP_CLASSES
 #include "ir/NeuralOps.h.inc"
+#define GET_OP_CLASSES
 #include "ir/KernelOps.h.inc"

@@ -5,16 +5,16 @@ include "ir/OpBase.td"
 
 // ---- arithmetic
 def Burin_AddOp : Burin_Binary<"add", [{ return x + y; }], [{ return x + y; }]> {
-  let summary = "Sum `x + y`"; let source = "torch.add"; let hasFolder = 1;
+  let summary = "Sum `x + y`"; let source = "torch.add";
 }
 def Burin_SubOp : Burin_Binary<"sub", [{ return x - y; }], [{ return x - y; }]> {
-  let summary = "Difference `x - y`"; let source = "torch.sub"; let hasFolder = 1;
+  let summary = "Difference `x - y`"; let source = "torch.sub";
 }
 def Burin_MulOp : Burin_Binary<"mul", [{ return x * y; }], [{ return x * y; }]> {
-  let summary = "Product `x * y`"; let source = "torch.mul"; let hasFolder = 1;
+  let summary = "Product `x * y`"; let source = "torch.mul";
 }
 def Burin_DivOp : Burin_BinaryFloat<"div", [{ return x / y; }], [{ return x / y; }]> {
-  let summary = "True division `x / y`; integers become f32 first"; let source = "torch.div"; let hasFolder = 1;
+  let summary = "True division `x / y`; integers become f32 first"; let source = "torch.div";
 }
 def Burin_FloorDivideOp : Burin_Binary<"floor_divide", [{ return floorDivide(x, y); }], [{ return floorDivide(x, y); }]> {
   let summary = "Quotient rounded towards minus infinity; an integer divided by 0 gives 0";
@@ -30,7 +30,7 @@ def Burin_FmodOp : Burin_Binary<"fmod", [{ return fmod(x, y); }], [{ return cRem
 }
 def Burin_PowOp : Burin_Binary<"pow", [{ return pow(x, y); }], [{ return power(x, y); }]> {
   let summary = "`x` to the power `y`; integers wrap, a negative integer exponent gives 0 (1 and -1 excepted)";
-  let source = "torch.pow"; let hasFolder = 1;
+  let source = "torch.pow";
 }
 def Burin_MaximumOp : Burin_Binary<"maximum", [{ return max(x, y); }], [{ return maximum(x, y); }]> {
   let summary = "The larger; NaN if either is NaN"; let source = "torch.maximum";
@@ -42,7 +42,7 @@ def Burin_Atan2Op : Burin_BinaryFloat<"atan2", [{ return atan2(x, y); }], [{ ret
   let summary = "Angle of the point (y, x) in radians, in (-pi, pi]"; let source = "torch.atan2";
 }
 def Burin_NegOp : Burin_UnaryNumeric<"neg", [{ return -x; }], [{ return -x; }]> {
-  let summary = "Negation"; let source = "torch.neg"; let hasFolder = 1;
+  let summary = "Negation"; let source = "torch.neg";
 }
 def Burin_AbsOp : Burin_UnaryNumeric<"abs", [{ return abs(x); }], [{ return x < 0 || isNegativeZero(x) ? -x : x; }]> {
   let summary = "Absolute value; the smallest integer wraps to itself"; let source = "torch.abs";
@@ -103,7 +103,7 @@ def Burin_SigmoidOp : Burin_UnaryFloat<"sigmoid", [{ return sigmoid(x); }], [{ r
   let summary = "1 / (1 + exp(-x))"; let source = "torch.sigmoid";
 }
 def Burin_ReluOp : Burin_UnaryNumeric<"relu", [{ return max(x, x.constant(0)); }], [{ return maximum(x, T(0)); }]> {
-  let summary = "max(x, 0); NaN stays NaN"; let source = "torch.relu"; let hasFolder = 1;
+  let summary = "max(x, 0); NaN stays NaN"; let source = "torch.relu";
 }
 def Burin_LeakyReluOp : Burin_UnaryFloat<"leaky_relu", [{ return select(x > 0, x, x * negative_slope); }],
     [{ return x > 0 ? x : x * negative_slope; }], (ins DefaultValuedAttr<F64Attr, "0.01">:$negative_slope)> {
@@ -189,7 +189,7 @@ def Burin_ShiftRightOp : Burin_Binary<"shift_right", [{ return shiftRight(x, y);
 // ---- selection and conversion
 def Burin_WhereOp : Burin_Elementwise<"where", (ins Burin_Tensor:$condition, Burin_Tensor:$x, Burin_Tensor:$y),
     [{ return select(condition, x, y); }], [{ return condition != 0 ? x : y; }]> {
-  let summary = "x where `condition` (bool) holds, else y"; let domain = "any"; let source = "torch.where"; let hasFolder = 1;
+  let summary = "x where `condition` (bool) holds, else y"; let domain = "any"; let source = "torch.where";
 }
 def Burin_ClampOp : Burin_Elementwise<"clamp", (ins Burin_Tensor:$x, Burin_Tensor:$low, Burin_Tensor:$high),
     [{ return min(max(x, low), high); }], [{ return minimum(maximum(x, low), high); }]> {
@@ -205,6 +205,6 @@ def Burin_CastOp : Burin_Op<"cast", [Burin_ElementwiseTrait]> {
   let results = (outs Burin_Tensor:$result);
   let infer = "inferCast";
   let source = "torch.Tensor.to";
-  let hasFolder = 1;
+ 
 }
 #endif

@@ -3,15 +3,15 @@
 #define BURIN_KERNEL_OPS
 include "ir/OpBase.td"
 
-def Burin_ConstantOp : Op<Burin_Dialect, "constant", [Pure, ConstantLike]> {
+def Burin_ConstantOp : Op<Burin_Dialect, "constant", [Pure, ConstantLike, AllTypesMatch<["value", "result"]>]> {
   let summary = "A tensor known at compile time: a weight or a folded value";
   let arguments = (ins ElementsAttr:$value, OptionalAttr<StrAttr>:$name);
   let results = (outs Burin_Tensor:$result);
-  let assemblyFormat = "$value attr-dict `:` type($result)";
+  let assemblyFormat = "attr-dict $value";
   let hasFolder = 1;
   let hasVerifier = 1;
 }
-def Burin_KernelOp : Op<Burin_Dialect, "kernel", [IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
+def Burin_KernelOp : Op<Burin_Dialect, "kernel", [IsolatedFromAbove, RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "A fusion group: becomes one compiled function and one step of the launch plan";
   let description = [{ The body computes the results from the operands. It holds at most one contraction. }];
   let arguments = (ins Variadic<Burin_Tensor>:$inputs, OptionalAttr<StrAttr>:$name);
@@ -24,7 +24,7 @@ def Burin_YieldOp : Op<Burin_Dialect, "yield", [Pure, Terminator, ReturnLike, Ha
   let summary = "The results of a kernel";
   let arguments = (ins Variadic<Burin_Tensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
 }
 def Burin_PackOp : Burin_Op<"pack"> {
   let summary = "The right side of a contraction in panels: [batch…, K, N] becomes [batch…, ceil(N/width), K, width]";

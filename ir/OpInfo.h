@@ -30,12 +30,12 @@ enum class Domain : uint8_t { Any, Numeric, Float, Integer, Bool };
 struct InferCall;
 
 struct OpInfo {
-  const char *name;    // "reduce_sum"; the MLIR op is "burin." + name
+  const char *name; // "reduce_sum"; the MLIR op is "burin." + name
   const char *summary;
   std::vector<OperandInfo> operands;
   std::vector<AttrInfo> attrs;
   Normalize normalize;
-  Domain domain;       // elementwise ops only, else Any
+  Domain domain; // elementwise ops only, else Any
   bool elementwise;
   bool boolResult;
   bool variadicResults;
@@ -43,13 +43,19 @@ struct OpInfo {
   bool (*infer)(InferCall &);
 };
 
-/// All ops by table order (generated); ids are stable within one build only.
+/// The positions of the ops in the table, by their names; stable within one build only.
+enum class OpId : uint16_t {
+#include "ir/OpIds.inc"
+};
+
+/// All ops by table order (generated).
 std::span<const OpInfo> opTable();
+inline const OpInfo &opInfo(OpId id) { return opTable()[static_cast<size_t>(id)]; }
 /// nullptr if there is no such op.
 const OpInfo *findOp(std::string_view name);
 
 /// One inference: operand specs and attributes in, result specs or an error out.
-/// Attributes are in the order of info.attrs and all present. An absent optional operand is nullopt.
+/// Operands and attributes are in the order of the table and all present; an absent optional operand is nullopt.
 struct InferCall {
   const OpInfo &info;
   std::vector<std::optional<TensorSpec>> operands;
@@ -80,9 +86,9 @@ struct InferCall {
 /// Fills `results`, or `error` and returns false.
 bool infer(InferCall &call);
 
-/// Element type of a result of mixing the operands, by PyTorch's promotion: bool < integers < floats; within a class the
-/// wider wins, f16 with bf16 gives f32, u8 with a signed type gives the next wider signed type. `weak` marks scalars
-/// written in the source: they raise the class only (bool -> i64 -> f32), never the width.
+/// Element type of a result of mixing the operands, by PyTorch's promotion: bool < integers < floats; within a class
+/// the wider wins, f16 with bf16 gives f32, u8 with a signed type gives the next wider signed type. `weak` marks
+/// scalars written in the source: they raise the class only (bool -> i64 -> f32), never the width.
 DType promote(std::span<const DType> types, std::span<const bool> weak);
 
 } // namespace burin::ir

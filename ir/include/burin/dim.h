@@ -14,7 +14,8 @@ namespace burin {
 
 /// The size of a dimension: a number, or an integer expression over named symbols such as `Dim("batch")`.
 /// Expressions are kept in a normal form (a polynomial), so equal ones compare equal: `b + b == b * 2`.
-/// A symbol stands for any size >= 0 and is never assumed to be 1: it does not broadcast.
+/// A symbol stands for any size >= 0 and is never assumed to be 1: it does not broadcast. Arithmetic that does not fit
+/// 64 bits throws std::overflow_error, a division by the number 0 throws std::domain_error.
 class Dim {
 public:
   Dim(int64_t size = 0) : number(size) {}
@@ -26,7 +27,7 @@ public:
   bool isStatic() const { return !expression; }
   /// The number; throws std::logic_error for a symbolic size.
   int64_t value() const;
-  /// As written in types and messages: "512", "batch", "batch*4 + 1", "floordiv(h - 3, 2) + 1". parse() reads it back.
+  /// As written in types and messages: "512", "batch", "batch*4 + 1", "floordiv(h + 1, 2) - 1". parse() reads it back.
   std::string str() const;
   static std::optional<Dim> parse(std::string_view text);
 
@@ -70,6 +71,9 @@ struct TensorSpec {
   Shape shape;
   friend bool operator==(const TensorSpec &, const TensorSpec &) = default;
 };
+
+/// A number that `d` is known never to go below, as symbols are >= 0: 1 for batch*2 + 1. nullopt if none is known.
+std::optional<int64_t> lowerBound(const Dim &d);
 
 /// "f32[batch, 512]"
 std::string str(const TensorSpec &);

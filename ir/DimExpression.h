@@ -1,0 +1,28 @@
+// The inside of a symbolic Dim.
+#pragma once
+#include "burin/dim.h"
+
+namespace burin {
+
+/// A polynomial: a sum of coefficient * atom * atom …
+struct Dim::Expression {
+  struct Atom {
+    Postfix::Op op;   // Symbol, or a function of two arguments
+    std::string text; // canonical: the symbol's name, or "floordiv(h, 2)"
+    Dim a, b;         // the arguments
+  };
+  using AtomPtr = std::shared_ptr<const Atom>;
+  using Monomial = std::vector<AtomPtr>; // sorted by text; empty for the constant term
+  struct Order {
+    bool operator()(const Monomial &, const Monomial &) const;
+  };
+  using Polynomial = std::map<Monomial, int64_t, Order>; // no coefficient is 0
+
+  Polynomial terms;
+
+  static Polynomial of(const Dim &);
+  static Dim make(Polynomial);
+  static Dim make(AtomPtr);
+};
+
+} // namespace burin

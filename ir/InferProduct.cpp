@@ -1,0 +1,130 @@
+// Matrix products and the contraction of kernels.
+#include "ir/Infer.h"
+#include <algorithm>
+
+namespace burin::ir {
+
+/// Loose: a vector becomes a matrix, leading dimensions broadcast; `operands` take the shapes of the strict op.
+bool inferMatmul(InferCall &call) {
+  if (!requireRank(call, 0, call.strict ? 2 : 1) || !requireRank(call, 1, call.strict ? 2 : 1))
+    return false;
+  Shape &lhs = call.operands[0]->shape, &rhs = call.operands[1]->shape;
+  const std::string given = text(operandText(call, 0), " and ", operandText(call, 1));
+  bool isRow = lhs.size() == 1, isColumn = rhs.size() == 1;
+  if (isRow)
+    lhs.insert(lhs.begin(), Dim(1));
+  if (isColumn)
+    rhs.push_back(1);
+  Dim m = lhs[lhs.size() - 2], k = lhs.back(), n = rhs.back(), rows = rhs[rhs.size() - 2];
+  if (k != rows)
+    return call.fail(text(given, " do not multiply: lhs has ", k, " columns but rhs has ", rows, " rows",
+                          k == n      ? "; transpose rhs"
+                          : m == rows ? "; transpose lhs"
+                                      : ""));
+  auto leading = broadcastShapes(Shape(lhs.begin(), lhs.end() - 2), Shape(rhs.begin(), rhs.end() - 2));
+  if (!leading)
+    return call.fail(text(given, " do not multiply: their leading dimensions do not broadcast"));
+  Shape newLhs = *leading, newRhs = *leading, result = *leading;
+  newLhs.insert(newLhs.end(), {m, k});
+  newRhs.insert(newRhs.end(), {k, n});
+  if (call.strict && (lhs != newLhs || rhs != newRhs))
+    return call.fail(text(given, " must have equal leading dimensions; use broadcast_to"));
+  if (!isRow)
+    result.push_back(m);
+  if (!isColumn)
+    result.push_back(n);
+  lhs = std::move(newLhs);
+  rhs = std::move(newRhs);
+  return succeed(call, call.operand(0).dtype, std::move(result));
+}
+
+/// Dimensions named by a list: in range, each once over both lists.
+static bool claim(InferCall &call, const char *name, std::vector<bool> &claimed) {
+  Ints &axes = call.attr<Ints>(name);
+  for (int64_t &axis : axes) {
+    if (!canonicalAxis(call, axis, claimed.size(), name))
+      return false;
+    if (claimed[axis])
+      return call.fail(text(name, " ", axes, " names dimension ", axis, ", which is named before"));
+    claimed[axis] = true;
+  }
+  return true;
+}
+
+static bool samePairs(InferCall &call, const char *lhsName, const char *rhsName) {
+  const Ints &left = call.attr<Ints>(lhsName), &right = call.attr<Ints>(rhsName);
+  if (left.size() != right.size())
+    return call.fail(text(lhsName, " ", left, " and ", rhsName, " ", right, " must pair up"));
+  for (size_t i = 0; i < left.size(); ++i)
+    if (call.operand(0).shape[left[i]] != call.operand(1).shape[right[i]])
+      return call.fail(text(operandText(call, 0), " and ", operandText(call, 1), " differ in the paired dimensions ",
+                            left[i], " and ", right[i]));
+  return true;
+}
+
+bool inferDotGeneral(InferCall &call) {
+  const Shape &lhs = call.operand(0).shape, &rhs = call.operand(1).shape;
+  std::vector<bool> inLhs(lhs.size()), inRhs(rhs.size());
+  if (!claim(call, "lhs_batch", inLhs) || !claim(call, "lhs_contract", inLhs) || !claim(call, "rhs_batch", inRhs) ||
+      !claim(call, "rhs_contract", inRhs) || !samePairs(call, "lhs_batch", "rhs_batch") ||
+      !samePairs(call, "lhs_contract", "rhs_contract"))
+    return false;
+  Shape result;
+  for (int64_t axis : call.attr<Ints>("lhs_batch"))
+    result.push_back(lhs[axis]);
+  for (size_t i = 0; i < lhs.size(); ++i)
+    if (!inLhs[i])
+      result.push_back(lhs[i]);
+  for (size_t i = 0; i < rhs.size(); ++i)
+    if (!inRhs[i])
+      result.push_back(rhs[i]);
+  return succeed(call, call.operand(0).dtype, std::move(result));
+}
+
+bool inferPack(InferCall &call) {
+  Shape shape = call.operand(0).shape;
+  int64_t width = call.attr<int64_t>("width");
+  if (!requireRank(call, 0, 2))
+    return false;
+  if (width < 1)
+    return call.fail(text("width ", width, " must be positive"));
+  Dim n = shape.back();
+  shape.back() = width;
+  shape.insert(shape.end() - 2, ceildiv(n, width));
+  return succeed(call, call.operand(0).dtype, std::move(shape));
+}
+
+bool inferContract(InferCall &call) {
+  const Shape &lhs = call.operand(0).shape, &rhs = call.operand(1).shape;
+  const Ints &kernel = call.attr<Ints>("kernel");
+  size_t spatial = kernel.size();
+  int64_t batch = call.attr<int64_t>("batch"), n = call.attr<int64_t>("n");
+  if (call.operand(0).dtype != call.operand(1).dtype)
+    return call.fail(text(operandText(call, 0), " and ", operandText(call, 1), " must have one element type"));
+  if (n < 0 || batch < 0 || lhs.size() != batch + spatial + 1 || rhs.size() != static_cast<size_t>(batch) + 3)
+    return call.fail(text("lhs ", lhs, " must be [batch…, spatial…, C] and rhs ", rhs,
+                          " [batch…, panels, K, width], with ", batch, " batch and ", spatial, " spatial dimensions"));
+  if (!canonicalList(call, "kernel", spatial, 1, 1) || !canonicalList(call, "strides", spatial, 1, 1) ||
+      !canonicalList(call, "dilations", spatial, 1, 1))
+    return false;
+  if (!std::equal(lhs.begin(), lhs.begin() + batch, rhs.begin()))
+    return call.fail(text("lhs ", lhs, " and rhs ", rhs, " must agree in the first ", batch, " dimensions"));
+  Shape result(lhs.begin(), lhs.begin() + batch);
+  Dim k = lhs.back();
+  for (size_t i = 0; i < spatial; ++i) {
+    Dim span = Dim(kernel[i] - 1) * call.attr<Ints>("dilations")[i] + 1;
+    const Dim &size = lhs[batch + i];
+    if (size.isStatic() && size.value() < span.value())
+      return call.fail(text("a window of ", span, " does not fit spatial dimension ", i, " of lhs ", lhs));
+    result.push_back(floordiv(size - span, call.attr<Ints>("strides")[i]) + 1);
+    k = k * kernel[i];
+  }
+  const Dim &panels = rhs[batch], &width = rhs[batch + 2];
+  if (!width.isStatic() || width.value() < 1 || panels != ceildiv(n, width) || rhs[batch + 1] != k)
+    return call.fail(text("rhs ", rhs, " must be packed from [", k, ", ", n, "], so end in [",
+                          ceildiv(n, max(width, 1)), ", ", k, ", width]"));
+  result.push_back(n);
+  return succeed(call, call.operand(0).dtype, std::move(result));
+}
+
+} // namespace burin::ir

@@ -1,0 +1,342 @@
+#!/usr/bin/env python3
+"""Everything that follows from the op definitions in ir/*.td: op table, scalar code, C++ API, reference pages.
+
+opgen.py <llvm-tblgen --dump-json output> <table|ids|reference|lowering|api-header|api-source|docs> -o <file>
+"""
+import argparse
+import json
+import re
+import textwrap
+
+FAMILIES = ["Elementwise", "Reduction", "Shape", "Contraction", "Neural", "Kernel"]
+FAMILY_TITLES = {
+    "Elementwise": "Elementwise",
+    "Reduction": "Reductions",
+    "Shape": "Shapes, selection and creation",
+    "Contraction": "Products",
+    "Neural": "Windows, normalisation and attention",
+    "Kernel": "Inside the compiler",
+}
+KIND_OF_BASE = {
+    "BoolAttr": "Bool",
+    "I64Attr": "Int",
+    "F64Attr": "Float",
+    "StrAttr": "String",
+    "DenseI64ArrayAttr": "Ints",
+    "Burin_DTypeAttr": "DType",
+    "Burin_ShapeAttr": "Shape",
+}
+# How an attribute is held, and how it is passed.
+CPP_TYPE = {
+    "Bool": "bool",
+    "Int": "int64_t",
+    "Float": "double",
+    "String": "std::string",
+    "Ints": "std::vector<int64_t>",
+    "DType": "DType",
+    "Shape": "Shape",
+}
+CPP_PARAMETER = {k: t if k in ("Bool", "Int", "Float", "DType") else f"const {t} &" for k, t in CPP_TYPE.items()}
+DOMAIN_TEXT = {
+    "any": "any",
+    "numeric": "integers and floats",
+    "float": "floats",
+    "integer": "integers and bool",
+    "bool": "bool",
+}
+NORMALIZE_TEXT = {
+    "none": "",
+    "promote": "Operands are converted to their common element type.",
+    "broadcast": "Operands are broadcast to one shape and converted to their common element type.",
+    "float": "Integers become f32.",
+    "broadcast_float": "Operands are broadcast to one shape; integers become f32.",
+}
+
+
+def fail(op, what):
+    raise SystemExit(f"opgen: {op}: {what}")
+
+
+def upperCamel(snake):
+    return "".join(part.capitalize() for part in snake.split("_"))
+
+
+class Operand:
+    def __init__(self, name, superclasses):
+        self.name = name
+        self.arity = "Optional" if "Optional" in superclasses else "Variadic" if "Variadic" in superclasses else "One"
+
+
+class Attribute:
+    def __init__(self, op, name, record, records):
+        self.name = name
+        self.default = None
+        base = record["!name"]
+        if "DefaultValuedAttr" in record["!superclasses"] or "DefaultValuedStrAttr" in record["!superclasses"]:
+            base = record["baseAttr"]["def"]
+            self.default = record["defaultValue"]
+        if base not in KIND_OF_BASE:
+            fail(op, f"attribute {name} has the unsupported kind {base}")
+        self.kind = KIND_OF_BASE[base]
+        if self.kind == "String" and self.default is not None:
+            self.default = '"' + self.default.strip('"') + '"'
+
+    def held(self):
+        """The default as a C++ value of the held type."""
+        value = self.default
+        if value is None:
+            return f"{CPP_TYPE[self.kind]}()"
+        return f"{CPP_TYPE[self.kind]}{value if value.startswith('{') else '(' + value + ')'}"
+
+    def readableDefault(self):
+        return "[]" if self.default == "{}" else self.default
+
+
+class Op:
+    def __init__(self, record, records):
+        self.name = record["opName"]
+        self.family = re.sub(r"Ops\.td:\d+$", "", record["!locs"][0])
+        if self.family not in FAMILIES:
+            self.family = re.sub(r"Ops\.td:\d+$", "", record["!locs"][-1])
+        self.line = int(record["!locs"][0].rpartition(":")[2])
+        self.summary = record["summary"]
+        self.description = " ".join(textwrap.dedent(record["description"] or "").split())
+        self.source = record["source"]
+        self.infer = record["infer"] or fail(self.name, "has no inference function")
+        self.normalize = record["normalize"]
+        self.internal = bool(record["internal"])
+        self.domain = record.get("domain", "any")
+        self.boolResult = record.get("resultElement") == "bool"
+        self.lower = record.get("lower")
+        self.reference = record.get("reference")
+        self.elementwise = any(t["def"] == "Burin_ElementwiseTrait" for t in record["traits"])
+        self.variadicResults = any("Variadic" in records[a["def"]]["!superclasses"] for a, _ in record["results"]["args"])
+        self.operands, self.attrs = [], []
+        for argument, name in record["arguments"]["args"]:
+            definition = records[argument["def"]]
+            if "TypeConstraint" in definition["!superclasses"]:
+                self.operands.append(Operand(name, definition["!superclasses"]))
+            else:
+                self.attrs.append(Attribute(self.name, name, definition, records))
+        if not self.summary:
+            fail(self.name, "has no summary")
+
+    def parameters(self):
+        """(type, name, default) in the order of the C++ function: those without a default first."""
+        required, optional = [], []
+        for o in self.operands:
+            if o.arity == "Optional":
+                optional.append(("const std::optional<Tensor> &", o.name, "std::nullopt"))
+            else:
+                required.append(("const std::vector<Tensor> &" if o.arity == "Variadic" else "const Tensor &", o.name, None))
+        for a in self.attrs:
+            (required if a.default is None else optional).append((CPP_PARAMETER[a.kind], a.name, a.default))
+        return required + optional
+
+    def returnType(self):
+        return "std::vector<Tensor>" if self.variadicResults else "Tensor"
+
+    def signature(self, defaults):
+        def text(kind, name, default):
+            suffix = f" = {default}" if defaults and default is not None else ""
+            return f"{kind}{'' if kind.endswith('&') else ' '}{name}{suffix}"
+
+        where = ("Location", "where", "Location::current()")
+        return f"{self.returnType()} {self.name}({', '.join(text(*p) for p in self.parameters() + [where])})"
+
+    def documentation(self):
+        """The paragraphs under the signature, summary first."""
+        text = [re.sub(r"\.$", "", self.summary) + "."]
+        if self.description:
+            text.append(self.description)
+        if NORMALIZE_TEXT[self.normalize]:
+            text.append(NORMALIZE_TEXT[self.normalize])
+        return text
+
+
+def readOps(path):
+    records = json.load(open(path))
+    ops = [Op(records[name], records) for name in records["!instanceof"]["Burin_Op"]]
+    return sorted(ops, key=lambda op: (FAMILIES.index(op.family), op.line, op.name))
+
+
+HEADER = "// Generated from ir/*.td by tools/cmake/opgen.py.\n"
+
+
+# ---- the op table
+
+def table(ops):
+    out = [HEADER]
+    for op in ops:
+        operands = ", ".join(f'{{"{o.name}", Arity::{o.arity}}}' for o in op.operands)
+        attrs = ",\n      ".join(
+            f'{{"{a.name}", AttrKind::{a.kind}, {"true" if a.default is not None else "false"}, Attr({a.held()})}}'
+            for a in op.attrs)
+        flags = ", ".join("true" if f else "false" for f in (op.elementwise, op.boolResult, op.variadicResults, op.internal))
+        out.append(f'{{"{op.name}", {json.dumps(op.summary, ensure_ascii=False)},\n    {{{operands}}},\n    {{{attrs}}},\n'
+                   f"    Normalize::{upperCamel(op.normalize)}, Domain::{upperCamel(op.domain)}, {flags}, {op.infer}}},\n")
+    return "".join(out)
+
+
+def ids(ops):
+    """The position of each op in the table."""
+    return HEADER + "".join(f"{op.name},\n" for op in ops)
+
+
+# ---- scalar code
+
+def scalarOps(ops):
+    return [op for op in ops if op.lower]
+
+
+def scalarArguments(op, scalar):
+    names = ["condition", "x", "y"] if op.operands[0].name == "condition" else [o.name for o in op.operands]
+    return [f"{scalar} {name}" for name in names]
+
+
+def reference(ops):
+    out = [HEADER, textwrap.dedent("""\
+        // The including file provides, in an enclosing namespace, the functions the `reference` snippets call.
+        // Integers are int64_t of which the caller takes the low bits; signed overflow must wrap (-fwrapv).
+        """)]
+    for op in scalarOps(ops):
+        parameters = scalarArguments(op, "T") + ["DType type"] + [CPP_PARAMETER[a.kind] + f" {a.name}" for a in op.attrs]
+        result = "bool" if op.boolResult else "T"
+        out.append(f"template <class T> {result} reference_{op.name}({', '.join(parameters)}) {{{op.reference.rstrip()} }}\n")
+    out.append(textwrap.dedent("""
+        /// What `op` computes from one element of each operand; empty if it is not defined on this kind of number.
+        /// `T` is double for floats, int64_t for integers and bool. `type` is the element type of the operands.
+        template <class T>
+        std::function<T(const T *)> referenceScalar(std::string_view op, DType type, const std::vector<Attr> &attrs) {
+          constexpr bool isReal = std::is_same_v<T, double>;
+        """))
+    for op in scalarOps(ops):
+        condition = {"float": "isReal", "integer": "!isReal", "bool": "!isReal"}.get(op.domain, "")
+        arguments = [f"x[{i}]" for i in range(len(op.operands))] + ["type"] + [a.name for a in op.attrs]
+        gets = "".join(f" {a.name} = std::get<{CPP_TYPE[a.kind]}>(attrs[{i}])," for i, a in enumerate(op.attrs)).rstrip(",")
+        captures = "type" + ("," + gets if gets else "")
+        guard = f"  if constexpr ({condition})\n  " if condition else ""
+        out.append(f'{guard}  if (op == "{op.name}")\n{"    " if condition else "  "}    '
+                   f"return [{captures}](const T *x) {{ return T(reference_{op.name}<T>({', '.join(arguments)})); }};\n")
+    out.append("  return {};\n}\n")
+    return "".join(out)
+
+
+def lowering(ops):
+    out = [HEADER, "// The including file provides the class Scalar and the functions the `lower` snippets call.\n"]
+    for op in scalarOps(ops):
+        parameters = scalarArguments(op, "Scalar") + [CPP_PARAMETER[a.kind] + f" {a.name}" for a in op.attrs]
+        out.append(f"static Scalar lower_{op.name}({', '.join(parameters)}) {{{op.lower.rstrip()} }}\n")
+    out.append(textwrap.dedent("""
+        struct ScalarLowering {
+          const char *op;
+          Scalar (*lower)(llvm::ArrayRef<Scalar> operands, llvm::ArrayRef<burin::ir::Attr> attrs);
+        };
+        /// In table order.
+        static const ScalarLowering scalarLowerings[] = {
+        """))
+    for op in scalarOps(ops):
+        arguments = [f"x[{i}]" for i in range(len(op.operands))]
+        arguments += [f"std::get<{CPP_TYPE[a.kind]}>(attrs[{i}])" for i, a in enumerate(op.attrs)]
+        attrs = " attrs" if op.attrs else ""
+        out.append(f'    {{"{op.name}", [](llvm::ArrayRef<Scalar> x, llvm::ArrayRef<burin::ir::Attr>{attrs}) '
+                   f"{{ return lower_{op.name}({', '.join(arguments)}); }}}},\n")
+    out.append("};\n")
+    return "".join(out)
+
+
+# ---- the public API
+
+def comment(paragraphs):
+    return "".join(line + "\n" for p in paragraphs for line in
+                   textwrap.wrap(p, 116, initial_indent="/// ", subsequent_indent="/// "))
+
+
+def declaration(op):
+    return textwrap.fill(op.signature(defaults=True) + ";", 120, subsequent_indent=" " * (len(op.returnType()) + len(op.name) + 2),
+                         break_long_words=False, break_on_hyphens=False)
+
+
+def apiHeader(ops):
+    out = ["// Tensor operations. Generated from the op definitions in ir/*.td: edit those.\n"
+           "// Every function throws burin::Error, naming the caller's line, if shapes or element types do not fit.\n"
+           "#pragma once\n#include \"burin/tensor.h\"\n\nnamespace burin {\n"]
+    for family in FAMILIES:
+        public = [op for op in ops if op.family == family and not op.internal]
+        if public:
+            out.append(f"\n// ---- {FAMILY_TITLES[family]}\n")
+        for op in public:
+            paragraphs = op.documentation() + ([f"See {op.source}."] if op.source else [])
+            out.append("\n" + comment(paragraphs) + declaration(op) + "\n")
+    out.append("\n} // namespace burin\n")
+    return "".join(out)
+
+
+def apiSource(ops):
+    out = [HEADER]
+    for op in ops:
+        if op.internal:
+            continue
+        if any(o.arity == "Variadic" for o in op.operands):
+            operands = f"detail::operandList({op.operands[0].name})"
+        else:
+            operands = "{" + ", ".join(o.name for o in op.operands) + "}"
+        attrs = "{" + ", ".join(f"ir::Attr({a.name})" for a in op.attrs) + "}"
+        call = f"detail::apply(ir::opInfo(ir::OpId::{op.name}), {operands}, {attrs}, where)"
+        suffix = "" if op.variadicResults else ".front()"
+        out.append(f"{op.signature(defaults=False)} {{\n  return {call}{suffix};\n}}\n")
+    return "".join(out)
+
+
+# ---- reference pages
+
+def example(op):
+    names = [o.name if o.arity != "Variadic" else "{" + o.name[0] + ", " + o.name[0] + "2}" for o in op.operands if o.arity != "Optional"]
+    sample = {"Bool": "true", "Int": "1", "Float": "0.5", "String": '"none"', "Ints": "{0}", "DType": "f32", "Shape": "{2, 3}"}
+    names += [sample[a.kind] for a in op.attrs if a.default is None]
+    result = "auto pieces" if op.variadicResults else "Tensor result"
+    return f"{result} = {op.name}({', '.join(names)});"
+
+
+def docs(ops):
+    out = ["# Operations\n\nGenerated from the op definitions. Functions are in namespace `burin`, header `burin/ops.h`.\n"]
+    for family in FAMILIES:
+        public = [op for op in ops if op.family == family and not op.internal]
+        if public:
+            links = ", ".join(f"[`{op.name}`](#{op.name})" for op in public)
+            out.append(f"\n- **{FAMILY_TITLES[family]}**: {links}")
+    out.append("\n")
+    for op in ops:
+        if op.internal:
+            continue
+        out.append(f"\n## {op.name}\n\n```cpp\n{declaration(op)}\n```\n")
+        out.append("\n".join(op.documentation()) + "\n")
+        if op.attrs:
+            out.append("\n| attribute | type | default |\n|---|---|---|\n")
+            for a in op.attrs:
+                default = "required" if a.default is None else f"`{a.readableDefault()}`"
+                out.append(f"| `{a.name}` | `{CPP_TYPE[a.kind]}` | {default} |\n")
+        if op.lower:
+            out.append(f"\nElement types: {DOMAIN_TEXT[op.domain]}" + ("; the result is bool" if op.boolResult else "") + ".\n")
+        if op.source:
+            out.append(f"\nAs in: {op.source}.\n")
+        out.append(f"\n```cpp\n{example(op)}\n```\n")
+    return "".join(out)
+
+
+OUTPUTS = {"table": table, "ids": ids, "reference": reference, "lowering": lowering, "api-header": apiHeader,
+           "api-source": apiSource, "docs": docs}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("records")
+    parser.add_argument("output", choices=OUTPUTS)
+    parser.add_argument("-o", required=True)
+    arguments = parser.parse_args()
+    with open(arguments.o, "w") as file:
+        file.write(OUTPUTS[arguments.output](readOps(arguments.records)))
+
+
+if __name__ == "__main__":
+    main()
