@@ -207,7 +207,6 @@ Engine::Engine(Pool &pool) : pool(pool) {
 
 Engine::~Engine() {
   waitUntilIdle();
-  stopping.store(true);
   // The threads that ran the last tasks may still be on their way out.
   for (int busy = 1; busy; sched_yield()) {
     std::lock_guard guard(lock);
@@ -216,6 +215,7 @@ Engine::~Engine() {
       --busy;
     popReady(UINT64_MAX); // only claimed ones are left
   }
+  stopping.store(true);
   for (SpareThread *spare = spares; spare; spare = spare->next)
     spareTokens.fetch_add(1);
   futexWake(spareTokens, INT_MAX);

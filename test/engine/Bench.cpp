@@ -1,49 +1,92 @@
 // Costs that the design counts on: dispatch to workers, enqueueing, allocation. Not part of the tests.
-#include "runtime/Pool.h"
-#include <benchmark/benchmark.h>
+#include "runtime/Engine.h"
+#include "runtime/Memory.h"
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <thread>
+#include <vector>
 
 using namespace burin::rt;
+using Clock = std::chrono::steady_clock;
 
-static void dispatch(benchmark::State &state) {
-  Pool &pool = Pool::shared();
-  Pool::Awake awake(pool);
-  for (auto _ : state)
-    pool.parallelFor(state.range(0), 1, [](void *, int64_t, int64_t, int) {}, nullptr);
+/// Prints percentiles of the time per call, as the mean over `batch` calls; `prepare` runs before each batch, untimed.
+template <class Prepare, class Call>
+static void measure(const char *name, int samples, int batch, Prepare prepare, Call call) {
+  std::vector<double> times(samples);
+  for (double &time : times) {
+    prepare();
+    auto begin = Clock::now();
+    for (int i = 0; i < batch; ++i)
+      call();
+    time = std::chrono::duration<double, std::nano>(Clock::now() - begin).count() / batch;
+  }
+  std::sort(times.begin(), times.end());
+  std::printf("%-58s %9.0f %9.0f %9.0f ns\n", name, times[samples / 10], times[samples / 2], times[samples * 9 / 10]);
 }
-BENCHMARK(dispatch)->Arg(1)->Arg(2)->Arg(16)->UseRealTime();
 
-/// Both threads must meet, so this is a full round trip to another core.
-static void rendezvous(benchmark::State &state) {
-  Pool &pool = Pool::shared();
-  Pool::Awake awake(pool);
-  for (auto _ : state) {
+static void nothing() {}
+static void letWorkersSleep() { std::this_thread::sleep_for(std::chrono::milliseconds(3)); }
+
+static void dispatch(Pool &pool) {
+  auto empty = [](int64_t, int64_t, int) {};
+  // All threads must meet: a round trip to the other cores and back.
+  auto meet = [&] {
     std::atomic<int> arrived{0};
-    pool.parallelFor(2, 1, [&](int64_t, int64_t, int) {
-      for (arrived++; arrived < 2;)
+    pool.parallelFor(pool.threads(), 1, [&](int64_t, int64_t, int) {
+      for (arrived++; arrived < pool.threads();)
         relax();
     });
-  }
+  };
+  Pool::Awake awake(pool);
+  measure("parallelFor, 1 chunk", 300, 1000, nothing, [&] { pool.parallelFor(1, 1, empty); });
+  measure("parallelFor, 2 empty chunks", 300, 1000, nothing, [&] { pool.parallelFor(2, 1, empty); });
+  measure("parallelFor, 64 empty chunks", 300, 1000, nothing, [&] { pool.parallelFor(64, 1, empty); });
+  measure("parallelFor, all threads meet, workers awake", 3000, 10, nothing, meet);
+  measure("parallelFor, all threads meet, workers asleep", 100, 1, letWorkersSleep, meet);
 }
-static void rendezvousAfterSleep(benchmark::State &state) {
-  Pool &pool = Pool::shared();
-  for (auto _ : state) {
-    state.PauseTiming();
-    std::this_thread::sleep_for(std::chrono::milliseconds(3));
-    state.ResumeTiming();
-    std::atomic<int> arrived{0};
-    pool.parallelFor(2, 1, [&](int64_t, int64_t, int) {
-      for (arrived++; arrived < 2;)
-        relax();
-    });
-  }
-}
-[[maybe_unused]] static const bool registered = [] {
-  if (Pool::shared().threads() < 2)
-    return false;
-  benchmark::RegisterBenchmark("rendezvous", rendezvous)->UseRealTime();
-  benchmark::RegisterBenchmark("rendezvousAfterSleep", rendezvousAfterSleep)->UseRealTime()->Iterations(100);
-  return true;
-}();
 
-BENCHMARK_MAIN();
+static void enqueue(Engine &engine) {
+  std::atomic<uint64_t> sum{0};
+  auto drain = [&] { engine.synchronize(); };
+  auto work = [&sum] { sum.fetch_add(1, std::memory_order_relaxed); };
+  auto busy = [&sum] {
+    for (auto end = Clock::now() + std::chrono::microseconds(5); Clock::now() < end;)
+      relax();
+    sum.fetch_add(1, std::memory_order_relaxed);
+  };
+  TaskRef last;
+  auto chain = [&](auto &body) {
+    return [&] { last = engine.enqueue(std::initializer_list<Task *>{last.get()}, 4096, body); };
+  };
+  measure("enqueue, independent, empty work", 300, 1000, drain, [&] { engine.enqueue({}, 4096, work); });
+  measure("enqueue, chain, empty work", 300, 1000, drain, chain(work));
+  measure("enqueue, chain, 5 us of work each", 100, 100, drain, chain(busy));
+  engine.synchronize();
+  measure("enqueue a chain of 1000 and synchronize", 300, 1, nothing, [&] {
+    for (int i = 0; i < 1000; ++i)
+      chain(work)();
+    engine.synchronize();
+  });
+  measure("enqueue one and wait, warm", 3000, 10, nothing, [&] { engine.enqueue({}, 0, work)->wait(); });
+  measure("enqueue one and wait, workers asleep", 100, 1, letWorkersSleep,
+          [&] { engine.enqueue({}, 0, work)->wait(); });
+  measure("enqueue one, workers asleep", 100, 1, letWorkersSleep, [&] { engine.enqueue({}, 0, work); });
+}
+
+static void allocate(Memory &memory) {
+  for (size_t bytes : {100, 10000, 1000000, 100000000}) {
+    BufferRef held = memory.allocate(bytes);
+    char name[64];
+    std::snprintf(name, sizeof name, "allocate and free %zu cached bytes", bytes);
+    held = nullptr;
+    measure(name, 300, 1000, nothing, [&] { memory.allocate(bytes); });
+  }
+}
+
+int main() {
+  std::printf("%d threads%45s %9s %9s %9s\n", Pool::shared().threads(), "", "p10", "median", "p90");
+  dispatch(Pool::shared());
+  enqueue(Engine::shared());
+  allocate(Memory::shared());
+}

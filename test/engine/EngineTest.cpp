@@ -328,7 +328,7 @@ TEST_CASE("work is destroyed before its task is done, also when it never ran") {
   engine.synchronize();
 }
 
-TEST_CASE("work may be only movable, a failure outlives its task and engine") {
+TEST_CASE("work may be only movable, and a failure outlives its task and engine") {
   FailureRef kept;
   {
     Pool pool(2);

@@ -36,7 +36,7 @@ TEST_CASE("a freed block serves the next request of its size") {
   CHECK(memory.stats().systemAllocations == 2);
 }
 
-TEST_CASE("references share a buffer, the last one frees it") {
+TEST_CASE("references share a buffer and the last one frees it") {
   Memory memory(0);
   BufferRef a = memory.allocate(100);
   CHECK(a->unique());
