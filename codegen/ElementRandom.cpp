@@ -89,7 +89,7 @@ Value ElementEmitter::random(Operation *op, ArrayRef<Index> at) {
     Scalar unit = numbers.unit(computed, numbers.position());
     Scalar x = (unit * unit.constant(high - low) + unit.constant(low)).to(type);
     if (low < high)
-      x = select(x >= high, x.constant(below(high, type)), x);
+      x = burin::codegen::select(x >= high, x.constant(below(high, type)), x);
     return x.value();
   }
   if (auto normal = dyn_cast<RandomNormalOp>(op)) {
@@ -98,7 +98,7 @@ Value ElementEmitter::random(Operation *op, ArrayRef<Index> at) {
     Scalar first = numbers.unit(computed, even), second = numbers.unit(computed, even + numbers.constant(1));
     Scalar radius = sqrt(log(first + (type == DType::f64 ? 0x1p-53 : 0x1p-24)) * -2.0);
     Scalar angle = second * (2 * std::numbers::pi);
-    Scalar part = select((numbers.position() & numbers.constant(1)) == 0.0, cos(angle), sin(angle));
+    Scalar part = burin::codegen::select((numbers.position() & numbers.constant(1)) == 0.0, cos(angle), sin(angle));
     return (radius * part * stddev + mean).to(type).value();
   }
   Value probability = element(op->getOperand(0), at);

@@ -22,8 +22,8 @@ public:
     if (failed(signature()))
       return failure();
     for (const KernelSet::Entry &kernel : kernels.kernels) {
-      std::string name = kernel.op.getName().value_or("kernel").str();
-      artifact.kernels.push_back({name, location(kernel.op.getLoc())});
+      KernelOp op = kernel.op;
+      artifact.kernels.push_back({op.getName().value_or("kernel").str(), location(op.getLoc())});
     }
     Block &body = function.getBody().front();
     assignOutputs(body.getTerminator());

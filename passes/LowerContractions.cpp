@@ -83,6 +83,16 @@ Ints channelsLast(size_t spatial, bool back) {
   return perm;
 }
 
+bool isDepthwise(int64_t groups, const Dim &channels, const Dim &outputs) {
+  return groups > 1 && channels == Dim(groups) && outputs == channels;
+}
+
+/// What this pass leaves: channels-last convolutions with one filter per channel and no bias.
+bool isWindow(ConvOp op) {
+  return op.getLayout() == "nhwc" && !op.getBias() &&
+         isDepthwise(op.getGroups(), shapeOf(op.getX()).back(), shapeOf(op.getResult()).back());
+}
+
 void lower(ConvOp op) {
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -102,7 +112,7 @@ void lower(ConvOp op) {
   Dim channels = shapeOf(x).back(), outputs = shapeOf(weight).back();
   Ints strides(op.getStrides()), padding(op.getPadding()), dilations(op.getDilations());
   Value result;
-  if (groups > 1 && channels == Dim(groups) && outputs == channels) {
+  if (isDepthwise(groups, channels, outputs)) {
     // One filter per channel stays a window op.
     result = create<ConvOp>(b, loc, {x, weight, Value()},
                             {{"strides", strides}, {"padding", padding}, {"dilations", dilations},
@@ -167,10 +177,7 @@ struct LowerContractions : PassWrapper<LowerContractions, OperationPass<ModuleOp
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
-      bool lowered = isa<ConvOp>(op) && cast<ConvOp>(op).getLayout() == "nhwc" && !cast<ConvOp>(op).getBias() &&
-                     cast<ConvOp>(op).getGroups() > 1 && shapeOf(op->getOperand(0)).back() == Dim(cast<ConvOp>(op).getGroups()) &&
-                     shapeOf(op->getResult(0)).back() == shapeOf(op->getOperand(0)).back();
-      if (isa<MatmulOp>(op) || (isa<ConvOp>(op) && !lowered))
+      if (isa<MatmulOp>(op) || (isa<ConvOp>(op) && !isWindow(cast<ConvOp>(op))))
         ops.push_back(op);
     });
     for (Operation *op : ops) {

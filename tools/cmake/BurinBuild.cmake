@@ -5,6 +5,7 @@ option(BURIN_BUILD_TESTS "Build the tests" ON)
 option(BURIN_ASSERTIONS "Keep assert() in optimised builds" OFF)
 set(BURIN_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize= (empty: none)")
 
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -24,7 +25,8 @@ if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
-add_compile_options(-Wall -Wextra -Wno-unused-parameter)
+# GCC 12's own library uses what it deprecates.
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-deprecated-declarations)
 add_link_options(-Wl,--as-needed)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>" -fdiagnostics-color=always)
