@@ -54,16 +54,16 @@ def Burin_SignOp : Burin_UnaryNumeric<"sign",
 }
 
 // ---- rounding
-def Burin_FloorOp : Burin_UnaryNumeric<"floor", [{ return floor(x); }], [{ return std::floor(x); }]> {
+def Burin_FloorOp : Burin_UnaryNumeric<"floor", [{ return floor(x); }], [{ return floor(x); }]> {
   let summary = "Largest integer not above"; let source = "torch.floor";
 }
-def Burin_CeilOp : Burin_UnaryNumeric<"ceil", [{ return ceil(x); }], [{ return std::ceil(x); }]> {
+def Burin_CeilOp : Burin_UnaryNumeric<"ceil", [{ return ceil(x); }], [{ return ceil(x); }]> {
   let summary = "Smallest integer not below"; let source = "torch.ceil";
 }
-def Burin_RoundOp : Burin_UnaryNumeric<"round", [{ return round(x); }], [{ return std::nearbyint(x); }]> {
+def Burin_RoundOp : Burin_UnaryNumeric<"round", [{ return round(x); }], [{ return nearbyint(x); }]> {
   let summary = "Nearest integer, halves to even"; let source = "torch.round";
 }
-def Burin_TruncOp : Burin_UnaryNumeric<"trunc", [{ return trunc(x); }], [{ return std::trunc(x); }]> {
+def Burin_TruncOp : Burin_UnaryNumeric<"trunc", [{ return trunc(x); }], [{ return trunc(x); }]> {
   let summary = "Towards zero"; let source = "torch.trunc";
 }
 

@@ -98,10 +98,14 @@ bool inferContract(InferCall &call) {
   const Shape &lhs = call.operand(0).shape, &rhs = call.operand(1).shape;
   const Ints &kernel = call.attr<Ints>("kernel");
   size_t spatial = kernel.size();
-  int64_t batch = call.attr<int64_t>("batch"), n = call.attr<int64_t>("n");
+  int64_t batch = call.attr<int64_t>("batch");
+  const Shape &columns = call.attr<Shape>("columns");
+  if (columns.size() != 1)
+    return call.fail(text("columns ", columns, " must be one size"));
+  const Dim &n = columns[0];
   if (call.operand(0).dtype != call.operand(1).dtype)
     return call.fail(text(operandText(call, 0), " and ", operandText(call, 1), " must have one element type"));
-  if (n < 0 || batch < 0 || lhs.size() != batch + spatial + 1 || rhs.size() != static_cast<size_t>(batch) + 3)
+  if (batch < 0 || lhs.size() != batch + spatial + 1 || rhs.size() != static_cast<size_t>(batch) + 3)
     return call.fail(text("lhs ", lhs, " must be [batch…, spatial…, C] and rhs ", rhs,
                           " [batch…, panels, K, width], with ", batch, " batch and ", spatial, " spatial dimensions"));
   if (!canonicalList(call, "kernel", spatial, 1, 1) || !canonicalList(call, "strides", spatial, 1, 1) ||

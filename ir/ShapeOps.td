@@ -76,13 +76,14 @@ def Burin_TakeOp : Burin_ShapeOp<"take", (ins Burin_Tensor:$x, Burin_Tensor:$ind
 }
 def Burin_GatherOp : Burin_ShapeOp<"gather", (ins Burin_Tensor:$x, Burin_Tensor:$indices, DefaultValuedAttr<I64Attr, "0">:$axis)> {
   let summary = "result[i][j] = x[indices[i][j]][j] for axis 0, and so on; `indices` has the rank of x";
+  let description = [{ Negative and out of range indices as in `take`. }];
   let infer = "inferGather"; let source = "torch.gather, ONNX GatherElements";
 }
 def Burin_ScatterOp : Burin_ShapeOp<"scatter", (ins Burin_Tensor:$x, Burin_Tensor:$indices, Burin_Tensor:$updates,
       DefaultValuedAttr<I64Attr, "0">:$axis, DefaultValuedStrAttr<StrAttr, "set">:$reduction)> {
   let summary = "x with result[indices[i][j]][j] set to (or increased by) updates[i][j] for axis 0, and so on";
-  let description = [{ `reduction` is "set" (the last update in row-major order wins) or "add". An index out of range
-    writes nothing. }];
+  let description = [{ `reduction` is "set" (the last update in row-major order wins) or "add". Negative
+    indices count from the end; an index out of range writes nothing. }];
   let infer = "inferScatter"; let source = "torch.scatter, ONNX ScatterElements";
 }
 def Burin_IotaOp : Burin_ShapeOp<"iota", (ins Burin_ShapeAttr:$shape, Burin_DTypeAttr:$dtype, DefaultValuedAttr<I64Attr, "0">:$axis)> {

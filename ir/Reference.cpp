@@ -1,0 +1,287 @@
+#include "ir/Reference.h"
+#include "ir/ReferenceOp.h"
+#include "ir/ReferenceUtil.h"
+#include <map>
+
+namespace burin::ir {
+
+using namespace mlir;
+
+namespace {
+
+using Results = std::vector<RefTensor>;
+/// Values of the symbolic sizes.
+using Symbols = std::map<std::string, int64_t, std::less<>>;
+
+std::optional<int64_t> evaluateDim(const Dim &dim, const Symbols &symbols) {
+  if (dim.isStatic())
+    return dim.value();
+  return dim.evaluate([&](std::string_view name) -> std::optional<int64_t> {
+    auto found = symbols.find(name);
+    return found == symbols.end() ? std::nullopt : std::optional(found->second);
+  });
+}
+
+/// Gives the only unknown symbol of `dim` the value that makes `dim` equal to `size`. Expressions that are linear in
+/// the symbol are solved, others are left alone.
+void solve(const Dim &dim, int64_t size, Symbols &symbols) {
+  std::vector<std::string> unknown;
+  for (const std::string &name : dim.symbols())
+    if (!symbols.count(name))
+      unknown.push_back(name);
+  if (unknown.size() != 1)
+    return;
+  Symbols trial = symbols;
+  auto at = [&](int64_t value) {
+    trial[unknown[0]] = value;
+    return evaluateDim(dim, trial);
+  };
+  auto zero = at(0), one = at(1);
+  if (!zero || !one || *one == *zero)
+    return;
+  int64_t value = (size - *zero) / (*one - *zero);
+  if (value >= 0 && at(value) == size)
+    symbols = std::move(trial);
+}
+
+/// Runs ops in one environment of symbolic sizes.
+class Interpreter {
+public:
+  Interpreter(RefObserver onOp, const RefOptions &options, int depth = 0)
+      : onOp(onOp), options(options), depth(depth) {}
+
+  /// Gives the symbols of `types` their values and checks that the tensors have these types.
+  LogicalResult bind(Operation *op, TypeRange types, ArrayRef<const RefTensor *> tensors, StringRef what);
+  FailureOr<Results> run(Operation *op, ArrayRef<const RefTensor *> operands);
+  FailureOr<Results> runBlock(Block &block, ArrayRef<const RefTensor *> arguments);
+
+private:
+  LogicalResult check(Operation *op, Type type, const RefTensor &tensor, const Twine &what);
+  FailureOr<RefTensor> allocate(Operation *op, const TensorSpec &spec);
+  FailureOr<Results> runConstant(ConstantOp op);
+  FailureOr<Results> runCall(func::CallOp op, ArrayRef<const RefTensor *> operands);
+  FailureOr<Results> runTableOp(Operation *op, const OpInfo &info, ArrayRef<const RefTensor *> operands);
+
+  RefObserver onOp;
+  const RefOptions &options;
+  int depth; // of calls
+  Symbols symbols;
+};
+
+LogicalResult Interpreter::bind(Operation *op, TypeRange types, ArrayRef<const RefTensor *> tensors, StringRef what) {
+  if (types.size() != tensors.size())
+    return op->emitError() << what << "s: expected " << types.size() << ", got " << tensors.size();
+  // Plain symbols first: they may make a compound expression solvable.
+  for (bool plain : {true, false})
+    for (auto [type, tensor] : llvm::zip_equal(types, tensors)) {
+      if (!isa<RankedTensorType>(type))
+        return op->emitError() << what << " of type " << type << " is no tensor";
+      Shape shape = specOf(type).shape;
+      if (shape.size() == tensor->shape.size())
+        for (auto [dim, size] : llvm::zip_equal(shape, tensor->shape))
+          if (!dim.isStatic() && (!plain || dim == Dim(dim.symbols().front())))
+            solve(dim, size, symbols);
+    }
+  for (auto [i, type, tensor] : llvm::enumerate(types, tensors))
+    if (failed(check(op, type, *tensor, what + " " + Twine(i))))
+      return failure();
+  return success();
+}
+
+LogicalResult Interpreter::check(Operation *op, Type type, const RefTensor &tensor, const Twine &what) {
+  TensorSpec spec = specOf(type);
+  bool fits = spec.dtype == tensor.dtype && spec.shape.size() == tensor.shape.size();
+  for (size_t i = 0; fits && i < spec.shape.size(); ++i)
+    fits = evaluateDim(spec.shape[i], symbols) == tensor.shape[i];
+  auto count = elementCount(tensor.shape, options.maxElements);
+  size_t stored = std::visit([](auto &v) { return v.size(); }, tensor.data);
+  fits = fits && count && stored == size_t(*count) && (tensor.data.index() == 0) == isFloat(tensor.dtype);
+  if (fits)
+    return success();
+  InFlightDiagnostic diagnostic = op->emitError() << what << " is " << std::string(name(tensor.dtype))
+                                                  << ref::str(tensor.shape) << ", expected " << str(spec);
+  if (!symbols.empty()) {
+    std::string values;
+    for (auto &[symbol, value] : symbols)
+      values += (values.empty() ? "" : ", ") + symbol + " = " + std::to_string(value);
+    diagnostic << " with " << values;
+  }
+  return diagnostic;
+}
+
+FailureOr<RefTensor> Interpreter::allocate(Operation *op, const TensorSpec &spec) {
+  std::vector<int64_t> shape;
+  for (const Dim &dim : spec.shape) {
+    auto size = evaluateDim(dim, symbols);
+    if (!size)
+      return op->emitError() << "the size " << dim.str() << " of the result " << str(spec)
+                             << " is not known from the inputs";
+    if (*size < 0)
+      return op->emitError() << "the size " << dim.str() << " of the result " << str(spec) << " becomes " << *size;
+    shape.push_back(*size);
+  }
+  if (!elementCount(shape, options.maxElements))
+    return op->emitError() << "the result " << ref::str(shape) << " has more than " << options.maxElements
+                           << " elements, the interpreter's limit";
+  return RefTensor::zeros(spec.dtype, std::move(shape));
+}
+
+FailureOr<Results> Interpreter::runConstant(ConstantOp op) {
+  auto tensor = allocate(op, specOf(op.getType()));
+  if (failed(tensor))
+    return failure();
+  std::vector<char> storage;
+  ArrayRef<char> bytes = constantBytes(op.getValue(), storage);
+  if (bytes.size() != size_t(tensor->size()) * byteWidth(tensor->dtype))
+    return op->emitError() << "the constant has " << bytes.size() << " bytes, not those of " << op.getType();
+  Results results;
+  results.push_back(RefTensor::fromBytes(tensor->dtype, tensor->shape, {bytes.data(), bytes.size()}));
+  return results;
+}
+
+FailureOr<Results> Interpreter::runCall(func::CallOp op, ArrayRef<const RefTensor *> operands) {
+  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, op.getCalleeAttr());
+  if (!callee || callee.isExternal())
+    return op->emitError() << "calls @" << op.getCallee() << ", which has no body here";
+  if (depth >= 64)
+    return op->emitError() << "calls nest more than 64 deep";
+  Interpreter inner(onOp, options, depth + 1);
+  if (failed(inner.bind(op, callee.getArgumentTypes(), operands, "argument")))
+    return failure();
+  return inner.runBlock(callee.getBody().front(), operands);
+}
+
+/// The operands by table order: nullptr for an absent optional one.
+std::vector<const RefTensor *> tableOperands(Operation *op, ArrayRef<const RefTensor *> present) {
+  std::vector<const RefTensor *> all;
+  for (Value value : operandsOf(op)) {
+    all.push_back(value ? present.front() : nullptr);
+    present = present.drop_front(value ? 1 : 0);
+  }
+  return all;
+}
+
+FailureOr<Results> Interpreter::runTableOp(Operation *op, const OpInfo &info, ArrayRef<const RefTensor *> operands) {
+  RefKernel kernel = findReferenceKernel(info.name);
+  if (!kernel)
+    return op->emitError() << "the reference interpreter does not know this op";
+  if (failed(verifyInferredTypes(op)))
+    return failure();
+  std::vector<Attr> attrs = attrsOf(op);
+  for (Attr &attr : attrs)
+    if (auto *shape = std::get_if<Shape>(&attr))
+      for (Dim &dim : *shape) {
+        auto size = evaluateDim(dim, symbols);
+        if (!size)
+          return op->emitError() << "the size " << dim.str() << " is not known from the inputs";
+        dim = Dim(*size);
+      }
+  RefCall call{info, tableOperands(op, operands), attrs, {}, {}};
+  for (Type type : op->getResultTypes()) {
+    auto result = allocate(op, specOf(type));
+    if (failed(result))
+      return failure();
+    call.results.push_back(std::move(*result));
+  }
+  if (!runGuarded(kernel, call))
+    return op->emitError() << call.error;
+  for (RefTensor &result : call.results)
+    result.round(options);
+  return std::move(call.results);
+}
+
+FailureOr<Results> Interpreter::run(Operation *op, ArrayRef<const RefTensor *> operands) {
+  if (auto constant = dyn_cast<ConstantOp>(op))
+    return runConstant(constant);
+  if (auto kernel = dyn_cast<KernelOp>(op))
+    return runBlock(kernel.getBody().front(), operands);
+  if (auto call = dyn_cast<func::CallOp>(op))
+    return runCall(call, operands);
+  if (const OpInfo *info = opInfo(op))
+    return runTableOp(op, *info, operands);
+  return op->emitError() << "the reference interpreter does not know this op";
+}
+
+FailureOr<Results> Interpreter::runBlock(Block &block, ArrayRef<const RefTensor *> arguments) {
+  if (arguments.size() != block.getNumArguments())
+    return block.getParentOp()->emitError()
+           << "takes " << block.getNumArguments() << " operands, got " << arguments.size();
+  llvm::DenseMap<Value, const RefTensor *> values;
+  llvm::DenseMap<Value, std::unique_ptr<RefTensor>> owned;
+  for (auto [value, tensor] : llvm::zip_equal(block.getArguments(), arguments))
+    values[value] = tensor;
+  // How many uses of a value are still to come; after the last one its elements are freed.
+  llvm::DenseMap<Value, unsigned> uses;
+  for (Operation &op : block) {
+    std::vector<const RefTensor *> operands;
+    for (Value v : op.getOperands()) {
+      const RefTensor *tensor = values.lookup(v);
+      if (!tensor)
+        return op.emitError() << "uses a value from outside its region";
+      operands.push_back(tensor);
+    }
+    if (op.hasTrait<OpTrait::IsTerminator>()) {
+      Results results;
+      for (const RefTensor *t : operands)
+        results.push_back(*t);
+      return results;
+    }
+    auto results = run(&op, operands);
+    if (failed(results))
+      return failure();
+    if (results->size() != op.getNumResults())
+      return op.emitError() << "gives " << results->size() << " results, not " << op.getNumResults();
+    for (auto [value, tensor] : llvm::zip_equal(op.getResults(), *results))
+      if (failed(check(&op, value.getType(), tensor, "result " + Twine(value.getResultNumber()))))
+        return failure();
+    if (onOp)
+      onOp(&op, *results);
+    for (auto [value, tensor] : llvm::zip_equal(op.getResults(), *results)) {
+      if (value.use_empty())
+        continue;
+      values[value] = (owned[value] = std::make_unique<RefTensor>(std::move(tensor))).get();
+      uses[value] = unsigned(std::distance(value.use_begin(), value.use_end()));
+    }
+    for (Value v : op.getOperands())
+      if (auto left = uses.find(v); left != uses.end() && --left->second == 0)
+        owned.erase(v);
+  }
+  return block.getParentOp()->emitError() << "the body has no terminator";
+}
+
+std::vector<const RefTensor *> pointersTo(ArrayRef<RefTensor> tensors) {
+  std::vector<const RefTensor *> pointers;
+  for (const RefTensor &t : tensors)
+    pointers.push_back(&t);
+  return pointers;
+}
+
+} // namespace
+
+FailureOr<Results> evaluate(Operation *op, ArrayRef<RefTensor> operands, const RefOptions &options) {
+  Interpreter interpreter({}, options);
+  auto pointers = pointersTo(operands);
+  if (failed(interpreter.bind(op, op->getOperandTypes(), pointers, "operand")))
+    return failure();
+  return interpreter.run(op, pointers);
+}
+
+FailureOr<Results> interpret(func::FuncOp func, ArrayRef<RefTensor> inputs, RefObserver onOp,
+                             const RefOptions &options) {
+  if (func.isExternal())
+    return func.emitError() << "has no body to interpret";
+  Interpreter interpreter(onOp, options);
+  auto pointers = pointersTo(inputs);
+  if (failed(interpreter.bind(func, func.getArgumentTypes(), pointers, "input")))
+    return failure();
+  return interpreter.runBlock(func.getBody().front(), pointers);
+}
+
+FailureOr<Results> interpret(ModuleOp module, ArrayRef<RefTensor> inputs, RefObserver onOp, const RefOptions &options) {
+  auto func = module.lookupSymbol<func::FuncOp>("main");
+  if (!func)
+    return module.emitError() << "has no function @main";
+  return interpret(func, inputs, onOp, options);
+}
+
+} // namespace burin::ir

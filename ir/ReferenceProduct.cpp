@@ -1,0 +1,156 @@
+// Matrix products: everything is brought to [batch, rows, inner] times [batch, inner, columns].
+#include "ir/ReferenceUtil.h"
+#include <numeric>
+
+namespace burin::ir::ref {
+
+namespace {
+
+struct ProductSizes {
+  int64_t batch, rows, inner, columns;
+};
+
+/// Where element (row, k) of the left side lies: at rows[row] + ks[k].
+struct Windows {
+  Sizes rows, ks;
+};
+
+template <class T> void multiply(const Windows &left, const ProductSizes &n, T *c, const T *a, const T *b) {
+  for (int64_t row = 0; row < n.batch * n.rows; ++row) {
+    const T *matrix = b + row / n.rows * n.inner * n.columns;
+    for (int64_t k = 0; k < n.inner; ++k) {
+      T x = a[left.rows[size_t(row)] + left.ks[size_t(k)]];
+      for (int64_t column = 0; column < n.columns; ++column)
+        c[row * n.columns + column] += x * matrix[k * n.columns + column];
+    }
+  }
+}
+
+/// c is zero before. Integers are multiplied as unsigned ones: they wrap.
+void multiply(const Windows &left, const ProductSizes &n, RefTensor &c, const RefTensor &a, const RefTensor &b) {
+  if (isFloat(c.dtype))
+    return multiply(left, n, c.reals().data(), a.reals().data(), b.reals().data());
+  auto words = [](const RefTensor &t) { return reinterpret_cast<const uint64_t *>(t.ints().data()); };
+  multiply(left, n, reinterpret_cast<uint64_t *>(c.ints().data()), words(a), words(b));
+}
+/// The left side is a row-major matrix.
+void multiply(const ProductSizes &n, RefTensor &c, const RefTensor &a, const RefTensor &b) {
+  Windows matrix{Sizes(size_t(n.batch * n.rows)), Sizes(size_t(n.inner))};
+  for (size_t i = 0; i < matrix.rows.size(); ++i)
+    matrix.rows[i] = int64_t(i) * n.inner;
+  std::iota(matrix.ks.begin(), matrix.ks.end(), int64_t(0));
+  multiply(matrix, n, c, a, b);
+}
+
+bool matmul(RefCall &call) {
+  const Sizes &a = call.in(0).shape, &b = call.in(1).shape;
+  if (!call.require(a.size() >= 2 && b.size() == a.size(), "operands have one rank, at least 2"))
+    return false;
+  size_t batch = a.size() - 2;
+  bool fits = std::equal(a.begin(), a.begin() + int64_t(batch), b.begin()) && a[batch + 1] == b[batch];
+  if (!call.require(fits, "shapes " + str(a) + " and " + str(b) + " do not multiply"))
+    return false;
+  multiply({product(std::span(a).first(batch)), a[batch], b[batch], b[batch + 1]}, call.out(), call.in(0), call.in(1));
+  return true;
+}
+
+/// The dimensions of `shape` that are in neither list.
+Sizes freeDims(const Sizes &shape, const Sizes &batch, const Sizes &contract) {
+  Sizes free;
+  for (int64_t d = 0; d < int64_t(shape.size()); ++d)
+    if (std::find(batch.begin(), batch.end(), d) == batch.end() &&
+        std::find(contract.begin(), contract.end(), d) == contract.end())
+      free.push_back(d);
+  return free;
+}
+Sizes joined(Sizes a, const Sizes &b, const Sizes &c) {
+  a.insert(a.end(), b.begin(), b.end());
+  a.insert(a.end(), c.begin(), c.end());
+  return a;
+}
+int64_t productOf(const Sizes &shape, const Sizes &dims) {
+  return std::accumulate(dims.begin(), dims.end(), int64_t(1),
+                         [&](int64_t n, int64_t d) { return n * shape[size_t(d)]; });
+}
+
+bool dotGeneral(RefCall &call) {
+  const RefTensor &lhs = call.in(0), &rhs = call.in(1);
+  const auto &lhsBatch = call.attr<Sizes>("lhs_batch"), &rhsBatch = call.attr<Sizes>("rhs_batch");
+  const auto &lhsContract = call.attr<Sizes>("lhs_contract"), &rhsContract = call.attr<Sizes>("rhs_contract");
+  Sizes lhsFree = freeDims(lhs.shape, lhsBatch, lhsContract), rhsFree = freeDims(rhs.shape, rhsBatch, rhsContract);
+  RefTensor a = transposed(lhs, joined(lhsBatch, lhsFree, lhsContract));
+  RefTensor b = transposed(rhs, joined(rhsBatch, rhsContract, rhsFree));
+  ProductSizes n{productOf(lhs.shape, lhsBatch), productOf(lhs.shape, lhsFree), productOf(lhs.shape, lhsContract),
+                 productOf(rhs.shape, rhsFree)};
+  if (a.size() != n.batch * n.rows * n.inner || b.size() != n.batch * n.inner * n.columns)
+    return call.fail("shapes " + str(lhs.shape) + " and " + str(rhs.shape) + " do not agree");
+  multiply(n, call.out(), a, b);
+  return true;
+}
+
+/// Where the elements of a view lie, in row-major order of its indices.
+Sizes offsets(std::span<const int64_t> shape, std::span<const int64_t> strides) {
+  Sizes positions(size_t(product(shape)), 0);
+  int64_t repeat = int64_t(positions.size());
+  for (size_t d = 0; d < shape.size() && repeat > 0; ++d) {
+    repeat /= shape[d];
+    for (size_t i = 0; i < positions.size(); ++i)
+      positions[i] += int64_t(i) / repeat % shape[d] * strides[d];
+  }
+  return positions;
+}
+
+/// The right side of `contract` out of its panels: [batch, K, n].
+RefTensor unpacked(const RefTensor &panels, int64_t batch, int64_t k, int64_t n) {
+  int64_t width = panels.shape.back(), full = n / width, rest = n % width, count = full + (rest != 0);
+  RefTensor to = RefTensor::zeros(panels.dtype, {batch, k, n});
+  move(to, {0, {batch, full, k, width}, {k * n, width, n, 1}}, panels,
+       {0, {batch, full, k, width}, {count * k * width, k * width, width, 1}});
+  move(to, {full * width, {batch, k, rest}, {k * n, n, 1}}, panels,
+       {full * k * width, {batch, k, rest}, {count * k * width, width, 1}});
+  return to;
+}
+
+bool contract(RefCall &call) {
+  const RefTensor &lhs = call.in(0), &rhs = call.in(1);
+  size_t batch = size_t(call.attr<int64_t>("batch"));
+  const auto &kernel = call.attr<Sizes>("kernel"), &strides = call.attr<Sizes>("strides");
+  const auto &dilations = call.attr<Sizes>("dilations");
+  const Sizes &result = call.out().shape;
+  size_t spatial = kernel.size();
+  bool fits = lhs.shape.size() == batch + spatial + 1 && result.size() == lhs.shape.size() &&
+              rhs.shape.size() == batch + 3 && strides.size() == spatial && dilations.size() == spatial;
+  if (!call.require(fits,
+                    "lhs " + str(lhs.shape) + ", rhs " + str(rhs.shape) + " do not fit the result " + str(result)))
+    return false;
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t out = result[batch + i], last = (out - 1) * strides[i] + (kernel[i] - 1) * dilations[i];
+    if (out > 0 && last >= lhs.shape[batch + i])
+      return call.fail("windows of " + str(kernel) + " leave lhs " + str(lhs.shape));
+  }
+  int64_t n = result.back(), channels = lhs.shape.back(), batches = product(std::span(lhs.shape).first(batch));
+  int64_t k = product(kernel) * channels, width = rhs.shape.back();
+  if (rhs.shape[batch + 1] != k || width <= 0 || rhs.size() != batches * ((n + width - 1) / width) * k * width)
+    return call.fail("rhs " + str(rhs.shape) + " does not hold panels of " + std::to_string(k) + " by " +
+                     std::to_string(n));
+  Sizes steps = rowMajorStrides(lhs.shape);
+  Sizes rowStrides(steps.begin(), steps.end() - 1), tapStrides(steps.begin() + int64_t(batch), steps.end());
+  for (size_t i = 0; i < spatial; ++i) {
+    rowStrides[batch + i] *= strides[i];
+    tapStrides[i] *= dilations[i];
+  }
+  Sizes taps = kernel;
+  taps.push_back(channels);
+  Windows windows{offsets(std::span(result).first(batch + spatial), rowStrides), offsets(taps, tapStrides)};
+  multiply(windows, {batches, product(std::span(result).subspan(batch, spatial)), k, n}, call.out(), lhs,
+           unpacked(rhs, batches, k, n));
+  return true;
+}
+
+constexpr RefKernelEntry kProductKernels[] = {{"matmul", matmul}, {"dot_general", dotGeneral}, {"contract", contract}};
+
+} // namespace
+
+std::span<const RefKernelEntry> productKernels() { return kProductKernels; }
+
+} // namespace burin::ir::ref
