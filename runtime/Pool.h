@@ -32,7 +32,8 @@ public:
   /// Splits [0, n) into chunks of `grain` (the last may be shorter) and returns when all are done. The chunks
   /// do not depend on the number of threads. The calling thread takes part. Safe from several threads at once
   /// and from inside a body. The `worker` indices that run at the same time within one call are distinct; two
-  /// calls that overlap may both use an index, so scratch memory belongs to a call, not to the pool.
+  /// calls that overlap may both use an index, so scratch memory belongs to a call, not to the pool. Bodies must not
+  /// throw.
   using Body = void (*)(void *ctx, int64_t lo, int64_t hi, int worker);
   void parallelFor(int64_t n, int64_t grain, Body body, void *ctx);
 

@@ -46,6 +46,23 @@ static void dispatch(Pool &pool) {
   measure("parallelFor, all threads meet, workers asleep", 100, 1, letWorkersSleep, meet);
 }
 
+/// The same 64 chunks of work on one thread and on all.
+static void speedUp(Pool &pool, const char *serial, const char *parallel, int steps) {
+  std::atomic<uint32_t> sink{0};
+  auto chunk = [&](int64_t lo, int64_t, int) {
+    auto value = static_cast<uint32_t>(lo);
+    for (int i = 0; i < steps; ++i) {
+      value = value * 1664525 + 1013904223;
+      asm volatile("" : "+r"(value)); // or the compiler folds several steps into one
+    }
+    sink.store(value, std::memory_order_relaxed);
+  };
+  Pool alone(1);
+  Pool::Awake awake(pool);
+  measure(serial, 300, 10, nothing, [&] { alone.parallelFor(64, 1, chunk); });
+  measure(parallel, 300, 10, nothing, [&] { pool.parallelFor(64, 1, chunk); });
+}
+
 static void enqueue(Engine &engine) {
   std::atomic<uint64_t> sum{0};
   auto drain = [&] { engine.synchronize(); };
@@ -87,6 +104,8 @@ static void allocate(Memory &memory) {
 int main() {
   std::printf("%d threads%45s %9s %9s %9s\n", Pool::shared().threads(), "", "p10", "median", "p90");
   dispatch(Pool::shared());
+  speedUp(Pool::shared(), "10 us of work, one thread", "10 us of work, all threads", 120);
+  speedUp(Pool::shared(), "1 ms of work, one thread", "1 ms of work, all threads", 12000);
   enqueue(Engine::shared());
   allocate(Memory::shared());
 }

@@ -356,6 +356,23 @@ TEST_CASE("an engine waits for its tasks when it is destroyed, and tasks may out
     CHECK(task->wait() == nullptr);
 }
 
+TEST_CASE("an engine can be destroyed while the threads that helped it out are still coming and going") {
+  Pool pool(GENERATE(1, 3));
+  for (int round = 0; round < 500; ++round) {
+    Engine engine(pool);
+    std::atomic<int> finished{0};
+    for (int i = 0; i < 4; ++i)
+      after(engine, {}, [&] {
+        TaskRef first = after(engine, {}, [] {});
+        after(engine, {first.get()}, [&] { finished++; })->wait();
+      });
+    if (round % 2) {
+      engine.synchronize();
+      CHECK(finished == 4);
+    }
+  }
+}
+
 TEST_CASE("a work that cannot be copied in leaves the engine as it was") {
   Pool pool(2);
   Engine engine(pool);
