@@ -1,0 +1,33 @@
+// What the f32 functions are made of. Only operations that mean the same on every target and vector length: no
+// conversions of values that may be out of range, no reciprocal estimates, fused multiply-add only where written.
+#pragma once
+#include "codegen/Math.h"
+
+namespace burin::codegen {
+
+/// c[0] + c[1] x + c[2] x^2 …
+Scalar polynomial(Scalar x, llvm::ArrayRef<double> c);
+
+/// An integer k with |k| < 2^22 beside a float computation.
+struct WholeNumber {
+  Scalar value; // k
+  Scalar bits;  // an i32 whose low 22 bits are those of k; for NaN, anything
+};
+/// x * factor, rounded to the nearest integer.
+WholeNumber roundedProduct(Scalar x, double factor);
+
+/// 2^k from the low 9 bits of an i32; k in [-126, 127].
+Scalar powerOfTwo(Scalar k);
+
+/// exp(x) as mantissa * 2^exponent for |x| < 200, the mantissa in [0.7, 1.5].
+struct Exponential {
+  Scalar mantissa;
+  Scalar exponent; // as WholeNumber::bits
+};
+Exponential splitExp(Scalar x);
+
+/// x limited to at most or at least a constant; NaN stays. One instruction.
+Scalar atMost(Scalar x, double bound);
+Scalar atLeast(Scalar x, double bound);
+
+} // namespace burin::codegen
