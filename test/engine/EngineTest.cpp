@@ -359,8 +359,8 @@ TEST_CASE("an engine waits for its tasks when it is destroyed, and tasks may out
 TEST_CASE("an engine can be destroyed while the threads that helped it out are still coming and going") {
   Pool pool(GENERATE(1, 3));
   for (int round = 0; round < 500; ++round) {
-    Engine engine(pool);
     std::atomic<int> finished{0};
+    Engine engine(pool);
     for (int i = 0; i < 4; ++i)
       after(engine, {}, [&] {
         TaskRef first = after(engine, {}, [] {});
