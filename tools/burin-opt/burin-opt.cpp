@@ -3,11 +3,13 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/Pipelines.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   registry.insert<burin::ir::BurinDialect, mlir::func::FuncDialect>();
   mlir::registerCanonicalizerPass();
   mlir::registerCSEPass();
+  burin::passes::registerPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, "burin optimiser driver\n", registry));
 }

@@ -20,7 +20,7 @@ find_program(CCACHE ccache)
 if(CCACHE)
   # A precompiled header carries times and defines; ccache must be told that they do not matter.
   set(launcher "${CMAKE_COMMAND}" -E env "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime"
-      "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${CCACHE}")
+      "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1 CCACHE_PCH_EXTSUM=1 "${CCACHE}")
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
@@ -73,6 +73,11 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   target_compile_options(burin_pch PRIVATE -fpch-instantiate-templates)
 endif()
 target_precompile_headers(burin_pch PRIVATE "${CMAKE_SOURCE_DIR}/tools/cmake/MlirPrecompiled.h")
+
+# A precompiled header holds absolute paths, so ccache takes this sum for its contents: checkouts share their objects.
+file(SHA256 "${CMAKE_SOURCE_DIR}/tools/cmake/MlirPrecompiled.h" pchSum)
+string(SHA256 pchSum "${pchSum} ${CMAKE_CXX_COMPILER_VERSION} ${LLVM_PACKAGE_VERSION} ${CMAKE_BUILD_TYPE} ${BURIN_SANITIZE} ${BURIN_ASSERTIONS}")
+file(WRITE "${CMAKE_BINARY_DIR}/CMakeFiles/burin_pch.dir/cmake_pch.hxx.pch.sum" "${pchSum}")
 
 # burin_layer(name SOURCES … LINK …): a static library of one compiler layer.
 function(burin_layer name)
