@@ -265,7 +265,7 @@ private:
             return op->emitError("no kernel can be made of this op");
     }
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-      if (op.use_empty() && isPure(&op))
+      if (op.use_empty() && isPure(&op) && !op.hasTrait<OpTrait::IsTerminator>())
         op.erase();
     sortTopologically(&block);
     return success();
@@ -319,7 +319,8 @@ private:
     SmallVector<Type> types = llvm::map_to_vector(results, [](Value v) { return v.getType(); });
     auto body = std::make_unique<Region>();
     Block &inner = body->emplaceBlock();
-    OpBuilder ib = OpBuilder::atBlockEnd(&inner);
+    OpBuilder ib(function.getContext()); // the block is not part of an op yet
+    ib.setInsertionPointToEnd(&inner);
     IRMapping map;
     llvm::SetVector<Value> inputs;
     for (Operation *op : sorted) {
@@ -370,7 +371,7 @@ private:
       map.map(v, clone->getResult(0));
       return;
     }
-    if (auto constant = dyn_cast_or_null<ConstantOp>(op))
+    if (auto constant = dyn_cast_or_null<ConstantOp>(op); constant && !inMemory)
       if (Value fill = asFill(constant, ib)) {
         map.map(v, fill);
         return;
