@@ -7,6 +7,8 @@
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
@@ -51,17 +53,6 @@ public:
       bytes = bytes.drop_front(n);
     }
     return true;
-  }
-  std::vector<char> read() const {
-    std::vector<char> bytes(lseek(descriptor, 0, SEEK_END));
-    size_t done = 0;
-    while (done < bytes.size()) {
-      ssize_t n = pread(descriptor, bytes.data() + done, bytes.size() - done, done);
-      if (n <= 0)
-        return {};
-      done += n;
-    }
-    return bytes;
   }
 
 private:
@@ -132,10 +123,15 @@ std::optional<Image> link(llvm::Module &module, const Target &target, llvm::Arra
   llvm::raw_svector_ostream out(object);
   if (!machine || !emit(module, *machine, llvm::CodeGenFileType::ObjectFile, out))
     return fail("LLVM has no code generator for " + llvm::Twine(target.cpu));
-  MemoryFile input("kernels.o"), output("kernels.so");
+  MemoryFile input("kernels.o");
   if (!input.write(object.str()))
     return fail("no memory for an object file of " + llvm::Twine(object.size()) + " bytes");
-  std::string inputPath = input.path(), outputPath = output.path(), messages;
+  // lld replaces its output, so that has to be a real file.
+  llvm::SmallString<64> outputPath;
+  if (std::error_code code = llvm::sys::fs::createTemporaryFile("burin", "so", outputPath))
+    return fail("cannot create a temporary file (" + code.message() + "); set TMPDIR to a folder that can be written");
+  llvm::FileRemover remover(outputPath);
+  std::string inputPath = input.path(), messages;
   llvm::raw_string_ostream log(messages);
   std::vector<const char *> arguments{"ld.lld",       "-shared",           "--threads=1",    "-z", "noexecstack", "-z",
                                       "separate-code", "--hash-style=sysv", "--gc-sections", "--no-rosegment",
@@ -147,12 +143,11 @@ std::optional<Image> link(llvm::Module &module, const Target &target, llvm::Arra
     if (result.retCode)
       return fail("linking failed: " + messages);
   }
-  // lld replaces its output file, so what it wrote is found under the path again.
   auto written = llvm::MemoryBuffer::getFile(outputPath, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!written)
+    return fail("the linked image cannot be read: " + written.getError().message());
   Image image;
-  image.bytes = output.read();
-  if (image.bytes.empty() && written)
-    image.bytes.assign((*written)->getBufferStart(), (*written)->getBufferEnd());
+  image.bytes.assign((*written)->getBufferStart(), (*written)->getBufferEnd());
   auto elf = llvm::object::ObjectFile::createELFObjectFile(
       llvm::MemoryBufferRef({image.bytes.data(), image.bytes.size()}, "kernels.so"));
   if (!elf)
