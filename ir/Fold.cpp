@@ -117,7 +117,7 @@ bool Folding::evaluate(RefKernel kernel) {
 
 } // namespace
 
-FailureOr<std::vector<ElementsAttr>> foldOp(Operation *op, ArrayRef<Attribute> constants) {
+FailureOr<std::vector<ElementsAttr>> foldOp(Operation *op, ArrayRef<Attribute> constants) try {
   const OpInfo *info = opInfo(op);
   if (!info || constants.size() != op->getNumOperands())
     return failure();
@@ -148,6 +148,8 @@ FailureOr<std::vector<ElementsAttr>> foldOp(Operation *op, ArrayRef<Attribute> c
   for (auto [type, result] : llvm::zip_equal(op->getResultTypes(), results))
     folded.push_back(constantAttr(cast<RankedTensorType>(type), result.storage));
   return folded;
+} catch (const std::bad_alloc &) {
+  return failure();
 }
 
 FailureOr<std::vector<ElementsAttr>> foldOp(Operation *op) {

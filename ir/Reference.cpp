@@ -39,8 +39,8 @@ void solve(const Dim &dim, int64_t size, Symbols &symbols) {
   auto zero = at(0), one = at(1);
   if (!zero || !one || *one == *zero)
     return;
-  int64_t value = (size - *zero) / (*one - *zero);
-  if (value >= 0 && at(value) == size)
+  __int128 value = (__int128(size) - *zero) / (__int128(*one) - *zero);
+  if (value >= 0 && value <= INT64_MAX && at(int64_t(value)) == size)
     symbols = std::move(trial);
 }
 
@@ -256,25 +256,36 @@ std::vector<const RefTensor *> pointersTo(ArrayRef<RefTensor> tensors) {
   return pointers;
 }
 
+/// An exception, such as memory that is not there, becomes a diagnostic.
+FailureOr<Results> guarded(Operation *op, llvm::function_ref<FailureOr<Results>()> run) try {
+  return run();
+} catch (const std::exception &e) {
+  return op->emitError() << "the reference interpreter cannot run this: " << e.what();
+}
+
 } // namespace
 
 FailureOr<Results> evaluate(Operation *op, ArrayRef<RefTensor> operands, const RefOptions &options) {
-  Interpreter interpreter({}, options);
-  auto pointers = pointersTo(operands);
-  if (failed(interpreter.bind(op, op->getOperandTypes(), pointers, "operand")))
-    return failure();
-  return interpreter.run(op, pointers);
+  return guarded(op, [&]() -> FailureOr<Results> {
+    Interpreter interpreter({}, options);
+    auto pointers = pointersTo(operands);
+    if (failed(interpreter.bind(op, op->getOperandTypes(), pointers, "operand")))
+      return failure();
+    return interpreter.run(op, pointers);
+  });
 }
 
 FailureOr<Results> interpret(func::FuncOp func, ArrayRef<RefTensor> inputs, RefObserver onOp,
                              const RefOptions &options) {
   if (func.isExternal())
     return func.emitError() << "has no body to interpret";
-  Interpreter interpreter(onOp, options);
-  auto pointers = pointersTo(inputs);
-  if (failed(interpreter.bind(func, func.getArgumentTypes(), pointers, "input")))
-    return failure();
-  return interpreter.runBlock(func.getBody().front(), pointers);
+  return guarded(func, [&]() -> FailureOr<Results> {
+    Interpreter interpreter(onOp, options);
+    auto pointers = pointersTo(inputs);
+    if (failed(interpreter.bind(func, func.getArgumentTypes(), pointers, "input")))
+      return failure();
+    return interpreter.runBlock(func.getBody().front(), pointers);
+  });
 }
 
 FailureOr<Results> interpret(ModuleOp module, ArrayRef<RefTensor> inputs, RefObserver onOp, const RefOptions &options) {
