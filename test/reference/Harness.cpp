@@ -43,7 +43,7 @@ struct Recorded {
 
   /// `operand` gives the value of an operand at the start of the block.
   Recorded(const std::string &name, const std::vector<const RefTensor *> &operands, const Attrs &attrs,
-           llvm::function_ref<mlir::Value(mlir::OpBuilder &, const TensorSpec &, const RefTensor &)> operandValue) {
+           llvm::function_ref<mlir::Value(mlir::OpBuilder &, const TensorSpec &, size_t)> operandValue) {
     const ir::OpInfo *info = ir::findOp(name);
     if (!info) {
       session.outcome.error = "no op " + name;
@@ -65,7 +65,7 @@ struct Recorded {
     builder.setInsertionPointToStart(&block);
     std::vector<mlir::Value> values;
     for (size_t i = 0; i < operands.size(); ++i)
-      values.push_back(operands[i] ? operandValue(builder, *call.operands[i], *operands[i]) : mlir::Value());
+      values.push_back(operands[i] ? operandValue(builder, *call.operands[i], i) : mlir::Value());
     op = ir::createOp(builder, builder.getUnknownLoc(), *info, values, call.attrs);
   }
 };
@@ -75,8 +75,8 @@ struct Recorded {
 Outcome evaluateOp(const std::string &name, std::vector<const RefTensor *> operands, const Attrs &attrs,
                    const ir::RefOptions &options) {
   std::vector<RefTensor> tensors;
-  Recorded recorded(name, operands, attrs, [&](mlir::OpBuilder &builder, const TensorSpec &spec, const RefTensor &t) {
-    tensors.push_back(t);
+  Recorded recorded(name, operands, attrs, [&](mlir::OpBuilder &builder, const TensorSpec &spec, size_t i) {
+    tensors.push_back(*operands[i]);
     return builder.getBlock()->addArgument(ir::tensorType(builder.getContext(), spec), builder.getUnknownLoc());
   });
   if (!recorded.op)
@@ -85,9 +85,10 @@ Outcome evaluateOp(const std::string &name, std::vector<const RefTensor *> opera
 }
 
 std::vector<std::vector<char>> foldedBytes(const std::string &name, std::vector<const RefTensor *> operands,
-                                           const Attrs &attrs) {
-  Recorded recorded(name, operands, attrs, [&](mlir::OpBuilder &builder, const TensorSpec &spec, const RefTensor &t) {
-    return ir::createConstant(builder, builder.getUnknownLoc(), spec, t.toBytes());
+                                           const Attrs &attrs, const std::vector<std::vector<char>> &bytes) {
+  Recorded recorded(name, operands, attrs, [&](mlir::OpBuilder &builder, const TensorSpec &spec, size_t i) {
+    return ir::createConstant(builder, builder.getUnknownLoc(), spec,
+                              bytes.empty() ? operands[i]->toBytes() : bytes[i]);
   });
   std::vector<std::vector<char>> results;
   if (!recorded.op)

@@ -25,9 +25,10 @@ Outcome evaluateOp(const std::string &name, std::vector<const ir::RefTensor *> o
 Outcome evaluateOp(const std::string &name, std::initializer_list<ir::RefTensor> operands, const Attrs &attrs = {},
                    const ir::RefOptions &options = {});
 
-/// The same op on constants, folded: the bytes of the results, none if it does not fold.
+/// The same op on constants, folded: the bytes of the results, none if it does not fold. `bytes` are the operands';
+/// where it is empty, those of the tensors.
 std::vector<std::vector<char>> foldedBytes(const std::string &name, std::vector<const ir::RefTensor *> operands,
-                                           const Attrs &attrs = {});
+                                           const Attrs &attrs = {}, const std::vector<std::vector<char>> &bytes = {});
 
 /// Called with the name of each evaluated op and its results.
 using Observer = std::function<void(const std::string &op, const std::vector<ir::RefTensor> &results)>;
