@@ -295,10 +295,14 @@ private:
             e.mask = k.compare(arith::CmpIPredicate::slt, k.lanesOf({column, 1}, lanes),
                                k.broadcast(k.dim(columns), lanes));
           p.bind(op.getResult(), castLanes(k.b, k.loc, sums[r * perRow + v], sumType, type));
-          for (auto [i, yielded] : llvm::enumerate(body.getTerminator()->getOperands())) {
-            Value value = p.alignment.contains(yielded) ? Value(yielded) : passes::skipReshapes(yielded);
-            p.store(value, p.at(value), results[i]);
+          // All results before the first store: it may go to memory that the others are computed from.
+          SmallVector<Value> values;
+          for (Value yielded : body.getTerminator()->getOperands()) {
+            values.push_back(p.alignment.contains(yielded) ? yielded : passes::skipReshapes(yielded));
+            p.at(values.back());
           }
+          for (auto [value, pointer] : llvm::zip(values, results))
+            p.store(value, p.at(value), pointer);
           e.mask = {};
         });
       }

@@ -8,9 +8,10 @@ namespace burin::codegen {
 // Entry points load their operands from memory, where noalias cannot be said; so the work is in an inner function whose
 // arguments carry it, inlined into the entry.
 KernelBuilder::KernelBuilder(ModuleOp module, Location loc, llvm::StringRef name, const Target &target,
-                             int64_t operandCount, std::vector<Dim> knownSizes)
+                             ArrayRef<bool> shared, std::vector<Dim> knownSizes)
     : b(module.getContext()), loc(loc), target(target), sizes(std::move(knownSizes)) {
   auto *context = module.getContext();
+  int64_t operandCount = shared.size();
   auto pointer = LLVM::LLVMPointerType::get(context);
   auto i64 = b.getI64Type();
   auto nothing = LLVM::LLVMVoidType::get(context);
@@ -22,7 +23,8 @@ KernelBuilder::KernelBuilder(ModuleOp module, Location loc, llvm::StringRef name
                                       LLVM::Linkage::Internal);
   function.setAlwaysInline(true);
   for (int64_t i = 0; i < operandCount; ++i)
-    function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
+    if (!shared[i])
+      function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
 
   auto entry = LLVM::LLVMFuncOp::create(
       b, loc, name, LLVM::LLVMFunctionType::get(nothing, {pointer, pointer, pointer, i64, i64}));

@@ -37,7 +37,8 @@ struct Memory {
 /// Builds one kernel: `void name(ptr operands, ptr sizes, ptr scratch, i64 lo, i64 hi)`, see runtime/Artifact.h.
 class KernelBuilder {
 public:
-  KernelBuilder(mlir::ModuleOp module, Location loc, llvm::StringRef name, const Target &target, int64_t operandCount,
+  /// `shared` tells of each operand whether another may have the same memory.
+  KernelBuilder(mlir::ModuleOp module, Location loc, llvm::StringRef name, const Target &target, ArrayRef<bool> shared,
                 std::vector<Dim> knownSizes);
   /// Ends the function.
   void finish();

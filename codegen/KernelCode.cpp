@@ -10,7 +10,12 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
                          KernelInterface &interface) {
   Block &body = kernel.getBody().front();
   int64_t inputs = body.getNumArguments(), outputs = body.getTerminator()->getNumOperands();
-  KernelBuilder k(module, kernel.getLoc(), name, target, inputs + outputs, interface.sizes);
+  SmallVector<bool> shared(inputs + outputs, false);
+  if (auto inPlace = kernel.getInPlace())
+    for (auto [result, input] : llvm::enumerate(*inPlace))
+      if (input >= 0)
+        shared[input] = shared[inputs + result] = true;
+  KernelBuilder k(module, kernel.getLoc(), name, target, shared, interface.sizes);
   ElementEmitter e(k);
   for (BlockArgument argument : body.getArguments())
     e.bindMemory(argument, {k.operandPointer(argument.getArgNumber()), dtypeOf(argument), shapeOf(argument)});

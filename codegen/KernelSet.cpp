@@ -10,6 +10,8 @@ static std::string meaning(KernelOp kernel) {
   std::string text;
   llvm::raw_string_ostream out(text);
   Block &body = kernel.getBody().front();
+  if (auto inPlace = kernel.getInPlaceAttr())
+    out << inPlace;
   llvm::DenseMap<Value, size_t> numbers;
   for (BlockArgument argument : body.getArguments()) {
     numbers[argument] = numbers.size();

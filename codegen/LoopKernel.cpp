@@ -177,11 +177,16 @@ private:
     for (auto &level : levels)
       reduceLevel(level);
     for (auto &[value, pointer] : pointResults)
+      p.at(value);
+    for (auto &[value, pointer] : pointResults)
       p.store(value, p.at(value), pointer);
     if (fullResults.empty())
       return;
     lastWalk = true;
     walkReduced({}, [&](ArrayRef<Value>, int64_t) {
+      // All results before the first store: it may go to memory that the others are computed from.
+      for (auto &[value, pointer] : fullResults)
+        p.at(value);
       for (auto &[value, pointer] : fullResults)
         p.store(value, p.at(value), pointer);
       return SmallVector<Value>();

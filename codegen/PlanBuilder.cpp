@@ -174,6 +174,10 @@ private:
         if (!llvm::is_contained(step.deps, producer->second))
           step.deps.push_back(producer->second);
     }
+    if (auto inPlace = kernel.getInPlace())
+      for (auto [result, input] : llvm::zip(kernel.getResults(), *inPlace))
+        if (input >= 0)
+          slots[result] = slotOf(kernel.getInputs()[input]);
     for (Value result : kernel.getResults()) {
       step.operands.push_back(slotOf(result));
       bytes = bytes + byteSize(result);

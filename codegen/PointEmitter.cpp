@@ -29,8 +29,12 @@ Value PointEmitter::bound(Value v) {
 Value PointEmitter::at(Value v) {
   if (Value found = bound(v))
     return found;
-  if (auto memory = e.memoryOf(v))
-    return k.load(*memory, position(v), k.width, e.mask);
+  if (auto memory = e.memoryOf(v)) {
+    // Read once: a result may take over this memory, and be written at this point before another result is computed.
+    Value loaded = k.load(*memory, position(v), k.width, e.mask);
+    bind(v, loaded);
+    return loaded;
+  }
   Operation *op = v.getDefiningOp();
   Value result;
   if (op->hasTrait<ir::Elementwise>()) {

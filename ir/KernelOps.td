@@ -13,8 +13,11 @@ def Burin_ConstantOp : Op<Burin_Dialect, "constant", [Pure, ConstantLike, AllTyp
 }
 def Burin_KernelOp : Op<Burin_Dialect, "kernel", [IsolatedFromAbove, RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "A fusion group: becomes one compiled function and one step of the launch plan";
-  let description = [{ The body computes the results from the operands. It holds at most one contraction. }];
-  let arguments = (ins Variadic<Burin_Tensor>:$inputs, OptionalAttr<StrAttr>:$name);
+  let description = [{
+    The body computes the results from the operands. It holds at most one contraction. `in_place`, if present, gives for
+    each result the input whose memory it takes over, or -1.
+  }];
+  let arguments = (ins Variadic<Burin_Tensor>:$inputs, OptionalAttr<StrAttr>:$name, OptionalAttr<DenseI64ArrayAttr>:$in_place);
   let results = (outs Variadic<Burin_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;

@@ -243,7 +243,8 @@ private:
       if (source.getDefiningOp() && groupOf.count(source.getDefiningOp()) && taken.insert(source).second)
         continue;
       OpBuilder b(terminator);
-      auto kernel = KernelOp::create(b, from.getLoc(), TypeRange{from.getType()}, ValueRange{from}, b.getStringAttr("copy"));
+      auto kernel = KernelOp::create(b, from.getLoc(), TypeRange{from.getType()}, ValueRange{from}, b.getStringAttr("copy"),
+                                     /*in_place=*/DenseI64ArrayAttr());
       Block &body = kernel.getBody().emplaceBlock();
       body.addArgument(from.getType(), from.getLoc());
       OpBuilder inner = OpBuilder::atBlockEnd(&body);
@@ -336,7 +337,8 @@ private:
     bool sequential = groups[groupOf[sorted[0]]].sequential;
     if (sorted.size() > 1 && !sequential && !align(inner))
       return failure();
-    auto kernel = KernelOp::create(b, main->getLoc(), types, inputs.getArrayRef(), b.getStringAttr(nameOf(sorted)));
+    auto kernel = KernelOp::create(b, main->getLoc(), types, inputs.getArrayRef(), b.getStringAttr(nameOf(sorted)),
+                                   /*in_place=*/DenseI64ArrayAttr());
     kernel.getBody().takeBody(*body);
     for (auto [from, to] : llvm::zip(results, kernel.getResults()))
       from.replaceUsesWithIf(to, [&](OpOperand &use) { return !members.contains(use.getOwner()); });

@@ -11,5 +11,6 @@ inline constexpr int64_t kPanelBytes = 128;
 
 std::unique_ptr<mlir::Pass> createLowerContractionsPass();
 std::unique_ptr<mlir::Pass> createFusePass();
+std::unique_ptr<mlir::Pass> createReuseMemoryPass();
 
 } // namespace burin::passes

@@ -24,12 +24,15 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
   }
   if (from < Stage::Kernels && to >= Stage::Kernels) {
     add(createFusePass());
+    // Kernels are final, so it is known which values die where.
+    add(createReuseMemoryPass());
   }
 }
 
 void registerPasses() {
   registerPass(createLowerContractionsPass);
   registerPass(createFusePass);
+  registerPass(createReuseMemoryPass);
 }
 
 } // namespace burin::passes
