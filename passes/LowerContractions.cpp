@@ -124,7 +124,7 @@ void lower(ConvOp op) {
       high.insert(high.end(), padding.begin() + spatial, padding.end());
       low.push_back(0);
       high.push_back(0);
-      x = create<PadOp>(b, loc, {x}, {{"low", low}, {"high", high}});
+      x = create<PadOp>(b, loc, {x}, {{"low", low}, {"high", high}, {"interior", Ints(low.size(), 0)}});
     }
     Ints kernel{1};
     Shape weightShape = shapeOf(weight);
