@@ -141,12 +141,10 @@ Status mismatch(const std::string &section) {
 
 Status parseHeader(Bytes file, std::vector<Section> &table) {
   Header header;
-  if (file.size() < sizeof kMagic || std::memcmp(file.data(), kMagic, sizeof kMagic) != 0) {
-    if (file.size() < sizeof kMagic && std::memcmp(file.data(), kMagic, file.size()) == 0)
-      return truncated(file.size(), sizeof header);
+  size_t magicBytes = std::min(file.size(), sizeof kMagic);
+  if (magicBytes && std::memcmp(file.data(), kMagic, magicBytes) != 0)
     return bad("not a burin artifact: it does not start with BURINPLT\n  make one with: burin compile model.burin -o "
                "model.plate");
-  }
   if (file.size() < sizeof header)
     return truncated(file.size(), sizeof header);
   std::memcpy(&header, file.data(), sizeof header);

@@ -1,7 +1,7 @@
 // The file format: what is written is read back; what is damaged is refused and never crashes.
 #include "runtime/Checksum.h"
 #include "runtime/Cursor.h"
-#include "test/runtime/Model.h"
+#include "test/runtime/Checks.h"
 #include <cstring>
 #include <random>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "test/runtime/Model.h"
+#include "test/runtime/Checks.h"
 #include <unistd.h>
 
 using namespace burin::rt;

@@ -1,6 +1,6 @@
 // Mapping machine code: what is refused, and that hostile images do no harm (none of their code runs).
 #include "runtime/Elf.h"
-#include "test/runtime/Model.h"
+#include "test/runtime/Checks.h"
 #include <cmath>
 #include <cstring>
 #include <elf.h>

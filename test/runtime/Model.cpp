@@ -1,5 +1,7 @@
 #include "test/runtime/Model.h"
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <elf.h>
 #include <fstream>
@@ -131,7 +133,10 @@ std::vector<std::byte> Model::bytes(const std::vector<std::string> &targets) {
 
 Program::Ptr Model::load() {
   Program::Ptr program;
-  requireOk(Program::loadMemory(bytes(), nullptr, {}, program));
+  if (Status s = Program::loadMemory(bytes(), nullptr, {}, program); !s.ok()) {
+    std::fprintf(stderr, "%s\n", s.message().c_str());
+    std::abort();
+  }
   return program;
 }
 

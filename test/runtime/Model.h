@@ -3,7 +3,6 @@
 #include "runtime/Archive.h"
 #include "runtime/Loader.h"
 #include "runtime/Session.h"
-#include <catch2/catch.hpp>
 #include <string>
 #include <vector>
 
@@ -34,7 +33,7 @@ struct Model {
 
   std::vector<std::byte> bytes() { return bytes({"x86-64"}); }
   std::vector<std::byte> bytes(const std::vector<std::string> &targets);
-  Program::Ptr load();
+  Program::Ptr load(); // must succeed
 };
 
 /// x[batch, n] -> reversed(exp(x * w + b)), with w = 1, 2, … and b = .5
@@ -48,12 +47,5 @@ inline Slot out(uint32_t i) { return {Slot::Kind::Output, i}; }
 inline TensorView view(const std::vector<float> &data, const std::vector<int64_t> &shape) {
   return {const_cast<float *>(data.data()), shape.data(), uint32_t(shape.size()), f32};
 }
-
-/// Fails the test with the message of the status.
-inline void requireOk(const Status &status) {
-  INFO(status.message());
-  REQUIRE(status.ok());
-}
-inline bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
 
 } // namespace burin::rt::test

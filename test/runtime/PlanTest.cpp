@@ -1,7 +1,7 @@
 // Placement of buffers, and expressions.
 #include "runtime/Plan.h"
 #include "runtime/Expr.h"
-#include "test/runtime/Model.h"
+#include "test/runtime/Checks.h"
 #include <random>
 
 using namespace burin::rt;

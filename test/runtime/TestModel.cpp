@@ -1,5 +1,4 @@
 // runtime-test-model FOLDER: writes an artifact, an input for it and what it computes, for burin-run.test.
-#define CATCH_CONFIG_RUNNER // Model.cpp reports through Catch; no cases are run here
 #include "runtime/Npy.h"
 #include "test/runtime/Model.h"
 #include <sys/stat.h>
