@@ -44,7 +44,7 @@ Reloc relocKind(uint32_t type) {
   return Reloc::Unknown;
 }
 
-Status bad(std::string what) {
+Status bad(const std::string &what) {
   return {ErrorCode::BadArtifact, "the machine code of the artifact is malformed: " + what};
 }
 

@@ -60,7 +60,7 @@ std::vector<float> runThreeSteps(Session &session, const std::vector<float> &x, 
   return y;
 }
 
-Status runWith(Session &session, std::vector<TensorView> inputs, std::vector<TensorView> outputs) {
+Status runWith(Session &session, const std::vector<TensorView> &inputs, std::vector<TensorView> outputs) {
   return session.run(inputs, outputs);
 }
 
@@ -141,6 +141,7 @@ TEST_CASE("sessions of one artifact run at the same time") {
   std::vector<float> expected = expectedThreeSteps(x, 5);
   std::vector<std::thread> threads;
   std::atomic<int> good = 0;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
       std::unique_ptr<Session> session;
@@ -236,7 +237,7 @@ TEST_CASE("wrong calls are refused with all that is wrong") {
   TensorView mask{x.data(), shape43.data(), 2, i32};
 
   requireOk(runWith(*session, {view(x, shape23), mask}, {view(y, shape23)}));
-  auto refused = [&](std::vector<TensorView> inputs, std::vector<TensorView> outputs) {
+  auto refused = [&](const std::vector<TensorView> &inputs, const std::vector<TensorView> &outputs) {
     Status s = runWith(*session, inputs, outputs);
     REQUIRE(s.code() == ErrorCode::InvalidArgument);
     CHECK(std::count(s.message().begin(), s.message().end(), '\n') < 6);

@@ -1,11 +1,10 @@
 // burin-run: runs an artifact with the standalone runtime, through its C interface.
 #include "runtime/Npy.h"
 #include "tools/burin-run/Report.h"
+#include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
 
 namespace burin::run {
 namespace {
@@ -39,7 +38,11 @@ private:
   burin_artifact *artifact = nullptr;
   burin_session *session = nullptr;
   Report report;
-  std::vector<std::optional<rt::NpyArray>> given; // one per input
+  struct Input {
+    rt::NpyArray array;
+    bool given = false; // by a file
+  };
+  std::vector<Input> inputs;
   std::vector<int64_t> symbolValues;
   int exitCode = kOk;
 
@@ -75,7 +78,7 @@ private:
       report.inputs.push_back({rt.artifact_input(artifact, i)->name, {}, "random"});
     for (uint32_t i = 0; i < rt.artifact_output_count(artifact); ++i)
       report.outputs.push_back({rt.artifact_output(artifact, i)->name, {}, ""});
-    given.resize(report.inputs.size());
+    inputs.resize(report.inputs.size());
     return true;
   }
 
@@ -108,13 +111,14 @@ private:
         continue;
       size_t i = size_t(find(report.inputs, name));
       std::string error;
-      given[i] = rt::loadNpy(value.substr(1), error);
-      if (!given[i])
+      std::optional<rt::NpyArray> array = rt::loadNpy(value.substr(1), error);
+      if (!array)
         return fail(kUsage, error);
       const burin_tensor_info &info = *rt.artifact_input(artifact, uint32_t(i));
-      if (given[i]->dtype != DType(info.dtype) || given[i]->shape.size() != info.rank)
-        return fail(kUsage, value.substr(1) + " holds " + typeText(given[i]->dtype, given[i]->shape) + ", input " +
-                                name + " must be " + info.text);
+      if (array->dtype != DType(info.dtype) || array->shape.size() != info.rank)
+        return fail(kUsage, value.substr(1) + " holds " + typeText(array->dtype, array->shape) + ", input " + name +
+                                " must be " + info.text);
+      inputs[i] = {std::move(*array), true};
       report.inputs[i].source = value.substr(1);
     }
     return true;
@@ -125,14 +129,15 @@ private:
     std::string known;
     for (uint32_t i = 0; i < rt.artifact_symbol_count(artifact); ++i) {
       const burin_symbol_info &symbol = *rt.artifact_symbol(artifact, i);
-      known += std::string(" ") + symbol.name;
+      known += " ";
+      known += symbol.name;
       int64_t value = std::max<int64_t>(symbol.min, 1);
-      bool fromInput = given[symbol.input].has_value();
-      if (fromInput)
-        value = given[symbol.input]->shape[symbol.axis];
+      const Input &source = inputs[symbol.input];
+      if (source.given)
+        value = source.array.shape[symbol.axis];
       for (const auto &[name, size] : o.dims)
         if (name == symbol.name) {
-          if (fromInput && size != value)
+          if (source.given && size != value)
             return fail(kUsage, "--dim " + name + "=" + std::to_string(size) + ", but input " +
                                     report.inputs[symbol.input].name + " has " + std::to_string(value));
           value = size;
@@ -149,13 +154,10 @@ private:
   bool fillInputs() {
     for (uint32_t i = 0; i < report.inputs.size(); ++i) {
       NamedTensor &input = report.inputs[i];
-      if (!given[i] && !makeInput(i))
+      if (!inputs[i].given && !makeInput(i))
         return false;
-      input.tensor = {given[i]->data.data(),
-                      given[i]->shape.data(),
-                      uint32_t(given[i]->shape.size()),
-                      uint8_t(given[i]->dtype),
-                      {}};
+      rt::NpyArray &array = inputs[i].array;
+      input.tensor = {array.data.data(), array.shape.data(), uint32_t(array.shape.size()), uint8_t(array.dtype), {}};
     }
     return true;
   }
@@ -165,23 +167,25 @@ private:
     std::vector<int64_t> shape(info.rank);
     if (!ok(rt.artifact_input_shape(artifact, i, symbolValues.data(), uint32_t(symbolValues.size()), shape.data())))
       return false;
-    double bytes = double(byteWidth(DType(info.dtype)));
+    DType dtype = DType(info.dtype);
+    double bytes = double(byteWidth(dtype));
     for (int64_t dim : shape)
       bytes *= double(dim);
+    const std::string &inputName = report.inputs[i].name;
     if (bytes > 0x1p36)
-      return fail(kUsage, "input " + report.inputs[i].name + " would be " + typeText(DType(info.dtype), shape) +
-                              ", more than 64 GiB");
-    for (const auto &[name, value] : o.inputs)
-      if (name == report.inputs[i].name) {
-        char *end = nullptr;
-        double number = std::strtod(value.c_str(), &end);
-        if (value.empty() || *end)
-          return fail(kUsage, "--input " + name + " needs @FILE.npy or a number, got " + value);
-        report.inputs[i].source = "filled";
-        given[i] = filled(DType(info.dtype), std::move(shape), number);
-        return true;
-      }
-    given[i] = random(DType(info.dtype), std::move(shape), o.seed * 0x9e3779b97f4a7c15 + i);
+      return fail(kUsage, "input " + inputName + " would be " + typeText(dtype, shape) + ", more than 64 GiB");
+    auto option = std::find_if(o.inputs.begin(), o.inputs.end(), [&](const auto &o) { return o.first == inputName; });
+    if (option == o.inputs.end()) {
+      inputs[i].array = random(dtype, std::move(shape), o.seed * 0x9e3779b97f4a7c15 + i);
+      return true;
+    }
+    const std::string &value = option->second;
+    char *end = nullptr;
+    double number = std::strtod(value.c_str(), &end);
+    if (value.empty() || *end)
+      return fail(kUsage, "--input " + inputName + " needs @FILE.npy or a number, got " + value);
+    report.inputs[i].source = "filled";
+    inputs[i].array = filled(dtype, std::move(shape), number);
     return true;
   }
 
@@ -196,24 +200,23 @@ private:
     steps.push_back({*step, step->end_ns - step->start_ns, 1});
   }
 
-  bool runOnce(std::span<const burin_tensor> inputs, std::vector<burin_tensor> &outputs) {
+  bool runOnce(std::span<const burin_tensor> given, std::vector<burin_tensor> &outputs) {
     for (burin_tensor &output : outputs)
       output = {};
-    return ok(
-        rt.session_run(session, inputs.data(), uint32_t(inputs.size()), outputs.data(), uint32_t(outputs.size())));
+    return ok(rt.session_run(session, given.data(), uint32_t(given.size()), outputs.data(), uint32_t(outputs.size())));
   }
 
   bool execute() {
-    std::vector<burin_tensor> inputs, outputs(report.outputs.size());
+    std::vector<burin_tensor> given, outputs(report.outputs.size());
     for (const NamedTensor &input : report.inputs)
-      inputs.push_back(input.tensor);
-    if (o.repeat > 1 && !runOnce(inputs, outputs)) // warm-up
+      given.push_back(input.tensor);
+    if (o.repeat > 1 && !runOnce(given, outputs)) // warm-up
       return false;
     if (o.profile && !ok(rt.session_set_profile(session, addStep, &report.steps)))
       return false;
     for (int64_t i = 0; i < o.repeat; ++i) {
       double start = nowUs();
-      if (!runOnce(inputs, outputs))
+      if (!runOnce(given, outputs))
         return false;
       if (o.repeat > 1)
         report.runUs.push_back(nowUs() - start);

@@ -12,7 +12,7 @@ struct Times {
 
 Times quantiles(std::vector<double> us) {
   std::sort(us.begin(), us.end());
-  auto at = [&](double q) { return us[size_t(q * double(us.size() - 1) + .5)]; };
+  auto at = [&](double q) { return us[size_t(std::lround(q * double(us.size() - 1)))]; };
   return {at(.5), at(.1), at(.9)};
 }
 

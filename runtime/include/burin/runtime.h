@@ -26,6 +26,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* NOLINTBEGIN(modernize-use-using,readability-identifier-naming): C names */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -234,4 +236,5 @@ BURIN_API const burin_runtime_api *burin_runtime_get(uint32_t version);
 #ifdef __cplusplus
 }
 #endif
+/* NOLINTEND(modernize-use-using,readability-identifier-naming) */
 #endif
