@@ -424,7 +424,7 @@ private:
     size_t shown = 0;
     for (Operation *op : ops) {
       if (shown++ == 4) {
-        name += "+…";
+        name += "+...";
         break;
       }
       name += (name.empty() ? "" : "+") + op->getName().stripDialect().str();
