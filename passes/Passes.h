@@ -9,8 +9,21 @@ namespace burin::passes {
 /// Packed panels are this wide on every target, so that one copy of the weights serves all targets in an artifact.
 inline constexpr int64_t kPanelBytes = 128;
 
+std::unique_ptr<mlir::Pass> createFoldNormalizationPass();
+std::unique_ptr<mlir::Pass> createDecomposePass();
+
+struct ConstantFoldOptions {
+  /// A folded value may have this many bytes, or as many as the constants it is computed from.
+  uint64_t maxBytes = uint64_t(64) << 20;
+  /// What costs next to nothing to compute where it is used (copies of elements, comparisons, sums, …) becomes a
+  /// constant only up to this many bytes.
+  uint64_t maxCheapBytes = uint64_t(16) << 10;
+};
+std::unique_ptr<mlir::Pass> createConstantFoldPass(const ConstantFoldOptions & = {});
+
 std::unique_ptr<mlir::Pass> createLowerContractionsPass();
 std::unique_ptr<mlir::Pass> createFusePass();
+std::unique_ptr<mlir::Pass> createDecomposeInKernelsPass();
 std::unique_ptr<mlir::Pass> createReuseMemoryPass();
 
 } // namespace burin::passes

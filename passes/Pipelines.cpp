@@ -30,6 +30,10 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
 }
 
 void registerPasses() {
+  registerPass([] { return createConstantFoldPass(); });
+  registerPass(createFoldNormalizationPass);
+  registerPass(createDecomposePass);
+  registerPass(createDecomposeInKernelsPass);
   registerPass(createLowerContractionsPass);
   registerPass(createFusePass);
   registerPass(createReuseMemoryPass);

@@ -1,0 +1,12 @@
+// The pattern sets that the decomposition pass is made of.
+#pragma once
+#include "mlir/IR/PatternMatch.h"
+
+namespace burin::passes {
+
+/// Attention, dot_general, transposed convolution, convolution with bias.
+void populateContractionDecompositions(mlir::RewritePatternSet &);
+/// Normalisations with statistics per channel or group.
+void populateNormalizationDecompositions(mlir::RewritePatternSet &);
+
+} // namespace burin::passes

@@ -1,0 +1,87 @@
+// RUN: burin-opt --burin-decompose %s | FileCheck %s
+
+// CHECK-LABEL: func.func @attention(
+// CHECK: %[[Q:.*]] = burin.mul %arg0
+// CHECK: %[[KT:.*]] = burin.transpose %arg1 {perm = array<i64: 0, 2, 1>}
+// CHECK: %[[S:.*]] = burin.matmul %[[Q]], %[[KT]]
+// CHECK: %[[LOW:.*]] = burin.full {{.*}}value = 0xFFF0000000000000
+// CHECK: %[[SEEN:.*]] = burin.ge
+// CHECK: %[[SEENB:.*]] = burin.broadcast_to %[[SEEN]]
+// CHECK: %[[C:.*]] = burin.where %[[SEENB]], %[[S]], %[[LOW]]
+// CHECK: %[[MASK:.*]] = burin.broadcast_to %arg3
+// CHECK: %[[M:.*]] = burin.where %[[MASK]], %[[C]], %[[LOW]]
+// CHECK: %[[P:.*]] = burin.softmax %[[M]] {axis = 2 : i64}
+// CHECK: %[[TOP:.*]] = burin.reduce_max %[[M]]
+// CHECK: %[[BLIND:.*]] = burin.eq %[[TOP]]
+// CHECK: %[[B:.*]] = burin.broadcast_to %[[BLIND]]
+// CHECK: %[[W:.*]] = burin.where %[[B]], %{{.*}}, %[[P]]
+// CHECK: %[[Y:.*]] = burin.matmul %[[W]], %arg2
+// CHECK: return %[[Y]]
+func.func @attention(%q: tensor<2x?x4xf32, ["l"]>, %k: tensor<2x?x4xf32, ["s"]>, %v: tensor<2x?x6xf32, ["s"]>, %m: tensor<?x?xi1, ["l", "s"]>) -> tensor<2x?x6xf32, ["l"]> {
+  %y = burin.scaled_dot_product_attention %q, %k, %v, %m {is_causal = true} : (tensor<2x?x4xf32, ["l"]>, tensor<2x?x4xf32, ["s"]>, tensor<2x?x6xf32, ["s"]>, tensor<?x?xi1, ["l", "s"]>) -> tensor<2x?x6xf32, ["l"]>
+  return %y : tensor<2x?x6xf32, ["l"]>
+}
+
+// CHECK-LABEL: func.func @dot(
+// CHECK: %[[L:.*]] = burin.transpose %arg0 {perm = array<i64: 1, 0, 2>}
+// CHECK: %[[R:.*]] = burin.transpose %arg1 {perm = array<i64: 2, 0, 1>}
+// CHECK: burin.matmul %[[L]], %[[R]]
+func.func @dot(%x: tensor<3x2x5xf32>, %y: tensor<5x7x2xf32>) -> tensor<2x3x7xf32> {
+  %r = burin.dot_general %x, %y {lhs_batch = array<i64: 1>, rhs_batch = array<i64: 2>, lhs_contract = array<i64: 2>, rhs_contract = array<i64: 0>} : (tensor<3x2x5xf32>, tensor<5x7x2xf32>) -> tensor<2x3x7xf32>
+  return %r : tensor<2x3x7xf32>
+}
+
+// CHECK-LABEL: func.func @conv_transpose(
+// CHECK: %[[X:.*]] = burin.pad %arg0 {high = array<i64: 0, 0, 2>, interior = array<i64: 0, 0, 1>, low = array<i64: 0, 0, 1>}
+// CHECK: %[[F:.*]] = burin.flip %arg1 {axes = array<i64: 2>}
+// CHECK: %[[G:.*]] = burin.reshape %[[F]] {shape = [2, 2, 3, 3]}
+// CHECK: %[[T:.*]] = burin.transpose %[[G]] {perm = array<i64: 0, 2, 1, 3>}
+// CHECK: %[[W:.*]] = burin.reshape %[[T]] {shape = [6, 2, 3]}
+// CHECK: %[[C:.*]] = burin.conv %[[X]], %[[W]] {{.*}}groups = 2
+// CHECK: %[[B:.*]] = burin.broadcast_to
+// CHECK: burin.add %[[C]], %[[B]]
+func.func @conv_transpose(%x: tensor<?x4x5xf32, ["n"]>, %w: tensor<4x3x3xf32>, %b: tensor<6xf32>) -> tensor<?x6x10xf32, ["n"]> {
+  %r = burin.conv_transpose %x, %w, %b {strides = array<i64: 2>, padding = array<i64: 1, 1>, dilations = array<i64: 1>, output_padding = array<i64: 1>, groups = 2 : i64} : (tensor<?x4x5xf32, ["n"]>, tensor<4x3x3xf32>, tensor<6xf32>) -> tensor<?x6x10xf32, ["n"]>
+  return %r : tensor<?x6x10xf32, ["n"]>
+}
+
+// CHECK-LABEL: func.func @bn(
+// CHECK: burin.rsqrt
+// CHECK: %[[X:.*]] = burin.cast %arg0 {dtype = f32}
+// CHECK: %[[SX:.*]] = burin.mul %[[X]]
+// CHECK: %[[Y:.*]] = burin.add %[[SX]]
+// CHECK: burin.cast %[[Y]] {dtype = f16}
+func.func @bn(%x: tensor<?x4x5xf16, ["n"]>, %w: tensor<4xf16>) -> tensor<?x4x5xf16, ["n"]> {
+  %r = burin.batch_norm %x, %w, %w, %w, %w {epsilon = 1.0e-5} : (tensor<?x4x5xf16, ["n"]>, tensor<4xf16>, tensor<4xf16>, tensor<4xf16>, tensor<4xf16>) -> tensor<?x4x5xf16, ["n"]>
+  return %r : tensor<?x4x5xf16, ["n"]>
+}
+
+// CHECK-LABEL: func.func @gn(
+// CHECK: %[[X:.*]] = burin.reshape %arg0 {shape = ["n", 2, 2, "l"]}
+// CHECK: burin.reduce_mean %[[X]] {axes = array<i64: 2, 3>, keepdims = true}
+// CHECK: %[[C:.*]] = burin.sub %[[X]]
+// CHECK: %[[Q:.*]] = burin.mul %[[C]], %[[C]]
+// CHECK: burin.reduce_mean %[[Q]]
+// CHECK: burin.rsqrt
+// CHECK: burin.reshape %{{.*}} {shape = ["n", 4, "l"]}
+func.func @gn(%x: tensor<?x4x?xf32, ["n", "l"]>, %w: tensor<4xf32>) -> tensor<?x4x?xf32, ["n", "l"]> {
+  %r = burin.group_norm %x, %w, %w {epsilon = 1.0e-5, groups = 2 : i64, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<?x4x?xf32, ["n", "l"]>, tensor<4xf32>, tensor<4xf32>) -> tensor<?x4x?xf32, ["n", "l"]>
+  return %r : tensor<?x4x?xf32, ["n", "l"]>
+}
+
+// CHECK-LABEL: func.func @in(
+// CHECK: burin.reduce_mean %arg0 {axes = array<i64: 2>, keepdims = true}
+// CHECK: burin.rsqrt
+func.func @in(%x: tensor<?x4x?xf32, ["n", "l"]>, %w: tensor<4xf32>) -> tensor<?x4x?xf32, ["n", "l"]> {
+  %r = burin.instance_norm %x, %w {epsilon = 1.0e-5, operandSegmentSizes = array<i32: 1, 1, 0>} : (tensor<?x4x?xf32, ["n", "l"]>, tensor<4xf32>) -> tensor<?x4x?xf32, ["n", "l"]>
+  return %r : tensor<?x4x?xf32, ["n", "l"]>
+}
+
+// CHECK-LABEL: func.func @scalar(
+// CHECK: %[[X:.*]] = burin.reshape %arg0 {shape = [1]}
+// CHECK: burin.reduce_sum %[[X]] {axes = array<i64: 0>}
+func.func @scalar(%x: tensor<f32>) -> tensor<f32> {
+  %r = burin.reduce_sum %x : (tensor<f32>) -> tensor<f32>
+  %s = burin.squeeze %r : (tensor<f32>) -> tensor<f32>
+  return %s : tensor<f32>
+}
