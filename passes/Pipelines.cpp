@@ -16,14 +16,26 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     // Identities and repeated work go first: everything after sees a smaller graph.
     add(createCanonicalizerPass());
     add(createCSEPass());
+    // What depends on constants alone is computed now: weights arrive as the passes below expect them.
+    add(createConstantFoldPass());
+    // Batch norm disappears into the weights before it, while convolutions are still whole.
+    add(createFoldNormalizationPass());
+    // Composites that are not one kernel's business become simpler ops; row composites stay whole for fusion.
+    add(createDecomposePass());
     // Products to pack + contract, before fusion, which groups around them.
     add(createLowerContractionsPass());
-    // Lowering leaves transposes and reshapes that cancel.
+    // Decomposition and lowering leave transposes and reshapes that cancel …
     add(createCanonicalizerPass());
+    add(createCSEPass());
+    // … and constants to transform: above all, the weights are packed here.
+    add(createConstantFoldPass());
     add(createCSEPass());
   }
   if (from < Stage::Kernels && to >= Stage::Kernels) {
+    // From here on the graph is a list of kernels.
     add(createFusePass());
+    // Kernels are placed; softmax, norms and means inside them become the reductions that code is made from.
+    add(createDecomposeInKernelsPass());
     // Kernels are final, so it is known which values die where.
     add(createReuseMemoryPass());
   }
