@@ -65,12 +65,17 @@ mlir::Value create(mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<mlir::
 }
 
 /// A tensor's bytes as constants hold them: row-major, elements of byteWidth(dtype), bool one byte each.
-/// Small ones become DenseElementsAttr (readable in text), large ones a resource blob (never hashed or copied).
-mlir::ElementsAttr constantAttr(mlir::RankedTensorType, llvm::ArrayRef<char> bytes);
+/// Small ones become DenseElementsAttr (readable in text), large ones a resource blob (never hashed or copied). With an
+/// `owner` the blob refers to `bytes` instead of a copy, and drops the owner with the context.
+mlir::ElementsAttr constantAttr(mlir::RankedTensorType, llvm::ArrayRef<char> bytes,
+                                std::shared_ptr<const void> owner = nullptr, llvm::StringRef name = "");
 /// The bytes of a constant; `storage` backs those that are not stored this way.
 llvm::ArrayRef<char> constantBytes(mlir::ElementsAttr, std::vector<char> &storage);
 mlir::Value createConstant(mlir::OpBuilder &, mlir::Location, const TensorSpec &, llvm::ArrayRef<char> bytes,
-                           llvm::StringRef name = "");
+                           llvm::StringRef name = "", std::shared_ptr<const void> owner = nullptr);
+
+/// The number that every element of `v` is, if it is known: v is a constant or `full`, moved or not.
+std::optional<double> uniformValue(mlir::Value v);
 
 /// "model.cpp:12" of an MLIR location: the innermost file location, or "" when there is none.
 std::string fileLine(mlir::Location);

@@ -15,12 +15,21 @@ static ElementsAttr denseBool(RankedTensorType type, ArrayRef<char> bytes) {
   return DenseElementsAttr::get(type, ArrayRef<bool>(values));
 }
 
-ElementsAttr constantAttr(RankedTensorType type, ArrayRef<char> bytes) {
+/// A blob that refers to `bytes` and keeps their owner alive.
+static AsmResourceBlob sharedBlob(ArrayRef<char> bytes, std::shared_ptr<const void> owner) {
+  auto release = [owner = std::move(owner)](void *, size_t, size_t) {};
+  return AsmResourceBlob(bytes, kBlobAlignment, std::move(release), /*dataIsMutable=*/false);
+}
+
+ElementsAttr constantAttr(RankedTensorType type, ArrayRef<char> bytes, std::shared_ptr<const void> owner,
+                          StringRef name) {
   DType dtype = *dtypeOf(type.getElementType());
   assert(type.hasStaticShape() && bytes.size() == type.getNumElements() * byteWidth(dtype));
   if (bytes.size() > kMaxReadableBytes)
     return DenseResourceElementsAttr::get(
-        type, "burin", HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, kBlobAlignment, /*dataIsMutable=*/false));
+        type, name.empty() ? "constant" : name,
+        owner ? sharedBlob(bytes, std::move(owner))
+              : HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, kBlobAlignment, /*dataIsMutable=*/false));
   return isBool(dtype) ? denseBool(type, bytes) : ElementsAttr(DenseElementsAttr::getFromRawBuffer(type, bytes));
 }
 
@@ -44,8 +53,9 @@ ArrayRef<char> constantBytes(ElementsAttr value, std::vector<char> &storage) {
   return storage;
 }
 
-Value createConstant(OpBuilder &b, Location loc, const TensorSpec &spec, ArrayRef<char> bytes, StringRef name) {
-  ElementsAttr value = constantAttr(tensorType(b.getContext(), spec), bytes);
+Value createConstant(OpBuilder &b, Location loc, const TensorSpec &spec, ArrayRef<char> bytes, StringRef name,
+                     std::shared_ptr<const void> owner) {
+  ElementsAttr value = constantAttr(tensorType(b.getContext(), spec), bytes, std::move(owner), name);
   return ConstantOp::create(b, loc, value.getType(), value, name.empty() ? StringAttr() : b.getStringAttr(name));
 }
 

@@ -5,16 +5,16 @@ include "ir/OpBase.td"
 
 // ---- arithmetic
 def Burin_AddOp : Burin_Binary<"add", [{ return x + y; }], [{ return x + y; }]> {
-  let summary = "Sum `x + y`"; let source = "torch.add";
+  let summary = "Sum `x + y`"; let source = "torch.add"; let hasFolder = 1;
 }
 def Burin_SubOp : Burin_Binary<"sub", [{ return x - y; }], [{ return x - y; }]> {
-  let summary = "Difference `x - y`"; let source = "torch.sub";
+  let summary = "Difference `x - y`"; let source = "torch.sub"; let hasFolder = 1;
 }
 def Burin_MulOp : Burin_Binary<"mul", [{ return x * y; }], [{ return x * y; }]> {
-  let summary = "Product `x * y`"; let source = "torch.mul";
+  let summary = "Product `x * y`"; let source = "torch.mul"; let hasFolder = 1;
 }
 def Burin_DivOp : Burin_BinaryFloat<"div", [{ return x / y; }], [{ return x / y; }]> {
-  let summary = "True division `x / y`; integers become f32 first"; let source = "torch.div";
+  let summary = "True division `x / y`; integers become f32 first"; let source = "torch.div"; let hasFolder = 1;
 }
 def Burin_FloorDivideOp : Burin_Binary<"floor_divide", [{ return floorDivide(x, y); }], [{ return floorDivide(x, y); }]> {
   let summary = "Quotient rounded towards minus infinity; an integer divided by 0 gives 0";
@@ -30,22 +30,22 @@ def Burin_FmodOp : Burin_Binary<"fmod", [{ return fmod(x, y); }], [{ return cRem
 }
 def Burin_PowOp : Burin_Binary<"pow", [{ return pow(x, y); }], [{ return power(x, y); }]> {
   let summary = "`x` to the power `y`; integers wrap, a negative integer exponent gives 0 (1 and -1 excepted)";
-  let source = "torch.pow";
+  let source = "torch.pow"; let hasFolder = 1;
 }
 def Burin_MaximumOp : Burin_Binary<"maximum", [{ return max(x, y); }], [{ return maximum(x, y); }]> {
-  let summary = "The larger; NaN if either is NaN"; let source = "torch.maximum";
+  let summary = "The larger; NaN if either is NaN"; let source = "torch.maximum"; let hasFolder = 1;
 }
 def Burin_MinimumOp : Burin_Binary<"minimum", [{ return min(x, y); }], [{ return minimum(x, y); }]> {
-  let summary = "The smaller; NaN if either is NaN"; let source = "torch.minimum";
+  let summary = "The smaller; NaN if either is NaN"; let source = "torch.minimum"; let hasFolder = 1;
 }
 def Burin_Atan2Op : Burin_BinaryFloat<"atan2", [{ return atan2(x, y); }], [{ return std::atan2(x, y); }]> {
   let summary = "Angle of the point (y, x) in radians, in (-pi, pi]"; let source = "torch.atan2";
 }
 def Burin_NegOp : Burin_UnaryNumeric<"neg", [{ return -x; }], [{ return -x; }]> {
-  let summary = "Negation"; let source = "torch.neg";
+  let summary = "Negation"; let source = "torch.neg"; let hasFolder = 1;
 }
 def Burin_AbsOp : Burin_UnaryNumeric<"abs", [{ return abs(x); }], [{ return x < 0 || isNegativeZero(x) ? -x : x; }]> {
-  let summary = "Absolute value; the smallest integer wraps to itself"; let source = "torch.abs";
+  let summary = "Absolute value; the smallest integer wraps to itself"; let source = "torch.abs"; let hasFolder = 1;
 }
 def Burin_SignOp : Burin_UnaryNumeric<"sign",
     [{ return select(x > 0, x.constant(1), select(x < 0, x.constant(x.isUnsigned() ? 0 : -1), x * 0)); }],
@@ -55,16 +55,16 @@ def Burin_SignOp : Burin_UnaryNumeric<"sign",
 
 // ---- rounding
 def Burin_FloorOp : Burin_UnaryNumeric<"floor", [{ return floor(x); }], [{ return floor(x); }]> {
-  let summary = "Largest integer not above"; let source = "torch.floor";
+  let summary = "Largest integer not above"; let source = "torch.floor"; let hasFolder = 1;
 }
 def Burin_CeilOp : Burin_UnaryNumeric<"ceil", [{ return ceil(x); }], [{ return ceil(x); }]> {
-  let summary = "Smallest integer not below"; let source = "torch.ceil";
+  let summary = "Smallest integer not below"; let source = "torch.ceil"; let hasFolder = 1;
 }
 def Burin_RoundOp : Burin_UnaryNumeric<"round", [{ return round(x); }], [{ return nearbyint(x); }]> {
-  let summary = "Nearest integer, halves to even"; let source = "torch.round";
+  let summary = "Nearest integer, halves to even"; let source = "torch.round"; let hasFolder = 1;
 }
 def Burin_TruncOp : Burin_UnaryNumeric<"trunc", [{ return trunc(x); }], [{ return trunc(x); }]> {
-  let summary = "Towards zero"; let source = "torch.trunc";
+  let summary = "Towards zero"; let source = "torch.trunc"; let hasFolder = 1;
 }
 
 // ---- exponentials and roots
@@ -103,7 +103,7 @@ def Burin_SigmoidOp : Burin_UnaryFloat<"sigmoid", [{ return sigmoid(x); }], [{ r
   let summary = "1 / (1 + exp(-x))"; let source = "torch.sigmoid";
 }
 def Burin_ReluOp : Burin_UnaryNumeric<"relu", [{ return max(x, x.constant(0)); }], [{ return maximum(x, T(0)); }]> {
-  let summary = "max(x, 0); NaN stays NaN"; let source = "torch.relu";
+  let summary = "max(x, 0); NaN stays NaN"; let source = "torch.relu"; let hasFolder = 1;
 }
 def Burin_LeakyReluOp : Burin_UnaryFloat<"leaky_relu", [{ return select(x > 0, x, x * negative_slope); }],
     [{ return x > 0 ? x : x * negative_slope; }], (ins DefaultValuedAttr<F64Attr, "0.01">:$negative_slope)> {
@@ -189,7 +189,7 @@ def Burin_ShiftRightOp : Burin_Binary<"shift_right", [{ return shiftRight(x, y);
 // ---- selection and conversion
 def Burin_WhereOp : Burin_Elementwise<"where", (ins Burin_Tensor:$condition, Burin_Tensor:$x, Burin_Tensor:$y),
     [{ return select(condition, x, y); }], [{ return condition != 0 ? x : y; }]> {
-  let summary = "x where `condition` (bool) holds, else y"; let domain = "any"; let source = "torch.where";
+  let summary = "x where `condition` (bool) holds, else y"; let domain = "any"; let source = "torch.where"; let hasFolder = 1;
 }
 def Burin_ClampOp : Burin_Elementwise<"clamp", (ins Burin_Tensor:$x, Burin_Tensor:$low, Burin_Tensor:$high),
     [{ return min(max(x, low), high); }], [{ return minimum(maximum(x, low), high); }]> {
@@ -204,7 +204,6 @@ def Burin_CastOp : Burin_Op<"cast", [Burin_ElementwiseTrait]> {
   let arguments = (ins Burin_Tensor:$x, Burin_DTypeAttr:$dtype);
   let results = (outs Burin_Tensor:$result);
   let infer = "inferCast";
-  let source = "torch.Tensor.to";
- 
+  let source = "torch.Tensor.to"; let hasFolder = 1;
 }
 #endif

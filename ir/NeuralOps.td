@@ -85,6 +85,6 @@ def Burin_DropoutOp : Burin_Op<"dropout"> {
   let summary = "The identity: dropout acts in training only";
   let arguments = (ins Burin_Tensor:$x, DefaultValuedAttr<F64Attr, "0.5">:$p);
   let results = (outs Burin_Tensor:$result);
-  let infer = "inferSameAsOperand"; let source = "torch.nn.functional.dropout (inference)";
+  let infer = "inferSameAsOperand"; let source = "torch.nn.functional.dropout (inference)"; let hasFolder = 1;
 }
 #endif

@@ -10,23 +10,23 @@ class Burin_ShapeOp<string m, dag args> : Burin_Op<m> {
 
 def Burin_ReshapeOp : Burin_ShapeOp<"reshape", (ins Burin_Tensor:$x, Burin_ShapeAttr:$shape)> {
   let summary = "The same elements in row-major order under another shape; one size may be -1";
-  let infer = "inferReshape"; let source = "torch.reshape";
+  let infer = "inferReshape"; let source = "torch.reshape"; let hasFolder = 1; let hasCanonicalizer = 1;
 }
 def Burin_SqueezeOp : Burin_ShapeOp<"squeeze", (ins Burin_Tensor:$x, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$axes)> {
   let summary = "Drops dimensions of size 1: the given ones, or all when none is given";
-  let infer = "inferSqueeze"; let source = "torch.squeeze";
+  let infer = "inferSqueeze"; let source = "torch.squeeze"; let hasCanonicalizer = 1;
 }
 def Burin_UnsqueezeOp : Burin_ShapeOp<"unsqueeze", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$axes)> {
   let summary = "Inserts dimensions of size 1 at the given positions of the result";
-  let infer = "inferUnsqueeze"; let source = "torch.unsqueeze";
+  let infer = "inferUnsqueeze"; let source = "torch.unsqueeze"; let hasCanonicalizer = 1;
 }
 def Burin_TransposeOp : Burin_ShapeOp<"transpose", (ins Burin_Tensor:$x, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$perm)> {
   let summary = "Dimension i of the result is dimension perm[i] of x; without `perm`, the order is reversed";
-  let infer = "inferTranspose"; let source = "numpy.transpose";
+  let infer = "inferTranspose"; let source = "numpy.transpose"; let hasFolder = 1; let hasCanonicalizer = 1;
 }
 def Burin_BroadcastToOp : Burin_ShapeOp<"broadcast_to", (ins Burin_Tensor:$x, Burin_ShapeAttr:$shape)> {
   let summary = "Repeats dimensions of size 1 and prepends dimensions until the shape is `shape`";
-  let infer = "inferBroadcastTo"; let source = "numpy.broadcast_to";
+  let infer = "inferBroadcastTo"; let source = "numpy.broadcast_to"; let hasFolder = 1; let hasCanonicalizer = 1;
 }
 def Burin_SliceOp : Burin_ShapeOp<"slice", (ins Burin_Tensor:$x, Burin_ShapeAttr:$starts, Burin_ShapeAttr:$stops,
                                             DenseI64ArrayAttr:$steps)> {
@@ -35,28 +35,28 @@ def Burin_SliceOp : Burin_ShapeOp<"slice", (ins Burin_Tensor:$x, Burin_ShapeAttr
     One entry per dimension. Negative starts and stops count from the end; both are then limited to the size, as in
     Python. Steps are positive in the IR: the frontend records a negative step as a `flip` and a slice.
   }];
-  let infer = "inferSlice"; let source = "Python slicing";
+  let infer = "inferSlice"; let source = "Python slicing"; let hasFolder = 1; let hasCanonicalizer = 1;
 }
 def Burin_FlipOp : Burin_ShapeOp<"flip", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$axes)> {
-  let summary = "Reverses the given dimensions"; let infer = "inferFlip"; let source = "torch.flip";
+  let summary = "Reverses the given dimensions"; let infer = "inferFlip"; let source = "torch.flip"; let hasFolder = 1;
 }
 def Burin_ConcatOp : Burin_ShapeOp<"concat", (ins Variadic<Burin_Tensor>:$xs, DefaultValuedAttr<I64Attr, "0">:$axis)> {
   let summary = "Joins tensors along an existing dimension";
-  let infer = "inferConcat"; let normalize = "promote"; let source = "torch.cat";
+  let infer = "inferConcat"; let normalize = "promote"; let source = "torch.cat"; let hasFolder = 1; let hasCanonicalizer = 1;
 }
 def Burin_StackOp : Burin_ShapeOp<"stack", (ins Variadic<Burin_Tensor>:$xs, DefaultValuedAttr<I64Attr, "0">:$axis)> {
   let summary = "Joins tensors of one shape along a new dimension";
-  let infer = "inferStack"; let normalize = "promote"; let source = "torch.stack";
+  let infer = "inferStack"; let normalize = "promote"; let source = "torch.stack"; let hasCanonicalizer = 1;
 }
 def Burin_SplitOp : Burin_Op<"split"> {
   let summary = "Cuts a dimension into pieces of the given sizes, which must add up to its size";
   let arguments = (ins Burin_Tensor:$x, DenseI64ArrayAttr:$sizes, DefaultValuedAttr<I64Attr, "0">:$axis);
   let results = (outs Variadic<Burin_Tensor>:$results);
-  let infer = "inferSplit"; let source = "torch.split";
+  let infer = "inferSplit"; let source = "torch.split"; let hasCanonicalizer = 1;
 }
 def Burin_TileOp : Burin_ShapeOp<"tile", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$repeats)> {
   let summary = "Repeats the whole tensor repeats[i] times along dimension i";
-  let infer = "inferTile"; let source = "numpy.tile";
+  let infer = "inferTile"; let source = "numpy.tile"; let hasCanonicalizer = 1;
 }
 def Burin_PadOp : Burin_ShapeOp<"pad", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
       DefaultValuedStrAttr<StrAttr, "constant">:$mode, DefaultValuedAttr<F64Attr, "0.0">:$value,
@@ -66,7 +66,7 @@ def Burin_PadOp : Burin_ShapeOp<"pad", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$
     `mode` is "constant" (filled with `value`), "edge" (repeats the border) or "reflect" (mirrors without repeating the
     border). In constant mode interior[i] elements are also put between neighbours.
   }];
-  let infer = "inferPad"; let source = "torch.nn.functional.pad, StableHLO pad";
+  let infer = "inferPad"; let source = "torch.nn.functional.pad, StableHLO pad"; let hasFolder = 1;
 }
 def Burin_TakeOp : Burin_ShapeOp<"take", (ins Burin_Tensor:$x, Burin_Tensor:$indices, DefaultValuedAttr<I64Attr, "0">:$axis)> {
   let summary = "Slices of x along `axis`, chosen by integer indices of any shape";

@@ -57,6 +57,11 @@ def fail(op, what):
     raise SystemExit(f"opgen: {op}: {what}")
 
 
+def typed(kind, name):
+    """A declaration: "int64_t axis", "const Shape &shape"."""
+    return kind + ("" if kind.endswith("&") else " ") + name
+
+
 def upperCamel(snake):
     return "".join(part.capitalize() for part in snake.split("_"))
 
@@ -139,7 +144,7 @@ class Op:
     def signature(self, defaults):
         def text(kind, name, default):
             suffix = f" = {default}" if defaults and default is not None else ""
-            return f"{kind}{'' if kind.endswith('&') else ' '}{name}{suffix}"
+            return typed(kind, name) + suffix
 
         where = ("Location", "where", "Location::current()")
         return f"{self.returnType()} {self.name}({', '.join(text(*p) for p in self.parameters() + [where])})"
@@ -200,7 +205,7 @@ def reference(ops):
         // Integers are int64_t of which the caller takes the low bits; signed overflow must wrap (-fwrapv).
         """)]
     for op in scalarOps(ops):
-        parameters = scalarArguments(op, "T") + ["DType type"] + [CPP_PARAMETER[a.kind] + f" {a.name}" for a in op.attrs]
+        parameters = scalarArguments(op, "T") + ["DType type"] + [typed(CPP_PARAMETER[a.kind], a.name) for a in op.attrs]
         result = "bool" if op.boolResult else "T"
         out.append(f"template <class T> {result} reference_{op.name}({', '.join(parameters)}) {{{op.reference.rstrip()} }}\n")
     out.append(textwrap.dedent("""
@@ -225,7 +230,7 @@ def reference(ops):
 def lowering(ops):
     out = [HEADER, "// The including file provides the class Scalar and the functions the `lower` snippets call.\n"]
     for op in scalarOps(ops):
-        parameters = scalarArguments(op, "Scalar") + [CPP_PARAMETER[a.kind] + f" {a.name}" for a in op.attrs]
+        parameters = scalarArguments(op, "Scalar") + [typed(CPP_PARAMETER[a.kind], a.name) for a in op.attrs]
         out.append(f"static Scalar lower_{op.name}({', '.join(parameters)}) {{{op.lower.rstrip()} }}\n")
     out.append(textwrap.dedent("""
         struct ScalarLowering {
@@ -253,8 +258,12 @@ def comment(paragraphs):
 
 
 def declaration(op):
-    return textwrap.fill(op.signature(defaults=True) + ";", 120, subsequent_indent=" " * (len(op.returnType()) + len(op.name) + 2),
-                         break_long_words=False, break_on_hyphens=False)
+    """The prototype, broken between parameters only."""
+    text = op.signature(defaults=True) + ";"
+    glued = re.sub(r"(?<!,) ", "\0", text)
+    indent = " " * (len(op.returnType()) + len(op.name) + 2)
+    lines = textwrap.wrap(glued, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace("\0", " ")
 
 
 def apiHeader(ops):

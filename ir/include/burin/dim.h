@@ -1,6 +1,7 @@
 // Sizes of dimensions, known or symbolic, and what a tensor looks like from outside.
 #pragma once
 #include "burin/dtype.h"
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -18,8 +19,8 @@ namespace burin {
 /// 64 bits throws std::overflow_error, a division by the number 0 throws std::domain_error.
 class Dim {
 public:
-  Dim(int64_t size = 0) : number(size) {}
-  Dim(int size) : number(size) {}
+  Dim() = default;
+  Dim(std::integral auto size) : number(static_cast<int64_t>(size)) {}
   /// A symbol; the name is an identifier ([A-Za-z_][A-Za-z0-9_]*). Throws std::invalid_argument otherwise.
   explicit Dim(std::string_view name);
   explicit Dim(const char *name) : Dim(std::string_view(name)) {}
