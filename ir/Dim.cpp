@@ -209,8 +209,14 @@ static std::optional<int64_t> signBound(const Polynomial &terms) {
   return bound;
 }
 
+/// The bound if `positive` is one of the things that are >= 0: d == positive + (d - positive).
+static std::optional<int64_t> signBound(const Dim &d, const Dim &positive) {
+  auto plain = signBound(Dim::Expression::of(d));
+  return positive.isStatic() ? plain : std::max(plain, signBound(Dim::Expression::of(d - positive)));
+}
+
 /// Replaces the first min or max by each of its arguments: c * min(x, y) is the smaller of c*x and c*y for c > 0.
-static std::optional<int64_t> lowerBound(const Dim &d, int casesLeft) {
+static std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive, int casesLeft) {
   if (d.isStatic())
     return d.value();
   Polynomial terms = Dim::Expression::of(d);
@@ -219,22 +225,22 @@ static std::optional<int64_t> lowerBound(const Dim &d, int casesLeft) {
   };
   auto at = std::find_if(terms.begin(), terms.end(), isCase);
   if (at == terms.end() || casesLeft == 0)
-    return signBound(terms);
+    return signBound(d, positive);
   AtomPtr atom = at->first[0];
   int64_t scale = at->second;
   terms.erase(at);
   Dim rest = Dim::Expression::make(terms);
-  auto left = lowerBound(rest + atom->a * Dim(scale), casesLeft - 1);
-  auto right = lowerBound(rest + atom->b * Dim(scale), casesLeft - 1);
+  auto left = lowerBound(rest + atom->a * Dim(scale), positive, casesLeft - 1);
+  auto right = lowerBound(rest + atom->b * Dim(scale), positive, casesLeft - 1);
   bool isSmaller = (atom->op == Op::Min) == (scale > 0);
   if (isSmaller)
     return left && right ? std::optional(std::min(*left, *right)) : std::nullopt;
   return std::max(left, right); // nullopt is below every number
 }
 
-std::optional<int64_t> lowerBound(const Dim &d) try {
+std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive) try {
   constexpr int kMaxCases = 5;
-  return lowerBound(d, kMaxCases);
+  return lowerBound(d, positive, kMaxCases);
 } catch (const std::overflow_error &) {
   return std::nullopt;
 }

@@ -118,15 +118,17 @@ bool inferBroadcastTo(InferCall &call) {
   return succeed(call, x.dtype, shape);
 }
 
-static bool isAtMost(const Dim &a, const Dim &b) { return lowerBound(b - a).value_or(-1) >= 0; }
+static bool isAtMost(const Dim &a, const Dim &b, const Dim &size) { return lowerBound(b - a, size).value_or(-1) >= 0; }
 
 /// Python's rule for one bound of a slice. Numbers below 0 count from the end; symbolic bounds never do.
 static Dim sliceBound(const Dim &bound, const Dim &size) {
-  if (bound.isStatic() && bound.value() < 0)
-    return bound.value() == INT64_MIN ? Dim(0) : max(size + bound, 0);
-  if (bound.isStatic() && size.isStatic())
+  if (bound == Dim(INT64_MAX))
+    return size;
+  if (!bound.isStatic())
+    return min(max(bound, 0), size);
+  if (bound.value() >= 0)
     return min(bound, size);
-  return bound == Dim(INT64_MAX) ? size : max(min(bound, size), 0);
+  return bound.value() == INT64_MIN ? Dim(0) : max(size + bound, 0);
 }
 
 bool inferSlice(InferCall &call) {
@@ -149,12 +151,13 @@ bool inferSlice(InferCall &call) {
       return call.fail(text("steps ", steps, " must be positive; flip the dimension first"));
     Dim start = starts[i], stop = stops[i], size = x.shape[i];
     if (call.strict) {
-      if (!isAtMost(0, start) || !isAtMost(start, stop) || !isAtMost(stop, size))
+      if (!isAtMost(0, start, size) || !isAtMost(start, stop, size) || !isAtMost(stop, size, size))
         return call.fail(text("the bounds ", start, " … ", stop, " of dimension ", i, " of x ", x.shape,
                               " are not known to satisfy 0 <= start <= stop <= ", size));
     } else {
       starts[i] = start = sliceBound(start, size);
-      stops[i] = stop = max(start, sliceBound(stop, size));
+      stop = sliceBound(stop, size);
+      stops[i] = stop = isAtMost(start, stop, size) ? stop : max(start, stop);
     }
     shape.push_back(ceildiv(stop - start, steps[i]));
   }

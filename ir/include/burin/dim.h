@@ -74,7 +74,8 @@ struct TensorSpec {
 };
 
 /// A number that `d` is known never to go below, as symbols are >= 0: 1 for batch*2 + 1. nullopt if none is known.
-std::optional<int64_t> lowerBound(const Dim &d);
+/// `positive` is one more size known to be >= 0.
+std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive = 0);
 
 /// "f32[batch, 512]"
 std::string str(const TensorSpec &);

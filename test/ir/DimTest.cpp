@@ -1,0 +1,120 @@
+// Symbolic sizes at their public surface.
+#include "burin/dim.h"
+#include <catch2/catch.hpp>
+#include <climits>
+#include <stdexcept>
+
+using burin::Dim;
+
+namespace {
+const Dim b("batch"), h("h"), w("w");
+
+std::optional<int64_t> valueOf(const Dim &d, int64_t batch, int64_t height = 0, int64_t width = 0) {
+  return d.evaluate([&](std::string_view name) -> std::optional<int64_t> {
+    return name == "batch" ? batch : name == "h" ? height : name == "w" ? std::optional(width) : std::nullopt;
+  });
+}
+} // namespace
+
+TEST_CASE("equal expressions are equal however they are written") {
+  CHECK(b + b == b * 2);
+  CHECK((b + 1) * (b - 1) == b * b - 1);
+  CHECK((b + h) * w == w * h + b * w);
+  CHECK(b - b == Dim(0));
+  CHECK(floordiv(b * 4, 2) == b * 2);
+  CHECK(floordiv(b * h * 6, h * 2) == b * 3);
+  CHECK(ceildiv(b * 4 + 1, 4) == b + 1);
+  CHECK(mod(b * 6 + 4, 3) == Dim(1));
+  CHECK(floordiv(h + 3, 2) == floordiv(h + 1, 2) + 1);
+  CHECK(ceildiv(h, 2) == floordiv(h + 1, 2));
+  CHECK(min(b, h) == min(h, b));
+  CHECK(b != h);
+  CHECK(b + 1 != b);
+  CHECK(floordiv(h, 2) * 2 != h);
+}
+
+TEST_CASE("min and max are decided where the sign of the difference is known") {
+  CHECK(max(b, 0) == b);
+  CHECK(min(b + h, b) == b);
+  CHECK(max(b * 3 + 1, b) == b * 3 + 1);
+  CHECK(max(Dim(3), Dim(-4)) == Dim(3));
+  CHECK(min(min(b, 10), b) == min(b, 10));
+  CHECK(max(min(b, 10), 0) == min(b, 10));
+  CHECK(!min(b, 10).isStatic());
+  CHECK(lowerBound(b - min(b, h)) == 0);
+  CHECK(lowerBound(max(b, 2) * 3 - 1) == 5);
+  CHECK(lowerBound(b - h) == std::nullopt);
+}
+
+TEST_CASE("a size reads as it is written") {
+  CHECK(Dim(512).str() == "512");
+  CHECK(b.str() == "batch");
+  CHECK((b * 4 + 1).str() == "batch*4 + 1");
+  CHECK((Dim(7) - b).str() == "-batch + 7");
+  CHECK((h * b - w * 2 - 3).str() == "batch*h - w*2 - 3");
+  CHECK((floordiv(h - 3, 2) + 1).str() == "floordiv(h + 1, 2) - 1");
+  for (const Dim &d : {Dim(0), Dim(INT64_MIN), b, b * h * h - 1, Dim(0) - b, floordiv(b + 1, h), ceildiv(b, h) * 3,
+                       mod(b * b, 7), min(b, h * 2), max(b - 4, h), floordiv(min(b, h) + 1, 3) - w}) {
+    INFO(d.str());
+    REQUIRE(Dim::parse(d.str()));
+    CHECK(*Dim::parse(d.str()) == d);
+    CHECK(Dim::parse(d.str())->str() == d.str());
+  }
+  CHECK(*Dim::parse(" ( batch+1 ) *2-batch ") == b + 2);
+  CHECK(*Dim::parse("min") == Dim("min"));
+}
+
+TEST_CASE("what is not a size is refused") {
+  for (const char *text : {"", " ", "batch +", "2x", "batch h", "(batch", "foo(1, 2)", "min(1)", "min(batch, )",
+                           "99999999999999999999", "1/2", "floordiv(batch, 0)", "batch + é", "--1"})
+    CHECK_FALSE(Dim::parse(text));
+  CHECK_FALSE(Dim::parse(std::string(10000, '(')));
+  CHECK_FALSE(Dim::parse("9223372036854775807*batch*2"));
+  std::string power = "(a+b+c+d+e+f+g)";
+  for (int i = 0; i < 20; ++i)
+    power += "*(a+b+c+d+e+f+g)";
+  CHECK_FALSE(Dim::parse(power));
+  CHECK_THROWS_AS(Dim("1st"), std::invalid_argument);
+  CHECK_THROWS_AS(Dim(""), std::invalid_argument);
+  CHECK_THROWS_AS(Dim("a b"), std::invalid_argument);
+}
+
+TEST_CASE("values follow from the symbols' values") {
+  for (int64_t batch : {0, 1, 2, 7, 100})
+    for (int64_t height : {1, 2, 3, 64}) {
+      INFO(batch << " " << height);
+      CHECK(valueOf(b * h + 3, batch, height) == batch * height + 3);
+      CHECK(valueOf(floordiv(b - 5, 3), batch) == (batch + 4) / 3 - 3);
+      CHECK(valueOf(ceildiv(b, h), batch, height) == (batch + height - 1) / height);
+      CHECK(valueOf(mod(b - 9, 4), batch) == (batch + 3) % 4);
+      CHECK(valueOf(min(b, h) - max(b, h), batch, height) == -std::abs(batch - height));
+    }
+  CHECK(valueOf(floordiv(b, h), 1, 0) == std::nullopt);
+  CHECK(valueOf(b * Dim(INT64_MAX), 2) == std::nullopt);
+  CHECK(Dim("other").evaluate([](std::string_view) { return std::nullopt; }) == std::nullopt);
+}
+
+TEST_CASE("symbols can be listed and replaced") {
+  Dim d = floordiv(b * h, 2) + min(w, b);
+  CHECK(d.symbols() == std::vector<std::string>{"batch", "h", "w"});
+  CHECK(Dim(3).symbols().empty());
+  Dim replaced = d.substitute([](std::string_view name) { return name == "h" ? Dim(4) : Dim(name); });
+  CHECK(replaced == b * 2 + min(w, b));
+  CHECK(d.substitute([](std::string_view) { return Dim(3); }) == Dim(7));
+}
+
+TEST_CASE("arithmetic that does not fit is an error, not a wrong size") {
+  CHECK_THROWS_AS(Dim(INT64_MAX) + 1, std::overflow_error);
+  CHECK_THROWS_AS(Dim(INT64_MAX / 2) * 3, std::overflow_error);
+  CHECK_THROWS_AS(b * Dim(INT64_MAX) + b, std::overflow_error);
+  CHECK_THROWS_AS(floordiv(Dim(INT64_MIN), -1), std::overflow_error);
+  CHECK_THROWS_AS(floordiv(b, 0), std::domain_error);
+  CHECK_THROWS_AS(b.value(), std::logic_error);
+}
+
+TEST_CASE("specs print as users write them") {
+  CHECK(burin::str(burin::TensorSpec{burin::f32, {b, 512}}) == "f32[batch, 512]");
+  CHECK(burin::str(burin::Shape{}) == "[]");
+  CHECK(burin::elements({b, 4, 2}) == b * 8);
+  CHECK(burin::elements({}) == Dim(1));
+}
