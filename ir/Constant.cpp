@@ -28,7 +28,8 @@ ElementsAttr constantAttr(RankedTensorType type, ArrayRef<char> bytes, std::shar
   if (bytes.size() > kMaxReadableBytes)
     return DenseResourceElementsAttr::get(
         type, name.empty() ? "constant" : name,
-        owner ? sharedBlob(bytes, std::move(owner))
+        owner && reinterpret_cast<uintptr_t>(bytes.data()) % kBlobAlignment == 0
+            ? sharedBlob(bytes, std::move(owner))
               : HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, kBlobAlignment, /*dataIsMutable=*/false));
   return isBool(dtype) ? denseBool(type, bytes) : ElementsAttr(DenseElementsAttr::getFromRawBuffer(type, bytes));
 }

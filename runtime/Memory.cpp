@@ -24,10 +24,10 @@
 
 namespace burin::rt {
 
-// A block starts with its Buffer, the data follow. Sizes count in units of 64 bytes: 1, 2 … 8, then 10, 12, 14, 16,
+// A block starts with its header, the data follow. Sizes count in units of 64 bytes: 1, 2 … 8, then 10, 12, 14, 16,
 // 20, 24, 28, 32, 40 …
 static constexpr size_t kUnit = 64, kLargest = size_t(1) << 46, kHugePage = size_t(2) << 20;
-static_assert(sizeof(Buffer) == kUnit);
+static_assert(sizeof(SharedBuffer) == kUnit);
 
 static uint32_t classOf(size_t bytes) {
   uint64_t units = (bytes + kUnit - 1) / kUnit;
@@ -60,7 +60,7 @@ BufferRef Memory::allocate(size_t bytes) {
   if (bytes > kLargest - kUnit)
     return nullptr;
   uint32_t sizeClass = classOf(bytes + kUnit);
-  Buffer *block = takeCached(sizeClass);
+  SharedBuffer *block = takeCached(sizeClass);
   if (!block)
     block = newBlock(sizeClass);
   if (!block)
@@ -78,9 +78,9 @@ void Memory::account(size_t bytes) {
     ;
 }
 
-Buffer *Memory::takeCached(uint32_t sizeClass) {
+SharedBuffer *Memory::takeCached(uint32_t sizeClass) {
   FreeList &list = lists[sizeClass];
-  Buffer *block;
+  SharedBuffer *block;
   {
     std::lock_guard lock(list.lock);
     block = list.head;
@@ -93,7 +93,7 @@ Buffer *Memory::takeCached(uint32_t sizeClass) {
   return block;
 }
 
-Buffer *Memory::newBlock(uint32_t sizeClass) {
+SharedBuffer *Memory::newBlock(uint32_t sizeClass) {
   size_t bytes = bytesOf(sizeClass);
   bool huge = bytes >= 2 * kHugePage;
   size_t alignment = huge ? kHugePage : kUnit;
@@ -107,7 +107,7 @@ Buffer *Memory::newBlock(uint32_t sizeClass) {
   systemAllocations.fetch_add(1, std::memory_order_relaxed);
   if (huge) // fewer page faults and TLB misses; a hint, so it may fail
     madvise(memory, bytes, MADV_HUGEPAGE);
-  auto *block = new (memory) Buffer;
+  auto *block = new (memory) SharedBuffer;
   block->owner = this;
   block->sizeClass = sizeClass;
   block->start = block + 1;
@@ -115,12 +115,12 @@ Buffer *Memory::newBlock(uint32_t sizeClass) {
   return block;
 }
 
-static void freeBlock(Buffer *block, [[maybe_unused]] size_t bytes) {
+static void freeBlock(SharedBuffer *block, [[maybe_unused]] size_t bytes) {
   ASAN_UNPOISON_MEMORY_REGION(block + 1, bytes - kUnit);
   std::free(block);
 }
 
-void Buffer::destroy(Buffer *buffer) {
+void SharedBuffer::destroy(SharedBuffer *buffer) {
   if (buffer->owner)
     return buffer->owner->giveBack(buffer);
   if (buffer->freeForeign)
@@ -128,7 +128,7 @@ void Buffer::destroy(Buffer *buffer) {
   delete buffer;
 }
 
-void Memory::giveBack(Buffer *block) {
+void Memory::giveBack(SharedBuffer *block) {
   size_t bytes = bytesOf(block->sizeClass), limit = cacheLimit.load(std::memory_order_relaxed);
   inUse.fetch_sub(bytes, std::memory_order_relaxed);
   if (bytes > limit)
@@ -150,7 +150,7 @@ void Memory::giveBack(Buffer *block) {
 void Memory::trim(size_t keep) {
   for (int empty = 0; empty < kClasses && cached.load(std::memory_order_relaxed) > keep;) {
     uint32_t sizeClass = evictFrom.fetch_add(1, std::memory_order_relaxed) % kClasses;
-    Buffer *block = takeCached(sizeClass);
+    SharedBuffer *block = takeCached(sizeClass);
     if (block)
       freeBlock(block, bytesOf(sizeClass));
     empty = block ? 0 : empty + 1;
@@ -170,7 +170,7 @@ Status Memory::exhausted(size_t bytes) const {
 }
 
 BufferRef Memory::wrap(void *data, size_t bytes, void (*free)(void *ctx), void *ctx) {
-  auto *buffer = new (std::nothrow) Buffer;
+  auto *buffer = new (std::nothrow) SharedBuffer;
   if (!buffer) {
     if (free)
       free(ctx);

@@ -10,9 +10,9 @@ namespace burin::rt {
 class Memory;
 
 /// A range of bytes with owners. Either a block of a Memory, or foreign memory with a function that frees it.
-class alignas(64) Buffer : public RefCounted<Buffer> {
+class alignas(64) SharedBuffer : public RefCounted<SharedBuffer> {
   friend class Memory;
-  friend class RefCounted<Buffer>;
+  friend class RefCounted<SharedBuffer>;
 
   uint32_t sizeClass = 0;
   void *start = nullptr;
@@ -21,17 +21,17 @@ class alignas(64) Buffer : public RefCounted<Buffer> {
   void (*freeForeign)(void *ctx) = nullptr;
   union {
     void *ctx = nullptr;
-    Buffer *next; // in the cache
+    SharedBuffer *next; // in the cache
   };
 
-  Buffer() = default;
-  static void destroy(Buffer *buffer);
+  SharedBuffer() = default;
+  static void destroy(SharedBuffer *buffer);
 
 public:
   void *data() const { return start; }
   size_t size() const { return length; }
 };
-using BufferRef = IntrusivePtr<Buffer>;
+using BufferRef = IntrusivePtr<SharedBuffer>;
 
 /// Hands out blocks in size classes (four per power of two) and keeps freed ones for the next request of the class.
 /// Thread-safe. Must outlive its buffers.
@@ -68,16 +68,16 @@ public:
   void resetPeak();
 
 private:
-  friend class Buffer;
+  friend class SharedBuffer;
   struct alignas(64) FreeList {
     SpinLock lock;
-    Buffer *head = nullptr;
+    SharedBuffer *head = nullptr;
   };
   static constexpr int kClasses = 160;
 
-  Buffer *takeCached(uint32_t sizeClass);
-  Buffer *newBlock(uint32_t sizeClass);
-  void giveBack(Buffer *block);
+  SharedBuffer *takeCached(uint32_t sizeClass);
+  SharedBuffer *newBlock(uint32_t sizeClass);
+  void giveBack(SharedBuffer *block);
   void account(size_t bytes);
 
   FreeList lists[kClasses];

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Everything that follows from the op definitions in ir/*.td: op table, scalar code, C++ API, reference pages.
 
-opgen.py <llvm-tblgen --dump-json output> <table|ids|reference|lowering|api-header|api-source|docs> -o <file>
+opgen.py <llvm-tblgen --dump-json output> <table|ids|reference|lowering|api-header|api-methods|api-source|docs> -o <file>
 """
 import argparse
 import json
@@ -141,13 +141,18 @@ class Op:
     def returnType(self):
         return "std::vector<Tensor>" if self.variadicResults else "Tensor"
 
-    def signature(self, defaults):
+    def isMethod(self):
+        """Whether x.op(...) is the same as op(x, ...)."""
+        return not self.internal and self.operands and self.operands[0].arity == "One" and self.operands[0].name in ("x", "lhs")
+
+    def signature(self, defaults, method=False, scope=""):
         def text(kind, name, default):
             suffix = f" = {default}" if defaults and default is not None else ""
             return typed(kind, name) + suffix
 
-        where = ("Location", "where", "Location::current()")
-        return f"{self.returnType()} {self.name}({', '.join(text(*p) for p in self.parameters() + [where])})"
+        parameters = self.parameters()[1 if method else 0:] + [("Location", "where", "Location::current()")]
+        suffix = " const" if method else ""
+        return f"{self.returnType()} {scope}{self.name}({', '.join(text(*p) for p in parameters)}){suffix}"
 
     def documentation(self):
         """The paragraphs under the signature, summary first."""
@@ -257,11 +262,11 @@ def comment(paragraphs):
                    textwrap.wrap(p, 116, initial_indent="/// ", subsequent_indent="/// "))
 
 
-def declaration(op):
+def declaration(op, prefix="", method=False):
     """The prototype, broken between parameters only."""
-    text = op.signature(defaults=True) + ";"
+    text = prefix + op.signature(defaults=True, method=method) + ";"
     glued = re.sub(r"(?<!,) ", "\0", text)
-    indent = " " * (len(op.returnType()) + len(op.name) + 2)
+    indent = " " * (len(prefix) + len(op.returnType()) + len(op.name) + 2)
     lines = textwrap.wrap(glued, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return "\n".join(lines).replace("\0", " ")
 
@@ -276,8 +281,14 @@ def apiHeader(ops):
             out.append(f"\n// ---- {FAMILY_TITLES[family]}\n")
         for op in public:
             paragraphs = op.documentation() + ([f"See {op.source}."] if op.source else [])
-            out.append("\n" + comment(paragraphs) + declaration(op) + "\n")
+            out.append("\n" + comment(paragraphs) + declaration(op, "BURIN_API ") + "\n")
     out.append("\n} // namespace burin\n")
+    return "".join(out)
+
+
+def apiMethods(ops):
+    out = [HEADER, "// Included by burin/tensor.h inside class Tensor: x.op(...) is op(x, ...), see burin/ops.h.\n\n"]
+    out += [declaration(op, method=True) + "\n" for op in ops if op.isMethod()]
     return "".join(out)
 
 
@@ -294,6 +305,10 @@ def apiSource(ops):
         call = f"detail::apply(ir::opInfo(ir::OpId::{op.name}), {operands}, {attrs}, where)"
         suffix = "" if op.variadicResults else ".front()"
         out.append(f"{op.signature(defaults=False)} {{\n  return {call}{suffix};\n}}\n")
+        if op.isMethod():
+            arguments = ", ".join(["*this"] + [name for _, name, _ in op.parameters()[1:]] + ["where"])
+            signature = op.signature(defaults=False, method=True, scope="Tensor::")
+            out.append(f"{signature} {{\n  return burin::{op.name}({arguments});\n}}\n")
     return "".join(out)
 
 
@@ -334,7 +349,7 @@ def docs(ops):
 
 
 OUTPUTS = {"table": table, "ids": ids, "reference": reference, "lowering": lowering, "api-header": apiHeader,
-           "api-source": apiSource, "docs": docs}
+           "api-methods": apiMethods, "api-source": apiSource, "docs": docs}
 
 
 def main():

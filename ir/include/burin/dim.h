@@ -1,5 +1,6 @@
 // Sizes of dimensions, known or symbolic, and what a tensor looks like from outside.
 #pragma once
+#include "burin/api.h"
 #include "burin/dtype.h"
 #include <concepts>
 #include <cstdint>
@@ -17,7 +18,7 @@ namespace burin {
 /// Expressions are kept in a normal form (a polynomial), so equal ones compare equal: `b + b == b * 2`.
 /// A symbol stands for any size >= 0 and is never assumed to be 1: it does not broadcast. Arithmetic that does not fit
 /// 64 bits throws std::overflow_error, a division by the number 0 throws std::domain_error.
-class Dim {
+class BURIN_API Dim {
 public:
   Dim() = default;
   Dim(std::integral auto size) : number(static_cast<int64_t>(size)) {}
@@ -32,15 +33,15 @@ public:
   std::string str() const;
   static std::optional<Dim> parse(std::string_view text);
 
-  friend Dim operator+(const Dim &, const Dim &);
-  friend Dim operator-(const Dim &, const Dim &);
-  friend Dim operator*(const Dim &, const Dim &);
-  friend Dim floordiv(const Dim &, const Dim &); // exact polynomial division is simplified: floordiv(b*4, 2) == b*2
-  friend Dim ceildiv(const Dim &, const Dim &);
-  friend Dim mod(const Dim &, const Dim &);
-  friend Dim min(const Dim &, const Dim &);
-  friend Dim max(const Dim &, const Dim &);
-  friend bool operator==(const Dim &, const Dim &);
+  friend BURIN_API Dim operator+(const Dim &, const Dim &);
+  friend BURIN_API Dim operator-(const Dim &, const Dim &);
+  friend BURIN_API Dim operator*(const Dim &, const Dim &);
+  friend BURIN_API Dim floordiv(const Dim &, const Dim &); // exact polynomial division is simplified: floordiv(b*4, 2) == b*2
+  friend BURIN_API Dim ceildiv(const Dim &, const Dim &);
+  friend BURIN_API Dim mod(const Dim &, const Dim &);
+  friend BURIN_API Dim min(const Dim &, const Dim &);
+  friend BURIN_API Dim max(const Dim &, const Dim &);
+  friend BURIN_API bool operator==(const Dim &, const Dim &);
   friend bool operator!=(const Dim &a, const Dim &b) { return !(a == b); }
 
   /// The value under an assignment of the symbols; nullopt if a symbol is missing or a divisor is 0.
@@ -75,13 +76,13 @@ struct TensorSpec {
 
 /// A number that `d` is known never to go below, as symbols are >= 0: 1 for batch*2 + 1. nullopt if none is known.
 /// `positive` is one more size known to be >= 0.
-std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive = 0);
+BURIN_API std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive = 0);
 
 /// "f32[batch, 512]"
-std::string str(const TensorSpec &);
+BURIN_API std::string str(const TensorSpec &);
 /// "[batch, 512]"
-std::string str(const Shape &);
+BURIN_API std::string str(const Shape &);
 /// Number of elements.
-Dim elements(const Shape &);
+BURIN_API Dim elements(const Shape &);
 
 } // namespace burin

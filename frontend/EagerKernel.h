@@ -1,0 +1,20 @@
+// The code of one op.
+#pragma once
+#include "frontend/Executable.h"
+#include "ir/OpInfo.h"
+
+namespace burin::detail {
+
+/// Compiled code for one op on operands of these types, from memory, from disk, or made now. Absent operands are
+/// nullopt. `results` are the results inferred from them.
+ExecutableRef eagerKernel(const ir::OpInfo &info, std::span<const std::optional<TensorSpec>> operands,
+                          const std::vector<ir::Attr> &attrs, std::span<const TensorSpec> results,
+                          const Location &where);
+
+/// How many kernels this process has compiled for eager calls, and taken from disk.
+struct EagerStatistics {
+  uint64_t compiled = 0, fromDisk = 0;
+};
+EagerStatistics eagerStatistics();
+
+} // namespace burin::detail

@@ -1,0 +1,36 @@
+// Loaded code, run asynchronously.
+#pragma once
+#include "frontend/TensorState.h"
+#include "runtime/Session.h"
+#include <mutex>
+
+namespace burin::detail {
+
+/// An artifact ready to run, from any number of threads at once.
+class Executable {
+public:
+  explicit Executable(rt::Program::Ptr program) : loaded(std::move(program)) {}
+  const rt::Program &program() const { return *loaded; }
+
+  /// Runs on this thread. Outputs have data.
+  rt::Status run(std::span<const rt::TensorView> inputs, std::span<rt::TensorView> outputs);
+  /// The outputs for inputs of these types, or what is wrong with the inputs.
+  rt::Status outputsFor(std::span<const TensorSpec> inputs, std::vector<TensorSpec> &outputs);
+
+private:
+  rt::Program::Ptr loaded;
+  std::mutex mutex;                                  // for what follows
+  std::vector<std::unique_ptr<rt::Session>> idle;    // a session does one run at a time
+  std::vector<TensorSpec> knownInputs, knownOutputs; // of the last call of outputsFor
+
+  rt::Status takeSession(std::unique_ptr<rt::Session> &session);
+};
+using ExecutableRef = std::shared_ptr<Executable>;
+
+/// Enqueues a run and returns its results. Inputs are not traced; a scalar is passed as the element type in
+/// `scalarTypes`, which may be empty if there are none. `op` names the call in errors and must never be freed.
+std::vector<Tensor> launch(const ExecutableRef &executable, std::span<const Tensor *const> inputs,
+                           std::span<const DType> scalarTypes, std::span<const TensorSpec> results, const char *op,
+                           const Location &where);
+
+} // namespace burin::detail

@@ -1,0 +1,66 @@
+// Recording of the ops that a function calls.
+#pragma once
+#include "burin/observed.h"
+#include "frontend/GraphData.h"
+#include "frontend/Record.h"
+#include "frontend/TensorState.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace burin {
+
+/// Something a trace has read that may change later.
+struct Guard {
+  std::shared_ptr<const detail::Observed> state;
+  uint64_t version;
+  bool holds() const { return state->version == version; }
+};
+
+/// One function being traced on one thread.
+class Trace {
+public:
+  struct Input {
+    TensorSpec spec;
+    bool weak = false; // a number: `spec` is what it is alone, the graph takes the widest type of its class
+  };
+  /// `names` are the weights' names.
+  Trace(std::span<const Input> inputs, std::vector<std::string> inputNames, const detail::TensorNames &names,
+        const Location &where);
+
+  /// The trace of this thread, or null.
+  static Trace *active();
+  /// Makes a trace the active one.
+  class Recording {
+    Trace *outer;
+
+  public:
+    explicit Recording(Trace &trace);
+    ~Recording();
+    Recording(const Recording &) = delete;
+  };
+
+  const std::vector<Tensor> &inputs() const { return arguments; }
+  std::vector<Tensor> call(const ir::OpInfo &info, std::span<const Tensor *const> operands, std::vector<ir::Attr> attrs,
+                           const Location &where);
+  Graph finish(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where);
+
+  void observe(const std::shared_ptr<const detail::Observed> &state);
+  std::vector<Guard> guards;
+
+private:
+  mlir::Value valueOf(const Tensor &tensor, DType dtype, const Location &where);
+  mlir::Value constantOf(const detail::TensorState &state, const Location &where);
+  mlir::Value scalarOf(const detail::TensorState &state, DType dtype, const Location &where);
+  Tensor wrap(mlir::Value value);
+
+  const uint64_t id; // unique in the process
+  std::shared_ptr<Graph::Data> graph;
+  mlir::func::FuncOp function;
+  mlir::OpBuilder builder;
+  std::vector<Tensor> arguments;
+  llvm::DenseMap<const void *, mlir::Value> constants; // by storage
+  mlir::Operation *lastConstant = nullptr;             // they stand together at the start
+  llvm::DenseMap<const void *, std::string> weightNames;
+  std::vector<detail::StorageRef> captured; // keeps the keys of `constants` valid
+};
+
+} // namespace burin

@@ -1,0 +1,9 @@
+// burin: a graph compiler with imperative tracing. This header is the whole C++ API.
+#pragma once
+#include "burin/creation.h"
+#include "burin/graph.h"
+#include "burin/indexing.h"
+#include "burin/nn.h"
+#include "burin/ops.h"
+#include "burin/reductions.h"
+#include "burin/tensor.h"

@@ -1,0 +1,110 @@
+// New tensors.
+#pragma once
+#include "burin/tensor.h"
+#include <functional>
+
+namespace burin {
+
+/// Numbers in nested braces: tensor({{1, 2}, {3, 4}}).
+class BURIN_API NestedNumbers {
+public:
+  template <Arithmetic T>
+  NestedNumbers(T number) : type(std::is_floating_point_v<T> ? DType::f32 : dtypeOf<T>()), number(double(number)) {
+    if constexpr (std::is_integral_v<T>)
+      whole = int64_t(number);
+  }
+  NestedNumbers(std::initializer_list<NestedNumbers> parts) : areParts(true), parts(parts) {}
+
+  bool isList() const { return areParts; }
+  const std::vector<NestedNumbers> &list() const { return parts; }
+  DType dtype() const { return type; }
+  double real() const { return number; }
+  int64_t integer() const { return whole; }
+
+private:
+  bool areParts = false;
+  DType type = DType::f32;
+  double number = 0;
+  int64_t whole = 0;
+  std::vector<NestedNumbers> parts;
+};
+
+/// Without `dtype`: f32 if there is a float among the numbers, else i64, or bool if all are bool.
+BURIN_API Tensor tensor(const NestedNumbers &values, std::optional<DType> dtype = std::nullopt,
+                        Location where = Location::current());
+
+/// Copies `count` elements of this type.
+BURIN_API Tensor from_bytes(const void *data, const TensorSpec &spec, Location where = Location::current());
+/// Copies the values; without a shape they form a vector.
+template <Arithmetic T>
+Tensor from_vector(const std::vector<T> &values, std::optional<Shape> shape = std::nullopt,
+                   Location where = Location::current()) {
+  Shape dims = shape ? *shape : Shape{int64_t(values.size())};
+  if (elements(dims) != Dim(int64_t(values.size())))
+    throw Error(where, "from_vector",
+                std::to_string(values.size()) + " values do not fill the shape " + burin::str(dims));
+  if constexpr (std::is_same_v<T, bool>) {
+    std::vector<uint8_t> bytes(values.begin(), values.end());
+    return from_bytes(bytes.data(), {DType::boolean, std::move(dims)}, where);
+  } else {
+    return from_bytes(values.data(), {dtypeOf<T>(), std::move(dims)}, where);
+  }
+}
+/// Uses the memory in place, row-major; it must not change while the tensor or anything computed from it is pending.
+/// `release` is called once, by whichever thread drops the last use.
+BURIN_API Tensor from_blob(void *data, const TensorSpec &spec, std::function<void()> release = nullptr,
+                           Location where = Location::current());
+
+BURIN_API Tensor zeros(const Shape &shape, DType dtype = f32, Location where = Location::current());
+BURIN_API Tensor ones(const Shape &shape, DType dtype = f32, Location where = Location::current());
+BURIN_API Tensor full(const Shape &shape, double value, Location where = Location::current());
+/// Contents undefined.
+BURIN_API Tensor empty(const Shape &shape, DType dtype = f32, Location where = Location::current());
+BURIN_API Tensor zeros_like(const Tensor &x, Location where = Location::current());
+BURIN_API Tensor ones_like(const Tensor &x, Location where = Location::current());
+BURIN_API Tensor full_like(const Tensor &x, double value, Location where = Location::current());
+
+namespace detail {
+BURIN_API Tensor arangeIntegers(int64_t start, int64_t stop, int64_t step, DType dtype, const Location &where);
+BURIN_API Tensor arangeReals(double start, double stop, double step, DType dtype, const Location &where);
+} // namespace detail
+
+/// start, start + step, … below stop. i64 if all are integers, else f32.
+template <Arithmetic A, Arithmetic B, Arithmetic C = int>
+Tensor arange(A start, B stop, C step = 1, std::optional<DType> dtype = std::nullopt,
+              Location where = Location::current()) {
+  if constexpr (std::is_integral_v<A> && std::is_integral_v<B> && std::is_integral_v<C>)
+    return detail::arangeIntegers(int64_t(start), int64_t(stop), int64_t(step), dtype.value_or(DType::i64), where);
+  else
+    return detail::arangeReals(double(start), double(stop), double(step), dtype.value_or(DType::f32), where);
+}
+template <Arithmetic A> Tensor arange(A stop, Location where = Location::current()) {
+  return arange(A(0), stop, 1, std::nullopt, where);
+}
+/// `count` numbers from start to stop, both included.
+BURIN_API Tensor linspace(double start, double stop, int64_t count, DType dtype = f32,
+                          Location where = Location::current());
+/// The identity matrix; `columns` < 0: as many as rows.
+BURIN_API Tensor eye(int64_t rows, int64_t columns = -1, DType dtype = f32, Location where = Location::current());
+
+// ---- random numbers: each call takes the next seed of one sequence, which manual_seed starts anew. They are drawn
+// now, so they are refused in a trace; random_uniform, random_normal and bernoulli with a seed of their own are not.
+BURIN_API void manual_seed(uint64_t seed);
+/// The next seed of the sequence.
+BURIN_API int64_t next_seed(Location where = Location::current());
+/// Uniform in [0, 1).
+BURIN_API Tensor rand(const Shape &shape, DType dtype = f32, Location where = Location::current());
+/// Uniform in [low, high).
+BURIN_API Tensor uniform(const Shape &shape, double low, double high, DType dtype = f32,
+                         Location where = Location::current());
+BURIN_API Tensor normal(const Shape &shape, double mean, double deviation, DType dtype = f32,
+                        Location where = Location::current());
+/// Normal, with mean 0 and deviation 1.
+BURIN_API Tensor randn(const Shape &shape, DType dtype = f32, Location where = Location::current());
+/// Integers in [low, high).
+BURIN_API Tensor randint(int64_t low, int64_t high, const Shape &shape, DType dtype = i64,
+                         Location where = Location::current());
+/// The numbers 0 … n-1 in random order.
+BURIN_API Tensor randperm(int64_t n, Location where = Location::current());
+
+} // namespace burin

@@ -1,0 +1,148 @@
+// From functions to graphs, from graphs to machine code.
+#pragma once
+#include "burin/callable.h"
+
+namespace burin {
+
+/// An input or output of a graph or artifact.
+struct NamedSpec {
+  std::string name;
+  TensorSpec spec;
+  friend bool operator==(const NamedSpec &, const NamedSpec &) = default;
+};
+BURIN_API std::string str(const NamedSpec &);
+
+struct CompileOptions {
+  /// "native", "x86-64-v3", "x86-64-v4": code for several may lie in one artifact, the best is chosen when it is
+  /// loaded.
+  std::vector<std::string> targets{"native"};
+};
+
+/// Compiled code with its weights; a handle, copies share it. Calls are asynchronous like ops.
+class BURIN_API Artifact {
+public:
+  const std::vector<NamedSpec> &inputs() const;
+  const std::vector<NamedSpec> &outputs() const;
+  /// The target whose code runs here: "x86-64-v4"; empty if all code is for other machines.
+  const std::string &target() const;
+
+  std::vector<Tensor> run(std::span<const Tensor> inputs, Location where = Location::current()) const;
+  std::vector<Tensor> run(std::initializer_list<Tensor> inputs, Location where = Location::current()) const {
+    return run(std::span(inputs.begin(), inputs.size()), where);
+  }
+  /// For artifacts with one output.
+  Tensor operator()(const detail::Operand &a) const { return single({a.tensor}, a.where); }
+  Tensor operator()(const detail::Operand &a, const detail::Operand &b) const {
+    return single({a.tensor, b.tensor}, a.where);
+  }
+  Tensor operator()(const detail::Operand &a, const detail::Operand &b, const detail::Operand &c) const {
+    return single({a.tensor, b.tensor, c.tensor}, a.where);
+  }
+  /// Writes the file, whole or not at all.
+  void save(const std::string &path, Location where = Location::current()) const;
+
+  struct Data;
+  explicit Artifact(std::shared_ptr<const Data> data) : data(std::move(data)) {}
+
+private:
+  Tensor single(std::initializer_list<Tensor> inputs, const Location &where) const;
+  std::shared_ptr<const Data> data;
+};
+
+/// Loads a compiled artifact (.plate). It contains machine code: load only what you would run.
+BURIN_API Artifact load(const std::string &path, Location where = Location::current());
+
+/// A traced function: ops, weights, names and places in the source. A handle to something that never changes.
+class BURIN_API Graph {
+public:
+  const std::vector<NamedSpec> &inputs() const;
+  const std::vector<NamedSpec> &outputs() const;
+
+  /// As MLIR text; large weights are left out.
+  std::string str() const;
+  void print(std::ostream &) const;
+  /// Writes the graph with its weights (.burin), whole or not at all.
+  void save(const std::string &path, Location where = Location::current()) const;
+  /// Reads a .burin file, or MLIR text. Any bytes are safe to load.
+  static Graph load(const std::string &path, Location where = Location::current());
+
+  /// Compiles for this machine on the first call, then runs; asynchronous like ops.
+  std::vector<Tensor> run(std::span<const Tensor> inputs, Location where = Location::current()) const;
+  std::vector<Tensor> run(std::initializer_list<Tensor> inputs, Location where = Location::current()) const {
+    return run(std::span(inputs.begin(), inputs.size()), where);
+  }
+
+  struct Data;
+  explicit Graph(std::shared_ptr<Data> data) : data(std::move(data)) {}
+  const std::shared_ptr<Data> &shared() const { return data; }
+
+private:
+  std::shared_ptr<Data> data;
+};
+
+BURIN_API Artifact compile(const Graph &graph, const CompileOptions &options = {},
+                           Location where = Location::current());
+
+namespace detail {
+BURIN_API Graph trace(const Function &function, std::span<const TensorSpec> inputs, std::vector<std::string> inputNames,
+                      std::vector<std::string> outputNames, const TensorNames &names, const Location &where);
+
+/// What a jitted function has been compiled for.
+class BURIN_API JitCache {
+public:
+  JitCache(Function function, std::function<TensorNames()> names);
+  std::vector<Tensor> call(std::span<const Tensor> inputs, const Location &where);
+  size_t traces() const;
+
+private:
+  struct Data;
+  std::shared_ptr<Data> data;
+};
+} // namespace detail
+
+/// Records what `function` does to inputs of these types: the ops that it calls, not the C++ around them. `function`
+/// takes one Tensor per input, or one std::vector<Tensor>; it returns a Tensor, or a vector, pair or tuple of them.
+/// Tensors from outside are captured as constants. Reading a value, or deciding on a symbolic size, throws.
+template <class F>
+Graph trace(F &&function, const std::vector<TensorSpec> &inputs, std::vector<std::string> inputNames = {},
+            std::vector<std::string> outputNames = {}, Location where = Location::current()) {
+  return detail::trace(detail::erase(function), inputs, std::move(inputNames), std::move(outputNames),
+                       detail::namesOf(function), where);
+}
+
+/// `function`, compiled: traced once per combination of element types and shapes of its arguments. Traced again when a
+/// parameter or mode of a module that it used has changed since. Copies share what is compiled. Inside another trace
+/// the function itself is called.
+template <class F> class Jit {
+public:
+  explicit Jit(F function) : cache(detail::erase(function), [function] { return detail::namesOf(function); }) {}
+
+  auto operator()(const detail::Operand &a) const { return call<1>(a.where, {a.tensor}); }
+  auto operator()(const detail::Operand &a, const detail::Operand &b) const {
+    return call<2>(a.where, {a.tensor, b.tensor});
+  }
+  auto operator()(const detail::Operand &a, const detail::Operand &b, const detail::Operand &c) const {
+    return call<3>(a.where, {a.tensor, b.tensor, c.tensor});
+  }
+  auto operator()(const detail::Operand &a, const detail::Operand &b, const detail::Operand &c,
+                  const detail::Operand &d) const {
+    return call<4>(a.where, {a.tensor, b.tensor, c.tensor, d.tensor});
+  }
+  /// Any number of arguments; results as a list.
+  std::vector<Tensor> run(std::span<const Tensor> inputs, Location where = Location::current()) const {
+    return cache.call(inputs, where);
+  }
+  /// How many times the function has been traced.
+  size_t traces() const { return cache.traces(); }
+
+private:
+  template <size_t N> auto call(const Location &where, std::initializer_list<Tensor> inputs) const {
+    using Result = detail::ResultOf<F, N>;
+    return detail::unflatten<Result>(cache.call(std::span(inputs.begin(), inputs.size()), where));
+  }
+  mutable detail::JitCache cache;
+};
+
+template <class F> Jit<std::decay_t<F>> jit(F &&function) { return Jit<std::decay_t<F>>(std::forward<F>(function)); }
+
+} // namespace burin

@@ -1,0 +1,54 @@
+// Parts of tensors: x[3], x[{Slice(1, None, 2), Ellipsis, NewAxis, -1}], x[rows].
+#pragma once
+#include "burin/tensor.h"
+#include <variant>
+
+namespace burin {
+
+struct NoneType {};
+struct EllipsisType {};
+/// An omitted bound of a Slice.
+inline constexpr NoneType None;
+/// As many whole dimensions as it takes.
+inline constexpr EllipsisType Ellipsis;
+/// A new dimension of size 1.
+inline constexpr NoneType NewAxis;
+
+/// start:stop:step as in Python: negative bounds count from the end, all are limited to the size, and a negative step
+/// runs backwards.
+struct Slice {
+  struct Bound : std::optional<Dim> {
+    Bound(NoneType = {}) {}
+    Bound(std::integral auto value) : optional(Dim(int64_t(value))) {}
+    Bound(Dim value) : optional(std::move(value)) {}
+  };
+  Bound start, stop;
+  int64_t step = 1;
+
+  Slice() = default;
+  /// The first `stop`.
+  explicit Slice(Bound stop) : stop(std::move(stop)) {}
+  Slice(Bound start, Bound stop, int64_t step = 1) : start(std::move(start)), stop(std::move(stop)), step(step) {}
+};
+
+/// What one place between the brackets may hold: an integer, a Slice, Ellipsis, NewAxis, or a tensor of integers, whose
+/// shape replaces the dimension.
+struct Index : std::variant<int64_t, Slice, EllipsisType, NoneType, Tensor> {
+  Index(std::integral auto value) : variant(int64_t(value)) {}
+  Index(Slice value) : variant(std::move(value)) {}
+  Index(EllipsisType value) : variant(value) {}
+  Index(NoneType value) : variant(value) {}
+  Index(Tensor value) : variant(std::move(value)) {}
+};
+
+class Indices {
+public:
+  Indices(std::initializer_list<Index> list, Location where = Location::current()) : list(list), where(where) {}
+  template <std::convertible_to<Index> T>
+  Indices(T &&one, Location where = Location::current()) : list{Index(std::forward<T>(one))}, where(where) {}
+
+  std::vector<Index> list;
+  Location where;
+};
+
+} // namespace burin

@@ -1,0 +1,146 @@
+// What layers and models are made of: parameters, buffers, children, modes.
+#pragma once
+#include "burin/callable.h"
+#include "burin/observed.h"
+
+namespace burin {
+
+/// A named place for a tensor that may be replaced: a weight. Copies share the place. A traced graph contains the value
+/// it finds; a jitted function notices when it has been replaced.
+class BURIN_API Parameter {
+public:
+  Parameter() = default;
+  explicit Parameter(Tensor value);
+  bool defined() const { return cell != nullptr; }
+  const Tensor &value() const;
+  /// Replaces the value; the shape must stay.
+  void set(const Tensor &value, Location where = Location::current());
+  operator const Tensor &() const { return value(); }
+  const Tensor *operator->() const { return &value(); }
+
+private:
+  struct Cell : detail::Observed {
+    Tensor value;
+  };
+  std::shared_ptr<Cell> cell;
+};
+
+/// Tensors by dotted names, in the order of registration.
+class BURIN_API StateDict : public std::vector<std::pair<std::string, Tensor>> {
+public:
+  using vector::vector;
+  const Tensor *find(std::string_view name) const;
+  const Tensor &at(std::string_view name, Location where = Location::current()) const;
+};
+
+namespace nn {
+
+/// The base of layers and models. A handle: copies share parameters, modes and children.
+///
+///   struct Block : nn::Module {
+///     nn::Linear up = register_module("up", nn::Linear(64, 256)), down = register_module("down", nn::Linear(256, 64));
+///     Tensor operator()(const Tensor &x) const { return x + down(gelu(up(x))); }
+///   };
+class BURIN_API Module {
+public:
+  /// `where` is what traces and errors show for a layer inside a Sequential.
+  explicit Module(std::string kind = "Module", Location where = Location::current());
+
+  /// Parameters and buffers of this module and its children: {"up.weight", …}.
+  StateDict state_dict() const;
+  /// Replaces them. With `strict`, names must match exactly; shapes must match always. All problems are reported at
+  /// once, and then nothing is changed. Values are converted to the element type of what they replace.
+  void load_state_dict(const StateDict &state, bool strict = true, Location where = Location::current());
+  std::vector<Parameter> parameters() const;
+  std::vector<std::pair<std::string, Parameter>> named_parameters() const;
+
+  /// Training mode (the default) matters to Dropout and BatchNorm, in all children too.
+  void train(bool on = true);
+  void eval() { train(false); }
+  bool is_training() const;
+  /// Converts all parameters and buffers of floating point type.
+  void to(DType dtype, Location where = Location::current());
+
+  /// The tree of modules with their sizes.
+  std::string str() const;
+  const std::string &kind() const;
+  /// Where it was constructed.
+  const Location &place() const;
+
+protected:
+  Parameter register_parameter(std::string name, Tensor value, Location where = Location::current());
+  /// State that is saved but not trained.
+  Parameter register_buffer(std::string name, Tensor value, Location where = Location::current());
+  template <std::derived_from<Module> M>
+  M register_module(std::string name, M module, Location where = Location::current()) {
+    adopt(std::move(name), module, where);
+    return module;
+  }
+  /// What str() shows between the parentheses.
+  void describe(std::string details);
+
+private:
+  friend class Sequential;
+  struct State;
+  void adopt(std::string name, const Module &child, const Location &where);
+  void collect(const std::string &prefix, bool withBuffers, std::vector<std::pair<std::string, Parameter>> &into) const;
+  std::shared_ptr<State> state;
+};
+
+/// A layer of any kind: a module, or a function from Tensor to Tensor.
+class AnyLayer {
+public:
+  template <class F>
+    requires(!std::same_as<std::decay_t<F>, AnyLayer> && detail::takes<std::decay_t<F>, 1>)
+  AnyLayer(F &&layer)
+      : call([layer](const Tensor &x, const Location &where) mutable -> Tensor {
+          return detail::invoke(layer, where, x);
+        }) {
+    if constexpr (std::derived_from<std::decay_t<F>, Module>)
+      module = layer;
+  }
+  std::optional<Module> module;
+  std::function<Tensor(const Tensor &, const Location &)> call;
+};
+
+/// Layers one after the other; named "0", "1", … unless names are given.
+class BURIN_API Sequential : public Module {
+public:
+  Sequential();
+  template <class First, class... Rest>
+    requires(!std::same_as<std::decay_t<First>, Sequential> || sizeof...(Rest) > 0) &&
+            std::convertible_to<First, AnyLayer> && (std::convertible_to<Rest, AnyLayer> && ...)
+  explicit Sequential(First &&first, Rest &&...rest) : Sequential() {
+    push_back(AnyLayer(std::forward<First>(first)));
+    (push_back(AnyLayer(std::forward<Rest>(rest))), ...);
+  }
+  Sequential(std::initializer_list<std::pair<std::string, AnyLayer>> layers);
+
+  void push_back(AnyLayer layer) { push_back(std::to_string(size()), std::move(layer)); }
+  void push_back(std::string name, AnyLayer layer);
+  size_t size() const { return layers->size(); }
+  Tensor operator()(const Tensor &x, Location where = Location::current()) const;
+
+private:
+  std::shared_ptr<std::vector<AnyLayer>> layers;
+};
+
+/// Modules of one type, named by their positions.
+template <std::derived_from<Module> M> class ModuleList : public Module {
+public:
+  explicit ModuleList(Location where = Location::current())
+      : Module("ModuleList", where), modules(new std::vector<M>) {}
+  void push_back(M module, Location where = Location::current()) {
+    modules->push_back(register_module(std::to_string(modules->size()), std::move(module), where));
+  }
+  size_t size() const { return modules->size(); }
+  const M &operator[](size_t i) const { return modules->at(i); }
+  auto begin() const { return modules->begin(); }
+  auto end() const { return modules->end(); }
+
+private:
+  std::shared_ptr<std::vector<M>> modules;
+};
+
+} // namespace nn
+} // namespace burin

@@ -1,0 +1,5 @@
+// Modules, layers, initial values.
+#pragma once
+#include "burin/init.h"
+#include "burin/layers.h"
+#include "burin/module.h"

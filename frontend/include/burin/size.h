@@ -1,0 +1,70 @@
+// The size of a dimension as a tensor reports it.
+#pragma once
+#include "burin/dim.h"
+#include "burin/error.h"
+#include <compare>
+#include <concepts>
+
+namespace burin {
+
+/// The size of a tensor's dimension. In a trace it may be symbolic; then whatever would turn it into a number or decide
+/// on it throws, because the answer differs between the calls that the traced graph serves. Arithmetic is fine.
+class BURIN_API Size : public Dim {
+public:
+  Size(Dim size, const Location &where) : Dim(std::move(size)), where(where) {}
+  explicit operator int64_t() const;
+  explicit operator int() const { return int(int64_t(*this)); }
+  explicit operator size_t() const { return size_t(int64_t(*this)); }
+  explicit operator double() const { return double(int64_t(*this)); }
+
+  friend bool operator==(const Size &a, const Dim &b) { return a.compare(b) == 0; }
+  friend bool operator==(const Size &a, const Size &b) { return a.compare(b) == 0; }
+  friend bool operator==(const Size &a, std::integral auto b) { return a.compare(Dim(int64_t(b))) == 0; }
+  friend std::strong_ordering operator<=>(const Size &a, const Dim &b) { return a.compare(b) <=> 0; }
+  friend std::strong_ordering operator<=>(const Size &a, const Size &b) { return a.compare(b) <=> 0; }
+  friend std::strong_ordering operator<=>(const Size &a, std::integral auto b) {
+    return a.compare(Dim(int64_t(b))) <=> 0;
+  }
+
+private:
+  /// Negative, 0 or positive; throws if it depends on the value of a symbol.
+  int compare(const Dim &other) const;
+
+  // Templates, so that they are preferred to the operators of Dim, whose results compare by structure.
+  template <class A, class B>
+  static constexpr bool areSizes =
+      (std::same_as<A, Size> || std::same_as<B, Size>) && std::convertible_to<A, Dim> && std::convertible_to<B, Dim>;
+  static const Location &placeOf(const Size &size, const auto &) { return size.where; }
+  static const Location &placeOf(const auto &, const Size &size) { return size.where; }
+  static const Location &placeOf(const Size &size, const Size &) { return size.where; }
+  template <class A, class B>
+    requires areSizes<A, B>
+  friend Size operator+(const A &a, const B &b) {
+    return {Dim(a) + Dim(b), Size::placeOf(a, b)};
+  }
+  template <class A, class B>
+    requires areSizes<A, B>
+  friend Size operator-(const A &a, const B &b) {
+    return {Dim(a) - Dim(b), Size::placeOf(a, b)};
+  }
+  template <class A, class B>
+    requires areSizes<A, B>
+  friend Size operator*(const A &a, const B &b) {
+    return {Dim(a) * Dim(b), Size::placeOf(a, b)};
+  }
+  /// Rounds down.
+  template <class A, class B>
+    requires areSizes<A, B>
+  friend Size operator/(const A &a, const B &b) {
+    return {floordiv(Dim(a), Dim(b)), Size::placeOf(a, b)};
+  }
+  template <class A, class B>
+    requires areSizes<A, B>
+  friend Size operator%(const A &a, const B &b) {
+    return {mod(Dim(a), Dim(b)), Size::placeOf(a, b)};
+  }
+
+  Location where;
+};
+
+} // namespace burin

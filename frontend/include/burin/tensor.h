@@ -1,0 +1,192 @@
+// Tensor: the value everything else works on.
+#pragma once
+#include "burin/error.h"
+#include "burin/size.h"
+#include <concepts>
+#include <cstddef>
+#include <initializer_list>
+#include <iosfwd>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace burin {
+
+class Tensor;
+class Indices;
+namespace detail {
+struct TensorState;
+struct Access; // the library's way to the state
+class Operand;
+} // namespace detail
+
+template <class T>
+concept Arithmetic = std::is_arithmetic_v<T>;
+
+/// The element type that holds a C++ type.
+template <Arithmetic T> constexpr DType dtypeOf() {
+  if constexpr (std::is_same_v<T, bool>)
+    return DType::boolean;
+  else if constexpr (std::is_floating_point_v<T>)
+    return sizeof(T) == 4 ? DType::f32 : DType::f64;
+  else if constexpr (sizeof(T) == 1)
+    return std::is_signed_v<T> ? DType::i8 : DType::u8;
+  else {
+    static_assert(std::is_signed_v<T>, "there are no unsigned tensors wider than u8");
+    return sizeof(T) == 2 ? DType::i16 : sizeof(T) == 4 ? DType::i32 : DType::i64;
+  }
+}
+
+/// Dimensions to work on; negative ones count from the end. An int is a list of one.
+struct Axes : std::vector<int64_t> {
+  Axes() = default;
+  Axes(std::integral auto axis) : vector{int64_t(axis)} {}
+  Axes(std::initializer_list<int64_t> axes) : vector(axes) {}
+  Axes(std::vector<int64_t> axes) : vector(std::move(axes)) {}
+};
+
+/// A cheap handle to an immutable value: an array that is there or being computed, or a value of a graph being traced.
+/// Copies share it. A default-constructed Tensor is absent: what optional arguments take.
+///
+/// Ops return at once. They throw Error here and now if dtypes or shapes do not fit; what goes wrong later, while the
+/// op runs, is thrown where the value is read (item, to_vector, data, printing, wait) and names the line of the op.
+class BURIN_API Tensor {
+public:
+  Tensor() = default;
+  /// A scalar as written in the source. It takes the element type of what it is combined with, unless its class
+  /// (bool < integers < floats) is higher; alone it is bool, i64 or f32.
+  template <Arithmetic T> Tensor(T value) : Tensor(fromScalar(value)) {}
+
+  bool defined() const { return state != nullptr; }
+  DType dtype(Location where = Location::current()) const;
+  const Shape &shape(Location where = Location::current()) const;
+  TensorSpec spec(Location where = Location::current()) const;
+  int64_t rank(Location where = Location::current()) const;
+  Size size(int64_t axis, Location where = Location::current()) const;
+  /// Number of elements.
+  Size numel(Location where = Location::current()) const;
+  /// True in a trace, where there are no numbers to read yet.
+  bool isTraced() const;
+
+  // ---- reading: waits for the value
+  /// The only element, converted.
+  template <Arithmetic T = double> T item(Location where = Location::current()) const {
+    T value;
+    read(&value, dtypeOf<T>(), 1, where);
+    return value;
+  }
+  /// All elements in row-major order, converted.
+  template <Arithmetic T> std::vector<T> to_vector(Location where = Location::current()) const {
+    std::vector<T> values(elementsToRead(where));
+    if constexpr (std::is_same_v<T, bool>) {
+      auto bytes = to_vector<uint8_t>(where);
+      values.assign(bytes.begin(), bytes.end());
+    } else {
+      read(values.data(), dtypeOf<T>(), values.size(), where);
+    }
+    return values;
+  }
+  /// The elements in place, row-major; T must match dtype(). Valid while the tensor lives.
+  template <Arithmetic T> std::span<const T> data(Location where = Location::current()) const {
+    return {static_cast<const T *>(elementsOf(dtypeOf<T>(), where)), elementsToRead(where)};
+  }
+  /// The same without looking at the element type.
+  std::span<const std::byte> bytes(Location where = Location::current()) const;
+  /// Waits until the value is there; throws if computing it failed. Does nothing in a trace.
+  const Tensor &wait(Location where = Location::current()) const;
+  /// As NumPy prints it.
+  std::string str(Location where = Location::current()) const;
+  friend BURIN_API std::ostream &operator<<(std::ostream &, const Tensor &);
+
+  // ---- parts: x[3], x[{Slice(1, None, 2), Ellipsis, -1}]
+  Tensor operator[](const Indices &indices) const;
+
+#include "burin/tensor_methods.h"
+
+  // ---- methods that say more, or less, than the op they call
+  Tensor to(DType dtype, Location where = Location::current()) const;
+  /// Merges the dimensions start..end.
+  Tensor flatten(int64_t start = 0, int64_t end = -1, Location where = Location::current()) const;
+  /// Swaps the last two dimensions.
+  Tensor t(Location where = Location::current()) const;
+  Tensor sum(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
+  Tensor prod(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
+  Tensor mean(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
+  Tensor max(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
+  Tensor min(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
+  Tensor var(Axes axes = {}, bool keepdims = false, int64_t correction = 1, Location where = Location::current()) const;
+  Tensor any(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
+  Tensor all(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
+
+  // ---- in-place operators: a new value under the old name, with the old shape and element type
+  Tensor &operator+=(const detail::Operand &);
+  Tensor &operator-=(const detail::Operand &);
+  Tensor &operator*=(const detail::Operand &);
+  Tensor &operator/=(const detail::Operand &);
+  Tensor &operator%=(const detail::Operand &);
+  Tensor &operator&=(const detail::Operand &);
+  Tensor &operator|=(const detail::Operand &);
+  Tensor &operator^=(const detail::Operand &);
+  Tensor &operator<<=(const detail::Operand &);
+  Tensor &operator>>=(const detail::Operand &);
+
+private:
+  friend struct detail::Access;
+  explicit Tensor(std::shared_ptr<detail::TensorState> state) : state(std::move(state)) {}
+  template <Arithmetic T> static Tensor fromScalar(T value) {
+    if constexpr (std::is_same_v<T, bool>)
+      return scalarBool(value);
+    else if constexpr (std::is_integral_v<T>)
+      return scalarInt(int64_t(value));
+    else
+      return scalarFloat(double(value));
+  }
+  static Tensor scalarBool(bool), scalarInt(int64_t), scalarFloat(double);
+  size_t elementsToRead(const Location &where) const;
+  void read(void *to, DType as, size_t count, const Location &where) const;
+  const void *elementsOf(DType dtype, const Location &where) const;
+
+  std::shared_ptr<detail::TensorState> state;
+};
+
+namespace detail {
+/// An operand of an operator, which has no argument to carry the caller's line.
+class Operand {
+public:
+  Operand(const Tensor &tensor, Location where = Location::current()) : tensor(tensor), where(where) {}
+  template <Arithmetic T> Operand(T value, Location where = Location::current()) : tensor(value), where(where) {}
+  /// A Parameter, or whatever else stands for a tensor.
+  template <class T>
+    requires(!std::same_as<T, Tensor> && !Arithmetic<T> && std::convertible_to<const T &, const Tensor &>)
+  Operand(const T &value, Location where = Location::current())
+      : tensor(static_cast<const Tensor &>(value)), where(where) {}
+  Tensor tensor;
+  Location where;
+};
+} // namespace detail
+
+BURIN_API Tensor operator+(const detail::Operand &, const detail::Operand &);
+BURIN_API Tensor operator-(const detail::Operand &, const detail::Operand &);
+BURIN_API Tensor operator*(const detail::Operand &, const detail::Operand &);
+BURIN_API Tensor operator/(const detail::Operand &, const detail::Operand &);
+/// Python's %: the sign of the divisor.
+BURIN_API Tensor operator%(const detail::Operand &, const detail::Operand &);
+BURIN_API Tensor operator==(const detail::Operand &, const detail::Operand &);
+BURIN_API Tensor operator!=(const detail::Operand &, const detail::Operand &);
+BURIN_API Tensor operator<(const detail::Operand &, const detail::Operand &);
+BURIN_API Tensor operator<=(const detail::Operand &, const detail::Operand &);
+BURIN_API Tensor operator>(const detail::Operand &, const detail::Operand &);
+BURIN_API Tensor operator>=(const detail::Operand &, const detail::Operand &);
+BURIN_API Tensor operator&(const detail::Operand &, const detail::Operand &);
+BURIN_API Tensor operator|(const detail::Operand &, const detail::Operand &);
+BURIN_API Tensor operator^(const detail::Operand &, const detail::Operand &);
+BURIN_API Tensor operator<<(const detail::Operand &, const detail::Operand &);
+BURIN_API Tensor operator>>(const detail::Operand &, const detail::Operand &);
+BURIN_API Tensor operator-(const detail::Operand &);
+BURIN_API Tensor operator!(const detail::Operand &);
+BURIN_API Tensor operator~(const detail::Operand &);
+
+/// Waits for everything enqueued so far; throws the first error not yet thrown, with the line that enqueued the op.
+BURIN_API void synchronize(Location where = Location::current());
+
+} // namespace burin

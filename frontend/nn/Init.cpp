@@ -1,0 +1,117 @@
+#include "burin/init.h"
+#include "burin/creation.h"
+#include "burin/ops.h"
+#include "frontend/Creation.h"
+#include "frontend/Scope.h"
+#include <cmath>
+
+namespace burin::nn::init {
+
+std::pair<int64_t, int64_t> fans(const Shape &weight) {
+  if (weight.size() < 2)
+    return {1, 1};
+  int64_t field = 1;
+  for (size_t i = 2; i < weight.size(); ++i)
+    field *= weight[i].value();
+  return {weight[1].value() * field, weight[0].value() * field};
+}
+
+static void requireMatrix(const Shape &shape, const char *op, const Location &where) {
+  detail::requireSizes(shape, op, detail::inScope(where));
+  if (shape.size() < 2)
+    throw Error(detail::inScope(where), op, "a weight has at least two dimensions, unlike " + str(shape));
+}
+
+static double kaimingDeviation(const Shape &shape, double slope, Fan fan) {
+  auto [in, out] = fans(shape);
+  int64_t count = fan == Fan::In ? in : out;
+  return count > 0 ? std::sqrt(2 / (1 + slope * slope)) / std::sqrt(double(count)) : 0;
+}
+Tensor kaiming_uniform(const Shape &shape, double slope, Fan fan, DType dtype, Location where) {
+  requireMatrix(shape, "kaiming_uniform", where);
+  double bound = std::sqrt(3.0) * kaimingDeviation(shape, slope, fan);
+  return uniform(shape, -bound, bound, dtype, where);
+}
+Tensor kaiming_normal(const Shape &shape, double slope, Fan fan, DType dtype, Location where) {
+  requireMatrix(shape, "kaiming_normal", where);
+  return burin::normal(shape, 0, kaimingDeviation(shape, slope, fan), dtype, where);
+}
+
+static double xavierDeviation(const Shape &shape, double gain) {
+  auto [in, out] = fans(shape);
+  return in + out > 0 ? gain * std::sqrt(2.0 / double(in + out)) : 0;
+}
+Tensor xavier_uniform(const Shape &shape, double gain, DType dtype, Location where) {
+  requireMatrix(shape, "xavier_uniform", where);
+  double bound = std::sqrt(3.0) * xavierDeviation(shape, gain);
+  return uniform(shape, -bound, bound, dtype, where);
+}
+Tensor xavier_normal(const Shape &shape, double gain, DType dtype, Location where) {
+  requireMatrix(shape, "xavier_normal", where);
+  return burin::normal(shape, 0, xavierDeviation(shape, gain), dtype, where);
+}
+
+/// A tensor of f64 numbers made by `next`, as `dtype`.
+static Tensor fromReals(std::vector<double> values, const Shape &shape, DType dtype, const Location &where) {
+  std::vector<char> bytes(values.size() * byteWidth(dtype));
+  detail::convertElements(values.data(), DType::f64, bytes.data(), dtype, values.size());
+  return from_bytes(bytes.data(), {dtype, shape}, where);
+}
+
+Tensor normal(const Shape &shape, double mean, double deviation, DType dtype, Location where) {
+  return burin::normal(shape, mean, deviation, dtype, where);
+}
+
+/// The x at which the normal distribution function is p.
+static double quantile(double p) {
+  double low = -40, high = 40;
+  for (int i = 0; i < 80; ++i) {
+    double middle = (low + high) / 2;
+    (0.5 * std::erfc(-middle * M_SQRT1_2) < p ? low : high) = middle;
+  }
+  return (low + high) / 2;
+}
+
+Tensor trunc_normal(const Shape &shape, double mean, double deviation, double low, double high, DType dtype,
+                    Location where) {
+  if (!(low < high) || !(deviation > 0))
+    throw Error(detail::inScope(where), "trunc_normal", "needs low < high and a positive deviation");
+  auto below = [&](double x) { return 0.5 * std::erfc(-(x - mean) / deviation * M_SQRT1_2); };
+  double from = below(low), to = below(high);
+  std::vector<double> values = rand(shape, DType::f64, where).to_vector<double>(where);
+  for (double &value : values)
+    value = std::clamp(mean + deviation * quantile(from + (to - from) * value), low, high);
+  return fromReals(std::move(values), shape, dtype, where);
+}
+
+Tensor orthogonal(const Shape &shape, double gain, DType dtype, Location where) {
+  requireMatrix(shape, "orthogonal", where);
+  int64_t rows = shape[0].value(), columns = detail::elementCount(shape) / std::max<int64_t>(rows, 1);
+  // The shorter side becomes orthonormal, by Gram and Schmidt done twice.
+  bool areRows = rows <= columns;
+  int64_t count = areRows ? rows : columns, length = areRows ? columns : rows;
+  std::vector<double> vectors = randn({count, length}, DType::f64, where).to_vector<double>(where);
+  auto dot = [&](int64_t a, int64_t b) {
+    double sum = 0;
+    for (int64_t i = 0; i < length; ++i)
+      sum += vectors[a * length + i] * vectors[b * length + i];
+    return sum;
+  };
+  for (int64_t v = 0; v < count; ++v) {
+    for (int64_t u = 0; u < 2 * v; ++u) {
+      double projection = dot(v, u % v);
+      for (int64_t i = 0; i < length; ++i)
+        vectors[v * length + i] -= projection * vectors[(u % v) * length + i];
+    }
+    double scale = 1 / std::sqrt(dot(v, v));
+    for (int64_t i = 0; i < length; ++i)
+      vectors[v * length + i] *= scale;
+  }
+  std::vector<double> values(vectors.size());
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c)
+      values[r * columns + c] = gain * (areRows ? vectors[r * length + c] : vectors[c * length + r]);
+  return fromReals(std::move(values), shape, dtype, where);
+}
+
+} // namespace burin::nn::init

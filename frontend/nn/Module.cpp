@@ -1,0 +1,218 @@
+#include "burin/module.h"
+#include "burin/ops.h"
+#include "frontend/Scope.h"
+#include <algorithm>
+
+namespace burin {
+
+using detail::inScope;
+
+Parameter::Parameter(Tensor value) : cell(std::make_shared<Cell>()) { cell->value = std::move(value); }
+
+const Tensor &Parameter::value() const {
+  static const Tensor none;
+  if (!cell)
+    return none;
+  detail::observe(cell);
+  return cell->value;
+}
+
+void Parameter::set(const Tensor &value, Location where) {
+  const Location &place = inScope(where);
+  if (!cell)
+    throw Error(place, "set", "this parameter does not exist: the module was built without it");
+  if (value.isTraced())
+    throw Error(place, "set", "a traced graph cannot change a parameter; return the new value and set it outside");
+  if (value.shape(place) != cell->value.shape(place))
+    throw Error(place, "set",
+                "the new value " + str(value.spec(place)) + " does not have the shape of " +
+                    str(cell->value.spec(place)));
+  cell->value = value;
+  ++cell->version;
+}
+
+const Tensor *StateDict::find(std::string_view name) const {
+  auto at = std::find_if(begin(), end(), [&](auto &entry) { return entry.first == name; });
+  return at == end() ? nullptr : &at->second;
+}
+const Tensor &StateDict::at(std::string_view name, Location where) const {
+  if (const Tensor *tensor = find(name))
+    return *tensor;
+  throw Error(inScope(where), "at",
+              "there is no \"" + std::string(name) + "\" among the " + std::to_string(size()) + " tensors" +
+                  (empty() ? "" : "; the first is \"" + front().first + "\""));
+}
+
+namespace nn {
+
+struct Module::State : detail::Observed {
+  std::string kind, details;
+  Location where;
+  bool training = true;
+  std::vector<std::pair<std::string, Parameter>> parameters, buffers;
+  std::vector<std::pair<std::string, Module>> children;
+};
+
+Module::Module(std::string kind, Location where) : state(std::make_shared<State>()) {
+  state->kind = std::move(kind);
+  state->where = where;
+}
+
+const std::string &Module::kind() const { return state->kind; }
+const Location &Module::place() const { return state->where; }
+void Module::describe(std::string details) { state->details = std::move(details); }
+
+static void checkName(const std::string &name, const auto &...lists) {
+  auto isTaken = [&](const auto &list) {
+    return std::any_of(list.begin(), list.end(), [&](auto &entry) { return entry.first == name; });
+  };
+  if (name.empty() || name.find('.') != std::string::npos || (isTaken(lists) || ...))
+    throw std::invalid_argument("the name \"" + name + "\" is empty, contains a dot, or is taken in this module");
+}
+
+Parameter Module::register_parameter(std::string name, Tensor value, Location where) try {
+  checkName(name, state->parameters, state->buffers, state->children);
+  return state->parameters.emplace_back(std::move(name), Parameter(std::move(value))).second;
+} catch (const std::invalid_argument &problem) {
+  throw Error(inScope(where), "register_parameter", problem.what());
+}
+
+Parameter Module::register_buffer(std::string name, Tensor value, Location where) try {
+  checkName(name, state->parameters, state->buffers, state->children);
+  return state->buffers.emplace_back(std::move(name), Parameter(std::move(value))).second;
+} catch (const std::invalid_argument &problem) {
+  throw Error(inScope(where), "register_buffer", problem.what());
+}
+
+void Module::adopt(std::string name, const Module &child, const Location &where) try {
+  checkName(name, state->parameters, state->buffers, state->children);
+  state->children.emplace_back(std::move(name), child);
+} catch (const std::invalid_argument &problem) {
+  throw Error(inScope(where), "register_module", problem.what());
+}
+
+void Module::collect(const std::string &prefix, bool withBuffers,
+                     std::vector<std::pair<std::string, Parameter>> &into) const {
+  for (const auto &[name, parameter] : state->parameters)
+    into.emplace_back(prefix + name, parameter);
+  if (withBuffers)
+    for (const auto &[name, buffer] : state->buffers)
+      into.emplace_back(prefix + name, buffer);
+  for (const auto &[name, child] : state->children)
+    child.collect(prefix + name + ".", withBuffers, into);
+}
+
+StateDict Module::state_dict() const {
+  std::vector<std::pair<std::string, Parameter>> entries;
+  collect("", true, entries);
+  StateDict result;
+  for (const auto &[name, parameter] : entries)
+    result.emplace_back(name, parameter.value());
+  return result;
+}
+
+std::vector<std::pair<std::string, Parameter>> Module::named_parameters() const {
+  std::vector<std::pair<std::string, Parameter>> entries;
+  collect("", false, entries);
+  return entries;
+}
+std::vector<Parameter> Module::parameters() const {
+  std::vector<Parameter> result;
+  for (auto &[name, parameter] : named_parameters())
+    result.push_back(parameter);
+  return result;
+}
+
+/// One line: the first few of `names`, and how many there are.
+static std::string listed(const std::string &what, const std::vector<std::string> &names) {
+  if (names.empty())
+    return "";
+  std::string line = "\n  " + what + " (" + std::to_string(names.size()) + "): ";
+  for (size_t i = 0; i < names.size() && i < 8; ++i)
+    line += (i ? ", " : "") + names[i];
+  return line + (names.size() > 8 ? ", …" : "");
+}
+
+void Module::load_state_dict(const StateDict &given, bool strict, Location where) {
+  const Location place = inScope(where);
+  std::vector<std::pair<std::string, Parameter>> entries;
+  collect("", true, entries);
+  std::vector<std::string> missing, unexpected, wrong;
+  std::vector<std::pair<Parameter, const Tensor *>> updates;
+  for (auto &[name, parameter] : entries) {
+    const Tensor *value = given.find(name);
+    if (!value)
+      missing.push_back(name);
+    else if (value->shape(place) != parameter->shape(place))
+      wrong.push_back(name + " is " + burin::str(value->shape(place)) + ", not " + burin::str(parameter->shape(place)));
+    else
+      updates.emplace_back(parameter, value);
+  }
+  for (const auto &[name, value] : given)
+    if (std::none_of(entries.begin(), entries.end(), [&](auto &entry) { return entry.first == name; }))
+      unexpected.push_back(name);
+  if (!strict)
+    missing.clear(), unexpected.clear();
+  if (!missing.empty() || !unexpected.empty() || !wrong.empty())
+    throw Error(place, "load_state_dict",
+                "the tensors do not fit this " + state->kind + ":" + listed("missing", missing) +
+                    listed("unexpected", unexpected) + listed("of the wrong shape", wrong) +
+                    (wrong.empty() ? "\nload_state_dict(state, false) loads those that fit by name" : ""));
+  for (auto &[parameter, value] : updates)
+    parameter.set(value->to(parameter->dtype(place), place), place);
+}
+
+void Module::train(bool on) {
+  state->training = on;
+  ++state->version;
+  for (auto &[name, child] : state->children)
+    child.train(on);
+}
+bool Module::is_training() const {
+  detail::observe(state);
+  return state->training;
+}
+
+void Module::to(DType dtype, Location where) {
+  std::vector<std::pair<std::string, Parameter>> entries;
+  collect("", true, entries);
+  for (auto &[name, parameter] : entries)
+    if (isFloat(parameter->dtype()))
+      parameter.set(parameter->to(dtype, where), where);
+}
+
+std::string Module::str() const {
+  std::string text = state->kind + "(" + state->details;
+  for (const auto &[name, child] : state->children) {
+    std::string inner = child.str();
+    for (size_t at = 0; (at = inner.find('\n', at)) != std::string::npos; at += 3)
+      inner.replace(at, 1, "\n  ");
+    text += "\n  " + name + ": " + inner;
+  }
+  return text + (state->children.empty() ? ")" : "\n)");
+}
+
+// ---- containers
+
+Sequential::Sequential() : Module("Sequential", Location()), layers(new std::vector<AnyLayer>) {}
+
+Sequential::Sequential(std::initializer_list<std::pair<std::string, AnyLayer>> list) : Sequential() {
+  for (const auto &[name, layer] : list)
+    push_back(name, layer);
+}
+
+void Sequential::push_back(std::string name, AnyLayer layer) {
+  if (layer.module)
+    register_module(std::move(name), *layer.module, layer.module->place());
+  layers->push_back(std::move(layer));
+}
+
+Tensor Sequential::operator()(const Tensor &x, Location where) const {
+  Tensor result = x;
+  for (const AnyLayer &layer : *layers) // a layer's own line tells more than the line that calls all of them
+    result = layer.call(result, layer.module && *layer.module->place().file ? layer.module->place() : where);
+  return result;
+}
+
+} // namespace nn
+} // namespace burin
