@@ -232,7 +232,7 @@ private:
       }
     }
     std::vector<uint32_t> newIndex(chosen.size());
-    std::vector<rt::Buffer> buffers;
+    std::vector<rt::ArenaBuffer> buffers;
     for (uint32_t i = 0; i < chosen.size(); ++i) {
       newIndex[chosen[i]] = i;
       buffers.push_back(artifact.buffers[chosen[i]]);

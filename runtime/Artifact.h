@@ -46,7 +46,7 @@ struct Constant {
 
 /// A piece of the arena. Buffers are placed in table order, each at the lowest 64-byte aligned offset where it
 /// overlaps no placed buffer that is live at the same time (first fit); the compiler chooses the order.
-struct Buffer {
+struct ArenaBuffer {
   ExprId bytes = 0;
   uint32_t firstStep = 0, lastStep = 0; // live range, both ends included
 };
@@ -92,7 +92,7 @@ struct Artifact {
   std::vector<Symbol> symbols;
   std::vector<TensorInfo> inputs, outputs;
   std::vector<Constant> constants;
-  std::vector<Buffer> buffers;
+  std::vector<ArenaBuffer> buffers;
   std::vector<Kernel> kernels;
   std::vector<Step> steps;
   std::vector<Code> codes;
@@ -105,7 +105,7 @@ template <class IO> void fields(IO &io, Expr &x) { io(x.program); }
 template <class IO> void fields(IO &io, Symbol &x) { io(x.name, x.min, x.max, x.input, x.axis); }
 template <class IO> void fields(IO &io, TensorInfo &x) { io(x.name, x.dtype, x.dims, x.location); }
 template <class IO> void fields(IO &io, Constant &x) { io(x.name, x.dtype, x.shape, x.offset, x.bytes); }
-template <class IO> void fields(IO &io, Buffer &x) { io(x.bytes, x.firstStep, x.lastStep); }
+template <class IO> void fields(IO &io, ArenaBuffer &x) { io(x.bytes, x.firstStep, x.lastStep); }
 template <class IO> void fields(IO &io, Slot &x) { io(x.kind, x.index); }
 template <class IO> void fields(IO &io, Kernel &x) { io(x.name, x.location); }
 template <class IO> void fields(IO &io, Step &x) {

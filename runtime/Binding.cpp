@@ -158,7 +158,7 @@ private:
   void placeAll() {
     std::vector<LiveRange> ranges;
     for (size_t i = 0; i < a.buffers.size(); ++i) {
-      const Buffer &b = a.buffers[i];
+      const ArenaBuffer &b = a.buffers[i];
       ranges.push_back({uint64_t(amount(b.bytes, "buffer", i)), b.firstStep, b.lastStep});
     }
     Placement placement = placeBuffers(ranges);

@@ -82,7 +82,7 @@ private:
     return bytes <= c.bytes || fail("its shape is larger than its data");
   }
 
-  bool buffer(const Buffer &b, size_t) {
+  bool buffer(const ArenaBuffer &b, size_t) {
     return expr(b.bytes) &&
            ((b.firstStep <= b.lastStep && b.lastStep < a.steps.size()) || fail("live range outside the plan"));
   }
@@ -95,7 +95,7 @@ private:
       return fail(text("operand of kind ", int(slot.kind), " and index ", slot.index, " does not exist"));
     if (slot.kind != Slot::Kind::Buffer)
       return true;
-    const Buffer &b = a.buffers[slot.index];
+    const ArenaBuffer &b = a.buffers[slot.index];
     return (b.firstStep <= step && step <= b.lastStep) || fail(text("buffer ", slot.index, " is not live"));
   }
 
