@@ -18,7 +18,9 @@ static ElementsAttr denseBool(RankedTensorType type, ArrayRef<char> bytes) {
 /// A blob that refers to `bytes` and keeps their owner alive.
 static AsmResourceBlob sharedBlob(ArrayRef<char> bytes, std::shared_ptr<const void> owner) {
   auto release = [owner = std::move(owner)](void *, size_t, size_t) {};
-  return AsmResourceBlob(bytes, kBlobAlignment, std::move(release), /*dataIsMutable=*/false);
+  // The memory is where it is: a mapped file need not be aligned as we would.
+  uint64_t alignment = llvm::MinAlign(reinterpret_cast<uintptr_t>(bytes.data()), kBlobAlignment);
+  return AsmResourceBlob(bytes, alignment, std::move(release), /*dataIsMutable=*/false);
 }
 
 ElementsAttr constantAttr(RankedTensorType type, ArrayRef<char> bytes, std::shared_ptr<const void> owner,
@@ -28,8 +30,7 @@ ElementsAttr constantAttr(RankedTensorType type, ArrayRef<char> bytes, std::shar
   if (bytes.size() > kMaxReadableBytes)
     return DenseResourceElementsAttr::get(
         type, name.empty() ? "constant" : name,
-        owner && reinterpret_cast<uintptr_t>(bytes.data()) % kBlobAlignment == 0
-            ? sharedBlob(bytes, std::move(owner))
+        owner ? sharedBlob(bytes, std::move(owner))
               : HeapAsmResourceBlob::allocateAndCopyWithAlign(bytes, kBlobAlignment, /*dataIsMutable=*/false));
   return isBool(dtype) ? denseBool(type, bytes) : ElementsAttr(DenseElementsAttr::getFromRawBuffer(type, bytes));
 }

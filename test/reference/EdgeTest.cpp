@@ -47,7 +47,7 @@ TEST_CASE("rounding ops leave large integers alone") {
     CHECK(ints(evaluateOp(op, {x})) == x.ints());
 }
 
-TEST_CASE("integer powers wrap; a negative exponent gives 0, except of 1 and -1") {
+TEST_CASE("integer powers wrap, a negative exponent gives 0, except of 1 and -1") {
   RefTensor x = integers({2, 1, -1, -1, 0, 3, 2, -3}), y = integers({-1, -5, -3, -4, -2, 41, 64, 3});
   uint64_t cube = 1;
   for (int i = 0; i < 41; ++i)
@@ -96,7 +96,7 @@ TEST_CASE("narrow results are rounded after each op, f32 on request") {
   CHECK(elements(evaluateOp("add", {big, one}, {}, rounded))[0] == 16777216);
 }
 
-TEST_CASE("indices count from the end and are limited to the range; scatter drops those outside") {
+TEST_CASE("indices count from the end and are limited to the range, scatter drops those outside") {
   RefTensor x = integers({10, 11, 12}), indices = integers({-1, -3, -4, 3, 99});
   CHECK(ints(evaluateOp("take", {x, indices})) == Ints{12, 10, 10, 12, 12});
   CHECK(ints(evaluateOp("gather", {x, indices})) == Ints{12, 10, 10, 12, 12});

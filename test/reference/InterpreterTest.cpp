@@ -22,7 +22,7 @@ TEST_CASE("a function with symbolic sizes runs for any of them") {
   }
 }
 
-TEST_CASE("kernels, calls and constants; the observer sees every op") {
+TEST_CASE("kernels, calls and constants, the observer sees every op") {
   const char *text = R"(
     func.func @twice(%x: tensor<2xf32>) -> tensor<2xf32> {
       %0 = burin.kernel(%a = %x) : (tensor<2xf32>) -> tensor<2xf32> {
