@@ -1,6 +1,7 @@
 // Calls to the platform's libm, the only functions a kernel may import.
-#include "codegen/Math.h"
+#include "codegen/MathParts.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/SymbolTable.h"
 
@@ -67,6 +68,23 @@ Scalar callLibm(StringRef name, ArrayRef<Scalar> args) {
     results.push_back(call(operands));
   }
   return first.with(vector::FromElementsOp::create(b, loc, vector, results));
+}
+
+Scalar exceptWhere(Scalar isSlow, Scalar fast, StringRef libmName, ArrayRef<Scalar> args) {
+  Location loc = fast.getLoc();
+  Value any = isSlow.value();
+  if (isa<VectorType>(any.getType()))
+    any = vector::ReductionOp::create(fast.getBuilder(), loc, vector::CombiningKind::OR, any);
+  auto branch = scf::IfOp::create(
+      fast.getBuilder(), loc, any,
+      [&](OpBuilder &slow, Location) {
+        SmallVector<Scalar> here;
+        for (Scalar arg : args)
+          here.emplace_back(slow, loc, arg.value(), arg.dtype());
+        scf::YieldOp::create(slow, loc, select(isSlow, callLibm(libmName, here), fast).value());
+      },
+      [&](OpBuilder &otherwise, Location) { scf::YieldOp::create(otherwise, loc, fast.value()); });
+  return fast.with(branch.getResult(0));
 }
 
 } // namespace burin::codegen

@@ -30,4 +30,7 @@ Exponential splitExp(Scalar x);
 Scalar atMost(Scalar x, double bound);
 Scalar atLeast(Scalar x, double bound);
 
+/// `fast`, except in lanes where `isSlow`: those are what libm says, which is asked only if there are any.
+Scalar exceptWhere(Scalar isSlow, Scalar fast, llvm::StringRef libmName, llvm::ArrayRef<Scalar> args);
+
 } // namespace burin::codegen

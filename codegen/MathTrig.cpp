@@ -1,34 +1,12 @@
 // sin and cos in f32: x = k pi/2 + r with r in [-pi/4, pi/4] taken from x in three steps (Cody and Waite), minimax
 // polynomials for both functions of r, and the quadrant k mod 4 to choose; coefficients by MathMinimax.py.
 #include "codegen/MathParts.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-
-using namespace mlir;
 
 namespace burin::codegen {
 
 // pi/2 in three f32. Up to this bound k times the first is exact in an fma and what is left of pi/2 does not matter.
 static constexpr double piHalf[] = {0x1.921fb6p0, -0x1.777a5cp-25, -0x1.ee59dap-50};
 static constexpr double reductionBound = 0x1p17;
-
-/// `fast`, except in lanes where |x| is beyond the bound: those ask libm, if there are any.
-static Scalar beyondBound(StringRef name, Scalar x, Scalar fast) {
-  OpBuilder &b = x.getBuilder();
-  Location loc = x.getLoc();
-  Scalar isBeyond = abs(x) > reductionBound;
-  Value any = isBeyond.value();
-  if (isa<VectorType>(any.getType()))
-    any = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR, any);
-  auto branch = scf::IfOp::create(
-      b, loc, any,
-      [&](OpBuilder &then, Location) {
-        Scalar here(then, loc, x.value(), x.dtype());
-        scf::YieldOp::create(then, loc, select(isBeyond, callLibm(name, {here}), fast).value());
-      },
-      [&](OpBuilder &otherwise, Location) { scf::YieldOp::create(otherwise, loc, fast.value()); });
-  return x.with(branch.getResult(0));
-}
 
 /// sin(a + shift pi/2) for a >= 0.
 static Scalar sinShifted(Scalar a, int shift) {
@@ -50,10 +28,13 @@ static Scalar sinF32(Scalar x) {
   Scalar a = abs(x);
   Scalar signOfX = x.bitcast(DType::i32) & x.bitcast(DType::i32).constant(INT32_MIN);
   Scalar fast = (sinShifted(a, 0).bitcast(DType::i32) ^ signOfX).bitcast(DType::f32);
-  return beyondBound("sin", x, fast);
+  return exceptWhere(a > reductionBound, fast, "sin", {x});
 }
 
-static Scalar cosF32(Scalar x) { return beyondBound("cos", x, sinShifted(abs(x), 1)); }
+static Scalar cosF32(Scalar x) {
+  Scalar a = abs(x);
+  return exceptWhere(a > reductionBound, sinShifted(a, 1), "cos", {x});
+}
 
 Scalar sin(Scalar x) { return x.dtype() == DType::f32 ? sinF32(x) : callLibm("sin", {x}); }
 Scalar cos(Scalar x) { return x.dtype() == DType::f32 ? cosF32(x) : callLibm("cos", {x}); }

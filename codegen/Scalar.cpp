@@ -158,13 +158,15 @@ static Scalar isLegalShift(Scalar y) {
 }
 
 Scalar shiftLeft(Scalar x, Scalar y) {
-  x = arithmetic(x), y = arithmetic(y);
+  if (x.isBool())
+    return x & ~y; // one bit: shifted away or not
   Scalar legal = isLegalShift(y);
   return select(legal, bits<arith::ShLIOp>(x, select(legal, y, y.constant(0))), x.constant(0));
 }
 
 Scalar shiftRight(Scalar x, Scalar y) {
-  x = arithmetic(x), y = arithmetic(y);
+  if (x.isBool())
+    return x & ~y;
   Scalar legal = isLegalShift(y);
   if (x.isUnsigned())
     return select(legal, bits<arith::ShRUIOp>(x, select(legal, y, y.constant(0))), x.constant(0));

@@ -1,5 +1,5 @@
 // Division and powers. Integers never trap: a zero divisor gives 0, the smallest integer divided by -1 wraps.
-#include "codegen/Math.h"
+#include "codegen/MathParts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include <cmath>
@@ -91,7 +91,10 @@ static Scalar integerPower(Scalar base, Scalar exponent) {
 }
 
 Scalar pow(Scalar x, Scalar y) {
-  return x.isFloat() ? callLibm("pow", {x, y}) : integerPower(asInteger(x), asInteger(y));
+  if (!x.isFloat())
+    return integerPower(asInteger(x), asInteger(y));
+  // Squares are common, and x * x is their exact value, rounded; a compiler that sees the exponent may say so too.
+  return exceptWhere(y != 2, x * x, "pow", {x, y});
 }
 
 } // namespace burin::codegen

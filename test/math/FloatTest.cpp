@@ -64,7 +64,7 @@ template <class T> void check() {
       OP("ne", select(x != y, x, y), x != y ? x : y),
       OP("non_zero", select(x.nonZero(), x, y), x != 0 ? x : y),
       OP("is_inf", select(isInf(x), x, y), std::isinf(x) ? x : y),
-      OP("pow", pow(x, y), std::pow(x, y)),
+      OP("pow", pow(x, y), y == 2 ? x * x : std::pow(x, y)),
       OP("atan2", atan2(x, y), std::atan2(x, y)),
   };
   test::Jit jit;

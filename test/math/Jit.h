@@ -27,6 +27,7 @@ public:
   void add(const std::string &name, std::vector<DType> operands, int lanes, const Body &body);
   /// Compiles all that was added.
   void compile();
+  mlir::MLIRContext &getContext() { return *context; }
   Kernel operator[](const std::string &name) const;
 
 private:

@@ -41,18 +41,30 @@ template <class T> constexpr DType dtypeFor() {
     return boolean;
 }
 
+/// Signalling NaNs are made quiet: what functions make of them differs.
+template <class T> T quiet(T x) {
+  if constexpr (std::is_floating_point_v<T>)
+    return x + 0;
+  else if constexpr (std::is_same_v<T, _Float16>)
+    return x != x ? _Float16(NAN) : x;
+  else if constexpr (std::is_same_v<T, Bf16>)
+    return {uint16_t((x.bits & 0x7fff) > 0x7f80 ? 0x7fc0 : x.bits)};
+  else
+    return x;
+}
+
 template <class T> Array<T> samples() {
   Array<T> all;
   if constexpr (std::is_same_v<T, bool>)
     return {false, true};
   else if constexpr (sizeof(T) <= 2) {
     for (uint32_t bits = 0; bits < (1u << 8 * sizeof(T)); ++bits)
-      all.push_back(std::bit_cast<T>(static_cast<std::conditional_t<sizeof(T) == 1, uint8_t, uint16_t>>(bits)));
+      all.push_back(quiet(std::bit_cast<T>(static_cast<std::conditional_t<sizeof(T) == 1, uint8_t, uint16_t>>(bits))));
   } else {
     using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
     std::mt19937_64 random(7);
     for (int i = 0; i < 20000; ++i)
-      all.push_back(std::bit_cast<T>(static_cast<Bits>(random())));
+      all.push_back(quiet(std::bit_cast<T>(static_cast<Bits>(random()))));
     // Around the corners of every integer type and of the float formats.
     for (int e = -160; e <= 140; ++e)
       for (double factor : {1.0, 1 - 0x1p-24, 1 + 0x1p-23, 1 - 0x1p-53, 1 + 0x1p-52, 1.5, 1.25}) {
