@@ -1,0 +1,132 @@
+// Runs artifacts with memory that shows what a kernel should not do.
+#include "runtime/Session.h"
+#include "test/ops/Graph.h"
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <sys/mman.h>
+
+namespace burin::test {
+
+using ir::RefTensor;
+
+namespace {
+
+void check(const rt::Status &status, const char *what) {
+  if (!status.ok())
+    throw std::runtime_error(std::string(what) + ": " + status.message());
+}
+
+/// Bytes that end where an inaccessible page begins, or start where one ends.
+class GuardedBytes {
+public:
+  GuardedBytes(size_t bytes, bool guardEnd) : size(bytes) {
+    constexpr size_t page = 4096;
+    size_t inner = (bytes + page - 1) / page * page;
+    mapped = inner + 2 * page;
+    base = static_cast<char *>(mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (base == MAP_FAILED || (inner && mprotect(base + page, inner, PROT_READ | PROT_WRITE) != 0))
+      throw std::bad_alloc();
+    begin = base + page + (guardEnd ? inner - bytes : 0);
+    std::memset(base + page, 0xA5, inner);
+  }
+  GuardedBytes(GuardedBytes &&other) noexcept
+      : size(other.size), mapped(other.mapped), base(std::exchange(other.base, nullptr)), begin(other.begin) {}
+  GuardedBytes &operator=(GuardedBytes &&) = delete;
+  ~GuardedBytes() {
+    if (base)
+      munmap(base, mapped);
+  }
+  char *data() const { return begin; }
+  std::span<const char> bytes() const { return {begin, size}; }
+
+private:
+  size_t size, mapped;
+  char *base, *begin;
+};
+
+/// Signalling bytes, so that a read of what was never written is seen: floats are NaN.
+void *allocateGarbage(void *, size_t bytes, size_t align) {
+  void *memory = std::aligned_alloc(align, std::max(align, (bytes + align - 1) / align * align));
+  if (memory)
+    std::memset(memory, 0xFF, bytes);
+  return memory;
+}
+
+/// The same program, its steps so expensive that each task is a chunk of its own.
+std::vector<std::byte> expensive(rt::Bytes file) {
+  rt::ArtifactView view;
+  check(rt::parseArtifact(file, rt::WeightCheck::Verify, view), "parsing");
+  rt::Expr flops;
+  flops.program.push_back({rt::Expr::Op::Const, int64_t(1) << 60});
+  view.artifact.exprs.push_back(flops);
+  for (rt::Step &step : view.artifact.steps)
+    step.flops = rt::ExprId(view.artifact.exprs.size() - 1);
+  std::vector<std::vector<std::byte>> images;
+  for (rt::Bytes code : view.code)
+    images.emplace_back(code.begin(), code.end());
+  return rt::writeArtifact(view.artifact, images, view.weights);
+}
+
+std::unique_ptr<rt::Session> open(rt::Bytes file, int threads) {
+  rt::Program::Ptr program;
+  check(rt::Program::loadMemory(file, nullptr, {}, program), "loading");
+  rt::SessionOptions options;
+  options.threads = threads;
+  options.allocator = {nullptr, allocateGarbage, [](void *, void *data, size_t) { std::free(data); }};
+  std::unique_ptr<rt::Session> session;
+  check(rt::Session::create(std::move(program), options, session), "opening");
+  return session;
+}
+
+/// The bytes of all results.
+std::vector<GuardedBytes> runOn(rt::Session &session, const Tensors &inputs, bool guardEnd) {
+  std::vector<GuardedBytes> memory, results;
+  std::vector<rt::TensorView> in, out;
+  for (const RefTensor &t : inputs) {
+    std::vector<char> bytes = t.toBytes();
+    memory.emplace_back(bytes.size(), guardEnd);
+    std::copy(bytes.begin(), bytes.end(), memory.back().data());
+    in.push_back({memory.back().data(), t.shape.data(), uint32_t(t.shape.size()), t.dtype});
+  }
+  check(session.bind(in), "binding");
+  const rt::Artifact &artifact = session.program().artifact();
+  for (uint32_t i = 0; i < artifact.outputs.size(); ++i) {
+    auto shape = session.outputShape(i);
+    results.emplace_back(session.outputBytes(i), guardEnd);
+    out.push_back({results.back().data(), shape.data(), uint32_t(shape.size()), artifact.outputs[i].dtype});
+  }
+  check(session.run(in, out), "running");
+  return results;
+}
+
+} // namespace
+
+struct Compiled::Sessions {
+  std::unique_ptr<rt::Session> serial, parallel;
+};
+
+Compiled::Compiled(std::vector<char> artifact) : sessions(std::make_unique<Sessions>()) {
+  rt::Bytes file = std::as_bytes(std::span(artifact));
+  sessions->serial = open(file, 1);
+  sessions->parallel = open(expensive(file), 2);
+}
+Compiled::~Compiled() = default;
+
+Tensors Compiled::run(const Tensors &inputs) {
+  auto serial = runOn(*sessions->serial, inputs, /*guardEnd=*/true);
+  auto parallel = runOn(*sessions->parallel, inputs, /*guardEnd=*/false);
+  Tensors results;
+  for (size_t i = 0; i < serial.size(); ++i) {
+    const rt::Session &session = *sessions->serial;
+    auto shape = session.outputShape(uint32_t(i));
+    results.push_back(RefTensor::fromBytes(session.program().artifact().outputs[i].dtype, {shape.begin(), shape.end()},
+                                           serial[i].bytes()));
+    if (!std::ranges::equal(serial[i].bytes(), parallel[i].bytes()))
+      throw std::runtime_error("result " + std::to_string(i) + " differs between one thread and two");
+  }
+  return results;
+}
+
+} // namespace burin::test

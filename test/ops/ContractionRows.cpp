@@ -1,0 +1,140 @@
+// Matrix products and convolutions. Errors are measured in sums of the absolute products.
+#include "test/ops/Row.h"
+
+namespace burin::test {
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+using Sizes = std::map<std::string, int64_t>;
+
+const Dim n("n"), m("m"), k("k"), b("b");
+
+Operand operand(DType dtype, Shape shape, Draw draw = kModest) { return {TensorSpec{dtype, std::move(shape)}, draw}; }
+
+std::vector<Example> matmul(const Row &row, DType dtype) {
+  std::vector<Example> list;
+  auto add = [&](Shape lhs, Shape rhs, std::vector<Sizes> sizes = {}) {
+    list.push_back({{operand(dtype, std::move(lhs)), operand(dtype, std::move(rhs))}, {}, std::move(sizes)});
+  };
+  const std::vector<Sizes> sizes{{{"b", 2}, {"m", 7}, {"k", 33}, {"n", 17}},  {{"b", 1}, {"m", 1}, {"k", 1}, {"n", 1}},
+                                 {{"b", 3}, {"m", 50}, {"k", 3}, {"n", 129}}, {{"b", 0}, {"m", 4}, {"k", 5}, {"n", 6}},
+                                 {{"b", 1}, {"m", 13}, {"k", 0}, {"n", 40}},  {{"b", 2}, {"m", 5}, {"k", 64}, {"n", 0}},
+                                 {{"b", 1}, {"m", 193}, {"k", 8}, {"n", 32}}};
+  add({m, k}, {k, n}, sizes);
+  add({13, 17}, {17, 33});
+  if (dtype != f32 && dtype != i8)
+    return list;
+  add({b, m, k}, {b, k, n}, sizes);
+  add({b, m, 40}, {b, 40, 50}, sizes);
+  add({m, 64}, {64, 96}, sizes);
+  add({2, 3, 5, 7}, {2, 3, 7, 9});
+  for (int64_t rows : {1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 25})
+    add({rows, 19}, {19, 70});
+  add({200, 24}, {24, 33});
+  add({3, 0}, {0, 5});
+  add({0, 4}, {4, 5});
+  add({4, 5}, {5, 0});
+  return list;
+}
+
+std::vector<Example> dotGeneral(const Row &row, DType dtype) {
+  std::vector<Example> list;
+  auto add = [&](Shape lhs, Shape rhs, Ints lhsBatch, Ints rhsBatch, Ints lhsContract, Ints rhsContract,
+                 std::vector<Sizes> sizes = {}) {
+    list.push_back({{operand(dtype, std::move(lhs)), operand(dtype, std::move(rhs))},
+                    {{"lhs_batch", lhsBatch},
+                     {"rhs_batch", rhsBatch},
+                     {"lhs_contract", lhsContract},
+                     {"rhs_contract", rhsContract}},
+                    std::move(sizes)});
+  };
+  const std::vector<Sizes> sizes{{{"b", 2}, {"m", 7}, {"k", 33}, {"n", 17}},
+                                 {{"b", 1}, {"m", 1}, {"k", 1}, {"n", 1}},
+                                 {{"b", 3}, {"m", 5}, {"k", 0}, {"n", 4}}};
+  add({m, b, k}, {k, n, b}, {1}, {2}, {2}, {0}, sizes);
+  if (dtype != f32 && dtype != i32)
+    return list;
+  add({k, m}, {n, k}, {}, {}, {0}, {1}, sizes);
+  add({3, 4, 5}, {5, 4, 6}, {}, {}, {1, 2}, {1, 0});
+  add({3, 4}, {5}, {}, {}, {}, {});
+  add({7}, {7}, {}, {}, {0}, {0});
+  add({2, 3, 4, 5}, {3, 5, 2, 6}, {0, 1}, {2, 0}, {3}, {1});
+  return list;
+}
+
+struct Conv {
+  Shape x, weight;
+  bool bias = false;
+  Attrs attrs = {};
+  std::vector<Sizes> sizes = {};
+};
+
+/// Padding meets the weight as zeros, so only x may hold what is not a number.
+Example conv(DType dtype, const Conv &c, const Dim &outputs) {
+  Operand bias = c.bias ? operand(dtype, {outputs}) : Operand{};
+  return {{operand(dtype, c.x), operand(dtype, c.weight, {-2, 2, Specials::None}), bias}, c.attrs, c.sizes};
+}
+
+std::vector<Example> convolution(const Row &row, DType dtype) {
+  const std::vector<Sizes> sizes{{{"b", 2}, {"n", 9}, {"m", 17}},
+                                 {{"b", 1}, {"n", 5}, {"m", 5}},
+                                 {{"b", 0}, {"n", 6}, {"m", 7}},
+                                 {{"b", 1}, {"n", 33}, {"m", 3}}};
+  std::vector<Example> list;
+  auto add = [&](Conv c) { list.push_back(conv(dtype, c, c.weight[0])); };
+  add({{b, 3, n, m}, {5, 3, 3, 3}, true, {{"padding", Ints{1}}}, sizes});
+  add({{1, 4, 9, 11}, {6, 4, 3, 2}, false, {{"strides", Ints{2, 1}}}});
+  if (dtype != f32)
+    return list;
+  add({{2, 3, 20}, {7, 3, 5}, true, {{"padding", Ints{2, 1}}, {"dilations", Ints{2}}, {"strides", Ints{3}}}});
+  add({{1, 2, 5, 6, 7}, {3, 2, 2, 3, 2}, true, {{"padding", Ints{1, 0, 1}}}});
+  add({{1, 6, 8, 8}, {4, 3, 3, 3}, true, {{"groups", int64_t(2)}, {"padding", Ints{0, 1, 2, 1}}}});
+  add({{b, 6, n, m}, {6, 1, 3, 3}, true, {{"groups", int64_t(6)}, {"padding", Ints{1}}}, sizes});
+  add({{2, 40, 10, 9}, {40, 1, 3, 3}, false, {{"groups", int64_t(40)}, {"strides", Ints{2}}, {"padding", Ints{1}}}});
+  add({{1, 3, 12, 12}, {6, 1, 5, 5}, true, {{"groups", int64_t(3)}}}); // two filters per channel
+  add({{3, 8, 7, 7}, {16, 8, 1, 1}, true, {}});
+  add({{1, 16, 14, 14}, {33, 16, 3, 3}, false, {{"padding", Ints{1}}}});
+  for (Conv c : {Conv{{b, n, m, 3}, {3, 3, 3, 8}, true, {{"padding", Ints{1}}}, sizes},
+                 Conv{{2, 9, 9, 6}, {3, 3, 1, 6}, true, {{"groups", int64_t(6)}}},
+                 Conv{{1, 9, 9, 4}, {3, 3, 2, 6}, false, {{"groups", int64_t(2)}}}}) {
+    c.attrs["layout"] = std::string("nhwc");
+    list.push_back(conv(dtype, c, c.weight.back()));
+  }
+  return list;
+}
+
+std::vector<Example> transposedConvolution(const Row &row, DType dtype) {
+  const std::vector<Sizes> sizes{
+      {{"b", 2}, {"n", 5}, {"m", 7}}, {{"b", 1}, {"n", 1}, {"m", 3}}, {{"b", 0}, {"n", 3}, {"m", 4}}};
+  std::vector<Example> list;
+  auto add = [&](Conv c, int64_t outputs) { list.push_back(conv(dtype, c, outputs)); };
+  add({{b, 3, n, m},
+       {3, 5, 3, 3},
+       true,
+       {{"strides", Ints{2}}, {"padding", Ints{1}}, {"output_padding", Ints{1}}},
+       sizes},
+      5);
+  if (dtype != f32)
+    return list;
+  add({{2, 4, 9}, {4, 3, 4}, true, {{"strides", Ints{3}}, {"dilations", Ints{2}}}}, 3);
+  add({{1, 2, 3, 4, 5}, {2, 3, 2, 2, 3}, false, {{"strides", Ints{2}}}}, 3);
+  add({{1, 6, 5, 5}, {6, 2, 3, 3}, true, {{"groups", int64_t(3)}, {"padding", Ints{2}}}}, 6);
+  add({{1, 4, 6, 6}, {4, 3, 2, 2}, false, {{"strides", Ints{2}}, {"padding", Ints{1, 0, 0, 1}}}}, 3);
+  return list;
+}
+
+} // namespace
+
+const std::vector<Row> &contractionRows() {
+  const Tolerance sums{.sumEpsilons = 16, .zeroSigns = false};
+  static const std::vector<Row> rows{
+      {"matmul", kNumbers, matmul, sums},
+      {"dot_general", kNumbers, dotGeneral, sums},
+      {"conv", kNumbers, convolution, sums},
+      {"conv_transpose", kNumbers, transposedConvolution, sums},
+  };
+  return rows;
+}
+
+} // namespace burin::test

@@ -1,0 +1,126 @@
+#include "test/ops/Graph.h"
+#include "codegen/Compiler.h"
+#include "ir/Reference.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/OwningOpRef.h"
+#include <stdexcept>
+
+namespace burin::test {
+
+using namespace mlir;
+
+struct Graph::State {
+  MLIRContext context{MLIRContext::Threading::DISABLED};
+  std::string diagnostics;
+  ScopedDiagnosticHandler handler{&context, [this](Diagnostic &d) {
+                                    diagnostics += d.str() + "\n";
+                                    return success();
+                                  }};
+  OwningOpRef<ModuleOp> module;
+  func::FuncOp function;
+  OpBuilder builder{&context};
+  std::vector<mlir::Value> values, outputs;
+  std::vector<TensorSpec> specs;
+  std::vector<Graph::Value> inputs;
+  bool finished = false;
+
+  State() {
+    ir::loadDialects(context);
+    Location loc = builder.getUnknownLoc();
+    module = ModuleOp::create(loc);
+    builder.setInsertionPointToEnd(module->getBody());
+    function = func::FuncOp::create(builder, loc, "main", builder.getFunctionType({}, {}));
+    builder.setInsertionPointToStart(function.addEntryBlock());
+  }
+
+  Graph::Value add(mlir::Value v) {
+    values.push_back(v);
+    specs.push_back(ir::specOf(v));
+    return values.size() - 1;
+  }
+
+  [[noreturn]] void fail(const std::string &what) {
+    throw std::runtime_error(what + "\n" + std::exchange(diagnostics, ""));
+  }
+
+  /// The return, and the function's type; nothing is added after.
+  void finish() {
+    if (std::exchange(finished, true))
+      return;
+    func::ReturnOp::create(builder, builder.getUnknownLoc(), outputs);
+    function.setType(builder.getFunctionType(function.getBody().getArgumentTypes(), ValueRange(outputs).getTypes()));
+    if (failed(verify(*module)))
+      fail("the graph is not valid");
+  }
+};
+
+Graph::Graph() : state(std::make_unique<State>()) {}
+Graph::~Graph() = default;
+
+Graph::Value Graph::input(const TensorSpec &spec) {
+  auto type = ir::tensorType(&state->context, spec);
+  Value v = state->add(state->function.getBody().front().addArgument(type, state->builder.getUnknownLoc()));
+  state->inputs.push_back(v);
+  return v;
+}
+
+Graph::Value Graph::constant(const ir::RefTensor &tensor) {
+  TensorSpec spec{tensor.dtype, Shape(tensor.shape.begin(), tensor.shape.end())};
+  return state->add(ir::createConstant(state->builder, state->builder.getUnknownLoc(), spec, tensor.toBytes()));
+}
+
+std::vector<Graph::Value> Graph::apply(const std::string &op, const std::vector<Value> &operands, const Attrs &attrs) {
+  const ir::OpInfo *info = ir::findOp(op);
+  if (!info)
+    state->fail("there is no op " + op);
+  ir::InferCall call{*info, {}, {}, /*strict=*/false, {}, {}};
+  for (const ir::AttrInfo &attr : info->attrs)
+    call.attrs.push_back(attrs.count(attr.name) ? attrs.at(attr.name) : attr.fallback);
+  SmallVector<mlir::Value> values;
+  for (Value v : operands) {
+    values.push_back(v == none ? mlir::Value() : state->values[v]);
+    call.operands.push_back(v == none ? std::nullopt : std::optional(spec(v)));
+  }
+  if (!ir::infer(call))
+    state->fail(op + ": " + call.error);
+  Operation *created = ir::createOp(state->builder, state->builder.getUnknownLoc(), *info, values, call.attrs);
+  if (!created)
+    state->fail(op + " is not valid");
+  std::vector<Value> results;
+  for (mlir::Value v : created->getResults())
+    results.push_back(state->add(v));
+  return results;
+}
+
+void Graph::output(Value v) { state->outputs.push_back(state->values[v]); }
+const TensorSpec &Graph::spec(Value v) const { return state->specs[v]; }
+const std::vector<Graph::Value> &Graph::inputs() const { return state->inputs; }
+
+Tensors Graph::interpret(const Tensors &inputs, const ir::RefOptions &options) {
+  state->finish();
+  auto results = ir::interpret(*state->module, inputs, {}, options);
+  if (failed(results))
+    state->fail("the interpreter fails");
+  return std::move(*results);
+}
+
+std::unique_ptr<Compiled> Graph::compile(const std::string &target) {
+  state->finish();
+  OwningOpRef<ModuleOp> copy = state->module->clone();
+  codegen::CompileOptions options;
+  options.targets = {target};
+  auto artifact = codegen::compile(*copy, options);
+  if (failed(artifact))
+    state->fail("the compiler fails");
+  return std::make_unique<Compiled>(std::move(*artifact));
+}
+
+std::string Graph::text() {
+  state->finish();
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  state->module->print(out, OpPrintingFlags().elideLargeElementsAttrs(64).elideLargeResourceString(64));
+  return text;
+}
+
+} // namespace burin::test

@@ -1,0 +1,59 @@
+// Builds graphs op by op, as the frontend records them, and runs them both ways: compiled and interpreted. No MLIR
+// here.
+#pragma once
+#include "ir/OpInfo.h"
+#include "ir/ReferenceTensor.h"
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace burin::test {
+
+using Attrs = std::map<std::string, ir::Attr>;
+using Tensors = std::vector<ir::RefTensor>;
+
+/// An artifact, loaded. Operands and results lie against pages that cannot be touched: an access beyond a tensor is a
+/// crash. Memory of the run starts as garbage.
+class Compiled {
+public:
+  explicit Compiled(std::vector<char> artifact);
+  ~Compiled();
+
+  /// Runs on one thread and then, every step cut into as many tasks as there are, on two. Throws if the results are not
+  /// the same bits.
+  Tensors run(const Tensors &inputs);
+
+private:
+  struct Sessions;
+  std::unique_ptr<Sessions> sessions;
+};
+
+/// One function @main. What goes wrong is thrown as a std::runtime_error with the diagnostics.
+class Graph {
+public:
+  using Value = size_t;
+  static constexpr Value none = SIZE_MAX; // an optional operand that is absent
+
+  Graph();
+  ~Graph();
+
+  Value input(const TensorSpec &spec);
+  Value constant(const ir::RefTensor &tensor);
+  /// Attributes may be loose (see InferCall::strict), operands must agree.
+  std::vector<Value> apply(const std::string &op, const std::vector<Value> &operands, const Attrs &attrs = {});
+  void output(Value v);
+
+  const TensorSpec &spec(Value v) const;
+  const std::vector<Value> &inputs() const;
+
+  Tensors interpret(const Tensors &inputs, const ir::RefOptions &options = {});
+  std::unique_ptr<Compiled> compile(const std::string &target);
+  std::string text();
+
+private:
+  struct State;
+  std::unique_ptr<State> state;
+};
+
+} // namespace burin::test

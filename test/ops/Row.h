@@ -1,0 +1,48 @@
+// The op test table: how each op is tried out.
+#pragma once
+#include "test/ops/Graph.h"
+#include "test/ops/Values.h"
+#include <functional>
+
+namespace burin::test {
+
+struct Operand {
+  std::optional<TensorSpec> spec; // nullopt: an optional operand left out
+  Draw draw = {};
+};
+
+/// One call of an op. Symbols in shapes belong to the example: those of others with the same name are different ones.
+struct Example {
+  std::vector<Operand> operands;
+  Attrs attrs = {};
+  std::vector<std::map<std::string, int64_t>> sizes = {}; // values of the symbols, one entry per run
+};
+
+struct Row {
+  std::string op;
+  std::vector<DType> types;
+  std::vector<Example> (*examples)(const Row &, DType);
+  Tolerance tolerance = {};
+  Draw draw = {};                  // of the operands, where the examples do not say otherwise
+  std::vector<Attrs> attrs = {{}}; // each is tried
+  /// Whether the op is linear in its operands: the scale of errors is its result on absolute values.
+  bool isLinear() const { return tolerance.sumEpsilons > 0; }
+};
+
+const std::vector<Row> &elementwiseRows();
+const std::vector<Row> &reductionRows();
+const std::vector<Row> &shapeRows();
+const std::vector<Row> &indexRows();
+const std::vector<Row> &contractionRows();
+const std::vector<Row> &neuralRows();
+
+inline constexpr Draw kModest{-4, 4, Specials::Modest};
+inline const std::vector<DType> kFloats{f32, f64, f16, bf16}, kIntegers{i8, u8, i16, i32, i64},
+    kNumbers{f32, f64, f16, bf16, i8, u8, i16, i32, i64}, kIntegersAndBool{i8, u8, i16, i32, i64, boolean},
+    kAll{f32, f64, f16, bf16, i8, u8, i16, i32, i64, boolean};
+
+/// Compiles all examples of a row into one artifact for `target`, runs them with several sizes and kinds of values, and
+/// returns what differs from the interpreter; "" if nothing does.
+std::string tryRow(const Row &row, const std::string &target, uint64_t seed);
+
+} // namespace burin::test
