@@ -143,7 +143,7 @@ std::string difference(const RefTensor &got, const RefTensor &want, const Tolera
       continue;
     }
     double x = got.reals()[i], y = want.reals()[i];
-    double margin = tolerance.ulps * spacing(dtype, y) + tolerance.epsilons * epsilonOf(dtype);
+    double margin = tolerance.ulps * spacing(dtype, y) + tolerance.epsilons * epsilonOf(dtype) + tolerance.absolute;
     if (scale && tolerance.sumEpsilons > 0)
       margin += spacing(dtype, y) + tolerance.sumEpsilons * accumulatorEpsilon(dtype) * (*scale)[i];
     bool sameSign = x != 0 || ir::roundTo(dtype, y) != 0 || !tolerance.zeroSigns || std::signbit(x) == std::signbit(y);

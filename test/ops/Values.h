@@ -34,6 +34,7 @@ struct Tolerance {
   double epsilons = 0;    // absolute, in units of the type's epsilon
   double sumEpsilons = 0; // in epsilons of the accumulator, times the sum of the absolute terms; for linear ops
   bool zeroSigns = true;  // whether the sign of a zero counts
+  double absolute = 0;
 };
 
 /// Compares with `want`; `scale` holds the sums of the absolute terms when sumEpsilons is set. The text describes the

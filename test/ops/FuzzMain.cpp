@@ -1,0 +1,46 @@
+// Random graphs without end: `ops-fuzz --seeds 1000 --first 1`, or one of them: `ops-fuzz --seed 17 [--print]`.
+// A graph that fails is cut down to the fewest steps that fail.
+#include "test/ops/RandomGraph.h"
+#include <cstdio>
+#include <cstring>
+
+using namespace burin::test;
+
+/// Prints what differs; false if something does.
+static bool tryShortest(uint64_t seed) {
+  if (tryGraph(seed).empty())
+    return true;
+  for (size_t steps = 1; steps < 32; ++steps)
+    if (std::string different = tryGraph(seed, steps); !different.empty()) {
+      std::printf("with %zu steps, %s\n", steps, different.c_str());
+      return false;
+    }
+  std::printf("%s\n", tryGraph(seed).c_str());
+  return false;
+}
+
+int main(int argc, char **argv) {
+  uint64_t first = 1, count = 100;
+  bool print = false;
+  for (int i = 1; i < argc; ++i) {
+    if (!std::strcmp(argv[i], "--print"))
+      print = true;
+    else if (!std::strcmp(argv[i], "--seeds") && i + 1 < argc)
+      count = std::strtoull(argv[++i], nullptr, 10);
+    else if (!std::strcmp(argv[i], "--first") && i + 1 < argc)
+      first = std::strtoull(argv[++i], nullptr, 10);
+    else if (!std::strcmp(argv[i], "--seed") && i + 1 < argc)
+      first = std::strtoull(argv[++i], nullptr, 10), count = 1;
+    else
+      return std::fprintf(stderr, "usage: ops-fuzz [--first N] [--seeds N] [--seed N] [--print]\n"), 2;
+  }
+  uint64_t failed = 0;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    if (print)
+      std::printf("%s\n", graphText(seed).c_str());
+    std::fprintf(stderr, "\rseed %llu, %llu failed", (unsigned long long)seed, (unsigned long long)failed);
+    failed += !tryShortest(seed);
+  }
+  std::fprintf(stderr, "\n");
+  return failed ? 1 : 0;
+}

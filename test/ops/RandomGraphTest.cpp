@@ -1,0 +1,18 @@
+// Graphs of fixed seeds, in slices so that ctest can run them side by side. More: ops-fuzz.
+#include "test/ops/RandomGraph.h"
+#include <catch2/catch.hpp>
+
+using namespace burin::test;
+
+static void trySeeds(uint64_t first, uint64_t count) {
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    std::string different = tryGraph(seed);
+    INFO(different);
+    CHECK(different.empty());
+  }
+}
+
+TEST_CASE("Random graphs 1", "[graph]") { trySeeds(1, 30); }
+TEST_CASE("Random graphs 2", "[graph]") { trySeeds(1001, 30); }
+TEST_CASE("Random graphs 3", "[graph]") { trySeeds(2001, 30); }
+TEST_CASE("Random graphs 4", "[graph]") { trySeeds(3001, 30); }
