@@ -226,45 +226,60 @@ Index KernelBuilder::linear(const Shape &shape, ArrayRef<Index> at) {
   return position;
 }
 
+// Memory is moved as integers where the element type is not one that vector loads and stores know on every target.
+Type KernelBuilder::movedType(DType type) {
+  if (type == DType::boolean)
+    return b.getI8Type();
+  return type == DType::f16 || type == DType::bf16 ? Type(b.getI16Type()) : storageType(type);
+}
+
 Value KernelBuilder::elementPointer(const Memory &memory, Value position) {
-  Type type = memory.dtype == DType::boolean ? Type(b.getI8Type()) : storageType(memory.dtype);
+  Type type = movedType(memory.dtype);
   return LLVM::GEPOp::create(b, loc, memory.pointer.getType(), type, memory.pointer, position);
 }
 
 Value KernelBuilder::load(const Memory &memory, const Index &position, int64_t width, Value mask) {
-  bool isBool = memory.dtype == DType::boolean;
-  Type element = isBool ? Type(b.getI8Type()) : storageType(memory.dtype);
+  Type element = movedType(memory.dtype);
   unsigned alignment = byteWidth(memory.dtype);
-  auto toBool = [&](Value bytes) -> Value {
-    if (!isBool)
-      return bytes;
-    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(bytes.getType()));
-    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, bytes, zero);
+  auto toLanes = [&](Value moved) -> Value {
+    if (memory.dtype == DType::boolean) {
+      Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(moved.getType()));
+      return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, moved, zero);
+    }
+    Type type = storageType(memory.dtype);
+    if (type == element)
+      return moved;
+    if (auto vector = dyn_cast<VectorType>(moved.getType()))
+      type = VectorType::get(vector.getShape(), type);
+    return arith::BitcastOp::create(b, loc, type, moved);
   };
   if (width == 1 || (position.uniform() && !mask))
-    return toBool(LLVM::LoadOp::create(b, loc, element, elementPointer(memory, position.base), alignment));
+    return toLanes(LLVM::LoadOp::create(b, loc, element, elementPointer(memory, position.base), alignment));
   auto type = VectorType::get({width}, element);
   if (!position.lanes && position.stride == 1) {
     Value pointer = elementPointer(memory, position.base);
     if (!mask)
-      return toBool(LLVM::LoadOp::create(b, loc, type, pointer, alignment));
+      return toLanes(LLVM::LoadOp::create(b, loc, type, pointer, alignment));
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-    return toBool(LLVM::MaskedLoadOp::create(b, loc, type, pointer, mask, zero, alignment));
+    return toLanes(LLVM::MaskedLoadOp::create(b, loc, type, pointer, mask, zero, alignment));
   }
   auto pointers = LLVM::GEPOp::create(b, loc, VectorType::get({width}, memory.pointer.getType()), element,
                                       memory.pointer, lanesOf(position, width));
   if (!mask)
     mask = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(VectorType::get({width}, b.getI1Type()), true));
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-  return toBool(LLVM::masked_gather::create(b, loc, type, pointers, mask, ValueRange(zero), b.getI32IntegerAttr(alignment)));
+  return toLanes(LLVM::masked_gather::create(b, loc, type, pointers, mask, ValueRange(zero), b.getI32IntegerAttr(alignment)));
 }
 
 void KernelBuilder::store(const Memory &memory, const Index &position, Value value, int64_t width, Value mask) {
   unsigned alignment = byteWidth(memory.dtype);
   value = broadcast(value, width);
-  if (memory.dtype == DType::boolean) {
-    Type bytes = width == 1 ? Type(b.getI8Type()) : VectorType::get({width}, b.getI8Type());
-    value = arith::ExtUIOp::create(b, loc, bytes, value);
+  Type moved = movedType(memory.dtype);
+  if (moved != storageType(memory.dtype)) {
+    if (width > 1)
+      moved = VectorType::get({width}, moved);
+    value = memory.dtype == DType::boolean ? Value(arith::ExtUIOp::create(b, loc, moved, value))
+                                           : Value(arith::BitcastOp::create(b, loc, moved, value));
   }
   if (width == 1) {
     LLVM::StoreOp::create(b, loc, value, elementPointer(memory, position.base), alignment);

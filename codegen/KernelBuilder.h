@@ -96,6 +96,7 @@ public:
   Value elementPointer(const Memory &, Value position);
 
 private:
+  Type movedType(DType);
   mlir::LLVM::LLVMFuncOp function;
   SmallVector<Value> operands;
   Value sizesPointer;

@@ -129,9 +129,9 @@ def Burin_SoftplusOp : Burin_UnaryFloat<"softplus", [{ return softplus(x, beta, 
   let source = "torch.nn.functional.softplus";
 }
 def Burin_HardswishOp : Burin_UnaryFloat<"hardswish",
-    [{ return x * max(min(x + 3.0, x.constant(6)), x.constant(0)) / 6.0; }],
-    [{ return x * maximum(minimum(x + 3, T(6)), T(0)) / 6; }]> {
-  let summary = "x * clamp(x + 3, 0, 6) / 6"; let source = "torch.nn.functional.hardswish";
+    [{ return x * (max(min(x + 3.0, x.constant(6)), x.constant(0)) / 6.0); }],
+    [{ return x * (maximum(minimum(x + 3, T(6)), T(0)) / 6); }]> {
+  let summary = "x * (clamp(x + 3, 0, 6) / 6)"; let source = "torch.nn.functional.hardswish";
 }
 def Burin_HardsigmoidOp : Burin_UnaryFloat<"hardsigmoid",
     [{ return max(min(x + 3.0, x.constant(6)), x.constant(0)) / 6.0; }],
