@@ -6,6 +6,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <map>
 
 namespace burin::codegen {
 
@@ -101,7 +102,7 @@ private:
   SmallVector<Value> operands;
   Value sizesPointer;
   llvm::StringMap<Value> sizeValues;
-  llvm::DenseMap<int64_t, Value> constants; // at the top of the function, so that equal positions are equal values
+  std::map<int64_t, Value> constants; // at the top of the function, so that equal positions are equal values
 };
 
 } // namespace burin::codegen

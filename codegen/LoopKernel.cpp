@@ -260,6 +260,8 @@ private:
   }
 
   SmallVector<Value> walkDimension(size_t i, SmallVector<Value> carried, Step step) {
+    if (reduced.empty()) // only sizes of 1 are reduced
+      return p.scoped([&] { return visit(step, carried, 0); });
     int d = reduced[i];
     Value size = k.dim(space[d]), one = k.constant(1);
     bool inner = i + 1 == reduced.size();
