@@ -54,7 +54,8 @@ std::optional<Form> symbolicForm(const Form &form) {
       replace(*shape, false);
   if (!any)
     return std::nullopt;
-  ir::InferCall call{.info = form.info, .operands = symbolic.operands, .attrs = symbolic.attrs};
+  ir::InferCall call{
+      .info = form.info, .operands = symbolic.operands, .attrs = symbolic.attrs, .results = {}, .error = {}};
   if (!ir::infer(call) || call.results.size() != form.results.size())
     return std::nullopt;
   auto valueOf = [&](std::string_view name) -> std::optional<int64_t> {
@@ -191,8 +192,6 @@ ExecutableRef executableOf(const Form &form, std::string &problem) {
 }
 } // namespace
 
-EagerStatistics eagerStatistics() { return {compiledCount, diskCount}; }
-
 ExecutableRef eagerKernel(const ir::OpInfo &info, std::span<const std::optional<TensorSpec>> operands,
                           const std::vector<ir::Attr> &attrs, std::span<const TensorSpec> results,
                           const Location &where) {
@@ -208,3 +207,5 @@ ExecutableRef eagerKernel(const ir::OpInfo &info, std::span<const std::optional<
 }
 
 } // namespace burin::detail
+
+burin::KernelStatistics burin::kernel_statistics() { return {detail::compiledCount, detail::diskCount}; }

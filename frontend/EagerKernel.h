@@ -11,10 +11,4 @@ ExecutableRef eagerKernel(const ir::OpInfo &info, std::span<const std::optional<
                           const std::vector<ir::Attr> &attrs, std::span<const TensorSpec> results,
                           const Location &where);
 
-/// How many kernels this process has compiled for eager calls, and taken from disk.
-struct EagerStatistics {
-  uint64_t compiled = 0, fromDisk = 0;
-};
-EagerStatistics eagerStatistics();
-
 } // namespace burin::detail

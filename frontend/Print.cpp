@@ -1,6 +1,7 @@
 // Tensors as text, by NumPy's rules: numbers aligned in columns, long dimensions shortened.
 #include "frontend/Scope.h"
 #include "frontend/TensorState.h"
+#include <charconv>
 #include <cmath>
 #include <ostream>
 
@@ -15,7 +16,7 @@ constexpr int kPrecision = 4;
 
 /// A number in parts, so that columns can be aligned at the point.
 struct Cell {
-  std::string left, right; // "-3" and ".25"; no point for integers
+  std::string left, fraction, exponent; // "-3", ".25" and "e-05"; integers, bools and nan are all left
 };
 
 std::string printed(const char *format, double value, int precision) {
@@ -24,18 +25,30 @@ std::string printed(const char *format, double value, int precision) {
   return text;
 }
 
+/// `text` cut at the point, without zeros at the end of the fraction.
+Cell cut(const std::string &text, size_t end) {
+  size_t point = text.find('.'), last = text.find_last_not_of('0', end - 1);
+  return {text.substr(0, point), text.substr(point, last + 1 - point), text.substr(end)};
+}
 Cell fixedCell(double value) {
   std::string text = printed("%.*f", value, kPrecision);
-  size_t point = text.find('.');
-  std::string fraction = text.substr(point);
-  while (fraction.size() > 1 && fraction.back() == '0')
-    fraction.pop_back();
-  return {text.substr(0, point), fraction};
+  return cut(text, text.size());
 }
 Cell scientificCell(double value) {
   std::string text = printed("%.*e", value, kPrecision);
-  size_t point = text.find('.');
-  return {text.substr(0, point), text.substr(point)};
+  return cut(text, text.find('e'));
+}
+
+/// The shortest text that reads back as the same number of its type.
+std::string scalarText(double value, DType type) {
+  char text[64];
+  bool isPlain = value == 0 || (std::fabs(value) >= 1e-4 && std::fabs(value) < 1e16);
+  auto format = isPlain ? std::chars_format::fixed : std::chars_format::scientific;
+  auto end = type == DType::f64   ? std::to_chars(text, text + sizeof text, value, format)
+             : type == DType::f32 ? std::to_chars(text, text + sizeof text, float(value), format)
+                                  : std::to_chars(text, text + sizeof text, value, format, type == DType::f16 ? 4 : 3);
+  std::string result(text, end.ptr);
+  return result.find_first_of(".en") == std::string::npos ? result + ".0" : result;
 }
 
 class Printer {
@@ -46,20 +59,32 @@ public:
     int64_t count = elementCount(spec.shape);
     isShortened = count > kSummarizeAbove;
     chooseFormat();
+    size_t whole = 0; // widest cell without a point
     for (size_t i : shown()) {
       Cell cell = cellOf(i);
+      if (cell.fraction.empty()) {
+        whole = std::max(whole, cell.left.size());
+        continue;
+      }
       leftWidth = std::max(leftWidth, cell.left.size());
-      rightWidth = std::max(rightWidth, cell.right.size());
+      fractionWidth = std::max(fractionWidth, cell.fraction.size());
+      exponentWidth = std::max(exponentWidth, cell.exponent.size());
     }
+    leftWidth = std::max(leftWidth, whole - std::min(whole, fractionWidth + exponentWidth));
   }
-  std::string print() { return sizes.empty() ? trimmed(cellText(0)) : block(0, 0); }
+  std::string print() {
+    if (!sizes.empty())
+      return block(0, 0);
+    bool isReal = isFloat(spec.dtype) && std::isfinite(realAt(0));
+    return isReal ? scalarText(realAt(0), spec.dtype) : cellOf(0).left;
+  }
 
 private:
   const TensorSpec &spec;
   const char *elements;
   std::vector<int64_t> sizes;
   bool isShortened, isScientific = false;
-  size_t leftWidth = 0, rightWidth = 0;
+  size_t leftWidth = 0, fractionWidth = 0, exponentWidth = 0;
 
   double realAt(size_t i) const {
     double value;
@@ -107,30 +132,25 @@ private:
 
   Cell cellOf(size_t i) const {
     if (isBool(spec.dtype))
-      return {elements[i] ? "True" : "False", ""};
+      return {elements[i] ? "True" : "False", "", ""};
     if (!isFloat(spec.dtype)) {
       int64_t value;
       convertElements(elements + i * byteWidth(spec.dtype), spec.dtype, &value, DType::i64, 1);
-      return {std::to_string(value), ""};
+      return {std::to_string(value), "", ""};
     }
     double value = realAt(i);
     if (std::isnan(value))
-      return {"nan", ""};
+      return {"nan", "", ""};
     if (std::isinf(value))
-      return {value < 0 ? "-inf" : "inf", ""};
+      return {value < 0 ? "-inf" : "inf", "", ""};
     return isScientific ? scientificCell(value) : fixedCell(value);
   }
   std::string cellText(size_t i) const {
     Cell cell = cellOf(i);
-    if (cell.right.empty()) // bools, integers, nan: aligned at the right
-      return std::string(leftWidth + rightWidth - cell.left.size(), ' ') + cell.left;
-    return std::string(leftWidth - cell.left.size(), ' ') + cell.left + cell.right +
-           std::string(rightWidth - cell.right.size(), ' ');
-  }
-  static std::string trimmed(std::string text) {
-    text.erase(0, text.find_first_not_of(' '));
-    text.erase(text.find_last_not_of(' ') + 1);
-    return text;
+    if (cell.fraction.empty())
+      return std::string(leftWidth + fractionWidth + exponentWidth - cell.left.size(), ' ') + cell.left;
+    std::string fill(fractionWidth - cell.fraction.size(), cell.exponent.empty() ? ' ' : '0');
+    return std::string(leftWidth - cell.left.size(), ' ') + cell.left + cell.fraction + fill + cell.exponent;
   }
 
   /// A row, in lines of limited width.
@@ -140,7 +160,7 @@ private:
     bool isFirst = true;
     for (int64_t i : indices(sizes.size() - 1)) {
       std::string cell = i < 0 ? "..." : cellText(base + size_t(i));
-      if (!isFirst && line.size() + 1 + cell.size() > kLineWidth) {
+      if (!isFirst && line.size() + 1 + cell.size() + sizes.size() > kLineWidth) {
         text += "\n" + indent;
         line = indent;
         isFirst = true;

@@ -35,7 +35,8 @@ CheckedCall checkCall(const ir::OpInfo &info, std::vector<std::optional<TensorSp
                       llvm::ArrayRef<bool> weak, std::vector<ir::Attr> attrs, const Location &where) {
   if (llvm::is_contained(weak, true))
     typeWeakOperands(info, operands, weak);
-  ir::InferCall call{.info = info, .operands = std::move(operands), .attrs = std::move(attrs)};
+  ir::InferCall call{
+      .info = info, .operands = std::move(operands), .attrs = std::move(attrs), .results = {}, .error = {}};
   if (!ir::infer(call))
     throw Error(where, info.name, call.error);
   return {info, std::move(call.operands), std::move(call.attrs), std::move(call.results)};

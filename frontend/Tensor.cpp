@@ -143,6 +143,12 @@ StorageRef storageOf(const TensorState &state) {
   return storage;
 }
 
+StorageRef concreteStorage(const Tensor &tensor, const char *op, const Location &where) {
+  const TensorState &state = stateOf(tensor, where);
+  refuseInTrace(state, op, where);
+  return storageOf(state);
+}
+
 void rethrow(const rt::Failure &failure, const Location &where) {
   if (failure.exception)
     std::rethrow_exception(failure.exception);

@@ -55,7 +55,9 @@ inline const TensorState &stateOf(const Tensor &tensor, const Location &where) {
 
 /// The elements of a tensor that is not traced, ready or not; a scalar becomes an array of its element type.
 StorageRef storageOf(const TensorState &state);
-/// The same, once they are there. Throws what went wrong while computing them.
+/// The elements of a tensor that `op` wants to read; throws if there is nothing to read because it is traced or empty.
+StorageRef concreteStorage(const Tensor &tensor, const char *op, const Location &where);
+/// The elements, once they are there. Throws what went wrong while computing them.
 const rt::SharedBuffer &await(const StorageRef &storage, const Location &where);
 /// Throws as `wait` promises: burin::Error with the line that enqueued the task.
 [[noreturn]] void rethrow(const rt::Failure &failure, const Location &where);

@@ -1,6 +1,7 @@
 // burin: a graph compiler with imperative tracing. This header is the whole C++ API.
 #pragma once
 #include "burin/creation.h"
+#include "burin/data.h"
 #include "burin/graph.h"
 #include "burin/indexing.h"
 #include "burin/nn.h"

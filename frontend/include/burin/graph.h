@@ -83,6 +83,12 @@ private:
 BURIN_API Artifact compile(const Graph &graph, const CompileOptions &options = {},
                            Location where = Location::current());
 
+/// Where the kernels of this process's eager calls came from.
+struct KernelStatistics {
+  uint64_t compiled = 0, fromDisk = 0;
+};
+BURIN_API KernelStatistics kernel_statistics();
+
 namespace detail {
 BURIN_API Graph trace(const Function &function, std::span<const TensorSpec> inputs, std::vector<std::string> inputNames,
                       std::vector<std::string> outputNames, const TensorNames &names, const Location &where);

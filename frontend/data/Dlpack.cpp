@@ -1,0 +1,162 @@
+#include "burin/creation.h"
+#include "burin/data.h"
+#include "frontend/Creation.h"
+#include "frontend/Scope.h"
+#include "frontend/data/DlpackAbi.h"
+
+namespace burin {
+
+using namespace detail;
+
+static std::optional<DType> dtypeOf(const DLDataType &type) {
+  if (type.lanes != 1)
+    return std::nullopt;
+  auto is = [&](DLDataTypeCode code, int bits) { return type.code == code && type.bits == bits; };
+  if (is(kDLFloat, 32))
+    return DType::f32;
+  if (is(kDLFloat, 64))
+    return DType::f64;
+  if (is(kDLFloat, 16))
+    return DType::f16;
+  if (is(kDLBfloat, 16))
+    return DType::bf16;
+  if (is(kDLInt, 8))
+    return DType::i8;
+  if (is(kDLUInt, 8))
+    return DType::u8;
+  if (is(kDLInt, 16))
+    return DType::i16;
+  if (is(kDLInt, 32))
+    return DType::i32;
+  if (is(kDLInt, 64))
+    return DType::i64;
+  if (is(kDLBool, 8))
+    return DType::boolean;
+  return std::nullopt;
+}
+
+static DLDataType typeOf(DType type) {
+  auto bits = uint8_t(8 * byteWidth(type));
+  switch (type) {
+  case DType::f32:
+  case DType::f64:
+  case DType::f16:
+    return {kDLFloat, bits, 1};
+  case DType::bf16:
+    return {kDLBfloat, bits, 1};
+  case DType::u8:
+    return {kDLUInt, bits, 1};
+  case DType::boolean:
+    return {kDLBool, bits, 1};
+  default:
+    return {kDLInt, bits, 1};
+  }
+}
+
+/// Whether elements are dense and row-major; strides of dimensions of size 1 do not matter.
+static bool isDense(const DLTensor &tensor) {
+  int64_t expected = 1;
+  for (int32_t i = tensor.ndim; tensor.strides && i-- > 0;) {
+    if (tensor.shape[i] != 1 && tensor.strides[i] != expected)
+      return false;
+    expected *= tensor.shape[i];
+  }
+  return true;
+}
+
+static void gather(const DLTensor &tensor, const char *from, size_t width, int32_t axis, char *&to) {
+  if (axis == tensor.ndim) {
+    std::memcpy(to, from, width);
+    to += width;
+    return;
+  }
+  for (int64_t i = 0; i < tensor.shape[axis]; ++i)
+    gather(tensor, from + i * tensor.strides[axis] * int64_t(width), width, axis + 1, to);
+}
+
+template <class Managed> static Tensor import(Managed *managed, const DLTensor &tensor, const Location &where) {
+  if (tensor.device.device_type != kDLCPU && tensor.device.device_type != kDLCUDAHost)
+    throw Error(where, "from_dlpack",
+                "the tensor is not in host memory (device type " + std::to_string(tensor.device.device_type) +
+                    "); copy it to the CPU first");
+  auto dtype = dtypeOf(tensor.dtype);
+  if (!dtype)
+    throw Error(where, "from_dlpack",
+                "elements of type code " + std::to_string(tensor.dtype.code) + " with " +
+                    std::to_string(tensor.dtype.bits) + " bits and " + std::to_string(tensor.dtype.lanes) +
+                    " lanes are not supported");
+  TensorSpec spec{*dtype, Shape(tensor.shape, tensor.shape + tensor.ndim)};
+  requireSizes(spec.shape, "from_dlpack", where);
+  char *data = static_cast<char *>(tensor.data) + tensor.byte_offset;
+  auto release = [managed] {
+    if (managed->deleter)
+      managed->deleter(managed);
+  };
+  bool isEmpty = elementCount(spec.shape) == 0;
+  if (isEmpty || (isDense(tensor) && reinterpret_cast<uintptr_t>(data) % byteWidth(*dtype) == 0))
+    return from_blob(data, spec, release, where);
+  std::vector<char> dense(byteCount(spec));
+  char *to = dense.data();
+  if (tensor.strides)
+    gather(tensor, data, byteWidth(*dtype), 0, to);
+  else
+    std::memcpy(to, data, dense.size());
+  Tensor result = copyOf(dense.data(), spec, where);
+  release();
+  return result;
+}
+
+Tensor from_dlpack(DLManagedTensor *tensor, Location where) {
+  return import(tensor, tensor->dl_tensor, inScope(where));
+}
+
+Tensor from_dlpack(DLManagedTensorVersioned *tensor, Location where) {
+  if (tensor->version.major != 1)
+    throw Error(inScope(where), "from_dlpack",
+                "DLPack " + std::to_string(tensor->version.major) + "." + std::to_string(tensor->version.minor) +
+                    " is not supported; ask for 1.x");
+  return import(tensor, tensor->dl_tensor, inScope(where));
+}
+
+namespace {
+/// A DLPack tensor with what it refers to.
+template <class Managed> struct Exported {
+  Managed managed{};
+  StorageRef storage;
+  std::vector<int64_t> shape, strides;
+};
+} // namespace
+
+template <class Managed> static Managed *exportTensor(const Tensor &tensor, const char *op, const Location &where) {
+  auto exported = std::make_unique<Exported<Managed>>();
+  exported->storage = concreteStorage(tensor, op, where);
+  const rt::SharedBuffer &buffer = await(exported->storage, where);
+  for (const Dim &size : tensor.shape(where))
+    exported->shape.push_back(size.value());
+  exported->strides.assign(exported->shape.size(), 1);
+  for (size_t i = exported->shape.size(); i-- > 1;)
+    exported->strides[i - 1] = exported->strides[i] * exported->shape[i];
+  Managed &managed = exported->managed;
+  managed.dl_tensor = {buffer.data(),
+                       {kDLCPU, 0},
+                       int32_t(exported->shape.size()),
+                       typeOf(tensor.dtype(where)),
+                       exported->shape.data(),
+                       exported->strides.data(),
+                       0};
+  managed.manager_ctx = exported.get();
+  managed.deleter = [](Managed *self) { delete static_cast<Exported<Managed> *>(self->manager_ctx); };
+  return &exported.release()->managed;
+}
+
+DLManagedTensor *to_dlpack(const Tensor &tensor, Location where) {
+  return exportTensor<DLManagedTensor>(tensor, "to_dlpack", inScope(where));
+}
+DLManagedTensorVersioned *to_dlpack_versioned(const Tensor &tensor, Location where) {
+  auto *managed = exportTensor<DLManagedTensorVersioned>(tensor, "to_dlpack_versioned", inScope(where));
+  managed->version = {1, 0};
+  managed->flags = DLPACK_FLAG_BITMASK_READ_ONLY;
+  return managed;
+}
+
+} // namespace burin

@@ -1,0 +1,38 @@
+#include "frontend/data/Mapping.h"
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace burin::detail {
+
+std::shared_ptr<const Mapping> Mapping::open(const std::string &path, std::string &problem) {
+  auto mapping = std::make_shared<Mapping>();
+  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat info;
+  if (file < 0 || ::fstat(file, &info) != 0) {
+    problem = std::strerror(errno);
+  } else if (!S_ISREG(info.st_mode)) {
+    problem = "not a regular file";
+  } else if (info.st_size > 0) {
+    void *start = ::mmap(nullptr, size_t(info.st_size), PROT_READ, MAP_PRIVATE, file, 0);
+    if (start == MAP_FAILED) {
+      problem = std::strerror(errno);
+    } else {
+      mapping->start = start;
+      mapping->size = size_t(info.st_size);
+    }
+  }
+  if (file >= 0)
+    ::close(file);
+  return problem.empty() ? mapping : nullptr;
+}
+
+Mapping::~Mapping() {
+  if (start)
+    ::munmap(start, size);
+}
+
+} // namespace burin::detail

@@ -1,0 +1,22 @@
+// A file as read-only memory.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace burin::detail {
+
+class Mapping {
+public:
+  /// Null, with the system's reason in `problem`, if the file cannot be mapped.
+  static std::shared_ptr<const Mapping> open(const std::string &path, std::string &problem);
+  ~Mapping();
+  std::span<const std::byte> bytes() const { return {static_cast<const std::byte *>(start), size}; }
+
+private:
+  void *start = nullptr;
+  size_t size = 0;
+};
+
+} // namespace burin::detail

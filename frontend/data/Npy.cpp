@@ -1,0 +1,70 @@
+#include "burin/creation.h"
+#include "burin/data.h"
+#include "frontend/Creation.h"
+#include "frontend/Scope.h"
+#include "runtime/Archive.h"
+#include "runtime/NpyZip.h"
+
+namespace burin {
+
+using namespace detail;
+
+/// The array's memory becomes the tensor's.
+static Tensor take(rt::NpyArray array, const Location &where) {
+  auto owner = std::make_shared<std::vector<std::byte>>(std::move(array.data));
+  Shape shape(array.shape.begin(), array.shape.end());
+  void *data = owner->data();
+  return from_blob(data, {array.dtype, std::move(shape)}, [owner] {}, where);
+}
+
+static rt::NpyArray arrayOf(const Tensor &tensor, const Location &where) {
+  rt::NpyArray array{tensor.dtype(where), {}, {}};
+  for (const Dim &size : tensor.shape(where))
+    array.shape.push_back(size.value());
+  array.data.resize(byteCount(tensor.spec(where)));
+  StorageRef storage = concreteStorage(tensor, "save", where);
+  std::memcpy(array.data.data(), await(storage, where).data(), array.data.size());
+  return array;
+}
+
+Tensor load_npy(const std::string &path, Location where) {
+  std::string problem;
+  auto array = rt::loadNpy(path, problem);
+  if (!array)
+    throw Error(inScope(where), "load_npy", problem);
+  return take(std::move(*array), inScope(where));
+}
+
+void save_npy(const std::string &path, const Tensor &tensor, Location where) {
+  const Location &place = inScope(where);
+  rt::NpyArray array = arrayOf(tensor, place);
+  std::vector<std::byte> file = rt::writeNpy(array);
+  if (rt::Status status = rt::writeFile(path, file); !status.ok())
+    throw Error(place, "save_npy", status.message());
+}
+
+StateDict load_npz(const std::string &path, Location where) {
+  const Location &place = inScope(where);
+  std::string problem;
+  auto file = rt::readWholeFile(path, problem);
+  if (!file)
+    throw Error(place, "load_npz", problem);
+  auto arrays = rt::readNpz(*file, problem);
+  if (!arrays)
+    throw Error(place, "load_npz", path + ": " + problem);
+  StateDict tensors;
+  for (auto &[name, array] : *arrays)
+    tensors.emplace_back(name, take(std::move(array), place));
+  return tensors;
+}
+
+void save_npz(const std::string &path, const StateDict &tensors, bool compress, Location where) {
+  const Location &place = inScope(where);
+  rt::NamedArrays arrays;
+  for (const auto &[name, tensor] : tensors)
+    arrays.emplace_back(name, arrayOf(tensor, place));
+  if (rt::Status status = rt::writeFile(path, rt::writeNpz(arrays, compress)); !status.ok())
+    throw Error(place, "save_npz", status.message());
+}
+
+} // namespace burin

@@ -1,0 +1,41 @@
+// Tensors from and to files and other libraries.
+#pragma once
+#include "burin/module.h"
+#include <map>
+
+// Of DLPack's dlpack.h, which callers include themselves.
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+
+namespace burin {
+
+// ---- files. Any bytes are safe to load: what is not a whole, valid file throws. Files are written whole or not at
+// all.
+
+/// One array of a .npy file, or all of an .npz archive by their names.
+BURIN_API Tensor load_npy(const std::string &path, Location where = Location::current());
+BURIN_API void save_npy(const std::string &path, const Tensor &tensor, Location where = Location::current());
+BURIN_API StateDict load_npz(const std::string &path, Location where = Location::current());
+BURIN_API void save_npz(const std::string &path, const StateDict &tensors, bool compress = false,
+                        Location where = Location::current());
+
+/// The file is mapped: tensors are read when they are used, and the file must not be changed in place until they are
+/// gone. `metadata` receives the file's free-text entries.
+BURIN_API StateDict load_safetensors(const std::string &path, std::map<std::string, std::string> *metadata = nullptr,
+                                     Location where = Location::current());
+BURIN_API void save_safetensors(const std::string &path, const StateDict &tensors,
+                                const std::map<std::string, std::string> &metadata = {},
+                                Location where = Location::current());
+
+// ---- DLPack: memory shared with other libraries, without a copy
+
+/// Takes over a tensor in host memory and calls its deleter after the last use; on an exception it stays the caller's.
+/// Elements that are not dense and row-major are copied, and the tensor given back at once.
+BURIN_API Tensor from_dlpack(DLManagedTensor *tensor, Location where = Location::current());
+BURIN_API Tensor from_dlpack(DLManagedTensorVersioned *tensor, Location where = Location::current());
+/// Waits for the value. The caller owns the result until it calls its deleter, and must not write to the elements, as
+/// other tensors may share them.
+BURIN_API DLManagedTensor *to_dlpack(const Tensor &tensor, Location where = Location::current());
+BURIN_API DLManagedTensorVersioned *to_dlpack_versioned(const Tensor &tensor, Location where = Location::current());
+
+} // namespace burin
