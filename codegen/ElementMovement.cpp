@@ -144,8 +144,9 @@ Value ElementEmitter::taken(Operation *op, ArrayRef<Index> at) {
   ArrayRef<Index> where = take ? at.slice(axis, rank) : at;
   Index i = asIndex(element(indices, where), dtypeOf(indices));
   Value size = k.dim(shapeOf(x)[axis]);
-  i = select(inRange(i, k.constant(0), k.constant(INT64_MAX)), i, k.shift(i, size));
-  i = clampIndex(i, size);
+  Value at0 = i.uniform() ? i.base : k.lanesOf(i, k.width);
+  Value zero = i.uniform() ? k.constant(0) : k.broadcast(k.constant(0), k.width);
+  i = clampIndex(select(k.compare(CmpIPredicate::slt, at0, zero), k.shift(i, size), i), size);
   SmallVector<Index> inner(at);
   if (take)
     inner.erase(inner.begin() + axis, inner.begin() + axis + rank);

@@ -87,11 +87,11 @@ template <class Op> Window windowOf(Op op, ArrayRef<int64_t> kernel) {
 static DType accumulatorType(DType type) { return type == DType::f16 || type == DType::bf16 ? DType::f32 : type; }
 
 Value ElementEmitter::pooled(Operation *op, ArrayRef<Index> at) {
-  DType type = dtypeOf(op->getResult(0)), sumType = accumulatorType(type);
+  DType type = dtypeOf(op->getResult(0)), sumType = accumulatorType(type); // 16-bit floats are computed in f32
   auto lanes = [&](Value scalar) { return k.broadcast(scalar, k.width); };
   if (auto pool = dyn_cast<MaxPoolOp>(op)) {
     Window w = windowOf(pool, pool.getKernel());
-    Type element = k.storageType(type);
+    Type element = k.storageType(sumType);
     TypedAttr lowest;
     if (isFloat(type))
       lowest = k.b.getFloatAttr(element, -INFINITY);
@@ -99,8 +99,8 @@ Value ElementEmitter::pooled(Operation *op, ArrayRef<Index> at) {
       lowest = k.b.getIntegerAttr(element, type == DType::u8 ? APInt::getMinValue(8)
                                                              : APInt::getSignedMinValue(8 * byteWidth(type)));
     Value init = lanes(arith::ConstantOp::create(k.b, k.loc, lowest));
-    return WindowWalk(*this, w, at).fold(init, [&](Value best, Value x, ArrayRef<Value>, Value inside) -> Value {
-      x = lanes(x);
+    Value result = WindowWalk(*this, w, at).fold(init, [&](Value best, Value x, ArrayRef<Value>, Value inside) -> Value {
+      x = castLanes(k.b, k.loc, lanes(x), type, sumType);
       if (inside)
         x = arith::SelectOp::create(k.b, k.loc, inside, x, init);
       if (isFloat(type))
@@ -108,6 +108,7 @@ Value ElementEmitter::pooled(Operation *op, ArrayRef<Index> at) {
       return type == DType::u8 ? Value(arith::MaxUIOp::create(k.b, k.loc, best, x))
                                : Value(arith::MaxSIOp::create(k.b, k.loc, best, x));
     });
+    return castLanes(k.b, k.loc, result, sumType, type);
   }
 
   Value zero = lanes(zeroOf(sumType));

@@ -115,9 +115,13 @@ Value KernelBuilder::compare(arith::CmpIPredicate predicate, Value x, Value y) {
 }
 
 // Sizes are loaded once, at the top of the function, wherever they are first asked for.
-Value KernelBuilder::dim(const Dim &size) {
-  if (size.isStatic())
-    return constant(size.value());
+Value KernelBuilder::dim(const Dim &size) { return size.isStatic() ? constant(size.value()) : handedIn(size); }
+
+Value KernelBuilder::maskBound(const Dim &size, DType stored) {
+  return byteWidth(stored) < 4 ? handedIn(size) : dim(size);
+}
+
+Value KernelBuilder::handedIn(const Dim &size) {
   Value &value = sizeValues[size.str()];
   if (!value) {
     OpBuilder::InsertionGuard guard(b);
@@ -253,7 +257,7 @@ Value KernelBuilder::load(const Memory &memory, const Index &position, int64_t w
       type = VectorType::get(vector.getShape(), type);
     return arith::BitcastOp::create(b, loc, type, moved);
   };
-  if (width == 1 || (position.uniform() && !mask))
+  if (width == 1 || position.uniform())
     return toLanes(LLVM::LoadOp::create(b, loc, element, elementPointer(memory, position.base), alignment));
   auto type = VectorType::get({width}, element);
   if (!position.lanes && position.stride == 1) {

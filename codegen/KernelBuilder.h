@@ -67,6 +67,9 @@ public:
   Value compare(mlir::arith::CmpIPredicate, Value x, Value y);
   std::optional<int64_t> constantOf(Value x);
   Value dim(const Dim &size);
+  /// The bound of a mask over elements of this type. LLVM 22 writes too many bytes when it knows that a masked store of a
+  /// truncated value has a single lane, so for types below 32 bits the bound is kept from it.
+  Value maskBound(const Dim &size, DType stored);
 
   // ---- lanes
   int64_t laneCount(Value v);
@@ -91,13 +94,15 @@ public:
   Type storageType(DType);
   /// Row-major position of an element.
   Index linear(const Shape &shape, ArrayRef<Index> at);
-  /// Elements at row-major positions; a scalar when the position is uniform. Masked-off lanes read as 0.
+  /// Elements at row-major positions. Masked-off lanes read as 0. A uniform position gives a scalar, is read whatever the
+  /// mask says, and so must lie in the tensor.
   Value load(const Memory &, const Index &position, int64_t width, Value mask);
   void store(const Memory &, const Index &position, Value value, int64_t width, Value mask);
   Value elementPointer(const Memory &, Value position);
 
 private:
   Type movedType(DType);
+  Value handedIn(const Dim &size);
   mlir::LLVM::LLVMFuncOp function;
   SmallVector<Value> operands;
   Value sizesPointer;

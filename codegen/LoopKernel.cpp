@@ -23,6 +23,9 @@ public:
       : e(e), k(e.k), p(e, a), body(body), space(a.space), results(results) {
     for (size_t d = 0; d < space.size(); ++d)
       (a.reduced[d] ? reduced : parallel).push_back(d);
+    for (Value yielded : body.getTerminator()->getOperands())
+      if (byteWidth(dtypeOf(yielded)) < byteWidth(narrowest))
+        narrowest = dtypeOf(yielded);
     int64_t widest = 1;
     for (Operation &op : body)
       for (Value v : op.getResults())
@@ -165,15 +168,18 @@ private:
     k.loop(from, whole, step, [&](Value i) { vector(i, {}); });
     if (space[last].isStatic() && space[last].value() % vectorWidth == 0)
       return;
-    k.when(k.compare(arith::CmpIPredicate::slt, whole, to), [&] { vector(whole, tailMask(whole, to)); });
+    k.when(k.compare(arith::CmpIPredicate::slt, whole, to), [&] { vector(whole, tailMask(whole, space[last])); });
   }
 
-  Value tailMask(Value from, Value to) {
+  /// The lanes from `from` on that are still inside; blocks end at whole vectors, so only the dimension's end cuts one.
+  Value tailMask(Value from, const Dim &size) {
     Value lanes = k.lanesOf({from, 1}, vectorWidth);
-    return k.compare(arith::CmpIPredicate::slt, lanes, k.broadcast(to, vectorWidth));
+    return k.compare(arith::CmpIPredicate::slt, lanes, k.broadcast(k.maskBound(size, narrowest), vectorWidth));
   }
 
   void pointOf() {
+    for (auto &[value, slot] : kept)
+      slot.written = slot.touched = false;
     for (auto &level : levels)
       reduceLevel(level);
     for (auto &[value, pointer] : pointResults)
@@ -297,7 +303,7 @@ private:
     });
     if (!space[d].isStatic() || space[d].value() % vectorWidth) {
       Value outerMask = e.mask;
-      e.mask = tailMask(whole, size);
+      e.mask = tailMask(whole, space[d]);
       carried = vectorAt(whole, carried, 0);
       e.mask = outerMask;
     }
@@ -348,6 +354,7 @@ private:
   ArrayRef<Value> results;
   SmallVector<int> parallel, reduced;
   int64_t vectorWidth = 1;
+  DType narrowest = DType::i64; // of the results
   bool lanesReduce = false, lastWalk = false;
   SmallVector<SmallVector<Operation *>> levels;
   SmallVector<std::pair<Value, Value>> fullResults, pointResults; // value, where it goes
