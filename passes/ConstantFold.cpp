@@ -1,10 +1,11 @@
 // Computes at compile time what depends on constants alone.
 //
 // Whole constant subgraphs are computed and only the values that the rest of the graph uses become constants, so that a
-// chain of weight transposes leaves one copy. Ops that only move elements work on the constants' bytes; all others go
-// through the reference interpreter, with f32 rounded after each op as eager execution does.
-#include "ir/Reference.h"
+// chain of weight transposes leaves one copy.
+#include "ir/Fold.h"
 #include "ir/ReferenceMove.h"
+#include "ir/ReferenceTensor.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "passes/Passes.h"
@@ -64,10 +65,9 @@ private:
     uint64_t leafBytes = 0; // of the constants it is computed from
     bool cheap = true;      // with all it is computed from
   };
-  struct Bytes {
-    std::vector<char> owned;
-    ArrayRef<char> data;
-    size_t uses = 0; // computations that have not happened yet
+  struct Interim {
+    ElementsAttr value; // null for a constant, and until it is computed
+    size_t uses = 0;    // computations that have not happened yet
   };
 
   // Values that depend on constants alone and may be computed, in program order.
@@ -134,98 +134,51 @@ private:
   // What must be computed for the stored values, and how often each value is read on the way.
   void findNeeded() {
     for (Operation *op : llvm::reverse(known)) {
-      if (llvm::none_of(op->getResults(), [&](Value v) { return stored.contains(v) || tensors.contains(v); }))
+      if (llvm::none_of(op->getResults(), [&](Value v) { return stored.contains(v) || interim.contains(v); }))
         continue;
       needed.push_back(op);
       for (Value operand : op->getOperands())
-        ++tensors[operand].uses;
+        ++interim[operand].uses;
     }
     std::reverse(needed.begin(), needed.end());
   }
 
   void compute() {
+    std::vector<std::pair<Value, Value>> constants; // value, what replaces it
     for (Operation *op : needed) {
-      auto results = resultsOf(op);
-      for (auto [i, result] : llvm::enumerate(op->getResults())) {
-        if (!results)
-          continue; // the op stays as it is, and so do those that would have read it
-        std::vector<char> &bytes = (*results)[i];
-        if (stored.contains(result)) {
-          OpBuilder b(op);
-          constants.push_back({result, createConstant(b, op->getLoc(), specOf(result), bytes)});
-        }
-        if (auto it = tensors.find(result); it != tensors.end()) {
-          it->second.owned = std::move(bytes);
-          it->second.data = it->second.owned;
-        }
-      }
+      SmallVector<Attribute> operands;
       for (Value operand : op->getOperands())
-        if (Bytes &t = tensors.find(operand)->second; --t.uses == 0)
-          t.owned = {};
+        operands.push_back(valueOf(operand));
+      // What cannot be folded stays, and so do those that would have read it.
+      if (auto results = foldOp(op, operands); succeeded(results))
+        for (auto [result, value] : llvm::zip(op->getResults(), *results)) {
+          if (stored.contains(result)) {
+            OpBuilder b(op);
+            constants.push_back({result, ConstantOp::create(b, op->getLoc(), value.getType(), value, StringAttr())});
+          }
+          if (auto it = interim.find(result); it != interim.end())
+            it->second.value = value;
+          else if (!stored.contains(result))
+            release(value);
+        }
+      for (Value operand : op->getOperands())
+        if (Interim &i = interim.find(operand)->second; --i.uses == 0 && !stored.contains(operand))
+          release(i.value);
     }
     for (auto [value, constant] : constants)
       value.replaceAllUsesWith(constant);
   }
 
-  /// nullopt if an operand could not be computed, or the op has no result for these operands.
-  std::optional<std::vector<std::vector<char>>> resultsOf(Operation *op) {
-    for (Value operand : op->getOperands()) {
-      Bytes &t = tensors.find(operand)->second;
-      if (auto constant = operand.getDefiningOp<ConstantOp>(); constant && !t.data.data())
-        t.data = constantBytes(constant.getValue(), t.owned);
-      if (t.data.size() != bytesOf(operand))
-        return std::nullopt;
-    }
-    if (MoveKernel kernel = findMoveKernel(opInfo(op)->name))
-      return moved(op, kernel);
-    return interpreted(op);
+  Attribute valueOf(Value v) {
+    if (auto constant = v.getDefiningOp<ConstantOp>())
+      return constant.getValue();
+    return interim.find(v)->second.value;
   }
 
-  std::optional<std::vector<std::vector<char>>> moved(Operation *op, MoveKernel kernel) {
-    std::vector<Attr> attrs = attrsOf(op);
-    size_t width = byteWidth(dtypeOf(op->getResult(0)));
-    MoveCall call{*opInfo(op), attrs, {}, {}, width, nullptr, {}};
-    for (Value operand : op->getOperands())
-      call.operands.push_back({const_cast<char *>(tensors.find(operand)->second.data.data()), sizesOf(operand)});
-    std::vector<std::vector<char>> results;
-    for (Value result : op->getResults()) {
-      results.emplace_back(bytesOf(result));
-      call.results.push_back({results.back().data(), sizesOf(result)});
-    }
-    std::vector<char> fill(width);
-    if (auto pad = dyn_cast<PadOp>(op))
-      fill = fillOf(pad);
-    call.fill = fill.data();
-    if (!kernel(call))
-      return std::nullopt;
-    return results;
-  }
-
-  static std::vector<char> fillOf(PadOp pad) {
-    double value = pad.getValue().convertToDouble();
-    RefTensor element = RefTensor::zeros(dtypeOf(pad.getResult()), {});
-    if (isFloat(element.dtype))
-      element.reals()[0] = value;
-    else
-      element.ints()[0] = saturateTo(element.dtype, value);
-    return element.toBytes();
-  }
-
-  std::optional<std::vector<std::vector<char>>> interpreted(Operation *op) {
-    std::vector<RefTensor> operands;
-    for (Value operand : op->getOperands()) {
-      ArrayRef<char> data = tensors.find(operand)->second.data;
-      operands.push_back(RefTensor::fromBytes(dtypeOf(operand), sizesOf(operand), {data.data(), data.size()}));
-    }
-    // What has no result here may still not be reached when the graph runs.
-    ScopedDiagnosticHandler quiet(op->getContext(), [](Diagnostic &) { return success(); });
-    auto evaluated = evaluate(op, operands, {.roundF32 = true});
-    if (failed(evaluated))
-      return std::nullopt;
-    std::vector<std::vector<char>> results;
-    for (const RefTensor &t : *evaluated)
-      results.push_back(t.toBytes());
-    return results;
+  /// Frees the memory of a value that this pass made and nobody else has seen: the context would keep it for good.
+  static void release(ElementsAttr value) {
+    if (auto resource = dyn_cast_or_null<DenseResourceElementsAttr>(value))
+      resource.getRawHandle().getResource()->setBlob({});
   }
 
   Operation *root;
@@ -233,8 +186,7 @@ private:
   llvm::DenseMap<Value, Facts> facts;
   std::vector<Operation *> leaves, known, needed;
   llvm::DenseSet<Value> stored;
-  llvm::DenseMap<Value, Bytes> tensors;
-  std::vector<std::pair<Value, Value>> constants; // value, what replaces it
+  llvm::DenseMap<Value, Interim> interim;
 };
 
 struct ConstantFoldPass : PassWrapper<ConstantFoldPass, OperationPass<ModuleOp>> {

@@ -21,6 +21,7 @@ struct ConstantFoldOptions {
 };
 std::unique_ptr<mlir::Pass> createConstantFoldPass(const ConstantFoldOptions & = {});
 
+std::unique_ptr<mlir::Pass> createChooseLayoutPass();
 std::unique_ptr<mlir::Pass> createLowerContractionsPass();
 std::unique_ptr<mlir::Pass> createFusePass();
 std::unique_ptr<mlir::Pass> createDecomposeInKernelsPass();

@@ -44,6 +44,7 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
 void registerPasses() {
   registerPass([] { return createConstantFoldPass(); });
   registerPass(createFoldNormalizationPass);
+  registerPass(createChooseLayoutPass);
   registerPass(createDecomposePass);
   registerPass(createDecomposeInKernelsPass);
   registerPass(createLowerContractionsPass);

@@ -1,0 +1,106 @@
+// Random graphs mean the same before and after each pass.
+#include "ir/Reference.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "passes/Passes.h"
+#include "test/passes/RandomGraph.h"
+#include <catch2/catch.hpp>
+
+using namespace burin;
+using namespace burin::ir;
+
+namespace {
+
+std::string text(mlir::ModuleOp module) {
+  std::string result;
+  llvm::raw_string_ostream os(result);
+  module.print(os, mlir::OpPrintingFlags().elideLargeElementsAttrs(8).elideLargeResourceString(8));
+  return result;
+}
+
+/// Where two runs differ, or "".
+std::string difference(const std::vector<RefTensor> &got, const std::vector<RefTensor> &expected) {
+  if (got.size() != expected.size())
+    return "different numbers of results";
+  for (size_t r = 0; r < got.size(); ++r) {
+    if (got[r].shape != expected[r].shape || got[r].dtype != expected[r].dtype)
+      return "result " + std::to_string(r) + " has another type";
+    for (size_t i = 0; i < size_t(got[r].size()); ++i) {
+      double x = got[r][i], y = expected[r][i];
+      bool same = x == y || (x != x && y != y) || std::abs(x - y) <= 2e-4 * (1 + std::abs(y));
+      if (!same)
+        return "result " + std::to_string(r) + "[" + std::to_string(i) + "]: " + std::to_string(x) + " instead of " +
+               std::to_string(y);
+    }
+  }
+  return "";
+}
+
+/// The graph of `seed` gives the same results after the passes.
+void check(unsigned seed, const std::function<void(mlir::PassManager &)> &addPasses) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  loadDialects(context);
+  test::RandomGraph graph = test::randomGraph(context, seed, 4 + int(seed % 20));
+  std::string before = text(*graph.module);
+  INFO("seed " << seed << "\n" << before);
+  REQUIRE(mlir::succeeded(mlir::verify(*graph.module)));
+  auto expected = interpret(*graph.module, graph.inputs);
+  REQUIRE(mlir::succeeded(expected));
+  mlir::PassManager manager(&context);
+  addPasses(manager);
+  REQUIRE(mlir::succeeded(manager.run(*graph.module)));
+  INFO("after\n" << text(*graph.module));
+  auto got = interpret(*graph.module, graph.inputs);
+  REQUIRE(mlir::succeeded(got));
+  REQUIRE(difference(*got, *expected) == "");
+}
+
+void checkAll(unsigned count, const std::function<void(mlir::PassManager &)> &addPasses) {
+  for (unsigned seed = 0; seed < count; ++seed)
+    check(seed, addPasses);
+}
+
+using PM = mlir::PassManager;
+
+} // namespace
+
+TEST_CASE("Decomposition keeps what graphs mean") {
+  checkAll(150, [](PM &m) { m.addPass(passes::createDecomposePass()); });
+}
+
+TEST_CASE("Constant folding keeps what graphs mean") {
+  checkAll(150, [](PM &m) { m.addPass(passes::createConstantFoldPass()); });
+}
+
+TEST_CASE("Folding normalisation into weights keeps what graphs mean") {
+  checkAll(300, [](PM &m) { m.addPass(passes::createFoldNormalizationPass()); });
+}
+
+TEST_CASE("Layouts keep what graphs mean") {
+  checkAll(300, [](PM &m) { m.addPass(passes::createChooseLayoutPass()); });
+}
+
+TEST_CASE("Layouts of decomposed graphs keep what they mean") {
+  checkAll(300, [](PM &m) {
+    m.addPass(passes::createDecomposePass());
+    m.addPass(passes::createChooseLayoutPass());
+    m.addPass(mlir::createCanonicalizerPass());
+  });
+}
+
+TEST_CASE("All graph passes and fusion keep what graphs mean") {
+  checkAll(150, [](PM &m) {
+    m.addPass(mlir::createCanonicalizerPass());
+    m.addPass(passes::createFoldNormalizationPass());
+    m.addPass(passes::createDecomposePass());
+    m.addPass(passes::createConstantFoldPass());
+    m.addPass(passes::createChooseLayoutPass());
+    m.addPass(passes::createConstantFoldPass());
+    m.addPass(passes::createLowerContractionsPass());
+    m.addPass(mlir::createCanonicalizerPass());
+    m.addPass(passes::createFusePass());
+    m.addPass(passes::createDecomposeInKernelsPass());
+    m.addPass(mlir::createCSEPass());
+  });
+}
