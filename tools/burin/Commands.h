@@ -1,12 +1,17 @@
-// The subcommands of `burin`.
+// The subcommands of `burin`, and how all of them fail.
 #pragma once
 #include <CLI/CLI.hpp>
+#include <string>
 
 namespace burin::cli {
 
 enum ExitCode { kOk = 0, kMismatch = 1, kUsage = 2, kBadModel = 3, kUnsupported = 4, kInternal = 5 };
 
+/// Prints "burin: error: " and the message to stderr, in colour on a terminal unless NO_COLOR is set. Returns `code`.
+int fail(int code, const std::string &message);
+
 /// Each adds its subcommand; when it was given, `exitCode` says how it went.
 void addCompile(CLI::App &app, int &exitCode);
+void addInspect(CLI::App &app, int &exitCode);
 
 } // namespace burin::cli

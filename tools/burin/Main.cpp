@@ -8,6 +8,7 @@ int main(int argc, char **argv) {
   app.require_subcommand(1);
   int exitCode = kOk;
   addCompile(app, exitCode);
+  addInspect(app, exitCode);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

@@ -1,0 +1,153 @@
+#include "tools/burin/ArtifactFacts.h"
+#include "runtime/Cursor.h"
+#include "runtime/Expr.h"
+#include "runtime/Npy.h"
+#include "runtime/Target.h"
+#include "tools/burin/Commands.h"
+#include <algorithm>
+
+namespace burin::cli {
+namespace {
+
+int chooseSymbols(const Dims &dims, ArtifactFacts &out) {
+  const std::vector<rt::Symbol> &symbols = out.artifact().symbols;
+  for (const rt::Symbol &symbol : symbols)
+    out.symbols.push_back(std::max<int64_t>(symbol.min, 1));
+  for (const auto &[name, size] : dims) {
+    size_t i = 0;
+    while (i < symbols.size() && symbols[i].name != name)
+      ++i;
+    if (i == symbols.size()) {
+      std::string known;
+      for (const rt::Symbol &symbol : symbols)
+        known += " " + symbol.name;
+      return fail(kUsage, "the artifact has no symbolic size '" + name + "'\n  " +
+                              (known.empty() ? "all its sizes are fixed: leave --dim out" : "it has:" + known));
+    }
+    if (size < symbols[i].min || size > symbols[i].max)
+      return fail(kUsage, "--dim " + name + "=" + std::to_string(size) + " is out of range: it must be from " +
+                              std::to_string(symbols[i].min) + " to " + std::to_string(symbols[i].max));
+    out.symbols[i] = size;
+  }
+  return kOk;
+}
+
+int evaluateSizes(ArtifactFacts &out) {
+  for (const rt::Expr &expr : out.artifact().exprs) {
+    auto value = rt::evaluate(expr, out.symbols);
+    if (!value || *value < 0)
+      return fail(kUsage, "a size of the artifact is impossible for " + out.symbolText() + ": " +
+                              rt::printed(expr, out.artifact().symbols) + "\n  choose another with --dim NAME=SIZE");
+    out.values.push_back(*value);
+  }
+  return kOk;
+}
+
+void planMemory(ArtifactFacts &out) {
+  const rt::Artifact &a = out.artifact();
+  std::vector<uint64_t> live(a.steps.size());
+  for (const rt::Buffer &buffer : a.buffers) {
+    uint64_t bytes = uint64_t(out.values[buffer.bytes]);
+    out.buffers.push_back({bytes, buffer.firstStep, buffer.lastStep});
+    for (uint32_t step = buffer.firstStep; step <= buffer.lastStep && step < live.size(); ++step)
+      live[step] += bytes;
+  }
+  out.placement = rt::placeBuffers(out.buffers);
+  for (uint32_t step = 0; step < live.size(); ++step)
+    if (live[step] > out.largestLiveBytes)
+      out.largestLiveBytes = live[step], out.largestLiveStep = step;
+  for (const rt::Step &step : a.steps)
+    out.scratchBytes = std::max(out.scratchBytes, uint64_t(out.values[step.scratchBytes]));
+}
+
+void chooseCode(ArtifactFacts &out) {
+  int best = -1;
+  for (size_t i = 0; i < out.artifact().codes.size(); ++i)
+    if (int rank = rt::targetRank(out.artifact().codes[i].target); rank > best)
+      best = rank, out.chosenCode = int(i);
+}
+
+} // namespace
+
+int readFacts(const std::string &path, const Dims &dims, ArtifactFacts &out) {
+  std::string error;
+  auto file = rt::readWholeFile(path, error);
+  if (!file)
+    return fail(kBadModel, error + "\n  give the path of an artifact: model.plate");
+  out.file = std::move(*file);
+  rt::Status status = rt::parseArtifact(out.file, rt::WeightCheck::Verify, out.view);
+  if (!status.ok())
+    return fail(kBadModel, path + ": " + status.message());
+  rt::Writer writer;
+  rt::Artifact copy = out.artifact();
+  fields(writer, copy);
+  out.metaBytes = writer.bytes.size();
+  if (int code = chooseSymbols(dims, out))
+    return code;
+  if (int code = evaluateSizes(out))
+    return code;
+  planMemory(out);
+  chooseCode(out);
+  return kOk;
+}
+
+std::string ArtifactFacts::type(const rt::TensorInfo &tensor) const {
+  std::string text(name(tensor.dtype));
+  text += "[";
+  for (size_t i = 0; i < tensor.dims.size(); ++i)
+    text += (i ? ", " : "") + rt::printed(artifact().exprs[tensor.dims[i]], artifact().symbols);
+  return text + "]";
+}
+
+std::string ArtifactFacts::symbolText() const {
+  std::string text;
+  for (size_t i = 0; i < symbols.size(); ++i)
+    text += (i ? ", " : "") + artifact().symbols[i].name + "=" + std::to_string(symbols[i]);
+  return text;
+}
+
+std::string ArtifactFacts::slotName(const rt::Slot &slot) const {
+  switch (slot.kind) {
+  case rt::Slot::Kind::Input:
+    return artifact().inputs[slot.index].name;
+  case rt::Slot::Kind::Output:
+    return artifact().outputs[slot.index].name;
+  case rt::Slot::Kind::Constant: {
+    const std::string &name = artifact().constants[slot.index].name;
+    return name.empty() ? "weight " + std::to_string(slot.index) : name;
+  }
+  case rt::Slot::Kind::Buffer:
+    return std::string("buffer ") + bufferLetter(slot.index);
+  }
+  return "";
+}
+
+char bufferLetter(size_t buffer) {
+  static constexpr char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+  return letters[buffer % (sizeof letters - 1)];
+}
+
+std::vector<std::string> memoryPicture(const ArtifactFacts &facts) {
+  constexpr uint64_t kRows = 12, kColumns = 64;
+  uint64_t arena = facts.placement.arenaBytes, steps = facts.artifact().steps.size();
+  if (arena == 0 || steps == 0)
+    return {};
+  uint64_t columns = std::min(steps, kColumns), cell = columns <= 16 ? 3 : 1;
+  std::vector<std::string> rows(kRows, std::string(columns * cell, '.'));
+  for (size_t b = 0; b < facts.buffers.size(); ++b) {
+    const rt::LiveRange &range = facts.buffers[b];
+    if (range.bytes == 0)
+      continue;
+    // In doubles: arenas are far from 2^53 bytes, and a picture may be off by one row.
+    double scale = double(kRows) / double(arena), start = double(facts.placement.offsets[b]) * scale;
+    auto first = uint64_t(start + .5), last = uint64_t(start + double(range.bytes) * scale + .5);
+    first = std::min(first, kRows - 1);
+    last = std::min(std::max(last, first + 1), kRows); // a small buffer still gets a row
+    for (uint64_t row = first; row < last; ++row)
+      for (uint64_t column = range.firstStep * columns / steps; column <= range.lastStep * columns / steps; ++column)
+        std::fill_n(rows[kRows - 1 - row].begin() + ptrdiff_t(column * cell), cell, bufferLetter(b));
+  }
+  return rows;
+}
+
+} // namespace burin::cli

@@ -1,0 +1,33 @@
+#include "tools/burin/FileKind.h"
+#include "tools/burin/Commands.h"
+#include <charconv>
+#include <cstring>
+#include <fstream>
+
+namespace burin::cli {
+
+FileKind kindOf(const std::string &path) {
+  char start[8] = {};
+  if (std::ifstream(path, std::ios::binary).read(start, sizeof start) && std::memcmp(start, "BURINPLT", 8) == 0)
+    return FileKind::Artifact;
+  return path.ends_with(".plate") ? FileKind::Artifact : FileKind::Graph;
+}
+
+int parseDims(const std::vector<std::string> &arguments, Dims &out) {
+  for (const std::string &argument : arguments) {
+    size_t equals = argument.find('=');
+    const char *end = argument.data() + argument.size();
+    int64_t size = -1;
+    if (equals != 0 && equals != argument.npos) {
+      auto [stop, failure] = std::from_chars(argument.data() + equals + 1, end, size);
+      if (stop != end || failure != std::errc())
+        size = -1;
+    }
+    if (size < 0)
+      return fail(kUsage, "--dim needs NAME=SIZE with a size of at least 0, as in --dim batch=7; got '" + argument + "'");
+    out.emplace_back(argument.substr(0, equals), size);
+  }
+  return kOk;
+}
+
+} // namespace burin::cli

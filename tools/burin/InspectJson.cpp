@@ -1,0 +1,106 @@
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+#include "runtime/Target.h"
+#include "tools/burin/Inspect.h"
+
+namespace burin::cli {
+namespace {
+
+using llvm::json::Array;
+using llvm::json::Object;
+
+template <class List, class F> Array arrayOf(const List &list, F make) {
+  Array out;
+  for (size_t i = 0; i < list.size(); ++i)
+    out.push_back(make(list[i], i));
+  return out;
+}
+
+class Json {
+public:
+  explicit Json(const ArtifactFacts &f) : f(f), a(f.artifact()) {}
+
+  Object all(const std::string &path) {
+    return Object{{"file", path},
+                  {"kind", "artifact"},
+                  {"version", int64_t(rt::kArtifactVersion)},
+                  {"producer", a.producer},
+                  {"host", std::string(rt::hostTarget())},
+                  {"targets", arrayOf(a.codes, [&](auto &c, size_t i) { return target(c, i); })},
+                  {"inputs", arrayOf(a.inputs, [&](auto &t, size_t) { return tensor(t); })},
+                  {"outputs", arrayOf(a.outputs, [&](auto &t, size_t) { return tensor(t); })},
+                  {"symbols", arrayOf(a.symbols, [&](auto &s, size_t i) { return symbol(s, i); })},
+                  {"kernels", arrayOf(a.kernels, [&](auto &k, size_t i) { return kernel(k, i); })},
+                  {"steps", arrayOf(a.steps, [&](auto &s, size_t) { return step(s); })},
+                  {"memory", memory()},
+                  {"weights", arrayOf(a.constants, [&](auto &c, size_t) { return weight(c); })},
+                  {"bytes", Object{{"file", f.file.size()}, {"plan", f.metaBytes}, {"weights", f.view.weights.size()}}},
+                  {"metadata", metadata()}};
+  }
+
+private:
+  const ArtifactFacts &f;
+  const rt::Artifact &a;
+
+  Object target(const rt::Code &code, size_t i) {
+    return Object{{"name", code.target}, {"bytes", code.bytes}, {"taken", int(i) == f.chosenCode}};
+  }
+  Object tensor(const rt::TensorInfo &t) {
+    return Object{{"name", t.name},
+                  {"type", f.type(t)},
+                  {"dtype", name(t.dtype).data()},
+                  {"shape", arrayOf(t.dims, [&](rt::ExprId id, size_t) { return f.values[id]; })},
+                  {"source", a.locations[t.location]}};
+  }
+  Object symbol(const rt::Symbol &s, size_t i) {
+    return Object{{"name", s.name},   {"value", f.symbols[i]},     {"min", s.min},
+                  {"max", s.max}, {"input", int64_t(s.input)}, {"axis", int64_t(s.axis)}};
+  }
+  Object kernel(const rt::Kernel &k, size_t i) {
+    int64_t steps = 0;
+    for (const rt::Step &s : a.steps)
+      steps += s.kernel == i;
+    return Object{{"name", k.name}, {"source", a.locations[k.location]}, {"steps", steps}};
+  }
+  Object step(const rt::Step &s) {
+    return Object{{"kernel", int64_t(s.kernel)},
+                  {"source", a.locations[s.location]},
+                  {"operands", arrayOf(s.operands, [&](const rt::Slot &slot, size_t) { return f.slotName(slot); })},
+                  {"tasks", f.values[s.tasks]},
+                  {"flops", f.values[s.flops]},
+                  {"bytes", f.values[s.bytes]},
+                  {"scratch_bytes", f.values[s.scratchBytes]},
+                  {"after", arrayOf(s.deps, [&](uint32_t dep, size_t) { return int64_t(dep); })}};
+  }
+  Object memory() {
+    Array buffers = arrayOf(f.buffers, [&](const rt::LiveRange &b, size_t i) {
+      return Object{{"bytes", b.bytes},
+                    {"offset", f.placement.offsets[i]},
+                    {"first_step", int64_t(b.firstStep)},
+                    {"last_step", int64_t(b.lastStep)}};
+    });
+    return Object{{"planned_bytes", f.placement.arenaBytes},
+                  {"largest_live_bytes", f.largestLiveBytes},
+                  {"largest_live_step", int64_t(f.largestLiveStep)},
+                  {"ratio", f.plannedOverLive()},
+                  {"scratch_bytes_per_thread", f.scratchBytes},
+                  {"buffers", std::move(buffers)}};
+  }
+  Object weight(const rt::Constant &c) {
+    return Object{{"name", c.name}, {"dtype", name(c.dtype).data()}, {"shape", Array(c.shape)}, {"bytes", c.bytes}};
+  }
+  Object metadata() {
+    Object out;
+    for (const auto &[key, value] : a.metadata)
+      out[key] = value;
+    return out;
+  }
+};
+
+} // namespace
+
+void printFactsJson(const std::string &path, const ArtifactFacts &facts) {
+  llvm::outs() << llvm::formatv("{0:2}\n", llvm::json::Value(Json(facts).all(path)));
+}
+
+} // namespace burin::cli
