@@ -18,6 +18,7 @@ def Burin_DotGeneralOp : Burin_Op<"dot_general"> {
                        DenseI64ArrayAttr:$lhs_contract, DenseI64ArrayAttr:$rhs_contract);
   let results = (outs Burin_Tensor:$result);
   let infer = "inferDotGeneral"; let normalize = "promote"; let source = "StableHLO dot_general";
+  let example = "dot_general(x, y, {0}, {0}, {2}, {1}); // matmul of [b, m, k] and [b, k, n]";
 }
 class Burin_Convolution<string m, dag extra> : Burin_Op<m> {
   let arguments = !con((ins Burin_Tensor:$x, Burin_Tensor:$weight, Optional<Burin_Tensor>:$bias,
@@ -32,14 +33,16 @@ def Burin_ConvOp : Burin_Convolution<"conv", (ins DefaultValuedStrAttr<StrAttr, 
   let summary = "Convolution (cross-correlation) over 1, 2 or 3 spatial dimensions";
   let description = [{
     x [N, C, spatial…], weight [O, C/groups, kernel…], bias [O]. `padding` has one number per spatial dimension, or two
-    (all starts, then all ends). Empty lists mean 1, 0, 1. `layout` "nhwc" is chosen by the compiler: x and the result
+    (all starts, then all ends). Empty `strides`, `padding` and `dilations` mean 1, 0 and 1, and one number
+    holds for all dimensions. `layout` "nhwc" is chosen by the compiler: x and the result
     are channels-last, the weight is [kernel…, C/groups, O].
   }];
   let infer = "inferConv"; let source = "torch.nn.functional.conv2d, ONNX Conv";
 }
 def Burin_ConvTransposeOp : Burin_Convolution<"conv_transpose", (ins DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$output_padding)> {
   let summary = "Transposed convolution: the gradient of `conv` with respect to its input";
-  let description = [{ x [N, C, spatial…], weight [C, O/groups, kernel…], bias [O]. }];
+  let description = [{ x [N, C, spatial…], weight [C, O/groups, kernel…], bias [O]. Lists as in `conv`. A size becomes
+    (size - 1) * stride - padding + dilation * (kernel - 1) + 1 + output_padding. }];
   let infer = "inferConvTranspose"; let source = "torch.nn.functional.conv_transpose2d, ONNX ConvTranspose";
 }
 #endif

@@ -1,4 +1,5 @@
 #include "ir/Burin.h"
+#include "ir/GraphVersion.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
@@ -6,7 +7,34 @@ using namespace burin::ir;
 
 #include "ir/BurinDialect.cpp.inc"
 
+namespace {
+/// Saved graphs carry the version of the dialect, so that a reader can refuse what it does not know yet, and upgrade
+/// what it knows by another form.
+struct BytecodeVersions : BytecodeDialectInterface {
+  explicit BytecodeVersions(Dialect *dialect) : BytecodeDialectInterface(dialect) {}
+
+  void writeVersion(DialectBytecodeWriter &writer) const override {
+    auto requested = writer.getDialectVersion<BurinDialect>();
+    writer.writeVarInt(succeeded(requested) ? static_cast<const GraphVersion *>(*requested)->number
+                                            : GraphVersion::kCurrent);
+  }
+  std::unique_ptr<DialectVersion> readVersion(DialectBytecodeReader &reader) const override {
+    uint64_t number;
+    if (failed(reader.readVarInt(number)))
+      return nullptr;
+    if (number > GraphVersion::kCurrent) {
+      reader.emitError() << "this graph was saved by a newer burin: its version is " << number
+                         << ", this one reads up to " << GraphVersion::kCurrent
+                         << "; update burin, or save the graph with this version";
+      return nullptr;
+    }
+    return std::make_unique<GraphVersion>(number);
+  }
+};
+} // namespace
+
 void BurinDialect::initialize() {
+  addInterfaces<BytecodeVersions>();
   // In two steps: one list of all ops is slow to instantiate.
   addOperations<
 #define GET_OP_LIST

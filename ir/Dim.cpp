@@ -230,19 +230,27 @@ static std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive, int 
   int64_t scale = at->second;
   terms.erase(at);
   Dim rest = Dim::Expression::make(terms);
-  auto left = lowerBound(rest + atom->a * Dim(scale), positive, casesLeft - 1);
-  auto right = lowerBound(rest + atom->b * Dim(scale), positive, casesLeft - 1);
+  auto with = [&](const Dim &argument) -> std::optional<int64_t> {
+    try {
+      return lowerBound(rest + argument * Dim(scale), positive, casesLeft - 1);
+    } catch (const std::overflow_error &) {
+      return std::nullopt; // not known; the other case may tell
+    }
+  };
+  auto left = with(atom->a), right = with(atom->b);
   bool isSmaller = (atom->op == Op::Min) == (scale > 0);
   if (isSmaller)
     return left && right ? std::optional(std::min(*left, *right)) : std::nullopt;
   return std::max(left, right); // nullopt is below every number
 }
 
-std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive) try {
+std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive) {
   constexpr int kMaxCases = 5;
-  return lowerBound(d, positive, kMaxCases);
-} catch (const std::overflow_error &) {
-  return std::nullopt;
+  try {
+    return lowerBound(d, positive, kMaxCases);
+  } catch (const std::overflow_error &) {
+    return std::nullopt;
+  }
 }
 
 Dim::Dim(std::string_view name) {

@@ -10,6 +10,8 @@ constexpr size_t kMaxRank = 32;
 
 bool isVariadic(const OpInfo &info) { return info.operands.size() == 1 && info.operands[0].arity == Arity::Variadic; }
 
+bool isNegative(const Dim &d) { return d.isStatic() && d.value() < 0; }
+
 bool checkForm(InferCall &call) {
   const OpInfo &info = call.info;
   if (isVariadic(info)) {
@@ -22,9 +24,13 @@ bool checkForm(InferCall &call) {
   for (size_t i = 0; i < call.operands.size(); ++i) {
     if (!call.has(i) && (isVariadic(info) || info.operands[i].arity != Arity::Optional))
       return call.fail(text("needs the operand ", operandName(call, i)));
-    if (call.has(i) && call.operand(i).shape.size() > kMaxRank)
-      return call.fail(
-          text(operandName(call, i), " has ", call.operand(i).shape.size(), " dimensions, more than ", kMaxRank));
+    if (!call.has(i))
+      continue;
+    const Shape &shape = call.operand(i).shape;
+    if (shape.size() > kMaxRank)
+      return call.fail(text(operandName(call, i), " has ", shape.size(), " dimensions, more than ", kMaxRank));
+    if (std::any_of(shape.begin(), shape.end(), isNegative))
+      return call.fail(text(operandText(call, i), " has a negative size"));
   }
   if (call.attrs.size() != info.attrs.size())
     return call.fail(text("takes ", info.attrs.size(), " attributes, not ", call.attrs.size()));
@@ -59,7 +65,7 @@ bool agreeOnType(InferCall &call, bool isFloatOp) {
     if (call.strict && call.operand(i).dtype != common) {
       if (indices.size() == 1)
         return call.fail(text(operandText(call, i), " must have a floating point type; cast it to f32"));
-      return call.fail(text(operandText(call, i), " and ", operandText(call, i == indices[0] ? indices[1] : indices[0]),
+      return call.fail(text(operandText(call, indices[0]), " and ", operandText(call, i == indices[0] ? indices[1] : i),
                             " must both be ", common, "; cast them"));
     }
     call.operands[i]->dtype = common;
@@ -111,7 +117,7 @@ bool checkResults(InferCall &call) {
   for (const TensorSpec &result : call.results) {
     Dim bytes = int64_t(byteWidth(result.dtype));
     for (const Dim &d : result.shape) {
-      if (d.isStatic() && d.value() < 0)
+      if (isNegative(d))
         return call.fail(text("the result would have the shape ", result.shape, ", with a negative size"));
       if (d.isStatic() && d.value() != 0)
         bytes = bytes * d;

@@ -36,6 +36,7 @@ bool inferScatter(InferCall &);
 bool inferIota(InferCall &);
 bool inferFull(InferCall &);
 bool inferRandom(InferCall &);
+bool inferBernoulli(InferCall &);
 // Products
 bool inferMatmul(InferCall &);
 bool inferDotGeneral(InferCall &);

@@ -102,4 +102,6 @@ bool inferRandom(InferCall &call) {
   return succeed(call, dtype, call.attr<Shape>("shape"));
 }
 
+bool inferBernoulli(InferCall &call) { return requireFloat(call, 0) && inferSameAsOperand(call); }
+
 } // namespace burin::ir

@@ -18,19 +18,24 @@ class Burin_Window<string m, dag extra> : Burin_Op<m> {
 }
 def Burin_MaxPoolOp : Burin_Window<"max_pool", (ins)> {
   let summary = "Largest element of each window over the spatial dimensions of x [N, C, spatial…]";
-  let description = [{ Empty `strides` equals `kernel`. Padding never wins. `layout` as in `conv`. }];
+  let description = [{ Empty `strides` equal `kernel`; otherwise lists and `layout` as in `conv`. Padding never wins. With
+    `ceil_mode` a last, partial window counts if it starts inside x or the padding before it. }];
   let source = "torch.nn.functional.max_pool2d, ONNX MaxPool";
+  let example = "max_pool(x, {3, 3}, {2, 2}, {1, 1})";
 }
 def Burin_AvgPoolOp : Burin_Window<"avg_pool", (ins DefaultValuedAttr<BoolAttr, "true">:$count_include_pad)> {
   let summary = "Mean of each window over the spatial dimensions of x [N, C, spatial…]";
-  let description = [{ With `count_include_pad` padding counts as zeros, but what `ceil_mode` adds beyond it never counts. }];
+  let description = [{ Lists, `ceil_mode` and `layout` as in `max_pool`. With `count_include_pad` padding counts
+    as zeros, but what `ceil_mode` adds beyond it never counts. }];
   let source = "torch.nn.functional.avg_pool2d, ONNX AveragePool";
+  let example = "avg_pool(x, {2, 2})";
 }
 def Burin_AdaptiveAvgPoolOp : Burin_Op<"adaptive_avg_pool"> {
   let summary = "Mean of windows chosen so that the spatial sizes become `output_size`";
   let arguments = (ins Burin_Tensor:$x, DenseI64ArrayAttr:$output_size, DefaultValuedStrAttr<StrAttr, "nchw">:$layout);
   let results = (outs Burin_Tensor:$result);
   let infer = "inferAdaptivePool"; let source = "torch.nn.functional.adaptive_avg_pool2d";
+  let example = "adaptive_avg_pool(x, {1, 1})";
 }
 
 class Burin_Composite<string m, dag args, list<Trait> traits = []> : Burin_Op<m, !listconcat(traits, [Burin_CompositeTrait])> {
@@ -50,6 +55,7 @@ def Burin_LayerNormOp : Burin_Composite<"layer_norm", (ins Burin_FloatTensor:$x,
   let summary = "Zero mean and unit variance over the dimensions from `axis` on, then scale and shift";
   let description = [{ weight and bias have the shape of those dimensions. }];
   let normalize = "promote"; let infer = "inferNorm"; let source = "Ba et al. 2016, torch.nn.functional.layer_norm, ONNX LayerNormalization";
+  let example = "layer_norm(x, weight, bias)";
 }
 def Burin_RmsNormOp : Burin_Composite<"rms_norm", (ins Burin_FloatTensor:$x, Optional<Burin_FloatTensor>:$weight,
       DefaultValuedAttr<I64Attr, "-1">:$axis, DefaultValuedAttr<F64Attr, "1e-6">:$epsilon)> {
@@ -65,6 +71,7 @@ def Burin_GroupNormOp : Burin_Composite<"group_norm", (ins Burin_FloatTensor:$x,
       Optional<Burin_FloatTensor>:$bias, I64Attr:$groups, DefaultValuedAttr<F64Attr, "1e-5">:$epsilon), [AttrSizedOperandSegments]> {
   let summary = "Zero mean and unit variance over each group of channels of x [N, C, …], then scale and shift per channel";
   let normalize = "promote"; let infer = "inferGroupNorm"; let source = "Wu and He 2018, torch.nn.functional.group_norm";
+  let example = "group_norm(x, 8, weight, bias)";
 }
 def Burin_InstanceNormOp : Burin_Composite<"instance_norm", (ins Burin_FloatTensor:$x, Optional<Burin_FloatTensor>:$weight,
       Optional<Burin_FloatTensor>:$bias, DefaultValuedAttr<F64Attr, "1e-5">:$epsilon), [AttrSizedOperandSegments]> {

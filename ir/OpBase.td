@@ -47,6 +47,8 @@ class Burin_Op<string mnemonic, list<Trait> traits = []>
   string normalize = "none";
   // Where this op comes from: the PyTorch function, ONNX operator or paper.
   string source = "";
+  // A C++ call for the reference pages, where one made from the operands' names would not do.
+  string example = "";
   // Not part of the public C++ API.
   bit internal = 0;
 }

@@ -1,4 +1,4 @@
-// Reductions. `axes` are reduced, all of them when empty; with `keepdims` they stay with size 1.
+// Reductions.
 #ifndef BURIN_REDUCTION_OPS
 #define BURIN_REDUCTION_OPS
 include "ir/OpBase.td"
@@ -10,12 +10,15 @@ class Burin_Reduction<string m, dag extra = (ins)> : Burin_Op<m, [Burin_Reductio
   let arguments = !con((ins Burin_Tensor:$x, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$axes,
                             DefaultValuedAttr<BoolAttr, "false">:$keepdims), extra);
   let results = (outs Burin_Tensor:$result);
+  let description = [{ The dimensions in `axes` are reduced, all of them if it is empty. With `keepdims` they stay with
+    size 1. }];
   let infer = "inferReduction";
 }
 class Burin_ReductionFloat<string m, dag extra = (ins)> : Burin_Reduction<m, extra> { let normalize = "float"; }
 
 def Burin_ReduceSumOp : Burin_Reduction<"reduce_sum"> {
   let summary = "Sum; integers and bool sum to i64, an empty sum is 0"; let source = "torch.sum"; let infer = "inferReductionI64";
+  let example = "reduce_sum(x, {-1}, true)";
 }
 def Burin_ReduceProdOp : Burin_Reduction<"reduce_prod"> {
   let summary = "Product; integers and bool give i64, an empty product is 1"; let source = "torch.prod"; let infer = "inferReductionI64";

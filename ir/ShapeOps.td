@@ -11,6 +11,7 @@ class Burin_ShapeOp<string m, dag args> : Burin_Op<m> {
 def Burin_ReshapeOp : Burin_ShapeOp<"reshape", (ins Burin_Tensor:$x, Burin_ShapeAttr:$shape)> {
   let summary = "The same elements in row-major order under another shape; one size may be -1";
   let infer = "inferReshape"; let source = "torch.reshape"; let hasFolder = 1; let hasCanonicalizer = 1;
+  let example = "reshape(x, {-1, 4})";
 }
 def Burin_SqueezeOp : Burin_ShapeOp<"squeeze", (ins Burin_Tensor:$x, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$axes)> {
   let summary = "Drops dimensions of size 1: the given ones, or all when none is given";
@@ -19,14 +20,17 @@ def Burin_SqueezeOp : Burin_ShapeOp<"squeeze", (ins Burin_Tensor:$x, DefaultValu
 def Burin_UnsqueezeOp : Burin_ShapeOp<"unsqueeze", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$axes)> {
   let summary = "Inserts dimensions of size 1 at the given positions of the result";
   let infer = "inferUnsqueeze"; let source = "torch.unsqueeze"; let hasCanonicalizer = 1;
+  let example = "unsqueeze(x, {0})";
 }
 def Burin_TransposeOp : Burin_ShapeOp<"transpose", (ins Burin_Tensor:$x, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$perm)> {
   let summary = "Dimension i of the result is dimension perm[i] of x; without `perm`, the order is reversed";
   let infer = "inferTranspose"; let source = "numpy.transpose"; let hasFolder = 1; let hasCanonicalizer = 1;
+  let example = "transpose(x, {0, 2, 1})";
 }
 def Burin_BroadcastToOp : Burin_ShapeOp<"broadcast_to", (ins Burin_Tensor:$x, Burin_ShapeAttr:$shape)> {
   let summary = "Repeats dimensions of size 1 and prepends dimensions until the shape is `shape`";
   let infer = "inferBroadcastTo"; let source = "numpy.broadcast_to"; let hasFolder = 1; let hasCanonicalizer = 1;
+  let example = "broadcast_to(x, {8, 1, 4})";
 }
 def Burin_SliceOp : Burin_ShapeOp<"slice", (ins Burin_Tensor:$x, Burin_ShapeAttr:$starts, Burin_ShapeAttr:$stops,
                                             DenseI64ArrayAttr:$steps)> {
@@ -36,27 +40,33 @@ def Burin_SliceOp : Burin_ShapeOp<"slice", (ins Burin_Tensor:$x, Burin_ShapeAttr
     Python. Steps are positive in the IR: the frontend records a negative step as a `flip` and a slice.
   }];
   let infer = "inferSlice"; let source = "Python slicing"; let hasFolder = 1; let hasCanonicalizer = 1;
+  let example = "slice(x, {0, 1}, {2, -1}, {1, 2}); // x[0:2, 1:-1:2]";
 }
 def Burin_FlipOp : Burin_ShapeOp<"flip", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$axes)> {
   let summary = "Reverses the given dimensions"; let infer = "inferFlip"; let source = "torch.flip"; let hasFolder = 1;
+  let example = "flip(x, {-1})";
 }
 def Burin_ConcatOp : Burin_ShapeOp<"concat", (ins Variadic<Burin_Tensor>:$xs, DefaultValuedAttr<I64Attr, "0">:$axis)> {
   let summary = "Joins tensors along an existing dimension";
   let infer = "inferConcat"; let normalize = "promote"; let source = "torch.cat"; let hasFolder = 1; let hasCanonicalizer = 1;
+  let example = "concat({x, y}, 1)";
 }
 def Burin_StackOp : Burin_ShapeOp<"stack", (ins Variadic<Burin_Tensor>:$xs, DefaultValuedAttr<I64Attr, "0">:$axis)> {
   let summary = "Joins tensors of one shape along a new dimension";
   let infer = "inferStack"; let normalize = "promote"; let source = "torch.stack"; let hasCanonicalizer = 1;
+  let example = "stack({x, y})";
 }
 def Burin_SplitOp : Burin_Op<"split"> {
   let summary = "Cuts a dimension into pieces of the given sizes, which must add up to its size";
   let arguments = (ins Burin_Tensor:$x, DenseI64ArrayAttr:$sizes, DefaultValuedAttr<I64Attr, "0">:$axis);
   let results = (outs Variadic<Burin_Tensor>:$results);
   let infer = "inferSplit"; let source = "torch.split"; let hasCanonicalizer = 1;
+  let example = "split(x, {2, 3, -1}, 1); // -1: what is left";
 }
 def Burin_TileOp : Burin_ShapeOp<"tile", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$repeats)> {
   let summary = "Repeats the whole tensor repeats[i] times along dimension i";
   let infer = "inferTile"; let source = "numpy.tile"; let hasCanonicalizer = 1;
+  let example = "tile(x, {2, 1})";
 }
 def Burin_PadOp : Burin_ShapeOp<"pad", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$high,
       DefaultValuedStrAttr<StrAttr, "constant">:$mode, DefaultValuedAttr<F64Attr, "0.0">:$value,
@@ -67,12 +77,14 @@ def Burin_PadOp : Burin_ShapeOp<"pad", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$
     border). In constant mode interior[i] elements are also put between neighbours.
   }];
   let infer = "inferPad"; let source = "torch.nn.functional.pad, StableHLO pad"; let hasFolder = 1;
+  let example = "pad(x, {0, 1}, {0, 1}); // a column of zeros on both sides";
 }
 def Burin_TakeOp : Burin_ShapeOp<"take", (ins Burin_Tensor:$x, Burin_Tensor:$indices, DefaultValuedAttr<I64Attr, "0">:$axis)> {
   let summary = "Slices of x along `axis`, chosen by integer indices of any shape";
   let description = [{ The shape of `indices` replaces the dimension. Negative indices count from the end; an index out
     of range is limited to the range. }];
   let infer = "inferTake"; let source = "numpy.take, ONNX Gather";
+  let example = "take(embeddings, tokens)";
 }
 def Burin_GatherOp : Burin_ShapeOp<"gather", (ins Burin_Tensor:$x, Burin_Tensor:$indices, DefaultValuedAttr<I64Attr, "0">:$axis)> {
   let summary = "result[i][j] = x[indices[i][j]][j] for axis 0, and so on; `indices` has the rank of x";
@@ -88,9 +100,11 @@ def Burin_ScatterOp : Burin_ShapeOp<"scatter", (ins Burin_Tensor:$x, Burin_Tenso
 }
 def Burin_IotaOp : Burin_ShapeOp<"iota", (ins Burin_ShapeAttr:$shape, Burin_DTypeAttr:$dtype, DefaultValuedAttr<I64Attr, "0">:$axis)> {
   let summary = "0, 1, 2, … along `axis`"; let infer = "inferIota"; let source = "StableHLO iota";
+  let example = "iota({8}, i64); // 0 to 7";
 }
 def Burin_FullOp : Burin_ShapeOp<"full", (ins Burin_ShapeAttr:$shape, F64Attr:$value, Burin_DTypeAttr:$dtype)> {
   let summary = "Every element is `value`"; let infer = "inferFull"; let source = "torch.full";
+  let example = "full({2, 3}, 0.5, f32)";
 }
 def Burin_TrilOp : Burin_ShapeOp<"tril", (ins Burin_Tensor:$x, DefaultValuedAttr<I64Attr, "0">:$diagonal)> {
   let summary = "Keeps the elements on and below a diagonal of the last two dimensions, zeros elsewhere";
@@ -103,6 +117,7 @@ def Burin_TriuOp : Burin_ShapeOp<"triu", (ins Burin_Tensor:$x, DefaultValuedAttr
 def Burin_CumsumOp : Burin_ShapeOp<"cumsum", (ins Burin_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
       DefaultValuedAttr<BoolAttr, "false">:$reverse)> {
   let summary = "Running sum along `axis`"; let infer = "inferCumsum"; let source = "torch.cumsum, ONNX CumSum";
+  let example = "cumsum(x, -1)";
 }
 
 // ---- random numbers: element i depends on the seed and i alone (Philox 4x32-10, Salmon et al. 2011)
@@ -110,12 +125,15 @@ class Burin_RandomOp<string m, dag args> : Burin_ShapeOp<m, args> { let source =
 def Burin_RandomUniformOp : Burin_RandomOp<"random_uniform", (ins Burin_ShapeAttr:$shape, I64Attr:$seed,
       DefaultValuedAttr<F64Attr, "0.0">:$low, DefaultValuedAttr<F64Attr, "1.0">:$high, Burin_DTypeAttr:$dtype)> {
   let summary = "Uniform in [low, high), reproducible from the seed"; let infer = "inferRandom";
+  let example = "random_uniform({2, 3}, 42, f32)";
 }
 def Burin_RandomNormalOp : Burin_RandomOp<"random_normal", (ins Burin_ShapeAttr:$shape, I64Attr:$seed,
       DefaultValuedAttr<F64Attr, "0.0">:$mean, DefaultValuedAttr<F64Attr, "1.0">:$stddev, Burin_DTypeAttr:$dtype)> {
   let summary = "Normal distribution (Box-Muller), reproducible from the seed"; let infer = "inferRandom";
+  let example = "random_normal({2, 3}, 42, f32)";
 }
 def Burin_BernoulliOp : Burin_RandomOp<"bernoulli", (ins Burin_FloatTensor:$probability, I64Attr:$seed)> {
-  let summary = "1 with the given probability, else 0; same shape and type as `probability`"; let infer = "inferSameAsOperand";
+  let summary = "1 with the given probability, else 0; same shape and type as `probability`"; let infer = "inferBernoulli";
+  let example = "bernoulli(full({4}, 0.1, f32), 42)";
 }
 #endif

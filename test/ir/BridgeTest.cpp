@@ -1,5 +1,7 @@
 // Between MLIR and the op table: types, attributes, constants, bytecode.
+#include "Generator.h"
 #include "ir/Burin.h"
+#include "ir/GraphVersion.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -116,6 +118,17 @@ TEST_CASE_METHOD(Fixture, "a module with weights survives bytecode") {
   CHECK(str(specOf(full.getResult())) == "f16[b, 4]");
 }
 
+TEST_CASE_METHOD(Fixture, "a graph of a newer version is refused") {
+  createConstant(builder, loc, {f32, {1}}, someBytes(4));
+  mlir::BytecodeWriterConfig config;
+  config.setDialectVersion<BurinDialect>(std::make_unique<GraphVersion>(GraphVersion::kCurrent + 1));
+  std::string buffer;
+  llvm::raw_string_ostream os(buffer);
+  REQUIRE(mlir::succeeded(mlir::writeBytecodeToFile(*module, os, config)));
+  CHECK_FALSE(mlir::parseSourceString<mlir::ModuleOp>(os.str(), &context));
+  CHECK_THAT(diagnostics, Contains("saved by a newer burin: its version is 2, this one reads up to 1"));
+}
+
 TEST_CASE_METHOD(Fixture, "createOp infers, places optional operands, and reports") {
   mlir::Value x = create<FullOp>(builder, loc, {}, {{"shape", Shape{2, 8}}, {"value", 1.0}, {"dtype", f32}});
   mlir::Value bias = create<FullOp>(builder, loc, {}, {{"shape", Shape{8}}, {"value", 0.0}, {"dtype", f32}});
@@ -160,4 +173,41 @@ TEST_CASE_METHOD(Fixture, "types outside of burin ops are checked on request") {
   REQUIRE(parsed);
   CHECK(mlir::failed(verifyTensorTypes(*parsed)));
   CHECK_THAT(diagnostics, Contains("argument type 'tensor<?xf32>' has 1 unknown sizes"));
+}
+
+TEST_CASE_METHOD(Fixture, "the verifier accepts what inference accepts") {
+  test::Generator g(7);
+  std::vector<InferCall> calls;
+  for (int round = 0; round < 40; ++round)
+    for (const OpInfo &info : opTable())
+      calls.push_back(test::randomCall(g, info));
+  for (const InferCall &valid : test::validCalls())
+    for (int round = 0; round < 100; ++round)
+      test::mutate(g, calls.emplace_back(valid));
+  size_t created = 0;
+  for (InferCall &call : calls) {
+    if (!infer(call))
+      continue;
+    llvm::SmallVector<mlir::Value> operands;
+    for (auto &spec : call.operands) {
+      auto value = [&](mlir::Type type) {
+        return mlir::UnrealizedConversionCastOp::create(builder, loc, type, mlir::ValueRange()).getResult(0);
+      };
+      operands.push_back(spec ? value(tensorType(&context, *spec)) : mlir::Value());
+    }
+    INFO(call.info.name);
+    mlir::Operation *op = createOp(builder, loc, call.info, operands, call.attrs);
+    INFO(diagnostics);
+    REQUIRE(op);
+    REQUIRE(mlir::succeeded(mlir::verify(op)));
+    REQUIRE(attrsOf(op) == call.attrs);
+    REQUIRE(operandsOf(op) == operands);
+    ++created;
+  }
+  CHECK(created > 500);
+  // The text carries everything.
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module->print(os);
+  CHECK(mlir::parseSourceString<mlir::ModuleOp>(text, &context));
 }

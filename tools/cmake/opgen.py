@@ -107,6 +107,7 @@ class Op:
         self.summary = record["summary"]
         self.description = " ".join(textwrap.dedent(record["description"] or "").split())
         self.source = record["source"]
+        self.example = record["example"]
         self.infer = record["infer"] or fail(self.name, "has no inference function")
         self.normalize = record["normalize"]
         self.internal = bool(record["internal"])
@@ -315,11 +316,12 @@ def apiSource(ops):
 # ---- reference pages
 
 def example(op):
-    names = [o.name if o.arity != "Variadic" else "{" + o.name[0] + ", " + o.name[0] + "2}" for o in op.operands if o.arity != "Optional"]
-    sample = {"Bool": "true", "Int": "1", "Float": "0.5", "String": '"none"', "Ints": "{0}", "DType": "f32", "Shape": "{2, 3}"}
-    names += [sample[a.kind] for a in op.attrs if a.default is None]
-    result = "auto pieces" if op.variadicResults else "Tensor result"
-    return f"{result} = {op.name}({', '.join(names)});"
+    names = [o.name for o in op.operands if o.arity != "Optional"]
+    sample = {"Bool": "true", "Int": "1", "Float": "0.5", "DType": "f32"}
+    call = op.example or f"{op.name}({', '.join(names + [sample[a.kind] for a in op.attrs if a.default is None])})"
+    if ";" not in call:
+        call += ";"
+    return f"auto {'pieces' if op.variadicResults else 'result'} = {call}"
 
 
 def docs(ops):
