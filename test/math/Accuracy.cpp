@@ -63,8 +63,9 @@ double errorInUlp(float got, double exact) {
   double value = std::isinf(got) ? std::copysign(0x1p128, got) : got;
   if (got == 0 && std::signbit(got) != std::signbit(exact))
     return inf;
-  int exponent = std::clamp(std::ilogb(exact), -126, 127);
-  return std::fabs(value - exact) / std::ldexp(1.0, exponent - 23);
+  int exponent = std::clamp(static_cast<int>(std::bit_cast<uint64_t>(exact) >> 52 & 0x7ff) - 1023, -126, 127);
+  double placesPerUnit = std::bit_cast<double>(static_cast<uint64_t>(1023 + 23 - exponent) << 52);
+  return std::fabs(value - exact) * placesPerUnit;
 }
 
 constexpr int64_t block = 1 << 14;
