@@ -1,5 +1,6 @@
 #include "runtime/AsyncRunner.h"
-#include <algorithm>
+#include "runtime/Text.h"
+#include <cstring>
 
 namespace burin::rt {
 
@@ -9,12 +10,23 @@ AsyncRunner::~AsyncRunner() {
     stopping = true;
   }
   changed.notify_all();
-  if (worker.joinable())
-    worker.join();
+  if (started)
+    ::pthread_join(worker, nullptr);
 }
 
-void AsyncRunner::enqueue(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
-                          const DoneHook &hook) {
+Status AsyncRunner::start() {
+  auto main = [](void *self) -> void * {
+    static_cast<AsyncRunner *>(self)->loop();
+    return nullptr;
+  };
+  if (int error = ::pthread_create(&worker, nullptr, main, this))
+    return {ErrorCode::OutOfMemory, text("cannot start a thread for asynchronous runs: ", std::strerror(error))};
+  started = true;
+  return {};
+}
+
+Status AsyncRunner::enqueue(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+                            const DoneHook &hook) {
   Job job{{inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, {}, hook};
   size_t total = 0;
   for (auto *views : {&job.inputs, &job.outputs})
@@ -29,13 +41,15 @@ void AsyncRunner::enqueue(std::span<const TensorView> inputs, std::span<const Te
       }
 
   std::unique_lock lock(mutex);
-  if (!worker.joinable())
-    worker = std::thread([this] { loop(); });
-  if (std::this_thread::get_id() != worker.get_id())
+  if (!started)
+    if (Status s = start(); !s.ok())
+      return s;
+  if (!::pthread_equal(::pthread_self(), worker))
     changed.wait(lock, [&] { return queue.size() < kMaxWaiting; });
   queue.push_back(std::move(job));
   lock.unlock();
   changed.notify_all();
+  return {};
 }
 
 void AsyncRunner::loop() {

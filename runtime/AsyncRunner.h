@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
+#include <pthread.h>
 
 namespace burin::rt {
 
@@ -21,8 +21,9 @@ public:
   ~AsyncRunner();
   AsyncRunner(const AsyncRunner &) = delete;
 
-  /// Copies the views, not the data. Blocks while kMaxWaiting runs are queued, except from inside a done hook.
-  void enqueue(std::span<const TensorView> inputs, std::span<const TensorView> outputs, const DoneHook &hook);
+  /// Copies the views, not the data. Blocks while kMaxWaiting runs are queued, except from inside a done hook. Fails
+  /// only if the system does not give us a thread; the hook is not called then.
+  Status enqueue(std::span<const TensorView> inputs, std::span<const TensorView> outputs, const DoneHook &hook);
 
 private:
   static constexpr size_t kMaxWaiting = 64;
@@ -38,8 +39,10 @@ private:
   std::condition_variable changed;
   std::deque<Job> queue;
   bool stopping = false;
-  std::thread worker;
+  pthread_t worker{}; // once `started`; not a std::thread, which reports failure by an exception
+  bool started = false;
 
+  Status start();
   void loop();
 };
 

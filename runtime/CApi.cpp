@@ -284,8 +284,11 @@ burin_status *sessionRunAsync(burin_session *session, const burin_tensor *inputs
       session->async = std::make_unique<AsyncRunner>(*session->session);
   }
   auto call = std::make_unique<DoneCall>(DoneCall{done, ctx});
-  session->async->enqueue(views(inputs, inputCount), views(outputs, outputCount), {call.release(), DoneCall::done});
-  return nullptr;
+  Status s =
+      session->async->enqueue(views(inputs, inputCount), views(outputs, outputCount), {call.get(), DoneCall::done});
+  if (s.ok())
+    call.release(); // the runner has it
+  return give(std::move(s));
 }
 
 burin_status *sessionSetProfile(burin_session *session, burin_step_callback callback, void *ctx) {

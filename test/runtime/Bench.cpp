@@ -2,6 +2,7 @@
 #include "runtime/Checksum.h"
 #include "test/runtime/Model.h"
 #include <benchmark/benchmark.h>
+#include <unistd.h>
 
 using namespace burin;
 using namespace burin::rt;
@@ -78,6 +79,22 @@ void load(benchmark::State &state) {
       state.SkipWithError("the load failed");
 }
 BENCHMARK(load)->Arg(1)->Arg(20)->Arg(1000);
+
+// A file with many weights, in the page cache: what checking them costs.
+void loadWeights(benchmark::State &state) {
+  Model m = emptySteps(1);
+  m.weight("large", std::vector<float>(size_t(state.range(0)) << 18, 1.f));
+  std::string path = "runtime-bench.plate";
+  if (!writeFile(path, m.bytes()).ok())
+    state.SkipWithError("cannot write");
+  LoadOptions options{state.range(1) ? WeightCheck::Verify : WeightCheck::Trust};
+  Program::Ptr program;
+  for (auto _ : state)
+    if (!Program::loadFile(path, options, program).ok())
+      state.SkipWithError("the load failed");
+  ::unlink(path.c_str());
+}
+BENCHMARK(loadWeights)->ArgNames({"MiB", "verify"})->Args({256, 0})->Args({256, 1})->Unit(benchmark::kMillisecond);
 
 void sectionChecksum(benchmark::State &state) {
   std::vector<std::byte> data(size_t(state.range(0)), std::byte(3));

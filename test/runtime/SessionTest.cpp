@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <thread>
 
 using namespace burin;
 using namespace burin::rt;
@@ -365,13 +366,14 @@ TEST_CASE("queued runs happen in order and report their end") {
       c.y.resize(c.x.size());
       c.shape = {1 + i % 9, i % 50 == 17 ? 6 : 5}; // some are wrong
       TensorView input = view(c.x, c.shape), output = view(c.y, c.shape);
-      runner.enqueue({&input, 1}, {&output, 1},
-                     {&c, [](void *ctx, const Status &status, std::span<const TensorView> out) {
-                        auto &call = *static_cast<Call *>(ctx);
-                        call.code = status.code();
-                        call.done = out.size() == 1 && out[0].data == call.y.data();
-                        call.order->push_back(call.index);
-                      }});
+      Status queued = runner.enqueue({&input, 1}, {&output, 1},
+                                     {&c, [](void *ctx, const Status &status, std::span<const TensorView> out) {
+                                        auto &call = *static_cast<Call *>(ctx);
+                                        call.code = status.code();
+                                        call.done = out.size() == 1 && out[0].data == call.y.data();
+                                        call.order->push_back(call.index);
+                                      }});
+      requireOk(queued);
     }
   }
   REQUIRE(order.size() == calls.size());
@@ -396,12 +398,14 @@ TEST_CASE("a finished run may queue the next") {
 
     void next() {
       TensorView input = view(x, shape), output;
-      runner.enqueue({&input, 1}, {&output, 1},
-                     {this, [](void *ctx, const Status &status, std::span<const TensorView>) {
-                        auto &chain = *static_cast<Chain *>(ctx);
-                        if (status.ok() && --chain.left > 0)
-                          chain.next();
-                      }});
+      Status queued = runner.enqueue({&input, 1}, {&output, 1},
+                                     {this, [](void *ctx, const Status &status, std::span<const TensorView>) {
+                                        auto &chain = *static_cast<Chain *>(ctx);
+                                        if (status.ok() && --chain.left > 0)
+                                          chain.next();
+                                      }});
+      if (!queued.ok())
+        left = -1;
     }
   } chain{runner, ramp(10)};
   chain.next();
