@@ -22,6 +22,8 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     add(createFoldNormalizationPass());
     // Composites that are not one kernel's business become simpler ops; row composites stay whole for fusion.
     add(createDecomposePass());
+    // Convolutions and what lies between them work channels-last; before they become contractions, which only know that.
+    add(createChooseLayoutPass());
     // Products to pack + contract, before fusion, which groups around them.
     add(createLowerContractionsPass());
     // Decomposition and lowering leave transposes and reshapes that cancel …
