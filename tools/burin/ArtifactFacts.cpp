@@ -46,7 +46,7 @@ int evaluateSizes(ArtifactFacts &out) {
 void planMemory(ArtifactFacts &out) {
   const rt::Artifact &a = out.artifact();
   std::vector<uint64_t> live(a.steps.size());
-  for (const rt::Buffer &buffer : a.buffers) {
+  for (const rt::ArenaBuffer &buffer : a.buffers) {
     uint64_t bytes = uint64_t(out.values[buffer.bytes]);
     out.buffers.push_back({bytes, buffer.firstStep, buffer.lastStep});
     for (uint32_t step = buffer.firstStep; step <= buffer.lastStep && step < live.size(); ++step)
