@@ -12,6 +12,7 @@ struct Window {
   Value x;
   size_t spatial, firstSpatial;
   SmallVector<int64_t> kernel, strides, low, high, dilations;
+  bool ceil = false; // the last window may reach beyond the end
 };
 
 /// Visits the elements of x in the window at a position.
@@ -34,7 +35,7 @@ private:
     Index origin = k.shift(k.scale(position[axis], k.constant(w.strides[d])), k.constant(-w.low[d]));
     Index saved = position[axis];
     Value size = k.dim(shape[axis]), from = k.constant(0), to = k.constant(w.kernel[d]);
-    bool padded = w.low[d] > 0 || w.high[d] > 0;
+    bool padded = w.low[d] > 0 || w.high[d] > 0 || w.ceil;
     if (padded && origin.uniform()) {
       // Only the part of the window inside x is walked.
       Value dilation = k.constant(w.dilations[d]);
@@ -79,6 +80,8 @@ template <class Op> Window windowOf(Op op, ArrayRef<int64_t> kernel) {
   auto padding = op.getPadding();
   w.low.assign(padding.begin(), padding.begin() + w.spatial);
   w.high.assign(padding.begin() + w.spatial, padding.end());
+  if constexpr (requires { op.getCeilMode(); })
+    w.ceil = op.getCeilMode();
   return w;
 }
 

@@ -63,7 +63,7 @@ TEST_CASE("npy and npz round trips") {
   CHECK_ERROR(load_npy(folder / "bad.npy"), "load_npy");
 }
 
-TEST_CASE("safetensors round trip; files are mapped") {
+TEST_CASE("safetensors round trip, files are mapped") {
   Folder folder;
   save_safetensors(folder / "x.safetensors", oneOfEach(), {{"format", "pt"}});
   std::map<std::string, std::string> metadata;
