@@ -126,8 +126,23 @@ static LogicalResult transposeAsReshape(TransposeOp op, PatternRewriter &b) {
       moved.push_back(p);
   return llvm::is_sorted(moved) ? asReshape(op, b) : failure();
 }
+/// A transposed broadcast is a broadcast of the transposed, which is smaller.
+static LogicalResult transposeOfBroadcast(TransposeOp op, PatternRewriter &b) {
+  auto broadcast = op.getX().getDefiningOp<BroadcastToOp>();
+  if (!broadcast)
+    return failure();
+  Shape from = shapeOf(broadcast.getX()), full(op.getPerm().size() - from.size(), Dim(1));
+  llvm::append_range(full, from);
+  Value x = broadcast.getX();
+  if (full != from)
+    x = create<ReshapeOp>(b, op.getLoc(), {x}, {{"shape", full}});
+  x = create<TransposeOp>(b, op.getLoc(), {x}, {{"perm", Ints(op.getPerm())}});
+  b.replaceOp(op, create<BroadcastToOp>(b, op.getLoc(), {x}, {{"shape", shapeOf(op.getResult())}}));
+  return success();
+}
 void TransposeOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
   patterns.add(transposeAsReshape);
+  patterns.add(transposeOfBroadcast);
   patterns.add(ofFull<TransposeOp>);
 }
 

@@ -78,7 +78,11 @@ private:
 
   // ---- grouping
   /// Free ops that somebody reads from memory are work like any other.
-  Kind kindOf(Operation *op) { return stored.contains(op) ? Kind::Movement : intrinsicKind(op); }
+  Kind kindOf(Operation *op) {
+    if (!op)
+      return Kind::None;
+    return stored.contains(op) ? Kind::Movement : intrinsicKind(op);
+  }
 
   static bool isReadFromMemory(Value v) {
     return llvm::any_of(v.getUsers(), [](Operation *user) {
@@ -365,8 +369,9 @@ private:
       return;
     Operation *op = v.getDefiningOp();
     Kind kind = op ? kindOf(op) : Kind::None;
-    bool fromMember = kind == Kind::View && comesFrom(v, members);
-    if (!inMemory && (kind == Kind::Free || fromMember)) {
+    // A view of what is in memory is an input; a view of what is computed here, or of a free op, is taken here.
+    bool viewOfComputed = kind == Kind::View && (comesFrom(v, members) || kindOf(viewed(op)) == Kind::Free);
+    if (!inMemory && (kind == Kind::Free || viewOfComputed)) {
       for (Value operand : op->getOperands())
         bring(operand, members, inner, ib, map, inputs, false);
       Operation *clone = ib.clone(*op, map);
@@ -381,6 +386,9 @@ private:
     inputs.insert(v);
     map.map(v, inner.addArgument(v.getType(), v.getLoc()));
   }
+
+  /// What a view shows, through all views; null for a block argument.
+  Operation *viewed(Operation *op) { return skipReshapes(op->getResult(0)).getDefiningOp(); }
 
   bool comesFrom(Value v, const llvm::SetVector<Operation *> &members) {
     Operation *op = v.getDefiningOp();
