@@ -87,10 +87,10 @@ Value ElementEmitter::random(Operation *op, ArrayRef<Index> at) {
   if (auto uniform = dyn_cast<RandomUniformOp>(op)) {
     double low = uniform.getLow().convertToDouble(), high = uniform.getHigh().convertToDouble();
     Scalar unit = numbers.unit(computed, numbers.position());
-    Scalar x = (unit * unit.constant(high - low) + unit.constant(low)).to(type);
+    Scalar x = (unit * unit.constant(high - low) + unit.constant(low)).to(type).to(computed);
     if (low < high)
       x = burin::codegen::select(x >= high, x.constant(below(high, type)), x);
-    return x.value();
+    return x.to(type).value();
   }
   if (auto normal = dyn_cast<RandomNormalOp>(op)) {
     double mean = normal.getMean().convertToDouble(), stddev = normal.getStddev().convertToDouble();

@@ -12,7 +12,9 @@ struct Window {
   Value x;
   size_t spatial, firstSpatial;
   SmallVector<int64_t> kernel, strides, low, high, dilations;
-  bool ceil = false; // the last window may reach beyond the end
+  bool ceilMode = false;
+  /// Whether windows may reach beyond x.
+  bool isOpen(size_t d) const { return low[d] > 0 || high[d] > 0 || ceilMode; }
 };
 
 /// Visits the elements of x in the window at a position.
@@ -20,7 +22,8 @@ class WindowWalk {
 public:
   using Step = llvm::function_ref<Value(Value accumulator, Value x, ArrayRef<Value> kernelPosition, Value inside)>;
 
-  WindowWalk(ElementEmitter &e, const Window &w, ArrayRef<Index> at) : e(e), k(e.k), w(w), shape(shapeOf(w.x)), position(at) {}
+  WindowWalk(ElementEmitter &e, const Window &w, ArrayRef<Index> at)
+      : e(e), k(e.k), w(w), shape(shapeOf(w.x)), position(at) {}
 
   Value fold(Value init, Step step) { return dimension(0, init, {}, {}, step); }
 
@@ -35,8 +38,8 @@ private:
     Index origin = k.shift(k.scale(position[axis], k.constant(w.strides[d])), k.constant(-w.low[d]));
     Index saved = position[axis];
     Value size = k.dim(shape[axis]), from = k.constant(0), to = k.constant(w.kernel[d]);
-    bool padded = w.low[d] > 0 || w.high[d] > 0 || w.ceil;
-    if (padded && origin.uniform()) {
+    bool open = w.isOpen(d);
+    if (open && origin.uniform()) {
       // Only the part of the window inside x is walked.
       Value dilation = k.constant(w.dilations[d]);
       auto stepsTo = [&](Value distance) {
@@ -49,7 +52,7 @@ private:
       return e.scoped([&] {
         position[axis] = k.shift(origin, k.mul(i, k.constant(w.dilations[d])));
         Value here = inside;
-        if (padded && !origin.uniform()) {
+        if (open && !origin.uniform()) {
           Value in = e.inRange(position[axis], k.constant(0), size);
           here = here ? Value(arith::AndIOp::create(k.b, k.loc, here, in)) : in;
         }
@@ -80,8 +83,8 @@ template <class Op> Window windowOf(Op op, ArrayRef<int64_t> kernel) {
   auto padding = op.getPadding();
   w.low.assign(padding.begin(), padding.begin() + w.spatial);
   w.high.assign(padding.begin() + w.spatial, padding.end());
-  if constexpr (requires { op.getCeilMode(); })
-    w.ceil = op.getCeilMode();
+  if constexpr (!std::is_same_v<Op, ConvOp>)
+    w.ceilMode = op.getCeilMode();
   return w;
 }
 
@@ -102,15 +105,16 @@ Value ElementEmitter::pooled(Operation *op, ArrayRef<Index> at) {
       lowest = k.b.getIntegerAttr(element, type == DType::u8 ? APInt::getMinValue(8)
                                                              : APInt::getSignedMinValue(8 * byteWidth(type)));
     Value init = lanes(arith::ConstantOp::create(k.b, k.loc, lowest));
-    Value result = WindowWalk(*this, w, at).fold(init, [&](Value best, Value x, ArrayRef<Value>, Value inside) -> Value {
-      x = castLanes(k.b, k.loc, lanes(x), type, sumType);
-      if (inside)
-        x = arith::SelectOp::create(k.b, k.loc, inside, x, init);
-      if (isFloat(type))
-        return arith::MaximumFOp::create(k.b, k.loc, best, x);
-      return type == DType::u8 ? Value(arith::MaxUIOp::create(k.b, k.loc, best, x))
-                               : Value(arith::MaxSIOp::create(k.b, k.loc, best, x));
-    });
+    Value result =
+        WindowWalk(*this, w, at).fold(init, [&](Value best, Value x, ArrayRef<Value>, Value inside) -> Value {
+          x = castLanes(k.b, k.loc, lanes(x), type, sumType);
+          if (inside)
+            x = arith::SelectOp::create(k.b, k.loc, inside, x, init);
+          if (isFloat(type))
+            return arith::MaximumFOp::create(k.b, k.loc, best, x);
+          return type == DType::u8 ? Value(arith::MaxUIOp::create(k.b, k.loc, best, x))
+                                   : Value(arith::MaxSIOp::create(k.b, k.loc, best, x));
+        });
     return castLanes(k.b, k.loc, result, sumType, type);
   }
 
@@ -132,12 +136,6 @@ Value ElementEmitter::pooled(Operation *op, ArrayRef<Index> at) {
       return arith::MulIOp::create(k.b, k.loc, lanes(x), lanes(y));
     return k.mul(x, y);
   };
-  auto minMax = [&](bool min, const Index &i, Value bound) -> Index {
-    if (i.uniform())
-      return {min ? k.minimum(i.base, bound) : k.maximum(i.base, bound)};
-    Value l = k.lanesOf(i, k.width), r = lanes(bound);
-    return {{}, 0, min ? Value(arith::MinSIOp::create(k.b, k.loc, l, r)) : Value(arith::MaxSIOp::create(k.b, k.loc, l, r))};
-  };
   auto value = [&](const Index &i) { return i.uniform() ? i.base : k.lanesOf(i, k.width); };
 
   if (auto pool = dyn_cast<AvgPoolOp>(op)) {
@@ -146,22 +144,30 @@ Value ElementEmitter::pooled(Operation *op, ArrayRef<Index> at) {
     Value sum = WindowWalk(*this, w, at).fold(zero, addUp), count;
     for (size_t d = 0; d < w.spatial; ++d) {
       size_t axis = w.firstSpatial + d;
-      bool whole = w.low[d] == 0 && w.high[d] == 0 && !pool.getCeilMode();
-      if (whole) {
+      if (!w.isOpen(d)) {
         count = product(count, k.constant(w.kernel[d]));
         continue;
       }
-      // The window [from, to), limited to the padded size, or to x itself.
       Index from = k.shift(k.scale(at[axis], k.constant(w.strides[d])), k.constant(-w.low[d]));
-      Index to = k.shift(from, k.constant(w.kernel[d]));
+      // Taps of the window that lie below a bound.
+      auto tapsBelow = [&](Value bound) -> Value {
+        Index distance = k.add({bound}, k.scale(from, k.constant(-1)));
+        auto number = [&](int64_t c) { return distance.uniform() ? k.constant(c) : lanes(k.constant(c)); };
+        Value n = value(distance);
+        if (w.dilations[d] > 1)
+          n = arith::CeilDivSIOp::create(k.b, k.loc, n, number(w.dilations[d]));
+        n = arith::MaxSIOp::create(k.b, k.loc, n, number(0));
+        return arith::MinSIOp::create(k.b, k.loc, n, number(w.kernel[d]));
+      };
       Value size = k.dim(shape[axis]);
       if (pool.getCountIncludePad()) {
-        to = minMax(true, to, k.add(size, k.constant(w.high[d])));
-      } else {
-        to = minMax(true, to, size);
-        from = minMax(false, from, k.constant(0));
+        count = product(count, tapsBelow(k.add(size, k.constant(w.high[d]))));
+        continue;
       }
-      count = product(count, value(k.add(to, k.scale(from, k.constant(-1)))));
+      Value inside = arith::SubIOp::create(k.b, k.loc, tapsBelow(size), tapsBelow(k.constant(0)));
+      // A window that sees nothing has the mean 0.
+      Value one = from.uniform() ? k.constant(1) : lanes(k.constant(1));
+      count = product(count, arith::MaxSIOp::create(k.b, k.loc, inside, one));
     }
     return mean(sum, count);
   }
@@ -230,20 +236,21 @@ Value ElementEmitter::depthwise(Operation *op, ArrayRef<Index> at) {
   Window w = windowOf(conv, kernel);
   DType type = dtypeOf(conv.getResult()), sumType = accumulatorType(type);
   Value zero = k.broadcast(zeroOf(sumType), k.width);
-  Value sum = WindowWalk(*this, w, at).fold(zero, [&](Value sum, Value x, ArrayRef<Value> kernelAt, Value inside) -> Value {
-    SmallVector<Index> weightAt;
-    for (Value i : kernelAt)
-      weightAt.push_back({i});
-    weightAt.push_back({k.constant(0)});
-    weightAt.push_back(at.back());
-    x = castLanes(k.b, k.loc, k.broadcast(x, k.width), type, sumType);
-    if (inside)
-      x = arith::SelectOp::create(k.b, k.loc, inside, x, zero);
-    Value weight = castLanes(k.b, k.loc, k.broadcast(element(conv.getWeight(), weightAt), k.width), type, sumType);
-    if (isFloat(sumType))
-      return math::FmaOp::create(k.b, k.loc, x, weight, sum);
-    return arith::AddIOp::create(k.b, k.loc, sum, arith::MulIOp::create(k.b, k.loc, x, weight));
-  });
+  Value sum =
+      WindowWalk(*this, w, at).fold(zero, [&](Value sum, Value x, ArrayRef<Value> kernelAt, Value inside) -> Value {
+        SmallVector<Index> weightAt;
+        for (Value i : kernelAt)
+          weightAt.push_back({i});
+        weightAt.push_back({k.constant(0)});
+        weightAt.push_back(at.back());
+        x = castLanes(k.b, k.loc, k.broadcast(x, k.width), type, sumType);
+        if (inside)
+          x = arith::SelectOp::create(k.b, k.loc, inside, x, zero);
+        Value weight = castLanes(k.b, k.loc, k.broadcast(element(conv.getWeight(), weightAt), k.width), type, sumType);
+        if (isFloat(sumType))
+          return math::FmaOp::create(k.b, k.loc, x, weight, sum);
+        return arith::AddIOp::create(k.b, k.loc, sum, arith::MulIOp::create(k.b, k.loc, x, weight));
+      });
   sum = castLanes(k.b, k.loc, sum, sumType, type);
   if (conv.getBias())
     llvm::report_fatal_error("depthwise bias is an addition of its own by now");

@@ -1,4 +1,5 @@
 #include "codegen/KernelBuilder.h"
+#include "codegen/Scalar.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -218,7 +219,7 @@ void KernelBuilder::when(Value condition, llvm::function_ref<void()> body) {
 }
 
 Type KernelBuilder::storageType(DType type) {
-  return type == DType::u8 ? b.getI8Type() : ir::elementType(b.getContext(), type);
+  return laneType(b.getContext(), type);
 }
 
 Index KernelBuilder::linear(const Shape &shape, ArrayRef<Index> at) {
@@ -234,7 +235,7 @@ Index KernelBuilder::linear(const Shape &shape, ArrayRef<Index> at) {
 Type KernelBuilder::movedType(DType type) {
   if (type == DType::boolean)
     return b.getI8Type();
-  return type == DType::f16 || type == DType::bf16 ? Type(b.getI16Type()) : storageType(type);
+  return type == DType::f16 ? Type(b.getI16Type()) : storageType(type);
 }
 
 Value KernelBuilder::elementPointer(const Memory &memory, Value position) {

@@ -90,7 +90,7 @@ public:
   void when(Value condition, llvm::function_ref<void()> body);
 
   // ---- memory
-  /// The kernel's view of an element type: u8 is i8, everything else itself.
+  /// The type of lanes, see laneType.
   Type storageType(DType);
   /// Row-major position of an element.
   Index linear(const Shape &shape, ArrayRef<Index> at);

@@ -15,8 +15,6 @@ Type laneType(MLIRContext *context, DType type) {
     return Float64Type::get(context);
   case DType::f16:
     return Float16Type::get(context);
-  case DType::bf16:
-    return BFloat16Type::get(context);
   case DType::boolean:
     return IntegerType::get(context, 1);
   default:
@@ -159,7 +157,7 @@ static Scalar isLegalShift(Scalar y) {
 
 Scalar shiftLeft(Scalar x, Scalar y) {
   if (x.isBool())
-    return x & ~y; // one bit: shifted away or not
+    return x & ~y; // one bit wide: shifted by 1, it is gone
   Scalar legal = isLegalShift(y);
   return select(legal, bits<arith::ShLIOp>(x, select(legal, y, y.constant(0))), x.constant(0));
 }

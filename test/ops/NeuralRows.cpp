@@ -179,7 +179,7 @@ const std::vector<Row> &neuralRows() {
       {"batch_norm", kFloats, batchNorm, normed, kPlain},
       {"group_norm", kFloats, groupNorm, normed},
       {"instance_norm", kFloats, groupNorm, normed},
-      {"scaled_dot_product_attention", kFloats, attention, {.ulps = 4, .epsilons = 32, .zeroSigns = false}},
+      {"scaled_dot_product_attention", kFloats, attention, {.ulps = 4, .epsilons = 128, .zeroSigns = false}},
   };
   return table;
 }

@@ -145,7 +145,9 @@ std::string difference(const RefTensor &got, const RefTensor &want, const Tolera
     double x = got.reals()[i], y = want.reals()[i];
     double margin = tolerance.ulps * spacing(dtype, y) + tolerance.epsilons * epsilonOf(dtype) + tolerance.absolute;
     if (scale && tolerance.sumEpsilons > 0)
-      margin += spacing(dtype, y) + tolerance.sumEpsilons * accumulatorEpsilon(dtype) * (*scale)[i];
+      margin += spacing(dtype, y) +
+                (tolerance.sumEpsilons * accumulatorEpsilon(dtype) + tolerance.roundings * epsilonOf(dtype) / 2) *
+                    (*scale)[i];
     bool sameSign = x != 0 || ir::roundTo(dtype, y) != 0 || !tolerance.zeroSigns || std::signbit(x) == std::signbit(y);
     if (!isNear(dtype, x, y, margin) || !sameSign)
       return place(i, want.shape) + " is " + text(x) + ", expected " + text(y) + " ± " + text(margin);

@@ -33,6 +33,7 @@ struct Tolerance {
   double ulps = 0;        // of the exact result in the result's type; 0 means correctly rounded
   double epsilons = 0;    // absolute, in units of the type's epsilon
   double sumEpsilons = 0; // in epsilons of the accumulator, times the sum of the absolute terms; for linear ops
+  double roundings = 0;   // of partial sums to the type of the result, on the way to it
   bool zeroSigns = true;  // whether the sign of a zero counts
   double absolute = 0;
 };
