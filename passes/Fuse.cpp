@@ -198,11 +198,15 @@ private:
   /// Whether a path leaves `from`, passes another group, and enters `to`.
   bool wouldCycle(GroupId from, GroupId to) { return reaches(from, to, /*viaOthers=*/true) || reaches(to, from, true); }
   bool reaches(GroupId from, GroupId to, bool viaOthers) {
-    llvm::DenseSet<Operation *> seen;
+    llvm::DenseSet<llvm::PointerIntPair<Operation *, 1, bool>> seen;
+    llvm::DenseSet<GroupId> entered;
     SmallVector<std::pair<Operation *, bool>> stack; // op, whether another group was passed
-    for (Operation *op : groups[from].ops)
-      for (Operation *user : op->getUsers())
-        stack.push_back({user, false});
+    auto leave = [&](ArrayRef<Operation *> ops, bool passed) {
+      for (Operation *op : ops)
+        for (Operation *user : op->getUsers())
+          stack.push_back({user, passed});
+    };
+    leave(groups[from].ops.getArrayRef(), false);
     while (!stack.empty()) {
       auto [op, passed] = stack.pop_back_val();
       auto it = groupOf.find(op);
@@ -210,11 +214,12 @@ private:
       bool inTo = it != groupOf.end() && it->second == to;
       if (inTo && passed)
         return true;
-      if (inFrom || inTo || !seen.insert(op).second)
+      if (inFrom || inTo || !seen.insert({op, passed}).second)
         continue;
-      bool other = passed || it != groupOf.end();
-      for (Operation *user : op->getUsers())
-        stack.push_back({user, other});
+      if (it == groupOf.end())
+        leave(op, passed);
+      else if (entered.insert(it->second).second) // a group runs as a whole: what enters it leaves it anywhere
+        leave(groups[it->second].ops.getArrayRef(), true);
     }
     return false;
   }
