@@ -43,6 +43,22 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
                  parser.parseRegion(*result.addRegion(), arguments));
 }
 
+/// One entry per result: -1, or an input, which no other result takes over.
+static LogicalResult verifyInPlace(KernelOp op) {
+  auto inPlace = op.getInPlace();
+  if (!inPlace)
+    return success();
+  if (inPlace->size() != op.getNumResults())
+    return op.emitOpError("needs one entry of in_place for each of ") << op.getNumResults() << " results";
+  int64_t inputs = op.getInputs().size();
+  llvm::SmallDenseSet<int64_t> taken;
+  for (int64_t i : *inPlace)
+    if (i < -1 || i >= inputs || (i >= 0 && !taken.insert(i).second))
+      return op.emitOpError("in_place ") << op.getInPlaceAttr() << " must name each of " << inputs
+                                         << " inputs at most once";
+  return success();
+}
+
 LogicalResult KernelOp::verify() {
   Block &body = getBody().front();
   if (TypeRange(body.getArgumentTypes()) != TypeRange(getInputs().getTypes()))
@@ -50,5 +66,5 @@ LogicalResult KernelOp::verify() {
   auto yield = cast<YieldOp>(body.getTerminator());
   if (TypeRange(yield.getValues().getTypes()) != TypeRange(getResultTypes()))
     return emitOpError("yields ") << yield.getValues().getTypes() << " but its results are " << getResultTypes();
-  return success();
+  return verifyInPlace(*this);
 }

@@ -191,6 +191,16 @@ func.func @kernelInputs(%x: tensor<4xf32>) {
 
 // -----
 
+func.func @kernelInPlace(%x: tensor<4xf32>) {
+  // expected-error @+1 {{must name each of 1 inputs at most once}}
+  %0:2 = burin.kernel(%a = %x) : (tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) attributes {in_place = array<i64: 0, 0>} {
+    burin.yield %a, %a : tensor<4xf32>, tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
 func.func @missingResource() {
   // expected-error @+1 {{refers to the resource 'gone', which is missing from the file}}
   %0 = burin.constant dense_resource<gone> : tensor<4xf32>

@@ -44,8 +44,8 @@ func.func @optional(%x: tensor<2x8xf32>, %w: tensor<8xf32>) -> tensor<2x8xf32> {
 
 // CHECK-LABEL: func @kernels
 func.func @kernels(%x: tensor<?xf32, ["n"]>) -> (tensor<?xf32, ["n"]>, tensor<f32>) {
-  // CHECK: %[[R:.*]]:2 = burin.kernel "norm"(%[[A:.*]] = %arg0, %[[B:.*]] = %arg0) : (tensor<?xf32, ["n"]>, tensor<?xf32, ["n"]>) -> (tensor<?xf32, ["n"]>, tensor<f32>) attributes {note = 1 : i64} {
-  %0:2 = burin.kernel "norm"(%a = %x, %b = %x) : (tensor<?xf32, ["n"]>, tensor<?xf32, ["n"]>) -> (tensor<?xf32, ["n"]>, tensor<f32>) attributes {note = 1} {
+  // CHECK: %[[R:.*]]:2 = burin.kernel "norm"(%[[A:.*]] = %arg0, %[[B:.*]] = %arg0) : (tensor<?xf32, ["n"]>, tensor<?xf32, ["n"]>) -> (tensor<?xf32, ["n"]>, tensor<f32>) attributes {in_place = array<i64: 1, -1>, note = 1 : i64} {
+  %0:2 = burin.kernel "norm"(%a = %x, %b = %x) : (tensor<?xf32, ["n"]>, tensor<?xf32, ["n"]>) -> (tensor<?xf32, ["n"]>, tensor<f32>) attributes {in_place = array<i64: 1, -1>, note = 1} {
     // CHECK: burin.mul %[[A]], %[[B]]
     %1 = burin.mul %a, %b : (tensor<?xf32, ["n"]>, tensor<?xf32, ["n"]>) -> tensor<?xf32, ["n"]>
     %2 = burin.reduce_sum %1 {axes = array<i64: 0>} : (tensor<?xf32, ["n"]>) -> tensor<f32>
