@@ -13,11 +13,11 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kTaskFlops = 8'000'000; // a task this long hides its dispatch
-constexpr int64_t kRowAlign = 12;         // a multiple of the tile height of every target
+constexpr int64_t kTaskFlops = 8'000'000;     // a task this long hides its dispatch
+constexpr int64_t kRowAlign = 12;             // a multiple of the tile height of every target
 constexpr int64_t kTaskRows = 16 * kRowAlign; // rows of the left side kept in cache while panels pass
-constexpr int64_t kPrefetchSteps = 16;    // steps of k that panels are fetched ahead
-constexpr int64_t kSmallRows = 4;         // fewer rows than this take several chunks at once
+constexpr int64_t kPrefetchSteps = 16;        // steps of k that panels are fetched ahead
+constexpr int64_t kSmallRows = 4;             // fewer rows than this take several chunks at once
 
 DType accumulatorType(DType type) {
   switch (type) {

@@ -149,7 +149,9 @@ Value ElementEmitter::moved(Operation *op, ArrayRef<Index> at) {
       .Case<MaxPoolOp, AvgPoolOp, AdaptiveAvgPoolOp>([&](auto) { return pooled(op, at); })
       .Case([&](ConvOp) { return depthwise(op, at); })
       .Case([&](PackOp) { return packed(op, at); })
-      .Default([&](Operation *) -> Value { llvm::report_fatal_error("no element rule for " + op->getName().getStringRef()); });
+      .Default([&](Operation *) -> Value {
+        llvm::report_fatal_error("no element rule for " + op->getName().getStringRef());
+      });
 }
 
 // A reshape that only adds or drops dimensions of size 1 keeps the positions; any other goes through the row-major

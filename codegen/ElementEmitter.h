@@ -10,8 +10,8 @@ class ElementEmitter {
 public:
   explicit ElementEmitter(KernelBuilder &k) : k(k) {}
 
-  /// The element(s) of `v` at a position; a scalar when it is the same for all lanes. Lanes where `mask` is off may hold
-  /// anything, but never fault.
+  /// The element(s) of `v` at a position; a scalar when it is the same for all lanes. Lanes where `mask` is off may
+  /// hold anything, but never fault.
   Value element(Value v, ArrayRef<Index> at);
 
   /// Where a kernel operand lives.

@@ -24,7 +24,8 @@ public:
     Scalar block = shiftRightLogical(at, wide ? 1 : 2), inBlock = at & constant(perBlock - 1);
     SmallVector<Scalar, 4> words = philox(block);
     if (!wide) {
-      Scalar word = select(inBlock == 0.0, words[0], select(inBlock == 1.0, words[1], select(inBlock == 2.0, words[2], words[3])));
+      Scalar word = select(inBlock == 0.0, words[0],
+                           select(inBlock == 1.0, words[1], select(inBlock == 2.0, words[2], words[3])));
       return shiftRightLogical(word, 8).to(DType::f32) * 0x1p-24;
     }
     Scalar low = select(inBlock == 0.0, words[0], words[2]), high = select(inBlock == 0.0, words[1], words[3]);

@@ -27,8 +27,8 @@ KernelBuilder::KernelBuilder(ModuleOp module, Location loc, llvm::StringRef name
     if (!shared[i])
       function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
 
-  auto entry = LLVM::LLVMFuncOp::create(
-      b, loc, name, LLVM::LLVMFunctionType::get(nothing, {pointer, pointer, pointer, i64, i64}));
+  auto entry = LLVM::LLVMFuncOp::create(b, loc, name,
+                                        LLVM::LLVMFunctionType::get(nothing, {pointer, pointer, pointer, i64, i64}));
   Block *block = entry.addEntryBlock(b);
   b.setInsertionPointToStart(block);
   SmallVector<Value> arguments;
@@ -218,9 +218,7 @@ void KernelBuilder::when(Value condition, llvm::function_ref<void()> body) {
   body();
 }
 
-Type KernelBuilder::storageType(DType type) {
-  return laneType(b.getContext(), type);
-}
+Type KernelBuilder::storageType(DType type) { return laneType(b.getContext(), type); }
 
 Index KernelBuilder::linear(const Shape &shape, ArrayRef<Index> at) {
   if (shape.empty())
@@ -273,7 +271,8 @@ Value KernelBuilder::load(const Memory &memory, const Index &position, int64_t w
   if (!mask)
     mask = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(VectorType::get({width}, b.getI1Type()), true));
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-  return toLanes(LLVM::masked_gather::create(b, loc, type, pointers, mask, ValueRange(zero), b.getI32IntegerAttr(alignment)));
+  return toLanes(
+      LLVM::masked_gather::create(b, loc, type, pointers, mask, ValueRange(zero), b.getI32IntegerAttr(alignment)));
 }
 
 void KernelBuilder::store(const Memory &memory, const Index &position, Value value, int64_t width, Value mask) {

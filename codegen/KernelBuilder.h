@@ -10,13 +10,13 @@
 
 namespace burin::codegen {
 
+using llvm::ArrayRef;
+using llvm::SmallVector;
 using mlir::Location;
 using mlir::OpBuilder;
 using mlir::Type;
 using mlir::Value;
 using mlir::ValueRange;
-using llvm::ArrayRef;
-using llvm::SmallVector;
 
 /// A position along one dimension, for each lane of the vector being computed: `base` (i64), plus lane * `stride`, or
 /// any positions at all in `lanes` (vector of i64) when that is set.
@@ -67,8 +67,8 @@ public:
   Value compare(mlir::arith::CmpIPredicate, Value x, Value y);
   std::optional<int64_t> constantOf(Value x);
   Value dim(const Dim &size);
-  /// The bound of a mask over elements of this type. LLVM 22 writes too many bytes when it knows that a masked store of a
-  /// truncated value has a single lane, so for types below 32 bits the bound is kept from it.
+  /// The bound of a mask over elements of this type. LLVM 22 writes too many bytes when it knows that a masked store of
+  /// a truncated value has a single lane, so for types below 32 bits the bound is kept from it.
   Value maskBound(const Dim &size, DType stored);
 
   // ---- lanes
@@ -94,8 +94,8 @@ public:
   Type storageType(DType);
   /// Row-major position of an element.
   Index linear(const Shape &shape, ArrayRef<Index> at);
-  /// Elements at row-major positions. Masked-off lanes read as 0. A uniform position gives a scalar, is read whatever the
-  /// mask says, and so must lie in the tensor.
+  /// Elements at row-major positions. Masked-off lanes read as 0. A uniform position gives a scalar, is read whatever
+  /// the mask says, and so must lie in the tensor.
   Value load(const Memory &, const Index &position, int64_t width, Value mask);
   void store(const Memory &, const Index &position, Value value, int64_t width, Value mask);
   Value elementPointer(const Memory &, Value position);

@@ -32,7 +32,8 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
     if (!alignment)
       return kernel.emitError("the ops of this kernel do not share an iteration space");
     bool contracts = !body.getOps<ContractOp>().empty();
-    launch = contracts ? emitContractionKernel(e, body, *alignment, results) : emitLoopKernel(e, body, *alignment, results);
+    launch =
+        contracts ? emitContractionKernel(e, body, *alignment, results) : emitLoopKernel(e, body, *alignment, results);
   }
   k.finish();
   interface = {k.sizes, launch.tasks, max(interface.scratchBytes, launch.scratchBytes)};

@@ -12,8 +12,8 @@ struct KernelInterface {
   Dim scratchBytes = 0;
 };
 
-/// Emits `name` for a kernel op into `module` (llvm, scf, arith, math and vector ops). `interface` is what other targets
-/// need of the same kernel, and is extended: one plan serves them all.
+/// Emits `name` for a kernel op into `module` (llvm, scf, arith, math and vector ops). `interface` is what other
+/// targets need of the same kernel, and is extended: one plan serves them all.
 mlir::LogicalResult emitKernel(mlir::ModuleOp module, ir::KernelOp kernel, llvm::StringRef name, const Target &target,
                                KernelInterface &interface);
 

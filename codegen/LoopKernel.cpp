@@ -87,8 +87,8 @@ private:
     }
     for (auto [i, v] : llvm::enumerate(body.getTerminator()->getOperands())) {
       Value value = p.alignment.contains(v) ? Value(v) : passes::skipReshapes(v);
-      bool full = llvm::any_of(p.alignment.dims.find(value)->second,
-                               [&](int d) { return d >= 0 && p.alignment.reduced[d]; });
+      bool full =
+          llvm::any_of(p.alignment.dims.find(value)->second, [&](int d) { return d >= 0 && p.alignment.reduced[d]; });
       (full ? fullResults : pointResults).push_back({value, results[i]});
     }
   }
@@ -275,7 +275,8 @@ private:
       return k.loop(k.constant(0), size, one, carried, [&](Value r, ValueRange values) {
         p.point[d] = {r};
         return p.scoped([&] {
-          return inner ? visit(step, SmallVector<Value>(values), 0) : walkDimension(i + 1, SmallVector<Value>(values), step);
+          return inner ? visit(step, SmallVector<Value>(values), 0)
+                       : walkDimension(i + 1, SmallVector<Value>(values), step);
         });
       });
     // Blocks of kUnroll vectors, then single vectors, then a masked rest.
@@ -298,9 +299,8 @@ private:
       done = wholeBlocks;
     }
     Value whole = k.mul(k.div(size, step1), step1);
-    carried = k.loop(done, whole, step1, carried, [&](Value r, ValueRange values) {
-      return vectorAt(r, SmallVector<Value>(values), 0);
-    });
+    carried = k.loop(done, whole, step1, carried,
+                     [&](Value r, ValueRange values) { return vectorAt(r, SmallVector<Value>(values), 0); });
     if (!space[d].isStatic() || space[d].value() % vectorWidth) {
       Value outerMask = e.mask;
       e.mask = tailMask(whole, space[d]);

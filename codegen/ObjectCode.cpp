@@ -66,7 +66,8 @@ private:
   int descriptor;
 };
 
-bool emit(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type, llvm::raw_pwrite_stream &out) {
+bool emit(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type,
+          llvm::raw_pwrite_stream &out) {
   llvm::legacy::PassManager passes;
   if (machine.addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true))
     return false;
@@ -142,9 +143,13 @@ std::optional<Image> link(llvm::Module &module, const Target &target, llvm::Arra
   llvm::FileRemover remover(outputPath);
   std::string inputPath = input.path(), messages;
   llvm::raw_string_ostream log(messages);
-  std::vector<const char *> arguments{"ld.lld",       "-shared",           "--threads=1",    "-z", "noexecstack", "-z",
-                                      "separate-code", "--hash-style=sysv", "--gc-sections", "--no-rosegment",
-                                      inputPath.c_str(), "-o", outputPath.c_str()};
+  std::vector<const char *> arguments{"ld.lld",          "-shared",
+                                      "--threads=1",     "-z",
+                                      "noexecstack",     "-z",
+                                      "separate-code",   "--hash-style=sysv",
+                                      "--gc-sections",   "--no-rosegment",
+                                      inputPath.c_str(), "-o",
+                                      outputPath.c_str()};
   {
     static std::mutex lldIsNotReentrant;
     std::lock_guard lock(lldIsNotReentrant);

@@ -22,8 +22,8 @@ std::unique_ptr<llvm::Module> optimizedLLVM(mlir::ModuleOp, const Target &, llvm
 std::string assembly(llvm::Module &, const Target &);
 
 struct Image {
-  std::vector<char> bytes;           // a position-independent ELF image
-  std::vector<uint64_t> entries;     // address of each symbol asked for
+  std::vector<char> bytes;       // a position-independent ELF image
+  std::vector<uint64_t> entries; // address of each symbol asked for
 };
 /// Compiles and links. On failure returns nullopt and says why.
 std::optional<Image> link(llvm::Module &, const Target &, llvm::ArrayRef<std::string> symbols, std::string &error);

@@ -84,8 +84,9 @@ private:
       for (const Dim &size : shapeOf(v))
         for (const std::string &name : size.symbols())
           if (!symbols.count(name))
-            return function.emitError() << what << " has the size '" << size.str() << "', but no input has a dimension that is just '"
-                                        << name << "'; give one input that dimension, or make the size a number";
+            return function.emitError() << what << " has the size '" << size.str()
+                                        << "', but no input has a dimension that is just '" << name
+                                        << "'; give one input that dimension, or make the size a number";
       return success();
     };
     auto info = [&](Value v, Attribute name, const llvm::Twine &fallback) {

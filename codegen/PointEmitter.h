@@ -46,7 +46,8 @@ struct LaunchShape {
 };
 LaunchShape emitLoopKernel(ElementEmitter &, mlir::Block &body, const passes::Alignment &, ArrayRef<Value> results);
 /// Emits a kernel around one `burin.contract` (codegen/ContractionKernel.cpp).
-LaunchShape emitContractionKernel(ElementEmitter &, mlir::Block &body, const passes::Alignment &, ArrayRef<Value> results);
+LaunchShape emitContractionKernel(ElementEmitter &, mlir::Block &body, const passes::Alignment &,
+                                  ArrayRef<Value> results);
 /// Emits an op that works along an axis in order: cumsum, scatter (codegen/SequentialKernel.cpp).
 LaunchShape emitSequentialKernel(ElementEmitter &, mlir::Block &body, ArrayRef<Value> results);
 

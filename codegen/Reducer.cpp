@@ -43,11 +43,13 @@ Value Reducer::identityElement() {
   case Kind::Max:
     if (isFloat(type))
       return number(-INFINITY);
-    return constant(k.b.getIntegerAttr(element, isUnsigned ? APInt::getMinValue(bits) : APInt::getSignedMinValue(bits)));
+    return constant(
+        k.b.getIntegerAttr(element, isUnsigned ? APInt::getMinValue(bits) : APInt::getSignedMinValue(bits)));
   case Kind::Min:
     if (isFloat(type))
       return number(INFINITY);
-    return constant(k.b.getIntegerAttr(element, isUnsigned ? APInt::getMaxValue(bits) : APInt::getSignedMaxValue(bits)));
+    return constant(
+        k.b.getIntegerAttr(element, isUnsigned ? APInt::getMaxValue(bits) : APInt::getSignedMaxValue(bits)));
   }
   llvm_unreachable("kind");
 }

@@ -6,8 +6,9 @@
 
 namespace burin::codegen {
 
-/// Lanes in kernels: floats as f32, f64, f16; bf16 as its bits in an i16, since targets without instructions for it take
-/// even a selection of two for a conversion, and call a support library; integers as signless iN (u8 as i8); bool as i1.
+/// Lanes in kernels: floats as f32, f64, f16; bf16 as its bits in an i16, since targets without instructions for it
+/// take even a selection of two for a conversion, and call a support library; integers as signless iN (u8 as i8); bool
+/// as i1.
 mlir::Type laneType(mlir::MLIRContext *, DType);
 
 class Scalar {

@@ -83,7 +83,7 @@ private:
     DType sumType = type == DType::f16 || type == DType::bf16 ? DType::f32 : type;
     x = castLanes(k.b, k.loc, x, type, sumType);
     y = castLanes(k.b, k.loc, y, type, sumType);
-    Value sum = isFloat(sumType)      ? Value(arith::AddFOp::create(k.b, k.loc, x, y))
+    Value sum = isFloat(sumType)         ? Value(arith::AddFOp::create(k.b, k.loc, x, y))
                 : type == DType::boolean ? Value(arith::OrIOp::create(k.b, k.loc, x, y))
                                          : Value(arith::AddIOp::create(k.b, k.loc, x, y));
     return castLanes(k.b, k.loc, sum, sumType, type);
@@ -93,9 +93,7 @@ private:
     Value count = k.constant(1);
     for (const Dim &d : shape)
       count = k.mul(count, k.dim(d));
-    k.loop(k.constant(0), count, k.constant(1), [&](Value i) {
-      e.scoped([&] { body(e.delinearize({i}, shape)); });
-    });
+    k.loop(k.constant(0), count, k.constant(1), [&](Value i) { e.scoped([&] { body(e.delinearize({i}, shape)); }); });
   }
 
   ElementEmitter &e;

@@ -20,7 +20,6 @@ struct Target {
   int64_t lanes(int64_t elementBytes) const { return vectorBytes / elementBytes; }
 };
 
-
 llvm::ArrayRef<Target> allTargets();
 /// By name; "native" is the best one this machine supports. nullptr if unknown.
 const Target *findTarget(llvm::StringRef name);

@@ -85,6 +85,7 @@ void loadDialects(mlir::MLIRContext &);
 
 } // namespace burin::ir
 
+// clang-format off
 #include "ir/BurinDialect.h.inc"
 #define GET_OP_CLASSES // each of these files undefines it
 #include "ir/ElementwiseOps.h.inc"
@@ -98,3 +99,4 @@ void loadDialects(mlir::MLIRContext &);
 #include "ir/NeuralOps.h.inc"
 #define GET_OP_CLASSES
 #include "ir/KernelOps.h.inc"
+// clang-format on

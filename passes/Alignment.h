@@ -11,8 +11,8 @@ struct Alignment {
   Shape space;
   llvm::SmallVector<bool> reduced; // per dimension of `space`
 
-  /// Dimension of the space per dimension of the value, -1 for a size of 1. Several dimensions of a value may share one:
-  /// they were merged, and the value has all of them, next to each other.
+  /// Dimension of the space per dimension of the value, -1 for a size of 1. Several dimensions of a value may share
+  /// one: they were merged, and the value has all of them, next to each other.
   llvm::DenseMap<mlir::Value, llvm::SmallVector<int>> dims;
 
   bool contains(mlir::Value v) const { return dims.contains(v); }

@@ -2,12 +2,12 @@
 // walk over one iteration space:
 //   pointwise ops join anything, row ops (reductions, softmax, norms) join pointwise groups and row groups over the
 //   same rows, movement (transpose, slice, pad, …) swallows pointwise work that nobody else needs.
-// A contraction, a window op and a sequential op always start a group. Broadcasts, fills and reshapes cost nothing: they
-// are repeated in every kernel that needs them, or stay views between kernels.
+// A contraction, a window op and a sequential op always start a group. Broadcasts, fills and reshapes cost nothing:
+// they are repeated in every kernel that needs them, or stay views between kernels.
 #include "ir/Burin.h"
+#include "mlir/Analysis/TopologicalSortUtils.h"
 #include "passes/Alignment.h"
 #include "passes/Passes.h"
-#include "mlir/Analysis/TopologicalSortUtils.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -113,7 +113,8 @@ private:
     if (group.contract || group.window || group.sequential)
       return;
     for (Value operand : op->getOperands())
-      if (auto candidate = producerGroup(operand); candidate && *candidate != id && mayMerge(*candidate, id, op, operand))
+      if (auto candidate = producerGroup(operand);
+          candidate && *candidate != id && mayMerge(*candidate, id, op, operand))
         id = merge(*candidate, id);
   }
 
@@ -252,8 +253,9 @@ private:
       if (source.getDefiningOp() && groupOf.count(source.getDefiningOp()) && taken.insert(source).second)
         continue;
       OpBuilder b(terminator);
-      auto kernel = KernelOp::create(b, from.getLoc(), TypeRange{from.getType()}, ValueRange{from}, b.getStringAttr("copy"),
-                                     /*in_place=*/DenseI64ArrayAttr());
+      auto kernel =
+          KernelOp::create(b, from.getLoc(), TypeRange{from.getType()}, ValueRange{from}, b.getStringAttr("copy"),
+                           /*in_place=*/DenseI64ArrayAttr());
       Block &body = kernel.getBody().emplaceBlock();
       body.addArgument(from.getType(), from.getLoc());
       OpBuilder inner = OpBuilder::atBlockEnd(&body);
@@ -321,7 +323,8 @@ private:
     SmallVector<Value> results;
     for (Operation *op : sorted)
       for (Value v : op->getResults())
-        if (llvm::any_of(v.getUsers(), [&](Operation *user) { return !members.contains(user) && neededOutside(user, members); }))
+        if (llvm::any_of(v.getUsers(),
+                         [&](Operation *user) { return !members.contains(user) && neededOutside(user, members); }))
           results.push_back(v);
     if (results.empty())
       return success();
@@ -364,7 +367,8 @@ private:
     Kind kind = kindOf(user);
     if (kind != Kind::Free && kind != Kind::View)
       return true;
-    return llvm::any_of(user->getUsers(), [&](Operation *next) { return !members.contains(next) && neededOutside(next, members); });
+    return llvm::any_of(user->getUsers(),
+                        [&](Operation *next) { return !members.contains(next) && neededOutside(next, members); });
   }
 
   // Makes `v` available in the kernel: members are there, free ops are repeated, the rest becomes an input.
@@ -420,7 +424,8 @@ private:
       if (int64_t(value) != n)
         return {};
     }
-    return create<FullOp>(b, constant.getLoc(), {}, {{"shape", shapeOf(constant.getResult())}, {"value", value}, {"dtype", type}});
+    return create<FullOp>(b, constant.getLoc(), {},
+                          {{"shape", shapeOf(constant.getResult())}, {"value", value}, {"dtype", type}});
   }
 
   static Operation *mainOp(ArrayRef<Operation *> ops) {

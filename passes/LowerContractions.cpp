@@ -1,6 +1,6 @@
 // matmul and conv become pack + contract: the right side in panels, padding as an op of its own, groups as batches.
-#include "passes/Passes.h"
 #include "ir/Burin.h"
+#include "passes/Passes.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -24,8 +24,8 @@ Value transpose(OpBuilder &b, Location loc, Value x, Ints perm) {
 }
 Value pack(OpBuilder &b, Location loc, Value x) { return create<PackOp>(b, loc, {x}, {{"width", panelWidth(x)}}); }
 
-Value contract(OpBuilder &b, Location loc, Value lhs, Value packed, int64_t batch, Dim columns, Ints kernel, Ints strides,
-               Ints dilations) {
+Value contract(OpBuilder &b, Location loc, Value lhs, Value packed, int64_t batch, Dim columns, Ints kernel,
+               Ints strides, Ints dilations) {
   return create<ContractOp>(b, loc, {lhs, packed},
                             {{"batch", batch},
                              {"columns", Shape{columns}},
@@ -61,7 +61,8 @@ void lower(MatmulOp op) {
     Shape m = shapeOf(matrix);
     matrix = reshape(b, loc, matrix, {m[m.size() - 2], m[m.size() - 1]});
     Dim rows = elements(Shape(l.begin(), l.end() - 1));
-    Value product = contract(b, loc, reshape(b, loc, lhs, {rows, l.back()}), pack(b, loc, matrix), 0, columns, {1}, {1}, {1});
+    Value product =
+        contract(b, loc, reshape(b, loc, lhs, {rows, l.back()}), pack(b, loc, matrix), 0, columns, {1}, {1}, {1});
     op.replaceAllUsesWith(reshape(b, loc, product, result));
   } else {
     Dim batches = elements(Shape(l.begin(), l.end() - 2));
@@ -115,8 +116,11 @@ void lower(ConvOp op) {
   if (isDepthwise(groups, channels, outputs)) {
     // One filter per channel stays a window op.
     result = create<ConvOp>(b, loc, {x, weight, Value()},
-                            {{"strides", strides}, {"padding", padding}, {"dilations", dilations},
-                             {"groups", groups}, {"layout", std::string("nhwc")}});
+                            {{"strides", strides},
+                             {"padding", padding},
+                             {"dilations", dilations},
+                             {"groups", groups},
+                             {"layout", std::string("nhwc")}});
   } else {
     if (llvm::any_of(padding, [](int64_t n) { return n != 0; })) {
       Ints low{0}, high{0};

@@ -1,6 +1,6 @@
 #include "passes/Pipelines.h"
-#include "passes/Passes.h"
 #include "mlir/Transforms/Passes.h"
+#include "passes/Passes.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -22,7 +22,8 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     add(createFoldNormalizationPass());
     // Composites that are not one kernel's business become simpler ops; row composites stay whole for fusion.
     add(createDecomposePass());
-    // Convolutions and what lies between them work channels-last; before they become contractions, which only know that.
+    // Convolutions and what lies between them work channels-last; before they become contractions, which only know
+    // that.
     add(createChooseLayoutPass());
     // Products to pack + contract, before fusion, which groups around them.
     add(createLowerContractionsPass());

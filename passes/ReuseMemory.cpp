@@ -14,7 +14,9 @@ class ReuseMemory : public PassWrapper<ReuseMemory, OperationPass<ModuleOp>> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ReuseMemory)
   llvm::StringRef getArgument() const override { return "burin-reuse-memory"; }
-  llvm::StringRef getDescription() const override { return "Lets kernel results take over the memory of inputs that die"; }
+  llvm::StringRef getDescription() const override {
+    return "Lets kernel results take over the memory of inputs that die";
+  }
 
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>())
@@ -57,8 +59,8 @@ private:
       llvm::erase(dims, -1);
       return dims;
     };
-    return byteWidth(dtypeOf(input)) == byteWidth(dtypeOf(yielded)) && elements(shapeOf(input)) == elements(shapeOf(yielded)) &&
-           steps(input) == steps(yielded);
+    return byteWidth(dtypeOf(input)) == byteWidth(dtypeOf(yielded)) &&
+           elements(shapeOf(input)) == elements(shapeOf(yielded)) && steps(input) == steps(yielded);
   }
 
   // Pointwise ops, reductions and unit reshapes read at the point; contractions and movement read anywhere.

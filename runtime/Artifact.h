@@ -80,7 +80,7 @@ struct Step {
 /// Machine code for one target: a position-independent ELF image. It imports nothing but the math functions listed in
 /// the loader. entries[k] is the virtual address of kernel k in the image.
 struct Code {
-  std::string target;  // "x86-64-v3", "x86-64-v4", …
+  std::string target; // "x86-64-v3", "x86-64-v4", …
   std::vector<uint64_t> entries;
   uint64_t offset = 0, bytes = 0; // of the image, in the file
 };

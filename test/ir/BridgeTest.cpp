@@ -7,9 +7,9 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
-#include <catch2/catch.hpp>
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
+#include <catch2/catch.hpp>
 #include <numeric>
 
 using namespace burin;

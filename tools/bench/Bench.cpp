@@ -1,5 +1,5 @@
-// The benchmark: what burin takes against what the machine can do, through the public API, on one thread. Each figure is
-// measured in turn with the machine's peak (A B A B …), so that both see the same clock; medians are printed.
+// The benchmark: what burin takes against what the machine can do, through the public API, on one thread. Each figure
+// is measured in turn with the machine's peak (A B A B …), so that both see the same clock; medians are printed.
 #include "Peak.h"
 #include <algorithm>
 #include <burin/burin.h>
@@ -93,16 +93,19 @@ void newSignatures() {
   for (int i = 1; i <= 11; ++i)
     time([&] { return leaky_relu(x, 0.001 * i); });
   Quantiles t = quantiles(times);
-  std::printf("%-34s %10.0f %10.0f %10.0f\n", "new elementwise signature, eager", t.median * 1e6, t.p10 * 1e6, t.p90 * 1e6);
+  std::printf("%-34s %10.0f %10.0f %10.0f\n", "new elementwise signature, eager", t.median * 1e6, t.p10 * 1e6,
+              t.p90 * 1e6);
 }
 
 } // namespace
 
 int main() {
   setenv("BURIN_NUM_THREADS", "1", 1);
-  auto cache = std::filesystem::temp_directory_path() / ("burin-bench-" + std::to_string(Clock::now().time_since_epoch().count()));
+  auto cache = std::filesystem::temp_directory_path() /
+               ("burin-bench-" + std::to_string(Clock::now().time_since_epoch().count()));
   setenv("BURIN_CACHE_DIR", cache.c_str(), 1);
-  std::printf("%-34s %10s %10s %10s %9s %9s %7s\n", "one thread", "median µs", "p10", "p90", "GFLOP/s", "FMA peak", "ratio");
+  std::printf("%-34s %10s %10s %10s %9s %9s %7s\n", "one thread", "median µs", "p10", "p90", "GFLOP/s", "FMA peak",
+              "ratio");
   for (int64_t n : {256, 512, 1024})
     gemm(n, n, n);
   gemm(511, 513, 255);

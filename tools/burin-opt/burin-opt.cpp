@@ -1,6 +1,5 @@
 // Runs passes on a module of the burin dialect: the compiler developer's tool.
 #include "ir/Burin.h"
-#include "passes/Pipelines.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"

@@ -109,8 +109,8 @@ int main(int argc, char **argv) {
   ways.push_back(measure("artifact, C++", [&](const Tensor &x) { return artifact(x); }, images));
 
   save_npy(folder + "/images.npy", images);
-  std::string command = std::string(argv[4]) + " " + plate + " --input image=@" + folder + "/images.npy --output logits=@" +
-                        folder + "/logits.npy > " + folder + "/burin-run.txt 2>&1";
+  std::string command = std::string(argv[4]) + " " + plate + " --input image=@" + folder +
+                        "/images.npy --output logits=@" + folder + "/logits.npy > " + folder + "/burin-run.txt 2>&1";
   if (std::system(command.c_str()) != 0)
     fail("burin-run failed, see " + folder + "/burin-run.txt");
   ways.push_back({"artifact, burin-run", load_npy(folder + "/logits.npy")});
@@ -130,6 +130,7 @@ int main(int argc, char **argv) {
       std::printf(" %17.2f %17.2f", way.latency1, way.latency256);
     std::printf("\n");
   }
-  std::printf("\nartifact: %ju bytes, code for %s\n", uintmax_t(std::filesystem::file_size(plate)), artifact.target().c_str());
+  std::printf("\nartifact: %ju bytes, code for %s\n", uintmax_t(std::filesystem::file_size(plate)),
+              artifact.target().c_str());
   return 0;
 }

@@ -36,7 +36,8 @@ public:
   friend BURIN_API Dim operator+(const Dim &, const Dim &);
   friend BURIN_API Dim operator-(const Dim &, const Dim &);
   friend BURIN_API Dim operator*(const Dim &, const Dim &);
-  friend BURIN_API Dim floordiv(const Dim &, const Dim &); // exact polynomial division is simplified: floordiv(b*4, 2) == b*2
+  friend BURIN_API Dim floordiv(const Dim &,
+                                const Dim &); // exact polynomial division is simplified: floordiv(b*4, 2) == b*2
   friend BURIN_API Dim ceildiv(const Dim &, const Dim &);
   friend BURIN_API Dim mod(const Dim &, const Dim &);
   friend BURIN_API Dim min(const Dim &, const Dim &);

@@ -7,7 +7,18 @@
 namespace burin {
 
 /// Element type of a tensor. The values are part of the artifact format: append, never renumber.
-enum class DType : uint8_t { f32 = 0, f64 = 1, f16 = 2, bf16 = 3, i8 = 4, u8 = 5, i16 = 6, i32 = 7, i64 = 8, boolean = 9 };
+enum class DType : uint8_t {
+  f32 = 0,
+  f64 = 1,
+  f16 = 2,
+  bf16 = 3,
+  i8 = 4,
+  u8 = 5,
+  i16 = 6,
+  i32 = 7,
+  i64 = 8,
+  boolean = 9
+};
 inline constexpr int kNumDTypes = 10;
 
 // The names users write: TensorSpec{f32, …}.
