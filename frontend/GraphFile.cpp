@@ -63,7 +63,8 @@ static std::string readSignature(Graph::Data &graph) {
 
 Graph Graph::load(const std::string &path, Location where) {
   const Location &place = detail::inScope(where);
-  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/true);
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/true,
+                                          /*IsVolatile=*/false, llvm::Align(64)); // weights are used in place
   if (!file)
     throw Error(place, "load", "cannot read \"" + path + "\": " + file.getError().message());
   auto graph = std::make_shared<Data>();

@@ -18,11 +18,11 @@ static Tensor take(rt::NpyArray array, const Location &where) {
 }
 
 static rt::NpyArray arrayOf(const Tensor &tensor, const Location &where) {
+  StorageRef storage = concreteStorage(tensor, "save", where);
   rt::NpyArray array{tensor.dtype(where), {}, {}};
   for (const Dim &size : tensor.shape(where))
     array.shape.push_back(size.value());
   array.data.resize(byteCount(tensor.spec(where)));
-  StorageRef storage = concreteStorage(tensor, "save", where);
   std::memcpy(array.data.data(), await(storage, where).data(), array.data.size());
   return array;
 }

@@ -160,6 +160,9 @@ StateDict load_safetensors(const std::string &path, std::map<std::string, std::s
 void save_safetensors(const std::string &path, const StateDict &tensors,
                       const std::map<std::string, std::string> &metadata, Location where) {
   const Location place = inScope(where);
+  std::vector<StorageRef> storages;
+  for (const auto &[name, tensor] : tensors)
+    storages.push_back(concreteStorage(tensor, "save_safetensors", place));
   // Wide elements first, so that all are aligned although nothing may lie between them.
   std::vector<size_t> order(tensors.size());
   for (size_t i = 0; i < order.size(); ++i)
@@ -195,10 +198,8 @@ void save_safetensors(const std::string &path, const StateDict &tensors,
   std::memcpy(file.data(), &length, 8);
   std::memcpy(file.data() + 8, text.data(), length);
   for (size_t i = 0; i < tensors.size(); ++i)
-    if (size_t bytes = byteCount(tensors[i].second.spec(place))) {
-      StorageRef storage = concreteStorage(tensors[i].second, "save_safetensors", place);
-      std::memcpy(file.data() + 8 + length + begins[i], await(storage, place).data(), bytes);
-    }
+    if (size_t bytes = byteCount(tensors[i].second.spec(place)))
+      std::memcpy(file.data() + 8 + length + begins[i], await(storages[i], place).data(), bytes);
   if (rt::Status status = rt::writeFile(path, file); !status.ok())
     throw Error(place, "save_safetensors", status.message());
 }

@@ -95,7 +95,7 @@ std::vector<Tensor> callWith(F &function, std::span<const Tensor> inputs, const 
 }
 
 template <class F> Function erase(const F &function) {
-  return [function](std::span<const Tensor> inputs, const Location &where) mutable -> std::vector<Tensor> {
+  return [function = F(function)](std::span<const Tensor> inputs, const Location &where) mutable -> std::vector<Tensor> {
     if constexpr (takesList<F>)
       return flatten(function(std::vector<Tensor>(inputs.begin(), inputs.end())));
     else

@@ -1,0 +1,160 @@
+#include "Check.h"
+#include <cmath>
+
+namespace {
+struct Block : nn::Module {
+  nn::Linear up = register_module("up", nn::Linear(4, 8)), down = register_module("down", nn::Linear(8, 4));
+  Parameter scale = register_parameter("scale", ones({4}));
+  Block() : Module("Block") {}
+  Tensor operator()(const Tensor &x) const { return x + scale * down(gelu(up(x))); }
+};
+std::vector<std::string> names(const StateDict &state) {
+  std::vector<std::string> list;
+  for (auto &[name, tensor] : state)
+    list.push_back(name);
+  return list;
+}
+} // namespace
+
+TEST_CASE("modules know their parameters by dotted names") {
+  auto net = nn::Sequential({{"block", Block()}, {"norm", nn::BatchNorm2d(3)}});
+  CHECK(names(net.state_dict()) ==
+        std::vector<std::string>{"block.scale", "block.up.weight", "block.up.bias", "block.down.weight",
+                                 "block.down.bias", "norm.weight", "norm.bias", "norm.running_mean",
+                                 "norm.running_var", "norm.num_batches_tracked"});
+  CHECK(net.parameters().size() == 7);
+  CHECK(net.str() == "Sequential(\n  block: Block(\n    up: Linear(4, 8)\n    down: Linear(8, 4)\n  )\n"
+                     "  norm: BatchNorm2d(3)\n)");
+  struct Twice : nn::Module {
+    Twice() {
+      register_parameter("w", zeros({1}));
+      register_parameter("w", zeros({1}));
+    }
+  };
+  CHECK(contains(messageOf([] { Twice(); }), "\"w\""));
+}
+
+TEST_CASE("load_state_dict reports everything that does not fit, and then changes nothing") {
+  Block a, b;
+  a.load_state_dict(b.state_dict());
+  Tensor x = randn({2, 4});
+  CHECK(largestDifference(a(x), b(x)) == 0);
+  StateDict state = b.state_dict();
+  state.erase(state.begin() + 1); // up.weight
+  state.front().second = ones({4}) * 7;
+  state.back().second = zeros({5});
+  state.emplace_back("extra", zeros({1}));
+  CHECK_ERROR(a.load_state_dict(state), "missing (1): up.weight", "unexpected (1): extra",
+              "down.bias is [5], not [4]", "Block");
+  CHECK(a.scale->sum().item() == 4);
+  CHECK_ERROR(a.load_state_dict(state, false), "down.bias is [5], not [4]");
+  state.pop_back();
+  state.pop_back();
+  a.load_state_dict(state, false);
+  CHECK(a.scale->sum().item() == 28);
+}
+
+TEST_CASE("modes and element types reach the children") {
+  auto net = nn::Sequential(nn::Linear(4, 4), nn::Dropout(0.5));
+  CHECK(net.is_training());
+  net.eval();
+  Tensor x = ones({3, 4});
+  CHECK(largestDifference(net(x), net(x)) == 0);
+  net.to(f16);
+  CHECK(net.state_dict().at("0.weight").dtype() == f16);
+  CHECK(net(x.to(f16)).dtype() == f16);
+  Tensor kept = nn::Dropout(0.25)(ones({4000}));
+  CHECK(kept.mean().item() == Approx(1).margin(0.1));
+  CHECK(kept.max().item() == Approx(1 / 0.75));
+}
+
+TEST_CASE("layers compute what PyTorch's do") {
+  nn::Conv2d conv(2, 4, 3, {.stride = 2, .padding = 1, .groups = 2});
+  CHECK(str(conv.weight->shape()) == "[4, 1, 3, 3]");
+  CHECK(str(conv(zeros({1, 2, 7, 7})).shape()) == "[1, 4, 4, 4]");
+  CHECK(str(nn::Conv1d(3, 5, 2)(zeros({2, 3, 8})).shape()) == "[2, 5, 7]");
+  CHECK(str(nn::ConvTranspose2d(3, 2, 2, {.stride = 2})(zeros({1, 3, 4, 5})).shape()) == "[1, 2, 8, 10]");
+  Tensor image = arange(16).to(f32).reshape({1, 1, 4, 4});
+  CHECK(floats(nn::MaxPool2d(2)(image)) == std::vector<float>{5, 7, 13, 15});
+  CHECK(floats(nn::AvgPool2d(2)(image)) == std::vector<float>{2.5, 4.5, 10.5, 12.5});
+  CHECK(floats(nn::AdaptiveAvgPool2d(1)(image)) == std::vector<float>{7.5});
+  CHECK(str(nn::Flatten()(zeros({2, 3, 4})).shape()) == "[2, 12]");
+  nn::Embedding table(5, 3);
+  CHECK(floats(table(tensor({{4}, {0}}))[{0, 0}]) == floats(table.weight.value()[4]));
+  Tensor x = tensor({{1.0, 2.0, 3.0, 6.0}});
+  Tensor normal = nn::LayerNorm(4)(x);
+  CHECK(normal.mean().item() == Approx(0).margin(1e-6));
+  CHECK(normal.var({}, false, 0).item() == Approx(1).margin(1e-4));
+  CHECK(floats(nn::RMSNorm(4)(x))[3] == Approx(6 / std::sqrt(12.5)));
+  CHECK(str(nn::GroupNorm(2, 4)(zeros({1, 4, 2, 2})).shape()) == "[1, 4, 2, 2]");
+  CHECK_ERROR(nn::Conv2d(3, 4, 3, {.groups = 2}), "2 groups", "3 channels");
+  CHECK_ERROR(nn::Linear(3, 4)(zeros({2, 5})), "f32[2, 5]");
+}
+
+TEST_CASE("batch normalisation trains its statistics") {
+  nn::BatchNorm2d norm(2);
+  manual_seed(4);
+  Tensor x = randn({8, 2, 4, 4}) * 3 + 5;
+  Tensor y = norm(x);
+  CHECK(y.mean().item() == Approx(0).margin(1e-4));
+  CHECK(y.var().item() == Approx(1).margin(0.01));
+  Tensor mean = x.mean({0, 2, 3}), variance = x.var({0, 2, 3});
+  CHECK(largestDifference(norm.running_mean, mean * 0.1) < 1e-5);
+  CHECK(largestDifference(norm.running_var, variance * 0.1 + 0.9) < 1e-4);
+  CHECK(norm.num_batches_tracked->item<int>() == 1);
+  norm.eval();
+  Tensor expected = (x - norm.running_mean.value().reshape({1, 2, 1, 1})) /
+                    (norm.running_var.value().reshape({1, 2, 1, 1}) + 1e-5).sqrt();
+  CHECK(largestDifference(norm(x), expected) < 1e-4);
+  norm.train();
+  CHECK_ERROR(trace(norm, {{f32, {1, 2, 3, 3}}}), "call eval()");
+}
+
+TEST_CASE("attention over heads") {
+  manual_seed(6);
+  nn::MultiheadAttention attention(8, 2);
+  attention.eval();
+  CHECK(names(attention.state_dict()) ==
+        std::vector<std::string>{"in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"});
+  Tensor x = randn({3, 5, 8});
+  Tensor y = attention(x);
+  CHECK(str(y.shape()) == "[3, 5, 8]");
+  // By hand, for the first batch and head.
+  auto part = [&](int i) {
+    return matmul(x[0], attention.in_proj_weight.value()[Slice(8 * i, 8 * i + 8)].t());
+  };
+  std::vector<Tensor> heads;
+  for (int h : {0, 1}) {
+    auto head = [&](int i) { return part(i)[{Slice(), Slice(4 * h, 4 * h + 4)}]; };
+    heads.push_back(matmul(softmax(matmul(head(0), head(1).t()) / 2.0), head(2)));
+  }
+  CHECK(largestDifference(y[0], attention.out_proj(concat(heads, 1))) < 1e-5);
+  Graph g = trace(attention, {{f32, {Dim("batch"), Dim("length"), 8}}});
+  CHECK(str(g.outputs()[0].spec) == "f32[batch, length, 8]");
+  CHECK(largestDifference(g.run({x}).front(), y) < 1e-5);
+}
+
+TEST_CASE("initial values follow the literature") {
+  manual_seed(7);
+  using namespace nn;
+  double bound = 1 / std::sqrt(300.0);
+  Tensor weight = Linear(300, 200).weight;
+  CHECK(weight.abs().max().item() <= bound);
+  CHECK(weight.abs().max().item() > 0.99 * bound);
+  CHECK(init::kaiming_normal({400, 300}).var().item() == Approx(2.0 / 300).epsilon(0.05));
+  CHECK(init::xavier_normal({400, 300}, 2).var().item() == Approx(4 * 2.0 / 700).epsilon(0.05));
+  CHECK(init::xavier_uniform({40, 30}).abs().max().item() <= std::sqrt(6.0 / 70));
+  CHECK(init::fans({8, 4, 3, 3}) == std::pair<int64_t, int64_t>(36, 72));
+  Tensor cut = init::trunc_normal({1000}, 0, 1, -0.5, 2);
+  CHECK(cut.min().item() >= -0.5);
+  CHECK(cut.max().item() <= 2);
+  for (Shape shape : {Shape{3, 5}, Shape{5, 3}}) {
+    Tensor q = init::orthogonal(shape);
+    Tensor product = shape[0] == Dim(3) ? matmul(q, q.t()) : matmul(q.t(), q);
+    CHECK(largestDifference(product, eye(3)) < 1e-5);
+  }
+  manual_seed(8);
+  Tensor first = Linear(3, 3).weight;
+  manual_seed(8);
+  CHECK(largestDifference(first, Linear(3, 3).weight) == 0);
+}
