@@ -19,8 +19,8 @@ LAYERS = {
     "frontend": {"frontend", "codegen", "passes", "ir", "runtime"},
     "tools": {"tools", "frontend", "codegen", "passes", "ir", "runtime"},
 }
-# The tool that shows the runtime alone.
-RUNTIME_TOOL = ("tools", "burin-run")
+# The tool that shows the runtime alone, and what it shares with burin.
+RUNTIME_TOOLS = {("tools", "burin-run"), ("tools", "common")}
 RUNTIME_TOOL_USES = {"runtime"}
 # Single headers a layer may include beyond that: what the compiler must know of the artifact.
 EXTRA = {
@@ -53,9 +53,11 @@ def publicOwners(files):
 def includeErrors(path, text, owners):
     layer = path.parts[0]
     isPublic = path.parts[1:3] == ("include", "burin")
-    allowed = RUNTIME_TOOL_USES if path.parts[:2] == RUNTIME_TOOL else LAYERS[layer]
+    allowed = RUNTIME_TOOL_USES if path.parts[:2] in RUNTIME_TOOLS else LAYERS[layer]
     for included in INCLUDE.findall(text):
         target = owners.get(included, included.partition("/")[0])
+        if allowed is RUNTIME_TOOL_USES and included.startswith("tools/common/"):
+            continue
         if included in EXTRA.get(layer, ()) or pathlib.Path(included).parent == path.parent:
             continue
         if target in LAYERS and target not in allowed:

@@ -18,10 +18,10 @@ std::vector<std::string> names(const StateDict &state) {
 
 TEST_CASE("modules know their parameters by dotted names") {
   auto net = nn::Sequential({{"block", Block()}, {"norm", nn::BatchNorm2d(3)}});
-  CHECK(names(net.state_dict()) ==
-        std::vector<std::string>{"block.scale", "block.up.weight", "block.up.bias", "block.down.weight",
-                                 "block.down.bias", "norm.weight", "norm.bias", "norm.running_mean",
-                                 "norm.running_var", "norm.num_batches_tracked"});
+  CHECK(names(net.state_dict()) == std::vector<std::string>{"block.scale", "block.up.weight", "block.up.bias",
+                                                            "block.down.weight", "block.down.bias", "norm.weight",
+                                                            "norm.bias", "norm.running_mean", "norm.running_var",
+                                                            "norm.num_batches_tracked"});
   CHECK(net.parameters().size() == 7);
   CHECK(net.str() == "Sequential(\n  block: Block(\n    up: Linear(4, 8)\n    down: Linear(8, 4)\n  )\n"
                      "  norm: BatchNorm2d(3)\n)");
@@ -44,8 +44,8 @@ TEST_CASE("load_state_dict reports everything that does not fit, and then change
   state.front().second = ones({4}) * 7;
   state.back().second = zeros({5});
   state.emplace_back("extra", zeros({1}));
-  CHECK_ERROR(a.load_state_dict(state), "missing (1): up.weight", "unexpected (1): extra",
-              "down.bias is [5], not [4]", "Block");
+  CHECK_ERROR(a.load_state_dict(state), "missing (1): up.weight", "unexpected (1): extra", "down.bias is [5], not [4]",
+              "Block");
   CHECK(a.scale->sum().item() == 4);
   CHECK_ERROR(a.load_state_dict(state, false), "down.bias is [5], not [4]");
   state.pop_back();
@@ -120,9 +120,7 @@ TEST_CASE("attention over heads") {
   Tensor y = attention(x);
   CHECK(str(y.shape()) == "[3, 5, 8]");
   // By hand, for the first batch and head.
-  auto part = [&](int i) {
-    return matmul(x[0], attention.in_proj_weight.value()[Slice(8 * i, 8 * i + 8)].t());
-  };
+  auto part = [&](int i) { return matmul(x[0], attention.in_proj_weight.value()[Slice(8 * i, 8 * i + 8)].t()); };
   std::vector<Tensor> heads;
   for (int h : {0, 1}) {
     auto head = [&](int i) { return part(i)[{Slice(), Slice(4 * h, 4 * h + 4)}]; };

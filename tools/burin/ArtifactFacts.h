@@ -13,7 +13,7 @@ using Dims = std::vector<std::pair<std::string, int64_t>>;
 
 struct ArtifactFacts {
   std::vector<std::byte> file;
-  rt::ArtifactView view; // into `file`
+  rt::ArtifactView view;        // into `file`
   std::vector<int64_t> symbols; // one per symbol; those not given are 1, or their minimum if that is larger
   std::vector<int64_t> values;  // of all expressions
   std::vector<rt::LiveRange> buffers;

@@ -13,5 +13,8 @@ int fail(int code, const std::string &message);
 /// Each adds its subcommand; when it was given, `exitCode` says how it went.
 void addCompile(CLI::App &app, int &exitCode);
 void addInspect(CLI::App &app, int &exitCode);
+void addRun(CLI::App &app, int &exitCode);
+void addBench(CLI::App &app, int &exitCode);
+void addVerify(CLI::App &app, int &exitCode);
 
 } // namespace burin::cli

@@ -1,10 +1,11 @@
 // burin compile: a graph to an artifact, or to the text of a stage on the way.
 #include "codegen/Compiler.h"
-#include "runtime/Archive.h"
-#include "tools/burin/Commands.h"
-#include "tools/burin/Model.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
+#include "runtime/Archive.h"
+#include "tools/burin/Commands.h"
+#include "tools/burin/Draw.h"
+#include "tools/burin/Model.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
 
@@ -12,7 +13,7 @@ namespace burin::cli {
 namespace {
 
 struct Arguments {
-  std::string model, output, emit = "plate";
+  std::string model, output, emit = "plate", stage = "kernels";
   codegen::CompileOptions compile;
   std::vector<std::string> printAfter;
   bool timing = false;
@@ -23,36 +24,65 @@ const std::map<std::string, codegen::EmitStage> stages{
     {"kernels", codegen::EmitStage::Kernels}, {"loops", codegen::EmitStage::Loops},
     {"llvm", codegen::EmitStage::LLVM},       {"asm", codegen::EmitStage::Assembly}};
 
-bool write(const std::string &path, llvm::StringRef bytes) {
+int write(const std::string &path, llvm::StringRef bytes) {
   if (path == "-") {
     llvm::outs() << bytes;
-    return true;
+    return kOk;
   }
   auto *begin = reinterpret_cast<const std::byte *>(bytes.data());
   rt::Status status = rt::writeFile(path, {begin, bytes.size()});
-  if (!status.ok())
-    llvm::errs() << "burin: error: " << status.message() << "\n";
-  return status.ok();
+  return status.ok() ? kOk : fail(kUsage, status.message() + "\n  choose another place with -o");
+}
+
+passes::Stage stageNamed(llvm::StringRef name) {
+  return name == "graph"       ? passes::Stage::Graph
+         : name == "optimized" ? passes::Stage::Optimized
+                               : passes::Stage::Kernels;
+}
+
+/// The text of the stage, or its picture.
+int emit(Model &model, const Arguments &arguments, std::string &out) {
+  if (int code = checkTargets(arguments.compile.targets))
+    return code;
+  bool isPicture = arguments.emit == "dot" || arguments.emit == "svg";
+  int code = model.attempt("compile", [&] {
+    if (isPicture) {
+      mlir::PassManager passes(model.module().getContext());
+      buildPipeline(passes, passes::Stage::Graph, stageNamed(arguments.stage), arguments.compile.pipeline);
+      arguments.compile.instrument(passes);
+      if (failed(passes.run(model.module())))
+        return false;
+      out = drawDot(model.module());
+      return true;
+    }
+    auto emitted = emitText(model.module(), arguments.compile, stages.at(arguments.emit));
+    if (succeeded(emitted))
+      out = std::move(*emitted);
+    return succeeded(emitted);
+  });
+  if (code || arguments.emit != "svg")
+    return code;
+  std::string dot = std::move(out);
+  return renderSvg(dot, out);
 }
 
 int run(const Arguments &arguments) {
-  auto context = makeContext();
-  auto module = readGraph(*context, arguments.model);
-  if (!module)
-    return kBadModel;
-  if (arguments.emit != "plate") {
-    auto text = emitText(*module, arguments.compile, stages.at(arguments.emit));
-    if (failed(text))
-      return kUnsupported;
-    return write(arguments.output.empty() ? "-" : arguments.output, *text) ? kOk : kBadModel;
-  }
-  auto artifact = compile(*module, arguments.compile);
-  if (failed(artifact))
-    return kUnsupported;
+  Model model;
+  if (int code = model.read(arguments.model))
+    return code;
   std::string output = arguments.output;
-  if (output.empty())
-    output = arguments.model.substr(0, arguments.model.rfind('.')) + ".plate";
-  return write(output, {artifact->data(), artifact->size()}) ? kOk : kBadModel;
+  if (arguments.emit == "plate") {
+    std::vector<char> artifact;
+    if (int code = model.compile(arguments.compile, artifact))
+      return code;
+    if (output.empty())
+      output = arguments.model.substr(0, arguments.model.rfind('.')) + ".plate";
+    return write(output, {artifact.data(), artifact.size()});
+  }
+  std::string text;
+  if (int code = emit(model, arguments, text))
+    return code;
+  return write(output.empty() ? "-" : output, text);
 }
 
 } // namespace
@@ -64,12 +94,16 @@ void addCompile(CLI::App &app, int &exitCode) {
   command->add_option("-o,--output", arguments->output, "Where to write; model.plate by default, - is standard output");
   command->add_option("--target", arguments->compile.targets, "native, x86-64-v3, x86-64-v4; several make one artifact")
       ->delimiter(',');
-  std::vector<std::string> names{"plate"};
+  std::vector<std::string> names{"plate", "dot", "svg"};
   for (auto &[name, stage] : stages)
     names.push_back(name);
-  command->add_option("--emit", arguments->emit, "Stop at a stage and write its text")->check(CLI::IsMember(names));
+  command->add_option("--emit", arguments->emit, "Stop at a stage and write its text; dot and svg are pictures")
+      ->check(CLI::IsMember(names));
+  command->add_option("--stage", arguments->stage, "Of dot and svg: which stage to draw (default kernels)")
+      ->check(CLI::IsMember({"graph", "optimized", "kernels"}));
   command->add_option("--disable-pass", arguments->compile.pipeline.disabled, "Leave out a pass, by name");
-  command->add_option("--print-after", arguments->printAfter, "Print the graph to stderr after a pass, by name, or 'all'");
+  command->add_option("--print-after", arguments->printAfter,
+                      "Print the graph to stderr after a pass, by name, or 'all'");
   command->add_flag("--time-passes", arguments->timing, "Print the time each pass took to stderr");
   command->callback([arguments, &exitCode] {
     arguments->compile.instrument = [arguments](mlir::PassManager &manager) {
@@ -78,13 +112,13 @@ void addCompile(CLI::App &app, int &exitCode) {
       if (arguments->printAfter.empty())
         return;
       manager.getContext()->disableMultithreading();
-      manager.enableIRPrinting(
-          [](mlir::Pass *, mlir::Operation *) { return false; },
-          [arguments](mlir::Pass *pass, mlir::Operation *) {
-            return llvm::is_contained(arguments->printAfter, "all") ||
-                   llvm::is_contained(arguments->printAfter, pass->getArgument().str());
-          },
-          /*printModuleScope=*/true, /*printAfterOnlyOnChange=*/false, /*printAfterOnlyOnFailure=*/false, llvm::errs());
+      manager.enableIRPrinting([](mlir::Pass *, mlir::Operation *) { return false; },
+                               [arguments](mlir::Pass *pass, mlir::Operation *) {
+                                 return llvm::is_contained(arguments->printAfter, "all") ||
+                                        llvm::is_contained(arguments->printAfter, pass->getArgument().str());
+                               },
+                               /*printModuleScope=*/true, /*printAfterOnlyOnChange=*/false,
+                               /*printAfterOnlyOnFailure=*/false, llvm::errs());
     };
     exitCode = run(*arguments);
   });

@@ -13,6 +13,21 @@ FileKind kindOf(const std::string &path) {
   return path.ends_with(".plate") ? FileKind::Artifact : FileKind::Graph;
 }
 
+int checkIsGraph(const std::string &path) {
+  if (path.ends_with(".onnx"))
+    return fail(kBadModel, "'" + path +
+                               "' is an ONNX model, and this version has no importer for ONNX yet\n  write the "
+                               "model with burin's C++ API, Graph::save it, and give model.burin");
+  if (kindOf(path) == FileKind::Artifact)
+    return fail(kBadModel, "'" + path +
+                               "' is a compiled artifact, and this needs the graph it was made from\n  give "
+                               "model.burin or model.mlir");
+  for (const char *ending : {".npy", ".npz", ".safetensors", ".pt", ".pth"})
+    if (path.ends_with(ending))
+      return fail(kBadModel, "'" + path + "' holds tensors, not a graph\n  give model.burin or model.mlir");
+  return kOk;
+}
+
 int parseDims(const std::vector<std::string> &arguments, Dims &out) {
   for (const std::string &argument : arguments) {
     size_t equals = argument.find('=');
@@ -24,7 +39,8 @@ int parseDims(const std::vector<std::string> &arguments, Dims &out) {
         size = -1;
     }
     if (size < 0)
-      return fail(kUsage, "--dim needs NAME=SIZE with a size of at least 0, as in --dim batch=7; got '" + argument + "'");
+      return fail(kUsage,
+                  "--dim needs NAME=SIZE with a size of at least 0, as in --dim batch=7; got '" + argument + "'");
     out.emplace_back(argument.substr(0, equals), size);
   }
   return kOk;

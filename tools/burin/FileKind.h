@@ -9,6 +9,9 @@ enum class FileKind { Artifact, Graph };
 /// By the first bytes, or by the name for a file that cannot be read.
 FileKind kindOf(const std::string &path);
 
+/// kOk, or kBadModel after a message that says what the file is instead of a graph.
+int checkIsGraph(const std::string &path);
+
 /// kOk, or kUsage after a message.
 int parseDims(const std::vector<std::string> &arguments, Dims &out);
 

@@ -25,8 +25,7 @@ void printSignature(const ArtifactFacts &f) {
   table.print("signature");
   for (const rt::Symbol &s : a.symbols)
     std::printf("  %s is dimension %u of %s, from %lld%s\n", s.name.c_str(), s.axis, a.inputs[s.input].name.c_str(),
-                static_cast<long long>(s.min),
-                s.max == INT64_MAX ? " up" : (" to " + std::to_string(s.max)).c_str());
+                static_cast<long long>(s.min), s.max == INT64_MAX ? " up" : (" to " + std::to_string(s.max)).c_str());
 }
 
 void printTargets(const ArtifactFacts &f) {

@@ -1,12 +1,13 @@
 // burin inspect for graphs: signature, op counts, weights.
 #include "ir/Burin.h"
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/raw_ostream.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "tools/burin/Commands.h"
 #include "tools/burin/Inspect.h"
 #include "tools/burin/Model.h"
 #include "tools/burin/Table.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
 #include <map>
 
 using namespace mlir;
@@ -90,14 +91,10 @@ Array jsonOf(const std::vector<Entry> &entries, bool bytes) {
 } // namespace
 
 int inspectGraph(const std::string &path, bool json) {
-  auto context = makeContext();
-  auto module = readGraph(*context, path);
-  if (!module)
-    return kBadModel;
-  auto main = module->lookupSymbol<func::FuncOp>("main");
-  if (!main || main.isExternal())
-    return fail(kBadModel, path + ": it has no function @main\n  a graph is a module with one function named @main");
-  GraphFacts facts = factsOf(main);
+  Model model;
+  if (int code = model.read(path))
+    return code;
+  GraphFacts facts = factsOf(model.module().lookupSymbol<func::FuncOp>("main"));
   if (!json) {
     print(path, facts);
     return kOk;

@@ -1,7 +1,8 @@
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/raw_ostream.h"
 #include "runtime/Target.h"
 #include "tools/burin/Inspect.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
 
 namespace burin::cli {
 namespace {
@@ -53,8 +54,8 @@ private:
                   {"source", a.locations[t.location]}};
   }
   Object symbol(const rt::Symbol &s, size_t i) {
-    return Object{{"name", s.name},   {"value", f.symbols[i]},     {"min", s.min},
-                  {"max", s.max}, {"input", int64_t(s.input)}, {"axis", int64_t(s.axis)}};
+    return Object{{"name", s.name}, {"value", f.symbols[i]},     {"min", s.min},
+                  {"max", s.max},   {"input", int64_t(s.input)}, {"axis", int64_t(s.axis)}};
   }
   Object kernel(const rt::Kernel &k, size_t i) {
     int64_t steps = 0;
@@ -79,12 +80,9 @@ private:
                     {"first_step", int64_t(b.firstStep)},
                     {"last_step", int64_t(b.lastStep)}};
     });
-    return Object{{"planned_bytes", f.placement.arenaBytes},
-                  {"largest_live_bytes", f.largestLiveBytes},
-                  {"largest_live_step", int64_t(f.largestLiveStep)},
-                  {"ratio", f.plannedOverLive()},
-                  {"scratch_bytes_per_thread", f.scratchBytes},
-                  {"buffers", std::move(buffers)}};
+    return Object{{"planned_bytes", f.placement.arenaBytes},         {"largest_live_bytes", f.largestLiveBytes},
+                  {"largest_live_step", int64_t(f.largestLiveStep)}, {"ratio", f.plannedOverLive()},
+                  {"scratch_bytes_per_thread", f.scratchBytes},      {"buffers", std::move(buffers)}};
   }
   Object weight(const rt::Constant &c) {
     return Object{{"name", c.name}, {"dtype", name(c.dtype).data()}, {"shape", Array(c.shape)}, {"bytes", c.bytes}};

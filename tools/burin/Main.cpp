@@ -8,7 +8,10 @@ int main(int argc, char **argv) {
   app.require_subcommand(1);
   int exitCode = kOk;
   addCompile(app, exitCode);
+  addRun(app, exitCode);
+  addBench(app, exitCode);
   addInspect(app, exitCode);
+  addVerify(app, exitCode);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

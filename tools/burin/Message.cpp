@@ -6,6 +6,7 @@
 namespace burin::cli {
 
 int fail(int code, const std::string &message) {
+  std::fflush(stdout); // what is on both goes out in order
   const char *noColor = std::getenv("NO_COLOR");
   bool colour = isatty(STDERR_FILENO) && !(noColor && *noColor);
   std::fprintf(stderr, "burin: %serror:%s %s\n", colour ? "\033[1;31m" : "", colour ? "\033[0m" : "", message.c_str());

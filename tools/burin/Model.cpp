@@ -1,6 +1,11 @@
 #include "tools/burin/Model.h"
 #include "ir/Burin.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
+#include "tools/burin/Commands.h"
+#include "tools/burin/FileKind.h"
+#include "tools/burin/Reproducer.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
@@ -9,31 +14,109 @@ using namespace mlir;
 
 namespace burin::cli {
 
-std::unique_ptr<MLIRContext> makeContext() {
-  auto context = std::make_unique<MLIRContext>();
-  ir::loadDialects(*context);
-  context->printOpOnDiagnostic(false);
-  context->getDiagEngine().registerHandler([](Diagnostic &diagnostic) {
-    std::string place = ir::fileLine(diagnostic.getLocation());
-    const char *kind = diagnostic.getSeverity() == DiagnosticSeverity::Error ? "error" : "note";
-    llvm::errs() << "burin: " << kind << ": " << (place.empty() ? "" : place + ": ") << diagnostic.str() << "\n";
-    for (Diagnostic &note : diagnostic.getNotes())
-      llvm::errs() << "  " << note.str() << "\n";
-    return success();
+/// The graph as text without its weights, which are not ours to spread: each large one becomes a splat.
+static std::string textWithoutWeights(ModuleOp module) {
+  constexpr int64_t kSmall = 64;
+  OwningOpRef<ModuleOp> copy = module.clone();
+  copy->walk([](ir::ConstantOp constant) {
+    auto type = cast<RankedTensorType>(constant.getType());
+    if (type.getNumElements() <= kSmall)
+      return;
+    Type element = type.getElementType();
+    Attribute value = isa<FloatType>(element) ? Attribute(FloatAttr::get(element, 0.5)) : IntegerAttr::get(element, 1);
+    constant.setValueAttr(DenseElementsAttr::get(type, value));
   });
-  return context;
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  copy->print(out, OpPrintingFlags().enableDebugInfo());
+  return text;
 }
 
-OwningOpRef<ModuleOp> readGraph(MLIRContext &context, const std::string &path) {
-  auto file = llvm::MemoryBuffer::getFile(path);
-  if (!file) {
-    llvm::errs() << "burin: error: cannot read '" << path << "': " << file.getError().message()
-                 << "\n  give the path of a graph: model.burin, or model.mlir\n";
-    return {};
+Model::Model() : context(std::make_unique<MLIRContext>()) {
+  ir::loadDialects(*context);
+  context->printOpOnDiagnostic(false);
+  context->getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      return success();
+    std::string place = ir::fileLine(diagnostic.getLocation());
+    problems.push_back((place.empty() ? "" : place + ": ") + diagnostic.str());
+    for (Diagnostic &note : diagnostic.getNotes())
+      problems.push_back("  " + note.str());
+    return success();
+  });
+}
+
+int Model::failWithProblems(int code, const std::string &headline, const std::string &advice) {
+  constexpr size_t kLines = 4; // with headline and advice six
+  std::vector<std::string> lines;
+  for (const std::string &problem : problems)
+    for (llvm::StringRef line : llvm::split(problem, '\n'))
+      if (!line.trim().empty())
+        lines.push_back(line.rtrim().str());
+  std::string message = headline;
+  for (size_t i = 0; i < std::min(lines.size(), kLines); ++i)
+    message += i + 1 == kLines && lines.size() > kLines ? "\n  … and more" : "\n  " + lines[i];
+  problems.clear();
+  return fail(code, message + "\n  " + advice);
+}
+
+int Model::read(const std::string &file) {
+  path = file;
+  if (int code = checkIsGraph(path))
+    return code;
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/true,
+                                            /*IsVolatile=*/false, llvm::Align(64)); // as bytecode wants it
+  if (!buffer)
+    return fail(kBadModel, "cannot read '" + path + "': " + buffer.getError().message() +
+                               "\n  give the path of a graph: model.burin or model.mlir");
+  auto sources = std::make_shared<llvm::SourceMgr>(); // owns the file: weights refer to it
+  sources->AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
+  graph = parseSourceFile<ModuleOp>(sources, ParserConfig(context.get()));
+  if (!graph || failed(ir::verifyTensorTypes(*graph)))
+    return failWithProblems(kBadModel, "'" + path + "' is not a graph that burin can read",
+                            "save it again with Graph::save, or correct the .mlir text");
+  auto main = graph->lookupSymbol<func::FuncOp>("main");
+  if (!main || main.isExternal())
+    return fail(kBadModel, "'" + path + "' has no function @main\n  a graph is a module with one function named @main");
+  return kOk;
+}
+
+int Model::attempt(const char *what, llvm::function_ref<bool()> step) {
+  Reproducer reproducer(textWithoutWeights(*graph));
+  if (step())
+    return kOk;
+  if (problems.empty())
+    return fail(kInternal, "internal error while trying to " + std::string(what) + " '" + path +
+                               "': it failed without a reason\n  please report it with " + reproducer.write());
+  return failWithProblems(kUnsupported, "cannot " + std::string(what) + " '" + path + "'",
+                          "change what is named above, or ask for support of it");
+}
+
+int Model::compile(const codegen::CompileOptions &options, std::vector<char> &out) {
+  if (int code = checkTargets(options.targets))
+    return code;
+  return attempt("compile", [&] {
+    auto artifact = codegen::compile(*graph, options);
+    if (succeeded(artifact))
+      out = std::move(*artifact);
+    return succeeded(artifact);
+  });
+}
+
+int checkTargets(const std::vector<std::string> &names) {
+  for (const std::string &name : names) {
+    if (codegen::findTarget(name))
+      continue;
+    std::string known;
+    for (const codegen::Target &target : codegen::allTargets())
+      known += std::string(known.empty() ? "" : ", ") + target.name;
+    if (name == "native")
+      return fail(kUnsupported, "this processor lacks AVX2 and FMA, which 'native' needs\n  name the target to compile "
+                                "for: --target with one of " +
+                                    known);
+    return fail(kUsage, "unknown target '" + name + "'\n  known are: native, " + known);
   }
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(*file), llvm::SMLoc());
-  return parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
+  return kOk;
 }
 
 } // namespace burin::cli

@@ -1,16 +1,40 @@
-// Reading graphs: .burin (MLIR bytecode) and .mlir (text).
+// Graphs as files: .burin (MLIR bytecode) and .mlir (text); compiling them.
 #pragma once
+#include "codegen/Compiler.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <string>
 
 namespace burin::cli {
 
-/// A context with everything graphs need; problems go to stderr, one short message each.
-std::unique_ptr<mlir::MLIRContext> makeContext();
+/// A graph and its context. What MLIR reports is kept, so that a command prints one short message.
+class Model {
+public:
+  Model();
 
-/// nullptr after a message on stderr.
-mlir::OwningOpRef<mlir::ModuleOp> readGraph(mlir::MLIRContext &context, const std::string &path);
+  /// kOk, or an exit code after a message on stderr.
+  int read(const std::string &path);
+  /// The same for the artifact, in `out`. The module is consumed.
+  int compile(const codegen::CompileOptions &options, std::vector<char> &out);
+
+  /// Runs `step`, which may report problems. kOk; kUnsupported after a message if it failed; kInternal, with the path
+  /// of a reproducer, if it failed without saying why. A crash inside ends the process like the last.
+  int attempt(const char *what, llvm::function_ref<bool()> step);
+
+  mlir::ModuleOp module() { return *graph; }
+
+private:
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> graph;
+  std::string path;
+  std::vector<std::string> problems;
+
+  int failWithProblems(int code, const std::string &headline, const std::string &advice);
+};
+
+/// kOk, or kUsage (kUnsupported: "native" on an old processor) after a message.
+int checkTargets(const std::vector<std::string> &names);
 
 } // namespace burin::cli

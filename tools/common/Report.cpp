@@ -1,20 +1,10 @@
-#include "tools/burin-run/Report.h"
+#include "tools/common/Report.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 
 namespace burin::run {
 namespace {
-
-struct Times {
-  double median, p10, p90;
-};
-
-Times quantiles(std::vector<double> us) {
-  std::sort(us.begin(), us.end());
-  auto at = [&](double q) { return us[size_t(std::lround(q * double(us.size() - 1)))]; };
-  return {at(.5), at(.1), at(.9)};
-}
 
 void printValues(const Values &values) {
   constexpr int64_t kShown = 8;
@@ -23,21 +13,6 @@ void printValues(const Values &values) {
   for (int64_t i = 0; i < std::min(n, kShown); ++i)
     std::printf("%s%.6g", i ? ", " : "", values[i]);
   std::printf("%s]\n", n > kShown ? ", …" : "");
-}
-
-void printSteps(const std::vector<StepTimes> &steps) {
-  double total = 0;
-  for (const StepTimes &s : steps)
-    total += double(s.totalNs) / double(s.runs);
-  std::fprintf(stderr, "%5s %11s %6s %9s %8s  %-28s %s\n", "step", "µs", "share", "GFLOP/s", "GB/s", "kernel",
-               "source");
-  for (const StepTimes &s : steps) {
-    double ns = double(s.totalNs) / double(s.runs);
-    std::fprintf(stderr, "%5u %10.2f %5.1f%% %9.1f %8.1f  %-28s %s\n", s.step.step, ns / 1e3,
-                 total > 0 ? 100 * ns / total : 0, double(s.step.flops) / ns, double(s.step.bytes) / ns, s.step.kernel,
-                 s.step.location);
-  }
-  std::fprintf(stderr, "%5s %10.2f\n", "all", total / 1e3);
 }
 
 void jsonString(const std::string &text) {
@@ -84,13 +59,32 @@ void jsonStep(const StepTimes &s) {
   jsonString(s.step.kernel);
   std::printf(", \"location\": ");
   jsonString(s.step.location);
-  std::printf(", \"us\": %.3f, \"tasks\": %lld, \"flops\": %lld, \"bytes\": %lld, \"parallel\": %s}",
-              double(s.totalNs) / double(s.runs) / 1e3, static_cast<long long>(s.step.tasks),
-              static_cast<long long>(s.step.flops), static_cast<long long>(s.step.bytes),
-              s.step.parallel ? "true" : "false");
+  std::printf(", \"us\": %.3f, \"tasks\": %lld, \"flops\": %lld, \"bytes\": %lld, \"parallel\": %s}", s.medianUs(),
+              static_cast<long long>(s.step.tasks), static_cast<long long>(s.step.flops),
+              static_cast<long long>(s.step.bytes), s.step.parallel ? "true" : "false");
 }
 
 } // namespace
+
+Times quantiles(std::vector<double> us) {
+  std::sort(us.begin(), us.end());
+  auto at = [&](double q) { return us[size_t(std::lround(q * double(us.size() - 1)))]; };
+  return {at(.5), at(.1), at(.9)};
+}
+
+void printSteps(std::FILE *out, const std::vector<StepTimes> &steps) {
+  double total = 0;
+  for (const StepTimes &s : steps)
+    total += s.medianUs() * 1e3;
+  std::fprintf(out, "%5s %11s %6s %9s %8s  %-28s %s\n", "step", "µs", "share", "GFLOP/s", "GB/s", "kernel", "source");
+  for (const StepTimes &s : steps) {
+    double ns = s.medianUs() * 1e3;
+    std::fprintf(out, "%5u %10.2f %5.1f%% %9.1f %8.1f  %-28s %s\n", s.step.step, ns / 1e3,
+                 total > 0 ? 100 * ns / total : 0, double(s.step.flops) / ns, double(s.step.bytes) / ns, s.step.kernel,
+                 s.step.location);
+  }
+  std::fprintf(out, "%5s %10.2f\n", "all", total / 1e3);
+}
 
 void printText(const Report &report, const Options &options) {
   for (const NamedTensor &input : report.inputs)
@@ -113,7 +107,7 @@ void printText(const Report &report, const Options &options) {
     printValues(values);
   }
   if (!report.steps.empty())
-    printSteps(report.steps);
+    printSteps(stderr, report.steps);
   if (!report.runUs.empty()) {
     Times t = quantiles(report.runUs);
     std::fprintf(stderr, "%zu runs after 1 warm-up: median %.2f µs, p10 %.2f, p90 %.2f; load %.2f ms; %s\n",

@@ -1,4 +1,4 @@
-#include "tools/burin-run/Options.h"
+#include "tools/common/Options.h"
 #include "burin/runtime.h"
 #include <charconv>
 #include <cstdio>
@@ -8,9 +8,7 @@ namespace burin::run {
 namespace {
 
 constexpr const char *kHelp =
-    R"(burin-run: runs a compiled artifact (.plate) with burin's standalone runtime
-
-usage: burin-run model.plate [options]
+    R"(
 
   --input NAME=@FILE.npy   an input; NAME=NUMBER fills it; inputs not given are random
   --output NAME=@FILE.npy  write an output (default: a summary of each on stdout)
@@ -30,13 +28,17 @@ exit codes: 0 ok, 1 outputs differ, 2 usage, 3 bad model, 4 not for this machine
 
 class Parser {
 public:
-  Parser(int argc, char **argv) : args(argv + 1, argv + argc) {}
+  Parser(const std::string &program, const std::string &modelText, std::vector<std::string_view> args)
+      : args(std::move(args)) {
+    o.program = program;
+    o.modelText = modelText;
+  }
 
   Parsed run() {
     while (next < args.size() && !finished)
       one(args[next++]);
     if (!finished && o.model.empty())
-      fail("no artifact given");
+      fail("no " + o.modelText + " given");
     return finished ? Parsed{std::nullopt, exitCode} : Parsed{std::move(o), kOk};
   }
 
@@ -52,14 +54,14 @@ private:
     exitCode = code;
   }
   void fail(const std::string &what) {
-    std::fprintf(stderr, "burin-run: %s\n  burin-run --help lists the options\n", what.c_str());
+    std::fprintf(stderr, "%s: %s\n  %s --help lists the options\n", o.program.c_str(), what.c_str(), o.program.c_str());
     finish(kUsage);
   }
 
   void one(std::string_view arg) {
     if (!arg.starts_with("-")) {
       if (!o.model.empty())
-        return fail("more than one artifact: " + o.model + " and " + std::string(arg));
+        return fail("more than one model: " + o.model + " and " + std::string(arg));
       o.model = arg;
       return;
     }
@@ -85,8 +87,10 @@ private:
     else if (target)
       *target = true;
     else {
-      std::fputs(help ? kHelp : burin_runtime_get(BURIN_RUNTIME_VERSION)->library_version(), stdout);
-      std::fputs(help ? "" : "\n", stdout);
+      if (help)
+        std::printf("usage: %s %s [options]\n%s", o.program.c_str(), o.modelText.c_str(), kHelp);
+      else
+        std::printf("%s\n", burin_runtime_get(BURIN_RUNTIME_VERSION)->library_version());
       finish(kOk);
     }
     return true;
@@ -142,6 +146,8 @@ private:
 
 } // namespace
 
-Parsed parseOptions(int argc, char **argv) { return Parser(argc, argv).run(); }
+Parsed parseOptions(const std::string &program, const std::string &modelText, std::vector<std::string_view> args) {
+  return Parser(program, modelText, std::move(args)).run();
+}
 
 } // namespace burin::run

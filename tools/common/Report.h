@@ -1,8 +1,9 @@
 // What burin-run prints: results on stdout, the rest on stderr.
 #pragma once
 #include "burin/runtime.h"
-#include "tools/burin-run/Options.h"
-#include "tools/burin-run/Values.h"
+#include "tools/common/Options.h"
+#include "tools/common/Values.h"
+#include <cstdio>
 
 namespace burin::run {
 
@@ -16,10 +17,18 @@ struct NamedTensor {
   }
 };
 
+/// Of at least one time.
+struct Times {
+  double median, p10, p90;
+};
+Times quantiles(std::vector<double> us);
+
 /// The times of one step over all runs.
 struct StepTimes {
   burin_step_profile step{};
-  int64_t totalNs = 0, runs = 0;
+  std::vector<double> us; // one per run
+
+  double medianUs() const { return quantiles(us).median; }
 };
 
 struct Report {
@@ -30,6 +39,9 @@ struct Report {
   std::vector<double> runUs; // empty: not timed
   std::vector<StepTimes> steps;
 };
+
+/// A table: time, share and rates of each step, its kernel and source line.
+void printSteps(std::FILE *out, const std::vector<StepTimes> &steps);
 
 void printText(const Report &report, const Options &options);
 void printJson(const Report &report);

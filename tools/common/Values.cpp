@@ -1,4 +1,4 @@
-#include "tools/burin-run/Values.h"
+#include "tools/common/Values.h"
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -183,6 +183,8 @@ Difference compare(const Values &got, const Values &expected, double rtol, doubl
     double excess = std::isfinite(difference) ? difference - (atol + rtol * std::fabs(b)) : INFINITY;
     if (std::isfinite(difference))
       out.worstAbsolute = std::max(out.worstAbsolute, difference);
+    if (std::isfinite(difference) && b != 0 && std::fabs(b) >= atol)
+      out.worstRelative = std::max(out.worstRelative, difference / std::fabs(b));
     if (excess > worstExcess) {
       worstExcess = excess;
       out.index = i, out.got = a, out.expected = b;

@@ -36,6 +36,7 @@ Summary summarize(const Values &values);
 struct Difference {
   int64_t index = -1; // -1: all within the tolerance
   double got = 0, expected = 0, worstAbsolute = 0;
+  double worstRelative = 0; // of elements of at least `atol`: near zero it says nothing
 };
 Difference compare(const Values &got, const Values &expected, double rtol, double atol);
 

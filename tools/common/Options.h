@@ -1,8 +1,9 @@
-// The command line of burin-run.
+// The command line of burin-run and `burin run`.
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@ enum ExitCode { kOk = 0, kMismatch = 1, kUsage = 2, kBadModel = 3, kUnsupported 
 
 struct Options {
   using Named = std::vector<std::pair<std::string, std::string>>; // name=value, in order
+  std::string program, modelText;                                 // as messages name them: "burin-run", "model.plate"
   std::string model;
   Named inputs, outputs, expected; // values still carry their '@'
   std::vector<std::pair<std::string, int64_t>> dims;
@@ -27,6 +29,6 @@ struct Parsed {
   std::optional<Options> options;
   int exitCode = kOk;
 };
-Parsed parseOptions(int argc, char **argv);
+Parsed parseOptions(const std::string &program, const std::string &modelText, std::vector<std::string_view> args);
 
 } // namespace burin::run

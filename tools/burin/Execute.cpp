@@ -1,0 +1,47 @@
+#include "tools/burin/Execute.h"
+#include "tools/burin/Commands.h"
+#include "tools/burin/FileKind.h"
+#include "tools/burin/Model.h"
+#include "tools/common/Runner.h"
+
+namespace burin::cli {
+
+int artifactOf(const std::string &path, const codegen::CompileOptions &options, std::vector<char> &out) {
+  if (kindOf(path) == FileKind::Artifact)
+    return kOk;
+  Model model;
+  int code = model.read(path);
+  return code ? code : model.compile(options, out);
+}
+
+std::span<const std::byte> bytesOf(const std::vector<char> &chars) { return std::as_bytes(std::span(chars)); }
+
+int InputArguments::moveTo(run::Options &out) const {
+  for (const std::string &input : inputs) {
+    size_t equals = input.find('=');
+    if (equals == 0 || equals == input.npos || equals + 1 == input.size())
+      return fail(kUsage, "--input needs NAME=@FILE.npy or NAME=NUMBER, got '" + input + "'");
+    out.inputs.emplace_back(input.substr(0, equals), input.substr(equals + 1));
+  }
+  return parseDims(dims, out.dims);
+}
+
+/// burin run: burin-run for graphs too, with the same options and output.
+static int runCommand(const std::vector<std::string> &arguments) {
+  run::Parsed parsed = run::parseOptions("burin run", "model.plate|.burin|.mlir", {arguments.begin(), arguments.end()});
+  if (!parsed.options)
+    return parsed.exitCode;
+  std::vector<char> artifact;
+  if (int code = artifactOf(parsed.options->model, {}, artifact))
+    return code;
+  return run::Runner(*parsed.options).runAll(bytesOf(artifact));
+}
+
+void addRun(CLI::App &app, int &exitCode) {
+  CLI::App *command = app.add_subcommand("run", "Run an artifact, or a graph, which is compiled first");
+  command->set_help_flag();
+  command->prefix_command(); // everything after it is for burin-run's own parser
+  command->callback([command, &exitCode] { exitCode = runCommand(command->remaining()); });
+}
+
+} // namespace burin::cli

@@ -1,0 +1,243 @@
+#include "tools/common/Runner.h"
+#include "runtime/Npy.h"
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+
+namespace burin::run {
+
+double nowUs() {
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+static int64_t find(const std::vector<NamedTensor> &tensors, const std::string &name) {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    if (tensors[i].name == name)
+      return int64_t(i);
+  return -1;
+}
+
+static void addStep(void *ctx, const burin_step_profile *step) {
+  auto &steps = *static_cast<std::vector<StepTimes> *>(ctx);
+  size_t i = 0;
+  while (i < steps.size() && steps[i].step.step != step->step)
+    ++i;
+  if (i == steps.size())
+    steps.push_back({*step, {}});
+  steps[i].us.push_back(double(step->end_ns - step->start_ns) / 1e3);
+}
+
+Runner::Runner(const Options &options) : o(options), rt(*burin_runtime_get(BURIN_RUNTIME_VERSION)) {}
+
+Runner::~Runner() {
+  rt.session_release(session);
+  rt.artifact_release(artifact);
+}
+
+bool Runner::fail(int code, const std::string &message) {
+  std::fprintf(stderr, "%s: %s\n", o.program.c_str(), message.c_str());
+  exitCode = code;
+  return false;
+}
+
+bool Runner::ok(burin_status *status) {
+  if (!status)
+    return true;
+  constexpr int codes[] = {kOk, kUsage, kBadModel, kUnsupported, kBadModel, kInternal, kInternal, kInternal};
+  uint32_t code = rt.status_code(status);
+  fail(code < std::size(codes) ? codes[code] : kInternal, rt.status_message(status));
+  rt.status_release(status);
+  return false;
+}
+
+bool Runner::load(std::span<const std::byte> bytes) {
+  double start = nowUs();
+  burin_load_options options{sizeof options, o.trustWeights ? uint64_t(BURIN_LOAD_TRUST_WEIGHTS) : 0, {}};
+  if (!ok(bytes.empty() ? rt.artifact_load_file(o.model.c_str(), &options, &artifact)
+                        : rt.artifact_load_memory(bytes.data(), bytes.size(), &options, &artifact)))
+    return false;
+  report.loadMs = (nowUs() - start) / 1e3;
+  report.model = o.model;
+  report.target = rt.artifact_target(artifact);
+  for (uint32_t i = 0; i < rt.artifact_input_count(artifact); ++i)
+    report.inputs.push_back({rt.artifact_input(artifact, i)->name, {}, "random"});
+  for (uint32_t i = 0; i < rt.artifact_output_count(artifact); ++i)
+    report.outputs.push_back({rt.artifact_output(artifact, i)->name, {}, ""});
+  inputs.resize(report.inputs.size());
+  return true;
+}
+
+bool Runner::prepareInputs() {
+  if (!checkNames(o.inputs, report.inputs, "input") || !checkNames(o.outputs, report.outputs, "output") ||
+      !checkNames(o.expected, report.outputs, "output") || !readInputs() || !chooseSizes())
+    return false;
+  for (uint32_t i = 0; i < report.inputs.size(); ++i) {
+    NamedTensor &input = report.inputs[i];
+    if (!inputs[i].given && !makeInput(i))
+      return false;
+    rt::NpyArray &array = inputs[i].array;
+    input.tensor = {array.data.data(), array.shape.data(), uint32_t(array.shape.size()), uint8_t(array.dtype), {}};
+    given.push_back(input.tensor);
+  }
+  return true;
+}
+
+bool Runner::openSession(int threads) {
+  rt.session_release(session);
+  session = nullptr;
+  burin_session_options options{};
+  options.struct_size = sizeof options;
+  options.threads = threads;
+  return ok(rt.session_create(artifact, &options, &session));
+}
+
+bool Runner::startProfile() { return ok(rt.session_set_profile(session, addStep, &report.steps)); }
+
+bool Runner::runOnce() {
+  produced.assign(report.outputs.size(), {});
+  if (!ok(rt.session_run(session, given.data(), uint32_t(given.size()), produced.data(), uint32_t(produced.size()))))
+    return false;
+  for (size_t i = 0; i < produced.size(); ++i)
+    report.outputs[i].tensor = produced[i];
+  report.arenaBytes = rt.session_arena_bytes(session);
+  return true;
+}
+
+int Runner::runAll(std::span<const std::byte> bytes) {
+  if (!load(bytes) || !prepareInputs() || !openSession(o.threads))
+    return exitCode;
+  bool isTimed = o.repeat > 1;
+  if ((isTimed && !runOnce()) || (o.profile && !startProfile())) // a warm-up
+    return exitCode;
+  for (int64_t i = 0; i < o.repeat; ++i) {
+    double start = nowUs();
+    if (!runOnce())
+      return exitCode;
+    if (isTimed)
+      report.runUs.push_back(nowUs() - start);
+  }
+  if (!writeOutputs())
+    return exitCode;
+  if (o.json)
+    printJson(report);
+  else
+    printText(report, o);
+  return compareOutputs();
+}
+
+bool Runner::checkNames(const Options::Named &named, const std::vector<NamedTensor> &tensors, const char *what) {
+  for (const auto &[name, value] : named)
+    if (find(tensors, name) < 0) {
+      std::string message = std::string("the artifact has no ") + what + " " + name + "; it has";
+      for (const NamedTensor &t : tensors)
+        message += " " + t.name;
+      return fail(kUsage, message);
+    }
+  return true;
+}
+
+bool Runner::readInputs() {
+  for (const auto &[name, value] : o.inputs) {
+    if (value[0] != '@')
+      continue;
+    size_t i = size_t(find(report.inputs, name));
+    std::string error;
+    std::optional<rt::NpyArray> array = rt::loadNpy(value.substr(1), error);
+    if (!array)
+      return fail(kUsage, error);
+    const burin_tensor_info &info = *rt.artifact_input(artifact, uint32_t(i));
+    if (array->dtype != DType(info.dtype) || array->shape.size() != info.rank)
+      return fail(kUsage, value.substr(1) + " holds " + typeText(array->dtype, array->shape) + ", input " + name +
+                              " must be " + info.text);
+    inputs[i] = {std::move(*array), true};
+    report.inputs[i].source = value.substr(1);
+  }
+  return true;
+}
+
+/// Symbolic sizes: from the inputs given, else from --dim, else 1.
+bool Runner::chooseSizes() {
+  std::string known;
+  for (uint32_t i = 0; i < rt.artifact_symbol_count(artifact); ++i) {
+    const burin_symbol_info &symbol = *rt.artifact_symbol(artifact, i);
+    known += " ";
+    known += symbol.name;
+    int64_t value = std::max<int64_t>(symbol.min, 1);
+    const Input &source = inputs[symbol.input];
+    if (source.given)
+      value = source.array.shape[symbol.axis];
+    for (const auto &[name, size] : o.dims)
+      if (name == symbol.name) {
+        if (source.given && size != value)
+          return fail(kUsage, "--dim " + name + "=" + std::to_string(size) + ", but input " +
+                                  report.inputs[symbol.input].name + " has " + std::to_string(value));
+        value = size;
+      }
+    symbolValues.push_back(value);
+  }
+  for (const auto &[name, size] : o.dims)
+    if ((known + " ").find(" " + name + " ") == known.npos)
+      return fail(kUsage, "the artifact has no symbolic size " + name +
+                              (known.empty() ? "; all its sizes are fixed" : "; it has" + known));
+  return true;
+}
+
+bool Runner::makeInput(uint32_t i) {
+  const burin_tensor_info &info = *rt.artifact_input(artifact, i);
+  std::vector<int64_t> shape(info.rank);
+  if (!ok(rt.artifact_input_shape(artifact, i, symbolValues.data(), uint32_t(symbolValues.size()), shape.data())))
+    return false;
+  DType dtype = DType(info.dtype);
+  double bytes = double(byteWidth(dtype));
+  for (int64_t dim : shape)
+    bytes *= double(dim);
+  const std::string &inputName = report.inputs[i].name;
+  if (bytes > 0x1p36)
+    return fail(kUsage, "input " + inputName + " would be " + typeText(dtype, shape) + ", more than 64 GiB");
+  auto option = std::find_if(o.inputs.begin(), o.inputs.end(), [&](const auto &o) { return o.first == inputName; });
+  if (option == o.inputs.end()) {
+    inputs[i].array = random(dtype, std::move(shape), o.seed * 0x9e3779b97f4a7c15 + i);
+    return true;
+  }
+  const std::string &value = option->second;
+  char *end = nullptr;
+  double number = std::strtod(value.c_str(), &end);
+  if (value.empty() || *end)
+    return fail(kUsage, "--input " + inputName + " needs @FILE.npy or a number, got " + value);
+  report.inputs[i].source = "filled";
+  inputs[i].array = filled(dtype, std::move(shape), number);
+  return true;
+}
+
+bool Runner::writeOutputs() {
+  for (const auto &[name, value] : o.outputs) {
+    Values v = report.outputs[size_t(find(report.outputs, name))].values();
+    std::string error;
+    size_t bytes = size_t(v.count()) * byteWidth(v.dtype);
+    if (!rt::writeWholeFile(value.substr(1), rt::writeNpy(v.dtype, v.shape, {v.data, bytes}), error))
+      return fail(kUsage, error);
+  }
+  return true;
+}
+
+int Runner::compareOutputs() {
+  for (const auto &[name, value] : o.expected) {
+    Values got = report.outputs[size_t(find(report.outputs, name))].values();
+    std::string error;
+    std::optional<rt::NpyArray> array = rt::loadNpy(value.substr(1), error);
+    if (!array)
+      return fail(kUsage, error), exitCode;
+    if (!std::equal(got.shape.begin(), got.shape.end(), array->shape.begin(), array->shape.end()))
+      return fail(kMismatch, name + " is " + typeText(got.dtype, got.shape) + ", expected " +
+                                 typeText(array->dtype, array->shape)),
+             exitCode;
+    Difference d = compare(got, {array->dtype, array->shape, array->data.data()}, o.rtol, o.atol);
+    std::fprintf(stderr, "%s: largest difference %.3g\n", name.c_str(), d.worstAbsolute);
+    if (d.index >= 0)
+      fail(kMismatch, name + " differs: element " + std::to_string(d.index) + " is " + std::to_string(d.got) +
+                          ", expected " + std::to_string(d.expected));
+  }
+  return exitCode;
+}
+} // namespace burin::run
