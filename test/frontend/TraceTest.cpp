@@ -155,11 +155,6 @@ TEST_CASE("graphs survive saving and loading") {
     CHECK(contains(refused("func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }"), "?"));
     for (size_t i = 0; i < good.size(); i += good.size() / 97)
       CHECK(refused(good.substr(0, i)) != "");
-    for (size_t i = 0; i < 400; ++i) { // the part before the weights
-      std::string flipped = good;
-      flipped[i] ^= 0x15;
-      refused(flipped);
-    }
     CHECK_ERROR(Graph::load("/nowhere/x.burin"), "/nowhere/x.burin", "No such file");
   }
   fs::remove(path);
