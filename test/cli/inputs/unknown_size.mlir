@@ -1,5 +1,5 @@
 #model = loc("model.cpp":4:1)
-func.func @main(%x: tensor<?xf32, ["2*n"]> loc(#model)) -> tensor<?xf32, ["2*n"]> {
-  %y = burin.relu %x : (tensor<?xf32, ["2*n"]>) -> tensor<?xf32, ["2*n"]> loc("model.cpp":5:1)
-  return %y : tensor<?xf32, ["2*n"]>
+func.func @main(%x: tensor<?xf32, ["n*2"]> loc(#model)) -> tensor<?xf32, ["n*2"]> {
+  %y = burin.relu %x : (tensor<?xf32, ["n*2"]>) -> tensor<?xf32, ["n*2"]> loc("model.cpp":5:1)
+  return %y : tensor<?xf32, ["n*2"]>
 } loc(#model)
