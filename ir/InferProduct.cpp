@@ -118,7 +118,7 @@ bool inferContract(InferCall &call) {
   for (size_t i = 0; i < spatial; ++i) {
     Dim span = Dim(kernel[i] - 1) * call.attr<Ints>("dilations")[i] + 1;
     const Dim &size = lhs[batch + i];
-    if (size.isStatic() && size.value() + 1 < span.value()) // one short is an empty result
+    if (size.isStatic() && size.value() < span.value() - 1) // one short is an empty result
       return call.fail(text("a window of ", span, " does not fit spatial dimension ", i, " of lhs ", lhs));
     result.push_back(floordiv(size - span, call.attr<Ints>("strides")[i]) + 1);
     k = k * kernel[i];
