@@ -116,7 +116,8 @@ std::vector<Tensor> Artifact::run(std::span<const Tensor> inputs, Location where
   std::vector<TensorSpec> results;
   if (rt::Status status = data->executable->outputsFor(specs, results); !status.ok())
     throw Error(place, "run", status.message());
-  return launch(data->executable, operands, scalarTypes, results, "run", place);
+  constexpr auto atOnce = std::chrono::microseconds(50); // about what waking another thread and being woken by it costs
+  return launch(data->executable, operands, scalarTypes, results, atOnce, "run", place);
 }
 
 Tensor Artifact::single(std::initializer_list<Tensor> inputs, const Location &where) const {

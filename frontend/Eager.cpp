@@ -102,7 +102,8 @@ std::vector<Tensor> callEagerly(const ir::OpInfo &info, std::span<const Tensor *
   }
   if (!plan->executable)
     return {Access::make(plan->results[0], storageOf(*Access::state(*operands[0])))};
-  return launch(plan->executable, operands, plan->scalarTypes, plan->results, info.name, where);
+  constexpr auto atOnce = std::chrono::microseconds(2); // callers are promised to have their thread back
+  return launch(plan->executable, operands, plan->scalarTypes, plan->results, atOnce, info.name, where);
 }
 
 } // namespace burin::detail

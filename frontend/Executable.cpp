@@ -3,6 +3,17 @@
 
 namespace burin::detail {
 
+static size_t byteCount(std::span<const rt::TensorView> views) {
+  size_t total = 0;
+  for (const rt::TensorView &view : views) {
+    size_t bytes = byteWidth(view.dtype);
+    for (uint32_t d = 0; d < view.rank; ++d)
+      bytes *= size_t(view.shape[d]);
+    total += bytes;
+  }
+  return total;
+}
+
 rt::Status Executable::takeSession(std::unique_ptr<rt::Session> &session) {
   {
     std::lock_guard lock(mutex);
@@ -19,10 +30,20 @@ rt::Status Executable::run(std::span<const rt::TensorView> inputs, std::span<rt:
   std::unique_ptr<rt::Session> session;
   if (rt::Status status = takeSession(session); !status.ok())
     return status;
+  auto begin = std::chrono::steady_clock::now();
   rt::Status status = session->run(inputs, outputs);
+  lastTime.store(std::chrono::steady_clock::now() - begin, std::memory_order_relaxed);
+  lastBytes.store(byteCount(inputs) + byteCount(outputs), std::memory_order_relaxed);
   std::lock_guard lock(mutex);
   idle.push_back(std::move(session));
   return status;
+}
+
+std::chrono::nanoseconds Executable::expectedTime(size_t bytes) const {
+  std::chrono::nanoseconds last = lastTime.load(std::memory_order_relaxed);
+  size_t known = std::max<size_t>(lastBytes.load(std::memory_order_relaxed), 1);
+  double growth = std::max(1.0, double(bytes) / double(known));
+  return last == last.max() ? last : std::chrono::nanoseconds(int64_t(double(last.count()) * growth));
 }
 
 /// Views of tensors of these types; `dims` owns the shapes.
@@ -91,10 +112,7 @@ void Launch::operator()() {
     views[i].data = inputs[i] ? inputs[i]->buffer->data() : (scalar++)->data();
   for (size_t i = 0; i < outputs.size(); ++i) {
     rt::TensorView &view = views[inputs.size() + i];
-    size_t bytes = byteWidth(view.dtype);
-    for (uint32_t d = 0; d < view.rank; ++d)
-      bytes *= size_t(view.shape[d]);
-    outputs[i]->buffer = allocate(bytes, where);
+    outputs[i]->buffer = allocate(byteCount({&view, 1}), where);
     view.data = outputs[i]->buffer->data();
   }
   std::span all(views);
@@ -105,19 +123,21 @@ void Launch::operator()() {
 } // namespace
 
 std::vector<Tensor> launch(const ExecutableRef &executable, std::span<const Tensor *const> inputs,
-                           std::span<const DType> scalarTypes, std::span<const TensorSpec> results, const char *op,
-                           const Location &where) {
+                           std::span<const DType> scalarTypes, std::span<const TensorSpec> results,
+                           std::chrono::nanoseconds atOnce, const char *op, const Location &where) {
   auto work = std::make_unique<Launch>();
   work->executable = executable;
   work->op = op;
   work->where = where;
   llvm::SmallVector<rt::Task *, 4> dependencies;
+  size_t inputBytes = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i])
       continue;
     const TensorState &state = *Access::state(*inputs[i]);
     if (auto *storage = std::get_if<StorageRef>(&state.value)) {
       work->add(state.spec);
+      inputBytes += byteCount(state.spec);
       if ((*storage)->task && !((*storage)->task->done() && !(*storage)->task->failed()))
         dependencies.push_back((*storage)->task.get());
       work->inputs.push_back(*storage);
@@ -136,8 +156,20 @@ std::vector<Tensor> launch(const ExecutableRef &executable, std::span<const Tens
     bytes += byteCount(result);
     tensors.push_back(Access::make(result, std::move(storage)));
   }
+  std::exception_ptr failure;
+  if (dependencies.empty() && executable->expectedTime(inputBytes + bytes) <= atOnce)
+    try {
+      (*work)();
+      return tensors;
+    } catch (...) {
+      failure = std::current_exception(); // reported where the results are waited for, like any other
+    }
   auto outputs = work->outputs; // the work may be gone before the task is known here
-  rt::TaskRef task = rt::Engine::shared().enqueue(dependencies, bytes, [work = std::move(work)] { (*work)(); });
+  rt::TaskRef task = rt::Engine::shared().enqueue(dependencies, bytes, [work = std::move(work), failure] {
+    if (failure)
+      std::rethrow_exception(failure);
+    (*work)();
+  });
   for (const StorageRef &storage : outputs)
     storage->task = task;
   return tensors;

@@ -243,15 +243,15 @@ template <class Goal> void Engine::waitOutside(Goal goal) {
                       return self->engine.runOne(self->newest);
                     },
                     &goal};
-  // A pool of one thread promises that one thread computes: here, the engine's own.
-  auto mayHelp = [&] { return pool.workers() > 0 || outOfThreads.load(); };
   while (!goal.reached()) {
-    if (mayHelp()) {
+    if (pool.workers() > 0 || outOfThreads.load()) {
       if (runOne(goal.newest))
         continue;
       goal.beforeLending();
       if (pool.lend(guest))
         return;
+    } else if (standIn(goal.newest)) {
+      continue;
     }
     goal.sleep();
   }

@@ -1,8 +1,9 @@
 // Runs tasks as soon as the tasks they depend on are done.
 //
 // Whenever several tasks are ready, the one enqueued first is started first. Tasks run on the workers of a pool and on
-// threads that wait for tasks. A pool of one thread has no workers: there, a thread of the engine's own runs the tasks,
-// one at a time, exactly in the order of the calls (unless a task waits for a later one).
+// threads that wait for tasks. A pool of one thread has no workers: there, a thread of the engine's own, or in its
+// place one that waits, runs the tasks one at a time, exactly in the order of the calls (unless a task waits for a
+// later one).
 //
 // A task may enqueue tasks, wait for tasks and call parallelFor. It must not wait for anything else that another
 // thread does only after a wait of its own has returned. Like the pool, the engine is not fork-safe.
@@ -191,6 +192,7 @@ private:
   void startSpare();
   static void *spareMain(void *engine);
 
+  bool standIn(uint64_t newest);
   void waitInside(Task &task);
   template <class Goal> void waitOutside(Goal goal);
   struct TaskDone;
@@ -215,8 +217,9 @@ private:
   Runner *idleRunners = nullptr;
   int startingRunners = 0; // submitted to the pool, not running yet
   // Threads of the engine's own: one per task that blocks in wait(), so that the tasks it waits for find a thread,
-  // and one where the pool has no workers.
-  int sparesAllowed = 0, sparesActive = 0, sparesIdle = 0;
+  // and one where the pool has no workers. A thread that waits outside any task may stand in for a spare that is not
+  // running a task yet: it is awake already.
+  int sparesAllowed = 0, sparesActive = 0, sparesRunning = 0, sparesIdle = 0, standIns = 0;
   SpareThread *spares = nullptr;
   FailureRef firstFailure;
 

@@ -94,7 +94,7 @@ void Engine::callForHelp(Wake &wake) {
     wake.runners = takeIdleRunner();
     wake.runners->nextIdle = nullptr;
   }
-  if (sparesActive < sparesAllowed) {
+  if (sparesActive + standIns < sparesAllowed) {
     ++sparesActive;
     wake.idleSpare = sparesIdle > 0;
     wake.newSpare = !wake.idleSpare;
@@ -167,11 +167,13 @@ void Engine::startSpare() {
 void *Engine::spareMain(void *argument) {
   Engine &engine = *static_cast<Engine *>(argument);
   pthread_setname_np(pthread_self(), "burin-engine");
-  for (;;) {
-    Task *task;
+  for (Task *task = nullptr;;) {
     {
       std::lock_guard guard(engine.lock);
-      task = engine.sparesActive <= engine.sparesAllowed ? engine.popReady(UINT64_MAX) : nullptr;
+      engine.sparesRunning -= task != nullptr;
+      bool mayRun = engine.sparesActive + engine.standIns <= engine.sparesAllowed;
+      task = mayRun ? engine.popReady(UINT64_MAX) : nullptr;
+      engine.sparesRunning += task != nullptr;
       engine.sparesActive -= !task;
       engine.sparesIdle += !task;
     }
@@ -188,6 +190,29 @@ void *Engine::spareMain(void *argument) {
     if (engine.stopping.load())
       return nullptr;
   }
+}
+
+/// Runs ready tasks up to `newest` in the place of a spare; false if there are none or every place is taken.
+bool Engine::standIn(uint64_t newest) {
+  Task *task = nullptr;
+  {
+    std::lock_guard guard(lock);
+    if (sparesRunning + standIns < sparesAllowed)
+      task = popReady(newest);
+    standIns += task != nullptr;
+  }
+  if (!task)
+    return false;
+  while (task)
+    task = run(task, newest);
+  Wake wake;
+  {
+    std::lock_guard guard(lock);
+    --standIns;
+    callForHelp(wake);
+  }
+  send(wake);
+  return true;
 }
 
 //===----------------------------------------------------------------------===//

@@ -82,6 +82,43 @@ TEST_CASE("one thread runs tasks in the order of the calls, asynchronously") {
   CHECK(std::is_sorted(order.begin(), order.end()));
 }
 
+TEST_CASE("one thread: never two tasks at once, whichever threads wait and run them") {
+  Pool pool(1);
+  Engine engine(pool);
+  std::atomic<int> running{0};
+  std::atomic<bool> overlapped{false};
+  auto caller = [&] {
+    for (int i = 0; i < 2000; ++i) {
+      TaskRef task = after(engine, {}, [&] {
+        if (running.fetch_add(1))
+          overlapped = true;
+        running.fetch_sub(1);
+      });
+      if (i % 3)
+        task->wait();
+    }
+  };
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 3; ++i)
+    callers.emplace_back(caller);
+  for (std::thread &thread : callers)
+    thread.join();
+  CHECK(!engine.synchronize());
+  CHECK(!overlapped);
+}
+
+TEST_CASE("one thread: a task that waits is run by the waiting thread while the engine's own sleeps") {
+  Pool pool(1);
+  Engine engine(pool);
+  bool helped = false; // waking a thread takes longer than to begin the wait, mostly
+  for (int i = 0; i < 1000 && !helped; ++i) {
+    std::thread::id runner;
+    after(engine, {}, [&] { runner = std::this_thread::get_id(); })->wait();
+    helped = runner == std::this_thread::get_id();
+  }
+  CHECK(helped);
+}
+
 TEST_CASE("independent tasks run in parallel, on all workers and on the waiting thread") {
   Pool pool(3);
   Engine engine(pool);
