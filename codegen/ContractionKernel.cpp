@@ -16,7 +16,8 @@ namespace {
 constexpr int64_t kTaskFlops = 8'000'000;     // a task this long hides its dispatch
 constexpr int64_t kRowAlign = 12;             // a multiple of the tile height of every target
 constexpr int64_t kTaskRows = 16 * kRowAlign; // rows of the left side kept in cache while panels pass
-constexpr int64_t kPrefetchSteps = 16;        // steps of k that panels are fetched ahead
+constexpr int64_t kPrefetchSteps = 16;        // steps of k that panels are fetched ahead into the first cache level
+constexpr int64_t kPrefetchFar = 96;          // and into the second one, where a panel is read only once
 constexpr int64_t kSmallRows = 4;             // fewer rows than this take several chunks at once
 
 DType accumulatorType(DType type) {
@@ -162,12 +163,14 @@ private:
       int64_t tiles = (rows + tileRows - 1) / tileRows, height = rows / tiles, taller = rows % tiles;
       if (tiles == 1)
         return fewRows(k.constant(0), rows);
-      tileLoop(k.constant(0), taller, height + 1);
-      tileLoop(k.constant(taller * (height + 1)), tiles - taller, height);
+      share = (panelWidth + tiles - 1) / tiles;
+      tileLoop(k.constant(0), taller, height + 1, 0);
+      tileLoop(k.constant(taller * (height + 1)), tiles - taller, height, taller);
       return;
     }
     Value full = k.div(k.sub(to, from), k.constant(tileRows));
-    tileLoop(from, full, tileRows);
+    share = (panelWidth * tileRows + kTaskRows - 1) / kTaskRows;
+    tileLoop(from, full, tileRows, 0);
     Value start = k.add(from, k.mul(full, k.constant(tileRows))), rest = k.sub(to, start);
     if (rowCount.isStatic()) {
       // Blocks end at whole tiles, so only the last one has a rest, and it is known.
@@ -185,15 +188,18 @@ private:
     }
   }
 
-  void tileLoop(Value from, int64_t tiles, int64_t rows) {
+  void tileLoop(Value from, int64_t tiles, int64_t rows, int64_t before) {
     if (tiles)
-      tileLoop(from, k.constant(tiles), rows);
+      tileLoop(from, k.constant(tiles), rows, before);
   }
-  /// `tiles` tiles of `rows` rows each, from row `from` on.
-  void tileLoop(Value from, Value tiles, int64_t rows) {
+  /// `tiles` tiles of `rows` rows each, from row `from` on; `before` others use the same panel before them.
+  void tileLoop(Value from, Value tiles, int64_t rows, int64_t before) {
     k.loop(chunkFrom, chunkTo, k.constant(1), [&](Value chunk) {
-      k.loop(k.constant(0), tiles, k.constant(1),
-             [&](Value t) { tile(k.add(from, k.mul(t, k.constant(rows))), rows, chunk, 1); });
+      k.loop(k.constant(0), tiles, k.constant(1), [&](Value t) {
+        nextShare = k.add(t, k.constant(before));
+        tile(k.add(from, k.mul(t, k.constant(rows))), rows, chunk, 1);
+        nextShare = {};
+      });
     });
   }
 
@@ -226,6 +232,12 @@ private:
     auto vectorType = VectorType::get({lanes}, k.storageType(sumType));
     Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(vectorType));
     SmallVector<Value> init(rows * vectors, zero);
+    // While the tiles of this panel are computed, each fetches a share of the next panel.
+    Value panelAhead;
+    if (nextShare) {
+      Value which = k.minimum(nextShare, k.constant(panelWidth / share));
+      panelAhead = k.add(chunkBase[0], k.add(panelSize, k.mul(which, k.mul(k.dim(depth), k.constant(share)))));
+    }
     SmallVector<Value> sums = sumLoop(0, lhsBase, k.constant(0), init, [&](Value lhsAt, Value kAt, ValueRange carried) {
       Value panelRow = k.mul(kAt, k.constant(panelWidth));
       SmallVector<Value> right, next;
@@ -234,8 +246,12 @@ private:
         Value packed = k.load(rhs, {at, 1}, lanes, {});
         right.push_back(castLanes(k.b, k.loc, packed, rhs.dtype, sumType));
         if (chunks == 1)
-          prefetch(k.add(at, k.constant(kPrefetchSteps * panelWidth)));
+          prefetch(k.add(at, k.constant(kPrefetchSteps * panelWidth)), 3);
+        if (!nextShare && rows > 1) // a single row has more sequential streams, and the hardware fetches those
+          prefetch(k.add(at, k.constant(kPrefetchFar * panelWidth)), 2);
       }
+      if (nextShare)
+        prefetch(k.add(panelAhead, k.mul(kAt, k.constant(share))), 2);
       for (int64_t r = 0; r < rows; ++r) {
         Value at = k.add(lhsAt, k.mul(k.constant(r), k.dim(rowStride)));
         Value left = castLanes(k.b, k.loc, k.load(lhs, {at}, 1, {}), lhs.dtype, sumType);
@@ -254,7 +270,10 @@ private:
     return arith::AddIOp::create(k.b, k.loc, sum, arith::MulIOp::create(k.b, k.loc, x, y));
   }
 
-  void prefetch(Value at) { LLVM::Prefetch::create(k.b, k.loc, k.elementPointer(rhs, at), 0, 3, 1); }
+  /// `locality` 3: into the first cache level, 2: into the second.
+  void prefetch(Value at, int64_t locality) {
+    LLVM::Prefetch::create(k.b, k.loc, k.elementPointer(rhs, at), 0, locality, 1);
+  }
 
   using SumStep = llvm::function_ref<SmallVector<Value>(Value lhsAt, Value kAt, ValueRange carried)>;
   SmallVector<Value> sumLoop(size_t i, Value lhsAt, Value kAt, SmallVector<Value> carried, SumStep step) {
@@ -342,6 +361,8 @@ private:
   size_t rowDim = 0;
 
   Value batch, chunkFrom, chunkTo, rowsBase;
+  Value nextShare;   // which share of the next panel a tile fetches; null: none
+  int64_t share = 1; // elements of it per step of k
   SmallVector<Value> outerAt;
 };
 

@@ -99,8 +99,9 @@ private:
       result.leafBytes = llvm::SaturatingAdd(result.leafBytes, it->second.leafBytes);
       result.cheap &= it->second.cheap;
     }
+    uint64_t most = llvm::SaturatingMultiply<uint64_t>(result.leafBytes, 2); // packing pads
     for (Value v : op->getResults())
-      if (bytesOf(v) > std::max(options.maxBytes, result.leafBytes))
+      if (bytesOf(v) > std::max<uint64_t>(options.maxBytes, most))
         return std::nullopt;
     return result;
   }
