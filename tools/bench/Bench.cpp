@@ -1,6 +1,7 @@
 // The benchmark: what burin takes against what the machine can do, through the public API, on one thread. Each figure
 // is measured in turn with the machine's peak (A B A B …), so that both see the same clock; medians are printed.
-#include "Peak.h"
+#include "tools/bench/Bench.h"
+#include "tools/bench/Peak.h"
 #include <algorithm>
 #include <burin/burin.h>
 #include <chrono>
@@ -99,7 +100,7 @@ void newSignatures() {
 
 } // namespace
 
-int main() {
+int burin::bench::measureAll() {
   setenv("BURIN_NUM_THREADS", "1", 1);
   auto cache = std::filesystem::temp_directory_path() /
                ("burin-bench-" + std::to_string(Clock::now().time_since_epoch().count()));

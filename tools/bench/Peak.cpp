@@ -1,4 +1,4 @@
-#include "Peak.h"
+#include "tools/bench/Peak.h"
 #include <chrono>
 #include <immintrin.h>
 

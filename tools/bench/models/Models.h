@@ -1,0 +1,51 @@
+// The models that are measured, written with the public API as a user would. Parameters have the names of PyTorch's,
+// torchvision's and transformers' models, so that one file of weights feeds burin and its peers.
+#pragma once
+#include <burin/burin.h>
+
+namespace burin::bench {
+
+/// A traced model, its weights, and inputs to run it with.
+struct Model {
+  Graph graph;
+  StateDict weights, inputs;
+};
+
+/// The multilayer perceptron 512-256-128-2.
+Model mlp(int64_t batch);
+/// The LeNet of the demo, on 28×28 images.
+Model lenet(int64_t batch);
+/// The AlexNet of "Dive into Deep Learning", on 1×224×224 images.
+Model alexnet(int64_t batch);
+/// The ResNet-18 of "Dive into Deep Learning", on 1×28×28 images.
+Model resnet18(int64_t batch);
+/// torchvision's resnet50 and mobilenet_v2.
+Model resnet50(int64_t batch);
+Model mobilenetV2(int64_t batch);
+
+/// Encoders as in transformers' BertModel, without the pooler.
+struct BertSizes {
+  int64_t layers, width, heads = 12, vocabulary = 30522, positions = 512;
+};
+Model bert(const BertSizes &sizes, int64_t batch, int64_t length);
+
+/// GPT-2 small: one token, with the keys and values of `past` tokens.
+Model gpt2Decode(int64_t past);
+
+// ---- what they are built with
+
+/// Gives every parameter and buffer a random value of a size that keeps activations near 1 through deep networks: each
+/// of norms, biases and statistics matters to the result. The same values on every machine.
+void seedWeights(nn::Module &net);
+
+template <class Net> Model traced(Net net, StateDict inputs, std::vector<std::string> outputs) {
+  std::vector<TensorSpec> specs;
+  std::vector<std::string> names;
+  for (const auto &[name, value] : inputs) {
+    names.push_back(name);
+    specs.push_back(value.spec());
+  }
+  return {trace(net, specs, names, std::move(outputs)), net.state_dict(), std::move(inputs)};
+}
+
+} // namespace burin::bench
