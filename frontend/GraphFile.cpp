@@ -1,25 +1,18 @@
-// Graphs as files: MLIR bytecode, or MLIR text.
+// Graphs to and from files.
+#include "ir/GraphFile.h"
 #include "frontend/GraphData.h"
 #include "frontend/Scope.h"
-#include "mlir/Bytecode/BytecodeWriter.h"
-#include "mlir/IR/Verifier.h"
-#include "mlir/Parser/Parser.h"
 #include "runtime/Archive.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/raw_ostream.h"
 
 namespace burin {
 
 void Graph::save(const std::string &path, Location where) const {
-  std::string bytes;
-  {
-    std::lock_guard lock(data->mutex);
-    llvm::raw_string_ostream out(bytes);
-    if (mlir::failed(mlir::writeBytecodeToFile(*data->module, out, mlir::BytecodeWriterConfig("burin " BURIN_VERSION))))
-      throw Error(detail::inScope(where), "save", "internal error: " + data->takeDiagnostics());
-  }
-  rt::Status status = rt::writeFile(path, std::as_bytes(std::span(bytes)));
+  std::unique_lock lock(data->mutex);
+  auto bytes = ir::writeGraph(*data->module, "burin " BURIN_VERSION);
+  if (mlir::failed(bytes))
+    throw Error(detail::inScope(where), "save", "internal error: " + data->takeDiagnostics());
+  lock.unlock();
+  rt::Status status = rt::writeFile(path, std::as_bytes(std::span(*bytes)));
   if (!status.ok())
     throw Error(detail::inScope(where), "save", status.message());
 }
@@ -63,19 +56,14 @@ static std::string readSignature(Graph::Data &graph) {
 
 Graph Graph::load(const std::string &path, Location where) {
   const Location &place = detail::inScope(where);
-  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/true,
-                                          /*IsVolatile=*/false, llvm::Align(64)); // weights are used in place
-  if (!file)
-    throw Error(place, "load", "cannot read \"" + path + "\": " + file.getError().message());
   auto graph = std::make_shared<Data>();
-  auto sources = std::make_shared<llvm::SourceMgr>(); // owns the file; weights refer to it
-  sources->AddNewSourceBuffer(std::move(*file), llvm::SMLoc());
-  mlir::ParserConfig config(&graph->context);
-  graph->module = mlir::parseSourceFile<mlir::ModuleOp>(sources, config);
-  bool isValid = graph->module && mlir::succeeded(ir::verifyTensorTypes(*graph->module));
-  std::string problem = isValid ? readSignature(*graph) : firstLines(graph->takeDiagnostics(), 3);
-  if (!problem.empty() || !isValid)
-    throw Error(place, "load", "\"" + path + "\" is not a graph that burin " BURIN_VERSION " can read: " + problem);
+  ir::GraphFileProblem problem;
+  graph->module = ir::readGraph(path, graph->context, problem);
+  if (!problem.what.empty())
+    throw Error(place, "load", "cannot read \"" + path + "\": " + problem.what + "\n  " + problem.advice);
+  std::string reason = graph->module ? readSignature(*graph) : firstLines(graph->takeDiagnostics(), 3);
+  if (!reason.empty() || !graph->module)
+    throw Error(place, "load", "\"" + path + "\" is not a graph that burin " BURIN_VERSION " can read: " + reason);
   return Graph(std::move(graph));
 }
 

@@ -148,13 +148,28 @@ TEST_CASE("graphs survive saving and loading") {
       CHECK(lines(what) <= 6);
       return what;
     };
-    CHECK(contains(refused(""), "not a graph"));
+    CHECK(contains(refused(""), "empty"));
     CHECK(contains(refused("hello"), "not a graph"));
     CHECK(contains(refused("module {}"), "no function @main"));
     CHECK(contains(refused("func.func @main(%x: i32) -> i32 { return %x : i32 }"), "not a tensor"));
     CHECK(contains(refused("func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> { return %x : tensor<?xf32> }"), "?"));
-    for (size_t i = 0; i < good.size(); i += good.size() / 97)
-      CHECK(refused(good.substr(0, i)) != "");
+    CHECK(contains(refused(std::string("\x89PNG\r\n\0\0", 8)), "neither a .burin file nor MLIR text"));
+    CHECK(contains(refused(good.substr(64)), "bare MLIR bytecode"));
+    CHECK(contains(refused(good.substr(0, 40)), "truncated: it ends within its header"));
+    for (size_t i = 64; i < good.size(); i += good.size() / 97)
+      CHECK(contains(refused(good.substr(0, i)), "truncated: it has " + std::to_string(i - 64) + " bytes"));
+    CHECK(contains(refused(good + "x"), "damaged"));
+    std::string newer = good;
+    newer[8] = 2;
+    CHECK(contains(refused(newer), "its format version is 2, this burin reads 1\n  update burin"));
+    // One bit anywhere, all of the header and 400 places of the rest: nothing of it reaches MLIR's reader.
+    size_t step = (good.size() - 64) / 400 + 1;
+    for (size_t i = 0; i < good.size(); i += i < 64 ? 1 : step) {
+      std::string flipped = good;
+      flipped[i] = char(flipped[i] ^ (1 << i % 8));
+      INFO("byte " << i);
+      CHECK(contains(refused(flipped), "cannot read"));
+    }
     CHECK_ERROR(Graph::load("/nowhere/x.burin"), "/nowhere/x.burin", "No such file");
   }
   fs::remove(path);

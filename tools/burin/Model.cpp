@@ -1,13 +1,10 @@
 #include "tools/burin/Model.h"
-#include "ir/Burin.h"
+#include "ir/GraphFile.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Parser/Parser.h"
 #include "tools/burin/Commands.h"
 #include "tools/burin/FileKind.h"
 #include "tools/burin/Reproducer.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -64,15 +61,11 @@ int Model::read(const std::string &file) {
   path = file;
   if (int code = checkIsGraph(path))
     return code;
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/true,
-                                            /*IsVolatile=*/false, llvm::Align(64)); // as bytecode wants it
-  if (!buffer)
-    return fail(kBadModel, "cannot read '" + path + "': " + buffer.getError().message() +
-                               "\n  give the path of a graph: model.burin or model.mlir");
-  auto sources = std::make_shared<llvm::SourceMgr>(); // owns the file: weights refer to it
-  sources->AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
-  graph = parseSourceFile<ModuleOp>(sources, ParserConfig(context.get()));
-  if (!graph || failed(ir::verifyTensorTypes(*graph)))
+  ir::GraphFileProblem problem;
+  graph = ir::readGraph(path, *context, problem);
+  if (!problem.what.empty())
+    return fail(kBadModel, "cannot read '" + path + "': " + problem.what + "\n  " + problem.advice);
+  if (!graph)
     return failWithProblems(kBadModel, "'" + path + "' is not a graph that burin can read",
                             "save it again with Graph::save, or correct the .mlir text");
   auto main = graph->lookupSymbol<func::FuncOp>("main");

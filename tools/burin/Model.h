@@ -1,4 +1,4 @@
-// Graphs as files: .burin (MLIR bytecode) and .mlir (text); compiling them.
+// A graph out of a file, for the commands that compile or look at one.
 #pragma once
 #include "codegen/Compiler.h"
 #include "mlir/IR/BuiltinOps.h"
