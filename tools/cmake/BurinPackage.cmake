@@ -6,16 +6,9 @@ set(packageDir "${CMAKE_INSTALL_LIBDIR}/cmake/burin")
 # burin_component(name LIBRARY target PROGRAMS target… INCLUDES folder…)
 function(burin_component name)
   cmake_parse_arguments(ARG "" "LIBRARY" "PROGRAMS;INCLUDES" ${ARGN})
-  if(NOT TARGET ${ARG_LIBRARY})
-    return()
-  endif()
   install(TARGETS ${ARG_LIBRARY} EXPORT burin-${name} COMPONENT ${name} INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
   install(EXPORT burin-${name} COMPONENT ${name} NAMESPACE burin:: FILE ${name}.cmake DESTINATION "${packageDir}")
-  foreach(program IN LISTS ARG_PROGRAMS)
-    if(TARGET ${program})
-      install(TARGETS ${program} COMPONENT ${name})
-    endif()
-  endforeach()
+  install(TARGETS ${ARG_PROGRAMS} COMPONENT ${name})
   foreach(folder IN LISTS ARG_INCLUDES)
     install(DIRECTORY "${folder}/burin" COMPONENT ${name} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
       FILES_MATCHING PATTERN "*.h")
@@ -46,16 +39,11 @@ install(FILES LICENSE COMPONENT runtime DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 # The compiler finds Debian's LLVM through its run path: libMLIR is not on the system's search path.
 set_target_properties(burin_runtime PROPERTIES EXPORT_NAME runtime
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-if(TARGET burin)
-  # No promise of a stable C++ ABI before 1.0: a minor version may break it.
-  set_target_properties(burin PROPERTIES VERSION ${PROJECT_VERSION}
-    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-endif()
-foreach(target IN ITEMS burin burin-cli burin-opt)
-  if(TARGET ${target})
-    set_target_properties(${target} PROPERTIES INSTALL_RPATH "${CMAKE_INSTALL_RPATH};${LLVM_LIBRARY_DIR}")
-  endif()
-endforeach()
+# No promise of a stable C++ ABI before 1.0: a minor version may break it.
+set_target_properties(burin PROPERTIES VERSION ${PROJECT_VERSION}
+  SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+set_target_properties(burin burin-cli burin-opt PROPERTIES
+  INSTALL_RPATH "${CMAKE_INSTALL_RPATH};${LLVM_LIBRARY_DIR}")
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "The burin developers")
