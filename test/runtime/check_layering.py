@@ -25,6 +25,8 @@ def libraryErrors(args):
             yield f"the runtime needs {library}"
     if re.search(r"\((RPATH|RUNPATH)\).*\[/", dynamic):
         yield "the runtime has an absolute run path"
+    if "NODELETE" not in dynamic:
+        yield "the runtime can be unloaded, while its threads run"
     exported = [
         fields[7]
         for fields in map(str.split, output(args.readelf, "--dyn-syms", "--wide", args.library).splitlines())
