@@ -1,7 +1,7 @@
 // Computes at compile time what depends on constants alone.
 //
 // Whole constant subgraphs are computed and only the values that the rest of the graph uses become constants, so that a
-// chain of weight transposes leaves one copy.
+// chain of weight transposes leaves one copy. A computed constant is called after the weights that it is made of.
 #include "ir/Fold.h"
 #include "ir/ReferenceMove.h"
 #include "ir/ReferenceTensor.h"
@@ -9,6 +9,8 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "passes/Passes.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -144,9 +146,36 @@ private:
     std::reverse(needed.begin(), needed.end());
   }
 
+  /// The weights that an op is computed from, each once; of many the first few.
+  SmallVector<StringRef> sourcesOf(Operation *op) {
+    constexpr size_t kShown = 4;
+    llvm::SmallSetVector<StringRef, kShown> names;
+    for (Value operand : op->getOperands()) {
+      if (auto constant = operand.getDefiningOp<ConstantOp>(); constant && !constant.getName().value_or("").empty())
+        names.insert(*constant.getName());
+      else if (auto it = sources.find(operand.getDefiningOp()); it != sources.end())
+        names.insert(it->second.begin(), it->second.end());
+    }
+    SmallVector<StringRef> list = names.takeVector();
+    if (list.size() > kShown) {
+      list.truncate(kShown);
+      list.push_back("...");
+    }
+    return list;
+  }
+
+  /// "fc.weight (packed)", "conv.weight+norm.weight"; null if no source has a name.
+  StringAttr nameOf(Operation *op) {
+    const SmallVector<StringRef> &names = sources[op];
+    if (names.empty())
+      return {};
+    return StringAttr::get(op->getContext(), llvm::join(names, "+") + (isa<PackOp>(op) ? " (packed)" : ""));
+  }
+
   void compute() {
     std::vector<std::pair<Value, Value>> constants; // value, what replaces it
     for (Operation *op : needed) {
+      sources[op] = sourcesOf(op);
       SmallVector<Attribute> operands;
       for (Value operand : op->getOperands())
         operands.push_back(valueOf(operand));
@@ -155,7 +184,7 @@ private:
         for (auto [result, value] : llvm::zip(op->getResults(), *results)) {
           if (stored.contains(result)) {
             OpBuilder b(op);
-            constants.push_back({result, ConstantOp::create(b, op->getLoc(), value.getType(), value, StringAttr())});
+            constants.push_back({result, ConstantOp::create(b, op->getLoc(), value.getType(), value, nameOf(op))});
           }
           if (auto it = interim.find(result); it != interim.end())
             it->second.value = value;
@@ -188,6 +217,7 @@ private:
   std::vector<Operation *> leaves, known, needed;
   llvm::DenseSet<Value> stored;
   llvm::DenseMap<Value, Interim> interim;
+  llvm::DenseMap<Operation *, SmallVector<StringRef>> sources; // of the computed ops; the attributes own the names
 };
 
 struct ConstantFoldPass : PassWrapper<ConstantFoldPass, OperationPass<ModuleOp>> {

@@ -14,6 +14,35 @@ func.func @chain(%x: tensor<?x3xf32, ["n"]>) -> tensor<?x2xf32, ["n"]> {
   return %y : tensor<?x2xf32, ["n"]>
 }
 
+// A computed constant is called after the weights that it is made of.
+// CHECK-LABEL: func.func @names(
+// CHECK-DAG: burin.constant {name = "fc.weight (packed)"} dense<
+// CHECK-DAG: burin.constant {name = "conv.weight+norm.weight"} dense<[3.000000e+00, 8.000000e+00]>
+// CHECK-DAG: burin.constant dense<[8.000000e+00, 1.000000e+01]>
+// CHECK-DAG: burin.constant {name = "a+b+c+d+..."} dense<3.500000e+01>
+func.func @names() -> (tensor<1x2x32xf32>, tensor<2xf32>, tensor<2xf32>, tensor<1xf32>) {
+  %fc = burin.constant {name = "fc.weight"} dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]> : tensor<3x2xf32>
+  %t = burin.transpose %fc {perm = array<i64: 1, 0>} : (tensor<3x2xf32>) -> tensor<2x3xf32>
+  %p = burin.pack %t {width = 32 : i64} : (tensor<2x3xf32>) -> tensor<1x2x32xf32>
+  %conv = burin.constant {name = "conv.weight"} dense<[1.0, 2.0]> : tensor<2xf32>
+  %norm = burin.constant {name = "norm.weight"} dense<[1.5, 2.0]> : tensor<2xf32>
+  %c1 = burin.mul %conv, %norm : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %two = burin.constant dense<[2.0, 2.0]> : tensor<2xf32>
+  %c2 = burin.mul %c1, %two : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %four = burin.constant dense<[4.0, 5.0]> : tensor<2xf32>
+  %u = burin.mul %four, %two : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %n1 = burin.constant {name = "a"} dense<5.0> : tensor<1xf32>
+  %n2 = burin.constant {name = "b"} dense<6.0> : tensor<1xf32>
+  %n3 = burin.constant {name = "c"} dense<7.0> : tensor<1xf32>
+  %n4 = burin.constant {name = "d"} dense<8.0> : tensor<1xf32>
+  %n5 = burin.constant {name = "e"} dense<9.0> : tensor<1xf32>
+  %s1 = burin.add %n1, %n2 : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  %s2 = burin.add %s1, %n3 : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  %s3 = burin.add %s2, %n4 : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  %s4 = burin.add %s3, %n5 : (tensor<1xf32>, tensor<1xf32>) -> tensor<1xf32>
+  return %p, %c2, %u, %s4 : tensor<1x2x32xf32>, tensor<2xf32>, tensor<2xf32>, tensor<1xf32>
+}
+
 // A broadcast costs nothing where it is used; what it repeats is folded.
 // CHECK-LABEL: func.func @broadcast(
 // CHECK-NEXT: %[[B:.*]] = burin.constant dense<[3.000000e+00, 4.000000e+00]> : tensor<2xf32>
