@@ -146,8 +146,8 @@ Value ElementEmitter::moved(Operation *op, ArrayRef<Index> at) {
       .Case([&](TrilOp) { return triangle(op, at, true); })
       .Case([&](TriuOp) { return triangle(op, at, false); })
       .Case<RandomUniformOp, RandomNormalOp, BernoulliOp>([&](auto) { return random(op, at); })
-      .Case<MaxPoolOp, AvgPoolOp, AdaptiveAvgPoolOp>([&](auto) { return pooled(op, at); })
-      .Case([&](ConvOp) { return depthwise(op, at); })
+      .Case<MaxPoolOp, ConvOp>([&](auto) { return windowed(op, at); })
+      .Case<AvgPoolOp, AdaptiveAvgPoolOp>([&](auto) { return averaged(op, at); })
       .Case([&](PackOp) { return packed(op, at); })
       .Default([&](Operation *) -> Value {
         llvm::report_fatal_error("no element rule for " + op->getName().getStringRef());

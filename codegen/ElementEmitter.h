@@ -49,8 +49,8 @@ private:
   Value taken(mlir::Operation *op, ArrayRef<Index> at);
   Value triangle(mlir::Operation *op, ArrayRef<Index> at, bool lower);
   Value random(mlir::Operation *op, ArrayRef<Index> at);
-  Value pooled(mlir::Operation *op, ArrayRef<Index> at);
-  Value depthwise(mlir::Operation *op, ArrayRef<Index> at);
+  Value windowed(mlir::Operation *op, ArrayRef<Index> at);
+  Value averaged(mlir::Operation *op, ArrayRef<Index> at);
   Value packed(mlir::Operation *op, ArrayRef<Index> at);
   Value moved(mlir::Operation *op, ArrayRef<Index> at);
   Index clampIndex(const Index &i, Value size);

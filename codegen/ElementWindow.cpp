@@ -1,21 +1,11 @@
 // Element rules of window ops: pooling and depthwise convolution. One walk over the window serves all.
-#include "codegen/ElementEmitter.h"
+#include "codegen/Window.h"
 
 using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::codegen {
 namespace {
-
-/// Geometry of a window op. The spatial dimensions of x start at `firstSpatial`; channels are last or second.
-struct Window {
-  Value x;
-  size_t spatial, firstSpatial;
-  SmallVector<int64_t> kernel, strides, low, high, dilations;
-  bool ceilMode = false;
-  /// Whether windows may reach beyond x.
-  bool isOpen(size_t d) const { return low[d] > 0 || high[d] > 0 || ceilMode; }
-};
 
 /// Visits the elements of x in the window at a position.
 class WindowWalk {
@@ -35,19 +25,12 @@ private:
       return step(accumulator, x, kernelAt, inside);
     }
     size_t axis = w.firstSpatial + d;
-    Index origin = k.shift(k.scale(position[axis], k.constant(w.strides[d])), k.constant(-w.low[d]));
+    Index origin = w.origin(k, d, position[axis]);
     Index saved = position[axis];
     Value size = k.dim(shape[axis]), from = k.constant(0), to = k.constant(w.kernel[d]);
     bool open = w.isOpen(d);
-    if (open && origin.uniform()) {
-      // Only the part of the window inside x is walked.
-      Value dilation = k.constant(w.dilations[d]);
-      auto stepsTo = [&](Value distance) {
-        return k.div(k.add(k.maximum(distance, k.constant(0)), k.sub(dilation, k.constant(1))), dilation);
-      };
-      from = k.minimum(stepsTo(k.sub(k.constant(0), origin.base)), to);
-      to = k.minimum(stepsTo(k.sub(size, origin.base)), to);
-    }
+    if (open && origin.uniform())
+      std::tie(from, to) = w.tapsInside(k, d, origin.base);
     SmallVector<Value> result = k.loop(from, to, k.constant(1), accumulator, [&](Value i, ValueRange carried) {
       return e.scoped([&] {
         position[axis] = k.shift(origin, k.mul(i, k.constant(w.dilations[d])));
@@ -72,52 +55,12 @@ private:
   SmallVector<Index> position;
 };
 
-template <class Op> Window windowOf(Op op, ArrayRef<int64_t> kernel) {
-  Window w;
-  w.x = op.getX();
-  w.spatial = kernel.size();
-  w.firstSpatial = op.getLayout() == "nhwc" ? 1 : 2;
-  w.kernel.assign(kernel.begin(), kernel.end());
-  w.strides.assign(op.getStrides().begin(), op.getStrides().end());
-  w.dilations.assign(op.getDilations().begin(), op.getDilations().end());
-  auto padding = op.getPadding();
-  w.low.assign(padding.begin(), padding.begin() + w.spatial);
-  w.high.assign(padding.begin() + w.spatial, padding.end());
-  if constexpr (!std::is_same_v<Op, ConvOp>)
-    w.ceilMode = op.getCeilMode();
-  return w;
-}
-
 } // namespace
 
-static DType accumulatorType(DType type) { return type == DType::f16 || type == DType::bf16 ? DType::f32 : type; }
-
-Value ElementEmitter::pooled(Operation *op, ArrayRef<Index> at) {
-  DType type = dtypeOf(op->getResult(0)), sumType = accumulatorType(type); // 16-bit floats are computed in f32
+/// avg_pool and adaptive_avg_pool.
+Value ElementEmitter::averaged(Operation *op, ArrayRef<Index> at) {
+  DType type = WindowRule(*this, op).type, sumType = WindowRule(*this, op).sumType;
   auto lanes = [&](Value scalar) { return k.broadcast(scalar, k.width); };
-  if (auto pool = dyn_cast<MaxPoolOp>(op)) {
-    Window w = windowOf(pool, pool.getKernel());
-    Type element = k.storageType(sumType);
-    TypedAttr lowest;
-    if (isFloat(type))
-      lowest = k.b.getFloatAttr(element, -INFINITY);
-    else
-      lowest = k.b.getIntegerAttr(element, type == DType::u8 ? APInt::getMinValue(8)
-                                                             : APInt::getSignedMinValue(8 * byteWidth(type)));
-    Value init = lanes(arith::ConstantOp::create(k.b, k.loc, lowest));
-    Value result =
-        WindowWalk(*this, w, at).fold(init, [&](Value best, Value x, ArrayRef<Value>, Value inside) -> Value {
-          x = castLanes(k.b, k.loc, lanes(x), type, sumType);
-          if (inside)
-            x = arith::SelectOp::create(k.b, k.loc, inside, x, init);
-          if (isFloat(type))
-            return arith::MaximumFOp::create(k.b, k.loc, best, x);
-          return type == DType::u8 ? Value(arith::MaxUIOp::create(k.b, k.loc, best, x))
-                                   : Value(arith::MaxSIOp::create(k.b, k.loc, best, x));
-        });
-    return castLanes(k.b, k.loc, result, sumType, type);
-  }
-
   Value zero = lanes(zeroOf(sumType));
   auto addUp = [&](Value sum, Value x, ArrayRef<Value>, Value inside) -> Value {
     x = castLanes(k.b, k.loc, lanes(x), type, sumType);
@@ -139,7 +82,7 @@ Value ElementEmitter::pooled(Operation *op, ArrayRef<Index> at) {
   auto value = [&](const Index &i) { return i.uniform() ? i.base : k.lanesOf(i, k.width); };
 
   if (auto pool = dyn_cast<AvgPoolOp>(op)) {
-    Window w = windowOf(pool, pool.getKernel());
+    Window w = *windowOf(op);
     Shape shape = shapeOf(w.x);
     Value sum = WindowWalk(*this, w, at).fold(zero, addUp), count;
     for (size_t d = 0; d < w.spatial; ++d) {
@@ -226,35 +169,18 @@ Value ElementEmitter::pooled(Operation *op, ArrayRef<Index> at) {
   return mean(sum, count);
 }
 
-/// A channels-last convolution with one filter per channel: weight [kernel…, 1, C].
-Value ElementEmitter::depthwise(Operation *op, ArrayRef<Index> at) {
-  auto conv = cast<ConvOp>(op);
-  Shape weightShape = shapeOf(conv.getWeight());
-  SmallVector<int64_t> kernel;
-  for (size_t d = 0; d + 2 < weightShape.size(); ++d)
-    kernel.push_back(weightShape[d].value());
-  Window w = windowOf(conv, kernel);
-  DType type = dtypeOf(conv.getResult()), sumType = accumulatorType(type);
-  Value zero = k.broadcast(zeroOf(sumType), k.width);
-  Value sum =
-      WindowWalk(*this, w, at).fold(zero, [&](Value sum, Value x, ArrayRef<Value> kernelAt, Value inside) -> Value {
-        SmallVector<Index> weightAt;
-        for (Value i : kernelAt)
-          weightAt.push_back({i});
-        weightAt.push_back({k.constant(0)});
-        weightAt.push_back(at.back());
-        x = castLanes(k.b, k.loc, k.broadcast(x, k.width), type, sumType);
-        if (inside)
-          x = arith::SelectOp::create(k.b, k.loc, inside, x, zero);
-        Value weight = castLanes(k.b, k.loc, k.broadcast(element(conv.getWeight(), weightAt), k.width), type, sumType);
-        if (isFloat(sumType))
-          return math::FmaOp::create(k.b, k.loc, x, weight, sum);
-        return arith::AddIOp::create(k.b, k.loc, sum, arith::MulIOp::create(k.b, k.loc, x, weight));
-      });
-  sum = castLanes(k.b, k.loc, sum, sumType, type);
-  if (conv.getBias())
-    llvm::report_fatal_error("depthwise bias is an addition of its own by now");
-  return sum;
+/// max_pool and channels-last conv with one filter per channel.
+Value ElementEmitter::windowed(Operation *op, ArrayRef<Index> at) {
+  Window w = *windowOf(op);
+  WindowRule rule(*this, op);
+  Value identity = rule.identity();
+  auto step = [&](Value accumulator, Value x, ArrayRef<Value> tap, Value inside) {
+    x = castLanes(k.b, k.loc, k.broadcast(x, k.width), rule.type, rule.sumType);
+    if (inside)
+      x = arith::SelectOp::create(k.b, k.loc, inside, x, identity);
+    return rule.step(accumulator, x, tap, at.back());
+  };
+  return castLanes(k.b, k.loc, WindowWalk(*this, w, at).fold(identity, step), rule.sumType, rule.type);
 }
 
 } // namespace burin::codegen

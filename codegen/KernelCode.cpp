@@ -31,9 +31,12 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
     auto alignment = passes::align(body);
     if (!alignment)
       return kernel.emitError("the ops of this kernel do not share an iteration space");
-    bool contracts = !body.getOps<ContractOp>().empty();
-    launch =
-        contracts ? emitContractionKernel(e, body, *alignment, results) : emitLoopKernel(e, body, *alignment, results);
+    if (!body.getOps<ContractOp>().empty())
+      launch = emitContractionKernel(e, body, *alignment, results);
+    else if (auto window = emitWindowKernel(e, body, *alignment, results))
+      launch = *window;
+    else
+      launch = emitLoopKernel(e, body, *alignment, results);
   }
   k.finish();
   interface = {k.sizes, launch.tasks, max(interface.scratchBytes, launch.scratchBytes)};

@@ -48,6 +48,10 @@ LaunchShape emitLoopKernel(ElementEmitter &, mlir::Block &body, const passes::Al
 /// Emits a kernel around one `burin.contract` (codegen/ContractionKernel.cpp).
 LaunchShape emitContractionKernel(ElementEmitter &, mlir::Block &body, const passes::Alignment &,
                                   ArrayRef<Value> results);
+/// Emits a kernel around one depthwise convolution or max_pool with channels last and known row sizes; nothing, and
+/// no code, for other bodies (codegen/WindowKernel.cpp).
+std::optional<LaunchShape> emitWindowKernel(ElementEmitter &, mlir::Block &body, const passes::Alignment &,
+                                            ArrayRef<Value> results);
 /// Emits an op that works along an axis in order: cumsum, scatter (codegen/SequentialKernel.cpp).
 LaunchShape emitSequentialKernel(ElementEmitter &, mlir::Block &body, ArrayRef<Value> results);
 

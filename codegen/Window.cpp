@@ -1,0 +1,90 @@
+#include "codegen/Window.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+
+Index Window::origin(KernelBuilder &k, size_t d, const Index &at) const {
+  return k.shift(k.scale(at, k.constant(strides[d])), k.constant(-low[d]));
+}
+
+std::pair<Value, Value> Window::tapsInside(KernelBuilder &k, size_t d, Value origin) const {
+  Value none = k.constant(0), all = k.constant(kernel[d]), dilation = k.constant(dilations[d]);
+  if (!isOpen(d))
+    return {none, all};
+  auto stepsTo = [&](Value distance) {
+    return k.minimum(k.div(k.add(k.maximum(distance, none), k.sub(dilation, k.constant(1))), dilation), all);
+  };
+  Value size = k.dim(shapeOf(x)[firstSpatial + d]);
+  return {stepsTo(k.sub(none, origin)), stepsTo(k.sub(size, origin))};
+}
+
+template <class Op> static Window windowOf(Op op, ArrayRef<int64_t> kernel) {
+  Window w;
+  w.x = op.getX();
+  w.spatial = kernel.size();
+  w.firstSpatial = op.getLayout() == "nhwc" ? 1 : 2;
+  w.kernel.assign(kernel.begin(), kernel.end());
+  w.strides.assign(op.getStrides().begin(), op.getStrides().end());
+  w.dilations.assign(op.getDilations().begin(), op.getDilations().end());
+  auto padding = op.getPadding();
+  w.low.assign(padding.begin(), padding.begin() + w.spatial);
+  w.high.assign(padding.begin() + w.spatial, padding.end());
+  if constexpr (!std::is_same_v<Op, ConvOp>)
+    w.ceilMode = op.getCeilMode();
+  return w;
+}
+
+std::optional<Window> windowOf(Operation *op) {
+  if (auto pool = dyn_cast<MaxPoolOp>(op))
+    return windowOf(pool, pool.getKernel());
+  if (auto pool = dyn_cast<AvgPoolOp>(op))
+    return windowOf(pool, pool.getKernel());
+  auto conv = dyn_cast<ConvOp>(op);
+  if (!conv)
+    return std::nullopt;
+  Shape weight = shapeOf(conv.getWeight()); // [kernel…, 1, C]
+  SmallVector<int64_t> kernel;
+  for (size_t d = 0; d + 2 < weight.size(); ++d)
+    kernel.push_back(weight[d].value());
+  return windowOf(conv, kernel);
+}
+
+WindowRule::WindowRule(ElementEmitter &e, Operation *op)
+    : type(dtypeOf(op->getResult(0))), sumType(type == DType::f16 || type == DType::bf16 ? DType::f32 : type), e(e),
+      k(e.k), op(op) {}
+
+Value WindowRule::identity() {
+  if (!isa<MaxPoolOp>(op))
+    return k.broadcast(e.zeroOf(sumType), k.width);
+  Type element = k.storageType(sumType);
+  unsigned bits = 8 * byteWidth(type);
+  TypedAttr lowest;
+  if (isFloat(type))
+    lowest = k.b.getFloatAttr(element, -INFINITY);
+  else
+    lowest = k.b.getIntegerAttr(element, type == DType::u8 ? APInt::getMinValue(bits) : APInt::getSignedMinValue(bits));
+  return k.broadcast(arith::ConstantOp::create(k.b, k.loc, lowest), k.width);
+}
+
+Value WindowRule::step(Value accumulator, Value x, ArrayRef<Value> tap, const Index &channel) {
+  if (isa<MaxPoolOp>(op)) {
+    if (isFloat(type))
+      return arith::MaximumFOp::create(k.b, k.loc, accumulator, x);
+    return type == DType::u8 ? Value(arith::MaxUIOp::create(k.b, k.loc, accumulator, x))
+                             : Value(arith::MaxSIOp::create(k.b, k.loc, accumulator, x));
+  }
+  SmallVector<Index> weightAt;
+  for (Value i : tap)
+    weightAt.push_back({i});
+  weightAt.push_back({k.constant(0)});
+  weightAt.push_back(channel);
+  Value weight = e.element(cast<ConvOp>(op).getWeight(), weightAt);
+  weight = castLanes(k.b, k.loc, k.broadcast(weight, k.width), type, sumType);
+  if (isFloat(sumType))
+    return math::FmaOp::create(k.b, k.loc, x, weight, accumulator);
+  return arith::AddIOp::create(k.b, k.loc, accumulator, arith::MulIOp::create(k.b, k.loc, x, weight));
+}
+
+} // namespace burin::codegen

@@ -1,0 +1,221 @@
+// Channels-last windows: depthwise convolution and pooling, with what is fused behind them.
+//
+// A vector holds channels. A tile is a run of neighbouring positions of the last spatial dimension, each with an
+// accumulator; an element of x is loaded once for all the windows of the tile that see it. Tiles at the ends of a row
+// know which of their taps lie outside x and leave them out, so nothing is padded and no lane is masked for it. An
+// accumulator adds its taps in row-major order, as everywhere.
+#include "codegen/PointEmitter.h"
+#include "codegen/Window.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+namespace {
+
+constexpr int64_t kChannelBlock = 128; // channels of a task
+constexpr int64_t kMostUnrolled = 160; // taps of all windows of a tile that are written out
+
+class WindowKernel {
+public:
+  WindowKernel(ElementEmitter &e, Operation *op, const Window &w, Block &body, const passes::Alignment &a,
+               ArrayRef<Value> results)
+      : e(e), k(e.k), p(e, a), op(op), w(w), rule(e, op), body(body), results(results), x(shapeOf(w.x)),
+        result(shapeOf(op->getResult(0))), last(w.spatial), columns(result[last].value()), width(x[last].value()) {
+    lanes = k.target.lanes(byteWidth(rule.sumType));
+  }
+
+  LaunchShape emit() {
+    Dim blocks = ceildiv(result.back(), kChannelBlock), tasks = blocks;
+    for (size_t d = 0; d < last; ++d)
+      tasks = tasks * result[d];
+    k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
+      Value rest = k.div(task, k.dim(blocks));
+      at.assign(result.size(), Index());
+      for (size_t d = last; d-- > 0;) {
+        at[d] = {d ? k.rem(rest, k.dim(result[d])) : rest};
+        rest = d ? k.div(rest, k.dim(result[d])) : rest;
+      }
+      channelFrom = k.mul(k.rem(task, k.dim(blocks)), k.constant(kChannelBlock));
+      row();
+    });
+    return {tasks, 0};
+  }
+
+private:
+  DType narrowest() {
+    DType type = rule.type;
+    for (Value yielded : body.getTerminator()->getOperands())
+      if (byteWidth(dtypeOf(yielded)) < byteWidth(type))
+        type = dtypeOf(yielded);
+    return type;
+  }
+
+  // ---- a row of positions: tiles in order, all channels of the task in each, so that memory is read in order
+  void row() {
+    // A third of the registers that contractions use as accumulators: elements of x and of the filter take the others.
+    int64_t most = std::min(k.target.tileRows * k.target.tileVectors / 3, kMostUnrolled / w.kernel[last - 1]);
+    int64_t tiles = (columns + most - 1) / most, height = columns / tiles, taller = columns % tiles;
+    int64_t start = 0;
+    for (int64_t t = 0; t < tiles;) {
+      int64_t size = height + (t < taller), run = 1;
+      auto inside = [&](int64_t from) { return isInside(from, size); };
+      while (inside(start) && t + run < tiles && height + (t + run < taller) == size && inside(start + run * size))
+        ++run;
+      if (run == 1)
+        channels([&] { tile(k.constant(start), start, size); });
+      else
+        k.loop(k.constant(0), k.constant(run), k.constant(1), [&](Value i) {
+          Value from = k.add(k.constant(start), k.mul(i, k.constant(size)));
+          channels([&] { tile(from, std::nullopt, size); });
+        });
+      start += run * size;
+      t += run;
+    }
+  }
+
+  void channels(llvm::function_ref<void()> body) {
+    Dim size = result.back();
+    Value step = k.constant(lanes), to = k.minimum(k.add(channelFrom, k.constant(kChannelBlock)), k.dim(size));
+    Value whole = k.add(channelFrom, k.mul(k.div(k.sub(to, channelFrom), step), step));
+    auto vectorAt = [&](Value channel) {
+      k.width = lanes;
+      at.back() = {channel, 1};
+      body();
+      k.width = 1;
+    };
+    k.loop(channelFrom, whole, step, vectorAt);
+    if (size.isStatic() && size.value() % lanes == 0)
+      return;
+    k.when(k.compare(arith::CmpIPredicate::slt, whole, to), [&] {
+      Value bound = k.broadcast(k.maskBound(size, narrowest()), lanes);
+      e.mask = k.compare(arith::CmpIPredicate::slt, k.lanesOf({whole, 1}, lanes), bound);
+      vectorAt(whole);
+      e.mask = {};
+    });
+  }
+
+  /// Whether no window of `size` positions from `from` on reaches beyond the row.
+  bool isInside(int64_t from, int64_t size) {
+    size_t d = last - 1;
+    int64_t first = from * w.strides[d] - w.low[d];
+    int64_t end = (from + size - 1) * w.strides[d] - w.low[d] + (w.kernel[d] - 1) * w.dilations[d];
+    return first >= 0 && end < width;
+  }
+
+  /// `known`: the value of `from`, unless all windows are inside.
+  void tile(Value from, std::optional<int64_t> known, int64_t size) {
+    e.scoped([&] {
+      SmallVector<Value> sums(size, rule.identity());
+      SmallVector<Index> position(at.begin(), at.end());
+      sums = outerTaps(0, position, {}, sums, [&](ArrayRef<Index> where, ArrayRef<Value> tap, ArrayRef<Value> carried) {
+        return innerTaps(where, tap, from, known, carried);
+      });
+      for (int64_t i = 0; i < size; ++i)
+        finish(k.add(from, k.constant(i)), sums[i]);
+      return 0;
+    });
+  }
+
+  // ---- the taps
+  using Step =
+      llvm::function_ref<SmallVector<Value>(ArrayRef<Index> position, ArrayRef<Value> tap, ArrayRef<Value> carried)>;
+
+  /// Loops over the window's dimensions but the last, over the part of each that lies inside x.
+  SmallVector<Value> outerTaps(size_t d, SmallVector<Index> position, SmallVector<Value> tap, ArrayRef<Value> carried,
+                               Step step) {
+    if (d + 1 == w.spatial)
+      return step(position, tap, carried);
+    size_t axis = w.firstSpatial + d;
+    Index origin = w.origin(k, d, position[axis]);
+    auto [begin, end] = w.tapsInside(k, d, origin.base);
+    return k.loop(begin, end, k.constant(1), carried, [&](Value i, ValueRange values) {
+      return e.scoped([&] {
+        SmallVector<Index> inner(position);
+        inner[axis] = k.shift(origin, k.mul(i, k.constant(w.dilations[d])));
+        SmallVector<Value> taps(tap);
+        taps.push_back(i);
+        return outerTaps(d + 1, inner, taps, SmallVector<Value>(values), step);
+      });
+    });
+  }
+
+  SmallVector<Value> innerTaps(ArrayRef<Index> where, ArrayRef<Value> outerTap, Value from,
+                               std::optional<int64_t> known, ArrayRef<Value> carried) {
+    size_t d = last - 1;
+    int64_t stride = w.strides[d], dilation = w.dilations[d], low = w.low[d];
+    SmallVector<Value> sums(carried);
+    SmallVector<Index> position(where);
+    std::map<int64_t, Value> loaded; // elements of x by their distance from the tile's first window
+    SmallVector<Value> tap(outerTap);
+    tap.push_back({});
+    Value base = k.sub(k.mul(from, k.constant(stride)), k.constant(low));
+    for (int64_t t = 0; t < w.kernel[d]; ++t) {
+      tap.back() = k.constant(t);
+      for (size_t i = 0; i < sums.size(); ++i) {
+        int64_t distance = int64_t(i) * stride + t * dilation;
+        if (int64_t column = known.value_or(0) * stride - low + distance; known && (column < 0 || column >= width))
+          continue;
+        Value &element = loaded[distance];
+        if (!element) {
+          position[last] = {k.add(base, k.constant(distance))};
+          element = castLanes(k.b, k.loc, k.broadcast(e.element(w.x, position), lanes), rule.type, rule.sumType);
+        }
+        sums[i] = rule.step(sums[i], element, tap, at.back());
+      }
+    }
+    return sums;
+  }
+
+  // ---- what is fused behind the window, and the stores
+  void finish(Value column, Value sum) {
+    ArrayRef<int> dims = p.alignment.dims.find(op->getResult(0))->second;
+    at[last] = {column};
+    for (size_t d = 0; d < dims.size(); ++d)
+      if (dims[d] >= 0)
+        p.point[dims[d]] = at[d];
+    p.scoped([&] {
+      p.bind(op->getResult(0), castLanes(k.b, k.loc, sum, rule.sumType, rule.type));
+      // All results before the first store: it may go to memory that the others are computed from.
+      for (Value yielded : body.getTerminator()->getOperands())
+        p.at(shown(yielded));
+      for (auto [yielded, pointer] : llvm::zip(body.getTerminator()->getOperands(), results))
+        p.store(shown(yielded), p.at(shown(yielded)), pointer);
+    });
+  }
+  Value shown(Value yielded) { return p.alignment.contains(yielded) ? yielded : passes::skipReshapes(yielded); }
+
+  ElementEmitter &e;
+  KernelBuilder &k;
+  PointEmitter p;
+  Operation *op;
+  const Window &w;
+  WindowRule rule;
+  Block &body;
+  ArrayRef<Value> results;
+  Shape x, result;
+  size_t last; // the dimension of x and the result that tiles run along
+  int64_t columns, width, lanes;
+  SmallVector<Index> at; // in the result
+  Value channelFrom;     // the first channel of the task
+};
+
+} // namespace
+
+std::optional<LaunchShape> emitWindowKernel(ElementEmitter &e, Block &body, const passes::Alignment &a,
+                                            ArrayRef<Value> results) {
+  for (Operation &op : body) {
+    std::optional<Window> w = windowOf(&op);
+    if (!w)
+      continue;
+    size_t last = w->spatial;
+    // The mean of a window that reaches beyond x needs the number of its taps.
+    bool tiled = !isa<AvgPoolOp>(op) && w->channelsLast() && w->kernel.back() <= kMostUnrolled &&
+                 shapeOf(w->x)[last].isStatic() && shapeOf(op.getResult(0))[last].isStatic();
+    if (tiled)
+      return WindowKernel(e, &op, *w, body, a, results).emit();
+  }
+  return std::nullopt;
+}
+
+} // namespace burin::codegen
