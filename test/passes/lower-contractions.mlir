@@ -1,0 +1,44 @@
+// RUN: burin-opt --burin-lower-contractions %s | FileCheck %s
+
+// A weight of one matrix is packed, the leading dimensions of the other side are rows.
+// CHECK-LABEL: func.func @linear(
+// CHECK: %[[P:.*]] = burin.pack %arg1 {width = 32 : i64} : (tensor<8x5xf32>) -> tensor<1x8x32xf32>
+// CHECK: burin.contract {{.*}}, %[[P]] {batch = 0 : i64, columns = [5]
+func.func @linear(%x: tensor<2x3x8xf32>, %w: tensor<8x5xf32>) -> tensor<2x3x5xf32> {
+  %b = burin.broadcast_to %w {shape = [2, 8, 5]} : (tensor<8x5xf32>) -> tensor<2x8x5xf32>
+  %y = burin.matmul %x, %b : (tensor<2x3x8xf32>, tensor<2x8x5xf32>) -> tensor<2x3x5xf32>
+  return %y : tensor<2x3x5xf32>
+}
+
+// Of a 3x3 filter on one pixel only the tap in the middle sees it; on 1x5 pixels only the middle row does.
+// CHECK-LABEL: func.func @pixel(
+// CHECK: burin.slice %arg1 {{{.*}}starts = [1, 1, 0, 0], steps = {{.*}}, stops = [2, 2, 8, 4]}
+// CHECK-NOT: burin.pad
+// CHECK: burin.contract {{.*}}kernel = array<i64: 1, 1, 1>
+func.func @pixel(%x: tensor<1x1x1x8xf32>, %w: tensor<3x3x8x4xf32>) -> tensor<1x1x1x4xf32> {
+  %y = burin.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : (tensor<1x1x1x8xf32>, tensor<3x3x8x4xf32>) -> tensor<1x1x1x4xf32>
+  return %y : tensor<1x1x1x4xf32>
+}
+// CHECK-LABEL: func.func @line(
+// CHECK: burin.slice %arg1 {{{.*}}starts = [1, 0, 0, 0], steps = {{.*}}, stops = [2, 3, 8, 4]}
+// CHECK: burin.pad {{.*}}high = array<i64: 0, 0, 1, 0>{{.*}}low = array<i64: 0, 0, 1, 0>
+func.func @line(%x: tensor<1x1x5x8xf32>, %w: tensor<3x3x8x4xf32>) -> tensor<1x1x5x4xf32> {
+  %y = burin.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : (tensor<1x1x5x8xf32>, tensor<3x3x8x4xf32>) -> tensor<1x1x5x4xf32>
+  return %y : tensor<1x1x5x4xf32>
+}
+
+// A stride that jumps from the padding over the only pixel's left neighbour: 2x2 pixels, stride 2, the last taps live.
+// CHECK-LABEL: func.func @corner(
+// CHECK: burin.slice %arg1 {{{.*}}starts = [1, 1, 0, 0], steps = {{.*}}, stops = [3, 3, 8, 4]}
+func.func @corner(%x: tensor<1x2x2x8xf32>, %w: tensor<3x3x8x4xf32>) -> tensor<1x1x1x4xf32> {
+  %y = burin.conv %x, %w {strides = array<i64: 2, 2>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : (tensor<1x2x2x8xf32>, tensor<3x3x8x4xf32>) -> tensor<1x1x1x4xf32>
+  return %y : tensor<1x1x1x4xf32>
+}
+
+// Images of unknown size keep every tap.
+// CHECK-LABEL: func.func @unknown(
+// CHECK-NOT: burin.slice
+func.func @unknown(%x: tensor<1x?x?x8xf32, ["h", "w"]>, %w: tensor<3x3x8x4xf32>) -> tensor<1x?x?x4xf32, ["h", "w"]> {
+  %y = burin.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : (tensor<1x?x?x8xf32, ["h", "w"]>, tensor<3x3x8x4xf32>) -> tensor<1x?x?x4xf32, ["h", "w"]>
+  return %y : tensor<1x?x?x4xf32, ["h", "w"]>
+}
