@@ -66,6 +66,9 @@ void writeWorkload(const Workload &workload, const std::string &folder) {
   model.graph.save(path + ".burin");
   compile(model.graph).save(path + ".plate");
   save_safetensors(path + ".safetensors", model.weights);
+  if (workload.group == "kernel") // for peers that read no safetensors
+    for (const auto &[name, value] : model.weights)
+      save_npy(path + "." + name + ".npy", value);
   std::ofstream names(path + ".inputs");
   for (const auto &[name, value] : model.inputs) {
     save_npy(path + "." + name + ".npy", value);

@@ -24,7 +24,8 @@ const Workload *findWorkload(std::string_view name);
 /// Single kernels (Kernels.cpp).
 void addKernels(std::vector<Workload> &);
 
-/// Writes NAME.burin, NAME.plate, NAME.safetensors NAME.INPUT.npy per input, and their names in NAME.inputs.
+/// Writes NAME.burin, NAME.plate, NAME.safetensors NAME.INPUT.npy per input, and their names in NAME.inputs; of a
+/// kernel the weights as NAME.WEIGHT.npy too.
 void writeWorkload(const Workload &workload, const std::string &folder);
 
 } // namespace burin::bench

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Measures burin and its peers side by side.
+
+Each contestant is a process of its own, pinned to as many cores as it gets threads. For each workload all contestants
+load it, and then they take turns: A B C A B C … for some milliseconds each, so that all see the same machine; their
+outputs are checked against PyTorch in f64. Medians over the turns are printed, with the first and last decile."""
+import argparse
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+import report
+
+HERE = pathlib.Path(__file__).resolve().parent
+PEERS = {"model": ["onnxruntime", "openvino", "torch", "torchscript", "inductor"],
+         "kernel": ["onednn", "openblas", "onnxruntime", "torch"]}
+NATIVE_PEERS = {"onednn": "burin-bench-onednn", "openblas": "burin-bench-openblas"}
+
+
+class Worker:
+    """A contestant's process."""
+
+    def __init__(self, name, command, cores, niceness, log):
+        self.name, self.niceness = name, niceness
+        environment = dict(os.environ, BURIN_NUM_THREADS=str(len(cores)), OMP_NUM_THREADS=str(len(cores)),
+                           OPENBLAS_NUM_THREADS=str(len(cores)), OPENBLAS_CORETYPE="SkylakeX", PYTHONWARNINGS="ignore")
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment,
+            preexec_fn=lambda: os.sched_setaffinity(0, cores))
+
+    def ask(self, line):
+        try:
+            self.process.stdin.write(line + "\n")
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline().strip()
+        except BrokenPipeError:
+            answer = ""
+        return answer or f"error: {self.name} ended with code {self.process.poll()}"
+
+    def setPriority(self, niceness):
+        if not self.niceness:
+            return
+        for thread in os.listdir(f"/proc/{self.process.pid}/task"):
+            try:
+                os.setpriority(os.PRIO_PROCESS, int(thread), niceness)
+            except (PermissionError, ProcessLookupError):
+                pass
+
+    def nanoseconds(self, warm, count):
+        """Of one call."""
+        answer = self.ask(f"run {warm} {count}")
+        if answer.startswith("error"):
+            raise RuntimeError(answer)
+        return int(answer) / count
+
+    def close(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+def commandOf(name, options, threads):
+    if name == "burin":
+        return [str(options.bin / "burin-bench-worker"), str(options.data), str(threads)]
+    if name in NATIVE_PEERS:
+        return [str(options.bin / NATIVE_PEERS[name]), str(options.data), str(threads)]
+    return [str(options.python), str(HERE / "peers/worker.py"), name, "--threads", str(threads),
+            "--folder", str(options.data)]
+
+
+def prepare(options, workloads):
+    """Graphs, weights and inputs (when burin-bench is newer), and artifacts, timing the compiler."""
+    bench, compiler = options.bin / "burin-bench", options.bin / "burin"
+    facts = {}
+    for workload in workloads:
+        name = workload["name"]
+        graph, artifact = options.data / f"{name}.burin", options.data / f"{name}.plate"
+        if not graph.exists() or graph.stat().st_mtime < bench.stat().st_mtime:
+            subprocess.run([bench, "--write", options.data, name], check=True)
+        start = time.monotonic()
+        subprocess.run([compiler, "compile", graph, "-o", artifact], check=True, stdout=subprocess.DEVNULL)
+        seconds = time.monotonic() - start
+        facts[name] = json.loads(subprocess.check_output([compiler, "inspect", "--json", artifact]))
+        facts[name]["compile_seconds"] = seconds
+    return facts
+
+
+def measure(options, contestants, workload, seconds):
+    """{contestant: {median, p10, p90 in ns}}"""
+    loaded, result = [], {}
+    for worker in contestants:
+        answer = worker.ask("load " + workload["name"])
+        if answer == "ok":
+            answer = worker.ask("output")
+        if answer == "ok":
+            loaded.append(worker)
+        elif not answer.startswith("error: unsupported"):
+            result[worker.name] = {"error": answer}
+    plan = {}
+    for worker in loaded:
+        worker.setPriority(worker.niceness)
+        once = worker.nanoseconds(1, 1)
+        once = min(once, worker.nanoseconds(0, max(1, int(2e6 / once))))
+        plan[worker.name] = max(1, int(options.slice * 1e6 / once))
+    rounds, times = 0, {worker.name: [] for worker in loaded}
+    end = time.monotonic() + seconds * len(loaded)
+    while loaded and (rounds < options.rounds or time.monotonic() < end) and rounds < 101:
+        for worker in loaded[rounds % len(loaded):] + loaded[:rounds % len(loaded)]:
+            count = plan[worker.name]
+            times[worker.name].append(worker.nanoseconds(1 if count == 1 else max(1, count // 10), count))
+        rounds += 1
+    for worker in loaded:
+        worker.setPriority(0)
+        values = sorted(times[worker.name])
+        pick = lambda q: values[int(q * (len(values) - 1))]
+        result[worker.name] = {"median": statistics.median(values), "p10": pick(0.1), "p90": pick(0.9),
+                               "rounds": rounds}
+    return result
+
+
+def select(options, workloads):
+    chosen = [w for w in workloads if not options.filter or any(re.search(f, w["name"]) for f in options.filter)]
+    chosen = [w for w in chosen if options.group in ("all", w["group"])]
+    if not chosen:
+        sys.exit(f"compare.py: no workload matches {options.filter}; burin-bench --list shows them")
+    return chosen
+
+
+def peersOf(options, group):
+    if not options.peers:
+        return []
+    isThere = lambda n: n not in NATIVE_PEERS or (options.bin / NATIVE_PEERS[n]).exists()
+    return [n for n in PEERS[group] if (not options.only or n in options.only) and isThere(n)]
+
+
+def checkAll(options, workloads, results, log):
+    """Adds the worst relative error of each contestant that ran: largest difference over largest reference value."""
+    command = [str(options.python), str(HERE / "peers/check.py"), "--folder", str(options.data)]
+    checker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+    for row in results:
+        for name, value in row["contestants"].items():
+            if "error" not in value:
+                checker.stdin.write(f"{row['name']} {name}\n")
+                checker.stdin.flush()
+                value["worst_error"] = float(checker.stdout.readline())
+    checker.stdin.close()
+    checker.wait()
+
+
+def measureGroup(options, group, workloads, threads, facts, log):
+    cores = sorted(os.sched_getaffinity(0))[-threads:]
+    names = ["burin"] + peersOf(options, group)
+    contestants = [Worker(n, commandOf(n, options, threads), cores, options.nice, log) for n in names]
+    settings = {worker.name: worker.ask("settings") for worker in contestants}
+    rows = []
+    for workload in workloads:
+        seconds = options.seconds if group == "model" else options.seconds / 4
+        row = {"name": workload["name"], "group": group, "threads": threads, "neighbour_of": workload["neighbour_of"],
+               "contestants": measure(options, contestants, workload, seconds)}
+        row.update(report.workOf(facts[workload["name"]]))
+        rows.append(row)
+        if options.peers:
+            checkAll(options, [workload], [row], log)
+        print(report.line(row), flush=True)
+    for worker in contestants:
+        worker.close()
+    return rows, settings
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(".build/release"))
+    parser.add_argument("--peers", action="store_true", help="measure the peers too")
+    parser.add_argument("--only", action="append", help="only this peer (may be repeated)")
+    parser.add_argument("--filter", action="append", help="only workloads that match this regular expression")
+    parser.add_argument("--group", choices=["model", "kernel", "all"], default="all")
+    parser.add_argument("--threads", default="1,2", help="numbers of threads, each measured (default 1,2)")
+    parser.add_argument("--seconds", type=float, default=1, help="per contestant and model; kernels take a quarter")
+    parser.add_argument("--slice", type=float, default=20, help="milliseconds a turn lasts at least")
+    parser.add_argument("--rounds", type=int, default=7, help="turns at least")
+    parser.add_argument("--nice", type=int, default=0, help="scheduling priority while measuring (root: below 0)")
+    parser.add_argument("--json", type=pathlib.Path, help="write the results there")
+    options = parser.parse_args()
+    options.bin = options.build.resolve() / "bin"
+    options.python = options.build.resolve().parent / "peers/bin/python"
+    options.data = options.build.resolve().parent / "bench"
+    options.data.mkdir(exist_ok=True)
+    if options.peers and not options.python.exists():
+        sys.exit(f"compare.py: the peers are not installed in {options.python.parent.parent}: run tools/dev bench --peers")
+
+    listed = json.loads(subprocess.check_output([options.bin / "burin-bench", "--list", "--json"]))
+    (options.data / "list.json").write_text(json.dumps(listed))
+    workloads = select(options, listed)
+    facts = prepare(options, workloads)
+    results, settings = [], {}
+    with open(options.data / "peers.log", "w") as log:
+        for threads in map(int, options.threads.split(",")):
+            for group in ("model", "kernel"):
+                chosen = [w for w in workloads if w["group"] == group]
+                if chosen:
+                    print(report.heading(group, threads), flush=True)
+                    rows, said = measureGroup(options, group, chosen, threads, facts, log)
+                    results += rows
+                    settings.update(said)
+    if options.json:
+        options.json.write_text(json.dumps({"settings": settings, "results": results}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

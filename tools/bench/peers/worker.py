@@ -1,0 +1,231 @@
+"""A peer that runs workloads when told to, one line in, one line out:
+
+  load NAME     prepares the workload                           ok
+  run WARM N    WARM calls, then N timed ones                    nanoseconds for the N calls
+  output        runs once, writes NAME.CONTESTANT.I.npy          ok
+  settings      what this peer is and how it is set              text
+
+What fails answers "error: …"; the worker lives on."""
+import argparse
+import json
+import os
+import sys
+import time
+
+import numpy
+import workloads
+
+
+def onnxFile(workload, folder):
+    """The model as ONNX, exported by PyTorch once."""
+    import torch
+    return workloads.cached(workload, folder, "onnx", lambda path: torch.onnx.export(
+        workloads.loadModel(workload, folder), tuple(workloads.loadInputs(workload, folder)), path,
+        input_names=workloads.inputNames(workload, folder), dynamo=True, optimize=True, external_data=False,
+        verbose=False))
+
+
+class Torch:
+    """PyTorch, called from Python."""
+
+    def __init__(self, threads):
+        import torch
+        self.torch = torch
+        torch.set_num_threads(threads)
+        torch.set_num_interop_threads(1)
+
+    def prepare(self, workload, folder):
+        return workloads.loadModel(workload, folder)
+
+    def load(self, workload, folder):
+        torch = self.torch
+        self.call = None
+        with torch.inference_mode():
+            inputs = workloads.loadInputs(workload, folder)
+            if any(isinstance(m, torch.nn.Conv2d) for m in workloads.loadModel(workload, folder).modules()):
+                inputs = [x.contiguous(memory_format=torch.channels_last) for x in inputs]
+            self.inputs = inputs
+            self.call = self.prepare(workload, folder)
+
+    def run(self, count):
+        call, inputs = self.call, self.inputs
+        with self.torch.inference_mode():
+            start = time.perf_counter_ns()
+            for _ in range(count):
+                call(*inputs)
+            return time.perf_counter_ns() - start
+
+    def outputs(self):
+        with self.torch.inference_mode():
+            result = self.call(*self.inputs)
+        return [y.numpy() for y in (result if isinstance(result, (tuple, list)) else [result])]
+
+
+class TorchEager(Torch):
+    def settings(self):
+        return f"PyTorch {self.torch.__version__}, eager, inference_mode, channels_last where there are convolutions"
+
+    def prepare(self, workload, folder):
+        return workloads.loadModel(workload, folder).to(memory_format=self.torch.channels_last)
+
+
+class TorchScript(Torch):
+    def settings(self):
+        return f"PyTorch {self.torch.__version__}, jit.trace, freeze, optimize_for_inference"
+
+    def prepare(self, workload, folder):
+        jit = self.torch.jit
+        traced = jit.trace(workloads.loadModel(workload, folder), tuple(self.inputs), check_trace=False)
+        call = jit.optimize_for_inference(jit.freeze(traced.eval()))
+        for _ in range(3):  # its profiling executor optimises during the first calls
+            call(*self.inputs)
+        return call
+
+
+class Inductor(Torch):
+    def settings(self):
+        return (f"PyTorch {self.torch.__version__}, torch.compile with freezing, max_autotune, cpp_wrapper; "
+                "the call from Python counts")
+
+    def prepare(self, workload, folder):
+        import torch._inductor.config as config
+        config.freezing = True
+        config.cpp_wrapper = True
+        config.max_autotune = True
+        self.torch._dynamo.reset()
+        call = self.torch.compile(workloads.loadModel(workload, folder), dynamic=False)
+        call(*self.inputs)
+        return call
+
+
+class OnnxRuntime:
+    def __init__(self, threads):
+        import onnxruntime
+        self.ort = onnxruntime
+        self.options = onnxruntime.SessionOptions()
+        self.options.intra_op_num_threads = threads
+        self.options.inter_op_num_threads = 1
+        self.options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+        self.options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+
+    def settings(self):
+        return (f"ONNX Runtime {self.ort.__version__}, CPU, all graph optimisations, sequential, intra-op threads as "
+                "given (spinning as by default), inputs and outputs bound")
+
+    def load(self, workload, folder):
+        self.session = None
+        names = workloads.inputNames(workload, folder)
+        arrays = [x.numpy() for x in workloads.loadInputs(workload, folder)]
+        session = self.ort.InferenceSession(
+            str(onnxFile(workload, folder)), self.options, providers=["CPUExecutionProvider"])
+        binding = session.io_binding()
+        for name, array in zip(names, arrays):
+            binding.bind_ortvalue_input(name, self.ort.OrtValue.ortvalue_from_numpy(array))
+        for output in session.get_outputs():
+            binding.bind_output(output.name)
+        session.run_with_iobinding(binding)
+        for output, value in zip(session.get_outputs(), binding.get_outputs()):
+            binding.bind_ortvalue_output(output.name, value)
+        self.session, self.binding = session, binding
+
+    def run(self, count):
+        call, binding = self.session._sess.run_with_iobinding, self.binding._iobinding
+        start = time.perf_counter_ns()
+        for _ in range(count):
+            call(binding, None)
+        return time.perf_counter_ns() - start
+
+    def outputs(self):
+        self.session.run_with_iobinding(self.binding)
+        return self.binding.copy_outputs_to_cpu()
+
+
+class OpenVino:
+    def __init__(self, threads):
+        import openvino
+        self.openvino = openvino
+        self.core = openvino.Core()
+        self.config = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": "1",
+                       "INFERENCE_NUM_THREADS": str(threads)}
+
+    def settings(self):
+        return f"OpenVINO {self.openvino.__version__}, {json.dumps(self.config)}"
+
+    def load(self, workload, folder):
+        self.request = None
+        model = self.core.compile_model(self.core.read_model(onnxFile(workload, folder)), "CPU", self.config)
+        self.request = model.create_infer_request()
+        self.arrays = [x.numpy() for x in workloads.loadInputs(workload, folder)]
+        for name, array in zip(workloads.inputNames(workload, folder), self.arrays):
+            self.request.set_tensor(name, self.openvino.Tensor(array, shared_memory=True))
+        self.count = len(model.outputs)
+
+    def run(self, count):
+        from openvino._pyopenvino import InferRequest
+        request = self.request
+        call = InferRequest.infer  # below the Python wrapper that converts inputs
+        start = time.perf_counter_ns()
+        for _ in range(count):
+            call(request, {}, True, False)
+        return time.perf_counter_ns() - start
+
+    def outputs(self):
+        self.request.infer()
+        return [self.request.get_output_tensor(i).data for i in range(self.count)]
+
+
+class Reference(Torch):
+    """PyTorch in f64."""
+
+    def settings(self):
+        return f"PyTorch {self.torch.__version__} in f64"
+
+    def load(self, workload, folder):
+        wide = lambda x: x.double() if x.is_floating_point() else x
+        self.inputs = [wide(x) for x in workloads.loadInputs(workload, folder)]
+        self.call = workloads.loadModel(workload, folder).double()
+
+
+CONTESTANTS = {"torch": TorchEager, "torchscript": TorchScript, "inductor": Inductor, "onnxruntime": OnnxRuntime,
+               "openvino": OpenVino, "reference": Reference}
+
+
+def writeOutputs(contestant, name, folder):
+    for i, array in enumerate(contestant.outputs()):
+        numpy.save(os.path.join(folder, f"{name}.{options.contestant}.{i}.npy"), numpy.asarray(array))
+
+
+def serve(contestant, byName, replies):
+    current = None
+    for line in sys.stdin:
+        command, *words = line.split()
+        try:
+            if command == "load":
+                current = words[0]
+                contestant.load(byName[current], options.folder)
+                answer = "ok"
+            elif command == "run":
+                contestant.run(int(words[0]))
+                answer = str(contestant.run(int(words[1])))
+            elif command == "output":
+                writeOutputs(contestant, current, options.folder)
+                answer = "ok"
+            else:
+                answer = contestant.settings()
+        except Exception as problem:  # noqa: BLE001: peers fail in many ways, and the others are still to be measured
+            text = " ".join(f"{type(problem).__name__}: {problem}".split())
+            answer = f"error: {text[:400]}"
+        print(answer, file=replies, flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("contestant", choices=CONTESTANTS)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--folder", required=True, help="what burin-bench wrote, and list.json")
+    options = parser.parse_args()
+    with open(os.path.join(options.folder, "list.json")) as file:
+        listed = {w["name"]: w for w in json.load(file)}
+    out = os.fdopen(os.dup(1), "w")  # libraries print to stdout as they like: that goes to stderr
+    os.dup2(2, 1)
+    serve(CONTESTANTS[options.contestant](options.threads), listed, out)
