@@ -23,6 +23,7 @@ std::unique_ptr<mlir::Pass> createConstantFoldPass(const ConstantFoldOptions & =
 
 std::unique_ptr<mlir::Pass> createChooseLayoutPass();
 std::unique_ptr<mlir::Pass> createLowerContractionsPass();
+std::unique_ptr<mlir::Pass> createSinkReshapesPass();
 std::unique_ptr<mlir::Pass> createFusePass();
 std::unique_ptr<mlir::Pass> createDecomposeInKernelsPass();
 std::unique_ptr<mlir::Pass> createReuseMemoryPass();

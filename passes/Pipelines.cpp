@@ -27,6 +27,8 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     add(createChooseLayoutPass());
     // Products to pack + contract, before fusion, which groups around them.
     add(createLowerContractionsPass());
+    // The bias and activation of a batch of sequences work on the rows of the product, not on the batch.
+    add(createSinkReshapesPass());
     // Decomposition and lowering leave transposes and reshapes that cancel …
     add(createCanonicalizerPass());
     add(createCSEPass());
@@ -51,6 +53,7 @@ void registerPasses() {
   registerPass(createDecomposePass);
   registerPass(createDecomposeInKernelsPass);
   registerPass(createLowerContractionsPass);
+  registerPass(createSinkReshapesPass);
   registerPass(createFusePass);
   registerPass(createReuseMemoryPass);
 }
