@@ -196,7 +196,41 @@ static LogicalResult flattenConcat(ConcatOp op, PatternRewriter &b) {
   b.replaceOp(op, create<ConcatOp>(b, op.getLoc(), parts, {{"axis", axis}}));
   return success();
 }
-void ConcatOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) { patterns.add(flattenConcat); }
+
+/// The slice of one tensor that two slices of it make when joined along `axis`; null if they are not neighbours.
+static Value joinedSlices(Value first, Value second, size_t axis, Location loc, PatternRewriter &b) {
+  auto a = first.getDefiningOp<SliceOp>(), z = second.getDefiningOp<SliceOp>();
+  if (!a || !z || a.getX() != z.getX() || a.getSteps() != z.getSteps() || a.getSteps()[axis] != 1)
+    return {};
+  auto bounds = [](SliceOp op, size_t i) { return std::get<Shape>(attrsOf(op)[i]); };
+  Shape starts = bounds(a, 0), stops = bounds(z, 1), aStops = bounds(a, 1), zStarts = bounds(z, 0);
+  if (aStops[axis] != zStarts[axis])
+    return {};
+  aStops[axis] = stops[axis];
+  zStarts[axis] = starts[axis];
+  if (aStops != stops || zStarts != starts)
+    return {};
+  return create<SliceOp>(b, loc, {a.getX()}, {{"starts", starts}, {"stops", stops}, {"steps", Ints(a.getSteps())}});
+}
+/// What was cut and is joined again was never cut.
+static LogicalResult concatOfSlices(ConcatOp op, PatternRewriter &b) {
+  SmallVector<Value> parts;
+  for (Value x : op.getXs()) {
+    Value joined = parts.empty() ? Value() : joinedSlices(parts.back(), x, op.getAxis(), op.getLoc(), b);
+    if (joined)
+      parts.back() = joined;
+    else
+      parts.push_back(x);
+  }
+  if (parts.size() == op.getXs().size())
+    return failure();
+  b.replaceOp(op, create<ConcatOp>(b, op.getLoc(), parts, {{"axis", int64_t(op.getAxis())}}));
+  return success();
+}
+void ConcatOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) {
+  patterns.add(flattenConcat);
+  patterns.add(concatOfSlices);
+}
 
 static LogicalResult stackAsConcat(StackOp op, PatternRewriter &b) {
   int64_t axis = op.getAxis();

@@ -9,6 +9,7 @@ namespace burin::passes {
 /// Packed panels are this wide on every target, so that one copy of the weights serves all targets in an artifact.
 inline constexpr int64_t kPanelBytes = 128;
 
+std::unique_ptr<mlir::Pass> createSimplifyPass();
 std::unique_ptr<mlir::Pass> createFoldNormalizationPass();
 std::unique_ptr<mlir::Pass> createDecomposePass();
 

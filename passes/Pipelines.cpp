@@ -18,6 +18,8 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     add(createCSEPass());
     // What depends on constants alone is computed now: weights arrive as the passes below expect them.
     add(createConstantFoldPass());
+    // Formulas become the ops they spell while they are still as written; their numbers are constants by now.
+    add(createSimplifyPass());
     // Batch norm disappears into the weights before it, while convolutions are still whole.
     add(createFoldNormalizationPass());
     // Composites that are not one kernel's business become simpler ops; row composites stay whole for fusion.
@@ -48,6 +50,7 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
 
 void registerPasses() {
   registerPass([] { return createConstantFoldPass(); });
+  registerPass(createSimplifyPass);
   registerPass(createFoldNormalizationPass);
   registerPass(createChooseLayoutPass);
   registerPass(createDecomposePass);

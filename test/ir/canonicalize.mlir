@@ -146,3 +146,36 @@ func.func @selection(%x: tensor<2xf32>, %y: tensor<2xf32>, %c: tensor<2xi1>) -> 
   %5 = burin.neg %4 : (tensor<2xf32>) -> tensor<2xf32>
   return %0, %1, %3, %5 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
 }
+
+// -----
+
+// CHECK-LABEL: func @cutAndJoined
+// CHECK-NEXT: return %arg0
+func.func @cutAndJoined(%x: tensor<?x6xf32, ["n"]>) -> tensor<?x6xf32, ["n"]> {
+  %0, %1, %2 = burin.split %x {axis = 1 : i64, sizes = array<i64: 1, 2, 3>} : (tensor<?x6xf32, ["n"]>) -> (tensor<?x1xf32, ["n"]>, tensor<?x2xf32, ["n"]>, tensor<?x3xf32, ["n"]>)
+  %3 = burin.concat %0, %1, %2 {axis = 1 : i64} : (tensor<?x1xf32, ["n"]>, tensor<?x2xf32, ["n"]>, tensor<?x3xf32, ["n"]>) -> tensor<?x6xf32, ["n"]>
+  return %3 : tensor<?x6xf32, ["n"]>
+}
+
+// -----
+
+// CHECK-LABEL: func @cutAndExchanged
+// CHECK: %[[A:.*]] = burin.slice
+// CHECK-NEXT: %[[B:.*]] = burin.slice
+// CHECK-NEXT: burin.concat %[[B]], %[[A]]
+func.func @cutAndExchanged(%x: tensor<2x6xf32>) -> tensor<2x6xf32> {
+  %0, %1 = burin.split %x {axis = 1 : i64, sizes = array<i64: 3, 3>} : (tensor<2x6xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
+  %2 = burin.concat %1, %0 {axis = 1 : i64} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x6xf32>
+  return %2 : tensor<2x6xf32>
+}
+
+// -----
+
+// The halves lie side by side in x and below each other in the result.
+// CHECK-LABEL: func @joinedAlongAnotherAxis
+// CHECK: burin.concat
+func.func @joinedAlongAnotherAxis(%x: tensor<2x6xf32>) -> tensor<4x3xf32> {
+  %0, %1 = burin.split %x {axis = 1 : i64, sizes = array<i64: 3, 3>} : (tensor<2x6xf32>) -> (tensor<2x3xf32>, tensor<2x3xf32>)
+  %2 = burin.concat %0, %1 {axis = 0 : i64} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+  return %2 : tensor<4x3xf32>
+}

@@ -1,0 +1,10 @@
+// The formulas that simplification knows, by kind.
+#pragma once
+#include "mlir/IR/PatternMatch.h"
+
+namespace burin::passes {
+
+void populateActivationFormulas(mlir::RewritePatternSet &patterns);
+void populateRowFormulas(mlir::RewritePatternSet &patterns);
+
+} // namespace burin::passes
