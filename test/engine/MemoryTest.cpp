@@ -7,10 +7,6 @@
 
 using namespace burin::rt;
 
-// What "the system has no memory" looks like under AddressSanitizer, too.
-extern "C" const char *__asan_default_options() { return "allocator_may_return_null=1"; }
-extern "C" const char *__tsan_default_options() { return "allocator_may_return_null=1"; }
-
 TEST_CASE("buffers of all sizes are aligned, writable and waste at most a quarter") {
   Memory memory(size_t(1) << 30);
   for (size_t bytes : {0, 1, 63, 64, 65, 500, 513, 4096, 5000, 65537, 1 << 20, 3 << 20, (16 << 20) + 1}) {

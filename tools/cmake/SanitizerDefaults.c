@@ -2,9 +2,10 @@
 // libraries get along with our instrumented code. The environment (ASAN_OPTIONS, …) overrides them.
 
 // LLVM's inline allocators poison what they have not handed out yet; the library's own copies never unpoison it.
-const char *__asan_default_options(void) { return "allow_user_poisoning=0"; }
+// No memory is an answer that the runtime handles, not the end.
+const char *__asan_default_options(void) { return "allow_user_poisoning=0:allocator_may_return_null=1"; }
 
 // Atomics inside the libraries are invisible: what their locks protect would look like a race.
-const char *__tsan_default_options(void) { return "ignore_noninstrumented_modules=1"; }
+const char *__tsan_default_options(void) { return "ignore_noninstrumented_modules=1:allocator_may_return_null=1"; }
 
 const char *__ubsan_default_options(void) { return "print_stacktrace=1"; }
