@@ -11,7 +11,7 @@ using namespace detail;
 static std::string symbolicSize(const Dim &size) {
   return "the size " + size.str() +
          " is not known while tracing, and the code after this would be right for one value of it only;\n"
-         "compute with it as a Dim, or give the input a fixed size in its TensorSpec";
+         "  compute with it as a Dim, or give the input a fixed size in its TensorSpec";
 }
 
 Size::operator int64_t() const {
@@ -55,7 +55,7 @@ static void refuseInTrace(const TensorState &state, const char *op, const Locati
   if (std::holds_alternative<TracedValue>(state.value))
     throw Error(where, op,
                 "there is no value to read while tracing: the graph must serve every value of " + str(state.spec) +
-                    ".\nChoose between results with where(condition, a, b), or read the value outside of the traced "
+                    ".\n  choose between results with where(condition, a, b), or read the value outside of the traced "
                     "function");
 }
 

@@ -82,7 +82,8 @@ bool agreeOnShape(InferCall &call) {
     if (!both)
       return call.fail(
           text(operandText(call, 0), " and ", operandText(call, i),
-               " do not broadcast: aligned at the right, each pair of sizes must be equal or contain a 1"));
+               " do not broadcast: aligned at the right, each pair of sizes must be equal or contain a 1\n  "
+               "unsqueeze or reshape makes the size 1 that is to be repeated"));
     common = *both;
   }
   for (size_t i = 0; i < call.operands.size(); ++i) {

@@ -20,7 +20,7 @@ bool inferMatmul(InferCall &call) {
     return call.fail(text(given, " do not multiply: lhs has ", k, " columns but rhs has ", rows, " rows",
                           k == n      ? "; transpose rhs"
                           : m == rows ? "; transpose lhs"
-                                      : ""));
+                                      : "; make the two sizes equal"));
   auto leading = broadcastShapes(Shape(lhs.begin(), lhs.end() - 2), Shape(rhs.begin(), rhs.end() - 2));
   if (!leading)
     return call.fail(text(given, " do not multiply: their leading dimensions do not broadcast"));

@@ -13,7 +13,8 @@ namespace burin::rt {
 namespace {
 
 Status ioError(const char *what, const std::string &path, int error) {
-  return {ErrorCode::Io, text("cannot ", what, " ", path, ": ", std::strerror(error))};
+  return {ErrorCode::Io,
+          text("cannot ", what, " ", path, ": ", std::strerror(error), "\n  check the path and its permissions")};
 }
 
 /// A whole file, mapped read-only; the owner unmaps it.

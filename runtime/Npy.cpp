@@ -249,7 +249,7 @@ std::optional<std::vector<std::byte>> readWholeFile(const std::string &path, std
     used += got > 0 ? size_t(got) : 0;
   }
   if (!good)
-    error = text("cannot read ", path, ": ", std::strerror(errno));
+    error = text("cannot read ", path, ": ", std::strerror(errno), "\n  check the path and its permissions");
   if (fd >= 0)
     ::close(fd);
   bytes.resize(used);

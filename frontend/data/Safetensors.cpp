@@ -37,7 +37,7 @@ public:
     std::string problem;
     file = Mapping::open(path, problem);
     if (!file)
-      fail(problem);
+      fail(problem, "check the path and its permissions");
     std::span<const std::byte> bytes = file->bytes();
     uint64_t length = 0;
     if (bytes.size() < 8)
@@ -61,8 +61,9 @@ private:
   std::shared_ptr<const Mapping> file;
   std::span<const std::byte> elements;
 
-  [[noreturn]] void fail(const std::string &what) {
-    throw Error(where, "load_safetensors", "cannot read \"" + path + "\": " + what);
+  [[noreturn]] void fail(const std::string &what,
+                         const char *advice = "copy the file again, or save it again as safetensors") {
+    throw Error(where, "load_safetensors", "cannot read \"" + path + "\": " + what + "\n  " + advice);
   }
 
   Json parseJson(std::span<const std::byte> header) {

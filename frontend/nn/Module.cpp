@@ -157,7 +157,9 @@ void Module::load_state_dict(const StateDict &given, bool strict, Location where
     throw Error(place, "load_state_dict",
                 "the tensors do not fit this " + state->kind + ":" + listed("missing", missing) +
                     listed("unexpected", unexpected) + listed("of the wrong shape", wrong) +
-                    (wrong.empty() ? "\nload_state_dict(state, false) loads those that fit by name" : ""));
+                    (wrong.empty()
+                         ? "\n  load_state_dict(state, false) loads those that fit by name"
+                         : "\n  build the module with the sizes of the file, or load the file that belongs to it"));
   for (auto &[parameter, value] : updates)
     parameter.set(value->to(parameter->dtype(place), place), place);
 }

@@ -73,7 +73,7 @@ int readFacts(const std::string &path, const Dims &dims, ArtifactFacts &out) {
   std::string error;
   auto file = rt::readWholeFile(path, error);
   if (!file)
-    return fail(kBadModel, error + "\n  give the path of an artifact: model.plate");
+    return fail(kBadModel, error);
   out.file = std::move(*file);
   rt::Status status = rt::parseArtifact(out.file, rt::WeightCheck::Verify, out.view);
   if (!status.ok())

@@ -95,13 +95,13 @@ std::vector<Tensor> callWith(F &function, std::span<const Tensor> inputs, const 
 }
 
 template <class F> Function erase(const F &function) {
-  return
-      [function = F(function)](std::span<const Tensor> inputs, const Location &where) mutable -> std::vector<Tensor> {
-        if constexpr (takesList<F>)
-          return flatten(function(std::vector<Tensor>(inputs.begin(), inputs.end())));
-        else
-          return callWith<0>(function, inputs, where);
-      };
+  return [function = std::decay_t<F>(function)](std::span<const Tensor> inputs,
+                                                const Location &where) mutable -> std::vector<Tensor> {
+    if constexpr (takesList<F>)
+      return flatten(function(std::vector<Tensor>(inputs.begin(), inputs.end())));
+    else
+      return callWith<0>(function, inputs, where);
+  };
 }
 
 template <class F> TensorNames namesOf(const F &function) {
