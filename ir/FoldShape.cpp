@@ -11,17 +11,20 @@ static bool sameType(Value a, Value b) { return a.getType() == b.getType(); }
 
 // ---- folds: an existing value, or the same op with another operand
 
-OpFoldResult ReshapeOp::fold(FoldAdaptor) {
-  if (sameType(getX(), getResult()))
-    return getX();
-  auto inner = getX().getDefiningOp<ReshapeOp>();
+/// Of two such ops in a row only the last matters; none does when it gives back the type it began with.
+template <class Op> static OpFoldResult foldRepeated(Op op) {
+  if (sameType(op.getX(), op.getResult()))
+    return op.getX();
+  auto inner = op.getX().template getDefiningOp<Op>();
   if (!inner)
     return {};
-  if (sameType(inner.getX(), getResult()))
+  if (sameType(inner.getX(), op.getResult()))
     return inner.getX();
-  getXMutable().assign(inner.getX());
-  return getResult();
+  op.getXMutable().assign(inner.getX());
+  return op.getResult();
 }
+
+OpFoldResult ReshapeOp::fold(FoldAdaptor) { return foldRepeated(*this); }
 
 OpFoldResult TransposeOp::fold(FoldAdaptor) {
   ArrayRef<int64_t> perm = getPerm();
@@ -40,17 +43,7 @@ OpFoldResult TransposeOp::fold(FoldAdaptor) {
   return getResult();
 }
 
-OpFoldResult BroadcastToOp::fold(FoldAdaptor) {
-  if (sameType(getX(), getResult()))
-    return getX();
-  auto inner = getX().getDefiningOp<BroadcastToOp>();
-  if (!inner)
-    return {};
-  if (sameType(inner.getX(), getResult()))
-    return inner.getX();
-  getXMutable().assign(inner.getX());
-  return getResult();
-}
+OpFoldResult BroadcastToOp::fold(FoldAdaptor) { return foldRepeated(*this); }
 
 /// The bounds are within the tensor: an unchanged type means that nothing is left out.
 OpFoldResult SliceOp::fold(FoldAdaptor) { return sameType(getX(), getResult()) ? getX() : Value(); }

@@ -1,6 +1,5 @@
 #include "tools/bench/Peak.h"
 #include <chrono>
-#include <immintrin.h>
 
 namespace burin::bench {
 namespace {
@@ -17,35 +16,25 @@ template <class Body> double flopsPerSecond(int lanes, Body body) {
 
 volatile float sink;
 
-[[gnu::target("avx512f")]] void chains512() {
-  __m512 sums[kChains], factor = _mm512_set1_ps(0.999f);
-  for (auto &s : sums)
-    s = _mm512_set1_ps(1e-3f);
-  for (int i = 0; i < kRounds; ++i) {
-    for (auto &s : sums)
-      s = _mm512_fmadd_ps(s, factor, factor);
-    asm volatile("" ::: "memory");
-  }
-  __m512 all = sums[0];
-  for (auto &s : sums)
-    all = _mm512_add_ps(all, s);
-  sink = _mm512_cvtss_f32(all);
-}
+using Vector16 [[gnu::vector_size(64)]] = float;
+using Vector8 [[gnu::vector_size(32)]] = float;
 
-[[gnu::target("avx2,fma")]] void chains256() {
-  __m256 sums[kChains], factor = _mm256_set1_ps(0.999f);
-  for (auto &s : sums)
-    s = _mm256_set1_ps(1e-3f);
+template <class Vector> [[gnu::always_inline]] inline void chains() {
+  Vector sums[kChains], factor = Vector{} + 0.999f;
+  for (Vector &s : sums)
+    s = Vector{} + 1e-3f;
   for (int i = 0; i < kRounds; ++i) {
-    for (auto &s : sums)
-      s = _mm256_fmadd_ps(s, factor, factor);
+    for (Vector &s : sums)
+      s = __builtin_elementwise_fma(s, factor, factor);
     asm volatile("" ::: "memory");
   }
-  __m256 all = sums[0];
-  for (auto &s : sums)
-    all = _mm256_add_ps(all, s);
-  sink = _mm256_cvtss_f32(all);
+  Vector all = sums[0];
+  for (Vector &s : sums)
+    all += s;
+  sink = all[0];
 }
+[[gnu::target("avx512f")]] void chains512() { chains<Vector16>(); }
+[[gnu::target("avx2,fma")]] void chains256() { chains<Vector8>(); }
 
 } // namespace
 

@@ -1,6 +1,6 @@
 // The demo: a trained LeNet on the 10,000 real test images of Fashion-MNIST, run four ways that must agree: eagerly,
 // jitted, as an artifact in this process, and as the same artifact in a process without LLVM (burin-run).
-#include <burin/burin.h>
+#include "tools/demo/LeNet.h"
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -12,22 +12,6 @@ using namespace burin;
 using Clock = std::chrono::steady_clock;
 
 namespace {
-
-struct LeNet : nn::Module {
-  nn::Conv2d conv1 = register_module("conv1", nn::Conv2d(1, 20, 3));
-  nn::Conv2d conv2 = register_module("conv2", nn::Conv2d(20, 50, 5));
-  nn::AvgPool2d pool = nn::AvgPool2d(2);
-  nn::Linear fc1 = register_module("fc1", nn::Linear(800, 128));
-  nn::Linear fc2 = register_module("fc2", nn::Linear(128, 10));
-
-  Tensor operator()(const Tensor &image) const {
-    Tensor x = pool(relu(conv1(image)));
-    x = pool(relu(conv2(x)));
-    x = x.flatten(1);
-    x = relu(fc1(x));
-    return fc2(x);
-  }
-};
 
 [[noreturn]] void fail(const std::string &why) {
   std::fprintf(stderr, "demo: %s\n", why.c_str());
