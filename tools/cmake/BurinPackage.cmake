@@ -35,6 +35,7 @@ write_basic_package_version_file(burinConfigVersion.cmake COMPATIBILITY SameMino
 install(FILES "${CMAKE_BINARY_DIR}/burinConfig.cmake" "${CMAKE_BINARY_DIR}/burinConfigVersion.cmake"
   COMPONENT runtime DESTINATION "${packageDir}")
 install(FILES LICENSE COMPONENT runtime DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES "${CMAKE_BINARY_DIR}/docs/reference/ops.md" COMPONENT compiler DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 # The compiler finds Debian's LLVM through its run path: libMLIR is not on the system's search path.
 set_target_properties(burin_runtime PROPERTIES EXPORT_NAME runtime

@@ -93,9 +93,6 @@ class Attribute:
             return f"{CPP_TYPE[self.kind]}()"
         return f"{CPP_TYPE[self.kind]}{value if value.startswith('{') else '(' + value + ')'}"
 
-    def readableDefault(self):
-        return "[]" if self.default == "{}" else self.default
-
 
 class Op:
     def __init__(self, record, records):
@@ -337,10 +334,12 @@ def docs(ops):
             continue
         out.append(f"\n## {op.name}\n\n```cpp\n{declaration(op)}\n```\n")
         out.append("\n".join(op.documentation()) + "\n")
+        if op.isMethod():
+            out.append(f"\nAlso a method: `{op.operands[0].name}.{op.name}(…)`.\n")
         if op.attrs:
             out.append("\n| attribute | type | default |\n|---|---|---|\n")
             for a in op.attrs:
-                default = "required" if a.default is None else f"`{a.readableDefault()}`"
+                default = "required" if a.default is None else f"`{a.default}`"
                 out.append(f"| `{a.name}` | `{CPP_TYPE[a.kind]}` | {default} |\n")
         if op.lower:
             out.append(f"\nElement types: {DOMAIN_TEXT[op.domain]}" + ("; the result is bool" if op.boolResult else "") + ".\n")

@@ -1,0 +1,86 @@
+#!/usr/bin/env python3
+"""Runs the guide's examples, and checks that the guide shows their code, their output and their commands.
+
+In docs/guide.md, ```cpp and ```c blocks are parts of files in docs/examples; ```text blocks are parts of what these
+print, where "…" stands for anything; "$ burin…" lines of ```console blocks are lines of commands.sh there.
+Relative links in all pages must lead to a file."""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+EXAMPLES = ROOT / "docs/examples"
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def run(command, folder, tools, errors):
+    """What the command prints."""
+    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
+    result = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True)
+    if result.returncode:
+        errors.append(f"{command[-1]} ends with {result.returncode}:\n{result.stderr}")
+    return result.stdout
+
+
+def hasCode(block, source):
+    indented = re.sub(r"^(?=.)", "  ", block, flags=re.MULTILINE)  # out of a function
+    return block in source or indented in source
+
+
+def hasOutput(block, output):
+    at = 0
+    for part in block.split("…"):
+        at = output.find(part, at)
+        if at < 0:
+            return False
+        at += len(part)
+    return True
+
+
+def guideErrors(guide, sources, outputs):
+    unused = set(sources)
+    for language, block in BLOCK.findall(guide):
+        if language in ("cpp", "c"):
+            found = [name for name, text in sources.items() if hasCode(block, text)]
+            unused -= set(found)
+            if not found:
+                yield f"code of the guide is in no example:\n{block}"
+        elif language == "text" and not any(hasOutput(block, output) for output in outputs):
+            yield f"no example prints this:\n{block}\n---- they print:\n" + "\n".join(outputs)
+        elif language == "console":
+            for command in re.findall(r"^\$ (burin.*)$", block, re.MULTILINE):
+                if f"{command}\n" not in sources["commands.sh"]:
+                    yield f"the guide's command is not in commands.sh: {command}"
+    for name in sorted(unused - {"commands.sh"}):
+        yield f"the guide shows nothing of docs/examples/{name}"
+
+
+def linkErrors():
+    for page in [ROOT / "README.md", ROOT / "SECURITY.md", *(ROOT / "docs").glob("*.md")]:
+        prose = BLOCK.sub("", page.read_text())
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose):
+            if not (page.parent / target).exists():
+                yield f"{page.relative_to(ROOT)} links to {target}, which is not there"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tools", required=True)
+    parser.add_argument("programs", nargs="+")
+    args = parser.parse_args()
+    errors = list(linkErrors())
+    with tempfile.TemporaryDirectory() as folder:
+        commands = [[program] for program in args.programs] + [["bash", str(EXAMPLES / "commands.sh")]]
+        outputs = [run(command, folder, args.tools, errors) for command in commands]
+    sources = {path.name: path.read_text() for path in EXAMPLES.iterdir()}
+    errors += guideErrors((ROOT / "docs/guide.md").read_text(), sources, outputs)
+    print("\n".join(errors), file=sys.stderr)
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
