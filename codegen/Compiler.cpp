@@ -1,4 +1,5 @@
 #include "codegen/Compiler.h"
+#include "codegen/Math.h"
 #include "codegen/ObjectCode.h"
 #include "codegen/PlanBuilder.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -56,6 +57,7 @@ FailureOr<OwningOpRef<ModuleOp>> emitKernels(KernelSet &set, Location loc, const
   for (KernelSet::Entry &kernel : set.kernels)
     if (failed(emitKernel(*module, kernel.op, kernel.symbol, target, kernel.interface)))
       return failure();
+  declareLibm(*module);
 #ifndef NDEBUG
   if (failed(verify(*module)))
     return failure();

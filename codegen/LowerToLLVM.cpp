@@ -1,4 +1,3 @@
-#include "codegen/Math.h"
 #include "codegen/ObjectCode.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/Passes.h"
@@ -11,7 +10,6 @@ using namespace mlir;
 namespace burin::codegen {
 
 LogicalResult lowerToLLVMDialect(ModuleOp module) {
-  declareLibm(module);
   PassManager passes(module.getContext());
   passes.enableVerifier(false);
   passes.addPass(createCSEPass());

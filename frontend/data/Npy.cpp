@@ -23,7 +23,8 @@ static rt::NpyArray arrayOf(const Tensor &tensor, const Location &where) {
   for (const Dim &size : tensor.shape(where))
     array.shape.push_back(size.value());
   array.data.resize(byteCount(tensor.spec(where)));
-  std::memcpy(array.data.data(), await(storage, where).data(), array.data.size());
+  if (!array.data.empty()) // memcpy refuses the null pointers of empty tensors
+    std::memcpy(array.data.data(), await(storage, where).data(), array.data.size());
   return array;
 }
 

@@ -41,6 +41,13 @@ template <class T> constexpr DType dtypeFor() {
     return boolean;
 }
 
+template <class T> T number(double v) {
+  if constexpr (std::is_same_v<T, Bf16>)
+    return {uint16_t(std::bit_cast<uint32_t>(float(v)) >> 16)};
+  else
+    return T(v);
+}
+
 /// Signalling NaNs are made quiet: what functions make of them differs.
 template <class T> T quiet(T x) {
   if constexpr (std::is_floating_point_v<T>)
@@ -95,7 +102,7 @@ template <class T> std::pair<Array<T>, Array<T>> pairs() {
         few.insert(few.end(), {T(i), T(Limits::max() - std::abs(i)), T(Limits::min() + std::abs(i))});
     } else {
       for (double v : {0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 0.1, 0.3, 7.0, 1e-30, 1e30, 1e-40, double(INFINITY), double(NAN)})
-        few.insert(few.end(), {T(v), T(-v)});
+        few.insert(few.end(), {number<T>(v), number<T>(-v)});
     }
     for (int i = 0; i < 50000; ++i) {
       x.push_back(some[random() % some.size()]);

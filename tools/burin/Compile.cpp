@@ -106,16 +106,16 @@ void addCompile(CLI::App &app, int &exitCode) {
                       "Print the graph to stderr after a pass, by name, or 'all'");
   command->add_flag("--time-passes", arguments->timing, "Print the time each pass took to stderr");
   command->callback([arguments, &exitCode] {
-    arguments->compile.instrument = [arguments](mlir::PassManager &manager) {
-      if (arguments->timing)
+    arguments->compile.instrument = [options = arguments.get()](mlir::PassManager &manager) {
+      if (options->timing)
         manager.enableTiming();
-      if (arguments->printAfter.empty())
+      if (options->printAfter.empty())
         return;
       manager.getContext()->disableMultithreading();
       manager.enableIRPrinting([](mlir::Pass *, mlir::Operation *) { return false; },
-                               [arguments](mlir::Pass *pass, mlir::Operation *) {
-                                 return llvm::is_contained(arguments->printAfter, "all") ||
-                                        llvm::is_contained(arguments->printAfter, pass->getArgument().str());
+                               [options](mlir::Pass *pass, mlir::Operation *) {
+                                 return llvm::is_contained(options->printAfter, "all") ||
+                                        llvm::is_contained(options->printAfter, pass->getArgument().str());
                                },
                                /*printModuleScope=*/true, /*printAfterOnlyOnChange=*/false,
                                /*printAfterOnlyOnFailure=*/false, llvm::errs());
