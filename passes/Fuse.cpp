@@ -16,7 +16,7 @@ using namespace burin::ir;
 namespace burin::passes {
 namespace {
 
-constexpr size_t kMaxOps = 256, kMaxInputs = 64; // of one kernel
+constexpr size_t kMaxOps = 256, kMaxInputs = 64, kMaxCode = 1024; // of one kernel
 
 enum class Kind { None, Free, View, Pointwise, Row, Movement, Window, Contract, Sequential };
 
@@ -55,6 +55,7 @@ SmallVector<int64_t> rowAxes(Operation *op) {
 struct Group {
   llvm::SetVector<Operation *> ops;
   bool contract = false, window = false, row = false, movement = false, sequential = false;
+  size_t code = 1;           // ops emitted: those that are asked for at several places count as often
   SmallVector<int64_t> axes; // of row groups
   Shape rows;                // the full space of row groups
 };
@@ -112,10 +113,22 @@ private:
     groupOf[op] = id;
     if (group.contract || group.window || group.sequential)
       return;
-    for (Value operand : op->getOperands())
-      if (auto candidate = producerGroup(operand);
-          candidate && *candidate != id && mayMerge(*candidate, id, op, operand))
-        id = merge(*candidate, id);
+    for (Value operand : op->getOperands()) {
+      auto candidate = producerGroup(operand);
+      if (!candidate || *candidate == id)
+        continue;
+      size_t code = groups[id].code + groups[*candidate].code * placesOf(op, *candidate);
+      if (code > kMaxCode || !mayMerge(*candidate, id, op, operand))
+        continue;
+      id = merge(*candidate, id);
+      groups[id].code = code;
+    }
+  }
+  /// At how many places `user` asks for elements of a group: each operand of a join, for example, has its own.
+  size_t placesOf(Operation *user, GroupId producer) {
+    if (kindOf(user) != Kind::Movement)
+      return 1;
+    return llvm::count_if(user->getOperands(), [&](Value v) { return producerGroup(v) == producer; });
   }
 
   /// The group whose work `v` is, seen through ops that cost nothing.
