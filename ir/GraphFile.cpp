@@ -1,6 +1,7 @@
 #include "ir/GraphFile.h"
 #include "mlir/Bytecode/BytecodeReader.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -66,6 +67,28 @@ std::optional<llvm::StringRef> unframe(llvm::StringRef file, GraphFileProblem &p
   return payload;
 }
 
+/// Whether brackets nest deeper than in any graph: MLIR's parser calls itself for each, until its stack is used up.
+static bool nestsTooDeep(llvm::StringRef text) {
+  constexpr size_t kMost = 256;
+  size_t depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '"') {
+      while (++i < text.size() && text[i] != '"')
+        i += text[i] == '\\';
+    } else if (text.substr(i, 2) == "//") {
+      i = std::min(text.find('\n', i), text.size());
+    } else if (text.substr(i, 2) == "->") {
+      ++i;
+    } else if (llvm::StringRef("([{<").contains(text[i])) {
+      if (++depth > kMost)
+        return true;
+    } else if (llvm::StringRef(")]}>").contains(text[i]) && depth) {
+      --depth;
+    }
+  }
+  return false;
+}
+
 /// What is to be parsed: bytecode out of its frame, or text.
 static std::optional<llvm::StringRef> sourceOf(llvm::StringRef file, GraphFileProblem &problem) {
   if (isFramed(file))
@@ -78,9 +101,53 @@ static std::optional<llvm::StringRef> sourceOf(llvm::StringRef file, GraphFilePr
   else if (file.contains('\0'))
     problem = {"it is neither a .burin file nor MLIR text",
                "give a graph that Graph::save has written; if this is one, its first bytes are damaged"};
+  else if (nestsTooDeep(file))
+    problem = {"its brackets nest deeper than in any graph", "correct the .mlir text"};
   else
     return file;
   return std::nullopt;
+}
+
+/// A repeated number is written out for the plan; `full` is not.
+static bool isHugeSplat(Operation *op) {
+  constexpr double kMostBytes = 1 << 30;
+  auto constant = dyn_cast<ConstantOp>(op);
+  if (!constant || !isa<DenseElementsAttr>(constant.getValue()))
+    return false;
+  double bytes = byteWidth(dtypeOf(constant.getResult()));
+  for (const Dim &d : shapeOf(constant.getResult()))
+    bytes *= double(d.value());
+  return bytes > kMostBytes;
+}
+
+/// A graph is functions from tensors to tensors that hold burin ops alone, and do not call each other.
+static LogicalResult verifyIsGraph(ModuleOp module) {
+  for (Operation &op : *module.getBody()) {
+    auto function = dyn_cast<func::FuncOp>(op);
+    if (!function)
+      return op.emitError("a graph is a module of functions; '") << op.getName() << "' has no place there";
+    if (!llvm::hasSingleElement(function.getBody()))
+      return op.emitError("a graph's function has one block of ops, and @")
+             << function.getName() << " has " << function.getBody().getBlocks().size();
+    for (ArrayRef<Type> types : {function.getArgumentTypes(), function.getResultTypes()})
+      for (Type type : types)
+        if (!isa<RankedTensorType>(type))
+          return op.emitError("@") << function.getName() << " takes or returns " << type
+                                   << "; graphs compute on tensors of known rank";
+    WalkResult result = function.getBody().walk([](Operation *inner) {
+      if (isHugeSplat(inner)) {
+        inner->emitError("a constant of more than 1 GB that repeats one number is to be written as burin.full");
+        return WalkResult::interrupt();
+      }
+      if (isa<BurinDialect>(inner->getDialect()) || isa<func::ReturnOp>(inner))
+        return WalkResult::advance();
+      inner->emitError("a graph holds burin ops alone, not '") << inner->getName() << "'";
+      return WalkResult::interrupt();
+    });
+    if (result.wasInterrupted())
+      return failure();
+  }
+  return success();
 }
 
 OwningOpRef<ModuleOp> readGraph(const std::string &path, MLIRContext &context, GraphFileProblem &problem) {
@@ -98,7 +165,7 @@ OwningOpRef<ModuleOp> readGraph(const std::string &path, MLIRContext &context, G
   sources->AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(*source, path, /*RequiresNullTerminator=*/false), {});
   sources->AddNewSourceBuffer(std::move(*file), {});
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
-  if (!module || failed(verifyTensorTypes(*module)))
+  if (!module || failed(verifyTensorTypes(*module)) || failed(verifyIsGraph(*module)))
     return nullptr;
   return module;
 }
