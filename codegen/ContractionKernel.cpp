@@ -43,6 +43,10 @@ public:
     panelWidth = passes::kPanelBytes / byteWidth(sumType);
     chunkWidth = k.target.tileVectors * lanes;
     columns = shapeOf(op.getResult()).back();
+    if (columns.isStatic() && columns.value() % chunkWidth)
+      narrowVectors = (columns.value() % chunkWidth + lanes - 1) / lanes;
+    if (narrowVectors == k.target.tileVectors)
+      narrowVectors = 0;
     describe();
   }
 
@@ -194,32 +198,41 @@ private:
   }
   /// `tiles` tiles of `rows` rows each, from row `from` on; `before` others use the same panel before them.
   void tileLoop(Value from, Value tiles, int64_t rows, int64_t before) {
-    k.loop(chunkFrom, chunkTo, k.constant(1), [&](Value chunk) {
+    eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) {
       k.loop(k.constant(0), tiles, k.constant(1), [&](Value t) {
         nextShare = k.add(t, k.constant(before));
-        tile(k.add(from, k.mul(t, k.constant(rows))), rows, chunk, 1);
+        tile(k.add(from, k.mul(t, k.constant(rows))), rows, chunk, 1, vectors);
         nextShare = {};
       });
     });
   }
 
+  /// The chunks of the task from `from` on. The last one is narrower if the columns end in its first vectors.
+  void eachChunk(Value from, llvm::function_ref<void(Value chunk, int64_t vectors)> body) {
+    Value whole = wholeChunksEnd();
+    k.loop(from, whole, k.constant(1), [&](Value chunk) { body(chunk, k.target.tileVectors); });
+    if (narrowVectors)
+      k.when(k.compare(arith::CmpIPredicate::slt, whole, chunkTo), [&] { body(whole, narrowVectors); });
+  }
+  Value wholeChunksEnd() {
+    return narrowVectors ? k.minimum(chunkTo, k.constant(columns.value() / chunkWidth)) : chunkTo;
+  }
+
   /// A single tile of few rows: takes several chunks at once, to have enough independent sums.
   void fewRows(Value row, int64_t rows) {
     int64_t group = std::max<int64_t>(1, kSmallRows / rows);
-    Value whole = chunkTo;
+    Value done = chunkFrom;
     if (group > 1) {
-      Value count = k.sub(chunkTo, chunkFrom), by = k.constant(group);
-      whole = k.add(chunkFrom, k.mul(k.div(count, by), by));
-      k.loop(chunkFrom, whole, by, [&](Value chunk) { tile(row, rows, chunk, group); });
-    } else {
-      whole = chunkFrom;
+      Value count = k.sub(wholeChunksEnd(), chunkFrom), by = k.constant(group);
+      done = k.add(chunkFrom, k.mul(k.div(count, by), by));
+      k.loop(chunkFrom, done, by, [&](Value chunk) { tile(row, rows, chunk, group, k.target.tileVectors); });
     }
-    k.loop(whole, chunkTo, k.constant(1), [&](Value chunk) { tile(row, rows, chunk, 1); });
+    eachChunk(done, [&](Value chunk, int64_t vectors) { tile(row, rows, chunk, 1, vectors); });
   }
 
-  // ---- the register tile: rows x (chunks * tileVectors) accumulators
-  void tile(Value row, int64_t rows, Value chunk, int64_t chunks) {
-    int64_t perChunk = k.target.tileVectors, vectors = chunks * perChunk, perPanel = panelWidth / chunkWidth;
+  // ---- the register tile: rows x (chunks * perChunk) accumulators
+  void tile(Value row, int64_t rows, Value chunk, int64_t chunks, int64_t perChunk) {
+    int64_t vectors = chunks * perChunk, perPanel = panelWidth / chunkWidth;
     Value lhsBase = k.add(k.add(k.mul(batch, k.dim(lhsBatchStride)), rowsBase), k.mul(row, k.dim(rowStride)));
     Value panelSize = k.mul(k.dim(depth), k.constant(panelWidth));
     Value rhsBatch = k.mul(batch, k.mul(panelSize, k.dim(ceildiv(columns, panelWidth))));
@@ -355,6 +368,7 @@ private:
   Memory lhs, rhs;
   DType type, sumType;
   int64_t lanes, panelWidth, chunkWidth;
+  int64_t narrowVectors = 0; // of the last chunk, if it is not a whole one
 
   SmallVector<Step> sum, outer;
   Dim depth, rowCount, rowStride, lhsBatchStride, columns;
