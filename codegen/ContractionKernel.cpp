@@ -4,7 +4,11 @@
 // accumulators over the whole sum. The right side comes in panels (see PackOp); a chunk is what a tile takes of a
 // panel's width. Each accumulator adds its products in the order of k, in any tile: a row's result does not depend on
 // which tile, task or batch it is computed in. What is fused behind the product is computed on the accumulators.
+//
+// Padding costs nothing: the loops over the taps of a window run over those that lie inside the left side. Along a row
+// that holds for whole tiles; those at its ends go tap by tap through the rows that see it.
 #include "codegen/PointEmitter.h"
+#include "codegen/Window.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -52,10 +56,10 @@ public:
 
   LaunchShape emit() {
     // Tasks: batches, blocks of rows (or of outer rows), blocks of panels. The split is the same on every target.
-    bool byRows = outer.empty();
-    int64_t rowsHint = rowCount.isStatic() ? rowCount.value() : kTaskRows;
+    bool byRows = outer.empty() && !along.cut;
+    int64_t rowsHint = along.size.isStatic() ? along.size.value() : kTaskRows;
     int64_t perBlock = byRows ? rowsPerBlock() : std::max<int64_t>(1, kTaskRows / std::max<int64_t>(1, rowsHint));
-    Dim units = byRows ? rowCount : Dim(1);
+    Dim units = byRows ? along.size : Dim(1);
     for (auto &dim : outer)
       units = units * dim.size;
     Dim unitBlocks = ceildiv(units, perBlock), panels = ceildiv(columns, panelWidth);
@@ -84,7 +88,7 @@ public:
       }
       k.loop(unitFrom, unitTo, k.constant(1), [&](Value unit) {
         placeOuter(unit);
-        emitRows(k.constant(0), k.dim(rowCount), INT64_MAX);
+        emitRows(k.constant(0), k.dim(along.size), INT64_MAX);
       });
     });
     return {batches * unitBlocks * panelBlocks, 0};
@@ -93,9 +97,12 @@ public:
 private:
   struct Step { // one loop of the sum, or one outer loop over rows
     Dim size;
-    Dim stride; // in elements of lhs
-    size_t resultDim = 0;
+    Dim stride;       // in elements of lhs
+    size_t dim = 0;   // of lhs and the result
+    bool cut = false; // windows of this dimension may reach beyond lhs
   };
+
+  using Rows = std::pair<int64_t, int64_t>; // of a tile, [first, second)
 
   Memory operandMemory(Value v) { return *e.memoryOf(passes::skipReshapes(v)); }
 
@@ -108,37 +115,42 @@ private:
     for (size_t i = shape.size() - 1; i-- > 0;)
       strides[i] = strides[i + 1] * shape[i + 1];
     lhsBatchStride = batchDims ? strides[batchDims - 1] : Dim(0);
+    lhsStart = 0;
     for (size_t d = 0; d < spatial; ++d) {
       size_t dim = batchDims + d;
-      outer.push_back({result[dim], strides[dim] * Dim(op.getStrides()[d]), dim});
-      if (op.getKernel()[d] > 1)
-        sum.push_back({Dim(op.getKernel()[d]), strides[dim] * Dim(op.getDilations()[d])});
+      bool cut = !op.getPadding().empty() && (op.getPadding()[d] || op.getPadding()[spatial + d]);
+      if (cut)
+        lhsStart = lhsStart - strides[dim] * Dim(op.getPadding()[d]);
+      outer.push_back({result[dim], strides[dim] * Dim(op.getStrides()[d]), dim, cut});
+      if (op.getKernel()[d] > 1 || cut)
+        sum.push_back({Dim(op.getKernel()[d]), strides[dim] * Dim(op.getDilations()[d]), dim, cut});
     }
     sum.push_back({shape.back(), Dim(1)});
     depth = 1;
     for (Step &s : sum)
       depth = depth * s.size;
-    for (size_t i = sum.size() - 1; i-- > 0;)
-      if (sum[i].stride == sum[i + 1].size * sum[i + 1].stride) {
-        sum[i] = {sum[i].size * sum[i + 1].size, sum[i + 1].stride};
-        sum.erase(sum.begin() + i + 1);
-      }
     while (outer.size() > 1) {
       Step &inner = outer.back(), &before = outer[outer.size() - 2];
-      if (before.stride != inner.size * inner.stride && before.size != Dim(1))
+      bool linear = before.stride == inner.size * inner.stride || before.size == Dim(1);
+      if (!linear || inner.cut || before.cut)
         break;
-      before = {before.size * inner.size, inner.stride, before.resultDim};
+      before = {before.size * inner.size, inner.stride, before.dim};
       outer.pop_back();
     }
-    rowCount = outer.back().size;
-    rowStride = outer.back().stride;
-    rowDim = outer.back().resultDim;
-    outer.pop_back();
+    along = outer.pop_back_val();
+    sumAtEnds = sum;
+    for (size_t i = sum.size() - 1; i-- > 0;) {
+      bool whole = !sum[i].cut || sum[i].dim == along.dim; // away from the ends of a row all its taps are there
+      if (!whole || sum[i + 1].cut || sum[i].stride != sum[i + 1].size * sum[i + 1].stride)
+        continue;
+      sum[i] = {sum[i].size * sum[i + 1].size, sum[i + 1].stride};
+      sum.erase(sum.begin() + i + 1);
+    }
   }
 
   void placeOuter(Value unit) {
     Value rest = unit;
-    rowsBase = k.constant(0);
+    rowsBase = k.dim(lhsStart);
     outerAt.assign(outer.size(), Value());
     for (size_t i = outer.size(); i-- > 0;) {
       Value size = k.dim(outer[i].size);
@@ -146,39 +158,44 @@ private:
       rest = i ? k.div(rest, size) : rest;
       rowsBase = k.add(rowsBase, k.mul(outerAt[i], k.dim(outer[i].stride)));
     }
+    for (size_t i = 0; i < outer.size(); ++i)
+      if (outer[i].cut)
+        tapsInside[outer[i].dim] = tapsOf(outer[i].dim, outerAt[i]);
+  }
+
+  /// The taps of the window at a position of a dimension that lie inside lhs.
+  std::pair<Value, Value> tapsOf(size_t dim, Value position) {
+    size_t d = dim - op.getBatch();
+    Value origin = k.sub(k.mul(position, k.constant(op.getStrides()[d])), k.constant(op.getPadding()[d]));
+    Value size = k.dim(shapeOf(op.getLhs())[dim]);
+    return codegen::tapsInside(k, origin, size, op.getKernel()[d], op.getDilations()[d]);
   }
 
   /// Rows of a task: whole tiles on every target, blocks of nearly equal size.
   int64_t rowsPerBlock() {
-    if (!rowCount.isStatic())
+    if (!along.size.isStatic())
       return kTaskRows;
-    int64_t rows = rowCount.value(), blocks = std::max<int64_t>(1, (rows + kTaskRows - 1) / kTaskRows);
+    int64_t rows = along.size.value(), blocks = std::max<int64_t>(1, (rows + kTaskRows - 1) / kTaskRows);
     return std::max<int64_t>(1, (rows + blocks * kRowAlign - 1) / (blocks * kRowAlign)) * kRowAlign;
   }
 
   // ---- rows [from, to) of the current outer position, for the current chunks; blocks hold `perBlock` rows
   void emitRows(Value from, Value to, int64_t perBlock) {
     int64_t tileRows = k.target.tileRows;
-    if (rowCount.isStatic() && rowCount.value() <= perBlock) {
+    if (along.size.isStatic() && along.size.value() <= perBlock) {
       // All rows: tiles of nearly equal height instead of full ones and a rest.
-      int64_t rows = rowCount.value();
+      int64_t rows = along.size.value();
       if (rows == 0)
         return;
-      int64_t tiles = (rows + tileRows - 1) / tileRows, height = rows / tiles, taller = rows % tiles;
-      if (tiles == 1)
-        return fewRows(k.constant(0), rows);
-      share = (panelWidth + tiles - 1) / tiles;
-      tileLoop(k.constant(0), taller, height + 1, 0);
-      tileLoop(k.constant(taller * (height + 1)), tiles - taller, height, taller);
-      return;
+      return tilesOf(rows);
     }
     Value full = k.div(k.sub(to, from), k.constant(tileRows));
     share = (panelWidth * tileRows + kTaskRows - 1) / kTaskRows;
     tileLoop(from, full, tileRows, 0);
     Value start = k.add(from, k.mul(full, k.constant(tileRows))), rest = k.sub(to, start);
-    if (rowCount.isStatic()) {
+    if (along.size.isStatic()) {
       // Blocks end at whole tiles, so only the last one has a rest, and it is known.
-      if (int64_t known = rowCount.value() % tileRows)
+      if (int64_t known = along.size.value() % tileRows)
         k.when(k.compare(arith::CmpIPredicate::sgt, rest, k.constant(0)), [&] { fewRows(start, known); });
       return;
     }
@@ -192,10 +209,44 @@ private:
     }
   }
 
-  void tileLoop(Value from, int64_t tiles, int64_t rows, int64_t before) {
-    if (tiles)
-      tileLoop(from, k.constant(tiles), rows, before);
+  /// Tiles of nearly equal height; those whose windows all lie inside lhs share a loop.
+  void tilesOf(int64_t rows) {
+    int64_t tiles = (rows + k.target.tileRows - 1) / k.target.tileRows, height = rows / tiles, taller = rows % tiles;
+    share = (panelWidth + tiles - 1) / tiles;
+    for (int64_t t = 0, from = 0; t < tiles;) {
+      int64_t size = height + (t < taller), run = 1;
+      bool inside = isInside(from, size);
+      while (inside && t + run < tiles && height + (t + run < taller) == size && isInside(from + run * size, size))
+        ++run;
+      if (!inside)
+        end = from;
+      if (tiles == 1)
+        fewRows(k.constant(0), size);
+      else
+        tileLoop(k.constant(from), k.constant(run), size, t);
+      end.reset();
+      from += run * size;
+      t += run;
+    }
   }
+  /// Whether the windows of these rows see all their taps along the row.
+  bool isInside(int64_t from, int64_t rows) {
+    if (!along.cut)
+      return true;
+    auto [first, last] = std::pair(rowsSeeing(0, from, rows), rowsSeeing(op.getKernel().back() - 1, from, rows));
+    return first == Rows(0, rows) && last == first;
+  }
+  /// The rows [first, second) of a tile from `from` on for which this tap lies inside lhs.
+  Rows rowsSeeing(int64_t tap, int64_t from, int64_t rows) {
+    int64_t offset = tap * op.getDilations().back() - op.getPadding()[op.getKernel().size() - 1];
+    int64_t stride = op.getStrides().back(), size = shapeOf(op.getLhs())[along.dim].value(), first = 0, second = rows;
+    while (first < rows && (from + first) * stride + offset < 0)
+      ++first;
+    while (second > first && (from + second - 1) * stride + offset >= size)
+      --second;
+    return {first, second};
+  }
+
   /// `tiles` tiles of `rows` rows each, from row `from` on; `before` others use the same panel before them.
   void tileLoop(Value from, Value tiles, int64_t rows, int64_t before) {
     eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) {
@@ -233,7 +284,7 @@ private:
   // ---- the register tile: rows x (chunks * perChunk) accumulators
   void tile(Value row, int64_t rows, Value chunk, int64_t chunks, int64_t perChunk) {
     int64_t vectors = chunks * perChunk, perPanel = panelWidth / chunkWidth;
-    Value lhsBase = k.add(k.add(k.mul(batch, k.dim(lhsBatchStride)), rowsBase), k.mul(row, k.dim(rowStride)));
+    Value lhsBase = k.add(k.add(k.mul(batch, k.dim(lhsBatchStride)), rowsBase), k.mul(row, k.dim(along.stride)));
     Value panelSize = k.mul(k.dim(depth), k.constant(panelWidth));
     Value rhsBatch = k.mul(batch, k.mul(panelSize, k.dim(ceildiv(columns, panelWidth))));
     SmallVector<Value> chunkBase; // element of rhs where each chunk starts
@@ -251,9 +302,9 @@ private:
       Value which = k.minimum(nextShare, k.constant(panelWidth / share));
       panelAhead = k.add(chunkBase[0], k.add(panelSize, k.mul(which, k.mul(k.dim(depth), k.constant(share)))));
     }
-    SmallVector<Value> sums = sumLoop(0, lhsBase, k.constant(0), init, [&](Value lhsAt, Value kAt, ValueRange carried) {
+    auto step = [&](Value lhsAt, Value kAt, ValueRange carried, Rows seeing) {
       Value panelRow = k.mul(kAt, k.constant(panelWidth));
-      SmallVector<Value> right, next;
+      SmallVector<Value> right, next(carried);
       for (int64_t v = 0; v < vectors; ++v) {
         Value at = k.add(k.add(chunkBase[v / perChunk], panelRow), k.constant(v % perChunk * lanes));
         Value packed = k.load(rhs, {at, 1}, lanes, {});
@@ -265,16 +316,16 @@ private:
       }
       if (nextShare)
         prefetch(k.add(panelAhead, k.mul(kAt, k.constant(share))), 2);
-      for (int64_t r = 0; r < rows; ++r) {
-        Value at = k.add(lhsAt, k.mul(k.constant(r), k.dim(rowStride)));
+      for (int64_t r = seeing.first; r < seeing.second; ++r) {
+        Value at = k.add(lhsAt, k.mul(k.constant(r), k.dim(along.stride)));
         Value left = castLanes(k.b, k.loc, k.load(lhs, {at}, 1, {}), lhs.dtype, sumType);
         left = k.broadcast(left, lanes);
         for (int64_t v = 0; v < vectors; ++v)
-          next.push_back(multiplyAdd(left, right[v], carried[r * vectors + v]));
+          next[r * vectors + v] = multiplyAdd(left, right[v], carried[r * vectors + v]);
       }
       return next;
-    });
-    finish(row, rows, chunk, vectors, sums);
+    };
+    finish(row, rows, chunk, vectors, sumLoop(0, lhsBase, k.constant(0), init, {0, rows}, step));
   }
 
   Value multiplyAdd(Value x, Value y, Value sum) {
@@ -288,17 +339,30 @@ private:
     LLVM::Prefetch::create(k.b, k.loc, k.elementPointer(rhs, at), 0, locality, 1);
   }
 
-  using SumStep = llvm::function_ref<SmallVector<Value>(Value lhsAt, Value kAt, ValueRange carried)>;
-  SmallVector<Value> sumLoop(size_t i, Value lhsAt, Value kAt, SmallVector<Value> carried, SumStep step) {
-    if (i == sum.size())
-      return step(lhsAt, kAt, carried);
+  using SumStep = llvm::function_ref<SmallVector<Value>(Value lhsAt, Value kAt, ValueRange carried, Rows)>;
+  SmallVector<Value> sumLoop(size_t i, Value lhsAt, Value kAt, SmallVector<Value> carried, Rows rows, SumStep step) {
+    ArrayRef<Step> steps = end ? sumAtEnds : sum;
+    if (i == steps.size())
+      return step(lhsAt, kAt, carried, rows);
     Value inner = k.constant(1); // steps of k below this loop
-    for (size_t j = i + 1; j < sum.size(); ++j)
-      inner = k.mul(inner, k.dim(sum[j].size));
-    return k.loop(k.constant(0), k.dim(sum[i].size), k.constant(1), carried, [&](Value x, ValueRange values) {
-      return sumLoop(i + 1, k.add(lhsAt, k.mul(x, k.dim(sum[i].stride))), k.add(kAt, k.mul(x, inner)),
-                     SmallVector<Value>(values), step);
-    });
+    for (const Step &below : steps.drop_front(i + 1))
+      inner = k.mul(inner, k.dim(below.size));
+    auto at = [&](Value x, SmallVector<Value> values, Rows seeing) {
+      Value lhsNext = k.add(lhsAt, k.mul(x, k.dim(steps[i].stride)));
+      return sumLoop(i + 1, lhsNext, k.add(kAt, k.mul(x, inner)), values, seeing, step);
+    };
+    if (end && steps[i].dim == along.dim && steps[i].cut) {
+      // Tap by tap, for the rows that see it.
+      for (int64_t tap = 0; tap < steps[i].size.value(); ++tap)
+        if (Rows seeing = rowsSeeing(tap, *end, rows.second); seeing.first < seeing.second)
+          carried = at(k.constant(tap), carried, seeing);
+      return carried;
+    }
+    auto range = std::pair(k.constant(0), k.dim(steps[i].size));
+    if (auto cut = tapsInside.find(steps[i].dim); steps[i].cut && cut != tapsInside.end())
+      range = cut->second;
+    return k.loop(range.first, range.second, k.constant(1), carried,
+                  [&](Value x, ValueRange values) { return at(x, SmallVector<Value>(values), rows); });
   }
 
   // ---- what is fused behind the product, and the stores
@@ -349,14 +413,14 @@ private:
   // The merged row dimension, taken apart again.
   template <class Place> void placeRow(Value row, Place place, const Shape &shape) {
     for (size_t i = 0; i < outer.size(); ++i)
-      place(outer[i].resultDim, {outerAt[i]});
+      place(outer[i].dim, {outerAt[i]});
     size_t last = shape.size() - 2;
     Value rest = row;
-    for (size_t d = last; d > rowDim; --d) {
+    for (size_t d = last; d > along.dim; --d) {
       place(d, {k.rem(rest, k.dim(shape[d]))});
       rest = k.div(rest, k.dim(shape[d]));
     }
-    place(rowDim, {rest});
+    place(along.dim, {rest});
   }
 
   ElementEmitter &e;
@@ -371,9 +435,12 @@ private:
   int64_t narrowVectors = 0; // of the last chunk, if it is not a whole one
 
   SmallVector<Step> sum, outer;
-  Dim depth, rowCount, rowStride, lhsBatchStride, columns;
-  size_t rowDim = 0;
+  SmallVector<Step> sumAtEnds; // the same sum, every dimension on its own
+  Step along;                  // the dimension that tiles run along
+  Dim depth, lhsBatchStride, lhsStart, columns;
 
+  std::optional<int64_t> end; // where the tile begins, if windows of it reach beyond the ends of the row
+  std::map<size_t, std::pair<Value, Value>> tapsInside; // per outer dimension that is cut, at the current position
   Value batch, chunkFrom, chunkTo, rowsBase;
   Value nextShare;   // which share of the next panel a tile fetches; null: none
   int64_t share = 1; // elements of it per step of k

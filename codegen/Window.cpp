@@ -9,15 +9,19 @@ Index Window::origin(KernelBuilder &k, size_t d, const Index &at) const {
   return k.shift(k.scale(at, k.constant(strides[d])), k.constant(-low[d]));
 }
 
-std::pair<Value, Value> Window::tapsInside(KernelBuilder &k, size_t d, Value origin) const {
-  Value none = k.constant(0), all = k.constant(kernel[d]), dilation = k.constant(dilations[d]);
-  if (!isOpen(d))
-    return {none, all};
+std::pair<Value, Value> tapsInside(KernelBuilder &k, Value origin, Value size, int64_t kernel, int64_t dilation) {
+  Value none = k.constant(0), all = k.constant(kernel);
   auto stepsTo = [&](Value distance) {
-    return k.minimum(k.div(k.add(k.maximum(distance, none), k.sub(dilation, k.constant(1))), dilation), all);
+    Value reach = k.add(k.maximum(distance, none), k.constant(dilation - 1));
+    return k.minimum(k.div(reach, k.constant(dilation)), all);
   };
-  Value size = k.dim(shapeOf(x)[firstSpatial + d]);
   return {stepsTo(k.sub(none, origin)), stepsTo(k.sub(size, origin))};
+}
+
+std::pair<Value, Value> Window::tapsInside(KernelBuilder &k, size_t d, Value origin) const {
+  if (!isOpen(d))
+    return {k.constant(0), k.constant(kernel[d])};
+  return codegen::tapsInside(k, origin, k.dim(shapeOf(x)[firstSpatial + d]), kernel[d], dilations[d]);
 }
 
 template <class Op> static Window windowOf(Op op, ArrayRef<int64_t> kernel) {

@@ -5,6 +5,9 @@
 
 namespace burin::codegen {
 
+/// The taps [first, second) of a window of `kernel` taps from `origin` on that lie inside [0, size).
+std::pair<Value, Value> tapsInside(KernelBuilder &, Value origin, Value size, int64_t kernel, int64_t dilation);
+
 /// Geometry of a window op. The spatial dimensions of x start at `firstSpatial`; channels are last or second.
 struct Window {
   Value x;
@@ -17,7 +20,7 @@ struct Window {
   bool isOpen(size_t d) const { return low[d] > 0 || high[d] > 0 || ceilMode; }
   /// Where the window of a position of the result begins in x.
   Index origin(KernelBuilder &, size_t d, const Index &at) const;
-  /// The taps [first, second) of a window with this origin that lie inside x.
+  /// The taps of a window with this origin that lie inside x.
   std::pair<Value, Value> tapsInside(KernelBuilder &, size_t d, Value origin) const;
 };
 

@@ -111,13 +111,17 @@ bool inferContract(InferCall &call) {
   if (!canonicalList(call, "kernel", spatial, 1, 1) || !canonicalList(call, "strides", spatial, 1, 1) ||
       !canonicalList(call, "dilations", spatial, 1, 1))
     return false;
+  Ints padding = call.attr<Ints>("padding");
+  if (!padding.empty() && (padding.size() != 2 * spatial || *std::min_element(padding.begin(), padding.end()) < 0))
+    return call.fail(text("padding ", padding, " must be empty or ", 2 * spatial, " numbers that are not negative"));
+  padding.resize(2 * spatial);
   if (!std::equal(lhs.begin(), lhs.begin() + batch, rhs.begin()))
     return call.fail(text("lhs ", lhs, " and rhs ", rhs, " must agree in the first ", batch, " dimensions"));
   Shape result(lhs.begin(), lhs.begin() + batch);
   Dim k = lhs.back();
   for (size_t i = 0; i < spatial; ++i) {
     Dim span = Dim(kernel[i] - 1) * call.attr<Ints>("dilations")[i] + 1;
-    const Dim &size = lhs[batch + i];
+    Dim size = lhs[batch + i] + Dim(padding[i]) + Dim(padding[spatial + i]);
     if (size.isStatic() && size.value() < span.value() - 1) // one short is an empty result
       return call.fail(text("a window of ", span, " does not fit spatial dimension ", i, " of lhs ", lhs));
     result.push_back(floordiv(size - span, call.attr<Ints>("strides")[i]) + 1);

@@ -42,12 +42,14 @@ def Burin_ContractOp : Burin_Op<"contract"> {
   let description = [{
     result[b…, m…, n] = sum over k of lhs(b…, m…, k) * rhs[b…, n / width, k, n % width].
     lhs is [b…, spatial…, C], rhs is `pack`ed from [b…, kernel… * C, N], and k runs over (kernel…, C):
-    lhs(b…, m…, k) is lhs[b…, m_i * strides_i + kernel_i * dilations_i, c]. A matrix product is the case with one
-    spatial dimension, kernel 1, stride 1. `batch` leading dimensions are shared by lhs, rhs and the result; `columns`
+    lhs(b…, m…, k) is lhs[b…, m_i * strides_i + kernel_i * dilations_i - low_i, c]; what lies outside of lhs is left out
+    of the sum. `padding` holds all low_i, then as much for the ends. A matrix product is the case with one spatial
+    dimension, kernel 1, stride 1, no padding. `batch` leading dimensions are shared by lhs, rhs and the result; `columns`
     holds N, which the packed shape does not tell.
   }];
   let arguments = (ins Burin_Tensor:$lhs, Burin_Tensor:$rhs, I64Attr:$batch, Burin_ShapeAttr:$columns, DenseI64ArrayAttr:$kernel,
-                       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$dilations);
+                       DenseI64ArrayAttr:$strides, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$padding,
+                       DenseI64ArrayAttr:$dilations);
   let results = (outs Burin_Tensor:$result);
   let infer = "inferContract";
   let internal = 1;

@@ -111,9 +111,24 @@ RefTensor unpacked(const RefTensor &panels, int64_t batch, int64_t k, int64_t n)
   return to;
 }
 
+/// With zeros around the spatial dimensions.
+RefTensor padded(const RefTensor &x, size_t batch, const Sizes &padding) {
+  Sizes shape = x.shape;
+  int64_t start = 0;
+  size_t spatial = padding.size() / 2;
+  for (size_t i = 0; i < spatial; ++i)
+    shape[batch + i] += padding[i] + padding[spatial + i];
+  RefTensor to = RefTensor::zeros(x.dtype, shape);
+  Sizes steps = rowMajorStrides(shape);
+  for (size_t i = 0; i < spatial; ++i)
+    start += padding[i] * steps[batch + i];
+  move(to, {start, x.shape, steps}, x, {0, x.shape, rowMajorStrides(x.shape)});
+  return to;
+}
+
 bool contract(RefCall &call) {
-  const RefTensor &lhs = call.in(0), &rhs = call.in(1);
   size_t batch = size_t(call.attr<int64_t>("batch"));
+  const RefTensor &rhs = call.in(1), lhs = padded(call.in(0), batch, call.attr<Sizes>("padding"));
   const auto &kernel = call.attr<Sizes>("kernel"), &strides = call.attr<Sizes>("strides");
   const auto &dilations = call.attr<Sizes>("dilations");
   const Sizes &result = call.out().shape;

@@ -24,14 +24,17 @@ Value transpose(OpBuilder &b, Location loc, Value x, Ints perm) {
 }
 Value pack(OpBuilder &b, Location loc, Value x) { return create<PackOp>(b, loc, {x}, {{"width", panelWidth(x)}}); }
 
-Value contract(OpBuilder &b, Location loc, Value lhs, Value packed, int64_t batch, Dim columns, Ints kernel,
-               Ints strides, Ints dilations) {
+struct Windows {
+  Ints kernel{1}, strides{1}, dilations{1}, padding; // a matrix product has windows of one row
+};
+Value contract(OpBuilder &b, Location loc, Value lhs, Value packed, int64_t batch, Dim columns, Windows w) {
   return create<ContractOp>(b, loc, {lhs, packed},
                             {{"batch", batch},
                              {"columns", Shape{columns}},
-                             {"kernel", std::move(kernel)},
-                             {"strides", std::move(strides)},
-                             {"dilations", std::move(dilations)}});
+                             {"kernel", std::move(w.kernel)},
+                             {"strides", std::move(w.strides)},
+                             {"padding", std::move(w.padding)},
+                             {"dilations", std::move(w.dilations)}});
 }
 
 /// The matrix that `v` repeats along all leading dimensions, if it does.
@@ -61,14 +64,13 @@ void lower(MatmulOp op) {
     Shape m = shapeOf(matrix);
     matrix = reshape(b, loc, matrix, {m[m.size() - 2], m[m.size() - 1]});
     Dim rows = elements(Shape(l.begin(), l.end() - 1));
-    Value product =
-        contract(b, loc, reshape(b, loc, lhs, {rows, l.back()}), pack(b, loc, matrix), 0, columns, {1}, {1}, {1});
+    Value product = contract(b, loc, reshape(b, loc, lhs, {rows, l.back()}), pack(b, loc, matrix), 0, columns, {});
     op.replaceAllUsesWith(reshape(b, loc, product, result));
   } else {
     Dim batches = elements(Shape(l.begin(), l.end() - 2));
     Value left = reshape(b, loc, lhs, {batches, l[batch], l[batch + 1]});
     Value right = pack(b, loc, reshape(b, loc, rhs, {batches, r[batch], r[batch + 1]}));
-    op.replaceAllUsesWith(reshape(b, loc, contract(b, loc, left, right, 1, columns, {1}, {1}, {1}), result));
+    op.replaceAllUsesWith(reshape(b, loc, contract(b, loc, left, right, 1, columns, {}), result));
   }
   op.erase();
 }
@@ -140,6 +142,38 @@ void trimTaps(ConvOp op) {
   op.setPadding(padding);
 }
 
+/// The windows of a convolution over [images, spatial…, channels]: the images are a dimension with windows of one.
+Windows windowsOf(ConvOp op, Value weight) {
+  Windows w;
+  auto padding = op.getPadding();
+  for (size_t d = 0; d < op.getStrides().size(); ++d) {
+    w.kernel.push_back(shapeOf(weight)[d].value());
+    w.strides.push_back(op.getStrides()[d]);
+    w.dilations.push_back(op.getDilations()[d]);
+  }
+  if (llvm::any_of(padding, [](int64_t n) { return n != 0; }))
+    for (auto half : {padding.take_front(padding.size() / 2), padding.take_back(padding.size() / 2)}) {
+      w.padding.push_back(0);
+      w.padding.insert(w.padding.end(), half.begin(), half.end());
+    }
+  return w;
+}
+
+/// Contractions leave out what lies beyond the ends of a row if they know where those are.
+bool knowsRowEnds(ConvOp op, Value x) {
+  Shape shape = shapeOf(x);
+  auto padding = op.getPadding();
+  return (padding[padding.size() / 2 - 1] == 0 && padding.back() == 0) || shape[shape.size() - 2].isStatic();
+}
+
+Value padded(OpBuilder &b, Location loc, Value x, const Ints &padding) {
+  size_t rank = shapeOf(x).size(), half = padding.size() / 2;
+  Ints low(padding.begin(), padding.begin() + half), high(padding.begin() + half, padding.end());
+  low.resize(rank);
+  high.resize(rank);
+  return create<PadOp>(b, loc, {x}, {{"low", low}, {"high", high}, {"interior", Ints(rank, 0)}});
+}
+
 void lower(ConvOp op) {
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -157,37 +191,28 @@ void lower(ConvOp op) {
   }
   int64_t groups = op.getGroups();
   Dim channels = shapeOf(x).back(), outputs = shapeOf(weight).back();
-  Ints strides(op.getStrides()), padding(op.getPadding()), dilations(op.getDilations());
   Value result;
   if (isDepthwise(groups, channels, outputs)) {
     // One filter per channel stays a window op.
     result = create<ConvOp>(b, loc, {x, weight, Value()},
-                            {{"strides", strides},
-                             {"padding", padding},
-                             {"dilations", dilations},
+                            {{"strides", Ints(op.getStrides())},
+                             {"padding", Ints(op.getPadding())},
+                             {"dilations", Ints(op.getDilations())},
                              {"groups", groups},
                              {"layout", std::string("nhwc")}});
   } else {
-    if (llvm::any_of(padding, [](int64_t n) { return n != 0; })) {
-      Ints low{0}, high{0};
-      low.insert(low.end(), padding.begin(), padding.begin() + spatial);
-      high.insert(high.end(), padding.begin() + spatial, padding.end());
-      low.push_back(0);
-      high.push_back(0);
-      x = create<PadOp>(b, loc, {x}, {{"low", low}, {"high", high}, {"interior", Ints(low.size(), 0)}});
+    Windows w = windowsOf(op, weight);
+    if (!w.padding.empty() && !knowsRowEnds(op, x)) {
+      x = padded(b, loc, x, w.padding);
+      w.padding.clear();
     }
-    Ints kernel{1};
     Shape weightShape = shapeOf(weight);
     Dim depth = weightShape[spatial];
-    for (size_t d = 0; d < spatial; ++d) {
-      kernel.push_back(weightShape[d].value());
+    for (size_t d = 0; d < spatial; ++d)
       depth = depth * weightShape[d];
-    }
-    strides.insert(strides.begin(), 1);
-    dilations.insert(dilations.begin(), 1);
     if (groups == 1) {
       Value packed = pack(b, loc, reshape(b, loc, weight, {depth, outputs}));
-      result = contract(b, loc, x, packed, 0, outputs, kernel, strides, dilations);
+      result = contract(b, loc, x, packed, 0, outputs, w);
     } else {
       Dim perGroup = floordiv(channels, groups), outputsPerGroup = floordiv(outputs, groups);
       Shape split = shapeOf(x);
@@ -199,7 +224,7 @@ void lower(ConvOp op) {
       groupFirst.push_back(spatial + 2);
       Value lhs = transpose(b, loc, reshape(b, loc, x, split), groupFirst);
       Value matrix = transpose(b, loc, reshape(b, loc, weight, {depth, Dim(groups), outputsPerGroup}), {1, 0, 2});
-      Value product = contract(b, loc, lhs, pack(b, loc, matrix), 1, outputsPerGroup, kernel, strides, dilations);
+      Value product = contract(b, loc, lhs, pack(b, loc, matrix), 1, outputsPerGroup, w);
       Ints groupLast;
       for (size_t d = 0; d <= spatial; ++d)
         groupLast.push_back(d + 1);

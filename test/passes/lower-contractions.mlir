@@ -21,7 +21,7 @@ func.func @pixel(%x: tensor<1x1x1x8xf32>, %w: tensor<3x3x8x4xf32>) -> tensor<1x1
 }
 // CHECK-LABEL: func.func @line(
 // CHECK: burin.slice %arg1 {{{.*}}starts = [1, 0, 0, 0], steps = {{.*}}, stops = [2, 3, 8, 4]}
-// CHECK: burin.pad {{.*}}high = array<i64: 0, 0, 1, 0>{{.*}}low = array<i64: 0, 0, 1, 0>
+// CHECK: burin.contract {{.*}}padding = array<i64: 0, 0, 1, 0, 0, 1>
 func.func @line(%x: tensor<1x1x5x8xf32>, %w: tensor<3x3x8x4xf32>) -> tensor<1x1x5x4xf32> {
   %y = burin.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : (tensor<1x1x5x8xf32>, tensor<3x3x8x4xf32>) -> tensor<1x1x5x4xf32>
   return %y : tensor<1x1x5x4xf32>
@@ -35,9 +35,11 @@ func.func @corner(%x: tensor<1x2x2x8xf32>, %w: tensor<3x3x8x4xf32>) -> tensor<1x
   return %y : tensor<1x1x1x4xf32>
 }
 
-// Images of unknown size keep every tap.
+// Images of unknown size keep every tap, and are padded where the ends of their rows are not known.
 // CHECK-LABEL: func.func @unknown(
 // CHECK-NOT: burin.slice
+// CHECK: burin.pad {{.*}}high = array<i64: 0, 1, 1, 0>{{.*}}low = array<i64: 0, 1, 1, 0>
+// CHECK-NOT: padding =
 func.func @unknown(%x: tensor<1x?x?x8xf32, ["h", "w"]>, %w: tensor<3x3x8x4xf32>) -> tensor<1x?x?x4xf32, ["h", "w"]> {
   %y = burin.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : (tensor<1x?x?x8xf32, ["h", "w"]>, tensor<3x3x8x4xf32>) -> tensor<1x?x?x4xf32, ["h", "w"]>
   return %y : tensor<1x?x?x4xf32, ["h", "w"]>
