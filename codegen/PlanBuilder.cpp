@@ -164,11 +164,11 @@ private:
     step.location = location(kernel.getLoc());
     uint32_t self = artifact.steps.size();
     Dim bytes = 0;
-    for (Value input : kernel.getInputs()) {
+    for (auto [i, input] : llvm::enumerate(kernel.getInputs())) {
       Value source = passes::skipReshapes(input);
       rt::Slot slot = slotOf(source);
       step.operands.push_back(slot);
-      bytes = bytes + byteSize(source);
+      bytes = bytes + bytesRead(kernel.getBody().getArgument(unsigned(i)), source);
       if (slot.kind == rt::Slot::Kind::Buffer)
         artifact.buffers[slot.index].lastStep = self;
       if (auto producer = stepOf.find(source.getDefiningOp()); producer != stepOf.end())
@@ -189,6 +189,17 @@ private:
     artifact.steps.push_back(std::move(step));
   }
 
+  /// All of an operand, but of a table only the rows that are taken.
+  static Dim bytesRead(BlockArgument operand, Value source) {
+    Dim bytes = 0;
+    for (OpOperand &use : operand.getUses()) {
+      if (!isa<TakeOp, GatherOp>(use.getOwner()) || use.getOperandNumber() != 0)
+        return byteSize(source);
+      bytes = bytes + byteSize(use.getOwner()->getResult(0));
+    }
+    return min(bytes, byteSize(source));
+  }
+
   static Dim flops(KernelOp kernel) {
     Dim total = 0;
     for (Operation &op : kernel.getBody().front().without_terminator()) {
@@ -196,6 +207,12 @@ private:
       if (auto contract = dyn_cast<ContractOp>(op)) {
         Shape packed = shapeOf(contract.getRhs());
         work = work * packed[packed.size() - 2] * Dim(2);
+      } else if (auto conv = dyn_cast<ConvOp>(op)) {
+        Shape taps = shapeOf(conv.getWeight()); // [kernel…, C/groups, O]
+        for (size_t i = 0; i + 1 < taps.size(); ++i)
+          work = work * taps[i];
+        work = work * Dim(2);
+      } else if (isa<TakeOp, GatherOp>(op)) { // moves what it takes
       } else if (op.getNumOperands() && !op.hasTrait<ir::Elementwise>()) {
         work = max(work, elements(shapeOf(op.getOperand(0))));
       }

@@ -2,7 +2,7 @@
 
 namespace burin::bench {
 
-/// Measures burin alone and prints a table. An exit code.
-int measureAll();
+/// What eager calls cost, printed.
+void measureEager();
 
 } // namespace burin::bench

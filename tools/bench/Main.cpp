@@ -1,4 +1,4 @@
-// burin-bench: lists and writes what is measured, and measures burin alone.
+// burin-bench: lists and writes what is measured, and measures eager calls.
 #include "tools/bench/Bench.h"
 #include "tools/bench/models/Workloads.h"
 #include <CLI/CLI.hpp>
@@ -40,7 +40,7 @@ static int write(const std::string &folder, const std::vector<std::string> &name
 }
 
 int main(int argc, char **argv) {
-  CLI::App app("Lists and writes what is measured; without options, measures burin alone.", "burin-bench");
+  CLI::App app("Lists and writes what is measured; without options, measures eager calls.", "burin-bench");
   bool isList = false, isJson = false;
   std::string folder;
   std::vector<std::string> names;
@@ -58,7 +58,7 @@ int main(int argc, char **argv) {
     else if (!folder.empty())
       return write(folder, names);
     else
-      return measureAll();
+      measureEager();
   } catch (const std::exception &error) {
     std::fprintf(stderr, "burin-bench: %s\n", error.what());
     return 1;

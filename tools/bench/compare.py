@@ -14,11 +14,13 @@ import subprocess
 import sys
 import time
 
+import floor
+import overheads
 import report
 
 HERE = pathlib.Path(__file__).resolve().parent
 PEERS = {"model": ["onnxruntime", "openvino", "torch", "torchscript", "inductor"],
-         "kernel": ["onednn", "openblas", "onnxruntime", "torch"]}
+         "kernel": ["onednn", "openblas", "onnxruntime", "torch"], "overhead": ["onnxruntime"]}
 NATIVE_PEERS = {"onednn": "burin-bench-onednn", "openblas": "burin-bench-openblas"}
 
 
@@ -140,21 +142,25 @@ def peersOf(options, group):
     return [n for n in PEERS[group] if (not options.only or n in options.only) and isThere(n)]
 
 
-def checkAll(options, workloads, results, log):
-    """Adds the worst relative error of each contestant that ran: largest difference over largest reference value."""
-    command = [str(options.python), str(HERE / "peers/check.py"), "--folder", str(options.data)]
-    checker = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
-    for row in results:
-        for name, value in row["contestants"].items():
-            if "error" not in value:
-                checker.stdin.write(f"{row['name']} {name}\n")
-                checker.stdin.flush()
-                value["worst_error"] = float(checker.stdout.readline())
-    checker.stdin.close()
-    checker.wait()
+def checkOutputs(options, row, log):
+    """Adds the worst relative error of each contestant that ran, over PyTorch in f64."""
+    ran = [name for name, value in row["contestants"].items() if "error" not in value]
+    command = [options.python, HERE / "peers/check.py", "--folder", options.data]
+    answers = subprocess.run(command, input="".join(f"{row['name']} {name}\n" for name in ran), text=True, check=True,
+                             stdout=subprocess.PIPE, stderr=log).stdout.split()
+    for name, answer in zip(ran, answers):
+        row["contestants"][name]["worst_error"] = float(answer)
 
 
-def measureGroup(options, group, workloads, threads, facts, log):
+def describe(row, facts, machine):
+    """What the artifact says of the work, and what the machine needs for it."""
+    row["flops"] = sum(step["flops"] for step in facts["steps"])
+    row["bytes"] = sum(step["bytes"] for step in facts["steps"])
+    row["steps"] = len(facts["steps"])
+    row["floor_ns"] = floor.floorNs(facts, machine, row["threads"])
+
+
+def measureGroup(options, group, workloads, threads, facts, machine, log):
     cores = sorted(os.sched_getaffinity(0))[-threads:]
     names = ["burin"] + peersOf(options, group)
     contestants = [Worker(n, commandOf(n, options, threads), cores, options.nice, log) for n in names]
@@ -164,14 +170,32 @@ def measureGroup(options, group, workloads, threads, facts, log):
         seconds = options.seconds if group == "model" else options.seconds / 4
         row = {"name": workload["name"], "group": group, "threads": threads, "neighbour_of": workload["neighbour_of"],
                "contestants": measure(options, contestants, workload, seconds)}
-        row.update(report.workOf(facts[workload["name"]]))
+        describe(row, facts[workload["name"]], machine)
         rows.append(row)
-        if options.peers:
-            checkAll(options, [workload], [row], log)
-        print(report.line(row), flush=True)
+        if options.python.exists():
+            checkOutputs(options, row, log)
+        print(report.line(row, rows), flush=True)
     for worker in contestants:
         worker.close()
     return rows, settings
+
+
+def measureMachine(options):
+    command, picture = [options.bin / "burin", "machine"], options.data / "machine.svg"
+    facts, text = options.data / "machine.json", options.data / "machine.txt"
+    subprocess.run([*command, "--svg", picture, "--json-file", facts, "--text-file", text], check=True,
+                   stdout=subprocess.DEVNULL)
+    return text.read_text(), json.loads(facts.read_text())
+
+
+def writeDocs(options, results, settings, machineText, around):
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    words = " ".join(a for a in sys.argv[1:] if a not in ("--build", str(options.build)))
+    document = report.document(results, settings, machineText, around, f"tools/dev bench {words}",
+                               time.strftime("%Y-%m-%d"), commit)
+    (options.docs / "benchmarks.md").write_text(document)
+    (options.docs / "benchmarks.svg").write_text(report.picture(results))
+    (options.docs / "machine.svg").write_text((options.data / "machine.svg").read_text())
 
 
 def main():
@@ -180,13 +204,14 @@ def main():
     parser.add_argument("--peers", action="store_true", help="measure the peers too")
     parser.add_argument("--only", action="append", help="only this peer (may be repeated)")
     parser.add_argument("--filter", action="append", help="only workloads that match this regular expression")
-    parser.add_argument("--group", choices=["model", "kernel", "all"], default="all")
+    parser.add_argument("--group", choices=["model", "kernel", "overhead", "all"], default="all")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, each measured (default 1,2)")
     parser.add_argument("--seconds", type=float, default=1, help="per contestant and model; kernels take a quarter")
     parser.add_argument("--slice", type=float, default=20, help="milliseconds a turn lasts at least")
     parser.add_argument("--rounds", type=int, default=7, help="turns at least")
     parser.add_argument("--nice", type=int, default=0, help="scheduling priority while measuring (root: below 0)")
     parser.add_argument("--json", type=pathlib.Path, help="write the results there")
+    parser.add_argument("--docs", type=pathlib.Path, help="write benchmarks.md and its pictures into this folder")
     options = parser.parse_args()
     options.bin = options.build.resolve() / "bin"
     options.python = options.build.resolve().parent / "peers/bin/python"
@@ -199,18 +224,25 @@ def main():
     (options.data / "list.json").write_text(json.dumps(listed))
     workloads = select(options, listed)
     facts = prepare(options, workloads)
+    machineText, machine = measureMachine(options)
+    print(machineText)
     results, settings = [], {}
     with open(options.data / "peers.log", "w") as log:
         for threads in map(int, options.threads.split(",")):
-            for group in ("model", "kernel"):
+            for group in PEERS:
                 chosen = [w for w in workloads if w["group"] == group]
                 if chosen:
                     print(report.heading(group, threads), flush=True)
-                    rows, said = measureGroup(options, group, chosen, threads, facts, log)
+                    rows, said = measureGroup(options, group, chosen, threads, facts, machine, log)
                     results += rows
                     settings.update(said)
+    around = overheads.text(options, facts, results)
+    print("\naround the kernels\n" + around)
     if options.json:
-        options.json.write_text(json.dumps({"settings": settings, "results": results}, indent=1))
+        options.json.write_text(json.dumps(
+            {"machine": machine, "settings": settings, "results": results, "overheads": around}, indent=1))
+    if options.docs:
+        writeDocs(options, results, settings, machineText, around)
 
 
 if __name__ == "__main__":

@@ -1,40 +1,159 @@
-"""What compare.py prints."""
-
-
-def workOf(facts):
-    """Of an artifact, from burin inspect --json."""
-    steps = facts["steps"]
-    return {"flops": sum(s["flops"] for s in steps), "bytes": sum(s["bytes"] for s in steps), "steps": len(steps),
-            "compile_seconds": facts["compile_seconds"], "arena_ratio": facts["memory"]["ratio"],
-            "arena_bytes": facts["memory"]["planned_bytes"]}
+"""What compare.py prints, and docs/benchmarks.md."""
+import math
 
 
 def timeText(nanoseconds):
-    return f"{nanoseconds / 1e3:.1f}" if nanoseconds < 1e5 else f"{nanoseconds / 1e3:.0f}"
+    us = nanoseconds / 1e3
+    return f"{us:.2f}" if us < 10 else f"{us:.1f}" if us < 1000 else f"{us:,.0f}"
+
+
+def peerTimes(row):
+    return {n: c["median"] for n, c in row["contestants"].items() if n != "burin" and "median" in c}
+
+
+def ratio(row):
+    """The fastest peer's time over burin's: above 1, burin is faster."""
+    own, peers = row["contestants"]["burin"], peerTimes(row)
+    return min(peers.values()) / own["median"] if "median" in own and peers else None
 
 
 def fastestPeer(row):
-    peers = {n: c["median"] for n, c in row["contestants"].items() if n != "burin" and "median" in c}
-    return min(peers.items(), key=lambda item: item[1]) if peers else (None, None)
+    peers = peerTimes(row)
+    return min(peers, key=peers.get) if peers else ""
 
+
+def efficiency(row):
+    """Of the roofline floor."""
+    own = row["contestants"]["burin"]
+    return row["floor_ns"] / own["median"] if "median" in own else None
+
+
+def neighbourRatio(row, rows):
+    """The efficiency of a shape over that of its neighbour."""
+    neighbour = next((r for r in rows if r["name"] == row["neighbour_of"] and r["threads"] == row["threads"]), None)
+    if not neighbour or None in (efficiency(row), efficiency(neighbour)):
+        return None
+    return efficiency(row) / efficiency(neighbour)
+
+
+def number(value, digits=2):
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def geomean(values):
+    values = [v for v in values if v]
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
+
+
+# ---- while measuring
 
 def heading(group, threads):
-    return (f"\n{group}s, {threads} thread{'s' * (threads > 1)}: µs, medians (p10–p90)\n"
-            f"{'':30} {'burin':>10} {'p10':>9} {'p90':>9} {'GFLOP/s':>8} {'GB/s':>6} {'ratio':>6}  "
-            f"{'error':>7}  peers")
+    return (f"\n{group}s, {threads} thread{'s' * (threads > 1)}: µs, medians\n"
+            f"{'':28} {'burin':>10} {'p10':>10} {'p90':>10} {'GFLOP/s':>8} {'GB/s':>6} {'floor':>6} {'ratio':>6} "
+            f"{'error':>8}  peers")
 
 
-def line(row):
+def line(row, rows):
     own = row["contestants"]["burin"]
     if "error" in own:
-        return f"{row['name']:30} {own['error']}"
+        return f"{row['name']:28} {own['error']}"
     t = own["median"]
-    _, best = fastestPeer(row)
-    peers = []
-    for name, value in row["contestants"].items():
-        if name != "burin":
-            peers.append(f"{name} " + ("failed" if "error" in value else timeText(value["median"])))
-    ratio = f"{best / t:6.2f}" if best else " " * 6
+    peers = [f"{name} " + ("failed" if "error" in value else timeText(value["median"]))
+             for name, value in row["contestants"].items() if name != "burin"]
     error = f"{own['worst_error']:.1e}" if "worst_error" in own else ""
-    return (f"{row['name']:30} {timeText(t):>10} {timeText(own['p10']):>9} {timeText(own['p90']):>9} "
-            f"{row['flops'] / t:8.1f} {row['bytes'] / t:6.1f} {ratio}  {error:>7}  {', '.join(peers)}")
+    text = (f"{row['name']:28} {timeText(t):>10} {timeText(own['p10']):>10} {timeText(own['p90']):>10} "
+            f"{row['flops'] / t:8.1f} {row['bytes'] / t:6.1f} {number(efficiency(row)):>6} {number(ratio(row)):>6} "
+            f"{error:>8}  {', '.join(peers)}")
+    neighbour = neighbourRatio(row, rows)
+    return text + (f"; {neighbour:.2f} of {row['neighbour_of']}" if neighbour else "")
+
+
+# ---- docs/benchmarks.md
+
+HEADER = """# Benchmarks
+
+Made by `{command}`; the numbers below are its output, not edited by hand. Burin and its peers take turns (A B C A B C …),
+each in a process of its own, pinned to as many cores as it has threads; times are medians in µs. `floor` is the share of
+the roofline floor, the sum over the steps of max(FLOP / peak, bytes / bandwidth), that was reached; `ratio` is the
+fastest peer's time over burin's: above 1, burin is faster. `error` is the largest difference from PyTorch in f64 over the
+largest value.
+
+Measured on {date}, commit {commit}.
+
+![Ratio to the fastest peer](benchmarks.svg)
+
+## The machine
+
+```
+{machine}```
+
+![Bandwidth and latency](machine.svg)
+
+## Who takes part
+
+"""
+
+
+def table(rows, columns):
+    lines = ["| " + " | ".join(columns) + " |", "|---" + "|---:" * (len(columns) - 1) + "|"]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+def groupTable(rows):
+    peers = [n for n in rows[0]["contestants"] if n != "burin"]
+    peers = list(dict.fromkeys(n for row in rows for n in row["contestants"] if n != "burin"))
+    cells = []
+    for row in rows:
+        own = row["contestants"]["burin"]
+        if "error" in own:
+            cells.append([row["name"], own["error"]] + [""] * (7 + len(peers)))
+            continue
+        times = peerTimes(row)
+        best = fastestPeer(row)
+        mark = lambda n: f"**{timeText(times[n])}**" if n == best else timeText(times[n]) if n in times else ""
+        name = row["name"]
+        neighbour = neighbourRatio(row, rows)
+        if neighbour:
+            name += f" ({neighbour:.2f} of {row['neighbour_of']})"
+        cells.append([name, timeText(own["median"]), f"{timeText(own['p10'])}–{timeText(own['p90'])}",
+                      number(row["flops"] / own["median"], 1), number(row["bytes"] / own["median"], 1),
+                      number(efficiency(row)), number(ratio(row)),
+                      f"{own['worst_error']:.0e}" if "worst_error" in own else ""] + [mark(n) for n in peers])
+    return table(cells, ["", "burin", "p10–p90", "GFLOP/s", "GB/s", "floor", "ratio", "error"] + peers)
+
+
+def document(results, settings, machineText, overheads, command, date, commit):
+    text = HEADER.format(command=command, date=date, commit=commit, machine=machineText)
+    text += "".join(f"- {name}: {said}\n" for name, said in settings.items())
+    for threads in sorted({r["threads"] for r in results}):
+        for group in ("model", "kernel"):
+            rows = [r for r in results if r["threads"] == threads and r["group"] == group]
+            if rows:
+                mean = geomean([ratio(r) for r in rows])
+                text += f"\n## {group.capitalize()}s, {threads} thread{'s' * (threads > 1)}\n\n{groupTable(rows)}"
+                text += f"\nGeometric mean of the ratios: {number(mean)}.\n" if mean else ""
+    return text + "\n## Around the kernels\n\n" + overheads
+
+
+def picture(results):
+    """Bars: the ratio of each model, 1 in the middle, on a logarithmic scale."""
+    rows = [r for r in results if r["group"] == "model" and ratio(r)]
+    left, width, height = 170, 480, 16
+    middle, scale = left + width / 2, width / 2 / math.log(4)  # from 1/4 to 4
+    total = 50 + height * len(rows) + 10
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 60}" height="{total}" '
+           'font-family="sans-serif" font-size="12">', '<rect width="100%" height="100%" fill="white"/>',
+           f'<text x="{left}" y="18" font-weight="bold">The fastest peer\'s time over burin\'s</text>']
+    for tick in (0.25, 0.5, 1, 2, 4):
+        x = middle + scale * math.log(tick)
+        out.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="40" y2="{total - 8}" stroke="{"#333" if tick == 1 else "#ddd"}"/>'
+                   f'<text x="{x:.1f}" y="34" text-anchor="middle">{tick:g}</text>')
+    for i, row in enumerate(rows):
+        y, value = 44 + i * height, ratio(row)
+        end = middle + scale * math.log(min(max(value, 0.25), 4))
+        colour = "#2f7d4f" if value >= 1 else "#b5432f"
+        out.append(f'<text x="{left - 8}" y="{y + 10}" text-anchor="end">{row["name"]}, {row["threads"]}T</text>'
+                   f'<rect x="{min(middle, end):.1f}" y="{y}" width="{abs(end - middle):.1f}" height="{height - 4}" '
+                   f'fill="{colour}"/><text x="{max(middle, end) + 4:.1f}" y="{y + 10}">{value:.2f} '
+                   f'({fastestPeer(row)})</text>')
+    return "\n".join(out + ["</svg>"]) + "\n"

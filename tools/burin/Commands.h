@@ -15,6 +15,7 @@ void addCompile(CLI::App &app, int &exitCode);
 void addInspect(CLI::App &app, int &exitCode);
 void addRun(CLI::App &app, int &exitCode);
 void addBench(CLI::App &app, int &exitCode);
+void addMachine(CLI::App &app, int &exitCode);
 void addVerify(CLI::App &app, int &exitCode);
 
 } // namespace burin::cli

@@ -11,6 +11,7 @@ int main(int argc, char **argv) {
   addRun(app, exitCode);
   addBench(app, exitCode);
   addInspect(app, exitCode);
+  addMachine(app, exitCode);
   addVerify(app, exitCode);
   try {
     app.parse(argc, argv);

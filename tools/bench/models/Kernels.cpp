@@ -116,6 +116,20 @@ std::string addRows(std::vector<Workload> &list, const std::string &kind, const 
   return name;
 }
 
+// ---- steps that do next to nothing
+
+Model steps(int64_t count) {
+  manual_seed(1);
+  StateDict weights;
+  for (int64_t i = 0; i < count; ++i)
+    weights.emplace_back("weight" + std::to_string(i), weight({8, 8}, 8));
+  return kernelModel({1, 8}, weights, [](Tensor x, const StateDict &w) {
+    for (const auto &[name, matrix] : w)
+      x = matmul(x, matrix);
+    return x;
+  });
+}
+
 /// The distinct convolutions of ResNet-50.
 constexpr Conv kResNetConvs[] = {
     {3, 64, 224, 7, 2},     {64, 64, 56, 1, 1},   {64, 64, 56, 3, 1},    {64, 256, 56, 1, 1},   {256, 64, 56, 1, 1},
@@ -151,6 +165,9 @@ void addKernels(std::vector<Workload> &list) {
     addRows(list, kind, {65, 770}, addRows(list, kind, {64, 768}));
     addRows(list, kind, {131072, 768});
   }
+  for (int64_t count : {16, 144})
+    list.push_back(
+        {"steps-" + std::to_string(count), "steps", {{"count", count}}, "overhead", "", [=] { return steps(count); }});
 }
 
 } // namespace burin::bench

@@ -10,7 +10,7 @@ struct Workload {
   /// What a peer needs to build the same: a kind, and its sizes.
   std::string kind;
   std::vector<std::pair<std::string, int64_t>> sizes;
-  /// "model" or "kernel".
+  /// "model", "kernel", or "overhead".
   std::string group;
   /// The workload whose efficiency this one should come near: the same with sizes 1 to 3 off.
   std::string neighbourOf;

@@ -183,6 +183,18 @@ def torchvisionModel(name):
     return getattr(torchvision.models, name)(weights=None)
 
 
+class Steps(nn.Module):
+    def __init__(self, count):
+        super().__init__()
+        for i in range(count):
+            self.register_parameter(f"weight{i}", nn.Parameter(torch.empty(8, 8)))
+
+    def forward(self, x):
+        for weight in self.parameters():
+            x = x @ weight
+        return x
+
+
 KINDS = {
     "mlp": lambda s: nn.Sequential(
         nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 128), nn.ReLU(), nn.Linear(128, 2)),
@@ -196,6 +208,7 @@ KINDS = {
     "gemm": lambda s: Kernel(lambda self, x: x @ self.weight, weight=(s["k"], s["n"])),
     "gemm-inputs": lambda s: Kernel(lambda self, x, weight: x @ weight),
     "conv": convKernel,
+    "steps": lambda s: Steps(**s),
     "softmax": lambda s: Kernel(lambda self, x: F.softmax(x, -1)),
     "layer_norm": lambda s: Kernel(
         lambda self, x: F.layer_norm(x, x.shape[-1:], self.weight, self.bias),

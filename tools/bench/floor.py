@@ -1,0 +1,28 @@
+"""The least time that this machine needs for a workload: each step takes as long as its arithmetic at the measured peak,
+or its memory traffic at the measured bandwidth, whichever is longer."""
+
+
+def peak(machine, threads):
+    """f32, in operations per ns."""
+    rates = {p["threads"]: p["gops"] for p in machine["peaks"] if p["type"] == "f32"}
+    return rates.get(threads, rates[1] * threads)
+
+
+def bandwidth(machine, threads, workingSet):
+    """Bytes per ns of the first cache that holds the working set, or of memory."""
+    level = next((c["name"] for c in machine["caches"] if c["reported_bytes"] >= workingSet), "DRAM")
+    rates = {b["threads"]: max(b["sequential"], b["copy"] if level == "DRAM" else 0)
+             for b in machine["bandwidths"] if b["level"] == level}
+    return rates.get(threads, rates[1])
+
+
+def workingSet(facts):
+    """Bytes that one run touches: what its steps read and write, each weight and buffer once."""
+    held = sum(w["bytes"] for w in facts["weights"]) + facts["memory"]["planned_bytes"]
+    moved = sum(s["bytes"] for s in facts["steps"])
+    return moved if len(facts["steps"]) == 1 else min(moved, held)
+
+
+def floorNs(facts, machine, threads):
+    flops, bytesPerNs = peak(machine, threads), bandwidth(machine, threads, workingSet(facts))
+    return sum(max(s["flops"] / flops, s["bytes"] / bytesPerNs) for s in facts["steps"])
