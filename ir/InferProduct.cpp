@@ -132,7 +132,9 @@ bool inferContract(InferCall &call) {
     return call.fail(text("rhs ", rhs, " must be packed from [", k, ", ", n, "], so end in [",
                           ceildiv(n, max(width, 1)), ", ", k, ", width]"));
   result.push_back(n);
-  return succeed(call, call.operand(0).dtype, std::move(result));
+  DType type = call.operand(0).dtype;
+  bool isWide = call.attr<bool>("wide") && isFloat(type) && byteWidth(type) == 2;
+  return succeed(call, isWide ? DType::f32 : type, std::move(result));
 }
 
 } // namespace burin::ir

@@ -45,11 +45,12 @@ def Burin_ContractOp : Burin_Op<"contract"> {
     lhs(b…, m…, k) is lhs[b…, m_i * strides_i + kernel_i * dilations_i - low_i, c]; what lies outside of lhs is left out
     of the sum. `padding` holds all low_i, then as much for the ends. A matrix product is the case with one spatial
     dimension, kernel 1, stride 1, no padding. `batch` leading dimensions are shared by lhs, rhs and the result; `columns`
-    holds N, which the packed shape does not tell.
+    holds N, which the packed shape does not tell. Sums of 16-bit products are rounded to 16 bits, unless `wide` keeps
+    them in f32 for what follows.
   }];
   let arguments = (ins Burin_Tensor:$lhs, Burin_Tensor:$rhs, I64Attr:$batch, Burin_ShapeAttr:$columns, DenseI64ArrayAttr:$kernel,
                        DenseI64ArrayAttr:$strides, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$padding,
-                       DenseI64ArrayAttr:$dilations);
+                       DenseI64ArrayAttr:$dilations, DefaultValuedAttr<BoolAttr, "false">:$wide);
   let results = (outs Burin_Tensor:$result);
   let infer = "inferContract";
   let internal = 1;

@@ -1,5 +1,5 @@
 // matmul and conv become pack + contract: the right side in panels, padding as an op of its own, groups as batches.
-#include "ir/Burin.h"
+#include "passes/GraphBuilder.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -27,14 +27,16 @@ Value pack(OpBuilder &b, Location loc, Value x) { return create<PackOp>(b, loc, 
 struct Windows {
   Ints kernel{1}, strides{1}, dilations{1}, padding; // a matrix product has windows of one row
 };
-Value contract(OpBuilder &b, Location loc, Value lhs, Value packed, int64_t batch, Dim columns, Windows w) {
+Value contract(OpBuilder &b, Location loc, Value lhs, Value packed, int64_t batch, Dim columns, Windows w,
+               bool wide = false) {
   return create<ContractOp>(b, loc, {lhs, packed},
                             {{"batch", batch},
                              {"columns", Shape{columns}},
                              {"kernel", std::move(w.kernel)},
                              {"strides", std::move(w.strides)},
                              {"padding", std::move(w.padding)},
-                             {"dilations", std::move(w.dilations)}});
+                             {"dilations", std::move(w.dilations)},
+                             {"wide", wide}});
 }
 
 /// The matrix that `v` repeats along all leading dimensions, if it does.
@@ -191,9 +193,14 @@ void lower(ConvOp op) {
   }
   int64_t groups = op.getGroups();
   Dim channels = shapeOf(x).back(), outputs = shapeOf(weight).back();
+  // One op rounds once: the bias is added to the sums before they become 16 bits wide.
+  GraphBuilder g(b, loc);
+  DType type = dtypeOf(x), sumType = op.getBias() ? wideType(type) : type;
   Value result;
   if (isDepthwise(groups, channels, outputs)) {
     // One filter per channel stays a window op.
+    x = g.cast(x, sumType);
+    weight = g.cast(weight, sumType);
     result = create<ConvOp>(b, loc, {x, weight, Value()},
                             {{"strides", Ints(op.getStrides())},
                              {"padding", Ints(op.getPadding())},
@@ -212,7 +219,7 @@ void lower(ConvOp op) {
       depth = depth * weightShape[d];
     if (groups == 1) {
       Value packed = pack(b, loc, reshape(b, loc, weight, {depth, outputs}));
-      result = contract(b, loc, x, packed, 0, outputs, w);
+      result = contract(b, loc, x, packed, 0, outputs, w, sumType != type);
     } else {
       Dim perGroup = floordiv(channels, groups), outputsPerGroup = floordiv(outputs, groups);
       Shape split = shapeOf(x);
@@ -224,7 +231,7 @@ void lower(ConvOp op) {
       groupFirst.push_back(spatial + 2);
       Value lhs = transpose(b, loc, reshape(b, loc, x, split), groupFirst);
       Value matrix = transpose(b, loc, reshape(b, loc, weight, {depth, Dim(groups), outputsPerGroup}), {1, 0, 2});
-      Value product = contract(b, loc, lhs, pack(b, loc, matrix), 1, outputsPerGroup, w);
+      Value product = contract(b, loc, lhs, pack(b, loc, matrix), 1, outputsPerGroup, w, sumType != type);
       Ints groupLast;
       for (size_t d = 0; d <= spatial; ++d)
         groupLast.push_back(d + 1);
@@ -238,7 +245,7 @@ void lower(ConvOp op) {
     }
   }
   if (Value bias = op.getBias())
-    result = create<AddOp>(b, loc, {result, create<BroadcastToOp>(b, loc, {bias}, {{"shape", shapeOf(result)}})});
+    result = g.cast(g.add(result, g.broadcastLike(g.cast(bias, sumType), result)), type);
   if (first)
     result = transpose(b, loc, result, channelsLast(spatial, true));
   op.replaceAllUsesWith(result);

@@ -1,6 +1,25 @@
 #include "Check.h"
 #include <cmath>
 
+TEST_CASE("a convolution with bias rounds its 16-bit result once") {
+  // 1 + 2^-8 lies in the middle between two bf16 numbers, and the bias decides which one is nearer.
+  double small = 0x1p-8;
+  for (int64_t groups : {1, 2, 4}) {
+    int64_t inputs = 4 / groups;
+    // Taps 1 and 2^-8 of the first channel of each group; with one channel per group there are two taps.
+    std::vector<float> filter(size_t(4 * inputs * 2), 0);
+    for (int64_t o = 0; o < 4; ++o) {
+      filter[size_t(o * inputs * 2)] = 1;
+      filter[size_t(o * inputs * 2 + 1)] = float(small);
+    }
+    Tensor weight = from_vector(filter).reshape({4, inputs, 2}).to(bf16);
+    Tensor y = conv(full({1, 4, 2}, 1).to(bf16), weight, full({4}, small).to(bf16), {}, {}, {}, groups);
+    CHECK(y.to(f32).to_vector<float>() == std::vector<float>(4, 1.0078125f));
+  }
+  Tensor sums = matmul(tensor({1.0, 1.0}).to(bf16), tensor({1.0, small}).to(bf16)) + full({}, small).to(bf16);
+  CHECK(sums.to(f32).item() == 1); // two ops round twice
+}
+
 TEST_CASE("numbers in nested braces") {
   Tensor a = tensor({{1, 2, 3}, {4, 5, 6}});
   CHECK(str(a.spec()) == "i64[2, 3]");
