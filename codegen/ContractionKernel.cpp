@@ -380,10 +380,6 @@ private:
     }
     k.width = lanes;
     int64_t perRow = vectors;
-    DType narrowest = type;
-    for (Value yielded : body.getTerminator()->getOperands())
-      if (byteWidth(dtypeOf(yielded)) < byteWidth(narrowest))
-        narrowest = dtypeOf(yielded);
     bool partial = !columns.isStatic() || columns.value() % chunkWidth != 0;
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t v = 0; v < vectors; ++v) {
@@ -393,7 +389,7 @@ private:
           place(shape.size() - 1, {column, 1});
           if (partial)
             e.mask = k.compare(arith::CmpIPredicate::slt, k.lanesOf({column, 1}, lanes),
-                               k.broadcast(k.maskBound(columns, narrowest), lanes));
+                               k.broadcast(k.maskBound(columns, narrowest(body, type)), lanes));
           p.bind(op.getResult(), castLanes(k.b, k.loc, sums[r * perRow + v], sumType, type));
           // All results before the first store: it may go to memory that the others are computed from.
           SmallVector<Value> values;

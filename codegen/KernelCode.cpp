@@ -33,6 +33,8 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
       return kernel.emitError("the ops of this kernel do not share an iteration space");
     if (!body.getOps<ContractOp>().empty())
       launch = emitContractionKernel(e, body, *alignment, results);
+    else if (!body.getOps<ScaledDotProductAttentionOp>().empty())
+      launch = emitAttentionKernel(e, body, *alignment, results);
     else if (auto window = emitWindowKernel(e, body, *alignment, results))
       launch = *window;
     else

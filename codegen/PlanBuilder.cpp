@@ -207,6 +207,10 @@ private:
       if (auto contract = dyn_cast<ContractOp>(op)) {
         Shape packed = shapeOf(contract.getRhs());
         work = work * packed[packed.size() - 2] * Dim(2);
+      } else if (auto attention = dyn_cast<ScaledDotProductAttentionOp>(op)) {
+        Shape scores = shapeOf(attention.getQuery()), value = shapeOf(attention.getValue());
+        work = elements(Shape(scores.begin(), scores.end() - 1)) * value[value.size() - 2] *
+               (scores.back() + value.back()) * Dim(2);
       } else if (auto conv = dyn_cast<ConvOp>(op)) {
         Shape taps = shapeOf(conv.getWeight()); // [kernel…, C/groups, O]
         for (size_t i = 0; i + 1 < taps.size(); ++i)

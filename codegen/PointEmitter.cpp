@@ -62,4 +62,27 @@ void PointEmitter::store(Value v, Value element, Value pointer) {
   k.store({pointer, dtypeOf(v), {}}, position(v), element, k.width, e.mask);
 }
 
+void PointEmitter::finish(Value main, ArrayRef<Index> at, Value element, Block &body, ArrayRef<Value> results) {
+  ArrayRef<int> dims = alignment.dims.find(main)->second;
+  for (size_t d = 0; d < dims.size(); ++d)
+    if (dims[d] >= 0)
+      point[dims[d]] = at[d];
+  auto shown = [&](Value yielded) { return alignment.contains(yielded) ? yielded : passes::skipReshapes(yielded); };
+  scoped([&] {
+    bind(main, element);
+    // All results before the first store: it may go to memory that the others are computed from.
+    for (Value yielded : body.getTerminator()->getOperands())
+      this->at(shown(yielded));
+    for (auto [yielded, pointer] : llvm::zip(body.getTerminator()->getOperands(), results))
+      store(shown(yielded), this->at(shown(yielded)), pointer);
+  });
+}
+
+DType narrowest(Block &body, DType type) {
+  for (Value yielded : body.getTerminator()->getOperands())
+    if (byteWidth(dtypeOf(yielded)) < byteWidth(type))
+      type = dtypeOf(yielded);
+  return type;
+}
+
 } // namespace burin::codegen

@@ -20,6 +20,9 @@ public:
   Value at(Value v);
   /// Sets the element of `v` at the point, for the rest of the scope.
   void bind(Value v, Value element) { known.back()[v] = element; }
+  /// With `element` of `main` computed at a position of its shape: what is fused behind it, and the stores of all that
+  /// the body yields. One element, or a vector with e.mask.
+  void finish(Value main, ArrayRef<Index> at, Value element, mlir::Block &body, ArrayRef<Value> results);
   /// What is already known of `v` at the point, or null.
   Value bound(Value v);
   /// Writes `element` of `v` to memory laid out as `v` is.
@@ -38,6 +41,9 @@ private:
   SmallVector<llvm::DenseMap<Value, Value>> known{1};
 };
 
+/// The narrowest element type among `type` and what the body yields: for masks of stores, see maskBound.
+DType narrowest(mlir::Block &body, DType type);
+
 /// Emits a kernel without contraction: elementwise work, movement, reductions over the rows of its space.
 /// `results[i]` is where the i-th yielded value goes. Returns the number of tasks and the scratch bytes per worker.
 struct LaunchShape {
@@ -52,6 +58,9 @@ LaunchShape emitContractionKernel(ElementEmitter &, mlir::Block &body, const pas
 /// no code, for other bodies (codegen/WindowKernel.cpp).
 std::optional<LaunchShape> emitWindowKernel(ElementEmitter &, mlir::Block &body, const passes::Alignment &,
                                             ArrayRef<Value> results);
+/// Emits a kernel around one attention (codegen/AttentionKernel.cpp).
+LaunchShape emitAttentionKernel(ElementEmitter &, mlir::Block &body, const passes::Alignment &,
+                                ArrayRef<Value> results);
 /// Emits an op that works along an axis in order: cumsum, scatter (codegen/SequentialKernel.cpp).
 LaunchShape emitSequentialKernel(ElementEmitter &, mlir::Block &body, ArrayRef<Value> results);
 

@@ -43,14 +43,6 @@ public:
   }
 
 private:
-  DType narrowest() {
-    DType type = rule.type;
-    for (Value yielded : body.getTerminator()->getOperands())
-      if (byteWidth(dtypeOf(yielded)) < byteWidth(type))
-        type = dtypeOf(yielded);
-    return type;
-  }
-
   // ---- a row of positions: tiles in order, all channels of the task in each, so that memory is read in order
   void row() {
     // A third of the registers that contractions use as accumulators: elements of x and of the filter take the others.
@@ -74,21 +66,21 @@ private:
     }
   }
 
-  void channels(llvm::function_ref<void()> body) {
+  void channels(llvm::function_ref<void()> visit) {
     Dim size = result.back();
     Value step = k.constant(lanes), to = k.minimum(k.add(channelFrom, k.constant(kChannelBlock)), k.dim(size));
     Value whole = k.add(channelFrom, k.mul(k.div(k.sub(to, channelFrom), step), step));
     auto vectorAt = [&](Value channel) {
       k.width = lanes;
       at.back() = {channel, 1};
-      body();
+      visit();
       k.width = 1;
     };
     k.loop(channelFrom, whole, step, vectorAt);
     if (size.isStatic() && size.value() % lanes == 0)
       return;
     k.when(k.compare(arith::CmpIPredicate::slt, whole, to), [&] {
-      Value bound = k.broadcast(k.maskBound(size, narrowest()), lanes);
+      Value bound = k.broadcast(k.maskBound(size, narrowest(body, rule.type)), lanes);
       e.mask = k.compare(arith::CmpIPredicate::slt, k.lanesOf({whole, 1}, lanes), bound);
       vectorAt(whole);
       e.mask = {};
@@ -111,8 +103,11 @@ private:
       sums = outerTaps(0, position, {}, sums, [&](ArrayRef<Index> where, ArrayRef<Value> tap, ArrayRef<Value> carried) {
         return innerTaps(where, tap, from, known, carried);
       });
-      for (int64_t i = 0; i < size; ++i)
-        finish(k.add(from, k.constant(i)), sums[i]);
+      for (int64_t i = 0; i < size; ++i) {
+        at[last] = {k.add(from, k.constant(i))};
+        Value element = castLanes(k.b, k.loc, sums[i], rule.sumType, rule.type);
+        p.finish(op->getResult(0), at, element, body, results);
+      }
       return 0;
     });
   }
@@ -166,24 +161,6 @@ private:
     }
     return sums;
   }
-
-  // ---- what is fused behind the window, and the stores
-  void finish(Value column, Value sum) {
-    ArrayRef<int> dims = p.alignment.dims.find(op->getResult(0))->second;
-    at[last] = {column};
-    for (size_t d = 0; d < dims.size(); ++d)
-      if (dims[d] >= 0)
-        p.point[dims[d]] = at[d];
-    p.scoped([&] {
-      p.bind(op->getResult(0), castLanes(k.b, k.loc, sum, rule.sumType, rule.type));
-      // All results before the first store: it may go to memory that the others are computed from.
-      for (Value yielded : body.getTerminator()->getOperands())
-        p.at(shown(yielded));
-      for (auto [yielded, pointer] : llvm::zip(body.getTerminator()->getOperands(), results))
-        p.store(shown(yielded), p.at(shown(yielded)), pointer);
-    });
-  }
-  Value shown(Value yielded) { return p.alignment.contains(yielded) ? yielded : passes::skipReshapes(yielded); }
 
   ElementEmitter &e;
   KernelBuilder &k;

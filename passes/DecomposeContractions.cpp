@@ -16,10 +16,12 @@ std::vector<int64_t> concatenated(std::initializer_list<ArrayRef<int64_t>> lists
   return all;
 }
 
-/// softmax(query · scale · keyᵀ, masked) · value. The query is scaled, not the scores: 16-bit scores could overflow.
+/// softmax(query · scale · keyᵀ, masked) · value in f64; for the other types there is a kernel.
 class Attention : public OpRewritePattern<ScaledDotProductAttentionOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ScaledDotProductAttentionOp op, PatternRewriter &rewriter) const override {
+    if (dtypeOf(op.getResult()) != DType::f64)
+      return failure();
     GraphBuilder g(rewriter, op.getLoc());
     Value query = op.getQuery();
     query = g.mul(query, g.broadcastLike(scaleOf(op, g), query));

@@ -20,18 +20,25 @@ constexpr size_t kMaxOps = 256, kMaxInputs = 64, kMaxCode = 1024; // of one kern
 
 enum class Kind { None, Free, View, Pointwise, Row, Movement, Window, Contract, Sequential };
 
+/// A transpose that only attention reads: its kernel steps through memory as it lies.
+bool isStridedView(Operation *op) {
+  return isa_and_nonnull<TransposeOp>(op) && llvm::all_of(op->getUses(), [](OpOperand &use) {
+           return isa<ScaledDotProductAttentionOp>(use.getOwner()) && use.getOperandNumber() < 3;
+         });
+}
+
 Kind intrinsicKind(Operation *op) {
   if (op->hasTrait<ir::Elementwise>())
     return Kind::Pointwise;
   if (!reducedAxes(op).empty() || isa<SoftmaxOp, LogSoftmaxOp, LayerNormOp, RmsNormOp>(op))
     return Kind::Row;
-  if (isa<ReshapeOp, SqueezeOp, UnsqueezeOp>(op))
+  if (isa<ReshapeOp, SqueezeOp, UnsqueezeOp>(op) || isStridedView(op))
     return Kind::View;
   if (isa<BroadcastToOp, FullOp, IotaOp>(op))
     return Kind::Free;
   if (isa<ContractOp>(op))
     return Kind::Contract;
-  if (isa<MaxPoolOp, AvgPoolOp, AdaptiveAvgPoolOp, ConvOp>(op))
+  if (isa<MaxPoolOp, AvgPoolOp, AdaptiveAvgPoolOp, ConvOp, ScaledDotProductAttentionOp>(op))
     return Kind::Window;
   if (isa<CumsumOp, ScatterOp>(op))
     return Kind::Sequential;
@@ -393,9 +400,9 @@ private:
     Kind kind = op ? kindOf(op) : Kind::None;
     // A view of what is in memory is an input; a view of what is computed here, or of a free op, is taken here.
     bool viewOfComputed = kind == Kind::View && (comesFrom(v, members) || kindOf(viewed(op)) == Kind::Free);
-    if (!inMemory && (kind == Kind::Free || viewOfComputed)) {
+    if (isStridedView(op) || (!inMemory && (kind == Kind::Free || viewOfComputed))) {
       for (Value operand : op->getOperands())
-        bring(operand, members, inner, ib, map, inputs, false);
+        bring(operand, members, inner, ib, map, inputs, inMemory);
       Operation *clone = ib.clone(*op, map);
       map.map(v, clone->getResult(0));
       return;

@@ -1,5 +1,6 @@
 // RUN: burin-opt --burin-decompose %s | FileCheck %s
 
+// In f64; the other types have a kernel for it.
 // CHECK-LABEL: func.func @attention(
 // CHECK: %[[Q:.*]] = burin.mul %arg0
 // CHECK: %[[KT:.*]] = burin.transpose %arg1 {perm = array<i64: 0, 2, 1>}
@@ -17,9 +18,9 @@
 // CHECK: %[[W:.*]] = burin.where %[[B]], %{{.*}}, %[[P]]
 // CHECK: %[[Y:.*]] = burin.matmul %[[W]], %arg2
 // CHECK: return %[[Y]]
-func.func @attention(%q: tensor<2x?x4xf32, ["l"]>, %k: tensor<2x?x4xf32, ["s"]>, %v: tensor<2x?x6xf32, ["s"]>, %m: tensor<?x?xi1, ["l", "s"]>) -> tensor<2x?x6xf32, ["l"]> {
-  %y = burin.scaled_dot_product_attention %q, %k, %v, %m {is_causal = true} : (tensor<2x?x4xf32, ["l"]>, tensor<2x?x4xf32, ["s"]>, tensor<2x?x6xf32, ["s"]>, tensor<?x?xi1, ["l", "s"]>) -> tensor<2x?x6xf32, ["l"]>
-  return %y : tensor<2x?x6xf32, ["l"]>
+func.func @attention(%q: tensor<2x?x4xf64, ["l"]>, %k: tensor<2x?x4xf64, ["s"]>, %v: tensor<2x?x6xf64, ["s"]>, %m: tensor<?x?xi1, ["l", "s"]>) -> tensor<2x?x6xf64, ["l"]> {
+  %y = burin.scaled_dot_product_attention %q, %k, %v, %m {is_causal = true} : (tensor<2x?x4xf64, ["l"]>, tensor<2x?x4xf64, ["s"]>, tensor<2x?x6xf64, ["s"]>, tensor<?x?xi1, ["l", "s"]>) -> tensor<2x?x6xf64, ["l"]>
+  return %y : tensor<2x?x6xf64, ["l"]>
 }
 
 // CHECK-LABEL: func.func @dot(

@@ -1,0 +1,343 @@
+// Attention without its matrix of scores: softmax(query · keyᵀ · scale + mask) · value, a strip of query rows at a
+// time.
+//
+// A task has a block of query rows of one head. It packs the keys into panels, then takes tiles of rows: their scores
+// against all keys go to a strip in scratch memory, become weights there, and are multiplied with the values. The strip
+// stays in cache. Sums have the order of the keys; the sum of a row's weights is taken by lanes, in a fixed tree.
+#include "codegen/Math.h"
+#include "codegen/PointEmitter.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+namespace {
+
+constexpr int64_t kBlockTiles = 16; // tiles of query rows that share packed keys
+
+class AttentionKernel {
+public:
+  AttentionKernel(ElementEmitter &e, ScaledDotProductAttentionOp op, Block &body, const passes::Alignment &a,
+                  ArrayRef<Value> results)
+      : e(e), k(e.k), p(e, a), op(op), body(body), results(results), type(dtypeOf(op.getResult())),
+        lanes(k.target.lanes(4)), vectors(k.target.tileVectors), panel(lanes * vectors), shape(shapeOf(op.getResult())),
+        leading(shape.size() - 2), rows(shape[leading]), width(shape.back()), keys(shapeOf(op.getKey())[leading]),
+        depth(shapeOf(op.getKey()).back()), query(stridedMemory(op.getQuery())), key(stridedMemory(op.getKey())),
+        value(stridedMemory(op.getValue())) {}
+
+  LaunchShape emit() {
+    int64_t tileRows = k.target.tileRows, blockRows = kBlockTiles * 12; // the same split on every target
+    Dim panels = ceildiv(keys, panel), blocks = ceildiv(rows, blockRows), tasks = blocks;
+    for (size_t d = 0; d < leading; ++d)
+      tasks = tasks * shape[d];
+    Dim packedBytes = panels * Dim(panel * 4) * depth, stripBytes = panels * Dim(panel * 4 * tileRows);
+    k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
+      Value rest = k.div(task, k.dim(blocks));
+      at.assign(shape.size(), Index());
+      for (size_t d = leading; d-- > 0;) {
+        at[d] = {d ? k.rem(rest, k.dim(shape[d])) : rest};
+        rest = d ? k.div(rest, k.dim(shape[d])) : rest;
+      }
+      packed = {k.scratch, DType::f32, {}};
+      strip = {k.elementPointer({k.scratch, DType::i8, {}}, k.dim(packedBytes)), DType::f32, {}};
+      packKeys();
+      Value from = k.mul(k.rem(task, k.dim(blocks)), k.constant(blockRows));
+      Value to = k.minimum(k.add(from, k.constant(blockRows)), k.dim(rows));
+      Value whole = k.add(from, k.mul(k.div(k.sub(to, from), k.constant(tileRows)), k.constant(tileRows)));
+      k.loop(from, whole, k.constant(tileRows), [&](Value row) { tile(row, tileRows); });
+      remainder(whole, to);
+    });
+    return {tasks, packedBytes + stripBytes};
+  }
+
+private:
+  struct Strided {
+    Memory memory;
+    SmallVector<Dim> strides; // in elements, per dimension
+  };
+  /// Where an operand lives, seen through a transpose.
+  Strided stridedMemory(Value v) {
+    auto transpose = v.getDefiningOp<TransposeOp>();
+    Value source = transpose ? transpose.getX() : v;
+    Shape sizes = shapeOf(source);
+    SmallVector<Dim> strides(sizes.size(), Dim(1)), permuted;
+    for (size_t i = sizes.size() - 1; i-- > 0;)
+      strides[i] = strides[i + 1] * sizes[i + 1];
+    for (size_t i = 0; i < sizes.size(); ++i)
+      permuted.push_back(strides[transpose ? transpose.getPerm()[i] : int64_t(i)]);
+    return {*e.memoryOf(passes::skipReshapes(source)), permuted};
+  }
+  /// Of the current head's element [row, 0].
+  Value rowStart(const Strided &s, Value row) {
+    Value start = k.mul(row, k.dim(s.strides[leading]));
+    for (size_t d = 0; d < leading; ++d)
+      start = k.add(start, k.mul(at[d].base, k.dim(s.strides[d])));
+    return start;
+  }
+  bool isDense(const Strided &s) { return s.strides.back() == Dim(1); }
+  /// Lanes of f32 from `start` on along the last dimension.
+  Value loadLanes(const Strided &s, Value start, Value column, Value mask) {
+    if (isDense(s))
+      return toF32(k.load(s.memory, {k.add(start, column), 1}, lanes, mask), s.memory.dtype);
+    Value places = k.lanesOf({column, 1}, lanes);
+    places = arith::MulIOp::create(k.b, k.loc, places, k.broadcast(k.dim(s.strides.back()), lanes));
+    places = arith::AddIOp::create(k.b, k.loc, places, k.broadcast(start, lanes));
+    return toF32(k.load(s.memory, {{}, 0, places}, lanes, mask), s.memory.dtype);
+  }
+  Value loadOne(const Strided &s, Value start, Value column) {
+    Value place = k.add(start, k.mul(column, k.dim(s.strides.back())));
+    return toF32(k.load(s.memory, {place}, 1, {}), s.memory.dtype);
+  }
+  Value toF32(Value v, DType from) { return castLanes(k.b, k.loc, v, from, DType::f32); }
+  Value number(double c) { return arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(float(c))); }
+  Value lanesOf(double c) { return k.broadcast(number(c), lanes); }
+  Scalar scalar(Value v) { return Scalar(k.b, k.loc, v, DType::f32); }
+  Value below(Value column, Value bound) {
+    return k.compare(arith::CmpIPredicate::slt, k.lanesOf({column, 1}, lanes), k.broadcast(bound, lanes));
+  }
+
+  // ---- keys in panels [panel, depth, width of a panel]
+  void packKeys() {
+    Value keyCount = k.dim(keys), depthSize = k.dim(depth), step = k.constant(lanes);
+    k.loop(k.constant(0), k.mul(k.dim(ceildiv(keys, panel)), k.constant(panel)), step, [&](Value first) {
+      Value inPanel = k.rem(first, k.constant(panel));
+      Value start = k.add(k.mul(k.sub(first, inPanel), depthSize), inPanel);
+      k.loop(k.constant(0), depthSize, step, [&](Value column) {
+        // A square of keys and columns, turned; keys beyond the last repeat it and count for nothing later.
+        Value inside = below(column, depthSize);
+        SmallVector<Value> square;
+        for (int64_t i = 0; i < lanes; ++i) {
+          Value row = k.minimum(k.add(first, k.constant(i)), k.sub(keyCount, k.constant(1)));
+          square.push_back(loadLanes(key, rowStart(key, row), column, inside));
+        }
+        turn(square);
+        for (int64_t i = 0; i < lanes; ++i) {
+          Value row = k.add(column, k.constant(i));
+          auto write = [&] { k.store(packed, {k.add(start, k.mul(row, k.constant(panel))), 1}, square[i], lanes, {}); };
+          if (depth.isStatic() && depth.value() % lanes == 0)
+            write();
+          else
+            k.when(k.compare(arith::CmpIPredicate::slt, row, depthSize), write);
+        }
+      });
+    });
+  }
+
+  /// Transposes a square of vectors: blocks of 1, 2, 4, … lanes change places.
+  void turn(SmallVector<Value> &square) {
+    for (int64_t distance = 1; distance < lanes; distance *= 2)
+      for (int64_t i = 0; i < lanes; ++i) {
+        if (i & distance)
+          continue;
+        SmallVector<int64_t> low, high;
+        for (int64_t lane = 0; lane < lanes; ++lane) {
+          low.push_back(lane & distance ? lanes + lane - distance : lane);
+          high.push_back(lane & distance ? lanes + lane : lane + distance);
+        }
+        Value a = square[i], b = square[i + distance];
+        square[i] = vector::ShuffleOp::create(k.b, k.loc, a, b, low);
+        square[i + distance] = vector::ShuffleOp::create(k.b, k.loc, a, b, high);
+      }
+  }
+
+  // ---- tiles of rows
+  void remainder(Value from, Value to) {
+    int64_t tileRows = k.target.tileRows;
+    if (rows.isStatic()) {
+      // Blocks end at whole tiles, so only the last one has a rest, and it is known.
+      if (int64_t rest = rows.value() % tileRows)
+        k.when(k.compare(arith::CmpIPredicate::slt, from, to), [&] { tile(from, rest); });
+      return;
+    }
+    k.loop(from, to, k.constant(1), [&](Value row) { tile(row, 1); });
+  }
+
+  void tile(Value row, int64_t count) {
+    // Causal rows see no key behind the tile's last row.
+    Value seen = k.dim(keys);
+    if (op.getIsCausal())
+      seen = k.minimum(seen, k.add(row, k.constant(count)));
+    Value panels = k.div(k.add(seen, k.constant(panel - 1)), k.constant(panel));
+    k.loop(k.constant(0), panels, k.constant(1), [&](Value index) { scores(row, count, index); });
+    SmallVector<Value> inverse;
+    for (int64_t r = 0; r < count; ++r)
+      inverse.push_back(weigh(r, panels));
+    k.loop(k.constant(0), k.dim(ceildiv(width, panel)), k.constant(1),
+           [&](Value chunk) { mix(row, count, chunk, seen, inverse); });
+  }
+
+  using Left = llvm::function_ref<Value(int64_t row, Value step)>;
+  using Right = llvm::function_ref<Value(int64_t vector, Value step)>;
+  /// The register tile: sums over `steps` of left × right.
+  SmallVector<Value> product(int64_t count, Value steps, Left left, Right right) {
+    SmallVector<Value> zero(count * vectors, lanesOf(0));
+    return k.loop(k.constant(0), steps, k.constant(1), zero, [&](Value step, ValueRange carried) {
+      SmallVector<Value> next, columns;
+      for (int64_t v = 0; v < vectors; ++v)
+        columns.push_back(right(v, step));
+      for (int64_t r = 0; r < count; ++r) {
+        Value factor = k.broadcast(left(r, step), lanes);
+        for (int64_t v = 0; v < vectors; ++v)
+          next.push_back(vector::FMAOp::create(k.b, k.loc, factor, columns[v], carried[r * vectors + v]));
+      }
+      return next;
+    });
+  }
+
+  Value stripPlace(int64_t row, Value column) {
+    Value rowLength = k.mul(k.dim(ceildiv(keys, panel)), k.constant(panel));
+    return k.add(k.mul(k.constant(row), rowLength), column);
+  }
+
+  void scores(Value row, int64_t count, Value index) {
+    Value panelStart = k.mul(index, k.mul(k.dim(depth), k.constant(panel)));
+    SmallVector<Value> starts;
+    for (int64_t r = 0; r < count; ++r)
+      starts.push_back(rowStart(query, k.add(row, k.constant(r))));
+    SmallVector<Value> sums = product(
+        count, k.dim(depth), [&](int64_t r, Value step) { return loadOne(query, starts[r], step); },
+        [&](int64_t v, Value step) {
+          Value place = k.add(panelStart, k.add(k.mul(step, k.constant(panel)), k.constant(v * lanes)));
+          return k.load(packed, {place, 1}, lanes, {});
+        });
+    Value factor = k.broadcast(scale(), lanes);
+    for (int64_t r = 0; r < count; ++r)
+      for (int64_t v = 0; v < vectors; ++v) {
+        Value column = k.add(k.mul(index, k.constant(panel)), k.constant(v * lanes));
+        Value score = arith::MulFOp::create(k.b, k.loc, sums[r * vectors + v], factor);
+        score = masked(score, k.add(row, k.constant(r)), column);
+        k.store(strip, {stripPlace(r, column), 1}, score, lanes, {});
+      }
+  }
+
+  Value scale() {
+    if (double given = op.getScale().convertToDouble(); given != 0)
+      return number(given);
+    if (depth.isStatic())
+      return number(1 / std::sqrt(double(depth.value())));
+    Value size = castLanes(k.b, k.loc, k.dim(depth), DType::i64, DType::f32);
+    return (1 / sqrt(scalar(size))).value();
+  }
+
+  /// With the mask; -inf where the row does not see the key.
+  Value masked(Value score, Value row, Value column) {
+    Value sees;
+    auto require = [&](Value condition) {
+      sees = sees ? Value(arith::AndIOp::create(k.b, k.loc, sees, condition)) : condition;
+    };
+    if (!keys.isStatic() || keys.value() % panel)
+      require(below(column, k.dim(keys)));
+    if (op.getIsCausal())
+      require(below(column, k.add(row, k.constant(1))));
+    if (Value mask = op.getMask()) {
+      Shape sizes = shapeOf(mask);
+      SmallVector<Index> place(at);
+      place[leading] = {row};
+      place[leading + 1] = {column, 1};
+      place.erase(place.begin(), place.end() - sizes.size());
+      for (size_t d = 0; d < sizes.size(); ++d)
+        if (sizes[d] == Dim(1))
+          place[d] = {k.constant(0)};
+      k.width = lanes;
+      e.mask = below(column, k.dim(keys));
+      Value element = k.broadcast(e.scoped([&] { return e.element(mask, place); }), lanes);
+      e.mask = {};
+      k.width = 1;
+      if (isFloat(dtypeOf(mask)))
+        score = arith::AddFOp::create(k.b, k.loc, score, toF32(element, dtypeOf(mask)));
+      else
+        require(element);
+    }
+    return sees ? Value(arith::SelectOp::create(k.b, k.loc, sees, score, lanesOf(-INFINITY))) : score;
+  }
+
+  /// Turns a row of the strip into weights that add up to the inverse of the result; 0 if it sees nothing.
+  Value weigh(int64_t row, Value panels) {
+    Value end = k.mul(panels, k.constant(panel)), step = k.constant(lanes);
+    auto walk = [&](Value init, llvm::function_ref<Value(Value place, Value x, Value carried)> body) {
+      Value sum = k.loop(k.constant(0), end, step, init, [&](Value column, ValueRange carried) {
+        Value place = stripPlace(row, column);
+        return SmallVector<Value>{body(place, k.load(strip, {place, 1}, lanes, {}), carried[0])};
+      })[0];
+      return sum;
+    };
+    Value top = walk(lanesOf(-INFINITY), [&](Value, Value x, Value best) -> Value {
+      return arith::MaximumFOp::create(k.b, k.loc, best, x);
+    });
+    top = vector::ReductionOp::create(k.b, k.loc, vector::CombiningKind::MAXIMUMF, top);
+    Scalar bound = select(scalar(top) == -INFINITY, scalar(number(0)), scalar(top));
+    Scalar shift = scalar(k.broadcast(bound.value(), lanes));
+    Value total = walk(lanesOf(0), [&](Value place, Value x, Value sum) {
+      Scalar weight = exp(scalar(x) - shift);
+      k.store(strip, {place, 1}, weight.value(), lanes, {});
+      return (scalar(sum) + weight).value();
+    });
+    Scalar sum = scalar(acrossLanes(total));
+    return select(sum == 0, scalar(number(0)), 1 / sum).value();
+  }
+  /// Halves, quarters, …
+  Value acrossLanes(Value sum) {
+    for (int64_t size = lanes; size > 1; size /= 2) {
+      SmallVector<int64_t> low, high;
+      for (int64_t i = 0; i < size / 2; ++i) {
+        low.push_back(i);
+        high.push_back(i + size / 2);
+      }
+      Value a = vector::ShuffleOp::create(k.b, k.loc, sum, sum, low);
+      Value b = vector::ShuffleOp::create(k.b, k.loc, sum, sum, high);
+      sum = arith::AddFOp::create(k.b, k.loc, a, b);
+    }
+    return vector::ExtractOp::create(k.b, k.loc, sum, ArrayRef<int64_t>{0});
+  }
+
+  // ---- weights times values, what is fused behind, and the stores
+  void mix(Value row, int64_t count, Value chunk, Value seen, ArrayRef<Value> inverse) {
+    bool partial = !width.isStatic() || width.value() % panel;
+    SmallVector<Value> columns, inside;
+    for (int64_t v = 0; v < vectors; ++v) {
+      columns.push_back(k.add(k.mul(chunk, k.constant(panel)), k.constant(v * lanes)));
+      inside.push_back(partial ? below(columns[v], k.dim(width)) : Value());
+    }
+    SmallVector<Value> sums = product(
+        count, seen, [&](int64_t r, Value step) { return k.load(strip, {stripPlace(r, step)}, 1, {}); },
+        [&](int64_t v, Value step) { return loadLanes(value, rowStart(value, step), columns[v], inside[v]); });
+    k.width = lanes;
+    for (int64_t r = 0; r < count; ++r)
+      for (int64_t v = 0; v < vectors; ++v) {
+        Value mixed = arith::MulFOp::create(k.b, k.loc, sums[r * vectors + v], k.broadcast(inverse[r], lanes));
+        at[leading] = {k.add(row, k.constant(r))};
+        at[leading + 1] = {columns[v], 1};
+        if (partial)
+          e.mask = k.compare(arith::CmpIPredicate::slt, k.lanesOf({columns[v], 1}, lanes),
+                             k.broadcast(k.maskBound(width, narrowest(body, type)), lanes));
+        p.finish(op.getResult(), at, castLanes(k.b, k.loc, mixed, DType::f32, type), body, results);
+        e.mask = {};
+      }
+    k.width = 1;
+  }
+
+  ElementEmitter &e;
+  KernelBuilder &k;
+  PointEmitter p;
+  ScaledDotProductAttentionOp op;
+  Block &body;
+  ArrayRef<Value> results;
+  DType type;
+  int64_t lanes, vectors, panel; // a panel is a tile wide
+  Shape shape;
+  size_t leading; // dimensions: heads
+  Dim rows, width, keys, depth;
+  Strided query, key, value;
+  Memory packed, strip;
+  SmallVector<Index> at; // in the result
+};
+
+} // namespace
+
+LaunchShape emitAttentionKernel(ElementEmitter &e, Block &body, const passes::Alignment &a, ArrayRef<Value> results) {
+  auto op = *body.getOps<ScaledDotProductAttentionOp>().begin();
+  return AttentionKernel(e, op, body, a, results).emit();
+}
+
+} // namespace burin::codegen
