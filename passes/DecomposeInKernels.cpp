@@ -33,7 +33,9 @@ private:
     std::vector<int64_t> axes{int64_t(op.getAxis())};
     Value x = wide(op.getX());
     Value e = g.exp(g.sub(x, g.broadcastLike(g.reduce<ReduceMaxOp>(x, axes), x)));
-    return g.div(e, g.broadcastLike(g.reduce<ReduceSumOp>(e, axes), e));
+    // One division per row: dividing every element takes longer than its exponential.
+    Value inverse = g.reciprocal(g.reduce<ReduceSumOp>(e, axes));
+    return g.mul(e, g.broadcastLike(inverse, e));
   }
 
   Value expand(LogSoftmaxOp op) {
@@ -104,7 +106,7 @@ struct DecomposeInKernelsPass : PassWrapper<DecomposeInKernelsPass, OperationPas
   %m = burin.reduce_max %x {axes = [1], keepdims = true}
   %0 = burin.broadcast_to %m; %1 = burin.sub %x, %0; %e = burin.exp %1
   %s = burin.reduce_sum %e {axes = [1], keepdims = true}
-  %2 = burin.broadcast_to %s; %y = burin.div %e, %2)";
+  %i = burin.reciprocal %s; %2 = burin.broadcast_to %i; %y = burin.mul %e, %2)";
   }
 
   void runOnOperation() override {

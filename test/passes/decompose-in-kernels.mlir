@@ -6,8 +6,9 @@
 // CHECK: %[[D:.*]] = burin.sub %[[X]], %[[MB]]
 // CHECK: %[[E:.*]] = burin.exp %[[D]]
 // CHECK: %[[S:.*]] = burin.reduce_sum %[[E]] {axes = array<i64: 1>, keepdims = true}
-// CHECK: %[[SB:.*]] = burin.broadcast_to %[[S]]
-// CHECK: %[[Y:.*]] = burin.div %[[E]], %[[SB]]
+// CHECK: %[[I:.*]] = burin.reciprocal %[[S]]
+// CHECK: %[[IB:.*]] = burin.broadcast_to %[[I]]
+// CHECK: %[[Y:.*]] = burin.mul %[[E]], %[[IB]]
 // CHECK: burin.yield %[[Y]]
 func.func @softmax(%x: tensor<?x8xf32, ["n"]>) -> tensor<?x8xf32, ["n"]> {
   %y = burin.kernel(%a = %x) : (tensor<?x8xf32, ["n"]>) -> tensor<?x8xf32, ["n"]> {
@@ -22,7 +23,8 @@ func.func @softmax(%x: tensor<?x8xf32, ["n"]>) -> tensor<?x8xf32, ["n"]> {
 // CHECK: burin.reduce_max
 // CHECK: burin.exp
 // CHECK: burin.reduce_sum
-// CHECK: %[[Y:.*]] = burin.div
+// CHECK: burin.reciprocal
+// CHECK: %[[Y:.*]] = burin.mul
 // CHECK: %[[Z:.*]] = burin.cast %[[Y]] {dtype = f16}
 // CHECK: burin.yield %[[Z]]
 func.func @softmax_f16(%x: tensor<?x8xf16, ["n"]>) -> tensor<?x8xf16, ["n"]> {
