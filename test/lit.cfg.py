@@ -13,6 +13,7 @@ tools = [os.path.join(config.burinBuild, "bin"), os.path.join(config.test_exec_r
 config.environment["PATH"] = os.pathsep.join(tools + [os.environ["PATH"]])
 config.environment["XDG_CACHE_HOME"] = os.path.join(config.test_exec_root, "cache")
 
+config.substitutions.append(("%burin_build", config.burinBuild))
 config.substitutions.append(("%exits", f"bash {config.test_source_root}/exits.sh"))
 
 # Features for REQUIRES and UNSUPPORTED: the CPU's vector extensions (avx2, avx512f, …) and the sanitizers.

@@ -105,18 +105,20 @@ def measure(options, contestants, workload, seconds):
             loaded.append(worker)
         elif not answer.startswith("error: unsupported"):
             result[worker.name] = {"error": answer}
-    plan = {}
+    plan, warm = {}, {}
     for worker in loaded:
         worker.setPriority(worker.niceness)
         once = worker.nanoseconds(1, 1)
         once = min(once, worker.nanoseconds(0, max(1, int(2e6 / once))))
         plan[worker.name] = max(1, int(options.slice * 1e6 / once))
+        # The others have emptied the caches; to a long run that makes no difference.
+        warm[worker.name] = 0 if once > 50e6 else max(1, plan[worker.name] // 10)
     rounds, times = 0, {worker.name: [] for worker in loaded}
     end = time.monotonic() + seconds * len(loaded)
     while loaded and (rounds < options.rounds or time.monotonic() < end) and rounds < 101:
         for worker in loaded[rounds % len(loaded):] + loaded[:rounds % len(loaded)]:
             count = plan[worker.name]
-            times[worker.name].append(worker.nanoseconds(1 if count == 1 else max(1, count // 10), count))
+            times[worker.name].append(worker.nanoseconds(warm[worker.name], count))
         rounds += 1
     for worker in loaded:
         worker.setPriority(0)
@@ -139,17 +141,27 @@ def peersOf(options, group):
     if not options.peers:
         return []
     isThere = lambda n: n not in NATIVE_PEERS or (options.bin / NATIVE_PEERS[n]).exists()
-    return [n for n in PEERS[group] if (not options.only or n in options.only) and isThere(n)]
+    return [n for n in PEERS[group] if n in (options.only or [n]) and n not in options.without and isThere(n)]
 
 
-def checkOutputs(options, row, log):
-    """Adds the worst relative error of each contestant that ran, over PyTorch in f64."""
-    ran = [name for name, value in row["contestants"].items() if "error" not in value]
-    command = [options.python, HERE / "peers/check.py", "--folder", options.data]
-    answers = subprocess.run(command, input="".join(f"{row['name']} {name}\n" for name in ran), text=True, check=True,
-                             stdout=subprocess.PIPE, stderr=log).stdout.split()
-    for name, answer in zip(ran, answers):
-        row["contestants"][name]["worst_error"] = float(answer)
+class Checker:
+    """Compares what contestants wrote with PyTorch in f64."""
+
+    def __init__(self, options, log):
+        command = [options.python, HERE / "peers/check.py", "--folder", options.data]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+
+    def check(self, row):
+        """Adds the worst relative error of each contestant that ran."""
+        for name, value in row["contestants"].items():
+            if "error" not in value:
+                self.process.stdin.write(f"{row['name']} {name}\n")
+                self.process.stdin.flush()
+                value["worst_error"] = float(self.process.stdout.readline())
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
 
 
 def describe(row, facts, machine):
@@ -165,6 +177,7 @@ def measureGroup(options, group, workloads, threads, facts, machine, log):
     names = ["burin"] + peersOf(options, group)
     contestants = [Worker(n, commandOf(n, options, threads), cores, options.nice, log) for n in names]
     settings = {worker.name: worker.ask("settings") for worker in contestants}
+    checker = Checker(options, log) if options.python.exists() and not options.quick else None
     rows = []
     for workload in workloads:
         seconds = options.seconds if group == "model" else options.seconds / 4
@@ -172,16 +185,17 @@ def measureGroup(options, group, workloads, threads, facts, machine, log):
                "contestants": measure(options, contestants, workload, seconds)}
         describe(row, facts[workload["name"]], machine)
         rows.append(row)
-        if options.python.exists():
-            checkOutputs(options, row, log)
+        if checker:
+            checker.check(row)
         print(report.line(row, rows), flush=True)
-    for worker in contestants:
+    for worker in contestants + ([checker] if checker else []):
         worker.close()
     return rows, settings
 
 
 def measureMachine(options):
-    command, picture = [options.bin / "burin", "machine"], options.data / "machine.svg"
+    command = [options.bin / "burin", "machine"] + ["--quick"] * options.quick
+    picture = options.data / "machine.svg"
     facts, text = options.data / "machine.json", options.data / "machine.txt"
     subprocess.run([*command, "--svg", picture, "--json-file", facts, "--text-file", text], check=True,
                    stdout=subprocess.DEVNULL)
@@ -201,8 +215,10 @@ def writeDocs(options, results, settings, machineText, around):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(".build/release"))
+    parser.add_argument("--data", type=pathlib.Path, help="graphs, artifacts and outputs (default: .build/bench)")
     parser.add_argument("--peers", action="store_true", help="measure the peers too")
     parser.add_argument("--only", action="append", help="only this peer (may be repeated)")
+    parser.add_argument("--without", action="append", default=[], help="not this peer (may be repeated)")
     parser.add_argument("--filter", action="append", help="only workloads that match this regular expression")
     parser.add_argument("--group", choices=["model", "kernel", "overhead", "all"], default="all")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, each measured (default 1,2)")
@@ -210,13 +226,16 @@ def main():
     parser.add_argument("--slice", type=float, default=20, help="milliseconds a turn lasts at least")
     parser.add_argument("--rounds", type=int, default=7, help="turns at least")
     parser.add_argument("--nice", type=int, default=0, help="scheduling priority while measuring (root: below 0)")
+    parser.add_argument("--quick", action="store_true", help="two short turns, to see whether everything works")
     parser.add_argument("--json", type=pathlib.Path, help="write the results there")
     parser.add_argument("--docs", type=pathlib.Path, help="write benchmarks.md and its pictures into this folder")
     options = parser.parse_args()
     options.bin = options.build.resolve() / "bin"
     options.python = options.build.resolve().parent / "peers/bin/python"
-    options.data = options.build.resolve().parent / "bench"
+    options.data = (options.data or options.build / "../bench").resolve()
     options.data.mkdir(exist_ok=True)
+    if options.quick:
+        options.seconds, options.slice, options.rounds = 0, 0.1, 2
     if options.peers and not options.python.exists():
         sys.exit(f"compare.py: the peers are not installed in {options.python.parent.parent}: run tools/dev bench --peers")
 
