@@ -16,7 +16,7 @@ using namespace burin::ir;
 namespace burin::passes {
 namespace {
 
-constexpr size_t kMaxOps = 256, kMaxInputs = 64, kMaxCode = 1024; // of one kernel
+constexpr size_t kMaxOps = 256, kMaxInputs = 64, kMaxCode = 256; // of one kernel
 
 enum class Kind { None, Free, View, Pointwise, Row, Movement, Window, Contract, Sequential };
 
