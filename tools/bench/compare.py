@@ -202,11 +202,17 @@ def measureMachine(options):
     return text.read_text(), json.loads(facts.read_text())
 
 
-def writeDocs(options, results, settings, machineText, around):
+def loadText(before):
+    """Whether the machine had other work."""
+    return (f"the machine's load average was {before:.1f} before the run and {os.getloadavg()[0]:.1f} at its end, on "
+            f"{len(os.sched_getaffinity(0))} cores, of which the run itself takes 1 or 2")
+
+
+def writeDocs(options, results, settings, machineText, around, load):
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     words = " ".join(a for a in sys.argv[1:] if a not in ("--build", str(options.build)))
-    document = report.document(results, settings, machineText, around, f"tools/dev bench {words}",
-                               time.strftime("%Y-%m-%d"), commit)
+    document = report.document(results, settings, around, machine=machineText, command=f"tools/dev bench {words}",
+                               date=time.strftime("%Y-%m-%d"), commit=commit, load=load)
     (options.docs / "benchmarks.md").write_text(document)
     (options.docs / "benchmarks.svg").write_text(report.picture(results))
     (options.docs / "machine.svg").write_text((options.data / "machine.svg").read_text())
@@ -228,12 +234,17 @@ def main():
     parser.add_argument("--nice", type=int, default=0, help="scheduling priority while measuring (root: below 0)")
     parser.add_argument("--quick", action="store_true", help="two short turns, to see whether everything works")
     parser.add_argument("--json", type=pathlib.Path, help="write the results there")
-    parser.add_argument("--docs", type=pathlib.Path, help="write benchmarks.md and its pictures into this folder")
+    parser.add_argument("--docs", type=pathlib.Path, help="write benchmarks.md and its pictures into this folder "
+                        "(docs, when everything is measured against all peers)")
     options = parser.parse_args()
+    load = os.getloadavg()[0]
     options.bin = options.build.resolve() / "bin"
     options.python = options.build.resolve().parent / "peers/bin/python"
     options.data = (options.data or options.build / "../bench").resolve()
     options.data.mkdir(exist_ok=True)
+    isWhole = options.group == "all" and not (options.filter or options.only or options.without or options.quick)
+    if options.peers and isWhole and not options.docs:
+        options.docs = HERE.parent.parent / "docs"
     if options.quick:
         options.seconds, options.slice, options.rounds = 0, 0.1, 2
     if options.peers and not options.python.exists():
@@ -261,7 +272,7 @@ def main():
         options.json.write_text(json.dumps(
             {"machine": machine, "settings": settings, "results": results, "overheads": around}, indent=1))
     if options.docs:
-        writeDocs(options, results, settings, machineText, around)
+        writeDocs(options, results, settings, machineText, around, loadText(load))
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ the roofline floor, the sum over the steps of max(FLOP / peak, bytes / bandwidth
 fastest peer's time over burin's: above 1, burin is faster. `error` is the largest difference from PyTorch in f64 over the
 largest value.
 
-Measured on {date}, commit {commit}.
+Measured on {date}, commit {commit}; {load}.
 
 ![Ratio to the fastest peer](benchmarks.svg)
 
@@ -100,7 +100,6 @@ def table(rows, columns):
 
 
 def groupTable(rows):
-    peers = [n for n in rows[0]["contestants"] if n != "burin"]
     peers = list(dict.fromkeys(n for row in rows for n in row["contestants"] if n != "burin"))
     cells = []
     for row in rows:
@@ -122,8 +121,9 @@ def groupTable(rows):
     return table(cells, ["", "burin", "p10–p90", "GFLOP/s", "GB/s", "floor", "ratio", "error"] + peers)
 
 
-def document(results, settings, machineText, overheads, command, date, commit):
-    text = HEADER.format(command=command, date=date, commit=commit, machine=machineText)
+def document(results, settings, overheads, **header):
+    """`header`: what HEADER names."""
+    text = HEADER.format(**header)
     text += "".join(f"- {name}: {said}\n" for name, said in settings.items())
     for threads in sorted({r["threads"] for r in results}):
         for group in ("model", "kernel"):
