@@ -23,8 +23,8 @@ public:
       : e(e), k(e.k), p(e, a), op(op), body(body), results(results), type(dtypeOf(op.getResult())),
         lanes(k.target.lanes(4)), vectors(k.target.tileVectors), panel(lanes * vectors), shape(shapeOf(op.getResult())),
         leading(shape.size() - 2), rows(shape[leading]), width(shape.back()), keys(shapeOf(op.getKey())[leading]),
-        depth(shapeOf(op.getKey()).back()), query(stridedMemory(op.getQuery())), key(stridedMemory(op.getKey())),
-        value(stridedMemory(op.getValue())) {}
+        depth(shapeOf(op.getKey()).back()), query(e.stridedMemoryOf(op.getQuery())),
+        key(e.stridedMemoryOf(op.getKey())), value(e.stridedMemoryOf(op.getValue())) {}
 
   LaunchShape emit() {
     int64_t tileRows = k.target.tileRows, blockRows = kBlockTiles * 12; // the same split on every target
@@ -52,32 +52,16 @@ public:
   }
 
 private:
-  struct Strided {
-    Memory memory;
-    SmallVector<Dim> strides; // in elements, per dimension
-  };
-  /// Where an operand lives, seen through a transpose.
-  Strided stridedMemory(Value v) {
-    auto transpose = v.getDefiningOp<TransposeOp>();
-    Value source = transpose ? transpose.getX() : v;
-    Shape sizes = shapeOf(source);
-    SmallVector<Dim> strides(sizes.size(), Dim(1)), permuted;
-    for (size_t i = sizes.size() - 1; i-- > 0;)
-      strides[i] = strides[i + 1] * sizes[i + 1];
-    for (size_t i = 0; i < sizes.size(); ++i)
-      permuted.push_back(strides[transpose ? transpose.getPerm()[i] : int64_t(i)]);
-    return {*e.memoryOf(passes::skipReshapes(source)), permuted};
-  }
   /// Of the current head's element [row, 0].
-  Value rowStart(const Strided &s, Value row) {
+  Value rowStart(const StridedMemory &s, Value row) {
     Value start = k.mul(row, k.dim(s.strides[leading]));
     for (size_t d = 0; d < leading; ++d)
       start = k.add(start, k.mul(at[d].base, k.dim(s.strides[d])));
     return start;
   }
-  bool isDense(const Strided &s) { return s.strides.back() == Dim(1); }
+  bool isDense(const StridedMemory &s) { return s.strides.back() == Dim(1); }
   /// Lanes of f32 from `start` on along the last dimension.
-  Value loadLanes(const Strided &s, Value start, Value column, Value mask) {
+  Value loadLanes(const StridedMemory &s, Value start, Value column, Value mask) {
     if (isDense(s))
       return toF32(k.load(s.memory, {k.add(start, column), 1}, lanes, mask), s.memory.dtype);
     Value places = k.lanesOf({column, 1}, lanes);
@@ -85,7 +69,7 @@ private:
     places = arith::AddIOp::create(k.b, k.loc, places, k.broadcast(start, lanes));
     return toF32(k.load(s.memory, {{}, 0, places}, lanes, mask), s.memory.dtype);
   }
-  Value loadOne(const Strided &s, Value start, Value column) {
+  Value loadOne(const StridedMemory &s, Value start, Value column) {
     Value place = k.add(start, k.mul(column, k.dim(s.strides.back())));
     return toF32(k.load(s.memory, {place}, 1, {}), s.memory.dtype);
   }
@@ -328,7 +312,7 @@ private:
   Shape shape;
   size_t leading; // dimensions: heads
   Dim rows, width, keys, depth;
-  Strided query, key, value;
+  StridedMemory query, key, value;
   Memory packed, strip;
   SmallVector<Index> at; // in the result
 };

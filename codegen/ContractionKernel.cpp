@@ -22,6 +22,7 @@ constexpr int64_t kRowAlign = 12;             // a multiple of the tile height o
 constexpr int64_t kTaskRows = 16 * kRowAlign; // rows of the left side kept in cache while panels pass
 constexpr int64_t kPrefetchSteps = 16;        // steps of k that panels are fetched ahead into the first cache level
 constexpr int64_t kPrefetchFar = 96;          // and into the second one, where a panel is read only once
+constexpr int64_t kUnrolledSteps = 4;         // innermost loops of the sum that are not longer are written out
 constexpr int64_t kSmallRows = 4;             // fewer rows than this take several chunks at once
 
 DType accumulatorType(DType type) {
@@ -41,8 +42,9 @@ DType accumulatorType(DType type) {
 class ContractionKernel {
 public:
   ContractionKernel(ElementEmitter &e, ContractOp op, Block &body, const passes::Alignment &a, ArrayRef<Value> results)
-      : e(e), k(e.k), p(e, a), op(op), body(body), results(results), lhs(operandMemory(op.getLhs())),
-        rhs(operandMemory(op.getRhs())), type(dtypeOf(op.getResult())), sumType(accumulatorType(dtypeOf(op.getLhs()))) {
+      : e(e), k(e.k), p(e, a), op(op), body(body), results(results), left(e.stridedMemoryOf(op.getLhs())),
+        lhs(left.memory), rhs(*e.memoryOf(passes::skipReshapes(op.getRhs()))), type(dtypeOf(op.getResult())),
+        sumType(accumulatorType(dtypeOf(op.getLhs()))) {
     lanes = k.target.lanes(byteWidth(sumType));
     panelWidth = passes::kPanelBytes / byteWidth(sumType);
     chunkWidth = k.target.tileVectors * lanes;
@@ -104,16 +106,12 @@ private:
 
   using Rows = std::pair<int64_t, int64_t>; // of a tile, [first, second)
 
-  Memory operandMemory(Value v) { return *e.memoryOf(passes::skipReshapes(v)); }
-
   // Reads off the op how lhs is walked: rows, outer rows, and the loops of the sum, neighbours merged where the walk is
   // linear.
   void describe() {
     Shape shape = shapeOf(op.getLhs()), result = shapeOf(op.getResult());
     size_t batchDims = op.getBatch(), spatial = op.getKernel().size();
-    SmallVector<Dim> strides(shape.size(), Dim(1));
-    for (size_t i = shape.size() - 1; i-- > 0;)
-      strides[i] = strides[i + 1] * shape[i + 1];
+    ArrayRef<Dim> strides = left.strides;
     lhsBatchStride = batchDims ? strides[batchDims - 1] : Dim(0);
     lhsStart = 0;
     for (size_t d = 0; d < spatial; ++d) {
@@ -125,7 +123,7 @@ private:
       if (op.getKernel()[d] > 1 || cut)
         sum.push_back({Dim(op.getKernel()[d]), strides[dim] * Dim(op.getDilations()[d]), dim, cut});
     }
-    sum.push_back({shape.back(), Dim(1)});
+    sum.push_back({shape.back(), strides.back()});
     depth = 1;
     for (Step &s : sum)
       depth = depth * s.size;
@@ -358,6 +356,11 @@ private:
           carried = at(k.constant(tap), carried, seeing);
       return carried;
     }
+    if (i + 1 == steps.size() && steps[i].size.isStatic() && steps[i].size.value() <= kUnrolledSteps) {
+      for (int64_t x = 0; x < steps[i].size.value(); ++x)
+        carried = at(k.constant(x), carried, rows);
+      return carried;
+    }
     auto range = std::pair(k.constant(0), k.dim(steps[i].size));
     if (auto cut = tapsInside.find(steps[i].dim); steps[i].cut && cut != tapsInside.end())
       range = cut->second;
@@ -425,6 +428,7 @@ private:
   ContractOp op;
   Block &body;
   ArrayRef<Value> results;
+  StridedMemory left;
   Memory lhs, rhs;
   DType type, sumType;
   int64_t lanes, panelWidth, chunkWidth;

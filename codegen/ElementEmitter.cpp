@@ -1,10 +1,23 @@
 #include "codegen/ElementEmitter.h"
+#include "passes/Alignment.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::codegen {
+
+StridedMemory ElementEmitter::stridedMemoryOf(Value v) {
+  auto transpose = v.getDefiningOp<TransposeOp>();
+  Value source = transpose ? transpose.getX() : v;
+  Shape sizes = shapeOf(source);
+  SmallVector<Dim> strides(sizes.size(), Dim(1)), seen;
+  for (size_t i = sizes.size() - 1; i-- > 0;)
+    strides[i] = strides[i + 1] * sizes[i + 1];
+  for (size_t i = 0; i < sizes.size(); ++i)
+    seen.push_back(strides[transpose ? transpose.getPerm()[i] : int64_t(i)]);
+  return {*memoryOf(passes::skipReshapes(source)), seen};
+}
 
 std::optional<Memory> ElementEmitter::memoryOf(Value v) {
   auto it = memories.find(v);

@@ -6,6 +6,12 @@
 
 namespace burin::codegen {
 
+/// Memory whose elements are read by position: a tensor as it lies, or seen through a transpose.
+struct StridedMemory {
+  Memory memory;
+  SmallVector<Dim> strides; // in elements, per dimension of the value
+};
+
 class ElementEmitter {
 public:
   explicit ElementEmitter(KernelBuilder &k) : k(k) {}
@@ -17,6 +23,8 @@ public:
   /// Where a kernel operand lives.
   void bindMemory(Value v, Memory memory) { memories[v] = std::move(memory); }
   std::optional<Memory> memoryOf(Value v);
+  /// Where `v` lives: an operand of the kernel, reshaped, and perhaps transposed then.
+  StridedMemory stridedMemoryOf(Value v);
   /// Elements already computed are reused; those computed inside `body` are forgotten after it. Needed around every
   /// nested block.
   template <class Body> auto scoped(Body &&body) {

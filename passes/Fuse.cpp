@@ -20,10 +20,12 @@ constexpr size_t kMaxOps = 256, kMaxInputs = 64, kMaxCode = 256; // of one kerne
 
 enum class Kind { None, Free, View, Pointwise, Row, Movement, Window, Contract, Sequential };
 
-/// A transpose that only attention reads: its kernel steps through memory as it lies.
+/// A transpose that only attention and left sides of products read: their kernels step through memory as it lies.
 bool isStridedView(Operation *op) {
   return isa_and_nonnull<TransposeOp>(op) && llvm::all_of(op->getUses(), [](OpOperand &use) {
-           return isa<ScaledDotProductAttentionOp>(use.getOwner()) && use.getOperandNumber() < 3;
+           auto contract = dyn_cast<ContractOp>(use.getOwner());
+           return contract ? use.getOperandNumber() == 0 && contract.getBatch() <= 1
+                           : isa<ScaledDotProductAttentionOp>(use.getOwner()) && use.getOperandNumber() < 3;
          });
 }
 

@@ -1,0 +1,37 @@
+// RUN: burin-opt --burin-fuse %s | FileCheck %s
+
+// The left side of a product is read through its transpose; a transpose that others read too is a tensor of its own.
+// CHECK-LABEL: func.func @lhs(
+// CHECK-NOT: burin.kernel "transpose"
+// CHECK: burin.kernel "contract"(%[[A:.*]] = %arg0
+// CHECK-NEXT: %[[T:.*]] = burin.transpose %[[A]]
+// CHECK-NEXT: burin.contract %[[T]]
+func.func @lhs(%x: tensor<8x6xf32>, %w: tensor<1x8x32xf32>) -> tensor<6x5xf32> {
+  %t = burin.transpose %x {perm = array<i64: 1, 0>} : (tensor<8x6xf32>) -> tensor<6x8xf32>
+  %y = burin.contract %t, %w {batch = 0 : i64, columns = [5], dilations = array<i64: 1>, kernel = array<i64: 1>, strides = array<i64: 1>} : (tensor<6x8xf32>, tensor<1x8x32xf32>) -> tensor<6x5xf32>
+  return %y : tensor<6x5xf32>
+}
+// CHECK-LABEL: func.func @shared(
+// CHECK: %[[T:.*]] = burin.kernel "transpose"
+// CHECK: burin.kernel "contract"(%{{.*}} = %[[T]]
+func.func @shared(%x: tensor<8x6xf32>, %w: tensor<1x8x32xf32>) -> (tensor<6x5xf32>, tensor<6x8xf32>) {
+  %t = burin.transpose %x {perm = array<i64: 1, 0>} : (tensor<8x6xf32>) -> tensor<6x8xf32>
+  %y = burin.contract %t, %w {batch = 0 : i64, columns = [5], dilations = array<i64: 1>, kernel = array<i64: 1>, strides = array<i64: 1>} : (tensor<6x8xf32>, tensor<1x8x32xf32>) -> tensor<6x5xf32>
+  return %y, %t : tensor<6x5xf32>, tensor<6x8xf32>
+}
+
+// CHECK-LABEL: func.func @heads(
+// CHECK-NOT: burin.kernel "transpose"
+// CHECK: burin.kernel "scaled_dot_product_attention"(%[[Q:.*]] = %{{.*}}, %[[K:.*]] = %{{.*}}, %[[V:.*]] = %{{.*}}) :
+// CHECK-COUNT-3: burin.transpose
+// CHECK: burin.scaled_dot_product_attention
+func.func @heads(%q: tensor<2x7x6xf32>, %k: tensor<2x9x6xf32>, %v: tensor<2x9x6xf32>) -> tensor<2x3x7x2xf32> {
+  %q4 = burin.reshape %q {shape = [2, 7, 3, 2]} : (tensor<2x7x6xf32>) -> tensor<2x7x3x2xf32>
+  %k4 = burin.reshape %k {shape = [2, 9, 3, 2]} : (tensor<2x9x6xf32>) -> tensor<2x9x3x2xf32>
+  %v4 = burin.reshape %v {shape = [2, 9, 3, 2]} : (tensor<2x9x6xf32>) -> tensor<2x9x3x2xf32>
+  %qh = burin.transpose %q4 {perm = array<i64: 0, 2, 1, 3>} : (tensor<2x7x3x2xf32>) -> tensor<2x3x7x2xf32>
+  %kh = burin.transpose %k4 {perm = array<i64: 0, 2, 1, 3>} : (tensor<2x9x3x2xf32>) -> tensor<2x3x9x2xf32>
+  %vh = burin.transpose %v4 {perm = array<i64: 0, 2, 1, 3>} : (tensor<2x9x3x2xf32>) -> tensor<2x3x9x2xf32>
+  %y = burin.scaled_dot_product_attention %qh, %kh, %vh : (tensor<2x3x7x2xf32>, tensor<2x3x9x2xf32>, tensor<2x3x9x2xf32>) -> tensor<2x3x7x2xf32>
+  return %y : tensor<2x3x7x2xf32>
+}
