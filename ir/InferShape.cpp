@@ -277,8 +277,8 @@ bool inferPad(InferCall &call) {
     if (!borderExists(mode, size, low) || !borderExists(mode, size, high))
       return call.fail(text("dimension ", i, " of x ", call.operand(0).shape, " is too small to be padded by ", low,
                             " and ", high, " in mode \"", mode, "\""));
-    if (interior != 0)
-      size = size + max(size - 1, 0) * interior;
+    if (interior != 0) // one number less than elements; a symbolic size is taken to be at least 1 here
+      size = size + (size.isStatic() ? max(size - 1, 0) : size - 1) * interior;
     size = size + low + high;
     if (size.isStatic() && size.value() < 0)
       return call.fail(text("padding by ", low, " and ", high, " crops more than dimension ", i, " of x ",

@@ -74,7 +74,8 @@ def Burin_PadOp : Burin_ShapeOp<"pad", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$
   let summary = "Adds low[i] elements before and high[i] after dimension i; negative amounts crop";
   let description = [{
     `mode` is "constant" (filled with `value`), "edge" (repeats the border) or "reflect" (mirrors without repeating the
-    border). In constant mode interior[i] elements are also put between neighbours.
+    border). In constant mode interior[i] elements are also put between neighbours (a symbolic size is taken
+    to be at least 1 for that).
   }];
   let infer = "inferPad"; let source = "torch.nn.functional.pad, StableHLO pad"; let hasFolder = 1;
   let example = "pad(x, {0, 1}, {0, 1}); // a column of zeros on both sides";
