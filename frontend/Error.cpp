@@ -3,7 +3,7 @@
 
 namespace burin {
 
-std::string Location::str() const { return *file ? std::string(file) + ":" + std::to_string(line) : ""; }
+std::string Location::str() const { return line ? std::string(file) + ":" + std::to_string(line) : file; }
 
 static std::string compose(const Location &where, std::string_view op, std::string_view message) {
   std::string text = where.str();

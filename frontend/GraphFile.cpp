@@ -2,6 +2,7 @@
 #include "ir/GraphFile.h"
 #include "frontend/GraphData.h"
 #include "frontend/Scope.h"
+#include "frontend/onnx/Import.h"
 #include "runtime/Archive.h"
 
 namespace burin {
@@ -56,6 +57,8 @@ static std::string readSignature(Graph::Data &graph) {
 
 Graph Graph::load(const std::string &path, Location where) {
   const Location &place = detail::inScope(where);
+  if (onnx::isModelFile(path))
+    return onnx::importModel(path, {}, place);
   auto graph = std::make_shared<Data>();
   ir::GraphFileProblem problem;
   graph->module = ir::readGraph(path, graph->context, problem);

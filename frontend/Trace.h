@@ -4,6 +4,7 @@
 #include "frontend/GraphData.h"
 #include "frontend/Record.h"
 #include "frontend/TensorState.h"
+#include "ir/ReferenceTensor.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace burin {
@@ -46,6 +47,12 @@ public:
   void observe(const std::shared_ptr<const detail::Observed> &state);
   std::vector<Guard> guards;
 
+  /// The elements of a traced tensor that depends on constants alone, as the reference interpreter computes them;
+  /// nullopt if it depends on an input, or if a tensor on the way is too large to be part of a shape computation.
+  std::optional<Tensor> constantValue(const Tensor &tensor, const Location &where);
+  /// The names of the inputs that a traced tensor depends on.
+  std::vector<std::string> inputsBehind(const Tensor &tensor) const;
+
 private:
   mlir::Value valueOf(const Tensor &tensor, DType dtype, const Location &where);
   mlir::Value constantOf(const detail::TensorState &state, const Location &where);
@@ -60,7 +67,8 @@ private:
   llvm::DenseMap<const void *, mlir::Value> constants; // by storage
   mlir::Operation *lastConstant = nullptr;             // they stand together at the start
   llvm::DenseMap<const void *, std::string> weightNames;
-  std::vector<detail::StorageRef> captured; // keeps the keys of `constants` valid
+  std::vector<detail::StorageRef> captured;             // keeps the keys of `constants` valid
+  llvm::DenseMap<mlir::Value, ir::RefTensor> evaluated; // by constantValue
 };
 
 } // namespace burin

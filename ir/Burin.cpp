@@ -358,7 +358,9 @@ std::string fileLine(Location loc) {
     auto file = dyn_cast<FileLineColLoc>(inner);
     if (!file)
       return WalkResult::advance();
-    found = file.getFilename().str() + ":" + std::to_string(file.getLine());
+    found = file.getFilename().str();
+    if (file.getLine() != 0)
+      found += ":" + std::to_string(file.getLine());
     return WalkResult::interrupt();
   });
   return found;

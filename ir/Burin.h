@@ -77,7 +77,8 @@ mlir::Value createConstant(mlir::OpBuilder &, mlir::Location, const TensorSpec &
 /// The number that every element of `v` is, if it is known: v is a constant or `full`, moved or not.
 std::optional<double> uniformValue(mlir::Value v);
 
-/// "model.cpp:12" of an MLIR location: the innermost file location, or "" when there is none.
+/// "model.cpp:12" of an MLIR location: the innermost file location, without the line if that is 0, or "" when there is
+/// none.
 std::string fileLine(mlir::Location);
 
 /// Loads the dialects a burin module may contain.

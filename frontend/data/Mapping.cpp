@@ -9,10 +9,20 @@
 namespace burin::detail {
 
 std::shared_ptr<const Mapping> Mapping::open(const std::string &path, std::string &problem) {
-  auto mapping = std::make_shared<Mapping>();
   int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    problem = std::strerror(errno);
+    return nullptr;
+  }
+  auto mapping = ofFile(file, problem);
+  ::close(file);
+  return mapping;
+}
+
+std::shared_ptr<const Mapping> Mapping::ofFile(int file, std::string &problem) {
+  auto mapping = std::make_shared<Mapping>();
   struct stat info;
-  if (file < 0 || ::fstat(file, &info) != 0) {
+  if (::fstat(file, &info) != 0) {
     problem = std::strerror(errno);
   } else if (!S_ISREG(info.st_mode)) {
     problem = "not a regular file";
@@ -25,8 +35,6 @@ std::shared_ptr<const Mapping> Mapping::open(const std::string &path, std::strin
       mapping->size = size_t(info.st_size);
     }
   }
-  if (file >= 0)
-    ::close(file);
   return problem.empty() ? mapping : nullptr;
 }
 

@@ -11,6 +11,8 @@ class Mapping {
 public:
   /// Null, with the system's reason in `problem`, if the file cannot be mapped.
   static std::shared_ptr<const Mapping> open(const std::string &path, std::string &problem);
+  /// The same for an open file, which stays the caller's to close.
+  static std::shared_ptr<const Mapping> ofFile(int file, std::string &problem);
   ~Mapping();
   std::span<const std::byte> bytes() const { return {static_cast<const std::byte *>(start), size}; }
 

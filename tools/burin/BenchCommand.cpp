@@ -1,6 +1,7 @@
 // burin bench: how long a model takes.
 #include "runtime/Binding.h"
 #include "runtime/Cores.h"
+#include "tools/burin/Arrays.h"
 #include "tools/burin/Commands.h"
 #include "tools/burin/Execute.h"
 #include "tools/common/Runner.h"
@@ -125,7 +126,7 @@ void printJson(const Arguments &a, const run::Report &report, const std::vector<
 int bench(Arguments &a) {
   std::vector<char> artifact;
   int code = a.inputs.moveTo(a.run);
-  if (code || (code = artifactOf(a.run.model, a.compile, artifact)))
+  if (code || (code = artifactOf(a.run, a.compile, artifact)))
     return code;
   run::Runner runner(a.run);
   if (!runner.load(bytesOf(artifact)) || !runner.prepareInputs())
@@ -144,8 +145,9 @@ void addBench(CLI::App &app, int &exitCode) {
   auto a = std::make_shared<Arguments>();
   a->run.program = "burin bench";
   CLI::App *command = app.add_subcommand("bench", "Measure how long an artifact takes, or a graph, compiled first");
-  command->add_option("model", a->run.model, "model.plate, model.burin or model.mlir")->required();
+  command->add_option("model", a->run.model, "model.plate, model.onnx, model.burin or model.mlir")->required();
   command->add_option("--input", a->inputs.inputs, "NAME=@FILE.npy or NAME=NUMBER; random if not given");
+  command->add_option("--fix", a->run.fixed, kFixHelp);
   command->add_option("--dim", a->inputs.dims, "NAME=SIZE: a symbolic size (default 1)");
   command->add_option("--seed", a->run.seed, "Of the random inputs (default 0)");
   command->add_option("--threads", a->threads, "Numbers of threads, each measured: 1,2; default: the processor's")

@@ -3,6 +3,7 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 #include "runtime/Archive.h"
+#include "tools/burin/Arrays.h"
 #include "tools/burin/Commands.h"
 #include "tools/burin/Draw.h"
 #include "tools/burin/Model.h"
@@ -15,7 +16,7 @@ namespace {
 struct Arguments {
   std::string model, output, emit = "plate", stage = "kernels";
   codegen::CompileOptions compile;
-  std::vector<std::string> printAfter;
+  std::vector<std::string> printAfter, fixed;
   bool timing = false;
 };
 
@@ -68,7 +69,7 @@ int emit(Model &model, const Arguments &arguments, std::string &out) {
 
 int run(const Arguments &arguments) {
   Model model;
-  if (int code = model.read(arguments.model))
+  if (int code = model.read(arguments.model, arguments.fixed))
     return code;
   std::string output = arguments.output;
   if (arguments.emit == "plate") {
@@ -90,8 +91,9 @@ int run(const Arguments &arguments) {
 void addCompile(CLI::App &app, int &exitCode) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App *command = app.add_subcommand("compile", "Compile a graph to an artifact");
-  command->add_option("model", arguments->model, "model.burin or model.mlir")->required();
+  command->add_option("model", arguments->model, "model.onnx, model.burin or model.mlir")->required();
   command->add_option("-o,--output", arguments->output, "Where to write; model.plate by default, - is standard output");
+  command->add_option("--fix", arguments->fixed, kFixHelp);
   command->add_option("--target", arguments->compile.targets, "native, x86-64-v3, x86-64-v4; several make one artifact")
       ->delimiter(',');
   std::vector<std::string> names{"plate", "dot", "svg"};

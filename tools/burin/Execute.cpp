@@ -1,4 +1,5 @@
 #include "tools/burin/Execute.h"
+#include "tools/burin/Arrays.h"
 #include "tools/burin/Commands.h"
 #include "tools/burin/FileKind.h"
 #include "tools/burin/Model.h"
@@ -6,11 +7,11 @@
 
 namespace burin::cli {
 
-int artifactOf(const std::string &path, const codegen::CompileOptions &options, std::vector<char> &out) {
-  if (kindOf(path) == FileKind::Artifact)
-    return kOk;
+int artifactOf(const run::Options &run, const codegen::CompileOptions &options, std::vector<char> &out) {
+  if (kindOf(run.model) == FileKind::Artifact)
+    return run.fixed.empty() ? kOk : fail(kUsage, "--fix is for ONNX models, which are compiled with it");
   Model model;
-  int code = model.read(path);
+  int code = model.read(run.model, run.fixed);
   return code ? code : model.compile(options, out);
 }
 
@@ -21,6 +22,7 @@ int InputArguments::moveTo(run::Options &out) const {
     size_t equals = input.find('=');
     if (equals == 0 || equals == input.npos || equals + 1 == input.size())
       return fail(kUsage, "--input needs NAME=@FILE.npy or NAME=NUMBER, got '" + input + "'");
+    out.readArray = readArray;
     out.inputs.emplace_back(input.substr(0, equals), input.substr(equals + 1));
   }
   return parseDims(dims, out.dims);
@@ -28,11 +30,13 @@ int InputArguments::moveTo(run::Options &out) const {
 
 /// burin run: burin-run for graphs too, with the same options and output.
 static int runCommand(const std::vector<std::string> &arguments) {
-  run::Parsed parsed = run::parseOptions("burin run", "model.plate|.burin|.mlir", {arguments.begin(), arguments.end()});
+  run::Parsed parsed =
+      run::parseOptions("burin run", "model.plate|.onnx|.burin|.mlir", {arguments.begin(), arguments.end()});
   if (!parsed.options)
     return parsed.exitCode;
+  parsed.options->readArray = readArray;
   std::vector<char> artifact;
-  if (int code = artifactOf(parsed.options->model, {}, artifact))
+  if (int code = artifactOf(*parsed.options, {}, artifact))
     return code;
   return run::Runner(*parsed.options).runAll(bytesOf(artifact));
 }

@@ -9,7 +9,7 @@ namespace burin::cli {
 
 /// What the runner loads: nothing for an artifact file, which it reads itself, or the bytes of a graph compiled now.
 /// An exit code.
-int artifactOf(const std::string &path, const codegen::CompileOptions &options, std::vector<char> &out);
+int artifactOf(const run::Options &run, const codegen::CompileOptions &options, std::vector<char> &out);
 std::span<const std::byte> bytesOf(const std::vector<char> &chars);
 
 /// The options that bench and verify take from burin-run.

@@ -1,4 +1,5 @@
 #include "tools/burin/FileKind.h"
+#include "frontend/onnx/Import.h"
 #include "tools/burin/Commands.h"
 #include <charconv>
 #include <cstring>
@@ -10,21 +11,19 @@ FileKind kindOf(const std::string &path) {
   char start[8] = {};
   if (std::ifstream(path, std::ios::binary).read(start, sizeof start) && std::memcmp(start, "BURINPLT", 8) == 0)
     return FileKind::Artifact;
-  return path.ends_with(".plate") ? FileKind::Artifact : FileKind::Graph;
+  if (path.ends_with(".plate"))
+    return FileKind::Artifact;
+  return onnx::isModelFile(path) ? FileKind::Onnx : FileKind::Graph;
 }
 
 int checkIsGraph(const std::string &path) {
-  if (path.ends_with(".onnx"))
-    return fail(kBadModel, "'" + path +
-                               "' is an ONNX model, and this version has no importer for ONNX yet\n  write the "
-                               "model with burin's C++ API, Graph::save it, and give model.burin");
   if (kindOf(path) == FileKind::Artifact)
     return fail(kBadModel, "'" + path +
                                "' is a compiled artifact, and this needs the graph it was made from\n  give "
-                               "model.burin or model.mlir");
+                               "model.onnx, model.burin or model.mlir");
   for (const char *ending : {".npy", ".npz", ".safetensors", ".pt", ".pth"})
     if (path.ends_with(ending))
-      return fail(kBadModel, "'" + path + "' holds tensors, not a graph\n  give model.burin or model.mlir");
+      return fail(kBadModel, "'" + path + "' holds tensors, not a graph\n  give model.onnx, model.burin or model.mlir");
   return kOk;
 }
 

@@ -4,7 +4,7 @@
 
 namespace burin::cli {
 
-enum class FileKind { Artifact, Graph };
+enum class FileKind { Artifact, Graph, Onnx };
 
 /// By the first bytes, or by the name for a file that cannot be read.
 FileKind kindOf(const std::string &path);

@@ -137,11 +137,11 @@ void addInspect(CLI::App &app, int &exitCode) {
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App *command = app.add_subcommand("inspect", "Show what is in an artifact or a graph");
-  command->add_option("model", arguments->model, "model.plate, model.burin or model.mlir")->required();
+  command->add_option("model", arguments->model, "model.plate, model.onnx, model.burin or model.mlir")->required();
   command->add_option("--dim", arguments->dims, "NAME=SIZE: a symbolic size to plan for (default 1)");
   command->add_flag("--json", arguments->json, "Print JSON");
   command->callback([arguments, &exitCode] {
-    if (kindOf(arguments->model) == FileKind::Graph) {
+    if (kindOf(arguments->model) != FileKind::Artifact) {
       exitCode = inspectGraph(arguments->model, arguments->json);
       return;
     }

@@ -1,6 +1,9 @@
 #include "tools/burin/Model.h"
+#include "frontend/GraphData.h"
+#include "frontend/onnx/Import.h"
 #include "ir/GraphFile.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "tools/burin/Arrays.h"
 #include "tools/burin/Commands.h"
 #include "tools/burin/FileKind.h"
 #include "tools/burin/Reproducer.h"
@@ -31,8 +34,12 @@ static std::string textWithoutWeights(ModuleOp module) {
 
 Model::Model() : context(std::make_unique<MLIRContext>()) {
   ir::loadDialects(*context);
-  context->printOpOnDiagnostic(false);
-  context->getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+  keepProblems(*context);
+}
+
+void Model::keepProblems(MLIRContext &from) {
+  from.printOpOnDiagnostic(false);
+  from.getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
       return success();
     std::string place = ir::fileLine(diagnostic.getLocation());
@@ -57,10 +64,30 @@ int Model::failWithProblems(int code, const std::string &headline, const std::st
   return fail(code, message + "\n  " + advice);
 }
 
-int Model::read(const std::string &file) {
+int Model::readOnnx(const std::vector<std::string> &fixed) {
+  try {
+    StateDict values;
+    if (int code = readFixedInputs(fixed, values))
+      return code;
+    imported = onnx::importModel(path, values, {}).shared();
+  } catch (const onnx::Unsupported &error) {
+    return fail(kUnsupported, "cannot import '" + path + "'\n  " + error.what());
+  } catch (const Error &error) {
+    return fail(kBadModel, "cannot import '" + path + "'\n  " + error.what());
+  }
+  graph = std::move(imported->module);
+  keepProblems(imported->context);
+  return kOk;
+}
+
+int Model::read(const std::string &file, const std::vector<std::string> &fixed) {
   path = file;
   if (int code = checkIsGraph(path))
     return code;
+  if (kindOf(path) == FileKind::Onnx)
+    return readOnnx(fixed);
+  if (!fixed.empty())
+    return fail(kUsage, "--fix is for ONNX models; in C++, call the traced function with a constant");
   ir::GraphFileProblem problem;
   graph = ir::readGraph(path, *context, problem);
   if (!problem.what.empty())

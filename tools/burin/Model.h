@@ -1,5 +1,6 @@
 // A graph out of a file, for the commands that compile or look at one.
 #pragma once
+#include "burin/graph.h"
 #include "codegen/Compiler.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -14,8 +15,8 @@ class Model {
 public:
   Model();
 
-  /// kOk, or an exit code after a message on stderr.
-  int read(const std::string &path);
+  /// kOk, or an exit code after a message on stderr. `fixed`: see FixedInputs.
+  int read(const std::string &path, const std::vector<std::string> &fixed = {});
   /// The same for the artifact, in `out`. The module is consumed.
   int compile(const codegen::CompileOptions &options, std::vector<char> &out);
 
@@ -27,10 +28,13 @@ public:
 
 private:
   std::unique_ptr<mlir::MLIRContext> context;
+  std::shared_ptr<Graph::Data> imported; // owns the context of an imported graph
   mlir::OwningOpRef<mlir::ModuleOp> graph;
   std::string path;
   std::vector<std::string> problems;
 
+  void keepProblems(mlir::MLIRContext &from);
+  int readOnnx(const std::vector<std::string> &fixed);
   int failWithProblems(int code, const std::string &headline, const std::string &advice);
 };
 

@@ -1,5 +1,6 @@
 // burin verify: what the compiler made of a graph, against the reference interpreter.
 #include "ir/Reference.h"
+#include "tools/burin/Arrays.h"
 #include "tools/burin/Commands.h"
 #include "tools/burin/Execute.h"
 #include "tools/burin/FileKind.h"
@@ -130,12 +131,12 @@ int verify(Arguments &arguments) {
     return code;
   Model model, reference; // compiling consumes the first
   std::vector<char> artifact;
-  if (int code = reference.read(arguments.model))
+  if (int code = reference.read(arguments.model, arguments.run.fixed))
     return code;
   arguments.run.model = arguments.artifact;
   if (arguments.artifact.empty()) {
     arguments.run.model = arguments.model;
-    int code = model.read(arguments.model);
+    int code = model.read(arguments.model, arguments.run.fixed);
     if (code || (code = model.compile(arguments.compile, artifact)))
       return code;
   }
@@ -175,9 +176,10 @@ void addVerify(CLI::App &app, int &exitCode) {
   auto arguments = std::make_shared<Arguments>();
   arguments->run.program = "burin verify";
   CLI::App *command = app.add_subcommand("verify", "Compare the compiled graph with the reference interpreter");
-  command->add_option("model", arguments->model, "model.burin or model.mlir")->required();
+  command->add_option("model", arguments->model, "model.onnx, model.burin or model.mlir")->required();
   command->add_option("--artifact", arguments->artifact, "model.plate: compare this instead of compiling now");
   command->add_option("--input", arguments->inputs.inputs, "NAME=@FILE.npy or NAME=NUMBER; random if not given");
+  command->add_option("--fix", arguments->run.fixed, kFixHelp);
   command->add_option("--dim", arguments->inputs.dims, "NAME=SIZE: a symbolic size (default 1)");
   command->add_option("--seed", arguments->run.seed, "Of the random inputs (default 0)");
   command->add_option("--threads", arguments->run.threads, "Default: the processor's")->check(CLI::NonNegativeNumber);

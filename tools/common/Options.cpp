@@ -13,6 +13,7 @@ constexpr const char *kHelp =
   --input NAME=@FILE.npy   an input; NAME=NUMBER fills it; inputs not given are random
   --output NAME=@FILE.npy  write an output (default: a summary of each on stdout)
   --dim NAME=SIZE          a symbolic size that no given input determines (default 1)
+  --fix NAME=VALUE         of burin run: an ONNX input that becomes a constant, as @FILE or a number
   --seed N                 of the random inputs (default 0)
   --expect NAME=@FILE.npy  compare an output; exit code 1 if it differs
   --rtol X, --atol X       allowed |difference| <= atol + rtol * |expected| (default 1e-4, 1e-5)
@@ -101,14 +102,16 @@ private:
                             : arg == "--output" ? &o.outputs
                             : arg == "--expect" ? &o.expected
                                                 : nullptr;
-    bool known = named || arg == "--dim" || arg == "--seed" || arg == "--rtol" || arg == "--atol" ||
-                 arg == "--threads" || arg == "--repeat";
+    bool known = named || arg == "--dim" || (arg == "--fix" && o.program != "burin-run") || arg == "--seed" ||
+                 arg == "--rtol" || arg == "--atol" || arg == "--threads" || arg == "--repeat";
     if (!known)
       return fail("unknown option " + std::string(arg));
     if (!value && next < args.size())
       value = args[next++];
     if (!value)
       return fail(std::string(arg) + " needs a value");
+    if (arg == "--fix")
+      return o.fixed.emplace_back(*value), void();
     if (named || arg == "--dim")
       return pair(arg, *value, named);
     bool good = arg == "--seed"      ? number(*value, o.seed)

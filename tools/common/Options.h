@@ -1,6 +1,8 @@
 // The command line of burin-run and `burin run`.
 #pragma once
+#include "runtime/Npy.h"
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,11 +18,14 @@ struct Options {
   std::string program, modelText;                                 // as messages name them: "burin-run", "model.plate"
   std::string model;
   Named inputs, outputs, expected; // values still carry their '@'
+  std::vector<std::string> fixed;  // NAME=VALUE; of `burin run` only
   std::vector<std::pair<std::string, int64_t>> dims;
   int threads = 0;
   int64_t repeat = 1;
   uint64_t seed = 0;
   double rtol = 1e-4, atol = 1e-5;
+  /// Reads the arrays that options name.
+  std::function<std::optional<rt::NpyArray>(const std::string &path, std::string &error)> readArray = rt::loadNpy;
   bool profile = false, json = false, trustWeights = false;
 };
 

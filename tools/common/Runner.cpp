@@ -143,7 +143,7 @@ bool Runner::readInputs() {
       continue;
     size_t i = size_t(find(report.inputs, name));
     std::string error;
-    std::optional<rt::NpyArray> array = rt::loadNpy(value.substr(1), error);
+    std::optional<rt::NpyArray> array = o.readArray(value.substr(1), error);
     if (!array)
       return fail(kUsage, error);
     const burin_tensor_info &info = *rt.artifact_input(artifact, uint32_t(i));
@@ -225,10 +225,11 @@ int Runner::compareOutputs() {
   for (const auto &[name, value] : o.expected) {
     Values got = report.outputs[size_t(find(report.outputs, name))].values();
     std::string error;
-    std::optional<rt::NpyArray> array = rt::loadNpy(value.substr(1), error);
+    std::optional<rt::NpyArray> array = o.readArray(value.substr(1), error);
     if (!array)
       return fail(kUsage, error), exitCode;
-    if (!std::equal(got.shape.begin(), got.shape.end(), array->shape.begin(), array->shape.end()))
+    if (got.dtype != array->dtype ||
+        !std::equal(got.shape.begin(), got.shape.end(), array->shape.begin(), array->shape.end()))
       return fail(kMismatch, name + " is " + typeText(got.dtype, got.shape) + ", expected " +
                                  typeText(array->dtype, array->shape)),
              exitCode;

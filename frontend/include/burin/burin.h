@@ -5,6 +5,7 @@
 #include "burin/graph.h"
 #include "burin/indexing.h"
 #include "burin/nn.h"
+#include "burin/onnx.h"
 #include "burin/ops.h"
 #include "burin/reductions.h"
 #include "burin/tensor.h"

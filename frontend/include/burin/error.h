@@ -9,7 +9,7 @@
 namespace burin {
 
 /// A place in the user's program. Functions take it as a defaulted last argument, so it is the caller's line.
-/// `file` is never freed.
+/// `file` is never freed. A place without a line number, such as a node of a model file, is what `file` says.
 struct Location {
   const char *file = "";
   uint32_t line = 0, column = 0;
@@ -20,7 +20,7 @@ struct Location {
   static constexpr Location current(std::source_location place = std::source_location::current()) {
     return {place.file_name(), place.line(), place.column()};
   }
-  /// "model.cpp:12", or "" if unknown.
+  /// "model.cpp:12", "model.onnx:conv1", or "" if unknown.
   BURIN_API std::string str() const;
 };
 

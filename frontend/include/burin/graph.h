@@ -63,8 +63,9 @@ public:
   void print(std::ostream &) const;
   /// Writes the graph with its weights (.burin), whole or not at all.
   void save(const std::string &path, Location where = Location::current()) const;
-  /// Reads a .burin file, or MLIR text. Damaged and foreign files are refused; but load graphs only from where you
-  /// would take code, as MLIR's reader is not made for bytes that someone has forged with a right checksum.
+  /// Reads a .burin file, MLIR text, or an ONNX model (see load_onnx). Damaged and foreign files are refused; but load
+  /// graphs only from where you would take code, as MLIR's reader is not made for bytes that someone has forged with a
+  /// right checksum.
   static Graph load(const std::string &path, Location where = Location::current());
 
   /// Compiles for this machine on the first call, then runs; asynchronous like ops.

@@ -1,0 +1,232 @@
+// Control flow and sequences. A graph has neither: loops whose length is known are unrolled, branches whose condition
+// is known are followed, and sequences are lists of values while importing.
+#include "frontend/onnx/Node.h"
+
+namespace burin::onnx {
+
+namespace {
+
+constexpr int64_t kMaxIterations = 1024;
+
+/// A condition that is known now; nullopt if it depends on the data.
+std::optional<bool> known(const Value &condition) {
+  std::optional<Tensor> constant = constantOf(condition);
+  return constant ? std::optional(constant->item<bool>()) : std::nullopt;
+}
+
+/// Where the condition is data, both branches are computed, and the condition selects.
+Values ifElse(Node &n) {
+  const GraphProto &thenBranch = n.attributeGraph("then_branch"), &elseBranch = n.attributeGraph("else_branch");
+  auto run = [&](const GraphProto &branch) {
+    std::vector<Value> results = n.run(branch, {});
+    return Values(results.begin(), results.end());
+  };
+  if (std::optional<bool> condition = known(n.value(0)))
+    return run(*condition ? thenBranch : elseBranch);
+  Values yes = run(thenBranch), no = run(elseBranch), results;
+  Tensor condition = reshape(n[0], {});
+  for (size_t i = 0; i < yes.size() && i < no.size(); ++i) {
+    bool areTensors = !yes[i].sequence && !no[i].sequence && yes[i].defined() && no[i].defined();
+    if (!areTensors || tensorOf(yes[i]).spec() != tensorOf(no[i]).spec())
+      n.integer(0); // such branches cannot be selected from: throws, and says how to fix the condition
+    results.push_back(where(condition, tensorOf(yes[i]), tensorOf(no[i])));
+  }
+  return results;
+}
+
+Value whole(int64_t number, DType dtype = DType::i64) { return Contents{dtype, {}, {number}}; }
+
+/// The trip count must be known. A condition that depends on the data is computed in every iteration, and once it is
+/// false the loop's values stay what they are.
+Values loop(Node &n) {
+  const GraphProto &body = n.attributeGraph("body");
+  int64_t count = n.has(0) ? n.integer(0) : INT64_MAX;
+  Value condition = n.has(1) ? n.value(1) : whole(1, DType::boolean);
+  std::vector<Value> carried;
+  for (size_t i = 2; i < n.inputCount(); ++i)
+    carried.push_back(n.has(i) ? n.value(i) : Value());
+  std::vector<std::vector<Tensor>> scanned(body.outputs.size() - std::min(body.outputs.size(), 1 + carried.size()));
+  Tensor active; // where the condition is data
+  for (int64_t i = 0; i < count; ++i) {
+    std::optional<bool> goesOn = known(condition);
+    if (goesOn && !*goesOn)
+      break;
+    if (i >= kMaxIterations || (!goesOn && !n.has(0)))
+      n.unsupported("a loop whose length depends on the data, or is more than " + std::to_string(kMaxIterations));
+    if (!goesOn) {
+      if (!scanned.empty() && i == 0)
+        n.integer(1); // throws, and says how to fix it
+      if (!scanned.empty())
+        n.unsupported("a loop whose number of outputs depends on the data");
+      Tensor here = reshape(tensorOf(condition), {});
+      active = active.defined() ? logical_and(active, here) : here;
+    }
+    std::vector<Value> arguments{whole(i), condition};
+    arguments.insert(arguments.end(), carried.begin(), carried.end());
+    std::vector<Value> results = n.run(body, arguments);
+    if (results.size() < 1 + carried.size())
+      n.fail("its body gives " + std::to_string(results.size()) + " values, but takes " +
+             std::to_string(arguments.size()));
+    condition = results[0];
+    for (size_t k = 0; k < carried.size(); ++k)
+      if (!active.defined()) {
+        carried[k] = results[1 + k];
+      } else {
+        if (results[1 + k].sequence)
+          n.unsupported("sequences in a loop whose length depends on the data");
+        carried[k] = where(active, tensorOf(results[1 + k]), tensorOf(carried[k]));
+      }
+    for (size_t k = 0; k < scanned.size(); ++k)
+      scanned[k].push_back(tensorOf(results[1 + carried.size() + k]));
+  }
+  Values outputs(carried.begin(), carried.end());
+  for (const std::vector<Tensor> &list : scanned) {
+    if (list.empty())
+      n.unsupported("a loop without iterations that gives outputs");
+    outputs.push_back(stack(list));
+  }
+  return outputs;
+}
+
+Tensor elementAt(const Tensor &x, int64_t axis, int64_t index) {
+  Shape starts(size_t(x.rank()), Dim(0)), stops = x.shape();
+  starts[size_t(axis)] = index;
+  stops[size_t(axis)] = index + 1;
+  return squeeze(slice(x, starts, stops, std::vector<int64_t>(size_t(x.rank()), 1)), {axis});
+}
+
+/// One iteration per element of the scanned inputs.
+Values scan(Node &n) {
+  using Ints = std::vector<int64_t>;
+  if (n.opset() < 9)
+    n.unsupported("Scan of opset 8, over a batch");
+  const GraphProto &body = n.attributeGraph("body");
+  auto inputs = size_t(n.attribute("num_scan_inputs", int64_t(0)));
+  if (inputs > n.inputCount() || inputs == 0)
+    n.fail("num_scan_inputs does not fit its inputs");
+  size_t states = n.inputCount() - inputs;
+  size_t outputs = body.outputs.size() - std::min(body.outputs.size(), states);
+  Ints axes = n.attribute("scan_input_axes", Ints(inputs, 0)),
+       directions = n.attribute("scan_input_directions", Ints(inputs, 0)),
+       outAxes = n.attribute("scan_output_axes", Ints(outputs, 0)),
+       outDirections = n.attribute("scan_output_directions", Ints(outputs, 0));
+  if (axes.size() != inputs || directions.size() != inputs || outAxes.size() != outputs ||
+      outDirections.size() != outputs)
+    n.fail("its axes and directions do not fit its inputs and outputs");
+  std::vector<Value> carried;
+  for (size_t i = 0; i < states; ++i)
+    carried.push_back(n.value(i));
+  for (size_t i = 0; i < inputs; ++i)
+    axes[i] = n.axis(axes[i], n.rank(states + i));
+  Dim length = n.shape(states)[size_t(axes[0])];
+  if (!length.isStatic() || length.value() > kMaxIterations || length.value() < 1)
+    n.unsupported("a scan over " + length.str() + " elements");
+  std::vector<std::vector<Tensor>> scanned(outputs);
+  for (int64_t t = 0; t < length.value(); ++t) {
+    std::vector<Value> arguments = carried;
+    for (size_t i = 0; i < inputs; ++i)
+      arguments.push_back(elementAt(n[states + i], axes[i], directions[i] ? length.value() - 1 - t : t));
+    std::vector<Value> results = n.run(body, arguments);
+    if (results.size() != states + outputs)
+      n.fail("its body does not give one value for each state");
+    carried.assign(results.begin(), results.begin() + int64_t(states));
+    for (size_t k = 0; k < outputs; ++k)
+      scanned[k].insert(outDirections[k] ? scanned[k].begin() : scanned[k].end(), tensorOf(results[states + k]));
+  }
+  Values values(carried.begin(), carried.end());
+  for (size_t k = 0; k < outputs; ++k)
+    values.push_back(stack(scanned[k], outAxes[k]));
+  return values;
+}
+
+// ---- sequences
+
+/// A position in a list of `size`, counted from the end if negative. `mayEnd`: or the one after its last element.
+int64_t positionOf(Node &n, size_t input, int64_t size, bool mayEnd = false) {
+  int64_t at = n.integer(input);
+  at += at < 0 ? size : 0;
+  if (at < 0 || at >= size + mayEnd)
+    n.fail("the position " + std::to_string(n.integer(input)) + " is out of range of " + std::to_string(size) +
+           " elements");
+  return at;
+}
+
+Values sequenceConstruct(Node &n) {
+  std::vector<Value> values;
+  for (size_t i = 0; i < n.inputCount(); ++i)
+    values.push_back(n.value(i));
+  return Value::sequenceOf(std::move(values));
+}
+Values sequenceEmpty(Node &) { return Value::sequenceOf({}); }
+Values sequenceAt(Node &n) {
+  const std::vector<Value> &list = n.sequence(0);
+  return list[size_t(positionOf(n, 1, int64_t(list.size())))];
+}
+Values sequenceLength(Node &n) { return whole(int64_t(n.sequence(0).size())); }
+Values sequenceInsert(Node &n) {
+  std::vector<Value> list = n.sequence(0);
+  auto size = int64_t(list.size());
+  list.insert(list.begin() + (n.has(2) ? positionOf(n, 2, size, true) : size), n.value(1));
+  return Value::sequenceOf(std::move(list));
+}
+Values sequenceErase(Node &n) {
+  std::vector<Value> list = n.sequence(0);
+  auto size = int64_t(list.size());
+  if (list.empty())
+    n.fail("the sequence is empty");
+  list.erase(list.begin() + (n.has(1) ? positionOf(n, 1, size) : size - 1));
+  return Value::sequenceOf(std::move(list));
+}
+Values concatFromSequence(Node &n) {
+  std::vector<Tensor> tensors;
+  for (const Value &value : n.sequence(0))
+    tensors.push_back(tensorOf(value));
+  int64_t axis = n.attribute("axis", int64_t(0));
+  return n.attribute("new_axis", int64_t(0)) ? stack(tensors, axis) : concat(tensors, axis);
+}
+Values splitToSequence(Node &n) {
+  int64_t axis = n.axis(n.attribute("axis", int64_t(0)));
+  Dim whole = n.shape()[size_t(axis)];
+  bool keeps = n.has(1) || n.attribute("keepdims", int64_t(1));
+  if (!whole.isStatic())
+    n.unsupported("a split of the symbolic size " + whole.str());
+  std::vector<int64_t> sizes;
+  if (n.has(1) && n.rank(1) == 1)
+    sizes = n.integers(1);
+  else
+    for (int64_t left = whole.value(), part = std::max<int64_t>(n.has(1) ? n.integer(1) : 1, 1); left > 0; left -= part)
+      sizes.push_back(std::min(part, left));
+  std::vector<Value> parts;
+  for (const Tensor &part : split(n[0], sizes, axis))
+    parts.push_back(keeps ? part : squeeze(part, {axis}));
+  return Value::sequenceOf(std::move(parts));
+}
+
+// ---- optional values: present or not is known while importing
+
+Values optionalOf(Node &n) { return n.inputCount() ? n.value(0) : Value(); }
+Values optionalHasElement(Node &n) { return whole(n.has(0), DType::boolean); }
+Values optionalGetElement(Node &n) { return n.value(0); }
+
+constexpr OpEntry table[] = {
+    {"ConcatFromSequence", concatFromSequence},
+    {"If", ifElse},
+    {"Loop", loop},
+    {"Optional", optionalOf},
+    {"OptionalGetElement", optionalGetElement},
+    {"OptionalHasElement", optionalHasElement},
+    {"Scan", scan},
+    {"SequenceAt", sequenceAt},
+    {"SequenceConstruct", sequenceConstruct},
+    {"SequenceEmpty", sequenceEmpty},
+    {"SequenceErase", sequenceErase},
+    {"SequenceInsert", sequenceInsert},
+    {"SequenceLength", sequenceLength},
+    {"SplitToSequence", splitToSequence},
+};
+
+} // namespace
+
+std::span<const OpEntry> controlOps() { return table; }
+
+} // namespace burin::onnx

@@ -1,0 +1,36 @@
+// The contents of TensorProtos: from the model's file, or from files beside it.
+#pragma once
+#include "burin/tensor.h"
+#include "frontend/data/Mapping.h"
+#include "frontend/onnx/Proto.h"
+#include <map>
+#include <optional>
+
+namespace burin::onnx {
+
+std::optional<DType> dtypeOf(DataType);
+/// The same; throws Unsupported, naming what has the type.
+DType requireType(DataType, const std::string &what, const Location &where);
+
+/// Reads tensors without copying them where their alignment allows. External data is confined to the model's folder.
+class TensorReader {
+public:
+  /// `file` holds the protos' bytes; `folder` is where external data may lie, "" for nowhere.
+  TensorReader(std::shared_ptr<const detail::Mapping> file, std::string folder)
+      : file(std::move(file)), folder(std::move(folder)) {}
+
+  Tensor read(const TensorProto &proto, const Location &where);
+
+private:
+  using MappingRef = std::shared_ptr<const detail::Mapping>;
+  MappingRef file;
+  std::string folder;
+  std::map<std::string, MappingRef, std::less<>> external; // by location
+
+  Tensor view(std::span<const std::byte> bytes, const TensorSpec &spec, const MappingRef &owner, const Location &where);
+  std::span<const std::byte> externalBytes(const TensorProto &proto, uint64_t size, MappingRef &owner,
+                                           const Location &where);
+  const MappingRef &open(std::string_view location, const std::string &what, const Location &where);
+};
+
+} // namespace burin::onnx

@@ -1,0 +1,213 @@
+// ONNX models as users load them: numbers, names, symbolic sizes, and what is said about models that do not work.
+#include "test/frontend/Check.h"
+#include "test/onnx/ModelWriter.h"
+#include <filesystem>
+
+using namespace burin::test;
+
+namespace {
+
+/// A folder of this process, removed at the end.
+struct Folder {
+  std::string path = (std::filesystem::temp_directory_path() / ("burin-onnx-" + std::to_string(getpid()))).string();
+  Folder() { std::filesystem::create_directory(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string operator/(const std::string &name) const { return path + "/" + name; }
+};
+
+Graph loadModel(const ModelText &model, const StateDict &fixed = {}) {
+  Folder folder;
+  return load_onnx(model.write(folder / "model.onnx"), fixed);
+}
+std::string messageFor(const ModelText &model) {
+  return messageOf([&] { loadModel(model); });
+}
+
+ModelText oneNode(NodeText node, std::vector<Bytes> inputs, std::vector<Bytes> initializers = {}) {
+  return {.nodes = {std::move(node)},
+          .inputs = std::move(inputs),
+          .outputs = {valueInfo("y", kFloat, {})},
+          .initializers = std::move(initializers)};
+}
+
+} // namespace
+
+TEST_CASE("An MLP from ONNX computes, for any batch, under the model's names") {
+  ModelText mlp{.nodes = {{"Gemm", {"x", "w", "b"}, {"h"}, {attribute("transB", int64_t(1))}, "fc"},
+                          {"Relu", {"h"}, {"r"}},
+                          {"Softmax", {"r"}, {"probs"}}},
+                .inputs = {valueInfo("x", kFloat, {"batch", "2"})},
+                .outputs = {valueInfo("probs", kFloat, {"batch", "3"})},
+                .initializers = {floatTensor("w", {3, 2}, {1, 2, 3, 4, 5, 6}), floatTensor("b", {3}, {0, -100, 1})}};
+  Graph graph = loadModel(mlp);
+  CHECK(str(graph.inputs()[0]) == "x: f32[batch, 2]");
+  CHECK(str(graph.outputs()[0]) == "probs: f32[batch, 3]");
+  Tensor x = tensor({{1, 1}, {2, 0.5}});
+  Tensor w = tensor({{1, 2}, {3, 4}, {5, 6}}, f32), b = tensor({0, -100, 1}, f32);
+  CHECK(largestDifference(graph.run({x})[0], softmax(relu(matmul(x, w.t()) + b))) < 1e-6);
+  CHECK(contains(graph.str(), "fc.weight") == false);
+  CHECK(contains(graph.str(), "\"w\"")); // weights keep their names
+}
+
+TEST_CASE("Convolutions, pools and batch normalisation of a model agree with the same calls") {
+  std::vector<float> weight(4 * 3 * 3 * 3), ones(4, 1), zeros(4, 0), shift{1, 2, 3, 4};
+  for (size_t i = 0; i < weight.size(); ++i)
+    weight[i] = float(i % 7) - 3;
+  ModelText net{.nodes = {{"Conv", {"x", "w"}, {"c"}, {attribute("pads", {1, 1, 1, 1}), attribute("strides", {2, 2})}},
+                          {"BatchNormalization", {"c", "ones", "shift", "zeros", "ones"}, {"n"}},
+                          {"MaxPool", {"n"}, {"p"}, {attribute("kernel_shape", {2, 2}), attribute("strides", {2, 2})}},
+                          {"GlobalAveragePool", {"p"}, {"g"}},
+                          {"Flatten", {"g"}, {"y"}}},
+                .inputs = {valueInfo("x", kFloat, {"n", "3", "8", "8"})},
+                .outputs = {valueInfo("y", kFloat, {"n", "4"})},
+                .initializers = {floatTensor("w", {4, 3, 3, 3}, weight), floatTensor("ones", {4}, ones),
+                                 floatTensor("zeros", {4}, zeros), floatTensor("shift", {4}, shift)}};
+  Tensor x = randn({2, 3, 8, 8});
+  Tensor c = conv(x, from_vector(weight, Shape{4, 3, 3, 3}), std::nullopt, {2}, {1});
+  Tensor n = batch_norm(c, full({4}, 0, f32), full({4}, 1, f32), full({4}, 1, f32), from_vector(shift));
+  Tensor expected = max_pool(n, {2}).mean({2, 3});
+  CHECK(largestDifference(loadModel(net).run({x})[0], expected) < 1e-4);
+}
+
+TEST_CASE("Shapes computed from Shape become symbolic sizes, and leave nothing in the graph") {
+  // y = x reshaped to [batch, seq, heads, -1], with the sizes taken from Shape, as exporters write it.
+  ModelText model{.nodes = {{"Shape", {"x"}, {"s"}},
+                            {"Gather", {"s", "zero"}, {"b"}},
+                            {"Gather", {"s", "one"}, {"t"}},
+                            {"Unsqueeze", {"b", "axes"}, {"b1"}},
+                            {"Unsqueeze", {"t", "axes"}, {"t1"}},
+                            {"Concat", {"b1", "t1", "rest"}, {"to"}, {attribute("axis", int64_t(0))}},
+                            {"Reshape", {"x", "to"}, {"y"}}},
+                  .inputs = {valueInfo("x", kFloat, {"batch", "seq len", "8"})},
+                  .outputs = {valueInfo("y", kFloat, {})},
+                  .initializers = {intTensor("zero", {}, {0}), intTensor("one", {}, {1}), intTensor("axes", {1}, {0}),
+                                   intTensor("rest", {2}, {2, -1})}};
+  Graph graph = loadModel(model);
+  CHECK(str(graph.outputs()[0]) == "y: f32[batch, seq_len, 2, 4]");
+  CHECK(!contains(graph.str(), "concat"));
+  CHECK(graph.run({ones({3, 5, 8})})[0].shape() == Shape{3, 5, 2, 4});
+}
+
+TEST_CASE("Sizes that are an output are computed when the graph runs") {
+  ModelText model{.nodes = {{"Shape", {"x"}, {"s"}}, {"Mul", {"s", "two"}, {"y"}}},
+                  .inputs = {valueInfo("x", kFloat, {"n", "4"})},
+                  .outputs = {valueInfo("y", kInt64, {"2"})},
+                  .initializers = {intTensor("two", {1}, {2})}};
+  Graph graph = loadModel(model);
+  CHECK(ints(graph.run({ones({7, 4})})[0]) == std::vector<int64_t>{14, 8});
+  CHECK(ints(graph.run({ones({0, 4})})[0]) == std::vector<int64_t>{0, 8});
+}
+
+TEST_CASE("An input that decides on a size is given when the model is loaded") {
+  ModelText model = oneNode({"Reshape", {"x", "shape"}, {"y"}, {}, "flat"},
+                            {valueInfo("x", kFloat, {"2", "3"}), valueInfo("shape", kInt64, {"1"})});
+  CHECK(contains(messageFor(model), "model.onnx:flat: Reshape: its input \"shape\" must be known"));
+  CHECK(contains(messageFor(model), "--fix shape=@FILE"));
+  Graph graph = loadModel(model, {{"shape", tensor({6})}});
+  CHECK(graph.inputs().size() == 1);
+  CHECK(graph.run({ones({2, 3})})[0].shape() == Shape{6});
+  CHECK(contains(messageOf([&] { loadModel(model, {{"shap", tensor({6})}}); }), "there is no input \"shap\" to fix"));
+}
+
+TEST_CASE("Functions of the model are expanded, with their attributes and defaults") {
+  Bytes body = NodeText{"LeakyRelu", {"a"}, {"b"}, {referenceAttribute("alpha", "slope", 1)}};
+  Bytes function = Message()
+                       .add(1, Bytes("Leak"))
+                       .add(4, Bytes("a"))
+                       .add(5, Bytes("b"))
+                       .add(7, body)
+                       .add(9, Message().add(1, Bytes()).add(2, int64_t(21)))
+                       .add(10, Bytes("local"))
+                       .add(11, attribute("slope", 0.5));
+  ModelText model{.nodes = {{"Leak", {"x"}, {"h"}, {}, "", "local"},
+                            {"Leak", {"h"}, {"y"}, {attribute("slope", 0.25)}, "", "local"}},
+                  .inputs = {valueInfo("x", kFloat, {"2"})},
+                  .outputs = {valueInfo("y", kFloat, {"2"})},
+                  .functions = {function}};
+  CHECK(floats(loadModel(model).run({tensor({-8, 4}, f32)})[0]) == std::vector<float>{-1, 4});
+}
+
+TEST_CASE("All unsupported ops are named at once") {
+  ModelText model{
+      .nodes = {{"NonZero", {"x"}, {"a"}}, {"NonZero", {"x"}, {"b"}}, {"Wonder", {"x"}, {"y"}, {}, "", "local"}},
+      .inputs = {valueInfo("x", kFloat, {"2"})},
+      .outputs = {valueInfo("y", kFloat, {"2"})}};
+  std::string message = messageFor(model);
+  CHECK(contains(message, "NonZero (ai.onnx 21) in 2 nodes"));
+  CHECK(contains(message, "Wonder (local 1)"));
+}
+
+TEST_CASE("Errors name the node") {
+  Bytes x = valueInfo("x", kFloat, {"2", "3"});
+  CHECK(contains(messageFor(oneNode({"MatMul", {"x", "x"}, {"y"}, {}, "attn/scores"}, {x})),
+                 "model.onnx:attn/scores: matmul: lhs f32[2, 3] and rhs f32[2, 3] do not multiply"));
+  CHECK(contains(messageFor(oneNode({"Add", {"x", "z"}, {"y"}}, {x})),
+                 "model.onnx:Add->y: Add: its input \"z\" is computed by no node"));
+  CHECK(contains(messageFor(oneNode({"Relu", {}, {"y"}}, {x})), "Relu: it needs the input 0"));
+  CHECK(contains(messageFor(oneNode({"Softmax", {"x"}, {"y"}, {attribute("axis", int64_t(5))}}, {x})),
+                 "the axis 5 is out of range"));
+  CHECK(contains(messageFor(oneNode({"Relu", {"x"}, {"z"}}, {x})), "the output \"y\" is computed by no node"));
+  CHECK(contains(messageFor(oneNode({"Relu", {"x"}, {"y"}}, {valueInfo("x", kUint16, {"2"})})), "UINT16"));
+}
+
+TEST_CASE("Bytes that are no model are refused with a reason") {
+  Folder folder;
+  ModelText model = oneNode({"Relu", {"x"}, {"y"}}, {valueInfo("x", kFloat, {"2"})});
+  std::string whole = model.model(), path = folder / "cut.onnx";
+  for (size_t size = 0; size < whole.size(); ++size) {
+    std::ofstream(path, std::ios::binary) << whole.substr(0, size);
+    INFO("the first " << size << " of " << whole.size() << " bytes");
+    CHECK(contains(messageOf([&] { load_onnx(path); }), "cut.onnx"));
+  }
+  model.initializers = {tensorHead("w", kFloat, {1 << 30, 1 << 30, 1 << 30})};
+  CHECK(contains(messageFor(model), "\"w\" has an impossible shape"));
+  model.initializers = {floatTensor("w", {-1}, {})};
+  CHECK(contains(messageFor(model), "\"w\" has an impossible shape"));
+  model.initializers = {floatTensor("w", {3}, {1, 2})};
+  CHECK(contains(messageFor(model), "\"w\" f32[3] needs 12 bytes, but has 8"));
+}
+
+TEST_CASE("External data is read from the model's folder, and from nowhere else") {
+  Folder folder;
+  namespace fs = std::filesystem;
+  std::vector<float> numbers{1, 2, 3, 4};
+  std::string bytes(reinterpret_cast<const char *>(numbers.data()), 16);
+  auto put = [&](const std::string &name) { std::ofstream(folder / name, std::ios::binary) << bytes; };
+  fs::create_directory(folder / "model");
+  fs::create_directory(folder / "model/sub");
+  put("outside.bin"), put("model/w.bin"), put("model/sub/w.bin");
+  fs::create_symlink("w.bin", folder / "model/link.bin");
+  fs::create_symlink("..", folder / "model/up");
+  put("model/first.bin"), fs::create_hard_link(folder / "model/first.bin", folder / "model/second.bin");
+  auto load = [&](const std::string &location, const std::string &offset, const std::string &length) {
+    auto entry = [](const Bytes &key, const Bytes &value) { return Bytes(Message().add(1, key).add(2, value)); };
+    Bytes weight = tensorHead("w", kFloat, {2})
+                       .add(14, int64_t(1))
+                       .add(13, entry("location", location))
+                       .add(13, entry("offset", offset))
+                       .add(13, entry("length", length));
+    ModelText model = oneNode({"Add", {"x", "w"}, {"y"}}, {valueInfo("x", kFloat, {"2"})}, {weight});
+    return load_onnx(model.write(folder / "model/model.onnx"));
+  };
+  CHECK(floats(load("w.bin", "8", "8").run({zeros({2})})[0]) == std::vector<float>{3, 4});
+  CHECK(floats(load("./sub//w.bin", "0", "8").run({zeros({2})})[0]) == std::vector<float>{1, 2});
+  auto refused = [&](const std::string &location, const std::string &offset, const std::string &length,
+                     const std::string &reason) {
+    std::string message = messageOf([&] { load(location, offset, length); });
+    INFO(message);
+    CHECK(contains(message, reason));
+  };
+  refused("../outside.bin", "0", "8", "leaves the model's folder");
+  refused("sub/../w.bin", "0", "8", "leaves the model's folder");
+  refused(folder / "model/w.bin", "0", "8", "must be a relative path");
+  refused("", "0", "8", "must be a relative path");
+  refused("link.bin", "0", "8", "symbolic link");
+  refused("up/outside.bin", "0", "8", "cannot be read");
+  refused("second.bin", "0", "8", "hard link");
+  refused("sub", "0", "8", "not a regular file");
+  refused("missing.bin", "0", "8", "No such file");
+  refused("w.bin", "9", "8", "ends beyond its file");
+  refused("w.bin", "18446744073709551615", "8", "ends beyond its file");
+  refused("w.bin", "-1", "8", "but the tensor needs 8 bytes");
+  refused("w.bin", "0", "4", "but the tensor needs 8 bytes");
+}

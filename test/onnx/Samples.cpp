@@ -1,0 +1,30 @@
+// Writes the models that the tests of the command line use into a folder.
+#include "test/onnx/ModelWriter.h"
+
+using namespace burin::test;
+
+int main(int argc, char **argv) {
+  if (argc != 2)
+    return 2;
+  std::string folder = std::string(argv[1]) + "/";
+  ModelText{.nodes = {{"Gemm", {"x", "w"}, {"h"}, {}, "fc1"}, {"Relu", {"h"}, {"probs"}, {}, "act"}},
+            .inputs = {valueInfo("x", kFloat, {"batch", "2"})},
+            .outputs = {valueInfo("probs", kFloat, {"batch", "3"})},
+            .initializers = {floatTensor("w", {2, 3}, {1, 2, 3, -4, -5, 6})}}
+      .write(folder + "mlp.onnx");
+  ModelText{.nodes = {{"Reshape", {"x", "shape"}, {"y"}, {}, "flat"}},
+            .inputs = {valueInfo("x", kFloat, {"2", "3"}), valueInfo("shape", kInt64, {"2"})},
+            .outputs = {valueInfo("y", kFloat, {"", ""})}}
+      .write(folder + "reshape.onnx");
+  ModelText{.nodes = {{"NonZero", {"x"}, {"a"}}, {"NonZero", {"x"}, {"y"}}},
+            .inputs = {valueInfo("x", kFloat, {"2"})},
+            .outputs = {valueInfo("y", kInt64, {"1", ""})}}
+      .write(folder + "nonzero.onnx");
+  ModelText{.nodes = {{"MatMul", {"x", "x"}, {"y"}, {}, "attn/scores"}},
+            .inputs = {valueInfo("x", kFloat, {"2", "3"})},
+            .outputs = {valueInfo("y", kFloat, {"2", "3"})}}
+      .write(folder + "wrong.onnx");
+  std::ofstream(folder + "shape.pb", std::ios::binary) << intTensor("shape", {2}, {3, -1});
+  std::ofstream(folder + "x.pb", std::ios::binary) << floatTensor("x", {2, 2}, {1, 1, 2, 0});
+  std::ofstream(folder + "probs.pb", std::ios::binary) << floatTensor("probs", {2, 3}, {0, 0, 9, 2, 4, 6});
+}
