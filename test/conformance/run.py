@@ -96,7 +96,7 @@ def runTest(burin, folder):
             return "unsupported", oneLine(done.stderr)
         if done.returncode != 0:
             return "failed", f"exit {done.returncode}: " + oneLine(done.stderr)
-        worst = ("passed", "")
+        worst = ("passed", "with fixed inputs" if fixed else "")
     return worst
 
 
@@ -174,7 +174,9 @@ def main():
     for kind in sorted({name.rpartition("/")[0] for name in results}):
         counts = [sum(name.rpartition("/")[0] == kind and r[0] == outcome for name, r in results.items())
                   for outcome in ("passed", "unsupported", "failed")]
-        print(f"{kind}: {counts[0]} passed, {counts[1]} unsupported, {counts[2]} failed")
+        fixed = sum(name.rpartition("/")[0] == kind and r == ("passed", "with fixed inputs") for name, r in results.items())
+        note = f" ({fixed} with inputs fixed by --fix)" if fixed else ""
+        print(f"{kind}: {counts[0]} passed{note}, {counts[1]} unsupported, {counts[2]} failed")
     better = [name for name in listed if results.get(name, ("", ""))[0] == "passed"]
     if better and not arguments.update:
         print(f"{len(better)} listed as unsupported pass: take them off the list, or run with --update")
