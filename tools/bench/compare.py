@@ -213,6 +213,7 @@ def writeDocs(options, results, settings, machineText, around, load):
     words = " ".join(a for a in sys.argv[1:] if a not in ("--build", str(options.build)))
     document = report.document(results, settings, around, machine=machineText, command=f"tools/dev bench {words}",
                                date=time.strftime("%Y-%m-%d"), commit=commit, load=load)
+    options.docs.mkdir(parents=True, exist_ok=True)
     (options.docs / "benchmarks.md").write_text(document)
     (options.docs / "benchmarks.svg").write_text(report.picture(results))
     (options.docs / "machine.svg").write_text((options.data / "machine.svg").read_text())
