@@ -14,7 +14,7 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kBlockTiles = 16; // tiles of query rows that share packed keys
+constexpr int64_t kBlockRows = 192; // query rows that share packed keys: whole tiles of every target
 
 class AttentionKernel {
 public:
@@ -27,8 +27,8 @@ public:
         key(e.stridedMemoryOf(op.getKey())), value(e.stridedMemoryOf(op.getValue())) {}
 
   LaunchShape emit() {
-    int64_t tileRows = k.target.tileRows, blockRows = kBlockTiles * 12; // the same split on every target
-    Dim panels = ceildiv(keys, panel), blocks = ceildiv(rows, blockRows), tasks = blocks;
+    int64_t tileRows = k.target.tileRows;
+    Dim panels = ceildiv(keys, panel), blocks = ceildiv(rows, kBlockRows), tasks = blocks;
     for (size_t d = 0; d < leading; ++d)
       tasks = tasks * shape[d];
     Dim packedBytes = panels * Dim(panel * 4) * depth, stripBytes = panels * Dim(panel * 4 * tileRows);
@@ -42,8 +42,8 @@ public:
       packed = {k.scratch, DType::f32, {}};
       strip = {k.elementPointer({k.scratch, DType::i8, {}}, k.dim(packedBytes)), DType::f32, {}};
       packKeys();
-      Value from = k.mul(k.rem(task, k.dim(blocks)), k.constant(blockRows));
-      Value to = k.minimum(k.add(from, k.constant(blockRows)), k.dim(rows));
+      Value from = k.mul(k.rem(task, k.dim(blocks)), k.constant(kBlockRows));
+      Value to = k.minimum(k.add(from, k.constant(kBlockRows)), k.dim(rows));
       Value whole = k.add(from, k.mul(k.div(k.sub(to, from), k.constant(tileRows)), k.constant(tileRows)));
       k.loop(from, whole, k.constant(tileRows), [&](Value row) { tile(row, tileRows); });
       remainder(whole, to);
@@ -260,17 +260,10 @@ private:
     Scalar sum = scalar(acrossLanes(total));
     return select(sum == 0, scalar(number(0)), 1 / sum).value();
   }
-  /// Halves, quarters, …
   Value acrossLanes(Value sum) {
-    for (int64_t size = lanes; size > 1; size /= 2) {
-      SmallVector<int64_t> low, high;
-      for (int64_t i = 0; i < size / 2; ++i) {
-        low.push_back(i);
-        high.push_back(i + size / 2);
-      }
-      Value a = vector::ShuffleOp::create(k.b, k.loc, sum, sum, low);
-      Value b = vector::ShuffleOp::create(k.b, k.loc, sum, sum, high);
-      sum = arith::AddFOp::create(k.b, k.loc, a, b);
+    while (k.laneCount(sum) > 1) {
+      auto [low, high] = k.halves(sum);
+      sum = arith::AddFOp::create(k.b, k.loc, low, high);
     }
     return vector::ExtractOp::create(k.b, k.loc, sum, ArrayRef<int64_t>{0});
   }

@@ -182,10 +182,9 @@ private:
     int64_t tileRows = k.target.tileRows;
     if (along.size.isStatic() && along.size.value() <= perBlock) {
       // All rows: tiles of nearly equal height instead of full ones and a rest.
-      int64_t rows = along.size.value();
-      if (rows == 0)
-        return;
-      return tilesOf(rows);
+      if (int64_t rows = along.size.value())
+        allRows(rows);
+      return;
     }
     Value full = k.div(k.sub(to, from), k.constant(tileRows));
     share = (panelWidth * tileRows + kTaskRows - 1) / kTaskRows;
@@ -207,24 +206,18 @@ private:
     }
   }
 
-  /// Tiles of nearly equal height; those whose windows all lie inside lhs share a loop.
-  void tilesOf(int64_t rows) {
-    int64_t tiles = (rows + k.target.tileRows - 1) / k.target.tileRows, height = rows / tiles, taller = rows % tiles;
+  /// Tiles whose windows all lie inside lhs share loops.
+  void allRows(int64_t rows) {
+    int64_t most = k.target.tileRows, tiles = (rows + most - 1) / most;
     share = (panelWidth + tiles - 1) / tiles;
-    for (int64_t t = 0, from = 0; t < tiles;) {
-      int64_t size = height + (t < taller), run = 1;
-      bool inside = isInside(from, size);
-      while (inside && t + run < tiles && height + (t + run < taller) == size && isInside(from + run * size, size))
-        ++run;
-      if (!inside)
-        end = from;
+    for (TileRun run : tilesOf(rows, most, [&](int64_t from, int64_t size) { return isInside(from, size); })) {
+      if (!run.inside)
+        end = run.from;
       if (tiles == 1)
-        fewRows(k.constant(0), size);
+        fewRows(k.constant(0), run.size);
       else
-        tileLoop(k.constant(from), k.constant(run), size, t);
+        tileLoop(k.constant(run.from), k.constant(run.tiles), run.size, run.before);
       end.reset();
-      from += run * size;
-      t += run;
     }
   }
   /// Whether the windows of these rows see all their taps along the row.

@@ -142,6 +142,15 @@ int64_t KernelBuilder::laneCount(Value v) {
   return type ? type.getNumElements() : 1;
 }
 
+std::pair<Value, Value> KernelBuilder::halves(Value v) {
+  int64_t half = laneCount(v) / 2;
+  auto from = [&](int64_t first) -> Value {
+    auto picks = llvm::to_vector(llvm::seq(first, first + half));
+    return vector::ShuffleOp::create(b, loc, v, v, picks);
+  };
+  return {from(0), from(half)};
+}
+
 Value KernelBuilder::broadcast(Value v, int64_t width) {
   if (width == 1 || isa<VectorType>(v.getType()))
     return v;

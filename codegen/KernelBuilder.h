@@ -74,6 +74,8 @@ public:
   // ---- lanes
   int64_t laneCount(Value v);
   Value broadcast(Value v, int64_t width);
+  /// The lower and the upper half of the lanes.
+  std::pair<Value, Value> halves(Value v);
   /// 0, 1, 2, … as i64 lanes.
   Value iota(int64_t width);
   /// The positions of all lanes as a vector of i64.

@@ -133,17 +133,12 @@ SmallVector<Value> Reducer::combine(ArrayRef<Value> x, ArrayRef<Value> y) {
 
 SmallVector<Value> Reducer::acrossLanes(ArrayRef<Value> accumulator) {
   SmallVector<Value> lanes(accumulator);
-  for (int64_t width = k.laneCount(lanes[0]); width > 1; width /= 2) {
-    auto half = [&](Value v, int64_t from) -> Value {
-      SmallVector<int64_t> picks;
-      for (int64_t i = 0; i < width / 2; ++i)
-        picks.push_back(from + i);
-      return vector::ShuffleOp::create(k.b, k.loc, v, v, picks);
-    };
+  while (k.laneCount(lanes[0]) > 1) {
     SmallVector<Value> low, high;
     for (Value v : lanes) {
-      low.push_back(half(v, 0));
-      high.push_back(half(v, width / 2));
+      auto [lower, upper] = k.halves(v);
+      low.push_back(lower);
+      high.push_back(upper);
     }
     lanes = combine(low, high);
   }

@@ -24,6 +24,22 @@ std::pair<Value, Value> Window::tapsInside(KernelBuilder &k, size_t d, Value ori
   return codegen::tapsInside(k, origin, k.dim(shapeOf(x)[firstSpatial + d]), kernel[d], dilations[d]);
 }
 
+SmallVector<TileRun> tilesOf(int64_t positions, int64_t most,
+                             llvm::function_ref<bool(int64_t from, int64_t size)> isInside) {
+  int64_t tiles = (positions + most - 1) / most;
+  SmallVector<TileRun> runs;
+  for (int64_t t = 0, from = 0; t < tiles; ++t) {
+    int64_t size = positions / tiles + (t < positions % tiles);
+    bool inside = isInside(from, size);
+    if (inside && !runs.empty() && runs.back().inside && runs.back().size == size)
+      ++runs.back().tiles;
+    else
+      runs.push_back({from, size, 1, t, inside});
+    from += size;
+  }
+  return runs;
+}
+
 template <class Op> static Window windowOf(Op op, ArrayRef<int64_t> kernel) {
   Window w;
   w.x = op.getX();

@@ -8,6 +8,16 @@ namespace burin::codegen {
 /// The taps [first, second) of a window of `kernel` taps from `origin` on that lie inside [0, size).
 std::pair<Value, Value> tapsInside(KernelBuilder &, Value origin, Value size, int64_t kernel, int64_t dilation);
 
+/// Neighbouring tiles of equal size along a row.
+struct TileRun {
+  int64_t from, size, tiles, before; // first position, positions of each, how many, tiles of the row before them
+  bool inside;                       // their windows see all their taps; a tile at an end of the row is alone
+};
+/// A row as tiles of nearly equal size, at most `most` positions each. `isInside` tells it of positions [from, from +
+/// size).
+SmallVector<TileRun> tilesOf(int64_t positions, int64_t most,
+                             llvm::function_ref<bool(int64_t from, int64_t size)> isInside);
+
 /// Geometry of a window op. The spatial dimensions of x start at `firstSpatial`; channels are last or second.
 struct Window {
   Value x;

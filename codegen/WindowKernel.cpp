@@ -1,4 +1,4 @@
-// Channels-last windows: depthwise convolution and pooling, with what is fused behind them.
+// Channels-last windows: depthwise convolution and max_pool, with what is fused behind them.
 //
 // A vector holds channels. A tile is a run of neighbouring positions of the last spatial dimension, each with an
 // accumulator; an element of x is loaded once for all the windows of the tile that see it. Tiles at the ends of a row
@@ -47,22 +47,15 @@ private:
   void row() {
     // A third of the registers that contractions use as accumulators: elements of x and of the filter take the others.
     int64_t most = std::min(k.target.tileRows * k.target.tileVectors / 3, kMostUnrolled / w.kernel[last - 1]);
-    int64_t tiles = (columns + most - 1) / most, height = columns / tiles, taller = columns % tiles;
-    int64_t start = 0;
-    for (int64_t t = 0; t < tiles;) {
-      int64_t size = height + (t < taller), run = 1;
-      auto inside = [&](int64_t from) { return isInside(from, size); };
-      while (inside(start) && t + run < tiles && height + (t + run < taller) == size && inside(start + run * size))
-        ++run;
-      if (run == 1)
-        channels([&] { tile(k.constant(start), start, size); });
-      else
-        k.loop(k.constant(0), k.constant(run), k.constant(1), [&](Value i) {
-          Value from = k.add(k.constant(start), k.mul(i, k.constant(size)));
-          channels([&] { tile(from, std::nullopt, size); });
-        });
-      start += run * size;
-      t += run;
+    for (TileRun run : tilesOf(columns, most, [&](int64_t from, int64_t size) { return isInside(from, size); })) {
+      if (!run.inside) {
+        channels([&] { tile(k.constant(run.from), run.from, run.size); });
+        continue;
+      }
+      k.loop(k.constant(0), k.constant(run.tiles), k.constant(1), [&](Value i) {
+        Value from = k.add(k.constant(run.from), k.mul(i, k.constant(run.size)));
+        channels([&] { tile(from, std::nullopt, run.size); });
+      });
     }
   }
 

@@ -280,6 +280,15 @@ std::vector<Value> Node::run(const GraphProto &graph, const std::vector<Value> &
 void Node::fail(const std::string &what) const { throw Error(importer.locationOf(proto), proto.op, what); }
 void Node::unsupported(const std::string &what) const { throw Unsupported(importer.locationOf(proto), proto.op, what); }
 
+Tensor part(const Tensor &x, int64_t axis, const Dim &from, const Dim &to, int64_t step) {
+  Shape starts(size_t(x.rank()), Dim(0)), stops = x.shape();
+  std::vector<int64_t> steps(size_t(x.rank()), 1);
+  starts[size_t(axis)] = from;
+  stops[size_t(axis)] = to;
+  steps[size_t(axis)] = step;
+  return slice(x, starts, stops, steps);
+}
+
 // ---- the table
 
 Handler findOp(std::string_view domain, std::string_view name) {

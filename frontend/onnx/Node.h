@@ -121,6 +121,8 @@ const Tensor &tensorOf(const Value &value);
 std::optional<Contents> contentsOf(const Value &value);
 /// The elements of a value that does not depend on the data.
 std::optional<Tensor> constantOf(const Value &value);
+/// The positions from, from + step, … below `to` of one dimension.
+Tensor part(const Tensor &x, int64_t axis, const Dim &from, const Dim &to, int64_t step = 1);
 /// A tensor with one symbolic or known size, i64 and of rank 0.
 Tensor sizeTensor(const Dim &size);
 

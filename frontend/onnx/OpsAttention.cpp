@@ -159,15 +159,6 @@ Values flexAttention(Node &n) {
   return matmul(weights.to(query.dtype()), a.value);
 }
 
-Tensor part(const Tensor &x, int64_t axis, const Dim &from, const Dim &to, int64_t step = 1) {
-  Shape starts(size_t(x.rank()), Dim(0)), stops = x.shape();
-  Ints steps(size_t(x.rank()), 1);
-  starts[size_t(axis)] = from;
-  stops[size_t(axis)] = to;
-  steps[size_t(axis)] = step;
-  return slice(x, starts, stops, steps);
-}
-
 /// Pairs of elements are turned by an angle that depends on the position.
 Values rotaryEmbedding(Node &n) {
   Tensor x = n[0], cosines = n[1], sines = n[2];

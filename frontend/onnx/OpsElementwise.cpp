@@ -65,7 +65,6 @@ Values clip(Node &n) {
   return n.has(2) ? minimum(x, n[2]) : x;
 }
 
-/// A copy of the first operand's type: numbers written here are weak, but values computed from f32 are not.
 Values prelu(Node &n) {
   Tensor x = n[0], slope = n[1];
   if (n.opset() < 7 && slope.rank() == 1 && x.rank() > 2) { // one number per channel

@@ -8,12 +8,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Tensor part(const Tensor &x, int64_t axis, const Dim &from, const Dim &to) {
-  Shape starts(size_t(x.rank()), Dim(0)), stops = x.shape();
-  starts[size_t(axis)] = from;
-  stops[size_t(axis)] = to;
-  return slice(x, starts, stops, Ints(size_t(x.rank()), 1));
-}
 Tensor at(const Tensor &x, int64_t axis, int64_t index) { return squeeze(part(x, axis, index, index + 1), {axis}); }
 
 /// One of the functions that the attribute "activations" names.

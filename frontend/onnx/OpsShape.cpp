@@ -191,14 +191,9 @@ Values padded(Node &n) {
   if (mode == "wrap") {
     for (size_t i = 0; i < rank; ++i) {
       Dim size = x.shape()[i];
-      auto part = [&](const Dim &from, const Dim &to) {
-        Shape starts(rank, Dim(0)), stops = x.shape();
-        starts[i] = from;
-        stops[i] = to;
-        return slice(x, starts, stops, std::vector<int64_t>(rank, 1));
-      };
+      auto axis = int64_t(i);
       if (low[i] || high[i])
-        x = concat({part(size - low[i], size), x, part(0, high[i])}, int64_t(i));
+        x = concat({part(x, axis, size - low[i], size), x, part(x, axis, 0, high[i])}, axis);
     }
     return x;
   }

@@ -9,13 +9,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Tensor part(const Tensor &x, int64_t axis, const Dim &from, const Dim &to) {
-  Shape starts(size_t(x.rank()), Dim(0)), stops = x.shape();
-  starts[size_t(axis)] = from;
-  stops[size_t(axis)] = to;
-  return slice(x, starts, stops, Ints(size_t(x.rank()), 1));
-}
-
 /// A complex signal along the last dimension; `imaginary` is empty for a real one. It is f64, as the sums cancel.
 struct Signal {
   Tensor real, imaginary;
