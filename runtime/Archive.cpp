@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace burin::rt {
@@ -105,8 +106,16 @@ bool writeAll(int fd, Bytes bytes) {
   return true;
 }
 
+/// A device or pipe, such as /dev/null: written to, where a file is replaced.
+bool isStream(const std::string &path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0 &&
+         (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode) || S_ISFIFO(status.st_mode));
+}
+
 Status writePieces(const std::string &path, std::span<const Layout::Piece> pieces) {
-  std::string temporary = text(path, ".tmp", ::getpid());
+  bool stream = isStream(path);
+  std::string temporary = stream ? path : text(path, ".tmp", ::getpid());
   int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (fd < 0)
     return ioError("create", temporary);
@@ -117,10 +126,12 @@ Status writePieces(const std::string &path, std::span<const Layout::Piece> piece
     good = good && writeAll(fd, Bytes(zeros).first(piece.offset - at)) && writeAll(fd, piece.bytes);
     at = piece.offset + piece.bytes.size();
   }
-  good = good && ::fsync(fd) == 0;
+  good = good && (stream || ::fsync(fd) == 0);
   Status failure = good ? Status() : ioError("write", temporary);
   if (::close(fd) != 0 && good)
     failure = ioError("write", temporary);
+  if (stream)
+    return failure;
   if (failure.ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
     failure = ioError("write", path);
   if (!failure.ok())

@@ -3,6 +3,7 @@
 #include "runtime/Cursor.h"
 #include "test/runtime/Checks.h"
 #include <cstring>
+#include <fcntl.h>
 #include <random>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -266,4 +267,19 @@ TEST_CASE("crc32c is the one of the standard") {
   for (size_t i = 0; i < 4; ++i) // by its definition: four parts of 248 bytes, the last takes the rest
     parts[i] = crc32c(Bytes(data).subspan(i * 248, i == 3 ? data.size() - 3 * 248 : 248));
   CHECK(checksum(data) == crc32c(std::as_bytes(std::span(parts))));
+}
+
+TEST_CASE("a pipe or device is written to, not replaced") {
+  std::string path = "/tmp/burin-pipe-" + std::to_string(::getpid());
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  int reader = ::open(path.c_str(), O_RDWR | O_NONBLOCK);
+  const char bytes[] = "graph";
+  CHECK(writeFile(path, std::as_bytes(std::span(bytes))).ok());
+  char got[sizeof bytes] = {};
+  CHECK(::read(reader, got, sizeof got) == ssize_t(sizeof bytes));
+  CHECK(std::string(got) == bytes);
+  struct stat status;
+  CHECK((::stat(path.c_str(), &status) == 0 && S_ISFIFO(status.st_mode)));
+  ::close(reader);
+  ::unlink(path.c_str());
 }
