@@ -8,8 +8,9 @@
 
 namespace burin::ir {
 
-/// Called with each evaluated op and its results.
-using RefObserver = llvm::function_ref<void(mlir::Operation *, llvm::ArrayRef<RefTensor>)>;
+/// Called with each evaluated op and its results, which it may replace by other values of the same types: what follows
+/// is computed from those.
+using RefObserver = llvm::function_ref<void(mlir::Operation *, llvm::MutableArrayRef<RefTensor>)>;
 
 /// Evaluates one op of the dialect; a kernel evaluates its body. Symbolic sizes get their values from the operands.
 /// What is wrong with the op or the operands is reported at the op.

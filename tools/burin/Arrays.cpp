@@ -10,17 +10,20 @@ const char *const kFixHelp =
     "NAME=@FILE or NAME=NUMBER: an ONNX input that becomes a constant, such as one that decides "
     "on a shape";
 
+rt::NpyArray arrayOf(const Tensor &tensor) {
+  rt::NpyArray array{tensor.dtype(), {}, {}};
+  for (const Dim &size : tensor.shape())
+    array.shape.push_back(size.value());
+  std::span<const std::byte> bytes = tensor.bytes();
+  array.data.assign(bytes.begin(), bytes.end());
+  return array;
+}
+
 std::optional<rt::NpyArray> readArray(const std::string &path, std::string &error) {
   if (!path.ends_with(".pb"))
     return rt::loadNpy(path, error);
   try {
-    Tensor tensor = onnx::readTensorFile(path, {});
-    rt::NpyArray array{tensor.dtype(), {}, {}};
-    for (const Dim &size : tensor.shape())
-      array.shape.push_back(size.value());
-    std::span<const std::byte> bytes = tensor.bytes();
-    array.data.assign(bytes.begin(), bytes.end());
-    return array;
+    return arrayOf(onnx::readTensorFile(path, {}));
   } catch (const Error &problem) {
     error = problem.what();
     return std::nullopt;

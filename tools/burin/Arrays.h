@@ -8,6 +8,8 @@
 
 namespace burin::cli {
 
+rt::NpyArray arrayOf(const Tensor &);
+
 std::optional<rt::NpyArray> readArray(const std::string &path, std::string &error);
 
 /// The values of --fix NAME=@FILE or NAME=NUMBER (an i64), with which inputs become constants. kOk, or kUsage after a

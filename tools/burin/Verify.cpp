@@ -1,91 +1,45 @@
 // burin verify: what the compiler made of a graph, against the reference interpreter.
 #include "ir/Reference.h"
 #include "tools/burin/Arrays.h"
-#include "tools/burin/Commands.h"
 #include "tools/burin/Execute.h"
 #include "tools/burin/FileKind.h"
 #include "tools/burin/Model.h"
+#include "tools/burin/OnnxRuntime.h"
 #include "tools/burin/Table.h"
+#include "tools/burin/VerifyOps.h"
 #include "tools/common/Runner.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
-#include <cstring>
 
 namespace burin::cli {
 namespace {
 
 struct Arguments {
-  std::string model, artifact;
+  std::string model, artifact, against = "reference";
+  bool perOp = false;
   InputArguments inputs;
   run::Options run;
   codegen::CompileOptions compile;
-  double rtol = -1, atol = -1; // negative: by element type
+  ToleranceArguments tolerance;
 };
-
-struct Tolerance {
-  double rtol, atol;
-};
-
-/// What rounding may do in a sum of some thousands of terms around 1.
-Tolerance defaultTolerance(DType dtype) {
-  switch (dtype) {
-  case DType::f64:
-    return {1e-10, 1e-10};
-  case DType::f32:
-    return {1e-4, 1e-4};
-  case DType::f16:
-    return {1e-2, 1e-2};
-  case DType::bf16:
-    return {5e-2, 5e-2};
-  default:
-    return {0, 0};
-  }
-}
 
 struct Outcome {
   std::string name, type;
-  DType dtype;
   Tolerance tolerance;
   run::Difference difference;
 };
 
-std::vector<ir::RefTensor> referenceInputs(const run::Report &report) {
-  std::vector<ir::RefTensor> inputs;
-  for (const run::NamedTensor &input : report.inputs) {
-    run::Values v = input.values();
-    auto *data = reinterpret_cast<const char *>(v.data);
-    inputs.push_back(ir::RefTensor::fromBytes(v.dtype, {v.shape.begin(), v.shape.end()},
-                                              {data, size_t(v.count()) * byteWidth(v.dtype)}));
-  }
-  return inputs;
-}
+/// What the outputs should be, and what was seen on the way.
+struct Expected {
+  std::vector<ir::RefTensor> outputs;
+  std::vector<OpOutcome> ops;
+};
 
 Outcome compareOutput(const Arguments &arguments, const run::NamedTensor &got, const ir::RefTensor &expected) {
   run::Values values = got.values();
-  Outcome out{got.name, run::typeText(values.dtype, values.shape), values.dtype, defaultTolerance(values.dtype), {}};
-  if (arguments.rtol >= 0)
-    out.tolerance.rtol = arguments.rtol;
-  if (arguments.atol >= 0)
-    out.tolerance.atol = arguments.atol;
-  bool isReal = expected.data.index() == 0;
-  auto *data = isReal ? reinterpret_cast<const std::byte *>(expected.reals().data())
-                      : reinterpret_cast<const std::byte *>(expected.ints().data());
-  run::Values reference{isReal ? DType::f64 : DType::i64, expected.shape, data};
-  out.difference = run::compare(values, reference, out.tolerance.rtol, out.tolerance.atol);
-  return out;
-}
-
-std::string scientific(double x) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2e", x);
-  return text;
-}
-
-std::string exact(double x) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.9g", x);
-  return text;
+  Tolerance tolerance = arguments.tolerance.of(values.dtype);
+  return {got.name, run::typeText(values.dtype, values.shape), tolerance, compare(values, expected, tolerance)};
 }
 
 void print(const std::vector<Outcome> &outcomes) {
@@ -96,7 +50,19 @@ void print(const std::vector<Outcome> &outcomes) {
   table.printRows();
 }
 
-void printJson(const Arguments &arguments, const std::vector<Outcome> &outcomes) {
+llvm::json::Array jsonOf(const std::vector<OpOutcome> &ops) {
+  llvm::json::Array list;
+  for (const OpOutcome &o : ops)
+    list.push_back(llvm::json::Object{{"op", o.op},
+                                      {"source", o.source},
+                                      {"type", o.type},
+                                      {"local_error", o.local},
+                                      {"accumulated_error", o.accumulated},
+                                      {"ok", o.difference.index < 0}});
+  return list;
+}
+
+void printJson(const Arguments &arguments, const std::vector<Outcome> &outcomes, const std::vector<OpOutcome> &ops) {
   llvm::json::Array list;
   for (const Outcome &o : outcomes)
     list.push_back(llvm::json::Object{{"name", o.name},
@@ -106,37 +72,101 @@ void printJson(const Arguments &arguments, const std::vector<Outcome> &outcomes)
                                       {"rtol", o.tolerance.rtol},
                                       {"atol", o.tolerance.atol},
                                       {"ok", o.difference.index < 0}});
-  llvm::outs() << llvm::formatv("{0:2}\n", llvm::json::Value(llvm::json::Object{{"model", arguments.model},
-                                                                                {"seed", arguments.run.seed},
-                                                                                {"outputs", std::move(list)}}));
+  llvm::json::Object all{{"model", arguments.model}, {"seed", arguments.run.seed}, {"outputs", std::move(list)}};
+  if (arguments.perOp)
+    all["ops"] = jsonOf(ops);
+  llvm::outs() << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(all)));
   llvm::outs().flush();
 }
 
-int report(const Arguments &arguments, const std::vector<Outcome> &outcomes) {
-  if (arguments.run.json)
-    printJson(arguments, outcomes);
-  else
+std::string whatDiffers(const run::Difference &d, const std::string &oracle) {
+  return "element " + std::to_string(d.index) + " is " + exact(d.got) + ", " + oracle + " says " + exact(d.expected);
+}
+
+int report(const Arguments &arguments, const std::vector<Outcome> &outcomes, const std::vector<OpOutcome> &ops) {
+  if (arguments.run.json) {
+    printJson(arguments, outcomes, ops);
+  } else {
+    if (arguments.perOp)
+      printOps(ops), std::printf("\n");
     print(outcomes);
+  }
+  std::string oracle = arguments.against == "reference" ? "the reference" : "ONNX Runtime";
   int code = kOk;
+  auto wrong = std::find_if(ops.begin(), ops.end(), [](const OpOutcome &o) { return o.difference.index >= 0; });
+  if (wrong != ops.end())
+    code = fail(kMismatch, "the first op beyond the tolerance is " + wrong->op +
+                               (wrong->source.empty() ? "" : " at " + wrong->source) + ": " +
+                               whatDiffers(wrong->difference, oracle + ", from the same operands,") +
+                               "\n  if it follows from a pass, --disable-pass tells which");
   for (const Outcome &o : outcomes)
     if (o.difference.index >= 0)
-      code = fail(kMismatch, "output '" + o.name + "' differs: element " + std::to_string(o.difference.index) + " is " +
-                                 exact(o.difference.got) + ", the reference says " + exact(o.difference.expected) +
+      code = fail(kMismatch, "output '" + o.name + "' differs: " + whatDiffers(o.difference, oracle) +
                                  "\n  allow more with --rtol and --atol, or find the pass with --disable-pass");
   return code;
 }
 
+int againstOnnxRuntime(const Arguments &arguments, const run::Report &report, Expected &expected) {
+  std::vector<std::pair<std::string, rt::NpyArray>> inputs;
+  StateDict fixed;
+  if (int code = readFixedInputs(arguments.run.fixed, fixed))
+    return code;
+  for (auto &[name, tensor] : fixed)
+    inputs.emplace_back(name, arrayOf(tensor));
+  for (const run::NamedTensor &input : report.inputs)
+    inputs.emplace_back(input.name, copyOf(input.values()));
+  std::vector<rt::NpyArray> outputs;
+  if (int code = runOnnxRuntime(arguments.model, inputs, outputs))
+    return code;
+  for (const rt::NpyArray &output : outputs)
+    expected.outputs.push_back(toReference(valuesOf(output)));
+  return kOk;
+}
+
+int againstReference(const Arguments &arguments, Model &model, const run::Report &report, Expected &expected) {
+  if (arguments.perOp) {
+    std::vector<rt::NpyArray> inputs;
+    for (const run::NamedTensor &input : report.inputs)
+      inputs.push_back(copyOf(input.values()));
+    OpCheck check{arguments.compile, arguments.tolerance, arguments.run.threads, {}, {}};
+    int code = model.attempt("check the ops of", [&] { return check.run(model.module(), inputs); });
+    expected = {std::move(check.expected), std::move(check.outcomes)};
+    return code;
+  }
+  std::vector<ir::RefTensor> inputs;
+  for (const run::NamedTensor &input : report.inputs)
+    inputs.push_back(toReference(input.values()));
+  return model.attempt("interpret", [&] {
+    auto results = ir::interpret(model.module(), inputs);
+    if (succeeded(results))
+      expected.outputs = std::move(*results);
+    return succeeded(results);
+  });
+}
+
+/// What cannot be asked for at the same time.
+int checkArguments(const Arguments &arguments) {
+  bool outside = arguments.against != "reference";
+  if (outside && kindOf(arguments.model) != FileKind::Onnx)
+    return fail(kUsage, "--against onnxruntime needs an ONNX model\n  leave it out to compare with burin's reference");
+  if (arguments.perOp && (outside || !arguments.artifact.empty()))
+    return fail(kUsage, "--per-op compiles the ops of the graph and compares with burin's reference\n  leave out " +
+                            std::string(outside ? "--against" : "--artifact"));
+  return kOk;
+}
+
 int verify(Arguments &arguments) {
-  if (int code = arguments.inputs.moveTo(arguments.run))
+  int code = checkArguments(arguments);
+  if (code || (code = arguments.inputs.moveTo(arguments.run)))
     return code;
   Model model, reference; // compiling consumes the first
   std::vector<char> artifact;
-  if (int code = reference.read(arguments.model, arguments.run.fixed))
+  if ((code = reference.read(arguments.model, arguments.run.fixed)))
     return code;
   arguments.run.model = arguments.artifact;
   if (arguments.artifact.empty()) {
     arguments.run.model = arguments.model;
-    int code = model.read(arguments.model, arguments.run.fixed);
+    code = model.read(arguments.model, arguments.run.fixed);
     if (code || (code = model.compile(arguments.compile, artifact)))
       return code;
   }
@@ -144,30 +174,24 @@ int verify(Arguments &arguments) {
   if (!runner.load(bytesOf(artifact)) || !runner.prepareInputs() || !runner.openSession(arguments.run.threads) ||
       !runner.runOnce())
     return runner.exitCode;
-  std::vector<ir::RefTensor> expected;
-  int code = reference.attempt("interpret", [&] {
-    auto results = ir::interpret(reference.module(), referenceInputs(runner.report));
-    if (succeeded(results))
-      expected = std::move(*results);
-    return succeeded(results);
-  });
+  Expected expected;
+  code = arguments.against == "reference" ? againstReference(arguments, reference, runner.report, expected)
+                                          : againstOnnxRuntime(arguments, runner.report, expected);
   if (code)
     return code;
   std::vector<Outcome> outcomes;
   for (size_t i = 0; i < runner.report.outputs.size(); ++i) {
     const run::NamedTensor &got = runner.report.outputs[i];
     run::Values v = got.values();
-    bool fits = i < expected.size() && expected[i].dtype == v.dtype &&
-                std::equal(v.shape.begin(), v.shape.end(), expected[i].shape.begin(), expected[i].shape.end());
-    if (!fits)
-      return fail(kMismatch,
-                  "output '" + got.name + "' of the artifact is " + run::typeText(v.dtype, v.shape) +
-                      (i < expected.size() ? ", the graph gives " + run::typeText(expected[i].dtype, expected[i].shape)
-                                           : ", the graph has no such output") +
-                      "\n  give the artifact that was made from this graph");
-    outcomes.push_back(compareOutput(arguments, got, expected[i]));
+    const ir::RefTensor *want = i < expected.outputs.size() ? &expected.outputs[i] : nullptr;
+    if (!want || !sameType(v, *want))
+      return fail(kMismatch, "output '" + got.name + "' of the artifact is " + run::typeText(v.dtype, v.shape) +
+                                 (want ? ", the graph gives " + run::typeText(want->dtype, want->shape)
+                                       : ", the graph has no such output") +
+                                 "\n  give the artifact that was made from this graph");
+    outcomes.push_back(compareOutput(arguments, got, *want));
   }
-  return report(arguments, outcomes);
+  return report(arguments, outcomes, expected.ops);
 }
 
 } // namespace
@@ -178,14 +202,16 @@ void addVerify(CLI::App &app, int &exitCode) {
   CLI::App *command = app.add_subcommand("verify", "Compare the compiled graph with the reference interpreter");
   command->add_option("model", arguments->model, "model.onnx, model.burin or model.mlir")->required();
   command->add_option("--artifact", arguments->artifact, "model.plate: compare this instead of compiling now");
+  command->add_flag("--per-op", arguments->perOp, "Each op too: compiled with every result as an output");
+  command
+      ->add_option("--against", arguments->against, "reference (default), or onnxruntime: needs a Python that has it")
+      ->check(CLI::IsMember({"reference", "onnxruntime"}));
   command->add_option("--input", arguments->inputs.inputs, "NAME=@FILE.npy or NAME=NUMBER; random if not given");
   command->add_option("--fix", arguments->run.fixed, kFixHelp);
   command->add_option("--dim", arguments->inputs.dims, "NAME=SIZE: a symbolic size (default 1)");
   command->add_option("--seed", arguments->run.seed, "Of the random inputs (default 0)");
   command->add_option("--threads", arguments->run.threads, "Default: the processor's")->check(CLI::NonNegativeNumber);
-  command->add_option("--rtol", arguments->rtol, "Allowed: atol + rtol * |reference|; default by element type")
-      ->check(CLI::NonNegativeNumber);
-  command->add_option("--atol", arguments->atol, "See --rtol")->check(CLI::NonNegativeNumber);
+  arguments->tolerance.addTo(*command);
   command->add_option("--target", arguments->compile.targets, "As for compile")->delimiter(',');
   command->add_option("--disable-pass", arguments->compile.pipeline.disabled, "As for compile");
   command->add_flag("--json", arguments->run.json, "Print JSON");

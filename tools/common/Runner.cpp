@@ -197,7 +197,7 @@ bool Runner::makeInput(uint32_t i) {
     return fail(kUsage, "input " + inputName + " would be " + typeText(dtype, shape) + ", more than 64 GiB");
   auto option = std::find_if(o.inputs.begin(), o.inputs.end(), [&](const auto &o) { return o.first == inputName; });
   if (option == o.inputs.end()) {
-    inputs[i].array = random(dtype, std::move(shape), o.seed * 0x9e3779b97f4a7c15 + i);
+    inputs[i].array = randomInput(dtype, std::move(shape), o.seed, i);
     return true;
   }
   const std::string &value = option->second;

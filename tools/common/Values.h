@@ -23,6 +23,11 @@ rt::NpyArray filled(DType dtype, std::vector<int64_t> shape, double value);
 /// Reproducible from the seed: normal(0, 1) for floats, uniform in [0, 10) for integers, 0 or 1 for bool.
 rt::NpyArray random(DType dtype, std::vector<int64_t> shape, uint64_t seed);
 
+/// What input `i` of a model is if nobody gives it.
+inline rt::NpyArray randomInput(DType dtype, std::vector<int64_t> shape, uint64_t seed, size_t i) {
+  return random(dtype, std::move(shape), seed * 0x9e3779b97f4a7c15 + i);
+}
+
 /// "f32[7, 2]"
 std::string typeText(DType dtype, std::span<const int64_t> shape);
 

@@ -1,0 +1,60 @@
+#include "tools/burin/GraphRun.h"
+#include "ir/Burin.h"
+#include "tools/burin/Compare.h"
+#include "tools/burin/Execute.h"
+#include "tools/burin/GraphCut.h"
+#include "tools/common/Runner.h"
+
+using namespace mlir;
+
+namespace burin::cli {
+
+std::optional<std::vector<rt::NpyArray>> compileAndRun(ModuleOp module, const codegen::CompileOptions &options,
+                                                       const std::vector<rt::NpyArray> &inputs, int threads) {
+  run::Options run;
+  run.program = "burin";
+  func::FuncOp main = mainOf(module);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    run.inputs.emplace_back(main.getArgAttrOfType<StringAttr>(i, "burin.name").str(), "@" + std::to_string(i));
+  run.readArray = [&](const std::string &index, std::string &) { return inputs[std::stoul(index)]; };
+  auto artifact = codegen::compile(module, options);
+  if (failed(artifact))
+    return std::nullopt;
+  run::Runner runner(run);
+  if (!runner.load(bytesOf(*artifact)) || !runner.prepareInputs() || !runner.openSession(threads) || !runner.runOnce())
+    return std::nullopt;
+  std::vector<rt::NpyArray> outputs;
+  for (const run::NamedTensor &output : runner.report.outputs)
+    outputs.push_back(copyOf(output.values()));
+  return outputs;
+}
+
+std::vector<rt::NpyArray> randomInputs(ModuleOp module, uint64_t seed, Sizes &sizes,
+                                       const std::map<std::string, rt::NpyArray> &given) {
+  std::vector<rt::NpyArray> inputs;
+  for (BlockArgument argument : mainOf(module).getArguments()) {
+    TensorSpec spec = ir::specOf(argument);
+    std::vector<int64_t> shape;
+    for (const Dim &dim : spec.shape) {
+      auto size =
+          dim.evaluate([&](std::string_view name) { return sizes.try_emplace(std::string(name), 1).first->second; });
+      shape.push_back(size.value_or(1));
+    }
+    auto name = mainOf(module).getArgAttrOfType<StringAttr>(argument.getArgNumber(), "burin.name");
+    auto known = name ? given.find(name.str()) : given.end();
+    bool fits = known != given.end() && known->second.dtype == spec.dtype && known->second.shape == shape;
+    inputs.push_back(fits ? known->second : run::randomInput(spec.dtype, shape, seed, inputs.size()));
+  }
+  return inputs;
+}
+
+Sizes sizesOf(ModuleOp module, const std::vector<std::vector<int64_t>> &shapes) {
+  Sizes sizes;
+  for (auto [argument, shape] : llvm::zip(mainOf(module).getArguments(), shapes))
+    for (auto [dim, size] : llvm::zip(ir::shapeOf(argument), shape))
+      if (!dim.isStatic() && dim == Dim(dim.symbols().front()))
+        sizes.try_emplace(dim.symbols().front(), size);
+  return sizes;
+}
+
+} // namespace burin::cli

@@ -1,0 +1,35 @@
+// A line on the terminal that says how far a command is.
+#pragma once
+#include <cstdio>
+#include <string>
+#include <unistd.h>
+
+namespace burin::cli {
+
+/// Writes to stderr, if that is a terminal; the line goes with the object.
+class Progress {
+public:
+  Progress(std::string what, size_t total) : what(std::move(what)), total(total) {}
+  ~Progress() {
+    if (isShown)
+      std::fprintf(stderr, "\r\033[K");
+  }
+  Progress(const Progress &) = delete;
+  Progress &operator=(const Progress &) = delete;
+
+  void at(size_t done) { say(std::to_string(done) + " of " + std::to_string(total) + " " + what); }
+  void say(const std::string &text) {
+    if (!isTerminal)
+      return;
+    isShown = true;
+    std::fprintf(stderr, "\r\033[K%s", text.c_str());
+    std::fflush(stderr);
+  }
+
+private:
+  std::string what;
+  size_t total;
+  bool isShown = false, isTerminal = isatty(STDERR_FILENO);
+};
+
+} // namespace burin::cli
