@@ -32,7 +32,8 @@ Pool &Pool::shared() {
   return *pool;
 }
 
-Pool::Pool(int threads) : count(std::max(threads, 1)), maySpin(count <= availableCores()) {}
+Pool::Pool(int threads)
+    : count(std::max(threads, 1)), maySpin(count <= availableCores()), shares(new Share[size_t(count) * kSlots]) {}
 
 Pool::~Pool() {
   stopping.store(true);
@@ -55,7 +56,7 @@ static void runSerially(int64_t n, int64_t grain, Pool::Body body, void *ctx, in
 
 void Pool::parallelFor(int64_t n, int64_t grain, Body body, void *ctx) {
   int worker = self.pool == this ? self.index : 0;
-  grain = std::max<int64_t>(grain, 1);
+  grain = std::max<int64_t>({grain, 1, n / kMostChunks + 1});
   int helpers = n > grain ? workers() : 0;
   int index = helpers ? claimSlot() : -1;
   if (index < 0)
@@ -66,10 +67,11 @@ void Pool::parallelFor(int64_t n, int64_t grain, Body body, void *ctx) {
   slot.ctx = ctx;
   slot.n = n;
   slot.grain = grain;
-  slot.chunks = (n - 1) / grain + 1;
-  slot.next.store(0, std::memory_order_relaxed);
+  int64_t chunks = (n - 1) / grain + 1;
+  slot.shares = static_cast<int>(std::min<int64_t>(chunks, count));
+  for (int i = 0; i < slot.shares; ++i)
+    sharesOf(slot)[i].reset(uint32_t(chunks * i / slot.shares), uint32_t(chunks * (i + 1) / slot.shares));
   slot.owner.store(worker, std::memory_order_relaxed);
-  int64_t chunks = slot.chunks;
   slot.open.store(true);
   open.fetch_or(uint64_t(1) << index);
   wakeWorkers(static_cast<int>(std::min<int64_t>(chunks - 1, helpers)));
@@ -90,20 +92,32 @@ int Pool::claimSlot() {
   return -1;
 }
 
+int64_t Pool::Share::take(bool front) {
+  uint64_t now = left.load(std::memory_order_relaxed);
+  for (;;) {
+    auto from = uint32_t(now), to = uint32_t(now >> 32);
+    if (from >= to)
+      return -1;
+    uint64_t then = front ? now + 1 : now - (uint64_t(1) << 32);
+    if (left.compare_exchange_weak(now, then, std::memory_order_relaxed))
+      return front ? from : to - 1;
+  }
+}
+
 /// Called by the owner or a visitor, so the slot cannot become another job's meanwhile.
 void Pool::runChunks(Slot &slot, int worker) {
   Body body = slot.body;
   void *ctx = slot.ctx;
-  int64_t n = slot.n, grain = slot.grain, chunks = slot.chunks;
-  for (;;) {
-    int64_t chunk = slot.next.fetch_add(1, std::memory_order_relaxed);
-    if (chunk >= chunks)
-      return;
-    if (chunk == chunks - 1) // nothing left to come for
-      open.fetch_and(~(uint64_t(1) << (&slot - slots)));
-    int64_t lo = chunk * grain;
-    body(ctx, lo, lo + std::min(grain, n - lo), worker);
+  int64_t n = slot.n, grain = slot.grain;
+  for (int i = 0; i < slot.shares; ++i) {
+    int whose = (worker + i) % slot.shares;
+    Share &share = sharesOf(slot)[whose];
+    for (int64_t chunk; (chunk = share.take(whose == worker)) >= 0;) {
+      int64_t lo = chunk * grain;
+      body(ctx, lo, lo + std::min(grain, n - lo), worker);
+    }
   }
+  open.fetch_and(~(uint64_t(1) << (&slot - slots))); // nothing left to come for
 }
 
 /// A claimed chunk belongs to the owner, who returned from runChunks, or to a visitor: no visitors, no chunks

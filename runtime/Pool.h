@@ -30,10 +30,11 @@ public:
   int threads() const { return count; }
 
   /// Splits [0, n) into chunks of `grain` (the last may be shorter) and returns when all are done. The chunks
-  /// do not depend on the number of threads. The calling thread takes part. Safe from several threads at once
-  /// and from inside a body. The `worker` indices that run at the same time within one call are distinct; two
-  /// calls that overlap may both use an index, so scratch memory belongs to a call, not to the pool. Bodies must not
-  /// throw.
+  /// do not depend on the number of threads. Each thread begins with a run of neighbouring chunks, the same share of
+  /// the whole in every call: what one call wrote is in the cache of the core that the next one reads it on. The
+  /// calling thread takes part. Safe from several threads at once and from inside a body. The `worker` indices that
+  /// run at the same time within one call are distinct; two calls that overlap may both use an index, so scratch
+  /// memory belongs to a call, not to the pool. Bodies must not throw.
   using Body = void (*)(void *ctx, int64_t lo, int64_t hi, int worker);
   void parallelFor(int64_t n, int64_t grain, Body body, void *ctx);
 
@@ -96,13 +97,21 @@ private:
   struct alignas(64) Slot {
     Body body;
     void *ctx;
-    int64_t n, grain, chunks;
-    std::atomic<int64_t> next{0};
+    int64_t n, grain;
+    int shares; // of the first so many worker indices
     std::atomic<uint32_t> visitors{0};
     std::atomic<int> owner{0};
     std::atomic<bool> open{false};
   };
+  /// The chunks of a worker that nobody has taken: it takes them from the front, others from the end. Each of the two
+  /// numbers is half of one, so that nobody takes a chunk twice.
+  struct alignas(64) Share {
+    std::atomic<uint64_t> left;
+    void reset(uint32_t from, uint32_t to) { left.store(uint64_t(to) << 32 | from, std::memory_order_relaxed); }
+    int64_t take(bool front); // a chunk, or -1
+  };
   static constexpr int kSlots = 64;
+  static constexpr int64_t kMostChunks = UINT32_MAX;
   static constexpr uint32_t kOwnerAsleep = 1u << 31;
 
   static void *threadMain(void *argument);
@@ -112,6 +121,7 @@ private:
   bool somethingToRun() const;
   bool helpJobs(int worker, bool guest);
   bool joinable(bool guest) const;
+  Share *sharesOf(const Slot &slot) { return &shares[(&slot - slots) * count]; }
   void runChunks(Slot &slot, int worker);
   void closeJob(Slot &slot);
   Work *takeWork();
@@ -146,6 +156,7 @@ private:
   std::atomic<uint32_t> guestWord{0};
 
   Slot slots[kSlots];
+  std::unique_ptr<Share[]> shares; // `count` for each slot
 };
 
 } // namespace burin::rt

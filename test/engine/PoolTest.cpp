@@ -118,6 +118,22 @@ TEST_CASE("sleeping workers wake for work") {
   }
 }
 
+TEST_CASE("each thread begins with the same share in every call") {
+  Pool pool(GENERATE(2, 3, 5));
+  for (int round = 0; round < 20; ++round) {
+    // Nobody goes on before all have come, so nobody can help out in another's share first.
+    std::atomic<int> arrived{0}, mistakes{0};
+    pool.parallelFor(12 * pool.threads(), 3, [&](int64_t lo, int64_t, int worker) {
+      bool isFirst = arrived < pool.threads();
+      mistakes += isFirst && lo != 12 * worker;
+      arrived += isFirst;
+      while (arrived < pool.threads())
+        std::this_thread::yield();
+    });
+    CHECK(mistakes == 0);
+  }
+}
+
 TEST_CASE("idle workers sleep, also under Awake") {
   Pool pool(2);
   pool.parallelFor(2, 1, [](int64_t, int64_t, int) {});
