@@ -89,7 +89,7 @@ FailureOr<std::vector<char>> compile(ModuleOp module, const CompileOptions &opti
   if (failed(runPasses(module, options, passes::Stage::Kernels)))
     return failure();
   func::FuncOp function = *mainOf(module);
-  KernelSet kernels(function);
+  KernelSet kernels(module);
   std::vector<std::string> symbols;
   for (KernelSet::Entry &kernel : kernels.kernels)
     symbols.push_back(kernel.symbol);
@@ -138,7 +138,7 @@ FailureOr<std::string> emitText(ModuleOp module, const CompileOptions &options, 
   }
   if (failed(runPasses(module, options, passes::Stage::Kernels)))
     return failure();
-  KernelSet kernels(*mainOf(module));
+  KernelSet kernels(module);
   const Target &target = *targets->front();
   auto code = emitKernels(kernels, module.getLoc(), target);
   if (failed(code))

@@ -31,9 +31,9 @@ static std::string meaning(KernelOp kernel) {
   return text;
 }
 
-KernelSet::KernelSet(func::FuncOp function) {
+KernelSet::KernelSet(ModuleOp module) {
   llvm::StringMap<uint32_t> known;
-  function.walk([&](KernelOp kernel) {
+  module.walk([&](KernelOp kernel) {
     auto [it, inserted] = known.try_emplace(meaning(kernel), kernels.size());
     if (inserted)
       kernels.push_back({kernel, "kernel" + std::to_string(kernels.size()), {}});

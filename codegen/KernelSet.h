@@ -1,4 +1,4 @@
-// The distinct kernels of a function. Kernels that do the same are compiled once.
+// The distinct kernels of a module. Kernels that do the same are compiled once.
 #pragma once
 #include "codegen/KernelCode.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -15,7 +15,7 @@ struct KernelSet {
   std::vector<Entry> kernels;
   llvm::DenseMap<mlir::Operation *, uint32_t> indexOf;
 
-  explicit KernelSet(mlir::func::FuncOp function);
+  explicit KernelSet(mlir::ModuleOp module);
 };
 
 } // namespace burin::codegen

@@ -27,18 +27,27 @@ public:
     }
     Block &body = function.getBody().front();
     assignOutputs(body.getTerminator());
-    for (Operation &op : body.without_terminator()) {
-      if (auto kernel = dyn_cast<KernelOp>(op)) {
-        addStep(kernel);
-      } else if (!isa<ConstantOp>(op) && passes::skipReshapes(op.getResult(0)) == op.getResult(0)) {
-        return op.emitError("neither constant, view nor kernel is left for the launch plan");
-      }
-    }
+    if (failed(addSteps(body)))
+      return failure();
     orderBuffers();
     return std::move(plan);
   }
 
 private:
+  LogicalResult addSteps(Block &block) {
+    for (Operation &op : block.without_terminator()) {
+      if (auto kernel = dyn_cast<KernelOp>(op)) {
+        addStep(kernel);
+      } else if (auto map = dyn_cast<MapOp>(op)) {
+        if (failed(addLoop(map)))
+          return failure();
+      } else if (!isa<ConstantOp>(op) && passes::skipReshapes(op.getResult(0)) == op.getResult(0)) {
+        return op.emitError("neither constant, view nor kernel is left for the launch plan");
+      }
+    }
+    return success();
+  }
+
   // ---- sizes
   rt::ExprId expr(const Dim &size) {
     auto [it, inserted] = exprs.try_emplace(size.str(), artifact.exprs.size());
@@ -127,7 +136,8 @@ private:
       return it->second;
     if (auto constant = v.getDefiningOp<ConstantOp>())
       return slots[v] = addConstant(constant);
-    artifact.buffers.push_back({expr(byteSize(v)), uint32_t(artifact.steps.size()), uint32_t(artifact.steps.size())});
+    artifact.buffers.push_back(
+        {expr(byteSize(v)), uint32_t(artifact.steps.size()), uint32_t(artifact.steps.size()), uint8_t(inLoop)});
     bufferBytes.push_back(byteSize(v));
     return slots[v] = {rt::Slot::Kind::Buffer, uint32_t(artifact.buffers.size() - 1)};
   }
@@ -169,9 +179,8 @@ private:
       rt::Slot slot = slotOf(source);
       step.operands.push_back(slot);
       bytes = bytes + bytesRead(kernel.getBody().getArgument(unsigned(i)), source);
-      if (slot.kind == rt::Slot::Kind::Buffer)
-        artifact.buffers[slot.index].lastStep = self;
-      if (auto producer = stepOf.find(source.getDefiningOp()); producer != stepOf.end())
+      extendTo(slot, self);
+      if (auto producer = stepOf.find(outside(source).getDefiningOp()); producer != stepOf.end())
         if (!llvm::is_contained(step.deps, producer->second))
           step.deps.push_back(producer->second);
     }
@@ -187,6 +196,48 @@ private:
     step.flops = expr(flops(kernel));
     stepOf[kernel] = self;
     artifact.steps.push_back(std::move(step));
+  }
+
+  // Everything that a turn reads or writes from outside lives as long as the loop.
+  LogicalResult addLoop(MapOp map) {
+    if (inLoop)
+      return map.emitError("a loop in a loop has no place in a launch plan");
+    auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(map, map.getCalleeAttr());
+    Block &body = callee.getBody().front();
+    uint32_t first = artifact.steps.size();
+    SmallVector<rt::Slot> outside;
+    auto partSlot = [&](Value whole, Value part) {
+      outside.push_back(slotOf(whole));
+      artifact.parts.push_back({outside.back(), expr(byteSize(part))});
+      return rt::Slot{rt::Slot::Kind::Part, uint32_t(artifact.parts.size() - 1)};
+    };
+    for (auto [i, operand] : llvm::enumerate(map.getInputs())) {
+      BlockArgument argument = body.getArgument(unsigned(i));
+      operandOf[argument] = operand;
+      if (i < map.getSliced())
+        slots[argument] = partSlot(operand, argument);
+      else
+        outside.push_back(slots[argument] = slotOf(operand));
+    }
+    for (auto [result, part] : llvm::zip(map.getResults(), body.getTerminator()->getOperands()))
+      slots[passes::skipReshapes(part)] = partSlot(result, part);
+    inLoop = true;
+    LogicalResult added = addSteps(body);
+    inLoop = false;
+    uint32_t last = artifact.steps.size() - 1;
+    artifact.loops.push_back({first, last, expr(map.partCount())});
+    for (rt::Slot slot : outside)
+      extendTo(slot, last);
+    stepOf[map] = last;
+    return added;
+  }
+
+  /// What an argument of a loop's body stands for.
+  Value outside(Value v) { return passes::skipReshapes(operandOf.lookup_or(v, v)); }
+
+  void extendTo(rt::Slot slot, uint32_t step) {
+    if (slot.kind == rt::Slot::Kind::Buffer)
+      artifact.buffers[slot.index].lastStep = step;
   }
 
   /// All of an operand, but of a table only the rows that are taken.
@@ -264,6 +315,9 @@ private:
       for (rt::Slot &slot : step.operands)
         if (slot.kind == rt::Slot::Kind::Buffer)
           slot.index = newIndex[slot.index];
+    for (rt::Part &part : artifact.parts)
+      if (part.whole.kind == rt::Slot::Kind::Buffer)
+        part.whole.index = newIndex[part.whole.index];
   }
 
   func::FuncOp function;
@@ -275,7 +329,9 @@ private:
   llvm::DenseMap<Value, rt::Slot> slots;
   llvm::DenseMap<Attribute, uint32_t> constants;
   llvm::DenseMap<Operation *, uint32_t> stepOf;
+  llvm::DenseMap<Value, Value> operandOf; // of arguments of loops
   std::vector<Dim> bufferBytes;
+  bool inLoop = false; // the steps that are added belong to the turns of one
 };
 
 } // namespace

@@ -67,7 +67,7 @@ rt::Status Executable::outputsFor(std::span<const TensorSpec> inputs, std::vecto
   if (!std::ranges::equal(inputs, knownInputs) || knownOutputs.empty()) {
     llvm::SmallVector<int64_t> dims;
     std::unique_ptr<rt::Binding> binding;
-    if (rt::Status status = rt::Binding::create(*loaded, viewsOf(inputs, dims), binding); !status.ok())
+    if (rt::Status status = rt::Binding::create(*loaded, viewsOf(inputs, dims), /*workers=*/1, binding); !status.ok())
       return status;
     knownInputs.assign(inputs.begin(), inputs.end());
     knownOutputs.clear();

@@ -1,5 +1,6 @@
 // Kernels in text: burin.kernel "name"(%a = %x, %b = %y) : (types) -> types { … }
 #include "ir/Burin.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -67,4 +68,37 @@ LogicalResult KernelOp::verify() {
   if (TypeRange(yield.getValues().getTypes()) != TypeRange(getResultTypes()))
     return emitOpError("yields ") << yield.getValues().getTypes() << " but its results are " << getResultTypes();
   return verifyInPlace(*this);
+}
+
+burin::Dim MapOp::partCount() { return std::get<burin::Shape>(*fromMlir(getPartsAttr(), AttrKind::Shape)).front(); }
+
+/// Part of `whole`: dimension 0 is `parts` times that of the part, the rest is the same.
+static bool isPart(Type part, Type whole, const burin::Dim &parts) {
+  burin::TensorSpec a = specOf(part), b = specOf(whole);
+  if (a.shape.empty() || b.shape.empty())
+    return false;
+  a.shape[0] = a.shape[0] * parts;
+  return a == b;
+}
+
+LogicalResult MapOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr());
+  if (!callee || callee.isExternal())
+    return emitOpError("applies ") << getCalleeAttr() << ", which has no body here";
+  if (getParts().size() != 1 || getSliced() > getInputs().size())
+    return emitOpError("needs one number of parts, and `sliced` from 0 to the number of its operands");
+  auto fits = [&](TypeRange part, TypeRange whole, size_t sliced) {
+    if (part.size() != whole.size())
+      return false;
+    for (size_t i = 0; i < part.size(); ++i)
+      if (i < sliced ? !isPart(part[i], whole[i], partCount()) : part[i] != whole[i])
+        return false;
+    return true;
+  };
+  if (!fits(callee.getArgumentTypes(), getInputs().getTypes(), getSliced()) ||
+      !fits(callee.getResultTypes(), getResultTypes(), getNumResults()))
+    return emitOpError("of ") << getInputs().getTypes() << " to " << getResultTypes() << " does not fit "
+                              << getCalleeAttr() << " with " << getParts() << " parts, which is "
+                              << callee.getFunctionType();
+  return success();
 }

@@ -2,6 +2,7 @@
 #ifndef BURIN_KERNEL_OPS
 #define BURIN_KERNEL_OPS
 include "ir/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
 
 def Burin_ConstantOp : Op<Burin_Dialect, "constant", [Pure, ConstantLike, AllTypesMatch<["value", "result"]>]> {
   let summary = "A tensor known at compile time: a weight or a folded value";
@@ -28,6 +29,20 @@ def Burin_YieldOp : Op<Burin_Dialect, "yield", [Pure, Terminator, ReturnLike, Ha
   let arguments = (ins Variadic<Burin_Tensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
+}
+def Burin_MapOp : Op<Burin_Dialect, "map", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "A function applied to each of `parts` equal parts of its operands along dimension 0";
+  let description = [{
+    The first `sliced` operands are cut, the others are given whole to every call. The results of the calls, one behind
+    the other along dimension 0, are the results. The calls are independent: they may run in any order, or at once.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<Burin_Tensor>:$inputs, I64Attr:$sliced, Burin_ShapeAttr:$parts);
+  let results = (outs Variadic<Burin_Tensor>:$results);
+  let assemblyFormat = "$callee `(` $inputs `)` attr-dict `:` functional-type($inputs, $results)";
+  let extraClassDeclaration = [{
+    /// The number of parts.
+    Dim partCount();
+  }];
 }
 def Burin_PackOp : Burin_Op<"pack"> {
   let summary = "The right side of a contraction in panels: [batch…, K, N] becomes [batch…, ceil(N/width), K, width]";

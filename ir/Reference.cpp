@@ -44,6 +44,13 @@ void solve(const Dim &dim, int64_t size, Symbols &symbols) {
     symbols = std::move(trial);
 }
 
+std::vector<const RefTensor *> pointersTo(ArrayRef<RefTensor> tensors) {
+  std::vector<const RefTensor *> pointers;
+  for (const RefTensor &t : tensors)
+    pointers.push_back(&t);
+  return pointers;
+}
+
 /// Runs ops in one environment of symbolic sizes.
 class Interpreter {
 public:
@@ -60,6 +67,7 @@ private:
   FailureOr<RefTensor> allocate(Operation *op, const TensorSpec &spec);
   FailureOr<Results> runConstant(ConstantOp op);
   FailureOr<Results> runCall(func::CallOp op, ArrayRef<const RefTensor *> operands);
+  FailureOr<Results> runMap(MapOp op, ArrayRef<const RefTensor *> operands);
   FailureOr<Results> runTableOp(Operation *op, const OpInfo &info, ArrayRef<const RefTensor *> operands);
 
   RefObserver onOp;
@@ -151,6 +159,62 @@ FailureOr<Results> Interpreter::runCall(func::CallOp op, ArrayRef<const RefTenso
   return inner.runBlock(callee.getBody().front(), operands);
 }
 
+/// Part `index` of `parts` along dimension 0.
+RefTensor partOf(const RefTensor &whole, int64_t index, int64_t parts) {
+  RefTensor part{whole.dtype, whole.shape, {}};
+  part.shape[0] /= parts;
+  std::visit(
+      [&](const auto &all) {
+        auto begin = all.begin() + index * part.size();
+        part.data = std::decay_t<decltype(all)>(begin, begin + part.size());
+      },
+      whole.data);
+  return part;
+}
+
+void append(RefTensor &whole, const RefTensor &part) {
+  whole.shape[0] += part.shape[0];
+  std::visit(
+      [&](auto &all) {
+        auto &more = std::get<std::decay_t<decltype(all)>>(part.data);
+        all.insert(all.end(), more.begin(), more.end());
+      },
+      whole.data);
+}
+
+FailureOr<Results> Interpreter::runMap(MapOp op, ArrayRef<const RefTensor *> operands) {
+  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, op.getCalleeAttr());
+  auto parts = evaluateDim(op.partCount(), symbols);
+  if (!parts || !callee || callee.isExternal() || depth >= 64)
+    return op->emitError() << "cannot be interpreted";
+  Results results;
+  for (Type type : op.getResultTypes()) {
+    TensorSpec spec = specOf(type);
+    spec.shape[0] = 0;
+    auto empty = allocate(op, spec);
+    if (failed(empty))
+      return failure();
+    results.push_back(std::move(*empty));
+  }
+  for (int64_t i = 0; i < *parts; ++i) {
+    std::vector<RefTensor> slices;
+    for (const RefTensor *operand : operands.take_front(op.getSliced()))
+      slices.push_back(partOf(*operand, i, *parts));
+    std::vector<const RefTensor *> arguments = pointersTo(slices);
+    arguments.insert(arguments.end(), operands.begin() + op.getSliced(), operands.end());
+    Interpreter inner(onOp, options, depth + 1);
+    inner.symbols = symbols;
+    if (failed(inner.bind(op, callee.getArgumentTypes(), arguments, "argument")))
+      return failure();
+    auto part = inner.runBlock(callee.getBody().front(), arguments);
+    if (failed(part))
+      return failure();
+    for (auto [whole, piece] : llvm::zip_equal(results, *part))
+      append(whole, piece);
+  }
+  return results;
+}
+
 /// The operands by table order: nullptr for an absent optional one.
 std::vector<const RefTensor *> tableOperands(Operation *op, ArrayRef<const RefTensor *> present) {
   std::vector<const RefTensor *> all;
@@ -197,6 +261,8 @@ FailureOr<Results> Interpreter::run(Operation *op, ArrayRef<const RefTensor *> o
     return runBlock(kernel.getBody().front(), operands);
   if (auto call = dyn_cast<func::CallOp>(op))
     return runCall(call, operands);
+  if (auto map = dyn_cast<MapOp>(op))
+    return runMap(map, operands);
   if (const OpInfo *info = opInfo(op))
     return runTableOp(op, *info, operands);
   return op->emitError() << "the reference interpreter does not know this op";
@@ -247,13 +313,6 @@ FailureOr<Results> Interpreter::runBlock(Block &block, ArrayRef<const RefTensor 
         owned.erase(v);
   }
   return block.getParentOp()->emitError() << "the body has no terminator";
-}
-
-std::vector<const RefTensor *> pointersTo(ArrayRef<RefTensor> tensors) {
-  std::vector<const RefTensor *> pointers;
-  for (const RefTensor &t : tensors)
-    pointers.push_back(&t);
-  return pointers;
 }
 
 /// An exception, such as memory that is not there, becomes a diagnostic.

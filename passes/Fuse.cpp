@@ -42,7 +42,7 @@ Kind intrinsicKind(Operation *op) {
     return Kind::Contract;
   if (isa<MaxPoolOp, AvgPoolOp, AdaptiveAvgPoolOp, ConvOp, ScaledDotProductAttentionOp>(op))
     return Kind::Window;
-  if (isa<CumsumOp, ScatterOp>(op))
+  if (isa<CumsumOp, ScatterOp, MapOp>(op))
     return Kind::Sequential;
   if (opInfo(op))
     return Kind::Movement;
@@ -293,6 +293,10 @@ private:
     for (GroupId id : order) {
       if (groups[id].ops.empty())
         continue;
+      if (auto map = dyn_cast<MapOp>(groups[id].ops.front())) {
+        map->moveBefore(block.getTerminator()); // its function has kernels of its own
+        continue;
+      }
       if (failed(emitGroup(b, groups[id].ops.getArrayRef())))
         for (Operation *op : groups[id].ops)
           if (failed(emitGroup(b, {op})))
@@ -382,7 +386,7 @@ private:
   // Contractions and windows read their operands many times.
   static bool needsMemory(Operation *op) {
     Kind kind = intrinsicKind(op);
-    return kind == Kind::Contract || kind == Kind::Window;
+    return kind == Kind::Contract || kind == Kind::Window || isa<MapOp>(op);
   }
 
   bool neededOutside(Operation *user, const llvm::SetVector<Operation *> &members) {

@@ -37,6 +37,8 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     // … and constants to transform: above all, the weights are packed here.
     add(createConstantFoldPass());
     add(createCSEPass());
+    // Weights have their final form and size: compared with the activations, they say where the batch is split.
+    add(createSplitBatchPass());
   }
   if (from < Stage::Kernels && to >= Stage::Kernels) {
     // From here on the graph is a list of kernels.
@@ -57,6 +59,7 @@ void registerPasses() {
   registerPass(createDecomposeInKernelsPass);
   registerPass(createLowerContractionsPass);
   registerPass(createSinkReshapesPass);
+  registerPass([] { return createSplitBatchPass(); });
   registerPass(createFusePass);
   registerPass(createReuseMemoryPass);
 }

@@ -8,7 +8,7 @@
 
 namespace burin::rt {
 
-inline constexpr uint32_t kArtifactVersion = 1;
+inline constexpr uint32_t kArtifactVersion = 2;
 
 /// A size computed at run time: a postfix program over 64-bit integers.
 struct Expr {
@@ -49,11 +49,12 @@ struct Constant {
 struct ArenaBuffer {
   ExprId bytes = 0;
   uint32_t firstStep = 0, lastStep = 0; // live range, both ends included
+  uint8_t perWorker = 0;                // 1: lives within one turn of a loop; each thread has a copy of its own
 };
 
 /// Where an operand lives.
 struct Slot {
-  enum class Kind : uint8_t { Input, Output, Constant, Buffer };
+  enum class Kind : uint8_t { Input, Output, Constant, Buffer, Part };
   Kind kind = Kind::Buffer;
   uint32_t index = 0;
 };
@@ -77,6 +78,18 @@ struct Step {
   uint32_t location = 0;
 };
 
+/// A piece of an input, output or buffer, another one in every turn of a loop.
+struct Part {
+  Slot whole;
+  ExprId bytes = 0; // the piece of turn i begins at i * bytes
+};
+
+/// Consecutive steps that run once per part of the batch. Turns are independent and may run on any thread.
+struct Loop {
+  uint32_t firstStep = 0, lastStep = 0; // both ends included; loops do not overlap
+  ExprId turns = 0;
+};
+
 /// Machine code for one target: a position-independent ELF image. It imports nothing but the math functions listed in
 /// the loader. entries[k] is the virtual address of kernel k in the image.
 struct Code {
@@ -95,6 +108,8 @@ struct Artifact {
   std::vector<ArenaBuffer> buffers;
   std::vector<Kernel> kernels;
   std::vector<Step> steps;
+  std::vector<Part> parts;
+  std::vector<Loop> loops; // in order of their steps
   std::vector<Code> codes;
   std::vector<std::pair<std::string, std::string>> metadata; // free text: options, hash of the graph
 };
@@ -105,16 +120,18 @@ template <class IO> void fields(IO &io, Expr &x) { io(x.program); }
 template <class IO> void fields(IO &io, Symbol &x) { io(x.name, x.min, x.max, x.input, x.axis); }
 template <class IO> void fields(IO &io, TensorInfo &x) { io(x.name, x.dtype, x.dims, x.location); }
 template <class IO> void fields(IO &io, Constant &x) { io(x.name, x.dtype, x.shape, x.offset, x.bytes); }
-template <class IO> void fields(IO &io, ArenaBuffer &x) { io(x.bytes, x.firstStep, x.lastStep); }
+template <class IO> void fields(IO &io, ArenaBuffer &x) { io(x.bytes, x.firstStep, x.lastStep, x.perWorker); }
 template <class IO> void fields(IO &io, Slot &x) { io(x.kind, x.index); }
 template <class IO> void fields(IO &io, Kernel &x) { io(x.name, x.location); }
 template <class IO> void fields(IO &io, Step &x) {
   io(x.kernel, x.operands, x.sizes, x.tasks, x.scratchBytes, x.flops, x.bytes, x.deps, x.location);
 }
+template <class IO> void fields(IO &io, Part &x) { io(x.whole, x.bytes); }
+template <class IO> void fields(IO &io, Loop &x) { io(x.firstStep, x.lastStep, x.turns); }
 template <class IO> void fields(IO &io, Code &x) { io(x.target, x.entries, x.offset, x.bytes); }
 template <class IO> void fields(IO &io, Artifact &x) {
   io(x.producer, x.locations, x.exprs, x.symbols, x.inputs, x.outputs, x.constants, x.buffers, x.kernels, x.steps,
-     x.codes, x.metadata);
+     x.parts, x.loops, x.codes, x.metadata);
 }
 
 } // namespace burin::rt

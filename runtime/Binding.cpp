@@ -13,8 +13,8 @@ namespace {
 // microsecond, so steps below 8 µs stay on one thread and chunks are at least 4 µs long.
 constexpr double kFlopsPerNs = 32, kBytesPerNs = 8, kSerialNs = 8000, kChunkNs = 4000;
 
-int64_t chooseGrain(int64_t tasks, int64_t flops, int64_t bytes) {
-  double ns = double(flops) / kFlopsPerNs + double(bytes) / kBytesPerNs;
+int64_t chooseGrain(int64_t tasks, double flops, double bytes) {
+  double ns = flops / kFlopsPerNs + bytes / kBytesPerNs;
   if (tasks <= 1 || ns < kSerialNs)
     return tasks;
   return std::clamp<int64_t>(int64_t(double(tasks) * kChunkNs / ns), 1, tasks);
@@ -64,6 +64,7 @@ private:
   Binding &out;
   Problems problems;
   std::vector<int64_t> symbols;
+  bool inLoop = false;
 
   std::string inputName(size_t i) { return text("input ", i, " (", a.inputs[i].name, ")"); }
   std::string expected(size_t input) {
@@ -159,7 +160,10 @@ private:
     std::vector<LiveRange> ranges;
     for (size_t i = 0; i < a.buffers.size(); ++i) {
       const ArenaBuffer &b = a.buffers[i];
-      ranges.push_back({uint64_t(amount(b.bytes, "buffer", i)), b.firstStep, b.lastStep});
+      uint64_t bytes = uint64_t(amount(b.bytes, "buffer", i));
+      if (b.perWorker) // the copies lie one behind the other
+        bytes = (bytes + kBufferAlign - 1) / kBufferAlign * kBufferAlign * uint64_t(out.workers);
+      ranges.push_back({bytes, b.firstStep, b.lastStep});
     }
     Placement placement = placeBuffers(ranges);
     if (placement.arenaBytes > uint64_t(kMaxBytes))
@@ -169,7 +173,7 @@ private:
   }
 
   void fillSteps() {
-    size_t operandCount = 0, sizeCount = 0;
+    size_t operandCount = a.parts.size(), sizeCount = 0; // the wholes of parts have an entry, too
     for (const Step &step : a.steps)
       operandCount += step.operands.size(), sizeCount += step.sizes.size();
     out.operands.reserve(operandCount); // BoundStep points into both
@@ -177,8 +181,38 @@ private:
     out.inputPatches.resize(a.inputs.size());
     out.outputPatches.resize(a.outputs.size());
     out.bufferPatches.resize(a.buffers.size());
-    for (size_t i = 0; i < a.steps.size(); ++i)
-      fillStep(a.steps[i], uint32_t(i));
+    for (const Part &part : a.parts)
+      addOperand(part.whole);
+    auto loop = a.loops.begin();
+    for (uint32_t i = 0; i < a.steps.size(); ++i) {
+      if (loop != a.loops.end() && loop->firstStep == i)
+        beginLoop(*loop);
+      fillStep(a.steps[i], i);
+      if (loop != a.loops.end() && loop->lastStep == i)
+        endLoop(*loop++);
+    }
+  }
+
+  void beginLoop(const Loop &loop) {
+    BoundLoop b;
+    b.first = uint32_t(out.bound.size());
+    b.turns = amount(loop.turns, "the number of turns of the loop at step", loop.firstStep);
+    b.entry = uint32_t(out.operands.size());
+    out.boundLoops.push_back(b);
+    inLoop = true;
+  }
+
+  void endLoop(const Loop &loop) {
+    BoundLoop &b = out.boundLoops.back();
+    b.end = uint32_t(out.bound.size());
+    b.entries = uint32_t(out.operands.size()) - b.entry;
+    double flops = 0, bytes = 0;
+    for (uint32_t i = loop.firstStep; i <= loop.lastStep; ++i)
+      flops += double(out.values[a.steps[i].flops]), bytes += double(out.values[a.steps[i].bytes]);
+    b.grain = chooseGrain(b.turns, flops * double(b.turns), bytes * double(b.turns));
+    out.parallelCount += b.grain < b.turns;
+    out.loopOperands.resize(std::max(out.loopOperands.size(), size_t(b.entries) * size_t(out.workers)));
+    inLoop = false;
   }
 
   void fillStep(const Step &step, uint32_t index) {
@@ -193,8 +227,8 @@ private:
                 tasks,
                 0,
                 index};
-    b.grain = chooseGrain(tasks, out.values[step.flops], out.values[step.bytes]);
-    out.parallelCount += b.grain < b.tasks;
+    b.grain = chooseGrain(tasks, double(out.values[step.flops]), double(out.values[step.bytes]));
+    out.parallelCount += !inLoop && b.grain < b.tasks;
     for (const Slot &slot : step.operands)
       addOperand(slot);
     for (ExprId id : step.sizes)
@@ -214,6 +248,14 @@ private:
       break;
     case Slot::Kind::Buffer:
       out.bufferPatches[slot.index].push_back(entry);
+      if (const ArenaBuffer &b = a.buffers[slot.index]; b.perWorker && inLoop) {
+        uint64_t bytes = uint64_t(out.values[b.bytes]);
+        out.boundLoops.back().copies.push_back({entry, (bytes + kBufferAlign - 1) / kBufferAlign * kBufferAlign});
+      }
+      break;
+    case Slot::Kind::Part:
+      if (inLoop)
+        out.boundLoops.back().parts.push_back({entry, slot.index, out.values[a.parts[slot.index].bytes]});
       break;
     case Slot::Kind::Constant:
       data = const_cast<void *>(program.constant(slot.index)); // kernels only read their inputs
@@ -223,8 +265,10 @@ private:
   }
 };
 
-Status Binding::create(const Program &program, std::span<const TensorView> inputs, std::unique_ptr<Binding> &out) {
+Status Binding::create(const Program &program, std::span<const TensorView> inputs, int workers,
+                       std::unique_ptr<Binding> &out) {
   auto binding = std::make_unique<Binding>();
+  binding->workers = workers;
   if (Status s = Binder(program, inputs, *binding).run(); !s.ok())
     return s;
   out = std::move(binding);
@@ -244,6 +288,22 @@ bool Binding::matches(const Program &program, std::span<const TensorView> inputs
         return false;
   }
   return true;
+}
+
+void Binding::enter(const BoundLoop &loop) {
+  for (int worker = 0; worker < workers; ++worker) {
+    void **own = loopOperands.data() + size_t(worker) * loop.entries;
+    std::copy_n(operands.data() + loop.entry, loop.entries, own);
+    for (auto [entry, bytes] : loop.copies)
+      own[entry - loop.entry] = static_cast<std::byte *>(operands[entry]) + uint64_t(worker) * bytes;
+  }
+}
+
+void *const *Binding::operandsOfTurn(const BoundLoop &loop, int64_t turn, int worker) {
+  void **own = loopOperands.data() + size_t(worker) * loop.entries;
+  for (const BoundLoop::Part &part : loop.parts)
+    own[part.entry - loop.entry] = static_cast<std::byte *>(operands[part.base]) + turn * part.bytes;
+  return own;
 }
 
 void Binding::setArena(std::byte *base) {

@@ -29,11 +29,27 @@ struct BoundStep {
   uint32_t index; // in Artifact::steps
 };
 
+/// A loop ready to run: steps [first, end), once per turn. Threads take `grain` turns at a time; grain == turns means
+/// one turn after the other.
+struct BoundLoop {
+  uint32_t first = 0, end = 0;
+  int64_t turns = 0, grain = 0;
+  uint32_t entry = 0, entries = 0; // the operands of its steps
+  struct Part {
+    uint32_t entry, base; // operand `entry` is operand `base` …
+    int64_t bytes;        // … plus turn * bytes
+  };
+  std::vector<Part> parts;
+  std::vector<std::pair<uint32_t, uint64_t>> copies; // operand, bytes from one worker's copy to the next
+};
+
 class Binding {
 public:
   /// Reads the symbols off the shapes, checks every dimension, computes all sizes, places the buffers. Only dtype,
   /// rank and shape of the inputs are read. All problems are reported at once.
-  static Status create(const Program &program, std::span<const TensorView> inputs, std::unique_ptr<Binding> &out);
+  /// At most `workers` threads will be in a loop at once.
+  static Status create(const Program &program, std::span<const TensorView> inputs, int workers,
+                       std::unique_ptr<Binding> &out);
 
   /// Whether `inputs` have the dtypes and shapes this was made for. No allocation.
   bool matches(const Program &program, std::span<const TensorView> inputs) const;
@@ -44,7 +60,16 @@ public:
   void setOutput(uint32_t output, void *data) { patch(outputPatches[output], data); }
 
   std::span<const BoundStep> steps() const { return bound; }
-  uint32_t parallelSteps() const { return parallelCount; } // worth more than one thread
+  std::span<const BoundLoop> loops() const { return boundLoops; } // in order of their steps
+  /// Before the turns of a loop, once all operands are set.
+  void enter(const BoundLoop &loop);
+  /// The operands of the loop's steps for one turn by one worker, instead of those from loop.entry on.
+  void *const *operandsOfTurn(const BoundLoop &loop, int64_t turn, int worker);
+  /// Where the operands of a step of the loop are among them.
+  size_t offsetInLoop(const BoundLoop &loop, const BoundStep &step) const {
+    return size_t(step.operands - operands.data()) - loop.entry;
+  }
+  uint32_t parallelSteps() const { return parallelCount; } // worth more than one thread; a loop counts as one
   uint64_t arenaBytes() const { return arenaSize; }
   uint64_t scratchBytes() const { return scratchSize; } // per worker, a multiple of 128
   std::span<const int64_t> inputShape(uint32_t i) const { return shapes[i]; }
@@ -63,6 +88,9 @@ private:
   std::vector<std::vector<uint32_t>> inputPatches, outputPatches, bufferPatches;
   std::vector<int64_t> sizes; // of all steps
   std::vector<BoundStep> bound;
+  std::vector<BoundLoop> boundLoops;
+  std::vector<void *> loopOperands; // of the loop that runs, per worker
+  int workers = 1;
   uint64_t arenaSize = 0, scratchSize = 0;
   uint32_t parallelCount = 0;
   std::byte *arena = nullptr;

@@ -109,7 +109,7 @@ Status Session::makeBinding(std::span<const TensorView> inputs) {
     }
   }
   std::unique_ptr<Binding> binding;
-  if (Status s = Binding::create(*loaded, inputs, binding); !s.ok())
+  if (Status s = Binding::create(*loaded, inputs, parallel.threads, binding); !s.ok())
     return s;
   if (logger.log)
     logger.log(logger.ctx, 0,
@@ -208,34 +208,82 @@ Status Session::setOperands(Binding &binding, std::span<const TensorView> inputs
   return {};
 }
 
-void Session::runStep(const BoundStep &step) {
+void Session::runStep(const BoundStep &step, void *const *operands) {
   if (step.grain >= step.tasks || parallel.threads == 1) {
-    step.kernel(step.operands, step.sizes, scratch.data(), 0, step.tasks);
+    step.kernel(operands, step.sizes, scratch.data(), 0, step.tasks);
     return;
   }
   struct Call {
     const BoundStep &step;
+    void *const *operands;
     std::byte *scratch;
     uint64_t stride;
-  } call{step, scratch.data(), bindings.front()->scratchBytes()};
+  } call{step, operands, scratch.data(), bindings.front()->scratchBytes()};
   auto body = [](void *ctx, int64_t lo, int64_t hi, int worker) {
     auto &c = *static_cast<Call *>(ctx);
-    c.step.kernel(c.step.operands, c.step.sizes, c.scratch + uint64_t(worker) * c.stride, lo, hi);
+    c.step.kernel(c.operands, c.step.sizes, c.scratch + uint64_t(worker) * c.stride, lo, hi);
   };
   parallel.run(parallel.ctx, step.tasks, step.grain, body, &call);
 }
 
-void Session::runSteps(const Binding &binding) {
+void Session::runLoop(Binding &binding, const BoundLoop &loop) {
+  binding.enter(loop);
+  // As many turns at once as there are threads; the threads share the turns that are left over.
+  int64_t threads = parallel.threads, together = 0;
+  if (threads > 1 && loop.grain < loop.turns)
+    together = loop.turns < 4 * threads ? loop.turns / threads * threads : loop.turns;
+  struct Call {
+    Binding &binding;
+    const BoundLoop &loop;
+    std::byte *scratch;
+  } call{binding, loop, scratch.data()};
+  auto body = [](void *ctx, int64_t lo, int64_t hi, int worker) {
+    auto &c = *static_cast<Call *>(ctx);
+    std::byte *scratch = c.scratch + uint64_t(worker) * c.binding.scratchBytes();
+    for (int64_t turn = lo; turn < hi; ++turn) {
+      void *const *operands = c.binding.operandsOfTurn(c.loop, turn, worker);
+      for (const BoundStep &step : c.binding.steps().subspan(c.loop.first, c.loop.end - c.loop.first))
+        step.kernel(operands + c.binding.offsetInLoop(c.loop, step), step.sizes, scratch, 0, step.tasks);
+    }
+  };
+  if (together)
+    parallel.run(parallel.ctx, together, std::min(loop.grain, together / threads), body, &call);
+  for (int64_t turn = together; turn < loop.turns; ++turn)
+    runTurn(binding, loop, turn, [&](const BoundStep &step, void *const *operands) { runStep(step, operands); });
+}
+
+template <class F> void Session::runTurn(Binding &binding, const BoundLoop &loop, int64_t turn, F run) {
+  void *const *operands = binding.operandsOfTurn(loop, turn, 0);
+  for (const BoundStep &step : binding.steps().subspan(loop.first, loop.end - loop.first))
+    run(step, operands + binding.offsetInLoop(loop, step));
+}
+
+template <class Step, class Loop> static void walk(Binding &binding, Step step, Loop loop) {
+  std::span<const BoundLoop> loops = binding.loops();
+  std::span<const BoundStep> steps = binding.steps();
+  for (size_t i = 0; i < steps.size();) {
+    if (loops.empty() || loops.front().first != i) {
+      step(steps[i++]);
+      continue;
+    }
+    loop(loops.front());
+    i = loops.front().end;
+    loops = loops.subspan(1);
+  }
+}
+
+void Session::runSteps(Binding &binding) {
   std::optional<Pool::Awake> awake;
   if (pool && binding.parallelSteps() > 1)
     awake.emplace(*pool);
-  for (const BoundStep &step : binding.steps())
-    runStep(step);
+  walk(
+      binding, [&](const BoundStep &step) { runStep(step, step.operands); },
+      [&](const BoundLoop &loop) { runLoop(binding, loop); });
 }
 
-void Session::runProfiled(const Binding &binding) {
+void Session::runProfiled(Binding &binding) {
   const Artifact &a = loaded->artifact();
-  for (const BoundStep &step : binding.steps()) {
+  auto timed = [&](const BoundStep &step, void *const *operands, int64_t turn, int64_t turns) {
     const Step &info = a.steps[step.index];
     StepProfile p;
     p.step = step.index;
@@ -245,11 +293,21 @@ void Session::runProfiled(const Binding &binding) {
     p.flops = binding.value(info.flops);
     p.bytes = binding.value(info.bytes);
     p.parallel = step.grain < step.tasks && parallel.threads > 1;
+    p.turn = turn;
+    p.turns = turns;
     p.startNs = nowNs();
-    runStep(step);
+    runStep(step, operands);
     p.endNs = nowNs();
     profile.step(profile.ctx, p);
-  }
+  };
+  walk(
+      binding, [&](const BoundStep &step) { timed(step, step.operands, 0, 1); },
+      [&](const BoundLoop &loop) { // one turn after the other, so that each step has its time
+        binding.enter(loop);
+        for (int64_t turn = 0; turn < loop.turns; ++turn)
+          runTurn(binding, loop, turn,
+                  [&](const BoundStep &step, void *const *operands) { timed(step, operands, turn, loop.turns); });
+      });
 }
 
 } // namespace burin::rt

@@ -38,13 +38,14 @@ struct SessionOptions {
   Logger logger = {};
 };
 
-/// What one step of a run did. The pointers live as long as the program.
+/// What one step of a run did; steps of a loop report once per turn. The pointers live as long as the program.
 struct StepProfile {
   uint32_t step = 0;
   const char *kernel = nullptr, *location = nullptr; // location: "file:line", or ""
   int64_t startNs = 0, endNs = 0;                    // of CLOCK_MONOTONIC
   int64_t tasks = 0, flops = 0, bytes = 0;
   bool parallel = false;
+  int64_t turn = 0, turns = 1; // of the loop that the step is in
 };
 struct ProfileHook {
   void *ctx = nullptr;
@@ -118,9 +119,11 @@ private:
   Status prepareMemory(Binding &binding);
   Status setOperands(Binding &binding, std::span<const TensorView> inputs, std::span<TensorView> outputs);
   Status checkPointers(const Binding &binding, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
-  void runStep(const BoundStep &step);
-  void runSteps(const Binding &binding);
-  void runProfiled(const Binding &binding);
+  void runStep(const BoundStep &step, void *const *operands);
+  void runLoop(Binding &binding, const BoundLoop &loop);
+  template <class F> void runTurn(Binding &binding, const BoundLoop &loop, int64_t turn, F run);
+  void runSteps(Binding &binding);
+  void runProfiled(Binding &binding);
 };
 
 } // namespace burin::rt

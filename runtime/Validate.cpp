@@ -23,6 +23,7 @@ public:
     return all(a.inputs, "input", &Validator::tensor) && all(a.outputs, "output", &Validator::tensor) &&
            all(a.symbols, "symbol", &Validator::symbol) && all(a.constants, "constant", &Validator::constant) &&
            all(a.buffers, "buffer", &Validator::buffer) && all(a.kernels, "kernel", &Validator::kernel) &&
+           all(a.parts, "part", &Validator::part) && all(a.loops, "loop", &Validator::loop) &&
            all(a.steps, "step", &Validator::step) && all(a.codes, "target", &Validator::code);
   }
 
@@ -82,21 +83,58 @@ private:
     return bytes <= c.bytes || fail("its shape is larger than its data");
   }
 
+  bool range(uint32_t first, uint32_t last, const char *what) {
+    return (first <= last && last < a.steps.size()) || fail(text(what, " outside the plan"));
+  }
+  const Loop *loopAround(size_t first, size_t last) {
+    for (const Loop &l : a.loops)
+      if (l.firstStep <= first && last <= l.lastStep)
+        return &l;
+    return nullptr;
+  }
+
   bool buffer(const ArenaBuffer &b, size_t) {
-    return expr(b.bytes) &&
-           ((b.firstStep <= b.lastStep && b.lastStep < a.steps.size()) || fail("live range outside the plan"));
+    return expr(b.bytes) && range(b.firstStep, b.lastStep, "live range") &&
+           (b.perWorker == 0 || (b.perWorker == 1 && loopAround(b.firstStep, b.lastStep)) ||
+            fail("one per worker, but not within one loop"));
+  }
+
+  bool loop(const Loop &l, size_t index) {
+    return expr(l.turns) && range(l.firstStep, l.lastStep, "steps") &&
+           (index == 0 || a.loops[index - 1].lastStep < l.firstStep || fail("does not follow the one before it"));
+  }
+
+  // What it is a part of lives as long as the loop: see operand().
+  bool part(const Part &p, size_t) {
+    return expr(p.bytes) && exists(p.whole) &&
+           ((p.whole.kind != Slot::Kind::Constant && p.whole.kind != Slot::Kind::Part) ||
+            fail("is no part of an input, output or buffer"));
   }
 
   bool kernel(const Kernel &k, size_t) { return location(k.location); }
 
-  bool operand(const Slot &slot, size_t step) {
-    size_t counts[] = {a.inputs.size(), a.outputs.size(), a.constants.size(), a.buffers.size()};
-    if (slot.kind > Slot::Kind::Buffer || slot.index >= counts[size_t(slot.kind)])
-      return fail(text("operand of kind ", int(slot.kind), " and index ", slot.index, " does not exist"));
+  bool exists(const Slot &slot) {
+    size_t counts[] = {a.inputs.size(), a.outputs.size(), a.constants.size(), a.buffers.size(), a.parts.size()};
+    return (slot.kind <= Slot::Kind::Part && slot.index < counts[size_t(slot.kind)]) ||
+           fail(text("operand of kind ", int(slot.kind), " and index ", slot.index, " does not exist"));
+  }
+  bool live(const Slot &slot, size_t first, size_t last) {
     if (slot.kind != Slot::Kind::Buffer)
       return true;
     const ArenaBuffer &b = a.buffers[slot.index];
-    return (b.firstStep <= step && step <= b.lastStep) || fail(text("buffer ", slot.index, " is not live"));
+    return (b.firstStep <= first && last <= b.lastStep) || fail(text("buffer ", slot.index, " is not live"));
+  }
+
+  bool operand(const Slot &slot, size_t step) {
+    if (!exists(slot))
+      return false;
+    const Loop *l = loopAround(step, step);
+    if (slot.kind != Slot::Kind::Part)
+      return live(slot, step, step);
+    const Slot &whole = a.parts[slot.index].whole;
+    bool own = whole.kind == Slot::Kind::Buffer && a.buffers[whole.index].perWorker;
+    return l && !own ? live(whole, l->firstStep, l->lastStep)
+                     : fail(text("part ", slot.index, " is used outside a loop"));
   }
 
   bool step(const Step &s, size_t index) {

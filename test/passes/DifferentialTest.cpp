@@ -63,6 +63,16 @@ void checkAll(unsigned count, const std::function<void(mlir::PassManager &)> &ad
 
 using PM = mlir::PassManager;
 
+/// Counts the maps that the pass for batches makes.
+struct CountMaps : mlir::PassInstrumentation {
+  explicit CountMaps(unsigned &count) : count(count) {}
+  void runAfterPass(mlir::Pass *pass, mlir::Operation *op) override {
+    if (pass->getArgument() == "burin-split-batch")
+      op->walk([&](MapOp) { ++count; });
+  }
+  unsigned &count;
+};
+
 } // namespace
 
 TEST_CASE("Decomposition keeps what graphs mean") {
@@ -87,6 +97,20 @@ TEST_CASE("Layouts of decomposed graphs keep what they mean") {
     m.addPass(passes::createChooseLayoutPass());
     m.addPass(mlir::createCanonicalizerPass());
   });
+}
+
+TEST_CASE("Work in parts of the batch keeps what graphs mean") {
+  unsigned split = 0;
+  for (unsigned seed = 0; seed < 300; ++seed)
+    check(seed, [&](PM &m) {
+      m.addPass(passes::createDecomposePass());
+      m.addPass(passes::createLowerContractionsPass());
+      m.addPass(mlir::createCanonicalizerPass());
+      m.addPass(passes::createSplitBatchPass(/*leastGain=*/0));
+      m.addInstrumentation(std::make_unique<CountMaps>(split));
+      m.addPass(passes::createFusePass());
+    });
+  CHECK(split > 100);
 }
 
 TEST_CASE("All graph passes and fusion keep what graphs mean") {

@@ -129,9 +129,9 @@ TEST_CASE("a refusal says what is wrong") {
 
   CHECK(contains(refusal(flipped(0), ErrorCode::BadArtifact), "not a burin artifact"));
   std::vector<std::byte> version = file;
-  poke(version, 8, kArtifactVersion + 41);
+  poke(version, 8, kArtifactVersion + 40);
   std::string message = refusal(version, ErrorCode::BadArtifact);
-  CHECK(contains(message, "format version 42, this runtime reads version 1"));
+  CHECK(contains(message, "format version 42, this runtime reads version 2"));
   CHECK(contains(message, "compile it again"));
   CHECK(contains(refusal(flipped(kHeaderBytes), ErrorCode::BadArtifact), "header"));
   CHECK(contains(refusal(flipped(sectionStart(0)), ErrorCode::BadArtifact), "plan (META)"));
@@ -210,19 +210,45 @@ TEST_CASE("a changed plan with right checksums is refused or can be bound") {
   CHECK(accepted > 1000); // names, locations, sizes
 }
 
+static std::string problemOf(Model m, void (*change)(Artifact &)) {
+  change(m.a);
+  ArtifactView view;
+  Status s = parseArtifact(m.bytes(), WeightCheck::Verify, view);
+  REQUIRE(s.code() == ErrorCode::BadArtifact);
+  return s.message();
+}
+
+TEST_CASE("a loop that reaches outside its plan is refused") {
+  auto problem = [](void (*change)(Artifact &)) { return problemOf(loopOverRows(3), change); };
+  CHECK(contains(problem([](Artifact &a) { a.loops[0].lastStep = 3; }), "loop 0: steps outside the plan"));
+  CHECK(contains(problem([](Artifact &a) { a.loops[0].turns = 999; }), "loop 0: no expression 999"));
+  CHECK(contains(problem([](Artifact &a) { a.loops.push_back(a.loops[0]); }), "loop 1: does not follow"));
+  CHECK(contains(problem([](Artifact &a) { a.loops[0].lastStep = 1; }), "buffer 1: one per worker, but not"));
+  CHECK(contains(problem([](Artifact &a) { a.loops[0].firstStep = 1; }), "buffer 0: one per worker, but not"));
+  CHECK(contains(problem([](Artifact &a) { a.buffers[0].perWorker = 2; }), "buffer 0"));
+  CHECK(contains(problem([](Artifact &a) { a.parts[0].bytes = 999; }), "part 0: no expression 999"));
+  CHECK(contains(problem([](Artifact &a) { a.parts[0].whole.index = 1; }), "part 0: operand of kind 0"));
+  CHECK(contains(problem([](Artifact &a) { a.parts[0].whole = {Slot::Kind::Part, 1}; }), "part 0: is no part of"));
+  CHECK(contains(problem([](Artifact &a) { a.parts[0].whole = {Slot::Kind::Buffer, 0}; }), "is used outside a loop"));
+  CHECK(contains(problem([](Artifact &a) {
+                   a.buffers.push_back({a.buffers[0].bytes, 1, 2, 0});
+                   a.parts[0].whole = {Slot::Kind::Buffer, 2};
+                 }),
+                 "buffer 2 is not live"));
+  CHECK(contains(problem([](Artifact &a) {
+                   a.loops.clear();
+                   for (ArenaBuffer &b : a.buffers)
+                     b.perWorker = 0;
+                 }),
+                 "part 0 is used outside a loop"));
+}
+
 TEST_CASE("a plan that reaches outside its tables is refused") {
-  auto problem = [](void (*change)(Artifact &)) {
-    Model m = threeSteps(3);
-    change(m.a);
-    ArtifactView view;
-    Status s = parseArtifact(m.bytes(), WeightCheck::Verify, view);
-    REQUIRE(s.code() == ErrorCode::BadArtifact);
-    return s.message();
-  };
+  auto problem = [](void (*change)(Artifact &)) { return problemOf(threeSteps(3), change); };
   CHECK(contains(problem([](Artifact &a) { a.steps[1].kernel = 3; }), "step 1: no kernel 3"));
   CHECK(contains(problem([](Artifact &a) { a.steps[0].operands[0].index = 1; }), "step 0: operand"));
   CHECK(
-      contains(problem([](Artifact &a) { a.steps[0].operands[0].kind = Slot::Kind(4); }), "step 0: operand of kind 4"));
+      contains(problem([](Artifact &a) { a.steps[0].operands[0].kind = Slot::Kind(5); }), "step 0: operand of kind 5"));
   CHECK(contains(problem([](Artifact &a) { a.steps[1].deps = {1}; }), "step 1: depends on step 1"));
   CHECK(contains(problem([](Artifact &a) { a.steps[2].sizes = {999}; }), "step 2: no expression 999"));
   CHECK(contains(problem([](Artifact &a) { a.steps[2].operands[0].index = 0; }), "buffer 0 is not live"));

@@ -86,8 +86,13 @@ Slot Model::weight(const std::string &name, std::vector<float> values) {
 }
 
 Slot Model::buffer(ExprId bytes, uint32_t firstStep, uint32_t lastStep) {
-  a.buffers.push_back({bytes, firstStep, lastStep});
+  a.buffers.push_back({bytes, firstStep, lastStep, 0});
   return {Slot::Kind::Buffer, uint32_t(a.buffers.size() - 1)};
+}
+
+Slot Model::part(Slot whole, ExprId bytes) {
+  a.parts.push_back({whole, bytes});
+  return {Slot::Kind::Part, uint32_t(a.parts.size() - 1)};
 }
 
 uint32_t Model::kernel(const std::string &name) {
@@ -160,6 +165,25 @@ Model threeSteps(int64_t n) {
   last.scratchBytes = m.constant(n * 4);
   for (Step &step : m.a.steps)
     step.flops = elements, step.bytes = bytes;
+  return m;
+}
+
+Model loopOverRows(int64_t n) {
+  Model m = threeSteps(n);
+  ExprId one = m.constant(1), columns = m.constant(n), rowBytes = m.constant(n * 4);
+  m.a.loops.push_back({0, 2, m.a.steps[0].tasks});
+  m.a.steps[0].operands[0] = m.part(in(0), rowBytes);
+  m.a.steps[2].operands[1] = m.part(out(0), rowBytes);
+  for (ArenaBuffer &buffer : m.a.buffers) {
+    buffer.bytes = rowBytes;
+    buffer.perWorker = 1;
+  }
+  for (Step &step : m.a.steps) {
+    step.tasks = one;
+    step.flops = columns;
+    step.bytes = rowBytes;
+  }
+  m.a.steps[1].tasks = columns;
   return m;
 }
 

@@ -27,6 +27,7 @@ struct Model {
   void output(const std::string &name, std::vector<ExprId> dims, DType dtype = f32);
   Slot weight(const std::string &name, std::vector<float> values);
   Slot buffer(ExprId bytes, uint32_t firstStep, uint32_t lastStep);
+  Slot part(Slot whole, ExprId bytes);
   uint32_t kernel(const std::string &name);
   Step &step(const std::string &kernel, std::vector<Slot> operands, std::vector<ExprId> sizes, ExprId tasks);
   uint32_t location(const std::string &where);
@@ -38,6 +39,8 @@ struct Model {
 
 /// x[batch, n] -> reversed(exp(x * w + b)), with w = 1, 2, … and b = .5
 Model threeSteps(int64_t n);
+/// The same, one row per turn of a loop.
+Model loopOverRows(int64_t n);
 /// What threeSteps computes.
 std::vector<float> expectedThreeSteps(const std::vector<float> &x, int64_t n);
 

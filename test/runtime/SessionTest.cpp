@@ -129,6 +129,43 @@ TEST_CASE("results do not depend on threads or on who runs them") {
   CHECK(calls == 3);
 }
 
+TEST_CASE("turns of a loop give the same on any number of threads") {
+  Model model = loopOverRows(5);
+  SECTION("cheap turns") {}
+  SECTION("turns that are worth a thread") {
+    ExprId much = model.constant(1'000'000);
+    for (Step &step : model.a.steps)
+      step.flops = much;
+  }
+  auto program = model.load();
+  for (size_t rows : {0, 1, 2, 3, 7, 16, 101}) {
+    std::vector<float> x = ramp(rows * 5);
+    for (int threads : {1, 2, 3, 8}) {
+      INFO(rows << " rows, " << threads << " threads");
+      auto session = makeSession(program, {.threads = threads});
+      for (int again = 0; again < 2; ++again)
+        requireClose(runThreeSteps(*session, x, 5), expectedThreeSteps(x, 5));
+      CHECK(session->arenaBytes() <= uint64_t(threads) * 128); // two buffers of one row per thread
+    }
+  }
+}
+
+TEST_CASE("a profile counts the turns of a loop") {
+  auto session = makeSession(loopOverRows(5).load(), {.threads = 2});
+  std::vector<StepProfile> profile;
+  requireOk(session->setProfile(
+      {&profile, [](void *ctx, const StepProfile &p) { static_cast<std::vector<StepProfile> *>(ctx)->push_back(p); }}));
+  std::vector<float> x = ramp(20);
+  requireClose(runThreeSteps(*session, x, 5), expectedThreeSteps(x, 5));
+  REQUIRE(profile.size() == 12);
+  for (uint32_t i = 0; i < 12; ++i) {
+    CHECK(profile[i].step == i % 3);
+    CHECK(profile[i].turn == i / 3);
+    CHECK(profile[i].turns == 4);
+    CHECK(profile[i].flops == 5);
+  }
+}
+
 TEST_CASE("small steps stay on the calling thread") {
   SessionOptions hooked;
   hooked.parallelFor = {nullptr, [](void *, int64_t, int64_t, Pool::Body, void *) { FAIL("went to the pool"); }, 3};

@@ -118,8 +118,17 @@ std::string ArtifactFacts::slotName(const rt::Slot &slot) const {
   }
   case rt::Slot::Kind::Buffer:
     return std::string("buffer ") + bufferLetter(slot.index);
+  case rt::Slot::Kind::Part:
+    return "part of " + slotName(artifact().parts[slot.index].whole);
   }
   return "";
+}
+
+int64_t ArtifactFacts::turns(size_t step) const {
+  for (const rt::Loop &loop : artifact().loops)
+    if (loop.firstStep <= step && step <= loop.lastStep)
+      return values[loop.turns];
+  return 1;
 }
 
 char bufferLetter(size_t buffer) {

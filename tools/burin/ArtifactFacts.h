@@ -13,10 +13,10 @@ using Dims = std::vector<std::pair<std::string, int64_t>>;
 
 struct ArtifactFacts {
   std::vector<std::byte> file;
-  rt::ArtifactView view;        // into `file`
-  std::vector<int64_t> symbols; // one per symbol; those not given are 1, or their minimum if that is larger
-  std::vector<int64_t> values;  // of all expressions
-  std::vector<rt::LiveRange> buffers;
+  rt::ArtifactView view;              // into `file`
+  std::vector<int64_t> symbols;       // one per symbol; those not given are 1, or their minimum if that is larger
+  std::vector<int64_t> values;        // of all expressions
+  std::vector<rt::LiveRange> buffers; // as one thread needs them
   rt::Placement placement;
   uint64_t largestLiveBytes = 0; // the most bytes of buffers in use at one time: no plan can need less
   uint32_t largestLiveStep = 0;
@@ -31,6 +31,8 @@ struct ArtifactFacts {
   std::string symbolText() const;
   /// "x", "conv1.weight", "buffer 3"
   std::string slotName(const rt::Slot &) const;
+  /// How often a step runs: once, or once per turn of its loop.
+  int64_t turns(size_t step) const;
   double plannedOverLive() const {
     return largestLiveBytes ? double(placement.arenaBytes) / double(largestLiveBytes) : 1;
   }

@@ -57,15 +57,16 @@ std::string listed(const ArtifactFacts &f, const std::vector<rt::Slot> &slots) {
 
 void printPlan(const ArtifactFacts &f, const std::string &sizes) {
   const rt::Artifact &a = f.artifact();
-  Table table({"step", "tasks", "MFLOP", "KB", "kernel", "source", "after", "operands"}, 4);
+  Table table({"step", "turns", "tasks", "MFLOP", "KB", "kernel", "source", "after", "operands"}, 5);
   for (size_t i = 0; i < a.steps.size(); ++i) {
     const rt::Step &s = a.steps[i];
     std::string after;
     for (uint32_t dep : s.deps)
       after += (after.empty() ? "" : ",") + number(dep);
-    table.row({number(i), number(uint64_t(f.values[s.tasks])), fixed(double(f.values[s.flops]) / 1e6, 3),
-               fixed(double(f.values[s.bytes]) / 1e3, 1), a.kernels[s.kernel].name, a.locations[s.location], after,
-               listed(f, s.operands)});
+    auto turns = double(f.turns(i));
+    table.row({number(i), number(uint64_t(turns)), number(uint64_t(f.values[s.tasks])),
+               fixed(turns * double(f.values[s.flops]) / 1e6, 3), fixed(turns * double(f.values[s.bytes]) / 1e3, 1),
+               a.kernels[s.kernel].name, a.locations[s.location], after, listed(f, s.operands)});
   }
   table.print("launch plan" + sizes + ": " + number(a.steps.size()) + " steps");
 }

@@ -32,7 +32,7 @@ public:
                   {"outputs", arrayOf(a.outputs, [&](auto &t, size_t) { return tensor(t); })},
                   {"symbols", arrayOf(a.symbols, [&](auto &s, size_t i) { return symbol(s, i); })},
                   {"kernels", arrayOf(a.kernels, [&](auto &k, size_t i) { return kernel(k, i); })},
-                  {"steps", arrayOf(a.steps, [&](auto &s, size_t) { return step(s); })},
+                  {"steps", arrayOf(a.steps, [&](auto &s, size_t i) { return step(s, f.turns(i)); })},
                   {"memory", memory()},
                   {"weights", arrayOf(a.constants, [&](auto &c, size_t) { return weight(c); })},
                   {"bytes", Object{{"file", f.file.size()}, {"plan", f.metaBytes}, {"weights", f.view.weights.size()}}},
@@ -63,13 +63,14 @@ private:
       steps += s.kernel == i;
     return Object{{"name", k.name}, {"source", a.locations[k.location]}, {"steps", steps}};
   }
-  Object step(const rt::Step &s) {
+  Object step(const rt::Step &s, int64_t turns) {
     return Object{{"kernel", int64_t(s.kernel)},
                   {"source", a.locations[s.location]},
                   {"operands", arrayOf(s.operands, [&](const rt::Slot &slot, size_t) { return f.slotName(slot); })},
+                  {"turns", turns},
                   {"tasks", f.values[s.tasks]},
-                  {"flops", f.values[s.flops]},
-                  {"bytes", f.values[s.bytes]},
+                  {"flops", turns * f.values[s.flops]},
+                  {"bytes", turns * f.values[s.bytes]},
                   {"scratch_bytes", f.values[s.scratchBytes]},
                   {"after", arrayOf(s.deps, [&](uint32_t dep, size_t) { return int64_t(dep); })}};
   }

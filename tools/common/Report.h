@@ -26,7 +26,7 @@ Times quantiles(std::vector<double> us);
 /// The times of one step over all runs.
 struct StepTimes {
   burin_step_profile step{};
-  std::vector<double> us; // one per run
+  std::vector<double> us; // one per run, all turns of a loop together
 
   double medianUs() const { return quantiles(us).median; }
 };

@@ -23,9 +23,14 @@ static void addStep(void *ctx, const burin_step_profile *step) {
   size_t i = 0;
   while (i < steps.size() && steps[i].step.step != step->step)
     ++i;
-  if (i == steps.size())
+  if (i == steps.size()) {
     steps.push_back({*step, {}});
-  steps[i].us.push_back(double(step->end_ns - step->start_ns) / 1e3);
+    steps[i].step.flops *= step->turns;
+    steps[i].step.bytes *= step->turns;
+  }
+  if (step->turn == 0)
+    steps[i].us.push_back(0);
+  steps[i].us.back() += double(step->end_ns - step->start_ns) / 1e3;
 }
 
 Runner::Runner(const Options &options) : o(options), rt(*burin_runtime_get(BURIN_RUNTIME_VERSION)) {}

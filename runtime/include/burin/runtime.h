@@ -154,6 +154,7 @@ typedef struct burin_step_profile {
   const char *location;        /* "file:line" in the source of the model, or "" */
   int64_t start_ns, end_ns;    /* of CLOCK_MONOTONIC */
   int64_t tasks, flops, bytes; /* work by the plan's account */
+  int64_t turn, turns;         /* steps of a loop over parts of the batch report once per turn; 0 of 1 elsewhere */
 } burin_step_profile;
 
 typedef void (*burin_step_callback)(void *ctx, const burin_step_profile *profile);
