@@ -227,6 +227,11 @@ void KernelBuilder::when(Value condition, llvm::function_ref<void()> body) {
   body();
 }
 
+void KernelBuilder::unless(Value condition, llvm::function_ref<void()> body) {
+  Value yes = arith::ConstantOp::create(b, loc, b.getBoolAttr(true));
+  when(arith::XOrIOp::create(b, loc, condition, yes), body);
+}
+
 Type KernelBuilder::storageType(DType type) { return laneType(b.getContext(), type); }
 
 Index KernelBuilder::linear(const Shape &shape, ArrayRef<Index> at) {
@@ -249,6 +254,14 @@ Value KernelBuilder::elementPointer(const Memory &memory, Value position) {
   Type type = movedType(memory.dtype);
   return LLVM::GEPOp::create(b, loc, memory.pointer.getType(), type, memory.pointer, position);
 }
+
+Value KernelBuilder::isAligned(Value pointer, int64_t bytes) {
+  Value address = LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), pointer);
+  Value rest = arith::AndIOp::create(b, loc, address, constant(bytes - 1));
+  return compare(arith::CmpIPredicate::eq, rest, constant(0));
+}
+
+void KernelBuilder::fence() { LLVM::FenceOp::create(b, loc, LLVM::AtomicOrdering::seq_cst); }
 
 Value KernelBuilder::load(const Memory &memory, const Index &position, int64_t width, Value mask) {
   Type element = movedType(memory.dtype);
@@ -302,6 +315,9 @@ void KernelBuilder::store(const Memory &memory, const Index &position, Value val
     Value pointer = elementPointer(memory, position.base);
     if (mask)
       LLVM::MaskedStoreOp::create(b, loc, value, pointer, mask, alignment);
+    else if (memory.streamed)
+      LLVM::StoreOp::create(b, loc, value, pointer, unsigned(width) * alignment, /*isVolatile=*/false,
+                            /*isNonTemporal=*/true);
     else
       LLVM::StoreOp::create(b, loc, value, pointer, alignment);
     return;

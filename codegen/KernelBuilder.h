@@ -33,6 +33,8 @@ struct Memory {
   Value pointer;
   DType dtype;
   Shape shape;
+  /// Whole vectors are written past the cache; their addresses must be multiples of their size, and fence() follows.
+  bool streamed = false;
 };
 
 /// Builds one kernel: `void name(ptr operands, ptr sizes, ptr scratch, i64 lo, i64 hi)`, see runtime/Artifact.h.
@@ -90,6 +92,7 @@ public:
                           llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body);
   void loop(Value from, Value to, Value step, llvm::function_ref<void(Value)> body);
   void when(Value condition, llvm::function_ref<void()> body);
+  void unless(Value condition, llvm::function_ref<void()> body);
 
   // ---- memory
   /// The type of lanes, see laneType.
@@ -101,6 +104,10 @@ public:
   Value load(const Memory &, const Index &position, int64_t width, Value mask);
   void store(const Memory &, const Index &position, Value value, int64_t width, Value mask);
   Value elementPointer(const Memory &, Value position);
+  /// Whether an address is a multiple of `bytes`, a power of two.
+  Value isAligned(Value pointer, int64_t bytes);
+  /// Streamed stores before are visible to whoever sees the kernel's end.
+  void fence();
 
 private:
   Type movedType(DType);

@@ -16,6 +16,9 @@ namespace {
 constexpr int64_t kMapBlock = 1024;  // elements of a task that only maps
 constexpr int64_t kColumnBlock = 64; // columns of a task that reduces columns
 constexpr int64_t kUnroll = 4;       // accumulators of a row reduction
+/// Results from this size on are written past the cache: nobody finds them there, and lines that are overwritten whole
+/// need not be read first.
+constexpr int64_t kStreamedBytes = int64_t(128) << 20;
 
 class LoopKernel {
 public:
@@ -50,25 +53,69 @@ public:
     int64_t block = reduced.empty() ? kMapBlock : kColumnBlock;
     Dim blocks = blocked ? ceildiv(space[parallel.back()], block) : Dim(1);
     tasks = tasks * blocks;
-    k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
-      Value rest = task;
-      Value blockIndex;
-      if (blocked) {
-        Value count = k.dim(blocks);
-        blockIndex = k.rem(rest, count);
-        rest = k.div(rest, count);
-      }
-      for (size_t i = outer.size(); i-- > 0;) {
-        Value size = k.dim(space[outer[i]]);
-        p.point[outer[i]] = {i == 0 ? rest : k.rem(rest, size)};
-        rest = i == 0 ? rest : k.div(rest, size);
-      }
-      p.scoped([&] { blocked ? columns(blockIndex, block) : pointOf(); });
+    auto run = [&] { k.loop(k.lo, k.hi, k.constant(1), [&](Value task) { runTask(task, outer, blocks, block); }); };
+    SmallVector<std::pair<Value, Value>> streamed = streamedResults();
+    if (streamed.empty()) {
+      run();
+      return {tasks, scratchBytes};
+    }
+    Value aligned = allAligned(streamed);
+    k.when(aligned, [&] {
+      p.streamed = true;
+      p.scoped(run);
+      p.streamed = false;
+      k.fence();
     });
+    k.unless(aligned, [&] { p.scoped(run); });
     return {tasks, scratchBytes};
   }
 
 private:
+  void runTask(Value task, ArrayRef<int> outer, const Dim &blocks, int64_t block) {
+    bool blocked = outer.size() < parallel.size();
+    Value rest = task;
+    Value blockIndex;
+    if (blocked) {
+      Value count = k.dim(blocks);
+      blockIndex = k.rem(rest, count);
+      rest = k.div(rest, count);
+    }
+    for (size_t i = outer.size(); i-- > 0;) {
+      Value size = k.dim(space[outer[i]]);
+      p.point[outer[i]] = {i == 0 ? rest : k.rem(rest, size)};
+      rest = i == 0 ? rest : k.div(rest, size);
+    }
+    p.scoped([&] { blocked ? columns(blockIndex, block) : pointOf(); });
+  }
+
+  // ---- stores past the cache
+  /// The results that vectors are stored to, if they are so large that nobody finds them in a cache, and all their
+  /// vectors are whole and aligned when the results are. Otherwise none.
+  SmallVector<std::pair<Value, Value>> streamedResults() {
+    auto &candidates = lanesReduce ? fullResults : pointResults;
+    int64_t bytes = 0;
+    for (auto &[value, pointer] : candidates) {
+      Shape shape = shapeOf(value);
+      ArrayRef<int> dims = p.alignment.dims.find(value)->second;
+      bool whole = !shape.empty() && shape.back().isStatic() && shape.back().value() % vectorWidth == 0 &&
+                   dims.back() == int(space.size()) - 1 && elements(shape).isStatic();
+      if (!whole || byteWidth(dtypeOf(value)) < 4)
+        return {};
+      bytes += elements(shape).value() * int64_t(byteWidth(dtypeOf(value)));
+    }
+    bool allOfIt = lanesReduce || fullResults.empty();
+    return bytes >= kStreamedBytes && allOfIt ? candidates : SmallVector<std::pair<Value, Value>>();
+  }
+
+  Value allAligned(ArrayRef<std::pair<Value, Value>> stored) {
+    Value aligned;
+    for (auto [value, pointer] : stored) {
+      Value own = k.isAligned(pointer, vectorWidth * int64_t(byteWidth(dtypeOf(value))));
+      aligned = aligned ? Value(arith::AndIOp::create(k.b, k.loc, aligned, own)) : own;
+    }
+    return aligned;
+  }
+
   // ---- structure
   void findLevels() {
     llvm::DenseMap<Value, size_t> level; // number of reduction levels a value needs

@@ -5,6 +5,9 @@ using namespace burin::ir;
 
 namespace burin::codegen {
 
+/// How far ahead of streamed results operands are fetched: what memory delivers while one line is on its way.
+static constexpr int64_t kPrefetchBytes = 4096;
+
 // The row-major position in `v`'s memory of the point. Merged dimensions count once.
 Index PointEmitter::position(Value v) {
   ArrayRef<int> dims = alignment.dims.find(v)->second;
@@ -31,7 +34,13 @@ Value PointEmitter::at(Value v) {
     return found;
   if (auto memory = e.memoryOf(v)) {
     // Read once: a result may take over this memory, and be written at this point before another result is computed.
-    Value loaded = k.load(*memory, position(v), k.width, e.mask);
+    Index from = position(v);
+    if (streamed && k.width > 1 && from.stride == 1 && !from.lanes)
+      LLVM::Prefetch::create(
+          k.b, k.loc,
+          k.elementPointer(*memory, k.add(from.base, k.constant(kPrefetchBytes / int64_t(byteWidth(dtypeOf(v)))))), 0,
+          3, 1);
+    Value loaded = k.load(*memory, from, k.width, e.mask);
     bind(v, loaded);
     return loaded;
   }
@@ -59,7 +68,7 @@ Value PointEmitter::at(Value v) {
 }
 
 void PointEmitter::store(Value v, Value element, Value pointer) {
-  k.store({pointer, dtypeOf(v), {}}, position(v), element, k.width, e.mask);
+  k.store({pointer, dtypeOf(v), {}, streamed}, position(v), element, k.width, e.mask);
 }
 
 void PointEmitter::finish(Value main, ArrayRef<Index> at, Value element, Block &body, ArrayRef<Value> results) {

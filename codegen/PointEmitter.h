@@ -13,6 +13,8 @@ public:
   ElementEmitter &e;
   KernelBuilder &k;
   const passes::Alignment &alignment;
+  /// Whether stores go past the cache, see Memory.
+  bool streamed = false;
   /// Where we are, per dimension of the space.
   SmallVector<Index> point;
 

@@ -1,0 +1,67 @@
+// Results too large for any cache are written past it: the same bits, wherever they lie.
+#include "codegen/Compiler.h"
+#include "ir/Burin.h"
+#include "mlir/Parser/Parser.h"
+#include "runtime/Session.h"
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <string>
+#include <vector>
+
+using namespace burin;
+
+namespace {
+
+constexpr int64_t kRows = 16, kColumns = 2064, kRepeats = 1024; // 135 MB
+constexpr size_t kBlock = size_t(kRows) * kColumns;
+
+rt::Program::Ptr compileRows(int64_t rows, const std::string &op) {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  ir::loadDialects(context);
+  std::string type = "tensor<" + std::to_string(rows) + "x" + std::to_string(kColumns) + "xf32>";
+  auto module =
+      mlir::parseSourceString<mlir::ModuleOp>("func.func @main(%x: " + type + ") -> " + type + " {\n  %y = " + op +
+                                                  " : (" + type + ") -> " + type + "\n  return %y : " + type + "\n}",
+                                              &context);
+  REQUIRE(module);
+  auto artifact = codegen::compile(*module, {});
+  REQUIRE(mlir::succeeded(artifact));
+  rt::Program::Ptr program;
+  REQUIRE(rt::Program::loadMemory(std::as_bytes(std::span(*artifact)), nullptr, {}, program).ok());
+  return program;
+}
+
+/// `offset`: of the result, in elements, from an aligned address.
+std::vector<float> runRows(const rt::Program::Ptr &program, std::vector<float> x, int64_t rows, int64_t offset,
+                           int threads) {
+  std::vector<float> memory(x.size() + 32, -1);
+  auto base = reinterpret_cast<uintptr_t>(memory.data());
+  float *y = memory.data() + (64 - base % 64) % 64 / sizeof(float) + offset;
+  std::unique_ptr<rt::Session> session;
+  REQUIRE(rt::Session::create(program, {.threads = threads}, session).ok());
+  std::vector<int64_t> shape{rows, kColumns};
+  rt::TensorView in{x.data(), shape.data(), 2, DType::f32}, out{y, shape.data(), 2, DType::f32};
+  REQUIRE(session->run({&in, 1}, {&out, 1}).ok());
+  return {y, y + x.size()};
+}
+
+} // namespace
+
+TEST_CASE("Large results are the same as small ones, at any address") {
+  std::vector<float> block(kBlock), many;
+  for (size_t i = 0; i < kBlock; ++i)
+    block[i] = float(int(i * 7919 % 2003) - 1001) / 100;
+  for (int64_t i = 0; i < kRepeats; ++i)
+    many.insert(many.end(), block.begin(), block.end());
+  std::string op = GENERATE("burin.gelu %x", "burin.softmax %x {axis = 1 : i64}");
+  std::vector<float> expected = runRows(compileRows(kRows, op), block, kRows, 0, 1);
+  auto large = compileRows(kRows * kRepeats, op);
+  for (auto [offset, threads] : {std::pair(0, 1), std::pair(0, 2), std::pair(1, 1)}) {
+    std::vector<float> got = runRows(large, many, kRows * kRepeats, offset, threads);
+    bool same = true;
+    for (int64_t i = 0; i < kRepeats; ++i)
+      same = same && std::memcmp(&got[size_t(i) * kBlock], expected.data(), kBlock * sizeof(float)) == 0;
+    INFO(op << ", offset " << offset << ", " << threads << " threads");
+    CHECK(same);
+  }
+}
