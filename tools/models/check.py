@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+"""Compiles real architectures, exported from PyTorch to ONNX, and compares with ONNX Runtime and with PyTorch in f64.
+
+Each model has a static variant and a dynamic one, which runs at several sizes from one artifact. A model that does not
+compile, differs, or takes more than 20 seconds or 4 GB to compile makes the exit code 1."""
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import catalog
+import numpy
+import report
+
+HERE = pathlib.Path(__file__).resolve().parent
+COMPILE_SECONDS, COMPILE_BYTES = 20, 4e9
+EXPORT_SOURCES = [HERE / name for name in ("catalog.py", "inputs.py", "weights.py", "nets.py", "export.py")]
+
+
+class Failed(Exception):
+    """What went wrong with one variant."""
+
+
+class Progress:
+    """One line on a terminal that says what is going on; nothing elsewhere."""
+
+    def __init__(self):
+        self.shown = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+
+    def say(self, text):
+        if self.shown:
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+
+    def clear(self):
+        self.say("")
+
+
+def lastLines(text, count=6):
+    return "\n".join(text.strip().splitlines()[-count:])
+
+
+def call(command, what):
+    done = subprocess.run([str(c) for c in command], capture_output=True, text=True)
+    if done.returncode:
+        raise Failed(f"{what}: exit code {done.returncode}\n{lastLines(done.stderr)}")
+    return done.stdout
+
+
+def export(model, variant, folder):
+    """Anew when what makes the models has changed."""
+    path = folder / (variant + ".onnx")
+    if not path.exists() or path.stat().st_mtime < max(p.stat().st_mtime for p in EXPORT_SOURCES):
+        call([sys.executable, HERE / "export.py", model.name, variant, folder], "the export from PyTorch")
+    return path
+
+
+def compileModel(options, onnx, plate):
+    """{seconds, bytes at the peak, bytes of the artifact}"""
+    command = [*options.around, sys.executable, HERE / "usage.py", options.burin, "compile", onnx, "-o", plate]
+    seconds, memory = call(command, "burin compile").split()[-2:]
+    return {"seconds": float(seconds), "memory": int(memory), "size": plate.stat().st_size}
+
+
+def runBurin(options, plate, inputs, outputNames):
+    with tempfile.TemporaryDirectory() as folder:
+        command = [options.run, plate, "--threads", "1"]
+        for name, array in inputs.items():
+            numpy.save(f"{folder}/in.{name}.npy", array)
+            command += ["--input", f"{name}=@{folder}/in.{name}.npy"]
+        for name in outputNames:
+            command += ["--output", f"{name}=@{folder}/{name}.npy"]
+        call(command, "burin-run")
+        return [numpy.load(f"{folder}/{name}.npy") for name in outputNames]
+
+
+def runOnnxRuntime(session, inputs):
+    return session.run(None, {value.name: inputs[value.name] for value in session.get_inputs()})
+
+
+def worstError(results, expected):
+    """Of all outputs: the largest difference, relative to the largest number of that output."""
+    worst = 0.0
+    for y, e in zip(results, expected, strict=True):
+        if y.shape != e.shape:
+            raise Failed(f"an output has the shape {list(y.shape)}, but {list(e.shape)} is right")
+        if e.size:
+            error = numpy.abs(y.astype(numpy.float64) - e).max() / max(numpy.abs(e).max(), 1e-30)
+            worst = max(worst, float(numpy.nan_to_num(error, nan=numpy.inf)))
+    return worst
+
+
+def measure(options, model, variant, folder, sizes, inputs):
+    """Microseconds per call, by contestant."""
+    result = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        command = [*options.around, options.burin, "bench", folder / (variant + ".plate"), "--json", "--threads", "1",
+                   "--warmup", "3"]
+        for name, array in inputs.items():
+            numpy.save(f"{temporary}/{name}.npy", array)
+            command += ["--input", f"{name}=@{temporary}/{name}.npy"]
+        result["burin"] = json.loads(call(command, "burin bench"))["runs"][0]["median_us"]
+    for peer in ("onnxruntime", "torch"):
+        command = [*options.around, sys.executable, HERE / "latency.py", peer, model.name, variant, folder,
+                   catalog.labelOf(sizes)]
+        result[peer] = float(call(command, peer).split()[-1])
+    return result
+
+
+def checkVariant(options, model, variant, folder, progress):
+    """Its row of the report."""
+    import onnxruntime
+    sizesToRun, exporter = model.variants()[variant]
+    row = {"variant": variant, "exporter": exporter, "tolerance": model.tolerance, "runs": []}
+    say = lambda text: progress.say(f"{model.name} {variant}: {text}")
+    say("export")
+    onnx = export(model, variant, folder)
+    say("compile")
+    plate = folder / (variant + ".plate")
+    row["compile"] = compileModel(options, onnx, plate)
+    session = onnxruntime.InferenceSession(onnx, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    for sizes in sizesToRun:
+        label = catalog.labelOf(sizes)
+        say(label)
+        with numpy.load(folder / (label + ".npz")) as arrays:
+            inputs = {key[3:]: arrays[key] for key in arrays.files if key.startswith("in.")}
+            exact = [arrays["out." + name] for name in names]
+        ours, theirs = runBurin(options, plate, inputs, names), runOnnxRuntime(session, inputs)
+        run = {"sizes": sizes, "difference": worstError(ours, theirs), "error": worstError(ours, exact),
+               "peerError": worstError(theirs, exact)}
+        row["runs"].append(run)
+        if run["difference"] > model.tolerance:
+            raise Failed(f"{label}: differs from ONNX Runtime by {run['difference']:.1e}; from PyTorch in f64 burin "
+                         f"differs by {run['error']:.1e}, ONNX Runtime by {run['peerError']:.1e}")
+        if not options.quick:
+            say(label + " latency")
+            run["latency"] = measure(options, model, variant, folder, sizes, inputs)
+    if options.quick:
+        return row
+    if row["compile"]["seconds"] > COMPILE_SECONDS or row["compile"]["memory"] > COMPILE_BYTES:
+        raise Failed(f"compiling takes {row['compile']['seconds']:.1f} s and {row['compile']['memory'] / 1e9:.1f} GB")
+    return row
+
+
+def checkModel(options, model, progress):
+    """(rows, failures)"""
+    folder = options.data / model.name
+    folder.mkdir(parents=True, exist_ok=True)
+    rows, failures = [], []
+    for variant in model.variants():
+        if not re.search(options.variant, variant):
+            continue
+        try:
+            row = checkVariant(options, model, variant, folder, progress)
+            rows.append(row)
+            progress.clear()
+            print(report.line(model, row), flush=True)
+        except Failed as problem:
+            failures.append(f"{model.name} {variant}: {problem}")
+            progress.clear()
+            print("FAILED " + failures[-1], flush=True)
+    return rows, failures
+
+
+def writeDocs(options):
+    """From the newest results of every model, once each has some."""
+    files = {m.name: options.data / m.name / "results.json" for m in catalog.MODELS}
+    if all(file.exists() for file in files.values()):
+        results = {name: json.loads(file.read_text()) for name, file in files.items()}
+        report.write(results, HERE.parent.parent / "docs/models.md", (COMPILE_SECONDS, COMPILE_BYTES))
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(".build/release"))
+    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path(".build/models"),
+                        help="exported models, artifacts and results (default: .build/models)")
+    parser.add_argument("--filter", action="append", help="only models that match this regular expression")
+    parser.add_argument("--variant", default="", help="only variants that match: static, dynamic")
+    parser.add_argument("--quick", action="store_true", help="no latencies, no limit on the time to compile, no docs/models.md")
+    parser.add_argument("--around", default="", help="what to start timed commands with, such as 'taskset -c 1'")
+    parser.add_argument("--list", action="store_true", help="print the names of the models")
+    options = parser.parse_args()
+    options.around = options.around.split()
+    options.burin, options.run = options.build / "bin/burin", options.build / "bin/burin-run"
+    return options
+
+
+def main():
+    options = parse()
+    models = [m for m in catalog.MODELS if not options.filter or any(re.search(f, m.name) for f in options.filter)]
+    if options.list:
+        sys.exit(print(*(m.name for m in models), sep="\n"))
+    if not models:
+        sys.exit(f"check.py: no model matches {' or '.join(options.filter)}; --list shows them")
+    progress, failures = Progress(), []
+    print(report.HEADING, flush=True)
+    for model in models:
+        rows, problems = checkModel(options, model, progress)
+        failures += problems
+        if not options.quick and not options.variant and not problems:
+            (options.data / model.name / "results.json").write_text(json.dumps(rows, indent=1))
+    if not options.quick:
+        writeDocs(options)
+    print(f"\n{len(models)} models, {len(failures)} failures")
+    for failure in failures:
+        print(failure.splitlines()[0])
+    sys.exit(1 if failures else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Prints how many microseconds a call of ONNX Runtime or PyTorch takes on one thread: the median of calls for a second.
+
+    latency.py onnxruntime|torch MODEL VARIANT FOLDER SIZES"""
+import os
+import statistics
+import sys
+import time
+
+import catalog
+import numpy
+
+
+def onnxRuntime(model, variant, folder, inputs):
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    path = os.path.join(folder, variant + ".onnx")
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    binding = session.io_binding()
+    for value in session.get_inputs():
+        binding.bind_ortvalue_input(value.name, onnxruntime.OrtValue.ortvalue_from_numpy(inputs[value.name]))
+    for value in session.get_outputs():
+        binding.bind_output(value.name)
+    return lambda: session.run_with_iobinding(binding)
+
+
+def pyTorch(model, variant, folder, inputs):
+    import export
+    import torch
+    torch.set_num_threads(1)
+    module = export.load(model)
+    values = [torch.from_numpy(inputs[name]) for name in model.inputs]
+    if any(isinstance(m, torch.nn.Conv2d) for m in module.modules()):
+        module = module.to(memory_format=torch.channels_last)
+        values = [x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x for x in values]
+
+    def call():
+        with torch.inference_mode():
+            module(*values)
+
+    return call
+
+
+def main():
+    peer, name, variant, folder, sizes = sys.argv[1:]
+    with numpy.load(os.path.join(folder, sizes + ".npz")) as arrays:
+        inputs = {key[3:]: arrays[key] for key in arrays.files if key.startswith("in.")}
+    prepare = {"onnxruntime": onnxRuntime, "torch": pyTorch}[peer]
+    call = prepare(catalog.find(name), variant, folder, inputs)
+    for _ in range(3):
+        call()
+    times, end = [], time.perf_counter() + 1
+    while time.perf_counter() < end or len(times) < 5:
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    print(1e6 * statistics.median(times))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,70 @@
+"""Models that no package has, and the signatures under which those of transformers are exported."""
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class UNet(nn.Module):
+    """Two convolutions per level, down by pooling, up by transposed convolution, joined at each level."""
+
+    def __init__(self, widths=(32, 64, 128, 256), classes=4):
+        super().__init__()
+        block = lambda inputs, outputs: nn.Sequential(
+            nn.Conv2d(inputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU(),
+            nn.Conv2d(outputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs), nn.ReLU())
+        self.down = nn.ModuleList(block(i, o) for i, o in zip((3, *widths), widths))
+        self.up = nn.ModuleList(nn.ConvTranspose2d(o, i, 2, stride=2) for i, o in zip(widths, widths[1:]))
+        self.join = nn.ModuleList(block(2 * i, i) for i in widths[:-1])
+        self.head = nn.Conv2d(widths[0], classes, 1)
+
+    def forward(self, image):
+        x, skips = image, []
+        for i, block in enumerate(self.down):
+            x = block(F.max_pool2d(x, 2) if i else x)
+            skips.append(x)
+        for i in reversed(range(len(self.up))):
+            x = self.join[i](torch.cat([skips[i], self.up[i](x)], 1))
+        return self.head(x)
+
+
+class Classifier(nn.Module):
+    """Of texts: a recurrent net over embeddings, in both directions."""
+
+    def __init__(self, recurrent, vocabulary=5000, width=128, hidden=256, layers=2, classes=5):
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, width)
+        self.net = recurrent(width, hidden, layers, batch_first=True, bidirectional=True)
+        self.head = nn.Linear(2 * hidden, classes)
+
+    def forward(self, tokens):
+        states, _ = self.net(self.embedding(tokens))
+        return self.head(states.mean(1))
+
+
+class Encoder(nn.Module):
+    """A model of transformers that gives hidden states."""
+
+    def __init__(self, model, *names):
+        super().__init__()
+        self.model, self.names = model, names
+
+    def forward(self, *values):
+        return self.model(**dict(zip(self.names, values)), return_dict=True).last_hidden_state
+
+
+class Decoder(nn.Module):
+    """A language model with its keys and values of earlier tokens as inputs and outputs: key, value of each layer."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, tokens, mask, *past):
+        from transformers import DynamicCache
+        cache = DynamicCache()
+        for layer in range(0, len(past), 2):
+            cache.update(past[layer], past[layer + 1], layer // 2)
+        position = (mask.cumsum(1) - 1).clamp(min=0)[:, -tokens.shape[1]:]
+        result = self.model(input_ids=tokens, attention_mask=mask, position_ids=position, past_key_values=cache)
+        present = [part for layer in result.past_key_values.layers for part in (layer.keys, layer.values)]
+        return result.logits, *present

@@ -1,0 +1,111 @@
+"""The table of `tools/dev models`, on the terminal and in docs/models.md."""
+import subprocess
+import time
+
+import catalog
+
+HEADING = (f"{'model':20} {'variant':14} {'exporter':12} {'compile':>8} {'memory':>8} {'artifact':>9}  "
+           f"{'to ORT':>7} {'to f64':>7}  latency in ms: burin, ONNX Runtime, PyTorch")
+
+
+def megabytes(count):
+    return f"{count / 1e6:.0f} MB"
+
+
+def worst(row, key):
+    return max(run[key] for run in row["runs"])
+
+
+def milliseconds(us):
+    return f"{us / 1e3:.3g}" if us < 1e6 else f"{us / 1e3:.0f}"
+
+
+def latencies(run):
+    return [milliseconds(run["latency"][peer]) for peer in ("burin", "onnxruntime", "torch")]
+
+
+def line(model, row):
+    times = "; ".join(f"{catalog.labelOf(run['sizes'])} {' '.join(latencies(run))}"
+                      for run in row["runs"] if "latency" in run)
+    return (f"{model.name:20} {row['variant']:14} {row['exporter']:12} {row['compile']['seconds']:6.1f} s "
+            f"{megabytes(row['compile']['memory']):>8} {megabytes(row['compile']['size']):>9}  "
+            f"{worst(row, 'difference'):7.0e} {worst(row, 'error'):7.0e}  {times}")
+
+
+# ---- docs/models.md
+
+ABOUT = """# Models
+
+`tools/dev models` exports these architectures from PyTorch to ONNX, compiles each with `burin compile`, runs the artifact
+with `burin-run`, and compares with ONNX Runtime and with PyTorch in f64. It wrote this page; a wrong result, an error or a
+slow compile makes it fail. `--filter resnet` takes some of the models, `--quick` leaves out latencies.
+
+- Each model comes *static*, with all sizes known, and *dynamic*, with symbolic sizes: one artifact, run at all the sizes
+  that its rows give. Both of PyTorch's exporters are used: the newer one (*dynamo*) and the one of TorchScript.
+- Weights are random, seeded, and scaled so that every part of a model matters; batch normalisations are calibrated.
+- *to ORT* is the largest difference between burin's and ONNX Runtime's output, relative to the largest number in that
+  output; at most {tolerance:.0e} is accepted{exceptions}. *to f64* is the same against PyTorch in f64, with that of ONNX
+  Runtime behind it.
+- *compile* is the time of `burin compile` with the largest memory it held: at most {seconds} s and {memory:.0f} GB are
+  accepted. It includes reading the model and writing the artifact.
+- Latencies are milliseconds per call on one thread, medians of a second of calls: burin, ONNX Runtime, PyTorch (eager,
+  images channels-last).
+"""
+
+
+def table(header, rows):
+    return "\n".join(["| " + " | ".join(header) + " |", "|" + "---|" * len(header),
+                      *("| " + " | ".join(row) + " |" for row in rows)]) + "\n"
+
+
+def sizesText(sizes):
+    return ", ".join(f"{name} {size}" for name, size in sizes.items())
+
+
+def tableRows(model, rows):
+    name = model.name
+    for row in rows:
+        facts = [row["variant"].split("-")[0], row["exporter"],
+                 f"{row['compile']['seconds']:.1f} s, {megabytes(row['compile']['memory'])}",
+                 megabytes(row["compile"]["size"])]
+        for run in row["runs"]:
+            errors = [f"{run['difference']:.0e}", f"{run['error']:.0e} ({run['peerError']:.0e})"]
+            yield [name, *facts, sizesText(run["sizes"]), *errors, *latencies(run)]
+            name, facts = "", [""] * 4
+
+
+def symbolicCost(model, rows):
+    """What symbolic sizes cost: the dynamic artifact against static ones of the same sizes."""
+    times = {(row["variant"] == "dynamic", str(run["sizes"])): run["latency"]["burin"]
+             for row in rows for run in row["runs"]}
+    for sizes in model.sizes:
+        static, dynamic = times[False, str(sizes)], times[True, str(sizes)]
+        yield [sizesText(sizes), milliseconds(static), milliseconds(dynamic), f"{100 * (dynamic / static - 1):+.1f} %"]
+
+
+def write(results, path, limits):
+    """`results` are the rows of each model, by name."""
+    loose = [f"{m.name} ({m.tolerance:.0e})" for m in catalog.MODELS if m.tolerance > 1e-4]
+    text = ABOUT.format(tolerance=1e-4, seconds=limits[0], memory=limits[1] / 1e9,
+                        exceptions=", for " + " and ".join(loose) if loose else "")
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    text += f"\nMeasured {time.strftime('%Y-%m-%d')} at {commit}, {processor()}, with {versions()}.\n\n"
+    header = ["model", "variant", "exporter", "compile", "artifact", "sizes", "to ORT", "to f64", "burin", "ORT",
+              "PyTorch"]
+    text += table(header, [line for m in catalog.MODELS for line in tableRows(m, results[m.name])])
+    for model in catalog.MODELS:
+        if model.everyStatic:
+            text += f"\n## One dynamic {model.name} against static ones\n"
+            text += table(["sizes", "static", "dynamic", "difference"], symbolicCost(model, results[model.name]))
+    path.write_text(text)
+
+
+def processor():
+    with open("/proc/cpuinfo") as file:
+        return next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "unknown processor")
+
+
+def versions():
+    from importlib.metadata import version
+    names = ("torch", "torchvision", "transformers", "onnxscript", "onnxruntime")
+    return ", ".join(f"{name} {version(name)}" for name in names)
