@@ -17,7 +17,9 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kTaskFlops = 8'000'000;     // a task this long hides its dispatch
+constexpr int64_t kTaskFlops = 1'000'000;     // of a task, about 5 µs: enough tasks for all threads
+constexpr int64_t kSerialFlops = 1'500'000;   // what is less work in all is not worth several tasks
+constexpr int64_t kFlopsPerByte = 2;          // that a core does while a byte comes from the second cache level
 constexpr int64_t kRowAlign = 12;             // a multiple of the tile height of every target
 constexpr int64_t kTaskRows = 16 * kRowAlign; // rows of the left side kept in cache while panels pass
 constexpr int64_t kPrefetchSteps = 16;        // steps of k that panels are fetched ahead into the first cache level
@@ -60,7 +62,7 @@ public:
     // Tasks: batches, blocks of rows (or of outer rows), blocks of panels. The split is the same on every target.
     bool byRows = outer.empty() && !along.cut;
     int64_t rowsHint = along.size.isStatic() ? along.size.value() : kTaskRows;
-    int64_t perBlock = byRows ? rowsPerBlock() : std::max<int64_t>(1, kTaskRows / std::max<int64_t>(1, rowsHint));
+    int64_t perBlock = byRows ? rowsPerBlock() : outerPerBlock(rowsHint);
     Dim units = byRows ? along.size : Dim(1);
     for (auto &dim : outer)
       units = units * dim.size;
@@ -68,8 +70,7 @@ public:
     int64_t panelsHint = panels.isStatic() ? std::max<int64_t>(1, panels.value()) : 64;
     int64_t blockRows = byRows ? std::min(rowsHint, perBlock) : perBlock * rowsHint;
     int64_t sumLength = depth.isStatic() ? depth.value() : 256;
-    int64_t panelFlops = std::max<int64_t>(1, 2 * blockRows * sumLength * panelWidth);
-    int64_t panelsPerBlock = std::clamp<int64_t>(kTaskFlops / panelFlops, 1, panelsHint);
+    int64_t panelsPerBlock = panelsOfTask(panelsHint, blockRows, sumLength);
     Dim panelBlocks = ceildiv(panels, panelsPerBlock), batches = 1;
     for (size_t i = 0; i < op.getBatch(); ++i)
       batches = batches * shapeOf(op.getResult())[i];
@@ -175,6 +176,24 @@ private:
       return kTaskRows;
     int64_t rows = along.size.value(), blocks = std::max<int64_t>(1, (rows + kTaskRows - 1) / kTaskRows);
     return std::max<int64_t>(1, (rows + blocks * kRowAlign - 1) / (blocks * kRowAlign)) * kRowAlign;
+  }
+
+  /// Outer rows of a task: blocks of nearly equal size.
+  int64_t outerPerBlock(int64_t rowsHint) {
+    int64_t most = std::max<int64_t>(1, kTaskRows / std::max<int64_t>(1, rowsHint)), all = 1;
+    for (auto &dim : outer)
+      all *= dim.size.isStatic() ? dim.size.value() : most;
+    int64_t blocks = std::max<int64_t>(1, (all + most - 1) / most);
+    return std::max<int64_t>(1, (all + blocks - 1) / blocks);
+  }
+
+  int64_t panelsOfTask(int64_t panels, int64_t blockRows, int64_t sumLength) {
+    int64_t perPanel = std::max<int64_t>(1, panelWidth * sumLength);
+    int64_t flops = perPanel * std::max<int64_t>(2 * blockRows, kFlopsPerByte * byteWidth(rhs.dtype));
+    if (flops * panels < kSerialFlops)
+      return panels;
+    int64_t together = std::max<int64_t>(1, kSmallRows / std::max<int64_t>(1, blockRows)); // see fewRows
+    return std::min(panels, std::max<int64_t>(1, kTaskFlops / flops / together) * together);
   }
 
   // ---- rows [from, to) of the current outer position, for the current chunks; blocks hold `perBlock` rows
