@@ -160,6 +160,9 @@ Status Session::runBound(std::span<const TensorView> inputs, std::span<TensorVie
     return s;
   if (Status s = setOperands(binding, inputs, outputs); !s.ok())
     return s;
+  std::optional<Pool::Awake> awake;
+  if (pool && binding.parallelSteps() > 1)
+    awake.emplace(*pool);
   if (profile.step)
     runProfiled(binding);
   else
@@ -273,9 +276,6 @@ template <class Step, class Loop> static void walk(Binding &binding, Step step, 
 }
 
 void Session::runSteps(Binding &binding) {
-  std::optional<Pool::Awake> awake;
-  if (pool && binding.parallelSteps() > 1)
-    awake.emplace(*pool);
   walk(
       binding, [&](const BoundStep &step) { runStep(step, step.operands); },
       [&](const BoundLoop &loop) { runLoop(binding, loop); });
