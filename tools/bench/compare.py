@@ -3,8 +3,11 @@
 
 Each contestant is a process of its own, pinned to as many cores as it gets threads. For each workload all contestants
 load it, and then they take turns: A B C A B C … for some milliseconds each, so that all see the same machine; their
-outputs are checked against PyTorch in f64. Medians over the turns are printed, with the first and last decile."""
+outputs are checked against PyTorch in f64, or without peers against burin's reference interpreter. Medians over the turns are printed, with the first and last decile."""
 import argparse
+import array
+import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
@@ -21,6 +24,9 @@ import report
 HERE = pathlib.Path(__file__).resolve().parent
 PEERS = {"model": ["onnxruntime", "openvino", "torch", "torchscript", "inductor"],
          "kernel": ["onednn", "openblas", "onnxruntime", "torch"], "overhead": ["onnxruntime"]}
+SETTLE_SECONDS = 0.03  # the threads of a contestant go on spinning after its turn: some for more than 10 ms
+WARM_NS = 5e6  # after which the contestant's own threads are awake, and its data is in the caches again
+CHECKED_FLOPS = 1e8  # more are too much for the reference interpreter
 NATIVE_PEERS = {"onednn": "burin-bench-onednn", "openblas": "burin-bench-openblas"}
 
 
@@ -94,7 +100,7 @@ def prepare(options, workloads):
     return facts
 
 
-def measure(options, contestants, workload, seconds):
+def measure(options, contestants, workload, seconds, settle):
     """{contestant: {median, p10, p90 in ns}}"""
     loaded, result = [], {}
     for worker in contestants:
@@ -111,13 +117,13 @@ def measure(options, contestants, workload, seconds):
         once = worker.nanoseconds(1, 1)
         once = min(once, worker.nanoseconds(0, max(1, int(2e6 / once))))
         plan[worker.name] = max(1, int(options.slice * 1e6 / once))
-        # The others have emptied the caches; to a long run that makes no difference.
-        warm[worker.name] = 0 if once > 50e6 else max(1, plan[worker.name] // 10)
+        warm[worker.name] = 0 if once > 50e6 else max(1, int(min(WARM_NS, options.slice * 1e6) / once))
     rounds, times = 0, {worker.name: [] for worker in loaded}
     end = time.monotonic() + seconds * len(loaded)
     while loaded and (rounds < options.rounds or time.monotonic() < end) and rounds < 101:
         for worker in loaded[rounds % len(loaded):] + loaded[:rounds % len(loaded)]:
             count = plan[worker.name]
+            time.sleep(settle)
             times[worker.name].append(worker.nanoseconds(warm[worker.name], count))
         rounds += 1
     for worker in loaded:
@@ -164,6 +170,37 @@ class Checker:
         self.process.wait()
 
 
+class ReferenceChecker:
+    """Compares what burin computes with its reference interpreter, where there are no peers; small workloads only."""
+
+    def __init__(self, options, log):
+        self.options, self.log = options, log
+
+    def check(self, row):
+        own = row["contestants"]["burin"]
+        if "error" in own or row["flops"] > CHECKED_FLOPS:
+            return
+        folder, name = self.options.data, row["name"]
+        inputs = [f"{i}=@{folder / name}.{i}.npy" for i in (folder / f"{name}.inputs").read_text().split()]
+        command = [self.options.bin / "burin", "verify", folder / f"{name}.burin", "--artifact",
+                   folder / f"{name}.plate", "--threads", str(row["threads"]), "--json"]
+        said = subprocess.run(command + [w for i in inputs for w in ("--input", i)], stdout=subprocess.PIPE,
+                              stderr=self.log, text=True).stdout
+        own["worst_error"] = max(output["worst_absolute"] / largest(folder / f"{name}.burin.{i}.npy")
+                                 for i, output in enumerate(json.loads(said)["outputs"]))
+
+    def close(self):
+        pass
+
+
+def largest(path):
+    """The largest absolute value of an array of f32."""
+    data = path.read_bytes()
+    header = 10 + int.from_bytes(data[8:10], "little")
+    values = array.array("f", data[header:])
+    return max(max(values), -min(values), 1e-30)
+
+
 def describe(row, facts, machine):
     """What the artifact says of the work, and what the machine needs for it."""
     row["flops"] = sum(step["flops"] for step in facts["steps"])
@@ -177,12 +214,14 @@ def measureGroup(options, group, workloads, threads, facts, machine, log):
     names = ["burin"] + peersOf(options, group)
     contestants = [Worker(n, commandOf(n, options, threads), cores, options.nice, log) for n in names]
     settings = {worker.name: worker.ask("settings") for worker in contestants}
-    checker = Checker(options, log) if options.python.exists() and not options.quick else None
+    makeChecker = Checker if options.python.exists() else ReferenceChecker
+    checker = None if options.quick else makeChecker(options, log)
+    settle = SETTLE_SECONDS if threads > 1 and len(names) > 1 and not options.quick else 0
     rows = []
     for workload in workloads:
         seconds = options.seconds if group == "model" else options.seconds / 4
         row = {"name": workload["name"], "group": group, "threads": threads, "neighbour_of": workload["neighbour_of"],
-               "contestants": measure(options, contestants, workload, seconds)}
+               "contestants": measure(options, contestants, workload, seconds, settle)}
         describe(row, facts[workload["name"]], machine)
         rows.append(row)
         if checker:
@@ -191,6 +230,31 @@ def measureGroup(options, group, workloads, threads, facts, machine, log):
     for worker in contestants + ([checker] if checker else []):
         worker.close()
     return rows, settings
+
+
+def makePeerFiles(options, workloads, log):
+    """What peers take long to make: ONNX files and Inductor's code, on all cores."""
+    jobs = []
+    for group in PEERS:
+        names = [w["name"] for w in workloads if w["group"] == group]
+        asked = [p for p in peersOf(options, group) if p in ("onnxruntime", "inductor")]
+        size = 1 if group == "model" else 16  # a process takes seconds to start
+        jobs += [(p, names[i:i + size]) for p in asked for i in range(0, len(names), size)]
+
+    def run(job):
+        peer, names = job
+        subprocess.run([options.python, HERE / "peers/worker.py", peer, "--folder", options.data, "--make", *names],
+                       stdout=log, stderr=log)
+
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
+        list(threads.map(run, sorted(jobs, key=lambda job: job[0])))  # Inductor first, as it takes longest
+
+
+@contextlib.contextmanager
+def timed(used, what):
+    start = time.monotonic()
+    yield
+    used[what] = time.monotonic() - start
 
 
 def measureMachine(options):
@@ -206,6 +270,12 @@ def loadText(before):
     """Whether the machine had other work."""
     return (f"the machine's load average was {before:.1f} before the run and {os.getloadavg()[0]:.1f} at its end, on "
             f"{len(os.sched_getaffinity(0))} cores, of which the run itself takes 1 or 2")
+
+
+def timeText(used):
+    whole = sum(used.values())
+    return (", ".join(f"{what} {seconds:.0f} s" for what, seconds in used.items()) +
+            f"; together {whole / 60:.1f} minutes, after installing and building")
 
 
 def writeDocs(options, results, settings, machineText, around, load):
@@ -229,9 +299,10 @@ def main():
     parser.add_argument("--filter", action="append", help="only workloads that match this regular expression")
     parser.add_argument("--group", choices=["model", "kernel", "overhead", "all"], default="all")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, each measured (default 1,2)")
-    parser.add_argument("--seconds", type=float, default=1, help="per contestant and model; kernels take a quarter")
+    parser.add_argument("--seconds", type=float, default=0.5,
+                        help="per contestant and model; kernels take a quarter")
     parser.add_argument("--slice", type=float, default=20, help="milliseconds a turn lasts at least")
-    parser.add_argument("--rounds", type=int, default=7, help="turns at least")
+    parser.add_argument("--rounds", type=int, default=5, help="turns at least")
     parser.add_argument("--nice", type=int, default=0, help="scheduling priority while measuring (root: below 0)")
     parser.add_argument("--quick", action="store_true", help="two short turns, to see whether everything works")
     parser.add_argument("--json", type=pathlib.Path, help="write the results there")
@@ -254,20 +325,28 @@ def main():
     listed = json.loads(subprocess.check_output([options.bin / "burin-bench", "--list", "--json"]))
     (options.data / "list.json").write_text(json.dumps(listed))
     workloads = select(options, listed)
-    facts = prepare(options, workloads)
-    machineText, machine = measureMachine(options)
-    print(machineText)
-    results, settings = [], {}
+    used, results, settings = {}, [], {}
     with open(options.data / "peers.log", "w") as log:
+        with timed(used, "weights and burin's compiler"):
+            facts = prepare(options, workloads)
+        if options.peers:
+            with timed(used, "the peers' compilers"):
+                makePeerFiles(options, workloads, log)
+        with timed(used, "the machine"):
+            machineText, machine = measureMachine(options)
+        print(machineText)
         for threads in map(int, options.threads.split(",")):
             for group in PEERS:
                 chosen = [w for w in workloads if w["group"] == group]
                 if chosen:
                     print(report.heading(group, threads), flush=True)
-                    rows, said = measureGroup(options, group, chosen, threads, facts, machine, log)
+                    with timed(used, f"{group}s with {threads} thread{'s' * (threads > 1)}"):
+                        rows, said = measureGroup(options, group, chosen, threads, facts, machine, log)
                     results += rows
                     settings.update(said)
-    around = overheads.text(options, facts, results)
+    with timed(used, "overheads"):
+        around = overheads.text(options, facts, results)
+    around += f"- time used: {timeText(used)}\n"
     print("\naround the kernels\n" + around)
     if options.json:
         options.json.write_text(json.dumps(

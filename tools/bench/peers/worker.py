@@ -41,11 +41,14 @@ class Torch:
         torch = self.torch
         self.call = None
         with torch.inference_mode():
-            inputs = workloads.loadInputs(workload, folder)
-            if any(isinstance(m, torch.nn.Conv2d) for m in workloads.loadModel(workload, folder).modules()):
-                inputs = [x.contiguous(memory_format=torch.channels_last) for x in inputs]
-            self.inputs = inputs
+            self.inputs = self.inputsOf(workload, folder)
             self.call = self.prepare(workload, folder)
+
+    def inputsOf(self, workload, folder):
+        inputs = workloads.loadInputs(workload, folder)
+        if any(isinstance(m, self.torch.nn.Conv2d) for m in workloads.loadModel(workload, folder).modules()):
+            return [x.contiguous(memory_format=self.torch.channels_last) for x in inputs]
+        return inputs
 
     def run(self, count):
         call, inputs = self.call, self.inputs
@@ -85,19 +88,28 @@ class TorchScript(Torch):
 class Inductor(Torch):
     """Compiled ahead of time, as that costs the least per call."""
 
-    OPTIONS = {"freezing": True, "max_autotune": True, "cpp.dynamic_threads": True}
+    OPTIONS = {"freezing": True, "cpp.dynamic_threads": True}
 
     def settings(self):
-        return f"PyTorch {self.torch.__version__}, torch.export and AOTInductor with {json.dumps(self.OPTIONS)}"
+        return (f"PyTorch {self.torch.__version__}, torch.export and AOTInductor with {json.dumps(self.OPTIONS)}; without "
+                "max_autotune, for its compile time")
 
     def prepare(self, workload, folder):
+        return self.torch._inductor.aoti_load_package(self.package(workload, folder))
+
+    def package(self, workload, folder):
         torch = self.torch
 
         def make(path):
             program = torch.export.export(workloads.loadModel(workload, folder), tuple(self.inputs))
             torch._inductor.aoti_compile_and_package(program, package_path=path, inductor_configs=self.OPTIONS)
 
-        return torch._inductor.aoti_load_package(workloads.cached(workload, folder, "pt2", make))
+        return workloads.cached(workload, folder, "pt2", make)
+
+    def make(self, workload, folder):
+        with self.torch.inference_mode():
+            self.inputs = self.inputsOf(workload, folder)
+            self.package(workload, folder)
 
 
 class OnnxRuntime:
@@ -113,6 +125,9 @@ class OnnxRuntime:
     def settings(self):
         return (f"ONNX Runtime {self.ort.__version__}, CPU, all graph optimisations, sequential, intra-op threads as "
                 "given (spinning as by default), inputs and outputs bound")
+
+    def make(self, workload, folder):
+        onnxFile(workload, folder)
 
     def load(self, workload, folder):
         self.session = None
@@ -225,9 +240,14 @@ if __name__ == "__main__":
     parser.add_argument("contestant", choices=CONTESTANTS)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--folder", required=True, help="what burin-bench wrote, and list.json")
+    parser.add_argument("--make", nargs="+", metavar="NAME", help="only make the files that loading these needs")
     options = parser.parse_args()
     with open(os.path.join(options.folder, "list.json")) as file:
         listed = {w["name"]: w for w in json.load(file)}
     out = os.fdopen(os.dup(1), "w")  # libraries print to stdout as they like: that goes to stderr
     os.dup2(2, 1)
-    serve(CONTESTANTS[options.contestant](options.threads), listed, out)
+    contestant = CONTESTANTS[options.contestant](options.threads)
+    for name in options.make or []:
+        contestant.make(listed[name], options.folder)
+    if not options.make:
+        serve(contestant, listed, out)
