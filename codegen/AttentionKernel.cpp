@@ -238,34 +238,49 @@ private:
 
   /// Turns a row of the strip into weights that add up to the inverse of the result; 0 if it sees nothing.
   Value weigh(int64_t row, Value panels) {
-    Value end = k.mul(panels, k.constant(panel)), step = k.constant(lanes);
-    auto walk = [&](Value init, llvm::function_ref<Value(Value place, Value x, Value carried)> body) {
-      Value sum = k.loop(k.constant(0), end, step, init, [&](Value column, ValueRange carried) {
-        Value place = stripPlace(row, column);
-        return SmallVector<Value>{body(place, k.load(strip, {place, 1}, lanes, {}), carried[0])};
-      })[0];
-      return sum;
+    Value end = k.mul(panels, k.constant(panel)), step = k.constant(panel);
+    using Join = llvm::function_ref<Value(Value, Value)>;
+    // Each vector of a panel has an accumulator of its own: additions and comparisons need not wait for each other.
+    auto walk = [&](Value init, llvm::function_ref<Value(Value place, Value x)> body, Join join) {
+      SmallVector<Value> parts =
+          k.loop(k.constant(0), end, step, SmallVector<Value>(vectors, init), [&](Value column, ValueRange carried) {
+            SmallVector<Value> next;
+            for (int64_t v = 0; v < vectors; ++v) {
+              Value place = stripPlace(row, k.add(column, k.constant(v * lanes)));
+              next.push_back(join(carried[v], body(place, k.load(strip, {place, 1}, lanes, {}))));
+            }
+            return next;
+          });
+      Value whole = parts[0];
+      for (int64_t v = 1; v < vectors; ++v)
+        whole = join(whole, parts[v]);
+      return acrossLanes(whole, join);
     };
-    Value top = walk(lanesOf(-INFINITY), [&](Value, Value x, Value best) -> Value {
-      return arith::MaximumFOp::create(k.b, k.loc, best, x);
-    });
-    top = vector::ReductionOp::create(k.b, k.loc, vector::CombiningKind::MAXIMUMF, top);
+    // A NaN may be lost here: it makes its own weight NaN, and with it the sum.
+    Value top = walk(
+        lanesOf(-INFINITY), [](Value, Value x) { return x; },
+        [&](Value best, Value x) -> Value {
+          Value above = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::OGT, best, x);
+          return arith::SelectOp::create(k.b, k.loc, above, best, x);
+        });
     Scalar bound = select(scalar(top) == -INFINITY, scalar(number(0)), scalar(top));
     Scalar shift = scalar(k.broadcast(bound.value(), lanes));
-    Value total = walk(lanesOf(0), [&](Value place, Value x, Value sum) {
-      Scalar weight = exp(scalar(x) - shift);
-      k.store(strip, {place, 1}, weight.value(), lanes, {});
-      return (scalar(sum) + weight).value();
-    });
-    Scalar sum = scalar(acrossLanes(total));
+    auto weight = [&](Value place, Value x) {
+      Value weight = exp(scalar(x) - shift).value();
+      k.store(strip, {place, 1}, weight, lanes, {});
+      return weight;
+    };
+    Scalar sum = scalar(walk(lanesOf(0), weight, [&](Value total, Value x) -> Value {
+      return arith::AddFOp::create(k.b, k.loc, total, x);
+    }));
     return select(sum == 0, scalar(number(0)), 1 / sum).value();
   }
-  Value acrossLanes(Value sum) {
-    while (k.laneCount(sum) > 1) {
-      auto [low, high] = k.halves(sum);
-      sum = arith::AddFOp::create(k.b, k.loc, low, high);
+  Value acrossLanes(Value v, llvm::function_ref<Value(Value, Value)> join) {
+    while (k.laneCount(v) > 1) {
+      auto [low, high] = k.halves(v);
+      v = join(low, high);
     }
-    return vector::ExtractOp::create(k.b, k.loc, sum, ArrayRef<int64_t>{0});
+    return vector::ExtractOp::create(k.b, k.loc, v, ArrayRef<int64_t>{0});
   }
 
   // ---- weights times values, what is fused behind, and the stores
