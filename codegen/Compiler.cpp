@@ -1,5 +1,5 @@
 #include "codegen/Compiler.h"
-#include "codegen/Math.h"
+#include "codegen/MathParts.h"
 #include "codegen/ObjectCode.h"
 #include "codegen/PlanBuilder.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -54,6 +54,8 @@ LogicalResult runPasses(ModuleOp module, const CompileOptions &options, passes::
 // Emits all kernels for one target into a module of their own.
 FailureOr<OwningOpRef<ModuleOp>> emitKernels(KernelSet &set, Location loc, const Target &target) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  if (target.scales)
+    declareTimesPowerOfTwo(*module);
   for (KernelSet::Entry &kernel : set.kernels)
     if (failed(emitKernel(*module, kernel.op, kernel.symbol, target, kernel.interface)))
       return failure();

@@ -12,7 +12,7 @@ static Scalar erfF32(Scalar x) {
                                  -0x1.6d9e1cp-6, 0x1.91d008p-9, -0x1.9fb8c8p-13};
   Scalar a = abs(x), small = fma(a, polynomial(a * a, q), a);
   Exponential e = splitExp(-polynomial(atMost(a, 3.95), g));
-  Scalar large = fma(-e.mantissa, powerOfTwo(e.exponent), x.constant(1));
+  Scalar large = fma(-e.mantissa, powerOfTwo(e.exponent.bits), x.constant(1));
   return copysign(select(a < 0.9, small, large), x);
 }
 

@@ -1,6 +1,7 @@
 // exp and its relatives in f32. exp(x) = 2^k exp(r) with k = round(x / ln 2), r = x - k ln 2 taken from x in two steps
 // (Cody and Waite), and a minimax polynomial for exp(r); coefficients by MathMinimax.py.
 #include "codegen/MathParts.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include <cmath>
 
 namespace burin::codegen {
@@ -33,22 +34,39 @@ Exponential splitExp(Scalar x) {
   Scalar r = fma(k.value, x.constant(-ln2High), x);
   r = fma(k.value, x.constant(-ln2Low), r);
   Scalar mantissa = fma(fma(polynomial(r, expQ), r, r.constant(1)), r, r.constant(1));
-  return {mantissa, k.bits};
+  return {mantissa, k};
 }
 
 Scalar atMost(Scalar x, double bound) { return select(x > bound, x.constant(bound), x); }
 Scalar atLeast(Scalar x, double bound) { return select(x < bound, x.constant(bound), x); }
 
-// ---- functions
+static constexpr llvm::StringLiteral kTimesPowerOfTwo = "burin.times_power_of_two";
 
-/// mantissa * 2^exponent where that may be a denormal or beyond the range: in two factors, of which only the second
-/// rounds.
-static Scalar joinInTwoSteps(Exponential e) {
-  Scalar half = shiftRight(e.exponent, 1), rest = e.exponent - half;
-  return e.mantissa * powerOfTwo(half) * powerOfTwo(rest);
+void declareTimesPowerOfTwo(mlir::ModuleOp module) {
+  module->setAttr(kTimesPowerOfTwo, mlir::UnitAttr::get(module.getContext()));
 }
 
-static Scalar expF32(Scalar x) { return joinInTwoSteps(splitExp(atMost(atLeast(x, -105), 89))); }
+Scalar timesPowerOfTwo(Scalar x, const WholeNumber &k) {
+  mlir::OpBuilder &b = x.getBuilder();
+  mlir::Operation *around = b.getInsertionBlock()->getParentOp();
+  auto module = around ? around->getParentOfType<mlir::ModuleOp>() : mlir::ModuleOp();
+  if (module && module->hasAttr(kTimesPowerOfTwo)) {
+    constexpr int64_t bitsOfZero = 0x4b400000; // see roundedProduct
+    Scalar whole = k.bits - k.bits.constant(bitsOfZero);
+    return x.with(mlir::LLVM::CallIntrinsicOp::create(b, x.getLoc(), x.value().getType(), b.getStringAttr("llvm.ldexp"),
+                                                      mlir::ValueRange{x.value(), whole.value()})
+                      .getResult(0));
+  }
+  // In two factors, of which only the second rounds.
+  Scalar half = shiftRight(k.bits, 1), rest = k.bits - half;
+  return x * powerOfTwo(half) * powerOfTwo(rest);
+}
+
+// ---- functions
+
+static Scalar joined(Exponential e) { return timesPowerOfTwo(e.mantissa, e.exponent); }
+
+static Scalar expF32(Scalar x) { return joined(splitExp(atMost(atLeast(x, -105), 89))); }
 
 static Scalar expm1F32(Scalar x) {
   Scalar limited = atMost(atLeast(x, -18), 89);
@@ -63,7 +81,7 @@ static Scalar expm1F32(Scalar x) {
 }
 
 static Scalar sigmoidF32(Scalar x) {
-  Scalar e = joinInTwoSteps(splitExp(atLeast(-abs(x), -105)));
+  Scalar e = joined(splitExp(atLeast(-abs(x), -105)));
   // e / (1 + e) below 0, else 1 / (1 + e), each as n - n e / (1 + e): the rounded sum and quotient count less.
   Scalar n = select(x < 0, e, x.constant(1));
   return fma(-n, e / (e + 1), n);
@@ -76,7 +94,7 @@ static Scalar tanhF32(Scalar x) {
   Scalar t = a * a, small = fma(a * t, polynomial(t, q), a);
   // Else 1 - 2 / (exp(2 a) + 1), which is 1 from 9.02 on.
   Exponential e = splitExp(2 * atMost(a, 10));
-  Scalar large = 1 - 2 / fma(e.mantissa, powerOfTwo(e.exponent), x.constant(1));
+  Scalar large = 1 - 2 / fma(e.mantissa, powerOfTwo(e.exponent.bits), x.constant(1));
   return copysign(select(a < 0.6, small, large), x);
 }
 

@@ -2,6 +2,7 @@
 // conversions of values that may be out of range, no reciprocal estimates, fused multiply-add only where written.
 #pragma once
 #include "codegen/Math.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace burin::codegen {
 
@@ -22,9 +23,14 @@ Scalar powerOfTwo(Scalar k);
 /// exp(x) as mantissa * 2^exponent for |x| < 200, the mantissa in [0.7, 1.5].
 struct Exponential {
   Scalar mantissa;
-  Scalar exponent; // as WholeNumber::bits
+  WholeNumber exponent;
 };
 Exponential splitExp(Scalar x);
+
+/// x * 2^k, rounded once, where the product may be a denormal or beyond the range; |k| <= 250.
+Scalar timesPowerOfTwo(Scalar x, const WholeNumber &k);
+/// Tells all that is built in `module` that the target has this as one instruction.
+void declareTimesPowerOfTwo(mlir::ModuleOp module);
 
 /// x limited to at most or at least a constant; NaN stays. One instruction.
 Scalar atMost(Scalar x, double bound);

@@ -1,5 +1,6 @@
 #include "test/math/Jit.h"
-#include "codegen/Math.h"
+#include "codegen/MathParts.h"
+#include "codegen/Target.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -39,6 +40,9 @@ Jit::Jit(std::string cpu)
   registerBuiltinDialectTranslation(*context);
   registerLLVMDialectTranslation(*context);
   module = ModuleOp::create(UnknownLoc::get(context.get()));
+  const codegen::Target *target = codegen::findTarget(this->cpu.empty() ? "native" : this->cpu);
+  if (target && target->scales)
+    codegen::declareTimesPowerOfTwo(*module);
 }
 Jit::~Jit() = default;
 
@@ -61,21 +65,21 @@ static Type inMemory(OpBuilder &b, DType type, int lanes) {
 static void emitLoop(OpBuilder &outer, Location loc, Value from, Value to, int lanes, ArrayRef<Value> in, Value out,
                      ArrayRef<DType> types, const Body &body) {
   Value step = arith::ConstantIndexOp::create(outer, loc, lanes);
-  scf::ForOp::create(outer, loc, from, to, step, ValueRange{}, [&](OpBuilder &b, Location, Value i, ValueRange) {
-    SmallVector<Scalar> operands;
-    for (auto [array, type] : llvm::zip_equal(in, types)) {
-      Value lane =
-          LLVM::LoadOp::create(b, loc, inMemory(b, type, lanes), address(b, loc, array, i, type), byteWidth(type));
-      Scalar x(b, loc, lane, isBool(type) ? DType::u8 : type);
-      operands.push_back(isBool(type) ? x.nonZero() : x);
-    }
-    Scalar result = body(operands);
-    DType type = result.dtype();
-    if (isBool(type))
-      result = result.to(DType::u8);
-    LLVM::StoreOp::create(b, loc, result.value(), address(b, loc, out, i, type), byteWidth(type));
-    scf::YieldOp::create(b, loc);
-  });
+  auto loop = scf::ForOp::create(outer, loc, from, to, step);
+  OpBuilder b = OpBuilder::atBlockBegin(loop.getBody());
+  Value i = loop.getInductionVar();
+  SmallVector<Scalar> operands;
+  for (auto [array, type] : llvm::zip_equal(in, types)) {
+    Value lane =
+        LLVM::LoadOp::create(b, loc, inMemory(b, type, lanes), address(b, loc, array, i, type), byteWidth(type));
+    Scalar x(b, loc, lane, isBool(type) ? DType::u8 : type);
+    operands.push_back(isBool(type) ? x.nonZero() : x);
+  }
+  Scalar result = body(operands);
+  DType type = result.dtype();
+  if (isBool(type))
+    result = result.to(DType::u8);
+  LLVM::StoreOp::create(b, loc, result.value(), address(b, loc, out, i, type), byteWidth(type));
 }
 
 void Jit::add(const std::string &name, std::vector<DType> types, int lanes, const Body &body) {
