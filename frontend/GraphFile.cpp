@@ -2,6 +2,7 @@
 #include "ir/GraphFile.h"
 #include "frontend/GraphData.h"
 #include "frontend/Scope.h"
+#include "frontend/onnx/Export.h"
 #include "frontend/onnx/Import.h"
 #include "runtime/Archive.h"
 
@@ -9,6 +10,8 @@ namespace burin {
 
 void Graph::save(const std::string &path, Location where) const {
   std::unique_lock lock(data->mutex);
+  if (path.ends_with(".onnx"))
+    return onnx::exportModel(*data->module, path, detail::inScope(where));
   auto bytes = ir::writeGraph(*data->module, "burin " BURIN_VERSION);
   if (mlir::failed(bytes))
     throw Error(detail::inScope(where), "save", "internal error: " + data->takeDiagnostics());

@@ -44,10 +44,10 @@ class Burin_Composite<string m, dag args, list<Trait> traits = []> : Burin_Op<m,
   let infer = "inferSameAsOperand";
 }
 def Burin_SoftmaxOp : Burin_Composite<"softmax", (ins Burin_FloatTensor:$x, DefaultValuedAttr<I64Attr, "-1">:$axis)> {
-  let summary = "exp(x - max) over its sum along `axis`"; let normalize = "float"; let infer = "inferAlongAxis"; let source = "torch.softmax";
+  let summary = "exp(x - max) over its sum along `axis`"; let onnx = "Softmax"; let normalize = "float"; let infer = "inferAlongAxis"; let source = "torch.softmax";
 }
 def Burin_LogSoftmaxOp : Burin_Composite<"log_softmax", (ins Burin_FloatTensor:$x, DefaultValuedAttr<I64Attr, "-1">:$axis)> {
-  let summary = "Logarithm of softmax"; let normalize = "float"; let infer = "inferAlongAxis"; let source = "torch.log_softmax";
+  let summary = "Logarithm of softmax"; let onnx = "LogSoftmax"; let normalize = "float"; let infer = "inferAlongAxis"; let source = "torch.log_softmax";
 }
 def Burin_LayerNormOp : Burin_Composite<"layer_norm", (ins Burin_FloatTensor:$x, Optional<Burin_FloatTensor>:$weight,
       Optional<Burin_FloatTensor>:$bias, DefaultValuedAttr<I64Attr, "-1">:$axis, DefaultValuedAttr<F64Attr, "1e-5">:$epsilon),

@@ -47,6 +47,8 @@ class Burin_Op<string mnemonic, list<Trait> traits = []>
   string normalize = "none";
   // Where this op comes from: the PyTorch function, ONNX operator or paper.
   string source = "";
+  // The ONNX operator that takes the same operands and attributes of the same names.
+  string onnx = "";
   // A C++ call for the reference pages, where one made from the operands' names would not do.
   string example = "";
   // Not part of the public C++ API.

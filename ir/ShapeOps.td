@@ -23,7 +23,7 @@ def Burin_UnsqueezeOp : Burin_ShapeOp<"unsqueeze", (ins Burin_Tensor:$x, DenseI6
   let example = "unsqueeze(x, {0})";
 }
 def Burin_TransposeOp : Burin_ShapeOp<"transpose", (ins Burin_Tensor:$x, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$perm)> {
-  let summary = "Dimension i of the result is dimension perm[i] of x; without `perm`, the order is reversed";
+  let summary = "Dimension i of the result is dimension perm[i] of x; without `perm`, the order is reversed"; let onnx = "Transpose";
   let infer = "inferTranspose"; let source = "numpy.transpose"; let hasFolder = 1; let hasCanonicalizer = 1;
   let example = "transpose(x, {0, 2, 1})";
 }
@@ -47,7 +47,7 @@ def Burin_FlipOp : Burin_ShapeOp<"flip", (ins Burin_Tensor:$x, DenseI64ArrayAttr
   let example = "flip(x, {-1})";
 }
 def Burin_ConcatOp : Burin_ShapeOp<"concat", (ins Variadic<Burin_Tensor>:$xs, DefaultValuedAttr<I64Attr, "0">:$axis)> {
-  let summary = "Joins tensors along an existing dimension";
+  let summary = "Joins tensors along an existing dimension"; let onnx = "Concat";
   let infer = "inferConcat"; let normalize = "promote"; let source = "torch.cat"; let hasFolder = 1; let hasCanonicalizer = 1;
   let example = "concat({x, y}, 1)";
 }
@@ -81,14 +81,14 @@ def Burin_PadOp : Burin_ShapeOp<"pad", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$
   let example = "pad(x, {0, 1}, {0, 1}); // a column of zeros on both sides";
 }
 def Burin_TakeOp : Burin_ShapeOp<"take", (ins Burin_Tensor:$x, Burin_Tensor:$indices, DefaultValuedAttr<I64Attr, "0">:$axis)> {
-  let summary = "Slices of x along `axis`, chosen by integer indices of any shape";
+  let summary = "Slices of x along `axis`, chosen by integer indices of any shape"; let onnx = "Gather";
   let description = [{ The shape of `indices` replaces the dimension. Negative indices count from the end; an index out
     of range is limited to the range. }];
   let infer = "inferTake"; let source = "numpy.take, ONNX Gather";
   let example = "take(embeddings, tokens)";
 }
 def Burin_GatherOp : Burin_ShapeOp<"gather", (ins Burin_Tensor:$x, Burin_Tensor:$indices, DefaultValuedAttr<I64Attr, "0">:$axis)> {
-  let summary = "result[i][j] = x[indices[i][j]][j] for axis 0, and so on; `indices` has the rank of x";
+  let summary = "result[i][j] = x[indices[i][j]][j] for axis 0, and so on; `indices` has the rank of x"; let onnx = "GatherElements";
   let description = [{ Negative and out of range indices as in `take`. }];
   let infer = "inferGather"; let source = "torch.gather, ONNX GatherElements";
 }

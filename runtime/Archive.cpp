@@ -217,9 +217,15 @@ Status saveArtifact(const std::string &path, Artifact &artifact, std::span<const
   return writePieces(path, layOut(artifact, codeImages, weights).pieces);
 }
 
-Status writeFile(const std::string &path, Bytes bytes) {
-  Layout::Piece piece{0, bytes};
-  return writePieces(path, {&piece, 1});
+Status writeFile(const std::string &path, Bytes bytes) { return writeFile(path, std::span(&bytes, 1)); }
+
+Status writeFile(const std::string &path, std::span<const Bytes> parts) {
+  std::vector<Layout::Piece> pieces;
+  for (uint64_t at = 0; Bytes part : parts) {
+    pieces.push_back({at, part});
+    at += part.size();
+  }
+  return writePieces(path, pieces);
 }
 
 Status parseArtifact(Bytes file, WeightCheck check, ArtifactView &out) {

@@ -30,6 +30,8 @@ Status saveArtifact(const std::string &path, Artifact &artifact, std::span<const
 
 /// Replaces `path` by these bytes: temporary file beside it, fsync, rename.
 Status writeFile(const std::string &path, Bytes bytes);
+/// The same for bytes that are in several places.
+Status writeFile(const std::string &path, std::span<const Bytes> parts);
 
 /// A parsed and validated artifact. The spans point into the bytes given to parseArtifact.
 struct ArtifactView {

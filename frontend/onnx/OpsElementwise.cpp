@@ -92,7 +92,11 @@ Values thresholdedRelu(Node &n) {
   Tensor x = n[0];
   return where(x > n.attribute("alpha", 1.0), x, 0.0);
 }
-Values hardSigmoid(Node &n) { return clamp(n[0] * n.attribute("alpha", 0.2) + n.attribute("beta", 0.5), 0.0, 1.0); }
+Values hardSigmoid(Node &n) {
+  double alpha = n.attribute("alpha", 0.2), beta = n.attribute("beta", 0.5);
+  bool isUsual = float(alpha) == 1.f / 6 && beta == 0.5;
+  return isUsual ? hardsigmoid(n[0]) : clamp(n[0] * alpha + beta, 0.0, 1.0);
+}
 Values hardSwish(Node &n) { return hardswish(n[0]); }
 Values softsign(Node &n) {
   Tensor x = n[0];

@@ -1,19 +1,11 @@
 // ONNX models as users load them: numbers, names, symbolic sizes, and what is said about models that do not work.
 #include "test/frontend/Check.h"
+#include "test/onnx/Folder.h"
 #include "test/onnx/ModelWriter.h"
-#include <filesystem>
 
 using namespace burin::test;
 
 namespace {
-
-/// A folder of this process, removed at the end.
-struct Folder {
-  std::string path = (std::filesystem::temp_directory_path() / ("burin-onnx-" + std::to_string(getpid()))).string();
-  Folder() { std::filesystem::create_directory(path); }
-  ~Folder() { std::filesystem::remove_all(path); }
-  std::string operator/(const std::string &name) const { return path + "/" + name; }
-};
 
 Graph loadModel(const ModelText &model, const StateDict &fixed = {}) {
   Folder folder;

@@ -91,7 +91,8 @@ namespace {
 
 class Trial {
 public:
-  Trial(const Row &row, const std::string &target, uint64_t seed) : row(row), target(target), seed(seed) {
+  Trial(const Row &row, const std::string &how, uint64_t seed, const std::function<Runner(Graph &)> &prepare)
+      : row(row), how(how), seed(seed) {
     for (DType dtype : row.types)
       for (Example &example : row.examples(row, dtype)) {
         runs = std::max(runs, example.sizes.size());
@@ -99,7 +100,7 @@ public:
       }
     for (Placed &p : placed)
       p.addTo(graph, row.op);
-    compiled = graph.compile(target);
+    runner = prepare(graph);
   }
 
   std::string report() {
@@ -119,7 +120,7 @@ private:
     Tensors inputs;
     for (const Placed &p : placed)
       p.draw(run, random, inputs);
-    Tensors want = graph.interpret(inputs), got = compiled->run(inputs), scale;
+    Tensors want = graph.interpret(inputs), got = runner(inputs), scale;
     if (row.isLinear())
       scale = graph.interpret(absolute(inputs));
     size_t i = 0;
@@ -135,25 +136,44 @@ private:
     std::string text = row.op + "(" + describe(p.example) + ")";
     for (auto &[symbol, value] : p.sizesOf(run))
       text += ", " + symbol + " = " + std::to_string(value);
-    return text + ", " + target + ", seed " + std::to_string(seed) + ", run " + std::to_string(run) + ": ";
+    return text + ", " + how + ", seed " + std::to_string(seed) + ", run " + std::to_string(run) + ": ";
   }
 
   const Row &row;
-  const std::string target;
+  const std::string how;
   const uint64_t seed;
   std::vector<Placed> placed;
   size_t runs = kRuns;
   Graph graph;
-  std::unique_ptr<Compiled> compiled;
+  Runner runner;
   std::vector<std::string> found;
 };
 
 } // namespace
 
-std::string tryRow(const Row &row, const std::string &target, uint64_t seed) try {
-  return Trial(row, target, seed).report();
+std::vector<const Row *> allRows() {
+  std::vector<const Row *> all;
+  for (auto *rows :
+       {&elementwiseRows(), &reductionRows(), &shapeRows(), &indexRows(), &contractionRows(), &neuralRows()})
+    for (const Row &row : *rows)
+      all.push_back(&row);
+  return all;
+}
+
+Sample sampleOf(const std::string &op, Example example, uint64_t seed) {
+  Sample sample{describe(example), std::make_unique<Graph>(), {}};
+  Placed placed{std::move(example), "", 0};
+  placed.addTo(*sample.graph, op);
+  Random random(seed);
+  placed.draw(/*run=*/0, random, sample.inputs);
+  return sample;
+}
+
+std::string tryRow(const Row &row, const std::string &how, uint64_t seed,
+                   const std::function<Runner(Graph &)> &prepare) try {
+  return Trial(row, how, seed, prepare).report();
 } catch (const std::exception &e) {
-  return row.op + ", " + target + ", seed " + std::to_string(seed) + ": " + e.what();
+  return row.op + ", " + how + ", seed " + std::to_string(seed) + ": " + e.what();
 }
 
 } // namespace burin::test

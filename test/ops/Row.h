@@ -35,14 +35,27 @@ const std::vector<Row> &shapeRows();
 const std::vector<Row> &indexRows();
 const std::vector<Row> &contractionRows();
 const std::vector<Row> &neuralRows();
+std::vector<const Row *> allRows();
 
 inline constexpr Draw kModest{-4, 4, Specials::Modest};
 inline const std::vector<DType> kFloats{f32, f64, f16, bf16}, kIntegers{i8, u8, i16, i32, i64},
     kNumbers{f32, f64, f16, bf16, i8, u8, i16, i32, i64}, kIntegersAndBool{i8, u8, i16, i32, i64, boolean},
     kAll{f32, f64, f16, bf16, i8, u8, i16, i32, i64, boolean};
 
-/// Compiles all examples of a row into one artifact for `target`, runs them with several sizes and kinds of values, and
-/// returns what differs from the interpreter; "" if nothing does.
-std::string tryRow(const Row &row, const std::string &target, uint64_t seed);
+/// One example on its own, with operands to try it on.
+struct Sample {
+  std::string text; // "x f32[n, 33], axes = [1]"
+  std::unique_ptr<Graph> graph;
+  Tensors inputs;
+};
+Sample sampleOf(const std::string &op, Example example, uint64_t seed);
+
+/// A graph made ready to run in another way than the interpreter's.
+using Runner = std::function<Tensors(const Tensors &inputs)>;
+
+/// Makes one graph of all examples of a row, runs what `prepare` makes of it with several sizes and kinds of values,
+/// and returns what differs from the interpreter; "" if nothing does. `how` says in messages which way it is.
+std::string tryRow(const Row &row, const std::string &how, uint64_t seed,
+                   const std::function<Runner(Graph &)> &prepare);
 
 } // namespace burin::test

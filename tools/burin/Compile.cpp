@@ -1,5 +1,7 @@
 // burin compile: a graph to an artifact, or to the text of a stage on the way.
 #include "codegen/Compiler.h"
+#include "frontend/onnx/Export.h"
+#include "frontend/onnx/Import.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 #include "runtime/Archive.h"
@@ -8,6 +10,7 @@
 #include "tools/burin/Draw.h"
 #include "tools/burin/Model.h"
 #include "llvm/Support/raw_ostream.h"
+#include <filesystem>
 #include <map>
 
 namespace burin::cli {
@@ -67,6 +70,24 @@ int emit(Model &model, const Arguments &arguments, std::string &out) {
   return renderSvg(dot, out);
 }
 
+std::string withEnding(const std::string &path, const char *ending) { return path.substr(0, path.rfind('.')) + ending; }
+
+/// The traced graph as an ONNX model.
+int saveOnnx(Model &model, const Arguments &arguments) {
+  std::string output = arguments.output.empty() ? withEnding(arguments.model, ".onnx") : arguments.output;
+  std::error_code ignored;
+  if (std::filesystem::equivalent(output, arguments.model, ignored))
+    return fail(kUsage, "'" + output + "' is the model itself\n  choose another place with -o");
+  try {
+    onnx::exportModel(model.module(), output, {});
+    return kOk;
+  } catch (const onnx::Unsupported &problem) {
+    return fail(kUnsupported, std::string(problem.what()));
+  } catch (const Error &problem) {
+    return fail(kUsage, std::string(problem.what()) + "\n  choose another place with -o");
+  }
+}
+
 int run(const Arguments &arguments) {
   Model model;
   if (int code = model.read(arguments.model, arguments.fixed))
@@ -77,9 +98,11 @@ int run(const Arguments &arguments) {
     if (int code = model.compile(arguments.compile, artifact))
       return code;
     if (output.empty())
-      output = arguments.model.substr(0, arguments.model.rfind('.')) + ".plate";
+      output = withEnding(arguments.model, ".plate");
     return write(output, {artifact.data(), artifact.size()});
   }
+  if (arguments.emit == "onnx")
+    return saveOnnx(model, arguments);
   std::string text;
   if (int code = emit(model, arguments, text))
     return code;
@@ -92,14 +115,18 @@ void addCompile(CLI::App &app, int &exitCode) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App *command = app.add_subcommand("compile", "Compile a graph to an artifact");
   command->add_option("model", arguments->model, "model.onnx, model.burin or model.mlir")->required();
-  command->add_option("-o,--output", arguments->output, "Where to write; model.plate by default, - is standard output");
+  command->add_option("-o,--output", arguments->output,
+                      "Where to write; model.plate or model.onnx by default, - is standard output");
   command->add_option("--fix", arguments->fixed, kFixHelp);
   command->add_option("--target", arguments->compile.targets, "native, x86-64-v3, x86-64-v4; several make one artifact")
       ->delimiter(',');
-  std::vector<std::string> names{"plate", "dot", "svg"};
+  std::vector<std::string> names{"plate", "onnx", "dot", "svg"};
   for (auto &[name, stage] : stages)
     names.push_back(name);
-  command->add_option("--emit", arguments->emit, "Stop at a stage and write its text; dot and svg are pictures")
+  command
+      ->add_option("--emit", arguments->emit,
+                   "Stop at a stage and write its text; dot and svg are pictures, onnx is the traced graph as an "
+                   "ONNX model")
       ->check(CLI::IsMember(names));
   command->add_option("--stage", arguments->stage, "Of dot and svg: which stage to draw (default kernels)")
       ->check(CLI::IsMember({"graph", "optimized", "kernels"}));

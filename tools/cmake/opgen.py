@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Everything that follows from the op definitions in ir/*.td: op table, scalar code, C++ API, reference pages.
 
-opgen.py <llvm-tblgen --dump-json output> <table|ids|reference|lowering|api-header|api-methods|api-source|docs> -o <file>
+opgen.py <llvm-tblgen --dump-json output> <table|ids|reference|lowering|api-header|api-methods|api-source|onnx|docs> -o <file>
 """
 import argparse
 import json
@@ -104,6 +104,7 @@ class Op:
         self.summary = record["summary"]
         self.description = " ".join(textwrap.dedent(record["description"] or "").split())
         self.source = record["source"]
+        self.onnx = record["onnx"]
         self.example = record["example"]
         self.infer = record["infer"] or fail(self.name, "has no inference function")
         self.normalize = record["normalize"]
@@ -184,6 +185,11 @@ def table(ops):
         out.append(f'{{"{op.name}", {json.dumps(op.summary, ensure_ascii=False)},\n    {{{operands}}},\n    {{{attrs}}},\n'
                    f"    Normalize::{upperCamel(op.normalize)}, Domain::{upperCamel(op.domain)}, {flags}, {op.infer}}},\n")
     return "".join(out)
+
+
+def onnx(ops):
+    """Pairs of an op and the ONNX operator that is the same."""
+    return HEADER + "".join(f'{{"{op.name}", "{op.onnx}"}},\n' for op in ops if op.onnx)
 
 
 def ids(ops):
@@ -345,12 +351,14 @@ def docs(ops):
             out.append(f"\nElement types: {DOMAIN_TEXT[op.domain]}" + ("; the result is bool" if op.boolResult else "") + ".\n")
         if op.source:
             out.append(f"\nAs in: {op.source}.\n")
+        if op.onnx:
+            out.append(f"\nIn ONNX: `{op.onnx}`.\n")
         out.append(f"\n```cpp\n{example(op)}\n```\n")
     return "".join(out)
 
 
 OUTPUTS = {"table": table, "ids": ids, "reference": reference, "lowering": lowering, "api-header": apiHeader,
-           "api-methods": apiMethods, "api-source": apiSource, "docs": docs}
+           "api-methods": apiMethods, "api-source": apiSource, "onnx": onnx, "docs": docs}
 
 
 def main():

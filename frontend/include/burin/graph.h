@@ -61,7 +61,7 @@ public:
   /// As MLIR text; large weights are left out.
   std::string str() const;
   void print(std::ostream &) const;
-  /// Writes the graph with its weights (.burin), whole or not at all.
+  /// Writes the graph with its weights (.burin), whole or not at all; as an ONNX model if the name ends with .onnx.
   void save(const std::string &path, Location where = Location::current()) const;
   /// Reads a .burin file, MLIR text, or an ONNX model (see load_onnx). Damaged and foreign files are refused; but load
   /// graphs only from where you would take code, as MLIR's reader is not made for bytes that someone has forged with a

@@ -1,0 +1,55 @@
+// An ONNX model under construction, and its bytes.
+#pragma once
+#include "burin/dim.h"
+#include "frontend/onnx/Proto.h"
+#include <span>
+#include <utility>
+#include <variant>
+
+namespace burin::onnx {
+
+DataType dataTypeOf(DType);
+
+/// Attributes of nodes.
+using OutAttribute = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
+using OutAttributes = std::vector<std::pair<std::string, OutAttribute>>;
+
+struct OutNode {
+  std::string op;
+  std::vector<std::string> inputs, outputs; // "": absent
+  OutAttributes attributes;
+  std::string doc;
+};
+
+struct OutTensor {
+  std::string name;
+  TensorSpec spec; // of fixed shape
+  std::span<const char> bytes;
+};
+
+struct OutValue {
+  std::string name;
+  TensorSpec spec;
+};
+
+struct OutModel {
+  std::string name;
+  std::vector<OutNode> nodes;
+  std::vector<OutTensor> initializers;
+  std::vector<OutValue> inputs, outputs, values;
+};
+
+/// Where the bytes of large initializers lie in a file beside the model.
+struct ExternalData {
+  std::string location;
+  std::vector<std::pair<size_t, uint64_t>> places; // by initializer: its offset
+
+  /// Of all initializers worth it.
+  ExternalData(std::string location, const OutModel &model);
+  const uint64_t *offsetOf(size_t initializer) const;
+};
+
+/// The model as a ModelProto.
+std::string serialize(const OutModel &model, const ExternalData *external);
+
+} // namespace burin::onnx

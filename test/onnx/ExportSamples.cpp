@@ -1,0 +1,93 @@
+// Writes every example of the op table as an ONNX model of its own, with inputs and the interpreter's results, for
+// checkExport.py to try in ONNX Runtime: `onnx-export-samples FOLDER`.
+//
+// NAME.onnx   the model
+// NAME.bin    the elements of inputs and outputs, one after another
+// list.txt    a line per model: NAME, the example, then "in" or "out", type and sizes of each, separated by tabs
+#include "frontend/GraphData.h"
+#include "test/ops/Row.h"
+#include <cstdio>
+#include <fstream>
+
+using namespace burin;
+using namespace burin::test;
+
+namespace {
+
+/// What ONNX leaves open is left out: indices beyond the end, floats that no integer is near.
+void avoidUndefined(const std::string &op, Example &example) {
+  if (op == "take" || op == "gather" || op == "scatter") {
+    const Shape &shape = example.operands[0].spec->shape;
+    int64_t axis = example.attrs.count("axis") ? std::get<int64_t>(example.attrs.at("axis")) : 0;
+    Dim size = shape[size_t(axis < 0 ? axis + int64_t(shape.size()) : axis)];
+    int64_t last = (size.isStatic() ? size.value() : example.sizes[0].at(size.str())) - 1;
+    example.operands[1].draw = {double(-last - 1), double(std::max<int64_t>(last, 0))};
+  }
+  if (op == "reduce_prod" && !isFloat(example.operands[0].spec->dtype)) // overflow
+    example.operands[0].draw = {-1, 1};
+  if (op == "cast" && isFloat(example.operands[0].spec->dtype))
+    example.operands[0].draw = {0, 100};
+}
+
+std::string spec(const char *side, const ir::RefTensor &tensor) {
+  std::string text = std::string("\t") + side + "\t" + std::string(name(tensor.dtype)) + "\t";
+  for (size_t i = 0; i < tensor.shape.size(); ++i)
+    text += (i ? "," : "") + std::to_string(tensor.shape[i]);
+  return text;
+}
+
+/// Of what ONNX leaves open nothing can be compared: means of nothing.
+bool isUndefined(const std::string &op, const Example &example) {
+  if (op != "reduce_mean" && op != "reduce_var")
+    return false;
+  const Shape &shape = example.operands[0].spec->shape;
+  return std::find(shape.begin(), shape.end(), Dim(0)) != shape.end();
+}
+
+/// False if ONNX has nothing for it.
+bool write(const std::string &folder, const std::string &name, Sample &sample, std::ostream &list) {
+  std::string path = folder + "/" + name;
+  std::ofstream(path + ".mlir") << sample.graph->text();
+  burin::Graph graph = burin::Graph::load(path + ".mlir");
+  std::remove((path + ".mlir").c_str());
+  try {
+    graph.save(path + ".onnx");
+  } catch (const Error &) {
+    return false;
+  }
+  std::ofstream bytes(path + ".bin", std::ios::binary);
+  std::string line = name + "\t" + sample.text;
+  auto add = [&](const char *side, const Tensors &tensors) {
+    for (const ir::RefTensor &tensor : tensors) {
+      std::vector<char> data = tensor.toBytes();
+      bytes.write(data.data(), std::streamsize(data.size()));
+      line += spec(side, tensor);
+    }
+  };
+  add("in", sample.inputs);
+  add("out", sample.graph->interpret(sample.inputs));
+  list << line << "\n";
+  return true;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 2)
+    return std::fprintf(stderr, "usage: onnx-export-samples FOLDER\n"), 2;
+  std::string folder = argv[1];
+  std::ofstream list(folder + "/list.txt");
+  int written = 0, without = 0;
+  for (const Row *row : allRows())
+    for (DType dtype : row->types)
+      for (size_t i = 0; Example &example : row->examples(*row, dtype)) {
+        if (isUndefined(row->op, example))
+          continue;
+        avoidUndefined(row->op, example);
+        Sample sample = sampleOf(row->op, std::move(example), 20240);
+        std::string stem = row->op + "-" + std::string(name(dtype)) + "-" + std::to_string(i++);
+        ++(write(folder, stem, sample, list) ? written : without);
+      }
+  std::printf("%d models, %d examples without an ONNX form\n", written, without);
+  return 0;
+}

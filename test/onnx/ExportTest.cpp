@@ -1,0 +1,172 @@
+// Graphs saved as ONNX models and read back: every op of the op table, and what a model must keep.
+#include "frontend/onnx/Export.h"
+#include "frontend/GraphData.h"
+#include "ir/Reference.h"
+#include "test/frontend/Check.h"
+#include "test/onnx/Folder.h"
+#include "test/ops/Row.h"
+#include <fstream>
+#include <set>
+#include <sstream>
+
+using namespace burin::test;
+
+namespace {
+
+/// The element types of an op that ONNX has nothing for; {} for all, of symbolic shape.
+const std::map<std::string, std::set<DType>> withoutForm{
+    {"conv", {i32, i64}}, {"conv_transpose", {i32, i64}}, {"max_pool", {i64}}, {"bernoulli", {}}};
+
+/// Ops with an epsilon: attributes of nodes are f32, which shows in f64.
+const std::set<std::string> withEpsilon{"layer_norm", "batch_norm", "group_norm", "instance_norm"};
+
+burin::Graph throughOnnx(const burin::Graph &graph) {
+  Folder folder;
+  graph.save(folder / "graph.onnx");
+  return burin::Graph::load(folder / "graph.onnx");
+}
+
+burin::Graph throughText(const std::string &text) {
+  Folder folder;
+  std::ofstream(folder / "graph.mlir") << text;
+  return burin::Graph::load(folder / "graph.mlir");
+}
+
+Runner interpreterOf(const burin::Graph &graph) {
+  return [graph](const Tensors &inputs) {
+    auto results = ir::interpret(*graph.shared()->module, inputs, {}, {.roundF32 = true});
+    if (mlir::failed(results))
+      throw std::runtime_error(graph.shared()->takeDiagnostics());
+    return std::move(*results);
+  };
+}
+
+class RoundTrip : public Catch::ITestInvoker {
+public:
+  explicit RoundTrip(Row row) : row(std::move(row)) {}
+  void invoke() const override {
+    std::string different = tryRow(row, "through ONNX", 20240, [](test::Graph &graph) {
+      return interpreterOf(throughOnnx(throughText(graph.text())));
+    });
+    INFO(different);
+    CHECK(different.empty());
+  }
+
+private:
+  Row row;
+};
+
+struct Registered {
+  Registered() {
+    for (const Row *each : allRows()) {
+      Row row = *each;
+      if (auto at = withoutForm.find(row.op); at != withoutForm.end())
+        std::erase_if(row.types, [&](DType type) { return at->second.empty() || at->second.count(type); });
+      if (withEpsilon.count(row.op))
+        row.tolerance.absolute = 1e-7;
+      if (!row.types.empty())
+        Catch::AutoReg(new RoundTrip(row), CATCH_INTERNAL_LINEINFO, "",
+                       Catch::NameAndTags("export: " + row.op, "[op]"));
+    }
+  }
+} registered;
+
+std::string readFile(const std::string &path) {
+  std::ostringstream out;
+  out << std::ifstream(path, std::ios::binary).rdbuf();
+  return out.str();
+}
+
+} // namespace
+
+TEST_CASE("What ONNX cannot express is named at once with its places") {
+  Folder folder;
+  burin::Graph graph =
+      trace([](const Tensor &x,
+               const Tensor &w) { return std::vector{conv(x, w), max_pool(x.to(i64), {2}), bernoulli(x.to(f32), 7)}; },
+            {{i32, {Dim("b"), 3, 8, 8}}, {i32, {4, 3, 3, 3}}});
+  std::string message = messageOf([&] { graph.save(folder / "no.onnx"); });
+  INFO(message);
+  CHECK(contains(message, "ONNX cannot express:"));
+  CHECK(contains(message, "ExportTest.cpp"));
+  for (const char *op : {"burin.conv: ", "burin.max_pool: ", "burin.bernoulli: "})
+    CHECK(contains(message, op));
+  CHECK(!std::filesystem::exists(folder / "no.onnx"));
+}
+
+TEST_CASE("A model keeps its signature, its parameters' names and its numbers") {
+  auto net = nn::Sequential(nn::Linear(6, 16), nn::ReLU(), nn::Linear(16, 3));
+  burin::Graph graph = trace(net, {{f32, {Dim("batch"), 6}}}, {"pixels"}, {"scores"});
+  Folder folder;
+  graph.save(folder / "mlp.onnx");
+  std::string bytes = readFile(folder / "mlp.onnx");
+  for (const char *part : {"batch", "pixels", "scores", "0.weight", "2.bias", "MatMul", "Relu", "ExportTest.cpp"})
+    CHECK(contains(bytes, part));
+  CHECK(!contains(bytes, "Expand")); // the bias broadcasts by itself
+  burin::Graph back = burin::Graph::load(folder / "mlp.onnx");
+  CHECK(back.inputs() == graph.inputs());
+  CHECK(back.outputs() == graph.outputs());
+  Tensor x = randn({5, 6});
+  CHECK(largestDifference(back.run({x})[0], graph.run({x})[0]) == 0);
+}
+
+TEST_CASE("Outputs that are inputs, constants or the same value twice are copied") {
+  Tensor c = tensor({1.f, 2.f});
+  burin::Graph graph = trace(
+      [&](const Tensor &x) {
+        Tensor y = x * 2;
+        return std::vector{x, y, y, c, broadcast_to(c, {3, 2})};
+      },
+      {{f32, {2}}}, {"x"}, {"a", "b", "c", "d", "e"});
+  burin::Graph back = throughOnnx(graph);
+  CHECK(back.outputs() == graph.outputs());
+  Tensor x = tensor({3.f, 4.f});
+  std::vector<Tensor> want = graph.run({x}), got = back.run({x});
+  for (size_t i = 0; i < want.size(); ++i)
+    CHECK(floats(got[i]) == floats(want[i]));
+}
+
+TEST_CASE("Names that are taken are made unique") {
+  burin::Graph graph = trace([](const Tensor &x, const Tensor &y) { return std::vector{relu(x), relu(relu(y))}; },
+                             {{f32, {2}}, {f32, {2}}}, {"relu", "relu_1"}, {"relu_2", "relu_3"});
+  burin::Graph back = throughOnnx(graph);
+  CHECK(back.inputs() == graph.inputs());
+  CHECK(back.outputs() == graph.outputs());
+  CHECK(floats(back.run({tensor({-1.f, 2.f}), tensor({3.f, -4.f})})[1]) == std::vector<float>{3, 0});
+}
+
+TEST_CASE("Symbolic sizes are computed from those of tensors") {
+  Dim b("b"), h("h");
+  burin::Graph graph = trace(
+      [&](const Tensor &x, const Tensor &y) {
+        Tensor flat = reshape(x, {b * h, 6}), heads = transpose(reshape(x, {b, h, 2, 3}), {0, 2, 1, 3});
+        Tensor grown = broadcast_to(y, {b, 6}), row = iota({floordiv(h - 1, 2) + max(h, 3)}, i64);
+        return std::vector{flat, heads, grown, row, reshape(heads, {b * 2, h, 3})};
+      },
+      {{f32, {b, h, 6}}, {f32, {1, 6}}});
+  burin::Graph back = throughOnnx(graph);
+  CHECK(back.outputs() == graph.outputs());
+  Tensor x = randn({2, 5, 6}), y = randn({1, 6});
+  std::vector<Tensor> want = graph.run({x, y}), got = back.run({x, y});
+  for (size_t i = 0; i < want.size(); ++i)
+    CHECK(largestDifference(got[i].to(f32), want[i].to(f32)) == 0);
+}
+
+TEST_CASE("Weights beyond what a protobuf message holds lie beside the model") {
+  Folder folder;
+  auto net = nn::Sequential(nn::Linear(64, 64), nn::Linear(64, 32));
+  burin::Graph graph = trace(net, {{f32, {3, 64}}});
+  {
+    std::lock_guard lock(graph.shared()->mutex);
+    onnx::exportModel(*graph.shared()->module, folder / "net.onnx", Location::current(), /*maxInline=*/1000);
+  }
+  CHECK(std::filesystem::file_size(folder / "net.onnx") < 4000);
+  CHECK(std::filesystem::file_size(folder / "net.onnx.data") >= (64 + 32) * 64 * sizeof(float));
+  Tensor x = randn({3, 64});
+  CHECK(largestDifference(burin::Graph::load(folder / "net.onnx").run({x})[0], graph.run({x})[0]) == 0);
+}
+
+TEST_CASE("A place that cannot be written to is named") {
+  burin::Graph graph = trace([](const Tensor &x) { return x + 1; }, {{f32, {2}}});
+  CHECK_ERROR(graph.save("/nowhere/at/all.onnx"), "/nowhere/at/all.onnx");
+}

@@ -1,0 +1,17 @@
+// A folder for the files of a test.
+#pragma once
+#include <filesystem>
+#include <string>
+#include <unistd.h>
+
+namespace burin::test {
+
+/// A folder of this process, removed at the end.
+struct Folder {
+  std::string path = (std::filesystem::temp_directory_path() / ("burin-onnx-" + std::to_string(getpid()))).string();
+  Folder() { std::filesystem::create_directory(path); }
+  ~Folder() { std::filesystem::remove_all(path); }
+  std::string operator/(const std::string &name) const { return path + "/" + name; }
+};
+
+} // namespace burin::test
