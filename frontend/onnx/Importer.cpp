@@ -10,7 +10,10 @@ namespace burin::onnx {
 
 namespace {
 
-constexpr int kMaxDepth = 64; // of functions that call functions
+constexpr int kMaxDepth = 64; // of functions and subgraphs within each other
+// Nodes of functions and subgraphs, each time they run: a short file can call for any number of them.
+constexpr int64_t kMaxExpanded = 1 << 16;
+constexpr size_t kMaxQuoted = 200; // characters of a name in a message
 
 /// Location wants text that is never freed.
 const char *keep(std::string text) {
@@ -20,7 +23,13 @@ const char *keep(std::string text) {
   return kept.insert(std::move(text)).first->c_str();
 }
 
-std::string quoted(std::string_view name) { return "\"" + std::string(name.substr(0, 200)) + "\""; }
+/// A name as messages have it: not too long, on one line.
+std::string printable(std::string_view name) {
+  std::string text(name.substr(0, kMaxQuoted));
+  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c); }, '?');
+  return name.size() > kMaxQuoted ? text + "…" : text;
+}
+std::string quoted(std::string_view name) { return "\"" + printable(name) + "\""; }
 
 std::string identifierOf(std::string_view name) {
   std::string out(name.substr(0, 64));
@@ -47,55 +56,62 @@ const Value *Scope::find(std::string_view name) const {
 Location Importer::locationOf(const NodeProto &node) const {
   std::string_view output = node.outputs.empty() ? "" : node.outputs[0];
   std::string name = node.name.empty() ? std::string(node.op) + "->" + std::string(output) : std::string(node.name);
-  return {keep(fileName + ":" + name), 0};
+  return {keep(fileName + ":" + printable(name)), 0};
+}
+
+Importer::Importer(const ModelProto &model, TensorReader &reader, std::string fileName)
+    : model(model), reader(reader), fileName(std::move(fileName)) {
+  for (const FunctionProto &function : model.functions)
+    functions.try_emplace({function.domain, function.name, function.overload}, &function);
 }
 
 // ---- which ops there are
 
 const FunctionProto *Importer::findFunction(const NodeProto &node) const {
-  for (const FunctionProto &function : model.functions)
-    if (function.name == node.op && function.domain == node.domain && function.overload == node.overload)
-      return &function;
-  return nullptr;
+  auto at = functions.find({node.domain, node.op, node.overload});
+  return at == functions.end() ? nullptr : at->second;
 }
-
-namespace {
-struct Missing {
-  std::map<std::string, int> counts; // by op with its domain and version
-  std::set<const FunctionProto *> seen;
-};
-} // namespace
 
 /// All ops without a translation are reported at once.
 void Importer::checkOps(const Location &where) const {
-  Missing missing;
-  auto check = [&](auto &&self, const std::vector<NodeProto> &nodes, const Opsets &opsets) -> void {
-    for (const NodeProto &node : nodes) {
-      const FunctionProto *function = findFunction(node);
-      if (function) {
-        if (missing.seen.insert(function).second)
-          self(self, function->nodes, function->opsets);
-      } else if (!findOp(node.domain, node.op)) {
-        auto version = opsets.find(node.domain);
-        std::string domain(node.domain.empty() ? "ai.onnx" : node.domain);
-        ++missing.counts[std::string(node.op) + " (" + domain + " " +
-                         (version == opsets.end() ? "?" : std::to_string(version->second)) + ")"];
-      } else if (!opsets.contains(node.domain)) {
-        throw Error(locationOf(node), node.op,
-                    "the model does not say which version of the op set it is taken from; the "
-                    "file may be cut off");
-      }
-      for (const AttributeProto &attribute : node.attributes)
-        if (attribute.graph)
-          self(self, attribute.graph->nodes, opsets);
+  std::map<std::string, int> missing; // by op with its domain and version
+  std::set<const FunctionProto *> seen;
+  std::vector<std::pair<const std::vector<NodeProto> *, const Opsets *>> open{{&model.graph.nodes, &model.opsets}};
+  auto check = [&](const NodeProto &node, const Opsets &opsets) {
+    auto version = opsets.find(node.domain);
+    if (const FunctionProto *function = findFunction(node)) {
+      if (seen.insert(function).second)
+        open.emplace_back(&function->nodes, &function->opsets);
+    } else if (!findOp(node.domain, node.op)) {
+      std::string number = version == opsets.end() ? "?" : std::to_string(version->second);
+      ++missing[printable(node.op) + " (" + (node.domain.empty() ? "ai.onnx" : printable(node.domain)) + " " + number +
+                ")"];
+    } else if (version == opsets.end()) {
+      throw Error(locationOf(node), printable(node.op),
+                  "the model does not say which version of the op set it is taken from; the file may be cut off");
+    } else if (version->second < 1) {
+      throw Error(locationOf(node), printable(node.op),
+                  "the model takes it from version " + std::to_string(version->second) + " of the op set");
     }
+    for (const AttributeProto &attribute : node.attributes)
+      if (attribute.graph)
+        open.emplace_back(&attribute.graph->nodes, &opsets);
   };
-  check(check, model.graph.nodes, model.opsets);
-  if (missing.counts.empty())
+  while (!open.empty()) {
+    auto [nodes, opsets] = open.back();
+    open.pop_back();
+    for (const NodeProto &node : *nodes)
+      check(node, *opsets);
+  }
+  if (missing.empty())
     return;
+  constexpr size_t kMostListed = 50;
   std::string list;
-  for (auto &[op, count] : missing.counts)
-    list += "\n  " + op + (count > 1 ? " in " + std::to_string(count) + " nodes" : "");
+  for (size_t i = 0; auto &[op, count] : missing)
+    if (++i <= kMostListed)
+      list += "\n  " + op + (count > 1 ? " in " + std::to_string(count) + " nodes" : "");
+  if (missing.size() > kMostListed)
+    list += "\n  … and " + std::to_string(missing.size() - kMostListed) + " more";
   throw Unsupported(where, "", "it uses ops that burin does not have:" + list);
 }
 
@@ -103,16 +119,13 @@ void Importer::checkOps(const Location &where) const {
 
 /// A symbol for a dim_param, or for a size without a name. Different ones never share a symbol.
 Dim Importer::symbol(std::string parameter) {
-  auto known = std::find(parameters.begin(), parameters.end(), parameter);
-  if (known == parameters.end()) {
-    std::string name = identifierOf(parameter);
-    while (std::find(symbols.begin(), symbols.end(), name) != symbols.end())
-      name += "_";
-    symbols.push_back(std::move(name));
-    parameters.push_back(std::move(parameter));
-    known = parameters.end() - 1;
-  }
-  return Dim(symbols[size_t(known - parameters.begin())]);
+  auto known = symbols.find(parameter);
+  if (known != symbols.end())
+    return known->second;
+  std::string stem = identifierOf(parameter), name = stem;
+  while (!symbolNames.insert(name).second)
+    name = stem + "_" + std::to_string(++symbolCounts[stem]);
+  return symbols.emplace(std::move(parameter), Dim(name)).first->second;
 }
 
 TensorSpec Importer::specOf(const ValueInfo &input, const Location &where) {
@@ -141,51 +154,116 @@ Graph Importer::import(const StateDict &fixed, const Location &where) {
   std::vector<TensorSpec> specs;
   std::vector<std::string> names, outputNames;
   std::vector<std::string_view> free; // inputs that stay inputs
-  std::set<std::string_view> initialized;
+  std::set<std::string_view> initialized, declared;
   for (const TensorProto &initializer : model.graph.initializers)
     initialized.insert(initializer.name);
   for (const ValueInfo &input : model.graph.inputs)
-    if (!initialized.contains(input.name) && !fixed.find(input.name)) {
+    if (declared.insert(input.name).second && !initialized.contains(input.name) && !fixed.find(input.name)) {
       specs.push_back(specOf(input, where));
       names.emplace_back(input.name);
       free.push_back(input.name);
     }
+  if (declared.size() != model.graph.inputs.size())
+    throw Error(where, "", "two of its inputs have one name");
   for (const auto &[name, tensor] : fixed)
-    if (std::none_of(model.graph.inputs.begin(), model.graph.inputs.end(),
-                     [&, &name = name](const ValueInfo &input) { return input.name == name; }))
+    if (!declared.contains(name))
       throw Error(where, "", "there is no input " + quoted(name) + " to fix");
   for (const ValueInfo &output : model.graph.outputs)
     outputNames.emplace_back(output.name);
+  if (std::set(outputNames.begin(), outputNames.end()).size() != outputNames.size())
+    throw Error(where, "", "two of its outputs have one name");
   detail::TensorNames weights;
-  std::vector<Value> constants;
-  for (const TensorProto &initializer : model.graph.initializers) {
-    Tensor tensor = read(initializer, where);
-    weights.emplace_back(std::string(initializer.name), tensor);
-  }
+  for (const TensorProto &initializer : model.graph.initializers)
+    if (!fixed.find(std::string(initializer.name)))
+      weights.emplace_back(std::string(initializer.name), read(initializer, where));
   auto body = [&](std::span<const Tensor> inputs, const Location &) {
     Scope scope(model.opsets, nullptr);
     for (const auto &[name, tensor] : fixed)
-      scope.define(name, tensor);
+      define(name, tensor, scope, where);
     for (const auto &[name, tensor] : weights)
-      scope.define(name, tensor);
+      define(name, tensor, scope, where);
     for (size_t i = 0; i < inputs.size(); ++i)
-      scope.define(free[i], inputs[i]);
-    std::vector<Tensor> results;
-    std::vector<Value> values = runNodes(model.graph, scope);
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (values[i].sequence)
-        throw Unsupported(where, "",
-                          "the output " + quoted(outputNames[i]) + " is a sequence; burin's graphs give tensors");
-      if (!values[i].defined())
-        throw Error(where, "", "the output " + quoted(outputNames[i]) + " is computed by no node");
-      results.push_back(tensorOf(values[i]));
-    }
-    return results;
+      define(free[i], inputs[i], scope, where);
+    return runModel(scope, where);
   };
   return detail::trace(body, specs, names, outputNames, weights, where);
 }
 
+std::vector<Tensor> Importer::runModel(Scope &scope, const Location &where) {
+  std::vector<Tensor> results;
+  std::vector<Value> values = runNodes(model.graph, scope);
+  std::unordered_map<std::string_view, const NodeProto *> makers;
+  for (const NodeProto &node : model.graph.nodes)
+    for (std::string_view output : node.outputs)
+      makers.emplace(output, &node);
+  auto placeOf = [&](std::string_view name) {
+    auto maker = makers.find(name);
+    return maker == makers.end() ? where : locationOf(*maker->second);
+  };
+  for (const ValueInfo &declared : model.graph.values)
+    if (const Value *value = scope.find(declared.name))
+      checkType(declared, *value, placeOf(declared.name));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const ValueInfo &declared = model.graph.outputs[i];
+    std::string name = quoted(declared.name);
+    if (values[i].sequence)
+      throw Unsupported(where, "", "the output " + name + " is a sequence; burin's graphs give tensors");
+    if (!values[i].defined())
+      throw Error(where, "", "the output " + name + " is computed by no node");
+    checkType(declared, values[i], placeOf(declared.name));
+    checkShape(declared, values[i], placeOf(declared.name));
+    results.push_back(tensorOf(values[i]));
+  }
+  return results;
+}
+
+// ---- what the model says about its values, and what they are
+
+static TensorSpec computedSpec(const Value &value) {
+  if (value.contents)
+    return {value.contents->dtype, Shape(value.contents->shape.begin(), value.contents->shape.end())};
+  return tensorOf(value).spec();
+}
+
+/// Of every value that the model declares. Its shape, though, is what tools that change a model often leave behind:
+/// nothing follows from it, and of values inside a model it is ignored.
+void Importer::checkType(const ValueInfo &declared, const Value &value, const Location &where) const {
+  if (declared.kind != ValueInfo::Kind::Tensor || !value.defined() || value.sequence)
+    return;
+  DType dtype = computedSpec(value).dtype;
+  if (declared.elementType != DataType::Undefined && dtypeOf(declared.elementType) != dtype)
+    throw Error(where, "",
+                "the model declares " + quoted(declared.name) + " as " + nameOf(declared.elementType) +
+                    ", but it is computed as " + std::string(name(dtype)));
+}
+
+/// An output's: numbers must be what they are declared to be. A name or nothing for a size says nothing about it, nor
+/// do no sizes at all, which some tools write for a shape that they do not know.
+void Importer::checkShape(const ValueInfo &declared, const Value &value, const Location &where) const {
+  if (declared.kind != ValueInfo::Kind::Tensor || declared.shape.empty())
+    return;
+  Shape shape = computedSpec(value).shape;
+  bool fits = declared.shape.size() == shape.size();
+  std::string text;
+  for (size_t i = 0; i < declared.shape.size(); ++i) {
+    const DimProto &dim = declared.shape[i];
+    fits = fits && (dim.value < 0 || !shape[i].isStatic() || shape[i] == Dim(dim.value));
+    text += (i ? ", " : "") + (dim.value >= 0      ? std::to_string(dim.value)
+                               : dim.param.empty() ? std::string("?")
+                                                   : printable(dim.param));
+  }
+  if (!fits)
+    throw Error(where, "",
+                "the model declares the output " + quoted(declared.name) + " with the shape [" + text +
+                    "], but it is computed as " + str(shape));
+}
+
 // ---- nodes
+
+void Importer::define(std::string_view name, Value value, Scope &scope, const Location &where) {
+  if (!scope.define(name, std::move(value)))
+    throw Error(where, "", "there are two values of the name " + quoted(name));
+}
 
 std::vector<Value> Importer::runNodes(const GraphProto &graph, Scope &scope) {
   for (const NodeProto &node : graph.nodes)
@@ -201,12 +279,15 @@ std::vector<Value> Importer::runNodes(const GraphProto &graph, Scope &scope) {
 void Importer::runNode(const NodeProto &node, Scope &scope) {
   Location place = locationOf(node);
   LocationScope named(place);
+  if (depth > 0 && ++expanded > kMaxExpanded)
+    throw Unsupported(
+        place, "", "its loops, branches and functions expand to more than " + std::to_string(kMaxExpanded) + " nodes");
   Values results = translate(node, scope);
   if (results.size() > node.outputs.size())
     results.resize(node.outputs.size());
   for (size_t i = 0; i < results.size(); ++i)
     if (!node.outputs[i].empty())
-      scope.define(node.outputs[i], std::move(results[i]));
+      define(node.outputs[i], std::move(results[i]), scope, place);
 }
 
 Values Importer::translate(const NodeProto &proto, Scope &scope) {
@@ -218,10 +299,28 @@ Values Importer::translate(const NodeProto &proto, Scope &scope) {
   return findOp(proto.domain, proto.op)(node);
 }
 
+namespace {
+/// While one lives, nodes run one level deeper.
+class Deeper {
+public:
+  Deeper(int &depth, const Location &where) : depth(depth) {
+    if (++depth > kMaxDepth) {
+      --depth;
+      throw Error(where, "", "functions call each other in a circle, or subgraphs and functions are nested too deep");
+    }
+  }
+  ~Deeper() { --depth; }
+  Deeper(const Deeper &) = delete;
+  Deeper &operator=(const Deeper &) = delete;
+
+private:
+  int &depth;
+};
+} // namespace
+
 Values Importer::callFunction(const FunctionProto &function, const NodeProto &proto, Scope &scope) {
   Node call(*this, proto, scope);
-  if (++depth > kMaxDepth)
-    call.fail("functions call each other in a circle, or too deep");
+  Deeper deeper(depth, locationOf(proto));
   std::unordered_map<std::string_view, const AttributeProto *> attributes;
   for (const AttributeProto &attribute : function.defaults)
     attributes[attribute.name] = &attribute;
@@ -245,17 +344,17 @@ Values Importer::callFunction(const FunctionProto &function, const NodeProto &pr
     const Value *value = inner.find(output);
     results.push_back(value ? *value : Value());
   }
-  --depth;
   return results;
 }
 
 std::vector<Value> Importer::runSubgraph(const GraphProto &graph, const std::vector<Value> &arguments, Scope &outer) {
+  Deeper deeper(depth, detail::inScope({}));
   Scope scope(outer.opsets, &outer);
   scope.attributes = outer.attributes;
-  for (const TensorProto &initializer : graph.initializers)
-    scope.define(initializer.name, read(initializer, detail::inScope({})));
   for (size_t i = 0; i < graph.inputs.size() && i < arguments.size(); ++i)
     scope.define(graph.inputs[i].name, arguments[i]);
+  for (const TensorProto &initializer : graph.initializers) // the defaults of inputs too
+    scope.define(initializer.name, read(initializer, detail::inScope({})));
   return runNodes(graph, scope);
 }
 

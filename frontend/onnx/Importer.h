@@ -2,6 +2,9 @@
 #pragma once
 #include "frontend/onnx/Node.h"
 #include "frontend/onnx/Tensors.h"
+#include <map>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 
 namespace burin::onnx {
@@ -11,7 +14,8 @@ class Scope {
 public:
   Scope(const Opsets &opsets, Scope *outer) : opsets(opsets), outer(outer) {}
   const Value *find(std::string_view name) const;
-  void define(std::string_view name, Value value) { values.insert_or_assign(name, std::move(value)); }
+  /// False if the name stands for something in this scope already.
+  bool define(std::string_view name, Value value) { return values.try_emplace(name, std::move(value)).second; }
 
   const Opsets &opsets;
   /// In a function: the attributes of the call, by name; null for those without a value.
@@ -24,8 +28,7 @@ private:
 
 class Importer {
 public:
-  Importer(const ModelProto &model, TensorReader &reader, std::string fileName)
-      : model(model), reader(reader), fileName(std::move(fileName)) {}
+  Importer(const ModelProto &model, TensorReader &reader, std::string fileName);
 
   Graph import(const StateDict &fixed, const Location &where);
 
@@ -38,14 +41,21 @@ private:
   const ModelProto &model;
   TensorReader &reader;
   std::string fileName;
-  std::vector<std::string> symbols; // the names of symbolic sizes, by the order of `parameters`
-  std::vector<std::string> parameters;
-  int depth = 0; // of functions and subgraphs
+  using FunctionName = std::tuple<std::string_view, std::string_view, std::string_view>; // domain, name, overload
+  std::map<FunctionName, const FunctionProto *> functions;
+  std::map<std::string, Dim> symbols; // of symbolic sizes, by parameter
+  std::set<std::string> symbolNames;
+  std::map<std::string, size_t> symbolCounts; // of names with one stem
+  int depth = 0;                              // of functions and subgraphs
+  int64_t expanded = 0;                       // nodes of functions and subgraphs so far
 
   void checkOps(const Location &where) const;
   TensorSpec specOf(const ValueInfo &input, const Location &where);
+  void checkType(const ValueInfo &declared, const Value &value, const Location &where) const;
+  void checkShape(const ValueInfo &declared, const Value &value, const Location &where) const;
   Dim symbol(std::string parameter);
-  std::vector<Tensor> runModel(const std::vector<Value> &arguments, const std::vector<std::string_view> &names);
+  std::vector<Tensor> runModel(Scope &scope, const Location &where);
+  static void define(std::string_view name, Value value, Scope &scope, const Location &where);
   std::vector<Value> runNodes(const GraphProto &graph, Scope &scope);
   void runNode(const NodeProto &node, Scope &scope);
   Values translate(const NodeProto &node, Scope &scope);

@@ -243,7 +243,7 @@ std::vector<std::string> Node::attributeStrings(std::string_view name) const {
 }
 Tensor Node::attributeTensor(std::string_view name) const {
   const AttributeProto *found = find(name, AttributeType::Tensor);
-  if (!found)
+  if (!found || !found->tensor)
     fail("it needs the attribute \"" + std::string(name) + "\"");
   return importer.read(*found->tensor, detail::inScope({}));
 }
@@ -254,7 +254,7 @@ DType Node::attributeType(std::string_view name, DType fallback) const {
 }
 const GraphProto &Node::attributeGraph(std::string_view name) const {
   const AttributeProto *found = find(name, AttributeType::Graph);
-  if (!found)
+  if (!found || !found->graph)
     fail("it needs the attribute \"" + std::string(name) + "\"");
   return *found->graph;
 }

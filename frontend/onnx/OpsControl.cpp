@@ -6,7 +6,17 @@ namespace burin::onnx {
 
 namespace {
 
-constexpr int64_t kMaxIterations = 1024;
+constexpr int64_t kMaxIterations = 1024, kMaxSequence = 1 << 14;
+
+/// A sequence of tensors.
+Values sequenceOf(Node &n, std::vector<Value> values) {
+  if (int64_t(values.size()) > kMaxSequence)
+    n.unsupported("a sequence of more than " + std::to_string(kMaxSequence) + " tensors");
+  for (const Value &value : values)
+    if (value.sequence)
+      n.fail("a sequence holds tensors, not sequences");
+  return Value::sequenceOf(std::move(values));
+}
 
 /// A condition that is known now; nullopt if it depends on the data.
 std::optional<bool> known(const Value &condition) {
@@ -155,7 +165,7 @@ Values sequenceConstruct(Node &n) {
   std::vector<Value> values;
   for (size_t i = 0; i < n.inputCount(); ++i)
     values.push_back(n.value(i));
-  return Value::sequenceOf(std::move(values));
+  return sequenceOf(n, std::move(values));
 }
 Values sequenceEmpty(Node &) { return Value::sequenceOf({}); }
 Values sequenceAt(Node &n) {
@@ -167,7 +177,7 @@ Values sequenceInsert(Node &n) {
   std::vector<Value> list = n.sequence(0);
   auto size = int64_t(list.size());
   list.insert(list.begin() + (n.has(2) ? positionOf(n, 2, size, true) : size), n.value(1));
-  return Value::sequenceOf(std::move(list));
+  return sequenceOf(n, std::move(list));
 }
 Values sequenceErase(Node &n) {
   std::vector<Value> list = n.sequence(0);
@@ -191,11 +201,15 @@ Values splitToSequence(Node &n) {
   if (!whole.isStatic())
     n.unsupported("a split of the symbolic size " + whole.str());
   std::vector<int64_t> sizes;
-  if (n.has(1) && n.rank(1) == 1)
+  if (n.has(1) && n.rank(1) == 1) {
     sizes = n.integers(1);
-  else
-    for (int64_t left = whole.value(), part = std::max<int64_t>(n.has(1) ? n.integer(1) : 1, 1); left > 0; left -= part)
+  } else {
+    int64_t part = std::max<int64_t>(n.has(1) ? n.integer(1) : 1, 1);
+    if (whole.value() / part > kMaxSequence)
+      n.unsupported("a sequence of more than " + std::to_string(kMaxSequence) + " tensors");
+    for (int64_t left = whole.value(); left > 0; left -= part)
       sizes.push_back(std::min(part, left));
+  }
   std::vector<Value> parts;
   for (const Tensor &part : split(n[0], sizes, axis))
     parts.push_back(keeps ? part : squeeze(part, {axis}));

@@ -9,12 +9,35 @@ using protozero::pbf_reader;
 namespace {
 
 constexpr int kMaxDepth = 64; // of subgraphs within subgraphs
+constexpr size_t kMaxRank = 64;
 
 [[noreturn]] void damaged(const std::string &what) { throw std::runtime_error(what); }
 
 std::string_view text(pbf_reader &message) {
   protozero::data_view view = message.get_view();
   return {view.data(), view.size()};
+}
+
+bool isUtf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    auto lead = static_cast<unsigned char>(text[i]);
+    size_t size = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3 : 4;
+    if ((lead >= 0x80 && lead < 0xC2) || lead > 0xF4 || size > text.size() - i)
+      return false;
+    for (size_t k = 1; k < size; ++k)
+      if ((static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80)
+        return false;
+    i += size;
+  }
+  return true;
+}
+
+/// What the standard calls a string, in contrast to bytes.
+std::string_view name(pbf_reader &message) {
+  std::string_view found = text(message);
+  if (!isUtf8(found))
+    damaged("a name is not UTF-8");
+  return found;
 }
 
 /// A repeated number, packed or not.
@@ -39,15 +62,20 @@ void readExternal(pbf_reader message, TensorProto &out) {
   while (message.next())
     switch (message.tag()) {
     case 1:
-      key = text(message);
+      key = name(message);
       break;
     case 2:
-      value = text(message);
+      value = name(message);
       break;
     default:
       message.skip();
     }
   out.external[key] = value;
+}
+
+void checkRank(size_t rank) {
+  if (rank > kMaxRank)
+    damaged("a tensor has more than " + std::to_string(kMaxRank) + " dimensions");
 }
 
 TensorProto readTensor(pbf_reader message) {
@@ -56,6 +84,7 @@ TensorProto readTensor(pbf_reader message) {
     switch (message.tag()) {
     case 1:
       appendInts(message, out.dims);
+      checkRank(out.dims.size());
       break;
     case 2:
       out.dataType = DataType(message.get_int32());
@@ -76,7 +105,7 @@ TensorProto readTensor(pbf_reader message) {
       out.strings.push_back(text(message));
       break;
     case 8:
-      out.name = text(message);
+      out.name = name(message);
       break;
     case 9:
       out.rawData = text(message);
@@ -103,11 +132,11 @@ DimProto readDim(pbf_reader message) {
     switch (message.tag()) {
     case 1:
       out.value = message.get_int64();
-      if (out.value < 0)
+      if (out.value < -1) // -1 is how some exporters write that a size is not known
         damaged("a dimension of a tensor type has the size " + std::to_string(out.value));
       break;
     case 2:
-      out.param = text(message);
+      out.param = name(message);
       break;
     default:
       message.skip();
@@ -126,6 +155,7 @@ void readTensorType(pbf_reader message, ValueInfo &out) {
       pbf_reader shape = message.get_message();
       while (shape.next(1))
         out.shape.push_back(readDim(shape.get_message()));
+      checkRank(out.shape.size());
       break;
     }
     default:
@@ -162,7 +192,7 @@ ValueInfo readValueInfo(pbf_reader message) {
   while (message.next())
     switch (message.tag()) {
     case 1:
-      out.name = text(message);
+      out.name = name(message);
       break;
     case 2:
       readType(message.get_message(), out);
@@ -190,7 +220,7 @@ AttributeProto readAttribute(pbf_reader message, int depth) {
   while (message.next())
     switch (message.tag()) {
     case 1:
-      out.name = text(message);
+      out.name = name(message);
       break;
     case 2:
       out.f = message.get_float();
@@ -228,7 +258,7 @@ AttributeProto readAttribute(pbf_reader message, int depth) {
       stated = typeNumber(message.get_int32());
       break;
     case 21:
-      out.reference = text(message);
+      out.reference = name(message);
       break;
     default:
       message.skip();
@@ -245,16 +275,16 @@ NodeProto readNode(pbf_reader message, int depth) {
   while (message.next())
     switch (message.tag()) {
     case 1:
-      out.inputs.push_back(text(message));
+      out.inputs.push_back(name(message));
       break;
     case 2:
-      out.outputs.push_back(text(message));
+      out.outputs.push_back(name(message));
       break;
     case 3:
-      out.name = text(message);
+      out.name = name(message);
       break;
     case 4:
-      out.op = text(message);
+      out.op = name(message);
       break;
     case 5:
       out.attributes.push_back(readAttribute(message.get_message(), depth));
@@ -263,10 +293,10 @@ NodeProto readNode(pbf_reader message, int depth) {
       out.doc = text(message);
       break;
     case 7:
-      out.domain = text(message);
+      out.domain = name(message);
       break;
     case 8:
-      out.overload = text(message);
+      out.overload = name(message);
       break;
     default:
       message.skip();
@@ -288,7 +318,7 @@ GraphProto readGraph(pbf_reader message, int depth) {
       out.nodes.push_back(readNode(message.get_message(), depth));
       break;
     case 2:
-      out.name = text(message);
+      out.name = name(message);
       break;
     case 5:
       out.initializers.push_back(readTensor(message.get_message()));
@@ -298,6 +328,9 @@ GraphProto readGraph(pbf_reader message, int depth) {
       break;
     case 12:
       out.outputs.push_back(readValueInfo(message.get_message()));
+      break;
+    case 13:
+      out.values.push_back(readValueInfo(message.get_message()));
       break;
     case 15:
       out.hasSparseInitializers = true;
@@ -315,7 +348,7 @@ void readOpset(pbf_reader message, Opsets &out) {
   while (message.next())
     switch (message.tag()) {
     case 1:
-      domain = text(message);
+      domain = name(message);
       break;
     case 2:
       version = message.get_int64();
@@ -331,16 +364,16 @@ FunctionProto readFunction(pbf_reader message) {
   while (message.next())
     switch (message.tag()) {
     case 1:
-      out.name = text(message);
+      out.name = name(message);
       break;
     case 4:
-      out.inputs.push_back(text(message));
+      out.inputs.push_back(name(message));
       break;
     case 5:
-      out.outputs.push_back(text(message));
+      out.outputs.push_back(name(message));
       break;
     case 6:
-      out.attributes.push_back(text(message));
+      out.attributes.push_back(name(message));
       break;
     case 7:
       out.nodes.push_back(readNode(message.get_message(), 0));
@@ -349,13 +382,13 @@ FunctionProto readFunction(pbf_reader message) {
       readOpset(message.get_message(), out.opsets);
       break;
     case 10:
-      out.domain = text(message);
+      out.domain = name(message);
       break;
     case 11:
       out.defaults.push_back(readAttribute(message.get_message(), 0));
       break;
     case 13:
-      out.overload = text(message);
+      out.overload = name(message);
       break;
     default:
       message.skip();

@@ -29,7 +29,7 @@ struct TensorProto {
 };
 
 struct DimProto {
-  int64_t value = -1; // -1: not given
+  int64_t value = -1; // -1: not given, or not known
   std::string_view param;
 };
 
@@ -69,7 +69,7 @@ struct GraphProto {
   std::string_view name;
   std::vector<NodeProto> nodes;
   std::vector<TensorProto> initializers;
-  std::vector<ValueInfo> inputs, outputs;
+  std::vector<ValueInfo> inputs, outputs, values;
   bool hasSparseInitializers = false;
 };
 

@@ -142,6 +142,43 @@ TEST_CASE("Errors name the node") {
   CHECK(contains(messageFor(oneNode({"Relu", {"x"}, {"y"}}, {valueInfo("x", kUint16, {"2"})})), "UINT16"));
 }
 
+TEST_CASE("What a model says about its values is held against what they are") {
+  auto message = [](const std::vector<Bytes> &values, OnnxType type, const std::vector<Bytes> &sizes) {
+    ModelText model{.nodes = {{"Relu", {"x"}, {"r"}, {}, "act"}, {"Transpose", {"r"}, {"y"}, {}, "turn"}},
+                    .inputs = {valueInfo("x", kFloat, {"batch", "3"})},
+                    .outputs = {valueInfo("y", type, sizes)},
+                    .values = values};
+    return messageFor(model);
+  };
+  CHECK(message({}, kFloat, {"3", "batch"}).empty());
+  CHECK(message({}, kFloat, {"3", "other"}).empty()); // a name is no number
+  CHECK(message({}, kFloat, {"three", ""}).empty());
+  CHECK(message({}, kFloat, {"3", "7"}).empty()); // holds for some batch
+  CHECK(message({}, kFloat, {}).empty());
+  CHECK(
+      contains(message({}, kFloat, {"4", "batch"}),
+               "model.onnx:turn: the model declares the output \"y\" with the shape [4, batch], but it is computed as "
+               "[3, batch]"));
+  CHECK(contains(message({}, kFloat, {"3"}), "with the shape [3], but it is computed as [3, batch]"));
+  CHECK(contains(message({}, kInt64, {"3", "batch"}), "declares \"y\" as INT64, but it is computed as f32"));
+  CHECK(message({valueInfo("r", kFloat, {"9", "9"})}, kFloat, {}).empty()); // left behind by a tool
+  CHECK(contains(message({valueInfo("r", kInt64, {})}, kFloat, {}),
+                 "model.onnx:act: the model declares \"r\" as INT64, but it is computed as f32"));
+}
+
+TEST_CASE("A name stands for one value") {
+  Bytes x = valueInfo("x", kFloat, {"2"}), y = valueInfo("y", kFloat, {"2"});
+  auto message = [](ModelText model) { return messageFor(model); };
+  NodeText relu{"Relu", {"x"}, {"y"}, {}, "act"};
+  CHECK(contains(message({.nodes = {relu, relu}, .inputs = {x}, .outputs = {y}}),
+                 "model.onnx:act: there are two values of the name \"y\""));
+  CHECK(contains(message({.nodes = {{"Relu", {"x"}, {"x"}}}, .inputs = {x}, .outputs = {x}}), "of the name \"x\""));
+  CHECK(contains(message({.nodes = {relu}, .inputs = {x, x}, .outputs = {y}}), "two of its inputs have one name"));
+  CHECK(contains(message({.nodes = {relu}, .inputs = {x}, .outputs = {y, y}}), "two of its outputs have one name"));
+  Bytes w = floatTensor("w", {2}, {1, 2});
+  CHECK(contains(message({.nodes = {relu}, .inputs = {x}, .outputs = {y}, .initializers = {w, w}}), "\"w\""));
+}
+
 TEST_CASE("Bytes that are no model are refused with a reason") {
   Folder folder;
   ModelText model = oneNode({"Relu", {"x"}, {"y"}}, {valueInfo("x", kFloat, {"2"})});

@@ -114,7 +114,7 @@ struct NodeText {
 /// A graph, and the model around it.
 struct ModelText {
   std::vector<NodeText> nodes;
-  std::vector<Bytes> inputs, outputs, initializers = {}, functions = {};
+  std::vector<Bytes> inputs, outputs, initializers = {}, functions = {}, values = {};
   int64_t opset = 21;
 
   Bytes graph() const {
@@ -128,6 +128,8 @@ struct ModelText {
       message.add(11, input);
     for (const Bytes &output : outputs)
       message.add(12, output);
+    for (const Bytes &value : values)
+      message.add(13, value);
     return message;
   }
   Bytes model() const {
