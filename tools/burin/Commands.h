@@ -1,5 +1,6 @@
 // The subcommands of `burin`, and how all of them fail.
 #pragma once
+#include "codegen/Compiler.h"
 #include <CLI/CLI.hpp>
 #include <string>
 
@@ -16,6 +17,8 @@ void addInspect(CLI::App &app, int &exitCode);
 void addRun(CLI::App &app, int &exitCode);
 void addBench(CLI::App &app, int &exitCode);
 void addMachine(CLI::App &app, int &exitCode);
-void addVerify(CLI::App &app, int &exitCode);
+/// `defaults` are what compiling starts from, before the options of the command line.
+void addVerify(CLI::App &app, int &exitCode, const codegen::CompileOptions &defaults = {});
+void addBisect(CLI::App &app, int &exitCode, const codegen::CompileOptions &defaults = {});
 
 } // namespace burin::cli

@@ -14,8 +14,10 @@ std::optional<std::vector<rt::NpyArray>> compileAndRun(ModuleOp module, const co
   run::Options run;
   run.program = "burin";
   func::FuncOp main = mainOf(module);
-  for (size_t i = 0; i < inputs.size(); ++i)
-    run.inputs.emplace_back(main.getArgAttrOfType<StringAttr>(i, "burin.name").str(), "@" + std::to_string(i));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    auto name = main.getArgAttrOfType<StringAttr>(i, "burin.name");
+    run.inputs.emplace_back(name ? name.str() : "input" + std::to_string(i), "@" + std::to_string(i));
+  }
   run.readArray = [&](const std::string &index, std::string &) { return inputs[std::stoul(index)]; };
   auto artifact = codegen::compile(module, options);
   if (failed(artifact))

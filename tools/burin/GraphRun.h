@@ -9,7 +9,7 @@ namespace burin::cli {
 /// Values of symbolic sizes.
 using Sizes = std::map<std::string, int64_t, std::less<>>;
 
-/// Consumes the module, whose inputs and outputs have names. nullopt, with the problem in the context's diagnostics or
+/// Consumes the module. nullopt, with the problem in the context's diagnostics or
 /// on stderr.
 std::optional<std::vector<rt::NpyArray>> compileAndRun(mlir::ModuleOp module, const codegen::CompileOptions &options,
                                                        const std::vector<rt::NpyArray> &inputs, int threads);

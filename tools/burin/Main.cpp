@@ -13,6 +13,7 @@ int main(int argc, char **argv) {
   addInspect(app, exitCode);
   addMachine(app, exitCode);
   addVerify(app, exitCode);
+  addBisect(app, exitCode);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError &error) {

@@ -9,7 +9,7 @@ namespace burin::cli {
 /// Writes to stderr, if that is a terminal; the line goes with the object.
 class Progress {
 public:
-  Progress(std::string what, size_t total) : what(std::move(what)), total(total) {}
+  Progress() = default;
   ~Progress() {
     if (isShown)
       std::fprintf(stderr, "\r\033[K");
@@ -17,7 +17,6 @@ public:
   Progress(const Progress &) = delete;
   Progress &operator=(const Progress &) = delete;
 
-  void at(size_t done) { say(std::to_string(done) + " of " + std::to_string(total) + " " + what); }
   void say(const std::string &text) {
     if (!isTerminal)
       return;
@@ -27,8 +26,6 @@ public:
   }
 
 private:
-  std::string what;
-  size_t total;
   bool isShown = false, isTerminal = isatty(STDERR_FILENO);
 };
 

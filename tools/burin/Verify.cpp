@@ -98,11 +98,12 @@ int report(const Arguments &arguments, const std::vector<Outcome> &outcomes, con
     code = fail(kMismatch, "the first op beyond the tolerance is " + wrong->op +
                                (wrong->source.empty() ? "" : " at " + wrong->source) + ": " +
                                whatDiffers(wrong->difference, oracle + ", from the same operands,") +
-                               "\n  if it follows from a pass, --disable-pass tells which");
+                               "\n  burin bisect cuts the graph down to what is wrong with it");
   for (const Outcome &o : outcomes)
     if (o.difference.index >= 0)
-      code = fail(kMismatch, "output '" + o.name + "' differs: " + whatDiffers(o.difference, oracle) +
-                                 "\n  allow more with --rtol and --atol, or find the pass with --disable-pass");
+      code =
+          fail(kMismatch, "output '" + o.name + "' differs: " + whatDiffers(o.difference, oracle) +
+                              "\n  allow more with --rtol and --atol, or find the pass and the op with burin bisect");
   return code;
 }
 
@@ -196,8 +197,9 @@ int verify(Arguments &arguments) {
 
 } // namespace
 
-void addVerify(CLI::App &app, int &exitCode) {
+void addVerify(CLI::App &app, int &exitCode, const codegen::CompileOptions &defaults) {
   auto arguments = std::make_shared<Arguments>();
+  arguments->compile = defaults;
   arguments->run.program = "burin verify";
   CLI::App *command = app.add_subcommand("verify", "Compare the compiled graph with the reference interpreter");
   command->add_option("model", arguments->model, "model.onnx, model.burin or model.mlir")->required();

@@ -39,9 +39,9 @@ public:
   }
 
   bool run() {
-    Progress progress("ops", ops.size());
+    Progress progress;
     for (size_t first = 0; first < ops.size(); first += kOpsAtOnce) {
-      progress.at(first);
+      progress.say(std::to_string(first) + " of " + std::to_string(ops.size()) + " ops");
       if (!part(first, std::min(first + kOpsAtOnce, ops.size())))
         return false;
     }
