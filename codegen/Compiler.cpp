@@ -52,7 +52,8 @@ LogicalResult runPasses(ModuleOp module, const CompileOptions &options, passes::
 }
 
 // Emits all kernels for one target into a module of their own.
-FailureOr<OwningOpRef<ModuleOp>> emitKernels(KernelSet &set, Location loc, const Target &target) {
+FailureOr<OwningOpRef<ModuleOp>> emitKernels(KernelSet &set, Location loc, const Target &target,
+                                             const CompileOptions &options) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
   if (target.scales)
     declareTimesPowerOfTwo(*module);
@@ -60,6 +61,8 @@ FailureOr<OwningOpRef<ModuleOp>> emitKernels(KernelSet &set, Location loc, const
     if (failed(emitKernel(*module, kernel.op, kernel.symbol, target, kernel.interface)))
       return failure();
   declareLibm(*module);
+  if (options.instrumentCode)
+    options.instrumentCode(*module);
 #ifndef NDEBUG
   if (failed(verify(*module)))
     return failure();
@@ -99,7 +102,7 @@ FailureOr<std::vector<char>> compile(ModuleOp module, const CompileOptions &opti
   std::vector<rt::Code> codes;
   std::vector<std::vector<std::byte>> images;
   for (const Target *target : *targets) {
-    auto code = emitKernels(kernels, module.getLoc(), *target);
+    auto code = emitKernels(kernels, module.getLoc(), *target, options);
     if (failed(code) || failed(lowerToLLVMDialect(**code)))
       return failure();
     llvm::LLVMContext llvmContext;
@@ -142,7 +145,7 @@ FailureOr<std::string> emitText(ModuleOp module, const CompileOptions &options, 
     return failure();
   KernelSet kernels(module);
   const Target &target = *targets->front();
-  auto code = emitKernels(kernels, module.getLoc(), target);
+  auto code = emitKernels(kernels, module.getLoc(), target, options);
   if (failed(code))
     return failure();
   if (stage == EmitStage::Loops)

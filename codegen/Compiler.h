@@ -14,6 +14,8 @@ struct CompileOptions {
   passes::PipelineOptions pipeline;
   /// Called on the pass manager before it runs: printing, timing, instrumentation.
   std::function<void(mlir::PassManager &)> instrument;
+  /// The same for the code of all kernels, before it is lowered to LLVM.
+  std::function<void(mlir::ModuleOp)> instrumentCode;
 };
 
 /// A module with one func.func @main, arguments and results named by {burin.name = "x"}, to the bytes of an artifact.

@@ -109,7 +109,10 @@ int write(const Arguments &arguments, const Findings &findings, ModuleOp graph) 
 void print(const Findings &f) {
   auto line = [](const char *name, const std::string &text) { std::printf("%-12s %s\n", name, text.c_str()); };
   line("failure:", std::string(nameOf(f.failure.kind)) + (f.failure.what.empty() ? "" : ": " + f.failure.what));
-  line("pass:", f.failure.stage + (f.kernels.empty() ? "" : " (kernel " + f.kernels + ")"));
+  line("pass:", f.failure.stage +
+                    (f.kernels.empty()
+                         ? ""
+                         : (f.kernels.find(", ") == std::string::npos ? " (kernel " : " (kernels ") + f.kernels + ")"));
   line("op:", f.ops.back());
   for (size_t i = 0; i + 1 < f.ops.size(); ++i)
     line(i ? "" : "behind:", f.ops[i]);

@@ -41,10 +41,12 @@ private:
     return true;
   }
 
-  /// The graph of `outputs`, computed by those of `allowed` that they need.
-  bool tryCut(ArrayRef<Operation *> allowed, ArrayRef<Value> outputs) {
-    if (outputs.empty())
+  /// The graph of `wanted`, computed by those of `allowed` that they need.
+  bool tryCut(ArrayRef<Operation *> allowed, ArrayRef<Value> wanted) {
+    if (wanted.empty())
       return false;
+    llvm::SetVector<Value> unique(wanted.begin(), wanted.end());
+    ArrayRef<Value> outputs = unique.getArrayRef();
     llvm::DenseSet<Value> needed(outputs.begin(), outputs.end());
     Ops chosen;
     for (Operation *op : llvm::reverse(allowed))
