@@ -349,6 +349,8 @@ Result range(Node &n) {
     if (part->elements.size() != 1 || !part->elements[0].isStatic())
       return std::nullopt;
   int64_t step = delta->elements[0].value(), end = limit->elements[0].value();
+  if (step == 0)
+    return std::nullopt;
   std::vector<Dim> elements;
   for (int64_t i = start->elements[0].value(); step > 0 ? i < end : step < 0 && i > end;) {
     elements.push_back(i);

@@ -10,10 +10,10 @@ namespace burin::onnx {
 
 namespace {
 
+constexpr int64_t kNewestOpset = 28;
 constexpr int kMaxDepth = 64; // of functions and subgraphs within each other
 // Nodes of functions and subgraphs, each time they run: a short file can call for any number of them.
-constexpr int64_t kMaxExpanded = 1 << 16;
-constexpr size_t kMaxQuoted = 200; // characters of a name in a message
+constexpr int64_t kMaxExpanded = 1 << 13;
 
 /// Location wants text that is never freed.
 const char *keep(std::string text) {
@@ -22,14 +22,6 @@ const char *keep(std::string text) {
   std::lock_guard lock(mutex);
   return kept.insert(std::move(text)).first->c_str();
 }
-
-/// A name as messages have it: not too long, on one line.
-std::string printable(std::string_view name) {
-  std::string text(name.substr(0, kMaxQuoted));
-  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c); }, '?');
-  return name.size() > kMaxQuoted ? text + "…" : text;
-}
-std::string quoted(std::string_view name) { return "\"" + printable(name) + "\""; }
 
 std::string identifierOf(std::string_view name) {
   std::string out(name.substr(0, 64));
@@ -92,6 +84,10 @@ void Importer::checkOps(const Location &where) const {
     } else if (version->second < 1) {
       throw Error(locationOf(node), printable(node.op),
                   "the model takes it from version " + std::to_string(version->second) + " of the op set");
+    } else if (node.domain.empty() && version->second > kNewestOpset) {
+      throw Unsupported(where, "",
+                        "it uses op set " + std::to_string(version->second) + "; burin knows those up to " +
+                            std::to_string(kNewestOpset));
     }
     for (const AttributeProto &attribute : node.attributes)
       if (attribute.graph)
@@ -151,6 +147,8 @@ TensorSpec Importer::specOf(const ValueInfo &input, const Location &where) {
 
 Graph Importer::import(const StateDict &fixed, const Location &where) {
   checkOps(where);
+  if (model.graph.outputs.empty())
+    throw Error(where, "", "the graph has no outputs");
   std::vector<TensorSpec> specs;
   std::vector<std::string> names, outputNames;
   std::vector<std::string_view> free; // inputs that stay inputs
@@ -276,6 +274,18 @@ std::vector<Value> Importer::runNodes(const GraphProto &graph, Scope &scope) {
   return results;
 }
 
+/// A result that no machine holds is refused now rather than when the graph runs.
+static void checkMemory(const Value &value, const Location &where) {
+  constexpr int64_t kMostElements = int64_t(1) << 40;
+  if (!value.tensor.defined())
+    return;
+  Dim count = elements(value.tensor.shape());
+  if (count.isStatic() && count.value() > kMostElements)
+    throw Error(where, "",
+                "its result " + str(value.tensor.spec()) + " has " + count.str() +
+                    " elements: more than any memory holds");
+}
+
 void Importer::runNode(const NodeProto &node, Scope &scope) {
   Location place = locationOf(node);
   LocationScope named(place);
@@ -285,6 +295,8 @@ void Importer::runNode(const NodeProto &node, Scope &scope) {
   Values results = translate(node, scope);
   if (results.size() > node.outputs.size())
     results.resize(node.outputs.size());
+  for (const Value &result : results)
+    checkMemory(result, place);
   for (size_t i = 0; i < results.size(); ++i)
     if (!node.outputs[i].empty())
       define(node.outputs[i], std::move(results[i]), scope, place);

@@ -73,7 +73,7 @@ Node::Node(Importer &importer, const NodeProto &proto, Scope &scope) : importer(
   for (std::string_view name : proto.inputs) {
     const Value *value = name.empty() ? nullptr : scope.find(name);
     if (!name.empty() && !value)
-      fail("its input \"" + std::string(name) + "\" is computed by no node before it");
+      fail("its input " + quoted(name) + " is computed by no node before it");
     inputs.push_back(value ? *value : Value());
   }
 }
@@ -135,7 +135,7 @@ std::optional<Contents> Node::contents(size_t input) const {
 static std::string listed(const std::vector<std::string> &names) {
   std::string text;
   for (const std::string &name : names)
-    text += (text.empty() ? "\"" : ", \"") + name + "\"";
+    text += (text.empty() ? "" : ", ") + quoted(name);
   return text;
 }
 
@@ -144,8 +144,8 @@ Tensor Node::constant(size_t input) const {
   if (std::optional<Tensor> known = constantOf(value(input)))
     return *known;
   std::vector<std::string> names = Trace::active()->inputsBehind(tensor);
-  std::string message = "its input \"" + std::string(proto.inputs[input]) +
-                        "\" must be known when the model is compiled, but depends on the data";
+  std::string message =
+      "its input " + quoted(proto.inputs[input]) + " must be known when the model is compiled, but depends on the data";
   if (!names.empty())
     message += " of " + listed(names) + "\n  give a value once and for all with --fix " + names[0] + "=@FILE";
   unsupported(message);
@@ -164,7 +164,7 @@ std::vector<int64_t> Node::integers(size_t input) const {
   std::vector<int64_t> numbers;
   for (const Dim &size : sizes(input)) {
     if (!size.isStatic())
-      unsupported("its input \"" + std::string(proto.inputs[input]) + "\" contains the symbolic size " + size.str() +
+      unsupported("its input " + quoted(proto.inputs[input]) + " contains the symbolic size " + size.str() +
                   ", but must be a number when the model is compiled");
     numbers.push_back(size.value());
   }
@@ -182,13 +182,13 @@ std::vector<double> Node::reals(size_t input) const {
 int64_t Node::integer(size_t input) const {
   std::vector<int64_t> numbers = integers(input);
   if (numbers.size() != 1)
-    fail("its input \"" + std::string(proto.inputs[input]) + "\" must be one number");
+    fail("its input " + quoted(proto.inputs[input]) + " must be one number");
   return numbers[0];
 }
 double Node::real(size_t input) const {
   std::vector<double> numbers = reals(input);
   if (numbers.size() != 1)
-    fail("its input \"" + std::string(proto.inputs[input]) + "\" must be one number");
+    fail("its input " + quoted(proto.inputs[input]) + " must be one number");
   return numbers[0];
 }
 
@@ -201,7 +201,7 @@ const AttributeProto *Node::find(std::string_view name) const {
     if (attribute.reference.empty())
       return &attribute;
     if (!scope.attributes)
-      fail("the attribute \"" + std::string(name) + "\" refers to one of a function, but is in none");
+      fail("the attribute " + quoted(name) + " refers to one of a function, but is in none");
     auto given = scope.attributes->find(attribute.reference);
     return given == scope.attributes->end() ? nullptr : given->second;
   }
@@ -211,7 +211,7 @@ const AttributeProto *Node::find(std::string_view name) const {
 const AttributeProto *Node::find(std::string_view name, AttributeProto::Type type) const {
   const AttributeProto *found = find(name);
   if (found && found->type != type)
-    fail("the attribute \"" + std::string(name) + "\" is of the wrong type");
+    fail("the attribute " + quoted(name) + " is of the wrong type");
   return found;
 }
 
@@ -244,18 +244,17 @@ std::vector<std::string> Node::attributeStrings(std::string_view name) const {
 Tensor Node::attributeTensor(std::string_view name) const {
   const AttributeProto *found = find(name, AttributeType::Tensor);
   if (!found || !found->tensor)
-    fail("it needs the attribute \"" + std::string(name) + "\"");
+    fail("it needs the attribute " + quoted(name));
   return importer.read(*found->tensor, detail::inScope({}));
 }
 DType Node::attributeType(std::string_view name, DType fallback) const {
   const AttributeProto *found = find(name, AttributeType::Int);
-  return found ? requireType(DataType(found->i), "its attribute \"" + std::string(name) + "\"", detail::inScope({}))
-               : fallback;
+  return found ? requireType(DataType(found->i), "its attribute " + quoted(name), detail::inScope({})) : fallback;
 }
 const GraphProto &Node::attributeGraph(std::string_view name) const {
   const AttributeProto *found = find(name, AttributeType::Graph);
   if (!found || !found->graph)
-    fail("it needs the attribute \"" + std::string(name) + "\"");
+    fail("it needs the attribute " + quoted(name));
   return *found->graph;
 }
 
@@ -277,8 +276,10 @@ std::vector<Value> Node::run(const GraphProto &graph, const std::vector<Value> &
   return importer.runSubgraph(graph, arguments, scope);
 }
 
-void Node::fail(const std::string &what) const { throw Error(importer.locationOf(proto), proto.op, what); }
-void Node::unsupported(const std::string &what) const { throw Unsupported(importer.locationOf(proto), proto.op, what); }
+void Node::fail(const std::string &what) const { throw Error(importer.locationOf(proto), printable(proto.op), what); }
+void Node::unsupported(const std::string &what) const {
+  throw Unsupported(importer.locationOf(proto), printable(proto.op), what);
+}
 
 Tensor part(const Tensor &x, int64_t axis, const Dim &from, const Dim &to, int64_t step) {
   Shape starts(size_t(x.rank()), Dim(0)), stops = x.shape();

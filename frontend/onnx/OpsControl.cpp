@@ -6,7 +6,7 @@ namespace burin::onnx {
 
 namespace {
 
-constexpr int64_t kMaxIterations = 1024, kMaxSequence = 1 << 14;
+constexpr int64_t kMaxIterations = 1024, kMaxSequence = 1024;
 
 /// A sequence of tensors.
 Values sequenceOf(Node &n, std::vector<Value> values) {
@@ -20,6 +20,8 @@ Values sequenceOf(Node &n, std::vector<Value> values) {
 
 /// A condition that is known now; nullopt if it depends on the data.
 std::optional<bool> known(const Value &condition) {
+  if (condition.contents && condition.contents->elements.size() == 1 && condition.contents->elements[0].isStatic())
+    return condition.contents->elements[0] != Dim(0);
   std::optional<Tensor> constant = constantOf(condition);
   return constant ? std::optional(constant->item<bool>()) : std::nullopt;
 }

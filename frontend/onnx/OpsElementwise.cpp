@@ -9,7 +9,20 @@ namespace {
 using Unary = Tensor (*)(const Tensor &, Location);
 using Binary = Tensor (*)(const Tensor &, const Tensor &, Location);
 
-template <Unary op> Values unary(Node &n) { return op(n[0], {}); }
+/// burin would convert operands; in ONNX it is an error that they differ.
+void checkOperands(Node &n, size_t most) {
+  if (n.inputCount() > most)
+    n.fail("it takes " + std::to_string(most) + " inputs, but has " + std::to_string(n.inputCount()));
+  for (size_t i = 1; i < n.inputCount(); ++i)
+    if (n.dtype(i) != n.dtype(0))
+      n.fail("its inputs differ in their element type: " + std::string(name(n.dtype(0))) + " and " +
+             std::string(name(n.dtype(i))));
+}
+
+template <Unary op> Values unary(Node &n) {
+  checkOperands(n, 1);
+  return op(n[0], {});
+}
 
 /// Before opset 7 an axis said where the second operand's dimensions belong.
 Tensor aligned(Node &n) {
@@ -22,11 +35,20 @@ Tensor aligned(Node &n) {
     trailing.push_back(i);
   return trailing.empty() ? y : unsqueeze(y, trailing);
 }
-template <Binary op> Values binary(Node &n) { return op(n[0], aligned(n), {}); }
+template <Binary op> Values binary(Node &n) {
+  checkOperands(n, 2);
+  return op(n[0], aligned(n), {});
+}
+template <Binary op> Values logic(Node &n) {
+  if (!isBool(n.dtype()))
+    n.fail("its inputs must be bool, not " + std::string(name(n.dtype())));
+  return binary<op>(n);
+}
 
 /// Any number of operands, one after the other.
 template <Binary op> Values fold(Node &n) {
   std::vector<Tensor> xs = n.tensors();
+  checkOperands(n, SIZE_MAX);
   Tensor result = n[0];
   for (size_t i = 1; i < xs.size(); ++i)
     result = op(result, xs[i], {});
@@ -37,6 +59,7 @@ Values meanOf(Node &n) { return fold<add>(n)[0].tensor / double(n.inputCount());
 
 /// Integers are divided towards 0.
 Values divide(Node &n) {
+  checkOperands(n, 2);
   Tensor x = n[0], y = aligned(n);
   if (isFloat(x.dtype()))
     return div(x, y);
@@ -44,6 +67,7 @@ Values divide(Node &n) {
 }
 
 Values modulo(Node &n) {
+  checkOperands(n, 2);
   bool isC = n.attribute("fmod", int64_t(0)) != 0;
   return isC ? fmod(n[0], n[1]) : remainder(n[0], n[1]);
 }
@@ -133,7 +157,11 @@ Values bitShift(Node &n) {
 }
 
 Values select(Node &n) { return where(n[0], n[1], n[2]); }
-Values castTo(Node &n) { return cast(n[0], n.attributeType("to", DType::f32)); }
+Values castTo(Node &n) {
+  if (!n.hasAttribute("to"))
+    n.fail("it needs the attribute \"to\"");
+  return cast(n[0], n.attributeType("to", DType::f32));
+}
 Values castLike(Node &n) { return cast(n[0], n.dtype(1)); }
 Values identity(Node &n) { return n.value(0); }
 
@@ -154,7 +182,7 @@ constexpr OpEntry table[] = {
     {"Acos", unary<acos>},
     {"Acosh", unary<acosh>},
     {"Add", binary<add>},
-    {"And", binary<logical_and>},
+    {"And", logic<logical_and>},
     {"Asin", unary<asin>},
     {"Asinh", unary<asinh>},
     {"Atan", unary<atan>},
@@ -198,7 +226,7 @@ constexpr OpEntry table[] = {
     {"Mul", binary<mul>},
     {"Neg", unary<neg>},
     {"Not", unary<logical_not>},
-    {"Or", binary<logical_or>},
+    {"Or", logic<logical_or>},
     {"PRelu", prelu},
     {"Pow", power},
     {"Reciprocal", unary<reciprocal>},
@@ -220,7 +248,7 @@ constexpr OpEntry table[] = {
     {"Tanh", unary<tanh>},
     {"ThresholdedRelu", thresholdedRelu},
     {"Where", select},
-    {"Xor", binary<logical_xor>},
+    {"Xor", logic<logical_xor>},
 };
 
 } // namespace

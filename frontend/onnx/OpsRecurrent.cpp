@@ -146,6 +146,9 @@ private:
 /// What all three share: directions, layout, lengths of sequences, initial states.
 Values recurrence(Node &n, int64_t gates, const std::vector<std::string> &names) {
   constexpr int64_t kMaxLength = 2048;
+  for (size_t i = 0; i < 3; ++i)
+    if (n.rank(i) != 3)
+      n.fail("its input " + std::to_string(i) + " is " + str(n.shape(i)) + ", but must have 3 dimensions");
   bool isBatchFirst = n.attribute("layout", int64_t(0)), hasCell = gates == 4;
   Tensor x = isBatchFirst ? transpose(n[0], {1, 0, 2}) : n[0];
   Dim length = x.shape()[0], batch = x.shape()[1];

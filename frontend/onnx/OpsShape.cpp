@@ -21,7 +21,10 @@ Values constant(Node &n) {
     std::vector<double> values = n.attributeReals("value_floats");
     return from_vector(std::vector<float>(values.begin(), values.end()));
   }
-  n.unsupported("a constant that is a string or sparse");
+  for (const char *kind : {"sparse_value", "value_string", "value_strings"})
+    if (n.hasAttribute(kind))
+      n.unsupported("a constant that is a string or sparse");
+  n.fail("it has no value");
 }
 
 Values constantOfShape(Node &n) {
@@ -211,7 +214,11 @@ Values rangeOf(Node &n) {
   double from = n.real(0), to = n.real(1), step = n.real(2);
   if (step == 0)
     n.fail("the step is 0");
-  auto count = int64_t(std::max(0.0, std::ceil((to - from) / step)));
+  constexpr double kMost = 1e15;
+  double steps = std::ceil((to - from) / step);
+  if (!(steps < kMost))
+    n.fail("a range of " + std::to_string(steps) + " elements");
+  auto count = int64_t(std::max(0.0, steps));
   return (iota({count}, dtype) * n[2] + n[0]).to(dtype);
 }
 

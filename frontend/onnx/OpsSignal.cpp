@@ -9,6 +9,8 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
+constexpr int64_t kMaxSize = 1 << 22; // of what is computed while importing
+
 /// A complex signal along the last dimension; `imaginary` is empty for a real one. It is f64, as the sums cancel.
 struct Signal {
   Tensor real, imaginary;
@@ -17,8 +19,8 @@ struct Signal {
 /// [rows, columns] of f(2 pi row column / length).
 Tensor wave(double (*f)(double), int64_t rows, int64_t columns, int64_t length,
             const std::vector<double> &weights = {}) {
-  constexpr int64_t kMaxElements = int64_t(1) << 26;
-  if (rows * columns > kMaxElements)
+  constexpr int64_t kMaxElements = 9'000'000; // 4,096 by 2,049
+  if (columns > 0 && rows > kMaxElements / columns)
     throw Unsupported({}, "DFT", "a transform of " + std::to_string(length) + " elements");
   std::vector<double> values;
   for (int64_t i = 0; i < rows; ++i)
@@ -46,6 +48,8 @@ Signal transform(const Signal &x, int64_t length, int64_t bins, bool inverse) {
 /// A real signal from the first half of its spectrum: the other half is the same, conjugated.
 Tensor realInverse(const Signal &x, int64_t length) {
   int64_t bins = length / 2 + 1;
+  if (length > kMaxSize)
+    throw Unsupported({}, "DFT", "a transform of " + std::to_string(length) + " elements");
   std::vector<double> weights(size_t(bins), 2 / double(length));
   weights[0] = 1 / double(length);
   if (length % 2 == 0)
@@ -125,6 +129,8 @@ Values stft(Node &n) {
 /// a - b cos(2 pi i / n) + c cos(4 pi i / n)
 Values cosineWindow(Node &n, double a, double b, double c) {
   int64_t size = n.integer(0);
+  if (size < 0 || size > kMaxSize)
+    n.fail("a window of " + std::to_string(size) + " elements");
   double period = double(n.attribute("periodic", int64_t(1)) ? size : size - 1);
   std::vector<double> values;
   for (int64_t i = 0; i < size; ++i)

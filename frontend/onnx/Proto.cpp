@@ -1,4 +1,6 @@
 #include "frontend/onnx/Proto.h"
+#include <algorithm>
+#include <cctype>
 #include <protozero/pbf_reader.hpp>
 #include <stdexcept>
 
@@ -266,7 +268,7 @@ AttributeProto readAttribute(pbf_reader message, int depth) {
   out.type = stated == Type::Undefined ? seen : stated;
   bool isMissing = (out.type == Type::Tensor && !out.tensor) || (out.type == Type::Graph && !out.graph);
   if (isMissing && out.reference.empty())
-    damaged("the attribute \"" + std::string(out.name) + "\" has no value");
+    damaged("the attribute " + quoted(out.name) + " has no value");
   return out;
 }
 
@@ -410,6 +412,14 @@ template <class F> auto reading(const char *what, F &&read) {
 }
 
 } // namespace
+
+std::string printable(std::string_view name) {
+  constexpr size_t kMost = 200;
+  std::string text(name.substr(0, kMost));
+  std::replace_if(text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c); }, '?');
+  return name.size() > kMost ? text + "…" : text;
+}
+std::string quoted(std::string_view name) { return "\"" + printable(name) + "\""; }
 
 std::string nameOf(DataType type) {
   static constexpr const char *names[] = {

@@ -16,6 +16,10 @@ enum class DataType : int32_t { Undefined = 0, String = 8 };
 /// "FLOAT8E4M3FN", or the number of a type this version does not know.
 std::string nameOf(DataType);
 
+/// A name from the file as messages have it: not too long, on one line; quoted() puts it in quotes.
+std::string printable(std::string_view name);
+std::string quoted(std::string_view name);
+
 struct TensorProto {
   std::string_view name, rawData;
   DataType dataType = DataType::Undefined;

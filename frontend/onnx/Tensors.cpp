@@ -14,8 +14,6 @@ namespace burin::onnx {
 
 namespace {
 
-std::string quoted(std::string_view name) { return "\"" + std::string(name.substr(0, 200)) + "\""; }
-
 /// A file descriptor.
 class File {
 public:
