@@ -124,6 +124,14 @@ Dim Importer::symbol(std::string parameter) {
   return symbols.emplace(std::move(parameter), Dim(name)).first->second;
 }
 
+/// What no machine holds is refused now rather than when the graph runs.
+static void checkMemory(const TensorSpec &spec, const Location &where) {
+  constexpr int64_t kMostElements = int64_t(1) << 40;
+  Dim count = elements(spec.shape);
+  if (count.isStatic() && count.value() > kMostElements)
+    throw Error(where, "", str(spec) + " has " + count.str() + " elements: more than any memory holds");
+}
+
 TensorSpec Importer::specOf(const ValueInfo &input, const Location &where) {
   const std::string what = "the input " + quoted(input.name);
   static constexpr const char *kinds[] = {"of no type", "",      "a sparse tensor",
@@ -142,6 +150,7 @@ TensorSpec Importer::specOf(const ValueInfo &input, const Location &where) {
       spec.shape.push_back(symbol(!dim.param.empty()
                                       ? std::string(dim.param)
                                       : std::string(input.name) + "_" + std::to_string(spec.shape.size())));
+  checkMemory(spec, where);
   return spec;
 }
 
@@ -274,18 +283,6 @@ std::vector<Value> Importer::runNodes(const GraphProto &graph, Scope &scope) {
   return results;
 }
 
-/// A result that no machine holds is refused now rather than when the graph runs.
-static void checkMemory(const Value &value, const Location &where) {
-  constexpr int64_t kMostElements = int64_t(1) << 40;
-  if (!value.tensor.defined())
-    return;
-  Dim count = elements(value.tensor.shape());
-  if (count.isStatic() && count.value() > kMostElements)
-    throw Error(where, "",
-                "its result " + str(value.tensor.spec()) + " has " + count.str() +
-                    " elements: more than any memory holds");
-}
-
 void Importer::runNode(const NodeProto &node, Scope &scope) {
   Location place = locationOf(node);
   LocationScope named(place);
@@ -296,7 +293,8 @@ void Importer::runNode(const NodeProto &node, Scope &scope) {
   if (results.size() > node.outputs.size())
     results.resize(node.outputs.size());
   for (const Value &result : results)
-    checkMemory(result, place);
+    if (result.tensor.defined())
+      checkMemory(result.tensor.spec(), place);
   for (size_t i = 0; i < results.size(); ++i)
     if (!node.outputs[i].empty())
       define(node.outputs[i], std::move(results[i]), scope, place);
