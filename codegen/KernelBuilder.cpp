@@ -215,6 +215,24 @@ void KernelBuilder::loop(Value from, Value to, Value step, llvm::function_ref<vo
   });
 }
 
+SmallVector<Value> KernelBuilder::loopWhile(ValueRange init, llvm::function_ref<Value(ValueRange)> condition,
+                                            llvm::function_ref<SmallVector<Value>(ValueRange)> body) {
+  OpBuilder::InsertionGuard guard(b);
+  auto loop = scf::WhileOp::create(
+      b, loc, init.getTypes(), init,
+      [&](OpBuilder &inner, Location, ValueRange carried) {
+        b.setInsertionPoint(inner.getInsertionBlock(), inner.getInsertionPoint());
+        Value goOn = condition(carried);
+        scf::ConditionOp::create(b, loc, goOn, carried);
+      },
+      [&](OpBuilder &inner, Location, ValueRange carried) {
+        b.setInsertionPoint(inner.getInsertionBlock(), inner.getInsertionPoint());
+        SmallVector<Value> next = body(carried);
+        scf::YieldOp::create(b, loc, next);
+      });
+  return SmallVector<Value>(loop.getResults());
+}
+
 void KernelBuilder::when(Value condition, llvm::function_ref<void()> body) {
   if (auto known = constantOf(condition)) {
     if (*known)

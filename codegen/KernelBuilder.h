@@ -91,6 +91,9 @@ public:
   SmallVector<Value> loop(Value from, Value to, Value step, ValueRange init,
                           llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body);
   void loop(Value from, Value to, Value step, llvm::function_ref<void(Value)> body);
+  /// while (condition(carried)) carried = body(carried); returns the last ones.
+  SmallVector<Value> loopWhile(ValueRange init, llvm::function_ref<Value(ValueRange)> condition,
+                               llvm::function_ref<SmallVector<Value>(ValueRange)> body);
   void when(Value condition, llvm::function_ref<void()> body);
   void unless(Value condition, llvm::function_ref<void()> body);
 

@@ -24,7 +24,7 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
     results.push_back(k.operandPointer(inputs + i));
 
   LaunchShape launch;
-  bool sequential = llvm::any_of(body, [](Operation &op) { return isa<CumsumOp, ScatterOp>(op); });
+  bool sequential = llvm::any_of(body, [](Operation &op) { return passes::isSequential(&op); });
   if (sequential) {
     launch = emitSequentialKernel(e, body, results);
   } else {

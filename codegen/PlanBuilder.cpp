@@ -1,5 +1,6 @@
 #include "codegen/PlanBuilder.h"
 #include "passes/Alignment.h"
+#include "passes/Sizing.h"
 #include "runtime/Plan.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -29,6 +30,11 @@ public:
     assignOutputs(body.getTerminator());
     if (failed(addSteps(body)))
       return failure();
+    if (!unknown.empty())
+      return function.emitError() << "needs the size '" << unknown
+                                  << "', but no input has a dimension that is just that";
+    if (failed(addOutputs()))
+      return failure();
     orderBuffers();
     return std::move(plan);
   }
@@ -40,6 +46,9 @@ private:
         addStep(kernel);
       } else if (auto map = dyn_cast<MapOp>(op)) {
         if (failed(addLoop(map)))
+          return failure();
+      } else if (auto prefix = dyn_cast<PrefixOp>(op)) {
+        if (failed(addComputedSize(prefix)))
           return failure();
       } else if (!isa<ConstantOp>(op) && passes::skipReshapes(op.getResult(0)) == op.getResult(0)) {
         return op.emitError("neither constant, view nor kernel is left for the launch plan");
@@ -55,6 +64,8 @@ private:
       rt::Expr e;
       for (const Dim::Postfix &step : size.toPostfix()) {
         auto op = static_cast<rt::Expr::Op>(step.op);
+        if (op == rt::Expr::Op::Symbol && !symbols.count(step.symbol))
+          unknown = step.symbol;
         e.program.push_back({op, op == rt::Expr::Op::Symbol ? symbols.lookup(step.symbol) : step.value});
       }
       artifact.exprs.push_back(std::move(e));
@@ -89,37 +100,63 @@ private:
         symbol.axis = axis;
         artifact.symbols.push_back(symbol);
       }
-    auto known = [&](Value v, const llvm::Twine &what) -> LogicalResult {
-      for (const Dim &size : shapeOf(v))
-        for (const std::string &name : size.symbols())
-          if (!symbols.count(name))
-            return function.emitError() << what << " has the size '" << size.str()
-                                        << "', but no input has a dimension that is just '" << name
-                                        << "'; give one input that dimension, or make the size a number";
-      return success();
-    };
-    auto info = [&](Value v, Attribute name, const llvm::Twine &fallback) {
-      rt::TensorInfo tensor;
-      auto text = dyn_cast_or_null<StringAttr>(name);
-      tensor.name = text ? text.str() : fallback.str();
-      tensor.dtype = dtypeOf(v);
-      for (const Dim &size : shapeOf(v))
-        tensor.dims.push_back(expr(size));
-      tensor.location = location(v.getLoc());
-      return tensor;
-    };
     for (BlockArgument argument : function.getArguments()) {
       unsigned i = argument.getArgNumber();
-      if (failed(known(argument, "input " + llvm::Twine(i))))
+      if (failed(checkSizes(argument, "input " + llvm::Twine(i))))
         return failure();
-      artifact.inputs.push_back(info(argument, function.getArgAttr(i, "burin.name"), "input" + llvm::Twine(i)));
+      artifact.inputs.push_back(infoOf(argument, function.getArgAttr(i, "burin.name"), "input" + llvm::Twine(i)));
       slots[argument] = {rt::Slot::Kind::Input, i};
     }
+    return success();
+  }
+
+  // When all steps are planned: they may compute sizes.
+  LogicalResult addOutputs() {
     for (auto [i, v] : llvm::enumerate(function.getBody().front().getTerminator()->getOperands())) {
-      if (failed(known(v, "output " + llvm::Twine(i))))
+      if (failed(checkSizes(v, "output " + llvm::Twine(i))))
         return failure();
-      artifact.outputs.push_back(info(v, function.getResultAttr(i, "burin.name"), "output" + llvm::Twine(i)));
+      artifact.outputs.push_back(infoOf(v, function.getResultAttr(i, "burin.name"), "output" + llvm::Twine(i)));
     }
+    return success();
+  }
+
+  LogicalResult checkSizes(Value v, const llvm::Twine &what) {
+    for (const Dim &size : shapeOf(v))
+      for (const std::string &name : size.symbols())
+        if (!symbols.count(name))
+          return function.emitError() << what << " has the size '" << size.str()
+                                      << "', but no input has a dimension that is just '" << name
+                                      << "'; give one input that dimension, or make the size a number";
+    return success();
+  }
+
+  rt::TensorInfo infoOf(Value v, Attribute name, const llvm::Twine &fallback) {
+    rt::TensorInfo tensor;
+    auto text = dyn_cast_or_null<StringAttr>(name);
+    tensor.name = text ? text.str() : fallback.str();
+    tensor.dtype = dtypeOf(v);
+    for (const Dim &size : shapeOf(v))
+      tensor.dims.push_back(expr(size));
+    tensor.location = location(v.getLoc());
+    return tensor;
+  }
+
+  // The steps planned so far compute the count; those that follow may use the size.
+  LogicalResult addComputedSize(PrefixOp prefix) {
+    if (inLoop)
+      return prefix.emitError("a size is computed in a loop over parts of the batch");
+    rt::Symbol symbol;
+    symbol.name = newSizeOf(prefix)->str();
+    symbol.kind = rt::Symbol::Kind::Computed;
+    symbol.count = slotOf(prefix.getCount());
+    symbol.step = artifact.steps.size();
+    symbol.limit = expr(shapeOf(prefix.getX())[0]);
+    symbol.location = location(prefix.getLoc());
+    if (symbol.count.kind == rt::Slot::Kind::Buffer)
+      artifact.buffers[symbol.count.index].lastStep = symbol.step - 1;
+    if (!symbols.try_emplace(symbol.name, artifact.symbols.size()).second)
+      return prefix.emitError() << "defines the size '" << symbol.name << "', which is known already";
+    artifact.symbols.push_back(std::move(symbol));
     return success();
   }
 
@@ -131,7 +168,7 @@ private:
 
   // ---- storage
   rt::Slot slotOf(Value v) {
-    v = passes::skipReshapes(v);
+    v = passes::storedIn(v);
     if (auto it = slots.find(v); it != slots.end())
       return it->second;
     if (auto constant = v.getDefiningOp<ConstantOp>())
@@ -175,10 +212,10 @@ private:
     uint32_t self = artifact.steps.size();
     Dim bytes = 0;
     for (auto [i, input] : llvm::enumerate(kernel.getInputs())) {
-      Value source = passes::skipReshapes(input);
+      Value source = passes::storedIn(input);
       rt::Slot slot = slotOf(source);
       step.operands.push_back(slot);
-      bytes = bytes + bytesRead(kernel.getBody().getArgument(unsigned(i)), source);
+      bytes = bytes + bytesRead(kernel.getBody().getArgument(unsigned(i)), input);
       extendTo(slot, self);
       if (auto producer = stepOf.find(outside(source).getDefiningOp()); producer != stepOf.end())
         if (!llvm::is_contained(step.deps, producer->second))
@@ -233,7 +270,7 @@ private:
   }
 
   /// What an argument of a loop's body stands for.
-  Value outside(Value v) { return passes::skipReshapes(operandOf.lookup_or(v, v)); }
+  Value outside(Value v) { return passes::storedIn(operandOf.lookup_or(v, v)); }
 
   void extendTo(rt::Slot slot, uint32_t step) {
     if (slot.kind == rt::Slot::Kind::Buffer)
@@ -311,13 +348,17 @@ private:
       buffers.push_back(artifact.buffers[chosen[i]]);
     }
     artifact.buffers = std::move(buffers);
+    auto renumber = [&](rt::Slot &slot) {
+      if (slot.kind == rt::Slot::Kind::Buffer)
+        slot.index = newIndex[slot.index];
+    };
     for (rt::Step &step : artifact.steps)
-      for (rt::Slot &slot : step.operands)
-        if (slot.kind == rt::Slot::Kind::Buffer)
-          slot.index = newIndex[slot.index];
+      llvm::for_each(step.operands, renumber);
     for (rt::Part &part : artifact.parts)
-      if (part.whole.kind == rt::Slot::Kind::Buffer)
-        part.whole.index = newIndex[part.whole.index];
+      renumber(part.whole);
+    for (rt::Symbol &symbol : artifact.symbols)
+      if (symbol.kind == rt::Symbol::Kind::Computed)
+        renumber(symbol.count);
   }
 
   func::FuncOp function;
@@ -326,6 +367,7 @@ private:
   rt::Artifact &artifact;
   llvm::StringMap<uint32_t> exprs, locations;
   llvm::StringMap<int64_t> symbols;
+  std::string unknown; // a size that was asked for too early
   llvm::DenseMap<Value, rt::Slot> slots;
   llvm::DenseMap<Attribute, uint32_t> constants;
   llvm::DenseMap<Operation *, uint32_t> stepOf;

@@ -63,7 +63,9 @@ std::optional<LaunchShape> emitWindowKernel(ElementEmitter &, mlir::Block &body,
 /// Emits a kernel around one attention (codegen/AttentionKernel.cpp).
 LaunchShape emitAttentionKernel(ElementEmitter &, mlir::Block &body, const passes::Alignment &,
                                 ArrayRef<Value> results);
-/// Emits an op that works along an axis in order: cumsum, scatter (codegen/SequentialKernel.cpp).
+/// Emits an op that works along an axis in order: cumsum, argsort, scatter (codegen/SequentialKernel.cpp).
 LaunchShape emitSequentialKernel(ElementEmitter &, mlir::Block &body, ArrayRef<Value> results);
+/// codegen/SuppressionKernel.cpp.
+LaunchShape emitSuppression(ElementEmitter &, ir::NonMaxSuppressionOp, Value result);
 
 } // namespace burin::codegen

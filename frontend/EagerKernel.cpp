@@ -37,6 +37,8 @@ std::optional<Form> symbolicForm(const Form &form) {
   bool any = false;
   auto replace = [&](Shape &shape, bool isOperand) {
     for (Dim &size : shape) {
+      if (!size.isStatic()) // the op defines it
+        continue;
       int64_t value = size.value();
       auto at = symbols.find(value);
       if (value > 1 && at == symbols.end() && isOperand)
@@ -68,9 +70,13 @@ std::optional<Form> symbolicForm(const Form &form) {
     const Shape &shape = call.results[i].shape, &actual = form.results[i].shape;
     if (shape.size() != actual.size())
       return std::nullopt;
-    for (size_t d = 0; d < shape.size(); ++d)
-      if (shape[d].evaluate(valueOf) != actual[d].value() || !(shape[d].isStatic() || valueOf(shape[d].str())))
+    for (size_t d = 0; d < shape.size(); ++d) {
+      bool isSame = actual[d].isStatic() ? shape[d].evaluate(valueOf) == actual[d].value() &&
+                                               (shape[d].isStatic() || valueOf(shape[d].str()))
+                                         : shape[d] == actual[d];
+      if (!isSame)
         return std::nullopt;
+    }
   }
   symbolic.results = std::move(call.results);
   return symbolic;

@@ -1,4 +1,5 @@
 #include "frontend/Executable.h"
+#include "frontend/Creation.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace burin::detail {
@@ -26,14 +27,18 @@ rt::Status Executable::takeSession(std::unique_ptr<rt::Session> &session) {
   return rt::Session::create(loaded, {}, session);
 }
 
-rt::Status Executable::run(std::span<const rt::TensorView> inputs, std::span<rt::TensorView> outputs) {
+rt::Status Executable::run(std::span<const rt::TensorView> inputs, std::span<rt::TensorView> outputs,
+                           llvm::function_ref<void()> take) {
   std::unique_ptr<rt::Session> session;
   if (rt::Status status = takeSession(session); !status.ok())
     return status;
   auto begin = std::chrono::steady_clock::now();
   rt::Status status = session->run(inputs, outputs);
   lastTime.store(std::chrono::steady_clock::now() - begin, std::memory_order_relaxed);
-  lastBytes.store(byteCount(inputs) + byteCount(outputs), std::memory_order_relaxed);
+  if (status.ok()) {
+    lastBytes.store(byteCount(inputs) + byteCount(outputs), std::memory_order_relaxed);
+    take();
+  }
   std::lock_guard lock(mutex);
   idle.push_back(std::move(session));
   return status;
@@ -74,7 +79,8 @@ rt::Status Executable::outputsFor(std::span<const TensorSpec> inputs, std::vecto
     const auto &infos = loaded->artifact().outputs;
     for (uint32_t i = 0; i < infos.size(); ++i) {
       auto shape = binding->outputShape(i);
-      knownOutputs.push_back({infos[i].dtype, Shape(shape.begin(), shape.end())});
+      TensorSpec &spec = knownOutputs.emplace_back(TensorSpec{infos[i].dtype, Shape(shape.begin(), shape.end())});
+      std::replace(spec.shape.begin(), spec.shape.end(), Dim(-1), Dim("unknown"));
     }
   }
   outputs = knownOutputs;
@@ -98,10 +104,11 @@ struct Launch {
     for (const Dim &size : spec.shape)
       dims.push_back(size.value());
   }
+  void setInputs();
   void operator()();
 };
 
-void Launch::operator()() {
+void Launch::setInputs() {
   const int64_t *shape = dims.begin();
   for (rt::TensorView &view : views) {
     view.shape = shape;
@@ -110,6 +117,10 @@ void Launch::operator()() {
   auto *scalar = scalars.begin();
   for (size_t i = 0; i < inputs.size(); ++i)
     views[i].data = inputs[i] ? inputs[i]->buffer->data() : (scalar++)->data();
+}
+
+void Launch::operator()() {
+  setInputs();
   for (size_t i = 0; i < outputs.size(); ++i) {
     rt::TensorView &view = views[inputs.size() + i];
     outputs[i]->buffer = allocate(byteCount({&view, 1}), where);
@@ -121,6 +132,23 @@ void Launch::operator()() {
     throw Error(where, op, status.message());
 }
 } // namespace
+
+/// Runs at once and takes the results as the session has made them.
+static std::vector<Tensor> runToKnowSizes(Launch &work, std::span<const TensorSpec> results) {
+  for (const StorageRef &input : work.inputs)
+    if (input)
+      await(input, work.where);
+  work.setInputs();
+  std::vector<rt::TensorView> outputs(results.size());
+  std::vector<Tensor> tensors;
+  rt::Status status = work.executable->run(work.views, outputs, [&] {
+    for (const rt::TensorView &made : outputs)
+      tensors.push_back(copyOf(made.data, {made.dtype, Shape(made.shape, made.shape + made.rank)}, work.where));
+  });
+  if (!status.ok())
+    throw Error(work.where, work.op, status.message());
+  return tensors;
+}
 
 std::vector<Tensor> launch(const ExecutableRef &executable, std::span<const Tensor *const> inputs,
                            std::span<const DType> scalarTypes, std::span<const TensorSpec> results,
@@ -147,6 +175,11 @@ std::vector<Tensor> launch(const ExecutableRef &executable, std::span<const Tens
       work->inputs.push_back(nullptr);
     }
   }
+  auto isSymbolic = [](const TensorSpec &result) {
+    return llvm::any_of(result.shape, [](const Dim &d) { return !d.isStatic(); });
+  };
+  if (llvm::any_of(results, isSymbolic))
+    return runToKnowSizes(*work, results);
   size_t bytes = 0;
   std::vector<Tensor> tensors;
   for (const TensorSpec &result : results) {

@@ -35,6 +35,12 @@ static std::vector<Tensor> apply(const ir::OpInfo &info, std::initializer_list<A
   return apply(info, std::span(arguments.begin(), arguments.size()), std::move(attrs), where);
 }
 
+/// The attribute by which an op names the size that its result turns out to have.
+static ir::Attr newSize(const char *op) {
+  Trace *trace = Trace::active();
+  return Shape{trace ? trace->newSize(op) : Dim(std::string(op) + "_0")};
+}
+
 } // namespace detail
 
 #include "frontend/ops_api.inc"

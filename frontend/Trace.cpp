@@ -142,6 +142,21 @@ std::vector<Tensor> Trace::call(const ir::OpInfo &info, std::span<const Tensor *
   return results;
 }
 
+Dim Trace::newSize(const std::string &op) {
+  auto isTaken = [&](const std::string &name) {
+    for (const NamedSpec &input : graph->inputs)
+      for (const Dim &size : input.spec.shape)
+        if (!size.isStatic() && llvm::is_contained(size.symbols(), name))
+          return true;
+    return false;
+  };
+  std::string name;
+  do
+    name = op + "_" + std::to_string(newSizes[op]++);
+  while (isTaken(name));
+  return Dim(name);
+}
+
 Graph Trace::finish(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where) {
   if (results.empty())
     throw Error(where, "trace", "the function returns no tensor");

@@ -42,6 +42,8 @@ public:
   const std::vector<Tensor> &inputs() const { return arguments; }
   std::vector<Tensor> call(const ir::OpInfo &info, std::span<const Tensor *const> operands, std::vector<ir::Attr> attrs,
                            const Location &where);
+  /// A symbol for the size of a result of `op` that is not known before a run.
+  Dim newSize(const std::string &op);
   Graph finish(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where);
 
   void observe(const std::shared_ptr<const detail::Observed> &state);
@@ -66,6 +68,7 @@ private:
   std::vector<Tensor> arguments;
   llvm::DenseMap<const void *, mlir::Value> constants; // by storage
   mlir::Operation *lastConstant = nullptr;             // they stand together at the start
+  std::map<std::string, size_t> newSizes;              // how many each op has made
   llvm::DenseMap<const void *, std::string> weightNames;
   std::vector<detail::StorageRef> captured;             // keeps the keys of `constants` valid
   llvm::DenseMap<mlir::Value, ir::RefTensor> evaluated; // by constantValue

@@ -265,6 +265,14 @@ const OpInfo *opInfo(Operation *op) {
   return isa_and_present<BurinDialect>(op->getDialect()) ? findOp(op->getName().stripDialect()) : nullptr;
 }
 
+std::optional<Dim> newSizeOf(Operation *op) {
+  const OpInfo *info = opInfo(op);
+  const AttrInfo *attr = info ? info->newSize() : nullptr;
+  if (!attr)
+    return std::nullopt;
+  return std::get<Shape>(*fromMlir(op->getAttr(attr->name), AttrKind::Shape))[0];
+}
+
 SmallVector<Value> operandsOf(Operation *op) {
   const OpInfo &info = *opInfo(op);
   bool isVariadic = info.operands.size() == 1 && info.operands[0].arity == Arity::Variadic;

@@ -46,6 +46,8 @@ mlir::Attribute toMlir(mlir::MLIRContext *, const Attr &);
 std::optional<Attr> fromMlir(mlir::Attribute, AttrKind);
 /// All attributes of `op` in table order, defaults filled in.
 std::vector<Attr> attrsOf(mlir::Operation *op);
+/// The symbol of the size that `op` defines, as its result depends on the elements of its operands.
+std::optional<Dim> newSizeOf(mlir::Operation *op);
 /// The operands of an op of the table in table order; an absent optional one is a null Value.
 llvm::SmallVector<mlir::Value> operandsOf(mlir::Operation *op);
 

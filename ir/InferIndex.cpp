@@ -59,11 +59,63 @@ bool inferScatter(InferCall &call) {
     return call.fail(text(operandText(call, 2), " does not fit into ", operandText(call, 0), "; cast one of them"));
   updates.dtype = x.dtype;
   const std::string &reduction = call.attr<std::string>("reduction");
-  if (reduction != "set" && reduction != "add")
-    return call.fail(text("reduction \"", reduction, "\" must be \"set\" or \"add\""));
-  if (reduction == "add" && isBool(x.dtype))
-    return call.fail("bool cannot be added; cast x to an integer type");
+  if (reduction != "set" && reduction != "add" && reduction != "mul" && reduction != "min" && reduction != "max")
+    return call.fail(text("reduction \"", reduction, "\" must be \"set\", \"add\", \"mul\", \"min\" or \"max\""));
+  if (reduction != "set" && isBool(x.dtype))
+    return call.fail("bool cannot be reduced; cast x to an integer type");
   return succeed(call, x.dtype, x.shape);
+}
+
+// ---- sizes that depend on data
+
+/// The symbol of the size that the op defines.
+static bool checkNewSize(InferCall &call) {
+  const Shape &size = call.attr<Shape>("size");
+  return (size.size() == 1 && !size[0].isStatic() && size[0].symbols().front() == size[0].str()) ||
+         call.fail(text("size ", size, " must be one symbol"));
+}
+
+bool inferPrefix(InferCall &call) {
+  const TensorSpec &x = call.operand(0);
+  TensorSpec &count = *call.operands[1];
+  if (!checkNewSize(call) || !requireRank(call, 0, 1))
+    return false;
+  if (!isInteger(count.dtype) || !count.shape.empty())
+    return call.fail(text(operandText(call, 1), " must be a single integer, i64[]"));
+  if (call.strict && count.dtype != DType::i64)
+    return call.fail(text(operandText(call, 1), " must be i64"));
+  count.dtype = DType::i64;
+  Shape shape = x.shape;
+  shape[0] = call.attr<Shape>("size")[0];
+  return succeed(call, x.dtype, std::move(shape));
+}
+
+bool inferNonzero(InferCall &call) {
+  return checkNewSize(call) && requireRank(call, 0, 1) &&
+         succeed(call, DType::i64, {call.attr<Shape>("size")[0], Dim(call.operand(0).shape.size())});
+}
+
+// ---- order
+
+bool inferArgsort(InferCall &call) {
+  const Shape &x = call.operand(0).shape;
+  return canonicalAxis(call, call.attr<int64_t>("axis"), x.size()) && succeed(call, DType::i64, x);
+}
+
+bool inferNonMaxSuppression(InferCall &call) {
+  const TensorSpec &boxes = call.operand(0), &scores = call.operand(1);
+  int64_t most = call.attr<int64_t>("max_output");
+  if (!requireFloat(call, 0) || !requireFloat(call, 1))
+    return false;
+  if (boxes.shape.size() != 3 || boxes.shape[2] != Dim(4))
+    return call.fail(text(operandText(call, 0), " must be [batch, boxes, 4]"));
+  if (scores.shape.size() != 3 || scores.shape[0] != boxes.shape[0] || scores.shape[2] != boxes.shape[1])
+    return call.fail(text(operandText(call, 1), " must be [batch, classes, boxes] for ", operandText(call, 0)));
+  if (boxes.dtype != scores.dtype)
+    return call.fail(text(operandText(call, 0), " and ", operandText(call, 1), " must have one element type"));
+  if (most < 0)
+    return call.fail(text("max_output must not be negative, got ", most));
+  return succeed(call, DType::i64, {scores.shape[0], scores.shape[1], min(Dim(most), scores.shape[2])});
 }
 
 // ---- creation

@@ -30,14 +30,17 @@ def Burin_FloatTensor : RankedTensorOf<[F32, F64, F16, BF16]>;
 def Burin_DTypeAttr : TypeAttrBase<"::mlir::Type", "element type">;
 // A shape: integers, and strings for symbolic sizes.
 def Burin_ShapeAttr : TypedArrayAttrBase<AnyAttrOf<[I64Attr, StrAttr]>, "shape, symbolic sizes as strings">;
+// The name of the size that the op's result turns out to have: one symbol, which no other op defines. The C++ functions
+// make it up.
+def Burin_NewSizeAttr : TypedArrayAttrBase<StrAttr, "the symbol of a size that depends on data">;
 
 // Result types follow from the op table's inference function.
 def Burin_InferredTypes : NativeOpTrait<"InferredTypes"> { let cppNamespace = "::burin::ir"; }
 // One scalar function applied to every element; operands and result have one shape.
 def Burin_ElementwiseTrait : NativeOpTrait<"Elementwise"> { let cppNamespace = "::burin::ir"; }
 
-class Burin_Op<string mnemonic, list<Trait> traits = []>
-    : Op<Burin_Dialect, mnemonic, !listconcat(traits, [Pure, Burin_InferredTypes])> {
+class Burin_Op<string mnemonic, list<Trait> traits = [], list<Trait> effects = [Pure]>
+    : Op<Burin_Dialect, mnemonic, !listconcat(traits, effects, [Burin_InferredTypes])> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 
   // The free function `bool infer…(InferCall &)` of ir/Infer.h that gives the result types.

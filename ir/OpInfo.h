@@ -15,6 +15,7 @@ struct AttrInfo {
   AttrKind kind;
   bool optional = false; // has a default
   Attr fallback;         // the default
+  bool newSize = false;  // names the size that the result turns out to have
 };
 
 enum class Arity : uint8_t { One, Optional, Variadic };
@@ -41,6 +42,14 @@ struct OpInfo {
   bool variadicResults;
   bool internal;
   bool (*infer)(InferCall &);
+
+  /// The attribute that names the size that the op defines, or null.
+  const AttrInfo *newSize() const {
+    for (const AttrInfo &attr : attrs)
+      if (attr.newSize)
+        return &attr;
+    return nullptr;
+  }
 };
 
 /// The positions of the ops in the table, by their names; stable within one build only.

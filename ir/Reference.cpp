@@ -232,6 +232,9 @@ FailureOr<Results> Interpreter::runTableOp(Operation *op, const OpInfo &info, Ar
   if (failed(verifyInferredTypes(op)))
     return failure();
   std::vector<Attr> attrs = attrsOf(op);
+  std::optional<Dim> newSize = newSizeOf(op);
+  if (newSize)
+    symbols[newSize->str()] = 0; // the kernel adds the rows
   for (Attr &attr : attrs)
     if (auto *shape = std::get_if<Shape>(&attr))
       for (Dim &dim : *shape) {
@@ -249,6 +252,8 @@ FailureOr<Results> Interpreter::runTableOp(Operation *op, const OpInfo &info, Ar
   }
   if (!runGuarded(kernel, call))
     return op->emitError() << call.error;
+  if (newSize)
+    symbols[newSize->str()] = call.results[0].shape[0];
   for (RefTensor &result : call.results)
     result.round(options);
   return std::move(call.results);

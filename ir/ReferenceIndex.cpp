@@ -1,4 +1,4 @@
-// Ops that choose elements by index, running sums, and ops that create or convert elements.
+// Ops that choose elements by index, and ops that create or convert elements.
 #include "ir/ReferenceUtil.h"
 
 namespace burin::ir::ref {
@@ -69,12 +69,21 @@ bool gather(RefCall &call) {
   return true;
 }
 
+/// What an element becomes when an update meets it. NaN stays NaN.
+template <class T> T reduced(const std::string &reduction, T old, T update) {
+  if (reduction == "add")
+    return wrappingSum(old, update);
+  if (reduction == "mul")
+    return wrappingProduct(old, update);
+  if (reduction == "set" || update != update)
+    return update;
+  return old != old ? old : reduction == "min" ? std::min(old, update) : std::max(old, update);
+}
+
 bool scatter(RefCall &call) {
   const RefTensor &x = call.in(), &indices = call.in(1), &updates = call.in(2);
   size_t axis = axisOf(call.attr<int64_t>("axis"), x.shape.size());
   const auto &reduction = call.attr<std::string>("reduction");
-  if (reduction != "set" && reduction != "add")
-    return call.fail("unknown reduction \"" + reduction + "\"");
   call.out().data = x.data;
   if (indices.size() == 0)
     return true;
@@ -88,27 +97,8 @@ bool scatter(RefCall &call) {
       if (index < 0 || index >= size)
         return;
       auto &element = to[size_t(base + index * stride)];
-      element = reduction == "add" ? wrappingSum(element, from[i]) : from[i];
+      element = reduced(reduction, element, from[i]);
     });
-  });
-  return true;
-}
-
-bool cumsum(RefCall &call) {
-  const RefTensor &x = call.in();
-  AxisSplit split(x.shape, axisOf(call.attr<int64_t>("axis"), x.shape.size()));
-  bool exclusive = call.attr<bool>("exclusive"), reverse = call.attr<bool>("reverse");
-  withElements(call.out(), x, [&](auto &to, const auto &from) {
-    for (int64_t o = 0; o < split.outer; ++o)
-      for (int64_t i = 0; i < split.inner; ++i) {
-        std::remove_cvref_t<decltype(from[0])> sum = 0;
-        for (int64_t k = 0; k < split.size; ++k) {
-          size_t at = size_t((o * split.size + (reverse ? split.size - 1 - k : k)) * split.inner + i);
-          auto next = wrappingSum(sum, from[at]);
-          to[at] = exclusive ? sum : next;
-          sum = next;
-        }
-      }
   });
   return true;
 }
@@ -171,7 +161,7 @@ bool cast(RefCall &call) {
 }
 
 constexpr RefKernelEntry kIndexKernels[] = {
-    {"take", take}, {"gather", gather}, {"scatter", scatter}, {"cumsum", cumsum}, {"tril", tril},
+    {"take", take}, {"gather", gather}, {"scatter", scatter}, {"tril", tril},
     {"triu", triu}, {"iota", iota},     {"full", full},       {"cast", cast},
 };
 

@@ -9,8 +9,9 @@ RefKernel findReferenceKernel(std::string_view op) {
     for (const OpInfo &info : opTable())
       if (info.elementwise)
         all[info.name] = ref::elementwise;
-    for (auto family : {ref::moveKernels, ref::indexKernels, ref::reductionKernels, ref::productKernels,
-                        ref::convolutionKernels, ref::poolKernels, ref::normKernels, ref::randomKernels})
+    for (auto family :
+         {ref::moveKernels, ref::indexKernels, ref::orderKernels, ref::reductionKernels, ref::productKernels,
+          ref::convolutionKernels, ref::poolKernels, ref::normKernels, ref::randomKernels})
       for (const RefKernelEntry &entry : family())
         all[entry.op] = entry.kernel;
     return all;

@@ -12,7 +12,8 @@ struct RefCall {
   const OpInfo &info;
   std::vector<const RefTensor *> operands; // nullptr: an optional one that is absent
   const std::vector<Attr> &attrs;          // in the order of info.attrs; shapes are static
-  std::vector<RefTensor> results;          // zeros of the inferred type and shape, for the kernel to fill
+  std::vector<RefTensor> results;          // zeros of the inferred type and shape, for the kernel to fill; where the
+                                           // op defines its size, there are no rows yet
   std::string error;
 
   const RefTensor &in(size_t i = 0) const { return *operands[i]; }
@@ -49,6 +50,7 @@ namespace ref {
 bool elementwise(RefCall &);
 std::span<const RefKernelEntry> moveKernels();
 std::span<const RefKernelEntry> indexKernels();
+std::span<const RefKernelEntry> orderKernels();
 std::span<const RefKernelEntry> reductionKernels();
 std::span<const RefKernelEntry> productKernels();
 std::span<const RefKernelEntry> convolutionKernels();

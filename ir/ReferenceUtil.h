@@ -30,6 +30,8 @@ inline int64_t limited(int64_t index, int64_t size) {
 
 inline double wrappingSum(double x, double y) { return x + y; }
 inline int64_t wrappingSum(int64_t x, int64_t y) { return int64_t(uint64_t(x) + uint64_t(y)); }
+inline double wrappingProduct(double x, double y) { return x * y; }
+inline int64_t wrappingProduct(int64_t x, int64_t y) { return int64_t(uint64_t(x) * uint64_t(y)); }
 
 /// The elements of a tensor as raw 8-byte words.
 inline const char *bytesOf(const RefTensor &t) {

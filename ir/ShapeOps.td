@@ -115,10 +115,49 @@ def Burin_TriuOp : Burin_ShapeOp<"triu", (ins Burin_Tensor:$x, DefaultValuedAttr
   let summary = "Keeps the elements on and above a diagonal of the last two dimensions, zeros elsewhere";
   let infer = "inferTriangle"; let source = "torch.triu";
 }
+
+// ---- results whose size depends on the elements. Other values may have the size without using the result, so it is
+// not unused when nobody reads it.
+class Burin_SizingOp<string m, dag args> : Burin_Op<m, [], [MemoryEffects<[MemWrite]>]> {
+  let arguments = args;
+  let results = (outs Burin_Tensor:$result);
+}
+def Burin_PrefixOp : Burin_SizingOp<"prefix", (ins Burin_Tensor:$x, Burin_Tensor:$count, Burin_NewSizeAttr:$size)> {
+  let summary = "The first `count` rows of x, where `count` is an integer that is computed";
+  let description = [{ A run fails if `count` is negative or more than x has. }];
+  let infer = "inferPrefix"; let source = "x[:count.item()]"; let example = "prefix(x, reduce_sum(x > 0))";
+}
+def Burin_NonzeroOp : Burin_SizingOp<"nonzero", (ins Burin_Tensor:$x, Burin_NewSizeAttr:$size)> {
+  let summary = "The positions of the elements that are not zero, in row-major order: i64[how many, rank of x]";
+  let infer = "inferNonzero"; let source = "torch.nonzero"; let example = "nonzero(x > 0)";
+}
 def Burin_CumsumOp : Burin_ShapeOp<"cumsum", (ins Burin_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
       DefaultValuedAttr<BoolAttr, "false">:$reverse)> {
   let summary = "Running sum along `axis`"; let infer = "inferCumsum"; let source = "torch.cumsum, ONNX CumSum";
   let example = "cumsum(x, -1)";
+}
+def Burin_CumprodOp : Burin_ShapeOp<"cumprod", (ins Burin_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
+      DefaultValuedAttr<BoolAttr, "false">:$reverse)> {
+  let summary = "Running product along `axis`"; let infer = "inferCumsum"; let source = "torch.cumprod, ONNX CumProd";
+  let example = "cumprod(x, -1)";
+}
+def Burin_ArgsortOp : Burin_ShapeOp<"argsort", (ins Burin_Tensor:$x, DefaultValuedAttr<I64Attr, "-1">:$axis,
+      DefaultValuedAttr<BoolAttr, "false">:$descending)> {
+  let summary = "The i64 indices that sort x along `axis`; equal elements keep their order";
+  let description = [{ NaN counts as larger than every number. }];
+  let infer = "inferArgsort"; let source = "torch.argsort";
+}
+def Burin_NonMaxSuppressionOp : Burin_ShapeOp<"non_max_suppression", (ins Burin_FloatTensor:$boxes, Burin_FloatTensor:$scores,
+      F64Attr:$iou_threshold, F64Attr:$score_threshold, I64Attr:$max_output, DefaultValuedAttr<BoolAttr, "false">:$centers)> {
+  let summary = "Boxes of decreasing score that do not overlap much: i64[batch, classes, min(max_output, n)], -1 behind the last";
+  let description = [{
+    For each class of each batch: of the boxes whose score is above `score_threshold`, the best one is taken, then always
+    the best one whose intersection with none taken before is more than `iou_threshold` of their union, up to
+    `max_output`. Of equal scores the first is better. `boxes` are [batch, n, 4]: two opposite corners, or with `centers`
+    the center, width and height; `scores` are [batch, classes, n].
+  }];
+  let infer = "inferNonMaxSuppression"; let source = "ONNX NonMaxSuppression";
+  let example = "non_max_suppression(boxes, scores, 0.5, 0.1, 100)";
 }
 
 // ---- random numbers: element i depends on the seed and i alone (Philox 4x32-10, Salmon et al. 2011)

@@ -26,6 +26,10 @@ SmallVector<int64_t> reducedAxes(Operation *op) {
   return {};
 }
 
+bool isSequential(Operation *op) {
+  return isa<CumsumOp, CumprodOp, ScatterOp, ArgsortOp, NonMaxSuppressionOp, MapOp>(op);
+}
+
 std::optional<SmallVector<int>> unitReshape(Operation *op) {
   Shape from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
   SmallVector<int> source(to.size(), -1);

@@ -26,6 +26,8 @@ std::optional<Alignment> align(mlir::Block &body);
 mlir::Value skipReshapes(mlir::Value v);
 /// The reduced dimensions of a reduction; empty for other ops.
 llvm::SmallVector<int64_t> reducedAxes(mlir::Operation *op);
+/// Goes along an axis in order, or writes anywhere: a kernel of its own.
+bool isSequential(mlir::Operation *op);
 /// A reshape that only adds or drops dimensions of size 1: for each dimension of the result, the one of the operand it
 /// comes from, or -1 for an added one.
 std::optional<llvm::SmallVector<int>> unitReshape(mlir::Operation *op);

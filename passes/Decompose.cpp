@@ -115,7 +115,8 @@ struct DecomposePass : PassWrapper<DecomposePass, OperationPass<ModuleOp>> {
   StringRef getArgument() const override { return "burin-decompose"; }
   StringRef getDescription() const override {
     return R"(Rewrites ops that no kernel computes as a whole into ones that kernels do: attention, dot_general,
-transposed convolution, biases, batch, group and instance normalisation, and shape ops that are others in disguise.
+transposed convolution, biases, batch, group and instance normalisation, nonzero, and shape ops that are others in
+disguise.
   %y = burin.scaled_dot_product_attention %q, %k, %v
   =>
   %0 = burin.mul %q, scale; %1 = burin.transpose %k {perm = [0, 2, 1]}; %2 = burin.matmul %0, %1
@@ -126,6 +127,7 @@ transposed convolution, biases, batch, group and instance normalisation, and sha
     RewritePatternSet set(context);
     populateContractionDecompositions(set);
     populateNormalizationDecompositions(set);
+    populateIndexDecompositions(set);
     set.add<ScalarOperand>(context);
     SqueezeOp::getCanonicalizationPatterns(set, context);
     UnsqueezeOp::getCanonicalizationPatterns(set, context);

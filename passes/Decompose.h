@@ -8,5 +8,7 @@ namespace burin::passes {
 void populateContractionDecompositions(mlir::RewritePatternSet &);
 /// Normalisations with statistics per channel or group.
 void populateNormalizationDecompositions(mlir::RewritePatternSet &);
+/// nonzero.
+void populateIndexDecompositions(mlir::RewritePatternSet &);
 
 } // namespace burin::passes

@@ -3,11 +3,11 @@
 //   pointwise ops join anything, row ops (reductions, softmax, norms) join pointwise groups and row groups over the
 //   same rows, movement (transpose, slice, pad, …) swallows pointwise work that nobody else needs.
 // A contraction, a window op and a sequential op always start a group. Broadcasts, fills and reshapes cost nothing:
-// they are repeated in every kernel that needs them, or stay views between kernels.
+// they are repeated in every kernel that needs them, or stay views between kernels, as prefixes do.
 #include "ir/Burin.h"
-#include "mlir/Analysis/TopologicalSortUtils.h"
 #include "passes/Alignment.h"
 #include "passes/Passes.h"
+#include "passes/Sizing.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -42,11 +42,10 @@ Kind intrinsicKind(Operation *op) {
     return Kind::Contract;
   if (isa<MaxPoolOp, AvgPoolOp, AdaptiveAvgPoolOp, ConvOp, ScaledDotProductAttentionOp>(op))
     return Kind::Window;
-  if (isa<CumsumOp, ScatterOp, MapOp>(op))
+  if (isSequential(op))
     return Kind::Sequential;
-  if (opInfo(op))
-    return Kind::Movement;
-  return Kind::None;
+  return opInfo(op) && !isa<PrefixOp>(op) ? Kind::Movement
+                                          : Kind::None; // prefix is the runtime's: it waits for a count
 }
 
 /// The dimensions a row op works along.
@@ -97,7 +96,7 @@ private:
   static bool isReadFromMemory(Value v) {
     return llvm::any_of(v.getUsers(), [](Operation *user) {
       Kind kind = intrinsicKind(user);
-      return needsMemory(user) || user->hasTrait<OpTrait::IsTerminator>() ||
+      return needsMemory(user) || user->hasTrait<OpTrait::IsTerminator>() || isa<PrefixOp>(user) ||
              (kind == Kind::View && isReadFromMemory(user->getResult(0)));
     });
   }
@@ -240,7 +239,7 @@ private:
       if (inFrom || inTo || !seen.insert({op, passed}).second)
         continue;
       if (it == groupOf.end())
-        leave(op, passed);
+        leave(op, passed || isa<PrefixOp>(op));   // nothing is computed across one
       else if (entered.insert(it->second).second) // a group runs as a whole: what enters it leaves it anywhere
         leave(groups[it->second].ops.getArrayRef(), true);
     }
@@ -305,7 +304,7 @@ private:
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (op.use_empty() && isPure(&op) && !op.hasTrait<OpTrait::IsTerminator>())
         op.erase();
-    sortTopologically(&block);
+    sortBySizes(block);
     return success();
   }
 

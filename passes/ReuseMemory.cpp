@@ -3,6 +3,7 @@
 #include "ir/Burin.h"
 #include "passes/Alignment.h"
 #include "passes/Passes.h"
+#include "passes/Sizing.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -67,28 +68,29 @@ private:
   static bool readOnlyAtItsPoint(Value v) {
     return llvm::all_of(v.getUsers(), [](Operation *user) {
       return user->hasTrait<ir::Elementwise>() || !reducedAxes(user).empty() || isa<YieldOp>(user) ||
-             (isView(user) && unitReshape(user) && readOnlyAtItsPoint(user->getResult(0)));
+             (isReshape(user) && unitReshape(user) && readOnlyAtItsPoint(user->getResult(0)));
     });
   }
 
-  static bool isView(Operation *op) { return isa<ReshapeOp, SqueezeOp, UnsqueezeOp>(op); }
+  static bool isReshape(Operation *op) { return isa<ReshapeOp, SqueezeOp, UnsqueezeOp>(op); }
 
   static bool isReturned(Value v) {
     return llvm::any_of(v.getUsers(), [](Operation *user) {
-      return isa<func::ReturnOp>(user) || (isView(user) && isReturned(user->getResult(0)));
+      return isa<func::ReturnOp>(user) || ((isReshape(user) || isa<PrefixOp>(user)) && isReturned(user->getResult(0)));
     });
   }
 
   /// Computed by a kernel, not returned, and `kernel` is the last to read it, once.
   static bool diesAt(Value v, KernelOp kernel) {
-    Value source = skipReshapes(v);
+    Value source = storedIn(v);
     return source.getDefiningOp<KernelOp>() && !isReturned(source) && lastReader(source, kernel, 0) == 1;
   }
   // How often `kernel` reads `v` through views; -1 if anyone reads it later.
   static int lastReader(Value v, KernelOp kernel, int count) {
     for (OpOperand &use : v.getUses()) {
       Operation *user = use.getOwner();
-      if (isView(user)) {
+      bool isShown = isReshape(user) || (isa<PrefixOp>(user) && use.getOperandNumber() == 0);
+      if (isShown) {
         count = lastReader(user->getResult(0), kernel, count);
         if (count < 0)
           return -1;

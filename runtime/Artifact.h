@@ -8,7 +8,7 @@
 
 namespace burin::rt {
 
-inline constexpr uint32_t kArtifactVersion = 2;
+inline constexpr uint32_t kArtifactVersion = 3;
 
 /// A size computed at run time: a postfix program over 64-bit integers.
 struct Expr {
@@ -20,13 +20,6 @@ struct Expr {
   std::vector<Instr> program;
 };
 using ExprId = uint32_t; // index into Artifact::exprs
-
-/// A symbolic size. Its value is read off one dimension of one input, and checked against [min, max].
-struct Symbol {
-  std::string name;
-  int64_t min = 0, max = INT64_MAX;
-  uint32_t input = 0, axis = 0;
-};
 
 /// An input or output. All tensors are dense and row-major.
 struct TensorInfo {
@@ -57,6 +50,20 @@ struct Slot {
   enum class Kind : uint8_t { Input, Output, Constant, Buffer, Part };
   Kind kind = Kind::Buffer;
   uint32_t index = 0;
+};
+
+/// A symbolic size: that of a dimension of an input, or a number that the graph computes. Those of inputs come first,
+/// computed ones in the order of their steps.
+struct Symbol {
+  enum class Kind : uint8_t { Dimension, Computed };
+  std::string name;
+  Kind kind = Kind::Dimension;
+  int64_t min = 0, max = INT64_MAX; // of a dimension
+  uint32_t input = 0, axis = 0;     // where a dimension is read
+  Slot count;                       // an i64, read when the steps before `step` are done; it must lie in [0, limit],
+  uint32_t step = 0;                // where `limit` is over earlier symbols
+  ExprId limit = 0;
+  uint32_t location = 0; // of what has the computed size
 };
 
 /// One compiled function: `void k(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi)`
@@ -117,7 +124,9 @@ struct Artifact {
 // One function per record names its fields once; `io` reads or writes them.
 template <class IO> void fields(IO &io, Expr::Instr &x) { io(x.op, x.value); }
 template <class IO> void fields(IO &io, Expr &x) { io(x.program); }
-template <class IO> void fields(IO &io, Symbol &x) { io(x.name, x.min, x.max, x.input, x.axis); }
+template <class IO> void fields(IO &io, Symbol &x) {
+  io(x.name, x.kind, x.min, x.max, x.input, x.axis, x.count, x.step, x.limit, x.location);
+}
 template <class IO> void fields(IO &io, TensorInfo &x) { io(x.name, x.dtype, x.dims, x.location); }
 template <class IO> void fields(IO &io, Constant &x) { io(x.name, x.dtype, x.shape, x.offset, x.bytes); }
 template <class IO> void fields(IO &io, ArenaBuffer &x) { io(x.bytes, x.firstStep, x.lastStep, x.perWorker); }

@@ -35,10 +35,10 @@ std::string tensorText(DType dtype, std::span<const int64_t> shape) {
 /// Builds one Binding.
 class Binder {
 public:
-  Binder(const Program &program, std::span<const TensorView> inputs, Binding &out)
-      : program(program), a(program.artifact()), inputs(inputs), out(out) {}
+  Binder(const Program &program, Binding &out) : program(program), a(program.artifact()), out(out) {}
 
-  Status run() {
+  Status runFirst(std::span<const TensorView> given) {
+    inputs = given;
     if (inputs.size() != a.inputs.size())
       return {ErrorCode::InvalidArgument,
               text("the artifact takes ", a.inputs.size(), " inputs, ", inputs.size(), " were given")};
@@ -48,13 +48,20 @@ public:
     readSymbols();
     if (problems.any())
       return problems.status("cannot run: ");
+    out.values.resize(a.exprs.size());
     evaluateAll();
-    checkShapes();
-    if (problems.any())
-      return problems.status("cannot run: ");
-    placeAll();
-    fillSteps();
-    return problems.any() ? problems.status("cannot run: ") : Status();
+    checkInputShapes();
+    return finish();
+  }
+
+  Status runNext(const Binding &before, std::span<const int64_t> symbols) {
+    out.stage = before.stage + 1;
+    out.known.assign(symbols.begin(), symbols.end());
+    out.values = before.values;
+    out.shapes.assign(before.shapes.begin(), before.shapes.begin() + int64_t(a.inputs.size()));
+    out.bytes.assign(before.bytes.begin(), before.bytes.begin() + int64_t(a.inputs.size()));
+    evaluateAll();
+    return finish();
   }
 
 private:
@@ -63,8 +70,18 @@ private:
   std::span<const TensorView> inputs;
   Binding &out;
   Problems problems;
-  std::vector<int64_t> symbols;
   bool inLoop = false;
+
+  Status finish() {
+    for (size_t i = 0; i < a.outputs.size(); ++i)
+      addShape(a.outputs[i], text("output ", i, " (", a.outputs[i].name, ")"),
+               program.stages().ofOutput[i] <= out.stage);
+    if (problems.any())
+      return problems.status("cannot run: ");
+    placeAll();
+    fillSteps();
+    return problems.any() ? problems.status("cannot run: ") : Status();
+  }
 
   std::string inputName(size_t i) { return text("input ", i, " (", a.inputs[i].name, ")"); }
   std::string expected(size_t input) {
@@ -87,39 +104,43 @@ private:
 
   void readSymbols() {
     for (const Symbol &s : a.symbols) {
+      if (s.kind == Symbol::Kind::Computed)
+        break; // they come last
       int64_t value = inputs[s.input].shape[s.axis];
       if (value < s.min || value > s.max)
         problems.add(inputName(s.input), " axis ", s.axis, ": ", s.name, " must be ",
                      s.max == INT64_MAX ? text("at least ", s.min) : text("in [", s.min, ", ", s.max, "]"), ", got ",
                      value);
-      symbols.push_back(value);
+      out.known.push_back(value);
     }
   }
 
+  /// Those that are known from this stage on.
   void evaluateAll() {
-    for (const Expr &expr : a.exprs) {
-      std::optional<int64_t> value = evaluate(expr, symbols);
+    for (size_t i = 0; i < a.exprs.size(); ++i) {
+      if (program.stages().ofExpr[i] != out.stage)
+        continue;
+      std::optional<int64_t> value = evaluate(a.exprs[i], out.known);
       if (!value)
-        problems.add("a size is not computable with these shapes: ", printed(expr, a.symbols), " for ", symbolsText());
-      out.values.push_back(value.value_or(0));
+        problems.add("a size is not computable with these shapes: ", printed(a.exprs[i], a.symbols), " for ",
+                     symbolsText());
+      out.values[i] = value.value_or(0);
     }
   }
 
   std::string symbolsText() {
     std::string text;
-    for (size_t i = 0; i < symbols.size(); ++i)
-      text += (i ? ", " : "") + a.symbols[i].name + " = " + std::to_string(symbols[i]);
+    for (size_t i = 0; i < out.known.size(); ++i)
+      text += (i ? ", " : "") + a.symbols[i].name + " = " + std::to_string(out.known[i]);
     return text;
   }
 
-  void checkShapes() {
+  void checkInputShapes() {
     for (size_t i = 0; i < a.inputs.size(); ++i) {
-      addShape(a.inputs[i], inputName(i));
+      addShape(a.inputs[i], inputName(i), true);
       for (size_t axis = 0; axis < a.inputs[i].dims.size(); ++axis)
         checkDim(i, axis);
     }
-    for (size_t i = 0; i < a.outputs.size(); ++i)
-      addShape(a.outputs[i], text("output ", i, " (", a.outputs[i].name, ")"));
   }
 
   void checkDim(size_t input, size_t axis) {
@@ -134,15 +155,15 @@ private:
                  isConstant ? std::string() : text(" (", symbolsText(), ")"));
   }
 
-  void addShape(const TensorInfo &info, const std::string &what) {
+  void addShape(const TensorInfo &info, const std::string &what, bool isKnown) {
     std::vector<int64_t> shape;
     int64_t bytes = int64_t(byteWidth(info.dtype));
     bool fits = true;
     for (ExprId id : info.dims) {
-      shape.push_back(out.values[id]);
+      shape.push_back(program.stages().ofExpr[id] <= out.stage ? out.values[id] : -1);
       fits &= shape.back() >= 0 && !__builtin_mul_overflow(bytes, shape.back(), &bytes) && bytes <= kMaxBytes;
     }
-    if (!fits)
+    if (!fits && isKnown)
       problems.add(what, " would have the impossible shape ", tensorText(info.dtype, shape));
     out.shapes.push_back(std::move(shape));
     out.bytes.push_back(fits ? uint64_t(bytes) : 0);
@@ -160,7 +181,8 @@ private:
     std::vector<LiveRange> ranges;
     for (size_t i = 0; i < a.buffers.size(); ++i) {
       const ArenaBuffer &b = a.buffers[i];
-      uint64_t bytes = uint64_t(amount(b.bytes, "buffer", i));
+      bool isOwn = program.stages().ofBuffer[i] == out.stage; // others take no space here
+      uint64_t bytes = isOwn ? uint64_t(amount(b.bytes, "buffer", i)) : 0;
       if (b.perWorker) // the copies lie one behind the other
         bytes = (bytes + kBufferAlign - 1) / kBufferAlign * kBufferAlign * uint64_t(out.workers);
       ranges.push_back({bytes, b.firstStep, b.lastStep});
@@ -173,9 +195,10 @@ private:
   }
 
   void fillSteps() {
+    const Stages::Stage &stage = program.stages().list[out.stage];
     size_t operandCount = a.parts.size(), sizeCount = 0; // the wholes of parts have an entry, too
-    for (const Step &step : a.steps)
-      operandCount += step.operands.size(), sizeCount += step.sizes.size();
+    for (uint32_t i = stage.firstStep; i < stage.endStep; ++i)
+      operandCount += a.steps[i].operands.size(), sizeCount += a.steps[i].sizes.size();
     out.operands.reserve(operandCount); // BoundStep points into both
     out.sizes.reserve(sizeCount);
     out.inputPatches.resize(a.inputs.size());
@@ -184,13 +207,18 @@ private:
     for (const Part &part : a.parts)
       addOperand(part.whole);
     auto loop = a.loops.begin();
-    for (uint32_t i = 0; i < a.steps.size(); ++i) {
+    while (loop != a.loops.end() && loop->firstStep < stage.firstStep)
+      ++loop;
+    for (uint32_t i = stage.firstStep; i < stage.endStep; ++i) {
       if (loop != a.loops.end() && loop->firstStep == i)
         beginLoop(*loop);
       fillStep(a.steps[i], i);
       if (loop != a.loops.end() && loop->lastStep == i)
         endLoop(*loop++);
     }
+    for (uint32_t i = 0; i < a.buffers.size(); ++i)
+      if (program.stages().ofBuffer[i] < out.stage && !out.bufferPatches[i].empty())
+        out.earlier.push_back(i);
   }
 
   void beginLoop(const Loop &loop) {
@@ -269,7 +297,17 @@ Status Binding::create(const Program &program, std::span<const TensorView> input
                        std::unique_ptr<Binding> &out) {
   auto binding = std::make_unique<Binding>();
   binding->workers = workers;
-  if (Status s = Binder(program, inputs, *binding).run(); !s.ok())
+  if (Status s = Binder(program, *binding).runFirst(inputs); !s.ok())
+    return s;
+  out = std::move(binding);
+  return {};
+}
+
+Status Binding::create(const Program &program, const Binding &before, std::span<const int64_t> symbols,
+                       std::unique_ptr<Binding> &out) {
+  auto binding = std::make_unique<Binding>();
+  binding->workers = before.workers;
+  if (Status s = Binder(program, *binding).runNext(before, symbols); !s.ok())
     return s;
   out = std::move(binding);
   return {};

@@ -1,6 +1,8 @@
-// A plan with all sizes known: what one set of input shapes makes of an artifact.
+// A stage of a plan with all its sizes known: what one set of input shapes, and of the sizes computed so far, makes of
+// an artifact. Most artifacts have a single stage.
 #pragma once
 #include "runtime/Loader.h"
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -45,17 +47,27 @@ struct BoundLoop {
 
 class Binding {
 public:
-  /// Reads the symbols off the shapes, checks every dimension, computes all sizes, places the buffers. Only dtype,
-  /// rank and shape of the inputs are read. All problems are reported at once.
+  /// The first stage. Reads the symbols off the shapes, checks every dimension, computes all sizes that are known,
+  /// places the buffers. Only dtype, rank and shape of the inputs are read. All problems are reported at once.
   /// At most `workers` threads will be in a loop at once.
   static Status create(const Program &program, std::span<const TensorView> inputs, int workers,
+                       std::unique_ptr<Binding> &out);
+  /// The stage after `before`, where the sizes it computed have the values at the end of `symbols`.
+  static Status create(const Program &program, const Binding &before, std::span<const int64_t> symbols,
                        std::unique_ptr<Binding> &out);
 
   /// Whether `inputs` have the dtypes and shapes this was made for. No allocation.
   bool matches(const Program &program, std::span<const TensorView> inputs) const;
+  /// Whether it was made for these sizes.
+  bool matches(std::span<const int64_t> symbols) const { return std::ranges::equal(symbols, known); }
 
-  /// Points the buffer operands into this arena, unless they are there already.
+  /// Points the operands of its own buffers into this arena, unless they are there already.
   void setArena(std::byte *base);
+  /// Buffers of earlier stages that are used in this one.
+  std::span<const uint32_t> earlierBuffers() const { return earlier; }
+  void setBuffer(uint32_t buffer, void *data) { patch(bufferPatches[buffer], data); }
+  /// Where a buffer of this stage is.
+  std::byte *buffer(uint32_t i) const { return arena + bufferOffsets[i]; }
   void setInput(uint32_t input, void *data) { patch(inputPatches[input], data); }
   void setOutput(uint32_t output, void *data) { patch(outputPatches[output], data); }
 
@@ -73,17 +85,22 @@ public:
   uint64_t arenaBytes() const { return arenaSize; }
   uint64_t scratchBytes() const { return scratchSize; } // per worker, a multiple of 128
   std::span<const int64_t> inputShape(uint32_t i) const { return shapes[i]; }
+  /// A size that is not known yet is -1.
   std::span<const int64_t> outputShape(uint32_t i) const { return shapes[inputPatches.size() + i]; }
   uint64_t inputBytes(uint32_t i) const { return bytes[i]; }
   uint64_t outputBytes(uint32_t i) const { return bytes[inputPatches.size() + i]; }
   int64_t value(ExprId id) const { return values[id]; }
+  std::span<const int64_t> symbols() const { return known; }
 
 private:
   friend class Binder;
+  uint32_t stage = 0;
+  std::vector<int64_t> known;               // values of the first symbols
   std::vector<std::vector<int64_t>> shapes; // inputs, then outputs
   std::vector<uint64_t> bytes;              // inputs, then outputs
-  std::vector<int64_t> values;              // of Artifact::exprs
-  std::vector<uint64_t> bufferOffsets;
+  std::vector<int64_t> values;              // of Artifact::exprs, as far as they are known
+  std::vector<uint64_t> bufferOffsets;      // of this stage's buffers
+  std::vector<uint32_t> earlier;
   std::vector<void *> operands; // of all steps; below: which entry holds what
   std::vector<std::vector<uint32_t>> inputPatches, outputPatches, bufferPatches;
   std::vector<int64_t> sizes; // of all steps

@@ -98,6 +98,7 @@ Status Program::loadMemory(Bytes file, std::shared_ptr<const void> owner, const 
     return s;
   auto program = std::make_shared<Program>();
   program->plan = std::move(view.artifact);
+  program->pieces = stagesOf(program->plan);
   if (Status s = program->chooseCode(view); !s.ok())
     return s;
   if (Status s = program->keepWeights(view.weights, std::move(owner)); !s.ok())

@@ -3,6 +3,7 @@
 #pragma once
 #include "runtime/Archive.h"
 #include "runtime/Elf.h"
+#include "runtime/Stages.h"
 #include <memory>
 #include <string>
 
@@ -28,6 +29,7 @@ public:
   static Status loadMemory(Bytes file, std::shared_ptr<const void> owner, const LoadOptions &options, Ptr &out);
 
   const Artifact &artifact() const { return plan; }
+  const Stages &stages() const { return pieces; }
   /// The target whose code was chosen: "x86-64-v4".
   const std::string &target() const { return plan.codes[chosen].target; }
   KernelFunction kernel(uint32_t index) const { return kernels[index]; }
@@ -38,6 +40,7 @@ public:
 
 private:
   Artifact plan;
+  Stages pieces;
   CodeImage image;
   std::vector<KernelFunction> kernels;
   size_t chosen = 0;

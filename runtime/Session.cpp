@@ -1,8 +1,8 @@
 #include "runtime/Session.h"
-#include "runtime/Problems.h"
 #include "runtime/Text.h"
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <optional>
 
@@ -71,8 +71,7 @@ void GrowingMemory::release() {
 }
 
 Session::Session(Program::Ptr program, const SessionOptions &options)
-    : loaded(std::move(program)), allocator(orDefault(options.allocator)), logger(options.logger), arena(allocator),
-      scratch(allocator) {
+    : loaded(std::move(program)), allocator(orDefault(options.allocator)), logger(options.logger), scratch(allocator) {
   if (options.parallelFor.run) {
     parallel = options.parallelFor;
   } else if (options.threads == 1) {
@@ -86,6 +85,10 @@ Session::Session(Program::Ptr program, const SessionOptions &options)
   outputMemory.reserve(loaded->artifact().outputs.size());
   for (size_t i = 0; i < loaded->artifact().outputs.size(); ++i)
     outputMemory.emplace_back(allocator);
+  stages.reserve(loaded->stages().list.size());
+  for (size_t i = 0; i < loaded->stages().list.size(); ++i)
+    stages.push_back({GrowingMemory(allocator), {}});
+  sizes.reserve(loaded->artifact().symbols.size());
 }
 
 Session::~Session() = default;
@@ -101,28 +104,98 @@ Status Session::create(Program::Ptr program, const SessionOptions &options, std:
   return {};
 }
 
-Status Session::makeBinding(std::span<const TensorView> inputs) {
+/// Makes the binding that `matches` the current one, if there is one.
+template <class Matches> static bool recall(std::vector<std::unique_ptr<Binding>> &bindings, Matches matches) {
   for (size_t i = 0; i < bindings.size(); ++i) {
-    if (bindings[i]->matches(*loaded, inputs)) {
-      std::rotate(bindings.begin(), bindings.begin() + i, bindings.begin() + i + 1);
-      return {};
+    if (matches(*bindings[i])) {
+      if (i)
+        std::rotate(bindings.begin(), bindings.begin() + i, bindings.begin() + i + 1);
+      return true;
     }
   }
-  std::unique_ptr<Binding> binding;
-  if (Status s = Binding::create(*loaded, inputs, parallel.threads, binding); !s.ok())
-    return s;
-  if (logger.log)
-    logger.log(logger.ctx, 0,
-               text("planned for new shapes: ", binding->steps().size(), " steps, ", binding->arenaBytes(),
-                    " bytes of intermediate results, ", binding->scratchBytes(), " bytes of scratch per thread")
-                   .c_str());
-  if (bindings.size() == kMaxBindings)
-    bindings.pop_back();
-  bindings.insert(bindings.begin(), std::move(binding));
+  return false;
+}
+
+Status Session::bindFirst(std::span<const TensorView> inputs) {
+  if (!recall(stages[0].bindings, [&](const Binding &b) { return b.matches(*loaded, inputs); })) {
+    std::unique_ptr<Binding> binding;
+    if (Status s = Binding::create(*loaded, inputs, parallel.threads, binding); !s.ok())
+      return s;
+    keep(0, std::move(binding));
+  }
+  reached = 1;
   return {};
 }
 
-Status Session::prepareMemory(Binding &binding) {
+/// The stage after those reached: `outputs` have data as far as they can have been written.
+Status Session::bindNext(std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  const Binding &before = current(reached - 1);
+  if (Status s = readSizes(before, inputs, outputs); !s.ok())
+    return s;
+  if (!recall(stages[reached].bindings, [&](const Binding &b) { return b.matches(sizes); })) {
+    std::unique_ptr<Binding> binding;
+    if (Status s = Binding::create(*loaded, before, sizes, binding); !s.ok())
+      return s;
+    keep(reached, std::move(binding));
+  }
+  ++reached;
+  return {};
+}
+
+Status Session::readSizes(const Binding &before, std::span<const TensorView> inputs,
+                          std::span<const TensorView> outputs) {
+  const Artifact &a = loaded->artifact();
+  sizes.assign(before.symbols().begin(), before.symbols().end());
+  for (uint32_t i = uint32_t(sizes.size()); i < loaded->stages().list[reached].symbols; ++i) {
+    const Symbol &symbol = a.symbols[i];
+    const uint32_t index = symbol.count.index;
+    const void *at = symbol.count.kind == Slot::Kind::Input      ? inputs[index].data
+                     : symbol.count.kind == Slot::Kind::Output   ? outputs[index].data
+                     : symbol.count.kind == Slot::Kind::Constant ? loaded->constant(index)
+                                                                 : nullptr;
+    if (symbol.count.kind == Slot::Kind::Buffer) {
+      const Binding &home = current(loaded->stages().ofBuffer[index]);
+      if (home.value(a.buffers[index].bytes) < int64_t(sizeof(int64_t)))
+        return {ErrorCode::BadArtifact, text("the size ", symbol.name, " is read from an empty buffer")};
+      at = home.buffer(index);
+    }
+    int64_t value = -1;
+    if (at)
+      std::memcpy(&value, at, sizeof value);
+    if (int64_t limit = before.value(symbol.limit); value < 0 || value > limit) {
+      const std::string &where = a.locations[symbol.location];
+      return {ErrorCode::InvalidArgument,
+              text("cannot go on: the size ", symbol.name, " is computed as ", value, ", but must be in [0, ", limit,
+                   "]", where.empty() ? "" : "\n  at ", where)};
+    }
+    sizes.push_back(value);
+  }
+  return {};
+}
+
+void Session::keep(size_t stage, std::unique_ptr<Binding> binding) {
+  if (logger.log)
+    logger.log(logger.ctx, 0,
+               text("planned for new ", stage ? "sizes: " : "shapes: ", binding->steps().size(), " steps, ",
+                    binding->arenaBytes(), " bytes of intermediate results, ", binding->scratchBytes(),
+                    " bytes of scratch per thread")
+                   .c_str());
+  std::vector<std::unique_ptr<Binding>> &bindings = stages[stage].bindings;
+  if (bindings.size() == kMaxBindings)
+    bindings.pop_back();
+  bindings.insert(bindings.begin(), std::move(binding));
+}
+
+uint64_t Session::arenaBytes() const {
+  uint64_t bytes = 0;
+  for (size_t stage = 0; stage < reached; ++stage)
+    bytes += current(stage).arenaBytes();
+  return bytes;
+}
+
+Status Session::prepareMemory(size_t stage) {
+  Binding &binding = current(stage);
+  GrowingMemory &arena = stages[stage].arena;
   if (!arena.reserve(binding.arenaBytes()))
     return {ErrorCode::OutOfMemory, text("no memory for ", binding.arenaBytes(), " bytes of intermediate results")};
   uint64_t all;
@@ -130,17 +203,25 @@ Status Session::prepareMemory(Binding &binding) {
     return {ErrorCode::OutOfMemory, text("no memory for ", binding.scratchBytes(), " bytes of scratch for each of ",
                                          parallel.threads, " threads")};
   binding.setArena(arena.data());
+  for (uint32_t buffer : binding.earlierBuffers())
+    binding.setBuffer(buffer, current(loaded->stages().ofBuffer[buffer]).buffer(buffer));
   return {};
 }
 
 Status Session::bind(std::span<const TensorView> inputs) {
   Hold hold(busy);
-  return hold.ok() ? makeBinding(inputs) : Hold::refusal();
+  return hold.ok() ? bindFirst(inputs) : Hold::refusal();
 }
 
 Status Session::run(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
   Hold hold(busy);
-  return hold.ok() ? runBound(inputs, outputs) : Hold::refusal();
+  if (!hold.ok())
+    return Hold::refusal();
+  Status s = runBound(inputs, outputs);
+  for (uint32_t i = 0; !s.ok() && i < outputs.size() && i < outputMemory.size(); ++i)
+    if (isOurs(i, outputs[i]))
+      outputs[i] = {};
+  return s;
 }
 
 Status Session::setProfile(const ProfileHook &hook) {
@@ -152,55 +233,65 @@ Status Session::setProfile(const ProfileHook &hook) {
 }
 
 Status Session::runBound(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
-  if (bindings.empty() || !bindings.front()->matches(*loaded, inputs))
-    if (Status s = makeBinding(inputs); !s.ok())
+  if (Status s = bindFirst(inputs); !s.ok())
+    return s;
+  if (Status s = checkInputs(inputs, outputs); !s.ok())
+    return s;
+  if (Status s = runStage(0, inputs, outputs); !s.ok())
+    return s;
+  while (reached < stages.size()) {
+    if (Status s = bindNext(inputs, outputs); !s.ok())
       return s;
-  Binding &binding = *bindings.front();
-  if (Status s = prepareMemory(binding); !s.ok())
-    return s;
-  if (Status s = setOperands(binding, inputs, outputs); !s.ok())
-    return s;
-  std::optional<Pool::Awake> awake;
-  if (pool && binding.parallelSteps() > 1)
-    awake.emplace(*pool);
-  if (profile.step)
-    runProfiled(binding);
-  else
-    runSteps(binding);
+    if (Status s = runStage(reached - 1, inputs, outputs); !s.ok())
+      return s;
+  }
   return {};
 }
 
-Status Session::checkPointers(const Binding &binding, std::span<const TensorView> inputs,
-                              std::span<const TensorView> outputs) {
+Status Session::runStage(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs) {
+  if (Status s = prepareMemory(stage); !s.ok())
+    return s;
+  if (Status s = setOperands(stage, inputs, outputs); !s.ok())
+    return s;
+  std::optional<Pool::Awake> awake;
+  if (pool && current(stage).parallelSteps() > 1)
+    awake.emplace(*pool);
+  if (profile.step)
+    runProfiled(current(stage));
+  else
+    runSteps(current(stage));
+  return {};
+}
+
+Status Session::checkInputs(std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const Artifact &a = loaded->artifact();
   if (outputs.size() != a.outputs.size())
     return {ErrorCode::InvalidArgument,
             text("the artifact has ", a.outputs.size(), " outputs, ", outputs.size(), " were given")};
   Problems problems;
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (!inputs[i].data && binding.inputBytes(i))
+    if (!inputs[i].data && current(0).inputBytes(i))
       problems.add("input ", i, " (", a.inputs[i].name, ") has no data");
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const TensorView &got = outputs[i];
-    std::span<const int64_t> want = binding.outputShape(i);
-    if (!got.data)
-      continue;
-    if (got.dtype != a.outputs[i].dtype || got.rank != want.size() || (got.rank && !got.shape) ||
-        !std::equal(want.begin(), want.end(), got.shape))
-      problems.add("output ", i, " (", a.outputs[i].name, ") must be ", tensorText(a.outputs[i].dtype, want), ", got ",
-                   tensorText(got.dtype, {got.shape, got.shape ? got.rank : 0}));
-  }
   return problems.any() ? problems.status("cannot run: ") : Status();
 }
 
-Status Session::setOperands(Binding &binding, std::span<const TensorView> inputs, std::span<TensorView> outputs) {
-  if (Status s = checkPointers(binding, inputs, outputs); !s.ok())
-    return s;
+/// The inputs, and the outputs that are known by now. Those whose shape is new are checked, or given memory.
+Status Session::setOperands(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs) {
+  Binding &binding = current(stage);
+  const std::vector<uint32_t> &knownFrom = loaded->stages().ofOutput;
+  Problems problems;
+  for (uint32_t i = 0; i < outputs.size(); ++i)
+    if (knownFrom[i] == stage && outputs[i].data && !isOurs(i, outputs[i]))
+      checkOutput(i, binding, outputs[i], problems);
+  if (problems.any())
+    return problems.status("cannot run: ");
   for (uint32_t i = 0; i < inputs.size(); ++i)
     binding.setInput(i, inputs[i].data);
   for (uint32_t i = 0; i < outputs.size(); ++i) {
+    if (knownFrom[i] > stage)
+      continue;
     TensorView &view = outputs[i];
-    if (!view.data) {
+    if (knownFrom[i] == stage && (!view.data || isOurs(i, view))) {
       if (!outputMemory[i].reserve(std::max<uint64_t>(binding.outputBytes(i), 1)))
         return {ErrorCode::OutOfMemory, text("no memory for ", binding.outputBytes(i), " bytes of output ", i)};
       std::span<const int64_t> shape = binding.outputShape(i);
@@ -211,7 +302,16 @@ Status Session::setOperands(Binding &binding, std::span<const TensorView> inputs
   return {};
 }
 
-void Session::runStep(const BoundStep &step, void *const *operands) {
+void Session::checkOutput(uint32_t i, const Binding &binding, const TensorView &got, Problems &problems) const {
+  const TensorInfo &info = loaded->artifact().outputs[i];
+  std::span<const int64_t> want = binding.outputShape(i);
+  if (got.dtype != info.dtype || got.rank != want.size() || (got.rank && !got.shape) ||
+      !std::equal(want.begin(), want.end(), got.shape))
+    problems.add("output ", i, " (", info.name, ") must be ", tensorText(info.dtype, want), ", got ",
+                 tensorText(got.dtype, {got.shape, got.shape ? got.rank : 0}));
+}
+
+void Session::runStep(const Binding &binding, const BoundStep &step, void *const *operands) {
   if (step.grain >= step.tasks || parallel.threads == 1) {
     step.kernel(operands, step.sizes, scratch.data(), 0, step.tasks);
     return;
@@ -221,7 +321,7 @@ void Session::runStep(const BoundStep &step, void *const *operands) {
     void *const *operands;
     std::byte *scratch;
     uint64_t stride;
-  } call{step, operands, scratch.data(), bindings.front()->scratchBytes()};
+  } call{step, operands, scratch.data(), binding.scratchBytes()};
   auto body = [](void *ctx, int64_t lo, int64_t hi, int worker) {
     auto &c = *static_cast<Call *>(ctx);
     c.step.kernel(c.operands, c.step.sizes, c.scratch + uint64_t(worker) * c.stride, lo, hi);
@@ -252,7 +352,8 @@ void Session::runLoop(Binding &binding, const BoundLoop &loop) {
   if (together)
     parallel.run(parallel.ctx, together, std::min(loop.grain, together / threads), body, &call);
   for (int64_t turn = together; turn < loop.turns; ++turn)
-    runTurn(binding, loop, turn, [&](const BoundStep &step, void *const *operands) { runStep(step, operands); });
+    runTurn(binding, loop, turn,
+            [&](const BoundStep &step, void *const *operands) { runStep(binding, step, operands); });
 }
 
 template <class F> void Session::runTurn(Binding &binding, const BoundLoop &loop, int64_t turn, F run) {
@@ -277,7 +378,7 @@ template <class Step, class Loop> static void walk(Binding &binding, Step step, 
 
 void Session::runSteps(Binding &binding) {
   walk(
-      binding, [&](const BoundStep &step) { runStep(step, step.operands); },
+      binding, [&](const BoundStep &step) { runStep(binding, step, step.operands); },
       [&](const BoundLoop &loop) { runLoop(binding, loop); });
 }
 
@@ -296,7 +397,7 @@ void Session::runProfiled(Binding &binding) {
     p.turn = turn;
     p.turns = turns;
     p.startNs = nowNs();
-    runStep(step, operands);
+    runStep(binding, step, operands);
     p.endNs = nowNs();
     profile.step(profile.ctx, p);
   };

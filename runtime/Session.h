@@ -3,6 +3,7 @@
 #pragma once
 #include "runtime/Binding.h"
 #include "runtime/Pool.h"
+#include "runtime/Problems.h"
 #include <atomic>
 #include <memory>
 #include <span>
@@ -85,15 +86,17 @@ public:
   /// Prepares for these input shapes (data may be null) and makes them current: outputShape answers for them.
   Status bind(std::span<const TensorView> inputs);
   /// Whether there was a successful bind or run; the next three need one.
-  bool isBound() const { return !bindings.empty(); }
-  std::span<const int64_t> outputShape(uint32_t i) const { return bindings.front()->outputShape(i); }
-  uint64_t outputBytes(uint32_t i) const { return bindings.front()->outputBytes(i); }
+  bool isBound() const { return reached > 0; }
+  /// After a bind, or a run that failed, a size that only a run can tell is -1.
+  std::span<const int64_t> outputShape(uint32_t i) const { return current(reached - 1).outputShape(i); }
+  uint64_t outputBytes(uint32_t i) const { return current(reached - 1).outputBytes(i); }
   /// Bytes planned for intermediate results of the current shapes.
-  uint64_t arenaBytes() const { return bindings.front()->arenaBytes(); }
+  uint64_t arenaBytes() const;
   int threads() const { return parallel.threads; }
 
   /// Runs. An output with data must have the right dtype and shape, and must overlap neither inputs nor other
-  /// outputs; one without is given memory of the session, valid until the next run, and all its fields are set.
+  /// outputs; one without is given memory of the session, valid until the next run, and all its fields are set. Whether
+  /// a shape that depends on what is computed is the right one turns out, and may be refused, on the way.
   Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs);
 
   /// Called after each step of later runs; a null function turns it off.
@@ -108,18 +111,34 @@ private:
   Logger logger;
   std::unique_ptr<Pool> ownPool;
   Pool *pool = nullptr; // ours or the shared one; null when `parallel` is somebody else's, or serial
-  GrowingMemory arena, scratch;
+  GrowingMemory scratch;
   std::vector<GrowingMemory> outputMemory;
-  std::vector<std::unique_ptr<Binding>> bindings; // most recent first
+  struct Stage {
+    GrowingMemory arena;
+    std::vector<std::unique_ptr<Binding>> bindings; // most recent first
+  };
+  std::vector<Stage> stages;
+  size_t reached = 0;         // stages whose first binding is that of the latest bind or run
+  std::vector<int64_t> sizes; // the symbols of the next stage
   ProfileHook profile;
   std::atomic<bool> busy = false;
 
+  Binding &current(size_t stage) const { return *stages[stage].bindings.front(); }
   Status runBound(std::span<const TensorView> inputs, std::span<TensorView> outputs);
-  Status makeBinding(std::span<const TensorView> inputs);
-  Status prepareMemory(Binding &binding);
-  Status setOperands(Binding &binding, std::span<const TensorView> inputs, std::span<TensorView> outputs);
-  Status checkPointers(const Binding &binding, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
-  void runStep(const BoundStep &step, void *const *operands);
+  Status runStage(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs);
+  Status bindFirst(std::span<const TensorView> inputs);
+  Status bindNext(std::span<const TensorView> inputs, std::span<const TensorView> outputs);
+  Status readSizes(const Binding &before, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
+  void keep(size_t stage, std::unique_ptr<Binding> binding);
+  Status prepareMemory(size_t stage);
+  Status setOperands(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs);
+  Status checkInputs(std::span<const TensorView> inputs, std::span<const TensorView> outputs);
+  /// Memory that a run gave.
+  bool isOurs(uint32_t output, const TensorView &view) const {
+    return view.data && view.data == outputMemory[output].data();
+  }
+  void checkOutput(uint32_t output, const Binding &binding, const TensorView &given, Problems &problems) const;
+  void runStep(const Binding &binding, const BoundStep &step, void *const *operands);
   void runLoop(Binding &binding, const BoundLoop &loop);
   template <class F> void runTurn(Binding &binding, const BoundLoop &loop, int64_t turn, F run);
   void runSteps(Binding &binding);

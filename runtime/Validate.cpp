@@ -1,5 +1,6 @@
 #include "runtime/Archive.h"
 #include "runtime/Expr.h"
+#include "runtime/Stages.h"
 #include "runtime/Text.h"
 
 namespace burin::rt {
@@ -20,9 +21,13 @@ public:
     for (size_t i = 0; i < a.exprs.size(); ++i)
       if (!wellFormed(a.exprs[i], a.symbols.size()))
         return fail(text("expression ", i, " is not well formed"));
-    return all(a.inputs, "input", &Validator::tensor) && all(a.outputs, "output", &Validator::tensor) &&
-           all(a.symbols, "symbol", &Validator::symbol) && all(a.constants, "constant", &Validator::constant) &&
-           all(a.buffers, "buffer", &Validator::buffer) && all(a.kernels, "kernel", &Validator::kernel) &&
+    if (!all(a.inputs, "input", &Validator::tensor) || !all(a.outputs, "output", &Validator::tensor) ||
+        !all(a.symbols, "symbol", &Validator::symbol) || !all(a.constants, "constant", &Validator::constant) ||
+        !all(a.buffers, "buffer", &Validator::buffer))
+      return false;
+    stages = stagesOf(a);
+    return all(a.symbols, "symbol", &Validator::computed) && all(a.inputs, "input", &Validator::knownAtOnce) &&
+           all(a.buffers, "buffer", &Validator::placed) && all(a.kernels, "kernel", &Validator::kernel) &&
            all(a.parts, "part", &Validator::part) && all(a.loops, "loop", &Validator::loop) &&
            all(a.steps, "step", &Validator::step) && all(a.codes, "target", &Validator::code);
   }
@@ -30,6 +35,7 @@ public:
 private:
   const Artifact &a;
   const uint64_t weightBytes;
+  Stages stages; // known from where all indices are
 
   bool fail(std::string what) {
     problem = std::move(what);
@@ -58,8 +64,20 @@ private:
            (t.dims.size() <= kMaxRank || fail(text("rank ", t.dims.size(), " is above ", kMaxRank)));
   }
 
-  // The dimension a symbol is read from is the symbol itself.
   bool symbol(const Symbol &s, size_t index) {
+    if (s.kind > Symbol::Kind::Computed)
+      return fail(text("no kind ", int(s.kind)));
+    const Symbol *before = index ? &a.symbols[index - 1] : nullptr;
+    if (before && (before->kind > s.kind || (before->kind == s.kind && before->step > s.step)))
+      return fail("comes after one that is known later");
+    if (s.kind == Symbol::Kind::Computed)
+      return expr(s.limit) && location(s.location) && exists(s.count) &&
+             (s.step <= a.steps.size() || fail(text("read before step ", s.step, ", which does not exist")));
+    return s.step == 0 ? dimension(s, index) : fail("the size of an input is read before the first step");
+  }
+
+  // The dimension a symbol is read from is the symbol itself.
+  bool dimension(const Symbol &s, size_t index) {
     if (s.input >= a.inputs.size() || s.axis >= a.inputs[s.input].dims.size())
       return fail(text("read from axis ", s.axis, " of input ", s.input, ", which does not exist"));
     if (s.min < 0 || s.max < s.min)
@@ -68,6 +86,38 @@ private:
     bool itself =
         dim.program.size() == 1 && dim.program[0].op == Expr::Op::Symbol && uint64_t(dim.program[0].value) == index;
     return itself || fail(text("axis ", s.axis, " of input ", s.input, " has another size"));
+  }
+
+  /// What is read must be there: a scalar of the caller or of an output, 8 bytes of weights, a buffer already written.
+  bool computed(const Symbol &s, size_t) {
+    if (s.kind == Symbol::Kind::Dimension)
+      return true;
+    uint32_t before = s.step == 0 ? 0 : stages.ofStep(s.step - 1);
+    bool isThere = false;
+    if (s.count.kind == Slot::Kind::Input || s.count.kind == Slot::Kind::Output) {
+      bool isInput = s.count.kind == Slot::Kind::Input;
+      const TensorInfo &t = isInput ? a.inputs[s.count.index] : a.outputs[s.count.index];
+      isThere = t.dtype == DType::i64 && t.dims.empty();
+    } else if (s.count.kind == Slot::Kind::Constant) {
+      isThere = a.constants[s.count.index].bytes >= sizeof(int64_t);
+    } else if (s.count.kind == Slot::Kind::Buffer) { // how large it is turns out when it is placed
+      const ArenaBuffer &b = a.buffers[s.count.index];
+      isThere = !b.perWorker && b.firstStep < s.step && b.lastStep + 1 >= s.step;
+    }
+    if (!isThere)
+      return fail("its number is not there when it is read");
+    return stages.ofExpr[s.limit] <= before || fail("its limit is not known when it is read");
+  }
+
+  bool knownAtOnce(const TensorInfo &t, size_t) {
+    for (ExprId id : t.dims)
+      if (stages.ofExpr[id])
+        return fail("its shape depends on a computed size");
+    return true;
+  }
+
+  bool placed(const ArenaBuffer &b, size_t i) {
+    return stages.ofExpr[b.bytes] <= stages.ofBuffer[i] || fail("its size is not known when it is needed");
   }
 
   bool constant(const Constant &c, size_t) {
@@ -100,8 +150,11 @@ private:
   }
 
   bool loop(const Loop &l, size_t index) {
-    return expr(l.turns) && range(l.firstStep, l.lastStep, "steps") &&
-           (index == 0 || a.loops[index - 1].lastStep < l.firstStep || fail("does not follow the one before it"));
+    if (!expr(l.turns) || !range(l.firstStep, l.lastStep, "steps") || !known(l.turns, l.firstStep))
+      return false;
+    if (stages.ofStep(l.firstStep) != stages.ofStep(l.lastStep))
+      return fail("a size is computed within");
+    return (index == 0 || a.loops[index - 1].lastStep < l.firstStep || fail("does not follow the one before it"));
   }
 
   // What it is a part of lives as long as the loop: see operand().
@@ -119,10 +172,15 @@ private:
            fail(text("operand of kind ", int(slot.kind), " and index ", slot.index, " does not exist"));
   }
   bool live(const Slot &slot, size_t first, size_t last) {
+    if (slot.kind == Slot::Kind::Output && stages.ofOutput[slot.index] > stages.ofStep(uint32_t(first)))
+      return fail(text("the shape of output ", slot.index, " is not known yet"));
     if (slot.kind != Slot::Kind::Buffer)
       return true;
     const ArenaBuffer &b = a.buffers[slot.index];
     return (b.firstStep <= first && last <= b.lastStep) || fail(text("buffer ", slot.index, " is not live"));
+  }
+  bool known(ExprId id, size_t step) {
+    return stages.ofExpr[id] <= stages.ofStep(uint32_t(step)) || fail(text("expression ", id, " is not known yet"));
   }
 
   bool operand(const Slot &slot, size_t step) {
@@ -133,8 +191,9 @@ private:
       return live(slot, step, step);
     const Slot &whole = a.parts[slot.index].whole;
     bool own = whole.kind == Slot::Kind::Buffer && a.buffers[whole.index].perWorker;
-    return l && !own ? live(whole, l->firstStep, l->lastStep)
-                     : fail(text("part ", slot.index, " is used outside a loop"));
+    if (!l || own)
+      return fail(text("part ", slot.index, " is used outside a loop"));
+    return live(whole, l->firstStep, l->lastStep) && known(a.parts[slot.index].bytes, step);
   }
 
   bool step(const Step &s, size_t index) {
@@ -146,8 +205,15 @@ private:
     for (uint32_t dep : s.deps)
       if (dep >= index)
         return fail(text("depends on step ", dep, ", which does not come before it"));
-    return exprs(s.sizes) && expr(s.tasks) && expr(s.scratchBytes) && expr(s.flops) && expr(s.bytes) &&
-           location(s.location);
+    if (!exprs(s.sizes) || !expr(s.tasks) || !expr(s.scratchBytes) || !expr(s.flops) || !expr(s.bytes) ||
+        !location(s.location))
+      return false;
+    std::vector<ExprId> needed = s.sizes;
+    needed.insert(needed.end(), {s.tasks, s.scratchBytes, s.flops, s.bytes});
+    for (ExprId id : needed)
+      if (!known(id, index))
+        return false;
+    return true;
   }
 
   bool code(const Code &c, size_t) {

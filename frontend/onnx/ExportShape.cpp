@@ -116,11 +116,11 @@ Ref indices(const OpEmitter &e) {
 Refs select(const OpEmitter &e) { return {e.same({e.raw(0), indices(e)})}; }
 
 Refs scatter(const OpEmitter &e) {
-  bool adds = e.attr<std::string>("reduction") == "add";
+  std::string reduction = e.attr<std::string>("reduction");
   OutAttributes attributes{{"axis", e.attr<int64_t>("axis")}};
-  if (!adds)
+  if (reduction == "set")
     return {e.graph.node("ScatterElements", {e.raw(0), indices(e), e.raw(2)}, attributes)};
-  attributes.emplace_back("reduction", "add");
+  attributes.emplace_back("reduction", reduction);
   return {e.graph.node("ScatterElements", {e.in(0), indices(e), e.in(2)}, attributes)};
 }
 

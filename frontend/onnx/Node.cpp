@@ -297,7 +297,7 @@ Handler findOp(std::string_view domain, std::string_view name) {
     std::map<std::pair<std::string_view, std::string_view>, Handler> table;
     for (auto family :
          {attentionOps(), controlOps(), einsumOps(), elementwiseOps(), indexOps(), neuralOps(), quantizedOps(),
-          recurrentOps(), reductionOps(), samplingOps(), shapeOps(), signalOps(), trainingOps()})
+          recurrentOps(), reductionOps(), samplingOps(), selectionOps(), shapeOps(), signalOps(), trainingOps()})
       for (const OpEntry &entry : family)
         table[{entry.domain, entry.name}] = entry.handler;
     return table;

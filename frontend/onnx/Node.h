@@ -149,6 +149,7 @@ std::span<const OpEntry> quantizedOps();
 std::span<const OpEntry> recurrentOps();
 std::span<const OpEntry> reductionOps();
 std::span<const OpEntry> samplingOps();
+std::span<const OpEntry> selectionOps();
 std::span<const OpEntry> shapeOps();
 std::span<const OpEntry> signalOps();
 std::span<const OpEntry> trainingOps();

@@ -62,14 +62,12 @@ Values scatterNd(Node &n) {
   Tensor x = n[0], indices = n[1], updates = n[2];
   Shape shape = x.shape(), where = indices.shape();
   std::string reduction = n.attribute("reduction", "none");
-  if (reduction != "none" && reduction != "add")
-    n.unsupported("the reduction " + reduction);
   int64_t rank = int64_t(shape.size()), depth = depthOf(n, where, rank);
   Dim slices = product(shape, 0, depth), width = product(shape, depth, rank),
       places = product(where, 0, int64_t(where.size()) - 1);
   Tensor position = broadcast_to(reshape(flatPositions(n, indices, shape, depth), {places, 1}), {places, width});
   Tensor y = scatter(reshape(x, {slices, width}), position, reshape(updates, {places, width}), 0,
-                     reduction == "none" ? "set" : "add");
+                     reduction == "none" ? "set" : reduction);
   return reshape(y, shape);
 }
 
@@ -83,40 +81,6 @@ Values oneHot(Node &n) {
   wide = where(wide < 0, wide + sizeTensor(depth), wide);
   auto value = [&](int64_t i) { return reshape(slice(values, {i}, {i + 1}, {1}), {}); };
   return where(iota(shape, DType::i64, axis) == wide, value(1), value(0));
-}
-
-/// By rank: an element's place is the number of those before it. Quadratic, so for dimensions of moderate size.
-Values topK(Node &n) {
-  constexpr int64_t kMaxSize = 8192;
-  Tensor x = n[0];
-  Shape shape = x.shape();
-  int64_t axis = n.axis(n.attribute("axis", int64_t(-1)));
-  Dim size = shape[size_t(axis)];
-  int64_t k = n.opset() < 10 ? n.attribute("k", int64_t(1)) : n.integer(1);
-  bool largest = n.attribute("largest", int64_t(1));
-  if (!size.isStatic() || size.value() > kMaxSize)
-    n.unsupported("a dimension of " + size.str() + " elements");
-  if (k < 0 || k > size.value())
-    n.fail("k = " + std::to_string(k) + " is out of range for " + size.str() + " elements");
-  // Elements along the last dimension but one, and what each is compared with along the last.
-  Ints order;
-  for (int64_t i = 0; i < x.rank(); ++i)
-    if (i != axis)
-      order.push_back(i);
-  order.push_back(axis);
-  Tensor rows = transpose(x, order);
-  Tensor mine = unsqueeze(rows, {-1}), other = unsqueeze(rows, {-2});
-  Tensor i = iota({size, 1}, DType::i64), j = iota({1, size}, DType::i64, 1);
-  Tensor isBefore = logical_or(largest ? other > mine : other < mine, logical_and(other == mine, j < i));
-  Tensor place = reduce_sum(isBefore, {-1}); // [..., size]
-  // The index of the element at each place.
-  Tensor isHere = iota({k, 1}, DType::i64) == unsqueeze(place, {-2}); // [..., k, size]
-  Tensor indices = reduce_sum(where(isHere, iota({1, size}, DType::i64, 1), 0), {-1});
-  Tensor values = gather(rows, indices, -1);
-  Ints back(order.size());
-  for (size_t d = 0; d < order.size(); ++d)
-    back[size_t(order[d])] = int64_t(d);
-  return Values({transpose(values, back), transpose(indices, back)});
 }
 
 Values eyeLike(Node &n) {
@@ -174,18 +138,6 @@ Values tensorScatter(Node &n) {
   return scatter(cache, at, update, axis);
 }
 
-/// The elements where a known condition holds.
-Values compress(Node &n) {
-  Ints condition = n.integers(1), chosen;
-  for (size_t i = 0; i < condition.size(); ++i)
-    if (condition[i])
-      chosen.push_back(int64_t(i));
-  Tensor x = n[0];
-  if (!n.hasAttribute("axis"))
-    return take(reshape(x, {elements(x.shape())}), from_vector(chosen), 0);
-  return take(x, from_vector(chosen), n.attribute("axis", int64_t(0)));
-}
-
 /// Windows added up where they lie in the image: one transposed convolution with a weight that puts each element into
 /// its place.
 Values columnsToImage(Node &n) {
@@ -222,7 +174,6 @@ Values columnsToImage(Node &n) {
 
 constexpr OpEntry table[] = {
     {"Col2Im", columnsToImage},
-    {"Compress", compress},
     {"DepthToSpace", depthToSpace},
     {"EyeLike", eyeLike},
     {"GatherND", gatherNd},
@@ -231,7 +182,6 @@ constexpr OpEntry table[] = {
     {"ScatterND", scatterNd},
     {"SpaceToDepth", spaceToDepth},
     {"TensorScatter", tensorScatter},
-    {"TopK", topK},
 };
 
 } // namespace

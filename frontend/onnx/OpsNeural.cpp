@@ -53,11 +53,72 @@ Ints pooledKernel(Node &n) {
   return n.attribute("kernel_shape", Ints());
 }
 
+/// Where in x the first largest element of each window lies, for a result of this shape.
+Tensor placesOfLargest(Node &n, const Window &w, const Shape &result) {
+  Tensor x = n[0], flat = reshape(x, {elements(x.shape())}), best, places;
+  const Shape shape = x.shape();
+  size_t spatial = w.kernel.size();
+  bool isColumnMajor = n.attribute("storage_order", int64_t(0));
+  int64_t taps = 1;
+  for (int64_t size : w.kernel)
+    taps *= size;
+  if (taps > 64)
+    n.unsupported("the output Indices for windows of " + std::to_string(taps) + " elements");
+  Tensor plane = iota(result, DType::i64, 0) * sizeTensor(shape[1]) + iota(result, DType::i64, 1);
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    Tensor at = plane, named, isInside;
+    for (size_t d = 0, rest = size_t(tap), outer = size_t(taps); d < spatial; ++d) {
+      outer /= size_t(w.kernel[d]);
+      int64_t step = int64_t(rest / outer) * w.dilations[d] - w.padding[d];
+      rest %= outer;
+      Tensor i = iota(result, DType::i64, int64_t(2 + d)) * w.strides[d] + step, size = sizeTensor(shape[2 + d]);
+      Tensor here = logical_and(i >= 0, i < size);
+      isInside = isInside.defined() ? logical_and(isInside, here) : here;
+      at = at * size + i;
+    }
+    Tensor value = take(flat, maximum(at, 0), 0);
+    Tensor isBetter = best.defined() ? logical_and(isInside, logical_or(value > best, places < 0)) : isInside;
+    best = best.defined() ? where(isBetter, value, best) : value;
+    places = places.defined() ? where(isBetter, at, places) : where(isBetter, at, -1);
+  }
+  if (!isColumnMajor || spatial < 2)
+    return places;
+  Tensor rest = places, transposed; // the last dimension counts most
+  for (size_t d = spatial; d-- > 0;) {
+    Tensor size = sizeTensor(shape[2 + d]), i = remainder(rest, size);
+    transposed = transposed.defined() ? transposed * size + i : i;
+    rest = floor_divide(rest, size);
+  }
+  return rest * sizeTensor(elements(Shape(shape.begin() + 2, shape.end()))) + transposed;
+}
+
 Values maxPool(Node &n) {
   Window w = windowOf(n, n.shape(), pooledKernel(n));
-  if (n.wants(1))
-    n.unsupported("the output Indices");
-  return max_pool(n[0], w.kernel, w.strides, w.padding, w.dilations, n.attribute("ceil_mode", int64_t(0)));
+  Tensor y = max_pool(n[0], w.kernel, w.strides, w.padding, w.dilations, n.attribute("ceil_mode", int64_t(0)));
+  return n.wants(1) ? Values({y, placesOfLargest(n, w, y.shape())}) : Values(y);
+}
+
+/// Each element back at its place, zeros elsewhere.
+Values maxUnpool(Node &n) {
+  Shape shape = n.shape(), inner = shape;
+  Ints kernel = pooledKernel(n), strides = n.attribute("strides", Ints(kernel.size(), 1)),
+       pads = n.attribute("pads", Ints(2 * kernel.size(), 0));
+  if (shape.size() != kernel.size() + 2 || strides.size() != kernel.size() || pads.size() != 2 * kernel.size())
+    n.fail("its kernel_shape, strides and pads do not fit");
+  for (size_t d = 0; d < kernel.size(); ++d)
+    inner[2 + d] = (shape[2 + d] - 1) * strides[d] + kernel[d] - pads[d] - pads[kernel.size() + d];
+  auto flat = [](const Tensor &x) { return reshape(x, {elements(x.shape())}); };
+  Tensor y = reshape(scatter(zeros({elements(inner)}, n.dtype()), flat(n[1]), flat(n[0])), inner);
+  if (!n.has(2))
+    return y;
+  Ints after;
+  Shape whole = n.sizes(2);
+  for (size_t d = 0; d < inner.size(); ++d)
+    if (Dim more = d < whole.size() ? whole[d] - inner[d] : Dim(-1); more.isStatic() && more.value() >= 0)
+      after.push_back(more.value());
+    else
+      n.fail("output_shape " + str(whole) + " does not hold " + str(inner));
+  return pad(y, Ints(inner.size(), 0), after);
 }
 
 Values averagePool(Node &n) {
@@ -247,6 +308,7 @@ constexpr OpEntry table[] = {
     {"LpPool", lpPool},
     {"MatMul", product},
     {"MaxPool", maxPool},
+    {"MaxUnpool", maxUnpool},
     {"MeanVarianceNormalization", meanVarianceNorm},
     {"RMSNormalization", rmsNorm},
     {"Softmax", softmaxOf},

@@ -55,33 +55,19 @@ template <ArgReduction reduction> Values indexOf(Node &n) {
   return sizeTensor(n.shape()[size_t(axis)] - 1) - reduction(flip(x, {axis}), axis, keeps, {});
 }
 
-Values cumulative(Node &n) {
-  Tensor x = n[0];
-  return cumsum(x, n.integer(1), n.attribute("exclusive", int64_t(0)), n.attribute("reverse", int64_t(0)))
-      .to(x.dtype());
-}
+using Running = Tensor (*)(const Tensor &, int64_t, bool, bool, Location);
 
-/// Each element's product over those before it, itself included or not.
-Values cumulativeProduct(Node &n) {
-  constexpr int64_t kMaxSize = 4096;
+template <Running running> Values cumulative(Node &n) {
   Tensor x = n[0];
-  int64_t axis = n.axis(n.integer(1));
-  Dim size = n.shape()[size_t(axis)];
-  if (!size.isStatic() || size.value() > kMaxSize)
-    n.unsupported("a dimension of " + size.str() + " elements");
   bool exclusive = n.attribute("exclusive", int64_t(0)), reverse = n.attribute("reverse", int64_t(0));
-  Shape square(size_t(x.rank() + 1), Dim(1)); // the result's dimension, then the one to multiply over
-  square[size_t(axis)] = square[size_t(axis) + 1] = size;
-  Tensor i = iota(square, DType::i64, axis), j = iota(square, DType::i64, axis + 1);
-  Tensor takesPart = reverse ? exclusive ? j > i : j >= i : exclusive ? j < i : j <= i;
-  return reduce_prod(where(takesPart, unsqueeze(x, {axis}), 1), {axis + 1}).to(x.dtype());
+  return running(x, n.integer(1), exclusive, reverse, {}).to(x.dtype());
 }
 
 constexpr OpEntry table[] = {
     {"ArgMax", indexOf<argmax>},
     {"ArgMin", indexOf<argmin>},
-    {"CumProd", cumulativeProduct},
-    {"CumSum", cumulative},
+    {"CumProd", cumulative<cumprod>},
+    {"CumSum", cumulative<cumsum>},
     {"ReduceL1", l1},
     {"ReduceL2", l2},
     {"ReduceLogSum", logSum},

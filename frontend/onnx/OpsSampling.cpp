@@ -1,5 +1,5 @@
 // Resizing, and sampling at computed positions.
-#include "frontend/onnx/Node.h"
+#include "frontend/onnx/SymbolicResize.h"
 #include <algorithm>
 #include <cmath>
 
@@ -176,14 +176,12 @@ Values resizeWith(Node &n, Sampler sampler, size_t roiInput, size_t scalesInput,
   if (!roi.empty() && roi.size() != 2 * axes.size())
     n.fail("roi must have two numbers for each dimension");
   bool areSizes = scales.empty();
-  auto requireStatic = [&](const Dim &size) {
-    if (!size.isStatic())
-      n.unsupported("resizing to or from the symbolic size " + size.str());
-    return double(size.value());
-  };
   for (size_t i = 0; areSizes && i < axes.size(); ++i) {
-    const Dim &from = shape[size_t(axes[i])];
-    scales.push_back(sizes[i] == from ? 1 : requireStatic(sizes[i]) / requireStatic(from));
+    const Dim &from = shape[size_t(axes[i])], &to = sizes[i];
+    bool isKnown = from.isStatic() && to.isStatic();
+    scales.push_back(to == from ? 1 : isKnown ? double(to.value()) / double(from.value()) : NAN); // NaN: see below
+    if (std::isnan(scales.back()) && n.attribute("keep_aspect_ratio_policy", "stretch") != "stretch")
+      n.unsupported("keeping the ratio of the symbolic size " + (from.isStatic() ? to : from).str());
   }
   if (areSizes)
     keepRatio(n, shape, axes, scales, sizes);
@@ -202,7 +200,16 @@ Values resizeWith(Node &n, Sampler sampler, size_t roiInput, size_t scalesInput,
       y = repeatElements(y, axis, int64_t(scales[i]));
       continue;
     }
-    Axis a{axis, int64_t(requireStatic(from)), 0, scales[i]};
+    if (!from.isStatic() || (areSizes && !sizes[i].isStatic())) {
+      std::optional<Dim> to = areSizes ? sizes[i] : scaledSize(from, scales[i]);
+      if (!to || !roi.empty() || sampler.antialias || sampler.excludesOutside)
+        n.unsupported("resizing the symbolic size " + from.str() + " in this way");
+      Tensor scale = areSizes ? sizeTensor(*to).to(DType::f64) / sizeTensor(from).to(DType::f64)
+                              : full(Shape{}, scales[i], DType::f64);
+      y = resizeSymbolic(y, axis, *to, scale, {sampler.mode, sampler.transform, sampler.rounding, sampler.cubic});
+      continue;
+    }
+    Axis a{axis, from.value(), 0, scales[i]};
     if (!roi.empty()) {
       a.cropStart = roi[i];
       a.cropEnd = roi[axes.size() + i];

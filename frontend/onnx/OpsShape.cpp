@@ -147,9 +147,7 @@ Values gatheredElements(Node &n) { return gather(n[0], n[1], n.attribute("axis",
 
 Values scattered(Node &n) {
   std::string reduction = n.attribute("reduction", "none");
-  if (reduction != "none" && reduction != "add")
-    n.unsupported("the reduction " + reduction);
-  return scatter(n[0], n[1], n[2], n.attribute("axis", int64_t(0)), reduction == "none" ? "set" : "add");
+  return scatter(n[0], n[1], n[2], n.attribute("axis", int64_t(0)), reduction == "none" ? "set" : reduction);
 }
 
 Values expanded(Node &n) {

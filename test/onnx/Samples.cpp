@@ -16,10 +16,10 @@ int main(int argc, char **argv) {
             .inputs = {valueInfo("x", kFloat, {"2", "3"}), valueInfo("shape", kInt64, {"2"})},
             .outputs = {valueInfo("y", kFloat, {"", ""})}}
       .write(folder + "reshape.onnx");
-  ModelText{.nodes = {{"NonZero", {"x"}, {"a"}}, {"NonZero", {"x"}, {"y"}}},
+  ModelText{.nodes = {{"Det", {"x"}, {"a"}}, {"Det", {"x"}, {"y"}}},
             .inputs = {valueInfo("x", kFloat, {"2"})},
             .outputs = {valueInfo("y", kInt64, {"1", ""})}}
-      .write(folder + "nonzero.onnx");
+      .write(folder + "det.onnx");
   ModelText{.nodes = {{"MatMul", {"x", "x"}, {"y"}, {}, "attn/scores"}},
             .inputs = {valueInfo("x", kFloat, {"2", "3"})},
             .outputs = {valueInfo("y", kFloat, {"2", "3"})}}

@@ -94,11 +94,22 @@ std::vector<GuardedBytes> runOn(rt::Session &session, const Tensors &inputs, boo
   const rt::Artifact &artifact = session.program().artifact();
   for (uint32_t i = 0; i < artifact.outputs.size(); ++i) {
     auto shape = session.outputShape(i);
-    results.emplace_back(session.outputBytes(i), guardEnd);
-    out.push_back({results.back().data(), shape.data(), uint32_t(shape.size()), artifact.outputs[i].dtype});
+    bool isKnown = std::ranges::count(shape, -1) == 0; // else the session gives the memory
+    results.emplace_back(isKnown ? session.outputBytes(i) : 0, guardEnd);
+    out.push_back(
+        {isKnown ? results.back().data() : nullptr, shape.data(), uint32_t(shape.size()), artifact.outputs[i].dtype});
   }
   check(session.run(in, out), "running");
-  return results;
+  std::vector<GuardedBytes> all;
+  for (uint32_t i = 0; i < out.size(); ++i) {
+    if (out[i].data == results[i].data()) {
+      all.push_back(std::move(results[i]));
+      continue;
+    }
+    all.emplace_back(session.outputBytes(i), guardEnd);
+    std::copy_n(static_cast<const char *>(out[i].data), session.outputBytes(i), all.back().data());
+  }
+  return all;
 }
 
 } // namespace

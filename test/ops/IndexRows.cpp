@@ -51,9 +51,9 @@ std::vector<Example> gather(const Row &row, DType dtype) {
 std::vector<Example> scatter(const Row &row, DType dtype) {
   auto x = [&](Shape shape) { return Operand{TensorSpec{dtype, std::move(shape)}, row.draw}; };
   std::vector<Example> list;
-  for (const char *reduction : {"set", "add"}) {
+  for (const char *reduction : {"set", "add", "mul", "min", "max"}) {
     std::string name(reduction);
-    if (name == "add" && isBool(dtype))
+    if (name != "set" && isBool(dtype))
       continue;
     list.push_back({{x({n, m}), indices({k, m}), x({k, m})}, {{"axis", int64_t(0)}, {"reduction", name}}, kSizes});
     list.push_back({{x({n, m}), indices({n, k}, i32), x({n, k})}, {{"axis", int64_t(1)}, {"reduction", name}}, kSizes});
@@ -105,7 +105,7 @@ const std::vector<Row> &indexRows() {
   static const std::vector<Row> rows{
       {"take", kAll, take},
       {"gather", kAll, gather},
-      {"scatter", kAll, scatter, {.epsilons = 64, .zeroSigns = false}, {-4, 4, Specials::None}},
+      {"scatter", kAll, scatter, {.ulps = 64, .epsilons = 64, .zeroSigns = false}, {-1.5, 1.5, Specials::None}},
       {"iota",
        {f32},
        created,

@@ -153,8 +153,8 @@ private:
 
 std::vector<const Row *> allRows() {
   std::vector<const Row *> all;
-  for (auto *rows :
-       {&elementwiseRows(), &reductionRows(), &shapeRows(), &indexRows(), &contractionRows(), &neuralRows()})
+  for (auto *rows : {&elementwiseRows(), &reductionRows(), &shapeRows(), &indexRows(), &orderRows(), &contractionRows(),
+                     &neuralRows()})
     for (const Row &row : *rows)
       all.push_back(&row);
   return all;

@@ -33,6 +33,7 @@ const std::vector<Row> &elementwiseRows();
 const std::vector<Row> &reductionRows();
 const std::vector<Row> &shapeRows();
 const std::vector<Row> &indexRows();
+const std::vector<Row> &orderRows();
 const std::vector<Row> &contractionRows();
 const std::vector<Row> &neuralRows();
 std::vector<const Row *> allRows();

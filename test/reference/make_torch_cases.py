@@ -320,7 +320,19 @@ def composites():
     case("dropout", [x], x, p=0.5)
 
 
-for family in (unary, binary, casts, shapes, reductions, products, convolutions, pools, composites):
+def order():
+    x = rand(2, 3, 4)
+    case("cumprod", [x], x.cumprod(1), axis=1)
+    case("cumprod", [x], x.flip(2).cumprod(2).flip(2), axis=2, reverse=True)
+    ties = f(1, nan, -2, 1, inf, 0.0, -0.0, nan, -inf, 1).reshape(2, 5)
+    for descending in (False, True):
+        case("argsort", [x], x.argsort(dim=1, descending=descending, stable=True), axis=1, descending=descending)
+        case("argsort", [ties], ties.argsort(dim=1, descending=descending, stable=True), axis=1, descending=descending)
+        y = ints(3, 6, dtype=torch.uint8, low=0, high=3)
+        case("argsort", [y], y.argsort(dim=0, descending=descending, stable=True), axis=0, descending=descending)
+
+
+for family in (unary, binary, casts, shapes, reductions, products, convolutions, pools, composites, order):
     family()
 print("[" + ",\n".join(json.dumps(c, separators=(",", ":")) for c in cases) + "]")
 print(f"{len(cases)} cases of {len({c[0] for c in cases})} ops", file=sys.stderr)

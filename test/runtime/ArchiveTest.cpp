@@ -131,7 +131,8 @@ TEST_CASE("a refusal says what is wrong") {
   std::vector<std::byte> version = file;
   poke(version, 8, kArtifactVersion + 40);
   std::string message = refusal(version, ErrorCode::BadArtifact);
-  CHECK(contains(message, "format version 42, this runtime reads version 2"));
+  CHECK(contains(message, "format version " + std::to_string(kArtifactVersion + 40) + ", this runtime reads version " +
+                              std::to_string(kArtifactVersion)));
   CHECK(contains(message, "compile it again"));
   CHECK(contains(refusal(flipped(kHeaderBytes), ErrorCode::BadArtifact), "header"));
   CHECK(contains(refusal(flipped(sectionStart(0)), ErrorCode::BadArtifact), "plan (META)"));

@@ -57,7 +57,26 @@ ExprId Model::constant(int64_t value) {
 }
 
 ExprId Model::symbol(const std::string &name, uint32_t input, uint32_t axis, int64_t min, int64_t max) {
-  a.symbols.push_back({name, min, max, input, axis});
+  Symbol s;
+  s.name = name;
+  s.min = min;
+  s.max = max;
+  s.input = input;
+  s.axis = axis;
+  a.symbols.push_back(s);
+  a.exprs.push_back({{{Expr::Op::Symbol, int64_t(a.symbols.size() - 1)}}});
+  return ExprId(a.exprs.size() - 1);
+}
+
+ExprId Model::computed(const std::string &name, Slot count, uint32_t step, ExprId limit) {
+  Symbol s;
+  s.name = name;
+  s.kind = Symbol::Kind::Computed;
+  s.count = count;
+  s.step = step;
+  s.limit = limit;
+  s.location = location("model.cpp:" + std::to_string(step));
+  a.symbols.push_back(s);
   a.exprs.push_back({{{Expr::Op::Symbol, int64_t(a.symbols.size() - 1)}}});
   return ExprId(a.exprs.size() - 1);
 }
@@ -184,6 +203,26 @@ Model loopOverRows(int64_t n) {
     step.bytes = rowBytes;
   }
   m.a.steps[1].tasks = columns;
+  return m;
+}
+
+Model positives() {
+  Model m;
+  ExprId n = m.symbol("n", 0, 0), one = m.constant(1), four = m.constant(4), eight = m.constant(8);
+  auto floats = [&](ExprId count) { return m.op(Expr::Op::Mul, count, four); };
+  m.input("x", {n});
+  Slot first = m.buffer(floats(n), 0, 1), firstCount = m.buffer(eight, 0, 0);
+  ExprId k = m.computed("k", firstCount, 1, n);
+  Slot shifted = m.buffer(floats(k), 2, 3), second = m.buffer(floats(k), 3, 4), secondCount = m.buffer(eight, 3, 3);
+  ExprId l = m.computed("m", secondCount, 4, k);
+  m.output("y", {k});
+  m.output("z", {l});
+  Slot weight = m.weight("w", {1}), bias = m.weight("b", {-1});
+  m.step("positive", {in(0), first, firstCount}, {n}, one);
+  m.step("exponential", {first, out(0)}, {}, k);
+  m.step("affine", {out(0), weight, bias, shifted}, {one}, k);
+  m.step("positive", {shifted, second, secondCount}, {k}, one);
+  m.step("exponential", {second, out(1)}, {}, l);
   return m;
 }
 

@@ -22,6 +22,8 @@ struct Model {
   Model();
   ExprId constant(int64_t value);
   ExprId symbol(const std::string &name, uint32_t input, uint32_t axis, int64_t min = 0, int64_t max = INT64_MAX);
+  /// An i64 that the steps before `step` compute.
+  ExprId computed(const std::string &name, Slot count, uint32_t step, ExprId limit);
   ExprId op(Expr::Op op, ExprId left, ExprId right);
   void input(const std::string &name, std::vector<ExprId> dims, DType dtype = f32);
   void output(const std::string &name, std::vector<ExprId> dims, DType dtype = f32);
@@ -41,6 +43,9 @@ struct Model {
 Model threeSteps(int64_t n);
 /// The same, one row per turn of a loop.
 Model loopOverRows(int64_t n);
+/// x[n] -> exp of its positive elements [k], and those of the exponentials that are above 1 [m], for which it is
+/// computed a second time how many there are
+Model positives();
 /// What threeSteps computes.
 std::vector<float> expectedThreeSteps(const std::vector<float> &x, int64_t n);
 

@@ -38,5 +38,16 @@ void reversed(void *const *operands, const int64_t *sizes, void *scratch, int64_
   }
 }
 
+// The positive elements of x[n], and how many there are
+void positive(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
+  const float *x = operands[0];
+  float *y = operands[1];
+  int64_t *count = operands[2];
+  *count = 0;
+  for (int64_t i = 0; i < sizes[0]; ++i)
+    if (x[i] > 0)
+      y[(*count)++] = x[i];
+}
+
 // Nothing: what a step costs
 void nothing(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {}

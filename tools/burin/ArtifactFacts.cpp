@@ -2,6 +2,7 @@
 #include "runtime/Cursor.h"
 #include "runtime/Expr.h"
 #include "runtime/Npy.h"
+#include "runtime/Stages.h"
 #include "runtime/Target.h"
 #include "tools/burin/Commands.h"
 #include <algorithm>
@@ -52,7 +53,20 @@ void planMemory(ArtifactFacts &out) {
     for (uint32_t step = buffer.firstStep; step <= buffer.lastStep && step < live.size(); ++step)
       live[step] += bytes;
   }
-  out.placement = rt::placeBuffers(out.buffers);
+  // Each stage has an arena of its own; here they stand one behind the other.
+  const rt::Stages stages = rt::stagesOf(a);
+  out.placement.offsets.resize(out.buffers.size());
+  for (uint32_t stage = 0; stage < stages.list.size(); ++stage) {
+    std::vector<rt::LiveRange> own = out.buffers;
+    for (size_t i = 0; i < own.size(); ++i)
+      if (stages.ofBuffer[i] != stage)
+        own[i].bytes = 0;
+    rt::Placement placement = rt::placeBuffers(own);
+    for (size_t i = 0; i < own.size(); ++i)
+      if (stages.ofBuffer[i] == stage)
+        out.placement.offsets[i] = out.placement.arenaBytes + placement.offsets[i];
+    out.placement.arenaBytes += placement.arenaBytes;
+  }
   for (uint32_t step = 0; step < live.size(); ++step)
     if (live[step] > out.largestLiveBytes)
       out.largestLiveBytes = live[step], out.largestLiveStep = step;

@@ -85,6 +85,9 @@ private:
       for (const Dim &size : ir::shapeOf(v))
         if (!size.isStatic() && size == Dim(size.symbols().front()))
           symbols.erase(size.symbols().front());
+    for (Operation *op : ops)
+      if (auto size = ir::newSizeOf(op))
+        symbols.erase(size->str());
     return {symbols.begin(), symbols.end()};
   }
 

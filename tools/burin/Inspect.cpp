@@ -1,6 +1,7 @@
 // burin inspect: what is in an artifact or a graph.
 #include "tools/burin/Inspect.h"
 #include "runtime/Binding.h"
+#include "runtime/Expr.h"
 #include "runtime/Target.h"
 #include "tools/burin/Commands.h"
 #include "tools/burin/FileKind.h"
@@ -23,9 +24,16 @@ void printSignature(const ArtifactFacts &f) {
   add("input", a.inputs);
   add("output", a.outputs);
   table.print("signature");
-  for (const rt::Symbol &s : a.symbols)
+  for (const rt::Symbol &s : a.symbols) {
+    if (s.kind == rt::Symbol::Kind::Computed) {
+      const std::string &source = a.locations[s.location];
+      std::printf("  %s is computed before step %u, up to %s%s%s\n", s.name.c_str(), s.step,
+                  rt::printed(a.exprs[s.limit], a.symbols).c_str(), source.empty() ? "" : ", at ", source.c_str());
+      continue;
+    }
     std::printf("  %s is dimension %u of %s, from %lld%s\n", s.name.c_str(), s.axis, a.inputs[s.input].name.c_str(),
                 static_cast<long long>(s.min), s.max == INT64_MAX ? " up" : (" to " + std::to_string(s.max)).c_str());
+  }
 }
 
 void printTargets(const ArtifactFacts &f) {

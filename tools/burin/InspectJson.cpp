@@ -54,6 +54,8 @@ private:
                   {"source", a.locations[t.location]}};
   }
   Object symbol(const rt::Symbol &s, size_t i) {
+    if (s.kind == rt::Symbol::Kind::Computed)
+      return Object{{"name", s.name}, {"value", f.symbols[i]}, {"step", int64_t(s.step)}, {"limit", f.values[s.limit]}};
     return Object{{"name", s.name}, {"value", f.symbols[i]},     {"min", s.min},
                   {"max", s.max},   {"input", int64_t(s.input)}, {"axis", int64_t(s.axis)}};
   }

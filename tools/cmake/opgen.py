@@ -25,6 +25,7 @@ KIND_OF_BASE = {
     "DenseI64ArrayAttr": "Ints",
     "Burin_DTypeAttr": "DType",
     "Burin_ShapeAttr": "Shape",
+    "Burin_NewSizeAttr": "Shape",
 }
 # How an attribute is held, and how it is passed.
 CPP_TYPE = {
@@ -83,6 +84,7 @@ class Attribute:
         if base not in KIND_OF_BASE:
             fail(op, f"attribute {name} has the unsupported kind {base}")
         self.kind = KIND_OF_BASE[base]
+        self.isNewSize = base == "Burin_NewSizeAttr"
         if self.kind == "String" and self.default is not None:
             self.default = '"' + self.default.strip('"') + '"'
 
@@ -134,6 +136,8 @@ class Op:
             else:
                 required.append(("const std::vector<Tensor> &" if o.arity == "Variadic" else "const Tensor &", o.name, None))
         for a in self.attrs:
+            if a.isNewSize:
+                continue
             (required if a.default is None else optional).append((CPP_PARAMETER[a.kind], a.name, a.default))
         return required + optional
 
@@ -179,7 +183,7 @@ def table(ops):
     for op in ops:
         operands = ", ".join(f'{{"{o.name}", Arity::{o.arity}}}' for o in op.operands)
         attrs = ",\n      ".join(
-            f'{{"{a.name}", AttrKind::{a.kind}, {"true" if a.default is not None else "false"}, Attr({a.held()})}}'
+            f'{{"{a.name}", AttrKind::{a.kind}, {"true" if a.default is not None else "false"}, Attr({a.held()}){", true" if a.isNewSize else ""}}}'
             for a in op.attrs)
         flags = ", ".join("true" if f else "false" for f in (op.elementwise, op.boolResult, op.variadicResults, op.internal))
         out.append(f'{{"{op.name}", {json.dumps(op.summary, ensure_ascii=False)},\n    {{{operands}}},\n    {{{attrs}}},\n'
@@ -305,7 +309,8 @@ def apiSource(ops):
             operands = f"detail::operandList({op.operands[0].name})"
         else:
             operands = "{" + ", ".join(o.name for o in op.operands) + "}"
-        attrs = "{" + ", ".join(f"ir::Attr({a.name})" for a in op.attrs) + "}"
+        attrs = "{" + ", ".join(f'detail::newSize("{op.name}")' if a.isNewSize else f"ir::Attr({a.name})"
+                                for a in op.attrs) + "}"
         call = f"detail::apply(ir::opInfo(ir::OpId::{op.name}), {operands}, {attrs}, where)"
         suffix = "" if op.variadicResults else ".front()"
         out.append(f"{op.signature(defaults=False)} {{\n  return {call}{suffix};\n}}\n")
@@ -342,9 +347,9 @@ def docs(ops):
         out.append("\n".join(op.documentation()) + "\n")
         if op.isMethod():
             out.append(f"\nAlso a method: `{op.operands[0].name}.{op.name}(…)`.\n")
-        if op.attrs:
+        if any(not a.isNewSize for a in op.attrs):
             out.append("\n| attribute | type | default |\n|---|---|---|\n")
-            for a in op.attrs:
+            for a in (a for a in op.attrs if not a.isNewSize):
                 default = "required" if a.default is None else f"`{a.default}`"
                 out.append(f"| `{a.name}` | `{CPP_TYPE[a.kind]}` | {default} |\n")
         if op.lower:

@@ -166,9 +166,13 @@ bool Runner::chooseSizes() {
   std::string known;
   for (uint32_t i = 0; i < rt.artifact_symbol_count(artifact); ++i) {
     const burin_symbol_info &symbol = *rt.artifact_symbol(artifact, i);
+    int64_t value = std::max<int64_t>(symbol.min, 1);
+    if (symbol.input == BURIN_COMPUTED) { // by the run
+      symbolValues.push_back(value);
+      continue;
+    }
     known += " ";
     known += symbol.name;
-    int64_t value = std::max<int64_t>(symbol.min, 1);
     const Input &source = inputs[symbol.input];
     if (source.given)
       value = source.array.shape[symbol.axis];

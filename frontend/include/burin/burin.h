@@ -8,4 +8,5 @@
 #include "burin/onnx.h"
 #include "burin/ops.h"
 #include "burin/reductions.h"
+#include "burin/selection.h"
 #include "burin/tensor.h"

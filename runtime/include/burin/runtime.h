@@ -91,12 +91,16 @@ typedef struct burin_tensor_info {
   uint8_t reserved[3];
 } burin_tensor_info;
 
-/* A size that is known when the artifact runs. It is read off one axis of one input. */
+/* A size that is known when the artifact runs. It is read off one axis of one input, or computed on the way, as the
+ * number of boxes that are left, say. */
 typedef struct burin_symbol_info {
   const char *name;
   int64_t min, max; /* both allowed; max INT64_MAX: no limit */
-  uint32_t input, axis;
+  uint32_t input;   /* BURIN_COMPUTED: not read off an input */
+  uint32_t axis;
 } burin_symbol_info;
+
+#define BURIN_COMPUTED UINT32_MAX
 
 enum { BURIN_LOG_DEBUG = 0, BURIN_LOG_INFO = 1, BURIN_LOG_WARNING = 2 };
 
@@ -194,7 +198,8 @@ typedef struct burin_runtime_api {
   const burin_tensor_info *(*artifact_input)(const burin_artifact *artifact, uint32_t index);
   const burin_tensor_info *(*artifact_output)(const burin_artifact *artifact, uint32_t index);
   const burin_symbol_info *(*artifact_symbol)(const burin_artifact *artifact, uint32_t index);
-  /* The shape of an input for given values of all symbols; `shape` has room for its rank. */
+  /* The shape of an input for given values of all symbols (computed ones play no part); `shape` has room for its
+   * rank. */
   burin_status *(*artifact_input_shape)(const burin_artifact *artifact, uint32_t index, const int64_t *symbol_values,
                                         uint32_t symbol_count, int64_t *shape);
   const char *(*artifact_producer)(const burin_artifact *artifact); /* the compiler: "burin 0.1.0" */
@@ -210,15 +215,17 @@ typedef struct burin_runtime_api {
   /* Checks input shapes and plans for them, without running; the data pointers may be NULL. Not needed before a run:
    * it lets the first one be as fast as the others, and tells the shapes of the outputs. */
   burin_status *(*session_bind)(burin_session *session, const burin_tensor *inputs, uint32_t input_count);
-  /* For the shapes of the latest bind or run; NULL before, and for an index out of range. Valid until the next. */
+  /* For the shapes of the latest bind or run; NULL before, and for an index out of range. Valid until the next. A size
+   * that is computed is -1 until a run has computed it. */
   const int64_t *(*session_output_shape)(const burin_session *session, uint32_t index, uint32_t *rank);
   /* Bytes planned for intermediate results, for the shapes of the latest bind or run. */
   uint64_t (*session_arena_bytes)(const burin_session *session);
 
   /* Runs and returns when the outputs are complete. An output with data must have the right dtype and shape, and must
    * overlap neither an input nor another output. For one without data all other fields are ignored and set: it gets
-   * memory of the session, valid until its next run. A run with the shapes of an earlier one (the last few are kept)
-   * allocates nothing. */
+   * memory of the session, valid until its next run (and so does one that still has that memory). An output whose
+   * shape depends on what is computed is best given no data: its shape must be exactly right, which turns out only when
+   * it is computed. A run with the shapes of an earlier one (the last few are kept) allocates nothing. */
   burin_status *(*session_run)(burin_session *session, const burin_tensor *inputs, uint32_t input_count,
                                burin_tensor *outputs, uint32_t output_count);
   /* Queues a run and returns; runs of one session happen in order, on a thread of the session, which calls `done` after
