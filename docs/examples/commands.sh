@@ -4,6 +4,7 @@ burin inspect model.burin
 burin compile model.burin -o model.plate --target x86-64-v3,x86-64-v4
 burin inspect model.plate --dim batch=8
 burin verify model.burin --dim batch=5
+burin bisect model.burin --dim batch=5
 burin bench model.plate --dim batch=8 --threads 1 --min-time 0.05
 burin run model.plate --input image=@image.npy --output probabilities=@y.npy
 burin-run model.plate --input image=@image.npy --expect probabilities=@probabilities.npy --rtol 0 --atol 0

@@ -130,6 +130,7 @@ struct ExportRule {
 std::span<const ExportRule> elementwiseExports();
 std::span<const ExportRule> reductionExports();
 std::span<const ExportRule> shapeExports();
+std::span<const ExportRule> selectionExports();
 std::span<const ExportRule> neuralExports();
 
 } // namespace burin::onnx

@@ -13,7 +13,7 @@ namespace {
 const ExportRule *findRule(std::string_view op) {
   static const auto rules = [] {
     std::unordered_map<std::string_view, const ExportRule *> byName;
-    for (auto family : {elementwiseExports(), reductionExports(), shapeExports(), neuralExports()})
+    for (auto family : {elementwiseExports(), reductionExports(), shapeExports(), selectionExports(), neuralExports()})
       for (const ExportRule &rule : family)
         byName.emplace(rule.op, &rule);
     return byName;
