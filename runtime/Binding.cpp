@@ -24,6 +24,20 @@ constexpr int64_t kMaxBytes = int64_t(1) << 47; // of one tensor, and of the are
 
 } // namespace
 
+uint32_t loopOf(const Artifact &a, const ArenaBuffer &buffer) {
+  for (uint32_t i = 0; buffer.perWorker && i < a.loops.size(); ++i)
+    if (a.loops[i].firstStep <= buffer.firstStep && buffer.lastStep <= a.loops[i].lastStep)
+      return i;
+  return kNoLoop;
+}
+
+std::vector<LiveRange> loopRanges(const Artifact &a) {
+  std::vector<LiveRange> ranges;
+  for (const Loop &loop : a.loops)
+    ranges.push_back({0, loop.firstStep, loop.lastStep});
+  return ranges;
+}
+
 std::string tensorText(DType dtype, std::span<const int64_t> shape) {
   std::string out(int(dtype) < kNumDTypes ? name(dtype) : "an unknown type");
   out += "[";
@@ -71,6 +85,7 @@ private:
   Binding &out;
   Problems problems;
   bool inLoop = false;
+  std::vector<uint64_t> strides; // of loops, see Placement
 
   Status finish() {
     for (size_t i = 0; i < a.outputs.size(); ++i)
@@ -183,14 +198,13 @@ private:
       const ArenaBuffer &b = a.buffers[i];
       bool isOwn = program.stages().ofBuffer[i] == out.stage; // others take no space here
       uint64_t bytes = isOwn ? uint64_t(amount(b.bytes, "buffer", i)) : 0;
-      if (b.perWorker) // the copies lie one behind the other
-        bytes = (bytes + kBufferAlign - 1) / kBufferAlign * kBufferAlign * uint64_t(out.workers);
-      ranges.push_back({bytes, b.firstStep, b.lastStep});
+      ranges.push_back({bytes, b.firstStep, b.lastStep, loopOf(a, b)});
     }
-    Placement placement = placeBuffers(ranges);
+    Placement placement = placeBuffers(ranges, loopRanges(a), out.workers);
     if (placement.arenaBytes > uint64_t(kMaxBytes))
       problems.add("the intermediate results do not fit into memory");
     out.bufferOffsets = std::move(placement.offsets);
+    strides = std::move(placement.strides);
     out.arenaSize = placement.arenaBytes;
   }
 
@@ -276,10 +290,8 @@ private:
       break;
     case Slot::Kind::Buffer:
       out.bufferPatches[slot.index].push_back(entry);
-      if (const ArenaBuffer &b = a.buffers[slot.index]; b.perWorker && inLoop) {
-        uint64_t bytes = uint64_t(out.values[b.bytes]);
-        out.boundLoops.back().copies.push_back({entry, (bytes + kBufferAlign - 1) / kBufferAlign * kBufferAlign});
-      }
+      if (const ArenaBuffer &b = a.buffers[slot.index]; b.perWorker && inLoop)
+        out.boundLoops.back().copies.push_back({entry, strides[loopOf(a, b)]});
       break;
     case Slot::Kind::Part:
       if (inLoop)

@@ -2,6 +2,7 @@
 // an artifact. Most artifacts have a single stage.
 #pragma once
 #include "runtime/Loader.h"
+#include "runtime/Plan.h"
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -17,6 +18,11 @@ struct TensorView {
   uint32_t rank = 0;
   DType dtype = DType::f32;
 };
+
+/// The index of the loop within whose turns a buffer lives, or kNoLoop.
+uint32_t loopOf(const Artifact &artifact, const ArenaBuffer &buffer);
+/// The steps of all loops.
+std::vector<LiveRange> loopRanges(const Artifact &artifact);
 
 /// "f32[2, 3]"
 std::string tensorText(DType dtype, std::span<const int64_t> shape);

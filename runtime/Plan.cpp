@@ -49,4 +49,33 @@ Placement placeBuffers(std::span<const LiveRange> buffers) {
   return out;
 }
 
+Placement placeBuffers(std::span<const LiveRange> buffers, std::span<const LiveRange> loops, int workers) {
+  // A loop takes its place as one buffer behind the others; what is in it is placed there.
+  std::vector<LiveRange> outside(buffers.begin(), buffers.end());
+  for (LiveRange &buffer : outside)
+    if (buffer.loop != kNoLoop)
+      buffer.bytes = 0;
+  std::vector<Placement> inside;
+  std::vector<uint64_t> strides;
+  for (uint32_t loop = 0; loop < loops.size(); ++loop) {
+    std::vector<LiveRange> own(buffers.begin(), buffers.end());
+    for (LiveRange &buffer : own)
+      if (buffer.loop != loop)
+        buffer.bytes = 0;
+    inside.push_back(placeBuffers(own));
+    strides.push_back(inside.back().arenaBytes);
+    LiveRange whole = loops[loop];
+    if (__builtin_mul_overflow(strides.back(), uint64_t(workers), &whole.bytes))
+      whole.bytes = UINT64_MAX; // does not fit
+    outside.push_back(whole);
+  }
+  Placement out = placeBuffers(outside);
+  for (size_t i = 0; i < buffers.size(); ++i)
+    if (uint32_t loop = buffers[i].loop; loop != kNoLoop)
+      out.offsets[i] = out.offsets[buffers.size() + loop] + inside[loop].offsets[i];
+  out.offsets.resize(buffers.size());
+  out.strides = std::move(strides);
+  return out;
+}
+
 } // namespace burin::rt

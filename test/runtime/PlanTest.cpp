@@ -46,6 +46,42 @@ TEST_CASE("empty buffers take no space, impossible ones are reported") {
   CHECK(placeBuffers(huge).offsets.size() == 3);
 }
 
+TEST_CASE("what workers have in their turns of a loop never overlaps") {
+  std::mt19937 random(8);
+  for (int round = 0; round < 200; ++round) {
+    uint32_t first = random() % 5, last = first + random() % 10;
+    std::vector<LiveRange> buffers(2 + random() % 30), loops{{0, first, last}};
+    for (LiveRange &b : buffers) {
+      b.bytes = random() % 500;
+      bool inside = random() % 2;
+      b.firstStep = inside ? first + random() % (last - first + 1) : uint32_t(random() % 20);
+      b.lastStep = inside ? b.firstStep + random() % (last - b.firstStep + 1) : b.firstStep + uint32_t(random() % 9);
+      b.loop = inside ? 0 : kNoLoop;
+    }
+    constexpr int kWorkers = 3;
+    Placement p = placeBuffers(buffers, loops, kWorkers);
+    auto copies = [&](size_t i) { return buffers[i].loop == kNoLoop ? 1 : kWorkers; };
+    for (size_t i = 0; i < buffers.size(); ++i)
+      for (int w = 0; w < copies(i); ++w) {
+        uint64_t begin = p.offsets[i] + uint64_t(w) * p.strides[0], end = begin + buffers[i].bytes;
+        REQUIRE((buffers[i].bytes == 0 || end <= p.arenaBytes));
+        for (size_t j = 0; j < buffers.size(); ++j)
+          for (int v = 0; v < copies(j); ++v) {
+            const LiveRange &a = buffers[i], &b = buffers[j];
+            bool together = a.firstStep <= b.lastStep && b.firstStep <= a.lastStep;
+            bool anyStep = a.loop != kNoLoop && b.loop != kNoLoop && v != w; // of different workers
+            bool beside = (a.loop == kNoLoop) != (b.loop == kNoLoop) &&      // outer ones, as long as the loop runs
+                          (a.loop == kNoLoop ? a : b).firstStep <= last &&
+                          (a.loop == kNoLoop ? a : b).lastStep >= first;
+            if ((i == j && v == w) || !a.bytes || !b.bytes || !(anyStep || beside || (v == w && together)))
+              continue;
+            uint64_t from = p.offsets[j] + uint64_t(v) * p.strides[0], to = from + b.bytes;
+            REQUIRE((end <= from || to <= begin));
+          }
+      }
+  }
+}
+
 TEST_CASE("placed buffers never overlap while both are live") {
   std::mt19937 random(3);
   for (int round = 0; round < 200; ++round) {

@@ -1,4 +1,5 @@
 #include "tools/burin/ArtifactFacts.h"
+#include "runtime/Binding.h"
 #include "runtime/Cursor.h"
 #include "runtime/Expr.h"
 #include "runtime/Npy.h"
@@ -49,7 +50,7 @@ void planMemory(ArtifactFacts &out) {
   std::vector<uint64_t> live(a.steps.size());
   for (const rt::ArenaBuffer &buffer : a.buffers) {
     uint64_t bytes = uint64_t(out.values[buffer.bytes]);
-    out.buffers.push_back({bytes, buffer.firstStep, buffer.lastStep});
+    out.buffers.push_back({bytes, buffer.firstStep, buffer.lastStep, rt::loopOf(a, buffer)});
     for (uint32_t step = buffer.firstStep; step <= buffer.lastStep && step < live.size(); ++step)
       live[step] += bytes;
   }
@@ -61,7 +62,7 @@ void planMemory(ArtifactFacts &out) {
     for (size_t i = 0; i < own.size(); ++i)
       if (stages.ofBuffer[i] != stage)
         own[i].bytes = 0;
-    rt::Placement placement = rt::placeBuffers(own);
+    rt::Placement placement = rt::placeBuffers(own, rt::loopRanges(a), /*workers=*/1);
     for (size_t i = 0; i < own.size(); ++i)
       if (stages.ofBuffer[i] == stage)
         out.placement.offsets[i] = out.placement.arenaBytes + placement.offsets[i];
