@@ -94,8 +94,8 @@ def Burin_GatherOp : Burin_ShapeOp<"gather", (ins Burin_Tensor:$x, Burin_Tensor:
 }
 def Burin_ScatterOp : Burin_ShapeOp<"scatter", (ins Burin_Tensor:$x, Burin_Tensor:$indices, Burin_Tensor:$updates,
       DefaultValuedAttr<I64Attr, "0">:$axis, DefaultValuedStrAttr<StrAttr, "set">:$reduction)> {
-  let summary = "x with result[indices[i][j]][j] set to (or increased by) updates[i][j] for axis 0, and so on";
-  let description = [{ `reduction` is "set" (the last update in row-major order wins) or "add". Negative
+  let summary = "x with result[indices[i][j]][j] set to (or combined with) updates[i][j] for axis 0, and so on";
+  let description = [{ `reduction` is "set" (the last update in row-major order wins), "add", "mul", "min" or "max". Negative
     indices count from the end; an index out of range writes nothing. }];
   let infer = "inferScatter"; let source = "torch.scatter, ONNX ScatterElements";
 }
