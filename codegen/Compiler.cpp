@@ -121,6 +121,7 @@ FailureOr<std::vector<char>> compile(ModuleOp module, const CompileOptions &opti
     return failure();
   plan->artifact.codes = std::move(codes);
   std::vector<std::byte> file = rt::writeArtifact(plan->artifact, images, plan->weights);
+  plan = failure(); // the weights are in the file now, and may be gigabytes
   auto *begin = reinterpret_cast<const char *>(file.data());
   return std::vector<char>(begin, begin + file.size());
 }

@@ -10,6 +10,7 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
+constexpr uint64_t kWeightAlign = 64;
 constexpr int64_t kTypicalSize = 8; // a symbolic size is taken to be about this when places in the arena are chosen
 
 class PlanBuilder {
@@ -27,13 +28,14 @@ public:
       artifact.kernels.push_back({op.getName().value_or("kernel").str(), location(op.getLoc())});
     }
     Block &body = function.getBody().front();
+    reserveWeights(body);
     assignOutputs(body.getTerminator());
     if (failed(addSteps(body)))
       return failure();
     if (!unknown.empty())
       return function.emitError() << "needs the size '" << unknown
                                   << "', but no input has a dimension that is just that";
-    if (failed(addOutputs()))
+    if (failed(addOutputs()) || failed(addChecks()))
       return failure();
     orderBuffers();
     return std::move(plan);
@@ -72,8 +74,8 @@ private:
     }
     return it->second;
   }
-  uint32_t location(Location loc) {
-    std::string text = fileLine(loc);
+  uint32_t location(Location loc) { return location(fileLine(loc)); }
+  uint32_t location(const std::string &text) {
     if (text.empty())
       return 0;
     auto [it, inserted] = locations.try_emplace(text, artifact.locations.size());
@@ -160,6 +162,26 @@ private:
     return success();
   }
 
+  // What was taken for granted while the graph was recorded: see Trace::require.
+  LogicalResult addChecks() {
+    auto checks = function->getAttrOfType<ArrayAttr>(kChecksAttr);
+    for (Attribute attribute : checks ? checks.getValue() : ArrayRef<Attribute>()) {
+      auto check = dyn_cast<ArrayAttr>(attribute);
+      if (!check || check.size() != 3 || !llvm::all_of(check, llvm::IsaPred<StringAttr>))
+        return function.emitError() << kChecksAttr << " must be a list of [size, size, place]";
+      auto text = [&](size_t i) { return cast<StringAttr>(check[i]).getValue(); };
+      std::optional<Dim> left = Dim::parse(text(0)), right = Dim::parse(text(1));
+      if (!left || !right)
+        return function.emitError() << kChecksAttr << " holds what is no size: " << check;
+      for (const Dim &size : {*left, *right})
+        for (const std::string &name : size.symbols())
+          if (!symbols.count(name))
+            return function.emitError() << "a check needs the size '" << name << "', which no input has";
+      artifact.checks.push_back({expr(*left), expr(*right), location(text(2).str())});
+    }
+    return success();
+  }
+
   // Fusion sees to it that every result is a kernel's own.
   void assignOutputs(Operation *terminator) {
     for (auto [i, v] : llvm::enumerate(terminator->getOperands()))
@@ -179,6 +201,16 @@ private:
     return slots[v] = {rt::Slot::Kind::Buffer, uint32_t(artifact.buffers.size() - 1)};
   }
 
+  /// Weights may be gigabytes: they are copied once.
+  void reserveWeights(Block &body) {
+    size_t bytes = 0;
+    body.walk([&](ConstantOp op) {
+      bytes +=
+          llvm::alignTo(elements(shapeOf(op.getResult())).value() * byteWidth(dtypeOf(op.getResult())), kWeightAlign);
+    });
+    plan.weights.reserve(bytes);
+  }
+
   rt::Slot addConstant(ConstantOp op) {
     auto [it, inserted] = constants.try_emplace(op.getValue(), artifact.constants.size());
     if (inserted) {
@@ -189,7 +221,7 @@ private:
         constant.shape.push_back(size.value());
       std::vector<char> storage;
       ArrayRef<char> bytes = constantBytes(op.getValue(), storage);
-      plan.weights.resize(llvm::alignTo(plan.weights.size(), 64));
+      plan.weights.resize(llvm::alignTo(plan.weights.size(), kWeightAlign));
       constant.offset = plan.weights.size();
       constant.bytes = bytes.size();
       auto *begin = reinterpret_cast<const std::byte *>(bytes.data());

@@ -157,6 +157,27 @@ Dim Trace::newSize(const std::string &op) {
   return Dim(name);
 }
 
+void Trace::require(const Dim &left, const Dim &right, const Location &where) {
+  if (left == right)
+    return;
+  if (!mayEqual(left, right))
+    throw Error(where, "", "the sizes " + left.str() + " and " + right.str() + " must be equal");
+  std::string place = ir::fileLine(detail::mlirLocation(&graph->context, where));
+  mlir::Attribute check = builder.getStrArrayAttr({left.str(), right.str(), place});
+  auto same = [&](mlir::Attribute known) { // anywhere
+    auto parts = llvm::cast<mlir::ArrayAttr>(known);
+    return parts.getValue().take_front(2) == llvm::cast<mlir::ArrayAttr>(check).getValue().take_front(2);
+  };
+  if (llvm::none_of(checks, same))
+    checks.push_back(check);
+}
+
+Tensor Trace::reshapeUnproved(const Tensor &x, const Shape &shape, const Location &where) {
+  Value value = valueOf(x, x.dtype(), where);
+  mlir::Location location = detail::mlirLocation(&graph->context, where);
+  return wrap(ir::create(builder, location, "reshape", {value}, {{"shape", shape}}));
+}
+
 Graph Trace::finish(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where) {
   if (results.empty())
     throw Error(where, "trace", "the function returns no tensor");
@@ -170,6 +191,8 @@ Graph Trace::finish(std::span<const Tensor> results, std::vector<std::string> ou
   function.setFunctionType(builder.getFunctionType(function.getArgumentTypes(), mlir::ValueRange(values).getTypes()));
   for (size_t i = 0; i < results.size(); ++i)
     function.setResultAttr(i, "burin.name", builder.getStringAttr(outputNames[i]));
+  if (!checks.empty())
+    function->setAttr(ir::kChecksAttr, builder.getArrayAttr(checks));
   if (mlir::failed(mlir::verify(*graph->module)))
     throw Error(where, "trace", "internal error: " + graph->takeDiagnostics());
   return Graph(std::move(graph));

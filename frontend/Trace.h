@@ -46,6 +46,11 @@ public:
   Dim newSize(const std::string &op);
   Graph finish(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where);
 
+  /// Has every run of the graph check that two sizes are equal; throws if they never can be.
+  void require(const Dim &left, const Dim &right, const Location &where);
+  /// The same elements under a shape that is known to fit only because of what is required.
+  Tensor reshapeUnproved(const Tensor &x, const Shape &shape, const Location &where);
+
   void observe(const std::shared_ptr<const detail::Observed> &state);
   std::vector<Guard> guards;
 
@@ -70,6 +75,7 @@ private:
   mlir::Operation *lastConstant = nullptr;             // they stand together at the start
   std::map<std::string, size_t> newSizes;              // how many each op has made
   llvm::DenseMap<const void *, std::string> weightNames;
+  llvm::SmallVector<mlir::Attribute> checks;            // see require
   std::vector<detail::StorageRef> captured;             // keeps the keys of `constants` valid
   llvm::DenseMap<mlir::Value, ir::RefTensor> evaluated; // by constantValue
 };

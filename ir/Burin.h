@@ -83,6 +83,9 @@ std::optional<double> uniformValue(mlir::Value v);
 /// none.
 std::string fileLine(mlir::Location);
 
+/// Attribute of the main function: [size, size, place] for each pair of sizes that a run must find equal.
+inline constexpr llvm::StringLiteral kChecksAttr = "burin.checks";
+
 /// Loads the dialects a burin module may contain.
 void loadDialects(mlir::MLIRContext &);
 

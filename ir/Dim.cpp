@@ -253,6 +253,11 @@ std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive) {
   }
 }
 
+bool mayEqual(const Dim &a, const Dim &b) {
+  auto isLess = [](const Dim &x, const Dim &y) { return lowerBound(y - x).value_or(0) >= 1; };
+  return !isLess(a, b) && !isLess(b, a);
+}
+
 Dim::Dim(std::string_view name) {
   auto isLetter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
@@ -331,6 +336,22 @@ static std::optional<Dim> divideExactly(const Dim &a, const Dim &b) {
   return Dim::Expression::make(std::move(quotient));
 }
 
+/// floordiv(floordiv(x, n) + c, divisor) as floordiv(x + c*n, n*divisor), for numbers n > 0 and c.
+static std::optional<Dim> joinDivisions(const Dim &a, int64_t divisor) {
+  Polynomial terms = Dim::Expression::of(a);
+  int64_t shift = 0;
+  if (auto constant = terms.find({}); constant != terms.end()) {
+    shift = constant->second;
+    terms.erase(constant);
+  }
+  if (terms.size() != 1 || terms.begin()->first.size() != 1 || terms.begin()->second != 1)
+    return std::nullopt;
+  const Atom &inner = *terms.begin()->first[0];
+  if (inner.op != Op::FloorDiv || !inner.b.isStatic() || inner.b.value() <= 0)
+    return std::nullopt;
+  return floordiv(inner.a + inner.b * Dim(shift), inner.b * Dim(divisor));
+}
+
 Dim floordiv(const Dim &a, const Dim &b) {
   if (a.isStatic() && b.isStatic())
     return Dim(floorDivide(a.number, b.number));
@@ -344,6 +365,8 @@ Dim floordiv(const Dim &a, const Dim &b) {
   auto [quotient, rest] = divide(a, b.number);
   if (rest.isStatic())
     return quotient;
+  if (auto joined = joinDivisions(rest, b.number))
+    return quotient + *joined;
   return quotient + Dim::Expression::make(functionAtom(Op::FloorDiv, rest, b));
 }
 

@@ -31,8 +31,9 @@ bool inferReshape(InferCall &call) {
     return call.fail(text("x ", x.shape, " has ", total, " elements, which do not fill the shape ", wanted,
                           open == shape.end() ? "" : " whatever the open size is"));
   };
+  // A graph may have reshapes that fit for some sizes only: who records one has a check of sizes go with it.
   if (open == shape.end())
-    return known == total ? succeed(call, x.dtype, shape) : mismatch(shape);
+    return known == total || (call.strict && mayEqual(known, total)) ? succeed(call, x.dtype, shape) : mismatch(shape);
   if (known == Dim(0))
     return call.fail(text("shape ", shape, " has a size 0, so the open size could be anything; write it out"));
   Dim rest = floordiv(total, known);

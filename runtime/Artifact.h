@@ -8,7 +8,7 @@
 
 namespace burin::rt {
 
-inline constexpr uint32_t kArtifactVersion = 3;
+inline constexpr uint32_t kArtifactVersion = 4;
 
 /// A size computed at run time: a postfix program over 64-bit integers.
 struct Expr {
@@ -20,6 +20,12 @@ struct Expr {
   std::vector<Instr> program;
 };
 using ExprId = uint32_t; // index into Artifact::exprs
+
+/// Two sizes that must be equal for the plan to make sense, checked as soon as both are known.
+struct Check {
+  ExprId left = 0, right = 0;
+  uint32_t location = 0; // what needs it
+};
 
 /// An input or output. All tensors are dense and row-major.
 struct TensorInfo {
@@ -110,6 +116,7 @@ struct Artifact {
   std::vector<std::string> locations; // "file:line" of the user's source, [0] is ""
   std::vector<Expr> exprs;
   std::vector<Symbol> symbols;
+  std::vector<Check> checks;
   std::vector<TensorInfo> inputs, outputs;
   std::vector<Constant> constants;
   std::vector<ArenaBuffer> buffers;
@@ -127,6 +134,7 @@ template <class IO> void fields(IO &io, Expr &x) { io(x.program); }
 template <class IO> void fields(IO &io, Symbol &x) {
   io(x.name, x.kind, x.min, x.max, x.input, x.axis, x.count, x.step, x.limit, x.location);
 }
+template <class IO> void fields(IO &io, Check &x) { io(x.left, x.right, x.location); }
 template <class IO> void fields(IO &io, TensorInfo &x) { io(x.name, x.dtype, x.dims, x.location); }
 template <class IO> void fields(IO &io, Constant &x) { io(x.name, x.dtype, x.shape, x.offset, x.bytes); }
 template <class IO> void fields(IO &io, ArenaBuffer &x) { io(x.bytes, x.firstStep, x.lastStep, x.perWorker); }
@@ -139,8 +147,8 @@ template <class IO> void fields(IO &io, Part &x) { io(x.whole, x.bytes); }
 template <class IO> void fields(IO &io, Loop &x) { io(x.firstStep, x.lastStep, x.turns); }
 template <class IO> void fields(IO &io, Code &x) { io(x.target, x.entries, x.offset, x.bytes); }
 template <class IO> void fields(IO &io, Artifact &x) {
-  io(x.producer, x.locations, x.exprs, x.symbols, x.inputs, x.outputs, x.constants, x.buffers, x.kernels, x.steps,
-     x.parts, x.loops, x.codes, x.metadata);
+  io(x.producer, x.locations, x.exprs, x.symbols, x.checks, x.inputs, x.outputs, x.constants, x.buffers, x.kernels,
+     x.steps, x.parts, x.loops, x.codes, x.metadata);
 }
 
 } // namespace burin::rt

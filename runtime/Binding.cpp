@@ -88,6 +88,7 @@ private:
   std::vector<uint64_t> strides; // of loops, see Placement
 
   Status finish() {
+    checkSizes();
     for (size_t i = 0; i < a.outputs.size(); ++i)
       addShape(a.outputs[i], text("output ", i, " (", a.outputs[i].name, ")"),
                program.stages().ofOutput[i] <= out.stage);
@@ -141,6 +142,16 @@ private:
                      symbolsText());
       out.values[i] = value.value_or(0);
     }
+  }
+
+  void checkSizes() {
+    const std::vector<uint32_t> &stage = program.stages().ofExpr;
+    for (const Check &check : a.checks)
+      if (std::max(stage[check.left], stage[check.right]) == out.stage &&
+          out.values[check.left] != out.values[check.right])
+        problems.add(a.locations[check.location], check.location ? ": " : "", printed(a.exprs[check.left], a.symbols),
+                     " must be equal to ", printed(a.exprs[check.right], a.symbols), ", but they are ",
+                     out.values[check.left], " and ", out.values[check.right], " for ", symbolsText());
   }
 
   std::string symbolsText() {

@@ -23,7 +23,7 @@ public:
         return fail(text("expression ", i, " is not well formed"));
     if (!all(a.inputs, "input", &Validator::tensor) || !all(a.outputs, "output", &Validator::tensor) ||
         !all(a.symbols, "symbol", &Validator::symbol) || !all(a.constants, "constant", &Validator::constant) ||
-        !all(a.buffers, "buffer", &Validator::buffer))
+        !all(a.buffers, "buffer", &Validator::buffer) || !all(a.checks, "check", &Validator::check))
       return false;
     stages = stagesOf(a);
     return all(a.symbols, "symbol", &Validator::computed) && all(a.inputs, "input", &Validator::knownAtOnce) &&
@@ -119,6 +119,8 @@ private:
   bool placed(const ArenaBuffer &b, size_t i) {
     return stages.ofExpr[b.bytes] <= stages.ofBuffer[i] || fail("its size is not known when it is needed");
   }
+
+  bool check(const Check &c, size_t) { return expr(c.left) && expr(c.right) && location(c.location); }
 
   bool constant(const Constant &c, size_t) {
     uint64_t bytes = 1;

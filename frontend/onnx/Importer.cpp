@@ -113,6 +113,25 @@ void Importer::checkOps(const Location &where) const {
 
 // ---- the signature
 
+/// Every dim_param that is a name.
+void Importer::collectNames() {
+  for (const ValueInfo &input : model.graph.inputs)
+    for (const DimProto &dim : input.shape)
+      if (dim.value < 0 && !dim.param.empty() && identifierOf(dim.param) == dim.param)
+        named.insert(dim.param);
+}
+
+/// Exporters also write sums and products of names, such as "past + sequence"; they count if the names are sizes too.
+std::optional<Dim> Importer::expression(std::string_view parameter) {
+  std::optional<Dim> parsed = Dim::parse(parameter);
+  if (!parsed || parsed->isStatic() || named.contains(parameter))
+    return std::nullopt;
+  for (const std::string &name : parsed->symbols())
+    if (!named.contains(name))
+      return std::nullopt;
+  return parsed->substitute([&](std::string_view name) { return symbol(std::string(name)); });
+}
+
 /// A symbol for a dim_param, or for a size without a name. Different ones never share a symbol.
 Dim Importer::symbol(std::string parameter) {
   auto known = symbols.find(parameter);
@@ -146,6 +165,8 @@ TensorSpec Importer::specOf(const ValueInfo &input, const Location &where) {
   for (const DimProto &dim : input.shape)
     if (dim.value >= 0)
       spec.shape.push_back(dim.value);
+    else if (std::optional<Dim> computed = expression(dim.param))
+      spec.shape.push_back(*std::move(computed));
     else
       spec.shape.push_back(symbol(!dim.param.empty()
                                       ? std::string(dim.param)
@@ -158,6 +179,7 @@ Graph Importer::import(const StateDict &fixed, const Location &where) {
   checkOps(where);
   if (model.graph.outputs.empty())
     throw Error(where, "", "the graph has no outputs");
+  collectNames();
   std::vector<TensorSpec> specs;
   std::vector<std::string> names, outputNames;
   std::vector<std::string_view> free; // inputs that stay inputs
@@ -306,6 +328,7 @@ Values Importer::translate(const NodeProto &proto, Scope &scope) {
   Node node(*this, proto, scope);
   if (std::optional<Value> known = propagateContents(node))
     return {*std::move(known)};
+  agreeOnSizes(node);
   return findOp(proto.domain, proto.op)(node);
 }
 

@@ -45,12 +45,15 @@ private:
   std::map<FunctionName, const FunctionProto *> functions;
   std::map<std::string, Dim> symbols; // of symbolic sizes, by parameter
   std::set<std::string> symbolNames;
+  std::set<std::string_view> named;           // the sizes of inputs that are a name
   std::map<std::string, size_t> symbolCounts; // of names with one stem
   int depth = 0;                              // of functions and subgraphs
   int64_t expanded = 0;                       // nodes of functions and subgraphs so far
 
   void checkOps(const Location &where) const;
   TensorSpec specOf(const ValueInfo &input, const Location &where);
+  void collectNames();
+  std::optional<Dim> expression(std::string_view parameter);
   void checkType(const ValueInfo &declared, const Value &value, const Location &where) const;
   void checkShape(const ValueInfo &declared, const Value &value, const Location &where) const;
   Dim symbol(std::string parameter);

@@ -64,6 +64,7 @@ public:
   /// All inputs that are there.
   std::vector<Tensor> tensors() const;
   const std::vector<Value> &sequence(size_t input) const;
+  void replace(size_t input, Value value) { inputs[input] = std::move(value); }
   DType dtype(size_t input = 0) const;
   /// The sizes of an input.
   Shape shape(size_t input = 0) const;
@@ -134,6 +135,13 @@ struct OpEntry {
 };
 /// Nullptr if there is no such op.
 Handler findOp(std::string_view domain, std::string_view name);
+
+/// Where operands must agree in a size and are not known to, they are made to, and a check goes with the graph.
+void agreeOnSizes(Node &node);
+/// `x` under another shape, which must fit: a check goes with the graph if that is not known.
+Tensor reshapeChecked(const Tensor &x, Shape shape);
+/// Has every run check that two sizes are equal.
+void requireEqual(const Dim &left, const Dim &right);
 
 /// The result of an op on known sizes, if its inputs are known and so is the result.
 std::optional<Value> propagateContents(Node &node);

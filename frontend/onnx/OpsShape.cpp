@@ -53,7 +53,7 @@ Values reshapeTo(Node &n) {
   for (Dim &size : sizes)
     if (isEmpty && size == Dim(-1))
       size = 0;
-  return reshape(n[0], sizes);
+  return reshapeChecked(n[0], sizes);
 }
 
 Values flattenFrom(Node &n) {
@@ -117,10 +117,13 @@ Values sliced(Node &n) {
     if (step == 0)
       n.fail("a step is 0");
     Dim size = shape[size_t(axis)];
-    // Numbers below 0 count from the end; a symbolic one is taken as it is, unless it is known to be below 0.
+    // Numbers below 0 count from the end. A symbolic one is taken to be below 0 if it cannot be above, and not else.
     auto resolved = [&](const Dim &d) {
-      bool isNegative = d.isStatic() ? d.value() < 0 : lowerBound(Dim(-1) - d).value_or(-1) >= 0;
-      return isNegative ? (d.isStatic() && d.value() < -(int64_t(1) << 40) ? Dim(-1) : size + d) : d;
+      if (d.isStatic())
+        return d.value() >= 0 ? d : d.value() < -(int64_t(1) << 40) ? Dim(-1) : size + d;
+      bool isNegative = lowerBound(Dim(0) - d).value_or(-1) >= 0;
+      requireEqual(isNegative ? min(d, -1) : max(d, 0), d);
+      return isNegative ? size + d : d;
     };
     Dim start = resolved(starts[i]), end = resolved(ends[i]);
     if (step < 0) { // of the reversed dimension

@@ -25,6 +25,10 @@ TEST_CASE("equal expressions are equal however they are written") {
   CHECK(floordiv(b * h * 6, h * 2) == b * 3);
   CHECK(ceildiv(b * 4 + 1, 4) == b + 1);
   CHECK(mod(b * 6 + 4, 3) == Dim(1));
+  CHECK(floordiv(floordiv(h, 2), 3) == floordiv(h, 6));
+  CHECK(floordiv(floordiv(h - 1, 2) + 1, 2) == floordiv(h + 1, 4)); // two convolutions with stride 2
+  CHECK(floordiv(floordiv(h, 2) * 3, 3) == floordiv(h, 2));
+  CHECK(floordiv(floordiv(h, 2) * 2, 3) != floordiv(h, 3));
   CHECK(floordiv(h + 3, 2) == floordiv(h + 1, 2) + 1);
   CHECK(ceildiv(h, 2) == floordiv(h + 1, 2));
   CHECK(min(b, h) == min(h, b));

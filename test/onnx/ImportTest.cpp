@@ -90,6 +90,59 @@ TEST_CASE("Sizes that are an output are computed when the graph runs") {
   CHECK(ints(graph.run({ones({0, 4})})[0]) == std::vector<int64_t>{0, 8});
 }
 
+TEST_CASE("Sizes that must be equal and are not known to be are checked by every run") {
+  // A table of 4 positions, of which as many are added as the text has.
+  ModelText positions{.nodes = {{"Shape", {"x"}, {"s"}, {attribute("start", int64_t(1))}},
+                                {"Slice", {"table", "zero", "s", "one"}, {"p"}},
+                                {"Add", {"x", "p"}, {"y"}, {}, "positions"}},
+                      .inputs = {valueInfo("x", kFloat, {"batch", "length"})},
+                      .outputs = {valueInfo("y", kFloat, {"batch", "length"})},
+                      .initializers = {floatTensor("table", {1, 4}, {10, 20, 30, 40}), intTensor("zero", {1}, {0}),
+                                       intTensor("one", {1}, {1})}};
+  Graph graph = loadModel(positions);
+  CHECK(str(graph.outputs()[0]) == "y: f32[batch, length]");
+  CHECK(floats(graph.run({ones({2, 3})})[0]) == std::vector<float>{11, 21, 31, 11, 21, 31});
+  std::string message = messageOf([&] { graph.run({ones({2, 5})})[0].to_vector<float>(); });
+  INFO(message);
+  CHECK(contains(message, "model.onnx:positions: min(4, length) must be equal to length, but they are 4 and 5"));
+
+  // What is pooled and repeated is joined with what it was: right for even sizes.
+  ModelText skip{.nodes = {{"MaxPool", {"x"}, {"p"}, {attribute("kernel_shape", {2}), attribute("strides", {2})}},
+                           {"Unsqueeze", {"p", "three"}, {"u"}},
+                           {"Concat", {"u", "u"}, {"d"}, {attribute("axis", int64_t(3))}},
+                           {"Reshape", {"d", "flat"}, {"r"}},
+                           {"Concat", {"x", "r"}, {"y"}, {attribute("axis", int64_t(1))}}},
+                 .inputs = {valueInfo("x", kFloat, {"1", "1", "width"})},
+                 .outputs = {valueInfo("y", kFloat, {"1", "2", "width"})},
+                 .initializers = {intTensor("three", {1}, {3}), intTensor("flat", {3}, {0, 0, -1})}};
+  Graph net = loadModel(skip);
+  CHECK(floats(net.run({tensor({{{1, 2, 3, 4}}}, f32)})[0]) == std::vector<float>{1, 2, 3, 4, 2, 2, 4, 4});
+  CHECK(contains(messageOf([&] { net.run({ones({1, 1, 5})})[0].to_vector<float>(); }), "4 and 5"));
+}
+
+TEST_CASE("A reshape that fits for some sizes only is checked by every run") {
+  Graph graph = loadModel(
+      oneNode({"Reshape", {"x", "to"}, {"y"}}, {valueInfo("x", kFloat, {"n"})}, {intTensor("to", {2}, {-1, 2})}));
+  CHECK(graph.run({ones({6})})[0].shape() == Shape{3, 2});
+  CHECK(contains(messageOf([&] { graph.run({ones({5})})[0].to_vector<float>(); }), "4 and 5"));
+}
+
+TEST_CASE("Sizes in the signature may be sums of others, and slices may count from the end by a size") {
+  // The last `length` of past + length positions.
+  ModelText model{.nodes = {{"Shape", {"x"}, {"s"}},
+                            {"Neg", {"s"}, {"start"}},
+                            {"Slice", {"mask", "start", "far", "zero"}, {"m"}},
+                            {"Add", {"x", "m"}, {"y"}}},
+                  .inputs = {valueInfo("x", kFloat, {"length"}), valueInfo("past", kFloat, {"past"}),
+                             valueInfo("mask", kFloat, {"past + length"})},
+                  .outputs = {valueInfo("y", kFloat, {"length"}), valueInfo("past", kFloat, {"past"})},
+                  .initializers = {intTensor("far", {1}, {INT64_MAX}), intTensor("zero", {1}, {0})}};
+  Graph graph = loadModel(model);
+  CHECK(str(graph.inputs()[2]) == "mask: f32[length + past]");
+  CHECK(str(graph.outputs()[0]) == "y: f32[length]");
+  CHECK(floats(graph.run({zeros({2}), ones({1}), tensor({1.0, 2.0, 3.0})})[0]) == std::vector<float>{2, 3});
+}
+
 TEST_CASE("An input that decides on a size is given when the model is loaded") {
   ModelText model = oneNode({"Reshape", {"x", "shape"}, {"y"}, {}, "flat"},
                             {valueInfo("x", kFloat, {"2", "3"}), valueInfo("shape", kInt64, {"1"})});

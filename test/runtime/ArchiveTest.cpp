@@ -219,6 +219,12 @@ static std::string problemOf(Model m, void (*change)(Artifact &)) {
   return s.message();
 }
 
+TEST_CASE("a check of sizes that are not there is refused") {
+  auto problem = [](void (*change)(Artifact &)) { return problemOf(threeSteps(3), change); };
+  CHECK(contains(problem([](Artifact &a) { a.checks.push_back({0, 999, 0}); }), "check 0: no expression 999"));
+  CHECK(contains(problem([](Artifact &a) { a.checks.push_back({0, 0, 999}); }), "check 0: no location 999"));
+}
+
 TEST_CASE("a loop that reaches outside its plan is refused") {
   auto problem = [](void (*change)(Artifact &)) { return problemOf(loopOverRows(3), change); };
   CHECK(contains(problem([](Artifact &a) { a.loops[0].lastStep = 3; }), "loop 0: steps outside the plan"));

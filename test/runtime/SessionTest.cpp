@@ -324,6 +324,21 @@ TEST_CASE("sizes that make no sense are refused, not run") {
   CHECK(session->outputShape(0)[0] == 15);
 }
 
+TEST_CASE("sizes that a plan takes to be equal are checked") {
+  Model m = threeSteps(3);
+  ExprId batch = m.a.inputs[0].dims[0];
+  m.a.checks.push_back({m.op(Expr::Op::Min, batch, m.constant(4)), batch, m.location("net.cpp:7")});
+  std::unique_ptr<Session> session = makeSession(m.load());
+  std::vector<float> x(15);
+  std::vector<int64_t> fits{4, 3}, isLarger{5, 3};
+  TensorView input = view(x, fits);
+  CHECK(session->bind({&input, 1}).ok());
+  input = view(x, isLarger);
+  Status s = session->bind({&input, 1});
+  CHECK(s.code() == ErrorCode::InvalidArgument);
+  CHECK(contains(s.message(), "net.cpp:7: min(batch, 4) must be equal to batch, but they are 4 and 5 for batch = 5"));
+}
+
 TEST_CASE("output shapes are known before a run") {
   auto session = makeSession(threeSteps(4).load());
   TensorView input{nullptr, shape24.data(), 2, f32};

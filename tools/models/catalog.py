@@ -26,6 +26,9 @@ class Model:
         return result | {"dynamic": (self.sizes, dynamic)}
 
 
+BATCHES = ({"batch": 1}, {"batch": 3})
+
+
 # ---- images
 
 def vision(name, **options):
@@ -35,12 +38,12 @@ def vision(name, **options):
 
 def image(name, size=224, label=None, options={}, **facts):
     return Model(label or name.replace("_", "-"), functools.partial(vision, name, **options),
-                 {"image": Floats(("batch", 3, size, size))}, ({"batch": 1}, {"batch": 3}), **facts)
+                 {"image": Floats(("batch", 3, size, size))}, BATCHES, **facts)
 
 
-def uNet():
+def own(name):
     import nets
-    return nets.UNet()
+    return getattr(nets, name)()
 
 
 # ---- texts and sound
@@ -94,11 +97,12 @@ MODELS = [
     image("convnext_tiny", exporters=("torchscript", "dynamo")),
     image("vit_b_16"),
     image("swin_t", exporters=("torchscript", "dynamo")),
-    Model("unet", uNet, {"image": Floats(("batch", 3, "height", "width"))},
+    Model("unet", functools.partial(own, "UNet"), {"image": Floats(("batch", 3, "height", "width"))},
           ({"batch": 1, "height": 256, "width": 256}, {"batch": 2, "height": 128, "width": 192})),
-    Model("lstm", functools.partial(classifier, "LSTM"), {"tokens": Tokens(("batch", "sequence"), 5000)}, TEXT,
+    # Recurrent nets are unrolled: their sequences have a fixed length.
+    Model("lstm", functools.partial(classifier, "LSTM"), {"tokens": Tokens(("batch", 128), 5000)}, BATCHES,
           ("torchscript", "torchscript")),
-    Model("gru", functools.partial(classifier, "GRU"), {"tokens": Tokens(("batch", "sequence"), 5000)}, TEXT,
+    Model("gru", functools.partial(classifier, "GRU"), {"tokens": Tokens(("batch", 128), 5000)}, BATCHES,
           ("torchscript", "torchscript")),
     Model("bert-base", bert, {"tokens": Tokens(("batch", "sequence"), 30522), "mask": Mask(("batch", "sequence"))},
           TEXT),

@@ -168,11 +168,12 @@ def checkModel(options, model, progress):
 
 
 def writeDocs(options):
-    """From the newest results of every model, once each has some."""
+    """From the newest results of every model that has some."""
     files = {m.name: options.data / m.name / "results.json" for m in catalog.MODELS}
-    if all(file.exists() for file in files.values()):
-        results = {name: json.loads(file.read_text()) for name, file in files.items()}
-        report.write(results, HERE.parent.parent / "docs/models.md", (COMPILE_SECONDS, COMPILE_BYTES))
+    stored = {name: json.loads(file.read_text()) for name, file in files.items() if file.exists()}
+    results = {name: value["rows"] for name, value in stored.items()}
+    measured = sorted({value["measured"] for value in stored.values()})
+    report.write(results, HERE.parent.parent / "docs/models.md", measured, (COMPILE_SECONDS, COMPILE_BYTES))
 
 
 def parse():
@@ -204,7 +205,8 @@ def main():
         rows, problems = checkModel(options, model, progress)
         failures += problems
         if not options.quick and not options.variant and not problems:
-            (options.data / model.name / "results.json").write_text(json.dumps(rows, indent=1))
+            results = {"measured": report.whenAndWhat(), "rows": rows}
+            (options.data / model.name / "results.json").write_text(json.dumps(results, indent=1))
     if not options.quick:
         writeDocs(options)
     print(f"\n{len(models)} models, {len(failures)} failures")

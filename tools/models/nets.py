@@ -1,6 +1,7 @@
 """Models that no package has, and the signatures under which those of transformers are exported."""
 import torch
 import torch.nn.functional as F
+import torchvision
 from torch import nn
 
 
@@ -25,6 +26,45 @@ class UNet(nn.Module):
         for i in reversed(range(len(self.up))):
             x = self.join[i](torch.cat([skips[i], self.up[i](x)], 1))
         return self.head(x)
+
+
+class Detector(nn.Module):
+    """Boxes of one image, in the manner of YOLO: a pyramid of three strides, a prediction per place of each, and of those
+    that overlap only the best."""
+
+    def __init__(self, width=24, classes=6):
+        super().__init__()
+        conv = lambda inputs, outputs, stride: nn.Sequential(
+            nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False), nn.BatchNorm2d(outputs), nn.SiLU())
+        self.stem = nn.Sequential(conv(3, width, 2), conv(width, 2 * width, 2))
+        self.stages = nn.ModuleList(conv(2 * width, 2 * width, 2) for _ in range(3))
+        self.merge = nn.ModuleList(conv(4 * width, 2 * width, 1) for _ in range(2))
+        self.heads = nn.ModuleList(nn.Conv2d(2 * width, 4 + classes, 1) for _ in range(3))
+
+    def pyramid(self, image):
+        levels, x = [], self.stem(image)
+        for stage in self.stages:
+            x = stage(x)
+            levels.append(x)
+        for i in (1, 0):
+            finer = F.interpolate(levels[i + 1], scale_factor=2.0, mode="nearest")
+            levels[i] = self.merge[i](torch.cat([levels[i], finer], 1))
+        return levels
+
+    def forward(self, image):
+        boxes, scores = [], []
+        for level, (head, x) in enumerate(zip(self.heads, self.pyramid(image))):
+            stride, y = 8 << level, head(x)
+            rows = torch.arange(x.shape[2], device=x.device).view(1, -1, 1).to(x.dtype)
+            columns = torch.arange(x.shape[3], device=x.device).view(1, 1, -1).to(x.dtype)
+            centerX, centerY = (y[:, 0].sigmoid() + columns) * stride, (y[:, 1].sigmoid() + rows) * stride
+            halfX, halfY = (2 * stride * y[:, i].clamp(max=4).exp() for i in (2, 3))
+            corners = (centerX - halfX, centerY - halfY, centerX + halfX, centerY + halfY)
+            boxes.append(torch.stack(corners, -1).flatten(1, 2))
+            scores.append(y[:, 4:].sigmoid().flatten(2).transpose(1, 2))
+        boxes, (scores, labels) = torch.cat(boxes, 1)[0], torch.cat(scores, 1)[0].max(-1)
+        kept = torchvision.ops.nms(boxes, scores, 0.5)
+        return boxes[kept], scores[kept], labels[kept]
 
 
 class Classifier(nn.Module):

@@ -83,18 +83,27 @@ def symbolicCost(model, rows):
         yield [sizesText(sizes), milliseconds(static), milliseconds(dynamic), f"{100 * (dynamic / static - 1):+.1f} %"]
 
 
-def write(results, path, limits):
-    """`results` are the rows of each model, by name."""
+def whenAndWhat():
+    """The date, and the state of the sources: the command has built burin from them."""
+    git = lambda *words: subprocess.run(["git", *words], capture_output=True, text=True).stdout.strip()
+    changed = " with changes" if git("status", "--porcelain", "--untracked-files=no") else ""
+    return f"{time.strftime('%Y-%m-%d')} at {git('rev-parse', '--short', 'HEAD')}{changed}"
+
+
+def write(results, path, measured, limits):
+    """`results` are the rows of each model, by name; `measured` says when and of what."""
     loose = [f"{m.name} ({m.tolerance:.0e})" for m in catalog.MODELS if m.tolerance > 1e-4]
     text = ABOUT.format(tolerance=1e-4, seconds=limits[0], memory=limits[1] / 1e9,
                         exceptions=", for " + " and ".join(loose) if loose else "")
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
-    text += f"\nMeasured {time.strftime('%Y-%m-%d')} at {commit}, {processor()}, with {versions()}.\n\n"
+    text += f"\nMeasured {', '.join(measured)}; {processor()}; {versions()}.\n\n"
     header = ["model", "variant", "exporter", "compile", "artifact", "sizes", "to ORT", "to f64", "burin", "ORT",
               "PyTorch"]
-    text += table(header, [line for m in catalog.MODELS for line in tableRows(m, results[m.name])])
+    text += table(header, [line for m in catalog.MODELS for line in tableRows(m, results.get(m.name, []))])
+    missing = [m.name for m in catalog.MODELS if m.name not in results]
+    if missing:
+        text += f"\nNot measured yet: {', '.join(missing)}.\n"
     for model in catalog.MODELS:
-        if model.everyStatic:
+        if model.everyStatic and model.name in results:
             text += f"\n## One dynamic {model.name} against static ones\n"
             text += table(["sizes", "static", "dynamic", "difference"], symbolicCost(model, results[model.name]))
     path.write_text(text)

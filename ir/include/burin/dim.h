@@ -36,8 +36,9 @@ public:
   friend BURIN_API Dim operator+(const Dim &, const Dim &);
   friend BURIN_API Dim operator-(const Dim &, const Dim &);
   friend BURIN_API Dim operator*(const Dim &, const Dim &);
-  friend BURIN_API Dim floordiv(const Dim &,
-                                const Dim &); // exact polynomial division is simplified: floordiv(b*4, 2) == b*2
+  friend BURIN_API Dim
+  floordiv(const Dim &,
+           const Dim &); // simplified where exact: floordiv(b*4, 2) == b*2; and nested ones are joined
   friend BURIN_API Dim ceildiv(const Dim &, const Dim &);
   friend BURIN_API Dim mod(const Dim &, const Dim &);
   friend BURIN_API Dim min(const Dim &, const Dim &);
@@ -83,6 +84,8 @@ BURIN_API std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive = 
 BURIN_API std::string str(const TensorSpec &);
 /// "[batch, 512]"
 BURIN_API std::string str(const Shape &);
+/// Whether the two could be equal for some values of the symbols; false only if that is known.
+BURIN_API bool mayEqual(const Dim &, const Dim &);
 /// Number of elements.
 BURIN_API Dim elements(const Shape &);
 
