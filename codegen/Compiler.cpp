@@ -40,6 +40,21 @@ FailureOr<std::vector<const Target *>> findTargets(ModuleOp module, const Compil
   return targets;
 }
 
+// A reshape whose elements are as many for some values of the symbols only must be checked by every run.
+void checkReshapes(func::FuncOp function) {
+  SmallVector<Attribute> checks;
+  if (auto known = function->getAttrOfType<ArrayAttr>(kChecksAttr))
+    checks.append(known.begin(), known.end());
+  Builder b(function.getContext());
+  function.walk([&](ReshapeOp op) {
+    Dim from = elements(shapeOf(op.getX())), to = elements(shapeOf(op.getResult()));
+    if (from != to)
+      checks.push_back(b.getStrArrayAttr({from.str(), to.str(), fileLine(op.getLoc())}));
+  });
+  if (!checks.empty())
+    function->setAttr(kChecksAttr, b.getArrayAttr(checks));
+}
+
 LogicalResult runPasses(ModuleOp module, const CompileOptions &options, passes::Stage to) {
   PassManager manager(module.getContext());
 #ifdef NDEBUG
@@ -91,6 +106,7 @@ FailureOr<std::vector<char>> compile(ModuleOp module, const CompileOptions &opti
   if (failed(targets) || failed(mainOf(module)))
     return failure();
   prepareContext(*module.getContext());
+  checkReshapes(*mainOf(module));
   if (failed(runPasses(module, options, passes::Stage::Kernels)))
     return failure();
   func::FuncOp function = *mainOf(module);

@@ -91,7 +91,7 @@ struct Step {
   uint32_t location = 0;
 };
 
-/// A piece of an input, output or buffer, another one in every turn of a loop.
+/// A piece of an input, output, constant or buffer, another one in every turn of a loop.
 struct Part {
   Slot whole;
   ExprId bytes = 0; // the piece of turn i begins at i * bytes

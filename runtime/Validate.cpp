@@ -161,9 +161,7 @@ private:
 
   // What it is a part of lives as long as the loop: see operand().
   bool part(const Part &p, size_t) {
-    return expr(p.bytes) && exists(p.whole) &&
-           ((p.whole.kind != Slot::Kind::Constant && p.whole.kind != Slot::Kind::Part) ||
-            fail("is no part of an input, output or buffer"));
+    return expr(p.bytes) && exists(p.whole) && (p.whole.kind != Slot::Kind::Part || fail("is a part of a part"));
   }
 
   bool kernel(const Kernel &k, size_t) { return location(k.location); }

@@ -113,8 +113,8 @@ func.func @axisRange(%x: tensor<2x3xf32>) {
 // -----
 
 func.func @reshapeCount(%x: tensor<?x3xf32, ["b"]>) {
-  // expected-error @+1 {{has b*3 elements, which do not fill the shape [b, 4]}}
-  %0 = burin.reshape %x {shape = ["b", 4]} : (tensor<?x3xf32, ["b"]>) -> tensor<?x4xf32, ["b"]>
+  // expected-error @+1 {{has b*3 elements, which do not fill the shape [b*3 + 1]}}
+  %0 = burin.reshape %x {shape = ["b*3 + 1"]} : (tensor<?x3xf32, ["b"]>) -> tensor<?xf32, ["b*3 + 1"]>
   return
 }
 

@@ -235,7 +235,8 @@ TEST_CASE("a loop that reaches outside its plan is refused") {
   CHECK(contains(problem([](Artifact &a) { a.buffers[0].perWorker = 2; }), "buffer 0"));
   CHECK(contains(problem([](Artifact &a) { a.parts[0].bytes = 999; }), "part 0: no expression 999"));
   CHECK(contains(problem([](Artifact &a) { a.parts[0].whole.index = 1; }), "part 0: operand of kind 0"));
-  CHECK(contains(problem([](Artifact &a) { a.parts[0].whole = {Slot::Kind::Part, 1}; }), "part 0: is no part of"));
+  CHECK(
+      contains(problem([](Artifact &a) { a.parts[0].whole = {Slot::Kind::Part, 1}; }), "part 0: is a part of a part"));
   CHECK(contains(problem([](Artifact &a) { a.parts[0].whole = {Slot::Kind::Buffer, 0}; }), "is used outside a loop"));
   CHECK(contains(problem([](Artifact &a) {
                    a.buffers.push_back({a.buffers[0].bytes, 1, 2, 0});

@@ -164,7 +164,9 @@ TEST_CASE("malformed expressions are known before they are evaluated") {
 }
 
 TEST_CASE("expressions print as a user writes them") {
-  std::vector<Symbol> symbols = {{.name = "batch"}, {.name = "n"}};
+  std::vector<Symbol> symbols(2);
+  symbols[0].name = "batch";
+  symbols[1].name = "n";
   Expr::Instr batch{Op::Symbol, 0}, n{Op::Symbol, 1};
   CHECK(printed({{batch, {Op::Const, 2}, {Op::Mul, 0}, {Op::Const, 1}, {Op::Add, 0}}}, symbols) == "batch*2 + 1");
   CHECK(printed({{batch, n, {Op::Add, 0}, {Op::Const, 4}, {Op::FloorDiv, 0}}}, symbols) == "(batch + n)/4");
