@@ -26,7 +26,7 @@ Refs nonzero(const OpEmitter &e) {
 Refs prefix(const OpEmitter &e) {
   GraphEmitter &g = e.graph;
   Ref inside = g.node("Less", {range(g, e.shape()[0]), g.cast(e.raw(1), DType::i64)}, {}, DType::boolean);
-  return {g.node("Compress", {e.raw(0), inside}, {{"axis", int64_t(0)}})};
+  return {g.node("Compress", {e.in(0), inside}, {{"axis", int64_t(0)}})};
 }
 
 /// Element i is the product over those j that come before it: a matrix of (i, j) in place of the axis.
@@ -63,7 +63,7 @@ std::span<const ExportRule> selectionExports() {
   static const ExportRule rules[] = {
       {"argsort", argsort, sortable},
       {"nonzero", nonzero, asIs},
-      {"prefix", prefix, asIs},
+      {"prefix", prefix},
       {"cumprod", cumprod, product},
       {"non_max_suppression", suppression, asIs},
   };
