@@ -123,6 +123,43 @@ Value Trace::constantOf(const TensorState &state, const Location &where) {
   return ir::create(builder, location, "reshape", {known}, {{"shape", state.spec.shape}});
 }
 
+static bool isSame(Value a, Value b, int steps);
+
+/// Whether two ops compute the same from the same, leaving aside the names of sizes that they define.
+static bool computeSame(mlir::Operation *a, mlir::Operation *b, int steps) {
+  bool agree = a->getName() == b->getName() && a->getNumOperands() == b->getNumOperands() && a->getNumRegions() == 0 &&
+               llvm::all_of(llvm::zip(a->getOperands(), b->getOperands()),
+                            [&](const auto &pair) { return isSame(std::get<0>(pair), std::get<1>(pair), steps); });
+  if (!agree)
+    return false;
+  mlir::NamedAttrList left(a->getAttrDictionary()), right(b->getAttrDictionary());
+  if (const ir::OpInfo *info = ir::opInfo(a); info && info->newSize()) {
+    left.erase(info->newSize()->name);
+    right.erase(info->newSize()->name);
+  }
+  return left == right;
+}
+static bool isSame(Value a, Value b, int steps) {
+  if (a == b)
+    return true;
+  auto left = llvm::dyn_cast<mlir::OpResult>(a), right = llvm::dyn_cast<mlir::OpResult>(b);
+  return steps > 0 && left && right && left.getResultNumber() == right.getResultNumber() &&
+         computeSame(left.getOwner(), right.getOwner(), steps - 1);
+}
+
+/// x[mask] and y[mask] are equally long: an op that defines a size is recorded once for the same operands. Returns the
+/// results of an earlier call like `made`, which then goes, or of `made` itself.
+mlir::Operation *Trace::onceForSize(mlir::Operation *made) {
+  constexpr int kSteps = 8; // back from the operands
+  for (mlir::Operation *known : sizing)
+    if (known->getBlock() == made->getBlock() && computeSame(known, made, kSteps)) {
+      made->erase();
+      return known;
+    }
+  sizing.push_back(made);
+  return made;
+}
+
 std::vector<Tensor> Trace::call(const ir::OpInfo &info, std::span<const Tensor *const> operands,
                                 std::vector<ir::Attr> attrs, const Location &where) {
   std::vector<std::optional<TensorSpec>> specs;
@@ -136,8 +173,12 @@ std::vector<Tensor> Trace::call(const ir::OpInfo &info, std::span<const Tensor *
   llvm::SmallVector<Value> values;
   for (size_t i = 0; i < operands.size(); ++i)
     values.push_back(operands[i] ? valueOf(*operands[i], call.operands[i]->dtype, where) : Value());
+  llvm::SmallVector<Value> made =
+      detail::recordCall(builder, detail::mlirLocation(&graph->context, where), call, values);
+  if (info.newSize())
+    made = onceForSize(made[0].getDefiningOp())->getResults();
   std::vector<Tensor> results;
-  for (Value value : detail::recordCall(builder, detail::mlirLocation(&graph->context, where), call, values))
+  for (Value value : made)
     results.push_back(wrap(value));
   return results;
 }

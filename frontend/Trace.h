@@ -65,6 +65,7 @@ private:
   mlir::Value constantOf(const detail::TensorState &state, const Location &where);
   mlir::Value scalarOf(const detail::TensorState &state, DType dtype, const Location &where);
   Tensor wrap(mlir::Value value);
+  mlir::Operation *onceForSize(mlir::Operation *made);
 
   const uint64_t id; // unique in the process
   std::shared_ptr<Graph::Data> graph;
@@ -74,6 +75,7 @@ private:
   llvm::DenseMap<const void *, mlir::Value> constants; // by storage
   mlir::Operation *lastConstant = nullptr;             // they stand together at the start
   std::map<std::string, size_t> newSizes;              // how many each op has made
+  std::vector<mlir::Operation *> sizing;               // the ops that define sizes
   llvm::DenseMap<const void *, std::string> weightNames;
   llvm::SmallVector<mlir::Attribute> checks;            // see require
   std::vector<detail::StorageRef> captured;             // keeps the keys of `constants` valid

@@ -115,7 +115,8 @@ bool inferNonMaxSuppression(InferCall &call) {
     return call.fail(text(operandText(call, 0), " and ", operandText(call, 1), " must have one element type"));
   if (most < 0)
     return call.fail(text("max_output must not be negative, got ", most));
-  return succeed(call, DType::i64, {scores.shape[0], scores.shape[1], min(Dim(most), scores.shape[2])});
+  Dim boxCount = scores.shape[2], count = most == INT64_MAX ? boxCount : min(Dim(most), boxCount);
+  return succeed(call, DType::i64, {scores.shape[0], scores.shape[1], count});
 }
 
 // ---- creation

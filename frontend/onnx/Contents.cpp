@@ -80,7 +80,12 @@ bool isPositive(const Dim &d) { return lowerBound(d).value_or(-1) >= 1; }
 std::optional<Dim> quotient(const Dim &x, const Dim &y) {
   if (x.isStatic() && y.isStatic() && y.value() != 0 && y.value() != -1)
     return Dim(x.value() / y.value());
-  return isNatural(x) && isPositive(y) ? std::optional(floordiv(x, y)) : std::nullopt;
+  std::optional<int64_t> least = lowerBound(x);
+  if (!least || !isPositive(y))
+    return std::nullopt;
+  if (*least < 0) // (height - 1) / 8, which rounds up for height 0 alone: such sizes are refused
+    requireEqual(max(x, 0), x);
+  return floordiv(x, y);
 }
 std::optional<Dim> remainder(const Dim &x, const Dim &y) {
   return isNatural(x) && isPositive(y) ? std::optional(mod(x, y)) : std::nullopt;

@@ -68,6 +68,17 @@ TEST_CASE("a size whose result nobody uses is computed for those that need it") 
   CHECK(floats(graph.run({zeros({5})})[0]).empty());
 }
 
+TEST_CASE("what one mask chooses is equally long") {
+  Graph graph =
+      trace([](const Tensor &x, const Tensor &y) { return masked_select(x, x > 0) + masked_select(y, x > 0); },
+            {TensorSpec{f32, {Dim("n")}}, TensorSpec{f32, {Dim("n")}}});
+  CHECK(str(graph.outputs()[0].spec) == "f32[nonzero_0]");
+  CHECK(floats(graph.run({tensor({1, -1, 2}, f32), tensor({5, 6, 7}, f32)})[0]) == std::vector<float>{6, 9});
+  CHECK_ERROR(trace([](const Tensor &x) { return masked_select(x, x > 0) + masked_select(x, x > 1); },
+                    {TensorSpec{f32, {Dim("n")}}}),
+              "nonzero_0", "nonzero_1");
+}
+
 TEST_CASE("symbols of inputs keep their names") {
   Graph graph = trace([](const Tensor &x) { return nonzero(x); }, {TensorSpec{f32, {Dim("nonzero_0")}}});
   CHECK(str(graph.outputs()[0].spec) == "i64[nonzero_1, 1]");

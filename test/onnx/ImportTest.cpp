@@ -80,6 +80,23 @@ TEST_CASE("Shapes computed from Shape become symbolic sizes, and leave nothing i
   CHECK(graph.run({ones({3, 5, 8})})[0].shape() == Shape{3, 5, 2, 4});
 }
 
+TEST_CASE("Sizes are rounded down where only size 0 would be rounded up, which is refused") {
+  // arange(ceil(h / 8)), as exporters write it: (h - 1) / 8 + 1.
+  ModelText model{.nodes = {{"Size", {"x"}, {"h"}},
+                            {"Sub", {"h", "one"}, {"less"}},
+                            {"Div", {"less", "eight"}, {"whole"}},
+                            {"Add", {"whole", "one"}, {"end"}},
+                            {"Range", {"zero", "end", "one"}, {"y"}, {}, "range"}},
+                  .inputs = {valueInfo("x", kFloat, {"h"})},
+                  .outputs = {valueInfo("y", kInt64, {""})},
+                  .initializers = {intTensor("zero", {}, {0}), intTensor("one", {}, {1}), intTensor("eight", {}, {8})}};
+  Graph graph = loadModel(model);
+  CHECK(str(graph.outputs()[0].spec.shape) == "[floordiv(h + 7, 8)]");
+  CHECK(ints(graph.run({ones({17})})[0]) == std::vector<int64_t>{0, 1, 2});
+  CHECK(ints(graph.run({ones({1})})[0]) == std::vector<int64_t>{0});
+  CHECK(contains(messageOf([&] { graph.run({ones({0})})[0].to_vector<int64_t>(); }), "0 and -1"));
+}
+
 TEST_CASE("Sizes that are an output are computed when the graph runs") {
   ModelText model{.nodes = {{"Shape", {"x"}, {"s"}}, {"Mul", {"s", "two"}, {"y"}}},
                   .inputs = {valueInfo("x", kFloat, {"n", "4"})},

@@ -15,6 +15,7 @@ class Model:
     exporters: tuple = ("dynamo", "torchscript")  # of the static and of the dynamic variant
     tolerance: float = 1e-4  # of the largest output, against ONNX Runtime
     everyStatic: bool = False  # a static variant for each of the sizes
+    chooses: bool = False  # its outputs are rows, chosen and put in order by the data
     spreads: bool = True  # whether its package's weights are replaced: see weights.spread
 
     def variants(self):
@@ -99,6 +100,9 @@ MODELS = [
     image("swin_t", exporters=("torchscript", "dynamo")),
     Model("unet", functools.partial(own, "UNet"), {"image": Floats(("batch", 3, "height", "width"))},
           ({"batch": 1, "height": 256, "width": 256}, {"batch": 2, "height": 128, "width": 192})),
+    Model("detector", functools.partial(own, "Detector"), {"image": Floats((1, 3, "height", "width"))},
+          ({"height": 320, "width": 320}, {"height": 256, "width": 416}), ("torchscript", "dynamo"),
+          chooses=True),
     # Recurrent nets are unrolled: their sequences have a fixed length.
     Model("lstm", functools.partial(classifier, "LSTM"), {"tokens": Tokens(("batch", 128), 5000)}, BATCHES,
           ("torchscript", "torchscript")),

@@ -29,8 +29,8 @@ class UNet(nn.Module):
 
 
 class Detector(nn.Module):
-    """Boxes of one image, in the manner of YOLO: a pyramid of three strides, a prediction per place of each, and of those
-    that overlap only the best."""
+    """Boxes of one image, in the manner of YOLO: a pyramid of three strides, a prediction per place of each, of which the
+    good ones are taken, and of those that overlap only the best."""
 
     def __init__(self, width=24, classes=6):
         super().__init__()
@@ -58,11 +58,13 @@ class Detector(nn.Module):
             rows = torch.arange(x.shape[2], device=x.device).view(1, -1, 1).to(x.dtype)
             columns = torch.arange(x.shape[3], device=x.device).view(1, 1, -1).to(x.dtype)
             centerX, centerY = (y[:, 0].sigmoid() + columns) * stride, (y[:, 1].sigmoid() + rows) * stride
-            halfX, halfY = (2 * stride * y[:, i].clamp(max=4).exp() for i in (2, 3))
+            halfX, halfY = (4 * stride * y[:, i].clamp(max=4).exp() for i in (2, 3))
             corners = (centerX - halfX, centerY - halfY, centerX + halfX, centerY + halfY)
             boxes.append(torch.stack(corners, -1).flatten(1, 2))
             scores.append(y[:, 4:].sigmoid().flatten(2).transpose(1, 2))
         boxes, (scores, labels) = torch.cat(boxes, 1)[0], torch.cat(scores, 1)[0].max(-1)
+        good = scores > 0.6
+        boxes, scores, labels = boxes[good], scores[good], labels[good]
         kept = torchvision.ops.nms(boxes, scores, 0.5)
         return boxes[kept], scores[kept], labels[kept]
 
