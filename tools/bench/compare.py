@@ -22,12 +22,16 @@ import overheads
 import report
 
 HERE = pathlib.Path(__file__).resolve().parent
-PEERS = {"model": ["onnxruntime", "openvino", "torch", "torchscript", "inductor"],
+PEERS = {"model": ["onnxruntime", "openvino", "torch", "torchscript", "libtorch", "inductor", "iree"],
          "kernel": ["onednn", "openblas", "onnxruntime", "torch"], "overhead": ["onnxruntime"]}
 SETTLE_SECONDS = 0.03  # the threads of a contestant go on spinning after its turn: some for more than 10 ms
 WARM_NS = 5e6  # after which the contestant's own threads are awake, and its data is in the caches again
 CHECKED_FLOPS = 1e8  # more are too much for the reference interpreter
-NATIVE_PEERS = {"onednn": "burin-bench-onednn", "openblas": "burin-bench-openblas"}
+NATIVE_PEERS = {"onednn": "burin-bench-onednn", "openblas": "burin-bench-openblas", "libtorch": "burin-bench-libtorch"}
+MAKES_CODE = ["inductor", "iree", "libtorch"]  # the longest first
+SLOW = 3  # times the fastest peer at a first look: such a peer cannot be the fastest, and gets fewer turns
+SLOW_ROUNDS = 3
+LONG_NS = 50e6  # a call that long needs no warming
 
 
 class Worker:
@@ -37,11 +41,15 @@ class Worker:
         self.name, self.niceness = name, niceness
         environment = dict(os.environ, BURIN_NUM_THREADS=str(len(cores)), OMP_NUM_THREADS=str(len(cores)),
                            OPENBLAS_NUM_THREADS=str(len(cores)), OPENBLAS_CORETYPE="SkylakeX", PYTHONWARNINGS="ignore")
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment,
-            preexec_fn=lambda: os.sched_setaffinity(0, cores))
+        self.process, self.program = None, command[0]
+        if os.path.exists(self.program):
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment,
+                preexec_fn=lambda: os.sched_setaffinity(0, cores))
 
     def ask(self, line):
+        if not self.process:
+            return f"error: {os.path.basename(self.program)} is not built"
         try:
             self.process.stdin.write(line + "\n")
             self.process.stdin.flush()
@@ -67,6 +75,8 @@ class Worker:
         return int(answer) / count
 
     def close(self):
+        if not self.process:
+            return
         self.process.stdin.close()
         try:
             self.process.wait(5)
@@ -111,28 +121,40 @@ def measure(options, contestants, workload, seconds, settle):
             loaded.append(worker)
         elif not answer.startswith("error: unsupported"):
             result[worker.name] = {"error": answer}
-    plan, warm = {}, {}
+    once = {}
     for worker in loaded:
         worker.setPriority(worker.niceness)
-        once = worker.nanoseconds(1, 1)
-        once = min(once, worker.nanoseconds(0, max(1, int(2e6 / once))))
-        plan[worker.name] = max(1, int(options.slice * 1e6 / once))
-        warm[worker.name] = 0 if once > 50e6 else max(1, int(min(WARM_NS, options.slice * 1e6) / once))
+        once[worker] = firstLook(worker)
+    slow = slowOnes(once)
     rounds, times = 0, {worker.name: [] for worker in loaded}
-    end = time.monotonic() + seconds * len(loaded)
+    end = time.monotonic() + seconds * (len(loaded) - len(slow))
     while loaded and (rounds < options.rounds or time.monotonic() < end) and rounds < 101:
         for worker in loaded[rounds % len(loaded):] + loaded[:rounds % len(loaded)]:
-            count = plan[worker.name]
+            if worker in slow and rounds >= SLOW_ROUNDS:
+                continue
+            warm = 0 if once[worker] > LONG_NS else max(1, int(min(WARM_NS, options.slice * 1e6) / once[worker]))
             time.sleep(settle)
-            times[worker.name].append(worker.nanoseconds(warm[worker.name], count))
+            times[worker.name].append(worker.nanoseconds(warm, max(1, int(options.slice * 1e6 / once[worker]))))
         rounds += 1
     for worker in loaded:
         worker.setPriority(0)
         values = sorted(times[worker.name])
         pick = lambda q: values[int(q * (len(values) - 1))]
         result[worker.name] = {"median": statistics.median(values), "p10": pick(0.1), "p90": pick(0.9),
-                               "rounds": rounds}
+                               "rounds": len(values)}
     return result
+
+
+def firstLook(worker):
+    """About how long a call takes, in ns."""
+    once = worker.nanoseconds(0, 1)
+    return once if once > LONG_NS else min(once, worker.nanoseconds(1, max(1, int(2e6 / once))))
+
+
+def slowOnes(once):
+    """The peers that cannot be the fastest peer, of {worker: ns}."""
+    peers = {worker: ns for worker, ns in once.items() if worker.name != "burin"}
+    return {worker for worker, ns in peers.items() if ns > SLOW * min(peers.values())}
 
 
 def select(options, workloads):
@@ -146,8 +168,7 @@ def select(options, workloads):
 def peersOf(options, group):
     if not options.peers:
         return []
-    isThere = lambda n: n not in NATIVE_PEERS or (options.bin / NATIVE_PEERS[n]).exists()
-    return [n for n in PEERS[group] if n in (options.only or [n]) and n not in options.without and isThere(n)]
+    return [n for n in PEERS[group] if n in (options.only or [n]) and n not in options.without]
 
 
 class Checker:
@@ -214,6 +235,11 @@ def measureGroup(options, group, workloads, threads, facts, machine, log):
     names = ["burin"] + peersOf(options, group)
     contestants = [Worker(n, commandOf(n, options, threads), cores, options.nice, log) for n in names]
     settings = {worker.name: worker.ask("settings") for worker in contestants}
+    for worker in [w for w in contestants if settings[w.name].startswith("error")]:
+        settings[worker.name] = f"left out ({settings[worker.name]})"
+        print(f"{worker.name} is {settings[worker.name]}", flush=True)
+        worker.close()
+        contestants.remove(worker)
     makeChecker = Checker if options.python.exists() else ReferenceChecker
     checker = None if options.quick else makeChecker(options, log)
     settle = SETTLE_SECONDS if threads > 1 and len(names) > 1 and not options.quick else 0
@@ -233,13 +259,14 @@ def measureGroup(options, group, workloads, threads, facts, machine, log):
 
 
 def makePeerFiles(options, workloads, log):
-    """What peers take long to make: ONNX files and Inductor's code, on all cores."""
-    jobs = []
-    for group in PEERS:
-        names = [w["name"] for w in workloads if w["group"] == group]
-        asked = [p for p in peersOf(options, group) if p in ("onnxruntime", "inductor")]
-        size = 1 if group == "model" else 16  # a process takes seconds to start
-        jobs += [(p, names[i:i + size]) for p in asked for i in range(0, len(names), size)]
+    """What peers take long to make, on all cores: first the ONNX files, of which others are made, then code."""
+    wanted = {group: [w["name"] for w in workloads if w["group"] == group] for group in PEERS}
+
+    def jobs(peer):
+        for group, names in wanted.items():
+            size = 1 if group == "model" else 16  # a process takes seconds to start
+            if peer in peersOf(options, group):
+                yield from ((peer, names[i:i + size]) for i in range(0, len(names), size))
 
     def run(job):
         peer, names = job
@@ -247,7 +274,8 @@ def makePeerFiles(options, workloads, log):
                        stdout=log, stderr=log)
 
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
-        list(threads.map(run, sorted(jobs, key=lambda job: job[0])))  # Inductor first, as it takes longest
+        list(threads.map(run, jobs("onnxruntime")))
+        list(threads.map(run, [job for peer in MAKES_CODE for job in jobs(peer)]))
 
 
 @contextlib.contextmanager
@@ -282,6 +310,7 @@ def writeDocs(options, results, settings, machineText, around, load):
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     words = " ".join(a for a in sys.argv[1:] if a not in ("--build", str(options.build)))
     document = report.document(results, settings, around, machine=machineText, command=f"tools/dev bench {words}",
+                               slow=SLOW, slowRounds=SLOW_ROUNDS,
                                date=time.strftime("%Y-%m-%d"), commit=commit, load=load)
     options.docs.mkdir(parents=True, exist_ok=True)
     (options.docs / "benchmarks.md").write_text(document)

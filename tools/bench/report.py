@@ -74,7 +74,8 @@ HEADER = """# Benchmarks
 
 Made by `{command}`; the numbers below are its output, not edited by hand. Burin and its peers take turns (A B C A B C …),
 each in a process of its own, pinned to as many cores as it has threads, 30 ms apart when threads that spin on could take
-a core from the next; times are medians in µs. `floor` is the share of
+a core from the next; times are medians in µs. A peer that at a first look takes more than {slow} times as long as the
+fastest peer cannot be the fastest, and gets {slowRounds} turns only. `floor` is the share of
 the roofline floor, the sum over the steps of max(FLOP / peak, bytes / bandwidth), that was reached; `ratio` is the
 fastest peer's time over burin's: above 1, burin is faster. `error` is the largest difference from PyTorch in f64 over the
 largest value (without peers: from burin's reference interpreter, and only where that is soon done).
@@ -110,7 +111,8 @@ def groupTable(rows):
             continue
         times = peerTimes(row)
         best = fastestPeer(row)
-        mark = lambda n: f"**{timeText(times[n])}**" if n == best else timeText(times[n]) if n in times else ""
+        mark = lambda n: f"**{timeText(times[n])}**" if n == best else timeText(times[n]) if n in times else (
+            "failed" if n in row["contestants"] else "")
         name = row["name"]
         neighbour = neighbourRatio(row, rows)
         if neighbour:
@@ -120,6 +122,17 @@ def groupTable(rows):
                       number(efficiency(row)), number(ratio(row)),
                       f"{own['worst_error']:.0e}" if "worst_error" in own else ""] + [mark(n) for n in peers])
     return table(cells, ["", "burin", "p10–p90", "GFLOP/s", "GB/s", "floor", "ratio", "error"] + peers)
+
+
+def failures(rows):
+    """Which peers could not run what, and what they said."""
+    said = {}
+    for row in rows:
+        for name, value in row["contestants"].items():
+            if name != "burin" and "error" in value:
+                error = value["error"].removeprefix("error: ").replace("`", "'")
+                said.setdefault((name, error[:200]), []).append(row["name"])
+    return "".join(f"- {name} fails on {', '.join(names)}: `{error}`\n" for (name, error), names in said.items())
 
 
 def document(results, settings, overheads, **header):
@@ -133,6 +146,7 @@ def document(results, settings, overheads, **header):
                 mean = geomean([ratio(r) for r in rows])
                 text += f"\n## {group.capitalize()}s, {threads} thread{'s' * (threads > 1)}\n\n{groupTable(rows)}"
                 text += f"\nGeometric mean of the ratios: {number(mean)}.\n" if mean else ""
+                text += failures(rows) and f"\n{failures(rows)}"
     return text + "\n## Around the kernels\n\n" + overheads
 
 

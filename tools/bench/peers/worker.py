@@ -7,10 +7,15 @@
 
 What fails answers "error: …"; the worker lives on."""
 import argparse
+import importlib.metadata
 import json
 import os
+import pathlib
+import subprocess
 import sys
+import tempfile
 import time
+import unittest.mock
 
 import numpy
 import workloads
@@ -46,7 +51,7 @@ class Torch:
 
     def inputsOf(self, workload, folder):
         inputs = workloads.loadInputs(workload, folder)
-        if any(isinstance(m, self.torch.nn.Conv2d) for m in workloads.loadModel(workload, folder).modules()):
+        if workloads.hasConvolutions(workload, folder):
             return [x.contiguous(memory_format=self.torch.channels_last) for x in inputs]
         return inputs
 
@@ -104,7 +109,7 @@ class Inductor(Torch):
             program = torch.export.export(workloads.loadModel(workload, folder), tuple(self.inputs))
             torch._inductor.aoti_compile_and_package(program, package_path=path, inductor_configs=self.OPTIONS)
 
-        return workloads.cached(workload, folder, "pt2", make)
+        return workloads.cached(workload, folder, "pt2", make, self.settings())
 
     def make(self, workload, folder):
         with self.torch.inference_mode():
@@ -191,6 +196,123 @@ class OpenVino:
         return [self.request.get_output_tensor(i).data for i in range(self.count)]
 
 
+class LibTorch(Torch):
+    """Only makes the archives that burin-bench-libtorch runs."""
+
+    def make(self, workload, folder):
+        torch = self.torch
+
+        def attention(q, k, v):  # in operations that libtorch 1.13 has
+            return torch.softmax(q @ k.transpose(-2, -1) * q.shape[-1] ** -0.5, -1) @ v
+
+        def trace(path):
+            functions = torch.nn.functional
+            with torch.no_grad(), unittest.mock.patch.object(functions, "scaled_dot_product_attention", attention):
+                torch.jit.trace(workloads.loadModel(workload, folder), tuple(workloads.loadInputs(workload, folder)),
+                                check_trace=False).save(path)
+
+        workloads.cached(workload, folder, "torchscript", trace, torch.__version__)
+
+
+class Iree:
+    """Modules are compiled beforehand. Where that fails or takes too long, NAME.vmfb.problem says so."""
+
+    FLAGS = ["--iree-opt-level=O3", "--iree-opt-data-tiling", "--iree-llvmcpu-target-cpu=host",
+             "--iree-llvmcpu-enable-ukernels=all", "--iree-llvmcpu-stack-allocation-limit=262144"]
+    CHANNELS_LAST = ("--iree-preprocessing-pass-pipeline="
+                     "builtin.module(util.func(iree-preprocessing-convert-conv-to-channels-last))")
+    LIMIT_SECONDS = 120
+
+    def __init__(self, threads):
+        import iree.runtime
+        self.runtime = runtime = iree.runtime
+        if threads > 1:
+            runtime.flags.parse_flags(f"--task_topology_group_count={threads}")
+        self.device = runtime.get_device("local-sync" if threads == 1 else "local-task")
+
+    def settings(self):
+        return (f"IREE {importlib.metadata.version('iree-base-compiler')}, llvm-cpu, {' '.join(self.FLAGS)}, "
+                "convolutions as they are or channels-last (iree-preprocessing-convert-conv-to-channels-last), "
+                "whichever is faster; 1 thread: local-sync, more: local-task with as many workers; models that take "
+                f"more than {self.LIMIT_SECONDS} s to compile are left out")
+
+    def make(self, workload, folder):
+        model = onnxFile(workload, folder)
+        return workloads.cached(workload, folder, "vmfb", lambda path: self.compile(workload, folder, model, path),
+                                self.settings())
+
+    def compile(self, workload, folder, model, path):
+        from iree.compiler.tools import binaries
+        problem = ""
+        end = time.monotonic() + self.LIMIT_SECONDS
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            imported, plain, last = (os.path.join(scratch, name) for name in ("model.mlir", "plain", "last"))
+            command = [binaries.find_tool("iree-compile"), imported, "--iree-hal-target-device=local",
+                       "--iree-hal-local-target-device-backends=llvm-cpu", *self.FLAGS]
+            try:
+                runUntil(end, sys.executable, "-m", "iree.compiler.tools.import_onnx", "--large-model", model,
+                         "-o", imported)
+                runUntil(end, *command, "-o", plain)
+                fastest = plain
+                if workloads.hasConvolutions(workload, folder):
+                    runUntil(end, *command, self.CHANNELS_LAST, "-o", last)
+                    fastest = min(plain, last, key=lambda made: self.nanoseconds(workload, folder, made))
+                os.replace(fastest, path)
+            except subprocess.TimeoutExpired:
+                problem = f"takes more than {self.LIMIT_SECONDS} s to compile"
+            except subprocess.CalledProcessError as error:
+                problem = f"does not compile: {firstError(error.stderr)}"
+        pathlib.Path(path + ".problem").write_text(problem)
+
+    def load(self, workload, folder):
+        path = self.make(workload, folder)
+        problem = pathlib.Path(path + ".problem").read_text()
+        if problem:
+            raise RuntimeError(problem)
+        self.open(workload, folder, path)
+
+    def open(self, workload, folder, path):
+        runtime = self.runtime
+        self.context = self.inputs = None
+        instance = runtime.VmInstance()
+        module = runtime.VmModule.mmap(instance, path)
+        self.context = runtime.VmContext(instance, [runtime.create_hal_module(instance, self.device), module])
+        self.function = module.lookup_function("main_graph")
+        self.arrays = [runtime.asdevicearray(self.device, x.numpy()) for x in workloads.loadInputs(workload, folder)]
+        self.inputs = runtime.VmVariantList(len(self.arrays))
+        for array in self.arrays:
+            self.inputs.push_ref(array._buffer_view)
+
+    def nanoseconds(self, workload, folder, path):
+        self.open(workload, folder, path)
+        return min(self.run(1) for _ in range(3))
+
+    def run(self, count):
+        makeList = self.runtime.VmVariantList
+        call, function, inputs = self.context.invoke, self.function, self.inputs  # below the wrapper that converts
+        start = time.perf_counter_ns()
+        for _ in range(count):
+            call(function, inputs, makeList(1))
+        return time.perf_counter_ns() - start
+
+    def outputs(self):
+        runtime = self.runtime
+        results = runtime.VmVariantList(1)
+        self.context.invoke(self.function, self.inputs, results)
+        views = [results.get_as_object(i, runtime.HalBufferView) for i in range(len(results))]
+        return [runtime.DeviceArray(self.device, view, implicit_host_transfer=True).to_host() for view in views]
+
+
+def runUntil(end, *command):
+    subprocess.run(command, check=True, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                   timeout=max(0.1, end - time.monotonic()))
+
+
+def firstError(text):
+    lines = [line.partition("error: ")[2] for line in text.splitlines() if "error: " in line]
+    return (lines or text.splitlines()[-1:] or ["without a word"])[0]
+
+
 class Reference(Torch):
     """PyTorch in f64."""
 
@@ -204,7 +326,7 @@ class Reference(Torch):
 
 
 CONTESTANTS = {"torch": TorchEager, "torchscript": TorchScript, "inductor": Inductor, "onnxruntime": OnnxRuntime,
-               "openvino": OpenVino, "reference": Reference}
+               "openvino": OpenVino, "iree": Iree, "libtorch": LibTorch, "reference": Reference}
 
 
 def writeOutputs(contestant, name, folder):

@@ -235,11 +235,15 @@ def loadModel(workload, folder):
     return model.eval()
 
 
-def cached(workload, folder, suffix, make):
-    """NAME.suffix, made anew by make(path) when the weights, the inputs or this file have changed."""
+def hasConvolutions(workload, folder):
+    return any(isinstance(m, nn.Conv2d) for m in loadModel(workload, folder).modules())
+
+
+def cached(workload, folder, suffix, make, settings=""):
+    """NAME.suffix, made anew by make(path) when the weights, the inputs, the settings or this file have changed."""
     base = pathlib.Path(folder, workload["name"])
     sources = [f"{base}.safetensors", *(f"{base}.{name}.npy" for name in inputNames(workload, folder)), __file__]
-    key = hashlib.sha1()
+    key = hashlib.sha1(settings.encode())
     for source in sources:
         with open(source, "rb") as file:
             key.update(hashlib.file_digest(file, "sha1").digest())

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""The rules of tools/bench/compare.py, with contestants of known speed instead of real ones."""
+import pathlib
+import sys
+import types
+import unittest
+
+BENCH = pathlib.Path(__file__).resolve().parents[2] / "tools/bench"
+sys.path.insert(0, str(BENCH))
+import compare  # noqa: E402: found by the line above
+import report  # noqa: E402
+
+OPTIONS = types.SimpleNamespace(slice=0.001, rounds=5)
+WORKLOAD = {"name": "net"}
+
+
+class Contestant:
+    niceness = 0
+
+    def __init__(self, name, ns, refuses=None):
+        self.name, self.ns, self.refuses = name, ns, refuses
+
+    def ask(self, line):
+        return self.refuses or "ok"
+
+    def setPriority(self, niceness):
+        pass
+
+    def nanoseconds(self, warm, count):
+        return self.ns
+
+
+def measured(*contestants):
+    return compare.measure(OPTIONS, contestants, WORKLOAD, seconds=0, settle=0)
+
+
+def row(**times):
+    return {"name": "net", "group": "model", "threads": 1, "neighbour_of": "", "flops": 1, "bytes": 1, "floor_ns": 1,
+            "contestants": {n: {"error": t} if isinstance(t, str) else {"median": t, "p10": t, "p90": t}
+                            for n, t in times.items()}}
+
+
+class Turns(unittest.TestCase):
+    def testPeersThatCannotBeTheFastestGetFewer(self):
+        result = measured(Contestant("burin", 10), Contestant("near", 300), Contestant("fast", 100),
+                          Contestant("far", 301))
+        self.assertEqual({n: r["rounds"] for n, r in result.items()},
+                         {"burin": 5, "near": 5, "fast": 5, "far": compare.SLOW_ROUNDS})
+
+    def testBurinAlwaysGetsAll(self):
+        result = measured(Contestant("burin", 1000), Contestant("fast", 1))
+        self.assertEqual({n: r["rounds"] for n, r in result.items()}, {"burin": 5, "fast": 5})
+
+    def testFailuresAreKeptButNotWhatIsUnsupported(self):
+        result = measured(Contestant("burin", 10), Contestant("broken", 10, "error: no"),
+                          Contestant("other", 10, "error: unsupported: net"))
+        self.assertEqual(result["broken"], {"error": "error: no"})
+        self.assertNotIn("other", result)
+
+
+class Missing(unittest.TestCase):
+    def testAPeerThatIsNotBuiltSaysSo(self):
+        worker = compare.Worker("libtorch", ["/nowhere/burin-bench-libtorch"], [0], 0, None)
+        self.assertEqual(worker.ask("settings"), "error: burin-bench-libtorch is not built")
+        worker.close()
+
+
+class Report(unittest.TestCase):
+    def testNamesWhatFailed(self):
+        rows = [row(burin=10.0, iree="error: does not `compile`", openvino=20.0)]
+        self.assertIn("| failed | **0.02** |", report.groupTable(rows))
+        self.assertEqual(report.failures(rows), "- iree fails on net: `does not 'compile'`\n")
+        self.assertEqual(report.failures([row(burin=10.0, openvino=20.0)]), "")
+
+
+if __name__ == "__main__":
+    unittest.main()
