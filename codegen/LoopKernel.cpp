@@ -2,10 +2,11 @@
 // in one walk over the reduced dimensions, then a last walk that writes results of full size.
 //
 // The innermost dimension is vectorised. If it is reduced, four accumulators hide the latency of the additions and are
-// combined in a fixed tree; if it is parallel, each lane reduces its own column. The order of the additions depends on
-// the shape alone.
+// combined in a fixed tree, and two rows go side by side, so that one computes while the other's tree is on its way; if
+// it is parallel, each lane reduces its own column. The order of the additions depends on the shape alone.
 #include "codegen/PointEmitter.h"
 #include "codegen/Reducer.h"
+#include <deque>
 
 using namespace mlir;
 using namespace burin::ir;
@@ -16,6 +17,7 @@ namespace {
 constexpr int64_t kMapBlock = 1024;  // elements of a task that only maps
 constexpr int64_t kColumnBlock = 64; // columns of a task that reduces columns
 constexpr int64_t kUnroll = 4;       // accumulators of a row reduction
+constexpr int64_t kRowsTogether = 2; // that are reduced side by side
 /// Results from this size on are written past the cache: nobody finds them there, and lines that are overwritten whole
 /// need not be read first.
 constexpr int64_t kStreamedBytes = int64_t(128) << 20;
@@ -23,7 +25,7 @@ constexpr int64_t kStreamedBytes = int64_t(128) << 20;
 class LoopKernel {
 public:
   LoopKernel(ElementEmitter &e, Block &body, const passes::Alignment &a, ArrayRef<Value> results)
-      : e(e), k(e.k), p(e, a), body(body), space(a.space), results(results) {
+      : e(e), k(e.k), alignment(a), body(body), space(a.space), results(results) {
     for (size_t d = 0; d < space.size(); ++d)
       (a.reduced[d] ? reduced : parallel).push_back(d);
     for (Value yielded : body.getTerminator()->getOperands())
@@ -53,39 +55,81 @@ public:
     int64_t block = reduced.empty() ? kMapBlock : kColumnBlock;
     Dim blocks = blocked ? ceildiv(space[parallel.back()], block) : Dim(1);
     tasks = tasks * blocks;
-    auto run = [&] { k.loop(k.lo, k.hi, k.constant(1), [&](Value task) { runTask(task, outer, blocks, block); }); };
-    SmallVector<std::pair<Value, Value>> streamed = streamedResults();
-    if (streamed.empty()) {
+    bool isRow = tasks.isStatic() && tasks.value() < kRowsTogether;
+    auto run = [&] {
+      Value from = k.lo, one = k.constant(1);
+      if (lanesReduce && !isRow) {
+        Value together = k.constant(kRowsTogether);
+        Value whole = k.add(from, k.mul(k.div(k.sub(k.hi, from), together), together));
+        k.loop(from, whole, together, [&](Value task) { runRows(task, kRowsTogether, outer); });
+        from = whole;
+      }
+      k.loop(from, k.hi, one,
+             [&](Value task) { blocked ? runBlock(task, outer, blocks, block) : runRows(task, 1, outer); });
+    };
+    SmallVector<std::pair<Value, Value>> large = streamedResults();
+    if (large.empty()) {
       run();
       return {tasks, scratchBytes};
     }
-    Value aligned = allAligned(streamed);
+    Value aligned = allAligned(large);
     k.when(aligned, [&] {
-      p.streamed = true;
-      p.scoped(run);
-      p.streamed = false;
+      streamed = true;
+      e.scoped(run);
+      streamed = false;
       k.fence();
     });
-    k.unless(aligned, [&] { p.scoped(run); });
+    k.unless(aligned, [&] { e.scoped(run); });
     return {tasks, scratchBytes};
   }
 
 private:
-  void runTask(Value task, ArrayRef<int> outer, const Dim &blocks, int64_t block) {
-    bool blocked = outer.size() < parallel.size();
-    Value rest = task;
-    Value blockIndex;
-    if (blocked) {
-      Value count = k.dim(blocks);
-      blockIndex = k.rem(rest, count);
-      rest = k.div(rest, count);
+  struct Row {
+    int64_t number; // among those that are worked on together
+    PointEmitter p;
+    SmallVector<Index> next; // where the row is that will have this number
+  };
+
+  template <class Body> auto scoped(Body &&body) {
+    std::deque<PointEmitter::Scope> scopes;
+    for (Row *row : active)
+      scopes.emplace_back(row->p);
+    return e.scoped(body);
+  }
+
+  void begin(int64_t count) {
+    rows.clear();
+    active.clear();
+    for (int64_t i = 0; i < count; ++i) {
+      rows.push_back({i, PointEmitter(e, alignment), SmallVector<Index>(space.size())});
+      rows.back().p.streamed = streamed;
+      active.push_back(&rows.back());
     }
+  }
+
+  /// Where the row is that is number `index` among those of the outer dimensions.
+  void place(SmallVectorImpl<Index> &point, Value index, ArrayRef<int> outer) {
     for (size_t i = outer.size(); i-- > 0;) {
       Value size = k.dim(space[outer[i]]);
-      p.point[outer[i]] = {i == 0 ? rest : k.rem(rest, size)};
-      rest = i == 0 ? rest : k.div(rest, size);
+      point[outer[i]] = {i == 0 ? index : k.rem(index, size)};
+      index = i == 0 ? index : k.div(index, size);
     }
-    p.scoped([&] { blocked ? columns(blockIndex, block) : pointOf(); });
+  }
+
+  void runRows(Value first, int64_t count, ArrayRef<int> outer) {
+    begin(count);
+    for (Row &row : rows) {
+      place(row.p.point, k.add(first, k.constant(row.number)), outer);
+      place(row.next, k.add(first, k.constant(count + row.number)), outer);
+    }
+    scoped([&] { pointOf(); });
+  }
+
+  void runBlock(Value task, ArrayRef<int> outer, const Dim &blocks, int64_t block) {
+    begin(1);
+    Value count = k.dim(blocks);
+    place(rows[0].p.point, k.div(task, count), outer);
+    scoped([&] { columns(k.rem(task, count), block); });
   }
 
   // ---- stores past the cache
@@ -96,7 +140,7 @@ private:
     int64_t bytes = 0;
     for (auto &[value, pointer] : candidates) {
       Shape shape = shapeOf(value);
-      ArrayRef<int> dims = p.alignment.dims.find(value)->second;
+      ArrayRef<int> dims = alignment.dims.find(value)->second;
       bool whole = !shape.empty() && shape.back().isStatic() && shape.back().value() % vectorWidth == 0 &&
                    dims.back() == int(space.size()) - 1 && elements(shape).isStatic();
       if (!whole || byteWidth(dtypeOf(value)) < 4)
@@ -133,9 +177,9 @@ private:
         level[result] = needed;
     }
     for (auto [i, v] : llvm::enumerate(body.getTerminator()->getOperands())) {
-      Value value = p.alignment.contains(v) ? Value(v) : passes::skipReshapes(v);
+      Value value = alignment.contains(v) ? Value(v) : passes::skipReshapes(v);
       bool full =
-          llvm::any_of(p.alignment.dims.find(value)->second, [&](int d) { return d >= 0 && p.alignment.reduced[d]; });
+          llvm::any_of(alignment.dims.find(value)->second, [&](int d) { return d >= 0 && alignment.reduced[d]; });
       (full ? fullResults : pointResults).push_back({value, results[i]});
     }
   }
@@ -159,10 +203,10 @@ private:
       count = count * space[d];
     for (Operation &op : llvm::reverse(body.without_terminator())) {
       const OpInfo *info = opInfo(&op);
-      if (!op.hasTrait<ir::Elementwise>() || info->domain != Domain::Float || !p.alignment.contains(op.getResult(0)))
+      if (!op.hasTrait<ir::Elementwise>() || info->domain != Domain::Float || !alignment.contains(op.getResult(0)))
         continue;
-      ArrayRef<int> dims = p.alignment.dims.find(op.getResult(0))->second;
-      if (llvm::count_if(dims, [&](int d) { return d >= 0 && p.alignment.reduced[d]; }) == 0)
+      ArrayRef<int> dims = alignment.dims.find(op.getResult(0))->second;
+      if (llvm::count_if(dims, [&](int d) { return d >= 0 && alignment.reduced[d]; }) == 0)
         continue;
       int64_t walks = 0;
       for (auto &walk : roots)
@@ -172,8 +216,8 @@ private:
       // Lanes that are columns keep a vector each; room for a whole vector at the end serves masked tails.
       int64_t element = byteWidth(dtypeOf(op.getResult(0)));
       Dim bytes = ceildiv(lanesReduce ? count + Dim(vectorWidth) : count * Dim(vectorWidth), 64) * Dim(64 * element);
-      kept[op.getResult(0)] = {scratchBytes, false};
-      scratchBytes = scratchBytes + bytes;
+      kept[op.getResult(0)] = {scratchBytes, bytes};
+      scratchBytes = scratchBytes + bytes * Dim(lanesReduce ? kRowsTogether : 1);
     }
   }
 
@@ -199,8 +243,8 @@ private:
     auto vector = [&](Value i, Value mask) {
       k.width = vectorWidth;
       e.mask = mask;
-      p.point[last] = {i, 1};
-      p.scoped([&] { pointOf(); });
+      rows[0].p.point[last] = {i, 1};
+      scoped([&] { pointOf(); });
       e.mask = {};
       k.width = 1;
     };
@@ -227,24 +271,35 @@ private:
   void pointOf() {
     for (auto &[value, slot] : kept)
       slot.written = slot.touched = false;
-    for (auto &level : levels)
+    // What the next rows are computed from is fetched while these are: by the second walk, when there are several.
+    for (auto [i, level] : llvm::enumerate(levels)) {
+      fetches = lanesReduce && i == 1;
       reduceLevel(level);
-    for (auto &[value, pointer] : pointResults)
-      p.at(value);
-    for (auto &[value, pointer] : pointResults)
-      p.store(value, p.at(value), pointer);
+    }
+    fetches = false;
+    write(pointResults);
     if (fullResults.empty())
       return;
+    // One row after the other: there is nothing to wait for, and stores that follow each other go to the same lines.
     lastWalk = true;
-    walkReduced({}, [&](ArrayRef<Value>, int64_t) {
-      // All results before the first store: it may go to memory that the others are computed from.
-      for (auto &[value, pointer] : fullResults)
-        p.at(value);
-      for (auto &[value, pointer] : fullResults)
-        p.store(value, p.at(value), pointer);
-      return SmallVector<Value>();
-    });
+    for (Row &row : rows) {
+      active = {&row};
+      walkReduced({}, [&](ArrayRef<Value>, int64_t) {
+        write(fullResults);
+        return SmallVector<Value>();
+      });
+    }
     lastWalk = false;
+  }
+
+  /// All before the first store: it may go to memory that the others are computed from.
+  void write(ArrayRef<std::pair<Value, Value>> stored) {
+    for (Row *row : active)
+      for (auto &[value, pointer] : stored)
+        row->p.at(value);
+    for (Row *row : active)
+      for (auto &[value, pointer] : stored)
+        row->p.store(value, row->p.at(value), pointer);
   }
 
   // ---- walks over the reduced dimensions
@@ -254,51 +309,57 @@ private:
       reducers.emplace_back(k, op);
     int64_t copies = lanesReduce ? kUnroll : 1;
     int64_t width = lanesReduce ? vectorWidth : k.width;
-    // Accumulators: copy by copy, reducer by reducer.
+    // Accumulators: copy by copy, row by row, reducer by reducer.
     SmallVector<Value> init;
     for (int64_t c = 0; c < copies; ++c)
-      for (Reducer &r : reducers)
-        llvm::append_range(init, r.identity(width));
+      for (size_t row = 0; row < rows.size(); ++row)
+        for (Reducer &r : reducers)
+          llvm::append_range(init, r.identity(width));
     size_t perCopy = init.size() / copies;
     SmallVector<Value> sums = walkReduced(init, [&](ArrayRef<Value> carried, int64_t copy) {
       SmallVector<Value> next(carried);
       size_t at = copy * perCopy;
-      for (Reducer &r : reducers) {
-        Value x = k.broadcast(p.at(r.op->getOperand(0)), k.width);
-        auto accumulator = ArrayRef<Value>(carried).slice(at, r.size());
-        SmallVector<Value> updated = r.step(accumulator, x, rowPosition(), lanesReduce ? e.mask : Value());
-        llvm::copy(updated, next.begin() + at);
-        at += r.size();
-      }
+      for (Row &row : rows)
+        for (Reducer &r : reducers) {
+          Value x = k.broadcast(row.p.at(r.op->getOperand(0)), k.width);
+          auto accumulator = ArrayRef<Value>(carried).slice(at, r.size());
+          SmallVector<Value> updated = r.step(accumulator, x, rowPosition(), lanesReduce ? e.mask : Value());
+          llvm::copy(updated, next.begin() + at);
+          at += r.size();
+        }
       return next;
     });
+    Value count = k.constant(1);
+    for (int d : reduced)
+      count = k.mul(count, k.dim(space[d]));
     size_t at = 0;
-    for (Reducer &r : reducers) {
-      SmallVector<SmallVector<Value>> parts;
-      for (int64_t c = 0; c < copies; ++c)
-        parts.push_back(SmallVector<Value>(ArrayRef<Value>(sums).slice(c * perCopy + at, r.size())));
-      while (parts.size() > 1) {
-        for (size_t i = 0; i < parts.size() / 2; ++i)
-          parts[i] = r.combine(parts[2 * i], parts[2 * i + 1]);
-        parts.resize(parts.size() / 2);
+    for (Row &row : rows)
+      for (Reducer &r : reducers) {
+        SmallVector<SmallVector<Value>> parts;
+        for (int64_t c = 0; c < copies; ++c)
+          parts.push_back(SmallVector<Value>(ArrayRef<Value>(sums).slice(c * perCopy + at, r.size())));
+        row.p.bind(r.op->getResult(0), r.finish(joined(r, std::move(parts)), count));
+        at += r.size();
       }
-      if (lanesReduce)
-        parts[0] = r.acrossLanes(parts[0]);
-      Value count = k.constant(1);
-      for (int d : reduced)
-        count = k.mul(count, k.dim(space[d]));
-      p.bind(r.op->getResult(0), r.finish(parts[0], count));
-      at += r.size();
-    }
   }
 
-  // Row-major position among the reduced elements: what argmax gives, and the place in scratch.
+  /// Accumulators that hold parts of a row as one, in a fixed tree.
+  SmallVector<Value> joined(Reducer &r, SmallVector<SmallVector<Value>> parts) {
+    while (parts.size() > 1) {
+      for (size_t i = 0; i < parts.size() / 2; ++i)
+        parts[i] = r.combine(parts[2 * i], parts[2 * i + 1]);
+      parts.resize(parts.size() / 2);
+    }
+    return lanesReduce ? r.acrossLanes(parts[0]) : parts[0];
+  }
+
+  // Row-major position among the reduced elements, the same in all rows: what argmax gives, and the place in scratch.
   Index rowPosition() {
     Shape shape;
     SmallVector<Index> at;
     for (int d : reduced) {
       shape.push_back(space[d]);
-      at.push_back(p.point[d]);
+      at.push_back(active[0]->p.point[d]);
     }
     return k.linear(shape, at);
   }
@@ -314,14 +375,14 @@ private:
 
   SmallVector<Value> walkDimension(size_t i, SmallVector<Value> carried, Step step) {
     if (reduced.empty()) // only sizes of 1 are reduced
-      return p.scoped([&] { return visit(step, carried, 0); });
+      return scoped([&] { return visit(step, carried, 0); });
     int d = reduced[i];
     Value size = k.dim(space[d]), one = k.constant(1);
     bool inner = i + 1 == reduced.size();
     if (!inner || !lanesReduce)
       return k.loop(k.constant(0), size, one, carried, [&](Value r, ValueRange values) {
-        p.point[d] = {r};
-        return p.scoped([&] {
+        moveTo(d, {r});
+        return scoped([&] {
           return inner ? visit(step, SmallVector<Value>(values), 0)
                        : walkDimension(i + 1, SmallVector<Value>(values), step);
         });
@@ -329,8 +390,8 @@ private:
     // Blocks of kUnroll vectors, then single vectors, then a masked rest.
     k.width = vectorWidth;
     auto vectorAt = [&](Value r, SmallVector<Value> values, int64_t copy) {
-      p.point[d] = {r, 1};
-      return p.scoped([&] { return visit(step, values, copy); });
+      moveTo(d, {r, 1});
+      return scoped([&] { return visit(step, values, copy); });
     };
     bool unrolled = !carried.empty();
     Value step1 = k.constant(vectorWidth), stepU = k.constant(vectorWidth * kUnroll);
@@ -358,33 +419,37 @@ private:
     return carried;
   }
 
+  void moveTo(int d, const Index &to) {
+    for (Row *row : active) {
+      row->p.point[d] = row->next[d] = to;
+      row->p.later = fetches ? row->next : SmallVector<Index>();
+    }
+  }
+
   // One step of a walk; values kept in scratch are read from it, or written by the walk that comes first to them.
   SmallVector<Value> visit(Step step, SmallVector<Value> carried, int64_t copy) {
-    for (auto &[value, slot] : kept) {
-      if (!slot.written)
-        continue;
-      p.bind(value, k.load(scratchOf(value, slot), scratchPosition(), k.width, {}));
-    }
+    for (auto &[value, slot] : kept)
+      for (Row *row : active)
+        if (slot.written)
+          row->p.bind(value, k.load(scratchOf(value, slot, *row), scratchPosition(), k.width, {}));
     SmallVector<Value> next = step(carried, copy);
     if (!lastWalk)
       for (auto &[value, slot] : kept)
-        if (!slot.written) {
-          Value element = p.bound(value);
-          if (!element)
-            continue;
-          slot.touched = true;
-          k.store(scratchOf(value, slot), scratchPosition(), element, k.width, {});
-        }
+        for (Row *row : active)
+          if (Value element = slot.written ? Value() : row->p.bound(value)) {
+            slot.touched = true;
+            k.store(scratchOf(value, slot, *row), scratchPosition(), element, k.width, {});
+          }
     return next;
   }
 
   struct Slot {
-    Dim offset;
+    Dim offset, bytes; // of one row
     bool written = false, touched = false;
   };
-  Memory scratchOf(Value v, const Slot &slot) {
-    Value pointer = k.elementPointer({k.scratch, DType::i8, {}}, k.dim(slot.offset));
-    return {pointer, dtypeOf(v), {}};
+  Memory scratchOf(Value v, const Slot &slot, const Row &row) {
+    Dim offset = slot.offset + slot.bytes * Dim(row.number);
+    return {k.elementPointer({k.scratch, DType::i8, {}}, k.dim(offset)), dtypeOf(v), {}};
   }
   Index scratchPosition() {
     Index row = rowPosition();
@@ -395,7 +460,10 @@ private:
 
   ElementEmitter &e;
   KernelBuilder &k;
-  PointEmitter p;
+  const passes::Alignment &alignment;
+  std::deque<Row> rows;      // that are worked on together …
+  SmallVector<Row *> active; // … and those of them that the present walk is over
+  bool streamed = false, fetches = false;
   Block &body;
   const Shape &space;
   ArrayRef<Value> results;

@@ -46,17 +46,34 @@ void declareTimesPowerOfTwo(mlir::ModuleOp module) {
   module->setAttr(kTimesPowerOfTwo, mlir::UnitAttr::get(module.getContext()));
 }
 
+/// By AVX-512's vscalef, which takes the exponent as a float; other lengths than that of a register by way of LLVM's
+/// ldexp, which takes an integer.
+static Scalar scaled(Scalar x, const WholeNumber &k) {
+  mlir::OpBuilder &b = x.getBuilder();
+  mlir::Type type = x.value().getType();
+  auto call = [&](llvm::StringRef intrinsic, mlir::ValueRange operands) {
+    return x.with(
+        mlir::LLVM::CallIntrinsicOp::create(b, x.getLoc(), type, b.getStringAttr(intrinsic), operands).getResult(0));
+  };
+  if (auto vector = mlir::dyn_cast<mlir::VectorType>(type); vector && vector.getNumElements() == 16) {
+    auto constant = [&](int64_t value, unsigned bits) -> mlir::Value {
+      mlir::Type type = b.getIntegerType(bits);
+      return mlir::LLVM::ConstantOp::create(b, x.getLoc(), type, b.getIntegerAttr(type, value));
+    };
+    constexpr int64_t allLanes = -1, currentRounding = 4;
+    return call("llvm.x86.avx512.mask.scalef.ps.512",
+                {x.value(), k.value.value(), x.value(), constant(allLanes, 16), constant(currentRounding, 32)});
+  }
+  constexpr int64_t bitsOfZero = 0x4b400000; // see roundedProduct
+  return call("llvm.ldexp", {x.value(), (k.bits - k.bits.constant(bitsOfZero)).value()});
+}
+
 Scalar timesPowerOfTwo(Scalar x, const WholeNumber &k) {
   mlir::OpBuilder &b = x.getBuilder();
   mlir::Operation *around = b.getInsertionBlock()->getParentOp();
   auto module = around ? around->getParentOfType<mlir::ModuleOp>() : mlir::ModuleOp();
-  if (module && module->hasAttr(kTimesPowerOfTwo)) {
-    constexpr int64_t bitsOfZero = 0x4b400000; // see roundedProduct
-    Scalar whole = k.bits - k.bits.constant(bitsOfZero);
-    return x.with(mlir::LLVM::CallIntrinsicOp::create(b, x.getLoc(), x.value().getType(), b.getStringAttr("llvm.ldexp"),
-                                                      mlir::ValueRange{x.value(), whole.value()})
-                      .getResult(0));
-  }
+  if (module && module->hasAttr(kTimesPowerOfTwo))
+    return scaled(x, k);
   // In two factors, of which only the second rounds.
   Scalar half = shiftRight(k.bits, 1), rest = k.bits - half;
   return x * powerOfTwo(half) * powerOfTwo(rest);

@@ -8,8 +8,7 @@ namespace burin::codegen {
 /// How far ahead of streamed results operands are fetched: what memory delivers while one line is on its way.
 static constexpr int64_t kPrefetchBytes = 4096;
 
-// The row-major position in `v`'s memory of the point. Merged dimensions count once.
-Index PointEmitter::position(Value v) {
+Index PointEmitter::position(Value v, ArrayRef<Index> point) {
   ArrayRef<int> dims = alignment.dims.find(v)->second;
   Shape shape;
   SmallVector<Index> at;
@@ -34,12 +33,8 @@ Value PointEmitter::at(Value v) {
     return found;
   if (auto memory = e.memoryOf(v)) {
     // Read once: a result may take over this memory, and be written at this point before another result is computed.
-    Index from = position(v);
-    if (streamed && k.width > 1 && from.stride == 1 && !from.lanes)
-      LLVM::Prefetch::create(
-          k.b, k.loc,
-          k.elementPointer(*memory, k.add(from.base, k.constant(kPrefetchBytes / int64_t(byteWidth(dtypeOf(v)))))), 0,
-          3, 1);
+    Index from = position(v, point);
+    prefetch(v, *memory, from);
     Value loaded = k.load(*memory, from, k.width, e.mask);
     bind(v, loaded);
     return loaded;
@@ -67,8 +62,19 @@ Value PointEmitter::at(Value v) {
   return result;
 }
 
+void PointEmitter::prefetch(Value v, const Memory &memory, const Index &from) {
+  bool isRow = k.width > 1 && from.stride == 1 && !from.lanes;
+  if (!isRow || (!streamed && later.empty()))
+    return;
+  Value at = later.empty() ? k.add(from.base, k.constant(kPrefetchBytes / int64_t(byteWidth(dtypeOf(v)))))
+                           : position(v, later).base;
+  int hint = streamed && !later.empty() ? 2 : 3; // from memory into L2, whose fills do not hold up those of L1
+  if (at != from.base)
+    LLVM::Prefetch::create(k.b, k.loc, k.elementPointer(memory, at), 0, hint, 1);
+}
+
 void PointEmitter::store(Value v, Value element, Value pointer) {
-  k.store({pointer, dtypeOf(v), {}, streamed}, position(v), element, k.width, e.mask);
+  k.store({pointer, dtypeOf(v), {}, streamed}, position(v, point), element, k.width, e.mask);
 }
 
 void PointEmitter::finish(Value main, ArrayRef<Index> at, Value element, Block &body, ArrayRef<Value> results) {

@@ -17,6 +17,8 @@ public:
   bool streamed = false;
   /// Where we are, per dimension of the space.
   SmallVector<Index> point;
+  /// Where we are soon: operands are fetched from there, too. Empty: nowhere.
+  SmallVector<Index> later;
 
   /// The element of `v` at the point; a scalar when it is the same for all lanes.
   Value at(Value v);
@@ -29,17 +31,25 @@ public:
   Value bound(Value v);
   /// Writes `element` of `v` to memory laid out as `v` is.
   void store(Value v, Value element, Value pointer);
+  /// What becomes known while it lives is forgotten when it ends.
+  class Scope {
+  public:
+    explicit Scope(PointEmitter &p) : p(p) { p.known.emplace_back(); }
+    ~Scope() { p.known.pop_back(); }
+    Scope(const Scope &) = delete;
+
+  private:
+    PointEmitter &p;
+  };
   template <class Body> auto scoped(Body &&body) {
-    known.emplace_back();
-    struct Pop {
-      PointEmitter &p;
-      ~Pop() { p.known.pop_back(); }
-    } pop{*this};
+    Scope scope(*this);
     return e.scoped(body);
   }
 
 private:
-  Index position(Value v);
+  /// The row-major position in `v`'s memory of a point. Merged dimensions count once.
+  Index position(Value v, ArrayRef<Index> point);
+  void prefetch(Value v, const Memory &memory, const Index &from);
   SmallVector<llvm::DenseMap<Value, Value>> known{1};
 };
 

@@ -13,11 +13,14 @@ Reducer::Reducer(KernelBuilder &k, Operation *op) : op(op), k(k), operandType(dt
   kind = llvm::TypeSwitch<Operation *, Kind>(op)
              .Case<ReduceSumOp, ReduceAverageOp>([](auto) { return Kind::Sum; })
              .Case([](ReduceProdOp) { return Kind::Product; })
-             .Case<ReduceMaxOp, ArgmaxOp>([](auto) { return Kind::Max; })
+             .Case<ReduceMaxOp, ReduceMaxNumOp, ArgmaxOp>([](auto) { return Kind::Max; })
              .Case<ReduceMinOp, ArgminOp>([](auto) { return Kind::Min; })
              .Case([](ReduceAnyOp) { return Kind::Any; })
              .Case([](ReduceAllOp) { return Kind::All; });
   isArg = isa<ArgmaxOp, ArgminOp>(op);
+  ignoresNaN = isa<ReduceMaxNumOp>(op);
+  if (auto average = dyn_cast<ReduceAverageOp>(op))
+    squares = average.getSquared();
   type = isArg ? operandType : dtypeOf(op->getResult(0));
   if (type == DType::f16 || type == DType::bf16)
     type = DType::f32;
@@ -71,6 +74,8 @@ Value Reducer::apply(Value x, Value y) {
   case Kind::Product:
     return isFloat(type) ? Value(arith::MulFOp::create(b, loc, x, y)) : Value(arith::MulIOp::create(b, loc, x, y));
   case Kind::Max:
+    if (ignoresNaN) // one instruction
+      return arith::SelectOp::create(b, loc, arith::CmpFOp::create(b, loc, CmpFPredicate::OGT, y, x), y, x);
     if (isFloat(type))
       return arith::MaximumFOp::create(b, loc, x, y);
     return isUnsigned ? Value(arith::MaxUIOp::create(b, loc, x, y)) : Value(arith::MaxSIOp::create(b, loc, x, y));
@@ -86,11 +91,15 @@ Value Reducer::apply(Value x, Value y) {
   llvm_unreachable("kind");
 }
 
+Value Reducer::takeIn(Value accumulator, Value x) {
+  return squares ? Value(math::FmaOp::create(k.b, k.loc, x, x, accumulator)) : apply(accumulator, x);
+}
+
 SmallVector<Value> Reducer::step(ArrayRef<Value> accumulator, Value x, const Index &position, Value mask) {
   auto select = [&](Value on, Value off) -> Value { return arith::SelectOp::create(k.b, k.loc, mask, on, off); };
   x = castLanes(k.b, k.loc, x, operandType, type);
   if (!isArg) {
-    Value next = apply(accumulator[0], x);
+    Value next = takeIn(accumulator[0], x);
     return {mask ? select(next, accumulator[0]) : next};
   }
   int64_t width = k.laneCount(x);

@@ -23,11 +23,13 @@ public:
 private:
   enum class Kind { Sum, Product, Max, Min, Any, All };
   Value apply(Value x, Value y);
+  /// The accumulator with one more element.
+  Value takeIn(Value accumulator, Value x);
   Value identityElement();
 
   KernelBuilder &k;
   Kind kind;
-  bool isArg = false;
+  bool isArg = false, squares = false, ignoresNaN = false;
   DType operandType, type; // of the operand, of the accumulator
 };
 

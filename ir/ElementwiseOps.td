@@ -191,6 +191,10 @@ def Burin_WhereOp : Burin_Elementwise<"where", (ins Burin_Tensor:$condition, Bur
     [{ return select(condition, x, y); }], [{ return condition != 0 ? x : y; }]> {
   let summary = "x where `condition` (bool) holds, else y"; let domain = "any"; let source = "torch.where"; let hasFolder = 1;
 }
+def Burin_FmaOp : Burin_Elementwise<"fma", (ins Burin_Tensor:$x, Burin_Tensor:$y, Burin_Tensor:$z),
+    [{ return fma(x, y, z); }], [{ return std::fma(x, y, z); }]> {
+  let summary = "`x * y + z`, rounded once"; let domain = "float"; let internal = 1;
+}
 def Burin_ClampOp : Burin_Elementwise<"clamp", (ins Burin_Tensor:$x, Burin_Tensor:$low, Burin_Tensor:$high),
     [{ return min(max(x, low), high); }], [{ return minimum(maximum(x, low), high); }]> {
   let summary = "x limited to [low, high]; `high` wins where low > high, NaN stays NaN"; let source = "torch.clamp";

@@ -41,8 +41,14 @@ def Burin_ReduceAnyOp : Burin_Reduction<"reduce_any"> {
 def Burin_ReduceAllOp : Burin_Reduction<"reduce_all"> {
   let summary = "True if all elements are non-zero"; let source = "torch.all"; let infer = "inferReductionBool";
 }
-def Burin_ReduceAverageOp : Burin_Reduction<"reduce_average", (ins DefaultValuedAttr<I64Attr, "0">:$correction)> {
-  let summary = "Sum over (n - correction): what means and variances are computed from"; let internal = 1;
+def Burin_ReduceAverageOp : Burin_Reduction<"reduce_average", (ins DefaultValuedAttr<I64Attr, "0">:$correction,
+                                                               DefaultValuedAttr<BoolAttr, "false">:$squared)> {
+  let summary = "Sum, or with `squared` sum of squares, over (n - correction): what means and variances are computed from";
+  let internal = 1;
+}
+def Burin_ReduceMaxNumOp : Burin_Reduction<"reduce_max_num"> {
+  let summary = "Largest element that is a number, -inf if there is none: for formulas that a NaN reaches by another way";
+  let internal = 1;
 }
 def Burin_LogsumexpOp : Burin_ReductionFloat<"logsumexp"> {
   let summary = "log of the sum of exponentials, computed from the maximum"; let source = "torch.logsumexp";

@@ -79,6 +79,14 @@ bool reduceMax(RefCall &call) {
   auto larger = [](auto x, auto y) { return maximum(x, y); };
   return fold(call, -HUGE_VAL, larger, isFloat(call.in().dtype) ? 0 : lowest(call.in().dtype), larger);
 }
+bool reduceMaxNum(RefCall &call) {
+  return reduceReals(call, rowsOf(call), [](std::span<const double> row) {
+    double top = -HUGE_VAL;
+    for (double x : row)
+      top = x > top ? x : top;
+    return top;
+  });
+}
 bool reduceMin(RefCall &call) {
   auto smaller = [](auto x, auto y) { return minimum(x, y); };
   return fold(call, HUGE_VAL, smaller, isFloat(call.in().dtype) ? 0 : highest(call.in().dtype), smaller);
@@ -90,8 +98,13 @@ bool reduceMean(RefCall &call) {
 
 bool reduceAverage(RefCall &call) {
   double correction = double(call.attr<int64_t>("correction"));
-  return reduceReals(call, rowsOf(call),
-                     [&](auto row) { return sumOf(row) / std::max(double(row.size()) - correction, 0.0); });
+  bool squared = call.attr<bool>("squared");
+  return reduceReals(call, rowsOf(call), [&](std::span<const double> row) {
+    double sum = 0;
+    for (double x : row)
+      sum += squared ? x * x : x;
+    return sum / std::max(double(row.size()) - correction, 0.0);
+  });
 }
 
 bool reduceVar(RefCall &call) {
@@ -167,6 +180,7 @@ constexpr RefKernelEntry kReductionKernels[] = {
     {"reduce_any", reduceBool<true>},
     {"reduce_all", reduceBool<false>},
     {"reduce_average", reduceAverage},
+    {"reduce_max_num", reduceMaxNum},
     {"argmax", argmax},
     {"argmin", argmin},
 };

@@ -29,10 +29,15 @@ public:
 private:
   Value wide(Value x) { return g.cast(x, wideType(dtypeOf(x))); }
 
+  /// A NaN makes its own element NaN, and with it the sum of the row.
+  Value shiftedToTop(Value x, const std::vector<int64_t> &axes) {
+    return g.sub(x, g.broadcastLike(g.reduce<ReduceMaxNumOp>(x, axes), x));
+  }
+
   Value expand(SoftmaxOp op) {
     std::vector<int64_t> axes{int64_t(op.getAxis())};
     Value x = wide(op.getX());
-    Value e = g.exp(g.sub(x, g.broadcastLike(g.reduce<ReduceMaxOp>(x, axes), x)));
+    Value e = g.exp(shiftedToTop(x, axes));
     // One division per row: dividing every element takes longer than its exponential.
     Value inverse = g.reciprocal(g.reduce<ReduceSumOp>(e, axes));
     return g.mul(e, g.broadcastLike(inverse, e));
@@ -41,15 +46,22 @@ private:
   Value expand(LogSoftmaxOp op) {
     std::vector<int64_t> axes{int64_t(op.getAxis())};
     Value x = wide(op.getX());
-    Value shifted = g.sub(x, g.broadcastLike(g.reduce<ReduceMaxOp>(x, axes), x));
+    Value shifted = shiftedToTop(x, axes);
     Value total = g.log(g.reduce<ReduceSumOp>(g.exp(shifted), axes));
     return g.sub(shifted, g.broadcastLike(total, x));
   }
 
-  /// x over the root of its mean square.
-  Value normalized(Value x, const std::vector<int64_t> &axes, double epsilon) {
-    Value square = g.reduce<ReduceAverageOp>(g.mul(x, x), axes);
-    return g.mul(x, g.broadcastLike(g.rsqrt(g.add(square, g.fullLike(square, epsilon))), x));
+  /// x over the root of its mean square, times the weight, plus the bias where there are any.
+  Value normalized(Value x, const std::vector<int64_t> &axes, double epsilon, Value weight, Value bias) {
+    Value square = g.reduce<ReduceAverageOp>(x, axes, {{"squared", true}});
+    Value y = g.mul(x, g.broadcastLike(g.rsqrt(g.add(square, g.fullLike(square, epsilon))), x));
+    if (weight && bias)
+      return g.fma(y, g.broadcastLike(wide(weight), y), g.broadcastLike(wide(bias), y));
+    if (weight)
+      y = g.mul(y, g.broadcastLike(wide(weight), y));
+    if (bias)
+      y = g.add(y, g.broadcastLike(wide(bias), y));
+    return y;
   }
 
   // Two passes: the variance is taken of centered values, so a large mean costs no precision.
@@ -57,18 +69,13 @@ private:
     Value x = wide(op.getX());
     std::vector<int64_t> axes = axesFrom(int64_t(op.getAxis()), rankOf(x));
     Value centered = g.sub(x, g.broadcastLike(g.reduce<ReduceAverageOp>(x, axes), x));
-    Value y = normalized(centered, axes, op.getEpsilon().convertToDouble());
-    if (op.getWeight())
-      y = g.mul(y, g.broadcastLike(wide(op.getWeight()), y));
-    if (op.getBias())
-      y = g.add(y, g.broadcastLike(wide(op.getBias()), y));
-    return y;
+    return normalized(centered, axes, op.getEpsilon().convertToDouble(), op.getWeight(), op.getBias());
   }
 
   Value expand(RmsNormOp op) {
     Value x = wide(op.getX());
-    Value y = normalized(x, axesFrom(int64_t(op.getAxis()), rankOf(x)), op.getEpsilon().convertToDouble());
-    return op.getWeight() ? g.mul(y, g.broadcastLike(wide(op.getWeight()), y)) : y;
+    std::vector<int64_t> axes = axesFrom(int64_t(op.getAxis()), rankOf(x));
+    return normalized(x, axes, op.getEpsilon().convertToDouble(), op.getWeight(), {});
   }
 
   Value expand(ReduceMeanOp op) {
@@ -78,15 +85,16 @@ private:
   Value expand(ReduceVarOp op) {
     Value x = wide(op.getX());
     Value centered = g.sub(x, g.broadcastLike(g.reduce<ReduceAverageOp>(x, axesOf(op)), x));
-    return g.op<ReduceAverageOp>(
-        {g.mul(centered, centered)},
-        {{"axes", axesOf(op)}, {"keepdims", op.getKeepdims()}, {"correction", int64_t(op.getCorrection())}});
+    return g.op<ReduceAverageOp>({centered}, {{"axes", axesOf(op)},
+                                              {"keepdims", op.getKeepdims()},
+                                              {"correction", int64_t(op.getCorrection())},
+                                              {"squared", true}});
   }
 
   // Infinite maxima are not subtracted: inf - inf would turn a row of -inf, or one with an inf, into NaN.
   Value expand(LogsumexpOp op) {
     Value x = wide(op.getX());
-    Value top = g.reduce<ReduceMaxOp>(x, axesOf(op));
+    Value top = g.reduce<ReduceMaxNumOp>(x, axesOf(op));
     top = g.where(g.op<IsInfOp>({top}), g.fullLike(top, 0), top);
     Value sum = g.reduce<ReduceSumOp>(g.exp(g.sub(x, g.broadcastLike(top, x))), axesOf(op));
     return g.reshape(g.add(g.log(sum), top), shapeOf(op.getResult()));
@@ -103,7 +111,7 @@ struct DecomposeInKernelsPass : PassWrapper<DecomposeInKernelsPass, OperationPas
     return R"(Composites in kernels become reductions and elementwise ops; 16-bit floats are widened to f32 between them.
   %y = burin.softmax %x {axis = 1} : (tensor<4x8xf32>) -> tensor<4x8xf32>
   =>
-  %m = burin.reduce_max %x {axes = [1], keepdims = true}
+  %m = burin.reduce_max_num %x {axes = [1], keepdims = true}
   %0 = burin.broadcast_to %m; %1 = burin.sub %x, %0; %e = burin.exp %1
   %s = burin.reduce_sum %e {axes = [1], keepdims = true}
   %i = burin.reciprocal %s; %2 = burin.broadcast_to %i; %y = burin.mul %e, %2)";

@@ -17,6 +17,7 @@ public:
   mlir::Value add(mlir::Value x, mlir::Value y) { return op<ir::AddOp>({x, y}); }
   mlir::Value sub(mlir::Value x, mlir::Value y) { return op<ir::SubOp>({x, y}); }
   mlir::Value mul(mlir::Value x, mlir::Value y) { return op<ir::MulOp>({x, y}); }
+  mlir::Value fma(mlir::Value x, mlir::Value y, mlir::Value z) { return op<ir::FmaOp>({x, y, z}); }
   mlir::Value reciprocal(mlir::Value x) { return op<ir::ReciprocalOp>({x}); }
   mlir::Value div(mlir::Value x, mlir::Value y) { return op<ir::DivOp>({x, y}); }
   mlir::Value exp(mlir::Value x) { return op<ir::ExpOp>({x}); }

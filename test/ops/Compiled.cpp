@@ -112,6 +112,16 @@ std::vector<GuardedBytes> runOn(rt::Session &session, const Tensors &inputs, boo
   return all;
 }
 
+/// Bit by bit, but for the sign and payload of NaNs.
+bool isSame(const RefTensor &x, const RefTensor &y) {
+  auto same = [](auto a, auto b) { return (a != a && b != b) || std::memcmp(&a, &b, sizeof a) == 0; };
+  return std::visit(
+      [&](const auto &elements) {
+        return std::ranges::equal(elements, std::get<std::decay_t<decltype(elements)>>(y.data), same);
+      },
+      x.data);
+}
+
 } // namespace
 
 struct Compiled::Sessions {
@@ -132,9 +142,12 @@ Tensors Compiled::run(const Tensors &inputs) {
   for (size_t i = 0; i < serial.size(); ++i) {
     const rt::Session &session = *sessions->serial;
     auto shape = session.outputShape(uint32_t(i));
-    results.push_back(RefTensor::fromBytes(session.program().artifact().outputs[i].dtype, {shape.begin(), shape.end()},
-                                           serial[i].bytes()));
-    if (!std::ranges::equal(serial[i].bytes(), parallel[i].bytes()))
+    auto read = [&](const GuardedBytes &from) {
+      return RefTensor::fromBytes(session.program().artifact().outputs[i].dtype, {shape.begin(), shape.end()},
+                                  from.bytes());
+    };
+    results.push_back(read(serial[i]));
+    if (!isSame(results.back(), read(parallel[i])))
       throw std::runtime_error("result " + std::to_string(i) + " differs between one thread and two");
   }
   return results;

@@ -1,7 +1,7 @@
 // RUN: burin-opt --burin-decompose-in-kernels %s | FileCheck %s
 
 // CHECK-LABEL: func.func @softmax(
-// CHECK: %[[M:.*]] = burin.reduce_max %[[X:.*]] {axes = array<i64: 1>, keepdims = true}
+// CHECK: %[[M:.*]] = burin.reduce_max_num %[[X:.*]] {axes = array<i64: 1>, keepdims = true}
 // CHECK: %[[MB:.*]] = burin.broadcast_to %[[M]] {shape = ["n", 8]}
 // CHECK: %[[D:.*]] = burin.sub %[[X]], %[[MB]]
 // CHECK: %[[E:.*]] = burin.exp %[[D]]
@@ -20,7 +20,7 @@ func.func @softmax(%x: tensor<?x8xf32, ["n"]>) -> tensor<?x8xf32, ["n"]> {
 
 // CHECK-LABEL: func.func @softmax_f16(
 // CHECK: burin.cast %{{.*}} {dtype = f32}
-// CHECK: burin.reduce_max
+// CHECK: burin.reduce_max_num
 // CHECK: burin.exp
 // CHECK: burin.reduce_sum
 // CHECK: burin.reciprocal
@@ -54,8 +54,7 @@ func.func @log_softmax(%x: tensor<?x8xf32, ["n"]>) -> tensor<?x8xf32, ["n"]> {
 // CHECK: %[[M:.*]] = burin.reduce_average %[[X:.*]] {axes = array<i64: 1>, keepdims = true}
 // CHECK: %[[MB:.*]] = burin.broadcast_to %[[M]]
 // CHECK: %[[C:.*]] = burin.sub %[[X]], %[[MB]]
-// CHECK: %[[Q:.*]] = burin.mul %[[C]], %[[C]]
-// CHECK: %[[V:.*]] = burin.reduce_average %[[Q]]
+// CHECK: %[[V:.*]] = burin.reduce_average %[[C]] {axes = array<i64: 1>, keepdims = true, squared = true}
 // CHECK: %[[EPS:.*]] = burin.full {{.*}}value = 1.000000e-05
 // CHECK: %[[VE:.*]] = burin.add %[[V]], %[[EPS]]
 // CHECK: %[[R:.*]] = burin.rsqrt %[[VE]]
@@ -71,10 +70,23 @@ func.func @layer_norm(%x: tensor<?x8xf32, ["n"]>, %w: tensor<8xf32>) -> tensor<?
   return %y : tensor<?x8xf32, ["n"]>
 }
 
+// CHECK-LABEL: func.func @layer_norm_bias(
+// CHECK: %[[N:.*]] = burin.mul
+// CHECK: %[[WB:.*]] = burin.broadcast_to
+// CHECK: %[[BB:.*]] = burin.broadcast_to
+// CHECK: %[[Y:.*]] = burin.fma %[[N]], %[[WB]], %[[BB]]
+// CHECK: burin.yield %[[Y]]
+func.func @layer_norm_bias(%x: tensor<?x8xf32, ["n"]>, %w: tensor<8xf32>) -> tensor<?x8xf32, ["n"]> {
+  %y = burin.kernel(%a = %x, %b = %w) : (tensor<?x8xf32, ["n"]>, tensor<8xf32>) -> tensor<?x8xf32, ["n"]> {
+    %r = burin.layer_norm %a, %b, %b {axis = 1 : i64, epsilon = 1.0e-5, operandSegmentSizes = array<i32: 1, 1, 1>} : (tensor<?x8xf32, ["n"]>, tensor<8xf32>, tensor<8xf32>) -> tensor<?x8xf32, ["n"]>
+    burin.yield %r : tensor<?x8xf32, ["n"]>
+  }
+  return %y : tensor<?x8xf32, ["n"]>
+}
+
 // CHECK-LABEL: func.func @rms_norm_f16(
 // CHECK: %[[X:.*]] = burin.cast %{{.*}} {dtype = f32}
-// CHECK: %[[Q:.*]] = burin.mul %[[X]], %[[X]]
-// CHECK: burin.reduce_average %[[Q]]
+// CHECK: burin.reduce_average %[[X]] {axes = array<i64: 1>, keepdims = true, squared = true}
 // CHECK: %[[N:.*]] = burin.mul %[[X]]
 // CHECK: burin.cast %{{.*}} {dtype = f32} : (tensor<8xf16>)
 // CHECK: %[[Y:.*]] = burin.mul %[[N]]
@@ -100,8 +112,7 @@ func.func @reduce_mean(%x: tensor<?x8xf32, ["n"]>) -> tensor<?xf32, ["n"]> {
 
 // CHECK-LABEL: func.func @reduce_var(
 // CHECK: %[[C:.*]] = burin.sub
-// CHECK: %[[Q:.*]] = burin.mul %[[C]], %[[C]]
-// CHECK: burin.reduce_average %[[Q]] {axes = array<i64: 1>, correction = 1 : i64}
+// CHECK: burin.reduce_average %[[C]] {axes = array<i64: 1>, correction = 1 : i64, squared = true}
 func.func @reduce_var(%x: tensor<?x8xf32, ["n"]>) -> tensor<?xf32, ["n"]> {
   %y = burin.kernel(%a = %x) : (tensor<?x8xf32, ["n"]>) -> tensor<?xf32, ["n"]> {
     %r = burin.reduce_var %a {axes = array<i64: 1>, correction = 1 : i64} : (tensor<?x8xf32, ["n"]>) -> tensor<?xf32, ["n"]>
@@ -111,7 +122,7 @@ func.func @reduce_var(%x: tensor<?x8xf32, ["n"]>) -> tensor<?xf32, ["n"]> {
 }
 
 // CHECK-LABEL: func.func @logsumexp(
-// CHECK: %[[M:.*]] = burin.reduce_max
+// CHECK: %[[M:.*]] = burin.reduce_max_num
 // CHECK: %[[I:.*]] = burin.is_inf %[[M]]
 // CHECK: %[[Z:.*]] = burin.full {{.*}}value = 0.0
 // CHECK: %[[T:.*]] = burin.where %[[I]], %[[Z]], %[[M]]

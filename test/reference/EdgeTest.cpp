@@ -146,6 +146,11 @@ TEST_CASE("empty reductions give the neutral element") {
   CHECK(std::isnan(elements(evaluateOp("reduce_var", {reals({1}, {1, 1})}, last))[0]));
   CHECK(elements(evaluateOp("reduce_average", {reals({1, 2, 6}, {1, 3})},
                             {{"axes", Ints{1}}, {"correction", int64_t(1)}})) == std::vector<double>{4.5});
+  CHECK(elements(evaluateOp("reduce_average", {reals({1, 2, 4}, {1, 3})}, {{"axes", Ints{1}}, {"squared", true}})) ==
+        std::vector<double>{7});
+  double nan = std::nan("");
+  CHECK(elements(evaluateOp("reduce_max_num", {reals({nan, 2, -1, nan, nan, nan}, {2, 3})}, {{"axes", Ints{1}}})) ==
+        std::vector<double>{2, -inf});
 }
 
 TEST_CASE("attention rows that see nothing give zeros") {
