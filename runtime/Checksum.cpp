@@ -1,10 +1,14 @@
 #include "runtime/Checksum.h"
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <pthread.h>
+#include <thread>
 
 namespace burin::rt {
 namespace {
 
+constexpr size_t kLarge = size_t(16) << 20;  // bytes that two threads read sooner than one
 constexpr uint32_t kPolynomial = 0x82f63b78; // Castagnoli, reflected
 
 // tables[k][b]: the CRC of byte b followed by k zero bytes.
@@ -30,15 +34,13 @@ uint64_t load64(const std::byte *p) {
 }
 
 // The steps below work on the inverted CRC.
-struct Portable {
-  static uint32_t step8(uint32_t crc, uint64_t x) {
-    x ^= crc;
-    uint32_t out = 0;
-    for (int k = 0; k < 8; ++k)
-      out ^= tables[7 - k][(x >> (8 * k)) & 255];
-    return out;
-  }
-};
+uint32_t step8(uint32_t crc, uint64_t x) {
+  x ^= crc;
+  uint32_t out = 0;
+  for (int k = 0; k < 8; ++k)
+    out ^= tables[7 - k][(x >> (8 * k)) & 255];
+  return out;
+}
 uint32_t step1(uint32_t crc, std::byte b) { return (crc >> 8) ^ tables[0][(crc ^ uint32_t(b)) & 255]; }
 
 uint32_t tail(uint32_t crc, std::span<const std::byte> data) {
@@ -47,28 +49,51 @@ uint32_t tail(uint32_t crc, std::span<const std::byte> data) {
   return crc;
 }
 
-void fourPortable(const std::byte *p, size_t part, uint32_t crc[4]) {
+/// Lanes are parts of the data, one behind the other; several at once hide the latency of a step.
+template <int Lanes> void portable(const std::byte *p, size_t part, uint32_t *crc) {
   for (size_t i = 0; i < part; i += 8)
-    for (int lane = 0; lane < 4; ++lane)
-      crc[lane] = Portable::step8(crc[lane], load64(p + lane * part + i));
+    for (int lane = 0; lane < Lanes; ++lane)
+      crc[lane] = step8(crc[lane], load64(p + lane * part + i));
 }
 
 #if defined(__x86_64__)
-__attribute__((target("sse4.2"))) void fourHardware(const std::byte *p, size_t part, uint32_t crc[4]) {
-  uint64_t a = crc[0], b = crc[1], c = crc[2], d = crc[3];
-  for (size_t i = 0; i < part; i += 8) {
-    a = __builtin_ia32_crc32di(a, load64(p + i));
-    b = __builtin_ia32_crc32di(b, load64(p + part + i));
-    c = __builtin_ia32_crc32di(c, load64(p + 2 * part + i));
-    d = __builtin_ia32_crc32di(d, load64(p + 3 * part + i));
-  }
-  crc[0] = uint32_t(a), crc[1] = uint32_t(b), crc[2] = uint32_t(c), crc[3] = uint32_t(d);
+template <int Lanes> __attribute__((target("sse4.2"))) void hardware(const std::byte *p, size_t part, uint32_t *crc) {
+  uint64_t x[Lanes];
+  std::copy_n(crc, Lanes, x);
+  for (size_t i = 0; i < part; i += 8)
+    for (int lane = 0; lane < Lanes; ++lane)
+      x[lane] = __builtin_ia32_crc32di(x[lane], load64(p + lane * part + i));
+  for (int lane = 0; lane < Lanes; ++lane)
+    crc[lane] = uint32_t(x[lane]);
 }
 bool hasHardware() { return __builtin_cpu_supports("sse4.2"); }
 #else
-void fourHardware(const std::byte *p, size_t part, uint32_t crc[4]) { fourPortable(p, part, crc); }
+template <int Lanes> void hardware(const std::byte *p, size_t part, uint32_t *crc) { portable<Lanes>(p, part, crc); }
 bool hasHardware() { return false; }
 #endif
+
+/// Two of the lanes.
+struct Half {
+  const std::byte *from;
+  size_t part;
+  uint32_t *crc;
+  void run() const { (hasHardware() ? hardware<2> : portable<2>)(from, part, crc); }
+};
+
+/// Large data is read by two threads: one alone waits for memory. False where there is no second one to be had.
+bool byTwoThreads(const Half halves[2]) {
+  pthread_t second;
+  auto run = [](void *half) -> void * {
+    static_cast<const Half *>(half)->run();
+    return nullptr;
+  };
+  if (std::thread::hardware_concurrency() < 2 ||
+      ::pthread_create(&second, nullptr, run, const_cast<Half *>(&halves[1])) != 0)
+    return false;
+  halves[0].run();
+  ::pthread_join(second, nullptr);
+  return true;
+}
 
 } // namespace
 
@@ -76,14 +101,16 @@ uint32_t crc32c(std::span<const std::byte> data, uint32_t crc) {
   crc = ~crc;
   size_t whole = data.size() & ~size_t(7);
   for (size_t i = 0; i < whole; i += 8)
-    crc = Portable::step8(crc, load64(data.data() + i));
+    crc = step8(crc, load64(data.data() + i));
   return ~tail(crc, data.subspan(whole));
 }
 
 uint32_t checksum(std::span<const std::byte> data) {
   uint32_t crc[4] = {~0u, ~0u, ~0u, ~0u};
   size_t part = data.size() / 4 & ~size_t(7);
-  (hasHardware() ? fourHardware : fourPortable)(data.data(), part, crc);
+  const Half halves[2] = {{data.data(), part, crc}, {data.data() + 2 * part, part, crc + 2}};
+  if (data.size() < kLarge || !byTwoThreads(halves))
+    (hasHardware() ? hardware<4> : portable<4>)(data.data(), part, crc);
   crc[3] = tail(crc[3], data.subspan(4 * part));
   for (uint32_t &x : crc)
     x = ~x;

@@ -294,13 +294,16 @@ TEST_CASE("crc32c is the one of the standard") {
   CHECK(crc32c(std::as_bytes(std::span(check, 9))) == 0xe3069283);
   std::vector<std::byte> zeros(32);
   CHECK(crc32c(zeros) == 0x8a9136aa);
-  std::vector<std::byte> data(1003);
-  for (size_t i = 0; i < data.size(); ++i)
-    data[i] = std::byte(i * 37);
-  uint32_t parts[4];
-  for (size_t i = 0; i < 4; ++i) // by its definition: four parts of 248 bytes, the last takes the rest
-    parts[i] = crc32c(Bytes(data).subspan(i * 248, i == 3 ? data.size() - 3 * 248 : 248));
-  CHECK(checksum(data) == crc32c(std::as_bytes(std::span(parts))));
+  for (size_t bytes : {size_t(0), size_t(1003), (size_t(16) << 20) + 41}) { // the last one by two threads
+    std::vector<std::byte> data(bytes);
+    for (size_t i = 0; i < data.size(); ++i)
+      data[i] = std::byte(i * 37 + i / 251);
+    uint32_t parts[4]; // by its definition: four parts of whole words, the last takes the rest
+    size_t part = bytes / 32 * 8;
+    for (size_t i = 0; i < 4; ++i)
+      parts[i] = crc32c(Bytes(data).subspan(i * part, i == 3 ? bytes - 3 * part : part));
+    CHECK(checksum(data) == crc32c(std::as_bytes(std::span(parts))));
+  }
 }
 
 TEST_CASE("a pipe or device is written to, not replaced") {
