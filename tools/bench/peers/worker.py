@@ -13,6 +13,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import time
 import unittest.mock
@@ -103,9 +104,12 @@ class Inductor(Torch):
         return self.torch._inductor.aoti_load_package(self.package(workload, folder))
 
     def package(self, workload, folder):
+        from torch.utils.cpp_extension import TORCH_LIB_PATH
         torch = self.torch
 
         def make(path):
+            # Python's own folder of libraries comes first in its search, and may hold Debian's older libtorch.
+            sysconfig.get_config_vars()["LIBDIR"] = TORCH_LIB_PATH
             program = torch.export.export(workloads.loadModel(workload, folder), tuple(self.inputs))
             torch._inductor.aoti_compile_and_package(program, package_path=path, inductor_configs=self.OPTIONS)
 
