@@ -94,11 +94,10 @@ class TorchScript(Torch):
 class Inductor(Torch):
     """Compiled ahead of time, as that costs the least per call."""
 
-    OPTIONS = {"freezing": True, "cpp.dynamic_threads": True}
+    OPTIONS = {"freezing": True, "max_autotune": True, "cpp.dynamic_threads": True}
 
     def settings(self):
-        return (f"PyTorch {self.torch.__version__}, torch.export and AOTInductor with {json.dumps(self.OPTIONS)}; without "
-                "max_autotune, for its compile time")
+        return f"PyTorch {self.torch.__version__}, torch.export and AOTInductor with {json.dumps(self.OPTIONS)}"
 
     def prepare(self, workload, folder):
         return self.torch._inductor.aoti_load_package(self.package(workload, folder))
