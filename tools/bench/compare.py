@@ -29,6 +29,7 @@ WARM_NS = 5e6  # after which the contestant's own threads are awake, and its dat
 CHECKED_FLOPS = 1e8  # more are too much for the reference interpreter
 NATIVE_PEERS = {"onednn": "burin-bench-onednn", "openblas": "burin-bench-openblas", "libtorch": "burin-bench-libtorch"}
 MAKES_CODE = ["inductor", "iree", "libtorch"]  # the longest first
+MAKES_CODE_PER_THREADS = ["inductor"]
 SLOW = 3  # times the fastest peer at a first look: such a peer cannot be the fastest, and gets fewer turns
 SLOW_ROUNDS = 3
 LONG_NS = 50e6  # a call that long needs no warming
@@ -263,15 +264,16 @@ def makePeerFiles(options, workloads, log):
     wanted = {group: [w["name"] for w in workloads if w["group"] == group] for group in PEERS}
 
     def jobs(peer):
-        for group, names in wanted.items():
-            size = 1 if group == "model" else 16  # a process takes seconds to start
-            if peer in peersOf(options, group):
-                yield from ((peer, names[i:i + size]) for i in range(0, len(names), size))
+        for threads in options.threads.split(",") if peer in MAKES_CODE_PER_THREADS else ["1"]:
+            for group, names in wanted.items():
+                size = 1 if group == "model" else 16  # a process takes seconds to start
+                if peer in peersOf(options, group):
+                    yield from ((peer, threads, names[i:i + size]) for i in range(0, len(names), size))
 
     def run(job):
-        peer, names = job
-        subprocess.run([options.python, HERE / "peers/worker.py", peer, "--folder", options.data, "--make", *names],
-                       stdout=log, stderr=log)
+        peer, threads, names = job
+        subprocess.run([options.python, HERE / "peers/worker.py", peer, "--folder", options.data, "--threads", threads,
+                        "--make", *names], stdout=log, stderr=log)
 
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         list(threads.map(run, jobs("onnxruntime")))

@@ -36,7 +36,7 @@ class Torch:
 
     def __init__(self, threads):
         import torch
-        self.torch = torch
+        self.torch, self.threads = torch, threads
         torch.set_num_threads(threads)
         torch.set_num_interop_threads(1)
 
@@ -92,9 +92,10 @@ class TorchScript(Torch):
 
 
 class Inductor(Torch):
-    """Compiled ahead of time, as that costs the least per call."""
+    """Compiled ahead of time, as that costs the least per call; for each number of threads, as the layout of weights
+    depends on it."""
 
-    OPTIONS = {"freezing": True, "max_autotune": True, "cpp.dynamic_threads": True}
+    OPTIONS = {"freezing": True, "max_autotune": True}
 
     def settings(self):
         return f"PyTorch {self.torch.__version__}, torch.export and AOTInductor with {json.dumps(self.OPTIONS)}"
@@ -112,7 +113,7 @@ class Inductor(Torch):
             program = torch.export.export(workloads.loadModel(workload, folder), tuple(self.inputs))
             torch._inductor.aoti_compile_and_package(program, package_path=path, inductor_configs=self.OPTIONS)
 
-        return workloads.cached(workload, folder, "pt2", make, self.settings())
+        return workloads.cached(workload, folder, f"{self.threads}.pt2", make, self.settings())
 
     def make(self, workload, folder):
         with self.torch.inference_mode():
