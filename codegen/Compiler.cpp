@@ -41,12 +41,12 @@ FailureOr<std::vector<const Target *>> findTargets(ModuleOp module, const Compil
 }
 
 // A reshape whose elements are as many for some values of the symbols only must be checked by every run.
-void checkReshapes(func::FuncOp function) {
+void checkReshapes(ModuleOp module, func::FuncOp function) {
   SmallVector<Attribute> checks;
   if (auto known = function->getAttrOfType<ArrayAttr>(kChecksAttr))
     checks.append(known.begin(), known.end());
   Builder b(function.getContext());
-  function.walk([&](ReshapeOp op) {
+  module.walk([&](ReshapeOp op) {
     Dim from = elements(shapeOf(op.getX())), to = elements(shapeOf(op.getResult()));
     if (from != to)
       checks.push_back(b.getStrArrayAttr({from.str(), to.str(), fileLine(op.getLoc())}));
@@ -106,7 +106,7 @@ FailureOr<std::vector<char>> compile(ModuleOp module, const CompileOptions &opti
   if (failed(targets) || failed(mainOf(module)))
     return failure();
   prepareContext(*module.getContext());
-  checkReshapes(*mainOf(module));
+  checkReshapes(module, *mainOf(module));
   if (failed(runPasses(module, options, passes::Stage::Kernels)))
     return failure();
   func::FuncOp function = *mainOf(module);

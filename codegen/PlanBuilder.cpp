@@ -28,7 +28,7 @@ public:
       artifact.kernels.push_back({op.getName().value_or("kernel").str(), location(op.getLoc())});
     }
     Block &body = function.getBody().front();
-    reserveWeights(body);
+    reserveWeights();
     assignOutputs(body.getTerminator());
     if (failed(addSteps(body)))
       return failure();
@@ -46,8 +46,8 @@ private:
     for (Operation &op : block.without_terminator()) {
       if (auto kernel = dyn_cast<KernelOp>(op)) {
         addStep(kernel);
-      } else if (auto map = dyn_cast<MapOp>(op)) {
-        if (failed(addLoop(map)))
+      } else if (auto scan = dyn_cast<ScanOp>(op)) {
+        if (failed(addLoop(scan)))
           return failure();
       } else if (auto prefix = dyn_cast<PrefixOp>(op)) {
         if (failed(addComputedSize(prefix)))
@@ -145,8 +145,9 @@ private:
 
   // The steps planned so far compute the count; those that follow may use the size.
   LogicalResult addComputedSize(PrefixOp prefix) {
-    if (inLoop)
-      return prefix.emitError("a size is computed in a loop over parts of the batch");
+    if (loop)
+      return prefix.emitError("a size depends on data within a loop, whose turns share one plan; compute it before the "
+                              "loop, or keep the size and mask what is not wanted");
     rt::Symbol symbol;
     symbol.name = newSizeOf(prefix)->str();
     symbol.kind = rt::Symbol::Kind::Computed;
@@ -193,18 +194,33 @@ private:
     v = passes::storedIn(v);
     if (auto it = slots.find(v); it != slots.end())
       return it->second;
+    if (Value states = statesBehind(v))
+      return slots[v] = slotOf(states);
     if (auto constant = v.getDefiningOp<ConstantOp>())
       return slots[v] = addConstant(constant);
     artifact.buffers.push_back(
-        {expr(byteSize(v)), uint32_t(artifact.steps.size()), uint32_t(artifact.steps.size()), uint8_t(inLoop)});
+        {expr(byteSize(v)), uint32_t(artifact.steps.size()), uint32_t(artifact.steps.size()), uint8_t(takesCopies())});
     bufferBytes.push_back(byteSize(v));
     return slots[v] = {rt::Slot::Kind::Buffer, uint32_t(artifact.buffers.size() - 1)};
   }
 
+  /// Each worker that runs turns has its own buffers; if turns follow each other there is only one.
+  bool takesCopies() { return loop && loop.getStates() == 0; }
+
+  /// A state that a loop begins with lies before those that its turns leave: fusion has made a kernel for it alone.
+  static Value statesBehind(Value v) {
+    if (!v.getDefiningOp<KernelOp>() || !v.hasOneUse())
+      return {};
+    OpOperand &use = *v.use_begin();
+    auto scan = dyn_cast<ScanOp>(use.getOwner());
+    return scan && int64_t(use.getOperandNumber()) < scan.getStates() ? scan.getResult(use.getOperandNumber())
+                                                                      : Value();
+  }
+
   /// Weights may be gigabytes: they are copied once.
-  void reserveWeights(Block &body) {
+  void reserveWeights() {
     size_t bytes = 0;
-    body.walk([&](ConstantOp op) {
+    function->getParentOfType<ModuleOp>().walk([&](ConstantOp op) {
       bytes +=
           llvm::alignTo(elements(shapeOf(op.getResult())).value() * byteWidth(dtypeOf(op.getResult())), kWeightAlign);
     });
@@ -268,36 +284,50 @@ private:
   }
 
   // Everything that a turn reads or writes from outside lives as long as the loop.
-  LogicalResult addLoop(MapOp map) {
-    if (inLoop)
-      return map.emitError("a loop in a loop has no place in a launch plan");
-    auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(map, map.getCalleeAttr());
+  LogicalResult addLoop(ScanOp scan) {
+    if (loop)
+      return scan.emitError("a loop in a loop has no place in a launch plan; unroll the inner one");
+    auto callee = cast<func::FuncOp>(scan.body());
     Block &body = callee.getBody().front();
-    uint32_t first = artifact.steps.size();
+    if (!loopBodies.insert(callee).second)
+      return scan.emitError("shares its body with another loop; give each one of its own");
     SmallVector<rt::Slot> outside;
-    auto partSlot = [&](Value whole, Value part) {
+    Dim parts = scan.partCount();
+    // Turn i has the part that begins i * `bytes` behind `begin`, or before it.
+    auto partSlot = [&](Value whole, const Dim &begin, const Dim &bytes, bool reverse) {
       outside.push_back(slotOf(whole));
-      artifact.parts.push_back({outside.back(), expr(byteSize(part))});
+      artifact.parts.push_back({outside.back(), expr(reverse ? begin + (parts - 1) * bytes : begin),
+                                expr(reverse ? Dim(0) - bytes : bytes)});
       return rt::Slot{rt::Slot::Kind::Part, uint32_t(artifact.parts.size() - 1)};
     };
-    for (auto [i, operand] : llvm::enumerate(map.getInputs())) {
+    Operation *terminator = body.getTerminator();
+    for (auto [i, operand] : llvm::enumerate(scan.getInputs())) {
       BlockArgument argument = body.getArgument(unsigned(i));
       operandOf[argument] = operand;
-      if (i < map.getSliced())
-        slots[argument] = partSlot(operand, argument);
+      if (int64_t(i) < scan.getStates())
+        slots[argument] = partSlot(scan.getResult(unsigned(i)), 0, byteSize(argument), false);
+      else if (i < scan.firstWhole())
+        slots[argument] = partSlot(operand, 0, byteSize(argument), scan.getReverse());
       else
         outside.push_back(slots[argument] = slotOf(operand));
     }
-    for (auto [result, part] : llvm::zip(map.getResults(), body.getTerminator()->getOperands()))
-      slots[passes::skipReshapes(part)] = partSlot(result, part);
-    inLoop = true;
+    for (auto [i, result] : llvm::enumerate(scan.getResults())) {
+      Value part = terminator->getOperand(unsigned(i));
+      bool isState = int64_t(i) < scan.getStates();
+      slots[passes::skipReshapes(part)] =
+          partSlot(result, isState ? byteSize(part) : 0, byteSize(part), !isState && scan.getReverse());
+    }
+    uint32_t first = artifact.steps.size();
+    loop = scan;
     LogicalResult added = addSteps(body);
-    inLoop = false;
+    loop = {};
+    if (artifact.steps.size() == first)
+      return failed(added) ? failure() : LogicalResult(scan.emitError("has no steps"));
     uint32_t last = artifact.steps.size() - 1;
-    artifact.loops.push_back({first, last, expr(map.partCount())});
+    artifact.loops.push_back({first, last, expr(parts), uint8_t(scan.getStates() > 0)});
     for (rt::Slot slot : outside)
       extendTo(slot, last);
-    stepOf[map] = last;
+    stepOf[scan] = last;
     return added;
   }
 
@@ -405,7 +435,8 @@ private:
   llvm::DenseMap<Operation *, uint32_t> stepOf;
   llvm::DenseMap<Value, Value> operandOf; // of arguments of loops
   std::vector<Dim> bufferBytes;
-  bool inLoop = false; // the steps that are added belong to the turns of one
+  ScanOp loop; // the steps that are added belong to its turns
+  llvm::DenseSet<Operation *> loopBodies;
 };
 
 } // namespace

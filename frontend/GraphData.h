@@ -19,7 +19,7 @@ struct Graph::Data {
   std::mutex mutex;
   std::string diagnostics; // errors reported by the context since they were last taken
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
-  mlir::OwningOpRef<mlir::ModuleOp> module; // one function, @main
+  mlir::OwningOpRef<mlir::ModuleOp> module; // @main, and the steps of its loops
   std::vector<NamedSpec> inputs, outputs;
   std::shared_ptr<const Artifact> native; // made by run()
 

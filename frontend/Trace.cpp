@@ -86,6 +86,9 @@ Value Trace::valueOf(const Tensor &tensor, DType dtype, const Location &where) {
       throw Error(where, "trace",
                   "this tensor belongs to another trace; return it from the function that was traced, and pass it in");
     Value value = Value::getFromOpaquePointer(traced->value);
+    if (mlir::Block *home = value.getParentBlock(); home != &function.front() && home != inner)
+      throw Error(where, "scan",
+                  "this tensor belongs to one step of a loop, which is over; return it from the step as an output");
     return state.weak ? detail::castTo(builder, detail::mlirLocation(&graph->context, where), value, dtype) : value;
   }
   if (std::holds_alternative<detail::ScalarValue>(state.value))
@@ -184,6 +187,11 @@ std::vector<Tensor> Trace::call(const ir::OpInfo &info, std::span<const Tensor *
 }
 
 Dim Trace::newSize(const std::string &op) {
+  if (inner)
+    throw Error(
+        detail::inScope({}), op,
+        "the size of its result depends on the data, which a loop's step cannot have; compute it before the loop, "
+        "or keep the size and mask what is not wanted");
   auto isTaken = [&](const std::string &name) {
     for (const NamedSpec &input : graph->inputs)
       for (const Dim &size : input.spec.shape)
@@ -232,10 +240,14 @@ Graph Trace::finish(std::span<const Tensor> results, std::vector<std::string> ou
   function.setFunctionType(builder.getFunctionType(function.getArgumentTypes(), mlir::ValueRange(values).getTypes()));
   for (size_t i = 0; i < results.size(); ++i)
     function.setResultAttr(i, "burin.name", builder.getStringAttr(outputNames[i]));
+  for (auto [storage, constant] : constants) // loops have their own copies of those that they use
+    if (constant.use_empty())
+      constant.getDefiningOp()->erase();
   if (!checks.empty())
     function->setAttr(ir::kChecksAttr, builder.getArrayAttr(checks));
   if (mlir::failed(mlir::verify(*graph->module)))
     throw Error(where, "trace", "internal error: " + graph->takeDiagnostics());
+  abandoned.clear();
   return Graph(std::move(graph));
 }
 

@@ -1,5 +1,6 @@
 // Recording of the ops that a function calls.
 #pragma once
+#include "burin/loops.h"
 #include "burin/observed.h"
 #include "frontend/GraphData.h"
 #include "frontend/Record.h"
@@ -8,6 +9,11 @@
 #include "llvm/ADT/DenseMap.h"
 
 namespace burin {
+
+namespace detail {
+/// Throws unless the states that a step returns can be given to the next one.
+void checkStates(const std::vector<Tensor> &before, const std::vector<Tensor> &after, const Location &where);
+} // namespace detail
 
 /// Something a trace has read that may change later.
 struct Guard {
@@ -42,6 +48,10 @@ public:
   const std::vector<Tensor> &inputs() const { return arguments; }
   std::vector<Tensor> call(const ir::OpInfo &info, std::span<const Tensor *const> operands, std::vector<ir::Attr> attrs,
                            const Location &where);
+  Scanned scan(const ScanStep &step, const std::vector<Tensor> &initial, const std::vector<Tensor> &xs, bool reverse,
+               const Location &where);
+  /// Whether the step of a loop is being recorded.
+  bool isInLoop() const { return inner; }
   /// A symbol for the size of a result of `op` that is not known before a run.
   Dim newSize(const std::string &op);
   Graph finish(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where);
@@ -66,11 +76,15 @@ private:
   mlir::Value scalarOf(const detail::TensorState &state, DType dtype, const Location &where);
   Tensor wrap(mlir::Value value);
   mlir::Operation *onceForSize(mlir::Operation *made);
+  class LoopBody;
 
   const uint64_t id; // unique in the process
   std::shared_ptr<Graph::Data> graph;
   mlir::func::FuncOp function;
   mlir::OpBuilder builder;
+  mlir::Block *inner = nullptr; // of the loop whose step is being recorded
+  size_t loops = 0;
+  std::vector<mlir::OwningOpRef<mlir::func::FuncOp>> abandoned; // see LoopBody
   std::vector<Tensor> arguments;
   llvm::DenseMap<const void *, mlir::Value> constants; // by storage
   mlir::Operation *lastConstant = nullptr;             // they stand together at the start

@@ -44,7 +44,9 @@ std::optional<Tensor> Trace::constantValue(const Tensor &tensor, const Location 
       return std::nullopt;
     ops.push_back(op);
   }
-  llvm::sort(ops, [](mlir::Operation *a, mlir::Operation *b) { return a->isBeforeInBlock(b); });
+  llvm::sort(ops, [&](mlir::Operation *a, mlir::Operation *b) { // the step of a loop sees what is before it
+    return a->getBlock() == b->getBlock() ? a->isBeforeInBlock(b) : a->getBlock() == &function.front();
+  });
   ops.erase(std::unique(ops.begin(), ops.end()), ops.end());
   for (mlir::Operation *op : ops) {
     std::vector<ir::RefTensor> operands;
@@ -65,7 +67,7 @@ std::vector<std::string> Trace::inputsBehind(const Tensor &tensor) const {
   std::vector<std::string> names;
   if (Value root = tracedValue(tensor))
     for (Value value : slice(root, [](Value) { return false; }))
-      if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(value))
+      if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(value); argument && argument.getOwner() != inner)
         names.push_back(graph->inputs[argument.getArgNumber()].name);
   return names;
 }

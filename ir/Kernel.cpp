@@ -70,35 +70,48 @@ LogicalResult KernelOp::verify() {
   return verifyInPlace(*this);
 }
 
-burin::Dim MapOp::partCount() { return std::get<burin::Shape>(*fromMlir(getPartsAttr(), AttrKind::Shape)).front(); }
+burin::Dim ScanOp::partCount() { return std::get<burin::Shape>(*fromMlir(getPartsAttr(), AttrKind::Shape)).front(); }
 
-/// Part of `whole`: dimension 0 is `parts` times that of the part, the rest is the same.
-static bool isPart(Type part, Type whole, const burin::Dim &parts) {
+Operation *ScanOp::body() { return SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr()); }
+
+/// Dimension 0 of `whole` is `count` times that of the part, the rest is the same.
+static bool isMadeOf(Type whole, Type part, const burin::Dim &count) {
   burin::TensorSpec a = specOf(part), b = specOf(whole);
   if (a.shape.empty() || b.shape.empty())
     return false;
-  a.shape[0] = a.shape[0] * parts;
+  a.shape[0] = a.shape[0] * count;
   return a == b;
 }
 
-LogicalResult MapOp::verifySymbolUses(SymbolTableCollection &symbols) {
+LogicalResult ScanOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr());
   if (!callee || callee.isExternal())
     return emitOpError("applies ") << getCalleeAttr() << ", which has no body here";
-  if (getParts().size() != 1 || getSliced() > getInputs().size())
-    return emitOpError("needs one number of parts, and `sliced` from 0 to the number of its operands");
-  auto fits = [&](TypeRange part, TypeRange whole, size_t sliced) {
-    if (part.size() != whole.size())
+  int64_t states = getStates(), sliced = getSliced(), inputs = getInputs().size();
+  if (getParts().size() != 1 || states < 0 || sliced < 0 || states > inputs || sliced > inputs - states ||
+      states > getNumResults())
+    return emitOpError("needs one number of parts, and as many operands as `states` and `sliced` say");
+  burin::Dim parts = partCount();
+  auto fits = [](TypeRange wholes, TypeRange ofBody, auto timesAt) {
+    if (wholes.size() != ofBody.size())
       return false;
-    for (size_t i = 0; i < part.size(); ++i)
-      if (i < sliced ? !isPart(part[i], whole[i], partCount()) : part[i] != whole[i])
+    for (auto [i, whole, part] : llvm::enumerate(wholes, ofBody)) {
+      std::optional<burin::Dim> times = timesAt(int64_t(i));
+      if (times ? !isMadeOf(whole, part, *times) : whole != part)
         return false;
+    }
     return true;
   };
-  if (!fits(callee.getArgumentTypes(), getInputs().getTypes(), getSliced()) ||
-      !fits(callee.getResultTypes(), getResultTypes(), getNumResults()))
+  auto ofOperand = [&](int64_t i) {
+    return i < states ? std::optional(burin::Dim(1)) : i < states + sliced ? std::optional(parts) : std::nullopt;
+  };
+  auto ofResult = [&](int64_t i) { return std::optional(i < states ? parts + 1 : parts); };
+  bool keepsStates = callee.getNumArguments() >= states && callee.getNumResults() >= states &&
+                     callee.getArgumentTypes().take_front(states) == callee.getResultTypes().take_front(states);
+  if (!keepsStates || !fits(getInputs().getTypes(), callee.getArgumentTypes(), ofOperand) ||
+      !fits(getResultTypes(), callee.getResultTypes(), ofResult))
     return emitOpError("of ") << getInputs().getTypes() << " to " << getResultTypes() << " does not fit "
-                              << getCalleeAttr() << " with " << getParts() << " parts, which is "
-                              << callee.getFunctionType();
+                              << getCalleeAttr() << " with " << getParts() << " parts and " << states
+                              << " states; it is " << callee.getFunctionType();
   return success();
 }

@@ -30,18 +30,28 @@ def Burin_YieldOp : Op<Burin_Dialect, "yield", [Pure, Terminator, ReturnLike, Ha
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
 }
-def Burin_MapOp : Op<Burin_Dialect, "map", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "A function applied to each of `parts` equal parts of its operands along dimension 0";
+def Burin_ScanOp : Op<Burin_Dialect, "scan", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "A loop: a function applied to each of `parts` equal parts of operands along dimension 0";
   let description = [{
-    The first `sliced` operands are cut, the others are given whole to every call. The results of the calls, one behind
-    the other along dimension 0, are the results. The calls are independent: they may run in any order, or at once.
+    In each turn the function takes the `states` that the turn before has left, one part of each of the `sliced` operands
+    behind them, and all others whole. It gives the new states, and a part of each further result.
+
+    The operands for the states are what the first turn takes; the results are all they have ever been, one behind the
+    other along dimension 0: `parts` + 1 of them, the last one last. The parts of further results lie where those of
+    the sliced operands do. The turns go through the parts in order, with `reverse` from the last one to the first.
+    Without states they are independent: they may run in any order, or at once.
   }];
-  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<Burin_Tensor>:$inputs, I64Attr:$sliced, Burin_ShapeAttr:$parts);
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<Burin_Tensor>:$inputs, I64Attr:$sliced, Burin_ShapeAttr:$parts,
+                       DefaultValuedAttr<I64Attr, "0">:$states, DefaultValuedAttr<BoolAttr, "false">:$reverse);
   let results = (outs Variadic<Burin_Tensor>:$results);
   let assemblyFormat = "$callee `(` $inputs `)` attr-dict `:` functional-type($inputs, $results)";
   let extraClassDeclaration = [{
     /// The number of parts.
     Dim partCount();
+    /// The function that is applied; null if there is none.
+    ::mlir::Operation *body();
+    /// The first of the operands that are given whole.
+    unsigned firstWhole() { return unsigned(getStates() + getSliced()); }
   }];
 }
 def Burin_PackOp : Burin_Op<"pack"> {

@@ -67,7 +67,8 @@ private:
   FailureOr<RefTensor> allocate(Operation *op, const TensorSpec &spec);
   FailureOr<Results> runConstant(ConstantOp op);
   FailureOr<Results> runCall(func::CallOp op, ArrayRef<const RefTensor *> operands);
-  FailureOr<Results> runMap(MapOp op, ArrayRef<const RefTensor *> operands);
+  FailureOr<RefTensor> join(Operation *op, TensorSpec spec, ArrayRef<RefTensor> parts);
+  FailureOr<Results> runScan(ScanOp op, ArrayRef<const RefTensor *> operands);
   FailureOr<Results> runTableOp(Operation *op, const OpInfo &info, ArrayRef<const RefTensor *> operands);
 
   RefObserver onOp;
@@ -182,35 +183,51 @@ void append(RefTensor &whole, const RefTensor &part) {
       whole.data);
 }
 
-FailureOr<Results> Interpreter::runMap(MapOp op, ArrayRef<const RefTensor *> operands) {
-  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, op.getCalleeAttr());
+/// All parts in a row; if there are none, `spec` tells the shape.
+FailureOr<RefTensor> Interpreter::join(Operation *op, TensorSpec spec, ArrayRef<RefTensor> parts) {
+  spec.shape[0] = 0;
+  auto whole = allocate(op, spec);
+  if (succeeded(whole))
+    for (const RefTensor &part : parts)
+      append(*whole, part);
+  return whole;
+}
+
+FailureOr<Results> Interpreter::runScan(ScanOp op, ArrayRef<const RefTensor *> operands) {
+  auto callee = cast_or_null<func::FuncOp>(op.body());
   auto parts = evaluateDim(op.partCount(), symbols);
-  if (!parts || !callee || callee.isExternal() || depth >= 64)
+  if (!parts || *parts < 0 || !callee || callee.isExternal() || depth >= 64)
     return op->emitError() << "cannot be interpreted";
-  Results results;
-  for (Type type : op.getResultTypes()) {
-    TensorSpec spec = specOf(type);
-    spec.shape[0] = 0;
-    auto empty = allocate(op, spec);
-    if (failed(empty))
-      return failure();
-    results.push_back(std::move(*empty));
-  }
-  for (int64_t i = 0; i < *parts; ++i) {
-    std::vector<RefTensor> slices;
-    for (const RefTensor *operand : operands.take_front(op.getSliced()))
-      slices.push_back(partOf(*operand, i, *parts));
+  auto states = size_t(op.getStates());
+  std::vector<Results> given(op.getNumResults()); // what each turn gives, in the order of the result
+  for (size_t i = 0; i < states; ++i)
+    given[i].push_back(*operands[i]);
+  for (int64_t turn = 0; turn < *parts; ++turn) {
+    Results slices;
+    for (size_t i = 0; i < states; ++i)
+      slices.push_back(given[i].back());
+    for (const RefTensor *operand : operands.slice(states, op.getSliced()))
+      slices.push_back(partOf(*operand, op.getReverse() ? *parts - 1 - turn : turn, *parts));
     std::vector<const RefTensor *> arguments = pointersTo(slices);
-    arguments.insert(arguments.end(), operands.begin() + op.getSliced(), operands.end());
+    arguments.insert(arguments.end(), operands.begin() + op.firstWhole(), operands.end());
     Interpreter inner(onOp, options, depth + 1);
     inner.symbols = symbols;
     if (failed(inner.bind(op, callee.getArgumentTypes(), arguments, "argument")))
       return failure();
-    auto part = inner.runBlock(callee.getBody().front(), arguments);
-    if (failed(part))
+    auto results = inner.runBlock(callee.getBody().front(), arguments);
+    if (failed(results))
       return failure();
-    for (auto [whole, piece] : llvm::zip_equal(results, *part))
-      append(whole, piece);
+    for (auto [list, result] : llvm::zip_equal(given, *results))
+      list.push_back(std::move(result));
+  }
+  Results results;
+  for (auto [i, type] : llvm::enumerate(op.getResultTypes())) {
+    if (op.getReverse() && i >= states)
+      std::reverse(given[i].begin(), given[i].end());
+    auto whole = join(op, specOf(type), given[i]);
+    if (failed(whole))
+      return failure();
+    results.push_back(std::move(*whole));
   }
   return results;
 }
@@ -266,8 +283,8 @@ FailureOr<Results> Interpreter::run(Operation *op, ArrayRef<const RefTensor *> o
     return runBlock(kernel.getBody().front(), operands);
   if (auto call = dyn_cast<func::CallOp>(op))
     return runCall(call, operands);
-  if (auto map = dyn_cast<MapOp>(op))
-    return runMap(map, operands);
+  if (auto scan = dyn_cast<ScanOp>(op))
+    return runScan(scan, operands);
   if (const OpInfo *info = opInfo(op))
     return runTableOp(op, *info, operands);
   return op->emitError() << "the reference interpreter does not know this op";

@@ -5,6 +5,7 @@
 #include "ir/Fold.h"
 #include "ir/ReferenceMove.h"
 #include "ir/ReferenceTensor.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
@@ -237,8 +238,39 @@ struct ConstantFoldPass : PassWrapper<ConstantFoldPass, OperationPass<ModuleOp>>
   %0 = burin.constant …; %y = burin.matmul %x, %0)";
   }
 
-  void runOnOperation() override { ConstantFolder(getOperation(), {maxBytes, maxCheapBytes}).run(); }
+  void runOnOperation() override {
+    do
+      ConstantFolder(getOperation(), {maxBytes, maxCheapBytes}).run();
+    while (sinkIntoLoops());
+  }
 
+private:
+  /// Constants that a loop is given whole are repeated in its body: it can be made for them. True if there were any.
+  bool sinkIntoLoops() {
+    bool any = false;
+    llvm::DenseMap<Operation *, int> loops; // with this body: several would have to agree on what is constant
+    getOperation().walk([&](ScanOp scan) { ++loops[scan.body()]; });
+    getOperation().walk([&](ScanOp scan) {
+      auto body = cast_or_null<func::FuncOp>(scan.body());
+      if (!body || body.isExternal() || loops[body] > 1)
+        return;
+      Block &block = body.getBody().front();
+      OpBuilder b = OpBuilder::atBlockBegin(&block);
+      for (unsigned i = scan.getInputs().size(); i-- > scan.firstWhole();) {
+        Operation *constant = scan.getInputs()[i].getDefiningOp();
+        if (!isa_and_nonnull<ConstantOp, FullOp, IotaOp>(constant))
+          continue;
+        block.getArgument(i).replaceAllUsesWith(b.clone(*constant)->getResult(0));
+        block.eraseArgument(i);
+        scan.getInputsMutable().erase(i);
+        any = true;
+      }
+      body.setFunctionType(b.getFunctionType(block.getArgumentTypes(), body.getResultTypes()));
+    });
+    return any;
+  }
+
+public:
   Option<uint64_t> maxBytes{*this, "max-bytes", llvm::cl::desc("largest folded value, unless its operands are larger"),
                             llvm::cl::init(ConstantFoldOptions().maxBytes)};
   Option<uint64_t> maxCheapBytes{*this, "max-cheap-bytes", llvm::cl::desc("largest one that is cheap to recompute"),

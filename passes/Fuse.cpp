@@ -6,6 +6,7 @@
 // they are repeated in every kernel that needs them, or stay views between kernels, as prefixes do.
 #include "ir/Burin.h"
 #include "passes/Alignment.h"
+#include "passes/GraphBuilder.h"
 #include "passes/Passes.h"
 #include "passes/Sizing.h"
 #include "llvm/ADT/SetVector.h"
@@ -273,16 +274,12 @@ private:
       Value from = operand.get(), source = skipReshapes(from);
       if (source.getDefiningOp() && groupOf.count(source.getDefiningOp()) && taken.insert(source).second)
         continue;
-      OpBuilder b(terminator);
-      auto kernel =
-          KernelOp::create(b, from.getLoc(), TypeRange{from.getType()}, ValueRange{from}, b.getStringAttr("copy"),
-                           /*in_place=*/DenseI64ArrayAttr());
-      Block &body = kernel.getBody().emplaceBlock();
-      body.addArgument(from.getType(), from.getLoc());
-      OpBuilder inner = OpBuilder::atBlockEnd(&body);
-      YieldOp::create(inner, from.getLoc(), body.getArguments());
-      operand.set(kernel.getResult(0));
+      copyByKernel(operand);
     }
+    // So are the states that a loop begins with: its turns add theirs behind them.
+    for (auto scan : block.getOps<ScanOp>())
+      for (OpOperand &operand : scan->getOpOperands().take_front(scan.getStates()))
+        copyByKernel(operand);
   }
 
   // ---- emission
@@ -292,8 +289,8 @@ private:
     for (GroupId id : order) {
       if (groups[id].ops.empty())
         continue;
-      if (auto map = dyn_cast<MapOp>(groups[id].ops.front())) {
-        map->moveBefore(block.getTerminator()); // its function has kernels of its own
+      if (auto scan = dyn_cast<ScanOp>(groups[id].ops.front())) {
+        scan->moveBefore(block.getTerminator()); // its function has kernels of its own
         continue;
       }
       if (failed(emitGroup(b, groups[id].ops.getArrayRef())))
@@ -385,7 +382,7 @@ private:
   // Contractions and windows read their operands many times.
   static bool needsMemory(Operation *op) {
     Kind kind = intrinsicKind(op);
-    return kind == Kind::Contract || kind == Kind::Window || isa<MapOp>(op);
+    return kind == Kind::Contract || kind == Kind::Window || isa<ScanOp>(op);
   }
 
   bool neededOutside(Operation *user, const llvm::SetVector<Operation *> &members) {

@@ -17,4 +17,17 @@ bool isConstantExpression(Value v) {
   return true;
 }
 
+void copyByKernel(OpOperand &operand) {
+  Value from = operand.get();
+  OpBuilder b(operand.getOwner());
+  auto kernel =
+      ir::KernelOp::create(b, from.getLoc(), TypeRange{from.getType()}, ValueRange{from}, b.getStringAttr("copy"),
+                           /*in_place=*/DenseI64ArrayAttr());
+  Block &body = kernel.getBody().emplaceBlock();
+  body.addArgument(from.getType(), from.getLoc());
+  OpBuilder inner = OpBuilder::atBlockEnd(&body);
+  ir::YieldOp::create(inner, from.getLoc(), body.getArguments());
+  operand.set(kernel.getResult(0));
+}
+
 } // namespace burin::passes

@@ -86,6 +86,9 @@ inline std::vector<int64_t> axesFrom(int64_t first, int64_t rank) {
   return axes;
 }
 
+/// Has `operand` read a copy that a kernel makes, and so has a place of its own.
+void copyByKernel(mlir::OpOperand &operand);
+
 /// Depends on constants alone.
 bool isConstantExpression(mlir::Value v);
 

@@ -74,9 +74,13 @@ private:
 
   static bool isReshape(Operation *op) { return isa<ReshapeOp, SqueezeOp, UnsqueezeOp>(op); }
 
+  /// It has a place of its own: among the results, or before the states that a loop leaves.
   static bool isReturned(Value v) {
-    return llvm::any_of(v.getUsers(), [](Operation *user) {
-      return isa<func::ReturnOp>(user) || ((isReshape(user) || isa<PrefixOp>(user)) && isReturned(user->getResult(0)));
+    return llvm::any_of(v.getUses(), [](OpOperand &use) {
+      Operation *user = use.getOwner();
+      auto scan = dyn_cast<ScanOp>(user);
+      return isa<func::ReturnOp>(user) || (scan && int64_t(use.getOperandNumber()) < scan.getStates()) ||
+             ((isReshape(user) || isa<PrefixOp>(user)) && isReturned(user->getResult(0)));
     });
   }
 

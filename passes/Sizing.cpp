@@ -24,6 +24,9 @@ void forEachSymbol(Operation *op, llvm::function_ref<void(StringRef)> visit) {
         for (const std::string &symbol : size.symbols())
           visit(symbol);
   };
+  for (OpOperand &use : op->getUses()) // a state that a loop begins with lies before those that its turns leave
+    if (auto scan = dyn_cast<ScanOp>(use.getOwner()); scan && int64_t(use.getOperandNumber()) < scan.getStates())
+      visitShape(shapeOf(scan.getResult(use.getOperandNumber())));
   op->walk([&](Operation *inner) {
     for (Value operand : inner->getOperands())
       visitShape(shapeOf(operand));

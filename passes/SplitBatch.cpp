@@ -165,8 +165,8 @@ private:
     SmallVector<Value> inputs(slicedInputs);
     inputs.append(wholeInputs);
     auto count = cast<ArrayAttr>(toMlir(b.getContext(), Attr(Shape{parts})));
-    auto map = MapOp::create(b, loc, ValueRange(results).getTypes(), name, inputs, slicedInputs.size(), count);
-    for (auto [from, to] : llvm::zip(results, map.getResults()))
+    auto scan = ScanOp::create(b, loc, ValueRange(results).getTypes(), name, inputs, slicedInputs.size(), count);
+    for (auto [from, to] : llvm::zip(results, scan.getResults()))
       from.replaceAllUsesWith(to);
     eraseDead();
   }
@@ -240,6 +240,9 @@ struct SplitBatch : PassWrapper<SplitBatch, OperationPass<ModuleOp>> {
   }
   void runOnOperation() override {
     SmallVector<func::FuncOp> functions(getOperation().getOps<func::FuncOp>());
+    llvm::DenseSet<Operation *> bodies; // a plan has no loops in loops
+    getOperation().walk([&](ScanOp scan) { bodies.insert(scan.body()); });
+    llvm::erase_if(functions, [&](func::FuncOp function) { return bodies.contains(function); });
     for (func::FuncOp function : functions)
       for (const Dim &size : batchSizes(function))
         Splitter(function, size, leastGain).run();

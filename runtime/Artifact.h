@@ -8,7 +8,7 @@
 
 namespace burin::rt {
 
-inline constexpr uint32_t kArtifactVersion = 4;
+inline constexpr uint32_t kArtifactVersion = 5;
 
 /// A size computed at run time: a postfix program over 64-bit integers.
 struct Expr {
@@ -48,7 +48,7 @@ struct Constant {
 struct ArenaBuffer {
   ExprId bytes = 0;
   uint32_t firstStep = 0, lastStep = 0; // live range, both ends included
-  uint8_t perWorker = 0;                // 1: lives within one turn of a loop; each thread has a copy of its own
+  uint8_t perWorker = 0; // 1: lives within one turn of a loop whose turns are independent; each thread has a copy
 };
 
 /// Where an operand lives.
@@ -94,13 +94,15 @@ struct Step {
 /// A piece of an input, output, constant or buffer, another one in every turn of a loop.
 struct Part {
   Slot whole;
-  ExprId bytes = 0; // the piece of turn i begins at i * bytes
+  ExprId begin = 0, stride = 0; // in bytes: the piece of turn i begins at begin + i * stride
 };
 
-/// Consecutive steps that run once per part of the batch. Turns are independent and may run on any thread.
+/// Consecutive steps that run several times. Turns are independent, of parts of a batch for example, and may run on any
+/// thread; or each one needs what the one before has left.
 struct Loop {
   uint32_t firstStep = 0, lastStep = 0; // both ends included; loops do not overlap
   ExprId turns = 0;
+  uint8_t sequential = 0; // 1: one turn after the other
 };
 
 /// Machine code for one target: a position-independent ELF image. It imports nothing but the math functions listed in
@@ -143,8 +145,8 @@ template <class IO> void fields(IO &io, Kernel &x) { io(x.name, x.location); }
 template <class IO> void fields(IO &io, Step &x) {
   io(x.kernel, x.operands, x.sizes, x.tasks, x.scratchBytes, x.flops, x.bytes, x.deps, x.location);
 }
-template <class IO> void fields(IO &io, Part &x) { io(x.whole, x.bytes); }
-template <class IO> void fields(IO &io, Loop &x) { io(x.firstStep, x.lastStep, x.turns); }
+template <class IO> void fields(IO &io, Part &x) { io(x.whole, x.begin, x.stride); }
+template <class IO> void fields(IO &io, Loop &x) { io(x.firstStep, x.lastStep, x.turns, x.sequential); }
 template <class IO> void fields(IO &io, Code &x) { io(x.target, x.entries, x.offset, x.bytes); }
 template <class IO> void fields(IO &io, Artifact &x) {
   io(x.producer, x.locations, x.exprs, x.symbols, x.checks, x.inputs, x.outputs, x.constants, x.buffers, x.kernels,

@@ -84,7 +84,7 @@ private:
   std::span<const TensorView> inputs;
   Binding &out;
   Problems problems;
-  bool inLoop = false;
+  const Loop *inLoop = nullptr;
   std::vector<uint64_t> strides; // of loops, see Placement
 
   Status finish() {
@@ -252,7 +252,7 @@ private:
     b.turns = amount(loop.turns, "the number of turns of the loop at step", loop.firstStep);
     b.entry = uint32_t(out.operands.size());
     out.boundLoops.push_back(b);
-    inLoop = true;
+    inLoop = &loop;
   }
 
   void endLoop(const Loop &loop) {
@@ -262,10 +262,10 @@ private:
     double flops = 0, bytes = 0;
     for (uint32_t i = loop.firstStep; i <= loop.lastStep; ++i)
       flops += double(out.values[a.steps[i].flops]), bytes += double(out.values[a.steps[i].bytes]);
-    b.grain = chooseGrain(b.turns, flops * double(b.turns), bytes * double(b.turns));
+    b.grain = loop.sequential ? b.turns : chooseGrain(b.turns, flops * double(b.turns), bytes * double(b.turns));
     out.parallelCount += b.grain < b.turns;
     out.loopOperands.resize(std::max(out.loopOperands.size(), size_t(b.entries) * size_t(out.workers)));
-    inLoop = false;
+    inLoop = nullptr;
   }
 
   void fillStep(const Step &step, uint32_t index) {
@@ -281,12 +281,43 @@ private:
                 0,
                 index};
     b.grain = chooseGrain(tasks, double(out.values[step.flops]), double(out.values[step.bytes]));
-    out.parallelCount += !inLoop && b.grain < b.tasks;
+    if (b.grain < b.tasks) // in each turn, if the turns do not run at once
+      out.parallelCount += !inLoop ? 1 : inLoop->sequential ? uint32_t(std::min<int64_t>(turns(), 2)) : 0;
     for (const Slot &slot : step.operands)
       addOperand(slot);
     for (ExprId id : step.sizes)
       out.sizes.push_back(out.values[id]);
     out.bound.push_back(b);
+  }
+
+  int64_t turns() { return out.boundLoops.back().turns; }
+
+  /// The pieces of the first and of the last turn must begin within the whole.
+  void addPart(uint32_t entry, uint32_t index) {
+    const Part &part = a.parts[index];
+    int64_t begin = out.values[part.begin], stride = out.values[part.stride], end = 0;
+    int64_t last = std::max<int64_t>(turns() - 1, 0);
+    bool fits = !__builtin_mul_overflow(last, stride, &end) && !__builtin_add_overflow(end, begin, &end) &&
+                (turns() == 0 || (begin >= 0 && end >= 0 && std::max(begin, end) <= bytesOf(part.whole)));
+    if (!fits)
+      problems.add("part ", index, " of a loop of ", turns(), " turns lies outside of what it is a part of");
+    out.boundLoops.back().parts.push_back({entry, index, begin, stride});
+  }
+
+  int64_t bytesOf(const Slot &slot) {
+    switch (slot.kind) {
+    case Slot::Kind::Input:
+      return int64_t(out.bytes[slot.index]);
+    case Slot::Kind::Output:
+      return int64_t(out.bytes[a.inputs.size() + slot.index]);
+    case Slot::Kind::Constant:
+      return int64_t(a.constants[slot.index].bytes);
+    case Slot::Kind::Buffer:
+      return out.values[a.buffers[slot.index].bytes];
+    case Slot::Kind::Part:
+      break;
+    }
+    return 0;
   }
 
   void addOperand(const Slot &slot) {
@@ -306,7 +337,7 @@ private:
       break;
     case Slot::Kind::Part:
       if (inLoop)
-        out.boundLoops.back().parts.push_back({entry, slot.index, out.values[a.parts[slot.index].bytes]});
+        addPart(entry, slot.index);
       break;
     case Slot::Kind::Constant:
       data = const_cast<void *>(program.constant(slot.index)); // kernels only read their inputs
@@ -363,7 +394,7 @@ void Binding::enter(const BoundLoop &loop) {
 void *const *Binding::operandsOfTurn(const BoundLoop &loop, int64_t turn, int worker) {
   void **own = loopOperands.data() + size_t(worker) * loop.entries;
   for (const BoundLoop::Part &part : loop.parts)
-    own[part.entry - loop.entry] = static_cast<std::byte *>(operands[part.base]) + turn * part.bytes;
+    own[part.entry - loop.entry] = static_cast<std::byte *>(operands[part.base]) + part.begin + turn * part.stride;
   return own;
 }
 

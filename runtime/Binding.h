@@ -44,8 +44,8 @@ struct BoundLoop {
   int64_t turns = 0, grain = 0;
   uint32_t entry = 0, entries = 0; // the operands of its steps
   struct Part {
-    uint32_t entry, base; // operand `entry` is operand `base` …
-    int64_t bytes;        // … plus turn * bytes
+    uint32_t entry, base;  // operand `entry` is operand `base` …
+    int64_t begin, stride; // … plus begin + turn * stride bytes
   };
   std::vector<Part> parts;
   std::vector<std::pair<uint32_t, uint64_t>> copies; // operand, bytes from one worker's copy to the next

@@ -333,7 +333,7 @@ void Session::runLoop(Binding &binding, const BoundLoop &loop) {
   binding.enter(loop);
   // As many turns at once as there are threads; the threads share the turns that are left over.
   int64_t threads = parallel.threads, together = 0;
-  if (threads > 1 && loop.grain < loop.turns)
+  if (threads > 1 && loop.grain < loop.turns) // never so where each turn needs the one before
     together = loop.turns < 4 * threads ? loop.turns / threads * threads : loop.turns;
   struct Call {
     Binding &binding;

@@ -145,10 +145,12 @@ private:
     return nullptr;
   }
 
+  static bool hasCopies(const Loop *l) { return l && !l->sequential; }
+
   bool buffer(const ArenaBuffer &b, size_t) {
     return expr(b.bytes) && range(b.firstStep, b.lastStep, "live range") &&
-           (b.perWorker == 0 || (b.perWorker == 1 && loopAround(b.firstStep, b.lastStep)) ||
-            fail("one per worker, but not within one loop"));
+           (b.perWorker == 0 || (b.perWorker == 1 && hasCopies(loopAround(b.firstStep, b.lastStep))) ||
+            fail("one per worker, but not within one loop of independent turns"));
   }
 
   bool loop(const Loop &l, size_t index) {
@@ -156,12 +158,15 @@ private:
       return false;
     if (stages.ofStep(l.firstStep) != stages.ofStep(l.lastStep))
       return fail("a size is computed within");
+    if (l.sequential > 1)
+      return fail(text("no kind ", int(l.sequential)));
     return (index == 0 || a.loops[index - 1].lastStep < l.firstStep || fail("does not follow the one before it"));
   }
 
   // What it is a part of lives as long as the loop: see operand().
   bool part(const Part &p, size_t) {
-    return expr(p.bytes) && exists(p.whole) && (p.whole.kind != Slot::Kind::Part || fail("is a part of a part"));
+    return expr(p.begin) && expr(p.stride) && exists(p.whole) &&
+           (p.whole.kind != Slot::Kind::Part || fail("is a part of a part"));
   }
 
   bool kernel(const Kernel &k, size_t) { return location(k.location); }
@@ -193,7 +198,8 @@ private:
     bool own = whole.kind == Slot::Kind::Buffer && a.buffers[whole.index].perWorker;
     if (!l || own)
       return fail(text("part ", slot.index, " is used outside a loop"));
-    return live(whole, l->firstStep, l->lastStep) && known(a.parts[slot.index].bytes, step);
+    return live(whole, l->firstStep, l->lastStep) && known(a.parts[slot.index].begin, step) &&
+           known(a.parts[slot.index].stride, step);
   }
 
   bool step(const Step &s, size_t index) {

@@ -48,6 +48,22 @@ Ref GraphEmitter::node(const std::string &op, const Refs &inputs, const OutAttri
   return result;
 }
 
+std::shared_ptr<OutModel> GraphEmitter::subgraph(const std::string &name, llvm::function_ref<void()> emit) {
+  auto outerValues = values;
+  auto outerKnown = known;
+  auto outerDims = dims;
+  auto inner = std::make_shared<OutModel>(OutModel{.name = name});
+  std::swap(model, *inner);
+  std::swap(model.initializers, inner->initializers);
+  emit();
+  std::swap(model.initializers, inner->initializers);
+  std::swap(model, *inner);
+  values = std::move(outerValues);
+  known = std::move(outerKnown);
+  dims = std::move(outerDims);
+  return inner;
+}
+
 Ref *GraphEmitter::find(const std::string &key) {
   auto at = known.find(key);
   return at == known.end() ? nullptr : &at->second;

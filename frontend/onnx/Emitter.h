@@ -57,6 +57,9 @@ public:
   Ref size(const Dim &size);                                  // a list of one
   Ref sizes(const Shape &shape);
   Ref full(const Ref &scalar, const Shape &shape);
+  /// The graph that `emit` builds within this one: it sees what is here, and nothing here sees what is in it. Constants
+  /// stay outside.
+  std::shared_ptr<OutModel> subgraph(const std::string &name, llvm::function_ref<void()> emit);
   /// x under another shape of as many elements; `from` is its shape.
   Ref reshape(const Ref &x, const Shape &from, const Shape &to);
 

@@ -98,12 +98,75 @@ private:
     // Constants and what is broadcast come into being where they are used, if they still are.
     if (mlir::isa<ir::ConstantOp, ir::BroadcastToOp, ir::FullOp>(op))
       return {};
+    if (auto scan = mlir::dyn_cast<ir::ScanOp>(op))
+      return loop(scan);
     const ir::OpInfo *info = ir::opInfo(op);
     const ExportRule *rule = info ? findRule(info->name) : nullptr;
     if (!rule && (!info || onnxName(info->name).empty()))
       throw NoOnnxForm{"there is no such operator; save the traced graph, not one that passes have changed"};
     OpEmitter emitter(graph, op, rule ? rule->computedIn : inSingle);
     return rule && rule->emit ? rule->emit(emitter) : oneToOne(emitter);
+  }
+
+  /// Scan has a dimension for the parts, and gives the states that the loop ends with: those before come as an output.
+  Refs loop(ir::ScanOp scan) {
+    auto function = mlir::cast<mlir::func::FuncOp>(scan.body());
+    auto states = unsigned(scan.getStates());
+    std::shared_ptr<OutModel> body = graph.subgraph(function.getName().str(), [&] { emitBody(scan, function); });
+    Refs inputs;
+    for (unsigned i = 0; i < states; ++i)
+      inputs.push_back(graph.valueOf(scan.getInputs()[i]));
+    for (unsigned i = states; i < scan.firstWhole(); ++i) {
+      Shape shape = ir::shapeOf(scan.getInputs()[i]), part = ir::shapeOf(function.getArgument(i));
+      part.insert(part.begin(), scan.partCount());
+      inputs.push_back(graph.reshape(graph.valueOf(scan.getInputs()[i]), shape, part));
+    }
+    std::vector<int64_t> in(size_t(scan.getSliced()), scan.getReverse()), out(scan.getNumResults(), scan.getReverse());
+    std::fill_n(out.begin(), states, 0);
+    Refs given = graph.nodes("Scan", inputs, states + scan.getNumResults(),
+                             {{"body", body},
+                              {"num_scan_inputs", int64_t(scan.getSliced())},
+                              {"scan_input_directions", in},
+                              {"scan_output_directions", out}});
+    Refs results;
+    for (unsigned i = 0; i < scan.getNumResults(); ++i) {
+      Shape parts = ir::shapeOf(scan.getResult(i)), stacked = ir::specOf(function.getResultTypes()[i]).shape;
+      stacked.insert(stacked.begin(), scan.partCount());
+      if (i < states)
+        parts[0] = scan.partCount() * stacked[1];
+      Ref all{given[states + i].name, ir::dtypeOf(scan.getResult(i))};
+      all = graph.reshape(all, stacked, parts);
+      results.push_back(i < states ? graph.node("Concat", {inputs[i], all}, {{"axis", int64_t(0)}}, all.dtype) : all);
+    }
+    return results;
+  }
+
+  /// The states and the results of one turn: the new states a second time, as outputs of their own.
+  void emitBody(ir::ScanOp scan, mlir::func::FuncOp function) {
+    for (mlir::BlockArgument argument : function.getArguments()) {
+      unsigned i = argument.getArgNumber();
+      if (i >= scan.firstWhole()) {
+        graph.bind(argument, graph.valueOf(scan.getInputs()[i]));
+        continue;
+      }
+      Ref input{graph.nameFor(i < scan.getStates() ? "state" : "element"), ir::dtypeOf(argument)};
+      graph.model.inputs.push_back({input.name, ir::specOf(argument)});
+      graph.bind(argument, input);
+    }
+    for (auto constant : function.front().getOps<ir::ConstantOp>())
+      if (auto name = constant.getName())
+        graph.parameters[constant] = graph.nameFor(name->str());
+    for (mlir::Operation &op : function.front().without_terminator())
+      attempt(&op, [&] { bind(&op, emit(&op)); });
+    mlir::ValueRange results = function.front().getTerminator()->getOperands();
+    auto add = [&](mlir::Value value) {
+      Ref copy = graph.node("Identity", {graph.valueOf(value)}, {}, ir::dtypeOf(value));
+      graph.model.outputs.push_back({copy.name, ir::specOf(value)});
+    };
+    for (mlir::Value state : results.take_front(scan.getStates()))
+      add(state);
+    for (mlir::Value result : results)
+      add(result);
   }
 
   void bind(mlir::Operation *op, const Refs &refs) {
@@ -129,10 +192,16 @@ private:
       if (auto at = renamed.find(name); at != renamed.end())
         name = at->second;
     };
-    for (OutNode &node : graph.model.nodes) {
-      std::for_each(node.inputs.begin(), node.inputs.end(), apply);
-      std::for_each(node.outputs.begin(), node.outputs.end(), apply);
-    }
+    auto applyIn = [&](auto &self, OutModel &model) -> void {
+      for (OutNode &node : model.nodes) {
+        std::for_each(node.inputs.begin(), node.inputs.end(), apply);
+        std::for_each(node.outputs.begin(), node.outputs.end(), apply);
+        for (auto &[name, value] : node.attributes)
+          if (auto *graph = std::get_if<std::shared_ptr<OutModel>>(&value))
+            self(self, **graph);
+      }
+    };
+    applyIn(applyIn, graph.model);
     std::erase_if(graph.model.values, [&](const OutValue &value) { return renamed.count(value.name); });
   }
 };

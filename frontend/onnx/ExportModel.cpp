@@ -54,9 +54,11 @@ void writeTensor(pbf_writer message, const OutTensor &tensor, const ExternalData
   message.add_enum(14, 1);
 }
 
+void writeGraph(pbf_writer message, const OutModel &model, const ExternalData *external);
+
 void writeAttribute(pbf_writer message, const std::string &name, const OutAttribute &value) {
   message.add_string(1, name);
-  enum Type { Float = 1, Int = 2, String = 3, Ints = 7 } type = Int;
+  enum Type { Float = 1, Int = 2, String = 3, Graph = 5, Ints = 7 } type = Int;
   if (auto *number = std::get_if<int64_t>(&value)) {
     message.add_int64(3, *number);
   } else if (auto *real = std::get_if<double>(&value)) {
@@ -65,6 +67,9 @@ void writeAttribute(pbf_writer message, const std::string &name, const OutAttrib
   } else if (auto *text = std::get_if<std::string>(&value)) {
     message.add_bytes(4, *text);
     type = String;
+  } else if (auto *graph = std::get_if<std::shared_ptr<OutModel>>(&value)) {
+    writeGraph({message, 6}, **graph, nullptr);
+    type = Graph;
   } else {
     for (int64_t each : std::get<std::vector<int64_t>>(value))
       message.add_int64(8, each);

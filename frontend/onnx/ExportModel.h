@@ -2,6 +2,7 @@
 #pragma once
 #include "burin/dim.h"
 #include "frontend/onnx/Proto.h"
+#include <memory>
 #include <span>
 #include <utility>
 #include <variant>
@@ -10,8 +11,10 @@ namespace burin::onnx {
 
 DataType dataTypeOf(DType);
 
-/// Attributes of nodes.
-using OutAttribute = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
+struct OutModel;
+
+/// Attributes of nodes; a model stands for its graph.
+using OutAttribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::shared_ptr<OutModel>>;
 using OutAttributes = std::vector<std::pair<std::string, OutAttribute>>;
 
 struct OutNode {

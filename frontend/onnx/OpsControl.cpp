@@ -1,6 +1,9 @@
-// Control flow and sequences. A graph has neither: loops whose length is known are unrolled, branches whose condition
-// is known are followed, and sequences are lists of values while importing.
+// Control flow and sequences. Loops whose length is a size become loops of the graph, or are unrolled if they cannot
+// be; branches whose condition is known are followed, and sequences are lists of values while importing.
+#include "burin/loops.h"
 #include "frontend/onnx/Node.h"
+#include <algorithm>
+#include <functional>
 
 namespace burin::onnx {
 
@@ -48,15 +51,76 @@ Values ifElse(Node &n) {
 
 Value whole(int64_t number, DType dtype = DType::i64) { return Contents{dtype, {}, {number}}; }
 
-/// The trip count must be known. A condition that depends on the data is computed in every iteration, and once it is
-/// false the loop's values stay what they are.
-Values loop(Node &n) {
-  const GraphProto &body = n.attributeGraph("body");
+/// What a loop takes and gives, apart from what its body does.
+struct LoopParts {
+  std::vector<Value> carried;   // what one iteration hands to the next
+  std::vector<Tensor> elements; // one part along dimension 0 for each iteration
+  Dim length = 0;
+  bool reverse = false;
+};
+using LoopBody = std::function<Scanned(const std::vector<Value> &carried, const std::vector<Tensor> &elements)>;
+
+std::vector<Tensor> tensorsOf(const std::vector<Value> &values) {
+  std::vector<Tensor> tensors;
+  for (const Value &value : values)
+    tensors.push_back(tensorOf(value));
+  return tensors;
+}
+
+/// As a loop of the graph; nullopt if the body cannot be one and is to be unrolled: it may need numbers that are known
+/// in each iteration, carry what is no tensor, or change its shape.
+std::optional<Values> asLoop(const LoopParts &loop, const LoopBody &body) {
+  for (const Value &value : loop.carried)
+    if (value.sequence || !value.defined())
+      return std::nullopt;
+  auto step = [&](const std::vector<Tensor> &states, const std::vector<Tensor> &elements) {
+    return body(std::vector<Value>(states.begin(), states.end()), elements);
+  };
+  bool canUnroll = loop.length.isStatic() && loop.length.value() <= kMaxIterations;
+  try {
+    Scanned all = scan(step, tensorsOf(loop.carried), loop.elements, loop.reverse);
+    Values results(all.states);
+    results.insert(results.end(), all.outputs.begin(), all.outputs.end());
+    return results;
+  } catch (const Error &) {
+    if (!canUnroll)
+      throw;
+    return std::nullopt;
+  }
+}
+
+/// The number of iterations, if the condition is always true and the number a size; else nullopt.
+std::optional<Dim> tripCount(Node &n) {
+  std::optional<Contents> count = n.has(0) ? contentsOf(n.value(0)) : std::nullopt;
+  bool goesOn = !n.has(1) || known(n.value(1)).value_or(false);
+  return count && count->elements.size() == 1 && goesOn ? std::optional(max(count->elements[0], 0)) : std::nullopt;
+}
+
+std::optional<Values> countedLoop(Node &n, const GraphProto &body, const std::vector<Value> &carried) {
+  std::optional<Dim> count = tripCount(n);
+  if (!count)
+    return std::nullopt;
+  auto step = [&](const std::vector<Value> &states, const std::vector<Tensor> &elements) {
+    std::vector<Value> arguments{elements[0], whole(1, DType::boolean)};
+    arguments.insert(arguments.end(), states.begin(), states.end());
+    std::vector<Value> results = n.run(body, arguments);
+    if (results.size() < 1 + states.size())
+      n.fail("its body gives " + std::to_string(results.size()) + " values, but takes " +
+             std::to_string(arguments.size()));
+    if (!known(results[0]).value_or(false))
+      n.unsupported("a loop whose length depends on the data");
+    std::vector<Tensor> tensors = tensorsOf({results.begin() + 1, results.end()});
+    auto end = tensors.begin() + std::ptrdiff_t(states.size());
+    return Scanned{{tensors.begin(), end}, {end, tensors.end()}};
+  };
+  return asLoop({carried, {iota({*count}, DType::i64)}, *count}, step);
+}
+
+/// The trip count must be known where the body cannot be a loop of the graph. A condition that depends on the data is
+/// computed in every iteration, and once it is false the loop's values stay what they are.
+Values unrolledLoop(Node &n, const GraphProto &body, std::vector<Value> carried) {
   int64_t count = n.has(0) ? n.integer(0) : INT64_MAX;
   Value condition = n.has(1) ? n.value(1) : whole(1, DType::boolean);
-  std::vector<Value> carried;
-  for (size_t i = 2; i < n.inputCount(); ++i)
-    carried.push_back(n.has(i) ? n.value(i) : Value());
   std::vector<std::vector<Tensor>> scanned(body.outputs.size() - std::min(body.outputs.size(), 1 + carried.size()));
   Tensor active; // where the condition is data
   for (int64_t i = 0; i < count; ++i) {
@@ -100,15 +164,51 @@ Values loop(Node &n) {
   return outputs;
 }
 
-Tensor elementAt(const Tensor &x, int64_t axis, int64_t index) {
-  Shape starts(size_t(x.rank()), Dim(0)), stops = x.shape();
-  starts[size_t(axis)] = index;
-  stops[size_t(axis)] = index + 1;
-  return squeeze(slice(x, starts, stops, std::vector<int64_t>(size_t(x.rank()), 1)), {axis});
+Values loop(Node &n) {
+  const GraphProto &body = n.attributeGraph("body");
+  std::vector<Value> carried;
+  for (size_t i = 2; i < n.inputCount(); ++i)
+    carried.push_back(n.has(i) ? n.value(i) : Value());
+  if (std::optional<Values> results = countedLoop(n, body, carried))
+    return *std::move(results);
+  return unrolledLoop(n, body, std::move(carried));
+}
+
+/// `x` with dimension `from` at `to`.
+Tensor moveAxis(const Tensor &x, int64_t from, int64_t to) {
+  std::vector<int64_t> perm;
+  for (int64_t axis = 0; axis < x.rank(); ++axis)
+    if (axis != from)
+      perm.push_back(axis);
+  perm.insert(perm.begin() + to, from);
+  return transpose(x, perm);
+}
+
+/// One iteration after the other, each with what is known in it.
+Values unrolledScan(Node &n, const LoopParts &loop, const LoopBody &body) {
+  std::vector<Value> carried = loop.carried;
+  std::vector<std::vector<Tensor>> scanned;
+  for (int64_t turn = 0, length = loop.length.value(); turn < length; ++turn) {
+    int64_t at = loop.reverse ? length - 1 - turn : turn;
+    std::vector<Tensor> elements;
+    for (const Tensor &x : loop.elements)
+      elements.push_back(squeeze(part(x, 0, at, at + 1), {0}));
+    Scanned given = body(carried, elements);
+    carried.assign(given.states.begin(), given.states.end());
+    scanned.resize(given.outputs.size(), std::vector<Tensor>(size_t(length)));
+    for (size_t k = 0; k < scanned.size(); ++k)
+      scanned[k][size_t(at)] = given.outputs[k];
+  }
+  if (loop.length.value() == 0)
+    n.unsupported("a scan over no elements whose body cannot be a loop of the graph");
+  Values results(carried.begin(), carried.end());
+  for (const std::vector<Tensor> &list : scanned)
+    results.push_back(stack(list));
+  return results;
 }
 
 /// One iteration per element of the scanned inputs.
-Values scan(Node &n) {
+Values scanOver(Node &n) {
   using Ints = std::vector<int64_t>;
   if (n.opset() < 9)
     n.unsupported("Scan of opset 8, over a batch");
@@ -125,30 +225,36 @@ Values scan(Node &n) {
   if (axes.size() != inputs || directions.size() != inputs || outAxes.size() != outputs ||
       outDirections.size() != outputs)
     n.fail("its axes and directions do not fit its inputs and outputs");
-  std::vector<Value> carried;
+  auto isBackward = [](int64_t direction) { return direction != 0; };
+  LoopParts loop;
+  loop.reverse = std::ranges::all_of(directions, isBackward); // what goes the other way is turned around
   for (size_t i = 0; i < states; ++i)
-    carried.push_back(n.value(i));
-  for (size_t i = 0; i < inputs; ++i)
-    axes[i] = n.axis(axes[i], n.rank(states + i));
-  Dim length = n.shape(states)[size_t(axes[0])];
-  if (!length.isStatic() || length.value() > kMaxIterations || length.value() < 1)
-    n.unsupported("a scan over " + length.str() + " elements");
-  std::vector<std::vector<Tensor>> scanned(outputs);
-  for (int64_t t = 0; t < length.value(); ++t) {
+    loop.carried.push_back(n.value(i));
+  for (size_t i = 0; i < inputs; ++i) {
+    Tensor x = moveAxis(n[states + i], n.axis(axes[i], n.rank(states + i)), 0);
+    loop.elements.push_back(isBackward(directions[i]) == loop.reverse ? x : flip(x, {0}));
+    requireEqual(x.shape()[0], loop.elements[0].shape()[0]);
+  }
+  loop.length = loop.elements[0].shape()[0];
+  auto step = [&](const std::vector<Value> &carried, const std::vector<Tensor> &elements) {
     std::vector<Value> arguments = carried;
-    for (size_t i = 0; i < inputs; ++i)
-      arguments.push_back(elementAt(n[states + i], axes[i], directions[i] ? length.value() - 1 - t : t));
+    arguments.insert(arguments.end(), elements.begin(), elements.end());
     std::vector<Value> results = n.run(body, arguments);
     if (results.size() != states + outputs)
-      n.fail("its body does not give one value for each state");
-    carried.assign(results.begin(), results.begin() + int64_t(states));
-    for (size_t k = 0; k < outputs; ++k)
-      scanned[k].insert(outDirections[k] ? scanned[k].begin() : scanned[k].end(), tensorOf(results[states + k]));
+      n.fail("its body gives " + std::to_string(results.size()) + " values, not " + std::to_string(states + outputs));
+    std::vector<Tensor> tensors = tensorsOf(results);
+    auto end = tensors.begin() + std::ptrdiff_t(states);
+    return Scanned{{tensors.begin(), end}, {end, tensors.end()}};
+  };
+  std::optional<Values> results = asLoop(loop, step);
+  if (!results)
+    results = unrolledScan(n, loop, step);
+  for (size_t k = 0; k < outputs; ++k) {
+    Tensor y = tensorOf((*results)[states + k]);
+    y = isBackward(outDirections[k]) == loop.reverse ? y : flip(y, {0});
+    (*results)[states + k] = moveAxis(y, 0, n.axis(outAxes[k], y.rank()));
   }
-  Values values(carried.begin(), carried.end());
-  for (size_t k = 0; k < outputs; ++k)
-    values.push_back(stack(scanned[k], outAxes[k]));
-  return values;
+  return *std::move(results);
 }
 
 // ---- sequences
@@ -231,7 +337,7 @@ constexpr OpEntry table[] = {
     {"Optional", optionalOf},
     {"OptionalGetElement", optionalGetElement},
     {"OptionalHasElement", optionalHasElement},
-    {"Scan", scan},
+    {"Scan", scanOver},
     {"SequenceAt", sequenceAt},
     {"SequenceConstruct", sequenceConstruct},
     {"SequenceEmpty", sequenceEmpty},

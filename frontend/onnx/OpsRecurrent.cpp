@@ -1,4 +1,5 @@
 // RNN, GRU and LSTM, one position after the other.
+#include "burin/loops.h"
 #include "frontend/onnx/Node.h"
 #include <algorithm>
 
@@ -143,17 +144,47 @@ private:
   }
 };
 
+/// One direction from the first position to the last, or back: all hidden states [length, batch, size], and the final
+/// ones. `lengths` [batch] are those of the sequences, if they differ.
+struct Pass {
+  Tensor rows;
+  State last;
+};
+Pass run(const Layer &layer, const Tensor &x, const State &initial, const Tensor &lengths, bool reverse) {
+  bool hasCell = initial.cell.defined();
+  std::vector<Tensor> states{initial.hidden}, elements{layer.project(x)};
+  if (hasCell)
+    states.push_back(initial.cell);
+  if (lengths.defined())
+    elements.push_back(iota({x.shape()[0]}, lengths.dtype()));
+  auto step = [&](const std::vector<Tensor> &states, const std::vector<Tensor> &elements) {
+    State before{states[0], hasCell ? states[1] : Tensor()};
+    State next = layer.step(elements[0], before);
+    Tensor row = next.hidden;
+    if (lengths.defined()) { // past the end of a sequence its state stays, and it gives zeros
+      Tensor isInside = unsqueeze(lengths > elements[1], {1});
+      row = where(isInside, next.hidden, 0.0);
+      next.hidden = where(isInside, next.hidden, before.hidden);
+      if (hasCell)
+        next.cell = where(isInside, next.cell, before.cell);
+    }
+    Scanned result{{next.hidden}, {lengths.defined() ? row : next.hidden}};
+    if (hasCell)
+      result.states.push_back(next.cell);
+    return result;
+  };
+  Scanned all = scan(step, states, elements, reverse);
+  return {all.outputs[0], {all.states[0], hasCell ? all.states[1] : Tensor()}};
+}
+
 /// What all three share: directions, layout, lengths of sequences, initial states.
 Values recurrence(Node &n, int64_t gates, const std::vector<std::string> &names) {
-  constexpr int64_t kMaxLength = 2048;
   for (size_t i = 0; i < 3; ++i)
     if (n.rank(i) != 3)
       n.fail("its input " + std::to_string(i) + " is " + str(n.shape(i)) + ", but must have 3 dimensions");
   bool isBatchFirst = n.attribute("layout", int64_t(0)), hasCell = gates == 4;
   Tensor x = isBatchFirst ? transpose(n[0], {1, 0, 2}) : n[0];
-  Dim length = x.shape()[0], batch = x.shape()[1];
-  if (!length.isStatic() || length.value() > kMaxLength || length.value() < 1)
-    n.unsupported("a sequence of " + length.str() + " positions");
+  Dim batch = x.shape()[1];
   std::string direction = n.attribute("direction", "forward");
   Ints backwards = direction == "bidirectional" ? Ints{0, 1} : Ints{direction == "reverse"};
   std::vector<Tensor> outputs, lastHidden, lastCell;
@@ -162,25 +193,10 @@ Values recurrence(Node &n, int64_t gates, const std::vector<std::string> &names)
     auto initial = [&](size_t input) {
       return n.has(input) ? at(n[input], isBatchFirst, int64_t(d)) : full({batch, layer.size}, 0, x.dtype());
     };
-    State state{initial(5), hasCell ? initial(6) : Tensor()};
-    Tensor projected = layer.project(x);
-    std::vector<Tensor> rows(size_t(length.value()));
-    for (int64_t i = 0; i < length.value(); ++i) {
-      int64_t t = backwards[d] ? length.value() - 1 - i : i;
-      State next = layer.step(at(projected, 0, t), state);
-      rows[size_t(t)] = next.hidden;
-      if (n.has(4)) { // past the end of a sequence its state stays, and it gives zeros
-        Tensor isInside = unsqueeze(n[4] > t, {1});
-        rows[size_t(t)] = where(isInside, next.hidden, 0.0);
-        next.hidden = where(isInside, next.hidden, state.hidden);
-        if (hasCell)
-          next.cell = where(isInside, next.cell, state.cell);
-      }
-      state = next;
-    }
-    outputs.push_back(stack(rows)); // [length, batch, size]
-    lastHidden.push_back(state.hidden);
-    lastCell.push_back(state.cell);
+    Pass pass = run(layer, x, {initial(5), hasCell ? initial(6) : Tensor()}, n.has(4) ? n[4] : Tensor(), backwards[d]);
+    outputs.push_back(pass.rows);
+    lastHidden.push_back(pass.last.hidden);
+    lastCell.push_back(pass.last.cell);
   }
   // Directions before the batch, or behind it.
   Tensor y = stack(outputs, isBatchFirst ? 2 : 1);

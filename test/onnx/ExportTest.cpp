@@ -155,6 +155,37 @@ TEST_CASE("Symbolic sizes are computed from those of tensors") {
     CHECK(largestDifference(got[i].to(f32), want[i].to(f32)) == 0);
 }
 
+TEST_CASE("Loops become Scan, from both ends, with what they use of the graph around them") {
+  manual_seed(4);
+  Tensor weight = randn({4, 4});
+  for (bool reverse : {false, true}) {
+    burin::Graph graph = trace(
+        [&](const Tensor &x, const Tensor &scale) {
+          Tensor twice = scale * 2;
+          auto step = [&](const std::vector<Tensor> &states, const std::vector<Tensor> &elements) {
+            Tensor next = tanh(matmul(states[0], weight) + elements[0] * twice);
+            return Scanned{{next, states[1] + 1.0}, {next, next.sum({1}), elements[1]}};
+          };
+          Scanned all = scan(step, {zeros({x.size(1), 4}), scale}, {x, iota({x.size(0)}, i64)}, reverse);
+          std::vector<Tensor> results = all.states;
+          results.insert(results.end(), all.outputs.begin(), all.outputs.end());
+          results.push_back(twice); // a name that the loop uses, too
+          return results;
+        },
+        {{f32, {Dim("n"), Dim("b"), 4}}, {f32, {}}});
+    burin::Graph back = throughOnnx(graph);
+    CHECK(back.outputs() == graph.outputs());
+    for (int length : {0, 2, 5}) {
+      Tensor x = randn({length, 3, 4}), scale = Tensor(0.5).to(f32);
+      std::vector<Tensor> want = graph.run({x, scale}), got = back.run({x, scale});
+      for (size_t i = 0; i < want.size(); ++i) {
+        REQUIRE(got[i].shape() == want[i].shape());
+        CHECK(got[i].to_vector<float>() == want[i].to_vector<float>());
+      }
+    }
+  }
+}
+
 TEST_CASE("Weights beyond what a protobuf message holds lie beside the model") {
   Folder folder;
   auto net = nn::Sequential(nn::Linear(64, 64), nn::Linear(64, 32));

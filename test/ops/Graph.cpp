@@ -43,6 +43,26 @@ struct Graph::State {
     throw std::runtime_error(what + "\n" + std::exchange(diagnostics, ""));
   }
 
+  /// What a function uses of another one becomes its arguments. Returns what they stand for.
+  static std::vector<mlir::Value> capture(func::FuncOp function) {
+    Block &block = function.front();
+    std::vector<mlir::Value> captured;
+    llvm::DenseMap<mlir::Value, mlir::Value> arguments;
+    for (Operation &op : block)
+      for (OpOperand &operand : op.getOpOperands()) {
+        mlir::Value outer = operand.get();
+        if (outer.getParentBlock() == &block)
+          continue;
+        mlir::Value &argument = arguments[outer];
+        if (!argument) {
+          argument = block.addArgument(outer.getType(), outer.getLoc());
+          captured.push_back(outer);
+        }
+        operand.set(argument);
+      }
+    return captured;
+  }
+
   /// The return, and the function's type; nothing is added after.
   void finish() {
     if (std::exchange(finished, true))
@@ -88,6 +108,52 @@ std::vector<Graph::Value> Graph::apply(const std::string &op, const std::vector<
     state->fail(op + " is not valid");
   std::vector<Value> results;
   for (mlir::Value v : created->getResults())
+    results.push_back(state->add(v));
+  return results;
+}
+
+Graph::Values Graph::loop(const Values &states, const Values &elements, bool reverse,
+                          const std::function<Values(const Values &states, const Values &elements)> &body) {
+  OpBuilder &b = state->builder;
+  Location loc = b.getUnknownLoc();
+  Dim turns = spec(elements.front()).shape[0];
+  SmallVector<mlir::Value> operands;
+  OpBuilder::InsertPoint outside = b.saveInsertionPoint();
+  b.setInsertionPointToEnd(state->module->getBody());
+  auto function =
+      func::FuncOp::create(b, loc, "loop" + std::to_string(state->values.size()), b.getFunctionType({}, {}));
+  function.setPrivate();
+  Block *block = function.addEntryBlock();
+  b.setInsertionPointToEnd(block);
+  auto arguments = [&](const Values &values) {
+    Values inner;
+    for (Value v : values) {
+      TensorSpec part = spec(v);
+      part.shape[0] = 1;
+      operands.push_back(state->values[v]);
+      inner.push_back(state->add(block->addArgument(ir::tensorType(&state->context, part), loc)));
+    }
+    return inner;
+  };
+  Values innerStates = arguments(states), innerElements = arguments(elements);
+  SmallVector<mlir::Value> given;
+  SmallVector<Type> types;
+  for (Value v : body(innerStates, innerElements)) {
+    TensorSpec whole = spec(v);
+    whole.shape[0] = given.size() < states.size() ? turns + 1 : turns;
+    given.push_back(state->values[v]);
+    types.push_back(ir::tensorType(&state->context, whole));
+  }
+  func::ReturnOp::create(b, loc, given);
+  for (mlir::Value v : State::capture(function))
+    operands.push_back(v);
+  function.setType(b.getFunctionType(block->getArgumentTypes(), ValueRange(given).getTypes()));
+  b.restoreInsertionPoint(outside);
+  auto parts = cast<ArrayAttr>(ir::toMlir(&state->context, ir::Attr(Shape{turns})));
+  auto op = ir::ScanOp::create(b, loc, types, function.getName(), operands, int64_t(elements.size()), parts,
+                               int64_t(states.size()), reverse);
+  Values results;
+  for (mlir::Value v : op.getResults())
     results.push_back(state->add(v));
   return results;
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include "ir/OpInfo.h"
 #include "ir/ReferenceTensor.h"
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -42,6 +43,11 @@ public:
   Value constant(const ir::RefTensor &tensor);
   /// Attributes may be loose (see InferCall::strict), operands must agree.
   std::vector<Value> apply(const std::string &op, const std::vector<Value> &operands, const Attrs &attrs = {});
+  using Values = std::vector<Value>;
+  /// A loop: `body` has the states and one part of each element, of size 1 along dimension 0, and gives the new states
+  /// and further results. It may use what is outside.
+  Values loop(const Values &states, const Values &elements, bool reverse,
+              const std::function<Values(const Values &states, const Values &elements)> &body);
   void output(Value v);
 
   const TensorSpec &spec(Value v) const;

@@ -236,7 +236,7 @@ GraphMaker::Known GraphMaker::selected() {
 }
 
 void GraphMaker::step() {
-  switch (below(16)) {
+  switch (below(17)) {
   case 0:
   case 1:
   case 2:
@@ -269,6 +269,9 @@ void GraphMaker::step() {
     break;
   case 14:
     keep(windowed(anyShaped()));
+    break;
+  case 15:
+    keep(looped(anyShaped()));
     break;
   default:
     keep(selected());

@@ -67,6 +67,7 @@ private:
   Known windowed(Known x);
   Known selected();
   Known running(Known x);
+  Known looped(Known x);
 
   Graph &graph;
   Random &random;

@@ -161,6 +161,31 @@ GraphMaker::Known GraphMaker::running(Known x) {
                n * x.error + n * x.bound * r);
 }
 
+/// A loop along dimension 0 whose state is half of the one before and what an element makes of it.
+GraphMaker::Known GraphMaker::looped(Known x) {
+  x = castTo(x, f32);
+  if (dtype(x) != f32)
+    return x;
+  Shape row = shape(x);
+  row[0] = 1;
+  Known initial = input({f32, row}), output = x, state = x;
+  auto values = graph.loop({initial.value}, {x.value}, oneIn(2), [&](const auto &states, const auto &elements) {
+    Known before{states[0], 2, 0}, element{elements[0], x.bound, x.error};
+    output = tame(oneIn(2) ? product(element) : unary(element));
+    Known change = dtype(output) == f32 && shape(output) == row ? output : element;
+    change = apply("tanh", {change}, {}, 1, change.error + 4 * roundoff(change));
+    Known half{graph.constant(ir::RefTensor{f32, {}, std::vector<double>{0.5}}), 0.5, 0};
+    state = apply("add", {apply("mul", {before, broadcast(half, row)}, {}, 1, 0), change}, {}, 2,
+                  2 * change.error + 8 * roundoff(change)); // halves of all errors so far: no more than two of them
+    if (oneIn(3))
+      output = before;
+    bool fits = rank(output) > 0 && shape(output)[0] == Dim(1);
+    return std::vector<Graph::Value>{state.value, fits ? output.value : state.value};
+  });
+  keep({values[0], 2, state.error});
+  return {values[1], std::max(output.bound, 2.0), std::max(output.error, state.error)};
+}
+
 /// A product with bias, activation and residual.
 GraphMaker::Known GraphMaker::product(Known x) {
   if (rank(x) < 2 || isBool(dtype(x)))

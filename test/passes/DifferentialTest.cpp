@@ -68,7 +68,7 @@ struct CountMaps : mlir::PassInstrumentation {
   explicit CountMaps(unsigned &count) : count(count) {}
   void runAfterPass(mlir::Pass *pass, mlir::Operation *op) override {
     if (pass->getArgument() == "burin-split-batch")
-      op->walk([&](MapOp) { ++count; });
+      op->walk([&](ScanOp) { ++count; });
   }
   unsigned &count;
 };

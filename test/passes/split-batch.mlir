@@ -4,7 +4,7 @@
 // an input that is not cut is passed whole; what needs all images stays.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:.*]]: tensor<?x8x8x4xf32, ["batch"]>, %[[BIAS:.*]]: tensor<6xf32>
-// CHECK: %[[Y:.*]] = burin.map @main_part0(%[[X]], %[[BIAS]]) {parts = ["batch"], sliced = 1 : i64} : (tensor<?x8x8x4xf32, ["batch"]>, tensor<6xf32>) -> tensor<?x4x4x6xf32, ["batch"]>
+// CHECK: %[[Y:.*]] = burin.scan @main_part0(%[[X]], %[[BIAS]]) {parts = ["batch"], sliced = 1 : i64} : (tensor<?x8x8x4xf32, ["batch"]>, tensor<6xf32>) -> tensor<?x4x4x6xf32, ["batch"]>
 // CHECK: burin.reduce_sum %[[Y]] {axes = array<i64: 0>
 // CHECK: func.func private @main_part0(%[[P:.*]]: tensor<1x8x8x4xf32>, %[[B:.*]]: tensor<6xf32>) -> tensor<1x4x4x6xf32>
 // CHECK: burin.contract %[[P]], %{{.*}} -> tensor<1x8x8x6xf32>
@@ -28,7 +28,7 @@ func.func @main(%x: tensor<?x8x8x4xf32, ["batch"]>, %b: tensor<6xf32>) -> tensor
 
 // A window along dimension 0 reaches over images: nothing is split.
 // CHECK-LABEL: func.func @main(
-// CHECK-NOT: burin.map
+// CHECK-NOT: burin.scan
 func.func @main(%x: tensor<16x8x4xf32>) -> tensor<7x4x6xf32> {
   %w = burin.constant dense<0.5> : tensor<1x36x32xf32>
   %c = burin.contract %x, %w {batch = 0 : i64, columns = [6], kernel = array<i64: 3, 3>, strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<16x8x4xf32>, tensor<1x36x32xf32>) -> tensor<14x6x6xf32>
@@ -41,7 +41,7 @@ func.func @main(%x: tensor<16x8x4xf32>) -> tensor<7x4x6xf32> {
 
 // Weights that are larger than what an image brings are better read once for the batch.
 // CHECK-LABEL: func.func @main(
-// CHECK-NOT: burin.map
+// CHECK-NOT: burin.scan
 func.func @main(%x: tensor<16x64xf32>) -> tensor<16x64xf32> {
   %w = burin.constant dense<0.5> : tensor<2x64x32xf32>
   %c = burin.contract %x, %w {batch = 0 : i64, columns = [64], kernel = array<i64: 1>, strides = array<i64: 1>, dilations = array<i64: 1>} : (tensor<16x64xf32>, tensor<2x64x32xf32>) -> tensor<16x64xf32>

@@ -180,8 +180,8 @@ TEST_CASE("every flipped bit is refused") {
   requireOk(parseArtifact(file, WeightCheck::Verify, view));
 }
 
-TEST_CASE("a changed plan with right checksums is refused or can be bound") {
-  std::vector<std::byte> original = threeSteps(3).bytes();
+/// Changes the plan of a model again and again: each one is refused, or can be bound to these input shapes.
+static void changePlan(const std::vector<std::byte> &original, const std::vector<std::vector<int64_t>> &shapes) {
   size_t meta = size_t(section(original, 0).data() - original.data()), metaBytes = section(original, 0).size();
   std::mt19937 random(7);
   int refused = 0, accepted = 0;
@@ -202,13 +202,20 @@ TEST_CASE("a changed plan with right checksums is refused or can be bound") {
     ++accepted;
     std::unique_ptr<Session> session;
     requireOk(Session::create(program, {.threads = 1}, session));
-    std::vector<int64_t> shape = {2, 3};
-    TensorView input{nullptr, shape.data(), 2, f32};
-    if (session->bind({&input, 1}).ok())
+    std::vector<TensorView> inputs;
+    for (const std::vector<int64_t> &shape : shapes)
+      inputs.push_back({nullptr, shape.data(), uint32_t(shape.size()), f32});
+    if (session->bind(inputs).ok())
       REQUIRE(session->outputShape(0).size() <= 32);
   }
   CHECK(refused > 1000);
   CHECK(accepted > 1000); // names, locations, sizes
+}
+
+TEST_CASE("a changed plan with right checksums is refused or can be bound") {
+  changePlan(threeSteps(3).bytes(), {{2, 3}});
+  changePlan(loopOverRows(3).bytes(), {{2, 3}});
+  changePlan(recurrence(3, true).bytes(), {{3}, {4, 3}});
 }
 
 static std::string problemOf(Model m, void (*change)(Artifact &)) {
@@ -233,7 +240,10 @@ TEST_CASE("a loop that reaches outside its plan is refused") {
   CHECK(contains(problem([](Artifact &a) { a.loops[0].lastStep = 1; }), "buffer 1: one per worker, but not"));
   CHECK(contains(problem([](Artifact &a) { a.loops[0].firstStep = 1; }), "buffer 0: one per worker, but not"));
   CHECK(contains(problem([](Artifact &a) { a.buffers[0].perWorker = 2; }), "buffer 0"));
-  CHECK(contains(problem([](Artifact &a) { a.parts[0].bytes = 999; }), "part 0: no expression 999"));
+  CHECK(contains(problem([](Artifact &a) { a.parts[0].begin = 999; }), "part 0: no expression 999"));
+  CHECK(contains(problem([](Artifact &a) { a.parts[0].stride = 999; }), "part 0: no expression 999"));
+  CHECK(contains(problemOf(recurrence(3, false), [](Artifact &a) { a.loops[0].sequential = 2; }), "loop 0: no kind 2"));
+  CHECK(contains(problem([](Artifact &a) { a.loops[0].sequential = 1; }), "buffer 0: one per worker, but"));
   CHECK(contains(problem([](Artifact &a) { a.parts[0].whole.index = 1; }), "part 0: operand of kind 0"));
   CHECK(
       contains(problem([](Artifact &a) { a.parts[0].whole = {Slot::Kind::Part, 1}; }), "part 0: is a part of a part"));

@@ -109,8 +109,8 @@ Slot Model::buffer(ExprId bytes, uint32_t firstStep, uint32_t lastStep) {
   return {Slot::Kind::Buffer, uint32_t(a.buffers.size() - 1)};
 }
 
-Slot Model::part(Slot whole, ExprId bytes) {
-  a.parts.push_back({whole, bytes});
+Slot Model::part(Slot whole, ExprId begin, ExprId stride) {
+  a.parts.push_back({whole, begin, stride});
   return {Slot::Kind::Part, uint32_t(a.parts.size() - 1)};
 }
 
@@ -190,9 +190,9 @@ Model threeSteps(int64_t n) {
 Model loopOverRows(int64_t n) {
   Model m = threeSteps(n);
   ExprId one = m.constant(1), columns = m.constant(n), rowBytes = m.constant(n * 4);
-  m.a.loops.push_back({0, 2, m.a.steps[0].tasks});
-  m.a.steps[0].operands[0] = m.part(in(0), rowBytes);
-  m.a.steps[2].operands[1] = m.part(out(0), rowBytes);
+  m.a.loops.push_back({0, 2, m.a.steps[0].tasks, 0});
+  m.a.steps[0].operands[0] = m.part(in(0), m.constant(0), rowBytes);
+  m.a.steps[2].operands[1] = m.part(out(0), m.constant(0), rowBytes);
   for (ArenaBuffer &buffer : m.a.buffers) {
     buffer.bytes = rowBytes;
     buffer.perWorker = 1;
@@ -203,6 +203,25 @@ Model loopOverRows(int64_t n) {
     step.bytes = rowBytes;
   }
   m.a.steps[1].tasks = columns;
+  return m;
+}
+
+Model recurrence(int64_t n, bool reverse) {
+  Model m;
+  ExprId columns = m.constant(n), turns = m.symbol("turns", 1, 0), zero = m.constant(0), one = m.constant(1);
+  ExprId row = m.constant(n * 4), back = m.constant(-n * 4);
+  ExprId last = m.op(Expr::Op::Mul, m.op(Expr::Op::Sub, turns, one), row);
+  m.input("first", {columns});
+  m.input("w", {turns, columns});
+  m.output("h", {m.op(Expr::Op::Add, turns, one), columns});
+  Slot ones = m.weight("ones", std::vector<float>(size_t(n), 1)),
+       none = m.weight("none", std::vector<float>(size_t(n), 0)),
+       half = m.weight("half", std::vector<float>(size_t(n), .5f));
+  m.step("affine", {in(0), ones, none, out(0)}, {columns}, one);
+  Slot before = m.part(out(0), zero, row), after = m.part(out(0), row, row);
+  Slot factor = reverse ? m.part(in(1), last, back) : m.part(in(1), zero, row);
+  m.step("affine", {before, factor, half, after}, {columns}, one);
+  m.a.loops.push_back({1, 1, turns, 1});
   return m;
 }
 

@@ -29,7 +29,7 @@ struct Model {
   void output(const std::string &name, std::vector<ExprId> dims, DType dtype = f32);
   Slot weight(const std::string &name, std::vector<float> values);
   Slot buffer(ExprId bytes, uint32_t firstStep, uint32_t lastStep);
-  Slot part(Slot whole, ExprId bytes);
+  Slot part(Slot whole, ExprId begin, ExprId stride);
   uint32_t kernel(const std::string &name);
   Step &step(const std::string &kernel, std::vector<Slot> operands, std::vector<ExprId> sizes, ExprId tasks);
   uint32_t location(const std::string &where);
@@ -43,6 +43,9 @@ struct Model {
 Model threeSteps(int64_t n);
 /// The same, one row per turn of a loop.
 Model loopOverRows(int64_t n);
+/// first[n], w[turns, n] -> all of h[turns + 1, n]: h[0] = first, h[t + 1] = h[t] * w[t] + .5 in a loop with state.
+/// `reverse`: the rows of w from the last one to the first.
+Model recurrence(int64_t n, bool reverse);
 /// x[n] -> exp of its positive elements [k], and those of the exponentials that are above 1 [m], for which it is
 /// computed a second time how many there are
 Model positives();

@@ -210,8 +210,10 @@ TEST_CASE("a plan that needs sizes before they are known is refused") {
   CHECK(contains(problem([](Model &m) { m.a.buffers[0].bytes = m.a.outputs[0].dims[0]; }), "buffer 0: its size"));
   CHECK(contains(problem([](Model &m) { m.a.steps[0].tasks = m.a.outputs[0].dims[0]; }), "step 0: expression"));
   CHECK(contains(problem([](Model &m) { m.a.steps[0].operands[1] = out(0); }), "step 0: the shape of output 0"));
-  CHECK(contains(problem([](Model &m) { m.a.loops.push_back({0, 2, m.constant(1)}); }), "loop 0: a size is computed"));
-  CHECK(contains(problem([](Model &m) { m.a.loops.push_back({0, 0, m.a.outputs[0].dims[0]}); }), "loop 0: expression"));
+  CHECK(
+      contains(problem([](Model &m) { m.a.loops.push_back({0, 2, m.constant(1), 0}); }), "loop 0: a size is computed"));
+  CHECK(contains(problem([](Model &m) { m.a.loops.push_back({0, 0, m.a.outputs[0].dims[0], 0}); }),
+                 "loop 0: expression"));
 }
 
 TEST_CASE("a changed plan with computed sizes is refused or can be bound") {

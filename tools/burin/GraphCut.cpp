@@ -44,8 +44,11 @@ public:
     b.setInsertionPointToStart(body);
     for (Operation *constant : constants)
       b.clone(*constant, map);
-    for (Operation *op : ops)
+    for (Operation *op : ops) {
       b.clone(*op, map);
+      if (auto scan = dyn_cast<ir::ScanOp>(op))
+        result.module->push_back(scan.body()->clone());
+    }
     SmallVector<Value> results;
     for (Value v : outputs)
       results.push_back(map.lookup(v));
@@ -73,13 +76,18 @@ private:
     };
     for (Value v : inputs)
       add(ir::shapeOf(v));
-    for (Operation *op : ops) {
+    auto addAll = [&](Operation *op) {
       for (Value v : op->getResults())
         add(ir::shapeOf(v));
       if (ir::opInfo(op))
         for (const ir::Attr &attr : ir::attrsOf(op))
           if (auto *shape = std::get_if<Shape>(&attr))
             add(*shape);
+    };
+    for (Operation *op : ops) {
+      addAll(op);
+      if (auto scan = dyn_cast<ir::ScanOp>(op))
+        cast<func::FuncOp>(scan.body()).getBody().walk(addAll);
     }
     for (Value v : inputs)
       for (const Dim &size : ir::shapeOf(v))

@@ -41,8 +41,8 @@ GraphFacts factsOf(func::FuncOp main) {
   for (auto [i, value] : llvm::enumerate(main.front().getTerminator()->getOperands()))
     facts.outputs.push_back({nameOf(main.getResultAttr(i, "burin.name"), "output", i), str(ir::specOf(value)),
                              ir::fileLine(value.getLoc())});
-  main.walk([&](Operation *op) {
-    if (op->hasTrait<OpTrait::IsTerminator>() || isa<func::FuncOp>(op))
+  main->getParentOfType<ModuleOp>().walk([&](Operation *op) { // the steps of loops too
+    if (op->hasTrait<OpTrait::IsTerminator>() || isa<func::FuncOp, ModuleOp>(op))
       return;
     if (auto constant = dyn_cast<ir::ConstantOp>(op)) {
       TensorSpec spec = ir::specOf(constant.getResult());

@@ -4,6 +4,7 @@
 #include "burin/data.h"
 #include "burin/graph.h"
 #include "burin/indexing.h"
+#include "burin/loops.h"
 #include "burin/nn.h"
 #include "burin/onnx.h"
 #include "burin/ops.h"

@@ -1,0 +1,180 @@
+// Loops with state: eager, traced with known and symbolic lengths, saved; against the same written out.
+#include "Check.h"
+#include "test/onnx/Folder.h"
+
+namespace {
+
+/// A GRU-like cell with captured weights.
+struct Cell {
+  Tensor weight = randn({3, 4}) * 0.5, recurrent = randn({4, 4}) * 0.5, bias = randn({4});
+
+  Tensor next(const Tensor &state, const Tensor &x) const {
+    Tensor gate = sigmoid(matmul(state, recurrent) + bias);
+    return gate * state + (1.0 - gate) * tanh(matmul(x, weight));
+  }
+  ScanStep step() const {
+    return [this](const std::vector<Tensor> &states, const std::vector<Tensor> &x) {
+      Tensor h = next(states[0], x[0]);
+      return Scanned{{h, states[1] + h.sum()}, {h, h.mean({0}) * 2.0}};
+    };
+  }
+};
+
+std::vector<Tensor> list(const Scanned &scanned) {
+  std::vector<Tensor> all = scanned.states;
+  all.insert(all.end(), scanned.outputs.begin(), scanned.outputs.end());
+  return all;
+}
+
+/// What scan is to do, written out.
+std::vector<Tensor> writtenOut(const Cell &cell, const Tensor &initial, const Tensor &x, bool reverse) {
+  Tensor h = initial, sum = Tensor(0.0).to(f32);
+  int64_t length = int64_t(x.size(0));
+  std::vector<Tensor> states(size_t(length), h), means = states;
+  for (int64_t turn = 0; turn < length; ++turn) {
+    int64_t at = reverse ? length - 1 - turn : turn;
+    h = cell.next(h, x[at]);
+    sum = sum + h.sum();
+    states[size_t(at)] = h;
+    means[size_t(at)] = h.mean({0}) * 2.0;
+  }
+  return {h, sum, stack(states), stack(means)};
+}
+
+void checkSame(const std::vector<Tensor> &got, const std::vector<Tensor> &want) {
+  REQUIRE(got.size() == want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    REQUIRE(got[i].shape() == want[i].shape());
+    CHECK(largestDifference(got[i], want[i]) < 1e-4);
+  }
+}
+
+} // namespace
+
+TEST_CASE("a scan gives what its steps written out give, in both directions and for every length") {
+  manual_seed(11);
+  Cell cell;
+  for (bool reverse : {false, true}) {
+    auto loop = [&](const Tensor &h, const Tensor &x) {
+      return list(scan(cell.step(), {h, Tensor(0.0).to(f32)}, {x}, reverse));
+    };
+    Graph graph = trace(loop, {{f32, {Dim("batch"), 4}}, {f32, {Dim("length"), Dim("batch"), 3}}});
+    CHECK(str(graph.outputs()[2].spec) == "f32[length, batch, 4]");
+    for (int length : {1, 2, 7, 50}) {
+      Tensor h = randn({2, 4}), x = randn({length, 2, 3});
+      std::vector<Tensor> want = writtenOut(cell, h, x, reverse);
+      checkSame(loop(h, x), want);
+      checkSame(graph.run({h, x}), want);
+    }
+    Tensor h = randn({5, 4});
+    for (const std::vector<Tensor> &got : {loop(h, zeros({0, 5, 3})), graph.run({h, zeros({0, 5, 3})})}) {
+      CHECK(largestDifference(got[0], h) == 0); // no step, no change
+      CHECK(got[1].item() == 0);
+      CHECK(str(got[2].spec()) == "f32[0, 5, 4]");
+      CHECK(str(got[3].spec()) == "f32[0, 4]");
+    }
+  }
+}
+
+TEST_CASE("a loop is one function of the graph, survives saving, and uses what surrounds it") {
+  manual_seed(12);
+  Tensor table = randn({6, 4}), weight = randn({300, 300});
+  auto f = [&](const Tensor &x, const Tensor &scale) {
+    Tensor scaled = table * scale, first = x[0];
+    auto step = [&](const std::vector<Tensor> &states, const std::vector<Tensor> &xs) {
+      Tensor next = tanh(matmul(states[0], scaled) + states[0].sum() + xs[1].to(f32));
+      return Scanned{{concat({next, xs[0]})}, {matmul(tile(states[0], {50}), weight).mean(), first, xs[0] * 2.0}};
+    };
+    return list(scan(step, {ones({6})}, {x, iota({x.size(0)}, i64)}));
+  };
+  Graph graph = trace(f, {{f32, {Dim("n"), 2}}, {f32, {}}});
+  CHECK(contains(graph.str(), "func.func private @loop0"));
+  burin::test::Folder folder;
+  std::string path = folder / "loop.burin";
+  graph.save(path);
+  Graph loaded = Graph::load(path);
+  CHECK(loaded.outputs() == graph.outputs());
+  for (int length : {1, 9}) {
+    Tensor x = randn({length, 2}), scale = tensor(0.5).to(f32);
+    std::vector<Tensor> want = f(x, scale);
+    checkSame(graph.run({x, scale}), want);
+    checkSame(loaded.run({x, scale}), want);
+  }
+}
+
+TEST_CASE("states may change places, stay, or be results of other loops") {
+  auto f = [](const Tensor &a, const Tensor &b, const Tensor &x) {
+    auto swap = [](const std::vector<Tensor> &s, const std::vector<Tensor> &xs) {
+      return Scanned{{s[1], s[0], s[2], s[1]}, {xs[0], s[2], s[1]}};
+    };
+    Scanned first = scan(swap, {a, b, a, a}, {x});
+    Scanned second = scan(swap, first.states, {x, first.outputs[2]}, true);
+    std::vector<Tensor> all = list(first);
+    for (const Tensor &t : list(second))
+      all.push_back(t);
+    return all;
+  };
+  Graph graph = trace(f, {{f32, {2}}, {f32, {2}}, {f32, {Dim("n"), 3}}});
+  for (int length : {0, 1, 2, 3}) {
+    Tensor a = randn({2}), b = randn({2}), x = randn({length, 3});
+    std::vector<Tensor> got = graph.run({a, b, x}), want = f(a, b, x);
+    REQUIRE(got.size() == want.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      CHECK(got[i].shape() == want[i].shape());
+      CHECK(got[i].to_vector<float>() == want[i].to_vector<float>());
+    }
+  }
+}
+
+TEST_CASE("a loop within a loop is unrolled, and needs a known length") {
+  auto rows = [](const Tensor &x) { // sums of the sums so far
+    auto inner = [](const std::vector<Tensor> &s, const std::vector<Tensor> &e) {
+      return Scanned{{s[0] + e[0]}, {s[0] + e[0]}};
+    };
+    auto outer = [&](const std::vector<Tensor> &s, const std::vector<Tensor> &e) {
+      Scanned row = scan(inner, {s[0]}, {e[0]}, true);
+      return Scanned{row.states, row.outputs};
+    };
+    return list(scan(outer, {Tensor(0.0).to(f32)}, {x}));
+  };
+  Graph graph = trace(rows, {{f32, {Dim("n"), 3}}});
+  Tensor x = tensor({{1, 2, 3}, {4, 5, 6}}, f32);
+  for (const std::vector<Tensor> &got : {rows(x), graph.run({x})}) {
+    CHECK(got[0].item() == 21);
+    CHECK(floats(got[1]) == std::vector<float>{6, 5, 3, 21, 17, 12});
+  }
+  CHECK(contains(messageOf([&] { trace(rows, {{f32, {2, Dim("m")}}}); }), "m turns within another loop"));
+}
+
+TEST_CASE("loops that make no sense are refused where they are written") {
+  auto same = [](const std::vector<Tensor> &s, const std::vector<Tensor> &) { return Scanned{s, {}}; };
+  CHECK_ERROR(scan(same, {ones({2})}, {}), "no tensor to go through");
+  CHECK_ERROR(scan(same, {ones({2})}, {Tensor(1.0).to(f32)}), "a scalar has no elements");
+  CHECK_ERROR(scan(same, {ones({2})}, {ones({2}), ones({3})}), "differ in length");
+  auto messageFrom = [&](auto step) {
+    auto loop = [&](const Tensor &x) { return scan(step, {x}, {ones({3})}).states[0]; };
+    std::string eager = messageOf([&] { loop(ones({2})); }), traced = messageOf([&] { trace(loop, {{f32, {2}}}); });
+    CHECK((eager.empty() || eager == traced));
+    return traced;
+  };
+  auto twice = [](const std::vector<Tensor> &s, const std::vector<Tensor> &) {
+    return Scanned{{concat({s[0], s[0]})}, {}};
+  };
+  CHECK(contains(messageFrom(twice), "state 0 is f32[2] before the step and f32[4] after it"));
+  auto none = [](const std::vector<Tensor> &, const std::vector<Tensor> &) { return Scanned{}; };
+  CHECK(contains(messageFrom(none), "returns 0 states, but it is given 1"));
+  auto nonzeros = [](const std::vector<Tensor> &s, const std::vector<Tensor> &) {
+    return Scanned{{s[0] + nonzero(s[0]).sum()}, {}};
+  };
+  CHECK(contains(messageFrom(nonzeros), "the size of its result depends on the data"));
+  Tensor leaked;
+  CHECK_ERROR(trace(
+                  [&](const Tensor &x) {
+                    scan([&](const std::vector<Tensor> &s,
+                             const std::vector<Tensor> &) { return leaked = s[0] + 1.0, Scanned{s, {}}; },
+                         {x}, {ones({3})});
+                    return leaked * 2.0;
+                  },
+                  {{f32, {2}}}),
+              "belongs to one step of a loop");
+}

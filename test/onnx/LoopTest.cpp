@@ -1,0 +1,145 @@
+// Recurrent layers, Scan and Loop: loops of the graph where their length is a size, unrolled where they cannot be.
+#include "test/frontend/Check.h"
+#include "test/onnx/Folder.h"
+#include "test/onnx/ModelWriter.h"
+
+using namespace burin::test;
+
+namespace {
+
+Graph loadModel(const ModelText &model) {
+  Folder folder;
+  return load_onnx(model.write(folder / "model.onnx"));
+}
+
+std::vector<float> numbers(size_t count) {
+  std::vector<float> list(count);
+  for (size_t i = 0; i < count; ++i)
+    list[i] = float(int(i * 7 % 23) - 11) / 20;
+  return list;
+}
+
+/// The hidden states of an LSTM, and the last hidden and cell state; w [4 * size, inputs] and r [4 * size, size] have
+/// the gates input, output, forget, cell.
+std::vector<Tensor> lstm(const Tensor &x, const Tensor &w, const Tensor &r, const Tensor &lengths, bool reverse) {
+  int64_t length = int64_t(x.size(0)), batch = int64_t(x.size(1)), size = int64_t(r.size(1));
+  Tensor h = zeros({batch, size}), c = h;
+  std::vector<Tensor> rows(size_t(length), h);
+  for (int64_t turn = 0; turn < length; ++turn) {
+    int64_t t = reverse ? length - 1 - turn : turn;
+    std::vector<Tensor> gate = split(matmul(x[t], w.t()) + matmul(h, r.t()), {size, size, size, size}, 1);
+    Tensor cell = sigmoid(gate[2]) * c + sigmoid(gate[0]) * tanh(gate[3]), inside = unsqueeze(lengths > t, {1});
+    Tensor hidden = sigmoid(gate[1]) * tanh(cell);
+    rows[size_t(t)] = where(inside, hidden, 0.0);
+    h = where(inside, hidden, h);
+    c = where(inside, cell, c);
+  }
+  return {length ? stack(rows) : zeros({0, batch, size}), h, c};
+}
+
+} // namespace
+
+TEST_CASE("An LSTM runs over sequences of any length, in both directions") {
+  constexpr int64_t inputs = 3, size = 5;
+  std::vector<float> w = numbers(2 * 4 * size * inputs), r = numbers(2 * 4 * size * size);
+  ModelText model{
+      .nodes = {{"LSTM",
+                 {"x", "w", "r", "", "lengths"},
+                 {"y", "h", "c"},
+                 {attribute("hidden_size", size), attribute("direction", "bidirectional")}}},
+      .inputs = {valueInfo("x", kFloat, {"length", "batch", "3"}), valueInfo("lengths", kInt32, {"batch"})},
+      .outputs = {valueInfo("y", kFloat, {"length", "2", "batch", "5"}), valueInfo("h", kFloat, {"2", "batch", "5"}),
+                  valueInfo("c", kFloat, {"2", "batch", "5"})},
+      .initializers = {floatTensor("w", {2, 4 * size, inputs}, w), floatTensor("r", {2, 4 * size, size}, r)}};
+  Graph graph = loadModel(model);
+  CHECK(str(graph.outputs()[0]) == "y: f32[length, 2, batch, 5]");
+  Tensor weight = from_vector(w, Shape{2, 4 * size, inputs}), recurrent = from_vector(r, Shape{2, 4 * size, size});
+  Folder folder;
+  compile(graph).save(folder / "lstm.plate");
+  Artifact artifact = load(folder / "lstm.plate");
+  for (int length : {0, 1, 2, 7, 50}) {
+    Tensor x = randn({length, 2, inputs}), lengths = tensor({length, length / 2}, i32);
+    std::vector<Tensor> got = artifact.run({x, lengths});
+    REQUIRE(got[0].shape() == Shape{length, 2, 2, size});
+    for (int direction : {0, 1}) {
+      std::vector<Tensor> want = lstm(x, weight[direction], recurrent[direction], lengths, direction == 1);
+      if (length)
+        CHECK(largestDifference(got[0][{Slice(), direction}], want[0]) < 1e-5);
+      CHECK(largestDifference(got[1][direction], want[1]) < 1e-5);
+      CHECK(largestDifference(got[2][direction], want[2]) < 1e-5);
+    }
+  }
+}
+
+TEST_CASE("A Scan goes through any axis from either end, and sees what surrounds it") {
+  ModelText body{
+      .nodes = {{"Mul", {"a", "factor"}, {"scaled"}},
+                {"Add", {"sum", "scaled"}, {"next"}},
+                {"Sub", {"next", "b"}, {"difference"}},
+                {"Identity", {"next"}, {"row"}}},
+      .inputs = {valueInfo("sum", kFloat, {"2"}), valueInfo("a", kFloat, {"2"}), valueInfo("b", kFloat, {"2"})},
+      .outputs = {valueInfo("next", kFloat, {"2"}), valueInfo("row", kFloat, {"2"}),
+                  valueInfo("difference", kFloat, {"2"})}};
+  auto modelFor = [&](const Bytes &n) {
+    return ModelText{.nodes = {{"Scan",
+                                {"initial", "x", "y"},
+                                {"last", "rows", "differences"},
+                                {graphAttribute("body", body.graph()), attribute("num_scan_inputs", int64_t(2)),
+                                 attribute("scan_input_axes", {1, 0}), attribute("scan_input_directions", {1, 0}),
+                                 attribute("scan_output_axes", {0, 1}), attribute("scan_output_directions", {0, 1})}}},
+                     .inputs = {valueInfo("initial", kFloat, {"2"}), valueInfo("x", kFloat, {"2", n}),
+                                valueInfo("y", kFloat, {n, "2"}), valueInfo("factor", kFloat, {})},
+                     .outputs = {valueInfo("last", kFloat, {"2"}), valueInfo("rows", kFloat, {n, "2"}),
+                                 valueInfo("differences", kFloat, {"2", n})}};
+  };
+  Graph any = loadModel(modelFor("n")), three = loadModel(modelFor("3"));
+  Tensor x = tensor({{1, 2, 3}, {4, 5, 6}}, f32), y = tensor({{1, 0}, {0, 1}, {1, 1}}, f32);
+  for (const Graph &graph : {any, three}) {
+    CHECK(contains(graph.str(), "burin.scan"));
+    std::vector<Tensor> got = graph.run({tensor({10, 20}, f32), x, y, Tensor(2.0).to(f32)});
+    CHECK(floats(got[0]) == std::vector<float>{22, 50});
+    CHECK(floats(got[1]) == std::vector<float>{16, 32, 20, 42, 22, 50});
+    CHECK(floats(got[2]) == std::vector<float>{21, 20, 15, 49, 41, 32}); // the last one first
+  }
+}
+
+TEST_CASE("A Loop whose number of iterations is a size is a loop of the graph; others are unrolled") {
+  auto modelFor = [](const Bytes &n, std::vector<NodeText> nodes, const Bytes &next) {
+    ModelText body{.nodes = std::move(nodes),
+                   .inputs = {valueInfo("i", kInt64, {}), valueInfo("goes", kBool, {}), valueInfo("v", kFloat, {})},
+                   .outputs = {valueInfo("on", kBool, {}), valueInfo(next, kFloat, {}), valueInfo("out", kFloat, {})}};
+    return ModelText{
+        .nodes = {{"Shape", {"x"}, {"shape"}},
+                  {"Gather", {"shape", "zero"}, {"count"}},
+                  {"Loop", {"count", "", "start"}, {"last", "all"}, {graphAttribute("body", body.graph())}}},
+        .inputs = {valueInfo("x", kFloat, {n}), valueInfo("start", kFloat, {})},
+        .outputs = {valueInfo("last", kFloat, {}), valueInfo("all", kFloat, {n})},
+        .initializers = {intTensor("zero", {}, {0})}};
+  };
+  std::vector<NodeText> sums{{"Identity", {"goes"}, {"on"}},
+                             {"Gather", {"x", "i"}, {"element"}},
+                             {"Add", {"v", "element"}, {"next"}},
+                             {"Mul", {"next", "element"}, {"out"}}};
+  Graph graph = loadModel(modelFor("n", sums, "next"));
+  CHECK(contains(graph.str(), "burin.scan"));
+  std::vector<Tensor> got = graph.run({tensor({1, 2, 3}, f32), Tensor(0.5).to(f32)});
+  CHECK(got[0].item() == 6.5);
+  CHECK(floats(got[1]) == std::vector<float>{1.5, 7, 19.5});
+  got = graph.run({zeros({0}), Tensor(0.5).to(f32)});
+  CHECK(got[0].item() == 0.5);
+  CHECK(got[1].shape() == Shape{0});
+
+  // The number of the iteration decides on a shape.
+  std::vector<NodeText> ranges = sums;
+  ranges.insert(ranges.begin() + 1, {{"Unsqueeze", {"i", "axis"}, {"list"}}, {"Expand", {"v", "list"}, {"many"}}});
+  ranges.back() = {"ReduceSum", {"many"}, {"out"}, {attribute("keepdims", int64_t(0))}};
+  ModelText model = modelFor("3", ranges, "next");
+  model.initializers.push_back(intTensor("axis", {1}, {0}));
+  Graph unrolled = loadModel(model);
+  CHECK(!contains(unrolled.str(), "burin.scan"));
+  got = unrolled.run({tensor({1, 2, 3}, f32), Tensor(0.5).to(f32)});
+  CHECK(floats(got[1]) == std::vector<float>{0, 1.5, 7});
+  ModelText open = modelFor("n", ranges, "next");
+  open.initializers.push_back(intTensor("axis", {1}, {0}));
+  CHECK(contains(messageOf([&] { loadModel(open); }), "model.onnx:Expand->many"));
+}
