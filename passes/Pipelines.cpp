@@ -37,6 +37,8 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     // … and constants to transform: above all, the weights are packed here.
     add(createConstantFoldPass());
     add(createCSEPass());
+    // What is left to do for weights that are no constants is done once, not in every turn of a loop.
+    add(createHoistInvariantsPass());
     // Weights have their final form and size: compared with the activations, they say where the batch is split.
     add(createSplitBatchPass());
   }
@@ -59,6 +61,7 @@ void registerPasses() {
   registerPass(createDecomposeInKernelsPass);
   registerPass(createLowerContractionsPass);
   registerPass(createSinkReshapesPass);
+  registerPass(createHoistInvariantsPass);
   registerPass([] { return createSplitBatchPass(); });
   registerPass(createFusePass);
   registerPass(createReuseMemoryPass);
