@@ -103,10 +103,9 @@ MODELS = [
     Model("detector", functools.partial(own, "Detector"), {"image": Floats((1, 3, "height", "width"))},
           ({"height": 320, "width": 320}, {"height": 256, "width": 416}), ("torchscript", "dynamo"),
           chooses=True),
-    # Recurrent nets are unrolled: their sequences have a fixed length.
-    Model("lstm", functools.partial(classifier, "LSTM"), {"tokens": Tokens(("batch", 128), 5000)}, BATCHES,
+    Model("lstm", functools.partial(classifier, "LSTM"), {"tokens": Tokens(("batch", "sequence"), 5000)}, TEXT,
           ("torchscript", "torchscript")),
-    Model("gru", functools.partial(classifier, "GRU"), {"tokens": Tokens(("batch", 128), 5000)}, BATCHES,
+    Model("gru", functools.partial(classifier, "GRU"), {"tokens": Tokens(("batch", "sequence"), 5000)}, TEXT,
           ("torchscript", "torchscript")),
     Model("bert-base", bert, {"tokens": Tokens(("batch", "sequence"), 30522), "mask": Mask(("batch", "sequence"))},
           TEXT),

@@ -4,6 +4,8 @@
 Each model has a static variant and a dynamic one, which runs at several sizes from one artifact. A model that does not
 compile, differs, or takes more than 20 seconds or 4 GB to compile makes the exit code 1."""
 import argparse
+import hashlib
+import inspect
 import json
 import os
 import pathlib
@@ -18,7 +20,6 @@ import report
 
 HERE = pathlib.Path(__file__).resolve().parent
 COMPILE_SECONDS, COMPILE_BYTES = 20, 4e9
-EXPORT_SOURCES = [HERE / name for name in ("catalog.py", "inputs.py", "weights.py", "nets.py", "export.py")]
 
 
 class Failed(Exception):
@@ -51,11 +52,24 @@ def call(command, what):
     return done.stdout
 
 
+def recipe(model, variant):
+    """Of all that the export is made from."""
+    make = getattr(model.make, "func", model.make)
+    source = inspect.getsource(make)
+    files = ["export.py", "inputs.py", "weights.py"] + (["nets.py"] if "nets" in source else [])
+    facts = (model.inputs, model.variants()[variant], model.spreads, getattr(model.make, "args", ()),
+             getattr(model.make, "keywords", {}))
+    text = "\n".join([source, repr(facts), *((HERE / name).read_text() for name in files)])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def export(model, variant, folder):
-    """Anew when what makes the models has changed."""
-    path = folder / (variant + ".onnx")
-    if not path.exists() or path.stat().st_mtime < max(p.stat().st_mtime for p in EXPORT_SOURCES):
+    """Anew when what the model is made from has changed."""
+    path, stamp = folder / (variant + ".onnx"), folder / (variant + ".recipe")
+    if not path.exists() or not stamp.exists() or stamp.read_text() != recipe(model, variant):
+        stamp.unlink(missing_ok=True)
         call([sys.executable, HERE / "export.py", model.name, variant, folder], "the export from PyTorch")
+        stamp.write_text(recipe(model, variant))
     return path
 
 
