@@ -126,6 +126,25 @@ TEST_CASE("states may change places, stay, or be results of other loops") {
   }
 }
 
+TEST_CASE("a loop may be as long as the data says") {
+  auto positive = [](const Tensor &x) {
+    Tensor kept = masked_select(x, x > 0.0);
+    auto step = [](const std::vector<Tensor> &s, const std::vector<Tensor> &e) {
+      return Scanned{{s[0] * 0.5 + e[0], s[1] + 1}, {s[0], s[1]}};
+    };
+    return list(scan(step, {zeros({}), iota({1}, i64)}, {kept}));
+  };
+  Graph graph = trace(positive, {{f32, {Dim("n")}}});
+  for (const Tensor &x : {tensor({-1, 4, -3, 2, 8}, f32), tensor({3, -1}, f32), tensor({-1, -2, -3}, f32)}) {
+    std::vector<Tensor> got = graph.run({x}), want = positive(x);
+    REQUIRE(got.size() == want.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      CHECK(got[i].shape() == want[i].shape());
+      CHECK(got[i].to_vector<float>() == want[i].to_vector<float>());
+    }
+  }
+}
+
 TEST_CASE("a loop within a loop is unrolled, and needs a known length") {
   auto rows = [](const Tensor &x) { // sums of the sums so far
     auto inner = [](const std::vector<Tensor> &s, const std::vector<Tensor> &e) {
