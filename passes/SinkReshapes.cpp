@@ -2,6 +2,7 @@
 // one matrix product with its bias, and fusion sees one space. Only reshapes that join leading dimensions are moved.
 #include "ir/Burin.h"
 #include "passes/Passes.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -22,8 +23,11 @@ public:
   void run() {
     while (!work.empty()) {
       ReshapeOp reshape = work.pop_back_val();
-      for (Operation *user : llvm::to_vector(llvm::make_filter_range(
-               reshape->getUsers(), [](Operation *op) { return op->hasTrait<ir::Elementwise>(); })))
+      llvm::SmallSetVector<Operation *, 4> users; // x * x uses x twice
+      for (Operation *user : reshape->getUsers())
+        if (user->hasTrait<ir::Elementwise>())
+          users.insert(user);
+      for (Operation *user : users)
         sink(reshape, user);
       if (reshape.use_empty())
         reshape.erase();

@@ -35,3 +35,15 @@ func.func @partly(%x: tensor<2x3x8xf32>, %w: tensor<8x5xf32>, %row: tensor<2x3x1
   %z = burin.add %s, %pp : (tensor<2x3x5xf32>, tensor<2x3x5xf32>) -> tensor<2x3x5xf32>
   return %z : tensor<2x3x5xf32>
 }
+
+// A square reads its operand twice.
+// CHECK-LABEL: func.func @square(
+// CHECK: %[[C:.*]] = burin.contract
+// CHECK: %[[S:.*]] = burin.mul %[[C]], %[[C]] : (tensor<6x5xf32>
+// CHECK: burin.reshape %[[S]] {shape = [2, 3, 5]}
+func.func @square(%x: tensor<2x3x8xf32>, %w: tensor<8x5xf32>) -> tensor<2x3x5xf32> {
+  %m = burin.broadcast_to %w {shape = [2, 8, 5]} : (tensor<8x5xf32>) -> tensor<2x8x5xf32>
+  %y = burin.matmul %x, %m : (tensor<2x3x8xf32>, tensor<2x8x5xf32>) -> tensor<2x3x5xf32>
+  %z = burin.mul %y, %y : (tensor<2x3x5xf32>, tensor<2x3x5xf32>) -> tensor<2x3x5xf32>
+  return %z : tensor<2x3x5xf32>
+}
