@@ -1,5 +1,5 @@
-// Writes every example of the op table as an ONNX model of its own, with inputs and the interpreter's results, for
-// checkExport.py to try in ONNX Runtime: `onnx-export-samples FOLDER`.
+// Writes every example of the op table, and loops, as ONNX models of their own, with inputs and the interpreter's
+// results, for check_export.py to try in ONNX Runtime: `onnx-export-samples FOLDER`.
 //
 // NAME.onnx   the model
 // NAME.bin    the elements of inputs and outputs, one after another
@@ -70,6 +70,26 @@ bool write(const std::string &folder, const std::string &name, Sample &sample, s
   return true;
 }
 
+/// A loop with state over `length` elements, which is no op of the table.
+Sample loopSample(int64_t length, bool reverse) {
+  Random random(7);
+  Sample sample{"loop", std::make_unique<burin::test::Graph>(), {}};
+  burin::test::Graph &graph = *sample.graph;
+  auto input = [&](const TensorSpec &spec, const std::vector<int64_t> &sizes) {
+    sample.inputs.push_back(randomTensor(spec.dtype, sizes, {-2, 2}, Mood::Plain, random));
+    return graph.input(spec);
+  };
+  auto x = input({f32, {Dim("n"), 3, 4}}, {length, 3, 4}), initial = input({f32, {1, 3, 4}}, {1, 3, 4});
+  auto weight = input({f32, {1, 4, 4}}, {1, 4, 4});
+  auto results = graph.loop({initial}, {x}, reverse, [&](const auto &states, const auto &elements) {
+    auto sum = graph.apply("add", {graph.apply("matmul", {states[0], weight})[0], elements[0]})[0];
+    return burin::test::Graph::Values{graph.apply("tanh", {sum})[0], sum};
+  });
+  for (auto result : results)
+    graph.output(result);
+  return sample;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -88,6 +108,12 @@ int main(int argc, char **argv) {
         std::string stem = row->op + "-" + std::string(name(dtype)) + "-" + std::to_string(i++);
         ++(write(folder, stem, sample, list) ? written : without);
       }
+  for (int64_t length : {1, 5})
+    for (bool reverse : {false, true}) {
+      Sample sample = loopSample(length, reverse);
+      ++(write(folder, "loop-" + std::to_string(length) + (reverse ? "-reverse" : ""), sample, list) ? written
+                                                                                                     : without);
+    }
   std::printf("%d models, %d examples without an ONNX form\n", written, without);
   return 0;
 }

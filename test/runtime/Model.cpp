@@ -208,19 +208,17 @@ Model loopOverRows(int64_t n) {
 
 Model recurrence(int64_t n, bool reverse) {
   Model m;
-  ExprId columns = m.constant(n), turns = m.symbol("turns", 1, 0), zero = m.constant(0), one = m.constant(1);
-  ExprId row = m.constant(n * 4), back = m.constant(-n * 4);
-  ExprId last = m.op(Expr::Op::Mul, m.op(Expr::Op::Sub, turns, one), row);
-  m.input("first", {columns});
+  ExprId columns = m.constant(n), turns = m.symbol("turns", 1, 0), zero = m.constant(0), four = m.constant(4);
+  ExprId row = m.constant(n * 4), back = m.constant(-n * 4), state = m.constant(4 * n * 4);
+  ExprId last = m.op(Expr::Op::Mul, m.op(Expr::Op::Sub, turns, m.constant(1)), row);
+  m.input("first", {four, columns});
   m.input("w", {turns, columns});
-  m.output("h", {m.op(Expr::Op::Add, turns, one), columns});
-  Slot ones = m.weight("ones", std::vector<float>(size_t(n), 1)),
-       none = m.weight("none", std::vector<float>(size_t(n), 0)),
-       half = m.weight("half", std::vector<float>(size_t(n), .5f));
-  m.step("affine", {in(0), ones, none, out(0)}, {columns}, one);
-  Slot before = m.part(out(0), zero, row), after = m.part(out(0), row, row);
+  m.output("h", {m.op(Expr::Op::Add, turns, m.constant(1)), four, columns});
+  auto all = [&](const char *name, float value) { return m.weight(name, std::vector<float>(size_t(n), value)); };
+  m.step("affine", {in(0), all("ones", 1), all("none", 0), out(0)}, {columns}, four);
+  Slot before = m.part(out(0), zero, state), after = m.part(out(0), state, state);
   Slot factor = reverse ? m.part(in(1), last, back) : m.part(in(1), zero, row);
-  m.step("affine", {before, factor, half, after}, {columns}, one);
+  m.step("affine", {before, factor, all("half", .5f), after}, {columns}, four).flops = m.constant(1 << 30);
   m.a.loops.push_back({1, 1, turns, 1});
   return m;
 }

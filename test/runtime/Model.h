@@ -43,8 +43,8 @@ struct Model {
 Model threeSteps(int64_t n);
 /// The same, one row per turn of a loop.
 Model loopOverRows(int64_t n);
-/// first[n], w[turns, n] -> all of h[turns + 1, n]: h[0] = first, h[t + 1] = h[t] * w[t] + .5 in a loop with state.
-/// `reverse`: the rows of w from the last one to the first.
+/// first[4, n], w[turns, n] -> all of h[turns + 1, 4, n]: h[0] = first, h[t + 1] = h[t] * w[t] + .5 in a loop with
+/// state whose steps are worth several threads. `reverse`: the rows of w from the last one to the first.
 Model recurrence(int64_t n, bool reverse);
 /// x[n] -> exp of its positive elements [k], and those of the exponentials that are above 1 [m], for which it is
 /// computed a second time how many there are

@@ -156,13 +156,12 @@ TEST_CASE("turns of a loop with state follow each other, any number of them, fro
     for (int threads : {1, 2}) {
       auto session = makeSession(recurrence(n, reverse).load(), {.threads = threads});
       for (int64_t turns : {3, 0, 1, 20}) {
-        std::vector<float> first = ramp(n), w = ramp(size_t(turns * n)), want = first, got(size_t((turns + 1) * n), -1);
+        std::vector<float> first = ramp(4 * n), w = ramp(size_t(turns * n)), want = first;
+        std::vector<float> got(size_t((turns + 1) * 4 * n), -1);
         for (int64_t t = 0; t < turns; ++t)
-          for (int64_t i = 0; i < n; ++i) {
-            int64_t row = reverse ? turns - 1 - t : t;
-            want.push_back(want[size_t(t * n + i)] * w[size_t(row * n + i)] + .5f);
-          }
-        std::vector<int64_t> shape = {n}, factors = {turns, n}, all = {turns + 1, n};
+          for (int64_t i = 0, row = reverse ? turns - 1 - t : t; i < 4 * n; ++i)
+            want.push_back(want[size_t(t * 4 * n + i)] * w[size_t(row * n + i % n)] + .5f);
+        std::vector<int64_t> shape = {4, n}, factors = {turns, n}, all = {turns + 1, 4, n};
         requireOk(runWith(*session, {view(first, shape), view(w, factors)}, {view(got, all)}));
         requireClose(got, want);
       }
@@ -173,11 +172,11 @@ TEST_CASE("parts of a loop that lie outside of what they are a part of are refus
   auto messageOf = [](void (*change)(Model &)) {
     Model m = recurrence(5, false);
     change(m);
-    const std::vector<float> first = ramp(5), w = ramp(20);
-    return std::string(runWith(*makeSession(m.load()), {view(first, {5}), view(w, {4, 5})}, {{}}).message());
+    const std::vector<float> first = ramp(20), w = ramp(20);
+    return std::string(runWith(*makeSession(m.load()), {view(first, {4, 5}), view(w, {4, 5})}, {{}}).message());
   };
   CHECK(messageOf([](Model &) {}) == "");
-  CHECK(contains(messageOf([](Model &m) { m.a.parts[1].begin = m.constant(104); }), "part 1 of a loop of 4"));
+  CHECK(contains(messageOf([](Model &m) { m.a.parts[1].begin = m.constant(404); }), "part 1 of a loop of 4"));
   CHECK(contains(messageOf([](Model &m) { m.a.parts[2].stride = m.constant(-20); }), "part 2 of a loop of 4"));
   CHECK(contains(messageOf([](Model &m) { m.a.parts[2].begin = m.constant(-20); }), "part 2 of a loop of 4"));
   CHECK(contains(messageOf([](Model &m) { m.a.parts[0].stride = m.constant(INT64_MAX); }), "part 0 of a loop of 4"));
