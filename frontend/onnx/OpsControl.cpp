@@ -9,7 +9,8 @@ namespace burin::onnx {
 
 namespace {
 
-constexpr int64_t kMaxIterations = 1024, kMaxSequence = 1024;
+constexpr int64_t kMaxIterations = 1024, kMaxSequence = 1024; // unrolled
+constexpr int64_t kMaxTurns = int64_t(1) << 31;               // of a loop of the graph
 
 /// A sequence of tensors.
 Values sequenceOf(Node &n, std::vector<Value> values) {
@@ -93,7 +94,10 @@ std::optional<Values> asLoop(const LoopParts &loop, const LoopBody &body) {
 std::optional<Dim> tripCount(Node &n) {
   std::optional<Contents> count = n.has(0) ? contentsOf(n.value(0)) : std::nullopt;
   bool goesOn = !n.has(1) || known(n.value(1)).value_or(false);
-  return count && count->elements.size() == 1 && goesOn ? std::optional(max(count->elements[0], 0)) : std::nullopt;
+  if (!count || count->elements.size() != 1 || !goesOn)
+    return std::nullopt;
+  Dim turns = max(count->elements[0], 0);
+  return turns.isStatic() && turns.value() > kMaxTurns ? std::nullopt : std::optional(turns);
 }
 
 std::optional<Values> countedLoop(Node &n, const GraphProto &body, const std::vector<Value> &carried) {

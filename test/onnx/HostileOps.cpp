@@ -76,6 +76,9 @@ std::vector<HostileModel> hostileOps() {
   constexpr int64_t kBig = int64_t(1) << 50;
   const Bytes value = tensorAttribute("value", floatTensor("v", {1}, {1}));
   const char *const tooLarge = "memory";
+  const ModelText second{.nodes = {{"Identity", {"b"}, {"c"}}}, // of two
+                         .inputs = {valueInfo("a", kFloat, {}), valueInfo("b", kFloat, {})},
+                         .outputs = {valueInfo("c", kFloat, {})}};
   return {
       // ---- results of petabytes
       {"Range to 2^50", creating("Range", {number(0, 0), number(1, kBig), number(2, 1)}, {}, kInt64), 3, tooLarge},
@@ -158,14 +161,14 @@ std::vector<HostileModel> hostileOps() {
       {"a Squeeze of what is not 1", withConstants("Squeeze", {ints(0, {0})}), 3, ""},
       {"an Unsqueeze twice at one place", withConstants("Unsqueeze", {ints(0, {0, 0})}), 3, ""},
       {"a ReduceSum over dimension 9", withConstants("ReduceSum", {ints(0, {9})}), 3, ""},
-      {"a Scan over 2^30 elements",
+      {"a Scan over 2^30 elements whose state becomes one of them",
        oneNode({"Scan",
-                {"x"},
+                {"x", "x"},
                 {"y"},
-                {attribute("num_scan_inputs", int64_t(1)), graphAttribute("body", relu().graph())},
+                {attribute("num_scan_inputs", int64_t(1)), graphAttribute("body", second.graph())},
                 "n"},
                {}, {valueInfo("x", kFloat, {"1073741824", "2"})}),
-       4, "a scan over"},
+       3, "states keep their shape"},
       {"a Scan over -1 inputs",
        oneNode({"Scan",
                 {"x"},

@@ -103,7 +103,7 @@ TEST_CASE("A Scan goes through any axis from either end, and sees what surrounds
   }
 }
 
-TEST_CASE("A Loop whose number of iterations is a size is a loop of the graph; others are unrolled") {
+TEST_CASE("A Loop whose number of iterations is a size is a loop of the graph, others are unrolled") {
   auto modelFor = [](const Bytes &n, std::vector<NodeText> nodes, const Bytes &next) {
     ModelText body{.nodes = std::move(nodes),
                    .inputs = {valueInfo("i", kInt64, {}), valueInfo("goes", kBool, {}), valueInfo("v", kFloat, {})},
