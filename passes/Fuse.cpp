@@ -164,6 +164,8 @@ private:
       return false;
     if (c.window && (p.row || p.movement))
       return false;
+    if (readsFrom(producer, consumer) || readsFrom(consumer, producer))
+      return false;
     Operation *source = operand.getDefiningOp();
     bool direct = groupOf.count(source);
     Kind kind = kindOf(user);
@@ -172,7 +174,8 @@ private:
       if (p.row || p.contract || p.window || !usedOnlyBy(p, user, operand))
         return false;
     } else if (kind == Kind::Row) {
-      if (shapeOf(operand) != groups[groupOf[user]].rows || (!direct && !isUnitView(operand)))
+      bool isUnitView = source && kindOf(source) == Kind::View && unitReshape(source);
+      if (shapeOf(operand) != groups[groupOf[user]].rows || (!direct && !isUnitView))
         return false;
       if (p.movement && !direct)
         return false;
@@ -182,9 +185,11 @@ private:
     return !wouldCycle(producer, consumer);
   }
 
-  bool isUnitView(Value v) {
-    Operation *op = v.getDefiningOp();
-    return op && kindOf(op) == Kind::View && unitReshape(op).has_value();
+  /// A contraction or window of `reader` wants in memory what `writer` computes, so they cannot be one kernel.
+  bool readsFrom(GroupId reader, GroupId writer) {
+    return llvm::any_of(groups[reader].ops, [&](Operation *op) {
+      return needsMemory(op) && llvm::any_of(op->getOperands(), [&](Value v) { return producerGroup(v) == writer; });
+    });
   }
 
   /// Through views and broadcasts, the two still walk one space: the group computes values of this shape, or its rows
@@ -276,8 +281,7 @@ private:
         continue;
       copyByKernel(operand);
     }
-    // So are the states that a loop begins with: its turns add theirs behind them.
-    for (auto scan : block.getOps<ScanOp>())
+    for (auto scan : block.getOps<ScanOp>()) // so are the states that it begins with: the turns add theirs
       for (OpOperand &operand : scan->getOpOperands().take_front(scan.getStates()))
         copyByKernel(operand);
   }
@@ -368,8 +372,7 @@ private:
     YieldOp::create(ib, main->getLoc(), llvm::map_to_vector(results, [&](Value v) { return map.lookup(v); }));
     if (inputs.size() > kMaxInputs && sorted.size() > 1)
       return failure();
-    bool sequential = groups[groupOf[sorted[0]]].sequential;
-    if (sorted.size() > 1 && !sequential && !align(inner))
+    if (sorted.size() > 1 && !groups[groupOf[sorted[0]]].sequential && !align(inner))
       return failure();
     auto kernel = KernelOp::create(b, main->getLoc(), types, inputs.getArrayRef(), b.getStringAttr(nameOf(sorted)),
                                    /*in_place=*/DenseI64ArrayAttr());
