@@ -1,4 +1,4 @@
-// What the code generator needs to know about a processor. Nothing outside codegen/cpu knows more about x86.
+// What the code generator needs to know about a processor. Outside codegen nothing knows more about x86.
 #pragma once
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"

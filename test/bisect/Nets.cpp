@@ -10,6 +10,7 @@ struct Weights {
          scale = randn({8}), shift = randn({8}), conv2 = randn({6, 8, 2, 2}) * 0.1, group1 = randn({14}),
          group2 = randn({14}), head = randn({96, 10}) * 0.1;
   Tensor wide = randn({21, 12}) * 0.3, row = randn({12}), square = randn({12, 12}) * 0.3;
+  Tensor deep = randn({16, 3, 3, 3}), narrow = randn({4, 16, 2, 2});
 };
 
 // clang-format off
@@ -54,6 +55,12 @@ Tensor rows(const Weights &w, const Tensor &x) {
   Tensor d = b / c;
   return matmul(d, w.wide) + w.row;
 }
+#line 1 "batch.cpp"
+Tensor batch(const Weights &w, const Tensor &x) {
+  Tensor a = conv(x, w.deep);
+  Tensor b = sigmoid(a);
+  return conv(b, w.narrow, std::nullopt, {1, 1}, {1, 0, 0, 1});
+}
 // clang-format on
 
 } // namespace
@@ -68,6 +75,7 @@ void writeNets(const std::string &folder) {
   save(text, {f32, {2, 8, 21}}, "text");
   save(memory, {f32, {6, 12}}, "memory");
   save(rows, {f32, {3, 21}}, "rows");
+  save(batch, {f32, {2, 3, 26, 26}}, "batch");
 }
 
 } // namespace burin::test
