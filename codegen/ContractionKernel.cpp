@@ -117,7 +117,7 @@ private:
     lhsStart = 0;
     for (size_t d = 0; d < spatial; ++d) {
       size_t dim = batchDims + d;
-      bool cut = !op.getPadding().empty() && (op.getPadding()[d] || op.getPadding()[spatial + d]);
+      bool cut = !op.getPadding().empty() && (op.getPadding()[d] > 0 || op.getPadding()[spatial + d] > 0);
       if (cut)
         lhsStart = lhsStart - strides[dim] * Dim(op.getPadding()[d]);
       outer.push_back({result[dim], strides[dim] * Dim(op.getStrides()[d]), dim, cut});

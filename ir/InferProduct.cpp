@@ -112,8 +112,10 @@ bool inferContract(InferCall &call) {
       !canonicalList(call, "dilations", spatial, 1, 1))
     return false;
   Ints padding = call.attr<Ints>("padding");
-  if (!padding.empty() && (padding.size() != 2 * spatial || *std::min_element(padding.begin(), padding.end()) < 0))
-    return call.fail(text("padding ", padding, " must be empty or ", 2 * spatial, " numbers that are not negative"));
+  if (!padding.empty() && (padding.size() != 2 * spatial || std::any_of(padding.begin(), padding.begin() + spatial,
+                                                                        [](int64_t low) { return low < 0; })))
+    return call.fail(
+        text("padding ", padding, " must be empty or ", 2 * spatial, " numbers, the first half not negative"));
   padding.resize(2 * spatial);
   if (!std::equal(lhs.begin(), lhs.begin() + batch, rhs.begin()))
     return call.fail(text("lhs ", lhs, " and rhs ", rhs, " must agree in the first ", batch, " dimensions"));

@@ -68,7 +68,7 @@ def Burin_ContractOp : Burin_Op<"contract"> {
     result[b…, m…, n] = sum over k of lhs(b…, m…, k) * rhs[b…, n / width, k, n % width].
     lhs is [b…, spatial…, C], rhs is `pack`ed from [b…, kernel… * C, N], and k runs over (kernel…, C):
     lhs(b…, m…, k) is lhs[b…, m_i * strides_i + kernel_i * dilations_i - low_i, c]; what lies outside of lhs is left out
-    of the sum. `padding` holds all low_i, then as much for the ends. A matrix product is the case with one spatial
+    of the sum. `padding` holds all low_i, then as much for the ends; less than 0 at an end leaves out what lies there. A matrix product is the case with one spatial
     dimension, kernel 1, stride 1, no padding. `batch` leading dimensions are shared by lhs, rhs and the result; `columns`
     holds N, which the packed shape does not tell. Sums of 16-bit products are rounded to 16 bits, unless `wide` keeps
     them in f32 for what follows.

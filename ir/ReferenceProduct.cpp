@@ -111,7 +111,7 @@ RefTensor unpacked(const RefTensor &panels, int64_t batch, int64_t k, int64_t n)
   return to;
 }
 
-/// With zeros around the spatial dimensions.
+/// With zeros around the spatial dimensions, or less at their ends.
 RefTensor padded(const RefTensor &x, size_t batch, const Sizes &padding) {
   Sizes shape = x.shape;
   int64_t start = 0;
@@ -122,7 +122,10 @@ RefTensor padded(const RefTensor &x, size_t batch, const Sizes &padding) {
   Sizes steps = rowMajorStrides(shape);
   for (size_t i = 0; i < spatial; ++i)
     start += padding[i] * steps[batch + i];
-  move(to, {start, x.shape, steps}, x, {0, x.shape, rowMajorStrides(x.shape)});
+  Sizes kept = x.shape;
+  for (size_t i = 0; i < spatial; ++i)
+    kept[batch + i] = std::min(kept[batch + i], shape[batch + i] - padding[i]);
+  move(to, {start, kept, steps}, x, {0, kept, rowMajorStrides(x.shape)});
   return to;
 }
 

@@ -26,6 +26,7 @@ std::unique_ptr<mlir::Pass> createChooseLayoutPass();
 std::unique_ptr<mlir::Pass> createLowerContractionsPass();
 std::unique_ptr<mlir::Pass> createSinkReshapesPass();
 std::unique_ptr<mlir::Pass> createHoistInvariantsPass();
+std::unique_ptr<mlir::Pass> createCropUnreadPass();
 /// Bytes of memory traffic that a part must save to be worth a turn of the loop, about a microsecond.
 inline constexpr int64_t kLeastGainOfSplit = 32 << 10;
 std::unique_ptr<mlir::Pass> createSplitBatchPass(int64_t leastGain = kLeastGainOfSplit);

@@ -39,6 +39,8 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     add(createCSEPass());
     // What is left to do for weights that are no constants is done once, not in every turn of a loop.
     add(createHoistInvariantsPass());
+    // What a convolution makes and no window reads is left out.
+    add(createCropUnreadPass());
     // Weights have their final form and size: compared with the activations, they say where the batch is split.
     add(createSplitBatchPass());
   }
@@ -62,6 +64,7 @@ void registerPasses() {
   registerPass(createLowerContractionsPass);
   registerPass(createSinkReshapesPass);
   registerPass(createHoistInvariantsPass);
+  registerPass(createCropUnreadPass);
   registerPass([] { return createSplitBatchPass(); });
   registerPass(createFusePass);
   registerPass(createReuseMemoryPass);

@@ -233,6 +233,7 @@ constexpr Bug bugs[] = {
     {"choose-layout", "burin-choose-layout", swapRowsAndColumns, nullptr},
     {"lower-contractions", "burin-lower-contractions", swapPadding, nullptr},
     {"sink-reshapes", "burin-sink-reshapes", swapBelowReshape, nullptr},
+    {"crop-unread", "burin-crop-unread", swapPadding, nullptr},
     {"split-batch", "burin-split-batch", swapPadding, nullptr},
     {"fuse", "burin-fuse", dropActivation, nullptr},
     {"decompose-in-kernels", "burin-decompose-in-kernels", divideByLargest, nullptr},

@@ -202,6 +202,24 @@ TEST_CASE("contract over windows is a channels-last convolution") {
                             {"dilations", Ints{1, 1, 3}}});
   REQUIRE(got.error == "");
   CHECK(difference(*got, *conv) == "");
+
+  // Less than no padding at an end: as if the last rows and columns were not there.
+  Outcome part = evaluateOp("slice", {x}, {{"starts", Shape{0, 0, 0, 0}}, {"stops", Shape{2, 5, 5, 3}}});
+  REQUIRE(part.error == "");
+  conv = evaluateOp("conv", {*part, w},
+                    {{"strides", Ints{2, 1}},
+                     {"dilations", Ints{1, 3}},
+                     {"padding", Ints{1, 2, 0, 0}},
+                     {"layout", std::string("nhwc")}});
+  got = evaluateOp("contract", {x, *packed},
+                   {{"batch", int64_t(0)},
+                    {"columns", Shape{5}},
+                    {"kernel", Ints{1, 3, 2}},
+                    {"strides", Ints{1, 2, 1}},
+                    {"dilations", Ints{1, 1, 3}},
+                    {"padding", Ints{0, 1, 2, 0, -2, -1}}});
+  REQUIRE(got.error + conv.error == "");
+  CHECK(difference(*got, *conv) == "");
 }
 
 TEST_CASE("windows: NaN wins, padding never does, integers work") {
