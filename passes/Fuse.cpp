@@ -185,10 +185,12 @@ private:
     return !wouldCycle(producer, consumer);
   }
 
-  /// A contraction or window of `reader` wants in memory what `writer` computes, so they cannot be one kernel.
+  /// An op of `reader` wants in memory what `writer` computes, so they cannot be one kernel.
   bool readsFrom(GroupId reader, GroupId writer) {
+    bool isWalk = groups[writer].row || groups[writer].contract || groups[writer].window; // no element on its own
     return llvm::any_of(groups[reader].ops, [&](Operation *op) {
-      return needsMemory(op) && llvm::any_of(op->getOperands(), [&](Value v) { return producerGroup(v) == writer; });
+      return (needsMemory(op) || (isWalk && kindOf(op) == Kind::Movement)) &&
+             llvm::any_of(op->getOperands(), [&](Value v) { return producerGroup(v) == writer; });
     });
   }
 
@@ -330,7 +332,7 @@ private:
     return order;
   }
 
-  // The grouped ops that `v` comes from through free ops and views.
+  // The grouped ops that `v` comes from.
   void forEachSource(Value v, llvm::function_ref<void(Operation *)> visit) {
     Operation *op = v.getDefiningOp();
     if (!op)
@@ -404,7 +406,8 @@ private:
     Operation *op = v.getDefiningOp();
     Kind kind = op ? kindOf(op) : Kind::None;
     // A view of what is in memory is an input; a view of what is computed here, or of a free op, is taken here.
-    bool viewOfComputed = kind == Kind::View && (comesFrom(v, members) || kindOf(viewed(op)) == Kind::Free);
+    bool viewOfComputed =
+        kind == Kind::View && (comesFrom(v, members) || kindOf(skipReshapes(v).getDefiningOp()) == Kind::Free);
     if (isStridedView(op) || (!inMemory && (kind == Kind::Free || viewOfComputed))) {
       for (Value operand : op->getOperands())
         bring(operand, members, inner, ib, map, inputs, inMemory);
@@ -420,9 +423,6 @@ private:
     inputs.insert(v);
     map.map(v, inner.addArgument(v.getType(), v.getLoc()));
   }
-
-  /// What a view shows, through all views; null for a block argument.
-  Operation *viewed(Operation *op) { return skipReshapes(op->getResult(0)).getDefiningOp(); }
 
   bool comesFrom(Value v, const llvm::SetVector<Operation *> &members) {
     Operation *op = v.getDefiningOp();

@@ -21,3 +21,14 @@ func.func @reversed(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf32>
   %z = burin.mul %h, %y : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   return %z : tensor<4x8xf32>
 }
+
+// What moves elements of a mean reads them from memory, too.
+// CHECK-LABEL: func.func @moved(
+// CHECK: %[[M:.*]] = burin.kernel "reduce_mean"
+// CHECK: burin.kernel "triu+sub"(%{{.*}} = %[[M]])
+func.func @moved(%x: tensor<7x33xf32>) -> tensor<7x1xf32> {
+  %m = burin.reduce_mean %x {axes = array<i64: 1>, keepdims = true} : (tensor<7x33xf32>) -> tensor<7x1xf32>
+  %t = burin.triu %m : (tensor<7x1xf32>) -> tensor<7x1xf32>
+  %s = burin.sub %t, %m : (tensor<7x1xf32>, tensor<7x1xf32>) -> tensor<7x1xf32>
+  return %s : tensor<7x1xf32>
+}
