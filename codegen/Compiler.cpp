@@ -101,7 +101,7 @@ std::vector<std::byte> bytesOf(const std::vector<char> &chars) {
 
 } // namespace
 
-FailureOr<std::vector<char>> compile(ModuleOp module, const CompileOptions &options) {
+FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions &options) {
   auto targets = findTargets(module, options);
   if (failed(targets) || failed(mainOf(module)))
     return failure();
@@ -136,10 +136,8 @@ FailureOr<std::vector<char>> compile(ModuleOp module, const CompileOptions &opti
   if (failed(plan))
     return failure();
   plan->artifact.codes = std::move(codes);
-  std::vector<std::byte> file = rt::writeArtifact(plan->artifact, images, plan->weights);
-  plan = failure(); // the weights are in the file now, and may be gigabytes
-  auto *begin = reinterpret_cast<const char *>(file.data());
-  return std::vector<char>(begin, begin + file.size());
+  return rt::writeArtifact(plan->artifact, images, plan->weightBytes,
+                           [&](std::span<std::byte> weights) { plan->writeWeights(weights); });
 }
 
 FailureOr<std::string> emitText(ModuleOp module, const CompileOptions &options, EmitStage stage) {

@@ -21,7 +21,7 @@ struct CompileOptions {
 /// A module with one func.func @main, arguments and results named by {burin.name = "x"}, to the bytes of an artifact.
 /// The module is consumed: it ends up as the kernels it was made of. Problems are reported to the context's diagnostic
 /// handler.
-mlir::FailureOr<std::vector<char>> compile(mlir::ModuleOp module, const CompileOptions &options);
+mlir::FailureOr<std::vector<std::byte>> compile(mlir::ModuleOp module, const CompileOptions &options);
 
 /// How far `emitText` goes.
 enum class EmitStage { Graph, Optimized, Kernels, Loops, LLVM, Assembly };

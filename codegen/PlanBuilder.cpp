@@ -28,7 +28,6 @@ public:
       artifact.kernels.push_back({op.getName().value_or("kernel").str(), location(op.getLoc())});
     }
     Block &body = function.getBody().front();
-    reserveWeights();
     assignOutputs(body.getTerminator());
     if (failed(addSteps(body)))
       return failure();
@@ -217,16 +216,6 @@ private:
                                                                       : Value();
   }
 
-  /// Weights may be gigabytes: they are copied once.
-  void reserveWeights() {
-    size_t bytes = 0;
-    function->getParentOfType<ModuleOp>().walk([&](ConstantOp op) {
-      bytes +=
-          llvm::alignTo(elements(shapeOf(op.getResult())).value() * byteWidth(dtypeOf(op.getResult())), kWeightAlign);
-    });
-    plan.weights.reserve(bytes);
-  }
-
   rt::Slot addConstant(ConstantOp op) {
     auto [it, inserted] = constants.try_emplace(op.getValue(), artifact.constants.size());
     if (inserted) {
@@ -235,13 +224,10 @@ private:
       constant.dtype = dtypeOf(op.getResult());
       for (const Dim &size : shapeOf(op.getResult()))
         constant.shape.push_back(size.value());
-      std::vector<char> storage;
-      ArrayRef<char> bytes = constantBytes(op.getValue(), storage);
-      plan.weights.resize(llvm::alignTo(plan.weights.size(), kWeightAlign));
-      constant.offset = plan.weights.size();
-      constant.bytes = bytes.size();
-      auto *begin = reinterpret_cast<const std::byte *>(bytes.data());
-      plan.weights.insert(plan.weights.end(), begin, begin + bytes.size());
+      plan.weights.push_back(op.getValue());
+      constant.offset = llvm::alignTo(plan.weightBytes, kWeightAlign);
+      constant.bytes = uint64_t(elements(shapeOf(op.getResult())).value()) * byteWidth(constant.dtype);
+      plan.weightBytes = constant.offset + constant.bytes;
       artifact.constants.push_back(std::move(constant));
     }
     return {rt::Slot::Kind::Constant, it->second};
@@ -440,6 +426,15 @@ private:
 };
 
 } // namespace
+
+void Plan::writeWeights(std::span<std::byte> to) const {
+  for (auto [constant, value] : llvm::zip_equal(artifact.constants, weights)) {
+    std::vector<char> storage;
+    ArrayRef<char> bytes = constantBytes(value, storage);
+    assert(bytes.size() == constant.bytes);
+    std::memcpy(to.data() + constant.offset, bytes.data(), bytes.size());
+  }
+}
 
 FailureOr<Plan> buildPlan(func::FuncOp function, const KernelSet &kernels) {
   return PlanBuilder(function, kernels).build();

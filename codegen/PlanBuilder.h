@@ -7,8 +7,12 @@
 namespace burin::codegen {
 
 struct Plan {
-  rt::Artifact artifact; // everything but code
-  std::vector<std::byte> weights;
+  rt::Artifact artifact;                   // everything but code
+  std::vector<mlir::ElementsAttr> weights; // of the artifact's constants, in their order
+  uint64_t weightBytes = 0;
+
+  /// Puts the weights in their places; the bytes in between are zero already.
+  void writeWeights(std::span<std::byte> to) const;
 };
 
 /// Plans `function`, whose body holds constants, views and kernels; these have been emitted.

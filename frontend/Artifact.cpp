@@ -9,7 +9,7 @@ namespace burin {
 using namespace detail;
 
 struct Artifact::Data {
-  std::shared_ptr<const std::vector<char>> bytes; // null if it came from a file
+  std::shared_ptr<const std::vector<std::byte>> bytes; // null if it came from a file
   std::string path;
   ExecutableRef executable; // null if the code is for other machines; `problem` says which
   std::string target, problem;
@@ -148,7 +148,7 @@ Artifact compile(const Graph &graph, const CompileOptions &options, Location whe
   const Location &place = inScope(where);
   codegen::CompileOptions compilerOptions;
   compilerOptions.targets = options.targets;
-  std::shared_ptr<std::vector<char>> bytes;
+  std::shared_ptr<std::vector<std::byte>> bytes;
   {
     Graph::Data &source = *graph.shared();
     std::lock_guard lock(source.mutex);
@@ -156,7 +156,7 @@ Artifact compile(const Graph &graph, const CompileOptions &options, Location whe
     auto compiled = codegen::compile(*module, compilerOptions);
     if (mlir::failed(compiled))
       throw Error(place, "compile", source.takeDiagnostics());
-    bytes = std::make_shared<std::vector<char>>(std::move(*compiled));
+    bytes = std::make_shared<std::vector<std::byte>>(std::move(*compiled));
   }
   auto file = std::as_bytes(std::span(*bytes));
   rt::LoadOptions trusted{rt::WeightCheck::Trust};

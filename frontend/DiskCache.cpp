@@ -71,19 +71,19 @@ std::string DiskCache::pathOf(const std::string &content) const {
          ".plate";
 }
 
-std::optional<std::vector<char>> DiskCache::load(const std::string &content) const {
+std::optional<std::vector<std::byte>> DiskCache::load(const std::string &content) const {
   if (folder.empty())
     return std::nullopt;
   const std::string path = pathOf(content);
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  std::vector<std::byte> bytes(size_t(std::max<std::streamoff>(file.tellg(), 0)));
+  if (!file.seekg(0).read(reinterpret_cast<char *>(bytes.data()), std::streamsize(bytes.size())))
     return std::nullopt;
-  std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
   ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0); // used now
   return bytes;
 }
 
-void DiskCache::store(const std::string &content, const std::vector<char> &bytes) {
+void DiskCache::store(const std::string &content, const std::vector<std::byte> &bytes) {
   if (folder.empty() || !rt::writeFile(pathOf(content), std::as_bytes(std::span(bytes))).ok())
     return; // a full disk costs a compilation, nothing else
   static std::mutex mutex;

@@ -18,8 +18,8 @@ public:
   static DiskCache &shared();
   explicit DiskCache(std::string folder, uint64_t limit = uint64_t(256) << 20);
 
-  std::optional<std::vector<char>> load(const std::string &content) const;
-  void store(const std::string &content, const std::vector<char> &bytes);
+  std::optional<std::vector<std::byte>> load(const std::string &content) const;
+  void store(const std::string &content, const std::vector<std::byte> &bytes);
   /// Removes files until at most `bytes` are left.
   void shrink(uint64_t bytes) const;
 

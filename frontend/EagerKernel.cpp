@@ -141,8 +141,8 @@ std::string textOf(const Form &form) {
 
 std::atomic<uint64_t> compiledCount{0}, diskCount{0};
 
-ExecutableRef fromBytes(std::vector<char> bytes, std::string &problem) {
-  auto owner = std::make_shared<std::vector<char>>(std::move(bytes));
+ExecutableRef fromBytes(std::vector<std::byte> bytes, std::string &problem) {
+  auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes));
   rt::Program::Ptr program;
   rt::Status status = rt::Program::loadMemory(std::as_bytes(std::span(*owner)), owner, {}, program);
   problem = status.message();

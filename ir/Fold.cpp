@@ -145,8 +145,10 @@ FailureOr<std::vector<ElementsAttr>> foldOp(Operation *op, ArrayRef<Attribute> c
   if (!Folding(op, *info, std::move(attrs), operands, results).run())
     return failure();
   std::vector<ElementsAttr> folded;
-  for (auto [type, result] : llvm::zip_equal(op->getResultTypes(), results))
-    folded.push_back(constantAttr(cast<RankedTensorType>(type), result.storage));
+  for (auto [type, result] : llvm::zip_equal(op->getResultTypes(), results)) {
+    auto bytes = std::make_shared<const std::vector<char>>(std::move(result.storage));
+    folded.push_back(constantAttr(cast<RankedTensorType>(type), *bytes, bytes));
+  }
   return folded;
 } catch (const std::bad_alloc &) {
   return failure();

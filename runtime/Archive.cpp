@@ -36,14 +36,16 @@ static_assert(sizeof(Section) == 24);
 
 uint64_t alignUp(uint64_t x, uint64_t a) { return (x + a - 1) / a * a; }
 
-/// Consecutive pieces of a file, each at its offset.
+/// A part of a file, at its offset.
+struct Piece {
+  uint64_t offset;
+  Bytes bytes;
+};
+
+/// Where everything goes.
 struct Layout {
-  struct Piece {
-    uint64_t offset;
-    Bytes bytes;
-  };
-  std::vector<std::byte> head, meta;
-  std::vector<Piece> pieces;
+  std::vector<Section> table;
+  std::vector<std::byte> meta;
   uint64_t fileBytes = 0;
 };
 
@@ -54,41 +56,47 @@ std::vector<std::byte> encodeMeta(Artifact &artifact) {
 }
 
 // Offsets have a fixed width, so the size of META does not depend on where the code goes.
-Layout layOut(Artifact &artifact, std::span<const std::vector<std::byte>> images, Bytes weights) {
-  std::vector<Section> table(images.size() + 2);
-  uint64_t end = sizeof(Header) + table.size() * sizeof(Section);
+Layout layOut(Artifact &artifact, std::span<const std::vector<std::byte>> images, uint64_t weightBytes) {
+  Layout out;
+  out.table.resize(images.size() + 2);
+  out.fileBytes = sizeof(Header) + out.table.size() * sizeof(Section);
   auto place = [&](size_t i, SectionKind kind, uint64_t align, uint64_t bytes) {
-    table[i] = {kind, 0, alignUp(end, align), bytes};
-    end = table[i].offset + bytes;
+    out.table[i] = {kind, 0, alignUp(out.fileBytes, align), bytes};
+    out.fileBytes = out.table[i].offset + bytes;
   };
   place(0, SectionKind::Meta, kSectionAlign, encodeMeta(artifact).size());
   for (size_t i = 0; i < images.size(); ++i) {
     place(i + 1, SectionKind::Code, kSectionAlign, images[i].size());
-    artifact.codes[i].offset = table[i + 1].offset;
-    artifact.codes[i].bytes = table[i + 1].bytes;
+    artifact.codes[i].offset = out.table[i + 1].offset;
+    artifact.codes[i].bytes = out.table[i + 1].bytes;
   }
-  place(table.size() - 1, SectionKind::Weights, kWeightsAlign, weights.size());
-
-  Layout out;
+  place(out.table.size() - 1, SectionKind::Weights, kWeightsAlign, weightBytes);
   out.meta = encodeMeta(artifact);
-  out.fileBytes = end;
-  out.pieces.push_back({0, {}});
-  out.pieces.push_back({table[0].offset, out.meta});
-  for (size_t i = 0; i < images.size(); ++i)
-    out.pieces.push_back({table[i + 1].offset, images[i]});
-  out.pieces.push_back({table.back().offset, weights});
-  for (size_t i = 0; i < table.size(); ++i)
-    table[i].check = checksum(out.pieces[i + 1].bytes);
-
-  Header header{{}, kArtifactVersion, 0, end, uint32_t(table.size()), 0};
-  std::memcpy(header.magic, kMagic, sizeof kMagic);
-  out.head.resize(sizeof header + table.size() * sizeof(Section));
-  std::memcpy(out.head.data(), &header, sizeof header);
-  std::memcpy(out.head.data() + sizeof header, table.data(), table.size() * sizeof(Section));
-  header.check = checksum(out.head);
-  std::memcpy(out.head.data(), &header, sizeof header);
-  out.pieces[0].bytes = out.head;
   return out;
+}
+
+/// The sections in the order of the file.
+std::vector<Piece> sectionsOf(const Layout &layout, std::span<const std::vector<std::byte>> images, Bytes weights) {
+  std::vector<Piece> pieces{{layout.table[0].offset, layout.meta}};
+  for (size_t i = 0; i < images.size(); ++i)
+    pieces.push_back({layout.table[i + 1].offset, images[i]});
+  pieces.push_back({layout.table.back().offset, weights});
+  return pieces;
+}
+
+/// The header and the table, with the checksums of the sections.
+std::vector<std::byte> headOf(Layout &layout, std::span<const Piece> sections) {
+  std::vector<Section> &table = layout.table;
+  for (size_t i = 0; i < table.size(); ++i)
+    table[i].check = checksum(sections[i].bytes);
+  Header header{{}, kArtifactVersion, 0, layout.fileBytes, uint32_t(table.size()), 0};
+  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  std::vector<std::byte> head(sizeof header + table.size() * sizeof(Section));
+  std::memcpy(head.data(), &header, sizeof header);
+  std::memcpy(head.data() + sizeof header, table.data(), table.size() * sizeof(Section));
+  header.check = checksum(head);
+  std::memcpy(head.data(), &header, sizeof header);
+  return head;
 }
 
 Status ioError(const char *what, const std::string &path) {
@@ -113,7 +121,7 @@ bool isStream(const std::string &path) {
          (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode) || S_ISFIFO(status.st_mode));
 }
 
-Status writePieces(const std::string &path, std::span<const Layout::Piece> pieces) {
+Status writePieces(const std::string &path, std::span<const Piece> pieces) {
   bool stream = isStream(path);
   std::string temporary = stream ? path : text(path, ".tmp", ::getpid());
   int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
@@ -122,7 +130,7 @@ Status writePieces(const std::string &path, std::span<const Layout::Piece> piece
   static constexpr std::byte zeros[kWeightsAlign] = {};
   uint64_t at = 0;
   bool good = true;
-  for (const Layout::Piece &piece : pieces) {
+  for (const Piece &piece : pieces) {
     good = good && writeAll(fd, Bytes(zeros).first(piece.offset - at)) && writeAll(fd, piece.bytes);
     at = piece.offset + piece.bytes.size();
   }
@@ -203,24 +211,39 @@ Status checkTable(Bytes file, std::span<const Section> table) {
 } // namespace
 
 std::vector<std::byte> writeArtifact(Artifact &artifact, std::span<const std::vector<std::byte>> codeImages,
-                                     Bytes weights) {
-  Layout layout = layOut(artifact, codeImages, weights);
+                                     uint64_t weightBytes,
+                                     const std::function<void(std::span<std::byte>)> &writeWeights) {
+  Layout layout = layOut(artifact, codeImages, weightBytes);
   std::vector<std::byte> out(layout.fileBytes);
-  for (const Layout::Piece &piece : layout.pieces)
-    if (!piece.bytes.empty())
-      std::memcpy(out.data() + piece.offset, piece.bytes.data(), piece.bytes.size());
+  std::span<std::byte> weights = std::span(out).last(weightBytes);
+  writeWeights(weights);
+  std::vector<Piece> pieces = sectionsOf(layout, codeImages, weights);
+  std::vector<std::byte> head = headOf(layout, pieces);
+  pieces.back() = {0, head}; // the weights are there
+  for (const Piece &piece : pieces)
+    std::copy(piece.bytes.begin(), piece.bytes.end(), out.begin() + ptrdiff_t(piece.offset));
   return out;
+}
+
+std::vector<std::byte> writeArtifact(Artifact &artifact, std::span<const std::vector<std::byte>> codeImages,
+                                     Bytes weights) {
+  return writeArtifact(artifact, codeImages, weights.size(),
+                       [&](std::span<std::byte> to) { std::copy(weights.begin(), weights.end(), to.begin()); });
 }
 
 Status saveArtifact(const std::string &path, Artifact &artifact, std::span<const std::vector<std::byte>> codeImages,
                     Bytes weights) {
-  return writePieces(path, layOut(artifact, codeImages, weights).pieces);
+  Layout layout = layOut(artifact, codeImages, weights.size());
+  std::vector<Piece> pieces = sectionsOf(layout, codeImages, weights);
+  std::vector<std::byte> head = headOf(layout, pieces);
+  pieces.insert(pieces.begin(), {0, head});
+  return writePieces(path, pieces);
 }
 
 Status writeFile(const std::string &path, Bytes bytes) { return writeFile(path, std::span(&bytes, 1)); }
 
 Status writeFile(const std::string &path, std::span<const Bytes> parts) {
-  std::vector<Layout::Piece> pieces;
+  std::vector<Piece> pieces;
   for (uint64_t at = 0; Bytes part : parts) {
     pieces.push_back({at, part});
     at += part.size();

@@ -12,6 +12,7 @@
 #include "runtime/Artifact.h"
 #include "runtime/Status.h"
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,11 @@ using Bytes = std::span<const std::byte>;
 /// An artifact as bytes. codeImages[i] belongs to artifact.codes[i], whose offset and bytes are filled in.
 std::vector<std::byte> writeArtifact(Artifact &artifact, std::span<const std::vector<std::byte>> codeImages,
                                      Bytes weights);
+/// The same for weights that are written when it is known where they go, without holding them twice. What is left out
+/// is zero.
+std::vector<std::byte> writeArtifact(Artifact &artifact, std::span<const std::vector<std::byte>> codeImages,
+                                     uint64_t weightBytes,
+                                     const std::function<void(std::span<std::byte>)> &writeWeights);
 
 /// The same, straight to a file, without holding the weights twice. The file appears whole or not at all.
 Status saveArtifact(const std::string &path, Artifact &artifact, std::span<const std::vector<std::byte>> codeImages,

@@ -38,6 +38,14 @@ std::shared_ptr<const Mapping> Mapping::ofFile(int file, std::string &problem) {
   return problem.empty() ? mapping : nullptr;
 }
 
+void Mapping::forget(std::span<const std::byte> part) const {
+  const auto page = uintptr_t(::sysconf(_SC_PAGESIZE));
+  auto from = (reinterpret_cast<uintptr_t>(part.data()) + page - 1) / page * page;
+  auto to = reinterpret_cast<uintptr_t>(part.data() + part.size()) / page * page;
+  if (from < to)
+    ::madvise(reinterpret_cast<void *>(from), to - from, MADV_DONTNEED);
+}
+
 Mapping::~Mapping() {
   if (start)
     ::munmap(start, size);

@@ -15,6 +15,8 @@ public:
   static std::shared_ptr<const Mapping> ofFile(int file, std::string &problem);
   ~Mapping();
   std::span<const std::byte> bytes() const { return {static_cast<const std::byte *>(start), size}; }
+  /// Gives the memory behind a part back to the system, which reads the file again if the part is used once more.
+  void forget(std::span<const std::byte> part) const;
 
 private:
   void *start = nullptr;

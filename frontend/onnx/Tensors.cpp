@@ -166,8 +166,11 @@ Tensor TensorReader::view(std::span<const std::byte> bytes, const TensorSpec &sp
     throw Error(where, "", "a bool tensor has elements other than 0 and 1");
   constexpr size_t kWorthMapping = 4096;
   auto address = reinterpret_cast<uintptr_t>(bytes.data());
-  if (bytes.size() < kWorthMapping || address % byteWidth(spec.dtype))
-    return from_bytes(bytes.data(), spec, where);
+  if (bytes.size() < kWorthMapping || address % byteWidth(spec.dtype)) {
+    Tensor copy = from_bytes(bytes.data(), spec, where);
+    owner->forget(bytes);
+    return copy;
+  }
   return from_blob(const_cast<std::byte *>(bytes.data()), spec, [owner] {}, where); // only ever read
 }
 

@@ -128,7 +128,7 @@ struct Compiled::Sessions {
   std::unique_ptr<rt::Session> serial, parallel;
 };
 
-Compiled::Compiled(std::vector<char> artifact) : sessions(std::make_unique<Sessions>()) {
+Compiled::Compiled(std::vector<std::byte> artifact) : sessions(std::make_unique<Sessions>()) {
   rt::Bytes file = std::as_bytes(std::span(artifact));
   sessions->serial = open(file, 1);
   sessions->parallel = open(expensive(file), 2);

@@ -18,7 +18,7 @@ using Tensors = std::vector<ir::RefTensor>;
 /// crash. Memory of the run starts as garbage.
 class Compiled {
 public:
-  explicit Compiled(std::vector<char> artifact);
+  explicit Compiled(std::vector<std::byte> artifact);
   ~Compiled();
 
   /// Runs on one thread and then, every step cut into as many tasks as there are, on two. Throws if the results are not

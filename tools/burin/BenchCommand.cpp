@@ -124,12 +124,12 @@ void printJson(const Arguments &a, const run::Report &report, const std::vector<
 }
 
 int bench(Arguments &a) {
-  std::vector<char> artifact;
+  std::vector<std::byte> artifact;
   int code = a.inputs.moveTo(a.run);
   if (code || (code = artifactOf(a.run, a.compile, artifact)))
     return code;
   run::Runner runner(a.run);
-  if (!runner.load(bytesOf(artifact)) || !runner.prepareInputs())
+  if (!runner.load(artifact) || !runner.prepareInputs())
     return runner.exitCode;
   std::vector<Measurement> measurements(a.threads.size());
   for (size_t i = 0; i < a.threads.size(); ++i)

@@ -28,13 +28,12 @@ const std::map<std::string, codegen::EmitStage> stages{
     {"kernels", codegen::EmitStage::Kernels}, {"loops", codegen::EmitStage::Loops},
     {"llvm", codegen::EmitStage::LLVM},       {"asm", codegen::EmitStage::Assembly}};
 
-int write(const std::string &path, llvm::StringRef bytes) {
+int write(const std::string &path, rt::Bytes bytes) {
   if (path == "-") {
-    llvm::outs() << bytes;
+    llvm::outs().write(reinterpret_cast<const char *>(bytes.data()), bytes.size());
     return kOk;
   }
-  auto *begin = reinterpret_cast<const std::byte *>(bytes.data());
-  rt::Status status = rt::writeFile(path, {begin, bytes.size()});
+  rt::Status status = rt::writeFile(path, bytes);
   return status.ok() ? kOk : fail(kUsage, status.message() + "\n  choose another place with -o");
 }
 
@@ -94,19 +93,19 @@ int run(const Arguments &arguments) {
     return code;
   std::string output = arguments.output;
   if (arguments.emit == "plate") {
-    std::vector<char> artifact;
+    std::vector<std::byte> artifact;
     if (int code = model.compile(arguments.compile, artifact))
       return code;
     if (output.empty())
       output = withEnding(arguments.model, ".plate");
-    return write(output, {artifact.data(), artifact.size()});
+    return write(output, artifact);
   }
   if (arguments.emit == "onnx")
     return saveOnnx(model, arguments);
   std::string text;
   if (int code = emit(model, arguments, text))
     return code;
-  return write(output.empty() ? "-" : output, text);
+  return write(output.empty() ? "-" : output, std::as_bytes(std::span(text)));
 }
 
 } // namespace

@@ -7,15 +7,13 @@
 
 namespace burin::cli {
 
-int artifactOf(const run::Options &run, const codegen::CompileOptions &options, std::vector<char> &out) {
+int artifactOf(const run::Options &run, const codegen::CompileOptions &options, std::vector<std::byte> &out) {
   if (kindOf(run.model) == FileKind::Artifact)
     return run.fixed.empty() ? kOk : fail(kUsage, "--fix is for ONNX models, which are compiled with it");
   Model model;
   int code = model.read(run.model, run.fixed);
   return code ? code : model.compile(options, out);
 }
-
-std::span<const std::byte> bytesOf(const std::vector<char> &chars) { return std::as_bytes(std::span(chars)); }
 
 int InputArguments::moveTo(run::Options &out) const {
   for (const std::string &input : inputs) {
@@ -35,10 +33,10 @@ static int runCommand(const std::vector<std::string> &arguments) {
   if (!parsed.options)
     return parsed.exitCode;
   parsed.options->readArray = readArray;
-  std::vector<char> artifact;
+  std::vector<std::byte> artifact;
   if (int code = artifactOf(*parsed.options, {}, artifact))
     return code;
-  return run::Runner(*parsed.options).runAll(bytesOf(artifact));
+  return run::Runner(*parsed.options).runAll(artifact);
 }
 
 void addRun(CLI::App &app, int &exitCode) {

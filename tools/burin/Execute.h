@@ -9,8 +9,7 @@ namespace burin::cli {
 
 /// What the runner loads: nothing for an artifact file, which it reads itself, or the bytes of a graph compiled now.
 /// An exit code.
-int artifactOf(const run::Options &run, const codegen::CompileOptions &options, std::vector<char> &out);
-std::span<const std::byte> bytesOf(const std::vector<char> &chars);
+int artifactOf(const run::Options &run, const codegen::CompileOptions &options, std::vector<std::byte> &out);
 
 /// The options that bench and verify take from burin-run.
 struct InputArguments {

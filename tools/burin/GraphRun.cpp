@@ -23,7 +23,7 @@ std::optional<std::vector<rt::NpyArray>> compileAndRun(ModuleOp module, const co
   if (failed(artifact))
     return std::nullopt;
   run::Runner runner(run);
-  if (!runner.load(bytesOf(*artifact)) || !runner.prepareInputs() || !runner.openSession(threads) || !runner.runOnce())
+  if (!runner.load(*artifact) || !runner.prepareInputs() || !runner.openSession(threads) || !runner.runOnce())
     return std::nullopt;
   std::vector<rt::NpyArray> outputs;
   for (const run::NamedTensor &output : runner.report.outputs)

@@ -112,7 +112,7 @@ int Model::attempt(const char *what, llvm::function_ref<bool()> step) {
                           "change what is named above, or ask for support of it");
 }
 
-int Model::compile(const codegen::CompileOptions &options, std::vector<char> &out) {
+int Model::compile(const codegen::CompileOptions &options, std::vector<std::byte> &out) {
   if (int code = checkTargets(options.targets))
     return code;
   return attempt("compile", [&] {

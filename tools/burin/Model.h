@@ -18,7 +18,7 @@ public:
   /// kOk, or an exit code after a message on stderr. `fixed`: see FixedInputs.
   int read(const std::string &path, const std::vector<std::string> &fixed = {});
   /// The same for the artifact, in `out`. The module is consumed.
-  int compile(const codegen::CompileOptions &options, std::vector<char> &out);
+  int compile(const codegen::CompileOptions &options, std::vector<std::byte> &out);
 
   /// Runs `step`, which may report problems. kOk; kUnsupported after a message if it failed; kInternal, with the path
   /// of a reproducer, if it failed without saying why. A crash inside ends the process like the last.

@@ -161,7 +161,7 @@ int verify(Arguments &arguments) {
   if (code || (code = arguments.inputs.moveTo(arguments.run)))
     return code;
   Model model, reference; // compiling consumes the first
-  std::vector<char> artifact;
+  std::vector<std::byte> artifact;
   if ((code = reference.read(arguments.model, arguments.run.fixed)))
     return code;
   arguments.run.model = arguments.artifact;
@@ -172,7 +172,7 @@ int verify(Arguments &arguments) {
       return code;
   }
   run::Runner runner(arguments.run);
-  if (!runner.load(bytesOf(artifact)) || !runner.prepareInputs() || !runner.openSession(arguments.run.threads) ||
+  if (!runner.load(artifact) || !runner.prepareInputs() || !runner.openSession(arguments.run.threads) ||
       !runner.runOnce())
     return runner.exitCode;
   Expected expected;
