@@ -328,8 +328,12 @@ Values Importer::translate(const NodeProto &proto, Scope &scope) {
   Node node(*this, proto, scope);
   if (std::optional<Value> known = propagateContents(node))
     return {*std::move(known)};
+  const OpEntry &op = *findOp(proto.domain, proto.op);
+  for (size_t i = 0; i < op.ranks.size(); ++i)
+    if (op.ranks[i] > 0)
+      node.requireRank(i, op.ranks[i]);
   agreeOnSizes(node);
-  return findOp(proto.domain, proto.op)(node);
+  return op.handler(node);
 }
 
 namespace {

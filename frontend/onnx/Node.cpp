@@ -126,6 +126,12 @@ Shape Node::shape(size_t input) const {
   return (*this)[input].shape();
 }
 
+void Node::requireRank(size_t input, int64_t least) const {
+  if (has(input) && !value(input).sequence && rank(input) < least)
+    fail("its input " + quoted(proto.inputs[input]) + " has the shape " + str(shape(input)) + ", but must have " +
+         std::to_string(least) + " dimensions or more");
+}
+
 // ---- known elements
 
 std::optional<Contents> Node::contents(size_t input) const {
@@ -282,6 +288,9 @@ void Node::unsupported(const std::string &what) const {
 }
 
 Tensor part(const Tensor &x, int64_t axis, const Dim &from, const Dim &to, int64_t step) {
+  if (axis >= x.rank())
+    throw Error(detail::inScope({}), "slice",
+                str(x.spec()) + " must have " + std::to_string(axis + 1) + " dimensions or more");
   Shape starts(size_t(x.rank()), Dim(0)), stops = x.shape();
   std::vector<int64_t> steps(size_t(x.rank()), 1);
   starts[size_t(axis)] = from;
@@ -292,18 +301,18 @@ Tensor part(const Tensor &x, int64_t axis, const Dim &from, const Dim &to, int64
 
 // ---- the table
 
-Handler findOp(std::string_view domain, std::string_view name) {
+const OpEntry *findOp(std::string_view domain, std::string_view name) {
   static const auto table = [] {
-    std::map<std::pair<std::string_view, std::string_view>, Handler> table;
+    std::map<std::pair<std::string_view, std::string_view>, OpEntry> table;
     for (auto family :
          {attentionOps(), controlOps(), einsumOps(), elementwiseOps(), indexOps(), neuralOps(), quantizedOps(),
           recurrentOps(), reductionOps(), samplingOps(), selectionOps(), shapeOps(), signalOps(), trainingOps()})
       for (const OpEntry &entry : family)
-        table[{entry.domain, entry.name}] = entry.handler;
+        table[{entry.domain, entry.name}] = entry;
     return table;
   }();
   auto at = table.find({domain, name});
-  return at == table.end() ? nullptr : at->second;
+  return at == table.end() ? nullptr : &at->second;
 }
 
 } // namespace burin::onnx

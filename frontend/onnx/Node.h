@@ -5,6 +5,7 @@
 #include "burin/ops.h"
 #include "frontend/onnx/Import.h"
 #include "frontend/onnx/Proto.h"
+#include <array>
 #include <memory>
 #include <optional>
 
@@ -69,6 +70,8 @@ public:
   /// The sizes of an input.
   Shape shape(size_t input = 0) const;
   int64_t rank(size_t input = 0) const { return int64_t(shape(input).size()); }
+  /// Fails if an input is there and has fewer dimensions.
+  void requireRank(size_t input, int64_t least) const;
 
   // ---- inputs whose elements must be known now; others are an error that names the graph inputs they depend on
   /// Known contents of an integer or bool input, if it has them.
@@ -131,10 +134,11 @@ using Handler = Values (*)(Node &);
 struct OpEntry {
   std::string_view name;
   Handler handler;
+  std::array<int8_t, 8> ranks = {}; // how many dimensions each input has at least: the handler may ask for these sizes
   std::string_view domain = "";
 };
 /// Nullptr if there is no such op.
-Handler findOp(std::string_view domain, std::string_view name);
+const OpEntry *findOp(std::string_view domain, std::string_view name);
 
 /// Where operands must agree in a size and are not known to, they are made to, and a check goes with the graph.
 void agreeOnSizes(Node &node);

@@ -87,6 +87,10 @@ Tensor probabilities(const Tensor &scores, bool mayBeEmpty) {
 Values attention(Node &n) {
   Attention a{n, n[0], n[1], n[2], {}, {}};
   bool isFlat = a.query.rank() == 3;
+  for (size_t i = 0; i < 3; ++i)
+    if (n.rank(i) != (isFlat ? 3 : 4))
+      n.fail("query, key and value must all have 3 or all have 4 dimensions, but are " + str(n.shape(0)) + ", " +
+             str(n.shape(1)) + " and " + str(n.shape(2)));
   if (isFlat) {
     int64_t heads = n.attribute("q_num_heads", int64_t(0)), shared = n.attribute("kv_num_heads", int64_t(0));
     if (heads < 1 || shared < 1)
@@ -163,6 +167,7 @@ Values flexAttention(Node &n) {
 Values rotaryEmbedding(Node &n) {
   Tensor x = n[0], cosines = n[1], sines = n[2];
   bool isFlat = x.rank() == 3, interleaved = n.attribute("interleaved", int64_t(0));
+  n.requireRank(0, isFlat ? 3 : 4);
   Shape shape = x.shape();
   if (isFlat)
     x = splitHeads(x, std::max<int64_t>(n.attribute("num_heads", int64_t(1)), 1));
@@ -239,11 +244,11 @@ Values causalConvolution(Node &n) {
 }
 
 constexpr OpEntry table[] = {
-    {"Attention", attention},
-    {"CausalConvWithState", causalConvolution},
-    {"FlexAttention", flexAttention, "ai.onnx.preview"},
-    {"LinearAttention", linearAttention},
-    {"RotaryEmbedding", rotaryEmbedding},
+    {"Attention", attention, {3, 3, 3, 0, 4, 4, 1}},
+    {"CausalConvWithState", causalConvolution, {3, 3}},
+    {"FlexAttention", flexAttention, {4, 4, 4}, "ai.onnx.preview"},
+    {"LinearAttention", linearAttention, {3, 3, 3, 0, 3, 3}},
+    {"RotaryEmbedding", rotaryEmbedding, {3, 1, 1}},
 };
 
 } // namespace

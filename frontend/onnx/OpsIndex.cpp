@@ -149,6 +149,8 @@ Values columnsToImage(Node &n) {
   if (shape.size() != 3 || block.size() != spatial || strides.size() != spatial || pads.size() != 2 * spatial ||
       dilations.size() != spatial)
     n.fail("its sizes do not fit");
+  if (std::any_of(strides.begin(), strides.end(), [](int64_t stride) { return stride < 1; }))
+    n.fail("a stride must be at least 1");
   int64_t count = 1;
   Shape kernel{}, columns{};
   Ints extra;
@@ -181,7 +183,7 @@ constexpr OpEntry table[] = {
     {"ReverseSequence", reverseSequence},
     {"ScatterND", scatterNd},
     {"SpaceToDepth", spaceToDepth},
-    {"TensorScatter", tensorScatter},
+    {"TensorScatter", tensorScatter, {1, 1, 1}},
 };
 
 } // namespace

@@ -114,11 +114,11 @@ Values quantizedConvolution(Node &n) {
 }
 
 constexpr OpEntry table[] = {
-    {"ConvInteger", convInteger},
+    {"ConvInteger", convInteger, {3, 3}},
     {"DequantizeLinear", dequantize},
     {"DynamicQuantizeLinear", dynamicQuantize},
     {"MatMulInteger", integerProduct},
-    {"QLinearConv", quantizedConvolution},
+    {"QLinearConv", quantizedConvolution, {3, 0, 0, 3}},
     {"QLinearMatMul", quantizedProduct},
     {"QuantizeLinear", quantize},
 };

@@ -413,8 +413,8 @@ Values centerCropPad(Node &n) {
 }
 
 constexpr OpEntry table[] = {
-    {"AffineGrid", affineGrid}, {"CenterCropPad", centerCropPad}, {"GridSample", gridSample},
-    {"Resize", resize},         {"Upsample", upsample},
+    {"AffineGrid", affineGrid, {3}}, {"CenterCropPad", centerCropPad}, {"GridSample", gridSample}, {"Resize", resize},
+    {"Upsample", upsample},
 };
 
 } // namespace

@@ -142,7 +142,8 @@ Values hamming(Node &n) { return cosineWindow(n, 25.0 / 46, 21.0 / 46, 0); }
 Values blackman(Node &n) { return cosineWindow(n, 0.42, 0.5, 0.08); }
 
 constexpr OpEntry table[] = {
-    {"BlackmanWindow", blackman}, {"DFT", dft}, {"HammingWindow", hamming}, {"HannWindow", hann}, {"STFT", stft},
+    {"BlackmanWindow", blackman}, {"DFT", dft}, {"HammingWindow", hamming}, {"HannWindow", hann},
+    {"STFT", stft, {3, 0, 1}},
 };
 
 } // namespace

@@ -88,8 +88,8 @@ Values adam(Node &n) {
 }
 
 constexpr OpEntry table[] = {
-    {"Adagrad", adagrad, kTraining},           {"Adam", adam, kTraining},
-    {"Momentum", momentum, kTraining},         {"NegativeLogLikelihoodLoss", nllLoss},
+    {"Adagrad", adagrad, {}, kTraining},       {"Adam", adam, {}, kTraining},
+    {"Momentum", momentum, {}, kTraining},     {"NegativeLogLikelihoodLoss", nllLoss},
     {"SoftmaxCrossEntropyLoss", crossEntropy},
 };
 

@@ -203,13 +203,17 @@ const TensorReader::MappingRef &TensorReader::open(std::string_view location, co
   if (folder.empty())
     problem = "there is no folder that it could lie in";
   MappingRef mapping;
+  bool isMissing = false;
   if (problem.empty()) {
     File opened = openBelow(folder, location, problem);
+    isMissing = problem == std::strerror(ENOENT);
     if (problem.empty())
       mapping = detail::Mapping::ofFile(opened.number, problem);
   }
   if (!mapping)
-    throw Error(where, "", what + " cannot be read from " + quoted(location) + ": " + problem);
+    throw Error(where, "",
+                what + " cannot be read from " + quoted(location) + ": " + problem +
+                    (isMissing ? "\n  copy this file beside the model too" : ""));
   return external.emplace(std::string(location), std::move(mapping)).first->second;
 }
 

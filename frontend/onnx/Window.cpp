@@ -29,6 +29,9 @@ Window windowOf(Node &n, const Shape &shape, Ints kernel) {
            n.attribute("pads", Ints(2 * spatial, 0))};
   if (w.strides.size() != spatial || w.dilations.size() != spatial || w.padding.size() != 2 * spatial)
     n.fail("its strides, dilations and pads must fit " + std::to_string(spatial) + " spatial dimensions");
+  for (const Ints *list : {&w.kernel, &w.strides, &w.dilations})
+    if (std::any_of(list->begin(), list->end(), [](int64_t i) { return i < 1; }))
+      n.fail("its kernel, strides and dilations must be at least 1");
   std::string automatic = n.attribute("auto_pad", "NOTSET");
   if (automatic == "VALID")
     w.padding.assign(2 * spatial, 0);

@@ -152,9 +152,11 @@ bool Runner::readInputs() {
     if (!array)
       return fail(kUsage, error);
     const burin_tensor_info &info = *rt.artifact_input(artifact, uint32_t(i));
-    if (array->dtype != DType(info.dtype) || array->shape.size() != info.rank)
+    bool isOther = array->dtype != DType(info.dtype);
+    if (isOther || array->shape.size() != info.rank)
       return fail(kUsage, value.substr(1) + " holds " + typeText(array->dtype, array->shape) + ", input " + name +
-                              " must be " + info.text);
+                              " must be " + info.text +
+                              (isOther ? "\n  convert it before it is saved: x.astype(…) in NumPy" : ""));
     inputs[i] = {std::move(*array), true};
     report.inputs[i].source = value.substr(1);
   }
