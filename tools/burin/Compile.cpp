@@ -1,7 +1,5 @@
 // burin compile: a graph to an artifact, or to the text of a stage on the way.
 #include "codegen/Compiler.h"
-#include "frontend/onnx/Export.h"
-#include "frontend/onnx/Import.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 #include "runtime/Archive.h"
@@ -77,14 +75,7 @@ int saveOnnx(Model &model, const Arguments &arguments) {
   std::error_code ignored;
   if (std::filesystem::equivalent(output, arguments.model, ignored))
     return fail(kUsage, "'" + output + "' is the model itself\n  choose another place with -o");
-  try {
-    onnx::exportModel(model.module(), output, {});
-    return kOk;
-  } catch (const onnx::Unsupported &problem) {
-    return fail(kUnsupported, std::string(problem.what()));
-  } catch (const Error &problem) {
-    return fail(kUsage, std::string(problem.what()) + "\n  choose another place with -o");
-  }
+  return model.saveOnnx(output, "choose another place with -o");
 }
 
 int run(const Arguments &arguments) {

@@ -1,5 +1,6 @@
 #include "tools/burin/Model.h"
 #include "frontend/GraphData.h"
+#include "frontend/onnx/Export.h"
 #include "frontend/onnx/Import.h"
 #include "ir/GraphFile.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -121,6 +122,17 @@ int Model::compile(const codegen::CompileOptions &options, std::vector<std::byte
       out = std::move(*artifact);
     return succeeded(artifact);
   });
+}
+
+int Model::saveOnnx(const std::string &path, const std::string &wayOut) {
+  try {
+    onnx::exportModel(*graph, path, {});
+    return kOk;
+  } catch (const onnx::Unsupported &problem) {
+    return fail(kUnsupported, std::string(problem.what()));
+  } catch (const Error &problem) {
+    return fail(kUsage, std::string(problem.what()) + "\n  " + wayOut);
+  }
 }
 
 int checkTargets(const std::vector<std::string> &names) {

@@ -19,6 +19,8 @@ public:
   int read(const std::string &path, const std::vector<std::string> &fixed = {});
   /// The same for the artifact, in `out`. The module is consumed.
   int compile(const codegen::CompileOptions &options, std::vector<std::byte> &out);
+  /// Writes the traced graph as an ONNX model. `wayOut` is for files that cannot be written.
+  int saveOnnx(const std::string &path, const std::string &wayOut);
 
   /// Runs `step`, which may report problems. kOk; kUnsupported after a message if it failed; kInternal, with the path
   /// of a reproducer, if it failed without saying why. A crash inside ends the process like the last.

@@ -8,6 +8,8 @@
 #include "tools/burin/Table.h"
 #include "tools/burin/VerifyOps.h"
 #include "tools/common/Runner.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -107,7 +109,22 @@ int report(const Arguments &arguments, const std::vector<Outcome> &outcomes, con
   return code;
 }
 
-int againstOnnxRuntime(const Arguments &arguments, const run::Report &report, Expected &expected) {
+/// Any other graph is saved as an ONNX model first.
+int againstOnnxRuntime(const Arguments &arguments, Model &model, const run::Report &report, Expected &expected) {
+  std::string file = arguments.model;
+  llvm::SmallString<128> folder;
+  auto remove = llvm::make_scope_exit([&] {
+    if (!folder.empty())
+      llvm::sys::fs::remove_directories(folder);
+  });
+  if (kindOf(arguments.model) != FileKind::Onnx) {
+    const std::string wayOut = "set TMPDIR to a folder that can be written";
+    if (llvm::sys::fs::createUniqueDirectory("burin-verify", folder))
+      return fail(kInternal, "cannot create a temporary folder\n  " + wayOut);
+    file = folder.str().str() + "/graph.onnx";
+    if (int code = model.saveOnnx(file, wayOut))
+      return code;
+  }
   std::vector<std::pair<std::string, rt::NpyArray>> inputs;
   StateDict fixed;
   if (int code = readFixedInputs(arguments.run.fixed, fixed))
@@ -117,7 +134,7 @@ int againstOnnxRuntime(const Arguments &arguments, const run::Report &report, Ex
   for (const run::NamedTensor &input : report.inputs)
     inputs.emplace_back(input.name, copyOf(input.values()));
   std::vector<rt::NpyArray> outputs;
-  if (int code = runOnnxRuntime(arguments.model, inputs, outputs))
+  if (int code = runOnnxRuntime(file, inputs, outputs))
     return code;
   for (const rt::NpyArray &output : outputs)
     expected.outputs.push_back(toReference(valuesOf(output)));
@@ -148,8 +165,6 @@ int againstReference(const Arguments &arguments, Model &model, const run::Report
 /// What cannot be asked for at the same time.
 int checkArguments(const Arguments &arguments) {
   bool outside = arguments.against != "reference";
-  if (outside && kindOf(arguments.model) != FileKind::Onnx)
-    return fail(kUsage, "--against onnxruntime needs an ONNX model\n  leave it out to compare with burin's reference");
   if (arguments.perOp && (outside || !arguments.artifact.empty()))
     return fail(kUsage, "--per-op compiles the ops of the graph and compares with burin's reference\n  leave out " +
                             std::string(outside ? "--against" : "--artifact"));
@@ -177,7 +192,7 @@ int verify(Arguments &arguments) {
     return runner.exitCode;
   Expected expected;
   code = arguments.against == "reference" ? againstReference(arguments, reference, runner.report, expected)
-                                          : againstOnnxRuntime(arguments, runner.report, expected);
+                                          : againstOnnxRuntime(arguments, reference, runner.report, expected);
   if (code)
     return code;
   std::vector<Outcome> outcomes;
