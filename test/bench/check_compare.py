@@ -8,6 +8,7 @@ import unittest
 BENCH = pathlib.Path(__file__).resolve().parents[2] / "tools/bench"
 sys.path.insert(0, str(BENCH))
 import compare  # noqa: E402: found by the line above
+import floor  # noqa: E402
 import report  # noqa: E402
 
 OPTIONS = types.SimpleNamespace(slice=0.001, rounds=5)
@@ -56,6 +57,23 @@ class Turns(unittest.TestCase):
                           Contestant("other", 10, "error: unsupported: net"))
         self.assertEqual(result["broken"], {"error": "error: no"})
         self.assertNotIn("other", result)
+
+
+class Floor(unittest.TestCase):
+    MACHINE = {"peaks": [{"threads": 1, "type": "f32", "gops": 100}], "caches": [{"name": "L1", "reported_bytes": 1000}],
+               "bandwidths": [{"level": "L1", "threads": 1, "sequential": 200, "copy": 300},
+                              {"level": "DRAM", "threads": 1, "sequential": 20, "copy": 30}]}
+
+    def floorOf(self, weights, planned, *steps):
+        return floor.floorNs({"weights": [{"bytes": weights}], "memory": {"planned_bytes": planned},
+                              "steps": [{"flops": f, "bytes": b} for f, b in steps]}, self.MACHINE, 1)
+
+    def testEachStepTakesItsArithmeticOrItsTraffic(self):
+        self.assertEqual(self.floorOf(400, 100, (10_000, 400), (100, 600)), 100 + 3)
+
+    def testMemoryIsReadWhereItHoldsWeightsAndElseCopied(self):
+        self.assertEqual(self.floorOf(6000, 0, (0, 3000), (0, 3000)), 300)
+        self.assertEqual(self.floorOf(0, 6000, (0, 3000), (0, 3000)), 200)
 
 
 class Missing(unittest.TestCase):

@@ -8,21 +8,28 @@ def peak(machine, threads):
     return rates.get(threads, rates[1] * threads)
 
 
-def bandwidth(machine, threads, workingSet):
-    """Bytes per ns of the first cache that holds the working set, or of memory."""
+def bandwidth(machine, threads, workingSet, isRead):
+    """Bytes per ns of the first cache that holds the working set, or of memory: reading, or both ways at once."""
     level = next((c["name"] for c in machine["caches"] if c["reported_bytes"] >= workingSet), "DRAM")
-    rates = {b["threads"]: max(b["sequential"], b["copy"] if level == "DRAM" else 0)
+    bothWays = level == "DRAM" and not isRead
+    rates = {b["threads"]: max(b["sequential"], b["copy"] if bothWays else 0)
              for b in machine["bandwidths"] if b["level"] == level}
     return rates.get(threads, rates[1])
 
 
+def weightBytes(facts):
+    return sum(w["bytes"] for w in facts["weights"])
+
+
 def workingSet(facts):
     """Bytes that one run touches: what its steps read and write, each weight and buffer once."""
-    held = sum(w["bytes"] for w in facts["weights"]) + facts["memory"]["planned_bytes"]
+    held = weightBytes(facts) + facts["memory"]["planned_bytes"]
     moved = sum(s["bytes"] for s in facts["steps"])
     return moved if len(facts["steps"]) == 1 else min(moved, held)
 
 
 def floorNs(facts, machine, threads):
-    flops, bytesPerNs = peak(machine, threads), bandwidth(machine, threads, workingSet(facts))
+    touched = workingSet(facts)
+    isRead = weightBytes(facts) > touched / 2  # weights are never written
+    flops, bytesPerNs = peak(machine, threads), bandwidth(machine, threads, touched, isRead)
     return sum(max(s["flops"] / flops, s["bytes"] / bytesPerNs) for s in facts["steps"])
