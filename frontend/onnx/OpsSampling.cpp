@@ -178,11 +178,17 @@ Values resizeWith(Node &n, Sampler sampler, size_t roiInput, size_t scalesInput,
   bool areSizes = scales.empty();
   for (size_t i = 0; areSizes && i < axes.size(); ++i) {
     const Dim &from = shape[size_t(axes[i])], &to = sizes[i];
+    if (from == Dim(0) && to != from)
+      n.fail("dimension " + std::to_string(axes[i]) + " is empty, and cannot be resized to " + to.str());
     bool isKnown = from.isStatic() && to.isStatic();
     scales.push_back(to == from ? 1 : isKnown ? double(to.value()) / double(from.value()) : NAN); // NaN: see below
     if (std::isnan(scales.back()) && n.attribute("keep_aspect_ratio_policy", "stretch") != "stretch")
       n.unsupported("keeping the ratio of the symbolic size " + (from.isStatic() ? to : from).str());
   }
+  constexpr double kLargest = double(int64_t(1) << 30); // scale or size
+  for (double scale : scales)
+    if (!areSizes && !(scale > 0 && scale <= kLargest))
+      n.fail("a scale must be above 0 and at most 2^30, got " + std::to_string(scale));
   if (areSizes)
     keepRatio(n, shape, axes, scales, sizes);
   bool isInteger = !isFloat(x.dtype()), isNearest = sampler.mode == "nearest";
@@ -214,11 +220,12 @@ Values resizeWith(Node &n, Sampler sampler, size_t roiInput, size_t scalesInput,
       a.cropStart = roi[i];
       a.cropEnd = roi[axes.size() + i];
     }
-    double exact = double(a.from) * a.scale * (areSizes ? 1 : a.cropEnd - a.cropStart);
-    a.to = areSizes ? sizes[i].value() : int64_t(std::floor(exact));
-    if (a.from < 1 || a.to < 1 || a.to > int64_t(1) << 30)
+    double exact =
+        areSizes ? double(sizes[i].value()) : std::floor(double(a.from) * a.scale * (a.cropEnd - a.cropStart));
+    if (a.from < 1 || !(exact >= 1 && exact <= kLargest))
       n.fail("dimension " + std::to_string(axis) + " cannot be resized from " + std::to_string(a.from) + " to " +
-             std::to_string(a.to));
+             std::to_string(exact));
+    a.to = int64_t(exact);
     Taps taps = sampler.taps(a);
     y = applyTaps(y, a, taps);
     if (!roi.empty()) {

@@ -132,7 +132,7 @@ Values sliced(Node &n) {
       bool isFar = start.isStatic() && start.value() > (int64_t(1) << 40);
       start = isFar ? Dim(0) : reversed(start);
       end = end.isStatic() && end.value() < 0 ? size : reversed(end);
-      step = -step;
+      step = -std::max(step, -INT64_MAX);
     }
     auto cut = [](const Dim &d) { return d.isStatic() && d.value() < 0 ? Dim(0) : d; };
     std::vector<Dim> from(shape.size(), Dim(0)), to = x.shape();

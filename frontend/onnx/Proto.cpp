@@ -1,8 +1,11 @@
 #include "frontend/onnx/Proto.h"
 #include <algorithm>
 #include <cctype>
-#include <protozero/pbf_reader.hpp>
 #include <stdexcept>
+
+// A field of another kind than the standard gives it is damage, in every build.
+#define protozero_assert(condition) ((condition) ? void() : throw std::runtime_error("a field is of the wrong kind"))
+#include <protozero/pbf_reader.hpp>
 
 namespace burin::onnx {
 
