@@ -55,10 +55,10 @@ public:
     int64_t block = reduced.empty() ? kMapBlock : kColumnBlock;
     Dim blocks = blocked ? ceildiv(space[parallel.back()], block) : Dim(1);
     tasks = tasks * blocks;
-    bool isRow = tasks.isStatic() && tasks.value() < kRowsTogether;
+    bool isAlone = tasks.isStatic() && tasks.value() < kRowsTogether;
     auto run = [&] {
       Value from = k.lo, one = k.constant(1);
-      if (lanesReduce && !isRow) {
+      if (lanesReduce && !isAlone) {
         Value together = k.constant(kRowsTogether);
         Value whole = k.add(from, k.mul(k.div(k.sub(k.hi, from), together), together));
         k.loop(from, whole, together, [&](Value task) { runRows(task, kRowsTogether, outer); });

@@ -3,6 +3,7 @@
 #include "ir/Burin.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/Parts.h"
 #include "passes/Passes.h"
 
 using namespace mlir;
@@ -10,11 +11,6 @@ using namespace burin::ir;
 
 namespace burin::passes {
 namespace {
-
-/// Kernels repeat these at no cost.
-bool isFree(Operation *op) {
-  return isa<ConstantOp, BroadcastToOp, FullOp, IotaOp, ReshapeOp, SqueezeOp, UnsqueezeOp>(op);
-}
 
 class Hoister {
 public:
@@ -24,14 +20,16 @@ public:
     for (unsigned i = scan.firstWhole(); i < scan.getInputs().size(); ++i)
       outside.map(block.getArgument(i), scan.getInputs()[i]);
     for (Operation &op : llvm::make_early_inc_range(block.without_terminator()))
-      if (isInvariant(&op) && !isFree(&op))
+      if (isInvariant(&op) && !staysInside(&op))
         hoist(&op);
     dropUnused();
   }
 
 private:
+  static bool staysInside(Operation *op) { return isa<ConstantOp>(op) || isFree(op); }
   bool isInvariant(Value v) {
-    return outside.contains(v) || (v.getDefiningOp() && isFree(v.getDefiningOp()) && isInvariant(v.getDefiningOp()));
+    Operation *op = v.getDefiningOp();
+    return outside.contains(v) || (op && staysInside(op) && isInvariant(op));
   }
   bool isInvariant(Operation *op) {
     return isa<ConstantOp>(op) || (opInfo(op) && !op->getNumRegions() && isMemoryEffectFree(op) && !newSizeOf(op) &&

@@ -90,6 +90,8 @@ Roles rolesOf(Operation *op) {
 
 } // namespace
 
+bool isFree(Operation *op) { return isa<BroadcastToOp, FullOp, IotaOp, ReshapeOp, SqueezeOp, UnsqueezeOp>(op); }
+
 bool hasParts(Value v, const Dim &parts) {
   Shape shape = shapeOf(v);
   return !shape.empty() && floordiv(shape[0], parts) * parts == shape[0];

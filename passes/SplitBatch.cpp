@@ -20,9 +20,6 @@ constexpr int64_t kCachedWeights = 1 << 20;
 /// … where products with fewer rows than this read them faster than they compute.
 constexpr int64_t kLeastRows = 12;
 
-/// Costs nothing by itself: repeated wherever it is needed.
-bool isFree(Operation *op) { return isa<BroadcastToOp, FullOp, IotaOp, ReshapeOp, SqueezeOp, UnsqueezeOp>(op); }
-
 /// Reads its operands many times, from memory.
 bool readsMemory(Operation *op) {
   return isa<ContractOp, ConvOp, MaxPoolOp, AvgPoolOp, ScaledDotProductAttentionOp>(op);

@@ -37,8 +37,7 @@ public:
     return "libtorch " + torchVersion() +
            ", TorchScript in C++: traced by the newer PyTorch (attention as a softmax between matrix products, as this "
            "version has no call for it), optimize_for_inference with freezing, InferenceMode; OpenBLAS on the same "
-           "OpenMP "
-           "threads, with kernels for SkylakeX";
+           "OpenMP threads, with kernels for SkylakeX";
   }
 
 private:
