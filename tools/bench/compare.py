@@ -178,6 +178,7 @@ class Checker:
     def __init__(self, options, log):
         command = [options.python, HERE / "peers/check.py", "--folder", options.data]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
+        self.process.stdout.readline()  # it is ready
 
     def check(self, row):
         """Adds the worst relative error of each contestant that ran."""
