@@ -5,26 +5,57 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <sched.h>
 #include <string>
 
 namespace burin::rt {
 
-static int affinityCores() {
-  for (int limit = 1024; limit <= 1 << 20; limit *= 2) {
-    cpu_set_t *set = CPU_ALLOC(limit);
-    if (!set)
-      break;
-    size_t bytes = CPU_ALLOC_SIZE(limit);
-    int failed = sched_getaffinity(0, bytes, set);
-    int cores = failed ? 0 : CPU_COUNT_S(bytes, set);
-    bool tooSmall = failed && errno == EINVAL;
-    CPU_FREE(set);
-    if (!tooSmall)
-      return std::max(cores, 1);
+namespace {
+/// The affinity mask of the calling thread, however many cores the system has.
+class Affinity {
+public:
+  Affinity() {
+    for (int limit = 1024; limit <= 1 << 20; limit *= 2) {
+      set.reset(CPU_ALLOC(limit));
+      bytes = CPU_ALLOC_SIZE(limit);
+      if (!set || !sched_getaffinity(0, bytes, set.get()))
+        return;
+      bool tooSmall = errno == EINVAL;
+      set.reset();
+      if (!tooSmall)
+        return;
+    }
   }
-  return 1;
+  int count() const { return set ? CPU_COUNT_S(bytes, set.get()) : 0; }
+  bool has(int core) const { return set && core >= 0 && CPU_ISSET_S(core, bytes, set.get()); }
+  void add(int core) { CPU_SET_S(core, bytes, set.get()); }
+  void remove(int core) { CPU_CLR_S(core, bytes, set.get()); }
+  bool apply() const { return !sched_setaffinity(0, bytes, set.get()); }
+
+private:
+  struct Free {
+    void operator()(cpu_set_t *set) const { CPU_FREE(set); }
+  };
+  std::unique_ptr<cpu_set_t, Free> set;
+  size_t bytes = 0;
+};
+} // namespace
+
+int currentCore() { return sched_getcpu(); }
+
+void leaveCore(int core) {
+  Affinity mask;
+  if (!mask.has(core) || mask.count() < 2)
+    return;
+  mask.remove(core);
+  if (!mask.apply())
+    return;
+  mask.add(core);
+  mask.apply();
 }
+
+static int affinityCores() { return std::max(Affinity().count(), 1); }
 
 /// Whole cores that quota/period pays for; rounded up, so that a quota of 1.5 gives a second thread half a
 /// core.

@@ -9,4 +9,10 @@ int availableCores();
 /// BURIN_NUM_THREADS if it is set to a number from 1 to 1024, else availableCores().
 int defaultThreads();
 
+/// The core that the calling thread is on; -1 if the system does not tell.
+int currentCore();
+
+/// Moves the calling thread off this core, to any other that it may use. Where it may run stays as it is.
+void leaveCore(int core);
+
 } // namespace burin::rt

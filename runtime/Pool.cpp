@@ -67,6 +67,7 @@ void Pool::parallelFor(int64_t n, int64_t grain, Body body, void *ctx) {
   slot.ctx = ctx;
   slot.n = n;
   slot.grain = grain;
+  slot.core = currentCore();
   int64_t chunks = (n - 1) / grain + 1;
   slot.shares = static_cast<int>(std::min<int64_t>(chunks, count));
   for (int i = 0; i < slot.shares; ++i)
@@ -147,6 +148,10 @@ bool Pool::helpJobs(int worker, bool guest) {
     slot.visitors.fetch_add(1);
     // Asked again: the slot may be another job's by now.
     if (slot.open.load() && !(guest && slot.owner.load(std::memory_order_relaxed) == 0)) {
+      // The system may wake a thread on the core of the one that woke it, and leave both there for tens of milliseconds
+      // while another core is idle.
+      if (maySpin && !guest && slot.core == currentCore())
+        leaveCore(slot.core);
       self.guestChunks += guest;
       runChunks(slot, worker);
       self.guestChunks -= guest;

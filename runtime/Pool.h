@@ -99,6 +99,7 @@ private:
     void *ctx;
     int64_t n, grain;
     int shares; // of the first so many worker indices
+    int core;   // that the owner was on when it began
     std::atomic<uint32_t> visitors{0};
     std::atomic<int> owner{0};
     std::atomic<bool> open{false};

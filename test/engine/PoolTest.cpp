@@ -1,11 +1,13 @@
 #include "runtime/Pool.h"
+#include "runtime/Cores.h"
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <numeric>
+#include <sched.h>
 #include <thread>
 #include <vector>
 
-using burin::rt::Pool;
+using namespace burin::rt;
 
 /// Every index once, chunks as promised, and no two chunks at the same time under one worker index.
 static bool coversOnce(Pool &pool, int64_t n, int64_t grain) {
@@ -206,4 +208,27 @@ TEST_CASE("a pool that never ran anything, or just did, can be destroyed") {
     if (i % 2)
       pool.parallelFor(3, 1, [](int64_t, int64_t, int) {});
   }
+}
+
+TEST_CASE("a thread that leaves a core may go anywhere afterwards, and stays if it has nowhere to go") {
+  cpu_set_t before, after;
+  CPU_ZERO(&before);
+  CPU_ZERO(&after);
+  std::thread([&] {
+    REQUIRE(!sched_getaffinity(0, sizeof before, &before));
+    int core = currentCore();
+    REQUIRE(core >= 0);
+    leaveCore(core);
+    sched_getaffinity(0, sizeof after, &after);
+    CHECK(CPU_EQUAL(&before, &after));
+
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    REQUIRE(!sched_setaffinity(0, sizeof one, &one));
+    leaveCore(core);
+    CHECK(currentCore() == core);
+    leaveCore(-1);
+    leaveCore(1 << 20);
+  }).join();
 }
