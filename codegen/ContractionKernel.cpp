@@ -3,10 +3,13 @@
 // A tile is `rows` positions of the innermost result dimension but one, times a chunk of columns, held in vector
 // accumulators over the whole sum. The right side comes in panels (see PackOp); a chunk is what a tile takes of a
 // panel's width. Each accumulator adds its products in the order of k, in any tile: a row's result does not depend on
-// which tile, task or batch it is computed in. What is fused behind the product is computed on the accumulators.
+// which tile, task or batch it is computed in. A few columns beyond the last whole vector may come as rows of their
+// own, the tail: they are summed by lanes (see LaneDots.h). What is fused behind the product is computed on the
+// accumulators.
 //
 // Padding costs nothing: the loops over the taps of a window run over those that lie inside the left side. Along a row
 // that holds for whole tiles; those at its ends go tap by tap through the rows that see it.
+#include "codegen/LaneDots.h"
 #include "codegen/PointEmitter.h"
 #include "codegen/Window.h"
 #include "passes/Passes.h"
@@ -50,7 +53,11 @@ public:
     lanes = k.target.lanes(byteWidth(sumType));
     panelWidth = passes::kPanelBytes / byteWidth(sumType);
     chunkWidth = k.target.tileVectors * lanes;
-    columns = shapeOf(op.getResult()).back();
+    columns = allColumns = shapeOf(op.getResult()).back();
+    if (Value t = op.getTail()) {
+      tail = *e.memoryOf(passes::skipReshapes(t));
+      columns = columns - (tailColumns = shapeOf(t)[op.getBatch() + 1].value());
+    }
     if (columns.isStatic() && columns.value() % chunkWidth)
       narrowVectors = (columns.value() % chunkWidth + lanes - 1) / lanes;
     if (narrowVectors == k.target.tileVectors)
@@ -66,7 +73,7 @@ public:
     Dim units = byRows ? along.size : Dim(1);
     for (auto &dim : outer)
       units = units * dim.size;
-    Dim unitBlocks = ceildiv(units, perBlock), panels = ceildiv(columns, panelWidth);
+    Dim unitBlocks = ceildiv(units, perBlock), panels = max(ceildiv(columns, panelWidth), 1);
     int64_t panelsHint = panels.isStatic() ? std::max<int64_t>(1, panels.value()) : 64;
     int64_t blockRows = byRows ? std::min(rowsHint, perBlock) : perBlock * rowsHint;
     int64_t sumLength = depth.isStatic() ? depth.value() : 256;
@@ -84,14 +91,17 @@ public:
       chunkTo = k.minimum(k.add(chunkFrom, chunksPerBlock), k.dim(ceildiv(columns, chunkWidth)));
       Value unitFrom = k.mul(unitBlock, k.constant(perBlock));
       Value unitTo = k.minimum(k.add(unitFrom, k.constant(perBlock)), k.dim(units));
+      isLastBlock = k.compare(arith::CmpIPredicate::eq, panelBlock, k.sub(k.dim(panelBlocks), k.constant(1)));
       if (byRows) {
         rowsBase = k.constant(0);
         emitRows(unitFrom, unitTo, perBlock);
+        emitTail(unitFrom, unitTo);
         return;
       }
       k.loop(unitFrom, unitTo, k.constant(1), [&](Value unit) {
         placeOuter(unit);
         emitRows(k.constant(0), k.dim(along.size), INT64_MAX);
+        emitTail(k.constant(0), k.dim(along.size));
       });
     });
     return {batches * unitBlocks * panelBlocks, 0};
@@ -331,17 +341,12 @@ private:
         Value left = castLanes(k.b, k.loc, k.load(lhs, {at}, 1, {}), lhs.dtype, sumType);
         left = k.broadcast(left, lanes);
         for (int64_t v = 0; v < vectors; ++v)
-          next[r * vectors + v] = multiplyAdd(left, right[v], carried[r * vectors + v]);
+          next[r * vectors + v] = k.multiplyAdd(sumType, left, right[v], carried[r * vectors + v]);
       }
       return next;
     };
-    finish(row, rows, chunk, vectors, sumLoop(0, lhsBase, k.constant(0), init, {0, rows}, step));
-  }
-
-  Value multiplyAdd(Value x, Value y, Value sum) {
-    if (isFloat(sumType))
-      return vector::FMAOp::create(k.b, k.loc, x, y, sum);
-    return arith::AddIOp::create(k.b, k.loc, sum, arith::MulIOp::create(k.b, k.loc, x, y));
+    finish(row, rows, k.mul(chunk, k.constant(chunkWidth)), vectors, columns,
+           sumLoop(0, lhsBase, k.constant(0), init, {0, rows}, step));
   }
 
   /// `locality` 3: into the first cache level, 2: into the second.
@@ -351,7 +356,7 @@ private:
 
   using SumStep = llvm::function_ref<SmallVector<Value>(Value lhsAt, Value kAt, ValueRange carried, Rows)>;
   SmallVector<Value> sumLoop(size_t i, Value lhsAt, Value kAt, SmallVector<Value> carried, Rows rows, SumStep step) {
-    ArrayRef<Step> steps = end ? sumAtEnds : sum;
+    ArrayRef<Step> steps = overTaps ? ArrayRef(sumAtEnds).drop_back() : end ? ArrayRef(sumAtEnds) : ArrayRef(sum);
     if (i == steps.size())
       return step(lhsAt, kAt, carried, rows);
     Value inner = k.constant(1); // steps of k below this loop
@@ -380,8 +385,31 @@ private:
                   [&](Value x, ValueRange values) { return at(x, SmallVector<Value>(values), rows); });
   }
 
-  // ---- what is fused behind the product, and the stores
-  void finish(Value row, int64_t rows, Value chunk, int64_t vectors, ArrayRef<Value> sums) {
+  // ---- the columns of the tail, for rows [from, to)
+  void emitTail(Value from, Value to) {
+    if (!tailColumns)
+      return;
+    LaneDots dots(k, lhs, sumAtEnds.back().stride, *tail, sumType, tailColumns, depth, sumAtEnds.back().size.value());
+    Value some = k.constant(dots.rows()), whole = k.mul(k.div(k.sub(to, from), some), some), last = k.add(from, whole);
+    k.when(isLastBlock, [&] {
+      k.loop(from, last, some, [&](Value row) { tailTile(dots, row, dots.rows()); });
+      k.loop(last, to, k.constant(1), [&](Value row) { tailTile(dots, row, 1); });
+    });
+  }
+
+  void tailTile(LaneDots &dots, Value row, int64_t rows) {
+    Value base = k.add(k.add(k.mul(batch, k.dim(lhsBatchStride)), rowsBase), k.mul(row, k.dim(along.stride)));
+    auto segment = [&](Value lhsAt, Value tap, ValueRange sums, Rows) {
+      return dots.add(lhsAt, k.mul(tap, k.dim(sumAtEnds.back().size)), k.dim(along.stride), sums);
+    };
+    overTaps = true;
+    SmallVector<Value> sums = sumLoop(0, base, k.constant(0), dots.zeros(rows), {0, rows}, segment);
+    overTaps = false;
+    finish(row, rows, k.dim(columns), 1, allColumns, dots.finish(sums));
+  }
+
+  // ---- what is fused behind the product, and the stores of columns below `bound`
+  void finish(Value row, int64_t rows, Value column, int64_t vectors, const Dim &bound, ArrayRef<Value> sums) {
     ArrayRef<int> dims = p.alignment.dims.find(op.getResult())->second;
     Shape shape = shapeOf(op.getResult());
     auto place = [&](size_t resultDim, Index at) {
@@ -395,16 +423,16 @@ private:
     }
     k.width = lanes;
     int64_t perRow = vectors;
-    bool partial = !columns.isStatic() || columns.value() % chunkWidth != 0;
+    bool partial = !bound.isStatic() || bound.value() % lanes != 0; // vectors without a column are left out
     for (int64_t r = 0; r < rows; ++r) {
       for (int64_t v = 0; v < vectors; ++v) {
         p.scoped([&] {
           placeRow(k.add(row, k.constant(r)), place, shape);
-          Value column = k.add(k.mul(chunk, k.constant(chunkWidth)), k.constant(v * lanes));
-          place(shape.size() - 1, {column, 1});
+          Value at = k.add(column, k.constant(v * lanes));
+          place(shape.size() - 1, {at, 1});
           if (partial)
-            e.mask = k.compare(arith::CmpIPredicate::slt, k.lanesOf({column, 1}, lanes),
-                               k.broadcast(k.maskBound(columns, narrowest(body, type)), lanes));
+            e.mask = k.compare(arith::CmpIPredicate::slt, k.lanesOf({at, 1}, lanes),
+                               k.broadcast(k.maskBound(bound, narrowest(body, type)), lanes));
           p.bind(op.getResult(), castLanes(k.b, k.loc, sums[r * perRow + v], sumType, type));
           // All results before the first store: it may go to memory that the others are computed from.
           SmallVector<Value> values;
@@ -449,11 +477,15 @@ private:
   SmallVector<Step> sum, outer;
   SmallVector<Step> sumAtEnds; // the same sum, every dimension on its own
   Step along;                  // the dimension that tiles run along
-  Dim depth, lhsBatchStride, lhsStart, columns;
+  Dim depth, lhsBatchStride, lhsStart;
+  Dim columns, allColumns; // in panels; and with those of the tail
+  std::optional<Memory> tail;
+  int64_t tailColumns = 0;
+  bool overTaps = false; // the loops of the sum leave out the innermost one
 
   std::optional<int64_t> end; // where the tile begins, if windows of it reach beyond the ends of the row
   std::map<size_t, std::pair<Value, Value>> tapsInside; // per outer dimension that is cut, at the current position
-  Value batch, chunkFrom, chunkTo, rowsBase;
+  Value batch, chunkFrom, chunkTo, rowsBase, isLastBlock;
   Value nextShare;   // which share of the next panel a tile fetches; null: none
   int64_t share = 1; // elements of it per step of k
   SmallVector<Value> outerAt;

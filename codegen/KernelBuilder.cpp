@@ -151,6 +151,12 @@ std::pair<Value, Value> KernelBuilder::halves(Value v) {
   return {from(0), from(half)};
 }
 
+Value KernelBuilder::multiplyAdd(DType type, Value x, Value y, Value sum) {
+  if (isFloat(type))
+    return vector::FMAOp::create(b, loc, x, y, sum);
+  return arith::AddIOp::create(b, loc, sum, arith::MulIOp::create(b, loc, x, y));
+}
+
 Value KernelBuilder::broadcast(Value v, int64_t width) {
   if (width == 1 || isa<VectorType>(v.getType()))
     return v;

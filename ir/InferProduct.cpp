@@ -129,10 +129,19 @@ bool inferContract(InferCall &call) {
     result.push_back(floordiv(size - span, call.attr<Ints>("strides")[i]) + 1);
     k = k * kernel[i];
   }
+  Dim inPanels = n;
+  if (call.has(2)) {
+    const Shape &tail = call.operand(2).shape;
+    Shape expected(lhs.begin(), lhs.begin() + batch);
+    expected.insert(expected.end(), {1, tail.size() > 1 ? tail[tail.size() - 2] : Dim(0), k});
+    if (call.operand(2).dtype != call.operand(0).dtype || tail != expected)
+      return call.fail(text("tail ", tail, " must be [batch…, 1, columns, ", k, "], of the type of lhs"));
+    inPanels = n - tail[tail.size() - 2];
+  }
   const Dim &panels = rhs[batch], &width = rhs[batch + 2];
-  if (!width.isStatic() || width.value() < 1 || panels != ceildiv(n, width) || rhs[batch + 1] != k)
-    return call.fail(text("rhs ", rhs, " must be packed from [", k, ", ", n, "], so end in [",
-                          ceildiv(n, max(width, 1)), ", ", k, ", width]"));
+  if (!width.isStatic() || width.value() < 1 || panels != ceildiv(inPanels, width) || rhs[batch + 1] != k)
+    return call.fail(text("rhs ", rhs, " must be packed from [", k, ", ", inPanels, "], so end in [",
+                          ceildiv(inPanels, max(width, 1)), ", ", k, ", width]"));
   result.push_back(n);
   DType type = call.operand(0).dtype;
   bool isWide = call.attr<bool>("wide") && isFloat(type) && byteWidth(type) == 2;

@@ -69,11 +69,12 @@ def Burin_ContractOp : Burin_Op<"contract"> {
     lhs is [b…, spatial…, C], rhs is `pack`ed from [b…, kernel… * C, N], and k runs over (kernel…, C):
     lhs(b…, m…, k) is lhs[b…, m_i * strides_i + kernel_i * dilations_i - low_i, c]; what lies outside of lhs is left out
     of the sum. `padding` holds all low_i, then as much for the ends; less than 0 at an end leaves out what lies there. A matrix product is the case with one spatial
-    dimension, kernel 1, stride 1, no padding. `batch` leading dimensions are shared by lhs, rhs and the result; `columns`
+    dimension, kernel 1, stride 1, no padding. The last columns may lie as rows of their own in `tail`, packed from
+    [columns, K] with the width K: one panel. `batch` leading dimensions are shared by lhs, rhs and the result; `columns`
     holds N, which the packed shape does not tell. Sums of 16-bit products are rounded to 16 bits, unless `wide` keeps
     them in f32 for what follows.
   }];
-  let arguments = (ins Burin_Tensor:$lhs, Burin_Tensor:$rhs, I64Attr:$batch, Burin_ShapeAttr:$columns, DenseI64ArrayAttr:$kernel,
+  let arguments = (ins Burin_Tensor:$lhs, Burin_Tensor:$rhs, Optional<Burin_Tensor>:$tail, I64Attr:$batch, Burin_ShapeAttr:$columns, DenseI64ArrayAttr:$kernel,
                        DenseI64ArrayAttr:$strides, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$padding,
                        DenseI64ArrayAttr:$dilations, DefaultValuedAttr<BoolAttr, "false">:$wide);
   let results = (outs Burin_Tensor:$result);

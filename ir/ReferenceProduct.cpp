@@ -100,14 +100,17 @@ Sizes offsets(std::span<const int64_t> shape, std::span<const int64_t> strides) 
   return positions;
 }
 
-/// The right side of `contract` out of its panels: [batch, K, n].
-RefTensor unpacked(const RefTensor &panels, int64_t batch, int64_t k, int64_t n) {
-  int64_t width = panels.shape.back(), full = n / width, rest = n % width, count = full + (rest != 0);
+/// The right side of `contract` out of its panels and the columns of its tail: [batch, K, n].
+RefTensor unpacked(const RefTensor &panels, const RefTensor *tail, int64_t batch, int64_t k, int64_t n) {
+  int64_t last = tail ? tail->shape[tail->shape.size() - 2] : 0, before = n - last;
+  int64_t width = panels.shape.back(), full = before / width, rest = before % width, count = full + (rest != 0);
   RefTensor to = RefTensor::zeros(panels.dtype, {batch, k, n});
   move(to, {0, {batch, full, k, width}, {k * n, width, n, 1}}, panels,
        {0, {batch, full, k, width}, {count * k * width, k * width, width, 1}});
   move(to, {full * width, {batch, k, rest}, {k * n, n, 1}}, panels,
        {full * k * width, {batch, k, rest}, {count * k * width, width, 1}});
+  if (tail)
+    move(to, {before, {batch, last, k}, {k * n, 1, n}}, *tail, {0, {batch, last, k}, {last * k, k, 1}});
   return to;
 }
 
@@ -148,7 +151,11 @@ bool contract(RefCall &call) {
   }
   int64_t n = result.back(), channels = lhs.shape.back(), batches = product(std::span(lhs.shape).first(batch));
   int64_t k = product(kernel) * channels, width = rhs.shape.back();
-  if (rhs.shape[batch + 1] != k || width <= 0 || rhs.size() != batches * ((n + width - 1) / width) * k * width)
+  const RefTensor *tail = call.has(2) ? &call.in(2) : nullptr;
+  int64_t last = tail && tail->shape.size() == batch + 3 ? tail->shape[batch + 1] : 0;
+  if (tail && (last > n || tail->size() != batches * last * k))
+    return call.fail("tail " + str(tail->shape) + " does not hold columns of " + std::to_string(k));
+  if (rhs.shape[batch + 1] != k || width <= 0 || rhs.size() != batches * ((n - last + width - 1) / width) * k * width)
     return call.fail("rhs " + str(rhs.shape) + " does not hold panels of " + std::to_string(k) + " by " +
                      std::to_string(n));
   Sizes steps = rowMajorStrides(lhs.shape);
@@ -161,7 +168,7 @@ bool contract(RefCall &call) {
   taps.push_back(channels);
   Windows windows{offsets(std::span(result).first(batch + spatial), rowStrides), offsets(taps, tapStrides)};
   multiply(windows, {batches, product(std::span(result).subspan(batch, spatial)), k, n}, call.out(), lhs,
-           unpacked(rhs, batches, k, n));
+           unpacked(rhs, tail, batches, k, n));
   return true;
 }
 

@@ -10,6 +10,10 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
+constexpr int64_t kMostTail = 4;    // columns as sums by lanes
+constexpr int64_t kMostTailed = 32; // vectors of columns; where there are more, one more costs little
+constexpr int64_t kLaneSum = 8;     // what the sum of a vector's lanes costs, in products of vectors
+
 int64_t panelWidth(Value v) {
   DType type = dtypeOf(v);
   bool wide = type == DType::f64 || type == DType::i64;
@@ -27,9 +31,9 @@ Value pack(OpBuilder &b, Location loc, Value x) { return create<PackOp>(b, loc, 
 struct Windows {
   Ints kernel{1}, strides{1}, dilations{1}, padding; // a matrix product has windows of one row
 };
-Value contract(OpBuilder &b, Location loc, Value lhs, Value packed, int64_t batch, Dim columns, Windows w,
+Value contract(OpBuilder &b, Location loc, Value lhs, Value packed, Value tail, int64_t batch, Dim columns, Windows w,
                bool wide = false) {
-  return create<ContractOp>(b, loc, {lhs, packed},
+  return create<ContractOp>(b, loc, {lhs, packed, tail},
                             {{"batch", batch},
                              {"columns", Shape{columns}},
                              {"kernel", std::move(w.kernel)},
@@ -37,6 +41,41 @@ Value contract(OpBuilder &b, Location loc, Value lhs, Value packed, int64_t batc
                              {"padding", std::move(w.padding)},
                              {"dilations", std::move(w.dilations)},
                              {"wide", wide}});
+}
+
+/// How many output channels lie beyond the last whole vector, if they cost less as sums by lanes than as a vector of
+/// their own. This depends on what the sizes of a convolution with windows are before anything is cut off, and those
+/// are known wherever it is compiled; products of matrices, also as windows of one, have symbolic sizes in eager calls.
+int64_t tailColumns(ConvOp op) {
+  Shape weight = shapeOf(op.getWeight());
+  bool last = op.getLayout() == "nhwc";
+  size_t spatial = op.getStrides().size();
+  const Dim &columns = last ? weight.back() : weight[0], &channels = last ? weight[spatial] : weight[1];
+  ArrayRef<int64_t> padding = op.getPadding();
+  int64_t lanes = panelWidth(op.getWeight()) / 2, taps = 1; // lanes of the widest vectors: all targets compute the same
+  for (size_t d = 0; d < spatial; ++d)
+    taps *= weight[d + (last ? 0 : 2)].value();
+  bool seesAllTaps = padding[spatial - 1] <= 0 && padding.back() <= 0; // along a row
+  if (taps == 1 || op.getGroups() > 1 || !seesAllTaps || !columns.isStatic() || !channels.isStatic() ||
+      columns.value() > kMostTailed * lanes)
+    return 0;
+  int64_t tail = columns.value() % lanes, steps = taps * ((channels.value() + lanes - 1) / lanes);
+  return tail <= kMostTail && 2 * tail * (steps + kLaneSum) <= taps * channels.value() ? tail : 0;
+}
+
+/// `lhs` times a matrix [K, columns], of which the last `tail` columns are summed by lanes.
+Value contractMatrix(OpBuilder &b, Location loc, Value lhs, Value matrix, int64_t tail, Windows w, bool wide = false) {
+  Shape shape = shapeOf(matrix);
+  Dim depth = shape[0], columns = shape[1];
+  if (!tail)
+    return contract(b, loc, lhs, pack(b, loc, matrix), {}, 0, columns, std::move(w), wide);
+  auto part = [&](Dim from, Dim to) {
+    return create<SliceOp>(b, loc, {matrix},
+                           {{"starts", Shape{0, from}}, {"stops", Shape{depth, to}}, {"steps", Ints{1, 1}}});
+  };
+  Value last = transpose(b, loc, part(columns - tail, columns), {1, 0});
+  last = create<PackOp>(b, loc, {last}, {{"width", depth.value()}});
+  return contract(b, loc, lhs, pack(b, loc, part(0, columns - tail)), last, 0, columns, std::move(w), wide);
 }
 
 /// The matrix that `v` repeats along all leading dimensions, if it does.
@@ -66,13 +105,13 @@ void lower(MatmulOp op) {
     Shape m = shapeOf(matrix);
     matrix = reshape(b, loc, matrix, {m[m.size() - 2], m[m.size() - 1]});
     Dim rows = elements(Shape(l.begin(), l.end() - 1));
-    Value product = contract(b, loc, reshape(b, loc, lhs, {rows, l.back()}), pack(b, loc, matrix), 0, columns, {});
+    Value product = contract(b, loc, reshape(b, loc, lhs, {rows, l.back()}), pack(b, loc, matrix), {}, 0, columns, {});
     op.replaceAllUsesWith(reshape(b, loc, product, result));
   } else {
     Dim batches = elements(Shape(l.begin(), l.end() - 2));
     Value left = reshape(b, loc, lhs, {batches, l[batch], l[batch + 1]});
     Value right = pack(b, loc, reshape(b, loc, rhs, {batches, r[batch], r[batch + 1]}));
-    op.replaceAllUsesWith(reshape(b, loc, contract(b, loc, left, right, 1, columns, {}), result));
+    op.replaceAllUsesWith(reshape(b, loc, contract(b, loc, left, right, {}, 1, columns, {}), result));
   }
   op.erase();
 }
@@ -176,7 +215,7 @@ Value padded(OpBuilder &b, Location loc, Value x, const Ints &padding) {
   return create<PadOp>(b, loc, {x}, {{"low", low}, {"high", high}, {"interior", Ints(rank, 0)}});
 }
 
-void lower(ConvOp op) {
+void lower(ConvOp op, int64_t tail) {
   OpBuilder b(op);
   Location loc = op.getLoc();
   Value x = op.getX(), weight = op.getWeight();
@@ -218,8 +257,7 @@ void lower(ConvOp op) {
     for (size_t d = 0; d < spatial; ++d)
       depth = depth * weightShape[d];
     if (groups == 1) {
-      Value packed = pack(b, loc, reshape(b, loc, weight, {depth, outputs}));
-      result = contract(b, loc, x, packed, 0, outputs, w, sumType != type);
+      result = contractMatrix(b, loc, x, reshape(b, loc, weight, {depth, outputs}), tail, w, sumType != type);
     } else {
       Dim perGroup = floordiv(channels, groups), outputsPerGroup = floordiv(outputs, groups);
       Shape split = shapeOf(x);
@@ -231,7 +269,7 @@ void lower(ConvOp op) {
       groupFirst.push_back(spatial + 2);
       Value lhs = transpose(b, loc, reshape(b, loc, x, split), groupFirst);
       Value matrix = transpose(b, loc, reshape(b, loc, weight, {depth, Dim(groups), outputsPerGroup}), {1, 0, 2});
-      Value product = contract(b, loc, lhs, pack(b, loc, matrix), 1, outputsPerGroup, w, sumType != type);
+      Value product = contract(b, loc, lhs, pack(b, loc, matrix), {}, 1, outputsPerGroup, w, sumType != type);
       Ints groupLast;
       for (size_t d = 0; d <= spatial; ++d)
         groupLast.push_back(d + 1);
@@ -267,8 +305,10 @@ struct LowerContractions : PassWrapper<LowerContractions, OperationPass<ModuleOp
         lower(matmul);
         continue;
       }
-      trimTaps(cast<ConvOp>(op));
-      lower(cast<ConvOp>(op));
+      auto conv = cast<ConvOp>(op);
+      int64_t tail = tailColumns(conv);
+      trimTaps(conv);
+      lower(conv, tail);
     }
   }
 };

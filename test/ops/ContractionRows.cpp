@@ -85,6 +85,7 @@ std::vector<Example> convolution(const Row &row, DType dtype) {
   auto add = [&](Conv c) { list.push_back(conv(dtype, c, c.weight[0])); };
   add({{b, 3, n, m}, {5, 3, 3, 3}, true, {{"padding", Ints{1}}}, sizes});
   add({{1, 4, 9, 11}, {6, 4, 3, 2}, false, {{"strides", Ints{2, 1}}}});
+  add({{1, 40, 5, 6}, {35, 40, 2, 3}, true, {}});
   if (dtype != f32)
     return list;
   add({{2, 3, 20}, {7, 3, 5}, true, {{"padding", Ints{2, 1}}, {"dilations", Ints{2}}, {"strides", Ints{3}}}});
@@ -95,6 +96,11 @@ std::vector<Example> convolution(const Row &row, DType dtype) {
   add({{1, 3, 12, 12}, {6, 1, 5, 5}, true, {{"groups", int64_t(3)}}}); // two filters per channel
   add({{3, 8, 7, 7}, {16, 8, 1, 1}, true, {}});
   add({{1, 16, 14, 14}, {33, 16, 3, 3}, false, {{"padding", Ints{1}}}});
+  // Channels beyond the last whole vector, summed by lanes.
+  add({{b, 20, n, m}, {18, 20, 3, 3}, true, {{"padding", Ints{2, 0}}}, sizes});
+  add({{2, 36, 9, 12}, {3, 36, 3, 2}, true, {{"strides", Ints{2, 1}}, {"dilations", Ints{1, 3}}}});
+  add({{1, 33, 1, 15}, {49, 33, 3, 1}, false, {{"padding", Ints{1, 0}}}});
+  add({{1, 2, 40, 3, 4}, {2, 2, 33, 1, 2}, true, {}});
   for (Conv c : {Conv{{b, n, m, 3}, {3, 3, 3, 8}, true, {{"padding", Ints{1}}}, sizes},
                  Conv{{2, 9, 9, 6}, {3, 3, 1, 6}, true, {{"groups", int64_t(6)}}},
                  Conv{{1, 9, 9, 4}, {3, 3, 2, 6}, false, {{"groups", int64_t(2)}}}}) {

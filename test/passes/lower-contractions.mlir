@@ -10,8 +10,34 @@ func.func @linear(%x: tensor<2x3x8xf32>, %w: tensor<8x5xf32>) -> tensor<2x3x5xf3
   return %y : tensor<2x3x5xf32>
 }
 
-// Of a 3x3 filter on one pixel only the tap in the middle sees it; on 1x5 pixels only the middle row does.
+// Few columns beyond the last whole vector are packed by themselves, as rows. Padding along a row, or many channels, keep
+// them in panels.
+// CHECK-LABEL: func.func @tail(
+// CHECK: %[[L:.*]] = burin.transpose
+// CHECK: %[[T:.*]] = burin.pack %[[L]] {width = 500 : i64} : (tensor<2x500xf32>) -> tensor<1x2x500xf32>
+// CHECK: %[[P:.*]] = burin.pack {{.*}} : (tensor<500x48xf32>) -> tensor<2x500x32xf32>
+// CHECK: burin.contract {{.*}}, %[[P]], %[[T]] {{{.*}}columns = [50]
+func.func @tail(%x: tensor<1x12x12x20xf32>, %w: tensor<5x5x20x50xf32>) -> tensor<1x8x8x50xf32> {
+  %y = burin.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, layout = "nhwc"} : (tensor<1x12x12x20xf32>, tensor<5x5x20x50xf32>) -> tensor<1x8x8x50xf32>
+  return %y : tensor<1x8x8x50xf32>
+}
+// CHECK-LABEL: func.func @padded_tail(
+// CHECK-COUNT-1: burin.pack
+// CHECK-NOT: burin.pack
+// CHECK-LABEL: func.func @many_channels(
+func.func @padded_tail(%x: tensor<1x12x12x20xf32>, %w: tensor<5x5x20x50xf32>) -> tensor<1x12x12x50xf32> {
+  %y = burin.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 2, 2, 2, 2>, dilations = array<i64: 1, 1>, layout = "nhwc"} : (tensor<1x12x12x20xf32>, tensor<5x5x20x50xf32>) -> tensor<1x12x12x50xf32>
+  return %y : tensor<1x12x12x50xf32>
+}
+// CHECK-COUNT-1: burin.pack
+// CHECK-NOT: burin.pack
 // CHECK-LABEL: func.func @pixel(
+func.func @many_channels(%x: tensor<1x1x4x64xf32>, %w: tensor<1x2x64x1025xf32>) -> tensor<1x1x3x1025xf32> {
+  %y = burin.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, layout = "nhwc"} : (tensor<1x1x4x64xf32>, tensor<1x2x64x1025xf32>) -> tensor<1x1x3x1025xf32>
+  return %y : tensor<1x1x3x1025xf32>
+}
+
+// Of a 3x3 filter on one pixel only the tap in the middle sees it; on 1x5 pixels only the middle row does.
 // CHECK: burin.slice %arg1 {{{.*}}starts = [1, 1, 0, 0], steps = {{.*}}, stops = [2, 2, 8, 4]}
 // CHECK-NOT: burin.pad
 // CHECK: burin.contract {{.*}}kernel = array<i64: 1, 1, 1>
