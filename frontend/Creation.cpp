@@ -3,6 +3,7 @@
 #include "burin/ops.h"
 #include "frontend/Record.h"
 #include "frontend/Scope.h"
+#include <array>
 #include <cmath>
 
 namespace burin {
@@ -164,6 +165,13 @@ Tensor empty(const Shape &shape, DType dtype, Location where) {
   TensorSpec spec{dtype, shape};
   storage->buffer = allocate(byteCount(spec), place);
   return Access::make(std::move(spec), std::move(storage));
+}
+
+Tensor detail::sizeTensor(const Dim &size) {
+  if (size.isStatic())
+    return from_bytes(std::array{size.value()}.data(), {DType::i64, {}});
+  // The last of 0, 1, … size.
+  return take(iota({size + 1}, DType::i64), from_vector<int64_t>({-1}, Shape{}));
 }
 
 Tensor zeros(const Shape &shape, DType dtype, Location where) { return full(shape, 0, dtype, where); }

@@ -14,6 +14,8 @@ using Fill = std::function<void(void *data, int64_t lo, int64_t hi)>;
 Tensor fillLater(TensorSpec spec, Fill fill, const Location &where);
 /// A tensor with a copy of these elements.
 Tensor copyOf(const void *data, TensorSpec spec, const Location &where);
+/// A tensor with one symbolic or known size, i64 and of rank 0.
+Tensor sizeTensor(const Dim &size);
 /// Throws if a size is symbolic or negative: outside of a trace there is nothing to take it from.
 void requireSizes(const Shape &shape, const char *op, const Location &where);
 

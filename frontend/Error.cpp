@@ -1,5 +1,7 @@
 #include "burin/error.h"
 #include "frontend/Scope.h"
+#include <mutex>
+#include <set>
 
 namespace burin {
 
@@ -25,6 +27,13 @@ LocationScope::~LocationScope() { scope = outer; }
 
 namespace detail {
 const Location &inScope(const Location &where) { return scope ? *scope : where; }
+
+const char *keepText(std::string text) {
+  static std::mutex mutex;
+  static std::set<std::string> kept;
+  std::lock_guard lock(mutex);
+  return kept.insert(std::move(text)).first->c_str();
+}
 } // namespace detail
 
 } // namespace burin

@@ -64,6 +64,12 @@ public:
   void observe(const std::shared_ptr<const detail::Observed> &state);
   std::vector<Guard> guards;
 
+  /// See burin::grad.
+  std::vector<Tensor> grad(const Tensor &y, const std::vector<Tensor> &xs, const std::optional<Tensor> &gradOutput,
+                           const Location &where);
+  /// See burin::detach.
+  Tensor detach(const Tensor &x, const Location &where);
+
   /// The elements of a traced tensor that depends on constants alone, as the reference interpreter computes them;
   /// nullopt if it depends on an input, or if a tensor on the way is too large to be part of a shape computation.
   std::optional<Tensor> constantValue(const Tensor &tensor, const Location &where);
@@ -77,6 +83,8 @@ private:
   Tensor wrap(mlir::Value value);
   mlir::Operation *onceForSize(mlir::Operation *made);
   class LoopBody;
+  class Backward;
+  mlir::Value variableOf(const Tensor &x, const Location &where);
 
   const uint64_t id; // unique in the process
   std::shared_ptr<Graph::Data> graph;
@@ -94,6 +102,7 @@ private:
   llvm::SmallVector<mlir::Attribute> checks;            // see require
   std::vector<detail::StorageRef> captured;             // keeps the keys of `constants` valid
   llvm::DenseMap<mlir::Value, ir::RefTensor> evaluated; // by constantValue
+  llvm::DenseSet<mlir::Value> detached;
 };
 
 } // namespace burin

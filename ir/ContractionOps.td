@@ -10,6 +10,7 @@ def Burin_MatmulOp : Burin_Op<"matmul"> {
   let arguments = (ins Burin_Tensor:$lhs, Burin_Tensor:$rhs);
   let results = (outs Burin_Tensor:$result);
   let infer = "inferMatmul"; let normalize = "promote"; let source = "torch.matmul";
+  let gradient = ["matmul(g, rhs.t())", "matmul(lhs.t(), g)"];
 }
 def Burin_DotGeneralOp : Burin_Op<"dot_general"> {
   let summary = "Sum of products over the contracted dimensions, for each combination of batch and free dimensions";
@@ -19,6 +20,8 @@ def Burin_DotGeneralOp : Burin_Op<"dot_general"> {
   let results = (outs Burin_Tensor:$result);
   let infer = "inferDotGeneral"; let normalize = "promote"; let source = "StableHLO dot_general";
   let example = "dot_general(x, y, {0}, {0}, {2}, {1}); // matmul of [b, m, k] and [b, k, n]";
+  let gradient = ["dotGradient(g, lhs, rhs, lhs_batch, rhs_batch, lhs_contract, rhs_contract, true)",
+                  "dotGradient(g, lhs, rhs, lhs_batch, rhs_batch, lhs_contract, rhs_contract, false)"];
 }
 class Burin_Convolution<string m, dag extra> : Burin_Op<m> {
   let arguments = !con((ins Burin_Tensor:$x, Burin_Tensor:$weight, Optional<Burin_Tensor>:$bias,
@@ -38,11 +41,15 @@ def Burin_ConvOp : Burin_Convolution<"conv", (ins DefaultValuedStrAttr<StrAttr, 
     are channels-last, the weight is [kernel…, C/groups, O].
   }];
   let infer = "inferConv"; let source = "torch.nn.functional.conv2d, ONNX Conv";
+  let gradient = ["convGradient(g, x, weight, strides, padding, dilations, groups)",
+                  "kernelGradient(g, x, weight, strides, padding, dilations, groups)", "sumChannels(g)"];
 }
 def Burin_ConvTransposeOp : Burin_Convolution<"conv_transpose", (ins DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$output_padding)> {
   let summary = "Transposed convolution: the gradient of `conv` with respect to its input";
   let description = [{ x [N, C, spatial…], weight [C, O/groups, kernel…], bias [O]. Lists as in `conv`. A size becomes
     (size - 1) * stride - padding + dilation * (kernel - 1) + 1 + output_padding. }];
   let infer = "inferConvTranspose"; let source = "torch.nn.functional.conv_transpose2d, ONNX ConvTranspose";
+  let gradient = ["cropTo(conv(g, weight, std::nullopt, strides, padding, dilations, groups), x.shape())",
+                  "kernelGradient(x, g, weight, strides, padding, dilations, groups)", "sumChannels(g)"];
 }
 #endif

@@ -1,6 +1,7 @@
 // What every op definition shares. An op is defined once, here and in the family files: its documentation, operands,
-// attributes, inference function and (elementwise) scalar meaning. The C++ API, the op table, the scalar lowering,
-// the reference interpreter's scalar part and the reference pages are generated from these records by opgen.py.
+// attributes, inference function, gradient and (elementwise) scalar meaning. The C++ API, the op table, the scalar
+// lowering, the reference interpreter's scalar part, gradients and the reference pages are generated from these records
+// by opgen.py.
 #ifndef BURIN_OP_BASE
 #define BURIN_OP_BASE
 
@@ -54,6 +55,10 @@ class Burin_Op<string mnemonic, list<Trait> traits = [], list<Trait> effects = [
   string onnx = "";
   // A C++ call for the reference pages, where one made from the operands' names would not do.
   string example = "";
+  // The gradient for each operand in terms of the public API, as one C++ expression of the operands, attributes and
+  // `result` by their names and `g`, the gradient of the result; "zero" where the derivative is 0 everywhere. A list
+  // of tensors where operands or results are one. What a line does not hold is a function of frontend/gradients/Rules.h.
+  list<string> gradient = [];
   // Not part of the public C++ API.
   bit internal = 0;
 }

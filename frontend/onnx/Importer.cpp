@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <map>
-#include <mutex>
 #include <set>
 
 namespace burin::onnx {
@@ -11,17 +10,8 @@ namespace burin::onnx {
 namespace {
 
 constexpr int64_t kNewestOpset = 28;
-constexpr int kMaxDepth = 64; // of functions and subgraphs within each other
 // Nodes of functions and subgraphs, each time they run: a short file can call for any number of them.
 constexpr int64_t kMaxExpanded = 1 << 13;
-
-/// Location wants text that is never freed.
-const char *keep(std::string text) {
-  static std::mutex mutex;
-  static std::set<std::string> kept;
-  std::lock_guard lock(mutex);
-  return kept.insert(std::move(text)).first->c_str();
-}
 
 std::string identifierOf(std::string_view name) {
   std::string out(name.substr(0, 64));
@@ -48,7 +38,7 @@ const Value *Scope::find(std::string_view name) const {
 Location Importer::locationOf(const NodeProto &node) const {
   std::string_view output = node.outputs.empty() ? "" : node.outputs[0];
   std::string name = node.name.empty() ? std::string(node.op) + "->" + std::string(output) : std::string(node.name);
-  return {keep(fileName + ":" + printable(name)), 0};
+  return {detail::keepText(fileName + ":" + printable(name)), 0};
 }
 
 Importer::Importer(const ModelProto &model, TensorReader &reader, std::string fileName)
@@ -295,6 +285,7 @@ void Importer::define(std::string_view name, Value value, Scope &scope, const Lo
 }
 
 std::vector<Value> Importer::runNodes(const GraphProto &graph, Scope &scope) {
+  scope.nodes = &graph.nodes;
   for (const NodeProto &node : graph.nodes)
     runNode(node, scope);
   std::vector<Value> results;
@@ -309,8 +300,9 @@ void Importer::runNode(const NodeProto &node, Scope &scope) {
   Location place = locationOf(node);
   LocationScope named(place);
   if (depth > 0 && ++expanded > kMaxExpanded)
-    throw Unsupported(
-        place, "", "its loops, branches and functions expand to more than " + std::to_string(kMaxExpanded) + " nodes");
+    throw Unsupported(place, "",
+                      "its loops, branches, functions and gradients expand to more than " +
+                          std::to_string(kMaxExpanded) + " nodes");
   Values results = translate(node, scope);
   if (results.size() > node.outputs.size())
     results.resize(node.outputs.size());
@@ -336,25 +328,6 @@ Values Importer::translate(const NodeProto &proto, Scope &scope) {
   return op.handler(node);
 }
 
-namespace {
-/// While one lives, nodes run one level deeper.
-class Deeper {
-public:
-  Deeper(int &depth, const Location &where) : depth(depth) {
-    if (++depth > kMaxDepth) {
-      --depth;
-      throw Error(where, "", "functions call each other in a circle, or subgraphs and functions are nested too deep");
-    }
-  }
-  ~Deeper() { --depth; }
-  Deeper(const Deeper &) = delete;
-  Deeper &operator=(const Deeper &) = delete;
-
-private:
-  int &depth;
-};
-} // namespace
-
 Values Importer::callFunction(const FunctionProto &function, const NodeProto &proto, Scope &scope) {
   Node call(*this, proto, scope);
   Deeper deeper(depth, locationOf(proto));
@@ -372,6 +345,7 @@ Values Importer::callFunction(const FunctionProto &function, const NodeProto &pr
   }
   Scope inner(function.opsets, nullptr);
   inner.attributes = &attributes;
+  inner.nodes = &function.nodes;
   for (size_t i = 0; i < function.inputs.size(); ++i)
     inner.define(function.inputs[i], call.has(i) ? call.value(i) : Value());
   for (const NodeProto &node : function.nodes)

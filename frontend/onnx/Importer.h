@@ -17,13 +17,42 @@ public:
   /// False if the name stands for something in this scope already.
   bool define(std::string_view name, Value value) { return values.try_emplace(name, std::move(value)).second; }
 
+  /// The node that gives a value of this graph or a surrounding one, and where it stands: how many graphs surround its
+  /// own, then its number among the nodes. The node is null if there is none.
+  struct Maker {
+    size_t level = 0, index = 0;
+    const NodeProto *node = nullptr;
+  };
+  Maker makerOf(std::string_view name) const;
+
   const Opsets &opsets;
+  /// Of the graph.
+  const std::vector<NodeProto> *nodes = nullptr;
   /// In a function: the attributes of the call, by name; null for those without a value.
   const std::unordered_map<std::string_view, const AttributeProto *> *attributes = nullptr;
 
 private:
   Scope *outer;
   std::unordered_map<std::string_view, Value> values;
+  mutable std::unordered_map<std::string_view, size_t> makers; // by output; filled when one is asked for
+};
+
+/// While one lives, nodes run one level deeper.
+class Deeper {
+public:
+  Deeper(int &depth, const Location &where) : depth(depth) {
+    constexpr int kMaxDepth = 64; // of functions and subgraphs within each other
+    if (++depth > kMaxDepth) {
+      --depth;
+      throw Error(where, "", "functions call each other in a circle, or subgraphs and functions are nested too deep");
+    }
+  }
+  ~Deeper() { --depth; }
+  Deeper(const Deeper &) = delete;
+  Deeper &operator=(const Deeper &) = delete;
+
+private:
+  int &depth;
 };
 
 class Importer {
@@ -32,6 +61,8 @@ public:
 
   Graph import(const StateDict &fixed, const Location &where);
 
+  /// What the value called `name` in the graph of the node `by` is when others have the values `given`.
+  Value recompute(std::string_view name, const GivenValues &given, const NodeProto &by, Scope &scope);
   std::vector<Value> runSubgraph(const GraphProto &graph, const std::vector<Value> &arguments, Scope &outer);
   Tensor read(const TensorProto &proto, const Location &where) { return reader.read(proto, where); }
   /// Where a node is, for errors and profiles: "model.onnx:conv1".
@@ -49,7 +80,11 @@ private:
   std::map<std::string, size_t> symbolCounts; // of names with one stem
   int depth = 0;                              // of functions and subgraphs
   int64_t expanded = 0;                       // nodes of functions and subgraphs so far
+  int recomputing = 0;                        // recompute() within each other
+  int64_t followed = 0;                       // nodes that recompute() has looked at so far
 
+  std::vector<const NodeProto *> nodesBehind(std::string_view name, const GivenValues &given, const NodeProto &by,
+                                             const Scope &scope);
   void checkOps(const Location &where) const;
   TensorSpec specOf(const ValueInfo &input, const Location &where);
   void collectNames();

@@ -15,13 +15,6 @@ Value Value::sequenceOf(std::vector<Value> values) {
 
 // ---- tensors and known contents
 
-Tensor sizeTensor(const Dim &size) {
-  if (size.isStatic())
-    return from_bytes(std::array{size.value()}.data(), {DType::i64, {}});
-  // The last of 0, 1, … size.
-  return take(iota({size + 1}, DType::i64), from_vector<int64_t>({-1}, Shape{}));
-}
-
 const Tensor &tensorOf(const Value &value) {
   if (value.tensor.defined() || !value.contents)
     return value.tensor;
@@ -278,6 +271,9 @@ int64_t Node::axis(int64_t axis, int64_t rank) const {
   return axis < 0 ? axis + rank : axis;
 }
 
+Value Node::recompute(std::string_view name, const GivenValues &given) const {
+  return importer.recompute(name, given, proto, scope);
+}
 std::vector<Value> Node::run(const GraphProto &graph, const std::vector<Value> &arguments) const {
   return importer.runSubgraph(graph, arguments, scope);
 }

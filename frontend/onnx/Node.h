@@ -3,6 +3,7 @@
 #pragma once
 #include "burin/creation.h"
 #include "burin/ops.h"
+#include "frontend/Creation.h"
 #include "frontend/onnx/Import.h"
 #include "frontend/onnx/Proto.h"
 #include <array>
@@ -40,6 +41,9 @@ struct Values : std::vector<Value> {
   Values(Value one) : vector{std::move(one)} {}
   Values(const std::vector<Tensor> &tensors) : vector(tensors.begin(), tensors.end()) {}
 };
+
+/// Values by the names that they stand for.
+using GivenValues = std::vector<std::pair<std::string_view, Value>>;
 
 class Scope;
 class Importer;
@@ -102,6 +106,8 @@ public:
   int64_t axis(int64_t axis, int64_t rank) const;
   int64_t axis(int64_t axis) const { return this->axis(axis, rank()); }
 
+  /// What the value called `name` in this node's graph is when others have the values `given`.
+  Value recompute(std::string_view name, const GivenValues &given) const;
   /// Runs a subgraph in the scope of this node.
   std::vector<Value> run(const GraphProto &graph, const std::vector<Value> &arguments) const;
 
@@ -127,8 +133,7 @@ std::optional<Contents> contentsOf(const Value &value);
 std::optional<Tensor> constantOf(const Value &value);
 /// The positions from, from + step, … below `to` of one dimension.
 Tensor part(const Tensor &x, int64_t axis, const Dim &from, const Dim &to, int64_t step = 1);
-/// A tensor with one symbolic or known size, i64 and of rank 0.
-Tensor sizeTensor(const Dim &size);
+using detail::sizeTensor;
 
 using Handler = Values (*)(Node &);
 struct OpEntry {

@@ -1,4 +1,6 @@
-// Losses and optimiser steps.
+// Losses, gradients and optimiser steps.
+#include "burin/gradients.h"
+#include "frontend/gradients/Rules.h"
 #include "frontend/onnx/Node.h"
 #include <algorithm>
 
@@ -87,10 +89,47 @@ Values adam(Node &n) {
   });
 }
 
+// ---- gradients
+
+/// Of the sum of y's elements, where the values called xs and zs are the inputs. What leads from them to y is computed
+/// once more with these; where they are the same values, one of the two goes when the graph is compiled.
+Values gradient(Node &n) {
+  std::vector<std::string> xs = n.attributeStrings("xs"), names = xs, zs = n.attributeStrings("zs");
+  std::string y = n.attribute("y", "");
+  names.insert(names.end(), zs.begin(), zs.end());
+  if (xs.empty() || y.empty())
+    n.fail("it needs the attributes \"xs\" and \"y\", names of values of the graph");
+  if (n.inputCount() != names.size())
+    n.fail("it has " + std::to_string(n.inputCount()) + " inputs for the " + std::to_string(names.size()) +
+           " names in \"xs\" and \"zs\"");
+  std::vector<Tensor> variables;
+  GivenValues given;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (std::ranges::find(names.begin(), names.begin() + std::ptrdiff_t(i), names[i]) !=
+        names.begin() + std::ptrdiff_t(i))
+      n.fail("it names " + quoted(names[i]) + " twice");
+    given.emplace_back(names[i], n.value(i));
+    if (i >= xs.size())
+      continue;
+    if (!isFloat(n.dtype(i)))
+      n.fail("its input for " + quoted(names[i]) + " is " + str(n[i].spec()) + "; only floats have gradients");
+    variables.push_back(reshape(n[i], n.shape(i))); // a value of its own, also where two inputs are the same
+    given.back().second = variables.back();
+  }
+  Value target = n.recompute(y, given);
+  if (target.sequence || !isFloat(tensorOf(target).dtype()))
+    n.fail("its \"y\", " + quoted(y) + ", is no tensor of floats; only those have gradients");
+  try {
+    return grad(tensorOf(target), variables, ones_like(tensorOf(target)));
+  } catch (const gradients::NoGradient &error) {
+    n.unsupported(error.message);
+  }
+}
+
 constexpr OpEntry table[] = {
-    {"Adagrad", adagrad, {}, kTraining},       {"Adam", adam, {}, kTraining},
-    {"Momentum", momentum, {}, kTraining},     {"NegativeLogLikelihoodLoss", nllLoss},
-    {"SoftmaxCrossEntropyLoss", crossEntropy},
+    {"Adagrad", adagrad, {}, kTraining},    {"Adam", adam, {}, kTraining},
+    {"Gradient", gradient, {}, kTraining},  {"Momentum", momentum, {}, kTraining},
+    {"NegativeLogLikelihoodLoss", nllLoss}, {"SoftmaxCrossEntropyLoss", crossEntropy},
 };
 
 } // namespace

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Everything that follows from the op definitions in ir/*.td: op table, scalar code, C++ API, reference pages.
+"""Everything that follows from the op definitions in ir/*.td: op table, scalar code, C++ API, gradients,
+reference pages.
 
-opgen.py <llvm-tblgen --dump-json output> <table|ids|reference|lowering|api-header|api-methods|api-source|onnx|docs> -o <file>
+opgen.py <llvm-tblgen --dump-json output> <table|ids|reference|lowering|api-header|api-methods|api-source|gradients|onnx|docs> -o <file>
 """
 import argparse
 import json
+import pathlib
 import re
 import textwrap
 
@@ -115,6 +117,7 @@ class Op:
         self.boolResult = record.get("resultElement") == "bool"
         self.lower = record.get("lower")
         self.reference = record.get("reference")
+        self.gradient = record["gradient"]
         self.elementwise = any(t["def"] == "Burin_ElementwiseTrait" for t in record["traits"])
         self.variadicResults = any("Variadic" in records[a["def"]]["!superclasses"] for a, _ in record["results"]["args"])
         self.operands, self.attrs = [], []
@@ -126,6 +129,8 @@ class Op:
                 self.attrs.append(Attribute(self.name, name, definition, records))
         if not self.summary:
             fail(self.name, "has no summary")
+        if self.gradient and len(self.gradient) != len(self.operands):
+            fail(self.name, f"has {len(self.operands)} operands, but {len(self.gradient)} gradients")
 
     def parameters(self):
         """(type, name, default) in the order of the C++ function: those without a default first."""
@@ -321,6 +326,41 @@ def apiSource(ops):
     return "".join(out)
 
 
+# ---- gradients
+
+def gradients(ops):
+    out = [HEADER, "// The including file provides GradientCall and the functions the `gradient` snippets call.\n"]
+    for op in ops:
+        if not any(expression != "zero" for expression in op.gradient):
+            continue
+        isList = op.operands[0].arity == "Variadic"
+        names = [(f"const std::vector<Tensor> &{op.operands[0].name}", "call.operands")] if isList else [
+            (f"const Tensor &{o.name}", f"call.operands[{i}]") for i, o in enumerate(op.operands)]
+        names += [("const std::vector<Tensor> &g", "call.gradients")] if op.variadicResults else [
+            ("const Tensor &g", "call.gradients[0]"), ("const Tensor &result", "call.results[0]")]
+        names += [(typed(CPP_PARAMETER[a.kind], a.name), f"std::get<{CPP_TYPE[a.kind]}>(call.attrs[{i}])")
+                  for i, a in enumerate(op.attrs)]
+        out.append(f"static std::vector<Tensor> gradient_{op.name}(const GradientCall &call) {{\n")
+        out += [f"  [[maybe_unused]] {declaration} = {value};\n" for declaration, value in names]
+        if isList:
+            out.append(f"  return {op.gradient[0]};\n}}\n")
+            continue
+        out.append(f"  std::vector<Tensor> gradients({len(op.operands)});\n")
+        out += [f"  if (call.isNeeded[{i}])\n    gradients[{i}] = {expression};\n"
+                for i, expression in enumerate(op.gradient) if expression != "zero"]
+        out.append("  return gradients;\n}\n")
+    out.append("static std::vector<Tensor> gradientIsZero(const GradientCall &call) {\n"
+               "  return std::vector<Tensor>(call.operands.size());\n}\n"
+               "/// In table order; null where there is no rule.\n"
+               "static constexpr GradientRule gradientRules[] = {\n")
+    for op in ops:
+        isZero = op.gradient and all(expression == "zero" for expression in op.gradient)
+        rule = "gradientIsZero" if isZero else f"gradient_{op.name}" if op.gradient else "nullptr"
+        out.append(f"    {rule}, // {op.name}\n")
+    out.append("};\n")
+    return "".join(out)
+
+
 # ---- reference pages
 
 def example(op):
@@ -363,7 +403,8 @@ def docs(ops):
 
 
 OUTPUTS = {"table": table, "ids": ids, "reference": reference, "lowering": lowering, "api-header": apiHeader,
-           "api-methods": apiMethods, "api-source": apiSource, "onnx": onnx, "docs": docs}
+           "api-methods": apiMethods, "api-source": apiSource, "gradients": gradients,
+           "onnx": onnx, "docs": docs}
 
 
 def main():
@@ -372,8 +413,10 @@ def main():
     parser.add_argument("output", choices=OUTPUTS)
     parser.add_argument("-o", required=True)
     arguments = parser.parse_args()
-    with open(arguments.o, "w") as file:
-        file.write(OUTPUTS[arguments.output](readOps(arguments.records)))
+    text = OUTPUTS[arguments.output](readOps(arguments.records))
+    path = pathlib.Path(arguments.o)
+    if not path.exists() or path.read_text() != text:  # what stays the same causes no rebuild
+        path.write_text(text)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 #pragma once
 #include "burin/creation.h"
 #include "burin/data.h"
+#include "burin/gradients.h"
 #include "burin/graph.h"
 #include "burin/indexing.h"
 #include "burin/loops.h"

@@ -1,0 +1,132 @@
+// What the gradients of the op definitions (`gradient` in ir/*.td) are made of: functions of public Tensor calls, which
+// know nothing of graphs.
+#pragma once
+#include "burin/ops.h"
+#include "ir/OpInfo.h"
+
+namespace burin::gradients {
+
+/// An op that has been called, and the gradients of its results.
+struct GradientCall {
+  const ir::OpInfo &info;
+  std::vector<Tensor> operands; // an absent one is undefined
+  std::vector<ir::Attr> attrs;  // canonical
+  std::vector<Tensor> results, gradients;
+  std::vector<bool> isNeeded; // by operand
+};
+/// The gradients of the operands; undefined where they are zero or not needed.
+using GradientRule = std::vector<Tensor> (*)(const GradientCall &);
+/// Null if the op has none.
+GradientRule ruleOf(const ir::OpInfo &info);
+
+/// There is no rule for an op, or none for its attributes or shapes.
+class NoGradient : public Error {
+public:
+  explicit NoGradient(const std::string &message);
+  NoGradient(const std::string &message, const Location &where) : Error(where, "grad", message), message(message) {}
+  const std::string message; // without the place
+};
+
+using Ints = std::vector<int64_t>;
+
+// ---- elementwise
+/// g where x > y, half of it where they are equal.
+Tensor larger(const Tensor &g, const Tensor &x, const Tensor &y);
+Tensor powerGradient(const Tensor &g, const Tensor &x, const Tensor &y);
+Tensor exponentGradient(const Tensor &g, const Tensor &x, const Tensor &y, const Tensor &result);
+Tensor geluSlope(const Tensor &x, bool isTanh);
+
+// ---- reductions
+/// The result of a reduction over `axes` in the shape of x.
+Tensor spread(const Tensor &result, const Tensor &x, const Ints &axes);
+/// How many elements are reduced to one.
+Tensor count(const Tensor &x, const Ints &axes);
+Tensor productGradient(const Tensor &g, const Tensor &x, const Ints &axes);
+/// Shared among the elements that are as large.
+Tensor extremeGradient(const Tensor &g, const Tensor &x, const Tensor &result, const Ints &axes);
+/// The sum over all dimensions but 1.
+Tensor sumChannels(const Tensor &x);
+/// One number per channel along dimension 1 of x.
+Tensor perChannel(const Tensor &numbers, const Tensor &x);
+
+// ---- shapes and selection
+Tensor reshapeTo(const Tensor &x, const Shape &shape);
+inline Tensor reshapeAs(const Tensor &g, const Tensor &x) { return reshapeTo(g, x.shape()); }
+/// The sum over the dimensions in which `shape` has been broadcast to that of x.
+Tensor sumTo(const Tensor &x, const Shape &shape);
+/// The first elements of each dimension.
+Tensor cropTo(const Tensor &x, const Shape &shape);
+/// g at the elements that a slice has taken of a tensor of this shape, zeros elsewhere.
+Tensor unslice(const Tensor &g, const Shape &shape, const Shape &starts, const Ints &steps);
+Ints inverse(const Ints &perm);
+std::vector<Tensor> concatGradient(const Tensor &g, const std::vector<Tensor> &xs, int64_t axis);
+std::vector<Tensor> stackGradient(const Tensor &g, const std::vector<Tensor> &xs, int64_t axis);
+Tensor tileGradient(const Tensor &g, const Tensor &x, const Ints &repeats);
+Tensor padGradient(const Tensor &g, const Tensor &x, const Ints &low, const Ints &high, const std::string &mode,
+                   const Ints &interior);
+Tensor takeGradient(const Tensor &g, const Tensor &x, const Tensor &indices, int64_t axis);
+Tensor gatherGradient(const Tensor &g, const Tensor &x, const Tensor &indices, int64_t axis);
+Tensor scatterGradient(const Tensor &g, const Tensor &indices, const Tensor &updates, int64_t axis,
+                       const std::string &reduction);
+Tensor updatesGradient(const Tensor &g, const Tensor &indices, const Tensor &updates, int64_t axis,
+                       const std::string &reduction);
+
+// ---- products
+/// The gradient of one operand of dot_general.
+Tensor dotGradient(const Tensor &g, const Tensor &lhs, const Tensor &rhs, const Ints &lhsBatch, const Ints &rhsBatch,
+                   const Ints &lhsContract, const Ints &rhsContract, bool isLhs);
+Tensor convGradient(const Tensor &g, const Tensor &x, const Tensor &weight, const Ints &strides, const Ints &padding,
+                    const Ints &dilations, int64_t groups);
+Tensor kernelGradient(const Tensor &g, const Tensor &x, const Tensor &weight, const Ints &strides, const Ints &padding,
+                      const Ints &dilations, int64_t groups);
+
+// ---- windows
+struct Window {
+  const Ints &kernel, &strides, &padding, &dilations;
+};
+/// To the first of several largest elements.
+Tensor maxPoolGradient(const Tensor &g, const Tensor &x, const Tensor &result, const Window &window);
+Tensor avgPoolGradient(const Tensor &g, const Tensor &x, const Window &window, bool ceilMode, bool countIncludePad);
+Tensor adaptiveGradient(const Tensor &g, const Tensor &x, const Ints &outputSize);
+
+// ---- normalisation and attention
+/// x with mean 0 (unless only the scale is normalised) and variance 1, then scaled: what layer_norm and its like are.
+class Normalized {
+public:
+  Tensor gradient(const Tensor &g) const;
+  Tensor weightGradient(const Tensor &g) const { return toParameter(g * standard); }
+  Tensor biasGradient(const Tensor &g) const { return toParameter(g); }
+
+  Tensor weight;   // undefined, or as it is multiplied with x
+  Tensor standard; // x before it is scaled
+  Tensor inverse;  // of the deviation, in the grouped shape
+  Shape grouped;   // x, as its last dimensions from `axis` on are normalised
+  int64_t axis;
+  bool isCentered = true;
+  std::optional<Shape> parameter; // the shape of weight and bias; nullopt: one number per channel
+
+private:
+  Tensor toParameter(const Tensor &g) const { return parameter ? sumTo(g, *parameter) : sumChannels(g); }
+};
+Normalized layerNorm(const Tensor &x, const Tensor &weight, int64_t axis, double epsilon);
+Normalized rmsNorm(const Tensor &x, const Tensor &weight, int64_t axis, double epsilon);
+Normalized groupNorm(const Tensor &x, const Tensor &weight, int64_t groups, double epsilon);
+Normalized instanceNorm(const Tensor &x, const Tensor &weight, double epsilon);
+
+/// Of scaled_dot_product_attention: the gradients of its operands.
+class Attention {
+public:
+  Attention(const Tensor &query, const Tensor &key, const Tensor &value, const Tensor &mask, bool isCausal,
+            double scale);
+  Tensor query(const Tensor &g) const { return matmul(ofScores(g), k) * factor; }
+  Tensor key(const Tensor &g) const { return matmul(ofScores(g).t(), q) * factor; }
+  Tensor value(const Tensor &g) const { return matmul(weights.t(), g); }
+  Tensor mask(const Tensor &g) const { return sumTo(ofScores(g), m.shape()); }
+
+private:
+  Tensor q, k, v, m, weights;
+  Tensor factor;
+  Tensor ofScores(const Tensor &g) const;
+};
+
+} // namespace burin::gradients

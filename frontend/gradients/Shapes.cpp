@@ -1,0 +1,181 @@
+// Gradients of ops that move and select elements.
+#include "burin/creation.h"
+#include "frontend/Creation.h"
+#include "frontend/Scope.h"
+#include "frontend/Trace.h"
+#include "frontend/gradients/Rules.h"
+
+namespace burin::gradients {
+
+Tensor reshapeTo(const Tensor &x, const Shape &shape) {
+  if (x.shape() == shape)
+    return x;
+  if (Trace *trace = Trace::active(); trace && elements(x.shape()) != elements(shape))
+    return trace->reshapeUnproved(x, shape, detail::inScope({})); // as the way forward, which has a check
+  return reshape(x, shape);
+}
+
+Tensor sumTo(const Tensor &x, const Shape &shape) {
+  Ints axes;
+  size_t added = x.shape().size() - shape.size();
+  for (size_t i = 0; i < x.shape().size(); ++i)
+    if (i < added || (shape[i - added] == Dim(1) && x.shape()[i] != Dim(1)))
+      axes.push_back(int64_t(i));
+  return reshapeTo(axes.empty() ? x : reduce_sum(x, axes), shape);
+}
+
+Tensor cropTo(const Tensor &x, const Shape &shape) {
+  return x.shape() == shape ? x : slice(x, Shape(shape.size(), 0), shape, Ints(shape.size(), 1));
+}
+
+/// Zeros before and behind a dimension, as many as sizes say.
+static Tensor surround(const Tensor &x, int64_t axis, const Dim &low, const Dim &high) {
+  std::vector<Tensor> parts{x};
+  auto zerosOf = [&](const Dim &size) {
+    Shape shape = x.shape();
+    shape[size_t(axis)] = size;
+    return zeros(shape, x.dtype());
+  };
+  if (low != Dim(0))
+    parts.insert(parts.begin(), zerosOf(low));
+  if (high != Dim(0))
+    parts.push_back(zerosOf(high));
+  return parts.size() == 1 ? x : concat(parts, axis);
+}
+
+Tensor unslice(const Tensor &g, const Shape &shape, const Shape &starts, const Ints &steps) {
+  size_t rank = shape.size();
+  Ints low(rank), high(rank), interior(rank);
+  Shape ends(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    const Dim &taken = g.shape()[i];
+    Dim span = taken == Dim(0) ? taken : (taken - 1) * steps[i] + 1;
+    ends[i] = shape[i] - starts[i] - span;
+    interior[i] = steps[i] - 1;
+    if (starts[i].isStatic() && ends[i].isStatic()) {
+      low[i] = starts[i].value();
+      high[i] = ends[i].value();
+    }
+  }
+  auto isZero = [](const Ints &list) { return std::ranges::all_of(list, [](int64_t n) { return n == 0; }); };
+  bool isPadded = !isZero(low) || !isZero(high) || !isZero(interior);
+  Tensor result = isPadded ? pad(g, low, high, "constant", 0.0, interior) : g;
+  for (size_t i = 0; i < rank; ++i)
+    if (!starts[i].isStatic() || !ends[i].isStatic())
+      result = surround(result, int64_t(i), starts[i], ends[i]);
+  return result;
+}
+
+Ints inverse(const Ints &perm) {
+  Ints result(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i)
+    result[size_t(perm[i])] = int64_t(i);
+  return result;
+}
+
+/// Positions from … to of one dimension.
+static Tensor part(const Tensor &x, int64_t axis, const Dim &from, const Dim &to) {
+  Shape starts(x.shape().size(), 0), stops = x.shape();
+  starts[size_t(axis)] = from;
+  stops[size_t(axis)] = to;
+  return slice(x, starts, stops, Ints(starts.size(), 1));
+}
+
+std::vector<Tensor> concatGradient(const Tensor &g, const std::vector<Tensor> &xs, int64_t axis) {
+  std::vector<Tensor> gradients;
+  Dim at = 0;
+  for (const Tensor &x : xs) {
+    Dim end = at + x.shape()[size_t(axis)];
+    gradients.push_back(part(g, axis, at, end));
+    at = end;
+  }
+  return gradients;
+}
+
+std::vector<Tensor> stackGradient(const Tensor &g, const std::vector<Tensor> &xs, int64_t axis) {
+  std::vector<Tensor> gradients;
+  for (size_t i = 0; i < xs.size(); ++i)
+    gradients.push_back(squeeze(part(g, axis, int64_t(i), int64_t(i + 1)), {axis}));
+  return gradients;
+}
+
+Tensor tileGradient(const Tensor &g, const Tensor &x, const Ints &repeats) {
+  Shape shape;
+  Ints axes;
+  for (size_t i = 0; i < repeats.size(); ++i) {
+    axes.push_back(int64_t(shape.size()));
+    shape.push_back(repeats[i]);
+    shape.push_back(x.shape()[i]);
+  }
+  return axes.empty() ? g : reduce_sum(reshapeTo(g, shape), axes);
+}
+
+Tensor padGradient(const Tensor &g, const Tensor &x, const Ints &low, const Ints &high, const std::string &mode,
+                   const Ints &interior) {
+  Tensor result = g;
+  if (mode == "constant") {
+    Ints crop, cropEnd, steps;
+    for (size_t i = 0; i < low.size(); ++i) {
+      crop.push_back(-low[i]);
+      cropEnd.push_back(-high[i]);
+      steps.push_back((i < interior.size() ? interior[i] : 0) + 1);
+    }
+    result = pad(g, crop, cropEnd);
+    return slice(result, Shape(low.size(), 0), result.shape(), steps);
+  }
+  for (size_t i = 0; i < low.size(); ++i) { // every element is one of x
+    if (low[i] == 0 && high[i] == 0)
+      continue;
+    Shape shape = result.shape();
+    shape[i] = x.shape()[i];
+    Tensor source = pad(iota({shape[i]}, DType::i64), {low[i]}, {high[i]}, mode);
+    result = takeGradient(result, zeros(shape, x.dtype()), source, int64_t(i));
+  }
+  return result;
+}
+
+// ---- by index
+
+/// Counted from 0, and limited to the range.
+static Tensor limited(const Tensor &indices, const Dim &size) {
+  Tensor i = indices.to(DType::i64), n = detail::sizeTensor(size);
+  return clamp(where(i < 0, i + n, i), 0, n - 1);
+}
+
+Tensor takeGradient(const Tensor &g, const Tensor &x, const Tensor &indices, int64_t axis) {
+  Shape flat = x.shape(), row(flat.size(), 1);
+  flat[size_t(axis)] = row[size_t(axis)] = elements(indices.shape());
+  Tensor index = broadcast_to(reshapeTo(limited(indices, x.shape()[size_t(axis)]), row), flat);
+  return scatter(zeros_like(x), index, reshapeTo(g, flat), axis, "add");
+}
+
+Tensor gatherGradient(const Tensor &g, const Tensor &x, const Tensor &indices, int64_t axis) {
+  return scatter(zeros_like(x), limited(indices, x.shape()[size_t(axis)]), g, axis, "add");
+}
+
+static void requireSetOrAdd(const std::string &reduction) {
+  if (reduction != "set" && reduction != "add")
+    throw NoGradient("scatter with the reduction \"" + reduction + "\" has no gradient yet, \"set\" and \"add\" have");
+}
+
+Tensor scatterGradient(const Tensor &g, const Tensor &indices, const Tensor &updates, int64_t axis,
+                       const std::string &reduction) {
+  requireSetOrAdd(reduction);
+  return reduction == "add" ? g : scatter(g, indices, zeros_like(updates), axis, "set");
+}
+
+/// An index out of range writes nothing, and of several to one place the last one wins.
+Tensor updatesGradient(const Tensor &g, const Tensor &indices, const Tensor &updates, int64_t axis,
+                       const std::string &reduction) {
+  requireSetOrAdd(reduction);
+  Tensor i = indices.to(DType::i64), n = detail::sizeTensor(g.shape()[size_t(axis)]);
+  Tensor isWritten = (i >= -n) & (i < n);
+  if (reduction == "set") {
+    Tensor position = reshapeTo(iota({elements(updates.shape())}, DType::i64), updates.shape());
+    Tensor winner = scatter(full(g.shape(), -1, DType::i64), i, position, axis, "set");
+    isWritten = isWritten & (gather(winner, i, axis) == position);
+  }
+  return where(isWritten, gather(g, i, axis), 0.0);
+}
+
+} // namespace burin::gradients

@@ -1,0 +1,164 @@
+// What grad() and detach() promise.
+#include "test/frontend/Check.h"
+
+namespace {
+
+const TensorSpec rows{f32, {Dim("n"), 3}};
+
+/// The gradients of what `function` makes of one tensor, run on x.
+template <class F> Tensor gradientAt(F &&function, const Tensor &x) {
+  Graph g = trace([&](const Tensor &input) { return grad(function(input), {input}); }, {x.spec()});
+  return g.run({x})[0];
+}
+
+} // namespace
+
+TEST_CASE("an MLP with cross-entropy has the gradients that one writes by hand") {
+  manual_seed(3);
+  const Dim batch("batch");
+  std::vector<TensorSpec> specs{{f32, {batch, 5}}, {i64, {batch}}, {f32, {5, 7}}, {f32, {7}}, {f32, {7, 3}}};
+  auto hidden = [](const std::vector<Tensor> &in) { return matmul(in[0], in[2]) + in[3]; };
+  Graph automatic = trace(
+      [&](const std::vector<Tensor> &in) {
+        Tensor logits = matmul(relu(hidden(in)), in[4]);
+        Tensor loss = -gather(log_softmax(logits), unsqueeze(in[1], {1}), 1).mean();
+        std::vector<Tensor> results = grad(loss, {in[2], in[3], in[4]});
+        results.insert(results.begin(), loss);
+        return results;
+      },
+      specs);
+  Graph byHand = trace(
+      [&](const std::vector<Tensor> &in) {
+        Tensor h = hidden(in), logits = matmul(relu(h), in[4]);
+        Tensor isTarget = (unsqueeze(in[1], {1}) == iota({3}, i64)).to(f32);
+        Tensor loss = -(log_softmax(logits) * isTarget).sum(1).mean();
+        Tensor g = (softmax(logits) - isTarget) * ones_like(isTarget).mean(0) / ones_like(isTarget).sum(0);
+        Tensor back = where(h > 0, matmul(g, in[4].t()), 0.0);
+        return std::vector<Tensor>{loss, matmul(in[0].t(), back), back.sum(0), matmul(relu(h).t(), g)};
+      },
+      specs);
+  CHECK(str(automatic.outputs()[1].spec) == "f32[5, 7]");
+  for (int size : {1, 4, 33}) {
+    std::vector<Tensor> in{randn({size, 5}), randint(0, 3, {size}), randn({5, 7}), randn({7}), randn({7, 3})};
+    std::vector<Tensor> got = automatic.run(in), want = byHand.run(in);
+    for (size_t i = 0; i < want.size(); ++i) {
+      CHECK(want[i].abs().max().item() > 1e-3);
+      CHECK(largestDifference(got[i], want[i]) < 1e-5);
+    }
+  }
+}
+
+TEST_CASE("gradients of a module's parameters, which a trace captures") {
+  manual_seed(4);
+  auto layer = nn::Linear(3, 2);
+  Graph g =
+      trace([&](const Tensor &x) { return grad((layer(x) * layer(x)).sum(), {layer.weight, layer.bias, x}); }, {rows});
+  Tensor x = randn({4, 3});
+  std::vector<Tensor> gradients = g.run({x});
+  Tensor y = layer(x) * 2;
+  CHECK(largestDifference(gradients[0], matmul(y.t(), x)) < 1e-5);
+  CHECK(largestDifference(gradients[1], y.sum(0)) < 1e-5);
+  CHECK(largestDifference(gradients[2], matmul(y, layer.weight)) < 1e-5);
+}
+
+TEST_CASE("a jitted training step") {
+  auto step = jit([](const Tensor &w, const Tensor &x, const Tensor &rate) {
+    Tensor loss = pow(matmul(x, w) - 1, 2).mean();
+    return std::make_pair(w - rate * grad(loss, {w})[0], loss);
+  });
+  manual_seed(5);
+  Tensor w = randn({3}), x = randn({8, 3});
+  double first = 0, last = 0;
+  for (int i = 0; i < 50; ++i) {
+    auto [next, loss] = step(w, x, 0.1);
+    first = i == 0 ? loss.item() : first;
+    last = loss.item();
+    w = next;
+  }
+  CHECK(last < first / 2);
+  CHECK(step.traces() == 1);
+}
+
+TEST_CASE("gradients of gradients") {
+  auto cubed = [](const Tensor &x) { return grad((x * x * x).sum(), {x})[0].sum(); };
+  CHECK(floats(gradientAt(cubed, tensor({1.0, -2.0}))) == std::vector<float>{6, -12});
+}
+
+TEST_CASE("values on the way, sums over several ways, and what y does not depend on") {
+  Graph g = trace(
+      [](const Tensor &x, const Tensor &unused) {
+        Tensor h = x * 2.0, y = (h * h + x).sum();
+        return grad(y, {x, h, unused, y});
+      },
+      {rows, {f32, {Dim("k")}}});
+  std::vector<Tensor> y = g.run({tensor({{1.0, 2.0, 3.0}}), tensor({5.0, 5.0})});
+  CHECK(floats(y[0]) == std::vector<float>{9, 17, 25});
+  CHECK(floats(y[1]) == std::vector<float>{4, 8, 12});
+  CHECK(floats(y[2]) == std::vector<float>{0, 0});
+  CHECK(y[3].item() == 1);
+}
+
+TEST_CASE("detach stops gradients, integers and comparisons do not carry any") {
+  Tensor x = tensor({1.0, -3.0});
+  CHECK(floats(gradientAt([](const Tensor &x) { return (detach(x) * x).sum(); }, x)) == floats(x));
+  CHECK(floats(gradientAt([](const Tensor &x) { return (x.to(i32).to(f32) + floor(x)).sum(); }, x)) ==
+        std::vector<float>{0, 0});
+  CHECK(floats(detach(x)) == floats(x)); // outside of a trace
+}
+
+TEST_CASE("where there is no derivative, the result is PyTorch's") {
+  Tensor zero = tensor({0.0});
+  auto at0 = [&](auto function) { return gradientAt([&](const Tensor &x) { return function(x).sum(); }, zero).item(); };
+  CHECK(at0([](const Tensor &x) { return relu(x); }) == 0);
+  CHECK(at0([](const Tensor &x) { return abs(x); }) == 0);
+  CHECK(at0([](const Tensor &x) { return maximum(x, 0.0); }) == 0.5);
+  CHECK(at0([](const Tensor &x) { return clamp(x, 0.0, 1.0); }) == 1);
+  CHECK(at0([](const Tensor &x) { return pow(x, 2); }) == 0);
+  Tensor ties = gradientAt([](const Tensor &x) { return x.max(); }, tensor({1.0, 2.0, 2.0, 0.0}));
+  CHECK(floats(ties) == std::vector<float>{0, 0.5, 0.5, 0});
+  Tensor first = gradientAt([](const Tensor &x) { return max_pool(x, {3}).sum(); }, ones({1, 1, 3}));
+  CHECK(floats(first) == std::vector<float>{1, 0, 0});
+}
+
+TEST_CASE("gradients of 16-bit floats and of mixed types") {
+  Graph g =
+      trace([](const Tensor &a, const Tensor &b) { return grad((a * b).sum(), {a, b}); }, {{f16, {2}}, {f32, {2}}});
+  CHECK(str(g.outputs()[0].spec) == "f16[2]");
+  std::vector<Tensor> y = g.run({tensor({1.0, 2.0}, f16), tensor({3.0, 4.0})});
+  CHECK(floats(y[0]) == std::vector<float>{3, 4});
+  CHECK(floats(y[1]) == std::vector<float>{1, 2});
+}
+
+TEST_CASE("what cannot be differentiated is one clear error") {
+  auto traced = [](auto body) { trace([&](const Tensor &x) { return body(x), x; }, {rows}); };
+  CHECK_ERROR(grad(tensor(1.0), {tensor(1.0)}), "within trace or jit");
+  CHECK_ERROR(traced([](const Tensor &x) { grad(x * 2.0, {x}); }), "f32[n, 3]", "sum it first");
+  CHECK_ERROR(traced([](const Tensor &x) { grad(x * 2.0, {x}, ones({3})); }), "f32[3]", "one shape");
+  CHECK_ERROR(traced([](const Tensor &x) { grad(x.sum(), {x.to(i32)}); }), "i32[n, 3]", "floats");
+  CHECK_ERROR(traced([](const Tensor &x) { grad(x.to(i32).sum(), {x}); }), "i64[]", "floats");
+  int line = 0;
+  std::string what = messageOf([&] {
+    traced([&](const Tensor &x) {
+      line = __LINE__ + 1;
+      Tensor y = cumprod(x, 0);
+      auto step = [](const std::vector<Tensor> &s, const std::vector<Tensor> &e) { return Scanned{{s[0] + e[0]}, {}}; };
+      grad(scan(step, {zeros({3})}, {y}).states[0].sum(), {x});
+    });
+  });
+  INFO(what);
+  CHECK(contains(what, "cumprod at " + std::string(__FILE__) + ":" + std::to_string(line)));
+  CHECK(contains(what, "scan at "));
+  CHECK(contains(what, "detach"));
+}
+
+TEST_CASE("gradients within a step of a loop") {
+  Graph g = trace(
+      [](const Tensor &xs) {
+        auto step = [](const std::vector<Tensor> &s, const std::vector<Tensor> &e) {
+          return Scanned{{s[0] - 0.1 * grad(pow(s[0] - e[0], 2).sum(), {s[0]})[0]}, {}};
+        };
+        return scan(step, {zeros({3})}, {xs}).states[0];
+      },
+      {rows});
+  CHECK(largestDifference(g.run({ones({2, 3})})[0], full({3}, 0.36)) < 1e-6);
+}

@@ -1,0 +1,149 @@
+// The rules of all ops against central differences of what the reference interpreter computes in f64.
+#include "frontend/GraphData.h"
+#include "frontend/gradients/Rules.h"
+#include "ir/Reference.h"
+#include "test/gradients/Rows.h"
+#include <catch2/catch.hpp>
+#include <random>
+#include <set>
+
+using namespace burin;
+using burin::test::GradientRow;
+
+namespace {
+
+using Tensors = std::vector<ir::RefTensor>;
+using Sizes = std::map<std::string, int64_t>;
+const std::vector<Sizes> kSizes{{{"n", 2}, {"m", 3}}, {{"n", 1}, {"m", 5}}, {{"n", 5}, {"m", 1}}, {{"n", 0}, {"m", 2}}};
+
+Shape withSizes(const Shape &shape, const Sizes &sizes) {
+  Shape result;
+  for (const Dim &d : shape)
+    result.push_back(d.substitute([&](std::string_view symbol) { return Dim(sizes.at(std::string(symbol))); }));
+  return result;
+}
+
+ir::RefTensor randomTensor(const Shape &shape, double low, double high, std::mt19937_64 &random) {
+  ir::RefTensor tensor{f64, {}, std::vector<double>()};
+  for (const Dim &size : shape)
+    tensor.shape.push_back(size.value());
+  tensor.reals().resize(size_t(tensor.size()));
+  for (double &x : tensor.reals())
+    x = std::uniform_real_distribution<double>(low, high)(random);
+  return tensor;
+}
+
+/// The call and, as a second graph, its gradients: both take the operands, the second one weights of the results too.
+struct Traced {
+  Graph forward, backward;
+
+  static std::vector<TensorSpec> specsOf(const std::vector<Shape> &shapes) {
+    std::vector<TensorSpec> specs;
+    for (const Shape &shape : shapes)
+      specs.push_back({f64, shape});
+    return specs;
+  }
+  Traced(const GradientRow &row, std::vector<Shape> operands)
+      : forward(trace([&](const std::vector<Tensor> &xs) { return row.call(xs); }, specsOf(operands))), backward([&] {
+          operands.push_back(forward.outputs()[0].spec.shape);
+          return trace(
+              [&](const std::vector<Tensor> &inputs) {
+                std::vector<Tensor> xs(inputs.begin(), inputs.end() - 1);
+                return grad(row.call(xs), xs, inputs.back());
+              },
+              specsOf(operands));
+        }()) {}
+};
+
+Tensors interpret(const Graph &graph, const Tensors &inputs) {
+  auto results = ir::interpret(*graph.shared()->module, inputs);
+  if (mlir::failed(results))
+    throw std::runtime_error(graph.shared()->takeDiagnostics() + "\n" + graph.str());
+  return *results;
+}
+
+double weighted(const Graph &graph, const Tensors &inputs, const ir::RefTensor &weights) {
+  double sum = 0;
+  ir::RefTensor result = interpret(graph, inputs)[0];
+  for (size_t i = 0; i < result.reals().size(); ++i)
+    sum += result.reals()[i] * weights.reals()[i];
+  return sum;
+}
+
+void compare(const Traced &traced, const GradientRow &row, const Sizes &sizes) {
+  std::mt19937_64 random(std::hash<std::string>()(row.name));
+  Tensors inputs;
+  for (const Shape &shape : row.operands)
+    inputs.push_back(randomTensor(withSizes(shape, sizes), row.low, row.high, random));
+  ir::RefTensor weights = randomTensor({}, 0, 0, random);
+  weights.shape = interpret(traced.forward, inputs)[0].shape;
+  weights = randomTensor(Shape(weights.shape.begin(), weights.shape.end()), -1, 1, random);
+  Tensors all = inputs;
+  all.push_back(weights);
+  Tensors gradients = interpret(traced.backward, all);
+  REQUIRE(gradients.size() == inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    CAPTURE(i);
+    REQUIRE(gradients[i].shape == inputs[i].shape);
+    for (size_t k = 0; k < inputs[i].reals().size(); ++k) {
+      constexpr double kStep = 1e-6;
+      auto at = [&](double shift) {
+        Tensors moved = inputs;
+        moved[i].reals()[k] += shift;
+        return weighted(traced.forward, moved, weights);
+      };
+      double wanted = (at(kStep) - at(-kStep)) / (2 * kStep);
+      CAPTURE(k);
+      CHECK(gradients[i].reals()[k] == Approx(wanted).epsilon(1e-6).margin(1e-7));
+    }
+  }
+}
+
+std::set<std::string> opsOf(const Graph &graph) {
+  std::set<std::string> names;
+  graph.shared()->module->walk([&](mlir::Operation *op) { names.insert(op->getName().stripDialect().str()); });
+  return names;
+}
+
+} // namespace
+
+TEST_CASE("gradients are what finite differences say, for known sizes and for symbols") {
+  for (const GradientRow &row : test::gradientRows()) {
+    CAPTURE(row.name);
+    std::optional<Traced> symbolic;
+    if (row.isSymbolic)
+      symbolic.emplace(row, row.operands);
+    for (const Sizes &sizes : kSizes) {
+      CAPTURE(sizes.at("n"), sizes.at("m"));
+      std::vector<Shape> known;
+      for (const Shape &shape : row.operands)
+        known.push_back(withSizes(shape, sizes));
+      try {
+        compare(Traced(row, known), row, sizes);
+        if (symbolic)
+          compare(*symbolic, row, sizes);
+      } catch (const std::exception &error) {
+        FAIL_CHECK(error.what());
+      }
+    }
+  }
+}
+
+TEST_CASE("every op has a gradient and a row, or is known to have none") {
+  const std::set<std::string> none{"cumprod", "prefix"};
+  std::set<std::string> tried;
+  for (const GradientRow &row : test::gradientRows())
+    tried.merge(opsOf(Traced(row, row.operands).forward));
+  for (const ir::OpInfo &info : ir::opTable()) {
+    CAPTURE(info.name);
+    const std::set<std::string> discrete{"argmax",  "argmin",  "reduce_any",         "reduce_all",
+                                         "argsort", "nonzero", "non_max_suppression"};
+    bool isDiscrete = info.boolResult || info.domain == ir::Domain::Integer || discrete.contains(info.name);
+    if (info.internal || info.operands.empty() || isDiscrete) {
+      CHECK(!gradients::ruleOf(info));
+      continue;
+    }
+    CHECK(bool(gradients::ruleOf(info)) != none.contains(info.name));
+    CHECK((tried.contains(info.name) || none.contains(info.name)));
+  }
+}
