@@ -6,4 +6,4 @@ namespace burin::detail {
 const Location &inScope(const Location &where);
 /// The same text, never freed: what a Location wants.
 const char *keepText(std::string text);
-}
+} // namespace burin::detail

@@ -84,6 +84,7 @@ private:
   mlir::Operation *onceForSize(mlir::Operation *made);
   class LoopBody;
   class Backward;
+  std::vector<mlir::Value> inlineStep(mlir::func::FuncOp step, llvm::ArrayRef<mlir::Value> arguments);
   mlir::Value variableOf(const Tensor &x, const Location &where);
 
   const uint64_t id; // unique in the process

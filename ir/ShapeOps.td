@@ -144,6 +144,7 @@ def Burin_PrefixOp : Burin_SizingOp<"prefix", (ins Burin_Tensor:$x, Burin_Tensor
   let summary = "The first `count` rows of x, where `count` is an integer that is computed";
   let description = [{ A run fails if `count` is negative or more than x has. }];
   let infer = "inferPrefix"; let source = "x[:count.item()]"; let example = "prefix(x, reduce_sum(x > 0))";
+  let gradient = ["unprefix(g, x)", "zero"];
 }
 def Burin_NonzeroOp : Burin_SizingOp<"nonzero", (ins Burin_Tensor:$x, Burin_NewSizeAttr:$size)> {
   let summary = "The positions of the elements that are not zero, in row-major order: i64[how many, rank of x]";
@@ -159,6 +160,7 @@ def Burin_CumprodOp : Burin_ShapeOp<"cumprod", (ins Burin_Tensor:$x, I64Attr:$ax
       DefaultValuedAttr<BoolAttr, "false">:$reverse)> {
   let summary = "Running product along `axis`"; let infer = "inferCumsum"; let source = "torch.cumprod, ONNX CumProd";
   let example = "cumprod(x, -1)";
+  let gradient = ["cumprodGradient(g, x, axis, exclusive, reverse)"];
 }
 def Burin_ArgsortOp : Burin_ShapeOp<"argsort", (ins Burin_Tensor:$x, DefaultValuedAttr<I64Attr, "-1">:$axis,
       DefaultValuedAttr<BoolAttr, "false">:$descending)> {

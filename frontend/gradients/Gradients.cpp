@@ -1,8 +1,7 @@
-// Reverse-mode differentiation of what a trace has recorded.
 #include "burin/gradients.h"
 #include "burin/creation.h"
 #include "frontend/Scope.h"
-#include "frontend/Trace.h"
+#include "frontend/gradients/Backward.h"
 #include "frontend/gradients/Rules.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -10,42 +9,14 @@ namespace burin {
 
 using mlir::Value;
 
-/// From one value back to others.
-class Trace::Backward {
-public:
-  Backward(Trace &trace, Value y, llvm::ArrayRef<Value> xs) : trace(trace) {
-    for (Value x : xs)
-      if (x)
-        varying.insert(x);
-    findPath(y);
-  }
-
-  /// Throws if an op on the way has no rule; all of them are named at once.
-  void checkRules(const Location &where) const;
-
-  /// The gradients of all values on the way are in gradientOf() then.
-  void run(Value y, const Tensor &gradient) {
-    gradients[y] = gradient;
-    for (mlir::Operation *op : llvm::reverse(path))
-      differentiate(op);
-  }
-  /// Undefined if it is zero.
-  Tensor gradientOf(Value x) const { return gradients.lookup(x); }
-
-private:
-  Trace &trace;
-  llvm::DenseSet<Value> varying;       // floats that depend on xs
-  std::vector<mlir::Operation *> path; // those that give the varying ones, in order
-  llvm::DenseMap<Value, Tensor> gradients;
-
-  void findPath(Value y);
-  void differentiate(mlir::Operation *op);
-};
-
-void Trace::Backward::findPath(Value y) {
-  llvm::SetVector<mlir::Operation *> ops; // all that y depends on
-  if (mlir::Operation *op = y.getDefiningOp())
-    ops.insert(op);
+Trace::Backward::Backward(Trace &trace, llvm::ArrayRef<Value> ys, llvm::ArrayRef<Value> xs) : trace(trace) {
+  for (Value x : xs)
+    if (x && isFloat(ir::dtypeOf(x)))
+      varying.insert(x);
+  llvm::SetVector<mlir::Operation *> ops; // all that ys depend on
+  for (Value y : ys)
+    if (mlir::Operation *op = y.getDefiningOp())
+      ops.insert(op);
   for (size_t i = 0; i < ops.size(); ++i)
     for (Value operand : ops[i]->getOperands())
       if (mlir::Operation *op = operand.getDefiningOp())
@@ -68,32 +39,25 @@ void Trace::Backward::findPath(Value y) {
   }
 }
 
-static gradients::GradientRule ruleOf(mlir::Operation *op) {
-  const ir::OpInfo *info = ir::opInfo(op);
-  return info ? gradients::ruleOf(*info) : nullptr;
+void Trace::Backward::run(llvm::ArrayRef<Value> ys, llvm::ArrayRef<Tensor> seeds) {
+  for (auto [y, seed] : llvm::zip(ys, seeds))
+    add(y, seed);
+  for (mlir::Operation *op : llvm::reverse(path))
+    differentiate(op);
 }
 
-static std::string nameOf(mlir::Operation *op) { return op->getName().stripDialect().str(); }
+void Trace::Backward::add(Value value, const Tensor &gradient) {
+  TensorSpec wanted = ir::specOf(value), got = gradient.spec();
+  if (wanted != got)
+    throw gradients::NoGradient("the gradient of " + str(wanted) + " came out as " + str(got) +
+                                "; trace it with known sizes");
+  Tensor &sum = gradients[value];
+  sum = sum.defined() ? sum + gradient : gradient;
+}
 
-void Trace::Backward::checkRules(const Location &where) const {
-  constexpr size_t kMostListed = 20;
-  std::vector<std::string> missing;
-  for (mlir::Operation *op : path)
-    if (!ruleOf(op)) {
-      std::string place = ir::fileLine(op->getLoc()), text = nameOf(op) + (place.empty() ? "" : " at " + place);
-      if (!llvm::is_contained(missing, text))
-        missing.push_back(text);
-    }
-  if (missing.empty())
-    return;
-  std::string list;
-  for (size_t i = 0; i < std::min(missing.size(), kMostListed); ++i)
-    list += "\n  " + missing[i];
-  if (missing.size() > kMostListed)
-    list += "\n  … and " + std::to_string(missing.size() - kMostListed) + " more";
-  throw gradients::NoGradient("these ops have no gradient yet:" + list +
-                                  "\nwrite them in terms of others, or detach(x) what goes in if it is to be constant",
-                              where);
+Tensor Trace::Backward::gradientOrZeros(Value value) const {
+  Tensor known = gradients.lookup(value);
+  return known.defined() ? known : zeros_like(trace.wrap(value));
 }
 
 /// The place of an op, kept for messages that outlive the graph.
@@ -104,12 +68,17 @@ static Location placeOf(mlir::Operation *op) {
 }
 
 void Trace::Backward::differentiate(mlir::Operation *op) {
-  auto isZero = [&](Value result) { return !gradients.contains(result); };
-  if (llvm::all_of(op->getResults(), isZero))
+  if (llvm::none_of(op->getResults(), [&](Value result) { return gradients.contains(result); }))
     return;
   const Location place = placeOf(op);
   LocationScope scope(place);
-  gradients::GradientCall call{*ir::opInfo(op), {}, ir::attrsOf(op), {}, {}, {}};
+  if (auto loop = llvm::dyn_cast<ir::ScanOp>(op))
+    return differentiateLoop(loop);
+  const ir::OpInfo *info = ir::opInfo(op);
+  gradients::GradientRule rule = info ? gradients::ruleOf(*info) : nullptr;
+  if (!rule)
+    throw gradients::NoGradient(op->getName().stripDialect().str() + " has no gradient");
+  gradients::GradientCall call{*info, {}, ir::attrsOf(op), {}, {}, {}};
   llvm::SmallVector<Value> operands = ir::operandsOf(op);
   for (Value operand : operands) {
     call.operands.push_back(operand ? trace.wrap(operand) : Tensor());
@@ -117,19 +86,12 @@ void Trace::Backward::differentiate(mlir::Operation *op) {
   }
   for (Value result : op->getResults()) {
     call.results.push_back(trace.wrap(result));
-    call.gradients.push_back(isZero(result) ? zeros_like(call.results.back()) : gradients.lookup(result));
+    call.gradients.push_back(gradientOrZeros(result));
   }
-  std::vector<Tensor> given = ruleOf(op)(call);
-  for (size_t i = 0; i < operands.size(); ++i) {
-    if (!call.isNeeded[i] || !given[i].defined())
-      continue;
-    TensorSpec wanted = call.operands[i].spec(), got = given[i].spec();
-    if (wanted != got)
-      throw gradients::NoGradient(nameOf(op) + ": the gradient for an operand " + str(wanted) + " came out as " +
-                                  str(got) + "; trace it with known sizes");
-    Tensor &sum = gradients[operands[i]];
-    sum = sum.defined() ? sum + given[i] : given[i];
-  }
+  std::vector<Tensor> given = rule(call);
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (call.isNeeded[i] && given[i].defined())
+      add(operands[i], given[i]);
 }
 
 /// The value that stands for x in the graph, before any conversion; null if the graph does not use it.
@@ -162,9 +124,8 @@ std::vector<Tensor> Trace::grad(const Tensor &y, const std::vector<Tensor> &xs, 
     variables.push_back(variableOf(x, where));
   std::vector<Tensor> results(xs.size());
   if (root) {
-    Backward backward(*this, root, variables);
-    backward.checkRules(where);
-    backward.run(root, seed.to(ir::dtypeOf(root), where));
+    Backward backward(*this, {root}, variables);
+    backward.run({root}, {seed.to(ir::dtypeOf(root), where)});
     for (size_t i = 0; i < xs.size(); ++i)
       if (variables[i])
         results[i] = backward.gradientOf(variables[i]);

@@ -68,6 +68,23 @@ Tensor productGradient(const Tensor &g, const Tensor &x, const Ints &axes) {
   return spread(g, x, axes) * transpose(reshapeTo(others, sorted.shape()), inverse(order));
 }
 
+/// Each element's factor in each product, without a division: the products of all others, [..., element, product].
+Tensor cumprodGradient(const Tensor &g, const Tensor &x, int64_t axis, bool exclusive, bool reverse) {
+  Ints order;
+  for (int64_t i = 0; i < x.rank(); ++i)
+    if (i != axis)
+      order.push_back(i);
+  order.push_back(axis); // comes last
+  int64_t last = x.rank();
+  Tensor row = unsqueeze(transpose(x, order), {last - 1}), weights = unsqueeze(transpose(g, order), {last - 1});
+  Shape table = row.shape(), plane{table.back(), table.back()};
+  table[size_t(last - 1)] = table.back();
+  Tensor i = iota(plane, DType::i64, 0), k = iota(plane, DType::i64, 1);
+  Tensor others = cumprod(where(i == k, 1.0, broadcast_to(row, table)), last, exclusive, reverse);
+  Tensor isFactor = reverse ? (exclusive ? i > k : i >= k) : (exclusive ? i < k : i <= k);
+  return transpose(reduce_sum(where(isFactor, others * weights, 0.0), {last}), inverse(order));
+}
+
 Tensor extremeGradient(const Tensor &g, const Tensor &x, const Tensor &result, const Ints &axes) {
   Tensor chosen = (x == spread(result, x, axes)).to(x.dtype());
   return chosen * spread(g, x, axes) / reduce_sum(chosen, axes, true);

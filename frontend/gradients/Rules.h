@@ -42,6 +42,7 @@ Tensor spread(const Tensor &result, const Tensor &x, const Ints &axes);
 /// How many elements are reduced to one.
 Tensor count(const Tensor &x, const Ints &axes);
 Tensor productGradient(const Tensor &g, const Tensor &x, const Ints &axes);
+Tensor cumprodGradient(const Tensor &g, const Tensor &x, int64_t axis, bool exclusive, bool reverse);
 /// Shared among the elements that are as large.
 Tensor extremeGradient(const Tensor &g, const Tensor &x, const Tensor &result, const Ints &axes);
 /// The sum over all dimensions but 1.
@@ -58,6 +59,8 @@ Tensor sumTo(const Tensor &x, const Shape &shape);
 Tensor cropTo(const Tensor &x, const Shape &shape);
 /// g at the elements that a slice has taken of a tensor of this shape, zeros elsewhere.
 Tensor unslice(const Tensor &g, const Shape &shape, const Shape &starts, const Ints &steps);
+/// g with zeros behind its rows, as many rows as x.
+Tensor unprefix(const Tensor &g, const Tensor &x);
 Ints inverse(const Ints &perm);
 std::vector<Tensor> concatGradient(const Tensor &g, const std::vector<Tensor> &xs, int64_t axis);
 std::vector<Tensor> stackGradient(const Tensor &g, const std::vector<Tensor> &xs, int64_t axis);

@@ -66,6 +66,8 @@ Tensor unslice(const Tensor &g, const Shape &shape, const Shape &starts, const I
   return result;
 }
 
+Tensor unprefix(const Tensor &g, const Tensor &x) { return surround(g, 0, 0, x.shape()[0] - g.shape()[0]); }
+
 Ints inverse(const Ints &perm) {
   Ints result(perm.size());
   for (size_t i = 0; i < perm.size(); ++i)

@@ -87,6 +87,9 @@ std::vector<GradientRow> reductions() {
       {"logsumexp", one, [](Xs x) { return logsumexp(x[0], {1}); }},
       {"softmax", one, [](Xs x) { return softmax(x[0], 1); }},
       {"log_softmax", one, [](Xs x) { return log_softmax(x[0]); }},
+      {"cumprod", one, [](Xs x) { return cumprod(x[0], 1); }},
+      {"cumprod of 0", one, [](Xs x) { return cumprod(maximum(x[0], 0), 0, true); }},
+      {"cumprod reverse", one, [](Xs x) { return cumprod(x[0], 1, false, true) + cumprod(x[0], 2, true, true); }},
       {"cumsum", one, [](Xs x) { return cumsum(x[0], 1) + cumsum(x[0], 0, true, true); }},
   };
 }
@@ -116,16 +119,18 @@ std::vector<GradientRow> shapes() {
       {"split", {{n, 5}}, [](Xs x) { return split(x[0], {2, 1, 2}, 1)[2]; }},
       {"tile", {{n, 3}}, [](Xs x) { return tile(x[0], {2, 3}); }},
       {"pad", {{n, 3}}, [](Xs x) { return pad(x[0], {1, 2}, {0, 1}, "constant", 3.0); }},
-      {"pad crops", {{n + 1, 4}}, [](Xs x) { return pad(x[0], {0, -1}, {2, -1}); }},
+      {"pad crops", {{n + 1, 4}, {n}}, [](Xs x) { return pad(x[0], {0, -1}, {2, -1}); }},
       {"pad interior", {{3, 2}}, [](Xs x) { return pad(x[0], {0, 1}, {1, 0}, "constant", 0.0, {2, 1}); }},
-      {"pad edge", {{n + 1, 3}}, [](Xs x) { return pad(x[0], {2, 1}, {1, 2}, "edge"); }},
-      {"pad reflect", {{n + 3, 3}}, [](Xs x) { return pad(x[0], {2, 1}, {1, 2}, "reflect"); }},
-      {"take", {{n + 1, 3}}, [](Xs x) { return take(x[0], tensor({{0, -1}, {0, 0}})); }},
+      {"pad edge", {{n + 1, 3}, {n}}, [](Xs x) { return pad(x[0], {2, 1}, {1, 2}, "edge"); }},
+      {"pad reflect", {{n + 3, 3}, {n}}, [](Xs x) { return pad(x[0], {2, 1}, {1, 2}, "reflect"); }},
+      {"take", {{n + 1, 3}, {n}}, [](Xs x) { return take(x[0], tensor({{0, -1}, {0, 0}})); }},
       {"take columns", {{n, 4}}, [](Xs x) { return take(x[0], tensor({1, 3, 1, 9}), 1); }},
       {"take one", {{n, 4}}, [](Xs x) { return take(x[0], tensor(2), 1); }},
       {"gather",
        {{n, 4}},
        [](Xs x) { return gather(x[0], broadcast_to(tensor({1, 3, 1, -1, 9}), {x[0].size(0), 5}), 1); }},
+      {"masked_select", {{n + 1, 4}, {n}}, [](Xs x) { return pow(masked_select(x[0], x[0] > 0), 3).sum(); }},
+      {"prefix", {{n + 2, 2}, {n}}, [](Xs x) { return pow(prefix(x[0], tensor(2)), 2).sum(); }},
       {"scatter",
        {{n, 4}, {n, 3}},
        [](Xs x) { return scatter(x[0], broadcast_to(tensor({1, 9, 1}), {x[0].size(0), 3}), x[1], 1); }},
@@ -177,7 +182,7 @@ std::vector<GradientRow> neural() {
       {"avg_pool ceil without padding",
        {{n, 2, 8}},
        [](Xs x) { return avg_pool(x[0], {3}, {2}, {1}, {}, true, false); }},
-      {"adaptive_avg_pool", {{n, 2, 6, m + 1}}, [](Xs x) { return adaptive_avg_pool(x[0], {4, 1}); }},
+      {"adaptive_avg_pool", {{n, 2, 6, m + 1}, {m}}, [](Xs x) { return adaptive_avg_pool(x[0], {4, 1}); }},
       {"layer_norm", {{n, 4}, {4}, {4}}, [](Xs x) { return layer_norm(x[0], x[1], x[2]); }},
       {"layer_norm two", {{n, 2, 3}, {2, 3}}, [](Xs x) { return layer_norm(x[0], x[1], std::nullopt, 1, 0.1); }},
       {"layer_norm plain", {{n, 3}}, [](Xs x) { return layer_norm(x[0]); }},
@@ -206,12 +211,38 @@ std::vector<GradientRow> neural() {
   };
 }
 
+/// A recurrent layer with a weight that all steps use and, as a second state, the number of the step.
+Tensor recurrent(Xs x, bool reverse, bool lastOnly) {
+  auto step = [&](const std::vector<Tensor> &states, const std::vector<Tensor> &elements) {
+    Tensor hidden = tanh(matmul(states[0], x[2]) + elements[0]);
+    return Scanned{{hidden, states[1] + 1}, {hidden * elements[0] * states[1].to(f64), states[1]}};
+  };
+  Scanned all = scan(step, {x[1], tensor(1)}, {x[0]}, reverse);
+  return lastOnly ? all.states[0] : all.outputs[0] + all.states[0] * x[2].sum();
+}
+
+std::vector<GradientRow> loops() {
+  std::vector<Shape> operands{{n, 2}, {2}, {2, 2}};
+  auto independent = [](Xs x) {
+    auto step = [](const std::vector<Tensor> &, const std::vector<Tensor> &elements) {
+      return Scanned{{}, {elements[0] * elements[0] * elements[1].sum()}};
+    };
+    return scan(step, {}, {x[0], x[1]}).outputs[0];
+  };
+  return {
+      {"scan", operands, [](Xs x) { return recurrent(x, false, false); }},
+      {"scan reverse", operands, [](Xs x) { return recurrent(x, true, false); }},
+      {"scan to the last state", operands, [](Xs x) { return recurrent(x, true, true); }},
+      {"scan without states", {{n, 2}, {n, 3}}, independent},
+  };
+}
+
 } // namespace
 
 const std::vector<GradientRow> &gradientRows() {
   static const std::vector<GradientRow> rows = [] {
     std::vector<GradientRow> all;
-    for (auto part : {elementwise, reductions, shapes, products, neural})
+    for (auto part : {elementwise, reductions, shapes, products, neural, loops})
       for (GradientRow &row : part())
         all.push_back(std::move(row));
     return all;

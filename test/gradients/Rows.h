@@ -7,11 +7,10 @@ namespace burin::test {
 
 struct GradientRow {
   std::string name;
-  /// f64 operands. Symbols stand for several sizes, 0 among them; see kSizes.
+  /// f64 operands. Symbols stand for several sizes, 0 among them.
   std::vector<Shape> operands;
   std::function<Tensor(const std::vector<Tensor> &)> call;
   double low = -2, high = 2; // of the elements
-  bool isSymbolic = true;    // whether it is also traced with its symbols
 };
 
 const std::vector<GradientRow> &gradientRows();

@@ -104,6 +104,20 @@ Bytes longSequence(int count) {
   return graphOf(std::move(nodes));
 }
 
+/// The derivative of what `y` names with respect to x.
+NodeText derivative(const Bytes &y, const Bytes &result) {
+  return {"Gradient", {"x"},
+          {result},   {stringsAttribute("xs", {"x"}), attribute("y", y.c_str())},
+          "",         "ai.onnx.preview.training"};
+}
+/// Derivatives of derivatives of x * x.
+std::vector<NodeText> derivatives(int order) {
+  std::vector<NodeText> nodes{{"Mul", {"x", "x"}, {"d0"}}};
+  for (int i = 0; i < order; ++i)
+    nodes.push_back(derivative("d" + std::to_string(i), i + 1 == order ? "y" : "d" + std::to_string(i + 1)));
+  return nodes;
+}
+
 } // namespace
 
 std::vector<HostileModel> hostileGraphs() {
@@ -180,6 +194,10 @@ std::vector<HostileModel> hostileGraphs() {
       {"a sequence as an output", graphOf({{"SequenceConstruct", {"x"}, {"y"}}}), 4, "is a sequence"},
       {"a sequence of sequences", graphOf({{"SequenceConstruct", {"x"}, {"s"}}, {"SequenceConstruct", {"s"}, {"y"}}}),
        3, "holds tensors"},
+      {"the derivative of nothing", graphOf({derivative("z", "y")}), 3, "no value \"z\""},
+      {"the derivative of itself", graphOf({derivative("y", "y")}), 3, "which depends on it"},
+      {"two derivatives of each other", graphOf({derivative("z", "y"), derivative("y", "z")}), 3, "depends on it"},
+      {"the 40th derivative", graphOf(derivatives(40)), 4, "order above 4"},
   };
 }
 

@@ -48,6 +48,13 @@ inline Bytes attribute(const Bytes &name, std::initializer_list<int64_t> values)
     message.add(8, value);
   return message;
 }
+inline Bytes stringsAttribute(const Bytes &name, std::initializer_list<Bytes> values) {
+  Message message;
+  message.add(1, name).add(20, 8);
+  for (const Bytes &value : values)
+    message.add(9, value);
+  return message;
+}
 inline Bytes tensorAttribute(const Bytes &name, const Bytes &tensor) {
   return Message().add(1, name).add(5, tensor).add(20, 4);
 }
@@ -137,7 +144,8 @@ struct ModelText {
     message.add(1, int64_t(10)).add(7, graph());
     for (const Bytes &function : functions)
       message.add(25, function);
-    message.add(8, Message().add(1, Bytes("local")).add(2, int64_t(1)));
+    for (const Bytes &domain : {"local", "ai.onnx.preview.training"})
+      message.add(8, Message().add(1, domain).add(2, int64_t(1)));
     return message.add(8, Message().add(1, Bytes()).add(2, opset));
   }
   /// Writes the model to a file. Returns its path.

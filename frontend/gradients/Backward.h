@@ -1,0 +1,30 @@
+// Reverse-mode differentiation of what a trace has recorded.
+#pragma once
+#include "frontend/Trace.h"
+
+namespace burin {
+
+/// From some values back to others.
+class Trace::Backward {
+public:
+  /// Null values among `xs` stand for what the graph does not use. An x that depends on another one is a way to that.
+  Backward(Trace &trace, llvm::ArrayRef<mlir::Value> ys, llvm::ArrayRef<mlir::Value> xs);
+
+  /// Takes the gradients of ys; those of xs are in gradientOf() then.
+  void run(llvm::ArrayRef<mlir::Value> ys, llvm::ArrayRef<Tensor> gradients);
+  /// Undefined if it is zero.
+  Tensor gradientOf(mlir::Value x) const { return gradients.lookup(x); }
+
+private:
+  Trace &trace;
+  llvm::DenseSet<mlir::Value> varying; // floats that depend on xs
+  std::vector<mlir::Operation *> path; // those that give the varying ones, in order
+  llvm::DenseMap<mlir::Value, Tensor> gradients;
+
+  void add(mlir::Value value, const Tensor &gradient);
+  Tensor gradientOrZeros(mlir::Value value) const;
+  void differentiate(mlir::Operation *op);
+  void differentiateLoop(ir::ScanOp loop);
+};
+
+} // namespace burin
