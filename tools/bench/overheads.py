@@ -23,6 +23,7 @@ def stepText(rows):
 
 
 def startSeconds(options, name):
+    """From before a process is started to the first line it writes."""
     inputs = (options.data / f"{name}.inputs").read_text().split()
     command = [options.bin / "burin-run", options.data / f"{name}.plate"]
     for tensor in inputs:
@@ -30,8 +31,12 @@ def startSeconds(options, name):
     times = []
     for _ in range(2 if options.quick else 15):
         start = time.perf_counter()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        times.append(time.perf_counter() - start)
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            process.stdout.readline()
+            times.append(time.perf_counter() - start)
+            process.stdout.read()
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, command)
     return statistics.median(times)
 
 

@@ -128,6 +128,7 @@ int Runner::runAll(std::span<const std::byte> bytes) {
     printJson(report);
   else
     printText(report, o);
+  std::fflush(stdout); // who reads it need not wait until the memory of a large model is given back
   return compareOutputs();
 }
 
