@@ -20,17 +20,19 @@ Scalar erf(Scalar x) { return x.dtype() == DType::f32 ? erfF32(x) : callLibm("er
 
 /// Above 0 what is missing from x, below 0 all there is: a Phi(-a) with a = |x|. Nothing cancels.
 static Scalar geluF32(Scalar x) {
-  // erfc(a / sqrt(2)) = 2^-(a q(a)), error 2^-25.9; 2^r = 1 + r p(r) for |r| <= 1/2, error 2^-28
+  // erfc(a / sqrt(2)) = 2^-(a q(a)), error 2^-25.9; 2^-r = 1 + r p(r) for |r| <= 1/2, error 2^-28
   static constexpr double q[] = {0x1.26aed4p+0,  0x1.d63ac4p-2,  0x1.ae0a30p-5,   -0x1.cecdb8p-8,
                                  0x1.1c9100p-13, 0x1.878c0ap-13, -0x1.4b438ep-15, 0x1.7dc522p-19};
-  static constexpr double p[] = {0x1.62e430p-1, 0x1.ebfbdcp-3,  0x1.c6af7ap-5,
-                                 0x1.3b2dd2p-7, 0x1.5f0948p-10, 0x1.417a70p-13};
-  Scalar a = abs(x), exponent = atMost(a * polynomial(a, q), 124);
-  WholeNumber k = roundedProduct(exponent, -1);
-  Scalar r = -exponent - k.value;
-  Scalar phi = fma(polynomial(r, p), r, x.constant(1)) * powerOfTwo(k.bits - 1);
-  Scalar tail = select(a > 14, x.constant(0), a * phi);
-  return copysign(select(x > 0, x, x.constant(0)) - tail, x);
+  static constexpr double p[] = {-0x1.62e430p-1, 0x1.ebfbdcp-3,   -0x1.c6af7ap-5,
+                                 0x1.3b2dd2p-7,  -0x1.5f0948p-10, 0x1.417a70p-13};
+  // Phi(-a) = 2^(k - r) with k = round(-a q(a)) - 1, which the low bits of a sum are, see roundedProduct.
+  constexpr double shift = 0x1.8p23 - 1;
+  Scalar a = abs(x), exponent = atMost(a * polynomialInHalves(a, q), 124);
+  Scalar shifted = shift - exponent, r = exponent + (shifted - shift);
+  Scalar mantissa = fma(polynomialInHalves(r, p), r, x.constant(1));
+  Scalar phi = (mantissa.bitcast(DType::i32) + shiftLeft(shifted.bitcast(DType::i32), 23)).bitcast(DType::f32);
+  Scalar above = atLeast(x, -0.0); // what is no tail; below 0 it is -0, as 0 - 0 would be +0
+  return select(a <= 14, fma(-a, phi, above), above);
 }
 
 Scalar gelu(Scalar x, bool tanhForm) {

@@ -20,6 +20,14 @@ Scalar polynomial(Scalar x, llvm::ArrayRef<double> c) {
   return sum;
 }
 
+Scalar polynomialInHalves(Scalar x, llvm::ArrayRef<double> c) {
+  llvm::SmallVector<double> even, odd;
+  for (auto [i, next] : llvm::enumerate(c))
+    (i % 2 ? odd : even).push_back(next);
+  Scalar square = x * x;
+  return fma(polynomial(square, odd), x, polynomial(square, even));
+}
+
 WholeNumber roundedProduct(Scalar x, double factor) {
   // Adding 1.5 * 2^23 leaves no room for a fraction: the hardware rounds, and the low bits hold the integer.
   constexpr double shift = 0x1.8p23;

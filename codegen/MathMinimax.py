@@ -90,8 +90,8 @@ FITS = {
     "erfSmall": (guarded(lambda t: erf(sqrt(abs(t))) / sqrt(abs(t)) - 1), range(6),
                  guarded(lambda t: sqrt(abs(t)) / erf(sqrt(abs(t)))), 0, mpf("0.81")),
     # erf(x) = 1 - exp(-q(x))
-    # 2^r = 1 + r q(r)
-    "exp2": (guarded(lambda r: (mpf(2) ** r - 1) / r), range(6), lambda r: abs(r) / mpf(2) ** r, mpf("-0.5"), mpf("0.5")),
+    # 2^-r = 1 + r q(r)
+    "exp2": (guarded(lambda r: (mpf(2) ** -r - 1) / r), range(6), lambda r: abs(r) * mpf(2) ** r, mpf("-0.5"), mpf("0.5")),
     # erfc(x / sqrt(2)) = 2^-(x q(x)); the error is that of erfc
     "erfcLog": (guarded(lambda x: -log(erfc(x / sqrt(mpf(2))), 2) / x), range(8),
                 lambda x: x * log(mpf(2)) * erfc(x / sqrt(mpf(2))), 0, mpf("6.2")),

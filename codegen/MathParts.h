@@ -8,6 +8,8 @@ namespace burin::codegen {
 
 /// c[0] + c[1] x + c[2] x^2 …
 Scalar polynomial(Scalar x, llvm::ArrayRef<double> c);
+/// The same with one multiplication more in half the time until it is known: where kernels wait for that.
+Scalar polynomialInHalves(Scalar x, llvm::ArrayRef<double> c);
 
 /// An integer k with |k| < 2^22 beside a float computation.
 struct WholeNumber {
