@@ -13,7 +13,7 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kChannelBlock = 128; // channels of a task
+constexpr int64_t kMostChannels = 256; // of a task
 constexpr int64_t kMostUnrolled = 160; // taps of all windows of a tile that are written out
 
 class WindowKernel {
@@ -23,10 +23,15 @@ public:
       : e(e), k(e.k), p(e, a), op(op), w(w), rule(e, op), body(body), results(results), x(shapeOf(w.x)),
         result(shapeOf(op->getResult(0))), last(w.spatial), columns(result[last].value()), width(x[last].value()) {
     lanes = k.target.lanes(byteWidth(rule.sumType));
+    // Tasks with about as many channels each: what is read of a pixel follows on itself for as long as can be.
+    if (result.back().isStatic()) {
+      int64_t all = result.back().value(), parts = std::max<int64_t>(llvm::divideCeil(all, kMostChannels), 1);
+      channelBlock = llvm::alignTo(llvm::divideCeil(all, parts), lanes);
+    }
   }
 
   LaunchShape emit() {
-    Dim blocks = ceildiv(result.back(), kChannelBlock), tasks = blocks;
+    Dim blocks = ceildiv(result.back(), channelBlock), tasks = blocks;
     for (size_t d = 0; d < last; ++d)
       tasks = tasks * result[d];
     k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
@@ -36,7 +41,7 @@ public:
         at[d] = {d ? k.rem(rest, k.dim(result[d])) : rest};
         rest = d ? k.div(rest, k.dim(result[d])) : rest;
       }
-      channelFrom = k.mul(k.rem(task, k.dim(blocks)), k.constant(kChannelBlock));
+      channelFrom = k.mul(k.rem(task, k.dim(blocks)), k.constant(channelBlock));
       row();
     });
     return {tasks, 0};
@@ -61,7 +66,7 @@ private:
 
   void channels(llvm::function_ref<void()> visit) {
     Dim size = result.back();
-    Value step = k.constant(lanes), to = k.minimum(k.add(channelFrom, k.constant(kChannelBlock)), k.dim(size));
+    Value step = k.constant(lanes), to = k.minimum(k.add(channelFrom, k.constant(channelBlock)), k.dim(size));
     Value whole = k.add(channelFrom, k.mul(k.div(k.sub(to, channelFrom), step), step));
     auto vectorAt = [&](Value channel) {
       k.width = lanes;
@@ -165,7 +170,7 @@ private:
   ArrayRef<Value> results;
   Shape x, result;
   size_t last; // the dimension of x and the result that tiles run along
-  int64_t columns, width, lanes;
+  int64_t columns, width, lanes, channelBlock = kMostChannels;
   SmallVector<Index> at; // in the result
   Value channelFrom;     // the first channel of the task
 };
