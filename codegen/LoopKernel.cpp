@@ -4,6 +4,7 @@
 // The innermost dimension is vectorised. If it is reduced, four accumulators hide the latency of the additions and are
 // combined in a fixed tree, and two rows go side by side, so that one computes while the other's tree is on its way; if
 // it is parallel, each lane reduces its own column. The order of the additions depends on the shape alone.
+#include "codegen/LoopPlan.h"
 #include "codegen/PointEmitter.h"
 #include "codegen/Reducer.h"
 #include <deque>
@@ -17,34 +18,16 @@ namespace {
 constexpr int64_t kMapBlock = 1024;  // elements of a task that only maps
 constexpr int64_t kColumnBlock = 64; // columns of a task that reduces columns
 constexpr int64_t kUnroll = 4;       // accumulators of a row reduction
-constexpr int64_t kRowsTogether = 2; // that are reduced side by side
 /// Results from this size on are written past the cache: nobody finds them there, and lines that are overwritten whole
 /// need not be read first.
 constexpr int64_t kStreamedBytes = int64_t(128) << 20;
 
-class LoopKernel {
+class LoopKernel : LoopPlan {
 public:
   LoopKernel(ElementEmitter &e, Block &body, const passes::Alignment &a, ArrayRef<Value> results)
-      : e(e), k(e.k), alignment(a), body(body), space(a.space), results(results) {
-    for (size_t d = 0; d < space.size(); ++d)
-      (a.reduced[d] ? reduced : parallel).push_back(d);
-    for (Value yielded : body.getTerminator()->getOperands())
-      if (byteWidth(dtypeOf(yielded)) < byteWidth(narrowest))
-        narrowest = dtypeOf(yielded);
-    int64_t widest = 1;
-    for (Operation &op : body)
-      for (Value v : op.getResults())
-        widest = std::max<int64_t>(widest, byteWidth(dtypeOf(v)));
-    for (BlockArgument v : body.getArguments())
-      widest = std::max<int64_t>(widest, byteWidth(dtypeOf(v)));
-    // f32 lanes fill a register; wider elements take two.
-    vectorWidth = k.target.lanes(std::clamp<int64_t>(widest, 2, 4));
-    lanesReduce = !reduced.empty() && reduced.back() == int(space.size()) - 1;
-    findLevels();
-  }
+      : LoopPlan(body, a, results, e.k.target), e(e), k(e.k) {}
 
   LaunchShape emit() {
-    planScratch();
     SmallVector<int> outer(parallel);
     bool blocked = !lanesReduce && !parallel.empty();
     if (blocked)
@@ -88,6 +71,7 @@ private:
     int64_t number; // among those that are worked on together
     PointEmitter p;
     SmallVector<Index> next; // where the row is that will have this number
+    Value firstLine = {};    // see walkLines
   };
 
   template <class Body> auto scoped(Body &&body) {
@@ -160,82 +144,6 @@ private:
     return aligned;
   }
 
-  // ---- structure
-  void findLevels() {
-    llvm::DenseMap<Value, size_t> level; // number of reduction levels a value needs
-    for (Operation &op : body.without_terminator()) {
-      size_t needed = 0;
-      for (Value operand : op.getOperands())
-        needed = std::max(needed, level.lookup(operand));
-      if (!passes::reducedAxes(&op).empty()) {
-        if (levels.size() <= needed)
-          levels.resize(needed + 1);
-        levels[needed].push_back(&op);
-        ++needed;
-      }
-      for (Value result : op.getResults())
-        level[result] = needed;
-    }
-    for (auto [i, v] : llvm::enumerate(body.getTerminator()->getOperands())) {
-      Value value = alignment.contains(v) ? Value(v) : passes::skipReshapes(v);
-      bool full =
-          llvm::any_of(alignment.dims.find(value)->second, [&](int d) { return d >= 0 && alignment.reduced[d]; });
-      (full ? fullResults : pointResults).push_back({value, results[i]});
-    }
-  }
-
-  // An expensive value needed in several walks is kept in scratch memory by the first.
-  void planScratch() {
-    if (levels.empty() || fullResults.empty())
-      if (levels.size() < 2)
-        return;
-    SmallVector<SmallVector<Value>> roots;
-    for (auto &level : levels) {
-      roots.emplace_back();
-      for (Operation *op : level)
-        roots.back().push_back(op->getOperand(0));
-    }
-    roots.emplace_back();
-    for (auto &[value, pointer] : fullResults)
-      roots.back().push_back(value);
-    Dim count = 1;
-    for (int d : reduced)
-      count = count * space[d];
-    for (Operation &op : llvm::reverse(body.without_terminator())) {
-      const OpInfo *info = opInfo(&op);
-      if (!op.hasTrait<ir::Elementwise>() || info->domain != Domain::Float || !alignment.contains(op.getResult(0)))
-        continue;
-      ArrayRef<int> dims = alignment.dims.find(op.getResult(0))->second;
-      if (llvm::count_if(dims, [&](int d) { return d >= 0 && alignment.reduced[d]; }) == 0)
-        continue;
-      int64_t walks = 0;
-      for (auto &walk : roots)
-        walks += needs(walk, op.getResult(0));
-      if (walks < 2)
-        continue;
-      // Lanes that are columns keep a vector each; room for a whole vector at the end serves masked tails.
-      int64_t element = byteWidth(dtypeOf(op.getResult(0)));
-      Dim bytes = ceildiv(lanesReduce ? count + Dim(vectorWidth) : count * Dim(vectorWidth), 64) * Dim(64 * element);
-      kept[op.getResult(0)] = {scratchBytes, bytes};
-      scratchBytes = scratchBytes + bytes * Dim(lanesReduce ? kRowsTogether : 1);
-    }
-  }
-
-  bool needs(ArrayRef<Value> walkRoots, Value v) {
-    SmallVector<Value> stack(walkRoots);
-    llvm::DenseSet<Value> seen;
-    while (!stack.empty()) {
-      Value next = stack.pop_back_val();
-      if (next == v)
-        return true;
-      Operation *op = next.getDefiningOp();
-      if (!op || !seen.insert(next).second || kept.count(next) || !passes::reducedAxes(op).empty())
-        continue;
-      llvm::append_range(stack, op->getOperands());
-    }
-    return false;
-  }
-
   // ---- parallel points
   void columns(Value blockIndex, int64_t block) {
     int last = parallel.back();
@@ -282,8 +190,17 @@ private:
       return;
     // One row after the other: there is nothing to wait for, and stores that follow each other go to the same lines.
     lastWalk = true;
+    SmallVector<Value> values;
+    for (auto &[value, pointer] : fullResults)
+      values.push_back(value);
+    // Operands that all rows share begin where a line does: they would be read across lines then.
+    bool inLines = startsAnywhere() && !readsSharedRow(values);
     for (Row &row : rows) {
       active = {&row};
+      if (inLines) {
+        writeLines(row);
+        continue;
+      }
       walkReduced({}, [&](ArrayRef<Value>, int64_t) {
         write(fullResults);
         return SmallVector<Value>();
@@ -316,19 +233,25 @@ private:
         for (Reducer &r : reducers)
           llvm::append_range(init, r.identity(width));
     size_t perCopy = init.size() / copies;
-    SmallVector<Value> sums = walkReduced(init, [&](ArrayRef<Value> carried, int64_t copy) {
+    auto step = [&](ArrayRef<Value> carried, int64_t copy) {
       SmallVector<Value> next(carried);
       size_t at = copy * perCopy;
       for (Row &row : rows)
         for (Reducer &r : reducers) {
           Value x = k.broadcast(row.p.at(r.op->getOperand(0)), k.width);
           auto accumulator = ArrayRef<Value>(carried).slice(at, r.size());
-          SmallVector<Value> updated = r.step(accumulator, x, rowPosition(), lanesReduce ? e.mask : Value());
+          SmallVector<Value> updated = r.step(accumulator, x, rowPosition(row), lanesReduce ? e.mask : Value());
           llvm::copy(updated, next.begin() + at);
           at += r.size();
         }
       return next;
-    });
+    };
+    bool inLines = startsAnywhere() && llvm::all_of(reducers, [](Reducer &r) { return r.isIdempotent(); });
+    SmallVector<Value> reads;
+    for (Operation *op : level)
+      reads.push_back(op->getOperand(0));
+    Value read = inLines ? rowRead(reads) : Value();
+    SmallVector<Value> sums = read ? walkLines(read, init, step) : walkReduced(init, step);
     Value count = k.constant(1);
     for (int d : reduced)
       count = k.mul(count, k.dim(space[d]));
@@ -353,13 +276,13 @@ private:
     return lanesReduce ? r.acrossLanes(parts[0]) : parts[0];
   }
 
-  // Row-major position among the reduced elements, the same in all rows: what argmax gives, and the place in scratch.
-  Index rowPosition() {
+  // Row-major position among the reduced elements: what argmax gives, and the place in scratch.
+  Index rowPosition(const Row &row) {
     Shape shape;
     SmallVector<Index> at;
     for (int d : reduced) {
       shape.push_back(space[d]);
-      at.push_back(active[0]->p.point[d]);
+      at.push_back(row.p.point[d]);
     }
     return k.linear(shape, at);
   }
@@ -419,9 +342,83 @@ private:
     return carried;
   }
 
+  // ---- rows that begin anywhere in a line of the cache
+  // A vector that crosses lines is read and written at half speed. Where elements may come in any order, and more than
+  // once, vectors lie in lines, but for those at both ends of a row, which overlap their neighbours.
+
+  /// How many elements of the row lie before the first line that begins in it.
+  Value beforeLine(Row &row, Value v, Value pointer) {
+    row.p.point[reduced[0]] = {k.constant(0)};
+    int64_t bytes = byteWidth(dtypeOf(v));
+    Value start = k.elementPointer({pointer, dtypeOf(v), {}}, row.p.position(v, row.p.point).base);
+    Value past = k.sub(k.constant(0), LLVM::PtrToIntOp::create(k.b, k.loc, k.b.getI64Type(), start));
+    return k.div(k.rem(past, k.constant(vectorWidth * bytes)), k.constant(bytes));
+  }
+
+  void vectorFrom(Value element) {
+    for (Row *row : active)
+      row->firstLine = {};
+    moveTo(reduced[0], {element, 1});
+  }
+
+  SmallVector<Value> walkLines(Value read, SmallVector<Value> carried, Step step) {
+    for (Row &row : rows)
+      row.firstLine = beforeLine(row, read, e.memoryOf(read)->pointer);
+    k.width = vectorWidth;
+    int64_t size = space[reduced[0]].value(), block = vectorWidth * kUnroll;
+    int64_t inBlocks = (size - vectorWidth + 1) / block * block; // wherever the row begins
+    carried = k.loop(k.constant(0), k.constant(inBlocks), k.constant(block), carried, [&](Value r, ValueRange values) {
+      SmallVector<Value> next(values);
+      for (int64_t copy = 0; copy < kUnroll; ++copy) {
+        moveTo(reduced[0], {k.add(r, k.constant(copy * vectorWidth)), 1});
+        next = scoped([&] { return visit(step, next, copy); });
+      }
+      return next;
+    });
+    SmallVector<int64_t> ends{0};
+    for (int64_t from = size - vectorWidth; from > inBlocks - vectorWidth; from -= vectorWidth)
+      ends.push_back(from);
+    for (auto [i, from] : llvm::enumerate(ends)) {
+      vectorFrom(k.constant(from));
+      carried = scoped([&] { return visit(step, carried, i % kUnroll); });
+    }
+    k.width = 1;
+    for (auto &[value, slot] : kept)
+      slot.written |= slot.touched;
+    return carried;
+  }
+
+  /// Both ends are computed before anything is stored, which may go to memory that they are computed from.
+  void writeLines(Row &row) {
+    Value start = beforeLine(row, fullResults[0].first, fullResults[0].second);
+    k.width = vectorWidth;
+    Value last = k.constant(space[reduced[0]].value() - vectorWidth);
+    auto elementsFrom = [&](Value from) {
+      vectorFrom(from);
+      SmallVector<Value> elements;
+      auto compute = [&](ArrayRef<Value>, int64_t) {
+        for (auto &[value, pointer] : fullResults)
+          elements.push_back(k.broadcast(row.p.at(value), k.width));
+        return SmallVector<Value>();
+      };
+      scoped([&] { visit(compute, {}, 0); });
+      return elements;
+    };
+    auto storeFrom = [&](Value from, ArrayRef<Value> elements) {
+      vectorFrom(from);
+      for (auto [stored, element] : llvm::zip(fullResults, elements))
+        row.p.store(stored.first, element, stored.second);
+    };
+    SmallVector<Value> head = elementsFrom(k.constant(0)), tail = elementsFrom(last);
+    k.loop(start, last, k.constant(vectorWidth), [&](Value r) { storeFrom(r, elementsFrom(r)); });
+    storeFrom(k.constant(0), head);
+    storeFrom(last, tail);
+    k.width = 1;
+  }
+
   void moveTo(int d, const Index &to) {
     for (Row *row : active) {
-      row->p.point[d] = row->next[d] = to;
+      row->p.point[d] = row->next[d] = row->firstLine ? k.shift(to, row->firstLine) : to;
       row->p.later = fetches ? row->next : SmallVector<Index>();
     }
   }
@@ -431,50 +428,35 @@ private:
     for (auto &[value, slot] : kept)
       for (Row *row : active)
         if (slot.written)
-          row->p.bind(value, k.load(scratchOf(value, slot, *row), scratchPosition(), k.width, {}));
+          row->p.bind(value, k.load(scratchOf(value, slot, *row), scratchPosition(*row), k.width, {}));
     SmallVector<Value> next = step(carried, copy);
     if (!lastWalk)
       for (auto &[value, slot] : kept)
         for (Row *row : active)
           if (Value element = slot.written ? Value() : row->p.bound(value)) {
             slot.touched = true;
-            k.store(scratchOf(value, slot, *row), scratchPosition(), element, k.width, {});
+            k.store(scratchOf(value, slot, *row), scratchPosition(*row), element, k.width, {});
           }
     return next;
   }
 
-  struct Slot {
-    Dim offset, bytes; // of one row
-    bool written = false, touched = false;
-  };
   Memory scratchOf(Value v, const Slot &slot, const Row &row) {
     Dim offset = slot.offset + slot.bytes * Dim(row.number);
     return {k.elementPointer({k.scratch, DType::i8, {}}, k.dim(offset)), dtypeOf(v), {}};
   }
-  Index scratchPosition() {
-    Index row = rowPosition();
+  Index scratchPosition(const Row &row) {
+    Index at = rowPosition(row);
     if (lanesReduce || k.width == 1)
-      return row;
-    return {k.mul(row.base, k.constant(k.width)), 1};
+      return at;
+    return {k.mul(at.base, k.constant(k.width)), 1};
   }
 
   ElementEmitter &e;
   KernelBuilder &k;
-  const passes::Alignment &alignment;
   std::deque<Row> rows;      // that are worked on together …
   SmallVector<Row *> active; // … and those of them that the present walk is over
   bool streamed = false, fetches = false;
-  Block &body;
-  const Shape &space;
-  ArrayRef<Value> results;
-  SmallVector<int> parallel, reduced;
-  int64_t vectorWidth = 1;
-  DType narrowest = DType::i64; // of the results
-  bool lanesReduce = false, lastWalk = false;
-  SmallVector<SmallVector<Operation *>> levels;
-  SmallVector<std::pair<Value, Value>> fullResults, pointResults; // value, where it goes
-  llvm::MapVector<Value, Slot> kept;
-  Dim scratchBytes = 0;
+  bool lastWalk = false;
 };
 
 } // namespace

@@ -46,9 +46,10 @@ public:
     return e.scoped(body);
   }
 
-private:
   /// The row-major position in `v`'s memory of a point. Merged dimensions count once.
   Index position(Value v, ArrayRef<Index> point);
+
+private:
   void prefetch(Value v, const Memory &memory, const Index &from);
   SmallVector<llvm::DenseMap<Value, Value>> known{1};
 };

@@ -11,6 +11,9 @@ public:
   mlir::Operation *op;
   /// Values an accumulator consists of: one, or value and position for argmax and argmin.
   size_t size() const { return isArg ? 2 : 1; }
+  /// Whether elements may come in any order, and more than once. (Only of zeros of both signs does ReduceMaxNumOp take
+  /// the one that came first.)
+  bool isIdempotent() const { return !isArg && kind != Kind::Sum && kind != Kind::Product; }
   SmallVector<Value> identity(int64_t width);
   /// Takes in `x` (lanes of the operand's type), found at `position`; lanes where `mask` is off are left out.
   SmallVector<Value> step(ArrayRef<Value> accumulator, Value x, const Index &position, Value mask);

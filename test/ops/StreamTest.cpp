@@ -1,9 +1,12 @@
-// Results too large for any cache are written past it: the same bits, wherever they lie.
+// Rows have the same bits wherever they lie: in results too large for any cache, which are written past it, and where
+// they begin anywhere in a line of the cache.
 #include "codegen/Compiler.h"
 #include "ir/Burin.h"
 #include "mlir/Parser/Parser.h"
 #include "runtime/Session.h"
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -15,10 +18,10 @@ namespace {
 constexpr int64_t kRows = 16, kColumns = 2064, kRepeats = 1024; // 135 MB
 constexpr size_t kBlock = size_t(kRows) * kColumns;
 
-rt::Program::Ptr compileRows(int64_t rows, const std::string &op) {
+rt::Program::Ptr compileRows(int64_t rows, int64_t columns, const std::string &op) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   ir::loadDialects(context);
-  std::string type = "tensor<" + std::to_string(rows) + "x" + std::to_string(kColumns) + "xf32>";
+  std::string type = "tensor<" + std::to_string(rows) + "x" + std::to_string(columns) + "xf32>";
   auto module =
       mlir::parseSourceString<mlir::ModuleOp>("func.func @main(%x: " + type + ") -> " + type + " {\n  %y = " + op +
                                                   " : (" + type + ") -> " + type + "\n  return %y : " + type + "\n}",
@@ -34,14 +37,17 @@ rt::Program::Ptr compileRows(int64_t rows, const std::string &op) {
 /// `offset`: of the result, in elements, from an aligned address.
 std::vector<float> runRows(const rt::Program::Ptr &program, std::vector<float> x, int64_t rows, int64_t offset,
                            int threads) {
-  std::vector<float> memory(x.size() + 32, -1);
+  int64_t columns = int64_t(x.size()) / rows;
+  std::vector<float> memory(x.size() + 48, -1);
   auto base = reinterpret_cast<uintptr_t>(memory.data());
   float *y = memory.data() + (64 - base % 64) % 64 / sizeof(float) + offset;
   std::unique_ptr<rt::Session> session;
   REQUIRE(rt::Session::create(program, {.threads = threads}, session).ok());
-  std::vector<int64_t> shape{rows, kColumns};
+  std::vector<int64_t> shape{rows, columns};
   rt::TensorView in{x.data(), shape.data(), 2, DType::f32}, out{y, shape.data(), 2, DType::f32};
   REQUIRE(session->run({&in, 1}, {&out, 1}).ok());
+  CHECK(std::all_of(memory.data(), y, [](float other) { return other == -1; }));
+  CHECK(std::all_of(y + x.size(), memory.data() + memory.size(), [](float other) { return other == -1; }));
   return {y, y + x.size()};
 }
 
@@ -54,8 +60,8 @@ TEST_CASE("Large results are the same as small ones, at any address") {
   for (int64_t i = 0; i < kRepeats; ++i)
     many.insert(many.end(), block.begin(), block.end());
   std::string op = GENERATE("burin.gelu %x", "burin.softmax %x {axis = 1 : i64}");
-  std::vector<float> expected = runRows(compileRows(kRows, op), block, kRows, 0, 1);
-  auto large = compileRows(kRows * kRepeats, op);
+  std::vector<float> expected = runRows(compileRows(kRows, kColumns, op), block, kRows, 0, 1);
+  auto large = compileRows(kRows * kRepeats, kColumns, op);
   for (auto [offset, threads] : {std::pair(0, 1), std::pair(0, 2), std::pair(1, 1)}) {
     std::vector<float> got = runRows(large, many, kRows * kRepeats, offset, threads);
     bool same = true;
@@ -63,5 +69,34 @@ TEST_CASE("Large results are the same as small ones, at any address") {
       same = same && std::memcmp(&got[size_t(i) * kBlock], expected.data(), kBlock * sizeof(float)) == 0;
     INFO(op << ", offset " << offset << ", " << threads << " threads");
     CHECK(same);
+  }
+}
+
+TEST_CASE("A row is the same wherever in a line of the cache it begins") {
+  int64_t columns = GENERATE(143, 770);
+  constexpr int64_t rows = 17; // with an odd one, and one for each element of a line
+  bool isLog = GENERATE(false, true);
+  std::string op = isLog ? "burin.log_softmax %x {axis = 1 : i64}" : "burin.softmax %x {axis = 1 : i64}";
+  auto alone = compileRows(1, columns, op), together = compileRows(rows, columns, op);
+  for (float special : {0.f, NAN, INFINITY, -INFINITY}) {
+    std::vector<float> row(columns), many;
+    for (int64_t i = 0; i < columns; ++i)
+      row[i] = float(int(i * 7919 % 2003) - 1001) / 100;
+    row[columns - 2] = special;
+    for (int64_t i = 0; i < rows; ++i)
+      many.insert(many.end(), row.begin(), row.end());
+    std::vector<float> expected = runRows(alone, row, 1, 0, 1);
+    double sum = 0;
+    for (float y : expected)
+      sum += isLog ? std::exp(double(y)) : y;
+    bool isNumber = std::isfinite(special) || special < 0;
+    CHECK((isNumber ? std::fabs(sum - 1) < 1e-5 : std::isnan(sum)));
+    for (int64_t offset : {0, 5}) {
+      std::vector<float> got = runRows(together, many, rows, offset, 1);
+      for (int64_t i = 0; i < rows; ++i) {
+        INFO(op << " of " << columns << " columns, row " << i << ", offset " << offset << ", with " << special);
+        CHECK(std::memcmp(&got[size_t(i * columns)], expected.data(), expected.size() * sizeof(float)) == 0);
+      }
+    }
   }
 }

@@ -1,0 +1,52 @@
+// What a kernel without contraction does, before there is code: the dimensions its walks go along, what each of them
+// computes, and what is kept in scratch memory in between.
+#pragma once
+#include "codegen/Target.h"
+#include "passes/Alignment.h"
+
+namespace burin::codegen {
+
+struct LoopPlan {
+  using Value = mlir::Value;
+
+  LoopPlan(mlir::Block &body, const passes::Alignment &, llvm::ArrayRef<Value> results, const Target &);
+
+  /// Rows that are reduced side by side.
+  static constexpr int64_t kRowsTogether = 2;
+
+  mlir::Block &body;
+  const passes::Alignment &alignment;
+  const Shape &space;
+  llvm::SmallVector<int> parallel, reduced; // dimensions of the space
+  int64_t vectorWidth = 1;
+  bool lanesReduce = false;     // the lanes of vectors lie along a reduced dimension
+  DType narrowest = DType::i64; // of the results
+  /// Reductions by the number of walks that come before theirs.
+  llvm::SmallVector<llvm::SmallVector<mlir::Operation *>> levels;
+  /// Values with and without reduced dimensions, and where they go.
+  llvm::SmallVector<std::pair<Value, Value>> fullResults, pointResults;
+
+  /// An expensive value needed in several walks is kept in scratch memory by the first.
+  struct Slot {
+    Dim offset, bytes; // of one row
+    bool written = false, touched = false;
+  };
+  llvm::MapVector<Value, Slot> kept;
+  Dim scratchBytes = 0;
+
+  /// Whether rows begin anywhere in a line of the cache, and are so long that it matters.
+  bool startsAnywhere() const;
+  /// An operand with rows that these values are computed from, or null.
+  Value rowRead(llvm::ArrayRef<Value> roots) const;
+  /// Whether these values are computed from an operand that all rows share.
+  bool readsSharedRow(llvm::ArrayRef<Value> roots) const;
+
+private:
+  void findLevels(llvm::ArrayRef<Value> results);
+  void planScratch();
+  bool needs(llvm::ArrayRef<Value> roots, Value v) const;
+  bool isAlongRow(Value v) const;
+  bool isRow(Value v) const;
+};
+
+} // namespace burin::codegen
