@@ -1,0 +1,72 @@
+// The walks of a kernel without contraction over its reduced dimensions, for one point of the others or for rows that
+// are worked on together: reductions, then what is written of full size.
+#pragma once
+#include "codegen/LoopPlan.h"
+#include "codegen/PointEmitter.h"
+#include "codegen/Reducer.h"
+#include <deque>
+
+namespace burin::codegen {
+
+class LoopWalks : protected LoopPlan {
+protected:
+  LoopWalks(ElementEmitter &e, mlir::Block &body, const passes::Alignment &a, ArrayRef<Value> results)
+      : LoopPlan(body, a, results, e.k.target), e(e), k(e.k) {}
+
+  struct Row {
+    int64_t number; // among those that are worked on together
+    PointEmitter p;
+    Value scratch;           // what is kept of it, and of those beside it
+    SmallVector<Index> next; // where the row is that will have this number
+    Value firstLine = {};    // see walkLines
+    bool isReduced = false;  // all that is kept of it has been
+  };
+
+  ElementEmitter &e;
+  KernelBuilder &k;
+  std::deque<Row> rows;   // that are worked on together
+  std::deque<Row> before; // rows that are reduced already, and written while the others are reduced
+  /// Whether stores go past the cache, whether the next rows are fetched, whether `before` is written.
+  bool streamed = false, fetches = false, writesBefore = false;
+
+  void begin(int64_t count, Value scratch);
+  template <class Body> auto scoped(Body &&body) {
+    std::deque<PointEmitter::Scope> scopes;
+    for (Row *row : active)
+      scopes.emplace_back(row->p);
+    return e.scoped(body);
+  }
+  /// The lanes from `from` on that are still inside; blocks end at whole vectors, so only the dimension's end cuts one.
+  Value tailMask(Value from, const Dim &size);
+
+  void reduceLevel(ArrayRef<mlir::Operation *> level);
+  void writeRows();
+  /// All before the first store: it may go to memory that the others are computed from.
+  void write(ArrayRef<std::pair<Value, Value>> stored);
+
+private:
+  using Step = llvm::function_ref<SmallVector<Value>(ArrayRef<Value> carried, int64_t copy)>;
+
+  SmallVector<Row *> active; // the rows that the present walk is over
+  bool lastWalk = false;
+
+  void activate(std::deque<Row> &some);
+  void moveTo(int d, const Index &to);
+  SmallVector<Value> joined(Reducer &r, SmallVector<SmallVector<Value>> parts);
+  SmallVector<Value> walkReduced(SmallVector<Value> init, Step step);
+  SmallVector<Value> walkDimension(size_t i, SmallVector<Value> carried, Step step);
+  SmallVector<Value> visit(Step step, SmallVector<Value> carried, int64_t copy);
+  void bindKept();
+  void writeBefore();
+
+  Value beforeLine(Row &row, Value v, Value pointer);
+  void vectorFrom(Value element);
+  SmallVector<Value> walkLines(Value read, SmallVector<Value> carried, Step step);
+  void writeLines(Row &row);
+
+  Index rowPosition(const Row &row);
+  Memory scratchOf(Value v, const Slot &slot, const Row &row);
+  Index scratchPosition(const Row &row);
+};
+
+} // namespace burin::codegen
