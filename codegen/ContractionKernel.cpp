@@ -9,6 +9,7 @@
 //
 // Padding costs nothing: the loops over the taps of a window run over those that lie inside the left side. Along a row
 // that holds for whole tiles; those at its ends go tap by tap through the rows that see it.
+#include "codegen/ContractionTasks.h"
 #include "codegen/LaneDots.h"
 #include "codegen/PointEmitter.h"
 #include "codegen/Window.h"
@@ -20,28 +21,15 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kTaskFlops = 1'000'000;     // of a task, about 5 µs: enough tasks for all threads
-constexpr int64_t kSerialFlops = 1'500'000;   // what is less work in all is not worth several tasks
-constexpr int64_t kFlopsPerByte = 2;          // that a core does while a byte comes from the second cache level
-constexpr int64_t kRowAlign = 12;             // a multiple of the tile height of every target
-constexpr int64_t kTaskRows = 16 * kRowAlign; // rows of the left side kept in cache while panels pass
-constexpr int64_t kPrefetchSteps = 16;        // steps of k that panels are fetched ahead into the first cache level
-constexpr int64_t kPrefetchFar = 96;          // and into the second one, where a panel is read only once
-constexpr int64_t kUnrolledSteps = 4;         // innermost loops of the sum that are not longer are written out
-constexpr int64_t kSmallRows = 4;             // fewer rows than this take several chunks at once
+constexpr int64_t kPrefetchSteps = 16; // steps of k that panels are fetched ahead into the first cache level
+constexpr int64_t kPrefetchFar = 96;   // and into the second one, where a panel is read only once
+constexpr int64_t kUnrolledSteps = 4;  // innermost loops of the sum that are not longer are written out
+constexpr int64_t kRestStep = 4;       // heights of the tile for what full tiles leave of an unknown row count
 
 DType accumulatorType(DType type) {
-  switch (type) {
-  case DType::f64:
-  case DType::i64:
+  if (type == DType::f64 || type == DType::i64)
     return type;
-  case DType::f32:
-  case DType::f16:
-  case DType::bf16:
-    return DType::f32;
-  default:
-    return DType::i32;
-  }
+  return isFloat(type) ? DType::f32 : DType::i32;
 }
 
 class ContractionKernel {
@@ -68,30 +56,27 @@ public:
   LaunchShape emit() {
     // Tasks: batches, blocks of rows (or of outer rows), blocks of panels. The split is the same on every target.
     bool byRows = outer.empty() && !along.cut;
-    int64_t rowsHint = along.size.isStatic() ? along.size.value() : kTaskRows;
-    int64_t perBlock = byRows ? rowsPerBlock() : outerPerBlock(rowsHint);
     Dim units = byRows ? along.size : Dim(1);
     for (auto &dim : outer)
       units = units * dim.size;
-    Dim unitBlocks = ceildiv(units, perBlock), panels = max(ceildiv(columns, panelWidth), 1);
-    int64_t panelsHint = panels.isStatic() ? std::max<int64_t>(1, panels.value()) : 64;
-    int64_t blockRows = byRows ? std::min(rowsHint, perBlock) : perBlock * rowsHint;
-    int64_t sumLength = depth.isStatic() ? depth.value() : 256;
-    int64_t panelsPerBlock = panelsOfTask(panelsHint, blockRows, sumLength);
-    Dim panelBlocks = ceildiv(panels, panelsPerBlock), batches = 1;
+    ContractionTasks tasks(byRows, units, along.size, depth, columns, byteWidth(rhs.dtype), byteWidth(sumType));
+    Dim unitBlocks = tasks.unitBlocks, perBlock = tasks.unitsPerBlock, batches = 1;
     for (size_t i = 0; i < op.getBatch(); ++i)
       batches = batches * shapeOf(op.getResult())[i];
 
+    // The plan hands in the one long expression only.
+    Value together = k.dim(tasks.panelsPerBlock), last = k.sub(together, k.constant(1));
+    Value panelBlocksHere = k.div(k.add(k.dim(tasks.panels), last), together);
     k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
-      Value panelBlock = k.rem(task, k.dim(panelBlocks)), rest = k.div(task, k.dim(panelBlocks));
+      Value panelBlock = k.rem(task, panelBlocksHere), rest = k.div(task, panelBlocksHere);
       Value unitBlock = k.rem(rest, k.dim(unitBlocks));
       batch = k.div(rest, k.dim(unitBlocks));
-      Value chunksPerBlock = k.constant(panelsPerBlock * (panelWidth / chunkWidth));
+      Value chunksPerBlock = k.mul(together, k.constant(panelWidth / chunkWidth));
       chunkFrom = k.mul(panelBlock, chunksPerBlock);
       chunkTo = k.minimum(k.add(chunkFrom, chunksPerBlock), k.dim(ceildiv(columns, chunkWidth)));
-      Value unitFrom = k.mul(unitBlock, k.constant(perBlock));
-      Value unitTo = k.minimum(k.add(unitFrom, k.constant(perBlock)), k.dim(units));
-      isLastBlock = k.compare(arith::CmpIPredicate::eq, panelBlock, k.sub(k.dim(panelBlocks), k.constant(1)));
+      Value unitFrom = k.mul(unitBlock, k.dim(perBlock));
+      Value unitTo = k.minimum(k.add(unitFrom, k.dim(perBlock)), k.dim(units));
+      isLastBlock = k.compare(arith::CmpIPredicate::eq, panelBlock, k.sub(panelBlocksHere, k.constant(1)));
       if (byRows) {
         rowsBase = k.constant(0);
         emitRows(unitFrom, unitTo, perBlock);
@@ -100,11 +85,11 @@ public:
       }
       k.loop(unitFrom, unitTo, k.constant(1), [&](Value unit) {
         placeOuter(unit);
-        emitRows(k.constant(0), k.dim(along.size), INT64_MAX);
+        emitRows(k.constant(0), k.dim(along.size), along.size);
         emitTail(k.constant(0), k.dim(along.size));
       });
     });
-    return {batches * unitBlocks * panelBlocks, 0};
+    return {batches * unitBlocks * ceildiv(tasks.panels, tasks.panelsPerBlock), 0};
   }
 
 private:
@@ -180,65 +165,58 @@ private:
     return codegen::tapsInside(k, origin, size, op.getKernel()[d], op.getDilations()[d]);
   }
 
-  /// Rows of a task: whole tiles on every target, blocks of nearly equal size.
-  int64_t rowsPerBlock() {
-    if (!along.size.isStatic())
-      return kTaskRows;
-    int64_t rows = along.size.value(), blocks = std::max<int64_t>(1, (rows + kTaskRows - 1) / kTaskRows);
-    return std::max<int64_t>(1, (rows + blocks * kRowAlign - 1) / (blocks * kRowAlign)) * kRowAlign;
-  }
-
-  /// Outer rows of a task: blocks of nearly equal size.
-  int64_t outerPerBlock(int64_t rowsHint) {
-    int64_t most = std::max<int64_t>(1, kTaskRows / std::max<int64_t>(1, rowsHint)), all = 1;
-    for (auto &dim : outer)
-      all *= dim.size.isStatic() ? dim.size.value() : most;
-    int64_t blocks = std::max<int64_t>(1, (all + most - 1) / most);
-    return std::max<int64_t>(1, (all + blocks - 1) / blocks);
-  }
-
-  int64_t panelsOfTask(int64_t panels, int64_t blockRows, int64_t sumLength) {
-    int64_t perPanel = std::max<int64_t>(1, panelWidth * sumLength);
-    int64_t flops = perPanel * std::max<int64_t>(2 * blockRows, kFlopsPerByte * byteWidth(rhs.dtype));
-    if (flops * panels < kSerialFlops)
-      return panels;
-    int64_t together = std::max<int64_t>(1, kSmallRows / std::max<int64_t>(1, blockRows)); // see fewRows
-    return std::min(panels, std::max<int64_t>(1, kTaskFlops / flops / together) * together);
-  }
-
   // ---- rows [from, to) of the current outer position, for the current chunks; blocks hold `perBlock` rows
-  void emitRows(Value from, Value to, int64_t perBlock) {
+  void emitRows(Value from, Value to, const Dim &perBlock) {
     int64_t tileRows = k.target.tileRows;
-    if (along.size.isStatic() && along.size.value() <= perBlock) {
+    if (along.size.isStatic() && along.size.value() <= perBlock.value()) {
       // All rows: tiles of nearly equal height instead of full ones and a rest.
       if (int64_t rows = along.size.value())
         allRows(rows);
       return;
     }
-    Value full = k.div(k.sub(to, from), k.constant(tileRows));
-    share = (panelWidth * tileRows + kTaskRows - 1) / kTaskRows;
-    tileLoop(from, full, tileRows, 0);
-    Value start = k.add(from, k.mul(full, k.constant(tileRows))), rest = k.sub(to, start);
-    if (along.size.isStatic()) {
-      // Blocks end at whole tiles, so only the last one has a rest, and it is known.
-      if (int64_t known = along.size.value() % tileRows)
-        k.when(k.compare(arith::CmpIPredicate::sgt, rest, k.constant(0)), [&] { fewRows(start, known); });
+    if (!along.size.isStatic()) {
+      anyRows(from, to);
       return;
     }
-    for (int64_t part = 8; part >= 1; part /= 2) {
-      if (part >= tileRows)
-        continue;
-      Value isSet = arith::AndIOp::create(k.b, k.loc, rest, k.constant(part));
-      Value before = arith::AndIOp::create(k.b, k.loc, rest, k.constant(~(2 * part - 1)));
-      Value row = k.add(start, before);
-      k.when(k.compare(arith::CmpIPredicate::ne, isSet, k.constant(0)), [&] { fewRows(row, part); });
-    }
+    Value full = k.div(k.sub(to, from), k.constant(tileRows));
+    share = k.constant(shareOf(perBlock.value() / tileRows));
+    tileLoop(from, full, tileRows, 0);
+    // Blocks end at whole tiles, so only the last one has a rest, and it is known.
+    Value start = k.add(from, k.mul(full, k.constant(tileRows))), rest = k.sub(to, start);
+    if (int64_t known = along.size.value() % tileRows)
+      k.when(k.compare(arith::CmpIPredicate::sgt, rest, k.constant(0)), [&] { fewRows(start, known); });
+  }
+
+  /// As many rows as there are: full tiles, and what is left in one more, some of whose rows may not be there. So each
+  /// panel is read once.
+  void anyRows(Value from, Value to) {
+    using enum arith::CmpIPredicate;
+    int64_t tileRows = k.target.tileRows, below = (tileRows - 1) / kRestStep * kRestStep;
+    Value count = k.sub(to, from), isSingle = k.compare(eq, count, k.constant(1));
+    k.when(isSingle, [&] { fewRows(from, 1); });
+    k.unless(isSingle, [&] {
+      Value full = k.div(k.add(count, k.constant(tileRows - below - 1)), k.constant(tileRows));
+      Value start = k.add(from, k.mul(full, k.constant(tileRows))), rest = k.sub(to, start);
+      share = k.div(k.add(full, k.constant(panelWidth - 1)), k.maximum(full, k.constant(1)));
+      rowsEnd = to;
+      eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) {
+        sureRows = below + 1;
+        chunkTiles(from, full, tileRows, 0, chunk, vectors);
+        for (int64_t rows = below; rows > 0; rows -= kRestStep) {
+          sureRows = rows - kRestStep + 1;
+          Value isTaken = arith::AndIOp::create(k.b, k.loc, k.compare(sge, rest, k.constant(sureRows)),
+                                                k.compare(sle, rest, k.constant(rows)));
+          k.when(isTaken, [&] { tile(start, rows, chunk, 1, vectors); });
+        }
+      });
+      rowsEnd = {};
+    });
   }
 
   /// Tiles whose windows all lie inside lhs share loops.
   void allRows(int64_t rows) {
     int64_t most = k.target.tileRows, tiles = (rows + most - 1) / most;
-    share = (panelWidth + tiles - 1) / tiles;
+    share = k.constant(shareOf(tiles));
     for (TileRun run : tilesOf(rows, most, [&](int64_t from, int64_t size) { return isInside(from, size); })) {
       if (!run.inside)
         end = run.from;
@@ -269,14 +247,17 @@ private:
 
   /// `tiles` tiles of `rows` rows each, from row `from` on; `before` others use the same panel before them.
   void tileLoop(Value from, Value tiles, int64_t rows, int64_t before) {
-    eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) {
-      k.loop(k.constant(0), tiles, k.constant(1), [&](Value t) {
-        nextShare = k.add(t, k.constant(before));
-        tile(k.add(from, k.mul(t, k.constant(rows))), rows, chunk, 1, vectors);
-        nextShare = {};
-      });
+    eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) { chunkTiles(from, tiles, rows, before, chunk, vectors); });
+  }
+  void chunkTiles(Value from, Value tiles, int64_t rows, int64_t before, Value chunk, int64_t vectors) {
+    k.loop(k.constant(0), tiles, k.constant(1), [&](Value t) {
+      nextShare = k.mul(k.add(t, k.constant(before)), share);
+      tile(k.add(from, k.mul(t, k.constant(rows))), rows, chunk, 1, vectors);
+      nextShare = {};
     });
   }
+  /// What each of so many tiles fetches of the next panel.
+  int64_t shareOf(int64_t tiles) { return (panelWidth + tiles - 1) / std::max<int64_t>(1, tiles); }
 
   /// The chunks of the task from `from` on. The last one is narrower if the columns end in its first vectors.
   void eachChunk(Value from, llvm::function_ref<void(Value chunk, int64_t vectors)> body) {
@@ -319,8 +300,15 @@ private:
     // While the tiles of this panel are computed, each fetches a share of the next panel.
     Value panelAhead;
     if (nextShare) {
-      Value which = k.minimum(nextShare, k.constant(panelWidth / share));
-      panelAhead = k.add(chunkBase[0], k.add(panelSize, k.mul(which, k.mul(k.dim(depth), k.constant(share)))));
+      Value shareFrom = k.mul(k.minimum(nextShare, k.constant(panelWidth)), k.dim(depth));
+      panelAhead = k.add(chunkBase[0], k.add(panelSize, shareFrom));
+    }
+    SmallVector<Value> leftOffsets; // of the rows in lhs; those beyond the end are read where the last one is
+    for (int64_t r = 0; r < rows; ++r) {
+      Value at = k.constant(r);
+      if (rowsEnd && r >= sureRows)
+        at = k.minimum(at, k.sub(k.sub(rowsEnd, row), k.constant(1)));
+      leftOffsets.push_back(k.mul(at, k.dim(along.stride)));
     }
     auto step = [&](Value lhsAt, Value kAt, ValueRange carried, Rows seeing) {
       Value panelRow = k.mul(kAt, k.constant(panelWidth));
@@ -335,9 +323,9 @@ private:
           prefetch(k.add(at, k.constant(kPrefetchFar * panelWidth)), 2);
       }
       if (nextShare)
-        prefetch(k.add(panelAhead, k.mul(kAt, k.constant(share))), 2);
+        prefetch(k.add(panelAhead, k.mul(kAt, share)), 2);
       for (int64_t r = seeing.first; r < seeing.second; ++r) {
-        Value at = k.add(lhsAt, k.mul(k.constant(r), k.dim(along.stride)));
+        Value at = k.add(lhsAt, leftOffsets[r]);
         Value left = castLanes(k.b, k.loc, k.load(lhs, {at}, 1, {}), lhs.dtype, sumType);
         left = k.broadcast(left, lanes);
         for (int64_t v = 0; v < vectors; ++v)
@@ -424,7 +412,7 @@ private:
     k.width = lanes;
     int64_t perRow = vectors;
     bool partial = !bound.isStatic() || bound.value() % lanes != 0; // vectors without a column are left out
-    for (int64_t r = 0; r < rows; ++r) {
+    auto finishRow = [&](int64_t r) {
       for (int64_t v = 0; v < vectors; ++v) {
         p.scoped([&] {
           placeRow(k.add(row, k.constant(r)), place, shape);
@@ -445,6 +433,12 @@ private:
           e.mask = {};
         });
       }
+    };
+    for (int64_t r = 0; r < rows; ++r) {
+      if (rowsEnd && r >= sureRows)
+        k.when(k.compare(arith::CmpIPredicate::slt, k.add(row, k.constant(r)), rowsEnd), [&] { finishRow(r); });
+      else
+        finishRow(r);
     }
     k.width = 1;
   }
@@ -486,8 +480,10 @@ private:
   std::optional<int64_t> end; // where the tile begins, if windows of it reach beyond the ends of the row
   std::map<size_t, std::pair<Value, Value>> tapsInside; // per outer dimension that is cut, at the current position
   Value batch, chunkFrom, chunkTo, rowsBase, isLastBlock;
-  Value nextShare;   // which share of the next panel a tile fetches; null: none
-  int64_t share = 1; // elements of it per step of k
+  // What a tile fetches of the next panel, in elements per step of k: where that begins (null: nothing), how many.
+  Value nextShare, share;
+  Value rowsEnd;        // of a tile that may reach beyond; null: all its rows are there
+  int64_t sureRows = 0; // of such a tile, from its first on
   SmallVector<Value> outerAt;
 };
 

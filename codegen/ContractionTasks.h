@@ -1,0 +1,20 @@
+// How the work of a contraction is cut into tasks.
+#pragma once
+#include "burin/dim.h"
+
+namespace burin::codegen {
+
+inline constexpr int64_t kSmallRows = 4; // fewer rows than this take several chunks of columns at once
+
+/// A task is a block of units times a block of panels. Units are rows, or rows of rows, `along` long. Blocks are of
+/// nearly equal size, whether sizes are known or symbolic, and the same on every target.
+struct ContractionTasks {
+  Dim unitBlocks, unitsPerBlock; // blocks of rows are whole tiles on every target
+  Dim panels, panelsPerBlock;
+
+  /// `depth` is the length of the sum; `bytes` and `sumBytes` are those of an element of a panel and of a sum.
+  ContractionTasks(bool unitsAreRows, const Dim &units, const Dim &along, const Dim &depth, const Dim &columns,
+                   int64_t bytes, int64_t sumBytes);
+};
+
+} // namespace burin::codegen
