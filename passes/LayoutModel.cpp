@@ -1,4 +1,5 @@
 #include "passes/LayoutModel.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/GraphBuilder.h"
 
 using namespace mlir;
@@ -168,15 +169,40 @@ LayoutRule LayoutModel::reductionRule(Operation *op) {
   return {{Form::Own}, Form::Own};
 }
 
+/// Whether a reshape changes nothing but the names of sizes that every run checks to be equal.
+static bool isRenaming(Operation *reshape, const Shape &from, const Shape &to) {
+  auto function = reshape->getParentOfType<func::FuncOp>();
+  auto checks = function ? function->getAttrOfType<ArrayAttr>(kChecksAttr) : ArrayAttr();
+  auto isChecked = [&](const Dim &x, const Dim &y) {
+    Builder b(reshape->getContext());
+    Attribute left = b.getStringAttr(x.str()), right = b.getStringAttr(y.str());
+    return checks && llvm::any_of(checks, [&](Attribute attribute) {
+             auto check = dyn_cast<ArrayAttr>(attribute); // [size, size, place]
+             return check && check.size() == 3 &&
+                    ((check[0] == left && check[1] == right) || (check[0] == right && check[1] == left));
+           });
+  };
+  return from.size() == to.size() && llvm::all_of(llvm::zip(from, to), [&](auto sizes) {
+           const auto &[x, y] = sizes;
+           return x == y || isChecked(x, y);
+         });
+}
+
 /// A reshape that keeps the batch apart, and the channels apart from the rest, does the same to either form.
 LayoutRule LayoutModel::reshapeRule(Operation *op) {
   Value x = op->getOperand(0), result = op->getResult(0);
   Shape from = shapeOf(x), to = shapeOf(result);
   if (feedsConstantWeights(op) && settle(x, channelDimsOf(x)))
     return {{Form::Own}, Form::First};
+  int dims = channelDimsOf(x);
+  if (isRenaming(op, from, to) && from.size() > 1) {
+    if (!settle(x, dims))
+      return {};
+    channelDims[result] = dims;
+    return {{Form::Own}, Form::Own};
+  }
   if (from.size() < 2 || to.size() < 2 || from[0] != to[0])
     return {};
-  int dims = channelDimsOf(x);
   Dim channels = product(from, 1, size_t(dims) + 1);
   for (size_t d = 1; d < to.size(); ++d)
     if (product(to, 1, d + 1) == channels &&

@@ -97,3 +97,20 @@ func.func @shuffle(%x: tensor<?x6x8x8xf32, ["n"]>, %w: tensor<6x6x1x1xf32>) -> t
   %y = burin.conv %2, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<?x6x8x8xf32, ["n"]>, tensor<6x6x1x1xf32>) -> tensor<?x6x8x8xf32, ["n"]>
   return %y : tensor<?x6x8x8xf32, ["n"]>
 }
+
+// Sizes that are checked to be equal may change their names between two convolutions.
+// CHECK-LABEL: func.func @renamed(
+// CHECK: burin.transpose %arg0
+// CHECK: %[[C:.*]] = burin.conv
+// CHECK: %[[R:.*]] = burin.reshape %[[C]] {shape = [1, "h", "w", 4]}
+// CHECK: burin.conv %[[R]]
+// CHECK: burin.transpose
+// CHECK-NOT: burin.transpose
+// CHECK: return
+func.func @renamed(%x: tensor<1x4x?x?xf32, ["g", "w"]>, %w2: tensor<4x4x1x1xf32>) -> tensor<1x4x?x?xf32, ["h", "w"]>
+    attributes {burin.checks = [["h", "g", "here"]]} {
+  %c1 = burin.conv %x, %w2 {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x4x?x?xf32, ["g", "w"]>, tensor<4x4x1x1xf32>) -> tensor<1x4x?x?xf32, ["g", "w"]>
+  %r = burin.reshape %c1 {shape = [1, 4, "h", "w"]} : (tensor<1x4x?x?xf32, ["g", "w"]>) -> tensor<1x4x?x?xf32, ["h", "w"]>
+  %c2 = burin.conv %r, %w2 {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<1x4x?x?xf32, ["h", "w"]>, tensor<4x4x1x1xf32>) -> tensor<1x4x?x?xf32, ["h", "w"]>
+  return %c2 : tensor<1x4x?x?xf32, ["h", "w"]>
+}
