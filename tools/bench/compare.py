@@ -331,7 +331,7 @@ def main():
     parser.add_argument("--filter", action="append", help="only workloads that match this regular expression")
     parser.add_argument("--group", choices=["model", "kernel", "overhead", "all"], default="all")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, each measured (default 1,2)")
-    parser.add_argument("--seconds", type=float, default=0.5,
+    parser.add_argument("--seconds", type=float, default=0.25,
                         help="per contestant and model; kernels take a quarter")
     parser.add_argument("--slice", type=float, default=20, help="milliseconds a turn lasts at least")
     parser.add_argument("--rounds", type=int, default=5, help="turns at least")
