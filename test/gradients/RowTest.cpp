@@ -118,6 +118,22 @@ void compareCompiled(const Traced &traced, const GradientRow &row, const Sizes &
   }
 }
 
+/// Each row, traced with symbols, at each choice of sizes.
+template <class Compare> void forEachRow(Compare compare) {
+  for (const GradientRow &row : test::gradientRows()) {
+    CAPTURE(row.name);
+    try {
+      Traced symbolic(row, row.operands);
+      for (const Sizes &sizes : kSizes) {
+        CAPTURE(sizes.at("n"), sizes.at("m"));
+        compare(symbolic, row, sizes);
+      }
+    } catch (const std::exception &error) {
+      FAIL_CHECK(error.what());
+    }
+  }
+}
+
 std::set<std::string> opsOf(const Graph &graph) {
   std::set<std::string> names;
   graph.shared()->module->walk([&](mlir::Operation *op) { names.insert(op->getName().stripDialect().str()); });
@@ -127,38 +143,16 @@ std::set<std::string> opsOf(const Graph &graph) {
 } // namespace
 
 TEST_CASE("gradients are what finite differences say, for known sizes and for symbols") {
-  for (const GradientRow &row : test::gradientRows()) {
-    CAPTURE(row.name);
-    try {
-      Traced symbolic(row, row.operands);
-      for (const Sizes &sizes : kSizes) {
-        CAPTURE(sizes.at("n"), sizes.at("m"));
-        std::vector<Shape> known;
-        for (const Shape &shape : row.operands)
-          known.push_back(withSizes(shape, sizes));
-        compareWithDifferences(Traced(row, known), row, sizes);
-        compareWithDifferences(symbolic, row, sizes);
-      }
-    } catch (const std::exception &error) {
-      FAIL_CHECK(error.what());
-    }
-  }
+  forEachRow([](const Traced &symbolic, const GradientRow &row, const Sizes &sizes) {
+    std::vector<Shape> known;
+    for (const Shape &shape : row.operands)
+      known.push_back(withSizes(shape, sizes));
+    compareWithDifferences(Traced(row, known), row, sizes);
+    compareWithDifferences(symbolic, row, sizes);
+  });
 }
 
-TEST_CASE("compiled gradients are those of the interpreter") {
-  for (const GradientRow &row : test::gradientRows()) {
-    CAPTURE(row.name);
-    try {
-      Traced symbolic(row, row.operands);
-      for (const Sizes &sizes : kSizes) {
-        CAPTURE(sizes.at("n"), sizes.at("m"));
-        compareCompiled(symbolic, row, sizes);
-      }
-    } catch (const std::exception &error) {
-      FAIL_CHECK(error.what());
-    }
-  }
-}
+TEST_CASE("compiled gradients are those of the interpreter") { forEachRow(compareCompiled); }
 
 TEST_CASE("every op that floats flow through has a gradient and a row") {
   std::set<std::string> tried;
