@@ -114,6 +114,17 @@ Value LoopPlan::rowRead(ArrayRef<Value> roots) const {
   return {};
 }
 
+bool LoopPlan::isElementwise(ArrayRef<Value> roots) const {
+  auto isInPlace = [&](Operation *op) {
+    bool renames = isa<BroadcastToOp>(op) || (isa<ReshapeOp>(op) && passes::unitReshape(op));
+    return !passes::reducedAxes(op).empty() || op->hasTrait<ir::Elementwise>() || isa<FullOp>(op) ||
+           (renames && alignment.contains(op->getOperand(0)));
+  };
+  return llvm::all_of(body.without_terminator(), [&](Operation &op) {
+    return isInPlace(&op) || llvm::none_of(op.getResults(), [&](Value v) { return needs(roots, v); });
+  });
+}
+
 bool LoopPlan::readsSharedRow(ArrayRef<Value> roots) const {
   return llvm::any_of(body.getArguments(), [&](Value v) { return isAlongRow(v) && !isRow(v) && needs(roots, v); });
 }

@@ -38,6 +38,8 @@ struct LoopPlan {
   bool startsAnywhere() const;
   /// An operand with rows that these values are computed from, or null.
   Value rowRead(llvm::ArrayRef<Value> roots) const;
+  /// Whether these values are computed element by element, from nothing at another place of the row.
+  bool isElementwise(llvm::ArrayRef<Value> roots) const;
   /// Whether these values are computed from an operand that all rows share.
   bool readsSharedRow(llvm::ArrayRef<Value> roots) const;
 

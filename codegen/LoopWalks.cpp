@@ -1,11 +1,10 @@
 #include "codegen/LoopWalks.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::codegen {
-
-static constexpr int64_t kUnroll = 4; // accumulators of a row reduction
 
 void LoopWalks::begin(int64_t count, Value scratch) {
   rows.clear();
@@ -42,7 +41,8 @@ void LoopWalks::reduceLevel(ArrayRef<Operation *> level) {
   auto step = [&](ArrayRef<Value> carried, int64_t copy) {
     SmallVector<Value> next(carried);
     size_t at = copy * perCopy;
-    for (Row &row : rows)
+    for (Row &row : rows) {
+      llvm::SaveAndRestore mask(e.mask, row.mask ? row.mask : e.mask);
       for (Reducer &r : reducers) {
         Value x = k.broadcast(row.p.at(r.op->getOperand(0)), k.width);
         auto accumulator = ArrayRef<Value>(carried).slice(at, r.size());
@@ -50,14 +50,10 @@ void LoopWalks::reduceLevel(ArrayRef<Operation *> level) {
         llvm::copy(updated, next.begin() + at);
         at += r.size();
       }
+    }
     return next;
   };
-  bool inLines = startsAnywhere() && llvm::all_of(reducers, [](Reducer &r) { return r.isIdempotent(); });
-  SmallVector<Value> reads;
-  for (Operation *op : level)
-    reads.push_back(op->getOperand(0));
-  Value read = inLines ? rowRead(reads) : Value();
-  SmallVector<Value> sums = read ? walkLines(read, init, step) : walkReduced(init, step);
+  SmallVector<Value> sums = walkLevel(level, reducers, init, step);
   Value count = k.constant(1);
   for (int d : reduced)
     count = k.mul(count, k.dim(space[d]));
@@ -67,9 +63,13 @@ void LoopWalks::reduceLevel(ArrayRef<Operation *> level) {
       SmallVector<SmallVector<Value>> parts;
       for (int64_t c = 0; c < copies; ++c)
         parts.push_back(SmallVector<Value>(ArrayRef<Value>(sums).slice(c * perCopy + at, r.size())));
+      if (row.intoLine)
+        turnBack(parts, row.intoLine);
       row.p.bind(r.op->getResult(0), r.finish(joined(r, std::move(parts)), count));
       at += r.size();
     }
+  for (Row &row : rows)
+    row.intoLine = {};
 }
 
 /// Accumulators that hold parts of a row as one, in a fixed tree.
@@ -114,110 +114,36 @@ SmallVector<Value> LoopWalks::walkDimension(size_t i, SmallVector<Value> carried
                      : walkDimension(i + 1, SmallVector<Value>(values), step);
       });
     });
-  // Blocks of kUnroll vectors, then single vectors, then a masked rest.
   k.width = vectorWidth;
   auto vectorAt = [&](Value r, SmallVector<Value> values, int64_t copy) {
     moveTo(d, {r, 1});
     return scoped([&] { return visit(step, values, copy); });
   };
-  bool unrolled = !carried.empty();
-  Value step1 = k.constant(vectorWidth), stepU = k.constant(vectorWidth * kUnroll);
-  Value done = k.constant(0);
-  if (unrolled) {
-    Value wholeBlocks = k.mul(k.div(size, stepU), stepU);
-    carried = k.loop(done, wholeBlocks, stepU, carried, [&](Value r, ValueRange values) {
-      SmallVector<Value> next(values);
-      for (int64_t copy = 0; copy < kUnroll; ++copy)
-        next = vectorAt(k.add(r, k.constant(copy * vectorWidth)), next, copy);
-      return next;
-    });
-    done = wholeBlocks;
-  }
-  Value whole = k.mul(k.div(size, step1), step1);
-  carried = k.loop(done, whole, step1, carried,
-                   [&](Value r, ValueRange values) { return vectorAt(r, SmallVector<Value>(values), 0); });
-  if (!space[d].isStatic() || space[d].value() % vectorWidth) {
-    Value outerMask = e.mask;
-    e.mask = tailMask(whole, space[d]);
-    carried = vectorAt(whole, carried, 0);
-    e.mask = outerMask;
-  }
-  k.width = 1;
-  return carried;
-}
-
-// ---- rows that begin anywhere in a line of the cache
-// A vector that crosses lines is read and written at half speed. Where elements may come in any order, and more than
-// once, vectors lie in lines, but for those at both ends of a row, which overlap their neighbours.
-
-/// How many elements of the row lie before the first line that begins in it.
-Value LoopWalks::beforeLine(Row &row, Value v, Value pointer) {
-  row.p.point[reduced[0]] = {k.constant(0)};
-  int64_t bytes = byteWidth(dtypeOf(v));
-  Value start = k.elementPointer({pointer, dtypeOf(v), {}}, row.p.position(v, row.p.point).base);
-  Value past = k.sub(k.constant(0), LLVM::PtrToIntOp::create(k.b, k.loc, k.b.getI64Type(), start));
-  return k.div(k.rem(past, k.constant(vectorWidth * bytes)), k.constant(bytes));
-}
-
-void LoopWalks::vectorFrom(Value element) {
-  for (Row *row : active)
-    row->firstLine = {};
-  moveTo(reduced[0], {element, 1});
-}
-
-SmallVector<Value> LoopWalks::walkLines(Value read, SmallVector<Value> carried, Step step) {
-  for (Row &row : rows)
-    row.firstLine = beforeLine(row, read, e.memoryOf(read)->pointer);
-  k.width = vectorWidth;
-  int64_t size = space[reduced[0]].value(), block = vectorWidth * kUnroll;
-  int64_t inBlocks = (size - vectorWidth + 1) / block * block; // wherever the row begins
-  carried = k.loop(k.constant(0), k.constant(inBlocks), k.constant(block), carried, [&](Value r, ValueRange values) {
+  auto cutAt = [&](Value r, SmallVector<Value> values, int64_t copy) {
+    llvm::SaveAndRestore mask(e.mask, tailMask(r, space[d]));
+    return vectorAt(r, values, copy);
+  };
+  int64_t copies = carried.empty() ? 1 : kUnroll;
+  Value block = k.constant(copies * vectorWidth);
+  Value whole = k.mul(k.div(size, block), block);
+  carried = k.loop(k.constant(0), whole, block, carried, [&](Value r, ValueRange values) {
     SmallVector<Value> next(values);
-    for (int64_t copy = 0; copy < kUnroll; ++copy) {
-      moveTo(reduced[0], {k.add(r, k.constant(copy * vectorWidth)), 1});
-      next = scoped([&] { return visit(step, next, copy); });
-    }
+    for (int64_t copy = 0; copy < copies; ++copy)
+      next = vectorAt(k.add(r, k.constant(copy * vectorWidth)), next, copy);
     return next;
   });
-  SmallVector<int64_t> ends{0};
-  for (int64_t from = size - vectorWidth; from > inBlocks - vectorWidth; from -= vectorWidth)
-    ends.push_back(from);
-  for (auto [i, from] : llvm::enumerate(ends)) {
-    vectorFrom(k.constant(from));
-    carried = scoped([&] { return visit(step, carried, i % kUnroll); });
+  // The rest goes on like a block of which only the beginning is there.
+  std::optional<int64_t> end = k.constantOf(size);
+  for (int64_t copy = 0; copy < copies; ++copy) {
+    Value from = k.add(whole, k.constant(copy * vectorWidth));
+    bool isWhole = end && *k.constantOf(from) + vectorWidth <= *end;
+    carried = k.loop(from, size, block, carried, [&](Value r, ValueRange values) {
+      SmallVector<Value> next(values);
+      return isWhole ? vectorAt(r, next, copy) : cutAt(r, next, copy);
+    });
   }
   k.width = 1;
-  for (auto &[value, slot] : kept)
-    slot.written |= slot.touched;
   return carried;
-}
-
-/// Both ends are computed before anything is stored, which may go to memory that they are computed from.
-void LoopWalks::writeLines(Row &row) {
-  Value start = beforeLine(row, fullResults[0].first, fullResults[0].second);
-  k.width = vectorWidth;
-  Value last = k.constant(space[reduced[0]].value() - vectorWidth);
-  auto elementsFrom = [&](Value from) {
-    vectorFrom(from);
-    SmallVector<Value> elements;
-    auto compute = [&](ArrayRef<Value>, int64_t) {
-      for (auto &[value, pointer] : fullResults)
-        elements.push_back(k.broadcast(row.p.at(value), k.width));
-      return SmallVector<Value>();
-    };
-    scoped([&] { visit(compute, {}, 0); });
-    return elements;
-  };
-  auto storeFrom = [&](Value from, ArrayRef<Value> elements) {
-    vectorFrom(from);
-    for (auto [stored, element] : llvm::zip(fullResults, elements))
-      row.p.store(stored.first, element, stored.second);
-  };
-  SmallVector<Value> head = elementsFrom(k.constant(0)), tail = elementsFrom(last);
-  k.loop(start, last, k.constant(vectorWidth), [&](Value r) { storeFrom(r, elementsFrom(r)); });
-  storeFrom(k.constant(0), head);
-  storeFrom(last, tail);
-  k.width = 1;
 }
 
 void LoopWalks::moveTo(int d, const Index &to) {
@@ -270,12 +196,13 @@ void LoopWalks::writeRows() {
   SmallVector<Value> values;
   for (auto &[value, pointer] : fullResults)
     values.push_back(value);
-  // Operands that all rows share begin where a line does: they would be read across lines then.
-  bool inLines = startsAnywhere() && !readsSharedRow(values);
+  bool inLines = startsAnywhere(), sharesRow = readsSharedRow(values);
+  bool turns = k.target.permutes && llvm::all_of(values, [](Value v) { return dtypeOf(v) == DType::f32; }) &&
+               isElementwise(values);
   for (Row &row : rows) {
     active = {&row};
-    if (inLines) {
-      writeLines(row);
+    if (inLines && (!sharesRow || turns)) {
+      sharesRow ? writeTurned(row) : writeLines(row);
       continue;
     }
     walkReduced({}, [&](ArrayRef<Value>, int64_t) {

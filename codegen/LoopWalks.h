@@ -18,7 +18,9 @@ protected:
     PointEmitter p;
     Value scratch;           // what is kept of it, and of those beside it
     SmallVector<Index> next; // where the row is that will have this number
-    Value firstLine = {};    // see walkLines
+    Value firstLine = {};    // where the first line is that a walk over lines begins with
+    Value intoLine = {};     // see walkLinesInOrder
+    Value mask = {};         // of lanes that are in the row, where that differs between rows
     bool isReduced = false;  // all that is kept of it has been
   };
 
@@ -45,6 +47,7 @@ protected:
   void write(ArrayRef<std::pair<Value, Value>> stored);
 
 private:
+  static constexpr int64_t kUnroll = 4; // accumulators of a row reduction
   using Step = llvm::function_ref<SmallVector<Value>(ArrayRef<Value> carried, int64_t copy)>;
 
   SmallVector<Row *> active; // the rows that the present walk is over
@@ -59,10 +62,22 @@ private:
   void bindKept();
   void writeBefore();
 
+  // codegen/LoopLines.cpp
+  Value intoLine(Row &row, Value v, Value pointer);
   Value beforeLine(Row &row, Value v, Value pointer);
   void vectorFrom(Value element);
+  SmallVector<Value> walkLevel(ArrayRef<mlir::Operation *> level, mlir::MutableArrayRef<Reducer> reducers,
+                               SmallVector<Value> carried, Step step);
   SmallVector<Value> walkLines(Value read, SmallVector<Value> carried, Step step);
+  SmallVector<Value> walkLinesInOrder(Value read, SmallVector<Value> carried, Step step);
+  void turnBack(mlir::MutableArrayRef<SmallVector<Value>> parts, Value by);
+  Value laneNumbers();
+  Value number(Value n);
+  Value lanesBelow(Value n);
+  Value lanesFrom(Value n);
+  Value lanesAcross(Value x, Value y, Value from);
   void writeLines(Row &row);
+  void writeTurned(Row &row);
 
   Index rowPosition(const Row &row);
   Memory scratchOf(Value v, const Slot &slot, const Row &row);

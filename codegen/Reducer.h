@@ -14,6 +14,7 @@ public:
   /// Whether elements may come in any order, and more than once. (Only of zeros of both signs does ReduceMaxNumOp take
   /// the one that came first.)
   bool isIdempotent() const { return !isArg && kind != Kind::Sum && kind != Kind::Product; }
+  bool isSumOfF32() const { return kind == Kind::Sum && type == DType::f32; }
   SmallVector<Value> identity(int64_t width);
   /// Takes in `x` (lanes of the operand's type), found at `position`; lanes where `mask` is off are left out.
   SmallVector<Value> step(ArrayRef<Value> accumulator, Value x, const Index &position, Value mask);

@@ -18,14 +18,23 @@ namespace {
 constexpr int64_t kRows = 16, kColumns = 2064, kRepeats = 1024; // 135 MB
 constexpr size_t kBlock = size_t(kRows) * kColumns;
 
-rt::Program::Ptr compileRows(int64_t rows, int64_t columns, const std::string &op) {
+std::string tensorType(std::vector<int64_t> shape) {
+  std::string type = "tensor<";
+  for (int64_t size : shape)
+    type += std::to_string(size) + "x";
+  return type + "f32>";
+}
+
+/// `op` gives y from x; `before`: ops that it has operands from, of these types.
+rt::Program::Ptr compileRows(int64_t rows, int64_t columns, const std::string &op, const std::string &before = {},
+                             const std::string &moreTypes = {}) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   ir::loadDialects(context);
-  std::string type = "tensor<" + std::to_string(rows) + "x" + std::to_string(columns) + "xf32>";
-  auto module =
-      mlir::parseSourceString<mlir::ModuleOp>("func.func @main(%x: " + type + ") -> " + type + " {\n  %y = " + op +
-                                                  " : (" + type + ") -> " + type + "\n  return %y : " + type + "\n}",
-                                              &context);
+  std::string type = tensorType({rows, columns});
+  auto module = mlir::parseSourceString<mlir::ModuleOp>("func.func @main(%x: " + type + ") -> " + type + " {\n" +
+                                                            before + "  %y = " + op + " : (" + type + moreTypes +
+                                                            ") -> " + type + "\n  return %y : " + type + "\n}",
+                                                        &context);
   REQUIRE(module);
   auto artifact = codegen::compile(*module, {});
   REQUIRE(mlir::succeeded(artifact));
@@ -98,5 +107,52 @@ TEST_CASE("A row is the same wherever in a line of the cache it begins") {
         CHECK(std::memcmp(&got[size_t(i * columns)], expected.data(), expected.size() * sizeof(float)) == 0);
       }
     }
+  }
+}
+
+TEST_CASE("A normalised row is the same wherever in a line of the cache it begins") {
+  int64_t columns = GENERATE(129, 143, 770);
+  bool isShifted = GENERATE(false, true); // by a bias: scale and bias begin where a line does
+  constexpr int64_t rows = 17;
+  std::string before, weights, type = tensorType({columns});
+  auto weight = [&](const char *name, float first) {
+    std::string values;
+    for (int64_t i = 0; i < columns; ++i)
+      values += (i ? ", " : "") + std::to_string(first + float(i % 31) / 8);
+    before += std::string("  %") + name + " = burin.constant dense<[" + values + "]> : " + type + "\n";
+    weights += ", " + type;
+  };
+  weight("w", 1);
+  if (isShifted)
+    weight("b", -2);
+  std::string op = isShifted ? "burin.layer_norm %x, %w, %b {axis = 1 : i64, epsilon = 1.0e-5, operandSegmentSizes = "
+                               "array<i32: 1, 1, 1>}"
+                             : "burin.rms_norm %x, %w {axis = 1 : i64, epsilon = 1.0e-5}";
+  auto together = compileRows(rows, columns, op, before, weights);
+  std::vector<float> row(columns), many;
+  for (int64_t i = 0; i < columns; ++i)
+    row[i] = float(int(i * 7919 % 2003) - 901) / 100;
+  for (int64_t i = 0; i < rows; ++i)
+    many.insert(many.end(), row.begin(), row.end());
+
+  double mean = 0, squares = 0;
+  for (float x : row)
+    mean += isShifted ? double(x) / double(columns) : 0;
+  for (float x : row)
+    squares += (x - mean) * (x - mean) / double(columns);
+  std::vector<float> expected;
+  for (int64_t offset : {0, 5}) {
+    std::vector<float> got = runRows(together, many, rows, offset, 1);
+    if (expected.empty())
+      expected.assign(got.begin(), got.begin() + columns);
+    for (int64_t i = 0; i < rows; ++i) {
+      INFO(op << " of " << columns << " columns, row " << i << ", offset " << offset);
+      CHECK(std::memcmp(&got[size_t(i * columns)], expected.data(), expected.size() * sizeof(float)) == 0);
+    }
+  }
+  for (int64_t i = 0; i < columns; ++i) {
+    double y = (row[i] - mean) / std::sqrt(squares + 1e-5) * (1 + double(i % 31) / 8);
+    y += isShifted ? -2 + double(i % 31) / 8 : 0;
+    CHECK(std::fabs(expected[i] - y) <= 1e-5 * std::max(1.0, std::fabs(y)));
   }
 }

@@ -1,0 +1,220 @@
+// Rows that begin anywhere in a line of the cache. A vector that crosses lines is read and written at half speed, so
+// vectors lie in lines here, but for those at both ends of a row.
+#include "codegen/LoopWalks.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+
+/// How many elements of the line that the row begins in come before it.
+Value LoopWalks::intoLine(Row &row, Value v, Value pointer) {
+  row.p.point[reduced[0]] = {k.constant(0)};
+  int64_t bytes = byteWidth(dtypeOf(v));
+  Value start = k.elementPointer({pointer, dtypeOf(v), {}}, row.p.position(v, row.p.point).base);
+  Value address = LLVM::PtrToIntOp::create(k.b, k.loc, k.b.getI64Type(), start);
+  return k.div(k.rem(address, k.constant(vectorWidth * bytes)), k.constant(bytes));
+}
+
+/// How many elements of the row come before the first line that begins in it.
+Value LoopWalks::beforeLine(Row &row, Value v, Value pointer) {
+  Value width = k.constant(vectorWidth);
+  return k.rem(k.sub(width, intoLine(row, v, pointer)), width);
+}
+
+SmallVector<Value> LoopWalks::walkLevel(ArrayRef<Operation *> level, MutableArrayRef<Reducer> reducers,
+                                        SmallVector<Value> carried, Step step) {
+  SmallVector<Value> reads;
+  for (Operation *op : level)
+    reads.push_back(op->getOperand(0));
+  Value read = startsAnywhere() ? rowRead(reads) : Value();
+  if (read && llvm::all_of(reducers, [](Reducer &r) { return r.isIdempotent(); }))
+    return walkLines(read, carried, step);
+  bool turns = k.target.permutes && llvm::all_of(reducers, [](Reducer &r) { return r.isSumOfF32(); });
+  if (read && turns && kept.empty() && isElementwise(reads))
+    return walkLinesInOrder(read, carried, step);
+  return walkReduced(carried, step);
+}
+
+void LoopWalks::vectorFrom(Value element) {
+  for (Row *row : active)
+    row->firstLine = {};
+  moveTo(reduced[0], {element, 1});
+}
+
+/// Where elements may come in any order, and more than once: those at the ends overlap their neighbours.
+SmallVector<Value> LoopWalks::walkLines(Value read, SmallVector<Value> carried, Step step) {
+  for (Row &row : rows)
+    row.firstLine = beforeLine(row, read, e.memoryOf(read)->pointer);
+  k.width = vectorWidth;
+  int64_t size = space[reduced[0]].value(), block = vectorWidth * kUnroll;
+  int64_t inBlocks = (size - vectorWidth + 1) / block * block; // wherever the row begins
+  carried = k.loop(k.constant(0), k.constant(inBlocks), k.constant(block), carried, [&](Value r, ValueRange values) {
+    SmallVector<Value> next(values);
+    for (int64_t copy = 0; copy < kUnroll; ++copy) {
+      moveTo(reduced[0], {k.add(r, k.constant(copy * vectorWidth)), 1});
+      next = scoped([&] { return visit(step, next, copy); });
+    }
+    return next;
+  });
+  SmallVector<int64_t> ends{0};
+  for (int64_t from = size - vectorWidth; from > inBlocks - vectorWidth; from -= vectorWidth)
+    ends.push_back(from);
+  for (auto [i, from] : llvm::enumerate(ends)) {
+    vectorFrom(k.constant(from));
+    carried = scoped([&] { return visit(step, carried, i % kUnroll); });
+  }
+  k.width = 1;
+  for (auto &[value, slot] : kept)
+    slot.written |= slot.touched;
+  return carried;
+}
+
+/// Where each counts once, and in the order of walkReduced, so that a row gives the same wherever it begins: element i
+/// is taken in by the accumulator that is as many elements further as the row is into its line, and the accumulators
+/// are turned back at the end. Lanes outside the row are masked off.
+SmallVector<Value> LoopWalks::walkLinesInOrder(Value read, SmallVector<Value> carried, Step step) {
+  int d = reduced[0];
+  int64_t size = space[d].value(), block = vectorWidth * kUnroll;
+  for (Row &row : rows) {
+    row.intoLine = intoLine(row, read, e.memoryOf(read)->pointer);
+    row.firstLine = k.sub(k.constant(0), row.intoLine);
+  }
+  k.width = vectorWidth;
+  auto vectorAt = [&](Value r, SmallVector<Value> values, int64_t copy) {
+    moveTo(d, {r, 1});
+    return scoped([&] { return visit(step, values, copy); });
+  };
+  auto cutAt = [&](int64_t r, SmallVector<Value> values, int64_t copy) {
+    for (Row &row : rows)
+      row.mask = r ? lanesBelow(k.add(k.constant(size - r), row.intoLine)) : lanesFrom(row.intoLine);
+    SmallVector<Value> next = vectorAt(k.constant(r), values, copy);
+    for (Row &row : rows)
+      row.mask = {};
+    return next;
+  };
+  carried = cutAt(0, carried, 0);
+  for (int64_t copy = 1; copy < kUnroll; ++copy)
+    carried = vectorAt(k.constant(copy * vectorWidth), carried, copy);
+  int64_t inBlocks = size / block * block;
+  carried =
+      k.loop(k.constant(block), k.constant(inBlocks), k.constant(block), carried, [&](Value r, ValueRange values) {
+        SmallVector<Value> next(values);
+        for (int64_t copy = 0; copy < kUnroll; ++copy)
+          next = vectorAt(k.add(r, k.constant(copy * vectorWidth)), next, copy);
+        return next;
+      });
+  for (int64_t r = inBlocks; r < size + vectorWidth - 1; r += vectorWidth) {
+    int64_t copy = (r - inBlocks) / vectorWidth % kUnroll;
+    carried = r + vectorWidth <= size ? vectorAt(k.constant(r), carried, copy) : cutAt(r, carried, copy);
+  }
+  k.width = 1;
+  for (Row &row : rows)
+    row.firstLine = {};
+  return carried;
+}
+
+/// Gives the accumulators the lanes that they have in a row that begins where a line does.
+void LoopWalks::turnBack(MutableArrayRef<SmallVector<Value>> parts, Value by) {
+  SmallVector<Value> turned;
+  for (size_t copy = 0; copy < parts.size(); ++copy)
+    turned.push_back(lanesAcross(parts[copy][0], parts[(copy + 1) % parts.size()][0], by));
+  for (size_t copy = 0; copy < parts.size(); ++copy)
+    parts[copy][0] = turned[copy];
+}
+
+/// Both ends are computed before anything is stored, which may go to memory that they are computed from.
+void LoopWalks::writeLines(Row &row) {
+  Value start = beforeLine(row, fullResults[0].first, fullResults[0].second);
+  k.width = vectorWidth;
+  Value last = k.constant(space[reduced[0]].value() - vectorWidth);
+  auto elementsFrom = [&](Value from) {
+    vectorFrom(from);
+    SmallVector<Value> elements;
+    auto compute = [&](ArrayRef<Value>, int64_t) {
+      for (auto &[value, pointer] : fullResults)
+        elements.push_back(k.broadcast(row.p.at(value), k.width));
+      return SmallVector<Value>();
+    };
+    scoped([&] { visit(compute, {}, 0); });
+    return elements;
+  };
+  auto storeFrom = [&](Value from, ArrayRef<Value> elements) {
+    vectorFrom(from);
+    for (auto [stored, element] : llvm::zip(fullResults, elements))
+      row.p.store(stored.first, element, stored.second);
+  };
+  SmallVector<Value> head = elementsFrom(k.constant(0)), tail = elementsFrom(last);
+  k.loop(start, last, k.constant(vectorWidth), [&](Value r) { storeFrom(r, elementsFrom(r)); });
+  storeFrom(k.constant(0), head);
+  storeFrom(last, tail);
+  k.width = 1;
+}
+
+/// For operands that all rows share, which begin where a line does: vectors are computed as they lie in the row, and
+/// stored as they lie in lines.
+void LoopWalks::writeTurned(Row &row) {
+  int d = reduced[0];
+  SmallVector<Value> into;
+  for (auto &[value, pointer] : fullResults)
+    into.push_back(intoLine(row, value, pointer));
+  k.width = vectorWidth;
+  Value width = k.constant(vectorWidth);
+  auto elementsAt = [&](Value r) {
+    vectorFrom(r);
+    SmallVector<Value> elements;
+    auto compute = [&](ArrayRef<Value>, int64_t) {
+      for (auto &[value, pointer] : fullResults)
+        elements.push_back(k.broadcast(row.p.at(value), k.width));
+      return SmallVector<Value>();
+    };
+    scoped([&] { visit(compute, {}, 0); });
+    return elements;
+  };
+  // The line that element r is in or at the end of, of the vectors before it and from it on.
+  auto storeAt = [&](Value r, ArrayRef<Value> before, ArrayRef<Value> from, llvm::function_ref<Value(Value)> mask) {
+    for (auto [i, stored] : llvm::enumerate(fullResults)) {
+      row.p.point[d] = {k.sub(r, into[i]), 1};
+      llvm::SaveAndRestore outer(e.mask, mask(into[i]));
+      row.p.store(stored.first, lanesAcross(before[i], from[i], k.sub(width, into[i])), stored.second);
+    }
+  };
+  int64_t size = space[d].value(), whole = size / vectorWidth * vectorWidth;
+  SmallVector<Value> first = elementsAt(k.constant(0));
+  storeAt(k.constant(0), first, first, [&](Value into) { return lanesFrom(into); });
+  SmallVector<Value> before = k.loop(width, k.constant(whole), width, first, [&](Value r, ValueRange carried) {
+    SmallVector<Value> from = elementsAt(r);
+    storeAt(r, SmallVector<Value>(carried), from, [](Value) { return Value(); });
+    return from;
+  });
+  llvm::SaveAndRestore inside(e.mask, lanesBelow(k.constant(size - whole)));
+  SmallVector<Value> rest = elementsAt(k.constant(whole));
+  auto storeRest = [&](int64_t r, ArrayRef<Value> before) {
+    storeAt(k.constant(r), before, rest, [&](Value into) { return lanesBelow(k.add(k.constant(size - r), into)); });
+  };
+  storeRest(whole, before);
+  storeRest(whole + vectorWidth, rest);
+  k.width = 1;
+}
+
+// ---- lanes
+Value LoopWalks::laneNumbers() {
+  SmallVector<int32_t> numbers = llvm::to_vector(llvm::seq<int32_t>(0, vectorWidth));
+  return arith::ConstantOp::create(k.b, k.loc, k.b.getI32VectorAttr(numbers));
+}
+Value LoopWalks::number(Value n) {
+  return k.broadcast(arith::TruncIOp::create(k.b, k.loc, k.b.getI32Type(), n), vectorWidth);
+}
+Value LoopWalks::lanesBelow(Value n) { return k.compare(arith::CmpIPredicate::slt, laneNumbers(), number(n)); }
+Value LoopWalks::lanesFrom(Value n) { return k.compare(arith::CmpIPredicate::sge, laneNumbers(), number(n)); }
+
+/// As many lanes of two vectors, from lane `from` of the first on.
+Value LoopWalks::lanesAcross(Value x, Value y, Value from) {
+  Value picked = arith::AddIOp::create(k.b, k.loc, laneNumbers(), number(from));
+  return LLVM::CallIntrinsicOp::create(k.b, k.loc, x.getType(), k.b.getStringAttr("llvm.x86.avx512.vpermi2var.ps.512"),
+                                       ValueRange{x, picked, y})
+      .getResult(0);
+}
+
+} // namespace burin::codegen
