@@ -1,9 +1,10 @@
 // Attention without its matrix of scores: softmax(query · keyᵀ · scale + mask) · value, a strip of query rows at a
 // time.
 //
-// A task has a block of query rows of one head. It packs the keys into panels, then takes tiles of rows: their scores
-// against all keys go to a strip in scratch memory, become weights there, and are multiplied with the values. The strip
-// stays in cache. Sums have the order of the keys; the sum of a row's weights is taken by lanes, in a fixed tree.
+// A task has a block of query rows of one head. It packs keys and values into panels, then takes tiles of rows: their
+// scores against all keys go to a strip in scratch memory, become weights there, and are multiplied with the values.
+// The strip stays in cache. Sums have the order of the keys; the sum of a row's weights is taken by lanes, in a fixed
+// tree.
 #include "codegen/Math.h"
 #include "codegen/PointEmitter.h"
 #include <cmath>
@@ -14,7 +15,8 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kBlockRows = 192; // query rows that share packed keys: whole tiles of every target
+constexpr int64_t kBlockRows = 192;  // query rows that share packed keys: whole tiles of every target
+constexpr int64_t kRowsTogether = 4; // that weights are computed of
 
 class AttentionKernel {
 public:
@@ -31,7 +33,8 @@ public:
     Dim panels = ceildiv(keys, panel), blocks = ceildiv(rows, kBlockRows), tasks = blocks;
     for (size_t d = 0; d < leading; ++d)
       tasks = tasks * shape[d];
-    Dim packedBytes = panels * Dim(panel * 4) * depth, stripBytes = panels * Dim(panel * 4 * tileRows);
+    Dim keyBytes = panels * Dim(panel * 4) * depth, stripBytes = panels * Dim(panel * 4 * tileRows);
+    Dim valueBytes = packsValues() ? ceildiv(width, panel) * Dim(panel * 4) * keys : Dim(0);
     k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
       Value rest = k.div(task, k.dim(blocks));
       at.assign(shape.size(), Index());
@@ -39,19 +42,25 @@ public:
         at[d] = {d ? k.rem(rest, k.dim(shape[d])) : rest};
         rest = d ? k.div(rest, k.dim(shape[d])) : rest;
       }
-      packed = {k.scratch, DType::f32, {}};
-      strip = {k.elementPointer({k.scratch, DType::i8, {}}, k.dim(packedBytes)), DType::f32, {}};
+      strip = inScratch(0);
+      packedKeys = inScratch(stripBytes);
+      packedValues = inScratch(stripBytes + keyBytes);
       packKeys();
+      if (packsValues())
+        packValues();
       Value from = k.mul(k.rem(task, k.dim(blocks)), k.constant(kBlockRows));
       Value to = k.minimum(k.add(from, k.constant(kBlockRows)), k.dim(rows));
       Value whole = k.add(from, k.mul(k.div(k.sub(to, from), k.constant(tileRows)), k.constant(tileRows)));
       k.loop(from, whole, k.constant(tileRows), [&](Value row) { tile(row, tileRows); });
       remainder(whole, to);
     });
-    return {tasks, packedBytes + stripBytes};
+    return {tasks, stripBytes + keyBytes + valueBytes};
   }
 
 private:
+  Memory inScratch(const Dim &offset) {
+    return {k.elementPointer({k.scratch, DType::i8, {}}, k.dim(offset)), DType::f32, {}};
+  }
   /// Of the current head's element [row, 0].
   Value rowStart(const StridedMemory &s, Value row) {
     Value start = k.mul(row, k.dim(s.strides[leading]));
@@ -98,7 +107,9 @@ private:
         turn(square);
         for (int64_t i = 0; i < lanes; ++i) {
           Value row = k.add(column, k.constant(i));
-          auto write = [&] { k.store(packed, {k.add(start, k.mul(row, k.constant(panel))), 1}, square[i], lanes, {}); };
+          auto write = [&] {
+            k.store(packedKeys, {k.add(start, k.mul(row, k.constant(panel))), 1}, square[i], lanes, {});
+          };
           if (depth.isStatic() && depth.value() % lanes == 0)
             write();
           else
@@ -125,6 +136,39 @@ private:
       }
   }
 
+  // ---- values in panels [panel, keys, width of a panel]
+  // Heads lie side by side, so that the values of one are in few sets of the cache, more than these hold.
+  bool packsValues() { return !rows.isStatic() || rows.value() >= 2 * k.target.tileRows; }
+
+  void packValues() {
+    k.loop(k.constant(0), k.dim(ceildiv(width, panel)), k.constant(1), [&](Value chunk) {
+      SmallVector<Value> columns = columnsOf(chunk), inside = insideOf(columns);
+      k.loop(k.constant(0), k.dim(keys), k.constant(1), [&](Value row) {
+        for (int64_t v = 0; v < vectors; ++v)
+          k.store(packedValues, valuePlace(chunk, row, v),
+                  loadLanes(value, rowStart(value, row), columns[v], inside[v]), lanes, {});
+      });
+    });
+  }
+  Index valuePlace(Value chunk, Value row, int64_t v) {
+    Value line = k.add(k.mul(chunk, k.dim(keys)), row);
+    return {k.add(k.mul(line, k.constant(panel)), k.constant(v * lanes)), 1};
+  }
+  /// The columns that the vectors of a chunk begin with, and which lanes are there (null: all).
+  SmallVector<Value> columnsOf(Value chunk) {
+    SmallVector<Value> columns;
+    for (int64_t v = 0; v < vectors; ++v)
+      columns.push_back(k.add(k.mul(chunk, k.constant(panel)), k.constant(v * lanes)));
+    return columns;
+  }
+  bool isPartial() { return !width.isStatic() || width.value() % panel; }
+  SmallVector<Value> insideOf(ArrayRef<Value> columns) {
+    SmallVector<Value> inside;
+    for (Value column : columns)
+      inside.push_back(isPartial() ? below(column, k.dim(width)) : Value());
+    return inside;
+  }
+
   // ---- tiles of rows
   void remainder(Value from, Value to) {
     int64_t tileRows = k.target.tileRows;
@@ -145,8 +189,9 @@ private:
     Value panels = k.div(k.add(seen, k.constant(panel - 1)), k.constant(panel));
     k.loop(k.constant(0), panels, k.constant(1), [&](Value index) { scores(row, count, index); });
     SmallVector<Value> inverse;
-    for (int64_t r = 0; r < count; ++r)
-      inverse.push_back(weigh(r, panels));
+    // Side by side, one row computes while the lanes of the other are on their way to each other.
+    for (int64_t r = 0; r < count; r += kRowsTogether)
+      llvm::append_range(inverse, weigh(llvm::to_vector(llvm::seq(r, std::min(r + kRowsTogether, count))), panels));
     k.loop(k.constant(0), k.dim(ceildiv(width, panel)), k.constant(1),
            [&](Value chunk) { mix(row, count, chunk, seen, inverse); });
   }
@@ -183,7 +228,7 @@ private:
         count, k.dim(depth), [&](int64_t r, Value step) { return loadOne(query, starts[r], step); },
         [&](int64_t v, Value step) {
           Value place = k.add(panelStart, k.add(k.mul(step, k.constant(panel)), k.constant(v * lanes)));
-          return k.load(packed, {place, 1}, lanes, {});
+          return k.load(packedKeys, {place, 1}, lanes, {});
         });
     Value factor = k.broadcast(scale(), lanes);
     for (int64_t r = 0; r < count; ++r)
@@ -236,44 +281,59 @@ private:
     return sees ? Value(arith::SelectOp::create(k.b, k.loc, sees, score, lanesOf(-INFINITY))) : score;
   }
 
-  /// Turns a row of the strip into weights that add up to the inverse of the result; 0 if it sees nothing.
-  Value weigh(int64_t row, Value panels) {
-    Value end = k.mul(panels, k.constant(panel)), step = k.constant(panel);
-    using Join = llvm::function_ref<Value(Value, Value)>;
+  using Join = llvm::function_ref<Value(Value, Value)>;
+  /// Joins what `body` gives for the elements of each of these rows of the strip.
+  SmallVector<Value> walk(ArrayRef<int64_t> strips, Value panels, Value init, Join join,
+                          llvm::function_ref<Value(size_t i, Value place, Value x)> body) {
     // Each vector of a panel has an accumulator of its own: additions and comparisons need not wait for each other.
-    auto walk = [&](Value init, llvm::function_ref<Value(Value place, Value x)> body, Join join) {
-      SmallVector<Value> parts =
-          k.loop(k.constant(0), end, step, SmallVector<Value>(vectors, init), [&](Value column, ValueRange carried) {
-            SmallVector<Value> next;
+    Value end = k.mul(panels, k.constant(panel));
+    SmallVector<Value> none(strips.size() * vectors, init);
+    SmallVector<Value> parts =
+        k.loop(k.constant(0), end, k.constant(panel), none, [&](Value column, ValueRange carried) {
+          SmallVector<Value> next;
+          for (auto [i, row] : llvm::enumerate(strips))
             for (int64_t v = 0; v < vectors; ++v) {
               Value place = stripPlace(row, k.add(column, k.constant(v * lanes)));
-              next.push_back(join(carried[v], body(place, k.load(strip, {place, 1}, lanes, {}))));
+              next.push_back(join(carried[next.size()], body(i, place, k.load(strip, {place, 1}, lanes, {}))));
             }
-            return next;
-          });
-      Value whole = parts[0];
+          return next;
+        });
+    SmallVector<Value> whole;
+    for (size_t i = 0; i < strips.size(); ++i) {
+      Value joined = parts[i * vectors];
       for (int64_t v = 1; v < vectors; ++v)
-        whole = join(whole, parts[v]);
-      return acrossLanes(whole, join);
-    };
+        joined = join(joined, parts[i * vectors + v]);
+      whole.push_back(acrossLanes(joined, join));
+    }
+    return whole;
+  }
+
+  /// Turns rows of the strip into weights that add up to the inverse of the result; 0 for one that sees nothing.
+  SmallVector<Value> weigh(ArrayRef<int64_t> strips, Value panels) {
     // A NaN may be lost here: it makes its own weight NaN, and with it the sum.
-    Value top = walk(
-        lanesOf(-INFINITY), [](Value, Value x) { return x; },
+    SmallVector<Value> tops = walk(
+        strips, panels, lanesOf(-INFINITY),
         [&](Value best, Value x) -> Value {
           Value above = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::OGT, best, x);
           return arith::SelectOp::create(k.b, k.loc, above, best, x);
+        },
+        [](size_t, Value, Value x) { return x; });
+    SmallVector<Scalar> shifts;
+    for (Value top : tops) {
+      Scalar bound = select(scalar(top) == -INFINITY, scalar(number(0)), scalar(top));
+      shifts.push_back(scalar(k.broadcast(bound.value(), lanes)));
+    }
+    SmallVector<Value> sums = walk(
+        strips, panels, lanesOf(0),
+        [&](Value total, Value x) -> Value { return arith::AddFOp::create(k.b, k.loc, total, x); },
+        [&](size_t i, Value place, Value x) {
+          Value weight = exp(scalar(x) - shifts[i]).value();
+          k.store(strip, {place, 1}, weight, lanes, {});
+          return weight;
         });
-    Scalar bound = select(scalar(top) == -INFINITY, scalar(number(0)), scalar(top));
-    Scalar shift = scalar(k.broadcast(bound.value(), lanes));
-    auto weight = [&](Value place, Value x) {
-      Value weight = exp(scalar(x) - shift).value();
-      k.store(strip, {place, 1}, weight, lanes, {});
-      return weight;
-    };
-    Scalar sum = scalar(walk(lanesOf(0), weight, [&](Value total, Value x) -> Value {
-      return arith::AddFOp::create(k.b, k.loc, total, x);
-    }));
-    return select(sum == 0, scalar(number(0)), 1 / sum).value();
+    for (Value &sum : sums)
+      sum = select(scalar(sum) == 0, scalar(number(0)), 1 / scalar(sum)).value();
+    return sums;
   }
   Value acrossLanes(Value v, llvm::function_ref<Value(Value, Value)> join) {
     while (k.laneCount(v) > 1) {
@@ -285,22 +345,20 @@ private:
 
   // ---- weights times values, what is fused behind, and the stores
   void mix(Value row, int64_t count, Value chunk, Value seen, ArrayRef<Value> inverse) {
-    bool partial = !width.isStatic() || width.value() % panel;
-    SmallVector<Value> columns, inside;
-    for (int64_t v = 0; v < vectors; ++v) {
-      columns.push_back(k.add(k.mul(chunk, k.constant(panel)), k.constant(v * lanes)));
-      inside.push_back(partial ? below(columns[v], k.dim(width)) : Value());
-    }
+    SmallVector<Value> columns = columnsOf(chunk), inside = insideOf(columns);
     SmallVector<Value> sums = product(
         count, seen, [&](int64_t r, Value step) { return k.load(strip, {stripPlace(r, step)}, 1, {}); },
-        [&](int64_t v, Value step) { return loadLanes(value, rowStart(value, step), columns[v], inside[v]); });
+        [&](int64_t v, Value step) {
+          return packsValues() ? k.load(packedValues, valuePlace(chunk, step, v), lanes, {})
+                               : loadLanes(value, rowStart(value, step), columns[v], inside[v]);
+        });
     k.width = lanes;
     for (int64_t r = 0; r < count; ++r)
       for (int64_t v = 0; v < vectors; ++v) {
         Value mixed = arith::MulFOp::create(k.b, k.loc, sums[r * vectors + v], k.broadcast(inverse[r], lanes));
         at[leading] = {k.add(row, k.constant(r))};
         at[leading + 1] = {columns[v], 1};
-        if (partial)
+        if (isPartial())
           e.mask = k.compare(arith::CmpIPredicate::slt, k.lanesOf({columns[v], 1}, lanes),
                              k.broadcast(k.maskBound(width, narrowest(body, type)), lanes));
         p.finish(op.getResult(), at, castLanes(k.b, k.loc, mixed, DType::f32, type), body, results);
@@ -321,7 +379,7 @@ private:
   size_t leading; // dimensions: heads
   Dim rows, width, keys, depth;
   StridedMemory query, key, value;
-  Memory packed, strip;
+  Memory strip, packedKeys, packedValues;
   SmallVector<Index> at; // in the result
 };
 
