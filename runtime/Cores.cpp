@@ -32,6 +32,9 @@ public:
   void add(int core) { CPU_SET_S(core, bytes, set.get()); }
   void remove(int core) { CPU_CLR_S(core, bytes, set.get()); }
   bool apply() const { return !sched_setaffinity(0, bytes, set.get()); }
+  friend bool operator==(const Affinity &x, const Affinity &y) {
+    return x.set && y.set && x.bytes == y.bytes && CPU_EQUAL_S(x.bytes, x.set.get(), y.set.get());
+  }
 
 private:
   struct Free {
@@ -45,14 +48,18 @@ private:
 int currentCore() { return sched_getcpu(); }
 
 void leaveCore(int core) {
+  static thread_local Affinity kept; // as we left it the last time, without `left`
+  static thread_local int left = -1;
   Affinity mask;
-  if (!mask.has(core) || mask.count() < 2)
+  if (!mask.has(core))
     return;
+  if (left >= 0 && mask == kept)
+    mask.add(left);
   mask.remove(core);
-  if (!mask.apply())
+  if (!mask.count() || !mask.apply())
     return;
-  mask.add(core);
-  mask.apply();
+  left = core;
+  kept = std::move(mask);
 }
 
 static int affinityCores() { return std::max(Affinity().count(), 1); }

@@ -12,7 +12,8 @@ int defaultThreads();
 /// The core that the calling thread is on; -1 if the system does not tell.
 int currentCore();
 
-/// Moves the calling thread off this core, to any other that it may use. Where it may run stays as it is.
+/// Moves the calling thread off this core, to any other that it may use, and keeps it off until it leaves another: the
+/// system would wake it there again. Nothing, if it may use no other.
 void leaveCore(int core);
 
 } // namespace burin::rt

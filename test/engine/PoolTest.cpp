@@ -210,25 +210,54 @@ TEST_CASE("a pool that never ran anything, or just did, can be destroyed") {
   }
 }
 
-TEST_CASE("a thread that leaves a core may go anywhere afterwards, and stays if it has nowhere to go") {
-  cpu_set_t before, after;
-  CPU_ZERO(&before);
-  CPU_ZERO(&after);
-  std::thread([&] {
-    REQUIRE(!sched_getaffinity(0, sizeof before, &before));
+static cpu_set_t affinity() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  REQUIRE(!sched_getaffinity(0, sizeof mask, &mask));
+  return mask;
+}
+static void setAffinity(const cpu_set_t &mask) { REQUIRE(!sched_setaffinity(0, sizeof mask, &mask)); }
+
+TEST_CASE("a thread stays off the core that it left last, where it may use another") {
+  std::thread([] {
+    const cpu_set_t all = affinity();
     int core = currentCore();
     REQUIRE(core >= 0);
+    cpu_set_t others = all;
+    CPU_CLR(core, &others);
     leaveCore(core);
-    sched_getaffinity(0, sizeof after, &after);
-    CHECK(CPU_EQUAL(&before, &after));
+    if (CPU_COUNT(&all) < 2) {
+      cpu_set_t now = affinity();
+      CHECK(CPU_EQUAL(&now, &all));
+      return;
+    }
+    cpu_set_t now = affinity();
+    CHECK(CPU_EQUAL(&now, &others));
 
+    int next = currentCore();
+    CHECK(next != core);
+    leaveCore(next);
+    cpu_set_t butNext = all;
+    CPU_CLR(next, &butNext);
+    now = affinity();
+    CHECK(CPU_EQUAL(&now, &butNext));
+  }).join();
+}
+
+TEST_CASE("a thread that was told where to run stays there") {
+  std::thread([] {
+    int core = currentCore();
+    REQUIRE(core >= 0);
+    leaveCore(core); // nothing of that comes back
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(core, &one);
-    REQUIRE(!sched_setaffinity(0, sizeof one, &one));
+    setAffinity(one);
     leaveCore(core);
     CHECK(currentCore() == core);
     leaveCore(-1);
     leaveCore(1 << 20);
+    cpu_set_t now = affinity();
+    CHECK(CPU_EQUAL(&now, &one));
   }).join();
 }
