@@ -12,7 +12,6 @@ import floor  # noqa: E402
 import report  # noqa: E402
 
 OPTIONS = types.SimpleNamespace(slice=0.001, rounds=5)
-WORKLOAD = {"name": "net"}
 
 
 class Contestant:
@@ -32,12 +31,12 @@ class Contestant:
 
 
 def measured(*contestants):
-    return compare.measure(OPTIONS, contestants, WORKLOAD, seconds=0, settle=0)
+    return compare.measure(OPTIONS, [(c, "net") for c in contestants], seconds=0, settle=0)
 
 
 def row(**times):
-    return {"name": "net", "group": "model", "threads": 1, "neighbour_of": "", "flops": 1, "bytes": 1, "floor_ns": 1,
-            "contestants": {n: {"error": t} if isinstance(t, str) else {"median": t, "p10": t, "p90": t}
+    return {"name": "net", "group": "model", "threads": 1, "neighbour_of": "", "neighbour": None, "flops": 1, "bytes": 1, "floor_ns": 1,
+            "contestants": {n: {"error": t} if isinstance(t, str) else {"median": t, "p10": t, "p90": t, "turns": [t]}
                             for n, t in times.items()}}
 
 
@@ -45,12 +44,12 @@ class Turns(unittest.TestCase):
     def testPeersThatCannotBeTheFastestGetFewer(self):
         result = measured(Contestant("burin", 10), Contestant("near", 300), Contestant("fast", 100),
                           Contestant("far", 301))
-        self.assertEqual({n: r["rounds"] for n, r in result.items()},
+        self.assertEqual({n: len(r["turns"]) for n, r in result.items()},
                          {"burin": 5, "near": 5, "fast": 5, "far": compare.SLOW_ROUNDS})
 
     def testBurinAlwaysGetsAll(self):
         result = measured(Contestant("burin", 1000), Contestant("fast", 1))
-        self.assertEqual({n: r["rounds"] for n, r in result.items()}, {"burin": 5, "fast": 5})
+        self.assertEqual({n: len(r["turns"]) for n, r in result.items()}, {"burin": 5, "fast": 5})
 
     def testFailuresAreKeptButNotWhatIsUnsupported(self):
         result = measured(Contestant("burin", 10), Contestant("broken", 10, "error: no"),
@@ -84,6 +83,20 @@ class Missing(unittest.TestCase):
 
 
 class Report(unittest.TestCase):
+    def testRatiosAreOfTheSameTurns(self):
+        slowed = row(burin=10.0, near=15.0, far=30.0)
+        slowed["contestants"]["burin"]["turns"] = [10, 10, 20, 20, 20]  # the machine was slow in the last turns
+        slowed["contestants"]["near"]["turns"] = [15, 15, 30, 30, 90]
+        slowed["contestants"]["far"]["turns"] = [30, 30, 60]
+        self.assertEqual((report.ratio(slowed), report.fastestPeer(slowed)), (1.5, "near"))
+        self.assertIsNone(report.ratio(row(burin="error: no", near=1.0)))
+
+    def testNeighboursAreComparedByEfficiency(self):
+        net, odd = row(burin=10.0), row(burin=12.0)
+        odd.update(name="odd", neighbour_of="net", floor_ns=0.9, neighbour=net["contestants"]["burin"])
+        self.assertAlmostEqual(report.neighbourRatio(odd, [net, odd]), 0.9 * 10 / 12)
+        self.assertIsNone(report.neighbourRatio(odd, [odd]))
+
     def testNamesWhatFailed(self):
         rows = [row(burin=10.0, iree="error: does not `compile`", openvino=20.0)]
         self.assertIn("| failed | **0.02** |", report.groupTable(rows))

@@ -32,6 +32,7 @@ MAKES_CODE = ["inductor", "iree", "libtorch"]  # the longest first
 MAKES_CODE_PER_THREADS = ["inductor"]
 SLOW = 3  # times the fastest peer at a first look: such a peer cannot be the fastest, and gets fewer turns
 SLOW_ROUNDS = 3
+NEIGHBOUR = "neighbour"  # burin with the workload that another is a neighbour of, in the same turns
 LONG_NS = 50e6  # a call that long needs no warming
 
 
@@ -111,11 +112,11 @@ def prepare(options, workloads):
     return facts
 
 
-def measure(options, contestants, workload, seconds, settle):
-    """{contestant: {median, p10, p90 in ns}}"""
+def measure(options, entries, seconds, settle):
+    """{contestant: {median, p10, p90, turns in ns}} of (contestant, name of a workload)."""
     loaded, result = [], {}
-    for worker in contestants:
-        answer = worker.ask("load " + workload["name"])
+    for worker, workload in entries:
+        answer = worker.ask("load " + workload)
         if answer == "ok":
             answer = worker.ask("output")
         if answer == "ok":
@@ -142,7 +143,7 @@ def measure(options, contestants, workload, seconds, settle):
         values = sorted(times[worker.name])
         pick = lambda q: values[int(q * (len(values) - 1))]
         result[worker.name] = {"median": statistics.median(values), "p10": pick(0.1), "p90": pick(0.9),
-                               "rounds": len(values)}
+                               "turns": times[worker.name]}
     return result
 
 
@@ -154,7 +155,7 @@ def firstLook(worker):
 
 def slowOnes(once):
     """The peers that cannot be the fastest peer, of {worker: ns}."""
-    peers = {worker: ns for worker, ns in once.items() if worker.name != "burin"}
+    peers = {worker: ns for worker, ns in once.items() if worker.name not in ("burin", NEIGHBOUR)}
     return {worker for worker, ns in peers.items() if ns > SLOW * min(peers.values())}
 
 
@@ -244,18 +245,22 @@ def measureGroup(options, group, workloads, threads, facts, machine, log):
         contestants.remove(worker)
     makeChecker = Checker if options.python.exists() else ReferenceChecker
     checker = None if options.quick else makeChecker(options, log)
+    beside = Worker(NEIGHBOUR, commandOf("burin", options, threads), cores, options.nice, log)
     settle = SETTLE_SECONDS if threads > 1 and len(names) > 1 and not options.quick else 0
     rows = []
     for workload in workloads:
         seconds = options.seconds if group == "model" else options.seconds / 4
-        row = {"name": workload["name"], "group": group, "threads": threads, "neighbour_of": workload["neighbour_of"],
-               "contestants": measure(options, contestants, workload, seconds, settle)}
+        neighbour = workload["neighbour_of"]
+        entries = [(worker, workload["name"]) for worker in contestants] + [(beside, neighbour)] * (neighbour in facts)
+        times = measure(options, entries, seconds, settle)
+        row = {"name": workload["name"], "group": group, "threads": threads, "neighbour_of": neighbour,
+               "neighbour": times.pop(NEIGHBOUR, None), "contestants": times}
         describe(row, facts[workload["name"]], machine)
         rows.append(row)
         if checker:
             checker.check(row)
         print(report.line(row, rows), flush=True)
-    for worker in contestants + ([checker] if checker else []):
+    for worker in contestants + [beside] + ([checker] if checker else []):
         worker.close()
     return rows, settings
 

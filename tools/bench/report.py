@@ -1,5 +1,6 @@
 """What compare.py prints, and docs/benchmarks.md."""
 import math
+import statistics
 
 
 def timeText(nanoseconds):
@@ -11,14 +12,24 @@ def peerTimes(row):
     return {n: c["median"] for n, c in row["contestants"].items() if n != "burin" and "median" in c}
 
 
+def quotient(x, y):
+    """Of the times of two contestants, turn by turn: what slows the machine down slows both."""
+    return statistics.median(a / b for a, b in zip(x["turns"], y["turns"]))
+
+
+def quotients(row):
+    """{peer: its time over burin's}"""
+    own = row["contestants"]["burin"]
+    return {} if "error" in own else {n: quotient(row["contestants"][n], own) for n in peerTimes(row)}
+
+
 def ratio(row):
     """The fastest peer's time over burin's: above 1, burin is faster."""
-    own, peers = row["contestants"]["burin"], peerTimes(row)
-    return min(peers.values()) / own["median"] if "median" in own and peers else None
+    return min(quotients(row).values(), default=None)
 
 
 def fastestPeer(row):
-    peers = peerTimes(row)
+    peers = quotients(row)
     return min(peers, key=peers.get) if peers else ""
 
 
@@ -31,9 +42,10 @@ def efficiency(row):
 def neighbourRatio(row, rows):
     """The efficiency of a shape over that of its neighbour."""
     neighbour = next((r for r in rows if r["name"] == row["neighbour_of"] and r["threads"] == row["threads"]), None)
-    if not neighbour or None in (efficiency(row), efficiency(neighbour)):
+    own, beside = row["contestants"]["burin"], row["neighbour"]
+    if not neighbour or not beside or "error" in own or "error" in beside:
         return None
-    return efficiency(row) / efficiency(neighbour)
+    return row["floor_ns"] / neighbour["floor_ns"] * quotient(beside, own)
 
 
 def number(value, digits=2):
@@ -78,7 +90,8 @@ a core from the next; times are medians in µs. A peer that at a first look take
 fastest peer cannot be the fastest, and gets {slowRounds} turns only. `floor` is the share of the roofline floor, the sum
 over the steps of max(FLOP / peak, bytes / bandwidth), that was reached; the bandwidth is that of the first cache that
 holds what a run touches, or that of memory: of reading where most of it is weights, else of copying. `ratio` is the
-fastest peer's time over burin's: above 1, burin is faster. `error` is the largest difference from PyTorch in f64 over the
+fastest peer's time over burin's, the median of all turns: above 1, burin is faster. A shape that lies beside another
+takes turns with it, too; in brackets stands its efficiency over that of its neighbour. `error` is the largest difference from PyTorch in f64 over the
 largest value (without peers: from burin's reference interpreter, and only where that is soon done).
 
 Measured on {date}, commit {commit}; {load}.
