@@ -1,5 +1,6 @@
 #include "runtime/Binding.h"
 #include "runtime/Expr.h"
+#include "runtime/Order.h"
 #include "runtime/Plan.h"
 #include "runtime/Problems.h"
 #include "runtime/Text.h"
@@ -13,8 +14,10 @@ namespace {
 // microsecond, so steps below 8 µs stay on one thread and chunks are at least 4 µs long.
 constexpr double kFlopsPerNs = 32, kBytesPerNs = 8, kSerialNs = 8000, kChunkNs = 4000;
 
+double nsOf(double flops, double bytes) { return flops / kFlopsPerNs + bytes / kBytesPerNs; }
+
 int64_t chooseGrain(int64_t tasks, double flops, double bytes) {
-  double ns = flops / kFlopsPerNs + bytes / kBytesPerNs;
+  double ns = nsOf(flops, bytes);
   if (tasks <= 1 || ns < kSerialNs)
     return tasks;
   return std::clamp<int64_t>(int64_t(double(tasks) * kChunkNs / ns), 1, tasks);
@@ -85,6 +88,7 @@ private:
   Binding &out;
   Problems problems;
   const Loop *inLoop = nullptr;
+  StepOrder order;
   std::vector<uint64_t> strides; // of loops, see Placement
 
   Status finish() {
@@ -94,6 +98,7 @@ private:
                program.stages().ofOutput[i] <= out.stage);
     if (problems.any())
       return problems.status("cannot run: ");
+    orderAll();
     placeAll();
     fillSteps();
     return problems.any() ? problems.status("cannot run: ") : Status();
@@ -203,13 +208,28 @@ private:
     return std::clamp<int64_t>(value, 0, kMaxBytes);
   }
 
+  void orderAll() {
+    const Stages::Stage &stage = program.stages().list[out.stage];
+    std::vector<double> ns;
+    for (uint32_t i = stage.firstStep; i < stage.endStep; ++i) {
+      const Step &step = a.steps[i];
+      int64_t tasks = out.values[step.tasks];
+      double flops = double(out.values[step.flops]), bytes = double(out.values[step.bytes]);
+      bool isLooped = std::ranges::any_of(a.loops, [&](const Loop &l) { return l.firstStep <= i && i <= l.lastStep; });
+      bool isSmall = out.workers > 1 && tasks > 0 && !isLooped && chooseGrain(tasks, flops, bytes) == tasks;
+      ns.push_back(isSmall ? nsOf(flops, bytes) : -1);
+    }
+    order = orderSteps(a, stage.firstStep, stage.endStep, ns, out.workers);
+    out.parallelCount += order.groups;
+  }
+
   void placeAll() {
-    std::vector<LiveRange> ranges;
+    std::vector<LiveRange> ranges = liveRanges(a, order);
     for (size_t i = 0; i < a.buffers.size(); ++i) {
       const ArenaBuffer &b = a.buffers[i];
       bool isOwn = program.stages().ofBuffer[i] == out.stage; // others take no space here
-      uint64_t bytes = isOwn ? uint64_t(amount(b.bytes, "buffer", i)) : 0;
-      ranges.push_back({bytes, b.firstStep, b.lastStep, loopOf(a, b)});
+      ranges[i].bytes = isOwn ? uint64_t(amount(b.bytes, "buffer", i)) : 0;
+      ranges[i].loop = loopOf(a, b);
     }
     Placement placement = placeBuffers(ranges, loopRanges(a), out.workers);
     if (placement.arenaBytes > uint64_t(kMaxBytes))
@@ -234,10 +254,10 @@ private:
     auto loop = a.loops.begin();
     while (loop != a.loops.end() && loop->firstStep < stage.firstStep)
       ++loop;
-    for (uint32_t i = stage.firstStep; i < stage.endStep; ++i) {
+    for (auto [i, together] : order.entries) {
       if (loop != a.loops.end() && loop->firstStep == i)
         beginLoop(*loop);
-      fillStep(a.steps[i], i);
+      fillStep(a.steps[i], i, together);
       if (loop != a.loops.end() && loop->lastStep == i)
         endLoop(*loop++);
     }
@@ -268,7 +288,7 @@ private:
     inLoop = nullptr;
   }
 
-  void fillStep(const Step &step, uint32_t index) {
+  void fillStep(const Step &step, uint32_t index, uint32_t together) {
     int64_t tasks = amount(step.tasks, "the task count of step", index);
     uint64_t scratch = uint64_t(amount(step.scratchBytes, "the scratch memory of step", index));
     if (tasks == 0)
@@ -279,7 +299,8 @@ private:
                 out.sizes.data() + out.sizes.size(),
                 tasks,
                 0,
-                index};
+                index,
+                together};
     b.grain = chooseGrain(tasks, double(out.values[step.flops]), double(out.values[step.bytes]));
     if (b.grain < b.tasks) // in each turn, if the turns do not run at once
       out.parallelCount += !inLoop ? 1 : inLoop->sequential ? uint32_t(std::min<int64_t>(turns(), 2)) : 0;

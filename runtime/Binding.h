@@ -34,7 +34,8 @@ struct BoundStep {
   void *const *operands;
   const int64_t *sizes;
   int64_t tasks, grain;
-  uint32_t index; // in Artifact::steps
+  uint32_t index;        // in Artifact::steps
+  uint32_t together = 1; // how many from this one on run side by side, each on one thread
 };
 
 /// A loop ready to run: steps [first, end), once per turn. Threads take `grain` turns at a time; grain == turns means
@@ -87,7 +88,9 @@ public:
   size_t offsetInLoop(const BoundLoop &loop, const BoundStep &step) const {
     return size_t(step.operands - operands.data()) - loop.entry;
   }
-  uint32_t parallelSteps() const { return parallelCount; } // worth more than one thread; a loop counts as one
+  uint32_t parallelSteps() const {
+    return parallelCount;
+  } // worth more than one thread; a loop and steps side by side count as one
   uint64_t arenaBytes() const { return arenaSize; }
   uint64_t scratchBytes() const { return scratchSize; } // per worker, a multiple of 128
   std::span<const int64_t> inputShape(uint32_t i) const { return shapes[i]; }

@@ -329,6 +329,21 @@ void Session::runStep(const Binding &binding, const BoundStep &step, void *const
   parallel.run(parallel.ctx, step.tasks, step.grain, body, &call);
 }
 
+/// Each step on one thread.
+void Session::runSideBySide(const Binding &binding, std::span<const BoundStep> steps) {
+  struct Call {
+    std::span<const BoundStep> steps;
+    std::byte *scratch;
+    uint64_t stride;
+  } call{steps, scratch.data(), binding.scratchBytes()};
+  auto body = [](void *ctx, int64_t lo, int64_t hi, int worker) {
+    auto &c = *static_cast<Call *>(ctx);
+    for (const BoundStep &step : c.steps.subspan(size_t(lo), size_t(hi - lo)))
+      step.kernel(step.operands, step.sizes, c.scratch + uint64_t(worker) * c.stride, 0, step.tasks);
+  };
+  parallel.run(parallel.ctx, int64_t(steps.size()), 1, body, &call);
+}
+
 void Session::runLoop(Binding &binding, const BoundLoop &loop) {
   binding.enter(loop);
   // As many turns at once as there are threads; the threads share the turns that are left over.
@@ -362,12 +377,13 @@ template <class F> void Session::runTurn(Binding &binding, const BoundLoop &loop
     run(step, operands + binding.offsetInLoop(loop, step));
 }
 
-template <class Step, class Loop> static void walk(Binding &binding, Step step, Loop loop) {
+template <class Steps, class Loop> static void walk(Binding &binding, Steps step, Loop loop) {
   std::span<const BoundLoop> loops = binding.loops();
   std::span<const BoundStep> steps = binding.steps();
   for (size_t i = 0; i < steps.size();) {
     if (loops.empty() || loops.front().first != i) {
-      step(steps[i++]);
+      step(steps.subspan(i, steps[i].together));
+      i += steps[i].together;
       continue;
     }
     loop(loops.front());
@@ -378,7 +394,10 @@ template <class Step, class Loop> static void walk(Binding &binding, Step step, 
 
 void Session::runSteps(Binding &binding) {
   walk(
-      binding, [&](const BoundStep &step) { runStep(binding, step, step.operands); },
+      binding,
+      [&](std::span<const BoundStep> steps) {
+        steps.size() > 1 ? runSideBySide(binding, steps) : runStep(binding, steps[0], steps[0].operands);
+      },
       [&](const BoundLoop &loop) { runLoop(binding, loop); });
 }
 
@@ -402,7 +421,11 @@ void Session::runProfiled(Binding &binding) {
     profile.step(profile.ctx, p);
   };
   walk(
-      binding, [&](const BoundStep &step) { timed(step, step.operands, 0, 1); },
+      binding,
+      [&](std::span<const BoundStep> steps) { // one after the other
+        for (const BoundStep &step : steps)
+          timed(step, step.operands, 0, 1);
+      },
       [&](const BoundLoop &loop) { // one turn after the other, so that each step has its time
         binding.enter(loop);
         for (int64_t turn = 0; turn < loop.turns; ++turn)

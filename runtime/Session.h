@@ -139,6 +139,7 @@ private:
   }
   void checkOutput(uint32_t output, const Binding &binding, const TensorView &given, Problems &problems) const;
   void runStep(const Binding &binding, const BoundStep &step, void *const *operands);
+  void runSideBySide(const Binding &binding, std::span<const BoundStep> steps);
   void runLoop(Binding &binding, const BoundLoop &loop);
   template <class F> void runTurn(Binding &binding, const BoundLoop &loop, int64_t turn, F run);
   void runSteps(Binding &binding);
