@@ -104,7 +104,7 @@ private:
           Value row = k.minimum(k.add(first, k.constant(i)), k.sub(keyCount, k.constant(1)));
           square.push_back(loadLanes(key, rowStart(key, row), column, inside));
         }
-        turn(square);
+        k.turn(square);
         for (int64_t i = 0; i < lanes; ++i) {
           Value row = k.add(column, k.constant(i));
           auto write = [&] {
@@ -117,23 +117,6 @@ private:
         }
       });
     });
-  }
-
-  /// Transposes a square of vectors: blocks of 1, 2, 4, … lanes change places.
-  void turn(SmallVector<Value> &square) {
-    for (int64_t distance = 1; distance < lanes; distance *= 2)
-      for (int64_t i = 0; i < lanes; ++i) {
-        if (i & distance)
-          continue;
-        SmallVector<int64_t> low, high;
-        for (int64_t lane = 0; lane < lanes; ++lane) {
-          low.push_back(lane & distance ? lanes + lane - distance : lane);
-          high.push_back(lane & distance ? lanes + lane : lane + distance);
-        }
-        Value a = square[i], b = square[i + distance];
-        square[i] = vector::ShuffleOp::create(k.b, k.loc, a, b, low);
-        square[i + distance] = vector::ShuffleOp::create(k.b, k.loc, a, b, high);
-      }
   }
 
   // ---- values in panels [panel, keys, width of a panel]

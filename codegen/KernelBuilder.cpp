@@ -151,6 +151,24 @@ std::pair<Value, Value> KernelBuilder::halves(Value v) {
   return {from(0), from(half)};
 }
 
+// Blocks of 1, 2, 4, … lanes change places.
+void KernelBuilder::turn(MutableArrayRef<Value> square) {
+  auto lanes = int64_t(square.size());
+  for (int64_t distance = 1; distance < lanes; distance *= 2)
+    for (int64_t i = 0; i < lanes; ++i) {
+      if (i & distance)
+        continue;
+      SmallVector<int64_t> low, high;
+      for (int64_t lane = 0; lane < lanes; ++lane) {
+        low.push_back(lane & distance ? lanes + lane - distance : lane);
+        high.push_back(lane & distance ? lanes + lane : lane + distance);
+      }
+      Value x = square[i], y = square[i + distance];
+      square[i] = vector::ShuffleOp::create(b, loc, x, y, low);
+      square[i + distance] = vector::ShuffleOp::create(b, loc, x, y, high);
+    }
+}
+
 Value KernelBuilder::multiplyAdd(DType type, Value x, Value y, Value sum) {
   if (isFloat(type))
     return vector::FMAOp::create(b, loc, x, y, sum);

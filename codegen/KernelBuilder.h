@@ -78,6 +78,8 @@ public:
   Value broadcast(Value v, int64_t width);
   /// The lower and the upper half of the lanes.
   std::pair<Value, Value> halves(Value v);
+  /// Transposes a square: as many vectors as each has lanes.
+  void turn(llvm::MutableArrayRef<Value> square);
   /// 0, 1, 2, … as i64 lanes.
   Value iota(int64_t width);
   /// The positions of all lanes as a vector of i64.

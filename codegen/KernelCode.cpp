@@ -37,6 +37,8 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
       launch = emitAttentionKernel(e, body, *alignment, results);
     else if (auto window = emitWindowKernel(e, body, *alignment, results))
       launch = *window;
+    else if (auto transpose = emitTransposeKernel(e, body, results[0]))
+      launch = *transpose;
     else
       launch = emitLoopKernel(e, body, *alignment, results);
   }

@@ -71,6 +71,9 @@ LaunchShape emitContractionKernel(ElementEmitter &, mlir::Block &body, const pas
 /// no code, for other bodies (codegen/WindowKernel.cpp).
 std::optional<LaunchShape> emitWindowKernel(ElementEmitter &, mlir::Block &body, const passes::Alignment &,
                                             ArrayRef<Value> results);
+/// Emits a kernel that only transposes, or packs what it transposes, so that neither side is read or written element by
+/// element; nothing, and no code, for other bodies (codegen/TransposeKernel.cpp).
+std::optional<LaunchShape> emitTransposeKernel(ElementEmitter &, mlir::Block &body, Value result);
 /// Emits a kernel around one attention (codegen/AttentionKernel.cpp).
 LaunchShape emitAttentionKernel(ElementEmitter &, mlir::Block &body, const passes::Alignment &,
                                 ArrayRef<Value> results);

@@ -4,6 +4,7 @@
 #include "burin/layers.h"
 #include "burin/ops.h"
 #include "frontend/Scope.h"
+#include "frontend/Trace.h"
 #include <cmath>
 
 namespace burin::nn {
@@ -43,7 +44,10 @@ Linear::Linear(int64_t in, int64_t out, bool hasBias, Location where) : Module("
 }
 
 static Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor> &bias, const Location &where) {
-  Tensor product = matmul(x, weight.t(where), where);
+  // Where it runs now, as one op that reads the weight as it lies; in a graph, the compiler sees to that.
+  bool isNow = !Trace::active() && x.rank() > 0 && x.shape().back() == weight.shape().back();
+  Tensor product =
+      isNow ? dot_general(x, weight, {}, {}, {x.rank() - 1}, {1}, where) : matmul(x, weight.t(where), where);
   return bias ? add(product, *bias, where) : product;
 }
 Tensor Linear::operator()(const Tensor &x, Location where) const { return linear(x, weight, optionally(bias), where); }

@@ -74,6 +74,12 @@ std::vector<Example> transpose(const Row &row, DType dtype) {
   e.add({50, 129}, {{"perm", Ints{1, 0}}});
   e.add({7}, {{"perm", Ints{0}}});
   e.add({1, 9}, {{"perm", Ints{1, 0}}});
+  // Squares of lanes, whole ones and cut ones.
+  e.add({n, 3, m}, {{"perm", Ints{2, 1, 0}}}, {{{"n", 33}, {"m", 70}}, {{"n", 16}, {"m", 64}}, {{"n", 1}, {"m", 100}}});
+  e.add({n, 8, m, 5}, {{"perm", Ints{0, 2, 3, 1}}}, {{{"n", 2}, {"m", 7}}, {{"n", 1}, {"m", 1}}, {{"n", 3}, {"m", 0}}});
+  e.add({128, 64}, {{"perm", Ints{1, 0}}});
+  e.add({2, 3, 20, 11}, {{"perm", Ints{0, 3, 1, 2}}});
+  e.add({9, 2, 40}, {{"perm", Ints{1, 2, 0}}});
   return e.list;
 }
 
