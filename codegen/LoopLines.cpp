@@ -24,7 +24,7 @@ Value LoopWalks::beforeLine(Row &row, Value v, Value pointer) {
 }
 
 SmallVector<Value> LoopWalks::walkLevel(ArrayRef<Operation *> level, MutableArrayRef<Reducer> reducers,
-                                        SmallVector<Value> carried, Step step) {
+                                        const SmallVector<Value> &carried, Step step) {
   SmallVector<Value> reads;
   for (Operation *op : level)
     reads.push_back(op->getOperand(0));
@@ -89,7 +89,7 @@ SmallVector<Value> LoopWalks::walkLinesInOrder(Value read, SmallVector<Value> ca
   auto cutAt = [&](int64_t r, SmallVector<Value> values, int64_t copy) {
     for (Row &row : rows)
       row.mask = r ? lanesBelow(k.add(k.constant(size - r), row.intoLine)) : lanesFrom(row.intoLine);
-    SmallVector<Value> next = vectorAt(k.constant(r), values, copy);
+    SmallVector<Value> next = vectorAt(k.constant(r), std::move(values), copy);
     for (Row &row : rows)
       row.mask = {};
     return next;

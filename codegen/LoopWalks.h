@@ -67,7 +67,7 @@ private:
   Value beforeLine(Row &row, Value v, Value pointer);
   void vectorFrom(Value element);
   SmallVector<Value> walkLevel(ArrayRef<mlir::Operation *> level, mlir::MutableArrayRef<Reducer> reducers,
-                               SmallVector<Value> carried, Step step);
+                               const SmallVector<Value> &carried, Step step);
   SmallVector<Value> walkLines(Value read, SmallVector<Value> carried, Step step);
   SmallVector<Value> walkLinesInOrder(Value read, SmallVector<Value> carried, Step step);
   void turnBack(mlir::MutableArrayRef<SmallVector<Value>> parts, Value by);

@@ -124,11 +124,13 @@ StepOrder orderSteps(const Artifact &artifact, uint32_t first, uint32_t end, std
 
 std::vector<LiveRange> liveRanges(const Artifact &a, const StepOrder &order) {
   std::vector<LiveRange> ranges;
+  ranges.reserve(a.buffers.size());
   for (const ArenaBuffer &b : a.buffers)
     ranges.push_back({0, b.firstStep, b.lastStep});
   if (!order.groups)
     return ranges;
   std::vector<uint32_t> latest; // up to each step, in the order of the artifact
+  latest.reserve(order.times.size());
   for (uint32_t time : order.times)
     latest.push_back(latest.empty() ? time : std::max(latest.back(), time));
   for (size_t i = 0; i < ranges.size(); ++i)

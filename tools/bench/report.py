@@ -84,15 +84,16 @@ def line(row, rows):
 
 HEADER = """# Benchmarks
 
-Made by `{command}`; the numbers below are its output, not edited by hand. Burin and its peers take turns (A B C A B C …),
-each in a process of its own, pinned to as many cores as it has threads, 30 ms apart when threads that spin on could take
-a core from the next; times are medians in µs. A peer that at a first look takes more than {slow} times as long as the
-fastest peer cannot be the fastest, and gets {slowRounds} turns only. `floor` is the share of the roofline floor, the sum
-over the steps of max(FLOP / peak, bytes / bandwidth), that was reached; the bandwidth is that of the first cache that
-holds what a run touches, or that of memory: of reading where most of it is weights, else of copying. `ratio` is the
-fastest peer's time over burin's, the median of all turns: above 1, burin is faster. A shape that lies beside another
-takes turns with it, too; in brackets stands its efficiency over that of its neighbour. `error` is the largest difference from PyTorch in f64 over the
-largest value (without peers: from burin's reference interpreter, and only where that is soon done).
+Made by `{command}`; the numbers below are its output, not edited by hand. Burin and its peers take turns (A B C A B C
+…), each in a process of its own, pinned to as many cores as it has threads, 30 ms apart when threads that spin on could
+take a core from the next; times are medians in µs. A peer that at a first look takes more than {slow} times as long as
+the fastest peer cannot be the fastest, and gets {slowRounds} turns only. `floor` is the share of the roofline floor,
+the sum over the steps of max(FLOP / peak, bytes / bandwidth), that was reached; the bandwidth is that of the first
+cache that holds what a run touches, or that of memory: of reading where most of it is weights, else of copying. `ratio`
+is the fastest peer's time over burin's, the median of all turns: above 1, burin is faster. A shape that lies beside
+another takes turns with it, too; in brackets stands its efficiency over that of its neighbour. `error` is the largest
+difference from PyTorch in f64 over the largest value (without peers: from burin's reference interpreter, and only where
+that is soon done).
 
 Measured on {date}, commit {commit}; {load}.
 
