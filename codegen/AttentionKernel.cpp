@@ -86,9 +86,6 @@ private:
   Value number(double c) { return arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(float(c))); }
   Value lanesOf(double c) { return k.broadcast(number(c), lanes); }
   Scalar scalar(Value v) { return Scalar(k.b, k.loc, v, DType::f32); }
-  Value below(Value column, Value bound) {
-    return k.compare(arith::CmpIPredicate::slt, k.lanesOf({column, 1}, lanes), k.broadcast(bound, lanes));
-  }
 
   // ---- keys in panels [panel, depth, width of a panel]
   void packKeys() {
@@ -98,7 +95,7 @@ private:
       Value start = k.add(k.mul(k.sub(first, inPanel), depthSize), inPanel);
       k.loop(k.constant(0), depthSize, step, [&](Value column) {
         // A square of keys and columns, turned; keys beyond the last repeat it and count for nothing later.
-        Value inside = below(column, depthSize);
+        Value inside = k.below(column, depthSize, lanes);
         SmallVector<Value> square;
         for (int64_t i = 0; i < lanes; ++i) {
           Value row = k.minimum(k.add(first, k.constant(i)), k.sub(keyCount, k.constant(1)));
@@ -148,7 +145,7 @@ private:
   SmallVector<Value> insideOf(ArrayRef<Value> columns) {
     SmallVector<Value> inside;
     for (Value column : columns)
-      inside.push_back(isPartial() ? below(column, k.dim(width)) : Value());
+      inside.push_back(isPartial() ? k.below(column, k.dim(width), lanes) : Value());
     return inside;
   }
 
@@ -239,9 +236,9 @@ private:
       sees = sees ? Value(arith::AndIOp::create(k.b, k.loc, sees, condition)) : condition;
     };
     if (!keys.isStatic() || keys.value() % panel)
-      require(below(column, k.dim(keys)));
+      require(k.below(column, k.dim(keys), lanes));
     if (op.getIsCausal())
-      require(below(column, k.add(row, k.constant(1))));
+      require(k.below(column, k.add(row, k.constant(1)), lanes));
     if (Value mask = op.getMask()) {
       Shape sizes = shapeOf(mask);
       SmallVector<Index> place(at);
@@ -252,7 +249,7 @@ private:
         if (sizes[d] == Dim(1))
           place[d] = {k.constant(0)};
       k.width = lanes;
-      e.mask = below(column, k.dim(keys));
+      e.mask = k.below(column, k.dim(keys), lanes);
       Value element = k.broadcast(e.scoped([&] { return e.element(mask, place); }), lanes);
       e.mask = {};
       k.width = 1;
@@ -342,8 +339,7 @@ private:
         at[leading] = {k.add(row, k.constant(r))};
         at[leading + 1] = {columns[v], 1};
         if (isPartial())
-          e.mask = k.compare(arith::CmpIPredicate::slt, k.lanesOf({columns[v], 1}, lanes),
-                             k.broadcast(k.maskBound(width, narrowest(body, type)), lanes));
+          e.mask = k.below(columns[v], k.maskBound(width, narrowest(body, type)), lanes);
         p.finish(op.getResult(), at, castLanes(k.b, k.loc, mixed, DType::f32, type), body, results);
         e.mask = {};
       }

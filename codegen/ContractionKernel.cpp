@@ -419,8 +419,7 @@ private:
           Value at = k.add(column, k.constant(v * lanes));
           place(shape.size() - 1, {at, 1});
           if (partial)
-            e.mask = k.compare(arith::CmpIPredicate::slt, k.lanesOf({at, 1}, lanes),
-                               k.broadcast(k.maskBound(bound, narrowest(body, type)), lanes));
+            e.mask = k.below(at, k.maskBound(bound, narrowest(body, type)), lanes);
           p.bind(op.getResult(), castLanes(k.b, k.loc, sums[r * perRow + v], sumType, type));
           // All results before the first store: it may go to memory that the others are computed from.
           SmallVector<Value> values;

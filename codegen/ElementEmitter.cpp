@@ -7,13 +7,18 @@ using namespace burin::ir;
 
 namespace burin::codegen {
 
+SmallVector<Dim> rowMajorStrides(const Shape &shape) {
+  SmallVector<Dim> strides(shape.size(), Dim(1));
+  for (size_t i = shape.size(); i-- > 1;)
+    strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
 StridedMemory ElementEmitter::stridedMemoryOf(Value v) {
   auto transpose = v.getDefiningOp<TransposeOp>();
   Value source = transpose ? transpose.getX() : v;
   Shape sizes = shapeOf(source);
-  SmallVector<Dim> strides(sizes.size(), Dim(1)), seen;
-  for (size_t i = sizes.size() - 1; i-- > 0;)
-    strides[i] = strides[i + 1] * sizes[i + 1];
+  SmallVector<Dim> strides = rowMajorStrides(sizes), seen;
   for (size_t i = 0; i < sizes.size(); ++i)
     seen.push_back(strides[transpose ? transpose.getPerm()[i] : int64_t(i)]);
   return {*memoryOf(passes::skipReshapes(source)), seen};

@@ -12,6 +12,9 @@ struct StridedMemory {
   SmallVector<Dim> strides; // in elements, per dimension of the value
 };
 
+/// Elements from one index to the next, per dimension of a dense tensor.
+SmallVector<Dim> rowMajorStrides(const Shape &);
+
 class ElementEmitter {
 public:
   explicit ElementEmitter(KernelBuilder &k) : k(k) {}

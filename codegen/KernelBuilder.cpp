@@ -200,6 +200,10 @@ Value KernelBuilder::lanesOf(const Index &i, int64_t width) {
   return arith::AddIOp::create(b, loc, base, steps);
 }
 
+Value KernelBuilder::below(Value begin, Value end, int64_t width) {
+  return compare(arith::CmpIPredicate::slt, lanesOf({begin, 1}, width), broadcast(end, width));
+}
+
 Index KernelBuilder::add(const Index &x, const Index &y) {
   if (!x.lanes && !y.lanes)
     return {add(x.base, y.base), x.stride + y.stride};

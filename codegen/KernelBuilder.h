@@ -84,6 +84,8 @@ public:
   Value iota(int64_t width);
   /// The positions of all lanes as a vector of i64.
   Value lanesOf(const Index &, int64_t width);
+  /// Which of the lanes at positions from `begin` on lie before `end`.
+  Value below(Value begin, Value end, int64_t width);
   /// x * y + sum, rounded once where these are floats.
   Value multiplyAdd(DType, Value x, Value y, Value sum);
   Index add(const Index &, const Index &);

@@ -37,12 +37,6 @@ SmallVector<Value> LoopWalks::walkLevel(ArrayRef<Operation *> level, MutableArra
   return walkReduced(carried, step);
 }
 
-void LoopWalks::vectorFrom(Value element) {
-  for (Row *row : active)
-    row->firstLine = {};
-  moveTo(reduced[0], {element, 1});
-}
-
 /// Where elements may come in any order, and more than once: those at the ends overlap their neighbours.
 SmallVector<Value> LoopWalks::walkLines(Value read, SmallVector<Value> carried, Step step) {
   for (Row &row : rows)
@@ -50,21 +44,14 @@ SmallVector<Value> LoopWalks::walkLines(Value read, SmallVector<Value> carried, 
   k.width = vectorWidth;
   int64_t size = space[reduced[0]].value(), block = vectorWidth * kUnroll;
   int64_t inBlocks = (size - vectorWidth + 1) / block * block; // wherever the row begins
-  carried = k.loop(k.constant(0), k.constant(inBlocks), k.constant(block), carried, [&](Value r, ValueRange values) {
-    SmallVector<Value> next(values);
-    for (int64_t copy = 0; copy < kUnroll; ++copy) {
-      moveTo(reduced[0], {k.add(r, k.constant(copy * vectorWidth)), 1});
-      next = scoped([&] { return visit(step, next, copy); });
-    }
-    return next;
-  });
+  carried = walkBlocks(k.constant(0), k.constant(inBlocks), kUnroll, carried, step);
+  for (Row &row : rows)
+    row.firstLine = {};
   SmallVector<int64_t> ends{0};
   for (int64_t from = size - vectorWidth; from > inBlocks - vectorWidth; from -= vectorWidth)
     ends.push_back(from);
-  for (auto [i, from] : llvm::enumerate(ends)) {
-    vectorFrom(k.constant(from));
-    carried = scoped([&] { return visit(step, carried, i % kUnroll); });
-  }
+  for (auto [i, from] : llvm::enumerate(ends))
+    carried = vectorAt(k.constant(from), carried, i % kUnroll, step);
   k.width = 1;
   for (auto &[value, slot] : kept)
     slot.written |= slot.touched;
@@ -75,39 +62,28 @@ SmallVector<Value> LoopWalks::walkLines(Value read, SmallVector<Value> carried, 
 /// is taken in by the accumulator that is as many elements further as the row is into its line, and the accumulators
 /// are turned back at the end. Lanes outside the row are masked off.
 SmallVector<Value> LoopWalks::walkLinesInOrder(Value read, SmallVector<Value> carried, Step step) {
-  int d = reduced[0];
-  int64_t size = space[d].value(), block = vectorWidth * kUnroll;
+  int64_t size = space[reduced[0]].value(), block = vectorWidth * kUnroll;
   for (Row &row : rows) {
     row.intoLine = intoLine(row, read, e.memoryOf(read)->pointer);
     row.firstLine = k.sub(k.constant(0), row.intoLine);
   }
   k.width = vectorWidth;
-  auto vectorAt = [&](Value r, SmallVector<Value> values, int64_t copy) {
-    moveTo(d, {r, 1});
-    return scoped([&] { return visit(step, values, copy); });
-  };
-  auto cutAt = [&](int64_t r, SmallVector<Value> values, int64_t copy) {
+  auto cutAt = [&](int64_t r, const SmallVector<Value> &values, int64_t copy) {
     for (Row &row : rows)
       row.mask = r ? lanesBelow(k.add(k.constant(size - r), row.intoLine)) : lanesFrom(row.intoLine);
-    SmallVector<Value> next = vectorAt(k.constant(r), std::move(values), copy);
+    SmallVector<Value> next = vectorAt(k.constant(r), values, copy, step);
     for (Row &row : rows)
       row.mask = {};
     return next;
   };
   carried = cutAt(0, carried, 0);
   for (int64_t copy = 1; copy < kUnroll; ++copy)
-    carried = vectorAt(k.constant(copy * vectorWidth), carried, copy);
+    carried = vectorAt(k.constant(copy * vectorWidth), carried, copy, step);
   int64_t inBlocks = size / block * block;
-  carried =
-      k.loop(k.constant(block), k.constant(inBlocks), k.constant(block), carried, [&](Value r, ValueRange values) {
-        SmallVector<Value> next(values);
-        for (int64_t copy = 0; copy < kUnroll; ++copy)
-          next = vectorAt(k.add(r, k.constant(copy * vectorWidth)), next, copy);
-        return next;
-      });
+  carried = walkBlocks(k.constant(block), k.constant(inBlocks), kUnroll, carried, step);
   for (int64_t r = inBlocks; r < size + vectorWidth - 1; r += vectorWidth) {
     int64_t copy = (r - inBlocks) / vectorWidth % kUnroll;
-    carried = r + vectorWidth <= size ? vectorAt(k.constant(r), carried, copy) : cutAt(r, carried, copy);
+    carried = r + vectorWidth <= size ? vectorAt(k.constant(r), carried, copy, step) : cutAt(r, carried, copy);
   }
   k.width = 1;
   for (Row &row : rows)
@@ -124,29 +100,29 @@ void LoopWalks::turnBack(MutableArrayRef<SmallVector<Value>> parts, Value by) {
     parts[copy][0] = turned[copy];
 }
 
+/// Of each result, the vector from element r of the row on.
+SmallVector<Value> LoopWalks::elementsFrom(Row &row, Value r) {
+  SmallVector<Value> elements;
+  vectorAt(r, {}, 0, [&](ArrayRef<Value>, int64_t) {
+    for (auto &[value, pointer] : fullResults)
+      elements.push_back(k.broadcast(row.p.at(value), k.width));
+    return SmallVector<Value>();
+  });
+  return elements;
+}
+
 /// Both ends are computed before anything is stored, which may go to memory that they are computed from.
 void LoopWalks::writeLines(Row &row) {
   Value start = beforeLine(row, fullResults[0].first, fullResults[0].second);
   k.width = vectorWidth;
   Value last = k.constant(space[reduced[0]].value() - vectorWidth);
-  auto elementsFrom = [&](Value from) {
-    vectorFrom(from);
-    SmallVector<Value> elements;
-    auto compute = [&](ArrayRef<Value>, int64_t) {
-      for (auto &[value, pointer] : fullResults)
-        elements.push_back(k.broadcast(row.p.at(value), k.width));
-      return SmallVector<Value>();
-    };
-    scoped([&] { visit(compute, {}, 0); });
-    return elements;
-  };
   auto storeFrom = [&](Value from, ArrayRef<Value> elements) {
-    vectorFrom(from);
+    moveTo(reduced[0], {from, 1});
     for (auto [stored, element] : llvm::zip(fullResults, elements))
       row.p.store(stored.first, element, stored.second);
   };
-  SmallVector<Value> head = elementsFrom(k.constant(0)), tail = elementsFrom(last);
-  k.loop(start, last, k.constant(vectorWidth), [&](Value r) { storeFrom(r, elementsFrom(r)); });
+  SmallVector<Value> head = elementsFrom(row, k.constant(0)), tail = elementsFrom(row, last);
+  k.loop(start, last, k.constant(vectorWidth), [&](Value r) { storeFrom(r, elementsFrom(row, r)); });
   storeFrom(k.constant(0), head);
   storeFrom(last, tail);
   k.width = 1;
@@ -161,17 +137,6 @@ void LoopWalks::writeTurned(Row &row) {
     into.push_back(intoLine(row, value, pointer));
   k.width = vectorWidth;
   Value width = k.constant(vectorWidth);
-  auto elementsAt = [&](Value r) {
-    vectorFrom(r);
-    SmallVector<Value> elements;
-    auto compute = [&](ArrayRef<Value>, int64_t) {
-      for (auto &[value, pointer] : fullResults)
-        elements.push_back(k.broadcast(row.p.at(value), k.width));
-      return SmallVector<Value>();
-    };
-    scoped([&] { visit(compute, {}, 0); });
-    return elements;
-  };
   // The line that element r is in or at the end of, of the vectors before it and from it on.
   auto storeAt = [&](Value r, ArrayRef<Value> before, ArrayRef<Value> from, llvm::function_ref<Value(Value)> mask) {
     for (auto [i, stored] : llvm::enumerate(fullResults)) {
@@ -181,15 +146,15 @@ void LoopWalks::writeTurned(Row &row) {
     }
   };
   int64_t size = space[d].value(), whole = size / vectorWidth * vectorWidth;
-  SmallVector<Value> first = elementsAt(k.constant(0));
+  SmallVector<Value> first = elementsFrom(row, k.constant(0));
   storeAt(k.constant(0), first, first, [&](Value into) { return lanesFrom(into); });
   SmallVector<Value> before = k.loop(width, k.constant(whole), width, first, [&](Value r, ValueRange carried) {
-    SmallVector<Value> from = elementsAt(r);
+    SmallVector<Value> from = elementsFrom(row, r);
     storeAt(r, SmallVector<Value>(carried), from, [](Value) { return Value(); });
     return from;
   });
   llvm::SaveAndRestore inside(e.mask, lanesBelow(k.constant(size - whole)));
-  SmallVector<Value> rest = elementsAt(k.constant(whole));
+  SmallVector<Value> rest = elementsFrom(row, k.constant(whole));
   auto storeRest = [&](int64_t r, ArrayRef<Value> before) {
     storeAt(k.constant(r), before, rest, [&](Value into) { return lanesBelow(k.add(k.constant(size - r), into)); });
   };

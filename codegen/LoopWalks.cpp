@@ -21,8 +21,7 @@ void LoopWalks::activate(std::deque<Row> &some) {
 }
 
 Value LoopWalks::tailMask(Value from, const Dim &size) {
-  Value lanes = k.lanesOf({from, 1}, vectorWidth);
-  return k.compare(arith::CmpIPredicate::slt, lanes, k.broadcast(k.maskBound(size, narrowest), vectorWidth));
+  return k.below(from, k.maskBound(size, narrowest), vectorWidth);
 }
 
 void LoopWalks::reduceLevel(ArrayRef<Operation *> level) {
@@ -115,35 +114,38 @@ SmallVector<Value> LoopWalks::walkDimension(size_t i, SmallVector<Value> carried
       });
     });
   k.width = vectorWidth;
-  auto vectorAt = [&](Value r, SmallVector<Value> values, int64_t copy) {
-    moveTo(d, {r, 1});
-    return scoped([&] { return visit(step, values, copy); });
-  };
-  auto cutAt = [&](Value r, SmallVector<Value> values, int64_t copy) {
-    llvm::SaveAndRestore mask(e.mask, tailMask(r, space[d]));
-    return vectorAt(r, values, copy);
-  };
   int64_t copies = carried.empty() ? 1 : kUnroll;
   Value block = k.constant(copies * vectorWidth);
   Value whole = k.mul(k.div(size, block), block);
-  carried = k.loop(k.constant(0), whole, block, carried, [&](Value r, ValueRange values) {
-    SmallVector<Value> next(values);
-    for (int64_t copy = 0; copy < copies; ++copy)
-      next = vectorAt(k.add(r, k.constant(copy * vectorWidth)), next, copy);
-    return next;
-  });
+  carried = walkBlocks(k.constant(0), whole, copies, carried, step);
   // The rest goes on like a block of which only the beginning is there.
   std::optional<int64_t> end = k.constantOf(size);
   for (int64_t copy = 0; copy < copies; ++copy) {
     Value from = k.add(whole, k.constant(copy * vectorWidth));
     bool isWhole = end && *k.constantOf(from) + vectorWidth <= *end;
     carried = k.loop(from, size, block, carried, [&](Value r, ValueRange values) {
-      SmallVector<Value> next(values);
-      return isWhole ? vectorAt(r, next, copy) : cutAt(r, next, copy);
+      llvm::SaveAndRestore mask(e.mask, isWhole ? e.mask : tailMask(r, space[d]));
+      return vectorAt(r, SmallVector<Value>(values), copy, step);
     });
   }
   k.width = 1;
   return carried;
+}
+
+/// The vector from element r of the innermost reduced dimension on.
+SmallVector<Value> LoopWalks::vectorAt(Value r, const SmallVector<Value> &carried, int64_t copy, Step step) {
+  moveTo(reduced.back(), {r, 1});
+  return scoped([&] { return visit(step, carried, copy); });
+}
+
+/// Blocks of as many vectors as there are copies of the accumulators.
+SmallVector<Value> LoopWalks::walkBlocks(Value from, Value to, int64_t copies, ValueRange carried, Step step) {
+  return k.loop(from, to, k.constant(copies * vectorWidth), carried, [&](Value r, ValueRange values) {
+    SmallVector<Value> next(values);
+    for (int64_t copy = 0; copy < copies; ++copy)
+      next = vectorAt(k.add(r, k.constant(copy * vectorWidth)), next, copy, step);
+    return next;
+  });
 }
 
 void LoopWalks::moveTo(int d, const Index &to) {

@@ -58,6 +58,8 @@ private:
   SmallVector<Value> joined(Reducer &r, SmallVector<SmallVector<Value>> parts);
   SmallVector<Value> walkReduced(SmallVector<Value> init, Step step);
   SmallVector<Value> walkDimension(size_t i, SmallVector<Value> carried, Step step);
+  SmallVector<Value> vectorAt(Value r, const SmallVector<Value> &carried, int64_t copy, Step step);
+  SmallVector<Value> walkBlocks(Value from, Value to, int64_t copies, ValueRange carried, Step step);
   SmallVector<Value> visit(Step step, SmallVector<Value> carried, int64_t copy);
   void bindKept();
   void writeBefore();
@@ -65,7 +67,6 @@ private:
   // codegen/LoopLines.cpp
   Value intoLine(Row &row, Value v, Value pointer);
   Value beforeLine(Row &row, Value v, Value pointer);
-  void vectorFrom(Value element);
   SmallVector<Value> walkLevel(ArrayRef<mlir::Operation *> level, mlir::MutableArrayRef<Reducer> reducers,
                                const SmallVector<Value> &carried, Step step);
   SmallVector<Value> walkLines(Value read, SmallVector<Value> carried, Step step);
@@ -76,6 +77,7 @@ private:
   Value lanesBelow(Value n);
   Value lanesFrom(Value n);
   Value lanesAcross(Value x, Value y, Value from);
+  SmallVector<Value> elementsFrom(Row &row, Value r);
   void writeLines(Row &row);
   void writeTurned(Row &row);
 

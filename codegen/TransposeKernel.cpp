@@ -33,8 +33,8 @@ DType movedAs(DType type) {
 }
 
 /// Neighbours that lie behind each other in the source as they do in the result become one.
-void merge(SmallVector<Movement::Along> &dims, size_t end) {
-  for (size_t i = end; i-- > 1;)
+void merge(SmallVector<Movement::Along> &dims) {
+  for (size_t i = dims.size(); i-- > 1;)
     if (dims[i - 1].from == dims[i].size * dims[i].from) {
       dims[i - 1] = {dims[i - 1].size * dims[i].size, dims[i].from, dims[i].to};
       dims.erase(dims.begin() + i);
@@ -55,10 +55,7 @@ std::optional<Movement> movementOf(ElementEmitter &e, Block &body) {
   m.type = movedAs(dtypeOf(root));
   m.source = {source.memory.pointer, m.type, {}};
   Shape shape = shapeOf(root);
-  SmallVector<Dim> to(shape.size(), Dim(1));
-  for (size_t i = shape.size() - 1; i-- > 0;)
-    to[i] = to[i + 1] * shape[i + 1];
-  SmallVector<Dim> from = source.strides;
+  SmallVector<Dim> from = source.strides, to = rowMajorStrides(shape);
   if (pack) { // [batch…, K, N] -> [batch…, panel, K, width]
     Dim rows = from[from.size() - 2], columns = from.back();
     from.back() = rows;
@@ -71,7 +68,7 @@ std::optional<Movement> movementOf(ElementEmitter &e, Block &body) {
     m.dims.push_back({shape[i], from[i], to[i]});
   if (!pack) {
     llvm::erase_if(m.dims, [](const Movement::Along &d) { return d.size == Dim(1); });
-    merge(m.dims, m.dims.size());
+    merge(m.dims);
   }
   auto isLong = [](const Dim &size) { return !size.isStatic() || size.value() >= kLeastSize; };
   for (size_t i = 0; i + 1 < m.dims.size(); ++i)
@@ -84,42 +81,35 @@ std::optional<Movement> movementOf(ElementEmitter &e, Block &body) {
 
 class TransposeKernel {
 public:
-  TransposeKernel(KernelBuilder &k, const Movement &m, Value result)
-      : k(k), m(m), target{result, m.type, {}}, inner(m.dims[m.inner]), last(m.dims.back()),
+  TransposeKernel(ElementEmitter &e, const Movement &m, Value result)
+      : e(e), k(e.k), m(m), target{result, m.type, {}}, inner(m.dims[m.inner]), last(m.dims.back()),
         lanes(std::min(k.target.lanes(4), k.target.lanes(int64_t(byteWidth(m.type))))) {}
 
   LaunchShape emit() {
-    SmallVector<Dim> counts; // of tasks: one index of each other dimension, a block of the two
+    Shape counts; // of tasks: one index of each other dimension, a block of the two
     Dim tasks = 1;
     for (size_t i = 0; i < m.dims.size(); ++i) {
       bool isBlocked = int(i) == m.inner || i + 1 == m.dims.size();
       counts.push_back(isBlocked ? ceildiv(m.dims[i].size, kBlock) : m.dims[i].size);
       tasks = tasks * counts.back();
     }
-    k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
-      SmallVector<Value> at(counts.size());
-      for (size_t i = counts.size(); i-- > 0;) {
-        at[i] = i ? k.rem(task, k.dim(counts[i])) : task;
-        task = i ? k.div(task, k.dim(counts[i])) : task;
-      }
-      block(at);
-    });
+    k.loop(k.lo, k.hi, k.constant(1), [&](Value task) { block(e.delinearize({task}, counts)); });
     return {tasks, 0};
   }
 
 private:
-  void block(ArrayRef<Value> at) {
+  void block(ArrayRef<Index> at) {
     from = to = k.constant(0);
     for (size_t i = 0; i + 1 < m.dims.size(); ++i)
       if (int(i) != m.inner) {
-        from = k.add(from, k.mul(at[i], k.dim(m.dims[i].from)));
-        to = k.add(to, k.mul(at[i], k.dim(m.dims[i].to)));
+        from = k.add(from, k.mul(at[i].base, k.dim(m.dims[i].from)));
+        to = k.add(to, k.mul(at[i].base, k.dim(m.dims[i].to)));
       }
     innerEnd = k.dim(inner.size);
     lastEnd = filledEnd = k.dim(last.size);
     isFilled = true;
     if (m.panels && !(m.filled.isStatic() && m.filled.value() % m.panels == 0)) {
-      Value panel = at[m.dims.size() - 3];
+      Value panel = at[m.dims.size() - 3].base;
       filledEnd = k.minimum(lastEnd, k.sub(k.dim(m.filled), k.mul(panel, k.constant(m.panels))));
       isFilled = false;
     }
@@ -127,8 +117,8 @@ private:
       Value begin = k.mul(block, k.constant(kBlock));
       k.loop(begin, k.minimum(k.add(begin, k.constant(kBlock)), end), k.constant(lanes), body);
     };
-    each(at.back(), lastEnd, [&](Value column) {
-      each(at[m.inner], innerEnd, [&](Value row) {
+    each(at.back().base, lastEnd, [&](Value column) {
+      each(at[m.inner].base, innerEnd, [&](Value row) {
         Value isWhole = arith::AndIOp::create(k.b, k.loc, fits(row, innerEnd), fits(column, filledEnd));
         k.when(isWhole, [&] { square(row, column, false); });
         k.unless(isWhole, [&] { square(row, column, true); });
@@ -139,9 +129,6 @@ private:
   Value fits(Value begin, Value end) {
     return k.compare(arith::CmpIPredicate::sle, k.add(begin, k.constant(lanes)), end);
   }
-  Value below(Value begin, Value end) {
-    return k.compare(arith::CmpIPredicate::slt, k.lanesOf({begin, 1}, lanes), k.broadcast(end, lanes));
-  }
 
   /// `isCut`: it reaches beyond what is there. What is read from beyond repeats the last element that is.
   void square(Value row, Value column, bool isCut) {
@@ -151,7 +138,7 @@ private:
       if (isCut)
         c = k.minimum(c, k.sub(filledEnd, k.constant(1)));
       Value start = k.add(k.add(from, row), k.mul(c, k.dim(last.from)));
-      vectors.push_back(k.load(m.source, {start, 1}, lanes, isCut ? below(row, innerEnd) : Value()));
+      vectors.push_back(k.load(m.source, {start, 1}, lanes, isCut ? k.below(row, innerEnd, lanes) : Value()));
     }
     k.turn(vectors);
     for (int64_t i = 0; i < lanes; ++i) {
@@ -161,14 +148,15 @@ private:
         Value v = vectors[i];
         if (isCut && !isFilled) {
           Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(v.getType()));
-          v = arith::SelectOp::create(k.b, k.loc, below(column, filledEnd), v, zero);
+          v = arith::SelectOp::create(k.b, k.loc, k.below(column, filledEnd, lanes), v, zero);
         }
-        k.store(target, {start, 1}, v, lanes, isCut ? below(column, k.maskBound(last.size, m.type)) : Value());
+        k.store(target, {start, 1}, v, lanes, isCut ? k.below(column, k.maskBound(last.size, m.type), lanes) : Value());
       };
       isCut ? k.when(k.compare(arith::CmpIPredicate::slt, r, innerEnd), write) : write();
     }
   }
 
+  ElementEmitter &e;
   KernelBuilder &k;
   const Movement &m;
   Memory target;
@@ -183,7 +171,7 @@ private:
 
 std::optional<LaunchShape> emitTransposeKernel(ElementEmitter &e, Block &body, Value result) {
   if (auto movement = movementOf(e, body))
-    return TransposeKernel(e.k, *movement, result).emit();
+    return TransposeKernel(e, *movement, result).emit();
   return std::nullopt;
 }
 

@@ -78,8 +78,7 @@ private:
     if (size.isStatic() && size.value() % lanes == 0)
       return;
     k.when(k.compare(arith::CmpIPredicate::slt, whole, to), [&] {
-      Value bound = k.broadcast(k.maskBound(size, narrowest(body, rule.type)), lanes);
-      e.mask = k.compare(arith::CmpIPredicate::slt, k.lanesOf({whole, 1}, lanes), bound);
+      e.mask = k.below(whole, k.maskBound(size, narrowest(body, rule.type)), lanes);
       vectorAt(whole);
       e.mask = {};
     });

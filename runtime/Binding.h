@@ -88,9 +88,8 @@ public:
   size_t offsetInLoop(const BoundLoop &loop, const BoundStep &step) const {
     return size_t(step.operands - operands.data()) - loop.entry;
   }
-  uint32_t parallelSteps() const {
-    return parallelCount;
-  } // worth more than one thread; a loop and steps side by side count as one
+  /// Those worth more than one thread; a loop counts as one, and so do steps side by side.
+  uint32_t parallelSteps() const { return parallelCount; }
   uint64_t arenaBytes() const { return arenaSize; }
   uint64_t scratchBytes() const { return scratchSize; } // per worker, a multiple of 128
   std::span<const int64_t> inputShape(uint32_t i) const { return shapes[i]; }

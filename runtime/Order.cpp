@@ -15,10 +15,6 @@ public:
       : a(artifact), first(first), ns(ns), threads(threads) {
     out.times.resize(a.steps.size());
     std::iota(out.times.begin(), out.times.end(), 0);
-    for (const Step &step : a.steps)
-      for (const Slot &slot : step.operands)
-        if (isWritten(slot))
-          producers.try_emplace(keyOf(slot), uint32_t(&step - a.steps.data()));
   }
 
   StepOrder run(uint32_t end) {
@@ -87,8 +83,22 @@ private:
     return total - std::max(longest, total / threads) > kGainNs;
   }
 
+  void findProducers() {
+    for (uint32_t i = 0; i < a.steps.size(); ++i)
+      for (const Slot &slot : a.steps[i].operands)
+        if (isWritten(slot))
+          producers.try_emplace(keyOf(slot), i);
+  }
+
   void addWindow(uint32_t begin, uint32_t end) {
-    std::vector<std::vector<uint32_t>> levels = levelsOf(begin, end);
+    std::vector<uint32_t> all(end - begin);
+    std::iota(all.begin(), all.end(), begin);
+    std::vector<std::vector<uint32_t>> levels;
+    if (pays(all)) { // else no level does
+      if (producers.empty())
+        findProducers();
+      levels = levelsOf(begin, end);
+    }
     bool anyPays = std::ranges::any_of(levels, [&](const auto &level) { return pays(level); });
     if (!anyPays) {
       for (uint32_t i = begin; i < end; ++i)
