@@ -70,8 +70,8 @@ LogicalResult runPasses(ModuleOp module, const CompileOptions &options, passes::
 FailureOr<OwningOpRef<ModuleOp>> emitKernels(KernelSet &set, Location loc, const Target &target,
                                              const CompileOptions &options) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
-  if (target.scales)
-    declareTimesPowerOfTwo(*module);
+  if (target.avx512)
+    declareAvx512(*module);
   for (KernelSet::Entry &kernel : set.kernels)
     if (failed(emitKernel(*module, kernel.op, kernel.symbol, target, kernel.interface)))
       return failure();

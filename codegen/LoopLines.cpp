@@ -31,7 +31,7 @@ SmallVector<Value> LoopWalks::walkLevel(ArrayRef<Operation *> level, MutableArra
   Value read = startsAnywhere() ? rowRead(reads) : Value();
   if (read && llvm::all_of(reducers, [](Reducer &r) { return r.isIdempotent(); }))
     return walkLines(read, carried, step);
-  bool turns = k.target.permutes && llvm::all_of(reducers, [](Reducer &r) { return r.isSumOfF32(); });
+  bool turns = k.target.avx512 && llvm::all_of(reducers, [](Reducer &r) { return r.isSumOfF32(); });
   if (read && turns && kept.empty() && isElementwise(reads))
     return walkLinesInOrder(read, carried, step);
   return walkReduced(carried, step);

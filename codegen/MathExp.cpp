@@ -1,7 +1,6 @@
 // exp and its relatives in f32. exp(x) = 2^k exp(r) with k = round(x / ln 2), r = x - k ln 2 taken from x in two steps
 // (Cody and Waite), and a minimax polynomial for exp(r); coefficients by MathMinimax.py.
 #include "codegen/MathParts.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include <cmath>
 
 namespace burin::codegen {
@@ -11,32 +10,6 @@ static constexpr double ln2High = 0x1.62e43p-1, ln2Low = -0x1.05c61p-29; // as f
 // exp(r) = 1 + r + r^2 q(r) for |r| <= ln(2) / 2, error 2^-28
 static constexpr double expQ[] = {0x1.fffffcp-2, 0x1.555492p-3, 0x1.5558acp-5, 0x1.12397ap-7, 0x1.6a5136p-10};
 
-// ---- parts
-
-Scalar polynomial(Scalar x, llvm::ArrayRef<double> c) {
-  Scalar sum = x.constant(c.back());
-  for (double next : llvm::reverse(c.drop_back()))
-    sum = fma(sum, x, x.constant(next));
-  return sum;
-}
-
-Scalar polynomialInHalves(Scalar x, llvm::ArrayRef<double> c) {
-  llvm::SmallVector<double> even, odd;
-  for (auto [i, next] : llvm::enumerate(c))
-    (i % 2 ? odd : even).push_back(next);
-  Scalar square = x * x;
-  return fma(polynomial(square, odd), x, polynomial(square, even));
-}
-
-WholeNumber roundedProduct(Scalar x, double factor) {
-  // Adding 1.5 * 2^23 leaves no room for a fraction: the hardware rounds, and the low bits hold the integer.
-  constexpr double shift = 0x1.8p23;
-  Scalar shifted = fma(x, x.constant(factor), x.constant(shift));
-  return {shifted - shift, shifted.bitcast(DType::i32)};
-}
-
-Scalar powerOfTwo(Scalar k) { return (shiftLeft(k, 23) + 0x3f800000).bitcast(DType::f32); }
-
 Exponential splitExp(Scalar x) {
   WholeNumber k = roundedProduct(x, log2e);
   Scalar r = fma(k.value, x.constant(-ln2High), x);
@@ -44,50 +17,6 @@ Exponential splitExp(Scalar x) {
   Scalar mantissa = fma(fma(polynomial(r, expQ), r, r.constant(1)), r, r.constant(1));
   return {mantissa, k};
 }
-
-Scalar atMost(Scalar x, double bound) { return select(x > bound, x.constant(bound), x); }
-Scalar atLeast(Scalar x, double bound) { return select(x < bound, x.constant(bound), x); }
-
-static constexpr llvm::StringLiteral kTimesPowerOfTwo = "burin.times_power_of_two";
-
-void declareTimesPowerOfTwo(mlir::ModuleOp module) {
-  module->setAttr(kTimesPowerOfTwo, mlir::UnitAttr::get(module.getContext()));
-}
-
-/// By AVX-512's vscalef, which takes the exponent as a float; other lengths than that of a register by way of LLVM's
-/// ldexp, which takes an integer.
-static Scalar scaled(Scalar x, const WholeNumber &k) {
-  mlir::OpBuilder &b = x.getBuilder();
-  mlir::Type type = x.value().getType();
-  auto call = [&](llvm::StringRef intrinsic, mlir::ValueRange operands) {
-    return x.with(
-        mlir::LLVM::CallIntrinsicOp::create(b, x.getLoc(), type, b.getStringAttr(intrinsic), operands).getResult(0));
-  };
-  if (auto vector = mlir::dyn_cast<mlir::VectorType>(type); vector && vector.getNumElements() == 16) {
-    auto constant = [&](int64_t value, unsigned bits) -> mlir::Value {
-      mlir::Type type = b.getIntegerType(bits);
-      return mlir::LLVM::ConstantOp::create(b, x.getLoc(), type, b.getIntegerAttr(type, value));
-    };
-    constexpr int64_t allLanes = -1, currentRounding = 4;
-    return call("llvm.x86.avx512.mask.scalef.ps.512",
-                {x.value(), k.value.value(), x.value(), constant(allLanes, 16), constant(currentRounding, 32)});
-  }
-  constexpr int64_t bitsOfZero = 0x4b400000; // see roundedProduct
-  return call("llvm.ldexp", {x.value(), (k.bits - k.bits.constant(bitsOfZero)).value()});
-}
-
-Scalar timesPowerOfTwo(Scalar x, const WholeNumber &k) {
-  mlir::OpBuilder &b = x.getBuilder();
-  mlir::Operation *around = b.getInsertionBlock()->getParentOp();
-  auto module = around ? around->getParentOfType<mlir::ModuleOp>() : mlir::ModuleOp();
-  if (module && module->hasAttr(kTimesPowerOfTwo))
-    return scaled(x, k);
-  // In two factors, of which only the second rounds.
-  Scalar half = shiftRight(k.bits, 1), rest = k.bits - half;
-  return x * powerOfTwo(half) * powerOfTwo(rest);
-}
-
-// ---- functions
 
 static Scalar joined(Exponential e) { return timesPowerOfTwo(e.mantissa, e.exponent); }
 

@@ -90,21 +90,40 @@ FITS = {
     "erfSmall": (guarded(lambda t: erf(sqrt(abs(t))) / sqrt(abs(t)) - 1), range(6),
                  guarded(lambda t: sqrt(abs(t)) / erf(sqrt(abs(t)))), 0, mpf("0.81")),
     # erf(x) = 1 - exp(-q(x))
-    # 2^-r = 1 + r q(r)
-    "exp2": (guarded(lambda r: (mpf(2) ** -r - 1) / r), range(6), lambda r: abs(r) * mpf(2) ** r, mpf("-0.5"), mpf("0.5")),
-    # erfc(x / sqrt(2)) = 2^-(x q(x)); the error is that of erfc
-    "erfcLog": (guarded(lambda x: -log(erfc(x / sqrt(mpf(2))), 2) / x), range(8),
-                lambda x: x * log(mpf(2)) * erfc(x / sqrt(mpf(2))), 0, mpf("6.2")),
     "erfLarge": (lambda x: -log(erfc(x)), range(7), lambda x: erfc(x) / erf(x), mpf("0.9"), mpf("3.95")),
 }
 
+# name: (function, powers, step, pieces). A polynomial in the distance from each multiple of the step, below 0 none; the
+# error is relative.
+PIECES = {
+    # Phi(-x) = erfc(x / sqrt(2)) / 2
+    "phi": (lambda x: erfc(x / sqrt(mpf(2))) / 2, range(6), mpf("0.40625"), 15),
+}
+
+
+def fitPiece(name, i):
+    target, powers, step, _ = PIECES[name]
+    there = lambda r: target(i * step + r)
+    return fitF32(there, list(powers), lambda r: 1 / there(r), -step / 2 if i else 0, step / 2)
+
+
+def literals(coefficients):
+    return ", ".join(float(c).hex().replace("0000000p", "p") for c in coefficients)
+
 
 def main():
-    for name in sys.argv[1:] or FITS:
-        target, powers, weight, low, high = FITS[name]
-        coefficients, error = fitF32(target, list(powers), weight, low, high)
-        text = ", ".join(float(c).hex().replace("0000000p", "p").rstrip() for c in coefficients)
-        print(f"{name}: {{{text}}}  // 2^{float(log(error, 2)):.1f}")
+    wanted = sys.argv[1:] or [*FITS, *PIECES]
+    for name in wanted:
+        if name in FITS:
+            target, powers, weight, low, high = FITS[name]
+            coefficients, error = fitF32(target, list(powers), weight, low, high)
+            print(f"{name}: {{{literals(coefficients)}}}  // 2^{float(log(error, 2)):.1f}")
+        else:
+            pieces = [fitPiece(name, i) for i in range(PIECES[name][3])]
+            errors = " ".join(f"{float(log(error, 2)):.1f}" for _, error in pieces)
+            print(f"{name}, errors 2^: {errors}")
+            for power in PIECES[name][1]:
+                print(f"    {{{literals(c[power] for c, _ in pieces)}}},")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ namespace burin::codegen {
 
 /// c[0] + c[1] x + c[2] x^2 …
 Scalar polynomial(Scalar x, llvm::ArrayRef<double> c);
-/// The same with one multiplication more in half the time until it is known: where kernels wait for that.
-Scalar polynomialInHalves(Scalar x, llvm::ArrayRef<double> c);
 
 /// An integer k with |k| < 2^22 beside a float computation.
 struct WholeNumber {
@@ -31,8 +29,12 @@ Exponential splitExp(Scalar x);
 
 /// x * 2^k, rounded once, where the product may be a denormal or beyond the range; |k| <= 250.
 Scalar timesPowerOfTwo(Scalar x, const WholeNumber &k);
-/// Tells all that is built in `module` that the target has this as one instruction.
-void declareTimesPowerOfTwo(mlir::ModuleOp module);
+
+/// The entry of a table of 16 that the low 4 bits of an i32 name.
+Scalar lookup(Scalar index, llvm::ArrayRef<float> table);
+
+/// Tells all that is built in `module` that the target has AVX-512. It changes no result.
+void declareAvx512(mlir::ModuleOp module);
 
 /// x limited to at most or at least a constant; NaN stays. One instruction.
 Scalar atMost(Scalar x, double bound);

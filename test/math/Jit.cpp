@@ -41,8 +41,8 @@ Jit::Jit(std::string cpu)
   registerLLVMDialectTranslation(*context);
   module = ModuleOp::create(UnknownLoc::get(context.get()));
   const codegen::Target *target = codegen::findTarget(this->cpu.empty() ? "native" : this->cpu);
-  if (target && target->scales)
-    codegen::declareTimesPowerOfTwo(*module);
+  if (target && target->avx512)
+    codegen::declareAvx512(*module);
 }
 Jit::~Jit() = default;
 
