@@ -7,6 +7,7 @@
 // tree.
 #include "codegen/Math.h"
 #include "codegen/PointEmitter.h"
+#include "codegen/RegisterTile.h"
 #include <cmath>
 
 using namespace mlir;
@@ -77,10 +78,6 @@ private:
     places = arith::MulIOp::create(k.b, k.loc, places, k.broadcast(k.dim(s.strides.back()), lanes));
     places = arith::AddIOp::create(k.b, k.loc, places, k.broadcast(start, lanes));
     return toF32(k.load(s.memory, {{}, 0, places}, lanes, mask), s.memory.dtype);
-  }
-  Value loadOne(const StridedMemory &s, Value start, Value column) {
-    Value place = k.add(start, k.mul(column, k.dim(s.strides.back())));
-    return toF32(k.load(s.memory, {place}, 1, {}), s.memory.dtype);
   }
   Value toF32(Value v, DType from) { return castLanes(k.b, k.loc, v, from, DType::f32); }
   Value number(double c) { return arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(float(c))); }
@@ -176,24 +173,6 @@ private:
            [&](Value chunk) { mix(row, count, chunk, seen, inverse); });
   }
 
-  using Left = llvm::function_ref<Value(int64_t row, Value step)>;
-  using Right = llvm::function_ref<Value(int64_t vector, Value step)>;
-  /// The register tile: sums over `steps` of left × right.
-  SmallVector<Value> product(int64_t count, Value steps, Left left, Right right) {
-    SmallVector<Value> zero(count * vectors, lanesOf(0));
-    return k.loop(k.constant(0), steps, k.constant(1), zero, [&](Value step, ValueRange carried) {
-      SmallVector<Value> next, columns;
-      for (int64_t v = 0; v < vectors; ++v)
-        columns.push_back(right(v, step));
-      for (int64_t r = 0; r < count; ++r) {
-        Value factor = k.broadcast(left(r, step), lanes);
-        for (int64_t v = 0; v < vectors; ++v)
-          next.push_back(vector::FMAOp::create(k.b, k.loc, factor, columns[v], carried[r * vectors + v]));
-      }
-      return next;
-    });
-  }
-
   Value stripPlace(int64_t row, Value column) {
     Value rowLength = k.mul(k.dim(ceildiv(keys, panel)), k.constant(panel));
     return k.add(k.mul(k.constant(row), rowLength), column);
@@ -203,13 +182,13 @@ private:
     Value panelStart = k.mul(index, k.mul(k.dim(depth), k.constant(panel)));
     SmallVector<Value> starts;
     for (int64_t r = 0; r < count; ++r)
-      starts.push_back(rowStart(query, k.add(row, k.constant(r))));
-    SmallVector<Value> sums = product(
-        count, k.dim(depth), [&](int64_t r, Value step) { return loadOne(query, starts[r], step); },
-        [&](int64_t v, Value step) {
-          Value place = k.add(panelStart, k.add(k.mul(step, k.constant(panel)), k.constant(v * lanes)));
-          return k.load(packedKeys, {place, 1}, lanes, {});
-        });
+      starts.push_back(k.mul(k.constant(r), k.dim(query.strides[leading])));
+    auto keysAt = [&](int64_t v, Value step) {
+      Value place = k.add(panelStart, k.add(k.mul(step, k.constant(panel)), k.constant(v * lanes)));
+      return k.load(packedKeys, {place, 1}, lanes, {});
+    };
+    RegisterTile tile(k, query.memory, starts, query.strides.back(), DType::f32, vectors, keysAt);
+    SmallVector<Value> sums = tile.add(rowStart(query, row), k.constant(0), k.dim(depth), tile.zeros());
     Value factor = k.broadcast(scale(), lanes);
     for (int64_t r = 0; r < count; ++r)
       for (int64_t v = 0; v < vectors; ++v) {
@@ -326,12 +305,15 @@ private:
   // ---- weights times values, what is fused behind, and the stores
   void mix(Value row, int64_t count, Value chunk, Value seen, ArrayRef<Value> inverse) {
     SmallVector<Value> columns = columnsOf(chunk), inside = insideOf(columns);
-    SmallVector<Value> sums = product(
-        count, seen, [&](int64_t r, Value step) { return k.load(strip, {stripPlace(r, step)}, 1, {}); },
-        [&](int64_t v, Value step) {
-          return packsValues() ? k.load(packedValues, valuePlace(chunk, step, v), lanes, {})
-                               : loadLanes(value, rowStart(value, step), columns[v], inside[v]);
-        });
+    auto valuesAt = [&](int64_t v, Value step) {
+      return packsValues() ? k.load(packedValues, valuePlace(chunk, step, v), lanes, {})
+                           : loadLanes(value, rowStart(value, step), columns[v], inside[v]);
+    };
+    SmallVector<Value> starts;
+    for (int64_t r = 0; r < count; ++r)
+      starts.push_back(stripPlace(r, k.constant(0)));
+    RegisterTile tile(k, strip, starts, 1, DType::f32, vectors, valuesAt);
+    SmallVector<Value> sums = tile.add(k.constant(0), k.constant(0), seen, tile.zeros());
     k.width = lanes;
     for (int64_t r = 0; r < count; ++r)
       for (int64_t v = 0; v < vectors; ++v) {

@@ -1,4 +1,4 @@
-// The contraction emitter: one register tile for matrix products and convolutions alike.
+// The contraction emitter: matrix products and convolutions alike, by register tiles.
 //
 // A tile is `rows` positions of the innermost result dimension but one, times a chunk of columns, held in vector
 // accumulators over the whole sum. The right side comes in panels (see PackOp); a chunk is what a tile takes of a
@@ -12,6 +12,7 @@
 #include "codegen/ContractionTasks.h"
 #include "codegen/LaneDots.h"
 #include "codegen/PointEmitter.h"
+#include "codegen/RegisterTile.h"
 #include "codegen/Window.h"
 #include "passes/Passes.h"
 
@@ -23,7 +24,6 @@ namespace {
 
 constexpr int64_t kPrefetchSteps = 16; // steps of k that panels are fetched ahead into the first cache level
 constexpr int64_t kPrefetchFar = 96;   // and into the second one, where a panel is read only once
-constexpr int64_t kUnrolledSteps = 4;  // innermost loops of the sum that are not longer are written out
 constexpr int64_t kRestStep = 4;       // heights of the tile for what full tiles leave of an unknown row count
 
 DType accumulatorType(DType type) {
@@ -100,7 +100,7 @@ private:
     bool cut = false; // windows of this dimension may reach beyond lhs
   };
 
-  using Rows = std::pair<int64_t, int64_t>; // of a tile, [first, second)
+  using Rows = RegisterTile::Rows;
 
   // Reads off the op how lhs is walked: rows, outer rows, and the loops of the sum, neighbours merged where the walk is
   // linear.
@@ -294,9 +294,6 @@ private:
       Value inPanel = k.mul(k.rem(at, k.constant(perPanel)), k.constant(chunkWidth));
       chunkBase.push_back(k.add(k.add(rhsBatch, k.mul(k.div(at, k.constant(perPanel)), panelSize)), inPanel));
     }
-    auto vectorType = VectorType::get({lanes}, k.storageType(sumType));
-    Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(vectorType));
-    SmallVector<Value> init(rows * vectors, zero);
     // While the tiles of this panel are computed, each fetches a share of the next panel.
     Value panelAhead;
     if (nextShare) {
@@ -310,31 +307,24 @@ private:
         at = k.minimum(at, k.sub(k.sub(rowsEnd, row), k.constant(1)));
       leftOffsets.push_back(k.mul(at, k.dim(along.stride)));
     }
-    auto step = [&](Value lhsAt, Value kAt, ValueRange carried, Rows seeing) {
-      Value panelRow = k.mul(kAt, k.constant(panelWidth));
-      SmallVector<Value> right, next(carried);
-      for (int64_t v = 0; v < vectors; ++v) {
-        Value at = k.add(k.add(chunkBase[v / perChunk], panelRow), k.constant(v % perChunk * lanes));
-        Value packed = k.load(rhs, {at, 1}, lanes, {});
-        right.push_back(castLanes(k.b, k.loc, packed, rhs.dtype, sumType));
-        if (chunks == 1)
-          prefetch(k.add(at, k.constant(kPrefetchSteps * panelWidth)), 3);
-        if (!nextShare && rows > 1) // a single row has more sequential streams, and the hardware fetches those
-          prefetch(k.add(at, k.constant(kPrefetchFar * panelWidth)), 2);
-      }
-      if (nextShare)
-        prefetch(k.add(panelAhead, k.mul(kAt, share)), 2);
-      for (int64_t r = seeing.first; r < seeing.second; ++r) {
-        Value at = k.add(lhsAt, leftOffsets[r]);
-        Value left = castLanes(k.b, k.loc, k.load(lhs, {at}, 1, {}), lhs.dtype, sumType);
-        left = k.broadcast(left, lanes);
-        for (int64_t v = 0; v < vectors; ++v)
-          next[r * vectors + v] = k.multiplyAdd(sumType, left, right[v], carried[r * vectors + v]);
-      }
-      return next;
+    auto columnsAt = [&](int64_t v, Value step) {
+      Value panelRow = k.mul(step, k.constant(panelWidth));
+      Value at = k.add(k.add(chunkBase[v / perChunk], panelRow), k.constant(v % perChunk * lanes));
+      if (chunks == 1)
+        prefetch(k.add(at, k.constant(kPrefetchSteps * panelWidth)), 3);
+      if (!nextShare && rows > 1) // a single row has more sequential streams, and the hardware fetches those
+        prefetch(k.add(at, k.constant(kPrefetchFar * panelWidth)), 2);
+      if (nextShare && v == 0)
+        prefetch(k.add(panelAhead, k.mul(step, share)), 2);
+      return castLanes(k.b, k.loc, k.load(rhs, {at, 1}, lanes, {}), rhs.dtype, sumType);
+    };
+    RegisterTile tile(k, lhs, leftOffsets, sum.back().stride, sumType, vectors, columnsAt);
+    ArrayRef<Step> loops = end ? sumAtEnds : sum;
+    auto innermost = [&](Value lhsAt, Value kAt, ValueRange sums, Rows seeing) {
+      return tile.add(lhsAt, kAt, k.dim(loops.back().size), sums, seeing);
     };
     finish(row, rows, k.mul(chunk, k.constant(chunkWidth)), vectors, columns,
-           sumLoop(0, lhsBase, k.constant(0), init, {0, rows}, step));
+           sumLoop(loops, lhsBase, k.constant(0), tile.zeros(), {0, rows}, innermost));
   }
 
   /// `locality` 3: into the first cache level, 2: into the second.
@@ -342,32 +332,29 @@ private:
     LLVM::Prefetch::create(k.b, k.loc, k.elementPointer(rhs, at), 0, locality, 1);
   }
 
-  using SumStep = llvm::function_ref<SmallVector<Value>(Value lhsAt, Value kAt, ValueRange carried, Rows)>;
-  SmallVector<Value> sumLoop(size_t i, Value lhsAt, Value kAt, SmallVector<Value> carried, Rows rows, SumStep step) {
-    ArrayRef<Step> steps = overTaps ? ArrayRef(sumAtEnds).drop_back() : end ? ArrayRef(sumAtEnds) : ArrayRef(sum);
-    if (i == steps.size())
-      return step(lhsAt, kAt, carried, rows);
+  using Innermost = llvm::function_ref<SmallVector<Value>(Value lhsAt, Value kAt, ValueRange sums, Rows)>;
+  /// The loops of the sum but the last, which is `innermost`.
+  SmallVector<Value> sumLoop(ArrayRef<Step> loops, Value lhsAt, Value kAt, SmallVector<Value> carried, Rows rows,
+                             Innermost innermost) {
+    if (loops.size() == 1)
+      return innermost(lhsAt, kAt, carried, rows);
+    const Step &loop = loops.front();
     Value inner = k.constant(1); // steps of k below this loop
-    for (const Step &below : steps.drop_front(i + 1))
+    for (const Step &below : loops.drop_front())
       inner = k.mul(inner, k.dim(below.size));
     auto at = [&](Value x, SmallVector<Value> values, Rows seeing) {
-      Value lhsNext = k.add(lhsAt, k.mul(x, k.dim(steps[i].stride)));
-      return sumLoop(i + 1, lhsNext, k.add(kAt, k.mul(x, inner)), values, seeing, step);
+      Value lhsNext = k.add(lhsAt, k.mul(x, k.dim(loop.stride)));
+      return sumLoop(loops.drop_front(), lhsNext, k.add(kAt, k.mul(x, inner)), values, seeing, innermost);
     };
-    if (end && steps[i].dim == along.dim && steps[i].cut) {
+    if (end && loop.dim == along.dim && loop.cut) {
       // Tap by tap, for the rows that see it.
-      for (int64_t tap = 0; tap < steps[i].size.value(); ++tap)
+      for (int64_t tap = 0; tap < loop.size.value(); ++tap)
         if (Rows seeing = rowsSeeing(tap, *end, rows.second); seeing.first < seeing.second)
           carried = at(k.constant(tap), carried, seeing);
       return carried;
     }
-    if (i + 1 == steps.size() && steps[i].size.isStatic() && steps[i].size.value() <= kUnrolledSteps) {
-      for (int64_t x = 0; x < steps[i].size.value(); ++x)
-        carried = at(k.constant(x), carried, rows);
-      return carried;
-    }
-    auto range = std::pair(k.constant(0), k.dim(steps[i].size));
-    if (auto cut = tapsInside.find(steps[i].dim); steps[i].cut && cut != tapsInside.end())
+    auto range = std::pair(k.constant(0), k.dim(loop.size));
+    if (auto cut = tapsInside.find(loop.dim); loop.cut && cut != tapsInside.end())
       range = cut->second;
     return k.loop(range.first, range.second, k.constant(1), carried,
                   [&](Value x, ValueRange values) { return at(x, SmallVector<Value>(values), rows); });
@@ -387,12 +374,10 @@ private:
 
   void tailTile(LaneDots &dots, Value row, int64_t rows) {
     Value base = k.add(k.add(k.mul(batch, k.dim(lhsBatchStride)), rowsBase), k.mul(row, k.dim(along.stride)));
-    auto segment = [&](Value lhsAt, Value tap, ValueRange sums, Rows) {
-      return dots.add(lhsAt, k.mul(tap, k.dim(sumAtEnds.back().size)), k.dim(along.stride), sums);
+    auto segment = [&](Value lhsAt, Value kAt, ValueRange sums, Rows) {
+      return dots.add(lhsAt, kAt, k.dim(along.stride), sums);
     };
-    overTaps = true;
-    SmallVector<Value> sums = sumLoop(0, base, k.constant(0), dots.zeros(rows), {0, rows}, segment);
-    overTaps = false;
+    SmallVector<Value> sums = sumLoop(sumAtEnds, base, k.constant(0), dots.zeros(rows), {0, rows}, segment);
     finish(row, rows, k.dim(columns), 1, allColumns, dots.finish(sums));
   }
 
@@ -474,7 +459,6 @@ private:
   Dim columns, allColumns; // in panels; and with those of the tail
   std::optional<Memory> tail;
   int64_t tailColumns = 0;
-  bool overTaps = false; // the loops of the sum leave out the innermost one
 
   std::optional<int64_t> end; // where the tile begins, if windows of it reach beyond the ends of the row
   std::map<size_t, std::pair<Value, Value>> tapsInside; // per outer dimension that is cut, at the current position

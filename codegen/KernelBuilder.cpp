@@ -301,6 +301,21 @@ Value KernelBuilder::elementPointer(const Memory &memory, Value position) {
   return LLVM::GEPOp::create(b, loc, memory.pointer.getType(), type, memory.pointer, position);
 }
 
+SmallVector<Memory> KernelBuilder::namesOf(Memory memory, Value position, int64_t names) {
+  Value pointer = elementPointer(memory, position);
+  SmallVector<Memory> result;
+  for (int64_t i = 0; i < names; ++i) {
+    // Assembly without instructions; that one of them touches the flags keeps LLVM from taking two for one.
+    llvm::StringRef constraints = i ? "=r,0,~{flags}" : "=r,0";
+    memory.pointer = LLVM::InlineAsmOp::create(b, loc, pointer.getType(), pointer, /*asm_string=*/"", constraints,
+                                               /*has_side_effects=*/false, /*is_align_stack=*/false,
+                                               LLVM::TailCallKind::None, {}, {})
+                         .getResult(0);
+    result.push_back(memory);
+  }
+  return result;
+}
+
 Value KernelBuilder::isAligned(Value pointer, int64_t bytes) {
   Value address = LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), pointer);
   Value rest = arith::AndIOp::create(b, loc, address, constant(bytes - 1));

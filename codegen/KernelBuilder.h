@@ -113,6 +113,9 @@ public:
   Value load(const Memory &, const Index &position, int64_t width, Value mask);
   void store(const Memory &, const Index &position, Value value, int64_t width, Value mask);
   Value elementPointer(const Memory &, Value position);
+  /// The same elements from that one on, by `names` pointers, each in a register of its own: LLVM does not know them
+  /// for the same and so leaves each load from them to the instruction that uses it.
+  SmallVector<Memory> namesOf(Memory, Value position, int64_t names);
   /// Whether an address is a multiple of `bytes`, a power of two.
   Value isAligned(Value pointer, int64_t bytes);
   /// Streamed stores before are visible to whoever sees the kernel's end.

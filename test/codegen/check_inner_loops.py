@@ -1,7 +1,8 @@
 """Reads assembly and checks its innermost loops that multiply and add: none may touch the stack, and the largest must
-hold the whole register tile.
+hold the whole register tile and load so many of the elements it multiplies with in the same instruction.
 
-usage: check_inner_loops.py FUSED < kernel.s        FUSED: multiply-adds of a step of the full tile
+usage: check_inner_loops.py FUSED LOADING < kernel.s        FUSED: multiply-adds of the full tile, times the
+steps that its loop takes at once; LOADING: how many of them load
 """
 
 import re
@@ -22,17 +23,20 @@ def innermost_loops(lines):
 
 def main():
     lines = [line.split("#")[0].strip() for line in sys.stdin]
-    most = 0
+    most = loading = 0
     for body in innermost_loops(lines):
         fused = sum(line.startswith("vfmadd") for line in body)
         if not fused:
             continue
-        most = max(most, fused)
+        if fused > most:
+            most, loading = fused, sum("{1to" in line for line in body)
         for line in body:
             if re.search(r"[(\[]%?[er]sp", line):
                 sys.exit(f"the loop with {fused} multiply-adds uses the stack: {line}")
     if most != int(sys.argv[1]):
         sys.exit(f"the largest inner loop has {most} multiply-adds, not {sys.argv[1]}")
+    if loading != int(sys.argv[2]):
+        sys.exit(f"of them, {loading} load an element, not {sys.argv[2]}")
 
 
 main()
