@@ -3,6 +3,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <bit>
 
 namespace burin::codegen {
 
@@ -110,11 +111,15 @@ Scalar lookup(Scalar index, llvm::ArrayRef<float> table) {
   if (lanes == 16 && mayUseAvx512(index))
     return permuted("llvm.x86.avx512.permvar.sf.512", {vectorOf(index, table), index.value()});
   if (lanes == 8) {
-    auto half = [&](llvm::ArrayRef<float> entries) {
-      return permuted("llvm.x86.avx2.permps", {vectorOf(index, entries), index.value()});
+    // The lower half; bits that differ in the upper one change where bit 3 of the index is set.
+    llvm::SmallVector<float> lower(table.take_front(8)), difference;
+    for (auto [low, high] : llvm::zip(lower, table.take_back(8)))
+      difference.push_back(std::bit_cast<float>(std::bit_cast<uint32_t>(low) ^ std::bit_cast<uint32_t>(high)));
+    auto bitsAt = [&](llvm::ArrayRef<float> entries) {
+      return permuted("llvm.x86.avx2.permps", {vectorOf(index, entries), index.value()}).bitcast(DType::i32);
     };
-    // Bit 3 of the index, made the sign.
-    return select(shiftLeft(index, 28) < 0, half(table.take_back(8)), half(table.take_front(8)));
+    Scalar isUpper = shiftRight(shiftLeft(index, 28), 31);
+    return (bitsAt(lower) ^ (bitsAt(difference) & isUpper)).bitcast(DType::f32);
   }
   if (lanes < 8)
     return result(extracted(index, table));
