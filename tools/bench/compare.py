@@ -293,13 +293,19 @@ def timed(used, what):
     used[what] = time.monotonic() - start
 
 
-def measureMachine(options):
-    command = [options.bin / "burin", "machine"] + ["--quick"] * options.quick
-    picture = options.data / "machine.svg"
-    facts, text = options.data / "machine.json", options.data / "machine.txt"
-    subprocess.run([*command, "--svg", picture, "--json-file", facts, "--text-file", text], check=True,
-                   stdout=subprocess.DEVNULL)
-    return text.read_text(), json.loads(facts.read_text())
+class Machine:
+    """What `burin machine` says of it at one moment."""
+
+    def __init__(self, options):
+        command = [options.bin / "burin", "machine"] + ["--quick"] * options.quick
+        facts, text, picture = (options.data / f"machine.{kind}" for kind in ("json", "txt", "svg"))
+        subprocess.run([*command, "--svg", picture, "--json-file", facts, "--text-file", text], check=True,
+                       stdout=subprocess.DEVNULL)
+        self.text, self.picture, self.facts = text.read_text(), picture.read_text(), json.loads(facts.read_text())
+
+    def speed(self):
+        """To tell by at which of two moments it was disturbed less."""
+        return sum(b["sequential"] + b["copy"] for b in self.facts["bandwidths"] if b["level"] in ("L3", "DRAM"))
 
 
 def loadText(before):
@@ -314,16 +320,16 @@ def timeText(used):
             f"; together {whole / 60:.1f} minutes, after installing and building")
 
 
-def writeDocs(options, results, settings, machineText, around, load):
+def writeDocs(options, results, settings, machine, around, load):
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
     words = " ".join(a for a in sys.argv[1:] if a not in ("--build", str(options.build)))
-    document = report.document(results, settings, around, machine=machineText, command=f"tools/dev bench {words}",
+    document = report.document(results, settings, around, machine=machine.text, command=f"tools/dev bench {words}",
                                slow=SLOW, slowRounds=SLOW_ROUNDS,
                                date=time.strftime("%Y-%m-%d"), commit=commit, load=load)
     options.docs.mkdir(parents=True, exist_ok=True)
     (options.docs / "benchmarks.md").write_text(document)
     (options.docs / "benchmarks.svg").write_text(report.picture(results))
-    (options.docs / "machine.svg").write_text((options.data / "machine.svg").read_text())
+    (options.docs / "machine.svg").write_text(machine.picture)
 
 
 def main():
@@ -370,26 +376,30 @@ def main():
             with timed(used, "the peers' compilers"):
                 makePeerFiles(options, workloads, log)
         with timed(used, "the machine"):
-            machineText, machine = measureMachine(options)
-        print(machineText)
+            machine = Machine(options)
+        print(machine.text)
         for threads in map(int, options.threads.split(",")):
             for group in PEERS:
                 chosen = [w for w in workloads if w["group"] == group]
                 if chosen:
                     print(report.heading(group, threads), flush=True)
                     with timed(used, f"{group}s with {threads} thread{'s' * (threads > 1)}"):
-                        rows, said = measureGroup(options, group, chosen, threads, facts, machine, log)
+                        rows, said = measureGroup(options, group, chosen, threads, facts, machine.facts, log)
                     results += rows
                     settings.update(said)
     with timed(used, "overheads"):
         around = overheads.text(options, facts, results)
+    with timed(used, "the machine again"):
+        machine = max(machine, Machine(options), key=Machine.speed)
+    for row in results:
+        describe(row, facts[row["name"]], machine.facts)
     around += f"- time used: {timeText(used)}\n"
     print("\naround the kernels\n" + around)
     if options.json:
         options.json.write_text(json.dumps(
-            {"machine": machine, "settings": settings, "results": results, "overheads": around}, indent=1))
+            {"machine": machine.facts, "settings": settings, "results": results, "overheads": around}, indent=1))
     if options.docs:
-        writeDocs(options, results, settings, machineText, around, loadText(load))
+        writeDocs(options, results, settings, machine, around, loadText(load))
 
 
 if __name__ == "__main__":

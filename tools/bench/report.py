@@ -101,6 +101,8 @@ Measured on {date}, commit {commit}; {load}.
 
 ## The machine
 
+Looked at before and after the run; this is the faster of the two.
+
 ```
 {machine}```
 
