@@ -134,6 +134,8 @@ bool LoopPlan::isAlongRow(Value v) const {
   return dims != alignment.dims.end() && !dims->second.empty() && dims->second.back() == reduced.back();
 }
 
-bool LoopPlan::isRow(Value v) const { return llvm::is_contained(alignment.dims.find(v)->second, parallel.back()); }
+bool LoopPlan::isRow(Value v) const {
+  return !parallel.empty() && llvm::is_contained(alignment.dims.find(v)->second, parallel.back());
+}
 
 } // namespace burin::codegen
