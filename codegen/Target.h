@@ -15,7 +15,7 @@ struct Target {
   int64_t vectorBytes;  // width of a vector register
   int64_t tileRows;     // contraction register tile: rows …
   int64_t tileVectors;  // … by vectors of columns
-  bool avx512;          // has instructions for x * 2^k and for any lanes of one or two vectors of f32
+  bool avx512;          // has instructions for x * 2^k, for any lanes of vectors of f32, and with a broadcast operand
 
   /// Vector lanes of elements of this width.
   int64_t lanes(int64_t elementBytes) const { return vectorBytes / elementBytes; }

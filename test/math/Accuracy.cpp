@@ -78,6 +78,14 @@ struct Worst {
   float at = 0, got = 0;
 };
 
+void judge(const Row &row, const std::vector<float> &x, const std::vector<float> &y, Worst &worst) {
+  for (size_t i = 0; i < x.size(); ++i) {
+    double ulp = x[i] < row.from ? 0 : errorInUlp(y[i], row.exact(x[i]));
+    if (!(ulp <= worst.ulp))
+      worst = {ulp, x[i], y[i]};
+  }
+}
+
 Worst sweep(const Row &row, test::Kernel kernel, uint64_t stride) {
   Worst worst;
   std::vector<float> x(block), y(block);
@@ -86,11 +94,7 @@ Worst sweep(const Row &row, test::Kernel kernel, uint64_t stride) {
       x[i] = std::bit_cast<float>(static_cast<uint32_t>(start + i * stride));
     const void *in[] = {x.data()};
     kernel(in, y.data(), block);
-    for (int64_t i = 0; i < block; ++i) {
-      double ulp = x[i] < row.from ? 0 : errorInUlp(y[i], row.exact(x[i]));
-      if (!(ulp <= worst.ulp))
-        worst = {ulp, x[i], y[i]};
-    }
+    judge(row, x, y, worst);
   }
   return worst;
 }
@@ -104,11 +108,7 @@ Worst specials(const Row &row, test::Kernel kernel) {
   std::vector<float> y(x.size());
   const void *in[] = {x.data()};
   kernel(in, y.data(), x.size());
-  for (size_t i = 0; i < x.size(); ++i) {
-    double ulp = x[i] < row.from ? 0 : errorInUlp(y[i], row.exact(x[i]));
-    if (!(ulp <= worst.ulp))
-      worst = {ulp, x[i], y[i]};
-  }
+  judge(row, x, y, worst);
   return worst;
 }
 
