@@ -77,12 +77,14 @@ void PointEmitter::store(Value v, Value element, Value pointer) {
   k.store({pointer, dtypeOf(v), {}, streamed}, position(v, point), element, k.width, e.mask);
 }
 
+void PointEmitter::goTo(Value v, ArrayRef<Index> at) {
+  for (auto [dim, index] : llvm::zip(alignment.dims.find(v)->second, at))
+    if (dim >= 0)
+      point[dim] = index;
+}
+
 void PointEmitter::finish(Value main, ArrayRef<Index> at, Value element, Block &body, ArrayRef<Value> results) {
-  ArrayRef<int> dims = alignment.dims.find(main)->second;
-  for (size_t d = 0; d < dims.size(); ++d)
-    if (dims[d] >= 0)
-      point[dims[d]] = at[d];
-  auto shown = [&](Value yielded) { return alignment.contains(yielded) ? yielded : passes::skipReshapes(yielded); };
+  goTo(main, at);
   scoped([&] {
     bind(main, element);
     // All results before the first store: it may go to memory that the others are computed from.
@@ -91,6 +93,14 @@ void PointEmitter::finish(Value main, ArrayRef<Index> at, Value element, Block &
     for (auto [yielded, pointer] : llvm::zip(body.getTerminator()->getOperands(), results))
       store(shown(yielded), this->at(shown(yielded)), pointer);
   });
+}
+
+void PointEmitter::fetchResults(Value main, ArrayRef<Index> at, Block &body, ArrayRef<Value> results) {
+  goTo(main, at);
+  for (auto [yielded, pointer] : llvm::zip(body.getTerminator()->getOperands(), results)) {
+    Value element = position(shown(yielded), point).base;
+    LLVM::Prefetch::create(k.b, k.loc, k.elementPointer({pointer, dtypeOf(yielded), {}}, element), /*write=*/1, 3, 1);
+  }
 }
 
 DType narrowest(Block &body, DType type) {

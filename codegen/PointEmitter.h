@@ -27,6 +27,8 @@ public:
   /// With `element` of `main` computed at a position of its shape: what is fused behind it, and the stores of all that
   /// the body yields. One element, or a vector with e.mask.
   void finish(Value main, ArrayRef<Index> at, Value element, mlir::Block &body, ArrayRef<Value> results);
+  /// Fetches the lines that finish() will write there.
+  void fetchResults(Value main, ArrayRef<Index> at, mlir::Block &body, ArrayRef<Value> results);
   /// What is already known of `v` at the point, or null.
   Value bound(Value v);
   /// Writes `element` of `v` to memory laid out as `v` is.
@@ -50,6 +52,10 @@ public:
   Index position(Value v, ArrayRef<Index> point);
 
 private:
+  /// Goes to a position in the shape of `v`.
+  void goTo(Value v, ArrayRef<Index> at);
+  /// What the point of a yielded value is known by.
+  Value shown(Value yielded) { return alignment.contains(yielded) ? yielded : passes::skipReshapes(yielded); }
   void prefetch(Value v, const Memory &memory, const Index &from);
   SmallVector<llvm::DenseMap<Value, Value>> known{1};
 };

@@ -1,9 +1,9 @@
 // Channels-last windows: depthwise convolution and max_pool, with what is fused behind them.
 //
-// A vector holds channels. A tile is a run of neighbouring positions of the last spatial dimension, each with an
-// accumulator; an element of x is loaded once for all the windows of the tile that see it. Tiles at the ends of a row
-// know which of their taps lie outside x and leave them out, so nothing is padded and no lane is masked for it. An
-// accumulator adds its taps in row-major order, as everywhere.
+// A vector holds channels. A tile is a run of neighbouring positions of the last spatial dimension, in one row or in
+// two, each with an accumulator; an element of x is loaded once for all the windows of the tile that see it. Tiles at
+// the ends of a row know which of their taps lie outside x and leave them out, so nothing is padded and no lane is
+// masked for it. An accumulator adds its taps in row-major order, as everywhere.
 #include "codegen/PointEmitter.h"
 #include "codegen/Window.h"
 
@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kMostChannels = 256; // of a task
 constexpr int64_t kMostUnrolled = 160; // taps of all windows of a tile that are written out
+constexpr int64_t kFetchAhead = 2;     // vectors of channels
 
 class WindowKernel {
 public:
@@ -28,31 +29,65 @@ public:
       int64_t all = result.back().value(), parts = std::max<int64_t>(llvm::divideCeil(all, kMostChannels), 1);
       channelBlock = llvm::alignTo(llvm::divideCeil(all, parts), lanes);
     }
+    // A third of the registers that contractions use as accumulators: elements of x and of the filter take the others.
+    // Two rows share most elements of both, and take twice as many.
+    mostPositions = std::min(k.target.tileRows * k.target.tileVectors / 3, kMostUnrolled / w.kernel.back());
+    if (w.spatial > 1) {
+      size_t d = w.spatial - 2;
+      bool overlap = w.strides[d] % w.dilations[d] == 0 && w.strides[d] / w.dilations[d] < w.kernel[d];
+      rowsOfTask = overlap && 2 * mostPositions * w.kernel[d] * w.kernel.back() <= kMostUnrolled ? 2 : 1;
+      rowsMissing = llvm::divideCeil(w.low[d], w.strides[d]) % rowsOfTask;
+    }
   }
 
   LaunchShape emit() {
     Dim blocks = ceildiv(result.back(), channelBlock), tasks = blocks;
-    for (size_t d = 0; d < last; ++d)
-      tasks = tasks * result[d];
+    Shape steps(result.begin(), result.begin() + last);
+    steps.back() = ceildiv(steps.back() + rowsMissing, rowsOfTask);
+    for (const Dim &count : steps)
+      tasks = tasks * count;
     k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
       Value rest = k.div(task, k.dim(blocks));
       at.assign(result.size(), Index());
       for (size_t d = last; d-- > 0;) {
-        at[d] = {d ? k.rem(rest, k.dim(result[d])) : rest};
-        rest = d ? k.div(rest, k.dim(result[d])) : rest;
+        at[d] = {d ? k.rem(rest, k.dim(steps[d])) : rest};
+        rest = d ? k.div(rest, k.dim(steps[d])) : rest;
       }
+      at[last - 1] = {k.sub(k.mul(at[last - 1].base, k.constant(rowsOfTask)), k.constant(rowsMissing))};
       channelFrom = k.mul(k.rem(task, k.dim(blocks)), k.constant(channelBlock));
-      row();
+      rowsOfTask == 1 ? tiles() : twoRows();
     });
     return {tasks, 0};
   }
 
 private:
-  // ---- a row of positions: tiles in order, all channels of the task in each, so that memory is read in order
-  void row() {
-    // A third of the registers that contractions use as accumulators: elements of x and of the filter take the others.
-    int64_t most = std::min(k.target.tileRows * k.target.tileVectors / 3, kMostUnrolled / w.kernel[last - 1]);
-    for (TileRun run : tilesOf(columns, most, [&](int64_t from, int64_t size) { return isInside(from, size); })) {
+  /// As tiles of two rows if both see all their taps, else one after the other.
+  void twoRows() {
+    size_t d = w.spatial - 2;
+    Value first = at[last - 1].base, end = k.add(first, k.constant(2));
+    Value origin = w.origin(k, d, at[last - 1]).base;
+    Value reach = k.add(origin, k.constant(w.strides[d] + (w.kernel[d] - 1) * w.dilations[d]));
+    auto both = [&](Value p, Value q) { return arith::AndIOp::create(k.b, k.loc, p, q); };
+    Value exist = both(k.compare(arith::CmpIPredicate::sge, first, k.constant(0)),
+                       k.compare(arith::CmpIPredicate::sle, end, k.dim(result[last - 1])));
+    Value inside = both(k.compare(arith::CmpIPredicate::sge, origin, k.constant(0)),
+                        k.compare(arith::CmpIPredicate::slt, reach, k.dim(x[last - 1])));
+    Value together = both(exist, inside);
+    rows = 2;
+    k.when(together, [&] { tiles(); });
+    rows = 1;
+    k.unless(together, [&] {
+      k.loop(k.maximum(first, k.constant(0)), k.minimum(end, k.dim(result[last - 1])), k.constant(1), [&](Value row) {
+        at[last - 1] = {row};
+        tiles();
+      });
+    });
+  }
+
+  // ---- the tiles of a row in order, all channels of the task in each, so that memory is read in order
+  void tiles() {
+    for (TileRun run :
+         tilesOf(columns, mostPositions, [&](int64_t from, int64_t size) { return isInside(from, size); })) {
       if (!run.inside) {
         channels([&] { tile(k.constant(run.from), run.from, run.size); });
         continue;
@@ -94,30 +129,57 @@ private:
 
   /// `known`: the value of `from`, unless all windows are inside.
   void tile(Value from, std::optional<int64_t> known, int64_t size) {
-    e.scoped([&] {
-      SmallVector<Value> sums(size, rule.identity());
-      SmallVector<Index> position(at.begin(), at.end());
-      sums = outerTaps(0, position, {}, sums, [&](ArrayRef<Index> where, ArrayRef<Value> tap, ArrayRef<Value> carried) {
-        return innerTaps(where, tap, from, known, carried);
-      });
+    Index first = at[last - 1], channel = at.back();
+    auto eachOf = [&](int64_t row, llvm::function_ref<void(int64_t accumulator)> visit) {
+      at[last - 1] = k.shift(first, k.constant(row));
       for (int64_t i = 0; i < size; ++i) {
         at[last] = {k.add(from, k.constant(i))};
-        Value element = castLanes(k.b, k.loc, sums[i], rule.sumType, rule.type);
-        p.finish(op->getResult(0), at, element, body, results);
+        visit(row * size + i);
       }
+      at[last - 1] = first;
+    };
+    e.scoped([&] {
+      at.back() = k.shift(channel, k.constant(kFetchAhead * lanes));
+      for (int64_t row = 0; row < rows && storesSplit(); ++row)
+        eachOf(row, [&](int64_t) { p.fetchResults(op->getResult(0), at, body, results); });
+      at.back() = channel;
+      SmallVector<Index> position(at.begin(), at.end());
+      SmallVector<Value> sums = outerTaps(0, position, {}, SmallVector<Value>(rows * size, rule.identity()),
+                                          [&](ArrayRef<Index> where, ArrayRef<RowTap> seen, ArrayRef<Value> carried) {
+                                            return innerTaps(where, seen, from, known, carried);
+                                          });
+      for (int64_t row = 0; row < rows; ++row)
+        eachOf(row, [&](int64_t i) {
+          Value element = castLanes(k.b, k.loc, sums[i], rule.sumType, rule.type);
+          p.finish(op->getResult(0), at, element, body, results);
+        });
       return 0;
     });
   }
 
+  /// Whether vectors of the result lie across lines. Such a store waits for both of its lines, and the stores behind it
+  /// wait with it, so the lines are fetched before.
+  bool storesSplit() {
+    return !result.back().isStatic() || result.back().value() * byteWidth(rule.type) % k.target.vectorBytes;
+  }
+
   // ---- the taps
+  /// A row of taps, and the row of the tile whose windows see a row of x through it.
+  struct RowTap {
+    int64_t row;
+    SmallVector<Value> tap;
+  };
+  /// Adds a row of x to the accumulators `carried`, row by row of the tile.
   using Step =
-      llvm::function_ref<SmallVector<Value>(ArrayRef<Index> position, ArrayRef<Value> tap, ArrayRef<Value> carried)>;
+      llvm::function_ref<SmallVector<Value>(ArrayRef<Index> position, ArrayRef<RowTap> seen, ArrayRef<Value> carried)>;
 
   /// Loops over the window's dimensions but the last, over the part of each that lies inside x.
   SmallVector<Value> outerTaps(size_t d, SmallVector<Index> position, SmallVector<Value> tap, ArrayRef<Value> carried,
                                Step step) {
     if (d + 1 == w.spatial)
-      return step(position, tap, carried);
+      return step(position, {{0, tap}}, carried);
+    if (d + 2 == w.spatial && rows > 1)
+      return rowTaps(position, tap, carried, step);
     size_t axis = w.firstSpatial + d;
     Index origin = w.origin(k, d, position[axis]);
     auto [begin, end] = w.tapsInside(k, d, origin.base);
@@ -132,20 +194,39 @@ private:
     });
   }
 
-  SmallVector<Value> innerTaps(ArrayRef<Index> where, ArrayRef<Value> outerTap, Value from,
-                               std::optional<int64_t> known, ArrayRef<Value> carried) {
+  /// The same for the last dimension but one, where the tile has several rows: each row of x once for all that see it.
+  SmallVector<Value> rowTaps(SmallVector<Index> position, ArrayRef<Value> outerTap, ArrayRef<Value> carried,
+                             Step step) {
+    size_t d = w.spatial - 2;
+    int64_t stride = w.strides[d], dilation = w.dilations[d];
+    Index origin = w.origin(k, d, position[last - 1]);
+    SmallVector<Value> sums(carried);
+    for (int64_t r = 0; r <= (rows - 1) * stride + (w.kernel[d] - 1) * dilation; ++r) {
+      SmallVector<RowTap> seen;
+      for (int64_t row = 0; row < rows; ++row)
+        if (int64_t way = r - row * stride; way >= 0 && way % dilation == 0 && way / dilation < w.kernel[d]) {
+          seen.push_back({row, SmallVector<Value>(outerTap)});
+          seen.back().tap.push_back(k.constant(way / dilation));
+        }
+      if (seen.empty())
+        continue;
+      position[last - 1] = k.shift(origin, k.constant(r));
+      sums = step(position, seen, sums);
+    }
+    return sums;
+  }
+
+  SmallVector<Value> innerTaps(ArrayRef<Index> where, ArrayRef<RowTap> seen, Value from, std::optional<int64_t> known,
+                               ArrayRef<Value> carried) {
     size_t d = last - 1;
-    int64_t stride = w.strides[d], dilation = w.dilations[d], low = w.low[d];
+    int64_t stride = w.strides[d], dilation = w.dilations[d], low = w.low[d], size = int64_t(carried.size()) / rows;
     SmallVector<Value> sums(carried);
     SmallVector<Index> position(where);
     std::map<int64_t, Value> loaded; // elements of x by their distance from the tile's first window
-    SmallVector<Value> tap(outerTap);
-    tap.push_back({});
     Value base = k.sub(k.mul(from, k.constant(stride)), k.constant(low));
-    for (int64_t t = 0; t < w.kernel[d]; ++t) {
-      tap.back() = k.constant(t);
-      for (size_t i = 0; i < sums.size(); ++i) {
-        int64_t distance = int64_t(i) * stride + t * dilation;
+    for (int64_t t = 0; t < w.kernel[d]; ++t)
+      for (int64_t i = 0; i < size; ++i) {
+        int64_t distance = i * stride + t * dilation;
         if (int64_t column = known.value_or(0) * stride - low + distance; known && (column < 0 || column >= width))
           continue;
         Value &element = loaded[distance];
@@ -153,9 +234,13 @@ private:
           position[last] = {k.add(base, k.constant(distance))};
           element = castLanes(k.b, k.loc, k.broadcast(e.element(w.x, position), lanes), rule.type, rule.sumType);
         }
-        sums[i] = rule.step(sums[i], element, tap, at.back());
+        for (const RowTap &s : seen) {
+          SmallVector<Value> tap(s.tap);
+          tap.push_back(k.constant(t));
+          Value &sum = sums[s.row * size + i];
+          sum = rule.step(sum, element, tap, at.back());
+        }
       }
-    }
     return sums;
   }
 
@@ -170,8 +255,10 @@ private:
   Shape x, result;
   size_t last; // the dimension of x and the result that tiles run along
   int64_t columns, width, lanes, channelBlock = kMostChannels;
-  SmallVector<Index> at; // in the result
-  Value channelFrom;     // the first channel of the task
+  int64_t rowsOfTask = 1, rowsMissing = 0; // of the first task: its last row is the last one that reaches above x
+  int64_t mostPositions, rows = 1;         // of a tile
+  SmallVector<Index> at;                   // in the result
+  Value channelFrom;                       // the first channel of the task
 };
 
 } // namespace

@@ -104,9 +104,22 @@ std::vector<Example> convolution(const Row &row, DType dtype) {
   add({{2, 36, 9, 12}, {3, 36, 3, 2}, true, {{"strides", Ints{2, 1}}, {"dilations", Ints{1, 3}}}});
   add({{1, 33, 1, 15}, {49, 33, 3, 1}, false, {{"padding", Ints{1, 0}}}});
   add({{1, 2, 40, 3, 4}, {2, 2, 33, 1, 2}, true, {}});
-  for (Conv c : {Conv{{b, n, m, 3}, {3, 3, 3, 8}, true, {{"padding", Ints{1}}}, sizes},
-                 Conv{{2, 9, 9, 6}, {3, 3, 1, 6}, true, {{"groups", int64_t(6)}}},
-                 Conv{{1, 9, 9, 4}, {3, 3, 2, 6}, false, {{"groups", int64_t(2)}}}}) {
+  for (Conv c :
+       {Conv{{b, n, m, 3}, {3, 3, 3, 8}, true, {{"padding", Ints{1}}}, sizes},
+        Conv{{2, 9, 9, 6}, {3, 3, 1, 6}, true, {{"groups", int64_t(6)}}},
+        // Tiles of two rows, and rows alone at the top and the bottom.
+        Conv{{b, n, 9, 37}, {3, 3, 1, 37}, true, {{"groups", int64_t(37)}, {"padding", Ints{1}}}, sizes},
+        Conv{{b, n, 20, 33}, {2, 3, 1, 33}, false, {{"groups", int64_t(33)}, {"padding", Ints{0, 2, 1, 0}}}, sizes},
+        Conv{{2, 12, 11, 18},
+             {3, 2, 1, 18},
+             true,
+             {{"groups", int64_t(18)}, {"strides", Ints{2, 1}}, {"padding", Ints{2, 0, 1, 1}}}},
+        Conv{{1, 13, 8, 16},
+             {3, 3, 1, 16},
+             true,
+             {{"groups", int64_t(16)}, {"strides", Ints{2, 1}}, {"dilations", Ints{2, 1}}, {"padding", Ints{2}}}},
+        Conv{{1, 4, 6, 5, 17}, {2, 3, 3, 1, 17}, false, {{"groups", int64_t(17)}, {"padding", Ints{1}}}},
+        Conv{{1, 9, 9, 4}, {3, 3, 2, 6}, false, {{"groups", int64_t(2)}}}}) {
     c.attrs["layout"] = std::string("nhwc");
     list.push_back(conv(dtype, c, c.weight.back()));
   }

@@ -33,6 +33,8 @@ std::vector<Example> pool(const Row &row, DType dtype) {
     add({1, 2, 15, 15}, {{"kernel", Ints{3}}, {"dilations", Ints{2}}, {"strides", Ints{2}}, {"padding", Ints{2}}});
     add({1, 2, 15, 14}, {{"kernel", Ints{3}}, {"dilations", Ints{2}}, {"strides", Ints{3}}, {"ceil_mode", true}});
     add({b, n, m, 20}, {{"kernel", Ints{2}}, {"padding", Ints{1, 0, 0, 1}}, {"layout", std::string("nhwc")}}, sizes);
+    add({b, n, 19, 40},
+        {{"kernel", Ints{3}}, {"strides", Ints{2}}, {"padding", Ints{1}}, {"layout", std::string("nhwc")}}, sizes);
   }
   return list;
 }
