@@ -69,19 +69,34 @@ Value KernelBuilder::constant(int64_t n) {
   return value;
 }
 
+// A sum keeps its constant apart, as its right side: neighbouring positions share all the rest, and the constant ends
+// up in the address of the instruction that goes there.
+std::pair<Value, int64_t> KernelBuilder::apart(Value x) {
+  if (auto c = constantOf(x))
+    return {Value(), *c};
+  if (auto sum = x.getDefiningOp<arith::AddIOp>())
+    if (auto c = constantOf(sum.getRhs()))
+      return {sum.getLhs(), *c};
+  return {x, 0};
+}
+
 Value KernelBuilder::add(Value x, Value y) {
-  auto cx = constantOf(x), cy = constantOf(y);
-  if (cx && cy)
-    return constant(*cx + *cy);
-  if (cx == 0)
+  auto [restX, constantX] = apart(x);
+  auto [restY, constantY] = apart(y);
+  Value total = constant(constantX + constantY);
+  if (!restX && !restY)
+    return total;
+  if (!restX && constantX == 0)
     return y;
-  return cy == 0 ? x : arith::AddIOp::create(b, loc, x, y);
+  if (!restY && constantY == 0)
+    return x;
+  Value rest = !restX ? restY : !restY ? restX : arith::AddIOp::create(b, loc, restX, restY).getResult();
+  return constantOf(total) == 0 ? rest : arith::AddIOp::create(b, loc, rest, total);
 }
 Value KernelBuilder::sub(Value x, Value y) {
-  auto cx = constantOf(x), cy = constantOf(y);
-  if (cx && cy)
-    return constant(*cx - *cy);
-  return cy == 0 ? x : arith::SubIOp::create(b, loc, x, y);
+  if (auto c = constantOf(y))
+    return add(x, constant(-*c));
+  return arith::SubIOp::create(b, loc, x, y);
 }
 Value KernelBuilder::mul(Value x, Value y) {
   auto cx = constantOf(x), cy = constantOf(y);
@@ -89,7 +104,11 @@ Value KernelBuilder::mul(Value x, Value y) {
     return constant(*cx * *cy);
   if (cx == 0 || cy == 1)
     return x;
-  return cx == 1 || cy == 0 ? y : arith::MulIOp::create(b, loc, x, y);
+  if (cx == 1 || cy == 0)
+    return y;
+  if (auto [rest, c] = apart(x); cy && c)
+    return add(mul(rest, y), constant(c * *cy));
+  return arith::MulIOp::create(b, loc, x, y);
 }
 Value KernelBuilder::div(Value x, Value y) {
   auto cx = constantOf(x), cy = constantOf(y);
@@ -298,7 +317,13 @@ Type KernelBuilder::movedType(DType type) {
 
 Value KernelBuilder::elementPointer(const Memory &memory, Value position) {
   Type type = movedType(memory.dtype);
-  return LLVM::GEPOp::create(b, loc, memory.pointer.getType(), type, memory.pointer, position);
+  auto [rest, constant] = apart(position);
+  Value pointer = memory.pointer;
+  if (rest)
+    pointer = LLVM::GEPOp::create(b, loc, pointer.getType(), type, pointer, rest);
+  if (constant || !rest)
+    pointer = LLVM::GEPOp::create(b, loc, pointer.getType(), type, pointer, this->constant(constant));
+  return pointer;
 }
 
 SmallVector<Memory> KernelBuilder::namesOf(Memory memory, Value position, int64_t names) {

@@ -68,7 +68,11 @@ public:
   Value maximum(Value x, Value y);
   Value compare(mlir::arith::CmpIPredicate, Value x, Value y);
   std::optional<int64_t> constantOf(Value x);
+  /// x as a value, or none, and the constant added to it.
+  std::pair<Value, int64_t> apart(Value x);
   Value dim(const Dim &size);
+  /// The same, but read at run time even if it is known.
+  Value handedIn(const Dim &size);
   /// The bound of a mask over elements of this type. LLVM 22 writes too many bytes when it knows that a masked store of
   /// a truncated value has a single lane, so for types below 32 bits the bound is kept from it.
   Value maskBound(const Dim &size, DType stored);
@@ -123,7 +127,6 @@ public:
 
 private:
   Type movedType(DType);
-  Value handedIn(const Dim &size);
   mlir::LLVM::LLVMFuncOp function;
   SmallVector<Value> operands;
   Value sizesPointer;

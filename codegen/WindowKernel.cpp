@@ -15,7 +15,6 @@ namespace {
 
 constexpr int64_t kMostChannels = 256; // of a task
 constexpr int64_t kMostUnrolled = 160; // taps of all windows of a tile that are written out
-constexpr int64_t kFetchAhead = 2;     // vectors of channels
 
 class WindowKernel {
 public:
@@ -113,7 +112,8 @@ private:
     if (size.isStatic() && size.value() % lanes == 0)
       return;
     k.when(k.compare(arith::CmpIPredicate::slt, whole, to), [&] {
-      e.mask = k.below(whole, k.maskBound(size, narrowest(body, rule.type)), lanes);
+      // With one lane that LLVM knows of it makes scalars of all, in an order of long chains.
+      e.mask = k.below(whole, k.handedIn(size), lanes);
       vectorAt(whole);
       e.mask = {};
     });
@@ -129,7 +129,7 @@ private:
 
   /// `known`: the value of `from`, unless all windows are inside.
   void tile(Value from, std::optional<int64_t> known, int64_t size) {
-    Index first = at[last - 1], channel = at.back();
+    Index first = at[last - 1];
     auto eachOf = [&](int64_t row, llvm::function_ref<void(int64_t accumulator)> visit) {
       at[last - 1] = k.shift(first, k.constant(row));
       for (int64_t i = 0; i < size; ++i) {
@@ -139,10 +139,8 @@ private:
       at[last - 1] = first;
     };
     e.scoped([&] {
-      at.back() = k.shift(channel, k.constant(kFetchAhead * lanes));
       for (int64_t row = 0; row < rows && storesSplit(); ++row)
         eachOf(row, [&](int64_t) { p.fetchResults(op->getResult(0), at, body, results); });
-      at.back() = channel;
       SmallVector<Index> position(at.begin(), at.end());
       SmallVector<Value> sums = outerTaps(0, position, {}, SmallVector<Value>(rows * size, rule.identity()),
                                           [&](ArrayRef<Index> where, ArrayRef<RowTap> seen, ArrayRef<Value> carried) {
