@@ -1,8 +1,8 @@
 // Channels-last windows: depthwise convolution and max_pool, with what is fused behind them.
 //
 // A vector holds channels. A tile is a run of neighbouring positions of the last spatial dimension, in one row or in
-// two, each with an accumulator; an element of x is loaded once for all the windows of the tile that see it. Tiles at
-// the ends of a row know which of their taps lie outside x and leave them out, so nothing is padded and no lane is
+// several, each with an accumulator; an element of x is loaded once for all the windows of the tile that see it. Tiles
+// at the ends of a row know which of their taps lie outside x and leave them out, so nothing is padded and no lane is
 // masked for it. An accumulator adds its taps in row-major order, as everywhere.
 #include "codegen/PointEmitter.h"
 #include "codegen/Window.h"
@@ -15,6 +15,7 @@ namespace {
 
 constexpr int64_t kMostChannels = 256; // of a task
 constexpr int64_t kMostUnrolled = 160; // taps of all windows of a tile that are written out
+constexpr int64_t kRows = 4;           // of a tile, where windows overlap
 
 class WindowKernel {
 public:
@@ -28,14 +29,13 @@ public:
       int64_t all = result.back().value(), parts = std::max<int64_t>(llvm::divideCeil(all, kMostChannels), 1);
       channelBlock = llvm::alignTo(llvm::divideCeil(all, parts), lanes);
     }
-    // A third of the registers that contractions use as accumulators: elements of x and of the filter take the others.
-    // Two rows share most elements of both, and take twice as many.
-    mostPositions = std::min(k.target.tileRows * k.target.tileVectors / 3, kMostUnrolled / w.kernel.back());
     if (w.spatial > 1) {
       size_t d = w.spatial - 2;
       bool overlap = w.strides[d] % w.dilations[d] == 0 && w.strides[d] / w.dilations[d] < w.kernel[d];
-      rowsOfTask = overlap && 2 * mostPositions * w.kernel[d] * w.kernel.back() <= kMostUnrolled ? 2 : 1;
-      rowsMissing = llvm::divideCeil(w.low[d], w.strides[d]) % rowsOfTask;
+      if (overlap && kRows * positions(kRows) * w.kernel[d] * w.kernel.back() <= kMostUnrolled)
+        rowsOfTask = kRows;
+      int64_t reachAbove = llvm::divideCeil(w.low[d], w.strides[d]);
+      rowsMissing = llvm::alignTo(reachAbove, rowsOfTask) - reachAbove;
     }
   }
 
@@ -54,25 +54,33 @@ public:
       }
       at[last - 1] = {k.sub(k.mul(at[last - 1].base, k.constant(rowsOfTask)), k.constant(rowsMissing))};
       channelFrom = k.mul(k.rem(task, k.dim(blocks)), k.constant(channelBlock));
-      rowsOfTask == 1 ? tiles() : twoRows();
+      rowsOfTask == 1 ? tiles() : severalRows();
     });
     return {tasks, 0};
   }
 
 private:
-  /// As tiles of two rows if both see all their taps, else one after the other.
-  void twoRows() {
+  /// The most positions of a tile in each of its rows. A single one takes a third of the registers that contractions
+  /// use as accumulators: elements of x and of the filter take the others. Of several rows all take two thirds, as they
+  /// share most of these elements.
+  int64_t positions(int64_t rowsOfTile) {
+    int64_t single = std::min(k.target.tileRows * k.target.tileVectors / 3, kMostUnrolled / w.kernel.back());
+    return rowsOfTile == 1 ? single : std::max<int64_t>(2 * single / rowsOfTile, 1);
+  }
+
+  /// The rows of a task: tiles of all of them if they see all their taps, else one after the other.
+  void severalRows() {
     size_t d = w.spatial - 2;
-    Value first = at[last - 1].base, end = k.add(first, k.constant(2));
+    Value first = at[last - 1].base, end = k.add(first, k.constant(rowsOfTask));
     Value origin = w.origin(k, d, at[last - 1]).base;
-    Value reach = k.add(origin, k.constant(w.strides[d] + (w.kernel[d] - 1) * w.dilations[d]));
+    Value reach = k.add(origin, k.constant((rowsOfTask - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d]));
     auto both = [&](Value p, Value q) { return arith::AndIOp::create(k.b, k.loc, p, q); };
     Value exist = both(k.compare(arith::CmpIPredicate::sge, first, k.constant(0)),
                        k.compare(arith::CmpIPredicate::sle, end, k.dim(result[last - 1])));
     Value inside = both(k.compare(arith::CmpIPredicate::sge, origin, k.constant(0)),
                         k.compare(arith::CmpIPredicate::slt, reach, k.dim(x[last - 1])));
     Value together = both(exist, inside);
-    rows = 2;
+    rows = rowsOfTask;
     k.when(together, [&] { tiles(); });
     rows = 1;
     k.unless(together, [&] {
@@ -86,7 +94,7 @@ private:
   // ---- the tiles of a row in order, all channels of the task in each, so that memory is read in order
   void tiles() {
     for (TileRun run :
-         tilesOf(columns, mostPositions, [&](int64_t from, int64_t size) { return isInside(from, size); })) {
+         tilesOf(columns, positions(rows), [&](int64_t from, int64_t size) { return isInside(from, size); })) {
       if (!run.inside) {
         channels([&] { tile(k.constant(run.from), run.from, run.size); });
         continue;
@@ -254,7 +262,7 @@ private:
   size_t last; // the dimension of x and the result that tiles run along
   int64_t columns, width, lanes, channelBlock = kMostChannels;
   int64_t rowsOfTask = 1, rowsMissing = 0; // of the first task: its last row is the last one that reaches above x
-  int64_t mostPositions, rows = 1;         // of a tile
+  int64_t rows = 1;                        // of the tile
   SmallVector<Index> at;                   // in the result
   Value channelFrom;                       // the first channel of the task
 };
