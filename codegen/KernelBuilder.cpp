@@ -83,15 +83,15 @@ std::pair<Value, int64_t> KernelBuilder::apart(Value x) {
 Value KernelBuilder::add(Value x, Value y) {
   auto [restX, constantX] = apart(x);
   auto [restY, constantY] = apart(y);
-  Value total = constant(constantX + constantY);
+  int64_t total = constantX + constantY;
   if (!restX && !restY)
-    return total;
+    return constant(total);
   if (!restX && constantX == 0)
     return y;
   if (!restY && constantY == 0)
     return x;
   Value rest = !restX ? restY : !restY ? restX : arith::AddIOp::create(b, loc, restX, restY).getResult();
-  return constantOf(total) == 0 ? rest : arith::AddIOp::create(b, loc, rest, total);
+  return total == 0 ? rest : arith::AddIOp::create(b, loc, rest, constant(total));
 }
 Value KernelBuilder::sub(Value x, Value y) {
   if (auto c = constantOf(y))
@@ -317,13 +317,11 @@ Type KernelBuilder::movedType(DType type) {
 
 Value KernelBuilder::elementPointer(const Memory &memory, Value position) {
   Type type = movedType(memory.dtype);
-  auto [rest, constant] = apart(position);
+  auto [rest, offset] = apart(position);
   Value pointer = memory.pointer;
   if (rest)
     pointer = LLVM::GEPOp::create(b, loc, pointer.getType(), type, pointer, rest);
-  if (constant || !rest)
-    pointer = LLVM::GEPOp::create(b, loc, pointer.getType(), type, pointer, this->constant(constant));
-  return pointer;
+  return offset ? LLVM::GEPOp::create(b, loc, pointer.getType(), type, pointer, constant(offset)) : pointer;
 }
 
 SmallVector<Memory> KernelBuilder::namesOf(Memory memory, Value position, int64_t names) {

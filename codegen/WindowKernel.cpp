@@ -71,23 +71,20 @@ private:
   /// The rows of a task: tiles of all of them if they see all their taps, else one after the other.
   void severalRows() {
     size_t d = w.spatial - 2;
-    Value first = at[last - 1].base, end = k.add(first, k.constant(rowsOfTask));
-    Value origin = w.origin(k, d, at[last - 1]).base;
-    Value reach = k.add(origin, k.constant((rowsOfTask - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d]));
-    auto both = [&](Value p, Value q) { return arith::AndIOp::create(k.b, k.loc, p, q); };
-    Value exist = both(k.compare(arith::CmpIPredicate::sge, first, k.constant(0)),
-                       k.compare(arith::CmpIPredicate::sle, end, k.dim(result[last - 1])));
-    Value inside = both(k.compare(arith::CmpIPredicate::sge, origin, k.constant(0)),
-                        k.compare(arith::CmpIPredicate::slt, reach, k.dim(x[last - 1])));
-    Value together = both(exist, inside);
+    int64_t reach = (rowsOfTask - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d];
+    Value zero = k.constant(0), first = at[last - 1].base, size = k.dim(result[last - 1]);
+    Value exist = e.inRange(at[last - 1], zero, k.sub(size, k.constant(rowsOfTask - 1)));
+    Value inside = e.inRange(w.origin(k, d, at[last - 1]), zero, k.sub(k.dim(x[last - 1]), k.constant(reach)));
+    Value together = arith::AndIOp::create(k.b, k.loc, exist, inside);
     rows = rowsOfTask;
     k.when(together, [&] { tiles(); });
     rows = 1;
     k.unless(together, [&] {
-      k.loop(k.maximum(first, k.constant(0)), k.minimum(end, k.dim(result[last - 1])), k.constant(1), [&](Value row) {
-        at[last - 1] = {row};
-        tiles();
-      });
+      k.loop(k.maximum(first, zero), k.minimum(k.add(first, k.constant(rowsOfTask)), size), k.constant(1),
+             [&](Value row) {
+               at[last - 1] = {row};
+               tiles();
+             });
     });
   }
 
@@ -147,8 +144,9 @@ private:
       at[last - 1] = first;
     };
     e.scoped([&] {
-      for (int64_t row = 0; row < rows && storesSplit(); ++row)
-        eachOf(row, [&](int64_t) { p.fetchResults(op->getResult(0), at, body, results); });
+      if (storesSplit())
+        for (int64_t row = 0; row < rows; ++row)
+          eachOf(row, [&](int64_t) { p.fetchResults(op->getResult(0), at, body, results); });
       SmallVector<Index> position(at.begin(), at.end());
       SmallVector<Value> sums = outerTaps(0, position, {}, SmallVector<Value>(rows * size, rule.identity()),
                                           [&](ArrayRef<Index> where, ArrayRef<RowTap> seen, ArrayRef<Value> carried) {

@@ -107,7 +107,7 @@ std::vector<Example> convolution(const Row &row, DType dtype) {
   for (Conv c :
        {Conv{{b, n, m, 3}, {3, 3, 3, 8}, true, {{"padding", Ints{1}}}, sizes},
         Conv{{2, 9, 9, 6}, {3, 3, 1, 6}, true, {{"groups", int64_t(6)}}},
-        // Tiles of two rows, and rows alone at the top and the bottom.
+        // Tiles of several rows, and rows alone at the top and the bottom.
         Conv{{b, n, 9, 37}, {3, 3, 1, 37}, true, {{"groups", int64_t(37)}, {"padding", Ints{1}}}, sizes},
         Conv{{b, n, 20, 33}, {2, 3, 1, 33}, false, {{"groups", int64_t(33)}, {"padding", Ints{0, 2, 1, 0}}}, sizes},
         Conv{{2, 12, 11, 18},
