@@ -34,10 +34,12 @@ public:
   }
 
   std::string settings() override {
+    const char *coreType = std::getenv("OPENBLAS_CORETYPE");
     return "libtorch " + torchVersion() +
            ", TorchScript in C++: traced by the newer PyTorch (attention as a softmax between matrix products, as this "
            "version has no call for it), optimize_for_inference with freezing, InferenceMode; OpenBLAS on the same "
-           "OpenMP threads, with kernels for SkylakeX";
+           "OpenMP threads, with kernels " +
+           (coreType ? std::string("for ") + coreType : "that it chooses itself");
   }
 
 private:

@@ -29,8 +29,9 @@ public:
   }
   std::vector<rt::NpyArray> outputs() override { return {y}; }
   std::string settings() override {
+    const char *coreType = std::getenv("OPENBLAS_CORETYPE");
     return std::string(openblas_get_config()) + ", kernels for " + openblas_get_corename() +
-           " (OPENBLAS_CORETYPE=SkylakeX)";
+           (coreType ? std::string(" (OPENBLAS_CORETYPE=") + coreType + ")" : "");
   }
 
 private:
