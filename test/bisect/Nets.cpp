@@ -11,6 +11,7 @@ struct Weights {
          group2 = randn({14}), head = randn({96, 10}) * 0.1;
   Tensor wide = randn({21, 12}) * 0.3, row = randn({12}), square = randn({12, 12}) * 0.3;
   Tensor deep = randn({16, 3, 3, 3}), narrow = randn({4, 16, 2, 2});
+  Tensor edge = randn({21, 8}) * 0.3, offset = randn({8});
 };
 
 // clang-format off
@@ -53,7 +54,7 @@ Tensor rows(const Weights &w, const Tensor &x) {
   Tensor b = exp(a);
   Tensor c = sum(b, {1}, true);
   Tensor d = b / c;
-  return matmul(d, w.wide) + w.row;
+  return matmul(d, w.edge) + w.offset;
 }
 #line 1 "batch.cpp"
 Tensor batch(const Weights &w, const Tensor &x) {

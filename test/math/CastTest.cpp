@@ -55,13 +55,6 @@ template <class To, class From> To exactInteger(From x) {
   }
 }
 
-template <class T> bool isNan(T x) {
-  if constexpr (std::is_integral_v<T>)
-    return false;
-  else
-    return std::isnan(toDouble(x));
-}
-
 template <class From, class To> void check(const test::Jit &jit) {
   constexpr DType from = test::dtypeFor<From>(), to = test::dtypeFor<To>();
   auto x = test::samples<From>();
@@ -72,7 +65,7 @@ template <class From, class To> void check(const test::Jit &jit) {
       expected = exactInteger<To>(x[i]);
     else
       expected = exactFloat<To>(x[i]);
-    if (isNan(expected) ? !isNan(got[i]) : std::memcmp(&got[i], &expected, sizeof expected) != 0) {
+    if (test::isNan(expected) ? !test::isNan(got[i]) : std::memcmp(&got[i], &expected, sizeof expected) != 0) {
       INFO("element " << i << " from " << name(from) << " to " << name(to));
       FAIL();
     }
