@@ -127,10 +127,12 @@ public:
 
 private:
   Type movedType(DType);
+  void storeFirst(const Memory &, Value position, Value vector, Value count);
   mlir::LLVM::LLVMFuncOp function;
   SmallVector<Value> operands;
   Value sizesPointer;
   llvm::StringMap<Value> sizeValues;
+  llvm::DenseMap<Value, std::pair<Value, Value>> bounds; // of masks: lanes at positions from the first below the second
   std::map<int64_t, Value> constants; // at the top of the function, so that equal positions are equal values
 };
 
