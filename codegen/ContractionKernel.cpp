@@ -11,6 +11,7 @@
 // that holds for whole tiles; those at its ends go tap by tap through the rows that see it.
 #include "codegen/ContractionTasks.h"
 #include "codegen/LaneDots.h"
+#include "codegen/PanelFetch.h"
 #include "codegen/PointEmitter.h"
 #include "codegen/RegisterTile.h"
 #include "codegen/Window.h"
@@ -22,9 +23,7 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kPrefetchSteps = 16; // steps of k that panels are fetched ahead into the first cache level
-constexpr int64_t kPrefetchFar = 96;   // and into the second one, where a panel is read only once
-constexpr int64_t kRestStep = 4;       // heights of the tile for what full tiles leave of an unknown row count
+constexpr int64_t kRestStep = 4; // heights of the tile for what full tiles leave of an unknown row count
 
 DType accumulatorType(DType type) {
   if (type == DType::f64 || type == DType::i64)
@@ -83,11 +82,24 @@ public:
         emitTail(unitFrom, unitTo);
         return;
       }
-      k.loop(unitFrom, unitTo, k.constant(1), [&](Value unit) {
-        placeOuter(unit);
-        emitRows(k.constant(0), k.dim(along.size), along.size);
-        emitTail(k.constant(0), k.dim(along.size));
-      });
+      auto eachUnit = [&](llvm::function_ref<void()> body) {
+        k.loop(unitFrom, unitTo, k.constant(1), [&](Value unit) {
+          placeOuter(unit);
+          if (perBlock.isStatic())
+            unitsBefore = k.sub(unit, unitFrom);
+          body();
+        });
+      };
+      unitsTogether = perBlock.isStatic() ? perBlock.value() : 1;
+      // Of several tiles all units pass a chunk of the panel before the next, which may not fit into cache with it.
+      if (along.size.isStatic() && along.size.value() > k.target.tileRows)
+        eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) {
+          eachUnit([&] { allTiles(along.size.value(), chunk, vectors); });
+        });
+      else
+        eachUnit([&] { emitRows(k.constant(0), k.dim(along.size), along.size); });
+      if (tailColumns)
+        eachUnit([&] { emitTail(k.constant(0), k.dim(along.size)); });
     });
     return {batches * unitBlocks * ceildiv(tasks.panels, tasks.panelsPerBlock), 0};
   }
@@ -169,7 +181,6 @@ private:
   void emitRows(Value from, Value to, const Dim &perBlock) {
     int64_t tileRows = k.target.tileRows;
     if (along.size.isStatic() && along.size.value() <= perBlock.value()) {
-      // All rows: tiles of nearly equal height instead of full ones and a rest.
       if (int64_t rows = along.size.value())
         allRows(rows);
       return;
@@ -179,8 +190,9 @@ private:
       return;
     }
     Value full = k.div(k.sub(to, from), k.constant(tileRows));
-    share = k.constant(shareOf(perBlock.value() / tileRows));
-    tileLoop(from, full, tileRows, 0);
+    eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) {
+      chunkTiles(from, full, tileRows, 0, perBlock.value() / tileRows, chunk, vectors);
+    });
     // Blocks end at whole tiles, so only the last one has a rest, and it is known.
     Value start = k.add(from, k.mul(full, k.constant(tileRows))), rest = k.sub(to, start);
     if (int64_t known = along.size.value() % tileRows)
@@ -197,11 +209,10 @@ private:
     k.unless(isSingle, [&] {
       Value full = k.div(k.add(count, k.constant(tileRows - below - 1)), k.constant(tileRows));
       Value start = k.add(from, k.mul(full, k.constant(tileRows))), rest = k.sub(to, start);
-      share = k.div(k.add(full, k.constant(panelWidth - 1)), k.maximum(full, k.constant(1)));
       rowsEnd = to;
       eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) {
         sureRows = below + 1;
-        chunkTiles(from, full, tileRows, 0, chunk, vectors);
+        chunkTiles(from, full, tileRows, 0, {}, chunk, vectors);
         for (int64_t rows = below; rows > 0; rows -= kRestStep) {
           sureRows = rows - kRestStep + 1;
           Value isTaken = arith::AndIOp::create(k.b, k.loc, k.compare(sge, rest, k.constant(sureRows)),
@@ -213,17 +224,24 @@ private:
     });
   }
 
-  /// Tiles whose windows all lie inside lhs share loops.
+  /// Tiles of nearly equal height instead of full ones and a rest.
   void allRows(int64_t rows) {
+    if (rows > k.target.tileRows) {
+      eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) { allTiles(rows, chunk, vectors); });
+      return;
+    }
+    if (!isInside(0, rows))
+      end = 0;
+    fewRows(k.constant(0), rows);
+    end.reset();
+  }
+  /// Those whose windows all lie inside lhs share loops.
+  void allTiles(int64_t rows, Value chunk, int64_t vectors) {
     int64_t most = k.target.tileRows, tiles = (rows + most - 1) / most;
-    share = k.constant(shareOf(tiles));
     for (TileRun run : tilesOf(rows, most, [&](int64_t from, int64_t size) { return isInside(from, size); })) {
       if (!run.inside)
         end = run.from;
-      if (tiles == 1)
-        fewRows(k.constant(0), run.size);
-      else
-        tileLoop(k.constant(run.from), k.constant(run.tiles), run.size, run.before);
+      chunkTiles(k.constant(run.from), k.constant(run.tiles), run.size, run.before, tiles, chunk, vectors);
       end.reset();
     }
   }
@@ -245,19 +263,22 @@ private:
     return {first, second};
   }
 
-  /// `tiles` tiles of `rows` rows each, from row `from` on; `before` others use the same panel before them.
-  void tileLoop(Value from, Value tiles, int64_t rows, int64_t before) {
-    eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) { chunkTiles(from, tiles, rows, before, chunk, vectors); });
-  }
-  void chunkTiles(Value from, Value tiles, int64_t rows, int64_t before, Value chunk, int64_t vectors) {
+  /// `tiles` tiles of `rows` rows each, from row `from` on, `before` others before them. So many tiles as `inUnit`
+  /// (null: as these) take each chunk of the panel in each unit.
+  void chunkTiles(Value from, Value tiles, int64_t rows, int64_t before, std::optional<int64_t> inUnit, Value chunk,
+                  int64_t vectors) {
+    int64_t perPanel = panelWidth / chunkWidth;
+    Value each = inUnit ? k.constant(*inUnit) : tiles;
+    Value pass = k.mul(k.rem(chunk, k.constant(perPanel)), k.constant(unitsTogether));
+    if (unitsBefore)
+      pass = k.add(pass, unitsBefore);
+    visits = k.maximum(k.mul(each, k.constant(perPanel * unitsTogether)), k.constant(1));
     k.loop(k.constant(0), tiles, k.constant(1), [&](Value t) {
-      nextShare = k.mul(k.add(t, k.constant(before)), share);
+      visit = k.add(k.add(k.mul(pass, each), k.constant(before)), t);
       tile(k.add(from, k.mul(t, k.constant(rows))), rows, chunk, 1, vectors);
-      nextShare = {};
+      visit = {};
     });
   }
-  /// What each of so many tiles fetches of the next panel.
-  int64_t shareOf(int64_t tiles) { return (panelWidth + tiles - 1) / std::max<int64_t>(1, tiles); }
 
   /// The chunks of the task from `from` on. The last one is narrower if the columns end in its first vectors.
   void eachChunk(Value from, llvm::function_ref<void(Value chunk, int64_t vectors)> body) {
@@ -288,18 +309,15 @@ private:
     Value lhsBase = k.add(k.add(k.mul(batch, k.dim(lhsBatchStride)), rowsBase), k.mul(row, k.dim(along.stride)));
     Value panelSize = k.mul(k.dim(depth), k.constant(panelWidth));
     Value rhsBatch = k.mul(batch, k.mul(panelSize, k.dim(ceildiv(columns, panelWidth))));
+    auto panelOf = [&](Value c) { return k.add(rhsBatch, k.mul(k.div(c, k.constant(perPanel)), panelSize)); };
     SmallVector<Value> chunkBase; // element of rhs where each chunk starts
     for (int64_t c = 0; c < chunks; ++c) {
       Value at = k.add(chunk, k.constant(c));
-      Value inPanel = k.mul(k.rem(at, k.constant(perPanel)), k.constant(chunkWidth));
-      chunkBase.push_back(k.add(k.add(rhsBatch, k.mul(k.div(at, k.constant(perPanel)), panelSize)), inPanel));
+      chunkBase.push_back(k.add(panelOf(at), k.mul(k.rem(at, k.constant(perPanel)), k.constant(chunkWidth))));
     }
-    // While the tiles of this panel are computed, each fetches a share of the next panel.
-    Value panelAhead;
-    if (nextShare) {
-      Value shareFrom = k.mul(k.minimum(nextShare, k.constant(panelWidth)), k.dim(depth));
-      panelAhead = k.add(chunkBase[0], k.add(panelSize, shareFrom));
-    }
+    PanelFetch fetch(k, rhs, panelWidth, chunkBase, perChunk * lanes);
+    if (visit)
+      fetch.share(k.add(panelOf(chunk), panelSize), k.dim(depth), visit, visits);
     SmallVector<Value> leftOffsets; // of the rows in lhs; those beyond the end are read where the last one is
     for (int64_t r = 0; r < rows; ++r) {
       Value at = k.constant(r);
@@ -310,26 +328,16 @@ private:
     auto columnsAt = [&](int64_t v, Value step) {
       Value panelRow = k.mul(step, k.constant(panelWidth));
       Value at = k.add(k.add(chunkBase[v / perChunk], panelRow), k.constant(v % perChunk * lanes));
-      if (chunks == 1)
-        prefetch(k.add(at, k.constant(kPrefetchSteps * panelWidth)), 3);
-      if (!nextShare && rows > 1) // a single row has more sequential streams, and the hardware fetches those
-        prefetch(k.add(at, k.constant(kPrefetchFar * panelWidth)), 2);
-      if (nextShare && v == 0)
-        prefetch(k.add(panelAhead, k.mul(step, share)), 2);
       return castLanes(k.b, k.loc, k.load(rhs, {at, 1}, lanes, {}), rhs.dtype, sumType);
     };
-    RegisterTile tile(k, lhs, leftOffsets, sum.back().stride, sumType, vectors, columnsAt);
+    auto fetchAhead = [&](int64_t ahead, Value step) { fetch(rows, ahead, step); };
+    RegisterTile tile(k, lhs, leftOffsets, sum.back().stride, sumType, vectors, columnsAt, fetchAhead);
     ArrayRef<Step> loops = end ? sumAtEnds : sum;
     auto innermost = [&](Value lhsAt, Value kAt, ValueRange sums, Rows seeing) {
       return tile.add(lhsAt, kAt, k.dim(loops.back().size), sums, seeing);
     };
     finish(row, rows, k.mul(chunk, k.constant(chunkWidth)), vectors, columns,
            sumLoop(loops, lhsBase, k.constant(0), tile.zeros(), {0, rows}, innermost));
-  }
-
-  /// `locality` 3: into the first cache level, 2: into the second.
-  void prefetch(Value at, int64_t locality) {
-    LLVM::Prefetch::create(k.b, k.loc, k.elementPointer(rhs, at), 0, locality, 1);
   }
 
   using Innermost = llvm::function_ref<SmallVector<Value>(Value lhsAt, Value kAt, ValueRange sums, Rows)>;
@@ -463,8 +471,9 @@ private:
   std::optional<int64_t> end; // where the tile begins, if windows of it reach beyond the ends of the row
   std::map<size_t, std::pair<Value, Value>> tapsInside; // per outer dimension that is cut, at the current position
   Value batch, chunkFrom, chunkTo, rowsBase, isLastBlock;
-  // What a tile fetches of the next panel, in elements per step of k: where that begins (null: nothing), how many.
-  Value nextShare, share;
+  Value visit, visits; // which tile of a panel this is, of how many (null: its own is all that it fetches)
+  Value unitsBefore;   // of the task, that have passed the chunk already
+  int64_t unitsTogether = 1;
   Value rowsEnd;        // of a tile that may reach beyond; null: all its rows are there
   int64_t sureRows = 0; // of such a tile, from its first on
   SmallVector<Value> outerAt;

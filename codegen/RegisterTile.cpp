@@ -9,9 +9,9 @@ static constexpr int64_t kUnrolledSteps = 4; // that are written out in the loop
 static constexpr int64_t kOtherLoads = 5;    // of a step, beside those of rows: two vectors, and what is fetched ahead
 
 RegisterTile::RegisterTile(KernelBuilder &k, Memory left, SmallVector<Value> rows, Dim stride, DType sumType,
-                           int64_t vectors, Right right)
+                           int64_t vectors, Right right, Fetch fetch)
     : k(k), left(left), rows(std::move(rows)), stride(stride), sumType(sumType), vectors(vectors),
-      lanes(k.target.lanes(byteWidth(sumType))), right(right) {}
+      lanes(k.target.lanes(byteWidth(sumType))), right(right), fetch(fetch) {}
 
 SmallVector<Value> RegisterTile::zeros() {
   auto type = VectorType::get({lanes}, k.storageType(sumType));
@@ -46,6 +46,8 @@ SmallVector<Value> RegisterTile::addSome(Value leftAt, Value step, int64_t count
 SmallVector<Value> RegisterTile::addStep(ArrayRef<Memory> names, int64_t ahead, Value step, ValueRange sums,
                                          Rows seeing) {
   SmallVector<Value> columns, next(sums);
+  if (fetch)
+    fetch(ahead, step);
   for (int64_t v = 0; v < vectors; ++v)
     columns.push_back(right(v, step));
   for (int64_t r = seeing.first; r < seeing.second; ++r) {

@@ -9,11 +9,13 @@ class RegisterTile {
 public:
   /// A vector of columns of the right side at a step of the sum, in the type of the sums.
   using Right = llvm::function_ref<Value(int64_t vector, Value step)>;
+  /// Called before a step, which is the `ahead`th of those written out together.
+  using Fetch = llvm::function_ref<void(int64_t ahead, Value step)>;
   using Rows = std::pair<int64_t, int64_t>; // of the tile, [first, second)
 
   /// Each row begins in `left` so many elements behind where the first one does, and its steps lie `stride` apart.
   RegisterTile(KernelBuilder &k, Memory left, SmallVector<Value> rows, Dim stride, DType sumType, int64_t vectors,
-               Right right);
+               Right right, Fetch fetch = {});
 
   /// One per row and vector, row by row.
   SmallVector<Value> zeros();
@@ -37,6 +39,7 @@ private:
   DType sumType;
   int64_t vectors, lanes;
   Right right;
+  Fetch fetch;
 };
 
 } // namespace burin::codegen
