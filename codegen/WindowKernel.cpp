@@ -16,6 +16,7 @@ namespace {
 constexpr int64_t kMostChannels = 256; // of a task
 constexpr int64_t kMostUnrolled = 160; // taps of all windows of a tile that are written out
 constexpr int64_t kRows = 4;           // of a tile, where windows overlap
+constexpr int64_t kLineBytes = 64;
 
 class WindowKernel {
 public:
@@ -117,8 +118,9 @@ private:
     if (size.isStatic() && size.value() % lanes == 0)
       return;
     k.when(k.compare(arith::CmpIPredicate::slt, whole, to), [&] {
-      // With one lane that LLVM knows of it makes scalars of all, in an order of long chains.
-      e.mask = k.below(whole, k.handedIn(size), lanes);
+      // With one lane that LLVM knows of it makes scalars of all, in an order of long chains; but without AVX-512 these
+      // are short, and knowing spares branches.
+      e.mask = k.below(whole, k.target.avx512 ? k.handedIn(size) : k.dim(size), lanes);
       vectorAt(whole);
       e.mask = {};
     });
@@ -161,10 +163,12 @@ private:
     });
   }
 
-  /// Whether vectors of the result lie across lines. Such a store waits for both of its lines, and the stores behind it
-  /// wait with it, so the lines are fetched before.
+  /// Whether all vectors of the result lie across lines. Such a store waits for both of its lines, and the stores
+  /// behind it wait with it, so the lines are fetched before. Of shorter vectors many lie in one, and fetching costs
+  /// more.
   bool storesSplit() {
-    return !result.back().isStatic() || result.back().value() * byteWidth(rule.type) % k.target.vectorBytes;
+    int64_t row = result.back().isStatic() ? result.back().value() * byteWidth(rule.type) : 1;
+    return k.target.vectorBytes == kLineBytes && row % kLineBytes != 0;
   }
 
   // ---- the taps
