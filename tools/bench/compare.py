@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -24,7 +25,6 @@ import report
 HERE = pathlib.Path(__file__).resolve().parent
 PEERS = {"model": ["onnxruntime", "openvino", "torch", "torchscript", "libtorch", "inductor", "iree"],
          "kernel": ["onednn", "openblas", "onnxruntime", "torch"], "overhead": ["onnxruntime"]}
-SETTLE_SECONDS = 0.03  # the threads of a contestant go on spinning after its turn: some for more than 10 ms
 WARM_NS = 5e6  # after which the contestant's own threads are awake, and its data is in the caches again
 CHECKED_FLOPS = 1e8  # more are too much for the reference interpreter
 NATIVE_PEERS = {"onednn": "burin-bench-onednn", "openblas": "burin-bench-openblas", "libtorch": "burin-bench-libtorch"}
@@ -39,13 +39,13 @@ OPENBLAS = {"OPENBLAS_CORETYPE": "SkylakeX"} if " avx512f " in pathlib.Path("/pr
 
 
 class Worker:
-    """A contestant's process."""
+    """A contestant's process. It is stopped between its turns: the threads of some go on spinning after a run."""
 
     def __init__(self, name, command, cores, niceness, log):
         self.name, self.niceness = name, niceness
         environment = dict(os.environ, BURIN_NUM_THREADS=str(len(cores)), OMP_NUM_THREADS=str(len(cores)),
                            OPENBLAS_NUM_THREADS=str(len(cores)), PYTHONWARNINGS="ignore", **OPENBLAS)
-        self.process, self.program = None, command[0]
+        self.process, self.program, self.isPaused = None, command[0], False
         if os.path.exists(self.program):
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment,
@@ -54,6 +54,7 @@ class Worker:
     def ask(self, line):
         if not self.process:
             return f"error: {os.path.basename(self.program)} is not built"
+        self.goOn()
         try:
             self.process.stdin.write(line + "\n")
             self.process.stdin.flush()
@@ -61,6 +62,17 @@ class Worker:
         except BrokenPipeError:
             answer = ""
         return answer or f"error: {self.name} ended with code {self.process.poll()}"
+
+    def pause(self):
+        self.process.send_signal(signal.SIGSTOP)
+        while self.process.poll() is None and not os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOHANG):
+            time.sleep(1e-4)
+        self.isPaused = True
+
+    def goOn(self):
+        if self.isPaused:
+            self.process.send_signal(signal.SIGCONT)
+            self.isPaused = False
 
     def setPriority(self, niceness):
         if not self.niceness:
@@ -81,6 +93,7 @@ class Worker:
     def close(self):
         if not self.process:
             return
+        self.goOn()
         self.process.stdin.close()
         try:
             self.process.wait(5)
@@ -114,7 +127,7 @@ def prepare(options, workloads):
     return facts
 
 
-def measure(options, entries, seconds, settle):
+def measure(options, entries, seconds):
     """{contestant: {median, p10, p90, turns in ns}} of (contestant, name of a workload)."""
     loaded, result = [], {}
     for worker, workload in entries:
@@ -125,10 +138,12 @@ def measure(options, entries, seconds, settle):
             loaded.append(worker)
         elif not answer.startswith("error: unsupported"):
             result[worker.name] = {"error": answer}
+        worker.pause()
     once = {}
     for worker in loaded:
         worker.setPriority(worker.niceness)
         once[worker] = firstLook(worker)
+        worker.pause()
     slow = slowOnes(once)
     rounds, times = 0, {worker.name: [] for worker in loaded}
     end = time.monotonic() + seconds * (len(loaded) - len(slow))
@@ -137,8 +152,8 @@ def measure(options, entries, seconds, settle):
             if worker in slow and rounds >= SLOW_ROUNDS:
                 continue
             warm = 0 if once[worker] > LONG_NS else max(1, int(min(WARM_NS, options.slice * 1e6) / once[worker]))
-            time.sleep(settle)
             times[worker.name].append(worker.nanoseconds(warm, max(1, int(options.slice * 1e6 / once[worker]))))
+            worker.pause()
         rounds += 1
     for worker in loaded:
         worker.setPriority(0)
@@ -248,13 +263,12 @@ def measureGroup(options, group, workloads, threads, facts, machine, log):
     makeChecker = Checker if options.python.exists() else ReferenceChecker
     checker = None if options.quick else makeChecker(options, log)
     beside = Worker(NEIGHBOUR, commandOf("burin", options, threads), cores, options.nice, log)
-    settle = SETTLE_SECONDS if threads > 1 and len(names) > 1 and not options.quick else 0
     rows = []
     for workload in workloads:
         seconds = options.seconds if group == "model" else options.seconds / 4
         neighbour = workload["neighbour_of"]
         entries = [(worker, workload["name"]) for worker in contestants] + [(beside, neighbour)] * (neighbour in facts)
-        times = measure(options, entries, seconds, settle)
+        times = measure(options, entries, seconds)
         row = {"name": workload["name"], "group": group, "threads": threads, "neighbour_of": neighbour,
                "neighbour": times.pop(NEIGHBOUR, None), "contestants": times}
         describe(row, facts[workload["name"]], machine)

@@ -85,8 +85,8 @@ def line(row, rows):
 HEADER = """# Benchmarks
 
 Made by `{command}`; the numbers below are its output, not edited by hand. Burin and its peers take turns (A B C A B C
-…), each in a process of its own, pinned to as many cores as it has threads, 30 ms apart when threads that spin on could
-take a core from the next; times are medians in µs. A peer that at a first look takes more than {slow} times as long as
+…), each in a process of its own, pinned to as many cores as it has threads, and stopped between its turns, as some
+threads spin on after a run; times are medians in µs. A peer that at a first look takes more than {slow} times as long as
 the fastest peer cannot be the fastest, and gets {slowRounds} turns only. `floor` is the share of the roofline floor,
 the sum over the steps of max(FLOP / peak, bytes / bandwidth), that was reached; the bandwidth is that of the first
 cache that holds what a run touches, or that of memory: of reading where most of it is weights, else of copying. `ratio`
