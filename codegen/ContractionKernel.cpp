@@ -47,7 +47,8 @@ public:
     }
     if (columns.isStatic() && columns.value() % chunkWidth)
       narrowVectors = (columns.value() % chunkWidth + lanes - 1) / lanes;
-    if (narrowVectors == k.target.tileVectors)
+    // The columns of other chunks need no mask, which costs something without AVX-512.
+    if (narrowVectors == k.target.tileVectors && k.target.avx512)
       narrowVectors = 0;
     describe();
   }
@@ -280,10 +281,12 @@ private:
     });
   }
 
-  /// The chunks of the task from `from` on. The last one is narrower if the columns end in its first vectors.
+  /// The chunks of the task from `from` on. The last one is apart if the columns end in it.
   void eachChunk(Value from, llvm::function_ref<void(Value chunk, int64_t vectors)> body) {
     Value whole = wholeChunksEnd();
+    allColumnsThere = narrowVectors > 0;
     k.loop(from, whole, k.constant(1), [&](Value chunk) { body(chunk, k.target.tileVectors); });
+    allColumnsThere = false;
     if (narrowVectors)
       k.when(k.compare(arith::CmpIPredicate::slt, whole, chunkTo), [&] { body(whole, narrowVectors); });
   }
@@ -404,7 +407,8 @@ private:
     }
     k.width = lanes;
     int64_t perRow = vectors;
-    bool partial = !bound.isStatic() || bound.value() % lanes != 0; // vectors without a column are left out
+    // Vectors without a column are left out.
+    bool partial = !allColumnsThere && (!bound.isStatic() || bound.value() % lanes != 0);
     auto finishRow = [&](int64_t r) {
       for (int64_t v = 0; v < vectors; ++v) {
         p.scoped([&] {
@@ -458,7 +462,8 @@ private:
   Memory lhs, rhs;
   DType type, sumType;
   int64_t lanes, panelWidth, chunkWidth;
-  int64_t narrowVectors = 0; // of the last chunk, if it is not a whole one
+  int64_t narrowVectors = 0;    // of the last chunk, if it is not a whole one
+  bool allColumnsThere = false; // of the chunk being computed
 
   SmallVector<Step> sum, outer;
   SmallVector<Step> sumAtEnds; // the same sum, every dimension on its own

@@ -326,16 +326,19 @@ Value KernelBuilder::elementPointer(const Memory &memory, Value position) {
   return offset ? LLVM::GEPOp::create(b, loc, pointer.getType(), type, pointer, constant(offset)) : pointer;
 }
 
+/// The same, as the result of assembly without instructions.
+Value KernelBuilder::hidden(Value v, llvm::StringRef constraints) {
+  return LLVM::InlineAsmOp::create(b, loc, v.getType(), v, /*asm_string=*/"", constraints, /*has_side_effects=*/false,
+                                   /*is_align_stack=*/false, LLVM::TailCallKind::None, {}, {})
+      .getResult(0);
+}
+
 SmallVector<Memory> KernelBuilder::namesOf(Memory memory, Value position, int64_t names) {
   Value pointer = elementPointer(memory, position);
   SmallVector<Memory> result;
   for (int64_t i = 0; i < names; ++i) {
-    // Assembly without instructions; that one of them touches the flags keeps LLVM from taking two for one.
-    llvm::StringRef constraints = i ? "=r,0,~{flags}" : "=r,0";
-    memory.pointer = LLVM::InlineAsmOp::create(b, loc, pointer.getType(), pointer, /*asm_string=*/"", constraints,
-                                               /*has_side_effects=*/false, /*is_align_stack=*/false,
-                                               LLVM::TailCallKind::None, {}, {})
-                         .getResult(0);
+    // That one of them touches the flags keeps LLVM from taking two for one.
+    memory.pointer = hidden(pointer, i ? "=r,0,~{flags}" : "=r,0");
     result.push_back(memory);
   }
   return result;
@@ -429,6 +432,8 @@ void KernelBuilder::storeFirst(const Memory &memory, Value position, Value vecto
   if (auto known = constantOf(count)) {
     if (*known >= lanes)
       storeAt(position, vector);
+    else if (lanes * alignment == target.vectorBytes)
+      vector = hidden(vector, "=x,0"); // else LLVM makes scalars of few lanes, in an order of long chains
     for (int64_t piece = lanes / 2; *known > 0 && *known < lanes && piece > 0; piece /= 2) {
       auto [low, high] = halves(vector);
       if (*known & piece)

@@ -127,6 +127,7 @@ public:
 
 private:
   Type movedType(DType);
+  Value hidden(Value, llvm::StringRef constraints);
   void storeFirst(const Memory &, Value position, Value vector, Value count);
   mlir::LLVM::LLVMFuncOp function;
   SmallVector<Value> operands;
