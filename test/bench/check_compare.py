@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The rules of tools/bench/compare.py, with contestants of known speed instead of real ones."""
+import os
 import pathlib
 import sys
 import types
@@ -16,22 +17,29 @@ OPTIONS = types.SimpleNamespace(slice=0.001, rounds=5)
 
 class Contestant:
     niceness = 0
+    awake = set()
 
     def __init__(self, name, ns, refuses=None):
         self.name, self.ns, self.refuses = name, ns, refuses
 
     def ask(self, line):
+        self.awake.add(self.name)
         return self.refuses or "ok"
+
+    def pause(self):
+        self.awake.remove(self.name)
 
     def setPriority(self, niceness):
         pass
 
     def nanoseconds(self, warm, count):
+        assert self.awake <= {self.name}, f"{self.awake} may spin while {self.name} is measured"
+        self.awake.add(self.name)
         return self.ns
 
 
 def measured(*contestants):
-    return compare.measure(OPTIONS, [(c, "net") for c in contestants], seconds=0, settle=0)
+    return compare.measure(OPTIONS, [(c, "net") for c in contestants], seconds=0)
 
 
 def row(**times):
@@ -56,6 +64,21 @@ class Turns(unittest.TestCase):
                           Contestant("other", 10, "error: unsupported: net"))
         self.assertEqual(result["broken"], {"error": "error: no"})
         self.assertNotIn("other", result)
+
+
+class Processes(unittest.TestCase):
+    def testAContestantIsStoppedUntilItIsAskedAgain(self):
+        echo = "import sys\nfor line in sys.stdin: print(line.strip(), flush=True)"
+        worker = compare.Worker("echo", [sys.executable, "-c", echo], os.sched_getaffinity(0), 0, None)
+        state = lambda: pathlib.Path(f"/proc/{worker.process.pid}/stat").read_text().split()[2]
+        self.assertEqual(worker.ask("one"), "one")
+        worker.pause()
+        self.assertEqual(state(), "T")
+        self.assertEqual(worker.ask("two"), "two")
+        self.assertNotEqual(state(), "T")
+        worker.pause()
+        worker.close()
+        self.assertEqual(worker.process.returncode, 0)
 
 
 class Floor(unittest.TestCase):
