@@ -121,12 +121,8 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
     auto code = emitKernels(kernels, module.getLoc(), *target, options);
     if (failed(code) || failed(lowerToLLVMDialect(**code)))
       return failure();
-    llvm::LLVMContext llvmContext;
-    auto llvmModule = optimizedLLVM(**code, *target, llvmContext);
-    if (!llvmModule)
-      return module.emitError("translation to LLVM IR failed");
     std::string error;
-    auto image = link(*llvmModule, *target, symbols, error);
+    auto image = compileImage(**code, *target, symbols, error);
     if (!image)
       return module.emitError(error);
     codes.push_back({target->name, image->entries, 0, 0});

@@ -1,7 +1,9 @@
 #include "codegen/ObjectCode.h"
 #include "lld/Common/Driver.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -11,9 +13,13 @@
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/Threading.h"
 #include "llvm/Target/TargetMachine.h"
+#include <atomic>
+#include <deque>
 #include <mutex>
 #include <sys/mman.h>
+#include <thread>
 #include <unistd.h>
 
 LLD_HAS_DRIVER(elf)
@@ -75,15 +81,10 @@ bool emit(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileT
   return true;
 }
 
-} // namespace
-
-std::unique_ptr<llvm::Module> optimizedLLVM(mlir::ModuleOp module, const Target &target, llvm::LLVMContext &context) {
+std::unique_ptr<llvm::Module> translated(mlir::ModuleOp module, const Target &target, llvm::LLVMContext &context) {
   auto llvmModule = mlir::translateModuleToLLVMIR(module, context);
-  auto machine = machineFor(target);
-  if (!llvmModule || !machine)
+  if (!llvmModule)
     return nullptr;
-  llvmModule->setTargetTriple(machine->getTargetTriple());
-  llvmModule->setDataLayout(machine->createDataLayout());
   std::string width = std::to_string(target.vectorBytes * 8);
   for (llvm::Function &f : *llvmModule) {
     f.addFnAttr(llvm::Attribute::NoUnwind);
@@ -95,11 +96,17 @@ std::unique_ptr<llvm::Module> optimizedLLVM(mlir::ModuleOp module, const Target 
     f.addFnAttr("min-legal-vector-width", width);
     f.addFnAttr("no-builtins"); // loops must not become calls
   }
+  return llvmModule;
+}
+
+bool optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  module.setTargetTriple(machine.getTargetTriple());
+  module.setDataLayout(machine.createDataLayout());
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager callGraph;
   llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(machine.get());
+  llvm::PassBuilder builder(&machine);
   builder.registerModuleAnalyses(modules);
   builder.registerCGSCCAnalyses(callGraph);
   builder.registerFunctionAnalyses(functions);
@@ -108,48 +115,80 @@ std::unique_ptr<llvm::Module> optimizedLLVM(mlir::ModuleOp module, const Target 
   llvm::ModulePassManager passes;
   if (llvm::Error error = builder.parsePassPipeline(passes, kKernelPasses)) {
     llvm::consumeError(std::move(error));
-    return nullptr;
+    return false;
   }
-  passes.run(*llvmModule, modules);
-  return llvmModule;
+  passes.run(module, modules);
+  return true;
 }
 
-std::string assembly(llvm::Module &module, const Target &target) {
-  llvm::SmallString<0> text;
-  llvm::raw_svector_ostream out(text);
-  if (auto machine = machineFor(target))
-    emit(module, *machine, llvm::CodeGenFileType::AssemblyFile, out);
-  return text.str().str();
+/// Moves a function, with those that it calls, into a module of its own. No other one may call these.
+mlir::OwningOpRef<mlir::ModuleOp> takeOut(mlir::LLVM::LLVMFuncOp function, mlir::ModuleOp module) {
+  mlir::OwningOpRef<mlir::ModuleOp> alone = mlir::ModuleOp::create(module.getLoc());
+  llvm::SetVector<mlir::Operation *> taken;
+  taken.insert(function);
+  for (size_t i = 0; i < taken.size(); ++i)
+    taken[i]->walk([&](mlir::LLVM::CallOp call) {
+      if (call.getCallee())
+        taken.insert(module.lookupSymbol(*call.getCallee()));
+    });
+  for (mlir::Operation *op : taken) {
+    if (mlir::cast<mlir::LLVM::LLVMFuncOp>(op).isExternal()) {
+      alone->push_back(op->clone());
+      continue;
+    }
+    op->remove();
+    alone->push_back(op);
+  }
+  return alone;
 }
 
-std::optional<Image> link(llvm::Module &module, const Target &target, llvm::ArrayRef<std::string> symbols,
+/// Calls work(i) for all i below `count`, on as many threads as there are cores.
+void parallelFor(size_t count, llvm::function_ref<void(size_t)> work) {
+  std::atomic<size_t> next = 0;
+  auto some = [&] {
+    for (size_t i; (i = next++) < count;)
+      work(i);
+  };
+  std::vector<std::jthread> helpers;
+  for (size_t i = 1; i < std::min<size_t>(count, llvm::hardware_concurrency().compute_thread_count()); ++i)
+    helpers.emplace_back(some);
+  some();
+}
+
+std::optional<Image> link(llvm::ArrayRef<llvm::StringRef> objects, llvm::ArrayRef<std::string> symbols,
                           std::string &error) {
   auto fail = [&](const llvm::Twine &why) {
     error = why.str();
     return std::nullopt;
   };
-  auto machine = machineFor(target);
-  llvm::SmallString<0> object;
-  llvm::raw_svector_ostream out(object);
-  if (!machine || !emit(module, *machine, llvm::CodeGenFileType::ObjectFile, out))
-    return fail("LLVM has no code generator for " + llvm::Twine(target.cpu));
-  MemoryFile input("kernels.o");
-  if (!input.write(object.str()))
-    return fail("no memory for an object file of " + llvm::Twine(object.size()) + " bytes");
+  std::deque<MemoryFile> inputs;
+  std::vector<std::string> paths;
+  for (llvm::StringRef object : objects) {
+    if (!inputs.emplace_back("kernel.o").write(object))
+      return fail("no memory for an object file of " + llvm::Twine(object.size()) + " bytes");
+    paths.push_back(inputs.back().path());
+  }
   // lld replaces its output, so that has to be a real file.
   llvm::SmallString<64> outputPath;
   if (std::error_code code = llvm::sys::fs::createTemporaryFile("burin", "so", outputPath))
     return fail("cannot create a temporary file (" + code.message() + "); set TMPDIR to a folder that can be written");
   llvm::FileRemover remover(outputPath);
-  std::string inputPath = input.path(), messages;
+  std::string messages;
   llvm::raw_string_ostream log(messages);
-  std::vector<const char *> arguments{"ld.lld",          "-shared",
-                                      "--threads=1",     "-z",
-                                      "noexecstack",     "-z",
-                                      "separate-code",   "--hash-style=sysv",
-                                      "--gc-sections",   "--no-rosegment",
-                                      inputPath.c_str(), "-o",
+  std::vector<const char *> arguments{"ld.lld",
+                                      "-shared",
+                                      "--threads=1",
+                                      "-z",
+                                      "noexecstack",
+                                      "-z",
+                                      "separate-code",
+                                      "--hash-style=sysv",
+                                      "--gc-sections",
+                                      "--no-rosegment",
+                                      "-o",
                                       outputPath.c_str()};
+  for (const std::string &path : paths)
+    arguments.push_back(path.c_str());
   {
     static std::mutex lldIsNotReentrant;
     std::lock_guard lock(lldIsNotReentrant);
@@ -179,6 +218,60 @@ std::optional<Image> link(llvm::Module &module, const Target &target, llvm::Arra
     image.entries.push_back(addresses[symbol]);
   }
   return image;
+}
+
+} // namespace
+
+std::unique_ptr<llvm::Module> optimizedLLVM(mlir::ModuleOp module, const Target &target, llvm::LLVMContext &context) {
+  auto llvmModule = translated(module, target, context);
+  auto machine = machineFor(target);
+  return llvmModule && machine && optimize(*llvmModule, *machine) ? std::move(llvmModule) : nullptr;
+}
+
+std::string assembly(llvm::Module &module, const Target &target) {
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream out(text);
+  if (auto machine = machineFor(target))
+    emit(module, *machine, llvm::CodeGenFileType::AssemblyFile, out);
+  return text.str().str();
+}
+
+std::optional<Image> compileImage(mlir::ModuleOp module, const Target &target, llvm::ArrayRef<std::string> symbols,
+                                  std::string &error) {
+  struct Part {
+    llvm::LLVMContext context; // one thread at a time may use it
+    std::unique_ptr<llvm::Module> code;
+    llvm::SmallString<0> object;
+    unsigned size() const { return code ? code->getInstructionCount() : 0; }
+  };
+  std::vector<std::unique_ptr<Part>> parts;
+  for (const std::string &symbol : symbols) {
+    parts.push_back(std::make_unique<Part>());
+    auto alone = takeOut(module.lookupSymbol<mlir::LLVM::LLVMFuncOp>(symbol), module);
+    parts.back()->code = translated(*alone, target, parts.back()->context);
+  }
+  std::vector<Part *> largestFirst; // or a core would wait for the other with the last one
+  for (auto &part : parts)
+    largestFirst.push_back(part.get());
+  llvm::stable_sort(largestFirst, [](const Part *x, const Part *y) { return x->size() > y->size(); });
+  std::atomic<bool> failed = false;
+  parallelFor(parts.size(), [&](size_t i) {
+    Part &part = *largestFirst[i];
+    llvm::raw_svector_ostream out(part.object);
+    auto machine = machineFor(target);
+    if (!part.code || !machine || !optimize(*part.code, *machine) ||
+        !emit(*part.code, *machine, llvm::CodeGenFileType::ObjectFile, out))
+      failed = true;
+    part.code.reset();
+  });
+  if (failed) {
+    error = std::string("LLVM has no code generator for ") + target.cpu;
+    return std::nullopt;
+  }
+  std::vector<llvm::StringRef> objects;
+  for (auto &part : parts)
+    objects.push_back(part->object);
+  return link(objects, symbols, error);
 }
 
 } // namespace burin::codegen

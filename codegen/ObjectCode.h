@@ -25,7 +25,9 @@ struct Image {
   std::vector<char> bytes;       // a position-independent ELF image
   std::vector<uint64_t> entries; // address of each symbol asked for
 };
-/// Compiles and links. On failure returns nullopt and says why.
-std::optional<Image> link(llvm::Module &, const Target &, llvm::ArrayRef<std::string> symbols, std::string &error);
+/// Compiles the functions of a module in the llvm dialect, each on its own and as many at once as there are cores, and
+/// links them. Takes them out of the module. On failure returns nullopt and says why.
+std::optional<Image> compileImage(mlir::ModuleOp, const Target &, llvm::ArrayRef<std::string> symbols,
+                                  std::string &error);
 
 } // namespace burin::codegen
