@@ -19,6 +19,7 @@
 #include <deque>
 #include <mutex>
 #include <sys/mman.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 
@@ -142,7 +143,7 @@ mlir::OwningOpRef<mlir::ModuleOp> takeOut(mlir::LLVM::LLVMFuncOp function, mlir:
   return alone;
 }
 
-/// Calls work(i) for all i below `count`, on as many threads as there are cores.
+/// Calls work(i) for all i below `count`, on as many threads as there are cores, or as the system grants.
 void parallelFor(size_t count, llvm::function_ref<void(size_t)> work) {
   std::atomic<size_t> next = 0;
   auto some = [&] {
@@ -150,8 +151,11 @@ void parallelFor(size_t count, llvm::function_ref<void(size_t)> work) {
       work(i);
   };
   std::vector<std::jthread> helpers;
-  for (size_t i = 1; i < std::min<size_t>(count, llvm::hardware_concurrency().compute_thread_count()); ++i)
-    helpers.emplace_back(some);
+  try {
+    for (size_t i = 1; i < std::min<size_t>(count, llvm::hardware_concurrency().compute_thread_count()); ++i)
+      helpers.emplace_back(some);
+  } catch (const std::system_error &) {
+  }
   some();
 }
 
@@ -242,13 +246,17 @@ std::optional<Image> compileImage(mlir::ModuleOp module, const Target &target, l
     llvm::LLVMContext context; // one thread at a time may use it
     std::unique_ptr<llvm::Module> code;
     llvm::SmallString<0> object;
-    unsigned size() const { return code ? code->getInstructionCount() : 0; }
+    unsigned size() const { return code->getInstructionCount(); }
   };
   std::vector<std::unique_ptr<Part>> parts;
   for (const std::string &symbol : symbols) {
     parts.push_back(std::make_unique<Part>());
     auto alone = takeOut(module.lookupSymbol<mlir::LLVM::LLVMFuncOp>(symbol), module);
     parts.back()->code = translated(*alone, target, parts.back()->context);
+    if (!parts.back()->code) {
+      error = "translation to LLVM IR failed";
+      return std::nullopt;
+    }
   }
   std::vector<Part *> largestFirst; // or a core would wait for the other with the last one
   for (auto &part : parts)
@@ -259,7 +267,7 @@ std::optional<Image> compileImage(mlir::ModuleOp module, const Target &target, l
     Part &part = *largestFirst[i];
     llvm::raw_svector_ostream out(part.object);
     auto machine = machineFor(target);
-    if (!part.code || !machine || !optimize(*part.code, *machine) ||
+    if (!machine || !optimize(*part.code, *machine) ||
         !emit(*part.code, *machine, llvm::CodeGenFileType::ObjectFile, out))
       failed = true;
     part.code.reset();

@@ -4,7 +4,6 @@ using namespace mlir;
 
 namespace burin::codegen {
 
-constexpr int64_t kLineBytes = 64;
 constexpr int64_t kNearSteps = 16; // that panels are fetched ahead into the first cache level
 constexpr int64_t kFarSteps = 96;  // and into the second one, where a panel is read only once
 

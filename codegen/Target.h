@@ -8,6 +8,8 @@
 
 namespace burin::codegen {
 
+inline constexpr int64_t kLineBytes = 64; // of the caches of every target
+
 struct Target {
   const char *name;     // as in artifacts and --target
   const char *cpu;      // LLVM's -mcpu

@@ -16,7 +16,6 @@ namespace {
 constexpr int64_t kMostChannels = 256; // of a task
 constexpr int64_t kMostUnrolled = 160; // taps of all windows of a tile that are written out
 constexpr int64_t kRows = 4;           // of a tile, where windows overlap
-constexpr int64_t kLineBytes = 64;
 
 class WindowKernel {
 public:

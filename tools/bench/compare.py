@@ -6,6 +6,7 @@ load it, and then they take turns: A B C A B C … for some milliseconds each, s
 outputs are checked against PyTorch in f64, or without peers against burin's reference interpreter. Medians over the turns are printed, with the first and last decile."""
 import argparse
 import array
+import atexit
 import concurrent.futures
 import contextlib
 import json
@@ -50,6 +51,7 @@ class Worker:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment,
                 preexec_fn=lambda: os.sched_setaffinity(0, cores))
+            atexit.register(self.process.kill)  # one that is stopped does not see that we have ended
 
     def ask(self, line):
         if not self.process:
