@@ -24,6 +24,9 @@ namespace burin::codegen {
 namespace {
 
 constexpr int64_t kRestStep = 4; // heights of the tile for what full tiles leave of an unknown row count
+/// Rows a multiple of this many bytes apart have their lines in the same set of the first cache level: the size of a
+/// way, which is that of a page on all processors. More rows than this in a tile would drive each other out.
+constexpr int64_t kWayBytes = 4096, kRowsOfSet = 8;
 
 DType accumulatorType(DType type) {
   if (type == DType::f64 || type == DType::i64)
@@ -93,9 +96,9 @@ public:
       };
       unitsTogether = perBlock.isStatic() ? perBlock.value() : 1;
       // Of several tiles all units pass a chunk of the panel before the next, which may not fit into cache with it.
-      if (along.size.isStatic() && along.size.value() > k.target.tileRows)
+      if (along.size.isStatic() && along.size.value() > mostRows)
         eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) {
-          eachUnit([&] { allTiles(along.size.value(), chunk, vectors); });
+          eachUnit([&] { allTiles(k.constant(0), along.size.value(), chunk, vectors); });
         });
       else
         eachUnit([&] { emitRows(k.constant(0), k.dim(along.size), along.size); });
@@ -145,6 +148,8 @@ private:
       outer.pop_back();
     }
     along = outer.pop_back_val();
+    bool shareSet = along.stride.isStatic() && along.stride.value() * byteWidth(lhs.dtype) % kWayBytes == 0;
+    mostRows = shareSet ? std::min(k.target.tileRows, kRowsOfSet) : k.target.tileRows;
     sumAtEnds = sum;
     for (size_t i = sum.size() - 1; i-- > 0;) {
       bool whole = !sum[i].cut || sum[i].dim == along.dim; // away from the ends of a row all its taps are there
@@ -180,40 +185,34 @@ private:
 
   // ---- rows [from, to) of the current outer position, for the current chunks; blocks hold `perBlock` rows
   void emitRows(Value from, Value to, const Dim &perBlock) {
-    int64_t tileRows = k.target.tileRows;
-    if (along.size.isStatic() && along.size.value() <= perBlock.value()) {
-      if (int64_t rows = along.size.value())
-        allRows(rows);
-      return;
-    }
     if (!along.size.isStatic()) {
       anyRows(from, to);
       return;
     }
-    Value full = k.div(k.sub(to, from), k.constant(tileRows));
-    eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) {
-      chunkTiles(from, full, tileRows, 0, perBlock.value() / tileRows, chunk, vectors);
-    });
-    // Blocks end at whole tiles, so only the last one has a rest, and it is known.
-    Value start = k.add(from, k.mul(full, k.constant(tileRows))), rest = k.sub(to, start);
-    if (int64_t known = along.size.value() % tileRows)
-      k.when(k.compare(arith::CmpIPredicate::sgt, rest, k.constant(0)), [&] { fewRows(start, known); });
+    int64_t rows = along.size.value(), block = std::min(rows, perBlock.value());
+    if (int64_t rest = block ? rows % block : 0) { // of the last block
+      Value isWhole = k.compare(arith::CmpIPredicate::eq, k.sub(to, from), k.constant(block));
+      k.when(isWhole, [&] { allRows(from, block); });
+      k.unless(isWhole, [&] { allRows(from, rest); });
+    } else if (block) {
+      allRows(from, block);
+    }
   }
 
   /// As many rows as there are: full tiles, and what is left in one more, some of whose rows may not be there. So each
   /// panel is read once.
   void anyRows(Value from, Value to) {
     using enum arith::CmpIPredicate;
-    int64_t tileRows = k.target.tileRows, below = (tileRows - 1) / kRestStep * kRestStep;
+    int64_t below = (mostRows - 1) / kRestStep * kRestStep;
     Value count = k.sub(to, from), isSingle = k.compare(eq, count, k.constant(1));
     k.when(isSingle, [&] { fewRows(from, 1); });
     k.unless(isSingle, [&] {
-      Value full = k.div(k.add(count, k.constant(tileRows - below - 1)), k.constant(tileRows));
-      Value start = k.add(from, k.mul(full, k.constant(tileRows))), rest = k.sub(to, start);
+      Value full = k.div(k.add(count, k.constant(mostRows - below - 1)), k.constant(mostRows));
+      Value start = k.add(from, k.mul(full, k.constant(mostRows))), rest = k.sub(to, start);
       rowsEnd = to;
       eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) {
         sureRows = below + 1;
-        chunkTiles(from, full, tileRows, 0, {}, chunk, vectors);
+        chunkTiles(from, full, mostRows, 0, {}, chunk, vectors);
         for (int64_t rows = below; rows > 0; rows -= kRestStep) {
           sureRows = rows - kRestStep + 1;
           Value isTaken = arith::AndIOp::create(k.b, k.loc, k.compare(sge, rest, k.constant(sureRows)),
@@ -226,23 +225,24 @@ private:
   }
 
   /// Tiles of nearly equal height instead of full ones and a rest.
-  void allRows(int64_t rows) {
-    if (rows > k.target.tileRows) {
-      eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) { allTiles(rows, chunk, vectors); });
+  void allRows(Value from, int64_t rows) {
+    if (rows > mostRows) {
+      eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) { allTiles(from, rows, chunk, vectors); });
       return;
     }
     if (!isInside(0, rows))
       end = 0;
-    fewRows(k.constant(0), rows);
+    fewRows(from, rows);
     end.reset();
   }
-  /// Those whose windows all lie inside lhs share loops.
-  void allTiles(int64_t rows, Value chunk, int64_t vectors) {
-    int64_t most = k.target.tileRows, tiles = (rows + most - 1) / most;
-    for (TileRun run : tilesOf(rows, most, [&](int64_t from, int64_t size) { return isInside(from, size); })) {
+  /// Those whose windows all lie inside lhs share loops. Of rows of rows, `start` is 0.
+  void allTiles(Value start, int64_t rows, Value chunk, int64_t vectors) {
+    int64_t tiles = llvm::divideCeil(rows, mostRows);
+    for (TileRun run : tilesOf(rows, mostRows, [&](int64_t from, int64_t size) { return isInside(from, size); })) {
       if (!run.inside)
         end = run.from;
-      chunkTiles(k.constant(run.from), k.constant(run.tiles), run.size, run.before, tiles, chunk, vectors);
+      Value from = k.add(start, k.constant(run.from));
+      chunkTiles(from, k.constant(run.tiles), run.size, run.before, tiles, chunk, vectors);
       end.reset();
     }
   }
@@ -468,6 +468,7 @@ private:
   SmallVector<Step> sum, outer;
   SmallVector<Step> sumAtEnds; // the same sum, every dimension on its own
   Step along;                  // the dimension that tiles run along
+  int64_t mostRows;            // of a tile
   Dim depth, lhsBatchStride, lhsStart;
   Dim columns, allColumns; // in panels; and with those of the tail
   std::optional<Memory> tail;

@@ -9,7 +9,7 @@ inline constexpr int64_t kSmallRows = 4; // fewer rows than this take several ch
 /// A task is a block of units times a block of panels. Units are rows, or rows of rows, `along` long. Blocks are of
 /// nearly equal size, whether sizes are known or symbolic, and the same on every target.
 struct ContractionTasks {
-  Dim unitBlocks, unitsPerBlock; // blocks of rows are whole tiles on every target
+  Dim unitBlocks, unitsPerBlock; // all blocks of rows but the last are of the same size
   Dim panels, panelsPerBlock;
 
   /// `depth` is the length of the sum; `bytes` and `sumBytes` are those of an element of a panel and of a sum.

@@ -32,6 +32,7 @@ std::vector<Example> matmul(const Row &row, DType dtype) {
   for (int64_t rows : {1, 2, 3, 4, 5, 6, 7, 11, 12, 13, 25})
     add({rows, 19}, {19, 70});
   add({200, 24}, {24, 33});
+  add({200, 1024}, {1024, 33});
   add({3, 0}, {0, 5});
   add({0, 4}, {4, 5});
   add({4, 5}, {5, 0});
