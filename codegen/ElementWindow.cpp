@@ -173,7 +173,7 @@ Value ElementEmitter::averaged(Operation *op, ArrayRef<Index> at) {
 Value ElementEmitter::windowed(Operation *op, ArrayRef<Index> at) {
   Window w = *windowOf(op);
   WindowRule rule(*this, op);
-  Value identity = rule.identity();
+  Value identity = rule.identity(k.width);
   auto step = [&](Value accumulator, Value x, ArrayRef<Value> tap, Value inside) {
     x = castLanes(k.b, k.loc, k.broadcast(x, k.width), rule.type, rule.sumType);
     if (inside)

@@ -161,13 +161,33 @@ int64_t KernelBuilder::laneCount(Value v) {
   return type ? type.getNumElements() : 1;
 }
 
+Value KernelBuilder::slice(Value v, int64_t first, int64_t count) {
+  if (count == laneCount(v))
+    return v;
+  return vector::ShuffleOp::create(b, loc, v, v, llvm::to_vector(llvm::seq(first, first + count)));
+}
+
+Value KernelBuilder::shiftedIn(Value x, Value y, int64_t drop) {
+  // Both of a shuffle's operands have the same length.
+  auto lanes = laneCount(x);
+  SmallVector<int64_t> repeated;
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    repeated.push_back(lane % laneCount(y));
+  Value long_ = vector::ShuffleOp::create(b, loc, y, y, repeated);
+  return vector::ShuffleOp::create(b, loc, x, long_, llvm::to_vector(llvm::seq(drop, drop + lanes)));
+}
+
+Value KernelBuilder::sideBySide(ArrayRef<Value> vectors) {
+  if (vectors.size() == 1)
+    return vectors[0];
+  Value low = sideBySide(vectors.take_front(vectors.size() / 2)),
+        high = sideBySide(vectors.drop_front(vectors.size() / 2));
+  return vector::ShuffleOp::create(b, loc, low, high, llvm::to_vector(llvm::seq<int64_t>(0, 2 * laneCount(low))));
+}
+
 std::pair<Value, Value> KernelBuilder::halves(Value v) {
   int64_t half = laneCount(v) / 2;
-  auto from = [&](int64_t first) -> Value {
-    auto picks = llvm::to_vector(llvm::seq(first, first + half));
-    return vector::ShuffleOp::create(b, loc, v, v, picks);
-  };
-  return {from(0), from(half)};
+  return {slice(v, 0, half), slice(v, half, half)};
 }
 
 // Blocks of 1, 2, 4, … lanes change places.
@@ -292,6 +312,17 @@ void KernelBuilder::when(Value condition, llvm::function_ref<void()> body) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
   body();
+}
+
+SmallVector<Value> KernelBuilder::when(Value condition, ValueRange otherwise,
+                                       llvm::function_ref<SmallVector<Value>()> body) {
+  auto branch = scf::IfOp::create(b, loc, otherwise.getTypes(), condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, loc, body());
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, otherwise);
+  return SmallVector<Value>(branch.getResults());
 }
 
 void KernelBuilder::unless(Value condition, llvm::function_ref<void()> body) {

@@ -80,6 +80,12 @@ public:
   // ---- lanes
   int64_t laneCount(Value v);
   Value broadcast(Value v, int64_t width);
+  /// Lanes [first, first + count).
+  Value slice(Value v, int64_t first, int64_t count);
+  /// The lanes of x from `drop` on, then as many of y.
+  Value shiftedIn(Value x, Value y, int64_t drop);
+  /// The lanes of vectors of one length side by side; their number is a power of two.
+  Value sideBySide(ArrayRef<Value> vectors);
   /// The lower and the upper half of the lanes.
   std::pair<Value, Value> halves(Value v);
   /// Transposes a square: as many vectors as each has lanes.
@@ -106,6 +112,8 @@ public:
                                llvm::function_ref<SmallVector<Value>(ValueRange)> body);
   void when(Value condition, llvm::function_ref<void()> body);
   void unless(Value condition, llvm::function_ref<void()> body);
+  /// What `body` gives where the condition holds, else `otherwise`.
+  SmallVector<Value> when(Value condition, ValueRange otherwise, llvm::function_ref<SmallVector<Value>()> body);
 
   // ---- memory
   /// The type of lanes, see laneType.

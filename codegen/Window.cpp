@@ -75,9 +75,9 @@ WindowRule::WindowRule(ElementEmitter &e, Operation *op)
     : type(dtypeOf(op->getResult(0))), sumType(type == DType::f16 || type == DType::bf16 ? DType::f32 : type), e(e),
       k(e.k), op(op) {}
 
-Value WindowRule::identity() {
+Value WindowRule::identity(int64_t lanes) {
   if (!isa<MaxPoolOp>(op))
-    return k.broadcast(e.zeroOf(sumType), k.width);
+    return k.broadcast(e.zeroOf(sumType), lanes);
   Type element = k.storageType(sumType);
   unsigned bits = 8 * byteWidth(type);
   TypedAttr lowest;
@@ -85,7 +85,7 @@ Value WindowRule::identity() {
     lowest = k.b.getFloatAttr(element, -INFINITY);
   else
     lowest = k.b.getIntegerAttr(element, type == DType::u8 ? APInt::getMinValue(bits) : APInt::getSignedMinValue(bits));
-  return k.broadcast(arith::ConstantOp::create(k.b, k.loc, lowest), k.width);
+  return k.broadcast(arith::ConstantOp::create(k.b, k.loc, lowest), lanes);
 }
 
 Value WindowRule::step(Value accumulator, Value x, ArrayRef<Value> tap, const Index &channel) {
@@ -102,6 +102,7 @@ Value WindowRule::step(Value accumulator, Value x, ArrayRef<Value> tap, const In
   weightAt.push_back(channel);
   Value weight = e.element(cast<ConvOp>(op).getWeight(), weightAt);
   weight = castLanes(k.b, k.loc, k.broadcast(weight, k.width), type, sumType);
+  weight = k.sideBySide(SmallVector<Value>(k.laneCount(x) / k.width, weight));
   if (isFloat(sumType))
     return math::FmaOp::create(k.b, k.loc, x, weight, accumulator);
   return arith::AddIOp::create(k.b, k.loc, accumulator, arith::MulIOp::create(k.b, k.loc, x, weight));

@@ -44,8 +44,9 @@ public:
 
   DType type, sumType; // 16-bit floats are computed in f32
   /// What the accumulator starts with, and what an element outside of x counts as: lanes of `sumType`.
-  Value identity();
-  /// `x`: lanes of `sumType`; `tap`: its position in the window; `channel`: of the result.
+  Value identity(int64_t lanes);
+  /// `x`: lanes of `sumType`, of one position or of several side by side; `tap`: its position in the window; `channel`:
+  /// of the result.
   Value step(Value accumulator, Value x, ArrayRef<Value> tap, const Index &channel);
 
 private:

@@ -6,6 +6,7 @@
 // masked for it. An accumulator adds its taps in row-major order, as everywhere.
 #include "codegen/PointEmitter.h"
 #include "codegen/Window.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -16,6 +17,7 @@ namespace {
 constexpr int64_t kMostChannels = 256; // of a task
 constexpr int64_t kMostUnrolled = 160; // taps of all windows of a tile that are written out
 constexpr int64_t kRows = 4;           // of a tile, where windows overlap
+constexpr int64_t kFewestLanes = 4;    // of a position: the shortest register's
 
 class WindowKernel {
 public:
@@ -34,15 +36,13 @@ public:
       bool overlap = w.strides[d] % w.dilations[d] == 0 && w.strides[d] / w.dilations[d] < w.kernel[d];
       if (overlap && kRows * positions(kRows) * w.kernel[d] * w.kernel.back() <= kMostUnrolled)
         rowsOfTask = kRows;
-      int64_t reachAbove = llvm::divideCeil(w.low[d], w.strides[d]);
-      rowsMissing = llvm::alignTo(reachAbove, rowsOfTask) - reachAbove;
     }
   }
 
   LaunchShape emit() {
     Dim blocks = ceildiv(result.back(), channelBlock), tasks = blocks;
     Shape steps(result.begin(), result.begin() + last);
-    steps.back() = ceildiv(steps.back() + rowsMissing, rowsOfTask);
+    steps.back() = ceildiv(steps.back(), rowsOfTask);
     for (const Dim &count : steps)
       tasks = tasks * count;
     k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
@@ -52,9 +52,8 @@ public:
         at[d] = {d ? k.rem(rest, k.dim(steps[d])) : rest};
         rest = d ? k.div(rest, k.dim(steps[d])) : rest;
       }
-      at[last - 1] = {k.sub(k.mul(at[last - 1].base, k.constant(rowsOfTask)), k.constant(rowsMissing))};
       channelFrom = k.mul(k.rem(task, k.dim(blocks)), k.constant(channelBlock));
-      rowsOfTask == 1 ? tiles() : severalRows();
+      rowsOfTask == 1 ? tiles() : band(at[last - 1].base);
     });
     return {tasks, 0};
   }
@@ -68,24 +67,30 @@ private:
     return rowsOfTile == 1 ? single : std::max<int64_t>(2 * single / rowsOfTile, 1);
   }
 
-  /// The rows of a task: tiles of all of them if they see all their taps, else one after the other.
-  void severalRows() {
-    size_t d = w.spatial - 2;
-    int64_t reach = (rowsOfTask - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d];
-    Value zero = k.constant(0), first = at[last - 1].base, size = k.dim(result[last - 1]);
-    Value exist = e.inRange(at[last - 1], zero, k.sub(size, k.constant(rowsOfTask - 1)));
-    Value inside = e.inRange(w.origin(k, d, at[last - 1]), zero, k.sub(k.dim(x[last - 1]), k.constant(reach)));
-    Value together = arith::AndIOp::create(k.b, k.loc, exist, inside);
-    rows = rowsOfTask;
-    k.when(together, [&] { tiles(); });
-    rows = 1;
-    k.unless(together, [&] {
-      k.loop(k.maximum(first, zero), k.minimum(k.add(first, k.constant(rowsOfTask)), size), k.constant(1),
-             [&](Value row) {
-               at[last - 1] = {row};
-               tiles();
-             });
-    });
+  /// The rows of a task, by tiles of all of them. Bands are of nearly equal height if it is known how many rows there
+  /// are; else those of the last one may go one by one.
+  void band(Value number) {
+    const Dim &size = result[last - 1];
+    auto tilesFrom = [&](Value row, int64_t height) {
+      at[last - 1] = {row};
+      rows = height;
+      tiles();
+    };
+    if (size.isStatic()) {
+      int64_t all = std::max<int64_t>(size.value(), 1), bands = llvm::divideCeil(all, rowsOfTask);
+      int64_t height = all / bands, higher = all % bands; // so many bands have a row more
+      Value first = k.add(k.mul(number, k.constant(height)), k.minimum(number, k.constant(higher)));
+      if (higher == 0)
+        return tilesFrom(first, height);
+      Value isHigher = k.compare(arith::CmpIPredicate::slt, number, k.constant(higher));
+      k.when(isHigher, [&] { tilesFrom(first, height + 1); });
+      k.unless(isHigher, [&] { tilesFrom(first, height); });
+      return;
+    }
+    Value first = k.mul(number, k.constant(rowsOfTask)), end = k.add(first, k.constant(rowsOfTask));
+    Value isWhole = k.compare(arith::CmpIPredicate::sle, end, k.dim(size));
+    k.when(isWhole, [&] { tilesFrom(first, rowsOfTask); });
+    k.unless(isWhole, [&] { k.loop(first, k.dim(size), k.constant(1), [&](Value row) { tilesFrom(row, 1); }); });
   }
 
   // ---- the tiles of a row in order, all channels of the task in each, so that memory is read in order
@@ -119,10 +124,21 @@ private:
     k.when(k.compare(arith::CmpIPredicate::slt, whole, to), [&] {
       // With one lane that LLVM knows of it makes scalars of all, in an order of long chains; but without AVX-512 these
       // are short, and knowing spares branches.
-      e.mask = k.below(whole, k.target.avx512 ? k.handedIn(size) : k.dim(size), lanes);
+      Value bound = k.target.avx512 ? k.handedIn(size) : k.dim(size);
+      int64_t few = lanesOfRest();
+      llvm::SaveAndRestore several(together, lanes / few), fewer(lanes, few);
+      e.mask = k.below(whole, bound, lanes);
       vectorAt(whole);
       e.mask = {};
     });
+  }
+
+  /// Few last channels leave room in a vector for those of other positions.
+  int64_t lanesOfRest() {
+    const Dim &size = result.back();
+    if (!size.isStatic() || byteWidth(rule.type) < 4)
+      return lanes;
+    return std::min(lanes, std::max<int64_t>(llvm::PowerOf2Ceil(size.value() % lanes), kFewestLanes));
   }
 
   /// Whether no window of `size` positions from `from` on reaches beyond the row.
@@ -135,12 +151,14 @@ private:
 
   /// `known`: the value of `from`, unless all windows are inside.
   void tile(Value from, std::optional<int64_t> known, int64_t size) {
+    llvm::SaveAndRestore alone(together, known ? 1 : together); // taps that are left out are so for a whole vector
+    int64_t vectors = llvm::divideCeil(size, together);         // of a row
     Index first = at[last - 1];
-    auto eachOf = [&](int64_t row, llvm::function_ref<void(int64_t accumulator)> visit) {
+    auto eachOf = [&](int64_t row, llvm::function_ref<void(int64_t place)> visit) {
       at[last - 1] = k.shift(first, k.constant(row));
       for (int64_t i = 0; i < size; ++i) {
         at[last] = {k.add(from, k.constant(i))};
-        visit(row * size + i);
+        visit(i);
       }
       at[last - 1] = first;
     };
@@ -149,14 +167,15 @@ private:
         for (int64_t row = 0; row < rows; ++row)
           eachOf(row, [&](int64_t) { p.fetchResults(op->getResult(0), at, body, results); });
       SmallVector<Index> position(at.begin(), at.end());
-      SmallVector<Value> sums = outerTaps(0, position, {}, SmallVector<Value>(rows * size, rule.identity()),
-                                          [&](ArrayRef<Index> where, ArrayRef<RowTap> seen, ArrayRef<Value> carried) {
-                                            return innerTaps(where, seen, from, known, carried);
-                                          });
+      SmallVector<Value> sums(rows * vectors, rule.identity(lanes * together));
+      sums =
+          outerTaps(0, position, {}, sums, [&](ArrayRef<Index> where, ArrayRef<RowTap> seen, ArrayRef<Value> carried) {
+            return innerTaps(where, seen, from, known, size, carried);
+          });
       for (int64_t row = 0; row < rows; ++row)
         eachOf(row, [&](int64_t i) {
-          Value element = castLanes(k.b, k.loc, sums[i], rule.sumType, rule.type);
-          p.finish(op->getResult(0), at, element, body, results);
+          Value sum = k.slice(sums[row * vectors + i / together], i % together * lanes, lanes);
+          p.finish(op->getResult(0), at, castLanes(k.b, k.loc, sum, rule.sumType, rule.type), body, results);
         });
       return 0;
     });
@@ -185,7 +204,7 @@ private:
                                Step step) {
     if (d + 1 == w.spatial)
       return step(position, {{0, tap}}, carried);
-    if (d + 2 == w.spatial && rows > 1)
+    if (d + 2 == w.spatial && rowsOfTask > 1)
       return rowTaps(position, tap, carried, step);
     size_t axis = w.firstSpatial + d;
     Index origin = w.origin(k, d, position[axis]);
@@ -201,14 +220,16 @@ private:
     });
   }
 
-  /// The same for the last dimension but one, where the tile has several rows: each row of x once for all that see it.
+  /// The same for the last dimension but one, where tiles have several rows: each row of x, if there is such a row,
+  /// once for all that see it.
   SmallVector<Value> rowTaps(SmallVector<Index> position, ArrayRef<Value> outerTap, ArrayRef<Value> carried,
                              Step step) {
     size_t d = w.spatial - 2;
     int64_t stride = w.strides[d], dilation = w.dilations[d];
     Index origin = w.origin(k, d, position[last - 1]);
     SmallVector<Value> sums(carried);
-    for (int64_t r = 0; r <= (rows - 1) * stride + (w.kernel[d] - 1) * dilation; ++r) {
+    int64_t end = (rows - 1) * stride + (w.kernel[d] - 1) * dilation + 1;
+    for (int64_t r = 0; r < end; ++r) {
       SmallVector<RowTap> seen;
       for (int64_t row = 0; row < rows; ++row)
         if (int64_t way = r - row * stride; way >= 0 && way % dilation == 0 && way / dilation < w.kernel[d]) {
@@ -218,34 +239,58 @@ private:
       if (seen.empty())
         continue;
       position[last - 1] = k.shift(origin, k.constant(r));
-      sums = step(position, seen, sums);
+      if (r >= w.low[d] && r < end - w.high[d] - (w.ceilMode ? stride : 0)) {
+        sums = step(position, seen, sums);
+        continue;
+      }
+      Value inside = e.inRange(position[last - 1], k.constant(0), k.dim(x[last - 1]));
+      sums = k.when(inside, sums, [&] { return e.scoped([&] { return step(position, seen, sums); }); });
     }
     return sums;
   }
 
   SmallVector<Value> innerTaps(ArrayRef<Index> where, ArrayRef<RowTap> seen, Value from, std::optional<int64_t> known,
-                               ArrayRef<Value> carried) {
+                               int64_t size, ArrayRef<Value> carried) {
     size_t d = last - 1;
-    int64_t stride = w.strides[d], dilation = w.dilations[d], low = w.low[d], size = int64_t(carried.size()) / rows;
+    int64_t stride = w.strides[d], dilation = w.dilations[d], low = w.low[d], vectors = int64_t(carried.size()) / rows;
     SmallVector<Value> sums(carried);
     SmallVector<Index> position(where);
-    std::map<int64_t, Value> loaded; // elements of x by their distance from the tile's first window
     Value base = k.sub(k.mul(from, k.constant(stride)), k.constant(low));
+    // By the distance from the tile's first window; of several windows also by how many they are.
+    std::map<int64_t, Value> loaded;
+    std::map<std::pair<int64_t, int64_t>, Value> joined;
+    auto load = [&](int64_t distance) {
+      Value &element = loaded[distance];
+      if (!element) {
+        position[last] = {k.add(base, k.constant(distance))};
+        element = castLanes(k.b, k.loc, k.broadcast(e.element(w.x, position), lanes), rule.type, rule.sumType);
+      }
+      return element;
+    };
+    // What tap t of the windows from position i on sees; the last one's is repeated where there are no more.
+    auto elementsOf = [&](int64_t t, int64_t i) {
+      int64_t distance = i * stride + t * dilation, count = std::min(together, size - i);
+      Value &elements = joined[{distance, count}];
+      if (elements)
+        return elements;
+      if (Value before = joined[{distance - stride, count}]; before && count > 1 && count == together)
+        return elements = k.shiftedIn(before, load(distance + (count - 1) * stride), lanes);
+      SmallVector<Value> each;
+      for (int64_t j = 0; j < together; ++j)
+        each.push_back(load(distance + std::min(j, count - 1) * stride));
+      return elements = k.sideBySide(each);
+    };
     for (int64_t t = 0; t < w.kernel[d]; ++t)
-      for (int64_t i = 0; i < size; ++i) {
-        int64_t distance = i * stride + t * dilation;
-        if (int64_t column = known.value_or(0) * stride - low + distance; known && (column < 0 || column >= width))
+      for (int64_t v = 0; v < vectors; ++v) {
+        int64_t i = v * together, column = known.value_or(0) * stride - low + i * stride + t * dilation;
+        if (known && (column < 0 || column >= width))
           continue;
-        Value &element = loaded[distance];
-        if (!element) {
-          position[last] = {k.add(base, k.constant(distance))};
-          element = castLanes(k.b, k.loc, k.broadcast(e.element(w.x, position), lanes), rule.type, rule.sumType);
-        }
+        Value elements = elementsOf(t, i);
         for (const RowTap &s : seen) {
           SmallVector<Value> tap(s.tap);
           tap.push_back(k.constant(t));
-          Value &sum = sums[s.row * size + i];
-          sum = rule.step(sum, element, tap, at.back());
+          Value &sum = sums[s.row * vectors + v];
+          sum = rule.step(sum, elements, tap, at.back());
         }
       }
     return sums;
@@ -262,10 +307,11 @@ private:
   Shape x, result;
   size_t last; // the dimension of x and the result that tiles run along
   int64_t columns, width, lanes, channelBlock = kMostChannels;
-  int64_t rowsOfTask = 1, rowsMissing = 0; // of the first task: its last row is the last one that reaches above x
-  int64_t rows = 1;                        // of the tile
-  SmallVector<Index> at;                   // in the result
-  Value channelFrom;                       // the first channel of the task
+  int64_t rowsOfTask = 1;
+  int64_t rows = 1;      // of the tile
+  int64_t together = 1;  // positions of the tile that share a vector
+  SmallVector<Index> at; // in the result
+  Value channelFrom;     // the first channel of the task
 };
 
 } // namespace

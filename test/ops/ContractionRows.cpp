@@ -108,7 +108,7 @@ std::vector<Example> convolution(const Row &row, DType dtype) {
   for (Conv c :
        {Conv{{b, n, m, 3}, {3, 3, 3, 8}, true, {{"padding", Ints{1}}}, sizes},
         Conv{{2, 9, 9, 6}, {3, 3, 1, 6}, true, {{"groups", int64_t(6)}}},
-        // Tiles of several rows, and rows alone at the top and the bottom.
+        // Tiles of several rows; few last channels, of several positions side by side.
         Conv{{b, n, 9, 37}, {3, 3, 1, 37}, true, {{"groups", int64_t(37)}, {"padding", Ints{1}}}, sizes},
         Conv{{b, n, 20, 33}, {2, 3, 1, 33}, false, {{"groups", int64_t(33)}, {"padding", Ints{0, 2, 1, 0}}}, sizes},
         Conv{{2, 12, 11, 18},
@@ -120,6 +120,12 @@ std::vector<Example> convolution(const Row &row, DType dtype) {
              true,
              {{"groups", int64_t(16)}, {"strides", Ints{2, 1}}, {"dilations", Ints{2, 1}}, {"padding", Ints{2}}}},
         Conv{{1, 4, 6, 5, 17}, {2, 3, 3, 1, 17}, false, {{"groups", int64_t(17)}, {"padding", Ints{1}}}},
+        Conv{{1, 9, 41, 19}, {3, 7, 1, 19}, true, {{"groups", int64_t(19)}}},
+        Conv{{2, 50, 22}, {5, 1, 22}, false, {{"groups", int64_t(22)}, {"padding", Ints{2}}}},
+        Conv{{1, 15, 21, 35},
+             {3, 3, 1, 35},
+             true,
+             {{"groups", int64_t(35)}, {"strides", Ints{2}}, {"dilations", Ints{2}}, {"padding", Ints{3}}}},
         Conv{{1, 9, 9, 4}, {3, 3, 2, 6}, false, {{"groups", int64_t(2)}}}}) {
     c.attrs["layout"] = std::string("nhwc");
     list.push_back(conv(dtype, c, c.weight.back()));

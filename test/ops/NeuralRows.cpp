@@ -35,6 +35,8 @@ std::vector<Example> pool(const Row &row, DType dtype) {
     add({b, n, m, 20}, {{"kernel", Ints{2}}, {"padding", Ints{1, 0, 0, 1}}, {"layout", std::string("nhwc")}}, sizes);
     add({b, n, 19, 40},
         {{"kernel", Ints{3}}, {"strides", Ints{2}}, {"padding", Ints{1}}, {"layout", std::string("nhwc")}}, sizes);
+    add({1, 14, 13, 21},
+        {{"kernel", Ints{3}}, {"strides", Ints{2}}, {"ceil_mode", true}, {"layout", std::string("nhwc")}});
   }
   return list;
 }
