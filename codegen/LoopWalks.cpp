@@ -199,8 +199,8 @@ void LoopWalks::writeRows() {
   for (auto &[value, pointer] : fullResults)
     values.push_back(value);
   bool inLines = startsAnywhere(), sharesRow = readsSharedRow(values);
-  bool turns = k.target.avx512 && llvm::all_of(values, [](Value v) { return dtypeOf(v) == DType::f32; }) &&
-               isElementwise(values);
+  bool turns = k.target.avx512 && k.target.splitStoresWait &&
+               llvm::all_of(values, [](Value v) { return dtypeOf(v) == DType::f32; }) && isElementwise(values);
   for (Row &row : rows) {
     active = {&row};
     if (inLines && (!sharesRow || turns)) {

@@ -18,13 +18,14 @@ struct Target {
   int64_t tileRows;     // contraction register tile: rows …
   int64_t tileVectors;  // … by vectors of columns
   bool avx512;          // has instructions for x * 2^k, for any lanes of vectors of f32, and with a broadcast operand
+  bool splitStoresWait; // a store across two lines waits for both of them, and those behind it wait with it
 
   /// Vector lanes of elements of this width.
   int64_t lanes(int64_t elementBytes) const { return vectorBytes / elementBytes; }
 };
 
 llvm::ArrayRef<Target> allTargets();
-/// By name; "native" is the best one this machine supports. nullptr if unknown.
+/// By name; "native" is the best one this machine supports, tuned to its processor. nullptr if unknown.
 const Target *findTarget(llvm::StringRef name);
 
 } // namespace burin::codegen

@@ -181,12 +181,11 @@ private:
     });
   }
 
-  /// Whether all vectors of the result lie across lines. Such a store waits for both of its lines, and the stores
-  /// behind it wait with it, so the lines are fetched before. Of shorter vectors many lie in one, and fetching costs
-  /// more.
+  /// Whether all vectors of the result lie across lines, and storing them waits for these: then they are fetched
+  /// before. Of shorter vectors many lie in one line, and fetching costs more.
   bool storesSplit() {
     int64_t row = result.back().isStatic() ? result.back().value() * byteWidth(rule.type) : 1;
-    return k.target.vectorBytes == kLineBytes && row % kLineBytes != 0;
+    return k.target.splitStoresWait && k.target.vectorBytes == kLineBytes && row % kLineBytes != 0;
   }
 
   // ---- the taps
