@@ -212,7 +212,7 @@ private:
       return {};
     OpOperand &use = *v.use_begin();
     auto scan = dyn_cast<ScanOp>(use.getOwner());
-    return scan && int64_t(use.getOperandNumber()) < scan.getStates() ? scan.getResult(use.getOperandNumber())
+    return scan && use.getOperandNumber() < scan.getStates() ? scan.getResult(use.getOperandNumber())
                                                                       : Value();
   }
 
@@ -290,7 +290,7 @@ private:
     for (auto [i, operand] : llvm::enumerate(scan.getInputs())) {
       BlockArgument argument = body.getArgument(unsigned(i));
       operandOf[argument] = operand;
-      if (int64_t(i) < scan.getStates())
+      if (i < scan.getStates())
         slots[argument] = partSlot(scan.getResult(unsigned(i)), 0, byteSize(argument), false);
       else if (i < scan.firstWhole())
         slots[argument] = partSlot(operand, 0, byteSize(argument), scan.getReverse());
@@ -299,7 +299,7 @@ private:
     }
     for (auto [i, result] : llvm::enumerate(scan.getResults())) {
       Value part = terminator->getOperand(unsigned(i));
-      bool isState = int64_t(i) < scan.getStates();
+      bool isState = i < scan.getStates();
       slots[passes::skipReshapes(part)] =
           partSlot(result, isState ? byteSize(part) : 0, byteSize(part), !isState && scan.getReverse());
     }

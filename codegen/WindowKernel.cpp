@@ -2,8 +2,9 @@
 //
 // A vector holds channels. A tile is a run of neighbouring positions of the last spatial dimension, in one row or in
 // several, each with an accumulator; an element of x is loaded once for all the windows of the tile that see it. Tiles
-// at the ends of a row know which of their taps lie outside x and leave them out, so nothing is padded and no lane is
-// masked for it. An accumulator adds its taps in row-major order, as everywhere.
+// at the ends of a row know which of their taps lie outside x and leave them out, those at the top and the bottom pass
+// over the rows that x lacks, so nothing is padded and no lane is masked for it. Of the last channels, if they are few,
+// several positions share a vector. An accumulator adds its taps in row-major order, as everywhere.
 #include "codegen/PointEmitter.h"
 #include "codegen/Window.h"
 #include "llvm/Support/SaveAndRestore.h"

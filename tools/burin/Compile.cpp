@@ -108,7 +108,10 @@ void addCompile(CLI::App &app, int &exitCode) {
   command->add_option("-o,--output", arguments->output,
                       "Where to write; model.plate or model.onnx by default, - is standard output");
   command->add_option("--fix", arguments->fixed, kFixHelp);
-  command->add_option("--target", arguments->compile.targets, "native, x86-64-v3, x86-64-v4; several make one artifact")
+  command
+      ->add_option(
+          "--target", arguments->compile.targets,
+          "native (the best this machine has, tuned to its processor), x86-64-v3, x86-64-v4; several make one artifact")
       ->delimiter(',');
   std::vector<std::string> names{"plate", "onnx", "dot", "svg"};
   for (auto &[name, stage] : stages)
