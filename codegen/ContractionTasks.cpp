@@ -14,7 +14,7 @@ ContractionTasks::ContractionTasks(bool unitsAreRows, const Dim &units, const Di
   Dim most = unitsAreRows ? Dim(kTaskRows) : max(floordiv(kTaskRows, max(along, 1)), 1);
   unitBlocks = ceildiv(units, most);
   unitsPerBlock = max(ceildiv(units, max(unitBlocks, 1)), 1);
-  if (unitsAreRows)
+  if (unitsAreRows && !units.isStatic()) // else they are cut into tiles of nearly equal height
     unitsPerBlock = ceildiv(unitsPerBlock, kRowAlign) * kRowAlign;
   Dim blockRows = unitsAreRows ? min(units, unitsPerBlock) : unitsPerBlock * along;
   if (!blockRows.isStatic())
