@@ -169,15 +169,22 @@ private:
           eachOf(row, [&](int64_t) { p.fetchResults(op->getResult(0), at, body, results); });
       SmallVector<Index> position(at.begin(), at.end());
       SmallVector<Value> sums(rows * vectors, rule.identity(lanes * together));
-      sums =
-          outerTaps(0, position, {}, sums, [&](ArrayRef<Index> where, ArrayRef<RowTap> seen, ArrayRef<Value> carried) {
-            return innerTaps(where, seen, from, known, size, carried);
-          });
-      for (int64_t row = 0; row < rows; ++row)
+      auto step = [&](ArrayRef<Index> where, ArrayRef<RowTap> seen, ArrayRef<Value> carried) {
+        return innerTaps(where, seen, from, known, size, carried);
+      };
+      auto finish = [&](int64_t row, ArrayRef<Value> sums) {
         eachOf(row, [&](int64_t i) {
           Value sum = k.slice(sums[row * vectors + i / together], i % together * lanes, lanes);
           p.finish(op->getResult(0), at, castLanes(k.b, k.loc, sum, rule.sumType, rule.type), body, results);
         });
+      };
+      if (w.spatial == 2 && rowsOfTask > 1) {
+        rowTaps(position, {}, sums, step, finish);
+        return 0;
+      }
+      sums = outerTaps(0, position, {}, sums, step);
+      for (int64_t row = 0; row < rows; ++row)
+        finish(row, sums);
       return 0;
     });
   }
@@ -205,7 +212,7 @@ private:
     if (d + 1 == w.spatial)
       return step(position, {{0, tap}}, carried);
     if (d + 2 == w.spatial && rowsOfTask > 1)
-      return rowTaps(position, tap, carried, step);
+      return rowTaps(position, tap, carried, step, [](int64_t, ArrayRef<Value>) {});
     size_t axis = w.firstSpatial + d;
     Index origin = w.origin(k, d, position[axis]);
     auto [begin, end] = w.tapsInside(k, d, origin.base);
@@ -221,9 +228,10 @@ private:
   }
 
   /// The same for the last dimension but one, where tiles have several rows: each row of x, if there is such a row,
-  /// once for all that see it.
-  SmallVector<Value> rowTaps(SmallVector<Index> position, ArrayRef<Value> outerTap, ArrayRef<Value> carried,
-                             Step step) {
+  /// once for all that see it. `finish` is told when a row of the tile has seen all of its own: what goes on past a
+  /// branch would be moved behind it, and all that it needs be kept in memory meanwhile.
+  SmallVector<Value> rowTaps(SmallVector<Index> position, ArrayRef<Value> outerTap, ArrayRef<Value> carried, Step step,
+                             llvm::function_ref<void(int64_t row, ArrayRef<Value> sums)> finish) {
     size_t d = w.spatial - 2;
     int64_t stride = w.strides[d], dilation = w.dilations[d];
     Index origin = w.origin(k, d, position[last - 1]);
@@ -241,10 +249,13 @@ private:
       position[last - 1] = k.shift(origin, k.constant(r));
       if (r >= w.low[d] && r < end - w.high[d] - (w.ceilMode ? stride : 0)) {
         sums = step(position, seen, sums);
-        continue;
+      } else {
+        Value inside = e.inRange(position[last - 1], k.constant(0), k.dim(x[last - 1]));
+        sums = k.when(inside, sums, [&] { return e.scoped([&] { return step(position, seen, sums); }); });
       }
-      Value inside = e.inRange(position[last - 1], k.constant(0), k.dim(x[last - 1]));
-      sums = k.when(inside, sums, [&] { return e.scoped([&] { return step(position, seen, sums); }); });
+      for (const RowTap &s : seen)
+        if (r == s.row * stride + (w.kernel[d] - 1) * dilation)
+          finish(s.row, sums);
     }
     return sums;
   }
