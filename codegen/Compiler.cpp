@@ -34,7 +34,8 @@ FailureOr<std::vector<const Target *>> findTargets(ModuleOp module, const Compil
         error << ", " << known.name;
       return error;
     }
-    if (!llvm::is_contained(targets, target))
+    auto isSame = [&](const Target *other) { return llvm::StringRef(other->name) == target->name; };
+    if (llvm::none_of(targets, isSame)) // "native" is one of the others, tuned
       targets.push_back(target);
   }
   return targets;
