@@ -238,7 +238,7 @@ private:
   /// Those whose windows all lie inside lhs share loops. Of rows of rows, `start` is 0.
   void allTiles(Value start, int64_t rows, Value chunk, int64_t vectors) {
     int64_t tiles = llvm::divideCeil(rows, mostRows);
-    for (TileRun run : tilesOf(rows, mostRows, [&](int64_t from, int64_t size) { return isInside(from, size); })) {
+    for (TileRun run : tilesOf(rows, tiles, [&](int64_t from, int64_t size) { return isInside(from, size); })) {
       if (!run.inside)
         end = run.from;
       Value from = k.add(start, k.constant(run.from));

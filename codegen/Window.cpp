@@ -24,9 +24,8 @@ std::pair<Value, Value> Window::tapsInside(KernelBuilder &k, size_t d, Value ori
   return codegen::tapsInside(k, origin, k.dim(shapeOf(x)[firstSpatial + d]), kernel[d], dilations[d]);
 }
 
-SmallVector<TileRun> tilesOf(int64_t positions, int64_t most,
+SmallVector<TileRun> tilesOf(int64_t positions, int64_t tiles,
                              llvm::function_ref<bool(int64_t from, int64_t size)> isInside) {
-  int64_t tiles = (positions + most - 1) / most;
   SmallVector<TileRun> runs;
   for (int64_t t = 0, from = 0; t < tiles; ++t) {
     int64_t size = positions / tiles + (t < positions % tiles);

@@ -13,9 +13,8 @@ struct TileRun {
   int64_t from, size, tiles, before; // first position, positions of each, how many, tiles of the row before them
   bool inside;                       // their windows see all their taps; a tile at an end of the row is alone
 };
-/// A row as tiles of nearly equal size, at most `most` positions each. `isInside` tells it of positions [from, from +
-/// size).
-SmallVector<TileRun> tilesOf(int64_t positions, int64_t most,
+/// A row as so many tiles of nearly equal size. `isInside` tells it of positions [from, from + size).
+SmallVector<TileRun> tilesOf(int64_t positions, int64_t tiles,
                              llvm::function_ref<bool(int64_t from, int64_t size)> isInside);
 
 /// Geometry of a window op. The spatial dimensions of x start at `firstSpatial`; channels are last or second.

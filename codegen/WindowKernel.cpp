@@ -15,10 +15,17 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kMostChannels = 256; // of a task
-constexpr int64_t kMostUnrolled = 160; // taps of all windows of a tile that are written out
-constexpr int64_t kRows = 4;           // of a tile, where windows overlap
-constexpr int64_t kFewestLanes = 4;    // of a position: the shortest register's
+constexpr int64_t kNearBytes = int64_t(1) << 20; // of images that the second cache level is taken to hold
+constexpr int64_t kMostUnrolled = 400;           // taps of all windows of a tile that are written out
+constexpr int64_t kFewestLanes = 4;              // of a position: the shortest register's
+
+/// What a task takes of an image, where windows overlap, at most. What comes from the second cache level comes a few
+/// channels at once, for the first level to hold what rows and tiles have in common; what comes from further away comes
+/// as it lies in memory.
+struct Share {
+  int64_t channels, rows;
+};
+constexpr Share kNear = {48, 8}, kFar = {256, 4};
 
 class WindowKernel {
 public:
@@ -27,23 +34,22 @@ public:
       : e(e), k(e.k), p(e, a), op(op), w(w), rule(e, op), body(body), results(results), x(shapeOf(w.x)),
         result(shapeOf(op->getResult(0))), last(w.spatial), columns(result[last].value()), width(x[last].value()) {
     lanes = k.target.lanes(byteWidth(rule.sumType));
-    // Tasks with about as many channels each: what is read of a pixel follows on itself for as long as can be.
-    if (result.back().isStatic()) {
-      int64_t all = result.back().value(), parts = std::max<int64_t>(llvm::divideCeil(all, kMostChannels), 1);
-      channelBlock = llvm::alignTo(llvm::divideCeil(all, parts), lanes);
-    }
+    bool isNear = bytesOfImage() <= kNearBytes;
+    // Pixels that begin within lines make tasks share lines.
+    cutChannels((isNear && endsWithLine() ? kNear : kFar).channels);
     if (w.spatial > 1) {
       size_t d = w.spatial - 2;
-      bool overlap = w.strides[d] % w.dilations[d] == 0 && w.strides[d] / w.dilations[d] < w.kernel[d];
-      if (overlap && kRows * positions(kRows) * w.kernel[d] * w.kernel.back() <= kMostUnrolled)
-        rowsOfTask = kRows;
+      if (w.strides[d] % w.dilations[d] == 0)
+        sharing = llvm::divideCeil(w.kernel[d], w.strides[d] / w.dilations[d]);
+      mostRows = std::max<int64_t>(kMostUnrolled / (positions(sharing) * w.kernel[d] * w.kernel.back()), 1);
+      rowsOfTask = sharing > 1 ? std::min((isNear ? kNear : kFar).rows, mostRows) : 1;
     }
   }
 
   LaunchShape emit() {
-    Dim blocks = ceildiv(result.back(), channelBlock), tasks = blocks;
+    Dim tasks = blocks;
     Shape steps(result.begin(), result.begin() + last);
-    steps.back() = ceildiv(steps.back(), rowsOfTask);
+    steps.back() = bands();
     for (const Dim &count : steps)
       tasks = tasks * count;
     k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
@@ -53,19 +59,59 @@ public:
         at[d] = {d ? k.rem(rest, k.dim(steps[d])) : rest};
         rest = d ? k.div(rest, k.dim(steps[d])) : rest;
       }
-      channelFrom = k.mul(k.rem(task, k.dim(blocks)), k.constant(channelBlock));
+      Value block = k.rem(task, k.dim(blocks));
+      channelFrom = k.mul(block, k.constant(channelBlock));
+      channelTo = k.dim(result.back());
+      if (blocks != 1) {
+        Value isLast = k.compare(arith::CmpIPredicate::eq, block, k.sub(k.dim(blocks), k.constant(1)));
+        Value next = k.add(channelFrom, k.constant(channelBlock));
+        channelTo = arith::SelectOp::create(k.b, k.loc, isLast, channelTo, next);
+      }
       rowsOfTask == 1 ? tiles() : band(at[last - 1].base);
     });
     return {tasks, 0};
   }
 
 private:
-  /// The most positions of a tile in each of its rows. A single one takes a third of the registers that contractions
-  /// use as accumulators: elements of x and of the filter take the others. Of several rows all take two thirds, as they
-  /// share most of these elements.
+  /// Of x and of the result.
+  int64_t bytesOfImage() {
+    int64_t read = byteWidth(dtypeOf(w.x)), written = byteWidth(rule.type);
+    for (size_t d = 1; d < x.size(); ++d) {
+      if (!x[d].isStatic() || !result[d].isStatic())
+        return std::numeric_limits<int64_t>::max();
+      read *= x[d].value(), written *= result[d].value();
+    }
+    return read + written;
+  }
+
+  /// Tasks with about as many channels each; those of the last incomplete vector belong to the last task.
+  void cutChannels(int64_t most) {
+    const Dim &size = result.back();
+    channelBlock = most;
+    blocks = ceildiv(size, most);
+    if (size.isStatic() && size.value() > 0) {
+      int64_t whole = std::max<int64_t>(size.value() / lanes, 1), parts = llvm::divideCeil(whole * lanes, most);
+      channelBlock = lanes * llvm::divideCeil(whole, parts);
+      blocks = llvm::divideCeil(whole * lanes, channelBlock);
+    }
+  }
+
+  /// Of how many positions each row of a tile is, about. A single row takes a third of the registers that contractions
+  /// use as accumulators: elements of x and of the filter take the others. Those of several rows that share elements
+  /// take up to two thirds.
   int64_t positions(int64_t rowsOfTile) {
     int64_t single = std::min(k.target.tileRows * k.target.tileVectors / 3, kMostUnrolled / w.kernel.back());
-    return rowsOfTile == 1 ? single : std::max<int64_t>(2 * single / rowsOfTile, 1);
+    return rowsOfTile == 1 ? single : std::max<int64_t>(2 * single / (std::min(rowsOfTile, sharing) + 1), 2);
+  }
+
+  /// How many tasks the rows of an image are: an even number, for two threads to get the same.
+  Dim bands() {
+    const Dim &size = result[last - 1];
+    if (!size.isStatic() || rowsOfTask == 1 || size.value() <= rowsOfTask)
+      return ceildiv(size, rowsOfTask);
+    int64_t about = (size.value() + rowsOfTask) / (2 * rowsOfTask),
+            fewest = llvm::divideCeil(size.value(), 2 * mostRows);
+    return 2 * std::max(about, fewest);
   }
 
   /// The rows of a task, by tiles of all of them. Bands are of nearly equal height if it is known how many rows there
@@ -78,12 +124,13 @@ private:
       tiles();
     };
     if (size.isStatic()) {
-      int64_t all = std::max<int64_t>(size.value(), 1), bands = llvm::divideCeil(all, rowsOfTask);
-      int64_t height = all / bands, higher = all % bands; // so many bands have a row more
-      Value first = k.add(k.mul(number, k.constant(height)), k.minimum(number, k.constant(higher)));
-      if (higher == 0)
+      int64_t all = size.value(), count = std::max<int64_t>(bands().value(), 1), height = all / count;
+      auto begin = [&](Value band) { return k.div(k.mul(band, k.constant(all)), k.constant(count)); };
+      Value first = begin(number);
+      if (all % count == 0)
         return tilesFrom(first, height);
-      Value isHigher = k.compare(arith::CmpIPredicate::slt, number, k.constant(higher));
+      Value end = begin(k.add(number, k.constant(1)));
+      Value isHigher = k.compare(arith::CmpIPredicate::sgt, k.sub(end, first), k.constant(height));
       k.when(isHigher, [&] { tilesFrom(first, height + 1); });
       k.unless(isHigher, [&] { tilesFrom(first, height); });
       return;
@@ -96,8 +143,8 @@ private:
 
   // ---- the tiles of a row in order, all channels of the task in each, so that memory is read in order
   void tiles() {
-    for (TileRun run :
-         tilesOf(columns, positions(rows), [&](int64_t from, int64_t size) { return isInside(from, size); })) {
+    int64_t about = positions(rows), count = std::max<int64_t>((columns + about / 2) / about, 1);
+    for (TileRun run : tilesOf(columns, count, [&](int64_t from, int64_t size) { return isInside(from, size); })) {
       if (!run.inside) {
         channels([&] { tile(k.constant(run.from), run.from, run.size); });
         continue;
@@ -111,8 +158,8 @@ private:
 
   void channels(llvm::function_ref<void()> visit) {
     Dim size = result.back();
-    Value step = k.constant(lanes), to = k.minimum(k.add(channelFrom, k.constant(channelBlock)), k.dim(size));
-    Value whole = k.add(channelFrom, k.mul(k.div(k.sub(to, channelFrom), step), step));
+    Value step = k.constant(lanes);
+    Value whole = k.add(channelFrom, k.mul(k.div(k.sub(channelTo, channelFrom), step), step));
     auto vectorAt = [&](Value channel) {
       k.width = lanes;
       at.back() = {channel, 1};
@@ -122,7 +169,7 @@ private:
     k.loop(channelFrom, whole, step, vectorAt);
     if (size.isStatic() && size.value() % lanes == 0)
       return;
-    k.when(k.compare(arith::CmpIPredicate::slt, whole, to), [&] {
+    k.when(k.compare(arith::CmpIPredicate::slt, whole, channelTo), [&] {
       // With one lane that LLVM knows of it makes scalars of all, in an order of long chains; but without AVX-512 these
       // are short, and knowing spares branches.
       Value bound = k.target.avx512 ? k.handedIn(size) : k.dim(size);
@@ -191,9 +238,11 @@ private:
 
   /// Whether all vectors of the result lie across lines, and storing them waits for these: then they are fetched
   /// before. Of shorter vectors many lie in one line, and fetching costs more.
-  bool storesSplit() {
-    int64_t row = result.back().isStatic() ? result.back().value() * byteWidth(rule.type) : 1;
-    return k.target.splitStoresWait && k.target.vectorBytes == kLineBytes && row % kLineBytes != 0;
+  bool storesSplit() { return k.target.splitStoresWait && k.target.vectorBytes == kLineBytes && !endsWithLine(); }
+
+  /// Whether the channels of a pixel are whole lines.
+  bool endsWithLine() {
+    return result.back().isStatic() && result.back().value() * byteWidth(rule.type) % kLineBytes == 0;
   }
 
   // ---- the taps
@@ -317,12 +366,15 @@ private:
   ArrayRef<Value> results;
   Shape x, result;
   size_t last; // the dimension of x and the result that tiles run along
-  int64_t columns, width, lanes, channelBlock = kMostChannels;
-  int64_t rowsOfTask = 1;
-  int64_t rows = 1;      // of the tile
-  int64_t together = 1;  // positions of the tile that share a vector
-  SmallVector<Index> at; // in the result
-  Value channelFrom;     // the first channel of the task
+  int64_t columns, width, lanes;
+  int64_t channelBlock;
+  Dim blocks;                           // of channels
+  int64_t sharing = 1;                  // rows of the result that see a row of x
+  int64_t mostRows = 1, rowsOfTask = 1; // of a tile whose taps are written out; of a task
+  int64_t rows = 1;                     // of the tile
+  int64_t together = 1;                 // positions of the tile that share a vector
+  SmallVector<Index> at;                // in the result
+  Value channelFrom, channelTo;         // of the task
 };
 
 } // namespace

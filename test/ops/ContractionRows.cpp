@@ -119,6 +119,10 @@ std::vector<Example> convolution(const Row &row, DType dtype) {
              {3, 3, 1, 16},
              true,
              {{"groups", int64_t(16)}, {"strides", Ints{2, 1}}, {"dilations", Ints{2, 1}}, {"padding", Ints{2}}}},
+        // Several tasks for the channels of a pixel.
+        Conv{{1, 11, 7, 64}, {5, 5, 1, 64}, true, {{"groups", int64_t(64)}, {"padding", Ints{2}}}},
+        Conv{{2, 19, 6, 80}, {3, 2, 1, 80}, false, {{"groups", int64_t(80)}, {"strides", Ints{2, 1}}}},
+        Conv{{1, 6, 5, 275}, {3, 3, 1, 275}, true, {{"groups", int64_t(275)}, {"padding", Ints{1}}}},
         Conv{{1, 4, 6, 5, 17}, {2, 3, 3, 1, 17}, false, {{"groups", int64_t(17)}, {"padding", Ints{1}}}},
         Conv{{1, 9, 41, 19}, {3, 7, 1, 19}, true, {{"groups", int64_t(19)}}},
         Conv{{2, 50, 22}, {5, 1, 22}, false, {{"groups", int64_t(22)}, {"padding", Ints{2}}}},
