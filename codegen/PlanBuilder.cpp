@@ -212,8 +212,7 @@ private:
       return {};
     OpOperand &use = *v.use_begin();
     auto scan = dyn_cast<ScanOp>(use.getOwner());
-    return scan && use.getOperandNumber() < scan.getStates() ? scan.getResult(use.getOperandNumber())
-                                                                      : Value();
+    return scan && use.getOperandNumber() < scan.getStates() ? scan.getResult(use.getOperandNumber()) : Value();
   }
 
   rt::Slot addConstant(ConstantOp op) {
