@@ -31,9 +31,9 @@ SmallVector<Value> LoopWalks::walkLevel(ArrayRef<Operation *> level, MutableArra
   Value read = startsAnywhere() ? rowRead(reads) : Value();
   if (read && llvm::all_of(reducers, [](Reducer &r) { return r.isIdempotent(); }))
     return walkLines(read, carried, step);
-  bool turns = k.target.avx512 && llvm::all_of(reducers, [](Reducer &r) { return r.isSumOfF32(); });
-  if (read && turns && kept.empty() && isElementwise(reads))
-    return walkLinesInOrder(read, carried, step);
+  bool masked = k.target.avx512 && llvm::all_of(reducers, [](Reducer &r) { return r.isSumOfF32(); });
+  if (read && masked && kept.empty() && isElementwise(reads))
+    return walkMaskedLines(read, carried, step);
   return walkReduced(carried, step);
 }
 
@@ -58,19 +58,20 @@ SmallVector<Value> LoopWalks::walkLines(Value read, SmallVector<Value> carried, 
   return carried;
 }
 
-/// Where each counts once, and in the order of walkReduced, so that a row gives the same wherever it begins: element i
-/// is taken in by the accumulator that is as many elements further as the row is into its line, and the accumulators
-/// are turned back at the end. Lanes outside the row are masked off.
-SmallVector<Value> LoopWalks::walkLinesInOrder(Value read, SmallVector<Value> carried, Step step) {
+/// Where each counts once. Element i is taken in by the lane that is as many further as the row is into its line, of
+/// all accumulators as a ring; joined() does not see where on the ring a row begins. Lanes outside the row are masked
+/// off.
+SmallVector<Value> LoopWalks::walkMaskedLines(Value read, SmallVector<Value> carried, Step step) {
   int64_t size = space[reduced[0]].value(), block = vectorWidth * kUnroll;
+  SmallVector<Value> into;
   for (Row &row : rows) {
-    row.intoLine = intoLine(row, read, e.memoryOf(read)->pointer);
-    row.firstLine = k.sub(k.constant(0), row.intoLine);
+    into.push_back(intoLine(row, read, e.memoryOf(read)->pointer));
+    row.firstLine = k.sub(k.constant(0), into.back());
   }
   k.width = vectorWidth;
   auto cutAt = [&](int64_t r, const SmallVector<Value> &values, int64_t copy) {
-    for (Row &row : rows)
-      row.mask = r ? lanesBelow(k.add(k.constant(size - r), row.intoLine)) : lanesFrom(row.intoLine);
+    for (auto [row, before] : llvm::zip(rows, into))
+      row.mask = r ? lanesBelow(k.add(k.constant(size - r), before)) : lanesFrom(before);
     SmallVector<Value> next = vectorAt(k.constant(r), values, copy, step);
     for (Row &row : rows)
       row.mask = {};
@@ -89,15 +90,6 @@ SmallVector<Value> LoopWalks::walkLinesInOrder(Value read, SmallVector<Value> ca
   for (Row &row : rows)
     row.firstLine = {};
   return carried;
-}
-
-/// Gives the accumulators the lanes that they have in a row that begins where a line does.
-void LoopWalks::turnBack(MutableArrayRef<SmallVector<Value>> parts, Value by) {
-  SmallVector<Value> turned;
-  for (size_t copy = 0; copy < parts.size(); ++copy)
-    turned.push_back(lanesAcross(parts[copy][0], parts[(copy + 1) % parts.size()][0], by));
-  for (size_t copy = 0; copy < parts.size(); ++copy)
-    parts[copy][0] = turned[copy];
 }
 
 /// Of each result, the vector from element r of the row on.

@@ -62,21 +62,19 @@ void LoopWalks::reduceLevel(ArrayRef<Operation *> level) {
       SmallVector<SmallVector<Value>> parts;
       for (int64_t c = 0; c < copies; ++c)
         parts.push_back(SmallVector<Value>(ArrayRef<Value>(sums).slice(c * perCopy + at, r.size())));
-      if (row.intoLine)
-        turnBack(parts, row.intoLine);
       row.p.bind(r.op->getResult(0), r.finish(joined(r, std::move(parts)), count));
       at += r.size();
     }
-  for (Row &row : rows)
-    row.intoLine = {};
 }
 
-/// Accumulators that hold parts of a row as one, in a fixed tree.
+/// Accumulators that hold parts of a row as one, in a fixed tree. Of the lanes of all as a ring it adds those that lie
+/// opposite each other, so that a row may begin anywhere on it.
 SmallVector<Value> LoopWalks::joined(Reducer &r, SmallVector<SmallVector<Value>> parts) {
   while (parts.size() > 1) {
-    for (size_t i = 0; i < parts.size() / 2; ++i)
-      parts[i] = r.combine(parts[2 * i], parts[2 * i + 1]);
-    parts.resize(parts.size() / 2);
+    size_t half = parts.size() / 2;
+    for (size_t i = 0; i < half; ++i)
+      parts[i] = r.combine(parts[i], parts[i + half]);
+    parts.resize(half);
   }
   return lanesReduce ? r.acrossLanes(parts[0]) : parts[0];
 }

@@ -19,7 +19,6 @@ protected:
     Value scratch;           // what is kept of it, and of those beside it
     SmallVector<Index> next; // where the row is that will have this number
     Value firstLine = {};    // where the first line is that a walk over lines begins with
-    Value intoLine = {};     // see walkLinesInOrder
     Value mask = {};         // of lanes that are in the row, where that differs between rows
     bool isReduced = false;  // all that is kept of it has been
   };
@@ -70,8 +69,7 @@ private:
   SmallVector<Value> walkLevel(ArrayRef<mlir::Operation *> level, mlir::MutableArrayRef<Reducer> reducers,
                                const SmallVector<Value> &carried, Step step);
   SmallVector<Value> walkLines(Value read, SmallVector<Value> carried, Step step);
-  SmallVector<Value> walkLinesInOrder(Value read, SmallVector<Value> carried, Step step);
-  void turnBack(mlir::MutableArrayRef<SmallVector<Value>> parts, Value by);
+  SmallVector<Value> walkMaskedLines(Value read, SmallVector<Value> carried, Step step);
   Value laneNumbers();
   Value number(Value n);
   Value lanesBelow(Value n);
