@@ -55,7 +55,7 @@ public:
       return {tasks, scratchBytes};
     }
     ownScratch = scratchBytes;
-    if (lanesReduce && !levels.empty())
+    if (lanesReduce && reducesExpensive)
       scratchBytes = scratchBytes * Dim(2); // see runOverlapped
     Value aligned = allAligned(large);
     k.when(aligned, [&] {
@@ -93,9 +93,9 @@ private:
 
   // ---- rows that are written while the next ones are reduced
   // Memory takes stores past the cache one by one, and those to scratch memory wait behind them: side by side with the
-  // reductions they hold up nothing.
+  // reductions they hold up nothing. Where reductions take no longer than memory there is nothing to gain.
 
-  bool overlaps() { return streamed && !levels.empty() && !fullResults.empty(); }
+  bool overlaps() { return streamed && reducesExpensive && !fullResults.empty(); }
 
   void runOverlapped(Value from, Value whole, ArrayRef<int> outer) {
     Value together = k.constant(kRowsTogether), second = k.add(from, together);

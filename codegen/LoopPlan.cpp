@@ -75,6 +75,7 @@ void LoopPlan::planScratch() {
     int64_t walks = 0;
     for (auto &walk : roots)
       walks += needs(walk, op.getResult(0));
+    reducesExpensive |= walks > needs(roots.back(), op.getResult(0));
     if (walks < 2)
       continue;
     // Lanes that are columns keep a vector each; room for a whole vector at the end serves masked tails.

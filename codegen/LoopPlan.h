@@ -33,6 +33,7 @@ struct LoopPlan {
   };
   llvm::MapVector<Value, Slot> kept;
   Dim scratchBytes = 0;
+  bool reducesExpensive = false; // values that take longer to compute than memory takes
 
   /// Whether rows begin anywhere in a line of the cache, and are so long that it matters.
   bool startsAnywhere() const;
