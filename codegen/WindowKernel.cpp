@@ -174,8 +174,10 @@ private:
       // are short, and knowing spares branches.
       Value bound = k.target.avx512 ? k.handedIn(size) : k.dim(size);
       int64_t few = lanesOfRest();
+      bool masked = !size.isStatic() || size.value() % lanes != few;
       llvm::SaveAndRestore several(together, lanes / few), fewer(lanes, few);
-      e.mask = k.below(whole, bound, lanes);
+      if (masked)
+        e.mask = k.below(whole, bound, lanes);
       vectorAt(whole);
       e.mask = {};
     });

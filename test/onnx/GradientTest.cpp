@@ -19,12 +19,15 @@ NodeText gradientNode(std::initializer_list<Bytes> xs, std::initializer_list<Byt
 
 Bytes vectorOf(const Bytes &name) { return valueInfo(name, kFloat, {"n"}); }
 
-Graph loadModel(const ModelText &model) {
+struct TemporaryFile {
   std::string path =
       (std::filesystem::temp_directory_path() / ("burin-grad-" + std::to_string(getpid()) + ".onnx")).string();
-  Graph graph = load_onnx(model.write(path));
-  std::filesystem::remove(path);
-  return graph;
+  ~TemporaryFile() { std::filesystem::remove(path); }
+};
+
+Graph loadModel(const ModelText &model) {
+  TemporaryFile file;
+  return load_onnx(model.write(file.path));
 }
 
 const std::vector<NodeText> kChain{{"Mul", {"w", "x"}, {"h"}}, {"Mul", {"h", "h"}, {"y"}}}; // y = (w x)^2
