@@ -19,9 +19,9 @@ constexpr int64_t kNearBytes = int64_t(1) << 20; // of images that the second ca
 constexpr int64_t kMostUnrolled = 400;           // taps of all windows of a tile that are written out
 constexpr int64_t kFewestLanes = 4;              // of a position: the shortest register's
 
-/// What a task takes of an image, where windows overlap, at most. What comes from the second cache level comes a few
-/// channels at once, for the first level to hold what rows and tiles have in common; what comes from further away comes
-/// as it lies in memory.
+/// What a task takes of an image, at most; one row where windows of several share nothing. What comes from the second
+/// cache level comes a few channels at once, for the first level to hold what rows and tiles have in common; what comes
+/// from further away comes as it lies in memory.
 struct Share {
   int64_t channels, rows;
 };
@@ -34,15 +34,15 @@ public:
       : e(e), k(e.k), p(e, a), op(op), w(w), rule(e, op), body(body), results(results), x(shapeOf(w.x)),
         result(shapeOf(op->getResult(0))), last(w.spatial), columns(result[last].value()), width(x[last].value()) {
     lanes = k.target.lanes(byteWidth(rule.sumType));
-    bool isNear = bytesOfImage() <= kNearBytes;
-    // Pixels that begin within lines make tasks share lines.
-    cutChannels((isNear && endsWithLine() ? kNear : kFar).channels);
+    const Share &most = bytesOfImage() <= kNearBytes ? kNear : kFar;
+    // Tasks that take pixels apart within a line would both load it.
+    cutChannels(endsWithLine() ? most.channels : kFar.channels);
     if (w.spatial > 1) {
       size_t d = w.spatial - 2;
       if (w.strides[d] % w.dilations[d] == 0)
         sharing = llvm::divideCeil(w.kernel[d], w.strides[d] / w.dilations[d]);
       mostRows = std::max<int64_t>(kMostUnrolled / (positions(sharing) * w.kernel[d] * w.kernel.back()), 1);
-      rowsOfTask = sharing > 1 ? std::min((isNear ? kNear : kFar).rows, mostRows) : 1;
+      rowsOfTask = sharing > 1 ? std::min(most.rows, mostRows) : 1;
     }
   }
 

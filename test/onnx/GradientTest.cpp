@@ -1,7 +1,7 @@
 // ONNX's Gradient: where the values are that it names, and with which values it computes them again.
 #include "test/frontend/Check.h"
+#include "test/onnx/Folder.h"
 #include "test/onnx/ModelWriter.h"
-#include <filesystem>
 
 using namespace burin::test;
 
@@ -19,15 +19,9 @@ NodeText gradientNode(std::initializer_list<Bytes> xs, std::initializer_list<Byt
 
 Bytes vectorOf(const Bytes &name) { return valueInfo(name, kFloat, {"n"}); }
 
-struct TemporaryFile {
-  std::string path =
-      (std::filesystem::temp_directory_path() / ("burin-grad-" + std::to_string(getpid()) + ".onnx")).string();
-  ~TemporaryFile() { std::filesystem::remove(path); }
-};
-
 Graph loadModel(const ModelText &model) {
-  TemporaryFile file;
-  return load_onnx(model.write(file.path));
+  Folder folder;
+  return load_onnx(model.write(folder / "model.onnx"));
 }
 
 const std::vector<NodeText> kChain{{"Mul", {"w", "x"}, {"h"}}, {"Mul", {"h", "h"}, {"y"}}}; // y = (w x)^2

@@ -1,18 +1,15 @@
 // Models whose results are as large as the data says.
 #include "test/frontend/Check.h"
+#include "test/onnx/Folder.h"
 #include "test/onnx/ModelWriter.h"
-#include <filesystem>
 
 using namespace burin::test;
 
 namespace {
 
 Graph loadModel(const ModelText &model) {
-  std::string path =
-      (std::filesystem::temp_directory_path() / ("burin-sel-" + std::to_string(getpid()) + ".onnx")).string();
-  Graph graph = load_onnx(model.write(path));
-  std::filesystem::remove(path);
-  return graph;
+  Folder folder;
+  return load_onnx(model.write(folder / "model.onnx"));
 }
 
 } // namespace
