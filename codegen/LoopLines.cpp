@@ -92,12 +92,13 @@ SmallVector<Value> LoopWalks::walkMaskedLines(Value read, SmallVector<Value> car
   return carried;
 }
 
-/// Of each result, the vector from element r of the row on.
-SmallVector<Value> LoopWalks::elementsFrom(Row &row, Value r) {
+/// Of each row and result, the vector from element r of the row on.
+SmallVector<Value> LoopWalks::elementsFrom(Value r) {
   SmallVector<Value> elements;
   vectorAt(r, {}, 0, [&](ArrayRef<Value>, int64_t) {
-    for (auto &[value, pointer] : fullResults)
-      elements.push_back(k.broadcast(row.p.at(value), k.width));
+    for (Row *row : active)
+      for (auto &[value, pointer] : fullResults)
+        elements.push_back(k.broadcast(row->p.at(value), k.width));
     return SmallVector<Value>();
   });
   return elements;
@@ -113,40 +114,44 @@ void LoopWalks::writeLines(Row &row) {
     for (auto [stored, element] : llvm::zip(fullResults, elements))
       row.p.store(stored.first, element, stored.second);
   };
-  SmallVector<Value> head = elementsFrom(row, k.constant(0)), tail = elementsFrom(row, last);
-  k.loop(start, last, k.constant(vectorWidth), [&](Value r) { storeFrom(r, elementsFrom(row, r)); });
+  SmallVector<Value> head = elementsFrom(k.constant(0)), tail = elementsFrom(last);
+  k.loop(start, last, k.constant(vectorWidth), [&](Value r) { storeFrom(r, elementsFrom(r)); });
   storeFrom(k.constant(0), head);
   storeFrom(last, tail);
   k.width = 1;
 }
 
 /// For operands that all rows share, which begin where a line does: vectors are computed as they lie in the row, and
-/// stored as they lie in lines.
-void LoopWalks::writeTurned(Row &row) {
+/// stored as they lie in lines. What rows share is read once for those that are worked on together.
+void LoopWalks::writeTurned() {
   int d = reduced[0];
   SmallVector<Value> into;
-  for (auto &[value, pointer] : fullResults)
-    into.push_back(intoLine(row, value, pointer));
+  for (Row *row : active)
+    for (auto &[value, pointer] : fullResults)
+      into.push_back(intoLine(*row, value, pointer));
   k.width = vectorWidth;
   Value width = k.constant(vectorWidth);
   // The line that element r is in or at the end of, of the vectors before it and from it on.
   auto storeAt = [&](Value r, ArrayRef<Value> before, ArrayRef<Value> from, llvm::function_ref<Value(Value)> mask) {
-    for (auto [i, stored] : llvm::enumerate(fullResults)) {
-      row.p.point[d] = {k.sub(r, into[i]), 1};
-      llvm::SaveAndRestore outer(e.mask, mask(into[i]));
-      row.p.store(stored.first, lanesAcross(before[i], from[i], k.sub(width, into[i])), stored.second);
-    }
+    size_t i = 0;
+    for (Row *row : active)
+      for (auto &[value, pointer] : fullResults) {
+        row->p.point[d] = {k.sub(r, into[i]), 1};
+        llvm::SaveAndRestore outer(e.mask, mask(into[i]));
+        row->p.store(value, lanesAcross(before[i], from[i], k.sub(width, into[i])), pointer);
+        ++i;
+      }
   };
   int64_t size = space[d].value(), whole = size / vectorWidth * vectorWidth;
-  SmallVector<Value> first = elementsFrom(row, k.constant(0));
+  SmallVector<Value> first = elementsFrom(k.constant(0));
   storeAt(k.constant(0), first, first, [&](Value into) { return lanesFrom(into); });
   SmallVector<Value> before = k.loop(width, k.constant(whole), width, first, [&](Value r, ValueRange carried) {
-    SmallVector<Value> from = elementsFrom(row, r);
+    SmallVector<Value> from = elementsFrom(r);
     storeAt(r, SmallVector<Value>(carried), from, [](Value) { return Value(); });
     return from;
   });
   llvm::SaveAndRestore inside(e.mask, lanesBelow(k.constant(size - whole)));
-  SmallVector<Value> rest = elementsFrom(row, k.constant(whole));
+  SmallVector<Value> rest = elementsFrom(k.constant(whole));
   auto storeRest = [&](int64_t r, ArrayRef<Value> before) {
     storeAt(k.constant(r), before, rest, [&](Value into) { return lanesBelow(k.add(k.constant(size - r), into)); });
   };

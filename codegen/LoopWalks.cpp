@@ -191,7 +191,8 @@ Index LoopWalks::scratchPosition(const Row &row) {
 void LoopWalks::writeRows() {
   if (fullResults.empty())
     return;
-  // One row after the other: there is nothing to wait for, and stores that follow each other go to the same lines.
+  // One row after the other, but for those that are turned: there is nothing to wait for, and stores that follow each
+  // other go to the same lines.
   lastWalk = true;
   SmallVector<Value> values;
   for (auto &[value, pointer] : fullResults)
@@ -199,18 +200,24 @@ void LoopWalks::writeRows() {
   bool inLines = startsAnywhere(), sharesRow = readsSharedRow(values);
   bool turns = k.target.avx512 && k.target.splitStoresWait &&
                llvm::all_of(values, [](Value v) { return dtypeOf(v) == DType::f32; }) && isElementwise(values);
-  for (Row &row : rows) {
-    active = {&row};
-    if (inLines && (!sharesRow || turns)) {
-      sharesRow ? writeTurned(row) : writeLines(row);
-      continue;
-    }
-    walkReduced({}, [&](ArrayRef<Value>, int64_t) {
-      write(fullResults);
-      return SmallVector<Value>();
-    });
+  if (inLines && sharesRow && turns) {
+    activate(rows);
+    writeTurned();
+  } else {
+    for (Row &row : rows)
+      writeRow(row, inLines && !sharesRow);
   }
   lastWalk = false;
+}
+
+void LoopWalks::writeRow(Row &row, bool inLines) {
+  active = {&row};
+  if (inLines)
+    return writeLines(row);
+  walkReduced({}, [&](ArrayRef<Value>, int64_t) {
+    write(fullResults);
+    return SmallVector<Value>();
+  });
 }
 
 void LoopWalks::write(ArrayRef<std::pair<Value, Value>> stored) {

@@ -61,6 +61,7 @@ private:
   SmallVector<Value> walkBlocks(Value from, Value to, int64_t copies, ValueRange carried, Step step);
   SmallVector<Value> visit(Step step, SmallVector<Value> carried, int64_t copy);
   void bindKept();
+  void writeRow(Row &row, bool inLines);
   void writeBefore();
 
   // codegen/LoopLines.cpp
@@ -75,9 +76,9 @@ private:
   Value lanesBelow(Value n);
   Value lanesFrom(Value n);
   Value lanesAcross(Value x, Value y, Value from);
-  SmallVector<Value> elementsFrom(Row &row, Value r);
+  SmallVector<Value> elementsFrom(Value r);
   void writeLines(Row &row);
-  void writeTurned(Row &row);
+  void writeTurned();
 
   Index rowPosition(const Row &row);
   Memory scratchOf(Value v, const Slot &slot, const Row &row);

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <pthread.h>
 #include <sched.h>
 #include <thread>
@@ -20,6 +21,28 @@ inline std::vector<int> allowedCores() {
   return cores.empty() ? std::vector<int>{0} : cores;
 }
 
+/// Keeps this thread on one core while it lives; without, two threads may share one all the while.
+class Pinned {
+public:
+  explicit Pinned(int core) {
+    isKnown = pthread_getaffinity_np(pthread_self(), sizeof before, &before) == 0;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(core, &one);
+    pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+  }
+  ~Pinned() {
+    if (isKnown)
+      pthread_setaffinity_np(pthread_self(), sizeof before, &before);
+  }
+  Pinned(const Pinned &) = delete;
+  Pinned &operator=(const Pinned &) = delete;
+
+private:
+  cpu_set_t before;
+  bool isKnown;
+};
+
 /// Seconds from the common start until the last is done, the best of `tries`. `work` takes the thread's index.
 inline double bestSeconds(int threads, int tries, const std::function<void(int)> &work) {
   std::vector<int> cores = allowedCores();
@@ -35,16 +58,16 @@ inline double bestSeconds(int threads, int tries, const std::function<void(int)>
   std::vector<std::thread> others;
   for (int t = 1; t < threads; ++t)
     others.emplace_back([&, t] {
-      cpu_set_t one;
-      CPU_ZERO(&one);
-      CPU_SET(cores[size_t(t) % cores.size()], &one);
-      pthread_setaffinity_np(pthread_self(), sizeof one, &one);
+      Pinned here(cores[size_t(t) % cores.size()]);
       for (int i = 0; i < tries; ++i) {
         meet((2 * i + 1) * threads);
         work(t);
         meet((2 * i + 2) * threads);
       }
     });
+  std::optional<Pinned> here;
+  if (threads > 1)
+    here.emplace(cores[0]);
   for (int i = 0; i < tries; ++i) {
     meet((2 * i + 1) * threads);
     auto start = std::chrono::steady_clock::now();
