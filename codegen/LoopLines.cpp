@@ -145,11 +145,22 @@ void LoopWalks::writeTurned() {
   int64_t size = space[d].value(), whole = size / vectorWidth * vectorWidth;
   SmallVector<Value> first = elementsFrom(k.constant(0));
   storeAt(k.constant(0), first, first, [&](Value into) { return lanesFrom(into); });
-  SmallVector<Value> before = k.loop(width, k.constant(whole), width, first, [&](Value r, ValueRange carried) {
-    SmallVector<Value> from = elementsFrom(r);
-    storeAt(r, SmallVector<Value>(carried), from, [](Value) { return Value(); });
-    return from;
-  });
+  // Some vectors are computed before any is stored: what is read behind a store to the same place of another page
+  // waits.
+  auto steps = [&](int64_t begin, int64_t end, int64_t count, ValueRange carried) -> SmallVector<Value> {
+    return k.loop(k.constant(begin), k.constant(end), k.constant(count * vectorWidth), carried,
+                  [&](Value r, ValueRange last) {
+                    SmallVector<SmallVector<Value>> vectors{SmallVector<Value>(last)};
+                    auto at = [&](int64_t i) { return k.add(r, k.constant(i * vectorWidth)); };
+                    for (int64_t i = 0; i < count; ++i)
+                      vectors.push_back(elementsFrom(at(i)));
+                    for (int64_t i = 0; i < count; ++i)
+                      storeAt(at(i), vectors[i], vectors[i + 1], [](Value) { return Value(); });
+                    return vectors.back();
+                  });
+  };
+  int64_t single = whole - (whole - vectorWidth) % (kUnroll * vectorWidth);
+  SmallVector<Value> before = steps(single, whole, 1, steps(vectorWidth, single, kUnroll, first));
   llvm::SaveAndRestore inside(e.mask, lanesBelow(k.constant(size - whole)));
   SmallVector<Value> rest = elementsFrom(k.constant(whole));
   auto storeRest = [&](int64_t r, ArrayRef<Value> before) {
