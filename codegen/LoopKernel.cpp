@@ -18,6 +18,9 @@ constexpr int64_t kColumnBlock = 64; // columns of a task that reduces columns
 /// need not be read first.
 constexpr int64_t kStreamedBytes = int64_t(128) << 20;
 
+/// How many rows together are worked on before those that are fetched from memory, where these take long to reduce.
+constexpr int64_t kFetchedAhead = 3;
+
 class LoopKernel : LoopWalks {
 public:
   LoopKernel(ElementEmitter &e, Block &body, const passes::Alignment &a, ArrayRef<Value> results)
@@ -80,9 +83,10 @@ private:
 
   void beginRows(Value first, int64_t count, ArrayRef<int> outer, Value scratch) {
     begin(count, scratch);
+    int64_t ahead = count * (overlaps() ? kFetchedAhead : 1);
     for (Row &row : rows) {
       place(row.p.point, k.add(first, k.constant(row.number)), outer);
-      place(row.next, k.add(first, k.constant(count + row.number)), outer);
+      place(row.next, k.add(first, k.constant(ahead + row.number)), outer);
     }
   }
 
