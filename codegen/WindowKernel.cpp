@@ -18,6 +18,8 @@ namespace {
 constexpr int64_t kNearBytes = int64_t(1) << 20; // of images that the second cache level is taken to hold
 constexpr int64_t kMostUnrolled = 400;           // taps of all windows of a tile that are written out
 constexpr int64_t kFewestLanes = 4;              // of a position: the shortest register's
+constexpr int64_t kFewVectors = 4;               // of a pixel, which lie in few lines
+constexpr int64_t kFirstLevelBytes = 32 << 10;   // that every first cache level holds
 
 /// What a task takes of an image, at most; one row where windows of several share nothing. What comes from the second
 /// cache level comes a few channels at once, for the first level to hold what rows and tiles have in common; what comes
@@ -34,13 +36,14 @@ public:
       : e(e), k(e.k), p(e, a), op(op), w(w), rule(e, op), body(body), results(results), x(shapeOf(w.x)),
         result(shapeOf(op->getResult(0))), last(w.spatial), columns(result[last].value()), width(x[last].value()) {
     lanes = k.target.lanes(byteWidth(rule.sumType));
-    const Share &most = bytesOfImage() <= kNearBytes ? kNear : kFar;
+    const Share &most = isFar() ? kFar : kNear;
     // Tasks that take pixels apart within a line would both load it.
     cutChannels(endsWithLine() ? most.channels : kFar.channels);
     if (w.spatial > 1) {
       size_t d = w.spatial - 2;
       if (w.strides[d] % w.dilations[d] == 0)
         sharing = llvm::divideCeil(w.kernel[d], w.strides[d] / w.dilations[d]);
+      fetchesNext = shouldFetchNext(most.rows);
       mostRows = std::max<int64_t>(kMostUnrolled / (positions(sharing) * w.kernel[d] * w.kernel.back()), 1);
       rowsOfTask = sharing > 1 ? std::min(most.rows, mostRows) : 1;
     }
@@ -73,6 +76,9 @@ public:
   }
 
 private:
+  /// Whether an image comes from further away than the second cache level.
+  bool isFar() { return bytesOfImage() > kNearBytes; }
+
   /// Of x and of the result.
   int64_t bytesOfImage() {
     int64_t read = byteWidth(dtypeOf(w.x)), written = byteWidth(rule.type);
@@ -101,7 +107,25 @@ private:
   /// take up to two thirds.
   int64_t positions(int64_t rowsOfTile) {
     int64_t single = std::min(k.target.tileRows * k.target.tileVectors / 3, kMostUnrolled / w.kernel.back());
-    return rowsOfTile == 1 ? single : std::max<int64_t>(2 * single / (std::min(rowsOfTile, sharing) + 1), 2);
+    if (rowsOfTile == 1)
+      return single;
+    return std::max<int64_t>(2 * single / (std::min(rowsOfTile, sharing) + 1) - (fetchesNext ? 1 : 0), 2);
+  }
+
+  /// Reads out of the second cache level that cross lines wait longer than a tile computes; so each tile has the pixels
+  /// brought to the first level that only the next one sees, if there is room for both and pixels are of many vectors.
+  bool shouldFetchNext(int64_t rowsOfTile) {
+    const Dim &channels = result.back();
+    bool ofMany = channels.isStatic() && channels.value() >= kFewVectors * lanes;
+    if (!ofMany || !storesSplit() || !isFar() || !e.memoryOf(w.x) || sharing == 1)
+      return false;
+    auto seen = [&](size_t d, int64_t size) {
+      return (size - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1;
+    };
+    int64_t narrower = positions(rowsOfTile) - 1;
+    int64_t pixels = seen(w.spatial - 2, rowsOfTile) * seen(w.spatial - 1, 2 * narrower);
+    int64_t ofTask = blocks == 1 ? channels.value() : channelBlock;
+    return narrower > 2 && pixels * ofTask * int64_t(byteWidth(dtypeOf(w.x))) <= kFirstLevelBytes;
   }
 
   /// How many tasks the rows of an image are: an even number, for two threads to get the same.
@@ -247,6 +271,14 @@ private:
     return result.back().isStatic() && result.back().value() * byteWidth(rule.type) % kLineBytes == 0;
   }
 
+  /// So many of the row of x that `position` is in.
+  void fetchPixels(SmallVector<Index> position, Value from, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      position[last] = {k.add(from, k.constant(i))};
+      LLVM::Prefetch::create(k.b, k.loc, k.elementPointer(*e.memoryOf(w.x), k.linear(x, position).base), 0, 3, 1);
+    }
+  }
+
   // ---- the taps
   /// A row of taps, and the row of the tile whose windows see a row of x through it.
   struct RowTap {
@@ -329,6 +361,9 @@ private:
       }
       return element;
     };
+    if (fetchesNext && !known)
+      fetchPixels(position, k.add(base, k.constant((size - 1) * stride + (w.kernel[d] - 1) * dilation + 1)),
+                  size * stride);
     // What tap t of the windows from position i on sees; the last one's is repeated where there are no more.
     auto elementsOf = [&](int64_t t, int64_t i) {
       int64_t distance = i * stride + t * dilation, count = std::min(together, size - i);
@@ -372,6 +407,7 @@ private:
   int64_t channelBlock;
   Dim blocks;                           // of channels
   int64_t sharing = 1;                  // rows of the result that see a row of x
+  bool fetchesNext = false;             // what the next tile of a row sees
   int64_t mostRows = 1, rowsOfTask = 1; // of a tile whose taps are written out; of a task
   int64_t rows = 1;                     // of the tile
   int64_t together = 1;                 // positions of the tile that share a vector
