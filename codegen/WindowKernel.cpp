@@ -112,6 +112,11 @@ private:
     return std::max<int64_t>(2 * single / (std::min(rowsOfTile, sharing) + 1) - (fetchesNext ? 1 : 0), 2);
   }
 
+  /// How much of spatial dimension d of x so many neighbouring windows see.
+  int64_t reach(size_t d, int64_t windows) {
+    return (windows - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1;
+  }
+
   /// Reads out of the second cache level that cross lines wait longer than a tile computes; so each tile has the pixels
   /// brought to the first level that only the next one sees, if there is room for both and pixels are of many vectors.
   bool shouldFetchNext(int64_t rowsOfTile) {
@@ -119,11 +124,8 @@ private:
     bool ofMany = channels.isStatic() && channels.value() >= kFewVectors * lanes;
     if (!ofMany || !storesSplit() || !isFar() || !e.memoryOf(w.x) || sharing == 1)
       return false;
-    auto seen = [&](size_t d, int64_t size) {
-      return (size - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1;
-    };
     int64_t narrower = positions(rowsOfTile) - 1;
-    int64_t pixels = seen(w.spatial - 2, rowsOfTile) * seen(w.spatial - 1, 2 * narrower);
+    int64_t pixels = reach(w.spatial - 2, rowsOfTile) * reach(w.spatial - 1, 2 * narrower);
     int64_t ofTask = blocks == 1 ? channels.value() : channelBlock;
     return narrower > 2 && pixels * ofTask * int64_t(byteWidth(dtypeOf(w.x))) <= kFirstLevelBytes;
   }
@@ -219,8 +221,7 @@ private:
   bool isInside(int64_t from, int64_t size) {
     size_t d = last - 1;
     int64_t first = from * w.strides[d] - w.low[d];
-    int64_t end = (from + size - 1) * w.strides[d] - w.low[d] + (w.kernel[d] - 1) * w.dilations[d];
-    return first >= 0 && end < width;
+    return first >= 0 && first + reach(d, size) <= width;
   }
 
   /// `known`: the value of `from`, unless all windows are inside.
@@ -319,7 +320,7 @@ private:
     int64_t stride = w.strides[d], dilation = w.dilations[d];
     Index origin = w.origin(k, d, position[last - 1]);
     SmallVector<Value> sums(carried);
-    int64_t end = (rows - 1) * stride + (w.kernel[d] - 1) * dilation + 1;
+    int64_t end = reach(d, rows);
     for (int64_t r = 0; r < end; ++r) {
       SmallVector<RowTap> seen;
       for (int64_t row = 0; row < rows; ++row)
@@ -362,8 +363,7 @@ private:
       return element;
     };
     if (fetchesNext && !known)
-      fetchPixels(position, k.add(base, k.constant((size - 1) * stride + (w.kernel[d] - 1) * dilation + 1)),
-                  size * stride);
+      fetchPixels(position, k.add(base, k.constant(reach(d, size))), size * stride);
     // What tap t of the windows from position i on sees; the last one's is repeated where there are no more.
     auto elementsOf = [&](int64_t t, int64_t i) {
       int64_t distance = i * stride + t * dilation, count = std::min(together, size - i);
