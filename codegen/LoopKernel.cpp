@@ -12,14 +12,17 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kMapBlock = 1024;  // elements of a task that only maps
+constexpr int64_t kMapBlock = 1024;  // elements of a task that only maps: a page of f32
 constexpr int64_t kColumnBlock = 64; // columns of a task that reduces columns
 /// Results from this size on are written past the cache: nobody finds them there, and lines that are overwritten whole
 /// need not be read first.
 constexpr int64_t kStreamedBytes = int64_t(128) << 20;
 
-/// How many rows together are worked on before those that are fetched from memory, where these take long to reduce.
-constexpr int64_t kFetchedAhead = 3;
+/// Tasks that are worked on side by side where they only map from memory to memory.
+constexpr int64_t kBlocksTogether = 4;
+
+/// How many rows are worked on before those that are fetched from memory, where these take long to reduce.
+constexpr int64_t kFetchedAhead = 2;
 
 class LoopKernel : LoopWalks {
 public:
@@ -34,22 +37,23 @@ public:
     Dim tasks = 1;
     for (int d : outer)
       tasks = tasks * space[d];
-    int64_t block = reduced.empty() ? kMapBlock : kColumnBlock;
+    int64_t block = reduced.empty() ? mapBlock() : kColumnBlock;
     Dim blocks = blocked ? ceildiv(space[parallel.back()], block) : Dim(1);
     tasks = tasks * blocks;
     bool isAlone = tasks.isStatic() && tasks.value() < kRowsTogether;
     auto run = [&] {
-      Value from = k.lo, one = k.constant(1);
+      Value rest = k.lo;
       if (lanesReduce && !isAlone) {
-        Value together = k.constant(kRowsTogether);
-        Value whole = k.add(from, k.mul(k.div(k.sub(k.hi, from), together), together));
+        rest = takeTogether(kRowsTogether);
         if (overlaps())
-          runOverlapped(from, whole, outer);
+          runOverlapped(outer);
         else
-          k.loop(from, whole, together, [&](Value task) { runRows(task, kRowsTogether, outer); });
-        from = whole;
+          k.loop(k.lo, firstEnd, step, [&](Value task) { runRows(task, kRowsTogether, outer); });
+      } else if (streamed && reduced.empty() && blocksAreEven(block)) {
+        rest = takeTogether(kBlocksTogether);
+        k.loop(k.lo, firstEnd, step, [&](Value task) { runBlocks(task, outer, blocks, block); });
       }
-      k.loop(from, k.hi, one,
+      k.loop(rest, k.hi, k.constant(1),
              [&](Value task) { blocked ? runBlock(task, outer, blocks, block) : runRows(task, 1, outer); });
     };
     SmallVector<std::pair<Value, Value>> large = streamedResults();
@@ -72,6 +76,27 @@ public:
   }
 
 private:
+  // ---- tasks that are worked on together
+  // They are neighbours; but where stores go past the cache each comes from a part of the range of its own, as memory
+  // serves several pages at a time faster than one after the other.
+  Value firstEnd;    // where those end that come first among those together
+  Value apart, step; // from one to the next among those together; from these to the next ones
+
+  /// Sets them for as many as can be; gives where the rest begins.
+  Value takeTogether(int64_t count) {
+    Value together = k.constant(count), part = k.div(k.sub(k.hi, k.lo), together);
+    Value rest = k.add(k.lo, k.mul(part, together));
+    firstEnd = streamed ? k.add(k.lo, part) : rest;
+    apart = streamed ? part : k.constant(1);
+    step = streamed ? k.constant(1) : together;
+    return rest;
+  }
+  /// The task with that number among those together, so many steps later.
+  Value taskAt(Value first, int64_t number, int64_t later = 0) {
+    Value task = k.add(first, k.mul(apart, k.constant(number)));
+    return k.add(task, k.mul(step, k.constant(later)));
+  }
+
   /// Where the row is that is number `index` among those of the outer dimensions.
   void place(SmallVectorImpl<Index> &point, Value index, ArrayRef<int> outer) {
     for (size_t i = outer.size(); i-- > 0;) {
@@ -83,10 +108,11 @@ private:
 
   void beginRows(Value first, int64_t count, ArrayRef<int> outer, Value scratch) {
     begin(count, scratch);
-    int64_t ahead = count * (overlaps() ? kFetchedAhead : 1);
     for (Row &row : rows) {
-      place(row.p.point, k.add(first, k.constant(row.number)), outer);
-      place(row.next, k.add(first, k.constant(ahead + row.number)), outer);
+      bool isAlone = count == 1;
+      place(row.p.point, isAlone ? first : taskAt(first, row.number), outer);
+      int64_t later = overlaps() ? kFetchedAhead : 1;
+      place(row.next, isAlone ? k.add(first, k.constant(later)) : taskAt(first, row.number, later), outer);
     }
   }
 
@@ -101,16 +127,15 @@ private:
 
   bool overlaps() { return streamed && reducesExpensive && !fullResults.empty(); }
 
-  void runOverlapped(Value from, Value whole, ArrayRef<int> outer) {
-    Value together = k.constant(kRowsTogether), second = k.add(from, together);
-    k.when(k.compare(arith::CmpIPredicate::slt, from, whole), [&] {
+  void runOverlapped(ArrayRef<int> outer) {
+    k.when(k.compare(arith::CmpIPredicate::slt, k.lo, firstEnd), [&] {
       Value other = k.elementPointer({k.scratch, DType::i8, {}}, k.dim(ownScratch));
       before.clear();
-      SmallVector<Value> carried = reduceRows(from, outer, k.scratch);
+      SmallVector<Value> carried = reduceRows(k.lo, outer, k.scratch);
       carried.append({k.scratch, other});
-      carried = k.loop(second, whole, together, carried, [&](Value task, ValueRange values) {
+      carried = k.loop(k.add(k.lo, step), firstEnd, step, carried, [&](Value task, ValueRange values) {
         Value written = values[values.size() - 2], free = values.back();
-        beginRows(k.sub(task, together), kRowsTogether, outer, written);
+        beginRows(k.sub(task, step), kRowsTogether, outer, written);
         bindReduced(values);
         std::swap(rows, before);
         SmallVector<Value> next = reduceRows(task, outer, free);
@@ -118,7 +143,7 @@ private:
         next.append({free, written});
         return next;
       });
-      beginRows(k.sub(whole, together), kRowsTogether, outer, carried[carried.size() - 2]);
+      beginRows(k.sub(firstEnd, step), kRowsTogether, outer, carried[carried.size() - 2]);
       bindReduced(carried);
       scoped([&] { writeRows(); });
     });
@@ -153,6 +178,46 @@ private:
     Value count = k.dim(blocks);
     place(rows[0].p.point, k.div(task, count), outer);
     scoped([&] { columns(k.rem(task, count), block); });
+  }
+
+  /// Of the sizes that divide the innermost dimension the largest one up to kMapBlock, unless that is small.
+  int64_t mapBlock() {
+    if (parallel.empty() || !space[parallel.back()].isStatic())
+      return kMapBlock;
+    int64_t size = space[parallel.back()].value(), block = std::min(size, kMapBlock) / vectorWidth * vectorWidth;
+    while (block > kMapBlock / 4 && size % block)
+      block -= vectorWidth;
+    return block > kMapBlock / 4 ? block : kMapBlock;
+  }
+  bool blocksAreEven(int64_t block) {
+    int64_t size = space[parallel.back()].value();
+    return size <= block || size % block == 0;
+  }
+
+  /// The blocks of several tasks, all of one size, a vector of each at a time.
+  void runBlocks(Value first, ArrayRef<int> outer, const Dim &blocks, int64_t block) {
+    begin(kBlocksTogether, k.scratch);
+    int last = parallel.back();
+    int64_t size = std::min(space[last].value(), block);
+    Value count = k.dim(blocks);
+    auto beginning = [&](SmallVectorImpl<Index> &point, Value task) {
+      place(point, k.div(task, count), outer);
+      return k.mul(k.rem(task, count), k.constant(block));
+    };
+    SmallVector<std::pair<Value, Value>> from; // of each row here, and of the one that is fetched: a page ahead or more
+    for (Row &row : rows)
+      from.push_back({beginning(row.p.point, taskAt(first, row.number)),
+                      beginning(row.next, taskAt(first, row.number, llvm::divideCeil(kMapBlock, size)))});
+    k.width = vectorWidth;
+    k.loop(k.constant(0), k.constant(size), k.constant(vectorWidth), [&](Value i) {
+      for (auto [row, from] : llvm::zip(rows, from)) {
+        row.p.point[last] = {k.add(from.first, i), 1};
+        row.next[last] = {k.add(from.second, i), 1};
+        row.p.later = row.next;
+      }
+      scoped([&] { write(pointResults); });
+    });
+    k.width = 1;
   }
 
   // ---- stores past the cache

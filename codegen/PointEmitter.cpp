@@ -68,7 +68,8 @@ void PointEmitter::prefetch(Value v, const Memory &memory, const Index &from) {
     return;
   Value at = later.empty() ? k.add(from.base, k.constant(kPrefetchBytes / int64_t(byteWidth(dtypeOf(v)))))
                            : position(v, later).base;
-  int hint = streamed && !later.empty() ? 2 : 3; // from memory into L2, whose fills do not hold up those of L1
+  // Rows that are reduced come from memory into L2, whose fills do not hold up those of L1.
+  int hint = streamed && !later.empty() && llvm::is_contained(alignment.reduced, true) ? 2 : 3;
   if (at != from.base)
     LLVM::Prefetch::create(k.b, k.loc, k.elementPointer(memory, at), 0, hint, 1);
 }

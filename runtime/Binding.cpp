@@ -11,8 +11,10 @@ namespace {
 
 // When a step is worth more than one thread, judged by shape only (results and schedules never depend on the
 // number of threads). A core is taken to do 32 flops and move 8 bytes per ns; waking the pool costs about a
-// microsecond, so steps below 8 µs stay on one thread and chunks are at least 4 µs long.
-constexpr double kFlopsPerNs = 32, kBytesPerNs = 8, kSerialNs = 8000, kChunkNs = 4000;
+// microsecond, so steps below 8 µs stay on one thread and chunks are at least 4 µs long. Long steps need no more
+// than some chunks for all threads to end together, and lose at the ends of each: stores past the cache are waited for,
+// rows that would be written beside the next ones have none.
+constexpr double kFlopsPerNs = 32, kBytesPerNs = 8, kSerialNs = 8000, kChunkNs = 4000, kMostChunks = 1024;
 
 double nsOf(double flops, double bytes) { return flops / kFlopsPerNs + bytes / kBytesPerNs; }
 
@@ -20,7 +22,7 @@ int64_t chooseGrain(int64_t tasks, double flops, double bytes) {
   double ns = nsOf(flops, bytes);
   if (tasks <= 1 || ns < kSerialNs)
     return tasks;
-  return std::clamp<int64_t>(int64_t(double(tasks) * kChunkNs / ns), 1, tasks);
+  return std::clamp<int64_t>(int64_t(double(tasks) * std::max(kChunkNs / ns, 1 / kMostChunks)), 1, tasks);
 }
 
 constexpr int64_t kMaxBytes = int64_t(1) << 47; // of one tensor, and of the arena
