@@ -8,7 +8,7 @@
 
 namespace burin::rt {
 
-inline constexpr uint32_t kArtifactVersion = 5;
+inline constexpr uint32_t kArtifactVersion = 6;
 
 /// A size computed at run time: a postfix program over 64-bit integers.
 struct Expr {

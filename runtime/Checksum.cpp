@@ -72,12 +72,14 @@ template <int Lanes> void hardware(const std::byte *p, size_t part, uint32_t *cr
 bool hasHardware() { return false; }
 #endif
 
-/// Two of the lanes.
+/// The lanes of all data, and of half of it.
+constexpr int kLanes = 8, kHalf = kLanes / 2;
+
 struct Half {
   const std::byte *from;
   size_t part;
   uint32_t *crc;
-  void run() const { (hasHardware() ? hardware<2> : portable<2>)(from, part, crc); }
+  void run() const { (hasHardware() ? hardware<kHalf> : portable<kHalf>)(from, part, crc); }
 };
 
 /// Large data is read by two threads: one alone waits for memory. False where there is no second one to be had.
@@ -106,12 +108,13 @@ uint32_t crc32c(std::span<const std::byte> data, uint32_t crc) {
 }
 
 uint32_t checksum(std::span<const std::byte> data) {
-  uint32_t crc[4] = {~0u, ~0u, ~0u, ~0u};
-  size_t part = data.size() / 4 & ~size_t(7);
-  const Half halves[2] = {{data.data(), part, crc}, {data.data() + 2 * part, part, crc + 2}};
+  uint32_t crc[kLanes];
+  std::fill(crc, crc + kLanes, ~0u);
+  size_t part = data.size() / kLanes & ~size_t(7);
+  const Half halves[2] = {{data.data(), part, crc}, {data.data() + kHalf * part, part, crc + kHalf}};
   if (data.size() < kLarge || !byTwoThreads(halves))
-    (hasHardware() ? hardware<4> : portable<4>)(data.data(), part, crc);
-  crc[3] = tail(crc[3], data.subspan(4 * part));
+    (hasHardware() ? hardware<kLanes> : portable<kLanes>)(data.data(), part, crc);
+  crc[kLanes - 1] = tail(crc[kLanes - 1], data.subspan(kLanes * part));
   for (uint32_t &x : crc)
     x = ~x;
   return crc32c(std::as_bytes(std::span(crc)));

@@ -93,20 +93,25 @@ SharedBuffer *Memory::takeCached(uint32_t sizeClass) {
   return block;
 }
 
+void *alignedMemory(size_t bytes, size_t alignment) {
+  bool huge = bytes >= 2 * kHugePage;
+  alignment = std::max(alignment, huge ? kHugePage : 1);
+  void *memory = std::aligned_alloc(alignment, (bytes + alignment - 1) & ~(alignment - 1));
+  if (memory && huge) // fewer page faults and TLB misses; a hint, so it may fail
+    madvise(memory, bytes, MADV_HUGEPAGE);
+  return memory;
+}
+
 SharedBuffer *Memory::newBlock(uint32_t sizeClass) {
   size_t bytes = bytesOf(sizeClass);
-  bool huge = bytes >= 2 * kHugePage;
-  size_t alignment = huge ? kHugePage : kUnit;
-  void *memory = std::aligned_alloc(alignment, (bytes + alignment - 1) & ~(alignment - 1));
+  void *memory = alignedMemory(bytes, kUnit);
   if (!memory) {
     trim();
-    memory = std::aligned_alloc(alignment, (bytes + alignment - 1) & ~(alignment - 1));
+    memory = alignedMemory(bytes, kUnit);
   }
   if (!memory)
     return nullptr;
   systemAllocations.fetch_add(1, std::memory_order_relaxed);
-  if (huge) // fewer page faults and TLB misses; a hint, so it may fail
-    madvise(memory, bytes, MADV_HUGEPAGE);
   auto *block = new (memory) SharedBuffer;
   block->owner = this;
   block->sizeClass = sizeClass;

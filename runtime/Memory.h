@@ -9,6 +9,9 @@ namespace burin::rt {
 
 class Memory;
 
+/// Memory of the C library, in huge pages from 4 MB on; std::free() releases it. Null: there is none.
+void *alignedMemory(size_t bytes, size_t alignment);
+
 /// A range of bytes with owners. Either a block of a Memory, or foreign memory with a function that frees it.
 class alignas(64) SharedBuffer : public RefCounted<SharedBuffer> {
   friend class Memory;

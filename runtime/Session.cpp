@@ -1,4 +1,5 @@
 #include "runtime/Session.h"
+#include "runtime/Memory.h"
 #include "runtime/Text.h"
 #include <algorithm>
 #include <cstdlib>
@@ -14,7 +15,7 @@ constexpr uint64_t kMemoryAlign = 4096;
 Allocator orDefault(const Allocator &given) {
   if (given.allocate && given.release)
     return given;
-  return {nullptr, [](void *, size_t bytes, size_t align) { return std::aligned_alloc(align, bytes); },
+  return {nullptr, [](void *, size_t bytes, size_t align) { return alignedMemory(bytes, align); },
           [](void *, void *data, size_t) { std::free(data); }};
 }
 
