@@ -21,9 +21,6 @@ constexpr int64_t kStreamedBytes = int64_t(128) << 20;
 /// Tasks that are worked on side by side where they only map from memory to memory.
 constexpr int64_t kBlocksTogether = 4;
 
-/// How many rows are worked on before those that are fetched from memory, where these take long to reduce.
-constexpr int64_t kFetchedAhead = 2;
-
 class LoopKernel : LoopWalks {
 public:
   LoopKernel(ElementEmitter &e, Block &body, const passes::Alignment &a, ArrayRef<Value> results)
@@ -111,9 +108,19 @@ private:
     for (Row &row : rows) {
       bool isAlone = count == 1;
       place(row.p.point, isAlone ? first : taskAt(first, row.number), outer);
-      int64_t later = overlaps() ? kFetchedAhead : 1;
+      int64_t later = fetchedAhead();
       place(row.next, isAlone ? k.add(first, k.constant(later)) : taskAt(first, row.number, later), outer);
     }
+  }
+
+  /// How many rows are worked on before those that are fetched. From memory they come earlier: two rows, of more than a
+  /// page one; where they take long to reduce, one more.
+  int64_t fetchedAhead() {
+    Dim row = 1;
+    for (int d : reduced)
+      row = row * space[d];
+    bool isShort = row.isStatic() && row.value() <= kMapBlock;
+    return streamed ? 1 + isShort + overlaps() : 1;
   }
 
   void runRows(Value first, int64_t count, ArrayRef<int> outer) {
