@@ -50,7 +50,8 @@ public:
         rest = takeTogether(kBlocksTogether);
         k.loop(k.lo, firstEnd, step, [&](Value task) { runBlocks(task, outer, blocks, block); });
       }
-      k.loop(rest, k.hi, k.constant(1),
+      apart = step = k.constant(1);
+      k.loop(rest, k.hi, step,
              [&](Value task) { blocked ? runBlock(task, outer, blocks, block) : runRows(task, 1, outer); });
     };
     SmallVector<std::pair<Value, Value>> large = streamedResults();
@@ -106,10 +107,8 @@ private:
   void beginRows(Value first, int64_t count, ArrayRef<int> outer, Value scratch) {
     begin(count, scratch);
     for (Row &row : rows) {
-      bool isAlone = count == 1;
-      place(row.p.point, isAlone ? first : taskAt(first, row.number), outer);
-      int64_t later = fetchedAhead();
-      place(row.next, isAlone ? k.add(first, k.constant(later)) : taskAt(first, row.number, later), outer);
+      place(row.p.point, taskAt(first, row.number), outer);
+      place(row.next, taskAt(first, row.number, fetchedAhead()), outer);
     }
   }
 
