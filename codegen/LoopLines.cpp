@@ -23,18 +23,44 @@ Value LoopWalks::beforeLine(Row &row, Value v, Value pointer) {
   return k.rem(k.sub(width, intoLine(row, v, pointer)), width);
 }
 
-SmallVector<Value> LoopWalks::walkLevel(ArrayRef<Operation *> level, MutableArrayRef<Reducer> reducers,
-                                        const SmallVector<Value> &carried, Step step) {
-  SmallVector<Value> reads;
-  for (Operation *op : level)
-    reads.push_back(op->getOperand(0));
-  Value read = startsAnywhere() ? rowRead(reads) : Value();
-  if (read && llvm::all_of(reducers, [](Reducer &r) { return r.isIdempotent(); }))
-    return walkLines(read, carried, step);
-  bool masked = k.target.avx512 && llvm::all_of(reducers, [](Reducer &r) { return r.isSumOfF32(); });
-  if (read && masked && kept.empty() && isElementwise(reads))
-    return walkMaskedLines(read, carried, step);
-  return walkReduced(carried, step);
+static SmallVector<Value> reads(ArrayRef<Operation *> level) {
+  return llvm::map_to_vector(level, [](Operation *op) { return op->getOperand(0); });
+}
+
+/// How the vectors of a row come to these reductions.
+LoopWalks::Order LoopWalks::orderOf(ArrayRef<Operation *> level) {
+  auto all = [&](auto test) { return llvm::all_of(level, [&](Operation *op) { return (Reducer(k, op).*test)(); }); };
+  if (!startsAnywhere() || !rowRead(reads(level)))
+    return Order::FromStart;
+  if (all(&Reducer::isIdempotent))
+    return Order::Lines;
+  bool masked = k.target.avx512 && all(&Reducer::isSumOfF32) && isElementwise(reads(level));
+  return masked ? Order::MaskedLines : Order::FromStart;
+}
+
+/// Whether what is kept of a row lies in lines of scratch memory as the row does where it is read.
+bool LoopWalks::keepsLines() {
+  SmallVector<Value> written = llvm::map_to_vector(fullResults, [](auto &result) { return result.first; });
+  return !readsSharedRow(written) &&
+         llvm::all_of(levels, [&](auto &level) { return orderOf(level) != Order::FromStart; });
+}
+
+SmallVector<Value> LoopWalks::walkLevel(ArrayRef<Operation *> level, const SmallVector<Value> &carried, Step step) {
+  Order order = orderOf(level);
+  bool inLines = keepsLines();
+  if (order == Order::FromStart || (order == Order::MaskedLines && !kept.empty() && !inLines))
+    return walkReduced(carried, step);
+  Value read = rowRead(reads(level));
+  for (Row &row : rows)
+    if (inLines && !row.keptFrom)
+      row.keptFrom = intoLine(row, read, e.memoryOf(read)->pointer);
+  SmallVector<Value> result =
+      order == Order::Lines ? walkLines(read, carried, step) : walkMaskedLines(read, carried, step);
+  for (Row &row : rows)
+    row.firstLine = {};
+  for (auto &[value, slot] : kept)
+    slot.written |= slot.touched;
+  return result;
 }
 
 /// Where elements may come in any order, and more than once: those at the ends overlap their neighbours.
@@ -53,8 +79,6 @@ SmallVector<Value> LoopWalks::walkLines(Value read, SmallVector<Value> carried, 
   for (auto [i, from] : llvm::enumerate(ends))
     carried = vectorAt(k.constant(from), carried, i % kUnroll, step);
   k.width = 1;
-  for (auto &[value, slot] : kept)
-    slot.written |= slot.touched;
   return carried;
 }
 
@@ -64,9 +88,11 @@ SmallVector<Value> LoopWalks::walkLines(Value read, SmallVector<Value> carried, 
 SmallVector<Value> LoopWalks::walkMaskedLines(Value read, SmallVector<Value> carried, Step step) {
   int64_t size = space[reduced[0]].value(), block = vectorWidth * kUnroll;
   SmallVector<Value> into;
+  Value end = k.constant(0); // of the last of these rows
   for (Row &row : rows) {
     into.push_back(intoLine(row, read, e.memoryOf(read)->pointer));
     row.firstLine = k.sub(k.constant(0), into.back());
+    end = k.maximum(end, k.add(k.constant(size), into.back()));
   }
   k.width = vectorWidth;
   auto cutAt = [&](int64_t r, const SmallVector<Value> &values, int64_t copy) {
@@ -84,11 +110,15 @@ SmallVector<Value> LoopWalks::walkMaskedLines(Value read, SmallVector<Value> car
   carried = walkBlocks(k.constant(block), k.constant(inBlocks), kUnroll, carried, step);
   for (int64_t r = inBlocks; r < size + vectorWidth - 1; r += vectorWidth) {
     int64_t copy = (r - inBlocks) / vectorWidth % kUnroll;
-    carried = r + vectorWidth <= size ? vectorAt(k.constant(r), carried, copy, step) : cutAt(r, carried, copy);
+    if (r + vectorWidth <= size)
+      carried = vectorAt(k.constant(r), carried, copy, step);
+    else if (r < size)
+      carried = cutAt(r, carried, copy);
+    else // which no row may reach
+      carried = k.loop(k.constant(r), end, k.constant(vectorWidth), carried,
+                       [&](Value, ValueRange values) { return cutAt(r, SmallVector<Value>(values), copy); });
   }
   k.width = 1;
-  for (Row &row : rows)
-    row.firstLine = {};
   return carried;
 }
 

@@ -78,15 +78,15 @@ void LoopPlan::planScratch() {
     reducesExpensive |= walks > needs(roots.back(), op.getResult(0));
     if (walks < 2)
       continue;
-    // Lanes that are columns keep a vector each; room for a whole vector at the end serves masked tails.
+    // Lanes that are columns keep a vector each; room for two vectors serves masked ends of rows.
     int64_t element = byteWidth(dtypeOf(op.getResult(0)));
-    Dim bytes = ceildiv(lanesReduce ? count + Dim(vectorWidth) : count * Dim(vectorWidth), 64) * Dim(64 * element);
+    Dim bytes = ceildiv(lanesReduce ? count + Dim(2 * vectorWidth) : count * Dim(vectorWidth), 64) * Dim(64 * element);
     kept[op.getResult(0)] = {scratchBytes, bytes};
     scratchBytes = scratchBytes + bytes * Dim(lanesReduce ? kRowsTogether : 1);
   }
 }
 
-bool LoopPlan::needs(ArrayRef<Value> roots, Value v) const {
+bool LoopPlan::needs(ArrayRef<Value> roots, Value v, bool isKeptRead) const {
   SmallVector<Value> stack(roots);
   llvm::DenseSet<Value> seen;
   while (!stack.empty()) {
@@ -94,7 +94,7 @@ bool LoopPlan::needs(ArrayRef<Value> roots, Value v) const {
     if (next == v)
       return true;
     Operation *op = next.getDefiningOp();
-    if (!op || !seen.insert(next).second || kept.count(next) || !passes::reducedAxes(op).empty())
+    if (!op || !seen.insert(next).second || (isKeptRead && kept.count(next)) || !passes::reducedAxes(op).empty())
       continue;
     llvm::append_range(stack, op->getOperands());
   }
@@ -110,7 +110,7 @@ bool LoopPlan::startsAnywhere() const {
 
 Value LoopPlan::rowRead(ArrayRef<Value> roots) const {
   for (BlockArgument v : body.getArguments())
-    if (isAlongRow(v) && isRow(v) && needs(roots, v))
+    if (isAlongRow(v) && isRow(v) && needs(roots, v, false))
       return v;
   return {};
 }
@@ -122,7 +122,7 @@ bool LoopPlan::isElementwise(ArrayRef<Value> roots) const {
            (renames && alignment.contains(op->getOperand(0)));
   };
   return llvm::all_of(body.without_terminator(), [&](Operation &op) {
-    return isInPlace(&op) || llvm::none_of(op.getResults(), [&](Value v) { return needs(roots, v); });
+    return isInPlace(&op) || llvm::none_of(op.getResults(), [&](Value v) { return needs(roots, v, false); });
   });
 }
 

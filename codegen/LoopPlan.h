@@ -41,13 +41,14 @@ struct LoopPlan {
   Value rowRead(llvm::ArrayRef<Value> roots) const;
   /// Whether these values are computed element by element, from nothing at another place of the row.
   bool isElementwise(llvm::ArrayRef<Value> roots) const;
-  /// Whether these values are computed from an operand that all rows share.
+  /// Whether these values are computed, as far as they are not kept, from an operand that all rows share.
   bool readsSharedRow(llvm::ArrayRef<Value> roots) const;
 
 private:
   void findLevels(llvm::ArrayRef<Value> results);
   void planScratch();
-  bool needs(llvm::ArrayRef<Value> roots, Value v) const;
+  /// Whether these values are computed from `v`; what is kept is read from scratch memory.
+  bool needs(llvm::ArrayRef<Value> roots, Value v, bool isKeptRead = true) const;
   bool isAlongRow(Value v) const;
   bool isRow(Value v) const;
 };

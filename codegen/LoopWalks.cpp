@@ -52,7 +52,7 @@ void LoopWalks::reduceLevel(ArrayRef<Operation *> level) {
     }
     return next;
   };
-  SmallVector<Value> sums = walkLevel(level, reducers, init, step);
+  SmallVector<Value> sums = walkLevel(level, init, step);
   Value count = k.constant(1);
   for (int d : reduced)
     count = k.mul(count, k.dim(space[d]));
@@ -183,7 +183,7 @@ Memory LoopWalks::scratchOf(Value v, const Slot &slot, const Row &row) {
 Index LoopWalks::scratchPosition(const Row &row) {
   Index at = rowPosition(row);
   if (lanesReduce || k.width == 1)
-    return at;
+    return row.keptFrom ? k.shift(at, row.keptFrom) : at;
   return {k.mul(at.base, k.constant(k.width)), 1};
 }
 

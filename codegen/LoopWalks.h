@@ -19,6 +19,7 @@ protected:
     Value scratch;           // what is kept of it, and of those beside it
     SmallVector<Index> next; // where the row is that will have this number
     Value firstLine = {};    // where the first line is that a walk over lines begins with
+    Value keptFrom = {};     // how many elements come before it in scratch memory, so that its lines are lines there
     Value mask = {};         // of lanes that are in the row, where that differs between rows
     bool isReduced = false;  // all that is kept of it has been
   };
@@ -67,8 +68,10 @@ private:
   // codegen/LoopLines.cpp
   Value intoLine(Row &row, Value v, Value pointer);
   Value beforeLine(Row &row, Value v, Value pointer);
-  SmallVector<Value> walkLevel(ArrayRef<mlir::Operation *> level, mlir::MutableArrayRef<Reducer> reducers,
-                               const SmallVector<Value> &carried, Step step);
+  enum class Order { Lines, MaskedLines, FromStart };
+  Order orderOf(ArrayRef<mlir::Operation *> level);
+  bool keepsLines();
+  SmallVector<Value> walkLevel(ArrayRef<mlir::Operation *> level, const SmallVector<Value> &carried, Step step);
   SmallVector<Value> walkLines(Value read, SmallVector<Value> carried, Step step);
   SmallVector<Value> walkMaskedLines(Value read, SmallVector<Value> carried, Step step);
   Value laneNumbers();
