@@ -12,7 +12,7 @@ import compare  # noqa: E402: found by the line above
 import floor  # noqa: E402
 import report  # noqa: E402
 
-OPTIONS = types.SimpleNamespace(slice=0.001, rounds=5)
+OPTIONS = types.SimpleNamespace(slice=0.001, rounds=5, seconds=0)
 
 
 class Contestant:
@@ -38,8 +38,8 @@ class Contestant:
         return self.ns
 
 
-def measured(*contestants):
-    return compare.measure(OPTIONS, [(c, "net") for c in contestants], seconds=0)
+def measured(*contestants, group="model"):
+    return compare.measure(OPTIONS, [(c, "net") for c in contestants], group)
 
 
 def row(**times):
@@ -58,6 +58,10 @@ class Turns(unittest.TestCase):
     def testBurinAlwaysGetsAll(self):
         result = measured(Contestant("burin", 1000), Contestant("fast", 1))
         self.assertEqual({n: len(r["turns"]) for n, r in result.items()}, {"burin": 5, "fast": 5})
+
+    def testKernelsGetTwiceAsMany(self):
+        result = measured(Contestant("burin", 10), Contestant("fast", 10), group="kernel")
+        self.assertEqual({n: len(r["turns"]) for n, r in result.items()}, {"burin": 10, "fast": 10})
 
     def testFailuresAreKeptButNotWhatIsUnsupported(self):
         result = measured(Contestant("burin", 10), Contestant("broken", 10, "error: no"),

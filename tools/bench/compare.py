@@ -129,8 +129,10 @@ def prepare(options, workloads):
     return facts
 
 
-def measure(options, entries, seconds):
+def measure(options, entries, group):
     """{contestant: {median, p10, p90, turns in ns}} of (contestant, name of a workload)."""
+    isModel = group == "model"
+    seconds, least = (options.seconds, options.rounds) if isModel else (options.seconds / 4, 2 * options.rounds)
     loaded, result = [], {}
     for worker, workload in entries:
         answer = worker.ask("load " + workload)
@@ -149,7 +151,7 @@ def measure(options, entries, seconds):
     slow = slowOnes(once)
     rounds, times = 0, {worker.name: [] for worker in loaded}
     end = time.monotonic() + seconds * (len(loaded) - len(slow))
-    while loaded and (rounds < options.rounds or time.monotonic() < end) and rounds < 101:
+    while loaded and (rounds < least or time.monotonic() < end) and rounds < 101:
         for worker in loaded[rounds % len(loaded):] + loaded[:rounds % len(loaded)]:
             if worker in slow and rounds >= SLOW_ROUNDS:
                 continue
@@ -267,10 +269,9 @@ def measureGroup(options, group, workloads, threads, facts, machine, log):
     beside = Worker(NEIGHBOUR, commandOf("burin", options, threads), cores, options.nice, log)
     rows = []
     for workload in workloads:
-        seconds = options.seconds if group == "model" else options.seconds / 4
         neighbour = workload["neighbour_of"]
         entries = [(worker, workload["name"]) for worker in contestants] + [(beside, neighbour)] * (neighbour in facts)
-        times = measure(options, entries, seconds)
+        times = measure(options, entries, group)
         row = {"name": workload["name"], "group": group, "threads": threads, "neighbour_of": neighbour,
                "neighbour": times.pop(NEIGHBOUR, None), "contestants": times}
         describe(row, facts[workload["name"]], machine)
@@ -363,7 +364,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.25,
                         help="per contestant and model; kernels take a quarter")
     parser.add_argument("--slice", type=float, default=20, help="milliseconds a turn lasts at least")
-    parser.add_argument("--rounds", type=int, default=5, help="turns at least")
+    parser.add_argument("--rounds", type=int, default=7, help="turns at least of models; kernels get twice as many")
     parser.add_argument("--nice", type=int, default=0, help="scheduling priority while measuring (root: below 0)")
     parser.add_argument("--quick", action="store_true", help="two short turns, to see whether everything works")
     parser.add_argument("--json", type=pathlib.Path, help="write the results there")
