@@ -10,7 +10,9 @@
 // Padding costs nothing: the loops over the taps of a window run over those that lie inside the left side. Along a row
 // that holds for whole tiles; those at its ends go tap by tap through the rows that see it.
 #include "codegen/ContractionTasks.h"
+#include "codegen/ContractionWalk.h"
 #include "codegen/LaneDots.h"
+#include "codegen/NonZeros.h"
 #include "codegen/PanelFetch.h"
 #include "codegen/PointEmitter.h"
 #include "codegen/RegisterTile.h"
@@ -34,10 +36,10 @@ DType accumulatorType(DType type) {
   return isFloat(type) ? DType::f32 : DType::i32;
 }
 
-class ContractionKernel {
+class ContractionKernel : ContractionWalk {
 public:
   ContractionKernel(ElementEmitter &e, ContractOp op, Block &body, const passes::Alignment &a, ArrayRef<Value> results)
-      : e(e), k(e.k), p(e, a), op(op), body(body), results(results), left(e.stridedMemoryOf(op.getLhs())),
+      : ContractionWalk(op, e.stridedMemoryOf(op.getLhs())), e(e), k(e.k), p(e, a), body(body), results(results),
         lhs(left.memory), rhs(*e.memoryOf(passes::skipReshapes(op.getRhs()))), type(dtypeOf(op.getResult())),
         sumType(accumulatorType(dtypeOf(op.getLhs()))) {
     lanes = k.target.lanes(byteWidth(sumType));
@@ -53,7 +55,8 @@ public:
     // The columns of other chunks need no mask, which costs something without AVX-512.
     if (narrowVectors == k.target.tileVectors && k.target.avx512)
       narrowVectors = 0;
-    describe();
+    bool shareSet = along.stride.isStatic() && along.stride.value() * byteWidth(lhs.dtype) % kWayBytes == 0;
+    mostRows = shareSet ? std::min(k.target.tileRows, kRowsOfSet) : k.target.tileRows;
   }
 
   LaunchShape emit() {
@@ -105,61 +108,11 @@ public:
       if (tailColumns)
         eachUnit([&] { emitTail(k.constant(0), k.dim(along.size)); });
     });
-    return {batches * unitBlocks * ceildiv(tasks.panels, tasks.panelsPerBlock), 0};
+    Dim scratch = skipsZeros() ? NonZeros::scratchBytes(depth, sumType) : Dim(0);
+    return {batches * unitBlocks * ceildiv(tasks.panels, tasks.panelsPerBlock), scratch};
   }
 
 private:
-  struct Step { // one loop of the sum, or one outer loop over rows
-    Dim size;
-    Dim stride;       // in elements of lhs
-    size_t dim = 0;   // of lhs and the result
-    bool cut = false; // windows of this dimension may reach beyond lhs
-  };
-
-  using Rows = RegisterTile::Rows;
-
-  // Reads off the op how lhs is walked: rows, outer rows, and the loops of the sum, neighbours merged where the walk is
-  // linear.
-  void describe() {
-    Shape shape = shapeOf(op.getLhs()), result = shapeOf(op.getResult());
-    size_t batchDims = op.getBatch(), spatial = op.getKernel().size();
-    ArrayRef<Dim> strides = left.strides;
-    lhsBatchStride = batchDims ? strides[batchDims - 1] : Dim(0);
-    lhsStart = 0;
-    for (size_t d = 0; d < spatial; ++d) {
-      size_t dim = batchDims + d;
-      bool cut = !op.getPadding().empty() && (op.getPadding()[d] > 0 || op.getPadding()[spatial + d] > 0);
-      if (cut)
-        lhsStart = lhsStart - strides[dim] * Dim(op.getPadding()[d]);
-      outer.push_back({result[dim], strides[dim] * Dim(op.getStrides()[d]), dim, cut});
-      if (op.getKernel()[d] > 1 || cut)
-        sum.push_back({Dim(op.getKernel()[d]), strides[dim] * Dim(op.getDilations()[d]), dim, cut});
-    }
-    sum.push_back({shape.back(), strides.back()});
-    depth = 1;
-    for (Step &s : sum)
-      depth = depth * s.size;
-    while (outer.size() > 1) {
-      Step &inner = outer.back(), &before = outer[outer.size() - 2];
-      bool linear = before.stride == inner.size * inner.stride || before.size == Dim(1);
-      if (!linear || inner.cut || before.cut)
-        break;
-      before = {before.size * inner.size, inner.stride, before.dim};
-      outer.pop_back();
-    }
-    along = outer.pop_back_val();
-    bool shareSet = along.stride.isStatic() && along.stride.value() * byteWidth(lhs.dtype) % kWayBytes == 0;
-    mostRows = shareSet ? std::min(k.target.tileRows, kRowsOfSet) : k.target.tileRows;
-    sumAtEnds = sum;
-    for (size_t i = sum.size() - 1; i-- > 0;) {
-      bool whole = !sum[i].cut || sum[i].dim == along.dim; // away from the ends of a row all its taps are there
-      if (!whole || sum[i + 1].cut || sum[i].stride != sum[i + 1].size * sum[i + 1].stride)
-        continue;
-      sum[i] = {sum[i].size * sum[i + 1].size, sum[i + 1].stride};
-      sum.erase(sum.begin() + i + 1);
-    }
-  }
-
   void placeOuter(Value unit) {
     Value rest = unit;
     rowsBase = k.dim(lhsStart);
@@ -246,24 +199,6 @@ private:
       end.reset();
     }
   }
-  /// Whether the windows of these rows see all their taps along the row.
-  bool isInside(int64_t from, int64_t rows) {
-    if (!along.cut)
-      return true;
-    auto [first, last] = std::pair(rowsSeeing(0, from, rows), rowsSeeing(op.getKernel().back() - 1, from, rows));
-    return first == Rows(0, rows) && last == first;
-  }
-  /// The rows [first, second) of a tile from `from` on for which this tap lies inside lhs.
-  Rows rowsSeeing(int64_t tap, int64_t from, int64_t rows) {
-    int64_t offset = tap * op.getDilations().back() - op.getPadding()[op.getKernel().size() - 1];
-    int64_t stride = op.getStrides().back(), size = shapeOf(op.getLhs())[along.dim].value(), first = 0, second = rows;
-    while (first < rows && (from + first) * stride + offset < 0)
-      ++first;
-    while (second > first && (from + second - 1) * stride + offset >= size)
-      --second;
-    return {first, second};
-  }
-
   /// `tiles` tiles of `rows` rows each, from row `from` on, `before` others before them. So many tiles as `inUnit`
   /// (null: as these) take each chunk of the panel in each unit.
   void chunkTiles(Value from, Value tiles, int64_t rows, int64_t before, std::optional<int64_t> inUnit, Value chunk,
@@ -294,8 +229,25 @@ private:
     return narrowVectors ? k.minimum(chunkTo, k.constant(columns.value() / chunkWidth)) : chunkTo;
   }
 
-  /// A single tile of few rows: takes several chunks at once, to have enough independent sums.
+  bool skipsZeros() { return op.getFinite() && sum.size() == 1 && left.strides.back() == Dim(1); }
+
+  /// A single row may have so many zeros that it goes by its other elements.
   void fewRows(Value row, int64_t rows) {
+    if (rows > 1 || !skipsZeros())
+      return fewTiles(row, rows);
+    NonZeros some(k, lhs, leftStart(row), depth, sumType);
+    Value pays = some.paysOff();
+    k.when(pays, [&] {
+      some.list(k.mul(k.dim(depth), k.constant(kSmallRows * chunkWidth / panelWidth)));
+      nonZeros = &some;
+      fewTiles(row, rows);
+      nonZeros = nullptr;
+    });
+    k.unless(pays, [&] { fewTiles(row, rows); });
+  }
+
+  /// A single tile of few rows: takes several chunks at once, to have enough independent sums.
+  void fewTiles(Value row, int64_t rows) {
     int64_t group = std::max<int64_t>(1, kSmallRows / rows);
     Value done = chunkFrom;
     if (group > 1) {
@@ -307,9 +259,13 @@ private:
   }
 
   // ---- the register tile: rows x (chunks * perChunk) accumulators
+  /// Where in lhs the sums of a row begin.
+  Value leftStart(Value row) {
+    return k.add(k.add(k.mul(batch, k.dim(lhsBatchStride)), rowsBase), k.mul(row, k.dim(along.stride)));
+  }
+
   void tile(Value row, int64_t rows, Value chunk, int64_t chunks, int64_t perChunk) {
     int64_t vectors = chunks * perChunk, perPanel = panelWidth / chunkWidth;
-    Value lhsBase = k.add(k.add(k.mul(batch, k.dim(lhsBatchStride)), rowsBase), k.mul(row, k.dim(along.stride)));
     Value panelSize = k.mul(k.dim(depth), k.constant(panelWidth));
     Value rhsBatch = k.mul(batch, k.mul(panelSize, k.dim(ceildiv(columns, panelWidth))));
     auto panelOf = [&](Value c) { return k.add(rhsBatch, k.mul(k.div(c, k.constant(perPanel)), panelSize)); };
@@ -333,14 +289,22 @@ private:
       Value at = k.add(k.add(chunkBase[v / perChunk], panelRow), k.constant(v % perChunk * lanes));
       return castLanes(k.b, k.loc, k.load(rhs, {at, 1}, lanes, {}), rhs.dtype, sumType);
     };
+    Value column = k.mul(chunk, k.constant(chunkWidth));
+    if (nonZeros) {
+      auto listed = [&](int64_t v, Value number) { return columnsAt(v, nonZeros->place(number)); };
+      auto fetchListed = [&](int64_t, Value number) { fetch.row(nonZeros->placeAhead(number)); };
+      Value zero = k.constant(0);
+      RegisterTile tile(k, nonZeros->values, {zero}, 1, sumType, vectors, listed, fetchListed);
+      return finish(row, rows, column, vectors, columns, tile.add(zero, zero, nonZeros->count, tile.zeros()));
+    }
     auto fetchAhead = [&](int64_t ahead, Value step) { fetch(rows, ahead, step); };
     RegisterTile tile(k, lhs, leftOffsets, sum.back().stride, sumType, vectors, columnsAt, fetchAhead);
     ArrayRef<Step> loops = end ? sumAtEnds : sum;
     auto innermost = [&](Value lhsAt, Value kAt, ValueRange sums, Rows seeing) {
       return tile.add(lhsAt, kAt, k.dim(loops.back().size), sums, seeing);
     };
-    finish(row, rows, k.mul(chunk, k.constant(chunkWidth)), vectors, columns,
-           sumLoop(loops, lhsBase, k.constant(0), tile.zeros(), {0, rows}, innermost));
+    finish(row, rows, column, vectors, columns,
+           sumLoop(loops, leftStart(row), k.constant(0), tile.zeros(), {0, rows}, innermost));
   }
 
   using Innermost = llvm::function_ref<SmallVector<Value>(Value lhsAt, Value kAt, ValueRange sums, Rows)>;
@@ -384,11 +348,10 @@ private:
   }
 
   void tailTile(LaneDots &dots, Value row, int64_t rows) {
-    Value base = k.add(k.add(k.mul(batch, k.dim(lhsBatchStride)), rowsBase), k.mul(row, k.dim(along.stride)));
     auto segment = [&](Value lhsAt, Value kAt, ValueRange sums, Rows) {
       return dots.add(lhsAt, kAt, k.dim(along.stride), sums);
     };
-    SmallVector<Value> sums = sumLoop(sumAtEnds, base, k.constant(0), dots.zeros(rows), {0, rows}, segment);
+    SmallVector<Value> sums = sumLoop(sumAtEnds, leftStart(row), k.constant(0), dots.zeros(rows), {0, rows}, segment);
     finish(row, rows, k.dim(columns), 1, allColumns, dots.finish(sums));
   }
 
@@ -455,21 +418,15 @@ private:
   ElementEmitter &e;
   KernelBuilder &k;
   PointEmitter p;
-  ContractOp op;
   Block &body;
   ArrayRef<Value> results;
-  StridedMemory left;
   Memory lhs, rhs;
   DType type, sumType;
   int64_t lanes, panelWidth, chunkWidth;
   int64_t narrowVectors = 0;    // of the last chunk, if it is not a whole one
   bool allColumnsThere = false; // of the chunk being computed
 
-  SmallVector<Step> sum, outer;
-  SmallVector<Step> sumAtEnds; // the same sum, every dimension on its own
-  Step along;                  // the dimension that tiles run along
-  int64_t mostRows;            // of a tile
-  Dim depth, lhsBatchStride, lhsStart;
+  int64_t mostRows;        // of a tile
   Dim columns, allColumns; // in panels; and with those of the tail
   std::optional<Memory> tail;
   int64_t tailColumns = 0;
@@ -483,6 +440,7 @@ private:
   Value rowsEnd;        // of a tile that may reach beyond; null: all its rows are there
   int64_t sureRows = 0; // of such a tile, from its first on
   SmallVector<Value> outerAt;
+  NonZeros *nonZeros = nullptr; // what the sum goes over, if not over all
 };
 
 } // namespace

@@ -33,6 +33,12 @@ void PanelFetch::operator()(int64_t rows, int64_t ahead, Value step) {
     line(k.add(shareFrom, k.mul(step, perStep)), 2);
 }
 
+void PanelFetch::row(Value step) {
+  for (Value chunk : chunks)
+    for (int64_t i = 0; i < taken; i += kLineBytes / byteWidth(panels.dtype))
+      line(k.add(k.add(chunk, k.mul(step, k.constant(width))), k.constant(i)), 3);
+}
+
 /// `locality` 3: into the first cache level, 2: into the second.
 void PanelFetch::line(Value at, int64_t locality) {
   LLVM::Prefetch::create(k.b, k.loc, k.elementPointer(panels, at), 0, locality, 1);

@@ -17,6 +17,9 @@ public:
   /// Before a step of a tile of `rows` rows; the `ahead`th of those written out together.
   void operator()(int64_t rows, int64_t ahead, Value step);
 
+  /// The row of that step.
+  void row(Value step);
+
 private:
   void line(Value at, int64_t locality);
 

@@ -72,11 +72,12 @@ def Burin_ContractOp : Burin_Op<"contract"> {
     dimension, kernel 1, stride 1, no padding. The last columns may lie as rows of their own in `tail`, packed from
     [columns, K] with the width K: one panel. `batch` leading dimensions are shared by lhs, rhs and the result; `columns`
     holds N, which the packed shape does not tell. Sums of 16-bit products are rounded to 16 bits, unless `wide` keeps
-    them in f32 for what follows.
+    them in f32 for what follows. `finite` tells that rhs holds no infinity and no NaN, so that a 0 of lhs adds nothing.
   }];
   let arguments = (ins Burin_Tensor:$lhs, Burin_Tensor:$rhs, Optional<Burin_Tensor>:$tail, I64Attr:$batch, Burin_ShapeAttr:$columns, DenseI64ArrayAttr:$kernel,
                        DenseI64ArrayAttr:$strides, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$padding,
-                       DenseI64ArrayAttr:$dilations, DefaultValuedAttr<BoolAttr, "false">:$wide);
+                       DenseI64ArrayAttr:$dilations, DefaultValuedAttr<BoolAttr, "false">:$wide,
+                       DefaultValuedAttr<BoolAttr, "false">:$finite);
   let results = (outs Burin_Tensor:$result);
   let infer = "inferContract";
   let internal = 1;

@@ -30,6 +30,7 @@ std::unique_ptr<mlir::Pass> createCropUnreadPass();
 /// Bytes of memory traffic that a part must save to be worth a turn of the loop, about a microsecond.
 inline constexpr int64_t kLeastGainOfSplit = 32 << 10;
 std::unique_ptr<mlir::Pass> createSplitBatchPass(int64_t leastGain = kLeastGainOfSplit);
+std::unique_ptr<mlir::Pass> createSkipZerosPass();
 std::unique_ptr<mlir::Pass> createFusePass();
 std::unique_ptr<mlir::Pass> createDecomposeInKernelsPass();
 std::unique_ptr<mlir::Pass> createReuseMemoryPass();

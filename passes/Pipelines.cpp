@@ -43,6 +43,8 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     add(createCropUnreadPass());
     // Weights have their final form and size: compared with the activations, they say where the batch is split.
     add(createSplitBatchPass());
+    // … and where zeros among the activations spare kernels parts of them.
+    add(createSkipZerosPass());
   }
   if (from < Stage::Kernels && to >= Stage::Kernels) {
     // From here on the graph is a list of kernels.
@@ -66,6 +68,7 @@ void registerPasses() {
   registerPass(createHoistInvariantsPass);
   registerPass(createCropUnreadPass);
   registerPass([] { return createSplitBatchPass(); });
+  registerPass(createSkipZerosPass);
   registerPass(createFusePass);
   registerPass(createReuseMemoryPass);
 }

@@ -89,7 +89,9 @@ Made by `{command}`; the numbers below are its output, not edited by hand. Burin
 threads spin on after a run; times are medians in µs. A peer that at a first look takes more than {slow} times as long as
 the fastest peer cannot be the fastest, and gets {slowRounds} turns only. `floor` is the share of the roofline floor,
 the sum over the steps of max(FLOP / peak, bytes / bandwidth), that was reached; the bandwidth is that of the first
-cache that holds what a run touches, or that of memory: of reading where most of it is weights, else of copying. `ratio`
+cache that holds what a run touches, or that of memory: of reading where most of it is weights, else of copying. All
+weights count, also those that burin leaves in memory where a product of one row meets zeros (AlexNet's large layers,
+behind relu). `ratio`
 is the fastest peer's time over burin's, the median of all turns: above 1, burin is faster. A shape that lies beside
 another takes turns with it, too; in brackets stands its efficiency over that of its neighbour. `error` is the largest
 difference from PyTorch in f64 over the largest value (without peers: from burin's reference interpreter, and only where
