@@ -41,7 +41,7 @@ LoopWalks::Order LoopWalks::orderOf(ArrayRef<Operation *> level) {
 /// Whether what is kept of a row lies in lines of scratch memory as the row does where it is read.
 bool LoopWalks::keepsLines() {
   SmallVector<Value> written = llvm::map_to_vector(fullResults, [](auto &result) { return result.first; });
-  return !readsSharedRow(written) &&
+  return startsAnywhere() && !readsSharedRow(written) &&
          llvm::all_of(levels, [&](auto &level) { return orderOf(level) != Order::FromStart; });
 }
 
