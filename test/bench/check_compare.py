@@ -38,8 +38,18 @@ class Contestant:
         return self.ns
 
 
+class Scale(Contestant):
+    def __init__(self):
+        super().__init__("peak", 0)
+
+    def peak(self):
+        assert not self.awake, f"{self.awake} may spin while the machine is measured"
+        self.awake.add(self.name)
+        return 100.0
+
+
 def measured(*contestants, group="model"):
-    return compare.measure(OPTIONS, [(c, "net") for c in contestants], group)
+    return compare.measure(OPTIONS, [(c, "net") for c in contestants], group, Scale())[0]
 
 
 def row(**times):
@@ -86,13 +96,13 @@ class Processes(unittest.TestCase):
 
 
 class Floor(unittest.TestCase):
-    MACHINE = {"peaks": [{"threads": 1, "type": "f32", "gops": 100}], "caches": [{"name": "L1", "reported_bytes": 1000}],
+    MACHINE = {"caches": [{"name": "L1", "reported_bytes": 1000}],
                "bandwidths": [{"level": "L1", "threads": 1, "sequential": 200, "copy": 300},
                               {"level": "DRAM", "threads": 1, "sequential": 20, "copy": 30}]}
 
     def floorOf(self, weights, planned, *steps):
         return floor.floorNs({"weights": [{"bytes": weights}], "memory": {"planned_bytes": planned},
-                              "steps": [{"flops": f, "bytes": b} for f, b in steps]}, self.MACHINE, 1)
+                              "steps": [{"flops": f, "bytes": b} for f, b in steps]}, self.MACHINE, 1, 100)
 
     def testEachStepTakesItsArithmeticOrItsTraffic(self):
         self.assertEqual(self.floorOf(400, 100, (10_000, 400), (100, 600)), 100 + 3)
@@ -120,9 +130,9 @@ class Report(unittest.TestCase):
 
     def testNeighboursAreComparedByEfficiency(self):
         net, odd = row(burin=10.0), row(burin=12.0)
-        odd.update(name="odd", neighbour_of="net", floor_ns=0.9, neighbour=net["contestants"]["burin"])
-        self.assertAlmostEqual(report.neighbourRatio(odd, [net, odd]), 0.9 * 10 / 12)
-        self.assertIsNone(report.neighbourRatio(odd, [odd]))
+        odd.update(floor_ns=0.9, neighbour_floor_ns=1, neighbour=net["contestants"]["burin"])
+        self.assertAlmostEqual(report.neighbourRatio(odd), 0.9 * 10 / 12)
+        self.assertIsNone(report.neighbourRatio(net))
 
     def testNamesWhatFailed(self):
         rows = [row(burin=10.0, iree="error: does not `compile`", openvino=20.0)]

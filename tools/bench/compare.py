@@ -33,6 +33,7 @@ MAKES_CODE = ["inductor", "iree", "libtorch"]  # the longest first
 MAKES_CODE_PER_THREADS = ["inductor"]
 SLOW = 3  # times the fastest peer at a first look: such a peer cannot be the fastest, and gets fewer turns
 SLOW_ROUNDS = 3
+PEAK = "peak"  # what the machine could do at each turn
 NEIGHBOUR = "neighbour"  # burin with the workload that another is a neighbour of, in the same turns
 LONG_NS = 50e6  # a call that long needs no warming
 # Debian's OpenBLAS takes newer processors with AVX-512 for Haswells; all others it knows best itself.
@@ -92,6 +93,10 @@ class Worker:
             raise RuntimeError(answer)
         return int(answer) / count
 
+    def peak(self):
+        """Of the machine at this moment, in operations per ns."""
+        return float(self.ask("peak"))
+
     def close(self):
         if not self.process:
             return
@@ -106,6 +111,8 @@ class Worker:
 def commandOf(name, options, threads):
     if name == "burin":
         return [str(options.bin / "burin-bench-worker"), str(options.data), str(threads)]
+    if name == PEAK:
+        return [str(options.bin / "burin-bench-peak"), str(threads)]
     if name in NATIVE_PEERS:
         return [str(options.bin / NATIVE_PEERS[name]), str(options.data), str(threads)]
     return [str(options.python), str(HERE / "peers/worker.py"), name, "--threads", str(threads),
@@ -129,8 +136,9 @@ def prepare(options, workloads):
     return facts
 
 
-def measure(options, entries, group):
-    """{contestant: {median, p10, p90, turns in ns}} of (contestant, name of a workload)."""
+def measure(options, entries, group, scale):
+    """{contestant: {median, p10, p90, turns in ns}} of (contestant, name of a workload), and the machine's peak in the
+    same turns, by `scale`."""
     isModel = group == "model"
     seconds, least = (options.seconds, options.rounds) if isModel else (options.seconds / 4, 2 * options.rounds)
     loaded, result = [], {}
@@ -149,7 +157,7 @@ def measure(options, entries, group):
         once[worker] = firstLook(worker)
         worker.pause()
     slow = slowOnes(once)
-    rounds, times = 0, {worker.name: [] for worker in loaded}
+    rounds, times, peaks = 0, {worker.name: [] for worker in loaded}, []
     end = time.monotonic() + seconds * (len(loaded) - len(slow))
     while loaded and (rounds < least or time.monotonic() < end) and rounds < 101:
         for worker in loaded[rounds % len(loaded):] + loaded[:rounds % len(loaded)]:
@@ -158,6 +166,8 @@ def measure(options, entries, group):
             warm = 0 if once[worker] > LONG_NS else max(1, int(min(WARM_NS, options.slice * 1e6) / once[worker]))
             times[worker.name].append(worker.nanoseconds(warm, max(1, int(options.slice * 1e6 / once[worker]))))
             worker.pause()
+        peaks.append(scale.peak())
+        scale.pause()
         rounds += 1
     for worker in loaded:
         worker.setPriority(0)
@@ -165,7 +175,7 @@ def measure(options, entries, group):
         pick = lambda q: values[int(q * (len(values) - 1))]
         result[worker.name] = {"median": statistics.median(values), "p10": pick(0.1), "p90": pick(0.9),
                                "turns": times[worker.name]}
-    return result
+    return result, statistics.median(peaks) if peaks else None
 
 
 def firstLook(worker):
@@ -247,11 +257,14 @@ def largest(path):
 
 
 def describe(row, facts, machine):
-    """What the artifact says of the work, and what the machine needs for it."""
-    row["flops"] = sum(step["flops"] for step in facts["steps"])
-    row["bytes"] = sum(step["bytes"] for step in facts["steps"])
-    row["steps"] = len(facts["steps"])
-    row["floor_ns"] = floor.floorNs(facts, machine, row["threads"])
+    """What the artifact says of the work, and what the machine needs for it; of `facts` of all workloads."""
+    own = facts[row["name"]]
+    least = lambda workload: floor.floorNs(workload, machine, row["threads"], row["peak"])
+    row["flops"] = sum(step["flops"] for step in own["steps"])
+    row["bytes"] = sum(step["bytes"] for step in own["steps"])
+    row["steps"] = len(own["steps"])
+    row["floor_ns"] = least(own)
+    row["neighbour_floor_ns"] = least(facts[row["neighbour_of"]]) if row["neighbour"] else None
 
 
 def measureGroup(options, group, workloads, threads, facts, machine, log):
@@ -267,19 +280,20 @@ def measureGroup(options, group, workloads, threads, facts, machine, log):
     makeChecker = Checker if options.python.exists() else ReferenceChecker
     checker = None if options.quick else makeChecker(options, log)
     beside = Worker(NEIGHBOUR, commandOf("burin", options, threads), cores, options.nice, log)
+    scale = Worker(PEAK, commandOf(PEAK, options, threads), cores, options.nice, log)
     rows = []
     for workload in workloads:
         neighbour = workload["neighbour_of"]
         entries = [(worker, workload["name"]) for worker in contestants] + [(beside, neighbour)] * (neighbour in facts)
-        times = measure(options, entries, group)
+        times, peak = measure(options, entries, group, scale)
         row = {"name": workload["name"], "group": group, "threads": threads, "neighbour_of": neighbour,
-               "neighbour": times.pop(NEIGHBOUR, None), "contestants": times}
-        describe(row, facts[workload["name"]], machine)
+               "neighbour": times.pop(NEIGHBOUR, None), "contestants": times, "peak": peak}
+        describe(row, facts, machine)
         rows.append(row)
         if checker:
             checker.check(row)
-        print(report.line(row, rows), flush=True)
-    for worker in contestants + [beside] + ([checker] if checker else []):
+        print(report.line(row), flush=True)
+    for worker in contestants + [beside, scale] + ([checker] if checker else []):
         worker.close()
     return rows, settings
 
@@ -411,7 +425,7 @@ def main():
     with timed(used, "the machine again"):
         machine = max(machine, Machine(options), key=Machine.speed)
     for row in results:
-        describe(row, facts[row["name"]], machine.facts)
+        describe(row, facts, machine.facts)
     around += f"- time used: {timeText(used)}\n"
     print("\naround the kernels\n" + around)
     if options.json:

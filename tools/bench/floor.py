@@ -1,11 +1,5 @@
-"""The least time that this machine needs for a workload: each step takes as long as its arithmetic at the measured peak,
-or its memory traffic at the measured bandwidth, whichever is longer."""
-
-
-def peak(machine, threads):
-    """f32, in operations per ns."""
-    rates = {p["threads"]: p["gops"] for p in machine["peaks"] if p["type"] == "f32"}
-    return rates.get(threads, rates[1] * threads)
+"""The least time that this machine needs for a workload: each step takes as long as its arithmetic at the peak measured
+beside it, or its memory traffic at the measured bandwidth, whichever is longer."""
 
 
 def bandwidth(machine, threads, workingSet, isRead):
@@ -28,8 +22,9 @@ def workingSet(facts):
     return moved if len(facts["steps"]) == 1 else min(moved, held)
 
 
-def floorNs(facts, machine, threads):
+def floorNs(facts, machine, threads, peak):
+    """`peak`: f32, in operations per ns."""
     touched = workingSet(facts)
     isRead = weightBytes(facts) > touched / 2  # weights are never written
-    flops, bytesPerNs = peak(machine, threads), bandwidth(machine, threads, touched, isRead)
-    return sum(max(s["flops"] / flops, s["bytes"] / bytesPerNs) for s in facts["steps"])
+    bytesPerNs = bandwidth(machine, threads, touched, isRead)
+    return sum(max(s["flops"] / peak, s["bytes"] / bytesPerNs) for s in facts["steps"])

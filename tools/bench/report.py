@@ -39,13 +39,12 @@ def efficiency(row):
     return row["floor_ns"] / own["median"] if "median" in own else None
 
 
-def neighbourRatio(row, rows):
+def neighbourRatio(row):
     """The efficiency of a shape over that of its neighbour."""
-    neighbour = next((r for r in rows if r["name"] == row["neighbour_of"] and r["threads"] == row["threads"]), None)
     own, beside = row["contestants"]["burin"], row["neighbour"]
-    if not neighbour or not beside or "error" in own or "error" in beside:
+    if not beside or "error" in own or "error" in beside:
         return None
-    return row["floor_ns"] / neighbour["floor_ns"] * quotient(beside, own)
+    return row["floor_ns"] / row["neighbour_floor_ns"] * quotient(beside, own)
 
 
 def number(value, digits=2):
@@ -65,7 +64,7 @@ def heading(group, threads):
             f"{'error':>8}  peers")
 
 
-def line(row, rows):
+def line(row):
     own = row["contestants"]["burin"]
     if "error" in own:
         return f"{row['name']:28} {own['error']}"
@@ -76,7 +75,7 @@ def line(row, rows):
     text = (f"{row['name']:28} {timeText(t):>10} {timeText(own['p10']):>10} {timeText(own['p90']):>10} "
             f"{row['flops'] / t:8.1f} {row['bytes'] / t:6.1f} {number(efficiency(row)):>6} {number(ratio(row)):>6} "
             f"{error:>8}  {', '.join(peers)}")
-    neighbour = neighbourRatio(row, rows)
+    neighbour = neighbourRatio(row)
     return text + (f"; {neighbour:.2f} of {row['neighbour_of']}" if neighbour else "")
 
 
@@ -84,18 +83,18 @@ def line(row, rows):
 
 HEADER = """# Benchmarks
 
-Made by `{command}`; the numbers below are its output, not edited by hand. Burin and its peers take turns (A B C A B C
-…), each in a process of its own, pinned to as many cores as it has threads, and stopped between its turns, as some
-threads spin on after a run; times are medians in µs. A peer that at a first look takes more than {slow} times as long as
-the fastest peer cannot be the fastest, and gets {slowRounds} turns only. `floor` is the share of the roofline floor,
-the sum over the steps of max(FLOP / peak, bytes / bandwidth), that was reached; the bandwidth is that of the first
-cache that holds what a run touches, or that of memory: of reading where most of it is weights, else of copying. All
-weights count, also those that burin leaves in memory where a product of one row meets zeros (AlexNet's large layers,
-behind relu). `ratio`
-is the fastest peer's time over burin's, the median of all turns: above 1, burin is faster. A shape that lies beside
-another takes turns with it, too; in brackets stands its efficiency over that of its neighbour. `error` is the largest
-difference from PyTorch in f64 over the largest value (without peers: from burin's reference interpreter, and only where
-that is soon done).
+Made by `{command}`; the numbers below are its output, not edited by hand.
+Burin and its peers take turns (A B C A B C …), each in a process of its own, pinned to as many cores as it has threads,
+and stopped between its turns, as some threads spin on after a run; times are medians in µs. A peer that at a first look
+takes more than {slow} times as long as the fastest peer cannot be the fastest, and gets {slowRounds} turns only. `floor` is the share
+of the roofline floor, the sum over the steps of max(FLOP / peak, bytes / bandwidth), that was reached; the peak is that
+of multiplications from registers in the same turns, as clocks wander; the bandwidth is that of the first cache that
+holds what a run touches, or that of memory: of reading where most of it is weights, else of copying. All weights count,
+also those that burin leaves in memory where a product of one row meets zeros (AlexNet's large layers, behind relu).
+`ratio` is the fastest peer's time over burin's, the median of all turns: above 1, burin is faster. A shape that lies
+beside another takes turns with it, too; in brackets stands its efficiency over that of its neighbour. `error` is the
+largest difference from PyTorch in f64 over the largest value (without peers: from burin's reference interpreter, and
+only where that is soon done).
 
 Measured on {date}, commit {commit}; {load}.
 
@@ -133,7 +132,7 @@ def groupTable(rows):
         mark = lambda n: f"**{timeText(times[n])}**" if n == best else timeText(times[n]) if n in times else (
             "failed" if n in row["contestants"] else "")
         name = row["name"]
-        neighbour = neighbourRatio(row, rows)
+        neighbour = neighbourRatio(row)
         if neighbour:
             name += f" ({neighbour:.2f} of {row['neighbour_of']})"
         cells.append([name, timeText(own["median"]), f"{timeText(own['p10'])}–{timeText(own['p90'])}",
