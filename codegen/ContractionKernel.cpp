@@ -15,7 +15,6 @@
 #include "codegen/NonZeros.h"
 #include "codegen/PanelFetch.h"
 #include "codegen/PointEmitter.h"
-#include "codegen/RegisterTile.h"
 #include "codegen/Window.h"
 #include "passes/Passes.h"
 

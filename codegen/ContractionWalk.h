@@ -1,6 +1,7 @@
 // How a contraction goes over its left side: rows, outer rows, and the loops of the sum.
 #pragma once
 #include "codegen/ElementEmitter.h"
+#include "codegen/RegisterTile.h"
 
 namespace burin::codegen {
 
@@ -11,7 +12,7 @@ struct ContractionWalk {
     size_t dim = 0;   // of lhs and the result
     bool cut = false; // windows of this dimension may reach beyond lhs
   };
-  using Rows = std::pair<int64_t, int64_t>; // of a tile, [first, second)
+  using Rows = RegisterTile::Rows;
 
   /// Neighbours are merged where the walk is linear.
   ContractionWalk(ir::ContractOp op, StridedMemory left);

@@ -13,19 +13,23 @@ void PanelFetch::share(Value next, Value depth, Value visit, Value visits) {
   shareFrom = k.add(next, k.mul(k.minimum(k.mul(visit, perStep), all), depth));
 }
 
+void PanelFetch::eachLine(Value step, llvm::function_ref<void(Value at)> body) {
+  for (Value chunk : chunks)
+    for (int64_t i = 0; i < taken; i += kLineBytes / byteWidth(panels.dtype))
+      body(k.add(k.add(chunk, k.mul(step, k.constant(width))), k.constant(i)));
+}
+
 void PanelFetch::operator()(int64_t rows, int64_t ahead, Value step) {
   int64_t perLine = kLineBytes / byteWidth(panels.dtype);
   // From a panel that was fetched before, one line a step comes in time from the second level.
   bool near = chunks.size() == 1 && (!shareFrom || taken > perLine);
   bool far = !shareFrom && rows > 1; // a single row has more sequential streams, and the hardware fetches those
-  for (Value chunk : chunks)
-    for (int64_t i = 0; i < taken; i += perLine) {
-      Value at = k.add(k.add(chunk, k.mul(step, k.constant(width))), k.constant(i));
-      if (near)
-        line(k.add(at, k.constant(kNearSteps * width)), 3);
-      if (far)
-        line(k.add(at, k.constant(kFarSteps * width)), 2);
-    }
+  eachLine(step, [&](Value at) {
+    if (near)
+      line(k.add(at, k.constant(kNearSteps * width)), 3);
+    if (far)
+      line(k.add(at, k.constant(kFarSteps * width)), 2);
+  });
   if (!shareFrom)
     return;
   auto known = k.constantOf(perStep);
@@ -34,9 +38,7 @@ void PanelFetch::operator()(int64_t rows, int64_t ahead, Value step) {
 }
 
 void PanelFetch::row(Value step) {
-  for (Value chunk : chunks)
-    for (int64_t i = 0; i < taken; i += kLineBytes / byteWidth(panels.dtype))
-      line(k.add(k.add(chunk, k.mul(step, k.constant(width))), k.constant(i)), 3);
+  eachLine(step, [&](Value at) { line(at, 3); });
 }
 
 /// `locality` 3: into the first cache level, 2: into the second.

@@ -17,10 +17,12 @@ public:
   /// Before a step of a tile of `rows` rows; the `ahead`th of those written out together.
   void operator()(int64_t rows, int64_t ahead, Value step);
 
-  /// The row of that step.
+  /// The row of that step, into the first cache level.
   void row(Value step);
 
 private:
+  /// The lines of the row of that step that the tile takes.
+  void eachLine(Value step, llvm::function_ref<void(Value at)> body);
   void line(Value at, int64_t locality);
 
   KernelBuilder &k;

@@ -78,6 +78,7 @@ class Turns(unittest.TestCase):
                           Contestant("other", 10, "error: unsupported: net"))
         self.assertEqual(result["broken"], {"error": "error: no"})
         self.assertNotIn("other", result)
+        self.assertEqual(measured(Contestant("burin", 10, "error: no")), {"burin": {"error": "error: no"}})
 
 
 class Processes(unittest.TestCase):

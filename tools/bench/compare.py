@@ -157,7 +157,8 @@ def measure(options, entries, group, scale):
         once[worker] = firstLook(worker)
         worker.pause()
     slow = slowOnes(once)
-    rounds, times, peaks = 0, {worker.name: [] for worker in loaded}, []
+    rounds, times, peaks = 0, {worker.name: [] for worker in loaded}, [scale.peak()]
+    scale.pause()
     end = time.monotonic() + seconds * (len(loaded) - len(slow))
     while loaded and (rounds < least or time.monotonic() < end) and rounds < 101:
         for worker in loaded[rounds % len(loaded):] + loaded[:rounds % len(loaded)]:
@@ -175,7 +176,7 @@ def measure(options, entries, group, scale):
         pick = lambda q: values[int(q * (len(values) - 1))]
         result[worker.name] = {"median": statistics.median(values), "p10": pick(0.1), "p90": pick(0.9),
                                "turns": times[worker.name]}
-    return result, statistics.median(peaks) if peaks else None
+    return result, statistics.median(peaks)
 
 
 def firstLook(worker):
