@@ -40,16 +40,22 @@ class Contestant:
 
 class Scale(Contestant):
     def __init__(self):
-        super().__init__("peak", 0)
+        super().__init__("scale", 0)
+        self.looks = {}
 
-    def peak(self):
-        assert not self.awake, f"{self.awake} may spin while the machine is measured"
+    def speed(self, what):
+        assert self.awake <= {self.name}, f"{self.awake} may spin while the machine is measured"
         self.awake.add(self.name)
-        return 100.0
+        self.looks[what] = self.looks.get(what, 0) + 1
+        return 100.0 * len(what) + self.looks[what]
+
+
+def measuredBeside(*contestants, group="model"):
+    return compare.measure(OPTIONS, [(c, "net") for c in contestants], group, Scale(), {"peak", "read L2"})
 
 
 def measured(*contestants, group="model"):
-    return compare.measure(OPTIONS, [(c, "net") for c in contestants], group, Scale())[0]
+    return measuredBeside(*contestants, group=group)[0]
 
 
 def row(**times):
@@ -72,6 +78,9 @@ class Turns(unittest.TestCase):
     def testKernelsGetTwiceAsMany(self):
         result = measured(Contestant("burin", 10), Contestant("fast", 10), group="kernel")
         self.assertEqual({n: len(r["turns"]) for n, r in result.items()}, {"burin": 10, "fast": 10})
+
+    def testTheMachineIsMeasuredAroundEachTurn(self):
+        self.assertEqual(measuredBeside(Contestant("burin", 10))[1], {"peak": 403.5, "read L2": 703.5})  # of 1 to 6
 
     def testFailuresAreKeptButNotWhatIsUnsupported(self):
         result = measured(Contestant("burin", 10), Contestant("broken", 10, "error: no"),
@@ -97,13 +106,12 @@ class Processes(unittest.TestCase):
 
 
 class Floor(unittest.TestCase):
-    MACHINE = {"caches": [{"name": "L1", "reported_bytes": 1000}],
-               "bandwidths": [{"level": "L1", "threads": 1, "sequential": 200, "copy": 300},
-                              {"level": "DRAM", "threads": 1, "sequential": 20, "copy": 30}]}
+    CACHES = [{"name": "L1", "reported_bytes": 1000}]
+    SPEEDS = {"peak": 100, "read L1": 200, "read DRAM": 20, "copy DRAM": 30}
 
     def floorOf(self, weights, planned, *steps):
         return floor.floorNs({"weights": [{"bytes": weights}], "memory": {"planned_bytes": planned},
-                              "steps": [{"flops": f, "bytes": b} for f, b in steps]}, self.MACHINE, 1, 100)
+                              "steps": [{"flops": f, "bytes": b} for f, b in steps]}, self.CACHES, self.SPEEDS)
 
     def testEachStepTakesItsArithmeticOrItsTraffic(self):
         self.assertEqual(self.floorOf(400, 100, (10_000, 400), (100, 600)), 100 + 3)

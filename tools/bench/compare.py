@@ -33,7 +33,7 @@ MAKES_CODE = ["inductor", "iree", "libtorch"]  # the longest first
 MAKES_CODE_PER_THREADS = ["inductor"]
 SLOW = 3  # times the fastest peer at a first look: such a peer cannot be the fastest, and gets fewer turns
 SLOW_ROUNDS = 3
-PEAK = "peak"  # what the machine could do at each turn
+SCALE = "scale"  # says what the machine can do at each turn
 NEIGHBOUR = "neighbour"  # burin with the workload that another is a neighbour of, in the same turns
 LONG_NS = 50e6  # a call that long needs no warming
 # Debian's OpenBLAS takes newer processors with AVX-512 for Haswells; all others it knows best itself.
@@ -93,9 +93,9 @@ class Worker:
             raise RuntimeError(answer)
         return int(answer) / count
 
-    def peak(self):
-        """Of the machine at this moment, in operations per ns."""
-        return float(self.ask("peak"))
+    def speed(self, what):
+        """Of the machine at this moment, in operations or bytes per ns."""
+        return float(self.ask(what))
 
     def close(self):
         if not self.process:
@@ -111,8 +111,8 @@ class Worker:
 def commandOf(name, options, threads):
     if name == "burin":
         return [str(options.bin / "burin-bench-worker"), str(options.data), str(threads)]
-    if name == PEAK:
-        return [str(options.bin / "burin-bench-peak"), str(threads)]
+    if name == SCALE:
+        return [str(options.bin / "burin-bench-scale"), str(threads)]
     if name in NATIVE_PEERS:
         return [str(options.bin / NATIVE_PEERS[name]), str(options.data), str(threads)]
     return [str(options.python), str(HERE / "peers/worker.py"), name, "--threads", str(threads),
@@ -136,9 +136,9 @@ def prepare(options, workloads):
     return facts
 
 
-def measure(options, entries, group, scale):
-    """{contestant: {median, p10, p90, turns in ns}} of (contestant, name of a workload), and the machine's peak in the
-    same turns, by `scale`."""
+def measure(options, entries, group, scale, asked):
+    """{contestant: {median, p10, p90, turns in ns}} of (contestant, name of a workload), and {what is asked of the
+    machine: its median in the same turns}, by `scale`."""
     isModel = group == "model"
     seconds, least = (options.seconds, options.rounds) if isModel else (options.seconds / 4, 2 * options.rounds)
     loaded, result = [], {}
@@ -157,8 +157,14 @@ def measure(options, entries, group, scale):
         once[worker] = firstLook(worker)
         worker.pause()
     slow = slowOnes(once)
-    rounds, times, peaks = 0, {worker.name: [] for worker in loaded}, [scale.peak()]
-    scale.pause()
+    rounds, times, speeds = 0, {worker.name: [] for worker in loaded}, {what: [] for what in asked}
+
+    def lookAtMachine():
+        for what in asked:
+            speeds[what].append(scale.speed(what))
+        scale.pause()
+
+    lookAtMachine()
     end = time.monotonic() + seconds * (len(loaded) - len(slow))
     while loaded and (rounds < least or time.monotonic() < end) and rounds < 101:
         for worker in loaded[rounds % len(loaded):] + loaded[:rounds % len(loaded)]:
@@ -167,8 +173,7 @@ def measure(options, entries, group, scale):
             warm = 0 if once[worker] > LONG_NS else max(1, int(min(WARM_NS, options.slice * 1e6) / once[worker]))
             times[worker.name].append(worker.nanoseconds(warm, max(1, int(options.slice * 1e6 / once[worker]))))
             worker.pause()
-        peaks.append(scale.peak())
-        scale.pause()
+        lookAtMachine()
         rounds += 1
     for worker in loaded:
         worker.setPriority(0)
@@ -176,7 +181,7 @@ def measure(options, entries, group, scale):
         pick = lambda q: values[int(q * (len(values) - 1))]
         result[worker.name] = {"median": statistics.median(values), "p10": pick(0.1), "p90": pick(0.9),
                                "turns": times[worker.name]}
-    return result, statistics.median(peaks)
+    return result, {what: statistics.median(values) for what, values in speeds.items()}
 
 
 def firstLook(worker):
@@ -257,10 +262,10 @@ def largest(path):
     return max(max(values), -min(values), 1e-30)
 
 
-def describe(row, facts, machine):
+def describe(row, facts, caches):
     """What the artifact says of the work, and what the machine needs for it; of `facts` of all workloads."""
     own = facts[row["name"]]
-    least = lambda workload: floor.floorNs(workload, machine, row["threads"], row["peak"])
+    least = lambda workload: floor.floorNs(workload, caches, row["speeds"])
     row["flops"] = sum(step["flops"] for step in own["steps"])
     row["bytes"] = sum(step["bytes"] for step in own["steps"])
     row["steps"] = len(own["steps"])
@@ -268,7 +273,7 @@ def describe(row, facts, machine):
     row["neighbour_floor_ns"] = least(facts[row["neighbour_of"]]) if row["neighbour"] else None
 
 
-def measureGroup(options, group, workloads, threads, facts, machine, log):
+def measureGroup(options, group, workloads, threads, facts, caches, log):
     cores = sorted(os.sched_getaffinity(0))[-threads:]
     names = ["burin"] + peersOf(options, group)
     contestants = [Worker(n, commandOf(n, options, threads), cores, options.nice, log) for n in names]
@@ -281,15 +286,17 @@ def measureGroup(options, group, workloads, threads, facts, machine, log):
     makeChecker = Checker if options.python.exists() else ReferenceChecker
     checker = None if options.quick else makeChecker(options, log)
     beside = Worker(NEIGHBOUR, commandOf("burin", options, threads), cores, options.nice, log)
-    scale = Worker(PEAK, commandOf(PEAK, options, threads), cores, options.nice, log)
+    scale = Worker(SCALE, commandOf(SCALE, options, threads), cores, options.nice, log)
     rows = []
     for workload in workloads:
         neighbour = workload["neighbour_of"]
         entries = [(worker, workload["name"]) for worker in contestants] + [(beside, neighbour)] * (neighbour in facts)
-        times, peak = measure(options, entries, group, scale)
+        asked = {floor.PEAK} | {floor.bandwidthOf(facts[name], caches) for name in (workload["name"], neighbour)
+                                if name in facts}
+        times, speeds = measure(options, entries, group, scale, asked)
         row = {"name": workload["name"], "group": group, "threads": threads, "neighbour_of": neighbour,
-               "neighbour": times.pop(NEIGHBOUR, None), "contestants": times, "peak": peak}
-        describe(row, facts, machine)
+               "neighbour": times.pop(NEIGHBOUR, None), "contestants": times, "speeds": speeds}
+        describe(row, facts, caches)
         rows.append(row)
         if checker:
             checker.check(row)
@@ -376,7 +383,7 @@ def main():
     parser.add_argument("--filter", action="append", help="only workloads that match this regular expression")
     parser.add_argument("--group", choices=["model", "kernel", "overhead", "all"], default="all")
     parser.add_argument("--threads", default="1,2", help="numbers of threads, each measured (default 1,2)")
-    parser.add_argument("--seconds", type=float, default=0.25,
+    parser.add_argument("--seconds", type=float, default=1,
                         help="per contestant and model; kernels take a quarter")
     parser.add_argument("--slice", type=float, default=20, help="milliseconds a turn lasts at least")
     parser.add_argument("--rounds", type=int, default=7, help="turns at least of models; kernels get twice as many")
@@ -418,15 +425,13 @@ def main():
                 if chosen:
                     print(report.heading(group, threads), flush=True)
                     with timed(used, f"{group}s with {threads} thread{'s' * (threads > 1)}"):
-                        rows, said = measureGroup(options, group, chosen, threads, facts, machine.facts, log)
+                        rows, said = measureGroup(options, group, chosen, threads, facts, machine.facts["caches"], log)
                     results += rows
                     settings.update(said)
     with timed(used, "overheads"):
         around = overheads.text(options, facts, results)
     with timed(used, "the machine again"):
         machine = max(machine, Machine(options), key=Machine.speed)
-    for row in results:
-        describe(row, facts, machine.facts)
     around += f"- time used: {timeText(used)}\n"
     print("\naround the kernels\n" + around)
     if options.json:

@@ -1,14 +1,7 @@
-"""The least time that this machine needs for a workload: each step takes as long as its arithmetic at the peak measured
-beside it, or its memory traffic at the measured bandwidth, whichever is longer."""
+"""The least time that this machine needs for a workload: each step takes as long as its arithmetic at the peak, or its
+memory traffic at the bandwidth that was measured beside it, whichever is longer."""
 
-
-def bandwidth(machine, threads, workingSet, isRead):
-    """Bytes per ns of the first cache that holds the working set, or of memory: reading, or both ways at once."""
-    level = next((c["name"] for c in machine["caches"] if c["reported_bytes"] >= workingSet), "DRAM")
-    bothWays = level == "DRAM" and not isRead
-    rates = {b["threads"]: max(b["sequential"], b["copy"] if bothWays else 0)
-             for b in machine["bandwidths"] if b["level"] == level}
-    return rates.get(threads, rates[1])
+PEAK = "peak"
 
 
 def weightBytes(facts):
@@ -22,9 +15,16 @@ def workingSet(facts):
     return moved if len(facts["steps"]) == 1 else min(moved, held)
 
 
-def floorNs(facts, machine, threads, peak):
-    """`peak`: f32, in operations per ns."""
+def bandwidthOf(facts, caches):
+    """What to measure: reading the first cache that holds the working set, or memory, which is copied where most of the
+    working set is no weights, as these are never written."""
     touched = workingSet(facts)
-    isRead = weightBytes(facts) > touched / 2  # weights are never written
-    bytesPerNs = bandwidth(machine, threads, touched, isRead)
-    return sum(max(s["flops"] / peak, s["bytes"] / bytesPerNs) for s in facts["steps"])
+    level = next((c["name"] for c in caches if c["reported_bytes"] >= touched), "DRAM")
+    isCopied = level == "DRAM" and weightBytes(facts) <= touched / 2
+    return f"{'copy' if isCopied else 'read'} {level}"
+
+
+def floorNs(facts, caches, speeds):
+    """`speeds`: of the machine, of `PEAK` in operations per ns and of `bandwidthOf` in bytes per ns."""
+    bytesPerNs = speeds[bandwidthOf(facts, caches)]
+    return sum(max(s["flops"] / speeds[PEAK], s["bytes"] / bytesPerNs) for s in facts["steps"])

@@ -87,10 +87,10 @@ Made by `{command}`; the numbers below are its output, not edited by hand.
 Burin and its peers take turns (A B C A B C …), each in a process of its own, pinned to as many cores as it has threads,
 and stopped between its turns, as some threads spin on after a run; times are medians in µs. A peer that at a first look
 takes more than {slow} times as long as the fastest peer cannot be the fastest, and gets {slowRounds} turns only. `floor` is the share
-of the roofline floor, the sum over the steps of max(FLOP / peak, bytes / bandwidth), that was reached; the peak is that
-of multiplications from registers in the same turns, as clocks wander; the bandwidth is that of the first cache that
-holds what a run touches, or that of memory: of reading where most of it is weights, else of copying. All weights count,
-also those that burin leaves in memory where a product of one row meets zeros (AlexNet's large layers, behind relu).
+of the roofline floor, the sum over the steps of max(FLOP / peak, bytes / bandwidth), that was reached; both are measured
+between the turns, as clocks wander and others use the memory too. The peak is that of multiplications from registers, the
+bandwidth that of the first cache that holds what a run touches, or that of memory: of reading where most of it is
+weights, else of copying. All weights count, also those that burin leaves in memory where a product of one row meets zeros (AlexNet's large layers, behind relu).
 `ratio` is the fastest peer's time over burin's, the median of all turns: above 1, burin is faster. A shape that lies
 beside another takes turns with it, too; in brackets stands its efficiency over that of its neighbour. `error` is the
 largest difference from PyTorch in f64 over the largest value (without peers: from burin's reference interpreter, and
@@ -102,7 +102,8 @@ Measured on {date}, commit {commit}; {load}.
 
 ## The machine
 
-Looked at before and after the run; this is the faster of the two.
+Looked at before and after the run; this is the faster of the two. Floors are reckoned with what was measured between the
+turns.
 
 ```
 {machine}```

@@ -2,6 +2,7 @@
 // of several short tries: others on the machine can only make it slower.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -49,7 +50,7 @@ struct Machine {
   double barrierNs = 0, wakeNs = 0;
 };
 
-/// Thorough: some seconds. Quick: less than one, with fewer tries and less memory.
+/// Thorough: some seconds. Quick: less than one, with two tries and less memory.
 enum class Care { Quick, Thorough };
 Machine measure(Care care = Care::Thorough);
 
@@ -66,5 +67,31 @@ void describe(Machine &);
 double peak(const std::string &type, int threads, Care care = Care::Thorough);
 void measureMemory(Machine &, Care care);
 void measurePool(Machine &);
+
+/// A cache or memory, and so many bytes that lie well inside.
+struct Level {
+  std::string name;
+  uint64_t bytes;
+};
+/// The caches of a described machine, and "DRAM".
+std::vector<Level> memoryLevels(const Machine &, Care care);
+
+/// Memory for so many threads to read and to copy, in large pages where the system has them.
+class Memories {
+public:
+  Memories(int threads, uint64_t bytesEach);
+  ~Memories();
+  /// GB/s of `threads` together at this moment, each in `bytes` of its own: reading every `step` bytes a vector, the
+  /// first of them `offset` bytes on; backward with a negative step.
+  double read(int threads, uint64_t bytes, Care care, int64_t step = 64, int64_t offset = 0) const;
+  /// GB/s, of bytes read and bytes written, from one half of `bytes` to the other.
+  double copy(int threads, uint64_t bytes, Care care) const;
+  /// Nanoseconds per dependent load, from lines in random order.
+  double latency(uint64_t bytes);
+
+private:
+  class Block;
+  std::vector<std::unique_ptr<Block>> blocks;
+};
 
 } // namespace burin::machine

@@ -15,28 +15,6 @@ namespace {
 
 constexpr int64_t kLine = 64;
 
-/// Memory in large pages where the system has them, so that the caches are measured and not the TLB.
-class Memory {
-public:
-  explicit Memory(uint64_t bytes) : bytes((bytes + kPage - 1) / kPage * kPage) {
-    base = mmap(nullptr, this->bytes + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED)
-      throw std::bad_alloc();
-    data = reinterpret_cast<char *>((reinterpret_cast<uintptr_t>(base) + kPage - 1) / kPage * kPage);
-    madvise(data, this->bytes, MADV_HUGEPAGE);
-    std::memset(data, 1, this->bytes);
-  }
-  ~Memory() { munmap(base, bytes + kPage); }
-  Memory(const Memory &) = delete;
-  Memory &operator=(const Memory &) = delete;
-  char *data;
-
-private:
-  static constexpr uint64_t kPage = 2 << 20;
-  uint64_t bytes;
-  void *base;
-};
-
 thread_local volatile char sink;
 
 /// Reads `count` vectors of 64 bytes, `step` bytes apart, so many times.
@@ -76,38 +54,64 @@ thread_local volatile char sink;
 
 /// GB/s of `work`, which moves `bytes` on each thread, as many times as it is told.
 double rate(uint64_t bytes, int threads, Care care, const std::function<void(int thread, int64_t passes)> &work) {
-  int64_t passes = std::max<int64_t>(1, int64_t((care == Care::Quick ? 1e6 : 8e6) / double(bytes)));
-  int tries = care == Care::Quick ? 1 : bytes > (64 << 20) ? 4 : 15;
+  int64_t passes = std::max<int64_t>(1, int64_t(8e6 / double(bytes)));
+  int tries = care == Care::Quick ? 2 : bytes > (64 << 20) ? 4 : 15; // the first one brings it into the cache
   double seconds = bestSeconds(threads, tries, [&](int thread) { work(thread, passes); });
   return double(bytes) * double(passes) * threads / seconds / 1e9;
 }
 
-using Memories = std::vector<std::unique_ptr<Memory>>;
+} // namespace
 
-double readRate(const Memories &memory, int threads, Care care, uint64_t bytes, int64_t step, int64_t offset) {
+/// Memory in large pages where the system has them, so that the caches are measured and not the TLB.
+class Memories::Block {
+public:
+  explicit Block(uint64_t bytes) : bytes((bytes + kPage - 1) / kPage * kPage) {
+    base = mmap(nullptr, this->bytes + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED)
+      throw std::bad_alloc();
+    data = reinterpret_cast<char *>((reinterpret_cast<uintptr_t>(base) + kPage - 1) / kPage * kPage);
+    madvise(data, this->bytes, MADV_HUGEPAGE);
+    std::memset(data, 1, this->bytes);
+  }
+  ~Block() { munmap(base, bytes + kPage); }
+  Block(const Block &) = delete;
+  Block &operator=(const Block &) = delete;
+  char *data;
+
+private:
+  static constexpr uint64_t kPage = 2 << 20;
+  uint64_t bytes;
+  void *base;
+};
+
+Memories::Memories(int threads, uint64_t bytesEach) {
+  for (int i = 0; i < threads; ++i)
+    blocks.push_back(std::make_unique<Block>(bytesEach));
+}
+Memories::~Memories() = default;
+
+double Memories::read(int threads, uint64_t bytes, Care care, int64_t step, int64_t offset) const {
   static const bool wide = __builtin_cpu_supports("avx512f");
   int64_t lines = int64_t(bytes) / std::abs(step) / 8 * 8;
   return rate(uint64_t(lines * kLine), threads, care, [&](int thread, int64_t passes) {
-    const char *start = memory[size_t(thread)]->data + offset + (step < 0 ? (lines - 1) * -step : 0);
+    const char *start = blocks[size_t(thread)]->data + offset + (step < 0 ? (lines - 1) * -step : 0);
     (wide ? read512 : read256)(start, step, lines, passes);
   });
 }
 
-Bandwidth bandwidthOf(const Memories &memory, const std::string &level, int threads, Care care, uint64_t bytes) {
-  auto read = [&](int64_t step, int64_t offset = 0) { return readRate(memory, threads, care, bytes, step, offset); };
+double Memories::copy(int threads, uint64_t bytes, Care care) const {
   uint64_t half = bytes / 2;
-  double copy = rate(half * 2, threads, care, [&](int thread, int64_t passes) {
-    char *data = memory[size_t(thread)]->data;
+  return rate(half * 2, threads, care, [&](int thread, int64_t passes) {
+    char *data = blocks[size_t(thread)]->data;
     for (; passes; --passes) {
       std::memcpy(data, data + half, half);
       asm volatile("" : : "r"(data) : "memory");
     }
   });
-  return {level, bytes, threads, read(kLine), read(4 * kLine), read(-kLine), read(kLine, 4), copy};
 }
 
-/// Nanoseconds per dependent load, from lines in random order.
-double latency(char *data, uint64_t bytes) {
+double Memories::latency(uint64_t bytes) {
+  char *data = blocks.front()->data;
   auto count = uint32_t(bytes / kLine);
   std::vector<uint32_t> order(count);
   std::iota(order.begin(), order.end(), 0u);
@@ -127,49 +131,55 @@ double latency(char *data, uint64_t bytes) {
   return seconds / kSteps * 1e9;
 }
 
+namespace {
+
 /// Where latency rises above the middle between that of this level and that of the next.
-uint64_t boundary(char *data, double here, double next, uint64_t low, uint64_t high) {
+uint64_t boundary(Memories &memory, double here, double next, uint64_t low, uint64_t high) {
   double middle = std::sqrt(here * next);
   for (int i = 0; i < 6; ++i) {
     auto size = uint64_t(std::sqrt(double(low) * double(high))) / kLine * kLine;
-    (latency(data, size) < middle ? low : high) = size;
+    (memory.latency(size) < middle ? low : high) = size;
   }
   return uint64_t(std::sqrt(double(low) * double(high)));
 }
 
 } // namespace
 
-void measureMemory(Machine &m, Care care) {
+std::vector<Level> memoryLevels(const Machine &m, Care care) {
   // A level is measured well inside it: the first at half its size, the others between it and the one before.
   const uint64_t mostBytes = care == Care::Quick ? 1 << 24 : 1 << 29;
-  std::vector<std::pair<std::string, uint64_t>> levels;
+  std::vector<Level> levels;
   uint64_t largest = 1 << 20, previous = 0;
   for (const Cache &cache : m.caches) {
     double middle = std::sqrt(double(previous) * double(cache.reportedBytes));
-    levels.emplace_back(cache.name,
-                        std::min(mostBytes, previous ? uint64_t(middle) / kLine * kLine : cache.reportedBytes / 2));
+    levels.push_back(
+        {cache.name, std::min(mostBytes, previous ? uint64_t(middle) / kLine * kLine : cache.reportedBytes / 2)});
     previous = largest = cache.reportedBytes;
   }
-  levels.emplace_back("DRAM", std::min(mostBytes, 4 * largest));
+  levels.push_back({"DRAM", std::min(mostBytes, 4 * largest)});
+  return levels;
+}
 
+void measureMemory(Machine &m, Care care) {
+  std::vector<Level> levels = memoryLevels(m, care);
   int most = std::max(m.threads, 1);
-  Memories memory;
-  for (int i = 0; i < most; ++i)
-    memory.push_back(std::make_unique<Memory>(levels.back().second + 4096));
+  Memories memory(most, levels.back().bytes + kLine);
   for (int threads = 1; threads <= most; threads = threads < most ? most : most + 1)
-    for (const auto &[level, bytes] : levels)
-      m.bandwidths.push_back(bandwidthOf(memory, level, threads, care, bytes));
+    for (const auto &[level, bytes] : levels) {
+      auto read = [&](int64_t step, int64_t offset = 0) { return memory.read(threads, bytes, care, step, offset); };
+      double copy = memory.copy(threads, bytes, care);
+      m.bandwidths.push_back({level, bytes, threads, read(kLine), read(4 * kLine), read(-kLine), read(kLine, 4), copy});
+    }
 
-  char *data = memory[0]->data;
-  for (uint64_t bytes = 8 << 10; bytes <= levels.back().second; bytes *= 2)
-    m.curve.push_back({bytes, latency(data, bytes), readRate(memory, 1, care, bytes, kLine, 0)});
+  for (uint64_t bytes = 8 << 10; bytes <= levels.back().bytes; bytes *= 2)
+    m.curve.push_back({bytes, memory.latency(bytes), memory.read(1, bytes, care)});
   std::vector<double> latencies;
-  for (const auto &[level, bytes] : levels)
-    latencies.push_back(latency(data, bytes));
+  for (const Level &level : levels)
+    latencies.push_back(memory.latency(level.bytes));
   for (size_t i = 0; i < m.caches.size(); ++i)
     if (latencies[i + 1] > 1.3 * latencies[i])
       m.caches[i].measuredBytes =
-          boundary(data, latencies[i], latencies[i + 1], levels[i].second, levels[i + 1].second);
+          boundary(memory, latencies[i], latencies[i + 1], levels[i].bytes, levels[i + 1].bytes);
 }
 
 } // namespace burin::machine
