@@ -38,6 +38,10 @@ FailureOr<std::vector<const Target *>> findTargets(ModuleOp module, const Compil
     if (llvm::none_of(targets, isSame)) // "native" is one of the others, tuned
       targets.push_back(target);
   }
+  for (const Target *target : targets)
+    if (target->amx && targets.size() > 1)
+      return module.emitError() << "code for " << target->name
+                                << " has weights of its own form: compile it to an artifact of its own";
   return targets;
 }
 
@@ -56,12 +60,15 @@ void checkReshapes(ModuleOp module, func::FuncOp function) {
     function->setAttr(kChecksAttr, b.getArrayAttr(checks));
 }
 
-LogicalResult runPasses(ModuleOp module, const CompileOptions &options, passes::Stage to) {
+LogicalResult runPasses(ModuleOp module, const CompileOptions &options, ArrayRef<const Target *> targets,
+                        passes::Stage to) {
   PassManager manager(module.getContext());
 #ifdef NDEBUG
   manager.enableVerifier(false);
 #endif
-  passes::buildPipeline(manager, passes::Stage::Graph, to, options.pipeline);
+  passes::PipelineOptions pipeline = options.pipeline;
+  pipeline.bf16Tiles = targets.front()->amx; // such a target is the only one
+  passes::buildPipeline(manager, passes::Stage::Graph, to, pipeline);
   if (options.instrument)
     options.instrument(manager);
   return manager.run(module);
@@ -108,7 +115,7 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
     return failure();
   prepareContext(*module.getContext());
   checkReshapes(module, *mainOf(module));
-  if (failed(runPasses(module, options, passes::Stage::Kernels)))
+  if (failed(runPasses(module, options, *targets, passes::Stage::Kernels)))
     return failure();
   func::FuncOp function = *mainOf(module);
   KernelSet kernels(module);
@@ -149,11 +156,11 @@ FailureOr<std::string> emitText(ModuleOp module, const CompileOptions &options, 
     return s;
   };
   if (stage <= EmitStage::Kernels) {
-    if (failed(runPasses(module, options, static_cast<passes::Stage>(stage))))
+    if (failed(runPasses(module, options, *targets, static_cast<passes::Stage>(stage))))
       return failure();
     return text(module);
   }
-  if (failed(runPasses(module, options, passes::Stage::Kernels)))
+  if (failed(runPasses(module, options, *targets, passes::Stage::Kernels)))
     return failure();
   KernelSet kernels(module);
   const Target &target = *targets->front();

@@ -9,6 +9,7 @@
 //
 // Padding costs nothing: the loops over the taps of a window run over those that lie inside the left side. Along a row
 // that holds for whole tiles; those at its ends go tap by tap through the rows that see it.
+#include "codegen/Bf16Products.h"
 #include "codegen/ContractionTasks.h"
 #include "codegen/ContractionWalk.h"
 #include "codegen/LaneDots.h"
@@ -64,7 +65,11 @@ public:
     Dim units = byRows ? along.size : Dim(1);
     for (auto &dim : outer)
       units = units * dim.size;
-    ContractionTasks tasks(byRows, units, along.size, depth, columns, byteWidth(rhs.dtype), byteWidth(sumType));
+    ContractionTasks tasks(byRows, units, along.size, depth, columns, byteWidth(rhs.dtype), byteWidth(sumType),
+                           bool(op.getTerms()));
+    if (Value terms = op.getTerms())
+      products.emplace(k, *e.memoryOf(passes::skipReshapes(terms)), rhs, depth.value(),
+                       tasks.unitsPerBlock.value() / Bf16Products::kSide, tasks.panelsPerBlock.value());
     Dim unitBlocks = tasks.unitBlocks, perBlock = tasks.unitsPerBlock, batches = 1;
     for (size_t i = 0; i < op.getBatch(); ++i)
       batches = batches * shapeOf(op.getResult())[i];
@@ -72,6 +77,8 @@ public:
     // The plan hands in the one long expression only.
     Value together = k.dim(tasks.panelsPerBlock), last = k.sub(together, k.constant(1));
     Value panelBlocksHere = k.div(k.add(k.dim(tasks.panels), last), together);
+    if (products)
+      products->begin();
     k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
       Value panelBlock = k.rem(task, panelBlocksHere), rest = k.div(task, panelBlocksHere);
       Value unitBlock = k.rem(rest, k.dim(unitBlocks));
@@ -84,6 +91,8 @@ public:
       isLastBlock = k.compare(arith::CmpIPredicate::eq, panelBlock, k.sub(panelBlocksHere, k.constant(1)));
       if (byRows) {
         rowsBase = k.constant(0);
+        if (products)
+          return emitProducts(unitFrom, unitTo);
         emitRows(unitFrom, unitTo, perBlock);
         emitTail(unitFrom, unitTo);
         return;
@@ -108,6 +117,10 @@ public:
         eachUnit([&] { emitTail(k.constant(0), k.dim(along.size)); });
     });
     Dim scratch = skipsZeros() ? NonZeros::scratchBytes(depth, sumType) : Dim(0);
+    if (products) {
+      products->end();
+      scratch = products->scratchBytes();
+    }
     return {batches * unitBlocks * ceildiv(tasks.panels, tasks.panelsPerBlock), scratch};
   }
 
@@ -149,6 +162,36 @@ private:
     } else if (block) {
       allRows(from, block);
     }
+  }
+
+  // ---- rows [from, to) by products of terms, `from` a multiple of the rows of a square
+  void emitProducts(Value from, Value to) {
+    Value side = k.constant(Bf16Products::kSide), one = k.constant(1);
+    k.loop(k.constant(0), k.constant(products->strips), one, [&](Value strip) {
+      eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) {
+        k.loop(from, to, side, [&](Value start) {
+          Value square = k.div(k.sub(start, from), side), number = k.sub(chunk, chunkFrom);
+          products->multiply(strip, start, chunk, square, number);
+          auto finishRows = [&] {
+            k.loop(start, k.minimum(to, k.add(start, side)), one, [&](Value row) {
+              SmallVector<Value> sums;
+              for (int64_t v = 0; v < vectors; ++v)
+                sums.push_back(products->sums(square, number, k.sub(row, start), v));
+              finishProducts(row, chunk, sums);
+            });
+          };
+          Value isLast = k.compare(arith::CmpIPredicate::eq, strip, k.constant(products->strips - 1));
+          products->strips > 1 ? k.when(isLast, finishRows) : finishRows();
+        });
+      });
+    });
+  }
+
+  /// What is not finite may have no terms: such a row is computed again, in f32.
+  void finishProducts(Value row, Value chunk, ArrayRef<Value> sums) {
+    Value areFinite = products->areFinite(sums), column = k.mul(chunk, k.constant(chunkWidth));
+    k.when(areFinite, [&] { finish(row, 1, column, int64_t(sums.size()), columns, sums); });
+    k.unless(areFinite, [&] { tile(row, 1, chunk, 1, int64_t(sums.size())); });
   }
 
   /// As many rows as there are: full tiles, and what is left in one more, some of whose rows may not be there. So each
@@ -284,6 +327,8 @@ private:
       leftOffsets.push_back(k.mul(at, k.dim(along.stride)));
     }
     auto columnsAt = [&](int64_t v, Value step) {
+      if (products)
+        return products->columns(chunk, step, v);
       Value panelRow = k.mul(step, k.constant(panelWidth));
       Value at = k.add(k.add(chunkBase[v / perChunk], panelRow), k.constant(v % perChunk * lanes));
       return castLanes(k.b, k.loc, k.load(rhs, {at, 1}, lanes, {}), rhs.dtype, sumType);
@@ -296,7 +341,10 @@ private:
       RegisterTile tile(k, nonZeros->values, {zero}, 1, sumType, vectors, listed, fetchListed);
       return finish(row, rows, column, vectors, columns, tile.add(zero, zero, nonZeros->count, tile.zeros()));
     }
-    auto fetchAhead = [&](int64_t ahead, Value step) { fetch(rows, ahead, step); };
+    auto fetchAhead = [&](int64_t ahead, Value step) {
+      if (!products)
+        fetch(rows, ahead, step);
+    };
     RegisterTile tile(k, lhs, leftOffsets, sum.back().stride, sumType, vectors, columnsAt, fetchAhead);
     ArrayRef<Step> loops = end ? sumAtEnds : sum;
     auto innermost = [&](Value lhsAt, Value kAt, ValueRange sums, Rows seeing) {
@@ -440,6 +488,7 @@ private:
   int64_t sureRows = 0; // of such a tile, from its first on
   SmallVector<Value> outerAt;
   NonZeros *nonZeros = nullptr; // what the sum goes over, if not over all
+  std::optional<Bf16Products> products;
 };
 
 } // namespace

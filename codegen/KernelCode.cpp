@@ -27,6 +27,8 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
   bool sequential = llvm::any_of(body, [](Operation &op) { return passes::isSequential(&op); });
   if (sequential) {
     launch = emitSequentialKernel(e, body, results);
+  } else if (auto terms = body.getOps<Bf16TermsOp>(); !terms.empty()) {
+    launch = emitBf16Terms(e, *terms.begin(), results[0]);
   } else {
     auto alignment = passes::align(body);
     if (!alignment)

@@ -341,7 +341,8 @@ private:
       Dim work = elements(shapeOf(op.getResult(0)));
       if (auto contract = dyn_cast<ContractOp>(op)) {
         Shape packed = shapeOf(contract.getRhs());
-        work = work * packed[packed.size() - 2] * Dim(2);
+        Dim depth = contract.getTerms() ? shapeOf(contract.getLhs()).back() : packed[packed.size() - 2];
+        work = work * depth * Dim(2);
       } else if (auto attention = dyn_cast<ScaledDotProductAttentionOp>(op)) {
         Shape scores = shapeOf(attention.getQuery()), value = shapeOf(attention.getValue());
         work = elements(Shape(scores.begin(), scores.end() - 1)) * value[value.size() - 2] *

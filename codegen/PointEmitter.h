@@ -85,6 +85,8 @@ LaunchShape emitAttentionKernel(ElementEmitter &, mlir::Block &body, const passe
                                 ArrayRef<Value> results);
 /// Emits an op that works along an axis in order: cumsum, argsort, scatter (codegen/SequentialKernel.cpp).
 LaunchShape emitSequentialKernel(ElementEmitter &, mlir::Block &body, ArrayRef<Value> results);
+/// Emits a kernel that is one `burin.bf16_terms` (codegen/Bf16Products.cpp).
+LaunchShape emitBf16Terms(ElementEmitter &, ir::Bf16TermsOp, Value result);
 /// codegen/SuppressionKernel.cpp.
 LaunchShape emitSuppression(ElementEmitter &, ir::NonMaxSuppressionOp, Value result);
 

@@ -6,8 +6,9 @@ namespace burin::codegen {
 // Register tiles: rows * vectors accumulators, the vectors of the right side and one broadcast must fit the file
 // (32 registers with AVX-512, 16 with AVX2). prfchw is in neither level, but processors of both that lack it skip it.
 static const Target targets[] = {
-    {"x86-64-v3", "x86-64-v3", "+prfchw", 32, 6, 2, false, true},
-    {"x86-64-v4", "x86-64-v4", "-prefer-256-bit,+prfchw", 64, 12, 2, true, true},
+    {"x86-64-v3", "x86-64-v3", "+prfchw", 32, 6, 2, false, false, true},
+    {"x86-64-v4", "x86-64-v4", "-prefer-256-bit,+prfchw", 64, 12, 2, true, false, true},
+    {"x86-64-v4+amx", "x86-64-v4", "-prefer-256-bit,+prfchw,+amx-tile,+amx-bf16", 64, 12, 2, true, true, true},
 };
 
 llvm::ArrayRef<Target> allTargets() { return targets; }

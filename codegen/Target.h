@@ -18,6 +18,7 @@ struct Target {
   int64_t tileRows;     // contraction register tile: rows …
   int64_t tileVectors;  // … by vectors of columns
   bool avx512;          // has instructions for x * 2^k, for any lanes of vectors of f32, and with a broadcast operand
+  bool amx;             // multiplies tiles of bf16
   bool splitStoresWait; // a store across two lines waits for both of them, and those behind it wait with it
 
   /// Vector lanes of elements of this width.

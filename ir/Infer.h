@@ -45,6 +45,7 @@ bool inferBernoulli(InferCall &);
 bool inferMatmul(InferCall &);
 bool inferDotGeneral(InferCall &);
 bool inferPack(InferCall &);
+bool inferBf16Terms(InferCall &);
 bool inferContract(InferCall &);
 // Windows
 bool inferConv(InferCall &);

@@ -94,6 +94,29 @@ bool inferPack(InferCall &call) {
   return succeed(call, call.operand(0).dtype, std::move(shape));
 }
 
+bool inferBf16Terms(InferCall &call) {
+  const Shape &x = call.operand(0).shape;
+  if (call.operand(0).dtype != DType::f32 || x.size() != 2)
+    return call.fail(text(operandText(call, 0), " must be an f32 matrix"));
+  return succeed(call, DType::bf16, {ceildiv(x[0], 32) * 2, ceildiv(x[1], 32), 3, 16, 32});
+}
+
+/// A product of dense matrices.
+static bool inferContractOfTerms(InferCall &call) {
+  const TensorSpec &lhs = call.operand(0), &rhs = call.operand(1), &terms = call.operand(3);
+  if (lhs.dtype != DType::f32 || lhs.shape.empty() || rhs.dtype != DType::bf16 || terms.dtype != DType::bf16)
+    return call.fail(text(operandText(call, 0), ", ", operandText(call, 1), " and ", operandText(call, 3),
+                          " must be a matrix of f32 and terms of bf16"));
+  Shape result = lhs.shape;
+  Dim rows = elements(Shape(result.begin(), result.end() - 1)), blocks = ceildiv(result.back(), 32);
+  const Dim &columns = call.attr<Shape>("columns")[0];
+  Shape ofLhs{ceildiv(rows, 32) * 2, blocks, 3, 16, 32}, ofRhs{ceildiv(columns, 32), blocks, 3, 2, 16, 32};
+  if (terms.shape != ofLhs || rhs.shape != ofRhs)
+    return call.fail(text("terms ", terms.shape, " and rhs ", rhs.shape, " must be ", ofLhs, " and ", ofRhs));
+  result.back() = columns;
+  return succeed(call, DType::f32, std::move(result));
+}
+
 bool inferContract(InferCall &call) {
   const Shape &lhs = call.operand(0).shape, &rhs = call.operand(1).shape;
   const Ints &kernel = call.attr<Ints>("kernel");
@@ -103,6 +126,8 @@ bool inferContract(InferCall &call) {
   if (columns.size() != 1)
     return call.fail(text("columns ", columns, " must be one size"));
   const Dim &n = columns[0];
+  if (call.has(3))
+    return inferContractOfTerms(call);
   if (call.operand(0).dtype != call.operand(1).dtype)
     return call.fail(text(operandText(call, 0), " and ", operandText(call, 1), " must have one element type"));
   if (batch < 0 || lhs.size() != batch + spatial + 1 || rhs.size() != static_cast<size_t>(batch) + 3)

@@ -62,7 +62,19 @@ def Burin_PackOp : Burin_Op<"pack"> {
   let infer = "inferPack";
   let internal = 1;
 }
-def Burin_ContractOp : Burin_Op<"contract"> {
+def Burin_Bf16TermsOp : Burin_Op<"bf16_terms"> {
+  let summary = "An f32 matrix as three bf16 matrices whose sum it is, in tiles: [M, K] becomes [ceil(M/32) * 2, ceil(K/32), 3, 16, 32]";
+  let description = [{
+    The first term is the nearest bf16, the second the nearest to what is left, the third the rest, exactly. A tile holds
+    16 rows and 32 steps of k, in the order 0, 16, 1, 17, …; what lies beyond K is 0, what lies beyond M is anything. An
+    element that has no such terms (it is not finite, or not 0 and below 2^-52) has a term that is not finite.
+  }];
+  let arguments = (ins Burin_Tensor:$x);
+  let results = (outs Burin_Tensor:$result);
+  let infer = "inferBf16Terms";
+  let internal = 1;
+}
+def Burin_ContractOp : Burin_Op<"contract", [AttrSizedOperandSegments]> {
   let summary = "The one contraction kernels know: strided windows of the left side times packed panels";
   let description = [{
     result[b…, m…, n] = sum over k of lhs(b…, m…, k) * rhs[b…, n / width, k, n % width].
@@ -72,9 +84,11 @@ def Burin_ContractOp : Burin_Op<"contract"> {
     dimension, kernel 1, stride 1, no padding. The last columns may lie as rows of their own in `tail`, packed from
     [columns, K] with the width K: one panel. `batch` leading dimensions are shared by lhs, rhs and the result; `columns`
     holds N, which the packed shape does not tell. Sums of 16-bit products are rounded to 16 bits, unless `wide` keeps
-    them in f32 for what follows. `finite` tells that rhs holds no infinity and no NaN, so that a 0 of lhs adds nothing.
+    them in f32 for what follows. `terms` are the bf16_terms of lhs. Then rhs is of terms, too:
+    [N/32, ceil(K/32), 3, 2, 16, 32], of which the last three are 2 times 16 columns of a panel, 16 steps of k, and each
+    column of that step and of the one 16 further; products are sums of products of terms. `finite` tells that rhs holds no infinity and no NaN, so that a 0 of lhs adds nothing.
   }];
-  let arguments = (ins Burin_Tensor:$lhs, Burin_Tensor:$rhs, Optional<Burin_Tensor>:$tail, I64Attr:$batch, Burin_ShapeAttr:$columns, DenseI64ArrayAttr:$kernel,
+  let arguments = (ins Burin_Tensor:$lhs, Burin_Tensor:$rhs, Optional<Burin_Tensor>:$tail, Optional<Burin_Tensor>:$terms, I64Attr:$batch, Burin_ShapeAttr:$columns, DenseI64ArrayAttr:$kernel,
                        DenseI64ArrayAttr:$strides, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$padding,
                        DenseI64ArrayAttr:$dilations, DefaultValuedAttr<BoolAttr, "false">:$wide,
                        DefaultValuedAttr<BoolAttr, "false">:$finite);

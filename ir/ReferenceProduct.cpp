@@ -1,5 +1,8 @@
 // Matrix products: everything is brought to [batch, rows, inner] times [batch, inner, columns].
 #include "ir/ReferenceUtil.h"
+#include <array>
+#include <bit>
+#include <cmath>
 #include <numeric>
 
 namespace burin::ir::ref {
@@ -132,7 +135,69 @@ RefTensor padded(const RefTensor &x, size_t batch, const Sizes &padding) {
   return to;
 }
 
+/// The three terms of x, or NaN.
+std::array<double, 3> bf16Terms(double x) {
+  constexpr float least = 0x1p-52f;
+  auto rest = float(x);
+  if (!std::isfinite(rest) || (rest != 0 && std::fabs(rest) < least))
+    return {NAN, NAN, NAN};
+  std::array<double, 3> terms{};
+  for (double &term : terms) {
+    term = std::bit_cast<float>((std::bit_cast<uint32_t>(rest) + 0x8000) & 0xffff0000);
+    rest -= float(term);
+  }
+  return std::isfinite(terms[0]) ? terms : std::array<double, 3>{NAN, NAN, NAN};
+}
+
+bool bf16TermsOf(RefCall &call) {
+  const RefTensor &x = call.in(0);
+  Sizes shape = call.out().shape;
+  if (!call.require(x.shape.size() == 2 && shape.size() == 5, "the terms of a matrix have 5 dimensions"))
+    return false;
+  int64_t rows = x.shape[0], depth = x.shape[1], blocks = shape[1];
+  if (!call.require(shape[0] * 16 >= rows && blocks * 32 >= depth,
+                    "terms " + str(shape) + " do not hold " + str(x.shape)))
+    return false;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t k = 0; k < depth; ++k) {
+      std::array<double, 3> terms = bf16Terms(x.reals()[size_t(row * depth + k)]);
+      for (int64_t term = 0; term < 3; ++term) {
+        int64_t tile = (row / 16 * blocks + k / 32) * 3 + term;
+        call.out().reals()[size_t((tile * 16 + row % 16) * 32 + k % 16 * 2 + k % 32 / 16)] = terms[size_t(term)];
+      }
+    }
+  return true;
+}
+
+/// rhs [K, N] out of the terms of its panels.
+RefTensor outOfTerms(const RefTensor &terms, int64_t depth, int64_t columns) {
+  RefTensor to = RefTensor::zeros(DType::f32, {depth, columns});
+  int64_t blocks = terms.shape[1];
+  for (int64_t k = 0; k < depth; ++k)
+    for (int64_t n = 0; n < columns; ++n)
+      for (int64_t term = 0; term < 3; ++term) {
+        int64_t tile = ((n / 32 * blocks + k / 32) * 3 + term) * 2 + n % 32 / 16;
+        size_t at = size_t((tile * 16 + k % 16) * 32 + n % 16 * 2 + k % 32 / 16);
+        to.reals()[size_t(k * columns + n)] += terms.reals()[at];
+      }
+  return to;
+}
+
+/// From lhs itself: its terms add up to it.
+bool contractOfTerms(RefCall &call) {
+  const RefTensor &lhs = call.in(0), &terms = call.in(1);
+  int64_t depth = lhs.shape.back(), columns = call.out().shape.back();
+  bool fits = terms.shape.size() == 6 && terms.shape[0] * 32 >= columns && terms.shape[1] * 32 >= depth;
+  if (!call.require(fits, "terms " + str(terms.shape) + " do not hold panels of " + str(Sizes{depth, columns})))
+    return false;
+  int64_t rows = product(std::span(lhs.shape).first(lhs.shape.size() - 1));
+  multiply({1, rows, depth, columns}, call.out(), lhs, outOfTerms(terms, depth, columns));
+  return true;
+}
+
 bool contract(RefCall &call) {
+  if (call.has(3))
+    return contractOfTerms(call);
   size_t batch = size_t(call.attr<int64_t>("batch"));
   const RefTensor &rhs = call.in(1), lhs = padded(call.in(0), batch, call.attr<Sizes>("padding"));
   const auto &kernel = call.attr<Sizes>("kernel"), &strides = call.attr<Sizes>("strides");
@@ -172,7 +237,8 @@ bool contract(RefCall &call) {
   return true;
 }
 
-constexpr RefKernelEntry kProductKernels[] = {{"matmul", matmul}, {"dot_general", dotGeneral}, {"contract", contract}};
+constexpr RefKernelEntry kProductKernels[] = {
+    {"matmul", matmul}, {"dot_general", dotGeneral}, {"contract", contract}, {"bf16_terms", bf16TermsOf}};
 
 } // namespace
 

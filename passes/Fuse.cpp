@@ -41,7 +41,7 @@ Kind intrinsicKind(Operation *op) {
     return Kind::Free;
   if (isa<ContractOp>(op))
     return Kind::Contract;
-  if (isa<MaxPoolOp, AvgPoolOp, AdaptiveAvgPoolOp, ConvOp, ScaledDotProductAttentionOp>(op))
+  if (isa<MaxPoolOp, AvgPoolOp, AdaptiveAvgPoolOp, ConvOp, ScaledDotProductAttentionOp, Bf16TermsOp>(op))
     return Kind::Window;
   if (isSequential(op))
     return Kind::Sequential;

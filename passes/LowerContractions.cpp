@@ -33,7 +33,7 @@ struct Windows {
 };
 Value contract(OpBuilder &b, Location loc, Value lhs, Value packed, Value tail, int64_t batch, Dim columns, Windows w,
                bool wide = false) {
-  return create<ContractOp>(b, loc, {lhs, packed, tail},
+  return create<ContractOp>(b, loc, {lhs, packed, tail, {}},
                             {{"batch", batch},
                              {"columns", Shape{columns}},
                              {"kernel", std::move(w.kernel)},

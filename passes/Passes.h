@@ -31,6 +31,8 @@ std::unique_ptr<mlir::Pass> createCropUnreadPass();
 inline constexpr int64_t kLeastGainOfSplit = 32 << 10;
 std::unique_ptr<mlir::Pass> createSplitBatchPass(int64_t leastGain = kLeastGainOfSplit);
 std::unique_ptr<mlir::Pass> createSkipZerosPass();
+/// For targets that multiply tiles of bf16.
+std::unique_ptr<mlir::Pass> createSplitProductsPass();
 std::unique_ptr<mlir::Pass> createFusePass();
 std::unique_ptr<mlir::Pass> createDecomposeInKernelsPass();
 std::unique_ptr<mlir::Pass> createReuseMemoryPass();

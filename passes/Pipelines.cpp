@@ -45,6 +45,9 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     add(createSplitBatchPass());
     // … and where zeros among the activations spare kernels parts of them.
     add(createSkipZerosPass());
+    // Products of many rows on processors that multiply tiles of bf16.
+    if (options.bf16Tiles)
+      add(createSplitProductsPass());
   }
   if (from < Stage::Kernels && to >= Stage::Kernels) {
     // From here on the graph is a list of kernels.
@@ -69,6 +72,7 @@ void registerPasses() {
   registerPass(createCropUnreadPass);
   registerPass([] { return createSplitBatchPass(); });
   registerPass(createSkipZerosPass);
+  registerPass(createSplitProductsPass);
   registerPass(createFusePass);
   registerPass(createReuseMemoryPass);
 }

@@ -10,6 +10,8 @@ enum class Stage { Graph, Optimized, Kernels };
 struct PipelineOptions {
   /// Passes left out, by argument name ("burin-fuse"); for finding the pass that breaks a graph.
   std::vector<std::string> disabled;
+  /// Whether all targets multiply tiles of bf16.
+  bool bf16Tiles = false;
 };
 
 /// Appends the passes that lead from `from` (exclusive) to `to`.

@@ -128,7 +128,7 @@ burin_status *makeArtifact(Status loaded, Program::Ptr program, const burin_load
   handle->program = std::move(program);
   handle->logger = options.logger;
   fillInfos(*handle);
-  if (handle->program->target() != hostTarget())
+  if (targetRank(handle->program->target()) < targetRank(hostTarget()))
     log(options.logger, BURIN_LOG_INFO,
         text("running code for ", handle->program->target(), " on a processor that is ", hostTarget()));
   *out = handle.release();

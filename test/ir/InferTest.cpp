@@ -172,6 +172,7 @@ TEST_CASE("products") {
   CHECK_THAT(typeOf("dot_general", {t({b, 5, 4}), t({3, b, 7})}, dot),
              Contains("differ in the paired dimensions 2 and 0"));
   CHECK(typeOf("pack", {t({2, 5, 33})}, {{"width", integer(16)}}) == "f32[2, 3, 5, 16]");
+  CHECK(typeOf("bf16_terms", {t({33, 65})}) == "bf16[4, 3, 3, 16, 32]");
   Attrs contract = {{"batch", integer(1)},
                     {"columns", shape({33})},
                     {"kernel", ints({3})},
@@ -179,6 +180,18 @@ TEST_CASE("products") {
                     {"dilations", ints({1})}};
   CHECK(typeOf("contract", {t({2, b, 5}), t({2, 3, 15, 16})}, contract) == "f32[2, floordiv(b + 1, 2) - 1, 33]");
   CHECK_THAT(typeOf("contract", {t({2, 9, 5}), t({2, 3, 14, 16})}, contract), Contains("must be packed from [15, 33]"));
+  Attrs product = {{"batch", integer(0)},
+                   {"columns", shape({33})},
+                   {"kernel", ints({1})},
+                   {"strides", ints({1})},
+                   {"dilations", ints({1})}};
+  TensorSpec panels = t({2, 3, 3, 2, 16, 32}, bf16), terms = t({2, 3, 3, 16, 32}, bf16);
+  CHECK(typeOf("contract", {t({3, 65}), panels, std::nullopt, terms}, product) == "f32[3, 33]");
+  CHECK(typeOf("contract", {t({2, 16, 65}), panels, std::nullopt, terms}, product) == "f32[2, 16, 33]");
+  CHECK_THAT(typeOf("contract", {t({33, 65}), panels, std::nullopt, terms}, product),
+             Contains("must be [4, 3, 3, 16, 32] and [2, 3, 3, 2, 16, 32]"));
+  CHECK_THAT(typeOf("contract", {t({3, 65}), t({2, 65, 32}), std::nullopt, terms}, product),
+             Contains("a matrix of f32 and terms of bf16"));
 }
 
 TEST_CASE("normalisation and attention") {

@@ -222,6 +222,52 @@ TEST_CASE("contract over windows is a channels-last convolution") {
   CHECK(difference(*got, *conv) == "");
 }
 
+TEST_CASE("bf16_terms add up to the matrix, and contract takes those of the right side") {
+  std::vector<double> xs, ws;
+  for (int i = 0; i < 3 * 35; ++i)
+    xs.push_back(double(float(std::sin(i) * std::exp(i % 7))));
+  for (int i = 0; i < 35 * 33; ++i)
+    ws.push_back(double(float(std::cos(i))));
+  xs[2 * 35 + 4] = 1e-20; // no terms
+  RefTensor x = reals(xs, {3, 35}), w = reals(ws, {35, 33});
+  Outcome terms = evaluateOp("bf16_terms", {x});
+  REQUIRE(terms.error == "");
+  REQUIRE(terms->shape == Ints{2, 2, 3, 16, 32});
+  auto term = [&](int64_t row, int64_t k, int64_t number) {
+    return terms->reals()[size_t(((k / 32 * 3 + number) * 16 + row) * 32 + k % 16 * 2 + k % 32 / 16)];
+  };
+  for (int64_t row = 0; row < 3; ++row)
+    for (int64_t k = 0; k < 35; ++k) {
+      double whole = xs[size_t(row * 35 + k)], sum = term(row, k, 0) + term(row, k, 1) + term(row, k, 2);
+      CHECK((row == 2 && k == 4 ? std::isnan(sum) : sum == whole));
+      CHECK((row == 2 && k == 4) | (std::fabs(term(row, k, 0) - whole) <= std::fabs(whole) / 256));
+    }
+  CHECK(term(0, 1, 0) != 0);
+  CHECK(terms->reals()[size_t((3 * 16 + 1) * 32 + 6)] == 0); // beyond the 35th step
+
+  // The right side, put into its panels by hand.
+  RefTensor right = RefTensor::zeros(bf16, {2, 2, 3, 2, 16, 32});
+  Outcome columns = evaluateOp("transpose", {w}, {{"perm", Ints{1, 0}}});
+  Outcome turned = evaluateOp("bf16_terms", {*columns}); // a row per column
+  REQUIRE(turned->shape == Ints{4, 2, 3, 16, 32});
+  for (int64_t n = 0; n < 33; ++n)
+    for (int64_t k = 0; k < 35; ++k)
+      for (int64_t number = 0; number < 3; ++number) {
+        size_t from = size_t((((n / 16 * 2 + k / 32) * 3 + number) * 16 + n % 16) * 32 + k % 16 * 2 + k % 32 / 16);
+        size_t to = size_t(((((n / 32 * 2 + k / 32) * 3 + number) * 2 + n % 32 / 16) * 16 + k % 16) * 32 + n % 16 * 2 +
+                           k % 32 / 16);
+        right.reals()[to] = turned->reals()[from];
+      }
+  Outcome got = evaluateOp("contract", {&x, &right, nullptr, &*terms},
+                           {{"batch", int64_t(0)},
+                            {"columns", Shape{33}},
+                            {"kernel", Ints{1}},
+                            {"strides", Ints{1}},
+                            {"dilations", Ints{1}}});
+  REQUIRE(got.error == "");
+  CHECK(difference(*got, *evaluateOp("matmul", {x, w})) == "");
+}
+
 TEST_CASE("windows: NaN wins, padding never does, integers work") {
   RefTensor x = integers({-5, -7, -3, -9}, {1, 1, 4}, i8);
   CHECK(ints(evaluateOp("max_pool", {x}, {{"kernel", Ints{3}}, {"strides", Ints{2}}, {"padding", Ints{1}}})) ==
