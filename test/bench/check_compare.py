@@ -137,6 +137,13 @@ class Report(unittest.TestCase):
         self.assertEqual((report.ratio(slowed), report.fastestPeer(slowed)), (1.5, "near"))
         self.assertIsNone(report.ratio(row(burin="error: no", near=1.0)))
 
+    def testCodeWithAmxIsNoPeer(self):
+        net = row(burin=10.0, burin_amx=5.0, near=15.0)
+        self.assertEqual((report.ratio(net), report.ratio(net, report.AMX), report.fastestPeer(net)), (1.5, 3, "near"))
+        self.assertEqual((report.bestRatio(net), report.bestRatio(row(burin=10.0, near=15.0))), (3, 1.5))
+        self.assertIn("| 0.01 (3.00) | **0.01** |", report.groupTable([net]))
+        self.assertNotIn("AMX", report.groupTable([row(burin=10.0, near=15.0)]))
+
     def testNeighboursAreComparedByEfficiency(self):
         net, odd = row(burin=10.0), row(burin=12.0)
         odd.update(floor_ns=0.9, neighbour_floor_ns=1, neighbour=net["contestants"]["burin"])

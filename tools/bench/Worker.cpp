@@ -1,4 +1,5 @@
-// burin as a contestant: runs artifacts through the C interface. burin-bench-worker FOLDER THREADS
+// burin as a contestant: runs artifacts through the C interface.
+// burin-bench-worker FOLDER THREADS [NAME]: as burin, FOLDER/WORKLOAD.plate; as NAME, FOLDER/WORKLOAD.NAME.plate
 #include "burin/runtime.h"
 #include "tools/bench/Contestant.h"
 #include <cstdlib>
@@ -21,13 +22,14 @@ void check(burin_status *status) {
 
 class Burin : public Contestant {
 public:
-  Burin(std::string folder, int threads) : folder(std::move(folder)), threads(threads) {}
+  Burin(std::string folder, int threads, std::string suffix)
+      : folder(std::move(folder)), suffix(std::move(suffix)), threads(threads) {}
   ~Burin() override { unload(); }
 
   void load(const std::string &name) override {
     unload();
     std::string base = folder + "/" + name;
-    check(api.artifact_load_file((base + ".plate").c_str(), nullptr, &artifact));
+    check(api.artifact_load_file((base + suffix).c_str(), nullptr, &artifact));
     burin_session_options options{};
     options.struct_size = sizeof options;
     options.threads = threads;
@@ -68,7 +70,7 @@ public:
   std::string settings() override { return std::string(api.library_version()) + ", target " + api.host_target(); }
 
 private:
-  std::string folder;
+  std::string folder, suffix;
   int threads;
   burin_artifact *artifact = nullptr;
   burin_session *session = nullptr;
@@ -93,10 +95,11 @@ private:
 } // namespace burin::bench
 
 int main(int argc, char **argv) {
-  if (argc != 3) {
-    std::fputs("usage: burin-bench-worker FOLDER THREADS\n", stderr);
+  if (argc != 3 && argc != 4) {
+    std::fputs("usage: burin-bench-worker FOLDER THREADS [NAME]\n", stderr);
     return 2;
   }
-  burin::bench::Burin burin(argv[1], std::atoi(argv[2]));
-  return burin::bench::serve(burin, argv[1], "burin");
+  std::string name = argc == 4 ? argv[3] : "burin";
+  burin::bench::Burin burin(argv[1], std::atoi(argv[2]), argc == 4 ? "." + name + ".plate" : ".plate");
+  return burin::bench::serve(burin, argv[1], name);
 }

@@ -34,10 +34,13 @@ MAKES_CODE_PER_THREADS = ["inductor"]
 SLOW = 3  # times the fastest peer at a first look: such a peer cannot be the fastest, and gets fewer turns
 SLOW_ROUNDS = 3
 SCALE = "scale"  # says what the machine can do at each turn
+AMX = "burin_amx"  # burin's code for processors that multiply tiles of bf16
+AMX_TARGET = "x86-64-v4+amx"
 NEIGHBOUR = "neighbour"  # burin with the workload that another is a neighbour of, in the same turns
 LONG_NS = 50e6  # a call that long needs no warming
 # Debian's OpenBLAS takes newer processors with AVX-512 for Haswells; all others it knows best itself.
-OPENBLAS = {"OPENBLAS_CORETYPE": "SkylakeX"} if " avx512f " in pathlib.Path("/proc/cpuinfo").read_text() else {}
+PROCESSOR = pathlib.Path("/proc/cpuinfo").read_text()
+OPENBLAS = {"OPENBLAS_CORETYPE": "SkylakeX"} if " avx512f " in PROCESSOR else {}
 
 
 class Worker:
@@ -111,6 +114,8 @@ class Worker:
 def commandOf(name, options, threads):
     if name == "burin":
         return [str(options.bin / "burin-bench-worker"), str(options.data), str(threads)]
+    if name == AMX:
+        return [str(options.bin / "burin-bench-worker"), str(options.data), str(threads), AMX]
     if name == SCALE:
         return [str(options.bin / "burin-bench-scale"), str(threads)]
     if name in NATIVE_PEERS:
@@ -133,7 +138,17 @@ def prepare(options, workloads):
         seconds = time.monotonic() - start
         facts[name] = json.loads(subprocess.check_output([compiler, "inspect", "--json", artifact]))
         facts[name]["compile_seconds"] = seconds
+        facts[name]["has_amx"] = " amx_bf16 " in PROCESSOR and compileForAmx(compiler, graph, artifact)
     return facts
+
+
+def compileForAmx(compiler, graph, artifact):
+    """Whether anything there is done by tiles."""
+    path = artifact.with_suffix(f".{AMX}.plate")
+    subprocess.run([compiler, "compile", graph, "--target", AMX_TARGET, "-o", path], check=True,
+                   stdout=subprocess.DEVNULL)
+    kernels = json.loads(subprocess.check_output([compiler, "inspect", "--json", path]))["kernels"]
+    return any(kernel["name"] == "bf16_terms" for kernel in kernels)
 
 
 def measure(options, entries, group, scale, asked):
@@ -192,7 +207,7 @@ def firstLook(worker):
 
 def slowOnes(once):
     """The peers that cannot be the fastest peer, of {worker: ns}."""
-    peers = {worker: ns for worker, ns in once.items() if worker.name not in ("burin", NEIGHBOUR)}
+    peers = {worker: ns for worker, ns in once.items() if worker.name not in ("burin", AMX, NEIGHBOUR)}
     return {worker for worker, ns in peers.items() if ns > SLOW * min(peers.values())}
 
 
@@ -275,9 +290,11 @@ def describe(row, facts, caches):
 
 def measureGroup(options, group, workloads, threads, facts, caches, log):
     cores = sorted(os.sched_getaffinity(0))[-threads:]
-    names = ["burin"] + peersOf(options, group)
+    names = ["burin"] + [AMX] * any(facts[w["name"]]["has_amx"] for w in workloads) + peersOf(options, group)
     contestants = [Worker(n, commandOf(n, options, threads), cores, options.nice, log) for n in names]
     settings = {worker.name: worker.ask("settings") for worker in contestants}
+    if AMX in settings:
+        settings[AMX] = f"the same, target {AMX_TARGET}"
     for worker in [w for w in contestants if settings[w.name].startswith("error")]:
         settings[worker.name] = f"left out ({settings[worker.name]})"
         print(f"{worker.name} is {settings[worker.name]}", flush=True)
@@ -290,7 +307,9 @@ def measureGroup(options, group, workloads, threads, facts, caches, log):
     rows = []
     for workload in workloads:
         neighbour = workload["neighbour_of"]
-        entries = [(worker, workload["name"]) for worker in contestants] + [(beside, neighbour)] * (neighbour in facts)
+        entries = [(worker, workload["name"]) for worker in contestants
+                   if worker.name != AMX or facts[workload["name"]]["has_amx"]]
+        entries += [(beside, neighbour)] * (neighbour in facts)
         asked = {floor.PEAK} | {floor.bandwidthOf(facts[name], caches) for name in (workload["name"], neighbour)
                                 if name in facts}
         times, speeds = measure(options, entries, group, scale, asked)

@@ -8,8 +8,12 @@ def timeText(nanoseconds):
     return f"{us:.2f}" if us < 10 else f"{us:.1f}" if us < 1000 else f"{us:,.0f}"
 
 
+AMX = "burin_amx"
+OWN = ("burin", AMX)
+
+
 def peerTimes(row):
-    return {n: c["median"] for n, c in row["contestants"].items() if n != "burin" and "median" in c}
+    return {n: c["median"] for n, c in row["contestants"].items() if n not in OWN and "median" in c}
 
 
 def quotient(x, y):
@@ -17,15 +21,19 @@ def quotient(x, y):
     return statistics.median(a / b for a, b in zip(x["turns"], y["turns"]))
 
 
-def quotients(row):
+def quotients(row, name="burin"):
     """{peer: its time over burin's}"""
-    own = row["contestants"]["burin"]
-    return {} if "error" in own else {n: quotient(row["contestants"][n], own) for n in peerTimes(row)}
+    own = row["contestants"].get(name, {})
+    return {n: quotient(row["contestants"][n], own) for n in peerTimes(row)} if "turns" in own else {}
 
 
-def ratio(row):
+def ratio(row, name="burin"):
     """The fastest peer's time over burin's: above 1, burin is faster."""
-    return min(quotients(row).values(), default=None)
+    return min(quotients(row, name).values(), default=None)
+
+
+def bestRatio(row):
+    return max((r for r in map(lambda name: ratio(row, name), OWN) if r), default=None)
 
 
 def fastestPeer(row):
@@ -56,6 +64,19 @@ def geomean(values):
     return math.exp(sum(map(math.log, values)) / len(values)) if values else None
 
 
+def amxText(row):
+    """Of burin's code with AMX, where there is such: its time and, in brackets, the ratio and the worst error."""
+    own = row["contestants"].get(AMX)
+    if not own:
+        return ""
+    if "error" in own:
+        return "failed"
+    facts = [number(ratio(row, AMX))] if peerTimes(row) else []
+    if "worst_error" in own:
+        facts.append(f"{own['worst_error']:.0e}")
+    return timeText(own["median"]) + (f" ({'; '.join(facts)})" if facts else "")
+
+
 # ---- while measuring
 
 def heading(group, threads):
@@ -70,7 +91,9 @@ def line(row):
         return f"{row['name']:28} {own['error']}"
     t = own["median"]
     peers = [f"{name} " + ("failed" if "error" in value else timeText(value["median"]))
-             for name, value in row["contestants"].items() if name != "burin"]
+             for name, value in row["contestants"].items() if name not in OWN]
+    if amxText(row):
+        peers.insert(0, f"with AMX {amxText(row)}")
     error = f"{own['worst_error']:.1e}" if "worst_error" in own else ""
     text = (f"{row['name']:28} {timeText(t):>10} {timeText(own['p10']):>10} {timeText(own['p90']):>10} "
             f"{row['flops'] / t:8.1f} {row['bytes'] / t:6.1f} {number(efficiency(row)):>6} {number(ratio(row)):>6} "
@@ -91,6 +114,9 @@ of the roofline floor, the sum over the steps of max(FLOP / peak, bytes / bandwi
 between the turns, as clocks wander and others use the memory too. The peak is that of multiplications from registers, the
 bandwidth that of the first cache that holds what a run touches, or that of memory: of reading where most of it is
 weights, else of copying. All weights count, also those that burin leaves in memory where a product of one row meets zeros (AlexNet's large layers, behind relu).
+`burin with AMX` is code for the target x86-64-v4+amx, where products run by tiles of bf16: three bf16 terms add up to an
+f32, so errors are those of f32 ([numerics](numerics.md)); in brackets the ratio and the error. All other columns are code
+for the native target, and peers compute in f32.
 `ratio` is the fastest peer's time over burin's, the median of all turns: above 1, burin is faster. A shape that lies
 beside another takes turns with it, too; in brackets stands its efficiency over that of its neighbour. `error` is the
 largest difference from PyTorch in f64 over the largest value (without peers: from burin's reference interpreter, and
@@ -121,12 +147,13 @@ def table(rows, columns):
 
 
 def groupTable(rows):
-    peers = list(dict.fromkeys(n for row in rows for n in row["contestants"] if n != "burin"))
+    peers = list(dict.fromkeys(n for row in rows for n in row["contestants"] if n not in OWN))
+    hasAmx = any(AMX in row["contestants"] for row in rows)
     cells = []
     for row in rows:
         own = row["contestants"]["burin"]
         if "error" in own:
-            cells.append([row["name"], own["error"]] + [""] * (7 + len(peers)))
+            cells.append([row["name"], own["error"]] + [""] * (6 + hasAmx + len(peers)))
             continue
         times = peerTimes(row)
         best = fastestPeer(row)
@@ -139,8 +166,10 @@ def groupTable(rows):
         cells.append([name, timeText(own["median"]), f"{timeText(own['p10'])}–{timeText(own['p90'])}",
                       number(row["flops"] / own["median"], 1), number(row["bytes"] / own["median"], 1),
                       number(efficiency(row)), number(ratio(row)),
-                      f"{own['worst_error']:.0e}" if "worst_error" in own else ""] + [mark(n) for n in peers])
-    return table(cells, ["", "burin", "p10–p90", "GFLOP/s", "GB/s", "floor", "ratio", "error"] + peers)
+                      f"{own['worst_error']:.0e}" if "worst_error" in own else ""] + [amxText(row)] * hasAmx +
+                     [mark(n) for n in peers])
+    columns = ["", "burin", "p10–p90", "GFLOP/s", "GB/s", "floor", "ratio", "error"] + ["burin with AMX"] * hasAmx
+    return table(cells, columns + peers)
 
 
 def failures(rows):
@@ -164,18 +193,23 @@ def document(results, settings, overheads, **header):
             if rows:
                 mean = geomean([ratio(r) for r in rows])
                 text += f"\n## {group.capitalize()}s, {threads} thread{'s' * (threads > 1)}\n\n{groupTable(rows)}"
-                text += f"\nGeometric mean of the ratios: {number(mean)}.\n" if mean else ""
+                text += f"\nGeometric mean of the ratios: {number(mean)}{withAmx(rows)}.\n" if mean else ""
                 text += failures(rows) and f"\n{failures(rows)}"
     return text + "\n## Around the kernels\n\n" + overheads
 
 
+def withAmx(rows):
+    used = any(AMX in r["contestants"] for r in rows)
+    return f"; with AMX where there is such code, {number(geomean([bestRatio(r) for r in rows]))}" if used else ""
+
+
 def picture(results):
-    """Bars: the ratio of each model, 1 in the middle, on a logarithmic scale."""
+    """Bars: the ratio of each model, 1 in the middle, on a logarithmic scale; framed, the ratio with AMX."""
     rows = [r for r in results if r["group"] == "model" and ratio(r)]
     left, width, height = 170, 480, 16
     middle, scale = left + width / 2, width / 2 / math.log(4)  # from 1/4 to 4
     total = 50 + height * len(rows) + 10
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 60}" height="{total}" '
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 120}" height="{total}" '
            'font-family="sans-serif" font-size="12">', '<rect width="100%" height="100%" fill="white"/>',
            f'<text x="{left}" y="18" font-weight="bold">The fastest peer\'s time over burin\'s</text>']
     for tick in (0.25, 0.5, 1, 2, 4):
@@ -188,6 +222,13 @@ def picture(results):
         colour = "#2f7d4f" if value >= 1 else "#b5432f"
         out.append(f'<text x="{left - 8}" y="{y + 10}" text-anchor="end">{row["name"]}, {row["threads"]}T</text>'
                    f'<rect x="{min(middle, end):.1f}" y="{y}" width="{abs(end - middle):.1f}" height="{height - 4}" '
-                   f'fill="{colour}"/><text x="{max(middle, end) + 4:.1f}" y="{y + 10}">{value:.2f} '
-                   f'({fastestPeer(row)})</text>')
+                   f'fill="{colour}"/>')
+        tiles = ratio(row, AMX)
+        if tiles:
+            far = middle + scale * math.log(min(max(tiles, 0.25), 4))
+            out.append(f'<rect x="{min(middle, far):.1f}" y="{y}" width="{abs(far - middle):.1f}" '
+                       f'height="{height - 4}" fill="none" stroke="#333"/>')
+            end = max(end, far)
+        out.append(f'<text x="{max(middle, end) + 4:.1f}" y="{y + 10}">{value:.2f} ({fastestPeer(row)})'
+                   f'{f", {tiles:.2f} with AMX" if tiles else ""}</text>')
     return "\n".join(out + ["</svg>"]) + "\n"
