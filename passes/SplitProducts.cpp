@@ -1,7 +1,6 @@
 // Products of f32 matrices on processors that multiply tiles of bf16 many times as fast: each number is the sum of
 // three bf16 (24 bits in three times 8), and of the nine products of such terms the six that are not below the rounding
-// of f32 are taken. The terms of a left side are made once, by a kernel of their own; those of a constant by the
-// product.
+// of f32 are taken. The terms of a constant are made here, those of a left side once, by a kernel of their own.
 //
 // That is as exact as f32 where no product of terms is subnormal, as these count as 0. Constants for which that may
 // happen are left alone; left sides are looked at when they are there (see Bf16TermsOp).
