@@ -137,13 +137,13 @@ void Bf16Products::moveSums(llvm::StringRef instruction, Value place) {
 
 void Bf16Products::multiply(Value strip, Value row, Value panel, Value square, Value number) {
   constexpr int64_t perLine = kLineBytes / 4, groups = std::size(kProducts);
-  Value none = k.constant(0), place = placeOf(square, number);
-  Value isFirst = k.compare(arith::CmpIPredicate::eq, strip, none);
+  Value place = placeOf(square, number);
   auto clear = [&] {
     for (int64_t sum = 0; sum < kPerSide * kPerSide; ++sum)
       tile("tilezero", {sum});
   };
   if (strips > 1) {
+    Value isFirst = k.compare(arith::CmpIPredicate::eq, strip, k.constant(0));
     k.when(isFirst, clear);
     k.unless(isFirst, [&] { moveSums("tileloadd64", place); });
   } else {

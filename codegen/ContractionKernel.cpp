@@ -341,11 +341,9 @@ private:
       RegisterTile tile(k, nonZeros->values, {zero}, 1, sumType, vectors, listed, fetchListed);
       return finish(row, rows, column, vectors, columns, tile.add(zero, zero, nonZeros->count, tile.zeros()));
     }
-    auto fetchAhead = [&](int64_t ahead, Value step) {
-      if (!products)
-        fetch(rows, ahead, step);
-    };
-    RegisterTile tile(k, lhs, leftOffsets, sum.back().stride, sumType, vectors, columnsAt, fetchAhead);
+    auto fetchAhead = [&](int64_t ahead, Value step) { fetch(rows, ahead, step); };
+    RegisterTile tile(k, lhs, leftOffsets, sum.back().stride, sumType, vectors, columnsAt,
+                      products ? RegisterTile::Fetch() : RegisterTile::Fetch(fetchAhead));
     ArrayRef<Step> loops = end ? sumAtEnds : sum;
     auto innermost = [&](Value lhsAt, Value kAt, ValueRange sums, Rows seeing) {
       return tile.add(lhsAt, kAt, k.dim(loops.back().size), sums, seeing);

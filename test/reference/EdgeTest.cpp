@@ -22,6 +22,12 @@ std::vector<double> elements(const Outcome &outcome) {
   return outcome->reals();
 }
 
+/// Of a `contract` that is a matrix product.
+Attrs productAttrs(int64_t batch, int64_t columns) {
+  return {
+      {"batch", batch}, {"columns", Shape{columns}}, {"kernel", Ints{1}}, {"strides", Ints{1}}, {"dilations", Ints{1}}};
+}
+
 } // namespace
 
 TEST_CASE("an integer divided by 0 gives 0, the smallest by -1 wraps") {
@@ -173,12 +179,7 @@ TEST_CASE("packed panels end with zeros, and contract reads them back") {
 
   RefTensor x = reals({1, -2, 3, 0.5, 5, 6, 7, 8, -9, 10, 11, 12}, {2, 2, 3});
   Outcome expected = evaluateOp("matmul", {x, w});
-  Outcome got = evaluateOp("contract", {x, *packed},
-                           {{"batch", int64_t(1)},
-                            {"columns", Shape{5}},
-                            {"kernel", Ints{1}},
-                            {"strides", Ints{1}},
-                            {"dilations", Ints{1}}});
+  Outcome got = evaluateOp("contract", {x, *packed}, productAttrs(1, 5));
   REQUIRE(got.error == "");
   CHECK(difference(*got, *expected) == "");
 }
@@ -258,12 +259,7 @@ TEST_CASE("bf16_terms add up to the matrix, and contract takes those of the righ
                            k % 32 / 16);
         right.reals()[to] = turned->reals()[from];
       }
-  Outcome got = evaluateOp("contract", {&x, &right, nullptr, &*terms},
-                           {{"batch", int64_t(0)},
-                            {"columns", Shape{33}},
-                            {"kernel", Ints{1}},
-                            {"strides", Ints{1}},
-                            {"dilations", Ints{1}}});
+  Outcome got = evaluateOp("contract", {&x, &right, nullptr, &*terms}, productAttrs(0, 33));
   REQUIRE(got.error == "");
   CHECK(difference(*got, *evaluateOp("matmul", {x, w})) == "");
 }

@@ -15,7 +15,7 @@ BURIN_API std::string str(const NamedSpec &);
 struct CompileOptions {
   /// "native" (the best of the next two that this machine has), "x86-64-v3", "x86-64-v4": code for several may lie in
   /// one artifact, the best is chosen when it is loaded. Or "x86-64-v4+amx" alone: large f32 products by tiles of bf16,
-  /// up to twice as fast and as exact, with other last bits than the rest (docs/numerics.md).
+  /// up to 1.8 times as fast and as exact, with other last bits than the rest (docs/numerics.md).
   std::vector<std::string> targets{"native"};
 };
 
