@@ -1,10 +1,10 @@
 #include "codegen/Compiler.h"
-#include "codegen/MathParts.h"
-#include "codegen/ObjectCode.h"
 #include "codegen/PlanBuilder.h"
+#include "codegen/object/ObjectCode.h"
+#include "codegen/scalar/MathParts.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "runtime/Archive.h"
+#include "runtime/format/Archive.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 
@@ -75,12 +75,12 @@ LogicalResult runPasses(ModuleOp module, const CompileOptions &options, ArrayRef
 }
 
 // Emits all kernels for one target into a module of their own.
-FailureOr<OwningOpRef<ModuleOp>> emitKernels(KernelSet &set, Location loc, const Target &target,
+FailureOr<OwningOpRef<ModuleOp>> emitKernels(UniqueKernels &set, Location loc, const Target &target,
                                              const CompileOptions &options) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
   if (target.avx512)
     declareAvx512(*module);
-  for (KernelSet::Entry &kernel : set.kernels)
+  for (UniqueKernels::Entry &kernel : set.kernels)
     if (failed(emitKernel(*module, kernel.op, kernel.symbol, target, kernel.interface)))
       return failure();
   declareLibm(*module);
@@ -118,9 +118,9 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
   if (failed(runPasses(module, options, *targets, passes::Stage::Kernels)))
     return failure();
   func::FuncOp function = *mainOf(module);
-  KernelSet kernels(module);
+  UniqueKernels kernels(module);
   std::vector<std::string> symbols;
-  for (KernelSet::Entry &kernel : kernels.kernels)
+  for (UniqueKernels::Entry &kernel : kernels.kernels)
     symbols.push_back(kernel.symbol);
 
   std::vector<rt::Code> codes;
@@ -162,7 +162,7 @@ FailureOr<std::string> emitText(ModuleOp module, const CompileOptions &options, 
   }
   if (failed(runPasses(module, options, *targets, passes::Stage::Kernels)))
     return failure();
-  KernelSet kernels(module);
+  UniqueKernels kernels(module);
   const Target &target = *targets->front();
   auto code = emitKernels(kernels, module.getLoc(), target, options);
   if (failed(code))

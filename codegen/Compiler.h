@@ -1,6 +1,6 @@
 // The compiler: a graph in, an artifact out.
 #pragma once
-#include "codegen/Target.h"
+#include "codegen/target/Target.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/Pipelines.h"
 #include <string>
@@ -19,7 +19,7 @@ struct CompileOptions {
 };
 
 /// A module with one func.func @main, arguments and results named by {burin.name = "x"}, to the bytes of an artifact.
-/// The module is consumed: it ends up as the kernels it was made of. Problems are reported to the context's diagnostic
+/// The module is consumed: it ends up as the kernels it was made of. ErrorList are reported to the context's diagnostic
 /// handler.
 mlir::FailureOr<std::vector<std::byte>> compile(mlir::ModuleOp module, const CompileOptions &options);
 

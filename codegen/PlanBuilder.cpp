@@ -1,7 +1,7 @@
 #include "codegen/PlanBuilder.h"
-#include "passes/Alignment.h"
-#include "passes/Sizing.h"
-#include "runtime/Plan.h"
+#include "passes/analysis/DataDependentSizes.h"
+#include "passes/analysis/IterationSpace.h"
+#include "runtime/format/ArenaPlacement.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -15,7 +15,7 @@ constexpr int64_t kTypicalSize = 8; // a symbolic size is taken to be about this
 
 class PlanBuilder {
 public:
-  PlanBuilder(func::FuncOp function, const KernelSet &kernels)
+  PlanBuilder(func::FuncOp function, const UniqueKernels &kernels)
       : function(function), kernels(kernels), artifact(plan.artifact) {}
 
   FailureOr<Plan> build() {
@@ -23,7 +23,7 @@ public:
     artifact.locations.push_back("");
     if (failed(signature()))
       return failure();
-    for (const KernelSet::Entry &kernel : kernels.kernels) {
+    for (const UniqueKernels::Entry &kernel : kernels.kernels) {
       KernelOp op = kernel.op;
       artifact.kernels.push_back({op.getName().value_or("kernel").str(), location(op.getLoc())});
     }
@@ -410,7 +410,7 @@ private:
   }
 
   func::FuncOp function;
-  const KernelSet &kernels;
+  const UniqueKernels &kernels;
   Plan plan;
   rt::Artifact &artifact;
   llvm::StringMap<uint32_t> exprs, locations;
@@ -436,7 +436,7 @@ void Plan::writeWeights(std::span<std::byte> to) const {
   }
 }
 
-FailureOr<Plan> buildPlan(func::FuncOp function, const KernelSet &kernels) {
+FailureOr<Plan> buildPlan(func::FuncOp function, const UniqueKernels &kernels) {
   return PlanBuilder(function, kernels).build();
 }
 

@@ -1,7 +1,7 @@
 // The launch plan of a module of kernels: where every value lives and in which order the kernels run.
 #pragma once
-#include "codegen/KernelSet.h"
-#include "runtime/Artifact.h"
+#include "codegen/UniqueKernels.h"
+#include "runtime/format/Artifact.h"
 #include <vector>
 
 namespace burin::codegen {
@@ -16,6 +16,6 @@ struct Plan {
 };
 
 /// Plans `function`, whose body holds constants, views and kernels; these have been emitted.
-mlir::FailureOr<Plan> buildPlan(mlir::func::FuncOp function, const KernelSet &kernels);
+mlir::FailureOr<Plan> buildPlan(mlir::func::FuncOp function, const UniqueKernels &kernels);
 
 } // namespace burin::codegen

@@ -1,10 +1,10 @@
 // Graphs to and from files.
-#include "ir/GraphFile.h"
-#include "frontend/GraphData.h"
-#include "frontend/Scope.h"
-#include "frontend/onnx/Export.h"
-#include "frontend/onnx/Import.h"
-#include "runtime/Archive.h"
+#include "ir/dialect/GraphFile.h"
+#include "frontend/onnx/export/Export.h"
+#include "frontend/onnx/import/Import.h"
+#include "frontend/tensor/LocationScope.h"
+#include "frontend/trace/GraphData.h"
+#include "runtime/format/Archive.h"
 
 namespace burin {
 

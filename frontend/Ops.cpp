@@ -1,8 +1,8 @@
 // Calls of ops: recorded in a trace, run otherwise.
 #include "burin/ops.h"
-#include "frontend/Eager.h"
-#include "frontend/Scope.h"
-#include "frontend/Trace.h"
+#include "frontend/execute/Eager.h"
+#include "frontend/tensor/LocationScope.h"
+#include "frontend/trace/Trace.h"
 
 namespace burin {
 

@@ -22,19 +22,19 @@ struct ConstantFoldOptions {
 };
 std::unique_ptr<mlir::Pass> createConstantFoldPass(const ConstantFoldOptions & = {});
 
-std::unique_ptr<mlir::Pass> createChooseLayoutPass();
+std::unique_ptr<mlir::Pass> createLayoutAssignmentPass();
 std::unique_ptr<mlir::Pass> createLowerContractionsPass();
 std::unique_ptr<mlir::Pass> createSinkReshapesPass();
-std::unique_ptr<mlir::Pass> createHoistInvariantsPass();
-std::unique_ptr<mlir::Pass> createCropUnreadPass();
+std::unique_ptr<mlir::Pass> createLoopInvariantCodeMotionPass();
+std::unique_ptr<mlir::Pass> createShrinkToDemandPass();
 /// Bytes of memory traffic that a part must save to be worth a turn of the loop, about a microsecond.
 inline constexpr int64_t kLeastGainOfSplit = 32 << 10;
-std::unique_ptr<mlir::Pass> createSplitBatchPass(int64_t leastGain = kLeastGainOfSplit);
-std::unique_ptr<mlir::Pass> createSkipZerosPass();
+std::unique_ptr<mlir::Pass> createBatchTilingPass(int64_t leastGain = kLeastGainOfSplit);
+std::unique_ptr<mlir::Pass> createMarkZeroSkippablePass();
 /// For targets that multiply tiles of bf16.
-std::unique_ptr<mlir::Pass> createSplitProductsPass();
+std::unique_ptr<mlir::Pass> createEmulateF32GemmPass();
 std::unique_ptr<mlir::Pass> createFusePass();
 std::unique_ptr<mlir::Pass> createDecomposeInKernelsPass();
-std::unique_ptr<mlir::Pass> createReuseMemoryPass();
+std::unique_ptr<mlir::Pass> createInPlaceResultsPass();
 
 } // namespace burin::passes

@@ -26,7 +26,7 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     add(createDecomposePass());
     // Convolutions and what lies between them work channels-last; before they become contractions, which only know
     // that.
-    add(createChooseLayoutPass());
+    add(createLayoutAssignmentPass());
     // Products to pack + contract, before fusion, which groups around them.
     add(createLowerContractionsPass());
     // The bias and activation of a batch of sequences work on the rows of the product, not on the batch.
@@ -38,16 +38,16 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     add(createConstantFoldPass());
     add(createCSEPass());
     // What is left to do for weights that are no constants is done once, not in every turn of a loop.
-    add(createHoistInvariantsPass());
+    add(createLoopInvariantCodeMotionPass());
     // What a convolution makes and no window reads is left out.
-    add(createCropUnreadPass());
+    add(createShrinkToDemandPass());
     // Weights have their final form and size: compared with the activations, they say where the batch is split.
-    add(createSplitBatchPass());
+    add(createBatchTilingPass());
     // … and where zeros among the activations spare kernels parts of them.
-    add(createSkipZerosPass());
+    add(createMarkZeroSkippablePass());
     // Products of many rows on processors that multiply tiles of bf16.
     if (options.bf16Tiles)
-      add(createSplitProductsPass());
+      add(createEmulateF32GemmPass());
   }
   if (from < Stage::Kernels && to >= Stage::Kernels) {
     // From here on the graph is a list of kernels.
@@ -55,7 +55,7 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     // Kernels are placed; softmax, norms and means inside them become the reductions that code is made from.
     add(createDecomposeInKernelsPass());
     // Kernels are final, so it is known which values die where.
-    add(createReuseMemoryPass());
+    add(createInPlaceResultsPass());
   }
 }
 
@@ -63,18 +63,18 @@ void registerPasses() {
   registerPass([] { return createConstantFoldPass(); });
   registerPass(createSimplifyPass);
   registerPass(createFoldNormalizationPass);
-  registerPass(createChooseLayoutPass);
+  registerPass(createLayoutAssignmentPass);
   registerPass(createDecomposePass);
   registerPass(createDecomposeInKernelsPass);
   registerPass(createLowerContractionsPass);
   registerPass(createSinkReshapesPass);
-  registerPass(createHoistInvariantsPass);
-  registerPass(createCropUnreadPass);
-  registerPass([] { return createSplitBatchPass(); });
-  registerPass(createSkipZerosPass);
-  registerPass(createSplitProductsPass);
+  registerPass(createLoopInvariantCodeMotionPass);
+  registerPass(createShrinkToDemandPass);
+  registerPass([] { return createBatchTilingPass(); });
+  registerPass(createMarkZeroSkippablePass);
+  registerPass(createEmulateF32GemmPass);
   registerPass(createFusePass);
-  registerPass(createReuseMemoryPass);
+  registerPass(createInPlaceResultsPass);
 }
 
 } // namespace burin::passes

@@ -1,9 +1,9 @@
 // The C interface over Program and Session: argument checks, handles, and nothing else.
 #include "burin/runtime.h"
-#include "runtime/AsyncRunner.h"
-#include "runtime/Expr.h"
-#include "runtime/Target.h"
-#include "runtime/Text.h"
+#include "runtime/execute/AsyncRunner.h"
+#include "runtime/format/Expr.h"
+#include "runtime/format/Target.h"
+#include "runtime/support/Format.h"
 #include <cstring>
 
 using namespace burin;

@@ -10,9 +10,9 @@ struct Recurrent : nn::Module {
   std::vector<Tensor> operator()(const Tensor &x) const {
     auto step = [&](const std::vector<Tensor> &states, const std::vector<Tensor> &elements) {
       Tensor hidden = tanh(elements[0] + again(states[0]));
-      return Scanned{.states = {hidden}, .outputs = {hidden}};
+      return ScanResult{.states = {hidden}, .outputs = {hidden}};
     };
-    Scanned all = scan(step, {zeros({x.size(1), 8})}, {in(x)});
+    ScanResult all = scan(step, {zeros({x.size(1), 8})}, {in(x)});
     return {all.outputs[0], all.states[0]};
   }
 };

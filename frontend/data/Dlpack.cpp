@@ -1,8 +1,8 @@
 #include "burin/creation.h"
 #include "burin/data.h"
-#include "frontend/Creation.h"
-#include "frontend/Scope.h"
 #include "frontend/data/DlpackAbi.h"
+#include "frontend/tensor/Creation.h"
+#include "frontend/tensor/LocationScope.h"
 
 namespace burin {
 

@@ -1,9 +1,9 @@
 #include "burin/creation.h"
 #include "burin/data.h"
-#include "frontend/Creation.h"
-#include "frontend/Scope.h"
-#include "runtime/Archive.h"
-#include "runtime/NpyZip.h"
+#include "frontend/tensor/Creation.h"
+#include "frontend/tensor/LocationScope.h"
+#include "runtime/format/Archive.h"
+#include "runtime/npy/NpyZip.h"
 
 namespace burin {
 

@@ -2,10 +2,10 @@
 // {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, and "__metadata__" to strings.
 #include "burin/creation.h"
 #include "burin/data.h"
-#include "frontend/Creation.h"
-#include "frontend/Scope.h"
 #include "frontend/data/Mapping.h"
-#include "runtime/Archive.h"
+#include "frontend/tensor/Creation.h"
+#include "frontend/tensor/LocationScope.h"
+#include "runtime/format/Archive.h"
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>

@@ -1,6 +1,6 @@
 // Reverse-mode differentiation of what a trace has recorded.
 #pragma once
-#include "frontend/Trace.h"
+#include "frontend/trace/Trace.h"
 
 namespace burin {
 

@@ -1,8 +1,8 @@
 #include "burin/gradients.h"
 #include "burin/creation.h"
-#include "frontend/Scope.h"
 #include "frontend/gradients/Backward.h"
 #include "frontend/gradients/Rules.h"
+#include "frontend/tensor/LocationScope.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace burin {

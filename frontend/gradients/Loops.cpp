@@ -89,7 +89,7 @@ void Trace::Backward::differentiateLoop(ir::ScanOp loop) {
     }
     Backward within(trace, given, arguments);
     within.run(given, seeds);
-    Scanned turn;
+    ScanResult turn;
     for (size_t i : realStates)
       turn.states.push_back(squeeze(within.gradientOrZeros(arguments[i]), {0}));
     for (size_t k = 0; k < neededWholes.size(); ++k) {
@@ -100,7 +100,7 @@ void Trace::Backward::differentiateLoop(ir::ScanOp loop) {
       turn.outputs.push_back(squeeze(within.gradientOrZeros(arguments[i]), {0}));
     return turn;
   };
-  Scanned all = burin::scan(turn, initial, elements, !reverse);
+  ScanResult all = burin::scan(turn, initial, elements, !reverse);
   for (size_t k = 0; k < realStates.size(); ++k)
     if (size_t i = realStates[k]; varying.contains(loop.getInputs()[i]))
       add(loop.getInputs()[i],

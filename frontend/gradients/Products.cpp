@@ -1,7 +1,7 @@
 // Gradients of products, normalisation and attention.
 #include "burin/creation.h"
-#include "frontend/Creation.h"
 #include "frontend/gradients/Rules.h"
+#include "frontend/tensor/Creation.h"
 #include <algorithm>
 #include <cmath>
 

@@ -1,7 +1,7 @@
 #include "frontend/gradients/Rules.h"
 #include "burin/creation.h"
-#include "frontend/Creation.h"
-#include "frontend/Scope.h"
+#include "frontend/tensor/Creation.h"
+#include "frontend/tensor/LocationScope.h"
 #include <algorithm>
 #include <cmath>
 

@@ -2,7 +2,7 @@
 // know nothing of graphs.
 #pragma once
 #include "burin/ops.h"
-#include "ir/OpInfo.h"
+#include "ir/infer/OpInfo.h"
 
 namespace burin::gradients {
 

@@ -1,9 +1,9 @@
 // Gradients of ops that move and select elements.
 #include "burin/creation.h"
-#include "frontend/Creation.h"
-#include "frontend/Scope.h"
-#include "frontend/Trace.h"
 #include "frontend/gradients/Rules.h"
+#include "frontend/tensor/Creation.h"
+#include "frontend/tensor/LocationScope.h"
+#include "frontend/trace/Trace.h"
 
 namespace burin::gradients {
 

@@ -1,7 +1,7 @@
 // Gradients of pooling: the windows' elements at one place of the kernel are a slice, for each place.
 #include "burin/creation.h"
-#include "frontend/Creation.h"
 #include "frontend/gradients/Rules.h"
+#include "frontend/tensor/Creation.h"
 #include <algorithm>
 #include <cmath>
 #include <functional>

@@ -1,7 +1,7 @@
 #include "burin/creation.h"
 #include "burin/layers.h"
 #include "burin/ops.h"
-#include "frontend/Scope.h"
+#include "frontend/tensor/LocationScope.h"
 
 namespace burin::nn {
 

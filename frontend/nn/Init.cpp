@@ -1,8 +1,8 @@
 #include "burin/init.h"
 #include "burin/creation.h"
 #include "burin/ops.h"
-#include "frontend/Creation.h"
-#include "frontend/Scope.h"
+#include "frontend/tensor/Creation.h"
+#include "frontend/tensor/LocationScope.h"
 #include <cmath>
 
 namespace burin::nn::init {

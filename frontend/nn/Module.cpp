@@ -1,6 +1,6 @@
 #include "burin/module.h"
 #include "burin/ops.h"
-#include "frontend/Scope.h"
+#include "frontend/tensor/LocationScope.h"
 #include <algorithm>
 
 namespace burin {

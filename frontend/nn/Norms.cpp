@@ -3,7 +3,7 @@
 #include "burin/layers.h"
 #include "burin/ops.h"
 #include "burin/reductions.h"
-#include "frontend/Scope.h"
+#include "frontend/tensor/LocationScope.h"
 
 namespace burin::nn {
 

@@ -3,8 +3,8 @@
 #include "burin/init.h"
 #include "burin/layers.h"
 #include "burin/ops.h"
-#include "frontend/Scope.h"
-#include "frontend/Trace.h"
+#include "frontend/tensor/LocationScope.h"
+#include "frontend/trace/Trace.h"
 #include <cmath>
 
 namespace burin::nn {

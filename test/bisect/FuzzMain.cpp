@@ -1,6 +1,6 @@
 // Random graphs of ops on images, compiled and compared: `bisect-fuzz [--first N] [--seeds N] [--steps N]`. What fails
 // is written to seed-N.mlir, for burin bisect.
-#include "ir/Burin.h"
+#include "ir/dialect/Burin.h"
 #include "test/passes/RandomGraph.h"
 #include "tools/burin/Probe.h"
 #include "tools/burin/Progress.h"

@@ -1,5 +1,5 @@
 #include "test/bisect/PlantedBugs.h"
-#include "ir/Burin.h"
+#include "ir/dialect/Burin.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -230,14 +230,14 @@ constexpr Bug bugs[] = {
     {"simplify", "burin-simplify", halveSilu, nullptr},
     {"fold-normalization", "burin-fold-normalization", addMean, nullptr},
     {"decompose", "burin-decompose", forgetShift, nullptr},
-    {"choose-layout", "burin-choose-layout", swapRowsAndColumns, nullptr},
+    {"layout-assignment", "burin-layout-assignment", swapRowsAndColumns, nullptr},
     {"lower-contractions", "burin-lower-contractions", swapPadding, nullptr},
     {"sink-reshapes", "burin-sink-reshapes", swapBelowReshape, nullptr},
-    {"crop-unread", "burin-crop-unread", swapPadding, nullptr},
-    {"split-batch", "burin-split-batch", swapPadding, nullptr},
+    {"shrink-to-demand", "burin-shrink-to-demand", swapPadding, nullptr},
+    {"batch-tiling", "burin-batch-tiling", swapPadding, nullptr},
     {"fuse", "burin-fuse", dropActivation, nullptr},
     {"decompose-in-kernels", "burin-decompose-in-kernels", divideByLargest, nullptr},
-    {"reuse-memory", "burin-reuse-memory", reuseTooEarly, nullptr},
+    {"in-place-results", "burin-in-place-results", reuseTooEarly, nullptr},
     {"vector-math", nullptr, nullptr, spoilExp},
     {"reduction-tail", nullptr, nullptr, addWholeTail},
     {"product-edge", nullptr, nullptr, skipFirstAtEdge},

@@ -1,6 +1,6 @@
 // Costs that the design counts on: dispatch to workers, enqueueing, allocation. Not part of the tests.
-#include "runtime/Engine.h"
-#include "runtime/Memory.h"
+#include "runtime/support/Memory.h"
+#include "runtime/threads/Engine.h"
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

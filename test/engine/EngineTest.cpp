@@ -1,4 +1,4 @@
-#include "runtime/Engine.h"
+#include "runtime/threads/Engine.h"
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <functional>

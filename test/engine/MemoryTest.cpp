@@ -1,4 +1,4 @@
-#include "runtime/Memory.h"
+#include "runtime/support/Memory.h"
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <random>

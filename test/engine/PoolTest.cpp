@@ -1,5 +1,5 @@
-#include "runtime/Pool.h"
-#include "runtime/Cores.h"
+#include "runtime/threads/Pool.h"
+#include "runtime/threads/CpuTopology.h"
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <numeric>

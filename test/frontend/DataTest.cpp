@@ -1,5 +1,5 @@
-#include "Check.h"
 #include "frontend/data/DlpackAbi.h"
+#include "test/frontend/Check.h"
 #include <filesystem>
 #include <fstream>
 #include <unistd.h>

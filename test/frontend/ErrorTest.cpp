@@ -1,5 +1,5 @@
 // The mistakes that users make first: each message is short, names the line, and says what to do.
-#include "Check.h"
+#include "test/frontend/Check.h"
 #include <filesystem>
 #include <fstream>
 #include <unistd.h>

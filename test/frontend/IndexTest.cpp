@@ -1,4 +1,4 @@
-#include "Check.h"
+#include "test/frontend/Check.h"
 
 static Tensor counting(const Shape &shape) { return arange(elements(shape).value()).reshape(shape); }
 

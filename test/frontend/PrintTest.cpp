@@ -1,4 +1,4 @@
-#include "Check.h"
+#include "test/frontend/Check.h"
 #include <cmath>
 #include <sstream>
 

@@ -1,5 +1,5 @@
 // Loops with state: eager, traced with known and symbolic lengths, saved; against the same written out.
-#include "Check.h"
+#include "test/frontend/Check.h"
 #include "test/onnx/Folder.h"
 
 namespace {
@@ -15,12 +15,12 @@ struct Cell {
   ScanStep step() const {
     return [this](const std::vector<Tensor> &states, const std::vector<Tensor> &x) {
       Tensor h = next(states[0], x[0]);
-      return Scanned{{h, states[1] + h.sum()}, {h, h.mean({0}) * 2.0}};
+      return ScanResult{{h, states[1] + h.sum()}, {h, h.mean({0}) * 2.0}};
     };
   }
 };
 
-std::vector<Tensor> list(const Scanned &scanned) {
+std::vector<Tensor> list(const ScanResult &scanned) {
   std::vector<Tensor> all = scanned.states;
   all.insert(all.end(), scanned.outputs.begin(), scanned.outputs.end());
   return all;
@@ -83,7 +83,7 @@ TEST_CASE("a loop is one function of the graph, survives saving, and uses what s
     Tensor scaled = table * scale, first = x[0];
     auto step = [&](const std::vector<Tensor> &states, const std::vector<Tensor> &xs) {
       Tensor next = tanh(matmul(states[0], scaled) + states[0].sum() + xs[1].to(f32));
-      return Scanned{{concat({next, xs[0]})}, {matmul(tile(states[0], {50}), weight).mean(), first, xs[0] * 2.0}};
+      return ScanResult{{concat({next, xs[0]})}, {matmul(tile(states[0], {50}), weight).mean(), first, xs[0] * 2.0}};
     };
     return list(scan(step, {ones({6})}, {x, iota({x.size(0)}, i64)}));
   };
@@ -105,10 +105,10 @@ TEST_CASE("a loop is one function of the graph, survives saving, and uses what s
 TEST_CASE("states may change places, stay, or be results of other loops") {
   auto f = [](const Tensor &a, const Tensor &b, const Tensor &x) {
     auto swap = [](const std::vector<Tensor> &s, const std::vector<Tensor> &xs) {
-      return Scanned{{s[1], s[0], s[2], s[1]}, {xs[0], s[2], s[1]}};
+      return ScanResult{{s[1], s[0], s[2], s[1]}, {xs[0], s[2], s[1]}};
     };
-    Scanned first = scan(swap, {a, b, a, a}, {x});
-    Scanned second = scan(swap, first.states, {x, first.outputs[2]}, true);
+    ScanResult first = scan(swap, {a, b, a, a}, {x});
+    ScanResult second = scan(swap, first.states, {x, first.outputs[2]}, true);
     std::vector<Tensor> all = list(first);
     for (const Tensor &t : list(second))
       all.push_back(t);
@@ -130,7 +130,7 @@ TEST_CASE("a loop may be as long as the data says") {
   auto positive = [](const Tensor &x) {
     Tensor kept = masked_select(x, x > 0.0);
     auto step = [](const std::vector<Tensor> &s, const std::vector<Tensor> &e) {
-      return Scanned{{s[0] * 0.5 + e[0], s[1] + 1}, {s[0], s[1]}};
+      return ScanResult{{s[0] * 0.5 + e[0], s[1] + 1}, {s[0], s[1]}};
     };
     return list(scan(step, {zeros({}), iota({1}, i64)}, {kept}));
   };
@@ -148,11 +148,11 @@ TEST_CASE("a loop may be as long as the data says") {
 TEST_CASE("a loop within a loop is unrolled, and needs a known length") {
   auto rows = [](const Tensor &x) { // sums of the sums so far
     auto inner = [](const std::vector<Tensor> &s, const std::vector<Tensor> &e) {
-      return Scanned{{s[0] + e[0]}, {s[0] + e[0]}};
+      return ScanResult{{s[0] + e[0]}, {s[0] + e[0]}};
     };
     auto outer = [&](const std::vector<Tensor> &s, const std::vector<Tensor> &e) {
-      Scanned row = scan(inner, {s[0]}, {e[0]}, true);
-      return Scanned{row.states, row.outputs};
+      ScanResult row = scan(inner, {s[0]}, {e[0]}, true);
+      return ScanResult{row.states, row.outputs};
     };
     return list(scan(outer, {Tensor(0.0).to(f32)}, {x}));
   };
@@ -166,7 +166,7 @@ TEST_CASE("a loop within a loop is unrolled, and needs a known length") {
 }
 
 TEST_CASE("loops that make no sense are refused where they are written") {
-  auto same = [](const std::vector<Tensor> &s, const std::vector<Tensor> &) { return Scanned{s, {}}; };
+  auto same = [](const std::vector<Tensor> &s, const std::vector<Tensor> &) { return ScanResult{s, {}}; };
   CHECK_ERROR(scan(same, {ones({2})}, {}), "no tensor to go through");
   CHECK_ERROR(scan(same, {ones({2})}, {Tensor(1.0).to(f32)}), "a scalar has no elements");
   CHECK_ERROR(scan(same, {ones({2})}, {ones({2}), ones({3})}), "differ in length");
@@ -177,20 +177,20 @@ TEST_CASE("loops that make no sense are refused where they are written") {
     return traced;
   };
   auto twice = [](const std::vector<Tensor> &s, const std::vector<Tensor> &) {
-    return Scanned{{concat({s[0], s[0]})}, {}};
+    return ScanResult{{concat({s[0], s[0]})}, {}};
   };
   CHECK(contains(messageFrom(twice), "state 0 is f32[2] before the step and f32[4] after it"));
-  auto none = [](const std::vector<Tensor> &, const std::vector<Tensor> &) { return Scanned{}; };
+  auto none = [](const std::vector<Tensor> &, const std::vector<Tensor> &) { return ScanResult{}; };
   CHECK(contains(messageFrom(none), "returns 0 states, but it is given 1"));
   auto nonzeros = [](const std::vector<Tensor> &s, const std::vector<Tensor> &) {
-    return Scanned{{s[0] + nonzero(s[0]).sum()}, {}};
+    return ScanResult{{s[0] + nonzero(s[0]).sum()}, {}};
   };
   CHECK(contains(messageFrom(nonzeros), "the size of its result depends on the data"));
   Tensor leaked;
   CHECK_ERROR(trace(
                   [&](const Tensor &x) {
                     scan([&](const std::vector<Tensor> &s,
-                             const std::vector<Tensor> &) { return leaked = s[0] + 1.0, Scanned{s, {}}; },
+                             const std::vector<Tensor> &) { return leaked = s[0] + 1.0, ScanResult{s, {}}; },
                          {x}, {ones({3})});
                     return leaked * 2.0;
                   },

@@ -1,5 +1,5 @@
 // Sorting, and results whose size depends on the data: eager, traced, compiled, jitted.
-#include "Check.h"
+#include "test/frontend/Check.h"
 #include <cmath>
 
 namespace {
@@ -107,7 +107,7 @@ TEST_CASE("jitted functions may return them") {
 
 TEST_CASE("sort and topk") {
   Tensor x = tensor({{3.0, 1.0, 2.0, 1.0}, {0.0, -1.0, -0.0, 5.0}});
-  Sorted up = sort(x), down = sort(x, 1, true), columns = sort(x, 0);
+  SortResult up = sort(x), down = sort(x, 1, true), columns = sort(x, 0);
   CHECK(floats(up.values) == std::vector<float>{1, 1, 2, 3, -1, 0, 0, 5});
   CHECK(ints(up.indices) == std::vector<int64_t>{1, 3, 2, 0, 1, 0, 2, 3});
   CHECK(ints(down.indices) == std::vector<int64_t>{0, 2, 1, 3, 3, 0, 2, 1});
@@ -115,7 +115,7 @@ TEST_CASE("sort and topk") {
   Tensor odd = tensor({1.0, NAN, -INFINITY, NAN, INFINITY});
   CHECK(ints(sort(odd).indices) == std::vector<int64_t>{2, 0, 4, 1, 3});
   CHECK(ints(sort(odd, 0, true).indices) == std::vector<int64_t>{1, 3, 4, 0, 2});
-  Sorted top = topk(x, 2), least = topk(x, 1, 0, false);
+  SortResult top = topk(x, 2), least = topk(x, 1, 0, false);
   CHECK(floats(top.values) == std::vector<float>{3, 2, 5, 0});
   CHECK(ints(top.indices) == std::vector<int64_t>{0, 2, 3, 0});
   CHECK(str(least.values.spec()) == "f32[1, 4]");

@@ -1,4 +1,4 @@
-#include "Check.h"
+#include "test/frontend/Check.h"
 #include <cmath>
 
 TEST_CASE("a convolution with bias rounds its 16-bit result once") {

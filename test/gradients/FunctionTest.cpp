@@ -105,7 +105,7 @@ TEST_CASE("detach stops gradients, integers and comparisons do not carry any") {
         std::vector<float>{0, 0});
   auto looped = [](const Tensor &x) {
     auto step = [](const std::vector<Tensor> &s, const std::vector<Tensor> &e) {
-      return Scanned{{s[0] + e[0] * detach(e[0])}, {}};
+      return ScanResult{{s[0] + e[0] * detach(e[0])}, {}};
     };
     return scan(step, {Tensor(0.0f)}, {x}).states[0];
   };
@@ -150,7 +150,7 @@ TEST_CASE("gradients within a step of a loop") {
   Graph g = trace(
       [](const Tensor &xs) {
         auto step = [](const std::vector<Tensor> &s, const std::vector<Tensor> &e) {
-          return Scanned{{s[0] - 0.1 * grad(pow(s[0] - e[0], 2).sum(), {s[0]})[0]}, {}};
+          return ScanResult{{s[0] - 0.1 * grad(pow(s[0] - e[0], 2).sum(), {s[0]})[0]}, {}};
         };
         return scan(step, {zeros({3})}, {xs}).states[0];
       },

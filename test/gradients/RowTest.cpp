@@ -1,7 +1,7 @@
 // The rules of all ops against central differences of what the reference interpreter computes in f64.
-#include "frontend/GraphData.h"
 #include "frontend/gradients/Rules.h"
-#include "ir/Reference.h"
+#include "frontend/trace/GraphData.h"
+#include "ir/reference/Reference.h"
 #include "test/gradients/Rows.h"
 #include <catch2/catch.hpp>
 #include <random>

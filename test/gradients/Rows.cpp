@@ -215,9 +215,9 @@ std::vector<GradientRow> neural() {
 Tensor recurrent(Xs x, bool reverse, bool lastOnly) {
   auto step = [&](const std::vector<Tensor> &states, const std::vector<Tensor> &elements) {
     Tensor hidden = tanh(matmul(states[0], x[2]) + elements[0]);
-    return Scanned{{hidden, states[1] + 1}, {hidden * elements[0] * states[1].to(f64), states[1]}};
+    return ScanResult{{hidden, states[1] + 1}, {hidden * elements[0] * states[1].to(f64), states[1]}};
   };
-  Scanned all = scan(step, {x[1], tensor(1)}, {x[0]}, reverse);
+  ScanResult all = scan(step, {x[1], tensor(1)}, {x[0]}, reverse);
   return lastOnly ? all.states[0] : all.outputs[0] + all.states[0] * x[2].sum();
 }
 
@@ -225,7 +225,7 @@ std::vector<GradientRow> loops() {
   std::vector<Shape> operands{{n, 2}, {2}, {2, 2}};
   auto independent = [](Xs x) {
     auto step = [](const std::vector<Tensor> &, const std::vector<Tensor> &elements) {
-      return Scanned{{}, {elements[0] * elements[0] * elements[1].sum()}};
+      return ScanResult{{}, {elements[0] * elements[0] * elements[1].sum()}};
     };
     return scan(step, {}, {x[0], x[1]}).outputs[0];
   };

@@ -1,12 +1,12 @@
 // Between MLIR and the op table: types, attributes, constants, bytecode.
-#include "Generator.h"
-#include "ir/Burin.h"
-#include "ir/GraphVersion.h"
+#include "ir/dialect/Burin.h"
+#include "ir/dialect/GraphVersion.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "test/ir/Generator.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include <catch2/catch.hpp>

@@ -1,6 +1,6 @@
 // Random calls of ops with extreme sizes and attributes.
 #pragma once
-#include "ir/OpInfo.h"
+#include "ir/infer/OpInfo.h"
 #include <algorithm>
 #include <climits>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "Harness.h"
+#include "test/ir/Harness.h"
 #include <catch2/catch.hpp>
 
 namespace burin::test {

@@ -1,6 +1,6 @@
 // Inference of one op by name, with its attributes by name.
 #pragma once
-#include "ir/OpInfo.h"
+#include "ir/infer/OpInfo.h"
 
 namespace burin::test {
 

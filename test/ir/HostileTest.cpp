@@ -1,5 +1,5 @@
 // Inference never crashes: calls with extreme sizes and attributes either infer or explain.
-#include "Generator.h"
+#include "test/ir/Generator.h"
 #include <catch2/catch.hpp>
 
 using namespace burin;

@@ -1,5 +1,5 @@
 // Result types: elementwise, reductions, shapes, indexing, products, normalisation. Expected values are PyTorch's.
-#include "Harness.h"
+#include "test/ir/Harness.h"
 #include <catch2/catch.hpp>
 #include <climits>
 

@@ -1,5 +1,5 @@
 // Convolution and pooling sizes.
-#include "Harness.h"
+#include "test/ir/Harness.h"
 #include <catch2/catch.hpp>
 
 using namespace burin;

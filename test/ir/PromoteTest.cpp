@@ -1,4 +1,4 @@
-#include "ir/OpInfo.h"
+#include "ir/infer/OpInfo.h"
 #include <catch2/catch.hpp>
 
 using namespace burin;

@@ -1,6 +1,6 @@
 // Sweeps the elementary functions over the floats and prints the largest error of each, as docs/numerics.md lists it.
 //   Accuracy [--all] [--time] [function…]     --all: every float instead of a sample; --time: ns per element
-#include "codegen/Math.h"
+#include "codegen/scalar/Math.h"
 #include "test/math/Jit.h"
 #include <bit>
 #include <chrono>

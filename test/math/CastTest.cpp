@@ -1,5 +1,5 @@
 // Conversions between all pairs of element types.
-#include "codegen/Elementwise.h"
+#include "codegen/scalar/Elementwise.h"
 #include "test/math/Samples.h"
 
 using namespace burin;

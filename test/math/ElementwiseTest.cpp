@@ -1,6 +1,6 @@
 // Every elementwise op of the table, on every element type it takes, against the reference interpreter.
-#include "codegen/Elementwise.h"
-#include "ir/Reference.h"
+#include "codegen/scalar/Elementwise.h"
+#include "ir/reference/Reference.h"
 #include "test/math/Samples.h"
 
 using namespace burin;

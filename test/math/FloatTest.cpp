@@ -1,5 +1,5 @@
 // Float arithmetic whose results are exact or correctly rounded, against plain C++.
-#include "codegen/Math.h"
+#include "codegen/scalar/Math.h"
 #include "test/math/Samples.h"
 
 using namespace burin;

@@ -1,5 +1,5 @@
 // Integer and bool arithmetic against plain C++ on 128-bit integers.
-#include "codegen/Math.h"
+#include "codegen/scalar/Math.h"
 #include "test/math/Samples.h"
 
 using namespace burin;

@@ -1,6 +1,6 @@
 #include "test/math/Jit.h"
-#include "codegen/MathParts.h"
-#include "codegen/Target.h"
+#include "codegen/scalar/MathParts.h"
+#include "codegen/target/Target.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

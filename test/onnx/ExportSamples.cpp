@@ -4,7 +4,7 @@
 // NAME.onnx   the model
 // NAME.bin    the elements of inputs and outputs, one after another
 // list.txt    a line per model: NAME, the example, then "in" or "out", type and sizes of each, separated by tabs
-#include "frontend/GraphData.h"
+#include "frontend/trace/GraphData.h"
 #include "test/ops/Row.h"
 #include <cstdio>
 #include <fstream>

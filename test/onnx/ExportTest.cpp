@@ -1,7 +1,7 @@
 // Graphs saved as ONNX models and read back: every op of the op table, and what a model must keep.
-#include "frontend/onnx/Export.h"
-#include "frontend/GraphData.h"
-#include "ir/Reference.h"
+#include "frontend/onnx/export/Export.h"
+#include "frontend/trace/GraphData.h"
+#include "ir/reference/Reference.h"
 #include "test/frontend/Check.h"
 #include "test/onnx/Folder.h"
 #include "test/ops/Row.h"
@@ -164,9 +164,9 @@ TEST_CASE("Loops become Scan, from both ends, with what they use of the graph ar
           Tensor twice = scale * 2;
           auto step = [&](const std::vector<Tensor> &states, const std::vector<Tensor> &elements) {
             Tensor next = tanh(matmul(states[0], weight) + elements[0] * twice);
-            return Scanned{{next, states[1] + 1.0}, {next, next.sum({1}), elements[1]}};
+            return ScanResult{{next, states[1] + 1.0}, {next, next.sum({1}), elements[1]}};
           };
-          Scanned all = scan(step, {zeros({x.size(1), 4}), scale}, {x, iota({x.size(0)}, i64)}, reverse);
+          ScanResult all = scan(step, {zeros({x.size(1), 4}), scale}, {x, iota({x.size(0)}, i64)}, reverse);
           std::vector<Tensor> results = all.states;
           results.insert(results.end(), all.outputs.begin(), all.outputs.end());
           results.push_back(twice); // a name that the loop uses, too

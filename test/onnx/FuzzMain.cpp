@@ -1,7 +1,7 @@
 // Mutated models without end: `onnx-fuzz FOLDER [--first N] [--seeds N] [--keep FILE]` takes the .onnx files below
 // FOLDER (ONNX's test data, for example), changes a few fields of one, and imports it. Whatever happens must be a graph
 // or an Error. --keep leaves the last mutated model in a file, for a seed that crashes.
-#include "frontend/onnx/Import.h"
+#include "frontend/onnx/import/Import.h"
 #include "test/onnx/Folder.h"
 #include <algorithm>
 #include <cstdio>

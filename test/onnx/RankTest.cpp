@@ -1,6 +1,6 @@
 // Every op with inputs of every rank: it imports, or says what is wrong, but takes no rank for granted.
 #include "burin/onnx.h"
-#include "frontend/onnx/Node.h"
+#include "frontend/onnx/import/Node.h"
 #include "test/onnx/Folder.h"
 #include "test/onnx/ModelWriter.h"
 #include <catch2/catch.hpp>

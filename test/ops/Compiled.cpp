@@ -1,5 +1,5 @@
 // Runs artifacts with memory that shows what a kernel should not do.
-#include "runtime/Session.h"
+#include "runtime/execute/Session.h"
 #include "test/ops/Graph.h"
 #include <algorithm>
 #include <cstdlib>

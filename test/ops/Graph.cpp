@@ -1,6 +1,6 @@
 #include "test/ops/Graph.h"
 #include "codegen/Compiler.h"
-#include "ir/Reference.h"
+#include "ir/reference/Reference.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <stdexcept>

@@ -1,8 +1,8 @@
 // Builds graphs op by op, as the frontend records them, and runs them both ways: compiled and interpreted. No MLIR
 // here.
 #pragma once
-#include "ir/OpInfo.h"
-#include "ir/ReferenceTensor.h"
+#include "ir/infer/OpInfo.h"
+#include "ir/reference/ReferenceTensor.h"
 #include <functional>
 #include <map>
 #include <memory>

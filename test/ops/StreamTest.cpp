@@ -1,9 +1,9 @@
 // Rows have the same bits wherever they lie: in results too large for any cache, which are written past it, and where
 // they begin anywhere in a line of the cache.
 #include "codegen/Compiler.h"
-#include "ir/Burin.h"
+#include "ir/dialect/Burin.h"
 #include "mlir/Parser/Parser.h"
-#include "runtime/Session.h"
+#include "runtime/execute/Session.h"
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>

@@ -1,6 +1,6 @@
 // Random tensors, and when two of them are equal enough.
 #pragma once
-#include "ir/ReferenceTensor.h"
+#include "ir/reference/ReferenceTensor.h"
 #include <random>
 #include <string>
 

@@ -1,5 +1,5 @@
 // Random graphs mean the same before and after each pass.
-#include "ir/Reference.h"
+#include "ir/reference/Reference.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
@@ -67,7 +67,7 @@ using PM = mlir::PassManager;
 struct CountMaps : mlir::PassInstrumentation {
   explicit CountMaps(unsigned &count) : count(count) {}
   void runAfterPass(mlir::Pass *pass, mlir::Operation *op) override {
-    if (pass->getArgument() == "burin-split-batch")
+    if (pass->getArgument() == "burin-batch-tiling")
       op->walk([&](ScanOp) { ++count; });
   }
   unsigned &count;
@@ -88,13 +88,13 @@ TEST_CASE("Folding normalisation into weights keeps what graphs mean") {
 }
 
 TEST_CASE("Layouts keep what graphs mean") {
-  checkAll(300, [](PM &m) { m.addPass(passes::createChooseLayoutPass()); });
+  checkAll(300, [](PM &m) { m.addPass(passes::createLayoutAssignmentPass()); });
 }
 
 TEST_CASE("Layouts of decomposed graphs keep what they mean") {
   checkAll(300, [](PM &m) {
     m.addPass(passes::createDecomposePass());
-    m.addPass(passes::createChooseLayoutPass());
+    m.addPass(passes::createLayoutAssignmentPass());
     m.addPass(mlir::createCanonicalizerPass());
   });
 }
@@ -106,7 +106,7 @@ TEST_CASE("Work in parts of the batch keeps what graphs mean") {
       m.addPass(passes::createDecomposePass());
       m.addPass(passes::createLowerContractionsPass());
       m.addPass(mlir::createCanonicalizerPass());
-      m.addPass(passes::createSplitBatchPass(/*leastGain=*/0));
+      m.addPass(passes::createBatchTilingPass(/*leastGain=*/0));
       m.addInstrumentation(std::make_unique<CountMaps>(split));
       m.addPass(passes::createFusePass());
     });
@@ -119,7 +119,7 @@ TEST_CASE("All graph passes and fusion keep what graphs mean") {
     m.addPass(passes::createFoldNormalizationPass());
     m.addPass(passes::createDecomposePass());
     m.addPass(passes::createConstantFoldPass());
-    m.addPass(passes::createChooseLayoutPass());
+    m.addPass(passes::createLayoutAssignmentPass());
     m.addPass(passes::createConstantFoldPass());
     m.addPass(passes::createLowerContractionsPass());
     m.addPass(mlir::createCanonicalizerPass());

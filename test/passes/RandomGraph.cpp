@@ -1,5 +1,5 @@
 #include "test/passes/RandomGraph.h"
-#include "passes/GraphBuilder.h"
+#include "passes/analysis/GraphBuilder.h"
 
 using namespace mlir;
 using namespace burin::ir;

@@ -1,7 +1,7 @@
 // Random graphs of ops on images, with constant weights: what the graph passes are tested on.
 #pragma once
-#include "ir/Burin.h"
-#include "ir/ReferenceTensor.h"
+#include "ir/dialect/Burin.h"
+#include "ir/reference/ReferenceTensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include <random>

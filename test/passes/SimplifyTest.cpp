@@ -1,5 +1,5 @@
 // Simplification keeps what the functions of simplify-*.mlir compute, those that change and those that must not.
-#include "ir/Reference.h"
+#include "ir/reference/Reference.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -44,7 +44,7 @@ std::vector<RefTensor> resultsOf(mlir::ModuleOp module, const std::vector<RefTen
 } // namespace
 
 TEST_CASE("Formulas and the ops they spell compute the same") {
-  auto path = GENERATE(as<std::string>(), "simplify-activations.mlir", "simplify-rows.mlir");
+  auto path = GENERATE(as<std::string>(), "recover-activations.mlir", "recover-row-ops.mlir");
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   loadDialects(context);
   auto file = mlir::parseSourceFile<mlir::ModuleOp>(BURIN_TEST_PASSES "/" + path, &context);

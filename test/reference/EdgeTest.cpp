@@ -1,5 +1,5 @@
 // The rules the op definitions state beyond or instead of PyTorch's, and the ops it does not have.
-#include "Harness.h"
+#include "test/reference/Harness.h"
 #include <catch2/catch.hpp>
 #include <cmath>
 

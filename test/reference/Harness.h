@@ -1,7 +1,7 @@
 // Evaluates single ops and functions for the tests of the reference interpreter. No MLIR here: the tests compile fast.
 #pragma once
-#include "ir/OpInfo.h"
-#include "ir/ReferenceTensor.h"
+#include "ir/infer/OpInfo.h"
+#include "ir/reference/ReferenceTensor.h"
 #include <functional>
 #include <map>
 #include <string>

@@ -1,5 +1,5 @@
-#include "Harness.h"
-#include "ir/ReferenceRandom.h"
+#include "ir/reference/ops/ReferenceRandom.h"
+#include "test/reference/Harness.h"
 #include <catch2/catch.hpp>
 #include <cmath>
 

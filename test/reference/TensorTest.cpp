@@ -1,4 +1,4 @@
-#include "Harness.h"
+#include "test/reference/Harness.h"
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>

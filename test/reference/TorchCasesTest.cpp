@@ -1,6 +1,6 @@
 // Compares the interpreter with the numbers PyTorch gave; see make_torch_cases.py.
-#include "Harness.h"
-#include "ir/ReferenceOp.h"
+#include "ir/reference/ReferenceOp.h"
+#include "test/reference/Harness.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <catch2/catch.hpp>

@@ -1,6 +1,6 @@
 // The file format: what is written is read back; what is damaged is refused and never crashes.
-#include "runtime/Checksum.h"
-#include "runtime/Cursor.h"
+#include "runtime/format/Checksum.h"
+#include "runtime/format/Cursor.h"
 #include "test/runtime/Checks.h"
 #include <cstring>
 #include <fcntl.h>

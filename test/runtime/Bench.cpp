@@ -1,5 +1,5 @@
 // What the runtime itself costs: loading, binding, a run per step. Run it alone on the machine.
-#include "runtime/Checksum.h"
+#include "runtime/format/Checksum.h"
 #include "test/runtime/Model.h"
 #include <benchmark/benchmark.h>
 #include <unistd.h>

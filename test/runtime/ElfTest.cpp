@@ -1,5 +1,5 @@
 // Mapping machine code: what is refused, and that hostile images do no harm (none of their code runs).
-#include "runtime/Elf.h"
+#include "runtime/code/Elf.h"
 #include "test/runtime/Checks.h"
 #include <cmath>
 #include <cstring>

@@ -1,8 +1,8 @@
 // Artifacts made by hand, for the tests of the runtime.
 #pragma once
-#include "runtime/Archive.h"
-#include "runtime/Loader.h"
-#include "runtime/Session.h"
+#include "runtime/code/Loader.h"
+#include "runtime/execute/Session.h"
+#include "runtime/format/Archive.h"
 #include <string>
 #include <vector>
 

@@ -1,5 +1,5 @@
-#include "runtime/Npy.h"
-#include "runtime/NpyZip.h"
+#include "runtime/npy/Npy.h"
+#include "runtime/npy/NpyZip.h"
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <random>

@@ -1,5 +1,5 @@
 // Which steps of a plan run side by side, and that they give what they give one after the other.
-#include "runtime/Order.h"
+#include "runtime/execute/StepSchedule.h"
 #include "test/runtime/Checks.h"
 #include "test/runtime/Model.h"
 #include <cmath>
@@ -95,7 +95,7 @@ TEST_CASE("steps that touch what another one writes follow each other") {
 TEST_CASE("buffers of steps side by side live at the same time") {
   Model m = towers(2, 9000);
   std::vector<double> ns(m.a.steps.size(), 9000);
-  StepOrder order = orderSteps(m.a, 0, uint32_t(ns.size()), ns, 2);
+  StepSchedule order = orderSteps(m.a, 0, uint32_t(ns.size()), ns, 2);
   CHECK(order.groups == 3);
   std::vector<std::pair<uint32_t, uint32_t>> live;
   for (const LiveRange &range : liveRanges(m.a, order))

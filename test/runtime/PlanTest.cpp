@@ -1,6 +1,6 @@
 // Placement of buffers, and expressions.
-#include "runtime/Plan.h"
-#include "runtime/Expr.h"
+#include "runtime/format/ArenaPlacement.h"
+#include "runtime/format/Expr.h"
 #include "test/runtime/Checks.h"
 #include <random>
 

@@ -1,5 +1,5 @@
 // Sizes that a run computes: stages, their bindings, and what hostile artifacts and wrong callers get.
-#include "runtime/Stages.h"
+#include "runtime/format/Stages.h"
 #include "test/runtime/Checks.h"
 #include <cmath>
 #include <random>

@@ -1,5 +1,5 @@
 // runtime-test-model FOLDER: writes an artifact, an input for it and what it computes, for burin-run.test.
-#include "runtime/Npy.h"
+#include "runtime/npy/Npy.h"
 #include "test/runtime/Model.h"
 #include <sys/stat.h>
 

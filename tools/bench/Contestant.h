@@ -1,6 +1,6 @@
 // A process that runs workloads when told to: one line in, one line out. peers/worker.py documents the lines.
 #pragma once
-#include "runtime/Npy.h"
+#include "runtime/npy/Npy.h"
 #include <map>
 #include <string>
 #include <vector>

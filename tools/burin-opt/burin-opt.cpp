@@ -1,6 +1,6 @@
 // Runs passes on a module of the burin dialect: the compiler developer's tool. It reads and writes what mlir-opt does,
 // and reads .burin files too.
-#include "ir/GraphFile.h"
+#include "ir/dialect/GraphFile.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"

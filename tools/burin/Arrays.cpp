@@ -1,6 +1,6 @@
 #include "tools/burin/Arrays.h"
 #include "burin/creation.h"
-#include "frontend/onnx/Import.h"
+#include "frontend/onnx/import/Import.h"
 #include "tools/burin/Commands.h"
 #include <charconv>
 

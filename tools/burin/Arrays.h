@@ -1,7 +1,7 @@
 // Arrays that the command line names: .npy files, and ONNX's .pb files of one tensor.
 #pragma once
 #include "burin/module.h"
-#include "runtime/Npy.h"
+#include "runtime/npy/Npy.h"
 #include <optional>
 #include <string>
 #include <vector>

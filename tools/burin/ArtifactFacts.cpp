@@ -1,10 +1,10 @@
 #include "tools/burin/ArtifactFacts.h"
-#include "runtime/Binding.h"
-#include "runtime/Cursor.h"
-#include "runtime/Expr.h"
-#include "runtime/Npy.h"
-#include "runtime/Stages.h"
-#include "runtime/Target.h"
+#include "runtime/execute/ShapeBinding.h"
+#include "runtime/format/Cursor.h"
+#include "runtime/format/Expr.h"
+#include "runtime/format/Stages.h"
+#include "runtime/format/Target.h"
+#include "runtime/npy/Npy.h"
 #include "tools/burin/Commands.h"
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // An artifact taken apart for given values of its symbols, without running or even mapping its code.
 #pragma once
-#include "runtime/Archive.h"
-#include "runtime/Plan.h"
+#include "runtime/format/Archive.h"
+#include "runtime/format/ArenaPlacement.h"
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,6 +1,6 @@
 // burin bench: how long a model takes.
-#include "runtime/Binding.h"
-#include "runtime/Cores.h"
+#include "runtime/execute/ShapeBinding.h"
+#include "runtime/threads/CpuTopology.h"
 #include "tools/burin/Arrays.h"
 #include "tools/burin/Commands.h"
 #include "tools/burin/Execute.h"

@@ -1,8 +1,8 @@
 // burin bisect: which pass and which op make a graph fail, and a small graph that shows it.
-#include "ir/Burin.h"
+#include "ir/dialect/Burin.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
-#include "runtime/Archive.h"
+#include "runtime/format/Archive.h"
 #include "tools/burin/Arrays.h"
 #include "tools/burin/Execute.h"
 #include "tools/burin/GraphCut.h"

@@ -1,6 +1,6 @@
 // How far results may be from what the reference interpreter says.
 #pragma once
-#include "ir/ReferenceTensor.h"
+#include "ir/reference/ReferenceTensor.h"
 #include "tools/burin/Commands.h"
 #include "tools/common/Values.h"
 

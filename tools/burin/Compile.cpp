@@ -2,7 +2,7 @@
 #include "codegen/Compiler.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
-#include "runtime/Archive.h"
+#include "runtime/format/Archive.h"
 #include "tools/burin/Arrays.h"
 #include "tools/burin/Commands.h"
 #include "tools/burin/Draw.h"

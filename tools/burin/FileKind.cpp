@@ -1,5 +1,5 @@
 #include "tools/burin/FileKind.h"
-#include "frontend/onnx/Import.h"
+#include "frontend/onnx/import/Import.h"
 #include "tools/burin/Commands.h"
 #include <charconv>
 #include <cstring>

@@ -1,5 +1,5 @@
 #include "tools/burin/GraphCut.h"
-#include "ir/Burin.h"
+#include "ir/dialect/Burin.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"

@@ -1,5 +1,5 @@
 #include "tools/burin/GraphRun.h"
-#include "ir/Burin.h"
+#include "ir/dialect/Burin.h"
 #include "tools/burin/Compare.h"
 #include "tools/burin/Execute.h"
 #include "tools/burin/GraphCut.h"

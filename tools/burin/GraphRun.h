@@ -1,7 +1,7 @@
 // Compiles graphs and runs them on arrays in memory.
 #pragma once
 #include "codegen/Compiler.h"
-#include "runtime/Npy.h"
+#include "runtime/npy/Npy.h"
 #include <map>
 
 namespace burin::cli {

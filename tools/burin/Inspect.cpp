@@ -1,8 +1,8 @@
 // burin inspect: what is in an artifact or a graph.
 #include "tools/burin/Inspect.h"
-#include "runtime/Binding.h"
-#include "runtime/Expr.h"
-#include "runtime/Target.h"
+#include "runtime/execute/ShapeBinding.h"
+#include "runtime/format/Expr.h"
+#include "runtime/format/Target.h"
 #include "tools/burin/Commands.h"
 #include "tools/burin/FileKind.h"
 #include "tools/burin/Table.h"

@@ -1,5 +1,5 @@
 // burin inspect for graphs: signature, op counts, weights.
-#include "ir/Burin.h"
+#include "ir/dialect/Burin.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "tools/burin/Commands.h"
 #include "tools/burin/Inspect.h"

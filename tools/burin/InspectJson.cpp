@@ -1,4 +1,4 @@
-#include "runtime/Target.h"
+#include "runtime/format/Target.h"
 #include "tools/burin/Inspect.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"

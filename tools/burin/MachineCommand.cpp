@@ -1,5 +1,5 @@
 // burin machine: what this machine can do.
-#include "runtime/Npy.h"
+#include "runtime/npy/Npy.h"
 #include "tools/burin/Commands.h"
 #include "tools/machine/Machine.h"
 

@@ -1,6 +1,6 @@
 // ONNX Runtime as an oracle, by way of a Python that has it.
 #pragma once
-#include "runtime/Npy.h"
+#include "runtime/npy/Npy.h"
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,5 +1,5 @@
 #include "tools/burin/Probe.h"
-#include "ir/Reference.h"
+#include "ir/reference/Reference.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 #include "tools/burin/GraphCut.h"
@@ -128,7 +128,7 @@ private:
     if (wrong <= snapshots.size())
       return snapshots[wrong - 1].pass;
     // Where values live is not part of what a graph means.
-    constexpr const char *kReuse = "burin-reuse-memory";
+    constexpr const char *kReuse = "burin-in-place-results";
     codegen::CompileOptions options = probe.compile;
     options.pipeline.disabled.push_back(kReuse);
     auto got = execute(options);

@@ -1,6 +1,6 @@
 // The same graph with smaller sizes.
-#include "ir/Burin.h"
-#include "ir/ReferenceTensor.h"
+#include "ir/dialect/Burin.h"
+#include "ir/reference/ReferenceTensor.h"
 #include "tools/burin/GraphCut.h"
 #include "tools/burin/Shrink.h"
 

@@ -1,5 +1,5 @@
 #include "tools/burin/Shrink.h"
-#include "ir/Burin.h"
+#include "ir/dialect/Burin.h"
 #include "tools/burin/GraphCut.h"
 #include "llvm/ADT/SetVector.h"
 #include <set>

@@ -1,5 +1,5 @@
 // burin verify: what the compiler made of a graph, against the reference interpreter.
-#include "ir/Reference.h"
+#include "ir/reference/Reference.h"
 #include "tools/burin/Arrays.h"
 #include "tools/burin/Execute.h"
 #include "tools/burin/FileKind.h"

@@ -1,5 +1,5 @@
 #include "tools/burin/VerifyOps.h"
-#include "ir/Reference.h"
+#include "ir/reference/Reference.h"
 #include "tools/burin/GraphCut.h"
 #include "tools/burin/Progress.h"
 #include "tools/burin/Table.h"

@@ -1,6 +1,6 @@
 // burin verify --per-op: each op's compiled code against the reference interpreter.
 #pragma once
-#include "ir/ReferenceTensor.h"
+#include "ir/reference/ReferenceTensor.h"
 #include "tools/burin/Compare.h"
 #include "tools/burin/GraphRun.h"
 

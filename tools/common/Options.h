@@ -1,6 +1,6 @@
 // The command line of burin-run and `burin run`.
 #pragma once
-#include "runtime/Npy.h"
+#include "runtime/npy/Npy.h"
 #include <cstdint>
 #include <functional>
 #include <optional>

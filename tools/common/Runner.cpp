@@ -1,5 +1,5 @@
 #include "tools/common/Runner.h"
-#include "runtime/Npy.h"
+#include "runtime/npy/Npy.h"
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // Element values of tensors as numbers: random inputs, summaries, comparison.
 #pragma once
-#include "runtime/Npy.h"
+#include "runtime/npy/Npy.h"
 #include <cstdint>
 #include <span>
 #include <string>

@@ -1,7 +1,7 @@
 // What the system says of the processor, and burin's pool.
-#include "runtime/Cores.h"
-#include "runtime/Pool.h"
-#include "runtime/Target.h"
+#include "runtime/format/Target.h"
+#include "runtime/threads/CpuTopology.h"
+#include "runtime/threads/Pool.h"
 #include "tools/machine/Machine.h"
 #include "tools/machine/Together.h"
 #include <algorithm>

@@ -6,11 +6,11 @@
 namespace burin {
 
 /// What one step of a loop gives, or all of them: the states after it, and the outputs.
-struct Scanned {
+struct ScanResult {
   std::vector<Tensor> states, outputs;
 };
 /// From the states and one element of each of the tensors that the loop goes through.
-using ScanStep = std::function<Scanned(const std::vector<Tensor> &states, const std::vector<Tensor> &elements)>;
+using ScanStep = std::function<ScanResult(const std::vector<Tensor> &states, const std::vector<Tensor> &elements)>;
 
 /// Calls `step` for each element of `xs` along dimension 0, from the last one to the first with `reverse`; the first
 /// call gets the initial states, the others those that the call before has returned, of the same shapes and element
@@ -19,7 +19,7 @@ using ScanStep = std::function<Scanned(const std::vector<Tensor> &states, const 
 ///
 /// In a trace `step` is called once, and becomes a loop of the graph: the length may be symbolic. A loop within a loop
 /// is unrolled.
-BURIN_API Scanned scan(const ScanStep &step, const std::vector<Tensor> &initial, const std::vector<Tensor> &xs,
-                       bool reverse = false, Location where = Location::current());
+BURIN_API ScanResult scan(const ScanStep &step, const std::vector<Tensor> &initial, const std::vector<Tensor> &xs,
+                          bool reverse = false, Location where = Location::current());
 
 } // namespace burin

@@ -6,16 +6,16 @@
 namespace burin {
 
 /// Elements, and where they were along the axis (i64).
-struct Sorted {
+struct SortResult {
   Tensor values, indices;
 };
 /// x in ascending (or descending) order along `axis`. Equal elements keep their order; NaN counts as larger than every
 /// number. As torch.sort with stable=True.
-BURIN_API Sorted sort(const Tensor &x, int64_t axis = -1, bool descending = false,
-                      Location where = Location::current());
+BURIN_API SortResult sort(const Tensor &x, int64_t axis = -1, bool descending = false,
+                          Location where = Location::current());
 /// The k largest (or smallest) elements along `axis`, in order. As torch.topk.
-BURIN_API Sorted topk(const Tensor &x, const Dim &k, int64_t axis = -1, bool largest = true,
-                      Location where = Location::current());
+BURIN_API SortResult topk(const Tensor &x, const Dim &k, int64_t axis = -1, bool largest = true,
+                          Location where = Location::current());
 
 /// The elements of x where `mask` is true, in row-major order: one dimension. The two are broadcast to one shape. As
 /// torch.masked_select.

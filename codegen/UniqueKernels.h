@@ -1,0 +1,21 @@
+// The distinct kernels of a module. Kernels that do the same are compiled once.
+#pragma once
+#include "codegen/kernels/EmitKernel.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include <vector>
+
+namespace burin::codegen {
+
+struct UniqueKernels {
+  struct Entry {
+    ir::KernelOp op; // the first of its kind
+    std::string symbol;
+    KernelInterface interface; // filled in by emitKernel
+  };
+  std::vector<Entry> kernels;
+  llvm::DenseMap<mlir::Operation *, uint32_t> indexOf;
+
+  explicit UniqueKernels(mlir::ModuleOp module);
+};
+
+} // namespace burin::codegen

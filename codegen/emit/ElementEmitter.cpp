@@ -1,0 +1,207 @@
+#include "codegen/emit/ElementEmitter.h"
+#include "passes/analysis/IterationSpace.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+
+SmallVector<Dim> rowMajorStrides(const Shape &shape) {
+  SmallVector<Dim> strides(shape.size(), Dim(1));
+  for (size_t i = shape.size(); i-- > 1;)
+    strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+StridedMemory ElementEmitter::stridedMemoryOf(Value v) {
+  auto transpose = v.getDefiningOp<TransposeOp>();
+  Value source = transpose ? transpose.getX() : v;
+  Shape sizes = shapeOf(source);
+  SmallVector<Dim> strides = rowMajorStrides(sizes), seen;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    seen.push_back(strides[transpose ? transpose.getPerm()[i] : int64_t(i)]);
+  return {*memoryOf(passes::skipReshapes(source)), seen};
+}
+
+std::optional<Memory> ElementEmitter::memoryOf(Value v) {
+  auto it = memories.find(v);
+  if (it == memories.end())
+    return std::nullopt;
+  return it->second;
+}
+
+Value ElementEmitter::masked(Value extra, llvm::function_ref<Value()> body) {
+  Value outer = mask;
+  mask = outer ? Value(arith::AndIOp::create(k.b, k.loc, outer, k.broadcast(extra, k.width))) : extra;
+  Value result = body();
+  mask = outer;
+  return result;
+}
+
+Value ElementEmitter::zeroOf(DType type) {
+  return arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(k.storageType(type)));
+}
+
+Value ElementEmitter::inRange(const Index &i, Value from, Value to) {
+  bool lanes = !i.uniform();
+  Value at = lanes ? k.lanesOf(i, k.width) : i.base;
+  auto bound = [&](Value v) { return lanes ? k.broadcast(v, k.width) : v; };
+  Value result;
+  if (k.constantOf(from) != 0)
+    result = k.compare(arith::CmpIPredicate::sge, at, bound(from));
+  else
+    result = k.compare(arith::CmpIPredicate::sge, at, bound(k.constant(0)));
+  Value below = k.compare(arith::CmpIPredicate::slt, at, bound(to));
+  return arith::AndIOp::create(k.b, k.loc, result, below);
+}
+
+Index ElementEmitter::asIndex(Value element, DType type) {
+  Type wide = k.b.getI64Type();
+  if (auto vector = dyn_cast<VectorType>(element.getType()))
+    wide = VectorType::get(vector.getShape(), wide);
+  if (element.getType() != wide)
+    element = type == DType::u8 ? Value(arith::ExtUIOp::create(k.b, k.loc, wide, element))
+                                : Value(arith::ExtSIOp::create(k.b, k.loc, wide, element));
+  return isa<VectorType>(wide) ? Index{{}, 0, element} : Index{element};
+}
+
+SmallVector<Index> ElementEmitter::delinearize(const Index &position, const Shape &shape) {
+  SmallVector<Index> at(shape.size());
+  Index rest = position;
+  for (size_t i = shape.size(); i-- > 0;) {
+    if (i == 0) {
+      at[i] = rest;
+    } else if (rest.uniform()) {
+      Value size = k.dim(shape[i]);
+      at[i] = {k.rem(rest.base, size)};
+      rest = {k.div(rest.base, size)};
+    } else {
+      Value lanes = k.lanesOf(rest, k.width), size = k.broadcast(k.dim(shape[i]), k.width);
+      at[i] = {{}, 0, arith::RemUIOp::create(k.b, k.loc, lanes, size)};
+      rest = {{}, 0, arith::DivUIOp::create(k.b, k.loc, lanes, size)};
+    }
+  }
+  return at;
+}
+
+Value ElementEmitter::element(Value v, ArrayRef<Index> at) {
+  for (auto &scope : known)
+    if (auto it = scope.find(v); it != scope.end())
+      for (const Known &entry : it->second)
+        if (llvm::equal(entry.at, at) && entry.mask == mask && entry.width == k.width)
+          return entry.element;
+  Value result = compute(v, at);
+  known.back()[v].push_back({SmallVector<Index>(at), mask, k.width, result});
+  return result;
+}
+
+Value ElementEmitter::compute(Value v, ArrayRef<Index> at) {
+  if (auto memory = memoryOf(v))
+    return k.load(*memory, k.linear(memory->shape, at), k.width, mask);
+  Operation *op = v.getDefiningOp();
+  if (op->hasTrait<ir::Elementwise>()) {
+    SmallVector<Value> operands;
+    bool vector = false;
+    for (Value operand : op->getOperands()) {
+      operands.push_back(element(operand, at));
+      vector |= isa<VectorType>(operands.back().getType());
+    }
+    if (vector)
+      for (Value &operand : operands)
+        operand = k.broadcast(operand, k.width);
+    return emitElementwise(k.b, k.loc, op, operands);
+  }
+  return moved(op, at);
+}
+
+// Ops that pick elements of their operands by position.
+Value ElementEmitter::moved(Operation *op, ArrayRef<Index> at) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](BroadcastToOp broadcast) {
+        Shape from = shapeOf(broadcast.getX());
+        size_t lead = at.size() - from.size();
+        SmallVector<Index> inner;
+        for (size_t i = 0; i < from.size(); ++i)
+          inner.push_back(from[i] == Dim(1) ? Index{k.constant(0)} : at[lead + i]);
+        return element(broadcast.getX(), inner);
+      })
+      .Case([&](TransposeOp transpose) {
+        SmallVector<Index> inner(at.size());
+        for (auto [i, from] : llvm::enumerate(transpose.getPerm()))
+          inner[from] = at[i];
+        return element(transpose.getX(), inner);
+      })
+      .Case([&](SliceOp slice) {
+        Shape from = shapeOf(slice.getX());
+        auto starts = std::get<Shape>(*fromMlir(slice.getStarts(), AttrKind::Shape));
+        SmallVector<Index> inner;
+        for (size_t i = 0; i < at.size(); ++i)
+          inner.push_back(k.shift(k.scale(at[i], k.constant(slice.getSteps()[i])), k.dim(starts[i])));
+        return element(slice.getX(), inner);
+      })
+      .Case([&](FlipOp flip) {
+        Shape from = shapeOf(flip.getX());
+        SmallVector<Index> inner(at);
+        for (int64_t axis : flip.getAxes())
+          inner[axis] = k.shift(k.scale(at[axis], k.constant(-1)), k.sub(k.dim(from[axis]), k.constant(1)));
+        return element(flip.getX(), inner);
+      })
+      .Case([&](IotaOp iota) {
+        const Index &i = at[iota.getAxis()];
+        Value position = i.uniform() ? i.base : k.lanesOf(i, k.width);
+        return castLanes(k.b, k.loc, position, DType::i64, dtypeOf(iota.getResult()));
+      })
+      .Case([&](FullOp full) {
+        DType type = dtypeOf(full.getResult());
+        Value value = arith::ConstantOp::create(k.b, k.loc, k.b.getF64FloatAttr(full.getValue().convertToDouble()));
+        return castLanes(k.b, k.loc, value, DType::f64, type);
+      })
+      .Case<ReshapeOp, SqueezeOp, UnsqueezeOp>([&](auto) { return reshaped(op, at); })
+      .Case([&](PadOp) { return padded(op, at); })
+      .Case([&](ConcatOp) { return concatenated(op, at); })
+      .Case<TakeOp, GatherOp>([&](auto) { return taken(op, at); })
+      .Case([&](TrilOp) { return triangle(op, at, true); })
+      .Case([&](TriuOp) { return triangle(op, at, false); })
+      .Case<RandomUniformOp, RandomNormalOp, BernoulliOp>([&](auto) { return random(op, at); })
+      .Case<MaxPoolOp, ConvOp>([&](auto) { return windowed(op, at); })
+      .Case<AvgPoolOp, AdaptiveAvgPoolOp>([&](auto) { return averaged(op, at); })
+      .Case([&](PackOp) { return packed(op, at); })
+      .Default([&](Operation *) -> Value {
+        llvm::report_fatal_error("no element rule for " + op->getName().getStringRef());
+      });
+}
+
+// A reshape that only adds or drops dimensions of size 1 keeps the positions; any other goes through the row-major
+// position, which a kernel operand takes as it is.
+Value ElementEmitter::reshaped(Operation *op, ArrayRef<Index> at) {
+  Value source = op->getOperand(0);
+  Shape from = shapeOf(source), to = shapeOf(op->getResult(0));
+  auto withoutOnes = [](const Shape &shape) {
+    Shape rest;
+    for (const Dim &d : shape)
+      if (d != Dim(1))
+        rest.push_back(d);
+    return rest;
+  };
+  if (withoutOnes(from) == withoutOnes(to)) {
+    SmallVector<Index> inner;
+    size_t next = 0;
+    for (const Dim &d : from) {
+      if (d == Dim(1)) {
+        inner.push_back({k.constant(0)});
+        continue;
+      }
+      while (to[next] == Dim(1))
+        ++next;
+      inner.push_back(at[next++]);
+    }
+    return element(source, inner);
+  }
+  Index position = k.linear(to, at);
+  if (auto memory = memoryOf(source))
+    return k.load(*memory, position, k.width, mask);
+  return element(source, delinearize(position, from));
+}
+
+} // namespace burin::codegen

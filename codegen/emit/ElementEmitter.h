@@ -1,0 +1,83 @@
+// Computes single elements (or vectors of them) of any value inside a kernel by pulling them through the ops that
+// define it. Ops are never materialised here: `element(v, at)` emits exactly what that element needs.
+#pragma once
+#include "codegen/emit/KernelBuilder.h"
+#include "codegen/scalar/Elementwise.h"
+
+namespace burin::codegen {
+
+/// Memory whose elements are read by position: a tensor as it lies, or seen through a transpose.
+struct StridedMemory {
+  Memory memory;
+  SmallVector<Dim> strides; // in elements, per dimension of the value
+};
+
+/// Elements from one index to the next, per dimension of a dense tensor.
+SmallVector<Dim> rowMajorStrides(const Shape &);
+
+class ElementEmitter {
+public:
+  explicit ElementEmitter(KernelBuilder &k) : k(k) {}
+
+  /// The element(s) of `v` at a position; a scalar when it is the same for all lanes. Lanes where `mask` is off may
+  /// hold anything, but never fault.
+  Value element(Value v, ArrayRef<Index> at);
+
+  /// Where a kernel operand lives.
+  void bindMemory(Value v, Memory memory) { memories[v] = std::move(memory); }
+  std::optional<Memory> memoryOf(Value v);
+  /// Where `v` lives: an operand of the kernel, reshaped, and perhaps transposed then.
+  StridedMemory stridedMemoryOf(Value v);
+  /// Elements already computed are reused; those computed inside `body` are forgotten after it. Needed around every
+  /// nested block.
+  template <class Body> auto scoped(Body &&body) {
+    known.emplace_back();
+    struct Pop {
+      ElementEmitter &e;
+      ~Pop() { e.known.pop_back(); }
+    } pop{*this};
+    return body();
+  }
+  /// Runs `body` with `extra` also required of every lane.
+  Value masked(Value extra, llvm::function_ref<Value()> body);
+
+  KernelBuilder &k;
+  Value mask; // lanes that count, null for all
+
+  // ---- shared with the emitters of structured kernels
+  /// Splits a row-major position into one index per dimension.
+  SmallVector<Index> delinearize(const Index &position, const Shape &shape);
+  /// i1 (lanes): from <= i < to.
+  Value inRange(const Index &i, Value from, Value to);
+  /// An i64 tensor element as an index.
+  Index asIndex(Value element, DType type);
+  Value zeroOf(DType type);
+
+private:
+  Value reshaped(mlir::Operation *op, ArrayRef<Index> at);
+  Value padded(mlir::Operation *op, ArrayRef<Index> at);
+  Value concatenated(mlir::Operation *op, ArrayRef<Index> at);
+  Value taken(mlir::Operation *op, ArrayRef<Index> at);
+  Value triangle(mlir::Operation *op, ArrayRef<Index> at, bool lower);
+  Value random(mlir::Operation *op, ArrayRef<Index> at);
+  Value windowed(mlir::Operation *op, ArrayRef<Index> at);
+  Value averaged(mlir::Operation *op, ArrayRef<Index> at);
+  Value packed(mlir::Operation *op, ArrayRef<Index> at);
+  Value moved(mlir::Operation *op, ArrayRef<Index> at);
+  Index clampIndex(const Index &i, Value size);
+  Index select(Value condition, const Index &x, const Index &y);
+  Index reflect(const Index &i, Value size);
+
+  struct Known {
+    SmallVector<Index> at;
+    Value mask;
+    int64_t width;
+    Value element;
+  };
+  Value compute(Value v, ArrayRef<Index> at);
+
+  llvm::DenseMap<Value, Memory> memories;
+  SmallVector<llvm::DenseMap<Value, SmallVector<Known, 1>>> known{1};
+};
+
+} // namespace burin::codegen

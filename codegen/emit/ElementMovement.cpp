@@ -1,0 +1,199 @@
+// Element rules of ops that select by position: padding, joining, indexing, triangles, packing.
+#include "codegen/emit/ElementEmitter.h"
+
+using namespace mlir;
+using namespace burin::ir;
+using arith::CmpIPredicate;
+
+namespace burin::codegen {
+
+Index ElementEmitter::select(Value condition, const Index &x, const Index &y) {
+  if (x.uniform() && y.uniform() && !isa<VectorType>(condition.getType()))
+    return {arith::SelectOp::create(k.b, k.loc, condition, x.base, y.base)};
+  return {{}, 0, arith::SelectOp::create(k.b, k.loc, condition, k.lanesOf(x, k.width), k.lanesOf(y, k.width))};
+}
+
+/// The nearest position in [0, size); of an empty dimension, 0.
+Index ElementEmitter::clampIndex(const Index &i, Value size) {
+  Value zero = k.constant(0), last = k.sub(size, k.constant(1));
+  if (i.uniform())
+    return {k.maximum(k.minimum(i.base, last), zero)};
+  Value lanes = k.lanesOf(i, k.width);
+  lanes = arith::MinSIOp::create(k.b, k.loc, lanes, k.broadcast(last, k.width));
+  return {{}, 0, arith::MaxSIOp::create(k.b, k.loc, lanes, k.broadcast(zero, k.width))};
+}
+
+/// Mirrors positions just outside [0, size) at its first and last element.
+Index ElementEmitter::reflect(const Index &i, Value size) {
+  auto absolute = [&](const Index &x) {
+    return select(inRange(x, k.constant(0), k.constant(INT64_MAX)), x, k.scale(x, k.constant(-1)));
+  };
+  Index last{k.sub(size, k.constant(1))};
+  Index fromEnd = absolute(k.add(last, k.scale(absolute(i), k.constant(-1))));
+  return clampIndex(k.add(last, k.scale(fromEnd, k.constant(-1))), size);
+}
+
+Value ElementEmitter::padded(Operation *op, ArrayRef<Index> at) {
+  auto pad = cast<PadOp>(op);
+  Shape from = shapeOf(pad.getX());
+  SmallVector<Index> inner;
+  Value inside;
+  auto require = [&](Value condition) {
+    if (!inside) {
+      inside = condition;
+      return;
+    }
+    bool lanes = isa<VectorType>(inside.getType()) || isa<VectorType>(condition.getType());
+    if (lanes) {
+      inside = k.broadcast(inside, k.width);
+      condition = k.broadcast(condition, k.width);
+    }
+    inside = arith::AndIOp::create(k.b, k.loc, inside, condition);
+  };
+  for (size_t d = 0; d < from.size(); ++d) {
+    int64_t low = pad.getLow()[d], high = pad.getHigh()[d];
+    int64_t gap = pad.getInterior().empty() ? 0 : pad.getInterior()[d];
+    Value size = k.dim(from[d]);
+    Index i = k.shift(at[d], k.constant(-low));
+    if (pad.getMode() != "constant") {
+      bool untouched = low == 0 && high == 0;
+      inner.push_back(untouched ? i : pad.getMode() == "edge" ? clampIndex(i, size) : reflect(i, size));
+      continue;
+    }
+    if (gap) {
+      // Only every (gap + 1)-th position holds an element.
+      Value zero = k.constant(0), spread = k.constant(gap + 1);
+      require(inRange(i, zero, k.mul(size, spread)));
+      Index quotient, remainder;
+      if (i.uniform()) {
+        remainder = {k.rem(i.base, spread)};
+        quotient = {k.div(i.base, spread)};
+      } else {
+        Value lanes = k.lanesOf(i, k.width), by = k.broadcast(spread, k.width);
+        remainder = {{}, 0, arith::RemSIOp::create(k.b, k.loc, lanes, by)};
+        quotient = {{}, 0, arith::DivSIOp::create(k.b, k.loc, lanes, by)};
+      }
+      require(inRange(remainder, zero, k.constant(1)));
+      i = quotient;
+    } else if (low > 0 || high > 0) {
+      require(inRange(i, k.constant(0), size));
+    }
+    // Uniform positions are read whatever the mask says, so they must be valid.
+    inner.push_back(i.uniform() && (low > 0 || high > 0 || gap) ? clampIndex(i, size) : i);
+  }
+  if (!inside)
+    return element(pad.getX(), inner);
+  DType type = dtypeOf(pad.getX());
+  Value fill = arith::ConstantOp::create(k.b, k.loc, k.b.getF64FloatAttr(pad.getValue().convertToDouble()));
+  fill = castLanes(k.b, k.loc, fill, DType::f64, type);
+  Value value = isa<VectorType>(inside.getType()) ? masked(inside, [&] { return element(pad.getX(), inner); })
+                                                  : element(pad.getX(), inner);
+  if (isa<VectorType>(inside.getType()) || isa<VectorType>(value.getType())) {
+    value = k.broadcast(value, k.width);
+    fill = k.broadcast(fill, k.width);
+  }
+  return arith::SelectOp::create(k.b, k.loc, inside, value, fill);
+}
+
+Value ElementEmitter::concatenated(Operation *op, ArrayRef<Index> at) {
+  auto concat = cast<ConcatOp>(op);
+  int64_t axis = concat.getAxis();
+  SmallVector<Value> ends; // end of each piece along the axis
+  for (Value x : concat.getXs())
+    ends.push_back(k.add(ends.empty() ? k.constant(0) : ends.back(), k.dim(shapeOf(x)[axis])));
+  auto piece = [&](size_t n) {
+    SmallVector<Index> inner(at);
+    if (n)
+      inner[axis] = k.shift(at[axis], k.sub(k.constant(0), ends[n - 1]));
+    return element(concat.getXs()[n], inner);
+  };
+  if (!at[axis].uniform()) {
+    Value result;
+    for (size_t n = 0; n < ends.size(); ++n) {
+      Value here = inRange(at[axis], n ? ends[n - 1] : k.constant(0), ends[n]);
+      Value value = masked(here, [&] { return k.broadcast(piece(n), k.width); });
+      result = result ? Value(arith::SelectOp::create(k.b, k.loc, here, value, result)) : value;
+    }
+    return result;
+  }
+  // One piece is read; the others may be empty.
+  std::function<Value(size_t)> choose = [&](size_t n) -> Value {
+    if (n + 1 == ends.size())
+      return k.broadcast(piece(n), k.width);
+    Type element = k.storageType(dtypeOf(concat.getResult()));
+    Type type = k.width == 1 ? element : VectorType::get({k.width}, element);
+    Value here = k.compare(CmpIPredicate::slt, at[axis].base, ends[n]);
+    auto branch = scf::IfOp::create(k.b, k.loc, TypeRange{type}, here, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(k.b);
+    auto fill = [&](Block *block, llvm::function_ref<Value()> body) {
+      k.b.setInsertionPointToStart(block);
+      scoped([&] { scf::YieldOp::create(k.b, k.loc, body()); });
+    };
+    fill(branch.thenBlock(), [&] { return k.broadcast(piece(n), k.width); });
+    fill(branch.elseBlock(), [&] { return choose(n + 1); });
+    return branch.getResult(0);
+  };
+  return choose(0);
+}
+
+Value ElementEmitter::taken(Operation *op, ArrayRef<Index> at) {
+  Value x = op->getOperand(0), indices = op->getOperand(1);
+  bool take = isa<TakeOp>(op);
+  int64_t axis = take ? cast<TakeOp>(op).getAxis() : cast<GatherOp>(op).getAxis();
+  size_t rank = shapeOf(indices).size();
+  ArrayRef<Index> where = take ? at.slice(axis, rank) : at;
+  Index i = asIndex(element(indices, where), dtypeOf(indices));
+  Value size = k.dim(shapeOf(x)[axis]);
+  Value at0 = i.uniform() ? i.base : k.lanesOf(i, k.width);
+  Value zero = i.uniform() ? k.constant(0) : k.broadcast(k.constant(0), k.width);
+  i = clampIndex(select(k.compare(CmpIPredicate::slt, at0, zero), k.shift(i, size), i), size);
+  SmallVector<Index> inner(at);
+  if (take)
+    inner.erase(inner.begin() + axis, inner.begin() + axis + rank);
+  if (take)
+    inner.insert(inner.begin() + axis, i);
+  else
+    inner[axis] = i;
+  return element(x, inner);
+}
+
+Value ElementEmitter::triangle(Operation *op, ArrayRef<Index> at, bool lower) {
+  int64_t diagonal = lower ? cast<TrilOp>(op).getDiagonal() : cast<TriuOp>(op).getDiagonal();
+  const Index &row = at[at.size() - 2], &column = at[at.size() - 1];
+  Index distance = k.shift(k.add(column, k.scale(row, k.constant(-1))), k.constant(-diagonal));
+  bool lanes = !distance.uniform();
+  Value d = lanes ? k.lanesOf(distance, k.width) : distance.base;
+  Value zero = lanes ? k.broadcast(k.constant(0), k.width) : k.constant(0);
+  Value keep = k.compare(lower ? CmpIPredicate::sle : CmpIPredicate::sge, d, zero);
+  Value value = element(op->getOperand(0), at), none = zeroOf(dtypeOf(op->getOperand(0)));
+  if (lanes || isa<VectorType>(value.getType())) {
+    value = k.broadcast(value, k.width);
+    none = k.broadcast(none, k.width);
+  }
+  return arith::SelectOp::create(k.b, k.loc, keep, value, none);
+}
+
+Value ElementEmitter::packed(Operation *op, ArrayRef<Index> at) {
+  auto pack = cast<PackOp>(op);
+  Shape from = shapeOf(pack.getX());
+  const Dim &columns = from.back();
+  size_t batch = from.size() - 2;
+  Index column = k.add(k.scale(at[batch], k.constant(pack.getWidth())), at[batch + 2]);
+  SmallVector<Index> inner(at.begin(), at.begin() + batch);
+  inner.push_back(at[batch + 1]);
+  inner.push_back(column);
+  if (columns.isStatic() && columns.value() % pack.getWidth() == 0)
+    return element(pack.getX(), inner);
+  Value size = k.dim(columns);
+  Value inside = inRange(column, k.constant(0), size);
+  if (column.uniform())
+    inner.back() = clampIndex(column, size);
+  Value none = zeroOf(dtypeOf(pack.getX()));
+  Value value = column.uniform() ? element(pack.getX(), inner)
+                                 : masked(inside, [&] { return k.broadcast(element(pack.getX(), inner), k.width); });
+  if (isa<VectorType>(value.getType()))
+    none = k.broadcast(none, k.width);
+  return arith::SelectOp::create(k.b, k.loc, inside, value, none);
+}
+
+} // namespace burin::codegen

@@ -1,0 +1,355 @@
+// Attention without its matrix of scores: softmax(query · keyᵀ · scale + mask) · value, a strip of query rows at a
+// time.
+//
+// A task has a block of query rows of one head. It packs keys and values into panels, then takes tiles of rows: their
+// scores against all keys go to a strip in scratch memory, become weights there, and are multiplied with the values.
+// The strip stays in cache. Sums have the order of the keys; the sum of a row's weights is taken by lanes, in a fixed
+// tree.
+#include "codegen/emit/PointEmitter.h"
+#include "codegen/kernels/contraction/Microkernel.h"
+#include "codegen/scalar/Math.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+namespace {
+
+constexpr int64_t kBlockRows = 192;  // query rows that share packed keys: whole tiles of every target
+constexpr int64_t kRowsTogether = 4; // that weights are computed of
+
+class AttentionKernel {
+public:
+  AttentionKernel(ElementEmitter &e, ScaledDotProductAttentionOp op, Block &body, const passes::IterationSpace &a,
+                  ArrayRef<Value> results)
+      : e(e), k(e.k), p(e, a), op(op), body(body), results(results), type(dtypeOf(op.getResult())),
+        lanes(k.target.lanes(4)), vectors(k.target.tileVectors), panel(lanes * vectors), shape(shapeOf(op.getResult())),
+        leading(shape.size() - 2), rows(shape[leading]), width(shape.back()), keys(shapeOf(op.getKey())[leading]),
+        depth(shapeOf(op.getKey()).back()), query(e.stridedMemoryOf(op.getQuery())),
+        key(e.stridedMemoryOf(op.getKey())), value(e.stridedMemoryOf(op.getValue())) {}
+
+  LaunchShape emit() {
+    int64_t tileRows = k.target.tileRows;
+    Dim panels = ceildiv(keys, panel), blocks = ceildiv(rows, kBlockRows), tasks = blocks;
+    for (size_t d = 0; d < leading; ++d)
+      tasks = tasks * shape[d];
+    Dim keyBytes = panels * Dim(panel * 4) * depth, stripBytes = panels * Dim(panel * 4 * tileRows);
+    Dim valueBytes = packsValues() ? ceildiv(width, panel) * Dim(panel * 4) * keys : Dim(0);
+    k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
+      Value rest = k.div(task, k.dim(blocks));
+      at.assign(shape.size(), Index());
+      for (size_t d = leading; d-- > 0;) {
+        at[d] = {d ? k.rem(rest, k.dim(shape[d])) : rest};
+        rest = d ? k.div(rest, k.dim(shape[d])) : rest;
+      }
+      strip = inScratch(0);
+      packedKeys = inScratch(stripBytes);
+      packedValues = inScratch(stripBytes + keyBytes);
+      packKeys();
+      if (packsValues())
+        packValues();
+      Value from = k.mul(k.rem(task, k.dim(blocks)), k.constant(kBlockRows));
+      Value to = k.minimum(k.add(from, k.constant(kBlockRows)), k.dim(rows));
+      Value whole = k.add(from, k.mul(k.div(k.sub(to, from), k.constant(tileRows)), k.constant(tileRows)));
+      k.loop(from, whole, k.constant(tileRows), [&](Value row) { tile(row, tileRows); });
+      remainder(whole, to);
+    });
+    return {tasks, stripBytes + keyBytes + valueBytes};
+  }
+
+private:
+  Memory inScratch(const Dim &offset) {
+    return {k.elementPointer({k.scratch, DType::i8, {}}, k.dim(offset)), DType::f32, {}};
+  }
+  /// Of the current head's element [row, 0].
+  Value rowStart(const StridedMemory &s, Value row) {
+    Value start = k.mul(row, k.dim(s.strides[leading]));
+    for (size_t d = 0; d < leading; ++d)
+      start = k.add(start, k.mul(at[d].base, k.dim(s.strides[d])));
+    return start;
+  }
+  bool isDense(const StridedMemory &s) { return s.strides.back() == Dim(1); }
+  /// Lanes of f32 from `start` on along the last dimension.
+  Value loadLanes(const StridedMemory &s, Value start, Value column, Value mask) {
+    if (isDense(s))
+      return toF32(k.load(s.memory, {k.add(start, column), 1}, lanes, mask), s.memory.dtype);
+    Value places = k.lanesOf({column, 1}, lanes);
+    places = arith::MulIOp::create(k.b, k.loc, places, k.broadcast(k.dim(s.strides.back()), lanes));
+    places = arith::AddIOp::create(k.b, k.loc, places, k.broadcast(start, lanes));
+    return toF32(k.load(s.memory, {{}, 0, places}, lanes, mask), s.memory.dtype);
+  }
+  Value toF32(Value v, DType from) { return castLanes(k.b, k.loc, v, from, DType::f32); }
+  Value number(double c) { return arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(float(c))); }
+  Value lanesOf(double c) { return k.broadcast(number(c), lanes); }
+  Scalar scalar(Value v) { return Scalar(k.b, k.loc, v, DType::f32); }
+
+  // ---- keys in panels [panel, depth, width of a panel]
+  void packKeys() {
+    Value keyCount = k.dim(keys), depthSize = k.dim(depth), step = k.constant(lanes);
+    k.loop(k.constant(0), k.mul(k.dim(ceildiv(keys, panel)), k.constant(panel)), step, [&](Value first) {
+      Value inPanel = k.rem(first, k.constant(panel));
+      Value start = k.add(k.mul(k.sub(first, inPanel), depthSize), inPanel);
+      k.loop(k.constant(0), depthSize, step, [&](Value column) {
+        // A square of keys and columns, turned; keys beyond the last repeat it and count for nothing later.
+        Value inside = k.below(column, depthSize, lanes);
+        SmallVector<Value> square;
+        for (int64_t i = 0; i < lanes; ++i) {
+          Value row = k.minimum(k.add(first, k.constant(i)), k.sub(keyCount, k.constant(1)));
+          square.push_back(loadLanes(key, rowStart(key, row), column, inside));
+        }
+        k.turn(square);
+        for (int64_t i = 0; i < lanes; ++i) {
+          Value row = k.add(column, k.constant(i));
+          auto write = [&] {
+            k.store(packedKeys, {k.add(start, k.mul(row, k.constant(panel))), 1}, square[i], lanes, {});
+          };
+          if (depth.isStatic() && depth.value() % lanes == 0)
+            write();
+          else
+            k.when(k.compare(arith::CmpIPredicate::slt, row, depthSize), write);
+        }
+      });
+    });
+  }
+
+  // ---- values in panels [panel, keys, width of a panel]
+  // Heads lie side by side, so that the values of one are in few sets of the cache, more than these hold.
+  bool packsValues() { return !rows.isStatic() || rows.value() >= 2 * k.target.tileRows; }
+
+  void packValues() {
+    k.loop(k.constant(0), k.dim(ceildiv(width, panel)), k.constant(1), [&](Value chunk) {
+      SmallVector<Value> columns = columnsOf(chunk), inside = insideOf(columns);
+      k.loop(k.constant(0), k.dim(keys), k.constant(1), [&](Value row) {
+        for (int64_t v = 0; v < vectors; ++v)
+          k.store(packedValues, valuePlace(chunk, row, v),
+                  loadLanes(value, rowStart(value, row), columns[v], inside[v]), lanes, {});
+      });
+    });
+  }
+  Index valuePlace(Value chunk, Value row, int64_t v) {
+    Value line = k.add(k.mul(chunk, k.dim(keys)), row);
+    return {k.add(k.mul(line, k.constant(panel)), k.constant(v * lanes)), 1};
+  }
+  /// The columns that the vectors of a chunk begin with, and which lanes are there (null: all).
+  SmallVector<Value> columnsOf(Value chunk) {
+    SmallVector<Value> columns;
+    for (int64_t v = 0; v < vectors; ++v)
+      columns.push_back(k.add(k.mul(chunk, k.constant(panel)), k.constant(v * lanes)));
+    return columns;
+  }
+  bool isPartial() { return !width.isStatic() || width.value() % panel; }
+  SmallVector<Value> insideOf(ArrayRef<Value> columns) {
+    SmallVector<Value> inside;
+    for (Value column : columns)
+      inside.push_back(isPartial() ? k.below(column, k.dim(width), lanes) : Value());
+    return inside;
+  }
+
+  // ---- tiles of rows
+  void remainder(Value from, Value to) {
+    int64_t tileRows = k.target.tileRows;
+    if (rows.isStatic()) {
+      // Blocks end at whole tiles, so only the last one has a rest, and it is known.
+      if (int64_t rest = rows.value() % tileRows)
+        k.when(k.compare(arith::CmpIPredicate::slt, from, to), [&] { tile(from, rest); });
+      return;
+    }
+    k.loop(from, to, k.constant(1), [&](Value row) { tile(row, 1); });
+  }
+
+  void tile(Value row, int64_t count) {
+    // Causal rows see no key behind the tile's last row.
+    Value seen = k.dim(keys);
+    if (op.getIsCausal())
+      seen = k.minimum(seen, k.add(row, k.constant(count)));
+    Value panels = k.div(k.add(seen, k.constant(panel - 1)), k.constant(panel));
+    k.loop(k.constant(0), panels, k.constant(1), [&](Value index) { scores(row, count, index); });
+    SmallVector<Value> inverse;
+    // Side by side, one row computes while the lanes of the other are on their way to each other.
+    for (int64_t r = 0; r < count; r += kRowsTogether)
+      llvm::append_range(inverse, weigh(llvm::to_vector(llvm::seq(r, std::min(r + kRowsTogether, count))), panels));
+    k.loop(k.constant(0), k.dim(ceildiv(width, panel)), k.constant(1),
+           [&](Value chunk) { mix(row, count, chunk, seen, inverse); });
+  }
+
+  Value stripPlace(int64_t row, Value column) {
+    Value rowLength = k.mul(k.dim(ceildiv(keys, panel)), k.constant(panel));
+    return k.add(k.mul(k.constant(row), rowLength), column);
+  }
+
+  void scores(Value row, int64_t count, Value index) {
+    Value panelStart = k.mul(index, k.mul(k.dim(depth), k.constant(panel)));
+    SmallVector<Value> starts;
+    for (int64_t r = 0; r < count; ++r)
+      starts.push_back(k.mul(k.constant(r), k.dim(query.strides[leading])));
+    auto keysAt = [&](int64_t v, Value step) {
+      Value place = k.add(panelStart, k.add(k.mul(step, k.constant(panel)), k.constant(v * lanes)));
+      return k.load(packedKeys, {place, 1}, lanes, {});
+    };
+    Microkernel tile(k, query.memory, starts, query.strides.back(), DType::f32, vectors, keysAt);
+    SmallVector<Value> sums = tile.add(rowStart(query, row), k.constant(0), k.dim(depth), tile.zeros());
+    Value factor = k.broadcast(scale(), lanes);
+    for (int64_t r = 0; r < count; ++r)
+      for (int64_t v = 0; v < vectors; ++v) {
+        Value column = k.add(k.mul(index, k.constant(panel)), k.constant(v * lanes));
+        Value score = arith::MulFOp::create(k.b, k.loc, sums[r * vectors + v], factor);
+        score = masked(score, k.add(row, k.constant(r)), column);
+        k.store(strip, {stripPlace(r, column), 1}, score, lanes, {});
+      }
+  }
+
+  Value scale() {
+    if (double given = op.getScale().convertToDouble(); given != 0)
+      return number(given);
+    if (depth.isStatic())
+      return number(1 / std::sqrt(double(depth.value())));
+    Value size = castLanes(k.b, k.loc, k.dim(depth), DType::i64, DType::f32);
+    return (1 / sqrt(scalar(size))).value();
+  }
+
+  /// With the mask; -inf where the row does not see the key.
+  Value masked(Value score, Value row, Value column) {
+    Value sees;
+    auto require = [&](Value condition) {
+      sees = sees ? Value(arith::AndIOp::create(k.b, k.loc, sees, condition)) : condition;
+    };
+    if (!keys.isStatic() || keys.value() % panel)
+      require(k.below(column, k.dim(keys), lanes));
+    if (op.getIsCausal())
+      require(k.below(column, k.add(row, k.constant(1)), lanes));
+    if (Value mask = op.getMask()) {
+      Shape sizes = shapeOf(mask);
+      SmallVector<Index> place(at);
+      place[leading] = {row};
+      place[leading + 1] = {column, 1};
+      place.erase(place.begin(), place.end() - sizes.size());
+      for (size_t d = 0; d < sizes.size(); ++d)
+        if (sizes[d] == Dim(1))
+          place[d] = {k.constant(0)};
+      k.width = lanes;
+      e.mask = k.below(column, k.dim(keys), lanes);
+      Value element = k.broadcast(e.scoped([&] { return e.element(mask, place); }), lanes);
+      e.mask = {};
+      k.width = 1;
+      if (isFloat(dtypeOf(mask)))
+        score = arith::AddFOp::create(k.b, k.loc, score, toF32(element, dtypeOf(mask)));
+      else
+        require(element);
+    }
+    return sees ? Value(arith::SelectOp::create(k.b, k.loc, sees, score, lanesOf(-INFINITY))) : score;
+  }
+
+  using Join = llvm::function_ref<Value(Value, Value)>;
+  /// Joins what `body` gives for the elements of each of these rows of the strip.
+  SmallVector<Value> walk(ArrayRef<int64_t> strips, Value panels, Value init, Join join,
+                          llvm::function_ref<Value(size_t i, Value place, Value x)> body) {
+    // Each vector of a panel has an accumulator of its own: additions and comparisons need not wait for each other.
+    Value end = k.mul(panels, k.constant(panel));
+    SmallVector<Value> none(strips.size() * vectors, init);
+    SmallVector<Value> parts =
+        k.loop(k.constant(0), end, k.constant(panel), none, [&](Value column, ValueRange carried) {
+          SmallVector<Value> next;
+          for (auto [i, row] : llvm::enumerate(strips))
+            for (int64_t v = 0; v < vectors; ++v) {
+              Value place = stripPlace(row, k.add(column, k.constant(v * lanes)));
+              next.push_back(join(carried[next.size()], body(i, place, k.load(strip, {place, 1}, lanes, {}))));
+            }
+          return next;
+        });
+    SmallVector<Value> whole;
+    for (size_t i = 0; i < strips.size(); ++i) {
+      Value joined = parts[i * vectors];
+      for (int64_t v = 1; v < vectors; ++v)
+        joined = join(joined, parts[i * vectors + v]);
+      whole.push_back(acrossLanes(joined, join));
+    }
+    return whole;
+  }
+
+  /// Turns rows of the strip into weights that add up to the inverse of the result; 0 for one that sees nothing.
+  SmallVector<Value> weigh(ArrayRef<int64_t> strips, Value panels) {
+    // A NaN may be lost here: it makes its own weight NaN, and with it the sum.
+    SmallVector<Value> tops = walk(
+        strips, panels, lanesOf(-INFINITY),
+        [&](Value best, Value x) -> Value {
+          Value above = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::OGT, best, x);
+          return arith::SelectOp::create(k.b, k.loc, above, best, x);
+        },
+        [](size_t, Value, Value x) { return x; });
+    SmallVector<Scalar> shifts;
+    for (Value top : tops) {
+      Scalar bound = select(scalar(top) == -INFINITY, scalar(number(0)), scalar(top));
+      shifts.push_back(scalar(k.broadcast(bound.value(), lanes)));
+    }
+    SmallVector<Value> sums = walk(
+        strips, panels, lanesOf(0),
+        [&](Value total, Value x) -> Value { return arith::AddFOp::create(k.b, k.loc, total, x); },
+        [&](size_t i, Value place, Value x) {
+          Value weight = exp(scalar(x) - shifts[i]).value();
+          k.store(strip, {place, 1}, weight, lanes, {});
+          return weight;
+        });
+    for (Value &sum : sums)
+      sum = select(scalar(sum) == 0, scalar(number(0)), 1 / scalar(sum)).value();
+    return sums;
+  }
+  Value acrossLanes(Value v, llvm::function_ref<Value(Value, Value)> join) {
+    while (k.laneCount(v) > 1) {
+      auto [low, high] = k.halves(v);
+      v = join(low, high);
+    }
+    return vector::ExtractOp::create(k.b, k.loc, v, ArrayRef<int64_t>{0});
+  }
+
+  // ---- weights times values, what is fused behind, and the stores
+  void mix(Value row, int64_t count, Value chunk, Value seen, ArrayRef<Value> inverse) {
+    SmallVector<Value> columns = columnsOf(chunk), inside = insideOf(columns);
+    auto valuesAt = [&](int64_t v, Value step) {
+      return packsValues() ? k.load(packedValues, valuePlace(chunk, step, v), lanes, {})
+                           : loadLanes(value, rowStart(value, step), columns[v], inside[v]);
+    };
+    SmallVector<Value> starts;
+    for (int64_t r = 0; r < count; ++r)
+      starts.push_back(stripPlace(r, k.constant(0)));
+    Microkernel tile(k, strip, starts, 1, DType::f32, vectors, valuesAt);
+    SmallVector<Value> sums = tile.add(k.constant(0), k.constant(0), seen, tile.zeros());
+    k.width = lanes;
+    for (int64_t r = 0; r < count; ++r)
+      for (int64_t v = 0; v < vectors; ++v) {
+        Value mixed = arith::MulFOp::create(k.b, k.loc, sums[r * vectors + v], k.broadcast(inverse[r], lanes));
+        at[leading] = {k.add(row, k.constant(r))};
+        at[leading + 1] = {columns[v], 1};
+        if (isPartial())
+          e.mask = k.below(columns[v], k.maskBound(width, narrowest(body, type)), lanes);
+        p.finish(op.getResult(), at, castLanes(k.b, k.loc, mixed, DType::f32, type), body, results);
+        e.mask = {};
+      }
+    k.width = 1;
+  }
+
+  ElementEmitter &e;
+  KernelBuilder &k;
+  PointEmitter p;
+  ScaledDotProductAttentionOp op;
+  Block &body;
+  ArrayRef<Value> results;
+  DType type;
+  int64_t lanes, vectors, panel; // a panel is a tile wide
+  Shape shape;
+  size_t leading; // dimensions: heads
+  Dim rows, width, keys, depth;
+  StridedMemory query, key, value;
+  Memory strip, packedKeys, packedValues;
+  SmallVector<Index> at; // in the result
+};
+
+} // namespace
+
+LaunchShape emitAttentionKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a,
+                                ArrayRef<Value> results) {
+  auto op = *body.getOps<ScaledDotProductAttentionOp>().begin();
+  return AttentionKernel(e, op, body, a, results).emit();
+}
+
+} // namespace burin::codegen

@@ -1,0 +1,151 @@
+// Ops that go along an axis in order: running sums, sorting, and scattered updates where the last one wins.
+#include "codegen/emit/PointEmitter.h"
+#include "codegen/emit/Sorting.h"
+#include "codegen/scalar/Scalar.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+namespace {
+
+class SequentialKernel {
+public:
+  SequentialKernel(ElementEmitter &e, ArrayRef<Value> results) : e(e), k(e.k), results(results) {}
+
+  /// Sums and products along a line.
+  template <class Op> LaunchShape emitRunning(Op op) {
+    constexpr bool isSum = std::is_same_v<Op, CumsumOp>;
+    Shape shape = shapeOf(op.getResult());
+    size_t axis = op.getAxis();
+    DType from = dtypeOf(op.getX()), type = dtypeOf(op.getResult());
+    DType wide = type == DType::f16 || type == DType::bf16 ? DType::f32 : type;
+    Memory out{results[0], type, shape};
+    return lines(shape, axis, [&](SmallVector<Index> &at) {
+      Value length = k.dim(shape[axis]);
+      Value first = isSum ? e.zeroOf(wide) : Scalar(k.b, k.loc, e.zeroOf(wide), wide).constant(1).value();
+      k.loop(k.constant(0), length, k.constant(1), first, [&](Value i, ValueRange carried) {
+        return e.scoped([&] {
+          Value position = op.getReverse() ? k.sub(k.sub(length, k.constant(1)), i) : i;
+          at[axis] = {position};
+          Value x = castLanes(k.b, k.loc, e.element(op.getX(), at), from, wide);
+          Scalar total(k.b, k.loc, carried[0], wide), term = total.with(x);
+          Value next = (isSum ? total + term : total * term).value();
+          Value written = castLanes(k.b, k.loc, op.getExclusive() ? Value(carried[0]) : next, wide, type);
+          k.store(out, k.linear(shape, at), written, 1, {});
+          return SmallVector<Value>{next};
+        });
+      });
+    });
+  }
+
+  LaunchShape emit(ArgsortOp op) {
+    Shape shape = shapeOf(op.getResult());
+    size_t axis = op.getAxis();
+    DType type = dtypeOf(op.getX());
+    Memory out{results[0], DType::i64, shape};
+    LaunchShape launch = lines(shape, axis, [&](SmallVector<Index> &at) {
+      Value length = k.dim(shape[axis]);
+      Sorter sorter(k, k.scratch, shape[axis]);
+      k.loop(k.constant(0), length, k.constant(1), [&](Value i) {
+        e.scoped([&] {
+          at[axis] = {i};
+          sorter.put(i, sortKey(k, e.element(op.getX(), at), type, op.getDescending()), i);
+        });
+      });
+      sorter.sort(length, keyBytes(type));
+      k.loop(k.constant(0), length, k.constant(1), [&](Value i) {
+        at[axis] = {i};
+        k.store(out, k.linear(shape, at), sorter.place(i), 1, {});
+      });
+    });
+    launch.scratchBytes = Sorter::scratchBytes(shape[axis]);
+    return launch;
+  }
+
+  // A single task: copy, then the updates in order.
+  LaunchShape emit(ScatterOp op) {
+    Shape shape = shapeOf(op.getResult()), updates = shapeOf(op.getUpdates());
+    DType type = dtypeOf(op.getResult());
+    Memory out{results[0], type, shape};
+    Value size = k.dim(shape[op.getAxis()]);
+    k.loop(k.lo, k.hi, k.constant(1), [&](Value) {
+      each(shape, [&](ArrayRef<Index> at) { k.store(out, k.linear(shape, at), e.element(op.getX(), at), 1, {}); });
+      each(updates, [&](ArrayRef<Index> at) {
+        Index i = e.asIndex(e.element(op.getIndices(), at), dtypeOf(op.getIndices()));
+        Value negative = k.compare(arith::CmpIPredicate::slt, i.base, k.constant(0));
+        Value wrapped = arith::SelectOp::create(k.b, k.loc, negative, k.add(i.base, size), i.base);
+        k.when(e.inRange({wrapped}, k.constant(0), size), [&] {
+          e.scoped([&] {
+            SmallVector<Index> target(at);
+            target[op.getAxis()] = {wrapped};
+            Index position = k.linear(shape, target);
+            Value value = e.element(op.getUpdates(), at);
+            if (op.getReduction() != "set")
+              value = combined(op.getReduction(), k.load(out, position, 1, {}), value, type);
+            k.store(out, position, value, 1, {});
+          });
+        });
+      });
+    });
+    return {1, 0};
+  }
+
+private:
+  /// One task per line along the axis; `body` has the position of the line and sets that along the axis.
+  LaunchShape lines(const Shape &shape, size_t axis, llvm::function_ref<void(SmallVector<Index> &)> body) {
+    Dim count = 1;
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (d != axis)
+        count = count * shape[d];
+    k.loop(k.lo, k.hi, k.constant(1), [&](Value line) {
+      SmallVector<Index> at(shape.size());
+      Value rest = line;
+      for (size_t d = shape.size(); d-- > 0;) {
+        if (d == axis)
+          continue;
+        Value size = k.dim(shape[d]);
+        at[d] = {k.rem(rest, size)};
+        rest = k.div(rest, size);
+      }
+      e.scoped([&] { body(at); });
+    });
+    return {count, 0};
+  }
+
+  Value combined(llvm::StringRef reduction, Value x, Value y, DType type) {
+    DType wide = type == DType::f16 || type == DType::bf16 ? DType::f32 : type;
+    Scalar a = Scalar(k.b, k.loc, x, type).to(wide), b = Scalar(k.b, k.loc, y, type).to(wide);
+    Scalar both = reduction == "add" ? a + b : reduction == "mul" ? a * b : reduction == "min" ? min(a, b) : max(a, b);
+    return both.to(type).value();
+  }
+
+  void each(const Shape &shape, llvm::function_ref<void(ArrayRef<Index>)> body) {
+    Value count = k.constant(1);
+    for (const Dim &d : shape)
+      count = k.mul(count, k.dim(d));
+    k.loop(k.constant(0), count, k.constant(1), [&](Value i) { e.scoped([&] { body(e.delinearize({i}, shape)); }); });
+  }
+
+  ElementEmitter &e;
+  KernelBuilder &k;
+  ArrayRef<Value> results;
+};
+
+} // namespace
+
+LaunchShape emitSequentialKernel(ElementEmitter &e, Block &body, ArrayRef<Value> results) {
+  Operation *root = passes::skipReshapes(body.getTerminator()->getOperand(0)).getDefiningOp();
+  SequentialKernel kernel(e, results);
+  if (auto cumsum = dyn_cast<CumsumOp>(root))
+    return kernel.emitRunning(cumsum);
+  if (auto cumprod = dyn_cast<CumprodOp>(root))
+    return kernel.emitRunning(cumprod);
+  if (auto argsort = dyn_cast<ArgsortOp>(root))
+    return kernel.emit(argsort);
+  if (auto suppression = dyn_cast<NonMaxSuppressionOp>(root))
+    return emitSuppression(e, suppression, results[0]);
+  return kernel.emit(cast<ScatterOp>(root));
+}
+
+} // namespace burin::codegen

@@ -1,0 +1,83 @@
+#include "codegen/kernels/contraction/Microkernel.h"
+#include "codegen/scalar/Elementwise.h"
+
+using namespace mlir;
+
+namespace burin::codegen {
+
+static constexpr int64_t kUnrolledSteps = 4; // that are written out in the loop over them
+static constexpr int64_t kOtherLoads = 5;    // of a step, beside those of rows: two vectors, and what is fetched ahead
+
+Microkernel::Microkernel(KernelBuilder &k, Memory left, SmallVector<Value> rows, Dim stride, DType sumType,
+                         int64_t vectors, Right right, Fetch fetch)
+    : k(k), left(left), rows(std::move(rows)), stride(stride), sumType(sumType), vectors(vectors),
+      lanes(k.target.lanes(byteWidth(sumType))), right(right), fetch(fetch) {}
+
+SmallVector<Value> Microkernel::zeros() {
+  auto type = VectorType::get({lanes}, k.storageType(sumType));
+  Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(type));
+  return SmallVector<Value>(rows.size() * size_t(vectors), zero);
+}
+
+SmallVector<Value> Microkernel::add(Value leftAt, Value step, Value count, ValueRange sums, Rows seeing) {
+  SmallVector<Value> carried(sums);
+  auto run = [&](Value from, Value to, int64_t some) {
+    carried = k.loop(from, to, k.constant(some), carried, [&](Value i, ValueRange values) {
+      return addSome(k.add(leftAt, k.mul(i, k.dim(stride))), k.add(step, i), some, values, seeing);
+    });
+  };
+  Value whole = k.mul(k.div(count, k.constant(kUnrolledSteps)), k.constant(kUnrolledSteps));
+  run(k.constant(0), whole, kUnrolledSteps);
+  if (auto known = k.constantOf(count))
+    run(whole, count, std::max<int64_t>(1, *known % kUnrolledSteps));
+  else
+    run(whole, count, 1);
+  return carried;
+}
+
+SmallVector<Value> Microkernel::addSome(Value leftAt, Value step, int64_t count, ValueRange sums, Rows seeing) {
+  SmallVector<Memory> names = namesFrom(leftAt);
+  SmallVector<Value> carried(sums);
+  for (int64_t ahead = 0; ahead < count; ++ahead)
+    carried = addStep(names, ahead, k.add(step, k.constant(ahead)), carried, seeing);
+  return carried;
+}
+
+SmallVector<Value> Microkernel::addStep(ArrayRef<Memory> names, int64_t ahead, Value step, ValueRange sums,
+                                        Rows seeing) {
+  SmallVector<Value> columns, next(sums);
+  if (fetch)
+    fetch(ahead, step);
+  for (int64_t v = 0; v < vectors; ++v)
+    columns.push_back(right(v, step));
+  for (int64_t r = seeing.first; r < seeing.second; ++r) {
+    Value at = k.add(rows[r], k.mul(k.constant(ahead), k.dim(stride)));
+    SmallVector<Value> elements;
+    for (const Memory &name : names.take_front(loadsOf(r, names.size())))
+      elements.push_back(k.broadcast(castLanes(k.b, k.loc, k.load(name, {at}, 1, {}), left.dtype, sumType), lanes));
+    for (int64_t v = 0; v < vectors; ++v) {
+      Value &sum = next[r * vectors + v];
+      sum = k.multiplyAdd(sumType, elements[v % elements.size()], columns[v], sum);
+    }
+  }
+  return next;
+}
+
+/// With AVX-512 an instruction may load the element that it multiplies a vector with, which spares the processor one to
+/// fetch and decode: if there is a name for each vector, and no index in the address.
+SmallVector<Memory> Microkernel::namesFrom(Value leftAt) {
+  if (k.target.avx512 && vectors <= 2 && left.dtype == sumType && isFloat(sumType))
+    return k.namesOf(left, leftAt, vectors);
+  Memory first = left;
+  first.pointer = k.elementPointer(left, leftAt);
+  return {first};
+}
+
+/// A cycle has room for as many loads as multiplications. One per row and the others leave some: so many rows of a high
+/// tile are loaded under all names.
+size_t Microkernel::loadsOf(int64_t row, size_t names) const {
+  auto count = int64_t(rows.size()), twice = std::max<int64_t>(count - kOtherLoads, 0);
+  return (row + 1) * twice / count > row * twice / count ? names : 1;
+}
+
+} // namespace burin::codegen

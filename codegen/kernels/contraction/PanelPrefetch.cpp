@@ -1,0 +1,49 @@
+#include "codegen/kernels/contraction/PanelPrefetch.h"
+
+using namespace mlir;
+
+namespace burin::codegen {
+
+constexpr int64_t kNearSteps = 16; // that panels are fetched ahead into the first cache level
+constexpr int64_t kFarSteps = 96;  // and into the second one, where a panel is read only once
+
+void PanelPrefetch::share(Value next, Value depth, Value visit, Value visits) {
+  Value all = k.constant(width);
+  perStep = k.div(k.add(all, k.sub(visits, k.constant(1))), visits);
+  shareFrom = k.add(next, k.mul(k.minimum(k.mul(visit, perStep), all), depth));
+}
+
+void PanelPrefetch::eachLine(Value step, llvm::function_ref<void(Value at)> body) {
+  for (Value chunk : chunks)
+    for (int64_t i = 0; i < taken; i += kLineBytes / byteWidth(panels.dtype))
+      body(k.add(k.add(chunk, k.mul(step, k.constant(width))), k.constant(i)));
+}
+
+void PanelPrefetch::operator()(int64_t rows, int64_t ahead, Value step) {
+  int64_t perLine = kLineBytes / byteWidth(panels.dtype);
+  // From a panel that was fetched before, one line a step comes in time from the second level.
+  bool near = chunks.size() == 1 && (!shareFrom || taken > perLine);
+  bool far = !shareFrom && rows > 1; // a single row has more sequential streams, and the hardware fetches those
+  eachLine(step, [&](Value at) {
+    if (near)
+      line(k.add(at, k.constant(kNearSteps * width)), 3);
+    if (far)
+      line(k.add(at, k.constant(kFarSteps * width)), 2);
+  });
+  if (!shareFrom)
+    return;
+  auto known = k.constantOf(perStep);
+  if (ahead % (known ? std::max<int64_t>(perLine / *known, 1) : 1) == 0)
+    line(k.add(shareFrom, k.mul(step, perStep)), 2);
+}
+
+void PanelPrefetch::row(Value step) {
+  eachLine(step, [&](Value at) { line(at, 3); });
+}
+
+/// `locality` 3: into the first cache level, 2: into the second.
+void PanelPrefetch::line(Value at, int64_t locality) {
+  LLVM::Prefetch::create(k.b, k.loc, k.elementPointer(panels, at), 0, locality, 1);
+}
+
+} // namespace burin::codegen

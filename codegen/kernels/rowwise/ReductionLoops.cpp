@@ -1,0 +1,246 @@
+#include "codegen/kernels/rowwise/ReductionLoops.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+
+void ReductionLoops::begin(int64_t count, Value scratch) {
+  rows.clear();
+  for (int64_t i = 0; i < count; ++i) {
+    rows.push_back({i, PointEmitter(e, alignment), scratch, SmallVector<Index>(space.size())});
+    rows.back().p.streamed = streamed;
+  }
+  activate(rows);
+}
+void ReductionLoops::activate(std::deque<Row> &some) {
+  active.clear();
+  for (Row &row : some)
+    active.push_back(&row);
+}
+
+Value ReductionLoops::tailMask(Value from, const Dim &size) {
+  return k.below(from, k.maskBound(size, narrowest), vectorWidth);
+}
+
+void ReductionLoops::reduceLevel(ArrayRef<Operation *> level) {
+  SmallVector<Reducer> reducers;
+  for (Operation *op : level)
+    reducers.emplace_back(k, op);
+  int64_t copies = lanesReduce ? kUnroll : 1;
+  int64_t width = lanesReduce ? vectorWidth : k.width;
+  // Accumulators: copy by copy, row by row, reducer by reducer.
+  SmallVector<Value> init;
+  for (int64_t c = 0; c < copies; ++c)
+    for (size_t row = 0; row < rows.size(); ++row)
+      for (Reducer &r : reducers)
+        llvm::append_range(init, r.identity(width));
+  size_t perCopy = init.size() / copies;
+  auto step = [&](ArrayRef<Value> carried, int64_t copy) {
+    SmallVector<Value> next(carried);
+    size_t at = copy * perCopy;
+    for (Row &row : rows) {
+      llvm::SaveAndRestore mask(e.mask, row.mask ? row.mask : e.mask);
+      for (Reducer &r : reducers) {
+        Value x = k.broadcast(row.p.at(r.op->getOperand(0)), k.width);
+        auto accumulator = ArrayRef<Value>(carried).slice(at, r.size());
+        SmallVector<Value> updated = r.step(accumulator, x, rowPosition(row), lanesReduce ? e.mask : Value());
+        llvm::copy(updated, next.begin() + at);
+        at += r.size();
+      }
+    }
+    return next;
+  };
+  SmallVector<Value> sums = walkLevel(level, init, step);
+  Value count = k.constant(1);
+  for (int d : reduced)
+    count = k.mul(count, k.dim(space[d]));
+  size_t at = 0;
+  for (Row &row : rows)
+    for (Reducer &r : reducers) {
+      SmallVector<SmallVector<Value>> parts;
+      for (int64_t c = 0; c < copies; ++c)
+        parts.push_back(SmallVector<Value>(ArrayRef<Value>(sums).slice(c * perCopy + at, r.size())));
+      row.p.bind(r.op->getResult(0), r.finish(joined(r, std::move(parts)), count));
+      at += r.size();
+    }
+}
+
+/// Accumulators that hold parts of a row as one, in a fixed tree. Of the lanes of all as a ring it adds those that lie
+/// opposite each other, so that a row may begin anywhere on it.
+SmallVector<Value> ReductionLoops::joined(Reducer &r, SmallVector<SmallVector<Value>> parts) {
+  while (parts.size() > 1) {
+    size_t half = parts.size() / 2;
+    for (size_t i = 0; i < half; ++i)
+      parts[i] = r.combine(parts[i], parts[i + half]);
+    parts.resize(half);
+  }
+  return lanesReduce ? r.acrossLanes(parts[0]) : parts[0];
+}
+
+// Row-major position among the reduced elements: what argmax gives, and the place in scratch.
+Index ReductionLoops::rowPosition(const Row &row) {
+  Shape shape;
+  SmallVector<Index> at;
+  for (int d : reduced) {
+    shape.push_back(space[d]);
+    at.push_back(row.p.point[d]);
+  }
+  return k.linear(shape, at);
+}
+
+SmallVector<Value> ReductionLoops::walkReduced(SmallVector<Value> init, Step step) {
+  SmallVector<Value> result = walkDimension(0, init, step);
+  for (auto &[value, slot] : kept)
+    slot.written |= slot.touched;
+  return result;
+}
+
+SmallVector<Value> ReductionLoops::walkDimension(size_t i, SmallVector<Value> carried, Step step) {
+  if (reduced.empty()) // only sizes of 1 are reduced
+    return scoped([&] { return visit(step, carried, 0); });
+  int d = reduced[i];
+  Value size = k.dim(space[d]), one = k.constant(1);
+  bool inner = i + 1 == reduced.size();
+  if (!inner || !lanesReduce)
+    return k.loop(k.constant(0), size, one, carried, [&](Value r, ValueRange values) {
+      moveTo(d, {r});
+      return scoped([&] {
+        return inner ? visit(step, SmallVector<Value>(values), 0)
+                     : walkDimension(i + 1, SmallVector<Value>(values), step);
+      });
+    });
+  k.width = vectorWidth;
+  int64_t copies = carried.empty() ? 1 : kUnroll;
+  Value block = k.constant(copies * vectorWidth);
+  Value whole = k.mul(k.div(size, block), block);
+  carried = walkBlocks(k.constant(0), whole, copies, carried, step);
+  // The rest goes on like a block of which only the beginning is there.
+  std::optional<int64_t> end = k.constantOf(size);
+  for (int64_t copy = 0; copy < copies; ++copy) {
+    Value from = k.add(whole, k.constant(copy * vectorWidth));
+    bool isWhole = end && *k.constantOf(from) + vectorWidth <= *end;
+    carried = k.loop(from, size, block, carried, [&](Value r, ValueRange values) {
+      llvm::SaveAndRestore mask(e.mask, isWhole ? e.mask : tailMask(r, space[d]));
+      return vectorAt(r, SmallVector<Value>(values), copy, step);
+    });
+  }
+  k.width = 1;
+  return carried;
+}
+
+/// The vector from element r of the innermost reduced dimension on.
+SmallVector<Value> ReductionLoops::vectorAt(Value r, const SmallVector<Value> &carried, int64_t copy, Step step) {
+  moveTo(reduced.back(), {r, 1});
+  return scoped([&] { return visit(step, carried, copy); });
+}
+
+/// Blocks of as many vectors as there are copies of the accumulators.
+SmallVector<Value> ReductionLoops::walkBlocks(Value from, Value to, int64_t copies, ValueRange carried, Step step) {
+  return k.loop(from, to, k.constant(copies * vectorWidth), carried, [&](Value r, ValueRange values) {
+    SmallVector<Value> next(values);
+    for (int64_t copy = 0; copy < copies; ++copy)
+      next = vectorAt(k.add(r, k.constant(copy * vectorWidth)), next, copy, step);
+    return next;
+  });
+}
+
+void ReductionLoops::moveTo(int d, const Index &to) {
+  for (Row *row : active) {
+    row->p.point[d] = row->next[d] = row->firstLine ? k.shift(to, row->firstLine) : to;
+    row->p.later = fetches ? row->next : SmallVector<Index>();
+  }
+}
+
+// One step of a walk; values kept in scratch are read from it, or written by the walk that comes first to them.
+SmallVector<Value> ReductionLoops::visit(Step step, SmallVector<Value> carried, int64_t copy) {
+  bindKept();
+  SmallVector<Value> next = step(carried, copy);
+  if (!lastWalk)
+    for (auto &[value, slot] : kept)
+      for (Row *row : active)
+        if (Value element = slot.written ? Value() : row->p.bound(value)) {
+          slot.touched = true;
+          k.store(scratchOf(value, slot, *row), scratchPosition(*row), element, k.width, {});
+        }
+  if (writesBefore)
+    writeBefore();
+  return next;
+}
+
+void ReductionLoops::bindKept() {
+  for (Row *row : active)
+    for (auto &[value, slot] : kept)
+      if (slot.written || row->isReduced)
+        row->p.bind(value, k.load(scratchOf(value, slot, *row), scratchPosition(*row), k.width, {}));
+}
+
+Memory ReductionLoops::scratchOf(Value v, const Slot &slot, const Row &row) {
+  Dim offset = slot.offset + slot.bytes * Dim(row.number);
+  return {k.elementPointer({row.scratch, DType::i8, {}}, k.dim(offset)), dtypeOf(v), {}};
+}
+Index ReductionLoops::scratchPosition(const Row &row) {
+  Index at = rowPosition(row);
+  if (lanesReduce || k.width == 1)
+    return row.keptFrom ? k.shift(at, row.keptFrom) : at;
+  return {k.mul(at.base, k.constant(k.width)), 1};
+}
+
+// ---- results
+void ReductionLoops::writeRows() {
+  if (fullResults.empty())
+    return;
+  // One row after the other, but for those that are turned: there is nothing to wait for, and stores that follow each
+  // other go to the same lines.
+  lastWalk = true;
+  SmallVector<Value> values;
+  for (auto &[value, pointer] : fullResults)
+    values.push_back(value);
+  bool inLines = startsAnywhere(), sharesRow = readsSharedRow(values);
+  bool turns = k.target.avx512 && k.target.splitStoresWait &&
+               llvm::all_of(values, [](Value v) { return dtypeOf(v) == DType::f32; }) && isElementwise(values);
+  if (inLines && sharesRow && turns) {
+    activate(rows);
+    writeTurned();
+  } else {
+    for (Row &row : rows)
+      writeRow(row, inLines && !sharesRow);
+  }
+  lastWalk = false;
+}
+
+void ReductionLoops::writeRow(Row &row, bool inLines) {
+  active = {&row};
+  if (inLines)
+    return writeLines(row);
+  walkReduced({}, [&](ArrayRef<Value>, int64_t) {
+    write(fullResults);
+    return SmallVector<Value>();
+  });
+}
+
+void ReductionLoops::write(ArrayRef<std::pair<Value, Value>> stored) {
+  for (Row *row : active)
+    for (auto &[value, pointer] : stored)
+      row->p.at(value);
+  for (Row *row : active)
+    for (auto &[value, pointer] : stored)
+      row->p.store(value, row->p.at(value), pointer);
+}
+
+/// Writes the rows before where those are that are being reduced.
+void ReductionLoops::writeBefore() {
+  SmallVector<Row *> reducing = active;
+  for (Row &row : before)
+    for (int d : reduced)
+      row.p.point[d] = reducing[0]->p.point[d];
+  activate(before);
+  scoped([&] {
+    bindKept();
+    write(fullResults);
+  });
+  active = reducing;
+}
+
+} // namespace burin::codegen

@@ -1,0 +1,311 @@
+// Kernels without contraction. For each point of the parallel dimensions: the reductions, each level of dependent ones
+// in one walk over the reduced dimensions, then a last walk that writes results of full size.
+//
+// The innermost dimension is vectorised. If it is reduced, four accumulators hide the latency of the additions and are
+// combined in a fixed tree, and two rows go side by side, so that one computes while the other's tree is on its way; if
+// it is parallel, each lane reduces its own column. The order of the additions depends on the shape alone.
+#include "codegen/kernels/rowwise/ReductionLoops.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+namespace {
+
+constexpr int64_t kMapBlock = 1024;  // elements of a task that only maps: a page of f32
+constexpr int64_t kColumnBlock = 64; // columns of a task that reduces columns
+/// Results from this size on are written past the cache: nobody finds them there, and lines that are overwritten whole
+/// need not be read first.
+constexpr int64_t kStreamedBytes = int64_t(128) << 20;
+
+/// Tasks that are worked on side by side where they only map from memory to memory.
+constexpr int64_t kBlocksTogether = 4;
+
+class RowwiseKernel : ReductionLoops {
+public:
+  RowwiseKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a, ArrayRef<Value> results)
+      : ReductionLoops(e, body, a, results) {}
+
+  LaunchShape emit() {
+    SmallVector<int> outer(parallel);
+    bool blocked = !lanesReduce && !parallel.empty();
+    if (blocked)
+      outer.pop_back();
+    Dim tasks = 1;
+    for (int d : outer)
+      tasks = tasks * space[d];
+    int64_t block = reduced.empty() ? mapBlock() : kColumnBlock;
+    Dim blocks = blocked ? ceildiv(space[parallel.back()], block) : Dim(1);
+    tasks = tasks * blocks;
+    bool isAlone = tasks.isStatic() && tasks.value() < kRowsTogether;
+    auto run = [&] {
+      Value rest = k.lo;
+      if (lanesReduce && !isAlone) {
+        rest = takeTogether(kRowsTogether);
+        if (overlaps())
+          runOverlapped(outer);
+        else
+          k.loop(k.lo, firstEnd, step, [&](Value task) { runRows(task, kRowsTogether, outer); });
+      } else if (streamed && reduced.empty() && blocksAreEven(block)) {
+        rest = takeTogether(kBlocksTogether);
+        k.loop(k.lo, firstEnd, step, [&](Value task) { runBlocks(task, outer, blocks, block); });
+      }
+      apart = step = k.constant(1);
+      k.loop(rest, k.hi, step,
+             [&](Value task) { blocked ? runBlock(task, outer, blocks, block) : runRows(task, 1, outer); });
+    };
+    SmallVector<std::pair<Value, Value>> large = streamedResults();
+    if (large.empty()) {
+      run();
+      return {tasks, scratchBytes};
+    }
+    ownScratch = scratchBytes;
+    if (lanesReduce && reducesExpensive)
+      scratchBytes = scratchBytes * Dim(2); // see runOverlapped
+    Value aligned = allAligned(large);
+    k.when(aligned, [&] {
+      streamed = true;
+      e.scoped(run);
+      streamed = false;
+      k.fence();
+    });
+    k.unless(aligned, [&] { e.scoped(run); });
+    return {tasks, scratchBytes};
+  }
+
+private:
+  // ---- tasks that are worked on together
+  // They are neighbours; but where stores go past the cache each comes from a part of the range of its own, as memory
+  // serves several pages at a time faster than one after the other.
+  Value firstEnd;    // where those end that come first among those together
+  Value apart, step; // from one to the next among those together; from these to the next ones
+
+  /// Sets them for as many as can be; gives where the rest begins.
+  Value takeTogether(int64_t count) {
+    Value together = k.constant(count), part = k.div(k.sub(k.hi, k.lo), together);
+    Value rest = k.add(k.lo, k.mul(part, together));
+    firstEnd = streamed ? k.add(k.lo, part) : rest;
+    apart = streamed ? part : k.constant(1);
+    step = streamed ? k.constant(1) : together;
+    return rest;
+  }
+  /// The task with that number among those together, so many steps later.
+  Value taskAt(Value first, int64_t number, int64_t later = 0) {
+    Value task = k.add(first, k.mul(apart, k.constant(number)));
+    return k.add(task, k.mul(step, k.constant(later)));
+  }
+
+  /// Where the row is that is number `index` among those of the outer dimensions.
+  void place(SmallVectorImpl<Index> &point, Value index, ArrayRef<int> outer) {
+    for (size_t i = outer.size(); i-- > 0;) {
+      Value size = k.dim(space[outer[i]]);
+      point[outer[i]] = {i == 0 ? index : k.rem(index, size)};
+      index = i == 0 ? index : k.div(index, size);
+    }
+  }
+
+  void beginRows(Value first, int64_t count, ArrayRef<int> outer, Value scratch) {
+    begin(count, scratch);
+    for (Row &row : rows) {
+      place(row.p.point, taskAt(first, row.number), outer);
+      place(row.next, taskAt(first, row.number, fetchedAhead()), outer);
+    }
+  }
+
+  /// How many rows are worked on before those that are fetched. From memory they come earlier: two rows, of more than a
+  /// page one; where they take long to reduce, one more.
+  int64_t fetchedAhead() {
+    Dim row = 1;
+    for (int d : reduced)
+      row = row * space[d];
+    bool isShort = row.isStatic() && row.value() <= kMapBlock;
+    return streamed ? 1 + isShort + overlaps() : 1;
+  }
+
+  void runRows(Value first, int64_t count, ArrayRef<int> outer) {
+    beginRows(first, count, outer, k.scratch);
+    scoped([&] { pointOf(); });
+  }
+
+  // ---- rows that are written while the next ones are reduced
+  // Memory takes stores past the cache one by one, and those to scratch memory wait behind them: side by side with the
+  // reductions they hold up nothing. Where reductions take no longer than memory there is nothing to gain.
+
+  bool overlaps() { return streamed && reducesExpensive && !fullResults.empty(); }
+
+  void runOverlapped(ArrayRef<int> outer) {
+    k.when(k.compare(arith::CmpIPredicate::slt, k.lo, firstEnd), [&] {
+      Value other = k.elementPointer({k.scratch, DType::i8, {}}, k.dim(ownScratch));
+      before.clear();
+      SmallVector<Value> carried = reduceRows(k.lo, outer, k.scratch);
+      carried.append({k.scratch, other});
+      carried = k.loop(k.add(k.lo, step), firstEnd, step, carried, [&](Value task, ValueRange values) {
+        Value written = values[values.size() - 2], free = values.back();
+        beginRows(k.sub(task, step), kRowsTogether, outer, written);
+        bindReduced(values);
+        std::swap(rows, before);
+        SmallVector<Value> next = reduceRows(task, outer, free);
+        before.clear();
+        next.append({free, written});
+        return next;
+      });
+      beginRows(k.sub(firstEnd, step), kRowsTogether, outer, carried[carried.size() - 2]);
+      bindReduced(carried);
+      scoped([&] { writeRows(); });
+    });
+  }
+
+  /// What the reductions give.
+  SmallVector<Value> reduceRows(Value first, ArrayRef<int> outer, Value scratch) {
+    beginRows(first, kRowsTogether, outer, scratch);
+    SmallVector<Value> reduced;
+    scoped([&] {
+      reducePoint();
+      for (Row &row : rows)
+        for (auto &level : levels)
+          for (Operation *op : level)
+            reduced.push_back(row.p.bound(op->getResult(0)));
+    });
+    return reduced;
+  }
+
+  void bindReduced(ValueRange values) {
+    size_t i = 0;
+    for (Row &row : rows) {
+      row.isReduced = true;
+      for (auto &level : levels)
+        for (Operation *op : level)
+          row.p.bind(op->getResult(0), values[i++]);
+    }
+  }
+
+  void runBlock(Value task, ArrayRef<int> outer, const Dim &blocks, int64_t block) {
+    begin(1, k.scratch);
+    Value count = k.dim(blocks);
+    place(rows[0].p.point, k.div(task, count), outer);
+    scoped([&] { columns(k.rem(task, count), block); });
+  }
+
+  /// Of the sizes that divide the innermost dimension the largest one up to kMapBlock, unless that is small.
+  int64_t mapBlock() {
+    if (parallel.empty() || !space[parallel.back()].isStatic())
+      return kMapBlock;
+    int64_t size = space[parallel.back()].value(), block = std::min(size, kMapBlock) / vectorWidth * vectorWidth;
+    while (block > kMapBlock / 4 && size % block)
+      block -= vectorWidth;
+    return block > kMapBlock / 4 ? block : kMapBlock;
+  }
+  bool blocksAreEven(int64_t block) {
+    int64_t size = space[parallel.back()].value();
+    return size <= block || size % block == 0;
+  }
+
+  /// The blocks of several tasks, all of one size, a vector of each at a time.
+  void runBlocks(Value first, ArrayRef<int> outer, const Dim &blocks, int64_t block) {
+    begin(kBlocksTogether, k.scratch);
+    int last = parallel.back();
+    int64_t size = std::min(space[last].value(), block);
+    Value count = k.dim(blocks);
+    auto beginning = [&](SmallVectorImpl<Index> &point, Value task) {
+      place(point, k.div(task, count), outer);
+      return k.mul(k.rem(task, count), k.constant(block));
+    };
+    SmallVector<std::pair<Value, Value>> from; // of each row here, and of the one that is fetched: a page ahead or more
+    for (Row &row : rows)
+      from.push_back({beginning(row.p.point, taskAt(first, row.number)),
+                      beginning(row.next, taskAt(first, row.number, llvm::divideCeil(kMapBlock, size)))});
+    k.width = vectorWidth;
+    k.loop(k.constant(0), k.constant(size), k.constant(vectorWidth), [&](Value i) {
+      for (auto [row, from] : llvm::zip(rows, from)) {
+        row.p.point[last] = {k.add(from.first, i), 1};
+        row.next[last] = {k.add(from.second, i), 1};
+        row.p.later = row.next;
+      }
+      scoped([&] { write(pointResults); });
+    });
+    k.width = 1;
+  }
+
+  // ---- stores past the cache
+  /// The results that vectors are stored to, if they are so large that nobody finds them in a cache, and all their
+  /// vectors are whole and aligned when the results are. Otherwise none.
+  SmallVector<std::pair<Value, Value>> streamedResults() {
+    auto &candidates = lanesReduce ? fullResults : pointResults;
+    int64_t bytes = 0;
+    for (auto &[value, pointer] : candidates) {
+      Shape shape = shapeOf(value);
+      ArrayRef<int> dims = alignment.dims.find(value)->second;
+      bool whole = !shape.empty() && shape.back().isStatic() && shape.back().value() % vectorWidth == 0 &&
+                   dims.back() == int(space.size()) - 1 && elements(shape).isStatic();
+      if (!whole || byteWidth(dtypeOf(value)) < 4)
+        return {};
+      bytes += elements(shape).value() * int64_t(byteWidth(dtypeOf(value)));
+    }
+    bool allOfIt = lanesReduce || fullResults.empty();
+    return bytes >= kStreamedBytes && allOfIt ? candidates : SmallVector<std::pair<Value, Value>>();
+  }
+
+  Value allAligned(ArrayRef<std::pair<Value, Value>> stored) {
+    Value aligned;
+    for (auto [value, pointer] : stored) {
+      Value own = k.isAligned(pointer, vectorWidth * int64_t(byteWidth(dtypeOf(value))));
+      aligned = aligned ? Value(arith::AndIOp::create(k.b, k.loc, aligned, own)) : own;
+    }
+    return aligned;
+  }
+
+  // ---- parallel points
+  void columns(Value blockIndex, int64_t block) {
+    int last = parallel.back();
+    Value size = k.dim(space[last]);
+    auto vector = [&](Value i, Value mask) {
+      k.width = vectorWidth;
+      e.mask = mask;
+      rows[0].p.point[last] = {i, 1};
+      scoped([&] { pointOf(); });
+      e.mask = {};
+      k.width = 1;
+    };
+    Value from = k.mul(blockIndex, k.constant(block));
+    Value to = k.minimum(k.add(from, k.constant(block)), size);
+    if (auto known = k.constantOf(size); known && *known <= block) {
+      from = k.constant(0);
+      to = size;
+    }
+    Value step = k.constant(vectorWidth);
+    Value whole = k.add(from, k.mul(k.div(k.sub(to, from), step), step));
+    k.loop(from, whole, step, [&](Value i) { vector(i, {}); });
+    if (space[last].isStatic() && space[last].value() % vectorWidth == 0)
+      return;
+    k.when(k.compare(arith::CmpIPredicate::slt, whole, to), [&] { vector(whole, tailMask(whole, space[last])); });
+  }
+
+  void pointOf() {
+    reducePoint();
+    writeRows();
+  }
+
+  void reducePoint() {
+    for (auto &[value, slot] : kept)
+      slot.written = slot.touched = false;
+    // What the next rows are computed from is fetched while these are: by the second walk, when there are several.
+    for (auto [i, level] : llvm::enumerate(levels)) {
+      fetches = lanesReduce && i == 1;
+      writesBefore = !before.empty() && i + 1 == levels.size();
+      reduceLevel(level);
+    }
+    fetches = writesBefore = false;
+    write(pointResults);
+  }
+
+  Dim ownScratch = 0; // of rows that are worked on together
+};
+
+} // namespace
+
+LaunchShape emitRowwiseKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a,
+                              ArrayRef<Value> results) {
+  return RowwiseKernel(e, body, a, results).emit();
+}
+
+} // namespace burin::codegen

@@ -1,0 +1,285 @@
+#include "codegen/object/ObjectCode.h"
+#include "lld/Common/Driver.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Object/ELFObjectFile.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Support/Threading.h"
+#include "llvm/Target/TargetMachine.h"
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <sys/mman.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+LLD_HAS_DRIVER(elf)
+
+namespace burin::codegen {
+namespace {
+
+// Kernels arrive tiled, unrolled and vectorised: what is left is scalar clean-up and moving what a loop repeats out of
+// it. Half the time of -O1, the same inner loops; unrolling and vectorising more only spills.
+constexpr const char *kKernelPasses =
+    "always-inline,globaldce,function(sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
+    "loop-mssa(loop-rotate,licm<allowspeculation>),gvn,loop-mssa(licm<allowspeculation>),"
+    "instcombine<no-verify-fixpoint>,simplifycfg)";
+
+std::unique_ptr<llvm::TargetMachine> machineFor(const Target &target) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  llvm::Triple triple("x86_64-unknown-linux-gnu");
+  std::string error;
+  const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!backend)
+    return nullptr;
+  llvm::TargetOptions options;
+  // Products and sums are fused only where the kernel says so: fused and unfused graphs agree bit for bit.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
+  return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
+      triple, target.cpu, target.features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
+}
+
+// A file in memory with a path that lld can open.
+class MemoryFile {
+public:
+  explicit MemoryFile(const char *name) : descriptor(memfd_create(name, MFD_CLOEXEC)) {}
+  ~MemoryFile() { close(descriptor); }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor); }
+  bool write(llvm::StringRef bytes) {
+    while (!bytes.empty()) {
+      ssize_t n = ::write(descriptor, bytes.data(), bytes.size());
+      if (n <= 0)
+        return false;
+      bytes = bytes.drop_front(n);
+    }
+    return true;
+  }
+
+private:
+  int descriptor;
+};
+
+bool emit(llvm::Module &module, llvm::TargetMachine &machine, llvm::CodeGenFileType type,
+          llvm::raw_pwrite_stream &out) {
+  llvm::legacy::PassManager passes;
+  if (machine.addPassesToEmitFile(passes, out, nullptr, type, /*DisableVerify=*/true))
+    return false;
+  passes.run(module);
+  return true;
+}
+
+std::unique_ptr<llvm::Module> translated(mlir::ModuleOp module, const Target &target, llvm::LLVMContext &context) {
+  auto llvmModule = mlir::translateModuleToLLVMIR(module, context);
+  if (!llvmModule)
+    return nullptr;
+  std::string width = std::to_string(target.vectorBytes * 8);
+  for (llvm::Function &f : *llvmModule) {
+    f.addFnAttr(llvm::Attribute::NoUnwind);
+    if (f.isDeclaration())
+      continue;
+    f.addFnAttr("target-cpu", target.cpu);
+    f.addFnAttr("target-features", target.features);
+    f.addFnAttr("prefer-vector-width", width);
+    f.addFnAttr("min-legal-vector-width", width);
+    f.addFnAttr("no-builtins"); // loops must not become calls
+  }
+  return llvmModule;
+}
+
+bool optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  module.setTargetTriple(machine.getTargetTriple());
+  module.setDataLayout(machine.createDataLayout());
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager callGraph;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PassBuilder builder(&machine);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(callGraph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, callGraph, modules);
+  llvm::ModulePassManager passes;
+  if (llvm::Error error = builder.parsePassPipeline(passes, kKernelPasses)) {
+    llvm::consumeError(std::move(error));
+    return false;
+  }
+  passes.run(module, modules);
+  return true;
+}
+
+/// Moves a function, with those that it calls, into a module of its own. No other one may call these.
+mlir::OwningOpRef<mlir::ModuleOp> takeOut(mlir::LLVM::LLVMFuncOp function, mlir::ModuleOp module) {
+  mlir::OwningOpRef<mlir::ModuleOp> alone = mlir::ModuleOp::create(module.getLoc());
+  llvm::SetVector<mlir::Operation *> taken;
+  taken.insert(function);
+  for (size_t i = 0; i < taken.size(); ++i)
+    taken[i]->walk([&](mlir::LLVM::CallOp call) {
+      if (call.getCallee())
+        taken.insert(module.lookupSymbol(*call.getCallee()));
+    });
+  for (mlir::Operation *op : taken) {
+    if (mlir::cast<mlir::LLVM::LLVMFuncOp>(op).isExternal()) {
+      alone->push_back(op->clone());
+      continue;
+    }
+    op->remove();
+    alone->push_back(op);
+  }
+  return alone;
+}
+
+/// Calls work(i) for all i below `count`, on as many threads as there are cores, or as the system grants.
+void parallelFor(size_t count, llvm::function_ref<void(size_t)> work) {
+  std::atomic<size_t> next = 0;
+  auto some = [&] {
+    for (size_t i; (i = next++) < count;)
+      work(i);
+  };
+  std::vector<std::jthread> helpers;
+  try {
+    for (size_t i = 1; i < std::min<size_t>(count, llvm::hardware_concurrency().compute_thread_count()); ++i)
+      helpers.emplace_back(some);
+  } catch (const std::system_error &) {
+  }
+  some();
+}
+
+std::optional<Image> link(llvm::ArrayRef<llvm::StringRef> objects, llvm::ArrayRef<std::string> symbols,
+                          std::string &error) {
+  auto fail = [&](const llvm::Twine &why) {
+    error = why.str();
+    return std::nullopt;
+  };
+  std::deque<MemoryFile> inputs;
+  std::vector<std::string> paths;
+  for (llvm::StringRef object : objects) {
+    if (!inputs.emplace_back("kernel.o").write(object))
+      return fail("no memory for an object file of " + llvm::Twine(object.size()) + " bytes");
+    paths.push_back(inputs.back().path());
+  }
+  // lld replaces its output, so that has to be a real file.
+  llvm::SmallString<64> outputPath;
+  if (std::error_code code = llvm::sys::fs::createTemporaryFile("burin", "so", outputPath))
+    return fail("cannot create a temporary file (" + code.message() + "); set TMPDIR to a folder that can be written");
+  llvm::FileRemover remover(outputPath);
+  std::string messages;
+  llvm::raw_string_ostream log(messages);
+  std::vector<const char *> arguments{"ld.lld",
+                                      "-shared",
+                                      "--threads=1",
+                                      "-z",
+                                      "noexecstack",
+                                      "-z",
+                                      "separate-code",
+                                      "--hash-style=sysv",
+                                      "--gc-sections",
+                                      "--no-rosegment",
+                                      "-o",
+                                      outputPath.c_str()};
+  for (const std::string &path : paths)
+    arguments.push_back(path.c_str());
+  {
+    static std::mutex lldIsNotReentrant;
+    std::lock_guard lock(lldIsNotReentrant);
+    auto result = lld::lldMain(arguments, log, log, {{lld::Gnu, &lld::elf::link}});
+    if (result.retCode)
+      return fail("linking failed: " + messages);
+  }
+  auto written = llvm::MemoryBuffer::getFile(outputPath, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!written)
+    return fail("the linked image cannot be read: " + written.getError().message());
+  Image image;
+  image.bytes.assign((*written)->getBufferStart(), (*written)->getBufferEnd());
+  auto elf = llvm::object::ObjectFile::createELFObjectFile(
+      llvm::MemoryBufferRef({image.bytes.data(), image.bytes.size()}, "kernels.so"));
+  if (!elf)
+    return fail("the linked image cannot be read: " + llvm::toString(elf.takeError()));
+  llvm::StringMap<uint64_t> addresses;
+  for (const auto &symbol : llvm::cast<llvm::object::ELFObjectFileBase>(**elf).getDynamicSymbolIterators()) {
+    auto name = symbol.getName();
+    auto address = symbol.getAddress();
+    if (name && address)
+      addresses[*name] = *address;
+  }
+  for (const std::string &symbol : symbols) {
+    if (!addresses.count(symbol))
+      return fail("kernel '" + symbol + "' is missing from the linked image");
+    image.entries.push_back(addresses[symbol]);
+  }
+  return image;
+}
+
+} // namespace
+
+std::unique_ptr<llvm::Module> optimizedLLVM(mlir::ModuleOp module, const Target &target, llvm::LLVMContext &context) {
+  auto llvmModule = translated(module, target, context);
+  auto machine = machineFor(target);
+  return llvmModule && machine && optimize(*llvmModule, *machine) ? std::move(llvmModule) : nullptr;
+}
+
+std::string assembly(llvm::Module &module, const Target &target) {
+  llvm::SmallString<0> text;
+  llvm::raw_svector_ostream out(text);
+  if (auto machine = machineFor(target))
+    emit(module, *machine, llvm::CodeGenFileType::AssemblyFile, out);
+  return text.str().str();
+}
+
+std::optional<Image> compileImage(mlir::ModuleOp module, const Target &target, llvm::ArrayRef<std::string> symbols,
+                                  std::string &error) {
+  struct Part {
+    llvm::LLVMContext context; // one thread at a time may use it
+    std::unique_ptr<llvm::Module> code;
+    llvm::SmallString<0> object;
+    unsigned size() const { return code->getInstructionCount(); }
+  };
+  std::vector<std::unique_ptr<Part>> parts;
+  for (const std::string &symbol : symbols) {
+    parts.push_back(std::make_unique<Part>());
+    auto alone = takeOut(module.lookupSymbol<mlir::LLVM::LLVMFuncOp>(symbol), module);
+    parts.back()->code = translated(*alone, target, parts.back()->context);
+    if (!parts.back()->code) {
+      error = "translation to LLVM IR failed";
+      return std::nullopt;
+    }
+  }
+  std::vector<Part *> largestFirst; // or a core would wait for the other with the last one
+  for (auto &part : parts)
+    largestFirst.push_back(part.get());
+  llvm::stable_sort(largestFirst, [](const Part *x, const Part *y) { return x->size() > y->size(); });
+  std::atomic<bool> failed = false;
+  parallelFor(parts.size(), [&](size_t i) {
+    Part &part = *largestFirst[i];
+    llvm::raw_svector_ostream out(part.object);
+    auto machine = machineFor(target);
+    if (!machine || !optimize(*part.code, *machine) ||
+        !emit(*part.code, *machine, llvm::CodeGenFileType::ObjectFile, out))
+      failed = true;
+    part.code.reset();
+  });
+  if (failed) {
+    error = std::string("LLVM has no code generator for ") + target.cpu;
+    return std::nullopt;
+  }
+  std::vector<llvm::StringRef> objects;
+  for (auto &part : parts)
+    objects.push_back(part->object);
+  return link(objects, symbols, error);
+}
+
+} // namespace burin::codegen

@@ -1,0 +1,40 @@
+// Elementary functions over Scalar. The f32 forms of the common ones are our own vector code (Math*.cpp); the others,
+// and all f64 forms, call the platform's libm once per lane.
+#pragma once
+#include "codegen/scalar/Scalar.h"
+
+namespace burin::codegen {
+
+Scalar exp(Scalar);
+Scalar expm1(Scalar);
+Scalar log(Scalar);
+Scalar log1p(Scalar);
+Scalar sin(Scalar);
+Scalar cos(Scalar);
+Scalar tan(Scalar);
+Scalar asin(Scalar);
+Scalar acos(Scalar);
+Scalar atan(Scalar);
+Scalar atan2(Scalar y, Scalar x);
+Scalar sinh(Scalar);
+Scalar cosh(Scalar);
+Scalar tanh(Scalar);
+Scalar asinh(Scalar);
+Scalar acosh(Scalar);
+Scalar atanh(Scalar);
+Scalar erf(Scalar);
+
+Scalar sigmoid(Scalar);
+/// x * Phi(x), or its tanh approximation; 0 at -inf.
+Scalar gelu(Scalar, bool tanhForm);
+Scalar softplus(Scalar, double beta, double threshold);
+
+/// Calls libm's `name` (the f64 name; f32 arguments take the form ending in "f") lane by lane.
+Scalar callLibm(llvm::StringRef name, llvm::ArrayRef<Scalar> args);
+/// Declares the libm functions that code in `module` calls. Emitting does not, since it may happen in a region that is
+/// not attached yet: run this once over a finished module.
+void declareLibm(mlir::Operation *module);
+/// Whether `symbol` is one of the libm functions that kernels may import.
+bool isLibmFunction(llvm::StringRef symbol);
+
+} // namespace burin::codegen

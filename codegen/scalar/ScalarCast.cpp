@@ -1,0 +1,103 @@
+// Conversions between element types.
+#include "codegen/scalar/Elementwise.h"
+#include "codegen/scalar/Scalar.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include <cmath>
+
+using namespace mlir;
+
+namespace burin::codegen {
+
+static Type lanesOf(Scalar x, DType to) {
+  Type element = laneType(x.getBuilder().getContext(), to);
+  if (auto vector = dyn_cast<VectorType>(x.value().getType()))
+    return vector.clone(element);
+  return element;
+}
+
+template <class Op> static Scalar convert(Scalar x, DType to) {
+  return x.with(Op::create(x.getBuilder(), x.getLoc(), lanesOf(x, to), x.value()).getResult(), to);
+}
+
+static unsigned widthOf(DType type) { return isBool(type) ? 1 : 8 * byteWidth(type); }
+
+/// Wraps. Bits of i32 and i64 meant as unsigned numbers come in as u8 only.
+static Scalar integerToInteger(Scalar x, DType to) {
+  if (widthOf(to) < widthOf(x.dtype()))
+    return convert<arith::TruncIOp>(x, to);
+  if (widthOf(to) == widthOf(x.dtype()))
+    return x.with(x.value(), to);
+  return x.isUnsigned() ? convert<arith::ExtUIOp>(x, to) : convert<arith::ExtSIOp>(x, to);
+}
+
+// bf16 is the upper half of an f32. Integer arithmetic does it on every target: the compiler would call a support
+// library where the hardware has no instruction, and the instruction flushes denormals where it has one.
+static Scalar widenBf16(Scalar x) {
+  Scalar bits = integerToInteger(x.bitcast(DType::i16), DType::i32);
+  return shiftLeft(bits, 16).bitcast(DType::f32);
+}
+
+static Scalar narrowToBf16(Scalar x) {
+  Scalar bits = x.bitcast(DType::i32);
+  Scalar isOdd = shiftRight(bits, 16) & bits.constant(1);
+  Scalar rounded = shiftRight(bits + 0x7fff + isOdd, 16);
+  Scalar quietNan = shiftRight(bits, 16) | bits.constant(0x40);
+  return integerToInteger(select(x != x, quietNan, rounded), DType::i16).bitcast(DType::bf16);
+}
+
+static Scalar floatToFloat(Scalar x, DType to) {
+  if (x.dtype() == DType::bf16)
+    return floatToFloat(widenBf16(x), to);
+  if (x.dtype() == to)
+    return x;
+  if (x.dtype() == DType::f16)
+    return floatToFloat(convert<arith::ExtFOp>(x, DType::f32), to);
+  if (to == DType::bf16)
+    return narrowToBf16(floatToFloat(x, DType::f32));
+  if (to == DType::f64)
+    return convert<arith::ExtFOp>(x, to);
+  if (to == DType::f16)
+    return convert<arith::TruncFOp>(floatToFloat(x, DType::f32), to);
+  return convert<arith::TruncFOp>(x, to);
+}
+
+/// Truncates; saturates; NaN gives 0. The instruction sees values in range only: beyond it MLIR has no meaning.
+static Scalar floatToInteger(Scalar x, DType to) {
+  DType via = byteWidth(to) < 4 ? DType::i32 : to; // instructions exist for 32 and 64 bits
+  unsigned digits = widthOf(to) - (to == DType::u8 ? 0 : 1);
+  double low = to == DType::u8 ? 0 : -std::ldexp(1.0, digits);
+  // The largest value at most 2^digits - 1 that x can have.
+  unsigned mantissa = x.dtype() == DType::f64 ? 53 : 24;
+  double high = std::ldexp(1.0, digits) - (digits > mantissa ? std::ldexp(1.0, digits - mantissa) : 1);
+  Scalar lowest = x.constant(low), highest = x.constant(high);
+  Scalar inRange = select(x > low, x, lowest);
+  inRange = select(inRange < high, inRange, highest);
+  Scalar result = convert<arith::FPToSIOp>(inRange, via);
+  if (digits > mantissa)
+    result = select(x > high, ~result.constant(low), result);
+  return integerToInteger(select(x == x, result, result.constant(0)), to);
+}
+
+Scalar Scalar::to(DType target) const {
+  const Scalar &x = *this;
+  if (target == type)
+    return x;
+  if (burin::isBool(target))
+    return (burin::isFloat(type) && byteWidth(type) == 2 ? floatToFloat(x, DType::f32) : x).nonZero();
+  if (isFloat()) {
+    if (burin::isFloat(target))
+      return floatToFloat(x, target);
+    return floatToInteger(byteWidth(type) == 2 ? floatToFloat(x, DType::f32) : x, target);
+  }
+  if (!burin::isFloat(target))
+    return integerToInteger(x, target);
+  DType via = byteWidth(target) == 2 ? DType::f32 : target;
+  Scalar converted = isUnsigned() ? convert<arith::UIToFPOp>(x, via) : convert<arith::SIToFPOp>(x, via);
+  return floatToFloat(converted, target);
+}
+
+Value castLanes(OpBuilder &builder, Location loc, Value lane, DType from, DType to) {
+  return Scalar(builder, loc, lane, from).to(to).value();
+}
+
+} // namespace burin::codegen

@@ -1,0 +1,109 @@
+#include "frontend/execute/Eager.h"
+#include "frontend/execute/EagerKernel.h"
+#include "frontend/tensor/Creation.h"
+#include "frontend/tensor/EagerKey.h"
+#include "frontend/tensor/Normalize.h"
+#include <unordered_map>
+
+namespace burin::detail {
+
+namespace {
+/// What a call with certain element types, shapes and attributes comes to.
+struct Plan {
+  std::vector<TensorSpec> results;
+  std::vector<DType> scalarTypes; // per operand: what a scalar is passed as
+  ExecutableRef executable;       // null: the result shares the elements of the first operand
+};
+
+/// Calls seen before. A full table is emptied: programs whose shapes never repeat must not grow it without end.
+class Plans {
+  static constexpr size_t kMost = 8192;
+  std::mutex mutex;
+  std::unordered_map<Key, std::shared_ptr<const Plan>, KeyHash, std::equal_to<>> plans;
+
+public:
+  std::shared_ptr<const Plan> find(const Key &key) {
+    std::lock_guard lock(mutex);
+    auto at = plans.find(key);
+    return at == plans.end() ? nullptr : at->second;
+  }
+  void insert(Key key, std::shared_ptr<const Plan> plan) {
+    std::lock_guard lock(mutex);
+    if (plans.size() >= kMost)
+      plans.clear();
+    plans.insert_or_assign(std::move(key), std::move(plan));
+  }
+};
+Plans &plans() {
+  static auto *all = new Plans; // tasks and other threads may still run when the process exits
+  return *all;
+}
+
+Key keyOf(const ir::OpInfo &info, std::span<const Tensor *const> operands, std::span<const ir::Attr> attrs,
+          const Location &where) {
+  Key key;
+  key.add(uint64_t(&info - ir::opTable().data()));
+  for (const ir::Attr &attr : attrs)
+    key.add(attr);
+  for (const Tensor *operand : operands)
+    if (operand) {
+      const TensorState &state = stateOf(*operand, where);
+      if (std::holds_alternative<TracedValue>(state.value))
+        throw Error(where, info.name,
+                    "a tensor was used after the trace that it belongs to; return it from the traced function instead");
+      key.add(state.spec, state.weak);
+    } else {
+      key.add(uint64_t(-1));
+    }
+  return key;
+}
+
+/// Ops that leave the elements and their order as they are.
+bool sharesElements(const CheckedCall &call, const TensorSpec &operand) {
+  static const ir::OpInfo *views[] = {ir::findOp("reshape"), ir::findOp("squeeze"), ir::findOp("unsqueeze"),
+                                      ir::findOp("dropout")};
+  static const ir::OpInfo *identities[] = {ir::findOp("cast"), ir::findOp("broadcast_to")};
+  return llvm::is_contained(views, &call.info) ||
+         (llvm::is_contained(identities, &call.info) && call.results[0] == operand);
+}
+
+std::shared_ptr<const Plan> makePlan(const ir::OpInfo &info, std::span<const Tensor *const> operands,
+                                     std::vector<ir::Attr> attrs, const Location &where) {
+  std::vector<std::optional<TensorSpec>> specs;
+  llvm::SmallVector<bool> weak;
+  for (const Tensor *operand : operands) {
+    const TensorState *state = operand ? Access::state(*operand).get() : nullptr;
+    specs.push_back(state ? std::optional(state->spec) : std::nullopt);
+    weak.push_back(state && state->weak);
+  }
+  CheckedCall call = checkCall(info, specs, weak, attrs, where);
+  auto plan = std::make_shared<Plan>();
+  plan->results = call.results;
+  for (size_t i = 0; i < specs.size(); ++i)
+    if (specs[i] && weak[i])
+      specs[i]->dtype = call.operands[i]->dtype;
+  for (const auto &spec : specs)
+    plan->scalarTypes.push_back(spec ? spec->dtype : DType::f32);
+  if (specs.empty() || !sharesElements(call, *specs[0]))
+    plan->executable = eagerKernel(info, specs, attrs, call.results, where);
+  return plan;
+}
+} // namespace
+
+std::vector<Tensor> callEagerly(const ir::OpInfo &info, std::span<const Tensor *const> operands,
+                                std::vector<ir::Attr> attrs, const Location &where) {
+  if (isMadeOnHost(info))
+    return {createOnHost(info, std::move(attrs), where)};
+  Key key = keyOf(info, operands, attrs, where);
+  std::shared_ptr<const Plan> plan = plans().find(key);
+  if (!plan) {
+    plan = makePlan(info, operands, std::move(attrs), where);
+    plans().insert(std::move(key), plan);
+  }
+  if (!plan->executable)
+    return {Access::make(plan->results[0], storageOf(*Access::state(*operands[0])))};
+  constexpr auto atOnce = std::chrono::microseconds(2); // callers are promised to have their thread back
+  return launch(plan->executable, operands, plan->scalarTypes, plan->results, atOnce, info.name, where);
+}
+
+} // namespace burin::detail

@@ -1,0 +1,215 @@
+// Ops that move, select and create elements.
+#include "frontend/onnx/export/Emitter.h"
+#include "ir/reference/Reference.h"
+#include <algorithm>
+#include <bit>
+
+namespace burin::onnx {
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+Refs reshape(const OpEmitter &e) { return {e.graph.reshape(e.raw(0), e.shape(), e.result().shape)}; }
+
+Refs squeeze(const OpEmitter &e) {
+  const Ints &axes = e.attr<Ints>("axes");
+  return {axes.empty() ? e.raw(0) : e.graph.node("Squeeze", {e.raw(0), e.graph.list(axes)})};
+}
+Refs unsqueeze(const OpEmitter &e) {
+  return {e.graph.node("Unsqueeze", {e.raw(0), e.graph.list(e.attr<Ints>("axes"))})};
+}
+
+Refs concat(const OpEmitter &e) {
+  Refs parts;
+  for (size_t i = 0; i < e.operands.size(); ++i)
+    parts.push_back(e.raw(i));
+  return {e.graph.node("Concat", parts, {{"axis", e.attr<int64_t>("axis")}})};
+}
+
+Refs stack(const OpEmitter &e) {
+  Refs parts;
+  int64_t axis = e.attr<int64_t>("axis");
+  for (size_t i = 0; i < e.operands.size(); ++i)
+    parts.push_back(e.graph.node("Unsqueeze", {e.raw(i), e.graph.list({axis})}));
+  return {e.graph.node("Concat", parts, {{"axis", axis}})};
+}
+
+Refs split(const OpEmitter &e) {
+  const Ints &sizes = e.attr<Ints>("sizes");
+  return e.graph.nodes("Split", {e.raw(0), e.graph.list(sizes)}, sizes.size(), {{"axis", e.attr<int64_t>("axis")}});
+}
+
+/// Only of the dimensions that are cut.
+Refs slice(const OpEmitter &e) {
+  const Shape &starts = e.attr<Shape>("starts"), &stops = e.attr<Shape>("stops");
+  const Ints &steps = e.attr<Ints>("steps");
+  Shape from, to, shape = e.shape();
+  Ints axes, strides;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    bool isToEnd = stops[i] == shape[i];
+    if (starts[i] == Dim(0) && isToEnd && steps[i] == 1)
+      continue;
+    from.push_back(starts[i]);
+    to.push_back(isToEnd ? Dim(INT64_MAX) : stops[i]);
+    axes.push_back(int64_t(i));
+    strides.push_back(steps[i]);
+  }
+  if (axes.empty())
+    return {e.raw(0)};
+  GraphEmitter &g = e.graph;
+  return {g.node("Slice", {e.raw(0), g.sizes(from), g.sizes(to), g.list(axes), g.list(strides)})};
+}
+
+Refs flip(const OpEmitter &e) {
+  const Ints &axes = e.attr<Ints>("axes");
+  if (axes.empty())
+    return {e.raw(0)};
+  GraphEmitter &g = e.graph;
+  Ints starts(axes.size(), -1), ends(axes.size(), INT64_MIN), steps(axes.size(), -1);
+  return {g.node("Slice", {e.raw(0), g.list(starts), g.list(ends), g.list(axes), g.list(steps)})};
+}
+
+Refs tile(const OpEmitter &e) {
+  const Ints &repeats = e.attr<Ints>("repeats");
+  return {repeats.empty() ? e.raw(0) : e.graph.node("Tile", {e.raw(0), e.graph.list(repeats)})};
+}
+
+Ref padBy(GraphEmitter &g, const Ref &x, const Ints &low, Ints high, const std::string &mode, double value) {
+  high.insert(high.begin(), low.begin(), low.end());
+  return g.node("Pad", {x, g.list(high), mode == "constant" ? g.number(value, x.dtype) : Ref()}, {{"mode", mode}});
+}
+
+/// `gap` elements after each of a dimension: a column of them beside each, then both dimensions as one.
+Ref spread(GraphEmitter &g, const Ref &x, Shape &shape, size_t axis, int64_t gap, double value) {
+  Ints low(shape.size() + 1), high = low;
+  high[axis + 1] = gap;
+  Ref columns = g.node("Unsqueeze", {x, g.list({int64_t(axis) + 1})});
+  Shape wide = shape;
+  wide.insert(wide.begin() + int64_t(axis) + 1, Dim(gap + 1));
+  shape[axis] = shape[axis] * (gap + 1);
+  return g.reshape(padBy(g, columns, low, high, "constant", value), wide, shape);
+}
+
+Refs pad(const OpEmitter &e) {
+  Ints low = e.attr<Ints>("low"), high = e.attr<Ints>("high"), interior = e.attr<Ints>("interior");
+  const std::string &mode = e.attr<std::string>("mode");
+  double value = e.attr<double>("value");
+  Ref x = e.raw(0);
+  Shape shape = e.shape();
+  for (size_t i = 0; i < interior.size(); ++i)
+    if (interior[i] && shape[i] != Dim(0)) {
+      x = spread(e.graph, x, shape, i, interior[i], value);
+      high[i] -= interior[i];
+    }
+  auto isZero = [](int64_t n) { return n == 0; };
+  if (std::all_of(low.begin(), low.end(), isZero) && std::all_of(high.begin(), high.end(), isZero))
+    return {x};
+  return {padBy(e.graph, x, low, high, mode, value)};
+}
+
+Ref indices(const OpEmitter &e) {
+  Ref ref = e.raw(1);
+  return ref.dtype == DType::i32 ? ref : e.graph.cast(ref, DType::i64);
+}
+
+Refs select(const OpEmitter &e) { return {e.same({e.raw(0), indices(e)})}; }
+
+Refs scatter(const OpEmitter &e) {
+  std::string reduction = e.attr<std::string>("reduction");
+  OutAttributes attributes{{"axis", e.attr<int64_t>("axis")}};
+  if (reduction == "set")
+    return {e.graph.node("ScatterElements", {e.raw(0), indices(e), e.raw(2)}, attributes)};
+  attributes.emplace_back("reduction", reduction);
+  return {e.graph.node("ScatterElements", {e.in(0), indices(e), e.in(2)}, attributes)};
+}
+
+Refs iota(const OpEmitter &e) {
+  GraphEmitter &g = e.graph;
+  Shape shape = e.result().shape;
+  auto axis = size_t(e.attr<int64_t>("axis"));
+  Ref length = g.node("Squeeze", {g.size(shape[axis]), g.list({0})});
+  Ref row = g.node("Range", {g.number(0, DType::i64), length, g.number(1, DType::i64)});
+  row = g.cast(row, e.result().dtype);
+  if (shape.size() == 1)
+    return {row};
+  Shape flat(shape.size() - axis, Dim(1));
+  flat[0] = shape[axis];
+  return {g.full(g.reshape(row, {shape[axis]}, flat), shape)};
+}
+
+Refs triangle(const OpEmitter &e) {
+  return {e.graph.node("Trilu", {e.raw(0), e.graph.number(double(e.attr<int64_t>("diagonal")), DType::i64)},
+                       {{"upper", int64_t(e.info.name == std::string_view("triu"))}})};
+}
+
+// ---- random numbers: ONNX's generators give others, but with a known shape ours are known too
+
+/// What an op without operands computes.
+Ref evaluated(const OpEmitter &e, mlir::Operation *op, const TensorSpec &spec) {
+  constexpr int64_t kMaxElements = 1 << 24;
+  Dim count = elements(spec.shape);
+  if (!count.isStatic())
+    throw NoOnnxForm{"ONNX's generators give other numbers; give the result " + str(spec) +
+                     " a fixed shape, or make "
+                     "it an input"};
+  auto results = ir::evaluate(op, {}, {.roundF32 = true, .maxElements = kMaxElements});
+  if (failed(results))
+    throw NoOnnxForm{str(spec) + " is too large to be stored"};
+  return e.graph.stored(results->front());
+}
+
+Refs random(const OpEmitter &e) { return {evaluated(e, e.op, e.result())}; }
+
+/// True where a uniform number lies below the probability.
+Refs bernoulli(const OpEmitter &e) {
+  mlir::OpBuilder builder(e.op);
+  TensorSpec spec{e.spec().dtype == DType::f64 ? DType::f64 : DType::f32, e.shape()};
+  mlir::Operation *uniform = ir::createOp(builder, e.op->getLoc(), *ir::findOp("random_uniform"), {},
+                                          {spec.shape, e.attr<int64_t>("seed"), 0.0, 1.0, spec.dtype});
+  if (!uniform)
+    throw NoOnnxForm{"it cannot be evaluated"};
+  Ref numbers;
+  try {
+    numbers = evaluated(e, uniform, spec);
+  } catch (...) {
+    uniform->erase();
+    throw;
+  }
+  uniform->erase();
+  Ref probability = e.graph.cast(e.raw(0), spec.dtype);
+  return {e.graph.node("Less", {numbers, probability}, {}, DType::boolean)};
+}
+
+Refs identity(const OpEmitter &e) { return {e.raw(0)}; }
+
+} // namespace
+
+std::span<const ExportRule> shapeExports() {
+  static const ExportRule rules[] = {
+      {"reshape", reshape, asIs},
+      {"squeeze", squeeze, asIs},
+      {"unsqueeze", unsqueeze, asIs},
+      {"transpose", nullptr, asIs},
+      {"slice", slice, asIs},
+      {"flip", flip, asIs},
+      {"concat", concat, asIs},
+      {"stack", stack, asIs},
+      {"split", split, asIs},
+      {"tile", tile, asIs},
+      {"pad", pad, asIs},
+      {"take", select, asIs},
+      {"gather", select, asIs},
+      {"scatter", scatter},
+      {"iota", iota, asIs},
+      {"tril", triangle, asIs},
+      {"triu", triangle, asIs},
+      {"random_uniform", random, asIs},
+      {"random_normal", random, asIs},
+      {"bernoulli", bernoulli, asIs},
+      {"dropout", identity, asIs},
+  };
+  return rules;
+}
+
+} // namespace burin::onnx

@@ -1,0 +1,104 @@
+// Walks the nodes of a model and its subgraphs and functions.
+#pragma once
+#include "frontend/onnx/import/Node.h"
+#include "frontend/onnx/import/Tensors.h"
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+namespace burin::onnx {
+
+/// The values by name in a graph; names of a surrounding graph are visible, those of a caller of a function are not.
+class Scope {
+public:
+  Scope(const Opsets &opsets, Scope *outer) : opsets(opsets), outer(outer) {}
+  const Value *find(std::string_view name) const;
+  /// False if the name stands for something in this scope already.
+  bool define(std::string_view name, Value value) { return values.try_emplace(name, std::move(value)).second; }
+
+  /// The node that gives a value of this graph or a surrounding one, and where it stands: how many graphs surround its
+  /// own, then its number among the nodes. The node is null if there is none.
+  struct Maker {
+    size_t level = 0, index = 0;
+    const NodeProto *node = nullptr;
+  };
+  Maker makerOf(std::string_view name) const;
+
+  const Opsets &opsets;
+  /// Of the graph.
+  const std::vector<NodeProto> *nodes = nullptr;
+  /// In a function: the attributes of the call, by name; null for those without a value.
+  const std::unordered_map<std::string_view, const AttributeProto *> *attributes = nullptr;
+
+private:
+  Scope *outer;
+  std::unordered_map<std::string_view, Value> values;
+  mutable std::unordered_map<std::string_view, size_t> makers; // by output; filled when one is asked for
+};
+
+/// While one lives, nodes run one level deeper.
+class Deeper {
+public:
+  Deeper(int &depth, const Location &where) : depth(depth) {
+    constexpr int kMaxDepth = 64; // of functions and subgraphs within each other
+    if (++depth > kMaxDepth) {
+      --depth;
+      throw Error(where, "", "functions call each other in a circle, or subgraphs and functions are nested too deep");
+    }
+  }
+  ~Deeper() { --depth; }
+  Deeper(const Deeper &) = delete;
+  Deeper &operator=(const Deeper &) = delete;
+
+private:
+  int &depth;
+};
+
+class Importer {
+public:
+  Importer(const ModelProto &model, TensorReader &reader, std::string fileName);
+
+  Graph import(const StateDict &fixed, const Location &where);
+
+  /// What the value called `name` in the graph of the node `by` is when others have the values `given`.
+  Value recompute(std::string_view name, const GivenValues &given, const NodeProto &by, Scope &scope);
+  std::vector<Value> runSubgraph(const GraphProto &graph, const std::vector<Value> &arguments, Scope &outer);
+  Tensor read(const TensorProto &proto, const Location &where) { return reader.read(proto, where); }
+  /// Where a node is, for errors and profiles: "model.onnx:conv1".
+  Location locationOf(const NodeProto &node) const;
+
+private:
+  const ModelProto &model;
+  TensorReader &reader;
+  std::string fileName;
+  using FunctionName = std::tuple<std::string_view, std::string_view, std::string_view>; // domain, name, overload
+  std::map<FunctionName, const FunctionProto *> functions;
+  std::map<std::string, Dim> symbols; // of symbolic sizes, by parameter
+  std::set<std::string> symbolNames;
+  std::set<std::string_view> named;           // the sizes of inputs that are a name
+  std::map<std::string, size_t> symbolCounts; // of names with one stem
+  int depth = 0;                              // of functions and subgraphs
+  int64_t expanded = 0;                       // nodes of functions and subgraphs so far
+  int recomputing = 0;                        // recompute() within each other
+  int64_t followed = 0;                       // nodes that recompute() has looked at so far
+
+  std::vector<const NodeProto *> nodesBehind(std::string_view name, const GivenValues &given, const NodeProto &by,
+                                             const Scope &scope);
+  void checkOps(const Location &where) const;
+  TensorSpec specOf(const ValueInfo &input, const Location &where);
+  void collectNames();
+  std::optional<Dim> expression(std::string_view parameter);
+  void checkType(const ValueInfo &declared, const Value &value, const Location &where) const;
+  void checkShape(const ValueInfo &declared, const Value &value, const Location &where) const;
+  Dim symbol(std::string parameter);
+  std::vector<Tensor> runModel(Scope &scope, const Location &where);
+  static void define(std::string_view name, Value value, Scope &scope, const Location &where);
+  std::vector<Value> runNodes(const GraphProto &graph, Scope &scope);
+  void runNode(const NodeProto &node, Scope &scope);
+  Values translate(const NodeProto &node, Scope &scope);
+  const FunctionProto *findFunction(const NodeProto &node) const;
+  Values callFunction(const FunctionProto &function, const NodeProto &node, Scope &scope);
+};
+
+} // namespace burin::onnx

@@ -1,0 +1,61 @@
+// Files in: models, and tensors on their own.
+#include "burin/onnx.h"
+#include "frontend/onnx/import/Importer.h"
+#include "frontend/tensor/LocationScope.h"
+#include <stdexcept>
+
+namespace burin::onnx {
+
+using detail::Mapping;
+
+static std::shared_ptr<const Mapping> open(const std::string &path, const Location &where) {
+  std::string problem;
+  std::shared_ptr<const Mapping> file = Mapping::open(path, problem);
+  if (!file)
+    throw Error(where, "load", "cannot read \"" + path + "\": " + problem);
+  return file;
+}
+
+/// Parser errors are of no class of ours.
+template <class F> static auto parse(const std::string &path, const Location &where, F &&read) {
+  try {
+    return read();
+  } catch (const Error &) {
+    throw;
+  } catch (const std::exception &error) {
+    throw Error(where, "load", "\"" + path + "\": " + error.what());
+  }
+}
+
+bool isModelFile(const std::string &path) {
+  std::string problem;
+  std::shared_ptr<const Mapping> file = Mapping::open(path, problem);
+  return path.ends_with(".onnx") || (file && looksLikeModel(file->bytes()));
+}
+
+static std::string folderOf(const std::string &path) {
+  size_t slash = path.rfind('/');
+  return slash == path.npos ? "." : path.substr(0, slash + 1);
+}
+
+Graph importModel(const std::string &path, const StateDict &fixed, const Location &where) {
+  std::shared_ptr<const Mapping> file = open(path, where);
+  return parse(path, where, [&] {
+    ModelProto model = readModel(file->bytes());
+    TensorReader reader(file, folderOf(path));
+    return Importer(model, reader, path.substr(path.rfind('/') + 1)).import(fixed, where);
+  });
+}
+
+Tensor readTensorFile(const std::string &path, const Location &where) {
+  std::shared_ptr<const Mapping> file = open(path, where);
+  return parse(path, where, [&] { return TensorReader(file, "").read(readTensor(file->bytes()), where); });
+}
+
+} // namespace burin::onnx
+
+namespace burin {
+Graph load_onnx(const std::string &path, const StateDict &fixed, Location where) {
+  return onnx::importModel(path, fixed, detail::inScope(where));
+}
+} // namespace burin

@@ -1,0 +1,314 @@
+#include "frontend/onnx/import/Node.h"
+#include "frontend/onnx/import/Importer.h"
+#include "frontend/tensor/LocationScope.h"
+#include "frontend/trace/Trace.h"
+#include <cmath>
+#include <map>
+
+namespace burin::onnx {
+
+Value Value::sequenceOf(std::vector<Value> values) {
+  Value value;
+  value.sequence = std::make_shared<const std::vector<Value>>(std::move(values));
+  return value;
+}
+
+// ---- tensors and known contents
+
+const Tensor &tensorOf(const Value &value) {
+  if (value.tensor.defined() || !value.contents)
+    return value.tensor;
+  const Contents &contents = *value.contents;
+  Shape shape(contents.shape.begin(), contents.shape.end());
+  bool isFixed =
+      std::all_of(contents.elements.begin(), contents.elements.end(), [](const Dim &d) { return d.isStatic(); });
+  Tensor tensor;
+  if (isFixed) {
+    std::vector<int64_t> numbers;
+    for (const Dim &element : contents.elements)
+      numbers.push_back(element.value());
+    tensor = from_vector(numbers, shape);
+  } else {
+    std::vector<Tensor> parts;
+    for (const Dim &element : contents.elements)
+      parts.push_back(reshape(sizeTensor(element), {1}));
+    tensor = reshape(parts.size() == 1 ? parts[0] : concat(parts), shape);
+  }
+  value.tensor = contents.dtype == DType::i64 ? tensor : tensor.to(contents.dtype);
+  return value.tensor;
+}
+
+std::optional<Contents> contentsOf(const Value &value) {
+  constexpr int64_t kMaxElements = 4096;
+  if (value.contents)
+    return *value.contents;
+  if (!value.tensor.defined() || value.tensor.isTraced() || isFloat(value.tensor.dtype()))
+    return std::nullopt;
+  Contents contents{value.tensor.dtype(), {}, {}};
+  for (const Dim &size : value.tensor.shape())
+    contents.shape.push_back(size.value());
+  if (elements(value.tensor.shape()).value() > kMaxElements)
+    return std::nullopt;
+  for (int64_t number : value.tensor.to_vector<int64_t>())
+    contents.elements.push_back(number);
+  return contents;
+}
+
+std::optional<Tensor> constantOf(const Value &value) {
+  const Tensor &tensor = tensorOf(value);
+  Trace *trace = Trace::active();
+  return trace && tensor.isTraced() ? trace->constantValue(tensor, detail::inScope({})) : tensor;
+}
+
+// ---- inputs
+
+Node::Node(Importer &importer, const NodeProto &proto, Scope &scope) : importer(importer), proto(proto), scope(scope) {
+  for (std::string_view name : proto.inputs) {
+    const Value *value = name.empty() ? nullptr : scope.find(name);
+    if (!name.empty() && !value)
+      fail("its input " + quoted(name) + " is computed by no node before it");
+    inputs.push_back(value ? *value : Value());
+  }
+}
+
+int64_t Node::opset() const {
+  auto version = scope.opsets.find(proto.domain);
+  return version == scope.opsets.end() ? 1 : version->second;
+}
+
+const Value &Node::value(size_t input) const {
+  if (!has(input))
+    fail("it needs the input " + std::to_string(input));
+  return inputs[input];
+}
+
+Tensor Node::operator[](size_t input) const {
+  const Value &found = value(input);
+  if (found.sequence)
+    fail("its input " + std::to_string(input) + " is a sequence, not a tensor");
+  return tensorOf(found);
+}
+
+std::optional<Tensor> Node::optional(size_t input) const {
+  return has(input) ? std::optional((*this)[input]) : std::nullopt;
+}
+
+std::vector<Tensor> Node::tensors() const {
+  std::vector<Tensor> list;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (has(i))
+      list.push_back((*this)[i]);
+  return list;
+}
+
+const std::vector<Value> &Node::sequence(size_t input) const {
+  if (!value(input).sequence)
+    fail("its input " + std::to_string(input) + " is a tensor, not a sequence");
+  return *value(input).sequence;
+}
+
+DType Node::dtype(size_t input) const {
+  const Value &found = value(input);
+  return found.contents ? found.contents->dtype : (*this)[input].dtype();
+}
+
+Shape Node::shape(size_t input) const {
+  const Value &found = value(input);
+  if (found.contents)
+    return {found.contents->shape.begin(), found.contents->shape.end()};
+  return (*this)[input].shape();
+}
+
+void Node::requireRank(size_t input, int64_t least) const {
+  if (has(input) && !value(input).sequence && rank(input) < least)
+    fail("its input " + quoted(proto.inputs[input]) + " has the shape " + str(shape(input)) + ", but must have " +
+         std::to_string(least) + " dimensions or more");
+}
+
+// ---- known elements
+
+std::optional<Contents> Node::contents(size_t input) const {
+  return has(input) ? contentsOf(inputs[input]) : std::nullopt;
+}
+
+static std::string listed(const std::vector<std::string> &names) {
+  std::string text;
+  for (const std::string &name : names)
+    text += (text.empty() ? "" : ", ") + quoted(name);
+  return text;
+}
+
+Tensor Node::constant(size_t input) const {
+  Tensor tensor = (*this)[input];
+  if (std::optional<Tensor> known = constantOf(value(input)))
+    return *known;
+  std::vector<std::string> names = Trace::active()->inputsBehind(tensor);
+  std::string message =
+      "its input " + quoted(proto.inputs[input]) + " must be known when the model is compiled, but depends on the data";
+  if (!names.empty())
+    message += " of " + listed(names) + "\n  give a value once and for all with --fix " + names[0] + "=@FILE";
+  unsupported(message);
+}
+
+Shape Node::sizes(size_t input) const {
+  if (std::optional<Contents> known = contents(input))
+    return known->elements;
+  Shape sizes;
+  for (int64_t number : constant(input).to_vector<int64_t>())
+    sizes.push_back(number);
+  return sizes;
+}
+
+std::vector<int64_t> Node::integers(size_t input) const {
+  std::vector<int64_t> numbers;
+  for (const Dim &size : sizes(input)) {
+    if (!size.isStatic())
+      unsupported("its input " + quoted(proto.inputs[input]) + " contains the symbolic size " + size.str() +
+                  ", but must be a number when the model is compiled");
+    numbers.push_back(size.value());
+  }
+  return numbers;
+}
+
+std::vector<double> Node::reals(size_t input) const {
+  if (value(input).contents) {
+    std::vector<int64_t> numbers = integers(input);
+    return {numbers.begin(), numbers.end()};
+  }
+  return constant(input).to_vector<double>();
+}
+
+int64_t Node::integer(size_t input) const {
+  std::vector<int64_t> numbers = integers(input);
+  if (numbers.size() != 1)
+    fail("its input " + quoted(proto.inputs[input]) + " must be one number");
+  return numbers[0];
+}
+double Node::real(size_t input) const {
+  std::vector<double> numbers = reals(input);
+  if (numbers.size() != 1)
+    fail("its input " + quoted(proto.inputs[input]) + " must be one number");
+  return numbers[0];
+}
+
+// ---- attributes
+
+const AttributeProto *Node::find(std::string_view name) const {
+  for (const AttributeProto &attribute : proto.attributes) {
+    if (attribute.name != name)
+      continue;
+    if (attribute.reference.empty())
+      return &attribute;
+    if (!scope.attributes)
+      fail("the attribute " + quoted(name) + " refers to one of a function, but is in none");
+    auto given = scope.attributes->find(attribute.reference);
+    return given == scope.attributes->end() ? nullptr : given->second;
+  }
+  return nullptr;
+}
+
+const AttributeProto *Node::find(std::string_view name, AttributeProto::Type type) const {
+  const AttributeProto *found = find(name);
+  if (found && found->type != type)
+    fail("the attribute " + quoted(name) + " is of the wrong type");
+  return found;
+}
+
+using AttributeType = AttributeProto::Type;
+
+int64_t Node::attribute(std::string_view name, int64_t fallback) const {
+  const AttributeProto *found = find(name, AttributeType::Int);
+  return found ? found->i : fallback;
+}
+double Node::attribute(std::string_view name, double fallback) const {
+  const AttributeProto *found = find(name, AttributeType::Float);
+  return found ? double(found->f) : fallback;
+}
+std::string Node::attribute(std::string_view name, const char *fallback) const {
+  const AttributeProto *found = find(name, AttributeType::String);
+  return found ? std::string(found->s) : fallback;
+}
+std::vector<int64_t> Node::attribute(std::string_view name, std::vector<int64_t> fallback) const {
+  const AttributeProto *found = find(name, AttributeType::Ints);
+  return found ? found->ints : fallback;
+}
+std::vector<double> Node::attributeReals(std::string_view name) const {
+  const AttributeProto *found = find(name, AttributeType::Floats);
+  return found ? std::vector<double>(found->floats.begin(), found->floats.end()) : std::vector<double>();
+}
+std::vector<std::string> Node::attributeStrings(std::string_view name) const {
+  const AttributeProto *found = find(name, AttributeType::Strings);
+  return found ? std::vector<std::string>(found->strings.begin(), found->strings.end()) : std::vector<std::string>();
+}
+Tensor Node::attributeTensor(std::string_view name) const {
+  const AttributeProto *found = find(name, AttributeType::Tensor);
+  if (!found || !found->tensor)
+    fail("it needs the attribute " + quoted(name));
+  return importer.read(*found->tensor, detail::inScope({}));
+}
+DType Node::attributeType(std::string_view name, DType fallback) const {
+  const AttributeProto *found = find(name, AttributeType::Int);
+  return found ? requireType(DataType(found->i), "its attribute " + quoted(name), detail::inScope({})) : fallback;
+}
+const GraphProto &Node::attributeGraph(std::string_view name) const {
+  const AttributeProto *found = find(name, AttributeType::Graph);
+  if (!found || !found->graph)
+    fail("it needs the attribute " + quoted(name));
+  return *found->graph;
+}
+
+std::optional<std::vector<int64_t>> Node::list(size_t input, std::string_view name) const {
+  if (has(input))
+    return integers(input);
+  if (hasAttribute(name))
+    return attribute(name, std::vector<int64_t>());
+  return std::nullopt;
+}
+
+int64_t Node::axis(int64_t axis, int64_t rank) const {
+  if (axis < -rank || axis >= rank)
+    fail("the axis " + std::to_string(axis) + " is out of range for " + std::to_string(rank) + " dimensions");
+  return axis < 0 ? axis + rank : axis;
+}
+
+Value Node::recompute(std::string_view name, const GivenValues &given) const {
+  return importer.recompute(name, given, proto, scope);
+}
+std::vector<Value> Node::run(const GraphProto &graph, const std::vector<Value> &arguments) const {
+  return importer.runSubgraph(graph, arguments, scope);
+}
+
+void Node::fail(const std::string &what) const { throw Error(importer.locationOf(proto), printable(proto.op), what); }
+void Node::unsupported(const std::string &what) const {
+  throw Unsupported(importer.locationOf(proto), printable(proto.op), what);
+}
+
+Tensor part(const Tensor &x, int64_t axis, const Dim &from, const Dim &to, int64_t step) {
+  if (axis >= x.rank())
+    throw Error(detail::inScope({}), "slice",
+                str(x.spec()) + " must have " + std::to_string(axis + 1) + " dimensions or more");
+  Shape starts(size_t(x.rank()), Dim(0)), stops = x.shape();
+  std::vector<int64_t> steps(size_t(x.rank()), 1);
+  starts[size_t(axis)] = from;
+  stops[size_t(axis)] = to;
+  steps[size_t(axis)] = step;
+  return slice(x, starts, stops, steps);
+}
+
+// ---- the table
+
+const OpEntry *findOp(std::string_view domain, std::string_view name) {
+  static const auto table = [] {
+    std::map<std::pair<std::string_view, std::string_view>, OpEntry> table;
+    for (auto family :
+         {attentionOps(), controlOps(), einsumOps(), elementwiseOps(), indexOps(), neuralOps(), quantizedOps(),
+          recurrentOps(), reductionOps(), samplingOps(), selectionOps(), shapeOps(), signalOps(), trainingOps()})
+      for (const OpEntry &entry : family)
+        table[{entry.domain, entry.name}] = entry;
+    return table;
+  }();
+  auto at = table.find({domain, name});
+  return at == table.end() ? nullptr : &at->second;
+}
+
+} // namespace burin::onnx

@@ -1,0 +1,174 @@
+// What the translation of an ONNX op sees: a node with its inputs and attributes. To add an op, write a function from
+// Node to its outputs in terms of the public API, and name it in the table of its family (Ops*.cpp).
+#pragma once
+#include "burin/creation.h"
+#include "burin/ops.h"
+#include "frontend/onnx/Proto.h"
+#include "frontend/onnx/import/Import.h"
+#include "frontend/tensor/Creation.h"
+#include <array>
+#include <memory>
+#include <optional>
+
+namespace burin::onnx {
+
+/// Whole numbers that are known while importing, some maybe symbolic: what shapes are computed with.
+struct Contents {
+  DType dtype = DType::i64;
+  std::vector<int64_t> shape; // of rank 0 or more, fixed
+  std::vector<Dim> elements;
+};
+
+/// What a name in a graph stands for: nothing, a tensor, or a sequence of values. Tensors that hold sizes have their
+/// contents too, and become a tensor only when one is asked for.
+struct Value {
+  Value() = default;
+  Value(Tensor tensor) : tensor(std::move(tensor)) {}
+  Value(Contents contents) : contents(std::make_shared<const Contents>(std::move(contents))) {}
+  static Value sequenceOf(std::vector<Value> values);
+
+  bool defined() const { return tensor.defined() || contents || sequence; }
+
+  mutable Tensor tensor;
+  std::shared_ptr<const Contents> contents;
+  std::shared_ptr<const std::vector<Value>> sequence;
+};
+
+/// The outputs of a node. Those that are left out at the end are absent.
+struct Values : std::vector<Value> {
+  using vector::vector;
+  Values(Tensor one) : vector{Value(std::move(one))} {}
+  Values(Value one) : vector{std::move(one)} {}
+  Values(const std::vector<Tensor> &tensors) : vector(tensors.begin(), tensors.end()) {}
+};
+
+/// Values by the names that they stand for.
+using GivenValues = std::vector<std::pair<std::string_view, Value>>;
+
+class Scope;
+class Importer;
+
+class Node {
+public:
+  Node(Importer &importer, const NodeProto &proto, Scope &scope);
+
+  std::string_view op() const { return proto.op; }
+  std::string_view domain() const { return proto.domain; }
+  /// The version of the op set that the node's op is taken from.
+  int64_t opset() const;
+
+  // ---- inputs and outputs
+  size_t inputCount() const { return inputs.size(); }
+  size_t outputCount() const { return proto.outputs.size(); }
+  bool has(size_t input) const { return input < inputs.size() && inputs[input].defined(); }
+  bool wants(size_t output) const { return output < proto.outputs.size() && !proto.outputs[output].empty(); }
+  /// An input that must be there.
+  const Value &value(size_t input) const;
+  Tensor operator[](size_t input) const;
+  std::optional<Tensor> optional(size_t input) const;
+  /// All inputs that are there.
+  std::vector<Tensor> tensors() const;
+  const std::vector<Value> &sequence(size_t input) const;
+  void replace(size_t input, Value value) { inputs[input] = std::move(value); }
+  DType dtype(size_t input = 0) const;
+  /// The sizes of an input.
+  Shape shape(size_t input = 0) const;
+  int64_t rank(size_t input = 0) const { return int64_t(shape(input).size()); }
+  /// Fails if an input is there and has fewer dimensions.
+  void requireRank(size_t input, int64_t least) const;
+
+  // ---- inputs whose elements must be known now; others are an error that names the graph inputs they depend on
+  /// Known contents of an integer or bool input, if it has them.
+  std::optional<Contents> contents(size_t input) const;
+  Shape sizes(size_t input) const;
+  std::vector<int64_t> integers(size_t input) const;
+  std::vector<double> reals(size_t input) const;
+  int64_t integer(size_t input) const;
+  double real(size_t input) const;
+
+  // ---- attributes
+  bool hasAttribute(std::string_view name) const { return find(name) != nullptr; }
+  int64_t attribute(std::string_view name, int64_t fallback) const;
+  double attribute(std::string_view name, double fallback) const;
+  std::string attribute(std::string_view name, const char *fallback) const;
+  std::vector<int64_t> attribute(std::string_view name, std::vector<int64_t> fallback) const;
+  std::vector<double> attributeReals(std::string_view name) const;
+  std::vector<std::string> attributeStrings(std::string_view name) const;
+  Tensor attributeTensor(std::string_view name) const;
+  /// Of an attribute that holds a data type.
+  DType attributeType(std::string_view name, DType fallback) const;
+  const GraphProto &attributeGraph(std::string_view name) const;
+
+  /// A list that is an input in newer op sets and an attribute in older ones.
+  std::optional<std::vector<int64_t>> list(size_t input, std::string_view attribute) const;
+
+  /// `axis` counted from 0. Throws if there are not so many dimensions.
+  int64_t axis(int64_t axis, int64_t rank) const;
+  int64_t axis(int64_t axis) const { return this->axis(axis, rank()); }
+
+  /// What the value called `name` in this node's graph is when others have the values `given`.
+  Value recompute(std::string_view name, const GivenValues &given) const;
+  /// Runs a subgraph in the scope of this node.
+  std::vector<Value> run(const GraphProto &graph, const std::vector<Value> &arguments) const;
+
+  [[noreturn]] void fail(const std::string &what) const;
+  [[noreturn]] void unsupported(const std::string &what) const;
+
+private:
+  Importer &importer;
+  const NodeProto &proto;
+  Scope &scope;
+  std::vector<Value> inputs;
+
+  const AttributeProto *find(std::string_view name) const;
+  const AttributeProto *find(std::string_view name, AttributeProto::Type type) const;
+  Tensor constant(size_t input) const;
+};
+
+/// The tensor of a value; sizes become one now.
+const Tensor &tensorOf(const Value &value);
+/// The contents of a value whose elements are few and whole; from a constant tensor they are read.
+std::optional<Contents> contentsOf(const Value &value);
+/// The elements of a value that does not depend on the data.
+std::optional<Tensor> constantOf(const Value &value);
+/// The positions from, from + step, … below `to` of one dimension.
+Tensor part(const Tensor &x, int64_t axis, const Dim &from, const Dim &to, int64_t step = 1);
+using detail::sizeTensor;
+
+using Handler = Values (*)(Node &);
+struct OpEntry {
+  std::string_view name;
+  Handler handler;
+  std::array<int8_t, 8> ranks = {}; // how many dimensions each input has at least: the handler may ask for these sizes
+  std::string_view domain = "";
+};
+/// Nullptr if there is no such op.
+const OpEntry *findOp(std::string_view domain, std::string_view name);
+
+/// Where operands must agree in a size and are not known to, they are made to, and a check goes with the graph.
+void agreeOnSizes(Node &node);
+/// `x` under another shape, which must fit: a check goes with the graph if that is not known.
+Tensor reshapeChecked(const Tensor &x, Shape shape);
+/// Has every run check that two sizes are equal.
+void requireEqual(const Dim &left, const Dim &right);
+
+/// The result of an op on known sizes, if its inputs are known and so is the result.
+std::optional<Value> propagateContents(Node &node);
+
+// ---- the families
+std::span<const OpEntry> attentionOps();
+std::span<const OpEntry> controlOps();
+std::span<const OpEntry> einsumOps();
+std::span<const OpEntry> elementwiseOps();
+std::span<const OpEntry> indexOps();
+std::span<const OpEntry> neuralOps();
+std::span<const OpEntry> quantizedOps();
+std::span<const OpEntry> recurrentOps();
+std::span<const OpEntry> reductionOps();
+std::span<const OpEntry> samplingOps();
+std::span<const OpEntry> selectionOps();
+std::span<const OpEntry> shapeOps();
+std::span<const OpEntry> signalOps();
+std::span<const OpEntry> trainingOps();
+
+} // namespace burin::onnx

@@ -1,0 +1,220 @@
+#include "frontend/onnx/import/Tensors.h"
+#include "burin/creation.h"
+#include "frontend/onnx/import/Import.h"
+#include "frontend/tensor/TensorState.h"
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace burin::onnx {
+
+namespace {
+
+/// A file descriptor.
+class File {
+public:
+  explicit File(int number = -1) : number(number) {}
+  File(File &&other) noexcept : number(std::exchange(other.number, -1)) {}
+  File &operator=(File &&other) noexcept {
+    std::swap(number, other.number);
+    return *this;
+  }
+  ~File() {
+    if (number >= 0)
+      ::close(number);
+  }
+  int number;
+};
+
+/// Opens `location` below `folder` one component at a time, none of which may be a link or lead upwards. On failure
+/// `problem` says why.
+File openBelow(const std::string &folder, std::string_view location, std::string &problem) {
+  File place(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (place.number < 0)
+    problem = std::strerror(errno);
+  if (location.empty() || location[0] == '/' || location.find('\0') != location.npos)
+    problem = "its location must be a relative path within the model's folder";
+  while (problem.empty()) {
+    size_t slash = location.find('/');
+    std::string part(location.substr(0, slash));
+    location = slash == location.npos ? "" : location.substr(slash + 1);
+    bool isLast = location.empty();
+    if (part == "..")
+      problem = "its location leaves the model's folder";
+    if (part.empty() || part == "..")
+      continue;
+    File next(::openat(place.number, part.c_str(),
+                       O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (isLast ? 0 : O_DIRECTORY)));
+    if (next.number < 0)
+      problem = errno == ELOOP ? "its location is a symbolic link, which may leave the model's folder; copy the file"
+                               : std::strerror(errno);
+    place = std::move(next);
+    if (isLast)
+      break;
+  }
+  struct stat info;
+  if (problem.empty() && ::fstat(place.number, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink != 1)
+    problem = "it is a hard link, whose other name may lie outside of the model's folder; copy the file";
+  return place;
+}
+
+std::optional<uint64_t> number(std::string_view text) {
+  uint64_t value = 0;
+  auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return failure == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
+}
+
+/// The elements of the typed fields as the bytes of a tensor.
+template <class To, class From> void store(const std::vector<From> &from, std::vector<std::byte> &to) {
+  to.resize(from.size() * sizeof(To));
+  for (size_t i = 0; i < from.size(); ++i) {
+    To value = To(from[i]);
+    std::memcpy(to.data() + i * sizeof(To), &value, sizeof(To));
+  }
+}
+std::vector<std::byte> typedBytes(const TensorProto &proto, DType dtype) {
+  std::vector<std::byte> bytes;
+  if (dtype == DType::f32)
+    store<float>(proto.floats, bytes);
+  else if (dtype == DType::f64)
+    store<double>(proto.doubles, bytes);
+  else if (isBool(dtype))
+    store<bool>(proto.ints, bytes);
+  else if (byteWidth(dtype) == 1)
+    store<uint8_t>(proto.ints, bytes);
+  else if (byteWidth(dtype) == 2)
+    store<uint16_t>(proto.ints, bytes); // of floats: their bits
+  else if (byteWidth(dtype) == 4)
+    store<int32_t>(proto.ints, bytes);
+  else
+    store<int64_t>(proto.ints, bytes);
+  return bytes;
+}
+
+} // namespace
+
+std::optional<DType> dtypeOf(DataType type) {
+  switch (int32_t(type)) {
+  case 1:
+    return DType::f32;
+  case 2:
+    return DType::u8;
+  case 3:
+    return DType::i8;
+  case 5:
+    return DType::i16;
+  case 6:
+    return DType::i32;
+  case 7:
+    return DType::i64;
+  case 9:
+    return DType::boolean;
+  case 10:
+    return DType::f16;
+  case 11:
+    return DType::f64;
+  case 16:
+    return DType::bf16;
+  default:
+    return std::nullopt;
+  }
+}
+
+DType requireType(DataType type, const std::string &what, const Location &where) {
+  if (auto dtype = dtypeOf(type))
+    return *dtype;
+  throw Unsupported(where, "", what + " is of type " + nameOf(type) + ", which burin does not have");
+}
+
+Tensor TensorReader::read(const TensorProto &proto, const Location &where) {
+  const std::string what = "the tensor " + quoted(proto.name);
+  TensorSpec spec{requireType(proto.dataType, what, where), {}};
+  uint64_t count = 1;
+  for (int64_t size : proto.dims) {
+    if (size < 0 || __builtin_mul_overflow(count, uint64_t(size), &count))
+      throw Error(where, "", what + " has an impossible shape");
+    spec.shape.push_back(size);
+  }
+  uint64_t size;
+  if (__builtin_mul_overflow(count, uint64_t(byteWidth(spec.dtype)), &size) || size > uint64_t(INT64_MAX))
+    throw Error(where, "", what + " has an impossible shape");
+  if (proto.isSegment)
+    throw Unsupported(where, "", what + " is stored in segments");
+  if (proto.isExternal) {
+    MappingRef owner;
+    std::span<const std::byte> bytes = externalBytes(proto, size, owner, where);
+    return view(bytes, spec, owner, where);
+  }
+  std::vector<std::byte> typed;
+  std::span<const std::byte> bytes = std::as_bytes(std::span(proto.rawData.data(), proto.rawData.size()));
+  if (!proto.hasRawData)
+    bytes = typed = typedBytes(proto, spec.dtype);
+  if (bytes.size() != size)
+    throw Error(where, "",
+                what + " " + str(spec) + " needs " + std::to_string(size) + " bytes, but has " +
+                    std::to_string(bytes.size()));
+  return proto.hasRawData ? view(bytes, spec, file, where) : from_bytes(bytes.data(), spec, where);
+}
+
+Tensor TensorReader::view(std::span<const std::byte> bytes, const TensorSpec &spec, const MappingRef &owner,
+                          const Location &where) {
+  if (isBool(spec.dtype) && std::any_of(bytes.begin(), bytes.end(), [](std::byte b) { return b > std::byte(1); }))
+    throw Error(where, "", "a bool tensor has elements other than 0 and 1");
+  constexpr size_t kWorthMapping = 4096;
+  auto address = reinterpret_cast<uintptr_t>(bytes.data());
+  if (bytes.size() < kWorthMapping || address % byteWidth(spec.dtype)) {
+    Tensor copy = from_bytes(bytes.data(), spec, where);
+    owner->forget(bytes);
+    return copy;
+  }
+  return from_blob(const_cast<std::byte *>(bytes.data()), spec, [owner] {}, where); // only ever read
+}
+
+std::span<const std::byte> TensorReader::externalBytes(const TensorProto &proto, uint64_t size, MappingRef &owner,
+                                                       const Location &where) {
+  const std::string what = "the external data of " + quoted(proto.name);
+  auto entry = [&](const char *key) {
+    auto at = proto.external.find(key);
+    return at == proto.external.end() ? std::string_view() : at->second;
+  };
+  std::string_view offsetText = entry("offset"), lengthText = entry("length");
+  std::optional<uint64_t> offset = offsetText.empty() ? 0 : number(offsetText);
+  std::optional<uint64_t> length = lengthText.empty() ? size : number(lengthText);
+  if (!offset || !length || *length != size)
+    throw Error(where, "",
+                what + " has offset " + quoted(offsetText) + " and length " + quoted(lengthText) +
+                    ", but the tensor needs " + std::to_string(size) + " bytes");
+  owner = open(entry("location"), what, where);
+  std::span<const std::byte> bytes = owner->bytes();
+  if (*offset > bytes.size() || bytes.size() - *offset < size)
+    throw Error(where, "", what + " ends beyond its file, which has " + std::to_string(bytes.size()) + " bytes");
+  return bytes.subspan(*offset, size);
+}
+
+const TensorReader::MappingRef &TensorReader::open(std::string_view location, const std::string &what,
+                                                   const Location &where) {
+  if (auto known = external.find(location); known != external.end())
+    return known->second;
+  std::string problem;
+  if (folder.empty())
+    problem = "there is no folder that it could lie in";
+  MappingRef mapping;
+  bool isMissing = false;
+  if (problem.empty()) {
+    File opened = openBelow(folder, location, problem);
+    isMissing = problem == std::strerror(ENOENT);
+    if (problem.empty())
+      mapping = detail::Mapping::ofFile(opened.number, problem);
+  }
+  if (!mapping)
+    throw Error(where, "",
+                what + " cannot be read from " + quoted(location) + ": " + problem +
+                    (isMissing ? "\n  copy this file beside the model too" : ""));
+  return external.emplace(std::string(location), std::move(mapping)).first->second;
+}
+
+} // namespace burin::onnx

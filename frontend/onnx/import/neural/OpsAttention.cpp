@@ -1,0 +1,258 @@
+// Attention and what comes with it.
+#include "frontend/onnx/import/Node.h"
+#include <cmath>
+#include <limits>
+
+namespace burin::onnx {
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// [batch, sequence, heads * size] as [batch, heads, sequence, size].
+Tensor splitHeads(const Tensor &x, int64_t heads) {
+  const Shape &shape = x.shape();
+  return transpose(reshape(x, {shape[0], shape[1], heads, floordiv(shape[2], heads)}), {0, 2, 1, 3});
+}
+Tensor joinHeads(const Tensor &x) {
+  const Shape &shape = x.shape();
+  return reshape(transpose(x, {0, 2, 1, 3}), {shape[0], shape[2], shape[1] * shape[3]});
+}
+
+/// Each head as often as query heads share it.
+Tensor repeatHeads(const Tensor &x, const Dim &heads) {
+  const Shape shape = x.shape();
+  if (shape[1] == heads)
+    return x;
+  Shape wide{shape[0], shape[1], floordiv(heads, shape[1]), shape[2], shape[3]};
+  return reshape(broadcast_to(unsqueeze(x, {2}), wide), {shape[0], heads, shape[2], shape[3]});
+}
+
+/// The parts of attention after its inputs have four dimensions.
+struct Attention {
+  Node &n;
+  Tensor query, key, value;
+  Tensor allowed, bias; // which keys a query sees, and what is added to its scores; empty: all, nothing
+  double scale = 1;
+
+  Dim queries() const { return query.shape()[2]; }
+  Dim keys() const { return key.shape()[2]; }
+
+  void restrict(const Tensor &also) { allowed = allowed.defined() ? logical_and(allowed, also) : also; }
+
+  void addMask(Tensor mask) {
+    if (mask.rank() > 0 && mask.shape().back() != keys() &&
+        mask.shape().back() != Dim(1)) { // what is missing is hidden
+      Dim missing = keys() - mask.shape().back();
+      if (!missing.isStatic() || missing.value() < 0)
+        n.fail("the mask " + str(mask.shape()) + " does not fit " + keys().str() + " keys");
+      Ints low(size_t(mask.rank()), 0), high = low;
+      high.back() = missing.value();
+      mask = isBool(mask.dtype()) ? pad(mask, low, high) : pad(mask, low, high, "constant", -kInfinity);
+    }
+    if (isBool(mask.dtype()))
+      restrict(mask);
+    else
+      bias = mask;
+  }
+
+  /// Restrictions by position. `offset` is how many keys come before the first query: of rank 0, or [batch, 1, 1, 1].
+  void addPositions(const Tensor &offset, int64_t left, int64_t right) {
+    Tensor i = iota({queries(), 1}, DType::i64) + offset, j = iota({1, keys()}, DType::i64, 1);
+    if (right >= 0)
+      restrict(j <= i + right);
+    if (left >= 0)
+      restrict(j >= i - left);
+  }
+
+  Tensor scores() const {
+    double root = std::sqrt(std::fabs(scale));
+    Tensor product = matmul(query * root, transpose(key * root, {0, 1, 3, 2}));
+    return scale < 0 ? -product : product;
+  }
+  Tensor masked(Tensor scores) const {
+    if (bias.defined())
+      scores = scores + bias;
+    return allowed.defined() ? where(allowed, scores, -kInfinity) : scores;
+  }
+};
+
+/// softmax over the last dimension; a row without a finite score gives zeros.
+Tensor probabilities(const Tensor &scores, bool mayBeEmpty) {
+  Tensor result = softmax(scores, -1);
+  return mayBeEmpty ? where(reduce_max(scores, {-1}, true) == -kInfinity, 0.0, result) : result;
+}
+
+Values attention(Node &n) {
+  Attention a{n, n[0], n[1], n[2], {}, {}};
+  bool isFlat = a.query.rank() == 3;
+  for (size_t i = 0; i < 3; ++i)
+    if (n.rank(i) != (isFlat ? 3 : 4))
+      n.fail("query, key and value must all have 3 or all have 4 dimensions, but are " + str(n.shape(0)) + ", " +
+             str(n.shape(1)) + " and " + str(n.shape(2)));
+  if (isFlat) {
+    int64_t heads = n.attribute("q_num_heads", int64_t(0)), shared = n.attribute("kv_num_heads", int64_t(0));
+    if (heads < 1 || shared < 1)
+      n.fail("inputs of rank 3 need the attributes q_num_heads and kv_num_heads");
+    a.query = splitHeads(a.query, heads);
+    a.key = splitHeads(a.key, shared);
+    a.value = splitHeads(a.value, shared);
+  }
+  Dim past = 0;
+  if (n.has(4)) {
+    past = n.shape(4)[2];
+    a.key = concat({n[4], a.key}, 2);
+    a.value = concat({n[5], a.value}, 2);
+  }
+  Tensor presentKey = a.key, presentValue = a.value;
+  Dim heads = a.query.shape()[1], size = a.query.shape()[3];
+  a.key = repeatHeads(a.key, heads);
+  a.value = repeatHeads(a.value, heads);
+  if (!size.isStatic())
+    n.unsupported("heads of symbolic size");
+  a.scale = n.attribute("scale", 1 / std::sqrt(double(size.value())));
+  if (n.has(3))
+    a.addMask(n[3]);
+  Tensor offset = sizeTensor(past);
+  if (n.has(6)) { // keys beyond those that are valid are hidden
+    Tensor valid = reshape(n[6], {n.shape(6)[0], 1, 1, 1});
+    a.restrict(iota({1, a.keys()}, DType::i64, 1) < valid);
+    offset = valid - sizeTensor(a.queries());
+  }
+  bool isCausal = n.attribute("is_causal", int64_t(0));
+  int64_t left = n.attribute("left_window_size", int64_t(-1)), right = n.attribute("right_window_size", int64_t(-1));
+  a.addPositions(offset, left, isCausal ? 0 : right);
+
+  double cap = n.attribute("softcap", 0.0);
+  bool isPlain =
+      cap == 0 && !n.hasAttribute("softmax_precision") && !n.wants(3) && !(a.bias.defined() && a.allowed.defined());
+  Values results;
+  if (isPlain) {
+    std::optional<Tensor> mask = a.bias.defined() ? a.bias : a.allowed;
+    results = {
+        scaled_dot_product_attention(a.query, a.key, a.value, mask->defined() ? mask : std::nullopt, false, a.scale)};
+    results = {isFlat ? joinHeads(results[0].tensor) : results[0].tensor, presentKey, presentValue};
+    return results;
+  }
+  Tensor raw = a.scores(), capped = cap == 0 ? raw : tanh(raw / cap) * cap, masked = a.masked(capped);
+  DType precision = n.attributeType("softmax_precision", masked.dtype());
+  Tensor weights = probabilities(masked.to(precision), a.allowed.defined() || a.bias.defined()).to(a.query.dtype());
+  Tensor y = matmul(weights, a.value);
+  const Tensor stages[] = {raw, capped, masked, weights};
+  int64_t mode = n.attribute("qk_matmul_output_mode", int64_t(0));
+  if (mode < 0 || mode > 3)
+    n.fail("qk_matmul_output_mode must be 0 to 3");
+  return Values({isFlat ? joinHeads(y) : y, presentKey, presentValue, stages[mode]});
+}
+
+/// Attention with subgraphs that change scores and probabilities.
+Values flexAttention(Node &n) {
+  Tensor query = n[0];
+  Dim heads = query.shape()[1], size = query.shape()[3];
+  if (!size.isStatic())
+    n.unsupported("heads of symbolic size");
+  Attention a{n, query, repeatHeads(n[1], heads), repeatHeads(n[2], heads), {}, {}};
+  a.scale = n.attribute("scale", 1 / std::sqrt(double(size.value())));
+  DType precision = n.attributeType("softmax_precision", query.dtype() == DType::f64 ? DType::f64 : DType::f32);
+  auto modify = [&](Tensor x, const char *name) {
+    return n.hasAttribute(name) ? tensorOf(n.run(n.attributeGraph(name), {x}).at(0)) : x;
+  };
+  Tensor scores = modify(a.scores().to(precision), "score_mod");
+  Tensor weights = modify(softmax(scores, -1), "prob_mod");
+  return matmul(weights.to(query.dtype()), a.value);
+}
+
+/// Pairs of elements are turned by an angle that depends on the position.
+Values rotaryEmbedding(Node &n) {
+  Tensor x = n[0], cosines = n[1], sines = n[2];
+  bool isFlat = x.rank() == 3, interleaved = n.attribute("interleaved", int64_t(0));
+  n.requireRank(0, isFlat ? 3 : 4);
+  Shape shape = x.shape();
+  if (isFlat)
+    x = splitHeads(x, std::max<int64_t>(n.attribute("num_heads", int64_t(1)), 1));
+  if (n.has(3)) {
+    cosines = take(cosines, n[3]);
+    sines = take(sines, n[3]);
+  }
+  cosines = unsqueeze(cosines, {1});
+  sines = unsqueeze(sines, {1});
+  Dim size = x.shape()[3], turned = n.attribute("rotary_embedding_dim", int64_t(0));
+  if (turned == Dim(0))
+    turned = size;
+  Dim half = floordiv(turned, 2);
+  Tensor first = interleaved ? part(x, 3, 0, turned, 2) : part(x, 3, 0, half);
+  Tensor second = interleaved ? part(x, 3, 1, turned, 2) : part(x, 3, half, turned);
+  Tensor real = cosines * first - sines * second, imaginary = sines * first + cosines * second;
+  Shape to = x.shape();
+  to[3] = turned;
+  Tensor y = interleaved ? reshape(stack({real, imaginary}, 4), to) : concat({real, imaginary}, 3);
+  if (turned != size)
+    y = concat({y, part(x, 3, turned, size)}, 3);
+  return isFlat ? joinHeads(y) : y;
+}
+
+/// The recurrence, one position after the other.
+Values linearAttention(Node &n) {
+  int64_t heads = n.attribute("q_num_heads", int64_t(1)), shared = n.attribute("kv_num_heads", int64_t(1));
+  constexpr int64_t kMaxSteps = 512;
+  Dim steps = n.shape()[1];
+  if (!steps.isStatic() || steps.value() > kMaxSteps)
+    n.unsupported("a sequence of " + steps.str() + " positions");
+  std::string rule = n.attribute("update_rule", "gated_delta");
+  bool isGated = rule == "gated" || rule == "gated_delta", isDelta = rule == "delta" || rule == "gated_delta";
+  DType inner = n.dtype() == DType::f64 ? DType::f64 : DType::f32; // the state adds up rounding errors
+  Tensor query = splitHeads(n[0], heads).to(inner), key = splitHeads(n[1], shared).to(inner),
+         value = splitHeads(n[2], shared).to(inner);
+  Shape k = key.shape(), v = value.shape();
+  double scale = n.attribute("scale", 0.0);
+  if (scale == 0)
+    scale = 1 / std::sqrt(double(k[3].value()));
+  DType stateType = n.has(3) ? n.dtype(3) : n.dtype();
+  Tensor state = n.has(3) ? n[3].to(inner) : full({k[0], shared, k[3], v[3]}, 0, inner);
+  // Positions become rows [batch, heads, 1, size].
+  auto at = [](const Tensor &x, int64_t t) { return part(x, 2, t, t + 1); };
+  std::vector<Tensor> rows;
+  for (int64_t t = 0; t < steps.value(); ++t) {
+    Tensor column = transpose(at(key, t), {0, 1, 3, 2}), row = at(value, t);
+    if (isGated) {
+      Tensor decay = exp(transpose(at(splitHeads(n[4].to(inner), shared), t), {0, 1, 3, 2}));
+      state = state * decay;
+    }
+    if (isDelta)
+      row = (row - matmul(at(key, t), state)) * unsqueeze(transpose(part(n[5].to(inner), 1, t, t + 1), {0, 2, 1}), {3});
+    state = state + column * row;
+    rows.push_back(matmul(at(query, t) * scale, repeatHeads(state, heads)));
+  }
+  Tensor y = joinHeads(concat(rows, 2)).to(n.dtype());
+  return Values({y, state.to(stateType)});
+}
+
+Values causalConvolution(Node &n) {
+  Tensor x = n[0];
+  Shape shape = x.shape();
+  Dim size = n.shape(1)[2], channels = shape[1];
+  if (!size.isStatic() || !channels.isStatic())
+    n.unsupported("a kernel or a number of channels of symbolic size");
+  Tensor past = n.has(3) ? n[3] : full({shape[0], channels, size - 1}, 0, x.dtype());
+  Tensor all = concat({past, x}, 2);
+  Tensor y = conv(all, n[1], n.optional(2), {}, {}, {}, channels.value());
+  std::string activation = n.attribute("activation", "none");
+  if (activation != "none")
+    y = silu(y);
+  return Values({y, part(all, 2, shape[2], shape[2] + size - 1)});
+}
+
+constexpr OpEntry table[] = {
+    {"Attention", attention, {3, 3, 3, 0, 4, 4, 1}},
+    {"CausalConvWithState", causalConvolution, {3, 3}},
+    {"FlexAttention", flexAttention, {4, 4, 4}, "ai.onnx.preview"},
+    {"LinearAttention", linearAttention, {3, 3, 3, 0, 3, 3}},
+    {"RotaryEmbedding", rotaryEmbedding, {3, 1, 1}},
+};
+
+} // namespace
+
+std::span<const OpEntry> attentionOps() { return table; }
+
+} // namespace burin::onnx

@@ -1,0 +1,153 @@
+// Fourier transforms, as products with matrices of sines and cosines, and the windows that go with them.
+#include "frontend/onnx/import/Node.h"
+#include <algorithm>
+#include <cmath>
+
+namespace burin::onnx {
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+constexpr int64_t kMaxSize = 1 << 22; // of what is computed while importing
+
+/// A complex signal along the last dimension; `imaginary` is empty for a real one. It is f64, as the sums cancel.
+struct Signal {
+  Tensor real, imaginary;
+};
+
+/// [rows, columns] of f(2 pi row column / length).
+Tensor wave(double (*f)(double), int64_t rows, int64_t columns, int64_t length,
+            const std::vector<double> &weights = {}) {
+  constexpr int64_t kMaxElements = 9'000'000; // 4,096 by 2,049
+  if (columns > 0 && rows > kMaxElements / columns)
+    throw Unsupported({}, "DFT", "a transform of " + std::to_string(length) + " elements");
+  std::vector<double> values;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t k = 0; k < columns; ++k)
+      values.push_back(f(2 * M_PI * double(i * k % length) / double(length)) *
+                       (weights.empty() ? 1 : weights[size_t(i)]));
+  return from_vector(values, Shape{rows, columns});
+}
+double cosine(double x) { return std::cos(x); }
+double sine(double x) { return std::sin(x); }
+
+/// The first `bins` of the transform of `length` elements.
+Signal transform(const Signal &x, int64_t length, int64_t bins, bool inverse) {
+  Tensor c = wave(cosine, length, bins, length), s = wave(sine, length, bins, length);
+  if (inverse)
+    s = -s;
+  Signal y{matmul(x.real, c), -matmul(x.real, s)};
+  if (x.imaginary.defined())
+    y = {y.real + matmul(x.imaginary, s), y.imaginary + matmul(x.imaginary, c)};
+  if (inverse)
+    y = {y.real / double(length), y.imaginary / double(length)};
+  return y;
+}
+
+/// A real signal from the first half of its spectrum: the other half is the same, conjugated.
+Tensor realInverse(const Signal &x, int64_t length) {
+  int64_t bins = length / 2 + 1;
+  if (length > kMaxSize)
+    throw Unsupported({}, "DFT", "a transform of " + std::to_string(length) + " elements");
+  std::vector<double> weights(size_t(bins), 2 / double(length));
+  weights[0] = 1 / double(length);
+  if (length % 2 == 0)
+    weights.back() = 1 / double(length);
+  return matmul(x.real, wave(cosine, bins, length, length, weights)) -
+         matmul(x.imaginary, wave(sine, bins, length, length, weights));
+}
+
+/// Cut off, or continued by zeros.
+Tensor fitted(const Tensor &x, int64_t length) {
+  int64_t axis = x.rank() - 1, size = x.shape().back().value();
+  if (size >= length)
+    return size == length ? x : part(x, axis, 0, length);
+  Ints low(size_t(x.rank()), 0), high = low;
+  high.back() = length - size;
+  return pad(x, low, high);
+}
+
+Values dft(Node &n) {
+  Tensor x = n[0];
+  int64_t rank = x.rank(), axis = n.opset() >= 20 ? n.has(2) ? n.integer(2) : -2 : n.attribute("axis", int64_t(1));
+  axis = n.axis(axis);
+  bool inverse = n.attribute("inverse", int64_t(0)), onesided = n.attribute("onesided", int64_t(0));
+  Dim size = n.shape()[size_t(axis)];
+  if (axis == rank - 1)
+    n.fail("the axis must not be the last, which holds real and imaginary parts");
+  if (!size.isStatic())
+    n.unsupported("a signal of the symbolic length " + size.str());
+  int64_t length = n.has(1) ? n.integer(1) : onesided && inverse ? 2 * (size.value() - 1) : size.value();
+  if (length < 1)
+    n.fail("the length must be at least 1");
+  Ints order; // the transformed dimension goes to the end
+  for (int64_t i = 0; i < rank - 1; ++i)
+    if (i != axis)
+      order.push_back(i);
+  order.push_back(axis);
+  Ints back(order.size() + 1);
+  for (size_t i = 0; i < order.size(); ++i)
+    back[size_t(order[i])] = int64_t(i);
+  back.back() = rank - 1;
+  int64_t used = onesided && inverse ? length / 2 + 1 : length;
+  auto component = [&](int64_t i) {
+    return fitted(transpose(squeeze(part(x, rank - 1, i, i + 1), {-1}), order), used).to(DType::f64);
+  };
+  Signal signal{component(0), n.shape().back() == Dim(2) ? component(1) : Tensor()};
+  if (onesided && inverse) {
+    if (!signal.imaginary.defined())
+      n.fail("a one-sided inverse transform needs a complex input");
+    return transpose(unsqueeze(realInverse(signal, length), {-1}), back).to(x.dtype());
+  }
+  Signal y = transform(signal, length, onesided ? length / 2 + 1 : length, inverse);
+  return transpose(stack({y.real, y.imaginary}, -1), back).to(x.dtype());
+}
+
+/// The transforms of windows that slide over the signal.
+Values stft(Node &n) {
+  Tensor x = n[0];
+  Shape shape = n.shape();
+  if (shape.size() != 3 || !shape[1].isStatic())
+    n.unsupported("a signal " + str(shape));
+  int64_t step = n.integer(1), size = shape[1].value();
+  int64_t length = n.has(3) ? n.integer(3) : n.has(2) ? n.shape(2)[0].value() : size;
+  if (step < 1 || length < 1 || length > size)
+    n.fail("frames of " + std::to_string(length) + " at steps of " + std::to_string(step) + " do not fit the signal");
+  int64_t frames = (size - length) / step + 1;
+  Tensor at = iota({frames, length}, DType::i64, 0) * step + iota({frames, length}, DType::i64, 1);
+  auto component = [&](int64_t i) {
+    Tensor framed = take(squeeze(part(x, 2, i, i + 1), {-1}), at, 1); // [batch, frames, length]
+    return (n.has(2) ? framed * n[2] : framed).to(DType::f64);
+  };
+  Signal signal{component(0), shape[2] == Dim(2) ? component(1) : Tensor()};
+  bool onesided = n.attribute("onesided", int64_t(1)) && !signal.imaginary.defined();
+  Signal y = transform(signal, length, onesided ? length / 2 + 1 : length, false);
+  return stack({y.real, y.imaginary}, -1).to(x.dtype());
+}
+
+/// a - b cos(2 pi i / n) + c cos(4 pi i / n)
+Values cosineWindow(Node &n, double a, double b, double c) {
+  int64_t size = n.integer(0);
+  if (size < 0 || size > kMaxSize)
+    n.fail("a window of " + std::to_string(size) + " elements");
+  double period = double(n.attribute("periodic", int64_t(1)) ? size : size - 1);
+  std::vector<double> values;
+  for (int64_t i = 0; i < size; ++i)
+    values.push_back(a - b * std::cos(2 * M_PI * double(i) / period) + c * std::cos(4 * M_PI * double(i) / period));
+  return from_vector(values).to(n.attributeType("output_datatype", DType::f32));
+}
+Values hann(Node &n) { return cosineWindow(n, 0.5, 0.5, 0); }
+Values hamming(Node &n) { return cosineWindow(n, 25.0 / 46, 21.0 / 46, 0); }
+Values blackman(Node &n) { return cosineWindow(n, 0.42, 0.5, 0.08); }
+
+constexpr OpEntry table[] = {
+    {"BlackmanWindow", blackman}, {"DFT", dft}, {"HammingWindow", hamming}, {"HannWindow", hann},
+    {"STFT", stft, {3, 0, 1}},
+};
+
+} // namespace
+
+std::span<const OpEntry> signalOps() { return table; }
+
+} // namespace burin::onnx

@@ -1,0 +1,153 @@
+#include "burin/indexing.h"
+#include "burin/ops.h"
+#include "frontend/tensor/LocationScope.h"
+
+namespace burin {
+
+namespace {
+
+/// Brackets, dimension by dimension.
+class Indexer {
+public:
+  Indexer(const Tensor &x, const Location &where) : x(x), where(where), shape(x.shape(where)) {}
+
+  Tensor apply(const std::vector<Index> &list) {
+    int64_t rank = int64_t(shape.size()), named = 0, ellipses = 0;
+    for (const Index &index : list) {
+      ellipses += std::holds_alternative<EllipsisType>(index);
+      named += !std::holds_alternative<EllipsisType>(index) && !std::holds_alternative<NoneType>(index);
+    }
+    if (named > rank)
+      fail(std::to_string(named) + " indices for " + std::to_string(rank) + " dimensions");
+    if (ellipses > 1)
+      fail("more than one Ellipsis");
+    for (const Index &index : list)
+      if (std::holds_alternative<EllipsisType>(index))
+        axis += rank - named;
+      else
+        std::visit([this](const auto &value) { add(value); }, static_cast<const Index::variant &>(index));
+    return finish();
+  }
+
+private:
+  const Tensor &x;
+  const Location &where;
+  const Shape shape;
+  int64_t axis = 0; // next dimension of x
+  Shape starts, stops;
+  std::vector<int64_t> steps, flipped, dropped, added; // added: positions in the result
+  std::vector<std::pair<int64_t, Tensor>> taken;       // by dimension of x
+  bool isSliced = false;
+
+  [[noreturn]] void fail(const std::string &what) {
+    throw Error(where, "[]", what + ": cannot index " + str(x.spec(where)));
+  }
+
+  void whole(int64_t upTo) {
+    for (int64_t i = int64_t(starts.size()); i < upTo; ++i) {
+      starts.push_back(0);
+      stops.push_back(shape[i]);
+      steps.push_back(1);
+    }
+  }
+  void part(Dim start, Dim stop, int64_t step) {
+    whole(axis);
+    starts.push_back(std::move(start));
+    stops.push_back(std::move(stop));
+    steps.push_back(step);
+    isSliced = true;
+    ++axis;
+  }
+
+  void add(int64_t index) {
+    const Dim &size = shape[axis];
+    if (!size.isStatic()) { // whether it is in range shows when the graph runs; take limits it
+      dropped.push_back(axis);
+      taken.emplace_back(axis++, Tensor(index));
+      return;
+    }
+    if (index < -size.value() || index >= size.value())
+      fail("index " + std::to_string(index) + " is out of range for dimension " + std::to_string(axis) + " of size " +
+           size.str());
+    int64_t at = index < 0 ? index + size.value() : index;
+    dropped.push_back(axis);
+    part(at, at + 1, 1);
+  }
+  void add(const Slice &slice) {
+    if (slice.step == 0)
+      fail("a slice with step 0");
+    const Dim &size = shape[axis];
+    if (slice.step > 0) {
+      if (slice.start || slice.stop || slice.step != 1)
+        part(slice.start.value_or(0), slice.stop.value_or(size), slice.step);
+      else
+        ++axis;
+      return;
+    }
+    // Backwards is forwards in the flipped tensor, where element i is at size - 1 - i.
+    flipped.push_back(axis);
+    auto mirrored = [&](const std::optional<Dim> &bound, Dim fallback) {
+      if (!bound)
+        return fallback;
+      if (!bound->isStatic())
+        fail("a symbolic bound of a slice that runs backwards");
+      // A bound from the end, -k, is k - 1 from the start of the flipped tensor; before the first element is its end.
+      return bound->value() < 0 ? Dim(-bound->value() - 1) : max(size - 1 - *bound, 0);
+    };
+    part(mirrored(slice.start, 0), mirrored(slice.stop, size), -slice.step);
+  }
+  void add(const NoneType &) { added.push_back(axis - int64_t(dropped.size()) + extraDims() + int64_t(added.size())); }
+  void add(const Tensor &index) {
+    if (isFloat(index.dtype(where)) || isBool(index.dtype(where)))
+      fail("an index of type " + std::string(name(index.dtype(where))) + ", but indices are integers");
+    taken.emplace_back(axis++, index);
+  }
+  void add(const EllipsisType &) {}
+
+  /// Dimensions that tensors of indices have added so far.
+  int64_t extraDims() {
+    int64_t extra = 0;
+    for (auto &[axis, index] : taken)
+      if (!std::ranges::count(dropped, axis))
+        extra += index.rank(where) - 1;
+    return extra;
+  }
+
+  Tensor finish() {
+    Tensor result = x;
+    if (!flipped.empty())
+      result = flip(result, flipped, where);
+    if (isSliced) {
+      whole(int64_t(shape.size()));
+      result = slice(result, starts, stops, steps, where);
+    }
+    for (size_t i = taken.size(); i-- > 0;) // from the last, so that earlier dimensions keep their places
+      result = take(result, taken[i].second, taken[i].first, where);
+    std::vector<int64_t> squeezed;
+    for (int64_t axis : dropped) {
+      int64_t at = axis;
+      bool wasTaken = false;
+      for (auto &[takenAxis, index] : taken) {
+        wasTaken |= takenAxis == axis;
+        if (takenAxis < axis)
+          at += index.rank(where) - 1;
+      }
+      if (!wasTaken)
+        squeezed.push_back(at);
+    }
+    if (!squeezed.empty())
+      result = squeeze(result, squeezed, where);
+    if (!added.empty())
+      result = unsqueeze(result, added, where);
+    return result;
+  }
+};
+
+} // namespace
+
+Tensor Tensor::operator[](const Indices &indices) const {
+  const Location where = detail::inScope(indices.where);
+  return Indexer(*this, where).apply(indices.list);
+}
+
+} // namespace burin

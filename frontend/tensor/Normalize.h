@@ -1,0 +1,30 @@
+// Turns the calls of the public API, which promote and broadcast, into the strict ops of the dialect. Traced graphs and
+// the one-op graphs of eager calls both come from here.
+#pragma once
+#include "burin/error.h"
+#include "ir/dialect/Burin.h"
+
+namespace burin::detail {
+
+/// A call whose operands fit, and what comes of it.
+struct CheckedCall {
+  const ir::OpInfo &info;
+  std::vector<std::optional<TensorSpec>> operands; // as the strict op takes them
+  std::vector<ir::Attr> attrs;                     // canonical
+  std::vector<TensorSpec> results;
+};
+
+/// Infers the results of a call. An absent operand is nullopt; `weak` marks scalars written in the source, which take
+/// the element type of their partners. Throws Error if the operands do not fit.
+CheckedCall checkCall(const ir::OpInfo &info, std::vector<std::optional<TensorSpec>> operands,
+                      llvm::ArrayRef<bool> weak, std::vector<ir::Attr> attrs, const Location &where);
+
+/// Records the call: casts and broadcasts the operands as needed, then creates the op. Operands that are absent are
+/// null. Returns the results.
+llvm::SmallVector<mlir::Value> recordCall(mlir::OpBuilder &builder, mlir::Location location, const CheckedCall &call,
+                                          llvm::ArrayRef<mlir::Value> operands);
+
+mlir::Value castTo(mlir::OpBuilder &builder, mlir::Location location, mlir::Value value, DType dtype);
+mlir::Location mlirLocation(mlir::MLIRContext *context, const Location &where);
+
+} // namespace burin::detail

@@ -1,0 +1,167 @@
+#include "burin/tensor.h"
+#include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/TensorState.h"
+
+namespace burin {
+
+using namespace detail;
+
+// ---- sizes
+
+static std::string symbolicSize(const Dim &size) {
+  return "the size " + size.str() +
+         " is not known while tracing, and the code after this would be right for one value of it only;\n"
+         "  compute with it as a Dim, or give the input a fixed size in its TensorSpec";
+}
+
+Size::operator int64_t() const {
+  if (!isStatic())
+    throw Error(where, "size", symbolicSize(*this));
+  return value();
+}
+
+int Size::compare(const Dim &other) const {
+  Dim difference = static_cast<const Dim &>(*this) - other;
+  if (!difference.isStatic())
+    throw Error(where, "size", symbolicSize(isStatic() ? other : *this));
+  return difference.value() < 0 ? -1 : difference.value() > 0;
+}
+
+// ---- what a tensor is
+
+DType Tensor::dtype(Location where) const { return stateOf(*this, inScope(where)).spec.dtype; }
+const Shape &Tensor::shape(Location where) const { return stateOf(*this, inScope(where)).spec.shape; }
+TensorSpec Tensor::spec(Location where) const { return stateOf(*this, inScope(where)).spec; }
+int64_t Tensor::rank(Location where) const { return int64_t(shape(where).size()); }
+bool Tensor::isTraced() const { return state && std::holds_alternative<TracedValue>(state->value); }
+
+Size Tensor::size(int64_t axis, Location where) const {
+  const Shape &sizes = shape(where);
+  int64_t rank = int64_t(sizes.size());
+  if (axis < -rank || axis >= rank)
+    throw Error(inScope(where), "size", "axis " + std::to_string(axis) + " is out of range for " + burin::str(spec()));
+  return Size(sizes[axis < 0 ? axis + rank : axis], inScope(where));
+}
+Size Tensor::numel(Location where) const { return Size(elements(shape(where)), inScope(where)); }
+
+static TensorState scalarState(DType dtype, ScalarValue value) { return {{dtype, {}}, true, value}; }
+Tensor Tensor::scalarBool(bool value) { return Access::make(scalarState(DType::boolean, {.integer = value})); }
+Tensor Tensor::scalarInt(int64_t value) { return Access::make(scalarState(DType::i64, {.integer = value})); }
+Tensor Tensor::scalarFloat(double value) { return Access::make(scalarState(DType::f32, {.real = value})); }
+
+// ---- reading
+
+static void refuseInTrace(const TensorState &state, const char *op, const Location &where) {
+  if (std::holds_alternative<TracedValue>(state.value))
+    throw Error(where, op,
+                "there is no value to read while tracing: the graph must serve every value of " + str(state.spec) +
+                    ".\n  choose between results with where(condition, a, b), or read the value outside of the traced "
+                    "function");
+}
+
+size_t Tensor::elementsToRead(const Location &where) const {
+  const TensorState &state = stateOf(*this, inScope(where));
+  refuseInTrace(state, "read", inScope(where));
+  return size_t(elementCount(state.spec.shape));
+}
+
+const void *Tensor::elementsOf(DType dtype, const Location &where) const {
+  const Location &place = inScope(where);
+  const TensorState &state = stateOf(*this, place);
+  refuseInTrace(state, "data", place);
+  if (state.spec.dtype != dtype)
+    throw Error(place, "data",
+                "the tensor is " + burin::str(state.spec) + ", not " + std::string(name(dtype)) +
+                    "; use to_vector, which converts, or .to(" + std::string(name(dtype)) + ")");
+  return bytes(where).data();
+}
+
+std::span<const std::byte> Tensor::bytes(Location where) const {
+  const Location &place = inScope(where);
+  const TensorState &state = stateOf(*this, place);
+  refuseInTrace(state, "bytes", place);
+  if (std::holds_alternative<ScalarValue>(state.value))
+    throw Error(place, "data", "a number written in the source has no memory; use item()");
+  const rt::SharedBuffer &buffer = await(std::get<StorageRef>(state.value), place);
+  return {static_cast<const std::byte *>(buffer.data()), byteCount(state.spec)};
+}
+
+void Tensor::read(void *to, DType as, size_t count, const Location &where) const {
+  const Location &place = inScope(where);
+  const TensorState &state = stateOf(*this, place);
+  refuseInTrace(state, "item", place);
+  if (size_t actual = elementsToRead(where); actual != count)
+    throw Error(place, "item",
+                "the tensor " + burin::str(state.spec) + " has " + std::to_string(actual) +
+                    " elements, not one; choose one by indexing, or use to_vector");
+  if (auto *scalar = std::get_if<ScalarValue>(&state.value)) {
+    bool isReal = isFloat(state.spec.dtype); // kept in f64 until it meets a tensor
+    convertElements(scalar, isReal ? DType::f64 : DType::i64, to, as, 1);
+  } else {
+    convertElements(await(std::get<StorageRef>(state.value), place).data(), state.spec.dtype, to, as, count);
+  }
+}
+
+const Tensor &Tensor::wait(Location where) const {
+  const TensorState &state = stateOf(*this, inScope(where));
+  if (auto *storage = std::get_if<StorageRef>(&state.value))
+    await(*storage, inScope(where));
+  return *this;
+}
+
+void synchronize(Location where) {
+  if (rt::FailureRef failure = rt::Engine::shared().synchronize())
+    rethrow(*failure, inScope(where));
+}
+
+// ---- state
+
+namespace detail {
+
+int64_t elementCount(const Shape &shape) {
+  int64_t count = 1;
+  for (const Dim &size : shape)
+    count *= size.value();
+  return count;
+}
+
+rt::BufferRef allocate(size_t bytes, const Location &where) {
+  rt::BufferRef buffer = rt::Memory::shared().allocate(bytes);
+  if (!buffer)
+    throw Error(where, "", rt::Memory::shared().exhausted(bytes).message());
+  return buffer;
+}
+
+StorageRef storageOf(const TensorState &state) {
+  if (auto *storage = std::get_if<StorageRef>(&state.value))
+    return *storage;
+  char bytes[8];
+  scalarBytes(state, state.spec.dtype, bytes, {}, "");
+  auto storage = std::make_shared<Storage>();
+  storage->buffer = allocate(byteWidth(state.spec.dtype), {});
+  std::memcpy(storage->buffer->data(), bytes, byteWidth(state.spec.dtype));
+  return storage;
+}
+
+StorageRef concreteStorage(const Tensor &tensor, const char *op, const Location &where) {
+  const TensorState &state = stateOf(tensor, where);
+  refuseInTrace(state, op, where);
+  return storageOf(state);
+}
+
+void rethrow(const rt::Failure &failure, const Location &where) {
+  if (failure.exception)
+    std::rethrow_exception(failure.exception);
+  throw Error(where, "", failure.status.message());
+}
+
+const rt::SharedBuffer &await(const StorageRef &storage, const Location &where) {
+  if (storage->task)
+    if (const rt::Failure *failure = storage->task->wait())
+      rethrow(*failure, where);
+  return *storage->buffer;
+}
+
+} // namespace detail
+
+} // namespace burin

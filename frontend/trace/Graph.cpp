@@ -1,0 +1,60 @@
+#include "burin/graph.h"
+#include "frontend/tensor/LocationScope.h"
+#include "frontend/trace/Trace.h"
+#include "llvm/Support/raw_ostream.h"
+#include <ostream>
+
+namespace burin {
+
+Graph::Data::Data() {
+  ir::loadDialects(context);
+  context.getDiagEngine().registerHandler([this](mlir::Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() != mlir::DiagnosticSeverity::Error)
+      return;
+    std::string place = ir::fileLine(diagnostic.getLocation());
+    diagnostics += (diagnostics.empty() ? "" : "\n") + (place.empty() ? "" : place + ": ") + diagnostic.str();
+  });
+}
+Graph::Data::~Data() = default;
+
+std::string str(const NamedSpec &named) { return named.name + ": " + str(named.spec); }
+
+const std::vector<NamedSpec> &Graph::inputs() const { return data->inputs; }
+const std::vector<NamedSpec> &Graph::outputs() const { return data->outputs; }
+
+std::string Graph::str() const {
+  std::lock_guard lock(data->mutex);
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  data->module->print(out, mlir::OpPrintingFlags().elideLargeElementsAttrs(64).elideLargeResourceString(64));
+  return text;
+}
+void Graph::print(std::ostream &out) const { out << str(); }
+
+Graph detail::trace(const Function &function, std::span<const TensorSpec> inputs, std::vector<std::string> inputNames,
+                    std::vector<std::string> outputNames, const TensorNames &names, const Location &where) {
+  const Location &place = inScope(where);
+  std::vector<Trace::Input> traced;
+  for (const TensorSpec &spec : inputs)
+    traced.push_back({spec});
+  Trace trace(traced, std::move(inputNames), names, place);
+  Trace::Recording recording(trace);
+  std::vector<Tensor> results = function(trace.inputs(), place);
+  return trace.finish(results, std::move(outputNames), place);
+}
+
+std::vector<Tensor> Graph::run(std::span<const Tensor> inputs, Location where) const {
+  std::shared_ptr<const Artifact> native;
+  {
+    std::lock_guard lock(data->mutex);
+    native = data->native;
+  }
+  if (!native) { // two threads may both get here; then one result is dropped
+    native = std::make_shared<Artifact>(compile(*this, {}, where));
+    std::lock_guard lock(data->mutex);
+    data->native = native;
+  }
+  return native->run(inputs, where);
+}
+
+} // namespace burin

@@ -1,0 +1,254 @@
+#include "frontend/trace/Trace.h"
+#include "frontend/tensor/LocationScope.h"
+#include "mlir/IR/Verifier.h"
+
+namespace burin {
+
+using detail::TensorState, detail::TracedValue;
+using mlir::Value;
+
+static thread_local Trace *current = nullptr;
+static std::atomic<uint64_t> traceCount{0};
+
+Trace *Trace::active() { return current; }
+Trace::Recording::Recording(Trace &trace) : outer(current) { current = &trace; }
+Trace::Recording::~Recording() { current = outer; }
+
+namespace detail {
+void observe(const std::shared_ptr<const Observed> &state) {
+  if (Trace *trace = Trace::active())
+    trace->observe(state);
+}
+} // namespace detail
+
+void Trace::observe(const std::shared_ptr<const detail::Observed> &state) {
+  for (const Guard &guard : guards)
+    if (guard.state == state)
+      return;
+  guards.push_back({state, state->version});
+}
+
+/// The element type that holds any number a weak input may be.
+static DType widest(DType dtype) { return isFloat(dtype) ? DType::f64 : dtype; }
+
+static std::vector<std::string> completeNames(std::vector<std::string> names, size_t count, const std::string &stem,
+                                              const Location &where) {
+  if (names.size() > count)
+    throw Error(where, "trace",
+                std::to_string(names.size()) + " names were given for " + std::to_string(count) + " tensors");
+  for (size_t i = names.size(); i < count; ++i)
+    names.push_back(count == 1 ? stem : stem + std::to_string(i));
+  for (size_t i = 0; i < count; ++i)
+    if (names[i].empty() || std::find(names.begin(), names.begin() + i, names[i]) != names.begin() + i)
+      throw Error(where, "trace", "the name \"" + names[i] + "\" is empty or used twice; give each tensor its own");
+  return names;
+}
+
+Trace::Trace(std::span<const Input> inputs, std::vector<std::string> inputNames, const detail::TensorNames &names,
+             const Location &where)
+    : id(++traceCount), graph(std::make_shared<Graph::Data>()), builder(&graph->context) {
+  mlir::MLIRContext *context = &graph->context;
+  mlir::Location location = detail::mlirLocation(context, where);
+  inputNames = completeNames(std::move(inputNames), inputs.size(), "x", where);
+  llvm::SmallVector<mlir::Type> types;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    TensorSpec spec = inputs[i].spec;
+    if (inputs[i].weak)
+      spec.dtype = widest(spec.dtype);
+    types.push_back(ir::tensorType(context, spec));
+    graph->inputs.push_back({inputNames[i], std::move(spec)});
+  }
+  graph->module = mlir::ModuleOp::create(location);
+  builder.setInsertionPointToEnd(graph->module->getBody());
+  function = mlir::func::FuncOp::create(builder, location, "main", builder.getFunctionType(types, {}));
+  mlir::Block *block = function.addEntryBlock();
+  builder.setInsertionPointToEnd(block);
+  for (const auto &[name, tensor] : names)
+    if (tensor.defined())
+      if (auto *storage = std::get_if<detail::StorageRef>(&detail::Access::state(tensor)->value))
+        weightNames.try_emplace(storage->get(), name);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    function.setArgAttr(i, "burin.name", builder.getStringAttr(inputNames[i]));
+    arguments.push_back(detail::Access::make(
+        TensorState{inputs[i].spec, inputs[i].weak, TracedValue{id, function.getArgument(i).getAsOpaquePointer()}}));
+  }
+}
+
+Tensor Trace::wrap(Value value) {
+  return detail::Access::make(TensorState{ir::specOf(value), false, TracedValue{id, value.getAsOpaquePointer()}});
+}
+
+/// The tensor's value in this graph, as `dtype` if it is a number written in the source, else as it is.
+Value Trace::valueOf(const Tensor &tensor, DType dtype, const Location &where) {
+  const TensorState &state = detail::stateOf(tensor, where);
+  if (auto *traced = std::get_if<TracedValue>(&state.value)) {
+    if (traced->trace != id)
+      throw Error(where, "trace",
+                  "this tensor belongs to another trace; return it from the function that was traced, and pass it in");
+    Value value = Value::getFromOpaquePointer(traced->value);
+    if (mlir::Block *home = value.getParentBlock(); home != &function.front() && home != inner)
+      throw Error(where, "scan",
+                  "this tensor belongs to one step of a loop, which is over; return it from the step as an output");
+    return state.weak ? detail::castTo(builder, detail::mlirLocation(&graph->context, where), value, dtype) : value;
+  }
+  if (std::holds_alternative<detail::ScalarValue>(state.value))
+    return scalarOf(state, dtype, where);
+  return constantOf(state, where);
+}
+
+Value Trace::scalarOf(const TensorState &state, DType dtype, const Location &where) {
+  char bytes[8];
+  detail::scalarBytes(state, dtype, bytes, where, "");
+  return ir::createConstant(builder, detail::mlirLocation(&graph->context, where), {dtype, {}},
+                            {bytes, byteWidth(dtype)});
+}
+
+/// A captured tensor: one constant per storage, in the shape of its first use.
+Value Trace::constantOf(const TensorState &state, const Location &where) {
+  const detail::StorageRef &storage = std::get<detail::StorageRef>(state.value);
+  Value &known = constants[storage.get()];
+  mlir::Location location = detail::mlirLocation(&graph->context, where);
+  if (!known) {
+    const rt::SharedBuffer &buffer = detail::await(storage, where);
+    auto at = weightNames.find(storage.get());
+    mlir::OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&function.front());
+    if (lastConstant)
+      builder.setInsertionPointAfter(lastConstant);
+    llvm::ArrayRef<char> bytes(static_cast<const char *>(buffer.data()), detail::byteCount(state.spec));
+    captured.push_back(storage);
+    known = ir::createConstant(builder, location, state.spec, bytes, at == weightNames.end() ? "" : at->second,
+                               std::shared_ptr<const void>(storage));
+    lastConstant = known.getDefiningOp();
+  }
+  if (ir::shapeOf(known) == state.spec.shape)
+    return known;
+  return ir::create(builder, location, "reshape", {known}, {{"shape", state.spec.shape}});
+}
+
+static bool isSame(Value a, Value b, int steps);
+
+/// Whether two ops compute the same from the same, leaving aside the names of sizes that they define.
+static bool computeSame(mlir::Operation *a, mlir::Operation *b, int steps) {
+  bool agree = a->getName() == b->getName() && a->getNumOperands() == b->getNumOperands() && a->getNumRegions() == 0 &&
+               llvm::all_of(llvm::zip(a->getOperands(), b->getOperands()),
+                            [&](const auto &pair) { return isSame(std::get<0>(pair), std::get<1>(pair), steps); });
+  if (!agree)
+    return false;
+  mlir::NamedAttrList left(a->getAttrDictionary()), right(b->getAttrDictionary());
+  if (const ir::OpInfo *info = ir::opInfo(a); info && info->newSize()) {
+    left.erase(info->newSize()->name);
+    right.erase(info->newSize()->name);
+  }
+  return left == right;
+}
+static bool isSame(Value a, Value b, int steps) {
+  if (a == b)
+    return true;
+  auto left = llvm::dyn_cast<mlir::OpResult>(a), right = llvm::dyn_cast<mlir::OpResult>(b);
+  return steps > 0 && left && right && left.getResultNumber() == right.getResultNumber() &&
+         computeSame(left.getOwner(), right.getOwner(), steps - 1);
+}
+
+/// x[mask] and y[mask] are equally long: an op that defines a size is recorded once for the same operands. Returns the
+/// results of an earlier call like `made`, which then goes, or of `made` itself.
+mlir::Operation *Trace::onceForSize(mlir::Operation *made) {
+  constexpr int kSteps = 8; // back from the operands
+  for (mlir::Operation *known : sizing)
+    if (known->getBlock() == made->getBlock() && computeSame(known, made, kSteps)) {
+      made->erase();
+      return known;
+    }
+  sizing.push_back(made);
+  return made;
+}
+
+std::vector<Tensor> Trace::call(const ir::OpInfo &info, std::span<const Tensor *const> operands,
+                                std::vector<ir::Attr> attrs, const Location &where) {
+  std::vector<std::optional<TensorSpec>> specs;
+  llvm::SmallVector<bool> weak;
+  for (const Tensor *operand : operands) {
+    const TensorState *state = operand ? &detail::stateOf(*operand, where) : nullptr;
+    specs.push_back(state ? std::optional(state->spec) : std::nullopt);
+    weak.push_back(state && state->weak);
+  }
+  detail::CheckedCall call = detail::checkCall(info, std::move(specs), weak, std::move(attrs), where);
+  llvm::SmallVector<Value> values;
+  for (size_t i = 0; i < operands.size(); ++i)
+    values.push_back(operands[i] ? valueOf(*operands[i], call.operands[i]->dtype, where) : Value());
+  llvm::SmallVector<Value> made =
+      detail::recordCall(builder, detail::mlirLocation(&graph->context, where), call, values);
+  if (info.newSize())
+    made = onceForSize(made[0].getDefiningOp())->getResults();
+  std::vector<Tensor> results;
+  for (Value value : made)
+    results.push_back(wrap(value));
+  return results;
+}
+
+Dim Trace::newSize(const std::string &op) {
+  if (inner)
+    throw Error(
+        detail::inScope({}), op,
+        "the size of its result depends on the data, which a loop's step cannot have; compute it before the loop, "
+        "or keep the size and mask what is not wanted");
+  auto isTaken = [&](const std::string &name) {
+    for (const NamedSpec &input : graph->inputs)
+      for (const Dim &size : input.spec.shape)
+        if (!size.isStatic() && llvm::is_contained(size.symbols(), name))
+          return true;
+    return false;
+  };
+  std::string name;
+  do
+    name = op + "_" + std::to_string(newSizes[op]++);
+  while (isTaken(name));
+  return Dim(name);
+}
+
+void Trace::require(const Dim &left, const Dim &right, const Location &where) {
+  if (left == right)
+    return;
+  if (!mayEqual(left, right))
+    throw Error(where, "", "the sizes " + left.str() + " and " + right.str() + " must be equal");
+  std::string place = ir::fileLine(detail::mlirLocation(&graph->context, where));
+  mlir::Attribute check = builder.getStrArrayAttr({left.str(), right.str(), place});
+  auto same = [&](mlir::Attribute known) { // anywhere
+    auto parts = llvm::cast<mlir::ArrayAttr>(known);
+    return parts.getValue().take_front(2) == llvm::cast<mlir::ArrayAttr>(check).getValue().take_front(2);
+  };
+  if (llvm::none_of(checks, same))
+    checks.push_back(check);
+}
+
+Tensor Trace::reshapeUnproved(const Tensor &x, const Shape &shape, const Location &where) {
+  Value value = valueOf(x, x.dtype(), where);
+  mlir::Location location = detail::mlirLocation(&graph->context, where);
+  return wrap(ir::create(builder, location, "reshape", {value}, {{"shape", shape}}));
+}
+
+Graph Trace::finish(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where) {
+  if (results.empty())
+    throw Error(where, "trace", "the function returns no tensor");
+  outputNames = completeNames(std::move(outputNames), results.size(), "y", where);
+  llvm::SmallVector<Value> values;
+  for (size_t i = 0; i < results.size(); ++i) {
+    values.push_back(valueOf(results[i], detail::stateOf(results[i], where).spec.dtype, where));
+    graph->outputs.push_back({outputNames[i], ir::specOf(values.back())});
+  }
+  mlir::func::ReturnOp::create(builder, detail::mlirLocation(&graph->context, where), values);
+  function.setFunctionType(builder.getFunctionType(function.getArgumentTypes(), mlir::ValueRange(values).getTypes()));
+  for (size_t i = 0; i < results.size(); ++i)
+    function.setResultAttr(i, "burin.name", builder.getStringAttr(outputNames[i]));
+  for (auto [storage, constant] : constants) // loops have their own copies of those that they use
+    if (constant.use_empty())
+      constant.getDefiningOp()->erase();
+  if (!checks.empty())
+    function->setAttr(ir::kChecksAttr, builder.getArrayAttr(checks));
+  if (mlir::failed(mlir::verify(*graph->module)))
+    throw Error(where, "trace", "internal error: " + graph->takeDiagnostics());
+  abandoned.clear();
+  return Graph(std::move(graph));
+}
+
+} // namespace burin

@@ -1,0 +1,109 @@
+// Recording of the ops that a function calls.
+#pragma once
+#include "burin/loops.h"
+#include "burin/observed.h"
+#include "frontend/tensor/Normalize.h"
+#include "frontend/tensor/TensorState.h"
+#include "frontend/trace/GraphData.h"
+#include "ir/reference/ReferenceTensor.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace burin {
+
+namespace detail {
+/// Throws unless the states that a step returns can be given to the next one.
+void checkStates(const std::vector<Tensor> &before, const std::vector<Tensor> &after, const Location &where);
+} // namespace detail
+
+/// Something a trace has read that may change later.
+struct Guard {
+  std::shared_ptr<const detail::Observed> state;
+  uint64_t version;
+  bool holds() const { return state->version == version; }
+};
+
+/// One function being traced on one thread.
+class Trace {
+public:
+  struct Input {
+    TensorSpec spec;
+    bool weak = false; // a number: `spec` is what it is alone, the graph takes the widest type of its class
+  };
+  /// `names` are the weights' names.
+  Trace(std::span<const Input> inputs, std::vector<std::string> inputNames, const detail::TensorNames &names,
+        const Location &where);
+
+  /// The trace of this thread, or null.
+  static Trace *active();
+  /// Makes a trace the active one.
+  class Recording {
+    Trace *outer;
+
+  public:
+    explicit Recording(Trace &trace);
+    ~Recording();
+    Recording(const Recording &) = delete;
+  };
+
+  const std::vector<Tensor> &inputs() const { return arguments; }
+  std::vector<Tensor> call(const ir::OpInfo &info, std::span<const Tensor *const> operands, std::vector<ir::Attr> attrs,
+                           const Location &where);
+  ScanResult scan(const ScanStep &step, const std::vector<Tensor> &initial, const std::vector<Tensor> &xs, bool reverse,
+                  const Location &where);
+  /// Whether the step of a loop is being recorded.
+  bool isInLoop() const { return inner; }
+  /// A symbol for the size of a result of `op` that is not known before a run.
+  Dim newSize(const std::string &op);
+  Graph finish(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where);
+
+  /// Has every run of the graph check that two sizes are equal; throws if they never can be.
+  void require(const Dim &left, const Dim &right, const Location &where);
+  /// The same elements under a shape that is known to fit only because of what is required.
+  Tensor reshapeUnproved(const Tensor &x, const Shape &shape, const Location &where);
+
+  void observe(const std::shared_ptr<const detail::Observed> &state);
+  std::vector<Guard> guards;
+
+  /// See burin::grad.
+  std::vector<Tensor> grad(const Tensor &y, const std::vector<Tensor> &xs, const std::optional<Tensor> &gradOutput,
+                           const Location &where);
+  /// See burin::detach.
+  Tensor detach(const Tensor &x, const Location &where);
+
+  /// The elements of a traced tensor that depends on constants alone, as the reference interpreter computes them;
+  /// nullopt if it depends on an input, or if a tensor on the way is too large to be part of a shape computation.
+  std::optional<Tensor> constantValue(const Tensor &tensor, const Location &where);
+  /// The names of the inputs that a traced tensor depends on.
+  std::vector<std::string> inputsBehind(const Tensor &tensor) const;
+
+private:
+  mlir::Value valueOf(const Tensor &tensor, DType dtype, const Location &where);
+  mlir::Value constantOf(const detail::TensorState &state, const Location &where);
+  mlir::Value scalarOf(const detail::TensorState &state, DType dtype, const Location &where);
+  Tensor wrap(mlir::Value value);
+  mlir::Operation *onceForSize(mlir::Operation *made);
+  class LoopBody;
+  class Backward;
+  std::vector<mlir::Value> inlineStep(mlir::func::FuncOp step, llvm::ArrayRef<mlir::Value> arguments);
+  mlir::Value variableOf(const Tensor &x, const Location &where);
+
+  const uint64_t id; // unique in the process
+  std::shared_ptr<Graph::Data> graph;
+  mlir::func::FuncOp function;
+  mlir::OpBuilder builder;
+  mlir::Block *inner = nullptr; // of the loop whose step is being recorded
+  size_t loops = 0;
+  std::vector<mlir::OwningOpRef<mlir::func::FuncOp>> abandoned; // see LoopBody
+  std::vector<Tensor> arguments;
+  llvm::DenseMap<const void *, mlir::Value> constants; // by storage
+  mlir::Operation *lastConstant = nullptr;             // they stand together at the start
+  std::map<std::string, size_t> newSizes;              // how many each op has made
+  std::vector<mlir::Operation *> sizing;               // the ops that define sizes
+  llvm::DenseMap<const void *, std::string> weightNames;
+  llvm::SmallVector<mlir::Attribute> checks;            // see require
+  std::vector<detail::StorageRef> captured;             // keeps the keys of `constants` valid
+  llvm::DenseMap<mlir::Value, ir::RefTensor> evaluated; // by constantValue
+  llvm::DenseSet<mlir::Value> detached;
+};
+
+} // namespace burin

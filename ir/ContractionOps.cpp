@@ -1,6 +1,0 @@
-#include "ir/Burin.h"
-
-using namespace burin::ir;
-
-#define GET_OP_CLASSES
-#include "ir/ContractionOps.cpp.inc"

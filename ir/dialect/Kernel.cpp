@@ -1,0 +1,117 @@
+// Kernels in text: burin.kernel "name"(%a = %x, %b = %y) : (types) -> types { … }
+#include "ir/dialect/Burin.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+void KernelOp::print(OpAsmPrinter &p) {
+  if (auto name = getNameAttr())
+    p << ' ' << name;
+  p << '(';
+  llvm::interleaveComma(llvm::zip_equal(getBody().getArguments(), getInputs()), p, [&](auto pair) {
+    auto [argument, input] = pair;
+    p << argument << " = " << input;
+  });
+  p << ") : ";
+  p.printFunctionalType(*this);
+  p.printOptionalAttrDictWithKeyword((*this)->getAttrs(), {getNameAttrName()});
+  p << ' ';
+  p.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  StringAttr name;
+  if (parser.parseOptionalAttribute(name).has_value())
+    result.getOrAddProperties<Properties>().name = name;
+  SmallVector<OpAsmParser::Argument> arguments;
+  SmallVector<OpAsmParser::UnresolvedOperand> inputs;
+  SMLoc at = parser.getCurrentLocation();
+  auto parseBinding = [&]() -> ParseResult {
+    return failure(parser.parseArgument(arguments.emplace_back()) || parser.parseEqual() ||
+                   parser.parseOperand(inputs.emplace_back()));
+  };
+  FunctionType type;
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, parseBinding) || parser.parseColonType(type))
+    return failure();
+  if (type.getNumInputs() != inputs.size())
+    return parser.emitError(at) << "has " << inputs.size() << " inputs but the types of " << type.getNumInputs();
+  for (auto [argument, argumentType] : llvm::zip_equal(arguments, type.getInputs()))
+    argument.type = argumentType;
+  result.addTypes(type.getResults());
+  return failure(parser.resolveOperands(inputs, type.getInputs(), at, result.operands) ||
+                 parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+                 parser.parseRegion(*result.addRegion(), arguments));
+}
+
+/// One entry per result: -1, or an input, which no other result takes over.
+static LogicalResult verifyInPlace(KernelOp op) {
+  auto inPlace = op.getInPlace();
+  if (!inPlace)
+    return success();
+  if (inPlace->size() != op.getNumResults())
+    return op.emitOpError("needs one entry of in_place for each of ") << op.getNumResults() << " results";
+  int64_t inputs = op.getInputs().size();
+  llvm::SmallDenseSet<int64_t> taken;
+  for (int64_t i : *inPlace)
+    if (i < -1 || i >= inputs || (i >= 0 && !taken.insert(i).second))
+      return op.emitOpError("in_place ") << op.getInPlaceAttr() << " must name each of " << inputs
+                                         << " inputs at most once";
+  return success();
+}
+
+LogicalResult KernelOp::verify() {
+  Block &body = getBody().front();
+  if (TypeRange(body.getArgumentTypes()) != TypeRange(getInputs().getTypes()))
+    return emitOpError("passes ") << getInputs().getTypes() << " to a body that takes " << body.getArgumentTypes();
+  auto yield = cast<YieldOp>(body.getTerminator());
+  if (TypeRange(yield.getValues().getTypes()) != TypeRange(getResultTypes()))
+    return emitOpError("yields ") << yield.getValues().getTypes() << " but its results are " << getResultTypes();
+  return verifyInPlace(*this);
+}
+
+burin::Dim ScanOp::partCount() { return std::get<burin::Shape>(*fromMlir(getPartsAttr(), AttrKind::Shape)).front(); }
+
+Operation *ScanOp::body() { return SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr()); }
+
+/// Dimension 0 of `whole` is `count` times that of the part, the rest is the same.
+static bool isMadeOf(Type whole, Type part, const burin::Dim &count) {
+  burin::TensorSpec a = specOf(part), b = specOf(whole);
+  if (a.shape.empty() || b.shape.empty())
+    return false;
+  a.shape[0] = a.shape[0] * count;
+  return a == b;
+}
+
+LogicalResult ScanOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto callee = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getCalleeAttr());
+  if (!callee || callee.isExternal())
+    return emitOpError("applies ") << getCalleeAttr() << ", which has no body here";
+  int64_t states = getStates(), sliced = getSliced(), inputs = getInputs().size();
+  if (getParts().size() != 1 || states < 0 || sliced < 0 || states > inputs || sliced > inputs - states ||
+      states > getNumResults())
+    return emitOpError("needs one number of parts, and as many operands as `states` and `sliced` say");
+  burin::Dim parts = partCount();
+  auto fits = [](TypeRange wholes, TypeRange ofBody, auto timesAt) {
+    if (wholes.size() != ofBody.size())
+      return false;
+    for (auto [i, whole, part] : llvm::enumerate(wholes, ofBody)) {
+      std::optional<burin::Dim> times = timesAt(int64_t(i));
+      if (times ? !isMadeOf(whole, part, *times) : whole != part)
+        return false;
+    }
+    return true;
+  };
+  auto ofOperand = [&](int64_t i) {
+    return i < states ? std::optional(burin::Dim(1)) : i < states + sliced ? std::optional(parts) : std::nullopt;
+  };
+  auto ofResult = [&](int64_t i) { return std::optional(i < states ? parts + 1 : parts); };
+  bool keepsStates = callee.getNumArguments() >= states && callee.getNumResults() >= states &&
+                     callee.getArgumentTypes().take_front(states) == callee.getResultTypes().take_front(states);
+  if (!keepsStates || !fits(getInputs().getTypes(), callee.getArgumentTypes(), ofOperand) ||
+      !fits(getResultTypes(), callee.getResultTypes(), ofResult))
+    return emitOpError("of ") << getInputs().getTypes() << " to " << getResultTypes() << " does not fit "
+                              << getCalleeAttr() << " with " << getParts() << " parts and " << states
+                              << " states; it is " << callee.getFunctionType();
+  return success();
+}

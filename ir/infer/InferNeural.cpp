@@ -1,0 +1,103 @@
+// Softmax, normalisation, attention.
+#include "ir/infer/Infer.h"
+
+namespace burin::ir {
+
+bool inferSameAsOperand(InferCall &call) { return succeed(call, call.operand(0).dtype, call.operand(0).shape); }
+
+bool inferAlongAxis(InferCall &call) {
+  return requireFloat(call, 0) && canonicalAxis(call, call.attr<int64_t>("axis"), call.operand(0).shape.size()) &&
+         inferSameAsOperand(call);
+}
+
+/// The scale and shift of a normalisation have `shape`.
+static bool checkParameters(InferCall &call, const Shape &shape, const char *meaning) {
+  for (size_t i = 1; i < call.operands.size(); ++i)
+    if (call.has(i) && call.operand(i).shape != shape)
+      return call.fail(text(operandText(call, i), " must be ", shape, ", ", meaning, " of ", operandText(call, 0)));
+  return true;
+}
+
+bool inferNorm(InferCall &call) {
+  const Shape &x = call.operand(0).shape;
+  int64_t &axis = call.attr<int64_t>("axis");
+  return requireFloat(call, 0) && canonicalAxis(call, axis, x.size()) &&
+         checkParameters(call, Shape(x.begin() + axis, x.end()), "the dimensions from `axis` on") &&
+         inferSameAsOperand(call);
+}
+
+bool inferBatchNorm(InferCall &call) {
+  return requireFloat(call, 0) && requireRank(call, 0, 2) &&
+         checkParameters(call, {call.operand(0).shape[1]}, "one number per channel") && inferSameAsOperand(call);
+}
+
+bool inferGroupNorm(InferCall &call) {
+  bool hasGroups = !call.info.attrs.empty() && std::string_view(call.info.attrs[0].name) == "groups";
+  if (!requireFloat(call, 0) || !requireRank(call, 0, hasGroups ? 2 : 3))
+    return false;
+  const Dim &channels = call.operand(0).shape[1];
+  if (hasGroups) {
+    int64_t groups = call.attr<int64_t>("groups");
+    if (groups < 1)
+      return call.fail(text("groups ", groups, " must be positive"));
+    if (mod(channels, groups) != Dim(0))
+      return call.fail(text(groups, " groups do not divide the ", channels, " channels of ", operandText(call, 0)));
+  }
+  return checkParameters(call, {channels}, "one number per channel") && inferSameAsOperand(call);
+}
+
+// ---- attention
+
+/// Query, key and value have one element type and the same leading dimensions.
+static bool agreeOnHeads(InferCall &call) {
+  DType types[] = {call.operand(0).dtype, call.operand(1).dtype, call.operand(2).dtype}, common = promote(types, {});
+  std::optional<Shape> leading = Shape();
+  auto head = [](const Shape &s) { return Shape(s.begin(), s.end() - 2); };
+  for (size_t i = 0; i < 3; ++i) {
+    if (!requireFloat(call, i) || !requireRank(call, i, 2))
+      return false;
+    leading = broadcastShapes(*leading, head(call.operand(i).shape));
+    if (!leading)
+      return call.fail(text("the leading dimensions of ", operandText(call, 0), ", ", operandText(call, 1), " and ",
+                            operandText(call, 2), " do not broadcast"));
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    TensorSpec &spec = *call.operands[i];
+    if (call.strict && (spec.dtype != common || head(spec.shape) != *leading))
+      return call.fail(
+          text(operandText(call, i), " must have the leading dimensions ", *leading, " and the type ", common));
+    Shape shape = *leading;
+    shape.insert(shape.end(), spec.shape.end() - 2, spec.shape.end());
+    spec = {common, std::move(shape)};
+  }
+  return true;
+}
+
+bool inferAttention(InferCall &call) {
+  if (!agreeOnHeads(call))
+    return false;
+  const Shape &query = call.operand(0).shape, &key = call.operand(1).shape, &value = call.operand(2).shape;
+  if (query.back() != key.back())
+    return call.fail(text(operandText(call, 0), " and ", operandText(call, 1), " must agree in the last dimension"));
+  const Dim &columns = key[key.size() - 2];
+  if (columns != value[value.size() - 2])
+    return call.fail(
+        text(operandText(call, 1), " and ", operandText(call, 2), " must agree in the last dimension but one"));
+  if (call.has(3)) {
+    TensorSpec &mask = *call.operands[3];
+    Shape scores = query;
+    scores.back() = columns;
+    if (!broadcastsTo(mask.shape, scores))
+      return call.fail(text(operandText(call, 3), " does not broadcast to ", scores, ", the shape of the scores"));
+    if (!isBool(mask.dtype) && mask.dtype != call.operand(0).dtype) {
+      if (call.strict || !isFloat(mask.dtype))
+        return call.fail(text(operandText(call, 3), " must be bool or ", call.operand(0).dtype));
+      mask.dtype = call.operand(0).dtype;
+    }
+  }
+  Shape result = query;
+  result.back() = value.back();
+  return succeed(call, call.operand(0).dtype, std::move(result));
+}
+
+} // namespace burin::ir

@@ -1,0 +1,99 @@
+// What the compiler adds to the graph: constants, kernels, and the contraction kernels are built from.
+#ifndef BURIN_KERNEL_OPS
+#define BURIN_KERNEL_OPS
+include "ir/ops/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+
+def Burin_ConstantOp : Op<Burin_Dialect, "constant", [Pure, ConstantLike, AllTypesMatch<["value", "result"]>]> {
+  let summary = "A tensor known at compile time: a weight or a folded value";
+  let arguments = (ins ElementsAttr:$value, OptionalAttr<StrAttr>:$name);
+  let results = (outs Burin_Tensor:$result);
+  let assemblyFormat = "attr-dict $value";
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+def Burin_KernelOp : Op<Burin_Dialect, "kernel", [IsolatedFromAbove, RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "A fusion group: becomes one compiled function and one step of the launch plan";
+  let description = [{
+    The body computes the results from the operands. It holds at most one contraction. `in_place`, if present, gives for
+    each result the input whose memory it takes over, or -1.
+  }];
+  let arguments = (ins Variadic<Burin_Tensor>:$inputs, OptionalAttr<StrAttr>:$name, OptionalAttr<DenseI64ArrayAttr>:$in_place);
+  let results = (outs Variadic<Burin_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+def Burin_YieldOp : Op<Burin_Dialect, "yield", [Pure, Terminator, ReturnLike, HasParent<"KernelOp">]> {
+  let summary = "The results of a kernel";
+  let arguments = (ins Variadic<Burin_Tensor>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
+}
+def Burin_ScanOp : Op<Burin_Dialect, "scan", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "A loop: a function applied to each of `parts` equal parts of operands along dimension 0";
+  let description = [{
+    In each turn the function takes the `states` that the turn before has left, one part of each of the `sliced` operands
+    behind them, and all others whole. It gives the new states, and a part of each further result.
+
+    The operands for the states are what the first turn takes; the results are all they have ever been, one behind the
+    other along dimension 0: `parts` + 1 of them, the last one last. The parts of further results lie where those of
+    the sliced operands do. The turns go through the parts in order, with `reverse` from the last one to the first.
+    Without states they are independent: they may run in any order, or at once.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<Burin_Tensor>:$inputs, I64Attr:$sliced, Burin_ShapeAttr:$parts,
+                       DefaultValuedAttr<I64Attr, "0">:$states, DefaultValuedAttr<BoolAttr, "false">:$reverse);
+  let results = (outs Variadic<Burin_Tensor>:$results);
+  let assemblyFormat = "$callee `(` $inputs `)` attr-dict `:` functional-type($inputs, $results)";
+  let extraClassDeclaration = [{
+    /// The number of parts.
+    Dim partCount();
+    /// The function that is applied; null if there is none.
+    ::mlir::Operation *body();
+    /// The first of the operands that are given whole.
+    unsigned firstWhole() { return unsigned(getStates() + getSliced()); }
+  }];
+}
+def Burin_PackOp : Burin_Op<"pack"> {
+  let summary = "The right side of a contraction in panels: [batch…, K, N] becomes [batch…, ceil(N/width), K, width]";
+  let description = [{ The last panel is filled with zeros. Constant operands are packed at compile time. }];
+  let arguments = (ins Burin_Tensor:$x, I64Attr:$width);
+  let results = (outs Burin_Tensor:$result);
+  let infer = "inferPack";
+  let internal = 1;
+}
+def Burin_Bf16TermsOp : Burin_Op<"bf16_terms"> {
+  let summary = "An f32 matrix as three bf16 matrices whose sum it is, in tiles: [M, K] becomes [ceil(M/32) * 2, ceil(K/32), 3, 16, 32]";
+  let description = [{
+    The first term is the nearest bf16, the second the nearest to what is left, the third the rest, exactly. A tile holds
+    16 rows and 32 steps of k, in the order 0, 16, 1, 17, …; what lies beyond K is 0, what lies beyond M is anything. An
+    element that has no such terms (it is not finite, or not 0 and below 2^-52) has a term that is not finite.
+  }];
+  let arguments = (ins Burin_Tensor:$x);
+  let results = (outs Burin_Tensor:$result);
+  let infer = "inferBf16Terms";
+  let internal = 1;
+}
+def Burin_ContractOp : Burin_Op<"contract", [AttrSizedOperandSegments]> {
+  let summary = "The one contraction kernels know: strided windows of the left side times packed panels";
+  let description = [{
+    result[b…, m…, n] = sum over k of lhs(b…, m…, k) * rhs[b…, n / width, k, n % width].
+    lhs is [b…, spatial…, C], rhs is `pack`ed from [b…, kernel… * C, N], and k runs over (kernel…, C):
+    lhs(b…, m…, k) is lhs[b…, m_i * strides_i + kernel_i * dilations_i - low_i, c]; what lies outside of lhs is left out
+    of the sum. `padding` holds all low_i, then as much for the ends; less than 0 at an end leaves out what lies there. A matrix product is the case with one spatial
+    dimension, kernel 1, stride 1, no padding. The last columns may lie as rows of their own in `tail`, packed from
+    [columns, K] with the width K: one panel. `batch` leading dimensions are shared by lhs, rhs and the result; `columns`
+    holds N, which the packed shape does not tell. Sums of 16-bit products are rounded to 16 bits, unless `wide` keeps
+    them in f32 for what follows. `terms` are the bf16_terms of lhs. Then rhs is of terms, too:
+    [N/32, ceil(K/32), 3, 2, 16, 32], of which the last three are 2 times 16 columns of a panel, 16 steps of k, and each
+    column of that step and of the one 16 further; products are sums of products of terms. `finite` tells that rhs holds no infinity and no NaN, so that a 0 of lhs adds nothing.
+  }];
+  let arguments = (ins Burin_Tensor:$lhs, Burin_Tensor:$rhs, Optional<Burin_Tensor>:$tail, Optional<Burin_Tensor>:$terms, I64Attr:$batch, Burin_ShapeAttr:$columns, DenseI64ArrayAttr:$kernel,
+                       DenseI64ArrayAttr:$strides, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$padding,
+                       DenseI64ArrayAttr:$dilations, DefaultValuedAttr<BoolAttr, "false">:$wide,
+                       DefaultValuedAttr<BoolAttr, "false">:$finite);
+  let results = (outs Burin_Tensor:$result);
+  let infer = "inferContract";
+  let internal = 1;
+}
+#endif

@@ -1,0 +1,64 @@
+#include "ir/reference/ops/ReferenceRandom.h"
+#include "ir/reference/ReferenceUtil.h"
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace burin::ir::ref {
+
+namespace {
+
+double unit(DType dtype, uint64_t seed, uint64_t i) { return dtype == DType::f64 ? unit64(seed, i) : unit32(seed, i); }
+uint64_t seedOf(const RefCall &call) { return uint64_t(call.attr<int64_t>("seed")); }
+
+/// The largest value of the type below x, which is a value of the type.
+double valueBelow(DType dtype, double x) {
+  if (dtype == DType::f64)
+    return std::nextafter(x, -HUGE_VAL);
+  // The first step that rounding notices is more than half and at most the whole distance to the neighbour.
+  for (double step = std::max(std::fabs(x) * 0x1p-26, 0x1p-151);; step *= 2)
+    if (double below = roundTo(dtype, x - step); below < x || !std::isfinite(x))
+      return below;
+}
+
+bool uniform(RefCall &call) {
+  std::vector<double> &to = call.out().reals();
+  DType dtype = call.out().dtype;
+  double low = call.attr<double>("low"), high = call.attr<double>("high");
+  for (size_t i = 0; i < to.size(); ++i) {
+    double x = low + (high - low) * unit(dtype, seedOf(call), i);
+    to[i] = low < high && roundTo(dtype, x) >= high ? valueBelow(dtype, roundTo(dtype, high)) : x;
+  }
+  return true;
+}
+
+bool normal(RefCall &call) {
+  std::vector<double> &to = call.out().reals();
+  DType dtype = call.out().dtype;
+  double mean = call.attr<double>("mean"), stddev = call.attr<double>("stddev");
+  double step = dtype == DType::f64 ? 0x1p-53 : 0x1p-24;
+  for (size_t i = 0; i < to.size(); ++i) {
+    uint64_t pair = i & ~uint64_t(1);
+    double r = std::sqrt(-2 * std::log(unit(dtype, seedOf(call), pair) + step));
+    double t = 2 * std::numbers::pi * unit(dtype, seedOf(call), pair + 1);
+    to[i] = mean + stddev * r * (i == pair ? std::cos(t) : std::sin(t));
+  }
+  return true;
+}
+
+bool bernoulli(RefCall &call) {
+  std::vector<double> &to = call.out().reals();
+  const std::vector<double> &probability = call.in().reals();
+  for (size_t i = 0; i < to.size(); ++i)
+    to[i] = unit(call.out().dtype, seedOf(call), i) < probability[i];
+  return true;
+}
+
+constexpr RefKernelEntry kRandomKernels[] = {
+    {"random_uniform", uniform}, {"random_normal", normal}, {"bernoulli", bernoulli}};
+
+} // namespace
+
+std::span<const RefKernelEntry> randomKernels() { return kRandomKernels; }
+
+} // namespace burin::ir::ref

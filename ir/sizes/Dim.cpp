@@ -1,0 +1,437 @@
+// Symbolic sizes as polynomials over atoms: symbols, and the functions that are not polynomial (floordiv, mod, min …).
+// An atom is ordered and compared by its text, which is canonical because its arguments are.
+#include "ir/sizes/DimExpression.h"
+#include <algorithm>
+#include <climits>
+#include <stdexcept>
+#include <utility>
+
+namespace burin {
+
+namespace {
+using Atom = Dim::Expression::Atom;
+using AtomPtr = Dim::Expression::AtomPtr;
+using Monomial = Dim::Expression::Monomial;
+using Polynomial = Dim::Expression::Polynomial;
+using Op = Dim::Postfix::Op;
+
+constexpr size_t kMaxTerms = 256, kMaxDegree = 32, kMaxAtomText = 4096;
+
+[[noreturn]] void tooLarge() {
+  throw std::overflow_error("a size does not fit 64 bits, or its expression is too large");
+}
+
+int64_t add(int64_t a, int64_t b) {
+  int64_t r;
+  if (__builtin_add_overflow(a, b, &r))
+    tooLarge();
+  return r;
+}
+int64_t sub(int64_t a, int64_t b) {
+  int64_t r;
+  if (__builtin_sub_overflow(a, b, &r))
+    tooLarge();
+  return r;
+}
+int64_t mul(int64_t a, int64_t b) {
+  int64_t r;
+  if (__builtin_mul_overflow(a, b, &r))
+    tooLarge();
+  return r;
+}
+int64_t floorDivide(int64_t a, int64_t b) {
+  if (b == 0)
+    throw std::domain_error("a size is divided by 0");
+  if (b == -1)
+    return sub(0, a);
+  return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
+}
+int64_t ceilDivide(int64_t a, int64_t b) {
+  int64_t q = floorDivide(a, b);
+  return b == -1 || a % b == 0 ? q : q + 1;
+}
+int64_t modulo(int64_t a, int64_t b) {
+  if (b == 0)
+    throw std::domain_error("a size is divided by 0");
+  if (b == -1)
+    return 0;
+  int64_t r = a % b;
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+int64_t apply(Op op, int64_t a, int64_t b) {
+  switch (op) {
+  case Op::Add:
+    return add(a, b);
+  case Op::Sub:
+    return sub(a, b);
+  case Op::Mul:
+    return mul(a, b);
+  case Op::FloorDiv:
+    return floorDivide(a, b);
+  case Op::CeilDiv:
+    return ceilDivide(a, b);
+  case Op::Mod:
+    return modulo(a, b);
+  case Op::Min:
+    return std::min(a, b);
+  case Op::Max:
+    return std::max(a, b);
+  case Op::Const:
+  case Op::Symbol:
+    break;
+  }
+  std::abort(); // not a function of two arguments
+}
+Dim apply(Op op, const Dim &a, const Dim &b) {
+  switch (op) {
+  case Op::Add:
+    return a + b;
+  case Op::Sub:
+    return a - b;
+  case Op::Mul:
+    return a * b;
+  case Op::FloorDiv:
+    return floordiv(a, b);
+  case Op::CeilDiv:
+    return ceildiv(a, b);
+  case Op::Mod:
+    return mod(a, b);
+  case Op::Min:
+    return min(a, b);
+  case Op::Max:
+    return max(a, b);
+  case Op::Const:
+  case Op::Symbol:
+    break;
+  }
+  std::abort(); // not a function of two arguments
+}
+
+const char *functionName(Op op) {
+  switch (op) {
+  case Op::FloorDiv:
+    return "floordiv";
+  case Op::CeilDiv:
+    return "ceildiv";
+  case Op::Mod:
+    return "mod";
+  case Op::Min:
+    return "min";
+  case Op::Max:
+    return "max";
+  default:
+    std::abort(); // not written as a function
+  }
+}
+
+AtomPtr functionAtom(Op op, const Dim &a, const Dim &b) {
+  std::string text = std::string(functionName(op)) + "(" + a.str() + ", " + b.str() + ")";
+  if (text.size() > kMaxAtomText)
+    tooLarge();
+  return std::make_shared<Atom>(Atom{op, std::move(text), a, b});
+}
+
+bool isConstant(const Monomial &m) { return m.empty(); }
+
+void addTerm(Polynomial &p, const Monomial &m, int64_t coefficient) {
+  if (coefficient == 0)
+    return;
+  auto [at, isNew] = p.try_emplace(m, coefficient);
+  if (isNew) {
+    if (p.size() > kMaxTerms)
+      tooLarge();
+    return;
+  }
+  at->second = add(at->second, coefficient);
+  if (at->second == 0)
+    p.erase(at);
+}
+
+} // namespace
+
+// Higher degrees first, the constant last.
+bool Dim::Expression::Order::operator()(const Monomial &a, const Monomial &b) const {
+  if (a.size() != b.size())
+    return a.size() > b.size();
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
+                                      [](const AtomPtr &x, const AtomPtr &y) { return x->text < y->text; });
+}
+
+Polynomial Dim::Expression::of(const Dim &d) {
+  if (d.expression)
+    return d.expression->terms;
+  Polynomial p;
+  addTerm(p, {}, d.number);
+  return p;
+}
+
+Dim Dim::Expression::make(Polynomial p) {
+  if (p.empty())
+    return Dim(int64_t(0));
+  if (p.size() == 1 && isConstant(p.begin()->first))
+    return Dim(p.begin()->second);
+  Dim d;
+  d.expression = std::make_shared<Expression>(Expression{std::move(p)});
+  return d;
+}
+
+Dim Dim::Expression::make(AtomPtr atom) { return make(Polynomial{{Monomial{std::move(atom)}, 1}}); }
+
+Dim::Dim(std::string_view name) {
+  auto isLetter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
+  bool ok = !name.empty() && name.size() <= 256 && isLetter(name[0]) &&
+            std::all_of(name.begin(), name.end(), [&](char c) { return isLetter(c) || isDigit(c); });
+  if (!ok)
+    throw std::invalid_argument("the name of a size must be an identifier such as batch, not '" +
+                                std::string(name.substr(0, 64)) + "'");
+  *this = Expression::make(std::make_shared<Atom>(Atom{Op::Symbol, std::string(name), {}, {}}));
+}
+
+int64_t Dim::value() const {
+  if (expression)
+    throw std::logic_error("the size '" + str() + "' is symbolic: it has no value until the program runs");
+  return number;
+}
+
+Dim operator+(const Dim &a, const Dim &b) {
+  if (a.isStatic() && b.isStatic())
+    return Dim(add(a.number, b.number));
+  Polynomial sum = Dim::Expression::of(a);
+  for (auto &[monomial, coefficient] : Dim::Expression::of(b))
+    addTerm(sum, monomial, coefficient);
+  return Dim::Expression::make(std::move(sum));
+}
+
+Dim operator-(const Dim &a, const Dim &b) {
+  if (a.isStatic() && b.isStatic())
+    return Dim(sub(a.number, b.number));
+  Polynomial difference = Dim::Expression::of(a);
+  for (auto &[monomial, coefficient] : Dim::Expression::of(b))
+    addTerm(difference, monomial, sub(0, coefficient));
+  return Dim::Expression::make(std::move(difference));
+}
+
+Dim operator*(const Dim &a, const Dim &b) {
+  if (a.isStatic() && b.isStatic())
+    return Dim(mul(a.number, b.number));
+  Polynomial product, right = Dim::Expression::of(b);
+  for (auto &[m, c] : Dim::Expression::of(a))
+    for (auto &[n, d] : right) {
+      Monomial both(m.size() + n.size());
+      std::merge(m.begin(), m.end(), n.begin(), n.end(), both.begin(),
+                 [](const AtomPtr &x, const AtomPtr &y) { return x->text < y->text; });
+      if (both.size() > kMaxDegree)
+        tooLarge();
+      addTerm(product, both, mul(c, d));
+    }
+  return Dim::Expression::make(std::move(product));
+}
+
+/// a == divisor * quotient + rest, each coefficient of rest in [0, divisor).
+static std::pair<Dim, Dim> divide(const Dim &a, int64_t divisor) {
+  Polynomial quotient, rest;
+  for (auto &[monomial, coefficient] : Dim::Expression::of(a)) {
+    addTerm(quotient, monomial, floorDivide(coefficient, divisor));
+    addTerm(rest, monomial, modulo(coefficient, divisor));
+  }
+  return {Dim::Expression::make(std::move(quotient)), Dim::Expression::make(std::move(rest))};
+}
+
+/// a / b if b is a single term that divides every term of a.
+static std::optional<Dim> divideExactly(const Dim &a, const Dim &b) {
+  Polynomial divisor = Dim::Expression::of(b), quotient;
+  if (divisor.size() != 1)
+    return a == b ? std::optional<Dim>(1) : std::nullopt;
+  auto &[factors, scale] = *divisor.begin();
+  for (auto &[monomial, coefficient] : Dim::Expression::of(a)) {
+    Monomial left;
+    std::set_difference(monomial.begin(), monomial.end(), factors.begin(), factors.end(), std::back_inserter(left),
+                        [](const AtomPtr &x, const AtomPtr &y) { return x->text < y->text; });
+    if (left.size() + factors.size() != monomial.size() || modulo(coefficient, scale) != 0)
+      return std::nullopt;
+    addTerm(quotient, left, floorDivide(coefficient, scale));
+  }
+  return Dim::Expression::make(std::move(quotient));
+}
+
+/// floordiv(floordiv(x, n) + c, divisor) as floordiv(x + c*n, n*divisor), for numbers n > 0 and c.
+static std::optional<Dim> joinDivisions(const Dim &a, int64_t divisor) {
+  Polynomial terms = Dim::Expression::of(a);
+  int64_t shift = 0;
+  if (auto constant = terms.find({}); constant != terms.end()) {
+    shift = constant->second;
+    terms.erase(constant);
+  }
+  if (terms.size() != 1 || terms.begin()->first.size() != 1 || terms.begin()->second != 1)
+    return std::nullopt;
+  const Atom &inner = *terms.begin()->first[0];
+  if (inner.op != Op::FloorDiv || !inner.b.isStatic() || inner.b.value() <= 0)
+    return std::nullopt;
+  return floordiv(inner.a + inner.b * Dim(shift), inner.b * Dim(divisor));
+}
+
+Dim floordiv(const Dim &a, const Dim &b) {
+  if (a.isStatic() && b.isStatic())
+    return Dim(floorDivide(a.number, b.number));
+  if (!b.isStatic()) {
+    if (auto exact = divideExactly(a, b))
+      return *exact;
+    return Dim::Expression::make(functionAtom(Op::FloorDiv, a, b));
+  }
+  if (b.number < 0)
+    return floordiv(Dim(0) - a, Dim(sub(0, b.number)));
+  auto [quotient, rest] = divide(a, b.number);
+  if (rest.isStatic())
+    return quotient;
+  if (auto joined = joinDivisions(rest, b.number))
+    return quotient + *joined;
+  return quotient + Dim::Expression::make(functionAtom(Op::FloorDiv, rest, b));
+}
+
+Dim ceildiv(const Dim &a, const Dim &b) {
+  if (a.isStatic() && b.isStatic())
+    return Dim(ceilDivide(a.number, b.number));
+  if (b.isStatic() && b.number > 0)
+    return floordiv(a + Dim(b.number - 1), b);
+  if (b.isStatic() || divideExactly(a, b))
+    return Dim(0) - floordiv(Dim(0) - a, b);
+  return Dim::Expression::make(functionAtom(Op::CeilDiv, a, b));
+}
+
+Dim mod(const Dim &a, const Dim &b) {
+  if (a.isStatic() && b.isStatic())
+    return Dim(modulo(a.number, b.number));
+  if (!b.isStatic())
+    return divideExactly(a, b) ? Dim(0) : Dim::Expression::make(functionAtom(Op::Mod, a, b));
+  if (b.number <= 0)
+    return a - floordiv(a, b) * b;
+  Dim rest = divide(a, b.number).second;
+  return rest.isStatic() ? rest : Dim::Expression::make(functionAtom(Op::Mod, rest, b));
+}
+
+static Dim extremum(Op op, const Dim &a, const Dim &b) {
+  const Dim &larger = op == Op::Max ? a : b, &smaller = op == Op::Max ? b : a;
+  // `larger` names the argument that is the result if it is proved to be the larger (for min: the smaller) one.
+  if (a.isStatic() && b.isStatic())
+    return Dim(apply(op, a.value(), b.value()));
+  if (lowerBound(a - b).value_or(-1) >= 0)
+    return larger;
+  if (lowerBound(b - a).value_or(-1) >= 0)
+    return smaller;
+  bool ordered = a.str() <= b.str();
+  return Dim::Expression::make(functionAtom(op, ordered ? a : b, ordered ? b : a));
+}
+Dim min(const Dim &a, const Dim &b) { return extremum(Op::Min, a, b); }
+Dim max(const Dim &a, const Dim &b) { return extremum(Op::Max, a, b); }
+
+bool operator==(const Dim &a, const Dim &b) {
+  if (a.isStatic() || b.isStatic())
+    return a.isStatic() && b.isStatic() && a.number == b.number;
+  if (a.expression == b.expression)
+    return true;
+  auto sameAtom = [](const AtomPtr &x, const AtomPtr &y) { return x->text == y->text; };
+  auto sameTerm = [&](const auto &x, const auto &y) {
+    return x.second == y.second && x.first.size() == y.first.size() &&
+           std::equal(x.first.begin(), x.first.end(), y.first.begin(), sameAtom);
+  };
+  auto &left = a.expression->terms, &right = b.expression->terms;
+  return left.size() == right.size() && std::equal(left.begin(), left.end(), right.begin(), sameTerm);
+}
+
+std::optional<int64_t> Dim::evaluate(const std::function<std::optional<int64_t>(std::string_view)> &symbol) const try {
+  std::vector<int64_t> stack;
+  for (const Postfix &step : toPostfix()) {
+    if (step.op == Postfix::Op::Const) {
+      stack.push_back(step.value);
+    } else if (step.op == Postfix::Op::Symbol) {
+      auto value = symbol(step.symbol);
+      if (!value)
+        return std::nullopt;
+      stack.push_back(*value);
+    } else {
+      int64_t right = stack.back();
+      stack.pop_back();
+      stack.back() = apply(step.op, stack.back(), right);
+    }
+  }
+  return stack.back();
+} catch (const std::domain_error &) {
+  return std::nullopt;
+} catch (const std::overflow_error &) {
+  return std::nullopt;
+}
+
+std::vector<std::string> Dim::symbols() const {
+  std::vector<std::string> names;
+  for (const Postfix &step : toPostfix())
+    if (step.op == Postfix::Op::Symbol)
+      names.push_back(step.symbol);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
+}
+
+Dim Dim::substitute(const std::function<Dim(std::string_view)> &replacement) const {
+  if (!expression)
+    return *this;
+  Dim sum;
+  for (auto &[monomial, coefficient] : expression->terms) {
+    Dim product(coefficient);
+    for (const AtomPtr &atom : monomial)
+      product = product * (atom->op == Op::Symbol
+                               ? replacement(atom->text)
+                               : apply(atom->op, atom->a.substitute(replacement), atom->b.substitute(replacement)));
+    sum = sum + product;
+  }
+  return sum;
+}
+
+static void appendPostfix(const Dim &d, std::vector<Dim::Postfix> &out);
+
+static void appendAtom(const AtomPtr &atom, std::vector<Dim::Postfix> &out) {
+  if (atom->op == Op::Symbol) {
+    out.push_back({Op::Symbol, 0, atom->text});
+    return;
+  }
+  appendPostfix(atom->a, out);
+  appendPostfix(atom->b, out);
+  out.push_back({atom->op, 0, {}});
+}
+
+/// A monomial times the magnitude of its coefficient.
+static void appendTerm(const Monomial &monomial, int64_t coefficient, std::vector<Dim::Postfix> &out) {
+  bool first = true;
+  for (const AtomPtr &atom : monomial) {
+    appendAtom(atom, out);
+    if (!std::exchange(first, false))
+      out.push_back({Op::Mul, 0, {}});
+  }
+  if (first || coefficient != 1)
+    out.push_back({Op::Const, coefficient, {}});
+  if (!first && coefficient != 1)
+    out.push_back({Op::Mul, 0, {}});
+}
+
+static void appendPostfix(const Dim &d, std::vector<Dim::Postfix> &out) {
+  if (d.isStatic()) {
+    out.push_back({Op::Const, d.value(), {}});
+    return;
+  }
+  bool first = true;
+  for (auto &[monomial, coefficient] : Dim::Expression::of(d)) {
+    bool subtract = !first && coefficient < 0 && coefficient != INT64_MIN;
+    appendTerm(monomial, subtract ? -coefficient : coefficient, out);
+    if (!std::exchange(first, false))
+      out.push_back({subtract ? Op::Sub : Op::Add, 0, {}});
+  }
+}
+
+std::vector<Dim::Postfix> Dim::toPostfix() const {
+  std::vector<Postfix> out;
+  appendPostfix(*this, out);
+  return out;
+}
+
+} // namespace burin

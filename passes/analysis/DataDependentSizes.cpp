@@ -1,0 +1,90 @@
+#include "passes/analysis/DataDependentSizes.h"
+#include "mlir/Analysis/TopologicalSortUtils.h"
+#include "passes/analysis/IterationSpace.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+
+Value storedIn(Value v) {
+  for (v = skipReshapes(v); auto prefix = v.getDefiningOp<PrefixOp>();)
+    v = skipReshapes(prefix.getX());
+  return v;
+}
+
+namespace {
+
+/// Calls `visit` with each symbol that has to be known before `op` can run.
+void forEachSymbol(Operation *op, llvm::function_ref<void(StringRef)> visit) {
+  auto visitShape = [&](const Shape &shape) {
+    for (const Dim &size : shape)
+      if (!size.isStatic())
+        for (const std::string &symbol : size.symbols())
+          visit(symbol);
+  };
+  for (OpOperand &use : op->getUses()) // a state that a loop begins with lies before those that its turns leave
+    if (auto scan = dyn_cast<ScanOp>(use.getOwner()); scan && int64_t(use.getOperandNumber()) < scan.getStates())
+      visitShape(shapeOf(scan.getResult(use.getOperandNumber())));
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      visitShape(shapeOf(operand));
+    if (newSizeOf(inner))
+      return;
+    for (Value result : inner->getResults())
+      visitShape(shapeOf(result));
+    if (opInfo(inner))
+      for (const Attr &attr : attrsOf(inner))
+        if (auto *shape = std::get_if<Shape>(&attr))
+          visitShape(*shape);
+  });
+}
+
+} // namespace
+
+void sortBySizes(Block &block) {
+  sortTopologically(&block);
+  llvm::StringSet<> undefined;
+  for (Operation &op : block)
+    if (auto size = newSizeOf(&op))
+      undefined.insert(size->str());
+  if (undefined.empty())
+    return;
+  llvm::DenseSet<Operation *> waiting;
+  auto isReady = [&](Operation *op) {
+    bool ready = llvm::none_of(op->getOperands(), [&](Value v) { return waiting.contains(v.getDefiningOp()); });
+    forEachSymbol(op, [&](StringRef symbol) { ready &= !undefined.contains(symbol); });
+    return ready;
+  };
+  Operation *terminator = block.getTerminator();
+  auto place = [&](Operation *op) {
+    op->moveBefore(terminator);
+    waiting.erase(op);
+    if (auto size = newSizeOf(op))
+      undefined.erase(size->str());
+  };
+  std::vector<Operation *> later;
+  for (Operation *op : llvm::to_vector(llvm::make_pointer_range(block.without_terminator()))) {
+    if (!isReady(op)) {
+      waiting.insert(op);
+      later.push_back(op);
+      continue;
+    }
+    bool defines = newSizeOf(op).has_value();
+    place(op);
+    for (size_t i = 0; defines && i < later.size();) {
+      if (!isReady(later[i])) {
+        ++i;
+        continue;
+      }
+      place(later[i]);
+      later.erase(later.begin() + ptrdiff_t(i));
+      i = 0; // it may define what earlier ones wait for
+    }
+  }
+  for (Operation *op : later) // the planner says what they lack
+    place(op);
+}
+
+} // namespace burin::passes

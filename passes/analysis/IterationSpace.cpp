@@ -1,0 +1,279 @@
+#include "passes/analysis/IterationSpace.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+
+Value skipReshapes(Value v) {
+  while (auto *op = v.getDefiningOp()) {
+    if (!isa<ReshapeOp, SqueezeOp, UnsqueezeOp>(op))
+      break;
+    v = op->getOperand(0);
+  }
+  return v;
+}
+
+SmallVector<int64_t> reducedAxes(Operation *op) {
+  if (op->hasTrait<ir::Reduction>()) {
+    auto axes = op->getAttrOfType<DenseI64ArrayAttr>("axes").asArrayRef();
+    return SmallVector<int64_t>(axes);
+  }
+  if (auto arg = dyn_cast<ArgmaxOp>(op))
+    return {static_cast<int64_t>(arg.getAxis())};
+  if (auto arg = dyn_cast<ArgminOp>(op))
+    return {static_cast<int64_t>(arg.getAxis())};
+  return {};
+}
+
+bool isSequential(Operation *op) {
+  return isa<CumsumOp, CumprodOp, ScatterOp, ArgsortOp, NonMaxSuppressionOp, ScanOp>(op);
+}
+
+std::optional<SmallVector<int>> unitReshape(Operation *op) {
+  Shape from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
+  SmallVector<int> source(to.size(), -1);
+  size_t i = 0;
+  for (size_t o = 0; o < to.size(); ++o) {
+    if (to[o] == Dim(1))
+      continue;
+    while (i < from.size() && from[i] == Dim(1))
+      ++i;
+    if (i == from.size() || from[i] != to[o])
+      return std::nullopt;
+    source[o] = i++;
+  }
+  while (i < from.size() && from[i] == Dim(1))
+    ++i;
+  return i == from.size() ? std::optional(source) : std::nullopt;
+}
+
+namespace {
+
+using Map = SmallVector<int>; // per dimension of a value: dimension of the unmerged space, or -1
+
+class Aligner {
+public:
+  explicit Aligner(Block &body) : body(body) {}
+
+  std::optional<IterationSpace> run() {
+    if (!seed())
+      return std::nullopt;
+    while (!worklist.empty() && consistent) {
+      Value v = worklist.pop_back_val();
+      if (Operation *op = v.getDefiningOp())
+        relate(op);
+      for (Operation *user : v.getUsers())
+        relate(user);
+    }
+    if (!consistent || !complete())
+      return std::nullopt;
+    return merged();
+  }
+
+private:
+  bool assign(Value v, Map map) {
+    Shape shape = shapeOf(v);
+    for (size_t d = 0; d < map.size(); ++d)
+      if (shape[d] == Dim(1))
+        map[d] = -1;
+      else if (map[d] < 0 || shape[d] != space[map[d]])
+        return consistent = false;
+    auto [it, inserted] = maps.try_emplace(v, map);
+    if (inserted)
+      worklist.push_back(v);
+    return consistent &= it->second == map;
+  }
+
+  bool seed() {
+    Value root;
+    for (Operation &op : body) {
+      SmallVector<int64_t> axes = reducedAxes(&op);
+      if (axes.empty()) {
+        if (isa<ContractOp>(op))
+          root = op.getResult(0);
+        continue;
+      }
+      if (!root || reducedDims.empty()) {
+        root = op.getOperand(0);
+        reducedDims.assign(shapeOf(root).size(), false);
+        for (int64_t axis : axes)
+          reducedDims[axis] = true;
+      }
+    }
+    if (!root) {
+      for (Value yielded : body.getTerminator()->getOperands()) {
+        yielded = skipReshapes(yielded);
+        if (!root || shapeOf(yielded).size() > shapeOf(root).size())
+          root = yielded;
+      }
+    }
+    if (!root)
+      return false;
+    space = shapeOf(root);
+    reducedDims.resize(space.size(), false);
+    return assign(root, identity());
+  }
+
+  Map identity() {
+    Map map(space.size());
+    for (size_t i = 0; i < map.size(); ++i)
+      map[i] = i;
+    return map;
+  }
+
+  // Passes what is known of one value of `op` on to the others.
+  void relate(Operation *op) {
+    if (op->getBlock() != &body)
+      return;
+    if (op->hasTrait<ir::Elementwise>()) {
+      for (Value v : op->getOperands())
+        if (auto it = maps.find(v); it != maps.end())
+          assign(op->getResult(0), Map(it->second));
+      if (auto it = maps.find(op->getResult(0)); it != maps.end()) {
+        Map map = it->second;
+        for (Value v : op->getOperands())
+          assign(v, map);
+      }
+      return;
+    }
+    if (auto broadcast = dyn_cast<BroadcastToOp>(op)) {
+      Value x = broadcast.getX(), result = broadcast.getResult();
+      if (!maps.contains(result) && maps.contains(x) && shapeOf(result) == space)
+        assign(result, identity());
+      if (auto it = maps.find(result); it != maps.end()) {
+        size_t rank = shapeOf(x).size();
+        assign(x, Map(it->second.end() - rank, it->second.end()));
+      }
+      return;
+    }
+    if (isa<ReshapeOp, SqueezeOp, UnsqueezeOp>(op)) {
+      auto source = unitReshape(op);
+      if (!source)
+        return;
+      Value x = op->getOperand(0), result = op->getResult(0);
+      if (auto it = maps.find(x); it != maps.end()) {
+        Map map(source->size(), -1);
+        for (size_t i = 0; i < map.size(); ++i)
+          if ((*source)[i] >= 0)
+            map[i] = it->second[(*source)[i]];
+        assign(result, map);
+      } else if (auto it = maps.find(result); it != maps.end()) {
+        Map map(shapeOf(x).size(), -1);
+        for (size_t i = 0; i < source->size(); ++i)
+          if ((*source)[i] >= 0)
+            map[(*source)[i]] = it->second[i];
+        assign(x, map);
+      }
+      return;
+    }
+    SmallVector<int64_t> axes = reducedAxes(op);
+    if (axes.empty())
+      return;
+    auto it = maps.find(op->getOperand(0));
+    if (it == maps.end())
+      return;
+    bool keep = op->getAttrOfType<BoolAttr>("keepdims").getValue();
+    Map map;
+    for (size_t d = 0; d < it->second.size(); ++d) {
+      if (!llvm::is_contained(axes, int64_t(d)))
+        map.push_back(it->second[d]);
+      else if (keep)
+        map.push_back(-1);
+    }
+    assign(op->getResult(0), map);
+  }
+
+  // Every reduction must run over the reduced dimensions of the space, and every result must be aligned.
+  bool complete() {
+    for (Operation &op : body) {
+      SmallVector<int64_t> axes = reducedAxes(&op);
+      if (axes.empty())
+        continue;
+      auto it = maps.find(op.getOperand(0));
+      if (it == maps.end())
+        return false;
+      SmallVector<bool> over(space.size(), false);
+      for (int64_t axis : axes)
+        if (it->second[axis] >= 0)
+          over[it->second[axis]] = true;
+      for (size_t d = 0; d < space.size(); ++d) {
+        bool present = llvm::is_contained(it->second, int(d));
+        if (space[d] != Dim(1) && (over[d] != reducedDims[d] || !present))
+          return false;
+      }
+    }
+    for (Value yielded : body.getTerminator()->getOperands()) {
+      Value v = skipReshapes(yielded);
+      if (!maps.contains(yielded) && !maps.contains(v))
+        return false;
+    }
+    return true;
+  }
+
+  // Merges neighbouring dimensions that no value tells apart.
+  std::optional<IterationSpace> merged() {
+    size_t rank = space.size();
+    SmallVector<bool> joined(rank, false); // with the previous kept dimension
+    SmallVector<int> kept;
+    for (size_t d = 0; d < rank; ++d)
+      if (space[d] != Dim(1))
+        kept.push_back(d);
+    for (size_t i = 1; i < kept.size(); ++i)
+      joined[kept[i]] = mergeable(kept[i - 1], kept[i]);
+    IterationSpace result;
+    SmallVector<int> target(rank, -1);
+    for (int d : kept) {
+      if (!joined[d]) {
+        result.space.push_back(space[d]);
+        result.reduced.push_back(reducedDims[d]);
+      } else {
+        result.space.back() = result.space.back() * space[d];
+      }
+      target[d] = result.space.size() - 1;
+    }
+    for (auto &[v, map] : maps) {
+      Map dims;
+      for (int d : map)
+        dims.push_back(d < 0 ? -1 : target[d]);
+      result.dims[v] = dims;
+    }
+    return result;
+  }
+
+  bool mergeable(int first, int second) {
+    if (reducedDims[first] != reducedDims[second])
+      return false;
+    for (auto &[v, map] : maps) {
+      auto at = llvm::find(map, first), next = llvm::find(map, second);
+      bool hasFirst = at != map.end(), hasSecond = next != map.end();
+      if (hasFirst != hasSecond)
+        return false;
+      if (!hasFirst)
+        continue;
+      // Only sizes of 1 may lie between the two.
+      if (next < at || !std::all_of(at + 1, next, [](int d) { return d == -1; }))
+        return false;
+      // What is computed by position, not point by point, needs its own dimensions.
+      Operation *op = v.getDefiningOp();
+      bool pointwise = !op || op->hasTrait<ir::Elementwise>() || isa<BroadcastToOp, ContractOp>(op) ||
+                       !reducedAxes(op).empty() || (isa<ReshapeOp, SqueezeOp, UnsqueezeOp>(op) && unitReshape(op));
+      if (!pointwise || isa_and_nonnull<ContractOp>(op))
+        return false;
+    }
+    return true;
+  }
+
+  Block &body;
+  Shape space;
+  SmallVector<bool> reducedDims;
+  llvm::MapVector<Value, Map> maps;
+  SmallVector<Value> worklist;
+  bool consistent = true;
+};
+
+} // namespace
+
+std::optional<IterationSpace> inferIterationSpace(Block &body) { return Aligner(body).run(); }
+
+} // namespace burin::passes

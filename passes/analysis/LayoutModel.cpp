@@ -1,0 +1,244 @@
+#include "passes/analysis/LayoutModel.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/analysis/GraphBuilder.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+
+std::vector<int64_t> channelsLast(size_t rank, int channelDims) {
+  std::vector<int64_t> perm{0};
+  for (int64_t d = channelDims + 1; d < int64_t(rank); ++d)
+    perm.push_back(d);
+  for (int64_t d = 1; d <= channelDims && d < int64_t(rank); ++d)
+    perm.push_back(d);
+  perm.resize(rank);
+  return perm;
+}
+
+std::vector<int64_t> inverse(ArrayRef<int64_t> perm) {
+  std::vector<int64_t> result(perm.size());
+  for (size_t i = 0; i < perm.size(); ++i)
+    result[perm[i]] = int64_t(i);
+  return result;
+}
+
+bool feedsConstantWeights(Operation *reshape) {
+  Shape from = shapeOf(reshape->getOperand(0)), to = shapeOf(reshape->getResult(0));
+  if (from.size() < 3 || to.size() != 2 || from[0] != to[0] || reshape->use_empty())
+    return false;
+  return llvm::all_of(reshape->getUses(), [](OpOperand &use) {
+    auto matmul = dyn_cast<MatmulOp>(use.getOwner());
+    return matmul && use.getOperandNumber() == 0 && isConstantExpression(matmul.getRhs());
+  });
+}
+
+static Dim product(const Shape &shape, size_t from, size_t to) {
+  Dim result = 1;
+  for (size_t d = from; d < to; ++d)
+    result = result * shape[d];
+  return result;
+}
+
+bool isWindow(Operation *op) {
+  auto layout = op->getAttrOfType<StringAttr>("layout");
+  return isa<ConvOp, MaxPoolOp, AvgPoolOp, AdaptiveAvgPoolOp>(op) && (!layout || layout == "nchw");
+}
+
+LayoutModel::LayoutModel(Block &block) {
+  for (BlockArgument argument : block.getArguments())
+    channelDims[argument] = 1;
+  for (Operation &op : block) {
+    LayoutRule rule = ruleOf(&op);
+    rule.operands.resize(op.getNumOperands(), Form::First);
+    if (rule.result == Form::First && !isa<ConstantOp>(op))
+      for (Value result : op.getResults())
+        channelDims.try_emplace(result, 1);
+    bool touched = rule.result == Form::Last || isWindow(&op);
+    for (auto [operand, form] : llvm::zip(op.getOperands(), rule.operands))
+      touched |= rule.result == Form::Own && form == Form::Own && fromWindow.contains(operand);
+    if (touched)
+      fromWindow.insert(op.getResult(0));
+    rules[&op] = std::move(rule);
+  }
+}
+
+std::vector<int64_t> LayoutModel::toLast(Value v) const {
+  return channelsLast(cast<RankedTensorType>(v.getType()).getRank(), channelDimsOf(v));
+}
+
+/// Gives `v` a number of channel dimensions, and with it the values it is computed from if theirs was open.
+/// False if it has another one already.
+bool LayoutModel::settle(Value v, int dims) {
+  auto [it, inserted] = channelDims.try_emplace(v, dims);
+  if (!inserted)
+    return it->second == dims;
+  auto rule = rules.find(v.getDefiningOp());
+  if (rule == rules.end() || rule->second.result != Form::Own)
+    return true;
+  auto &forms = rule->second.operands;
+  for (size_t i = 0; i < forms.size(); ++i)
+    if (forms[i] == Form::Own && !settle(v.getDefiningOp()->getOperand(i), dims)) {
+      rule->second = {SmallVector<Form, 3>(forms.size(), Form::First), Form::First};
+      break;
+    }
+  return true;
+}
+
+/// The operands of the result's rank and the result must agree in their channel dimensions. Where no value is bound to
+/// any yet, all stay open.
+bool LayoutModel::settleAll(Operation *op) {
+  int dims = 0;
+  for (Value operand : op->getOperands())
+    dims = std::max(dims, channelDims.lookup(operand));
+  if (!dims)
+    return true;
+  size_t rank = shapeOf(op->getResult(0)).size();
+  for (Value operand : op->getOperands())
+    if (shapeOf(operand).size() == rank && !settle(operand, dims))
+      return false;
+  channelDims[op->getResult(0)] = dims;
+  return true;
+}
+
+LayoutRule LayoutModel::ruleOf(Operation *op) {
+  LayoutRule fixed;
+  if (op->getNumResults() != 1 || op->getNumRegions() || !opInfo(op))
+    return fixed;
+  Shape shape = shapeOf(op->getResult(0));
+  if (isWindow(op)) {
+    if (!settle(op->getOperand(0), 1))
+      return fixed;
+    windows = true;
+    channelDims[op->getResult(0)] = 1;
+    return isa<ConvOp>(op) ? LayoutRule{{Form::Last, Form::Any, Form::Any}, Form::Last}
+                           : LayoutRule{{Form::Own}, Form::Own};
+  }
+  if (op->hasTrait<ir::Reduction>() || isa<ArgmaxOp, ArgminOp>(op))
+    return reductionRule(op);
+  if (isa<ReshapeOp>(op))
+    return reshapeRule(op);
+  if (isa<TransposeOp>(op))
+    return transposeRule(op);
+  if (shape.size() < 2)
+    return fixed;
+  if (isa<FullOp, IotaOp>(op))
+    return {{}, Form::Own};
+  if (isa<BroadcastToOp>(op)) {
+    bool sameRank = shapeOf(op->getOperand(0)).size() == shape.size();
+    if (sameRank && !settleAll(op))
+      return fixed;
+    return {{sameRank ? Form::Own : Form::Any}, Form::Own};
+  }
+  bool take = isa<TakeOp>(op) && shapeOf(op->getOperand(1)).size() == 1;
+  if (take)
+    return settleAll(op) ? LayoutRule{{Form::Own, Form::Any}, Form::Own} : fixed;
+  if (!op->hasTrait<ir::Elementwise>() && !isa<ConcatOp, PadOp, SliceOp, FlipOp, CumsumOp, SoftmaxOp, LogSoftmaxOp>(op))
+    return fixed;
+  if (!settleAll(op))
+    return fixed;
+  return {SmallVector<Form, 3>(op->getNumOperands(), Form::Own), Form::Own};
+}
+
+/// Reducing channels or spatial dimensions leaves the others in order. Once no channel is left, both forms are one.
+LayoutRule LayoutModel::reductionRule(Operation *op) {
+  Value x = op->getOperand(0), result = op->getResult(0);
+  if (shapeOf(x).size() < 2)
+    return {};
+  SmallVector<int64_t> axes;
+  if (auto list = op->getAttrOfType<DenseI64ArrayAttr>("axes"))
+    axes.assign(list.asArrayRef().begin(), list.asArrayRef().end());
+  else
+    axes.push_back(op->getAttrOfType<IntegerAttr>("axis").getInt());
+  auto keep = op->getAttrOfType<BoolAttr>("keepdims");
+  if (keep && keep.getValue()) {
+    settleAll(op);
+    return {{Form::Own}, Form::Own};
+  }
+  if (llvm::is_contained(axes, 0))
+    return {};
+  int dims = channelDimsOf(x), left = dims;
+  for (int64_t axis : axes)
+    left -= axis <= dims;
+  if (!settle(x, dims))
+    return {};
+  if (left == 0)
+    return {{Form::Own}, Form::First};
+  channelDims[result] = left;
+  return {{Form::Own}, Form::Own};
+}
+
+/// Whether a reshape changes nothing but the names of sizes that every run checks to be equal.
+static bool isRenaming(Operation *reshape, const Shape &from, const Shape &to) {
+  auto function = reshape->getParentOfType<func::FuncOp>();
+  auto checks = function ? function->getAttrOfType<ArrayAttr>(kChecksAttr) : ArrayAttr();
+  auto isChecked = [&](const Dim &x, const Dim &y) {
+    Builder b(reshape->getContext());
+    Attribute left = b.getStringAttr(x.str()), right = b.getStringAttr(y.str());
+    return checks && llvm::any_of(checks, [&](Attribute attribute) {
+             auto check = dyn_cast<ArrayAttr>(attribute); // [size, size, place]
+             return check && check.size() == 3 &&
+                    ((check[0] == left && check[1] == right) || (check[0] == right && check[1] == left));
+           });
+  };
+  return from.size() == to.size() && llvm::all_of(llvm::zip(from, to), [&](auto sizes) {
+           const auto &[x, y] = sizes;
+           return x == y || isChecked(x, y);
+         });
+}
+
+/// A reshape that keeps the batch apart, and the channels apart from the rest, does the same to either form.
+LayoutRule LayoutModel::reshapeRule(Operation *op) {
+  Value x = op->getOperand(0), result = op->getResult(0);
+  Shape from = shapeOf(x), to = shapeOf(result);
+  if (feedsConstantWeights(op) && settle(x, channelDimsOf(x)))
+    return {{Form::Own}, Form::First};
+  int dims = channelDimsOf(x);
+  if (isRenaming(op, from, to) && from.size() > 1) {
+    if (!settle(x, dims))
+      return {};
+    channelDims[result] = dims;
+    return {{Form::Own}, Form::Own};
+  }
+  if (from.size() < 2 || to.size() < 2 || from[0] != to[0])
+    return {};
+  Dim channels = product(from, 1, size_t(dims) + 1);
+  for (size_t d = 1; d < to.size(); ++d)
+    if (product(to, 1, d + 1) == channels &&
+        product(to, d + 1, to.size()) == product(from, size_t(dims) + 1, from.size())) {
+      if (!settle(x, dims))
+        return {};
+      channelDims[result] = int(d);
+      return {{Form::Own}, Form::Own};
+    }
+  return {};
+}
+
+/// A transpose between the two forms goes away where its neighbours have the right ones; one among channels alone can
+/// be done in either form.
+LayoutRule LayoutModel::transposeRule(Operation *op) {
+  Value x = op->getOperand(0), result = op->getResult(0);
+  ArrayRef<int64_t> perm = cast<TransposeOp>(op).getPerm();
+  int dims = channelDimsOf(x);
+  if (perm.size() < 3)
+    return {};
+  // In rank 3 the same permutation leads there and back.
+  bool there = perm == ArrayRef(channelsLast(perm.size(), dims)),
+       back = perm == ArrayRef(inverse(channelsLast(perm.size(), 1)));
+  if (there && (!back || fromWindow.contains(x)) && settle(x, dims))
+    return {{Form::Last}, Form::First};
+  if (back && !fromWindow.contains(x)) {
+    channelDims[result] = 1;
+    return {{Form::First}, Form::Last};
+  }
+  for (size_t d = 0; d < perm.size(); ++d)
+    if (perm[d] != int64_t(d) && (d == 0 || int(d) > dims))
+      return {};
+  if (!settle(x, dims))
+    return {};
+  channelDims[result] = dims;
+  return {{Form::Own}, Form::Own};
+}
+
+} // namespace burin::passes

@@ -1,0 +1,286 @@
+// Computes at compile time what depends on constants alone.
+//
+// Whole constant subgraphs are computed and only the values that the rest of the graph uses become constants, so that a
+// chain of weight transposes leaves one copy. A computed constant is called after the weights that it is made of.
+#include "ir/fold/Fold.h"
+#include "ir/reference/ReferenceTensor.h"
+#include "ir/reference/ops/ReferenceMove.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Pass/Pass.h"
+#include "passes/Passes.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+namespace {
+
+/// Costs next to nothing where it is used. Packing moves elements too, but contractions want its result in memory.
+bool isCheap(Operation *op) {
+  const OpInfo *info = opInfo(op);
+  if (isa<PackOp>(op))
+    return false;
+  if (op->hasTrait<ir::Elementwise>())
+    return info->domain != Domain::Float;
+  return isa<IotaOp, FullOp, TrilOp, TriuOp>(op) || findMoveKernel(info->name);
+}
+
+bool isStatic(Value v) {
+  return llvm::all_of(shapeOf(v), [](const Dim &d) { return d.isStatic(); });
+}
+
+std::vector<int64_t> sizesOf(Value v) {
+  std::vector<int64_t> sizes;
+  for (const Dim &d : shapeOf(v))
+    sizes.push_back(d.value());
+  return sizes;
+}
+
+/// Bytes of a tensor of static shape; the largest number when it overflows.
+uint64_t bytesOf(Value v) {
+  uint64_t width = byteWidth(dtypeOf(v));
+  auto count = elementCount(sizesOf(v), int64_t(INT64_MAX / width));
+  return count ? uint64_t(*count) * width : UINT64_MAX;
+}
+
+class ConstantFolder {
+public:
+  ConstantFolder(Operation *root, const ConstantFoldOptions &options) : root(root), options(options) {}
+
+  void run() {
+    findKnown();
+    findStored();
+    findNeeded();
+    compute();
+    for (auto *ops : {&known, &leaves})
+      for (Operation *op : llvm::reverse(*ops))
+        if (isOpTriviallyDead(op))
+          op->erase();
+  }
+
+private:
+  struct Facts {
+    uint64_t leafBytes = 0; // of the constants it is computed from
+    bool cheap = true;      // with all it is computed from
+  };
+  struct Interim {
+    ElementsAttr value; // null for a constant, and until it is computed
+    size_t uses = 0;    // computations that have not happened yet
+  };
+
+  // Values that depend on constants alone and may be computed, in program order.
+  void findKnown() {
+    root->walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (isa<KernelOp>(op))
+        return WalkResult::skip();
+      if (auto constant = dyn_cast<ConstantOp>(op)) {
+        leaves.push_back(op);
+        facts[constant] = {bytesOf(constant), true};
+      } else if (std::optional<Facts> f = factsOf(op)) {
+        known.push_back(op);
+        for (Value result : op->getResults())
+          facts[result] = *f;
+      }
+      return WalkResult::advance();
+    });
+  }
+
+  std::optional<Facts> factsOf(Operation *op) {
+    if (!opInfo(op) || op->getNumRegions() || !isMemoryEffectFree(op) ||
+        isa<RandomUniformOp, RandomNormalOp, BernoulliOp>(op) || !llvm::all_of(op->getResults(), isStatic))
+      return std::nullopt;
+    Facts result{0, isCheap(op)};
+    for (Value operand : op->getOperands()) {
+      auto it = facts.find(operand);
+      if (it == facts.end())
+        return std::nullopt;
+      result.leafBytes = llvm::SaturatingAdd(result.leafBytes, it->second.leafBytes);
+      result.cheap &= it->second.cheap;
+    }
+    uint64_t most = llvm::SaturatingMultiply<uint64_t>(result.leafBytes, 2); // packing pads
+    for (Value v : op->getResults())
+      if (bytesOf(v) > std::max<uint64_t>(options.maxBytes, most))
+        return std::nullopt;
+    return result;
+  }
+
+  bool worthStoring(Value v) {
+    if (isa<BroadcastToOp, FullOp, IotaOp>(v.getDefiningOp())) // kernels repeat these at no cost
+      return false;
+    const Facts &f = facts.find(v)->second;
+    uint64_t bytes = bytesOf(v);
+    return bytes <= f.leafBytes || !f.cheap || bytes <= options.maxCheapBytes;
+  }
+
+  // Backwards: known values that something unknown uses are stored, or else their op stays and is such a user itself.
+  void findStored() {
+    llvm::DenseSet<Operation *> stays;
+    for (Operation *op : llvm::reverse(known)) {
+      for (Value result : op->getResults()) {
+        bool used = llvm::any_of(result.getUsers(), [&](Operation *user) {
+          return stays.contains(user) || !user->getNumResults() || !facts.contains(user->getResult(0));
+        });
+        if (!used)
+          continue;
+        if (worthStoring(result))
+          stored.insert(result);
+        else
+          stays.insert(op);
+      }
+    }
+  }
+
+  // What must be computed for the stored values, and how often each value is read on the way.
+  void findNeeded() {
+    for (Operation *op : llvm::reverse(known)) {
+      if (llvm::none_of(op->getResults(), [&](Value v) { return stored.contains(v) || interim.contains(v); }))
+        continue;
+      needed.push_back(op);
+      for (Value operand : op->getOperands())
+        ++interim[operand].uses;
+    }
+    std::reverse(needed.begin(), needed.end());
+  }
+
+  /// The weights that an op is computed from, each once; of many the first few.
+  SmallVector<StringRef> sourcesOf(Operation *op) {
+    constexpr size_t kShown = 4;
+    llvm::SmallSetVector<StringRef, kShown> names;
+    for (Value operand : op->getOperands()) {
+      if (auto constant = operand.getDefiningOp<ConstantOp>(); constant && !constant.getName().value_or("").empty())
+        names.insert(*constant.getName());
+      else if (auto it = sources.find(operand.getDefiningOp()); it != sources.end())
+        names.insert(it->second.begin(), it->second.end());
+    }
+    SmallVector<StringRef> list = names.takeVector();
+    if (list.size() > kShown) {
+      list.truncate(kShown);
+      list.push_back("...");
+    }
+    return list;
+  }
+
+  /// "fc.weight (packed)", "conv.weight+norm.weight"; null if no source has a name.
+  StringAttr nameOf(Operation *op) {
+    const SmallVector<StringRef> &names = sources[op];
+    if (names.empty())
+      return {};
+    return StringAttr::get(op->getContext(), llvm::join(names, "+") + (isa<PackOp>(op) ? " (packed)" : ""));
+  }
+
+  void compute() {
+    std::vector<std::pair<Value, Value>> constants; // value, what replaces it
+    for (Operation *op : needed) {
+      sources[op] = sourcesOf(op);
+      SmallVector<Attribute> operands;
+      for (Value operand : op->getOperands())
+        operands.push_back(valueOf(operand));
+      // What cannot be folded stays, and so do those that would have read it.
+      if (auto results = foldOp(op, operands); succeeded(results))
+        for (auto [result, value] : llvm::zip(op->getResults(), *results)) {
+          if (stored.contains(result)) {
+            OpBuilder b(op);
+            constants.push_back({result, ConstantOp::create(b, op->getLoc(), value.getType(), value, nameOf(op))});
+          }
+          if (auto it = interim.find(result); it != interim.end())
+            it->second.value = value;
+          else if (!stored.contains(result))
+            release(value);
+        }
+      for (Value operand : op->getOperands())
+        if (Interim &i = interim.find(operand)->second; --i.uses == 0 && !stored.contains(operand))
+          release(i.value);
+    }
+    for (auto [value, constant] : constants)
+      value.replaceAllUsesWith(constant);
+  }
+
+  Attribute valueOf(Value v) {
+    if (auto constant = v.getDefiningOp<ConstantOp>())
+      return constant.getValue();
+    return interim.find(v)->second.value;
+  }
+
+  /// Frees the memory of a value that this pass made and nobody else has seen: the context would keep it for good.
+  static void release(ElementsAttr value) {
+    if (auto resource = dyn_cast_or_null<DenseResourceElementsAttr>(value))
+      resource.getRawHandle().getResource()->setBlob({});
+  }
+
+  Operation *root;
+  const ConstantFoldOptions &options;
+  llvm::DenseMap<Value, Facts> facts;
+  std::vector<Operation *> leaves, known, needed;
+  llvm::DenseSet<Value> stored;
+  llvm::DenseMap<Value, Interim> interim;
+  llvm::DenseMap<Operation *, SmallVector<StringRef>> sources; // of the computed ops; the attributes own the names
+};
+
+struct ConstantFoldPass : PassWrapper<ConstantFoldPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConstantFoldPass)
+  ConstantFoldPass() = default;
+  ConstantFoldPass(const ConstantFoldPass &other) : PassWrapper(other) {}
+  explicit ConstantFoldPass(const ConstantFoldOptions &options) {
+    maxBytes = options.maxBytes;
+    maxCheapBytes = options.maxCheapBytes;
+  }
+
+  StringRef getArgument() const override { return "burin-constant-fold"; }
+  StringRef getDescription() const override {
+    return R"(Computes what depends on constants alone, except what is large and cheap to compute where it is used.
+  %w = burin.constant …; %0 = burin.transpose %w; %y = burin.matmul %x, %0
+  =>
+  %0 = burin.constant …; %y = burin.matmul %x, %0)";
+  }
+
+  void runOnOperation() override {
+    do
+      ConstantFolder(getOperation(), {maxBytes, maxCheapBytes}).run();
+    while (sinkIntoLoops());
+  }
+
+private:
+  /// Constants that a loop is given whole are repeated in its body: it can be made for them. True if there were any.
+  bool sinkIntoLoops() {
+    bool any = false;
+    llvm::DenseMap<Operation *, int> loops; // with this body: several would have to agree on what is constant
+    getOperation().walk([&](ScanOp scan) { ++loops[scan.body()]; });
+    getOperation().walk([&](ScanOp scan) {
+      auto body = cast_or_null<func::FuncOp>(scan.body());
+      if (!body || body.isExternal() || loops[body] > 1)
+        return;
+      Block &block = body.getBody().front();
+      OpBuilder b = OpBuilder::atBlockBegin(&block);
+      for (unsigned i = scan.getInputs().size(); i-- > scan.firstWhole();) {
+        Operation *constant = scan.getInputs()[i].getDefiningOp();
+        if (!isa_and_nonnull<ConstantOp, FullOp, IotaOp>(constant))
+          continue;
+        block.getArgument(i).replaceAllUsesWith(b.clone(*constant)->getResult(0));
+        block.eraseArgument(i);
+        scan.getInputsMutable().erase(i);
+        any = true;
+      }
+      body.setFunctionType(b.getFunctionType(block.getArgumentTypes(), body.getResultTypes()));
+    });
+    return any;
+  }
+
+public:
+  Option<uint64_t> maxBytes{*this, "max-bytes", llvm::cl::desc("largest folded value, unless its operands are larger"),
+                            llvm::cl::init(ConstantFoldOptions().maxBytes)};
+  Option<uint64_t> maxCheapBytes{*this, "max-cheap-bytes", llvm::cl::desc("largest one that is cheap to recompute"),
+                                 llvm::cl::init(ConstantFoldOptions().maxCheapBytes)};
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createConstantFoldPass(const ConstantFoldOptions &options) {
+  return std::make_unique<ConstantFoldPass>(options);
+}
+
+} // namespace burin::passes

@@ -1,0 +1,141 @@
+// Composites inside kernels become the reductions and elementwise ops that kernels are generated from.
+#include "passes/Passes.h"
+#include "passes/analysis/GraphBuilder.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+namespace {
+
+template <class Op> std::vector<int64_t> axesOf(Op op) { return std::vector<int64_t>(op.getAxes()); }
+int64_t rankOf(Value v) { return int64_t(shapeOf(v).size()); }
+
+/// Each function returns what replaces the op; operands and result are in the op's element type, what lies between is
+/// in the wide one.
+class Composites {
+public:
+  Composites(OpBuilder &b, Operation *op) : g(b, op->getLoc()), type(dtypeOf(op->getResult(0))) {}
+
+  Value replacement(Operation *op) {
+    Value result = llvm::TypeSwitch<Operation *, Value>(op)
+                       .Case<SoftmaxOp, LogSoftmaxOp, LayerNormOp, RmsNormOp, ReduceMeanOp, ReduceVarOp, LogsumexpOp>(
+                           [&](auto composite) { return expand(composite); })
+                       .Default(Value());
+    return result ? g.cast(result, type) : result;
+  }
+
+private:
+  Value wide(Value x) { return g.cast(x, wideType(dtypeOf(x))); }
+
+  /// A NaN makes its own element NaN, and with it the sum of the row.
+  Value shiftedToTop(Value x, const std::vector<int64_t> &axes) {
+    return g.sub(x, g.broadcastLike(g.reduce<ReduceMaxNumOp>(x, axes), x));
+  }
+
+  Value expand(SoftmaxOp op) {
+    std::vector<int64_t> axes{int64_t(op.getAxis())};
+    Value x = wide(op.getX());
+    Value e = g.exp(shiftedToTop(x, axes));
+    // One division per row: dividing every element takes longer than its exponential.
+    Value inverse = g.reciprocal(g.reduce<ReduceSumOp>(e, axes));
+    return g.mul(e, g.broadcastLike(inverse, e));
+  }
+
+  Value expand(LogSoftmaxOp op) {
+    std::vector<int64_t> axes{int64_t(op.getAxis())};
+    Value x = wide(op.getX());
+    Value shifted = shiftedToTop(x, axes);
+    Value total = g.log(g.reduce<ReduceSumOp>(g.exp(shifted), axes));
+    return g.sub(shifted, g.broadcastLike(total, x));
+  }
+
+  /// x over the root of its mean square, times the weight, plus the bias where there are any.
+  Value normalized(Value x, const std::vector<int64_t> &axes, double epsilon, Value weight, Value bias) {
+    Value square = g.reduce<ReduceAverageOp>(x, axes, {{"squared", true}});
+    Value y = g.mul(x, g.broadcastLike(g.rsqrt(g.add(square, g.fullLike(square, epsilon))), x));
+    if (weight && bias)
+      return g.fma(y, g.broadcastLike(wide(weight), y), g.broadcastLike(wide(bias), y));
+    if (weight)
+      y = g.mul(y, g.broadcastLike(wide(weight), y));
+    if (bias)
+      y = g.add(y, g.broadcastLike(wide(bias), y));
+    return y;
+  }
+
+  // Two passes: the variance is taken of centered values, so a large mean costs no precision.
+  Value expand(LayerNormOp op) {
+    Value x = wide(op.getX());
+    std::vector<int64_t> axes = axesFrom(int64_t(op.getAxis()), rankOf(x));
+    Value centered = g.sub(x, g.broadcastLike(g.reduce<ReduceAverageOp>(x, axes), x));
+    return normalized(centered, axes, op.getEpsilon().convertToDouble(), op.getWeight(), op.getBias());
+  }
+
+  Value expand(RmsNormOp op) {
+    Value x = wide(op.getX());
+    std::vector<int64_t> axes = axesFrom(int64_t(op.getAxis()), rankOf(x));
+    return normalized(x, axes, op.getEpsilon().convertToDouble(), op.getWeight(), {});
+  }
+
+  Value expand(ReduceMeanOp op) {
+    return g.op<ReduceAverageOp>({wide(op.getX())}, {{"axes", axesOf(op)}, {"keepdims", op.getKeepdims()}});
+  }
+
+  Value expand(ReduceVarOp op) {
+    Value x = wide(op.getX());
+    Value centered = g.sub(x, g.broadcastLike(g.reduce<ReduceAverageOp>(x, axesOf(op)), x));
+    return g.op<ReduceAverageOp>({centered}, {{"axes", axesOf(op)},
+                                              {"keepdims", op.getKeepdims()},
+                                              {"correction", int64_t(op.getCorrection())},
+                                              {"squared", true}});
+  }
+
+  // Infinite maxima are not subtracted: inf - inf would turn a row of -inf, or one with an inf, into NaN.
+  Value expand(LogsumexpOp op) {
+    Value x = wide(op.getX());
+    Value top = g.reduce<ReduceMaxNumOp>(x, axesOf(op));
+    top = g.where(g.op<IsInfOp>({top}), g.fullLike(top, 0), top);
+    Value sum = g.reduce<ReduceSumOp>(g.exp(g.sub(x, g.broadcastLike(top, x))), axesOf(op));
+    return g.reshape(g.add(g.log(sum), top), shapeOf(op.getResult()));
+  }
+
+  GraphBuilder g;
+  DType type;
+};
+
+struct DecomposeInKernelsPass : PassWrapper<DecomposeInKernelsPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(DecomposeInKernelsPass)
+  StringRef getArgument() const override { return "burin-decompose-in-kernels"; }
+  StringRef getDescription() const override {
+    return R"(Composites in kernels become reductions and elementwise ops; 16-bit floats are widened to f32 between them.
+  %y = burin.softmax %x {axis = 1} : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  =>
+  %m = burin.reduce_max_num %x {axes = [1], keepdims = true}
+  %0 = burin.broadcast_to %m; %1 = burin.sub %x, %0; %e = burin.exp %1
+  %s = burin.reduce_sum %e {axes = [1], keepdims = true}
+  %i = burin.reciprocal %s; %2 = burin.broadcast_to %i; %y = burin.mul %e, %2)";
+  }
+
+  void runOnOperation() override {
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](KernelOp kernel) {
+      for (Operation &op : kernel.getBody().front().without_terminator())
+        if (op.getNumResults() == 1)
+          ops.push_back(&op);
+    });
+    for (Operation *op : ops) {
+      OpBuilder b(op);
+      if (Value result = Composites(b, op).replacement(op)) {
+        op->getResult(0).replaceAllUsesWith(result);
+        op->erase();
+      }
+    }
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createDecomposeInKernelsPass() { return std::make_unique<DecomposeInKernelsPass>(); }
+
+} // namespace burin::passes

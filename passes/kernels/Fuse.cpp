@@ -1,0 +1,500 @@
+// Fusion: groups ops into kernels. An op joins the groups that compute its operands when the work of a group stays one
+// walk over one iteration space:
+//   pointwise ops join anything, row ops (reductions, softmax, norms) join pointwise groups and row groups over the
+//   same rows, movement (transpose, slice, pad, …) swallows pointwise work that nobody else needs.
+// A contraction, a window op and a sequential op always start a group. Broadcasts, fills and reshapes cost nothing:
+// they are repeated in every kernel that needs them, or stay views between kernels, as prefixes do.
+#include "ir/dialect/Burin.h"
+#include "passes/Passes.h"
+#include "passes/analysis/DataDependentSizes.h"
+#include "passes/analysis/GraphBuilder.h"
+#include "passes/analysis/IterationSpace.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+namespace {
+
+constexpr size_t kMaxOps = 256, kMaxInputs = 64, kMaxCode = 256; // of one kernel
+
+enum class Kind { None, Free, View, Pointwise, Row, Movement, Window, Contract, Sequential };
+
+/// A transpose that only attention and left sides of products read: their kernels step through memory as it lies.
+bool isStridedView(Operation *op) {
+  return isa_and_nonnull<TransposeOp>(op) && llvm::all_of(op->getUses(), [](OpOperand &use) {
+           auto contract = dyn_cast<ContractOp>(use.getOwner());
+           return contract ? use.getOperandNumber() == 0 && contract.getBatch() <= 1
+                           : isa<ScaledDotProductAttentionOp>(use.getOwner()) && use.getOperandNumber() < 3;
+         });
+}
+
+Kind intrinsicKind(Operation *op) {
+  if (op->hasTrait<ir::Elementwise>())
+    return Kind::Pointwise;
+  if (!reducedAxes(op).empty() || isa<SoftmaxOp, LogSoftmaxOp, LayerNormOp, RmsNormOp>(op))
+    return Kind::Row;
+  if (isa<ReshapeOp, SqueezeOp, UnsqueezeOp>(op) || isStridedView(op))
+    return Kind::View;
+  if (isa<BroadcastToOp, FullOp, IotaOp>(op))
+    return Kind::Free;
+  if (isa<ContractOp>(op))
+    return Kind::Contract;
+  if (isa<MaxPoolOp, AvgPoolOp, AdaptiveAvgPoolOp, ConvOp, ScaledDotProductAttentionOp, Bf16TermsOp>(op))
+    return Kind::Window;
+  if (isSequential(op))
+    return Kind::Sequential;
+  return opInfo(op) && !isa<PrefixOp>(op) ? Kind::Movement
+                                          : Kind::None; // prefix is the runtime's: it waits for a count
+}
+
+/// The dimensions a row op works along.
+SmallVector<int64_t> rowAxes(Operation *op) {
+  if (SmallVector<int64_t> axes = reducedAxes(op); !axes.empty())
+    return axes;
+  int64_t axis = op->getAttrOfType<IntegerAttr>("axis").getInt();
+  SmallVector<int64_t> axes{axis};
+  if (isa<LayerNormOp, RmsNormOp>(op))
+    for (int64_t rank = shapeOf(op->getOperand(0)).size(); ++axis < rank;)
+      axes.push_back(axis);
+  return axes;
+}
+
+struct Group {
+  llvm::SetVector<Operation *> ops;
+  bool contract = false, window = false, row = false, movement = false, sequential = false;
+  size_t code = 1;           // ops emitted: those that are asked for at several places count as often
+  SmallVector<int64_t> axes; // of row groups
+  Shape rows;                // the full space of row groups
+};
+
+class Fuser {
+public:
+  explicit Fuser(func::FuncOp function) : function(function), block(function.getBody().front()) {}
+
+  LogicalResult run() {
+    for (Operation &op : block)
+      if (intrinsicKind(&op) == Kind::Free && isReadFromMemory(op.getResult(0)))
+        stored.insert(&op);
+    for (Operation &op : block)
+      place(&op);
+    copyPlainResults();
+    return emit();
+  }
+
+private:
+  using GroupId = size_t;
+
+  // ---- grouping
+  /// Free ops that somebody reads from memory are work like any other.
+  Kind kindOf(Operation *op) {
+    if (!op)
+      return Kind::None;
+    return stored.contains(op) ? Kind::Movement : intrinsicKind(op);
+  }
+
+  static bool isReadFromMemory(Value v) {
+    return llvm::any_of(v.getUsers(), [](Operation *user) {
+      Kind kind = intrinsicKind(user);
+      return needsMemory(user) || user->hasTrait<OpTrait::IsTerminator>() || isa<PrefixOp>(user) ||
+             (kind == Kind::View && isReadFromMemory(user->getResult(0)));
+    });
+  }
+
+  void place(Operation *op) {
+    Kind kind = kindOf(op);
+    if (kind == Kind::None || kind == Kind::Free || kind == Kind::View)
+      return;
+    GroupId id = groups.size();
+    groups.emplace_back();
+    Group &group = groups.back();
+    group.ops.insert(op);
+    group.contract = kind == Kind::Contract;
+    group.window = kind == Kind::Window;
+    group.sequential = kind == Kind::Sequential;
+    group.movement = kind == Kind::Movement;
+    if (kind == Kind::Row) {
+      group.row = true;
+      group.axes = rowAxes(op);
+      group.rows = shapeOf(op->getOperand(0));
+    }
+    groupOf[op] = id;
+    if (group.contract || group.window || group.sequential)
+      return;
+    for (Value operand : op->getOperands()) {
+      auto candidate = producerGroup(operand);
+      if (!candidate || *candidate == id)
+        continue;
+      size_t code = groups[id].code + groups[*candidate].code * placesOf(op, *candidate);
+      if (code > kMaxCode || !mayMerge(*candidate, id, op, operand))
+        continue;
+      id = merge(*candidate, id);
+      groups[id].code = code;
+    }
+  }
+  /// At how many places `user` asks for elements of a group: each operand of a join, for example, has its own.
+  size_t placesOf(Operation *user, GroupId producer) {
+    if (kindOf(user) != Kind::Movement)
+      return 1;
+    return llvm::count_if(user->getOperands(), [&](Value v) { return producerGroup(v) == producer; });
+  }
+
+  /// The group whose work `v` is, seen through ops that cost nothing.
+  std::optional<GroupId> producerGroup(Value v) {
+    Operation *op = v.getDefiningOp();
+    while (op && (kindOf(op) == Kind::Free || kindOf(op) == Kind::View) && op->getNumOperands())
+      op = op->getOperand(0).getDefiningOp();
+    auto it = groupOf.find(op);
+    return it == groupOf.end() ? std::nullopt : std::optional(it->second);
+  }
+
+  // `user` is the op that asks: its group is new, so it has the kind of `user`, or what merging made of it.
+  bool mayMerge(GroupId producer, GroupId consumer, Operation *user, Value operand) {
+    const Group &p = groups[producer], &c = groups[consumer];
+    if (p.sequential || c.sequential || p.ops.size() + c.ops.size() > kMaxOps)
+      return false;
+    if (p.contract && (c.contract || c.row || c.movement || c.window))
+      return false;
+    if (c.contract && (p.row || p.movement))
+      return false;
+    if (p.row && c.row && (p.axes != c.axes || p.rows != c.rows))
+      return false;
+    if (p.window && (c.window || c.row || c.movement || c.contract))
+      return false;
+    if (c.window && (p.row || p.movement))
+      return false;
+    if (readsFrom(producer, consumer) || readsFrom(consumer, producer))
+      return false;
+    Operation *source = operand.getDefiningOp();
+    bool direct = groupOf.count(source);
+    Kind kind = kindOf(user);
+    if (kind == Kind::Movement) {
+      // The producer's work is done where the moved element is asked for: only if nobody else needs it.
+      if (p.row || p.contract || p.window || !usedOnlyBy(p, user, operand))
+        return false;
+    } else if (kind == Kind::Row) {
+      bool isUnitView = source && kindOf(source) == Kind::View && unitReshape(source);
+      if (shapeOf(operand) != groups[groupOf[user]].rows || (!direct && !isUnitView))
+        return false;
+      if (p.movement && !direct)
+        return false;
+    } else if (!direct && !fullShapeOf(p, shapeOf(user->getResult(0)), operand)) {
+      return false;
+    }
+    return !wouldCycle(producer, consumer);
+  }
+
+  /// An op of `reader` wants in memory what `writer` computes, so they cannot be one kernel.
+  bool readsFrom(GroupId reader, GroupId writer) {
+    bool isWalk = groups[writer].row || groups[writer].contract || groups[writer].window; // no element on its own
+    return llvm::any_of(groups[reader].ops, [&](Operation *op) {
+      return (needsMemory(op) || (isWalk && kindOf(op) == Kind::Movement)) &&
+             llvm::any_of(op->getOperands(), [&](Value v) { return producerGroup(v) == writer; });
+    });
+  }
+
+  /// Through views and broadcasts, the two still walk one space: the group computes values of this shape, or its rows
+  /// have it.
+  bool fullShapeOf(const Group &group, const Shape &shape, Value operand) {
+    for (Operation *op = operand.getDefiningOp(); op && !groupOf.count(op); op = op->getOperand(0).getDefiningOp()) {
+      if (kindOf(op) == Kind::View && !unitReshape(op))
+        return false;
+      if (op->getNumOperands() == 0)
+        return false;
+    }
+    if (group.row)
+      return group.rows == shape;
+    return llvm::all_of(group.ops, [&](Operation *op) { return shapeOf(op->getResult(0)) == shape; });
+  }
+
+  bool usedOnlyBy(const Group &group, Operation *user, Value operand) {
+    if (!groupOf.count(operand.getDefiningOp()))
+      return false;
+    for (Operation *op : group.ops)
+      for (Operation *next : op->getUsers())
+        if (next != user && !group.ops.contains(next) && !onlyInside(next, group, user))
+          return false;
+    return true;
+  }
+  // A view or broadcast that leads back into the group.
+  bool onlyInside(Operation *op, const Group &group, Operation *user) {
+    Kind kind = kindOf(op);
+    return (kind == Kind::View || kind == Kind::Free) && llvm::all_of(op->getUsers(), [&](Operation *next) {
+             return next == user || group.ops.contains(next) || onlyInside(next, group, user);
+           });
+  }
+
+  /// Whether a path leaves `from`, passes another group, and enters `to`.
+  bool wouldCycle(GroupId from, GroupId to) { return reaches(from, to, /*viaOthers=*/true) || reaches(to, from, true); }
+  bool reaches(GroupId from, GroupId to, bool viaOthers) {
+    llvm::DenseSet<llvm::PointerIntPair<Operation *, 1, bool>> seen;
+    llvm::DenseSet<GroupId> entered;
+    SmallVector<std::pair<Operation *, bool>> stack; // op, whether another group was passed
+    auto leave = [&](ArrayRef<Operation *> ops, bool passed) {
+      for (Operation *op : ops)
+        for (Operation *user : op->getUsers())
+          stack.push_back({user, passed});
+    };
+    leave(groups[from].ops.getArrayRef(), false);
+    while (!stack.empty()) {
+      auto [op, passed] = stack.pop_back_val();
+      auto it = groupOf.find(op);
+      bool inFrom = it != groupOf.end() && it->second == from;
+      bool inTo = it != groupOf.end() && it->second == to;
+      if (inTo && passed)
+        return true;
+      if (inFrom || inTo || !seen.insert({op, passed}).second)
+        continue;
+      if (it == groupOf.end())
+        leave(op, passed || isa<PrefixOp>(op));   // nothing is computed across one
+      else if (entered.insert(it->second).second) // a group runs as a whole: what enters it leaves it anywhere
+        leave(groups[it->second].ops.getArrayRef(), true);
+    }
+    return false;
+  }
+
+  GroupId merge(GroupId into, GroupId from) {
+    Group &a = groups[into], &b = groups[from];
+    for (Operation *op : b.ops) {
+      a.ops.insert(op);
+      groupOf[op] = into;
+    }
+    a.contract |= b.contract;
+    a.window |= b.window;
+    a.movement |= b.movement;
+    if (b.row) {
+      a.row = true;
+      a.axes = b.axes;
+      a.rows = b.rows;
+    }
+    b = {};
+    return into;
+  }
+
+  // ---- results that no kernel computes
+  // The launch plan gives each result a place of its own, so inputs, constants and repeated results are copied.
+  void copyPlainResults() {
+    Operation *terminator = block.getTerminator();
+    llvm::DenseSet<Value> taken;
+    for (OpOperand &operand : terminator->getOpOperands()) {
+      Value from = operand.get(), source = skipReshapes(from);
+      if (source.getDefiningOp() && groupOf.count(source.getDefiningOp()) && taken.insert(source).second)
+        continue;
+      copyByKernel(operand);
+    }
+    for (auto scan : block.getOps<ScanOp>()) // so are the states that it begins with: the turns add theirs
+      for (OpOperand &operand : scan->getOpOperands().take_front(scan.getStates()))
+        copyByKernel(operand);
+  }
+
+  // ---- emission
+  LogicalResult emit() {
+    SmallVector<GroupId> order = topologicalOrder();
+    OpBuilder b(block.getTerminator());
+    for (GroupId id : order) {
+      if (groups[id].ops.empty())
+        continue;
+      if (auto scan = dyn_cast<ScanOp>(groups[id].ops.front())) {
+        scan->moveBefore(block.getTerminator()); // its function has kernels of its own
+        continue;
+      }
+      if (failed(emitGroup(b, groups[id].ops.getArrayRef())))
+        for (Operation *op : groups[id].ops)
+          if (failed(emitGroup(b, {op})))
+            return op->emitError("no kernel can be made of this op");
+    }
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (op.use_empty() && isPure(&op) && !op.hasTrait<OpTrait::IsTerminator>())
+        op.erase();
+    sortBySizes(block);
+    return success();
+  }
+
+  SmallVector<GroupId> topologicalOrder() {
+    SmallVector<GroupId> order;
+    SmallVector<char> state(groups.size(), 0);
+    std::function<void(GroupId)> visit = [&](GroupId id) {
+      if (state[id])
+        return;
+      state[id] = 1;
+      for (Operation *op : groups[id].ops)
+        for (Value operand : op->getOperands())
+          forEachSource(operand, [&](Operation *source) {
+            if (auto it = groupOf.find(source); it != groupOf.end() && it->second != id)
+              visit(it->second);
+          });
+      order.push_back(id);
+    };
+    for (Operation &op : block)
+      if (auto it = groupOf.find(&op); it != groupOf.end())
+        visit(it->second);
+    return order;
+  }
+
+  // The grouped ops that `v` comes from.
+  void forEachSource(Value v, llvm::function_ref<void(Operation *)> visit) {
+    Operation *op = v.getDefiningOp();
+    if (!op)
+      return;
+    if (groupOf.count(op))
+      return visit(op);
+    for (Value operand : op->getOperands())
+      forEachSource(operand, visit);
+  }
+
+  LogicalResult emitGroup(OpBuilder &b, ArrayRef<Operation *> ops) {
+    llvm::SetVector<Operation *> members;
+    SmallVector<Operation *> sorted(ops);
+    llvm::sort(sorted, [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
+    members.insert(sorted.begin(), sorted.end());
+    SmallVector<Value> results;
+    for (Operation *op : sorted)
+      for (Value v : op->getResults())
+        if (llvm::any_of(v.getUsers(),
+                         [&](Operation *user) { return !members.contains(user) && neededOutside(user, members); }))
+          results.push_back(v);
+    if (results.empty())
+      return success();
+    Operation *main = mainOp(sorted);
+    SmallVector<Type> types = llvm::map_to_vector(results, [](Value v) { return v.getType(); });
+    auto body = std::make_unique<Region>();
+    Block &inner = body->emplaceBlock();
+    OpBuilder ib(function.getContext()); // the block is not part of an op yet
+    ib.setInsertionPointToEnd(&inner);
+    IRMapping map;
+    llvm::SetVector<Value> inputs;
+    for (Operation *op : sorted) {
+      for (Value operand : op->getOperands())
+        bring(operand, members, inner, ib, map, inputs, needsMemory(op));
+      Operation *clone = ib.clone(*op, map);
+      for (auto [from, to] : llvm::zip(op->getResults(), clone->getResults()))
+        map.map(from, to);
+    }
+    YieldOp::create(ib, main->getLoc(), llvm::map_to_vector(results, [&](Value v) { return map.lookup(v); }));
+    if (inputs.size() > kMaxInputs && sorted.size() > 1)
+      return failure();
+    if (sorted.size() > 1 && !groups[groupOf[sorted[0]]].sequential && !inferIterationSpace(inner))
+      return failure();
+    auto kernel = KernelOp::create(b, main->getLoc(), types, inputs.getArrayRef(), b.getStringAttr(nameOf(sorted)),
+                                   /*in_place=*/DenseI64ArrayAttr());
+    kernel.getBody().takeBody(*body);
+    for (auto [from, to] : llvm::zip(results, kernel.getResults()))
+      from.replaceUsesWithIf(to, [&](OpOperand &use) { return !members.contains(use.getOwner()); });
+    return success();
+  }
+
+  // Contractions and windows read their operands many times.
+  static bool needsMemory(Operation *op) {
+    Kind kind = intrinsicKind(op);
+    return kind == Kind::Contract || kind == Kind::Window || isa<ScanOp>(op);
+  }
+
+  bool neededOutside(Operation *user, const llvm::SetVector<Operation *> &members) {
+    Kind kind = kindOf(user);
+    if (kind != Kind::Free && kind != Kind::View)
+      return true;
+    return llvm::any_of(user->getUsers(),
+                        [&](Operation *next) { return !members.contains(next) && neededOutside(next, members); });
+  }
+
+  // Makes `v` available in the kernel: members are there, free ops are repeated, the rest becomes an input.
+  void bring(Value v, const llvm::SetVector<Operation *> &members, Block &inner, OpBuilder &ib, IRMapping &map,
+             llvm::SetVector<Value> &inputs, bool inMemory) {
+    if (map.contains(v))
+      return;
+    Operation *op = v.getDefiningOp();
+    Kind kind = op ? kindOf(op) : Kind::None;
+    // A view of what is in memory is an input; a view of what is computed here, or of a free op, is taken here.
+    bool viewOfComputed =
+        kind == Kind::View && (comesFrom(v, members) || kindOf(skipReshapes(v).getDefiningOp()) == Kind::Free);
+    if (isStridedView(op) || (!inMemory && (kind == Kind::Free || viewOfComputed))) {
+      for (Value operand : op->getOperands())
+        bring(operand, members, inner, ib, map, inputs, inMemory);
+      Operation *clone = ib.clone(*op, map);
+      map.map(v, clone->getResult(0));
+      return;
+    }
+    if (auto constant = dyn_cast_or_null<ConstantOp>(op); constant && !inMemory)
+      if (Value fill = asFill(constant, ib)) {
+        map.map(v, fill);
+        return;
+      }
+    inputs.insert(v);
+    map.map(v, inner.addArgument(v.getType(), v.getLoc()));
+  }
+
+  bool comesFrom(Value v, const llvm::SetVector<Operation *> &members) {
+    Operation *op = v.getDefiningOp();
+    if (!op || members.contains(op))
+      return op;
+    Kind kind = kindOf(op);
+    return (kind == Kind::View || kind == Kind::Free) &&
+           llvm::any_of(op->getOperands(), [&](Value operand) { return comesFrom(operand, members); });
+  }
+
+  // A constant with one value everywhere needs no memory.
+  static Value asFill(ConstantOp constant, OpBuilder &b) {
+    auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
+    if (!dense || !dense.isSplat())
+      return {};
+    DType type = dtypeOf(constant.getResult());
+    double value;
+    if (isFloat(type))
+      value = dense.getSplatValue<APFloat>().convertToDouble();
+    else {
+      APInt bits = dense.getSplatValue<APInt>();
+      int64_t n = type == DType::u8 || type == DType::boolean ? int64_t(bits.getZExtValue()) : bits.getSExtValue();
+      value = double(n);
+      if (int64_t(value) != n)
+        return {};
+    }
+    return create<FullOp>(b, constant.getLoc(), {},
+                          {{"shape", shapeOf(constant.getResult())}, {"value", value}, {"dtype", type}});
+  }
+
+  static Operation *mainOp(ArrayRef<Operation *> ops) {
+    for (Kind kind : {Kind::Contract, Kind::Row, Kind::Window, Kind::Sequential})
+      for (Operation *op : ops)
+        if (intrinsicKind(op) == kind)
+          return op;
+    return ops.back();
+  }
+
+  // "contract+add+relu"
+  static std::string nameOf(ArrayRef<Operation *> ops) {
+    std::string name;
+    size_t shown = 0;
+    for (Operation *op : ops) {
+      if (shown++ == 4) {
+        name += "+...";
+        break;
+      }
+      name += (name.empty() ? "" : "+") + op->getName().stripDialect().str();
+    }
+    return name;
+  }
+
+  func::FuncOp function;
+  Block &block;
+  std::vector<Group> groups;
+  llvm::DenseMap<Operation *, GroupId> groupOf;
+  llvm::DenseSet<Operation *> stored;
+};
+
+struct Fuse : PassWrapper<Fuse, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Fuse)
+  llvm::StringRef getArgument() const override { return "burin-fuse"; }
+  llvm::StringRef getDescription() const override { return "Groups ops into kernels"; }
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (failed(Fuser(function).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createFusePass() { return std::make_unique<Fuse>(); }
+
+} // namespace burin::passes

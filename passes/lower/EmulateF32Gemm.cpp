@@ -1,0 +1,135 @@
+// Products of f32 matrices on processors that multiply tiles of bf16 many times as fast: each number is the sum of
+// three bf16 (24 bits in three times 8), and of the nine products of such terms the six that are not below the rounding
+// of f32 are taken. The terms of a constant are made here, those of a left side once, by a kernel of their own.
+//
+// That is as exact as f32 where no product of terms is subnormal, as these count as 0. Constants for which that may
+// happen are left alone; left sides are looked at when they are there (see Bf16TermsOp).
+// Source: Henry, Tang, Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision
+// Computations", 2019.
+#include "passes/Passes.h"
+#include "passes/analysis/GraphBuilder.h"
+#include <array>
+#include <bit>
+#include <cmath>
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+namespace {
+
+// Below, splitting costs more than it saves; on several cores, too, as each reads terms that another has made.
+constexpr int64_t kLeastRows = 48, kLeastDepth = 64, kLeastColumns = 32, kLeastProducts = 12'000'000;
+constexpr float kLeast = 0x1p-50f, kMost = 0x1p60f; // of a constant's elements but 0
+
+bool isDense(ContractOp op) {
+  auto all = [](ArrayRef<int64_t> values, int64_t x) {
+    return llvm::all_of(values, [&](int64_t v) { return v == x; });
+  };
+  return op.getBatch() == 0 && !op.getTail() && all(op.getKernel(), 1) && all(op.getStrides(), 1) &&
+         all(op.getPadding(), 0);
+}
+
+bool isWorthIt(ContractOp op) {
+  Shape lhs = shapeOf(op.getLhs());
+  Dim rows = elements(Shape(lhs.begin(), lhs.end() - 1)), depth = lhs.back(), columns = shapeOf(op.getResult()).back();
+  auto atLeast = [](const Dim &size, int64_t least) { return size.isStatic() && size.value() >= least; };
+  return atLeast(rows, kLeastRows) && atLeast(depth, kLeastDepth) && atLeast(columns, kLeastColumns) &&
+         atLeast(rows * depth * columns, kLeastProducts);
+}
+
+/// The three terms of x; of those of a constant none is subnormal.
+std::array<uint16_t, 3> termsOf(float x) {
+  std::array<uint16_t, 3> terms;
+  for (uint16_t &term : terms) {
+    uint32_t bits = (std::bit_cast<uint32_t>(x) + 0x8000) & 0xffff0000; // the nearest bf16
+    term = uint16_t(bits >> 16);
+    x -= std::bit_cast<float>(bits);
+  }
+  return terms;
+}
+
+bool hasTerms(ArrayRef<float> numbers) {
+  bool all = true; // without branches, which is as fast as memory
+  for (float x : numbers)
+    all &= (x == 0) | ((std::fabs(x) >= kLeast) & (std::fabs(x) <= kMost));
+  return all;
+}
+
+/// Panels [panels, K, 32] as terms [panels, blocks, term, half of the columns, step, column and which of two steps].
+std::vector<uint16_t> termsOfPanels(ArrayRef<float> panels, int64_t count, int64_t depth) {
+  int64_t blocks = (depth + 31) / 32;
+  std::vector<uint16_t> terms(size_t(count * blocks * 3 * 1024));
+  for (int64_t panel = 0; panel < count; ++panel)
+    for (int64_t k = 0; k < depth; ++k)
+      for (int64_t column = 0; column < 32; ++column) {
+        int64_t tile = ((panel * blocks + k / 32) * 3) * 2 + column / 16,
+                at = k % 16 * 32 + column % 16 * 2 + k % 32 / 16;
+        for (uint16_t term : termsOf(panels[size_t((panel * depth + k) * 32 + column)])) {
+          terms[size_t(tile * 512 + at)] = term;
+          tile += 2;
+        }
+      }
+  return terms;
+}
+
+/// The terms of a constant in panels, or null.
+Value termsOfConstant(Value packed, llvm::DenseMap<Value, Value> &known) {
+  auto constant = packed.getDefiningOp<ConstantOp>();
+  if (!constant || dtypeOf(packed) != DType::f32)
+    return {};
+  auto [place, isNew] = known.try_emplace(packed);
+  if (!isNew)
+    return place->second;
+  std::vector<char> storage;
+  ArrayRef<char> bytes = constantBytes(constant.getValue(), storage);
+  ArrayRef<float> numbers(reinterpret_cast<const float *>(bytes.data()), bytes.size() / sizeof(float));
+  if (!hasTerms(numbers))
+    return {};
+  Shape shape = shapeOf(packed);
+  auto terms = std::make_shared<std::vector<uint16_t>>(termsOfPanels(numbers, shape[0].value(), shape[1].value()));
+  OpBuilder b(constant);
+  TensorSpec spec{DType::bf16, {shape[0], ceildiv(shape[1], 32), 3, 2, 16, 32}};
+  ArrayRef<char> termBytes(reinterpret_cast<const char *>(terms->data()), terms->size() * sizeof(uint16_t));
+  llvm::StringRef name = constant.getName().value_or("");
+  return place->second = createConstant(b, constant.getLoc(), spec, termBytes,
+                                        name.empty() ? "" : (name + " (terms)").str(), terms);
+}
+
+/// The terms of a matrix, for all products that it is the left side of.
+Value termsOfLeft(Value lhs, llvm::DenseMap<Value, Value> &known) {
+  Value &terms = known[lhs];
+  if (terms)
+    return terms;
+  OpBuilder b(lhs.getContext());
+  b.setInsertionPointAfterValue(lhs);
+  Shape shape = shapeOf(lhs);
+  Value matrix = lhs;
+  if (shape.size() != 2)
+    matrix = create<ReshapeOp>(b, lhs.getLoc(), {lhs},
+                               {{"shape", Shape{elements(Shape(shape.begin(), shape.end() - 1)), shape.back()}}});
+  return terms = create<Bf16TermsOp>(b, lhs.getLoc(), {matrix}, {});
+}
+
+struct EmulateF32Gemm : PassWrapper<EmulateF32Gemm, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EmulateF32Gemm)
+  llvm::StringRef getArgument() const override { return "burin-emulate-f32-gemm"; }
+  llvm::StringRef getDescription() const override { return "f32 products as sums of products of bf16"; }
+  void runOnOperation() override {
+    llvm::DenseMap<Value, Value> terms;
+    getOperation().walk([&](ContractOp op) {
+      if (!isDense(op) || !isWorthIt(op))
+        return;
+      if (Value rhs = termsOfConstant(op.getRhs(), terms)) {
+        op.getTermsMutable().assign(termsOfLeft(op.getLhs(), terms));
+        op.getRhsMutable().assign(rhs);
+      }
+    });
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createEmulateF32GemmPass() { return std::make_unique<EmulateF32Gemm>(); }
+
+} // namespace burin::passes

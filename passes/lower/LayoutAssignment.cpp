@@ -1,0 +1,327 @@
+// Convolutions and pooling run channels-last, and whatever lies between them with them.
+//
+// Each op that can work in either form (see LayoutModel.h) is assigned one so that the fewest bytes are transposed: a
+// minimum cut, with convolutions on one side and what knows only the form of the graph on the other.
+#include "passes/Passes.h"
+#include "passes/analysis/GraphBuilder.h"
+#include "passes/analysis/LayoutModel.h"
+#include "passes/analysis/MinCut.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+namespace {
+
+/// Symbolic sizes count as this many.
+constexpr int64_t kTypicalSize = 32;
+/// A window op over the second dimension reads its elements in strides; by how much of x's bytes that is worse.
+constexpr double kStridedWindow = 0.5;
+constexpr double kReshape = 1.0 / 64;
+
+double bytesOf(Value v) {
+  double bytes = double(byteWidth(dtypeOf(v)));
+  for (const Dim &d : shapeOf(v))
+    bytes *= double(d.evaluate([](std::string_view) { return std::optional(kTypicalSize); }).value_or(kTypicalSize));
+  return std::max(bytes, 1.0);
+}
+
+/// Whether a transpose by `perm` moves nothing in memory: the dimensions that are not 1 stay in order.
+bool movesNothing(const Shape &shape, ArrayRef<int64_t> perm) {
+  int64_t last = -1;
+  for (int64_t d : perm) {
+    if (shape[d] == Dim(1))
+      continue;
+    if (d < last)
+      return false;
+    last = d;
+  }
+  return true;
+}
+
+template <class T> std::vector<T> permuted(const std::vector<T> &entries, ArrayRef<int64_t> perm) {
+  std::vector<T> result;
+  for (int64_t d : perm)
+    result.push_back(entries[d]);
+  return result;
+}
+
+/// `v`, seen as of shape `shape`, with its dimensions in another order.
+Value permute(GraphBuilder &g, Value v, const Shape &shape, const std::vector<int64_t> &perm) {
+  return movesNothing(shape, perm) ? g.reshape(v, permuted(shape, perm)) : g.transpose(g.reshape(v, shape), perm);
+}
+
+Value permute(GraphBuilder &g, Value v, const std::vector<int64_t> &perm) { return permute(g, v, shapeOf(v), perm); }
+
+/// A value of lower rank as broadcasting sees it.
+Shape withRank(const Shape &shape, size_t rank) {
+  Shape result(rank - shape.size(), Dim(1));
+  result.insert(result.end(), shape.begin(), shape.end());
+  return result;
+}
+
+/// Decides the form of each flexible op.
+class Assignment {
+public:
+  Assignment(Block &block, const LayoutModel &model) : model(model) {
+    for (Operation &op : block)
+      if (model.rule(&op).isFlexible())
+        nodes[&op] = cut.addNode();
+    for (Operation &op : block) {
+      addPreferences(&op);
+      for (Value result : op.getResults())
+        addTransposes(result, nodeOf(&op, model.rule(&op).result));
+    }
+    for (BlockArgument argument : block.getArguments())
+      addTransposes(argument, MinCut::kSink);
+    side = cut.solve();
+  }
+
+  bool isLast(Operation *op) const {
+    auto it = nodes.find(op);
+    return it != nodes.end() ? side[it->second] : model.rule(op).result == Form::Last;
+  }
+
+private:
+  static constexpr int kNobody = -1;
+
+  int nodeOf(Operation *op, Form form) {
+    switch (form) {
+    case Form::First:
+      return MinCut::kSink;
+    case Form::Last:
+      return MinCut::kSource;
+    case Form::Own:
+      return nodes.find(op)->second;
+    case Form::Any:
+      return kNobody;
+    }
+    llvm_unreachable("form");
+  }
+
+  void addPreferences(Operation *op) {
+    if (isWindow(op) && nodes.contains(op))
+      cut.addEdge(MinCut::kSource, nodes[op], kStridedWindow * bytesOf(op->getOperand(0)));
+    // An operand of lower rank is transposed if the result wants its dimensions in another order.
+    if (auto broadcast = dyn_cast<BroadcastToOp>(op); broadcast && nodes.contains(op)) {
+      Value x = broadcast.getX();
+      std::vector<int64_t> perm = model.toLast(broadcast);
+      Shape shape = withRank(shapeOf(x), perm.size());
+      if (shapeOf(x).size() < perm.size() && !movesNothing(shape, perm) && !isConstantExpression(x))
+        cut.addEdge(nodes[op], MinCut::kSink, bytesOf(x));
+    }
+  }
+
+  /// What it costs if a user wants another form than the one the value is made in; once for all such users.
+  void addTransposes(Value v, int producer) {
+    if (producer == kNobody || v.use_empty() || !isa<RankedTensorType>(v.getType()) || isConstantExpression(v))
+      return;
+    std::vector<int64_t> perm = model.toLast(v);
+    if (llvm::is_sorted(perm))
+      return;
+    // What moves nothing is only a reshape, but one that keeps ops apart.
+    double bytes = movesNothing(shapeOf(v), perm) ? kReshape : bytesOf(v);
+    int wantedLast = cut.addNode(), wantedFirst = cut.addNode();
+    cut.addEdge(wantedLast, producer, bytes);
+    cut.addEdge(producer, wantedFirst, bytes);
+    for (OpOperand &use : v.getUses()) {
+      bool inside = use.getOwner()->getBlock() != v.getParentBlock();
+      int user =
+          inside ? MinCut::kSink : nodeOf(use.getOwner(), model.rule(use.getOwner()).operands[use.getOperandNumber()]);
+      if (user == kNobody)
+        continue;
+      cut.addEdge(user, wantedLast, MinCut::kForbidden);
+      cut.addEdge(wantedFirst, user, MinCut::kForbidden);
+    }
+  }
+
+  const LayoutModel &model;
+  MinCut cut;
+  llvm::DenseMap<Operation *, int> nodes;
+  std::vector<bool> side;
+};
+
+/// Writes the ops of a block again in the forms they were assigned.
+class LayoutRewriter {
+public:
+  LayoutRewriter(const LayoutModel &model, const Assignment &assignment) : model(model), assignment(assignment) {}
+
+  void run(Block &block) {
+    std::vector<Operation *> ops;
+    for (Operation &op : block)
+      ops.push_back(&op);
+    for (Operation *op : ops)
+      rewrite(op);
+    for (Operation *op : llvm::reverse(ops))
+      if (isOpTriviallyDead(op))
+        op->erase();
+  }
+
+private:
+  void rewrite(Operation *op) {
+    OpBuilder b(op);
+    GraphBuilder g(b, op->getLoc());
+    const LayoutRule &rule = model.rule(op);
+    if (auto transpose = dyn_cast<TransposeOp>(op); transpose && !rule.isFlexible()) {
+      Value x = transpose.getX(), result = transpose.getResult();
+      if (rule.operands[0] == Form::Last) {
+        firstForm[result] = inLast(g, x);
+        return;
+      }
+      if (rule.result == Form::Last) {
+        lastForm[result] = inFirst(g, x);
+        firstForm[result] = result;
+      }
+    }
+    if (!assignment.isLast(op) || (isa<TransposeOp>(op) && !rule.isFlexible()))
+      return readFirst(g, op);
+    if (auto reshape = dyn_cast<ReshapeOp>(op); reshape && rule.result == Form::First)
+      return flatten(g, reshape);
+    Value result = isa<ConvOp>(op) ? convolution(g, cast<ConvOp>(op)) : generic(g, op);
+    (rule.result == Form::First ? firstForm : lastForm)[op->getResult(0)] = result;
+  }
+
+  // Ops read the values of their block from within their regions, too.
+  void readFirst(GraphBuilder &g, Operation *op) {
+    op->walk([&](Operation *inner) {
+      for (OpOperand &operand : inner->getOpOperands())
+        operand.set(inFirst(g, operand.get()));
+    });
+  }
+
+  Value inFirst(GraphBuilder &g, Value v) {
+    if (auto it = firstForm.find(v); it != firstForm.end())
+      return it->second;
+    auto it = lastForm.find(v);
+    if (it == lastForm.end())
+      return v;
+    return firstForm[v] = permute(g, it->second, inverse(model.toLast(v)));
+  }
+  Value inLast(GraphBuilder &g, Value v) {
+    if (auto it = lastForm.find(v); it != lastForm.end())
+      return it->second;
+    Value first = firstForm[v] = inFirst(g, v);
+    return lastForm[v] = permute(g, first, model.toLast(v));
+  }
+
+  static Value rebuild(GraphBuilder &g, Operation *op, ArrayRef<Value> operands, std::vector<Attr> attrs) {
+    Operation *result = createOp(g.b, g.loc, *opInfo(op), operands, std::move(attrs));
+    assert(result && "an op is valid in both forms");
+    return result->getResult(0);
+  }
+
+  /// What the attributes mean follows from their names: dimensions, or one entry for each of them.
+  Value generic(GraphBuilder &g, Operation *op) {
+    const LayoutRule &rule = model.rule(op);
+    SmallVector<Value> operands;
+    for (auto [operand, form] : llvm::zip(op->getOperands(), rule.operands))
+      operands.push_back(form == Form::Any ? inFirst(g, operand) : inLast(g, operand));
+    Value result = op->getResult(0);
+    std::vector<int64_t> toResult = model.toLast(result);
+    std::vector<int64_t> perm = operands.empty() || isa<BroadcastToOp>(op) ? toResult : model.toLast(op->getOperand(0));
+    if (isa<BroadcastToOp>(op) && rule.operands[0] == Form::Any)
+      operands[0] = permute(g, operands[0], withRank(shapeOf(operands[0]), perm.size()), perm);
+
+    std::vector<int64_t> position = inverse(perm);
+    std::vector<Attr> attrs = attrsOf(op);
+    const OpInfo &info = *opInfo(op);
+    for (size_t i = 0; i < attrs.size(); ++i) {
+      StringRef name = info.attrs[i].name;
+      if (name == "axis") {
+        auto &axis = std::get<int64_t>(attrs[i]);
+        axis = position[axis];
+      } else if (name == "axes") {
+        auto &axes = std::get<std::vector<int64_t>>(attrs[i]);
+        for (int64_t &axis : axes)
+          axis = position[axis];
+        llvm::sort(axes);
+      } else if (name == "shape") {
+        attrs[i] = permuted(std::get<Shape>(attrs[i]), toResult);
+      } else if (name == "starts" || name == "stops") {
+        attrs[i] = permuted(std::get<Shape>(attrs[i]), perm);
+      } else if (name == "low" || name == "high" || name == "interior" || name == "steps") {
+        auto &entries = std::get<std::vector<int64_t>>(attrs[i]);
+        if (!entries.empty())
+          entries = permuted(entries, perm);
+      } else if (name == "perm") {
+        auto &dims = std::get<std::vector<int64_t>>(attrs[i]);
+        std::vector<int64_t> moved;
+        for (int64_t d : toResult)
+          moved.push_back(position[dims[d]]);
+        dims = std::move(moved);
+      } else if (name == "layout") {
+        attrs[i] = std::string("nhwc");
+      }
+    }
+    return rebuild(g, op, operands, std::move(attrs));
+  }
+
+  Value convolution(GraphBuilder &g, ConvOp op) {
+    std::vector<Attr> attrs = attrsOf(op);
+    attrs.back() = std::string("nhwc");
+    std::vector<int64_t> perm; // [O, C, kernel…] to [kernel…, C, O]
+    for (int64_t d = 2; d < int64_t(shapeOf(op.getWeight()).size()); ++d)
+      perm.push_back(d);
+    perm.push_back(1);
+    perm.push_back(0);
+    Value weight = permute(g, inFirst(g, op.getWeight()), perm);
+    Value bias = op.getBias() ? inFirst(g, op.getBias()) : Value();
+    return rebuild(g, op, {inLast(g, op.getX()), weight, bias}, std::move(attrs));
+  }
+
+  /// The elements come in another order, and the rows of the weights they meet with them.
+  void flatten(GraphBuilder &g, ReshapeOp op) {
+    Shape shape = shapeOf(op.getX());
+    std::vector<int64_t> perm = model.toLast(op.getX()), rows;
+    for (int64_t d : ArrayRef(perm).drop_front())
+      rows.push_back(d - 1);
+    rows.push_back(int64_t(rows.size()));
+    Value x = g.reshape(inLast(g, op.getX()), shapeOf(op.getResult()));
+    for (OpOperand &use : llvm::make_early_inc_range(op->getUses())) {
+      auto matmul = cast<MatmulOp>(use.getOwner());
+      OpBuilder b(matmul);
+      GraphBuilder beside(b, matmul.getLoc());
+      Value weight = matmul.getRhs();
+      Shape split(shape.begin() + 1, shape.end());
+      split.push_back(shapeOf(weight).back());
+      Value ordered = permute(beside, beside.reshape(weight, split), rows);
+      matmul->setOperands({x, beside.reshape(ordered, shapeOf(weight))});
+    }
+  }
+
+  const LayoutModel &model;
+  const Assignment &assignment;
+  llvm::DenseMap<Value, Value> firstForm, lastForm; // of values that are not, or not only, there as they were
+};
+
+struct LayoutAssignmentPass : PassWrapper<LayoutAssignmentPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LayoutAssignmentPass)
+  StringRef getArgument() const override { return "burin-layout-assignment"; }
+  StringRef getDescription() const override {
+    return R"(Convolutions, pooling and what lies between them work channels-last, where that saves more than it costs.
+  %0 = burin.conv %x, %v; %1 = burin.relu %0; %y = burin.conv %1, %w
+  =>
+  %a = burin.transpose %x; %0 = burin.conv %a, %v2 {layout = "nhwc"}; %1 = burin.relu %0
+  %b = burin.conv %1, %w2 {layout = "nhwc"}; %y = burin.transpose %b)";
+  }
+
+  void runOnOperation() override {
+    SmallVector<Block *> blocks;
+    getOperation().walk([&](Block *block) {
+      Operation *parent = block->getParentOp();
+      if (!isa<KernelOp, ModuleOp>(parent))
+        blocks.push_back(block);
+    });
+    for (Block *block : blocks) {
+      LayoutModel model(*block);
+      if (model.hasWindows())
+        LayoutRewriter(model, Assignment(*block, model)).run(*block);
+    }
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createLayoutAssignmentPass() { return std::make_unique<LayoutAssignmentPass>(); }
+
+} // namespace burin::passes

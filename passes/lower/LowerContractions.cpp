@@ -1,0 +1,320 @@
+// matmul and conv become pack + contract: the right side in panels, padding as an op of its own, groups as batches.
+#include "passes/Passes.h"
+#include "passes/analysis/GraphBuilder.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+constexpr int64_t kMostTail = 4;    // columns as sums by lanes
+constexpr int64_t kMostTailed = 32; // vectors of columns; where there are more, one more costs little
+constexpr int64_t kLaneSum = 8;     // what the sum of a vector's lanes costs, in products of vectors
+
+int64_t panelWidth(Value v) {
+  DType type = dtypeOf(v);
+  bool wide = type == DType::f64 || type == DType::i64;
+  return kPanelBytes / (wide ? 8 : 4);
+}
+
+Value reshape(OpBuilder &b, Location loc, Value x, Shape shape) {
+  return shapeOf(x) == shape ? x : create<ReshapeOp>(b, loc, {x}, {{"shape", std::move(shape)}});
+}
+Value transpose(OpBuilder &b, Location loc, Value x, Ints perm) {
+  return create<TransposeOp>(b, loc, {x}, {{"perm", std::move(perm)}});
+}
+Value pack(OpBuilder &b, Location loc, Value x) { return create<PackOp>(b, loc, {x}, {{"width", panelWidth(x)}}); }
+
+struct Windows {
+  Ints kernel{1}, strides{1}, dilations{1}, padding; // a matrix product has windows of one row
+};
+Value contract(OpBuilder &b, Location loc, Value lhs, Value packed, Value tail, int64_t batch, Dim columns, Windows w,
+               bool wide = false) {
+  return create<ContractOp>(b, loc, {lhs, packed, tail, {}},
+                            {{"batch", batch},
+                             {"columns", Shape{columns}},
+                             {"kernel", std::move(w.kernel)},
+                             {"strides", std::move(w.strides)},
+                             {"padding", std::move(w.padding)},
+                             {"dilations", std::move(w.dilations)},
+                             {"wide", wide}});
+}
+
+/// How many output channels lie beyond the last whole vector, if they cost less as sums by lanes than as a vector of
+/// their own. This depends on what the sizes of a convolution with windows are before anything is cut off, and those
+/// are known wherever it is compiled; products of matrices, also as windows of one, have symbolic sizes in eager calls.
+int64_t tailColumns(ConvOp op) {
+  Shape weight = shapeOf(op.getWeight());
+  bool last = op.getLayout() == "nhwc";
+  size_t spatial = op.getStrides().size();
+  const Dim &columns = last ? weight.back() : weight[0], &channels = last ? weight[spatial] : weight[1];
+  ArrayRef<int64_t> padding = op.getPadding();
+  int64_t lanes = panelWidth(op.getWeight()) / 2, taps = 1; // lanes of the widest vectors: all targets compute the same
+  for (size_t d = 0; d < spatial; ++d)
+    taps *= weight[d + (last ? 0 : 2)].value();
+  bool seesAllTaps = padding[spatial - 1] <= 0 && padding.back() <= 0; // along a row
+  if (taps == 1 || op.getGroups() > 1 || !seesAllTaps || !columns.isStatic() || !channels.isStatic() ||
+      columns.value() > kMostTailed * lanes)
+    return 0;
+  int64_t tail = columns.value() % lanes, steps = taps * ((channels.value() + lanes - 1) / lanes);
+  return tail <= kMostTail && 2 * tail * (steps + kLaneSum) <= taps * channels.value() ? tail : 0;
+}
+
+/// `lhs` times a matrix [K, columns], of which the last `tail` columns are summed by lanes.
+Value contractMatrix(OpBuilder &b, Location loc, Value lhs, Value matrix, int64_t tail, Windows w, bool wide = false) {
+  Shape shape = shapeOf(matrix);
+  Dim depth = shape[0], columns = shape[1];
+  if (!tail)
+    return contract(b, loc, lhs, pack(b, loc, matrix), {}, 0, columns, std::move(w), wide);
+  auto part = [&](Dim from, Dim to) {
+    return create<SliceOp>(b, loc, {matrix},
+                           {{"starts", Shape{0, from}}, {"stops", Shape{depth, to}}, {"steps", Ints{1, 1}}});
+  };
+  Value last = transpose(b, loc, part(columns - tail, columns), {1, 0});
+  last = create<PackOp>(b, loc, {last}, {{"width", depth.value()}});
+  return contract(b, loc, lhs, pack(b, loc, part(0, columns - tail)), last, 0, columns, std::move(w), wide);
+}
+
+/// The matrix that `v` repeats along all leading dimensions, if it does.
+Value repeatedMatrix(Value v) {
+  auto broadcast = v.getDefiningOp<BroadcastToOp>();
+  if (!broadcast)
+    return {};
+  Shape from = shapeOf(broadcast.getX()), to = shapeOf(v);
+  if (from.size() < 2 || from[from.size() - 1] != to[to.size() - 1] || from[from.size() - 2] != to[to.size() - 2])
+    return {};
+  for (size_t i = 0; i + 2 < from.size(); ++i)
+    if (from[i] != Dim(1))
+      return {};
+  return broadcast.getX();
+}
+
+void lower(MatmulOp op) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Value lhs = op.getLhs(), rhs = op.getRhs();
+  Shape l = shapeOf(lhs), r = shapeOf(rhs), result = shapeOf(op.getResult());
+  size_t batch = l.size() - 2;
+  Dim columns = r.back();
+  Value matrix = batch ? repeatedMatrix(rhs) : rhs;
+  if (matrix) {
+    // One matrix for all: the leading dimensions are rows.
+    Shape m = shapeOf(matrix);
+    matrix = reshape(b, loc, matrix, {m[m.size() - 2], m[m.size() - 1]});
+    Dim rows = elements(Shape(l.begin(), l.end() - 1));
+    Value product = contract(b, loc, reshape(b, loc, lhs, {rows, l.back()}), pack(b, loc, matrix), {}, 0, columns, {});
+    op.replaceAllUsesWith(reshape(b, loc, product, result));
+  } else {
+    Dim batches = elements(Shape(l.begin(), l.end() - 2));
+    Value left = reshape(b, loc, lhs, {batches, l[batch], l[batch + 1]});
+    Value right = pack(b, loc, reshape(b, loc, rhs, {batches, r[batch], r[batch + 1]}));
+    op.replaceAllUsesWith(reshape(b, loc, contract(b, loc, left, right, {}, 1, columns, {}), result));
+  }
+  op.erase();
+}
+
+Ints channelsLast(size_t spatial, bool back) {
+  Ints perm{0};
+  if (back)
+    perm.push_back(spatial + 1);
+  for (size_t d = 0; d < spatial; ++d)
+    perm.push_back(d + (back ? 1 : 2));
+  if (!back)
+    perm.push_back(1);
+  return perm;
+}
+
+bool isDepthwise(int64_t groups, const Dim &channels, const Dim &outputs) {
+  return groups > 1 && channels == Dim(groups) && outputs == channels;
+}
+
+/// What this pass leaves: channels-last convolutions with one filter per channel and no bias.
+bool isWindow(ConvOp op) {
+  return op.getLayout() == "nhwc" && !op.getBias() &&
+         isDepthwise(op.getGroups(), shapeOf(op.getX()).back(), shapeOf(op.getResult()).back());
+}
+
+/// The taps [first, end) of a window that lie inside x for some position; the others see padding alone.
+std::pair<int64_t, int64_t> liveTaps(int64_t size, int64_t positions, int64_t kernel, int64_t stride, int64_t low,
+                                     int64_t dilation) {
+  auto isLive = [&](int64_t tap) {
+    int64_t at = tap * dilation - low; // of the first window; the others follow at `stride`
+    int64_t steps = at < 0 ? (-at + stride - 1) / stride : 0;
+    return steps < positions && at + steps * stride < size;
+  };
+  int64_t first = 0, end = kernel;
+  while (first + 1 < end && !isLive(first))
+    ++first;
+  while (first + 1 < end && !isLive(end - 1))
+    --end;
+  return {first, end};
+}
+
+/// Cuts taps off that see padding alone: half of the filters' bytes where deep networks meet small images.
+void trimTaps(ConvOp op) {
+  bool last = op.getLayout() == "nhwc";
+  Shape x = shapeOf(op.getX()), result = shapeOf(op.getResult()), weight = shapeOf(op.getWeight());
+  size_t spatial = x.size() - 2;
+  Ints padding(op.getPadding());
+  Shape starts(weight.size(), Dim(0)), stops = weight;
+  for (size_t d = 0; d < spatial; ++d) {
+    size_t dim = d + (last ? 1 : 2), tap = d + (last ? 0 : 2);
+    int64_t &low = padding[d], &high = padding[d + spatial], dilation = op.getDilations()[d];
+    if (!x[dim].isStatic() || !result[dim].isStatic())
+      continue;
+    int64_t kernel = weight[tap].value();
+    auto [first, end] = liveTaps(x[dim].value(), result[dim].value(), kernel, op.getStrides()[d], low, dilation);
+    if (low < first * dilation || high < (kernel - end) * dilation)
+      continue;
+    low -= first * dilation;
+    high -= (kernel - end) * dilation;
+    starts[tap] = first;
+    stops[tap] = end;
+  }
+  if (stops == weight && padding == Ints(op.getPadding()))
+    return;
+  OpBuilder b(op);
+  Value live = create<SliceOp>(b, op.getLoc(), {op.getWeight()},
+                               {{"starts", starts}, {"stops", stops}, {"steps", Ints(weight.size(), 1)}});
+  op.getWeightMutable().assign(live);
+  op.setPadding(padding);
+}
+
+/// The windows of a convolution over [images, spatial…, channels]: the images are a dimension with windows of one.
+Windows windowsOf(ConvOp op, Value weight) {
+  Windows w;
+  auto padding = op.getPadding();
+  for (size_t d = 0; d < op.getStrides().size(); ++d) {
+    w.kernel.push_back(shapeOf(weight)[d].value());
+    w.strides.push_back(op.getStrides()[d]);
+    w.dilations.push_back(op.getDilations()[d]);
+  }
+  if (llvm::any_of(padding, [](int64_t n) { return n != 0; }))
+    for (auto half : {padding.take_front(padding.size() / 2), padding.take_back(padding.size() / 2)}) {
+      w.padding.push_back(0);
+      w.padding.insert(w.padding.end(), half.begin(), half.end());
+    }
+  return w;
+}
+
+/// Contractions leave out what lies beyond the ends of a row if they know where those are.
+bool knowsRowEnds(ConvOp op, Value x) {
+  Shape shape = shapeOf(x);
+  auto padding = op.getPadding();
+  return (padding[padding.size() / 2 - 1] == 0 && padding.back() == 0) || shape[shape.size() - 2].isStatic();
+}
+
+Value padded(OpBuilder &b, Location loc, Value x, const Ints &padding) {
+  size_t rank = shapeOf(x).size(), half = padding.size() / 2;
+  Ints low(padding.begin(), padding.begin() + half), high(padding.begin() + half, padding.end());
+  low.resize(rank);
+  high.resize(rank);
+  return create<PadOp>(b, loc, {x}, {{"low", low}, {"high", high}, {"interior", Ints(rank, 0)}});
+}
+
+void lower(ConvOp op, int64_t tail) {
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  Value x = op.getX(), weight = op.getWeight();
+  size_t spatial = shapeOf(x).size() - 2;
+  bool first = op.getLayout() != "nhwc";
+  if (first) {
+    x = transpose(b, loc, x, channelsLast(spatial, false));
+    Ints perm;
+    for (size_t d = 0; d < spatial; ++d)
+      perm.push_back(d + 2);
+    perm.push_back(1);
+    perm.push_back(0);
+    weight = transpose(b, loc, weight, perm);
+  }
+  int64_t groups = op.getGroups();
+  Dim channels = shapeOf(x).back(), outputs = shapeOf(weight).back();
+  // One op rounds once: the bias is added to the sums before they become 16 bits wide.
+  GraphBuilder g(b, loc);
+  DType type = dtypeOf(x), sumType = op.getBias() ? wideType(type) : type;
+  Value result;
+  if (isDepthwise(groups, channels, outputs)) {
+    // One filter per channel stays a window op.
+    x = g.cast(x, sumType);
+    weight = g.cast(weight, sumType);
+    result = create<ConvOp>(b, loc, {x, weight, Value()},
+                            {{"strides", Ints(op.getStrides())},
+                             {"padding", Ints(op.getPadding())},
+                             {"dilations", Ints(op.getDilations())},
+                             {"groups", groups},
+                             {"layout", std::string("nhwc")}});
+  } else {
+    Windows w = windowsOf(op, weight);
+    if (!w.padding.empty() && !knowsRowEnds(op, x)) {
+      x = padded(b, loc, x, w.padding);
+      w.padding.clear();
+    }
+    Shape weightShape = shapeOf(weight);
+    Dim depth = weightShape[spatial];
+    for (size_t d = 0; d < spatial; ++d)
+      depth = depth * weightShape[d];
+    if (groups == 1) {
+      result = contractMatrix(b, loc, x, reshape(b, loc, weight, {depth, outputs}), tail, w, sumType != type);
+    } else {
+      Dim perGroup = floordiv(channels, groups), outputsPerGroup = floordiv(outputs, groups);
+      Shape split = shapeOf(x);
+      split.back() = Dim(groups);
+      split.push_back(perGroup);
+      Ints groupFirst{int64_t(spatial) + 1};
+      for (size_t d = 0; d <= spatial; ++d)
+        groupFirst.push_back(d);
+      groupFirst.push_back(spatial + 2);
+      Value lhs = transpose(b, loc, reshape(b, loc, x, split), groupFirst);
+      Value matrix = transpose(b, loc, reshape(b, loc, weight, {depth, Dim(groups), outputsPerGroup}), {1, 0, 2});
+      Value product = contract(b, loc, lhs, pack(b, loc, matrix), {}, 1, outputsPerGroup, w, sumType != type);
+      Ints groupLast;
+      for (size_t d = 0; d <= spatial; ++d)
+        groupLast.push_back(d + 1);
+      groupLast.push_back(0);
+      groupLast.push_back(spatial + 2);
+      product = transpose(b, loc, product, groupLast);
+      Shape joined = shapeOf(product);
+      joined.pop_back();
+      joined.back() = outputs;
+      result = reshape(b, loc, product, joined);
+    }
+  }
+  if (Value bias = op.getBias())
+    result = g.cast(g.add(result, g.broadcastLike(g.cast(bias, sumType), result)), type);
+  if (first)
+    result = transpose(b, loc, result, channelsLast(spatial, true));
+  op.replaceAllUsesWith(result);
+  op.erase();
+}
+
+struct LowerContractions : PassWrapper<LowerContractions, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerContractions)
+  llvm::StringRef getArgument() const override { return "burin-lower-contractions"; }
+  llvm::StringRef getDescription() const override { return "matmul and conv become pack + contract"; }
+  void runOnOperation() override {
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) {
+      if (isa<MatmulOp>(op) || (isa<ConvOp>(op) && !isWindow(cast<ConvOp>(op))))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops) {
+      if (auto matmul = dyn_cast<MatmulOp>(op)) {
+        lower(matmul);
+        continue;
+      }
+      auto conv = cast<ConvOp>(op);
+      int64_t tail = tailColumns(conv);
+      trimTaps(conv);
+      lower(conv, tail);
+    }
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createLowerContractionsPass() { return std::make_unique<LowerContractions>(); }
+
+} // namespace burin::passes

@@ -1,0 +1,61 @@
+// The product of one row and a large matrix takes as long as the matrix takes to come from memory. Kernels may leave
+// the rows there that meet a zero, of which there are many behind a relu - if nothing in the matrix makes 0 times it
+// something else. Here it is found out whether that is so.
+#include "ir/dialect/Burin.h"
+#include "passes/Passes.h"
+#include <cmath>
+#include <cstring>
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+namespace {
+
+/// What smaller matrices take is soon read, from the second cache level.
+constexpr size_t kLeastBytes = 1 << 20;
+
+/// Whether it is a matrix times rows that may be a single one.
+bool mayHaveOneRow(ContractOp op) {
+  Shape result = shapeOf(op.getResult());
+  return op.getBatch() == 0 && result.size() == 2 && (!result[0].isStatic() || result[0] == Dim(1));
+}
+
+bool isFinite(ArrayRef<char> f32) {
+  // All bits of the exponent set: infinity or NaN. Without branches, which is as fast as memory.
+  constexpr uint32_t exponent = 0x7f800000;
+  bool finite = true;
+  for (size_t i = 0; i + 4 <= f32.size(); i += 4) {
+    uint32_t bits;
+    std::memcpy(&bits, f32.data() + i, 4);
+    finite &= (bits & exponent) != exponent;
+  }
+  return finite;
+}
+
+bool isLargeAndFinite(Value matrix) {
+  auto constant = matrix.getDefiningOp<ConstantOp>();
+  if (!constant || dtypeOf(matrix) != DType::f32)
+    return false;
+  std::vector<char> storage;
+  ArrayRef<char> bytes = constantBytes(constant.getValue(), storage);
+  return bytes.size() >= kLeastBytes && isFinite(bytes);
+}
+
+struct MarkZeroSkippable : PassWrapper<MarkZeroSkippable, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MarkZeroSkippable)
+  llvm::StringRef getArgument() const override { return "burin-mark-zero-skippable"; }
+  llvm::StringRef getDescription() const override { return "Where a zero spares a product a row of its matrix"; }
+  void runOnOperation() override {
+    getOperation().walk([](ContractOp op) {
+      if (mayHaveOneRow(op) && isLargeAndFinite(op.getRhs()))
+        op.setFinite(true);
+    });
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createMarkZeroSkippablePass() { return std::make_unique<MarkZeroSkippable>(); }
+
+} // namespace burin::passes

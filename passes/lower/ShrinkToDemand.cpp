@@ -1,0 +1,174 @@
+// Rows and columns that no window reads are not computed: where a pooling layer has no use for the last ones of what a
+// convolution makes, the convolution leaves them out, and asks for less of its own input in turn.
+#include "ir/dialect/Burin.h"
+#include "passes/Passes.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+namespace {
+
+bool isPool(Operation *op) { return isa_and_nonnull<MaxPoolOp, AvgPoolOp>(op); }
+
+/// The windows of a pooling layer or contraction over the dimensions of its input from `first` on.
+struct Windows {
+  size_t first;
+  ArrayRef<int64_t> kernel, strides, dilations, padding;
+
+  static std::optional<Windows> of(Operation *op) {
+    auto pool = [](auto op) -> std::optional<Windows> {
+      if (op.getCeilMode() || op.getLayout() != "nhwc")
+        return std::nullopt;
+      return Windows{1, op.getKernel(), op.getStrides(), op.getDilations(), op.getPadding()};
+    };
+    return llvm::TypeSwitch<Operation *, std::optional<Windows>>(op)
+        .Case<MaxPoolOp, AvgPoolOp>(pool)
+        .Case([](ContractOp op) {
+          return Windows{size_t(op.getBatch()), op.getKernel(), op.getStrides(), op.getDilations(), op.getPadding()};
+        })
+        .Default(std::nullopt);
+  }
+
+  int64_t low(size_t i) const { return padding.empty() ? 0 : padding[i]; }
+  /// How many elements of a dimension, padding behind it included, windows reach that give `count` results.
+  int64_t reach(size_t i, int64_t count) const {
+    return (count - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 - low(i);
+  }
+  /// The part of `input` that is read for results of this shape.
+  Shape partRead(Shape input, const Shape &result) const {
+    for (size_t i = 0; i < kernel.size(); ++i)
+      if (Dim &size = input[first + i], count = result[first + i];
+          size.isStatic() && count.isStatic() && count.value() > 0 && reach(i, count.value()) > 0)
+        size = std::min(size.value(), reach(i, count.value()));
+    return input;
+  }
+  /// The padding with which an input of this shape gives results of that one.
+  SmallVector<int64_t> paddingFor(const Shape &input, const Shape &result) const {
+    SmallVector<int64_t> fitting(padding);
+    fitting.resize(2 * kernel.size(), 0);
+    for (size_t i = 0; i < kernel.size(); ++i)
+      if (input[first + i].isStatic() && result[first + i].isStatic() && result[first + i].value() > 0)
+        fitting[kernel.size() + i] = reach(i, result[first + i].value()) - input[first + i].value();
+    return fitting;
+  }
+};
+
+class Cropper {
+public:
+  explicit Cropper(func::FuncOp function) : function(function) {}
+
+  void run() {
+    SmallVector<Operation *> pools;
+    for (Operation &op : function.getBody().getOps())
+      if (isPool(&op))
+        pools.push_back(&op);
+    for (Operation *op : llvm::reverse(pools))
+      cropInput(op);
+    for (Operation *op : replaced)
+      op->dropAllReferences();
+    for (Operation *op : replaced)
+      op->erase();
+    for (Operation *op : repeated)
+      if (op->use_empty())
+        op->erase();
+  }
+
+private:
+  /// Makes the input of a window op no larger than it needs to be, if it is there for this op alone.
+  void cropInput(Operation *op) {
+    std::optional<Windows> windows = Windows::of(op);
+    if (!windows)
+      return;
+    Value input = op->getOperand(0);
+    Shape needed = windows->partRead(shapeOf(input), shapeOf(op->getResult(0)));
+    if (needed == shapeOf(input) || !canCrop(input, needed))
+      return;
+    op->setAttr("padding",
+                DenseI64ArrayAttr::get(op->getContext(), windows->paddingFor(needed, shapeOf(op->getResult(0)))));
+    op->setOperand(0, cropped(input, needed));
+  }
+
+  /// Whether less of `v` can be computed, and some contraction has less work then.
+  bool canCrop(Value v, const Shape &to) {
+    Operation *op = v.getDefiningOp();
+    if (!op || !hasOneUser(v))
+      return false;
+    if (auto contract = dyn_cast<ContractOp>(op))
+      return shapeOf(v).back() == to.back();
+    if (isPool(op)) {
+      std::optional<Windows> windows = Windows::of(op);
+      Value input = op->getOperand(0);
+      return windows && canCrop(input, windows->partRead(shapeOf(input), to));
+    }
+    return op->hasTrait<ir::Elementwise>() &&
+           llvm::any_of(op->getOperands(), [&](Value x) { return canCrop(x, to); }) &&
+           llvm::all_of(op->getOperands(), [&](Value x) { return isRepeated(x, to) || canCrop(x, to); });
+  }
+
+  /// What has been replaced does not count.
+  bool hasOneUser(Value v) {
+    llvm::SmallPtrSet<Operation *, 4> users(v.user_begin(), v.user_end());
+    return llvm::count_if(users, [&](Operation *user) { return !replaced.contains(user); }) == 1;
+  }
+
+  /// Whether the dimensions that are cropped repeat what `v` is made from.
+  bool isRepeated(Value v, const Shape &to) {
+    if (v.getDefiningOp<FullOp>())
+      return true;
+    auto broadcast = v.getDefiningOp<BroadcastToOp>();
+    if (!broadcast)
+      return false;
+    Shape from = shapeOf(broadcast.getX()), all = shapeOf(v);
+    for (size_t d = 0; d < all.size(); ++d)
+      if (size_t added = all.size() - from.size(); all[d] != to[d] && d >= added && from[d - added] != Dim(1))
+        return false;
+    return true;
+  }
+
+  Value cropped(Value v, const Shape &to) {
+    Operation *op = v.getDefiningOp();
+    if (Value known = done.lookup(v))
+      return known;
+    OpBuilder b(op);
+    SmallVector<Value> operands(op->getOperands());
+    if (op->hasTrait<ir::Elementwise>())
+      for (Value &x : operands)
+        x = cropped(x, to);
+    OperationState state(op->getLoc(), op->getName(), operands, {tensorType(op->getContext(), {dtypeOf(v), to})},
+                         op->getAttrs());
+    if (op->hasAttr("shape"))
+      state.attributes.set("shape", toMlir(op->getContext(), Attr(to)));
+    if (std::optional<Windows> windows = Windows::of(op))
+      state.attributes.set("padding", b.getDenseI64ArrayAttr(windows->paddingFor(shapeOf(operands[0]), to)));
+    Operation *smaller = b.create(state);
+    (isa<BroadcastToOp, FullOp>(op) ? repeated : replaced).insert(op);
+    cropInput(smaller);
+    return done[v] = smaller->getResult(0);
+  }
+
+  func::FuncOp function;
+  llvm::SetVector<Operation *> replaced, repeated; // the latter may have other users
+  llvm::DenseMap<Value, Value> done;
+};
+
+struct ShrinkToDemand : PassWrapper<ShrinkToDemand, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ShrinkToDemand)
+  llvm::StringRef getArgument() const override { return "burin-shrink-to-demand"; }
+  llvm::StringRef getDescription() const override {
+    return "Rows and columns that no pooling window reads are not computed";
+  }
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal())
+        Cropper(function).run();
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createShrinkToDemandPass() { return std::make_unique<ShrinkToDemand>(); }
+
+} // namespace burin::passes

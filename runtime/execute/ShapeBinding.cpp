@@ -1,0 +1,432 @@
+#include "runtime/execute/ShapeBinding.h"
+#include "runtime/execute/StepSchedule.h"
+#include "runtime/format/ArenaPlacement.h"
+#include "runtime/format/ErrorList.h"
+#include "runtime/format/Expr.h"
+#include "runtime/support/Format.h"
+#include <algorithm>
+
+namespace burin::rt {
+namespace {
+
+// When a step is worth more than one thread, judged by shape only (results and schedules never depend on the
+// number of threads). A core is taken to do 32 flops and move 8 bytes per ns; waking the pool costs about a
+// microsecond, so steps below 8 µs stay on one thread and chunks are at least 4 µs long. Long steps need no more
+// than some chunks for all threads to end together, and lose at the ends of each: stores past the cache are waited for,
+// rows that would be written beside the next ones have none.
+constexpr double kFlopsPerNs = 32, kBytesPerNs = 8, kSerialNs = 8000, kChunkNs = 4000, kMostChunks = 1024;
+
+double nsOf(double flops, double bytes) { return flops / kFlopsPerNs + bytes / kBytesPerNs; }
+
+int64_t chooseGrain(int64_t tasks, double flops, double bytes) {
+  double ns = nsOf(flops, bytes);
+  if (tasks <= 1 || ns < kSerialNs)
+    return tasks;
+  return std::clamp<int64_t>(int64_t(double(tasks) * std::max(kChunkNs / ns, 1 / kMostChunks)), 1, tasks);
+}
+
+constexpr int64_t kMaxBytes = int64_t(1) << 47; // of one tensor, and of the arena
+
+} // namespace
+
+uint32_t loopOf(const Artifact &a, const ArenaBuffer &buffer) {
+  for (uint32_t i = 0; buffer.perWorker && i < a.loops.size(); ++i)
+    if (a.loops[i].firstStep <= buffer.firstStep && buffer.lastStep <= a.loops[i].lastStep)
+      return i;
+  return kNoLoop;
+}
+
+std::vector<LiveRange> loopRanges(const Artifact &a) {
+  std::vector<LiveRange> ranges;
+  for (const Loop &loop : a.loops)
+    ranges.push_back({0, loop.firstStep, loop.lastStep});
+  return ranges;
+}
+
+std::string tensorText(DType dtype, std::span<const int64_t> shape) {
+  std::string out(int(dtype) < kNumDTypes ? name(dtype) : "an unknown type");
+  out += "[";
+  for (size_t i = 0; i < shape.size(); ++i)
+    out += (i ? ", " : "") + std::to_string(shape[i]);
+  return out + "]";
+}
+
+/// Builds one ShapeBinding.
+class Binder {
+public:
+  Binder(const Program &program, ShapeBinding &out) : program(program), a(program.artifact()), out(out) {}
+
+  Status runFirst(std::span<const TensorView> given) {
+    inputs = given;
+    if (inputs.size() != a.inputs.size())
+      return {ErrorCode::InvalidArgument,
+              text("the artifact takes ", a.inputs.size(), " inputs, ", inputs.size(), " were given")};
+    checkTypes();
+    if (problems.any())
+      return problems.status("cannot run: ");
+    readSymbols();
+    if (problems.any())
+      return problems.status("cannot run: ");
+    out.values.resize(a.exprs.size());
+    evaluateAll();
+    checkInputShapes();
+    return finish();
+  }
+
+  Status runNext(const ShapeBinding &before, std::span<const int64_t> symbols) {
+    out.stage = before.stage + 1;
+    out.known.assign(symbols.begin(), symbols.end());
+    out.values = before.values;
+    out.shapes.assign(before.shapes.begin(), before.shapes.begin() + int64_t(a.inputs.size()));
+    out.bytes.assign(before.bytes.begin(), before.bytes.begin() + int64_t(a.inputs.size()));
+    evaluateAll();
+    return finish();
+  }
+
+private:
+  const Program &program;
+  const Artifact &a;
+  std::span<const TensorView> inputs;
+  ShapeBinding &out;
+  ErrorList problems;
+  const Loop *inLoop = nullptr;
+  StepSchedule order;
+  std::vector<uint64_t> strides; // of loops, see Placement
+
+  Status finish() {
+    checkSizes();
+    for (size_t i = 0; i < a.outputs.size(); ++i)
+      addShape(a.outputs[i], text("output ", i, " (", a.outputs[i].name, ")"),
+               program.stages().ofOutput[i] <= out.stage);
+    if (problems.any())
+      return problems.status("cannot run: ");
+    orderAll();
+    placeAll();
+    fillSteps();
+    return problems.any() ? problems.status("cannot run: ") : Status();
+  }
+
+  std::string inputName(size_t i) { return text("input ", i, " (", a.inputs[i].name, ")"); }
+  std::string expected(size_t input) {
+    std::string dims;
+    for (ExprId id : a.inputs[input].dims)
+      dims += (dims.empty() ? "" : ", ") + printed(a.exprs[id], a.symbols);
+    return text(name(a.inputs[input].dtype), "[", dims, "]");
+  }
+
+  void checkTypes() {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const TensorInfo &info = a.inputs[i];
+      const TensorView &got = inputs[i];
+      if (got.rank && !got.shape)
+        problems.add(inputName(i), " has no shape");
+      else if (got.dtype != info.dtype || got.rank != info.dims.size())
+        problems.add(inputName(i), " must be ", expected(i), ", got ", tensorText(got.dtype, {got.shape, got.rank}));
+    }
+  }
+
+  void readSymbols() {
+    for (const Symbol &s : a.symbols) {
+      if (s.kind == Symbol::Kind::Computed)
+        break; // they come last
+      int64_t value = inputs[s.input].shape[s.axis];
+      if (value < s.min || value > s.max)
+        problems.add(inputName(s.input), " axis ", s.axis, ": ", s.name, " must be ",
+                     s.max == INT64_MAX ? text("at least ", s.min) : text("in [", s.min, ", ", s.max, "]"), ", got ",
+                     value);
+      out.known.push_back(value);
+    }
+  }
+
+  /// Those that are known from this stage on.
+  void evaluateAll() {
+    for (size_t i = 0; i < a.exprs.size(); ++i) {
+      if (program.stages().ofExpr[i] != out.stage)
+        continue;
+      std::optional<int64_t> value = evaluate(a.exprs[i], out.known);
+      if (!value)
+        problems.add("a size is not computable with these shapes: ", printed(a.exprs[i], a.symbols), " for ",
+                     symbolsText());
+      out.values[i] = value.value_or(0);
+    }
+  }
+
+  void checkSizes() {
+    const std::vector<uint32_t> &stage = program.stages().ofExpr;
+    for (const Check &check : a.checks)
+      if (std::max(stage[check.left], stage[check.right]) == out.stage &&
+          out.values[check.left] != out.values[check.right])
+        problems.add(a.locations[check.location], check.location ? ": " : "", printed(a.exprs[check.left], a.symbols),
+                     " must be equal to ", printed(a.exprs[check.right], a.symbols), ", but they are ",
+                     out.values[check.left], " and ", out.values[check.right], " for ", symbolsText());
+  }
+
+  std::string symbolsText() {
+    std::string text;
+    for (size_t i = 0; i < out.known.size(); ++i)
+      text += (i ? ", " : "") + a.symbols[i].name + " = " + std::to_string(out.known[i]);
+    return text;
+  }
+
+  void checkInputShapes() {
+    for (size_t i = 0; i < a.inputs.size(); ++i) {
+      addShape(a.inputs[i], inputName(i), true);
+      for (size_t axis = 0; axis < a.inputs[i].dims.size(); ++axis)
+        checkDim(i, axis);
+    }
+  }
+
+  void checkDim(size_t input, size_t axis) {
+    ExprId id = a.inputs[input].dims[axis];
+    int64_t want = out.values[id], got = inputs[input].shape[axis];
+    if (want == got)
+      return;
+    const Expr &expr = a.exprs[id];
+    bool isConstant = expr.program.size() == 1 && expr.program[0].op == Expr::Op::Const;
+    problems.add(inputName(input), " axis ", axis, ": expected ",
+                 isConstant ? std::string() : printed(expr, a.symbols) + " = ", want, ", got ", got,
+                 isConstant ? std::string() : text(" (", symbolsText(), ")"));
+  }
+
+  void addShape(const TensorInfo &info, const std::string &what, bool isKnown) {
+    std::vector<int64_t> shape;
+    int64_t bytes = int64_t(byteWidth(info.dtype));
+    bool fits = true;
+    for (ExprId id : info.dims) {
+      shape.push_back(program.stages().ofExpr[id] <= out.stage ? out.values[id] : -1);
+      fits &= shape.back() >= 0 && !__builtin_mul_overflow(bytes, shape.back(), &bytes) && bytes <= kMaxBytes;
+    }
+    if (!fits && isKnown)
+      problems.add(what, " would have the impossible shape ", tensorText(info.dtype, shape));
+    out.shapes.push_back(std::move(shape));
+    out.bytes.push_back(fits ? uint64_t(bytes) : 0);
+  }
+
+  /// A size that must not be negative.
+  int64_t amount(ExprId id, const char *what, size_t index) {
+    int64_t value = out.values[id];
+    if (value < 0 || value > kMaxBytes)
+      problems.add(what, " ", index, " would have the impossible size ", value);
+    return std::clamp<int64_t>(value, 0, kMaxBytes);
+  }
+
+  void orderAll() {
+    const Stages::Stage &stage = program.stages().list[out.stage];
+    std::vector<double> ns;
+    for (uint32_t i = stage.firstStep; i < stage.endStep; ++i) {
+      const Step &step = a.steps[i];
+      int64_t tasks = out.values[step.tasks];
+      double flops = double(out.values[step.flops]), bytes = double(out.values[step.bytes]);
+      bool isLooped = std::ranges::any_of(a.loops, [&](const Loop &l) { return l.firstStep <= i && i <= l.lastStep; });
+      bool isSmall = out.workers > 1 && tasks > 0 && !isLooped && chooseGrain(tasks, flops, bytes) == tasks;
+      ns.push_back(isSmall ? nsOf(flops, bytes) : -1);
+    }
+    order = orderSteps(a, stage.firstStep, stage.endStep, ns, out.workers);
+    out.parallelCount += order.groups;
+  }
+
+  void placeAll() {
+    std::vector<LiveRange> ranges = liveRanges(a, order);
+    for (size_t i = 0; i < a.buffers.size(); ++i) {
+      const ArenaBuffer &b = a.buffers[i];
+      bool isOwn = program.stages().ofBuffer[i] == out.stage; // others take no space here
+      ranges[i].bytes = isOwn ? uint64_t(amount(b.bytes, "buffer", i)) : 0;
+      ranges[i].loop = loopOf(a, b);
+    }
+    Placement placement = placeBuffers(ranges, loopRanges(a), out.workers);
+    if (placement.arenaBytes > uint64_t(kMaxBytes))
+      problems.add("the intermediate results do not fit into memory");
+    out.bufferOffsets = std::move(placement.offsets);
+    strides = std::move(placement.strides);
+    out.arenaSize = placement.arenaBytes;
+  }
+
+  void fillSteps() {
+    const Stages::Stage &stage = program.stages().list[out.stage];
+    size_t operandCount = a.parts.size(), sizeCount = 0; // the wholes of parts have an entry, too
+    for (uint32_t i = stage.firstStep; i < stage.endStep; ++i)
+      operandCount += a.steps[i].operands.size(), sizeCount += a.steps[i].sizes.size();
+    out.operands.reserve(operandCount); // BoundStep points into both
+    out.sizes.reserve(sizeCount);
+    out.inputPatches.resize(a.inputs.size());
+    out.outputPatches.resize(a.outputs.size());
+    out.bufferPatches.resize(a.buffers.size());
+    for (const Part &part : a.parts)
+      addOperand(part.whole);
+    auto loop = a.loops.begin();
+    while (loop != a.loops.end() && loop->firstStep < stage.firstStep)
+      ++loop;
+    for (auto [i, together] : order.entries) {
+      if (loop != a.loops.end() && loop->firstStep == i)
+        beginLoop(*loop);
+      fillStep(a.steps[i], i, together);
+      if (loop != a.loops.end() && loop->lastStep == i)
+        endLoop(*loop++);
+    }
+    for (uint32_t i = 0; i < a.buffers.size(); ++i)
+      if (program.stages().ofBuffer[i] < out.stage && !out.bufferPatches[i].empty())
+        out.earlier.push_back(i);
+  }
+
+  void beginLoop(const Loop &loop) {
+    BoundLoop b;
+    b.first = uint32_t(out.bound.size());
+    b.turns = amount(loop.turns, "the number of turns of the loop at step", loop.firstStep);
+    b.entry = uint32_t(out.operands.size());
+    out.boundLoops.push_back(b);
+    inLoop = &loop;
+  }
+
+  void endLoop(const Loop &loop) {
+    BoundLoop &b = out.boundLoops.back();
+    b.end = uint32_t(out.bound.size());
+    b.entries = uint32_t(out.operands.size()) - b.entry;
+    double flops = 0, bytes = 0;
+    for (uint32_t i = loop.firstStep; i <= loop.lastStep; ++i)
+      flops += double(out.values[a.steps[i].flops]), bytes += double(out.values[a.steps[i].bytes]);
+    b.grain = loop.sequential ? b.turns : chooseGrain(b.turns, flops * double(b.turns), bytes * double(b.turns));
+    out.parallelCount += b.grain < b.turns;
+    out.loopOperands.resize(std::max(out.loopOperands.size(), size_t(b.entries) * size_t(out.workers)));
+    inLoop = nullptr;
+  }
+
+  void fillStep(const Step &step, uint32_t index, uint32_t together) {
+    int64_t tasks = amount(step.tasks, "the task count of step", index);
+    uint64_t scratch = uint64_t(amount(step.scratchBytes, "the scratch memory of step", index));
+    if (tasks == 0)
+      return;
+    out.scratchSize = std::max(out.scratchSize, (scratch + 127) / 128 * 128);
+    BoundStep b{program.kernel(step.kernel),
+                out.operands.data() + out.operands.size(),
+                out.sizes.data() + out.sizes.size(),
+                tasks,
+                0,
+                index,
+                together};
+    b.grain = chooseGrain(tasks, double(out.values[step.flops]), double(out.values[step.bytes]));
+    if (b.grain < b.tasks) // in each turn, if the turns do not run at once
+      out.parallelCount += !inLoop ? 1 : inLoop->sequential ? uint32_t(std::min<int64_t>(turns(), 2)) : 0;
+    for (const Slot &slot : step.operands)
+      addOperand(slot);
+    for (ExprId id : step.sizes)
+      out.sizes.push_back(out.values[id]);
+    out.bound.push_back(b);
+  }
+
+  int64_t turns() { return out.boundLoops.back().turns; }
+
+  /// The pieces of the first and of the last turn must begin within the whole.
+  void addPart(uint32_t entry, uint32_t index) {
+    const Part &part = a.parts[index];
+    int64_t begin = out.values[part.begin], stride = out.values[part.stride], end = 0;
+    int64_t last = std::max<int64_t>(turns() - 1, 0);
+    bool fits = !__builtin_mul_overflow(last, stride, &end) && !__builtin_add_overflow(end, begin, &end) &&
+                (turns() == 0 || (begin >= 0 && end >= 0 && std::max(begin, end) <= bytesOf(part.whole)));
+    if (!fits)
+      problems.add("part ", index, " of a loop of ", turns(), " turns lies outside of what it is a part of");
+    out.boundLoops.back().parts.push_back({entry, index, begin, stride});
+  }
+
+  int64_t bytesOf(const Slot &slot) {
+    switch (slot.kind) {
+    case Slot::Kind::Input:
+      return int64_t(out.bytes[slot.index]);
+    case Slot::Kind::Output:
+      return int64_t(out.bytes[a.inputs.size() + slot.index]);
+    case Slot::Kind::Constant:
+      return int64_t(a.constants[slot.index].bytes);
+    case Slot::Kind::Buffer:
+      return out.values[a.buffers[slot.index].bytes];
+    case Slot::Kind::Part:
+      break;
+    }
+    return 0;
+  }
+
+  void addOperand(const Slot &slot) {
+    uint32_t entry = uint32_t(out.operands.size());
+    void *data = nullptr;
+    switch (slot.kind) {
+    case Slot::Kind::Input:
+      out.inputPatches[slot.index].push_back(entry);
+      break;
+    case Slot::Kind::Output:
+      out.outputPatches[slot.index].push_back(entry);
+      break;
+    case Slot::Kind::Buffer:
+      out.bufferPatches[slot.index].push_back(entry);
+      if (const ArenaBuffer &b = a.buffers[slot.index]; b.perWorker && inLoop)
+        out.boundLoops.back().copies.push_back({entry, strides[loopOf(a, b)]});
+      break;
+    case Slot::Kind::Part:
+      if (inLoop)
+        addPart(entry, slot.index);
+      break;
+    case Slot::Kind::Constant:
+      data = const_cast<void *>(program.constant(slot.index)); // kernels only read their inputs
+      break;
+    }
+    out.operands.push_back(data);
+  }
+};
+
+Status ShapeBinding::create(const Program &program, std::span<const TensorView> inputs, int workers,
+                            std::unique_ptr<ShapeBinding> &out) {
+  auto binding = std::make_unique<ShapeBinding>();
+  binding->workers = workers;
+  if (Status s = Binder(program, *binding).runFirst(inputs); !s.ok())
+    return s;
+  out = std::move(binding);
+  return {};
+}
+
+Status ShapeBinding::create(const Program &program, const ShapeBinding &before, std::span<const int64_t> symbols,
+                            std::unique_ptr<ShapeBinding> &out) {
+  auto binding = std::make_unique<ShapeBinding>();
+  binding->workers = before.workers;
+  if (Status s = Binder(program, *binding).runNext(before, symbols); !s.ok())
+    return s;
+  out = std::move(binding);
+  return {};
+}
+
+bool ShapeBinding::matches(const Program &program, std::span<const TensorView> inputs) const {
+  const Artifact &a = program.artifact();
+  if (inputs.size() != a.inputs.size())
+    return false;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::vector<int64_t> &shape = shapes[i];
+    if (inputs[i].dtype != a.inputs[i].dtype || inputs[i].rank != shape.size() || (inputs[i].rank && !inputs[i].shape))
+      return false;
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      if (inputs[i].shape[axis] != shape[axis])
+        return false;
+  }
+  return true;
+}
+
+void ShapeBinding::enter(const BoundLoop &loop) {
+  for (int worker = 0; worker < workers; ++worker) {
+    void **own = loopOperands.data() + size_t(worker) * loop.entries;
+    std::copy_n(operands.data() + loop.entry, loop.entries, own);
+    for (auto [entry, bytes] : loop.copies)
+      own[entry - loop.entry] = static_cast<std::byte *>(operands[entry]) + uint64_t(worker) * bytes;
+  }
+}
+
+void *const *ShapeBinding::operandsOfTurn(const BoundLoop &loop, int64_t turn, int worker) {
+  void **own = loopOperands.data() + size_t(worker) * loop.entries;
+  for (const BoundLoop::Part &part : loop.parts)
+    own[part.entry - loop.entry] = static_cast<std::byte *>(operands[part.base]) + part.begin + turn * part.stride;
+  return own;
+}
+
+void ShapeBinding::setArena(std::byte *base) {
+  if (base == arena)
+    return;
+  arena = base;
+  for (size_t i = 0; i < bufferPatches.size(); ++i)
+    patch(bufferPatches[i], base + bufferOffsets[i]);
+}
+
+} // namespace burin::rt

@@ -1,0 +1,169 @@
+#include "runtime/execute/StepSchedule.h"
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace burin::rt {
+namespace {
+
+// What it must save, as estimated: what is in a cache takes an eighth of that, and waking a thread a microsecond.
+constexpr double kGainNs = 8000;
+
+class Orderer {
+public:
+  Orderer(const Artifact &artifact, uint32_t first, std::span<const double> ns, int threads)
+      : a(artifact), first(first), ns(ns), threads(threads) {
+    out.times.resize(a.steps.size());
+    std::iota(out.times.begin(), out.times.end(), 0);
+  }
+
+  StepSchedule run(uint32_t end) {
+    for (uint32_t i = first; i < end;) {
+      uint32_t windowEnd = i;
+      while (windowEnd < end && ns[windowEnd - first] >= 0)
+        ++windowEnd;
+      if (windowEnd > i + 1)
+        addWindow(i, windowEnd);
+      else
+        out.entries.push_back({i, 1});
+      i = std::max(windowEnd, i + 1);
+    }
+    return std::move(out);
+  }
+
+private:
+  using Key = std::pair<Slot::Kind, uint32_t>;
+  static Key keyOf(const Slot &slot) { return {slot.kind, slot.index}; }
+  static bool isWritten(const Slot &slot) { return slot.kind == Slot::Kind::Buffer || slot.kind == Slot::Kind::Output; }
+
+  /// What a step gives is first touched by it, or named twice: as what it reads and what it writes in its place.
+  bool writes(uint32_t index, const Slot &slot) const {
+    const std::vector<Slot> &operands = a.steps[index].operands;
+    auto isSame = [&](const Slot &other) { return keyOf(other) == keyOf(slot); };
+    return producers.at(keyOf(slot)) == index || std::ranges::count_if(operands, isSame) > 1;
+  }
+
+  /// Steps by how many must have run before them, one after the other.
+  std::vector<std::vector<uint32_t>> levelsOf(uint32_t begin, uint32_t end) const {
+    struct Touched {
+      size_t written = 0, read = 0; // the first level that may read it, or write it
+    };
+    std::map<Key, Touched> touched;
+    std::vector<size_t> levelOf;
+    std::vector<std::vector<uint32_t>> levels;
+    for (uint32_t i = begin; i < end; ++i) {
+      size_t level = 0;
+      for (uint32_t dep : a.steps[i].deps)
+        if (dep >= begin)
+          level = std::max(level, levelOf[dep - begin] + 1);
+      for (const Slot &slot : a.steps[i].operands)
+        if (isWritten(slot)) {
+          Touched &t = touched[keyOf(slot)];
+          level = std::max(level, writes(i, slot) ? std::max(t.written, t.read) : t.written);
+        }
+      for (const Slot &slot : a.steps[i].operands)
+        if (isWritten(slot)) {
+          Touched &t = touched[keyOf(slot)];
+          size_t &next = writes(i, slot) ? t.written : t.read;
+          next = std::max(next, level + 1);
+        }
+      levelOf.push_back(level);
+      levels.resize(std::max(levels.size(), level + 1));
+      levels[level].push_back(i);
+    }
+    return levels;
+  }
+
+  bool pays(std::span<const uint32_t> steps) const {
+    double total = 0, longest = 0;
+    for (uint32_t i : steps) {
+      total += ns[i - first];
+      longest = std::max(longest, ns[i - first]);
+    }
+    return total - std::max(longest, total / threads) > kGainNs;
+  }
+
+  void findProducers() {
+    for (uint32_t i = 0; i < a.steps.size(); ++i)
+      for (const Slot &slot : a.steps[i].operands)
+        if (isWritten(slot))
+          producers.try_emplace(keyOf(slot), i);
+  }
+
+  void addWindow(uint32_t begin, uint32_t end) {
+    std::vector<uint32_t> all(end - begin);
+    std::iota(all.begin(), all.end(), begin);
+    std::vector<std::vector<uint32_t>> levels;
+    if (pays(all)) { // else no level does
+      if (producers.empty())
+        findProducers();
+      levels = levelsOf(begin, end);
+    }
+    bool anyPays = std::ranges::any_of(levels, [&](const auto &level) { return pays(level); });
+    if (!anyPays) {
+      for (uint32_t i = begin; i < end; ++i)
+        out.entries.push_back({i, 1});
+      return;
+    }
+    uint32_t time = begin;
+    for (const std::vector<uint32_t> &level : levels) {
+      bool together = pays(level);
+      out.groups += together;
+      for (size_t i = 0; i < level.size(); ++i) {
+        out.entries.push_back({level[i], together && i == 0 ? uint32_t(level.size()) : 1});
+        out.times[level[i]] = time;
+        time += !together;
+      }
+      time += together;
+    }
+  }
+
+  const Artifact &a;
+  uint32_t first;
+  std::span<const double> ns;
+  int threads;
+  StepSchedule out;
+  std::map<Key, uint32_t> producers;
+};
+
+} // namespace
+
+StepSchedule orderSteps(const Artifact &artifact, uint32_t first, uint32_t end, std::span<const double> ns,
+                        int threads) {
+  return Orderer(artifact, first, ns, threads).run(end);
+}
+
+std::vector<LiveRange> liveRanges(const Artifact &a, const StepSchedule &order) {
+  std::vector<LiveRange> ranges;
+  ranges.reserve(a.buffers.size());
+  for (const ArenaBuffer &b : a.buffers)
+    ranges.push_back({0, b.firstStep, b.lastStep});
+  if (!order.groups)
+    return ranges;
+  std::vector<uint32_t> latest; // up to each step, in the order of the artifact
+  latest.reserve(order.times.size());
+  for (uint32_t time : order.times)
+    latest.push_back(latest.empty() ? time : std::max(latest.back(), time));
+  for (size_t i = 0; i < ranges.size(); ++i)
+    ranges[i].firstStep = UINT32_MAX, ranges[i].lastStep = latest[a.buffers[i].lastStep];
+  std::vector<uint32_t> lastTouch(ranges.size(), 0);
+  auto touch = [&](const Slot &slot, uint32_t step) {
+    if (slot.kind != Slot::Kind::Buffer)
+      return;
+    LiveRange &range = ranges[slot.index];
+    range.firstStep = std::min(range.firstStep, order.times[step]);
+    lastTouch[slot.index] = std::max(lastTouch[slot.index], order.times[step]);
+    if (step == a.buffers[slot.index].lastStep) // it lives for its steps alone
+      range.lastStep = 0;
+  };
+  for (uint32_t step = 0; step < a.steps.size(); ++step)
+    for (const Slot &slot : a.steps[step].operands)
+      touch(slot.kind == Slot::Kind::Part ? a.parts[slot.index].whole : slot, step);
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    ranges[i].firstStep = std::min(ranges[i].firstStep, order.times[a.buffers[i].firstStep]);
+    ranges[i].lastStep = std::max({ranges[i].lastStep, lastTouch[i], ranges[i].firstStep});
+  }
+  return ranges;
+}
+
+} // namespace burin::rt
