@@ -1,15 +1,11 @@
 // Normalisation and pooling.
 #include "burin/creation.h"
-#include "burin/layers.h"
 #include "burin/ops.h"
 #include "burin/reductions.h"
+#include "frontend/nn/Layer.h"
 #include "frontend/tensor/LocationScope.h"
 
 namespace burin::nn {
-
-static std::optional<Tensor> optionally(const Parameter &parameter) {
-  return parameter.defined() ? std::optional(parameter.value()) : std::nullopt;
-}
 
 BatchNorm2d::BatchNorm2d(int64_t features, BatchNormOptions given, Location where)
     : Module("BatchNorm2d", where), options(given) {

@@ -1,26 +1,13 @@
 // Layers with products: Linear, convolutions, Embedding, attention.
 #include "burin/creation.h"
 #include "burin/init.h"
-#include "burin/layers.h"
 #include "burin/ops.h"
+#include "frontend/nn/Layer.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/Trace.h"
 #include <cmath>
 
 namespace burin::nn {
-
-static std::string text(const IntList &list) {
-  std::string s;
-  for (int64_t n : list)
-    s += (s.empty() ? "" : ", ") + std::to_string(n);
-  return list.size() == 1 ? s : "[" + s + "]";
-}
-static std::string text(int64_t n) { return std::to_string(n); }
-template <class... T> static std::string listed(const T &...values) {
-  std::string s;
-  ((s += (s.empty() ? "" : ", ") + text(values)), ...);
-  return s;
-}
 
 /// PyTorch's default for products: both weight and bias are uniform within 1 / sqrt(fan_in).
 static Tensor weightFor(const Shape &shape, const Location &where) {
@@ -30,9 +17,6 @@ static Tensor biasFor(int64_t size, const Shape &weight, const Location &where) 
   int64_t fanIn = init::fans(weight).first;
   double bound = fanIn > 0 ? 1 / std::sqrt(double(fanIn)) : 0;
   return uniform({size}, -bound, bound, DType::f32, where);
-}
-static std::optional<Tensor> optionally(const Parameter &parameter) {
-  return parameter.defined() ? std::optional(parameter.value()) : std::nullopt;
 }
 
 Linear::Linear(int64_t in, int64_t out, bool hasBias, Location where) : Module("Linear", where) {
@@ -52,8 +36,7 @@ static Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<
 }
 Tensor Linear::operator()(const Tensor &x, Location where) const { return linear(x, weight, optionally(bias), where); }
 
-static IntList perDimension(IntList list, size_t dimensions, const char *layer, const char *what,
-                            const Location &where) {
+IntList perDimension(IntList list, size_t dimensions, const char *layer, const char *what, const Location &where) {
   if (list.size() == 1)
     list.assign(dimensions, list[0]);
   if (list.size() != dimensions)

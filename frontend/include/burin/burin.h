@@ -6,6 +6,7 @@
 #include "burin/graph.h"
 #include "burin/indexing.h"
 #include "burin/loops.h"
+#include "burin/losses.h"
 #include "burin/nn.h"
 #include "burin/onnx.h"
 #include "burin/ops.h"

@@ -1,0 +1,191 @@
+// Losses: what training minimises. Names, options, defaults and reductions are PyTorch's (torch.nn.functional and
+// torch.nn); the modules of burin::nn call the functions above them.
+//
+// Inputs are floats. Targets of another shape than documented are refused, never broadcast. A mean over no elements is
+// refused too. All losses have gradients with respect to their inputs, and to targets that are floats.
+#pragma once
+#include "burin/module.h"
+
+namespace burin {
+
+/// What becomes of the losses of all elements (or rows): one number, or with None the losses themselves.
+enum class Reduction { None, Mean, Sum, BatchMean }; // BatchMean, of kl_div only: the sum over the size of dimension 0
+
+struct CrossEntropyOptions {
+  std::optional<Tensor> weight = std::nullopt; // [C]: one factor per class
+  int64_t ignore_index = -100;                 // targets that do not count; not used with probabilities
+  Reduction reduction = Reduction::Mean;
+  double label_smoothing = 0; // in [0, 1]: the part of the target that is spread over all classes
+};
+/// -log softmax(input)[target] per row. `input` is [C], [N, C] or [N, C, d1, …]: logits. `target` is either integers
+/// (the classes) of the shape of input without C, or probabilities (floats) of the shape of input. Mean divides by the
+/// sum of the weights of the targets that count, with probabilities by the number of rows. Computed by log_softmax, so
+/// large logits are safe.
+///
+/// A class outside of [0, C) other than ignore_index is an error; in a trace, where there are no numbers to look at
+/// yet, its loss is NaN. To look, a call outside of a trace waits for integer targets.
+/// Source: torch.nn.functional.cross_entropy.
+BURIN_API Tensor cross_entropy(const Tensor &input, const Tensor &target, const CrossEntropyOptions &options = {},
+                               Location where = Location::current());
+
+struct NllOptions {
+  std::optional<Tensor> weight = std::nullopt; // [C]
+  int64_t ignore_index = -100;
+  Reduction reduction = Reduction::Mean;
+};
+/// -input[target] per row; `input` holds logarithms of probabilities. Shapes, classes out of range and Mean as in
+/// cross_entropy with integers. Source: torch.nn.functional.nll_loss.
+BURIN_API Tensor nll_loss(const Tensor &input, const Tensor &target, const NllOptions &options = {},
+                          Location where = Location::current());
+
+struct BceOptions {
+  std::optional<Tensor> weight = std::nullopt; // a factor per element, broadcast to the shape of input
+  Reduction reduction = Reduction::Mean;
+};
+/// -(target · log input + (1 - target) · log(1 - input)); input in [0, 1], target of the same shape. Logarithms are at
+/// least -100 and slopes at most 1e12, so that 0 and 1 are safe. Source: torch.nn.functional.binary_cross_entropy.
+BURIN_API Tensor binary_cross_entropy(const Tensor &input, const Tensor &target, const BceOptions &options = {},
+                                      Location where = Location::current());
+
+struct BceWithLogitsOptions {
+  std::optional<Tensor> weight = std::nullopt;     // a factor per element, broadcast to the shape of input
+  std::optional<Tensor> pos_weight = std::nullopt; // a factor of the positive part, broadcast to the shape of input
+  Reduction reduction = Reduction::Mean;
+};
+/// binary_cross_entropy of sigmoid(input), computed without the sigmoid: any logit is safe.
+/// Source: torch.nn.functional.binary_cross_entropy_with_logits.
+BURIN_API Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &target,
+                                                  const BceWithLogitsOptions &options = {},
+                                                  Location where = Location::current());
+
+/// (input - target)². Source: torch.nn.functional.mse_loss.
+BURIN_API Tensor mse_loss(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::Mean,
+                          Location where = Location::current());
+/// |input - target|. Source: torch.nn.functional.l1_loss.
+BURIN_API Tensor l1_loss(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::Mean,
+                         Location where = Location::current());
+/// d² / (2 beta) where d = |input - target| < beta, else d - beta / 2. Source: torch.nn.functional.smooth_l1_loss.
+BURIN_API Tensor smooth_l1_loss(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::Mean,
+                                double beta = 1, Location where = Location::current());
+/// d² / 2 where d = |input - target| <= delta, else delta · (d - delta / 2). Source: torch.nn.functional.huber_loss.
+BURIN_API Tensor huber_loss(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::Mean,
+                            double delta = 1, Location where = Location::current());
+
+/// target · (log target - input); `input` holds logarithms, and with `log_target` so does the target. 0 where the
+/// target is 0. Mean divides by the number of elements, BatchMean by the rows. Source: torch.nn.functional.kl_div.
+BURIN_API Tensor kl_div(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::Mean,
+                        bool log_target = false, Location where = Location::current());
+
+/// 1 - cos(input1, input2) where the target is 1, max(0, cos - margin) where it is -1. Inputs [N, D] and targets [N],
+/// or [D] and []. Source: torch.nn.functional.cosine_embedding_loss.
+BURIN_API Tensor cosine_embedding_loss(const Tensor &input1, const Tensor &input2, const Tensor &target,
+                                       double margin = 0, Reduction reduction = Reduction::Mean,
+                                       Location where = Location::current());
+
+struct TripletMarginOptions {
+  double margin = 1;
+  double p = 2;      // the norm of a distance
+  double eps = 1e-6; // added to each difference
+  bool swap = false; // use the distance of positive to negative where it is smaller than that of anchor to negative
+  Reduction reduction = Reduction::Mean;
+};
+/// max(0, |anchor - positive| - |anchor - negative| + margin) over the last dimension; three tensors of one shape
+/// [N, D] or [D]. Source: torch.nn.functional.triplet_margin_loss.
+BURIN_API Tensor triplet_margin_loss(const Tensor &anchor, const Tensor &positive, const Tensor &negative,
+                                     const TripletMarginOptions &options = {}, Location where = Location::current());
+
+struct CtcOptions {
+  int64_t blank = 0;
+  Reduction reduction = Reduction::Mean; // of the losses, each divided by the length of its target (at least 1)
+  bool zero_infinity = false;            // 0 instead of infinity for targets that do not fit their inputs
+};
+/// Connectionist temporal classification: -log of the sum over all alignments of `targets` with the input.
+/// log_probs [T, N, C]; targets [N, S] integers, padded with anything; input_lengths [N] and target_lengths [N]
+/// integers. Infinite, with gradient 0, where a target does not fit its input.
+/// Source: Graves et al. 2006, torch.nn.functional.ctc_loss.
+BURIN_API Tensor ctc_loss(const Tensor &log_probs, const Tensor &targets, const Tensor &input_lengths,
+                          const Tensor &target_lengths, const CtcOptions &options = {},
+                          Location where = Location::current());
+
+namespace nn {
+
+/// cross_entropy; a weight becomes the buffer `weight`.
+struct BURIN_API CrossEntropyLoss : Module {
+  explicit CrossEntropyLoss(CrossEntropyOptions options = {}, Location where = Location::current());
+  Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
+  Parameter weight;
+  CrossEntropyOptions options;
+};
+/// nll_loss; a weight becomes the buffer `weight`.
+struct BURIN_API NLLLoss : Module {
+  explicit NLLLoss(NllOptions options = {}, Location where = Location::current());
+  Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
+  Parameter weight;
+  NllOptions options;
+};
+/// binary_cross_entropy; a weight becomes the buffer `weight`.
+struct BURIN_API BCELoss : Module {
+  explicit BCELoss(BceOptions options = {}, Location where = Location::current());
+  Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
+  Parameter weight;
+  BceOptions options;
+};
+/// binary_cross_entropy_with_logits; weights become the buffers `weight` and `pos_weight`.
+struct BURIN_API BCEWithLogitsLoss : Module {
+  explicit BCEWithLogitsLoss(BceWithLogitsOptions options = {}, Location where = Location::current());
+  Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
+  Parameter weight, pos_weight;
+  BceWithLogitsOptions options;
+};
+struct BURIN_API MSELoss : Module {
+  explicit MSELoss(Reduction reduction = Reduction::Mean, Location where = Location::current());
+  Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
+  Reduction reduction;
+};
+struct BURIN_API L1Loss : Module {
+  explicit L1Loss(Reduction reduction = Reduction::Mean, Location where = Location::current());
+  Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
+  Reduction reduction;
+};
+struct BURIN_API SmoothL1Loss : Module {
+  explicit SmoothL1Loss(Reduction reduction = Reduction::Mean, double beta = 1, Location where = Location::current());
+  Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
+  Reduction reduction;
+  double beta;
+};
+struct BURIN_API HuberLoss : Module {
+  explicit HuberLoss(Reduction reduction = Reduction::Mean, double delta = 1, Location where = Location::current());
+  Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
+  Reduction reduction;
+  double delta;
+};
+struct BURIN_API KLDivLoss : Module {
+  explicit KLDivLoss(Reduction reduction = Reduction::Mean, bool log_target = false,
+                     Location where = Location::current());
+  Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
+  Reduction reduction;
+  bool log_target;
+};
+struct BURIN_API CosineEmbeddingLoss : Module {
+  explicit CosineEmbeddingLoss(double margin = 0, Reduction reduction = Reduction::Mean,
+                               Location where = Location::current());
+  Tensor operator()(const Tensor &input1, const Tensor &input2, const Tensor &target,
+                    Location where = Location::current()) const;
+  double margin;
+  Reduction reduction;
+};
+struct BURIN_API TripletMarginLoss : Module {
+  explicit TripletMarginLoss(TripletMarginOptions options = {}, Location where = Location::current());
+  Tensor operator()(const Tensor &anchor, const Tensor &positive, const Tensor &negative,
+                    Location where = Location::current()) const;
+  TripletMarginOptions options;
+};
+struct BURIN_API CTCLoss : Module {
+  explicit CTCLoss(CtcOptions options = {}, Location where = Location::current());
+  Tensor operator()(const Tensor &log_probs, const Tensor &targets, const Tensor &input_lengths,
+                    const Tensor &target_lengths, Location where = Location::current()) const;
+  CtcOptions options;
+};
+
+} // namespace nn
+} // namespace burin
