@@ -1,6 +1,6 @@
 // Calls of ops: recorded in a trace, run otherwise.
 #include "burin/ops.h"
-#include "frontend/execute/Eager.h"
+#include "frontend/eager/Eager.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/Trace.h"
 

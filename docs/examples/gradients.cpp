@@ -8,6 +8,10 @@ Tensor loss(const Tensor &x, const Tensor &w, const Tensor &v) {
 }
 
 int main() {
+  Tensor a = tensor({1.0f, 2.0f, 3.0f}).requires_grad_();
+  (a * a).sum().backward();
+  std::cout << a.grad() << "\n";
+
   manual_seed(1);
   auto step = jit([](const Tensor &x, const Tensor &w, const Tensor &v) {
     std::vector<Tensor> g = grad(loss(x, w, v), {w, v});

@@ -83,8 +83,8 @@ std::optional<Form> symbolicForm(const Form &form) {
 }
 
 /// A graph whose main function is the one op.
-std::unique_ptr<Graph::Data> graphOf(const Form &form) {
-  auto graph = std::make_unique<Graph::Data>();
+std::shared_ptr<Graph::Data> graphOf(const Form &form) {
+  auto graph = std::make_shared<Graph::Data>();
   mlir::OpBuilder builder(&graph->context);
   mlir::Location location = builder.getUnknownLoc();
   graph->module = mlir::ModuleOp::create(location);
@@ -112,32 +112,7 @@ std::unique_ptr<Graph::Data> graphOf(const Form &form) {
   return graph;
 }
 
-std::string textOf(const Form &form) {
-  std::string text = form.info.name;
-  auto append = [&](const auto &value) {
-    using T = std::decay_t<decltype(value)>;
-    if constexpr (std::is_same_v<T, std::string>)
-      text += value;
-    else if constexpr (std::is_same_v<T, Shape>)
-      text += str(value);
-    else if constexpr (std::is_same_v<T, DType>)
-      text += name(value);
-    else if constexpr (std::is_same_v<T, std::vector<int64_t>>)
-      for (int64_t v : value)
-        text += std::to_string(v) + " ";
-    else if constexpr (std::is_same_v<T, double>)
-      text += std::to_string(std::bit_cast<uint64_t>(value));
-    else
-      text += std::to_string(value);
-  };
-  for (const ir::Attr &attr : form.attrs) {
-    text += "; ";
-    std::visit(append, attr);
-  }
-  for (const auto &operand : form.operands)
-    text += operand ? "; " + str(*operand) : "; -";
-  return text;
-}
+std::string textOf(const Form &form) { return callText(form.info, form.operands, form.attrs); }
 
 std::atomic<uint64_t> compiledCount{0}, diskCount{0};
 
@@ -147,25 +122,6 @@ ExecutableRef fromBytes(std::vector<std::byte> bytes, std::string &problem) {
   rt::Status status = rt::Program::loadMemory(std::as_bytes(std::span(*owner)), owner, {}, program);
   problem = status.message();
   return status.ok() ? std::make_shared<Executable>(std::move(program)) : nullptr;
-}
-
-/// Null, with a reason, if the compiler refuses.
-ExecutableRef compileForm(const Form &form, std::string &problem) {
-  const std::string text = textOf(form);
-  if (auto bytes = DiskCache::shared().load(text))
-    if (ExecutableRef executable = fromBytes(std::move(*bytes), problem)) {
-      ++diskCount;
-      return executable;
-    }
-  std::unique_ptr<Graph::Data> graph = graphOf(form);
-  auto bytes = codegen::compile(*graph->module, {});
-  if (mlir::failed(bytes)) {
-    problem = graph->takeDiagnostics();
-    return nullptr;
-  }
-  ++compiledCount;
-  DiskCache::shared().store(text, *bytes);
-  return fromBytes(std::move(*bytes), problem);
 }
 
 /// Code in the making: the first caller compiles, others of the same form wait for it.
@@ -192,11 +148,57 @@ ExecutableRef executableOf(const Form &form, std::string &problem) {
   std::shared_ptr<Slot> slot = slotOf(form);
   std::lock_guard lock(slot->mutex);
   if (!slot->executable && slot->problem.empty())
-    slot->executable = compileForm(form, slot->problem);
+    slot->executable = compileCached(textOf(form), [&] { return graphOf(form); }, slot->problem);
   problem = slot->problem;
   return slot->executable;
 }
 } // namespace
+
+std::string callText(const ir::OpInfo &info, std::span<const std::optional<TensorSpec>> operands,
+                     std::span<const ir::Attr> attrs) {
+  std::string text = info.name;
+  auto append = [&](const auto &value) {
+    using T = std::decay_t<decltype(value)>;
+    if constexpr (std::is_same_v<T, std::string>)
+      text += value;
+    else if constexpr (std::is_same_v<T, Shape>)
+      text += str(value);
+    else if constexpr (std::is_same_v<T, DType>)
+      text += name(value);
+    else if constexpr (std::is_same_v<T, std::vector<int64_t>>)
+      for (int64_t v : value)
+        text += std::to_string(v) + " ";
+    else if constexpr (std::is_same_v<T, double>)
+      text += std::to_string(std::bit_cast<uint64_t>(value));
+    else
+      text += std::to_string(value);
+  };
+  for (const ir::Attr &attr : attrs) {
+    text += "; ";
+    std::visit(append, attr);
+  }
+  for (const auto &operand : operands)
+    text += operand ? "; " + str(*operand) : "; -";
+  return text;
+}
+
+ExecutableRef compileCached(const std::string &key, llvm::function_ref<std::shared_ptr<Graph::Data>()> make,
+                            std::string &problem) {
+  if (auto bytes = DiskCache::shared().load(key))
+    if (ExecutableRef executable = fromBytes(std::move(*bytes), problem)) {
+      ++diskCount;
+      return executable;
+    }
+  std::shared_ptr<Graph::Data> graph = make();
+  auto bytes = codegen::compile(*graph->module, {});
+  if (mlir::failed(bytes)) {
+    problem = graph->takeDiagnostics();
+    return nullptr;
+  }
+  ++compiledCount;
+  DiskCache::shared().store(key, *bytes);
+  return fromBytes(std::move(*bytes), problem);
+}
 
 ExecutableRef eagerKernel(const ir::OpInfo &info, std::span<const std::optional<TensorSpec>> operands,
                           const std::vector<ir::Attr> &attrs, std::span<const TensorSpec> results,

@@ -1,5 +1,6 @@
 // The code of one op.
 #pragma once
+#include "burin/graph.h"
 #include "frontend/execute/Executable.h"
 #include "ir/infer/OpInfo.h"
 
@@ -10,5 +11,14 @@ namespace burin::detail {
 ExecutableRef eagerKernel(const ir::OpInfo &info, std::span<const std::optional<TensorSpec>> operands,
                           const std::vector<ir::Attr> &attrs, std::span<const TensorSpec> results,
                           const Location &where);
+
+/// A call in words that tell it from every other one.
+std::string callText(const ir::OpInfo &info, std::span<const std::optional<TensorSpec>> operands,
+                     std::span<const ir::Attr> attrs);
+
+/// Compiled code of a small graph that `make` builds, or what the disk holds under `key`. Null, with a reason in
+/// `problem`, if the compiler refuses.
+ExecutableRef compileCached(const std::string &key, llvm::function_ref<std::shared_ptr<Graph::Data>()> make,
+                            std::string &problem);
 
 } // namespace burin::detail

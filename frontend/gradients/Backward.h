@@ -25,6 +25,9 @@ private:
   Tensor gradientOrZeros(mlir::Value value) const;
   void differentiate(mlir::Operation *op);
   void differentiateLoop(ir::ScanOp loop);
+  void differentiateCustom(mlir::Operation *op, const Custom &custom);
+  /// What the results of an op depend on.
+  llvm::SmallVector<mlir::Value> dependencies(mlir::Operation *op) const;
 };
 
 } // namespace burin

@@ -1,4 +1,3 @@
-#include "burin/gradients.h"
 #include "burin/creation.h"
 #include "frontend/gradients/Backward.h"
 #include "frontend/gradients/Rules.h"
@@ -17,16 +16,19 @@ Trace::Backward::Backward(Trace &trace, llvm::ArrayRef<Value> ys, llvm::ArrayRef
   for (Value y : ys)
     if (mlir::Operation *op = y.getDefiningOp())
       ops.insert(op);
-  for (size_t i = 0; i < ops.size(); ++i)
-    for (Value operand : ops[i]->getOperands())
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (auto custom = trace.customs.find(ops[i]); custom != trace.customs.end())
+      ops.insert(custom->second->results.front().getDefiningOp()); // which does the work for all its results
+    for (Value operand : dependencies(ops[i]))
       if (mlir::Operation *op = operand.getDefiningOp())
         ops.insert(op);
+  }
   auto sorted = ops.takeVector();
   llvm::sort(sorted, [&](mlir::Operation *a, mlir::Operation *b) { // the step of a loop sees what is before it
     return a->getBlock() == b->getBlock() ? a->isBeforeInBlock(b) : a->getBlock() == &trace.function.front();
   });
   for (mlir::Operation *op : sorted) {
-    if (llvm::none_of(op->getOperands(), [&](Value operand) { return varying.contains(operand); }))
+    if (llvm::none_of(dependencies(op), [&](Value operand) { return varying.contains(operand); }))
       continue;
     bool isOnPath = false;
     for (Value result : op->getResults())
@@ -37,6 +39,12 @@ Trace::Backward::Backward(Trace &trace, llvm::ArrayRef<Value> ys, llvm::ArrayRef
     if (isOnPath)
       path.push_back(op);
   }
+}
+
+llvm::SmallVector<Value> Trace::Backward::dependencies(mlir::Operation *op) const {
+  if (auto custom = trace.customs.find(op); custom != trace.customs.end())
+    return {custom->second->operands.begin(), custom->second->operands.end()};
+  return {op->getOperands().begin(), op->getOperands().end()};
 }
 
 void Trace::Backward::run(llvm::ArrayRef<Value> ys, llvm::ArrayRef<Tensor> seeds) {
@@ -72,6 +80,8 @@ void Trace::Backward::differentiate(mlir::Operation *op) {
     return;
   const Location place = placeOf(op);
   LocationScope scope(place);
+  if (auto custom = trace.customs.find(op); custom != trace.customs.end())
+    return differentiateCustom(op, *custom->second);
   if (auto loop = llvm::dyn_cast<ir::ScanOp>(op))
     return differentiateLoop(loop);
   const ir::OpInfo *info = ir::opInfo(op);
@@ -92,6 +102,24 @@ void Trace::Backward::differentiate(mlir::Operation *op) {
   for (size_t i = 0; i < operands.size(); ++i)
     if (call.isNeeded[i] && given[i].defined())
       add(operands[i], given[i]);
+}
+
+/// The ops that hand out the results stand one behind the other: at the first of them all gradients are known.
+void Trace::Backward::differentiateCustom(mlir::Operation *op, const Custom &custom) {
+  if (op != custom.results.front().getDefiningOp()) {
+    if (Value first = custom.results.front(); !gradients.contains(first))
+      gradients[first] = zeros_like(trace.wrap(first)); // so that it gets its turn
+    return;
+  }
+  std::vector<Tensor> results, given;
+  for (Value result : custom.results) {
+    results.push_back(trace.wrap(result));
+    given.push_back(gradientOrZeros(result));
+  }
+  std::vector<Tensor> passed = custom.vjp(custom.inputs, results, given);
+  for (size_t i = 0; i < custom.operands.size(); ++i)
+    if (i < passed.size() && passed[i].defined() && custom.operands[i] && varying.contains(custom.operands[i]))
+      add(custom.operands[i], passed[i]);
 }
 
 /// The value that stands for x in the graph, before any conversion; null if the graph does not use it.
@@ -137,6 +165,58 @@ std::vector<Tensor> Trace::grad(const Tensor &y, const std::vector<Tensor> &xs, 
   return results;
 }
 
+std::vector<Tensor> Trace::vjp(const ir::OpInfo &info, std::span<const Tensor> operands, std::vector<ir::Attr> attrs,
+                               std::span<const Tensor> results, std::span<const Tensor> gradients,
+                               std::span<const Tensor> needed) {
+  llvm::SmallVector<const Tensor *> given;
+  for (const Tensor &operand : operands)
+    given.push_back(operand.defined() ? &operand : nullptr);
+  std::vector<Value> ys, xs;
+  std::vector<Tensor> seeds;
+  std::vector<Tensor> made = call(info, given, std::move(attrs), {});
+  for (size_t i = 0; i < made.size(); ++i)
+    if (isFloat(made[i].dtype())) {
+      ys.push_back(variableOf(made[i], {}));
+      seeds.push_back(gradients[i]);
+    }
+  for (const Tensor &x : needed)
+    xs.push_back(variableOf(x, {}));
+  Backward backward(*this, ys, xs);
+  backward.run(ys, seeds);
+  for (size_t i = 0; i < made.size(); ++i) {
+    Value value = valueOf(made[i], made[i].dtype(), {}), known = valueOf(results[i], made[i].dtype(), {});
+    mlir::Operation *op = value.getDefiningOp();
+    if (ir::opInfo(op) != &info) { // the public shape of a strict result
+      value = op->getOperand(0);
+      mlir::OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(&function.front());
+      known = ir::create(builder, op->getLoc(), "reshape", {known}, {{"shape", ir::shapeOf(value)}});
+    }
+    value.replaceAllUsesWith(known);
+  }
+  std::vector<Tensor> found;
+  for (Value x : xs)
+    found.push_back(backward.gradientOf(x));
+  return found;
+}
+
+std::vector<Tensor> Trace::customVjp(const std::vector<Tensor> &inputs, const std::vector<Tensor> &results,
+                                     VjpFunction vjp, const Location &where) {
+  auto custom = std::make_shared<Custom>(Custom{std::move(vjp), inputs, {}, {}});
+  for (const Tensor &input : inputs)
+    custom->operands.push_back(valueOf(input, input.dtype(where), where));
+  mlir::Location location = detail::mlirLocation(&graph->context, where);
+  std::vector<Tensor> made;
+  for (const Tensor &result : results) {
+    Value value = valueOf(result, result.dtype(where), where);
+    Value copy = ir::create(builder, location, "reshape", {value}, {{"shape", ir::shapeOf(value)}});
+    custom->results.push_back(copy);
+    customs[copy.getDefiningOp()] = custom;
+    made.push_back(wrap(copy));
+  }
+  return made;
+}
+
 Tensor Trace::detach(const Tensor &x, const Location &where) {
   Value value = valueOf(x, x.dtype(where), where);
   Tensor result = wrap(ir::create(builder, detail::mlirLocation(&graph->context, where), "reshape", {value},
@@ -144,21 +224,6 @@ Tensor Trace::detach(const Tensor &x, const Location &where) {
   detached.insert(
       Value::getFromOpaquePointer(std::get<detail::TracedValue>(detail::Access::state(result)->value).value));
   return result;
-}
-
-std::vector<Tensor> grad(const Tensor &y, const std::vector<Tensor> &xs, const std::optional<Tensor> &grad_output,
-                         Location where) {
-  const Location place = detail::inScope(where);
-  Trace *trace = Trace::active();
-  if (!trace)
-    throw Error(place, "grad", "there are gradients in traced functions only so far; call it within trace or jit");
-  return trace->grad(y, xs, grad_output, place);
-}
-
-Tensor detach(const Tensor &x, Location where) {
-  const Location place = detail::inScope(where);
-  Trace *trace = Trace::active();
-  return trace ? trace->detach(x, place) : x;
 }
 
 } // namespace burin

@@ -9,7 +9,7 @@ namespace burin::gradients {
 
 NoGradient::NoGradient(const std::string &message) : NoGradient(message, detail::inScope({})) {}
 
-#include "frontend/gradients.inc"
+#include "frontend/gradients/rules.inc"
 
 GradientRule ruleOf(const ir::OpInfo &info) { return gradientRules[&info - ir::opTable().data()]; }
 

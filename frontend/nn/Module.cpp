@@ -1,5 +1,6 @@
 #include "burin/module.h"
 #include "burin/ops.h"
+#include "frontend/eager/Tape.h"
 #include "frontend/tensor/LocationScope.h"
 #include <algorithm>
 
@@ -7,7 +8,16 @@ namespace burin {
 
 using detail::inScope;
 
-Parameter::Parameter(Tensor value) : cell(std::make_shared<Cell>()) { cell->value = std::move(value); }
+Parameter::Parameter(Tensor value, bool requires_grad) : cell(std::make_shared<Cell>()) {
+  cell->value = detail::withoutEdge(value);
+  if (requires_grad && value.defined() && !value.isTraced() && isFloat(value.dtype()))
+    cell->value.requires_grad_();
+}
+
+void Parameter::requires_grad_(bool on, Location where) {
+  if (cell)
+    cell->value.requires_grad_(on, inScope(where));
+}
 
 const Tensor &Parameter::value() const {
   static const Tensor none;
@@ -27,7 +37,12 @@ void Parameter::set(const Tensor &value, Location where) {
     throw Error(place, "set",
                 "the new value " + str(value.spec(place)) + " does not have the shape of " +
                     str(cell->value.spec(place)));
-  cell->value = value;
+  detail::TapeEdge leaf = detail::edgeOf(cell->value);
+  bool isLeaf = leaf.node && value.dtype(place) == cell->value.dtype(place);
+  bool isTrained = leaf.node != nullptr;
+  cell->value = isLeaf ? detail::withEdge(value, leaf) : detail::withoutEdge(value);
+  if (isTrained && !isLeaf && isFloat(value.dtype(place)))
+    cell->value.requires_grad_(true, place); // of another element type: a new leaf
   ++cell->version;
 }
 
@@ -79,7 +94,7 @@ Parameter Module::register_parameter(std::string name, Tensor value, Location wh
 
 Parameter Module::register_buffer(std::string name, Tensor value, Location where) try {
   checkName(name, state->parameters, state->buffers, state->children);
-  return state->buffers.emplace_back(std::move(name), Parameter(std::move(value))).second;
+  return state->buffers.emplace_back(std::move(name), Parameter(std::move(value), false)).second;
 } catch (const std::invalid_argument &problem) {
   throw Error(inScope(where), "register_buffer", problem.what());
 }

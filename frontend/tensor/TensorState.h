@@ -29,6 +29,8 @@ struct TracedValue {
   void *value;
 };
 
+class TapeNode; // see frontend/eager/Tape.h
+
 /// Never changes, except that the storage of a pending tensor gets its buffer.
 struct TensorState {
   TensorSpec spec;
@@ -36,6 +38,9 @@ struct TensorState {
   /// handed to a jitted function; its element type in the graph is the widest of its class.
   bool weak = false;
   std::variant<StorageRef, ScalarValue, TracedValue> value;
+  /// What has made it, if gradients flow through it: which of the results of the node it is.
+  std::shared_ptr<TapeNode> node = nullptr;
+  uint32_t result = 0;
 };
 
 struct Access {

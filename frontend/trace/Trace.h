@@ -1,5 +1,6 @@
 // Recording of the ops that a function calls.
 #pragma once
+#include "burin/gradients.h"
 #include "burin/loops.h"
 #include "burin/observed.h"
 #include "frontend/tensor/Normalize.h"
@@ -67,6 +68,15 @@ public:
   /// See burin::grad.
   std::vector<Tensor> grad(const Tensor &y, const std::vector<Tensor> &xs, const std::optional<Tensor> &gradOutput,
                            const Location &where);
+  /// Calls an op and returns the gradients of `needed`, some of its operands, undefined where they are zero. What they
+  /// need of the op's results is taken from `results`.
+  std::vector<Tensor> vjp(const ir::OpInfo &info, std::span<const Tensor> operands, std::vector<ir::Attr> attrs,
+                          std::span<const Tensor> results, std::span<const Tensor> gradients,
+                          std::span<const Tensor> needed);
+  /// Records that the gradient of `results`, which have just been computed from `inputs`, is `vjp`. Returns the
+  /// results.
+  std::vector<Tensor> customVjp(const std::vector<Tensor> &inputs, const std::vector<Tensor> &results, VjpFunction vjp,
+                                const Location &where);
   /// See burin::detach.
   Tensor detach(const Tensor &x, const Location &where);
 
@@ -104,6 +114,13 @@ private:
   std::vector<detail::StorageRef> captured;             // keeps the keys of `constants` valid
   llvm::DenseMap<mlir::Value, ir::RefTensor> evaluated; // by constantValue
   llvm::DenseSet<mlir::Value> detached;
+  /// A function with a gradient of its own; as far as gradients are concerned, one op.
+  struct Custom {
+    VjpFunction vjp;
+    std::vector<Tensor> inputs;
+    std::vector<mlir::Value> operands, results;
+  };
+  llvm::DenseMap<mlir::Operation *, std::shared_ptr<Custom>> customs; // by the ops that hand out the results
 };
 
 } // namespace burin

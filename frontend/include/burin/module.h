@@ -10,11 +10,14 @@ namespace burin {
 class BURIN_API Parameter {
 public:
   Parameter() = default;
-  explicit Parameter(Tensor value);
+  /// A float is a leaf that backward() computes the gradient of, unless it is not to be trained.
+  explicit Parameter(Tensor value, bool requires_grad = true);
   bool defined() const { return cell != nullptr; }
   const Tensor &value() const;
   /// Replaces the value; the shape must stay.
   void set(const Tensor &value, Location where = Location::current());
+  /// Freezes or thaws it: without, nothing is computed or kept for its gradient.
+  void requires_grad_(bool on, Location where = Location::current());
   operator const Tensor &() const { return value(); }
   const Tensor *operator->() const { return &value(); }
 

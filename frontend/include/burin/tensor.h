@@ -4,6 +4,7 @@
 #include "burin/size.h"
 #include <concepts>
 #include <cstddef>
+#include <functional>
 #include <initializer_list>
 #include <iosfwd>
 #include <optional>
@@ -43,6 +44,13 @@ struct Axes : std::vector<int64_t> {
   Axes(std::integral auto axis) : vector{int64_t(axis)} {}
   Axes(std::initializer_list<int64_t> axes) : vector(axes) {}
   Axes(std::vector<int64_t> axes) : vector(std::move(axes)) {}
+};
+
+struct BackwardOptions {
+  /// Keep what the tape has saved, for another pass over the same calls. As in PyTorch; `create_graph` implies it.
+  bool retain_graph = false;
+  /// Record the computation of the gradients, so that they can be differentiated again.
+  bool create_graph = false;
 };
 
 /// A cheap handle to an immutable value: an array that is there or being computed, or a value of a graph being traced.
@@ -117,6 +125,28 @@ public:
   Tensor var(Axes axes = {}, bool keepdims = false, int64_t correction = 1, Location where = Location::current()) const;
   Tensor any(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
   Tensor all(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
+
+  // ---- gradients (see burin/gradients.h)
+  /// Whether gradients flow into this tensor: it is a leaf, or an eager call has made it from one.
+  bool requires_grad() const;
+  /// Makes this handle a leaf of its own, a float whose gradient backward() sums up, or a constant; copies made before
+  /// stay as they were. As torch.Tensor.requires_grad_.
+  Tensor &requires_grad_(bool on = true, Location where = Location::current());
+  /// Whether it was not made by a recorded call.
+  bool is_leaf() const;
+  /// The gradient that backward() has left in a leaf; an absent tensor before. As torch.Tensor.grad.
+  Tensor grad(Location where = Location::current()) const;
+  /// Replaces it; an absent tensor removes it.
+  void set_grad(const Tensor &gradient, Location where = Location::current()) const;
+  /// Adds the gradients of this tensor, of one element unless `gradient` is given, to those of all leaves that it was
+  /// made from. Frees what the tape has saved. As torch.Tensor.backward.
+  void backward(const std::optional<Tensor> &gradient = std::nullopt, const BackwardOptions &options = {},
+                Location where = Location::current()) const;
+  /// The same value as a constant. As torch.Tensor.detach.
+  Tensor detach(Location where = Location::current()) const;
+  /// Calls `hook` with the gradient of this tensor when backward() has computed it; what it returns, unless absent,
+  /// takes its place. As torch.Tensor.register_hook.
+  void register_hook(std::function<Tensor(const Tensor &gradient)> hook, Location where = Location::current()) const;
 
   // ---- in-place operators: a new value under the old name, with the old shape and element type
   Tensor &operator+=(const detail::Operand &);

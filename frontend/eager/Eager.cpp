@@ -1,4 +1,6 @@
-#include "frontend/execute/Eager.h"
+#include "frontend/eager/Eager.h"
+#include "frontend/eager/Record.h"
+#include "frontend/eager/Tape.h"
 #include "frontend/execute/EagerKernel.h"
 #include "frontend/tensor/Creation.h"
 #include "frontend/tensor/EagerKey.h"
@@ -13,6 +15,7 @@ struct Plan {
   std::vector<TensorSpec> results;
   std::vector<DType> scalarTypes; // per operand: what a scalar is passed as
   ExecutableRef executable;       // null: the result shares the elements of the first operand
+  mutable VjpTable gradients;
 };
 
 /// Calls seen before. A full table is emptied: programs whose shapes never repeat must not grow it without end.
@@ -97,13 +100,21 @@ std::vector<Tensor> callEagerly(const ir::OpInfo &info, std::span<const Tensor *
   Key key = keyOf(info, operands, attrs, where);
   std::shared_ptr<const Plan> plan = plans().find(key);
   if (!plan) {
-    plan = makePlan(info, operands, std::move(attrs), where);
+    plan = makePlan(info, operands, attrs, where);
     plans().insert(std::move(key), plan);
   }
-  if (!plan->executable)
-    return {Access::make(plan->results[0], storageOf(*Access::state(*operands[0])))};
+  std::vector<Tensor> results;
   constexpr auto atOnce = std::chrono::microseconds(2); // callers are promised to have their thread back
-  return launch(plan->executable, operands, plan->scalarTypes, plan->results, atOnce, info.name, where);
+  if (plan->executable)
+    results = launch(plan->executable, operands, plan->scalarTypes, plan->results, atOnce, info.name, where);
+  else
+    results.push_back(Access::make(plan->results[0], storageOf(*Access::state(*operands[0]))));
+  if (is_anomaly_detected())
+    for (const Tensor &result : results)
+      checkFinite(result, info.name, where, "its result");
+  if (isRecorded(operands))
+    recordCall(plan->gradients, info, operands, attrs, plan->scalarTypes, results, where);
+  return results;
 }
 
 } // namespace burin::detail

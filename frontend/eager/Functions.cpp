@@ -1,0 +1,231 @@
+// What is built on gradients: functions with a gradient of their own, products with Jacobians and Hessians, checks.
+#include "burin/creation.h"
+#include "burin/gradients.h"
+#include "burin/ops.h"
+#include "frontend/eager/Tape.h"
+#include "frontend/tensor/LocationScope.h"
+#include "frontend/trace/Trace.h"
+#include <cmath>
+#include <sstream>
+
+namespace burin {
+
+using detail::inScope, detail::TapeEdge;
+
+// ---- anomalies
+
+static thread_local bool anomalyDetected = false;
+DetectAnomaly::DetectAnomaly() : before(std::exchange(anomalyDetected, true)) {}
+DetectAnomaly::~DetectAnomaly() { anomalyDetected = before; }
+bool is_anomaly_detected() { return anomalyDetected; }
+
+void detail::checkFinite(const Tensor &tensor, const char *op, const Location &place, const char *what) {
+  if (!tensor.defined() || !isFloat(tensor.dtype()))
+    return;
+  std::vector<double> values = tensor.to_vector<double>(place);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (!std::isfinite(values[i]))
+      throw Error(place, op,
+                  std::string(what) + ", " + str(tensor.spec()) + ", holds a " +
+                      (std::isnan(values[i]) ? "NaN" : "infinity") + " at position " + std::to_string(i) +
+                      " of its elements in row-major order");
+}
+
+// ---- gradients of one's own
+
+namespace {
+
+class TapeCustom : public detail::TapeNode {
+public:
+  TapeCustom(VjpFunction vjp, const std::vector<Tensor> &given, const std::vector<Tensor> &made, const Location &where)
+      : TapeNode("custom_vjp", where), vjp(std::move(vjp)) {
+    for (const Tensor &input : given) {
+      edges.push_back(detail::edgeOf(input));
+      inputs.push_back(detail::withoutEdge(input));
+    }
+    for (const Tensor &result : made) {
+      results.push_back(result.spec(where));
+      outputs.push_back(detail::withoutEdge(result));
+    }
+  }
+
+  std::vector<Tensor> propagate(std::vector<Tensor> gradients, bool recorded) override {
+    std::vector<Tensor> from = inputs, to = outputs;
+    for (size_t i = 0; recorded && i < from.size(); ++i)
+      if (edges[i].node)
+        from[i] = detail::withEdge(from[i], edges[i]);
+    for (size_t i = 0; i < to.size(); ++i) {
+      if (recorded && isFloat(to[i].dtype()))
+        to[i] = detail::withEdge(to[i], {shared_from_this(), uint32_t(i)});
+      if (!gradients[i].defined())
+        gradients[i] = zeros(results[i].shape, results[i].dtype, place);
+    }
+    std::vector<Tensor> passed = vjp(from, to, gradients);
+    if (passed.size() != from.size())
+      throw Error(place, "custom_vjp",
+                  "the gradient function returns " + std::to_string(passed.size()) + " tensors for " +
+                      std::to_string(from.size()) + " inputs");
+    for (size_t i = 0; i < passed.size(); ++i)
+      if (passed[i].defined() && passed[i].spec(place) != from[i].spec(place))
+        throw Error(place, "custom_vjp",
+                    "the gradient of input " + std::to_string(i) + ", " + str(from[i].spec(place)) + ", came out as " +
+                        str(passed[i].spec(place)));
+    return passed;
+  }
+
+  void release() override {
+    inputs.clear();
+    outputs.clear();
+  }
+
+private:
+  VjpFunction vjp;
+  std::vector<Tensor> inputs, outputs; // cut off from the tape
+};
+
+} // namespace
+
+TensorFunction custom_vjp(TensorFunction function, VjpFunction vjp) {
+  return [function = std::move(function), vjp = std::move(vjp)](const std::vector<Tensor> &inputs) {
+    const Location where = inScope({});
+    std::vector<Tensor> results;
+    {
+      NoGrad off;
+      results = function(inputs);
+    }
+    if (Trace *trace = Trace::active())
+      return trace->customVjp(inputs, results, vjp, where);
+    bool needed =
+        is_grad_enabled() && std::ranges::any_of(inputs, [](const Tensor &input) { return input.requires_grad(); });
+    if (!needed)
+      return results;
+    auto node = std::make_shared<TapeCustom>(vjp, inputs, results, where);
+    for (size_t i = 0; i < results.size(); ++i)
+      if (isFloat(results[i].dtype()))
+        results[i] = detail::withEdge(results[i], {node, uint32_t(i)});
+    return results;
+  };
+}
+
+// ---- products with Jacobians and Hessians
+
+/// Inputs that gradients are taken of: leaves of their own, outside of traces.
+static std::vector<Tensor> variables(const std::vector<Tensor> &inputs, const Location &where) {
+  std::vector<Tensor> leaves;
+  for (const Tensor &input : inputs)
+    leaves.push_back(Trace::active() ? input : detail::withoutEdge(input).requires_grad_(true, where));
+  return leaves;
+}
+
+static void checkDirections(const std::vector<Tensor> &inputs, const std::vector<Tensor> &directions, const char *op,
+                            const Location &where) {
+  if (inputs.size() != directions.size())
+    throw Error(where, op,
+                std::to_string(directions.size()) + " directions were given for " + std::to_string(inputs.size()) +
+                    " inputs");
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].spec(where) != directions[i].spec(where))
+      throw Error(where, op,
+                  "input " + std::to_string(i) + " is " + str(inputs[i].spec(where)) + ", but its direction " +
+                      str(directions[i].spec(where)));
+}
+
+/// The sum of products of both lists' elements.
+static Tensor dot(const std::vector<Tensor> &a, const std::vector<Tensor> &b) {
+  Tensor sum;
+  for (size_t i = 0; i < a.size(); ++i) {
+    Tensor product = (a[i] * b[i]).sum();
+    sum = sum.defined() ? sum + product : product;
+  }
+  return sum;
+}
+
+/// The gradient u -> u J is linear in u; its own gradient, taken with the tangents for weights, is J v.
+std::pair<std::vector<Tensor>, std::vector<Tensor>> jvp(const TensorFunction &function,
+                                                        const std::vector<Tensor> &inputs,
+                                                        const std::vector<Tensor> &tangents, Location where) {
+  const Location place = inScope(where);
+  checkDirections(inputs, tangents, "jvp", place);
+  LocationScope scope(place);
+  EnableGrad enabled;
+  std::vector<Tensor> xs = variables(inputs, place), ys = function(xs), derivatives;
+  const BackwardOptions keep{.retain_graph = true, .create_graph = true};
+  for (Tensor &y : ys) {
+    Tensor u = variables({zeros_like(y, place)}, place)[0];
+    std::vector<Tensor> products = grad(y, xs, u, keep, place);
+    Tensor sum = dot(products, tangents);
+    derivatives.push_back(sum.requires_grad() || Trace::active() ? grad(sum, {u}, std::nullopt, {}, place)[0]
+                                                                 : zeros_like(y, place));
+    y = burin::detach(y, place);
+  }
+  return {std::move(ys), std::move(derivatives)};
+}
+
+std::vector<Tensor> hvp(const TensorFunction &function, const std::vector<Tensor> &inputs,
+                        const std::vector<Tensor> &vectors, Location where) {
+  const Location place = inScope(where);
+  checkDirections(inputs, vectors, "hvp", place);
+  LocationScope scope(place);
+  EnableGrad enabled;
+  std::vector<Tensor> xs = variables(inputs, place), ys = function(xs);
+  if (ys.size() != 1)
+    throw Error(place, "hvp", "the function returns " + std::to_string(ys.size()) + " tensors instead of one");
+  std::vector<Tensor> first = grad(ys[0], xs, std::nullopt, {.create_graph = true}, place);
+  return grad(dot(first, vectors), xs, std::nullopt, {}, place);
+}
+
+// ---- gradcheck
+
+namespace {
+
+/// `inputs` with one element of one of them moved.
+std::vector<Tensor> moved(const std::vector<Tensor> &inputs, size_t which, size_t element, double step) {
+  std::vector<Tensor> result = inputs;
+  std::vector<double> values = inputs[which].to_vector<double>();
+  values[element] += step;
+  result[which] = from_vector(values, inputs[which].shape());
+  return result;
+}
+
+} // namespace
+
+void gradcheck(const TensorFunction &function, const std::vector<Tensor> &inputs, const GradcheckOptions &options,
+               Location where) {
+  const Location place = inScope(where);
+  for (const Tensor &input : inputs)
+    if (input.dtype(place) != DType::f64)
+      throw Error(place, "gradcheck", "an input is " + str(input.spec(place)) + "; differences need f64: use .to(f64)");
+  std::vector<Tensor> ys;
+  std::vector<Tensor> xs = variables(inputs, place);
+  {
+    EnableGrad enabled;
+    ys = function(xs);
+  }
+  for (size_t j = 0; j < ys.size(); ++j) {
+    // Weights that are no multiples of each other, so that no error of one element hides behind that of another.
+    Tensor weights = (iota(ys[j].shape(), DType::f64, ys[j].rank() - 1) * 0.37 + 1.0).sin() + 1.5;
+    if (ys[j].rank() == 0)
+      weights = Tensor(1.0).to(DType::f64);
+    std::vector<Tensor> given = grad(ys[j], xs, weights, {.retain_graph = true}, place);
+    auto value = [&](const std::vector<Tensor> &at) {
+      NoGrad off;
+      return (function(at)[j] * weights).sum().item<double>();
+    };
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      std::vector<double> slopes = given[i].to_vector<double>();
+      for (size_t e = 0; e < slopes.size(); ++e) {
+        double difference =
+            (value(moved(inputs, i, e, options.step)) - value(moved(inputs, i, e, -options.step))) / (2 * options.step);
+        if (std::abs(difference - slopes[e]) > options.atol + options.rtol * std::abs(difference) ||
+            std::isnan(slopes[e]) != std::isnan(difference)) {
+          std::ostringstream message;
+          message << "the gradient of result " << j << " with respect to element " << e << " of input " << i << ", "
+                  << str(inputs[i].spec()) << ", is " << slopes[e] << ", but differences say " << difference;
+          throw Error(place, "gradcheck", message.str());
+        }
+      }
+    }
+  }
+}
+
+} // namespace burin

@@ -1,0 +1,117 @@
+#include "frontend/eager/Record.h"
+#include "burin/creation.h"
+#include "frontend/eager/Tape.h"
+
+namespace burin::detail {
+
+std::shared_ptr<const Vjp> VjpTable::find(const std::vector<bool> &isNeeded, const std::function<CallForm()> &form) {
+  std::lock_guard lock(mutex);
+  std::shared_ptr<const Vjp> &known = table[isNeeded];
+  if (!known)
+    known = std::make_shared<Vjp>(form());
+  return known;
+}
+
+namespace {
+
+/// A call of an op. It keeps those operands and results that the gradient reads.
+class TapeCall : public TapeNode {
+public:
+  TapeCall(std::shared_ptr<const Vjp> vjp, std::span<const Tensor *const> operands, std::span<const DType> scalarTypes,
+           std::vector<Tensor> &made, const Location &where)
+      : TapeNode(vjp->call().info.name, where), vjp(std::move(vjp)) {
+    for (size_t i = 0; i < operands.size(); ++i) {
+      edges.push_back(operands[i] && this->vjp->call().isNeeded[i] ? edgeOf(*operands[i]) : TapeEdge{});
+      savedOperands.push_back(operands[i] && this->vjp->readsOperand(i) ? saved(*operands[i], scalarTypes[i])
+                                                                        : Tensor());
+    }
+    for (size_t i = 0; i < made.size(); ++i) {
+      results.push_back(made[i].spec(where));
+      savedResults.push_back(this->vjp->readsResult(i) ? made[i] : Tensor());
+    }
+  }
+
+  std::vector<Tensor> propagate(std::vector<Tensor> gradients, bool recorded) override {
+    for (size_t i = 0; i < gradients.size(); ++i)
+      if (!gradients[i].defined() && isFloat(results[i].dtype))
+        gradients[i] = zeros(results[i].shape, results[i].dtype, place);
+    if (!recorded)
+      return vjp->run(savedOperands, savedResults, gradients, place);
+    std::vector<Tensor> operands, outputs;
+    for (size_t i = 0; i < savedOperands.size(); ++i)
+      operands.push_back(connected(savedOperands[i], edges[i], vjp->call().operands[i]));
+    for (size_t i = 0; i < savedResults.size(); ++i) {
+      bool isVarying = isFloat(results[i].dtype);
+      outputs.push_back(
+          connected(savedResults[i], isVarying ? TapeEdge{shared_from_this(), uint32_t(i)} : TapeEdge{}, results[i]));
+      if (!gradients[i].defined())
+        gradients[i] = zeros(results[i].shape, results[i].dtype, place);
+    }
+    return vjp->runRecorded(operands, outputs, gradients, place);
+  }
+
+  void release() override {
+    savedOperands.clear();
+    savedResults.clear();
+    // The edges stay: a second pass shall be refused, not end here unnoticed.
+  }
+
+private:
+  std::shared_ptr<const Vjp> vjp;
+  std::vector<Tensor> savedOperands, savedResults; // cut off from the tape; the edges lead on
+
+  static Tensor saved(const Tensor &x, DType scalarType) {
+    const TensorState &state = *Access::state(x);
+    if (!std::holds_alternative<ScalarValue>(state.value))
+      return withoutEdge(x);
+    TensorState typed = state;
+    char bytes[8];
+    scalarBytes(state, scalarType, bytes, {}, "");
+    auto storage = std::make_shared<Storage>();
+    storage->buffer = allocate(byteWidth(scalarType), {});
+    std::memcpy(storage->buffer->data(), bytes, byteWidth(scalarType));
+    return Access::make({scalarType, {}}, std::move(storage));
+  }
+
+  /// What is not saved is not read either: any value will do.
+  static Tensor connected(const Tensor &x, TapeEdge edge, const std::optional<TensorSpec> &spec) {
+    if (!x.defined() && !spec)
+      return {};
+    Tensor value = x.defined() ? x : zeros(spec->shape, spec->dtype);
+    return edge.node ? withEdge(value, std::move(edge)) : value;
+  }
+};
+
+} // namespace
+
+void recordCall(VjpTable &table, const ir::OpInfo &info, std::span<const Tensor *const> operands,
+                const std::vector<ir::Attr> &attrs, std::span<const DType> scalarTypes, std::vector<Tensor> &results,
+                const Location &where) {
+  std::vector<bool> isNeeded;
+  for (const Tensor *operand : operands)
+    isNeeded.push_back(operand && edgeOf(*operand).node != nullptr);
+  auto form = [&] {
+    CallForm form{info, {}, attrs, {}, isNeeded};
+    for (size_t i = 0; i < operands.size(); ++i) {
+      std::optional<TensorSpec> spec;
+      if (operands[i]) {
+        const TensorState &state = *Access::state(*operands[i]);
+        spec = state.spec;
+        if (state.weak)
+          spec->dtype = scalarTypes[i];
+      }
+      form.operands.push_back(std::move(spec));
+    }
+    for (const Tensor &result : results)
+      form.results.push_back(result.spec(where));
+    return form;
+  };
+  if (std::ranges::none_of(results, [](const Tensor &result) { return isFloat(result.dtype()); }))
+    return;
+  auto node = std::make_shared<TapeCall>(table.find(isNeeded, form), operands, scalarTypes, results, where);
+  for (size_t i = 0; i < results.size(); ++i)
+    if (isFloat(results[i].dtype()))
+      results[i] = withEdge(results[i], {node, uint32_t(i)});
+}
+
+} // namespace burin::detail

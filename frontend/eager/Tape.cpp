@@ -1,0 +1,204 @@
+#include "frontend/eager/Tape.h"
+#include "burin/ops.h"
+#include "frontend/tensor/LocationScope.h"
+#include <algorithm>
+#include <queue>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace burin {
+
+static thread_local bool gradEnabled = true;
+
+NoGrad::NoGrad() : before(std::exchange(gradEnabled, false)) {}
+NoGrad::~NoGrad() { gradEnabled = before; }
+EnableGrad::EnableGrad() : before(std::exchange(gradEnabled, true)) {}
+EnableGrad::~EnableGrad() { gradEnabled = before; }
+bool is_grad_enabled() { return gradEnabled; }
+
+namespace detail {
+
+bool isGradEnabled() { return gradEnabled; }
+
+static std::atomic<uint64_t> nodeCount{0};
+
+TapeNode::TapeNode(const char *op, const Location &place) : sequence(++nodeCount), op(op), place(place) {}
+
+/// A long chain of calls is freed in a loop: each node would otherwise be destroyed within the one made from it.
+TapeNode::~TapeNode() {
+  static thread_local std::vector<TapeEdge> *pending = nullptr;
+  if (pending) {
+    std::move(edges.begin(), edges.end(), std::back_inserter(*pending));
+    return;
+  }
+  std::vector<TapeEdge> all = std::move(edges);
+  pending = &all;
+  while (!all.empty()) {
+    TapeEdge edge = std::move(all.back());
+    all.pop_back();
+    edge = {};
+  }
+  pending = nullptr;
+}
+
+std::vector<Tensor> TapeLeaf::propagate(std::vector<Tensor> gradients, bool recorded) {
+  std::lock_guard lock(mutex);
+  const Tensor &g = gradients.front();
+  sum = sum.defined() ? sum + g : g;
+  return {};
+}
+Tensor TapeLeaf::gradient() const {
+  std::lock_guard lock(mutex);
+  return sum;
+}
+void TapeLeaf::setGradient(Tensor gradient) {
+  std::lock_guard lock(mutex);
+  sum = std::move(gradient);
+}
+
+TapeEdge edgeOf(const Tensor &tensor) {
+  const auto &state = Access::state(tensor);
+  return state ? TapeEdge{state->node, state->result} : TapeEdge{};
+}
+
+bool isRecorded(std::span<const Tensor *const> operands) {
+  return gradEnabled && std::ranges::any_of(operands, [](const Tensor *operand) {
+           return operand && operand->defined() && Access::state(*operand)->node;
+         });
+}
+
+Tensor withEdge(const Tensor &tensor, TapeEdge edge) {
+  TensorState state = *Access::state(tensor);
+  state.node = std::move(edge.node);
+  state.result = edge.result;
+  return Access::make(std::move(state));
+}
+Tensor withoutEdge(const Tensor &tensor) { return edgeOf(tensor).node ? withEdge(tensor, {}) : tensor; }
+
+namespace {
+
+/// One walk over the tape.
+class Walk {
+  struct Later {
+    bool operator()(const std::shared_ptr<TapeNode> &a, const std::shared_ptr<TapeNode> &b) const {
+      return a->sequence < b->sequence;
+    }
+  };
+  std::priority_queue<std::shared_ptr<TapeNode>, std::vector<std::shared_ptr<TapeNode>>, Later> queue;
+  std::unordered_map<TapeNode *, std::vector<Tensor>> gradients; // of nodes in the queue, by result
+  std::optional<std::unordered_set<const TapeNode *>> wanted;    // those that lead to targets; nullopt: all
+  const BackwardOptions &options;
+  const Location &where;
+
+public:
+  Walk(const BackwardOptions &options, const Location &where) : options(options), where(where) {}
+
+  std::vector<Tensor> run(std::span<const TapeEdge> roots, std::vector<Tensor> seeds,
+                          std::optional<std::span<const TapeEdge>> targets) {
+    if (targets)
+      findWanted(roots, *targets);
+    for (size_t i = 0; i < roots.size(); ++i)
+      add(roots[i], std::move(seeds[i]));
+    std::vector<Tensor> found(targets ? targets->size() : 0);
+    while (!queue.empty()) {
+      std::shared_ptr<TapeNode> node = queue.top();
+      queue.pop();
+      std::vector<Tensor> given = std::move(gradients.extract(node.get()).mapped());
+      callHooks(*node, given);
+      bool goesOn = !targets;
+      for (size_t i = 0; i < found.size(); ++i)
+        if ((*targets)[i].node == node)
+          found[i] = given[(*targets)[i].result];
+      for (const TapeEdge &edge : node->edges)
+        goesOn |= edge.node && isWanted(*edge.node);
+      if (goesOn)
+        visit(*node, std::move(given));
+    }
+    return found;
+  }
+
+private:
+  bool isWanted(const TapeNode &node) const { return !wanted || wanted->contains(&node); }
+
+  /// Marks the nodes that lead to a target: one pass over all that the roots depend on, operands first.
+  void findWanted(std::span<const TapeEdge> roots, std::span<const TapeEdge> targets) {
+    std::unordered_set<TapeNode *> seen;
+    std::vector<TapeNode *> all;
+    auto reach = [&](TapeNode *node) {
+      if (node && seen.insert(node).second)
+        all.push_back(node);
+    };
+    for (const TapeEdge &root : roots)
+      reach(root.node.get());
+    for (size_t i = 0; i < all.size(); ++i)
+      for (const TapeEdge &edge : all[i]->edges)
+        reach(edge.node.get());
+    std::ranges::sort(all, {}, &TapeNode::sequence);
+    wanted.emplace();
+    for (const TapeEdge &target : targets)
+      wanted->insert(target.node.get());
+    for (TapeNode *node : all)
+      if (std::ranges::any_of(node->edges, [&](const TapeEdge &edge) { return edge.node && isWanted(*edge.node); }))
+        wanted->insert(node);
+  }
+
+  void add(const TapeEdge &edge, Tensor gradient) {
+    if (!edge.node || !gradient.defined() || !isWanted(*edge.node))
+      return;
+    auto [at, isNew] = gradients.try_emplace(edge.node.get(), edge.node->results.size());
+    if (isNew)
+      queue.push(edge.node);
+    Tensor &sum = at->second[edge.result];
+    sum = sum.defined() ? sum + gradient : std::move(gradient);
+  }
+
+  void callHooks(TapeNode &node, std::vector<Tensor> &given) {
+    for (const auto &[result, hook] : node.hooks) {
+      if (!given[result].defined())
+        continue;
+      Tensor changed = hook(given[result]);
+      if (!changed.defined())
+        continue;
+      if (changed.spec(where) != given[result].spec(where))
+        throw Error(where, "hook",
+                    "a hook has turned a gradient of " + str(given[result].spec(where)) + " into " +
+                        str(changed.spec(where)) + "; it must keep shape and element type");
+      given[result] = std::move(changed);
+    }
+  }
+
+  void visit(TapeNode &node, std::vector<Tensor> given) {
+    if (node.released)
+      throw Error(where, "backward",
+                  std::string("what ") + node.op + " at " + node.place.str() +
+                      " had saved was freed by the first backward pass;\n"
+                      "  pass {.retain_graph = true} to the first one to go through it twice");
+    LocationScope scope(node.place);
+    std::vector<Tensor> passed = node.propagate(std::move(given), options.create_graph);
+    if (is_anomaly_detected())
+      for (const Tensor &gradient : passed)
+        checkFinite(gradient, node.op, node.place, "the gradient of an operand");
+    for (size_t i = 0; i < passed.size(); ++i)
+      add(node.edges[i], std::move(passed[i]));
+    if (!options.retain_graph && !options.create_graph && dynamic_cast<TapeLeaf *>(&node) == nullptr) {
+      node.release();
+      node.released = true;
+    }
+  }
+};
+
+} // namespace
+
+std::vector<Tensor> runBackward(std::span<const TapeEdge> roots, std::vector<Tensor> seeds,
+                                std::optional<std::span<const TapeEdge>> targets, const BackwardOptions &options,
+                                const Location &where) {
+  struct Mode {
+    bool before;
+    explicit Mode(bool on) : before(std::exchange(gradEnabled, on)) {}
+    ~Mode() { gradEnabled = before; }
+  } mode(options.create_graph);
+  return Walk(options, where).run(roots, std::move(seeds), targets);
+}
+
+} // namespace detail
+} // namespace burin
