@@ -1,6 +1,5 @@
 #include "burin/creation.h"
-#include "burin/layers.h"
-#include "burin/ops.h"
+#include "frontend/nn/Layer.h"
 #include "frontend/tensor/LocationScope.h"
 
 namespace burin::nn {
@@ -41,21 +40,66 @@ Tensor LogSoftmax::operator()(const Tensor &x, Location where) const { return lo
 Flatten::Flatten(int64_t start, int64_t end, Location where) : Module("Flatten", where), start(start), end(end) {}
 Tensor Flatten::operator()(const Tensor &x, Location where) const { return x.flatten(start, end, where); }
 
-Dropout::Dropout(double p, Location where) : Module("Dropout", where), p(p) {
-  if (!(p >= 0 && p < 1))
-    throw Error(detail::inScope(where), "Dropout", "the probability " + std::to_string(p) + " must lie in [0, 1)");
+Mish::Mish(Location where) : Module("Mish", where) {}
+Tensor Mish::operator()(const Tensor &x, Location where) const {
+  return mul(x, tanh(softplus(x, 1, 20, where), where), where);
 }
-Tensor Dropout::operator()(const Tensor &x, Location where) const {
-  if (!is_training() || p == 0)
-    return dropout(x, p, where);
+
+PReLU::PReLU(int64_t num_parameters, double init, Location where) : Module("PReLU", where) {
+  describe(text(num_parameters));
+  weight = register_parameter("weight", full({num_parameters}, init, where), where);
+}
+Tensor PReLU::operator()(const Tensor &x, Location where) const {
+  LocationScope scope(where);
+  Tensor slope = weight;
+  if (x.rank() > 1 && slope.shape() != Shape{1}) { // one per channel
+    if (slope.shape()[0] != x.shape()[1])
+      throw Error(detail::inScope(where), "PReLU",
+                  "there are " + slope.shape()[0].str() + " weights, but the input is " + burin::str(x.spec()));
+    Shape shape(x.shape().size(), Dim(1));
+    shape[1] = slope.shape()[0];
+    slope = reshape(slope, shape);
+  }
+  return burin::where(x > 0, x, x * slope);
+}
+
+// ---- dropout
+
+void requireProbability(double p, const char *layer, const Location &where) {
+  if (!(p >= 0 && p < 1))
+    throw Error(detail::inScope(where), layer, "the probability " + std::to_string(p) + " must lie in [0, 1)");
+}
+
+Tensor dropped(const Tensor &x, double p, const Shape &shape, const char *layer, const Location &where) {
   if (x.isTraced())
     throw Error(
-        detail::inScope(where), "Dropout",
+        detail::inScope(where), layer,
         "in training mode each call drops other elements, but a traced graph would repeat its choice; call eval() "
         "first");
-  Tensor keep = rand(x.shape(where), DType::f32, where);
-  keep = ge(keep, p, where);
+  Tensor keep = ge(rand(shape, DType::f32, where), p, where);
   return burin::where(keep, mul(x, 1 / (1 - p), where), 0.0, where);
 }
+
+Dropout::Dropout(double p, Location where) : Module("Dropout", where), p(p) { requireProbability(p, "Dropout", where); }
+Tensor Dropout::operator()(const Tensor &x, Location where) const {
+  return is_training() && p > 0 ? dropped(x, p, x.shape(where), "Dropout", where) : dropout(x, p, where);
+}
+
+DropoutNd::DropoutNd(const char *kind, size_t dimensions, double p, const Location &where)
+    : Module(kind, where), p(p), dimensions(dimensions) {
+  requireProbability(p, kind, where);
+}
+Tensor DropoutNd::operator()(const Tensor &x, Location where) const {
+  Shape shape = x.shape(where);
+  if (shape.size() != dimensions + 2)
+    throw Error(detail::inScope(where), kind(),
+                "the input is " + burin::str(x.spec(where)) + ", but must be [N, C] and " + std::to_string(dimensions) +
+                    " spatial dimensions");
+  std::fill(shape.begin() + 2, shape.end(), Dim(1));
+  return is_training() && p > 0 ? dropped(x, p, shape, kind().c_str(), where) : dropout(x, p, where);
+}
+Dropout1d::Dropout1d(double p, Location where) : DropoutNd("Dropout1d", 1, p, where) {}
+Dropout2d::Dropout2d(double p, Location where) : DropoutNd("Dropout2d", 2, p, where) {}
+Dropout3d::Dropout3d(double p, Location where) : DropoutNd("Dropout3d", 3, p, where) {}
 
 } // namespace burin::nn

@@ -1,6 +1,7 @@
 // What the layers share.
 #pragma once
 #include "burin/layers.h"
+#include "burin/ops.h"
 #include <string>
 
 namespace burin::nn {
@@ -23,6 +24,18 @@ template <class... T> std::string listed(const T &...values) {
   ((s += (s.empty() ? "" : ", ") + text(values)), ...);
   return s;
 }
+
+/// PyTorch's initial values for products: both weight and bias are uniform within 1 / sqrt(fan_in).
+Tensor weightFor(const Shape &shape, const Location &where);
+Tensor biasFor(int64_t size, const Shape &weight, const Location &where);
+
+/// x · weightᵀ + bias.
+Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor> &bias, const Location &where);
+/// x with elements dropped as the layer `layer` does in training: `shape`, which broadcasts to that of x, has one
+/// choice per element.
+Tensor dropped(const Tensor &x, double p, const Shape &shape, const char *layer, const Location &where);
+/// Throws unless p is a probability below 1.
+void requireProbability(double p, const char *layer, const Location &where);
 
 /// One number per dimension from such a list or from one number for all.
 IntList perDimension(IntList list, size_t dimensions, const char *layer, const char *what, const Location &where);

@@ -1,4 +1,4 @@
-// Normalisation and pooling.
+// Normalisation.
 #include "burin/creation.h"
 #include "burin/ops.h"
 #include "burin/reductions.h"
@@ -7,40 +7,105 @@
 
 namespace burin::nn {
 
-BatchNorm2d::BatchNorm2d(int64_t features, BatchNormOptions given, Location where)
-    : Module("BatchNorm2d", where), options(given) {
+BatchNormNd::BatchNormNd(const char *kind, size_t dimensions, int64_t features, BatchNormOptions given,
+                         const Location &where)
+    : Module(kind, where), options(given), dimensions(dimensions) {
   describe(std::to_string(features));
   if (options.affine) {
     weight = register_parameter("weight", ones({features}, DType::f32, where), where);
     bias = register_parameter("bias", zeros({features}, DType::f32, where), where);
   }
-  running_mean = register_buffer("running_mean", zeros({features}, DType::f32, where), where);
-  running_var = register_buffer("running_var", ones({features}, DType::f32, where), where);
-  num_batches_tracked = register_buffer("num_batches_tracked", zeros({}, DType::i64, where), where);
+  if (options.track_running_stats) {
+    running_mean = register_buffer("running_mean", zeros({features}, DType::f32, where), where);
+    running_var = register_buffer("running_var", ones({features}, DType::f32, where), where);
+    num_batches_tracked = register_buffer("num_batches_tracked", zeros({}, DType::i64, where), where);
+  }
 }
 
-Tensor BatchNorm2d::operator()(const Tensor &x, Location where) {
+/// "[N, C, H, W]".
+static const char *shapeOfInput(size_t dimensions) {
+  return dimensions == 1 ? "[N, C, L]" : dimensions == 2 ? "[N, C, H, W]" : "[N, C, D, H, W]";
+}
+
+void BatchNormNd::checkInput(const Tensor &x, const Location &where) const {
+  size_t rank = size_t(x.rank());
+  if (rank != dimensions + 2 && !(dimensions == 1 && rank == 2))
+    throw Error(where, kind(),
+                "the input is " + burin::str(x.spec()) + ", not " + (dimensions == 1 ? "[N, C] or " : "") +
+                    shapeOfInput(dimensions));
+}
+
+/// All dimensions but the channels'.
+static std::vector<int64_t> allButChannels(const Tensor &x) {
+  std::vector<int64_t> axes;
+  for (int64_t i = 0; i < x.rank(); ++i)
+    if (i != 1)
+      axes.push_back(i);
+  return axes;
+}
+
+void BatchNormNd::update(const Tensor &x, const Tensor &mean, const Tensor &variance) {
+  double count = double(x.numel()) / double(x.size(1));
+  Tensor unbiased = variance * (count / (count - 1));
+  num_batches_tracked.set(num_batches_tracked + 1);
+  // The average of all batches so far gives each of them the same part.
+  Tensor part =
+      options.momentum ? full({}, *options.momentum, mean.dtype()) : 1.0 / num_batches_tracked->to(mean.dtype());
+  running_mean.set(running_mean * (1.0 - part) + mean * part);
+  running_var.set(running_var * (1.0 - part) + unbiased * part);
+}
+
+Tensor BatchNormNd::operator()(const Tensor &x, Location where) {
   LocationScope scope(detail::inScope(where));
-  if (x.rank() != 4)
-    throw Error(where, "BatchNorm2d", "the input is " + burin::str(x.spec()) + ", not [N, C, H, W]");
+  const Location place = detail::inScope(where);
+  checkInput(x, place);
   Tensor mean = running_mean, variance = running_var;
-  if (is_training()) {
-    if (x.isTraced())
+  if (is_training() || !options.track_running_stats) {
+    if (x.isTraced() && options.track_running_stats)
       throw Error(
-          detail::inScope(where), "BatchNorm2d",
+          place, kind(),
           "in training mode this layer updates its statistics, which a traced graph cannot do; call eval() first");
-    mean = reduce_mean(x, {0, 2, 3});
-    variance = reduce_var(x, {0, 2, 3}, false, 0);
-    double count = double(x.numel()) / double(x.size(1)), momentum = options.momentum;
-    Tensor unbiased = variance * (count > 1 ? count / (count - 1) : 1.0);
-    running_mean.set(running_mean * (1 - momentum) + mean * momentum);
-    running_var.set(running_var * (1 - momentum) + unbiased * momentum);
-    num_batches_tracked.set(num_batches_tracked + 1);
+    if (is_training() && elements(x.shape()).isStatic() && x.numel() <= x.size(1))
+      throw Error(place, kind(),
+                  "the input " + burin::str(x.spec()) +
+                      " has one value per feature, of which there is no variance; "
+                      "train with larger batches, or call eval() first");
+    mean = reduce_mean(x, allButChannels(x));
+    variance = reduce_var(x, allButChannels(x), false, 0);
+    if (options.track_running_stats)
+      update(x, mean, variance);
   }
   Tensor scale = options.affine ? weight.value() : ones_like(mean),
          shift = options.affine ? bias.value() : zeros_like(mean);
   return batch_norm(x, mean, variance, scale, shift, options.eps);
 }
+
+InstanceNormNd::InstanceNormNd(const char *kind, size_t dimensions, int64_t features, InstanceNormOptions given,
+                               const Location &where)
+    : Module(kind, where), options(given), dimensions(dimensions) {
+  describe(std::to_string(features));
+  if (options.affine) {
+    weight = register_parameter("weight", ones({features}, DType::f32, where), where);
+    bias = register_parameter("bias", zeros({features}, DType::f32, where), where);
+  }
+}
+Tensor InstanceNormNd::operator()(const Tensor &x, Location where) const {
+  const Location place = detail::inScope(where);
+  if (size_t(x.rank(place)) != dimensions + 2)
+    throw Error(place, kind(), "the input is " + burin::str(x.spec(place)) + ", not " + shapeOfInput(dimensions));
+  return instance_norm(x, optionally(weight), optionally(bias), options.eps, place);
+}
+
+#define BURIN_NORM(dimensions)                                                                                         \
+  BatchNorm##dimensions##d::BatchNorm##dimensions##d(int64_t features, BatchNormOptions options, Location where)       \
+      : BatchNormNd("BatchNorm" #dimensions "d", dimensions, features, options, where) {}                              \
+  InstanceNorm##dimensions##d::InstanceNorm##dimensions##d(int64_t features, InstanceNormOptions options,              \
+                                                           Location where)                                             \
+      : InstanceNormNd("InstanceNorm" #dimensions "d", dimensions, features, options, where) {}
+BURIN_NORM(1)
+BURIN_NORM(2)
+BURIN_NORM(3)
+#undef BURIN_NORM
 
 static Shape shapeOf(const IntList &normalized) { return {normalized.begin(), normalized.end()}; }
 
@@ -79,29 +144,6 @@ GroupNorm::GroupNorm(int64_t groups, int64_t channels, double eps, bool affine, 
 }
 Tensor GroupNorm::operator()(const Tensor &x, Location where) const {
   return group_norm(x, groups, optionally(weight), optionally(bias), eps, where);
-}
-
-// ---- pooling
-
-static IntList pair(IntList list) { return list.size() == 1 ? IntList{list[0], list[0]} : list; }
-
-MaxPool2d::MaxPool2d(IntList kernel, PoolOptions options, Location where)
-    : Module("MaxPool2d", where), kernel(pair(std::move(kernel))), options(std::move(options)) {}
-Tensor MaxPool2d::operator()(const Tensor &x, Location where) const {
-  return max_pool(x, kernel, options.stride, options.padding, options.dilation, options.ceil_mode, "nchw", where);
-}
-
-AvgPool2d::AvgPool2d(IntList kernel, AvgPoolOptions options, Location where)
-    : Module("AvgPool2d", where), kernel(pair(std::move(kernel))), options(std::move(options)) {}
-Tensor AvgPool2d::operator()(const Tensor &x, Location where) const {
-  return avg_pool(x, kernel, options.stride, options.padding, {}, options.ceil_mode, options.count_include_pad, "nchw",
-                  where);
-}
-
-AdaptiveAvgPool2d::AdaptiveAvgPool2d(IntList output, Location where)
-    : Module("AdaptiveAvgPool2d", where), output(pair(std::move(output))) {}
-Tensor AdaptiveAvgPool2d::operator()(const Tensor &x, Location where) const {
-  return adaptive_avg_pool(x, output, "nchw", where);
 }
 
 } // namespace burin::nn

@@ -6,7 +6,7 @@
 
 namespace burin::test {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 static Tensor tensorOf(const Json &json) {
   Shape shape;
@@ -28,7 +28,7 @@ std::map<std::string, Tensors> loadCases(const std::string &file) {
   std::map<std::string, Tensors> cases;
   for (auto &[name, tensors] : json.items())
     for (auto &[key, value] : tensors.items())
-      cases[name][key] = tensorOf(value);
+      cases[name].emplace_back(key, tensorOf(value));
   return cases;
 }
 

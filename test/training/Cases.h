@@ -6,7 +6,7 @@
 
 namespace burin::test {
 
-using Tensors = std::map<std::string, Tensor>;
+using Tensors = StateDict; // in the order of the file
 
 /// All cases of a file of this folder.
 std::map<std::string, Tensors> loadCases(const std::string &file);

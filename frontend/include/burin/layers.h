@@ -21,39 +21,86 @@ struct ConvOptions {
   int64_t groups = 1;
   bool bias = true;
 };
-/// x [N, in, length], weight [out, in/groups, kernel].
-struct BURIN_API Conv1d : Module {
+/// What convolutions over 1, 2 and 3 dimensions share. x [N, in, spatial…], weight [out, in/groups, kernel…],
+/// bias [out]. A kernel or an option is one number per spatial dimension, or one for all.
+/// Source: torch.nn.Conv1d, Conv2d, Conv3d.
+struct BURIN_API ConvNd : Module {
+  Tensor operator()(const Tensor &x, Location where = Location::current()) const;
+  Parameter weight, bias;
+  ConvOptions options;
+
+protected:
+  ConvNd(const char *kind, size_t dimensions, int64_t in, int64_t out, const IntList &kernel, ConvOptions options,
+         const Location &where);
+};
+/// x [N, in, length].
+struct BURIN_API Conv1d : ConvNd {
   Conv1d(int64_t in, int64_t out, IntList kernel, ConvOptions options = {}, Location where = Location::current());
-  Tensor operator()(const Tensor &x, Location where = Location::current()) const;
-  Parameter weight, bias;
-  ConvOptions options;
 };
-/// x [N, in, height, width], weight [out, in/groups, kernel, kernel].
-struct BURIN_API Conv2d : Module {
+/// x [N, in, height, width].
+struct BURIN_API Conv2d : ConvNd {
   Conv2d(int64_t in, int64_t out, IntList kernel, ConvOptions options = {}, Location where = Location::current());
-  Tensor operator()(const Tensor &x, Location where = Location::current()) const;
-  Parameter weight, bias;
-  ConvOptions options;
 };
+/// x [N, in, depth, height, width].
+struct BURIN_API Conv3d : ConvNd {
+  Conv3d(int64_t in, int64_t out, IntList kernel, ConvOptions options = {}, Location where = Location::current());
+};
+
 struct ConvTransposeOptions {
   IntList stride = 1, padding = 0, output_padding = 0, dilation = 1;
   int64_t groups = 1;
   bool bias = true;
 };
-/// weight [in, out/groups, kernel, kernel].
-struct BURIN_API ConvTranspose2d : Module {
-  ConvTranspose2d(int64_t in, int64_t out, IntList kernel, ConvTransposeOptions options = {},
-                  Location where = Location::current());
+/// What transposed convolutions share: weight [in, out/groups, kernel…], else as ConvNd.
+/// Source: torch.nn.ConvTranspose1d, ConvTranspose2d, ConvTranspose3d.
+struct BURIN_API ConvTransposeNd : Module {
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   Parameter weight, bias;
   ConvTransposeOptions options;
+
+protected:
+  ConvTransposeNd(const char *kind, size_t dimensions, int64_t in, int64_t out, const IntList &kernel,
+                  ConvTransposeOptions options, const Location &where);
+};
+struct BURIN_API ConvTranspose1d : ConvTransposeNd {
+  ConvTranspose1d(int64_t in, int64_t out, IntList kernel, ConvTransposeOptions options = {},
+                  Location where = Location::current());
+};
+struct BURIN_API ConvTranspose2d : ConvTransposeNd {
+  ConvTranspose2d(int64_t in, int64_t out, IntList kernel, ConvTransposeOptions options = {},
+                  Location where = Location::current());
+};
+struct BURIN_API ConvTranspose3d : ConvTransposeNd {
+  ConvTranspose3d(int64_t in, int64_t out, IntList kernel, ConvTransposeOptions options = {},
+                  Location where = Location::current());
 };
 
-/// Rows of weight [count, size] chosen by integers.
+struct EmbeddingOptions {
+  /// A row that is 0 at first and learns nothing: its gradient is 0.
+  std::optional<int64_t> padding_idx = std::nullopt;
+};
+/// Rows of weight [count, size] chosen by integers. Source: torch.nn.Embedding.
 struct BURIN_API Embedding : Module {
-  Embedding(int64_t count, int64_t size, Location where = Location::current());
+  Embedding(int64_t count, int64_t size, Location where = Location::current())
+      : Embedding(count, size, EmbeddingOptions(), where) {}
+  Embedding(int64_t count, int64_t size, EmbeddingOptions options, Location where = Location::current());
   Tensor operator()(const Tensor &indices, Location where = Location::current()) const;
   Parameter weight;
+  EmbeddingOptions options;
+};
+/// Sums, means or maxima of rows of weight [count, size]. Source: torch.nn.EmbeddingBag.
+struct BURIN_API EmbeddingBag : Module {
+  /// `mode`: "mean", "sum" or "max".
+  EmbeddingBag(int64_t count, int64_t size, std::string mode = "mean", Location where = Location::current());
+  /// One bag per row of the indices [bags, length]; `weights` of the same shape scale the rows (mode "sum" only).
+  Tensor operator()(const Tensor &indices, const std::optional<Tensor> &weights = std::nullopt,
+                    Location where = Location::current()) const;
+  /// Bag i has the indices [n] from offsets[i] up to offsets[i + 1]; offsets [bags] start with 0 and ascend. An empty
+  /// bag gives zeros.
+  Tensor forward(const Tensor &indices, const Tensor &offsets, const std::optional<Tensor> &weights = std::nullopt,
+                 Location where = Location::current()) const;
+  Parameter weight;
+  std::string mode;
 };
 
 struct AttentionOptions {
@@ -80,17 +127,69 @@ struct BURIN_API MultiheadAttention : Module {
 // ---- normalisation
 
 struct BatchNormOptions {
-  double eps = 1e-5, momentum = 0.1;
+  double eps = 1e-5;
+  std::optional<double> momentum = 0.1; // none: the mean of the statistics of all batches so far
   bool affine = true;
+  bool track_running_stats = true; // else the statistics of x are used in eval mode too
 };
-/// x [N, features, height, width]. In training mode with the statistics of x, which also update the stored ones; else
-/// with the stored ones.
-struct BURIN_API BatchNorm2d : Module {
-  explicit BatchNorm2d(int64_t features, BatchNormOptions options = {}, Location where = Location::current());
+/// What batch normalisation over 1, 2 and 3 spatial dimensions shares: x [N, features, spatial…]. In training mode with
+/// the statistics of x, which also update the stored ones; else with the stored ones. Training needs more than one
+/// value per feature. Source: Ioffe and Szegedy 2015, torch.nn.BatchNorm1d, BatchNorm2d, BatchNorm3d.
+struct BURIN_API BatchNormNd : Module {
   Tensor operator()(const Tensor &x, Location where = Location::current());
   Parameter weight, bias, running_mean, running_var, num_batches_tracked;
   BatchNormOptions options;
+
+protected:
+  BatchNormNd(const char *kind, size_t dimensions, int64_t features, BatchNormOptions options, const Location &where);
+  size_t dimensions;
+
+private:
+  void checkInput(const Tensor &x, const Location &where) const;
+  void update(const Tensor &x, const Tensor &mean, const Tensor &variance);
 };
+/// x [N, features] or [N, features, length].
+struct BURIN_API BatchNorm1d : BatchNormNd {
+  explicit BatchNorm1d(int64_t features, BatchNormOptions options = {}, Location where = Location::current());
+};
+/// x [N, features, height, width].
+struct BURIN_API BatchNorm2d : BatchNormNd {
+  explicit BatchNorm2d(int64_t features, BatchNormOptions options = {}, Location where = Location::current());
+};
+/// x [N, features, depth, height, width].
+struct BURIN_API BatchNorm3d : BatchNormNd {
+  explicit BatchNorm3d(int64_t features, BatchNormOptions options = {}, Location where = Location::current());
+};
+
+struct InstanceNormOptions {
+  double eps = 1e-5;
+  bool affine = false;
+};
+/// Zero mean and unit variance over the spatial dimensions of each channel of each image, then with `affine` a scale
+/// and a shift per channel. Keeps no statistics. Source: torch.nn.InstanceNorm1d, InstanceNorm2d, InstanceNorm3d.
+struct BURIN_API InstanceNormNd : Module {
+  Tensor operator()(const Tensor &x, Location where = Location::current()) const;
+  Parameter weight, bias;
+  InstanceNormOptions options;
+
+protected:
+  InstanceNormNd(const char *kind, size_t dimensions, int64_t features, InstanceNormOptions options,
+                 const Location &where);
+  size_t dimensions;
+};
+/// x [N, features, length].
+struct BURIN_API InstanceNorm1d : InstanceNormNd {
+  explicit InstanceNorm1d(int64_t features, InstanceNormOptions options = {}, Location where = Location::current());
+};
+/// x [N, features, height, width].
+struct BURIN_API InstanceNorm2d : InstanceNormNd {
+  explicit InstanceNorm2d(int64_t features, InstanceNormOptions options = {}, Location where = Location::current());
+};
+/// x [N, features, depth, height, width].
+struct BURIN_API InstanceNorm3d : InstanceNormNd {
+  explicit InstanceNorm3d(int64_t features, InstanceNormOptions options = {}, Location where = Location::current());
+};
+
 /// Over the last dimensions, which have the shape `normalized`.
 struct BURIN_API LayerNorm : Module {
   explicit LayerNorm(IntList normalized, double eps = 1e-5, bool affine = true, Location where = Location::current());
@@ -118,29 +217,66 @@ struct BURIN_API GroupNorm : Module {
 // ---- windows
 
 struct PoolOptions {
-  IntList stride, padding = 0, dilation = 1; // no stride: the kernel
+  IntList stride = {}, padding = 0, dilation = 1; // no stride: the kernel
   bool ceil_mode = false;
 };
-struct BURIN_API MaxPool2d : Module {
-  explicit MaxPool2d(IntList kernel, PoolOptions options = {}, Location where = Location::current());
+/// The largest element of each window of x [N, C, spatial…]. Source: torch.nn.MaxPool1d, MaxPool2d, MaxPool3d.
+struct BURIN_API MaxPoolNd : Module {
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   IntList kernel;
   PoolOptions options;
+
+protected:
+  MaxPoolNd(const char *kind, size_t dimensions, IntList kernel, PoolOptions options, const Location &where);
+};
+struct BURIN_API MaxPool1d : MaxPoolNd {
+  explicit MaxPool1d(IntList kernel, PoolOptions options = {}, Location where = Location::current());
+};
+struct BURIN_API MaxPool2d : MaxPoolNd {
+  explicit MaxPool2d(IntList kernel, PoolOptions options = {}, Location where = Location::current());
+};
+struct BURIN_API MaxPool3d : MaxPoolNd {
+  explicit MaxPool3d(IntList kernel, PoolOptions options = {}, Location where = Location::current());
 };
 struct AvgPoolOptions {
-  IntList stride, padding = 0;
+  IntList stride = {}, padding = 0; // no stride: the kernel
   bool ceil_mode = false, count_include_pad = true;
 };
-struct BURIN_API AvgPool2d : Module {
-  explicit AvgPool2d(IntList kernel, AvgPoolOptions options = {}, Location where = Location::current());
+/// The mean of each window of x [N, C, spatial…]. Source: torch.nn.AvgPool1d, AvgPool2d, AvgPool3d.
+struct BURIN_API AvgPoolNd : Module {
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   IntList kernel;
   AvgPoolOptions options;
+
+protected:
+  AvgPoolNd(const char *kind, size_t dimensions, IntList kernel, AvgPoolOptions options, const Location &where);
 };
-struct BURIN_API AdaptiveAvgPool2d : Module {
-  explicit AdaptiveAvgPool2d(IntList output, Location where = Location::current());
+struct BURIN_API AvgPool1d : AvgPoolNd {
+  explicit AvgPool1d(IntList kernel, AvgPoolOptions options = {}, Location where = Location::current());
+};
+struct BURIN_API AvgPool2d : AvgPoolNd {
+  explicit AvgPool2d(IntList kernel, AvgPoolOptions options = {}, Location where = Location::current());
+};
+struct BURIN_API AvgPool3d : AvgPoolNd {
+  explicit AvgPool3d(IntList kernel, AvgPoolOptions options = {}, Location where = Location::current());
+};
+/// Means of windows of x [N, C, spatial…] chosen so that the spatial sizes become `output`.
+/// Source: torch.nn.AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d.
+struct BURIN_API AdaptiveAvgPoolNd : Module {
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   IntList output;
+
+protected:
+  AdaptiveAvgPoolNd(const char *kind, size_t dimensions, IntList output, const Location &where);
+};
+struct BURIN_API AdaptiveAvgPool1d : AdaptiveAvgPoolNd {
+  explicit AdaptiveAvgPool1d(IntList output, Location where = Location::current());
+};
+struct BURIN_API AdaptiveAvgPool2d : AdaptiveAvgPoolNd {
+  explicit AdaptiveAvgPool2d(IntList output, Location where = Location::current());
+};
+struct BURIN_API AdaptiveAvgPool3d : AdaptiveAvgPoolNd {
+  explicit AdaptiveAvgPool3d(IntList output, Location where = Location::current());
 };
 
 // ---- activations and shapes
@@ -200,16 +336,69 @@ struct BURIN_API LogSoftmax : Module {
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   int64_t axis;
 };
+/// x · tanh(softplus(x)). Source: Misra 2019, torch.nn.Mish.
+struct BURIN_API Mish : Module {
+  explicit Mish(Location where = Location::current());
+  Tensor operator()(const Tensor &x, Location where = Location::current()) const;
+};
+/// x above 0, weight · x below; one weight, or one per channel of x [N, C, …]. Source: torch.nn.PReLU.
+struct BURIN_API PReLU : Module {
+  explicit PReLU(int64_t num_parameters = 1, double init = 0.25, Location where = Location::current());
+  Tensor operator()(const Tensor &x, Location where = Location::current()) const;
+  Parameter weight;
+};
 /// In training mode, each element becomes 0 with probability p and is scaled by 1 / (1 - p) otherwise.
 struct BURIN_API Dropout : Module {
   explicit Dropout(double p = 0.5, Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   double p;
 };
+/// Dropout of whole channels of x [N, C, spatial…]. Source: torch.nn.Dropout1d, Dropout2d, Dropout3d.
+struct BURIN_API DropoutNd : Module {
+  Tensor operator()(const Tensor &x, Location where = Location::current()) const;
+  double p;
+
+protected:
+  DropoutNd(const char *kind, size_t dimensions, double p, const Location &where);
+  size_t dimensions;
+};
+struct BURIN_API Dropout1d : DropoutNd {
+  explicit Dropout1d(double p = 0.5, Location where = Location::current());
+};
+struct BURIN_API Dropout2d : DropoutNd {
+  explicit Dropout2d(double p = 0.5, Location where = Location::current());
+};
+struct BURIN_API Dropout3d : DropoutNd {
+  explicit Dropout3d(double p = 0.5, Location where = Location::current());
+};
 struct BURIN_API Flatten : Module {
   explicit Flatten(int64_t start = 1, int64_t end = -1, Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   int64_t start, end;
+};
+struct UpsampleOptions {
+  IntList size = {};                     // of the result; or:
+  std::vector<double> scale_factor = {}; // one per spatial dimension, or one for all
+  std::string mode = "nearest";          // "nearest", "linear", "bilinear", "trilinear" or "bicubic"
+  bool align_corners = false;            // corners of x are corners of the result; not with "nearest"
+};
+/// `interpolate` of the spatial dimensions of x [N, C, spatial…]. Source: torch.nn.Upsample.
+struct BURIN_API Upsample : Module {
+  explicit Upsample(UpsampleOptions options, Location where = Location::current());
+  Tensor operator()(const Tensor &x, Location where = Location::current()) const;
+  UpsampleOptions options;
+};
+/// [..., C·r², H, W] to [..., C, H·r, W·r]. Source: torch.nn.PixelShuffle.
+struct BURIN_API PixelShuffle : Module {
+  explicit PixelShuffle(int64_t upscale_factor, Location where = Location::current());
+  Tensor operator()(const Tensor &x, Location where = Location::current()) const;
+  int64_t upscale_factor;
+};
+/// [..., C, H·r, W·r] to [..., C·r², H, W]. Source: torch.nn.PixelUnshuffle.
+struct BURIN_API PixelUnshuffle : Module {
+  explicit PixelUnshuffle(int64_t downscale_factor, Location where = Location::current());
+  Tensor operator()(const Tensor &x, Location where = Location::current()) const;
+  int64_t downscale_factor;
 };
 struct BURIN_API Identity : Module {
   explicit Identity(Location where = Location::current());
@@ -217,3 +406,10 @@ struct BURIN_API Identity : Module {
 };
 
 } // namespace burin::nn
+
+namespace burin {
+/// x [N, C, spatial…] with other spatial sizes, which must be known: the nearest element, or between the nearest ones
+/// ("linear", "bilinear" and "trilinear" for 1, 2 and 3 dimensions, "bicubic" for 2).
+/// Source: torch.nn.functional.interpolate.
+BURIN_API Tensor interpolate(const Tensor &x, const nn::UpsampleOptions &options, Location where = Location::current());
+} // namespace burin

@@ -3,3 +3,5 @@
 #include "burin/init.h"
 #include "burin/layers.h"
 #include "burin/module.h"
+#include "burin/recurrent.h"
+#include "burin/transformer.h"

@@ -1,0 +1,75 @@
+// Transformer layers. Options, masks and names in state_dict are PyTorch's.
+#pragma once
+#include "burin/layers.h"
+
+namespace burin::nn {
+
+struct TransformerOptions {
+  int64_t dim_feedforward = 2048;
+  double dropout = 0.1;
+  std::string activation = "relu"; // "relu" or "gelu"
+  double layer_norm_eps = 1e-5;
+  bool batch_first = false; // [N, L, size] instead of [L, N, size]
+  bool norm_first = false;  // normalise before attention and feed-forward instead of behind their residuals
+  bool bias = true;
+};
+
+/// What a sequence may not see, as in PyTorch: of booleans, true is what is left out; floats are added to the scores.
+struct AttentionMasks {
+  std::optional<Tensor> mask = std::nullopt;             // [L, S]
+  std::optional<Tensor> key_padding_mask = std::nullopt; // [N, S], or [S] without a batch
+  bool is_causal = false;                                // position i sees positions up to i; besides the masks
+};
+
+/// Attention of a sequence to itself and a feed-forward network, with residuals. x is [L, N, size], [N, L, size] with
+/// batch_first, or [L, size]. Source: Vaswani et al. 2017, torch.nn.TransformerEncoderLayer.
+struct BURIN_API TransformerEncoderLayer : Module {
+  TransformerEncoderLayer(int64_t size, int64_t heads, TransformerOptions options = {},
+                          Location where = Location::current());
+  Tensor operator()(const Tensor &x, const AttentionMasks &masks = {}, Location where = Location::current()) const;
+  TransformerOptions options;
+  MultiheadAttention self_attn;
+  Linear linear1;
+  Dropout dropout;
+  Linear linear2;
+  LayerNorm norm1, norm2;
+  Dropout dropout1, dropout2;
+};
+
+/// `count` layers made by `make`, then a LayerNorm if `norm` is given. Source: torch.nn.TransformerEncoder, whose
+/// layers are copies; those made here have initial values of their own.
+struct BURIN_API TransformerEncoder : Module {
+  TransformerEncoder(const std::function<TransformerEncoderLayer()> &make, int64_t count,
+                     std::optional<LayerNorm> norm = std::nullopt, Location where = Location::current());
+  Tensor operator()(const Tensor &x, const AttentionMasks &masks = {}, Location where = Location::current()) const;
+  ModuleList<TransformerEncoderLayer> layers;
+  std::optional<LayerNorm> norm;
+};
+
+/// Attention of a sequence to itself, to the memory that an encoder has left, and a feed-forward network.
+/// Source: torch.nn.TransformerDecoderLayer.
+struct BURIN_API TransformerDecoderLayer : Module {
+  TransformerDecoderLayer(int64_t size, int64_t heads, TransformerOptions options = {},
+                          Location where = Location::current());
+  Tensor operator()(const Tensor &x, const Tensor &memory, const AttentionMasks &masks = {},
+                    const AttentionMasks &memory_masks = {}, Location where = Location::current()) const;
+  TransformerOptions options;
+  MultiheadAttention self_attn, multihead_attn;
+  Linear linear1;
+  Dropout dropout;
+  Linear linear2;
+  LayerNorm norm1, norm2, norm3;
+  Dropout dropout1, dropout2, dropout3;
+};
+
+/// `count` layers made by `make`, then a LayerNorm if `norm` is given. Source: torch.nn.TransformerDecoder.
+struct BURIN_API TransformerDecoder : Module {
+  TransformerDecoder(const std::function<TransformerDecoderLayer()> &make, int64_t count,
+                     std::optional<LayerNorm> norm = std::nullopt, Location where = Location::current());
+  Tensor operator()(const Tensor &x, const Tensor &memory, const AttentionMasks &masks = {},
+                    const AttentionMasks &memory_masks = {}, Location where = Location::current()) const;
+  ModuleList<TransformerDecoderLayer> layers;
+  std::optional<LayerNorm> norm;
+};
+
+} // namespace burin::nn
