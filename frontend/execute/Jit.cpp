@@ -10,8 +10,39 @@ struct Compiled {
   Key key;
   Artifact artifact;
   std::vector<Guard> guards;
+  std::vector<StateUse> states;
+  std::vector<TensorSpec> stateSpecs;
+
   bool isCurrent() const {
+    for (size_t i = 0; i < states.size(); ++i)
+      if (states[i].cell->value.spec() != stateSpecs[i])
+        return false;
     return llvm::all_of(guards, [](const Guard &guard) { return guard.holds(); });
+  }
+
+  /// Runs with the cells' values and puts the new ones there. Runs that share a cell happen one after the other.
+  std::vector<Tensor> run(std::span<const Tensor> given, const Location &where) const {
+    if (states.empty())
+      return artifact.run(given, where);
+    std::vector<detail::Cell *> order;
+    for (const StateUse &state : states)
+      order.push_back(state.cell.get());
+    llvm::sort(order);
+    std::vector<std::unique_lock<std::mutex>> locks;
+    for (detail::Cell *cell : order)
+      locks.emplace_back(cell->mutex);
+    std::vector<Tensor> inputs(given.begin(), given.end());
+    for (const StateUse &state : states)
+      inputs.push_back(state.cell->value);
+    std::vector<Tensor> results = artifact.run(inputs, where);
+    size_t returned = results.size();
+    for (const StateUse &state : states)
+      if (state.output) {
+        state.cell->commit(results[*state.output]);
+        returned = std::min(returned, *state.output);
+      }
+    results.resize(returned);
+    return results;
   }
 };
 
@@ -31,11 +62,21 @@ struct JitCache::Data {
           compiled.splice(compiled.begin(), compiled, at);
           return compiled.front();
         }
+        for (const Guard &guard : (*at)->guards)
+          if (guard.cell && !guard.holds())
+            countRetrace(guard.cell);
         compiled.erase(at);
         break;
       }
     return nullptr;
   }
+  /// A parameter whose value was taken for a constant has changed: when it does so again and again, it is none.
+  void countRetrace(const std::shared_ptr<Cell> &cell) {
+    constexpr size_t kMostRetraces = 2;
+    if (++cell->retraces >= kMostRetraces && !llvm::is_contained(unstable, cell))
+      unstable.push_back(cell);
+  }
+  std::vector<std::shared_ptr<Cell>> unstable;
   std::shared_ptr<const Compiled> make(Key key, std::span<const Tensor> inputs, const Location &where);
 };
 
@@ -44,14 +85,17 @@ std::shared_ptr<const Compiled> JitCache::Data::make(Key key, std::span<const Te
   for (const Tensor &input : inputs)
     traced.push_back({stateOf(input, where).spec, stateOf(input, where).weak});
   Trace trace(traced, {}, names(), where);
+  trace.unstable = unstable;
   ++traces;
   Graph graph = [&] {
     Trace::Recording recording(trace);
     std::vector<Tensor> results = function(trace.inputs(), where);
     return trace.finish(results, {}, where);
   }();
-  auto result =
-      std::make_shared<Compiled>(Compiled{std::move(key), compile(graph, {}, where), std::move(trace.guards)});
+  auto result = std::make_shared<Compiled>(
+      Compiled{std::move(key), compile(graph, {}, where), std::move(trace.guards), std::move(trace.states), {}});
+  for (const StateUse &state : result->states)
+    result->stateSpecs.push_back(state.cell->value.spec());
   compiled.push_front(result);
   if (compiled.size() > kMost)
     compiled.pop_back();
@@ -84,7 +128,7 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> inputs, const Locatio
     if (!compiled)
       compiled = data->make(std::move(key), inputs, place);
   }
-  return compiled->artifact.run(inputs, place);
+  return compiled->run(inputs, place);
 }
 
 } // namespace burin::detail

@@ -127,11 +127,20 @@ Value Trace::variableOf(const Tensor &x, const Location &where) {
   const detail::TensorState &state = detail::stateOf(x, where);
   if (!isFloat(state.spec.dtype))
     throw Error(where, "grad", "gradients are of floats, but this is " + str(state.spec) + "; convert it to f32 first");
-  if (auto *storage = std::get_if<detail::StorageRef>(&state.value))
-    return constants.lookup(storage->get());
+  if (auto *storage = std::get_if<detail::StorageRef>(&state.value)) {
+    if (Value constant = constants.lookup(storage->get()))
+      return constant;
+    for (const CellUse &use : cells) // a parameter's value from before the trace
+      if (auto *held = std::get_if<detail::StorageRef>(&detail::Access::state(use.cell->value)->value);
+          held && *held == *storage)
+        return use.argument;
+    return {};
+  }
   if (!std::holds_alternative<detail::TracedValue>(state.value))
     return {};
   valueOf(x, state.spec.dtype, where); // which checks that it belongs here
+  for (CellUse &use : cells)
+    use.isVariable |= use.argument.getAsOpaquePointer() == std::get<detail::TracedValue>(state.value).value;
   return Value::getFromOpaquePointer(std::get<detail::TracedValue>(state.value).value);
 }
 

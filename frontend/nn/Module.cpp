@@ -1,42 +1,58 @@
 #include "burin/module.h"
 #include "burin/ops.h"
 #include "frontend/eager/Tape.h"
+#include "frontend/tensor/Cell.h"
 #include "frontend/tensor/LocationScope.h"
+#include "frontend/trace/Trace.h"
 #include <algorithm>
 
 namespace burin {
 
 using detail::inScope;
 
-Parameter::Parameter(Tensor value, bool requires_grad) : cell(std::make_shared<Cell>()) {
+Parameter::Parameter(Tensor value, bool requires_grad) : cell(std::make_shared<detail::Cell>()) {
+  if (value.defined() && value.isTraced())
+    throw Error(inScope({}), "Parameter",
+                "the initial value of a parameter is a number, but this one is computed by the function that is being "
+                "traced; create the parameter outside, or within a NoTrace scope");
   cell->value = detail::withoutEdge(value);
-  if (requires_grad && value.defined() && !value.isTraced() && isFloat(value.dtype()))
+  if (requires_grad && value.defined() && isFloat(value.dtype()))
     cell->value.requires_grad_();
 }
 
+Parameter Parameter::state(Tensor value) {
+  Parameter result(std::move(value), false);
+  result.cell->alwaysInput = true;
+  return result;
+}
+
 void Parameter::requires_grad_(bool on, Location where) {
-  if (cell)
-    cell->value.requires_grad_(on, inScope(where));
+  if (!cell)
+    return;
+  cell->value.requires_grad_(on, inScope(where));
+  ++cell->version;
 }
 
 const Tensor &Parameter::value() const {
   static const Tensor none;
   if (!cell)
     return none;
-  detail::observe(cell);
-  return cell->value;
+  Trace *trace = Trace::active();
+  return trace ? trace->read(cell) : cell->value;
 }
 
 void Parameter::set(const Tensor &value, Location where) {
   const Location &place = inScope(where);
   if (!cell)
     throw Error(place, "set", "this parameter does not exist: the module was built without it");
-  if (value.isTraced())
-    throw Error(place, "set", "a traced graph cannot change a parameter; return the new value and set it outside");
   if (value.shape(place) != cell->value.shape(place))
     throw Error(place, "set",
                 "the new value " + str(value.spec(place)) + " does not have the shape of " +
                     str(cell->value.spec(place)));
+  if (Trace *trace = Trace::active())
+    return trace->set(cell, value, place);
+  if (value.isTraced())
+    throw Error(place, "set", "this value belongs to a trace that is over; set it in the function that is traced");
   detail::TapeEdge leaf = detail::edgeOf(cell->value);
   bool isLeaf = leaf.node && value.dtype(place) == cell->value.dtype(place);
   bool isTrained = leaf.node != nullptr;

@@ -61,10 +61,6 @@ Tensor BatchNormNd::operator()(const Tensor &x, Location where) {
   checkInput(x, place);
   Tensor mean = running_mean, variance = running_var;
   if (is_training() || !options.track_running_stats) {
-    if (x.isTraced() && options.track_running_stats)
-      throw Error(
-          place, kind(),
-          "in training mode this layer updates its statistics, which a traced graph cannot do; call eval() first");
     if (is_training() && elements(x.shape()).isStatic() && x.numel() <= x.size(1))
       throw Error(place, kind(),
                   "the input " + burin::str(x.spec()) +

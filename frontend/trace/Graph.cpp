@@ -38,6 +38,7 @@ Graph detail::trace(const Function &function, std::span<const TensorSpec> inputs
   for (const TensorSpec &spec : inputs)
     traced.push_back({spec});
   Trace trace(traced, std::move(inputNames), names, place);
+  trace.isGraphOnly = true;
   Trace::Recording recording(trace);
   std::vector<Tensor> results = function(trace.inputs(), place);
   return trace.finish(results, std::move(outputNames), place);

@@ -14,6 +14,9 @@ Trace *Trace::active() { return current; }
 Trace::Recording::Recording(Trace &trace) : outer(current) { current = &trace; }
 Trace::Recording::~Recording() { current = outer; }
 
+NoTrace::NoTrace() : outer(std::exchange(current, nullptr)) {}
+NoTrace::~NoTrace() { current = static_cast<Trace *>(outer); }
+
 namespace detail {
 void observe(const std::shared_ptr<const Observed> &state) {
   if (Trace *trace = Trace::active())
@@ -68,7 +71,6 @@ Trace::Trace(std::span<const Input> inputs, std::vector<std::string> inputNames,
       if (auto *storage = std::get_if<detail::StorageRef>(&detail::Access::state(tensor)->value))
         weightNames.try_emplace(storage->get(), name);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    function.setArgAttr(i, "burin.name", builder.getStringAttr(inputNames[i]));
     arguments.push_back(detail::Access::make(
         TensorState{inputs[i].spec, inputs[i].weak, TracedValue{id, function.getArgument(i).getAsOpaquePointer()}}));
   }
@@ -236,10 +238,19 @@ Graph Trace::finish(std::span<const Tensor> results, std::vector<std::string> ou
     values.push_back(valueOf(results[i], detail::stateOf(results[i], where).spec.dtype, where));
     graph->outputs.push_back({outputNames[i], ir::specOf(values.back())});
   }
+  resolveCells(values, where);
   mlir::func::ReturnOp::create(builder, detail::mlirLocation(&graph->context, where), values);
-  function.setFunctionType(builder.getFunctionType(function.getArgumentTypes(), mlir::ValueRange(values).getTypes()));
-  for (size_t i = 0; i < results.size(); ++i)
-    function.setResultAttr(i, "burin.name", builder.getStringAttr(outputNames[i]));
+  function.setFunctionType(
+      builder.getFunctionType(function.front().getArgumentTypes(), mlir::ValueRange(values).getTypes()));
+  auto named = [&](const std::vector<NamedSpec> &list) {
+    llvm::SmallVector<mlir::DictionaryAttr> attributes;
+    for (const NamedSpec &item : list)
+      attributes.push_back(
+          builder.getDictionaryAttr(builder.getNamedAttr("burin.name", builder.getStringAttr(item.name))));
+    return attributes;
+  };
+  function.setAllArgAttrs(named(graph->inputs));
+  function.setAllResultAttrs(named(graph->outputs));
   for (auto [storage, constant] : constants) // loops have their own copies of those that they use
     if (constant.use_empty())
       constant.getDefiningOp()->erase();

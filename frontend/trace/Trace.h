@@ -3,11 +3,13 @@
 #include "burin/gradients.h"
 #include "burin/loops.h"
 #include "burin/observed.h"
+#include "frontend/tensor/Cell.h"
 #include "frontend/tensor/Normalize.h"
 #include "frontend/tensor/TensorState.h"
 #include "frontend/trace/GraphData.h"
 #include "ir/reference/ReferenceTensor.h"
 #include "llvm/ADT/DenseMap.h"
+#include <deque>
 
 namespace burin {
 
@@ -20,7 +22,15 @@ void checkStates(const std::vector<Tensor> &before, const std::vector<Tensor> &a
 struct Guard {
   std::shared_ptr<const detail::Observed> state;
   uint64_t version;
+  std::shared_ptr<detail::Cell> cell = nullptr; // the same, if it is one
   bool holds() const { return state->version == version; }
+};
+
+/// A state of a traced function: inputs and outputs of the graph behind those of the caller.
+struct StateUse {
+  std::shared_ptr<detail::Cell> cell;
+  size_t input = 0;
+  std::optional<size_t> output; // nullopt: it is only read
 };
 
 /// One function being traced on one thread.
@@ -57,6 +67,17 @@ public:
   Dim newSize(const std::string &op);
   Graph finish(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where);
 
+  // ---- cells (parameters and buffers), see docs/state.md
+  /// What the cell holds at this point of the trace.
+  const Tensor &read(const std::shared_ptr<detail::Cell> &cell);
+  void set(const std::shared_ptr<detail::Cell> &cell, const Tensor &value, const Location &where);
+  /// Cells that are read, but known to change: inputs rather than constants.
+  std::vector<std::shared_ptr<detail::Cell>> unstable;
+  /// For a graph that is saved: no state, and what is only read is constant.
+  bool isGraphOnly = false;
+  /// After finish().
+  std::vector<StateUse> states;
+
   /// Has every run of the graph check that two sizes are equal; throws if they never can be.
   void require(const Dim &left, const Dim &right, const Location &where);
   /// The same elements under a shape that is known to fit only because of what is required.
@@ -88,6 +109,11 @@ public:
 
 private:
   mlir::Value valueOf(const Tensor &tensor, DType dtype, const Location &where);
+  struct CellUse;
+  CellUse &useOf(const std::shared_ptr<detail::Cell> &cell);
+  void resolveCells(llvm::SmallVectorImpl<mlir::Value> &results, const Location &where);
+  bool isState(const CellUse &use) const;
+  void makeConstant(CellUse &use, const Location &where);
   mlir::Value constantOf(const detail::TensorState &state, const Location &where);
   mlir::Value scalarOf(const detail::TensorState &state, DType dtype, const Location &where);
   Tensor wrap(mlir::Value value);
@@ -105,6 +131,15 @@ private:
   size_t loops = 0;
   std::vector<mlir::OwningOpRef<mlir::func::FuncOp>> abandoned; // see LoopBody
   std::vector<Tensor> arguments;
+  /// A cell that the function has touched. It is an argument of the graph until finish() decides otherwise.
+  struct CellUse {
+    std::shared_ptr<detail::Cell> cell;
+    Tensor value; // at this point
+    mlir::BlockArgument argument;
+    uint64_t version;                       // of the cell, when it was first read
+    bool isSet = false, isVariable = false; // a gradient was taken with respect to it
+  };
+  std::deque<CellUse> cells;                           // in the order of first use; references stay valid
   llvm::DenseMap<const void *, mlir::Value> constants; // by storage
   mlir::Operation *lastConstant = nullptr;             // they stand together at the start
   std::map<std::string, size_t> newSizes;              // how many each op has made

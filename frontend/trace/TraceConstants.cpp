@@ -67,7 +67,8 @@ std::vector<std::string> Trace::inputsBehind(const Tensor &tensor) const {
   std::vector<std::string> names;
   if (Value root = tracedValue(tensor))
     for (Value value : slice(root, [](Value) { return false; }))
-      if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(value); argument && argument.getOwner() != inner)
+      if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(value);
+          argument && argument.getOwner() != inner && argument.getArgNumber() < graph->inputs.size())
         names.push_back(graph->inputs[argument.getArgNumber()].name);
   return names;
 }

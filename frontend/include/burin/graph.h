@@ -109,6 +109,19 @@ private:
 };
 } // namespace detail
 
+/// While one lives, ops that this thread calls run eagerly, even in a function that is being traced: for what is to be
+/// computed once, when the function is traced, such as initial values of state.
+class BURIN_API NoTrace {
+public:
+  NoTrace();
+  ~NoTrace();
+  NoTrace(const NoTrace &) = delete;
+  NoTrace &operator=(const NoTrace &) = delete;
+
+private:
+  void *outer;
+};
+
 /// Records what `function` does to inputs of these types: the ops that it calls, not the C++ around them. `function`
 /// takes one Tensor per input, or one std::vector<Tensor>; it returns a Tensor, or a vector, pair or tuple of them.
 /// Tensors from outside are captured as constants. Reading a value, or deciding on a symbolic size, throws.

@@ -5,16 +5,26 @@
 
 namespace burin {
 
-/// A named place for a tensor that may be replaced: a weight. Copies share the place. A traced graph contains the value
-/// it finds; a jitted function notices when it has been replaced.
+namespace detail {
+struct Cell;
+} // namespace detail
+
+/// A named place for a tensor that may be replaced: a weight, or state such as running statistics and counters. Copies
+/// share the place.
+///
+/// In a traced function `value()` and `set()` work on a copy that belongs to the trace. A jitted function puts the
+/// values that it has set into the parameters after each call; values that it only reads are constants of its code
+/// until they have changed a few times, then inputs. See docs/state.md.
 class BURIN_API Parameter {
 public:
   Parameter() = default;
+  /// State that compiled functions always take as an input, never as a constant: what changes from call to call.
+  static Parameter state(Tensor value);
   /// A float is a leaf that backward() computes the gradient of, unless it is not to be trained.
   explicit Parameter(Tensor value, bool requires_grad = true);
   bool defined() const { return cell != nullptr; }
   const Tensor &value() const;
-  /// Replaces the value; the shape must stay.
+  /// Replaces the value; the shape must stay, in a trace also the element type.
   void set(const Tensor &value, Location where = Location::current());
   /// Freezes or thaws it: without, nothing is computed or kept for its gradient.
   void requires_grad_(bool on, Location where = Location::current());
@@ -22,10 +32,7 @@ public:
   const Tensor *operator->() const { return &value(); }
 
 private:
-  struct Cell : detail::Observed {
-    Tensor value;
-  };
-  std::shared_ptr<Cell> cell;
+  std::shared_ptr<detail::Cell> cell;
 };
 
 /// Tensors by dotted names, in the order of registration.

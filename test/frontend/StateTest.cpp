@@ -1,0 +1,187 @@
+// State of jitted functions: parameters and buffers that they read and set.
+#include "test/frontend/Check.h"
+#include <thread>
+
+namespace {
+
+struct Counter : nn::Module {
+  Parameter count = register_buffer("count", zeros({}, i64));
+  Tensor operator()(const Tensor &x) {
+    count.set(count + 1);
+    return x + count.value().to(f32);
+  }
+};
+
+/// One step of gradient descent on the parameters of a module.
+void descend(nn::Module &module, const Tensor &loss, double rate) {
+  std::vector<Tensor> weights;
+  for (const Parameter &p : module.parameters())
+    weights.push_back(p);
+  std::vector<Tensor> gradients = grad(loss, weights);
+  size_t i = 0;
+  for (Parameter p : module.parameters())
+    p.set((p - gradients[i++] * rate).detach());
+}
+
+} // namespace
+
+TEST_CASE("a jitted function keeps its state between calls") {
+  Counter counter;
+  auto step = jit([&](const Tensor &x) { return counter(x); });
+  for (int i = 1; i <= 5; ++i)
+    CHECK(step(tensor(10.0f)).item() == 10 + i);
+  CHECK(counter.count->item<int64_t>() == 5);
+  counter.count.set(tensor(100, i64));
+  CHECK(step(tensor(0.0f)).item() == 101);
+  CHECK(step.traces() == 1);
+}
+
+TEST_CASE("a training step is traced once and equals eager training") {
+  auto train = [](bool compiled) {
+    manual_seed(3);
+    auto net = nn::Sequential(nn::Linear(6, 16), nn::Tanh(), nn::Linear(16, 3));
+    auto step = [&](const Tensor &x, const Tensor &y) {
+      Tensor loss = pow(net(x) - y, 2).mean();
+      descend(net, loss, 0.1);
+      return loss.detach();
+    };
+    auto jitted = jit(step);
+    std::vector<float> losses;
+    for (int i = 0; i < 30; ++i) {
+      Tensor x = randn({8, 6}), y = randn({8, 3});
+      losses.push_back((compiled ? jitted(x, y) : step(x, y)).template item<float>());
+    }
+    CHECK(jitted.traces() == (compiled ? 1 : 0));
+    for (const Parameter &p : net.parameters())
+      for (float value : floats(p))
+        losses.push_back(value);
+    return losses;
+  };
+  std::vector<float> eager = train(false), compiled = train(true);
+  REQUIRE(eager.size() == compiled.size());
+  for (size_t i = 0; i < eager.size(); ++i)
+    CHECK(eager[i] == Approx(compiled[i]).epsilon(1e-5).margin(1e-6));
+}
+
+TEST_CASE("batch norm in training mode updates its statistics under jit") {
+  manual_seed(5);
+  auto eager = nn::BatchNorm2d(3), compiled = nn::BatchNorm2d(3);
+  auto step = jit([&](const Tensor &x) { return compiled(x); });
+  for (int i = 0; i < 10; ++i) {
+    Tensor x = randn({4, 3, 5, 5});
+    CHECK(largestDifference(eager(x), step(x)) < 1e-6);
+  }
+  CHECK(largestDifference(eager.running_mean, compiled.running_mean) < 1e-6);
+  CHECK(largestDifference(eager.running_var, compiled.running_var) < 1e-6);
+  CHECK(compiled.num_batches_tracked->item<int64_t>() == 10);
+  CHECK(step.traces() == 1);
+  compiled.eval();
+  Tensor x = randn({4, 3, 5, 5});
+  eager.eval();
+  CHECK(largestDifference(eager(x), step(x)) < 1e-6);
+  CHECK(step.traces() == 2);
+}
+
+TEST_CASE("what is only read is a constant until it has changed twice, then an input") {
+  auto layer = nn::Linear(2, 1, false);
+  auto f = jit([&](const Tensor &x) { return layer(x); });
+  for (int i = 0; i < 10; ++i) {
+    layer.weight.set(full({1, 2}, float(i)));
+    CHECK(f(ones({1, 2})).item() == 2 * i);
+  }
+  CHECK(f.traces() == 3);
+}
+
+TEST_CASE("state of a fixed place is an input from the first trace on") {
+  Parameter rate = Parameter::state(tensor(0.5f));
+  auto f = jit([&](const Tensor &x) { return x * rate; });
+  for (int i = 0; i < 4; ++i) {
+    rate.set(tensor(float(i)));
+    CHECK(f(tensor(2.0f)).item() == 2 * i);
+  }
+  CHECK(f.traces() == 1);
+}
+
+TEST_CASE("two parameters that hold one tensor are two states") {
+  Tensor zero = zeros({2});
+  Parameter a(zero), b(zero);
+  auto f = jit([&](const Tensor &x) {
+    a.set(a + x);
+    b.set(b - x);
+    return a + b * 10;
+  });
+  f(ones({2}));
+  CHECK(floats(f(ones({2}))) == std::vector<float>{-18, -18});
+  CHECK(floats(a) == std::vector<float>{2, 2});
+  CHECK(floats(b) == std::vector<float>{-2, -2});
+}
+
+TEST_CASE("an exception in a traced function leaves its state alone") {
+  Parameter a(tensor(1.0f));
+  bool fails = true;
+  auto f = jit([&](const Tensor &x) {
+    a.set(a + x);
+    if (fails)
+      throw std::runtime_error("no");
+    return a.value();
+  });
+  CHECK_THROWS_WITH(f(tensor(1.0f)), "no");
+  CHECK(a->item() == 1);
+  fails = false;
+  CHECK(f(tensor(1.0f)).item() == 2);
+  CHECK(a->item() == 2);
+}
+
+TEST_CASE("threads that share a state take turns") {
+  Counter counter;
+  auto step = jit([&](const Tensor &x) { return counter(x); });
+  step(tensor(0.0f));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 50; ++i)
+        step(tensor(0.0f)).wait();
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  CHECK(counter.count->item<int64_t>() == 201);
+}
+
+TEST_CASE("old values that somebody holds stay as they were") {
+  Parameter a(ones({3}));
+  auto f = jit([&](const Tensor &x) {
+    a.set(a + x);
+    return a * 2;
+  });
+  Tensor before = a;
+  f(ones({3}));
+  Tensor between = a;
+  f(ones({3}));
+  CHECK(floats(before) == std::vector<float>{1, 1, 1});
+  CHECK(floats(between) == std::vector<float>{2, 2, 2});
+  CHECK(floats(a) == std::vector<float>{3, 3, 3});
+}
+
+TEST_CASE("mistakes with state are explained") {
+  Parameter a(ones({3}));
+  CHECK_ERROR(jit([&](const Tensor &x) { return a.set(x), x; })(ones({4})), "set", "f32[4]", "f32[3]");
+  CHECK_ERROR(jit([&](const Tensor &x) { return a.set(a.value().to(f64)), x; })(ones({3})), "f64[3]", ".to(f32)");
+  auto born = jit([&](const Tensor &x) { return Parameter(x * 2) + x; });
+  CHECK(contains(messageOf([&] { born(ones({3})); }), "NoTrace"));
+  CHECK_ERROR(trace([&](const Tensor &x) { return a.set(a + x), x; }, {TensorSpec{f32, {3}}}), "set", "jit");
+}
+
+TEST_CASE("a parameter that a loop reads is folded into it") {
+  auto cell = nn::Linear(4, 4);
+  Tensor x = randn({5, 2, 4});
+  auto run = [&](const Tensor &xs) {
+    return scan([&](const std::vector<Tensor> &s,
+                    const std::vector<Tensor> &e) { return ScanResult{{tanh(cell(s[0]) + e[0])}, {}}; },
+                {zeros({2, 4})}, {xs})
+        .states[0];
+  };
+  auto f = jit(run);
+  CHECK(largestDifference(f(x), run(x)) < 1e-6);
+  cell.weight.set(cell.weight * 2);
+  CHECK(largestDifference(f(x), run(x)) < 1e-6);
+}
