@@ -10,6 +10,8 @@
 #include "burin/nn.h"
 #include "burin/onnx.h"
 #include "burin/ops.h"
+#include "burin/optim.h"
 #include "burin/reductions.h"
+#include "burin/schedules.h"
 #include "burin/selection.h"
 #include "burin/tensor.h"

@@ -1,0 +1,228 @@
+// Optimisers. Names, options, defaults and equations are PyTorch's (torch.optim), unless said otherwise.
+//
+//   optim::AdamW optimizer(net.parameters(), {.lr = 3e-4});
+//   Tensor loss = cross_entropy(net(x), target);
+//   loss.backward();
+//   optimizer.step();
+//   optimizer.zero_grad();
+//
+// An optimiser is a handle: copies share its state. Counts of steps, learning rates and slots (momenta, …) are
+// Parameters that are not trained; what depends on them, such as Adam's bias correction and schedules, is computed from
+// these tensors, never from numbers of the C++ program.
+#pragma once
+#include "burin/module.h"
+#include <functional>
+#include <memory>
+
+namespace burin::optim {
+
+/// Parameters with options of their own.
+template <class Options> struct ParamGroup {
+  std::vector<Parameter> params;
+  Options options = {};
+};
+
+/// Two groups of the parameters of a module with the same options, but for the weight decay of those with less than two
+/// dimensions (biases, scales of norms), which is 0.
+template <class Options>
+std::vector<ParamGroup<Options>> decay_matrices_only(const nn::Module &module, Options options) {
+  std::vector<ParamGroup<Options>> groups{{{}, options}, {{}, options}};
+  groups[1].options.weight_decay = 0;
+  for (const Parameter &parameter : module.parameters())
+    groups[parameter->rank() < 2].params.push_back(parameter);
+  return groups;
+}
+
+/// What the optimisers share.
+class BURIN_API Optimizer {
+public:
+  /// Updates each parameter by the gradient that backward() has left in it (Tensor::grad); those without one stay.
+  void step(Location where = Location::current());
+  /// The same with these gradients, one per parameter in the order of parameters(); an absent tensor leaves its
+  /// parameter as it is.
+  void step(const std::vector<Tensor> &gradients, Location where = Location::current());
+  /// Forgets the gradients.
+  void zero_grad(Location where = Location::current());
+
+  /// All parameters, group by group.
+  std::vector<Parameter> parameters() const;
+  size_t groups() const;
+  /// The learning rate of a group: f64[].
+  double lr(size_t group = 0) const;
+  void set_lr(double lr, size_t group = 0, Location where = Location::current());
+
+  /// Slots, counts and learning rates by the names of PyTorch: "state.0.exp_avg", "state.0.step", "param_groups.0.lr".
+  StateDict state_dict() const;
+  /// Replaces them; what PyTorch has saved fits too (see load_pth). Names that this kind of optimiser does not have and
+  /// shapes that differ from the parameters' are refused, and then nothing is changed.
+  void load_state_dict(const StateDict &state, Location where = Location::current());
+
+  struct State;
+  const std::shared_ptr<State> &shared() const { return state; }
+
+protected:
+  explicit Optimizer(std::shared_ptr<State> state) : state(std::move(state)) {}
+  std::shared_ptr<State> state;
+};
+
+// ---- optimisers. Each takes parameters and options, or groups of parameters.
+
+struct SgdOptions {
+  double lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0;
+  bool nesterov = false, maximize = false;
+};
+/// Stochastic gradient descent. Source: torch.optim.SGD.
+class BURIN_API SGD : public Optimizer {
+public:
+  SGD(std::vector<Parameter> params, SgdOptions options, Location where = Location::current())
+      : SGD({{std::move(params), options}}, where) {}
+  explicit SGD(std::vector<ParamGroup<SgdOptions>> groups, Location where = Location::current());
+};
+
+struct AdamOptions {
+  double lr = 1e-3;
+  std::pair<double, double> betas = {0.9, 0.999};
+  double eps = 1e-8, weight_decay = 0;
+  bool amsgrad = false, maximize = false;
+};
+/// Source: Kingma and Ba 2014, torch.optim.Adam. Weight decay is added to the gradient.
+class BURIN_API Adam : public Optimizer {
+public:
+  explicit Adam(std::vector<Parameter> params, AdamOptions options = {}, Location where = Location::current())
+      : Adam({{std::move(params), options}}, where) {}
+  explicit Adam(std::vector<ParamGroup<AdamOptions>> groups, Location where = Location::current());
+};
+
+struct AdamWOptions {
+  double lr = 1e-3;
+  std::pair<double, double> betas = {0.9, 0.999};
+  double eps = 1e-8, weight_decay = 1e-2;
+  bool amsgrad = false, maximize = false;
+};
+/// Source: Loshchilov and Hutter 2017, torch.optim.AdamW. Weight decay scales the parameter.
+class BURIN_API AdamW : public Optimizer {
+public:
+  explicit AdamW(std::vector<Parameter> params, AdamWOptions options = {}, Location where = Location::current())
+      : AdamW({{std::move(params), options}}, where) {}
+  explicit AdamW(std::vector<ParamGroup<AdamWOptions>> groups, Location where = Location::current());
+};
+
+struct RmspropOptions {
+  double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
+  bool centered = false, maximize = false;
+};
+/// Source: Hinton, lecture 6e, torch.optim.RMSprop.
+class BURIN_API RMSprop : public Optimizer {
+public:
+  explicit RMSprop(std::vector<Parameter> params, RmspropOptions options = {}, Location where = Location::current())
+      : RMSprop({{std::move(params), options}}, where) {}
+  explicit RMSprop(std::vector<ParamGroup<RmspropOptions>> groups, Location where = Location::current());
+};
+
+struct AdagradOptions {
+  double lr = 1e-2, lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10;
+  bool maximize = false;
+};
+/// Source: Duchi et al. 2011, torch.optim.Adagrad.
+class BURIN_API Adagrad : public Optimizer {
+public:
+  explicit Adagrad(std::vector<Parameter> params, AdagradOptions options = {}, Location where = Location::current())
+      : Adagrad({{std::move(params), options}}, where) {}
+  explicit Adagrad(std::vector<ParamGroup<AdagradOptions>> groups, Location where = Location::current());
+};
+
+struct LionOptions {
+  double lr = 1e-4;
+  std::pair<double, double> betas = {0.9, 0.99};
+  double weight_decay = 0;
+  bool maximize = false;
+};
+/// Source: Chen et al. 2023, algorithm 2.
+class BURIN_API Lion : public Optimizer {
+public:
+  explicit Lion(std::vector<Parameter> params, LionOptions options = {}, Location where = Location::current())
+      : Lion({{std::move(params), options}}, where) {}
+  explicit Lion(std::vector<ParamGroup<LionOptions>> groups, Location where = Location::current());
+};
+
+struct AdafactorOptions {
+  double lr = 1e-2, beta2_decay = -0.8;
+  std::pair<std::optional<double>, double> eps = {std::nullopt, 1e-3}; // the first: the machine epsilon of the type
+  double d = 1, weight_decay = 0;
+  bool maximize = false;
+};
+/// Second moments of matrices as products of a row and a column. Source: Shazeer and Stern 2018, torch.optim.Adafactor.
+class BURIN_API Adafactor : public Optimizer {
+public:
+  explicit Adafactor(std::vector<Parameter> params, AdafactorOptions options = {}, Location where = Location::current())
+      : Adafactor({{std::move(params), options}}, where) {}
+  explicit Adafactor(std::vector<ParamGroup<AdafactorOptions>> groups, Location where = Location::current());
+};
+
+struct MuonOptions {
+  double lr = 1e-3, weight_decay = 0.1, momentum = 0.95;
+  bool nesterov = true;
+  std::array<double, 3> ns_coefficients = {3.4445, -4.7750, 2.0315};
+  double eps = 1e-7;
+  int64_t ns_steps = 5;
+  std::string adjust_lr_fn = "original"; // or "match_rms_adamw"
+};
+/// Momentum made orthogonal by Newton's and Schulz's iteration, of matrices only (put the rest into an AdamW). The
+/// iteration is computed in the parameter's element type, PyTorch's in bf16. Source: Jordan 2024, torch.optim.Muon.
+class BURIN_API Muon : public Optimizer {
+public:
+  explicit Muon(std::vector<Parameter> params, MuonOptions options = {}, Location where = Location::current())
+      : Muon({{std::move(params), options}}, where) {}
+  explicit Muon(std::vector<ParamGroup<MuonOptions>> groups, Location where = Location::current());
+};
+
+struct LbfgsOptions {
+  double lr = 1;
+  int64_t max_iter = 20, max_eval = -1; // -1: max_iter · 5 / 4
+  double tolerance_grad = 1e-7, tolerance_change = 1e-9;
+  int64_t history_size = 100;
+};
+/// Limited-memory BFGS with steps of the length lr (no line search). Each step looks at losses and thus waits for them:
+/// it cannot be traced. Source: Nocedal and Wright 2006, torch.optim.LBFGS.
+class BURIN_API LBFGS {
+public:
+  explicit LBFGS(std::vector<Parameter> params, LbfgsOptions options = {}, Location where = Location::current());
+  /// `closure` computes the loss of one element anew; its gradients are taken here. Returns the first loss.
+  Tensor step(const std::function<Tensor()> &closure, Location where = Location::current());
+
+private:
+  struct State;
+  std::shared_ptr<State> state;
+};
+
+// ---- gradients and averages
+
+/// Scales the gradients that backward() has left in `params` so that their common norm is at most `max_norm`; returns
+/// the norm before. Source: torch.nn.utils.clip_grad_norm_.
+BURIN_API Tensor clip_grad_norm_(const std::vector<Parameter> &params, double max_norm, double norm_type = 2,
+                                 Location where = Location::current());
+/// Limits each element of these gradients to [-clip_value, clip_value]. Source: torch.nn.utils.clip_grad_value_.
+BURIN_API void clip_grad_value_(const std::vector<Parameter> &params, double clip_value,
+                                Location where = Location::current());
+/// Gradients scaled so that their common norm is at most `max_norm`, and the norm before. Absent ones stay absent.
+BURIN_API std::pair<std::vector<Tensor>, Tensor> clip_by_global_norm(const std::vector<Tensor> &gradients,
+                                                                     double max_norm, double norm_type = 2,
+                                                                     Location where = Location::current());
+
+/// Exponential moving averages of parameters. Source: torch.optim.swa_utils.get_ema_avg_fn.
+class BURIN_API EMA {
+public:
+  /// Begins with the parameters' values.
+  explicit EMA(const nn::Module &module, double decay = 0.999, Location where = Location::current());
+  /// average = decay · average + (1 - decay) · parameter.
+  void update(Location where = Location::current());
+  /// The averages under the names of the parameters: load_state_dict(…, false) puts them into a module.
+  StateDict state_dict() const;
+  void load_state_dict(const StateDict &state, Location where = Location::current());
+
+private:
+  struct State;
+  std::shared_ptr<State> state;
+};
+
+} // namespace burin::optim

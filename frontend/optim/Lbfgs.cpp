@@ -1,0 +1,135 @@
+#include "burin/gradients.h"
+#include "burin/ops.h"
+#include "burin/optim.h"
+#include "burin/reductions.h"
+#include "frontend/tensor/LocationScope.h"
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+namespace burin::optim {
+
+using detail::inScope;
+
+namespace {
+/// What a step has changed: of the parameters, and of their gradient.
+struct Change {
+  Tensor step, gradient;
+  double curvature; // 1 over the product of the two
+};
+double dot(const Tensor &a, const Tensor &b) { return (a * b).sum().item(); }
+double largest(const Tensor &x) { return x.abs().max().item(); }
+} // namespace
+
+struct LBFGS::State {
+  std::vector<Parameter> params;
+  LbfgsOptions options;
+  int64_t iterations = 0;
+  Tensor direction, before; // the last direction, and the gradient before it was taken
+  double length = 0, scale = 1;
+  std::deque<Change> changes;
+
+  Tensor evaluate(const std::function<Tensor()> &closure, Tensor &gradient, const Location &where) const;
+  void remember(const Tensor &gradient);
+  Tensor quasiNewton(const Tensor &gradient) const;
+  void move(const Location &where);
+};
+
+LBFGS::LBFGS(std::vector<Parameter> params, LbfgsOptions options, Location where) : state(new State) {
+  if (params.empty())
+    throw Error(inScope(where), "LBFGS", "there are no parameters");
+  if (options.max_eval < 0)
+    options.max_eval = options.max_iter * 5 / 4;
+  state->params = std::move(params);
+  state->options = options;
+}
+
+/// The loss, and the gradients of all parameters as one vector.
+Tensor LBFGS::State::evaluate(const std::function<Tensor()> &closure, Tensor &gradient, const Location &where) const {
+  Tensor loss;
+  std::vector<Tensor> values, parts;
+  {
+    EnableGrad record;
+    loss = closure();
+    for (const Parameter &parameter : params)
+      values.push_back(parameter.value());
+    parts = burin::grad(loss, values, std::nullopt, {}, where);
+  }
+  for (Tensor &part : parts)
+    part = reshape(part, {-1});
+  gradient = concat(parts);
+  return detach(loss);
+}
+
+/// Takes what the last step has changed into account.
+void LBFGS::State::remember(const Tensor &gradient) {
+  Change change{direction * length, gradient - before, 0};
+  const double product = dot(change.gradient, change.step);
+  if (product <= 1e-10)
+    return;
+  if (int64_t(changes.size()) == options.history_size)
+    changes.pop_front();
+  change.curvature = 1 / product;
+  scale = product / dot(change.gradient, change.gradient);
+  changes.push_back(change);
+}
+
+/// The recursion of two loops for the product of the inverse Hessian, as far as it is known, and the gradient.
+Tensor LBFGS::State::quasiNewton(const Tensor &gradient) const {
+  Tensor q = -gradient;
+  std::vector<double> alphas(changes.size());
+  for (size_t i = changes.size(); i-- > 0;) {
+    alphas[i] = dot(changes[i].step, q) * changes[i].curvature;
+    q = q - changes[i].gradient * alphas[i];
+  }
+  q = q * scale;
+  for (size_t i = 0; i < changes.size(); ++i)
+    q = q + changes[i].step * (alphas[i] - dot(changes[i].gradient, q) * changes[i].curvature);
+  return q;
+}
+
+void LBFGS::State::move(const Location &where) {
+  int64_t at = 0;
+  for (Parameter &parameter : params) {
+    const Shape shape = parameter->shape();
+    const int64_t count = int64_t(parameter->numel());
+    Tensor part = slice(direction, {at}, {at + count}, {1});
+    parameter.set(parameter.value() + reshape(part, shape) * length, where);
+    at += count;
+  }
+}
+
+Tensor LBFGS::step(const std::function<Tensor()> &closure, Location where) {
+  LocationScope scope(where);
+  const Location place = inScope(where);
+  NoGrad noGrad;
+  State &s = *state;
+  const LbfgsOptions &o = s.options;
+  Tensor gradient, first = s.evaluate(closure, gradient, place);
+  if (first.isTraced())
+    throw Error(place, "LBFGS", "a step looks at losses, which a trace does not know; call it outside of the trace");
+  double loss = first.item();
+  int64_t evaluations = 1;
+  if (largest(gradient) <= o.tolerance_grad)
+    return first;
+  for (int64_t i = 1; i <= o.max_iter; ++i) {
+    if (s.iterations++ > 0)
+      s.remember(gradient);
+    s.direction = s.quasiNewton(gradient);
+    s.before = gradient;
+    const double lossBefore = loss;
+    s.length = s.iterations == 1 ? std::min(1.0, 1 / gradient.abs().sum().item()) * o.lr : o.lr;
+    if (dot(gradient, s.direction) > -o.tolerance_change)
+      break;
+    s.move(place);
+    if (i == o.max_iter)
+      break;
+    loss = s.evaluate(closure, gradient, place).item();
+    if (++evaluations >= o.max_eval || largest(gradient) <= o.tolerance_grad ||
+        largest(s.direction * s.length) <= o.tolerance_change || std::abs(loss - lossBefore) < o.tolerance_change)
+      break;
+  }
+  return first;
+}
+
+} // namespace burin::optim

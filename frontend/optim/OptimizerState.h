@@ -1,0 +1,79 @@
+// The state of an optimiser, and what its rule for one parameter sees.
+#pragma once
+#include "burin/creation.h"
+#include "burin/ops.h"
+#include "burin/optim.h"
+#include "frontend/tensor/LocationScope.h"
+#include <map>
+
+namespace burin::optim {
+
+/// A tensor that is there, also while a trace is active: the first value of a Parameter.
+Tensor initialValue(const TensorSpec &spec, double value, const Location &where);
+/// A number as a Parameter that is not trained.
+Parameter scalarCell(double value, DType dtype, const Location &where);
+
+struct Optimizer::State {
+  /// A parameter, and what the optimiser keeps for it.
+  struct Member {
+    Parameter parameter;
+    std::vector<std::pair<std::string, Parameter>> slots; // made when first used
+    int counter = -1;                                     // in `counters`; -1: it has never been updated
+  };
+  struct Group {
+    Parameter lr;       // f64[]
+    Parameter momentum; // f64[]: SGD's momentum, Adam's beta1; undefined if the rule has none
+    double initialLr, initialMomentum;
+    std::vector<Member> members;
+  };
+  /// An update of one parameter. Everything is of the parameter's element type.
+  struct Update {
+    size_t group;
+    Member &member;
+    Tensor value, gradient;
+    std::vector<Tensor> factors; // what factors() has returned
+
+    /// A slot of the parameter's shape, or of another; it begins with `initial`.
+    Parameter slot(const char *name, double initial = 0) { return slot(name, value.shape(), initial); }
+    Parameter slot(const char *name, const Shape &shape, double initial = 0);
+  };
+
+  explicit State(const char *kind) : kind(kind) {}
+  virtual ~State();
+  /// Numbers that the updates of a group share, f64[]; `count` is the number of this step, f64[].
+  virtual std::vector<Tensor> factors(size_t group, const Tensor &count) const = 0;
+  virtual void update(Update &update) const = 0;
+  /// The names of all slots that the rule may make.
+  virtual std::vector<std::string> slotNames() const = 0;
+
+  void addGroup(const std::vector<Parameter> &params, double lr, std::optional<double> momentum, const Location &where);
+  void step(const std::vector<Tensor> &gradients, const Location &where);
+
+  const char *kind;
+  std::vector<Group> groups;
+  /// Numbers of updates, i64[]. Parameters that have always been updated together share one.
+  std::vector<Parameter> counters;
+
+private:
+  void count(const std::vector<Member *> &updated, const Location &where);
+};
+
+/// A rule with options per group.
+template <class Options> struct Rule : Optimizer::State {
+  std::vector<Options> options;
+  Rule(const char *kind, const std::vector<ParamGroup<Options>> &given, const Location &where) : State(kind) {
+    for (const ParamGroup<Options> &group : given) {
+      options.push_back(group.options);
+      std::optional<double> momentum;
+      if constexpr (requires { group.options.momentum; })
+        momentum = group.options.momentum;
+      else if constexpr (requires { group.options.betas; })
+        momentum = group.options.betas.first;
+      if (!(group.options.lr >= 0) || !(group.options.weight_decay >= 0) || (momentum && !(*momentum >= 0)))
+        throw Error(where, kind, "learning rate, weight decay and momentum must not be negative");
+      addGroup(group.params, group.options.lr, momentum, where);
+    }
+  }
+};
+
+} // namespace burin::optim

@@ -1,0 +1,291 @@
+// Optimisers and schedules against PyTorch's, in f64; see make_optimizers.py.
+#include "test/frontend/Check.h"
+#include "test/training/Cases.h"
+#include <cmath>
+
+using namespace burin::test;
+using namespace burin::optim;
+
+namespace {
+
+const std::map<std::string, Tensors> &cases() {
+  static const auto all = loadCases("optimizers.json");
+  return all;
+}
+std::string numbered(const std::string &name, size_t i) { return name + "." + std::to_string(i); }
+
+std::vector<Parameter> start(size_t count = 2) {
+  std::vector<Parameter> params;
+  for (size_t i = 0; i < count; ++i)
+    params.emplace_back(cases().at("common").at(numbered("w", i)));
+  return params;
+}
+std::vector<Tensor> gradients(int step, size_t count) {
+  std::vector<Tensor> list;
+  for (size_t i = 0; i < count; ++i)
+    list.push_back(cases().at("common").at(numbered(numbered("grad", size_t(step)), i)));
+  return list;
+}
+
+void checkParameters(const std::vector<Parameter> &params, const std::string &name, const std::string &when) {
+  for (size_t i = 0; i < params.size(); ++i)
+    checkClose(params[i], cases().at(name).at(numbered(when, i)), 1e-10, name + ", parameter " + std::to_string(i));
+}
+
+using Make = std::function<Optimizer(std::vector<Parameter>)>;
+std::map<std::string, Make> rules() {
+  using P = std::vector<Parameter>;
+  return {
+      {"SGD", [](P p) { return SGD(p, {.lr = 0.05}); }},
+      {"SGD momentum",
+       [](P p) { return SGD(p, {.lr = 0.05, .momentum = 0.9, .dampening = 0.2, .weight_decay = 0.1}); }},
+      {"SGD nesterov", [](P p) { return SGD(p, {.lr = 0.05, .momentum = 0.9, .nesterov = true, .maximize = true}); }},
+      {"Adam", [](P p) { return Adam(p); }},
+      {"Adam amsgrad",
+       [](P p) {
+         return Adam(p, {.lr = 0.02, .betas = {0.8, 0.95}, .eps = 1e-3, .weight_decay = 0.1, .amsgrad = true});
+       }},
+      {"AdamW", [](P p) { return AdamW(p, {.lr = 0.02}); }},
+      {"AdamW groups",
+       [](P p) {
+         return AdamW({{{p[0]}, {.lr = 0.02, .weight_decay = 0.3}}, {{p[1]}, {.lr = 0.1, .weight_decay = 0}}});
+       }},
+      {"RMSprop", [](P p) { return RMSprop(p); }},
+      {"RMSprop centered",
+       [](P p) {
+         return RMSprop(p, {.lr = 0.02, .alpha = 0.9, .weight_decay = 0.1, .momentum = 0.8, .centered = true});
+       }},
+      {"Adagrad", [](P p) { return Adagrad(p); }},
+      {"Adagrad decay",
+       [](P p) {
+         return Adagrad(p, {.lr = 0.1, .lr_decay = 0.2, .weight_decay = 0.1, .initial_accumulator_value = 0.5});
+       }},
+      {"Lion", [](P p) { return Lion(p); }},
+      {"Lion decay", [](P p) { return Lion(p, {.lr = 0.02, .betas = {0.8, 0.9}, .weight_decay = 0.1}); }},
+      {"Adafactor", [](P p) { return Adafactor(p); }},
+      {"Adafactor decay",
+       [](P p) {
+         return Adafactor(p, {.lr = 0.05, .beta2_decay = -0.6, .eps = {1e-6, 1e-2}, .d = 1.5, .weight_decay = 0.1});
+       }},
+      {"Muon", [](P p) { return Muon(p); }},
+      {"Muon rms",
+       [](P p) {
+         return Muon(p, {.lr = 0.05, .momentum = 0.8, .nesterov = false, .adjust_lr_fn = "match_rms_adamw"});
+       }},
+  };
+}
+size_t countOf(const std::string &name) { return name.starts_with("Muon") ? 1 : 2; }
+
+/// The loss of make_optimizers.py's curved().
+Tensor curved(const Tensor &a, const Tensor &b) {
+  Tensor weights = (arange(12) + 1).to(f64).reshape({3, 4});
+  return (pow(a - 1.0, 2.0) * weights).sum() + pow(b, 4.0).sum() + a.sum() * b.sum() / 10.0;
+}
+
+} // namespace
+
+TEST_CASE("20 steps of each optimiser are PyTorch's") {
+  for (const auto &[name, make] : rules()) {
+    std::vector<Parameter> params = start(countOf(name));
+    Optimizer optimizer = make(params);
+    for (int step = 0; step < 20; ++step) {
+      optimizer.step(gradients(step, params.size()));
+      if (step == 9)
+        checkParameters(params, name, "after10");
+    }
+    checkParameters(params, name, "after");
+  }
+}
+
+TEST_CASE("an optimiser goes on from its state dict") {
+  for (const auto &[name, make] : rules()) {
+    INFO(name);
+    std::vector<Parameter> first = start(countOf(name));
+    Optimizer before = make(first);
+    for (int step = 0; step < 10; ++step)
+      before.step(gradients(step, first.size()));
+    std::vector<Parameter> second;
+    for (const Parameter &parameter : first)
+      second.emplace_back(detach(parameter));
+    Optimizer after = make(second);
+    after.load_state_dict(before.state_dict());
+    for (int step = 10; step < 20; ++step)
+      after.step(gradients(step, second.size()));
+    checkParameters(second, name, "after");
+  }
+}
+
+TEST_CASE("LBFGS is PyTorch's") {
+  for (std::string name : {"LBFGS", "LBFGS short"}) {
+    std::vector<Parameter> params = start();
+    LBFGS optimizer(params, name == "LBFGS" ? LbfgsOptions{.lr = 0.5, .max_iter = 4}
+                                            : LbfgsOptions{.lr = 0.1, .history_size = 2});
+    std::vector<double> losses;
+    for (int step = 0; step < 20; ++step)
+      losses.push_back(optimizer.step([&] { return curved(params[0], params[1]); }).item());
+    checkClose(from_vector(losses), cases().at(name).at("losses"), 1e-6, name + ", losses");
+    for (size_t i = 0; i < params.size(); ++i)
+      checkClose(params[i], cases().at(name).at(numbered("after", i)), 1e-6, name);
+  }
+}
+
+TEST_CASE("each stored case of an optimiser is used") {
+  CHECK(cases().size() == rules().size() + 2 /*LBFGS*/ + 3 /*clipping*/ + 1 /*common*/);
+}
+
+TEST_CASE("steps read the gradients that backward() has left") {
+  manual_seed(3);
+  nn::Linear a(4, 2), b(4, 2);
+  b.load_state_dict(a.state_dict());
+  Tensor x = randn({5, 4});
+  Adam automatic(a.parameters()), explicitly(b.parameters());
+  for (int i = 0; i < 3; ++i) {
+    automatic.zero_grad();
+    (a(x) * a(x)).sum().backward();
+    automatic.step();
+    Tensor loss = (b(x) * b(x)).sum();
+    explicitly.step(grad(loss, {b.weight, b.bias}));
+  }
+  CHECK(largestDifference(a.weight, b.weight) == 0);
+  CHECK(largestDifference(a.bias, b.bias) == 0);
+  CHECK(a.weight->requires_grad());
+  automatic.zero_grad();
+  CHECK_FALSE(a.weight->grad().defined());
+}
+
+TEST_CASE("a parameter without a gradient stays, and has a count of its own") {
+  Parameter a(ones({2})), b(ones({2})), c(ones({2}));
+  Adam optimizer({a, b}, {.lr = 0.1}), alone({c}, {.lr = 0.1});
+  Tensor g = tensor({1.0, 0.5});
+  optimizer.step({g, Tensor()});
+  CHECK(floats(b) == std::vector<float>{1, 1});
+  optimizer.step({g, g * 3});
+  alone.step({g * 3});
+  CHECK(floats(b) == floats(c)); // its first step, with the bias correction of a first one
+  StateDict state = optimizer.state_dict();
+  CHECK(state.at("state.0.step").item() == 2);
+  CHECK(state.at("state.1.step").item() == 1);
+}
+
+TEST_CASE("clipping of gradients") {
+  for (auto [name, kind] : {std::pair("clip 1", 1.0), {"clip 2", 2.0}, {"clip inf", double(INFINITY)}}) {
+    auto [clipped, norm] = clip_by_global_norm(gradients(0, 2), 1.5, kind);
+    checkClose(norm, cases().at(name).at("norm"), 1e-10, name);
+    std::vector<Parameter> params = start();
+    for (size_t i = 0; i < 2; ++i) {
+      checkClose(clipped[i], cases().at(name).at(numbered("after", i)), 1e-10, name);
+      params[i]->set_grad(gradients(0, 2)[i]);
+    }
+    checkClose(clip_grad_norm_(params, 1.5, kind), norm, 0, name);
+    checkClose(params[1]->grad(), clipped[1], 0, name);
+    clip_grad_value_(params, 0.01);
+    CHECK(params[0]->grad().abs().max().item() <= 0.01);
+  }
+}
+
+TEST_CASE("groups without weight decay, learning rates, averages") {
+  auto net = nn::Sequential(nn::Linear(3, 2), nn::LayerNorm(2));
+  AdamW optimizer(decay_matrices_only(net, AdamWOptions{.lr = 0.5, .weight_decay = 0.1}));
+  CHECK(optimizer.groups() == 2);
+  CHECK(optimizer.parameters().size() == 4);
+  CHECK(optimizer.parameters()[0]->rank() == 2);
+  optimizer.set_lr(0.25, 1);
+  CHECK(optimizer.lr(0) == 0.5);
+  CHECK(optimizer.lr(1) == 0.25);
+  EMA average(net, 0.75);
+  Tensor before = net.state_dict().at("0.weight");
+  optimizer.step({ones({2, 3}), Tensor(), Tensor(), Tensor()});
+  average.update();
+  CHECK(largestDifference(average.state_dict().at("0.weight"), before * 0.75 + net.state_dict().at("0.weight") * 0.25) <
+        1e-6);
+  net.load_state_dict(average.state_dict(), false);
+}
+
+namespace {
+
+using MakeSchedule = std::function<LRScheduler(const Optimizer &)>;
+std::map<std::string, MakeSchedule> schedules() {
+  using O = const Optimizer &;
+  return {
+      {"StepLR", [](O o) { return StepLR(o, 7, 0.5); }},
+      {"MultiStepLR", [](O o) { return MultiStepLR(o, {3, 3, 20}, 0.3); }},
+      {"ExponentialLR", [](O o) { return ExponentialLR(o, 0.93); }},
+      {"ConstantLR", [](O o) { return ConstantLR(o); }},
+      {"LinearLR", [](O o) { return LinearLR(o, 0.2, 0.9, 13); }},
+      {"PolynomialLR", [](O o) { return PolynomialLR(o, 30, 1.7); }},
+      {"CosineAnnealingLR", [](O o) { return CosineAnnealingLR(o, 16, 0.05); }},
+      {"CosineAnnealingWarmRestarts", [](O o) { return CosineAnnealingWarmRestarts(o, 6, 1, 0.01); }},
+      {"CosineAnnealingWarmRestarts growing", [](O o) { return CosineAnnealingWarmRestarts(o, 5, 2); }},
+      {"OneCycleLR cycle", [](O o) { return OneCycleLR(o, 2.0, 45); }},
+      {"OneCycleLR cycle three",
+       [](O o) {
+         return OneCycleLR(o, 2.0, 45, {.pct_start = 0.25, .anneal_strategy = "linear", .three_phase = true});
+       }},
+      {"LambdaLR", [](O o) { return LambdaLR(o, [](const Tensor &e) { return 1.0 / (e + 1.0); }); }},
+      {"SequentialLR",
+       [](O o) {
+         return SequentialLR(o, {LinearLR(o, 0.1, 1, 5), CosineAnnealingLR(o, 30), ConstantLR(o, 0.01, 1000)}, {5, 32});
+       }},
+      {"ChainedScheduler", [](O o) { return ChainedScheduler(o, {ConstantLR(o, 0.1, 4), ExponentialLR(o, 0.9)}); }}};
+}
+
+void checkRates(const std::string &name, const Tensors &expected, const std::function<void(int)> &step,
+                const Optimizer &optimizer) {
+  std::vector<double> rates, momenta;
+  for (int i = 0; i < 40; ++i) {
+    rates.push_back(optimizer.lr());
+    momenta.push_back(optimizer.state_dict().back().second.item());
+    step(i);
+  }
+  checkClose(from_vector(rates), expected.at("lr"), 1e-11, name);
+  if (const Tensor *momentum = expected.find("momentum"))
+    checkClose(from_vector(momenta), *momentum, 1e-11, name + ", momentum");
+}
+
+} // namespace
+
+TEST_CASE("40 steps of each schedule are PyTorch's") {
+  const auto expected = loadCases("schedules.json");
+  CHECK(expected.size() == schedules().size() + 2 /*on plateau*/ + 1 /*their metrics*/);
+  for (const auto &[name, make] : schedules()) {
+    std::vector<Parameter> params{Parameter(zeros({1}))};
+    Optimizer optimizer = name == "OneCycleLR cycle three" ? Optimizer(Adam(params))
+                                                           : Optimizer(SGD(params, {.lr = 0.8, .momentum = 0.9}));
+    LRScheduler schedule = make(optimizer);
+    checkRates(name, expected.at(name), [&](int) { schedule.step(); }, optimizer);
+    CHECK(schedule.last_epoch() == 40);
+    LRScheduler other = make(optimizer);
+    other.load_state_dict(schedule.state_dict());
+    CHECK(other.get_last_lr() == schedule.get_last_lr());
+  }
+  const std::vector<double> metric = values<double>(expected.at("plateau").at("metric"));
+  for (std::string name : {"ReduceLROnPlateau", "ReduceLROnPlateau max"}) {
+    SGD optimizer({Parameter(zeros({1}))}, {.lr = 0.8, .momentum = 0.9});
+    PlateauOptions options{.factor = 0.5, .patience = 2, .cooldown = 1};
+    if (name.ends_with("max"))
+      options = {.mode = "max", .patience = 1, .threshold = 0.1, .threshold_mode = "abs", .min_lr = 0.01};
+    ReduceLROnPlateau schedule(optimizer, options);
+    checkRates(name, expected.at(name), [&](int i) { schedule.step(full({}, metric[size_t(i)], f64)); }, optimizer);
+  }
+}
+
+TEST_CASE("optimisers refuse what does not fit") {
+  Parameter w(ones({2, 3}));
+  Adam adam({w});
+  CHECK_ERROR(adam.step({ones({2})}), "Adam", "f32[2]", "f32[2, 3]");
+  CHECK_ERROR(adam.step(std::vector<Tensor>()), "0 gradients", "1 parameters");
+  CHECK_ERROR(SGD({w}, {.lr = -1}), "SGD", "negative");
+  CHECK_ERROR(SGD({Parameter(zeros({2}, i64))}, SgdOptions{}), "integers");
+  CHECK_ERROR(Muon({Parameter(ones({2}))}), "matrix");
+  CHECK_ERROR(LBFGS({}), "no parameters");
+  CHECK_ERROR(StepLR(adam, 0), "step_size");
+  CHECK_ERROR(OneCycleLR(Adagrad({w}), 1, 10), "cycle_momentum");
+  CHECK_ERROR(SequentialLR(adam, {StepLR(adam, 2)}, {3}), "milestone");
+  adam.step({ones({2, 3})});
+  StateDict state = adam.state_dict();
+  state.emplace_back("state.1.exp_avg", ones({2, 3}));
+  CHECK_ERROR(adam.load_state_dict(state), "no parameter for \"state.1.exp_avg\"", "nothing has been changed");
+  CHECK_ERROR(adam.load_state_dict({{"state.0.momentum_buffer", ones({2, 3})}}), "momentum_buffer");
+  CHECK_ERROR(adam.load_state_dict({{"state.0.exp_avg", ones({3})}}), "f32[3]", "f32[2, 3]");
+  CHECK(adam.state_dict().at("state.0.step").item() == 1);
+}
