@@ -86,6 +86,11 @@ std::string fileLine(mlir::Location);
 /// Attribute of the main function: [size, size, place] for each pair of sizes that a run must find equal.
 inline constexpr llvm::StringLiteral kChecksAttr = "burin.checks";
 
+/// Attribute of an argument or result of a function: the state that it is, a symbol of the module.
+inline constexpr llvm::StringLiteral kStateAttr = "burin.state";
+/// The functions that an op applies: those of if, while and scan. Null ones are missing.
+llvm::SmallVector<mlir::Operation *, 2> appliedFunctions(mlir::Operation *);
+
 /// Loads the dialects a burin module may contain.
 void loadDialects(mlir::MLIRContext &);
 
@@ -105,4 +110,6 @@ void loadDialects(mlir::MLIRContext &);
 #include "ir/NeuralOps.h.inc"
 #define GET_OP_CLASSES
 #include "ir/KernelOps.h.inc"
+#define GET_OP_CLASSES
+#include "ir/ControlOps.h.inc"
 // clang-format on

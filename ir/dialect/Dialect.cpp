@@ -55,6 +55,9 @@ void BurinDialect::initialize() {
       ,
 #define GET_OP_LIST
 #include "ir/KernelOps.cpp.inc"
+      ,
+#define GET_OP_LIST
+#include "ir/ControlOps.cpp.inc"
       >();
 }
 

@@ -120,12 +120,14 @@ static bool isHugeSplat(Operation *op) {
   return bytes > kMostBytes;
 }
 
-/// A graph is functions from tensors to tensors that hold burin ops alone, and do not call each other.
+/// A graph is states, and functions from tensors to tensors that hold burin ops alone.
 static LogicalResult verifyIsGraph(ModuleOp module) {
   for (Operation &op : *module.getBody()) {
+    if (isa<StateOp>(op))
+      continue;
     auto function = dyn_cast<func::FuncOp>(op);
     if (!function)
-      return op.emitError("a graph is a module of functions; '") << op.getName() << "' has no place there";
+      return op.emitError("a graph is a module of functions and states; '") << op.getName() << "' has no place there";
     if (!llvm::hasSingleElement(function.getBody()))
       return op.emitError("a graph's function has one block of ops, and @")
              << function.getName() << " has " << function.getBody().getBlocks().size();

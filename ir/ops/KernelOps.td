@@ -2,7 +2,6 @@
 #ifndef BURIN_KERNEL_OPS
 #define BURIN_KERNEL_OPS
 include "ir/ops/OpBase.td"
-include "mlir/IR/SymbolInterfaces.td"
 
 def Burin_ConstantOp : Op<Burin_Dialect, "constant", [Pure, ConstantLike, AllTypesMatch<["value", "result"]>]> {
   let summary = "A tensor known at compile time: a weight or a folded value";
@@ -29,30 +28,6 @@ def Burin_YieldOp : Op<Burin_Dialect, "yield", [Pure, Terminator, ReturnLike, Ha
   let arguments = (ins Variadic<Burin_Tensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
-}
-def Burin_ScanOp : Op<Burin_Dialect, "scan", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "A loop: a function applied to each of `parts` equal parts of operands along dimension 0";
-  let description = [{
-    In each turn the function takes the `states` that the turn before has left, one part of each of the `sliced` operands
-    behind them, and all others whole. It gives the new states, and a part of each further result.
-
-    The operands for the states are what the first turn takes; the results are all they have ever been, one behind the
-    other along dimension 0: `parts` + 1 of them, the last one last. The parts of further results lie where those of
-    the sliced operands do. The turns go through the parts in order, with `reverse` from the last one to the first.
-    Without states they are independent: they may run in any order, or at once.
-  }];
-  let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<Burin_Tensor>:$inputs, I64Attr:$sliced, Burin_ShapeAttr:$parts,
-                       DefaultValuedAttr<I64Attr, "0">:$states, DefaultValuedAttr<BoolAttr, "false">:$reverse);
-  let results = (outs Variadic<Burin_Tensor>:$results);
-  let assemblyFormat = "$callee `(` $inputs `)` attr-dict `:` functional-type($inputs, $results)";
-  let extraClassDeclaration = [{
-    /// The number of parts.
-    Dim partCount();
-    /// The function that is applied; null if there is none.
-    ::mlir::Operation *body();
-    /// The first of the operands that are given whole.
-    unsigned firstWhole() { return unsigned(getStates() + getSliced()); }
-  }];
 }
 def Burin_PackOp : Burin_Op<"pack"> {
   let summary = "The right side of a contraction in panels: [batch…, K, N] becomes [batch…, ceil(N/width), K, width]";

@@ -22,6 +22,8 @@ def Burin_Dialect : Dialect {
     encoding, one string per `?` in order: `tensor<?x512xf32, ["batch"]>`.
   }];
   let hasConstantMaterializer = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
 }
 
 def Burin_Tensor : RankedTensorOf<[F32, F64, F16, BF16, I8, UI8, I16, I32, I64, I1]>;

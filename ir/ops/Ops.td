@@ -7,4 +7,5 @@ include "ir/ops/ShapeOps.td"
 include "ir/ops/ContractionOps.td"
 include "ir/ops/NeuralOps.td"
 include "ir/ops/KernelOps.td"
+include "ir/ops/ControlOps.td"
 #endif

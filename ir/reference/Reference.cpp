@@ -51,6 +51,10 @@ std::vector<const RefTensor *> pointersTo(ArrayRef<RefTensor> tensors) {
   return pointers;
 }
 
+bool isTrue(const RefTensor &condition) {
+  return std::visit([](const auto &elements) { return elements.front() != 0; }, condition.data);
+}
+
 /// Runs ops in one environment of symbolic sizes.
 class Interpreter {
 public:
@@ -69,6 +73,8 @@ private:
   FailureOr<Results> runCall(func::CallOp op, ArrayRef<const RefTensor *> operands);
   FailureOr<RefTensor> join(Operation *op, TensorSpec spec, ArrayRef<RefTensor> parts);
   FailureOr<Results> runScan(ScanOp op, ArrayRef<const RefTensor *> operands);
+  FailureOr<Results> apply(Operation *op, Operation *function, ArrayRef<const RefTensor *> arguments);
+  FailureOr<Results> runWhile(WhileOp op, ArrayRef<const RefTensor *> operands);
   FailureOr<Results> runTableOp(Operation *op, const OpInfo &info, ArrayRef<const RefTensor *> operands);
 
   RefObserver onOp;
@@ -193,10 +199,41 @@ FailureOr<RefTensor> Interpreter::join(Operation *op, TensorSpec spec, ArrayRef<
   return whole;
 }
 
+/// Runs a function of the module that shares the symbolic sizes of its caller.
+FailureOr<Results> Interpreter::apply(Operation *op, Operation *function, ArrayRef<const RefTensor *> arguments) {
+  auto callee = cast_or_null<func::FuncOp>(function);
+  if (!callee || callee.isExternal())
+    return op->emitError() << "applies a function that has no body here";
+  if (depth >= 64)
+    return op->emitError() << "calls nest more than 64 deep";
+  Interpreter inner(onOp, options, depth + 1);
+  inner.symbols = symbols;
+  if (failed(inner.bind(op, callee.getArgumentTypes(), arguments, "argument")))
+    return failure();
+  return inner.runBlock(callee.getBody().front(), arguments);
+}
+
+FailureOr<Results> Interpreter::runWhile(WhileOp op, ArrayRef<const RefTensor *> operands) {
+  auto carried = size_t(op.getCarried());
+  Results values;
+  for (const RefTensor *operand : operands.take_front(carried))
+    values.push_back(*operand);
+  for (;;) {
+    std::vector<const RefTensor *> arguments = pointersTo(values);
+    arguments.insert(arguments.end(), operands.begin() + carried, operands.end());
+    auto condition = apply(op, op.conditionFunction(), arguments);
+    if (failed(condition) || !isTrue(condition->front()))
+      return failed(condition) ? condition : FailureOr<Results>(std::move(values));
+    auto next = apply(op, op.bodyFunction(), arguments);
+    if (failed(next))
+      return failure();
+    values = std::move(*next);
+  }
+}
+
 FailureOr<Results> Interpreter::runScan(ScanOp op, ArrayRef<const RefTensor *> operands) {
-  auto callee = cast_or_null<func::FuncOp>(op.body());
   auto parts = evaluateDim(op.partCount(), symbols);
-  if (!parts || *parts < 0 || !callee || callee.isExternal() || depth >= 64)
+  if (!parts || *parts < 0)
     return op->emitError() << "cannot be interpreted";
   auto states = size_t(op.getStates());
   std::vector<Results> given(op.getNumResults()); // what each turn gives, in the order of the result
@@ -210,11 +247,7 @@ FailureOr<Results> Interpreter::runScan(ScanOp op, ArrayRef<const RefTensor *> o
       slices.push_back(partOf(*operand, op.getReverse() ? *parts - 1 - turn : turn, *parts));
     std::vector<const RefTensor *> arguments = pointersTo(slices);
     arguments.insert(arguments.end(), operands.begin() + op.firstWhole(), operands.end());
-    Interpreter inner(onOp, options, depth + 1);
-    inner.symbols = symbols;
-    if (failed(inner.bind(op, callee.getArgumentTypes(), arguments, "argument")))
-      return failure();
-    auto results = inner.runBlock(callee.getBody().front(), arguments);
+    auto results = apply(op, op.body(), arguments);
     if (failed(results))
       return failure();
     for (auto [list, result] : llvm::zip_equal(given, *results))
@@ -285,6 +318,10 @@ FailureOr<Results> Interpreter::run(Operation *op, ArrayRef<const RefTensor *> o
     return runCall(call, operands);
   if (auto scan = dyn_cast<ScanOp>(op))
     return runScan(scan, operands);
+  if (auto loop = dyn_cast<WhileOp>(op))
+    return runWhile(loop, operands);
+  if (auto branches = dyn_cast<IfOp>(op))
+    return apply(op, branches.branch(isTrue(*operands.front())), operands.drop_front());
   if (const OpInfo *info = opInfo(op))
     return runTableOp(op, *info, operands);
   return op->emitError() << "the reference interpreter does not know this op";

@@ -27,7 +27,7 @@ SmallVector<int64_t> reducedAxes(Operation *op) {
 }
 
 bool isSequential(Operation *op) {
-  return isa<CumsumOp, CumprodOp, ScatterOp, ArgsortOp, NonMaxSuppressionOp, ScanOp>(op);
+  return isa<CumsumOp, CumprodOp, ScatterOp, ArgsortOp, NonMaxSuppressionOp, ScanOp, IfOp, WhileOp>(op);
 }
 
 std::optional<SmallVector<int>> unitReshape(Operation *op) {

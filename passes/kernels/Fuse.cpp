@@ -295,8 +295,8 @@ private:
     for (GroupId id : order) {
       if (groups[id].ops.empty())
         continue;
-      if (auto scan = dyn_cast<ScanOp>(groups[id].ops.front())) {
-        scan->moveBefore(block.getTerminator()); // its function has kernels of its own
+      if (Operation *op = groups[id].ops.front(); !appliedFunctions(op).empty()) {
+        op->moveBefore(block.getTerminator()); // its functions have kernels of their own
         continue;
       }
       if (failed(emitGroup(b, groups[id].ops.getArrayRef())))
@@ -387,7 +387,7 @@ private:
   // Contractions and windows read their operands many times.
   static bool needsMemory(Operation *op) {
     Kind kind = intrinsicKind(op);
-    return kind == Kind::Contract || kind == Kind::Window || isa<ScanOp>(op);
+    return kind == Kind::Contract || kind == Kind::Window || !appliedFunctions(op).empty();
   }
 
   bool neededOutside(Operation *user, const llvm::SetVector<Operation *> &members) {

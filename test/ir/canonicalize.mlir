@@ -179,3 +179,31 @@ func.func @joinedAlongAnotherAxis(%x: tensor<2x6xf32>) -> tensor<4x3xf32> {
   %2 = burin.concat %0, %1 {axis = 0 : i64} : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
   return %2 : tensor<4x3xf32>
 }
+
+// -----
+
+// A branch that is known takes the place of the choice.
+func.func private @double(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = burin.add %x, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+func.func private @second(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<2xf32> {
+  return %y : tensor<2xf32>
+}
+// CHECK-LABEL: func @knownBranch
+// CHECK-NEXT: %[[SUM:.*]] = burin.add %arg0, %arg0
+// CHECK-NEXT: return %[[SUM]], %arg1
+func.func @knownBranch(%x: tensor<2xf32>, %y: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>) {
+  %true = burin.constant dense<true> : tensor<i1>
+  %false = burin.constant dense<false> : tensor<i1>
+  %0 = burin.if %true, @double, @second(%x, %y) : (tensor<i1>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  %1 = burin.if %false, @double, @second(%x, %y) : (tensor<i1>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %0, %1 : tensor<2xf32>, tensor<2xf32>
+}
+// What nobody uses goes.
+// CHECK-LABEL: func @unusedBranch
+// CHECK-NEXT: return %arg1
+func.func @unusedBranch(%p: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = burin.if %p, @double, @second(%x, %x) : (tensor<i1>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %x : tensor<2xf32>
+}

@@ -206,3 +206,85 @@ func.func @missingResource() {
   %0 = burin.constant dense_resource<gone> : tensor<4xf32>
   return
 }
+
+// -----
+
+// expected-error @+1 {{needs a fixed shape}}
+burin.state @s : tensor<?xf32, ["n"]>
+
+// -----
+
+// expected-error @+1 {{starts as 'tensor<3xf32>'}}
+burin.state @s : tensor<2xf32> = dense<0.0> : tensor<3xf32>
+
+// -----
+
+// expected-error @+1 {{argument 0 is the state @gone, which is not in this module}}
+func.func @unknownState(%s: tensor<2xf32> {burin.state = @gone}) {
+  return
+}
+
+// -----
+
+burin.state @s : tensor<2xf32>
+// expected-error @+1 {{result 0 of type 'tensor<3xf32>' is the state @s of type 'tensor<2xf32>'}}
+func.func @stateType(%x: tensor<3xf32>) -> (tensor<3xf32> {burin.state = @s}) {
+  return %x : tensor<3xf32>
+}
+
+// -----
+
+burin.state @s : tensor<2xf32>
+// expected-error @+1 {{argument 0 is a state, so those behind it must be states, too}}
+func.func @statesLast(%s: tensor<2xf32> {burin.state = @s}, %x: tensor<2xf32>) {
+  return
+}
+
+// -----
+
+burin.state @s : tensor<2xf32>
+// expected-error @+1 {{argument 1 is the state @s, which argument 0 is already}}
+func.func @stateTwice(%s: tensor<2xf32> {burin.state = @s}, %t: tensor<2xf32> {burin.state = @s}) {
+  return
+}
+
+// -----
+
+func.func private @one(%x: tensor<2xf32>) -> tensor<2xf32> {
+  return %x : tensor<2xf32>
+}
+func.func @ifCondition(%p: tensor<2xi1>, %x: tensor<2xf32>) {
+  // expected-error @+1 {{needs one bool to choose by, not 'tensor<2xi1>'}}
+  %0 = burin.if %p, @one, @one(%x) : (tensor<2xi1>, tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func private @one(%x: tensor<2xf32>) -> tensor<2xf32> {
+  return %x : tensor<2xf32>
+}
+func.func @ifBranch(%p: tensor<i1>, %x: tensor<3xf32>) {
+  // expected-error @+1 {{needs @one to be '(tensor<3xf32>) -> tensor<3xf32>'; it is '(tensor<2xf32>) -> tensor<2xf32>'}}
+  %0 = burin.if %p, @one, @one(%x) : (tensor<i1>, tensor<3xf32>) -> tensor<3xf32>
+  return
+}
+
+// -----
+
+func.func private @one(%x: tensor<2xf32>) -> tensor<2xf32> {
+  return %x : tensor<2xf32>
+}
+func.func @whileCondition(%x: tensor<2xf32>) {
+  // expected-error @+1 {{needs @one to be '(tensor<2xf32>) -> tensor<i1>'}}
+  %0 = burin.while @one, @one(%x) {carried = 1 : i64} : (tensor<2xf32>) -> tensor<2xf32>
+  return
+}
+
+// -----
+
+func.func @whileCarried(%x: tensor<2xf32>) {
+  // expected-error @+1 {{carries 2 values, but has 1 inputs and 1 results}}
+  %0 = burin.while @gone, @gone(%x) {carried = 2 : i64} : (tensor<2xf32>) -> tensor<2xf32>
+  return
+}

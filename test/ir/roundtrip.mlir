@@ -61,6 +61,38 @@ func.func @kernels(%x: tensor<?xf32, ["n"]>) -> (tensor<?xf32, ["n"]>, tensor<f3
   return %0#0, %0#1 : tensor<?xf32, ["n"]>, tensor<f32>
 }
 
+
+// CHECK: burin.state @bn.mean : tensor<2xf32> = dense<[1.000000e+00, 2.000000e+00]> : tensor<2xf32>
+burin.state @bn.mean : tensor<2xf32> = dense<[1.0, 2.0]> : tensor<2xf32>
+// CHECK: burin.state @cache : tensor<4x2xf16>
+burin.state @cache : tensor<4x2xf16>
+
+// CHECK: func @states(%arg0: tensor<2xf32>, %arg1: tensor<2xf32> {burin.state = @bn.mean}) -> (tensor<2xf32>, tensor<2xf32> {burin.state = @bn.mean})
+func.func @states(%x: tensor<2xf32>, %mean: tensor<2xf32> {burin.state = @bn.mean}) -> (tensor<2xf32>, tensor<2xf32> {burin.state = @bn.mean}) {
+  return %mean, %x : tensor<2xf32>, tensor<2xf32>
+}
+
+func.func private @less(%i: tensor<i64>, %n: tensor<i64>) -> tensor<i1> {
+  %0 = burin.lt %i, %n : (tensor<i64>, tensor<i64>) -> tensor<i1>
+  return %0 : tensor<i1>
+}
+func.func private @double(%i: tensor<i64>, %n: tensor<i64>) -> tensor<i64> {
+  %0 = burin.add %i, %i : (tensor<i64>, tensor<i64>) -> tensor<i64>
+  return %0 : tensor<i64>
+}
+func.func private @sum(%i: tensor<i64>, %n: tensor<i64>) -> tensor<i64> {
+  %0 = burin.add %i, %n : (tensor<i64>, tensor<i64>) -> tensor<i64>
+  return %0 : tensor<i64>
+}
+// CHECK-LABEL: func @control
+func.func @control(%p: tensor<i1>, %i: tensor<i64>, %n: tensor<i64>) -> tensor<i64> {
+  // CHECK: burin.if %arg0, @double, @sum(%arg1, %arg2) : (tensor<i1>, tensor<i64>, tensor<i64>) -> tensor<i64>
+  %0 = burin.if %p, @double, @sum(%i, %n) : (tensor<i1>, tensor<i64>, tensor<i64>) -> tensor<i64>
+  // CHECK: burin.while @less, @double(%{{.*}}, %arg2) {carried = 1 : i64} : (tensor<i64>, tensor<i64>) -> tensor<i64>
+  %1 = burin.while @less, @double(%0, %n) {carried = 1 : i64} : (tensor<i64>, tensor<i64>) -> tensor<i64>
+  return %1 : tensor<i64>
+}
+
 {-#
   dialect_resources: {
     builtin: {

@@ -47,6 +47,43 @@ TEST_CASE("kernels, calls and constants, the observer sees every op") {
   CHECK(seen == std::vector<std::string>{"constant 10", "add 8.", "kernel 8.", "call 8.", "mul 80"});
 }
 
+TEST_CASE("one branch runs, and loops turn as long as their condition says so") {
+  const char *text = R"(
+    func.func private @less(%i: tensor<i64>, %s: tensor<?xf32, ["n"]>, %x: tensor<?xf32, ["n"]>, %n: tensor<i64>) -> tensor<i1> {
+      %0 = burin.lt %i, %n : (tensor<i64>, tensor<i64>) -> tensor<i1>
+      return %0 : tensor<i1>
+    }
+    func.func private @turn(%i: tensor<i64>, %s: tensor<?xf32, ["n"]>, %x: tensor<?xf32, ["n"]>, %n: tensor<i64>) -> (tensor<i64>, tensor<?xf32, ["n"]>) {
+      %one = burin.constant dense<1> : tensor<i64>
+      %0 = burin.add %i, %one : (tensor<i64>, tensor<i64>) -> tensor<i64>
+      %1 = burin.add %s, %x : (tensor<?xf32, ["n"]>, tensor<?xf32, ["n"]>) -> tensor<?xf32, ["n"]>
+      return %0, %1 : tensor<i64>, tensor<?xf32, ["n"]>
+    }
+    func.func private @same(%x: tensor<?xf32, ["n"]>) -> tensor<?xf32, ["n"]> {
+      return %x : tensor<?xf32, ["n"]>
+    }
+    func.func private @negative(%x: tensor<?xf32, ["n"]>) -> tensor<?xf32, ["n"]> {
+      %0 = burin.neg %x : (tensor<?xf32, ["n"]>) -> tensor<?xf32, ["n"]>
+      return %0 : tensor<?xf32, ["n"]>
+    }
+    func.func @main(%p: tensor<i1>, %x: tensor<?xf32, ["n"]>, %n: tensor<i64>) -> (tensor<i64>, tensor<?xf32, ["n"]>) {
+      %zero = burin.constant dense<0> : tensor<i64>
+      %0 = burin.if %p, @same, @negative(%x) : (tensor<i1>, tensor<?xf32, ["n"]>) -> tensor<?xf32, ["n"]>
+      %1:2 = burin.while @less, @turn(%zero, %x, %0, %n) {carried = 2 : i64} : (tensor<i64>, tensor<?xf32, ["n"]>, tensor<?xf32, ["n"]>, tensor<i64>) -> (tensor<i64>, tensor<?xf32, ["n"]>)
+      return %1#0, %1#1 : tensor<i64>, tensor<?xf32, ["n"]>
+    })";
+  for (int64_t turns : {-1, 0, 1, 5})
+    for (bool isSame : {true, false}) {
+      RefTensor condition{boolean, {}, std::vector<int64_t>{isSame}}, limit{i64, {}, std::vector<int64_t>{turns}};
+      Outcome outcome = interpretText(text, {condition, reals({3, 4}), limit});
+      REQUIRE(outcome.error == "");
+      int64_t count = std::max<int64_t>(turns, 0);
+      double factor = isSame ? double(1 + count) : double(1 - count);
+      CHECK(outcome.results[0].ints() == std::vector<int64_t>{count});
+      CHECK(outcome.results[1].reals() == std::vector<double>{3 * factor, 4 * factor});
+    }
+}
+
 TEST_CASE("what is wrong is said") {
   const char *square = R"(
     func.func @main(%x: tensor<?x?xf32, ["n", "n"]>, %y: tensor<?xf32, ["n + 1"]>) -> tensor<?x?xf32, ["n", "n"]> {
