@@ -50,16 +50,23 @@ static TapeLeaf &leafOf(const Tensor &x, const char *op, const Location &where) 
   return *leaf;
 }
 
-Tensor Tensor::grad(Location where) const { return leafOf(*this, "grad", inScope(where)).gradient(); }
+Tensor Tensor::grad(Location where) const {
+  const Location place = inScope(where);
+  if (isTraced() && Trace::active())
+    return Trace::active()->gradient(*this, place);
+  return leafOf(*this, "grad", place).gradient();
+}
 
 void Tensor::set_grad(const Tensor &gradient, Location where) const {
   const Location place = inScope(where);
-  TapeLeaf &leaf = leafOf(*this, "set_grad", place);
   if (gradient.defined() && gradient.spec(place) != spec(place))
     throw Error(place, "set_grad",
                 "the gradient " + burin::str(gradient.spec(place)) + " is not like its tensor " +
                     burin::str(spec(place)));
-  leaf.setGradient(gradient);
+  if (isTraced() && Trace::active())
+    Trace::active()->setGradient(*this, gradient, place);
+  else
+    leafOf(*this, "set_grad", place).setGradient(gradient);
 }
 
 void Tensor::register_hook(std::function<Tensor(const Tensor &)> hook, Location where) const {
@@ -89,8 +96,8 @@ static Tensor seedOf(const Tensor &y, const std::optional<Tensor> &gradient, con
 
 void Tensor::backward(const std::optional<Tensor> &gradient, const BackwardOptions &options, Location where) const {
   const Location place = inScope(where);
-  if (Trace::active())
-    throw Error(place, "backward", "in a traced function, use grad(y, xs), which returns the gradients");
+  if (Trace *trace = Trace::active())
+    return trace->backward(*this, seedOf(*this, gradient, "backward", place), place);
   TapeEdge root = detail::edgeOf(*this);
   if (!root.node)
     throw Error(place, "backward",

@@ -174,6 +174,33 @@ std::vector<Tensor> Trace::grad(const Tensor &y, const std::vector<Tensor> &xs, 
   return results;
 }
 
+void Trace::backward(const Tensor &y, const Tensor &seed, const Location &where) {
+  Value root = variableOf(y, where);
+  std::vector<Value> leaves;
+  for (CellUse &use : cells) {
+    bool isLeaf = detail::Access::state(use.value)->node != nullptr;
+    leaves.push_back(isLeaf ? valueOf(use.value, use.value.dtype(where), where) : Value());
+  }
+  Backward backward(*this, {root}, leaves);
+  backward.run({root}, {seed.to(ir::dtypeOf(root), where)});
+  bool isReached = false;
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    Tensor found = leaves[i] ? backward.gradientOf(leaves[i]) : Tensor();
+    if (!found.defined())
+      continue;
+    CellUse &use = cells[i];
+    if (!use.ownsGradient && use.cell->value.grad(where).defined())
+      throw Error(where, "backward",
+                  "a parameter, " + str(use.value.spec(where)) +
+                      ", holds a gradient from outside of the traced function, to which this one cannot be added;\n"
+                      "  remove it with zero_grad(), here or before the call");
+    use.gradient = use.gradient.defined() ? use.gradient + found : found;
+    use.isVariable = use.ownsGradient = isReached = true;
+  }
+  if (!isReached)
+    throw Error(where, "backward", "no gradient flows from this tensor: it depends on no parameter that requires one");
+}
+
 std::vector<Tensor> Trace::vjp(const ir::OpInfo &info, std::span<const Tensor> operands, std::vector<ir::Attr> attrs,
                                std::span<const Tensor> results, std::span<const Tensor> gradients,
                                std::span<const Tensor> needed) {

@@ -71,6 +71,11 @@ public:
   /// What the cell holds at this point of the trace.
   const Tensor &read(const std::shared_ptr<detail::Cell> &cell);
   void set(const std::shared_ptr<detail::Cell> &cell, const Tensor &value, const Location &where);
+  /// Adds the gradients of y to those of the cells that require one. See Tensor::backward.
+  void backward(const Tensor &y, const Tensor &seed, const Location &where);
+  /// The gradient of a cell's value, as backward() has left it in this trace.
+  Tensor gradient(const Tensor &value, const Location &where);
+  void setGradient(const Tensor &value, const Tensor &gradient, const Location &where);
   /// Cells that are read, but known to change: inputs rather than constants.
   std::vector<std::shared_ptr<detail::Cell>> unstable;
   /// For a graph that is saved: no state, and what is only read is constant.
@@ -111,6 +116,7 @@ private:
   mlir::Value valueOf(const Tensor &tensor, DType dtype, const Location &where);
   struct CellUse;
   CellUse &useOf(const std::shared_ptr<detail::Cell> &cell);
+  CellUse &leafOf(const Tensor &value, const char *op, const Location &where);
   void resolveCells(llvm::SmallVectorImpl<mlir::Value> &results, const Location &where);
   bool isState(const CellUse &use) const;
   void makeConstant(CellUse &use, const Location &where);
@@ -138,6 +144,8 @@ private:
     mlir::BlockArgument argument;
     uint64_t version;                       // of the cell, when it was first read
     bool isSet = false, isVariable = false; // a gradient was taken with respect to it
+    Tensor gradient;                        // of the value
+    bool ownsGradient = false;              // what the leaf of the cell holds has no part in it
   };
   std::deque<CellUse> cells;                           // in the order of first use; references stay valid
   llvm::DenseMap<const void *, mlir::Value> constants; // by storage

@@ -6,13 +6,20 @@ namespace burin {
 
 using mlir::Value;
 
+/// A traced value that tells, like the tensor in its cell, whether it requires a gradient.
+static Tensor leafLike(const Tensor &traced, const Tensor &held) {
+  detail::TensorState state = *detail::Access::state(traced);
+  state.node = detail::Access::state(held)->node;
+  return detail::Access::make(std::move(state));
+}
+
 Trace::CellUse &Trace::useOf(const std::shared_ptr<detail::Cell> &cell) {
   for (CellUse &use : cells)
     if (use.cell == cell)
       return use;
   mlir::Type type = ir::tensorType(&graph->context, cell->value.spec());
   mlir::BlockArgument argument = function.front().addArgument(type, builder.getUnknownLoc());
-  return cells.emplace_back(CellUse{cell, wrap(argument), argument, cell->version});
+  return cells.emplace_back(CellUse{cell, leafLike(wrap(argument), cell->value), argument, cell->version});
 }
 
 const Tensor &Trace::read(const std::shared_ptr<detail::Cell> &cell) { return useOf(cell).value; }
@@ -33,8 +40,26 @@ void Trace::set(const std::shared_ptr<detail::Cell> &cell, const Tensor &value, 
                 "the new value is " + str(given) + ", but the parameter " + str(held) +
                     "; a compiled function keeps the element types of its state: use .to(" +
                     std::string(name(held.dtype)) + ")");
-  use.value = wrap(valueOf(value, held.dtype, where));
+  // As eagerly, the new value is a leaf: no gradient flows back into what has computed it.
+  use.value = leafLike(detach(wrap(valueOf(value, held.dtype, where)), where), cell->value);
+  use.gradient = {};
   use.isSet = true;
+}
+
+Trace::CellUse &Trace::leafOf(const Tensor &value, const char *op, const Location &where) {
+  const void *wanted = std::get<detail::TracedValue>(detail::stateOf(value, where).value).value;
+  for (CellUse &use : cells)
+    if (std::get<detail::TracedValue>(detail::Access::state(use.value)->value).value == wanted)
+      return use;
+  throw Error(where, op, "only parameters keep a gradient in a traced function; use grad(y, {x}) for other values");
+}
+
+Tensor Trace::gradient(const Tensor &value, const Location &where) { return leafOf(value, "grad", where).gradient; }
+
+void Trace::setGradient(const Tensor &value, const Tensor &gradient, const Location &where) {
+  CellUse &use = leafOf(value, "set_grad", where);
+  use.gradient = gradient;
+  use.ownsGradient = true;
 }
 
 bool Trace::isState(const CellUse &use) const {

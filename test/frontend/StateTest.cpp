@@ -63,6 +63,47 @@ TEST_CASE("a training step is traced once and equals eager training") {
     CHECK(eager[i] == Approx(compiled[i]).epsilon(1e-5).margin(1e-6));
 }
 
+TEST_CASE("backward() in a jitted step leaves gradients with the parameters") {
+  auto train = [](bool compiled) {
+    manual_seed(9);
+    auto net = nn::Sequential(nn::Linear(4, 8), nn::Tanh(), nn::Linear(8, 1));
+    auto step = [&](const Tensor &x) {
+      for (const Parameter &p : net.parameters())
+        p->set_grad({});
+      for (int part = 0; part < 2; ++part) // gradients add up
+        pow(net(x), 2).mean().backward();
+      for (Parameter p : net.parameters())
+        p.set(p - p->grad() * 0.05);
+      return pow(net(x), 2).mean().detach(); // of the new parameters
+    };
+    auto jitted = jit(step);
+    std::vector<float> losses;
+    for (int i = 0; i < 10; ++i)
+      losses.push_back((compiled ? jitted(ones({2, 4}) * i) : step(ones({2, 4}) * i)).template item<float>());
+    CHECK(jitted.traces() == (compiled ? 1 : 0));
+    return losses;
+  };
+  std::vector<float> eager = train(false), compiled = train(true);
+  for (size_t i = 1; i < eager.size(); ++i) {
+    CHECK(eager[i] > 0);
+    CHECK(eager[i] == Approx(compiled[i]).epsilon(1e-5).margin(1e-7));
+  }
+}
+
+TEST_CASE("gradients from outside of a traced function are not silently added to") {
+  auto layer = nn::Linear(2, 1);
+  layer(ones({1, 2})).sum().backward();
+  auto step = jit([&](const Tensor &x) {
+    layer(x).sum().backward();
+    return layer.weight->grad();
+  });
+  CHECK(contains(messageOf([&] { step(ones({1, 2})); }), "zero_grad"));
+  layer.weight->set_grad({});
+  layer.bias->set_grad({});
+  CHECK(floats(step(ones({1, 2}))) == std::vector<float>{1, 1});
+  CHECK_FALSE(layer.weight->grad().defined());
+}
+
 TEST_CASE("batch norm in training mode updates its statistics under jit") {
   manual_seed(5);
   auto eager = nn::BatchNorm2d(3), compiled = nn::BatchNorm2d(3);

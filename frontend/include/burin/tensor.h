@@ -140,6 +140,9 @@ public:
   void set_grad(const Tensor &gradient, Location where = Location::current()) const;
   /// Adds the gradients of this tensor, of one element unless `gradient` is given, to those of all leaves that it was
   /// made from. Frees what the tape has saved. As torch.Tensor.backward.
+  ///
+  /// In a traced function the leaves are the parameters that it has read. Their gradients belong to the trace: they
+  /// start absent, and are gone when the function returns.
   void backward(const std::optional<Tensor> &gradient = std::nullopt, const BackwardOptions &options = {},
                 Location where = Location::current()) const;
   /// The same value as a constant. As torch.Tensor.detach.
