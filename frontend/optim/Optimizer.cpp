@@ -21,7 +21,7 @@ Tensor initialValue(const TensorSpec &spec, double value, const Location &where)
 }
 
 Parameter scalarCell(double value, DType dtype, const Location &where) {
-  return Parameter(initialValue({dtype, {}}, value, where), /*requires_grad=*/false);
+  return Parameter::state(initialValue({dtype, {}}, value, where)); // never a constant of compiled code
 }
 
 Optimizer::State::~State() = default;
