@@ -75,7 +75,7 @@ LogicalResult runPasses(ModuleOp module, const CompileOptions &options, ArrayRef
 }
 
 // Emits all kernels for one target into a module of their own.
-FailureOr<OwningOpRef<ModuleOp>> emitKernels(UniqueKernels &set, Location loc, const Target &target,
+FailureOr<OwningOpRef<ModuleOp>> emitKernels(UniqueKernels &set, mlir::Location loc, const Target &target,
                                              const CompileOptions &options) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
   if (target.avx512)

@@ -73,7 +73,7 @@ private:
     }
     return it->second;
   }
-  uint32_t location(Location loc) { return location(fileLine(loc)); }
+  uint32_t location(mlir::Location loc) { return location(fileLine(loc)); }
   uint32_t location(const std::string &text) {
     if (text.empty())
       return 0;

@@ -87,7 +87,7 @@ static Tensor &update(Tensor &target, const char *op, Tensor result, const Locat
 }
 
 #define BURIN_INPLACE(symbol, op)                                                                                      \
-  Tensor &Tensor::operator symbol(const Operand &y) {                                                                  \
+  Tensor &Tensor::operator symbol(const Operand &y) & {                                                                \
     return update(*this, #symbol, burin::op(*this, y.tensor, y.where), y.where);                                       \
   }
 BURIN_INPLACE(+=, add)

@@ -8,7 +8,7 @@ namespace burin::codegen {
 
 // Entry points load their operands from memory, where noalias cannot be said; so the work is in an inner function whose
 // arguments carry it, inlined into the entry.
-KernelBuilder::KernelBuilder(ModuleOp module, Location loc, llvm::StringRef name, const Target &target,
+KernelBuilder::KernelBuilder(ModuleOp module, mlir::Location loc, llvm::StringRef name, const Target &target,
                              ArrayRef<bool> shared, std::vector<Dim> knownSizes)
     : b(module.getContext()), loc(loc), target(target), sizes(std::move(knownSizes)) {
   auto *context = module.getContext();

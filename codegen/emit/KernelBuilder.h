@@ -41,13 +41,13 @@ struct Memory {
 class KernelBuilder {
 public:
   /// `shared` tells of each operand whether another may have the same memory.
-  KernelBuilder(mlir::ModuleOp module, Location loc, llvm::StringRef name, const Target &target, ArrayRef<bool> shared,
-                std::vector<Dim> knownSizes);
+  KernelBuilder(mlir::ModuleOp module, mlir::Location loc, llvm::StringRef name, const Target &target,
+                ArrayRef<bool> shared, std::vector<Dim> knownSizes);
   /// Ends the function.
   void finish();
 
   OpBuilder b;
-  Location loc;
+  mlir::Location loc;
   const Target &target;
   Value scratch, lo, hi;
   /// Lanes of the vectors being built at this moment; 1 means scalars.

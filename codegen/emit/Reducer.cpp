@@ -66,7 +66,7 @@ SmallVector<Value> Reducer::identity(int64_t width) {
 
 Value Reducer::apply(Value x, Value y) {
   auto &b = k.b;
-  Location loc = k.loc;
+  mlir::Location loc = k.loc;
   bool isUnsigned = type == DType::u8 || type == DType::boolean;
   switch (kind) {
   case Kind::Sum:
@@ -115,7 +115,7 @@ SmallVector<Value> Reducer::combine(ArrayRef<Value> x, ArrayRef<Value> y) {
   if (!isArg)
     return {apply(x[0], y[0])};
   auto &b = k.b;
-  Location loc = k.loc;
+  mlir::Location loc = k.loc;
   auto both = [&](Value p, Value q) -> Value { return arith::AndIOp::create(b, loc, p, q); };
   auto either = [&](Value p, Value q) -> Value { return arith::OrIOp::create(b, loc, p, q); };
   Value better, equal;

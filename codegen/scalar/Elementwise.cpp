@@ -19,7 +19,7 @@ static const ScalarLowering &loweringOf(const ir::OpInfo &info) {
   return *found;
 }
 
-Value emitElementwise(OpBuilder &builder, Location loc, Operation *op, ValueRange lanes) {
+Value emitElementwise(OpBuilder &builder, mlir::Location loc, Operation *op, ValueRange lanes) {
   SmallVector<Scalar> operands;
   for (auto [operand, lane] : llvm::zip_equal(op->getOperands(), lanes))
     operands.emplace_back(builder, loc, lane, ir::dtypeOf(operand));

@@ -42,7 +42,7 @@ void declareLibm(Operation *module) {
 Scalar callLibm(StringRef name, ArrayRef<Scalar> args) {
   Scalar first = args.front();
   OpBuilder &b = first.getBuilder();
-  Location loc = first.getLoc();
+  mlir::Location loc = first.getLoc();
   assert((first.dtype() == DType::f32 || first.dtype() == DType::f64) && "16-bit floats are widened first");
   std::string symbol = name.str() + (first.dtype() == DType::f32 ? "f" : "");
   Type type = laneType(b.getContext(), first.dtype());
@@ -71,19 +71,19 @@ Scalar callLibm(StringRef name, ArrayRef<Scalar> args) {
 }
 
 Scalar exceptWhere(Scalar isSlow, Scalar fast, StringRef libmName, ArrayRef<Scalar> args) {
-  Location loc = fast.getLoc();
+  mlir::Location loc = fast.getLoc();
   Value any = isSlow.value();
   if (isa<VectorType>(any.getType()))
     any = vector::ReductionOp::create(fast.getBuilder(), loc, vector::CombiningKind::OR, any);
   auto branch = scf::IfOp::create(
       fast.getBuilder(), loc, any,
-      [&](OpBuilder &slow, Location) {
+      [&](OpBuilder &slow, mlir::Location) {
         SmallVector<Scalar> here;
         for (Scalar arg : args)
           here.emplace_back(slow, loc, arg.value(), arg.dtype());
         scf::YieldOp::create(slow, loc, select(isSlow, callLibm(libmName, here), fast).value());
       },
-      [&](OpBuilder &otherwise, Location) { scf::YieldOp::create(otherwise, loc, fast.value()); });
+      [&](OpBuilder &otherwise, mlir::Location) { scf::YieldOp::create(otherwise, loc, fast.value()); });
   return fast.with(branch.getResult(0));
 }
 

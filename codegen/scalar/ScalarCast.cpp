@@ -96,7 +96,7 @@ Scalar Scalar::to(DType target) const {
   return floatToFloat(converted, target);
 }
 
-Value castLanes(OpBuilder &builder, Location loc, Value lane, DType from, DType to) {
+Value castLanes(OpBuilder &builder, mlir::Location loc, Value lane, DType from, DType to) {
   return Scalar(builder, loc, lane, from).to(to).value();
 }
 

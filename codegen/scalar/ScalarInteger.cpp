@@ -71,7 +71,7 @@ Scalar fmod(Scalar x, Scalar y) {
 /// Square and multiply over all bits of the exponent, wrapping.
 static Scalar integerPower(Scalar base, Scalar exponent) {
   OpBuilder &b = base.getBuilder();
-  Location loc = base.getLoc();
+  mlir::Location loc = base.getLoc();
   auto index = [&](int64_t i) { return arith::ConstantIndexOp::create(b, loc, i); };
   int64_t bits = 8 * byteWidth(exponent.dtype());
   auto loop = scf::ForOp::create(

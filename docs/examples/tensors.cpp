@@ -13,6 +13,11 @@ int main() {
   Tensor large = where(x > 2, x, 0);
   std::cout << reversed << "\n" << large << "\n";
 
+  Tensor changed = x;
+  changed.set(0, row * 10);                             // x[0] = row * 10
+  changed.set({Slice(), 2}, changed[{Slice(), 2}] + 1); // x[:, 2] += 1
+  std::cout << changed << "\n";
+
   float mean = x.mean().item<float>();
   std::vector<float> numbers = lastColumn.to_vector<float>();
   std::cout << "mean " << mean << ", last column " << numbers[0] << " and " << numbers[1] << "\n";

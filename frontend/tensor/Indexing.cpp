@@ -1,6 +1,7 @@
 #include "burin/indexing.h"
 #include "burin/ops.h"
 #include "frontend/tensor/LocationScope.h"
+#include "ir/infer/Infer.h"
 
 namespace burin {
 
@@ -9,21 +10,23 @@ namespace {
 /// Brackets, dimension by dimension.
 class Indexer {
 public:
-  Indexer(const Tensor &x, const Location &where) : x(x), where(where), shape(x.shape(where)) {}
+  /// `x` is indexed; errors show `named`.
+  Indexer(const Tensor &x, const Location &where, TensorSpec named)
+      : x(x), where(where), named(std::move(named)), shape(x.shape(where)) {}
 
   Tensor apply(const std::vector<Index> &list) {
-    int64_t rank = int64_t(shape.size()), named = 0, ellipses = 0;
+    int64_t rank = int64_t(shape.size()), count = 0, ellipses = 0;
     for (const Index &index : list) {
       ellipses += std::holds_alternative<EllipsisType>(index);
-      named += !std::holds_alternative<EllipsisType>(index) && !std::holds_alternative<NoneType>(index);
+      count += !std::holds_alternative<EllipsisType>(index) && !std::holds_alternative<NoneType>(index);
     }
-    if (named > rank)
-      fail(std::to_string(named) + " indices for " + std::to_string(rank) + " dimensions");
+    if (count > rank)
+      fail(std::to_string(count) + " indices for " + std::to_string(rank) + " dimensions");
     if (ellipses > 1)
       fail("more than one Ellipsis");
     for (const Index &index : list)
       if (std::holds_alternative<EllipsisType>(index))
-        axis += rank - named;
+        axis += rank - count;
       else
         std::visit([this](const auto &value) { add(value); }, static_cast<const Index::variant &>(index));
     return finish();
@@ -32,6 +35,7 @@ public:
 private:
   const Tensor &x;
   const Location &where;
+  const TensorSpec named;
   const Shape shape;
   int64_t axis = 0; // next dimension of x
   Shape starts, stops;
@@ -39,9 +43,7 @@ private:
   std::vector<std::pair<int64_t, Tensor>> taken;       // by dimension of x
   bool isSliced = false;
 
-  [[noreturn]] void fail(const std::string &what) {
-    throw Error(where, "[]", what + ": cannot index " + str(x.spec(where)));
-  }
+  [[noreturn]] void fail(const std::string &what) { throw Error(where, "[]", what + ": cannot index " + str(named)); }
 
   void whole(int64_t upTo) {
     for (int64_t i = int64_t(starts.size()); i < upTo; ++i) {
@@ -147,7 +149,29 @@ private:
 
 Tensor Tensor::operator[](const Indices &indices) const {
   const Location where = detail::inScope(indices.where);
-  return Indexer(*this, where).apply(indices.list);
+  return Indexer(*this, where, spec(where)).apply(indices.list);
+}
+
+Tensor &Tensor::set(const Indices &indices, const detail::Operand &value) & {
+  const Location where = detail::inScope(indices.where);
+  const TensorSpec mine = spec(where), given = value.tensor.spec(where);
+  const Shape all{elements(mine.shape)};
+  // The row-major position of every element of x; of those, the ones that the brackets choose.
+  const Tensor positions = iota(all, DType::i64, 0, where).reshape(mine.shape, where);
+  const Tensor chosen = Indexer(positions, where, mine).apply(indices.list);
+  const Shape part = chosen.shape(where), list{elements(part)};
+  auto rankOf = [](DType type) { return isFloat(type) ? 2 : isInteger(type) ? 1 : 0; };
+  if (rankOf(given.dtype) > rankOf(mine.dtype))
+    throw Error(where, "set",
+                burin::str(given) + " does not fit into " + burin::str(mine) + ": convert it with to(" +
+                    std::string(name(mine.dtype)) + "), or x before");
+  if (!ir::broadcastsTo(given.shape, part))
+    throw Error(where, "set",
+                burin::str(given) + " does not broadcast to the chosen part of " + burin::str(mine) + ", which is " +
+                    burin::str(part));
+  const Tensor values = value.tensor.to(mine.dtype, where).broadcast_to(part, where).reshape(list, where);
+  *this = reshape(all, where).scatter(chosen.reshape(list, where), values, 0, "set", where).reshape(mine.shape, where);
+  return *this;
 }
 
 } // namespace burin

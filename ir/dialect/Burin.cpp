@@ -313,7 +313,8 @@ LogicalResult verifyInferredTypes(Operation *op) {
   return success();
 }
 
-Operation *createOp(OpBuilder &b, Location loc, const OpInfo &info, ArrayRef<Value> operands, std::vector<Attr> attrs) {
+Operation *createOp(OpBuilder &b, mlir::Location loc, const OpInfo &info, ArrayRef<Value> operands,
+                    std::vector<Attr> attrs) {
   OperationState state(loc, ("burin." + llvm::StringRef(info.name)).str());
   InferCall call{info, {}, std::move(attrs), /*strict=*/true, {}, {}};
   SmallVector<int32_t> segments;
@@ -340,7 +341,7 @@ Operation *createOp(OpBuilder &b, Location loc, const OpInfo &info, ArrayRef<Val
   return b.create(state);
 }
 
-Value create(OpBuilder &b, Location loc, StringRef name, ArrayRef<Value> operands,
+Value create(OpBuilder &b, mlir::Location loc, StringRef name, ArrayRef<Value> operands,
              std::vector<std::pair<StringRef, Attr>> attrs) {
   const OpInfo *info = findOp(name);
   if (!info)
@@ -360,9 +361,9 @@ Value create(OpBuilder &b, Location loc, StringRef name, ArrayRef<Value> operand
 
 // ---- locations
 
-std::string fileLine(Location loc) {
+std::string fileLine(mlir::Location loc) {
   std::string found;
-  loc->walk([&](Location inner) {
+  loc->walk([&](mlir::Location inner) {
     auto file = dyn_cast<FileLineColLoc>(inner);
     if (!file)
       return WalkResult::advance();

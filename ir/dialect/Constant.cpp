@@ -55,7 +55,7 @@ ArrayRef<char> constantBytes(ElementsAttr value, std::vector<char> &storage) {
   return storage;
 }
 
-Value createConstant(OpBuilder &b, Location loc, const TensorSpec &spec, ArrayRef<char> bytes, StringRef name,
+Value createConstant(OpBuilder &b, mlir::Location loc, const TensorSpec &spec, ArrayRef<char> bytes, StringRef name,
                      std::shared_ptr<const void> owner) {
   ElementsAttr value = constantAttr(tensorType(b.getContext(), spec), bytes, std::move(owner), name);
   return ConstantOp::create(b, loc, value.getType(), value, name.empty() ? StringAttr() : b.getStringAttr(name));

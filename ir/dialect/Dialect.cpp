@@ -61,7 +61,7 @@ void BurinDialect::initialize() {
       >();
 }
 
-Operation *BurinDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
+Operation *BurinDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, mlir::Location loc) {
   auto elements = dyn_cast<ElementsAttr>(value);
   if (!elements || elements.getType() != type)
     return nullptr;

@@ -75,7 +75,7 @@ OpFoldResult PadOp::fold(FoldAdaptor) {
 
 // ---- canonical forms: fewer kinds of ops for the passes behind
 
-static Value reshape(PatternRewriter &b, Location loc, Value x, Shape shape) {
+static Value reshape(PatternRewriter &b, mlir::Location loc, Value x, Shape shape) {
   return b.createOrFold<ReshapeOp>(loc, tensorType(b.getContext(), {dtypeOf(x), shape}), x,
                                    cast<ArrayAttr>(toMlir(b.getContext(), Attr(shape))));
 }
@@ -191,7 +191,7 @@ static LogicalResult flattenConcat(ConcatOp op, PatternRewriter &b) {
 }
 
 /// The slice of one tensor that two slices of it make when joined along `axis`; null if they are not neighbours.
-static Value joinedSlices(Value first, Value second, size_t axis, Location loc, PatternRewriter &b) {
+static Value joinedSlices(Value first, Value second, size_t axis, mlir::Location loc, PatternRewriter &b) {
   auto a = first.getDefiningOp<SliceOp>(), z = second.getDefiningOp<SliceOp>();
   if (!a || !z || a.getX() != z.getX() || a.getSteps() != z.getSteps() || a.getSteps()[axis] != 1)
     return {};

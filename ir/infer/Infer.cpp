@@ -134,10 +134,8 @@ bool infer(InferCall &call) try {
   call.results.clear();
   call.error.clear();
   return checkForm(call) && agree(call) && call.info.infer(call) && checkResults(call);
-} catch (const std::overflow_error &) {
-  return call.fail("the sizes are too large: a number of elements or bytes does not fit 64 bits");
-} catch (const std::domain_error &) {
-  return call.fail("a size would be divided by 0");
+} catch (const Error &problem) { // of the arithmetic of sizes
+  return call.fail(problem.what());
 }
 
 static int rankWithinClass(DType t) {

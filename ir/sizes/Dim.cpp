@@ -17,9 +17,7 @@ using Op = Dim::Postfix::Op;
 
 constexpr size_t kMaxTerms = 256, kMaxDegree = 32, kMaxAtomText = 4096;
 
-[[noreturn]] void tooLarge() {
-  throw std::overflow_error("a size does not fit 64 bits, or its expression is too large");
-}
+[[noreturn]] void tooLarge() { throw Error("a size does not fit 64 bits, or its expression is too large", Location()); }
 
 int64_t add(int64_t a, int64_t b) {
   int64_t r;
@@ -41,7 +39,7 @@ int64_t mul(int64_t a, int64_t b) {
 }
 int64_t floorDivide(int64_t a, int64_t b) {
   if (b == 0)
-    throw std::domain_error("a size is divided by 0");
+    throw Error("a size is divided by 0", Location());
   if (b == -1)
     return sub(0, a);
   return a / b - (a % b != 0 && (a % b < 0) != (b < 0));
@@ -52,7 +50,7 @@ int64_t ceilDivide(int64_t a, int64_t b) {
 }
 int64_t modulo(int64_t a, int64_t b) {
   if (b == 0)
-    throw std::domain_error("a size is divided by 0");
+    throw Error("a size is divided by 0", Location());
   if (b == -1)
     return 0;
   int64_t r = a % b;
@@ -178,20 +176,20 @@ Dim Dim::Expression::make(Polynomial p) {
 
 Dim Dim::Expression::make(AtomPtr atom) { return make(Polynomial{{Monomial{std::move(atom)}, 1}}); }
 
-Dim::Dim(std::string_view name) {
+Dim::Dim(std::string_view name, Location where) {
   auto isLetter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
   bool ok = !name.empty() && name.size() <= 256 && isLetter(name[0]) &&
             std::all_of(name.begin(), name.end(), [&](char c) { return isLetter(c) || isDigit(c); });
   if (!ok)
-    throw std::invalid_argument("the name of a size must be an identifier such as batch, not '" +
-                                std::string(name.substr(0, 64)) + "'");
+    throw Error("the name of a size must be an identifier such as batch, not '" + std::string(name.substr(0, 64)) + "'",
+                where);
   *this = Expression::make(std::make_shared<Atom>(Atom{Op::Symbol, std::string(name), {}, {}}));
 }
 
-int64_t Dim::value() const {
+int64_t Dim::value(Location where) const {
   if (expression)
-    throw std::logic_error("the size '" + str() + "' is symbolic: it has no value until the program runs");
+    throw Error("the size '" + str() + "' is symbolic: it has no value until the program runs", where);
   return number;
 }
 
@@ -357,9 +355,7 @@ std::optional<int64_t> Dim::evaluate(const std::function<std::optional<int64_t>(
     }
   }
   return stack.back();
-} catch (const std::domain_error &) {
-  return std::nullopt;
-} catch (const std::overflow_error &) {
+} catch (const Error &) {
   return std::nullopt;
 }
 

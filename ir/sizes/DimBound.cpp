@@ -64,7 +64,7 @@ static std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive, int 
   auto with = [&](const Dim &argument) -> std::optional<int64_t> {
     try {
       return lowerBound(rest + argument * Dim(scale), positive, casesLeft - 1);
-    } catch (const std::overflow_error &) {
+    } catch (const Error &) {
       return std::nullopt; // not known; the other case may tell
     }
   };
@@ -79,7 +79,7 @@ std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive) {
   constexpr int kMaxCases = 5;
   try {
     return lowerBound(d, positive, kMaxCases);
-  } catch (const std::overflow_error &) {
+  } catch (const Error &) {
     return std::nullopt;
   }
 }

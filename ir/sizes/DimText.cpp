@@ -29,7 +29,7 @@ std::string Dim::str() const {
 }
 
 namespace {
-/// Recursive descent; a malformed text throws std::invalid_argument, caught in Dim::parse.
+/// Recursive descent; a malformed text throws Error, caught in Dim::parse.
 class Parser {
 public:
   explicit Parser(std::string_view text) : rest(text) {}
@@ -46,7 +46,7 @@ private:
   std::string_view rest;
   int depth = 0;
 
-  [[noreturn]] static void bad() { throw std::invalid_argument("not a size"); }
+  [[noreturn]] static void bad() { throw Error("not a size"); }
 
   /// The next character that is not a blank, or 0 at the end.
   char skip() {
@@ -140,9 +140,7 @@ private:
 
 std::optional<Dim> Dim::parse(std::string_view text) try {
   return Parser(text).all();
-} catch (const std::logic_error &) { // malformed, a bad name, or a division by 0
-  return std::nullopt;
-} catch (const std::overflow_error &) {
+} catch (const Error &) { // malformed, a bad name, a division by 0, or too large
   return std::nullopt;
 }
 

@@ -135,7 +135,7 @@ private:
   void split(const Run &run) {
     members = &run;
     OpBuilder b(function.getContext());
-    Location loc = run[0]->getLoc();
+    mlir::Location loc = run[0]->getLoc();
     b.setInsertionPointAfter(function);
     std::string name;
     do

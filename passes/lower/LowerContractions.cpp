@@ -20,19 +20,21 @@ int64_t panelWidth(Value v) {
   return kPanelBytes / (wide ? 8 : 4);
 }
 
-Value reshape(OpBuilder &b, Location loc, Value x, Shape shape) {
+Value reshape(OpBuilder &b, mlir::Location loc, Value x, Shape shape) {
   return shapeOf(x) == shape ? x : create<ReshapeOp>(b, loc, {x}, {{"shape", std::move(shape)}});
 }
-Value transpose(OpBuilder &b, Location loc, Value x, Ints perm) {
+Value transpose(OpBuilder &b, mlir::Location loc, Value x, Ints perm) {
   return create<TransposeOp>(b, loc, {x}, {{"perm", std::move(perm)}});
 }
-Value pack(OpBuilder &b, Location loc, Value x) { return create<PackOp>(b, loc, {x}, {{"width", panelWidth(x)}}); }
+Value pack(OpBuilder &b, mlir::Location loc, Value x) {
+  return create<PackOp>(b, loc, {x}, {{"width", panelWidth(x)}});
+}
 
 struct Windows {
   Ints kernel{1}, strides{1}, dilations{1}, padding; // a matrix product has windows of one row
 };
-Value contract(OpBuilder &b, Location loc, Value lhs, Value packed, Value tail, int64_t batch, Dim columns, Windows w,
-               bool wide = false) {
+Value contract(OpBuilder &b, mlir::Location loc, Value lhs, Value packed, Value tail, int64_t batch, Dim columns,
+               Windows w, bool wide = false) {
   return create<ContractOp>(b, loc, {lhs, packed, tail, {}},
                             {{"batch", batch},
                              {"columns", Shape{columns}},
@@ -64,7 +66,8 @@ int64_t tailColumns(ConvOp op) {
 }
 
 /// `lhs` times a matrix [K, columns], of which the last `tail` columns are summed by lanes.
-Value contractMatrix(OpBuilder &b, Location loc, Value lhs, Value matrix, int64_t tail, Windows w, bool wide = false) {
+Value contractMatrix(OpBuilder &b, mlir::Location loc, Value lhs, Value matrix, int64_t tail, Windows w,
+                     bool wide = false) {
   Shape shape = shapeOf(matrix);
   Dim depth = shape[0], columns = shape[1];
   if (!tail)
@@ -94,7 +97,7 @@ Value repeatedMatrix(Value v) {
 
 void lower(MatmulOp op) {
   OpBuilder b(op);
-  Location loc = op.getLoc();
+  mlir::Location loc = op.getLoc();
   Value lhs = op.getLhs(), rhs = op.getRhs();
   Shape l = shapeOf(lhs), r = shapeOf(rhs), result = shapeOf(op.getResult());
   size_t batch = l.size() - 2;
@@ -207,7 +210,7 @@ bool knowsRowEnds(ConvOp op, Value x) {
   return (padding[padding.size() / 2 - 1] == 0 && padding.back() == 0) || shape[shape.size() - 2].isStatic();
 }
 
-Value padded(OpBuilder &b, Location loc, Value x, const Ints &padding) {
+Value padded(OpBuilder &b, mlir::Location loc, Value x, const Ints &padding) {
   size_t rank = shapeOf(x).size(), half = padding.size() / 2;
   Ints low(padding.begin(), padding.begin() + half), high(padding.begin() + half, padding.end());
   low.resize(rank);
@@ -217,7 +220,7 @@ Value padded(OpBuilder &b, Location loc, Value x, const Ints &padding) {
 
 void lower(ConvOp op, int64_t tail) {
   OpBuilder b(op);
-  Location loc = op.getLoc();
+  mlir::Location loc = op.getLoc();
   Value x = op.getX(), weight = op.getWeight();
   size_t spatial = shapeOf(x).size() - 2;
   bool first = op.getLayout() != "nhwc";

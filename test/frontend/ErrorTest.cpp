@@ -26,7 +26,7 @@ TEST_CASE("mistakes in calls are explained") {
   CHECK_ERROR(net.load_state_dict(state), "missing (1): bias", "load_state_dict(state, false)");
   CHECK_ERROR(net.load_state_dict(nn::Linear(3, 2).state_dict()), "weight is [2, 3], not [2, 4]", "build the module");
   Graph graph = trace(net, {TensorSpec{f32, {Dim("batch"), 4}}});
-  CHECK_ERROR(compile(graph, {.targets = {"riscv"}}), "unknown target 'riscv'", "known: native, x86-64-v3");
+  CHECK_ERROR(compile(graph, {.targets = {"riscv"}}), "unknown target 'riscv'", "known are: native, x86-64-v3");
 }
 
 TEST_CASE("files that cannot be used are explained") {
@@ -49,4 +49,15 @@ TEST_CASE("files that cannot be used are explained") {
   CHECK_ERROR(load(plate), "the artifact is damaged: checksum mismatch", "copy or compile it again");
   CHECK_ERROR(Graph::load(burin), "the file is damaged: its checksum does not match", "copy the file again");
   fs::remove_all(folder);
+}
+
+TEST_CASE("arithmetic of sizes throws the one exception, at the caller's line") {
+  const int line = __LINE__ + 1;
+  Size size = zeros({4}).size(0);
+  CHECK_ERROR(Dim("a b"), "a b", "identifier");
+  CHECK_ERROR(Dim("batch").value(), "batch", "symbolic");
+  CHECK(contains(messageOf([&] { size / 0; }), atLine(__FILE__, line) + "a size is divided by 0"));
+  CHECK(contains(messageOf([&] { size % 0; }), "divided by 0"));
+  CHECK(contains(messageOf([&] { size *INT64_MAX; }), "64 bits"));
+  CHECK_THROWS_AS(floordiv(Dim(1), 0), Error);
 }

@@ -51,3 +51,60 @@ TEST_CASE("brackets that do not fit say so") {
   CHECK_ERROR((x[{Ellipsis, Ellipsis}]), "Ellipsis");
   CHECK_ERROR(x[tensor({0.5})], "type f32");
 }
+
+TEST_CASE("set replaces a part, as x[i] = y in NumPy") {
+  Tensor x = counting({3, 4}), before = x;
+  x.set(1, tensor({10, 20, 30, 40}));
+  CHECK(ints(x) == std::vector<int64_t>{0, 1, 2, 3, 10, 20, 30, 40, 8, 9, 10, 11});
+  CHECK(ints(before) == ints(counting({3, 4}))); // the handle is new, the value behind it is not changed
+  x.set({Slice(), Slice(None, None, -2)}, tensor({-1, -2})).set({-1, 0}, 7);
+  CHECK(ints(x) == std::vector<int64_t>{0, -2, 2, -1, 10, -2, 30, -1, 7, -2, 10, -1});
+  x.set({Ellipsis, 0}, x[{Ellipsis, 0}] + 100);
+  CHECK(ints(x[{Slice(), 0}]) == std::vector<int64_t>{100, 110, 107});
+  x.set(tensor({2, 0, 2}), tensor({{1}, {2}, {3}})); // the last one stays
+  CHECK(ints(x) == std::vector<int64_t>{2, 2, 2, 2, 110, -2, 30, -1, 3, 3, 3, 3});
+  x.set(Ellipsis, true);
+  CHECK(ints(x) == std::vector<int64_t>(12, 1));
+  CHECK(x.dtype() == DType::i64);
+
+  Tensor scalar = tensor(2.5), none = zeros({0, 3});
+  CHECK(scalar.set(Ellipsis, 4).item() == 4);
+  CHECK(str(none.set({Slice(), 1}, 3).shape()) == "[0, 3]");
+  Tensor y = zeros({2, 3});
+  CHECK(floats(y.set({Slice(1, 1)}, ones({0, 3}))) == std::vector<float>(6));
+}
+
+TEST_CASE("set in a trace, over symbolic sizes, and its gradients") {
+  auto edge = [](Tensor x, const Tensor &y) {
+    x.set({Slice(), -1}, y);
+    x.set({0, Slice(None, 2)}, 5);
+    return x;
+  };
+  Graph g = trace(edge, {TensorSpec{f32, {Dim("n"), 3}}, TensorSpec{f32, {Dim("n")}}});
+  for (int64_t n : {1, 4}) {
+    Tensor x = counting({n, 3}).to(f32), y = -counting({n}).to(f32) - 1;
+    CHECK(floats(compile(g).run({x, y})[0]) == floats(edge(x, y)));
+  }
+  Tensor x = ones({2, 3}), y = ones({2});
+  x.requires_grad_(), y.requires_grad_();
+  (edge(x, y) * counting({2, 3})).sum().backward();
+  CHECK(floats(x.grad()) == std::vector<float>{0, 0, 0, 3, 4, 0});
+  CHECK(floats(y.grad()) == std::vector<float>{2, 5});
+}
+
+TEST_CASE("set refuses what does not fit") {
+  Tensor x = zeros({4, 5}), whole = counting({4});
+  CHECK_ERROR(x.set(0, ones({4})), "set", "f32[4]", "f32[4, 5]", "[5]");
+  CHECK_ERROR(whole.set(0, 1.5), "set", "f32[]", "i64[4]");
+  CHECK_ERROR(x.set(4, 0), "index 4", "f32[4, 5]");
+  CHECK_ERROR((x.set({0, 0, 0}, 0)), "3 indices", "f32[4, 5]");
+}
+
+// x[0] = y would change the temporary that x[0] is, and nothing else.
+static_assert(!std::is_assignable_v<Tensor, Tensor> && !std::is_assignable_v<Tensor, int>);
+static_assert(std::is_assignable_v<Tensor &, Tensor> && std::is_assignable_v<Tensor &, int>);
+template <class T>
+concept addsInPlace = requires(T &&x) { std::forward<T>(x) += 1; };
+template <class T>
+concept setsInPlace = requires(T &&x) { std::forward<T>(x).set(0, 1); };
+static_assert(addsInPlace<Tensor &> && !addsInPlace<Tensor> && setsInPlace<Tensor &> && !setsInPlace<Tensor>);

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 using burin::Dim;
+using burin::Error;
 
 namespace {
 const Dim b("batch"), h("h"), w("w");
@@ -78,9 +79,9 @@ TEST_CASE("what is not a size is refused") {
   for (int i = 0; i < 20; ++i)
     power += "*(a+b+c+d+e+f+g)";
   CHECK_FALSE(Dim::parse(power));
-  CHECK_THROWS_AS(Dim("1st"), std::invalid_argument);
-  CHECK_THROWS_AS(Dim(""), std::invalid_argument);
-  CHECK_THROWS_AS(Dim("a b"), std::invalid_argument);
+  CHECK_THROWS_AS(Dim("1st"), Error);
+  CHECK_THROWS_AS(Dim(""), Error);
+  CHECK_THROWS_AS(Dim("a b"), Error);
 }
 
 TEST_CASE("values follow from the symbols' values") {
@@ -108,12 +109,12 @@ TEST_CASE("symbols can be listed and replaced") {
 }
 
 TEST_CASE("arithmetic that does not fit is an error, not a wrong size") {
-  CHECK_THROWS_AS(Dim(INT64_MAX) + 1, std::overflow_error);
-  CHECK_THROWS_AS(Dim(INT64_MAX / 2) * 3, std::overflow_error);
-  CHECK_THROWS_AS(b * Dim(INT64_MAX) + b, std::overflow_error);
-  CHECK_THROWS_AS(floordiv(Dim(INT64_MIN), -1), std::overflow_error);
-  CHECK_THROWS_AS(floordiv(b, 0), std::domain_error);
-  CHECK_THROWS_AS(b.value(), std::logic_error);
+  CHECK_THROWS_AS(Dim(INT64_MAX) + 1, Error);
+  CHECK_THROWS_AS(Dim(INT64_MAX / 2) * 3, Error);
+  CHECK_THROWS_AS(b * Dim(INT64_MAX) + b, Error);
+  CHECK_THROWS_AS(floordiv(Dim(INT64_MIN), -1), Error);
+  CHECK_THROWS_AS(floordiv(b, 0), Error);
+  CHECK_THROWS_AS(b.value(), Error);
 }
 
 TEST_CASE("specs print as users write them") {

@@ -137,7 +137,7 @@ func.func @dtypeAttribute(%x: tensor<6xf32>) {
 // -----
 
 func.func @overflow(%x: tensor<4294967296x1xf32>, %y: tensor<1x4294967296xf32>) {
-  // expected-error @+1 {{the sizes are too large}}
+  // expected-error @+1 {{a size does not fit 64 bits}}
   %0 = burin.matmul %x, %y : (tensor<4294967296x1xf32>, tensor<1x4294967296xf32>) -> tensor<4294967296x4294967296xf32>
   return
 }

@@ -26,7 +26,7 @@ struct Graph::State {
 
   State() {
     ir::loadDialects(context);
-    Location loc = builder.getUnknownLoc();
+    mlir::Location loc = builder.getUnknownLoc();
     module = ModuleOp::create(loc);
     builder.setInsertionPointToEnd(module->getBody());
     function = func::FuncOp::create(builder, loc, "main", builder.getFunctionType({}, {}));
@@ -115,7 +115,7 @@ std::vector<Graph::Value> Graph::apply(const std::string &op, const std::vector<
 Graph::Values Graph::loop(const Values &states, const Values &elements, bool reverse,
                           const std::function<Values(const Values &states, const Values &elements)> &body) {
   OpBuilder &b = state->builder;
-  Location loc = b.getUnknownLoc();
+  mlir::Location loc = b.getUnknownLoc();
   Dim turns = spec(elements.front()).shape[0];
   SmallVector<mlir::Value> operands;
   OpBuilder::InsertPoint outside = b.saveInsertionPoint();

@@ -24,7 +24,7 @@ public:
   GraphCut cut() {
     MLIRContext *context = outputs.front().getContext();
     OpBuilder b(context);
-    Location loc = outputs.front().getLoc();
+    mlir::Location loc = outputs.front().getLoc();
     GraphCut result{ModuleOp::create(loc), inputs.takeVector(), {}};
     result.symbols = hiddenSymbols(result.inputs);
     SmallVector<Type> types;

@@ -5,6 +5,7 @@
 #include "burin/gradients.h"
 #include "burin/graph.h"
 #include "burin/indexing.h"
+#include "burin/location_scope.h"
 #include "burin/loops.h"
 #include "burin/losses.h"
 #include "burin/nn.h"

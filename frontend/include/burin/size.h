@@ -37,31 +37,37 @@ private:
   static const Location &placeOf(const Size &size, const auto &) { return size.where; }
   static const Location &placeOf(const auto &, const Size &size) { return size.where; }
   static const Location &placeOf(const Size &size, const Size &) { return size.where; }
+  /// An error of the arithmetic names the place where the size was asked for.
+  static Size compute(const Location &where, auto &&operation) try {
+    return {operation(), where};
+  } catch (const Error &problem) {
+    throw Error(where, "", problem.what());
+  }
   template <class A, class B>
     requires areSizes<A, B>
   friend Size operator+(const A &a, const B &b) {
-    return {Dim(a) + Dim(b), Size::placeOf(a, b)};
+    return Size::compute(Size::placeOf(a, b), [&] { return Dim(a) + Dim(b); });
   }
   template <class A, class B>
     requires areSizes<A, B>
   friend Size operator-(const A &a, const B &b) {
-    return {Dim(a) - Dim(b), Size::placeOf(a, b)};
+    return Size::compute(Size::placeOf(a, b), [&] { return Dim(a) - Dim(b); });
   }
   template <class A, class B>
     requires areSizes<A, B>
   friend Size operator*(const A &a, const B &b) {
-    return {Dim(a) * Dim(b), Size::placeOf(a, b)};
+    return Size::compute(Size::placeOf(a, b), [&] { return Dim(a) * Dim(b); });
   }
   /// Rounds down.
   template <class A, class B>
     requires areSizes<A, B>
   friend Size operator/(const A &a, const B &b) {
-    return {floordiv(Dim(a), Dim(b)), Size::placeOf(a, b)};
+    return Size::compute(Size::placeOf(a, b), [&] { return floordiv(Dim(a), Dim(b)); });
   }
   template <class A, class B>
     requires areSizes<A, B>
   friend Size operator%(const A &a, const B &b) {
-    return {mod(Dim(a), Dim(b)), Size::placeOf(a, b)};
+    return Size::compute(Size::placeOf(a, b), [&] { return mod(Dim(a), Dim(b)); });
   }
 
   Location where;

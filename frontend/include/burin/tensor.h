@@ -61,6 +61,11 @@ struct BackwardOptions {
 class BURIN_API Tensor {
 public:
   Tensor() = default;
+  Tensor(const Tensor &) = default;
+  Tensor(Tensor &&) = default;
+  Tensor &operator=(const Tensor &) & = default;
+  Tensor &operator=(Tensor &&) & = default;
+  void operator=(const Tensor &) && = delete; // assigns to a temporary: instead of x[i] = y write x.set(i, y)
   /// A scalar as written in the source. It takes the element type of what it is combined with, unless its class
   /// (bool < integers < floats) is higher; alone it is bool, i64 or f32.
   template <Arithmetic T> Tensor(T value) : Tensor(fromScalar(value)) {}
@@ -108,6 +113,14 @@ public:
 
   // ---- parts: x[3], x[{Slice(1, None, 2), Ellipsis, -1}]
   Tensor operator[](const Indices &indices) const;
+  /// Makes this handle the tensor in which the elements that [indices] chooses are replaced by `value`; copies of the
+  /// handle keep the old elements. `value` broadcasts to the shape of x[indices] and is converted to the element type
+  /// of x, which must not be of a lower class (bool < integers < floats). Where a tensor of indices names an element
+  /// more than once, the last value in row-major order stays. Returns the handle. As torch.Tensor.index_put_ or x[i] =
+  /// y.
+  Tensor &set(const Indices &indices, const detail::Operand &value) &;
+  Tensor &set(const Indices &,
+              const detail::Operand &) && = delete; // of a temporary: x.set({i, j}, y), not x[i].set(j, y)
 
 #include "burin/tensor_methods.h"
 
@@ -152,16 +165,27 @@ public:
   void register_hook(std::function<Tensor(const Tensor &gradient)> hook, Location where = Location::current()) const;
 
   // ---- in-place operators: a new value under the old name, with the old shape and element type
-  Tensor &operator+=(const detail::Operand &);
-  Tensor &operator-=(const detail::Operand &);
-  Tensor &operator*=(const detail::Operand &);
-  Tensor &operator/=(const detail::Operand &);
-  Tensor &operator%=(const detail::Operand &);
-  Tensor &operator&=(const detail::Operand &);
-  Tensor &operator|=(const detail::Operand &);
-  Tensor &operator^=(const detail::Operand &);
-  Tensor &operator<<=(const detail::Operand &);
-  Tensor &operator>>=(const detail::Operand &);
+  Tensor &operator+=(const detail::Operand &) &;
+  Tensor &operator-=(const detail::Operand &) &;
+  Tensor &operator*=(const detail::Operand &) &;
+  Tensor &operator/=(const detail::Operand &) &;
+  Tensor &operator%=(const detail::Operand &) &;
+  Tensor &operator&=(const detail::Operand &) &;
+  Tensor &operator|=(const detail::Operand &) &;
+  Tensor &operator^=(const detail::Operand &) &;
+  Tensor &operator<<=(const detail::Operand &) &;
+  Tensor &operator>>=(const detail::Operand &) &;
+  // Of a temporary they would be lost: instead of x[i] += y write x.set(i, x[i] + y).
+  void operator+=(const detail::Operand &) && = delete;  // write x.set(i, x[i] + y)
+  void operator-=(const detail::Operand &) && = delete;  // write x.set(i, x[i] - y)
+  void operator*=(const detail::Operand &) && = delete;  // write x.set(i, x[i] * y)
+  void operator/=(const detail::Operand &) && = delete;  // write x.set(i, x[i] / y)
+  void operator%=(const detail::Operand &) && = delete;  // write x.set(i, x[i] % y)
+  void operator&=(const detail::Operand &) && = delete;  // write x.set(i, x[i] & y)
+  void operator|=(const detail::Operand &) && = delete;  // write x.set(i, x[i] | y)
+  void operator^=(const detail::Operand &) && = delete;  // write x.set(i, x[i] ^ y)
+  void operator<<=(const detail::Operand &) && = delete; // write x.set(i, x[i] << y)
+  void operator>>=(const detail::Operand &) && = delete; // write x.set(i, x[i] >> y)
 
 private:
   friend struct detail::Access;

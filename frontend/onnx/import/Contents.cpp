@@ -408,9 +408,7 @@ std::optional<Value> propagateContents(Node &node) try {
   if (rule == rules.end() || node.domain() != "")
     return std::nullopt;
   return rule->second(node);
-} catch (const std::overflow_error &) {
-  return std::nullopt;
-} catch (const std::domain_error &) {
+} catch (const Error &) { // of the arithmetic of sizes
   return std::nullopt;
 }
 

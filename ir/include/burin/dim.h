@@ -2,6 +2,7 @@
 #pragma once
 #include "burin/api.h"
 #include "burin/dtype.h"
+#include "burin/error.h"
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -17,18 +18,18 @@ namespace burin {
 /// The size of a dimension: a number, or an integer expression over named symbols such as `Dim("batch")`.
 /// Expressions are kept in a normal form (a polynomial), so equal ones compare equal: `b + b == b * 2`.
 /// A symbol stands for any size >= 0 and is never assumed to be 1: it does not broadcast. Arithmetic that does not fit
-/// 64 bits throws std::overflow_error, a division by the number 0 throws std::domain_error.
+/// 64 bits, and a division by the number 0, throw Error.
 class BURIN_API Dim {
 public:
   Dim() = default;
   Dim(std::integral auto size) : number(static_cast<int64_t>(size)) {}
-  /// A symbol; the name is an identifier ([A-Za-z_][A-Za-z0-9_]*). Throws std::invalid_argument otherwise.
-  explicit Dim(std::string_view name);
-  explicit Dim(const char *name) : Dim(std::string_view(name)) {}
+  /// A symbol; the name is an identifier ([A-Za-z_][A-Za-z0-9_]*). Throws Error otherwise.
+  explicit Dim(std::string_view name, Location where = Location::current());
+  explicit Dim(const char *name, Location where = Location::current()) : Dim(std::string_view(name), where) {}
 
   bool isStatic() const { return !expression; }
-  /// The number; throws std::logic_error for a symbolic size.
-  int64_t value() const;
+  /// The number; throws Error for a symbolic size.
+  int64_t value(Location where = Location::current()) const;
   /// As written in types and messages: "512", "batch", "batch*4 + 1", "floordiv(h + 1, 2) - 1". parse() reads it back.
   std::string str() const;
   static std::optional<Dim> parse(std::string_view text);

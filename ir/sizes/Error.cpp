@@ -1,7 +1,4 @@
 #include "burin/error.h"
-#include "frontend/tensor/LocationScope.h"
-#include <mutex>
-#include <set>
 
 namespace burin {
 
@@ -19,21 +16,5 @@ static std::string compose(const Location &where, std::string_view op, std::stri
 Error::Error(const Location &where, std::string_view op, std::string_view message)
     : std::runtime_error(compose(where, op, message)), place(where) {}
 Error::~Error() = default;
-
-static thread_local const Location *scope = nullptr;
-
-LocationScope::LocationScope(const Location &where) : outer(scope), place(where) { scope = &place; }
-LocationScope::~LocationScope() { scope = outer; }
-
-namespace detail {
-const Location &inScope(const Location &where) { return scope ? *scope : where; }
-
-const char *keepText(std::string text) {
-  static std::mutex mutex;
-  static std::set<std::string> kept;
-  std::lock_guard lock(mutex);
-  return kept.insert(std::move(text)).first->c_str();
-}
-} // namespace detail
 
 } // namespace burin
