@@ -36,5 +36,7 @@ std::unique_ptr<mlir::Pass> createEmulateF32GemmPass();
 std::unique_ptr<mlir::Pass> createFusePass();
 std::unique_ptr<mlir::Pass> createDecomposeInKernelsPass();
 std::unique_ptr<mlir::Pass> createInPlaceResultsPass();
+/// Fails if there is a kernel that no code can be generated for, see isKernelBody().
+std::unique_ptr<mlir::Pass> createVerifyKernelsPass();
 
 } // namespace burin::passes

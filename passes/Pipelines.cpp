@@ -54,6 +54,9 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     add(createFusePass());
     // Kernels are placed; softmax, norms and means inside them become the reductions that code is made from.
     add(createDecomposeInKernelsPass());
+#ifndef NDEBUG
+    add(createVerifyKernelsPass());
+#endif
     // Kernels are final, so it is known which values die where.
     add(createInPlaceResultsPass());
   }
@@ -75,6 +78,7 @@ void registerPasses() {
   registerPass(createEmulateF32GemmPass);
   registerPass(createFusePass);
   registerPass(createInPlaceResultsPass);
+  registerPass(createVerifyKernelsPass);
 }
 
 } // namespace burin::passes

@@ -26,6 +26,19 @@ SmallVector<int64_t> reducedAxes(Operation *op) {
   return {};
 }
 
+static bool isRowComposite(Operation *op) { return isa<SoftmaxOp, LogSoftmaxOp, LayerNormOp, RmsNormOp>(op); }
+
+SmallVector<int64_t> rowAxes(Operation *op) {
+  if (!isRowComposite(op))
+    return reducedAxes(op);
+  int64_t axis = op->getAttrOfType<IntegerAttr>("axis").getInt();
+  SmallVector<int64_t> axes{axis};
+  if (isa<LayerNormOp, RmsNormOp>(op))
+    for (int64_t rank = shapeOf(op->getOperand(0)).size(); ++axis < rank;)
+      axes.push_back(axis);
+  return axes;
+}
+
 bool isSequential(Operation *op) {
   return isa<CumsumOp, CumprodOp, ScatterOp, ArgsortOp, NonMaxSuppressionOp, ScanOp, IfOp, WhileOp>(op);
 }
@@ -88,7 +101,7 @@ private:
   bool seed() {
     Value root;
     for (Operation &op : body) {
-      SmallVector<int64_t> axes = reducedAxes(&op);
+      SmallVector<int64_t> axes = rowAxes(&op);
       if (axes.empty()) {
         if (isa<ContractOp>(op))
           root = op.getResult(0);
@@ -137,6 +150,8 @@ private:
       }
       return;
     }
+    if (isRowComposite(op))
+      return relateComposite(op);
     if (auto broadcast = dyn_cast<BroadcastToOp>(op)) {
       Value x = broadcast.getX(), result = broadcast.getResult();
       if (!maps.contains(result) && maps.contains(x) && shapeOf(result) == space)
@@ -171,8 +186,12 @@ private:
     if (axes.empty())
       return;
     auto it = maps.find(op->getOperand(0));
-    if (it == maps.end())
+    if (it == maps.end()) {
+      // Several reductions over the same rows meet in their results alone.
+      if (maps.contains(op->getResult(0)) && shapeOf(op->getOperand(0)) == space)
+        assign(op->getOperand(0), identity());
       return;
+    }
     bool keep = op->getAttrOfType<BoolAttr>("keepdims").getValue();
     Map map;
     for (size_t d = 0; d < it->second.size(); ++d) {
@@ -184,10 +203,23 @@ private:
     assign(op->getResult(0), map);
   }
 
+  // The result lies as the first operand, weight and bias as its last dimensions.
+  void relateComposite(Operation *op) {
+    Value x = op->getOperand(0), result = op->getResult(0);
+    auto it = maps.find(x);
+    if (it == maps.end() && (it = maps.find(result)) == maps.end())
+      return;
+    Map map = it->second;
+    assign(x, map);
+    assign(result, map);
+    for (Value parameter : op->getOperands().drop_front())
+      assign(parameter, Map(map.end() - shapeOf(parameter).size(), map.end()));
+  }
+
   // Every reduction must run over the reduced dimensions of the space, and every result must be aligned.
   bool complete() {
     for (Operation &op : body) {
-      SmallVector<int64_t> axes = reducedAxes(&op);
+      SmallVector<int64_t> axes = rowAxes(&op);
       if (axes.empty())
         continue;
       auto it = maps.find(op.getOperand(0));
@@ -275,5 +307,10 @@ private:
 } // namespace
 
 std::optional<IterationSpace> inferIterationSpace(Block &body) { return Aligner(body).run(); }
+
+bool isKernelBody(Block &body) {
+  auto needsNoSpace = [](Operation &op) { return isSequential(&op) || isa<Bf16TermsOp>(op); };
+  return llvm::any_of(body, needsNoSpace) || inferIterationSpace(body);
+}
 
 } // namespace burin::passes

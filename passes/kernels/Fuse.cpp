@@ -9,6 +9,7 @@
 #include "passes/analysis/DataDependentSizes.h"
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/analysis/IterationSpace.h"
+#include "passes/kernels/FusionKind.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -18,48 +19,6 @@ namespace burin::passes {
 namespace {
 
 constexpr size_t kMaxOps = 256, kMaxInputs = 64, kMaxCode = 256; // of one kernel
-
-enum class Kind { None, Free, View, Pointwise, Row, Movement, Window, Contract, Sequential };
-
-/// A transpose that only attention and left sides of products read: their kernels step through memory as it lies.
-bool isStridedView(Operation *op) {
-  return isa_and_nonnull<TransposeOp>(op) && llvm::all_of(op->getUses(), [](OpOperand &use) {
-           auto contract = dyn_cast<ContractOp>(use.getOwner());
-           return contract ? use.getOperandNumber() == 0 && contract.getBatch() <= 1
-                           : isa<ScaledDotProductAttentionOp>(use.getOwner()) && use.getOperandNumber() < 3;
-         });
-}
-
-Kind intrinsicKind(Operation *op) {
-  if (op->hasTrait<ir::Elementwise>())
-    return Kind::Pointwise;
-  if (!reducedAxes(op).empty() || isa<SoftmaxOp, LogSoftmaxOp, LayerNormOp, RmsNormOp>(op))
-    return Kind::Row;
-  if (isa<ReshapeOp, SqueezeOp, UnsqueezeOp>(op) || isStridedView(op))
-    return Kind::View;
-  if (isa<BroadcastToOp, FullOp, IotaOp>(op))
-    return Kind::Free;
-  if (isa<ContractOp>(op))
-    return Kind::Contract;
-  if (isa<MaxPoolOp, AvgPoolOp, AdaptiveAvgPoolOp, ConvOp, ScaledDotProductAttentionOp, Bf16TermsOp>(op))
-    return Kind::Window;
-  if (isSequential(op))
-    return Kind::Sequential;
-  return opInfo(op) && !isa<PrefixOp>(op) ? Kind::Movement
-                                          : Kind::None; // prefix is the runtime's: it waits for a count
-}
-
-/// The dimensions a row op works along.
-SmallVector<int64_t> rowAxes(Operation *op) {
-  if (SmallVector<int64_t> axes = reducedAxes(op); !axes.empty())
-    return axes;
-  int64_t axis = op->getAttrOfType<IntegerAttr>("axis").getInt();
-  SmallVector<int64_t> axes{axis};
-  if (isa<LayerNormOp, RmsNormOp>(op))
-    for (int64_t rank = shapeOf(op->getOperand(0)).size(); ++axis < rank;)
-      axes.push_back(axis);
-  return axes;
-}
 
 struct Group {
   llvm::SetVector<Operation *> ops;
@@ -103,6 +62,7 @@ private:
   }
 
   void place(Operation *op) {
+    placed = op;
     Kind kind = kindOf(op);
     if (kind == Kind::None || kind == Kind::Free || kind == Kind::View)
       return;
@@ -225,7 +185,8 @@ private:
            });
   }
 
-  /// Whether a path leaves `from`, passes another group, and enters `to`.
+  /// Whether a path leaves `from`, passes another group, and enters `to`. The ops behind the one that is being placed
+  /// have no groups yet, and no path leads back from them.
   bool wouldCycle(GroupId from, GroupId to) { return reaches(from, to, /*viaOthers=*/true) || reaches(to, from, true); }
   bool reaches(GroupId from, GroupId to, bool viaOthers) {
     llvm::DenseSet<llvm::PointerIntPair<Operation *, 1, bool>> seen;
@@ -244,7 +205,7 @@ private:
       bool inTo = it != groupOf.end() && it->second == to;
       if (inTo && passed)
         return true;
-      if (inFrom || inTo || !seen.insert({op, passed}).second)
+      if (inFrom || inTo || placed->isBeforeInBlock(op) || !seen.insert({op, passed}).second)
         continue;
       if (it == groupOf.end())
         leave(op, passed || isa<PrefixOp>(op));   // nothing is computed across one
@@ -356,32 +317,52 @@ private:
           results.push_back(v);
     if (results.empty())
       return success();
+    Body body = bodyOf(members, results, /*isShared=*/true);
+    if (!isKernelBody(body.region->front())) // an iota, say, that is read along two dimensions
+      body = bodyOf(members, results, /*isShared=*/false);
+    if ((body.inputs.size() > kMaxInputs && sorted.size() > 1) || !isKernelBody(body.region->front()))
+      return failure();
     Operation *main = mainOp(sorted);
     SmallVector<Type> types = llvm::map_to_vector(results, [](Value v) { return v.getType(); });
-    auto body = std::make_unique<Region>();
-    Block &inner = body->emplaceBlock();
-    OpBuilder ib(function.getContext()); // the block is not part of an op yet
-    ib.setInsertionPointToEnd(&inner);
-    IRMapping map;
-    llvm::SetVector<Value> inputs;
-    for (Operation *op : sorted) {
-      for (Value operand : op->getOperands())
-        bring(operand, members, inner, ib, map, inputs, needsMemory(op));
-      Operation *clone = ib.clone(*op, map);
-      for (auto [from, to] : llvm::zip(op->getResults(), clone->getResults()))
-        map.map(from, to);
-    }
-    YieldOp::create(ib, main->getLoc(), llvm::map_to_vector(results, [&](Value v) { return map.lookup(v); }));
-    if (inputs.size() > kMaxInputs && sorted.size() > 1)
-      return failure();
-    if (sorted.size() > 1 && !groups[groupOf[sorted[0]]].sequential && !inferIterationSpace(inner))
-      return failure();
-    auto kernel = KernelOp::create(b, main->getLoc(), types, inputs.getArrayRef(), b.getStringAttr(nameOf(sorted)),
+    auto kernel = KernelOp::create(b, main->getLoc(), types, body.inputs.getArrayRef(), b.getStringAttr(nameOf(sorted)),
                                    /*in_place=*/DenseI64ArrayAttr());
-    kernel.getBody().takeBody(*body);
+    kernel.getBody().takeBody(*body.region);
     for (auto [from, to] : llvm::zip(results, kernel.getResults()))
       from.replaceUsesWithIf(to, [&](OpOperand &use) { return !members.contains(use.getOwner()); });
     return success();
+  }
+
+  /// The body of a kernel.
+  struct Body {
+    std::unique_ptr<Region> region = std::make_unique<Region>();
+    llvm::SetVector<Value> inputs; // of the kernel
+    IRMapping map;
+    OpBuilder builder;
+    bool isShared;                // whether one copy of a free op serves all its users
+    llvm::DenseSet<Value> copies; // of free ops, views and fills
+
+    Body(MLIRContext *context, bool isShared) : builder(context), isShared(isShared) {
+      builder.setInsertionPointToEnd(&region->emplaceBlock());
+    }
+    void forgetCopies(Operation *user) {
+      for (Value v : user->getOperands())
+        if (!isShared && copies.contains(v))
+          map.erase(v);
+    }
+  };
+  Body bodyOf(const llvm::SetVector<Operation *> &members, ArrayRef<Value> results, bool isShared) {
+    Body body(function.getContext(), isShared);
+    for (Operation *op : members) {
+      for (Value operand : op->getOperands())
+        bring(operand, members, body, needsMemory(op));
+      Operation *clone = body.builder.clone(*op, body.map);
+      body.forgetCopies(op);
+      for (auto [from, to] : llvm::zip(op->getResults(), clone->getResults()))
+        body.map.map(from, to);
+    }
+    auto yielded = llvm::map_to_vector(results, [&](Value v) { return body.map.lookup(v); });
+    YieldOp::create(body.builder, members.front()->getLoc(), yielded);
+    return body;
   }
 
   // Contractions and windows read their operands many times.
@@ -399,9 +380,8 @@ private:
   }
 
   // Makes `v` available in the kernel: members are there, free ops are repeated, the rest becomes an input.
-  void bring(Value v, const llvm::SetVector<Operation *> &members, Block &inner, OpBuilder &ib, IRMapping &map,
-             llvm::SetVector<Value> &inputs, bool inMemory) {
-    if (map.contains(v))
+  void bring(Value v, const llvm::SetVector<Operation *> &members, Body &body, bool inMemory) {
+    if (body.map.contains(v))
       return;
     Operation *op = v.getDefiningOp();
     Kind kind = op ? kindOf(op) : Kind::None;
@@ -410,18 +390,21 @@ private:
         kind == Kind::View && (comesFrom(v, members) || kindOf(skipReshapes(v).getDefiningOp()) == Kind::Free);
     if (isStridedView(op) || (!inMemory && (kind == Kind::Free || viewOfComputed))) {
       for (Value operand : op->getOperands())
-        bring(operand, members, inner, ib, map, inputs, inMemory);
-      Operation *clone = ib.clone(*op, map);
-      map.map(v, clone->getResult(0));
+        bring(operand, members, body, inMemory);
+      Operation *clone = body.builder.clone(*op, body.map);
+      body.forgetCopies(op);
+      body.copies.insert(v);
+      body.map.map(v, clone->getResult(0));
       return;
     }
     if (auto constant = dyn_cast_or_null<ConstantOp>(op); constant && !inMemory)
-      if (Value fill = asFill(constant, ib)) {
-        map.map(v, fill);
+      if (Value fill = asFill(constant, body.builder)) {
+        body.copies.insert(v);
+        body.map.map(v, fill);
         return;
       }
-    inputs.insert(v);
-    map.map(v, inner.addArgument(v.getType(), v.getLoc()));
+    body.inputs.insert(v);
+    body.map.map(v, body.region->front().addArgument(v.getType(), v.getLoc()));
   }
 
   bool comesFrom(Value v, const llvm::SetVector<Operation *> &members) {
@@ -480,6 +463,7 @@ private:
   std::vector<Group> groups;
   llvm::DenseMap<Operation *, GroupId> groupOf;
   llvm::DenseSet<Operation *> stored;
+  Operation *placed = nullptr; // the last one
 };
 
 struct Fuse : PassWrapper<Fuse, OperationPass<ModuleOp>> {

@@ -1,0 +1,38 @@
+// RUN: burin-opt --burin-fuse --burin-decompose-in-kernels --burin-verify-kernels %s | FileCheck %s
+
+// Reductions of two tensors over the same rows, of which one is a composite, are one kernel.
+// CHECK-LABEL: func.func @two_tensors(
+// CHECK: burin.kernel "softmax+reduce_sum+mul"
+// CHECK-NOT: burin.kernel
+func.func @two_tensors(%x: tensor<4x5xf32>, %y: tensor<4x5xf32>) -> tensor<4x5xf32> {
+  %s = burin.softmax %x {axis = 0} : (tensor<4x5xf32>) -> tensor<4x5xf32>
+  %r = burin.reduce_sum %y {axes = array<i64: 0>, keepdims = true} : (tensor<4x5xf32>) -> tensor<1x5xf32>
+  %b = burin.broadcast_to %r {shape = [4, 5]} : (tensor<1x5xf32>) -> tensor<4x5xf32>
+  %z = burin.mul %s, %b : (tensor<4x5xf32>, tensor<4x5xf32>) -> tensor<4x5xf32>
+  return %z : tensor<4x5xf32>
+}
+
+// CHECK-LABEL: func.func @one_element(
+// CHECK: burin.kernel "softmax+reduce_sum+mul"
+// CHECK-NOT: burin.kernel
+func.func @one_element(%x: tensor<1x1xf32>, %y: tensor<1x1xf32>) -> tensor<1x1xf32> {
+  %s = burin.softmax %x {axis = 0} : (tensor<1x1xf32>) -> tensor<1x1xf32>
+  %r = burin.reduce_sum %y {axes = array<i64: 0>, keepdims = true} : (tensor<1x1xf32>) -> tensor<1x1xf32>
+  %z = burin.mul %s, %r : (tensor<1x1xf32>, tensor<1x1xf32>) -> tensor<1x1xf32>
+  return %z : tensor<1x1xf32>
+}
+
+// Relative positions: an iota that is read along two dimensions is repeated for each.
+// CHECK-LABEL: func.func @relative_positions(
+// CHECK: burin.kernel "sub"
+// CHECK-COUNT-2: burin.iota
+// CHECK-NOT: burin.kernel
+func.func @relative_positions(%x: tensor<?xf32, ["n"]>) -> tensor<?x?xi64, ["n", "n"]> {
+  %i = burin.iota {shape = ["n"], dtype = i64} : () -> tensor<?xi64, ["n"]>
+  %column = burin.unsqueeze %i {axes = array<i64: 1>} : (tensor<?xi64, ["n"]>) -> tensor<?x1xi64, ["n"]>
+  %row = burin.unsqueeze %i {axes = array<i64: 0>} : (tensor<?xi64, ["n"]>) -> tensor<1x?xi64, ["n"]>
+  %a = burin.broadcast_to %column {shape = ["n", "n"]} : (tensor<?x1xi64, ["n"]>) -> tensor<?x?xi64, ["n", "n"]>
+  %b = burin.broadcast_to %row {shape = ["n", "n"]} : (tensor<1x?xi64, ["n"]>) -> tensor<?x?xi64, ["n", "n"]>
+  %z = burin.sub %a, %b : (tensor<?x?xi64, ["n", "n"]>, tensor<?x?xi64, ["n", "n"]>) -> tensor<?x?xi64, ["n", "n"]>
+  return %z : tensor<?x?xi64, ["n", "n"]>
+}
