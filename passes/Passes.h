@@ -31,6 +31,7 @@ std::unique_ptr<mlir::Pass> createShrinkToDemandPass();
 inline constexpr int64_t kLeastGainOfSplit = 32 << 10;
 std::unique_ptr<mlir::Pass> createBatchTilingPass(int64_t leastGain = kLeastGainOfSplit);
 std::unique_ptr<mlir::Pass> createMarkZeroSkippablePass();
+std::unique_ptr<mlir::Pass> createShareTiedWeightsPass();
 /// For targets that multiply tiles of bf16.
 std::unique_ptr<mlir::Pass> createEmulateF32GemmPass();
 std::unique_ptr<mlir::Pass> createFusePass();

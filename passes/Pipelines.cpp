@@ -37,6 +37,9 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     // … and constants to transform: above all, the weights are packed here.
     add(createConstantFoldPass());
     add(createCSEPass());
+    // Packed weights also serve the embeddings that are tied to them. Tiles of bf16 have a copy of their own.
+    if (!options.bf16Tiles)
+      add(createShareTiedWeightsPass());
     // What is left to do for weights that are no constants is done once, not in every turn of a loop.
     add(createLoopInvariantCodeMotionPass());
     // What a convolution makes and no window reads is left out.
@@ -75,6 +78,7 @@ void registerPasses() {
   registerPass(createShrinkToDemandPass);
   registerPass([] { return createBatchTilingPass(); });
   registerPass(createMarkZeroSkippablePass);
+  registerPass(createShareTiedWeightsPass);
   registerPass(createEmulateF32GemmPass);
   registerPass(createFusePass);
   registerPass(createInPlaceResultsPass);

@@ -1,6 +1,7 @@
 #include "test/frontend/Check.h"
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <thread>
 #include <unistd.h>
 
@@ -192,4 +193,23 @@ TEST_CASE("artifacts are compiled, saved, loaded and called") {
   CHECK_ERROR(load("/nowhere.plate"), "/nowhere.plate");
   CHECK_ERROR(compile(g, {.targets = {"z80"}}), "z80", "native");
   fs::remove(path);
+}
+
+TEST_CASE("a table that is also a weight lies in an artifact once") {
+  manual_seed(3);
+  const int64_t words = 2011, width = 150; // no whole panels
+  Tensor table = randn({words, width}), copy = table.t() * 1;
+  auto tied = [&](const Tensor &tokens) { return matmul(tanh(take(table, tokens)), table.t()); };
+  auto separate = [&](const Tensor &tokens) { return matmul(tanh(take(table, tokens)), copy); };
+  Tensor tokens = tensor({{0, 31, 32}, {2010, -1, -2011}, {1999, 5000, -5000}}).to(i32);
+  const std::string path = std::string(std::tmpnam(nullptr)) + ".plate";
+  for (auto &f : {std::function<Tensor(const Tensor &)>(tied), std::function<Tensor(const Tensor &)>(separate)}) {
+    Artifact artifact = compile(trace(f, {TensorSpec{i32, {Dim("n"), 3}}}), {.targets = {"x86-64-v3"}});
+    CHECK(floats(artifact.run({tokens})[0]) ==
+          floats(compile(trace(f, {tokens.spec()}), {.targets = {"x86-64-v3"}}).run({tokens})[0]));
+    CHECK(largestDifference(artifact.run({tokens})[0], tied(tokens)) < 1e-4);
+    artifact.save(path);
+    CHECK(std::filesystem::file_size(path) < size_t(words * width * 4) * 3 / 2);
+    std::filesystem::remove(path);
+  }
 }

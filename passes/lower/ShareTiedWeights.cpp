@@ -1,0 +1,118 @@
+// A language model often multiplies by the matrix that it takes its embeddings from: y = matmul(x, transpose(w)), with
+// x computed from take(w, tokens). The product reads the matrix in panels, so an artifact would hold it twice. This
+// pass lets `take` read the panels, too: the element in row v and column d of w is element
+// (v / width, d, v % width) of the panels [ceil(V / width), D, width].
+//
+// The two are recognised by their elements, so that models count whose files hold the transposed matrix separately.
+#include "passes/Passes.h"
+#include "passes/analysis/GraphBuilder.h"
+#include <bit>
+#include <cstring>
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+namespace {
+
+/// Smaller tables are not worth reading one element per line of the cache.
+constexpr int64_t kLeastBytes = int64_t(1) << 20;
+
+bool isTable(ConstantOp constant) {
+  const Shape &shape = shapeOf(constant.getResult());
+  if (shape.size() != 2 || !shape[0].isStatic() || !shape[1].isStatic())
+    return false;
+  auto readsRows = [](Operation *user) {
+    auto take = dyn_cast<TakeOp>(user);
+    return take && take.getAxis() == 0;
+  };
+  return shape[0].value() * shape[1].value() * int64_t(byteWidth(dtypeOf(constant.getResult()))) >= kLeastBytes &&
+         llvm::all_of(constant->getUsers(), readsRows) &&
+         llvm::all_of(constant->getUses(), [](OpOperand &use) { return use.getOperandNumber() == 0; });
+}
+
+/// Whether `panels` hold the transposed table.
+bool holds(ConstantOp panels, ConstantOp table) {
+  const Shape &packed = shapeOf(panels.getResult()), &shape = shapeOf(table.getResult());
+  if (packed.size() != 3 || dtypeOf(panels.getResult()) != dtypeOf(table.getResult()) || !packed[2].isStatic() ||
+      packed[1] != shape[1] || packed[0] != ceildiv(shape[0], packed[2]) ||
+      !std::has_single_bit(uint64_t(packed[2].value())))
+    return false;
+  std::vector<char> storage, panelStorage;
+  ArrayRef<char> rows = constantBytes(table.getValue(), storage),
+                 columns = constantBytes(panels.getValue(), panelStorage);
+  const size_t width = size_t(packed[2].value()), depth = size_t(shape[1].value()), count = size_t(shape[0].value()),
+               element = byteWidth(dtypeOf(table.getResult()));
+  for (size_t first = 0; first < count; first += width)
+    for (size_t v = first; v < std::min(first + width, count); ++v)
+      for (size_t d = 0; d < depth; ++d)
+        if (std::memcmp(rows.data() + (v * depth + d) * element,
+                        columns.data() + (first * depth + d * width + v - first) * element, element) != 0)
+          return false;
+  return true;
+}
+
+/// take(table, indices) from the panels.
+Value takeFromPanels(TakeOp take, Value panels) {
+  OpBuilder b(take);
+  GraphBuilder g(b, take.getLoc());
+  const Shape table = shapeOf(take.getX()), packed = shapeOf(panels);
+  const int64_t count = table[0].value(), depth = table[1].value(), width = packed[2].value();
+  Value index = g.cast(take.getIndices(), DType::i64);
+  auto number = [&](int64_t value) { return g.fullLike(index, double(value)); };
+  // Indices as `take` reads them: negative ones count from the end, all are limited to the range.
+  index = g.where(g.op<LtOp>({index, number(0)}), g.add(index, number(count)), index);
+  index = g.op<MaximumOp>({g.op<MinimumOp>({index, number(count - 1)}), number(0)});
+  Value column = g.op<BitwiseAndOp>({index, number(width - 1)});
+  Value first = g.add(g.mul(g.sub(index, column), number(depth)), column);
+  Shape shape = shapeOf(index), all = shape;
+  shape.push_back(1);
+  all.push_back(depth);
+  Value steps = g.op<MulOp>({g.iota(all, int64_t(all.size()) - 1, DType::i64), g.full(all, double(width), DType::i64)});
+  Value at = g.add(g.broadcast(g.reshape(first, shape), all), steps);
+  return g.op<TakeOp>({g.reshape(panels, {elements(packed)}), at}, {{"axis", int64_t(0)}});
+}
+
+struct ShareTiedWeights : PassWrapper<ShareTiedWeights, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ShareTiedWeights)
+  StringRef getArgument() const override { return "burin-share-tied-weights"; }
+  StringRef getDescription() const override {
+    return R"(Rows of a table are taken from its transpose in panels, where a product needs that anyway.
+  %e = burin.take %w, %tokens
+  %y = burin.contract %x, %panels  // of transpose(%w)
+  =>
+  %e = burin.take (burin.reshape %panels), (offsets of the elements of the rows))";
+  }
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      share(function);
+  }
+
+private:
+  static void share(func::FuncOp function) {
+    SmallVector<ConstantOp> tables, packed;
+    function.walk([&](ConstantOp constant) {
+      if (isTable(constant))
+        tables.push_back(constant);
+      else if (llvm::any_of(constant->getUses(), [](OpOperand &use) {
+                 return isa<ContractOp>(use.getOwner()) && use.getOperandNumber() == 1;
+               }))
+        packed.push_back(constant);
+    });
+    for (ConstantOp table : tables)
+      if (auto *panels = llvm::find_if(packed, [&](ConstantOp c) { return holds(c, table); }); panels != packed.end()) {
+        (*panels)->moveBefore(table);
+        for (Operation *user : llvm::make_early_inc_range(table->getUsers())) {
+          user->getResult(0).replaceAllUsesWith(takeFromPanels(cast<TakeOp>(user), *panels));
+          user->erase();
+        }
+        table->erase();
+      }
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createShareTiedWeightsPass() { return std::make_unique<ShareTiedWeights>(); }
+
+} // namespace burin::passes

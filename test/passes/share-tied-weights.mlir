@@ -1,0 +1,39 @@
+// RUN: burin-opt --burin-share-tied-weights %s | FileCheck %s
+
+// Rows are taken from the panels of the product; the constants agree in all their elements.
+// CHECK-LABEL: func.func @tied(
+// CHECK-COUNT-1: burin.constant
+// CHECK-NOT: burin.constant
+// CHECK: %[[FLAT:.*]] = burin.reshape {{.*}} {shape = [262144]}
+// CHECK: burin.take %[[FLAT]]
+func.func @tied(%t: tensor<3xi64>, %x: tensor<2x64xf32>) -> (tensor<3x64xf32>, tensor<2x4096xf32>) {
+  %w = burin.constant dense<0.5> : tensor<4096x64xf32>
+  %p = burin.constant dense<0.5> : tensor<128x64x32xf32>
+  %e = burin.take %w, %t {axis = 0 : i64} : (tensor<4096x64xf32>, tensor<3xi64>) -> tensor<3x64xf32>
+  %y = burin.contract %x, %p {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [4096], dilations = array<i64: 1>, kernel = array<i64: 1>, strides = array<i64: 1>} : (tensor<2x64xf32>, tensor<128x64x32xf32>) -> tensor<2x4096xf32>
+  return %e, %y : tensor<3x64xf32>, tensor<2x4096xf32>
+}
+
+// Other elements.
+// CHECK-LABEL: func.func @different(
+// CHECK-COUNT-2: burin.constant
+// CHECK: burin.take %{{.*}}, %arg0
+func.func @different(%t: tensor<3xi64>, %x: tensor<2x64xf32>) -> (tensor<3x64xf32>, tensor<2x4096xf32>) {
+  %w = burin.constant dense<0.5> : tensor<4096x64xf32>
+  %p = burin.constant dense<0.25> : tensor<128x64x32xf32>
+  %e = burin.take %w, %t {axis = 0 : i64} : (tensor<4096x64xf32>, tensor<3xi64>) -> tensor<3x64xf32>
+  %y = burin.contract %x, %p {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [4096], dilations = array<i64: 1>, kernel = array<i64: 1>, strides = array<i64: 1>} : (tensor<2x64xf32>, tensor<128x64x32xf32>) -> tensor<2x4096xf32>
+  return %e, %y : tensor<3x64xf32>, tensor<2x4096xf32>
+}
+
+// The table is read as a whole elsewhere, and has to be there.
+// CHECK-LABEL: func.func @read_whole(
+// CHECK-COUNT-2: burin.constant
+// CHECK: burin.take %{{.*}}, %arg0
+func.func @read_whole(%t: tensor<3xi64>, %x: tensor<2x64xf32>) -> (tensor<3x64xf32>, tensor<2x4096xf32>, tensor<4096x64xf32>) {
+  %w = burin.constant dense<0.5> : tensor<4096x64xf32>
+  %p = burin.constant dense<0.5> : tensor<128x64x32xf32>
+  %e = burin.take %w, %t {axis = 0 : i64} : (tensor<4096x64xf32>, tensor<3xi64>) -> tensor<3x64xf32>
+  %y = burin.contract %x, %p {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [4096], dilations = array<i64: 1>, kernel = array<i64: 1>, strides = array<i64: 1>} : (tensor<2x64xf32>, tensor<128x64x32xf32>) -> tensor<2x4096xf32>
+  return %e, %y, %w : tensor<3x64xf32>, tensor<2x4096xf32>, tensor<4096x64xf32>
+}
