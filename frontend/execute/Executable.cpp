@@ -68,23 +68,29 @@ static llvm::SmallVector<rt::TensorView> viewsOf(std::span<const TensorSpec> spe
 }
 
 rt::Status Executable::outputsFor(std::span<const TensorSpec> inputs, std::vector<TensorSpec> &outputs) {
+  constexpr size_t kMaxSignatures = 8; // as many as a session keeps bindings
   std::lock_guard lock(mutex);
-  if (!std::ranges::equal(inputs, knownInputs) || knownOutputs.empty()) {
+  auto known =
+      std::ranges::find_if(signatures, [&](const Signature &s) { return std::ranges::equal(s.inputs, inputs); });
+  if (known == signatures.end()) {
     llvm::SmallVector<int64_t> dims;
     std::unique_ptr<rt::ShapeBinding> binding;
     if (rt::Status status = rt::ShapeBinding::create(*loaded, viewsOf(inputs, dims), /*workers=*/1, binding);
         !status.ok())
       return status;
-    knownInputs.assign(inputs.begin(), inputs.end());
-    knownOutputs.clear();
+    Signature made{{inputs.begin(), inputs.end()}, {}};
     const auto &infos = loaded->artifact().outputs;
     for (uint32_t i = 0; i < infos.size(); ++i) {
       auto shape = binding->outputShape(i);
-      TensorSpec &spec = knownOutputs.emplace_back(TensorSpec{infos[i].dtype, Shape(shape.begin(), shape.end())});
+      TensorSpec &spec = made.outputs.emplace_back(TensorSpec{infos[i].dtype, Shape(shape.begin(), shape.end())});
       std::replace(spec.shape.begin(), spec.shape.end(), Dim(-1), Dim("unknown"));
     }
+    if (signatures.size() == kMaxSignatures)
+      signatures.pop_back();
+    known = signatures.insert(signatures.end(), std::move(made));
   }
-  outputs = knownOutputs;
+  std::rotate(signatures.begin(), known, known + 1);
+  outputs = signatures.front().outputs;
   return {};
 }
 

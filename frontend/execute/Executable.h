@@ -28,9 +28,12 @@ private:
   rt::Program::Ptr loaded;
   std::atomic<std::chrono::nanoseconds> lastTime{std::chrono::nanoseconds::max()};
   std::atomic<size_t> lastBytes{0};
-  std::mutex mutex;                                  // for what follows
-  std::vector<std::unique_ptr<rt::Session>> idle;    // a session does one run at a time
-  std::vector<TensorSpec> knownInputs, knownOutputs; // of the last call of outputsFor
+  std::mutex mutex;                               // for what follows
+  std::vector<std::unique_ptr<rt::Session>> idle; // a session does one run at a time
+  struct Signature {
+    std::vector<TensorSpec> inputs, outputs;
+  };
+  std::vector<Signature> signatures; // of calls of outputsFor, the latest first
 
   rt::Status takeSession(std::unique_ptr<rt::Session> &session);
 };

@@ -34,14 +34,35 @@ int chooseSymbols(const Dims &dims, ArtifactFacts &out) {
   return kOk;
 }
 
+/// The expressions that say how much of something there is. Others, such as the strides of a loop that runs
+/// backwards, may be negative.
+std::vector<rt::ExprId> amounts(const rt::Artifact &a) {
+  std::vector<rt::ExprId> ids;
+  for (const auto *tensors : {&a.inputs, &a.outputs})
+    for (const rt::TensorInfo &tensor : *tensors)
+      ids.insert(ids.end(), tensor.dims.begin(), tensor.dims.end());
+  for (const rt::ArenaBuffer &buffer : a.buffers)
+    ids.push_back(buffer.bytes);
+  for (const rt::Step &step : a.steps)
+    ids.insert(ids.end(), {step.tasks, step.flops, step.bytes, step.scratchBytes});
+  return ids;
+}
+
 int evaluateSizes(ArtifactFacts &out) {
-  for (const rt::Expr &expr : out.artifact().exprs) {
+  const rt::Artifact &a = out.artifact();
+  auto impossible = [&](const rt::Expr &expr) {
+    return fail(kUsage, "a size of the artifact is impossible for " + out.symbolText() + ": " +
+                            rt::printed(expr, a.symbols) + "\n  choose another with --dim NAME=SIZE");
+  };
+  for (const rt::Expr &expr : a.exprs) {
     auto value = rt::evaluate(expr, out.symbols);
-    if (!value || *value < 0)
-      return fail(kUsage, "a size of the artifact is impossible for " + out.symbolText() + ": " +
-                              rt::printed(expr, out.artifact().symbols) + "\n  choose another with --dim NAME=SIZE");
+    if (!value)
+      return impossible(expr);
     out.values.push_back(*value);
   }
+  for (rt::ExprId id : amounts(a))
+    if (out.values[id] < 0)
+      return impossible(a.exprs[id]);
   return kOk;
 }
 
