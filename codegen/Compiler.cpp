@@ -25,15 +25,8 @@ FailureOr<std::vector<const Target *>> findTargets(ModuleOp module, const Compil
   std::vector<const Target *> targets;
   for (const std::string &name : options.targets) {
     const Target *target = findTarget(name);
-    if (!target) {
-      InFlightDiagnostic error = module.emitError();
-      if (name == "native")
-        return error << "this processor lacks AVX2 and FMA; name a target to compile for another machine";
-      error << "unknown target '" << name << "'; known: native";
-      for (const Target &known : allTargets())
-        error << ", " << known.name;
-      return error;
-    }
+    if (!target)
+      return module.emitError() << targetProblem(name);
     auto isSame = [&](const Target *other) { return llvm::StringRef(other->name) == target->name; };
     if (llvm::none_of(targets, isSame)) // "native" is one of the others, tuned
       targets.push_back(target);

@@ -1,5 +1,7 @@
 #include "codegen/target/Target.h"
 #include "llvm/TargetParser/Host.h"
+#include <cstdlib>
+#include <sstream>
 
 namespace burin::codegen {
 
@@ -40,13 +42,44 @@ static const Target *nativeTarget() {
   return &native;
 }
 
-const Target *findTarget(llvm::StringRef name) {
-  if (name == "native")
-    return nativeTarget();
+static const Target *namedTarget(llvm::StringRef name) {
   for (const Target &target : targets)
     if (name == target.name)
       return &target;
   return nullptr;
+}
+
+/// What BURIN_TARGET names; empty: nothing.
+static llvm::StringRef chosenTarget() {
+  static const char *chosen = std::getenv("BURIN_TARGET");
+  return chosen ? chosen : "";
+}
+
+const Target *findTarget(llvm::StringRef name) {
+  if (name != "native")
+    return namedTarget(name);
+  llvm::StringRef chosen = chosenTarget();
+  return chosen.empty() || chosen == "native" ? nativeTarget() : namedTarget(chosen);
+}
+
+std::string targetProblem(llvm::StringRef name) {
+  std::string known;
+  for (const Target &target : targets)
+    known += std::string(known.empty() ? "" : ", ") + target.name;
+  if (name == "native" && chosenTarget().empty())
+    return "this processor lacks AVX2 and FMA, which 'native' needs\n  name the target to compile for: one of " + known;
+  if (name == "native")
+    return "unknown target '" + chosenTarget().str() +
+           "' in the environment variable BURIN_TARGET\n  known are: " + known;
+  return "unknown target '" + name.str() + "'\n  known are: native, " + known;
+}
+
+std::string describe(const Target &target) {
+  std::ostringstream text;
+  text << target.name << ", cpu " << target.cpu << ", features " << target.features << ", vectors of "
+       << target.vectorBytes << ", tiles of " << target.tileRows << "x" << target.tileVectors << ", avx512 "
+       << target.avx512 << ", amx " << target.amx << ", splitStoresWait " << target.splitStoresWait;
+  return text.str();
 }
 
 } // namespace burin::codegen

@@ -26,7 +26,13 @@ struct Target {
 };
 
 llvm::ArrayRef<Target> allTargets();
-/// By name; "native" is the best one this machine supports, tuned to its processor. nullptr if unknown.
+/// By name. "native" is the target that the environment variable BURIN_TARGET names; without it the best one that this
+/// machine supports, tuned to its processor. nullptr if there is none.
 const Target *findTarget(llvm::StringRef name);
+/// Why findTarget() returned nullptr, and what to do.
+std::string targetProblem(llvm::StringRef name);
+/// All properties as text: part of the key of a cache of compiled code, as two targets of one name may be tuned
+/// differently.
+std::string describe(const Target &target);
 
 } // namespace burin::codegen

@@ -25,7 +25,7 @@ void forEachSymbol(Operation *op, llvm::function_ref<void(StringRef)> visit) {
           visit(symbol);
   };
   for (OpOperand &use : op->getUses()) // a state that a loop begins with lies before those that its turns leave
-    if (auto scan = dyn_cast<ScanOp>(use.getOwner()); scan && int64_t(use.getOperandNumber()) < scan.getStates())
+    if (auto scan = dyn_cast<ScanOp>(use.getOwner()); scan && use.getOperandNumber() < scan.getStates())
       visitShape(shapeOf(scan.getResult(use.getOperandNumber())));
   op->walk([&](Operation *inner) {
     for (Value operand : inner->getOperands())

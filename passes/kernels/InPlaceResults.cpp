@@ -79,7 +79,7 @@ private:
     return llvm::any_of(v.getUses(), [](OpOperand &use) {
       Operation *user = use.getOwner();
       auto scan = dyn_cast<ScanOp>(user);
-      return isa<func::ReturnOp>(user) || (scan && int64_t(use.getOperandNumber()) < scan.getStates()) ||
+      return isa<func::ReturnOp>(user) || (scan && use.getOperandNumber() < scan.getStates()) ||
              ((isReshape(user) || isa<PrefixOp>(user)) && isReturned(user->getResult(0)));
     });
   }

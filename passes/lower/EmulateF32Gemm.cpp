@@ -50,10 +50,10 @@ std::array<uint16_t, 3> termsOf(float x) {
 }
 
 bool hasTerms(ArrayRef<float> numbers) {
-  bool all = true; // without branches, which is as fast as memory
+  int all = 1; // bitwise, without branches, which is as fast as memory
   for (float x : numbers)
-    all &= (x == 0) | ((std::fabs(x) >= kLeast) & (std::fabs(x) <= kMost));
-  return all;
+    all &= int(x == 0) | (int(std::fabs(x) >= kLeast) & int(std::fabs(x) <= kMost));
+  return all != 0;
 }
 
 /// Panels [panels, K, 32] as terms [panels, blocks, term, half of the columns, step, column and which of two steps].

@@ -1,5 +1,5 @@
 // f32 products by tiles of bf16 terms are as exact as f32, and what has no terms is computed in f32.
-#include "runtime/format/Target.h"
+#include "test/Features.h"
 #include "test/ops/Graph.h"
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -10,7 +10,7 @@ using ir::RefTensor;
 
 namespace {
 
-constexpr const char *kTiles = "x86-64-v4+amx";
+constexpr const char *kTiles = "x86-64-v4+amx", *kPlain = "x86-64-v4";
 
 /// Numbers of all magnitudes from 2^-12 to 1, of both signs, with all their bits; some zeros.
 RefTensor numbers(int64_t rows, int64_t columns, uint32_t seed) {
@@ -34,9 +34,6 @@ std::unique_ptr<Compiled> compiled(int64_t rows, const RefTensor &w, const std::
   return g.compile(target);
 }
 
-/// The best target that runs here.
-std::string tiles() { return rt::targetRank(kTiles) < 0 ? "native" : kTiles; }
-
 bool isSame(double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); }
 
 struct Sizes {
@@ -46,10 +43,11 @@ struct Sizes {
 } // namespace
 
 TEST_CASE("Products of terms are as exact as f32") {
+  REQUIRE_FEATURE("amx_bf16");
   auto [rows, depth, columns] = GENERATE(Sizes{128, 384, 320}, Sizes{97, 401, 333}, Sizes{48, 3137, 95},
                                          Sizes{211, 1100, 65}, Sizes{65, 2048, 129}, Sizes{389, 64, 500});
   RefTensor x = numbers(rows, depth, 1), w = numbers(depth, columns, 2), y = numbers(rows, columns, 3);
-  std::vector<double> got = compiled(rows, w, tiles())->run({x, y})[0].reals();
+  std::vector<double> got = compiled(rows, w, kTiles)->run({x, y})[0].reals();
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t column = 0; column < columns; ++column) {
       double sum = -y[size_t(row * columns + column)], all = std::fabs(sum);
@@ -66,6 +64,7 @@ TEST_CASE("Products of terms are as exact as f32") {
 }
 
 TEST_CASE("Rows with what has no terms are those of f32, and others do not notice") {
+  REQUIRE_FEATURE("amx_bf16");
   constexpr int64_t rows = 100, depth = 500, columns = 250;
   RefTensor plain = numbers(rows, depth, 1), w = numbers(depth, columns, 2), y = numbers(rows, columns, 3);
   RefTensor x = plain;
@@ -73,7 +72,7 @@ TEST_CASE("Rows with what has no terms are those of f32, and others do not notic
                               double(3.4e38f), double(3.3e38f)};
   for (size_t i = 0; i < special.size(); ++i)
     x.reals()[i * 13 * depth + i * 37] = special[i];
-  auto f32Product = compiled(rows, w, "native"), product = compiled(rows, w, tiles());
+  auto f32Product = compiled(rows, w, kPlain), product = compiled(rows, w, kTiles);
   std::vector<double> expected = f32Product->run({x, y})[0].reals(), got = product->run({x, y})[0].reals(),
                       before = product->run({plain, y})[0].reals();
   for (int64_t row = 0; row < rows; ++row) {
@@ -85,10 +84,11 @@ TEST_CASE("Rows with what has no terms are those of f32, and others do not notic
 }
 
 TEST_CASE("Weights without terms are multiplied in f32") {
+  REQUIRE_FEATURE("amx_bf16");
   constexpr int64_t rows = 100, depth = 500, columns = 250;
   RefTensor x = numbers(rows, depth, 1), w = numbers(depth, columns, 2), y = numbers(rows, columns, 3);
   w.reals()[700] = GENERATE(double(INFINITY), double(NAN), double(1e-40f), double(1e-20f), double(1e30f));
-  std::vector<double> expected = compiled(rows, w, "native")->run({x, y})[0].reals();
-  std::vector<double> got = compiled(rows, w, tiles())->run({x, y})[0].reals();
+  std::vector<double> expected = compiled(rows, w, kPlain)->run({x, y})[0].reals();
+  std::vector<double> got = compiled(rows, w, kTiles)->run({x, y})[0].reals();
   CHECK(std::equal(expected.begin(), expected.end(), got.begin(), isSame));
 }

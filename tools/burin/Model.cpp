@@ -136,18 +136,9 @@ int Model::saveOnnx(const std::string &path, const std::string &wayOut) {
 }
 
 int checkTargets(const std::vector<std::string> &names) {
-  for (const std::string &name : names) {
-    if (codegen::findTarget(name))
-      continue;
-    std::string known;
-    for (const codegen::Target &target : codegen::allTargets())
-      known += std::string(known.empty() ? "" : ", ") + target.name;
-    if (name == "native")
-      return fail(kUnsupported, "this processor lacks AVX2 and FMA, which 'native' needs\n  name the target to compile "
-                                "for: --target with one of " +
-                                    known);
-    return fail(kUsage, "unknown target '" + name + "'\n  known are: native, " + known);
-  }
+  for (const std::string &name : names)
+    if (!codegen::findTarget(name))
+      return fail(name == "native" ? kUnsupported : kUsage, codegen::targetProblem(name));
   return kOk;
 }
 

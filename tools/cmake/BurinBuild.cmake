@@ -2,6 +2,7 @@
 include(GNUInstallDirs)
 
 option(BURIN_BUILD_TESTS "Build the tests" ON)
+option(BURIN_WERROR "Treat warnings as errors" OFF)
 option(BURIN_ASSERTIONS "Keep assert() in optimised builds" OFF)
 set(BURIN_SANITIZE "" CACHE STRING "Sanitizers, as for -fsanitize= (empty: none)")
 
@@ -27,6 +28,9 @@ endif()
 
 # GCC 12's own library uses what it deprecates.
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-deprecated-declarations)
+if(BURIN_WERROR)
+  add_compile_options(-Werror)
+endif()
 add_link_options(-Wl,--as-needed)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>" -fdiagnostics-color=always)

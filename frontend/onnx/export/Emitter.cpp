@@ -52,7 +52,8 @@ std::shared_ptr<OutModel> GraphEmitter::subgraph(const std::string &name, llvm::
   auto outerValues = values;
   auto outerKnown = known;
   auto outerDims = dims;
-  auto inner = std::make_shared<OutModel>(OutModel{.name = name});
+  auto inner = std::make_shared<OutModel>();
+  inner->name = name;
   std::swap(model, *inner);
   std::swap(model.initializers, inner->initializers);
   emit();
