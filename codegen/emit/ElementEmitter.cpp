@@ -66,22 +66,13 @@ Index ElementEmitter::asIndex(Value element, DType type) {
   return isa<VectorType>(wide) ? Index{{}, 0, element} : Index{element};
 }
 
-SmallVector<Index> ElementEmitter::delinearize(const Index &position, const Shape &shape) {
+SmallVector<Index> ElementEmitter::delinearize(const Index &position, ArrayRef<Dim> shape) {
   SmallVector<Index> at(shape.size());
   Index rest = position;
-  for (size_t i = shape.size(); i-- > 0;) {
-    if (i == 0) {
-      at[i] = rest;
-    } else if (rest.uniform()) {
-      Value size = k.dim(shape[i]);
-      at[i] = {k.rem(rest.base, size)};
-      rest = {k.div(rest.base, size)};
-    } else {
-      Value lanes = k.lanesOf(rest, k.width), size = k.broadcast(k.dim(shape[i]), k.width);
-      at[i] = {{}, 0, arith::RemUIOp::create(k.b, k.loc, lanes, size)};
-      rest = {{}, 0, arith::DivUIOp::create(k.b, k.loc, lanes, size)};
-    }
-  }
+  for (size_t i = shape.size(); i-- > 1;)
+    std::tie(rest, at[i]) = k.split(rest, k.dim(shape[i]));
+  if (!at.empty())
+    at[0] = rest;
   return at;
 }
 
@@ -172,36 +163,56 @@ Value ElementEmitter::moved(Operation *op, ArrayRef<Index> at) {
       });
 }
 
-// A reshape that only adds or drops dimensions of size 1 keeps the positions; any other goes through the row-major
-// position, which a kernel operand takes as it is.
+/// Where in `from` the element of a reshaped tensor `to` lies. Both are cut where the same number of elements lies
+/// before a dimension, so that only dimensions which are really split or joined need arithmetic.
+SmallVector<Index> ElementEmitter::throughReshape(ArrayRef<Index> at, ArrayRef<Dim> to, ArrayRef<Dim> from) {
+  SmallVector<Index> inner(from.size(), Index{k.constant(0)});
+  size_t i = 0, o = 0;
+  while (i < from.size()) {
+    // The shortest runs of dimensions from here on with the same number of elements, without sizes of 1.
+    size_t endI = i, endO = o;
+    SmallVector<size_t> run;
+    Shape split, joined;
+    SmallVector<Index> place;
+    Dim countI = 1, countO = 1;
+    auto takeTo = [&] {
+      if (to[endO] != Dim(1)) {
+        joined.push_back(to[endO]);
+        place.push_back(at[endO]);
+        countO = countO * to[endO];
+      }
+      ++endO;
+    };
+    while (endI < from.size() && (run.empty() || countI != countO)) {
+      if (from[endI] != Dim(1)) {
+        run.push_back(endI);
+        split.push_back(from[endI]);
+        countI = countI * from[endI];
+      }
+      ++endI;
+      size_t begin = endO;
+      auto saved = std::tuple(joined, place, countO);
+      while (endO < to.size() && countO != countI)
+        takeTo();
+      if (countO != countI && endI < from.size()) {
+        endO = begin;
+        std::tie(joined, place, countO) = saved;
+      }
+    }
+    for (auto [d, index] : llvm::zip_equal(run, delinearize(k.linear(joined, place), split)))
+      inner[d] = index;
+    i = endI, o = endO;
+  }
+  return inner;
+}
+
+// A kernel operand takes the row-major position as it is.
 Value ElementEmitter::reshaped(Operation *op, ArrayRef<Index> at) {
   Value source = op->getOperand(0);
   Shape from = shapeOf(source), to = shapeOf(op->getResult(0));
-  auto withoutOnes = [](const Shape &shape) {
-    Shape rest;
-    for (const Dim &d : shape)
-      if (d != Dim(1))
-        rest.push_back(d);
-    return rest;
-  };
-  if (withoutOnes(from) == withoutOnes(to)) {
-    SmallVector<Index> inner;
-    size_t next = 0;
-    for (const Dim &d : from) {
-      if (d == Dim(1)) {
-        inner.push_back({k.constant(0)});
-        continue;
-      }
-      while (to[next] == Dim(1))
-        ++next;
-      inner.push_back(at[next++]);
-    }
-    return element(source, inner);
-  }
-  Index position = k.linear(to, at);
   if (auto memory = memoryOf(source))
-    return k.load(*memory, position, k.width, mask);
-  return element(source, delinearize(position, from));
+    return k.load(*memory, k.linear(to, at), k.width, mask);
+  return element(source, throughReshape(at, to, from));
 }
 
 } // namespace burin::codegen

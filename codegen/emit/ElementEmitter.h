@@ -15,6 +15,8 @@ struct StridedMemory {
 /// Elements from one index to the next, per dimension of a dense tensor.
 SmallVector<Dim> rowMajorStrides(const Shape &);
 
+struct Window;
+
 class ElementEmitter {
 public:
   explicit ElementEmitter(KernelBuilder &k) : k(k) {}
@@ -46,22 +48,30 @@ public:
 
   // ---- shared with the emitters of structured kernels
   /// Splits a row-major position into one index per dimension.
-  SmallVector<Index> delinearize(const Index &position, const Shape &shape);
+  SmallVector<Index> delinearize(const Index &position, ArrayRef<Dim> shape);
   /// i1 (lanes): from <= i < to.
   Value inRange(const Index &i, Value from, Value to);
+  /// Scalar i1: from <= i < to for all lanes. Null if that takes arithmetic on lanes.
+  Value allInRange(const Index &i, Value from, Value to);
+  /// Lanes of `type`: those of `fast` where the scalar condition holds, else of `slow`; without a condition, `slow`.
+  Value either(Value condition, DType type, llvm::function_ref<Value()> fast, llvm::function_ref<Value()> slow);
   /// An i64 tensor element as an index.
   Index asIndex(Value element, DType type);
   Value zeroOf(DType type);
 
 private:
+  SmallVector<Index> throughReshape(ArrayRef<Index> at, ArrayRef<Dim> to, ArrayRef<Dim> from);
   Value reshaped(mlir::Operation *op, ArrayRef<Index> at);
   Value padded(mlir::Operation *op, ArrayRef<Index> at);
+  Value paddedAnywhere(ir::PadOp pad, ArrayRef<Index> at);
   Value concatenated(mlir::Operation *op, ArrayRef<Index> at);
   Value taken(mlir::Operation *op, ArrayRef<Index> at);
   Value triangle(mlir::Operation *op, ArrayRef<Index> at, bool lower);
   Value random(mlir::Operation *op, ArrayRef<Index> at);
   Value windowed(mlir::Operation *op, ArrayRef<Index> at);
+  Value windowsInside(const Window &, ArrayRef<Index> at);
   Value averaged(mlir::Operation *op, ArrayRef<Index> at);
+  Value averagedAnywhere(mlir::Operation *op, ArrayRef<Index> at, bool areInside);
   Value packed(mlir::Operation *op, ArrayRef<Index> at);
   Value moved(mlir::Operation *op, ArrayRef<Index> at);
   Index clampIndex(const Index &i, Value size);

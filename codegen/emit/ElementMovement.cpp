@@ -23,6 +23,45 @@ Index ElementEmitter::clampIndex(const Index &i, Value size) {
   return {{}, 0, arith::MaxSIOp::create(k.b, k.loc, lanes, k.broadcast(zero, k.width))};
 }
 
+/// Scalar i1: whether from <= i < to for all lanes. Null if that would take arithmetic on lanes.
+Value ElementEmitter::allInRange(const Index &i, Value from, Value to) {
+  if (i.lanes)
+    return {};
+  SmallVector<int64_t> offsets = k.offsetsOf(i, k.width);
+  auto [least, most] = std::minmax_element(offsets.begin(), offsets.end());
+  Value first = k.add(i.base, k.constant(*least)), last = k.add(i.base, k.constant(*most));
+  auto isBelow = [&](Value x, Value y) -> Value {
+    auto knownX = k.constantOf(x), knownY = k.constantOf(y);
+    if (knownX && knownY)
+      return arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(*knownX < *knownY));
+    return k.compare(CmpIPredicate::slt, x, y);
+  };
+  Value isAbove = isBelow(k.sub(from, k.constant(1)), first), isUnder = isBelow(last, to);
+  if (k.constantOf(isUnder) || k.constantOf(isAbove) == 0)
+    std::swap(isAbove, isUnder);
+  if (auto known = k.constantOf(isAbove)) // of i1, true is -1
+    return *known ? isUnder : isAbove;
+  return arith::AndIOp::create(k.b, k.loc, isAbove, isUnder);
+}
+
+Value ElementEmitter::either(Value condition, DType type, llvm::function_ref<Value()> fast,
+                             llvm::function_ref<Value()> slow) {
+  if (!condition)
+    return slow();
+  if (auto known = k.constantOf(condition))
+    return *known ? fast() : slow();
+  Type lanes = VectorType::get({k.width}, k.storageType(type));
+  auto branch = scf::IfOp::create(k.b, k.loc, TypeRange{lanes}, condition, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(k.b);
+  auto fill = [&](Block *block, llvm::function_ref<Value()> body) {
+    k.b.setInsertionPointToStart(block);
+    scoped([&] { scf::YieldOp::create(k.b, k.loc, k.broadcast(body(), k.width)); });
+  };
+  fill(branch.thenBlock(), fast);
+  fill(branch.elseBlock(), slow);
+  return branch.getResult(0);
+}
+
 /// Mirrors positions just outside [0, size) at its first and last element.
 Index ElementEmitter::reflect(const Index &i, Value size) {
   auto absolute = [&](const Index &x) {
@@ -33,8 +72,31 @@ Index ElementEmitter::reflect(const Index &i, Value size) {
   return clampIndex(k.add(last, k.scale(fromEnd, k.constant(-1))), size);
 }
 
+/// Most vectors lie inside of x as a whole, and are read without masks.
 Value ElementEmitter::padded(Operation *op, ArrayRef<Index> at) {
   auto pad = cast<PadOp>(op);
+  Shape from = shapeOf(pad.getX());
+  Value allInside;
+  SmallVector<Index> inner(at);
+  bool isCheap = !mask && pad.getMode() == "constant";
+  for (size_t d = 0; d < from.size() && isCheap; ++d) {
+    inner[d] = k.shift(at[d], k.constant(-pad.getLow()[d]));
+    isCheap &= pad.getInterior().empty() || pad.getInterior()[d] == 0;
+    if (!isCheap || (pad.getLow()[d] <= 0 && pad.getHigh()[d] <= 0))
+      continue;
+    Value isInside = allInRange(inner[d], k.constant(0), k.dim(from[d]));
+    isCheap &= bool(isInside);
+    allInside = allInside && isInside ? Value(arith::AndIOp::create(k.b, k.loc, allInside, isInside)) : isInside;
+  }
+  bool hasLanes = llvm::any_of(at, [](const Index &i) { return !i.uniform(); });
+  if (!isCheap || !allInside || !hasLanes)
+    return paddedAnywhere(pad, at);
+  return either(
+      allInside, dtypeOf(pad.getX()), [&] { return element(pad.getX(), inner); },
+      [&] { return paddedAnywhere(pad, at); });
+}
+
+Value ElementEmitter::paddedAnywhere(PadOp pad, ArrayRef<Index> at) {
   Shape from = shapeOf(pad.getX());
   SmallVector<Index> inner;
   Value inside;
@@ -108,13 +170,25 @@ Value ElementEmitter::concatenated(Operation *op, ArrayRef<Index> at) {
     return element(concat.getXs()[n], inner);
   };
   if (!at[axis].uniform()) {
-    Value result;
-    for (size_t n = 0; n < ends.size(); ++n) {
-      Value here = inRange(at[axis], n ? ends[n - 1] : k.constant(0), ends[n]);
-      Value value = masked(here, [&] { return k.broadcast(piece(n), k.width); });
-      result = result ? Value(arith::SelectOp::create(k.b, k.loc, here, value, result)) : value;
-    }
-    return result;
+    auto mixed = [&] {
+      Value result;
+      for (size_t n = 0; n < ends.size(); ++n) {
+        Value here = inRange(at[axis], n ? ends[n - 1] : k.constant(0), ends[n]);
+        Value value = masked(here, [&] { return k.broadcast(piece(n), k.width); });
+        result = result ? Value(arith::SelectOp::create(k.b, k.loc, here, value, result)) : value;
+      }
+      return result;
+    };
+    // Most vectors lie in one piece, which is read without masks.
+    std::function<Value(size_t)> choose = [&](size_t n) -> Value {
+      if (n == ends.size() || mask)
+        return mixed();
+      Value isHere = allInRange(at[axis], n ? ends[n - 1] : k.constant(0), ends[n]);
+      return either(
+          isHere, dtypeOf(concat.getResult()), [&] { return piece(n); },
+          [&] { return isHere ? choose(n + 1) : mixed(); });
+    };
+    return choose(0);
   }
   // One piece is read; the others may be empty.
   std::function<Value(size_t)> choose = [&](size_t n) -> Value {

@@ -12,8 +12,9 @@ class WindowWalk {
 public:
   using Step = llvm::function_ref<Value(Value accumulator, Value x, ArrayRef<Value> kernelPosition, Value inside)>;
 
-  WindowWalk(ElementEmitter &e, const Window &w, ArrayRef<Index> at)
-      : e(e), k(e.k), w(w), shape(shapeOf(w.x)), position(at) {}
+  /// `areInside`: the windows of all lanes lie inside x, in those dimensions in which the lanes have different windows.
+  WindowWalk(ElementEmitter &e, const Window &w, ArrayRef<Index> at, bool areInside)
+      : e(e), k(e.k), w(w), shape(shapeOf(w.x)), position(at), areInside(areInside) {}
 
   Value fold(Value init, Step step) { return dimension(0, init, {}, {}, step); }
 
@@ -28,7 +29,7 @@ private:
     Index origin = w.origin(k, d, position[axis]);
     Index saved = position[axis];
     Value size = k.dim(shape[axis]), from = k.constant(0), to = k.constant(w.kernel[d]);
-    bool open = w.isOpen(d);
+    bool open = w.isOpen(d) && (origin.uniform() || !areInside);
     if (open && origin.uniform())
       std::tie(from, to) = w.tapsInside(k, d, origin.base);
     SmallVector<Value> result = k.loop(from, to, k.constant(1), accumulator, [&](Value i, ValueRange carried) {
@@ -53,12 +54,38 @@ private:
   const Window &w;
   Shape shape;
   SmallVector<Index> position;
+  bool areInside;
 };
 
 } // namespace
 
+/// Scalar i1: whether the windows of all lanes lie inside x, in those dimensions in which the lanes have different
+/// windows. Null if all do, or if that is not asked for.
+Value ElementEmitter::windowsInside(const Window &w, ArrayRef<Index> at) {
+  Value inside;
+  for (size_t d = 0; d < w.spatial && !mask; ++d) {
+    size_t axis = w.firstSpatial + d;
+    if (!w.isOpen(d) || at[axis].uniform())
+      continue;
+    Value end = k.add(k.dim(shapeOf(w.x)[axis]), k.constant(-(w.kernel[d] - 1) * w.dilations[d]));
+    Value here = allInRange(w.origin(k, d, at[axis]), k.constant(0), end);
+    if (!here)
+      return {};
+    inside = inside ? Value(arith::AndIOp::create(k.b, k.loc, inside, here)) : here;
+  }
+  return inside;
+}
+
 /// avg_pool and adaptive_avg_pool.
 Value ElementEmitter::averaged(Operation *op, ArrayRef<Index> at) {
+  if (!isa<AvgPoolOp>(op))
+    return averagedAnywhere(op, at, false);
+  return either(
+      windowsInside(*windowOf(op), at), dtypeOf(op->getResult(0)), [&] { return averagedAnywhere(op, at, true); },
+      [&] { return averagedAnywhere(op, at, false); });
+}
+
+Value ElementEmitter::averagedAnywhere(Operation *op, ArrayRef<Index> at, bool areInside) {
   DType type = WindowRule(*this, op).type, sumType = WindowRule(*this, op).sumType;
   auto lanes = [&](Value scalar) { return k.broadcast(scalar, k.width); };
   Value zero = lanes(zeroOf(sumType));
@@ -84,10 +111,10 @@ Value ElementEmitter::averaged(Operation *op, ArrayRef<Index> at) {
   if (auto pool = dyn_cast<AvgPoolOp>(op)) {
     Window w = *windowOf(op);
     Shape shape = shapeOf(w.x);
-    Value sum = WindowWalk(*this, w, at).fold(zero, addUp), count;
+    Value sum = WindowWalk(*this, w, at, areInside).fold(zero, addUp), count;
     for (size_t d = 0; d < w.spatial; ++d) {
       size_t axis = w.firstSpatial + d;
-      if (!w.isOpen(d)) {
+      if (!w.isOpen(d) || (areInside && !at[axis].uniform())) {
         count = product(count, k.constant(w.kernel[d]));
         continue;
       }
@@ -173,14 +200,18 @@ Value ElementEmitter::averaged(Operation *op, ArrayRef<Index> at) {
 Value ElementEmitter::windowed(Operation *op, ArrayRef<Index> at) {
   Window w = *windowOf(op);
   WindowRule rule(*this, op);
-  Value identity = rule.identity(k.width);
-  auto step = [&](Value accumulator, Value x, ArrayRef<Value> tap, Value inside) {
-    x = castLanes(k.b, k.loc, k.broadcast(x, k.width), rule.type, rule.sumType);
-    if (inside)
-      x = arith::SelectOp::create(k.b, k.loc, inside, x, identity);
-    return rule.step(accumulator, x, tap, at.back());
+  auto walk = [&](bool areInside) {
+    Value identity = rule.identity(k.width);
+    auto step = [&](Value accumulator, Value x, ArrayRef<Value> tap, Value inside) {
+      x = castLanes(k.b, k.loc, k.broadcast(x, k.width), rule.type, rule.sumType);
+      if (inside)
+        x = arith::SelectOp::create(k.b, k.loc, inside, x, identity);
+      return rule.step(accumulator, x, tap, at.back());
+    };
+    Value result = WindowWalk(*this, w, at, areInside).fold(identity, step);
+    return castLanes(k.b, k.loc, result, rule.sumType, rule.type);
   };
-  return castLanes(k.b, k.loc, WindowWalk(*this, w, at).fold(identity, step), rule.sumType, rule.type);
+  return either(windowsInside(w, at), rule.type, [&] { return walk(true); }, [&] { return walk(false); });
 }
 
 } // namespace burin::codegen

@@ -19,12 +19,14 @@ using mlir::Value;
 using mlir::ValueRange;
 
 /// A position along one dimension, for each lane of the vector being computed: `base` (i64), plus lane * `stride`, or
-/// any positions at all in `lanes` (vector of i64) when that is set.
+/// plus `offsets[lane]` where the distances are known but not all the same, or any positions at all in `lanes` (vector
+/// of i64) when that is set.
 struct Index {
   Value base;
   int64_t stride = 0;
   Value lanes = {};
-  bool uniform() const { return !lanes && stride == 0; }
+  llvm::SmallVector<int64_t, 0> offsets = {}; // the first one is 0
+  bool uniform() const { return !lanes && stride == 0 && offsets.empty(); }
   friend bool operator==(const Index &, const Index &) = default;
 };
 
@@ -101,6 +103,16 @@ public:
   Index add(const Index &, const Index &);
   Index scale(const Index &, Value factor);
   Index shift(const Index &i, Value by) { return add(i, Index{by}); }
+  /// Of positions that are not in `lanes`: how far each lane is from `base`.
+  SmallVector<int64_t> offsetsOf(const Index &, int64_t width);
+  Index indexAt(Value base, ArrayRef<int64_t> offsets);
+  /// The quotient and the remainder of positions that are not negative.
+  std::pair<Index, Index> split(const Index &, Value size);
+  /// What is known of a number: it is a multiple of `factor`, plus `rest`; with factor 0 it is `rest`.
+  struct Congruence {
+    int64_t factor, rest;
+  };
+  Congruence congruence(Value x, int depth = 0);
 
   // ---- control
   /// for (i = from; i < to; i += step); `body(i, carried)` returns the next carried values.
@@ -134,7 +146,14 @@ public:
   void fence();
 
 private:
+  bool isNatural(Value x, int depth = 0);
+  std::pair<Value, Value> floorSplit(Value x, Value size);
+  std::optional<std::pair<Index, Index>> splitKnown(const Index &, int64_t size);
+  std::pair<Index, Index> splitNear(const Index &, Value size);
   Type movedType(DType);
+  Value fromMoved(DType, Value moved);
+  Value loadPieces(const Memory &, const Index &position, int64_t width, Value mask);
+  Value usedElements(Value mask, ArrayRef<SmallVector<int64_t>> users, size_t uses);
   Value hidden(Value, llvm::StringRef constraints);
   void storeFirst(const Memory &, Value position, Value vector, Value count);
   mlir::LLVM::LLVMFuncOp function;

@@ -19,7 +19,8 @@ Trace::CellUse &Trace::useOf(const std::shared_ptr<detail::Cell> &cell) {
       return use;
   mlir::Type type = ir::tensorType(&graph->context, cell->value.spec());
   mlir::BlockArgument argument = function.front().addArgument(type, builder.getUnknownLoc());
-  return cells.emplace_back(CellUse{cell, leafLike(wrap(argument), cell->value), argument, cell->version, {}});
+  return cells.emplace_back(
+      CellUse{cell, leafLike(wrap(argument), cell->value), argument, cell->version, false, false, {}});
 }
 
 const Tensor &Trace::read(const std::shared_ptr<detail::Cell> &cell) { return useOf(cell).value; }

@@ -5,6 +5,7 @@
 // combined in a fixed tree, and two rows go side by side, so that one computes while the other's tree is on its way; if
 // it is parallel, each lane reduces its own column. The order of the additions depends on the shape alone.
 #include "codegen/kernels/rowwise/ReductionLoops.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace burin::ir;
@@ -29,13 +30,15 @@ public:
   LaunchShape emit() {
     SmallVector<int> outer(parallel);
     bool blocked = !lanesReduce && !parallel.empty();
-    if (blocked)
-      outer.pop_back();
+    if (blocked) {
+      chooseWalk();
+      outer.truncate(outer.size() - walked.size());
+    }
     Dim tasks = 1;
     for (int d : outer)
       tasks = tasks * space[d];
     int64_t block = reduced.empty() ? mapBlock() : kColumnBlock;
-    Dim blocks = blocked ? ceildiv(space[parallel.back()], block) : Dim(1);
+    Dim blocks = blocked ? ceildiv(elements(walked), block) : Dim(1);
     tasks = tasks * blocks;
     bool isAlone = tasks.isStatic() && tasks.value() < kRowsTogether;
     auto run = [&] {
@@ -186,25 +189,55 @@ private:
     scoped([&] { columns(k.rem(task, count), block); });
   }
 
-  /// Of the sizes that divide the innermost dimension the largest one up to kMapBlock, unless that is small.
+  // ---- vectors
+  /// The dimensions that vectors run along: the last one. Where that is too short to fill them, or what is left of it
+  /// is, those before it, too, as if they were one; then as many vectors are worked on at a time as it takes until the
+  /// next one begins where the first did, so that each has its lanes at known places.
+  Shape walked;
+  int64_t period = 1; // vectors at a time
+
+  void chooseWalk() {
+    constexpr int64_t kLongest = 8; // vectors at a time
+    constexpr double kWellFilled = 0.8;
+    size_t last = parallel.size() - 1;
+    walked = {space[parallel[last]]};
+    int64_t inner = 1;
+    while (reduced.empty() && last > 0 && walked[0].isStatic()) {
+      inner *= walked[0].value();
+      int64_t whole = llvm::divideCeil(inner, vectorWidth) * vectorWidth, repeat = std::lcm(inner, vectorWidth);
+      if (inner == 0 || double(inner) >= kWellFilled * double(whole) || repeat > kLongest * vectorWidth)
+        break;
+      period = repeat / vectorWidth;
+      walked.insert(walked.begin(), space[parallel[--last]]);
+    }
+  }
+
+  /// Goes to element i of the walked dimensions, or to the vector from it on.
+  void moveAlong(SmallVectorImpl<Index> &point, Value i) {
+    size_t first = parallel.size() - walked.size();
+    for (auto [n, index] : llvm::enumerate(e.delinearize({i, k.width > 1 ? 1 : 0}, walked)))
+      point[parallel[first + n]] = index;
+  }
+
+  /// Of the sizes that divide the walked dimensions the largest one up to kMapBlock, unless that is small.
   int64_t mapBlock() {
-    if (parallel.empty() || !space[parallel.back()].isStatic())
-      return kMapBlock;
-    int64_t size = space[parallel.back()].value(), block = std::min(size, kMapBlock) / vectorWidth * vectorWidth;
+    int64_t unit = period * vectorWidth, most = kMapBlock / unit * unit;
+    if (!elements(walked).isStatic())
+      return most;
+    int64_t size = elements(walked).value(), block = std::min(size, most) / unit * unit;
     while (block > kMapBlock / 4 && size % block)
-      block -= vectorWidth;
-    return block > kMapBlock / 4 ? block : kMapBlock;
+      block -= unit;
+    return block > kMapBlock / 4 ? block : most;
   }
   bool blocksAreEven(int64_t block) {
-    int64_t size = space[parallel.back()].value();
+    int64_t size = elements(walked).value();
     return size <= block || size % block == 0;
   }
 
   /// The blocks of several tasks, all of one size, a vector of each at a time.
   void runBlocks(Value first, ArrayRef<int> outer, const Dim &blocks, int64_t block) {
     begin(kBlocksTogether, k.scratch);
-    int last = parallel.back();
-    int64_t size = std::min(space[last].value(), block);
+    int64_t size = std::min(elements(walked).value(), block);
     Value count = k.dim(blocks);
     auto beginning = [&](SmallVectorImpl<Index> &point, Value task) {
       place(point, k.div(task, count), outer);
@@ -217,8 +250,8 @@ private:
     k.width = vectorWidth;
     k.loop(k.constant(0), k.constant(size), k.constant(vectorWidth), [&](Value i) {
       for (auto [row, from] : llvm::zip(rows, from)) {
-        row.p.point[last] = {k.add(from.first, i), 1};
-        row.next[last] = {k.add(from.second, i), 1};
+        moveAlong(row.p.point, k.add(from.first, i));
+        moveAlong(row.next, k.add(from.second, i));
         row.p.later = row.next;
       }
       scoped([&] { write(pointResults); });
@@ -256,12 +289,12 @@ private:
 
   // ---- parallel points
   void columns(Value blockIndex, int64_t block) {
-    int last = parallel.back();
-    Value size = k.dim(space[last]);
+    Dim extent = elements(walked);
+    Value size = k.dim(extent);
     auto vector = [&](Value i, Value mask) {
       k.width = vectorWidth;
       e.mask = mask;
-      rows[0].p.point[last] = {i, 1};
+      moveAlong(rows[0].p.point, i);
       scoped([&] { pointOf(); });
       e.mask = {};
       k.width = 1;
@@ -272,12 +305,18 @@ private:
       from = k.constant(0);
       to = size;
     }
-    Value step = k.constant(vectorWidth);
+    Value step = k.constant(period * vectorWidth);
     Value whole = k.add(from, k.mul(k.div(k.sub(to, from), step), step));
-    k.loop(from, whole, step, [&](Value i) { vector(i, {}); });
-    if (space[last].isStatic() && space[last].value() % vectorWidth == 0)
+    auto each = [&](Value first, llvm::function_ref<void(Value)> visit) {
+      for (int64_t i = 0; i < period; ++i)
+        visit(k.add(first, k.constant(i * vectorWidth)));
+    };
+    k.loop(from, whole, step, [&](Value i) { each(i, [&](Value at) { vector(at, {}); }); });
+    if (extent.isStatic() && extent.value() % (period * vectorWidth) == 0)
       return;
-    k.when(k.compare(arith::CmpIPredicate::slt, whole, to), [&] { vector(whole, tailMask(whole, space[last])); });
+    each(whole, [&](Value at) {
+      k.when(k.compare(arith::CmpIPredicate::slt, at, to), [&] { vector(at, tailMask(at, extent)); });
+    });
   }
 
   void pointOf() {

@@ -1,0 +1,243 @@
+// Loads and stores of kernels, and the positions that they go to.
+#include "codegen/emit/KernelBuilder.h"
+#include "codegen/scalar/Scalar.h"
+
+using namespace mlir;
+
+namespace burin::codegen {
+
+// Memory is moved as integers where the element type is not one that vector loads and stores know on every target.
+Type KernelBuilder::movedType(DType type) {
+  if (type == DType::boolean)
+    return b.getI8Type();
+  return type == DType::f16 ? Type(b.getI16Type()) : storageType(type);
+}
+
+Value KernelBuilder::elementPointer(const Memory &memory, Value position) {
+  Type type = movedType(memory.dtype);
+  auto [rest, offset] = apart(position);
+  Value pointer = memory.pointer;
+  if (rest)
+    pointer = LLVM::GEPOp::create(b, loc, pointer.getType(), type, pointer, rest);
+  return offset ? LLVM::GEPOp::create(b, loc, pointer.getType(), type, pointer, constant(offset)) : pointer;
+}
+
+/// The same, as the result of assembly without instructions.
+Value KernelBuilder::hidden(Value v, llvm::StringRef constraints) {
+  return LLVM::InlineAsmOp::create(b, loc, v.getType(), v, /*asm_string=*/"", constraints, /*has_side_effects=*/false,
+                                   /*is_align_stack=*/false, LLVM::TailCallKind::None, {}, {})
+      .getResult(0);
+}
+
+SmallVector<Memory> KernelBuilder::namesOf(Memory memory, Value position, int64_t names) {
+  Value pointer = elementPointer(memory, position);
+  SmallVector<Memory> result;
+  for (int64_t i = 0; i < names; ++i) {
+    // That one of them touches the flags keeps LLVM from taking two for one.
+    memory.pointer = hidden(pointer, i ? "=r,0,~{flags}" : "=r,0");
+    result.push_back(memory);
+  }
+  return result;
+}
+
+Value KernelBuilder::isAligned(Value pointer, int64_t bytes) {
+  Value address = LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), pointer);
+  Value rest = arith::AndIOp::create(b, loc, address, constant(bytes - 1));
+  return compare(arith::CmpIPredicate::eq, rest, constant(0));
+}
+
+void KernelBuilder::fence() { LLVM::FenceOp::create(b, loc, LLVM::AtomicOrdering::seq_cst); }
+
+/// Lanes as they are moved, in the type that they are computed in.
+Value KernelBuilder::fromMoved(DType dtype, Value moved) {
+  if (dtype == DType::boolean) {
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(moved.getType()));
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, moved, zero);
+  }
+  Type type = storageType(dtype);
+  if (type == movedType(dtype))
+    return moved;
+  if (auto vector = dyn_cast<VectorType>(moved.getType()))
+    type = VectorType::get(vector.getShape(), type);
+  return arith::BitcastOp::create(b, loc, type, moved);
+}
+
+Value KernelBuilder::load(const Memory &memory, const Index &position, int64_t width, Value mask) {
+  Type element = movedType(memory.dtype);
+  unsigned alignment = byteWidth(memory.dtype);
+  if (width == 1 || position.uniform())
+    return fromMoved(memory.dtype,
+                     LLVM::LoadOp::create(b, loc, element, elementPointer(memory, position.base), alignment));
+  if (!position.lanes)
+    if (Value pieces = loadPieces(memory, position, width, mask))
+      return fromMoved(memory.dtype, pieces);
+  auto type = VectorType::get({width}, element);
+  auto pointers = LLVM::GEPOp::create(b, loc, VectorType::get({width}, memory.pointer.getType()), element,
+                                      memory.pointer, lanesOf(position, width));
+  if (!mask)
+    mask = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(VectorType::get({width}, b.getI1Type()), true));
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  return fromMoved(memory.dtype, LLVM::masked_gather::create(b, loc, type, pointers, mask, ValueRange(zero),
+                                                             b.getI32IntegerAttr(alignment)));
+}
+
+/// Contiguous pieces of one length that hold the elements at these distances: where they begin. They do not reach
+/// beyond the first and the last element.
+static SmallVector<int64_t> piecesOf(ArrayRef<int64_t> offsets, int64_t length) {
+  SmallVector<int64_t> sorted(offsets), begins;
+  llvm::sort(sorted);
+  for (int64_t offset : sorted)
+    if (begins.empty() || offset >= begins.back() + length)
+      begins.push_back(std::min(offset, sorted.back() - length + 1));
+  return begins;
+}
+
+/// Elements at known distances, by contiguous loads whose lanes are put in their places; null if these would be too
+/// many. Strides, repeated elements, reversed ones and several runs side by side are read so.
+Value KernelBuilder::loadPieces(const Memory &memory, const Index &position, int64_t width, Value mask) {
+  constexpr size_t kMostPieces = 8;
+  constexpr int64_t kMostUses = 16; // of an element, by lanes that a mask may leave out
+  SmallVector<int64_t> offsets = offsetsOf(position, width);
+  auto [least, most] = std::minmax_element(offsets.begin(), offsets.end());
+  int64_t length = std::min<int64_t>(width, llvm::bit_floor(uint64_t(*most - *least + 1)));
+  SmallVector<int64_t> begins = piecesOf(offsets, length);
+  if (begins.size() > kMostPieces || int64_t(begins.size()) * 2 > width)
+    return {};
+  auto type = VectorType::get({length}, movedType(memory.dtype));
+  unsigned alignment = byteWidth(memory.dtype);
+  Value result;
+  SmallVector<bool> isPlaced(width, false);
+  for (int64_t begin : begins) {
+    // Which lanes come from this piece, and which of its elements each of them is.
+    SmallVector<int64_t> from(width, 0);
+    SmallVector<SmallVector<int64_t>> users(length);
+    SmallVector<int64_t> chosen(width);
+    for (int64_t lane = 0; lane < width; ++lane) {
+      int64_t at = offsets[lane] - begin;
+      bool isHere = !isPlaced[lane] && at >= 0 && at < length;
+      chosen[lane] = isHere ? width + lane : lane;
+      if (!isHere)
+        continue;
+      isPlaced[lane] = true;
+      from[lane] = at;
+      users[at].push_back(lane);
+    }
+    Value pointer = elementPointer(memory, add(position.base, constant(begin))), piece;
+    if (!mask) {
+      piece = LLVM::LoadOp::create(b, loc, type, pointer, alignment);
+    } else {
+      size_t uses = 0;
+      for (auto &lanes : users)
+        uses = std::max(uses, lanes.size());
+      if (int64_t(uses) > kMostUses)
+        return {};
+      Value needed = usedElements(mask, users, uses), zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+      piece = LLVM::MaskedLoadOp::create(b, loc, type, pointer, needed, zero, alignment);
+    }
+    bool isInOrder = length == width && llvm::all_of(llvm::enumerate(from),
+                                                     [](auto lane) { return int64_t(lane.index()) == lane.value(); });
+    Value placed = isInOrder ? piece : vector::ShuffleOp::create(b, loc, piece, piece, from).getResult();
+    result = result ? vector::ShuffleOp::create(b, loc, result, placed, chosen).getResult() : placed;
+  }
+  return result;
+}
+
+/// Which elements the lanes of `mask` need: of each element those that use it.
+Value KernelBuilder::usedElements(Value mask, ArrayRef<SmallVector<int64_t>> users, size_t uses) {
+  int64_t width = laneCount(mask), length = int64_t(users.size());
+  if (uses == 1 && length == width && llvm::all_of(llvm::enumerate(users), [](auto element) {
+        return !element.value().empty() && element.value().front() == int64_t(element.index());
+      }))
+    return mask;
+  auto none = VectorType::get({width}, b.getI1Type());
+  Value off = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(none, false)), needed;
+  for (size_t use = 0; use < uses; ++use) {
+    SmallVector<int64_t> lanes;
+    for (auto &all : users)
+      lanes.push_back(use < all.size() ? all[use] : width); // a lane of `off`
+    Value some = vector::ShuffleOp::create(b, loc, mask, off, lanes);
+    needed = needed ? Value(arith::OrIOp::create(b, loc, needed, some)) : some;
+  }
+  return needed;
+}
+
+void KernelBuilder::store(const Memory &memory, const Index &position, Value value, int64_t width, Value mask) {
+  unsigned alignment = byteWidth(memory.dtype);
+  value = broadcast(value, width);
+  Type moved = movedType(memory.dtype);
+  if (moved != storageType(memory.dtype)) {
+    if (width > 1)
+      moved = VectorType::get({width}, moved);
+    value = memory.dtype == DType::boolean ? Value(arith::ExtUIOp::create(b, loc, moved, value))
+                                           : Value(arith::BitcastOp::create(b, loc, moved, value));
+  }
+  if (width == 1) {
+    LLVM::StoreOp::create(b, loc, value, elementPointer(memory, position.base), alignment);
+    return;
+  }
+  if (!position.lanes && position.stride == 1) {
+    if (auto known = bounds.find(mask); mask && !target.avx512 && known != bounds.end())
+      return storeFirst(memory, position.base, value, sub(known->second.second, known->second.first));
+    Value pointer = elementPointer(memory, position.base);
+    if (mask)
+      LLVM::MaskedStoreOp::create(b, loc, value, pointer, mask, alignment);
+    else if (memory.streamed)
+      LLVM::StoreOp::create(b, loc, value, pointer, unsigned(width) * alignment, /*isVolatile=*/false,
+                            /*isNonTemporal=*/true);
+    else
+      LLVM::StoreOp::create(b, loc, value, pointer, alignment);
+    return;
+  }
+  auto element = cast<VectorType>(value.getType()).getElementType();
+  auto pointers = LLVM::GEPOp::create(b, loc, VectorType::get({width}, memory.pointer.getType()), element,
+                                      memory.pointer, lanesOf(position, width));
+  if (!mask)
+    mask = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(VectorType::get({width}, b.getI1Type()), true));
+  LLVM::masked_scatter::create(b, loc, value, pointers, mask, b.getI32IntegerAttr(alignment));
+}
+
+/// Stores the first `count` lanes: all, or pieces of half as many, a quarter, …, one. Without AVX-512 a masked store
+/// takes AMD's processors 20 cycles, and one of narrow elements a branch for each.
+void KernelBuilder::storeFirst(const Memory &memory, Value position, Value vector, Value count) {
+  int64_t lanes = laneCount(vector);
+  unsigned alignment = byteWidth(memory.dtype);
+  auto storeAt = [&](Value at, Value piece) {
+    LLVM::StoreOp::create(b, loc, piece, elementPointer(memory, at), alignment);
+  };
+  if (auto known = constantOf(count)) {
+    if (*known >= lanes)
+      storeAt(position, vector);
+    else if (lanes * alignment == target.vectorBytes)
+      vector = hidden(vector, "=x,0"); // else LLVM makes scalars of few lanes, in an order of long chains
+    for (int64_t piece = lanes / 2; *known > 0 && *known < lanes && piece > 0; piece /= 2) {
+      auto [low, high] = halves(vector);
+      if (*known & piece)
+        storeAt(position, low);
+      position = *known & piece ? add(position, constant(piece)) : position;
+      vector = *known & piece ? high : low;
+    }
+    return;
+  }
+  Value isWhole = compare(arith::CmpIPredicate::sge, count, constant(lanes));
+  when(isWhole, [&] { storeAt(position, vector); });
+  unless(isWhole, [&] {
+    count = maximum(count, constant(0));
+    for (int64_t piece = lanes / 2; piece > 0; piece /= 2) {
+      auto [low, high] = halves(vector);
+      Value bit = arith::AndIOp::create(b, loc, count, constant(piece));
+      Value isTaken = compare(arith::CmpIPredicate::ne, bit, constant(0));
+      auto branch = scf::IfOp::create(b, loc, TypeRange{position.getType(), low.getType()}, isTaken, true);
+      {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToStart(branch.thenBlock());
+        storeAt(position, low);
+        scf::YieldOp::create(b, loc, ValueRange{add(position, constant(piece)), high});
+        b.setInsertionPointToStart(branch.elseBlock());
+        scf::YieldOp::create(b, loc, ValueRange{position, low});
+      }
+      position = branch.getResult(0), vector = branch.getResult(1);
+    }
+  });
+}
+
+} // namespace burin::codegen

@@ -1,0 +1,201 @@
+// Chains of ops that only move elements give the same bits as the interpreter, for sizes around the length of a vector:
+// repeated, strided, reversed, joined and padded elements, and dimensions that are split and joined.
+#include "test/ops/Graph.h"
+#include "test/ops/Values.h"
+#include <catch2/catch.hpp>
+
+using namespace burin;
+using namespace burin::test;
+using Ints = std::vector<int64_t>;
+
+namespace {
+
+constexpr int64_t kSizes[] = {1, 2, 3, 4, 5, 7, 8, 12, 16, 17, 24, 31, 33, 48, 50};
+constexpr int64_t kMostElements = 200000;
+
+/// Makes a graph with one input, step by step.
+class Chain {
+public:
+  Chain(uint64_t seed, DType type) : random(seed) {
+    Shape shape;
+    for (int64_t rank = pick(1, 4); rank > 0; --rank) {
+      shape.push_back(kSizes[pick(0, std::size(kSizes) - 1)]);
+      if (shape.size() == 1 && pick(0, 2) == 0)
+        known = shape[0].value(), shape[0] = Dim("n");
+    }
+    sizes = shape;
+    value = graph.input({type, shape});
+    for (int64_t steps = pick(1, 4); steps > 0; --steps)
+      step();
+    if (pick(0, 3) == 0 && isFloat(type))
+      apply("neg");
+    graph.output(value);
+  }
+
+  ir::RefTensor input() {
+    std::vector<int64_t> shape;
+    for (const Dim &size : sizes)
+      shape.push_back(size.isStatic() ? size.value() : known);
+    return randomTensor(graph.spec(graph.inputs()[0]).dtype, shape, {}, Mood::Special, random);
+  }
+
+  Graph graph;
+
+private:
+  int64_t pick(int64_t from, int64_t to) { return from + int64_t(random() % uint64_t(to - from + 1)); }
+  const Shape &shape() { return graph.spec(value).shape; }
+  size_t rank() { return shape().size(); }
+  void apply(const char *op, const Attrs &attrs = {}) { value = graph.apply(op, {value}, attrs)[0]; }
+  /// What is known to be so large; symbols count as they are here.
+  int64_t count() {
+    return elements(shape()).evaluate([&](std::string_view) { return std::optional(known); }).value();
+  }
+
+  void step() {
+    size_t axis = pick(0, 3) ? rank() - 1 : size_t(pick(0, int64_t(rank()) - 1)); // mostly the last one
+    switch (pick(0, 8)) {
+    case 0:
+      return repeat(axis, pick(2, 5));
+    case 1:
+      return slice(axis);
+    case 2:
+      return apply("flip", {{"axes", Ints{int64_t(axis)}}});
+    case 3:
+      return pad(axis);
+    case 4:
+      return join(axis);
+    case 5:
+      return transpose();
+    case 6:
+      return split(axis);
+    case 7:
+      return stack(axis);
+    case 8:
+      return apply("reshape", {{"shape", Shape{elements(shape())}}});
+    }
+  }
+  void repeat(size_t axis, int64_t times) {
+    if (count() * times > kMostElements)
+      return;
+    Shape wide = shape(), all = shape();
+    wide.insert(wide.begin() + axis + 1, Dim(times));
+    all[axis] = all[axis] * Dim(times);
+    apply("unsqueeze", {{"axes", Ints{int64_t(axis) + 1}}});
+    apply("broadcast_to", {{"shape", wide}});
+    apply("reshape", {{"shape", all}});
+  }
+  void slice(size_t axis) {
+    if (!shape()[axis].isStatic())
+      return;
+    int64_t size = shape()[axis].value(), start = pick(0, std::min<int64_t>(size, 6) - 1), step = pick(1, 4);
+    Ints steps(rank(), 1);
+    Shape starts(rank(), Dim(0));
+    starts[axis] = start;
+    steps[axis] = step;
+    apply("slice", {{"starts", starts}, {"stops", shape()}, {"steps", steps}});
+  }
+  void pad(size_t axis) {
+    Ints low(rank(), 0), high(rank(), 0);
+    low[axis] = pick(-1, 3), high[axis] = pick(-1, 3);
+    if (!shape()[axis].isStatic() || shape()[axis].value() < 4)
+      low[axis] = std::max<int64_t>(low[axis], 0), high[axis] = std::max<int64_t>(high[axis], 0);
+    const char *modes[] = {"constant", "constant", "edge", "reflect"};
+    std::string mode = modes[pick(0, 3)];
+    bool fits = mode != "reflect" || (shape()[axis].isStatic() && shape()[axis].value() > 3);
+    apply("pad", {{"low", low}, {"high", high}, {"mode", fits ? mode : "constant"}, {"value", 1.0}});
+  }
+  void join(size_t axis) {
+    if (count() * 3 > kMostElements)
+      return;
+    Graph::Value first = value;
+    std::vector<Graph::Value> parts{first};
+    for (int64_t more = pick(1, 3); more > 0; --more) {
+      value = first;
+      slice(axis);
+      parts.insert(parts.begin() + pick(0, int64_t(parts.size())), value);
+    }
+    value = graph.apply("concat", parts, {{"axis", int64_t(axis)}})[0];
+  }
+  void stack(size_t axis) {
+    if (count() * 2 > kMostElements)
+      return;
+    Graph::Value first = value;
+    apply("flip", {{"axes", Ints{int64_t(axis)}}});
+    Graph::Value other = value;
+    value = first;
+    apply("unsqueeze", {{"axes", Ints{int64_t(rank())}}});
+    first = value;
+    value = other;
+    apply("unsqueeze", {{"axes", Ints{int64_t(rank())}}});
+    value = graph.apply("concat", {first, value}, {{"axis", int64_t(rank()) - 1}})[0];
+  }
+  void transpose() {
+    Ints perm(rank());
+    for (size_t i = 0; i < perm.size(); ++i)
+      perm[i] = int64_t(i);
+    std::shuffle(perm.begin(), perm.end(), random);
+    apply("transpose", {{"perm", perm}});
+  }
+  void split(size_t axis) {
+    if (!shape()[axis].isStatic())
+      return;
+    for (int64_t parts : {2, 3, 5, 7})
+      if (shape()[axis].value() % parts == 0 && shape()[axis].value() > parts) {
+        Shape all = shape();
+        all.insert(all.begin() + axis, Dim(parts));
+        all[axis + 1] = shape()[axis].value() / parts;
+        return apply("reshape", {{"shape", all}});
+      }
+  }
+
+  Random random;
+  Shape sizes;
+  int64_t known = 1; // the symbol
+  Graph::Value value;
+};
+
+} // namespace
+
+TEST_CASE("Chains of movement give the bits of the interpreter") {
+  constexpr DType types[] = {DType::f32, DType::f16, DType::u8, DType::i64, DType::boolean, DType::f32, DType::bf16};
+  const uint64_t first = 1, count = std::getenv("BURIN_LONG_TESTS") ? 20000 : 210;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    Chain chain(seed, types[seed % std::size(types)]);
+    Tensors inputs{chain.input()};
+    Tensors want = chain.graph.interpret(inputs);
+    for (const char *target : {"native", "x86-64-v3"}) {
+      INFO("seed " << seed << " for " << target << "\n" << chain.graph.text());
+      std::string different = difference(chain.graph.compile(target)->run(inputs)[0], want[0], {});
+      CHECK(different == "");
+    }
+  }
+}
+
+TEST_CASE("Windows give the bits of the interpreter wherever vectors lie") {
+  // Rows of the result of 1 to 50 elements, inside, at both ends and across.
+  const DType type = GENERATE(DType::f32, DType::f16, DType::u8);
+  const int64_t kernel = GENERATE(1, 2, 3, 5), stride = GENERATE(1, 2, 3), size = GENERATE(7, 16, 34, 50, 100);
+  const int64_t padding = std::min<int64_t>(kernel / 2, 2);
+  const bool isSymbolic = (size + kernel + stride) % 2;
+  for (const char *op : {"max_pool", "avg_pool"}) {
+    if (type == DType::u8 && op == std::string("avg_pool"))
+      continue;
+    Graph g;
+    Shape shape{2, isSymbolic ? Dim("c") : Dim(3), isSymbolic ? Dim("h") : Dim(9), isSymbolic ? Dim("w") : Dim(size)};
+    Attrs attrs{{"kernel", Ints{kernel, kernel}},
+                {"strides", Ints{stride, stride}},
+                {"padding", Ints{padding, padding, padding, padding}},
+                {"dilations", Ints{1, kernel == 3 && stride == 1 ? 2 : 1}}};
+    if (op == std::string("avg_pool"))
+      attrs["count_include_pad"] = kernel == 3;
+    g.output(g.apply(op, {g.input({type, shape})}, attrs)[0]);
+    Random random(uint64_t(kernel * 1000 + size));
+    Tensors inputs{randomTensor(type, {2, 3, 9, size}, {}, Mood::Plain, random)};
+    for (const char *target : {"native", "x86-64-v3"}) {
+      INFO(target << "\n" << g.text());
+      Tolerance tolerance{.ulps = op == std::string("avg_pool") ? 4. : 0.};
+      tolerance.epsilons = op == std::string("avg_pool") ? 16 : 0;
+      CHECK(difference(g.compile(target)->run(inputs)[0], g.interpret(inputs)[0], tolerance) == "");
+    }
+  }
+}
