@@ -1,5 +1,6 @@
 #include "codegen/Compiler.h"
 #include "codegen/PlanBuilder.h"
+#include "codegen/object/GpuCode.h"
 #include "codegen/object/ObjectCode.h"
 #include "codegen/scalar/MathParts.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -35,6 +36,10 @@ FailureOr<std::vector<const Target *>> findTargets(ModuleOp module, const Compil
     if (target->amx && targets.size() > 1)
       return module.emitError() << "code for " << target->name
                                 << " has weights of its own form: compile it to an artifact of its own";
+  for (const Target *target : targets)
+    if (target->device != targets.front()->device)
+      return module.emitError() << "code for " << target->name << " and for " << targets.front()->name
+                                << " has launch plans of its own: compile each to an artifact of its own";
   return targets;
 }
 
@@ -95,6 +100,33 @@ void prepareContext(MLIRContext &context) {
       .loadDialect<LLVM::LLVMDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect>();
 }
 
+/// The code of one target, as the artifact holds it.
+struct CodeImage {
+  std::string target;
+  Image image;
+};
+
+/// PTX, whose kernels are found by their names, or what an emulator makes of the same code.
+std::optional<CodeImage> gpuImage(ModuleOp code, const Target &target, const CompileOptions &options,
+                                  ArrayRef<std::string> symbols, std::string &error) {
+  llvm::LLVMContext context;
+  auto kernels = optimizedGpuLLVM(code, target, context, error);
+  if (!kernels)
+    return std::nullopt;
+  if (options.emulate) {
+    auto [name, bytes, entries] = options.emulate(*kernels, symbols);
+    return CodeImage{name, {std::move(bytes), std::move(entries)}};
+  }
+  std::string ptx = assembly(*kernels, target);
+  return CodeImage{target.name, {{ptx.begin(), ptx.end()}, std::vector<uint64_t>(symbols.size())}};
+}
+
+std::optional<CodeImage> cpuImage(ModuleOp code, const Target &target, ArrayRef<std::string> symbols,
+                                  std::string &error) {
+  auto image = compileImage(code, target, symbols, error);
+  return image ? std::optional(CodeImage{target.name, std::move(*image)}) : std::nullopt;
+}
+
 std::vector<std::byte> bytesOf(const std::vector<char> &chars) {
   auto *begin = reinterpret_cast<const std::byte *>(chars.data());
   return {begin, begin + chars.size()};
@@ -123,11 +155,12 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
     if (failed(code) || failed(lowerToLLVMDialect(**code)))
       return failure();
     std::string error;
-    auto image = compileImage(**code, *target, symbols, error);
-    if (!image)
+    auto made = target->isGpu() ? gpuImage(**code, *target, options, symbols, error)
+                                : cpuImage(**code, *target, symbols, error);
+    if (!made)
       return module.emitError(error);
-    codes.push_back({target->name, image->entries, 0, 0});
-    images.push_back(bytesOf(image->bytes));
+    codes.push_back({made->target, made->image.entries, 0, 0});
+    images.push_back(bytesOf(made->image.bytes));
   }
   auto plan = buildPlan(function, kernels);
   if (failed(plan))
@@ -165,9 +198,11 @@ FailureOr<std::string> emitText(ModuleOp module, const CompileOptions &options, 
   if (failed(lowerToLLVMDialect(**code)))
     return failure();
   llvm::LLVMContext llvmContext;
-  auto llvmModule = optimizedLLVM(**code, target, llvmContext);
+  std::string error = "translation to LLVM IR failed";
+  auto llvmModule = target.isGpu() ? optimizedGpuLLVM(**code, target, llvmContext, error)
+                                   : optimizedLLVM(**code, target, llvmContext);
   if (!llvmModule)
-    return module.emitError("translation to LLVM IR failed");
+    return module.emitError(error);
   if (stage == EmitStage::Assembly)
     return assembly(*llvmModule, target);
   std::string s;

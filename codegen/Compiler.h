@@ -6,6 +6,10 @@
 #include <string>
 #include <vector>
 
+namespace llvm {
+class Module;
+}
+
 namespace burin::codegen {
 
 struct CompileOptions {
@@ -16,6 +20,14 @@ struct CompileOptions {
   std::function<void(mlir::PassManager &)> instrument;
   /// The same for the code of all kernels, before it is lowered to LLVM.
   std::function<void(mlir::ModuleOp)> instrumentCode;
+  /// Makes the image of a GPU target from its optimised LLVM IR, instead of PTX; the second argument names the kernels.
+  /// An emulator makes code for the processor that it runs on, and names that.
+  struct GpuImage {
+    std::string target;
+    std::vector<char> bytes;
+    std::vector<uint64_t> entries;
+  };
+  std::function<GpuImage(llvm::Module &, llvm::ArrayRef<std::string>)> emulate;
 };
 
 /// A module with one func.func @main, arguments and results named by {burin.name = "x"}, to the bytes of an artifact.

@@ -6,52 +6,6 @@ using namespace mlir;
 
 namespace burin::codegen {
 
-// Entry points load their operands from memory, where noalias cannot be said; so the work is in an inner function whose
-// arguments carry it, inlined into the entry.
-KernelBuilder::KernelBuilder(ModuleOp module, mlir::Location loc, llvm::StringRef name, const Target &target,
-                             ArrayRef<bool> shared, std::vector<Dim> knownSizes)
-    : b(module.getContext()), loc(loc), target(target), sizes(std::move(knownSizes)) {
-  auto *context = module.getContext();
-  int64_t operandCount = shared.size();
-  auto pointer = LLVM::LLVMPointerType::get(context);
-  auto i64 = b.getI64Type();
-  auto nothing = LLVM::LLVMVoidType::get(context);
-  b.setInsertionPointToEnd(module.getBody());
-
-  SmallVector<Type> bodyTypes(operandCount, pointer);
-  bodyTypes.append({pointer, pointer, i64, i64});
-  function = LLVM::LLVMFuncOp::create(b, loc, (name + ".body").str(), LLVM::LLVMFunctionType::get(nothing, bodyTypes),
-                                      LLVM::Linkage::Internal);
-  function.setAlwaysInline(true);
-  for (int64_t i = 0; i < operandCount; ++i)
-    if (!shared[i])
-      function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
-
-  auto entry = LLVM::LLVMFuncOp::create(b, loc, name,
-                                        LLVM::LLVMFunctionType::get(nothing, {pointer, pointer, pointer, i64, i64}));
-  Block *block = entry.addEntryBlock(b);
-  b.setInsertionPointToStart(block);
-  SmallVector<Value> arguments;
-  for (int64_t i = 0; i < operandCount; ++i) {
-    Value slot = LLVM::GEPOp::create(b, loc, pointer, pointer, block->getArgument(0), LLVM::GEPArg(int32_t(i)));
-    arguments.push_back(LLVM::LoadOp::create(b, loc, pointer, slot));
-  }
-  llvm::append_range(arguments, block->getArguments().drop_front());
-  LLVM::CallOp::create(b, loc, function, arguments);
-  LLVM::ReturnOp::create(b, loc, ValueRange());
-
-  block = function.addEntryBlock(b);
-  b.setInsertionPointToStart(block);
-  for (int64_t i = 0; i < operandCount; ++i)
-    operands.push_back(block->getArgument(i));
-  sizesPointer = block->getArgument(operandCount);
-  scratch = block->getArgument(operandCount + 1);
-  lo = block->getArgument(operandCount + 2);
-  hi = block->getArgument(operandCount + 3);
-}
-
-void KernelBuilder::finish() { LLVM::ReturnOp::create(b, loc, ValueRange()); }
-
 std::optional<int64_t> KernelBuilder::constantOf(Value x) {
   APInt n;
   if (matchPattern(x, m_ConstantInt(&n)))

@@ -39,14 +39,26 @@ struct Memory {
   bool streamed = false;
 };
 
+/// How a GPU runs a kernel.
+struct GpuLaunch {
+  Dim blocks;
+  int64_t threads; // per block, a multiple of 32
+  /// Set where each thread does whole tasks alone: first the one of its number in the grid, then every further one as
+  /// many beyond as there are threads. Else the body is run by all threads of a block, and lo is the block's number.
+  std::optional<Dim> tasksOfThreads = {};
+  Dim scratchOfThread = 0; // bytes, for those
+};
+
 /// Builds one kernel: `void name(ptr operands, ptr sizes, ptr scratch, i64 lo, i64 hi)`, see runtime/format/Artifact.h.
 class KernelBuilder {
 public:
   /// `shared` tells of each operand whether another may have the same memory.
   KernelBuilder(mlir::ModuleOp module, mlir::Location loc, llvm::StringRef name, const Target &target,
                 ArrayRef<bool> shared, std::vector<Dim> knownSizes);
-  /// Ends the function.
+  /// Ends the body and adds the entry that runs tasks [lo, hi).
   void finish();
+  /// Ends the body and adds the entry that a GPU launches: `name(operand pointers…, sizes…, scratch)`.
+  void finishGpu(const GpuLaunch &);
 
   OpBuilder b;
   mlir::Location loc;
@@ -78,6 +90,9 @@ public:
   /// The bound of a mask over elements of this type. LLVM 22 writes too many bytes when it knows that a masked store of
   /// a truncated value has a single lane, so for types below 32 bits the bound is kept from it.
   Value maskBound(const Dim &size, DType stored);
+
+  /// A special register of a GPU, "tid.x", as an i64.
+  Value special(llvm::StringRef reg);
 
   // ---- lanes
   int64_t laneCount(Value v);
@@ -156,7 +171,12 @@ private:
   Value usedElements(Value mask, ArrayRef<SmallVector<int64_t>> users, size_t uses);
   Value hidden(Value, llvm::StringRef constraints);
   void storeFirst(const Memory &, Value position, Value vector, Value count);
-  mlir::LLVM::LLVMFuncOp function;
+  void beginEntry(ArrayRef<Type> types);
+  void addSize(const Dim &);
+  void runTasksOfThread(const GpuLaunch &, SmallVector<Value> arguments);
+  std::string name;
+  int64_t operandCount;
+  mlir::LLVM::LLVMFuncOp function, entry;
   SmallVector<Value> operands;
   Value sizesPointer;
   llvm::StringMap<Value> sizeValues;

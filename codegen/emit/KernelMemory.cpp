@@ -24,6 +24,8 @@ Value KernelBuilder::elementPointer(const Memory &memory, Value position) {
 
 /// The same, as the result of assembly without instructions.
 Value KernelBuilder::hidden(Value v, llvm::StringRef constraints) {
+  if (target.isGpu()) // it has no registers to save by it
+    return v;
   return LLVM::InlineAsmOp::create(b, loc, v.getType(), v, /*asm_string=*/"", constraints, /*has_side_effects=*/false,
                                    /*is_align_stack=*/false, LLVM::TailCallKind::None, {}, {})
       .getResult(0);

@@ -1,5 +1,6 @@
 #include "codegen/kernels/EmitKernel.h"
 #include "codegen/emit/PointEmitter.h"
+#include "codegen/gpu/GpuKernels.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -23,6 +24,10 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
   for (int64_t i = 0; i < outputs; ++i)
     results.push_back(k.operandPointer(inputs + i));
 
+  for (ContractOp contract : body.getOps<ContractOp>())
+    if (target.isGpu() && contract.getTail())
+      return kernel.emitError("a product with columns that are no whole panel has no kernel for ")
+             << target.name << " yet";
   LaunchShape launch;
   bool sequential = llvm::any_of(body, [](Operation &op) { return passes::isSequential(&op); });
   if (sequential) {
@@ -43,6 +48,12 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
       launch = *transpose;
     else
       launch = emitRowwiseKernel(e, body, *alignment, results);
+  }
+  if (target.isGpu()) {
+    GpuLaunch grid = taskPerThread(launch);
+    k.finishGpu(grid);
+    interface = {k.sizes, grid.blocks, grid.scratchOfThread * grid.blocks * Dim(grid.threads)};
+    return success();
   }
   k.finish();
   interface = {k.sizes, launch.tasks, max(interface.scratchBytes, launch.scratchBytes)};

@@ -8,7 +8,7 @@ namespace burin::codegen {
 /// What the launch plan needs to know of an emitted kernel.
 struct KernelInterface {
   std::vector<Dim> sizes; // values handed in, in order
-  Dim tasks = 1;
+  Dim tasks = 1;          // of a GPU: blocks
   Dim scratchBytes = 0;
 };
 

@@ -40,8 +40,12 @@ std::unique_ptr<llvm::TargetMachine> machineFor(const Target &target) {
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
   });
-  llvm::Triple triple("x86_64-unknown-linux-gnu");
+  llvm::Triple triple(target.isGpu() ? "nvptx64-nvidia-cuda" : "x86_64-unknown-linux-gnu");
   std::string error;
   const llvm::Target *backend = llvm::TargetRegistry::lookupTarget(triple, error);
   if (!backend)
@@ -93,6 +97,8 @@ std::unique_ptr<llvm::Module> translated(mlir::ModuleOp module, const Target &ta
       continue;
     f.addFnAttr("target-cpu", target.cpu);
     f.addFnAttr("target-features", target.features);
+    if (target.isGpu())
+      continue;
     f.addFnAttr("prefer-vector-width", width);
     f.addFnAttr("min-legal-vector-width", width);
     f.addFnAttr("no-builtins"); // loops must not become calls
@@ -280,6 +286,22 @@ std::optional<Image> compileImage(mlir::ModuleOp module, const Target &target, l
   for (auto &part : parts)
     objects.push_back(part->object);
   return link(objects, symbols, error);
+}
+
+std::optional<Image> compileImage(llvm::Module &module, const Target &target, llvm::ArrayRef<std::string> symbols,
+                                  std::string &error) {
+  llvm::SmallString<0> object;
+  llvm::raw_svector_ostream out(object);
+  auto machine = machineFor(target);
+  if (machine) {
+    module.setTargetTriple(machine->getTargetTriple());
+    module.setDataLayout(machine->createDataLayout());
+  }
+  if (!machine || !emit(module, *machine, llvm::CodeGenFileType::ObjectFile, out)) {
+    error = std::string("LLVM has no code generator for ") + target.cpu;
+    return std::nullopt;
+  }
+  return link({object.str()}, symbols, error);
 }
 
 } // namespace burin::codegen

@@ -30,4 +30,8 @@ struct Image {
 std::optional<Image> compileImage(mlir::ModuleOp, const Target &, llvm::ArrayRef<std::string> symbols,
                                   std::string &error);
 
+/// Links the functions of an optimised module.
+std::optional<Image> compileImage(llvm::Module &, const Target &, llvm::ArrayRef<std::string> symbols,
+                                  std::string &error);
+
 } // namespace burin::codegen

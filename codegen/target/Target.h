@@ -1,4 +1,4 @@
-// What the code generator needs to know about a processor. Outside codegen nothing knows more about x86.
+// What the code generator needs to know about a processor. Outside codegen nothing knows more about x86 or PTX.
 #pragma once
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -10,6 +10,8 @@ namespace burin::codegen {
 
 inline constexpr int64_t kLineBytes = 64; // of the caches of every target
 
+enum class Device { Cpu, Cuda };
+
 struct Target {
   const char *name;     // as in artifacts and --target
   const char *cpu;      // LLVM's -mcpu
@@ -20,7 +22,9 @@ struct Target {
   bool avx512;          // has instructions for x * 2^k, for any lanes of vectors of f32, and with a broadcast operand
   bool amx;             // multiplies tiles of bf16
   bool splitStoresWait; // a store across two lines waits for both of them, and those behind it wait with it
+  Device device = Device::Cpu;
 
+  bool isGpu() const { return device == Device::Cuda; }
   /// Vector lanes of elements of this width.
   int64_t lanes(int64_t elementBytes) const { return vectorBytes / elementBytes; }
 };

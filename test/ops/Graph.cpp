@@ -170,11 +170,14 @@ Tensors Graph::interpret(const Tensors &inputs, const ir::RefOptions &options) {
   return std::move(*results);
 }
 
-std::unique_ptr<Compiled> Graph::compile(const std::string &target) {
+std::unique_ptr<Compiled> Graph::compile(const std::string &target,
+                                         const std::function<void(codegen::CompileOptions &)> &tune) {
   state->finish();
   OwningOpRef<ModuleOp> copy = state->module->clone();
   codegen::CompileOptions options;
   options.targets = {target};
+  if (tune)
+    tune(options);
   auto artifact = codegen::compile(*copy, options);
   if (failed(artifact))
     state->fail("the compiler fails");

@@ -9,6 +9,10 @@
 #include <string>
 #include <vector>
 
+namespace burin::codegen {
+struct CompileOptions;
+}
+
 namespace burin::test {
 
 using Attrs = std::map<std::string, ir::Attr>;
@@ -54,7 +58,9 @@ public:
   const std::vector<Value> &inputs() const;
 
   Tensors interpret(const Tensors &inputs, const ir::RefOptions &options = {});
-  std::unique_ptr<Compiled> compile(const std::string &target);
+  /// `tune` changes how the graph is compiled.
+  std::unique_ptr<Compiled> compile(const std::string &target,
+                                    const std::function<void(codegen::CompileOptions &)> &tune = {});
   std::string text();
 
 private:

@@ -1,0 +1,125 @@
+// The functions around the body of a kernel: the entry that the runtime calls on a CPU, and the one that it launches on
+// a GPU.
+#include "codegen/emit/KernelBuilder.h"
+
+using namespace mlir;
+
+namespace burin::codegen {
+
+// Entry points load their operands from memory, where noalias cannot be said; so the work is in an inner function whose
+// arguments carry it, inlined into the entry.
+KernelBuilder::KernelBuilder(ModuleOp module, mlir::Location loc, llvm::StringRef name, const Target &target,
+                             ArrayRef<bool> shared, std::vector<Dim> knownSizes)
+    : b(module.getContext()), loc(loc), target(target), sizes(std::move(knownSizes)), name(name) {
+  auto *context = module.getContext();
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  auto i64 = b.getI64Type();
+  operandCount = shared.size();
+  b.setInsertionPointToEnd(module.getBody());
+  SmallVector<Type> types(operandCount, pointer);
+  types.append({pointer, pointer, i64, i64});
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types);
+  function = LLVM::LLVMFuncOp::create(b, loc, (name + ".body").str(), type, LLVM::Linkage::Internal);
+  function.setAlwaysInline(true);
+  for (int64_t i = 0; i < operandCount; ++i)
+    if (!shared[i])
+      function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
+  Block *block = function.addEntryBlock(b);
+  b.setInsertionPointToStart(block);
+  for (int64_t i = 0; i < operandCount; ++i)
+    operands.push_back(block->getArgument(i));
+  sizesPointer = block->getArgument(operandCount);
+  scratch = block->getArgument(operandCount + 1);
+  lo = block->getArgument(operandCount + 2);
+  hi = block->getArgument(operandCount + 3);
+}
+
+void KernelBuilder::beginEntry(ArrayRef<Type> types) {
+  LLVM::ReturnOp::create(b, loc, ValueRange());
+  constants.clear();
+  b.setInsertionPointAfter(function);
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), types);
+  entry = LLVM::LLVMFuncOp::create(b, loc, name, type);
+  b.setInsertionPointToStart(entry.addEntryBlock(b));
+}
+
+void KernelBuilder::finish() {
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  beginEntry({pointer, pointer, pointer, b.getI64Type(), b.getI64Type()});
+  SmallVector<Value> arguments;
+  for (int64_t i = 0; i < operandCount; ++i) {
+    Value slot = LLVM::GEPOp::create(b, loc, pointer, pointer, entry.getArgument(0), LLVM::GEPArg(int32_t(i)));
+    arguments.push_back(LLVM::LoadOp::create(b, loc, pointer, slot));
+  }
+  llvm::append_range(arguments, entry.getArguments().drop_front());
+  LLVM::CallOp::create(b, loc, function, arguments);
+  LLVM::ReturnOp::create(b, loc, ValueRange());
+}
+
+Value KernelBuilder::special(llvm::StringRef reg) {
+  Value n = LLVM::CallIntrinsicOp::create(b, loc, b.getI32Type(),
+                                          b.getStringAttr("llvm.nvvm.read.ptx.sreg." + reg.str()), ValueRange())
+                .getResult(0);
+  return arith::ExtUIOp::create(b, loc, b.getI64Type(), n);
+}
+
+void KernelBuilder::addSize(const Dim &size) {
+  if (!size.isStatic() && !llvm::is_contained(sizes, size))
+    sizes.push_back(size);
+}
+
+// Sizes come as parameters; the body finds them in an array, which disappears when the body is inlined.
+void KernelBuilder::finishGpu(const GpuLaunch &launch) {
+  if (launch.tasksOfThreads)
+    for (const Dim &size : {launch.blocks, *launch.tasksOfThreads, launch.scratchOfThread})
+      addSize(size);
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Type i64 = b.getI64Type();
+  SmallVector<Type> types(operandCount, pointer);
+  types.append(sizes.size(), i64);
+  types.push_back(pointer);
+  beginEntry(types);
+  entry.setCConv(LLVM::CConv::PTX_Kernel);
+  entry.setPassthroughAttr(b.getArrayAttr({b.getStrArrayAttr({"nvvm.reqntid", std::to_string(launch.threads)})}));
+  for (int64_t i = 0; i < operandCount; ++i)
+    if (Attribute noAlias = function.getArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName()))
+      entry.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), noAlias);
+  auto number = [&](int64_t n) -> Value { return arith::ConstantIntOp::create(b, loc, i64, n); };
+  Value array = LLVM::AllocaOp::create(b, loc, pointer, i64, number(std::max<int64_t>(int64_t(sizes.size()), 1)));
+  for (size_t i = 0; i < sizes.size(); ++i)
+    LLVM::StoreOp::create(b, loc, entry.getArgument(unsigned(operandCount + i)),
+                          LLVM::GEPOp::create(b, loc, pointer, i64, array, LLVM::GEPArg(int32_t(i))));
+  SmallVector<Value> arguments(entry.getArguments().take_front(operandCount));
+  arguments.append({array, entry.getArguments().back()});
+  if (launch.tasksOfThreads) {
+    runTasksOfThread(launch, std::move(arguments));
+  } else {
+    Value block = special("ctaid.x");
+    arguments.append({block, arith::AddIOp::create(b, loc, block, number(1))});
+    LLVM::CallOp::create(b, loc, function, arguments);
+  }
+  LLVM::ReturnOp::create(b, loc, ValueRange());
+}
+
+void KernelBuilder::runTasksOfThread(const GpuLaunch &launch, SmallVector<Value> arguments) {
+  auto number = [&](int64_t n) -> Value { return arith::ConstantIntOp::create(b, loc, b.getI64Type(), n); };
+  auto sizeOf = [&](const Dim &size) -> Value {
+    return size.isStatic() ? number(size.value())
+                           : entry.getArgument(unsigned(operandCount + (llvm::find(sizes, size) - sizes.begin())));
+  };
+  Value threads = number(launch.threads);
+  Value before = arith::MulIOp::create(b, loc, special("ctaid.x"), threads);
+  Value self = arith::AddIOp::create(b, loc, before, special("tid.x"));
+  Value all = arith::MulIOp::create(b, loc, sizeOf(launch.blocks), threads);
+  Value &scratchOfAll = arguments[operandCount + 1];
+  scratchOfAll = LLVM::GEPOp::create(b, loc, scratchOfAll.getType(), b.getI8Type(), scratchOfAll,
+                                     arith::MulIOp::create(b, loc, self, sizeOf(launch.scratchOfThread)).getResult());
+  auto loop = scf::ForOp::create(b, loc, self, sizeOf(*launch.tasksOfThreads), all);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value task = loop.getInductionVar();
+  arguments.append({task, arith::AddIOp::create(b, loc, task, number(1))});
+  LLVM::CallOp::create(b, loc, function, arguments);
+}
+
+} // namespace burin::codegen

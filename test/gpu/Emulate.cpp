@@ -1,0 +1,250 @@
+#include "test/gpu/Emulate.h"
+#include "codegen/object/ObjectCode.h"
+#include "test/gpu/Simt.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/Module.h"
+#include <deque>
+#include <stdexcept>
+
+using namespace llvm;
+
+namespace burin::test {
+namespace {
+
+constexpr const char *kTarget = "x86-64-v3"; // what code for the emulator is made for
+constexpr size_t kGap = 64;                  // between shared variables, so that an access beyond one is outside of all
+constexpr unsigned kSharedSpace = 3;
+
+/// Kernels live as long as the process: code refers to them by address.
+simt::Kernel &newKernel() {
+  static std::deque<simt::Kernel> all;
+  return all.emplace_back();
+}
+
+class Emulation {
+public:
+  Emulation(Module &module, ArrayRef<std::string> symbols) : module(module), symbols(symbols), b(module.getContext()) {}
+
+  void run() {
+    const codegen::Target &cpu = *codegen::findTarget(kTarget);
+    for (Function &f : module)
+      if (!f.isDeclaration()) {
+        f.addFnAttr("target-cpu", cpu.cpu);
+        f.addFnAttr("target-features", cpu.features);
+      }
+    for (const std::string &symbol : symbols)
+      convert(*module.getFunction(symbol));
+    for (GlobalVariable &g : make_early_inc_range(module.globals()))
+      if (g.getAddressSpace() == kSharedSpace)
+        g.eraseFromParent();
+  }
+
+private:
+  template <class T> Constant *address(T *p) {
+    return ConstantExpr::getIntToPtr(b.getInt64(reinterpret_cast<uint64_t>(p)), b.getPtrTy());
+  }
+  /// A call of a function of this process.
+  template <class R, class... A> Value *call(R (*function)(A...), Type *result, ArrayRef<Value *> arguments) {
+    SmallVector<Type *> types;
+    for (Value *v : arguments)
+      types.push_back(v->getType());
+    return b.CreateCall(FunctionType::get(result, types, false), address(reinterpret_cast<void *>(function)),
+                        arguments);
+  }
+  Value *siteOf(Instruction &i) {
+    std::string text = i.getOpcodeName();
+    if (auto *called = dyn_cast<CallBase>(&i); called && called->getCalledFunction())
+      text = called->getCalledFunction()->getName().str();
+    return b.getInt32(
+        uint32_t(simt::addSite(text + " " + std::to_string(++places) + " of " + i.getFunction()->getName().str())));
+  }
+
+  void convert(Function &kernel) {
+    simt::Kernel &info = newKernel();
+    info.name = kernel.getName().str();
+    info.threads = std::stoi(kernel.getFnAttribute("nvvm.reqntid").getValueAsString().str());
+    std::string name = info.name;
+    kernel.setName(name + ".kernel");
+    kernel.setCallingConv(CallingConv::C);
+    kernel.setLinkage(GlobalValue::InternalLinkage);
+    placeShared(kernel, info);
+    places = 0;
+    for (Instruction &i : make_early_inc_range(instructions(kernel)))
+      instrument(i, info);
+    makeEntry(kernel, info, name);
+  }
+
+  /// Shared variables become places in the emulator's memory.
+  void placeShared(Function &kernel, simt::Kernel &info) {
+    size_t end = 0;
+    for (GlobalVariable &g : module.globals()) {
+      bool isUsed = g.getAddressSpace() == kSharedSpace && any_of(g.users(), [&](User *user) {
+                      auto *i = dyn_cast<Instruction>(user);
+                      return !i || i->getFunction() == &kernel;
+                    });
+      if (!isUsed)
+        continue;
+      size_t bytes = module.getDataLayout().getTypeAllocSize(g.getValueType());
+      end = (end + 127) / 128 * 128;
+      info.shared.push_back({g.getName().str(), end, bytes});
+      g.replaceAllUsesWith(
+          ConstantExpr::getIntToPtr(b.getInt64(reinterpret_cast<uint64_t>(simt::sharedMemory() + end)), g.getType()));
+      end += bytes + kGap;
+    }
+    if (end > simt::kSharedBytes)
+      throw std::runtime_error(info.name + " has more shared memory than a block can have");
+  }
+
+  static bool isPrivate(Value *pointer) { return isa<AllocaInst>(getUnderlyingObject(pointer)); }
+
+  void reportAccess(Instruction &i, Value *pointer, Type *type, int32_t kind) {
+    if (isPrivate(pointer))
+      return;
+    b.SetInsertPoint(&i);
+    Value *generic = b.CreateAddrSpaceCast(pointer, b.getPtrTy());
+    uint64_t bytes = module.getDataLayout().getTypeStoreSize(type);
+    call(&simt::access, b.getVoidTy(), {generic, b.getInt64(bytes), b.getInt32(uint32_t(kind)), siteOf(i)});
+  }
+
+  /// Lane by lane, those that the mask lets pass.
+  void reportLanes(Instruction &i, Value *pointers, Type *vector, Value *mask, int32_t kind) {
+    if (!pointers->getType()->isVectorTy() && isPrivate(pointers))
+      return;
+    auto *type = cast<FixedVectorType>(vector);
+    for (unsigned lane = 0; lane < type->getNumElements(); ++lane) {
+      b.SetInsertPoint(&i);
+      Value *pointer = pointers->getType()->isVectorTy() ? b.CreateExtractElement(pointers, lane)
+                                                         : b.CreateConstGEP1_64(type->getElementType(), pointers, lane);
+      uint64_t bytes = module.getDataLayout().getTypeStoreSize(type->getElementType());
+      Value *some = b.CreateSelect(b.CreateExtractElement(mask, lane), b.getInt64(bytes), b.getInt64(0));
+      call(&simt::access, b.getVoidTy(),
+           {b.CreateAddrSpaceCast(pointer, b.getPtrTy()), some, b.getInt32(uint32_t(kind)), siteOf(i)});
+    }
+  }
+
+  void instrument(Instruction &i, simt::Kernel &info) {
+    if (auto *load = dyn_cast<LoadInst>(&i))
+      return reportAccess(i, load->getPointerOperand(), load->getType(), simt::Read);
+    if (auto *store = dyn_cast<StoreInst>(&i))
+      return reportAccess(i, store->getPointerOperand(), store->getValueOperand()->getType(), simt::Write);
+    if (auto *atomic = dyn_cast<AtomicRMWInst>(&i))
+      return reportAccess(i, atomic->getPointerOperand(), atomic->getType(), simt::Atomic);
+    if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(&i))
+      return reportAccess(i, exchange->getPointerOperand(), exchange->getNewValOperand()->getType(), simt::Atomic);
+    if (auto *intrinsic = dyn_cast<IntrinsicInst>(&i))
+      return convertIntrinsic(*intrinsic, info);
+    if (auto *other = dyn_cast<CallBase>(&i))
+      throw std::runtime_error(info.name + " calls something that the emulator does not know" +
+                               (other->getCalledFunction() ? ": " + other->getCalledFunction()->getName().str() : ""));
+  }
+
+  void convertIntrinsic(IntrinsicInst &i, simt::Kernel &info) {
+    b.SetInsertPoint(&i);
+    switch (i.getIntrinsicID()) {
+    case Intrinsic::masked_load:
+      return reportLanes(i, i.getArgOperand(0), i.getType(), i.getArgOperand(1), simt::Read);
+    case Intrinsic::masked_gather:
+      return reportLanes(i, i.getArgOperand(0), i.getType(), i.getArgOperand(1), simt::Read);
+    case Intrinsic::masked_store:
+    case Intrinsic::masked_scatter:
+      return reportLanes(i, i.getArgOperand(1), i.getArgOperand(0)->getType(), i.getArgOperand(2), simt::Write);
+    case Intrinsic::memset:
+      return reportBytes(i, i.getArgOperand(0), i.getArgOperand(2), simt::Write);
+    case Intrinsic::memcpy:
+    case Intrinsic::memmove:
+      reportBytes(i, i.getArgOperand(1), i.getArgOperand(2), simt::Read);
+      return reportBytes(i, i.getArgOperand(0), i.getArgOperand(2), simt::Write);
+    case Intrinsic::nvvm_read_ptx_sreg_tid_x:
+      return replace(i, call(&simt::threadIndex, b.getInt32Ty(), {}));
+    case Intrinsic::nvvm_read_ptx_sreg_ctaid_x:
+      return replace(i, call(&simt::blockIndex, b.getInt32Ty(), {}));
+    case Intrinsic::nvvm_barrier_cta_sync_aligned_all:
+      info.synchronises = true;
+      return replace(i, call(&simt::barrier, b.getVoidTy(), {siteOf(i)}));
+    case Intrinsic::nvvm_shfl_sync_down_i32:
+    case Intrinsic::nvvm_shfl_sync_down_f32:
+      return convertShuffle(i, simt::Shuffle::Down, info);
+    case Intrinsic::nvvm_shfl_sync_up_i32:
+    case Intrinsic::nvvm_shfl_sync_up_f32:
+      return convertShuffle(i, simt::Shuffle::Up, info);
+    case Intrinsic::nvvm_shfl_sync_bfly_i32:
+    case Intrinsic::nvvm_shfl_sync_bfly_f32:
+      return convertShuffle(i, simt::Shuffle::Butterfly, info);
+    case Intrinsic::nvvm_shfl_sync_idx_i32:
+    case Intrinsic::nvvm_shfl_sync_idx_f32:
+      return convertShuffle(i, simt::Shuffle::Index, info);
+    default:
+      if (i.getCalledFunction()->getName().starts_with("llvm.nvvm."))
+        throw std::runtime_error("the emulator does not know " + i.getCalledFunction()->getName().str());
+    }
+  }
+
+  void reportBytes(IntrinsicInst &i, Value *pointer, Value *bytes, int32_t kind) {
+    if (isPrivate(pointer))
+      return;
+    call(&simt::access, b.getVoidTy(),
+         {b.CreateAddrSpaceCast(pointer, b.getPtrTy()), b.CreateZExt(bytes, b.getInt64Ty()), b.getInt32(uint32_t(kind)),
+          siteOf(i)});
+  }
+
+  void replace(Instruction &i, Value *by) {
+    if (!i.getType()->isVoidTy())
+      i.replaceAllUsesWith(by);
+    i.eraseFromParent();
+  }
+
+  void convertShuffle(IntrinsicInst &i, simt::Shuffle kind, simt::Kernel &info) {
+    info.synchronises = true;
+    Value *value = b.CreateBitCast(i.getArgOperand(1), b.getInt32Ty());
+    Value *result = call(
+        &simt::shuffle, b.getInt32Ty(),
+        {b.getInt32(uint32_t(kind)), i.getArgOperand(0), value, i.getArgOperand(2), i.getArgOperand(3), siteOf(i)});
+    replace(i, b.CreateBitCast(result, i.getType()));
+  }
+
+  /// `name.thread(operands, sizes, scratch)` unpacks the parameters of the kernel; `name` is what the runtime calls.
+  void makeEntry(Function &kernel, simt::Kernel &info, const std::string &name) {
+    Type *pointer = b.getPtrTy(), *i64 = b.getInt64Ty();
+    auto *thread = Function::Create(FunctionType::get(b.getVoidTy(), {pointer, pointer, pointer}, false),
+                                    GlobalValue::InternalLinkage, name + ".thread", module);
+    b.SetInsertPoint(BasicBlock::Create(module.getContext(), "", thread));
+    SmallVector<Value *> arguments;
+    unsigned operands = 0, sizes = 0;
+    for (Argument &a : drop_end(kernel.args()))
+      arguments.push_back(a.getType()->isPointerTy()
+                              ? b.CreateLoad(pointer, b.CreateConstGEP1_64(pointer, thread->getArg(0), operands++))
+                              : b.CreateLoad(i64, b.CreateConstGEP1_64(i64, thread->getArg(1), sizes++)));
+    arguments.push_back(thread->getArg(2));
+    b.CreateCall(&kernel, arguments);
+    b.CreateRetVoid();
+    auto *entry = Function::Create(FunctionType::get(b.getVoidTy(), {pointer, pointer, pointer, i64, i64}, false),
+                                   GlobalValue::ExternalLinkage, name, module);
+    b.SetInsertPoint(BasicBlock::Create(module.getContext(), "", entry));
+    call(&simt::launch, b.getVoidTy(),
+         {address(&info), thread, entry->getArg(0), entry->getArg(1), entry->getArg(2), entry->getArg(3),
+          entry->getArg(4)});
+    b.CreateRetVoid();
+  }
+
+  Module &module;
+  ArrayRef<std::string> symbols;
+  IRBuilder<> b;
+  int places = 0;
+};
+
+} // namespace
+
+codegen::CompileOptions::GpuImage emulated(Module &kernels, ArrayRef<std::string> symbols) {
+  Emulation(kernels, symbols).run();
+  std::string error;
+  auto image = codegen::compileImage(kernels, *codegen::findTarget(kTarget), symbols, error);
+  if (!image)
+    throw std::runtime_error(error);
+  return {kTarget, std::move(image->bytes), std::move(image->entries)};
+}
+
+} // namespace burin::test

@@ -1,0 +1,68 @@
+// The op table on a GPU's kernels: their code runs on the emulator, one case per op, `gpu-tests "gpu: matmul"`.
+#include "test/gpu/Emulate.h"
+#include "test/gpu/Simt.h"
+#include "test/ops/Row.h"
+#include <catch2/catch.hpp>
+#include <set>
+#include <stdexcept>
+
+using namespace burin;
+using namespace burin::test;
+
+namespace {
+
+constexpr uint64_t kSeed = 20240;
+constexpr const char *kTarget = "cuda-sm_80";
+
+/// These are still refused: they, or their f64 forms, take functions of the C library on the CPU; and some
+/// convolutions.
+const std::set<std::string> kRefused{"conv",        "floor_divide",  "remainder",
+                                     "fmod",        "pow",           "atan2",
+                                     "exp",         "expm1",         "log",
+                                     "log1p",       "sin",           "cos",
+                                     "tan",         "asin",          "acos",
+                                     "atan",        "sinh",          "cosh",
+                                     "asinh",       "acosh",         "atanh",
+                                     "tanh",        "erf",           "sigmoid",
+                                     "elu",         "gelu",          "silu",
+                                     "softplus",    "logsumexp",     "softmax",
+                                     "log_softmax", "random_normal", "scaled_dot_product_attention"};
+
+Tensors checked(Compiled &compiled, const Tensors &inputs) {
+  Tensors results = compiled.run(inputs);
+  std::string text;
+  for (const std::string &error : simt::takeErrors())
+    text += error + "\n";
+  if (!text.empty())
+    throw std::runtime_error(text);
+  return results;
+}
+
+class GpuRowCase : public Catch::ITestInvoker {
+public:
+  explicit GpuRowCase(const Row &row) : row(row) {}
+  void invoke() const override {
+    std::string different = tryRow(row, kTarget, kSeed, [&](Graph &graph) -> Runner {
+      std::shared_ptr<Compiled> compiled =
+          graph.compile(kTarget, [](codegen::CompileOptions &options) { options.emulate = emulated; });
+      return [compiled](const Tensors &inputs) { return checked(*compiled, inputs); };
+    });
+    INFO(different);
+    if (kRefused.count(row.op))
+      CHECK(different.find(row.op == "conv" ? "has no kernel for" : ": a GPU has no C library") != std::string::npos);
+    else
+      CHECK(different.empty());
+  }
+
+private:
+  const Row &row;
+};
+
+struct Registered {
+  Registered() {
+    for (const Row *row : allRows())
+      Catch::AutoReg(new GpuRowCase(*row), CATCH_INTERNAL_LINEINFO, "", Catch::NameAndTags("gpu: " + row->op, "[gpu]"));
+  }
+} registered;
+
+} // namespace

@@ -1,0 +1,328 @@
+#include "test/gpu/Simt.h"
+#include "test/gpu/Shadow.h"
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <new>
+#include <sys/mman.h>
+
+// Saves what a function must keep and the stack pointer, and goes on where another context has stopped.
+extern "C" void burinSimtSwitch(void **from, void *to);
+asm(R"(
+.text
+.type burinSimtSwitch, @function
+burinSimtSwitch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size burinSimtSwitch, .-burinSimtSwitch
+)");
+
+namespace burin::test::simt {
+namespace {
+
+constexpr int kMostThreads = 1024;
+constexpr size_t kStackBytes = 256 << 10, kMostErrors = 8;
+
+enum class State { Ready, AtBarrier, AtShuffle, Done };
+
+struct ShuffleRequest {
+  Shuffle kind;
+  int32_t mask, value, lane, clamp, result;
+};
+
+struct Thread {
+  void *stackPointer = nullptr;
+  State state = State::Done;
+  int32_t site = -1; // where it waits
+  ShuffleRequest request = {};
+};
+
+/// The stacks of all threads of a block, mapped once.
+std::byte *stacks() {
+  static std::byte *const memory = [] {
+    void *all = mmap(nullptr, kMostThreads * kStackBytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all == MAP_FAILED)
+      throw std::bad_alloc();
+    for (int i = 0; i < kMostThreads; ++i) // an overflow is a crash
+      mprotect(static_cast<std::byte *>(all) + i * kStackBytes, 4096, PROT_NONE);
+    return static_cast<std::byte *>(all);
+  }();
+  return memory;
+}
+
+/// The launch that runs.
+struct Running {
+  const Kernel *kernel = nullptr;
+  ThreadFunction function = nullptr;
+  void *const *operands = nullptr;
+  const int64_t *sizes = nullptr;
+  void *scratch = nullptr;
+  int64_t block = 0;
+  int thread = 0;
+  uint32_t interval = 0;
+  bool failed = false;
+  size_t errors = 0;
+  void *scheduler = nullptr;
+  std::vector<Thread> threads;
+};
+
+Running *running = nullptr;
+std::mutex oneLaunch, found;
+std::vector<std::string> errors;
+std::deque<std::string> sites;
+Shadow globalShadow, sharedShadow;
+Counters totals;
+alignas(1024) std::byte shared[kSharedBytes];
+
+std::string siteName(int32_t site) {
+  std::lock_guard lock(found);
+  return site < 0 ? "?" : sites[size_t(site)];
+}
+
+void report(const std::string &what, int32_t site) {
+  running->failed = true;
+  if (++running->errors > kMostErrors)
+    return;
+  std::string text = running->kernel->name + ", block " + std::to_string(running->block) + ", thread " +
+                     std::to_string(running->thread) + ": " + what + " at " + siteName(site);
+  std::lock_guard lock(found);
+  errors.push_back(std::move(text));
+}
+
+void toScheduler(State state, int32_t site) {
+  Thread &self = running->threads[size_t(running->thread)];
+  self.state = state;
+  self.site = site;
+  burinSimtSwitch(&self.stackPointer, running->scheduler);
+}
+
+[[noreturn]] void threadMain() {
+  running->function(running->operands, running->sizes, running->scratch);
+  toScheduler(State::Done, -1);
+  std::abort();
+}
+
+void prepare(Thread &thread, int index) {
+  auto *top = reinterpret_cast<void **>(stacks() + size_t(index + 1) * kStackBytes);
+  *--top = nullptr;
+  *--top = reinterpret_cast<void *>(&threadMain);
+  for (int i = 0; i < 6; ++i)
+    *--top = nullptr;
+  thread.stackPointer = top;
+  thread.state = State::Ready;
+}
+
+void runReady() {
+  for (size_t i = 0; i < running->threads.size(); ++i)
+    if (running->threads[i].state == State::Ready) {
+      running->thread = int(i);
+      burinSimtSwitch(&running->scheduler, running->threads[i].stackPointer);
+    }
+}
+
+/// Whether all threads of a range wait for the same thing at the same place. They may also have ended, all of them.
+bool together(size_t from, size_t to, State state) {
+  const Thread &first = running->threads[from];
+  for (size_t i = from; i < to; ++i)
+    if (running->threads[i].state != state || running->threads[i].site != first.site)
+      return false;
+  return true;
+}
+
+int sourceLane(const ShuffleRequest &r, int lane, bool &inside) {
+  int clamp = r.clamp & 31, segment = r.clamp >> 8 & 31;
+  int most = (lane & segment) | (clamp & ~segment), least = lane & segment;
+  int from = 0;
+  switch (r.kind) {
+  case Shuffle::Down:
+    from = lane + r.lane, inside = from <= most;
+    break;
+  case Shuffle::Up:
+    from = lane - r.lane, inside = from >= most;
+    break;
+  case Shuffle::Butterfly:
+    from = lane ^ r.lane, inside = from <= most;
+    break;
+  case Shuffle::Index:
+    from = least | (r.lane & ~segment & 31), inside = from <= most;
+    break;
+  }
+  return inside ? from : lane;
+}
+
+void shuffleWarp(size_t first) {
+  Thread *warp = &running->threads[first];
+  for (int lane = 0; lane < kWarp; ++lane) {
+    running->thread = int(first) + lane;
+    ShuffleRequest &r = warp[lane].request;
+    if (r.mask != -1)
+      report("a shuffle of part of a warp, which the emulator does not know", warp[lane].site);
+    bool inside = true;
+    r.result = warp[sourceLane(r, lane, inside)].request.value;
+    warp[lane].state = State::Ready;
+  }
+}
+
+/// Lets go on those who wait for something that has come about. False if there is nobody.
+bool release() {
+  size_t count = running->threads.size();
+  bool any = false;
+  if (together(0, count, State::AtBarrier)) {
+    ++running->interval;
+    for (Thread &thread : running->threads)
+      thread.state = State::Ready;
+    return true;
+  }
+  for (size_t first = 0; first + kWarp <= count; first += kWarp)
+    if (together(first, first + kWarp, State::AtShuffle)) {
+      shuffleWarp(first);
+      any = true;
+    }
+  return any;
+}
+
+void reportStuck() {
+  const char *names[] = {"is ready", "waits at a barrier", "waits for its warp", "has ended"};
+  std::vector<std::pair<State, int32_t>> groups;
+  std::string text = "threads wait for others in vain:";
+  for (size_t i = 0; i < running->threads.size(); ++i) {
+    const Thread &thread = running->threads[i];
+    std::pair group{thread.state, thread.state == State::Done ? -1 : thread.site};
+    bool isKnown = false;
+    for (auto &other : groups)
+      isKnown |= other == group;
+    if (isKnown)
+      continue;
+    groups.push_back(group);
+    running->thread = int(i);
+    text += " thread " + std::to_string(i) + " " + names[int(thread.state)] +
+            (thread.state == State::Done ? "" : " at " + siteName(thread.site)) + ";";
+  }
+  report(text, -1);
+}
+
+void runBlock() {
+  running->threads.assign(size_t(running->kernel->threads), {});
+  sharedShadow.clear();
+  std::memset(shared, 0xFF, kSharedBytes);
+  for (size_t i = 0; i < running->threads.size(); ++i)
+    prepare(running->threads[i], int(i));
+  for (;;) {
+    runReady();
+    bool done = true;
+    for (const Thread &thread : running->threads)
+      done &= thread.state == State::Done;
+    if (done)
+      return;
+    if (!release())
+      return reportStuck();
+  }
+}
+
+/// The shared variable that holds all of these bytes.
+const SharedVariable *variableOf(size_t offset, int64_t bytes) {
+  for (const SharedVariable &v : running->kernel->shared)
+    if (offset >= v.offset && offset + size_t(bytes) <= v.offset + v.bytes)
+      return &v;
+  return nullptr;
+}
+
+} // namespace
+
+std::byte *sharedMemory() { return shared; }
+
+void launch(const Kernel &kernel, ThreadFunction function, void *const *operands, const int64_t *sizes, void *scratch,
+            int64_t lo, int64_t hi) {
+  std::lock_guard lock(oneLaunch);
+  Running now;
+  now.kernel = &kernel;
+  now.function = function;
+  now.operands = operands;
+  now.sizes = sizes;
+  now.scratch = scratch;
+  running = &now;
+  globalShadow.clear();
+  ++totals.launches;
+  for (now.block = lo; now.block < hi && !now.failed; ++now.block) {
+    ++now.interval;
+    ++totals.blocks;
+    if (kernel.synchronises)
+      runBlock();
+    else
+      for (now.thread = 0; now.thread < kernel.threads; ++now.thread)
+        function(operands, sizes, scratch);
+  }
+  running = nullptr;
+}
+
+std::vector<std::string> takeErrors() {
+  std::lock_guard lock(found);
+  return std::exchange(errors, {});
+}
+
+int32_t addSite(std::string description) {
+  std::lock_guard lock(found);
+  sites.push_back(std::move(description));
+  return int32_t(sites.size() - 1);
+}
+
+Counters counters() {
+  std::lock_guard lock(oneLaunch);
+  return totals;
+}
+
+int32_t threadIndex() { return running->thread; }
+int32_t blockIndex() { return int32_t(running->block); }
+
+void barrier(int32_t site) {
+  ++totals.barriers;
+  toScheduler(State::AtBarrier, site);
+}
+
+int32_t shuffle(Shuffle kind, int32_t mask, int32_t value, int32_t lane, int32_t clamp, int32_t site) {
+  ++totals.shuffles;
+  Thread &self = running->threads[size_t(running->thread)];
+  self.request = {kind, mask, value, lane, clamp, 0};
+  toScheduler(State::AtShuffle, site);
+  return self.request.result;
+}
+
+void access(const std::byte *address, int64_t bytes, int32_t kind, int32_t site) {
+  if (bytes == 0) // a lane that is masked off
+    return;
+  bool writes = kind != Read, atomic = kind == Atomic;
+  bool isShared = address >= shared && address < shared + kSharedBytes;
+  Shadow &shadow = isShared ? sharedShadow : globalShadow;
+  Stamp now{uint32_t(running->thread) + 1, running->interval, uint32_t(running->block), site};
+  auto at = reinterpret_cast<uintptr_t>(address);
+  if (isShared) {
+    ++totals.sharedAccesses;
+    if (!variableOf(size_t(address - shared), bytes))
+      return report("access to " + std::to_string(bytes) + " bytes of shared memory outside of any variable", site);
+  }
+  for (int64_t i = 0; i < bytes; ++i) {
+    if (isShared && !writes && !shadow.isWritten(at + uintptr_t(i)))
+      return report("read of shared memory that the block has not written", site);
+    if (const Stamp *other = shadow.access(at + uintptr_t(i), now, writes, atomic))
+      return report("race with thread " + std::to_string(other->thread - 1) + " of block " +
+                        std::to_string(other->block) + " at " + siteName(other->site) + ", on " +
+                        (isShared ? "shared" : "global") + " memory",
+                    site);
+  }
+}
+
+} // namespace burin::test::simt

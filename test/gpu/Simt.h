@@ -1,0 +1,59 @@
+// Executes the threads of GPU kernels on the CPU: what a kernel's code calls, see Emulate.h, and what is found wrong.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace burin::test::simt {
+
+inline constexpr int kWarp = 32;
+
+/// A variable in the shared memory of a block: at `offset` of what sharedMemory() returns.
+struct SharedVariable {
+  std::string name;
+  size_t offset, bytes;
+};
+
+/// What the emulator has to know about a kernel.
+struct Kernel {
+  std::string name;
+  int threads;       // per block
+  bool synchronises; // its threads wait for each other; else they run one after the other
+  std::vector<SharedVariable> shared;
+};
+
+using ThreadFunction = void (*)(void *const *operands, const int64_t *sizes, void *scratch);
+
+/// Runs blocks [lo, hi) one after the other. One launch at a time: others wait.
+void launch(const Kernel &, ThreadFunction, void *const *operands, const int64_t *sizes, void *scratch, int64_t lo,
+            int64_t hi);
+
+std::byte *sharedMemory();
+inline constexpr size_t kSharedBytes = 227 << 10; // what a block of an H100 can have
+
+/// What the emulator has found wrong since the last call, at most a few of each launch.
+std::vector<std::string> takeErrors();
+
+/// Names a place in a kernel for messages. Returns its number.
+int32_t addSite(std::string description);
+
+// ---- called by the code of threads
+int32_t threadIndex();
+int32_t blockIndex();
+/// All threads of the block arrive at this place, then all go on.
+void barrier(int32_t site);
+/// The value of another thread of the warp.
+enum class Shuffle : int32_t { Down, Up, Butterfly, Index };
+int32_t shuffle(Shuffle, int32_t mask, int32_t value, int32_t lane, int32_t clamp, int32_t site);
+enum Access : int32_t { Read = 0, Write = 1, Atomic = 2 };
+/// Before memory is accessed.
+void access(const std::byte *address, int64_t bytes, int32_t kind, int32_t site);
+
+/// Totals since the process began, for tests of the emulator and of coverage.
+struct Counters {
+  uint64_t launches = 0, blocks = 0, barriers = 0, shuffles = 0, sharedAccesses = 0;
+};
+Counters counters();
+
+} // namespace burin::test::simt
