@@ -14,7 +14,7 @@ namespace burin::codegen {
 namespace {
 
 constexpr int64_t kMapBlock = 1024;  // elements of a task that only maps: a page of f32
-constexpr int64_t kColumnBlock = 64; // columns of a task that reduces columns
+constexpr int64_t kColumnBlock = 64; // columns of a task that reduces columns one after the other
 /// Results from this size on are written past the cache: nobody finds them there, and lines that are overwritten whole
 /// need not be read first.
 constexpr int64_t kStreamedBytes = int64_t(128) << 20;
@@ -37,7 +37,7 @@ public:
     Dim tasks = 1;
     for (int d : outer)
       tasks = tasks * space[d];
-    int64_t block = reduced.empty() ? mapBlock() : kColumnBlock;
+    int64_t block = reduced.empty() ? mapBlock() : columnBlock();
     Dim blocks = blocked ? ceildiv(elements(walked), block) : Dim(1);
     tasks = tasks * blocks;
     bool isAlone = tasks.isStatic() && tasks.value() < kRowsTogether;
@@ -183,10 +183,10 @@ private:
   }
 
   void runBlock(Value task, ArrayRef<int> outer, const Dim &blocks, int64_t block) {
-    begin(1, k.scratch);
+    SmallVector<Index> place(space.size());
     Value count = k.dim(blocks);
-    place(rows[0].p.point, k.div(task, count), outer);
-    scoped([&] { columns(k.rem(task, count), block); });
+    this->place(place, k.div(task, count), outer);
+    e.scoped([&] { columns(place, k.rem(task, count), block); });
   }
 
   // ---- vectors
@@ -288,35 +288,77 @@ private:
   }
 
   // ---- parallel points
-  void columns(Value blockIndex, int64_t block) {
+  /// Vectors of columns that are reduced side by side: elements that lie behind each other are read one after the
+  /// other, and each addition has time until the next one that waits for it.
+  int64_t columnsTogether() {
+    const int64_t mostAccumulators = k.target.tileRows * k.target.tileVectors * 2 / 3; // as registers of contractions
+    if (reduced.empty() || lanesReduce || !kept.empty() || !fullResults.empty())
+      return 1;
+    int64_t accumulators = 1;
+    for (auto &level : levels) {
+      int64_t ofLevel = 0;
+      for (Operation *op : level)
+        ofLevel += int64_t(Reducer(k, op).size());
+      accumulators = std::max(accumulators, ofLevel);
+    }
+    int64_t most = std::max<int64_t>(mostAccumulators / accumulators, 1);
+    if (!walked[0].isStatic())
+      return most;
+    int64_t vectors = std::max<int64_t>(walked[0].value() / vectorWidth, 1);
+    return llvm::divideCeil(vectors, llvm::divideCeil(vectors, most));
+  }
+
+  int64_t columnBlock() {
+    int64_t together = walked.empty() ? 1 : columnsTogether();
+    return together > 1 ? together * vectorWidth : kColumnBlock;
+  }
+
+  /// Some vectors of columns from `i` on.
+  void vectors(ArrayRef<Index> place, Value i, int64_t count, Value mask) {
+    begin(count, k.scratch);
+    k.width = vectorWidth;
+    e.mask = mask;
+    for (Row &row : rows) {
+      row.p.point.assign(place.begin(), place.end());
+      moveAlong(row.p.point, k.add(i, k.constant(row.number * vectorWidth)));
+    }
+    scoped([&] { pointOf(); });
+    e.mask = {};
+    k.width = 1;
+  }
+
+  void columns(ArrayRef<Index> place, Value blockIndex, int64_t block) {
     Dim extent = elements(walked);
-    Value size = k.dim(extent);
-    auto vector = [&](Value i, Value mask) {
-      k.width = vectorWidth;
-      e.mask = mask;
-      moveAlong(rows[0].p.point, i);
-      scoped([&] { pointOf(); });
-      e.mask = {};
-      k.width = 1;
-    };
-    Value from = k.mul(blockIndex, k.constant(block));
+    Value size = k.dim(extent), from = k.mul(blockIndex, k.constant(block));
     Value to = k.minimum(k.add(from, k.constant(block)), size);
     if (auto known = k.constantOf(size); known && *known <= block) {
       from = k.constant(0);
       to = size;
     }
-    Value step = k.constant(period * vectorWidth);
-    Value whole = k.add(from, k.mul(k.div(k.sub(to, from), step), step));
-    auto each = [&](Value first, llvm::function_ref<void(Value)> visit) {
-      for (int64_t i = 0; i < period; ++i)
-        visit(k.add(first, k.constant(i * vectorWidth)));
+    // Steps of as many vectors as are worked on together, then of a single one, then what is left.
+    int64_t together = columnsTogether();
+    auto steps = [&](int64_t count, llvm::function_ref<void(Value)> visit) {
+      Value step = k.constant(count * vectorWidth);
+      Value whole = k.add(from, k.mul(k.div(k.sub(to, from), step), step));
+      k.loop(from, whole, step, visit);
+      from = whole;
     };
-    k.loop(from, whole, step, [&](Value i) { each(i, [&](Value at) { vector(at, {}); }); });
-    if (extent.isStatic() && extent.value() % (period * vectorWidth) == 0)
+    if (together > 1)
+      steps(together, [&](Value i) { vectors(place, i, together, {}); });
+    bool isEven = extent.isStatic() && extent.value() % vectorWidth == 0;
+    int64_t group = together * vectorWidth;
+    bool isDone = together > 1 && isEven && block % group == 0 && extent.value() % group == 0;
+    if (!isDone)
+      steps(period, [&](Value i) {
+        for (int64_t n = 0; n < period; ++n)
+          vectors(place, k.add(i, k.constant(n * vectorWidth)), 1, {});
+      });
+    if (isEven && extent.value() % (period * vectorWidth) == 0)
       return;
-    each(whole, [&](Value at) {
-      k.when(k.compare(arith::CmpIPredicate::slt, at, to), [&] { vector(at, tailMask(at, extent)); });
-    });
+    for (int64_t n = 0; n < period; ++n) {
+      Value at = k.add(from, k.constant(n * vectorWidth));
+      k.when(k.compare(arith::CmpIPredicate::slt, at, to), [&] { vectors(place, at, 1, tailMask(at, extent)); });
+    }
   }
 
   void pointOf() {
