@@ -81,6 +81,10 @@ std::optional<LaunchShape> emitWindowKernel(ElementEmitter &, mlir::Block &body,
 /// Emits a kernel that only transposes, or packs what it transposes, so that neither side is read or written element by
 /// element; nothing, and no code, for other bodies (codegen/kernels/TransposeKernel.cpp).
 std::optional<LaunchShape> emitTransposeKernel(ElementEmitter &, mlir::Block &body, Value result);
+/// Emits an elementwise kernel that reads transposed operands; nothing, and no code, for other bodies
+/// (codegen/kernels/TurningKernel.cpp).
+std::optional<LaunchShape> emitTurningKernel(ElementEmitter &, mlir::Block &body, const passes::IterationSpace &,
+                                             ArrayRef<Value> results);
 /// Emits a kernel around one attention (codegen/kernels/AttentionKernel.cpp).
 LaunchShape emitAttentionKernel(ElementEmitter &, mlir::Block &body, const passes::IterationSpace &,
                                 ArrayRef<Value> results);

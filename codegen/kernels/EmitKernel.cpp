@@ -46,6 +46,8 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
       launch = *window;
     else if (auto transpose = emitTransposeKernel(e, body, results[0]))
       launch = *transpose;
+    else if (auto turning = emitTurningKernel(e, body, *alignment, results))
+      launch = *turning;
     else
       launch = emitRowwiseKernel(e, body, *alignment, results);
   }

@@ -171,6 +171,39 @@ TEST_CASE("Chains of movement give the bits of the interpreter") {
   }
 }
 
+TEST_CASE("Elementwise work on transposed operands gives the bits of the interpreter") {
+  const DType type = GENERATE(DType::f32, DType::f16, DType::i64, DType::u8);
+  const std::vector<int64_t> sizes =
+      GENERATE(Ints{2, 16, 48, 32}, Ints{1, 33, 7, 65}, Ints{3, 8, 9, 17}, Ints{2, 130, 1, 70}, Ints{1, 1, 3, 5});
+  const Ints perm = GENERATE(Ints{0, 3, 1, 2}, Ints{0, 2, 3, 1}, Ints{3, 2, 1, 0}, Ints{1, 0, 3, 2});
+  const bool isSymbolic = sizes[1] % 3 == 0;
+  Shape from, to(4);
+  Ints toSizes(4);
+  for (size_t i = 0; i < 4; ++i)
+    from.push_back(isSymbolic ? Dim("n" + std::to_string(i)) : Dim(sizes[i]));
+  for (size_t i = 0; i < 4; ++i)
+    to[i] = from[size_t(perm[i])], toSizes[i] = sizes[size_t(perm[i])];
+  Graph g;
+  Graph::Value x = g.input({type, from}), y = g.input({type, to}), z = g.input({type, from});
+  // One operand as it lies, one that is computed before it is transposed, and a result used twice.
+  Graph::Value sum = g.apply("add", {g.apply("transpose", {x}, {{"perm", perm}})[0], y})[0];
+  Graph::Value turned = g.apply("transpose", {g.apply("maximum", {z, x})[0]}, {{"perm", perm}})[0];
+  g.output(sum);
+  g.output(g.apply("maximum", {sum, turned})[0]);
+  Random random{uint64_t(sizes[1])};
+  Draw small{-3, 3, Specials::None}; // sums are exact
+  Tensors inputs{randomTensor(type, sizes, small, Mood::Plain, random),
+                 randomTensor(type, toSizes, small, Mood::Plain, random),
+                 randomTensor(type, sizes, small, Mood::Plain, random)};
+  Tensors want = g.interpret(inputs);
+  for (const char *target : {"native", "x86-64-v3"}) {
+    INFO(target << "\n" << g.text());
+    Tensors got = g.compile(target)->run(inputs);
+    for (size_t i = 0; i < want.size(); ++i)
+      CHECK(difference(got[i], want[i], {.ulps = 0.5}) == "");
+  }
+}
+
 TEST_CASE("Windows give the bits of the interpreter wherever vectors lie") {
   // Rows of the result of 1 to 50 elements, inside, at both ends and across.
   const DType type = GENERATE(DType::f32, DType::f16, DType::u8);

@@ -1,0 +1,168 @@
+// Elementwise kernels that read transposed operands. A vector of the result runs along the last dimension, in which the
+// elements of a transposed operand lie apart; so squares of elements are computed along the dimension that it is
+// contiguous in, turned in registers, and kept in scratch memory for the vectors of the result, so that every line of
+// the cache is read and written whole.
+#include "codegen/emit/PointEmitter.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+namespace {
+
+constexpr int64_t kBlock = 64;    // elements of a task along each of the two dimensions
+constexpr int64_t kLeastSize = 8; // what is known to be shorter is not worth a square
+
+/// The dimension of the space that the operand of a transpose is contiguous along, or -1.
+int contiguousDimension(TransposeOp op, const passes::IterationSpace &a) {
+  Shape shape = shapeOf(op.getX());
+  int64_t last = int64_t(shape.size()) - 1;
+  while (last >= 0 && shape[last] == Dim(1))
+    --last;
+  for (auto [to, from] : llvm::enumerate(op.getPerm()))
+    if (from == last)
+      return a.dims.find(op.getResult())->second[to];
+  return -1;
+}
+
+class TurningKernel {
+public:
+  TurningKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a, ArrayRef<Value> results)
+      : e(e), k(e.k), body(body), a(a), results(results), p(e, a), last(int(a.space.size()) - 1) {
+    for (auto op : body.getOps<TransposeOp>()) {
+      if (!a.contains(op.getResult()) || isBool(dtypeOf(op.getResult())))
+        continue;
+      int d = contiguousDimension(op, a);
+      if (d < 0 || d == last || (across >= 0 && d != across))
+        continue;
+      across = d;
+      turned.push_back(op.getResult());
+      widest = std::max<int64_t>(widest, byteWidth(dtypeOf(op.getResult())));
+    }
+    lanes = k.target.lanes(widest);
+  }
+
+  bool applies() const {
+    auto isLong = [&](int d) { return !a.space[d].isStatic() || a.space[d].value() >= kLeastSize; };
+    auto isWhole = [&](Value yielded) { // has all dimensions
+      auto dims = a.dims.find(a.contains(yielded) ? yielded : passes::skipReshapes(yielded));
+      return dims != a.dims.end() && llvm::count_if(dims->second, [](int d) { return d >= 0; }) == last + 1;
+    };
+    return !turned.empty() && isLong(across) && isLong(last) && !llvm::is_contained(a.reduced, true) &&
+           llvm::all_of(body.getTerminator()->getOperands(), isWhole);
+  }
+
+  LaunchShape emit() {
+    Shape counts; // of tasks: one index of each other dimension, a block of the two
+    Dim tasks = 1;
+    for (int d = 0; d <= last; ++d) {
+      counts.push_back(d == across || d == last ? ceildiv(a.space[d], kBlock) : a.space[d]);
+      tasks = tasks * counts.back();
+    }
+    k.loop(k.lo, k.hi, k.constant(1), [&](Value task) { e.scoped([&] { block(e.delinearize({task}, counts)); }); });
+    return {tasks, int64_t(turned.size()) * squareBytes()};
+  }
+
+private:
+  int64_t squareBytes() const { return lanes * lanes * widest; }
+
+  Memory squareOf(size_t number) {
+    Value pointer = k.elementPointer({k.scratch, DType::i8, {}}, k.constant(int64_t(number) * squareBytes()));
+    return {pointer, dtypeOf(turned[number]), {}};
+  }
+
+  void block(const SmallVector<Index> &at) {
+    p.point = at;
+    auto each = [&](int d, llvm::function_ref<void(Value)> visit) {
+      Value begin = k.mul(at[d].base, k.constant(kBlock));
+      Value end = k.minimum(k.add(begin, k.constant(kBlock)), k.dim(a.space[d]));
+      k.loop(begin, end, k.constant(lanes), visit);
+    };
+    each(across, [&](Value row) {
+      each(last, [&](Value column) {
+        inCases(row, across, [&](bool isCut) { readSquare(row, column, isCut); });
+        inCases(column, last, [&](bool isCut) { writeSquare(row, column, isCut); });
+      });
+    });
+  }
+
+  /// Emits `body` for where the lanes from `begin` on are inside of a dimension, and for where some are not.
+  void inCases(Value begin, int d, llvm::function_ref<void(bool isCut)> body) {
+    const Dim &size = a.space[d];
+    if (size.isStatic() && size.value() % lanes == 0)
+      return e.scoped([&] { body(false); });
+    Value isWhole = k.compare(arith::CmpIPredicate::sle, k.add(begin, k.constant(lanes)), k.dim(size));
+    k.when(isWhole, [&] { e.scoped([&] { body(false); }); });
+    k.unless(isWhole, [&] { e.scoped([&] { body(true); }); });
+  }
+
+  /// Vectors along the rows of the square, turned. What is beyond the last column repeats it.
+  void readSquare(Value row, Value column, bool isCut) {
+    llvm::SaveAndRestore width(k.width, lanes);
+    llvm::SaveAndRestore mask(e.mask, isCut ? k.below(row, k.dim(a.space[across]), lanes) : Value());
+    Value end = k.sub(k.dim(a.space[last]), k.constant(1));
+    for (auto [number, v] : llvm::enumerate(turned)) {
+      SmallVector<Value> vectors;
+      for (int64_t i = 0; i < lanes; ++i) {
+        SmallVector<Index> where;
+        for (int d : a.dims.find(v)->second)
+          where.push_back(d < 0         ? Index{k.constant(0)}
+                          : d == across ? Index{row, 1}
+                          : d == last   ? Index{k.minimum(k.add(column, k.constant(i)), end)}
+                                        : p.point[d]);
+        vectors.push_back(k.broadcast(e.element(v, where), lanes));
+      }
+      k.turn(vectors);
+      for (int64_t i = 0; i < lanes; ++i)
+        k.store(squareOf(number), {k.constant(i * lanes), 1}, vectors[i], lanes, {});
+    }
+  }
+
+  /// Vectors along the last dimension, one for each row of the square.
+  void writeSquare(Value row, Value column, bool isCut) {
+    Value rows = k.minimum(k.constant(lanes), k.sub(k.dim(a.space[across]), row));
+    DType stored = narrowest(body, DType::i64);
+    Value mask = isCut ? k.below(column, k.maskBound(a.space[last], stored), lanes) : Value();
+    k.loop(k.constant(0), rows, k.constant(1), [&](Value i) {
+      llvm::SaveAndRestore width(k.width, lanes);
+      llvm::SaveAndRestore masked(e.mask, mask);
+      p.point[across] = {k.add(row, i)};
+      p.point[last] = {column, 1};
+      p.scoped([&] {
+        for (auto [number, v] : llvm::enumerate(turned))
+          p.bind(v, k.load(squareOf(number), {k.mul(i, k.constant(lanes)), 1}, lanes, {}));
+        // All before the first store: it may go to memory that the others are computed from.
+        auto yielded = llvm::map_to_vector(body.getTerminator()->getOperands(),
+                                           [&](Value v) { return a.contains(v) ? v : passes::skipReshapes(v); });
+        for (Value v : yielded)
+          p.at(v);
+        for (auto [v, pointer] : llvm::zip_equal(yielded, results))
+          p.store(v, p.at(v), pointer);
+      });
+    });
+  }
+
+  ElementEmitter &e;
+  KernelBuilder &k;
+  Block &body;
+  const passes::IterationSpace &a;
+  ArrayRef<Value> results;
+  PointEmitter p;
+  int last, across = -1;     // the dimensions of the squares
+  SmallVector<Value> turned; // transposed values
+  int64_t widest = 4, lanes; // of the turned values: bytes of an element; of their vectors
+};
+
+} // namespace
+
+std::optional<LaunchShape> emitTurningKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a,
+                                             ArrayRef<Value> results) {
+  if (a.space.size() < 2 || e.k.target.isGpu())
+    return std::nullopt;
+  if (TurningKernel kernel(e, body, a, results); kernel.applies())
+    return kernel.emit();
+  return std::nullopt;
+}
+
+} // namespace burin::codegen
