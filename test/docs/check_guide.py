@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the guide's examples, and checks that the guide shows their code, their output and their commands.
+"""Runs the examples, and checks that the guide and the README show their code, their output and their commands.
 
-In docs/guide.md, ```cpp and ```c blocks are parts of files in docs/examples; ```text blocks are parts of what these
+In docs/guide.md and README.md, ```cpp and ```c blocks are parts of files in docs/examples; ```text blocks are parts of what these
 print, where "…" stands for anything; "$ burin…" lines of ```console blocks are lines of commands.sh there.
 Relative links in all pages must lead to a file."""
 import argparse
@@ -48,7 +48,7 @@ def guideErrors(guide, sources, outputs):
             found = [name for name, text in sources.items() if hasCode(block, text)]
             unused -= set(found)
             if not found:
-                yield f"code of the guide is in no example:\n{block}"
+                yield f"code of a page is in no example:\n{block}"
         elif language == "text" and not any(hasOutput(block, output) for output in outputs):
             yield f"no example prints this:\n{block}\n---- they print:\n" + "\n".join(outputs)
         elif language == "console":
@@ -60,7 +60,7 @@ def guideErrors(guide, sources, outputs):
 
 
 def linkErrors():
-    for page in [ROOT / "README.md", ROOT / "SECURITY.md", *(ROOT / "docs").glob("*.md")]:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         prose = BLOCK.sub("", page.read_text())
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose):
             if not (page.parent / target).exists():
@@ -77,7 +77,8 @@ def main():
         commands = [[program] for program in args.programs] + [["bash", str(EXAMPLES / "commands.sh")]]
         outputs = [run(command, folder, args.tools, errors) for command in commands]
     sources = {path.name: path.read_text() for path in EXAMPLES.iterdir()}
-    errors += guideErrors((ROOT / "docs/guide.md").read_text(), sources, outputs)
+    pages = (ROOT / "docs/guide.md").read_text() + (ROOT / "README.md").read_text()
+    errors += guideErrors(pages, sources, outputs)
     print("\n".join(errors), file=sys.stderr)
     return 1 if errors else 0
 

@@ -409,17 +409,14 @@ def main():
     parser.add_argument("--nice", type=int, default=0, help="scheduling priority while measuring (root: below 0)")
     parser.add_argument("--quick", action="store_true", help="two short turns, to see whether everything works")
     parser.add_argument("--json", type=pathlib.Path, help="write the results there")
-    parser.add_argument("--docs", type=pathlib.Path, help="write benchmarks.md and its pictures into this folder "
-                        "(docs, when everything is measured against all peers)")
+    parser.add_argument("--docs", type=pathlib.Path, help="write benchmarks.md and its pictures into this folder, "
+                        "such as docs/benchmarks/MACHINE")
     options = parser.parse_args()
     load = os.getloadavg()[0]
     options.bin = options.build.resolve() / "bin"
     options.python = options.build.resolve().parent / "peers/bin/python"
     options.data = (options.data or options.build / "../bench").resolve()
     options.data.mkdir(exist_ok=True)
-    isWhole = options.group == "all" and not (options.filter or options.only or options.without or options.quick)
-    if options.peers and isWhole and not options.docs:
-        options.docs = HERE.parent.parent / "docs"
     if options.quick:
         options.seconds, options.slice, options.rounds = 0, 0.1, 2
     if options.peers and not options.python.exists():

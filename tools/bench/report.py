@@ -1,4 +1,4 @@
-"""What compare.py prints, and docs/benchmarks.md."""
+"""What compare.py prints, and the pages under docs/benchmarks."""
 import math
 import statistics
 
@@ -102,7 +102,7 @@ def line(row):
     return text + (f"; {neighbour:.2f} of {row['neighbour_of']}" if neighbour else "")
 
 
-# ---- docs/benchmarks.md
+# ---- docs/benchmarks/*/benchmarks.md
 
 HEADER = """# Benchmarks
 
@@ -115,7 +115,7 @@ between the turns, as clocks wander and others use the memory too. The peak is t
 bandwidth that of the first cache that holds what a run touches, or that of memory: of reading where most of it is
 weights, else of copying. All weights count, also those that burin leaves in memory where a product of one row meets zeros (AlexNet's large layers, behind relu).
 `burin with AMX` is code for the target x86-64-v4+amx, where products run by tiles of bf16: three bf16 terms add up to an
-f32, so errors are those of f32 ([numerics](numerics.md)); in brackets the ratio and the error. All other columns are code
+f32, so errors are those of f32 ([numerics](../../numerics.md)); in brackets the ratio and the error. All other columns are code
 for the native target, and peers compute in f32.
 `ratio` is the fastest peer's time over burin's, the median of all turns: above 1, burin is faster. A shape that lies
 beside another takes turns with it, too; in brackets stands its efficiency over that of its neighbour. `error` is the
