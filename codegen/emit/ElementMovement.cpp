@@ -148,8 +148,8 @@ Value ElementEmitter::paddedAnywhere(PadOp pad, ArrayRef<Index> at) {
   DType type = dtypeOf(pad.getX());
   Value fill = arith::ConstantOp::create(k.b, k.loc, k.b.getF64FloatAttr(pad.getValue().convertToDouble()));
   fill = castLanes(k.b, k.loc, fill, DType::f64, type);
-  Value value = isa<VectorType>(inside.getType()) ? masked(inside, [&] { return element(pad.getX(), inner); })
-                                                  : element(pad.getX(), inner);
+  bool isMask = isa<VectorType>(inside.getType()) || k.width == 1;
+  Value value = isMask ? masked(inside, [&] { return element(pad.getX(), inner); }) : element(pad.getX(), inner);
   if (isa<VectorType>(inside.getType()) || isa<VectorType>(value.getType())) {
     value = k.broadcast(value, k.width);
     fill = k.broadcast(fill, k.width);

@@ -67,6 +67,10 @@ Value KernelBuilder::fromMoved(DType dtype, Value moved) {
 Value KernelBuilder::load(const Memory &memory, const Index &position, int64_t width, Value mask) {
   Type element = movedType(memory.dtype);
   unsigned alignment = byteWidth(memory.dtype);
+  if (width == 1 && mask && !isa<VectorType>(mask.getType())) { // an empty tensor has no position to read instead
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(storageType(memory.dtype)));
+    return when(mask, {zero}, [&] { return SmallVector<Value>{load(memory, position, 1, {})}; })[0];
+  }
   if (width == 1 || position.uniform())
     return fromMoved(memory.dtype,
                      LLVM::LoadOp::create(b, loc, element, elementPointer(memory, position.base), alignment));

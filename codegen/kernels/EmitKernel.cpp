@@ -7,6 +7,58 @@ using namespace burin::ir;
 
 namespace burin::codegen {
 
+namespace {
+
+bool isSequential(Block &body) {
+  return llvm::any_of(body, [](Operation &op) { return passes::isSequential(&op); });
+}
+
+FailureOr<passes::IterationSpace> spaceOf(KernelOp kernel) {
+  auto space = passes::inferIterationSpace(kernel.getBody().front());
+  if (!space)
+    return kernel.emitError("the ops of this kernel do not share an iteration space");
+  return *space;
+}
+
+FailureOr<LaunchShape> emitCpuKernel(ElementEmitter &e, KernelOp kernel, ArrayRef<Value> results) {
+  Block &body = kernel.getBody().front();
+  if (isSequential(body))
+    return emitSequentialKernel(e, body, results);
+  if (auto terms = body.getOps<Bf16TermsOp>(); !terms.empty())
+    return emitBf16Terms(e, *terms.begin(), results[0]);
+  auto space = spaceOf(kernel);
+  if (failed(space))
+    return failure();
+  if (!body.getOps<ContractOp>().empty())
+    return emitContractionKernel(e, body, *space, results);
+  if (!body.getOps<ScaledDotProductAttentionOp>().empty())
+    return emitAttentionKernel(e, body, *space, results);
+  if (auto window = emitWindowKernel(e, body, *space, results))
+    return *window;
+  if (auto transpose = emitTransposeKernel(e, body, results[0]))
+    return *transpose;
+  if (auto turning = emitTurningKernel(e, body, *space, results))
+    return *turning;
+  return emitRowwiseKernel(e, body, *space, results);
+}
+
+FailureOr<GpuLaunch> emitGpuKernel(ElementEmitter &e, KernelOp kernel, ArrayRef<Value> results) {
+  Block &body = kernel.getBody().front();
+  if (isSequential(body) || !body.getOps<ScaledDotProductAttentionOp>().empty()) {
+    auto launch = emitCpuKernel(e, kernel, results);
+    return failed(launch) ? FailureOr<GpuLaunch>() : taskPerThread(*launch);
+  }
+  auto space = spaceOf(kernel);
+  if (failed(space))
+    return failure();
+  if (!body.getOps<ContractOp>().empty())
+    return emitGpuContraction(e, body, *space, results);
+  bool reduces = llvm::any_of(body, [](Operation &op) { return !passes::reducedAxes(&op).empty(); });
+  return reduces ? emitGpuRows(e, body, *space, results) : emitGpuMap(e, body, *space, results);
+}
+
+} // namespace
+
 LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name, const Target &target,
                          KernelInterface &interface) {
   Block &body = kernel.getBody().front();
@@ -24,41 +76,19 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
   for (int64_t i = 0; i < outputs; ++i)
     results.push_back(k.operandPointer(inputs + i));
 
-  for (ContractOp contract : body.getOps<ContractOp>())
-    if (target.isGpu() && contract.getTail())
-      return kernel.emitError("a product with columns that are no whole panel has no kernel for ")
-             << target.name << " yet";
-  LaunchShape launch;
-  bool sequential = llvm::any_of(body, [](Operation &op) { return passes::isSequential(&op); });
-  if (sequential) {
-    launch = emitSequentialKernel(e, body, results);
-  } else if (auto terms = body.getOps<Bf16TermsOp>(); !terms.empty()) {
-    launch = emitBf16Terms(e, *terms.begin(), results[0]);
-  } else {
-    auto alignment = passes::inferIterationSpace(body);
-    if (!alignment)
-      return kernel.emitError("the ops of this kernel do not share an iteration space");
-    if (!body.getOps<ContractOp>().empty())
-      launch = emitContractionKernel(e, body, *alignment, results);
-    else if (!body.getOps<ScaledDotProductAttentionOp>().empty())
-      launch = emitAttentionKernel(e, body, *alignment, results);
-    else if (auto window = emitWindowKernel(e, body, *alignment, results))
-      launch = *window;
-    else if (auto transpose = emitTransposeKernel(e, body, results[0]))
-      launch = *transpose;
-    else if (auto turning = emitTurningKernel(e, body, *alignment, results))
-      launch = *turning;
-    else
-      launch = emitRowwiseKernel(e, body, *alignment, results);
-  }
   if (target.isGpu()) {
-    GpuLaunch grid = taskPerThread(launch);
-    k.finishGpu(grid);
-    interface = {k.sizes, grid.blocks, grid.scratchOfThread * grid.blocks * Dim(grid.threads)};
+    auto grid = emitGpuKernel(e, kernel, results);
+    if (failed(grid))
+      return failure();
+    k.finishGpu(*grid);
+    interface = {k.sizes, grid->blocks, grid->scratchOfThread * grid->blocks * Dim(grid->threads)};
     return success();
   }
+  auto launch = emitCpuKernel(e, kernel, results);
+  if (failed(launch))
+    return failure();
   k.finish();
-  interface = {k.sizes, launch.tasks, max(interface.scratchBytes, launch.scratchBytes)};
+  interface = {k.sizes, launch->tasks, max(interface.scratchBytes, launch->scratchBytes)};
   return success();
 }
 

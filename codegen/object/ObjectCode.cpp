@@ -34,6 +34,8 @@ constexpr const char *kKernelPasses =
     "always-inline,globaldce,function(sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
     "loop-mssa(loop-rotate,licm<allowspeculation>),gvn,loop-mssa(licm<allowspeculation>),"
     "instcombine<no-verify-fixpoint>,simplifycfg)";
+/// A GPU moves 16 bytes at once only where it is known that their address is a multiple of that.
+constexpr const char *kGpuPasses = "function(infer-alignment)";
 
 std::unique_ptr<llvm::TargetMachine> machineFor(const Target &target) {
   static std::once_flag once;
@@ -120,7 +122,10 @@ bool optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, callGraph, modules);
   llvm::ModulePassManager passes;
-  if (llvm::Error error = builder.parsePassPipeline(passes, kKernelPasses)) {
+  std::string pipeline = kKernelPasses;
+  if (machine.getTargetTriple().isNVPTX())
+    pipeline += std::string(",") + kGpuPasses;
+  if (llvm::Error error = builder.parsePassPipeline(passes, pipeline)) {
     llvm::consumeError(std::move(error));
     return false;
   }

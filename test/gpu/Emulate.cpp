@@ -78,14 +78,18 @@ private:
     makeEntry(kernel, info, name);
   }
 
+  static bool isUsedIn(const Value &v, const Function &kernel) {
+    return any_of(v.users(), [&](const User *user) {
+      auto *i = dyn_cast<Instruction>(user);
+      return i ? i->getFunction() == &kernel : isUsedIn(*user, kernel);
+    });
+  }
+
   /// Shared variables become places in the emulator's memory.
   void placeShared(Function &kernel, simt::Kernel &info) {
     size_t end = 0;
     for (GlobalVariable &g : module.globals()) {
-      bool isUsed = g.getAddressSpace() == kSharedSpace && any_of(g.users(), [&](User *user) {
-                      auto *i = dyn_cast<Instruction>(user);
-                      return !i || i->getFunction() == &kernel;
-                    });
+      bool isUsed = g.getAddressSpace() == kSharedSpace && isUsedIn(g, kernel);
       if (!isUsed)
         continue;
       size_t bytes = module.getDataLayout().getTypeAllocSize(g.getValueType());

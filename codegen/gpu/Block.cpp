@@ -1,0 +1,69 @@
+#include "codegen/gpu/Block.h"
+
+using namespace mlir;
+
+namespace burin::codegen {
+namespace {
+
+constexpr unsigned kSharedSpace = 3;
+constexpr int32_t kWholeWarp = -1, kLastLane = 31;
+
+Value word(KernelBuilder &k, int32_t n) { return arith::ConstantIntOp::create(k.b, k.loc, k.b.getI32Type(), n); }
+
+Value callIntrinsic(KernelBuilder &k, llvm::StringRef name, Type result, ValueRange operands) {
+  return LLVM::CallIntrinsicOp::create(k.b, k.loc, result, k.b.getStringAttr(name), operands).getResult(0);
+}
+
+/// Shuffles move words of 32 bits.
+Value shuffled(KernelBuilder &k, Value v, llvm::StringRef how, int64_t lane) {
+  auto move = [&](Value x) {
+    return callIntrinsic(k, ("llvm.nvvm.shfl.sync." + how + ".i32").str(), k.b.getI32Type(),
+                         {word(k, kWholeWarp), x, word(k, int32_t(lane)), word(k, kLastLane)});
+  };
+  Type type = v.getType(), i32 = k.b.getI32Type();
+  unsigned bits = type.getIntOrFloatBitWidth();
+  Type integer = k.b.getIntegerType(bits);
+  Value x = type == integer ? v : arith::BitcastOp::create(k.b, k.loc, integer, v).getResult();
+  if (bits < 32) {
+    x = arith::TruncIOp::create(k.b, k.loc, integer, move(arith::ExtUIOp::create(k.b, k.loc, i32, x)));
+  } else if (bits == 32) {
+    x = move(x);
+  } else {
+    Value half = arith::ConstantIntOp::create(k.b, k.loc, integer, 32);
+    Value low = move(arith::TruncIOp::create(k.b, k.loc, i32, x));
+    Value high = move(arith::TruncIOp::create(k.b, k.loc, i32, arith::ShRUIOp::create(k.b, k.loc, x, half)));
+    high = arith::ShLIOp::create(k.b, k.loc, arith::ExtUIOp::create(k.b, k.loc, integer, high), half);
+    x = arith::OrIOp::create(k.b, k.loc, high, arith::ExtUIOp::create(k.b, k.loc, integer, low));
+  }
+  return type == integer ? x : arith::BitcastOp::create(k.b, k.loc, type, x).getResult();
+}
+
+} // namespace
+
+Value threadIndex(KernelBuilder &k) { return k.special("tid.x"); }
+
+void barrier(KernelBuilder &k) {
+  LLVM::CallIntrinsicOp::create(k.b, k.loc, k.b.getStringAttr("llvm.nvvm.barrier.cta.sync.aligned.all"),
+                                ValueRange{word(k, 0)});
+}
+
+Value shuffleDown(KernelBuilder &k, Value v, int64_t distance) { return shuffled(k, v, "down", distance); }
+Value shuffleFirst(KernelBuilder &k, Value v) { return shuffled(k, v, "idx", 0); }
+
+Value sharedArray(KernelBuilder &k, Type element, int64_t count) {
+  auto module = k.b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  auto globals = module.getOps<LLVM::GlobalOp>();
+  std::string name = "shared" + std::to_string(std::distance(globals.begin(), globals.end()));
+  constexpr unsigned alignment = 16;
+  OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
+  auto global =
+      LLVM::GlobalOp::create(b, k.loc, LLVM::LLVMArrayType::get(element, uint64_t(count)),
+                             /*isConstant=*/false, LLVM::Linkage::Internal, name, Attribute(), alignment, kSharedSpace);
+  return LLVM::AddressOfOp::create(k.b, k.loc, global);
+}
+
+Value alignedTo(KernelBuilder &k, Value pointer, int64_t bytes) {
+  return callIntrinsic(k, "llvm.ptrmask", pointer.getType(), {pointer, k.constant(-bytes)});
+}
+
+} // namespace burin::codegen

@@ -1,0 +1,111 @@
+#include "codegen/gpu/Block.h"
+#include "codegen/gpu/GpuKernels.h"
+#include "codegen/gpu/Results.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+namespace {
+
+constexpr int64_t kThreads = 256;
+constexpr int64_t kMovedBytes = 16; // by one instruction of a thread
+/// Results from this many elements on fill the GPU also when each thread has several vectors in flight.
+constexpr int64_t kManyElements = int64_t(1) << 22, kVectorsOfMany = 4;
+
+class MapKernel {
+public:
+  MapKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a, ArrayRef<Value> results)
+      : e(e), k(e.k), p(e, a), body(body), space(a.space), results(body, a, results) {}
+
+  GpuLaunch emit() {
+    Dim total = elements(space);
+    int64_t lanes = vectorLanes();
+    int64_t vectors = total.isStatic() && total.value() >= kManyElements ? kVectorsOfMany : 1;
+    int64_t each = kThreads * vectors * lanes; // elements of a block
+    Value from = k.mul(k.lo, k.constant(each)), to = k.add(from, k.constant(each)), end = k.dim(total);
+    Value thread = threadIndex(k);
+    auto oneByOne = [&] {
+      k.loop(k.add(from, thread), k.minimum(to, end), k.constant(kThreads), [&](Value i) { compute(i, 1); });
+    };
+    if (lanes == 1) {
+      oneByOne();
+    } else {
+      Value isWhole = k.compare(arith::CmpIPredicate::sle, to, end);
+      Value byVectors = arith::AndIOp::create(k.b, k.loc, isWhole, allAligned());
+      k.unless(byVectors, oneByOne);
+      k.when(byVectors, [&] {
+        bindAligned();
+        for (int64_t v = 0; v < vectors; ++v) {
+          Value vector = k.add(thread, k.constant(v * kThreads));
+          compute(k.add(from, k.mul(vector, k.constant(lanes))), lanes);
+        }
+      });
+    }
+    return {.blocks = ceildiv(total, each), .threads = kThreads};
+  }
+
+private:
+  /// Of vectors that never reach beyond the innermost dimension.
+  int64_t vectorLanes() {
+    int64_t widest = 1;
+    auto see = [&](Value v) { widest = std::max<int64_t>(widest, byteWidth(dtypeOf(v))); };
+    for (BlockArgument v : body.getArguments())
+      see(v);
+    for (Operation &op : body.without_terminator())
+      llvm::for_each(op.getResults(), see);
+    int64_t lanes = kMovedBytes / std::max<int64_t>(widest, 2);
+    bool fits = space.size() == 1 || (!space.empty() && space.back().isStatic() && space.back().value() % lanes == 0);
+    return fits ? lanes : 1;
+  }
+
+  Value allAligned() {
+    Value any = k.constant(0); // bits of all addresses
+    auto see = [&](Value pointer) {
+      any = arith::OrIOp::create(k.b, k.loc, any, LLVM::PtrToIntOp::create(k.b, k.loc, k.b.getI64Type(), pointer));
+    };
+    for (BlockArgument v : body.getArguments())
+      see(e.memoryOf(v)->pointer);
+    for (auto &[value, pointer] : results.stored)
+      see(pointer);
+    Value rest = arith::AndIOp::create(k.b, k.loc, any, k.constant(kMovedBytes - 1));
+    return k.compare(arith::CmpIPredicate::eq, rest, k.constant(0));
+  }
+
+  void bindAligned() {
+    for (BlockArgument v : body.getArguments()) {
+      Memory memory = *e.memoryOf(v);
+      memory.pointer = alignedTo(k, memory.pointer, kMovedBytes);
+      e.bindMemory(v, memory);
+    }
+    for (auto &[value, pointer] : results.stored)
+      pointer = alignedTo(k, pointer, kMovedBytes);
+  }
+
+  /// The elements from row-major position i of the space on.
+  void compute(Value i, int64_t lanes) {
+    for (size_t d = space.size(); d-- > 0;) {
+      Value size = k.dim(space[d]);
+      p.point[d] = {d ? k.rem(i, size) : i, d + 1 == space.size() && lanes > 1};
+      i = d ? k.div(i, size) : i;
+    }
+    k.width = lanes;
+    p.scoped([&] { results.write(p); });
+    k.width = 1;
+  }
+
+  ElementEmitter &e;
+  KernelBuilder &k;
+  PointEmitter p;
+  Block &body;
+  const Shape &space;
+  GpuResults results;
+};
+
+} // namespace
+
+GpuLaunch emitGpuMap(ElementEmitter &e, Block &body, const passes::IterationSpace &a, ArrayRef<Value> results) {
+  return MapKernel(e, body, a, results).emit();
+}
+
+} // namespace burin::codegen
