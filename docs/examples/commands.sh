@@ -15,3 +15,10 @@ burin compile model.burin --emit dot -o model.dot
 burin compile model.burin -o model.plate --time-passes
 burin compile model.burin -o model.plate --print-after burin-fuse
 burin-opt model.burin --burin-decompose -o model.mlir
+# docs/architecture.md, on the file that stages.cpp writes.
+burin compile stages.burin --emit optimized
+burin compile stages.burin --emit kernels
+burin compile stages.burin --emit loops --target x86-64-v3
+burin compile stages.burin --emit asm --target x86-64-v3
+burin compile stages.burin -o stages.plate --target x86-64-v3
+burin inspect stages.plate --dim n=5

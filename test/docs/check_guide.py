@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs the examples, and checks that the guide and the README show their code, their output and their commands.
+"""Runs the examples, and checks that pages show their code, their output and their commands.
 
-In docs/guide.md and README.md, ```cpp and ```c blocks are parts of files in docs/examples; ```text blocks are parts of what these
+In docs/guide.md, docs/architecture.md and README.md, ```cpp and ```c blocks are parts of files in docs/examples; ```text blocks are parts of what these
 print, where "…" stands for anything; "$ burin…" lines of ```console blocks are lines of commands.sh there.
 Relative links in all pages must lead to a file."""
 import argparse
@@ -77,7 +77,7 @@ def main():
         commands = [[program] for program in args.programs] + [["bash", str(EXAMPLES / "commands.sh")]]
         outputs = [run(command, folder, args.tools, errors) for command in commands]
     sources = {path.name: path.read_text() for path in EXAMPLES.iterdir()}
-    pages = (ROOT / "docs/guide.md").read_text() + (ROOT / "README.md").read_text()
+    pages = "".join((ROOT / name).read_text() for name in ("README.md", "docs/guide.md", "docs/architecture.md"))
     errors += guideErrors(pages, sources, outputs)
     print("\n".join(errors), file=sys.stderr)
     return 1 if errors else 0
