@@ -1,17 +1,26 @@
+// Jitted functions: traced and compiled for each kind of arguments, run with their states.
+#include "frontend/execute/JitCheck.h"
 #include "frontend/tensor/EagerKey.h"
 #include "frontend/tensor/LocationScope.h"
-#include "frontend/trace/Trace.h"
+#include <cstdio>
 #include <list>
+#include <random>
 
 namespace burin::detail {
+
+using Inputs = std::vector<Trace::Input>;
 
 /// What the function is for one combination of arguments.
 struct Compiled {
   Key key;
+  Inputs inputs;
   Artifact artifact;
+  std::optional<Graph> graph; // what has been recorded, if it is to be checked
   std::vector<Guard> guards;
   std::vector<StateUse> states;
   std::vector<TensorSpec> stateSpecs;
+  std::vector<std::shared_ptr<Cell>> unstable; // see Trace
+  size_t calls = 0;                            // under the mutex of the cache
 
   bool isCurrent() const {
     for (size_t i = 0; i < states.size(); ++i)
@@ -19,81 +28,137 @@ struct Compiled {
         return false;
     return llvm::all_of(guards, [](const Guard &guard) { return guard.holds(); });
   }
-
-  /// Runs with the cells' values and puts the new ones there. Runs that share a cell happen one after the other.
-  std::vector<Tensor> run(std::span<const Tensor> given, const Location &where) const {
-    if (states.empty())
-      return artifact.run(given, where);
-    std::vector<detail::Cell *> order;
-    for (const StateUse &state : states)
-      order.push_back(state.cell.get());
-    llvm::sort(order);
-    std::vector<std::unique_lock<std::mutex>> locks;
-    for (detail::Cell *cell : order)
-      locks.emplace_back(cell->mutex);
-    std::vector<Tensor> inputs(given.begin(), given.end());
-    for (const StateUse &state : states)
-      inputs.push_back(state.cell->value);
-    std::vector<Tensor> results = artifact.run(inputs, where);
-    size_t returned = results.size();
-    for (const StateUse &state : states)
-      if (state.output) {
-        state.cell->commit(results[*state.output]);
-        returned = std::min(returned, *state.output);
-      }
-    results.resize(returned);
-    return results;
+  /// Whether it is of no use any more: a value that was taken for a constant has changed. Modes may come back.
+  bool isStale() const {
+    return llvm::any_of(guards, [](const Guard &guard) { return guard.cell && !guard.holds(); });
   }
+  std::vector<Tensor> run(std::span<const Tensor> given, const Location &where) const;
 };
+
+/// Runs with the cells' values and puts the new ones there. Runs that share a cell happen one after the other.
+std::vector<Tensor> Compiled::run(std::span<const Tensor> given, const Location &where) const {
+  if (states.empty())
+    return artifact.run(given, where);
+  std::vector<detail::Cell *> order;
+  for (const StateUse &state : states)
+    order.push_back(state.cell.get());
+  llvm::sort(order);
+  std::vector<std::unique_lock<std::mutex>> locks;
+  for (detail::Cell *cell : order)
+    locks.emplace_back(cell->mutex);
+  std::vector<Tensor> arguments(given.begin(), given.end());
+  for (const StateUse &state : states)
+    arguments.push_back(state.cell->value);
+  std::vector<Tensor> results = artifact.run(arguments, where);
+  size_t returned = results.size();
+  for (const StateUse &state : states)
+    if (state.output) {
+      state.cell->commit(results[*state.output]);
+      returned = std::min(returned, *state.output);
+    }
+  results.resize(returned);
+  return results;
+}
 
 struct JitCache::Data {
   /// Programs whose shapes never repeat must not keep every artifact.
   static constexpr size_t kMost = 64;
   Function function;
   std::function<TensorNames()> names;
+  JitOptions options;
   std::mutex mutex;
-  std::list<std::shared_ptr<const Compiled>> compiled; // used last first
-  size_t traces = 0;
-
-  std::shared_ptr<const Compiled> find(const Key &key) {
-    for (auto at = compiled.begin(); at != compiled.end(); ++at)
-      if ((*at)->key == key) {
-        if ((*at)->isCurrent()) {
-          compiled.splice(compiled.begin(), compiled, at);
-          return compiled.front();
-        }
-        for (const Guard &guard : (*at)->guards)
-          if (guard.cell && !guard.holds())
-            countRetrace(guard.cell);
-        compiled.erase(at);
-        break;
-      }
-    return nullptr;
-  }
-  /// A parameter whose value was taken for a constant has changed: when it does so again and again, it is none.
-  void countRetrace(const std::shared_ptr<Cell> &cell) {
-    constexpr size_t kMostRetraces = 2;
-    if (++cell->retraces >= kMostRetraces && !llvm::is_contained(unstable, cell))
-      unstable.push_back(cell);
-  }
+  std::list<std::shared_ptr<Compiled>> compiled; // used last first
   std::vector<std::shared_ptr<Cell>> unstable;
-  std::shared_ptr<const Compiled> make(Key key, std::span<const Tensor> inputs, const Location &where);
+  size_t traces = 0;
+  std::minstd_rand chance;
+
+  std::shared_ptr<Compiled> find(const Key &key);
+  std::shared_ptr<Compiled> make(Key key, Inputs inputs, const Location &where);
+  Graph record(Trace &trace, const Location &where);
+  void check(Compiled &known, const Location &where);
+  bool isCheckDue(size_t call);
+  std::string reasonToTrace(const Inputs &inputs) const;
+  void report(const Inputs &inputs, const Location &where) const;
+  Inputs inputsOf(std::span<const Tensor> given, const Location &where) const;
 };
 
-std::shared_ptr<const Compiled> JitCache::Data::make(Key key, std::span<const Tensor> inputs, const Location &where) {
-  std::vector<Trace::Input> traced;
-  for (const Tensor &input : inputs)
-    traced.push_back({stateOf(input, where).spec, stateOf(input, where).weak});
-  Trace trace(traced, {}, names(), where);
+static JitCheck checkWanted(JitCheck asked) {
+  const char *given = std::getenv("BURIN_JIT_CHECK");
+  if (!given || !*given)
+    return asked;
+  std::string_view value = given;
+  return value == "0" ? JitCheck::Never : value == "always" ? JitCheck::Always : JitCheck::Sometimes;
+}
+
+static bool isLogged(std::string_view topic) {
+  const char *given = std::getenv("BURIN_LOG");
+  return given && std::string_view(given).find(topic) != std::string_view::npos;
+}
+
+std::shared_ptr<Compiled> JitCache::Data::find(const Key &key) {
+  for (auto at = compiled.begin(); at != compiled.end();) {
+    if ((*at)->key == key && (*at)->isCurrent()) {
+      compiled.splice(compiled.begin(), compiled, at);
+      return compiled.front();
+    }
+    // A parameter whose value was taken for a constant has changed: when it does so again and again, it is none.
+    constexpr size_t kMostRetraces = 2;
+    bool isGone = (*at)->key == key && (*at)->isStale();
+    for (const Guard &guard : (*at)->guards)
+      if (isGone && guard.cell && !guard.holds() && ++guard.cell->retraces >= kMostRetraces &&
+          !llvm::is_contained(unstable, guard.cell))
+        unstable.push_back(guard.cell);
+    at = isGone ? compiled.erase(at) : std::next(at);
+  }
+  return nullptr;
+}
+
+/// Sizes that the options call dynamic become symbols: one for those that are equal in this call.
+Inputs JitCache::Data::inputsOf(std::span<const Tensor> given, const Location &where) const {
+  Inputs inputs;
+  for (const Tensor &input : given)
+    inputs.push_back({stateOf(input, where).spec, stateOf(input, where).weak});
+  std::vector<int64_t> sizes;
+  for (auto [argument, dimension] : options.dynamic) {
+    if (argument < 0 || size_t(argument) >= inputs.size() || dimension < 0 ||
+        size_t(dimension) >= inputs[argument].spec.shape.size())
+      throw Error(where, "jit",
+                  "dimension " + std::to_string(dimension) + " of argument " + std::to_string(argument) +
+                      " is called dynamic, but there is no such dimension among the " + std::to_string(given.size()) +
+                      " arguments");
+    Dim &size = inputs[argument].spec.shape[dimension];
+    if (size == Dim(1))
+      continue; // it may broadcast
+    auto known = llvm::find(sizes, size.value());
+    if (known == sizes.end())
+      known = sizes.insert(known, size.value());
+    size = Dim("size" + std::to_string(known - sizes.begin()));
+  }
+  return inputs;
+}
+
+Graph JitCache::Data::record(Trace &trace, const Location &where) {
+  Trace::Recording recording(trace);
+  std::vector<Tensor> results = function(trace.inputs(), where);
+  return trace.finish(results, {}, where);
+}
+
+std::shared_ptr<Compiled> JitCache::Data::make(Key key, Inputs inputs, const Location &where) {
+  if (traces > 0)
+    report(inputs, where);
+  Trace trace(inputs, {}, names(), where);
   trace.unstable = unstable;
   ++traces;
-  Graph graph = [&] {
-    Trace::Recording recording(trace);
-    std::vector<Tensor> results = function(trace.inputs(), where);
-    return trace.finish(results, {}, where);
-  }();
-  auto result = std::make_shared<Compiled>(
-      Compiled{std::move(key), compile(graph, {}, where), std::move(trace.guards), std::move(trace.states), {}});
+  Graph graph = record(trace, where);
+  bool isChecked = checkWanted(options.check) != JitCheck::Never;
+  auto result = std::make_shared<Compiled>(Compiled{std::move(key),
+                                                    std::move(inputs),
+                                                    compile(graph, {}, where),
+                                                    isChecked ? std::optional(graph) : std::nullopt,
+                                                    std::move(trace.guards),
+                                                    std::move(trace.states),
+                                                    {},
+                                                    unstable});
   for (const StateUse &state : result->states)
     result->stateSpecs.push_back(state.cell->value.spec());
   compiled.push_front(result);
@@ -102,9 +167,83 @@ std::shared_ptr<const Compiled> JitCache::Data::make(Key key, std::span<const Te
   return result;
 }
 
-JitCache::JitCache(Function function, std::function<TensorNames()> names) : data(std::make_shared<Data>()) {
+// ---- checks
+
+bool JitCache::Data::isCheckDue(size_t call) {
+  constexpr size_t kFirst = 3, kOneOf = 32;
+  switch (checkWanted(options.check)) {
+  case JitCheck::Never:
+    return false;
+  case JitCheck::First:
+    return call <= kFirst;
+  case JitCheck::Sometimes:
+    return call == 1 || chance() % kOneOf == 0;
+  case JitCheck::Always:
+    return true;
+  }
+  return false;
+}
+
+/// Traces again, without running anything, and compares.
+void JitCache::Data::check(Compiled &known, const Location &where) {
+  size_t call = known.calls++;
+  if (!known.graph || call == 0 || !isCheckDue(call))
+    return;
+  Trace trace(known.inputs, {}, names(), where);
+  trace.unstable = known.unstable;
+  std::optional<std::string> difference;
+  try {
+    difference = firstDifference(*known.graph, record(trace, where));
+  } catch (const Error &error) {
+    difference = std::string("it now throws: ") + error.what();
+  }
+  if (difference)
+    throw Error(where, "jit",
+                "the function no longer does what it did when it was compiled for these arguments: " + *difference +
+                    ".\nIt depends on something that compiled code does not see change: a tensor or number that was "
+                    "assigned after it was captured, a counter, the order of a container. Make it an argument, or a "
+                    "Parameter that is set");
+}
+
+// ---- why a function is traced again
+
+std::string JitCache::Data::reasonToTrace(const Inputs &inputs) const {
+  if (compiled.empty())
+    return "a parameter whose value was a constant has changed";
+  const Compiled &last = *compiled.front();
+  if (last.inputs.size() != inputs.size())
+    return "there are " + std::to_string(inputs.size()) + " arguments, and were " + std::to_string(last.inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i].spec != last.inputs[i].spec || inputs[i].weak != last.inputs[i].weak)
+      return "argument " + std::to_string(i) + " is " + str(inputs[i].spec) + ", and was " + str(last.inputs[i].spec);
+  for (size_t i = 0; i < last.states.size(); ++i)
+    if (last.states[i].cell->value.spec() != last.stateSpecs[i])
+      return "a parameter is " + str(last.states[i].cell->value.spec()) + ", and was " + str(last.stateSpecs[i]);
+  return "a module changed between training and evaluation, or a parameter whose value was a constant has changed";
+}
+
+void JitCache::Data::report(const Inputs &inputs, const Location &where) const {
+  constexpr size_t kMostRecompilations = 8;
+  bool isWarning = traces == kMostRecompilations;
+  if (!isWarning && !isLogged("recompile"))
+    return;
+  std::string place =
+      where.file && *where.file ? std::string(where.file) + ":" + std::to_string(where.line) + ": " : "";
+  std::string text = place + "jit: recompilation " + std::to_string(traces) + ": " + reasonToTrace(inputs);
+  if (isWarning)
+    text += "\n  This function has been compiled many times. Where a size varies, say so with jit(f, {.dynamic = "
+            "{{argument, "
+            "dimension}}}); what else changes can be an argument. BURIN_LOG=recompile tells of each time.";
+  std::fprintf(stderr, "burin: %s\n", text.c_str());
+}
+
+// ---- calls
+
+JitCache::JitCache(Function function, std::function<TensorNames()> names, JitOptions options)
+    : data(std::make_shared<Data>()) {
   data->function = std::move(function);
   data->names = std::move(names);
+  data->options = std::move(options);
 }
 
 size_t JitCache::traces() const {
@@ -112,23 +251,23 @@ size_t JitCache::traces() const {
   return data->traces;
 }
 
-std::vector<Tensor> JitCache::call(std::span<const Tensor> inputs, const Location &where) {
+std::vector<Tensor> JitCache::call(std::span<const Tensor> given, const Location &where) {
   const Location place = inScope(where);
   if (Trace::active())
-    return data->function(inputs, place);
+    return data->function(given, place);
+  Inputs inputs = data->inputsOf(given, place);
   Key key;
-  for (const Tensor &input : inputs) {
-    const TensorState &state = stateOf(input, place);
-    key.add(state.spec, state.weak);
-  }
-  std::shared_ptr<const Compiled> compiled;
+  for (const Trace::Input &input : inputs)
+    key.add(input.spec, input.weak);
+  std::shared_ptr<Compiled> compiled;
   {
     std::lock_guard lock(data->mutex); // while it compiles, other callers would wait for the same code anyway
     compiled = data->find(key);
     if (!compiled)
-      compiled = data->make(std::move(key), inputs, place);
+      compiled = data->make(std::move(key), std::move(inputs), place);
+    data->check(*compiled, place);
   }
-  return compiled->run(inputs, place);
+  return compiled->run(given, place);
 }
 
 } // namespace burin::detail

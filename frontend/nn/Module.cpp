@@ -197,7 +197,7 @@ void Module::load_state_dict(const StateDict &given, bool strict, Location where
 
 void Module::train(bool on) {
   state->training = on;
-  ++state->version;
+  state->version = on ? 0 : 1; // a mode may come back, and with it the code that was compiled in it
   for (auto &[name, child] : state->children)
     child.train(on);
 }

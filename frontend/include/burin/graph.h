@@ -92,6 +92,28 @@ struct KernelStatistics {
 };
 BURIN_API KernelStatistics kernel_statistics();
 
+/// When a jitted function is traced again, without running anything, to see whether it still records what was compiled.
+/// The function's C++ code runs each time.
+enum class JitCheck {
+  Never,
+  First,     /// with the second, third and fourth call for each kind of arguments
+  Sometimes, /// with the second call, then with one of 32 at random
+  Always,
+};
+
+struct JitOptions {
+  /// The environment variable BURIN_JIT_CHECK overrides it: 0 is Never, 1 Sometimes, "always" Always.
+#ifdef NDEBUG
+  JitCheck check = JitCheck::Never;
+#else
+  JitCheck check = JitCheck::First;
+#endif
+  /// {argument, dimension}: sizes that may change from call to call without another compilation. Those that are equal
+  /// in one call must be equal in all that use the same code; other calls compile again. A size of 1, which may
+  /// broadcast, has code of its own.
+  std::vector<std::pair<int64_t, int64_t>> dynamic = {};
+};
+
 namespace detail {
 BURIN_API Graph trace(const Function &function, std::span<const TensorSpec> inputs, std::vector<std::string> inputNames,
                       std::vector<std::string> outputNames, const TensorNames &names, const Location &where);
@@ -99,7 +121,7 @@ BURIN_API Graph trace(const Function &function, std::span<const TensorSpec> inpu
 /// What a jitted function has been compiled for.
 class BURIN_API JitCache {
 public:
-  JitCache(Function function, std::function<TensorNames()> names);
+  JitCache(Function function, std::function<TensorNames()> names, JitOptions options);
   std::vector<Tensor> call(std::span<const Tensor> inputs, const Location &where);
   size_t traces() const;
 
@@ -132,13 +154,15 @@ Graph trace(F &&function, const std::vector<TensorSpec> &inputs, std::vector<std
                        detail::namesOf(function), where);
 }
 
-/// `function`, compiled: traced once per combination of element types and shapes of its arguments. Traced again when a
-/// parameter or mode of a module that it used has changed since. Copies share what is compiled. Inside another trace
-/// the function itself is called.
+/// `function`, compiled: traced once per combination of element types and shapes of its arguments, and of the modes of
+/// the modules that it uses. Traced again when a parameter that it only reads has changed, at most twice. Copies share
+/// what is compiled. Inside another trace the function itself is called.
 template <class F> class Jit {
 public:
-  explicit Jit(F function) : cache(detail::erase(function), [function] { return detail::namesOf(function); }) {}
+  explicit Jit(F function, JitOptions options = {})
+      : cache(detail::erase(function), [function] { return detail::namesOf(function); }, std::move(options)) {}
 
+  auto operator()(Location where = Location::current()) const { return call<0>(where, {}); }
   auto operator()(const detail::Operand &a) const { return call<1>(a.where, {a.tensor}); }
   auto operator()(const detail::Operand &a, const detail::Operand &b) const {
     return call<2>(a.where, {a.tensor, b.tensor});
@@ -165,6 +189,8 @@ private:
   mutable detail::JitCache cache;
 };
 
-template <class F> Jit<std::decay_t<F>> jit(F &&function) { return Jit<std::decay_t<F>>(std::forward<F>(function)); }
+template <class F> Jit<std::decay_t<F>> jit(F &&function, JitOptions options = {}) {
+  return Jit<std::decay_t<F>>(std::forward<F>(function), std::move(options));
+}
 
 } // namespace burin
