@@ -154,7 +154,8 @@ Value ElementEmitter::moved(Operation *op, ArrayRef<Index> at) {
       .Case<TakeOp, GatherOp>([&](auto) { return taken(op, at); })
       .Case([&](TrilOp) { return triangle(op, at, true); })
       .Case([&](TriuOp) { return triangle(op, at, false); })
-      .Case<RandomUniformOp, RandomNormalOp, BernoulliOp>([&](auto) { return random(op, at); })
+      .Case<RandomUniformOp, RandomNormalOp, RandomIntegersOp, RandomKeyOp, BernoulliOp>(
+          [&](auto) { return random(op, at); })
       .Case<MaxPoolOp, ConvOp>([&](auto) { return windowed(op, at); })
       .Case<AvgPoolOp, AdaptiveAvgPoolOp>([&](auto) { return averaged(op, at); })
       .Case([&](PackOp) { return packed(op, at); })

@@ -70,19 +70,14 @@ void requireProbability(double p, const char *layer, const Location &where) {
     throw Error(detail::inScope(where), layer, "the probability " + std::to_string(p) + " must lie in [0, 1)");
 }
 
-Tensor dropped(const Tensor &x, double p, const Shape &shape, const char *layer, const Location &where) {
-  if (x.isTraced())
-    throw Error(
-        detail::inScope(where), layer,
-        "in training mode each call drops other elements, but a traced graph would repeat its choice; call eval() "
-        "first");
+Tensor dropped(const Tensor &x, double p, const Shape &shape, const Location &where) {
   Tensor keep = ge(rand(shape, DType::f32, where), p, where);
   return burin::where(keep, mul(x, 1 / (1 - p), where), 0.0, where);
 }
 
 Dropout::Dropout(double p, Location where) : Module("Dropout", where), p(p) { requireProbability(p, "Dropout", where); }
 Tensor Dropout::operator()(const Tensor &x, Location where) const {
-  return is_training() && p > 0 ? dropped(x, p, x.shape(where), "Dropout", where) : dropout(x, p, where);
+  return is_training() && p > 0 ? dropped(x, p, x.shape(where), where) : dropout(x, p, where);
 }
 
 DropoutNd::DropoutNd(const char *kind, size_t dimensions, double p, const Location &where)
@@ -96,7 +91,7 @@ Tensor DropoutNd::operator()(const Tensor &x, Location where) const {
                 "the input is " + burin::str(x.spec(where)) + ", but must be [N, C] and " + std::to_string(dimensions) +
                     " spatial dimensions");
   std::fill(shape.begin() + 2, shape.end(), Dim(1));
-  return is_training() && p > 0 ? dropped(x, p, shape, kind().c_str(), where) : dropout(x, p, where);
+  return is_training() && p > 0 ? dropped(x, p, shape, where) : dropout(x, p, where);
 }
 Dropout1d::Dropout1d(double p, Location where) : DropoutNd("Dropout1d", 1, p, where) {}
 Dropout2d::Dropout2d(double p, Location where) : DropoutNd("Dropout2d", 2, p, where) {}

@@ -62,26 +62,9 @@ Tensor normal(const Shape &shape, double mean, double deviation, DType dtype, Lo
   return burin::normal(shape, mean, deviation, dtype, where);
 }
 
-/// The x at which the normal distribution function is p.
-static double quantile(double p) {
-  double low = -40, high = 40;
-  for (int i = 0; i < 80; ++i) {
-    double middle = (low + high) / 2;
-    (0.5 * std::erfc(-middle * M_SQRT1_2) < p ? low : high) = middle;
-  }
-  return (low + high) / 2;
-}
-
 Tensor trunc_normal(const Shape &shape, double mean, double deviation, double low, double high, DType dtype,
                     Location where) {
-  if (!(low < high) || !(deviation > 0))
-    throw Error(detail::inScope(where), "trunc_normal", "needs low < high and a positive deviation");
-  auto below = [&](double x) { return 0.5 * std::erfc(-(x - mean) / deviation * M_SQRT1_2); };
-  double from = below(low), to = below(high);
-  std::vector<double> values = rand(shape, DType::f64, where).to_vector<double>(where);
-  for (double &value : values)
-    value = std::clamp(mean + deviation * quantile(from + (to - from) * value), low, high);
-  return fromReals(std::move(values), shape, dtype, where);
+  return default_generator().truncated_normal(shape, mean, deviation, low, high, dtype, where);
 }
 
 Tensor orthogonal(const Shape &shape, double gain, DType dtype, Location where) {

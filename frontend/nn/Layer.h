@@ -31,9 +31,9 @@ Tensor biasFor(int64_t size, const Shape &weight, const Location &where);
 
 /// x · weightᵀ + bias.
 Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor> &bias, const Location &where);
-/// x with elements dropped as the layer `layer` does in training: `shape`, which broadcasts to that of x, has one
+/// x with elements dropped as in training: `shape`, which broadcasts to that of x, has one
 /// choice per element.
-Tensor dropped(const Tensor &x, double p, const Shape &shape, const char *layer, const Location &where);
+Tensor dropped(const Tensor &x, double p, const Shape &shape, const Location &where);
 /// Throws unless p is a probability below 1.
 void requireProbability(double p, const char *layer, const Location &where);
 

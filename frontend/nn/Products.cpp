@@ -82,7 +82,7 @@ static Tensor attendWithDropout(const Tensor &query, const Tensor &key, const Te
   }
   Tensor isLeftOut = scores == kNever;
   Tensor weights = burin::where(isLeftOut, 0.0, softmax(burin::where(isLeftOut, kLow, scores)));
-  return matmul(dropped(weights, p, weights.shape(), "MultiheadAttention", where), value);
+  return matmul(dropped(weights, p, weights.shape(), where), value);
 }
 
 Tensor MultiheadAttention::operator()(const Tensor &query, const Tensor &key, const Tensor &value,

@@ -161,7 +161,7 @@ std::vector<Tensor> RecurrentBase::run(const Tensor &given, const std::vector<st
     }
     x = outputs.size() > 1 ? concat(outputs, 2) : outputs[0];
     if (layer + 1 < options.num_layers && options.dropout > 0 && is_training())
-      x = dropped(x, options.dropout, x.shape(), kind().c_str(), place);
+      x = dropped(x, options.dropout, x.shape(), place);
   }
 
   std::vector<Tensor> results{!isBatch ? squeeze(x, {1}) : options.batch_first ? transpose(x, {1, 0, 2}) : x};

@@ -41,6 +41,8 @@ bool inferIota(InferCall &);
 bool inferFull(InferCall &);
 bool inferRandom(InferCall &);
 bool inferBernoulli(InferCall &);
+bool inferRandomIntegers(InferCall &);
+bool inferRandomKey(InferCall &);
 // Products
 bool inferMatmul(InferCall &);
 bool inferDotGeneral(InferCall &);

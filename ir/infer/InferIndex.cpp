@@ -143,9 +143,16 @@ bool inferFull(InferCall &call) {
   return checkNewShape(call) && succeed(call, call.attr<DType>("dtype"), call.attr<Shape>("shape"));
 }
 
+/// The key, if there is one, is a single i64.
+static bool checkKey(InferCall &call, size_t index) {
+  if (index >= call.operands.size() || !call.operands[index] || *call.operands[index] == TensorSpec{DType::i64, {}})
+    return true;
+  return call.fail(text(operandText(call, index), " must be a single key, i64[]; a Generator gives one"));
+}
+
 bool inferRandom(InferCall &call) {
   DType dtype = call.attr<DType>("dtype");
-  if (!checkNewShape(call))
+  if (!checkNewShape(call) || !checkKey(call, 0))
     return false;
   if (!isFloat(dtype))
     return call.fail(text("random numbers are floats, not ", dtype, "; cast the result"));
@@ -155,6 +162,23 @@ bool inferRandom(InferCall &call) {
   return succeed(call, dtype, call.attr<Shape>("shape"));
 }
 
-bool inferBernoulli(InferCall &call) { return requireFloat(call, 0) && inferSameAsOperand(call); }
+bool inferRandomIntegers(InferCall &call) {
+  DType dtype = call.attr<DType>("dtype");
+  if (!checkNewShape(call) || !checkKey(call, 0))
+    return false;
+  if (!isInteger(dtype))
+    return call.fail(text("random integers are integers, not ", dtype, "; cast the result"));
+  if (int64_t low = call.attr<int64_t>("low"), high = call.attr<int64_t>("high"); low >= high)
+    return call.fail(text("there is no integer in [", low, ", ", high, ")"));
+  return succeed(call, dtype, call.attr<Shape>("shape"));
+}
+
+bool inferRandomKey(InferCall &call) {
+  if (call.operand(0) != TensorSpec{DType::i64, {2}})
+    return call.fail(text(operandText(call, 0), " must be the state of a generator, i64[2]"));
+  return succeed(call, DType::i64, {});
+}
+
+bool inferBernoulli(InferCall &call) { return requireFloat(call, 0) && checkKey(call, 1) && inferSameAsOperand(call); }
 
 } // namespace burin::ir

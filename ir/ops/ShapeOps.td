@@ -181,21 +181,32 @@ def Burin_NonMaxSuppressionOp : Burin_ShapeOp<"non_max_suppression", (ins Burin_
   let example = "non_max_suppression(boxes, scores, 0.5, 0.1, 100)";
 }
 
-// ---- random numbers: element i depends on the seed and i alone (Philox 4x32-10, Salmon et al. 2011)
+// ---- random numbers: element i depends on the key and i alone (Philox 4x32-10, Salmon et al. 2011). The key is `seed`,
+// plus `key` if there is one.
 class Burin_RandomOp<string m, dag args> : Burin_ShapeOp<m, args> { let source = "Philox 4x32-10"; }
-def Burin_RandomUniformOp : Burin_RandomOp<"random_uniform", (ins Burin_ShapeAttr:$shape, I64Attr:$seed,
+def Burin_RandomUniformOp : Burin_RandomOp<"random_uniform", (ins Optional<Burin_Tensor>:$key, Burin_ShapeAttr:$shape, I64Attr:$seed,
       DefaultValuedAttr<F64Attr, "0.0">:$low, DefaultValuedAttr<F64Attr, "1.0">:$high, Burin_DTypeAttr:$dtype)> {
   let summary = "Uniform in [low, high), reproducible from the seed"; let infer = "inferRandom";
   let example = "random_uniform({2, 3}, 42, f32)";
 }
-def Burin_RandomNormalOp : Burin_RandomOp<"random_normal", (ins Burin_ShapeAttr:$shape, I64Attr:$seed,
+def Burin_RandomNormalOp : Burin_RandomOp<"random_normal", (ins Optional<Burin_Tensor>:$key, Burin_ShapeAttr:$shape, I64Attr:$seed,
       DefaultValuedAttr<F64Attr, "0.0">:$mean, DefaultValuedAttr<F64Attr, "1.0">:$stddev, Burin_DTypeAttr:$dtype)> {
   let summary = "Normal distribution (Box-Muller), reproducible from the seed"; let infer = "inferRandom";
   let example = "random_normal({2, 3}, 42, f32)";
 }
-def Burin_BernoulliOp : Burin_RandomOp<"bernoulli", (ins Burin_FloatTensor:$probability, I64Attr:$seed)> {
+def Burin_RandomIntegersOp : Burin_RandomOp<"random_integers", (ins Optional<Burin_Tensor>:$key, Burin_ShapeAttr:$shape, I64Attr:$seed,
+      I64Attr:$low, I64Attr:$high, Burin_DTypeAttr:$dtype)> {
+  let summary = "Integers in [low, high), reproducible from the seed"; let infer = "inferRandomIntegers";
+  let example = "random_integers({2, 3}, 42, 0, 6, i64)";
+}
+def Burin_BernoulliOp : Burin_RandomOp<"bernoulli", (ins Burin_FloatTensor:$probability, Optional<Burin_Tensor>:$key, I64Attr:$seed)> {
   let summary = "1 with the given probability, else 0; same shape and type as `probability`"; let infer = "inferBernoulli";
   let example = "bernoulli(full({4}, 0.1, f32), 42)";
-  let gradient = ["zero"];
+  let gradient = ["zero", "zero"];
+}
+def Burin_RandomKeyOp : Burin_RandomOp<"random_key", (ins Burin_Tensor:$generator)> {
+  let summary = "The key of a generator's next draw; the generator is i64[2]: its seed and how many draws it has made";
+  let infer = "inferRandomKey";
+  let example = "random_key(from_vector(std::vector<int64_t>{42, 0}))";
 }
 #endif

@@ -92,7 +92,8 @@ private:
 
   std::optional<Facts> factsOf(Operation *op) {
     if (!opInfo(op) || op->getNumRegions() || !isMemoryEffectFree(op) ||
-        isa<RandomUniformOp, RandomNormalOp, BernoulliOp>(op) || !llvm::all_of(op->getResults(), isStatic))
+        isa<RandomUniformOp, RandomNormalOp, RandomIntegersOp, BernoulliOp>(op) ||
+        !llvm::all_of(op->getResults(), isStatic))
       return std::nullopt;
     Facts result{0, isCheap(op)};
     for (Value operand : op->getOperands()) {

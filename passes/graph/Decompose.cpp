@@ -110,6 +110,27 @@ public:
   }
 };
 
+/// Kernels draw the numbers of a vector together if it begins at a multiple of 4 elements: rows of other sizes are
+/// drawn as one. Elements depend on their row-major position, which stays.
+struct RandomRows : RewritePattern {
+  RandomRows(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 2, context) {}
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
+    if (!isa<RandomUniformOp, RandomNormalOp, RandomIntegersOp>(op))
+      return failure();
+    Shape shape = shapeOf(op->getResult(0));
+    if (shape.size() < 2 || mod(shape.back(), 4) == Dim(0))
+      return failure();
+    const OpInfo &info = *opInfo(op);
+    std::vector<Attr> attrs = attrsOf(op);
+    for (size_t i = 0; i < attrs.size(); ++i)
+      if (StringRef(info.attrs[i].name) == "shape")
+        attrs[i] = Shape{elements(shape)};
+    Operation *flat = createOp(rewriter, op->getLoc(), info, operandsOf(op), std::move(attrs));
+    rewriter.replaceOp(op, GraphBuilder(rewriter, op->getLoc()).reshape(flat->getResult(0), shape));
+    return success();
+  }
+};
+
 struct DecomposePass : PassWrapper<DecomposePass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(DecomposePass)
   StringRef getArgument() const override { return "burin-decompose"; }
@@ -128,7 +149,7 @@ disguise.
     populateContractionDecompositions(set);
     populateNormalizationDecompositions(set);
     populateIndexDecompositions(set);
-    set.add<ScalarOperand>(context);
+    set.add<ScalarOperand, RandomRows>(context);
     SqueezeOp::getCanonicalizationPatterns(set, context);
     UnsqueezeOp::getCanonicalizationPatterns(set, context);
     StackOp::getCanonicalizationPatterns(set, context);

@@ -152,6 +152,14 @@ TEST_CASE("indexing and creation") {
   CHECK_THAT(typeOf("full", {}, {{"shape", shape({-2})}}), Contains("negative size"));
   CHECK(typeOf("random_normal", {}, {{"shape", shape({2})}, {"seed", integer(1)}, {"dtype", f64}}) == "f64[2]");
   CHECK_THAT(typeOf("random_uniform", {}, {{"shape", shape({2})}, {"dtype", i32}}), Contains("floats, not i32"));
+  CHECK_THAT(typeOf("random_uniform", {t({1}, i64)}, {{"shape", shape({2})}}), Contains("must be a single key, i64[]"));
+  Attrs range = {{"shape", shape({2})}, {"low", integer(3)}, {"high", integer(5)}, {"dtype", u8}};
+  CHECK(typeOf("random_integers", {t({}, i64)}, range) == "u8[2]");
+  range[2].second = integer(3);
+  CHECK_THAT(typeOf("random_integers", {}, range), Contains("no integer in [3, 3)"));
+  CHECK(typeOf("random_key", {t({2}, i64)}) == "i64[]");
+  CHECK_THAT(typeOf("random_key", {t({2}, i32)}), Contains("the state of a generator, i64[2]"));
+  CHECK_THAT(typeOf("bernoulli", {t({2}), t({})}), Contains("must be a single key"));
 }
 
 TEST_CASE("products") {

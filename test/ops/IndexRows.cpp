@@ -88,8 +88,20 @@ std::vector<Example> bernoulli(const Row &row, DType dtype) {
   std::vector<Example> list;
   for (int64_t seed : {int64_t(0), int64_t(-1), int64_t(1234567890123)})
     list.push_back({{{TensorSpec{dtype, {n, m}}, row.draw}}, {{"seed", seed}}, kSizes});
+  list.push_back(
+      {{{TensorSpec{dtype, {n, m}}, row.draw}, {TensorSpec{i64, {}}, {-1e18, 1e18}}}, {{"seed", int64_t(0)}}, kSizes});
   return list;
 }
+
+/// Ops with a key as their only operand: each attribute set, without a key and with one.
+std::vector<Example> drawn(const Row &row, DType) {
+  std::vector<Example> list = created(row, f32);
+  for (const Attrs &attrs : row.attrs)
+    list.push_back({{{TensorSpec{i64, {}}, {-1e18, 1e18}}}, attrs});
+  return list;
+}
+
+std::vector<Example> generators(const Row &, DType) { return {{{{TensorSpec{i64, {2}}, {-1e18, 1e18}}}}}; }
 
 std::vector<Attrs> randomAttrs(const char *first, const char *second) {
   return withTypes(kFloats, {{{"shape", Shape{50, 129}}, {"seed", int64_t(7)}},
@@ -126,9 +138,21 @@ const std::vector<Row> &indexRows() {
                         {{"shape", Shape{0}}, {"value", 1e300}},
                         {{"shape", Shape{2, 2}}, {"value", -0.0}}})},
       // Two roundings, the second where values cancel.
-      {"random_uniform", {f32}, created, {.ulps = 1, .epsilons = 4}, {}, randomAttrs("low", "high")},
+      {"random_uniform", {f32}, drawn, {.ulps = 1, .epsilons = 4}, {}, randomAttrs("low", "high")},
       // Near 0 the cosine's absolute error counts.
-      {"random_normal", {f32}, created, {.ulps = 8, .epsilons = 16}, {}, randomAttrs("mean", "stddev")},
+      {"random_normal", {f32}, drawn, {.ulps = 8, .epsilons = 16}, {}, randomAttrs("mean", "stddev")},
+      {"random_integers",
+       {f32},
+       drawn,
+       {},
+       {},
+       withTypes(kIntegers,
+                 {{{"shape", Shape{50, 129}}, {"seed", int64_t(7)}, {"low", int64_t(-3)}, {"high", int64_t(100)}},
+                  {{"shape", Shape{33}}, {"seed", int64_t(-3)}, {"low", INT64_MIN}, {"high", INT64_MAX}},
+                  {{"shape", Shape{}}, {"seed", INT64_MAX}, {"low", int64_t(5)}, {"high", int64_t(6)}},
+                  {{"shape", Shape{3, 0}}, {"seed", int64_t(1)}, {"low", int64_t(0)}, {"high", int64_t(1)}},
+                  {{"shape", Shape{5, 7}}, {"low", int64_t(0)}, {"high", int64_t(1) << 33}}})},
+      {"random_key", {i64}, generators},
       {"bernoulli", kFloats, bernoulli, {}, {-0.2, 1.2}},
   };
   return rows;

@@ -1,5 +1,6 @@
 // New tensors.
 #pragma once
+#include "burin/random.h"
 #include "burin/tensor.h"
 #include <functional>
 
@@ -86,25 +87,5 @@ BURIN_API Tensor linspace(double start, double stop, int64_t count, DType dtype 
                           Location where = Location::current());
 /// The identity matrix; `columns` < 0: as many as rows.
 BURIN_API Tensor eye(int64_t rows, int64_t columns = -1, DType dtype = f32, Location where = Location::current());
-
-// ---- random numbers: each call takes the next seed of one sequence, which manual_seed starts anew. They are drawn
-// now, so they are refused in a trace; random_uniform, random_normal and bernoulli with a seed of their own are not.
-BURIN_API void manual_seed(uint64_t seed);
-/// The next seed of the sequence.
-BURIN_API int64_t next_seed(Location where = Location::current());
-/// Uniform in [0, 1).
-BURIN_API Tensor rand(const Shape &shape, DType dtype = f32, Location where = Location::current());
-/// Uniform in [low, high).
-BURIN_API Tensor uniform(const Shape &shape, double low, double high, DType dtype = f32,
-                         Location where = Location::current());
-BURIN_API Tensor normal(const Shape &shape, double mean, double deviation, DType dtype = f32,
-                        Location where = Location::current());
-/// Normal, with mean 0 and deviation 1.
-BURIN_API Tensor randn(const Shape &shape, DType dtype = f32, Location where = Location::current());
-/// Integers in [low, high).
-BURIN_API Tensor randint(int64_t low, int64_t high, const Shape &shape, DType dtype = i64,
-                         Location where = Location::current());
-/// The numbers 0 … n-1 in random order.
-BURIN_API Tensor randperm(int64_t n, Location where = Location::current());
 
 } // namespace burin

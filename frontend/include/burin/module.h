@@ -32,6 +32,7 @@ public:
   const Tensor *operator->() const { return &value(); }
 
 private:
+  friend class Generator;
   std::shared_ptr<detail::Cell> cell;
 };
 

@@ -159,10 +159,16 @@ Ref evaluated(const OpEmitter &e, mlir::Operation *op, const TensorSpec &spec) {
   return e.graph.stored(results->front());
 }
 
-Refs random(const OpEmitter &e) { return {evaluated(e, e.op, e.result())}; }
+Refs random(const OpEmitter &e) {
+  if (e.op->getNumOperands() != 0)
+    throw NoOnnxForm{"ONNX's generators take no key; make the random tensor " + str(e.result()) + " an input"};
+  return {evaluated(e, e.op, e.result())};
+}
 
 /// True where a uniform number lies below the probability.
 Refs bernoulli(const OpEmitter &e) {
+  if (e.op->getNumOperands() != 1)
+    throw NoOnnxForm{"ONNX's generators take no key; make the random tensor " + str(e.spec()) + " an input"};
   mlir::OpBuilder builder(e.op);
   TensorSpec spec{e.spec().dtype == DType::f64 ? DType::f64 : DType::f32, e.shape()};
   mlir::Operation *uniform = ir::createOp(builder, e.op->getLoc(), *ir::findOp("random_uniform"), {},
@@ -206,6 +212,7 @@ std::span<const ExportRule> shapeExports() {
       {"triu", triangle, asIs},
       {"random_uniform", random, asIs},
       {"random_normal", random, asIs},
+      {"random_integers", random, asIs},
       {"bernoulli", bernoulli, asIs},
       {"dropout", identity, asIs},
   };

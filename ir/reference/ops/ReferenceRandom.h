@@ -3,7 +3,7 @@
 //
 // Words. Philox 4x32-10 (Salmon et al. 2011; the constants of Random123 and cuRAND) turns a counter of four 32-bit
 // words and a key of two into four random words w[0..3]:
-//     key     = (seed mod 2^32, seed / 2^32)         the seed's 64 bits, as unsigned
+//     key     = (k mod 2^32, k / 2^32)               k = seed + the operand `key`, 64 bits, as unsigned
 //     counter = (b mod 2^32, b / 2^32, 0, 0)         b is the number of the block, 64 bits
 // Types up to 32 bits (f32, f16, bf16) take one word per element:   word(i)  = block i / 4, w[i mod 4].
 // f64 takes two:   word64(i) = block i / 2, w[2 (i mod 2)] + 2^32 w[2 (i mod 2) + 1].
@@ -19,6 +19,8 @@
 //                      element i = mean + stddev * r * cos(t),  element i + 1 = mean + stddev * r * sin(t)
 //                  unit + 2^-24 lies in (0, 1], so r is finite. A last element without a partner is computed as if it
 //                  had one. Both unit numbers come from one block: 4j, 4j+1 and 4j+2, 4j+3 (f64: 2j, 2j+1).
+// random_integers  low + floor(word64(i) * (high - low) / 2^64), in 128 bits
+// random_key       w[0] + 2^32 w[1] of the block and key that the two numbers of the generator are: (key, block)
 // bernoulli        1 if unit(i) < probability, else 0; a NaN gives 0. Probabilities outside [0, 1] act as limited to
 // it.
 #pragma once
@@ -41,10 +43,15 @@ inline std::array<uint32_t, 4> philox(uint64_t seed, uint64_t block) {
 }
 
 inline double unit32(uint64_t seed, uint64_t i) { return double(philox(seed, i / 4)[i % 4] >> 8) * 0x1p-24; }
-inline double unit64(uint64_t seed, uint64_t i) {
+inline uint64_t word64(uint64_t seed, uint64_t i) {
   auto words = philox(seed, i / 2);
-  uint64_t word = words[2 * (i % 2)] | uint64_t(words[2 * (i % 2) + 1]) << 32;
-  return double(word >> 11) * 0x1p-53;
+  return words[2 * (i % 2)] | uint64_t(words[2 * (i % 2) + 1]) << 32;
+}
+inline double unit64(uint64_t seed, uint64_t i) { return double(word64(seed, i) >> 11) * 0x1p-53; }
+/// The key of a generator's draw.
+inline uint64_t drawKey(uint64_t seed, uint64_t draws) {
+  auto words = philox(seed, draws);
+  return words[0] | uint64_t(words[1]) << 32;
 }
 
 } // namespace burin::ir::ref

@@ -1,0 +1,304 @@
+// Generators: keys, and the distributions as compositions of the random ops.
+#include "burin/random.h"
+#include "burin/creation.h"
+#include "burin/graph.h"
+#include "burin/ops.h"
+#include "frontend/execute/EagerKernel.h"
+#include "frontend/tensor/Creation.h"
+#include "frontend/tensor/LocationScope.h"
+#include "frontend/trace/Trace.h"
+#include "ir/reference/ops/ReferenceRandom.h"
+#include <cmath>
+#include <unordered_map>
+
+namespace burin {
+
+using namespace detail;
+
+static Tensor generatorState(uint64_t seed, uint64_t draws) {
+  int64_t numbers[]{int64_t(seed), int64_t(draws)};
+  return from_bytes(numbers, {DType::i64, {2}});
+}
+
+Generator::Generator(uint64_t seed)
+    : place(Parameter::state([&] {
+        NoTrace scope;
+        return generatorState(seed, 0);
+      }())) {}
+
+void Generator::manual_seed(uint64_t seed) { place.set(generatorState(seed, 0)); }
+
+Tensor Generator::key(Location where) const {
+  const Location at = inScope(where);
+  if (Trace *trace = Trace::active()) {
+    if (trace->isGraphOnly)
+      throw Error(
+          at, "random",
+          "a graph that is saved or compiled would draw the same numbers in each run; use jit, pass the numbers in, "
+          "or fix them with random_uniform(shape, seed, dtype)");
+    Tensor now = place.value(), next = add(now, generatorState(0, 1), at);
+    Parameter(place).set(next, at);
+    return random_key(now, at);
+  }
+  std::lock_guard lock(place.cell->mutex);
+  std::vector<int64_t> now = place.cell->value.to_vector<int64_t>(at);
+  place.cell->commit(generatorState(uint64_t(now[0]), uint64_t(now[1]) + 1));
+  int64_t key = int64_t(ir::ref::drawKey(uint64_t(now[0]), uint64_t(now[1])));
+  return from_bytes(&key, {DType::i64, {}}, at);
+}
+
+std::vector<Generator> Generator::split(int64_t count, Location where) const {
+  const Location at = inScope(where);
+  if (count < 0 || Trace::active())
+    throw Error(at, "split",
+                count < 0 ? std::to_string(count) + " generators are asked for"
+                          : "generators cannot be made in a traced function; split outside, and use them inside");
+  std::vector<Generator> result;
+  for (int64_t i = 0; i < count; ++i)
+    result.emplace_back(uint64_t(key(at).item<int64_t>(at)));
+  return result;
+}
+
+namespace {
+
+/// A draw of the op `Record` makes: op(shape, key).
+using Record = std::function<Tensor(const Shape &shape, const Tensor &key, const Location &where)>;
+
+/// Code for any number of elements, compiled once: the size is that of an input that has no elements.
+ExecutableRef flatKernel(const std::string &name, const Record &record, const Location &where) {
+  static auto *mutex = new std::mutex;
+  static auto *known = new std::unordered_map<std::string, ExecutableRef>;
+  std::lock_guard lock(*mutex);
+  ExecutableRef &kernel = (*known)[name];
+  if (!kernel) {
+    std::string problem;
+    auto make = [&] {
+      auto function = [&](const Tensor &size, const Tensor &key) { return record({size.shape()[0]}, key, where); };
+      return trace(function, {TensorSpec{DType::i8, {Dim("n"), 0}}, TensorSpec{DType::i64, {}}}).shared();
+    };
+    kernel = compileCached(name, make, problem);
+    if (!kernel)
+      throw Error(where, "random", "internal error: the compiler refused " + name + ": " + problem);
+  }
+  return kernel;
+}
+
+/// One draw as an op of the trace, or at once. `name` tells the op with its attributes and must never be freed.
+Tensor draw(const Generator &generator, const std::string &name, const Shape &shape, DType dtype, const Record &record,
+            const Location &where) {
+  Tensor key = generator.key(where);
+  if (Trace::active())
+    return record(shape, key, where);
+  requireSizes(shape, "random", where);
+  int64_t count = elementCount(shape);
+  Tensor size = from_bytes(nullptr, {DType::i8, {count, 0}}, where);
+  const Tensor *inputs[]{&size, &key};
+  TensorSpec result{dtype, {count}};
+  constexpr auto atOnce = std::chrono::microseconds(50);
+  Tensor flat = launch(flatKernel(name, record, where), inputs, {}, {&result, 1}, atOnce, "random", where).front();
+  return reshape(flat, shape, where);
+}
+
+void requireFloats(DType dtype, const char *op, const Location &where) {
+  if (!isFloat(dtype))
+    throw Error(where, op,
+                "random numbers are f32, f64, f16 or bf16, not " + std::string(name(dtype)) + "; use randint");
+}
+
+/// The inverse of erf: Giles 2012, with Newton steps for f64.
+Tensor inverseErf(const Tensor &x) {
+  constexpr double central[] = {2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087,
+                                -0.00125372503, -0.00417768164, 0.246640727,    1.50140941};
+  constexpr double tails[] = {-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
+                              -0.0076224613,   0.00943887047,  1.00167406,    2.83297682};
+  Tensor w = -log((1 - x) * (1 + x));
+  auto polynomial = [](const double (&coefficients)[9], const Tensor &at) {
+    Tensor sum = coefficients[0] * at + coefficients[1];
+    for (int i = 2; i < 9; ++i)
+      sum = sum * at + coefficients[i];
+    return sum;
+  };
+  Tensor result = x * burin::where(w < 5, polynomial(central, w - 2.5), polynomial(tails, sqrt(w) - 3));
+  for (int step = 0; step < (x.dtype() == DType::f64 ? 2 : 0); ++step)
+    result = result - (erf(result) - x) * exp(result * result) * (1 / M_2_SQRTPI);
+  return result;
+}
+
+/// -log of a uniform number in (0, 1), never 0 or infinite.
+Tensor standardExponential(const Tensor &unit) {
+  double least = unit.dtype() == DType::f64 ? 0x1p-54 : 0x1p-25;
+  return -log(unit * (1 - 2 * least) + least);
+}
+
+DType computedIn(DType dtype) { return dtype == DType::f64 ? dtype : DType::f32; }
+
+} // namespace
+
+Tensor Generator::rand(const Shape &shape, DType dtype, Location where) const {
+  const Location at = inScope(where);
+  requireFloats(dtype, "rand", at);
+  auto record = [dtype](const Shape &shape, const Tensor &key, const Location &where) {
+    return random_uniform(shape, 0, dtype, key, 0, 1, where);
+  };
+  return draw(*this, "random_uniform " + std::string(name(dtype)), shape, dtype, record, at);
+}
+
+Tensor Generator::uniform(const Shape &shape, double low, double high, DType dtype, Location where) const {
+  const Location at = inScope(where);
+  LocationScope scope(at);
+  if (!std::isfinite(low) || !std::isfinite(high))
+    throw Error(at, "uniform",
+                "the limits " + std::to_string(low) + " and " + std::to_string(high) + " must be finite");
+  requireFloats(dtype, "uniform", at);
+  // 16-bit numbers are computed in f32, and rounded once.
+  DType computed = computedIn(dtype);
+  Tensor x = (rand(shape, computed) * (high - low) + low).to(dtype);
+  if (!(low < high))
+    return x;
+  double below = ir::roundTo(dtype, high); // rounding may reach `high`, which does not belong to the interval
+  for (double step = std::max(std::fabs(high) * 0x1p-54, 0x1p-1074); below >= high; step *= 2)
+    below = ir::roundTo(dtype, high - step);
+  return minimum(x, below);
+}
+
+Tensor Generator::randn(const Shape &shape, DType dtype, Location where) const {
+  const Location at = inScope(where);
+  requireFloats(dtype, "randn", at);
+  auto record = [dtype](const Shape &shape, const Tensor &key, const Location &where) {
+    return random_normal(shape, 0, dtype, key, 0, 1, where);
+  };
+  return draw(*this, "random_normal " + std::string(name(dtype)), shape, dtype, record, at);
+}
+
+Tensor Generator::normal(const Shape &shape, double mean, double deviation, DType dtype, Location where) const {
+  const Location at = inScope(where);
+  LocationScope scope(at);
+  requireFloats(dtype, "normal", at);
+  return (randn(shape, computedIn(dtype)) * deviation + mean).to(dtype);
+}
+
+Tensor Generator::truncated_normal(const Shape &shape, double mean, double deviation, double low, double high,
+                                   DType dtype, Location where) const {
+  const Location at = inScope(where);
+  LocationScope scope(at);
+  requireFloats(dtype, "truncated_normal", at);
+  if (!(low < high) || !(deviation > 0))
+    throw Error(at, "truncated_normal", "needs low < high and a positive deviation");
+  auto twiceBelow = [&](double x) { return std::erf((x - mean) / deviation * M_SQRT1_2); };
+  double from = twiceBelow(low), to = twiceBelow(high);
+  Tensor unit = rand(shape, computedIn(dtype));
+  Tensor x = inverseErf(unit * (to - from) + from) * (deviation * M_SQRT2) + mean;
+  return minimum(maximum(x, low), high).to(dtype);
+}
+
+Tensor Generator::exponential(const Shape &shape, double rate, DType dtype, Location where) const {
+  const Location at = inScope(where);
+  LocationScope scope(at);
+  requireFloats(dtype, "exponential", at);
+  if (!(rate > 0))
+    throw Error(at, "exponential", "the rate " + std::to_string(rate) + " must be positive");
+  return (standardExponential(rand(shape, computedIn(dtype))) / rate).to(dtype);
+}
+
+Tensor Generator::gamma(const Tensor &concentration, Location where) const {
+  const Location at = inScope(where);
+  LocationScope scope(at);
+  DType dtype = concentration.dtype(at);
+  requireFloats(dtype, "gamma", at);
+  constexpr int64_t kAttempts = 16;
+  Tensor a = concentration.to(computedIn(dtype)), isSmall = a < 1;
+  Shape shape = a.shape(), attempts = shape;
+  attempts.insert(attempts.begin(), kAttempts);
+  Tensor d = burin::where(isSmall, a + 1, a) - 1.0 / 3, c = 1 / sqrt(9 * d);
+  Tensor x = randn(attempts, a.dtype()), u = rand(attempts, a.dtype()), root = 1 + c * x;
+  Tensor v = root * root * root, isPositive = root > 0, safe = burin::where(isPositive, v, 1.0);
+  Tensor isTaken = logical_and(isPositive, log(u) < 0.5 * x * x + d * (1 - v + log(safe)));
+  Tensor first = argmax(isTaken.to(DType::i32), 0, /*keepdims=*/true);
+  Tensor result = d * squeeze(gather(safe, first, 0), {0});
+  // X(a) = X(a + 1) U^(1 / a) for a < 1
+  Tensor shrunk = result * exp(-standardExponential(rand(shape, a.dtype())) / a);
+  return burin::where(isSmall, shrunk, result).to(dtype);
+}
+
+Tensor Generator::randint(int64_t low, int64_t high, const Shape &shape, DType dtype, Location where) const {
+  const Location at = inScope(where);
+  if (low >= high)
+    throw Error(at, "randint", "there is no integer in [" + std::to_string(low) + ", " + std::to_string(high) + ")");
+  auto record = [=](const Shape &shape, const Tensor &key, const Location &where) {
+    return random_integers(shape, 0, low, high, dtype, key, where);
+  };
+  std::string text =
+      "random_integers " + std::string(name(dtype)) + " " + std::to_string(low) + " " + std::to_string(high);
+  return draw(*this, text, shape, dtype, record, at);
+}
+
+Tensor Generator::bernoulli(const Tensor &probability, Location where) const {
+  const Location at = inScope(where);
+  DType dtype = probability.dtype(at);
+  requireFloats(dtype, "bernoulli", at);
+  Tensor unit = rand(probability.shape(at), computedIn(dtype), at);
+  return lt(unit, probability.to(computedIn(dtype), at), at).to(dtype, at);
+}
+
+Tensor Generator::randperm(int64_t n, Location where) const {
+  const Location at = inScope(where);
+  requireSizes({n}, "randperm", at);
+  return argsort(randint(INT64_MIN, INT64_MAX, {n}, DType::i64, at), 0, false, at);
+}
+
+Tensor Generator::categorical(const Tensor &logits, Location where) const {
+  const Location at = inScope(where);
+  LocationScope scope(at);
+  requireFloats(logits.dtype(at), "categorical", at);
+  if (logits.rank() == 0 || logits.shape().back() == Dim(0))
+    throw Error(at, "categorical", "there is nothing to choose from in " + str(logits.spec()));
+  Tensor scores = logits.to(computedIn(logits.dtype()));
+  return argmax(scores - log(standardExponential(rand(scores.shape(), scores.dtype()))), -1); // Gumbel's distribution
+}
+
+Tensor Generator::multinomial(const Tensor &weights, int64_t count, bool replacement, Location where) const {
+  const Location at = inScope(where);
+  LocationScope scope(at);
+  requireFloats(weights.dtype(at), "multinomial", at);
+  Shape shape = weights.shape();
+  if (shape.empty() || shape.size() > 2 || count < 1 ||
+      (!replacement && shape.back().isStatic() && shape.back().value() < count))
+    throw Error(at, "multinomial",
+                std::to_string(count) + " numbers cannot be drawn from " + str(weights.spec()) +
+                    "; give weights [k] or [rows, k], and at most k draws without replacement");
+  Tensor scores = log(weights.to(computedIn(weights.dtype())));
+  if (replacement) {
+    shape.insert(shape.end() - 1, count);
+    return categorical(broadcast_to(unsqueeze(scores, {-2}), shape));
+  }
+  scores = scores - log(standardExponential(rand(shape, scores.dtype())));
+  Shape starts(shape.size(), Dim(0)), stops = shape;
+  stops.back() = count;
+  return slice(argsort(scores, -1, /*descending=*/true), starts, stops, std::vector<int64_t>(shape.size(), 1));
+}
+
+// ---- the default generator
+
+Generator default_generator() {
+  static const auto *generator = new Generator(0);
+  return *generator;
+}
+void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
+
+Tensor rand(const Shape &shape, DType dtype, Location where) { return default_generator().rand(shape, dtype, where); }
+Tensor uniform(const Shape &shape, double low, double high, DType dtype, Location where) {
+  return default_generator().uniform(shape, low, high, dtype, where);
+}
+Tensor randn(const Shape &shape, DType dtype, Location where) { return default_generator().randn(shape, dtype, where); }
+Tensor normal(const Shape &shape, double mean, double deviation, DType dtype, Location where) {
+  return default_generator().normal(shape, mean, deviation, dtype, where);
+}
+Tensor randint(int64_t low, int64_t high, const Shape &shape, DType dtype, Location where) {
+  return default_generator().randint(low, high, shape, dtype, where);
+}
+Tensor randperm(int64_t n, Location where) { return default_generator().randperm(n, where); }
+Tensor multinomial(const Tensor &weights, int64_t count, bool replacement, Location where) {
+  return default_generator().multinomial(weights, count, replacement, where);
+}
+
+} // namespace burin

@@ -1,0 +1,165 @@
+// Jitted functions that are traced again to see whether they still do what was compiled, and why they are recompiled.
+#include "test/frontend/Check.h"
+#include <unistd.h>
+
+namespace {
+
+constexpr JitOptions kAlways{.check = JitCheck::Always, .dynamic = {}};
+
+/// What `code` writes to the standard error stream.
+template <class F> std::string errorOutput(F &&code) {
+  std::FILE *file = std::tmpfile();
+  std::fflush(stderr);
+  int before = dup(2);
+  dup2(fileno(file), 2);
+  code();
+  std::fflush(stderr);
+  dup2(before, 2);
+  close(before);
+  std::rewind(file);
+  std::string text(1 << 16, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  std::fclose(file);
+  return text;
+}
+
+struct Variable {
+  Variable(const char *name, const char *value) : name(name) { setenv(name, value, 1); }
+  ~Variable() { unsetenv(name); }
+  const char *name;
+};
+
+} // namespace
+
+TEST_CASE("a check finds what a trace cannot see change") {
+  Tensor x = ones({3});
+  SECTION("a captured tensor that is assigned") {
+    Tensor c = tensor({1.0, 2.0, 3.0});
+    auto f = jit([&](const Tensor &x) { return x + c; }, kAlways);
+    CHECK(floats(f(x)) == std::vector<float>{2, 3, 4});
+    CHECK(floats(f(x)) == std::vector<float>{2, 3, 4});
+    c = tensor({1.0, 2.0, 7.0});
+    CHECK_ERROR(f(x), "the constant", "was dense<[1", "[1.000000e+00, 2.000000e+00, 7");
+  }
+  SECTION("a large captured tensor") {
+    Tensor c = ones({1000, 3});
+    auto f = jit([&](const Tensor &x) { return x + c; }, kAlways);
+    f(x);
+    f(x);
+    c = zeros({1000, 3});
+    CHECK_ERROR(f(x), "the constant");
+  }
+  SECTION("a captured number") {
+    double scale = 2;
+    int line = __LINE__ + 1;
+    auto f = jit([&](const Tensor &x) { return x * scale; }, kAlways);
+    f(x);
+    scale = 3;
+    std::string what = messageOf([&] { f(x); });
+    INFO(what);
+    CHECK(contains(what, "JitCheckTest.cpp:" + std::to_string(line)));
+  }
+  SECTION("a branch on a global, at call 50") {
+    int calls = 0;
+    auto f = jit([&](const Tensor &x) { return calls < 50 ? exp(x) : sin(x); }, kAlways);
+    for (; calls < 50; ++calls)
+      f(x);
+    CHECK_ERROR(f(x), "it recorded exp", "and now sin");
+  }
+  SECTION("another attribute, order, or number of ops") {
+    int axis = 0, turns = 1;
+    bool isSwapped = false;
+    auto f = jit(
+        [&](const Tensor &x) {
+          Tensor y = x.reshape({1, 3}), z = isSwapped ? exp(y) - y : y - exp(y);
+          for (int i = 0; i < turns; ++i)
+            z = z.cos();
+          return z.sum({axis});
+        },
+        kAlways);
+    f(x);
+    axis = 1;
+    CHECK_ERROR(f(x), "of reduce_sum");
+    axis = 0;
+    f(x);
+    isSwapped = true;
+    CHECK_ERROR(f(x), "is now computed from other values");
+    isSwapped = false;
+    turns = 2;
+    CHECK_ERROR(f(x), "it recorded");
+  }
+  SECTION("it throws later") {
+    bool isBroken = false;
+    auto f = jit([&](const Tensor &x) { return isBroken ? x + ones({2}) : x; }, kAlways);
+    f(x);
+    isBroken = true;
+    CHECK_ERROR(f(x), "it now throws");
+  }
+}
+
+TEST_CASE("a check finds nothing in functions that are pure") {
+  auto net = nn::Sequential(nn::Linear(3, 4), nn::BatchNorm1d(4), nn::Dropout(0.5));
+  auto f = jit([&](const Tensor &x) { return net(x) + randn({4}); }, kAlways);
+  for (int i = 0; i < 6; ++i)
+    f(ones({2, 3}));
+  net.eval();
+  for (int i = 0; i < 3; ++i)
+    f(ones({2, 3}));
+  CHECK(f.traces() == 2);
+}
+
+TEST_CASE("checks run as often as asked") {
+  int runs = 0;
+  auto count = [&](JitOptions options, int calls) {
+    runs = 0;
+    auto f = jit([&](const Tensor &x) { return ++runs, x + 1; }, options);
+    for (int i = 0; i < calls; ++i)
+      f(ones({2}));
+    return runs;
+  };
+  CHECK(count({.check = JitCheck::Never, .dynamic = {}}, 10) == 1);
+  CHECK(count({.check = JitCheck::First, .dynamic = {}}, 10) == 4);
+  CHECK(count({.check = JitCheck::Always, .dynamic = {}}, 10) == 10);
+  int sometimes = count({.check = JitCheck::Sometimes, .dynamic = {}}, 400);
+  CHECK(sometimes >= 3);
+  CHECK(sometimes < 60);
+  Variable always("BURIN_JIT_CHECK", "always");
+  CHECK(count({.check = JitCheck::Never, .dynamic = {}}, 10) == 10);
+}
+
+TEST_CASE("dynamic sizes need one compilation") {
+  auto f = jit([](const Tensor &x, const Tensor &y) { return (x * y).sum({1}); }, {.dynamic = {{0, 0}, {1, 0}}});
+  for (int n : {3, 1, 7, 0, 100}) {
+    Tensor x = randn({n, 4}), y = randn({n, 4});
+    CHECK(values<float>(f(x, y)) == values<float>((x * y).sum({1})));
+  }
+  CHECK(f.traces() == 2); // n, and 1
+  CHECK(f(randn({5, 4}), ones({1, 4})).shape() == Shape{5});
+  CHECK(f(randn({6, 4}), ones({1, 4})).shape() == Shape{6});
+  CHECK(f.traces() == 3);
+  auto wrong = jit([](const Tensor &x) { return x; }, {.dynamic = {{0, 2}}});
+  CHECK_ERROR(wrong(ones({2, 2})), "dimension 2 of argument 0");
+}
+
+TEST_CASE("recompilations are counted and explained") {
+  auto f = jit([](const Tensor &x) { return x + 1; });
+  std::string text = errorOutput([&] {
+    for (int n = 1; n <= 8; ++n)
+      f(ones({n}));
+  });
+  CHECK(text == "");
+  text = errorOutput([&] { f(ones({9})); });
+  CHECK(contains(text, "recompilation 8: argument 0 is f32[9], and was f32[8]"));
+  CHECK(contains(text, ".dynamic"));
+  CHECK(contains(text, "JitCheckTest.cpp:"));
+  Variable log("BURIN_LOG", "recompile");
+  CHECK(contains(errorOutput([&] { f(ones({9}, f64)); }), "argument 0 is f64[9], and was f32[9]"));
+  nn::Linear layer(2, 2);
+  auto g = jit(layer);
+  g(ones({1, 2}));
+  CHECK(contains(errorOutput([&] {
+                   layer.bias.set(ones({2}));
+                   g(ones({1, 2}));
+                 }),
+                 "a parameter whose value was a constant has changed"));
+}

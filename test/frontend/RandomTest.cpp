@@ -1,0 +1,235 @@
+// Generators: the same numbers eagerly and compiled, fresh ones in each call, and their distributions.
+#include "test/frontend/Check.h"
+#include <cmath>
+#include <set>
+
+namespace {
+
+using Draw = std::function<Tensor(const Generator &)>;
+
+/// Every kind of draw, with odd sizes.
+const std::vector<std::pair<const char *, Draw>> &draws() {
+  using G = const Generator &;
+  static const std::vector<std::pair<const char *, Draw>> list{
+      {"rand", [](G g) { return g.rand({37, 5}); }},
+      {"rand f64", [](G g) { return g.rand({3, 11}, f64); }},
+      {"rand bf16", [](G g) { return g.rand({130}, bf16); }},
+      {"uniform", [](G g) { return g.uniform({7, 9}, -2, 5); }},
+      {"randn", [](G g) { return g.randn({2, 3, 17}); }},
+      {"randn f64", [](G g) { return g.randn({33}, f64); }},
+      {"normal f16", [](G g) { return g.normal({65}, 3, 0.5, f16); }},
+      {"truncated normal", [](G g) { return g.truncated_normal({129}); }},
+      {"exponential", [](G g) { return g.exponential({50}, 3); }},
+      {"gamma", [](G g) { return g.gamma(full({21}, 0.7f)); }},
+      {"randint", [](G g) { return g.randint(-5, 1000, {9, 9}); }},
+      {"randint u8", [](G g) { return g.randint(0, 256, {31}, u8); }},
+      {"bernoulli", [](G g) { return g.bernoulli(full({77}, 0.3f)); }},
+      {"randperm", [](G g) { return g.randperm(53); }},
+      {"categorical", [](G g) { return g.categorical(zeros({19, 7})); }},
+      {"multinomial", [](G g) { return g.multinomial(ones({4, 12}), 5); }},
+      {"multinomial with replacement", [](G g) { return g.multinomial(ones({6}), 31, true); }},
+      {"nothing", [](G g) { return g.rand({0, 3}); }},
+      {"a scalar", [](G g) { return g.randn({}); }},
+  };
+  return list;
+}
+
+std::vector<char> bytesOf(const Tensor &x) {
+  auto bytes = x.bytes();
+  auto *data = reinterpret_cast<const char *>(bytes.data());
+  return {data, data + bytes.size()};
+}
+
+double averageOf(const Tensor &x) { return x.to(f64).mean().item(); }
+double varianceOf(const Tensor &x) { return x.to(f64).var().item(); }
+
+} // namespace
+
+TEST_CASE("compiled draws are eager draws, and each call draws anew") {
+  for (const auto &[name, draw] : draws()) {
+    INFO(name);
+    Generator eager(7), state(7);
+    auto compiled = jit([&] { return std::pair(draw(state), draw(state)); });
+    std::set<std::vector<char>> seen;
+    for (int call = 0; call < 3; ++call) {
+      Tensor a = draw(eager), b = draw(eager);
+      auto [x, y] = compiled();
+      CHECK(x.spec() == a.spec());
+      CHECK(bytesOf(x) == bytesOf(a));
+      CHECK(bytesOf(y) == bytesOf(b));
+      seen.insert(bytesOf(a));
+      seen.insert(bytesOf(b));
+    }
+    CHECK(compiled.traces() == 1);
+    bool isTiny = draw(eager).numel() <= 1;
+    if (!isTiny)
+      CHECK(seen.size() == 6);
+    CHECK(ints(state.state().value()) ==
+          std::vector<int64_t>{ints(eager.state().value())[0], ints(state.state().value())[1]});
+  }
+}
+
+TEST_CASE("a draw is what the op gives for the generator's key") {
+  Generator g(11), same(11);
+  Tensor drawn = g.rand({5, 7});
+  CHECK(bytesOf(drawn) == bytesOf(random_uniform({5, 7}, 0, f32, same.key())));
+  Tensor normals = g.randn({301});
+  CHECK(bytesOf(normals) == bytesOf(random_normal({301}, 0, f32, same.key())));
+  Tensor state = tensor({11, 1}, i64);
+  CHECK(bytesOf(normals) == bytesOf(random_normal({301}, 0, f32, random_key(state))));
+  // The first words of Philox 4x32-10 with the key and counter 0, as its authors published them.
+  Tensor first = random_uniform({4}, 0, f32, tensor(0, i64));
+  CHECK(floats(first) == std::vector<float>{float((0x6627e8d5 >> 8) * 0x1p-24), float((0xe169c58d >> 8) * 0x1p-24),
+                                            float((0xbc57ac4c >> 8) * 0x1p-24), float((0x9b00dbd8 >> 8) * 0x1p-24)});
+}
+
+TEST_CASE("manual_seed starts the sequence anew, eagerly and compiled") {
+  auto compiled = jit([] { return randn({9}); });
+  manual_seed(5);
+  Tensor a = randn({9}), b = randn({9});
+  manual_seed(5);
+  CHECK(bytesOf(compiled()) == bytesOf(a));
+  CHECK(bytesOf(randn({9})) == bytesOf(b)); // both take from one sequence
+  manual_seed(6);
+  CHECK(bytesOf(compiled()) != bytesOf(a));
+  manual_seed(5);
+  CHECK(bytesOf(compiled()) == bytesOf(a));
+  CHECK(compiled.traces() == 1);
+}
+
+TEST_CASE("split makes generators whose numbers differ") {
+  Generator g(3), same(3);
+  std::vector<Generator> parts = g.split(4), again = same.split(4);
+  std::set<std::vector<char>> seen{bytesOf(g.rand({8}))};
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Tensor x = parts[i].rand({8});
+    CHECK(bytesOf(x) == bytesOf(again[i].rand({8})));
+    seen.insert(bytesOf(x));
+  }
+  CHECK(seen.size() == 5);
+  CHECK_ERROR(g.split(-1), "-1 generators");
+  CHECK_ERROR(jit([&] { return g.split(2)[0].rand({1}); })(), "split outside");
+}
+
+TEST_CASE("a generator's state can be saved and set") {
+  Generator g(9);
+  g.rand({3});
+  Tensor saved = g.state().value();
+  Tensor x = g.rand({3});
+  Generator other;
+  other.state().set(saved);
+  CHECK(bytesOf(other.rand({3})) == bytesOf(x));
+}
+
+TEST_CASE("elements do not depend on how many are drawn") {
+  Generator a(2), b(2);
+  CHECK(bytesOf(a.randn({1003})[Slice(0, 5)]) == bytesOf(b.randn({5})));
+  CHECK(bytesOf(a.rand({40, 25}).reshape({1000})) == bytesOf(b.rand({1000})));
+}
+
+TEST_CASE("draws have the moments and limits of their distributions") {
+  Generator g(1);
+  const int64_t n = 200000;
+  Tensor u = g.uniform({n}, -1, 3);
+  CHECK(averageOf(u) == Approx(1).margin(0.01));
+  CHECK(varianceOf(u) == Approx(16 / 12.0).margin(0.01));
+  CHECK(u.min().item() >= -1);
+  CHECK(u.max().item() < 3);
+  for (DType dtype : {f32, f64}) {
+    Tensor x = g.randn({n}, dtype);
+    CHECK(averageOf(x) == Approx(0).margin(0.01));
+    CHECK(varianceOf(x) == Approx(1).margin(0.02));
+    CHECK(averageOf(pow(x, 4)) == Approx(3).margin(0.1));
+    CHECK(averageOf(x[Slice(0, n, 2)] * x[Slice(1, n, 2)]) == Approx(0).margin(0.01));
+    // Limited to two deviations: variance 1 - 4 phi(2) / (2 Phi(2) - 1).
+    Tensor t = g.truncated_normal({n}, 0, 1, -2, 2, dtype);
+    CHECK(averageOf(t) == Approx(0).margin(0.01));
+    CHECK(varianceOf(t) == Approx(0.7737).margin(0.01));
+    CHECK(t.abs().max().item() <= 2);
+    Tensor e = g.exponential({n}, 2, dtype);
+    CHECK(averageOf(e) == Approx(0.5).margin(0.01));
+    CHECK(varianceOf(e) == Approx(0.25).margin(0.02));
+    CHECK(e.min().item() >= 0);
+  }
+  for (double a : {0.3, 1.0, 4.5}) {
+    Tensor x = g.gamma(full({n / 4}, a));
+    CHECK(averageOf(x) == Approx(a).epsilon(0.03));
+    CHECK(varianceOf(x) == Approx(a).epsilon(0.06));
+    CHECK(x.min().item() >= 0);
+  }
+  Tensor i = g.randint(-2, 3, {n});
+  for (int64_t value = -2; value < 3; ++value)
+    CHECK(averageOf((i == value).to(f32)) == Approx(0.2).margin(0.005));
+  CHECK(averageOf(g.bernoulli(full({n}, 0.3f))) == Approx(0.3).margin(0.005));
+  Tensor weights = tensor({1.0, 0.0, 3.0});
+  Tensor chosen = g.multinomial(weights, n, true);
+  CHECK(averageOf((chosen == 2).to(f32)) == Approx(0.75).margin(0.005));
+  CHECK_FALSE((chosen == 1).any().item<bool>());
+  CHECK(averageOf((g.categorical(broadcast_to(log(weights), {n, 3})) == 0).to(f32)) == Approx(0.25).margin(0.005));
+}
+
+TEST_CASE("permutations and draws without replacement hold each index once") {
+  Generator g(4);
+  Tensor p = g.randperm(1000);
+  CHECK(ints(argsort(p)) != ints(p));
+  std::set<int64_t> seen;
+  for (int64_t i : ints(p))
+    seen.insert(i);
+  CHECK(seen.size() == 1000);
+  CHECK(*seen.rbegin() == 999);
+  for (const Tensor &row : {g.multinomial(ones({8}), 8), g.multinomial(ones({3, 8}), 8)[1]}) {
+    std::vector<int64_t> indices = ints(row);
+    CHECK(std::set<int64_t>(indices.begin(), indices.end()).size() == 8);
+  }
+}
+
+TEST_CASE("dropout under jit drops others in each call, and its gradient uses the same mask") {
+  manual_seed(8);
+  nn::Dropout dropout(0.25);
+  Tensor x = full({64, 33}, 2.0f);
+  auto f = jit([&](const Tensor &x) {
+    Tensor y = dropout(x);
+    return std::pair(y, grad((y * y).sum(), {x})[0]);
+  });
+  std::set<std::vector<char>> seen;
+  for (int call = 0; call < 4; ++call) {
+    auto [y, dx] = f(x);
+    seen.insert(bytesOf(y));
+    // y is x / 0.75 where it is kept, and d(y^2)/dx = 2 y / 0.75 there.
+    CHECK(largestDifference(dx, y * (2 / 0.75)) < 1e-5);
+    CHECK(averageOf((y == 0).to(f32)) == Approx(0.25).margin(0.05));
+  }
+  CHECK(seen.size() == 4);
+  CHECK(f.traces() == 1);
+}
+
+TEST_CASE("eager and jitted training with dropout are the same") {
+  auto train = [](bool isCompiled) {
+    manual_seed(12);
+    auto net = nn::Sequential(nn::Linear(5, 16), nn::ReLU(), nn::Dropout(0.5), nn::Linear(16, 1));
+    auto loss = [&](const Tensor &x) { return pow(net(x), 2).mean(); };
+    auto compiled = jit(loss);
+    std::vector<float> losses;
+    for (int i = 0; i < 5; ++i) {
+      Tensor x = randn({12, 5});
+      losses.push_back((isCompiled ? compiled(x) : loss(x)).template item<float>());
+    }
+    return losses;
+  };
+  std::vector<float> eager = train(false), compiled = train(true);
+  for (size_t i = 0; i < eager.size(); ++i)
+    CHECK(compiled[i] == Approx(eager[i]).epsilon(1e-5));
+}
+
+TEST_CASE("random functions refuse what they cannot draw") {
+  Generator g;
+  CHECK_ERROR(g.rand({2}, i32), "use randint");
+  CHECK_ERROR(g.rand({-1}), "negative");
+  CHECK_ERROR(g.randint(3, 3, {2}), "no integer in [3, 3)");
+  CHECK_ERROR(g.exponential({2}, 0), "must be positive");
+  CHECK_ERROR(g.truncated_normal({2}, 0, 1, 3, 2), "low < high");
+  CHECK_ERROR(g.uniform({2}, 0, INFINITY), "must be finite");
+  CHECK_ERROR(g.multinomial(ones({3}), 4), "at most k draws");
+  CHECK_ERROR(g.categorical(zeros({2, 0})), "nothing to choose from");
+  CHECK_ERROR(trace([&](const Tensor &x) { return x + g.rand({2}); }, {{f32, {2}}}), "random_uniform(shape, seed");
+}
