@@ -31,6 +31,9 @@ std::unique_ptr<mlir::Pass> createShrinkToDemandPass();
 inline constexpr int64_t kLeastGainOfSplit = 32 << 10;
 std::unique_ptr<mlir::Pass> createBatchTilingPass(int64_t leastGain = kLeastGainOfSplit);
 std::unique_ptr<mlir::Pass> createMarkZeroSkippablePass();
+/// Of an argsort: how many of its results, from the first on, are read. The others may be anything.
+inline constexpr llvm::StringLiteral kFirstOfSorted = "burin.first";
+std::unique_ptr<mlir::Pass> createMarkPartialSortsPass();
 std::unique_ptr<mlir::Pass> createShareTiedWeightsPass();
 /// For targets that multiply tiles of bf16.
 std::unique_ptr<mlir::Pass> createEmulateF32GemmPass();

@@ -48,6 +48,8 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     add(createBatchTilingPass());
     // … and where zeros among the activations spare kernels parts of them.
     add(createMarkZeroSkippablePass());
+    // Of what is sorted, often the first elements alone are read.
+    add(createMarkPartialSortsPass());
     // Products of many rows on processors that multiply tiles of bf16.
     if (options.bf16Tiles)
       add(createEmulateF32GemmPass());
@@ -78,6 +80,7 @@ void registerPasses() {
   registerPass(createShrinkToDemandPass);
   registerPass([] { return createBatchTilingPass(); });
   registerPass(createMarkZeroSkippablePass);
+  registerPass(createMarkPartialSortsPass);
   registerPass(createShareTiedWeightsPass);
   registerPass(createEmulateF32GemmPass);
   registerPass(createFusePass);

@@ -21,29 +21,34 @@ Memory memoryAt(KernelBuilder &k, Value pointer, Value bytes, DType dtype, const
 
 Value sortKey(KernelBuilder &k, Value element, DType type, bool descending) {
   OpBuilder &b = k.b;
-  auto number = [&](Type t, int64_t n) -> Value { return arith::ConstantIntOp::create(b, k.loc, t, n); };
+  auto lanesAs = [&](Type integer) -> Type {
+    auto vector = dyn_cast<VectorType>(element.getType());
+    return vector ? Type(VectorType::get(vector.getShape(), integer)) : integer;
+  };
   Value key = element;
+  auto bitsOf = [&] { return getElementTypeOrSelf(key).getIntOrFloatBitWidth(); };
+  auto number = [&](uint64_t n) -> Value {
+    APInt bits(bitsOf(), n, /*isSigned=*/false, /*implicitTrunc=*/true);
+    if (auto vector = dyn_cast<VectorType>(key.getType()))
+      return arith::ConstantOp::create(b, k.loc, DenseElementsAttr::get(vector, bits));
+    return arith::ConstantOp::create(b, k.loc, b.getIntegerAttr(key.getType(), bits));
+  };
   if (isFloat(type)) {
     Scalar x = Scalar(b, k.loc, element, type).to(type == DType::f64 ? type : DType::f32);
     Value isNan = (x != x).value();
     key = select(x == 0, x.constant(0), x).bitcast(type == DType::f64 ? DType::i64 : DType::i32).value();
-    unsigned bits = key.getType().getIntOrFloatBitWidth();
-    Value largest = number(key.getType(), int64_t((uint64_t(1) << (bits - 1)) - 1));
-    Value sign = arith::ShRSIOp::create(b, k.loc, key, number(key.getType(), bits - 1));
+    Value largest = number((uint64_t(1) << (bitsOf() - 1)) - 1);
+    Value sign = arith::ShRSIOp::create(b, k.loc, key, number(bitsOf() - 1));
     key = arith::XOrIOp::create(b, k.loc, key, arith::AndIOp::create(b, k.loc, sign, largest)); // to two's complement
     key = arith::SelectOp::create(b, k.loc, isNan, largest, key);
   } else if (isBool(type)) {
-    key = arith::ExtUIOp::create(b, k.loc, b.getI8Type(), key);
+    key = arith::ExtUIOp::create(b, k.loc, lanesAs(b.getI8Type()), key);
   }
-  unsigned bits = key.getType().getIntOrFloatBitWidth();
   bool isSigned = isFloat(type) || !(isBool(type) || type == DType::u8);
-  uint64_t signBit = uint64_t(1) << (bits - 1), flipped = (isSigned ? signBit : 0) ^ (descending ? ~uint64_t(0) : 0);
-  if (bits < 64)
-    flipped &= (uint64_t(1) << bits) - 1;
+  uint64_t flipped = (isSigned ? uint64_t(1) << (bitsOf() - 1) : 0) ^ (descending ? ~uint64_t(0) : 0);
   if (flipped)
-    key = arith::XOrIOp::create(
-        b, k.loc, key, arith::ConstantOp::create(b, k.loc, b.getIntegerAttr(key.getType(), APInt(bits, flipped))));
-  return bits == 64 ? key : Value(arith::ExtUIOp::create(b, k.loc, b.getI64Type(), key));
+    key = arith::XOrIOp::create(b, k.loc, key, number(flipped));
+  return bitsOf() == 64 ? key : Value(arith::ExtUIOp::create(b, k.loc, lanesAs(b.getI64Type()), key));
 }
 
 Sorter::Sorter(KernelBuilder &k, Value start, const Dim &most) : k(k) {
@@ -61,6 +66,7 @@ void Sorter::put(Value at, Value key, Value place) {
   k.store(front.keys, {at}, key, 1, {});
   k.store(front.places, {at}, place, 1, {});
 }
+Value Sorter::key(Value at) { return k.load(front.keys, {at}, 1, {}); }
 Value Sorter::place(Value at) { return k.load(front.places, {at}, 1, {}); }
 
 void Sorter::move(const Pairs &from, Value at, const Pairs &to, Value target) {

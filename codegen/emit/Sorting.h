@@ -5,7 +5,7 @@
 namespace burin::codegen {
 
 /// An integer of `keyBytes(type)` bytes, extended to i64 with zeros, whose unsigned order is that of the elements: NaN
-/// is larger than every number, -0 equals +0.
+/// is larger than every number, -0 equals +0. Of a vector, the keys of its lanes.
 Value sortKey(KernelBuilder &k, Value element, DType type, bool descending);
 unsigned keyBytes(DType type);
 
@@ -18,6 +18,7 @@ public:
   void put(Value at, Value key, Value place);
   /// Sorts the first `count` pairs by the low `keyBytes` bytes of their keys; equal ones keep their order.
   void sort(Value count, unsigned keyBytes);
+  Value key(Value at);
   Value place(Value at);
 
 private:

@@ -2,6 +2,7 @@
 #include "codegen/emit/PointEmitter.h"
 #include "codegen/emit/Sorting.h"
 #include "codegen/scalar/Scalar.h"
+#include "passes/Passes.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -40,6 +41,8 @@ public:
   }
 
   LaunchShape emit(ArgsortOp op) {
+    if (auto first = op->getAttrOfType<IntegerAttr>(passes::kFirstOfSorted); first && !k.target.isGpu())
+      return emitFirst(op, first.getInt());
     Shape shape = shapeOf(op.getResult());
     size_t axis = op.getAxis();
     DType type = dtypeOf(op.getX());
@@ -60,6 +63,42 @@ public:
       });
     });
     launch.scratchBytes = Sorter::scratchBytes(shape[axis]);
+    return launch;
+  }
+
+  /// The first places of a sorted line. Elements that do not come before the last one chosen so far are passed over, a
+  /// vector at a time; the others are collected, and all but the first of them dropped before there is no more room.
+  LaunchShape emitFirst(ArgsortOp op, int64_t first) {
+    constexpr int64_t kChunk = 4096; // elements between two looks at the room that is left
+    const int64_t room = first + 4 * kChunk;
+    Shape shape = shapeOf(op.getResult());
+    size_t axis = op.getAxis();
+    DType type = dtypeOf(op.getX());
+    Memory out{results[0], DType::i64, shape};
+    LaunchShape launch = lines(shape, axis, [&](SmallVector<Index> &at) {
+      Value length = k.dim(shape[axis]), zero = k.constant(0);
+      Sorter sorter(k, k.scratch, room);
+      // How many are collected, the key of the last one chosen, whether fewer than `first` have been chosen.
+      SmallVector<Value> init{zero, zero, arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true))};
+      k.loop(zero, length, k.constant(kChunk), init, [&](Value begin, ValueRange carried) {
+        Value end = k.minimum(k.add(begin, k.constant(kChunk)), length);
+        Value count = collect(op, at, sorter, begin, end, carried);
+        Value isFull = k.compare(arith::CmpIPredicate::sgt, count, k.constant(room - kChunk));
+        Value isLast = k.compare(arith::CmpIPredicate::eq, end, length);
+        Value isDue = arith::OrIOp::create(k.b, k.loc, isFull, isLast);
+        return k.when(isDue, {count, carried[1], carried[2]}, [&]() -> SmallVector<Value> {
+          sorter.sort(count, keyBytes(type));
+          Value chosen = k.minimum(count, k.constant(first));
+          Value key = sorter.key(k.sub(chosen, k.constant(1)));
+          return {chosen, key, k.compare(arith::CmpIPredicate::slt, count, k.constant(first))};
+        });
+      });
+      k.loop(zero, k.minimum(length, k.constant(first)), k.constant(1), [&](Value i) {
+        at[axis] = {i};
+        k.store(out, k.linear(shape, at), sorter.place(i), 1, {});
+      });
+    });
+    launch.scratchBytes = Sorter::scratchBytes(room);
     return launch;
   }
 
@@ -92,6 +131,46 @@ public:
   }
 
 private:
+  /// Collects the elements of [begin, end) that come before the last one chosen, or all; gives how many there are then.
+  Value collect(ArgsortOp op, SmallVector<Index> &at, Sorter &sorter, Value begin, Value end, ValueRange chosen) {
+    DType type = dtypeOf(op.getX());
+    size_t axis = op.getAxis();
+    int64_t lanes = k.target.lanes(std::max<int64_t>(byteWidth(type), 4));
+    auto isBefore = [&](Value key) -> Value {
+      Value last = k.broadcast(chosen[1], k.laneCount(key));
+      Value any = k.compare(arith::CmpIPredicate::ult, key, last);
+      if (isa<VectorType>(any.getType()))
+        any = vector::ReductionOp::create(k.b, k.loc, vector::CombiningKind::OR, any);
+      return arith::OrIOp::create(k.b, k.loc, any, chosen[2]);
+    };
+    auto keyAt = [&](const Index &i) {
+      at[axis] = i;
+      Value element = k.broadcast(e.element(op.getX(), at), k.width);
+      return sortKey(k, element, type, op.getDescending());
+    };
+    auto each = [&](Value from, Value to, ValueRange count) {
+      return k.loop(from, to, k.constant(1), count, [&](Value i, ValueRange before) {
+        return e.scoped([&] {
+          Value key = keyAt({i});
+          return k.when(isBefore(key), before, [&]() -> SmallVector<Value> {
+            sorter.put(before[0], key, i);
+            return {k.add(before[0], k.constant(1))};
+          });
+        });
+      });
+    };
+    Value step = k.constant(lanes), whole = k.add(begin, k.mul(k.div(k.sub(end, begin), step), step));
+    SmallVector<Value> count = k.loop(begin, whole, step, chosen[0], [&](Value i, ValueRange before) {
+      return e.scoped([&] {
+        k.width = lanes;
+        Value isNeeded = isBefore(keyAt({i, 1}));
+        k.width = 1;
+        return k.when(isNeeded, before, [&] { return each(i, k.add(i, step), before); });
+      });
+    });
+    return each(whole, end, count)[0];
+  }
+
   /// One task per line along the axis; `body` has the position of the line and sets that along the axis.
   LaunchShape lines(const Shape &shape, size_t axis, llvm::function_ref<void(SmallVector<Index> &)> body) {
     Dim count = 1;

@@ -1,0 +1,54 @@
+// topk sorts and takes the first elements. Choosing them takes one pass over the elements, where sorting all takes
+// several; so argsorts are marked of which only the first results are read.
+#include "ir/dialect/Burin.h"
+#include "passes/Passes.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+namespace {
+
+constexpr int64_t kLeastRatio = 8; // of the sorted elements to those that are read, where both are known
+
+/// How many results along the axis are read; nothing if that is not known, or may be all.
+std::optional<int64_t> readOf(ArgsortOp op) {
+  const Dim size = shapeOf(op.getResult())[op.getAxis()];
+  int64_t most = 0;
+  for (Operation *user : op->getUsers()) {
+    auto slice = dyn_cast<SliceOp>(user);
+    if (!slice)
+      return std::nullopt;
+    auto starts = std::get<Shape>(*fromMlir(slice.getStarts(), AttrKind::Shape));
+    const Dim read = shapeOf(slice.getResult())[op.getAxis()];
+    if (starts[op.getAxis()] != Dim(0) || slice.getSteps()[op.getAxis()] != 1 || !read.isStatic())
+      return std::nullopt;
+    most = std::max(most, read.value());
+  }
+  bool isWorthIt = most > 0 && (!size.isStatic() || most <= size.value() / kLeastRatio);
+  return isWorthIt ? std::optional(most) : std::nullopt;
+}
+
+struct MarkPartialSorts : PassWrapper<MarkPartialSorts, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MarkPartialSorts)
+  StringRef getArgument() const override { return "burin-mark-partial-sorts"; }
+  StringRef getDescription() const override {
+    return R"(Argsorts of which only the first results are read are marked.
+  %i = burin.argsort %x {axis = 0}
+  %j = burin.slice %i {starts = [0], stops = [10], steps = [1]}
+  =>
+  %i = burin.argsort %x {axis = 0, burin.first = 10})";
+  }
+  void runOnOperation() override {
+    getOperation().walk([](ArgsortOp op) {
+      if (auto first = readOf(op))
+        op->setAttr(kFirstOfSorted, IntegerAttr::get(IntegerType::get(op.getContext(), 64), *first));
+    });
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createMarkPartialSortsPass() { return std::make_unique<MarkPartialSorts>(); }
+
+} // namespace burin::passes

@@ -1,0 +1,53 @@
+// The first elements of a sorted line are those of sorting all: with ties, NaN, in any order, for lines that are
+// shorter and longer than what is collected at a time.
+#include "test/ops/Graph.h"
+#include "test/ops/Values.h"
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+using namespace burin;
+using namespace burin::test;
+using Ints = std::vector<int64_t>;
+
+namespace {
+
+/// argsort along `axis`, of which the first elements are taken.
+void sortFirst(Graph &g, const TensorSpec &spec, int64_t axis, int64_t first, bool descending) {
+  Graph::Value order = g.apply("argsort", {g.input(spec)}, {{"axis", axis}, {"descending", descending}})[0];
+  Shape stops = spec.shape;
+  stops[size_t(axis)] = first;
+  g.output(g.apply("slice", {order},
+                   {{"starts", Shape(stops.size(), Dim(0))}, {"stops", stops}, {"steps", Ints(stops.size(), 1)}})[0]);
+}
+
+} // namespace
+
+TEST_CASE("The first of a sorted line") {
+  const DType type = GENERATE(DType::f32, DType::f16, DType::f64, DType::i64, DType::u8);
+  const int64_t first = GENERATE(1, 7, 100), size = GENERATE(800, 5001, 40000);
+  const bool descending = (first + size) % 2;
+  for (bool isSymbolic : {false, true}) {
+    Graph g;
+    sortFirst(g, {type, {2, isSymbolic ? Dim("n") : Dim(size)}}, 1, first, descending);
+    auto native = g.compile("native"), v3 = g.compile("x86-64-v3");
+    for (Mood mood : {Mood::Plain, Mood::Special}) {
+      Random random(7);
+      Tensors inputs{randomTensor(type, {2, size}, {-50, 50}, mood, random)};
+      Tensors want = g.interpret(inputs);
+      INFO(g.text());
+      CHECK(difference(native->run(inputs)[0], want[0], {}) == "");
+      CHECK(difference(v3->run(inputs)[0], want[0], {}) == "");
+    }
+  }
+}
+
+TEST_CASE("The first of a sorted line whose elements all come in the wrong order, or are equal") {
+  constexpr int64_t kSize = 30000, kFirst = 50;
+  const double step = GENERATE(1., -1., 0.);
+  Graph g;
+  sortFirst(g, {DType::f32, {kSize, 2}}, 0, kFirst, true);
+  ir::RefTensor x = ir::RefTensor::zeros(DType::f32, {kSize, 2});
+  for (size_t i = 0; i < x.reals().size(); ++i)
+    x.reals()[i] = step * double(i / 2);
+  CHECK(difference(g.compile("native")->run({x})[0], g.interpret({x})[0], {}) == "");
+}
