@@ -1,4 +1,4 @@
-// What is left to libm in every type, and compositions.
+// Functions that call libm for every element type, and functions composed of others.
 #include "codegen/scalar/Math.h"
 
 namespace burin::codegen {

@@ -5,7 +5,7 @@
 namespace burin::codegen {
 
 static Scalar erfF32(Scalar x) {
-  // Near 0, a + a q(a^2), error 2^-26; else 1 - exp(-g(a)), error 2^-29, which is 1 from 3.92 on.
+  // Near 0: a + a q(a^2), error 2^-26. Elsewhere: 1 - exp(-g(a)), error 2^-29, which rounds to 1 from 3.92 on.
   static constexpr double q[] = {0x1.06eba6p-3,  -0x1.8126f4p-2, 0x1.ce1d3cp-4,
                                  -0x1.b6b806p-6, 0x1.485414p-8,  -0x1.3ed096p-11};
   static constexpr double g[] = {0x1.5cf722p-13, 0x1.20b756p0,  0x1.4621aap-1,  0x1.aa73aap-4,
@@ -18,11 +18,12 @@ static Scalar erfF32(Scalar x) {
 
 Scalar erf(Scalar x) { return x.dtype() == DType::f32 ? erfF32(x) : callLibm("erf", {x}); }
 
-/// Above 0 what is missing from x, below 0 all there is: a Phi(-a) with a = |x|. Nothing cancels. Phi(-a) is a
-/// polynomial in the distance of a from the nearest multiple of a step; from 5.89 on, 0.
+/// gelu(x) = max(x, 0) - a Phi(-a) with a = |x|, without cancellation: above 0 the second term is the small correction
+/// to x, below 0 it is the whole result. Phi(-a) is a polynomial in the distance of a from the nearest multiple of a
+/// step, and 0 from 5.89 on.
 static Scalar geluF32(Scalar x) {
   constexpr double step = 0.40625;
-  // Phi(-a), error 2^-32 to 2^-13 of it and at most 2^-26
+  // Phi(-a): relative error 2^-32 (small a) to 2^-13 (large a), absolute error at most 2^-26
   static constexpr float phi[6][16] = {
       {0x1.000000p-1, 0x1.5e7e82p-2, 0x1.aa803cp-3, 0x1.c8944cp-4, 0x1.aaa65ap-5, 0x1.59f1f6p-6, 0x1.e49ce6p-8,
        0x1.2432ecp-9, 0x1.2e8708p-11, 0x1.0c5d4ap-13, 0x1.9744aep-16, 0x1.08007ep-18, 0x1.2415bcp-21, 0x1.138a62p-24,
@@ -47,7 +48,7 @@ static Scalar geluF32(Scalar x) {
   Scalar r = fma(k.value, x.constant(-step), a), tail = lookup(k.bits, phi[5]);
   for (int i = 4; i >= 0; --i)
     tail = fma(tail, r, lookup(k.bits, phi[i]));
-  Scalar above = atLeast(x, -0.0); // what is no tail; below 0 it is -0, as 0 - 0 would be +0
+  Scalar above = atLeast(x, -0.0); // max(x, 0), but -0 for negative x, so that a result of zero has the sign of x
   return fma(-a, tail, above);
 }
 

@@ -36,17 +36,18 @@ static Scalar expm1F32(Scalar x) {
 
 static Scalar sigmoidF32(Scalar x) {
   Scalar e = joined(splitExp(atLeast(-abs(x), -105)));
-  // e / (1 + e) below 0, else 1 / (1 + e), each as n - n e / (1 + e): the rounded sum and quotient count less.
+  // sigmoid is e / (1 + e) below 0 and 1 / (1 + e) above. Both are written n - n e / (1 + e), where the rounding errors
+  // of the sum and the quotient only affect a small correction.
   Scalar n = select(x < 0, e, x.constant(1));
   return fma(-n, e / (e + 1), n);
 }
 
 static Scalar tanhF32(Scalar x) {
   Scalar a = abs(x);
-  // Near 0, a + a t q(t) with t = a^2, error 2^-28.
+  // Near 0: a + a t q(t) with t = a^2, error 2^-28.
   static constexpr double q[] = {-0x1.55553ep-2, 0x1.1109bep-3, -0x1.b89abap-5, 0x1.54c3c2p-6, -0x1.828776p-8};
   Scalar t = a * a, small = fma(a * t, polynomial(t, q), a);
-  // Else 1 - 2 / (exp(2 a) + 1), which is 1 from 9.02 on.
+  // Elsewhere: 1 - 2 / (exp(2 a) + 1), which rounds to 1 from 9.02 on.
   Exponential e = splitExp(2 * atMost(a, 10));
   Scalar large = 1 - 2 / fma(e.mantissa, powerOfTwo(e.exponent.bits), x.constant(1));
   return copysign(select(a < 0.6, small, large), x);
@@ -60,7 +61,7 @@ Scalar tanh(Scalar x) { return isF32(x) ? tanhF32(x) : callLibm("tanh", {x}); }
 Scalar sigmoid(Scalar x) {
   if (isF32(x))
     return sigmoidF32(x);
-  Scalar e = exp(-abs(x)); // never overflows; below 0 the result is as small as e
+  Scalar e = exp(-abs(x)); // in (0, 1]: no overflow, and full relative accuracy for negative x
   return select(x < 0, e, x.constant(1)) / (1 + e);
 }
 

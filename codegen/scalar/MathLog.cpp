@@ -5,7 +5,7 @@
 
 namespace burin::codegen {
 
-static constexpr double ln2 = 0x1.62e43p-1; // the rest of ln 2 is 1/32 of its last place
+static constexpr double ln2 = 0x1.62e43p-1; // ln 2 rounded to f32; the rounding error is 1/32 of its last place
 static constexpr double sqrtHalfBits = 0x3f3504f3;
 
 /// log(1 + r) = r + r^2 q(r) for 1 + r in [sqrt(1/2), sqrt(2)), error 2^-28.
@@ -15,7 +15,7 @@ static Scalar log1pReduced(Scalar r) {
   return fma(r * r, polynomial(r, q), r);
 }
 
-/// `result` where the argument is a positive number; `pole` is where the logarithm is -inf.
+/// `result` for positive finite arguments; -inf at `pole`, NaN below it, and infinities and NaN as they are.
 static Scalar withSpecials(Scalar result, Scalar x, double pole) {
   result = select(x < INFINITY, result, x); // inf and NaN
   return select(x <= pole, select(x == pole, x.constant(-INFINITY), x.constant(NAN)), result);
@@ -34,7 +34,7 @@ static Scalar logF32(Scalar x) {
 static Scalar log1pF32(Scalar x) {
   Scalar bits = (1 + x).bitcast(DType::i32) - sqrtHalfBits;
   Scalar exponent = shiftRight(bits, 23);
-  // (1 + x) / 2^e - 1 = x / 2^e + (1 / 2^e - 1) with one rounding. Times 4: 2^-128 is no normal number.
+  // m - 1 = (1 + x) / 2^e - 1 = x / 2^e + (1 / 2^e - 1), rounded once. Scaled by 4, because 2^-128 is denormal.
   Scalar scale = powerOfTwo(2 - exponent);
   Scalar r = 0.25 * fma(x, scale, scale - 4);
   Scalar result = fma(exponent.to(DType::f32), x.constant(ln2), log1pReduced(r));

@@ -4,7 +4,8 @@
 
 namespace burin::codegen {
 
-// pi/2 in three f32. Up to this bound k times the first is exact in an fma and what is left of pi/2 does not matter.
+// pi/2 as the sum of three f32. Up to the bound below, k times the first part is exact in an fma, and the error of the
+// three-part sum stays below the accuracy of the polynomials.
 static constexpr double piHalf[] = {0x1.921fb6p0, -0x1.777a5cp-25, -0x1.ee59dap-50};
 static constexpr double reductionBound = 0x1p17;
 

@@ -22,7 +22,7 @@ Type laneType(MLIRContext *context, DType type) {
   }
 }
 
-/// `element` in the length of `value`.
+/// The type of `value` with element type `element`: the same number of lanes.
 static Type lanesLike(Value value, Type element) {
   if (auto vector = dyn_cast<VectorType>(value.getType()))
     return vector.clone(element);
@@ -101,8 +101,8 @@ Scalar abs(Scalar x) {
   return x.isUnsigned() ? x : select(x < 0, -x, x);
 }
 
-// The comparison is written so that it and the first selection are one instruction, and the second one goes away where
-// `y` is a constant.
+// Written so that LLVM emits comparison and first selection as one instruction, and drops the second selection (for NaN
+// in `y`) where `y` is a constant.
 Scalar max(Scalar x, Scalar y) {
   x = arithmetic(x), y = arithmetic(y);
   Scalar larger = select(y > x, y, x);
@@ -149,7 +149,7 @@ Scalar copysign(Scalar magnitude, Scalar sign) {
       math::CopySignOp::create(magnitude.getBuilder(), magnitude.getLoc(), magnitude.value(), sign.value()));
 }
 
-/// Where `y` is a legal shift amount of its type: compared as unsigned, so that negative ones are not.
+/// Whether `y` is a legal shift amount, 0 <= y < width: an unsigned comparison, so that negative amounts are illegal.
 static Scalar isLegalShift(Scalar y) {
   Scalar width = y.constant(8 * byteWidth(y.dtype()));
   return y.with(arith::CmpIOp::create(y.getBuilder(), y.getLoc(), IP::ult, y.value(), width.value()), DType::boolean);
@@ -157,7 +157,7 @@ static Scalar isLegalShift(Scalar y) {
 
 Scalar shiftLeft(Scalar x, Scalar y) {
   if (x.isBool())
-    return x & ~y; // one bit wide: shifted by 1, it is gone
+    return x & ~y; // bool: a shift by 1 clears the only bit
   Scalar legal = isLegalShift(y);
   return select(legal, bits<arith::ShLIOp>(x, select(legal, y, y.constant(0))), x.constant(0));
 }

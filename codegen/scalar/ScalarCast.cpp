@@ -21,7 +21,7 @@ template <class Op> static Scalar convert(Scalar x, DType to) {
 
 static unsigned widthOf(DType type) { return isBool(type) ? 1 : 8 * byteWidth(type); }
 
-/// Wraps. Bits of i32 and i64 meant as unsigned numbers come in as u8 only.
+/// Integer to integer, modulo 2^bits. Only u8 is zero-extended; the other types are signed.
 static Scalar integerToInteger(Scalar x, DType to) {
   if (widthOf(to) < widthOf(x.dtype()))
     return convert<arith::TruncIOp>(x, to);
@@ -61,12 +61,13 @@ static Scalar floatToFloat(Scalar x, DType to) {
   return convert<arith::TruncFOp>(x, to);
 }
 
-/// Truncates; saturates; NaN gives 0. The instruction sees values in range only: beyond it MLIR has no meaning.
+/// Float to integer: truncates, saturates, and gives 0 for NaN. The operand of arith.fptosi is clamped first, because
+/// its result is undefined out of range.
 static Scalar floatToInteger(Scalar x, DType to) {
   DType via = byteWidth(to) < 4 ? DType::i32 : to; // instructions exist for 32 and 64 bits
   unsigned digits = widthOf(to) - (to == DType::u8 ? 0 : 1);
   double low = to == DType::u8 ? 0 : -std::ldexp(1.0, digits);
-  // The largest value at most 2^digits - 1 that x can have.
+  // The largest value of x's type that is at most 2^digits - 1.
   unsigned mantissa = x.dtype() == DType::f64 ? 53 : 24;
   double high = std::ldexp(1.0, digits) - (digits > mantissa ? std::ldexp(1.0, digits - mantissa) : 1);
   Scalar lowest = x.constant(low), highest = x.constant(high);

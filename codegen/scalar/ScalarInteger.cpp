@@ -23,7 +23,8 @@ static Division divideIntegers(Scalar x, Scalar y) {
     Scalar q = x.with(arith::DivUIOp::create(b, x.getLoc(), x.value(), safe.value()));
     return {select(byZero, x.constant(0), q), select(byZero, x.constant(0), x - q * y)};
   }
-  // Division by -1 is negation: the one quotient that overflows never reaches the instruction.
+  // Division by -1 is negation, so the only quotient that overflows (smallest integer by -1) never reaches the division
+  // instruction, which traps.
   Scalar byMinusOne = y == -1;
   safe = select(byMinusOne, y.constant(1), safe);
   Scalar q = x.with(arith::DivSIOp::create(b, x.getLoc(), x.value(), safe.value()));
@@ -31,7 +32,8 @@ static Division divideIntegers(Scalar x, Scalar y) {
   return {q, select(byZero, x.constant(0), x - q * y)};
 }
 
-/// Where the truncated quotient lies above the floored one: the remainder is not 0 and its sign is not the divisor's.
+/// Whether the truncated quotient is one above the floored one: the remainder is not 0 and differs in sign from the
+/// divisor.
 static Scalar roundsUp(Scalar remainder, Scalar divisor) {
   return (remainder != 0) & ((remainder < 0) ^ (divisor < 0));
 }
@@ -86,14 +88,14 @@ static Scalar integerPower(Scalar base, Scalar exponent) {
   Scalar power = base.with(loop.getResult(0));
   if (base.isUnsigned())
     return power;
-  // Of the negative powers only those of 1 and -1 are integers, and the loop has found them.
+  // Negative exponents give 0 unless the base is 1 or -1, for which the loop's result is already right.
   return select((exponent < 0) & (base != 1) & (base != -1), base.constant(0), power);
 }
 
 Scalar pow(Scalar x, Scalar y) {
   if (!x.isFloat())
     return integerPower(asInteger(x), asInteger(y));
-  // Squares are common, and x * x is their exact value, rounded; a compiler that sees the exponent may say so too.
+  // pow(x, 2) as x * x: common, correctly rounded, and independent of whether the exponent is known when compiling.
   return exceptWhere(y != 2, x * x, "pow", {x, y});
 }
 

@@ -27,7 +27,7 @@ Roles broadcast(BroadcastToOp op) {
   return SmallVector<bool>{from.size() == to.size() && leading(from) == leading(to)};
 }
 
-/// Windows along dimension 0 reach over parts, unless they are single elements, one after the other.
+/// Whether windows along dimension 0 stay within a part: only windows of one element with stride 1 do.
 Roles contract(ContractOp op) {
   if (op.getBatch() > 0)
     return all(op);
@@ -47,7 +47,7 @@ Roles attention(ScaledDotProductAttentionOp op) {
   return when(keys && rankOf(op.getQuery()) > 2, roles);
 }
 
-/// Everything along dimension 0.
+/// Only slices that keep all of dimension 0.
 Roles slice(SliceOp op) {
   Attr starts = *fromMlir(op.getStartsAttr(), AttrKind::Shape);
   bool whole = std::get<Shape>(starts)[0] == Dim(0) && leading(shapeOf(op.getX())) == leading(shapeOf(op.getResult()));
@@ -57,7 +57,7 @@ Roles slice(SliceOp op) {
 Roles take(TakeOp op) {
   if (op.getAxis() > 0)
     return firstOnly(op);
-  return SmallVector<bool>{false, true}; // rows of a table, chosen by the part
+  return SmallVector<bool>{false, true}; // the table is whole, the indices are split
 }
 
 Roles rolesOf(Operation *op) {
@@ -117,7 +117,7 @@ Type partType(Value whole, const Dim &parts) {
 Operation *createPart(OpBuilder &b, Operation *op, ValueRange operands, const Dim &parts) {
   SmallVector<Type> types = llvm::map_to_vector(op->getResults(), [&](Value v) { return partType(v, parts); });
   OperationState state(op->getLoc(), op->getName(), operands, types, op->getAttrs());
-  // Attributes that hold the first size of the result.
+  // Attributes that contain the size of dimension 0 of the result.
   for (StringRef name : {"shape", "stops"})
     if (Attribute sizes = op->getAttr(name)) {
       Shape shape = std::get<Shape>(*fromMlir(sizes, AttrKind::Shape));

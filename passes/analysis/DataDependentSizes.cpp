@@ -16,7 +16,7 @@ Value storedIn(Value v) {
 
 namespace {
 
-/// Calls `visit` with each symbol that has to be known before `op` can run.
+/// Calls `visit` with each size symbol whose value must be known before `op` can run.
 void forEachSymbol(Operation *op, llvm::function_ref<void(StringRef)> visit) {
   auto visitShape = [&](const Shape &shape) {
     for (const Dim &size : shape)
@@ -24,7 +24,8 @@ void forEachSymbol(Operation *op, llvm::function_ref<void(StringRef)> visit) {
         for (const std::string &symbol : size.symbols())
           visit(symbol);
   };
-  for (OpOperand &use : op->getUses()) // a state that a loop begins with lies before those that its turns leave
+  // The initial state of a loop shares its buffer with the states that the iterations leave, whose sizes must be known.
+  for (OpOperand &use : op->getUses())
     if (auto scan = dyn_cast<ScanOp>(use.getOwner()); scan && use.getOperandNumber() < scan.getStates())
       visitShape(shapeOf(scan.getResult(use.getOperandNumber())));
   op->walk([&](Operation *inner) {
@@ -80,10 +81,10 @@ void sortBySizes(Block &block) {
       }
       place(later[i]);
       later.erase(later.begin() + ptrdiff_t(i));
-      i = 0; // it may define what earlier ones wait for
+      i = 0; // start over: the op may define a value or size that an earlier op of the list waits for
     }
   }
-  for (Operation *op : later) // the planner says what they lack
+  for (Operation *op : later) // ops whose sizes nothing defines stay at the end; building the launch plan reports them
     place(op);
 }
 

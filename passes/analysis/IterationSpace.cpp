@@ -135,7 +135,7 @@ private:
     return map;
   }
 
-  // Passes what is known of one value of `op` on to the others.
+  // Propagates the known maps of operands and results of `op` to the others.
   void relate(Operation *op) {
     if (op->getBlock() != &body)
       return;
@@ -187,7 +187,7 @@ private:
       return;
     auto it = maps.find(op->getOperand(0));
     if (it == maps.end()) {
-      // Several reductions over the same rows meet in their results alone.
+      // Several reductions over the same rows are combined only through their results.
       if (maps.contains(op->getResult(0)) && shapeOf(op->getOperand(0)) == space)
         assign(op->getOperand(0), identity());
       return;
@@ -203,7 +203,7 @@ private:
     assign(op->getResult(0), map);
   }
 
-  // The result lies as the first operand, weight and bias as its last dimensions.
+  // The result is aligned with the first operand; weight and bias with its last dimensions.
   void relateComposite(Operation *op) {
     Value x = op->getOperand(0), result = op->getResult(0);
     auto it = maps.find(x);
@@ -243,7 +243,7 @@ private:
     return true;
   }
 
-  // Merges neighbouring dimensions that no value tells apart.
+  // Merges neighbouring dimensions that are adjacent, in the same order, in every value.
   std::optional<IterationSpace> merged() {
     size_t rank = space.size();
     SmallVector<bool> joined(rank, false); // with the previous kept dimension

@@ -68,8 +68,8 @@ std::vector<int64_t> LayoutModel::toLast(Value v) const {
   return channelsLast(cast<RankedTensorType>(v.getType()).getRank(), channelDimsOf(v));
 }
 
-/// Gives `v` a number of channel dimensions, and with it the values it is computed from if theirs was open.
-/// False if it has another one already.
+/// Sets the number of channel dimensions of `v`, and of the values that it is computed from if theirs is not set yet.
+/// False if `v` already has another number.
 bool LayoutModel::settle(Value v, int dims) {
   auto [it, inserted] = channelDims.try_emplace(v, dims);
   if (!inserted)
@@ -86,8 +86,8 @@ bool LayoutModel::settle(Value v, int dims) {
   return true;
 }
 
-/// The operands of the result's rank and the result must agree in their channel dimensions. Where no value is bound to
-/// any yet, all stay open.
+/// The result, and operands of the same rank, must agree in the number of channel dimensions. If none of them has one
+/// yet, nothing is set.
 bool LayoutModel::settleAll(Operation *op) {
   int dims = 0;
   for (Value operand : op->getOperands())
@@ -141,7 +141,8 @@ LayoutRule LayoutModel::ruleOf(Operation *op) {
   return {SmallVector<Form, 3>(op->getNumOperands(), Form::Own), Form::Own};
 }
 
-/// Reducing channels or spatial dimensions leaves the others in order. Once no channel is left, both forms are one.
+/// A reduction keeps the order of the dimensions that it does not reduce. If it reduces all channels, both layouts of
+/// the result are the same.
 LayoutRule LayoutModel::reductionRule(Operation *op) {
   Value x = op->getOperand(0), result = op->getResult(0);
   if (shapeOf(x).size() < 2)
@@ -169,7 +170,7 @@ LayoutRule LayoutModel::reductionRule(Operation *op) {
   return {{Form::Own}, Form::Own};
 }
 
-/// Whether a reshape changes nothing but the names of sizes that every run checks to be equal.
+/// Whether a reshape only renames symbolic sizes that are checked to be equal at run time.
 static bool isRenaming(Operation *reshape, const Shape &from, const Shape &to) {
   auto function = reshape->getParentOfType<func::FuncOp>();
   auto checks = function ? function->getAttrOfType<ArrayAttr>(kChecksAttr) : ArrayAttr();
@@ -188,7 +189,7 @@ static bool isRenaming(Operation *reshape, const Shape &from, const Shape &to) {
          });
 }
 
-/// A reshape that keeps the batch apart, and the channels apart from the rest, does the same to either form.
+/// A reshape that merges neither the batch nor the channels with other dimensions works on both layouts.
 LayoutRule LayoutModel::reshapeRule(Operation *op) {
   Value x = op->getOperand(0), result = op->getResult(0);
   Shape from = shapeOf(x), to = shapeOf(result);
@@ -215,8 +216,8 @@ LayoutRule LayoutModel::reshapeRule(Operation *op) {
   return {};
 }
 
-/// A transpose between the two forms goes away where its neighbours have the right ones; one among channels alone can
-/// be done in either form.
+/// A transpose from one layout to the other is an identity if its operand is given in the other layout already. One
+/// that permutes only channels works on both layouts.
 LayoutRule LayoutModel::transposeRule(Operation *op) {
   Value x = op->getOperand(0), result = op->getResult(0);
   ArrayRef<int64_t> perm = cast<TransposeOp>(op).getPerm();
