@@ -25,6 +25,7 @@ private:
   Tensor gradientOrZeros(mlir::Value value) const;
   void differentiate(mlir::Operation *op);
   void differentiateLoop(ir::ScanOp loop);
+  void differentiateBranches(ir::IfOp branches);
   void differentiateCustom(mlir::Operation *op, const Custom &custom);
   /// What the results of an op depend on.
   llvm::SmallVector<mlir::Value> dependencies(mlir::Operation *op) const;

@@ -24,9 +24,7 @@ Trace::Backward::Backward(Trace &trace, llvm::ArrayRef<Value> ys, llvm::ArrayRef
         ops.insert(op);
   }
   auto sorted = ops.takeVector();
-  llvm::sort(sorted, [&](mlir::Operation *a, mlir::Operation *b) { // the step of a loop sees what is before it
-    return a->getBlock() == b->getBlock() ? a->isBeforeInBlock(b) : a->getBlock() == &trace.function.front();
-  });
+  llvm::sort(sorted, [&](mlir::Operation *a, mlir::Operation *b) { return trace.isBefore(a, b); });
   for (mlir::Operation *op : sorted) {
     if (llvm::none_of(dependencies(op), [&](Value operand) { return varying.contains(operand); }))
       continue;
@@ -84,6 +82,11 @@ void Trace::Backward::differentiate(mlir::Operation *op) {
     return differentiateCustom(op, *custom->second);
   if (auto loop = llvm::dyn_cast<ir::ScanOp>(op))
     return differentiateLoop(loop);
+  if (auto branches = llvm::dyn_cast<ir::IfOp>(op))
+    return differentiateBranches(branches);
+  if (llvm::isa<ir::WhileOp>(op))
+    throw gradients::NoGradient("a while_loop has no gradient, because the number of its turns is not known; give it a "
+                                "limit, or use fori_loop or scan");
   const ir::OpInfo *info = ir::opInfo(op);
   gradients::GradientRule rule = info ? gradients::ruleOf(*info) : nullptr;
   if (!rule)
@@ -175,6 +178,7 @@ std::vector<Tensor> Trace::grad(const Tensor &y, const std::vector<Tensor> &xs, 
 }
 
 void Trace::backward(const Tensor &y, const Tensor &seed, const Location &where) {
+  refuseInScope("backward", where);
   Value root = variableOf(y, where);
   std::vector<Value> leaves;
   for (CellUse &use : cells) {

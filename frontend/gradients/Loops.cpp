@@ -1,3 +1,5 @@
+// Gradients of ops that apply functions.
+//
 // The gradient of a loop is a loop the other way: each turn takes the gradients of the states that it has left,
 // computes the step again from the states that it began with, which are among the loop's results, and gives their
 // gradients.
@@ -109,6 +111,44 @@ void Trace::Backward::differentiateLoop(ir::ScanOp loop) {
     add(loop.getInputs()[neededWholes[k]], all.states[realStates.size() + k]);
   for (size_t k = 0; k < neededParts.size(); ++k)
     add(loop.getInputs()[neededParts[k]], all.outputs[k]);
+}
+
+/// The gradient of the branch that has run, which is computed again.
+void Trace::Backward::differentiateBranches(ir::IfOp op) {
+  std::vector<size_t> real, needed; // positions of results and inputs
+  std::vector<Tensor> seeds;
+  for (size_t i = 0; i < op.getNumResults(); ++i)
+    if (Value result = op.getResult(unsigned(i)); isFloat(ir::dtypeOf(result))) {
+      real.push_back(i);
+      seeds.push_back(gradientOrZeros(result));
+    }
+  for (size_t i = 0; i < op.getInputs().size(); ++i)
+    if (varying.contains(op.getInputs()[i]))
+      needed.push_back(i);
+  auto gradientOfBranch = [&](bool condition) {
+    auto function = llvm::cast<mlir::func::FuncOp>(op.branch(condition));
+    std::vector<Value> arguments, given;
+    for (Value input : op.getInputs()) { // values of their own: see Backward
+      Tensor x = trace.wrap(input);
+      arguments.push_back(trace.valueOf(reshape(x, x.shape()), x.dtype(), {}));
+    }
+    std::vector<Value> results = trace.inlineStep(function, arguments);
+    for (size_t i : real)
+      given.push_back(results[i]);
+    Backward within(trace, given, arguments);
+    within.run(given, seeds);
+    std::vector<Tensor> found;
+    for (size_t i : needed)
+      found.push_back(within.gradientOrZeros(arguments[i]));
+    return found;
+  };
+  if (needed.empty())
+    return;
+  std::vector<Tensor> found = detail::cond(
+      trace.wrap(op.getCondition()), [&] { return gradientOfBranch(true); }, [&] { return gradientOfBranch(false); },
+      {});
+  for (size_t i = 0; i < needed.size(); ++i)
+    add(op.getInputs()[needed[i]], found[i]);
 }
 
 } // namespace burin

@@ -2,7 +2,7 @@
 #include "burin/loops.h"
 #include "burin/ops.h"
 #include "frontend/tensor/LocationScope.h"
-#include "frontend/trace/Trace.h"
+#include "frontend/trace/FunctionScope.h"
 
 namespace burin {
 
@@ -86,16 +86,18 @@ private:
 
 } // namespace
 
-void detail::checkStates(const std::vector<Tensor> &before, const std::vector<Tensor> &after, const Location &where) {
+void detail::checkStates(const std::vector<Tensor> &before, const std::vector<Tensor> &after, const Location &where,
+                         const char *op, const char *step) {
+  const std::string name = step;
   if (before.size() != after.size())
-    throw Error(where, "scan",
-                "the step returns " + std::to_string(after.size()) + " states, but it is given " +
+    throw Error(where, op,
+                "the " + name + " returns " + std::to_string(after.size()) + " states, but it is given " +
                     std::to_string(before.size()));
   for (size_t i = 0; i < before.size(); ++i) {
     TensorSpec old = before[i].spec(where), next = after[i].spec(where);
     if (old.shape != next.shape || (old.dtype != next.dtype && !stateOf(after[i], where).weak))
-      throw Error(where, "scan",
-                  "state " + std::to_string(i) + " is " + str(old) + " before the step and " + str(next) +
+      throw Error(where, op,
+                  "state " + std::to_string(i) + " is " + str(old) + " before the " + name + " and " + str(next) +
                       " after it; states keep their shape and element type");
   }
 }
@@ -106,7 +108,7 @@ ScanResult scan(const ScanStep &step, const std::vector<Tensor> &initial, const 
   const Location place = detail::inScope(where);
   Dim length = lengthOf(xs, place);
   Trace *trace = Trace::active();
-  if (trace && !trace->isInLoop() && length != Dim(1))
+  if (trace && !trace->isInScan() && length != Dim(1))
     return trace->scan(step, initial, xs, reverse, place);
   if (!length.isStatic() || (trace && length.value() > kMostUnrolled))
     throw Error(place, "scan",
@@ -116,83 +118,6 @@ ScanResult scan(const ScanStep &step, const std::vector<Tensor> &initial, const 
 }
 
 // ---- in a trace: the step becomes a function of the graph
-
-namespace {
-
-/// Gives a function what it uses of the block that calls it: constants are repeated, other values become arguments.
-std::vector<mlir::Value> capture(mlir::func::FuncOp function) {
-  mlir::Block &block = function.front();
-  mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&block);
-  llvm::DenseMap<mlir::Value, mlir::Value> known;
-  std::vector<mlir::Value> captured;
-  for (mlir::Operation &op : llvm::make_early_inc_range(block))
-    for (mlir::OpOperand &operand : op.getOpOperands()) {
-      mlir::Value outer = operand.get();
-      if (outer.getParentBlock() == &block)
-        continue;
-      mlir::Value &inner = known[outer];
-      if (!inner && outer.getDefiningOp<ir::ConstantOp>()) {
-        inner = builder.clone(*outer.getDefiningOp())->getResult(0);
-      } else if (!inner) {
-        captured.push_back(outer);
-        inner = block.addArgument(outer.getType(), outer.getLoc());
-      }
-      operand.set(inner);
-    }
-  return captured;
-}
-
-} // namespace
-
-/// The function of a loop while its step is recorded.
-class Trace::LoopBody {
-  using Value = mlir::Value;
-
-public:
-  LoopBody(Trace &trace, mlir::Location location)
-      : trace(trace), guard(trace.builder), checksBefore(trace.checks.size()) {
-    trace.builder.setInsertionPointToEnd(trace.graph->module->getBody());
-    std::string name = "loop" + std::to_string(trace.loops++);
-    function = mlir::func::FuncOp::create(trace.builder, location, name, trace.builder.getFunctionType({}, {}));
-    function.setPrivate();
-    trace.inner = function.addEntryBlock();
-    trace.builder.setInsertionPointToEnd(trace.inner);
-  }
-  ~LoopBody() {
-    trace.inner = nullptr;
-    if (isComplete)
-      return;
-    trace.checks.truncate(checksBefore);
-    function->remove(); // the step has thrown; tensors may still refer to what it has recorded
-    trace.abandoned.emplace_back(function);
-  }
-  LoopBody(const LoopBody &) = delete;
-
-  Tensor argument(const Shape &element, DType dtype, mlir::Location location) {
-    Shape row = element;
-    row.insert(row.begin(), 1);
-    Value value = trace.inner->addArgument(ir::tensorType(&trace.graph->context, {dtype, row}), location);
-    return trace.wrap(ir::create(trace.builder, location, "squeeze", {value}, {{"axes", std::vector<int64_t>{0}}}));
-  }
-
-  /// Ends the function; returns what it has captured.
-  std::vector<Value> finish(llvm::ArrayRef<Value> results, mlir::Location location) {
-    mlir::func::ReturnOp::create(trace.builder, location, results);
-    std::vector<Value> captured = capture(function);
-    function.setFunctionType(
-        trace.builder.getFunctionType(function.front().getArgumentTypes(), mlir::ValueRange(results).getTypes()));
-    isComplete = true;
-    return captured;
-  }
-
-  mlir::func::FuncOp function;
-
-private:
-  Trace &trace;
-  mlir::OpBuilder::InsertionGuard guard;
-  size_t checksBefore;
-  bool isComplete = false;
-};
 
 ScanResult Trace::scan(const ScanStep &step, const std::vector<Tensor> &initial, const std::vector<Tensor> &xs,
                        bool reverse, const Location &where) {
@@ -213,27 +138,33 @@ ScanResult Trace::scan(const ScanStep &step, const std::vector<Tensor> &initial,
   std::vector<Value> results;
   std::string name;
   {
-    LoopBody body(*this, location);
-    std::vector<Tensor> states, elements;
-    for (const Tensor &state : initial)
-      states.push_back(body.argument(state.shape(where), state.dtype(where), location));
-    for (const Tensor &x : xs)
-      elements.push_back(
-          body.argument(Shape(x.shape(where).begin() + 1, x.shape(where).end()), x.dtype(where), location));
-    ScanResult given = step(states, elements);
-    detail::checkStates(states, given.states, where);
-    for (size_t i = 0; i < initial.size(); ++i)
-      results.push_back(valueAlone(given.states[i], states[i].dtype(where)));
-    for (const Tensor &output : given.outputs) {
-      auto same = std::ranges::find(given.states, detail::Access::state(output), detail::Access::state);
-      bool isState = same != given.states.end();
-      stateOfOutput.push_back(isState ? std::optional(size_t(same - given.states.begin())) : std::nullopt);
-      if (!isState)
-        results.push_back(valueAlone(output, detail::stateOf(output, where).spec.dtype));
-    }
-    std::vector<Value> captured = body.finish(results, location);
+    FunctionScope body(*this, FunctionScope::Kind::Step, "loop", location);
+    body.record([&] {
+      std::vector<Tensor> states, elements;
+      auto part = [&](Shape shape, DType dtype) { // without its dimension 0, which is 1
+        shape.insert(shape.begin(), 1);
+        return squeeze(body.argument({dtype, shape}, location), {0}, where);
+      };
+      for (const Tensor &state : initial)
+        states.push_back(part(state.shape(where), state.dtype(where)));
+      for (const Tensor &x : xs)
+        elements.push_back(part(Shape(x.shape(where).begin() + 1, x.shape(where).end()), x.dtype(where)));
+      ScanResult given = step(states, elements);
+      detail::checkStates(states, given.states, where);
+      for (size_t i = 0; i < initial.size(); ++i)
+        results.push_back(valueAlone(given.states[i], states[i].dtype(where)));
+      for (const Tensor &output : given.outputs) {
+        auto same = std::ranges::find(given.states, detail::Access::state(output), detail::Access::state);
+        bool isState = same != given.states.end();
+        stateOfOutput.push_back(isState ? std::optional(size_t(same - given.states.begin())) : std::nullopt);
+        if (!isState)
+          results.push_back(valueAlone(output, detail::stateOf(output, where).spec.dtype));
+      }
+    });
+    body.finish(results, location);
+    std::vector<Value> captured = FunctionScope::capture({&body});
     operands.insert(operands.end(), captured.begin(), captured.end());
-    name = body.function.getName();
+    name = body.function.getName().str();
   }
   llvm::SmallVector<mlir::Type> types;
   for (size_t i = 0; i < results.size(); ++i) {

@@ -1,5 +1,5 @@
-#include "frontend/trace/Trace.h"
 #include "frontend/tensor/LocationScope.h"
+#include "frontend/trace/FunctionScope.h"
 #include "mlir/IR/Verifier.h"
 
 namespace burin {
@@ -88,9 +88,10 @@ Value Trace::valueOf(const Tensor &tensor, DType dtype, const Location &where) {
       throw Error(where, "trace",
                   "this tensor belongs to another trace; return it from the function that was traced, and pass it in");
     Value value = Value::getFromOpaquePointer(traced->value);
-    if (mlir::Block *home = value.getParentBlock(); home != &function.front() && home != inner)
-      throw Error(where, "scan",
-                  "this tensor belongs to one step of a loop, which is over; return it from the step as an output");
+    auto holds = [&](FunctionScope *scope) { return scope->holds(value); };
+    if (value.getParentBlock() != &function.front() && llvm::none_of(scopes, holds))
+      throw Error(where, "trace",
+                  "this tensor belongs to a branch, or to one step of a loop, which is over; return it from there");
     return state.weak ? detail::castTo(builder, detail::mlirLocation(&graph->context, where), value, dtype) : value;
   }
   if (std::holds_alternative<detail::ScalarValue>(state.value))
@@ -188,12 +189,22 @@ std::vector<Tensor> Trace::call(const ir::OpInfo &info, std::span<const Tensor *
   return results;
 }
 
+bool Trace::isInScan() const {
+  return llvm::any_of(scopes, [](FunctionScope *scope) { return scope->kind == FunctionScope::Kind::Step; });
+}
+size_t Trace::depthOf(mlir::Block *block) const {
+  auto at = llvm::find_if(scopes, [&](FunctionScope *scope) { return scope->block() == block; });
+  return at == scopes.end() ? 0 : size_t(at - scopes.begin()) + 1;
+}
+bool Trace::isBefore(mlir::Operation *a, mlir::Operation *b) const {
+  return a->getBlock() == b->getBlock() ? a->isBeforeInBlock(b) : depthOf(a->getBlock()) < depthOf(b->getBlock());
+}
+
 Dim Trace::newSize(const std::string &op) {
-  if (inner)
-    throw Error(
-        detail::inScope({}), op,
-        "the size of its result depends on the data, which a loop's step cannot have; compute it before the loop, "
-        "or keep the size and mask what is not wanted");
+  if (!scopes.empty())
+    throw Error(detail::inScope({}), op,
+                "the size of its result depends on the data, which a branch or loop cannot have; compute it before, "
+                "or keep the size and mask what is not wanted");
   auto isTaken = [&](const std::string &name) {
     for (const NamedSpec &input : graph->inputs)
       for (const Dim &size : input.spec.shape)

@@ -1,7 +1,7 @@
 // Recording of the ops that a function calls.
 #pragma once
+#include "burin/control.h"
 #include "burin/gradients.h"
-#include "burin/loops.h"
 #include "burin/observed.h"
 #include "frontend/tensor/Cell.h"
 #include "frontend/tensor/Normalize.h"
@@ -14,8 +14,10 @@
 namespace burin {
 
 namespace detail {
-/// Throws unless the states that a step returns can be given to the next one.
-void checkStates(const std::vector<Tensor> &before, const std::vector<Tensor> &after, const Location &where);
+/// Throws unless the states that a step returns can be given to the next one. `op` and `step` are how messages call
+/// them.
+void checkStates(const std::vector<Tensor> &before, const std::vector<Tensor> &after, const Location &where,
+                 const char *op = "scan", const char *step = "step");
 } // namespace detail
 
 /// Something a trace has read that may change later.
@@ -61,8 +63,13 @@ public:
                            const Location &where);
   ScanResult scan(const ScanStep &step, const std::vector<Tensor> &initial, const std::vector<Tensor> &xs, bool reverse,
                   const Location &where);
-  /// Whether the step of a loop is being recorded.
-  bool isInLoop() const { return inner; }
+  /// See control.h.
+  std::vector<Tensor> cond(const Tensor &condition, const detail::Branch &then, const detail::Branch &otherwise,
+                           const Location &where);
+  std::vector<Tensor> whileLoop(const detail::LoopCondition &condition, const detail::LoopBody &body,
+                                const std::vector<Tensor> &initial, const Location &where);
+  /// Whether the step of a scan is being recorded.
+  bool isInScan() const;
   /// A symbol for the size of a result of `op` that is not known before a run.
   Dim newSize(const std::string &op);
   Graph finish(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where);
@@ -116,6 +123,13 @@ private:
   mlir::Value valueOf(const Tensor &tensor, DType dtype, const Location &where);
   struct CellUse;
   CellUse &useOf(const std::shared_ptr<detail::Cell> &cell);
+  void refuseInScope(const char *op, const Location &where) const;
+  void setInside(CellUse &use, mlir::Value value);
+  static Tensor leafLike(const Tensor &traced, const Tensor &held);
+  /// 0 for the traced function itself, then by nesting.
+  size_t depthOf(mlir::Block *block) const;
+  /// Whether a is computed before b; both are in functions that are being recorded.
+  bool isBefore(mlir::Operation *a, mlir::Operation *b) const;
   CellUse &leafOf(const Tensor &value, const char *op, const Location &where);
   void resolveCells(llvm::SmallVectorImpl<mlir::Value> &results, const Location &where);
   bool isState(const CellUse &use) const;
@@ -124,7 +138,7 @@ private:
   mlir::Value scalarOf(const detail::TensorState &state, DType dtype, const Location &where);
   Tensor wrap(mlir::Value value);
   mlir::Operation *onceForSize(mlir::Operation *made);
-  class LoopBody;
+  class FunctionScope;
   class Backward;
   std::vector<mlir::Value> inlineStep(mlir::func::FuncOp step, llvm::ArrayRef<mlir::Value> arguments);
   mlir::Value variableOf(const Tensor &x, const Location &where);
@@ -133,9 +147,10 @@ private:
   std::shared_ptr<Graph::Data> graph;
   mlir::func::FuncOp function;
   mlir::OpBuilder builder;
-  mlir::Block *inner = nullptr; // of the loop whose step is being recorded
-  size_t loops = 0;
-  std::vector<mlir::OwningOpRef<mlir::func::FuncOp>> abandoned; // see LoopBody
+  std::vector<FunctionScope *> scopes;                          // that are being recorded, the innermost last
+  size_t functions = 0;                                         // how many there have been
+  std::vector<std::shared_ptr<mlir::Block>> turnBlocks;         // see FunctionScope
+  std::vector<mlir::OwningOpRef<mlir::func::FuncOp>> abandoned; // see FunctionScope
   std::vector<Tensor> arguments;
   /// A cell that the function has touched. It is an argument of the graph until finish() decides otherwise.
   struct CellUse {

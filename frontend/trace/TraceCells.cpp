@@ -1,5 +1,5 @@
 // Parameters and buffers in a trace: what the function reads and sets, and what becomes of them in the graph.
-#include "frontend/trace/Trace.h"
+#include "frontend/trace/FunctionScope.h"
 #include "llvm/ADT/BitVector.h"
 
 namespace burin {
@@ -7,20 +7,24 @@ namespace burin {
 using mlir::Value;
 
 /// A traced value that tells, like the tensor in its cell, whether it requires a gradient.
-static Tensor leafLike(const Tensor &traced, const Tensor &held) {
+Tensor Trace::leafLike(const Tensor &traced, const Tensor &held) {
   detail::TensorState state = *detail::Access::state(traced);
   state.node = detail::Access::state(held)->node;
   return detail::Access::make(std::move(state));
 }
 
 Trace::CellUse &Trace::useOf(const std::shared_ptr<detail::Cell> &cell) {
-  for (CellUse &use : cells)
-    if (use.cell == cell)
-      return use;
-  mlir::Type type = ir::tensorType(&graph->context, cell->value.spec());
-  mlir::BlockArgument argument = function.front().addArgument(type, builder.getUnknownLoc());
-  return cells.emplace_back(
-      CellUse{cell, leafLike(wrap(argument), cell->value), argument, cell->version, false, false, {}});
+  auto known = llvm::find_if(cells, [&](const CellUse &use) { return use.cell == cell; });
+  CellUse *use = known == cells.end() ? nullptr : &*known;
+  if (!use) {
+    mlir::Type type = ir::tensorType(&graph->context, cell->value.spec());
+    mlir::BlockArgument argument = function.front().addArgument(type, builder.getUnknownLoc());
+    use = &cells.emplace_back(
+        CellUse{cell, leafLike(wrap(argument), cell->value), argument, cell->version, false, false, {}});
+  }
+  for (FunctionScope *scope : scopes)
+    scope->touch(*use);
+  return *use;
 }
 
 const Tensor &Trace::read(const std::shared_ptr<detail::Cell> &cell) { return useOf(cell).value; }
@@ -30,9 +34,9 @@ void Trace::set(const std::shared_ptr<detail::Cell> &cell, const Tensor &value, 
     throw Error(where, "set",
                 "a graph that is saved or compiled cannot change a parameter yet; call eval() on modules that are in "
                 "training mode, return the new value and set it outside, or use jit");
-  if (inner)
+  if (isInScan())
     throw Error(where, "set",
-                "a parameter cannot be set in one step of a loop; make it a state of the loop and set it afterwards");
+                "a parameter cannot be set in one step of a scan; make it a state of the loop and set it afterwards");
   CellUse &use = useOf(cell);
   TensorSpec held = cell->value.spec(where), given = value.spec(where);
   bool isNumber = detail::stateOf(value, where).weak;
@@ -55,9 +59,16 @@ Trace::CellUse &Trace::leafOf(const Tensor &value, const char *op, const Locatio
   throw Error(where, op, "only parameters keep a gradient in a traced function; use grad(y, {x}) for other values");
 }
 
+void Trace::refuseInScope(const char *op, const Location &where) const {
+  if (!scopes.empty())
+    throw Error(where, op,
+                "gradients are not kept with parameters in a branch or loop; use grad(), and return what it gives");
+}
+
 Tensor Trace::gradient(const Tensor &value, const Location &where) { return leafOf(value, "grad", where).gradient; }
 
 void Trace::setGradient(const Tensor &value, const Tensor &gradient, const Location &where) {
+  refuseInScope("set_grad", where);
   CellUse &use = leafOf(value, "set_grad", where);
   use.gradient = gradient;
   use.ownsGradient = true;
@@ -69,18 +80,43 @@ bool Trace::isState(const CellUse &use) const {
   return use.isSet || use.isVariable || use.cell->alwaysInput || llvm::is_contained(unstable, use.cell);
 }
 
-/// A loop has copies of the constants that its step uses, so that they can be folded and packed there.
-static void sinkIntoLoops(ir::ConstantOp constant) {
-  for (mlir::OpOperand &use : llvm::make_early_inc_range(constant->getUses())) {
-    auto loop = llvm::dyn_cast<ir::ScanOp>(use.getOwner());
-    if (!loop || use.getOperandNumber() < loop.firstWhole())
+/// The argument, of the functions that an op applies, that always is its operand `index`; nullopt if there is none.
+static std::optional<unsigned> argumentFor(mlir::Operation *op, unsigned index) {
+  auto from = [&](unsigned first) { return index >= first ? std::optional(index) : std::nullopt; };
+  if (auto scan = llvm::dyn_cast<ir::ScanOp>(op))
+    return from(scan.firstWhole());
+  if (auto loop = llvm::dyn_cast<ir::WhileOp>(op))
+    return from(unsigned(loop.getCarried()));
+  if (llvm::isa<ir::IfOp>(op) && index > 0)
+    return index - 1;
+  return std::nullopt;
+}
+
+/// Functions have copies of the constants that they use, so that they can be folded and packed there.
+static void sinkIntoFunctions(ir::ConstantOp constant, mlir::ModuleOp module) {
+  llvm::SmallVector<mlir::Operation *> users(constant->getUsers());
+  for (mlir::Operation *op : users) {
+    auto *use = llvm::find_if(op->getOpOperands(), [&](mlir::OpOperand &x) { return x.get() == constant.getResult(); });
+    if (use == op->getOpOperands().end())
       continue;
-    auto body = llvm::cast<mlir::func::FuncOp>(loop.body());
-    unsigned index = use.getOperandNumber();
-    mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&body.front());
-    body.getArgument(index).replaceAllUsesWith(builder.clone(*constant)->getResult(0));
-    loop->eraseOperand(index);
-    (void)body.eraseArgument(index);
+    unsigned index = use->getOperandNumber();
+    std::optional<unsigned> argument = argumentFor(op, index);
+    auto functions = ir::appliedFunctions(op);
+    auto isShared = [&](mlir::Operation *function) { // by the gradient of a branch
+      auto uses = mlir::SymbolTable::getSymbolUses(function, module.getOperation());
+      return !uses || !llvm::hasSingleElement(*uses);
+    };
+    if (!argument || llvm::any_of(functions, isShared))
+      continue;
+    for (mlir::Operation *applied : functions) {
+      auto body = llvm::cast<mlir::func::FuncOp>(applied);
+      mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&body.front());
+      auto copy = llvm::cast<ir::ConstantOp>(builder.clone(*constant));
+      body.getArgument(*argument).replaceAllUsesWith(copy.getResult());
+      (void)body.eraseArgument(*argument);
+      sinkIntoFunctions(copy, module);
+    }
+    op->eraseOperand(index);
   }
 }
 
@@ -95,7 +131,7 @@ void Trace::makeConstant(CellUse &use, const Location &where) {
   Value constant = isNumber ? scalarOf(held, held.spec.dtype, where) : constantOf(held, where);
   use.argument.replaceAllUsesWith(constant);
   if (auto op = constant.getDefiningOp<ir::ConstantOp>())
-    sinkIntoLoops(op);
+    sinkIntoFunctions(op, *graph->module);
 }
 
 /// Decides which cells are states; appends their new values to the results.

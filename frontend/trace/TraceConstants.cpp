@@ -40,13 +40,11 @@ std::optional<Tensor> Trace::constantValue(const Tensor &tensor, const Location 
     if (evaluated.contains(value))
       continue;
     mlir::Operation *op = value.getDefiningOp();
-    if (!op || !isSmall(value))
+    if (!op || !isSmall(value) || !ir::appliedFunctions(op).empty())
       return std::nullopt;
     ops.push_back(op);
   }
-  llvm::sort(ops, [&](mlir::Operation *a, mlir::Operation *b) { // the step of a loop sees what is before it
-    return a->getBlock() == b->getBlock() ? a->isBeforeInBlock(b) : a->getBlock() == &function.front();
-  });
+  llvm::sort(ops, [&](mlir::Operation *a, mlir::Operation *b) { return isBefore(a, b); });
   ops.erase(std::unique(ops.begin(), ops.end()), ops.end());
   for (mlir::Operation *op : ops) {
     std::vector<ir::RefTensor> operands;
@@ -65,10 +63,11 @@ std::optional<Tensor> Trace::constantValue(const Tensor &tensor, const Location 
 
 std::vector<std::string> Trace::inputsBehind(const Tensor &tensor) const {
   std::vector<std::string> names;
+  mlir::func::FuncOp main = function;
   if (Value root = tracedValue(tensor))
     for (Value value : slice(root, [](Value) { return false; }))
       if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(value);
-          argument && argument.getOwner() != inner && argument.getArgNumber() < graph->inputs.size())
+          argument && argument.getOwner()->getParentOp() == main && argument.getArgNumber() < graph->inputs.size())
         names.push_back(graph->inputs[argument.getArgNumber()].name);
   return names;
 }

@@ -1,5 +1,6 @@
 // burin: a graph compiler with imperative tracing. This header is the whole C++ API.
 #pragma once
+#include "burin/control.h"
 #include "burin/creation.h"
 #include "burin/data.h"
 #include "burin/gradients.h"

@@ -1,0 +1,116 @@
+#include "frontend/trace/FunctionScope.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace burin {
+
+using mlir::Value;
+
+Trace::FunctionScope::FunctionScope(Trace &trace, Kind kind, const std::string &stem, mlir::Location location)
+    : kind(kind), trace(trace), turns(std::make_shared<mlir::Block>()), checksBefore(trace.checks.size()) {
+  mlir::OpBuilder::InsertionGuard guard(trace.builder);
+  trace.builder.setInsertionPointToEnd(trace.graph->module->getBody());
+  std::string name = stem + std::to_string(trace.functions++);
+  function = mlir::func::FuncOp::create(trace.builder, location, name, trace.builder.getFunctionType({}, {}));
+  function.setPrivate();
+  function.addEntryBlock();
+  trace.turnBlocks.push_back(turns);
+}
+
+Trace::FunctionScope::~FunctionScope() {
+  if (isComplete)
+    return;
+  restoreCells();
+  trace.checks.truncate(checksBefore);
+  // Tensors may still refer to what has been recorded, here and in functions that this one uses.
+  for (mlir::Operation *next = function; next;) {
+    mlir::Operation *gone = std::exchange(next, next->getNextNode());
+    gone->remove();
+    trace.abandoned.emplace_back(llvm::cast<mlir::func::FuncOp>(gone));
+  }
+}
+
+void Trace::FunctionScope::enter() {
+  outside = trace.builder.saveInsertionPoint();
+  trace.builder.setInsertionPointToEnd(block());
+  trace.scopes.push_back(this);
+}
+
+void Trace::FunctionScope::leave() {
+  trace.scopes.pop_back();
+  trace.builder.restoreInsertionPoint(*outside);
+}
+
+Tensor Trace::FunctionScope::argument(const TensorSpec &spec, mlir::Location location) {
+  return trace.wrap(block()->addArgument(ir::tensorType(&trace.graph->context, spec), location));
+}
+
+void Trace::FunctionScope::finish(llvm::ArrayRef<Value> results, mlir::Location location) {
+  mlir::OpBuilder::InsertionGuard guard(trace.builder);
+  trace.builder.setInsertionPointToEnd(block());
+  mlir::func::ReturnOp::create(trace.builder, location, results);
+}
+
+std::vector<Value> Trace::FunctionScope::capture(llvm::ArrayRef<FunctionScope *> scopes) {
+  auto isConstant = [](Value value) { return value.getDefiningOp<ir::ConstantOp>() != nullptr; };
+  llvm::SetVector<Value> captured;
+  for (FunctionScope *scope : scopes)
+    for (mlir::Operation &op : *scope->block())
+      for (Value operand : op.getOperands())
+        if (operand.getParentBlock() != scope->block() && !isConstant(operand))
+          captured.insert(operand);
+  for (FunctionScope *scope : scopes) {
+    mlir::Block &block = *scope->block();
+    mlir::OpBuilder builder = mlir::OpBuilder::atBlockBegin(&block);
+    llvm::DenseMap<Value, Value> known;
+    for (Value outer : captured)
+      known[outer] = block.addArgument(outer.getType(), outer.getLoc());
+    for (mlir::Operation &op : llvm::make_early_inc_range(block))
+      for (mlir::OpOperand &operand : op.getOpOperands()) {
+        Value outer = operand.get();
+        if (outer.getParentBlock() == &block)
+          continue;
+        Value &inner = known[outer];
+        if (!inner)
+          inner = builder.clone(*outer.getDefiningOp())->getResult(0);
+        operand.set(inner);
+      }
+    scope->function.setFunctionType(
+        builder.getFunctionType(block.getArgumentTypes(), block.getTerminator()->getOperandTypes()));
+    scope->isComplete = true;
+  }
+  return {captured.begin(), captured.end()};
+}
+
+// ---- parameters
+
+static Value heldBy(const Tensor &traced) {
+  return Value::getFromOpaquePointer(std::get<detail::TracedValue>(detail::Access::state(traced)->value).value);
+}
+
+Trace::FunctionScope::Touched *Trace::FunctionScope::find(const CellUse *use) {
+  auto at = llvm::find_if(touched, [&](const Touched &known) { return known.use == use; });
+  return at == touched.end() ? nullptr : &*at;
+}
+
+void Trace::FunctionScope::touch(CellUse &use) {
+  if (kind == Kind::Step || find(&use))
+    return;
+  touched.push_back({&use, use.value, use.isSet});
+  if (kind != Kind::Turn)
+    return;
+  Value outer = heldBy(use.value);
+  touched.back().turn = turns->addArgument(outer.getType(), outer.getLoc());
+  use.value = leafLike(trace.wrap(touched.back().turn), use.cell->value);
+}
+
+void Trace::FunctionScope::restoreCells() {
+  for (Touched &cell : touched) {
+    Value inside = cell.turn ? Value(cell.turn) : heldBy(cell.before);
+    cell.after = cell.use->value;
+    cell.isChanged = heldBy(cell.after) != inside;
+    cell.use->value = cell.before;
+    cell.use->isSet = cell.wasSet;
+  }
+}
+
+} // namespace burin
