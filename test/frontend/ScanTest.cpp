@@ -195,5 +195,5 @@ TEST_CASE("loops that make no sense are refused where they are written") {
                     return leaked * 2.0;
                   },
                   {{f32, {2}}}),
-              "belongs to one step of a loop");
+              "to one step of a loop, which is over");
 }
