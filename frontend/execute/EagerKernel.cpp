@@ -28,10 +28,20 @@ struct Form {
   }
 };
 
+/// Whether an operand keeps its sizes where others become symbols: the matrix that a product multiplies by. It is
+/// mostly a weight, of which there are few shapes, and products whose depth and columns are known are up to twice as
+/// fast.
+bool keepsSizes(const Form &form, size_t operand) {
+  constexpr int64_t kFewElements = 64 * 64;
+  const Shape &shape = form.operands[operand]->shape;
+  return form.info.name == std::string_view("matmul") && operand == 1 && shape.size() == 2 &&
+         elements(shape).isStatic() && elements(shape).value() >= kFewElements;
+}
+
 /// The policy that keeps new shapes from meaning new compilations: each distinct size above 1 becomes a symbol, equal
-/// sizes the same one; 0 and 1 stay, because they broadcast or vanish. The same goes for sizes in attributes (of
-/// broadcast_to, slice, …). Where the sizes of the results are then more than symbols and numbers, or cannot be told
-/// (windows, concatenation, numbers that depend on sizes), the op is compiled for the sizes at hand.
+/// sizes the same one; 0 and 1 stay, because they broadcast or vanish (and see keepsSizes). The same goes for sizes in
+/// attributes (of broadcast_to, slice, …). Where the sizes of the results are then more than symbols and numbers, or
+/// cannot be told (windows, concatenation, numbers that depend on sizes), the op is compiled for the sizes at hand.
 std::optional<Form> symbolicForm(const Form &form) {
   std::map<int64_t, Dim> symbols;
   bool any = false;
@@ -43,11 +53,17 @@ std::optional<Form> symbolicForm(const Form &form) {
       auto at = symbols.find(value);
       if (value > 1 && at == symbols.end() && isOperand)
         at = symbols.emplace(value, Dim("s" + std::to_string(symbols.size()))).first;
-      if (at != symbols.end())
-        size = at->second, any = true;
+      if (at == symbols.end())
+        continue;
+      any |= !at->second.isStatic();
+      size = at->second;
     }
   };
   Form symbolic = form;
+  for (size_t i = 0; i < form.operands.size(); ++i)
+    if (form.operands[i] && keepsSizes(form, i))
+      for (const Dim &size : form.operands[i]->shape)
+        symbols.emplace(size.value(), size); // for all operands, as theirs may have to be equal
   for (auto &operand : symbolic.operands)
     if (operand)
       replace(operand->shape, true);

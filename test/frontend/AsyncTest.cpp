@@ -68,6 +68,23 @@ TEST_CASE("kernels serve other shapes and other numbers") {
   CHECK(after.compiled + after.fromDisk - before.compiled - before.fromDisk <= 6);
 }
 
+TEST_CASE("products with one matrix are compiled once for all numbers of rows") {
+  // The matrix keeps its sizes in the kernel; another one of other sizes has a kernel of its own.
+  Tensor weight = ones({96, 70}), other = ones({80, 70});
+  CHECK(matmul(ones({3, 96}), weight).sum().item() == 3 * 96 * 70);
+  auto made = [] {
+    auto statistics = kernel_statistics();
+    return statistics.compiled + statistics.fromDisk;
+  };
+  auto before = made();
+  for (int rows : {2, 5, 33, 200})
+    CHECK(matmul(ones({rows, 96}), weight).sum().item() == rows * 96 * 70);
+  auto between = made();
+  CHECK(between == before);
+  CHECK(matmul(ones({5, 80}), other).to_vector<float>()[0] == 80);
+  CHECK(made() == between + 1);
+}
+
 TEST_CASE("results do not depend on when they are read") {
   manual_seed(5);
   Tensor a = randn({64, 64});
