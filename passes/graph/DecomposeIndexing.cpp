@@ -1,6 +1,7 @@
 // Ops that choose by position, in terms of running sums, scattering and taking.
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/graph/Decompose.h"
+#include <cstring>
 
 using namespace mlir;
 using namespace burin::ir;
@@ -41,8 +42,70 @@ class Nonzero : public OpRewritePattern<NonzeroOp> {
   }
 };
 
+/// Indices first, first + step, first + 2 * step, …, each so many times; the last one may come less often.
+struct RegularIndices {
+  int64_t first, step, times, count;
+};
+
+std::optional<RegularIndices> regularIndices(Value v, int64_t size) {
+  auto constant = v.getDefiningOp<ConstantOp>();
+  if (!constant || shapeOf(v).size() != 1 || dtypeOf(v) != DType::i64)
+    return std::nullopt;
+  std::vector<char> storage;
+  ArrayRef<char> bytes = constantBytes(constant.getValue(), storage);
+  std::vector<int64_t> indices(bytes.size() / sizeof(int64_t));
+  if (indices.size() < 2)
+    return std::nullopt;
+  std::memcpy(indices.data(), bytes.data(), bytes.size());
+  size_t times = 1;
+  while (times < indices.size() && indices[times] == indices[0])
+    ++times;
+  RegularIndices regular{indices[0], 0, int64_t(times), int64_t(indices.size())};
+  if (times < indices.size())
+    regular.step = indices[times] - indices[0];
+  for (size_t i = 0; i < indices.size(); ++i)
+    if (indices[i] != regular.first + int64_t(i / times) * regular.step || indices[i] < 0 || indices[i] >= size)
+      return std::nullopt;
+  return regular.step >= 0 ? std::optional(regular) : std::nullopt;
+}
+
+/// What a resize by `nearest` takes is a slice whose elements are repeated: kernels know its positions, and read
+/// vectors.
+class RegularTake : public OpRewritePattern<TakeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(TakeOp op, PatternRewriter &rewriter) const override {
+    const Shape shape = shapeOf(op.getX());
+    const size_t axis = op.getAxis(), rank = shape.size();
+    auto regular = shape[axis].isStatic() ? regularIndices(op.getIndices(), shape[axis].value()) : std::nullopt;
+    if (!regular)
+      return failure();
+    GraphBuilder g(rewriter, op.getLoc());
+    auto sliced = [&](Value x, int64_t start, int64_t stop, int64_t step) {
+      Shape starts(rank, Dim(0)), stops = shapeOf(x);
+      std::vector<int64_t> steps(rank, 1);
+      starts[axis] = start, stops[axis] = stop, steps[axis] = step;
+      return g.op<SliceOp>({x}, {{"starts", starts}, {"stops", stops}, {"steps", steps}});
+    };
+    const int64_t runs = (regular->count + regular->times - 1) / regular->times,
+                  step = std::max<int64_t>(regular->step, 1);
+    Value x = sliced(op.getX(), regular->first, regular->first + (runs - 1) * step + 1, step);
+    if (regular->times > 1) {
+      Shape one = shapeOf(x), wide, all = one;
+      one.insert(one.begin() + axis + 1, Dim(1));
+      wide = one;
+      wide[axis + 1] = regular->times;
+      all[axis] = runs * regular->times;
+      x = sliced(g.reshape(g.broadcast(g.reshape(x, one), wide), all), 0, regular->count, 1);
+    }
+    rewriter.replaceOp(op, x);
+    return success();
+  }
+};
+
 } // namespace
 
-void populateIndexDecompositions(RewritePatternSet &patterns) { patterns.add<Nonzero>(patterns.getContext()); }
+void populateIndexDecompositions(RewritePatternSet &patterns) {
+  patterns.add<Nonzero, RegularTake>(patterns.getContext());
+}
 
 } // namespace burin::passes

@@ -86,3 +86,29 @@ func.func @scalar(%x: tensor<f32>) -> tensor<f32> {
   %s = burin.squeeze %r : (tensor<f32>) -> tensor<f32>
   return %s : tensor<f32>
 }
+
+// A take of regular places is a slice whose elements are repeated.
+// CHECK-LABEL: func.func @regular_take(
+// CHECK-NOT: burin.take
+// CHECK: burin.broadcast_to {{.*}} -> tensor<2x3x2xf32>
+// CHECK: burin.slice {{.*}}stops = [2, 5]
+// CHECK: burin.slice {{.*}}starts = [0, 1]
+// CHECK-NOT: burin.take
+func.func @regular_take(%x: tensor<2x3xf32>, %y: tensor<2x9xf32>) -> (tensor<2x5xf32>, tensor<2x3xf32>) {
+  %i = burin.constant dense<[0, 0, 1, 1, 2]> : tensor<5xi64>
+  %0 = burin.take %x, %i {axis = 1 : i64} : (tensor<2x3xf32>, tensor<5xi64>) -> tensor<2x5xf32>
+  %j = burin.constant dense<[1, 4, 7]> : tensor<3xi64>
+  %1 = burin.take %y, %j {axis = 1 : i64} : (tensor<2x9xf32>, tensor<3xi64>) -> tensor<2x3xf32>
+  return %0, %1 : tensor<2x5xf32>, tensor<2x3xf32>
+}
+
+// Others, and places that are out of range, are taken one by one.
+// CHECK-LABEL: func.func @other_takes(
+// CHECK-COUNT-2: burin.take
+func.func @other_takes(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x4xf32>) {
+  %i = burin.constant dense<[0, 1, 1]> : tensor<3xi64>
+  %0 = burin.take %x, %i {axis = 1 : i64} : (tensor<2x3xf32>, tensor<3xi64>) -> tensor<2x3xf32>
+  %j = burin.constant dense<[0, 1, 2, 3]> : tensor<4xi64>
+  %1 = burin.take %x, %j {axis = 1 : i64} : (tensor<2x3xf32>, tensor<4xi64>) -> tensor<2x4xf32>
+  return %0, %1 : tensor<2x3xf32>, tensor<2x4xf32>
+}
