@@ -1,5 +1,6 @@
 #include "codegen/Compiler.h"
 #include "codegen/PlanBuilder.h"
+#include "codegen/gpu/DeviceMath.h"
 #include "codegen/object/GpuCode.h"
 #include "codegen/object/ObjectCode.h"
 #include "codegen/scalar/MathParts.h"
@@ -39,7 +40,7 @@ FailureOr<std::vector<const Target *>> findTargets(ModuleOp module, const Compil
   for (const Target *target : targets)
     if (target->device != targets.front()->device)
       return module.emitError() << "code for " << target->name << " and for " << targets.front()->name
-                                << " has launch plans of its own: compile each to an artifact of its own";
+                                << " have launch plans of their own: compile each to an artifact of its own";
   return targets;
 }
 
@@ -78,9 +79,13 @@ FailureOr<OwningOpRef<ModuleOp>> emitKernels(UniqueKernels &set, mlir::Location 
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
   if (target.avx512)
     declareAvx512(*module);
+  if (target.isGpu())
+    declareGpu(*module);
   for (UniqueKernels::Entry &kernel : set.kernels)
     if (failed(emitKernel(*module, kernel.op, kernel.symbol, target, kernel.interface)))
       return failure();
+  if (target.isGpu())
+    defineLibm(*module);
   declareLibm(*module);
   if (options.instrumentCode)
     options.instrumentCode(*module);

@@ -62,8 +62,9 @@ Value sharedArray(KernelBuilder &k, Type element, int64_t count) {
   return LLVM::AddressOfOp::create(k.b, k.loc, global);
 }
 
-Value alignedTo(KernelBuilder &k, Value pointer, int64_t bytes) {
-  return callIntrinsic(k, "llvm.ptrmask", pointer.getType(), {pointer, k.constant(-bytes)});
+void assumeAligned(KernelBuilder &k, Value pointer, int64_t bytes) {
+  Value isTrue = arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true));
+  LLVM::AssumeOp::create(k.b, k.loc, isTrue, LLVM::AssumeAlignTag(), pointer, k.constant(bytes));
 }
 
 } // namespace burin::codegen

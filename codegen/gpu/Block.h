@@ -16,7 +16,7 @@ Value shuffleDown(KernelBuilder &, Value, int64_t distance);
 Value shuffleFirst(KernelBuilder &, Value);
 /// Room in the shared memory of the block for so many elements of a type of whole bytes, not initialised.
 Value sharedArray(KernelBuilder &, Type element, int64_t count);
-/// Pointers to multiples of so many bytes, told to LLVM.
-Value alignedTo(KernelBuilder &, Value pointer, int64_t bytes);
+/// Tells LLVM that an address is a multiple of so many bytes, from here on.
+void assumeAligned(KernelBuilder &, Value pointer, int64_t bytes);
 
 } // namespace burin::codegen

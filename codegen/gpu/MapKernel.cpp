@@ -35,7 +35,7 @@ public:
       Value byVectors = arith::AndIOp::create(k.b, k.loc, isWhole, allAligned());
       k.unless(byVectors, oneByOne);
       k.when(byVectors, [&] {
-        bindAligned();
+        assumeAllAligned();
         for (int64_t v = 0; v < vectors; ++v) {
           Value vector = k.add(thread, k.constant(v * kThreads));
           compute(k.add(from, k.mul(vector, k.constant(lanes))), lanes);
@@ -72,14 +72,11 @@ private:
     return k.compare(arith::CmpIPredicate::eq, rest, k.constant(0));
   }
 
-  void bindAligned() {
-    for (BlockArgument v : body.getArguments()) {
-      Memory memory = *e.memoryOf(v);
-      memory.pointer = alignedTo(k, memory.pointer, kMovedBytes);
-      e.bindMemory(v, memory);
-    }
+  void assumeAllAligned() {
+    for (BlockArgument v : body.getArguments())
+      assumeAligned(k, e.memoryOf(v)->pointer, kMovedBytes);
     for (auto &[value, pointer] : results.stored)
-      pointer = alignedTo(k, pointer, kMovedBytes);
+      assumeAligned(k, pointer, kMovedBytes);
   }
 
   /// The elements from row-major position i of the space on.

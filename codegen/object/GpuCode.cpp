@@ -15,7 +15,8 @@ namespace {
 std::string missingFunctions(ModuleOp module) {
   llvm::SetVector<StringRef> names;
   module.walk([&](LLVM::CallOp call) {
-    if (call.getCallee() && isLibmFunction(*call.getCallee()))
+    auto function = call.getCallee() ? module.lookupSymbol<LLVM::LLVMFuncOp>(*call.getCallee()) : LLVM::LLVMFuncOp();
+    if (function && function.isExternal() && isLibmFunction(*call.getCallee()))
       names.insert(*call.getCallee());
   });
   return llvm::join(names, ", ");

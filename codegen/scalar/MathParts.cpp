@@ -32,11 +32,16 @@ static constexpr llvm::StringLiteral kAvx512 = "burin.avx512";
 
 void declareAvx512(mlir::ModuleOp module) { module->setAttr(kAvx512, mlir::UnitAttr::get(module.getContext())); }
 
-static bool mayUseAvx512(Scalar x) {
+static constexpr llvm::StringLiteral kGpu = "burin.gpu";
+
+void declareGpu(mlir::ModuleOp module) { module->setAttr(kGpu, mlir::UnitAttr::get(module.getContext())); }
+
+static bool isDeclared(Scalar x, llvm::StringRef attribute) {
   mlir::Operation *around = x.getBuilder().getInsertionBlock()->getParentOp();
   auto module = around ? around->getParentOfType<mlir::ModuleOp>() : mlir::ModuleOp();
-  return module && module->hasAttr(kAvx512);
+  return module && module->hasAttr(attribute);
 }
+static bool mayUseAvx512(Scalar x) { return isDeclared(x, kAvx512); }
 
 static int64_t lanesIn(Scalar x) {
   auto vector = mlir::dyn_cast<mlir::VectorType>(x.value().getType());
@@ -101,12 +106,28 @@ static mlir::Value extracted(Scalar index, llvm::ArrayRef<float> table) {
   return mlir::vector::FromElementsOp::create(b, loc, type, lanes);
 }
 
+/// By the bits of the index: a GPU has no registers that an index chooses from.
+static Scalar selected(Scalar index, llvm::ArrayRef<float> table) {
+  llvm::SmallVector<Scalar> entries;
+  for (float entry : table)
+    entries.push_back(index.bitcast(DType::f32).constant(entry));
+  for (int64_t bit = 1; entries.size() > 1; bit *= 2) {
+    Scalar isSet = (index & index.constant(double(bit))) != 0;
+    for (size_t i = 0; i < entries.size() / 2; ++i)
+      entries[i] = select(isSet, entries[2 * i + 1], entries[2 * i]);
+    entries.truncate(entries.size() / 2);
+  }
+  return entries[0];
+}
+
 /// 16 lanes at once with AVX-512, else 8 with AVX2, from the lower and the upper half of the table.
 Scalar lookup(Scalar index, llvm::ArrayRef<float> table) {
   auto result = [&](mlir::Value value) { return index.with(value, DType::f32); };
   auto permuted = [&](llvm::StringRef intrinsic, mlir::ValueRange operands) {
     return result(callIntrinsic(index, intrinsic, operands.front().getType(), operands));
   };
+  if (isDeclared(index, kGpu))
+    return selected(index, table);
   int64_t lanes = lanesIn(index);
   if (lanes == 16 && mayUseAvx512(index))
     return permuted("llvm.x86.avx512.permvar.sf.512", {vectorOf(index, table), index.value()});

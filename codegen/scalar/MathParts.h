@@ -35,6 +35,8 @@ Scalar lookup(Scalar index, llvm::ArrayRef<float> table);
 
 /// Tells all that is built in `module` that the target has AVX-512. It changes no result.
 void declareAvx512(mlir::ModuleOp module);
+/// The same for a GPU.
+void declareGpu(mlir::ModuleOp module);
 
 /// x limited to at most or at least a constant; NaN stays. One instruction.
 Scalar atMost(Scalar x, double bound);

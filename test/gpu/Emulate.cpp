@@ -141,7 +141,9 @@ private:
       return reportAccess(i, exchange->getPointerOperand(), exchange->getNewValOperand()->getType(), simt::Atomic);
     if (auto *intrinsic = dyn_cast<IntrinsicInst>(&i))
       return convertIntrinsic(*intrinsic, info);
-    if (auto *other = dyn_cast<CallBase>(&i))
+    auto *other = dyn_cast<CallBase>(&i);
+    bool isKnown = other && other->getCalledFunction() && !other->getCalledFunction()->isDeclaration();
+    if (other && !isKnown) // functions of the module touch no memory but their own
       throw std::runtime_error(info.name + " calls something that the emulator does not know" +
                                (other->getCalledFunction() ? ": " + other->getCalledFunction()->getName().str() : ""));
   }
@@ -182,8 +184,9 @@ private:
     case Intrinsic::nvvm_shfl_sync_idx_f32:
       return convertShuffle(i, simt::Shuffle::Index, info);
     default:
-      if (i.getCalledFunction()->getName().starts_with("llvm.nvvm."))
-        throw std::runtime_error("the emulator does not know " + i.getCalledFunction()->getName().str());
+      if (StringRef called = i.getCalledFunction()->getName();
+          called.starts_with("llvm.nvvm.") || called.starts_with("llvm.x86."))
+        throw std::runtime_error("the emulator does not know " + called.str());
     }
   }
 

@@ -1,9 +1,9 @@
 // The op table on a GPU's kernels: their code runs on the emulator, one case per op, `gpu-tests "gpu: matmul"`.
 #include "test/gpu/Emulate.h"
+#include "test/gpu/Ptx.h"
 #include "test/gpu/Simt.h"
 #include "test/ops/Row.h"
 #include <catch2/catch.hpp>
-#include <set>
 #include <stdexcept>
 
 using namespace burin;
@@ -14,16 +14,11 @@ namespace {
 constexpr uint64_t kSeed = 20240;
 constexpr const char *kTarget = "cuda-sm_80";
 
-/// These are still refused: they, or their f64 forms, take functions of the C library on the CPU.
-/// convolutions.
-const std::set<std::string> kRefused{"floor_divide", "remainder",   "fmod",          "pow",
-                                     "atan2",        "exp",         "expm1",         "log",
-                                     "log1p",        "sin",         "cos",           "tan",
-                                     "asin",         "acos",        "atan",          "sinh",
-                                     "cosh",         "asinh",       "acosh",         "atanh",
-                                     "tanh",         "erf",         "sigmoid",       "elu",
-                                     "gelu",         "silu",        "softplus",      "logsumexp",
-                                     "softmax",      "log_softmax", "random_normal", "scaled_dot_product_attention"};
+/// The same kernels as PTX, too.
+codegen::CompileOptions::GpuImage emulatedAndPtx(llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
+  checkedPtx(kernels, kTarget);
+  return emulated(kernels, symbols);
+}
 
 Tensors checked(Compiled &compiled, const Tensors &inputs) {
   Tensors results = compiled.run(inputs);
@@ -41,14 +36,11 @@ public:
   void invoke() const override {
     std::string different = tryRow(row, kTarget, kSeed, [&](Graph &graph) -> Runner {
       std::shared_ptr<Compiled> compiled =
-          graph.compile(kTarget, [](codegen::CompileOptions &options) { options.emulate = emulated; });
+          graph.compile(kTarget, [](codegen::CompileOptions &options) { options.emulate = emulatedAndPtx; });
       return [compiled](const Tensors &inputs) { return checked(*compiled, inputs); };
     });
     INFO(different);
-    if (kRefused.count(row.op))
-      CHECK(different.find(": a GPU has no C library") != std::string::npos);
-    else
-      CHECK(different.empty());
+    CHECK(different.empty());
   }
 
 private:
