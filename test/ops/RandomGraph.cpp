@@ -19,8 +19,9 @@ public:
 
   Graph graph;
 
-  std::string report() {
-    std::unique_ptr<Compiled> compiled = graph.compile(random() % 4 ? "native" : "x86-64-v3");
+  std::string report(const std::function<std::unique_ptr<Compiled>(Graph &)> &compile) {
+    const char *target = random() % 4 ? "native" : "x86-64-v3";
+    std::unique_ptr<Compiled> compiled = compile ? compile(graph) : graph.compile(target);
     for (auto &sizes : maker.sizes) {
       Tensors inputs;
       for (Graph::Value v : graph.inputs())
@@ -50,12 +51,12 @@ private:
 
 } // namespace
 
-std::string tryGraph(uint64_t seed, size_t steps) {
+std::string tryGraph(uint64_t seed, size_t steps, const std::function<std::unique_ptr<Compiled>(Graph &)> &compile) {
   std::string different, text;
   try {
     GraphTrial trial(seed, steps);
     text = trial.graph.text();
-    different = trial.report();
+    different = trial.report(compile);
   } catch (const std::exception &e) {
     different = e.what();
   }
