@@ -1,10 +1,12 @@
 #include "test/gpu/Simt.h"
 #include "test/gpu/Shadow.h"
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <mutex>
 #include <new>
 #include <sys/mman.h>
+#include <utility>
 
 // Saves what a function must keep and the stack pointer, and goes on where another context has stopped.
 extern "C" void burinSimtSwitch(void **from, void *to);
