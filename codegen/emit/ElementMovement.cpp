@@ -78,7 +78,7 @@ Value ElementEmitter::padded(Operation *op, ArrayRef<Index> at) {
   Shape from = shapeOf(pad.getX());
   Value allInside;
   SmallVector<Index> inner(at);
-  bool isCheap = !mask && pad.getMode() == "constant";
+  bool isCheap = !mask;
   for (size_t d = 0; d < from.size() && isCheap; ++d) {
     inner[d] = k.shift(at[d], k.constant(-pad.getLow()[d]));
     isCheap &= pad.getInterior().empty() || pad.getInterior()[d] == 0;
