@@ -15,6 +15,8 @@ Parameter::Parameter(Tensor value, bool requires_grad) : cell(std::make_shared<d
     throw Error(inScope({}), "Parameter",
                 "the initial value of a parameter is a number, but this one is computed by the function that is being "
                 "traced; create the parameter outside, or within a NoTrace scope");
+  if (Trace *trace = Trace::active())
+    trace->made.push_back(cell);
   cell->value = detail::withoutEdge(value);
   if (requires_grad && value.defined() && isFloat(value.dtype()))
     cell->value.requires_grad_();

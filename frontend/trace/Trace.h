@@ -85,6 +85,9 @@ public:
   void setGradient(const Tensor &value, const Tensor &gradient, const Location &where);
   /// Cells that are read, but known to change: inputs rather than constants.
   std::vector<std::shared_ptr<detail::Cell>> unstable;
+  /// Cells that the traced function itself has made: each call has its own, so they are no state.
+  std::vector<std::shared_ptr<detail::Cell>> made;
+  bool isMadeHere(const std::shared_ptr<detail::Cell> &cell) const { return llvm::is_contained(made, cell); }
   /// For a graph that is saved: no state, and what is only read is constant.
   bool isGraphOnly = false;
   /// After finish().

@@ -30,7 +30,7 @@ Trace::CellUse &Trace::useOf(const std::shared_ptr<detail::Cell> &cell) {
 const Tensor &Trace::read(const std::shared_ptr<detail::Cell> &cell) { return useOf(cell).value; }
 
 void Trace::set(const std::shared_ptr<detail::Cell> &cell, const Tensor &value, const Location &where) {
-  if (isGraphOnly)
+  if (isGraphOnly && !isMadeHere(cell))
     throw Error(where, "set",
                 "a graph that is saved or compiled cannot change a parameter yet; call eval() on modules that are in "
                 "training mode, return the new value and set it outside, or use jit");
@@ -75,7 +75,7 @@ void Trace::setGradient(const Tensor &value, const Tensor &gradient, const Locat
 }
 
 bool Trace::isState(const CellUse &use) const {
-  if (isGraphOnly)
+  if (isGraphOnly || isMadeHere(use.cell))
     return false;
   return use.isSet || use.isVariable || use.cell->alwaysInput || llvm::is_contained(unstable, use.cell);
 }
@@ -157,7 +157,8 @@ void Trace::resolveCells(llvm::SmallVectorImpl<Value> &results, const Location &
     }
     if (isNeeded) {
       makeConstant(use, where);
-      guards.push_back({use.cell, use.version, use.cell});
+      if (!isMadeHere(use.cell))
+        guards.push_back({use.cell, use.version, use.cell});
     }
     erased.set(use.argument.getArgNumber());
   }

@@ -1,0 +1,48 @@
+// What the tests of programs that mislead tracers share. Each program is right for inputs other than the traced ones,
+// or gives an error with its line, or is found by the check of jitted functions. docs/traces.md lists them.
+#pragma once
+#include "test/frontend/Check.h"
+
+inline const JitOptions kCheck{.check = JitCheck::Always, .dynamic = {}};
+inline JitOptions dynamic(std::vector<std::pair<int64_t, int64_t>> sizes) {
+  return {.check = JitCheck::Always, .dynamic = std::move(sizes)};
+}
+
+inline bool isClose(const Tensor &a, const Tensor &b) {
+  if (a.spec() != b.spec())
+    return false;
+  return a.numel() == 0 || largestDifference(a.to(f64), b.to(f64)) <= 1e-5 * (1 + b.to(f64).abs().max().item());
+}
+
+/// The jitted function gives what the plain one gives, for each of the inputs, twice.
+template <class F> void right(F f, const std::vector<Tensor> &inputs, const JitOptions &options = kCheck) {
+  auto compiled = jit(f, options);
+  for (int round = 0; round < 2; ++round)
+    for (const Tensor &x : inputs) {
+      INFO(str(x.spec()));
+      CHECK(isClose(compiled(x), f(x)));
+    }
+}
+
+/// The jitted function refuses this input, with a line of this file.
+template <class F> void refused(F f, const Tensor &x, const std::string &part, const JitOptions &options = kCheck) {
+  std::string what = messageOf([&] { jit(f, options)(x); });
+  INFO(what);
+  CHECK(contains(what, "Test.cpp:"));
+  CHECK(contains(what, part));
+}
+
+/// Right until `change`, which comes before call 50; then the check finds it.
+template <class F, class Change> void found(F f, const Tensor &x, Change change) {
+  auto compiled = jit(f, kCheck);
+  for (int call = 1; call < 50; ++call)
+    compiled(x);
+  change();
+  std::string what = messageOf([&] { compiled(x); });
+  INFO(what);
+  CHECK(contains(what, "Test.cpp:"));
+  CHECK(contains(what, "no longer does what it did"));
+}
+
+inline const Tensor kPlus = tensor({1.0, 2.0, 3.0}), kMinus = tensor({-1.0, -2.0, -3.0});
+inline Tensor rows(int64_t n) { return arange(n * 3).to(f32).reshape({n, 3}) * 0.25 - 1.0; }
