@@ -120,6 +120,31 @@ std::vector<Tensor> Artifact::run(std::span<const Tensor> inputs, Location where
   return launch(data->executable, operands, scalarTypes, results, atOnce, "run", place);
 }
 
+std::map<std::string, Tensor> Artifact::run(const std::map<std::string, Tensor> &given, Location where) const {
+  const Location &place = inScope(where);
+  auto listOf = [](const std::vector<NamedSpec> &specs) {
+    std::string names;
+    for (const NamedSpec &spec : specs)
+      names += (names.empty() ? "" : ", ") + spec.name;
+    return names;
+  };
+  std::vector<Tensor> inputs;
+  for (const NamedSpec &spec : data->inputs) {
+    auto at = given.find(spec.name);
+    if (at == given.end())
+      throw Error(place, "run", "the input \"" + spec.name + "\" is missing; the inputs are " + listOf(data->inputs));
+    inputs.push_back(at->second);
+  }
+  for (const auto &[name, tensor] : given)
+    if (std::ranges::none_of(data->inputs, [&](const NamedSpec &spec) { return spec.name == name; }))
+      throw Error(place, "run", "there is no input \"" + name + "\"; the inputs are " + listOf(data->inputs));
+  std::vector<Tensor> results = run(inputs, where);
+  std::map<std::string, Tensor> named;
+  for (size_t i = 0; i < results.size(); ++i)
+    named.emplace(data->outputs[i].name, std::move(results[i]));
+  return named;
+}
+
 Tensor Artifact::single(std::initializer_list<Tensor> inputs, const Location &where) const {
   if (data->outputs.size() != 1)
     throw Error(inScope(where), "run", "there are " + std::to_string(data->outputs.size()) + " outputs; use run()");
@@ -134,7 +159,9 @@ void Artifact::save(const std::string &path, Location where) const {
     throw Error(inScope(where), "save", status.message());
 }
 
-Artifact load(const std::string &path, Location where) {
+Artifact load(const std::string &path, Location where) { return Artifact::load(path, where); }
+
+Artifact Artifact::load(const std::string &path, Location where) {
   rt::Program::Ptr program;
   rt::Status status = rt::Program::loadFile(path, {}, program);
   if (!status.ok())

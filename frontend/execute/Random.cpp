@@ -301,4 +301,11 @@ Tensor multinomial(const Tensor &weights, int64_t count, bool replacement, Locat
   return default_generator().multinomial(weights, count, replacement, where);
 }
 
+Tensor rand_like(const Tensor &x, std::optional<DType> dtype, Location where) {
+  return rand(x.shape(where), dtype.value_or(x.dtype(where)), where);
+}
+Tensor randn_like(const Tensor &x, std::optional<DType> dtype, Location where) {
+  return randn(x.shape(where), dtype.value_or(x.dtype(where)), where);
+}
+
 } // namespace burin

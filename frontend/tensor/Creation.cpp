@@ -206,6 +206,21 @@ Tensor detail::arangeReals(double start, double stop, double step, DType dtype, 
   return add(mul(values, step, where), start, where).to(dtype, where);
 }
 
+Tensor arange(const Dim &start, const Dim &stop, int64_t step, std::optional<DType> dtype, Location where) {
+  if (step == 0)
+    throw Error(inScope(where), "arange", "the step must not be 0");
+  const Dim span = step > 0 ? stop - start : start - stop, count = max(ceildiv(span, std::abs(step)), 0);
+  Tensor values = iota({count}, DType::i64, 0, where);
+  if (step != 1)
+    values = mul(values, step, where);
+  if (start != Dim(0))
+    values = add(values, Tensor(start, where), where);
+  return values.to(dtype.value_or(DType::i64), where);
+}
+Tensor arange(const Dim &stop, std::optional<DType> dtype, Location where) {
+  return arange(Dim(0), stop, 1, dtype, where);
+}
+
 Tensor linspace(double start, double stop, int64_t count, DType dtype, Location where) {
   if (count < 0)
     throw Error(inScope(where), "linspace", "the count " + std::to_string(count) + " must not be negative");

@@ -1,6 +1,8 @@
 #include "burin/tensor.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/tensor/TensorState.h"
+#include <algorithm>
+#include <ostream>
 
 namespace burin {
 
@@ -48,6 +50,11 @@ static TensorState scalarState(DType dtype, ScalarValue value) { return {{dtype,
 Tensor Tensor::scalarBool(bool value) { return Access::make(scalarState(DType::boolean, {.integer = value})); }
 Tensor Tensor::scalarInt(int64_t value) { return Access::make(scalarState(DType::i64, {.integer = value})); }
 Tensor Tensor::scalarFloat(double value) { return Access::make(scalarState(DType::f32, {.real = value})); }
+
+bool operator==(const Shape &shape, const std::vector<int64_t> &sizes) {
+  return std::ranges::equal(shape, sizes, [](const Dim &a, int64_t b) { return a == Dim(b); });
+}
+std::ostream &operator<<(std::ostream &out, const Shape &shape) { return out << burin::str(shape); }
 
 // ---- reading
 

@@ -10,19 +10,21 @@ Tensor Tensor::to(DType type, Location where) const {
   return dtype(where) == type && !detail::Access::state(*this)->weak ? *this : burin::cast(*this, type, where);
 }
 
+/// `axis` counted from the front.
+static int64_t axisOf(const Tensor &x, int64_t axis, const char *op, const Location &where) {
+  const int64_t rank = x.rank(where);
+  if (axis < -rank || axis >= rank)
+    throw Error(detail::inScope(where), op,
+                "axis " + std::to_string(axis) + " is out of range for " + burin::str(x.spec(where)));
+  return axis < 0 ? axis + rank : axis;
+}
+
 Tensor Tensor::flatten(int64_t start, int64_t end, Location where) const {
   const Shape &sizes = shape(where);
-  int64_t rank = int64_t(sizes.size());
-  auto axis = [&](int64_t axis) {
-    if (axis < -rank || axis >= rank)
-      throw Error(detail::inScope(where), "flatten",
-                  "axis " + std::to_string(axis) + " is out of range for " + burin::str(spec(where)));
-    return axis < 0 ? axis + rank : axis;
-  };
-  if (rank == 0)
+  if (sizes.empty())
     return burin::reshape(*this, {1}, where);
-  start = axis(start);
-  end = axis(end);
+  start = axisOf(*this, start, "flatten", where);
+  end = axisOf(*this, end, "flatten", where);
   if (end < start)
     throw Error(detail::inScope(where), "flatten", "the last axis lies before the first");
   Shape result(sizes.begin(), sizes.begin() + start);
@@ -39,6 +41,31 @@ Tensor Tensor::t(Location where) const {
     throw Error(detail::inScope(where), "t", burin::str(spec(where)) + " has no two dimensions to swap");
   std::swap(order[order.size() - 1], order[order.size() - 2]);
   return burin::transpose(*this, order, where);
+}
+
+Tensor Tensor::swapped(int64_t axis1, int64_t axis2, const Location &where) const {
+  axis1 = axisOf(*this, axis1, "transpose", where);
+  axis2 = axisOf(*this, axis2, "transpose", where);
+  std::vector<int64_t> order(size_t(rank(where)), 0);
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = int64_t(i);
+  std::swap(order[size_t(axis1)], order[size_t(axis2)]);
+  return burin::transpose(*this, order, where);
+}
+
+Tensor Tensor::sliced(int64_t axis, const Dim &from, const std::optional<Dim> &to, int64_t step,
+                      const Location &where) const {
+  axis = axisOf(*this, axis, "slice", where);
+  if (step < 1)
+    throw Error(detail::inScope(where), "slice",
+                "the step " + std::to_string(step) + " must be positive; see flip for the other direction");
+  Shape starts(shape(where).size(), Dim(0)), stops = shape(where);
+  std::vector<int64_t> steps(stops.size(), 1);
+  starts[size_t(axis)] = from;
+  if (to)
+    stops[size_t(axis)] = *to;
+  steps[size_t(axis)] = step;
+  return burin::slice(*this, starts, stops, steps, where);
 }
 
 #define BURIN_REDUCTION(name, op)                                                                                      \

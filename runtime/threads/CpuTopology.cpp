@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <memory>
+#include <mutex>
 #include <sched.h>
 #include <string>
 
@@ -120,7 +121,25 @@ static int cgroupCores() {
 
 int availableCores() { return std::min(affinityCores(), cgroupCores()); }
 
+static std::mutex defaultMutex;
+static int requestedThreads = 0;    // by setDefaultThreads(); 0: none
+static bool isDefaultFixed = false; // defaultThreads() has been called
+
+bool setDefaultThreads(int threads) {
+  std::lock_guard lock(defaultMutex);
+  if (isDefaultFixed)
+    return false;
+  requestedThreads = threads;
+  return true;
+}
+
 int defaultThreads() {
+  {
+    std::lock_guard lock(defaultMutex);
+    isDefaultFixed = true;
+    if (requestedThreads)
+      return requestedThreads;
+  }
   int cores = availableCores();
   const char *wanted = std::getenv("BURIN_NUM_THREADS");
   if (!wanted || !*wanted)

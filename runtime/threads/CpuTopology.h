@@ -6,8 +6,11 @@ namespace burin::rt {
 /// Cores in the affinity mask of the calling thread, at most the cgroup's CPU quota, at least 1.
 int availableCores();
 
-/// BURIN_NUM_THREADS if it is set to a number from 1 to 1024, else availableCores().
+/// The threads of the pool that the process shares: what setDefaultThreads() was given, else BURIN_NUM_THREADS if it is
+/// set to a number from 1 to 1024, else availableCores().
 int defaultThreads();
+/// Says what defaultThreads() returns. False, without effect, once it has been called, as threads may run already.
+bool setDefaultThreads(int threads);
 
 /// The core that the calling thread is on; -1 if the system does not tell.
 int currentCore();

@@ -40,6 +40,8 @@ CPP_TYPE = {
     "Shape": "Shape",
 }
 CPP_PARAMETER = {k: t if k in ("Bool", "Int", "Float", "DType") else f"const {t} &" for k, t in CPP_TYPE.items()}
+# Of public functions: one integer stands for a list of one.
+API_PARAMETER = {**CPP_PARAMETER, "Ints": "const IntList &"}
 DOMAIN_TEXT = {
     "any": "any",
     "numeric": "integers and floats",
@@ -143,7 +145,7 @@ class Op:
         for a in self.attrs:
             if a.isNewSize:
                 continue
-            (required if a.default is None else optional).append((CPP_PARAMETER[a.kind], a.name, a.default))
+            (required if a.default is None else optional).append((API_PARAMETER[a.kind], a.name, a.default))
         return required + optional
 
     def returnType(self):
@@ -314,7 +316,7 @@ def apiSource(ops):
             operands = f"detail::operandList({op.operands[0].name})"
         else:
             operands = "{" + ", ".join(o.name for o in op.operands) + "}"
-        attrs = "{" + ", ".join(f'detail::newSize("{op.name}")' if a.isNewSize else f"ir::Attr({a.name})"
+        attrs = "{" + ", ".join(f'detail::newSize("{op.name}")' if a.isNewSize else f"ir::Attr({CPP_TYPE[a.kind]}({a.name}))"
                                 for a in op.attrs) + "}"
         call = f"detail::apply(ir::opInfo(ir::OpId::{op.name}), {operands}, {attrs}, where)"
         suffix = "" if op.variadicResults else ".front()"

@@ -1,8 +1,10 @@
 // burin: a graph compiler with imperative tracing. This header is the whole C++ API.
 #pragma once
+#include "burin/composed.h"
 #include "burin/control.h"
 #include "burin/creation.h"
 #include "burin/data.h"
+#include "burin/fft.h"
 #include "burin/gradients.h"
 #include "burin/graph.h"
 #include "burin/indexing.h"
@@ -18,3 +20,4 @@
 #include "burin/schedules.h"
 #include "burin/selection.h"
 #include "burin/tensor.h"
+#include "burin/threads.h"

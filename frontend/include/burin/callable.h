@@ -41,7 +41,7 @@ template <class R> R unflatten(std::vector<Tensor> tensors) {
 
 // ---- arguments
 
-inline constexpr size_t kMaxArguments = 8;
+inline constexpr size_t kMaxArguments = 16;
 template <size_t> using TensorAt = const Tensor &;
 
 template <class F, class... Arguments>
@@ -68,7 +68,7 @@ template <class F, size_t N, bool direct> struct ResultChoice {
   using type = typename Result<F, std::make_index_sequence<N>>::type;
 };
 template <class F, size_t N> struct ResultChoice<F, N, false> {
-  static_assert(takesList<F>, "the function does not take this number of tensors");
+  static_assert(takesList<F>, "the function takes neither this number of tensors nor a std::vector<Tensor>");
   using type = std::decay_t<std::invoke_result_t<F &, const std::vector<Tensor> &>>;
 };
 /// What F returns for N tensors. A number becomes a Tensor.

@@ -82,10 +82,33 @@ Tensor arange(A start, B stop, C step = 1, std::optional<DType> dtype = std::nul
 template <Arithmetic A> Tensor arange(A stop, Location where = Location::current()) {
   return arange(A(0), stop, 1, std::nullopt, where);
 }
+template <Arithmetic A> Tensor arange(A stop, DType dtype, Location where = Location::current()) {
+  return arange(A(0), stop, 1, dtype, where);
+}
+/// The same between sizes, which may be symbolic: arange(x.size(1)). i64[max(0, ceil((stop - start) / step))].
+BURIN_API Tensor arange(const Dim &start, const Dim &stop, int64_t step = 1, std::optional<DType> dtype = std::nullopt,
+                        Location where = Location::current());
+BURIN_API Tensor arange(const Dim &stop, std::optional<DType> dtype = std::nullopt,
+                        Location where = Location::current());
 /// `count` numbers from start to stop, both included.
 BURIN_API Tensor linspace(double start, double stop, int64_t count, DType dtype = f32,
                           Location where = Location::current());
 /// The identity matrix; `columns` < 0: as many as rows.
 BURIN_API Tensor eye(int64_t rows, int64_t columns = -1, DType dtype = f32, Location where = Location::current());
+
+// ---- the same functions for a shape of plain integers
+#define BURIN_OF_INTEGERS(function)                                                                                    \
+  template <std::integral T>                                                                                           \
+  Tensor function(const std::vector<T> &shape, DType dtype = f32, Location where = Location::current()) {              \
+    return function(Shape(shape.begin(), shape.end()), dtype, where);                                                  \
+  }
+BURIN_OF_INTEGERS(zeros)
+BURIN_OF_INTEGERS(ones)
+BURIN_OF_INTEGERS(empty)
+#undef BURIN_OF_INTEGERS
+template <std::integral T>
+Tensor full(const std::vector<T> &shape, double value, Location where = Location::current()) {
+  return full(Shape(shape.begin(), shape.end()), value, where);
+}
 
 } // namespace burin

@@ -1,6 +1,7 @@
 // From functions to graphs, from graphs to machine code.
 #pragma once
 #include "burin/callable.h"
+#include <map>
 
 namespace burin {
 
@@ -31,14 +32,17 @@ public:
   std::vector<Tensor> run(std::initializer_list<Tensor> inputs, Location where = Location::current()) const {
     return run(std::span(inputs.begin(), inputs.size()), where);
   }
+  /// By the names of inputs() and outputs(). Throws if a name is missing or unknown.
+  std::map<std::string, Tensor> run(const std::map<std::string, Tensor> &inputs,
+                                    Location where = Location::current()) const;
   /// For artifacts with one output.
-  Tensor operator()(const detail::Operand &a) const { return single({a.tensor}, a.where); }
-  Tensor operator()(const detail::Operand &a, const detail::Operand &b) const {
-    return single({a.tensor, b.tensor}, a.where);
+  template <std::convertible_to<Tensor>... Rest>
+  Tensor operator()(const detail::Operand &first, const Rest &...rest) const {
+    return single({first.tensor, Tensor(rest)...}, first.where);
   }
-  Tensor operator()(const detail::Operand &a, const detail::Operand &b, const detail::Operand &c) const {
-    return single({a.tensor, b.tensor, c.tensor}, a.where);
-  }
+  /// Loads a compiled artifact (.plate). It contains machine code: load only what you would run. Throws if the file
+  /// is none, is damaged, or was compiled for other machines only.
+  static Artifact load(const std::string &path, Location where = Location::current());
   /// Writes the file, whole or not at all.
   void save(const std::string &path, Location where = Location::current()) const;
 
@@ -50,7 +54,7 @@ private:
   std::shared_ptr<const Data> data;
 };
 
-/// Loads a compiled artifact (.plate). It contains machine code: load only what you would run.
+/// The same as Artifact::load.
 BURIN_API Artifact load(const std::string &path, Location where = Location::current());
 
 /// A traced function: ops, weights, names and places in the source. A handle to something that never changes.
@@ -163,16 +167,17 @@ public:
       : cache(detail::erase(function), [function] { return detail::namesOf(function); }, std::move(options)) {}
 
   auto operator()(Location where = Location::current()) const { return call<0>(where, {}); }
-  auto operator()(const detail::Operand &a) const { return call<1>(a.where, {a.tensor}); }
-  auto operator()(const detail::Operand &a, const detail::Operand &b) const {
-    return call<2>(a.where, {a.tensor, b.tensor});
+  /// One tensor, number or size per parameter, in any number.
+  template <std::convertible_to<Tensor>... Rest>
+  auto operator()(const detail::Operand &first, const Rest &...rest) const {
+    return call<1 + sizeof...(Rest)>(first.where, {first.tensor, Tensor(rest)...});
   }
-  auto operator()(const detail::Operand &a, const detail::Operand &b, const detail::Operand &c) const {
-    return call<3>(a.where, {a.tensor, b.tensor, c.tensor});
-  }
-  auto operator()(const detail::Operand &a, const detail::Operand &b, const detail::Operand &c,
-                  const detail::Operand &d) const {
-    return call<4>(a.where, {a.tensor, b.tensor, c.tensor, d.tensor});
+  /// A function over a list takes a list.
+  template <std::same_as<std::vector<Tensor>> List>
+  auto operator()(const List &inputs, Location where = Location::current()) const {
+    static_assert(detail::takesList<F>, "the function takes one tensor per parameter, not a std::vector<Tensor>");
+    using Result = detail::ResultOf<F, detail::kMaxArguments + 1>;
+    return detail::unflatten<Result>(cache.call(inputs, where));
   }
   /// Any number of arguments; results as a list.
   std::vector<Tensor> run(std::span<const Tensor> inputs, Location where = Location::current()) const {

@@ -39,6 +39,11 @@ struct Index : std::variant<int64_t, Slice, EllipsisType, NoneType, Tensor> {
   Index(EllipsisType value) : variant(value) {}
   Index(NoneType value) : variant(value) {}
   Index(Tensor value) : variant(std::move(value)) {}
+  /// A size: x[{x.size(0) - 1}].
+  template <std::derived_from<Dim> T> Index(const T &value) : variant(ofSize(value)) {}
+
+private:
+  static variant ofSize(const Dim &size) { return size.isStatic() ? variant(size.value()) : variant(Tensor(size)); }
 };
 
 class Indices {
@@ -50,5 +55,21 @@ public:
   std::vector<Index> list;
   Location where;
 };
+
+namespace detail {
+/// The first of several indices; it carries the caller's line.
+struct FirstIndex {
+  template <std::convertible_to<Index> T>
+  FirstIndex(T &&value, Location where = Location::current()) : value(std::forward<T>(value)), where(where) {}
+  Index value;
+  Location where;
+};
+} // namespace detail
+
+template <class... Rest> Tensor Tensor::operator()(const detail::FirstIndex &first, const Rest &...rest) const {
+  static_assert((std::is_convertible_v<const Rest &, Index> && ...),
+                "an index is an integer, a size, a Slice, Ellipsis, NewAxis or a tensor of integers");
+  return (*this)[Indices({first.value, Index(rest)...}, first.where)];
+}
 
 } // namespace burin

@@ -5,7 +5,7 @@
 namespace burin::nn {
 
 /// One number per spatial dimension, or one for all.
-using IntList = Axes;
+using burin::IntList;
 
 // ---- products
 
@@ -193,6 +193,9 @@ struct BURIN_API InstanceNorm3d : InstanceNormNd {
 /// Over the last dimensions, which have the shape `normalized`.
 struct BURIN_API LayerNorm : Module {
   explicit LayerNorm(IntList normalized, double eps = 1e-5, bool affine = true, Location where = Location::current());
+  explicit LayerNorm(std::initializer_list<int64_t> normalized, double eps = 1e-5, bool affine = true,
+                     Location where = Location::current())
+      : LayerNorm(IntList(normalized), eps, affine, where) {}
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   Parameter weight, bias;
   IntList normalized;
@@ -200,6 +203,9 @@ struct BURIN_API LayerNorm : Module {
 };
 struct BURIN_API RMSNorm : Module {
   explicit RMSNorm(IntList normalized, double eps = 1e-6, bool affine = true, Location where = Location::current());
+  explicit RMSNorm(std::initializer_list<int64_t> normalized, double eps = 1e-6, bool affine = true,
+                   Location where = Location::current())
+      : RMSNorm(IntList(normalized), eps, affine, where) {}
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   Parameter weight;
   IntList normalized;

@@ -78,4 +78,19 @@ BURIN_API Tensor randperm(int64_t n, Location where = Location::current());
 BURIN_API Tensor multinomial(const Tensor &weights, int64_t count, bool replacement = false,
                              Location where = Location::current());
 
+/// Random tensors like x: its shape, and its element type unless `dtype` is given. As torch.rand_like, randn_like.
+BURIN_API Tensor rand_like(const Tensor &x, std::optional<DType> dtype = std::nullopt,
+                           Location where = Location::current());
+BURIN_API Tensor randn_like(const Tensor &x, std::optional<DType> dtype = std::nullopt,
+                            Location where = Location::current());
+/// The same functions for a shape of plain integers.
+template <std::integral T>
+Tensor rand(const std::vector<T> &shape, DType dtype = f32, Location where = Location::current()) {
+  return rand(Shape(shape.begin(), shape.end()), dtype, where);
+}
+template <std::integral T>
+Tensor randn(const std::vector<T> &shape, DType dtype = f32, Location where = Location::current()) {
+  return randn(Shape(shape.begin(), shape.end()), dtype, where);
+}
+
 } // namespace burin

@@ -15,10 +15,12 @@ namespace burin {
 
 class Tensor;
 class Indices;
+struct SortResult;
 namespace detail {
 struct TensorState;
 struct Access; // the library's way to the state
 class Operand;
+struct FirstIndex;
 } // namespace detail
 
 template <class T>
@@ -38,13 +40,20 @@ template <Arithmetic T> constexpr DType dtypeOf() {
   }
 }
 
-/// Dimensions to work on; negative ones count from the end. An int is a list of one.
-struct Axes : std::vector<int64_t> {
-  Axes() = default;
-  Axes(std::integral auto axis) : vector{int64_t(axis)} {}
-  Axes(std::initializer_list<int64_t> axes) : vector(axes) {}
-  Axes(std::vector<int64_t> axes) : vector(std::move(axes)) {}
+/// Integers; one integer stands for a list of one.
+struct IntList : std::vector<int64_t> {
+  IntList() = default;
+  IntList(std::integral auto one) : vector{int64_t(one)} {}
+  IntList(std::initializer_list<int64_t> list) : vector(list) {}
+  IntList(std::vector<int64_t> list) : vector(std::move(list)) {}
 };
+/// Dimensions to work on; negative ones count from the end.
+using Axes = IntList;
+
+/// Whether a shape has exactly these sizes, all of them known.
+BURIN_API bool operator==(const Shape &shape, const std::vector<int64_t> &sizes);
+/// As str() writes it: "[batch, 512]".
+BURIN_API std::ostream &operator<<(std::ostream &, const Shape &);
 
 struct BackwardOptions {
   /// Keep what the tape has saved, for another pass over the same calls. As in PyTorch; `create_graph` implies it.
@@ -69,6 +78,10 @@ public:
   /// A scalar as written in the source. It takes the element type of what it is combined with, unless its class
   /// (bool < integers < floats) is higher; alone it is bool, i64 or f32.
   template <Arithmetic T> Tensor(T value) : Tensor(fromScalar(value)) {}
+  /// The size of a dimension as a number: `x.sum() / x.size(0)`. Behaves as an integer written in the source. A
+  /// symbolic size needs a trace; elsewhere it throws.
+  template <std::derived_from<Dim> T>
+  Tensor(const T &size, Location where = Location::current()) : Tensor(fromSize(size, where)) {}
 
   bool defined() const { return state != nullptr; }
   DType dtype(Location where = Location::current()) const;
@@ -113,6 +126,8 @@ public:
 
   // ---- parts: x[3], x[{Slice(1, None, 2), Ellipsis, -1}]
   Tensor operator[](const Indices &indices) const;
+  /// The same with one argument per dimension: x(Slice(0, 1), -1) is x[{Slice(0, 1), -1}].
+  template <class... Rest> Tensor operator()(const detail::FirstIndex &first, const Rest &...rest) const;
   /// Makes this handle the tensor in which the elements that [indices] chooses are replaced by `value`; copies of the
   /// handle keep the old elements. `value` broadcasts to the shape of x[indices] and is converted to the element type
   /// of x, which must not be of a lower class (bool < integers < floats). Where a tensor of indices names an element
@@ -123,6 +138,8 @@ public:
               const detail::Operand &) && = delete; // of a temporary: x.set({i, j}, y), not x[i].set(j, y)
 
 #include "burin/tensor_methods.h"
+
+#include "burin/composed_methods.h"
 
   // ---- methods that say more, or less, than the op they call
   Tensor to(DType dtype, Location where = Location::current()) const;
@@ -199,6 +216,9 @@ private:
       return scalarFloat(double(value));
   }
   static Tensor scalarBool(bool), scalarInt(int64_t), scalarFloat(double);
+  static Tensor fromSize(const Dim &size, const Location &where);
+  Tensor swapped(int64_t axis1, int64_t axis2, const Location &where) const;
+  Tensor sliced(int64_t axis, const Dim &from, const std::optional<Dim> &to, int64_t step, const Location &where) const;
   size_t elementsToRead(const Location &where) const;
   void read(void *to, DType as, size_t count, const Location &where) const;
   const void *elementsOf(DType dtype, const Location &where) const;
@@ -212,9 +232,12 @@ class Operand {
 public:
   Operand(const Tensor &tensor, Location where = Location::current()) : tensor(tensor), where(where) {}
   template <Arithmetic T> Operand(T value, Location where = Location::current()) : tensor(value), where(where) {}
+  template <std::derived_from<Dim> T>
+  Operand(const T &size, Location where = Location::current()) : tensor(size, where), where(where) {}
   /// A Parameter, or whatever else stands for a tensor.
   template <class T>
-    requires(!std::same_as<T, Tensor> && !Arithmetic<T> && std::convertible_to<const T &, const Tensor &>)
+    requires(!std::same_as<T, Tensor> && !Arithmetic<T> && !std::derived_from<T, Dim> &&
+             std::convertible_to<const T &, const Tensor &>)
   Operand(const T &value, Location where = Location::current())
       : tensor(static_cast<const Tensor &>(value)), where(where) {}
   Tensor tensor;

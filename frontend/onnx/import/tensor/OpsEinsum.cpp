@@ -1,154 +1,16 @@
-// Einsum, as reductions and products of two operands at a time.
+// Einsum.
+#include "burin/composed.h"
 #include "frontend/onnx/import/Node.h"
-#include <algorithm>
-#include <map>
 
 namespace burin::onnx {
 
 namespace {
 
-using Ints = std::vector<int64_t>;
-using Labels = std::vector<int>; // a letter for each dimension; the dimensions of an ellipsis are below 0
-
-struct Term {
-  Tensor x;
-  Labels labels;
-
-  int64_t axisOf(int label) const {
-    auto at = std::find(labels.begin(), labels.end(), label);
-    return at == labels.end() ? -1 : at - labels.begin();
-  }
-  bool has(int label) const { return axisOf(label) >= 0; }
-  void sumOver(int64_t axis) {
-    DType dtype = x.dtype();
-    x = reduce_sum(x, {axis}).to(dtype);
-    labels.erase(labels.begin() + axis);
-  }
-};
-
-/// The labels of one side's term; an ellipsis stands for `extra` dimensions, -1 the last of them.
-Labels parse(Node &n, std::string_view text, int64_t extra) {
-  Labels labels;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == ' ')
-      continue;
-    if (text.substr(i, 3) == "...") {
-      for (int64_t d = extra; d > 0; --d)
-        labels.push_back(int(-d));
-      i += 2;
-    } else if (std::isalpha(static_cast<unsigned char>(text[i]))) {
-      labels.push_back(text[i]);
-    } else {
-      n.fail("the equation has an unexpected \"" + std::string(text.substr(i, 1)) + "\"");
-    }
-  }
-  return labels;
-}
-
-/// A label twice in one term: the elements where both indices agree.
-void takeDiagonals(Term &term) {
-  for (size_t i = 0; i < term.labels.size(); ++i)
-    for (size_t j = term.labels.size(); --j > i;)
-      if (term.labels[i] == term.labels[j]) {
-        const Shape &shape = term.x.shape();
-        Tensor isDiagonal = iota(shape, DType::i64, int64_t(i)) == iota(shape, DType::i64, int64_t(j));
-        term.x = where(isDiagonal, term.x, 0);
-        term.sumOver(int64_t(j));
-      }
-}
-
-Labels operator+(Labels a, const Labels &b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
-Term multiply(Term a, Term b, const Labels &needed) {
-  auto isNeeded = [&](int label) { return std::find(needed.begin(), needed.end(), label) != needed.end(); };
-  for (int label : a.labels) // a size of 1 broadcasts
-    if (b.has(label)) {
-      bool isOneA = a.x.shape()[size_t(a.axisOf(label))] == Dim(1),
-           isOneB = b.x.shape()[size_t(b.axisOf(label))] == Dim(1);
-      if (isOneA != isOneB)
-        (isOneA ? a : b).sumOver((isOneA ? a : b).axisOf(label));
-    }
-  for (auto [one, other] : {std::pair(&a, &b), std::pair(&b, &a)})
-    for (size_t i = one->labels.size(); i-- > 0;)
-      if (!isNeeded(one->labels[i]) && !other->has(one->labels[i]))
-        one->sumOver(int64_t(i));
-  Ints batchA, batchB, sumA, sumB;
-  Labels batch, freeA, freeB;
-  for (int label : a.labels)
-    if (!b.has(label)) {
-      freeA.push_back(label);
-    } else if (isNeeded(label)) {
-      batch.push_back(label);
-      batchA.push_back(a.axisOf(label));
-      batchB.push_back(b.axisOf(label));
-    } else {
-      sumA.push_back(a.axisOf(label));
-      sumB.push_back(b.axisOf(label));
-    }
-  for (int label : b.labels)
-    if (!a.has(label))
-      freeB.push_back(label);
-  return {dot_general(a.x, b.x, batchA, batchB, sumA, sumB), batch + freeA + freeB};
-}
-
 Values einsum(Node &n) {
-  std::string equation = n.attribute("equation", "");
-  size_t arrow = equation.find("->");
-  std::string_view left = std::string_view(equation).substr(0, arrow), rest = left;
-  std::vector<std::string_view> texts;
-  for (;;) {
-    size_t comma = rest.find(',');
-    texts.push_back(rest.substr(0, comma));
-    if (comma == rest.npos)
-      break;
-    rest = rest.substr(comma + 1);
-  }
-  if (texts.size() != n.inputCount())
-    n.fail("the equation \"" + equation + "\" has " + std::to_string(texts.size()) + " terms");
-  std::vector<Term> terms;
-  int64_t most = 0; // dimensions of an ellipsis
-  for (size_t i = 0; i < texts.size(); ++i) {
-    bool hasEllipsis = texts[i].find("...") != texts[i].npos;
-    int64_t extra = hasEllipsis ? n.rank(i) - int64_t(parse(n, texts[i], 0).size()) : 0;
-    terms.push_back({n[i], parse(n, texts[i], extra)});
-    most = std::max(most, extra);
-    if (extra < 0 || int64_t(terms[i].labels.size()) != n.rank(i))
-      n.fail("the term \"" + std::string(texts[i]) + "\" does not fit its input " + str(n.shape(i)));
-    takeDiagonals(terms[i]);
-  }
-  Labels result;
-  if (arrow != equation.npos) {
-    result = parse(n, std::string_view(equation).substr(arrow + 2), most);
-  } else { // the labels that occur once, sorted, after the ellipsis
-    std::map<int, int> counts;
-    for (std::string_view text : texts)
-      for (int label : parse(n, text, 0))
-        ++counts[label];
-    result = most > 0 ? parse(n, "...", most) : Labels();
-    for (auto [label, count] : counts)
-      if (count == 1)
-        result.push_back(label);
-  }
-  Term all = terms[0];
-  for (size_t i = 1; i < terms.size(); ++i) {
-    Labels needed = result;
-    for (size_t later = i + 1; later < terms.size(); ++later)
-      needed = needed + terms[later].labels;
-    all = multiply(all, terms[i], needed);
-  }
-  for (size_t i = all.labels.size(); i-- > 0;)
-    if (std::find(result.begin(), result.end(), all.labels[i]) == result.end())
-      all.sumOver(int64_t(i));
-  Ints perm;
-  for (int label : result) {
-    if (!all.has(label))
-      n.fail("the result of \"" + equation + "\" has a label that no input has");
-    perm.push_back(all.axisOf(label));
-  }
-  return perm.empty() ? all.x : transpose(all.x, perm);
+  std::vector<Tensor> operands;
+  for (size_t i = 0; i < n.inputCount(); ++i)
+    operands.push_back(n[i]);
+  return burin::einsum(n.attribute("equation", ""), operands);
 }
 
 constexpr OpEntry table[] = {

@@ -5,7 +5,7 @@ namespace burin::onnx {
 
 namespace {
 
-using Reduction = Tensor (*)(const Tensor &, const std::vector<int64_t> &, bool, Location);
+using Reduction = Tensor (*)(const Tensor &, const IntList &, bool, Location);
 
 /// The axes of a reduction: nullopt if it is to do nothing.
 std::optional<std::vector<int64_t>> axesOf(Node &n) {

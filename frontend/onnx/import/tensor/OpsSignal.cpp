@@ -1,4 +1,5 @@
-// Fourier transforms, as products with matrices of sines and cosines, and the windows that go with them.
+// Fourier transforms and the windows that go with them.
+#include "frontend/composed/Fourier.h"
 #include "frontend/onnx/import/Node.h"
 #include <algorithm>
 #include <cmath>
@@ -8,64 +9,13 @@ namespace burin::onnx {
 namespace {
 
 using Ints = std::vector<int64_t>;
+using namespace detail;
 
 constexpr int64_t kMaxSize = 1 << 22; // of what is computed while importing
 
-/// A complex signal along the last dimension; `imaginary` is empty for a real one. It is f64, as the sums cancel.
-struct Signal {
-  Tensor real, imaginary;
-};
-
-/// [rows, columns] of f(2 pi row column / length).
-Tensor wave(double (*f)(double), int64_t rows, int64_t columns, int64_t length,
-            const std::vector<double> &weights = {}) {
-  constexpr int64_t kMaxElements = 9'000'000; // 4,096 by 2,049
-  if (columns > 0 && rows > kMaxElements / columns)
-    throw Unsupported({}, "DFT", "a transform of " + std::to_string(length) + " elements");
-  std::vector<double> values;
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t k = 0; k < columns; ++k)
-      values.push_back(f(2 * M_PI * double(i * k % length) / double(length)) *
-                       (weights.empty() ? 1 : weights[size_t(i)]));
-  return from_vector(values, Shape{rows, columns});
-}
-double cosine(double x) { return std::cos(x); }
-double sine(double x) { return std::sin(x); }
-
-/// The first `bins` of the transform of `length` elements.
-Signal transform(const Signal &x, int64_t length, int64_t bins, bool inverse) {
-  Tensor c = wave(cosine, length, bins, length), s = wave(sine, length, bins, length);
-  if (inverse)
-    s = -s;
-  Signal y{matmul(x.real, c), -matmul(x.real, s)};
-  if (x.imaginary.defined())
-    y = {y.real + matmul(x.imaginary, s), y.imaginary + matmul(x.imaginary, c)};
-  if (inverse)
-    y = {y.real / double(length), y.imaginary / double(length)};
-  return y;
-}
-
-/// A real signal from the first half of its spectrum: the other half is the same, conjugated.
-Tensor realInverse(const Signal &x, int64_t length) {
-  int64_t bins = length / 2 + 1;
-  if (length > kMaxSize)
-    throw Unsupported({}, "DFT", "a transform of " + std::to_string(length) + " elements");
-  std::vector<double> weights(size_t(bins), 2 / double(length));
-  weights[0] = 1 / double(length);
-  if (length % 2 == 0)
-    weights.back() = 1 / double(length);
-  return matmul(x.real, wave(cosine, bins, length, length, weights)) -
-         matmul(x.imaginary, wave(sine, bins, length, length, weights));
-}
-
-/// Cut off, or continued by zeros.
-Tensor fitted(const Tensor &x, int64_t length) {
-  int64_t axis = x.rank() - 1, size = x.shape().back().value();
-  if (size >= length)
-    return size == length ? x : part(x, axis, 0, length);
-  Ints low(size_t(x.rank()), 0), high = low;
-  high.back() = length - size;
-  return pad(x, low, high);
+void checkLength(Node &n, int64_t length, bool isHalf) {
+  if (isTooLong(length, isHalf ? length / 2 + 1 : length))
+    n.unsupported("a transform of " + std::to_string(length) + " elements");
 }
 
 Values dft(Node &n) {
@@ -81,6 +31,7 @@ Values dft(Node &n) {
   int64_t length = n.has(1) ? n.integer(1) : onesided && inverse ? 2 * (size.value() - 1) : size.value();
   if (length < 1)
     n.fail("the length must be at least 1");
+  checkLength(n, length, onesided);
   Ints order; // the transformed dimension goes to the end
   for (int64_t i = 0; i < rank - 1; ++i)
     if (i != axis)
@@ -114,6 +65,7 @@ Values stft(Node &n) {
   int64_t length = n.has(3) ? n.integer(3) : n.has(2) ? n.shape(2)[0].value() : size;
   if (step < 1 || length < 1 || length > size)
     n.fail("frames of " + std::to_string(length) + " at steps of " + std::to_string(step) + " do not fit the signal");
+  checkLength(n, length, n.attribute("onesided", int64_t(1)) && shape[2] != Dim(2));
   int64_t frames = (size - length) / step + 1;
   Tensor at = iota({frames, length}, DType::i64, 0) * step + iota({frames, length}, DType::i64, 1);
   auto component = [&](int64_t i) {

@@ -1,0 +1,21 @@
+// Sizes as numbers among tensors.
+#include "frontend/tensor/Creation.h"
+#include "frontend/tensor/LocationScope.h"
+#include "frontend/trace/Trace.h"
+
+namespace burin {
+
+using namespace detail;
+
+Tensor Tensor::fromSize(const Dim &size, const Location &where) {
+  if (size.isStatic())
+    return scalarInt(size.value());
+  if (!Trace::active())
+    throw Error(inScope(where), "",
+                "the symbolic size " + size.str() + " has a value in a trace only; there it is x.size(axis)");
+  TensorState number = *Access::state(sizeTensor(size));
+  number.weak = true;
+  return Access::make(std::move(number));
+}
+
+} // namespace burin

@@ -1,0 +1,40 @@
+// What the generated tests of docs/from-pytorch.md share.
+#pragma once
+#include <array>
+#include <burin/burin.h>
+#include <catch2/catch.hpp>
+#include <cmath>
+
+using namespace burin;
+
+/// A tensor as text: "f32 3 4 : 0.5 1.5 …", element type, sizes, elements.
+struct Input {
+  const char *name;
+  TensorSpec spec; // with symbols
+  const char *value;
+};
+extern const std::vector<Input> inputs;
+
+enum class Kind { Traced, Eager, Shapes }; // Shapes: eager, elements are random
+struct Row {
+  int line; // in the page
+  const char *expression;
+  Kind kind;
+  std::vector<Tensor> (*compute)(const std::vector<Tensor> &in);
+  std::vector<const char *> results; // PyTorch's
+};
+
+/// Computes each row and compares it with PyTorch's results.
+void checkRows(const std::vector<Row> &rows);
+
+/// The inputs, to be unpacked by name.
+inline std::array<Tensor, 15> nameAll(const std::vector<Tensor> &in) {
+  std::array<Tensor, 15> named;
+  REQUIRE(in.size() == named.size());
+  std::copy(in.begin(), in.end(), named.begin());
+  return named;
+}
+
+inline std::vector<Tensor> toList(const Tensor &x) { return {x}; }
+inline std::vector<Tensor> toList(std::vector<Tensor> xs) { return xs; }
+inline std::vector<Tensor> toList(const SortResult &x) { return {x.values, x.indices}; }
