@@ -85,9 +85,12 @@ public:
   void setGradient(const Tensor &value, const Tensor &gradient, const Location &where);
   /// Cells that are read, but known to change: inputs rather than constants.
   std::vector<std::shared_ptr<detail::Cell>> unstable;
-  /// Cells that the traced function itself has made: each call has its own, so they are no state.
-  std::vector<std::shared_ptr<detail::Cell>> made;
-  bool isMadeHere(const std::shared_ptr<detail::Cell> &cell) const { return llvm::is_contained(made, cell); }
+  /// Cells that the traced function itself has made. Those that are gone when it returns are no state: each call has
+  /// its own. An optimiser's, made in its first step, stay.
+  std::vector<std::weak_ptr<detail::Cell>> made;
+  bool isMadeHere(const std::shared_ptr<detail::Cell> &cell) const {
+    return llvm::any_of(made, [&](const auto &known) { return known.lock() == cell; });
+  }
   /// For a graph that is saved: no state, and what is only read is constant.
   bool isGraphOnly = false;
   /// After finish().
@@ -136,6 +139,7 @@ private:
   CellUse &leafOf(const Tensor &value, const char *op, const Location &where);
   void resolveCells(llvm::SmallVectorImpl<mlir::Value> &results, const Location &where);
   bool isState(const CellUse &use) const;
+  bool isLocal(const CellUse &use) const;
   void makeConstant(CellUse &use, const Location &where);
   mlir::Value constantOf(const detail::TensorState &state, const Location &where);
   mlir::Value scalarOf(const detail::TensorState &state, DType dtype, const Location &where);

@@ -29,11 +29,15 @@ Trace::CellUse &Trace::useOf(const std::shared_ptr<detail::Cell> &cell) {
 
 const Tensor &Trace::read(const std::shared_ptr<detail::Cell> &cell) { return useOf(cell).value; }
 
+static void refuseState(const Location &where) {
+  throw Error(where, "set",
+              "a graph that is saved or compiled cannot change a parameter yet; call eval() on modules that are in "
+              "training mode, return the new value and set it outside, or use jit");
+}
+
 void Trace::set(const std::shared_ptr<detail::Cell> &cell, const Tensor &value, const Location &where) {
   if (isGraphOnly && !isMadeHere(cell))
-    throw Error(where, "set",
-                "a graph that is saved or compiled cannot change a parameter yet; call eval() on modules that are in "
-                "training mode, return the new value and set it outside, or use jit");
+    refuseState(where);
   if (isInScan())
     throw Error(where, "set",
                 "a parameter cannot be set in one step of a scan; make it a state of the loop and set it afterwards");
@@ -74,8 +78,11 @@ void Trace::setGradient(const Tensor &value, const Tensor &gradient, const Locat
   use.ownsGradient = true;
 }
 
+/// Whether nothing but the trace holds the cell any more.
+bool Trace::isLocal(const CellUse &use) const { return isMadeHere(use.cell) && use.cell.use_count() == 1; }
+
 bool Trace::isState(const CellUse &use) const {
-  if (isGraphOnly || isMadeHere(use.cell))
+  if (isGraphOnly || isLocal(use))
     return false;
   return use.isSet || use.isVariable || use.cell->alwaysInput || llvm::is_contained(unstable, use.cell);
 }
@@ -139,6 +146,8 @@ void Trace::resolveCells(llvm::SmallVectorImpl<Value> &results, const Location &
   llvm::BitVector erased(function.front().getNumArguments());
   size_t next = graph->inputs.size();
   for (CellUse &use : cells) {
+    if (isGraphOnly && use.isSet && !isLocal(use))
+      refuseState(where);
     bool isNeeded = use.isSet || !use.argument.use_empty();
     if (isState(use) && isNeeded) {
       TensorSpec spec = use.cell->value.spec(where);
@@ -157,7 +166,7 @@ void Trace::resolveCells(llvm::SmallVectorImpl<Value> &results, const Location &
     }
     if (isNeeded) {
       makeConstant(use, where);
-      if (!isMadeHere(use.cell))
+      if (!isLocal(use))
         guards.push_back({use.cell, use.version, use.cell});
     }
     erased.set(use.argument.getArgNumber());
