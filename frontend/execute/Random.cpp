@@ -280,7 +280,11 @@ Tensor Generator::multinomial(const Tensor &weights, int64_t count, bool replace
 // ---- the default generator
 
 Generator default_generator() {
-  static const auto *generator = new Generator(0);
+  // Made outside of any trace, also when a traced function is the first to draw: it outlives that trace.
+  static const auto *generator = [] {
+    NoTrace scope;
+    return new Generator(0);
+  }();
   return *generator;
 }
 void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
