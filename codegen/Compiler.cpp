@@ -1,8 +1,8 @@
 #include "codegen/Compiler.h"
-#include "codegen/PlanBuilder.h"
 #include "codegen/gpu/DeviceMath.h"
 #include "codegen/object/GpuCode.h"
 #include "codegen/object/ObjectCode.h"
+#include "codegen/plan/PlanBuilder.h"
 #include "codegen/scalar/MathParts.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -45,16 +45,25 @@ FailureOr<std::vector<const Target *>> findTargets(ModuleOp module, const Compil
 }
 
 // A reshape whose elements are as many for some values of the symbols only must be checked by every run.
-void checkReshapes(ModuleOp module, func::FuncOp function) {
+void checkReshapes(func::FuncOp function) {
   SmallVector<Attribute> checks;
   if (auto known = function->getAttrOfType<ArrayAttr>(kChecksAttr))
     checks.append(known.begin(), known.end());
   Builder b(function.getContext());
-  module.walk([&](ReshapeOp op) {
-    Dim from = elements(shapeOf(op.getX())), to = elements(shapeOf(op.getResult()));
-    if (from != to)
-      checks.push_back(b.getStrArrayAttr({from.str(), to.str(), fileLine(op.getLoc())}));
-  });
+  llvm::DenseSet<Operation *> seen;
+  std::function<void(Operation *)> visit = [&](Operation *inner) {
+    if (!seen.insert(inner).second)
+      return;
+    inner->walk([&](Operation *op) {
+      if (auto reshape = dyn_cast<ReshapeOp>(op)) {
+        Dim from = elements(shapeOf(reshape.getX())), to = elements(shapeOf(reshape.getResult()));
+        if (from != to)
+          checks.push_back(b.getStrArrayAttr({from.str(), to.str(), fileLine(op->getLoc())}));
+      }
+      llvm::for_each(appliedFunctions(op), visit);
+    });
+  };
+  visit(function);
   if (!checks.empty())
     function->setAttr(kChecksAttr, b.getArrayAttr(checks));
 }
@@ -144,10 +153,10 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
   if (failed(targets) || failed(mainOf(module)))
     return failure();
   prepareContext(*module.getContext());
-  checkReshapes(module, *mainOf(module));
+  for (func::FuncOp function : publicFunctions(module))
+    checkReshapes(function);
   if (failed(runPasses(module, options, *targets, passes::Stage::Kernels)))
     return failure();
-  func::FuncOp function = *mainOf(module);
   UniqueKernels kernels(module);
   std::vector<std::string> symbols;
   for (UniqueKernels::Entry &kernel : kernels.kernels)
@@ -167,12 +176,12 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
     codes.push_back({made->target, made->image.entries, 0, 0});
     images.push_back(bytesOf(made->image.bytes));
   }
-  auto plan = buildPlan(function, kernels);
-  if (failed(plan))
+  auto planned = planArtifact(module, kernels);
+  if (failed(planned))
     return failure();
-  plan->artifact.codes = std::move(codes);
-  return rt::writeArtifact(plan->artifact, images, plan->weightBytes,
-                           [&](std::span<std::byte> weights) { plan->writeWeights(weights); });
+  planned->artifact.codes = std::move(codes);
+  return rt::writeArtifact(planned->artifact, images, planned->weightBytes,
+                           [&](std::span<std::byte> weights) { planned->writeWeights(weights); });
 }
 
 FailureOr<std::string> emitText(ModuleOp module, const CompileOptions &options, EmitStage stage) {

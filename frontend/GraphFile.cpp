@@ -51,6 +51,8 @@ static std::string readSignature(Graph::Data &graph) {
     if (!spec)
       return "an input or output of @main " + problem;
     mlir::Attribute name = isInput ? main.getArgAttr(index, "burin.name") : main.getResultAttr(index, "burin.name");
+    if (isInput ? main.getArgAttr(index, ir::kStateAttr) : main.getResultAttr(index, ir::kStateAttr))
+      continue; // no caller passes or gets states
     auto &list = isInput ? graph.inputs : graph.outputs;
     list.push_back({nameOf(name, isInput ? "x" : "y", index, isInput ? main.getNumArguments() : main.getNumResults()),
                     std::move(*spec)});

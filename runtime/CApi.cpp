@@ -4,6 +4,7 @@
 #include "runtime/format/Expr.h"
 #include "runtime/format/Target.h"
 #include "runtime/support/Format.h"
+#include <algorithm>
 #include <cstring>
 
 using namespace burin;
@@ -15,13 +16,16 @@ struct burin_status {
 
 struct burin_artifact {
   Program::Ptr program;
+  uint32_t function = 0;           // whose inputs and outputs these are
   std::atomic<int> references = 1; // the caller's, and one per session
   burin_logger logger{};
   // What the info functions point to.
-  std::vector<burin_tensor_info> inputs, outputs;
+  std::vector<burin_tensor_info> inputs, outputs, states;
   std::vector<burin_symbol_info> symbols;
   std::vector<std::string> texts;
   std::vector<std::vector<int64_t>> dims;
+
+  const Plan &plan() const { return program->artifact().plans[function]; }
 };
 
 /// Carries the steps of a profile to the caller's callback.
@@ -32,17 +36,25 @@ struct ProfileForward {
   static void step(void *self, const StepProfile &p) {
     auto &forward = *static_cast<ProfileForward *>(self);
     burin_step_profile out{p.step,  p.parallel, p.kernel, p.location, p.startNs, p.endNs,
-                           p.tasks, p.flops,    p.bytes,  p.turn,     p.turns};
+                           p.tasks, p.flops,    p.bytes,  p.turn,     p.turns,   p.function};
     forward.callback(forward.ctx, &out);
   }
 };
 
-struct burin_session {
-  burin_artifact *artifact = nullptr;
+/// What the handles for the functions of one session share.
+struct SessionCore {
   std::unique_ptr<ProfileForward> profile; // what the session's hook points to
   std::unique_ptr<Session> session;
   std::unique_ptr<AsyncRunner> async; // after the session: it goes first
   std::mutex asyncMutex;              // guards the creation of `async`
+};
+
+struct burin_session {
+  burin_artifact *artifact = nullptr; // as the function that runs
+  std::shared_ptr<SessionCore> core;
+
+  Session &session() const { return *core->session; }
+  uint32_t function() const { return artifact->function; }
 };
 
 // A burin_tensor is read and written as a TensorView, so that a run copies no descriptions.
@@ -52,7 +64,7 @@ static_assert(sizeof(burin_tensor) == sizeof(TensorView) &&
               offsetof(burin_tensor, rank) == offsetof(TensorView, rank) &&
               offsetof(burin_tensor, dtype) == offsetof(TensorView, dtype));
 static_assert(BURIN_BOOL == int(DType::boolean) && BURIN_I64 == int(DType::i64));
-static_assert(BURIN_INTERNAL == int(ErrorCode::Internal));
+static_assert(BURIN_DATA_ERROR == int(ErrorCode::Data));
 
 namespace {
 
@@ -83,7 +95,7 @@ void log(const burin_logger &logger, int level, const std::string &message) {
 
 // Artifacts
 
-std::string describe(const Artifact &a, const TensorInfo &t) {
+std::string describe(const Plan &a, const TensorInfo &t) {
   std::string out(name(t.dtype));
   out += "[";
   for (size_t i = 0; i < t.dims.size(); ++i)
@@ -92,8 +104,9 @@ std::string describe(const Artifact &a, const TensorInfo &t) {
 }
 
 void fillInfos(burin_artifact &handle) {
-  const Artifact &a = handle.program->artifact();
-  size_t count = a.inputs.size() + a.outputs.size();
+  const Artifact &artifact = handle.program->artifact();
+  const Plan &a = handle.plan();
+  size_t count = a.inputs.size() + a.outputs.size() + artifact.states.size();
   handle.texts.reserve(count); // the infos point into both
   handle.dims.reserve(count);
   auto add = [&](const TensorInfo &t, std::vector<burin_tensor_info> &out) {
@@ -105,16 +118,26 @@ void fillInfos(burin_artifact &handle) {
     }
     out.push_back({t.name.c_str(),
                    handle.texts.back().c_str(),
-                   a.locations[t.location].c_str(),
+                   artifact.locations[t.location].c_str(),
                    dims.data(),
                    uint32_t(dims.size()),
                    uint8_t(t.dtype),
                    {}});
   };
-  for (const TensorInfo &t : a.inputs)
-    add(t, handle.inputs);
-  for (const TensorInfo &t : a.outputs)
-    add(t, handle.outputs);
+  for (size_t i = 0; i < a.callerInputs(); ++i)
+    add(a.inputs[i], handle.inputs);
+  for (size_t i = 0; i < a.callerOutputs(); ++i)
+    add(a.outputs[i], handle.outputs);
+  for (const State &state : artifact.states) {
+    const std::string &type = handle.texts.emplace_back(tensorText(state.dtype, state.shape));
+    handle.states.push_back({state.name.c_str(),
+                             type.c_str(),
+                             "",
+                             state.shape.data(),
+                             uint32_t(state.shape.size()),
+                             uint8_t(state.dtype),
+                             {}});
+  }
   for (const Symbol &s : a.symbols)
     handle.symbols.push_back(
         {s.name.c_str(), s.min, s.max, s.kind == Symbol::Kind::Computed ? BURIN_COMPUTED : s.input, s.axis});
@@ -173,13 +196,15 @@ template <class Info> const Info *at(const std::vector<Info> &infos, uint32_t in
 
 burin_status *artifactInputShape(const burin_artifact *artifact, uint32_t index, const int64_t *values, uint32_t count,
                                  int64_t *shape) {
-  if (!artifact || !shape || (count && !values))
-    return missing("artifact, symbol_values or shape");
-  const Artifact &a = artifact->program->artifact();
-  if (index >= a.inputs.size() || count != a.symbols.size())
-    return give({ErrorCode::InvalidArgument, text("there are ", a.inputs.size(), " inputs and ", a.symbols.size(),
+  if (!artifact || (count && !values))
+    return missing("artifact or symbol_values");
+  const Plan &a = artifact->plan();
+  if (index >= a.callerInputs() || count != a.symbols.size())
+    return give({ErrorCode::InvalidArgument, text("there are ", a.callerInputs(), " inputs and ", a.symbols.size(),
                                                   " symbols; got input ", index, " and ", count, " values")});
   const std::vector<ExprId> &dims = a.inputs[index].dims;
+  if (!shape && !dims.empty())
+    return missing("shape");
   std::vector<int64_t> result;
   for (ExprId id : dims) {
     std::optional<int64_t> value = evaluate(a.exprs[id], {values, count});
@@ -211,18 +236,21 @@ SessionOptions sessionOptions(const burin_session_options &o) {
   return out;
 }
 
+void giveSession(burin_artifact *artifact, std::shared_ptr<SessionCore> core, burin_session **out) {
+  artifact->references.fetch_add(1, std::memory_order_relaxed);
+  *out = new burin_session{artifact, std::move(core)};
+}
+
 burin_status *sessionCreate(burin_artifact *artifact, const burin_session_options *given, burin_session **out) {
   if (!artifact || !out)
     return missing(artifact ? "session" : "artifact");
   burin_session_options options = optionsOr(given);
   if (!options.logger.log)
     options.logger = artifact->logger;
-  auto handle = std::make_unique<burin_session>();
-  if (Status s = Session::create(artifact->program, sessionOptions(options), handle->session); !s.ok())
+  auto core = std::make_shared<SessionCore>();
+  if (Status s = Session::create(artifact->program, sessionOptions(options), core->session); !s.ok())
     return give(std::move(s));
-  artifact->references.fetch_add(1, std::memory_order_relaxed);
-  handle->artifact = artifact;
-  *out = handle.release();
+  giveSession(artifact, std::move(core), out);
   return nullptr;
 }
 
@@ -237,28 +265,29 @@ void sessionRelease(burin_session *session) {
 burin_status *sessionBind(burin_session *session, const burin_tensor *inputs, uint32_t count) {
   if (!session || (count && !inputs))
     return missing(session ? "inputs" : "session");
-  return give(session->session->bind(views(inputs, count)));
+  return give(session->session().bind(views(inputs, count), session->function()));
 }
 
 const int64_t *sessionOutputShape(const burin_session *session, uint32_t index, uint32_t *rank) {
-  if (!session || !session->session->isBound() || index >= session->artifact->outputs.size())
+  if (!session || !session->session().isBound(session->function()) || index >= session->artifact->outputs.size())
     return nullptr;
   static constexpr int64_t noDims = 0; // a scalar's shape is empty, not missing
-  std::span<const int64_t> shape = session->session->outputShape(index);
+  std::span<const int64_t> shape = session->session().outputShape(index, session->function());
   if (rank)
     *rank = uint32_t(shape.size());
   return shape.empty() ? &noDims : shape.data();
 }
 
 uint64_t sessionArenaBytes(const burin_session *session) {
-  return session && session->session->isBound() ? session->session->arenaBytes() : 0;
+  bool isBound = session && session->session().isBound(session->function());
+  return isBound ? session->session().arenaBytes(session->function()) : 0;
 }
 
 burin_status *sessionRun(burin_session *session, const burin_tensor *inputs, uint32_t inputCount, burin_tensor *outputs,
                          uint32_t outputCount) {
   if (!session || (inputCount && !inputs) || (outputCount && !outputs))
     return missing(!session ? "session" : inputCount && !inputs ? "inputs" : "outputs");
-  return give(session->session->run(views(inputs, inputCount), views(outputs, outputCount)));
+  return give(session->session().run(views(inputs, inputCount), views(outputs, outputCount), session->function()));
 }
 
 /// Carries the caller's callback through the runner.
@@ -280,14 +309,15 @@ burin_status *sessionRunAsync(burin_session *session, const burin_tensor *inputs
                               const burin_tensor *outputs, uint32_t outputCount, burin_done_callback done, void *ctx) {
   if (!session || (inputCount && !inputs) || (outputCount && !outputs) || !done)
     return missing("session, inputs, outputs or done");
+  SessionCore &core = *session->core;
   {
-    std::lock_guard lock(session->asyncMutex);
-    if (!session->async)
-      session->async = std::make_unique<AsyncRunner>(*session->session);
+    std::lock_guard lock(core.asyncMutex);
+    if (!core.async)
+      core.async = std::make_unique<AsyncRunner>(*core.session);
   }
   auto call = std::make_unique<DoneCall>(DoneCall{done, ctx});
-  Status s =
-      session->async->enqueue(views(inputs, inputCount), views(outputs, outputCount), {call.get(), DoneCall::done});
+  Status s = core.async->enqueue(session->function(), views(inputs, inputCount), views(outputs, outputCount),
+                                 {call.get(), DoneCall::done});
   if (s.ok())
     call.release(); // the runner has it
   return give(std::move(s));
@@ -299,10 +329,96 @@ burin_status *sessionSetProfile(burin_session *session, burin_step_callback call
   std::unique_ptr<ProfileForward> forward;
   if (callback)
     forward = std::make_unique<ProfileForward>(ProfileForward{callback, ctx});
-  Status s = session->session->setProfile({forward.get(), callback ? ProfileForward::step : nullptr});
+  Status s = session->session().setProfile({forward.get(), callback ? ProfileForward::step : nullptr});
   if (s.ok())
-    session->profile = std::move(forward);
+    session->core->profile = std::move(forward);
   return give(std::move(s));
+}
+
+// Functions
+
+burin_status *artifactFunction(burin_artifact *artifact, const char *name, burin_artifact **out) {
+  if (!artifact || !name || !out)
+    return missing("artifact, name or function");
+  uint32_t index = artifact->program->function(name);
+  if (index == UINT32_MAX) {
+    std::string known;
+    for (const Plan &plan : artifact->program->artifact().plans)
+      known += plan.isPrivate ? "" : " " + plan.name;
+    return give({ErrorCode::InvalidArgument, text("the artifact has no function ", name, "; it has:", known)});
+  }
+  auto handle = std::make_unique<burin_artifact>();
+  handle->program = artifact->program;
+  handle->function = index;
+  handle->logger = artifact->logger;
+  fillInfos(*handle);
+  *out = handle.release();
+  return nullptr;
+}
+
+uint32_t artifactFunctionCount(const burin_artifact *artifact) {
+  const std::vector<Plan> &plans = artifact->program->artifact().plans;
+  return uint32_t(std::ranges::count(plans, 0, &Plan::isPrivate));
+}
+
+const char *artifactFunctionName(const burin_artifact *artifact, uint32_t index) {
+  return index < artifactFunctionCount(artifact) ? artifact->program->artifact().plans[index].name.c_str() : nullptr;
+}
+
+burin_status *sessionFunction(burin_session *session, const char *name, burin_session **out) {
+  if (!session || !out)
+    return missing(session ? "function" : "session");
+  burin_artifact *function = nullptr;
+  if (burin_status *s = artifactFunction(session->artifact, name, &function))
+    return s;
+  giveSession(function, session->core, out);
+  artifactRelease(function); // the session has it
+  return nullptr;
+}
+
+// States
+
+burin_status *noState(const burin_session *session, uint32_t index) {
+  if (!session)
+    return missing("session");
+  size_t count = session->artifact->states.size();
+  return index < count ? nullptr
+                       : give({ErrorCode::InvalidArgument, text("there are ", count, " states, got index ", index)});
+}
+
+burin_status *sessionReadState(const burin_session *session, uint32_t index, burin_tensor *out) {
+  if (burin_status *s = noState(session, index))
+    return s;
+  if (!out)
+    return missing("tensor");
+  *views(out, 1).data() = session->session().state(index);
+  return nullptr;
+}
+
+burin_status *sessionWriteState(burin_session *session, uint32_t index, const burin_tensor *value) {
+  if (burin_status *s = noState(session, index))
+    return s;
+  if (!value || !value->data)
+    return missing("value");
+  const burin_tensor_info &info = session->artifact->states[index];
+  if (value->dtype != info.dtype || value->rank != info.rank ||
+      !std::equal(info.dims, info.dims + info.rank, value->shape))
+    return give({ErrorCode::InvalidArgument,
+                 text("the state ", info.name, " is ", info.text, ", got ",
+                      tensorText(DType(value->dtype), {value->shape, value->shape ? value->rank : 0}))});
+  uint64_t bytes = byteWidth(DType(info.dtype));
+  for (uint32_t i = 0; i < info.rank; ++i)
+    bytes *= uint64_t(info.dims[i]);
+  return give(session->session().writeState(index, {static_cast<const std::byte *>(value->data), bytes}));
+}
+
+burin_status *sessionReorderState(burin_session *session, uint32_t index, uint32_t axis, const int64_t *order,
+                                  uint32_t count) {
+  if (burin_status *s = noState(session, index))
+    return s;
+  if (count && !order)
+    return missing("order");
+  return give(session->session().reorderState(index, axis, {order, count}));
 }
 
 const burin_runtime_api api = {
@@ -334,6 +450,19 @@ const burin_runtime_api api = {
     sessionRun,
     sessionRunAsync,
     sessionSetProfile,
+    artifactFunctionCount,
+    artifactFunctionName,
+    artifactFunction,
+    sessionFunction,
+    [](const burin_artifact *a) { return uint32_t(a->states.size()); },
+    [](const burin_artifact *a, uint32_t i) { return at(a->states, i); },
+    sessionReadState,
+    sessionWriteState,
+    [](burin_session *s) { return s ? give(s->session().resetStates()) : missing("session"); },
+    [](burin_session *s, const burin_session *from) {
+      return s && from ? give(s->session().copyStates(from->session())) : missing("session");
+    },
+    sessionReorderState,
 };
 
 } // namespace

@@ -6,6 +6,24 @@ using namespace mlir;
 
 namespace burin::codegen {
 
+void KernelBuilder::reportWhere(Value isBad, Value position, llvm::StringRef what) {
+  constexpr int64_t none = std::numeric_limits<int64_t>::max();
+  if (!lowestError) {
+    OpBuilder::InsertionGuard guard(b);
+    Value noError = constant(none), one = constant(1);
+    b.setInsertionPointAfterValue(one);
+    lowestError = LLVM::AllocaOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()), b.getI64Type(), one);
+    LLVM::StoreOp::create(b, loc, noError, lowestError);
+    message = what.str();
+  }
+  int64_t lanes = laneCount(isBad);
+  Value at = arith::SelectOp::create(b, loc, isBad, broadcast(position, lanes), broadcast(constant(none), lanes));
+  if (lanes > 1)
+    at = vector::ReductionOp::create(b, loc, vector::CombiningKind::MINSI, at);
+  Value before = LLVM::LoadOp::create(b, loc, b.getI64Type(), lowestError);
+  LLVM::StoreOp::create(b, loc, arith::MinSIOp::create(b, loc, before, at), lowestError);
+}
+
 std::optional<int64_t> KernelBuilder::constantOf(Value x) {
   APInt n;
   if (matchPattern(x, m_ConstantInt(&n)))

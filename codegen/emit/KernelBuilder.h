@@ -49,7 +49,7 @@ struct GpuLaunch {
   Dim scratchOfThread = 0; // bytes, for those
 };
 
-/// Builds one kernel: `void name(ptr operands, ptr sizes, ptr scratch, i64 lo, i64 hi)`, see runtime/format/Artifact.h.
+/// Builds one kernel: `i64 name(ptr operands, ptr sizes, ptr scratch, i64 lo, i64 hi)`, see runtime/format/Artifact.h.
 class KernelBuilder {
 public:
   /// `shared` tells of each operand whether another may have the same memory.
@@ -69,7 +69,13 @@ public:
   /// Sizes the plan has to hand in, in order; those known from the start keep their places.
   std::vector<Dim> sizes;
 
+  /// What the error of the kernel says; empty if it cannot fail.
+  std::string message;
+
   Value operandPointer(int64_t i) { return operands[i]; }
+  /// The kernel reports that a value was not allowed at `position` (i64 lanes, or one) where `isBad`, unless it has
+  /// found one at a lower position. `what` is for the message.
+  void reportWhere(Value isBad, Value position, llvm::StringRef what);
 
   // ---- integers (i64), folded when constant
   Value constant(int64_t n);
@@ -171,7 +177,7 @@ private:
   Value usedElements(Value mask, ArrayRef<SmallVector<int64_t>> users, size_t uses);
   Value hidden(Value, llvm::StringRef constraints);
   void storeFirst(const Memory &, Value position, Value vector, Value count);
-  void beginEntry(ArrayRef<Type> types);
+  void beginEntry(Type result, ArrayRef<Type> types);
   void addSize(const Dim &);
   void runTasksOfThread(const GpuLaunch &, SmallVector<Value> arguments);
   std::string name;
@@ -179,6 +185,7 @@ private:
   mlir::LLVM::LLVMFuncOp function, entry;
   SmallVector<Value> operands;
   Value sizesPointer;
+  Value lowestError; // a variable; null if the kernel cannot fail
   llvm::StringMap<Value> sizeValues;
   llvm::DenseMap<Value, std::pair<Value, Value>> bounds; // of masks: lanes at positions from the first below the second
   std::map<int64_t, Value> constants; // at the top of the function, so that equal positions are equal values

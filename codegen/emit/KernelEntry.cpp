@@ -18,7 +18,7 @@ KernelBuilder::KernelBuilder(ModuleOp module, mlir::Location loc, llvm::StringRe
   b.setInsertionPointToEnd(module.getBody());
   SmallVector<Type> types(operandCount, pointer);
   types.append({pointer, pointer, i64, i64});
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context), types);
+  auto type = LLVM::LLVMFunctionType::get(i64, types);
   function = LLVM::LLVMFuncOp::create(b, loc, (name + ".body").str(), type, LLVM::Linkage::Internal);
   function.setAlwaysInline(true);
   for (int64_t i = 0; i < operandCount; ++i)
@@ -34,26 +34,28 @@ KernelBuilder::KernelBuilder(ModuleOp module, mlir::Location loc, llvm::StringRe
   hi = block->getArgument(operandCount + 3);
 }
 
-void KernelBuilder::beginEntry(ArrayRef<Type> types) {
-  LLVM::ReturnOp::create(b, loc, ValueRange());
+void KernelBuilder::beginEntry(Type result, ArrayRef<Type> types) {
+  Value error = lowestError ? LLVM::LoadOp::create(b, loc, b.getI64Type(), lowestError).getResult()
+                            : constant(std::numeric_limits<int64_t>::max());
+  LLVM::ReturnOp::create(b, loc, error);
   constants.clear();
   b.setInsertionPointAfter(function);
-  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(b.getContext()), types);
+  auto type = LLVM::LLVMFunctionType::get(result, types);
   entry = LLVM::LLVMFuncOp::create(b, loc, name, type);
   b.setInsertionPointToStart(entry.addEntryBlock(b));
 }
 
 void KernelBuilder::finish() {
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
-  beginEntry({pointer, pointer, pointer, b.getI64Type(), b.getI64Type()});
+  Type i64 = b.getI64Type();
+  beginEntry(i64, {pointer, pointer, pointer, i64, i64});
   SmallVector<Value> arguments;
   for (int64_t i = 0; i < operandCount; ++i) {
     Value slot = LLVM::GEPOp::create(b, loc, pointer, pointer, entry.getArgument(0), LLVM::GEPArg(int32_t(i)));
     arguments.push_back(LLVM::LoadOp::create(b, loc, pointer, slot));
   }
   llvm::append_range(arguments, entry.getArguments().drop_front());
-  LLVM::CallOp::create(b, loc, function, arguments);
-  LLVM::ReturnOp::create(b, loc, ValueRange());
+  LLVM::ReturnOp::create(b, loc, LLVM::CallOp::create(b, loc, function, arguments).getResults());
 }
 
 Value KernelBuilder::special(llvm::StringRef reg) {
@@ -78,7 +80,7 @@ void KernelBuilder::finishGpu(const GpuLaunch &launch) {
   SmallVector<Type> types(operandCount, pointer);
   types.append(sizes.size(), i64);
   types.push_back(pointer);
-  beginEntry(types);
+  beginEntry(LLVM::LLVMVoidType::get(b.getContext()), types);
   entry.setCConv(LLVM::CConv::PTX_Kernel);
   entry.setPassthroughAttr(b.getArrayAttr({b.getStrArrayAttr({"nvvm.reqntid", std::to_string(launch.threads)})}));
   for (int64_t i = 0; i < operandCount; ++i)

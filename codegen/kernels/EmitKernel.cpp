@@ -81,14 +81,14 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
     if (failed(grid))
       return failure();
     k.finishGpu(*grid);
-    interface = {k.sizes, grid->blocks, grid->scratchOfThread * grid->blocks * Dim(grid->threads)};
+    interface = {k.sizes, grid->blocks, grid->scratchOfThread * grid->blocks * Dim(grid->threads), {}};
     return success();
   }
   auto launch = emitCpuKernel(e, kernel, results);
   if (failed(launch))
     return failure();
   k.finish();
-  interface = {k.sizes, launch->tasks, max(interface.scratchBytes, launch->scratchBytes)};
+  interface = {k.sizes, launch->tasks, max(interface.scratchBytes, launch->scratchBytes), k.message};
   return success();
 }
 

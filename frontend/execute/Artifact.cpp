@@ -62,12 +62,12 @@ Dim dimOf(const rt::Expr &expr, const std::vector<rt::Symbol> &symbols) {
   return stack.back();
 }
 
-std::vector<NamedSpec> specsOf(const rt::Artifact &artifact, const std::vector<rt::TensorInfo> &infos) {
+std::vector<NamedSpec> specsOf(const rt::Plan &plan, std::span<const rt::TensorInfo> infos) {
   std::vector<NamedSpec> specs;
   for (const rt::TensorInfo &info : infos) {
     Shape shape;
     for (rt::ExprId id : info.dims)
-      shape.push_back(dimOf(artifact.exprs[id], artifact.symbols));
+      shape.push_back(dimOf(plan.exprs[id], plan.symbols));
     specs.push_back({info.name, {info.dtype, std::move(shape)}});
   }
   return specs;
@@ -75,8 +75,9 @@ std::vector<NamedSpec> specsOf(const rt::Artifact &artifact, const std::vector<r
 
 std::shared_ptr<Artifact::Data> dataOf(const rt::Artifact &artifact) {
   auto data = std::make_shared<Artifact::Data>();
-  data->inputs = specsOf(artifact, artifact.inputs);
-  data->outputs = specsOf(artifact, artifact.outputs);
+  const rt::Plan &plan = artifact.plans[0];
+  data->inputs = specsOf(plan, std::span(plan.inputs).first(plan.callerInputs()));
+  data->outputs = specsOf(plan, std::span(plan.outputs).first(plan.callerOutputs()));
   return data;
 }
 std::shared_ptr<Artifact::Data> dataOf(rt::Program::Ptr program) {

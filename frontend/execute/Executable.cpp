@@ -29,6 +29,9 @@ rt::Status Executable::takeSession(std::unique_ptr<rt::Session> &session) {
 
 rt::Status Executable::run(std::span<const rt::TensorView> inputs, std::span<rt::TensorView> outputs,
                            llvm::function_ref<void()> take) {
+  std::unique_lock<std::mutex> oneAtATime;
+  if (hasStates())
+    oneAtATime = std::unique_lock(inOrder);
   std::unique_ptr<rt::Session> session;
   if (rt::Status status = takeSession(session); !status.ok())
     return status;
@@ -73,14 +76,20 @@ rt::Status Executable::outputsFor(std::span<const TensorSpec> inputs, std::vecto
   auto known =
       std::ranges::find_if(signatures, [&](const Signature &s) { return std::ranges::equal(s.inputs, inputs); });
   if (known == signatures.end()) {
+    const rt::Artifact &artifact = loaded->artifact();
+    const rt::Plan &plan = artifact.plans[0];
+    std::vector<TensorSpec> all(inputs.begin(), inputs.end());
+    for (uint32_t i : plan.stateInputs)
+      all.push_back(
+          {artifact.states[i].dtype, Shape(artifact.states[i].shape.begin(), artifact.states[i].shape.end())});
     llvm::SmallVector<int64_t> dims;
     std::unique_ptr<rt::ShapeBinding> binding;
-    if (rt::Status status = rt::ShapeBinding::create(*loaded, viewsOf(inputs, dims), /*workers=*/1, binding);
+    if (rt::Status status = rt::ShapeBinding::create(*loaded, /*plan=*/0, viewsOf(all, dims), /*workers=*/1, binding);
         !status.ok())
       return status;
     Signature made{{inputs.begin(), inputs.end()}, {}};
-    const auto &infos = loaded->artifact().outputs;
-    for (uint32_t i = 0; i < infos.size(); ++i) {
+    const auto &infos = plan.outputs;
+    for (uint32_t i = 0; i < plan.callerOutputs(); ++i) {
       auto shape = binding->outputShape(i);
       TensorSpec &spec = made.outputs.emplace_back(TensorSpec{infos[i].dtype, Shape(shape.begin(), shape.end())});
       std::replace(spec.shape.begin(), spec.shape.end(), Dim(-1), Dim("unknown"));
@@ -185,7 +194,7 @@ std::vector<Tensor> launch(const ExecutableRef &executable, std::span<const Tens
   auto isSymbolic = [](const TensorSpec &result) {
     return llvm::any_of(result.shape, [](const Dim &d) { return !d.isStatic(); });
   };
-  if (llvm::any_of(results, isSymbolic))
+  if (llvm::any_of(results, isSymbolic) || executable->hasStates())
     return runToKnowSizes(*work, results);
   size_t bytes = 0;
   std::vector<Tensor> tensors;

@@ -13,6 +13,8 @@ class Executable {
 public:
   explicit Executable(rt::Program::Ptr program) : loaded(std::move(program)) {}
   const rt::Program &program() const { return *loaded; }
+  /// Runs of code with states follow each other: all see one session's.
+  bool hasStates() const { return !loaded->artifact().states.empty(); }
 
   /// Runs on this thread. Outputs without data are gone when it returns: `take` sees them before.
   rt::Status run(
@@ -28,6 +30,7 @@ private:
   rt::Program::Ptr loaded;
   std::atomic<std::chrono::nanoseconds> lastTime{std::chrono::nanoseconds::max()};
   std::atomic<size_t> lastBytes{0};
+  std::mutex inOrder;                             // of runs with states
   std::mutex mutex;                               // for what follows
   std::vector<std::unique_ptr<rt::Session>> idle; // a session does one run at a time
   struct Signature {

@@ -253,15 +253,18 @@ Graph Trace::finish(std::span<const Tensor> results, std::vector<std::string> ou
   mlir::func::ReturnOp::create(builder, detail::mlirLocation(&graph->context, where), values);
   function.setFunctionType(
       builder.getFunctionType(function.front().getArgumentTypes(), mlir::ValueRange(values).getTypes()));
-  auto named = [&](const std::vector<NamedSpec> &list) {
+  auto named = [&](const std::vector<NamedSpec> &list, llvm::ArrayRef<mlir::FlatSymbolRefAttr> ofStates) {
     llvm::SmallVector<mlir::DictionaryAttr> attributes;
     for (const NamedSpec &item : list)
       attributes.push_back(
           builder.getDictionaryAttr(builder.getNamedAttr("burin.name", builder.getStringAttr(item.name))));
+    for (mlir::FlatSymbolRefAttr state : ofStates)
+      attributes.push_back(builder.getDictionaryAttr(
+          {builder.getNamedAttr("burin.name", state.getAttr()), builder.getNamedAttr(ir::kStateAttr, state)}));
     return attributes;
   };
-  function.setAllArgAttrs(named(graph->inputs));
-  function.setAllResultAttrs(named(graph->outputs));
+  function.setAllArgAttrs(named(graph->inputs, stateInputs));
+  function.setAllResultAttrs(named(graph->outputs, stateOutputs));
   for (auto [storage, constant] : constants) // loops have their own copies of those that they use
     if (constant.use_empty())
       constant.getDefiningOp()->erase();

@@ -91,7 +91,7 @@ public:
   bool isMadeHere(const std::shared_ptr<detail::Cell> &cell) const {
     return llvm::any_of(made, [&](const auto &known) { return known.lock() == cell; });
   }
-  /// For a graph that is saved: no state, and what is only read is constant.
+  /// For a graph that is saved: its states are its own, and what is only read is constant.
   bool isGraphOnly = false;
   /// After finish().
   std::vector<StateUse> states;
@@ -140,6 +140,8 @@ private:
   void resolveCells(llvm::SmallVectorImpl<mlir::Value> &results, const Location &where);
   bool isState(const CellUse &use) const;
   bool isLocal(const CellUse &use) const;
+  mlir::Value valueNow(const CellUse &use, const Location &where);
+  void addState(const CellUse &use, std::string name, const Location &where);
   void makeConstant(CellUse &use, const Location &where);
   mlir::Value constantOf(const detail::TensorState &state, const Location &where);
   mlir::Value scalarOf(const detail::TensorState &state, DType dtype, const Location &where);
@@ -175,9 +177,10 @@ private:
   std::map<std::string, size_t> newSizes;              // how many each op has made
   std::vector<mlir::Operation *> sizing;               // the ops that define sizes
   llvm::DenseMap<const void *, std::string> weightNames;
-  llvm::SmallVector<mlir::Attribute> checks;            // see require
-  std::vector<detail::StorageRef> captured;             // keeps the keys of `constants` valid
-  llvm::DenseMap<mlir::Value, ir::RefTensor> evaluated; // by constantValue
+  llvm::SmallVector<mlir::Attribute> checks;                            // see require
+  llvm::SmallVector<mlir::FlatSymbolRefAttr> stateInputs, stateOutputs; // of a saved graph, behind inputs and outputs
+  std::vector<detail::StorageRef> captured;                             // keeps the keys of `constants` valid
+  llvm::DenseMap<mlir::Value, ir::RefTensor> evaluated;                 // by constantValue
   llvm::DenseSet<mlir::Value> detached;
   /// A function with a gradient of its own; as far as gradients are concerned, one op.
   struct Custom {

@@ -29,15 +29,7 @@ Trace::CellUse &Trace::useOf(const std::shared_ptr<detail::Cell> &cell) {
 
 const Tensor &Trace::read(const std::shared_ptr<detail::Cell> &cell) { return useOf(cell).value; }
 
-static void refuseState(const Location &where) {
-  throw Error(where, "set",
-              "a graph that is saved or compiled cannot change a parameter yet; call eval() on modules that are in "
-              "training mode, return the new value and set it outside, or use jit");
-}
-
 void Trace::set(const std::shared_ptr<detail::Cell> &cell, const Tensor &value, const Location &where) {
-  if (isGraphOnly && !isMadeHere(cell))
-    refuseState(where);
   if (isInScan())
     throw Error(where, "set",
                 "a parameter cannot be set in one step of a scan; make it a state of the loop and set it afterwards");
@@ -82,8 +74,10 @@ void Trace::setGradient(const Tensor &value, const Tensor &gradient, const Locat
 bool Trace::isLocal(const CellUse &use) const { return isMadeHere(use.cell) && use.cell.use_count() == 1; }
 
 bool Trace::isState(const CellUse &use) const {
-  if (isGraphOnly || isLocal(use))
+  if (isLocal(use))
     return false;
+  if (isGraphOnly) // what gradients are taken of is a constant unless it learns
+    return use.isSet || use.cell->alwaysInput;
   return use.isSet || use.isVariable || use.cell->alwaysInput || llvm::is_contained(unstable, use.cell);
 }
 
@@ -141,25 +135,57 @@ void Trace::makeConstant(CellUse &use, const Location &where) {
     sinkIntoFunctions(op, *graph->module);
 }
 
+/// What a cell holds outside of the trace, as a constant of its own.
+Value Trace::valueNow(const CellUse &use, const Location &where) {
+  const detail::TensorState &held = *detail::Access::state(use.cell->value);
+  if (std::holds_alternative<detail::ScalarValue>(held.value))
+    return scalarOf(held, held.spec.dtype, where);
+  const detail::StorageRef &storage = std::get<detail::StorageRef>(held.value);
+  llvm::ArrayRef<char> bytes(static_cast<const char *>(detail::await(storage, where).data()),
+                             detail::byteCount(held.spec));
+  return ir::createConstant(builder, detail::mlirLocation(&graph->context, where), held.spec, bytes, "",
+                            std::shared_ptr<const void>(storage));
+}
+
+/// Adds a state to the module, with the value of the cell as it is now.
+void Trace::addState(const CellUse &use, std::string name, const Location &where) {
+  auto isTaken = [&] { return graph->module->lookupSymbol(name) != nullptr; };
+  for (size_t i = 1; isTaken(); ++i)
+    name = name.substr(0, name.find('#')) + "#" + std::to_string(i);
+  auto initial = valueNow(use, where).getDefiningOp<ir::ConstantOp>();
+  mlir::OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(graph->module->getBody());
+  ir::StateOp::create(builder, detail::mlirLocation(&graph->context, where), builder.getStringAttr(name),
+                      mlir::TypeAttr::get(use.argument.getType()), initial.getValue());
+  initial.erase();
+  auto symbol = mlir::FlatSymbolRefAttr::get(&graph->context, name);
+  stateInputs.push_back(symbol);
+  if (use.isSet)
+    stateOutputs.push_back(symbol);
+}
+
 /// Decides which cells are states; appends their new values to the results.
 void Trace::resolveCells(llvm::SmallVectorImpl<Value> &results, const Location &where) {
   llvm::BitVector erased(function.front().getNumArguments());
   size_t next = graph->inputs.size();
   for (CellUse &use : cells) {
-    if (isGraphOnly && use.isSet && !isLocal(use))
-      refuseState(where);
     bool isNeeded = use.isSet || !use.argument.use_empty();
     if (isState(use) && isNeeded) {
       TensorSpec spec = use.cell->value.spec(where);
       auto *storage = std::get_if<detail::StorageRef>(&detail::Access::state(use.cell->value)->value);
-      auto name = storage ? weightNames.find(storage->get()) : weightNames.end();
-      graph->inputs.push_back(
-          {name != weightNames.end() ? name->second : "state" + std::to_string(states.size()), spec});
+      auto known = storage ? weightNames.find(storage->get()) : weightNames.end();
+      std::string name = known != weightNames.end() ? known->second : "state" + std::to_string(states.size());
       StateUse state{use.cell, next++, std::nullopt};
       if (use.isSet) {
         state.output = results.size();
         results.push_back(valueOf(use.value, spec.dtype, where));
-        graph->outputs.push_back({graph->inputs.back().name + ".new", spec});
+      }
+      if (isGraphOnly) {
+        addState(use, name, where);
+      } else {
+        graph->inputs.push_back({name, spec});
+        if (use.isSet)
+          graph->outputs.push_back({name + ".new", spec});
       }
       states.push_back(std::move(state));
       continue;

@@ -53,27 +53,34 @@ std::string targetList(const std::vector<Code> &codes) {
 
 Status Program::chooseCode(const ArtifactView &view) {
   int best = -1;
-  for (size_t i = 0; i < plan.codes.size(); ++i)
-    if (int rank = targetRank(plan.codes[i].target); rank > best) {
+  for (size_t i = 0; i < content.codes.size(); ++i)
+    if (int rank = targetRank(content.codes[i].target); rank > best) {
       best = rank;
       chosen = i;
     }
   if (best < 0)
     return {ErrorCode::Unsupported,
-            text("the artifact has no code for this processor: it has ", targetList(plan.codes), ", this is ",
+            text("the artifact has no code for this processor: it has ", targetList(content.codes), ", this is ",
                  hostTarget(), "\n  compile it again with --target ", hostTarget())};
-  if (plan.kernels.empty())
+  if (content.kernels.empty())
     return {};
   if (Status s = CodeImage::load(view.code[chosen], image); !s.ok())
     return s;
-  for (size_t i = 0; i < plan.kernels.size(); ++i) {
-    void *function = image.function(plan.codes[chosen].entries[i]);
+  for (size_t i = 0; i < content.kernels.size(); ++i) {
+    void *function = image.function(content.codes[chosen].entries[i]);
     if (!function)
       return {ErrorCode::BadArtifact,
-              text("the artifact is malformed: kernel ", i, " (", plan.kernels[i].name, ") is not in its code")};
+              text("the artifact is malformed: kernel ", i, " (", content.kernels[i].name, ") is not in its code")};
     kernels.push_back(reinterpret_cast<KernelFunction>(function));
   }
   return {};
+}
+
+uint32_t Program::function(std::string_view name) const {
+  for (uint32_t i = 0; i < content.plans.size() && !content.plans[i].isPrivate; ++i)
+    if (content.plans[i].name == name)
+      return i;
+  return UINT32_MAX;
 }
 
 Status Program::keepWeights(Bytes bytes, std::shared_ptr<const void> owner) {
@@ -97,8 +104,9 @@ Status Program::loadMemory(Bytes file, std::shared_ptr<const void> owner, const 
   if (Status s = parseArtifact(file, options.weights, view); !s.ok())
     return s;
   auto program = std::make_shared<Program>();
-  program->plan = std::move(view.artifact);
-  program->pieces = stagesOf(program->plan);
+  program->content = std::move(view.artifact);
+  for (const Plan &plan : program->content.plans)
+    program->pieces.push_back(stagesOf(plan));
   if (Status s = program->chooseCode(view); !s.ok())
     return s;
   if (Status s = program->keepWeights(view.weights, std::move(owner)); !s.ok())

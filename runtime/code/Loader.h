@@ -6,11 +6,12 @@
 #include "runtime/format/Stages.h"
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace burin::rt {
 
 /// The signature of all kernels; see Kernel in Artifact.h.
-using KernelFunction = void (*)(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi);
+using KernelFunction = int64_t (*)(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi);
 
 struct LoadOptions {
   WeightCheck weights = WeightCheck::Verify;
@@ -28,19 +29,21 @@ public:
   /// not 64-byte aligned are copied too.
   static Status loadMemory(Bytes file, std::shared_ptr<const void> owner, const LoadOptions &options, Ptr &out);
 
-  const Artifact &artifact() const { return plan; }
-  const Stages &stages() const { return pieces; }
+  const Artifact &artifact() const { return content; }
+  const Stages &stages(uint32_t plan) const { return pieces[plan]; }
+  /// The public function of this name; none: UINT32_MAX.
+  uint32_t function(std::string_view name) const;
   /// The target whose code was chosen: "x86-64-v4".
-  const std::string &target() const { return plan.codes[chosen].target; }
+  const std::string &target() const { return content.codes[chosen].target; }
   KernelFunction kernel(uint32_t index) const { return kernels[index]; }
-  const void *constant(uint32_t index) const { return weights.data() + plan.constants[index].offset; }
+  const void *constant(uint32_t index) const { return weights.data() + content.constants[index].offset; }
   uint64_t weightBytes() const { return weights.size(); }
-  uint64_t codeBytes() const { return plan.codes[chosen].bytes; }
-  const std::string &location(uint32_t index) const { return plan.locations[index]; }
+  uint64_t codeBytes() const { return content.codes[chosen].bytes; }
+  const std::string &location(uint32_t index) const { return content.locations[index]; }
 
 private:
-  Artifact plan;
-  Stages pieces;
+  Artifact content;
+  std::vector<Stages> pieces; // of each plan
   CodeImage image;
   std::vector<KernelFunction> kernels;
   size_t chosen = 0;

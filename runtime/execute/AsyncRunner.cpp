@@ -25,9 +25,9 @@ Status AsyncRunner::start() {
   return {};
 }
 
-Status AsyncRunner::enqueue(std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+Status AsyncRunner::enqueue(uint32_t function, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                             const DoneHook &hook) {
-  Job job{{inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, {}, hook};
+  Job job{function, {inputs.begin(), inputs.end()}, {outputs.begin(), outputs.end()}, {}, hook};
   size_t total = 0;
   for (auto *views : {&job.inputs, &job.outputs})
     for (const TensorView &view : *views)
@@ -62,7 +62,7 @@ void AsyncRunner::loop() {
     queue.pop_front();
     lock.unlock();
     changed.notify_all();
-    Status status = session.run(job.inputs, job.outputs);
+    Status status = session.run(job.inputs, job.outputs, job.function);
     job.hook.done(job.hook.ctx, status, job.outputs);
   }
 }

@@ -23,12 +23,14 @@ public:
 
   /// Copies the views, not the data. Blocks while kMaxWaiting runs are queued, except from inside a done hook. Fails
   /// only if the system does not give us a thread; the hook is not called then.
-  Status enqueue(std::span<const TensorView> inputs, std::span<const TensorView> outputs, const DoneHook &hook);
+  Status enqueue(uint32_t function, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
+                 const DoneHook &hook);
 
 private:
   static constexpr size_t kMaxWaiting = 64;
 
   struct Job {
+    uint32_t function;
     std::vector<TensorView> inputs, outputs;
     std::vector<int64_t> dims; // what the shapes of the views point to
     DoneHook hook;

@@ -29,16 +29,16 @@ constexpr int64_t kMaxBytes = int64_t(1) << 47; // of one tensor, and of the are
 
 } // namespace
 
-uint32_t loopOf(const Artifact &a, const ArenaBuffer &buffer) {
-  for (uint32_t i = 0; buffer.perWorker && i < a.loops.size(); ++i)
-    if (a.loops[i].firstStep <= buffer.firstStep && buffer.lastStep <= a.loops[i].lastStep)
+uint32_t loopOf(const Plan &p, const ArenaBuffer &buffer) {
+  for (uint32_t i = 0; buffer.perWorker && i < p.loops.size(); ++i)
+    if (p.loops[i].firstStep <= buffer.firstStep && buffer.lastStep <= p.loops[i].lastStep)
       return i;
   return kNoLoop;
 }
 
-std::vector<LiveRange> loopRanges(const Artifact &a) {
+std::vector<LiveRange> loopRanges(const Plan &p) {
   std::vector<LiveRange> ranges;
-  for (const Loop &loop : a.loops)
+  for (const Loop &loop : p.loops)
     ranges.push_back({0, loop.firstStep, loop.lastStep});
   return ranges;
 }
@@ -54,22 +54,32 @@ std::string tensorText(DType dtype, std::span<const int64_t> shape) {
 /// Builds one ShapeBinding.
 class Binder {
 public:
-  Binder(const Program &program, ShapeBinding &out) : program(program), a(program.artifact()), out(out) {}
+  Binder(const Program &program, ShapeBinding &out)
+      : program(program), a(program.artifact()), p(a.plans[out.plan]), stages(program.stages(out.plan)), out(out) {}
 
   Status runFirst(std::span<const TensorView> given) {
     inputs = given;
-    if (inputs.size() != a.inputs.size())
-      return {ErrorCode::InvalidArgument,
-              text("the artifact takes ", a.inputs.size(), " inputs, ", inputs.size(), " were given")};
+    if (inputs.size() != p.inputs.size())
+      return {ErrorCode::InvalidArgument, text(p.name == "main" ? "the artifact" : p.name, " takes ", p.callerInputs(),
+                                               " inputs, ", inputs.size() - p.stateInputs.size(), " were given")};
     checkTypes();
     if (problems.any())
       return problems.status("cannot run: ");
     readSymbols();
     if (problems.any())
       return problems.status("cannot run: ");
-    out.values.resize(a.exprs.size());
+    out.values.resize(p.exprs.size());
     evaluateAll();
     checkInputShapes();
+    return finish();
+  }
+
+  Status runPrivate(std::span<const int64_t> symbols) {
+    out.known.assign(symbols.begin(), symbols.end());
+    out.values.resize(p.exprs.size());
+    evaluateAll();
+    for (size_t i = 0; i < p.inputs.size(); ++i)
+      addShape(p.inputs[i], inputName(i), true);
     return finish();
   }
 
@@ -77,8 +87,8 @@ public:
     out.stage = before.stage + 1;
     out.known.assign(symbols.begin(), symbols.end());
     out.values = before.values;
-    out.shapes.assign(before.shapes.begin(), before.shapes.begin() + int64_t(a.inputs.size()));
-    out.bytes.assign(before.bytes.begin(), before.bytes.begin() + int64_t(a.inputs.size()));
+    out.shapes.assign(before.shapes.begin(), before.shapes.begin() + int64_t(p.inputs.size()));
+    out.bytes.assign(before.bytes.begin(), before.bytes.begin() + int64_t(p.inputs.size()));
     evaluateAll();
     return finish();
   }
@@ -86,6 +96,8 @@ public:
 private:
   const Program &program;
   const Artifact &a;
+  const Plan &p;
+  const Stages &stages;
   std::span<const TensorView> inputs;
   ShapeBinding &out;
   ErrorList problems;
@@ -95,9 +107,8 @@ private:
 
   Status finish() {
     checkSizes();
-    for (size_t i = 0; i < a.outputs.size(); ++i)
-      addShape(a.outputs[i], text("output ", i, " (", a.outputs[i].name, ")"),
-               program.stages().ofOutput[i] <= out.stage);
+    for (size_t i = 0; i < p.outputs.size(); ++i)
+      addShape(p.outputs[i], text("output ", i, " (", p.outputs[i].name, ")"), stages.ofOutput[i] <= out.stage);
     if (problems.any())
       return problems.status("cannot run: ");
     orderAll();
@@ -106,17 +117,17 @@ private:
     return problems.any() ? problems.status("cannot run: ") : Status();
   }
 
-  std::string inputName(size_t i) { return text("input ", i, " (", a.inputs[i].name, ")"); }
+  std::string inputName(size_t i) { return text("input ", i, " (", p.inputs[i].name, ")"); }
   std::string expected(size_t input) {
     std::string dims;
-    for (ExprId id : a.inputs[input].dims)
-      dims += (dims.empty() ? "" : ", ") + printed(a.exprs[id], a.symbols);
-    return text(name(a.inputs[input].dtype), "[", dims, "]");
+    for (ExprId id : p.inputs[input].dims)
+      dims += (dims.empty() ? "" : ", ") + printed(p.exprs[id], p.symbols);
+    return text(name(p.inputs[input].dtype), "[", dims, "]");
   }
 
   void checkTypes() {
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const TensorInfo &info = a.inputs[i];
+      const TensorInfo &info = p.inputs[i];
       const TensorView &got = inputs[i];
       if (got.rank && !got.shape)
         problems.add(inputName(i), " has no shape");
@@ -126,9 +137,9 @@ private:
   }
 
   void readSymbols() {
-    for (const Symbol &s : a.symbols) {
-      if (s.kind == Symbol::Kind::Computed)
-        break; // they come last
+    for (const Symbol &s : p.symbols) {
+      if (s.kind != Symbol::Kind::Dimension)
+        break; // computed ones come last
       int64_t value = inputs[s.input].shape[s.axis];
       if (value < s.min || value > s.max)
         problems.add(inputName(s.input), " axis ", s.axis, ": ", s.name, " must be ",
@@ -140,51 +151,51 @@ private:
 
   /// Those that are known from this stage on.
   void evaluateAll() {
-    for (size_t i = 0; i < a.exprs.size(); ++i) {
-      if (program.stages().ofExpr[i] != out.stage)
+    for (size_t i = 0; i < p.exprs.size(); ++i) {
+      if (stages.ofExpr[i] != out.stage)
         continue;
-      std::optional<int64_t> value = evaluate(a.exprs[i], out.known);
+      std::optional<int64_t> value = evaluate(p.exprs[i], out.known);
       if (!value)
-        problems.add("a size is not computable with these shapes: ", printed(a.exprs[i], a.symbols), " for ",
+        problems.add("a size is not computable with these shapes: ", printed(p.exprs[i], p.symbols), " for ",
                      symbolsText());
       out.values[i] = value.value_or(0);
     }
   }
 
   void checkSizes() {
-    const std::vector<uint32_t> &stage = program.stages().ofExpr;
-    for (const Check &check : a.checks)
+    const std::vector<uint32_t> &stage = stages.ofExpr;
+    for (const Check &check : p.checks)
       if (std::max(stage[check.left], stage[check.right]) == out.stage &&
           out.values[check.left] != out.values[check.right])
-        problems.add(a.locations[check.location], check.location ? ": " : "", printed(a.exprs[check.left], a.symbols),
-                     " must be equal to ", printed(a.exprs[check.right], a.symbols), ", but they are ",
+        problems.add(a.locations[check.location], check.location ? ": " : "", printed(p.exprs[check.left], p.symbols),
+                     " must be equal to ", printed(p.exprs[check.right], p.symbols), ", but they are ",
                      out.values[check.left], " and ", out.values[check.right], " for ", symbolsText());
   }
 
   std::string symbolsText() {
     std::string text;
     for (size_t i = 0; i < out.known.size(); ++i)
-      text += (i ? ", " : "") + a.symbols[i].name + " = " + std::to_string(out.known[i]);
+      text += (i ? ", " : "") + p.symbols[i].name + " = " + std::to_string(out.known[i]);
     return text;
   }
 
   void checkInputShapes() {
-    for (size_t i = 0; i < a.inputs.size(); ++i) {
-      addShape(a.inputs[i], inputName(i), true);
-      for (size_t axis = 0; axis < a.inputs[i].dims.size(); ++axis)
+    for (size_t i = 0; i < p.inputs.size(); ++i) {
+      addShape(p.inputs[i], inputName(i), true);
+      for (size_t axis = 0; axis < p.inputs[i].dims.size(); ++axis)
         checkDim(i, axis);
     }
   }
 
   void checkDim(size_t input, size_t axis) {
-    ExprId id = a.inputs[input].dims[axis];
+    ExprId id = p.inputs[input].dims[axis];
     int64_t want = out.values[id], got = inputs[input].shape[axis];
     if (want == got)
       return;
-    const Expr &expr = a.exprs[id];
+    const Expr &expr = p.exprs[id];
     bool isConstant = expr.program.size() == 1 && expr.program[0].op == Expr::Op::Const;
     problems.add(inputName(input), " axis ", axis, ": expected ",
-                 isConstant ? std::string() : printed(expr, a.symbols) + " = ", want, ", got ", got,
+                 isConstant ? std::string() : printed(expr, p.symbols) + " = ", want, ", got ", got,
                  isConstant ? std::string() : text(" (", symbolsText(), ")"));
   }
 
@@ -193,7 +204,7 @@ private:
     int64_t bytes = int64_t(byteWidth(info.dtype));
     bool fits = true;
     for (ExprId id : info.dims) {
-      shape.push_back(program.stages().ofExpr[id] <= out.stage ? out.values[id] : -1);
+      shape.push_back(stages.ofExpr[id] <= out.stage ? out.values[id] : -1);
       fits &= shape.back() >= 0 && !__builtin_mul_overflow(bytes, shape.back(), &bytes) && bytes <= kMaxBytes;
     }
     if (!fits && isKnown)
@@ -211,29 +222,30 @@ private:
   }
 
   void orderAll() {
-    const Stages::Stage &stage = program.stages().list[out.stage];
+    const Stages::Stage &stage = stages.list[out.stage];
     std::vector<double> ns;
     for (uint32_t i = stage.firstStep; i < stage.endStep; ++i) {
-      const Step &step = a.steps[i];
+      const Step &step = p.steps[i];
       int64_t tasks = out.values[step.tasks];
       double flops = double(out.values[step.flops]), bytes = double(out.values[step.bytes]);
-      bool isLooped = std::ranges::any_of(a.loops, [&](const Loop &l) { return l.firstStep <= i && i <= l.lastStep; });
-      bool isSmall = out.workers > 1 && tasks > 0 && !isLooped && chooseGrain(tasks, flops, bytes) == tasks;
+      bool isLooped = std::ranges::any_of(p.loops, [&](const Loop &l) { return l.firstStep <= i && i <= l.lastStep; });
+      bool isKernel = step.kind == Step::Kind::Kernel;
+      bool isSmall = isKernel && out.workers > 1 && tasks > 0 && !isLooped && chooseGrain(tasks, flops, bytes) == tasks;
       ns.push_back(isSmall ? nsOf(flops, bytes) : -1);
     }
-    order = orderSteps(a, stage.firstStep, stage.endStep, ns, out.workers);
+    order = orderSteps(p, stage.firstStep, stage.endStep, ns, out.workers);
     out.parallelCount += order.groups;
   }
 
   void placeAll() {
-    std::vector<LiveRange> ranges = liveRanges(a, order);
-    for (size_t i = 0; i < a.buffers.size(); ++i) {
-      const ArenaBuffer &b = a.buffers[i];
-      bool isOwn = program.stages().ofBuffer[i] == out.stage; // others take no space here
+    std::vector<LiveRange> ranges = liveRanges(p, order);
+    for (size_t i = 0; i < p.buffers.size(); ++i) {
+      const ArenaBuffer &b = p.buffers[i];
+      bool isOwn = stages.ofBuffer[i] == out.stage; // others take no space here
       ranges[i].bytes = isOwn ? uint64_t(amount(b.bytes, "buffer", i)) : 0;
-      ranges[i].loop = loopOf(a, b);
+      ranges[i].loop = loopOf(p, b);
     }
-    Placement placement = placeBuffers(ranges, loopRanges(a), out.workers);
+    Placement placement = placeBuffers(ranges, loopRanges(p), out.workers);
     if (placement.arenaBytes > uint64_t(kMaxBytes))
       problems.add("the intermediate results do not fit into memory");
     out.bufferOffsets = std::move(placement.offsets);
@@ -242,29 +254,29 @@ private:
   }
 
   void fillSteps() {
-    const Stages::Stage &stage = program.stages().list[out.stage];
-    size_t operandCount = a.parts.size(), sizeCount = 0; // the wholes of parts have an entry, too
+    const Stages::Stage &stage = stages.list[out.stage];
+    size_t operandCount = p.parts.size(), sizeCount = 0; // the wholes of parts have an entry, too
     for (uint32_t i = stage.firstStep; i < stage.endStep; ++i)
-      operandCount += a.steps[i].operands.size(), sizeCount += a.steps[i].sizes.size();
+      operandCount += p.steps[i].operands.size(), sizeCount += p.steps[i].sizes.size();
     out.operands.reserve(operandCount); // BoundStep points into both
     out.sizes.reserve(sizeCount);
-    out.inputPatches.resize(a.inputs.size());
-    out.outputPatches.resize(a.outputs.size());
-    out.bufferPatches.resize(a.buffers.size());
-    for (const Part &part : a.parts)
+    out.inputPatches.resize(p.inputs.size());
+    out.outputPatches.resize(p.outputs.size());
+    out.bufferPatches.resize(p.buffers.size());
+    for (const Part &part : p.parts)
       addOperand(part.whole);
-    auto loop = a.loops.begin();
-    while (loop != a.loops.end() && loop->firstStep < stage.firstStep)
+    auto loop = p.loops.begin();
+    while (loop != p.loops.end() && loop->firstStep < stage.firstStep)
       ++loop;
     for (auto [i, together] : order.entries) {
-      if (loop != a.loops.end() && loop->firstStep == i)
+      if (loop != p.loops.end() && loop->firstStep == i)
         beginLoop(*loop);
-      fillStep(a.steps[i], i, together);
-      if (loop != a.loops.end() && loop->lastStep == i)
+      fillStep(p.steps[i], i, together);
+      if (loop != p.loops.end() && loop->lastStep == i)
         endLoop(*loop++);
     }
-    for (uint32_t i = 0; i < a.buffers.size(); ++i)
-      if (program.stages().ofBuffer[i] < out.stage && !out.bufferPatches[i].empty())
+    for (uint32_t i = 0; i < p.buffers.size(); ++i)
+      if (stages.ofBuffer[i] < out.stage && !out.bufferPatches[i].empty())
         out.earlier.push_back(i);
   }
 
@@ -283,7 +295,8 @@ private:
     b.entries = uint32_t(out.operands.size()) - b.entry;
     double flops = 0, bytes = 0;
     for (uint32_t i = loop.firstStep; i <= loop.lastStep; ++i)
-      flops += double(out.values[a.steps[i].flops]), bytes += double(out.values[a.steps[i].bytes]);
+      flops += double(out.values[p.steps[i].flops]), bytes += double(out.values[p.steps[i].bytes]);
+    b.sequential = loop.sequential;
     b.grain = loop.sequential ? b.turns : chooseGrain(b.turns, flops * double(b.turns), bytes * double(b.turns));
     out.parallelCount += b.grain < b.turns;
     out.loopOperands.resize(std::max(out.loopOperands.size(), size_t(b.entries) * size_t(out.workers)));
@@ -293,17 +306,18 @@ private:
   void fillStep(const Step &step, uint32_t index, uint32_t together) {
     int64_t tasks = amount(step.tasks, "the task count of step", index);
     uint64_t scratch = uint64_t(amount(step.scratchBytes, "the scratch memory of step", index));
-    if (tasks == 0)
+    bool isKernel = step.kind == Step::Kind::Kernel;
+    if (isKernel && tasks == 0)
       return;
     out.scratchSize = std::max(out.scratchSize, (scratch + 127) / 128 * 128);
-    BoundStep b{program.kernel(step.kernel),
+    BoundStep b{isKernel ? program.kernel(step.kernel) : nullptr,
                 out.operands.data() + out.operands.size(),
                 out.sizes.data() + out.sizes.size(),
                 tasks,
                 0,
                 index,
                 together};
-    b.grain = chooseGrain(tasks, double(out.values[step.flops]), double(out.values[step.bytes]));
+    b.grain = isKernel ? chooseGrain(tasks, double(out.values[step.flops]), double(out.values[step.bytes])) : tasks;
     if (b.grain < b.tasks) // in each turn, if the turns do not run at once
       out.parallelCount += !inLoop ? 1 : inLoop->sequential ? uint32_t(std::min<int64_t>(turns(), 2)) : 0;
     for (const Slot &slot : step.operands)
@@ -317,7 +331,7 @@ private:
 
   /// The pieces of the first and of the last turn must begin within the whole.
   void addPart(uint32_t entry, uint32_t index) {
-    const Part &part = a.parts[index];
+    const Part &part = p.parts[index];
     int64_t begin = out.values[part.begin], stride = out.values[part.stride], end = 0;
     int64_t last = std::max<int64_t>(turns() - 1, 0);
     bool fits = !__builtin_mul_overflow(last, stride, &end) && !__builtin_add_overflow(end, begin, &end) &&
@@ -332,11 +346,11 @@ private:
     case Slot::Kind::Input:
       return int64_t(out.bytes[slot.index]);
     case Slot::Kind::Output:
-      return int64_t(out.bytes[a.inputs.size() + slot.index]);
+      return int64_t(out.bytes[p.inputs.size() + slot.index]);
     case Slot::Kind::Constant:
       return int64_t(a.constants[slot.index].bytes);
     case Slot::Kind::Buffer:
-      return out.values[a.buffers[slot.index].bytes];
+      return out.values[p.buffers[slot.index].bytes];
     case Slot::Kind::Part:
       break;
     }
@@ -355,8 +369,8 @@ private:
       break;
     case Slot::Kind::Buffer:
       out.bufferPatches[slot.index].push_back(entry);
-      if (const ArenaBuffer &b = a.buffers[slot.index]; b.perWorker && inLoop)
-        out.boundLoops.back().copies.push_back({entry, strides[loopOf(a, b)]});
+      if (const ArenaBuffer &b = p.buffers[slot.index]; b.perWorker && inLoop)
+        out.boundLoops.back().copies.push_back({entry, strides[loopOf(p, b)]});
       break;
     case Slot::Kind::Part:
       if (inLoop)
@@ -370,11 +384,23 @@ private:
   }
 };
 
-Status ShapeBinding::create(const Program &program, std::span<const TensorView> inputs, int workers,
+Status ShapeBinding::create(const Program &program, uint32_t plan, std::span<const TensorView> inputs, int workers,
                             std::unique_ptr<ShapeBinding> &out) {
   auto binding = std::make_unique<ShapeBinding>();
+  binding->plan = plan;
   binding->workers = workers;
   if (Status s = Binder(program, *binding).runFirst(inputs); !s.ok())
+    return s;
+  out = std::move(binding);
+  return {};
+}
+
+Status ShapeBinding::create(const Program &program, uint32_t plan, std::span<const int64_t> symbols, int workers,
+                            std::unique_ptr<ShapeBinding> &out) {
+  auto binding = std::make_unique<ShapeBinding>();
+  binding->plan = plan;
+  binding->workers = workers;
+  if (Status s = Binder(program, *binding).runPrivate(symbols); !s.ok())
     return s;
   out = std::move(binding);
   return {};
@@ -383,6 +409,7 @@ Status ShapeBinding::create(const Program &program, std::span<const TensorView> 
 Status ShapeBinding::create(const Program &program, const ShapeBinding &before, std::span<const int64_t> symbols,
                             std::unique_ptr<ShapeBinding> &out) {
   auto binding = std::make_unique<ShapeBinding>();
+  binding->plan = before.plan;
   binding->workers = before.workers;
   if (Status s = Binder(program, *binding).runNext(before, symbols); !s.ok())
     return s;
@@ -391,12 +418,12 @@ Status ShapeBinding::create(const Program &program, const ShapeBinding &before, 
 }
 
 bool ShapeBinding::matches(const Program &program, std::span<const TensorView> inputs) const {
-  const Artifact &a = program.artifact();
-  if (inputs.size() != a.inputs.size())
+  const Plan &p = program.artifact().plans[plan];
+  if (inputs.size() != p.inputs.size())
     return false;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const std::vector<int64_t> &shape = shapes[i];
-    if (inputs[i].dtype != a.inputs[i].dtype || inputs[i].rank != shape.size() || (inputs[i].rank && !inputs[i].shape))
+    if (inputs[i].dtype != p.inputs[i].dtype || inputs[i].rank != shape.size() || (inputs[i].rank && !inputs[i].shape))
       return false;
     for (size_t axis = 0; axis < shape.size(); ++axis)
       if (inputs[i].shape[axis] != shape[axis])

@@ -20,21 +20,21 @@ struct TensorView {
 };
 
 /// The index of the loop within whose turns a buffer lives, or kNoLoop.
-uint32_t loopOf(const Artifact &artifact, const ArenaBuffer &buffer);
+uint32_t loopOf(const Plan &plan, const ArenaBuffer &buffer);
 /// The steps of all loops.
-std::vector<LiveRange> loopRanges(const Artifact &artifact);
+std::vector<LiveRange> loopRanges(const Plan &plan);
 
 /// "f32[2, 3]"
 std::string tensorText(DType dtype, std::span<const int64_t> shape);
 
 /// A step ready to run: `kernel(operands, sizes, scratch, lo, hi)` over [0, tasks) in chunks of `grain`;
-/// grain == tasks means on the calling thread.
+/// grain == tasks means on the calling thread. A step that runs functions has no kernel; its sizes are their symbols.
 struct BoundStep {
   KernelFunction kernel;
   void *const *operands;
   const int64_t *sizes;
   int64_t tasks, grain;
-  uint32_t index;        // in Artifact::steps
+  uint32_t index;        // in Plan::steps
   uint32_t together = 1; // how many from this one on run side by side, each on one thread
 };
 
@@ -43,6 +43,7 @@ struct BoundStep {
 struct BoundLoop {
   uint32_t first = 0, end = 0;
   int64_t turns = 0, grain = 0;
+  bool sequential = false;
   uint32_t entry = 0, entries = 0; // the operands of its steps
   struct Part {
     uint32_t entry, base;  // operand `entry` is operand `base` …
@@ -54,10 +55,13 @@ struct BoundLoop {
 
 class ShapeBinding {
 public:
-  /// The first stage. Reads the symbols off the shapes, checks every dimension, computes all sizes that are known,
-  /// places the buffers. Only dtype, rank and shape of the inputs are read. All problems are reported at once.
-  /// At most `workers` threads will be in a loop at once.
-  static Status create(const Program &program, std::span<const TensorView> inputs, int workers,
+  /// The first stage of a public function. Reads the symbols off the shapes, checks every dimension, computes all sizes
+  /// that are known, places the buffers. Only dtype, rank and shape of the inputs are read. All problems are reported
+  /// at once. At most `workers` threads will be in a loop at once.
+  static Status create(const Program &program, uint32_t plan, std::span<const TensorView> inputs, int workers,
+                       std::unique_ptr<ShapeBinding> &out);
+  /// A private function for these values of its symbols.
+  static Status create(const Program &program, uint32_t plan, std::span<const int64_t> symbols, int workers,
                        std::unique_ptr<ShapeBinding> &out);
   /// The stage after `before`, where the sizes it computed have the values at the end of `symbols`.
   static Status create(const Program &program, const ShapeBinding &before, std::span<const int64_t> symbols,
@@ -102,11 +106,11 @@ public:
 
 private:
   friend class Binder;
-  uint32_t stage = 0;
+  uint32_t plan = 0, stage = 0;
   std::vector<int64_t> known;               // values of the first symbols
   std::vector<std::vector<int64_t>> shapes; // inputs, then outputs
   std::vector<uint64_t> bytes;              // inputs, then outputs
-  std::vector<int64_t> values;              // of Artifact::exprs, as far as they are known
+  std::vector<int64_t> values;              // of Plan::exprs, as far as they are known
   std::vector<uint64_t> bufferOffsets;      // of this stage's buffers
   std::vector<uint32_t> earlier;
   std::vector<void *> operands; // of all steps; below: which entry holds what

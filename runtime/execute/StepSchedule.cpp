@@ -11,9 +11,9 @@ constexpr double kGainNs = 8000;
 
 class Orderer {
 public:
-  Orderer(const Artifact &artifact, uint32_t first, std::span<const double> ns, int threads)
-      : a(artifact), first(first), ns(ns), threads(threads) {
-    out.times.resize(a.steps.size());
+  Orderer(const Plan &plan, uint32_t first, std::span<const double> ns, int threads)
+      : plan(plan), first(first), ns(ns), threads(threads) {
+    out.times.resize(plan.steps.size());
     std::iota(out.times.begin(), out.times.end(), 0);
   }
 
@@ -38,7 +38,7 @@ private:
 
   /// What a step gives is first touched by it, or named twice: as what it reads and what it writes in its place.
   bool writes(uint32_t index, const Slot &slot) const {
-    const std::vector<Slot> &operands = a.steps[index].operands;
+    const std::vector<Slot> &operands = plan.steps[index].operands;
     auto isSame = [&](const Slot &other) { return keyOf(other) == keyOf(slot); };
     return producers.at(keyOf(slot)) == index || std::ranges::count_if(operands, isSame) > 1;
   }
@@ -53,15 +53,15 @@ private:
     std::vector<std::vector<uint32_t>> levels;
     for (uint32_t i = begin; i < end; ++i) {
       size_t level = 0;
-      for (uint32_t dep : a.steps[i].deps)
+      for (uint32_t dep : plan.steps[i].deps)
         if (dep >= begin)
           level = std::max(level, levelOf[dep - begin] + 1);
-      for (const Slot &slot : a.steps[i].operands)
+      for (const Slot &slot : plan.steps[i].operands)
         if (isWritten(slot)) {
           Touched &t = touched[keyOf(slot)];
           level = std::max(level, writes(i, slot) ? std::max(t.written, t.read) : t.written);
         }
-      for (const Slot &slot : a.steps[i].operands)
+      for (const Slot &slot : plan.steps[i].operands)
         if (isWritten(slot)) {
           Touched &t = touched[keyOf(slot)];
           size_t &next = writes(i, slot) ? t.written : t.read;
@@ -84,8 +84,8 @@ private:
   }
 
   void findProducers() {
-    for (uint32_t i = 0; i < a.steps.size(); ++i)
-      for (const Slot &slot : a.steps[i].operands)
+    for (uint32_t i = 0; i < plan.steps.size(); ++i)
+      for (const Slot &slot : plan.steps[i].operands)
         if (isWritten(slot))
           producers.try_emplace(keyOf(slot), i);
   }
@@ -118,7 +118,7 @@ private:
     }
   }
 
-  const Artifact &a;
+  const Plan &plan;
   uint32_t first;
   std::span<const double> ns;
   int threads;
@@ -128,24 +128,23 @@ private:
 
 } // namespace
 
-StepSchedule orderSteps(const Artifact &artifact, uint32_t first, uint32_t end, std::span<const double> ns,
-                        int threads) {
-  return Orderer(artifact, first, ns, threads).run(end);
+StepSchedule orderSteps(const Plan &plan, uint32_t first, uint32_t end, std::span<const double> ns, int threads) {
+  return Orderer(plan, first, ns, threads).run(end);
 }
 
-std::vector<LiveRange> liveRanges(const Artifact &a, const StepSchedule &order) {
+std::vector<LiveRange> liveRanges(const Plan &plan, const StepSchedule &order) {
   std::vector<LiveRange> ranges;
-  ranges.reserve(a.buffers.size());
-  for (const ArenaBuffer &b : a.buffers)
+  ranges.reserve(plan.buffers.size());
+  for (const ArenaBuffer &b : plan.buffers)
     ranges.push_back({0, b.firstStep, b.lastStep});
   if (!order.groups)
     return ranges;
-  std::vector<uint32_t> latest; // up to each step, in the order of the artifact
+  std::vector<uint32_t> latest; // up to each step, in the order of the plan
   latest.reserve(order.times.size());
   for (uint32_t time : order.times)
     latest.push_back(latest.empty() ? time : std::max(latest.back(), time));
   for (size_t i = 0; i < ranges.size(); ++i)
-    ranges[i].firstStep = UINT32_MAX, ranges[i].lastStep = latest[a.buffers[i].lastStep];
+    ranges[i].firstStep = UINT32_MAX, ranges[i].lastStep = latest[plan.buffers[i].lastStep];
   std::vector<uint32_t> lastTouch(ranges.size(), 0);
   auto touch = [&](const Slot &slot, uint32_t step) {
     if (slot.kind != Slot::Kind::Buffer)
@@ -153,14 +152,14 @@ std::vector<LiveRange> liveRanges(const Artifact &a, const StepSchedule &order) 
     LiveRange &range = ranges[slot.index];
     range.firstStep = std::min(range.firstStep, order.times[step]);
     lastTouch[slot.index] = std::max(lastTouch[slot.index], order.times[step]);
-    if (step == a.buffers[slot.index].lastStep) // it lives for its steps alone
+    if (step == plan.buffers[slot.index].lastStep) // it lives for its steps alone
       range.lastStep = 0;
   };
-  for (uint32_t step = 0; step < a.steps.size(); ++step)
-    for (const Slot &slot : a.steps[step].operands)
-      touch(slot.kind == Slot::Kind::Part ? a.parts[slot.index].whole : slot, step);
+  for (uint32_t step = 0; step < plan.steps.size(); ++step)
+    for (const Slot &slot : plan.steps[step].operands)
+      touch(slot.kind == Slot::Kind::Part ? plan.parts[slot.index].whole : slot, step);
   for (size_t i = 0; i < ranges.size(); ++i) {
-    ranges[i].firstStep = std::min(ranges[i].firstStep, order.times[a.buffers[i].firstStep]);
+    ranges[i].firstStep = std::min(ranges[i].firstStep, order.times[plan.buffers[i].firstStep]);
     ranges[i].lastStep = std::max({ranges[i].lastStep, lastTouch[i], ranges[i].firstStep});
   }
   return ranges;

@@ -9,20 +9,19 @@ namespace burin::rt {
 
 struct StepSchedule {
   struct Entry {
-    uint32_t step;     // in Artifact::steps
+    uint32_t step;     // in Plan::steps
     uint32_t together; // how many entries from this one on run side by side; 1 for the others of these, too
   };
   std::vector<Entry> entries;
-  std::vector<uint32_t> times; // of each step of the artifact: the same for those that run side by side, else ascending
+  std::vector<uint32_t> times; // of each step of the plan: the same for those that run side by side, else ascending
   uint32_t groups = 0;         // of more than one
 };
 
 /// Of steps [first, end). `ns[i]`: about how long step first + i takes on one thread if it may run beside others, else
 /// negative.
-StepSchedule orderSteps(const Artifact &artifact, uint32_t first, uint32_t end, std::span<const double> ns,
-                        int threads);
+StepSchedule orderSteps(const Plan &plan, uint32_t first, uint32_t end, std::span<const double> ns, int threads);
 
 /// When buffers live, in the times of `order`; bytes and loops are not filled in.
-std::vector<LiveRange> liveRanges(const Artifact &artifact, const StepSchedule &order);
+std::vector<LiveRange> liveRanges(const Plan &plan, const StepSchedule &order);
 
 } // namespace burin::rt

@@ -1,5 +1,5 @@
-// The artifact (.plate): everything a compiled graph needs to run. This page is the format: the writer
-// (codegen) and the reader (runtime) both go through the `fields` functions below, so they cannot drift.
+// The artifact (.plate): everything that compiled functions need to run. This page is the format: the writer (codegen)
+// and the reader (runtime) both go through the `fields` functions below, so they cannot drift.
 #pragma once
 #include "burin/dtype.h"
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace burin::rt {
 
-inline constexpr uint32_t kArtifactVersion = 6;
+inline constexpr uint32_t kArtifactVersion = 7;
 
 /// A size computed at run time: a postfix program over 64-bit integers.
 struct Expr {
@@ -19,7 +19,7 @@ struct Expr {
   };
   std::vector<Instr> program;
 };
-using ExprId = uint32_t; // index into Artifact::exprs
+using ExprId = uint32_t; // index into Plan::exprs
 
 /// Two sizes that must be equal for the plan to make sense, checked as soon as both are known.
 struct Check {
@@ -35,12 +35,32 @@ struct TensorInfo {
   uint32_t location = 0; // index into Artifact::locations
 };
 
-/// A weight: a range of Artifact::weights, 64-byte aligned.
+/// A weight: a range of the section of weights, 64-byte aligned.
 struct Constant {
   std::string name;
   DType dtype = DType::f32;
   std::vector<int64_t> shape;
   uint64_t offset = 0, bytes = 0;
+};
+
+/// A tensor that outlives a run: running statistics, a cache, a random key. A session has one of each, for all its
+/// functions.
+struct State {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<int64_t> shape;
+  uint32_t initial = UINT32_MAX; // a constant; UINT32_MAX: zeros
+};
+
+/// An output that is the new value of a state.
+struct StateOutput {
+  enum class Update : uint8_t {
+    Replace, // it is written beside the old value and takes its place after the last step
+    InPlace, // its memory is that of the input with the old value: nothing reads the old value after it is written, and
+             // no step that can fail follows
+  };
+  uint32_t state = 0;
+  Update update = Update::Replace;
 };
 
 /// A piece of the arena. Buffers are placed in table order, each at the lowest 64-byte aligned offset where it
@@ -58,10 +78,10 @@ struct Slot {
   uint32_t index = 0;
 };
 
-/// A symbolic size: that of a dimension of an input, or a number that the graph computes. Those of inputs come first,
-/// computed ones in the order of their steps.
+/// A symbolic size: that of a dimension of an input, a number that the caller of a private function passes, or one that
+/// the function computes. Computed ones come last, in the order of their steps.
 struct Symbol {
-  enum class Kind : uint8_t { Dimension, Computed };
+  enum class Kind : uint8_t { Dimension, Passed, Computed };
   std::string name;
   Kind kind = Kind::Dimension;
   int64_t min = 0, max = INT64_MAX; // of a dimension
@@ -72,20 +92,32 @@ struct Symbol {
   uint32_t location = 0; // of what has the computed size
 };
 
-/// One compiled function: `void k(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi)`
-/// does tasks [lo, hi). Tasks of one step are independent and may run on any thread in any order.
+/// One compiled kernel: `int64_t k(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi)`
+/// does tasks [lo, hi). Tasks of one step are independent and may run on any thread in any order. The result is
+/// INT64_MAX, or the lowest position, in row-major order of what the message names, at which a value was not allowed.
 struct Kernel {
   std::string name;
   uint32_t location = 0;
+  std::string message; // what is wrong at the position; empty: the kernel cannot fail
 };
 
-/// One line of the launch plan: run a kernel over its tasks once the steps it depends on are done.
+/// One line of the launch plan. A step starts when the steps in `deps` are complete.
 struct Step {
+  enum class Kind : uint8_t {
+    Kernel, // runs a kernel over its tasks
+    Call,   // runs plans[0]: operands are its inputs, then its outputs
+    Branch, // operands: a bool, inputs, outputs; runs plans[0] if the bool is true, else plans[1]
+    While,  // operands: inputs, of which the first ones, as many as there are results, are the carried values; results;
+            // a buffer for each carried value. While plans[0] gives true, plans[1] makes the next carried values; both
+            // take all inputs
+  };
+  Kind kind = Kind::Kernel;
   uint32_t kernel = 0;
-  std::vector<Slot> operands;  // inputs of the kernel, then its results
-  std::vector<ExprId> sizes;   // values handed to the kernel
-  ExprId tasks = 0;            // number of tasks; 0 tasks is allowed and runs nothing
-  ExprId scratchBytes = 0;     // per worker, 64-byte aligned, contents undefined
+  std::vector<uint32_t> plans; // private ones, all behind the plan of the step in the table
+  std::vector<Slot> operands;  // of a kernel: its inputs, then its results
+  std::vector<ExprId> sizes; // values handed to the kernel; else those of the symbols of the plans, one after the other
+  ExprId tasks = 0;          // of a kernel: number of tasks; 0 tasks is allowed and runs nothing
+  ExprId scratchBytes = 0;   // per worker, 64-byte aligned, contents undefined
   ExprId flops = 0, bytes = 0; // work of the step, for profiles and for choosing serial execution
   std::vector<uint32_t> deps;  // earlier steps that must be complete
   uint32_t location = 0;
@@ -98,11 +130,31 @@ struct Part {
 };
 
 /// Consecutive steps that run several times. Turns are independent, of parts of a batch for example, and may run on any
-/// thread; or each one needs what the one before has left.
+/// thread; or each one needs what the one before has left. A loop with a step that is no kernel is of the second kind.
 struct Loop {
   uint32_t firstStep = 0, lastStep = 0; // both ends included; loops do not overlap
   ExprId turns = 0;
   uint8_t sequential = 0; // 1: one turn after the other
+};
+
+/// The launch plan of one function. The inputs are the caller's and then the states that it reads, the outputs the
+/// caller's and then the new values of states.
+struct Plan {
+  std::string name;
+  uint8_t isPrivate = 0; // 1: for steps of other plans only; all its symbols are passed, and it has no states
+  std::vector<Expr> exprs;
+  std::vector<Symbol> symbols;
+  std::vector<Check> checks;
+  std::vector<TensorInfo> inputs, outputs;
+  std::vector<uint32_t> stateInputs; // the states that the last inputs are
+  std::vector<StateOutput> stateOutputs;
+  std::vector<ArenaBuffer> buffers;
+  std::vector<Step> steps;
+  std::vector<Part> parts;
+  std::vector<Loop> loops; // in order of their steps
+
+  size_t callerInputs() const { return inputs.size() - stateInputs.size(); }
+  size_t callerOutputs() const { return outputs.size() - stateOutputs.size(); }
 };
 
 /// Machine code for one target: a position-independent ELF image. It imports nothing but the math functions listed in
@@ -116,16 +168,10 @@ struct Code {
 struct Artifact {
   std::string producer;               // "burin 0.1.0"
   std::vector<std::string> locations; // "file:line" of the user's source, [0] is ""
-  std::vector<Expr> exprs;
-  std::vector<Symbol> symbols;
-  std::vector<Check> checks;
-  std::vector<TensorInfo> inputs, outputs;
   std::vector<Constant> constants;
-  std::vector<ArenaBuffer> buffers;
+  std::vector<State> states;
   std::vector<Kernel> kernels;
-  std::vector<Step> steps;
-  std::vector<Part> parts;
-  std::vector<Loop> loops; // in order of their steps
+  std::vector<Plan> plans; // public ones first; at least one
   std::vector<Code> codes;
   std::vector<std::pair<std::string, std::string>> metadata; // free text: options, hash of the graph
 };
@@ -139,18 +185,23 @@ template <class IO> void fields(IO &io, Symbol &x) {
 template <class IO> void fields(IO &io, Check &x) { io(x.left, x.right, x.location); }
 template <class IO> void fields(IO &io, TensorInfo &x) { io(x.name, x.dtype, x.dims, x.location); }
 template <class IO> void fields(IO &io, Constant &x) { io(x.name, x.dtype, x.shape, x.offset, x.bytes); }
+template <class IO> void fields(IO &io, State &x) { io(x.name, x.dtype, x.shape, x.initial); }
+template <class IO> void fields(IO &io, StateOutput &x) { io(x.state, x.update); }
 template <class IO> void fields(IO &io, ArenaBuffer &x) { io(x.bytes, x.firstStep, x.lastStep, x.perWorker); }
 template <class IO> void fields(IO &io, Slot &x) { io(x.kind, x.index); }
-template <class IO> void fields(IO &io, Kernel &x) { io(x.name, x.location); }
+template <class IO> void fields(IO &io, Kernel &x) { io(x.name, x.location, x.message); }
 template <class IO> void fields(IO &io, Step &x) {
-  io(x.kernel, x.operands, x.sizes, x.tasks, x.scratchBytes, x.flops, x.bytes, x.deps, x.location);
+  io(x.kind, x.kernel, x.plans, x.operands, x.sizes, x.tasks, x.scratchBytes, x.flops, x.bytes, x.deps, x.location);
 }
 template <class IO> void fields(IO &io, Part &x) { io(x.whole, x.begin, x.stride); }
 template <class IO> void fields(IO &io, Loop &x) { io(x.firstStep, x.lastStep, x.turns, x.sequential); }
+template <class IO> void fields(IO &io, Plan &x) {
+  io(x.name, x.isPrivate, x.exprs, x.symbols, x.checks, x.inputs, x.outputs, x.stateInputs, x.stateOutputs, x.buffers,
+     x.steps, x.parts, x.loops);
+}
 template <class IO> void fields(IO &io, Code &x) { io(x.target, x.entries, x.offset, x.bytes); }
 template <class IO> void fields(IO &io, Artifact &x) {
-  io(x.producer, x.locations, x.exprs, x.symbols, x.checks, x.inputs, x.outputs, x.constants, x.buffers, x.kernels,
-     x.steps, x.parts, x.loops, x.codes, x.metadata);
+  io(x.producer, x.locations, x.constants, x.states, x.kernels, x.plans, x.codes, x.metadata);
 }
 
 } // namespace burin::rt

@@ -17,6 +17,6 @@ struct Stages {
 };
 
 /// The symbols must be in order, all indices in range.
-Stages stagesOf(const Artifact &artifact);
+Stages stagesOf(const Plan &plan);
 
 } // namespace burin::rt

@@ -2,39 +2,42 @@
 #include "runtime/format/Expr.h"
 #include "runtime/format/Stages.h"
 #include "runtime/support/Format.h"
+#include <algorithm>
 
 namespace burin::rt {
 namespace {
 
 constexpr size_t kMaxRank = 32;
 
-/// Checks one artifact; `problem` is the first thing found wrong.
-class Validator {
+/// Checks one plan of an artifact; `problem` is the first thing found wrong.
+class PlanValidator {
 public:
-  Validator(const Artifact &artifact, uint64_t weightBytes) : a(artifact), weightBytes(weightBytes) {}
+  PlanValidator(const Artifact &artifact, size_t index) : a(artifact), p(artifact.plans[index]), index(index) {}
 
   std::string problem;
 
   bool run() {
-    if (a.locations.empty())
-      return fail("no locations");
-    for (size_t i = 0; i < a.exprs.size(); ++i)
-      if (!wellFormed(a.exprs[i], a.symbols.size()))
+    if (p.isPrivate > 1)
+      return fail(text("no kind ", int(p.isPrivate)));
+    for (size_t i = 0; i < p.exprs.size(); ++i)
+      if (!wellFormed(p.exprs[i], p.symbols.size()))
         return fail(text("expression ", i, " is not well formed"));
-    if (!all(a.inputs, "input", &Validator::tensor) || !all(a.outputs, "output", &Validator::tensor) ||
-        !all(a.symbols, "symbol", &Validator::symbol) || !all(a.constants, "constant", &Validator::constant) ||
-        !all(a.buffers, "buffer", &Validator::buffer) || !all(a.checks, "check", &Validator::check))
+    if (!all(p.inputs, "input", &PlanValidator::tensor) || !all(p.outputs, "output", &PlanValidator::tensor) ||
+        !all(p.symbols, "symbol", &PlanValidator::symbol) || !all(p.buffers, "buffer", &PlanValidator::buffer) ||
+        !all(p.checks, "check", &PlanValidator::check) || !states())
       return false;
-    stages = stagesOf(a);
-    return all(a.symbols, "symbol", &Validator::computed) && all(a.inputs, "input", &Validator::knownAtOnce) &&
-           all(a.buffers, "buffer", &Validator::placed) && all(a.kernels, "kernel", &Validator::kernel) &&
-           all(a.parts, "part", &Validator::part) && all(a.loops, "loop", &Validator::loop) &&
-           all(a.steps, "step", &Validator::step) && all(a.codes, "target", &Validator::code);
+    stages = stagesOf(p);
+    if (p.isPrivate && stages.list.size() > 1)
+      return fail("a private function computes a size");
+    return all(p.symbols, "symbol", &PlanValidator::computed) && all(p.inputs, "input", &PlanValidator::knownAtOnce) &&
+           all(p.buffers, "buffer", &PlanValidator::placed) && all(p.parts, "part", &PlanValidator::part) &&
+           all(p.loops, "loop", &PlanValidator::loop) && all(p.steps, "step", &PlanValidator::step);
   }
 
 private:
   const Artifact &a;
-  const uint64_t weightBytes;
+  const Plan &p;
+  const size_t index;
   Stages stages; // known from where all indices are
 
   bool fail(std::string what) {
@@ -42,14 +45,14 @@ private:
     return false;
   }
   template <class T>
-  bool all(const std::vector<T> &records, const char *what, bool (Validator::*check)(const T &, size_t)) {
+  bool all(const std::vector<T> &records, const char *what, bool (PlanValidator::*check)(const T &, size_t)) {
     for (size_t i = 0; i < records.size(); ++i)
       if (!(this->*check)(records[i], i))
         return fail(text(what, " ", i, ": ", problem));
     return true;
   }
 
-  bool expr(ExprId id) { return id < a.exprs.size() || fail(text("no expression ", id)); }
+  bool expr(ExprId id) { return id < p.exprs.size() || fail(text("no expression ", id)); }
   bool exprs(const std::vector<ExprId> &ids) {
     for (ExprId id : ids)
       if (!expr(id))
@@ -59,6 +62,38 @@ private:
   bool location(uint32_t id) { return id < a.locations.size() || fail(text("no location ", id)); }
   bool dtype(DType t) { return int(t) < kNumDTypes || fail(text("no element type ", int(t))); }
 
+  /// The last inputs and outputs that are states have their types.
+  bool states() {
+    if (p.stateInputs.size() > p.inputs.size() || p.stateOutputs.size() > p.outputs.size())
+      return fail("more states than inputs or outputs");
+    if (p.isPrivate && (!p.stateInputs.empty() || !p.stateOutputs.empty()))
+      return fail("a private function has states");
+    for (size_t i = 0; i < p.stateInputs.size(); ++i)
+      if (!isState(p.inputs[p.callerInputs() + i], p.stateInputs[i]))
+        return false;
+    for (size_t i = 0; i < p.stateOutputs.size(); ++i) {
+      const StateOutput &o = p.stateOutputs[i];
+      if (!isState(p.outputs[p.callerOutputs() + i], o.state))
+        return false;
+      if (o.update > StateOutput::Update::InPlace)
+        return fail(text("state output ", i, ": no kind ", int(o.update)));
+      if (o.update == StateOutput::Update::InPlace && std::ranges::count(p.stateInputs, o.state) != 1)
+        return fail(text("state output ", i, " is updated in place, but is no input"));
+    }
+    return true;
+  }
+  bool isState(const TensorInfo &t, uint32_t state) {
+    if (state >= a.states.size())
+      return fail(text("no state ", state));
+    const State &s = a.states[state];
+    bool fits = t.dtype == s.dtype && t.dims.size() == s.shape.size();
+    for (size_t i = 0; fits && i < s.shape.size(); ++i) {
+      const Expr &dim = p.exprs[t.dims[i]];
+      fits = dim.program.size() == 1 && dim.program[0].op == Expr::Op::Const && dim.program[0].value == s.shape[i];
+    }
+    return fits || fail(text(t.name, " has not the type of the state ", s.name));
+  }
+
   bool tensor(const TensorInfo &t, size_t) {
     return dtype(t.dtype) && exprs(t.dims) && location(t.location) &&
            (t.dims.size() <= kMaxRank || fail(text("rank ", t.dims.size(), " is above ", kMaxRank)));
@@ -67,22 +102,26 @@ private:
   bool symbol(const Symbol &s, size_t index) {
     if (s.kind > Symbol::Kind::Computed)
       return fail(text("no kind ", int(s.kind)));
-    const Symbol *before = index ? &a.symbols[index - 1] : nullptr;
+    if ((s.kind == Symbol::Kind::Passed) != (p.isPrivate == 1))
+      return fail("private functions, and no others, have their sizes from the caller");
+    const Symbol *before = index ? &p.symbols[index - 1] : nullptr;
     if (before && (before->kind > s.kind || (before->kind == s.kind && before->step > s.step)))
       return fail("comes after one that is known later");
     if (s.kind == Symbol::Kind::Computed)
       return expr(s.limit) && location(s.location) && exists(s.count) &&
-             (s.step <= a.steps.size() || fail(text("read before step ", s.step, ", which does not exist")));
+             (s.step <= p.steps.size() || fail(text("read before step ", s.step, ", which does not exist")));
+    if (s.kind == Symbol::Kind::Passed)
+      return true;
     return s.step == 0 ? dimension(s, index) : fail("the size of an input is read before the first step");
   }
 
   // The dimension a symbol is read from is the symbol itself.
   bool dimension(const Symbol &s, size_t index) {
-    if (s.input >= a.inputs.size() || s.axis >= a.inputs[s.input].dims.size())
+    if (s.input >= p.inputs.size() || s.axis >= p.inputs[s.input].dims.size())
       return fail(text("read from axis ", s.axis, " of input ", s.input, ", which does not exist"));
     if (s.min < 0 || s.max < s.min)
       return fail(text("empty range [", s.min, ", ", s.max, "]"));
-    const Expr &dim = a.exprs[a.inputs[s.input].dims[s.axis]];
+    const Expr &dim = p.exprs[p.inputs[s.input].dims[s.axis]];
     bool itself =
         dim.program.size() == 1 && dim.program[0].op == Expr::Op::Symbol && uint64_t(dim.program[0].value) == index;
     return itself || fail(text("axis ", s.axis, " of input ", s.input, " has another size"));
@@ -90,18 +129,18 @@ private:
 
   /// What is read must be there: a scalar of the caller or of an output, 8 bytes of weights, a buffer already written.
   bool computed(const Symbol &s, size_t) {
-    if (s.kind == Symbol::Kind::Dimension)
+    if (s.kind != Symbol::Kind::Computed)
       return true;
     uint32_t before = s.step == 0 ? 0 : stages.ofStep(s.step - 1);
     bool isThere = false;
     if (s.count.kind == Slot::Kind::Input || s.count.kind == Slot::Kind::Output) {
       bool isInput = s.count.kind == Slot::Kind::Input;
-      const TensorInfo &t = isInput ? a.inputs[s.count.index] : a.outputs[s.count.index];
+      const TensorInfo &t = isInput ? p.inputs[s.count.index] : p.outputs[s.count.index];
       isThere = t.dtype == DType::i64 && t.dims.empty();
     } else if (s.count.kind == Slot::Kind::Constant) {
       isThere = a.constants[s.count.index].bytes >= sizeof(int64_t);
     } else if (s.count.kind == Slot::Kind::Buffer) { // how large it is turns out when it is placed
-      const ArenaBuffer &b = a.buffers[s.count.index];
+      const ArenaBuffer &b = p.buffers[s.count.index];
       isThere = !b.perWorker && b.firstStep < s.step && b.lastStep + 1 >= s.step;
     }
     if (!isThere)
@@ -122,24 +161,11 @@ private:
 
   bool check(const Check &c, size_t) { return expr(c.left) && expr(c.right) && location(c.location); }
 
-  bool constant(const Constant &c, size_t) {
-    uint64_t bytes = 1;
-    if (!dtype(c.dtype))
-      return false;
-    bytes = byteWidth(c.dtype);
-    for (int64_t dim : c.shape)
-      if (dim < 0 || __builtin_mul_overflow(bytes, uint64_t(dim), &bytes))
-        return fail("impossible shape");
-    if (c.offset % 64 || c.offset > weightBytes || c.bytes > weightBytes - c.offset)
-      return fail("outside the weights, or not 64-byte aligned");
-    return bytes <= c.bytes || fail("its shape is larger than its data");
-  }
-
   bool range(uint32_t first, uint32_t last, const char *what) {
-    return (first <= last && last < a.steps.size()) || fail(text(what, " outside the plan"));
+    return (first <= last && last < p.steps.size()) || fail(text(what, " outside the plan"));
   }
   const Loop *loopAround(size_t first, size_t last) {
-    for (const Loop &l : a.loops)
+    for (const Loop &l : p.loops)
       if (l.firstStep <= first && last <= l.lastStep)
         return &l;
     return nullptr;
@@ -160,7 +186,7 @@ private:
       return fail("a size is computed within");
     if (l.sequential > 1)
       return fail(text("no kind ", int(l.sequential)));
-    return (index == 0 || a.loops[index - 1].lastStep < l.firstStep || fail("does not follow the one before it"));
+    return (index == 0 || p.loops[index - 1].lastStep < l.firstStep || fail("does not follow the one before it"));
   }
 
   // What it is a part of lives as long as the loop: see operand().
@@ -169,10 +195,8 @@ private:
            (p.whole.kind != Slot::Kind::Part || fail("is a part of a part"));
   }
 
-  bool kernel(const Kernel &k, size_t) { return location(k.location); }
-
   bool exists(const Slot &slot) {
-    size_t counts[] = {a.inputs.size(), a.outputs.size(), a.constants.size(), a.buffers.size(), a.parts.size()};
+    size_t counts[] = {p.inputs.size(), p.outputs.size(), a.constants.size(), p.buffers.size(), p.parts.size()};
     return (slot.kind <= Slot::Kind::Part && slot.index < counts[size_t(slot.kind)]) ||
            fail(text("operand of kind ", int(slot.kind), " and index ", slot.index, " does not exist"));
   }
@@ -181,7 +205,7 @@ private:
       return fail(text("the shape of output ", slot.index, " is not known yet"));
     if (slot.kind != Slot::Kind::Buffer)
       return true;
-    const ArenaBuffer &b = a.buffers[slot.index];
+    const ArenaBuffer &b = p.buffers[slot.index];
     return (b.firstStep <= first && last <= b.lastStep) || fail(text("buffer ", slot.index, " is not live"));
   }
   bool known(ExprId id, size_t step) {
@@ -194,16 +218,18 @@ private:
     const Loop *l = loopAround(step, step);
     if (slot.kind != Slot::Kind::Part)
       return live(slot, step, step);
-    const Slot &whole = a.parts[slot.index].whole;
-    bool own = whole.kind == Slot::Kind::Buffer && a.buffers[whole.index].perWorker;
+    const Slot &whole = p.parts[slot.index].whole;
+    bool own = whole.kind == Slot::Kind::Buffer && p.buffers[whole.index].perWorker;
     if (!l || own)
       return fail(text("part ", slot.index, " is used outside a loop"));
-    return live(whole, l->firstStep, l->lastStep) && known(a.parts[slot.index].begin, step) &&
-           known(a.parts[slot.index].stride, step);
+    return live(whole, l->firstStep, l->lastStep) && known(p.parts[slot.index].begin, step) &&
+           known(p.parts[slot.index].stride, step);
   }
 
   bool step(const Step &s, size_t index) {
-    if (s.kernel >= a.kernels.size())
+    if (s.kind > Step::Kind::While)
+      return fail(text("no kind ", int(s.kind)));
+    if (s.kind == Step::Kind::Kernel && s.kernel >= a.kernels.size())
       return fail(text("no kernel ", s.kernel));
     for (const Slot &slot : s.operands)
       if (!operand(slot, index))
@@ -214,6 +240,8 @@ private:
     if (!exprs(s.sizes) || !expr(s.tasks) || !expr(s.scratchBytes) || !expr(s.flops) || !expr(s.bytes) ||
         !location(s.location))
       return false;
+    if (s.kind != Step::Kind::Kernel && !calls(s, index))
+      return false;
     std::vector<ExprId> needed = s.sizes;
     needed.insert(needed.end(), {s.tasks, s.scratchBytes, s.flops, s.bytes});
     for (ExprId id : needed)
@@ -222,7 +250,108 @@ private:
     return true;
   }
 
-  bool code(const Code &c, size_t) {
+  /// That sizes fit is the compiler's word, as it is for kernels.
+  bool calls(const Step &s, size_t step) {
+    if (s.plans.size() != (s.kind == Step::Kind::Call ? 1u : 2u))
+      return fail(text("names ", s.plans.size(), " functions"));
+    size_t sizes = 0;
+    for (uint32_t plan : s.plans) {
+      if (plan <= index || plan >= a.plans.size() || !a.plans[plan].isPrivate)
+        return fail(text("runs function ", plan, ", which is not a private one behind its own"));
+      sizes += a.plans[plan].symbols.size();
+    }
+    if (sizes != s.sizes.size())
+      return fail(text("passes ", s.sizes.size(), " sizes, not ", sizes));
+    if (const Loop *l = loopAround(step, step); l && !l->sequential)
+      return fail("runs a function in a loop of independent turns");
+    return s.kind == Step::Kind::While ? takesCarried(s) : takesAll(s);
+  }
+  bool takesAll(const Step &s) {
+    size_t own = s.kind == Step::Kind::Branch ? 1 : 0;
+    for (uint32_t plan : s.plans)
+      if (s.operands.size() != own + a.plans[plan].inputs.size() + a.plans[plan].outputs.size())
+        return fail(text(s.operands.size(), " operands do not fit function ", plan));
+    return true;
+  }
+  bool takesCarried(const Step &s) {
+    const Plan &condition = a.plans[s.plans[0]], &body = a.plans[s.plans[1]];
+    size_t inputs = body.inputs.size(), carried = body.outputs.size();
+    return (s.operands.size() == inputs + 2 * carried && carried <= inputs && condition.inputs.size() == inputs &&
+            condition.outputs.size() == 1) ||
+           fail("the operands of a loop do not fit its functions");
+  }
+};
+
+/// Checks what is outside of the plans.
+class Validator {
+public:
+  Validator(const Artifact &artifact, uint64_t weightBytes) : a(artifact), weightBytes(weightBytes) {}
+
+  std::string problem;
+
+  bool run() {
+    if (a.locations.empty())
+      return fail("no locations");
+    if (a.plans.empty() || a.plans[0].isPrivate)
+      return fail("no functions");
+    for (size_t i = 1; i < a.plans.size(); ++i)
+      if (a.plans[i - 1].isPrivate && !a.plans[i].isPrivate)
+        return fail("a public function comes after a private one");
+    if (!all(a.constants, "constant", &Validator::constant) || !all(a.states, "state", &Validator::state) ||
+        !all(a.kernels, "kernel", &Validator::kernel) || !all(a.codes, "target", &Validator::code))
+      return false;
+    for (size_t i = 0; i < a.plans.size(); ++i)
+      if (PlanValidator plan(a, i); !plan.run())
+        return fail(text("function ", i, ": ", plan.problem));
+    return true;
+  }
+
+private:
+  const Artifact &a;
+  const uint64_t weightBytes;
+
+  bool fail(std::string what) {
+    problem = std::move(what);
+    return false;
+  }
+  template <class T> bool all(const std::vector<T> &records, const char *what, bool (Validator::*check)(const T &)) {
+    for (size_t i = 0; i < records.size(); ++i)
+      if (!(this->*check)(records[i]))
+        return fail(text(what, " ", i, ": ", problem));
+    return true;
+  }
+
+  /// The bytes of a tensor in `bytes`.
+  bool size(DType dtype, const std::vector<int64_t> &shape, uint64_t &bytes) {
+    if (int(dtype) >= kNumDTypes)
+      return fail(text("no element type ", int(dtype)));
+    bytes = byteWidth(dtype);
+    for (int64_t dim : shape)
+      if (dim < 0 || __builtin_mul_overflow(bytes, uint64_t(dim), &bytes))
+        return fail("impossible shape");
+    return true;
+  }
+  bool constant(const Constant &c) {
+    uint64_t bytes = 0;
+    if (!size(c.dtype, c.shape, bytes))
+      return false;
+    if (c.offset % 64 || c.offset > weightBytes || c.bytes > weightBytes - c.offset)
+      return fail("outside the weights, or not 64-byte aligned");
+    return bytes <= c.bytes || fail("its shape is larger than its data");
+  }
+  bool state(const State &s) {
+    uint64_t bytes = 0;
+    if (!size(s.dtype, s.shape, bytes))
+      return false;
+    if (bytes > (uint64_t(1) << 47) || s.shape.size() > kMaxRank)
+      return fail("impossible shape");
+    if (s.initial == UINT32_MAX)
+      return true;
+    return (s.initial < a.constants.size() && bytes <= a.constants[s.initial].bytes) ||
+           fail("its initial value is not there");
+  }
+  bool kernel(const Kernel &k) { return k.location < a.locations.size() || fail(text("no location ", k.location)); }
+  bool code(const Code &c) {
     return c.entries.size() == a.kernels.size() ||
            fail(text(c.target, " has ", c.entries.size(), " entry points for ", a.kernels.size(), " kernels"));
   }

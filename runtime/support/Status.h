@@ -15,7 +15,8 @@ enum class ErrorCode : uint32_t {
   Io = 4,              // the operating system refused
   OutOfMemory = 5,
   Busy = 6, // the session is running already
-  Internal = 7
+  Internal = 7,
+  Data = 8 // a value is not allowed: an index out of range
 };
 
 class [[nodiscard]] Status {

@@ -60,9 +60,11 @@ std::vector<std::byte> expensive(rt::Bytes file) {
   check(rt::parseArtifact(file, rt::WeightCheck::Verify, view), "parsing");
   rt::Expr flops;
   flops.program.push_back({rt::Expr::Op::Const, int64_t(1) << 60});
-  view.artifact.exprs.push_back(flops);
-  for (rt::Step &step : view.artifact.steps)
-    step.flops = rt::ExprId(view.artifact.exprs.size() - 1);
+  for (rt::Plan &plan : view.artifact.plans) {
+    plan.exprs.push_back(flops);
+    for (rt::Step &step : plan.steps)
+      step.flops = rt::ExprId(plan.exprs.size() - 1);
+  }
   std::vector<std::vector<std::byte>> images;
   for (rt::Bytes code : view.code)
     images.emplace_back(code.begin(), code.end());
@@ -91,13 +93,13 @@ std::vector<GuardedBytes> runOn(rt::Session &session, const Tensors &inputs, boo
     in.push_back({memory.back().data(), t.shape.data(), uint32_t(t.shape.size()), t.dtype});
   }
   check(session.bind(in), "binding");
-  const rt::Artifact &artifact = session.program().artifact();
-  for (uint32_t i = 0; i < artifact.outputs.size(); ++i) {
+  const rt::Plan &plan = session.program().artifact().plans[0];
+  for (uint32_t i = 0; i < plan.outputs.size(); ++i) {
     auto shape = session.outputShape(i);
     bool isKnown = std::ranges::count(shape, -1) == 0; // else the session gives the memory
     results.emplace_back(isKnown ? session.outputBytes(i) : 0, guardEnd);
     out.push_back(
-        {isKnown ? results.back().data() : nullptr, shape.data(), uint32_t(shape.size()), artifact.outputs[i].dtype});
+        {isKnown ? results.back().data() : nullptr, shape.data(), uint32_t(shape.size()), plan.outputs[i].dtype});
   }
   check(session.run(in, out), "running");
   std::vector<GuardedBytes> all;
@@ -143,7 +145,7 @@ Tensors Compiled::run(const Tensors &inputs) {
     const rt::Session &session = *sessions->serial;
     auto shape = session.outputShape(uint32_t(i));
     auto read = [&](const GuardedBytes &from) {
-      return RefTensor::fromBytes(session.program().artifact().outputs[i].dtype, {shape.begin(), shape.end()},
+      return RefTensor::fromBytes(session.program().artifact().plans[0].outputs[i].dtype, {shape.begin(), shape.end()},
                                   from.bytes());
     };
     results.push_back(read(serial[i]));

@@ -228,34 +228,37 @@ static std::string problemOf(Model m, void (*change)(Artifact &)) {
 
 TEST_CASE("a check of sizes that are not there is refused") {
   auto problem = [](void (*change)(Artifact &)) { return problemOf(threeSteps(3), change); };
-  CHECK(contains(problem([](Artifact &a) { a.checks.push_back({0, 999, 0}); }), "check 0: no expression 999"));
-  CHECK(contains(problem([](Artifact &a) { a.checks.push_back({0, 0, 999}); }), "check 0: no location 999"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].checks.push_back({0, 999, 0}); }), "check 0: no expression 999"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].checks.push_back({0, 0, 999}); }), "check 0: no location 999"));
 }
 
 TEST_CASE("a loop that reaches outside its plan is refused") {
   auto problem = [](void (*change)(Artifact &)) { return problemOf(loopOverRows(3), change); };
-  CHECK(contains(problem([](Artifact &a) { a.loops[0].lastStep = 3; }), "loop 0: steps outside the plan"));
-  CHECK(contains(problem([](Artifact &a) { a.loops[0].turns = 999; }), "loop 0: no expression 999"));
-  CHECK(contains(problem([](Artifact &a) { a.loops.push_back(a.loops[0]); }), "loop 1: does not follow"));
-  CHECK(contains(problem([](Artifact &a) { a.loops[0].lastStep = 1; }), "buffer 1: one per worker, but not"));
-  CHECK(contains(problem([](Artifact &a) { a.loops[0].firstStep = 1; }), "buffer 0: one per worker, but not"));
-  CHECK(contains(problem([](Artifact &a) { a.buffers[0].perWorker = 2; }), "buffer 0"));
-  CHECK(contains(problem([](Artifact &a) { a.parts[0].begin = 999; }), "part 0: no expression 999"));
-  CHECK(contains(problem([](Artifact &a) { a.parts[0].stride = 999; }), "part 0: no expression 999"));
-  CHECK(contains(problemOf(recurrence(3, false), [](Artifact &a) { a.loops[0].sequential = 2; }), "loop 0: no kind 2"));
-  CHECK(contains(problem([](Artifact &a) { a.loops[0].sequential = 1; }), "buffer 0: one per worker, but"));
-  CHECK(contains(problem([](Artifact &a) { a.parts[0].whole.index = 1; }), "part 0: operand of kind 0"));
-  CHECK(
-      contains(problem([](Artifact &a) { a.parts[0].whole = {Slot::Kind::Part, 1}; }), "part 0: is a part of a part"));
-  CHECK(contains(problem([](Artifact &a) { a.parts[0].whole = {Slot::Kind::Buffer, 0}; }), "is used outside a loop"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].loops[0].lastStep = 3; }), "loop 0: steps outside the plan"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].loops[0].turns = 999; }), "loop 0: no expression 999"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].loops.push_back(a.plans[0].loops[0]); }),
+                 "loop 1: does not follow"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].loops[0].lastStep = 1; }), "buffer 1: one per worker, but not"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].loops[0].firstStep = 1; }), "buffer 0: one per worker, but not"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].buffers[0].perWorker = 2; }), "buffer 0"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].parts[0].begin = 999; }), "part 0: no expression 999"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].parts[0].stride = 999; }), "part 0: no expression 999"));
+  CHECK(contains(problemOf(recurrence(3, false), [](Artifact &a) { a.plans[0].loops[0].sequential = 2; }),
+                 "loop 0: no kind 2"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].loops[0].sequential = 1; }), "buffer 0: one per worker, but"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].parts[0].whole.index = 1; }), "part 0: operand of kind 0"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].parts[0].whole = {Slot::Kind::Part, 1}; }),
+                 "part 0: is a part of a part"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].parts[0].whole = {Slot::Kind::Buffer, 0}; }),
+                 "is used outside a loop"));
   CHECK(contains(problem([](Artifact &a) {
-                   a.buffers.push_back({a.buffers[0].bytes, 1, 2, 0});
-                   a.parts[0].whole = {Slot::Kind::Buffer, 2};
+                   a.plans[0].buffers.push_back({a.plans[0].buffers[0].bytes, 1, 2, 0});
+                   a.plans[0].parts[0].whole = {Slot::Kind::Buffer, 2};
                  }),
                  "buffer 2 is not live"));
   CHECK(contains(problem([](Artifact &a) {
-                   a.loops.clear();
-                   for (ArenaBuffer &b : a.buffers)
+                   a.plans[0].loops.clear();
+                   for (ArenaBuffer &b : a.plans[0].buffers)
                      b.perWorker = 0;
                  }),
                  "part 0 is used outside a loop"));
@@ -263,26 +266,30 @@ TEST_CASE("a loop that reaches outside its plan is refused") {
 
 TEST_CASE("a plan that reaches outside its tables is refused") {
   auto problem = [](void (*change)(Artifact &)) { return problemOf(threeSteps(3), change); };
-  CHECK(contains(problem([](Artifact &a) { a.steps[1].kernel = 3; }), "step 1: no kernel 3"));
-  CHECK(contains(problem([](Artifact &a) { a.steps[0].operands[0].index = 1; }), "step 0: operand"));
-  CHECK(
-      contains(problem([](Artifact &a) { a.steps[0].operands[0].kind = Slot::Kind(5); }), "step 0: operand of kind 5"));
-  CHECK(contains(problem([](Artifact &a) { a.steps[1].deps = {1}; }), "step 1: depends on step 1"));
-  CHECK(contains(problem([](Artifact &a) { a.steps[2].sizes = {999}; }), "step 2: no expression 999"));
-  CHECK(contains(problem([](Artifact &a) { a.steps[2].operands[0].index = 0; }), "buffer 0 is not live"));
-  CHECK(contains(problem([](Artifact &a) { a.buffers[0].lastStep = 3; }), "buffer 0: live range"));
-  CHECK(contains(problem([](Artifact &a) { a.buffers[0].firstStep = 2; }), "buffer 0: live range"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].steps[1].kernel = 3; }), "step 1: no kernel 3"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].steps[0].operands[0].index = 1; }), "step 0: operand"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].steps[0].operands[0].kind = Slot::Kind(5); }),
+                 "step 0: operand of kind 5"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].steps[1].deps = {1}; }), "step 1: depends on step 1"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].steps[2].sizes = {999}; }), "step 2: no expression 999"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].steps[2].operands[0].index = 0; }), "buffer 0 is not live"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].buffers[0].lastStep = 3; }), "buffer 0: live range"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].buffers[0].firstStep = 2; }), "buffer 0: live range"));
   CHECK(contains(problem([](Artifact &a) { a.constants[1].offset += 64; }), "constant 1: outside the weights"));
   CHECK(contains(problem([](Artifact &a) { a.constants[0].offset = 4; }), "constant 0"));
   CHECK(contains(problem([](Artifact &a) { a.constants[0].shape = {INT64_MAX, 4}; }), "constant 0: impossible shape"));
   CHECK(contains(problem([](Artifact &a) { a.constants[0].shape = {100}; }), "constant 0: its shape is larger"));
-  CHECK(contains(problem([](Artifact &a) { a.symbols[0].axis = 1; }), "symbol 0: axis 1 of input 0 has another size"));
-  CHECK(contains(problem([](Artifact &a) { a.symbols[0].input = 1; }), "symbol 0: read from axis 0 of input 1"));
-  CHECK(contains(problem([](Artifact &a) { a.symbols[0].max = -1; }), "symbol 0: empty range"));
-  CHECK(contains(problem([](Artifact &a) { a.inputs[0].dtype = DType(10); }), "input 0: no element type 10"));
-  CHECK(contains(problem([](Artifact &a) { a.outputs[0].dims = std::vector<ExprId>(33); }), "output 0: rank 33"));
-  CHECK(contains(problem([](Artifact &a) { a.outputs[0].location = 99; }), "output 0: no location 99"));
-  CHECK(contains(problem([](Artifact &a) { a.exprs[1].program.push_back({Expr::Op::Add, 0}); }), "expression 1"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].symbols[0].axis = 1; }),
+                 "symbol 0: axis 1 of input 0 has another size"));
+  CHECK(
+      contains(problem([](Artifact &a) { a.plans[0].symbols[0].input = 1; }), "symbol 0: read from axis 0 of input 1"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].symbols[0].max = -1; }), "symbol 0: empty range"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].inputs[0].dtype = DType(10); }), "input 0: no element type 10"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].outputs[0].dims = std::vector<ExprId>(33); }),
+                 "output 0: rank 33"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].outputs[0].location = 99; }), "output 0: no location 99"));
+  CHECK(contains(problem([](Artifact &a) { a.plans[0].exprs[1].program.push_back({Expr::Op::Add, 0}); }),
+                 "expression 1"));
 }
 
 TEST_CASE("a kernel must be in the executable part of the image") {

@@ -49,11 +49,13 @@ uint64_t symbolAddress(const std::vector<std::byte> &elf, const std::string &nam
 Model::Model() {
   a.producer = "burin test";
   a.locations = {""};
+  a.plans.resize(1);
+  a.plans[0].name = "main";
 }
 
 ExprId Model::constant(int64_t value) {
-  a.exprs.push_back({{{Expr::Op::Const, value}}});
-  return ExprId(a.exprs.size() - 1);
+  plan().exprs.push_back({{{Expr::Op::Const, value}}});
+  return ExprId(plan().exprs.size() - 1);
 }
 
 ExprId Model::symbol(const std::string &name, uint32_t input, uint32_t axis, int64_t min, int64_t max) {
@@ -63,9 +65,9 @@ ExprId Model::symbol(const std::string &name, uint32_t input, uint32_t axis, int
   s.max = max;
   s.input = input;
   s.axis = axis;
-  a.symbols.push_back(s);
-  a.exprs.push_back({{{Expr::Op::Symbol, int64_t(a.symbols.size() - 1)}}});
-  return ExprId(a.exprs.size() - 1);
+  plan().symbols.push_back(s);
+  plan().exprs.push_back({{{Expr::Op::Symbol, int64_t(plan().symbols.size() - 1)}}});
+  return ExprId(plan().exprs.size() - 1);
 }
 
 ExprId Model::computed(const std::string &name, Slot count, uint32_t step, ExprId limit) {
@@ -76,25 +78,25 @@ ExprId Model::computed(const std::string &name, Slot count, uint32_t step, ExprI
   s.step = step;
   s.limit = limit;
   s.location = location("model.cpp:" + std::to_string(step));
-  a.symbols.push_back(s);
-  a.exprs.push_back({{{Expr::Op::Symbol, int64_t(a.symbols.size() - 1)}}});
-  return ExprId(a.exprs.size() - 1);
+  plan().symbols.push_back(s);
+  plan().exprs.push_back({{{Expr::Op::Symbol, int64_t(plan().symbols.size() - 1)}}});
+  return ExprId(plan().exprs.size() - 1);
 }
 
 ExprId Model::op(Expr::Op op, ExprId left, ExprId right) {
-  Expr e = a.exprs[left];
-  e.program.insert(e.program.end(), a.exprs[right].program.begin(), a.exprs[right].program.end());
+  Expr e = plan().exprs[left];
+  e.program.insert(e.program.end(), plan().exprs[right].program.begin(), plan().exprs[right].program.end());
   e.program.push_back({op, 0});
-  a.exprs.push_back(e);
-  return ExprId(a.exprs.size() - 1);
+  plan().exprs.push_back(e);
+  return ExprId(plan().exprs.size() - 1);
 }
 
 void Model::input(const std::string &name, std::vector<ExprId> dims, DType dtype) {
-  a.inputs.push_back({name, dtype, std::move(dims), 0});
+  plan().inputs.push_back({name, dtype, std::move(dims), 0});
 }
 
 void Model::output(const std::string &name, std::vector<ExprId> dims, DType dtype) {
-  a.outputs.push_back({name, dtype, std::move(dims), 0});
+  plan().outputs.push_back({name, dtype, std::move(dims), 0});
 }
 
 Slot Model::weight(const std::string &name, std::vector<float> values) {
@@ -105,20 +107,20 @@ Slot Model::weight(const std::string &name, std::vector<float> values) {
 }
 
 Slot Model::buffer(ExprId bytes, uint32_t firstStep, uint32_t lastStep) {
-  a.buffers.push_back({bytes, firstStep, lastStep, 0});
-  return {Slot::Kind::Buffer, uint32_t(a.buffers.size() - 1)};
+  plan().buffers.push_back({bytes, firstStep, lastStep, 0});
+  return {Slot::Kind::Buffer, uint32_t(plan().buffers.size() - 1)};
 }
 
 Slot Model::part(Slot whole, ExprId begin, ExprId stride) {
-  a.parts.push_back({whole, begin, stride});
-  return {Slot::Kind::Part, uint32_t(a.parts.size() - 1)};
+  plan().parts.push_back({whole, begin, stride});
+  return {Slot::Kind::Part, uint32_t(plan().parts.size() - 1)};
 }
 
 uint32_t Model::kernel(const std::string &name) {
   for (size_t i = 0; i < a.kernels.size(); ++i)
     if (a.kernels[i].name == name)
       return uint32_t(i);
-  a.kernels.push_back({name, 0});
+  a.kernels.push_back({name, 0, ""});
   return uint32_t(a.kernels.size() - 1);
 }
 
@@ -130,10 +132,10 @@ Step &Model::step(const std::string &name, std::vector<Slot> operands, std::vect
   s.sizes = std::move(sizes);
   s.tasks = tasks;
   s.scratchBytes = s.flops = s.bytes = zero;
-  if (!a.steps.empty())
-    s.deps = {uint32_t(a.steps.size() - 1)};
-  a.steps.push_back(s);
-  return a.steps.back();
+  if (!plan().steps.empty())
+    s.deps = {uint32_t(plan().steps.size() - 1)};
+  plan().steps.push_back(s);
+  return plan().steps.back();
 }
 
 uint32_t Model::location(const std::string &where) {
@@ -182,7 +184,7 @@ Model threeSteps(int64_t n) {
   Step &last = m.step("reversed", {second, out(0)}, {columns}, batch);
   last.location = m.location("model.cpp:9");
   last.scratchBytes = m.constant(n * 4);
-  for (Step &step : m.a.steps)
+  for (Step &step : m.plan().steps)
     step.flops = elements, step.bytes = bytes;
   return m;
 }
@@ -190,19 +192,19 @@ Model threeSteps(int64_t n) {
 Model loopOverRows(int64_t n) {
   Model m = threeSteps(n);
   ExprId one = m.constant(1), columns = m.constant(n), rowBytes = m.constant(n * 4);
-  m.a.loops.push_back({0, 2, m.a.steps[0].tasks, 0});
-  m.a.steps[0].operands[0] = m.part(in(0), m.constant(0), rowBytes);
-  m.a.steps[2].operands[1] = m.part(out(0), m.constant(0), rowBytes);
-  for (ArenaBuffer &buffer : m.a.buffers) {
+  m.plan().loops.push_back({0, 2, m.plan().steps[0].tasks, 0});
+  m.plan().steps[0].operands[0] = m.part(in(0), m.constant(0), rowBytes);
+  m.plan().steps[2].operands[1] = m.part(out(0), m.constant(0), rowBytes);
+  for (ArenaBuffer &buffer : m.plan().buffers) {
     buffer.bytes = rowBytes;
     buffer.perWorker = 1;
   }
-  for (Step &step : m.a.steps) {
+  for (Step &step : m.plan().steps) {
     step.tasks = one;
     step.flops = columns;
     step.bytes = rowBytes;
   }
-  m.a.steps[1].tasks = columns;
+  m.plan().steps[1].tasks = columns;
   return m;
 }
 
@@ -219,7 +221,7 @@ Model recurrence(int64_t n, bool reverse) {
   Slot before = m.part(out(0), zero, state), after = m.part(out(0), state, state);
   Slot factor = reverse ? m.part(in(1), last, back) : m.part(in(1), zero, row);
   m.step("affine", {before, factor, all("half", .5f), after}, {columns}, four).flops = m.constant(1 << 30);
-  m.a.loops.push_back({1, 1, turns, 1});
+  m.plan().loops.push_back({1, 1, turns, 1});
   return m;
 }
 

@@ -20,6 +20,7 @@ struct Model {
   std::vector<float> weights;
 
   Model();
+  Plan &plan() { return a.plans[0]; } // what is built
   ExprId constant(int64_t value);
   ExprId symbol(const std::string &name, uint32_t input, uint32_t axis, int64_t min = 0, int64_t max = INT64_MAX);
   /// An i64 that the steps before `step` compute.

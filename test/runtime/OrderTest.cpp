@@ -16,10 +16,11 @@ Slot buffer(uint32_t i) { return {Slot::Kind::Buffer, i}; }
 /// Steps that touch these slots, a buffer's producer first.
 Artifact artifactOf(const std::vector<std::vector<Slot>> &operands) {
   Artifact a;
+  a.plans.resize(1);
   for (const std::vector<Slot> &slots : operands) {
     Step step;
     step.operands = slots;
-    a.steps.push_back(step);
+    a.plans[0].steps.push_back(step);
   }
   return a;
 }
@@ -28,7 +29,7 @@ Artifact artifactOf(const std::vector<std::vector<Slot>> &operands) {
 std::string orderOf(const Artifact &a, std::vector<double> ns, int threads = 2) {
   std::string text;
   uint32_t left = 0;
-  for (auto [step, together] : orderSteps(a, 0, uint32_t(a.steps.size()), ns, threads).entries) {
+  for (auto [step, together] : orderSteps(a.plans[0], 0, uint32_t(a.plans[0].steps.size()), ns, threads).entries) {
     text += text.empty() ? "" : left ? "+" : " ";
     text += std::to_string(step);
     left = left ? left - 1 : together - 1;
@@ -54,7 +55,7 @@ Model towers(int count, int64_t ns) {
     last.deps = {at + 1};
     last.scratchBytes = bytes;
   }
-  for (Step &step : m.a.steps)
+  for (Step &step : m.plan().steps)
     step.flops = m.constant(ns * 32);
   return m;
 }
@@ -88,17 +89,17 @@ TEST_CASE("steps that touch what another one writes follow each other") {
                 {9000, 9000, 9000, 9000}) == "0 1 2 3");
   Artifact a = artifactOf({{in(0), out(0)}, {in(0), out(1)}});
   CHECK(orderOf(a, {9000, 9000}) == "0+1");
-  a.steps[1].deps = {0};
+  a.plans[0].steps[1].deps = {0};
   CHECK(orderOf(a, {9000, 9000}) == "0 1");
 }
 
 TEST_CASE("buffers of steps side by side live at the same time") {
   Model m = towers(2, 9000);
-  std::vector<double> ns(m.a.steps.size(), 9000);
-  StepSchedule order = orderSteps(m.a, 0, uint32_t(ns.size()), ns, 2);
+  std::vector<double> ns(m.plan().steps.size(), 9000);
+  StepSchedule order = orderSteps(m.plan(), 0, uint32_t(ns.size()), ns, 2);
   CHECK(order.groups == 3);
   std::vector<std::pair<uint32_t, uint32_t>> live;
-  for (const LiveRange &range : liveRanges(m.a, order))
+  for (const LiveRange &range : liveRanges(m.plan(), order))
     live.push_back({range.firstStep, range.lastStep});
   CHECK(live == std::vector<std::pair<uint32_t, uint32_t>>{{0, 1}, {1, 2}, {0, 1}, {1, 2}});
 }

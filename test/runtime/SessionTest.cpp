@@ -68,7 +68,7 @@ Status runWith(Session &session, const std::vector<TensorView> &inputs, std::vec
 /// Steps that are worth several threads at any size.
 Model heavySteps(int64_t n) {
   Model m = threeSteps(n);
-  for (Step &step : m.a.steps)
+  for (Step &step : m.plan().steps)
     step.flops = m.constant(int64_t(1) << 30);
   return m;
 }
@@ -134,7 +134,7 @@ TEST_CASE("turns of a loop give the same on any number of threads") {
   SECTION("cheap turns") {}
   SECTION("turns that are worth a thread") {
     ExprId much = model.constant(1'000'000);
-    for (Step &step : model.a.steps)
+    for (Step &step : model.plan().steps)
       step.flops = much;
   }
   auto program = model.load();
@@ -176,10 +176,11 @@ TEST_CASE("parts of a loop that lie outside of what they are a part of are refus
     return std::string(runWith(*makeSession(m.load()), {view(first, {4, 5}), view(w, {4, 5})}, {{}}).message());
   };
   CHECK(messageOf([](Model &) {}) == "");
-  CHECK(contains(messageOf([](Model &m) { m.a.parts[1].begin = m.constant(404); }), "part 1 of a loop of 4"));
-  CHECK(contains(messageOf([](Model &m) { m.a.parts[2].stride = m.constant(-20); }), "part 2 of a loop of 4"));
-  CHECK(contains(messageOf([](Model &m) { m.a.parts[2].begin = m.constant(-20); }), "part 2 of a loop of 4"));
-  CHECK(contains(messageOf([](Model &m) { m.a.parts[0].stride = m.constant(INT64_MAX); }), "part 0 of a loop of 4"));
+  CHECK(contains(messageOf([](Model &m) { m.plan().parts[1].begin = m.constant(404); }), "part 1 of a loop of 4"));
+  CHECK(contains(messageOf([](Model &m) { m.plan().parts[2].stride = m.constant(-20); }), "part 2 of a loop of 4"));
+  CHECK(contains(messageOf([](Model &m) { m.plan().parts[2].begin = m.constant(-20); }), "part 2 of a loop of 4"));
+  CHECK(
+      contains(messageOf([](Model &m) { m.plan().parts[0].stride = m.constant(INT64_MAX); }), "part 0 of a loop of 4"));
 }
 
 TEST_CASE("a profile counts the turns of a loop") {
@@ -358,8 +359,8 @@ TEST_CASE("sizes that make no sense are refused, not run") {
 
 TEST_CASE("sizes that a plan takes to be equal are checked") {
   Model m = threeSteps(3);
-  ExprId batch = m.a.inputs[0].dims[0];
-  m.a.checks.push_back({m.op(Expr::Op::Min, batch, m.constant(4)), batch, m.location("net.cpp:7")});
+  ExprId batch = m.plan().inputs[0].dims[0];
+  m.plan().checks.push_back({m.op(Expr::Op::Min, batch, m.constant(4)), batch, m.location("net.cpp:7")});
   std::unique_ptr<Session> session = makeSession(m.load());
   std::vector<float> x(15);
   std::vector<int64_t> fits{4, 3}, isLarger{5, 3};
@@ -450,7 +451,7 @@ TEST_CASE("queued runs happen in order and report their end") {
       c.y.resize(c.x.size());
       c.shape = {1 + i % 9, i % 50 == 17 ? 6 : 5}; // some are wrong
       TensorView input = view(c.x, c.shape), output = view(c.y, c.shape);
-      Status queued = runner.enqueue({&input, 1}, {&output, 1},
+      Status queued = runner.enqueue(0, {&input, 1}, {&output, 1},
                                      {&c, [](void *ctx, const Status &status, std::span<const TensorView> out) {
                                         auto &call = *static_cast<Call *>(ctx);
                                         call.code = status.code();
@@ -482,7 +483,7 @@ TEST_CASE("a finished run may queue the next") {
 
     void next() {
       TensorView input = view(x, shape), output;
-      Status queued = runner.enqueue({&input, 1}, {&output, 1},
+      Status queued = runner.enqueue(0, {&input, 1}, {&output, 1},
                                      {this, [](void *ctx, const Status &status, std::span<const TensorView>) {
                                         auto &chain = *static_cast<Chain *>(ctx);
                                         if (status.ok() && --chain.left > 0)

@@ -68,7 +68,7 @@ std::vector<float> mixed(size_t n, unsigned seed) {
 } // namespace
 
 TEST_CASE("a plan is cut where it needs a size that it computes") {
-  Stages stages = stagesOf(positives().a);
+  Stages stages = stagesOf(positives().plan());
   REQUIRE(stages.list.size() == 3);
   CHECK(stages.list[0].endStep == 1);
   CHECK(stages.list[1].firstStep == 1);
@@ -149,7 +149,7 @@ TEST_CASE("a size is -1 until a run has computed it") {
 
 TEST_CASE("a computed size out of range ends the run") {
   Model m = positives();
-  m.a.symbols[1].limit = m.constant(3);
+  m.plan().symbols[1].limit = m.constant(3);
   auto session = makeSession(m);
   std::vector<float> x(10, 1);
   std::vector<int64_t> shape = {10};
@@ -191,28 +191,35 @@ TEST_CASE("a plan that needs sizes before they are known is refused") {
     return s.message();
   };
   using Kind = Symbol::Kind;
-  CHECK(contains(problem([](Model &m) { m.a.symbols[1].kind = Kind(2); }), "symbol 1: no kind 2"));
-  CHECK(contains(problem([](Model &m) { std::swap(m.a.symbols[1], m.a.symbols[2]); }), "symbol 2: comes after"));
-  CHECK(contains(problem([](Model &m) { std::swap(m.a.symbols[0], m.a.symbols[1]); }), "symbol 1: comes after"));
-  CHECK(contains(problem([](Model &m) { m.a.symbols[0].step = 1; }), "symbol 0: the size of an input"));
-  CHECK(contains(problem([](Model &m) { m.a.symbols[2].step = 6; }), "symbol 2: read before step 6"));
-  CHECK(contains(problem([](Model &m) { m.a.symbols[1].step = 2; }), "symbol 1: its number is not there"));
-  CHECK(contains(problem([](Model &m) { m.a.symbols[1].limit = 99; }), "symbol 1: no expression 99"));
-  CHECK(contains(problem([](Model &m) { m.a.symbols[1].location = 99; }), "symbol 1: no location 99"));
-  CHECK(contains(problem([](Model &m) { m.a.symbols[1].limit = m.a.outputs[1].dims[0]; }), "symbol 1: its limit"));
-  CHECK(contains(problem([](Model &m) { m.a.symbols[1].count = {Slot::Kind(9), 0}; }), "symbol 1: operand of kind 9"));
-  CHECK(contains(problem([](Model &m) { m.a.symbols[1].count = in(0); }), "symbol 1: its number is not there"));
-  CHECK(contains(problem([](Model &m) { m.a.symbols[1].count = out(0); }), "symbol 1: its number is not there"));
-  CHECK(contains(problem([](Model &m) { m.a.symbols[1].count.index = 2; }), "symbol 1: its number is not there"));
-  CHECK(contains(problem([](Model &m) { m.a.symbols[1].count = {Slot::Kind::Constant, 0}; }), "its number is not"));
+  CHECK(contains(problem([](Model &m) { m.plan().symbols[1].kind = Kind(3); }), "symbol 1: no kind 3"));
+  CHECK(contains(problem([](Model &m) { std::swap(m.plan().symbols[1], m.plan().symbols[2]); }),
+                 "symbol 2: comes after"));
+  CHECK(contains(problem([](Model &m) { std::swap(m.plan().symbols[0], m.plan().symbols[1]); }),
+                 "symbol 1: comes after"));
+  CHECK(contains(problem([](Model &m) { m.plan().symbols[0].step = 1; }), "symbol 0: the size of an input"));
+  CHECK(contains(problem([](Model &m) { m.plan().symbols[2].step = 6; }), "symbol 2: read before step 6"));
+  CHECK(contains(problem([](Model &m) { m.plan().symbols[1].step = 2; }), "symbol 1: its number is not there"));
+  CHECK(contains(problem([](Model &m) { m.plan().symbols[1].limit = 99; }), "symbol 1: no expression 99"));
+  CHECK(contains(problem([](Model &m) { m.plan().symbols[1].location = 99; }), "symbol 1: no location 99"));
+  CHECK(contains(problem([](Model &m) { m.plan().symbols[1].limit = m.plan().outputs[1].dims[0]; }),
+                 "symbol 1: its limit"));
+  CHECK(contains(problem([](Model &m) { m.plan().symbols[1].count = {Slot::Kind(9), 0}; }),
+                 "symbol 1: operand of kind 9"));
+  CHECK(contains(problem([](Model &m) { m.plan().symbols[1].count = in(0); }), "symbol 1: its number is not there"));
+  CHECK(contains(problem([](Model &m) { m.plan().symbols[1].count = out(0); }), "symbol 1: its number is not there"));
+  CHECK(contains(problem([](Model &m) { m.plan().symbols[1].count.index = 2; }), "symbol 1: its number is not there"));
   CHECK(
-      contains(problem([](Model &m) { m.a.inputs[0].dims.push_back(m.a.outputs[0].dims[0]); }), "input 0: its shape"));
-  CHECK(contains(problem([](Model &m) { m.a.buffers[0].bytes = m.a.outputs[0].dims[0]; }), "buffer 0: its size"));
-  CHECK(contains(problem([](Model &m) { m.a.steps[0].tasks = m.a.outputs[0].dims[0]; }), "step 0: expression"));
-  CHECK(contains(problem([](Model &m) { m.a.steps[0].operands[1] = out(0); }), "step 0: the shape of output 0"));
+      contains(problem([](Model &m) { m.plan().symbols[1].count = {Slot::Kind::Constant, 0}; }), "its number is not"));
+  CHECK(contains(problem([](Model &m) { m.plan().inputs[0].dims.push_back(m.plan().outputs[0].dims[0]); }),
+                 "input 0: its shape"));
+  CHECK(contains(problem([](Model &m) { m.plan().buffers[0].bytes = m.plan().outputs[0].dims[0]; }),
+                 "buffer 0: its size"));
   CHECK(
-      contains(problem([](Model &m) { m.a.loops.push_back({0, 2, m.constant(1), 0}); }), "loop 0: a size is computed"));
-  CHECK(contains(problem([](Model &m) { m.a.loops.push_back({0, 0, m.a.outputs[0].dims[0], 0}); }),
+      contains(problem([](Model &m) { m.plan().steps[0].tasks = m.plan().outputs[0].dims[0]; }), "step 0: expression"));
+  CHECK(contains(problem([](Model &m) { m.plan().steps[0].operands[1] = out(0); }), "step 0: the shape of output 0"));
+  CHECK(contains(problem([](Model &m) { m.plan().loops.push_back({0, 2, m.constant(1), 0}); }),
+                 "loop 0: a size is computed"));
+  CHECK(contains(problem([](Model &m) { m.plan().loops.push_back({0, 0, m.plan().outputs[0].dims[0], 0}); }),
                  "loop 0: expression"));
 }
 
@@ -222,7 +229,7 @@ TEST_CASE("a changed plan with computed sizes is refused or can be bound") {
   for (int round = 0; round < 4000; ++round) {
     Model m = positives();
     for (uint32_t changes = 1 + random() % 3; changes--;) {
-      Symbol &s = m.a.symbols[random() % m.a.symbols.size()];
+      Symbol &s = m.plan().symbols[random() % m.plan().symbols.size()];
       uint32_t number = random() % 4 ? random() % 7 : uint32_t(random());
       switch (random() % 7) {
       case 0:
@@ -238,13 +245,13 @@ TEST_CASE("a changed plan with computed sizes is refused or can be bound") {
         s.count = {Slot::Kind(random() % 5), number};
         break;
       case 4:
-        m.a.exprs[random() % m.a.exprs.size()].program[0] = {Expr::Op::Symbol, number};
+        m.plan().exprs[random() % m.plan().exprs.size()].program[0] = {Expr::Op::Symbol, number};
         break;
       case 5:
-        m.a.buffers[random() % m.a.buffers.size()].firstStep = number;
+        m.plan().buffers[random() % m.plan().buffers.size()].firstStep = number;
         break;
       default:
-        m.a.buffers[random() % m.a.buffers.size()].bytes = number;
+        m.plan().buffers[random() % m.plan().buffers.size()].bytes = number;
       }
     }
     Program::Ptr program;

@@ -8,25 +8,27 @@ static const float *identity(const float *p) { return p; }
 static const float *(*volatile relocated)(const float *) = identity;
 
 // y[r, i] = x[r, i] * w[i] + b[i]; a task is a row
-void affine(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
+int64_t affine(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
   const float *x = relocated(operands[0]), *w = operands[1], *b = operands[2];
   float *y = operands[3];
   int64_t n = sizes[0];
   for (int64_t r = lo; r < hi; ++r)
     for (int64_t i = 0; i < n; ++i)
       y[r * n + i] = x[r * n + i] * w[i] + b[i];
+  return INT64_MAX;
 }
 
 // y = exp(x); a task is an element
-void exponential(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
+int64_t exponential(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
   const float *x = operands[0];
   float *y = operands[1];
   for (int64_t i = lo; i < hi; ++i)
     y[i] = expf(x[i]);
+  return INT64_MAX;
 }
 
 // y[r] = x[r] backwards, by way of scratch memory of n floats; a task is a row
-void reversed(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
+int64_t reversed(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
   const float *x = operands[0];
   float *y = operands[1], *row = scratch;
   int64_t n = sizes[0];
@@ -36,10 +38,11 @@ void reversed(void *const *operands, const int64_t *sizes, void *scratch, int64_
     for (int64_t i = 0; i < n; ++i)
       y[r * n + i] = row[i];
   }
+  return INT64_MAX;
 }
 
 // The positive elements of x[n], and how many there are
-void positive(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
+int64_t positive(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
   const float *x = operands[0];
   float *y = operands[1];
   int64_t *count = operands[2];
@@ -47,7 +50,10 @@ void positive(void *const *operands, const int64_t *sizes, void *scratch, int64_
   for (int64_t i = 0; i < sizes[0]; ++i)
     if (x[i] > 0)
       y[(*count)++] = x[i];
+  return INT64_MAX;
 }
 
 // Nothing: what a step costs
-void nothing(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {}
+int64_t nothing(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
+  return INT64_MAX;
+}

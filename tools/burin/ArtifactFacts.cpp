@@ -12,7 +12,7 @@ namespace burin::cli {
 namespace {
 
 int chooseSymbols(const Dims &dims, ArtifactFacts &out) {
-  const std::vector<rt::Symbol> &symbols = out.artifact().symbols;
+  const std::vector<rt::Symbol> &symbols = out.plan().symbols;
   for (const rt::Symbol &symbol : symbols)
     out.symbols.push_back(std::max<int64_t>(symbol.min, 1));
   for (const auto &[name, size] : dims) {
@@ -36,7 +36,7 @@ int chooseSymbols(const Dims &dims, ArtifactFacts &out) {
 
 /// The expressions that say how much of something there is. Others, such as the strides of a loop that runs
 /// backwards, may be negative.
-std::vector<rt::ExprId> amounts(const rt::Artifact &a) {
+std::vector<rt::ExprId> amounts(const rt::Plan &a) {
   std::vector<rt::ExprId> ids;
   for (const auto *tensors : {&a.inputs, &a.outputs})
     for (const rt::TensorInfo &tensor : *tensors)
@@ -49,7 +49,7 @@ std::vector<rt::ExprId> amounts(const rt::Artifact &a) {
 }
 
 int evaluateSizes(ArtifactFacts &out) {
-  const rt::Artifact &a = out.artifact();
+  const rt::Plan &a = out.plan();
   auto impossible = [&](const rt::Expr &expr) {
     return fail(kUsage, "a size of the artifact is impossible for " + out.symbolText() + ": " +
                             rt::printed(expr, a.symbols) + "\n  choose another with --dim NAME=SIZE");
@@ -67,7 +67,7 @@ int evaluateSizes(ArtifactFacts &out) {
 }
 
 void planMemory(ArtifactFacts &out) {
-  const rt::Artifact &a = out.artifact();
+  const rt::Plan &a = out.plan();
   std::vector<uint64_t> live(a.steps.size());
   for (const rt::ArenaBuffer &buffer : a.buffers) {
     uint64_t bytes = uint64_t(out.values[buffer.bytes]);
@@ -105,7 +105,20 @@ void chooseCode(ArtifactFacts &out) {
 
 } // namespace
 
-int readFacts(const std::string &path, const Dims &dims, ArtifactFacts &out) {
+static int chooseFunction(const std::string &name, ArtifactFacts &out) {
+  std::string known;
+  const std::vector<rt::Plan> &plans = out.artifact().plans;
+  for (uint32_t i = 0; i < plans.size(); ++i) {
+    if (plans[i].name == name || name.empty()) {
+      out.function = i;
+      return kOk;
+    }
+    known += plans[i].isPrivate ? "" : " " + plans[i].name;
+  }
+  return fail(kUsage, "the artifact has no function " + name + "; it has:" + known);
+}
+
+int readFacts(const std::string &path, const std::string &function, const Dims &dims, ArtifactFacts &out) {
   std::string error;
   auto file = rt::readWholeFile(path, error);
   if (!file)
@@ -118,6 +131,8 @@ int readFacts(const std::string &path, const Dims &dims, ArtifactFacts &out) {
   rt::Artifact copy = out.artifact();
   fields(writer, copy);
   out.metaBytes = writer.bytes.size();
+  if (int code = chooseFunction(function, out))
+    return code;
   if (int code = chooseSymbols(dims, out))
     return code;
   if (int code = evaluateSizes(out))
@@ -131,23 +146,23 @@ std::string ArtifactFacts::type(const rt::TensorInfo &tensor) const {
   std::string text(name(tensor.dtype));
   text += "[";
   for (size_t i = 0; i < tensor.dims.size(); ++i)
-    text += (i ? ", " : "") + rt::printed(artifact().exprs[tensor.dims[i]], artifact().symbols);
+    text += (i ? ", " : "") + rt::printed(plan().exprs[tensor.dims[i]], plan().symbols);
   return text + "]";
 }
 
 std::string ArtifactFacts::symbolText() const {
   std::string text;
   for (size_t i = 0; i < symbols.size(); ++i)
-    text += (i ? ", " : "") + artifact().symbols[i].name + "=" + std::to_string(symbols[i]);
+    text += (i ? ", " : "") + plan().symbols[i].name + "=" + std::to_string(symbols[i]);
   return text;
 }
 
 std::string ArtifactFacts::slotName(const rt::Slot &slot) const {
   switch (slot.kind) {
   case rt::Slot::Kind::Input:
-    return artifact().inputs[slot.index].name;
+    return plan().inputs[slot.index].name;
   case rt::Slot::Kind::Output:
-    return artifact().outputs[slot.index].name;
+    return plan().outputs[slot.index].name;
   case rt::Slot::Kind::Constant: {
     const std::string &name = artifact().constants[slot.index].name;
     return name.empty() ? "weight " + std::to_string(slot.index) : name;
@@ -155,13 +170,13 @@ std::string ArtifactFacts::slotName(const rt::Slot &slot) const {
   case rt::Slot::Kind::Buffer:
     return std::string("buffer ") + bufferLetter(slot.index);
   case rt::Slot::Kind::Part:
-    return "part of " + slotName(artifact().parts[slot.index].whole);
+    return "part of " + slotName(plan().parts[slot.index].whole);
   }
   return "";
 }
 
 int64_t ArtifactFacts::turns(size_t step) const {
-  for (const rt::Loop &loop : artifact().loops)
+  for (const rt::Loop &loop : plan().loops)
     if (loop.firstStep <= step && step <= loop.lastStep)
       return values[loop.turns];
   return 1;
@@ -174,7 +189,7 @@ char bufferLetter(size_t buffer) {
 
 std::vector<std::string> memoryPicture(const ArtifactFacts &facts) {
   constexpr uint64_t kRows = 12, kColumns = 64;
-  uint64_t arena = facts.placement.arenaBytes, steps = facts.artifact().steps.size();
+  uint64_t arena = facts.placement.arenaBytes, steps = facts.plan().steps.size();
   if (arena == 0 || steps == 0)
     return {};
   uint64_t columns = std::min(steps, kColumns), cell = columns <= 16 ? 3 : 1;

@@ -24,7 +24,10 @@ struct ArtifactFacts {
   int chosenCode = -1;       // index of the code this machine takes; -1: none
   uint64_t metaBytes = 0;
 
+  uint32_t function = 0; // what follows is of its plan
+
   const rt::Artifact &artifact() const { return view.artifact; }
+  const rt::Plan &plan() const { return view.artifact.plans[function]; }
   /// "f32[batch, 10]"
   std::string type(const rt::TensorInfo &) const;
   /// "batch=7, n=1"
@@ -38,8 +41,8 @@ struct ArtifactFacts {
   }
 };
 
-/// An exit code: kOk, or another one after a message on stderr.
-int readFacts(const std::string &path, const Dims &dims, ArtifactFacts &out);
+/// An exit code: kOk, or another one after a message on stderr. `function`: whose plan is shown; empty: the first.
+int readFacts(const std::string &path, const std::string &function, const Dims &dims, ArtifactFacts &out);
 
 /// Rows from the top of the arena down, columns for steps; each cell is the letter of the buffer that lives there.
 std::vector<std::string> memoryPicture(const ArtifactFacts &);

@@ -16,22 +16,23 @@ std::string number(uint64_t n) { return std::to_string(n); }
 
 void printSignature(const ArtifactFacts &f) {
   const rt::Artifact &a = f.artifact();
+  const rt::Plan &p = f.plan();
   Table table({"", "name", "type", "source"});
   auto add = [&](const char *what, const std::vector<rt::TensorInfo> &tensors) {
     for (const rt::TensorInfo &t : tensors)
       table.row({what, t.name, f.type(t), a.locations[t.location]});
   };
-  add("input", a.inputs);
-  add("output", a.outputs);
+  add("input", p.inputs);
+  add("output", p.outputs);
   table.print("signature");
-  for (const rt::Symbol &s : a.symbols) {
+  for (const rt::Symbol &s : p.symbols) {
     if (s.kind == rt::Symbol::Kind::Computed) {
       const std::string &source = a.locations[s.location];
       std::printf("  %s is computed before step %u, up to %s%s%s\n", s.name.c_str(), s.step,
-                  rt::printed(a.exprs[s.limit], a.symbols).c_str(), source.empty() ? "" : ", at ", source.c_str());
+                  rt::printed(p.exprs[s.limit], p.symbols).c_str(), source.empty() ? "" : ", at ", source.c_str());
       continue;
     }
-    std::printf("  %s is dimension %u of %s, from %lld%s\n", s.name.c_str(), s.axis, a.inputs[s.input].name.c_str(),
+    std::printf("  %s is dimension %u of %s, from %lld%s\n", s.name.c_str(), s.axis, p.inputs[s.input].name.c_str(),
                 static_cast<long long>(s.min), s.max == INT64_MAX ? " up" : (" to " + std::to_string(s.max)).c_str());
   }
 }
@@ -48,8 +49,9 @@ void printTargets(const ArtifactFacts &f) {
 void printKernels(const ArtifactFacts &f) {
   const rt::Artifact &a = f.artifact();
   std::vector<uint64_t> steps(a.kernels.size());
-  for (const rt::Step &step : a.steps)
-    ++steps[step.kernel];
+  for (const rt::Plan &p : a.plans)
+    for (const rt::Step &step : p.steps)
+      steps[step.kernel] += step.kind == rt::Step::Kind::Kernel;
   Table table({"", "steps", "kernel", "source"}, 2);
   for (size_t i = 0; i < a.kernels.size(); ++i)
     table.row({number(i), number(steps[i]), a.kernels[i].name, a.locations[a.kernels[i].location]});
@@ -63,20 +65,53 @@ std::string listed(const ArtifactFacts &f, const std::vector<rt::Slot> &slots) {
   return text;
 }
 
+/// The kernel, or the functions that a step runs.
+std::string stepText(const rt::Artifact &a, const rt::Step &s) {
+  auto plan = [&](size_t i) { return a.plans[s.plans[i]].name; };
+  switch (s.kind) {
+  case rt::Step::Kind::Kernel:
+    return a.kernels[s.kernel].name;
+  case rt::Step::Kind::Call:
+    return "call " + plan(0);
+  case rt::Step::Kind::Branch:
+    return "if, then " + plan(0) + ", else " + plan(1);
+  case rt::Step::Kind::While:
+    return "while " + plan(0) + ", do " + plan(1);
+  }
+  return "";
+}
+
+void printFunctions(const ArtifactFacts &f) {
+  const rt::Artifact &a = f.artifact();
+  if (a.plans.size() > 1) {
+    Table table({"function", "steps", ""}, 0);
+    for (const rt::Plan &p : a.plans)
+      table.row({p.name, number(p.steps.size()), p.isPrivate ? "run by others" : &p == &f.plan() ? "shown here" : ""});
+    table.print("functions: " + number(a.plans.size()));
+  }
+  if (a.states.empty())
+    return;
+  Table table({"state", "type", "starts as"}, 0);
+  for (const rt::State &s : a.states)
+    table.row({s.name, rt::tensorText(s.dtype, s.shape), s.initial == UINT32_MAX ? "zeros" : "its value"});
+  table.print("states: " + number(a.states.size()));
+}
+
 void printPlan(const ArtifactFacts &f, const std::string &sizes) {
   const rt::Artifact &a = f.artifact();
+  const rt::Plan &p = f.plan();
   Table table({"step", "turns", "tasks", "MFLOP", "KB", "kernel", "source", "after", "operands"}, 5);
-  for (size_t i = 0; i < a.steps.size(); ++i) {
-    const rt::Step &s = a.steps[i];
+  for (size_t i = 0; i < p.steps.size(); ++i) {
+    const rt::Step &s = p.steps[i];
     std::string after;
     for (uint32_t dep : s.deps)
       after += (after.empty() ? "" : ",") + number(dep);
     auto turns = double(f.turns(i));
     table.row({number(i), number(uint64_t(turns)), number(uint64_t(f.values[s.tasks])),
                fixed(turns * double(f.values[s.flops]) / 1e6, 3), fixed(turns * double(f.values[s.bytes]) / 1e3, 1),
-               a.kernels[s.kernel].name, a.locations[s.location], after, listed(f, s.operands)});
+               stepText(a, s), a.locations[s.location], after, listed(f, s.operands)});
   }
-  table.print("launch plan" + sizes + ": " + number(a.steps.size()) + " steps");
+  table.print("launch plan" + sizes + ": " + number(p.steps.size()) + " steps");
 }
 
 void printMemory(const ArtifactFacts &f, const std::string &sizes) {
@@ -124,6 +159,7 @@ void printFacts(const std::string &path, const ArtifactFacts &f) {
   std::string sizes = f.symbols.empty() ? "" : " for " + f.symbolText();
   std::printf("%s: artifact, format version %u, made by %s\n", path.c_str(), rt::kArtifactVersion, a.producer.c_str());
   printTargets(f);
+  printFunctions(f);
   printSignature(f);
   printKernels(f);
   printPlan(f, sizes);
@@ -142,12 +178,14 @@ void addInspect(CLI::App &app, int &exitCode) {
   struct Arguments {
     std::string model;
     std::vector<std::string> dims;
+    std::string function;
     bool json = false;
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App *command = app.add_subcommand("inspect", "Show what is in an artifact or a graph");
   command->add_option("model", arguments->model, "model.plate, model.onnx, model.burin or model.mlir")->required();
   command->add_option("--dim", arguments->dims, "NAME=SIZE: a symbolic size to plan for (default 1)");
+  command->add_option("--function", arguments->function, "Whose plan is shown (default: the first)");
   command->add_flag("--json", arguments->json, "Print JSON");
   command->callback([arguments, &exitCode] {
     if (kindOf(arguments->model) != FileKind::Artifact) {
@@ -156,7 +194,8 @@ void addInspect(CLI::App &app, int &exitCode) {
     }
     Dims dims;
     ArtifactFacts facts;
-    if ((exitCode = parseDims(arguments->dims, dims)) || (exitCode = readFacts(arguments->model, dims, facts)))
+    if ((exitCode = parseDims(arguments->dims, dims)) ||
+        (exitCode = readFacts(arguments->model, arguments->function, dims, facts)))
       return;
     (arguments->json ? printFactsJson : printFacts)(arguments->model, facts);
   });

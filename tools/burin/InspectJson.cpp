@@ -19,7 +19,7 @@ template <class List, class F> Array arrayOf(const List &list, F make) {
 
 class Json {
 public:
-  explicit Json(const ArtifactFacts &f) : f(f), a(f.artifact()) {}
+  explicit Json(const ArtifactFacts &f) : f(f), a(f.artifact()), p(f.plan()) {}
 
   Object all(const std::string &path) {
     return Object{{"file", path},
@@ -28,11 +28,14 @@ public:
                   {"producer", a.producer},
                   {"host", std::string(rt::hostTarget())},
                   {"targets", arrayOf(a.codes, [&](auto &c, size_t i) { return target(c, i); })},
-                  {"inputs", arrayOf(a.inputs, [&](auto &t, size_t) { return tensor(t); })},
-                  {"outputs", arrayOf(a.outputs, [&](auto &t, size_t) { return tensor(t); })},
-                  {"symbols", arrayOf(a.symbols, [&](auto &s, size_t i) { return symbol(s, i); })},
+                  {"functions", arrayOf(a.plans, [&](auto &f, size_t) { return function(f); })},
+                  {"function", p.name},
+                  {"states", arrayOf(a.states, [&](auto &s, size_t) { return state(s); })},
+                  {"inputs", arrayOf(p.inputs, [&](auto &t, size_t) { return tensor(t); })},
+                  {"outputs", arrayOf(p.outputs, [&](auto &t, size_t) { return tensor(t); })},
+                  {"symbols", arrayOf(p.symbols, [&](auto &s, size_t i) { return symbol(s, i); })},
                   {"kernels", arrayOf(a.kernels, [&](auto &k, size_t i) { return kernel(k, i); })},
-                  {"steps", arrayOf(a.steps, [&](auto &s, size_t i) { return step(s, f.turns(i)); })},
+                  {"steps", arrayOf(p.steps, [&](auto &s, size_t i) { return step(s, f.turns(i)); })},
                   {"memory", memory()},
                   {"weights", arrayOf(a.constants, [&](auto &c, size_t) { return weight(c); })},
                   {"bytes", Object{{"file", f.file.size()}, {"plan", f.metaBytes}, {"weights", f.view.weights.size()}}},
@@ -42,9 +45,16 @@ public:
 private:
   const ArtifactFacts &f;
   const rt::Artifact &a;
+  const rt::Plan &p;
 
   Object target(const rt::Code &code, size_t i) {
     return Object{{"name", code.target}, {"bytes", code.bytes}, {"taken", int(i) == f.chosenCode}};
+  }
+  Object function(const rt::Plan &f) {
+    return Object{{"name", f.name}, {"steps", int64_t(f.steps.size())}, {"private", f.isPrivate != 0}};
+  }
+  Object state(const rt::State &s) {
+    return Object{{"name", s.name}, {"dtype", name(s.dtype).data()}, {"shape", Array(s.shape)}};
   }
   Object tensor(const rt::TensorInfo &t) {
     return Object{{"name", t.name},
@@ -61,12 +71,16 @@ private:
   }
   Object kernel(const rt::Kernel &k, size_t i) {
     int64_t steps = 0;
-    for (const rt::Step &s : a.steps)
-      steps += s.kernel == i;
+    for (const rt::Plan &f : a.plans)
+      for (const rt::Step &s : f.steps)
+        steps += s.kind == rt::Step::Kind::Kernel && s.kernel == i;
     return Object{{"name", k.name}, {"source", a.locations[k.location]}, {"steps", steps}};
   }
   Object step(const rt::Step &s, int64_t turns) {
-    return Object{{"kernel", int64_t(s.kernel)},
+    static constexpr const char *kinds[] = {"kernel", "call", "branch", "while"};
+    return Object{{"kind", kinds[int(s.kind)]},
+                  {"kernel", int64_t(s.kernel)},
+                  {"functions", arrayOf(s.plans, [&](uint32_t plan, size_t) { return a.plans[plan].name; })},
                   {"source", a.locations[s.location]},
                   {"operands", arrayOf(s.operands, [&](const rt::Slot &slot, size_t) { return f.slotName(slot); })},
                   {"turns", turns},

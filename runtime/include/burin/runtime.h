@@ -54,7 +54,8 @@ enum {
   BURIN_IO = 4,               /* the operating system refused */
   BURIN_OUT_OF_MEMORY = 5,
   BURIN_BUSY = 6, /* the session is running already */
-  BURIN_INTERNAL = 7
+  BURIN_INTERNAL = 7,
+  BURIN_DATA_ERROR = 8 /* a value that is not allowed turned up while it ran, such as an index out of range */
 };
 
 /* Element types. A bool takes one byte, 0 or 1. */
@@ -159,6 +160,7 @@ typedef struct burin_step_profile {
   int64_t start_ns, end_ns;    /* of CLOCK_MONOTONIC */
   int64_t tasks, flops, bytes; /* work by the plan's account */
   int64_t turn, turns;         /* steps of a loop over parts of the batch report once per turn; 0 of 1 elsewhere */
+  const char *function;        /* whose plan has the step; inner ones belong to branches and loops */
 } burin_step_profile;
 
 typedef void (*burin_step_callback)(void *ctx, const burin_step_profile *profile);
@@ -236,6 +238,32 @@ typedef struct burin_runtime_api {
                                      void *ctx);
   /* From the next run on, `callback` is called after each step, on the thread that runs; NULL turns it off. */
   burin_status *(*session_set_profile)(burin_session *session, burin_step_callback callback, void *ctx);
+
+  /* Functions. An artifact has one or more; most have one, "main". A handle stands for one function of its artifact,
+   * after loading for the first: inputs, outputs and symbols are those of this function, and so are runs of sessions
+   * made from it. */
+  uint32_t (*artifact_function_count)(const burin_artifact *artifact);
+  const char *(*artifact_function_name)(const burin_artifact *artifact, uint32_t index); /* NULL: out of range */
+  /* A handle for another function of the same artifact, released like any other. */
+  burin_status *(*artifact_function)(burin_artifact *artifact, const char *name, burin_artifact **function);
+  /* A handle that runs another function on the states and memory of `session`; only one runs at a time. */
+  burin_status *(*session_function)(burin_session *session, const char *name, burin_session **function);
+
+  /* States: tensors that outlive a run, such as caches and running statistics. Every session has its own, shared by
+   * the functions of the artifact; they start with the values in the artifact. A run that fails leaves them as before.
+   */
+  uint32_t (*artifact_state_count)(const burin_artifact *artifact);
+  const burin_tensor_info *(*artifact_state)(const burin_artifact *artifact, uint32_t index); /* NULL: out of range */
+  /* The value, in memory of the session, valid until the next run. */
+  burin_status *(*session_read_state)(const burin_session *session, uint32_t index, burin_tensor *value);
+  burin_status *(*session_write_state)(burin_session *session, uint32_t index, const burin_tensor *value);
+  /* All states become the values in the artifact. */
+  burin_status *(*session_reset_states)(burin_session *session);
+  /* All states become those of another session of the same loaded artifact, which must not run meanwhile. */
+  burin_status *(*session_copy_states)(burin_session *session, const burin_session *from);
+  /* Along `axis` of a state, element i becomes what element order[i] is: the rows of a cache follow their beams. */
+  burin_status *(*session_reorder_state)(burin_session *session, uint32_t index, uint32_t axis, const int64_t *order,
+                                         uint32_t count);
 } burin_runtime_api;
 
 /* The function table of a version, or NULL if this library does not have that version. Never freed. */

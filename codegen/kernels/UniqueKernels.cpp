@@ -1,4 +1,4 @@
-#include "codegen/UniqueKernels.h"
+#include "codegen/kernels/UniqueKernels.h"
 
 using namespace mlir;
 using namespace burin::ir;

@@ -1,0 +1,415 @@
+#include "codegen/plan/BufferOrder.h"
+#include "codegen/plan/PlanTables.h"
+#include "codegen/plan/StepCost.h"
+#include "passes/analysis/DataDependentSizes.h"
+#include "passes/analysis/IterationSpace.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+namespace {
+
+/// Plans one function.
+class PlanBuilder {
+public:
+  PlanBuilder(func::FuncOp function, PlanTables &tables, uint32_t index)
+      : function(function), tables(tables), plan(tables.plan(index)) {}
+
+  LogicalResult build() {
+    plan.name = function.getName().str();
+    plan.isPrivate = function.isPrivate();
+    if (failed(signature()))
+      return failure();
+    Block &body = function.getBody().front();
+    assignOutputs(body.getTerminator());
+    if (failed(addSteps(body)))
+      return failure();
+    if (!unknown.empty())
+      return function.emitError() << "needs the size '" << unknown
+                                  << "', but no input has a dimension that is just that";
+    if (failed(addOutputs()) || failed(addChecks()))
+      return failure();
+    updateInPlace();
+    orderBuffers(plan, bufferBytes);
+    return success();
+  }
+
+private:
+  LogicalResult addSteps(Block &block) {
+    for (Operation &op : block.without_terminator()) {
+      if (auto kernel = dyn_cast<KernelOp>(op)) {
+        addStep(kernel);
+      } else if (auto scan = dyn_cast<ScanOp>(op)) {
+        if (failed(addLoop(scan)))
+          return failure();
+      } else if (isa<IfOp, WhileOp>(op)) {
+        addFunctions(&op);
+      } else if (auto prefix = dyn_cast<PrefixOp>(op)) {
+        if (failed(addComputedSize(prefix)))
+          return failure();
+      } else if (!isa<ConstantOp>(op) && passes::skipReshapes(op.getResult(0)) == op.getResult(0)) {
+        return op.emitError("neither constant, view nor kernel is left for the launch plan");
+      }
+    }
+    return success();
+  }
+
+  // ---- sizes
+  rt::ExprId expr(const Dim &size) {
+    auto [it, inserted] = exprs.try_emplace(size.str(), plan.exprs.size());
+    if (inserted) {
+      rt::Expr e;
+      for (const Dim::Postfix &step : size.toPostfix()) {
+        auto op = static_cast<rt::Expr::Op>(step.op);
+        if (op == rt::Expr::Op::Symbol && !isKnown(step.symbol))
+          unknown = step.symbol;
+        e.program.push_back({op, op == rt::Expr::Op::Symbol ? symbols.lookup(step.symbol) : step.value});
+      }
+      plan.exprs.push_back(std::move(e));
+    }
+    return it->second;
+  }
+  /// Private functions have all their sizes from those who run them.
+  bool isKnown(const std::string &name) {
+    if (plan.isPrivate && symbols.try_emplace(name, plan.symbols.size()).second) {
+      rt::Symbol symbol;
+      symbol.name = name;
+      symbol.kind = rt::Symbol::Kind::Passed;
+      plan.symbols.push_back(std::move(symbol));
+    }
+    return symbols.count(name);
+  }
+
+  // ---- signature
+  LogicalResult signature() {
+    for (BlockArgument argument : function.getArguments())
+      if (!plan.isPrivate)
+        readSymbols(argument);
+    for (BlockArgument argument : function.getArguments()) {
+      unsigned i = argument.getArgNumber();
+      if (failed(checkSizes(argument, "input " + llvm::Twine(i))))
+        return failure();
+      auto state = function.getArgAttrOfType<FlatSymbolRefAttr>(i, kStateAttr);
+      plan.inputs.push_back(infoOf(argument, function.getArgAttr(i, "burin.name"), "input" + llvm::Twine(i)));
+      if (state) {
+        plan.stateInputs.push_back(tables.state(state));
+        plan.inputs.back().name = state.getValue().str();
+      }
+      slots[argument] = {rt::Slot::Kind::Input, i};
+    }
+    return success();
+  }
+
+  /// A symbol is read off the first input dimension that is this symbol and nothing else.
+  void readSymbols(BlockArgument argument) {
+    for (auto [axis, size] : llvm::enumerate(shapeOf(argument))) {
+      if (size.isStatic() || size.symbols().size() != 1 || size.str() != size.symbols()[0])
+        continue;
+      std::string name = size.str();
+      if (!symbols.try_emplace(name, plan.symbols.size()).second)
+        continue;
+      rt::Symbol symbol;
+      symbol.name = name;
+      symbol.input = argument.getArgNumber();
+      symbol.axis = axis;
+      plan.symbols.push_back(symbol);
+    }
+  }
+  // When all steps are planned: they may compute sizes.
+  LogicalResult addOutputs() {
+    for (auto [i, v] : llvm::enumerate(function.getBody().front().getTerminator()->getOperands())) {
+      if (failed(checkSizes(v, "output " + llvm::Twine(i))))
+        return failure();
+      plan.outputs.push_back(infoOf(v, function.getResultAttr(i, "burin.name"), "output" + llvm::Twine(i)));
+      if (auto state = function.getResultAttrOfType<FlatSymbolRefAttr>(i, kStateAttr)) {
+        plan.stateOutputs.push_back({tables.state(state), rt::StateOutput::Update::Replace});
+        plan.outputs.back().name = state.getValue().str() + ".new";
+      }
+    }
+    return success();
+  }
+
+  LogicalResult checkSizes(Value v, const llvm::Twine &what) {
+    for (const Dim &size : shapeOf(v))
+      for (const std::string &name : size.symbols())
+        if (!isKnown(name))
+          return function.emitError() << what << " has the size '" << size.str()
+                                      << "', but no input has a dimension that is just '" << name
+                                      << "'; give one input that dimension, or make the size a number";
+    return success();
+  }
+
+  rt::TensorInfo infoOf(Value v, Attribute name, const llvm::Twine &fallback) {
+    rt::TensorInfo tensor;
+    auto text = dyn_cast_or_null<StringAttr>(name);
+    tensor.name = text ? text.str() : fallback.str();
+    tensor.dtype = dtypeOf(v);
+    for (const Dim &size : shapeOf(v))
+      tensor.dims.push_back(expr(size));
+    tensor.location = tables.location(v.getLoc());
+    return tensor;
+  }
+
+  // The steps planned so far compute the count; those that follow may use the size.
+  LogicalResult addComputedSize(PrefixOp prefix) {
+    if (loop || plan.isPrivate)
+      return prefix.emitError("a size depends on data within a loop or branch, which has one plan for all its runs; "
+                              "compute it before, or keep the size and mask what is not wanted");
+    rt::Symbol symbol;
+    symbol.name = newSizeOf(prefix)->str();
+    symbol.kind = rt::Symbol::Kind::Computed;
+    symbol.count = slotOf(prefix.getCount());
+    symbol.step = plan.steps.size();
+    symbol.limit = expr(shapeOf(prefix.getX())[0]);
+    symbol.location = tables.location(prefix.getLoc());
+    if (symbol.count.kind == rt::Slot::Kind::Buffer)
+      plan.buffers[symbol.count.index].lastStep = symbol.step - 1;
+    if (!symbols.try_emplace(symbol.name, plan.symbols.size()).second)
+      return prefix.emitError() << "defines the size '" << symbol.name << "', which is known already";
+    plan.symbols.push_back(std::move(symbol));
+    return success();
+  }
+
+  // What was taken for granted while the graph was recorded: see Trace::require.
+  LogicalResult addChecks() {
+    auto checks = function->getAttrOfType<ArrayAttr>(kChecksAttr);
+    for (Attribute attribute : checks ? checks.getValue() : ArrayRef<Attribute>()) {
+      auto check = dyn_cast<ArrayAttr>(attribute);
+      if (!check || check.size() != 3 || !llvm::all_of(check, llvm::IsaPred<StringAttr>))
+        return function.emitError() << kChecksAttr << " must be a list of [size, size, place]";
+      auto text = [&](size_t i) { return cast<StringAttr>(check[i]).getValue(); };
+      std::optional<Dim> left = Dim::parse(text(0)), right = Dim::parse(text(1));
+      if (!left || !right)
+        return function.emitError() << kChecksAttr << " holds what is no size: " << check;
+      for (const Dim &size : {*left, *right})
+        for (const std::string &name : size.symbols())
+          if (!symbols.count(name))
+            return function.emitError() << "a check needs the size '" << name << "', which no input has";
+      plan.checks.push_back({expr(*left), expr(*right), tables.location(text(2).str())});
+    }
+    return success();
+  }
+
+  // Fusion sees to it that every result is a kernel's own.
+  void assignOutputs(Operation *terminator) {
+    for (auto [i, v] : llvm::enumerate(terminator->getOperands()))
+      slots[passes::skipReshapes(v)] = {rt::Slot::Kind::Output, uint32_t(i)};
+  }
+
+  // ---- storage
+  rt::Slot slotOf(Value v) {
+    v = passes::storedIn(v);
+    if (auto it = slots.find(v); it != slots.end())
+      return it->second;
+    if (Value states = statesBehind(v))
+      return slots[v] = slotOf(states);
+    if (auto constant = v.getDefiningOp<ConstantOp>())
+      return slots[v] = {rt::Slot::Kind::Constant, tables.constant(constant)};
+    return slots[v] = addBuffer(byteSize(v));
+  }
+
+  rt::Slot addBuffer(const Dim &bytes) {
+    auto step = uint32_t(plan.steps.size());
+    plan.buffers.push_back({expr(bytes), step, step, uint8_t(takesCopies(loop))});
+    bufferBytes.push_back(bytes);
+    return {rt::Slot::Kind::Buffer, uint32_t(plan.buffers.size() - 1)};
+  }
+
+  /// Each worker that runs turns has its own buffers; if turns follow each other there is only one.
+  static bool takesCopies(ScanOp loop) { return loop && loop.getStates() == 0 && isInlined(loop); }
+
+  /// A state that a loop begins with lies before those that its turns leave: fusion has made a kernel for it alone.
+  static Value statesBehind(Value v) {
+    if (!v.getDefiningOp<KernelOp>() || !v.hasOneUse())
+      return {};
+    OpOperand &use = *v.use_begin();
+    auto scan = dyn_cast<ScanOp>(use.getOwner());
+    return scan && use.getOperandNumber() < scan.getStates() ? scan.getResult(use.getOperandNumber()) : Value();
+  }
+
+  // ---- steps
+  void addStep(KernelOp kernel) {
+    rt::Step step;
+    step.kernel = tables.kernels.indexOf.lookup(kernel);
+    const KernelInterface &interface = tables.kernels.kernels[step.kernel].interface;
+    for (const Dim &size : interface.sizes)
+      step.sizes.push_back(expr(size));
+    step.tasks = expr(interface.tasks);
+    step.scratchBytes = expr(interface.scratchBytes);
+    step.location = tables.location(kernel.getLoc());
+    Dim bytes = 0;
+    for (auto [i, input] : llvm::enumerate(kernel.getInputs())) {
+      addInput(step, input);
+      bytes = bytes + bytesRead(kernel.getBody().getArgument(unsigned(i)), input);
+    }
+    if (auto inPlace = kernel.getInPlace())
+      for (auto [result, input] : llvm::zip(kernel.getResults(), *inPlace))
+        if (input >= 0)
+          slots[result] = slotOf(kernel.getInputs()[input]);
+    for (Value result : kernel.getResults()) {
+      step.operands.push_back(slotOf(result));
+      bytes = bytes + byteSize(result);
+    }
+    step.bytes = expr(bytes);
+    step.flops = expr(flopsOf(kernel));
+    stepOf[kernel] = uint32_t(plan.steps.size());
+    plan.steps.push_back(std::move(step));
+  }
+
+  /// An operand of the next step, which waits for the one that makes it.
+  void addInput(rt::Step &step, Value input) {
+    Value source = passes::storedIn(input);
+    rt::Slot slot = slotOf(source);
+    step.operands.push_back(slot);
+    extendTo(slot, uint32_t(plan.steps.size()));
+    if (auto producer = stepOf.find(outside(source).getDefiningOp()); producer != stepOf.end())
+      if (!llvm::is_contained(step.deps, producer->second))
+        step.deps.push_back(producer->second);
+  }
+
+  // ---- steps that run functions, all of which are planned already
+  void addFunctions(Operation *op) {
+    rt::Step step;
+    step.kind = isa<IfOp>(op) ? rt::Step::Kind::Branch : rt::Step::Kind::While;
+    for (Operation *applied : appliedFunctions(op))
+      addPlan(step, applied);
+    for (Value operand : op->getOperands())
+      addInput(step, operand);
+    for (Value result : op->getResults())
+      step.operands.push_back(slotOf(result));
+    if (auto loop = dyn_cast<WhileOp>(op))
+      for (Value result : loop.getResults())
+        step.operands.push_back(addBuffer(byteSize(result)));
+    finish(step, op);
+  }
+
+  void addPlan(rt::Step &step, Operation *applied) {
+    step.plans.push_back(tables.planOf(applied));
+    for (const rt::Symbol &symbol : tables.plan(step.plans.back()).symbols)
+      step.sizes.push_back(expr(Dim(symbol.name)));
+  }
+
+  void finish(rt::Step &step, Operation *op) {
+    step.tasks = expr(1);
+    step.scratchBytes = step.flops = step.bytes = expr(0);
+    step.location = tables.location(op->getLoc());
+    stepOf[op] = uint32_t(plan.steps.size());
+    plan.steps.push_back(std::move(step));
+  }
+
+  // Everything that a turn reads or writes from outside lives as long as the loop.
+  LogicalResult addLoop(ScanOp scan) {
+    auto callee = cast<func::FuncOp>(scan.body());
+    Block &body = callee.getBody().front();
+    if (!loopBodies.insert(callee).second)
+      return scan.emitError("shares its body with another loop; give each one of its own");
+    SmallVector<rt::Slot> outside;
+    Dim parts = scan.partCount();
+    // Turn i has the part that begins i * `bytes` behind `begin`, or before it.
+    auto partSlot = [&](Value whole, const Dim &begin, const Dim &bytes, bool reverse) {
+      outside.push_back(slotOf(whole));
+      plan.parts.push_back({outside.back(), expr(reverse ? begin + (parts - 1) * bytes : begin),
+                            expr(reverse ? Dim(0) - bytes : bytes)});
+      return rt::Slot{rt::Slot::Kind::Part, uint32_t(plan.parts.size() - 1)};
+    };
+    Operation *terminator = body.getTerminator();
+    for (auto [i, operand] : llvm::enumerate(scan.getInputs())) {
+      BlockArgument argument = body.getArgument(unsigned(i));
+      operandOf[argument] = operand;
+      if (i < scan.getStates())
+        slots[argument] = partSlot(scan.getResult(unsigned(i)), 0, byteSize(argument), false);
+      else if (i < scan.firstWhole())
+        slots[argument] = partSlot(operand, 0, byteSize(argument), scan.getReverse());
+      else
+        outside.push_back(slots[argument] = slotOf(operand));
+    }
+    for (auto [i, result] : llvm::enumerate(scan.getResults())) {
+      Value part = terminator->getOperand(unsigned(i));
+      bool isState = i < scan.getStates();
+      slots[passes::skipReshapes(part)] =
+          partSlot(result, isState ? byteSize(part) : 0, byteSize(part), !isState && scan.getReverse());
+    }
+    uint32_t first = plan.steps.size();
+    LogicalResult added = success();
+    loop = scan;
+    if (isInlined(scan))
+      added = addSteps(body);
+    else
+      callBody(callee);
+    loop = {};
+    if (plan.steps.size() == first)
+      return failed(added) ? failure() : LogicalResult(scan.emitError("has no steps"));
+    uint32_t last = plan.steps.size() - 1;
+    plan.loops.push_back({first, last, expr(parts), uint8_t(!takesCopies(scan))});
+    for (rt::Slot slot : outside)
+      extendTo(slot, last);
+    stepOf[scan] = last;
+    return added;
+  }
+
+  /// The body of a loop as one step: it runs functions itself.
+  void callBody(func::FuncOp body) {
+    rt::Step step;
+    step.kind = rt::Step::Kind::Call;
+    addPlan(step, body);
+    for (BlockArgument argument : body.getArguments())
+      step.operands.push_back(slotOf(argument));
+    for (Value result : body.getBody().front().getTerminator()->getOperands())
+      step.operands.push_back(slotOf(result));
+    finish(step, body);
+  }
+
+  /// A kernel that writes the new value of a state over the old one names the old one as the place of its result.
+  void updateInPlace() {
+    Operation *terminator = function.getBody().front().getTerminator();
+    for (auto [i, output] : llvm::enumerate(plan.stateOutputs)) {
+      rt::Slot slot = slots.lookup(passes::skipReshapes(terminator->getOperand(unsigned(plan.callerOutputs() + i))));
+      if (slot.kind == rt::Slot::Kind::Input)
+        output.update = rt::StateOutput::Update::InPlace;
+    }
+  }
+
+  /// What an argument of a loop's body stands for.
+  Value outside(Value v) { return passes::storedIn(operandOf.lookup_or(v, v)); }
+
+  void extendTo(rt::Slot slot, uint32_t step) {
+    if (slot.kind == rt::Slot::Kind::Buffer)
+      plan.buffers[slot.index].lastStep = step;
+  }
+
+  func::FuncOp function;
+  PlanTables &tables;
+  rt::Plan &plan;
+  llvm::StringMap<uint32_t> exprs;
+  llvm::StringMap<int64_t> symbols;
+  std::string unknown; // a size that was asked for too early
+  llvm::DenseMap<Value, rt::Slot> slots;
+  llvm::DenseMap<Operation *, uint32_t> stepOf;
+  llvm::DenseMap<Value, Value> operandOf; // of arguments of loops
+  std::vector<Dim> bufferBytes;
+  ScanOp loop; // the steps that are added belong to its turns
+  llvm::DenseSet<Operation *> loopBodies;
+};
+
+} // namespace
+
+void PlannedArtifact::writeWeights(std::span<std::byte> to) const {
+  for (auto [constant, value] : llvm::zip_equal(artifact.constants, weights)) {
+    std::vector<char> storage;
+    ArrayRef<char> bytes = constantBytes(value, storage);
+    assert(bytes.size() == constant.bytes);
+    std::memcpy(to.data() + constant.offset, bytes.data(), bytes.size());
+  }
+}
+
+FailureOr<PlannedArtifact> planArtifact(ModuleOp module, const UniqueKernels &kernels) {
+  PlanTables tables(module, kernels);
+  for (size_t i = tables.functions.size(); i-- > 0;) // what is run before what runs it
+    if (failed(PlanBuilder(tables.functions[i], tables, uint32_t(i)).build()))
+      return failure();
+  return std::move(tables.planned);
+}
+
+} // namespace burin::codegen

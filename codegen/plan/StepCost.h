@@ -1,0 +1,14 @@
+// The work of a step by the plan's account: for profiles, and for choosing how many threads it is worth.
+#pragma once
+#include "ir/dialect/Burin.h"
+
+namespace burin::codegen {
+
+/// Floating-point operations of a kernel; moving data counts none.
+Dim flopsOf(ir::KernelOp kernel);
+/// Bytes that a kernel reads of one operand: all of it, but of a table only the rows that are taken.
+Dim bytesRead(mlir::BlockArgument operand, mlir::Value source);
+/// Bytes of a tensor.
+Dim byteSize(mlir::Value v);
+
+} // namespace burin::codegen

@@ -1,0 +1,474 @@
+#include "runtime/execute/PlanRunner.h"
+#include "runtime/support/Format.h"
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <optional>
+
+namespace burin::rt {
+
+static int64_t nowNs() {
+  timespec t;
+  ::clock_gettime(CLOCK_MONOTONIC, &t);
+  return int64_t(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+PlanRunner::PlanRunner(RunContext &context, uint32_t index)
+    : context(context), index(index), plan(context.program->artifact().plans[index]),
+      pieces(context.program->stages(index)) {
+  outputMemory.reserve(plan.outputs.size());
+  for (size_t i = 0; i < plan.outputs.size(); ++i)
+    outputMemory.emplace_back(context.allocator);
+  stages.reserve(pieces.list.size());
+  for (size_t i = 0; i < pieces.list.size(); ++i)
+    stages.push_back({GrowingMemory(context.allocator), {}});
+  sizes.reserve(plan.symbols.size());
+}
+
+/// Makes the binding that `matches` the current one, if there is one.
+template <class Matches> static bool recall(std::vector<std::unique_ptr<ShapeBinding>> &bindings, Matches matches) {
+  for (size_t i = 0; i < bindings.size(); ++i) {
+    if (matches(*bindings[i])) {
+      if (i)
+        std::rotate(bindings.begin(), bindings.begin() + i, bindings.begin() + i + 1);
+      return true;
+    }
+  }
+  return false;
+}
+
+Status PlanRunner::bind(std::span<const TensorView> inputs) {
+  if (!recall(stages[0].bindings, [&](const ShapeBinding &b) { return b.matches(*context.program, inputs); })) {
+    std::unique_ptr<ShapeBinding> binding;
+    if (Status s = ShapeBinding::create(*context.program, index, inputs, context.parallel.threads, binding); !s.ok())
+      return s;
+    keep(0, std::move(binding));
+  }
+  reached = 1;
+  return {};
+}
+
+Status PlanRunner::enter(std::span<const int64_t> symbols) {
+  if (!recall(stages[0].bindings, [&](const ShapeBinding &b) { return b.matches(symbols); })) {
+    std::unique_ptr<ShapeBinding> binding;
+    if (Status s = ShapeBinding::create(*context.program, index, symbols, context.parallel.threads, binding); !s.ok())
+      return s;
+    keep(0, std::move(binding));
+  }
+  reached = 1;
+  return prepareMemory(0);
+}
+
+/// The stage after those reached: `outputs` have data as far as they can have been written.
+Status PlanRunner::bindNext(std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  const ShapeBinding &before = current(reached - 1);
+  if (Status s = readSizes(before, inputs, outputs); !s.ok())
+    return s;
+  if (!recall(stages[reached].bindings, [&](const ShapeBinding &b) { return b.matches(sizes); })) {
+    std::unique_ptr<ShapeBinding> binding;
+    if (Status s = ShapeBinding::create(*context.program, before, sizes, binding); !s.ok())
+      return s;
+    keep(reached, std::move(binding));
+  }
+  ++reached;
+  return {};
+}
+
+Status PlanRunner::readSizes(const ShapeBinding &before, std::span<const TensorView> inputs,
+                             std::span<const TensorView> outputs) {
+  const Artifact &a = context.program->artifact();
+  sizes.assign(before.symbols().begin(), before.symbols().end());
+  for (uint32_t i = uint32_t(sizes.size()); i < pieces.list[reached].symbols; ++i) {
+    const Symbol &symbol = plan.symbols[i];
+    const uint32_t index = symbol.count.index;
+    const void *at = symbol.count.kind == Slot::Kind::Input      ? inputs[index].data
+                     : symbol.count.kind == Slot::Kind::Output   ? outputs[index].data
+                     : symbol.count.kind == Slot::Kind::Constant ? context.program->constant(index)
+                                                                 : nullptr;
+    if (symbol.count.kind == Slot::Kind::Buffer) {
+      const ShapeBinding &home = current(pieces.ofBuffer[index]);
+      if (home.value(plan.buffers[index].bytes) < int64_t(sizeof(int64_t)))
+        return {ErrorCode::BadArtifact, text("the size ", symbol.name, " is read from an empty buffer")};
+      at = home.buffer(index);
+    }
+    int64_t value = -1;
+    if (at)
+      std::memcpy(&value, at, sizeof value);
+    if (int64_t limit = before.value(symbol.limit); value < 0 || value > limit) {
+      const std::string &where = a.locations[symbol.location];
+      return {ErrorCode::InvalidArgument,
+              text("cannot go on: the size ", symbol.name, " is computed as ", value, ", but must be in [0, ", limit,
+                   "]", where.empty() ? "" : "\n  at ", where)};
+    }
+    sizes.push_back(value);
+  }
+  return {};
+}
+
+void PlanRunner::keep(size_t stage, std::unique_ptr<ShapeBinding> binding) {
+  if (context.logger.log)
+    context.logger.log(context.logger.ctx, 0,
+                       text("planned for new ", stage ? "sizes: " : "shapes: ", binding->steps().size(), " steps, ",
+                            binding->arenaBytes(), " bytes of intermediate results, ", binding->scratchBytes(),
+                            " bytes of scratch per thread")
+                           .c_str());
+  std::vector<std::unique_ptr<ShapeBinding>> &bindings = stages[stage].bindings;
+  if (bindings.size() == kMaxBindings)
+    bindings.pop_back();
+  bindings.insert(bindings.begin(), std::move(binding));
+}
+
+uint64_t PlanRunner::arenaBytes() const {
+  uint64_t bytes = 0;
+  for (size_t stage = 0; stage < reached; ++stage)
+    bytes += current(stage).arenaBytes();
+  return bytes;
+}
+
+Status PlanRunner::prepareMemory(size_t stage) {
+  ShapeBinding &binding = current(stage);
+  GrowingMemory &arena = stages[stage].arena;
+  if (!arena.reserve(binding.arenaBytes()))
+    return {ErrorCode::OutOfMemory, text("no memory for ", binding.arenaBytes(), " bytes of intermediate results")};
+  uint64_t all;
+  const int threads = context.parallel.threads;
+  if (__builtin_mul_overflow(binding.scratchBytes(), uint64_t(threads), &all) || !context.scratch.reserve(all))
+    return {ErrorCode::OutOfMemory,
+            text("no memory for ", binding.scratchBytes(), " bytes of scratch for each of ", threads, " threads")};
+  binding.setArena(arena.data());
+  for (uint32_t buffer : binding.earlierBuffers())
+    binding.setBuffer(buffer, current(pieces.ofBuffer[buffer]).buffer(buffer));
+  return {};
+}
+
+Status PlanRunner::run(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
+  if (Status s = bind(inputs); !s.ok())
+    return s;
+  if (Status s = checkInputs(inputs, outputs); !s.ok())
+    return s;
+  if (Status s = runStage(0, inputs, outputs); !s.ok())
+    return s;
+  while (reached < stages.size()) {
+    if (Status s = bindNext(inputs, outputs); !s.ok())
+      return s;
+    if (Status s = runStage(reached - 1, inputs, outputs); !s.ok())
+      return s;
+  }
+  return {};
+}
+
+void PlanRunner::forget(std::span<TensorView> outputs) const {
+  for (uint32_t i = 0; i < outputs.size() && i < outputMemory.size(); ++i)
+    if (isOurs(i, outputs[i]))
+      outputs[i] = {};
+}
+
+Status PlanRunner::runStage(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs) {
+  if (Status s = prepareMemory(stage); !s.ok())
+    return s;
+  if (Status s = setOperands(stage, inputs, outputs); !s.ok())
+    return s;
+  std::optional<Pool::Awake> awake;
+  if (context.pool && current(stage).parallelSteps() > 1)
+    awake.emplace(*context.pool);
+  return executeStage(current(stage));
+}
+
+Status PlanRunner::execute() { return executeStage(current(0)); }
+
+Status PlanRunner::executeStage(ShapeBinding &binding) {
+  error.clear();
+  failure = {};
+  if (context.profile.step)
+    runProfiled(binding);
+  else
+    runSteps(binding);
+  return !failure.ok() ? std::move(failure) : error.any() ? dataError() : Status();
+}
+
+Status PlanRunner::dataError() const {
+  const Artifact &a = context.program->artifact();
+  const Step &step = plan.steps[size_t(error.step)];
+  const Kernel &kernel = a.kernels[step.kernel];
+  const std::string &where = a.locations[step.location];
+  return {ErrorCode::Data, text(kernel.message.empty() ? "a value is not allowed" : kernel.message, " (element ",
+                                error.position, ")", where.empty() ? "" : "\n  at ", where)};
+}
+
+Status PlanRunner::checkInputs(std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
+  if (outputs.size() != plan.outputs.size())
+    return {ErrorCode::InvalidArgument,
+            text(plan.name == "main" ? "the artifact" : plan.name, " has ", plan.callerOutputs(), " outputs, ",
+                 outputs.size() - plan.stateOutputs.size(), " were given")};
+  ErrorList problems;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!inputs[i].data && current(0).inputBytes(i))
+      problems.add("input ", i, " (", plan.inputs[i].name, ") has no data");
+  return problems.any() ? problems.status("cannot run: ") : Status();
+}
+
+/// The inputs, and the outputs that are known by now. Those whose shape is new are checked, or given memory.
+Status PlanRunner::setOperands(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs) {
+  ShapeBinding &binding = current(stage);
+  const std::vector<uint32_t> &knownFrom = pieces.ofOutput;
+  ErrorList problems;
+  for (uint32_t i = 0; i < outputs.size(); ++i)
+    if (knownFrom[i] == stage && outputs[i].data && !isOurs(i, outputs[i]))
+      checkOutput(i, binding, outputs[i], problems);
+  if (problems.any())
+    return problems.status("cannot run: ");
+  for (uint32_t i = 0; i < inputs.size(); ++i)
+    binding.setInput(i, inputs[i].data);
+  for (uint32_t i = 0; i < outputs.size(); ++i) {
+    if (knownFrom[i] > stage)
+      continue;
+    TensorView &view = outputs[i];
+    if (knownFrom[i] == stage && (!view.data || isOurs(i, view))) {
+      if (!outputMemory[i].reserve(std::max<uint64_t>(binding.outputBytes(i), 1)))
+        return {ErrorCode::OutOfMemory, text("no memory for ", binding.outputBytes(i), " bytes of output ", i)};
+      std::span<const int64_t> shape = binding.outputShape(i);
+      view = {outputMemory[i].data(), shape.data(), uint32_t(shape.size()), plan.outputs[i].dtype};
+    }
+    binding.setOutput(i, view.data);
+  }
+  return {};
+}
+
+void PlanRunner::checkOutput(uint32_t i, const ShapeBinding &binding, const TensorView &got,
+                             ErrorList &problems) const {
+  const TensorInfo &info = plan.outputs[i];
+  std::span<const int64_t> want = binding.outputShape(i);
+  if (got.dtype != info.dtype || got.rank != want.size() || (got.rank && !got.shape) ||
+      !std::equal(want.begin(), want.end(), got.shape))
+    problems.add("output ", i, " (", info.name, ") must be ", tensorText(info.dtype, want), ", got ",
+                 tensorText(got.dtype, {got.shape, got.shape ? got.rank : 0}));
+}
+
+void PlanRunner::runKernel(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int64_t turn) {
+  if (step.grain >= step.tasks || context.parallel.threads == 1) {
+    int64_t at = step.kernel(operands, step.sizes, context.scratch.data(), 0, step.tasks);
+    if (at != DataError::kNone)
+      error.add(step.index, turn, at);
+    return;
+  }
+  struct Call {
+    const BoundStep &step;
+    void *const *operands;
+    std::byte *scratch;
+    uint64_t stride;
+    DataError &error;
+    int64_t turn;
+  } call{step, operands, context.scratch.data(), binding.scratchBytes(), error, turn};
+  auto body = [](void *ctx, int64_t lo, int64_t hi, int worker) {
+    auto &c = *static_cast<Call *>(ctx);
+    int64_t at = c.step.kernel(c.operands, c.step.sizes, c.scratch + uint64_t(worker) * c.stride, lo, hi);
+    if (at != DataError::kNone)
+      c.error.add(c.step.index, c.turn, at);
+  };
+  context.parallel.run(context.parallel.ctx, step.tasks, step.grain, body, &call);
+}
+
+/// Each step on one thread.
+void PlanRunner::runSideBySide(const ShapeBinding &binding, std::span<const BoundStep> steps) {
+  struct Call {
+    std::span<const BoundStep> steps;
+    std::byte *scratch;
+    uint64_t stride;
+    DataError &error;
+  } call{steps, context.scratch.data(), binding.scratchBytes(), error};
+  auto body = [](void *ctx, int64_t lo, int64_t hi, int worker) {
+    auto &c = *static_cast<Call *>(ctx);
+    for (const BoundStep &step : c.steps.subspan(size_t(lo), size_t(hi - lo))) {
+      int64_t at = step.kernel(step.operands, step.sizes, c.scratch + uint64_t(worker) * c.stride, 0, step.tasks);
+      if (at != DataError::kNone)
+        c.error.add(step.index, 0, at);
+    }
+  };
+  context.parallel.run(context.parallel.ctx, int64_t(steps.size()), 1, body, &call);
+}
+
+void PlanRunner::runFunctions(const BoundStep &step, void *const *operands) {
+  const Step &info = plan.steps[step.index];
+  const std::vector<Plan> &plans = context.program->artifact().plans;
+  std::span<const int64_t> symbols(step.sizes, info.sizes.size());
+  auto symbolsOf = [&](size_t i) {
+    size_t first = i ? plans[info.plans[0]].symbols.size() : 0;
+    return symbols.subspan(first, plans[info.plans[i]].symbols.size());
+  };
+  switch (info.kind) {
+  case Step::Kind::Kernel:
+    break;
+  case Step::Kind::Call:
+    failure = call(info.plans[0], symbols, operands);
+    break;
+  case Step::Kind::Branch: {
+    bool taken = *static_cast<const uint8_t *>(operands[0]) != 0;
+    failure = call(info.plans[taken ? 0 : 1], symbolsOf(taken ? 0 : 1), operands + 1);
+    break;
+  }
+  case Step::Kind::While:
+    failure = runWhile(info, symbols, operands);
+    break;
+  }
+}
+
+Status PlanRunner::call(uint32_t callee, std::span<const int64_t> symbols, void *const *operands) {
+  PlanRunner &runner = *context.runners[callee];
+  if (Status s = runner.enter(symbols); !s.ok())
+    return s;
+  const auto inputs = uint32_t(runner.plan.inputs.size()), outputs = uint32_t(runner.plan.outputs.size());
+  for (uint32_t i = 0; i < inputs; ++i)
+    runner.setInput(i, operands[i]);
+  for (uint32_t i = 0; i < outputs; ++i)
+    runner.setOutput(i, operands[inputs + i]);
+  return runner.execute();
+}
+
+/// The carried values go from the initial ones to the results, from there to the buffers, and back.
+Status PlanRunner::runWhile(const Step &step, std::span<const int64_t> symbols, void *const *operands) {
+  PlanRunner &condition = *context.runners[step.plans[0]], &body = *context.runners[step.plans[1]];
+  const size_t split = condition.plan.symbols.size();
+  const auto inputs = uint32_t(body.plan.inputs.size()), carried = uint32_t(body.plan.outputs.size());
+  if (Status s = condition.enter(symbols.first(split)); !s.ok())
+    return s;
+  if (Status s = body.enter(symbols.subspan(split)); !s.ok())
+    return s;
+  uint8_t goesOn = 0;
+  condition.setOutput(0, &goesOn);
+  for (uint32_t i = carried; i < inputs; ++i) {
+    condition.setInput(i, operands[i]);
+    body.setInput(i, operands[i]);
+  }
+  void *const *results = operands + inputs, *const *buffers = results + carried, *const *values = operands;
+  for (;;) {
+    for (uint32_t i = 0; i < carried; ++i)
+      condition.setInput(i, values[i]);
+    if (Status s = condition.execute(); !s.ok())
+      return s;
+    if (!goesOn)
+      break;
+    void *const *next = values == results ? buffers : results;
+    for (uint32_t i = 0; i < carried; ++i) {
+      body.setInput(i, values[i]);
+      body.setOutput(i, next[i]);
+    }
+    if (Status s = body.execute(); !s.ok())
+      return s;
+    values = next;
+  }
+  if (values != results)
+    for (uint32_t i = 0; i < carried; ++i)
+      if (uint64_t bytes = body.current(0).outputBytes(i))
+        std::memcpy(results[i], values[i], bytes);
+  return {};
+}
+
+void PlanRunner::runLoop(ShapeBinding &binding, const BoundLoop &loop) {
+  binding.enter(loop);
+  // As many turns at once as there are threads; the threads share the turns that are left over.
+  int64_t threads = context.parallel.threads, together = 0;
+  if (threads > 1 && loop.grain < loop.turns) // never so where each turn needs the one before
+    together = loop.turns < 4 * threads ? loop.turns / threads * threads : loop.turns;
+  struct Call {
+    ShapeBinding &binding;
+    const BoundLoop &loop;
+    std::byte *scratch;
+    DataError &error;
+  } call{binding, loop, context.scratch.data(), error};
+  auto body = [](void *ctx, int64_t lo, int64_t hi, int worker) {
+    auto &c = *static_cast<Call *>(ctx);
+    std::byte *scratch = c.scratch + uint64_t(worker) * c.binding.scratchBytes();
+    for (int64_t turn = lo; turn < hi; ++turn) {
+      void *const *operands = c.binding.operandsOfTurn(c.loop, turn, worker);
+      for (const BoundStep &step : c.binding.steps().subspan(c.loop.first, c.loop.end - c.loop.first)) {
+        int64_t at = step.kernel(operands + c.binding.offsetInLoop(c.loop, step), step.sizes, scratch, 0, step.tasks);
+        if (at != DataError::kNone)
+          c.error.add(step.index, turn, at);
+      }
+    }
+  };
+  if (together)
+    context.parallel.run(context.parallel.ctx, together, std::min(loop.grain, together / threads), body, &call);
+  for (int64_t turn = together; turn < loop.turns && goesOn(binding, loop); ++turn)
+    runTurn(binding, loop, turn, [&](const BoundStep &step, void *const *operands) {
+      if (!loop.sequential || mustRun(step.index))
+        runStep(binding, step, operands, turn);
+    });
+}
+
+template <class F> void PlanRunner::runTurn(ShapeBinding &binding, const BoundLoop &loop, int64_t turn, F run) {
+  void *const *operands = binding.operandsOfTurn(loop, turn, 0);
+  for (const BoundStep &step : binding.steps().subspan(loop.first, loop.end - loop.first))
+    run(step, operands + binding.offsetInLoop(loop, step));
+}
+
+/// Steps and loops in their order; after one that has failed, only those that come before it in the plan.
+template <class Steps, class Loop, class MustRun>
+static void walk(ShapeBinding &binding, Steps step, Loop loop, MustRun mustRun) {
+  std::span<const BoundLoop> loops = binding.loops();
+  std::span<const BoundStep> steps = binding.steps();
+  for (size_t i = 0; i < steps.size();) {
+    if (loops.empty() || loops.front().first != i) {
+      if (mustRun(steps[i].index) || steps[i].together > 1)
+        step(steps.subspan(i, steps[i].together));
+      i += steps[i].together;
+      continue;
+    }
+    if (mustRun(steps[i].index))
+      loop(loops.front());
+    i = loops.front().end;
+    loops = loops.subspan(1);
+  }
+}
+
+void PlanRunner::runSteps(ShapeBinding &binding) {
+  walk(
+      binding,
+      [&](std::span<const BoundStep> steps) {
+        steps.size() > 1 ? runSideBySide(binding, steps) : runStep(binding, steps[0], steps[0].operands, 0);
+      },
+      [&](const BoundLoop &loop) { runLoop(binding, loop); }, [&](uint32_t step) { return mustRun(step); });
+}
+
+void PlanRunner::runProfiled(ShapeBinding &binding) {
+  const Artifact &a = context.program->artifact();
+  auto timed = [&](const BoundStep &step, void *const *operands, int64_t turn, int64_t turns) {
+    if (!step.kernel) { // the steps of the functions that it runs are reported
+      runFunctions(step, operands);
+      return;
+    }
+    const Step &info = plan.steps[step.index];
+    StepProfile p;
+    p.step = step.index;
+    p.kernel = a.kernels[info.kernel].name.c_str();
+    p.location = a.locations[info.location].c_str();
+    p.function = plan.name.c_str();
+    p.tasks = step.tasks;
+    p.flops = binding.value(info.flops);
+    p.bytes = binding.value(info.bytes);
+    p.parallel = step.grain < step.tasks && context.parallel.threads > 1;
+    p.turn = turn;
+    p.turns = turns;
+    p.startNs = nowNs();
+    runKernel(binding, step, operands, turn);
+    p.endNs = nowNs();
+    context.profile.step(context.profile.ctx, p);
+  };
+  walk(
+      binding,
+      [&](std::span<const BoundStep> steps) { // one after the other
+        for (const BoundStep &step : steps)
+          timed(step, step.operands, 0, 1);
+      },
+      [&](const BoundLoop &loop) { // one turn after the other, so that each step has its time
+        binding.enter(loop);
+        for (int64_t turn = 0; turn < loop.turns && goesOn(binding, loop); ++turn)
+          runTurn(binding, loop, turn, [&](const BoundStep &step, void *const *operands) {
+            if (!loop.sequential || mustRun(step.index))
+              timed(step, operands, turn, loop.turns);
+          });
+      },
+      [&](uint32_t step) { return mustRun(step); });
+}
+
+} // namespace burin::rt

@@ -1,0 +1,94 @@
+// Runs the launch plan of one function, for one session. The first run with a set of shapes binds and allocates; later
+// runs with the same shapes allocate nothing and take no lock.
+#pragma once
+#include "runtime/execute/RunContext.h"
+#include "runtime/execute/ShapeBinding.h"
+#include "runtime/format/ErrorList.h"
+#include <span>
+#include <vector>
+
+namespace burin::rt {
+
+class PlanRunner {
+public:
+  PlanRunner(RunContext &context, uint32_t plan);
+
+  /// Prepares for these input shapes (data may be null) and makes them current: outputShape answers for them.
+  Status bind(std::span<const TensorView> inputs);
+  /// Whether there was a successful bind or run; the next three need one.
+  bool isBound() const { return reached > 0; }
+  /// After a bind, or a run that failed, a size that only a run can tell is -1.
+  std::span<const int64_t> outputShape(uint32_t i) const { return current(reached - 1).outputShape(i); }
+  uint64_t outputBytes(uint32_t i) const { return current(reached - 1).outputBytes(i); }
+  /// Bytes planned for intermediate results of the current shapes.
+  uint64_t arenaBytes() const;
+
+  /// Runs. An output with data must have the right dtype and shape; one without is given memory, valid until the next
+  /// run, and all its fields are set.
+  Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs);
+  /// Takes back the memory that a run that failed may have given to outputs.
+  void forget(std::span<TensorView> outputs) const;
+
+  // ---- private functions
+  /// Prepares to run with these values of the symbols.
+  Status enter(std::span<const int64_t> symbols);
+  void setInput(uint32_t i, void *data) { current(0).setInput(i, data); }
+  void setOutput(uint32_t i, void *data) { current(0).setOutput(i, data); }
+  /// Runs with the inputs and outputs that are set.
+  Status execute();
+
+private:
+  static constexpr size_t kMaxBindings = 8;
+
+  RunContext &context;
+  const uint32_t index; // of the plan
+  const Plan &plan;
+  const Stages &pieces;
+  std::vector<GrowingMemory> outputMemory;
+  struct Stage {
+    GrowingMemory arena;
+    std::vector<std::unique_ptr<ShapeBinding>> bindings; // most recent first
+  };
+  std::vector<Stage> stages;
+  size_t reached = 0;         // stages whose first binding is that of the latest bind or run
+  std::vector<int64_t> sizes; // the symbols of the next stage
+  DataError error;
+  Status failure; // of a function that a step runs
+
+  ShapeBinding &current(size_t stage) const { return *stages[stage].bindings.front(); }
+  Status runStage(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs);
+  Status bindNext(std::span<const TensorView> inputs, std::span<const TensorView> outputs);
+  Status readSizes(const ShapeBinding &before, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
+  void keep(size_t stage, std::unique_ptr<ShapeBinding> binding);
+  Status prepareMemory(size_t stage);
+  Status setOperands(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs);
+  Status checkInputs(std::span<const TensorView> inputs, std::span<const TensorView> outputs);
+  /// Memory that a run gave.
+  bool isOurs(uint32_t output, const TensorView &view) const {
+    return view.data && view.data == outputMemory[output].data();
+  }
+  void checkOutput(uint32_t output, const ShapeBinding &binding, const TensorView &given, ErrorList &problems) const;
+  Status executeStage(ShapeBinding &binding);
+  /// Whether steps from this one on still have to run.
+  bool mustRun(uint32_t step) const { return error.precedes(step) && failure.ok(); }
+  /// Whether the next turn of a loop has to run: all independent ones do, so that the first error does not depend on
+  /// the number of threads.
+  bool goesOn(const ShapeBinding &binding, const BoundLoop &loop) const {
+    return !loop.sequential || mustRun(binding.steps()[loop.end - 1].index);
+  }
+  void runKernel(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int64_t turn);
+  void runStep(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int64_t turn) {
+    step.kernel ? runKernel(binding, step, operands, turn) : runFunctions(step, operands);
+  }
+  void runFunctions(const BoundStep &step, void *const *operands);
+  Status call(uint32_t plan, std::span<const int64_t> symbols, void *const *operands);
+  Status runWhile(const Step &step, std::span<const int64_t> symbols, void *const *operands);
+  void runSideBySide(const ShapeBinding &binding, std::span<const BoundStep> steps);
+  void runLoop(ShapeBinding &binding, const BoundLoop &loop);
+  template <class F> void runTurn(ShapeBinding &binding, const BoundLoop &loop, int64_t turn, F run);
+  void runSteps(ShapeBinding &binding);
+  void runProfiled(ShapeBinding &binding);
+  Status dataError() const;
+};
+
+} // namespace burin::rt
