@@ -37,7 +37,10 @@ CheckedCall checkCall(const ir::OpInfo &info, std::vector<std::optional<TensorSp
     typeWeakOperands(info, operands, weak);
   ir::InferCall call{
       .info = info, .operands = std::move(operands), .attrs = std::move(attrs), .results = {}, .error = {}};
-  if (!ir::infer(call))
+  bool fits = ir::infer(call);
+  if (!fits && call.unequal && mayEqual(call.unequal->left, call.unequal->right))
+    throw UnequalSizes(where, call);
+  if (!fits)
     throw Error(where, info.name, call.error);
   return {info, std::move(call.operands), std::move(call.attrs), std::move(call.results)};
 }
@@ -79,9 +82,11 @@ llvm::SmallVector<Value> recordCall(mlir::OpBuilder &builder, mlir::Location loc
     }
     strict.push_back(value);
   }
+  std::string reason;
+  mlir::ScopedDiagnosticHandler keepReason(builder.getContext(), [&](mlir::Diagnostic &d) { reason = d.str(); });
   mlir::Operation *op = ir::createOp(builder, location, call.info, strict, call.attrs);
   if (!op)
-    throw Error({}, call.info.name, "internal error: the call was accepted, but its op was refused");
+    throw Error({}, call.info.name, "internal error: the call was accepted, but its op was refused: " + reason);
   llvm::SmallVector<Value> results(op->getResults());
   for (size_t i = 0; i < results.size(); ++i) // the strict matmul keeps the dimension of a row or column
     if (ir::shapeOf(results[i]) != call.results[i].shape)

@@ -6,6 +6,14 @@
 
 namespace burin::detail {
 
+/// A call fails because two sizes are not known to be equal.
+class UnequalSizes : public Error {
+public:
+  UnequalSizes(const Location &where, const ir::InferCall &call)
+      : Error(where, call.info.name, call.error), sizes(*call.unequal) {}
+  ir::InferCall::Unequal sizes;
+};
+
 /// A call whose operands fit, and what comes of it.
 struct CheckedCall {
   const ir::OpInfo &info;
@@ -15,7 +23,8 @@ struct CheckedCall {
 };
 
 /// Infers the results of a call. An absent operand is nullopt; `weak` marks scalars written in the source, which take
-/// the element type of their partners. Throws Error if the operands do not fit.
+/// the element type of their partners. Throws Error if the operands do not fit,
+/// UnequalSizes if they might.
 CheckedCall checkCall(const ir::OpInfo &info, std::vector<std::optional<TensorSpec>> operands,
                       llvm::ArrayRef<bool> weak, std::vector<ir::Attr> attrs, const Location &where);
 

@@ -6,7 +6,8 @@ namespace burin {
 using mlir::Value;
 
 Trace::FunctionScope::FunctionScope(Trace &trace, Kind kind, const std::string &stem, mlir::Location location)
-    : kind(kind), trace(trace), turns(std::make_shared<mlir::Block>()), checksBefore(trace.checks.size()) {
+    : kind(kind), trace(trace), turns(std::make_shared<mlir::Block>()), checksBefore(trace.checks.size()),
+      assumedBefore(trace.assumed ? trace.assumed->size() : 0) {
   mlir::OpBuilder::InsertionGuard guard(trace.builder);
   trace.builder.setInsertionPointToEnd(trace.graph->module->getBody());
   std::string name = stem + std::to_string(trace.functions++);
@@ -21,6 +22,8 @@ Trace::FunctionScope::~FunctionScope() {
     return;
   restoreCells();
   trace.checks.truncate(checksBefore);
+  if (trace.assumed)
+    trace.assumed->resize(assumedBefore);
   // Tensors may still refer to what has been recorded, here and in functions that this one uses.
   for (mlir::Operation *next = function; next;) {
     mlir::Operation *gone = std::exchange(next, next->getNextNode());

@@ -66,7 +66,7 @@ private:
   Trace &trace;
   std::shared_ptr<mlir::Block> turns; // arguments for Touched::turn, later replaced; tensors may still refer to them
   std::optional<mlir::OpBuilder::InsertPoint> outside;
-  size_t checksBefore;
+  size_t checksBefore, assumedBefore;
   bool isComplete = false;
 };
 

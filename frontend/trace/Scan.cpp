@@ -8,6 +8,13 @@ namespace burin {
 
 namespace {
 
+/// In a trace that assumes sizes: the states after a step take the sizes of those before it.
+void agreeOnStates(const std::vector<Tensor> &before, std::vector<Tensor> &after, const Location &where) {
+  Trace *trace = Trace::active();
+  for (size_t i = 0; trace && i < before.size() && i < after.size(); ++i)
+    after[i] = trace->assumeShape(after[i], before[i].shape(where), where);
+}
+
 Tensor rows(const Tensor &x, const Dim &first, const Dim &last, const Location &where) {
   Shape starts(x.shape(where).size(), Dim(0)), stops = x.shape(where);
   starts[0] = first;
@@ -65,6 +72,7 @@ private:
     for (const Tensor &x : xs)
       elements.push_back(element(x));
     ScanResult given = step(states, elements);
+    agreeOnStates(states, given.states, where);
     detail::checkStates(states, given.states, where);
     for (size_t i = 0; i < states.size(); ++i)
       given.states[i] = given.states[i].to(states[i].dtype(where), where);
@@ -150,6 +158,7 @@ ScanResult Trace::scan(const ScanStep &step, const std::vector<Tensor> &initial,
       for (const Tensor &x : xs)
         elements.push_back(part(Shape(x.shape(where).begin() + 1, x.shape(where).end()), x.dtype(where)));
       ScanResult given = step(states, elements);
+      agreeOnStates(states, given.states, where);
       detail::checkStates(states, given.states, where);
       for (size_t i = 0; i < initial.size(); ++i)
         results.push_back(valueAlone(given.states[i], states[i].dtype(where)));

@@ -166,8 +166,8 @@ mlir::Operation *Trace::onceForSize(mlir::Operation *made) {
   return made;
 }
 
-std::vector<Tensor> Trace::call(const ir::OpInfo &info, std::span<const Tensor *const> operands,
-                                std::vector<ir::Attr> attrs, const Location &where) {
+std::vector<Tensor> Trace::record(const ir::OpInfo &info, std::span<const Tensor *const> operands,
+                                  std::vector<ir::Attr> attrs, const Location &where) {
   std::vector<std::optional<TensorSpec>> specs;
   llvm::SmallVector<bool> weak;
   for (const Tensor *operand : operands) {

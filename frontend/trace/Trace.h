@@ -98,6 +98,12 @@ public:
 
   /// Has every run of the graph check that two sizes are equal; throws if they never can be.
   void require(const Dim &left, const Dim &right, const Location &where);
+  using SizePairs = std::vector<std::pair<Dim, Dim>>;
+  /// From now on a call that fails because two sizes are not known to be equal takes them to be equal: every run of the
+  /// graph checks that they are. The pairs are added to `pairs`, which must outlive the trace.
+  void assumeSizes(SizePairs &pairs) { assumed = &pairs; }
+  /// `x` under a shape that its sizes are taken to be equal to; `x` itself if they cannot be, or nothing is assumed.
+  Tensor assumeShape(const Tensor &x, const Shape &shape, const Location &where);
   /// The same elements under a shape that is known to fit only because of what is required.
   Tensor reshapeUnproved(const Tensor &x, const Shape &shape, const Location &where);
 
@@ -126,6 +132,10 @@ public:
   std::vector<std::string> inputsBehind(const Tensor &tensor) const;
 
 private:
+  std::vector<Tensor> record(const ir::OpInfo &info, std::span<const Tensor *const> operands,
+                             std::vector<ir::Attr> attrs, const Location &where);
+  class Assumption;
+  void assume(const Dim &left, const Dim &right, const Location &where);
   mlir::Value valueOf(const Tensor &tensor, DType dtype, const Location &where);
   struct CellUse;
   CellUse &useOf(const std::shared_ptr<detail::Cell> &cell);
@@ -178,6 +188,7 @@ private:
   std::vector<mlir::Operation *> sizing;               // the ops that define sizes
   llvm::DenseMap<const void *, std::string> weightNames;
   llvm::SmallVector<mlir::Attribute> checks;                            // see require
+  SizePairs *assumed = nullptr;                                         // see assumeSizes
   llvm::SmallVector<mlir::FlatSymbolRefAttr> stateInputs, stateOutputs; // of a saved graph, behind inputs and outputs
   std::vector<detail::StorageRef> captured;                             // keeps the keys of `constants` valid
   llvm::DenseMap<mlir::Value, ir::RefTensor> evaluated;                 // by constantValue

@@ -78,7 +78,7 @@ bool agreeOnShape(InferCall &call) {
     return true;
   Shape common = call.operand(0).shape;
   for (size_t i = 1; i < call.operands.size(); ++i) {
-    auto both = broadcastShapes(common, call.operand(i).shape);
+    auto both = broadcastShapes(common, call.operand(i).shape, &call);
     if (!both)
       return call.fail(
           text(operandText(call, 0), " and ", operandText(call, i),
@@ -133,6 +133,7 @@ bool checkResults(InferCall &call) {
 bool infer(InferCall &call) try {
   call.results.clear();
   call.error.clear();
+  call.unequal.reset();
   return checkForm(call) && agree(call) && call.info.infer(call) && checkResults(call);
 } catch (const Error &problem) { // of the arithmetic of sizes
   return call.fail(problem.what());

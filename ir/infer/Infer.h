@@ -93,10 +93,11 @@ bool canonicalList(InferCall &, std::string_view name, size_t size, int64_t fall
 /// Fails if `holds` is false in a strict call: the attribute is not in the form the frontend records.
 bool requireCanonical(InferCall &, bool holds, std::string_view name, const std::string &canonical);
 
-/// NumPy's broadcasting of two shapes; nullopt if they do not fit.
-std::optional<Shape> broadcastShapes(const Shape &, const Shape &);
-/// Whether x repeats to `shape`: right-aligned, each size equal or the number 1.
-bool broadcastsTo(const Shape &x, const Shape &shape);
+/// NumPy's broadcasting of two shapes; nullopt if they do not fit, and `call`, if any, notes the sizes that do not.
+std::optional<Shape> broadcastShapes(const Shape &, const Shape &, InferCall *call = nullptr);
+/// Whether x repeats to `shape`: right-aligned, each size equal or the number 1. `call`, if any, notes sizes that are
+/// not.
+bool broadcastsTo(const Shape &x, const Shape &shape, InferCall *call = nullptr);
 bool requireFloat(InferCall &, size_t operand);
 bool requireRank(InferCall &, size_t operand, size_t least);
 

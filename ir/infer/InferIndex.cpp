@@ -32,7 +32,7 @@ static bool checkIndexShape(InferCall &call) {
   if (indices.size() != x.size())
     return call.fail(text(operandText(call, 1), " must have as many dimensions as ", operandText(call, 0)));
   for (size_t i = 0; i < x.size(); ++i)
-    if (static_cast<int64_t>(i) != axis && lowerBound(x[i] - indices[i]).value_or(-1) < 0)
+    if (static_cast<int64_t>(i) != axis && !isAtMost(indices[i], x[i]) && !call.same(x[i], indices[i]))
       return call.fail(
           text(operandText(call, 1), " must not be larger than ", operandText(call, 0), " in dimension ", i));
   return true;
@@ -52,7 +52,7 @@ bool inferScatter(InferCall &call) {
   if (!checkIndexShape(call))
     return false;
   TensorSpec &x = *call.operands[0], &updates = *call.operands[2];
-  if (call.operand(1).shape != updates.shape)
+  if (!call.same(call.operand(1).shape, updates.shape))
     return call.fail(text(operandText(call, 1), " and ", operandText(call, 2), " must have one shape"));
   DType types[] = {x.dtype, updates.dtype};
   if (call.strict ? x.dtype != updates.dtype : promote(types, {}) != x.dtype)
@@ -109,7 +109,8 @@ bool inferNonMaxSuppression(InferCall &call) {
     return false;
   if (boxes.shape.size() != 3 || boxes.shape[2] != Dim(4))
     return call.fail(text(operandText(call, 0), " must be [batch, boxes, 4]"));
-  if (scores.shape.size() != 3 || scores.shape[0] != boxes.shape[0] || scores.shape[2] != boxes.shape[1])
+  if (scores.shape.size() != 3 || !call.same(scores.shape[0], boxes.shape[0]) ||
+      !call.same(scores.shape[2], boxes.shape[1]))
     return call.fail(text(operandText(call, 1), " must be [batch, classes, boxes] for ", operandText(call, 0)));
   if (boxes.dtype != scores.dtype)
     return call.fail(text(operandText(call, 0), " and ", operandText(call, 1), " must have one element type"));

@@ -13,7 +13,7 @@ bool inferAlongAxis(InferCall &call) {
 /// The scale and shift of a normalisation have `shape`.
 static bool checkParameters(InferCall &call, const Shape &shape, const char *meaning) {
   for (size_t i = 1; i < call.operands.size(); ++i)
-    if (call.has(i) && call.operand(i).shape != shape)
+    if (call.has(i) && !call.same(call.operand(i).shape, shape))
       return call.fail(text(operandText(call, i), " must be ", shape, ", ", meaning, " of ", operandText(call, 0)));
   return true;
 }
@@ -56,7 +56,7 @@ static bool agreeOnHeads(InferCall &call) {
   for (size_t i = 0; i < 3; ++i) {
     if (!requireFloat(call, i) || !requireRank(call, i, 2))
       return false;
-    leading = broadcastShapes(*leading, head(call.operand(i).shape));
+    leading = broadcastShapes(*leading, head(call.operand(i).shape), &call);
     if (!leading)
       return call.fail(text("the leading dimensions of ", operandText(call, 0), ", ", operandText(call, 1), " and ",
                             operandText(call, 2), " do not broadcast"));
@@ -77,17 +77,17 @@ bool inferAttention(InferCall &call) {
   if (!agreeOnHeads(call))
     return false;
   const Shape &query = call.operand(0).shape, &key = call.operand(1).shape, &value = call.operand(2).shape;
-  if (query.back() != key.back())
+  if (!call.same(query.back(), key.back()))
     return call.fail(text(operandText(call, 0), " and ", operandText(call, 1), " must agree in the last dimension"));
   const Dim &columns = key[key.size() - 2];
-  if (columns != value[value.size() - 2])
+  if (!call.same(columns, value[value.size() - 2]))
     return call.fail(
         text(operandText(call, 1), " and ", operandText(call, 2), " must agree in the last dimension but one"));
   if (call.has(3)) {
     TensorSpec &mask = *call.operands[3];
     Shape scores = query;
     scores.back() = columns;
-    if (!broadcastsTo(mask.shape, scores))
+    if (!broadcastsTo(mask.shape, scores, &call))
       return call.fail(text(operandText(call, 3), " does not broadcast to ", scores, ", the shape of the scores"));
     if (!isBool(mask.dtype) && mask.dtype != call.operand(0).dtype) {
       if (call.strict || !isFloat(mask.dtype))

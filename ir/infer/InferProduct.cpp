@@ -16,12 +16,12 @@ bool inferMatmul(InferCall &call) {
   if (isColumn)
     rhs.push_back(1);
   Dim m = lhs[lhs.size() - 2], k = lhs.back(), n = rhs.back(), rows = rhs[rhs.size() - 2];
-  if (k != rows)
+  if (!call.same(k, rows))
     return call.fail(text(given, " do not multiply: lhs has ", k, " columns but rhs has ", rows, " rows",
                           k == n      ? "; transpose rhs"
                           : m == rows ? "; transpose lhs"
                                       : "; make the two sizes equal"));
-  auto leading = broadcastShapes(Shape(lhs.begin(), lhs.end() - 2), Shape(rhs.begin(), rhs.end() - 2));
+  auto leading = broadcastShapes(Shape(lhs.begin(), lhs.end() - 2), Shape(rhs.begin(), rhs.end() - 2), &call);
   if (!leading)
     return call.fail(text(given, " do not multiply: their leading dimensions do not broadcast"));
   Shape newLhs = *leading, newRhs = *leading, result = *leading;
@@ -56,7 +56,7 @@ static bool samePairs(InferCall &call, const char *lhsName, const char *rhsName)
   if (left.size() != right.size())
     return call.fail(text(lhsName, " ", left, " and ", rhsName, " ", right, " must pair up"));
   for (size_t i = 0; i < left.size(); ++i)
-    if (call.operand(0).shape[left[i]] != call.operand(1).shape[right[i]])
+    if (!call.same(call.operand(0).shape[left[i]], call.operand(1).shape[right[i]]))
       return call.fail(text(operandText(call, 0), " and ", operandText(call, 1), " differ in the paired dimensions ",
                             left[i], " and ", right[i]));
   return true;

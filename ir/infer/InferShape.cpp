@@ -33,11 +33,12 @@ bool inferReshape(InferCall &call) {
   };
   // A graph may have reshapes that fit for some sizes only: who records one has a check of sizes go with it.
   if (open == shape.end())
-    return known == total || (call.strict && mayEqual(known, total)) ? succeed(call, x.dtype, shape) : mismatch(shape);
+    return call.same(known, total) || (call.strict && mayEqual(known, total)) ? succeed(call, x.dtype, shape)
+                                                                              : mismatch(shape);
   if (known == Dim(0))
     return call.fail(text("shape ", shape, " has a size 0, so the open size could be anything; write it out"));
   Dim rest = floordiv(total, known);
-  if (rest * known != total)
+  if (!call.same(rest * known, total))
     return mismatch(shape);
   *open = rest;
   return succeed(call, x.dtype, shape);
@@ -61,7 +62,7 @@ bool inferSqueeze(InferCall &call) {
   for (size_t i = 0; i < x.shape.size(); ++i)
     if (!std::binary_search(axes.begin(), axes.end(), static_cast<int64_t>(i)))
       shape.push_back(x.shape[i]);
-    else if (x.shape[i] != Dim(1))
+    else if (!call.same(x.shape[i], 1))
       return call.fail(text("x ", x.shape, " cannot lose dimension ", i, ": its size is ", x.shape[i], ", not 1"));
   return succeed(call, x.dtype, std::move(shape));
 }
@@ -113,13 +114,11 @@ bool inferBroadcastTo(InferCall &call) {
         size = x.shape[i];
   if (!checkSizes(call, shape, false))
     return false;
-  if (!broadcastsTo(x.shape, shape))
+  if (!broadcastsTo(x.shape, shape, &call))
     return call.fail(text("x ", x.shape, " does not broadcast to ", shape,
                           ": aligned at the right, each size must be equal to the new one or be 1"));
   return succeed(call, x.dtype, shape);
 }
-
-static bool isAtMost(const Dim &a, const Dim &b, const Dim &size) { return lowerBound(b - a, size).value_or(-1) >= 0; }
 
 /// Python's rule for one bound of a slice. Numbers below 0 count from the end; symbolic bounds never do.
 static Dim sliceBound(const Dim &bound, const Dim &size) {
@@ -128,7 +127,7 @@ static Dim sliceBound(const Dim &bound, const Dim &size) {
   if (!bound.isStatic())
     return min(max(bound, 0), size);
   if (bound.value() >= 0)
-    return min(bound, size);
+    return bound == Dim(0) ? bound : min(bound, size); // a size is at least 0, though that may not be provable
   return bound.value() == INT64_MIN ? Dim(0) : max(size + bound, 0);
 }
 
@@ -181,7 +180,7 @@ bool inferConcat(InferCall &call) {
     if (fits) {
       result.shape[axis] = result.shape[axis] + other[axis];
       other[axis] = result.shape[axis];
-      fits = other == result.shape;
+      fits = call.same(result.shape, other);
     }
     if (!fits)
       return call.fail(
@@ -197,7 +196,7 @@ bool inferStack(InferCall &call) {
   if (!canonicalAxis(call, axis, result.shape.size() + 1))
     return false;
   for (size_t i = 1; i < call.operands.size(); ++i)
-    if (call.operand(i).shape != result.shape)
+    if (!call.same(result.shape, call.operand(i).shape))
       return call.fail(text(operandText(call, 0), " and ", operandText(call, i), " must have one shape"));
   result.shape.insert(result.shape.begin() + axis, Dim(static_cast<int64_t>(call.operands.size())));
   call.results = {std::move(result)};
@@ -225,7 +224,7 @@ bool inferSplit(InferCall &call) {
     *open = whole.value() - sum.value();
     sum = whole;
   }
-  if (sizes.empty() || sum != whole)
+  if (sizes.empty() || !call.same(whole, sum))
     return call.fail(
         text("sizes ", sizes, " must add up to ", whole, ", the size of dimension ", axis, " of x ", x.shape));
   for (int64_t size : sizes) {

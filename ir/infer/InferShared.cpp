@@ -71,27 +71,42 @@ bool canonicalList(InferCall &call, std::string_view name, size_t size, int64_t 
   return true;
 }
 
-std::optional<Shape> broadcastShapes(const Shape &a, const Shape &b) {
+bool InferCall::same(const Shape &left, const Shape &right) {
+  if (left.size() != right.size())
+    return false;
+  for (size_t i = 0; i < left.size(); ++i)
+    if (!same(left[i], right[i]))
+      return false;
+  return true;
+}
+
+std::optional<Shape> broadcastShapes(const Shape &a, const Shape &b, InferCall *call) {
   const Shape &longer = a.size() >= b.size() ? a : b, &shorter = a.size() >= b.size() ? b : a;
   Shape result = longer;
   size_t offset = longer.size() - shorter.size();
   for (size_t i = 0; i < shorter.size(); ++i) {
     Dim &size = result[offset + i];
-    if (size == Dim(1))
+    if (size == Dim(1)) {
       size = shorter[i];
-    else if (shorter[i] != Dim(1) && shorter[i] != size)
+    } else if (shorter[i] != Dim(1) && shorter[i] != size) {
+      if (call)
+        call->same(size, shorter[i], true);
       return std::nullopt;
+    }
   }
   return result;
 }
 
-bool broadcastsTo(const Shape &x, const Shape &shape) {
+bool broadcastsTo(const Shape &x, const Shape &shape, InferCall *call) {
   if (x.size() > shape.size())
     return false;
   size_t offset = shape.size() - x.size();
   for (size_t i = 0; i < x.size(); ++i)
-    if (x[i] != Dim(1) && x[i] != shape[offset + i])
+    if (x[i] != Dim(1) && x[i] != shape[offset + i]) {
+      if (call)
+        call->same(x[i], shape[offset + i], true);
       return false;
+    }
   return true;
 }
 

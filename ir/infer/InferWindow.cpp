@@ -95,7 +95,7 @@ bool checkGroups(InferCall &call, const Dim &channels, const char *what) {
 }
 
 bool checkBias(InferCall &call, const Dim &channels) {
-  return !call.has(2) || call.operand(2).shape == Shape{channels} ||
+  return !call.has(2) || call.same(call.operand(2).shape, {channels}) ||
          call.fail(text(operandText(call, 2), " must be [", channels, "], one number per output channel"));
 }
 
@@ -119,7 +119,7 @@ bool inferConv(InferCall &call) {
       !checkBias(call, outputs))
     return false;
   int64_t groups = call.attr<int64_t>("groups");
-  if (inputs * groups != x[layout.channel])
+  if (!call.same(x[layout.channel], inputs * groups))
     return call.fail(text(operandText(call, 0), " has ", x[layout.channel], " channels but weight ", weight, " takes ",
                           inputs, groups == 1 ? "" : text(" in each of ", groups, " groups")));
   Shape result = x;
@@ -142,7 +142,7 @@ bool inferConvTranspose(InferCall &call) {
   if (!canonicalWindow(call, spatial) || !canonicalList(call, "output_padding", spatial, 0, 0) ||
       !kernelSizes(call, weight, 2, spatial, kernel) || !checkGroups(call, x[1], "input"))
     return false;
-  if (weight[0] != x[1])
+  if (!call.same(x[1], weight[0]))
     return call.fail(text(operandText(call, 0), " has ", x[1], " channels but weight ", weight, " takes ", weight[0]));
   Shape result = x;
   result[1] = weight[1] * call.attr<int64_t>("groups");

@@ -90,9 +90,25 @@ struct InferCall {
     error = std::move(message);
     return false;
   }
+
+  /// Two sizes that the operands must agree in and that are not known to be equal: why the call fails. A size of 1
+  /// would do as well where it is repeated.
+  struct Unequal {
+    Dim left, right;
+    bool repeats = false;
+  };
+  std::optional<Unequal> unequal{};
+  /// Whether two sizes are equal; notes them if not.
+  bool same(const Dim &left, const Dim &right, bool repeats = false) {
+    if (left != right)
+      unequal = {left, right, repeats};
+    return left == right;
+  }
+  /// Whether two shapes are equal; notes the first sizes that are not.
+  bool same(const Shape &left, const Shape &right);
 };
 
-/// Fills `results`, or `error` and returns false.
+/// Fills `results`, or `error`, perhaps with `unequal`, and returns false.
 bool infer(InferCall &call);
 
 /// Element type of a result of mixing the operands, by PyTorch's promotion: bool < integers < floats; within a class

@@ -3,6 +3,7 @@
 #include "ir/sizes/DimExpression.h"
 #include <algorithm>
 #include <climits>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -130,6 +131,7 @@ AtomPtr functionAtom(Op op, const Dim &a, const Dim &b) {
   return std::make_shared<Atom>(Atom{op, std::move(text), a, b});
 }
 
+bool isBefore(const AtomPtr &x, const AtomPtr &y) { return x->text < y->text; }
 bool isConstant(const Monomial &m) { return m.empty(); }
 
 void addTerm(Polynomial &p, const Monomial &m, int64_t coefficient) {
@@ -152,8 +154,7 @@ void addTerm(Polynomial &p, const Monomial &m, int64_t coefficient) {
 bool Dim::Expression::Order::operator()(const Monomial &a, const Monomial &b) const {
   if (a.size() != b.size())
     return a.size() > b.size();
-  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
-                                      [](const AtomPtr &x, const AtomPtr &y) { return x->text < y->text; });
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(), isBefore);
 }
 
 Polynomial Dim::Expression::of(const Dim &d) {
@@ -218,8 +219,7 @@ Dim operator*(const Dim &a, const Dim &b) {
   for (auto &[m, c] : Dim::Expression::of(a))
     for (auto &[n, d] : right) {
       Monomial both(m.size() + n.size());
-      std::merge(m.begin(), m.end(), n.begin(), n.end(), both.begin(),
-                 [](const AtomPtr &x, const AtomPtr &y) { return x->text < y->text; });
+      std::merge(m.begin(), m.end(), n.begin(), n.end(), both.begin(), isBefore);
       if (both.size() > kMaxDegree)
         tooLarge();
       addTerm(product, both, mul(c, d));
@@ -237,21 +237,56 @@ static std::pair<Dim, Dim> divide(const Dim &a, int64_t divisor) {
   return {Dim::Expression::make(std::move(quotient)), Dim::Expression::make(std::move(rest))};
 }
 
-/// a / b if b is a single term that divides every term of a.
-static std::optional<Dim> divideExactly(const Dim &a, const Dim &b) {
-  Polynomial divisor = Dim::Expression::of(b), quotient;
-  if (divisor.size() != 1)
-    return a == b ? std::optional<Dim>(1) : std::nullopt;
+/// The factors of `a` without those of `b`; nullopt unless `b` divides `a`.
+static std::optional<Monomial> divideMonomial(const Monomial &a, const Monomial &b) {
+  Monomial rest;
+  std::set_difference(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(rest), isBefore);
+  return rest.size() + b.size() == a.size() ? std::optional(std::move(rest)) : std::nullopt;
+}
+
+/// a / b if b divides a without a remainder: long division, by the leading terms of the monomial order. nullopt else,
+/// also where an intermediate result is too large.
+static std::optional<Dim> divideExactly(const Dim &a, const Dim &b) try {
+  Polynomial rest = Dim::Expression::of(a), divisor = Dim::Expression::of(b), quotient;
   auto &[factors, scale] = *divisor.begin();
-  for (auto &[monomial, coefficient] : Dim::Expression::of(a)) {
-    Monomial left;
-    std::set_difference(monomial.begin(), monomial.end(), factors.begin(), factors.end(), std::back_inserter(left),
-                        [](const AtomPtr &x, const AtomPtr &y) { return x->text < y->text; });
-    if (left.size() + factors.size() != monomial.size() || modulo(coefficient, scale) != 0)
+  while (!rest.empty()) {
+    auto &[leading, coefficient] = *rest.begin();
+    std::optional<Monomial> monomial = divideMonomial(leading, factors);
+    if (!monomial || modulo(coefficient, scale) != 0)
       return std::nullopt;
-    addTerm(quotient, left, floorDivide(coefficient, scale));
+    int64_t times = floorDivide(coefficient, scale);
+    for (auto &[m, c] : divisor) {
+      Monomial both;
+      std::merge(monomial->begin(), monomial->end(), m.begin(), m.end(), std::back_inserter(both), isBefore);
+      addTerm(rest, both, mul(sub(0, times), c));
+    }
+    addTerm(quotient, *monomial, times);
   }
   return Dim::Expression::make(std::move(quotient));
+} catch (const Error &) {
+  return std::nullopt;
+}
+
+/// Divides two polynomials by the largest monomial that divides every term of both, the number included.
+static void cancelCommonFactor(Dim &a, Dim &b) {
+  Polynomial left = Dim::Expression::of(a), right = Dim::Expression::of(b);
+  if (left.empty() || right.empty())
+    return;
+  Monomial common = left.begin()->first;
+  int64_t scale = 0;
+  for (const Polynomial *terms : {&left, &right})
+    for (auto &[monomial, coefficient] : *terms) {
+      Monomial shared;
+      std::set_intersection(common.begin(), common.end(), monomial.begin(), monomial.end(), std::back_inserter(shared),
+                            isBefore);
+      common = std::move(shared);
+      scale = coefficient == INT64_MIN ? 1 : std::gcd(scale, coefficient);
+    }
+  if (common.empty() && scale == 1)
+    return;
+  Dim factor = Dim::Expression::make(Polynomial{{common, scale}});
+  a = *divideExactly(a, factor);
+  b = *divideExactly(b, factor);
 }
 
 /// floordiv(floordiv(x, n) + c, divisor) as floordiv(x + c*n, n*divisor), for numbers n > 0 and c.
@@ -276,13 +311,19 @@ Dim floordiv(const Dim &a, const Dim &b) {
   if (!b.isStatic()) {
     if (auto exact = divideExactly(a, b))
       return *exact;
-    return Dim::Expression::make(functionAtom(Op::FloorDiv, a, b));
+    Dim x = a, y = b;
+    cancelCommonFactor(x, y);
+    return y.isStatic() ? floordiv(x, y) : Dim::Expression::make(functionAtom(Op::FloorDiv, x, y));
   }
   if (b.number < 0)
     return floordiv(Dim(0) - a, Dim(sub(0, b.number)));
   auto [quotient, rest] = divide(a, b.number);
   if (rest.isStatic())
     return quotient;
+  Dim divisor = b;
+  cancelCommonFactor(rest, divisor);
+  if (divisor != b)
+    return quotient + floordiv(rest, divisor);
   if (auto joined = joinDivisions(rest, b.number))
     return quotient + *joined;
   return quotient + Dim::Expression::make(functionAtom(Op::FloorDiv, rest, b));

@@ -1,7 +1,6 @@
 // What is known of a symbolic size: its lower bound, and whether two may be equal.
 #include "ir/sizes/DimExpression.h"
 #include <algorithm>
-#include <stdexcept>
 
 namespace burin {
 
@@ -28,13 +27,22 @@ static bool isNonNegative(const AtomPtr &atom) {
   }
 }
 
+/// The largest value of a factor that has one: mod(a, 8) is at most 7.
+static std::optional<int64_t> upperBound(const AtomPtr &atom) {
+  bool isBounded = atom->op == Op::Mod && atom->b.isStatic() && atom->b.value() >= 1;
+  return isBounded ? std::optional(atom->b.value() - 1) : std::nullopt;
+}
+
 /// The bound from the signs of the terms alone.
 static std::optional<int64_t> signBound(const Polynomial &terms) {
   int64_t bound = 0;
   for (auto &[monomial, coefficient] : terms) {
-    if (monomial.empty())
-      bound = coefficient;
-    else if (coefficient < 0 || !std::all_of(monomial.begin(), monomial.end(), isNonNegative))
+    int64_t least = monomial.empty() ? coefficient : 0;
+    auto most = coefficient < 0 && monomial.size() == 1 ? upperBound(monomial[0]) : std::nullopt;
+    if (most ? __builtin_mul_overflow(coefficient, *most, &least)
+             : !monomial.empty() && (coefficient < 0 || !std::all_of(monomial.begin(), monomial.end(), isNonNegative)))
+      return std::nullopt;
+    if (__builtin_add_overflow(bound, least, &bound))
       return std::nullopt;
   }
   return bound;
@@ -46,6 +54,28 @@ static std::optional<int64_t> signBound(const Dim &d, const Dim &positive) {
   return positive.isStatic() ? plain : std::max(plain, signBound(Dim::Expression::of(d - positive)));
 }
 
+static std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive, int casesLeft);
+
+/// Replaces the first quotient that is subtracted by what it is at most: floordiv(a, n) * n <= a and
+/// ceildiv(a, n) * n <= a + n - 1, for a number n.
+static std::optional<int64_t> quotientBound(const Dim &d, const Dim &positive, int casesLeft) {
+  Polynomial terms = Dim::Expression::of(d);
+  auto isQuotient = [](const auto &term) {
+    const AtomPtr &atom = term.first.size() == 1 ? term.first[0] : nullptr;
+    return atom && term.second < 0 && (atom->op == Op::FloorDiv || atom->op == Op::CeilDiv) && atom->b.isStatic() &&
+           atom->b.value() >= 1;
+  };
+  auto at = std::find_if(terms.begin(), terms.end(), isQuotient);
+  if (at == terms.end())
+    return std::nullopt;
+  AtomPtr atom = at->first[0];
+  Dim scale = at->second, divisor = atom->b;
+  terms.erase(at);
+  Dim most = atom->op == Op::FloorDiv ? atom->a : atom->a + divisor - 1;
+  auto bound = lowerBound(Dim::Expression::make(terms) * divisor + scale * most, positive, casesLeft - 1);
+  return bound ? std::optional(ceildiv(Dim(*bound), divisor).value()) : std::nullopt;
+}
+
 /// Replaces the first min or max by each of its arguments: c * min(x, y) is the smaller of c*x and c*y for c > 0.
 static std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive, int casesLeft) {
   if (d.isStatic())
@@ -55,8 +85,10 @@ static std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive, int 
     return term.first.size() == 1 && (term.first[0]->op == Op::Min || term.first[0]->op == Op::Max);
   };
   auto at = std::find_if(terms.begin(), terms.end(), isCase);
-  if (at == terms.end() || casesLeft == 0)
-    return signBound(d, positive);
+  if (at == terms.end() || casesLeft == 0) {
+    auto bound = signBound(d, positive);
+    return bound || casesLeft == 0 ? bound : quotientBound(d, positive, casesLeft);
+  }
   AtomPtr atom = at->first[0];
   int64_t scale = at->second;
   terms.erase(at);
@@ -78,9 +110,46 @@ static std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive, int 
 std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive) {
   constexpr int kMaxCases = 5;
   try {
-    return lowerBound(d, positive, kMaxCases);
+    auto bound = lowerBound(d, positive, kMaxCases);
+    return positive.isStatic() ? bound : std::max(bound, lowerBound(d - positive, 0, kMaxCases));
   } catch (const Error &) {
     return std::nullopt;
+  }
+}
+
+/// The min or max that the size is, if it is nothing else.
+static AtomPtr extremum(const Dim &d, Op op) {
+  if (d.isStatic())
+    return nullptr;
+  Polynomial terms = Dim::Expression::of(d);
+  auto &[monomial, coefficient] = *terms.begin();
+  bool isAtom = terms.size() == 1 && monomial.size() == 1 && coefficient == 1;
+  return isAtom && monomial[0]->op == op ? monomial[0] : nullptr;
+}
+
+/// Takes the outermost min and max of either side apart, `levels` deep, before it asks for the bound of the difference.
+static bool isAtMost(const Dim &a, const Dim &b, const Dim &positive, int levels) {
+  if (a == b || lowerBound(b - a, positive).value_or(-1) >= 0)
+    return true;
+  auto known = [&](const Dim &x, const Dim &y) { return isAtMost(x, y, positive, levels - 1); };
+  if (levels == 0)
+    return false;
+  if (AtomPtr most = extremum(b, Op::Min))
+    return known(a, most->a) && known(a, most->b);
+  if (AtomPtr least = extremum(a, Op::Max))
+    return known(least->a, b) && known(least->b, b);
+  if (AtomPtr some = extremum(b, Op::Max); some && (known(a, some->a) || known(a, some->b)))
+    return true;
+  AtomPtr some = extremum(a, Op::Min);
+  return some && (known(some->a, b) || known(some->b, b));
+}
+
+bool isAtMost(const Dim &a, const Dim &b, const Dim &positive) {
+  constexpr int kMostLevels = 6;
+  try {
+    return isAtMost(a, b, positive, kMostLevels);
+  } catch (const Error &) {
+    return false;
   }
 }
 

@@ -30,6 +30,14 @@ TEST_CASE("equal expressions are equal however they are written") {
   CHECK(floordiv(floordiv(h - 1, 2) + 1, 2) == floordiv(h + 1, 4)); // two convolutions with stride 2
   CHECK(floordiv(floordiv(h, 2) * 3, 3) == floordiv(h, 2));
   CHECK(floordiv(floordiv(h, 2) * 2, 3) != floordiv(h, 3));
+  CHECK(floordiv(b * h * 512 - b * 3072, b * (h - 6)) == 512); // long division
+  CHECK(floordiv(b * h * 512 - b * 3072, (h - 6) * 128) == b * 4);
+  CHECK(floordiv(b * (h + w) * 64, b * 16) == h * 4 + w * 4);
+  CHECK(floordiv(b * (h + w) * (b - w), b - w) == b * (h + w));
+  CHECK(floordiv(b * h + w, h) != b);
+  CHECK(floordiv(h * 2, 4) == floordiv(h, 2)); // without the common factor
+  CHECK(floordiv(b * h, b * 4) == floordiv(h, 4));
+  CHECK(floordiv(b * h * 6, b * w * 4) == floordiv(h * 3, w * 2));
   CHECK(floordiv(h + 3, 2) == floordiv(h + 1, 2) + 1);
   CHECK(ceildiv(h, 2) == floordiv(h + 1, 2));
   CHECK(min(b, h) == min(h, b));
@@ -49,6 +57,14 @@ TEST_CASE("min and max are decided where the sign of the difference is known") {
   CHECK(lowerBound(b - min(b, h)) == 0);
   CHECK(lowerBound(max(b, 2) * 3 - 1) == 5);
   CHECK(lowerBound(b - h) == std::nullopt);
+  CHECK(lowerBound(Dim(4) - mod(b, 4)) == 1); // the largest remainder is 3
+  CHECK(lowerBound(b - floordiv(b, 3)) == 0);
+  CHECK(lowerBound(b + 1 - ceildiv(b, 2)) == 1);
+  CHECK(lowerBound(b - floordiv(b * 2, 3) * 2) == std::nullopt);
+  Dim rest = floordiv(h + min(1, h) + 1, 2) - min(1, h);
+  CHECK(lowerBound(rest - w, rest - w) == 0);
+  CHECK(isAtMost(min(5, rest), rest, rest));
+  CHECK(!isAtMost(rest, min(5, rest), rest));
 }
 
 TEST_CASE("a size reads as it is written") {

@@ -213,11 +213,15 @@ TEST_CASE("Errors name the node") {
 
 TEST_CASE("What a model says about its values is held against what they are") {
   auto message = [](const std::vector<Bytes> &values, OnnxType type, const std::vector<Bytes> &sizes) {
+    std::string warning;
+    Folder folder;
     ModelText model{.nodes = {{"Relu", {"x"}, {"r"}, {}, "act"}, {"Transpose", {"r"}, {"y"}, {}, "turn"}},
                     .inputs = {valueInfo("x", kFloat, {"batch", "3"})},
                     .outputs = {valueInfo("y", type, sizes)},
                     .values = values};
-    return messageFor(model);
+    OnnxOptions options{.fixed = {}, .sizes = {}, .warn = [&](const std::string &text) { warning = text; }};
+    std::string error = messageOf([&] { load_onnx(model.write(folder / "model.onnx"), options); });
+    return error + warning;
   };
   CHECK(message({}, kFloat, {"3", "batch"}).empty());
   CHECK(message({}, kFloat, {"3", "other"}).empty()); // a name is no number

@@ -207,7 +207,7 @@ void completeSizes(Probe &probe, func::FuncOp main) {
 int bisect(Arguments &arguments) {
   Model model;
   int code = prepare(arguments);
-  if (code || (code = model.read(arguments.model, arguments.fixed)))
+  if (code || (code = model.read(arguments.model, {.fixed = arguments.fixed})))
     return code;
   model.module().getContext()->disableMultithreading(); // processes are forked
   func::FuncOp main = mainOf(model.module());

@@ -17,8 +17,9 @@ namespace {
 struct Arguments {
   std::string model, output, emit = "plate", stage = "kernels";
   codegen::CompileOptions compile;
-  std::vector<std::string> printAfter, fixed;
-  bool timing = false;
+  std::vector<std::string> printAfter;
+  ImportArguments import;
+  bool timing = false, check = false;
 };
 
 const std::map<std::string, codegen::EmitStage> stages{
@@ -80,7 +81,9 @@ int saveOnnx(Model &model, const Arguments &arguments) {
 
 int run(const Arguments &arguments) {
   Model model;
-  if (int code = model.read(arguments.model, arguments.fixed))
+  if (arguments.check)
+    return model.check(arguments.model, arguments.import, arguments.compile);
+  if (int code = model.read(arguments.model, arguments.import))
     return code;
   std::string output = arguments.output;
   if (arguments.emit == "plate") {
@@ -107,7 +110,10 @@ void addCompile(CLI::App &app, int &exitCode) {
   command->add_option("model", arguments->model, "model.onnx, model.burin or model.mlir")->required();
   command->add_option("-o,--output", arguments->output,
                       "Where to write; model.plate or model.onnx by default, - is standard output");
-  command->add_option("--fix", arguments->fixed, kFixHelp);
+  arguments->import.warns = true;
+  arguments->import.addTo(*command);
+  command->add_flag("--check", arguments->check,
+                    "Write nothing, but print all that keeps the model from being compiled");
   command
       ->add_option(
           "--target", arguments->compile.targets,

@@ -11,7 +11,7 @@ int artifactOf(const run::Options &run, const codegen::CompileOptions &options, 
   if (kindOf(run.model) == FileKind::Artifact)
     return run.fixed.empty() ? kOk : fail(kUsage, "--fix is for ONNX models, which are compiled with it");
   Model model;
-  int code = model.read(run.model, run.fixed);
+  int code = model.read(run.model, {.fixed = run.fixed});
   return code ? code : model.compile(options, out);
 }
 

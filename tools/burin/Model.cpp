@@ -65,12 +65,48 @@ int Model::failWithProblems(int code, const std::string &headline, const std::st
   return fail(code, message + "\n  " + advice);
 }
 
-int Model::readOnnx(const std::vector<std::string> &fixed) {
-  try {
-    StateDict values;
-    if (int code = readFixedInputs(fixed, values))
+void ImportArguments::addTo(CLI::App &command) {
+  command.add_option("--fix", fixed, kFixHelp);
+  command.add_option("--dim", dims, "NAME=SIZE: a symbolic size of an ONNX model's inputs that becomes a number");
+  command.add_option("--range", ranges,
+                     "NAME=LEAST..MOST: the sizes that a symbolic one may take, checked in each run");
+}
+
+/// "n=1..512"
+static int parseRange(const std::string &argument, std::vector<OnnxOptions::Size> &out) {
+  llvm::StringRef text = argument;
+  auto [name, range] = text.split('=');
+  auto [least, most] = range.split("..");
+  OnnxOptions::Size size{name.str(), 0, 0};
+  if (name.empty() || least.getAsInteger(10, size.least) || most.getAsInteger(10, size.most) || size.least < 0 ||
+      size.most < size.least)
+    return fail(kUsage, "--range needs NAME=LEAST..MOST, as in --range batch=1..64; got '" + argument + "'");
+  out.push_back(std::move(size));
+  return kOk;
+}
+
+static int optionsOf(const ImportArguments &arguments, OnnxOptions &options) {
+  if (int code = readFixedInputs(arguments.fixed, options.fixed))
+    return code;
+  Dims dims;
+  if (int code = parseDims(arguments.dims, dims))
+    return code;
+  for (auto &[name, size] : dims)
+    options.sizes.push_back({name, size, size});
+  for (const std::string &range : arguments.ranges)
+    if (int code = parseRange(range, options.sizes))
       return code;
-    imported = onnx::importModel(path, values, {}).shared();
+  if (arguments.warns)
+    options.warn = [](const std::string &warning) { llvm::errs() << "burin: warning: " << warning << '\n'; };
+  return kOk;
+}
+
+int Model::readOnnx(const ImportArguments &arguments) {
+  try {
+    OnnxOptions options;
+    if (int code = optionsOf(arguments, options))
+      return code;
+    imported = onnx::importModel(path, options, {}).shared();
   } catch (const onnx::Unsupported &error) {
     return fail(kUnsupported, "cannot import '" + path + "'\n  " + error.what());
   } catch (const Error &error) {
@@ -81,14 +117,16 @@ int Model::readOnnx(const std::vector<std::string> &fixed) {
   return kOk;
 }
 
-int Model::read(const std::string &file, const std::vector<std::string> &fixed) {
+int Model::read(const std::string &file, const ImportArguments &arguments) {
   path = file;
   if (int code = checkIsGraph(path))
     return code;
   if (kindOf(path) == FileKind::Onnx)
-    return readOnnx(fixed);
-  if (!fixed.empty())
+    return readOnnx(arguments);
+  if (!arguments.fixed.empty())
     return fail(kUsage, "--fix is for ONNX models; in C++, call the traced function with a constant");
+  if (!arguments.dims.empty() || !arguments.ranges.empty())
+    return fail(kUsage, "--dim and --range are for ONNX models; in C++, trace the function with other sizes");
   ir::GraphFileProblem problem;
   graph = ir::readGraph(path, *context, problem);
   if (!problem.what.empty())
@@ -122,6 +160,31 @@ int Model::compile(const codegen::CompileOptions &options, std::vector<std::byte
       out = std::move(*artifact);
     return succeeded(artifact);
   });
+}
+
+int Model::check(const std::string &file, const ImportArguments &arguments, const codegen::CompileOptions &options) {
+  if (kindOf(file) == FileKind::Onnx) {
+    std::vector<std::string> found;
+    try {
+      OnnxOptions import;
+      if (int code = optionsOf(arguments, import))
+        return code;
+      found = onnx::problemsOf(file, import, {});
+    } catch (const Error &error) {
+      found.push_back(error.what());
+    }
+    for (const std::string &problem : found)
+      llvm::outs() << problem << '\n';
+    if (!found.empty())
+      return kUnsupported;
+  }
+  std::vector<std::byte> artifact;
+  if (int code = read(file, arguments))
+    return code;
+  if (int code = compile(options, artifact))
+    return code;
+  llvm::outs() << file << ": nothing is wrong\n";
+  return kOk;
 }
 
 int Model::saveOnnx(const std::string &path, const std::string &wayOut) {

@@ -6,19 +6,30 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
+#include <CLI/CLI.hpp>
 #include <string>
 
 namespace burin::cli {
+
+/// How to read an ONNX model: the values of --fix, --dim and --range. For other graphs there must be none.
+struct ImportArguments {
+  std::vector<std::string> fixed = {}, dims = {}, ranges = {};
+  bool warns = false; // to stderr
+
+  void addTo(CLI::App &command);
+};
 
 /// A graph and its context. What MLIR reports is kept, so that a command prints one short message.
 class Model {
 public:
   Model();
 
-  /// kOk, or an exit code after a message on stderr. `fixed`: see FixedInputs.
-  int read(const std::string &path, const std::vector<std::string> &fixed = {});
+  /// kOk, or an exit code after a message on stderr.
+  int read(const std::string &path, const ImportArguments &arguments = {});
   /// The same for the artifact, in `out`. The module is consumed.
   int compile(const codegen::CompileOptions &options, std::vector<std::byte> &out);
+  /// Prints all that keeps a model from being compiled, one problem a line, or that nothing does. kOk, or an exit code.
+  int check(const std::string &path, const ImportArguments &arguments, const codegen::CompileOptions &options);
   /// Writes the traced graph as an ONNX model. `wayOut` is for files that cannot be written.
   int saveOnnx(const std::string &path, const std::string &wayOut);
 
@@ -36,7 +47,7 @@ private:
   std::vector<std::string> problems;
 
   void keepProblems(mlir::MLIRContext &from);
-  int readOnnx(const std::vector<std::string> &fixed);
+  int readOnnx(const ImportArguments &arguments);
   int failWithProblems(int code, const std::string &headline, const std::string &advice);
 };
 

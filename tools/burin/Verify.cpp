@@ -177,12 +177,12 @@ int verify(Arguments &arguments) {
     return code;
   Model model, reference; // compiling consumes the first
   std::vector<std::byte> artifact;
-  if ((code = reference.read(arguments.model, arguments.run.fixed)))
+  if ((code = reference.read(arguments.model, {.fixed = arguments.run.fixed})))
     return code;
   arguments.run.model = arguments.artifact;
   if (arguments.artifact.empty()) {
     arguments.run.model = arguments.model;
-    code = model.read(arguments.model, arguments.run.fixed);
+    code = model.read(arguments.model, {.fixed = arguments.run.fixed});
     if (code || (code = model.compile(arguments.compile, artifact)))
       return code;
   }

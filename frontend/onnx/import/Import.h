@@ -12,9 +12,11 @@ class Unsupported : public Error {
 /// Whether a file holds an ONNX model, by its contents; by its name if it cannot be read or is not a whole message.
 bool isModelFile(const std::string &path);
 
-/// The graph of a model. Inputs named in `fixed` become constants and leave the signature: what an op must know when
-/// the model is compiled, such as the shape of a Reshape, can be given so.
-Graph importModel(const std::string &path, const StateDict &fixed, const Location &where);
+/// The graph of a model.
+Graph importModel(const std::string &path, const OnnxOptions &options, const Location &where);
+
+/// All that is wrong with a model and not hidden by something else that is. What makes reading on impossible is thrown.
+std::vector<std::string> problemsOf(const std::string &path, const OnnxOptions &options, const Location &where);
 
 /// A TensorProto in a file of its own, as ONNX's test data has it.
 Tensor readTensorFile(const std::string &path, const Location &where);

@@ -13,19 +13,6 @@ constexpr int64_t kNewestOpset = 28;
 // Nodes of functions and subgraphs, each time they run: a short file can call for any number of them.
 constexpr int64_t kMaxExpanded = 1 << 13;
 
-std::string identifierOf(std::string_view name) {
-  std::string out(name.substr(0, 64));
-  for (char &c : out)
-    if (!std::isalnum(static_cast<unsigned char>(c)))
-      c = '_';
-  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0])))
-    out = "n" + out;
-  for (const char *reserved : {"min", "max", "mod", "floordiv", "ceildiv"})
-    if (out == reserved)
-      out += "_";
-  return out;
-}
-
 } // namespace
 
 const Value *Scope::find(std::string_view name) const {
@@ -38,11 +25,11 @@ const Value *Scope::find(std::string_view name) const {
 Location Importer::locationOf(const NodeProto &node) const {
   std::string_view output = node.outputs.empty() ? "" : node.outputs[0];
   std::string name = node.name.empty() ? std::string(node.op) + "->" + std::string(output) : std::string(node.name);
-  return {detail::keepText(fileName + ":" + printable(name)), 0};
+  return {detail::keepText(task.fileName + ":" + printable(name)), 0};
 }
 
-Importer::Importer(const ModelProto &model, TensorReader &reader, std::string fileName)
-    : model(model), reader(reader), fileName(std::move(fileName)) {
+Importer::Importer(const ImportTask &task, const InputSizes &sizes)
+    : task(task), model(task.model), reader(task.reader), sizes(sizes) {
   for (const FunctionProto &function : model.functions)
     functions.try_emplace({function.domain, function.name, function.overload}, &function);
 }
@@ -98,40 +85,13 @@ void Importer::checkOps(const Location &where) const {
       list += "\n  " + op + (count > 1 ? " in " + std::to_string(count) + " nodes" : "");
   if (missing.size() > kMostListed)
     list += "\n  … and " + std::to_string(missing.size() - kMostListed) + " more";
-  throw Unsupported(where, "", "it uses ops that burin does not have:" + list);
+  Unsupported problem(where, "", "it uses ops that burin does not have:" + list);
+  if (!task.problems)
+    throw problem;
+  task.problems->push_back(problem.what());
 }
 
 // ---- the signature
-
-/// Every dim_param that is a name.
-void Importer::collectNames() {
-  for (const ValueInfo &input : model.graph.inputs)
-    for (const DimProto &dim : input.shape)
-      if (dim.value < 0 && !dim.param.empty() && identifierOf(dim.param) == dim.param)
-        named.insert(dim.param);
-}
-
-/// Exporters also write sums and products of names, such as "past + sequence"; they count if the names are sizes too.
-std::optional<Dim> Importer::expression(std::string_view parameter) {
-  std::optional<Dim> parsed = Dim::parse(parameter);
-  if (!parsed || parsed->isStatic() || named.contains(parameter))
-    return std::nullopt;
-  for (const std::string &name : parsed->symbols())
-    if (!named.contains(name))
-      return std::nullopt;
-  return parsed->substitute([&](std::string_view name) { return symbol(std::string(name)); });
-}
-
-/// A symbol for a dim_param, or for a size without a name. Different ones never share a symbol.
-Dim Importer::symbol(std::string parameter) {
-  auto known = symbols.find(parameter);
-  if (known != symbols.end())
-    return known->second;
-  std::string stem = identifierOf(parameter), name = stem;
-  while (!symbolNames.insert(name).second)
-    name = stem + "_" + std::to_string(++symbolCounts[stem]);
-  return symbols.emplace(std::move(parameter), Dim(name)).first->second;
-}
 
 /// What no machine holds is refused now rather than when the graph runs.
 static void checkMemory(const TensorSpec &spec, const Location &where) {
@@ -152,41 +112,71 @@ TensorSpec Importer::specOf(const ValueInfo &input, const Location &where) {
   TensorSpec spec{requireType(input.elementType, what, where), {}};
   if (!input.hasShape)
     throw Unsupported(where, "", what + " does not say how many dimensions it has; give its shape in the model");
-  for (const DimProto &dim : input.shape)
-    if (dim.value >= 0)
-      spec.shape.push_back(dim.value);
-    else if (std::optional<Dim> computed = expression(dim.param))
-      spec.shape.push_back(*std::move(computed));
-    else
-      spec.shape.push_back(symbol(!dim.param.empty()
-                                      ? std::string(dim.param)
-                                      : std::string(input.name) + "_" + std::to_string(spec.shape.size())));
+  spec.shape = sizes.shapeOf(input);
   checkMemory(spec, where);
   return spec;
 }
 
-Graph Importer::import(const StateDict &fixed, const Location &where) {
+/// The inputs that stay inputs.
+static std::vector<const ValueInfo *> freeInputs(const ImportTask &task, const Location &where) {
+  const GraphProto &graph = task.model.graph;
+  std::vector<const ValueInfo *> free;
+  std::set<std::string_view> initialized, declared;
+  for (const TensorProto &initializer : graph.initializers)
+    initialized.insert(initializer.name);
+  for (const ValueInfo &input : graph.inputs)
+    if (declared.insert(input.name).second && !initialized.contains(input.name) && !task.options.fixed.find(input.name))
+      free.push_back(&input);
+  if (declared.size() != graph.inputs.size())
+    throw Error(where, "", "two of its inputs have one name");
+  for (const auto &[name, tensor] : task.options.fixed)
+    if (!declared.contains(name))
+      throw Error(where, "", "there is no input " + quoted(name) + " to fix");
+  return free;
+}
+
+std::optional<Graph> importGraph(const ImportTask &task, const Location &where) {
+  constexpr int kMostPasses = 32;
+  InputSizes sizes(freeInputs(task, where), task.options.sizes, where);
+  for (int pass = 1;; ++pass) {
+    Trace::SizePairs assumed;
+    std::vector<std::string> warnings, problems;
+    ImportTask mine = task;
+    mine.problems = task.problems ? &problems : nullptr;
+    try {
+      Graph graph = Importer(mine, sizes).import(assumed, warnings, where);
+      if (pass < kMostPasses && sizes.learn(assumed))
+        continue;
+      std::vector<std::string> ofSizes = sizes.warnings();
+      warnings.insert(warnings.end(), ofSizes.begin(), ofSizes.end());
+      for (const std::string &warning : warnings)
+        if (task.options.warn)
+          task.options.warn(warning);
+      return graph;
+    } catch (const Error &) {
+      if (pass < kMostPasses && (sizes.learn(assumed) || sizes.learnNames()))
+        continue;
+      if (problems.empty())
+        throw;
+      *task.problems = std::move(problems);
+      return std::nullopt;
+    }
+  }
+}
+
+Graph Importer::import(Trace::SizePairs &assumed, std::vector<std::string> &odd, const Location &where) {
+  const StateDict &fixed = task.options.fixed;
+  warnings = &odd;
   checkOps(where);
   if (model.graph.outputs.empty())
     throw Error(where, "", "the graph has no outputs");
-  collectNames();
+  std::vector<const ValueInfo *> free = freeInputs(task, where);
   std::vector<TensorSpec> specs;
   std::vector<std::string> names, outputNames;
-  std::vector<std::string_view> free; // inputs that stay inputs
-  std::set<std::string_view> initialized, declared;
-  for (const TensorProto &initializer : model.graph.initializers)
-    initialized.insert(initializer.name);
-  for (const ValueInfo &input : model.graph.inputs)
-    if (declared.insert(input.name).second && !initialized.contains(input.name) && !fixed.find(input.name)) {
-      specs.push_back(specOf(input, where));
-      names.emplace_back(input.name);
-      free.push_back(input.name);
-    }
-  if (declared.size() != model.graph.inputs.size())
-    throw Error(where, "", "two of its inputs have one name");
-  for (const auto &[name, tensor] : fixed)
-    if (!declared.contains(name))
-      throw Error(where, "", "there is no input " + quoted(name) + " to fix");
+  for (const ValueInfo *input : free) {
+    specs.push_back(specOf(*input, where));
+    names.emplace_back(input->name);
+  }
   for (const ValueInfo &output : model.graph.outputs)
     outputNames.emplace_back(output.name);
   if (std::set(outputNames.begin(), outputNames.end()).size() != outputNames.size())
@@ -196,13 +186,16 @@ Graph Importer::import(const StateDict &fixed, const Location &where) {
     if (!fixed.find(std::string(initializer.name)))
       weights.emplace_back(std::string(initializer.name), read(initializer, where));
   auto body = [&](std::span<const Tensor> inputs, const Location &) {
+    Trace::active()->assumeSizes(assumed);
+    for (const auto &[bounded, size] : sizes.ranges())
+      requireEqual(bounded, size);
     Scope scope(model.opsets, nullptr);
     for (const auto &[name, tensor] : fixed)
       define(name, tensor, scope, where);
     for (const auto &[name, tensor] : weights)
       define(name, tensor, scope, where);
     for (size_t i = 0; i < inputs.size(); ++i)
-      define(free[i], inputs[i], scope, where);
+      define(free[i]->name, inputs[i], scope, where);
     return runModel(scope, where);
   };
   return detail::trace(body, specs, names, outputNames, weights, where);
@@ -211,6 +204,8 @@ Graph Importer::import(const StateDict &fixed, const Location &where) {
 std::vector<Tensor> Importer::runModel(Scope &scope, const Location &where) {
   std::vector<Tensor> results;
   std::vector<Value> values = runNodes(model.graph, scope);
+  if (task.problems && !task.problems->empty())
+    throw Error(where, "", task.problems->front());
   std::unordered_map<std::string_view, const NodeProto *> makers;
   for (const NodeProto &node : model.graph.nodes)
     for (std::string_view output : node.outputs)
@@ -256,8 +251,8 @@ void Importer::checkType(const ValueInfo &declared, const Value &value, const Lo
                     ", but it is computed as " + std::string(name(dtype)));
 }
 
-/// An output's: numbers must be what they are declared to be. A name or nothing for a size says nothing about it, nor
-/// do no sizes at all, which some tools write for a shape that they do not know.
+/// Warns of an output whose numbers are not those declared, as ONNX Runtime does. A name or nothing for a size says
+/// nothing about it, nor do no sizes at all, which some tools write for a shape that they do not know.
 void Importer::checkShape(const ValueInfo &declared, const Value &value, const Location &where) const {
   if (declared.kind != ValueInfo::Kind::Tensor || declared.shape.empty())
     return;
@@ -272,9 +267,8 @@ void Importer::checkShape(const ValueInfo &declared, const Value &value, const L
                                                    : printable(dim.param));
   }
   if (!fits)
-    throw Error(where, "",
-                "the model declares the output " + quoted(declared.name) + " with the shape [" + text +
-                    "], but it is computed as " + str(shape));
+    warnings->push_back((where.str().empty() ? "" : where.str() + ": ") + "the model declares the output " +
+                        quoted(declared.name) + " with the shape [" + text + "], but it is computed as " + str(shape));
 }
 
 // ---- nodes
@@ -287,13 +281,37 @@ void Importer::define(std::string_view name, Value value, Scope &scope, const Lo
 std::vector<Value> Importer::runNodes(const GraphProto &graph, Scope &scope) {
   scope.nodes = &graph.nodes;
   for (const NodeProto &node : graph.nodes)
-    runNode(node, scope);
+    runOrReport(node, scope);
   std::vector<Value> results;
   for (const ValueInfo &output : graph.outputs) {
     const Value *value = scope.find(output.name);
     results.push_back(value ? *value : Value());
   }
   return results;
+}
+
+/// In a search for problems: a node of the model's graph that has one breaks its outputs, and the search goes on.
+void Importer::runOrReport(const NodeProto &node, Scope &scope) {
+  if (!task.problems || depth > 0)
+    return runNode(node, scope);
+  auto abandon = [&] {
+    for (std::string_view output : node.outputs) {
+      Value value;
+      value.isBroken = true;
+      if (!output.empty())
+        scope.define(output, value);
+    }
+  };
+  if (!findFunction(node) && !findOp(node.domain, node.op)) // checkOps has said so
+    return abandon();
+  try {
+    runNode(node, scope);
+  } catch (const Error &error) {
+    task.problems->push_back(error.what());
+    abandon();
+  } catch (Broken) {
+    abandon();
+  }
 }
 
 void Importer::runNode(const NodeProto &node, Scope &scope) {
@@ -324,7 +342,6 @@ Values Importer::translate(const NodeProto &proto, Scope &scope) {
   for (size_t i = 0; i < op.ranks.size(); ++i)
     if (op.ranks[i] > 0)
       node.requireRank(i, op.ranks[i]);
-  agreeOnSizes(node);
   return op.handler(node);
 }
 

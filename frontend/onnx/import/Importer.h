@@ -1,5 +1,6 @@
 // Walks the nodes of a model and its subgraphs and functions.
 #pragma once
+#include "frontend/onnx/import/InputSizes.h"
 #include "frontend/onnx/import/Node.h"
 #include "frontend/onnx/import/Tensors.h"
 #include <map>
@@ -55,11 +56,25 @@ private:
   int &depth;
 };
 
+/// What an import is given.
+struct ImportTask {
+  const ModelProto &model;
+  TensorReader &reader;
+  std::string fileName;
+  const OnnxOptions &options;
+  std::vector<std::string> *problems; // see problemsOf; null: the first one is thrown
+};
+/// Imports the model, again with fewer symbols as long as ops need sizes of inputs to be equal.
+/// Nullopt if there are problems and they are asked for.
+std::optional<Graph> importGraph(const ImportTask &task, const Location &where);
+
+/// One pass over the model.
 class Importer {
 public:
-  Importer(const ModelProto &model, TensorReader &reader, std::string fileName);
+  Importer(const ImportTask &task, const InputSizes &sizes);
 
-  Graph import(const StateDict &fixed, const Location &where);
+  /// Adds the sizes that are taken to be equal to `assumed`, and what is odd to `warnings`.
+  Graph import(Trace::SizePairs &assumed, std::vector<std::string> &warnings, const Location &where);
 
   /// What the value called `name` in the graph of the node `by` is when others have the values `given`.
   Value recompute(std::string_view name, const GivenValues &given, const NodeProto &by, Scope &scope);
@@ -69,33 +84,29 @@ public:
   Location locationOf(const NodeProto &node) const;
 
 private:
+  const ImportTask &task;
   const ModelProto &model;
   TensorReader &reader;
-  std::string fileName;
+  const InputSizes &sizes;
   using FunctionName = std::tuple<std::string_view, std::string_view, std::string_view>; // domain, name, overload
   std::map<FunctionName, const FunctionProto *> functions;
-  std::map<std::string, Dim> symbols; // of symbolic sizes, by parameter
-  std::set<std::string> symbolNames;
-  std::set<std::string_view> named;           // the sizes of inputs that are a name
-  std::map<std::string, size_t> symbolCounts; // of names with one stem
-  int depth = 0;                              // of functions and subgraphs
-  int64_t expanded = 0;                       // nodes of functions and subgraphs so far
-  int recomputing = 0;                        // recompute() within each other
-  int64_t followed = 0;                       // nodes that recompute() has looked at so far
+  int depth = 0;        // of functions and subgraphs
+  int64_t expanded = 0; // nodes of functions and subgraphs so far
+  int recomputing = 0;  // recompute() within each other
+  int64_t followed = 0; // nodes that recompute() has looked at so far
+  std::vector<std::string> *warnings = nullptr;
 
   std::vector<const NodeProto *> nodesBehind(std::string_view name, const GivenValues &given, const NodeProto &by,
                                              const Scope &scope);
   void checkOps(const Location &where) const;
   TensorSpec specOf(const ValueInfo &input, const Location &where);
-  void collectNames();
-  std::optional<Dim> expression(std::string_view parameter);
   void checkType(const ValueInfo &declared, const Value &value, const Location &where) const;
   void checkShape(const ValueInfo &declared, const Value &value, const Location &where) const;
-  Dim symbol(std::string parameter);
   std::vector<Tensor> runModel(Scope &scope, const Location &where);
   static void define(std::string_view name, Value value, Scope &scope, const Location &where);
   std::vector<Value> runNodes(const GraphProto &graph, Scope &scope);
   void runNode(const NodeProto &node, Scope &scope);
+  void runOrReport(const NodeProto &node, Scope &scope);
   Values translate(const NodeProto &node, Scope &scope);
   const FunctionProto *findFunction(const NodeProto &node) const;
   Values callFunction(const FunctionProto &function, const NodeProto &node, Scope &scope);

@@ -38,13 +38,24 @@ static std::string folderOf(const std::string &path) {
   return slash == path.npos ? "." : path.substr(0, slash + 1);
 }
 
-Graph importModel(const std::string &path, const StateDict &fixed, const Location &where) {
+static std::optional<Graph> import(const std::string &path, const OnnxOptions &options, const Location &where,
+                                   std::vector<std::string> *problems) {
   std::shared_ptr<const Mapping> file = open(path, where);
   return parse(path, where, [&] {
     ModelProto model = readModel(file->bytes());
     TensorReader reader(file, folderOf(path));
-    return Importer(model, reader, path.substr(path.rfind('/') + 1)).import(fixed, where);
+    return importGraph({model, reader, path.substr(path.rfind('/') + 1), options, problems}, where);
   });
+}
+
+Graph importModel(const std::string &path, const OnnxOptions &options, const Location &where) {
+  return *import(path, options, where, nullptr);
+}
+
+std::vector<std::string> problemsOf(const std::string &path, const OnnxOptions &options, const Location &where) {
+  std::vector<std::string> problems;
+  import(path, options, where, &problems);
+  return problems;
 }
 
 Tensor readTensorFile(const std::string &path, const Location &where) {
@@ -55,7 +66,10 @@ Tensor readTensorFile(const std::string &path, const Location &where) {
 } // namespace burin::onnx
 
 namespace burin {
+Graph load_onnx(const std::string &path, const OnnxOptions &options, Location where) {
+  return onnx::importModel(path, options, detail::inScope(where));
+}
 Graph load_onnx(const std::string &path, const StateDict &fixed, Location where) {
-  return onnx::importModel(path, fixed, detail::inScope(where));
+  return load_onnx(path, OnnxOptions{.fixed = fixed, .sizes = {}, .warn = {}}, where);
 }
 } // namespace burin

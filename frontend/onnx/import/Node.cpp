@@ -20,22 +20,28 @@ const Tensor &tensorOf(const Value &value) {
     return value.tensor;
   const Contents &contents = *value.contents;
   Shape shape(contents.shape.begin(), contents.shape.end());
-  bool isFixed =
-      std::all_of(contents.elements.begin(), contents.elements.end(), [](const Dim &d) { return d.isStatic(); });
-  Tensor tensor;
-  if (isFixed) {
-    std::vector<int64_t> numbers;
-    for (const Dim &element : contents.elements)
-      numbers.push_back(element.value());
-    tensor = from_vector(numbers, shape);
-  } else {
+  auto join = [&](const std::vector<Dim> &elements) {
+    if (std::all_of(elements.begin(), elements.end(), [](const Dim &d) { return d.isStatic(); })) {
+      std::vector<int64_t> numbers;
+      for (const Dim &element : elements)
+        numbers.push_back(element.value());
+      return from_vector(numbers, shape).to(contents.dtype);
+    }
     std::vector<Tensor> parts;
-    for (const Dim &element : contents.elements)
+    for (const Dim &element : elements)
       parts.push_back(reshape(sizeTensor(element), {1}));
-    tensor = reshape(parts.size() == 1 ? parts[0] : concat(parts), shape);
-  }
-  value.tensor = contents.dtype == DType::i64 ? tensor : tensor.to(contents.dtype);
+    return reshape(parts.size() == 1 ? parts[0] : concat(parts), shape).to(contents.dtype);
+  };
+  bool isWhole = std::all_of(contents.divisors.begin(), contents.divisors.end(), [](const Dim &d) { return d == 1; });
+  value.tensor = isWhole ? join(contents.elements) : join(contents.elements) / join(contents.divisors);
   return value.tensor;
+}
+
+bool Contents::isStatic() const {
+  auto areStatic = [](const std::vector<Dim> &list) {
+    return std::all_of(list.begin(), list.end(), [](const Dim &d) { return d.isStatic(); });
+  };
+  return areStatic(elements) && areStatic(divisors);
 }
 
 std::optional<Contents> contentsOf(const Value &value) {
@@ -44,7 +50,7 @@ std::optional<Contents> contentsOf(const Value &value) {
     return *value.contents;
   if (!value.tensor.defined() || value.tensor.isTraced() || isFloat(value.tensor.dtype()))
     return std::nullopt;
-  Contents contents{value.tensor.dtype(), {}, {}};
+  Contents contents{value.tensor.dtype(), {}, {}, {}};
   for (const Dim &size : value.tensor.shape())
     contents.shape.push_back(size.value());
   if (elements(value.tensor.shape()).value() > kMaxElements)
@@ -67,6 +73,8 @@ Node::Node(Importer &importer, const NodeProto &proto, Scope &scope) : importer(
     const Value *value = name.empty() ? nullptr : scope.find(name);
     if (!name.empty() && !value)
       fail("its input " + quoted(name) + " is computed by no node before it");
+    if (value && value->isBroken)
+      throw Broken();
     inputs.push_back(value ? *value : Value());
   }
 }
@@ -128,7 +136,10 @@ void Node::requireRank(size_t input, int64_t least) const {
 // ---- known elements
 
 std::optional<Contents> Node::contents(size_t input) const {
-  return has(input) ? contentsOf(inputs[input]) : std::nullopt;
+  std::optional<Contents> known = has(input) ? contentsOf(inputs[input]) : std::nullopt;
+  if (known && std::any_of(known->divisors.begin(), known->divisors.end(), [](const Dim &d) { return d != Dim(1); }))
+    return std::nullopt;
+  return known;
 }
 
 static std::string listed(const std::vector<std::string> &names) {
@@ -171,9 +182,14 @@ std::vector<int64_t> Node::integers(size_t input) const {
 }
 
 std::vector<double> Node::reals(size_t input) const {
-  if (value(input).contents) {
-    std::vector<int64_t> numbers = integers(input);
-    return {numbers.begin(), numbers.end()};
+  if (const auto &known = value(input).contents) {
+    if (!known->isStatic())
+      integers(input); // which says what is symbolic
+    std::vector<double> numbers;
+    for (size_t i = 0; i < known->elements.size(); ++i)
+      numbers.push_back(double(known->elements[i].value()) /
+                        (known->divisors.empty() ? 1.0 : double(known->divisors[i].value())));
+    return numbers;
   }
   return constant(input).to_vector<double>();
 }
@@ -283,6 +299,8 @@ void Node::unsupported(const std::string &what) const {
   throw Unsupported(importer.locationOf(proto), printable(proto.op), what);
 }
 
+void requireEqual(const Dim &left, const Dim &right) { Trace::active()->require(left, right, detail::inScope({})); }
+
 Tensor part(const Tensor &x, int64_t axis, const Dim &from, const Dim &to, int64_t step) {
   if (axis >= x.rank())
     throw Error(detail::inScope({}), "slice",
@@ -301,8 +319,9 @@ const OpEntry *findOp(std::string_view domain, std::string_view name) {
   static const auto table = [] {
     std::map<std::pair<std::string_view, std::string_view>, OpEntry> table;
     for (auto family :
-         {attentionOps(), controlOps(), einsumOps(), elementwiseOps(), indexOps(), neuralOps(), quantizedOps(),
-          recurrentOps(), reductionOps(), samplingOps(), selectionOps(), shapeOps(), signalOps(), trainingOps()})
+         {attentionOps(), contribAttentionOps(), contribQuantizedOps(), controlOps(), einsumOps(), elementwiseOps(),
+          fusedOps(), indexOps(), neuralOps(), quantizedOps(), recurrentOps(), reductionOps(), samplingOps(),
+          selectionOps(), shapeOps(), signalOps(), skipNormOps(), trainingOps()})
       for (const OpEntry &entry : family)
         table[{entry.domain, entry.name}] = entry;
     return table;

@@ -12,11 +12,14 @@
 
 namespace burin::onnx {
 
-/// Whole numbers that are known while importing, some maybe symbolic: what shapes are computed with.
+/// Numbers that are known while importing, some maybe symbolic: what shapes are computed with.
 struct Contents {
   DType dtype = DType::i64;
   std::vector<int64_t> shape; // of rank 0 or more, fixed
   std::vector<Dim> elements;
+  std::vector<Dim> divisors = {}; // of floats: what the elements are divided by
+
+  bool isStatic() const;
 };
 
 /// What a name in a graph stands for: nothing, a tensor, or a sequence of values. Tensors that hold sizes have their
@@ -28,11 +31,16 @@ struct Value {
   static Value sequenceOf(std::vector<Value> values);
 
   bool defined() const { return tensor.defined() || contents || sequence; }
+  /// Nothing is known of it because of a problem with a node before. Only in a search for all problems.
+  bool isBroken = false;
 
   mutable Tensor tensor;
   std::shared_ptr<const Contents> contents;
   std::shared_ptr<const std::vector<Value>> sequence;
 };
+
+/// Thrown by a node that uses a broken value.
+struct Broken {};
 
 /// The outputs of a node. Those that are left out at the end are absent.
 struct Values : std::vector<Value> {
@@ -78,7 +86,7 @@ public:
   void requireRank(size_t input, int64_t least) const;
 
   // ---- inputs whose elements must be known now; others are an error that names the graph inputs they depend on
-  /// Known contents of an integer or bool input, if it has them.
+  /// Known contents of an integer or bool input, if it has them; of floats, if they are whole.
   std::optional<Contents> contents(size_t input) const;
   Shape sizes(size_t input) const;
   std::vector<int64_t> integers(size_t input) const;
@@ -145,10 +153,6 @@ struct OpEntry {
 /// Nullptr if there is no such op.
 const OpEntry *findOp(std::string_view domain, std::string_view name);
 
-/// Where operands must agree in a size and are not known to, they are made to, and a check goes with the graph.
-void agreeOnSizes(Node &node);
-/// `x` under another shape, which must fit: a check goes with the graph if that is not known.
-Tensor reshapeChecked(const Tensor &x, Shape shape);
 /// Has every run check that two sizes are equal.
 void requireEqual(const Dim &left, const Dim &right);
 
@@ -157,9 +161,12 @@ std::optional<Value> propagateContents(Node &node);
 
 // ---- the families
 std::span<const OpEntry> attentionOps();
+std::span<const OpEntry> contribAttentionOps();
+std::span<const OpEntry> contribQuantizedOps();
 std::span<const OpEntry> controlOps();
 std::span<const OpEntry> einsumOps();
 std::span<const OpEntry> elementwiseOps();
+std::span<const OpEntry> fusedOps();
 std::span<const OpEntry> indexOps();
 std::span<const OpEntry> neuralOps();
 std::span<const OpEntry> quantizedOps();
@@ -169,6 +176,7 @@ std::span<const OpEntry> samplingOps();
 std::span<const OpEntry> selectionOps();
 std::span<const OpEntry> shapeOps();
 std::span<const OpEntry> signalOps();
+std::span<const OpEntry> skipNormOps();
 std::span<const OpEntry> trainingOps();
 
 } // namespace burin::onnx

@@ -81,6 +81,9 @@ struct TensorSpec {
 /// `positive` is one more size known to be >= 0.
 BURIN_API std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive = 0);
 
+/// Whether a <= b is known to hold, with `positive` as above.
+BURIN_API bool isAtMost(const Dim &a, const Dim &b, const Dim &positive = 0);
+
 /// "f32[batch, 512]"
 BURIN_API std::string str(const TensorSpec &);
 /// "[batch, 512]"

@@ -1,88 +1,10 @@
 // Attention and what comes with it.
-#include "frontend/onnx/import/Node.h"
+#include "frontend/onnx/import/neural/Heads.h"
 #include <cmath>
-#include <limits>
 
 namespace burin::onnx {
 
 namespace {
-
-using Ints = std::vector<int64_t>;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-/// [batch, sequence, heads * size] as [batch, heads, sequence, size].
-Tensor splitHeads(const Tensor &x, int64_t heads) {
-  const Shape &shape = x.shape();
-  return transpose(reshape(x, {shape[0], shape[1], heads, floordiv(shape[2], heads)}), {0, 2, 1, 3});
-}
-Tensor joinHeads(const Tensor &x) {
-  const Shape &shape = x.shape();
-  return reshape(transpose(x, {0, 2, 1, 3}), {shape[0], shape[2], shape[1] * shape[3]});
-}
-
-/// Each head as often as query heads share it.
-Tensor repeatHeads(const Tensor &x, const Dim &heads) {
-  const Shape shape = x.shape();
-  if (shape[1] == heads)
-    return x;
-  Shape wide{shape[0], shape[1], floordiv(heads, shape[1]), shape[2], shape[3]};
-  return reshape(broadcast_to(unsqueeze(x, {2}), wide), {shape[0], heads, shape[2], shape[3]});
-}
-
-/// The parts of attention after its inputs have four dimensions.
-struct Attention {
-  Node &n;
-  Tensor query, key, value;
-  Tensor allowed, bias; // which keys a query sees, and what is added to its scores; empty: all, nothing
-  double scale = 1;
-
-  Dim queries() const { return query.shape()[2]; }
-  Dim keys() const { return key.shape()[2]; }
-
-  void restrict(const Tensor &also) { allowed = allowed.defined() ? logical_and(allowed, also) : also; }
-
-  void addMask(Tensor mask) {
-    if (mask.rank() > 0 && mask.shape().back() != keys() &&
-        mask.shape().back() != Dim(1)) { // what is missing is hidden
-      Dim missing = keys() - mask.shape().back();
-      if (!missing.isStatic() || missing.value() < 0)
-        n.fail("the mask " + str(mask.shape()) + " does not fit " + keys().str() + " keys");
-      Ints low(size_t(mask.rank()), 0), high = low;
-      high.back() = missing.value();
-      mask = isBool(mask.dtype()) ? pad(mask, low, high) : pad(mask, low, high, "constant", -kInfinity);
-    }
-    if (isBool(mask.dtype()))
-      restrict(mask);
-    else
-      bias = mask;
-  }
-
-  /// Restrictions by position. `offset` is how many keys come before the first query: of rank 0, or [batch, 1, 1, 1].
-  void addPositions(const Tensor &offset, int64_t left, int64_t right) {
-    Tensor i = iota({queries(), 1}, DType::i64) + offset, j = iota({1, keys()}, DType::i64, 1);
-    if (right >= 0)
-      restrict(j <= i + right);
-    if (left >= 0)
-      restrict(j >= i - left);
-  }
-
-  Tensor scores() const {
-    double root = std::sqrt(std::fabs(scale));
-    Tensor product = matmul(query * root, transpose(key * root, {0, 1, 3, 2}));
-    return scale < 0 ? -product : product;
-  }
-  Tensor masked(Tensor scores) const {
-    if (bias.defined())
-      scores = scores + bias;
-    return allowed.defined() ? where(allowed, scores, -kInfinity) : scores;
-  }
-};
-
-/// softmax over the last dimension; a row without a finite score gives zeros.
-Tensor probabilities(const Tensor &scores, bool mayBeEmpty) {
-  Tensor result = softmax(scores, -1);
-  return mayBeEmpty ? where(reduce_max(scores, {-1}, true) == -kInfinity, 0.0, result) : result;
-}
 
 Values attention(Node &n) {
   Attention a{n, n[0], n[1], n[2], {}, {}};
@@ -125,13 +47,10 @@ Values attention(Node &n) {
   a.addPositions(offset, left, isCausal ? 0 : right);
 
   double cap = n.attribute("softcap", 0.0);
-  bool isPlain =
-      cap == 0 && !n.hasAttribute("softmax_precision") && !n.wants(3) && !(a.bias.defined() && a.allowed.defined());
+  bool isPlain = cap == 0 && !n.hasAttribute("softmax_precision") && !n.wants(3);
   Values results;
   if (isPlain) {
-    std::optional<Tensor> mask = a.bias.defined() ? a.bias : a.allowed;
-    results = {
-        scaled_dot_product_attention(a.query, a.key, a.value, mask->defined() ? mask : std::nullopt, false, a.scale)};
+    results = {a.result()};
     results = {isFlat ? joinHeads(results[0].tensor) : results[0].tensor, presentKey, presentValue};
     return results;
   }
@@ -168,27 +87,14 @@ Values rotaryEmbedding(Node &n) {
   Tensor x = n[0], cosines = n[1], sines = n[2];
   bool isFlat = x.rank() == 3, interleaved = n.attribute("interleaved", int64_t(0));
   n.requireRank(0, isFlat ? 3 : 4);
-  Shape shape = x.shape();
   if (isFlat)
     x = splitHeads(x, std::max<int64_t>(n.attribute("num_heads", int64_t(1)), 1));
   if (n.has(3)) {
     cosines = take(cosines, n[3]);
     sines = take(sines, n[3]);
   }
-  cosines = unsqueeze(cosines, {1});
-  sines = unsqueeze(sines, {1});
-  Dim size = x.shape()[3], turned = n.attribute("rotary_embedding_dim", int64_t(0));
-  if (turned == Dim(0))
-    turned = size;
-  Dim half = floordiv(turned, 2);
-  Tensor first = interleaved ? part(x, 3, 0, turned, 2) : part(x, 3, 0, half);
-  Tensor second = interleaved ? part(x, 3, 1, turned, 2) : part(x, 3, half, turned);
-  Tensor real = cosines * first - sines * second, imaginary = sines * first + cosines * second;
-  Shape to = x.shape();
-  to[3] = turned;
-  Tensor y = interleaved ? reshape(stack({real, imaginary}, 4), to) : concat({real, imaginary}, 3);
-  if (turned != size)
-    y = concat({y, part(x, 3, turned, size)}, 3);
+  Tensor y = rotate(x, unsqueeze(cosines, {1}), unsqueeze(sines, {1}), interleaved,
+                    n.attribute("rotary_embedding_dim", int64_t(0)));
   return isFlat ? joinHeads(y) : y;
 }
 

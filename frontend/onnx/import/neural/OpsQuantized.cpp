@@ -1,7 +1,33 @@
 // Numbers stored as small integers with a scale and a zero point.
+#include "frontend/onnx/import/neural/Quantized.h"
 #include "frontend/onnx/import/neural/Window.h"
 
 namespace burin::onnx {
+
+Tensor centered(const Tensor &x, const Tensor &zero) {
+  Tensor wide = x.to(DType::i32);
+  return zero.defined() ? wide - zero.to(DType::i32) : wide;
+}
+
+Tensor dequantized(const Tensor &x, const Tensor &scale, const Tensor &zero) {
+  return centered(x, zero).to(scale.dtype()) * scale;
+}
+
+/// round(x / scale) + zero, as near as the type gets.
+static Tensor quantized(const Tensor &x, const Tensor &scale, const Tensor &zero, DType to) {
+  Tensor rounded = round(x / scale);
+  return (zero.defined() ? rounded + zero.to(rounded.dtype()) : rounded).to(to);
+}
+
+Tensor requantized(const Tensor &x, const Tensor &scale, const Tensor &zero) {
+  return quantized(x, scale, zero, zero.dtype());
+}
+
+Rounded roundDynamically(const Tensor &x) {
+  Tensor high = maximum(reduce_max(x), 0.0), low = minimum(reduce_min(x), 0.0);
+  Tensor range = high - low, scale = where(range == 0, 1.0, range / 255.0), zero = round(-low / scale).to(DType::u8);
+  return {quantized(x, scale, zero, DType::u8), scale, zero};
+}
 
 namespace {
 
@@ -27,12 +53,6 @@ Tensor spread(Node &n, const Tensor &parameter, const Shape &shape, int64_t axis
   return slice(repeated, Shape(shape.size(), Dim(0)), shape, Ints(shape.size(), 1));
 }
 
-/// round(x / scale) + zero, as near as the type gets.
-Tensor quantized(const Tensor &x, const Tensor &scale, const Tensor &zero, DType to) {
-  Tensor rounded = round(x / scale);
-  return (zero.defined() ? rounded + zero.to(rounded.dtype()) : rounded).to(to);
-}
-
 Values quantize(Node &n) {
   Shape shape = n.shape();
   int64_t axis = n.attribute("axis", int64_t(1)), block = n.attribute("block_size", int64_t(0));
@@ -44,23 +64,16 @@ Values quantize(Node &n) {
   return quantized(isFloat(x.dtype()) ? x : x.to(DType::f32), scale, zero, to);
 }
 
-Tensor centered(const Tensor &x, const Tensor &zero) {
-  Tensor wide = x.to(DType::i32);
-  return zero.defined() ? wide - zero.to(DType::i32) : wide;
-}
-
 Values dequantize(Node &n) {
   Shape shape = n.shape();
   int64_t axis = n.attribute("axis", int64_t(1)), block = n.attribute("block_size", int64_t(0));
   Tensor scale = spread(n, n[1], shape, axis, block), zero = n.has(2) ? spread(n, n[2], shape, axis, block) : Tensor();
-  return (centered(n[0], zero).to(scale.dtype()) * scale).to(n.attributeType("output_dtype", scale.dtype()));
+  return dequantized(n[0], scale, zero).to(n.attributeType("output_dtype", scale.dtype()));
 }
 
 Values dynamicQuantize(Node &n) {
-  Tensor x = n[0];
-  Tensor high = maximum(reduce_max(x), 0.0), low = minimum(reduce_min(x), 0.0);
-  Tensor scale = (high - low) / 255.0, zero = round(-low / scale).to(DType::u8);
-  return Values({quantized(x, scale, zero, DType::u8), scale, zero});
+  Rounded rounded = roundDynamically(n[0]);
+  return Values({rounded.x, rounded.scale, rounded.zero});
 }
 
 /// One number for each row or column of a matrix.

@@ -1,6 +1,8 @@
 // RNN, GRU and LSTM, one position after the other.
 #include "burin/loops.h"
-#include "frontend/onnx/import/Node.h"
+#include "frontend/onnx/import/neural/Quantized.h"
+#include "frontend/tensor/LocationScope.h"
+#include "frontend/trace/Trace.h"
 #include <algorithm>
 
 namespace burin::onnx {
@@ -89,7 +91,7 @@ public:
 
   /// Of all positions at once: x [length, batch, inputs].
   Tensor project(const Tensor &x) const {
-    Tensor y = matmul(x, weight);
+    Tensor y = matmul(rounded(x), weight);
     return inputBias.defined() ? y + inputBias : y;
   }
   /// `projected` is of one position: [batch, gates * size].
@@ -105,6 +107,13 @@ private:
   std::vector<Activation> activations;
   Tensor weight, recurrent, inputBias, recurrentBias, peepholes;
 
+  /// DynamicQuantizeLSTM multiplies small integers.
+  Tensor rounded(const Tensor &x) const {
+    if (n.op() != "DynamicQuantizeLSTM")
+      return x;
+    Rounded all = roundDynamically(x);
+    return dequantized(all.x, all.scale, all.zero);
+  }
   Tensor activate(size_t which, Tensor x) const {
     if (n.hasAttribute("clip")) {
       double limit = n.attribute("clip", 0.0);
@@ -115,7 +124,7 @@ private:
   Tensor gate(const Tensor &all, int64_t i) const { return part(all, all.rank() - 1, size * i, size * (i + 1)); }
   /// The hidden state's share of the gates from `first` on.
   Tensor fromHidden(const Tensor &hidden, int64_t first, int64_t last, bool withBias = true) const {
-    Tensor y = matmul(hidden, part(recurrent, 1, size * first, size * last));
+    Tensor y = matmul(rounded(hidden), part(recurrent, 1, size * first, size * last));
     return withBias && recurrentBias.defined() ? y + part(recurrentBias, 0, size * first, size * last) : y;
   }
 
@@ -191,7 +200,10 @@ Values recurrence(Node &n, int64_t gates, const std::vector<std::string> &names)
   for (size_t d = 0; d < backwards.size(); ++d) {
     Layer layer(n, int64_t(d), gates, names);
     auto initial = [&](size_t input) {
-      return n.has(input) ? at(n[input], isBatchFirst, int64_t(d)) : full({batch, layer.size}, 0, x.dtype());
+      Shape shape{batch, layer.size};
+      if (!n.has(input))
+        return full(shape, 0, x.dtype());
+      return Trace::active()->assumeShape(at(n[input], isBatchFirst, int64_t(d)), shape, detail::inScope({}));
     };
     Pass pass = run(layer, x, {initial(5), hasCell ? initial(6) : Tensor()}, n.has(4) ? n[4] : Tensor(), backwards[d]);
     outputs.push_back(pass.rows);
@@ -210,7 +222,23 @@ Values rnn(Node &n) { return recurrence(n, 1, {"Tanh"}); }
 Values gru(Node &n) { return recurrence(n, 3, {"Sigmoid", "Tanh"}); }
 Values lstm(Node &n) { return recurrence(n, 4, {"Sigmoid", "Tanh", "Tanh"}); }
 
+/// The weights have their columns last, and a scale and a zero for each direction, or for each of its columns.
+Values dynamicQuantizedLstm(Node &n) {
+  n.requireRank(1, 3);
+  n.requireRank(2, 3);
+  for (size_t i = 0; i < 2; ++i) {
+    auto parameter = [&](size_t input) {
+      Tensor x = n[input];
+      return unsqueeze(x, x.rank() == 1 ? Ints{1, 2} : Ints{1});
+    };
+    Tensor zero = n.has(9 + 2 * i) ? parameter(9 + 2 * i) : Tensor();
+    n.replace(1 + i, transpose(dequantized(n[1 + i], parameter(8 + 2 * i), zero), {0, 2, 1}));
+  }
+  return lstm(n);
+}
+
 constexpr OpEntry table[] = {
+    {"DynamicQuantizeLSTM", dynamicQuantizedLstm, {3, 3, 3, 0, 0, 0, 0, 0}, "com.microsoft"},
     {"GRU", gru},
     {"LSTM", lstm},
     {"RNN", rnn},

@@ -159,16 +159,29 @@ void keepRatio(Node &n, const Shape &shape, const Ints &axes, std::vector<double
   }
 }
 
+/// The new sizes, where the scales are computed from sizes; else none.
+Shape symbolicallyScaled(Node &n, const Shape &shape, const Ints &axes, size_t scalesInput) {
+  if (!n.has(scalesInput) || !n.value(scalesInput).contents || n.value(scalesInput).contents->isStatic())
+    return {};
+  const Contents &scales = *n.value(scalesInput).contents;
+  Shape sizes;
+  for (size_t i = 0; i < axes.size() && i < scales.elements.size(); ++i)
+    sizes.push_back(floordiv(shape[size_t(axes[i])] * scales.elements[i], scales.divisors[i]));
+  return sizes;
+}
+
 Values resizeWith(Node &n, Sampler sampler, size_t roiInput, size_t scalesInput, size_t sizesInput) {
   Tensor x = n[0];
   Shape shape = n.shape();
   Ints axes = resizedAxes(n);
   std::vector<double> scales, roi;
-  if (n.has(scalesInput) && elements(n.shape(scalesInput)) != Dim(0))
+  Shape sizes = symbolicallyScaled(n, shape, axes, scalesInput);
+  if (sizes.empty() && n.has(scalesInput) && elements(n.shape(scalesInput)) != Dim(0))
     scales = n.reals(scalesInput);
-  else if (n.hasAttribute("scales"))
+  else if (sizes.empty() && n.hasAttribute("scales"))
     scales = n.attributeReals("scales");
-  Shape sizes = scales.empty() && n.has(sizesInput) ? n.sizes(sizesInput) : Shape();
+  if (sizes.empty() && scales.empty() && n.has(sizesInput))
+    sizes = n.sizes(sizesInput);
   if (scales.size() != axes.size() && sizes.size() != axes.size())
     n.fail("it needs one scale or one size for each dimension");
   if (sampler.transform == "tf_crop_and_resize")
@@ -181,7 +194,11 @@ Values resizeWith(Node &n, Sampler sampler, size_t roiInput, size_t scalesInput,
     if (from == Dim(0) && to != from)
       n.fail("dimension " + std::to_string(axes[i]) + " is empty, and cannot be resized to " + to.str());
     bool isKnown = from.isStatic() && to.isStatic();
-    scales.push_back(to == from ? 1 : isKnown ? double(to.value()) / double(from.value()) : NAN); // NaN: see below
+    Dim ratio = isKnown ? Dim(1) : floordiv(to, from);
+    bool isMultiple = !isKnown && ratio.isStatic() && ratio * from == to;
+    scales.push_back(isKnown      ? double(to.value()) / double(std::max<int64_t>(from.value(), 1))
+                     : isMultiple ? double(ratio.value())
+                                  : NAN); // see below
     if (std::isnan(scales.back()) && n.attribute("keep_aspect_ratio_policy", "stretch") != "stretch")
       n.unsupported("keeping the ratio of the symbolic size " + (from.isStatic() ? to : from).str());
   }

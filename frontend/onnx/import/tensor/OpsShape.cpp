@@ -1,6 +1,7 @@
 // Ops that make, move and select elements.
 #include "burin/indexing.h"
-#include "frontend/onnx/import/Node.h"
+#include "frontend/onnx/import/Contents.h"
+#include "frontend/onnx/import/tensor/SymbolicMoves.h"
 #include <algorithm>
 #include <cmath>
 
@@ -53,7 +54,7 @@ Values reshapeTo(Node &n) {
   for (Dim &size : sizes)
     if (isEmpty && size == Dim(-1))
       size = 0;
-  return reshapeChecked(n[0], sizes);
+  return reshape(n[0], sizes);
 }
 
 Values flattenFrom(Node &n) {
@@ -79,14 +80,37 @@ Values concatenated(Node &n) {
   return concat(xs, n.attribute("axis", int64_t(1)));
 }
 
+/// The last part is smaller where the size is no multiple of `count`.
+Values splitEvenly(const Tensor &x, int64_t axis, int64_t count) {
+  Dim whole = x.shape()[size_t(axis)], size = ceildiv(whole, count);
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < count; ++i)
+    parts.push_back(part(x, axis, size * i, i + 1 == count ? whole : size * (i + 1)));
+  return parts;
+}
+
+Values splitBy(Node &n, int64_t axis, const Shape &sizes) {
+  std::vector<Tensor> parts;
+  Dim from = 0;
+  for (const Dim &size : sizes) {
+    parts.push_back(part(n[0], axis, from, from + size));
+    from = from + size;
+  }
+  requireEqual(from, n.shape()[size_t(axis)]);
+  return parts;
+}
+
 Values splitUp(Node &n) {
   int64_t axis = n.axis(n.attribute("axis", int64_t(0)));
   Dim whole = n.shape()[size_t(axis)];
+  if (Shape given = n.has(1) ? n.sizes(1) : Shape();
+      std::any_of(given.begin(), given.end(), [](const Dim &size) { return !size.isStatic(); }))
+    return splitBy(n, axis, given);
   std::vector<int64_t> sizes = n.list(1, "split").value_or(std::vector<int64_t>());
   auto count = int64_t(n.outputCount());
   if (sizes.empty()) {
     if (!whole.isStatic())
-      n.unsupported("a split of the symbolic size " + whole.str() + " into equal parts");
+      return splitEvenly(n[0], axis, count);
     int64_t part = (whole.value() + count - 1) / count, left = whole.value();
     for (int64_t i = 0; i < count; ++i, left -= sizes.back())
       sizes.push_back(std::min(part, left));
@@ -169,11 +193,20 @@ Values tiled(Node &n) {
     repeats[size_t(n.axis(n.integer(2)))] = n.integer(1);
     return tile(n[0], repeats);
   }
+  Shape repeats = n.sizes(1);
+  if (std::any_of(repeats.begin(), repeats.end(), [](const Dim &count) { return !count.isStatic(); })) {
+    if (int64_t(repeats.size()) != n.rank())
+      n.fail("repeats " + str(repeats) + " must have one number for each dimension of " + str(n.shape()));
+    return tileSymbolic(n[0], repeats);
+  }
   return tile(n[0], n.integers(1));
 }
 
 Values padded(Node &n) {
-  auto pads = n.list(1, n.hasAttribute("paddings") ? "paddings" : "pads");
+  Shape pads = n.has(1) ? n.sizes(1) : Shape();
+  if (!n.has(1))
+    for (int64_t pad : n.attribute(n.hasAttribute("paddings") ? "paddings" : "pads", std::vector<int64_t>()))
+      pads.push_back(pad);
   std::string mode = n.attribute("mode", "constant");
   auto rank = size_t(n.rank());
   std::vector<int64_t> axes;
@@ -182,16 +215,21 @@ Values padded(Node &n) {
   else
     for (size_t i = 0; i < rank; ++i)
       axes.push_back(int64_t(i));
-  if (!pads || pads->size() != 2 * axes.size())
+  if (pads.size() != 2 * axes.size())
     n.fail("it needs two pads for each axis");
+  double value = n.has(2) ? n.real(2) : n.attribute("value", 0.0);
+  Tensor x = n[0];
   std::vector<int64_t> low(rank, 0), high(rank, 0);
   for (size_t i = 0; i < axes.size(); ++i) {
     auto axis = size_t(n.axis(axes[i]));
-    low[axis] = (*pads)[i];
-    high[axis] = (*pads)[axes.size() + i];
+    const Dim &before = pads[i], &behind = pads[axes.size() + i];
+    if (before.isStatic() && behind.isStatic()) {
+      low[axis] = before.value();
+      high[axis] = behind.value();
+    } else {
+      x = padSymbolic(n, x, int64_t(axis), before, behind, mode, value);
+    }
   }
-  double value = n.has(2) ? n.real(2) : n.attribute("value", 0.0);
-  Tensor x = n[0];
   if (mode == "wrap") {
     for (size_t i = 0; i < rank; ++i) {
       Dim size = x.shape()[i];
@@ -206,12 +244,8 @@ Values padded(Node &n) {
 
 Values rangeOf(Node &n) {
   DType dtype = n.dtype();
-  std::optional<Contents> start = n.contents(0), limit = n.contents(1), delta = n.contents(2);
-  if (start && limit && delta && start->elements.size() == 1 && limit->elements.size() == 1 &&
-      delta->elements.size() == 1 && delta->elements[0].isStatic() && delta->elements[0].value() > 0) { // symbolic
-    Dim count = max(ceildiv(limit->elements[0] - start->elements[0], delta->elements[0]), 0);
-    return (iota({count}, dtype) * delta->elements[0].value() + sizeTensor(start->elements[0])).to(dtype);
-  }
+  if (std::optional<Dim> count = stepsOf(n)) // maybe symbolic
+    return (iota({*count}, dtype) * reshape(n[2], {}) + reshape(n[0], {})).to(dtype);
   double from = n.real(0), to = n.real(1), step = n.real(2);
   if (step == 0)
     n.fail("the step is 0");

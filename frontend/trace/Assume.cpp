@@ -1,0 +1,148 @@
+// Sizes that must be equal but are not known to be. An exporter knows that the skip connection of a U-Net has the size
+// of what it joins; from the graph it follows only for heights that are multiples of 8. Such sizes are taken to be
+// equal, and every run checks that they are.
+#include "frontend/trace/Trace.h"
+#include <algorithm>
+
+namespace burin {
+
+namespace {
+
+/// Whether the size is 1 wherever it is a size, as far as a number of samples tells: strides, windows and paddings
+/// cancel out in a way that the normal form of sizes does not see.
+bool isOneInSamples(const Dim &size) {
+  constexpr int64_t samples[] = {1, 2, 3, 5, 8, 16, 31, 64, 100, 128, 224, 256, 320, 512, 576, 1000, 1024, 2048};
+  if (size.isStatic())
+    return size == Dim(1);
+  size_t positive = 0;
+  for (int64_t sample : samples)
+    for (int64_t step : {0, 1, 16}) { // between the symbols
+      int64_t next = sample - step;
+      std::map<std::string, int64_t, std::less<>> values;
+      auto value = [&](std::string_view name) -> std::optional<int64_t> {
+        auto [at, isNew] = values.try_emplace(std::string(name), next + step);
+        next += isNew ? step : 0;
+        return at->second;
+      };
+      std::optional<int64_t> found = size.evaluate(value);
+      if (found && *found > 1)
+        return false;
+      positive += found == 1;
+    }
+  return positive > 0;
+}
+
+/// The size that stands for two that must be equal.
+const Dim &simpler(const Dim &a, const Dim &b) {
+  if (a.isStatic() || b.isStatic())
+    return a.isStatic() ? a : b;
+  std::string left = a.str(), right = b.str();
+  return std::pair(left.size(), left) <= std::pair(right.size(), right) ? a : b;
+}
+
+} // namespace
+
+/// One call of an op, tried again with sizes taken to be equal.
+class Trace::Assumption {
+public:
+  Assumption(Trace &trace, const ir::OpInfo &info, std::span<const Tensor *const> given, std::vector<ir::Attr> attrs,
+             const Location &where)
+      : trace(trace), info(info), where(where), attrs(std::move(attrs)), operands(given.begin(), given.end()),
+        replaced(given.size()) {}
+
+  std::vector<Tensor> call() {
+    constexpr int kMostAttempts = 64;
+    for (int attempt = 0;; ++attempt)
+      try {
+        return trace.record(info, operands, attrs, where);
+      } catch (const detail::UnequalSizes &problem) {
+        if (attempt == kMostAttempts)
+          throw;
+        if (std::string_view(info.name) == "reshape")
+          return {reshape(problem.sizes)};
+        if (!take(problem.sizes))
+          throw;
+      }
+  }
+
+private:
+  Trace &trace;
+  const ir::OpInfo &info;
+  const Location &where;
+  std::vector<ir::Attr> attrs;
+  std::vector<const Tensor *> operands;
+  std::vector<Tensor> replaced;
+
+  /// Writes one size for two wherever they stand. False if that changes nothing.
+  bool take(const ir::InferCall::Unequal &sizes) {
+    auto [left, right] = std::pair(sizes.left, sizes.right);
+    if (sizes.repeats && (isOneInSamples(left) || isOneInSamples(right)))
+      (isOneInSamples(left) ? right : left) = 1;
+    const Dim common = simpler(left, right), other = common == left ? right : left;
+    bool isChanged = false;
+    auto replace = [&](Shape &shape) {
+      isChanged |= std::find(shape.begin(), shape.end(), other) != shape.end();
+      std::replace(shape.begin(), shape.end(), other, common);
+    };
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (!operands[i])
+        continue;
+      Shape shape = operands[i]->shape(where);
+      replace(shape);
+      if (shape == operands[i]->shape(where))
+        continue;
+      replaced[i] = trace.reshapeUnproved(*operands[i], shape, where);
+      operands[i] = &replaced[i];
+    }
+    for (ir::Attr &attr : attrs)
+      if (auto *shape = std::get_if<Shape>(&attr))
+        replace(*shape);
+    if (isChanged)
+      trace.assume(left, right, where);
+    return isChanged;
+  }
+
+  /// To a shape of as many elements, where -1 is what is left over.
+  Tensor reshape(const ir::InferCall::Unequal &) {
+    Shape shape = std::get<Shape>(attrs[0]);
+    const Dim total = elements(operands[0]->shape(where));
+    Dim known = 1;
+    auto open = std::find(shape.begin(), shape.end(), Dim(-1));
+    for (auto size = shape.begin(); size != shape.end(); ++size)
+      if (size != open)
+        known = known * *size;
+    if (open != shape.end()) {
+      *open = floordiv(total, known);
+      known = known * *open;
+    }
+    trace.assume(known, total, where);
+    return trace.reshapeUnproved(*operands[0], shape, where);
+  }
+};
+
+void Trace::assume(const Dim &left, const Dim &right, const Location &where) {
+  require(left, right, where);
+  assumed->emplace_back(left, right);
+}
+
+std::vector<Tensor> Trace::call(const ir::OpInfo &info, std::span<const Tensor *const> operands,
+                                std::vector<ir::Attr> attrs, const Location &where) {
+  if (!assumed)
+    return record(info, operands, std::move(attrs), where);
+  return Assumption(*this, info, operands, std::move(attrs), where).call();
+}
+
+Tensor Trace::assumeShape(const Tensor &x, const Shape &shape, const Location &where) {
+  Shape from = x.shape(where);
+  bool mayFit = from.size() == shape.size();
+  for (size_t i = 0; mayFit && i < shape.size(); ++i)
+    mayFit = mayEqual(from[i], shape[i]);
+  if (!assumed || !mayFit || from == shape)
+    return x;
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (from[i] != shape[i])
+      assume(from[i], shape[i], where);
+  return reshapeUnproved(x, shape, where);
+}
+
+} // namespace burin

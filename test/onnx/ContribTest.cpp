@@ -1,0 +1,158 @@
+// Ops of ONNX Runtime's own domain against its results, and ops of its optimiser with symbolic sizes. The cases are
+// written by contrib/generate.py.
+#include "burin/creation.h"
+#include "burin/onnx.h"
+#include "burin/ops.h"
+#include "test/onnx/Folder.h"
+#include "test/onnx/ModelWriter.h"
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+using namespace burin;
+using namespace burin::test;
+using nlohmann::json;
+
+namespace {
+
+struct Kind {
+  OnnxType onnx;
+  DType dtype;
+};
+Kind kindOf(const std::string &name) {
+  if (name == "float32")
+    return {kFloat, DType::f32};
+  if (name == "int32")
+    return {kInt32, DType::i32};
+  if (name == "int64")
+    return {kInt64, DType::i64};
+  if (name == "int8")
+    return {OnnxType(3), DType::i8};
+  REQUIRE(name == "uint8");
+  return {kUint8, DType::u8};
+}
+
+Tensor tensorFrom(const json &array) {
+  Shape shape;
+  for (int64_t size : array["shape"])
+    shape.push_back(size);
+  return from_vector(array["values"].get<std::vector<double>>(), shape).to(kindOf(array["type"]).dtype);
+}
+
+template <class T> Bytes rawOf(const json &array) {
+  std::vector<T> values = array["values"].get<std::vector<T>>();
+  return Bytes(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T));
+}
+Bytes initializerFrom(const Bytes &name, const json &array) {
+  std::string type = array["type"];
+  Bytes raw = type == "float32" ? rawOf<float>(array)
+              : type == "int32" ? rawOf<int32_t>(array)
+              : type == "int64" ? rawOf<int64_t>(array)
+              : type == "int8"  ? rawOf<int8_t>(array)
+                                : rawOf<uint8_t>(array);
+  return tensorHead(name, kindOf(type).onnx, array["shape"]).add(9, raw);
+}
+
+Bytes attributeFrom(const Bytes &name, const json &value) {
+  if (value.is_string())
+    return attribute(name, value.get<std::string>().c_str());
+  if (value.is_number_integer())
+    return attribute(name, value.get<int64_t>());
+  if (value.is_number())
+    return attribute(name, value.get<double>());
+  bool areFloats = !value.empty() && value[0].is_number_float();
+  Message message;
+  message.add(1, name).add(20, areFloats ? 6 : 7);
+  for (const json &element : value)
+    areFloats ? message.addFloat(7, element.get<float>()) : message.add(8, element.get<int64_t>());
+  return message;
+}
+
+/// The sizes of an input as a model declares them. Symbolic ones: those of the first input and of what has its rank and
+/// first size, such as the other half of a sum, are anonymous, but for the number of features, which is the last.
+std::vector<Bytes> declared(const json &shape, const json &given, bool isSymbolic) {
+  const json &first = given["inputs"][0]["shape"];
+  bool isLike = shape.size() == first.size() && shape.size() > 1 && shape[0] == first[0];
+  std::vector<Bytes> sizes;
+  size_t features = given["op"] == "Inverse" ? 2 : 1; // the size of the matrices
+  for (size_t i = 0; i < shape.size(); ++i)
+    sizes.push_back(isSymbolic && isLike && i + features < shape.size() ? "" : std::to_string(shape[i].get<int64_t>()));
+  return sizes;
+}
+
+/// The node alone in a model.
+Graph load(const json &given, bool isSymbolic, const std::string &path, std::vector<Tensor> &arguments) {
+  NodeText node{given["op"], {}, {}, {}, "n", given["domain"]};
+  for (auto &[name, value] : given["attributes"].items())
+    node.attributes.push_back(attributeFrom(name, value));
+  ModelText model{.nodes = {}, .inputs = {}, .outputs = {}};
+  for (size_t i = 0; i < given["inputs"].size(); ++i) {
+    const json &input = given["inputs"][i];
+    std::string name = input.is_null() ? "" : "x" + std::to_string(i);
+    node.inputs.push_back(name);
+    if (input.is_null())
+      continue;
+    if (input.contains("constant")) {
+      model.initializers.push_back(initializerFrom(name, input));
+      continue;
+    }
+    model.inputs.push_back(valueInfo(name, kindOf(input["type"]).onnx, declared(input["shape"], given, isSymbolic)));
+    arguments.push_back(tensorFrom(input));
+  }
+  for (size_t i = 0, at = 0; i < given["outputs"].size(); ++i) {
+    std::string name = given["outputs"][i];
+    node.outputs.push_back(name);
+    if (!name.empty())
+      model.outputs.push_back(valueInfo(name, kindOf(given["expected"][at++]["type"]).onnx, {}));
+  }
+  model.nodes.push_back(node);
+  return load_onnx(model.write(path));
+}
+
+void compare(const Tensor &result, const json &expected, double tolerance) {
+  Shape shape;
+  for (int64_t size : expected["shape"])
+    shape.push_back(size);
+  REQUIRE(result.shape() == shape);
+  std::vector<double> got = result.to_vector<double>(), want = expected["values"].get<std::vector<double>>();
+  REQUIRE(got.size() == want.size());
+  bool isQuantized = expected["type"] == "uint8" || expected["type"] == "int8"; // a step of rounding is allowed
+  double largest = 1;
+  for (double value : want)
+    largest = std::max(largest, std::fabs(value));
+  for (size_t i = 0; i < got.size(); ++i) {
+    INFO("element " << i << ": " << got[i] << ", expected " << want[i]);
+    REQUIRE(std::fabs(got[i] - want[i]) <= (isQuantized ? 1 : tolerance * largest));
+  }
+}
+
+void run(const char *family) {
+  Folder folder;
+  std::ifstream file(std::string(CONTRIB_CASES) + "/" + family + ".json");
+  REQUIRE(file);
+  for (const json &given : json::parse(file)) {
+    for (bool isSymbolic : {false, true}) {
+      INFO(given["name"] << (isSymbolic ? " with symbolic sizes" : ""));
+      std::vector<Tensor> arguments;
+      Graph graph = [&] {
+        try {
+          return load(given, isSymbolic, folder / "model.onnx", arguments);
+        } catch (const Error &error) {
+          FAIL(error.what());
+          throw;
+        }
+      }();
+      std::vector<Tensor> results = graph.run(arguments);
+      REQUIRE(results.size() == given["expected"].size());
+      for (size_t i = 0; i < results.size(); ++i)
+        compare(results[i], given["expected"][i], given["tolerance"]);
+    }
+  }
+}
+
+} // namespace
+
+TEST_CASE("fused ops agree with ONNX Runtime") { run("fused"); }
+TEST_CASE("normalisations of sums agree with ONNX Runtime") { run("skipnorm"); }
+TEST_CASE("attention ops agree with ONNX Runtime") { run("attention"); }
+TEST_CASE("quantized ops agree with ONNX Runtime") { run("quantized"); }

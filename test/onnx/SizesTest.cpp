@@ -1,0 +1,310 @@
+// Sizes that models leave open: each its own symbol, one where an op needs them equal, checked by every run where that
+// is not known; and the arithmetic that exporters compute shapes with.
+#include "test/frontend/Check.h"
+#include "test/onnx/Folder.h"
+#include "test/onnx/ModelWriter.h"
+
+using namespace burin::test;
+
+namespace {
+
+struct Loaded {
+  Graph graph;
+  std::vector<std::string> warnings;
+};
+Loaded loadModel(const ModelText &model, std::vector<OnnxOptions::Size> sizes = {}) {
+  Folder folder;
+  std::vector<std::string> warnings;
+  OnnxOptions options{
+      .fixed = {}, .sizes = std::move(sizes), .warn = [&](const std::string &text) { warnings.push_back(text); }};
+  Graph graph = load_onnx(model.write(folder / "model.onnx"), options);
+  return {std::move(graph), std::move(warnings)};
+}
+
+Bytes floatInput(const Bytes &name, const std::vector<Bytes> &sizes) { return valueInfo(name, kFloat, sizes); }
+
+ModelText graphOf(std::vector<NodeText> nodes, std::vector<Bytes> inputs, std::vector<Bytes> initializers = {}) {
+  return {.nodes = std::move(nodes),
+          .inputs = std::move(inputs),
+          .outputs = {valueInfo("y", kFloat, {})},
+          .initializers = std::move(initializers)};
+}
+
+Bytes ints(const Bytes &name, const std::vector<int64_t> &values) {
+  return intTensor(name, {int64_t(values.size())}, values);
+}
+Bytes scalar(const Bytes &name, int64_t value) { return intTensor(name, {}, {value}); }
+
+std::string problemOf(const Graph &graph, std::vector<Tensor> inputs) {
+  return messageOf([&] {
+    for (const Tensor &result : graph.run(inputs))
+      result.to_vector<float>();
+  });
+}
+
+} // namespace
+
+// ---- names
+
+TEST_CASE("A size without a name is a symbol of its own") {
+  for (const char *name : {"", "?", "0", "-1", "unk__7", "None"}) {
+    INFO("\"" << name << "\"");
+    Graph graph = loadModel(graphOf({{"Relu", {"x"}, {"y"}}}, {floatInput("x", {"1", name, name})})).graph;
+    CHECK(str(graph.inputs()[0]) == "x: f32[1, x_1, x_2]");
+    CHECK(graph.run({ones({1, 3, 4})})[0].shape() == Shape{1, 3, 4});
+  }
+  Graph empty = loadModel(graphOf({{"Relu", {"x"}, {"y"}}}, {floatInput("x", {"2", "0"})})).graph;
+  CHECK(empty.run({ones({2, 0})})[0].shape() == Shape{2, 0});
+}
+
+TEST_CASE("Sizes of one name that no op needs equal may differ, with a warning") {
+  ModelText model = graphOf({{"Concat", {"a", "b"}, {"y"}, {attribute("axis", int64_t(0))}}},
+                            {floatInput("a", {"n", "2"}), floatInput("b", {"n", "2"})});
+  Loaded loaded = loadModel(model);
+  CHECK(loaded.graph.run({ones({3, 2}), ones({1, 2})})[0].shape() == Shape{4, 2});
+  REQUIRE(loaded.warnings.size() == 1);
+  CHECK(
+      contains(loaded.warnings[0], "the name \"n\" stands for sizes that no op needs equal: n of \"a\", n_1 of \"b\""));
+}
+
+TEST_CASE("Sizes that an op needs equal are one symbol, whatever they are called") {
+  ModelText model =
+      graphOf({{"Add", {"a", "b"}, {"s"}}, {"MatMul", {"s", "c"}, {"y"}}},
+              {floatInput("a", {"n", "m"}), floatInput("b", {"n", "other"}), floatInput("c", {"?", "?"})});
+  Loaded loaded = loadModel(model);
+  CHECK(loaded.warnings.empty());
+  CHECK(str(loaded.graph.inputs()[1]) == "b: f32[n, m]");
+  CHECK(str(loaded.graph.inputs()[2]) == "c: f32[m, c_1]");
+  CHECK(loaded.graph.run({ones({2, 3}), ones({2, 3}), ones({3, 4})})[0].shape() == Shape{2, 4});
+  CHECK(contains(problemOf(loaded.graph, {ones({2, 3}), ones({2, 4}), ones({3, 4})}), "b"));
+}
+
+TEST_CASE("A size may be the sum of others that an op needs it to equal") {
+  ModelText model =
+      graphOf({{"Concat", {"past", "x"}, {"k"}, {attribute("axis", int64_t(1))}}, {"Add", {"k", "mask"}, {"y"}}},
+              {floatInput("past", {"b", "?"}), floatInput("x", {"batch", "?"}), floatInput("mask", {"?", "?"})});
+  Graph graph = loadModel(model).graph;
+  CHECK(str(graph.inputs()[2]) == "mask: f32[b, past_1 + x_1]");
+  CHECK(graph.run({ones({2, 3}), ones({2, 1}), ones({2, 4})})[0].shape() == Shape{2, 4});
+  CHECK_FALSE(problemOf(graph, {ones({2, 3}), ones({2, 1}), ones({2, 5})}).empty());
+}
+
+TEST_CASE("Sizes are fixed and bounded when the model is loaded") {
+  ModelText model = graphOf({{"Relu", {"x"}, {"y"}}}, {floatInput("x", {"batch", "?"})});
+  Graph fixed = loadModel(model, {{"batch", 1, 1}, {"x_1", 2, 5}}).graph;
+  CHECK(str(fixed.inputs()[0]) == "x: f32[1, x_1]");
+  CHECK(fixed.run({ones({1, 5})})[0].shape() == Shape{1, 5});
+  CHECK(contains(problemOf(fixed, {ones({1, 6})}), "must be equal"));
+  CHECK(contains(problemOf(fixed, {ones({1, 1})}), "must be equal"));
+  CHECK(contains(messageOf([&] { loadModel(model, {{"width", 1, 1}}); }),
+                 "no input has a size called \"width\"; the sizes that are no numbers are batch, x_1"));
+}
+
+// ---- checked by every run
+
+TEST_CASE("A squeezed size is 1 by arithmetic, or a run says that it is not") {
+  // Convolutions of stride 2, until one position is left of 8.
+  std::vector<NodeText> nodes;
+  for (int i = 0; i < 3; ++i)
+    nodes.push_back({"MaxPool",
+                     {i ? "x" + std::to_string(i) : Bytes("x")},
+                     {"x" + std::to_string(i + 1)},
+                     {attribute("kernel_shape", {3}), attribute("strides", {2}), attribute("pads", {1, 1})}});
+  nodes.push_back({"Squeeze", {"x3", "axis"}, {"y"}, {}, "last"});
+  Graph graph = loadModel(graphOf(nodes, {floatInput("x", {"n", "4", "width"})}, {ints("axis", {2})})).graph;
+  CHECK(graph.run({ones({2, 4, 8})})[0].shape() == Shape{2, 4});
+  CHECK(graph.run({ones({2, 4, 5})})[0].shape() == Shape{2, 4});
+  CHECK(contains(problemOf(graph, {ones({2, 4, 17})}), "model.onnx:last"));
+  Graph plain =
+      loadModel(graphOf({{"Squeeze", {"x", "axis"}, {"y"}}}, {floatInput("x", {"n", "w"})}, {ints("axis", {0})})).graph;
+  CHECK(str(plain.inputs()[0]) == "x: f32[1, w]");
+}
+
+TEST_CASE("A size that is 1 by arithmetic is repeated") {
+  // ceil(n / 4096) is 1 for what is run here: a scale for each of n columns, of which there is one.
+  std::vector<NodeText> nodes{{"Slice", {"x", "zero", "far", "axis", "step"}, {"first"}},
+                              {"Mul", {"x", "first"}, {"y"}}};
+  Graph graph =
+      loadModel(graphOf(nodes, {floatInput("x", {"2", "n"})},
+                        {ints("zero", {0}), ints("far", {INT64_MAX}), ints("axis", {1}), ints("step", {4096})}))
+          .graph;
+  CHECK(floats(graph.run({tensor({{2, 3}, {4, 5}}, f32)})[0]) == std::vector<float>{4, 6, 16, 20});
+}
+
+TEST_CASE("Operands that must agree are checked: Concat, Where, MatMul, Gemm, GatherElements") {
+  auto sizes = [](const char *a, const char *b) { return std::vector<Bytes>{a, b}; };
+  Bytes condition = valueInfo("c", kBool, {"?", "?"}), index = valueInfo("i", kInt64, {"?", "?"});
+  Graph where = loadModel(graphOf({{"Where", {"c", "a", "b"}, {"y"}}},
+                                  {condition, floatInput("a", sizes("?", "?")), floatInput("b", sizes("n", "m"))}))
+                    .graph;
+  CHECK(where.run({ones({2, 3}).to(boolean), ones({2, 3}), ones({2, 3})})[0].shape() == Shape{2, 3});
+  Graph gemm =
+      loadModel(graphOf({{"Gemm", {"a", "b", "d"}, {"y"}, {attribute("transB", int64_t(1))}}},
+                        {floatInput("a", sizes("?", "?")), floatInput("b", sizes("?", "?")), floatInput("d", {"?"})}))
+          .graph;
+  CHECK(gemm.run({ones({2, 3}), ones({4, 3}), ones({4})})[0].shape() == Shape{2, 4});
+  CHECK_FALSE(problemOf(gemm, {ones({2, 3}), ones({4, 2}), ones({4})}).empty());
+  Graph gather = loadModel(graphOf({{"GatherElements", {"a", "i"}, {"y"}, {attribute("axis", int64_t(1))}}},
+                                   {floatInput("a", sizes("?", "?")), index}))
+                     .graph;
+  CHECK(gather.run({ones({2, 3}), zeros({2, 5}, i64)})[0].shape() == Shape{2, 5});
+}
+
+TEST_CASE("The states of recurrent layers have the batch of their input") {
+  for (const char *op : {"GRU", "LSTM", "RNN"}) {
+    int64_t gates = op[0] == 'G' ? 3 : op[0] == 'L' ? 4 : 1;
+    std::vector<Bytes> inputs{"x", "w", "r", "", "", "h"};
+    if (gates == 4)
+      inputs.push_back("h");
+    for (const char *batch : {"1", "?"}) {
+      INFO(op << " with a state of batch " << batch);
+      ModelText model = graphOf({{op, inputs, {"y"}, {attribute("hidden_size", int64_t(2))}}},
+                                {floatInput("x", {"length", "batch", "3"}), floatInput("h", {"1", batch, "2"})},
+                                {floatTensor("w", {1, 2 * gates, 3}, std::vector<float>(size_t(6 * gates), 0.1f)),
+                                 floatTensor("r", {1, 2 * gates, 2}, std::vector<float>(size_t(4 * gates), 0.1f))});
+      Graph graph = loadModel(model).graph;
+      CHECK(str(graph.inputs()[0]) == (batch[0] == '1' ? "x: f32[length, 1, 3]" : "x: f32[length, batch, 3]"));
+      CHECK(graph.run({ones({4, 1, 3}), zeros({1, 1, 2})})[0].shape() == Shape{4, 1, 1, 2});
+    }
+  }
+}
+
+TEST_CASE("Caches and tokens have one batch, and a reshape divides polynomials") {
+  // [b, 4, past + length, 16] as [-1, past + length, 16].
+  ModelText model =
+      graphOf({{"Concat", {"past", "new"}, {"k"}, {attribute("axis", int64_t(2))}},
+               {"Shape", {"k"}, {"s"}},
+               {"Gather", {"s", "two"}, {"n"}},
+               {"Concat", {"open", "n", "size"}, {"to"}, {attribute("axis", int64_t(0))}},
+               {"Reshape", {"k", "to"}, {"y"}}},
+              {floatInput("past", {"s23", "4", "s15", "16"}), floatInput("new", {"s31", "4", "s27", "16"})},
+              {ints("two", {2}), ints("open", {-1}), ints("size", {16})});
+  Graph graph = loadModel(model).graph;
+  CHECK(str(graph.outputs()[0]) == "y: f32[s23*4, s15 + s27, 16]");
+  CHECK(graph.run({ones({2, 4, 3, 16}), ones({2, 4, 1, 16})})[0].shape() == Shape{8, 4, 16});
+  // [b, f - 6, 4, 128] as [b, f - 6, -1].
+  ModelText flat = graphOf({{"Slice", {"x", "zero", "end", "one"}, {"c"}},
+                            {"Shape", {"c"}, {"s"}, {attribute("end", int64_t(2))}},
+                            {"Concat", {"s", "open"}, {"to"}, {attribute("axis", int64_t(0))}},
+                            {"Reshape", {"c", "to"}, {"y"}}},
+                           {floatInput("x", {"b", "f", "4", "128"})},
+                           {ints("zero", {0}), ints("end", {-6}), ints("one", {1}), ints("open", {-1})});
+  CHECK(loadModel(flat).graph.run({ones({2, 9, 4, 128})})[0].shape() == Shape{2, 3, 512});
+}
+
+// ---- arithmetic
+
+TEST_CASE("Shapes are computed through floats") {
+  // floor(float(width) * 0.5) columns: as PyTorch's interpolate with a scale.
+  std::vector<NodeText> nodes{{"Shape", {"x"}, {"s"}},
+                              {"Cast", {"s"}, {"f"}, {attribute("to", int64_t(1))}},
+                              {"Mul", {"f", "scales"}, {"g"}},
+                              {"Floor", {"g"}, {"h"}},
+                              {"Cast", {"h"}, {"sizes"}, {attribute("to", int64_t(7))}},
+                              {"Resize", {"x", "", "", "sizes"}, {"y"}, {attribute("mode", "nearest")}}};
+  Graph graph =
+      loadModel(graphOf(nodes, {floatInput("x", {"1", "1", "h", "w"})}, {floatTensor("scales", {4}, {1, 1, 2, 0.5})}))
+          .graph;
+  CHECK(str(graph.outputs()[0]) == "y: f32[1, 1, h*2, floordiv(w, 2)]");
+  CHECK(graph.run({ones({1, 1, 3, 7})})[0].shape() == Shape{1, 1, 6, 3});
+  // Scales that are quotients of sizes.
+  std::vector<NodeText> ratio{
+      {"Shape", {"like"}, {"t"}},   {"Cast", {"t"}, {"tf"}, {attribute("to", int64_t(1))}},
+      {"Shape", {"x"}, {"s"}},      {"Cast", {"s"}, {"sf"}, {attribute("to", int64_t(1))}},
+      {"Div", {"tf", "sf"}, {"r"}}, {"Resize", {"x", "", "r"}, {"y"}, {attribute("mode", "linear")}}};
+  Graph like =
+      loadModel(graphOf(ratio, {floatInput("x", {"1", "1", "h", "w"}), floatInput("like", {"1", "1", "a", "b"})}))
+          .graph;
+  CHECK(like.run({ones({1, 1, 3, 7}), ones({1, 1, 5, 4})})[0].shape() == Shape{1, 1, 5, 4});
+}
+
+TEST_CASE("Range, ConstantOfShape, Tile, Expand and Pad take sizes") {
+  std::vector<NodeText> shape{{"Shape", {"x"}, {"s"}}, {"Gather", {"s", "zero"}, {"n"}}};
+  auto with = [&](std::vector<NodeText> more) {
+    std::vector<NodeText> nodes = shape;
+    nodes.insert(nodes.end(), more.begin(), more.end());
+    return loadModel(graphOf(nodes, {floatInput("x", {"n", "m"})},
+                             {scalar("zero", 0), ints("axis", {0}), ints("one", {1}), floatTensor("f0", {}, {0}),
+                              floatTensor("half", {}, {0.5}), floatTensor("column", {1, 2}, {1, 2})}))
+        .graph;
+  };
+  Graph range = with({{"Cast", {"n"}, {"f"}, {attribute("to", int64_t(1))}}, {"Range", {"f0", "f", "half"}, {"y"}}});
+  CHECK(str(range.outputs()[0]) == "y: f32[n*2]");
+  CHECK(floats(range.run({ones({2, 1})})[0]) == std::vector<float>{0, 0.5, 1, 1.5});
+  Graph filled = with({{"ConstantOfShape", {"s"}, {"c"}, {tensorAttribute("value", floatTensor("", {1}, {3}))}},
+                       {"Add", {"x", "c"}, {"y"}}});
+  CHECK(floats(filled.run({ones({1, 2})})[0]) == std::vector<float>{4, 4});
+  Graph tiled = with({{"Unsqueeze", {"n", "axis"}, {"v"}},
+                      {"Concat", {"v", "one"}, {"r"}, {attribute("axis", int64_t(0))}},
+                      {"Tile", {"column", "r"}, {"y"}}});
+  CHECK(floats(tiled.run({ones({3, 1})})[0]) == std::vector<float>{1, 2, 1, 2, 1, 2});
+  Graph expanded = with({{"Unsqueeze", {"n", "axis"}, {"v"}},
+                         {"Concat", {"v", "one"}, {"r"}, {attribute("axis", int64_t(0))}},
+                         {"Expand", {"column", "r"}, {"y"}}});
+  CHECK(expanded.run({ones({3, 1})})[0].shape() == Shape{3, 2});
+}
+
+TEST_CASE("A border is as wide as sizes say") {
+  // To a multiple of 4 columns, as windows are cut.
+  auto padded = [](const char *mode) {
+    return loadModel(graphOf({{"Shape", {"x"}, {"s"}, {attribute("start", int64_t(1))}},
+                              {"Mod", {"s", "four"}, {"m"}},
+                              {"Sub", {"four", "m"}, {"d"}},
+                              {"Mod", {"d", "four"}, {"more"}},
+                              {"Concat", {"zeros", "more"}, {"pads"}, {attribute("axis", int64_t(0))}},
+                              {"Pad", {"x", "pads"}, {"y"}, {attribute("mode", mode)}}},
+                             {floatInput("x", {"1", "w"})}, {ints("four", {4}), ints("zeros", {0, 0, 0})}))
+        .graph;
+  };
+  Tensor x = tensor({{1, 2, 3, 4, 5, 6}}, f32);
+  CHECK(floats(padded("constant").run({x})[0]) == std::vector<float>{1, 2, 3, 4, 5, 6, 0, 0});
+  CHECK(floats(padded("edge").run({x})[0]) == std::vector<float>{1, 2, 3, 4, 5, 6, 6, 6});
+  CHECK(floats(padded("reflect").run({x})[0]) == std::vector<float>{1, 2, 3, 4, 5, 6, 5, 4});
+  CHECK(floats(padded("wrap").run({x})[0]) == std::vector<float>{1, 2, 3, 4, 5, 6, 1, 2});
+  CHECK(padded("constant").run({ones({1, 8})})[0].shape() == Shape{1, 8});
+}
+
+TEST_CASE("Slices with steps over two symbolic axes") {
+  for (int64_t row : {0, 1}) {
+    std::vector<NodeText> nodes{{"Slice", {"x", "row", "far", "two", "steps"}, {"r"}},
+                                {"Slice", {"r", "one", "far", "three", "steps"}, {"y"}}};
+    Graph graph = loadModel(graphOf(nodes, {floatInput("x", {"n", "3", "h", "w"})},
+                                    {ints("row", {row}), ints("one", {1}), ints("far", {INT64_MAX}), ints("two", {2}),
+                                     ints("three", {3}), ints("steps", {2})}))
+                      .graph;
+    CHECK(graph.run({ones({1, 3, 6, 7})})[0].shape() == Shape{1, 3, 3, 3});
+    CHECK(graph.run({ones({1, 3, 7, 2})})[0].shape() == Shape{1, 3, row ? 3 : 4, 1});
+  }
+}
+
+// ---- what is odd, and what is decided
+
+TEST_CASE("A declared output of another shape is a warning") {
+  ModelText model = graphOf({{"Relu", {"x"}, {"y"}}}, {floatInput("x", {"1", "n", "4"})});
+  model.outputs = {valueInfo("y", kFloat, {"1", "seqlen"})};
+  Loaded loaded = loadModel(model);
+  CHECK(loaded.graph.run({ones({1, 2, 4})})[0].shape() == Shape{1, 2, 4});
+  REQUIRE(loaded.warnings.size() == 1);
+  CHECK(contains(loaded.warnings[0],
+                 "declares the output \"y\" with the shape [1, seqlen], but it is computed as [1, n, 4]"));
+}
+
+TEST_CASE("An If over a rank or a size takes the branch that can be decided") {
+  // PyTorch's squeeze(1): if the size is 1, without the dimension, else as it is.
+  auto branch = [](NodeText node, const Bytes &output) {
+    return ModelText{.nodes = {std::move(node)}, .inputs = {}, .outputs = {valueInfo(output, kFloat, {})}}.graph();
+  };
+  auto model = [&](std::vector<Bytes> sizes) {
+    return graphOf({{"Shape", {"x"}, {"s"}},
+                    {"Gather", {"s", "one"}, {"size"}},
+                    {"Equal", {"size", "one"}, {"c"}},
+                    {"If",
+                     {"c"},
+                     {"y"},
+                     {graphAttribute("then_branch", branch({"Squeeze", {"x", "axis"}, {"a"}}, "a")),
+                      graphAttribute("else_branch", branch({"Identity", {"x"}, {"b"}}, "b"))}}},
+                   {floatInput("x", std::move(sizes))}, {scalar("one", 1), ints("axis", {1})});
+  };
+  CHECK(loadModel(model({"n", "1", "4"})).graph.run({ones({2, 1, 4})})[0].shape() == Shape{2, 4});
+  CHECK(loadModel(model({"n", "3", "4"})).graph.run({ones({2, 3, 4})})[0].shape() == Shape{2, 3, 4});
+}
