@@ -94,6 +94,17 @@ class Encoder(nn.Module):
         return self.model(**dict(zip(self.names, values)), return_dict=True).last_hidden_state
 
 
+class Logits(nn.Module):
+    """A model of transformers that gives the scores of words."""
+
+    def __init__(self, model, *names):
+        super().__init__()
+        self.model, self.names = model, names
+
+    def forward(self, *values):
+        return self.model(**dict(zip(self.names, values)), use_cache=False, return_dict=True).logits
+
+
 class Decoder(nn.Module):
     """A language model with its keys and values of earlier tokens as inputs and outputs: key, value of each layer."""
 

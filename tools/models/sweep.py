@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""Compiles many small architectures as PyTorch's two exporters write them, every size dynamic, and again as ONNX
+Runtime's offline optimiser rewrites them, and compares with ONNX Runtime at three sizes each.
+
+Every variant of every model ends in one state, and all are counted:
+  agrees     at all sizes that ONNX Runtime runs
+  DIFFERS    another result, or a refusal at run time
+  REFUSED    burin compile fails
+  TOO SLOW   burin compile takes more than a minute
+  export     PyTorch's exporter fails: no file
+  peer       ONNX Runtime loads the file not, or runs it at none of the sizes
+A model that is refused or differs makes the exit code 1."""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import warnings
+
+import numpy
+
+HERE = pathlib.Path(__file__).resolve().parent
+EXPORTS = ("old11", "old13", "old17", "new")
+OPTIMISED = "+ort"
+COMPILE_SECONDS = 60
+
+
+# ---- in a process of its own for each model: exporting
+
+def fuseAttention(module):
+    """The old exporter knows attention as one op only at newer opsets."""
+    model = getattr(module, "model", None)
+    if getattr(model, "_supports_sdpa", False):
+        model.set_attn_implementation("sdpa")
+
+
+def exportOne(model, module, variant, path):
+    """Traced at the last sizes, none of which is 1."""
+    import export
+    import torch
+    inputs = export.inputsOf(model, model.sizes[-1])
+    with torch.inference_mode():
+        results = export.asTuple(module(*inputs))
+    names = list(model.inputs)
+    options = dict(input_names=names, output_names=export.outputNames(len(results)), dynamo=variant == "new")
+    axes = {name: value.dynamicAxes() for name, value in model.inputs.items()}
+    if variant == "new":
+        fuseAttention(module)
+        open_ = [{axis: torch.export.Dim.DYNAMIC for axis in axes[name]} for name in names]
+        options |= dict(dynamic_shapes=export.shapesFor(module, open_), external_data=False, verbose=False)
+    else:
+        options |= dict(dynamic_axes=axes, opset_version=int(variant[3:]))
+    torch.onnx.export(module, inputs, str(path), **options)
+
+
+def optimise(source, path):
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.optimized_model_filepath = str(path)
+    options.log_severity_level = 4
+    onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+def exportAll(name, folder):
+    """Writes VARIANT.onnx for each variant, or VARIANT.failed with the reason."""
+    import export
+    warnings.filterwarnings("ignore")
+    model = find(name)
+    module = export.load(model)
+    for variant in EXPORTS:
+        for target in (variant, variant + OPTIMISED):
+            path, failed = folder / (target + ".onnx"), folder / (target + ".failed")
+            if path.exists() or failed.exists():
+                continue
+            partial = folder / "partial.onnx"
+            try:
+                if target == variant:
+                    exportOne(model, module, variant, partial)
+                else:
+                    optimise(folder / (variant + ".onnx"), partial)
+                os.replace(partial, path)
+            except Exception as problem:
+                failed.write_text(f"{type(problem).__name__}: {problem}")
+
+
+# ---- comparing
+
+def call(command, seconds=None):
+    """(exit code, the last lines of what it says)"""
+    try:
+        done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return None, ""
+    return done.returncode, "\n".join(done.stderr.strip().splitlines()[-8:])
+
+
+def runBurin(options, plate, inputs, names, folder):
+    """(outputs, what went wrong)"""
+    command = [options.build / "bin/burin-run", plate, "--threads", "1"]
+    for name, array in inputs.items():
+        numpy.save(folder / f"in.{name}.npy", array)
+        command += ["--input", f"{name}=@{folder}/in.{name}.npy"]
+    for i, name in enumerate(names):
+        command += ["--output", f"{name}=@{folder}/out.{i}.npy"]
+    code, text = call(command, 120)
+    return (None, text) if code else ([numpy.load(folder / f"out.{i}.npy") for i in range(len(names))], "")
+
+
+def difference(results, expected):
+    """Of all outputs: the largest, relative to the largest number of that output. NaN where both have it is none."""
+    worst = 0.0
+    for y, e in zip(results, expected, strict=True):
+        if y.shape != e.shape:
+            return f"an output has the shape {list(y.shape)}, ONNX Runtime's has {list(e.shape)}"
+        if not e.size:
+            continue
+        y, e = y.astype(numpy.float64), e.astype(numpy.float64)
+        same = (y == e) | (numpy.isnan(y) & numpy.isnan(e))
+        error = numpy.where(same, 0, numpy.abs(y - e)).max() / max(numpy.nanmax(numpy.abs(e)), 1e-30)
+        worst = max(worst, float(numpy.nan_to_num(error, nan=numpy.inf)))
+    return worst
+
+
+def compare(options, onnx, plate, inputsBySize, tolerance):
+    """(state, detail) of a model that is compiled."""
+    import onnxruntime
+    quiet = onnxruntime.SessionOptions()
+    quiet.log_severity_level = 4
+    quiet.intra_op_num_threads = 1
+    try:
+        session = onnxruntime.InferenceSession(onnx, quiet, providers=["CPUExecutionProvider"])
+    except Exception as problem:
+        return "peer", str(problem)
+    names, worst, refused = [o.name for o in session.get_outputs()], 0.0, []
+    for label, inputs in inputsBySize.items():
+        try:
+            taken = {value.name: inputs[value.name] for value in session.get_inputs()}
+            expected = session.run(None, taken)
+        except Exception as problem:
+            refused.append(f"{label}: {problem}")
+            continue
+        results, problem = runBurin(options, plate, taken, names, plate.parent)
+        if problem:
+            return "DIFFERS", f"{label}: {problem}"
+        found = difference(results, expected)
+        if isinstance(found, str) or found > tolerance:
+            return "DIFFERS", f"{label}: {found}"
+        worst = max(worst, found)
+    if len(refused) == len(inputsBySize):
+        return "peer", refused[0]
+    note = f", ONNX Runtime refuses {len(refused)} of {len(inputsBySize)} sizes" if refused else ""
+    return "agrees", f"{worst:.1e}{note}"
+
+
+def check(options, onnx, inputsBySize, tolerance):
+    failed = onnx.with_suffix(".failed")
+    if failed.exists():
+        return ("peer" if onnx.stem.endswith(OPTIMISED) else "export"), failed.read_text()
+    plate = onnx.with_suffix(".plate")
+    code, text = call([options.build / "bin/burin", "compile", onnx, "-o", plate], COMPILE_SECONDS)
+    if code is None:
+        return "TOO SLOW", ""
+    return ("REFUSED", text) if code else compare(options, onnx, plate, inputsBySize, tolerance)
+
+
+def inputsOf(model):
+    import catalog
+    return {catalog.labelOf(sizes): {name: value.make(name, sizes).numpy() for name, value in model.inputs.items()}
+            for sizes in model.sizes}
+
+
+def checkModel(options, model):
+    """{variant: (state, detail)}"""
+    folder = options.data / model.name
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, HERE / "sweep.py", "--export", model.name, "--data", options.data]
+    code, text = call(command)
+    variants = [v + suffix for v in EXPORTS for suffix in ("", OPTIMISED) if re.search(options.variant, v + suffix)]
+    if code:
+        return {variant: ("export", text) for variant in variants}
+    inputs = inputsOf(model)
+    return {variant: check(options, folder / (variant + ".onnx"), inputs, model.tolerance) for variant in variants}
+
+
+# ---- the report
+
+def firstLines(text, count=3):
+    return " | ".join(line.strip() for line in text.strip().splitlines()[:count])[:400]
+
+
+def report(name, results):
+    for variant, (state, detail) in results.items():
+        print(f"{name:24} {variant:10} {state:9} {firstLines(detail)}", flush=True)
+
+
+def summary(all_):
+    """The counts; whether all is well."""
+    counts = collections.Counter(state for results in all_.values() for state, _ in results.values())
+    print(f"\n{len(all_)} models, {sum(counts.values())} variants: "
+          + ", ".join(f"{count} {state}" for state, count in counts.most_common()))
+    return not any(counts[state] for state in ("DIFFERS", "REFUSED", "TOO SLOW"))
+
+
+def allModels():
+    import architectures
+    import catalog
+    return architectures.MODELS + catalog.MODELS
+
+
+def find(name):
+    return next(m for m in allModels() if m.name == name)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(".build/release"))
+    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path(".build/models/sweep"))
+    parser.add_argument("--filter", action="append", help="only models that match this regular expression")
+    parser.add_argument("--variant", default="", help="only variants that match: old11, old13, old17, new, +ort")
+    parser.add_argument("--list", action="store_true", help="print the names of the models")
+    parser.add_argument("--export", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def main():
+    options = parse()
+    if options.export:
+        return exportAll(options.export, options.data / options.export)
+    models = [m for m in allModels() if not options.filter or any(re.search(f, m.name) for f in options.filter)]
+    if options.list:
+        return print(*(m.name for m in models), sep="\n")
+    all_ = {}
+    for model in models:
+        all_[model.name] = checkModel(options, model)
+        report(model.name, all_[model.name])
+    (options.data / "sweep.json").write_text(json.dumps(all_, indent=1))
+    sys.exit(0 if summary(all_) else 1)
+
+
+if __name__ == "__main__":
+    main()
