@@ -4,7 +4,7 @@
 
 namespace burin::codegen {
 
-/// Floating-point operations of a kernel; moving data counts none.
+/// Floating-point operations of a kernel; moving data counts none, nor does what is too large an expression of sizes.
 Dim flopsOf(ir::KernelOp kernel);
 /// Bytes that a kernel reads of one operand: all of it, but of a table only the rows that are taken.
 Dim bytesRead(mlir::BlockArgument operand, mlir::Value source);
