@@ -44,23 +44,27 @@ FailureOr<std::vector<const Target *>> findTargets(ModuleOp module, const Compil
   return targets;
 }
 
-// A reshape whose elements are as many for some values of the symbols only must be checked by every run.
-void checkReshapes(func::FuncOp function) {
+// A reshape whose elements are as many for some values of the symbols only must be checked by every run, in a branch by
+// those that take it.
+void checkReshapes(func::FuncOp function, llvm::DenseSet<Operation *> &seen) {
+  if (!seen.insert(function).second)
+    return;
   SmallVector<Attribute> checks;
   if (auto known = function->getAttrOfType<ArrayAttr>(kChecksAttr))
     checks.append(known.begin(), known.end());
   Builder b(function.getContext());
-  llvm::DenseSet<Operation *> seen;
   std::function<void(Operation *)> visit = [&](Operation *inner) {
-    if (!seen.insert(inner).second)
-      return;
     inner->walk([&](Operation *op) {
       if (auto reshape = dyn_cast<ReshapeOp>(op)) {
         Dim from = elements(shapeOf(reshape.getX())), to = elements(shapeOf(reshape.getResult()));
         if (from != to)
           checks.push_back(b.getStrArrayAttr({from.str(), to.str(), fileLine(op->getLoc())}));
+      } else if (auto scan = dyn_cast<ScanOp>(op)) {
+        visit(scan.body());
+      } else {
+        for (Operation *applied : appliedFunctions(op))
+          checkReshapes(cast<func::FuncOp>(applied), seen);
       }
-      llvm::for_each(appliedFunctions(op), visit);
     });
   };
   visit(function);
@@ -153,8 +157,9 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
   if (failed(targets) || failed(mainOf(module)))
     return failure();
   prepareContext(*module.getContext());
+  llvm::DenseSet<Operation *> seen;
   for (func::FuncOp function : publicFunctions(module))
-    checkReshapes(function);
+    checkReshapes(function, seen);
   if (failed(runPasses(module, options, *targets, passes::Stage::Kernels)))
     return failure();
   UniqueKernels kernels(module);

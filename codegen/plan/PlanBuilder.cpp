@@ -185,7 +185,7 @@ private:
         return function.emitError() << kChecksAttr << " holds what is no size: " << check;
       for (const Dim &size : {*left, *right})
         for (const std::string &name : size.symbols())
-          if (!symbols.count(name))
+          if (!isKnown(name))
             return function.emitError() << "a check needs the size '" << name << "', which no input has";
       plan.checks.push_back({expr(*left), expr(*right), tables.location(text(2).str())});
     }

@@ -21,9 +21,7 @@ Trace::FunctionScope::~FunctionScope() {
   if (isComplete)
     return;
   restoreCells();
-  trace.checks.truncate(checksBefore);
-  if (trace.assumed)
-    trace.assumed->resize(assumedBefore);
+  forgetChecks();
   // Tensors may still refer to what has been recorded, here and in functions that this one uses.
   for (mlir::Operation *next = function; next;) {
     mlir::Operation *gone = std::exchange(next, next->getNextNode());
@@ -41,6 +39,16 @@ void Trace::FunctionScope::enter() {
 void Trace::FunctionScope::leave() {
   trace.scopes.pop_back();
   trace.builder.restoreInsertionPoint(*outside);
+  if (kind == Kind::Step)
+    return;
+  checks.append(trace.checks.begin() + checksBefore, trace.checks.end());
+  forgetChecks();
+}
+
+void Trace::FunctionScope::forgetChecks() {
+  trace.checks.truncate(checksBefore);
+  if (trace.assumed)
+    trace.assumed->resize(assumedBefore);
 }
 
 Tensor Trace::FunctionScope::argument(const TensorSpec &spec, mlir::Location location) {
@@ -79,6 +87,8 @@ std::vector<Value> Trace::FunctionScope::capture(llvm::ArrayRef<FunctionScope *>
       }
     scope->function.setFunctionType(
         builder.getFunctionType(block.getArgumentTypes(), block.getTerminator()->getOperandTypes()));
+    if (!scope->checks.empty())
+      scope->function->setAttr(ir::kChecksAttr, builder.getArrayAttr(scope->checks));
     scope->isComplete = true;
   }
   return {captured.begin(), captured.end()};

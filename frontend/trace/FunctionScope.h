@@ -67,6 +67,8 @@ private:
   std::shared_ptr<mlir::Block> turns; // arguments for Touched::turn, later replaced; tensors may still refer to them
   std::optional<mlir::OpBuilder::InsertPoint> outside;
   size_t checksBefore, assumedBefore;
+  llvm::SmallVector<mlir::Attribute> checks; // of a branch or turn: only runs that come here make them
+  void forgetChecks();
   bool isComplete = false;
 };
 

@@ -143,3 +143,94 @@ TEST_CASE("A Loop whose number of iterations is a size is a loop of the graph, o
   open.initializers.push_back(intTensor("axis", {1}, {0}));
   CHECK(contains(messageOf([&] { loadModel(open); }), "model.onnx:Expand->many"));
 }
+
+TEST_CASE("An If over data is a branch of the graph: only what is chosen runs") {
+  auto branch = [](const Bytes &op, const Bytes &output) {
+    return ModelText{.nodes = {{op, {"x", "w"}, {output}}}, .inputs = {}, .outputs = {valueInfo(output, kFloat, {"n"})}}
+        .graph();
+  };
+  ModelText model{.nodes = {{"ReduceSum", {"x"}, {"sum"}, {attribute("keepdims", int64_t(0))}},
+                            {"Greater", {"sum", "zero"}, {"c"}},
+                            {"If",
+                             {"c"},
+                             {"y"},
+                             {graphAttribute("then_branch", branch("Add", "a")),
+                              graphAttribute("else_branch", branch("Mul", "b"))}}},
+                  .inputs = {valueInfo("x", kFloat, {"n"})},
+                  .outputs = {valueInfo("y", kFloat, {"n"})},
+                  .initializers = {floatTensor("zero", {}, {0}), floatTensor("w", {1}, {10})}};
+  Graph graph = loadModel(model);
+  CHECK(contains(graph.str(), "burin.if"));
+  CHECK(floats(graph.run({tensor({1, 2}, f32)})[0]) == std::vector<float>{11, 12});
+  CHECK(floats(graph.run({tensor({1, -2, -3}, f32)})[0]) == std::vector<float>{10, -20, -30});
+  CHECK(floats(graph.run({tensor({NAN}, f32)})[0])[0] != 11);
+  CHECK(graph.run({zeros({0})})[0].shape() == Shape{0});
+}
+
+TEST_CASE("A Loop ends when the data says so") {
+  // v is doubled while its sum is below the limit, at most `count` times.
+  auto modelFor = [](const Bytes &count, const Bytes &first) {
+    ModelText body{.nodes = {{"Add", {"v", "v"}, {"next"}},
+                             {"ReduceSum", {"next"}, {"sum"}, {attribute("keepdims", int64_t(0))}},
+                             {"Less", {"sum", "limit"}, {"on"}}},
+                   .inputs = {valueInfo("i", kInt64, {}), valueInfo("goes", kBool, {}), valueInfo("v", kFloat, {"n"})},
+                   .outputs = {valueInfo("on", kBool, {}), valueInfo("next", kFloat, {"n"})}};
+    return ModelText{.nodes = {{"Loop", {count, first, "x"}, {"y"}, {graphAttribute("body", body.graph())}}},
+                     .inputs = {valueInfo("x", kFloat, {"n"}), valueInfo("limit", kFloat, {}),
+                                valueInfo("count", kInt64, {}), valueInfo("first", kBool, {})},
+                     .outputs = {valueInfo("y", kFloat, {"n"})},
+                     .initializers = {intTensor("three", {}, {3})}};
+  };
+  auto run = [&](const Bytes &countName, const Bytes &firstName, double limit, int64_t count, bool first) {
+    Graph graph = loadModel(modelFor(countName, firstName));
+    CHECK(contains(graph.str(), "burin.while"));
+    return floats(graph.run({tensor({1, 2}, f32), tensor(limit, f32), tensor(count), tensor(first)})[0]);
+  };
+  CHECK(run("", "", 20, 0, true) == std::vector<float>{8, 16});
+  CHECK(run("", "first", 20, 0, false) == std::vector<float>{1, 2});
+  CHECK(run("count", "", 20, 2, true) == std::vector<float>{4, 8});
+  CHECK(run("count", "first", 20, 0, true) == std::vector<float>{1, 2});
+  CHECK(run("three", "", 1e6, 0, true) == std::vector<float>{8, 16});
+  CHECK(run("count", "", 2, 9, true) == std::vector<float>{2, 4}); // the condition is computed after a turn
+}
+
+TEST_CASE("A Loop may run as often as an input says") {
+  ModelText body{.nodes = {{"Identity", {"goes"}, {"on"}},
+                           {"Cast", {"i"}, {"f"}, {attribute("to", int64_t(kFloat))}},
+                           {"Add", {"v", "f"}, {"next"}}},
+                 .inputs = {valueInfo("i", kInt64, {}), valueInfo("goes", kBool, {}), valueInfo("v", kFloat, {})},
+                 .outputs = {valueInfo("on", kBool, {}), valueInfo("next", kFloat, {})}};
+  Graph graph = loadModel({.nodes = {{"Loop", {"count", "", "x"}, {"y"}, {graphAttribute("body", body.graph())}}},
+                           .inputs = {valueInfo("x", kFloat, {}), valueInfo("count", kInt64, {})},
+                           .outputs = {valueInfo("y", kFloat, {})}});
+  for (int64_t count : {0, 1, 5, -3})
+    CHECK(graph.run({tensor(0.5, f32), tensor(count)})[0].item() ==
+          0.5 + double(count > 0 ? count * (count - 1) / 2 : 0));
+}
+
+TEST_CASE("What a branch needs of sizes is checked by the runs that take it") {
+  auto branch = [](const Bytes &weight) {
+    return ModelText{.nodes = {{"Mul", {"x", weight}, {"p"}},
+                               {"ReduceSum", {"p"}, {"s" + weight}, {attribute("keepdims", int64_t(0))}}},
+                     .inputs = {},
+                     .outputs = {valueInfo("s" + weight, kFloat, {})}}
+        .graph();
+  };
+  Graph graph = loadModel(
+      {.nodes = {{"If",
+                  {"c"},
+                  {"y"},
+                  {graphAttribute("then_branch", branch("two")), graphAttribute("else_branch", branch("three"))}}},
+       .inputs = {valueInfo("x", kFloat, {"n"}), valueInfo("c", kBool, {})},
+       .outputs = {valueInfo("y", kFloat, {})},
+       .initializers = {floatTensor("two", {2}, {1, 10}), floatTensor("three", {3}, {1, 10, 100})}});
+  CHECK(contains(graph.str(), "burin.if"));
+  CHECK(graph.run({tensor({1, 2}, f32), tensor(true)})[0].item() == 21);
+  CHECK(graph.run({tensor({1, 2, 3}, f32), tensor(false)})[0].item() == 321);
+  for (bool isFirst : {true, false}) {
+    std::string problem = messageOf([&] { graph.run({ones({5}), tensor(isFirst)})[0].item(); });
+    INFO(problem);
+    CHECK(contains(problem, isFirst ? "2" : "3"));
+    CHECK(contains(problem, "n = 5"));
+  }
+}

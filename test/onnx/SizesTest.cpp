@@ -289,22 +289,90 @@ TEST_CASE("A declared output of another shape is a warning") {
                  "declares the output \"y\" with the shape [1, seqlen], but it is computed as [1, n, 4]"));
 }
 
-TEST_CASE("An If over a rank or a size takes the branch that can be decided") {
-  // PyTorch's squeeze(1): if the size is 1, without the dimension, else as it is.
+namespace {
+
+/// PyTorch's squeeze(1) of x, then `after`, from "s" to "y": if the size is 1, without the dimension, else as it is.
+ModelText squeezeIfOne(std::vector<Bytes> sizes, NodeText after) {
   auto branch = [](NodeText node, const Bytes &output) {
     return ModelText{.nodes = {std::move(node)}, .inputs = {}, .outputs = {valueInfo(output, kFloat, {})}}.graph();
   };
-  auto model = [&](std::vector<Bytes> sizes) {
-    return graphOf({{"Shape", {"x"}, {"s"}},
-                    {"Gather", {"s", "one"}, {"size"}},
-                    {"Equal", {"size", "one"}, {"c"}},
-                    {"If",
-                     {"c"},
-                     {"y"},
-                     {graphAttribute("then_branch", branch({"Squeeze", {"x", "axis"}, {"a"}}, "a")),
-                      graphAttribute("else_branch", branch({"Identity", {"x"}, {"b"}}, "b"))}}},
-                   {floatInput("x", std::move(sizes))}, {scalar("one", 1), ints("axis", {1})});
+  return graphOf({{"Shape", {"x"}, {"shape"}},
+                  {"Gather", {"shape", "one"}, {"size"}},
+                  {"Equal", {"size", "one"}, {"c"}},
+                  {"If",
+                   {"c"},
+                   {"s"},
+                   {graphAttribute("then_branch", branch({"Squeeze", {"x", "axis"}, {"a"}}, "a")),
+                    graphAttribute("else_branch", branch({"Identity", {"x"}, {"b"}}, "b"))}},
+                  std::move(after)},
+                 {floatInput("x", std::move(sizes))}, {scalar("one", 1), ints("axis", {1})});
+}
+
+} // namespace
+
+TEST_CASE("An If over a rank or a size takes the branch that can be decided") {
+  NodeText relu{"Relu", {"s"}, {"y"}};
+  CHECK(loadModel(squeezeIfOne({"n", "1", "4"}, relu)).graph.run({ones({2, 1, 4})})[0].shape() == Shape{2, 4});
+  CHECK(loadModel(squeezeIfOne({"n", "3", "4"}, relu)).graph.run({ones({2, 3, 4})})[0].shape() == Shape{2, 3, 4});
+}
+
+TEST_CASE("An If over a size whose branches differ in rank takes the one that the model fits") {
+  // Only one of two ranks has an axis 2, or a transposition of two axes.
+  NodeText two{"Transpose", {"s"}, {"y"}, {attribute("perm", {1, 0})}};
+  Loaded squeezed = loadModel(squeezeIfOne({"n", "m", "4"}, two));
+  CHECK(squeezed.graph.run({ones({2, 1, 4})})[0].shape() == Shape{4, 2});
+  CHECK(!problemOf(squeezed.graph, {ones({2, 3, 4})}).empty());
+
+  NodeText three{"Transpose", {"s"}, {"y"}, {attribute("perm", {2, 1, 0})}};
+  Loaded kept = loadModel(squeezeIfOne({"n", "m", "4"}, three));
+  CHECK(kept.graph.run({ones({2, 3, 4})})[0].shape() == Shape{4, 3, 2});
+  CHECK(!problemOf(kept.graph, {ones({2, 1, 4})}).empty());
+  REQUIRE(kept.warnings.size() == 1);
+  CHECK(contains(kept.warnings[0], "for whose sizes the condition is true are refused"));
+}
+
+TEST_CASE("Comparisons of sizes are computed when the graph runs") {
+  auto branch = [](const Bytes &op, const Bytes &output) {
+    return ModelText{.nodes = {{op, {"x"}, {output}}}, .inputs = {}, .outputs = {valueInfo(output, kFloat, {})}}
+        .graph();
   };
-  CHECK(loadModel(model({"n", "1", "4"})).graph.run({ones({2, 1, 4})})[0].shape() == Shape{2, 4});
-  CHECK(loadModel(model({"n", "3", "4"})).graph.run({ones({2, 3, 4})})[0].shape() == Shape{2, 3, 4});
+  // Each as [op, results for sizes 4, 5, 6 of n compared with 5].
+  struct Case {
+    const char *op;
+    bool below, at, above;
+  };
+  for (const Case &c :
+       {Case{"Equal", false, true, false}, Case{"Less", true, false, false}, Case{"LessOrEqual", true, true, false},
+        Case{"Greater", false, false, true}, Case{"GreaterOrEqual", false, true, true}})
+    for (const char *logic : {"", "And", "Or", "Xor", "Not"}) {
+      INFO(c.op << " " << logic);
+      std::vector<NodeText> nodes{{"Shape", {"x"}, {"shape"}},
+                                  {"Gather", {"shape", "zero"}, {"n"}},
+                                  {c.op, {"n", "five"}, {"first"}},
+                                  {"Greater", {"n", "four"}, {"other"}}}; // false, true, true
+      Bytes condition = *logic ? "c" : "first";
+      if (Bytes(logic) == "Not")
+        nodes.push_back({"Not", {"first"}, {"c"}});
+      else if (*logic)
+        nodes.push_back({logic, {"first", "other"}, {"c"}});
+      nodes.push_back({"If",
+                       {condition},
+                       {"y"},
+                       {graphAttribute("then_branch", branch("Abs", "a")),
+                        graphAttribute("else_branch", branch("Identity", "b"))}});
+      Graph graph = loadModel(graphOf(std::move(nodes), {floatInput("x", {"size"})},
+                                      {scalar("zero", 0), scalar("four", 4), scalar("five", 5)}))
+                        .graph;
+      const bool expected[] = {c.below, c.at, c.above}, others[] = {false, true, true};
+      for (int64_t i = 0; i < 3; ++i) {
+        bool a = expected[i], b = others[i];
+        bool is = Bytes(logic) == "And"   ? a && b
+                  : Bytes(logic) == "Or"  ? a || b
+                  : Bytes(logic) == "Xor" ? a != b
+                  : Bytes(logic) == "Not" ? !a
+                                          : a;
+        Tensor y = graph.run({full({4 + i}, -1.0)})[0];
+        CHECK(y.to_vector<float>()[0] == (is ? 1.0f : -1.0f));
+      }
+    }
 }

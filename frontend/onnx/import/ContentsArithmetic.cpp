@@ -164,12 +164,29 @@ KnownValue power(Node &n) {
   });
 }
 
+/// Whether x is greater than y, as an expression that is 1 or 0.
+Dim isGreater(const Number &x, const Number &y) {
+  return min(max(x.dividend * y.divisor - y.dividend * x.divisor, 0), 1);
+}
+
+Number compared(std::string_view op, const Number &x, const Number &y) {
+  if (op == "Equal")
+    return {Dim(1) - isGreater(x, y) - isGreater(y, x)};
+  bool isReverse = op == "Less" || op == "GreaterOrEqual";
+  Dim greater = isReverse ? isGreater(y, x) : isGreater(x, y);
+  return {op == "Less" || op == "Greater" ? greater : Dim(1) - greater};
+}
+
 KnownValue comparison(Node &n) {
   std::string_view op = n.op();
-  return folded(n, DType::boolean, [op](const Number &x, const Number &y) -> MaybeNumber {
+  std::optional<Numbers> result = numbersOf(n, 0), other = numbersOf(n, 1);
+  if (!result || !other)
+    return std::nullopt;
+  bool isOne = result->elements.size() == 1 && other->elements.size() == 1; // a mask of expressions is of no use
+  return folded(n, DType::boolean, [&](const Number &x, const Number &y) -> MaybeNumber {
     std::optional<int> order = compare(x, y);
     if (!order)
-      return std::nullopt;
+      return isOne ? MaybeNumber(compared(op, x, y)) : std::nullopt;
     return Number{op == "Equal"         ? *order == 0
                   : op == "Less"        ? *order < 0
                   : op == "Greater"     ? *order > 0
@@ -181,8 +198,8 @@ KnownValue comparison(Node &n) {
 KnownValue logic(Node &n) {
   std::string_view op = n.op();
   return folded(n, DType::boolean, [op](const Number &x, const Number &y) -> MaybeNumber {
-    bool a = x.dividend != Dim(0), b = y.dividend != Dim(0);
-    return Number{op == "And" ? a && b : op == "Or" ? a || b : a != b};
+    const Dim &a = x.dividend, &b = y.dividend; // 1 or 0
+    return Number{op == "And" ? a * b : op == "Or" ? a + b - a * b : a + b - Dim(2) * a * b};
   });
 }
 
@@ -190,7 +207,7 @@ KnownValue sign(Node &n) {
   std::string_view op = n.op();
   return mapped(n, [op](const Number &x) -> MaybeNumber {
     if (op == "Not")
-      return Number{x.dividend == Dim(0)};
+      return Number{Dim(1) - x.dividend};
     if (op == "Neg")
       return negative(x);
     bool isBelow = lowerBound(Dim(0) - x.dividend).value_or(-1) >= 0;
@@ -241,7 +258,8 @@ KnownValue limited(Node &n) {
 
 KnownValue where(Node &n) {
   std::optional<Numbers> condition = numbersOf(n, 0), x = numbersOf(n, 1), y = numbersOf(n, 2);
-  if (!condition || !x || !y)
+  auto isKnown = [](const Number &element) { return element.isStatic(); };
+  if (!condition || !x || !y || !std::ranges::all_of(condition->elements, isKnown))
     return std::nullopt;
   auto both = commonShape(x->shape, y->shape);
   auto shape = both ? commonShape(*both, condition->shape) : std::nullopt;

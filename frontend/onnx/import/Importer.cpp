@@ -137,12 +137,15 @@ static std::vector<const ValueInfo *> freeInputs(const ImportTask &task, const L
 
 std::optional<Graph> importGraph(const ImportTask &task, const Location &where) {
   constexpr int kMostPasses = 32;
-  InputSizes sizes(freeInputs(task, where), task.options.sizes, where);
+  const InputSizes initial(freeInputs(task, where), task.options.sizes, where);
+  InputSizes sizes = initial;
+  Decisions decisions;
   for (int pass = 1;; ++pass) {
     Trace::SizePairs assumed;
     std::vector<std::string> warnings, problems;
     ImportTask mine = task;
     mine.problems = task.problems ? &problems : nullptr;
+    mine.decisions = &decisions;
     try {
       Graph graph = Importer(mine, sizes).import(assumed, warnings, where);
       if (pass < kMostPasses && sizes.learn(assumed))
@@ -156,6 +159,10 @@ std::optional<Graph> importGraph(const ImportTask &task, const Location &where) 
     } catch (const Error &) {
       if (pass < kMostPasses && (sizes.learn(assumed) || sizes.learnNames()))
         continue;
+      if (pass < kMostPasses && decisions.goBack()) {
+        sizes = initial; // what the other branch has taught does not count
+        continue;
+      }
       if (problems.empty())
         throw;
       *task.problems = std::move(problems);
@@ -229,6 +236,35 @@ std::vector<Tensor> Importer::runModel(Scope &scope, const Location &where) {
     results.push_back(tensorOf(values[i]));
   }
   return results;
+}
+
+// ---- branches
+
+bool Decisions::take(const std::string &place) {
+  for (const auto &[known, isFirst] : taken)
+    if (known == place)
+      return isFirst;
+  taken.emplace_back(place, true);
+  return true;
+}
+
+bool Decisions::goBack() {
+  while (!taken.empty() && !taken.back().second)
+    taken.pop_back();
+  if (taken.empty())
+    return false;
+  taken.back().second = false;
+  return true;
+}
+
+bool Importer::decide(const NodeProto &node) {
+  std::string place = locationOf(node).str();
+  bool isFirst = task.decisions->take(place);
+  std::string warning = place + ": its branches give different shapes; runs for whose sizes the condition is " +
+                        (isFirst ? "false" : "true") + " are refused";
+  if (std::find(warnings->begin(), warnings->end(), warning) == warnings->end())
+    warnings->push_back(std::move(warning));
+  return isFirst;
 }
 
 // ---- what the model says about its values, and what they are

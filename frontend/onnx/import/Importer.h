@@ -56,6 +56,18 @@ private:
   int &depth;
 };
 
+/// Which branches the Ifs over sizes take that cannot be functions of the graph, by the places of the nodes. The first
+/// branch is tried first; if the model does not fit, the search goes back to the last If that has another one.
+class Decisions {
+public:
+  bool take(const std::string &place);
+  /// False if there is no other choice.
+  bool goBack();
+
+private:
+  std::vector<std::pair<std::string, bool>> taken; // in the order of the nodes
+};
+
 /// What an import is given.
 struct ImportTask {
   const ModelProto &model;
@@ -63,6 +75,7 @@ struct ImportTask {
   std::string fileName;
   const OnnxOptions &options;
   std::vector<std::string> *problems; // see problemsOf; null: the first one is thrown
+  Decisions *decisions = nullptr;     // of importGraph, across its passes
 };
 /// Imports the model, again with fewer symbols as long as ops need sizes of inputs to be equal.
 /// Nullopt if there are problems and they are asked for.
@@ -79,6 +92,8 @@ public:
   /// What the value called `name` in the graph of the node `by` is when others have the values `given`.
   Value recompute(std::string_view name, const GivenValues &given, const NodeProto &by, Scope &scope);
   std::vector<Value> runSubgraph(const GraphProto &graph, const std::vector<Value> &arguments, Scope &outer);
+  /// Which branch an If takes, with a warning.
+  bool decide(const NodeProto &node);
   Tensor read(const TensorProto &proto, const Location &where) { return reader.read(proto, where); }
   /// Where a node is, for errors and profiles: "model.onnx:conv1".
   Location locationOf(const NodeProto &node) const;

@@ -294,6 +294,8 @@ std::vector<Value> Node::run(const GraphProto &graph, const std::vector<Value> &
   return importer.runSubgraph(graph, arguments, scope);
 }
 
+bool Node::decide() const { return importer.decide(proto); }
+
 void Node::fail(const std::string &what) const { throw Error(importer.locationOf(proto), printable(proto.op), what); }
 void Node::unsupported(const std::string &what) const {
   throw Unsupported(importer.locationOf(proto), printable(proto.op), what);

@@ -119,6 +119,9 @@ public:
   /// Runs a subgraph in the scope of this node.
   std::vector<Value> run(const GraphProto &graph, const std::vector<Value> &arguments) const;
 
+  /// Which branch of an If over sizes the import takes: the first one, the other if the model does not fit then.
+  bool decide() const;
+
   [[noreturn]] void fail(const std::string &what) const;
   [[noreturn]] void unsupported(const std::string &what) const;
 

@@ -1,7 +1,9 @@
 // Control flow and sequences. Loops whose length is a size become loops of the graph, or are unrolled if they cannot
 // be; branches whose condition is known are followed, and sequences are lists of values while importing.
+#include "burin/control.h"
 #include "burin/loops.h"
 #include "frontend/onnx/import/Node.h"
+#include "frontend/tensor/LocationScope.h"
 #include <algorithm>
 #include <functional>
 
@@ -30,16 +32,20 @@ std::optional<bool> known(const Value &condition) {
   return constant ? std::optional(constant->item<bool>()) : std::nullopt;
 }
 
-/// Where the condition is data, both branches are computed, and the condition selects.
-Values ifElse(Node &n) {
-  const GraphProto &thenBranch = n.attributeGraph("then_branch"), &elseBranch = n.attributeGraph("else_branch");
-  auto run = [&](const GraphProto &branch) {
-    std::vector<Value> results = n.run(branch, {});
-    return Values(results.begin(), results.end());
-  };
-  if (std::optional<bool> condition = known(n.value(0)))
-    return run(*condition ? thenBranch : elseBranch);
-  Values yes = run(thenBranch), no = run(elseBranch), results;
+std::vector<Tensor> tensorsOf(const std::vector<Value> &values) {
+  std::vector<Tensor> tensors;
+  for (const Value &value : values) {
+    if (value.sequence || !value.defined())
+      throw Error(detail::inScope({}), "", "a branch or loop of the graph gives tensors, not sequences or nothing");
+    tensors.push_back(tensorOf(value));
+  }
+  return tensors;
+}
+
+/// Both branches are computed, and the condition selects: for branches that cannot be functions of the graph, such as
+/// those in which a size depends on the data.
+Values selectedBranch(Node &n, const Values &yes, const Values &no) {
+  Values results;
   Tensor condition = reshape(n[0], {});
   for (size_t i = 0; i < yes.size() && i < no.size(); ++i) {
     bool areTensors = !yes[i].sequence && !no[i].sequence && yes[i].defined() && no[i].defined();
@@ -48,6 +54,29 @@ Values ifElse(Node &n) {
     results.push_back(where(condition, tensorOf(yes[i]), tensorOf(no[i])));
   }
   return results;
+}
+
+/// Where the condition is data, the branches are functions of the graph, and only one of them runs. Where it is a
+/// comparison of sizes and the branches differ in shape, one is taken, and every run checks the condition.
+Values ifElse(Node &n) {
+  const GraphProto &thenBranch = n.attributeGraph("then_branch"), &elseBranch = n.attributeGraph("else_branch");
+  auto run = [&](const GraphProto &branch) {
+    std::vector<Value> results = n.run(branch, {});
+    return Values(results.begin(), results.end());
+  };
+  if (std::optional<bool> condition = known(n.value(0)))
+    return run(*condition ? thenBranch : elseBranch);
+  auto branch = [&](const GraphProto &graph) { return [&] { return tensorsOf(run(graph)); }; };
+  try {
+    return detail::cond(reshape(n[0], {}), branch(thenBranch), branch(elseBranch), detail::inScope({}));
+  } catch (const Error &) {
+    std::optional<Contents> sizes = contentsOf(n.value(0));
+    if (!sizes || sizes->elements.size() != 1)
+      return selectedBranch(n, run(thenBranch), run(elseBranch));
+    bool isTrue = n.decide();
+    requireEqual(sizes->elements[0], int64_t(isTrue));
+    return run(isTrue ? thenBranch : elseBranch);
+  }
 }
 
 Value whole(int64_t number, DType dtype = DType::i64) { return Contents{dtype, {}, {number}}; }
@@ -60,13 +89,6 @@ struct LoopParts {
   bool reverse = false;
 };
 using LoopBody = std::function<ScanResult(const std::vector<Value> &carried, const std::vector<Tensor> &elements)>;
-
-std::vector<Tensor> tensorsOf(const std::vector<Value> &values) {
-  std::vector<Tensor> tensors;
-  for (const Value &value : values)
-    tensors.push_back(tensorOf(value));
-  return tensors;
-}
 
 /// As a loop of the graph; nullopt if the body cannot be one and is to be unrolled: it may need numbers that are known
 /// in each iteration, carry what is no tensor, or change its shape.
@@ -100,17 +122,24 @@ std::optional<Dim> tripCount(Node &n) {
   return turns.isStatic() && turns.value() > kMaxTurns ? std::nullopt : std::optional(turns);
 }
 
+/// What the body of a Loop gives from the number of the turn and what is carried: whether to go on, then the values.
+std::vector<Value> runTurn(Node &n, const GraphProto &body, const Value &turn, const Value &goesOn,
+                           const std::vector<Value> &carried) {
+  std::vector<Value> arguments{turn, goesOn};
+  arguments.insert(arguments.end(), carried.begin(), carried.end());
+  std::vector<Value> results = n.run(body, arguments);
+  if (results.size() < 1 + carried.size())
+    n.fail("its body gives " + std::to_string(results.size()) + " values, but takes " +
+           std::to_string(arguments.size()));
+  return results;
+}
+
 std::optional<Values> countedLoop(Node &n, const GraphProto &body, const std::vector<Value> &carried) {
   std::optional<Dim> count = tripCount(n);
   if (!count)
     return std::nullopt;
   auto step = [&](const std::vector<Value> &states, const std::vector<Tensor> &elements) {
-    std::vector<Value> arguments{elements[0], whole(1, DType::boolean)};
-    arguments.insert(arguments.end(), states.begin(), states.end());
-    std::vector<Value> results = n.run(body, arguments);
-    if (results.size() < 1 + states.size())
-      n.fail("its body gives " + std::to_string(results.size()) + " values, but takes " +
-             std::to_string(arguments.size()));
+    std::vector<Value> results = runTurn(n, body, elements[0], whole(1, DType::boolean), states);
     if (!known(results[0]).value_or(false))
       n.unsupported("a loop whose length depends on the data");
     std::vector<Tensor> tensors = tensorsOf({results.begin() + 1, results.end()});
@@ -118,6 +147,45 @@ std::optional<Values> countedLoop(Node &n, const GraphProto &body, const std::ve
     return ScanResult{{tensors.begin(), end}, {end, tensors.end()}};
   };
   return asLoop({carried, {iota({*count}, DType::i64)}, *count}, step);
+}
+
+/// A loop that ends when the data says so, as one of the graph; nullopt if its length does not depend on the data, it
+/// collects outputs, whose number a graph must know, or carries what cannot change from turn to turn in a graph.
+std::optional<Values> dataLoop(Node &n, const GraphProto &body, const std::vector<Value> &carried) {
+  if (body.outputs.size() > 1 + carried.size())
+    return std::nullopt;
+  for (const Value &value : carried)
+    if (value.sequence || !value.defined())
+      return std::nullopt;
+  auto one = [](const Tensor &x) { return reshape(x, {}); };
+  std::optional<Tensor> limit;
+  if (n.has(0) && !(contentsOf(n.value(0)) && n.integer(0) == INT64_MAX))
+    limit = one(n[0]);
+  Tensor first = n.has(1) ? one(n[1]) : ones({}, DType::boolean);
+  std::vector<Tensor> initial{zeros({}, DType::i64), first};
+  for (const Tensor &value : tensorsOf(carried))
+    initial.push_back(value);
+  bool isCounted = limit && !contentsOf(n.value(0)), endsByData = isCounted;
+  auto goesOn = [&](const std::vector<Tensor> &values) {
+    return limit ? logical_and(values[1], values[0] < *limit) : values[1];
+  };
+  auto turn = [&](const std::vector<Tensor> &values) {
+    std::vector<Value> before(values.begin() + 2, values.end());
+    std::vector<Value> after = runTurn(n, body, values[0], whole(1, DType::boolean), before);
+    endsByData |= !known(after[0]);
+    std::vector<Tensor> next{values[0] + 1, one(tensorOf(after[0]))};
+    for (const Tensor &value : tensorsOf({after.begin() + 1, after.end()}))
+      next.push_back(value);
+    return next;
+  };
+  try {
+    std::vector<Tensor> last = detail::whileLoop(goesOn, turn, initial, std::nullopt, detail::inScope({}));
+    if (!endsByData)
+      return std::nullopt;
+    return Values(std::vector<Tensor>(last.begin() + 2, last.end()));
+  } catch (const Error &) {
+    return std::nullopt;
+  }
 }
 
 /// The trip count must be known where the body cannot be a loop of the graph. A condition that depends on the data is
@@ -141,12 +209,7 @@ Values unrolledLoop(Node &n, const GraphProto &body, std::vector<Value> carried)
       Tensor here = reshape(tensorOf(condition), {});
       active = active.defined() ? logical_and(active, here) : here;
     }
-    std::vector<Value> arguments{whole(i), condition};
-    arguments.insert(arguments.end(), carried.begin(), carried.end());
-    std::vector<Value> results = n.run(body, arguments);
-    if (results.size() < 1 + carried.size())
-      n.fail("its body gives " + std::to_string(results.size()) + " values, but takes " +
-             std::to_string(arguments.size()));
+    std::vector<Value> results = runTurn(n, body, whole(i), condition, carried);
     condition = results[0];
     for (size_t k = 0; k < carried.size(); ++k)
       if (!active.defined()) {
@@ -173,8 +236,9 @@ Values loop(Node &n) {
   std::vector<Value> carried;
   for (size_t i = 2; i < n.inputCount(); ++i)
     carried.push_back(n.has(i) ? n.value(i) : Value());
-  if (std::optional<Values> results = countedLoop(n, body, carried))
-    return *std::move(results);
+  for (auto asGraph : {countedLoop, dataLoop})
+    if (std::optional<Values> results = asGraph(n, body, carried))
+      return *std::move(results);
   return unrolledLoop(n, body, std::move(carried));
 }
 
