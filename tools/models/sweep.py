@@ -110,8 +110,9 @@ def runBurin(options, plate, inputs, names, folder):
     return (None, text) if code else ([numpy.load(folder / f"out.{i}.npy") for i in range(len(names))], "")
 
 
-def difference(results, expected):
-    """Of all outputs: the largest, relative to the largest number of that output. NaN where both have it is none."""
+def difference(results, expected, floor=1e-30):
+    """Of all outputs: the largest, relative to the largest number of that output, or `floor` if that is larger. NaN
+    where both have it is none."""
     worst = 0.0
     for y, e in zip(results, expected, strict=True):
         if y.shape != e.shape:
@@ -120,12 +121,12 @@ def difference(results, expected):
             continue
         y, e = y.astype(numpy.float64), e.astype(numpy.float64)
         same = (y == e) | (numpy.isnan(y) & numpy.isnan(e))
-        error = numpy.where(same, 0, numpy.abs(y - e)).max() / max(numpy.nanmax(numpy.abs(e)), 1e-30)
+        error = numpy.where(same, 0, numpy.abs(y - e)).max() / max(numpy.nanmax(numpy.abs(e)), floor)
         worst = max(worst, float(numpy.nan_to_num(error, nan=numpy.inf)))
     return worst
 
 
-def compare(options, onnx, plate, inputsBySize, tolerance):
+def compare(options, onnx, plate, inputsBySize, tolerance, floor=1e-30):
     """(state, detail) of a model that is compiled."""
     import onnxruntime
     quiet = onnxruntime.SessionOptions()
@@ -146,7 +147,7 @@ def compare(options, onnx, plate, inputsBySize, tolerance):
         results, problem = runBurin(options, plate, taken, names, plate.parent)
         if problem:
             return "DIFFERS", f"{label}: {problem}"
-        found = difference(results, expected)
+        found = difference(results, expected, floor)
         if isinstance(found, str) or found > tolerance:
             return "DIFFERS", f"{label}: {found}"
         worst = max(worst, found)

