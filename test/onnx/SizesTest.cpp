@@ -310,6 +310,16 @@ ModelText squeezeIfOne(std::vector<Bytes> sizes, NodeText after) {
 
 } // namespace
 
+TEST_CASE("A Squeeze without axes keeps symbolic sizes, with a warning") {
+  Loaded loaded = loadModel(graphOf({{"Squeeze", {"x"}, {"y"}}}, {floatInput("x", {"n", "1"})}));
+  CHECK(loaded.graph.run({ones({3, 1})})[0].shape() == Shape{3});
+  REQUIRE(loaded.warnings.size() == 1);
+  CHECK(contains(loaded.warnings[0], "keeps n, which may be"));
+  Loaded fixed = loadModel(graphOf({{"Squeeze", {"x"}, {"y"}}}, {floatInput("x", {"n", "1"})}), {{"n", 1, 1}});
+  CHECK(fixed.graph.run({ones({1, 1})})[0].shape() == Shape{});
+  CHECK(fixed.warnings.empty());
+}
+
 TEST_CASE("An If over a rank or a size takes the branch that can be decided") {
   NodeText relu{"Relu", {"s"}, {"y"}};
   CHECK(loadModel(squeezeIfOne({"n", "1", "4"}, relu)).graph.run({ones({2, 1, 4})})[0].shape() == Shape{2, 4});

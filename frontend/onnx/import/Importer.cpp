@@ -257,13 +257,16 @@ bool Decisions::goBack() {
   return true;
 }
 
-bool Importer::decide(const NodeProto &node) {
-  std::string place = locationOf(node).str();
-  bool isFirst = task.decisions->take(place);
-  std::string warning = place + ": its branches give different shapes; runs for whose sizes the condition is " +
-                        (isFirst ? "false" : "true") + " are refused";
+void Importer::warn(const NodeProto &node, const std::string &what) {
+  std::string warning = locationOf(node).str() + ": " + what;
   if (std::find(warnings->begin(), warnings->end(), warning) == warnings->end())
     warnings->push_back(std::move(warning));
+}
+
+bool Importer::decide(const NodeProto &node) {
+  bool isFirst = task.decisions->take(locationOf(node).str());
+  warn(node, std::string("its branches give different shapes; runs for whose sizes the condition is ") +
+                 (isFirst ? "false" : "true") + " are refused");
   return isFirst;
 }
 

@@ -92,6 +92,7 @@ public:
   /// What the value called `name` in the graph of the node `by` is when others have the values `given`.
   Value recompute(std::string_view name, const GivenValues &given, const NodeProto &by, Scope &scope);
   std::vector<Value> runSubgraph(const GraphProto &graph, const std::vector<Value> &arguments, Scope &outer);
+  void warn(const NodeProto &node, const std::string &what);
   /// Which branch an If takes, with a warning.
   bool decide(const NodeProto &node);
   Tensor read(const TensorProto &proto, const Location &where) { return reader.read(proto, where); }

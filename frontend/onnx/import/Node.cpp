@@ -296,6 +296,8 @@ std::vector<Value> Node::run(const GraphProto &graph, const std::vector<Value> &
 
 bool Node::decide() const { return importer.decide(proto); }
 
+void Node::warn(const std::string &what) const { importer.warn(proto, what); }
+
 void Node::fail(const std::string &what) const { throw Error(importer.locationOf(proto), printable(proto.op), what); }
 void Node::unsupported(const std::string &what) const {
   throw Unsupported(importer.locationOf(proto), printable(proto.op), what);

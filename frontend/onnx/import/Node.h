@@ -122,6 +122,8 @@ public:
   /// Which branch of an If over sizes the import takes: the first one, the other if the model does not fit then.
   bool decide() const;
 
+  /// Says what is odd about the model, once.
+  void warn(const std::string &what) const;
   [[noreturn]] void fail(const std::string &what) const;
   [[noreturn]] void unsupported(const std::string &what) const;
 

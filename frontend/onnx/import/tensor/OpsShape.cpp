@@ -67,7 +67,15 @@ Values flattenFrom(Node &n) {
 
 Values transposed(Node &n) { return transpose(n[0], n.attribute("perm", std::vector<int64_t>())); }
 
-Values squeezed(Node &n) { return squeeze(n[0], n.list(1, "axes").value_or(std::vector<int64_t>())); }
+Values squeezed(Node &n) {
+  std::optional<std::vector<int64_t>> axes = n.list(1, "axes");
+  if (!axes) // all sizes that are 1
+    for (const Dim &size : n.shape())
+      if (!size.isStatic() && lowerBound(size).value_or(0) <= 1)
+        n.warn("it removes the sizes that are 1, but keeps " + size.str() +
+               ", which may be: fix it if its result is to have another rank then");
+  return squeeze(n[0], axes.value_or(std::vector<int64_t>()));
+}
 Values unsqueezed(Node &n) {
   auto axes = n.list(1, "axes");
   if (!axes)
