@@ -36,8 +36,8 @@ ConvNd::ConvNd(const char *kind, size_t dimensions, int64_t in, int64_t out, con
   if (options.bias)
     bias = register_parameter("bias", biasFor(out, shape, where), where);
 }
-Tensor ConvNd::operator()(const Tensor &x, Location where) const {
-  return conv(x, weight, optionally(bias), options.stride, options.padding, options.dilation, options.groups, "nchw",
+Tensor ConvNd::forward(const Tensor &x, const Tensor &now, Location where) const {
+  return conv(x, now, optionally(bias), options.stride, options.padding, options.dilation, options.groups, "nchw",
               where);
 }
 
@@ -50,8 +50,8 @@ ConvTransposeNd::ConvTransposeNd(const char *kind, size_t dimensions, int64_t in
   if (options.bias)
     bias = register_parameter("bias", biasFor(out, shape, where), where);
 }
-Tensor ConvTransposeNd::operator()(const Tensor &x, Location where) const {
-  return conv_transpose(x, weight, optionally(bias), options.stride, options.padding, options.dilation, options.groups,
+Tensor ConvTransposeNd::forward(const Tensor &x, const Tensor &now, Location where) const {
+  return conv_transpose(x, now, optionally(bias), options.stride, options.padding, options.dilation, options.groups,
                         options.output_padding, where);
 }
 

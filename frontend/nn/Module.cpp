@@ -76,6 +76,18 @@ const Tensor &StateDict::at(std::string_view name, Location where) const {
                   (empty() ? "" : "; the first is \"" + front().first + "\""));
 }
 
+StateDict StateDict::part(std::string_view prefix) const {
+  StateDict result;
+  for (const auto &[name, tensor] : *this)
+    if (name.starts_with(prefix))
+      result.emplace_back(name.substr(prefix.size()), tensor);
+  return result;
+}
+void StateDict::add(std::string_view prefix, const StateDict &entries) {
+  for (const auto &[name, tensor] : entries)
+    emplace_back(std::string(prefix) + name, tensor);
+}
+
 namespace nn {
 
 struct Module::State : detail::Observed {
@@ -216,15 +228,57 @@ void Module::to(DType dtype, Location where) {
       parameter.set(parameter->to(dtype, where), where);
 }
 
-std::string Module::str() const {
+std::string Module::tree() const {
   std::string text = state->kind + "(" + state->details;
   for (const auto &[name, child] : state->children) {
-    std::string inner = child.str();
+    std::string inner = child.tree();
     for (size_t at = 0; (at = inner.find('\n', at)) != std::string::npos; at += 3)
       inner.replace(at, 1, "\n  ");
     text += "\n  " + name + ": " + inner;
   }
   return text + (state->children.empty() ? ")" : "\n)");
+}
+
+/// 1234567 as "1,234,567".
+static std::string grouped(int64_t number) {
+  std::string digits = std::to_string(number);
+  for (size_t at = digits.size(); at > 3;)
+    digits.insert(at -= 3, ",");
+  return digits;
+}
+
+std::string Module::str() const {
+  const int64_t all = count_parameters(), trained = count_parameters(true);
+  std::string text = tree() + "\n" + grouped(all) + (all == 1 ? " parameter" : " parameters");
+  return all == trained ? text : text + ", " + grouped(all - trained) + " of them frozen";
+}
+
+std::vector<std::pair<std::string, Module>> Module::named_modules() const {
+  std::vector<std::pair<std::string, Module>> all{{"", *this}};
+  for (const auto &[name, child] : state->children)
+    for (const auto &[inner, module] : child.named_modules())
+      all.emplace_back(inner.empty() ? name : name + "." + inner, module);
+  return all;
+}
+
+void Module::apply(const std::function<void(Module &)> &function) {
+  for (auto &[name, child] : state->children)
+    child.apply(function);
+  function(*this);
+}
+
+void Module::requires_grad_(bool on, Location where) {
+  for (Parameter parameter : parameters())
+    if (isFloat(parameter->dtype()))
+      parameter.requires_grad_(on, where);
+}
+
+int64_t Module::count_parameters(bool trainable_only) const {
+  int64_t count = 0;
+  for (const Parameter &parameter : parameters())
+    if (!trainable_only || parameter->requires_grad())
+      count += int64_t(parameter->numel());
+  return count;
 }
 
 // ---- containers

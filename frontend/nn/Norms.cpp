@@ -3,6 +3,7 @@
 #include "burin/ops.h"
 #include "burin/reductions.h"
 #include "frontend/nn/Layer.h"
+#include "frontend/tensor/Creation.h"
 #include "frontend/tensor/LocationScope.h"
 
 namespace burin::nn {
@@ -45,8 +46,8 @@ static std::vector<int64_t> allButChannels(const Tensor &x) {
 }
 
 void BatchNormNd::update(const Tensor &x, const Tensor &mean, const Tensor &variance) {
-  double count = double(x.numel()) / double(x.size(1));
-  Tensor unbiased = variance * (count / (count - 1));
+  Tensor count = detail::sizeTensor(floordiv(elements(x.shape()), x.shape()[1])).to(DType::f64);
+  Tensor unbiased = variance * (count / (count - 1.0)).to(variance.dtype());
   num_batches_tracked.set(num_batches_tracked + 1);
   // The average of all batches so far gives each of them the same part.
   Tensor part =

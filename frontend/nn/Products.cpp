@@ -35,7 +35,9 @@ Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor>
       isNow ? dot_general(x, weight, {}, {}, {x.rank() - 1}, {1}, where) : matmul(x, weight.t(where), where);
   return bias ? add(product, *bias, where) : product;
 }
-Tensor Linear::operator()(const Tensor &x, Location where) const { return linear(x, weight, optionally(bias), where); }
+Tensor Linear::forward(const Tensor &x, const Tensor &now, Location where) const {
+  return linear(x, now, optionally(bias), where);
+}
 
 // ---- attention
 

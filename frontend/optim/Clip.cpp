@@ -39,7 +39,7 @@ std::pair<std::vector<Tensor>, Tensor> clip_by_global_norm(const std::vector<Ten
 static std::vector<Tensor> gradientsOf(const std::vector<Parameter> &params, const Location &where) {
   std::vector<Tensor> gradients;
   for (const Parameter &parameter : params)
-    gradients.push_back(parameter->grad(where));
+    gradients.push_back(parameter->requires_grad() ? parameter->grad(where) : Tensor());
   return gradients;
 }
 
@@ -73,7 +73,7 @@ EMA::EMA(const nn::Module &module, double decay, Location where) : state(new Sta
     throw Error(inScope(where), "EMA", "the decay " + std::to_string(decay) + " must lie in [0, 1]");
   state->params = module.named_parameters();
   for (const auto &[name, parameter] : state->params)
-    state->averages.emplace_back(name, Parameter(detach(parameter), /*requires_grad=*/false));
+    state->averages.emplace_back(name, Parameter::state(detach(parameter)));
 }
 
 void EMA::update(Location where) {

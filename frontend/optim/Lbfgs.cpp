@@ -2,6 +2,7 @@
 #include "burin/ops.h"
 #include "burin/optim.h"
 #include "burin/reductions.h"
+#include "frontend/optim/LineSearch.h"
 #include "frontend/tensor/LocationScope.h"
 #include <algorithm>
 #include <cmath>
@@ -32,7 +33,8 @@ struct LBFGS::State {
   Tensor evaluate(const std::function<Tensor()> &closure, Tensor &gradient, const Location &where) const;
   void remember(const Tensor &gradient);
   Tensor quasiNewton(const Tensor &gradient) const;
-  void move(const Location &where);
+  std::vector<Tensor> values() const;
+  void moveTo(const std::vector<Tensor> &from, double length, const Location &where);
 };
 
 LBFGS::LBFGS(std::vector<Parameter> params, LbfgsOptions options, Location where) : state(new State) {
@@ -40,6 +42,8 @@ LBFGS::LBFGS(std::vector<Parameter> params, LbfgsOptions options, Location where
     throw Error(inScope(where), "LBFGS", "there are no parameters");
   if (options.max_eval < 0)
     options.max_eval = options.max_iter * 5 / 4;
+  if (!options.line_search_fn.empty() && options.line_search_fn != "strong_wolfe")
+    throw Error(inScope(where), "LBFGS", "line_search_fn must be empty or \"strong_wolfe\"");
   state->params = std::move(params);
   state->options = options;
 }
@@ -88,13 +92,20 @@ Tensor LBFGS::State::quasiNewton(const Tensor &gradient) const {
   return q;
 }
 
-void LBFGS::State::move(const Location &where) {
+std::vector<Tensor> LBFGS::State::values() const {
+  std::vector<Tensor> list;
+  for (const Parameter &parameter : params)
+    list.push_back(detach(parameter));
+  return list;
+}
+
+/// Sets the parameters to `from` and so far along the direction.
+void LBFGS::State::moveTo(const std::vector<Tensor> &from, double far, const Location &where) {
   int64_t at = 0;
-  for (Parameter &parameter : params) {
-    const Shape shape = parameter->shape();
-    const int64_t count = int64_t(parameter->numel());
+  for (size_t i = 0; i < params.size(); ++i) {
+    const int64_t count = int64_t(params[i]->numel());
     Tensor part = slice(direction, {at}, {at + count}, {1});
-    parameter.set(parameter.value() + reshape(part, shape) * length, where);
+    params[i].set(from[i] + reshape(part, from[i].shape()) * far, where);
     at += count;
   }
 }
@@ -121,11 +132,31 @@ Tensor LBFGS::step(const std::function<Tensor()> &closure, Location where) {
     s.length = s.iterations == 1 ? std::min(1.0, 1 / gradient.abs().sum().item()) * o.lr : o.lr;
     if (dot(gradient, s.direction) > -o.tolerance_change)
       break;
-    s.move(place);
-    if (i == o.max_iter)
-      break;
-    loss = s.evaluate(closure, gradient, place).item();
-    if (++evaluations >= o.max_eval || largest(gradient) <= o.tolerance_grad ||
+    const std::vector<Tensor> from = s.values();
+    if (o.line_search_fn.empty()) {
+      s.moveTo(from, s.length, place);
+      if (i < o.max_iter) {
+        loss = s.evaluate(closure, gradient, place).item();
+        ++evaluations;
+      }
+    } else {
+      auto evaluate = [&](double t) {
+        LinePoint point{t, 0, 0, {}};
+        s.moveTo(from, t, place);
+        point.value = s.evaluate(closure, point.gradient, place).item();
+        point.slope = dot(point.gradient, s.direction);
+        return point;
+      };
+      int64_t searched = 0;
+      LinePoint found = searchStrongWolfe(evaluate, {0, loss, dot(gradient, s.direction), gradient}, s.length,
+                                          largest(s.direction), o.tolerance_change, o.max_eval - evaluations, searched);
+      evaluations += searched;
+      s.length = found.at;
+      loss = found.value;
+      gradient = found.gradient;
+      s.moveTo(from, s.length, place);
+    }
+    if (i == o.max_iter || evaluations >= o.max_eval || largest(gradient) <= o.tolerance_grad ||
         largest(s.direction * s.length) <= o.tolerance_change || std::abs(loss - lossBefore) < o.tolerance_change)
       break;
   }

@@ -30,7 +30,7 @@ Parameter Optimizer::State::Update::slot(const char *name, const Shape &shape, d
   for (auto &[known, slot] : member.slots)
     if (known == name)
       return slot;
-  Parameter slot(initialValue({value.dtype(), shape}, initial, inScope({})), /*requires_grad=*/false);
+  Parameter slot = Parameter::state(initialValue({value.dtype(), shape}, initial, inScope({})));
   return member.slots.emplace_back(name, slot).second;
 }
 
@@ -104,8 +104,8 @@ void Optimizer::State::step(const std::vector<Tensor> &gradients, const Location
 
 void Optimizer::step(Location where) {
   std::vector<Tensor> gradients;
-  for (const Parameter &parameter : parameters())
-    gradients.push_back(parameter->grad(where));
+  for (const Parameter &parameter : parameters()) // those that are frozen have none
+    gradients.push_back(parameter->requires_grad() ? parameter->grad(where) : Tensor());
   state->step(gradients, inScope(where));
 }
 
@@ -116,6 +116,19 @@ void Optimizer::step(const std::vector<Tensor> &gradients, Location where) {
                 "there are " + std::to_string(gradients.size()) + " gradients for " + std::to_string(count) +
                     " parameters; give one per parameter, in the order of parameters()");
   state->step(gradients, inScope(where));
+}
+
+std::vector<Tensor> Optimizer::gradients(const Tensor &loss, Location where) const {
+  const std::vector<Parameter> params = parameters();
+  std::vector<Tensor> trained, result(params.size());
+  for (const Parameter &parameter : params)
+    if (parameter->requires_grad())
+      trained.push_back(parameter);
+  std::vector<Tensor> found = grad(loss, trained, std::nullopt, {}, where);
+  for (size_t i = 0, next = 0; i < params.size(); ++i)
+    if (params[i]->requires_grad())
+      result[i] = found[next++];
+  return result;
 }
 
 void Optimizer::zero_grad(Location where) {
@@ -214,7 +227,7 @@ public:
         change.member->counter = at->second;
       } else {
         Tensor value = change.value.to(change.member->parameter->dtype());
-        change.member->slots.emplace_back(change.slot, Parameter(detach(value), /*requires_grad=*/false));
+        change.member->slots.emplace_back(change.slot, Parameter::state(detach(value)));
       }
     }
     state.counters = std::move(cells);

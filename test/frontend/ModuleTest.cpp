@@ -24,7 +24,14 @@ TEST_CASE("modules know their parameters by dotted names") {
                                                             "norm.num_batches_tracked"});
   CHECK(net.parameters().size() == 7);
   CHECK(net.str() == "Sequential(\n  block: Block(\n    up: Linear(4, 8)\n    down: Linear(8, 4)\n  )\n"
-                     "  norm: BatchNorm2d(3)\n)");
+                     "  norm: BatchNorm2d(3)\n)\n86 parameters");
+  CHECK(net.named_modules()[2].first == "block.up");
+  net.named_modules()[1].second.freeze();
+  CHECK(contains(net.str(), "86 parameters, 80 of them frozen"));
+  CHECK(net.count_parameters(true) == 6);
+  int count = 0;
+  net.apply([&](nn::Module &module) { count += module.kind() == "Linear"; });
+  CHECK(count == 2);
   struct Twice : nn::Module {
     Twice() {
       register_parameter("w", zeros({1}));
@@ -151,6 +158,16 @@ TEST_CASE("initial values follow the literature") {
     Tensor product = shape[0] == Dim(3) ? matmul(q, q.t()) : matmul(q.t(), q);
     CHECK(largestDifference(product, eye(3)) < 1e-5);
   }
+  CHECK(init::calculate_gain("leaky_relu", 1) == 1);
+  CHECK(init::calculate_gain("tanh") == Approx(5.0 / 3));
+  CHECK_ERROR(init::calculate_gain("sine"), "\"sine\"");
+  CHECK(floats(init::eye({2, 3})) == std::vector<float>{1, 0, 0, 0, 1, 0});
+  Tensor image = randn({1, 4, 5, 5});
+  Conv2d same(4, 4, 3, {.padding = 1, .groups = 2, .bias = false});
+  same.weight.set(init::dirac({4, 2, 3, 3}, 2));
+  CHECK(largestDifference(same(image), image) == 0);
+  Tensor few = (init::sparse({10, 6}, 0.25) == 0).to(i64).sum(0);
+  CHECK(ints(few) == std::vector<int64_t>(6, 3));
   manual_seed(8);
   Tensor first = Linear(3, 3).weight;
   manual_seed(8);

@@ -124,6 +124,14 @@ Layers transformers() {
            })}};
 }
 
+Layers parametrized() {
+  using namespace nn;
+  return {{"WeightNorm Linear", plain(WeightNorm(Linear(3, 4)))},
+          {"WeightNorm Conv1d", plain(WeightNorm(Conv1d(2, 3, 3), 1))},
+          {"SpectralNorm Linear", plain(SpectralNorm(Linear(3, 4)))},
+          {"SpectralNorm Conv2d train", plain(SpectralNorm(Conv2d(2, 3, 2, {.bias = false})))}};
+}
+
 const std::map<std::string, Tensors> &cases() {
   static const auto all = loadCases("layers.json");
   return all;
@@ -214,9 +222,11 @@ TEST_CASE("embeddings are PyTorch's") { checkAll(embeddings()); }
 TEST_CASE("recurrent layers are PyTorch's") { checkAll(recurrent()); }
 TEST_CASE("transformers are PyTorch's") { checkAll(transformers()); }
 
+TEST_CASE("layers with computed weights are PyTorch's") { checkAll(parametrized()); }
+
 TEST_CASE("each stored case of a layer is used") {
   CHECK(cases().size() == windows().size() + norms().size() + elements().size() + embeddings().size() +
-                              recurrent().size() + transformers().size());
+                              recurrent().size() + transformers().size() + parametrized().size());
 }
 
 TEST_CASE("a recurrent layer is traced for any length and batch") {

@@ -116,10 +116,12 @@ TEST_CASE("an optimiser goes on from its state dict") {
 }
 
 TEST_CASE("LBFGS is PyTorch's") {
-  for (std::string name : {"LBFGS", "LBFGS short"}) {
+  const std::map<std::string, LbfgsOptions> all{{"LBFGS", {.lr = 0.5, .max_iter = 4}},
+                                                {"LBFGS short", {.lr = 0.1, .history_size = 2}},
+                                                {"LBFGS search", {.max_iter = 3, .line_search_fn = "strong_wolfe"}}};
+  for (const auto &[name, options] : all) {
     std::vector<Parameter> params = start();
-    LBFGS optimizer(params, name == "LBFGS" ? LbfgsOptions{.lr = 0.5, .max_iter = 4}
-                                            : LbfgsOptions{.lr = 0.1, .history_size = 2});
+    LBFGS optimizer(params, options);
     std::vector<double> losses;
     for (int step = 0; step < 20; ++step)
       losses.push_back(optimizer.step([&] { return curved(params[0], params[1]); }).item());
@@ -130,7 +132,7 @@ TEST_CASE("LBFGS is PyTorch's") {
 }
 
 TEST_CASE("each stored case of an optimiser is used") {
-  CHECK(cases().size() == rules().size() + 2 /*LBFGS*/ + 3 /*clipping*/ + 1 /*common*/);
+  CHECK(cases().size() == rules().size() + 3 /*LBFGS*/ + 3 /*clipping*/ + 1 /*common*/);
 }
 
 TEST_CASE("steps read the gradients that backward() has left") {
@@ -151,6 +153,43 @@ TEST_CASE("steps read the gradients that backward() has left") {
   CHECK(a.weight->requires_grad());
   automatic.zero_grad();
   CHECK_FALSE(a.weight->grad().defined());
+}
+
+TEST_CASE("a compiled step with optimiser and schedule is traced once and equals the eager one") {
+  using Makers = std::map<std::string, Make>;
+  for (const auto &[name, make] : Makers{{"AdamW", [](auto p) { return AdamW(p, {.lr = 0.05}); }},
+                                         {"SGD", [](auto p) { return SGD(p, {.lr = 0.05, .momentum = 0.9}); }},
+                                         {"Adafactor", [](auto p) { return Adafactor(p); }}}) {
+    INFO(name);
+    auto train = [&](bool compiled) {
+      manual_seed(9);
+      auto net = nn::Sequential(nn::Linear(4, 8), nn::Tanh(), nn::Linear(8, 3));
+      net.to(f64);
+      net.named_modules()[1].second.freeze();
+      Optimizer optimizer = make(net.parameters());
+      StepLR schedule(optimizer, 3, 0.5);
+      auto step = [&](const Tensor &x, const Tensor &t) {
+        Tensor loss = cross_entropy(net(x), t);
+        optimizer.step(clip_by_global_norm(optimizer.gradients(loss), 1).first);
+        schedule.step();
+        return loss;
+      };
+      auto jitted = jit(step);
+      std::vector<double> numbers;
+      for (int i = 0; i < 12; ++i) {
+        Tensor x = randn({6, 4}, f64), t = randint(0, 3, {6});
+        numbers.push_back((compiled ? jitted(x, t) : step(x, t)).item());
+      }
+      CHECK(jitted.traces() == (compiled ? 1 : 0));
+      numbers.push_back(optimizer.lr());
+      for (const auto &[key, value] : optimizer.state_dict())
+        numbers.push_back(value.to(f64).sum().item());
+      for (const Parameter &parameter : net.parameters())
+        numbers.push_back(parameter->sum().item());
+      return numbers;
+    };
+    checkClose(from_vector(train(true)), from_vector(train(false)), 1e-10, name);
+  }
 }
 
 TEST_CASE("a parameter without a gradient stays, and has a count of its own") {

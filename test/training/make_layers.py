@@ -143,5 +143,13 @@ def transformers():
          call=lambda m, x, y, a, p: m(x, y, tgt_mask=a, memory_key_padding_mask=p))
 
 
-windows(), norms(), elements(), embeddings(), recurrent(), transformers()
+def parametrized():
+    weight_norm, spectral_norm = nn.utils.parametrizations.weight_norm, nn.utils.parametrizations.spectral_norm
+    case("WeightNorm Linear", weight_norm(nn.Linear(3, 4)), rand(2, 3))
+    case("WeightNorm Conv1d", weight_norm(nn.Conv1d(2, 3, 3), dim=1), rand(2, 2, 5))
+    case("SpectralNorm Linear", spectral_norm(nn.Linear(3, 4)), rand(2, 3))
+    case("SpectralNorm Conv2d train", spectral_norm(nn.Conv2d(2, 3, 2, bias=False)), rand(2, 2, 4, 3), train=True)
+
+
+windows(), norms(), elements(), embeddings(), recurrent(), transformers(), parametrized()
 write(pathlib.Path(__file__).parent / "layers.json", cases)

@@ -79,7 +79,8 @@ def curved(a, b):
 
 
 def lbfgs():
-    for name, options in {"LBFGS": {"lr": 0.5, "max_iter": 4}, "LBFGS short": {"lr": 0.1, "history_size": 2}}.items():
+    for name, options in {"LBFGS": {"lr": 0.5, "max_iter": 4}, "LBFGS short": {"lr": 0.1, "history_size": 2},
+                          "LBFGS search": {"max_iter": 3, "line_search_fn": "strong_wolfe"}}.items():
         params = [torch.nn.Parameter(w.clone()) for w in START]
         optimizer = optim.LBFGS(params, **options)
 

@@ -1,9 +1,11 @@
 // burin: a graph compiler with imperative tracing. This header is the whole C++ API.
 #pragma once
+#include "burin/checkpoint.h"
 #include "burin/composed.h"
 #include "burin/control.h"
 #include "burin/creation.h"
 #include "burin/data.h"
+#include "burin/dataset.h"
 #include "burin/fft.h"
 #include "burin/gradients.h"
 #include "burin/graph.h"

@@ -27,6 +27,13 @@ BURIN_API void save_safetensors(const std::string &path, const StateDict &tensor
                                 const std::map<std::string, std::string> &metadata = {},
                                 Location where = Location::current());
 
+/// The tensors of a state dict that PyTorch has saved (.pt, .pth, since 1.6: torch.save(model.state_dict(), path)), or
+/// of dicts and lists of such: {"model": …, "optimizer": …} gives "model.fc.weight", "optimizer.state.0.exp_avg".
+/// Numbers become tensors of rank 0, text is left out. The file is mapped as by load_safetensors. Nothing in it is
+/// executed: pickles of anything but tensors, numbers, text, lists and dicts are refused with the name of what they
+/// would call.
+BURIN_API StateDict load_pth(const std::string &path, Location where = Location::current());
+
 // ---- DLPack: memory shared with other libraries, without a copy
 
 /// Takes over a tensor in host memory and calls its deleter after the last use; on an exception it stays the caller's.

@@ -12,7 +12,9 @@ using burin::IntList;
 /// x · weightᵀ + bias; weight [out, in].
 struct BURIN_API Linear : Module {
   Linear(int64_t in, int64_t out, bool bias = true, Location where = Location::current());
-  Tensor operator()(const Tensor &x, Location where = Location::current()) const;
+  Tensor operator()(const Tensor &x, Location where = Location::current()) const { return forward(x, weight, where); }
+  /// With another weight of the same shape.
+  Tensor forward(const Tensor &x, const Tensor &weight, Location where = Location::current()) const;
   Parameter weight, bias;
 };
 
@@ -25,7 +27,9 @@ struct ConvOptions {
 /// bias [out]. A kernel or an option is one number per spatial dimension, or one for all.
 /// Source: torch.nn.Conv1d, Conv2d, Conv3d.
 struct BURIN_API ConvNd : Module {
-  Tensor operator()(const Tensor &x, Location where = Location::current()) const;
+  Tensor operator()(const Tensor &x, Location where = Location::current()) const { return forward(x, weight, where); }
+  /// With another weight of the same shape.
+  Tensor forward(const Tensor &x, const Tensor &weight, Location where = Location::current()) const;
   Parameter weight, bias;
   ConvOptions options;
 
@@ -54,7 +58,9 @@ struct ConvTransposeOptions {
 /// What transposed convolutions share: weight [in, out/groups, kernel…], else as ConvNd.
 /// Source: torch.nn.ConvTranspose1d, ConvTranspose2d, ConvTranspose3d.
 struct BURIN_API ConvTransposeNd : Module {
-  Tensor operator()(const Tensor &x, Location where = Location::current()) const;
+  Tensor operator()(const Tensor &x, Location where = Location::current()) const { return forward(x, weight, where); }
+  /// With another weight of the same shape.
+  Tensor forward(const Tensor &x, const Tensor &weight, Location where = Location::current()) const;
   Parameter weight, bias;
   ConvTransposeOptions options;
 

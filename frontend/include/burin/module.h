@@ -2,6 +2,7 @@
 #pragma once
 #include "burin/callable.h"
 #include "burin/observed.h"
+#include <functional>
 
 namespace burin {
 
@@ -42,6 +43,10 @@ public:
   using vector::vector;
   const Tensor *find(std::string_view name) const;
   const Tensor &at(std::string_view name, Location where = Location::current()) const;
+  /// Those whose names begin with `prefix`, such as "optimizer.", under the rest of their names.
+  StateDict part(std::string_view prefix) const;
+  /// Adds these, with `prefix` before their names.
+  void add(std::string_view prefix, const StateDict &entries);
 };
 
 namespace nn {
@@ -65,6 +70,17 @@ public:
   std::vector<Parameter> parameters() const;
   std::vector<std::pair<std::string, Parameter>> named_parameters() const;
 
+  /// This module as "", then all below it by dotted names, parents first. As torch.nn.Module.named_modules.
+  std::vector<std::pair<std::string, Module>> named_modules() const;
+  /// Calls `function` with all modules below this one, then with it. As torch.nn.Module.apply; for initial values:
+  /// net.apply([](nn::Module &m) { if (m.kind() == "Linear") … m.named_parameters() … }).
+  void apply(const std::function<void(Module &)> &function);
+  /// Freezes (or thaws) all parameters: nothing is computed or kept for their gradients, and optimisers leave them.
+  void requires_grad_(bool on = true, Location where = Location::current());
+  void freeze(Location where = Location::current()) { requires_grad_(false, where); }
+  /// How many numbers the parameters hold, those that are frozen left out on demand.
+  int64_t count_parameters(bool trainable_only = false) const;
+
   /// Training mode (the default) matters to Dropout and BatchNorm, in all children too.
   void train(bool on = true);
   void eval() { train(false); }
@@ -72,7 +88,7 @@ public:
   /// Converts all parameters and buffers of floating point type.
   void to(DType dtype, Location where = Location::current());
 
-  /// The tree of modules with their sizes.
+  /// The tree of modules with their sizes; then how many parameters there are.
   std::string str() const;
   const std::string &kind() const;
   /// Where it was constructed.
@@ -94,6 +110,7 @@ private:
   friend class Sequential;
   struct State;
   void adopt(std::string name, const Module &child, const Location &where);
+  std::string tree() const;
   void collect(const std::string &prefix, bool withBuffers, std::vector<std::pair<std::string, Parameter>> &into) const;
   std::shared_ptr<State> state;
 };

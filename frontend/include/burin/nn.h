@@ -3,5 +3,6 @@
 #include "burin/init.h"
 #include "burin/layers.h"
 #include "burin/module.h"
+#include "burin/parametrizations.h"
 #include "burin/recurrent.h"
 #include "burin/transformer.h"

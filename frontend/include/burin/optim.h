@@ -6,6 +6,8 @@
 //   optimizer.step();
 //   optimizer.zero_grad();
 //
+// The same lines work in a jitted function: the whole step is compiled then.
+//
 // An optimiser is a handle: copies share its state. Counts of steps, learning rates and slots (momenta, …) are
 // Parameters that are not trained; what depends on them, such as Adam's bias correction and schedules, is computed from
 // these tensors, never from numbers of the C++ program.
@@ -41,6 +43,9 @@ public:
   /// The same with these gradients, one per parameter in the order of parameters(); an absent tensor leaves its
   /// parameter as it is.
   void step(const std::vector<Tensor> &gradients, Location where = Location::current());
+  /// The gradients of `loss` with respect to the parameters, for step(), eagerly or in a trace: absent for those that
+  /// are frozen.
+  std::vector<Tensor> gradients(const Tensor &loss, Location where = Location::current()) const;
   /// Forgets the gradients.
   void zero_grad(Location where = Location::current());
 
@@ -181,9 +186,10 @@ struct LbfgsOptions {
   int64_t max_iter = 20, max_eval = -1; // -1: max_iter · 5 / 4
   double tolerance_grad = 1e-7, tolerance_change = 1e-9;
   int64_t history_size = 100;
+  std::string line_search_fn = ""; // or "strong_wolfe"
 };
-/// Limited-memory BFGS with steps of the length lr (no line search). Each step looks at losses and thus waits for them:
-/// it cannot be traced. Source: Nocedal and Wright 2006, torch.optim.LBFGS.
+/// Limited-memory BFGS, with steps of the length lr, or of a length that a line search finds. Each step looks at losses
+/// and thus waits for them: it cannot be traced. Source: Nocedal and Wright 2006, torch.optim.LBFGS.
 class BURIN_API LBFGS {
 public:
   explicit LBFGS(std::vector<Parameter> params, LbfgsOptions options = {}, Location where = Location::current());
