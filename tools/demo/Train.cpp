@@ -1,0 +1,123 @@
+// The training demo: LeNet learns Fashion-MNIST, with batches loaded by threads, one compiled step, a progress bar, a
+// curve and checkpoints that it goes on from:  burin-train FOLDER-OF-DATA EPOCHS OUTPUT-FOLDER
+#include "tools/demo/LeNet.h"
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+using namespace burin;
+
+namespace {
+
+struct Point {
+  double loss, accuracy;
+};
+
+/// Losses and accuracies of the epochs as a picture.
+void writeCurve(const std::string &path, const std::vector<Point> &points) {
+  constexpr double kWidth = 480, kHeight = 240, kMargin = 30;
+  std::ofstream svg(path);
+  svg << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"540\" height=\"300\" font-family=\"sans-serif\" "
+         "font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
+  auto line = [&](const char *color, const char *name, int row, double most, auto value) {
+    svg << "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"" << color << "\" points=\"";
+    for (size_t i = 0; i < points.size(); ++i) {
+      const double x = points.size() > 1 ? double(i) / double(points.size() - 1) : 0, y = value(points[i]) / most;
+      svg << kMargin + x * kWidth << "," << kMargin + (1 - y) * kHeight << " ";
+    }
+    svg << "\"/>\n<text x=\"330\" y=\"" << 20 + 16 * row << "\" fill=\"" << color << "\">" << name << " "
+        << value(points.back()) << " (top: " << most << ")</text>\n";
+  };
+  double most = 0;
+  for (const Point &point : points)
+    most = std::max(most, point.loss);
+  line("#b03030", "training loss", 0, most, [](const Point &p) { return p.loss; });
+  line("#3050b0", "test accuracy", 1, 1, [](const Point &p) { return p.accuracy; });
+  svg << "<text x=\"230\" y=\"292\">epochs 1 to " << points.size() << "</text>\n</svg>\n";
+}
+
+/// The part of the test images that is classified rightly.
+double test(LeNet &net, const Jit<LeNet> &infer, const std::string &folder) {
+  data::DataLoader loader(data::fashion_mnist(data::Split::Test, folder), {.batch_size = 500, .workers = 1});
+  net.eval();
+  Mean right;
+  for (const std::vector<Tensor> &batch : loader)
+    right.add(accuracy(infer(batch[0]), batch[1]), 500);
+  net.train();
+  return right.value();
+}
+
+void train(const std::string &folder, int epochs, const std::string &output) {
+  manual_seed(1);
+  LeNet net;
+  optim::Adam optimizer(net.parameters(), {.lr = 2e-3});
+  data::DataLoader loader(data::fashion_mnist(data::Split::Train, folder),
+                          {.batch_size = 128, .shuffle = true, .drop_last = true, .workers = 1});
+  optim::CosineAnnealingLR schedule(optimizer, epochs * loader.size());
+  Checkpoint checkpoint(output + "/checkpoints");
+  if (auto saved = checkpoint.load_latest()) {
+    net.load_state_dict(saved->part("model."));
+    optimizer.load_state_dict(saved->part("optimizer."));
+    schedule.load_state_dict(saved->part("schedule."));
+    loader.load_state_dict(saved->part("loader."));
+    std::printf("going on after epoch %d\n", int(loader.epoch()));
+  }
+  auto step = jit([&](const Tensor &images, const Tensor &labels) {
+    Tensor loss = cross_entropy(net(images), labels);
+    loss.backward();
+    optimizer.step();
+    optimizer.zero_grad();
+    schedule.step();
+    return loss;
+  });
+  auto infer = jit(net);
+  std::vector<Point> points;
+  std::ofstream table(output + "/curve.csv");
+  table << "epoch,loss,accuracy,seconds\n";
+  while (loader.epoch() < epochs) {
+    const int epoch = int(loader.epoch()) + 1;
+    const auto start = std::chrono::steady_clock::now();
+    ProgressBar progress(loader.size(), "epoch " + std::to_string(epoch));
+    Mean loss;
+    for (const std::vector<Tensor> &batch : loader) {
+      loss.add(step(batch[0], batch[1]));
+      progress.step();
+    }
+    points.push_back({loss.value(), 0});
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    points.back().accuracy = test(net, infer, folder);
+    std::printf("epoch %2d  loss %.4f  test accuracy %.4f  %.1f s\n", epoch, points.back().loss, points.back().accuracy,
+                seconds);
+    table << epoch << "," << points.back().loss << "," << points.back().accuracy << "," << seconds << "\n"
+          << std::flush;
+    writeCurve(output + "/curve.svg", points);
+    StateDict state;
+    state.add("model.", net.state_dict());
+    state.add("optimizer.", optimizer.state_dict());
+    state.add("schedule.", schedule.state_dict());
+    state.add("loader.", loader.state_dict());
+    checkpoint.save(epoch, state, 1 - points.back().accuracy);
+  }
+  checkpoint.wait();
+  save_safetensors(output + "/lenet.safetensors", net.state_dict());
+  std::printf("traced %zu time; weights: %s/lenet.safetensors, curve: %s/curve.svg\n", step.traces(), output.c_str(),
+              output.c_str());
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: burin-train FOLDER-OF-DATA EPOCHS OUTPUT-FOLDER\n");
+    return 2;
+  }
+  try {
+    std::filesystem::create_directories(argv[3]);
+    train(argv[1], std::max(1, std::atoi(argv[2])), argv[3]);
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "burin-train: %s\n", error.what());
+    return 1;
+  }
+}
