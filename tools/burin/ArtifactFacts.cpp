@@ -11,10 +11,12 @@
 namespace burin::cli {
 namespace {
 
-int chooseSymbols(const Dims &dims, ArtifactFacts &out) {
+/// Sizes that are not given are `others`, as far as their ranges allow.
+int chooseSymbols(const Dims &dims, int64_t others, ArtifactFacts &out) {
   const std::vector<rt::Symbol> &symbols = out.plan().symbols;
+  out.symbols.clear();
   for (const rt::Symbol &symbol : symbols)
-    out.symbols.push_back(std::max<int64_t>(symbol.min, 1));
+    out.symbols.push_back(std::max(symbol.min, std::min(others, symbol.max)));
   for (const auto &[name, size] : dims) {
     size_t i = 0;
     while (i < symbols.size() && symbols[i].name != name)
@@ -48,11 +50,13 @@ std::vector<rt::ExprId> amounts(const rt::Plan &a) {
   return ids;
 }
 
-int evaluateSizes(ArtifactFacts &out) {
+/// What is wrong with the chosen sizes; empty if nothing is.
+std::string evaluateSizes(ArtifactFacts &out) {
   const rt::Plan &a = out.plan();
+  out.values.clear();
   auto impossible = [&](const rt::Expr &expr) {
-    return fail(kUsage, "a size of the artifact is impossible for " + out.symbolText() + ": " +
-                            rt::printed(expr, a.symbols) + "\n  choose another with --dim NAME=SIZE");
+    return "a size of the artifact is impossible for " + out.symbolText() + ": " + rt::printed(expr, a.symbols) +
+           "\n  choose another with --dim NAME=SIZE";
   };
   for (const rt::Expr &expr : a.exprs) {
     auto value = rt::evaluate(expr, out.symbols);
@@ -63,7 +67,7 @@ int evaluateSizes(ArtifactFacts &out) {
   for (rt::ExprId id : amounts(a))
     if (out.values[id] < 0)
       return impossible(a.exprs[id]);
-  return kOk;
+  return "";
 }
 
 void planMemory(ArtifactFacts &out) {
@@ -133,10 +137,16 @@ int readFacts(const std::string &path, const std::string &function, const Dims &
   out.metaBytes = writer.bytes.size();
   if (int code = chooseFunction(function, out))
     return code;
-  if (int code = chooseSymbols(dims, out))
-    return code;
-  if (int code = evaluateSizes(out))
-    return code;
+  constexpr int64_t kMostDefault = 4096; // a convolution without padding has no result for small images
+  std::string problem, first;
+  for (int64_t others = 1; others <= kMostDefault && (others == 1 || !problem.empty()); others *= 2) {
+    if (int code = chooseSymbols(dims, others, out))
+      return code;
+    problem = evaluateSizes(out);
+    first = others == 1 ? problem : first;
+  }
+  if (!problem.empty())
+    return fail(kUsage, first);
   planMemory(out);
   chooseCode(out);
   return kOk;
