@@ -23,6 +23,7 @@ struct Checkpoint::State {
   std::optional<double> metricOf(int64_t step) const;
   std::optional<int64_t> best() const;
   void prune() const;
+  void removeUnfinished() const;
 };
 
 /// The steps whose files lie in the folder, in order.
@@ -72,6 +73,18 @@ void Checkpoint::State::prune() const {
       fs::remove(pathOf(step));
 }
 
+/// Removes what processes left that ended while they wrote: step-<number>.safetensors.tmp<process>.
+void Checkpoint::State::removeUnfinished() const {
+  std::error_code ignored;
+  std::vector<fs::path> unfinished;
+  for (const auto &file : fs::directory_iterator(folder, ignored))
+    if (const std::string name = file.path().filename();
+        name.starts_with("step-") && name.find(".safetensors.tmp") != std::string::npos)
+      unfinished.push_back(file.path());
+  for (const fs::path &path : unfinished)
+    fs::remove(path, ignored);
+}
+
 Checkpoint::Checkpoint(std::string folder, CheckpointOptions options, Location where) : state(new State) {
   if (options.keep_last < 1)
     throw Error(inScope(where), "Checkpoint", "at least one checkpoint must be kept");
@@ -81,6 +94,7 @@ Checkpoint::Checkpoint(std::string folder, CheckpointOptions options, Location w
     throw Error(inScope(where), "Checkpoint", "cannot make the folder \"" + folder + "\": " + problem.message());
   state->folder = std::move(folder);
   state->options = options;
+  state->removeUnfinished();
 }
 
 void Checkpoint::wait(Location where) {

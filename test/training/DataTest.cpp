@@ -2,10 +2,13 @@
 #include "test/frontend/Check.h"
 #include <atomic>
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <set>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <thread>
 #include <zlib.h>
 
@@ -289,6 +292,89 @@ TEST_CASE("the last checkpoints and the best one are kept") {
   checkpoint.save(50, {{"w", ones({2})}});
   CHECK_ERROR(checkpoint.wait(), "run");
   CHECK_ERROR(Checkpoint("/proc/nowhere"), "/proc/nowhere");
+}
+
+static size_t filesIn(const fs::path &folder) {
+  return size_t(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+}
+
+TEST_CASE("a save that cannot be completed leaves the checkpoints as they were") {
+  Folder folder;
+  Checkpoint checkpoint(folder.path);
+  checkpoint.save(1, {{"w", ones({2000})}});
+  checkpoint.wait();
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
+  auto *handler = std::signal(SIGXFSZ, SIG_IGN); // a write beyond the limit is cut short, the next one fails
+  for (rlim_t bytes : {0, 1, 100, 4096, 8000}) {
+    const rlimit limit{bytes, before.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
+    checkpoint.save(2, {{"w", zeros({2000})}});
+    std::string message;
+    try {
+      checkpoint.wait();
+    } catch (const Error &error) {
+      message = error.what();
+    }
+    REQUIRE(setrlimit(RLIMIT_FSIZE, &before) == 0);
+    CHECK(contains(message, "step-2"));
+    CHECK(filesIn(folder.path) == 1);
+    CHECK(checkpoint.load_latest()->at("w").sum().item() == 2000);
+  }
+  std::signal(SIGXFSZ, handler);
+  checkpoint.save(2, {{"w", zeros({2000})}});
+  CHECK(checkpoint.load_latest()->at("w").sum().item() == 0);
+}
+
+/// What the next test starts as a process of its own.
+TEST_CASE("saves checkpoints until it is killed", "[.]") {
+  const char *folder = std::getenv("BURIN_TEST_CHECKPOINTS");
+  REQUIRE(folder);
+  Checkpoint checkpoint(folder, {.keep_last = 2});
+  int64_t step = 0;
+  if (auto saved = checkpoint.load_latest(&step))
+    REQUIRE(saved->at("w").sum().item() == double(step) * 100000); // a whole file, and of this step
+  for (++step;; ++step)
+    checkpoint.save(step, {{"w", full({100000}, double(step), f64)}});
+}
+
+TEST_CASE("a process killed while it saves leaves complete checkpoints, and the next one goes on") {
+  Folder folder;
+  setenv("BURIN_TEST_CHECKPOINTS", folder.path.c_str(), 1);
+  int64_t last = 0;
+  for (int round = 0; round < 12; ++round) {
+    const pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      execl("/proc/self/exe", "training-tests", "saves checkpoints until it is killed", nullptr);
+      _exit(1);
+    }
+    const auto start = std::chrono::steady_clock::now();
+    auto newest = [&] {
+      int64_t found = 0;
+      for (const auto &file : fs::directory_iterator(folder.path))
+        if (file.path().extension() == ".safetensors")
+          found = std::max<int64_t>(found, std::stoll(file.path().stem().string().substr(5)));
+      return found;
+    };
+    while (newest() < last + 3 && std::chrono::steady_clock::now() - start < std::chrono::seconds(30))
+      usleep(500);
+    usleep(useconds_t(round * 137)); // another moment of a save each time
+    kill(child, SIGKILL);
+    int status = 0;
+    waitpid(child, &status, 0);
+    REQUIRE(WIFSIGNALED(status)); // it had no error of its own
+    CHECK(newest() >= last + 3);
+    last = newest();
+    for (const auto &file : fs::directory_iterator(folder.path))
+      if (file.path().extension() == ".safetensors") {
+        const double step = double(std::stoll(file.path().stem().string().substr(5)));
+        CHECK(largestDifference(load_safetensors(file.path()).at("w"), full({100000}, step, f64)) == 0);
+      }
+  }
+  std::ofstream(folder.path / "step-9.safetensors.tmp1") << "half";
+  Checkpoint checkpoint(folder.path, {.keep_last = 2});
+  CHECK(filesIn(folder.path) == checkpoint.steps().size());
 }
 
 TEST_CASE("metrics") {

@@ -12,8 +12,29 @@ using namespace burin;
 namespace {
 
 struct Point {
-  double loss, accuracy;
+  double loss, accuracy, seconds;
 };
+
+/// The first `epochs` rows of a table that an interrupted run wrote.
+std::vector<Point> readTable(const std::string &path, int64_t epochs) {
+  std::ifstream table(path);
+  std::string line;
+  std::getline(table, line); // names of columns
+  std::vector<Point> points;
+  int epoch = 0;
+  Point point{};
+  while (int64_t(points.size()) < epochs && std::getline(table, line) &&
+         std::sscanf(line.c_str(), "%d,%lf,%lf,%lf", &epoch, &point.loss, &point.accuracy, &point.seconds) == 4)
+    points.push_back(point);
+  return points;
+}
+
+void writeTable(const std::string &path, const std::vector<Point> &points) {
+  std::ofstream table(path);
+  table << "epoch,loss,accuracy,seconds\n";
+  for (size_t i = 0; i < points.size(); ++i)
+    table << i + 1 << "," << points[i].loss << "," << points[i].accuracy << "," << points[i].seconds << "\n";
+}
 
 /// Losses and accuracies of the epochs as a picture.
 void writeCurve(const std::string &path, const std::vector<Point> &points) {
@@ -73,9 +94,8 @@ void train(const std::string &folder, int epochs, const std::string &output) {
     return loss;
   });
   auto infer = jit(net);
-  std::vector<Point> points;
-  std::ofstream table(output + "/curve.csv");
-  table << "epoch,loss,accuracy,seconds\n";
+  const std::string table = output + "/curve.csv";
+  std::vector<Point> points = readTable(table, loader.epoch());
   while (loader.epoch() < epochs) {
     const int epoch = int(loader.epoch()) + 1;
     const auto start = std::chrono::steady_clock::now();
@@ -85,24 +105,24 @@ void train(const std::string &folder, int epochs, const std::string &output) {
       loss.add(step(batch[0], batch[1]));
       progress.step();
     }
-    points.push_back({loss.value(), 0});
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    points.back().accuracy = test(net, infer, folder);
-    std::printf("epoch %2d  loss %.4f  test accuracy %.4f  %.1f s\n", epoch, points.back().loss, points.back().accuracy,
-                seconds);
-    table << epoch << "," << points.back().loss << "," << points.back().accuracy << "," << seconds << "\n"
-          << std::flush;
+    Point point{loss.value(), 0, 0};
+    point.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    point.accuracy = test(net, infer, folder);
+    std::printf("epoch %2d  loss %.4f  test accuracy %.4f  %.1f s\n", epoch, point.loss, point.accuracy, point.seconds);
+    std::fflush(stdout);
+    points.push_back(point);
+    writeTable(table, points);
     writeCurve(output + "/curve.svg", points);
     StateDict state;
     state.add("model.", net.state_dict());
     state.add("optimizer.", optimizer.state_dict());
     state.add("schedule.", schedule.state_dict());
     state.add("loader.", loader.state_dict());
-    checkpoint.save(epoch, state, 1 - points.back().accuracy);
+    checkpoint.save(epoch, state, 1 - point.accuracy);
   }
   checkpoint.wait();
   save_safetensors(output + "/lenet.safetensors", net.state_dict());
-  std::printf("traced %zu time; weights: %s/lenet.safetensors, curve: %s/curve.svg\n", step.traces(), output.c_str(),
+  std::printf("traces: %zu; weights: %s/lenet.safetensors, curve: %s/curve.svg\n", step.traces(), output.c_str(),
               output.c_str());
 }
 

@@ -28,7 +28,8 @@ struct CheckpointOptions {
 /// thread writes.
 class BURIN_API Checkpoint {
 public:
-  /// Makes the folder. Throws if that fails.
+  /// Makes the folder, and removes from it what a process left that ended while it saved; so a folder serves one
+  /// training at a time. Throws if the folder cannot be made.
   explicit Checkpoint(std::string folder, CheckpointOptions options = {}, Location where = Location::current());
 
   /// Begins to write, after the one before has been written; what went wrong with that is thrown here. `metric`: the
