@@ -137,7 +137,7 @@ def modelOf(shapes, build, dtype, symbolic):
     graph = Graph()
     names = [f"x{i}" for i in range(len(shapes))]
     result = build(graph, *names)
-    # Sizes that are equal are one symbol; 1 and small ones stay numbers, as exporters leave them.
+    # Sizes that are equal share a name; 1 and small ones stay numbers, as exporters leave them.
     dims = [[f"n{size}" if symbolic and size > 8 else size for size in shape] for shape in shapes]
     made = helper.make_graph(graph.nodes, "movement",
                              [helper.make_tensor_value_info(n, TYPES[dtype][0], d) for n, d in zip(names, dims)],
@@ -157,32 +157,36 @@ def medianTime(run, seconds):
 
 class Case:
     def __init__(self, folder, entry, options):
-        self.name, self.shapes, build = entry
+        self.name, shapes, build = entry
         self.options, self.folder = options, folder
-        self.model = modelOf(self.shapes, build, options.dtype, options.symbolic)
+        self.model = modelOf(shapes, build, options.dtype, options.symbolic)
         self.path = str(folder / "model.onnx")
         onnx.save(self.model, self.path)
-        self.dims = sorted({size for shape in self.shapes for size in shape if size > 8}) if options.symbolic else []
         rng = numpy.random.default_rng(0)
         self.feeds = {f"x{i}": (rng.standard_normal(shape) * 50).astype(TYPES[options.dtype][1])
-                      for i, shape in enumerate(self.shapes)}
+                      for i, shape in enumerate(shapes)}
+
+        # Sizes come from the inputs: a name that sizes of the model share may be several symbols of the artifact.
+        self.inputs = []
+        for name, value in self.feeds.items():
+            numpy.save(folder / f"{name}.npy", value)
+            self.inputs.append(f"--input={name}=@{folder / name}.npy")
 
     def burin(self, verb, *arguments):
-        sizes = [f"--dim=n{size}={size}" for size in self.dims]
-        return subprocess.run([self.options.burin, verb, self.path, *sizes, *arguments], check=True,
+        return subprocess.run([self.options.burin, verb, self.path, *self.inputs, *arguments], check=True,
                               capture_output=True, text=True).stdout
 
     def seconds(self):
         report = json.loads(self.burin("bench", "--threads=1", "--json", f"--min-time={self.options.seconds}"))
+        measured = {entry["name"]: entry["type"] for entry in report["inputs"]}
+        for name, value in self.feeds.items():
+            if not measured[name].endswith(str(list(value.shape))):
+                raise RuntimeError(f"{self.name}: {name} is {list(value.shape)}, but {measured[name]} was measured")
         return report["runs"][0]["median_us"] * 1e-6
 
     def result(self):
-        feeds = []
-        for name, value in self.feeds.items():
-            numpy.save(self.folder / f"{name}.npy", value)
-            feeds.append(f"--input={name}=@{self.folder / name}.npy")
         output = self.model.graph.output[0].name
-        self.burin("run", *feeds, f"--output={output}=@{self.folder / 'y.npy'}")
+        self.burin("run", f"--output={output}=@{self.folder / 'y.npy'}")
         return numpy.load(self.folder / "y.npy")
 
     def measure(self):
