@@ -16,11 +16,10 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-FailureOr<func::FuncOp> mainOf(ModuleOp module) {
-  auto function = module.lookupSymbol<func::FuncOp>("main");
-  if (!function || function.isExternal())
-    return module.emitError("a graph is a module with one function named @main");
-  return function;
+LogicalResult checkIsGraph(ModuleOp module) {
+  if (!mainFunction(module))
+    return module.emitError("a graph is a module with at least one public function");
+  return success();
 }
 
 FailureOr<std::vector<const Target *>> findTargets(ModuleOp module, const CompileOptions &options) {
@@ -154,7 +153,7 @@ std::vector<std::byte> bytesOf(const std::vector<char> &chars) {
 
 FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions &options) {
   auto targets = findTargets(module, options);
-  if (failed(targets) || failed(mainOf(module)))
+  if (failed(targets) || failed(checkIsGraph(module)))
     return failure();
   prepareContext(*module.getContext());
   llvm::DenseSet<Operation *> seen;
@@ -191,7 +190,7 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
 
 FailureOr<std::string> emitText(ModuleOp module, const CompileOptions &options, EmitStage stage) {
   auto targets = findTargets(module, options);
-  if (failed(targets) || failed(mainOf(module)))
+  if (failed(targets) || failed(checkIsGraph(module)))
     return failure();
   prepareContext(*module.getContext());
   auto text = [](Operation *op) {

@@ -8,10 +8,14 @@
 
 namespace burin {
 
+static mlir::func::FuncOp functionOf(const Graph::Data &graph, size_t index) {
+  return graph.module.get().lookupSymbol<mlir::func::FuncOp>(graph.functions[index].name);
+}
+
 void Graph::save(const std::string &path, Location where) const {
   std::unique_lock lock(data->mutex);
   if (path.ends_with(".onnx"))
-    return onnx::exportModel(*data->module, path, detail::inScope(where));
+    return onnx::exportModel(functionOf(*data, index), path, detail::inScope(where));
   auto bytes = ir::writeGraph(*data->module, "burin " BURIN_VERSION);
   if (mlir::failed(bytes))
     throw Error(detail::inScope(where), "save", "internal error: " + data->takeDiagnostics());
@@ -35,29 +39,37 @@ static std::string nameOf(mlir::Attribute attribute, const char *stem, size_t in
   return count == 1 ? stem : stem + std::to_string(index);
 }
 
-/// Reads the signature; returns what is wrong with it, or "".
-static std::string readSignature(Graph::Data &graph) {
-  auto main = graph.module->lookupSymbol<mlir::func::FuncOp>("main");
-  if (!main || main.isExternal())
-    return "it has no function @main";
-  if (main.getNumResults() == 0)
-    return "@main has no results";
-  for (unsigned i = 0; i < main.getNumArguments() + main.getNumResults(); ++i) {
-    bool isInput = i < main.getNumArguments();
-    unsigned index = isInput ? i : i - main.getNumArguments();
-    mlir::Type type = isInput ? main.getArgument(index).getType() : main.getResultTypes()[index];
+/// Reads the signature of a function; returns what is wrong with it, or "".
+static std::string readSignature(mlir::func::FuncOp function, Graph::Data::Signature &signature) {
+  signature.name = function.getName().str();
+  unsigned arguments = function.getNumArguments(), results = function.getNumResults();
+  if (function.isExternal() || results == 0)
+    return "@" + signature.name + (results == 0 ? " has no results" : " has no body");
+  for (unsigned i = 0; i < arguments + results; ++i) {
+    bool isInput = i < arguments;
+    unsigned index = isInput ? i : i - arguments;
+    mlir::Type type = isInput ? function.getArgument(index).getType() : function.getResultTypes()[index];
     std::string problem;
     auto spec = ir::trySpecOf(type, problem);
     if (!spec)
-      return "an input or output of @main " + problem;
-    mlir::Attribute name = isInput ? main.getArgAttr(index, "burin.name") : main.getResultAttr(index, "burin.name");
-    if (isInput ? main.getArgAttr(index, ir::kStateAttr) : main.getResultAttr(index, ir::kStateAttr))
+      return "an input or output of @" + signature.name + " " + problem;
+    auto attribute = [&](llvm::StringRef name) {
+      return isInput ? function.getArgAttr(index, name) : function.getResultAttr(index, name);
+    };
+    if (attribute(ir::kStateAttr))
       continue; // no caller passes or gets states
-    auto &list = isInput ? graph.inputs : graph.outputs;
-    list.push_back({nameOf(name, isInput ? "x" : "y", index, isInput ? main.getNumArguments() : main.getNumResults()),
-                    std::move(*spec)});
+    auto &list = isInput ? signature.inputs : signature.outputs;
+    std::string name = nameOf(attribute("burin.name"), isInput ? "x" : "y", index, isInput ? arguments : results);
+    list.push_back({std::move(name), std::move(*spec)});
   }
   return "";
+}
+
+static std::string readSignatures(Graph::Data &graph) {
+  for (mlir::func::FuncOp function : ir::publicFunctions(*graph.module))
+    if (std::string problem = readSignature(function, graph.functions.emplace_back()); !problem.empty())
+      return problem;
+  return graph.functions.empty() ? "it has no public function" : "";
 }
 
 Graph Graph::load(const std::string &path, Location where) {
@@ -69,7 +81,7 @@ Graph Graph::load(const std::string &path, Location where) {
   graph->module = ir::readGraph(path, graph->context, problem);
   if (!problem.what.empty())
     throw Error(place, "load", "cannot read \"" + path + "\": " + problem.what + "\n  " + problem.advice);
-  std::string reason = graph->module ? readSignature(*graph) : firstLines(graph->takeDiagnostics(), 3);
+  std::string reason = graph->module ? readSignatures(*graph) : firstLines(graph->takeDiagnostics(), 3);
   if (!reason.empty() || !graph->module)
     throw Error(place, "load", "\"" + path + "\" is not a graph that burin " BURIN_VERSION " can read: " + reason);
   return Graph(std::move(graph));

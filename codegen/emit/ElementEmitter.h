@@ -60,6 +60,10 @@ public:
   Value zeroOf(DType type);
 
 private:
+  static constexpr int64_t kMostInBranches = 64; // ops
+  int64_t codeOf(Value v);
+  /// Whether code for an element of `v` may be there several times, in branches.
+  bool mayBranch(Value v) { return codeOf(v) <= kMostInBranches; }
   SmallVector<Index> throughReshape(ArrayRef<Index> at, ArrayRef<Dim> to, ArrayRef<Dim> from);
   Value reshaped(mlir::Operation *op, ArrayRef<Index> at);
   Value padded(mlir::Operation *op, ArrayRef<Index> at);
@@ -87,6 +91,7 @@ private:
   Value compute(Value v, ArrayRef<Index> at);
 
   llvm::DenseMap<Value, Memory> memories;
+  llvm::DenseMap<Value, int64_t> codeSizes;
   SmallVector<llvm::DenseMap<Value, SmallVector<Known, 1>>> known{1};
 };
 

@@ -44,6 +44,20 @@ Value ElementEmitter::allInRange(const Index &i, Value from, Value to) {
   return arith::AndIOp::create(k.b, k.loc, isAbove, isUnder);
 }
 
+/// How many ops are emitted for an element of `v`; those that are asked for at several places count as often.
+int64_t ElementEmitter::codeOf(Value v) {
+  constexpr int64_t kMost = int64_t(1) << 20;
+  Operation *op = v.getDefiningOp();
+  if (!op || memoryOf(v))
+    return 1;
+  if (auto known = codeSizes.find(v); known != codeSizes.end())
+    return known->second;
+  int64_t code = 1;
+  for (Value operand : op->getOperands())
+    code = std::min(code + codeOf(operand), kMost);
+  return codeSizes[v] = code;
+}
+
 Value ElementEmitter::either(Value condition, DType type, llvm::function_ref<Value()> fast,
                              llvm::function_ref<Value()> slow) {
   if (!condition)
@@ -78,7 +92,7 @@ Value ElementEmitter::padded(Operation *op, ArrayRef<Index> at) {
   Shape from = shapeOf(pad.getX());
   Value allInside;
   SmallVector<Index> inner(at);
-  bool isCheap = !mask;
+  bool isCheap = !mask && mayBranch(pad.getResult());
   for (size_t d = 0; d < from.size() && isCheap; ++d) {
     inner[d] = k.shift(at[d], k.constant(-pad.getLow()[d]));
     isCheap &= pad.getInterior().empty() || pad.getInterior()[d] == 0;
@@ -181,7 +195,7 @@ Value ElementEmitter::concatenated(Operation *op, ArrayRef<Index> at) {
     };
     // Most vectors lie in one piece, which is read without masks.
     std::function<Value(size_t)> choose = [&](size_t n) -> Value {
-      if (n == ends.size() || mask)
+      if (n == ends.size() || mask || !mayBranch(concat.getResult()))
         return mixed();
       Value isHere = allInRange(at[axis], n ? ends[n - 1] : k.constant(0), ends[n]);
       return either(

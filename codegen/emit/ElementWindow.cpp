@@ -63,7 +63,7 @@ private:
 /// windows. Null if all do, or if that is not asked for.
 Value ElementEmitter::windowsInside(const Window &w, ArrayRef<Index> at) {
   Value inside;
-  for (size_t d = 0; d < w.spatial && !mask; ++d) {
+  for (size_t d = 0; d < w.spatial && !mask && mayBranch(w.x); ++d) {
     size_t axis = w.firstSpatial + d;
     if (!w.isOpen(d) || at[axis].uniform())
       continue;

@@ -15,9 +15,6 @@ struct PlannedArtifact {
   void writeWeights(std::span<std::byte> to) const;
 };
 
-/// The public functions of a module, @main first.
-std::vector<mlir::func::FuncOp> publicFunctions(mlir::ModuleOp module);
-
 /// Plans the public functions of `module`, and those that their steps run. Their bodies hold constants, views, kernels,
 /// and loops and branches over functions of this kind; all kernels have been emitted.
 mlir::FailureOr<PlannedArtifact> planArtifact(mlir::ModuleOp module, const UniqueKernels &kernels);

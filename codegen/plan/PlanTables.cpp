@@ -1,4 +1,5 @@
 #include "codegen/plan/PlanTables.h"
+#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -13,14 +14,6 @@ bool isInlined(ScanOp scan) {
                 return appliedFunctions(op).empty() ? WalkResult::advance() : WalkResult::interrupt();
               })
               .wasInterrupted();
-}
-
-std::vector<func::FuncOp> publicFunctions(ModuleOp module) {
-  std::vector<func::FuncOp> functions;
-  for (auto function : module.getOps<func::FuncOp>())
-    if (function.isPublic())
-      functions.insert(function.getName() == "main" ? functions.begin() : functions.end(), function);
-  return functions;
 }
 
 PlanTables::PlanTables(ModuleOp module, const UniqueKernels &kernels) : kernels(kernels), module(module) {
@@ -52,21 +45,36 @@ uint32_t PlanTables::location(const std::string &text) {
 uint32_t PlanTables::constant(ConstantOp op) { return constant(op.getValue(), op.getName().value_or("")); }
 
 uint32_t PlanTables::constant(ElementsAttr value, llvm::StringRef name) {
+  auto known = constants.find(value);
+  if (known == constants.end())
+    known = constants.try_emplace(value, addConstant(value, name)).first;
+  return known->second;
+}
+
+/// Adds a constant unless there is one with the same elements: functions that share a weight have a copy each.
+uint32_t PlanTables::addConstant(ElementsAttr value, llvm::StringRef name) {
   std::vector<rt::Constant> &all = planned.artifact.constants;
-  auto [it, inserted] = constants.try_emplace(value, all.size());
-  if (inserted) {
-    auto type = cast<RankedTensorType>(value.getType());
-    rt::Constant constant;
-    constant.name = name.str();
-    constant.dtype = *dtypeOf(type.getElementType());
-    constant.shape = type.getShape().vec();
-    planned.weights.push_back(value);
-    constant.offset = llvm::alignTo(planned.weightBytes, kWeightAlign);
-    constant.bytes = uint64_t(type.getNumElements()) * byteWidth(constant.dtype);
-    planned.weightBytes = constant.offset + constant.bytes;
-    all.push_back(std::move(constant));
+  std::vector<char> storage, otherStorage;
+  ArrayRef<char> bytes = constantBytes(value, storage);
+  uint64_t hash = llvm::xxh3_64bits(ArrayRef(reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()));
+  auto [begin, end] = constantsByHash.equal_range(hash);
+  for (auto at = begin; at != end; ++at) {
+    ElementsAttr other = planned.weights[at->second];
+    if (other.getType() == value.getType() && constantBytes(other, otherStorage) == bytes)
+      return at->second;
   }
-  return it->second;
+  auto type = cast<RankedTensorType>(value.getType());
+  rt::Constant constant;
+  constant.name = name.str();
+  constant.dtype = *dtypeOf(type.getElementType());
+  constant.shape = type.getShape().vec();
+  planned.weights.push_back(value);
+  constant.offset = llvm::alignTo(planned.weightBytes, kWeightAlign);
+  constant.bytes = uint64_t(type.getNumElements()) * byteWidth(constant.dtype);
+  planned.weightBytes = constant.offset + constant.bytes;
+  all.push_back(std::move(constant));
+  constantsByHash.emplace(hash, uint32_t(all.size() - 1));
+  return uint32_t(all.size() - 1);
 }
 
 void PlanTables::addStates() {

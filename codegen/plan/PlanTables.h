@@ -1,6 +1,7 @@
 // What the plans of an artifact share: places in the source, weights, states, and the numbers of functions.
 #pragma once
 #include "codegen/plan/PlanBuilder.h"
+#include <unordered_map>
 
 namespace burin::codegen {
 
@@ -26,8 +27,10 @@ private:
   llvm::StringMap<uint32_t> locations;
   llvm::DenseMap<mlir::Attribute, uint32_t> constants, states;
   llvm::DenseMap<mlir::Operation *, uint32_t> plans;
+  std::unordered_multimap<uint64_t, uint32_t> constantsByHash; // of the elements
 
   uint32_t constant(mlir::ElementsAttr value, llvm::StringRef name);
+  uint32_t addConstant(mlir::ElementsAttr value, llvm::StringRef name);
   void addStates();
   void orderFunctions();
 };

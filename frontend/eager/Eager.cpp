@@ -106,7 +106,7 @@ std::vector<Tensor> callEagerly(const ir::OpInfo &info, std::span<const Tensor *
   std::vector<Tensor> results;
   constexpr auto atOnce = std::chrono::microseconds(2); // callers are promised to have their thread back
   if (plan->executable)
-    results = launch(plan->executable, operands, plan->scalarTypes, plan->results, atOnce, info.name, where);
+    results = launch(plan->executable, 0, operands, plan->scalarTypes, plan->results, atOnce, info.name, where);
   else
     results.push_back(Access::make(plan->results[0], storageOf(*Access::state(*operands[0]))));
   if (is_anomaly_detected())

@@ -151,7 +151,7 @@ std::vector<Tensor> Vjp::run(std::span<const Tensor> operands, std::span<const T
     for (size_t position : plan->inputs)
       inputs.push_back(&at(position));
     constexpr auto atOnce = std::chrono::microseconds(2);
-    outputs = launch(executableFor(where), inputs, {}, plan->outputs, atOnce, "backward", where);
+    outputs = launch(executableFor(where), 0, inputs, {}, plan->outputs, atOnce, "backward", where);
   }
   std::vector<Tensor> given(operands.size());
   for (size_t i = 0; i < given.size(); ++i) {

@@ -1,8 +1,11 @@
+#include "burin/data.h"
 #include "codegen/Compiler.h"
 #include "frontend/execute/Executable.h"
+#include "frontend/tensor/Creation.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/GraphData.h"
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace burin {
 
@@ -13,7 +16,18 @@ struct Artifact::Data {
   std::string path;
   ExecutableRef executable; // null if the code is for other machines; `problem` says which
   std::string target, problem;
-  std::vector<NamedSpec> inputs, outputs;
+  struct Function {
+    std::string name;
+    std::vector<NamedSpec> inputs, outputs;
+  };
+  std::vector<Function> functions;
+  std::vector<NamedSpec> states;
+
+  Executable &ready(const char *op, const Location &where) const {
+    if (!executable)
+      throw Error(where, op, problem);
+    return *executable;
+  }
 };
 
 namespace {
@@ -75,9 +89,12 @@ std::vector<NamedSpec> specsOf(const rt::Plan &plan, std::span<const rt::TensorI
 
 std::shared_ptr<Artifact::Data> dataOf(const rt::Artifact &artifact) {
   auto data = std::make_shared<Artifact::Data>();
-  const rt::Plan &plan = artifact.plans[0];
-  data->inputs = specsOf(plan, std::span(plan.inputs).first(plan.callerInputs()));
-  data->outputs = specsOf(plan, std::span(plan.outputs).first(plan.callerOutputs()));
+  for (const rt::Plan &plan : artifact.plans)
+    if (!plan.isPrivate)
+      data->functions.push_back({plan.name, specsOf(plan, std::span(plan.inputs).first(plan.callerInputs())),
+                                 specsOf(plan, std::span(plan.outputs).first(plan.callerOutputs()))});
+  for (const rt::State &state : artifact.states)
+    data->states.push_back({state.name, {state.dtype, Shape(state.shape.begin(), state.shape.end())}});
   return data;
 }
 std::shared_ptr<Artifact::Data> dataOf(rt::Program::Ptr program) {
@@ -87,20 +104,24 @@ std::shared_ptr<Artifact::Data> dataOf(rt::Program::Ptr program) {
   return data;
 }
 
+std::string namesOf(const std::vector<NamedSpec> &specs) {
+  return llvm::join(llvm::map_range(specs, [](const NamedSpec &spec) { return spec.name; }), ", ");
+}
+
 } // namespace
 
-const std::vector<NamedSpec> &Artifact::inputs() const { return data->inputs; }
-const std::vector<NamedSpec> &Artifact::outputs() const { return data->outputs; }
+const std::vector<NamedSpec> &Artifact::inputs() const { return data->functions[index].inputs; }
+const std::vector<NamedSpec> &Artifact::outputs() const { return data->functions[index].outputs; }
 const std::string &Artifact::target() const { return data->target; }
 
 std::vector<Tensor> Artifact::run(std::span<const Tensor> inputs, Location where) const {
   const Location &place = inScope(where);
-  if (!data->executable)
-    throw Error(place, "run", data->problem);
-  if (inputs.size() != data->inputs.size())
+  data->ready("run", place);
+  const std::vector<NamedSpec> &wanted = this->inputs();
+  if (inputs.size() != wanted.size())
     throw Error(place, "run",
-                std::to_string(inputs.size()) + " tensors were given, but there are " +
-                    std::to_string(data->inputs.size()) + " inputs");
+                std::to_string(inputs.size()) + " tensors were given, but there are " + std::to_string(wanted.size()) +
+                    " inputs");
   llvm::SmallVector<const Tensor *, 4> operands;
   llvm::SmallVector<DType, 4> scalarTypes;
   std::vector<TensorSpec> specs;
@@ -109,47 +130,158 @@ std::vector<Tensor> Artifact::run(std::span<const Tensor> inputs, Location where
     if (std::holds_alternative<TracedValue>(state.value))
       throw Error(place, "run", "compiled code cannot become part of a traced graph; call the function it came from");
     operands.push_back(&inputs[i]);
-    scalarTypes.push_back(data->inputs[i].spec.dtype);
+    scalarTypes.push_back(wanted[i].spec.dtype);
     specs.push_back(state.spec);
     if (std::holds_alternative<ScalarValue>(state.value))
       specs.back().dtype = scalarTypes.back();
   }
   std::vector<TensorSpec> results;
-  if (rt::Status status = data->executable->outputsFor(specs, results); !status.ok())
+  if (rt::Status status = data->executable->outputsFor(index, specs, results); !status.ok())
     throw Error(place, "run", status.message());
   constexpr auto atOnce = std::chrono::microseconds(50); // about what waking another thread and being woken by it costs
-  return launch(data->executable, operands, scalarTypes, results, atOnce, "run", place);
+  return launch(data->executable, index, operands, scalarTypes, results, atOnce, "run", place);
 }
 
 std::map<std::string, Tensor> Artifact::run(const std::map<std::string, Tensor> &given, Location where) const {
   const Location &place = inScope(where);
-  auto listOf = [](const std::vector<NamedSpec> &specs) {
-    std::string names;
-    for (const NamedSpec &spec : specs)
-      names += (names.empty() ? "" : ", ") + spec.name;
-    return names;
-  };
   std::vector<Tensor> inputs;
-  for (const NamedSpec &spec : data->inputs) {
+  for (const NamedSpec &spec : this->inputs()) {
     auto at = given.find(spec.name);
     if (at == given.end())
-      throw Error(place, "run", "the input \"" + spec.name + "\" is missing; the inputs are " + listOf(data->inputs));
+      throw Error(place, "run",
+                  "the input \"" + spec.name + "\" is missing; the inputs are " + namesOf(this->inputs()));
     inputs.push_back(at->second);
   }
   for (const auto &[name, tensor] : given)
-    if (std::ranges::none_of(data->inputs, [&](const NamedSpec &spec) { return spec.name == name; }))
-      throw Error(place, "run", "there is no input \"" + name + "\"; the inputs are " + listOf(data->inputs));
+    if (std::ranges::none_of(this->inputs(), [&](const NamedSpec &spec) { return spec.name == name; }))
+      throw Error(place, "run", "there is no input \"" + name + "\"; the inputs are " + namesOf(this->inputs()));
   std::vector<Tensor> results = run(inputs, where);
   std::map<std::string, Tensor> named;
   for (size_t i = 0; i < results.size(); ++i)
-    named.emplace(data->outputs[i].name, std::move(results[i]));
+    named.emplace(outputs()[i].name, std::move(results[i]));
   return named;
 }
 
 Tensor Artifact::single(std::initializer_list<Tensor> inputs, const Location &where) const {
-  if (data->outputs.size() != 1)
-    throw Error(inScope(where), "run", "there are " + std::to_string(data->outputs.size()) + " outputs; use run()");
+  if (outputs().size() != 1)
+    throw Error(inScope(where), "run", "there are " + std::to_string(outputs().size()) + " outputs; use run()");
   return run(inputs, where).front();
+}
+
+// ---- functions and states
+
+std::vector<std::string> Artifact::functions() const {
+  std::vector<std::string> names;
+  for (const Data::Function &function : data->functions)
+    names.push_back(function.name);
+  return names;
+}
+
+Artifact Artifact::function(const std::string &name, Location where) const {
+  auto known = llvm::find_if(data->functions, [&](const Data::Function &f) { return f.name == name; });
+  if (known == data->functions.end())
+    throw Error(inScope(where), "function",
+                "the artifact has no function \"" + name + "\"; it has " + llvm::join(functions(), ", "));
+  return Artifact(data, uint32_t(known - data->functions.begin()));
+}
+
+const std::vector<NamedSpec> &Artifact::states() const { return data->states; }
+
+uint32_t Artifact::stateIndex(const std::string &name, const char *op, const Location &where) const {
+  data->ready(op, where);
+  auto known = llvm::find_if(data->states, [&](const NamedSpec &state) { return state.name == name; });
+  if (known == data->states.end())
+    throw Error(where, op,
+                "the artifact has no state \"" + name + "\"; " +
+                    (data->states.empty() ? "it has none" : "it has " + namesOf(data->states)));
+  return uint32_t(known - data->states.begin());
+}
+
+static void check(const rt::Status &status, const char *op, const Location &where) {
+  if (!status.ok())
+    throw Error(where, op, status.message());
+}
+
+Tensor Artifact::state(const std::string &name, Location where) const {
+  const Location place = inScope(where);
+  uint32_t i = stateIndex(name, "state", place);
+  Tensor value;
+  auto copy = [&](rt::Session &session) -> rt::Status {
+    value = copyOf(session.state(i).data, data->states[i].spec, place);
+    return {};
+  };
+  check(data->executable->onStates(copy), "state", place);
+  return value;
+}
+
+void Artifact::set_state(const std::string &name, const Tensor &value, Location where) const {
+  const Location place = inScope(where);
+  uint32_t i = stateIndex(name, "set_state", place);
+  const TensorSpec &wanted = data->states[i].spec;
+  if (TensorSpec given = value.spec(place); given != wanted)
+    throw Error(place, "set_state", "the state \"" + name + "\" is " + str(wanted) + ", got " + str(given));
+  StorageRef storage = concreteStorage(value, "set_state", place);
+  rt::Bytes bytes(static_cast<const std::byte *>(await(storage, place).data()), byteCount(wanted));
+  check(data->executable->onStates([&](rt::Session &session) { return session.writeState(i, bytes); }), "set_state",
+        place);
+}
+
+void Artifact::reset_states(Location where) const {
+  const Location place = inScope(where);
+  check(data->ready("reset_states", place).onStates([](rt::Session &session) { return session.resetStates(); }),
+        "reset_states", place);
+}
+
+void Artifact::save_states(const std::string &path, Location where) const {
+  const Location place = inScope(where);
+  StateDict all;
+  auto copy = [&](rt::Session &session) -> rt::Status {
+    for (uint32_t i = 0; i < data->states.size(); ++i)
+      all.emplace_back(data->states[i].name, copyOf(session.state(i).data, data->states[i].spec, place));
+    return {};
+  };
+  check(data->ready("save_states", place).onStates(copy), "save_states", place);
+  save_safetensors(path, all, {}, place);
+}
+
+void Artifact::load_states(const std::string &path, Location where) const {
+  const Location place = inScope(where);
+  Executable &executable = data->ready("load_states", place);
+  StateDict all = load_safetensors(path, nullptr, place);
+  std::vector<const Tensor *> values(data->states.size());
+  for (const auto &[name, value] : all) {
+    uint32_t i = stateIndex(name, "load_states", place);
+    const TensorSpec &wanted = data->states[i].spec;
+    if (TensorSpec given = value.spec(place); given != wanted)
+      throw Error(place, "load_states",
+                  "the state \"" + name + "\" is " + str(wanted) + ", but in \"" + path + "\" " + str(given));
+    values[i] = &value;
+  }
+  for (size_t i = 0; i < values.size(); ++i)
+    if (!values[i])
+      throw Error(place, "load_states", "\"" + path + "\" lacks the state \"" + data->states[i].name + "\"");
+  auto write = [&](rt::Session &session) -> rt::Status {
+    for (uint32_t i = 0; i < values.size(); ++i) {
+      const rt::SharedBuffer &buffer = await(concreteStorage(*values[i], "load_states", place), place);
+      rt::Bytes bytes(static_cast<const std::byte *>(buffer.data()), byteCount(data->states[i].spec));
+      if (rt::Status status = session.writeState(i, bytes); !status.ok())
+        return status;
+    }
+    return {};
+  };
+  check(executable.onStates(write), "load_states", place);
+}
+
+Artifact Artifact::with_own_states(Location where) const {
+  const Location place = inScope(where);
+  Executable &executable = data->ready("with_own_states", place);
+  auto copy = std::make_shared<Data>(*data);
+  copy->executable = std::make_shared<Executable>(executable.shared());
+  auto fill = [&](rt::Session &session) {
+    return copy->executable->onStates([&](rt::Session &own) { return own.copyStates(session); });
+  };
+  check(executable.onStates(fill), "with_own_states", place);
+  return Artifact(std::move(copy), index);
 }
 
 void Artifact::save(const std::string &path, Location where) const {

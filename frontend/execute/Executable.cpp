@@ -27,24 +27,34 @@ rt::Status Executable::takeSession(std::unique_ptr<rt::Session> &session) {
   return rt::Session::create(loaded, {}, session);
 }
 
-rt::Status Executable::run(std::span<const rt::TensorView> inputs, std::span<rt::TensorView> outputs,
-                           llvm::function_ref<void()> take) {
-  std::unique_lock<std::mutex> oneAtATime;
-  if (hasStates())
-    oneAtATime = std::unique_lock(inOrder);
+rt::Status Executable::withSession(llvm::function_ref<rt::Status(rt::Session &)> action) {
   std::unique_ptr<rt::Session> session;
   if (rt::Status status = takeSession(session); !status.ok())
     return status;
-  auto begin = std::chrono::steady_clock::now();
-  rt::Status status = session->run(inputs, outputs);
-  lastTime.store(std::chrono::steady_clock::now() - begin, std::memory_order_relaxed);
-  if (status.ok()) {
-    lastBytes.store(byteCount(inputs) + byteCount(outputs), std::memory_order_relaxed);
-    take();
-  }
+  rt::Status status = action(*session);
   std::lock_guard lock(mutex);
   idle.push_back(std::move(session));
   return status;
+}
+
+rt::Status Executable::onStates(llvm::function_ref<rt::Status(rt::Session &)> action) {
+  std::lock_guard oneAtATime(inOrder);
+  return withSession(action);
+}
+
+rt::Status Executable::run(uint32_t function, std::span<const rt::TensorView> inputs, std::span<rt::TensorView> outputs,
+                           llvm::function_ref<void()> take) {
+  auto action = [&](rt::Session &session) {
+    auto begin = std::chrono::steady_clock::now();
+    rt::Status status = session.run(inputs, outputs, function);
+    lastTime.store(std::chrono::steady_clock::now() - begin, std::memory_order_relaxed);
+    if (status.ok()) {
+      lastBytes.store(byteCount(inputs) + byteCount(outputs), std::memory_order_relaxed);
+      take();
+    }
+    return status;
+  };
+  return hasStates() ? onStates(action) : withSession(action);
 }
 
 std::chrono::nanoseconds Executable::expectedTime(size_t bytes) const {
@@ -70,24 +80,25 @@ static llvm::SmallVector<rt::TensorView> viewsOf(std::span<const TensorSpec> spe
   return views;
 }
 
-rt::Status Executable::outputsFor(std::span<const TensorSpec> inputs, std::vector<TensorSpec> &outputs) {
+rt::Status Executable::outputsFor(uint32_t function, std::span<const TensorSpec> inputs,
+                                  std::vector<TensorSpec> &outputs) {
   constexpr size_t kMaxSignatures = 8; // as many as a session keeps bindings
   std::lock_guard lock(mutex);
-  auto known =
-      std::ranges::find_if(signatures, [&](const Signature &s) { return std::ranges::equal(s.inputs, inputs); });
+  auto known = std::ranges::find_if(
+      signatures, [&](const Signature &s) { return s.function == function && std::ranges::equal(s.inputs, inputs); });
   if (known == signatures.end()) {
     const rt::Artifact &artifact = loaded->artifact();
-    const rt::Plan &plan = artifact.plans[0];
+    const rt::Plan &plan = artifact.plans[function];
     std::vector<TensorSpec> all(inputs.begin(), inputs.end());
     for (uint32_t i : plan.stateInputs)
       all.push_back(
           {artifact.states[i].dtype, Shape(artifact.states[i].shape.begin(), artifact.states[i].shape.end())});
     llvm::SmallVector<int64_t> dims;
     std::unique_ptr<rt::ShapeBinding> binding;
-    if (rt::Status status = rt::ShapeBinding::create(*loaded, /*plan=*/0, viewsOf(all, dims), /*workers=*/1, binding);
+    if (rt::Status status = rt::ShapeBinding::create(*loaded, function, viewsOf(all, dims), /*workers=*/1, binding);
         !status.ok())
       return status;
-    Signature made{{inputs.begin(), inputs.end()}, {}};
+    Signature made{function, {inputs.begin(), inputs.end()}, {}};
     const auto &infos = plan.outputs;
     for (uint32_t i = 0; i < plan.callerOutputs(); ++i) {
       auto shape = binding->outputShape(i);
@@ -107,6 +118,7 @@ namespace {
 /// One call: what it needs until it has run.
 struct Launch {
   ExecutableRef executable;
+  uint32_t function;
   llvm::SmallVector<StorageRef, 4> inputs; // null: a scalar, in `scalars`
   llvm::SmallVector<StorageRef, 1> outputs;
   llvm::SmallVector<std::array<char, 8>, 2> scalars; // in order
@@ -143,7 +155,7 @@ void Launch::operator()() {
     view.data = outputs[i]->buffer->data();
   }
   std::span all(views);
-  rt::Status status = executable->run(all.first(inputs.size()), all.subspan(inputs.size()));
+  rt::Status status = executable->run(function, all.first(inputs.size()), all.subspan(inputs.size()));
   if (!status.ok())
     throw Error(where, op, status.message());
 }
@@ -157,7 +169,7 @@ static std::vector<Tensor> runToKnowSizes(Launch &work, std::span<const TensorSp
   work.setInputs();
   std::vector<rt::TensorView> outputs(results.size());
   std::vector<Tensor> tensors;
-  rt::Status status = work.executable->run(work.views, outputs, [&] {
+  rt::Status status = work.executable->run(work.function, work.views, outputs, [&] {
     for (const rt::TensorView &made : outputs)
       tensors.push_back(copyOf(made.data, {made.dtype, Shape(made.shape, made.shape + made.rank)}, work.where));
   });
@@ -166,11 +178,12 @@ static std::vector<Tensor> runToKnowSizes(Launch &work, std::span<const TensorSp
   return tensors;
 }
 
-std::vector<Tensor> launch(const ExecutableRef &executable, std::span<const Tensor *const> inputs,
+std::vector<Tensor> launch(const ExecutableRef &executable, uint32_t function, std::span<const Tensor *const> inputs,
                            std::span<const DType> scalarTypes, std::span<const TensorSpec> results,
                            std::chrono::nanoseconds atOnce, const char *op, const Location &where) {
   auto work = std::make_unique<Launch>();
   work->executable = executable;
+  work->function = function;
   work->op = op;
   work->where = where;
   llvm::SmallVector<rt::Task *, 4> dependencies;

@@ -95,7 +95,7 @@ Tensor draw(const Generator &generator, const std::string &name, const Shape &sh
   const Tensor *inputs[]{&size, &key};
   TensorSpec result{dtype, {count}};
   constexpr auto atOnce = std::chrono::microseconds(50);
-  Tensor flat = launch(flatKernel(name, record, where), inputs, {}, {&result, 1}, atOnce, "random", where).front();
+  Tensor flat = launch(flatKernel(name, record, where), 0, inputs, {}, {&result, 1}, atOnce, "random", where).front();
   return reshape(flat, shape, where);
 }
 

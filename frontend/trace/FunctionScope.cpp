@@ -10,7 +10,7 @@ Trace::FunctionScope::FunctionScope(Trace &trace, Kind kind, const std::string &
       assumedBefore(trace.assumed ? trace.assumed->size() : 0) {
   mlir::OpBuilder::InsertionGuard guard(trace.builder);
   trace.builder.setInsertionPointToEnd(trace.graph->module->getBody());
-  std::string name = stem + std::to_string(trace.functions++);
+  std::string name = stem + std::to_string(trace.graph->privateFunctions++);
   function = mlir::func::FuncOp::create(trace.builder, location, name, trace.builder.getFunctionType({}, {}));
   function.setPrivate();
   function.addEntryBlock();

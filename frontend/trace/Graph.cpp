@@ -1,10 +1,13 @@
 #include "burin/graph.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/Trace.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <ostream>
 
 namespace burin {
+
+using detail::inScope;
 
 Graph::Data::Data() {
   ir::loadDialects(context);
@@ -19,8 +22,23 @@ Graph::Data::~Data() = default;
 
 std::string str(const NamedSpec &named) { return named.name + ": " + str(named.spec); }
 
-const std::vector<NamedSpec> &Graph::inputs() const { return data->inputs; }
-const std::vector<NamedSpec> &Graph::outputs() const { return data->outputs; }
+const std::vector<NamedSpec> &Graph::inputs() const { return data->functions[index].inputs; }
+const std::vector<NamedSpec> &Graph::outputs() const { return data->functions[index].outputs; }
+
+std::vector<std::string> Graph::functions() const {
+  std::vector<std::string> names;
+  for (const Data::Signature &function : data->functions)
+    names.push_back(function.name);
+  return names;
+}
+
+Graph Graph::function(const std::string &name, Location where) const {
+  for (size_t i = 0; i < data->functions.size(); ++i)
+    if (data->functions[i].name == name)
+      return Graph(data, i);
+  throw Error(inScope(where), "function",
+              "the graph has no function \"" + name + "\"; it has " + llvm::join(functions(), ", "));
+}
 
 std::string Graph::str() const {
   std::lock_guard lock(data->mutex);
@@ -55,7 +73,7 @@ std::vector<Tensor> Graph::run(std::span<const Tensor> inputs, Location where) c
     std::lock_guard lock(data->mutex);
     data->native = native;
   }
-  return native->run(inputs, where);
+  return native->function(data->functions[index].name).run(inputs, where);
 }
 
 } // namespace burin

@@ -47,23 +47,25 @@ static std::vector<std::string> completeNames(std::vector<std::string> names, si
   return names;
 }
 
-Trace::Trace(std::span<const Input> inputs, std::vector<std::string> inputNames, const detail::TensorNames &names,
-             const Location &where)
-    : id(++traceCount), graph(std::make_shared<Graph::Data>()), builder(&graph->context) {
+Trace::Trace(std::shared_ptr<Graph::Data> given, std::string name, std::span<const Input> inputs,
+             std::vector<std::string> inputNames, const detail::TensorNames &names, const Location &where)
+    : id(++traceCount), graph(std::move(given)), index(graph->functions.size()), builder(&graph->context) {
   mlir::MLIRContext *context = &graph->context;
   mlir::Location location = detail::mlirLocation(context, where);
   inputNames = completeNames(std::move(inputNames), inputs.size(), "x", where);
   llvm::SmallVector<mlir::Type> types;
+  graph->functions.push_back({name, {}, {}});
   for (size_t i = 0; i < inputs.size(); ++i) {
     TensorSpec spec = inputs[i].spec;
     if (inputs[i].weak)
       spec.dtype = widest(spec.dtype);
     types.push_back(ir::tensorType(context, spec));
-    graph->inputs.push_back({inputNames[i], std::move(spec)});
+    signature().inputs.push_back({inputNames[i], std::move(spec)});
   }
-  graph->module = mlir::ModuleOp::create(location);
+  if (!graph->module)
+    graph->module = mlir::ModuleOp::create(location);
   builder.setInsertionPointToEnd(graph->module->getBody());
-  function = mlir::func::FuncOp::create(builder, location, "main", builder.getFunctionType(types, {}));
+  function = mlir::func::FuncOp::create(builder, location, name, builder.getFunctionType(types, {}));
   mlir::Block *block = function.addEntryBlock();
   builder.setInsertionPointToEnd(block);
   for (const auto &[name, tensor] : names)
@@ -206,7 +208,7 @@ Dim Trace::newSize(const std::string &op) {
                 "the size of its result depends on the data, which a branch or loop cannot have; compute it before, "
                 "or keep the size and mask what is not wanted");
   auto isTaken = [&](const std::string &name) {
-    for (const NamedSpec &input : graph->inputs)
+    for (const NamedSpec &input : signature().inputs)
       for (const Dim &size : input.spec.shape)
         if (!size.isStatic() && llvm::is_contained(size.symbols(), name))
           return true;
@@ -240,15 +242,18 @@ Tensor Trace::reshapeUnproved(const Tensor &x, const Shape &shape, const Locatio
   return wrap(ir::create(builder, location, "reshape", {value}, {{"shape", shape}}));
 }
 
-Graph Trace::finish(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where) {
+void Trace::setResults(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where) {
   if (results.empty())
     throw Error(where, "trace", "the function returns no tensor");
   outputNames = completeNames(std::move(outputNames), results.size(), "y", where);
-  llvm::SmallVector<Value> values;
   for (size_t i = 0; i < results.size(); ++i) {
-    values.push_back(valueOf(results[i], detail::stateOf(results[i], where).spec.dtype, where));
-    graph->outputs.push_back({outputNames[i], ir::specOf(values.back())});
+    returned.push_back(valueOf(results[i], detail::stateOf(results[i], where).spec.dtype, where));
+    signature().outputs.push_back({outputNames[i], ir::specOf(returned.back())});
   }
+}
+
+void Trace::close(const Location &where) {
+  llvm::SmallVector<Value> values = returned;
   resolveCells(values, where);
   mlir::func::ReturnOp::create(builder, detail::mlirLocation(&graph->context, where), values);
   function.setFunctionType(
@@ -263,17 +268,29 @@ Graph Trace::finish(std::span<const Tensor> results, std::vector<std::string> ou
           {builder.getNamedAttr("burin.name", state.getAttr()), builder.getNamedAttr(ir::kStateAttr, state)}));
     return attributes;
   };
-  function.setAllArgAttrs(named(graph->inputs, stateInputs));
-  function.setAllResultAttrs(named(graph->outputs, stateOutputs));
+  function.setAllArgAttrs(named(signature().inputs, stateInputs));
+  function.setAllResultAttrs(named(signature().outputs, stateOutputs));
   for (auto [storage, constant] : constants) // loops have their own copies of those that they use
     if (constant.use_empty())
       constant.getDefiningOp()->erase();
   if (!checks.empty())
     function->setAttr(ir::kChecksAttr, builder.getArrayAttr(checks));
+  abandoned.clear();
+}
+
+Graph Trace::verified(std::shared_ptr<Graph::Data> graph, const Location &where) {
   if (mlir::failed(mlir::verify(*graph->module)))
     throw Error(where, "trace", "internal error: " + graph->takeDiagnostics());
-  abandoned.clear();
   return Graph(std::move(graph));
+}
+
+void Trace::discard() {
+  for (auto &gone : abandoned)
+    (*gone)->dropAllReferences();
+  abandoned.clear();
+  function->dropAllReferences();
+  function.erase();
+  graph->functions.pop_back();
 }
 
 } // namespace burin

@@ -42,9 +42,13 @@ public:
     TensorSpec spec;
     bool weak = false; // a number: `spec` is what it is alone, the graph takes the widest type of its class
   };
-  /// `names` are the weights' names.
+  /// Records the one function of a graph. `names` are the weights' names.
   Trace(std::span<const Input> inputs, std::vector<std::string> inputNames, const detail::TensorNames &names,
-        const Location &where);
+        const Location &where)
+      : Trace(std::make_shared<Graph::Data>(), "main", inputs, std::move(inputNames), names, where) {}
+  /// Adds a function to `graph`.
+  Trace(std::shared_ptr<Graph::Data> graph, std::string name, std::span<const Input> inputs,
+        std::vector<std::string> inputNames, const detail::TensorNames &names, const Location &where);
 
   /// The trace of this thread, or null.
   static Trace *active();
@@ -72,7 +76,22 @@ public:
   bool isInScan() const;
   /// A symbol for the size of a result of `op` that is not known before a run.
   Dim newSize(const std::string &op);
-  Graph finish(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where);
+  /// What the function returns; nothing is recorded afterwards.
+  void setResults(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where);
+  /// Decides which cells are states, and completes the function.
+  void close(const Location &where);
+  /// A graph whose functions are all closed.
+  static Graph verified(std::shared_ptr<Graph::Data> graph, const Location &where);
+  /// Both, for the only function; the graph.
+  Graph finish(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where) {
+    setResults(results, std::move(outputNames), where);
+    close(where);
+    return verified(graph, where);
+  }
+  /// Takes the function out of the graph again.
+  void discard();
+  /// The cells that it sets and that remain when the function returns.
+  std::vector<std::shared_ptr<detail::Cell>> cellsSet() const;
 
   // ---- cells (parameters and buffers), see docs/state.md
   /// What the cell holds at this point of the trace.
@@ -152,6 +171,7 @@ private:
   bool isLocal(const CellUse &use) const;
   mlir::Value valueNow(const CellUse &use, const Location &where);
   void addState(const CellUse &use, std::string name, const Location &where);
+  mlir::FlatSymbolRefAttr makeState(const CellUse &use, std::string name, const Location &where);
   void makeConstant(CellUse &use, const Location &where);
   mlir::Value constantOf(const detail::TensorState &state, const Location &where);
   mlir::Value scalarOf(const detail::TensorState &state, DType dtype, const Location &where);
@@ -164,10 +184,12 @@ private:
 
   const uint64_t id; // unique in the process
   std::shared_ptr<Graph::Data> graph;
+  size_t index; // of the function
+  Graph::Data::Signature &signature() { return graph->functions[index]; }
   mlir::func::FuncOp function;
+  llvm::SmallVector<mlir::Value> returned;
   mlir::OpBuilder builder;
   std::vector<FunctionScope *> scopes;                          // that are being recorded, the innermost last
-  size_t functions = 0;                                         // how many there have been
   std::vector<std::shared_ptr<mlir::Block>> turnBlocks;         // see FunctionScope
   std::vector<mlir::OwningOpRef<mlir::func::FuncOp>> abandoned; // see FunctionScope
   std::vector<Tensor> arguments;

@@ -76,9 +76,8 @@ bool Trace::isLocal(const CellUse &use) const { return isMadeHere(use.cell) && u
 bool Trace::isState(const CellUse &use) const {
   if (isLocal(use))
     return false;
-  if (isGraphOnly) // what gradients are taken of is a constant unless it learns
-    return use.isSet || use.cell->alwaysInput;
-  return use.isSet || use.isVariable || use.cell->alwaysInput || llvm::is_contained(unstable, use.cell);
+  bool isChanged = use.isSet || use.cell->alwaysInput || llvm::is_contained(unstable, use.cell);
+  return isChanged || (use.isVariable && !isGraphOnly); // in a saved graph what does not learn is constant
 }
 
 /// The argument, of the functions that an op applies, that always is its operand `index`; nullopt if there is none.
@@ -147,8 +146,17 @@ Value Trace::valueNow(const CellUse &use, const Location &where) {
                             std::shared_ptr<const void>(storage));
 }
 
-/// Adds a state to the module, with the value of the cell as it is now.
+/// Makes a cell a state of the module, with its value as it is now; functions that share the cell share the state.
 void Trace::addState(const CellUse &use, std::string name, const Location &where) {
+  mlir::FlatSymbolRefAttr &symbol = graph->states[use.cell.get()];
+  if (!symbol)
+    symbol = makeState(use, std::move(name), where);
+  stateInputs.push_back(symbol);
+  if (use.isSet)
+    stateOutputs.push_back(symbol);
+}
+
+mlir::FlatSymbolRefAttr Trace::makeState(const CellUse &use, std::string name, const Location &where) {
   auto isTaken = [&] { return graph->module->lookupSymbol(name) != nullptr; };
   for (size_t i = 1; isTaken(); ++i)
     name = name.substr(0, name.find('#')) + "#" + std::to_string(i);
@@ -158,16 +166,21 @@ void Trace::addState(const CellUse &use, std::string name, const Location &where
   ir::StateOp::create(builder, detail::mlirLocation(&graph->context, where), builder.getStringAttr(name),
                       mlir::TypeAttr::get(use.argument.getType()), initial.getValue());
   initial.erase();
-  auto symbol = mlir::FlatSymbolRefAttr::get(&graph->context, name);
-  stateInputs.push_back(symbol);
-  if (use.isSet)
-    stateOutputs.push_back(symbol);
+  return mlir::FlatSymbolRefAttr::get(&graph->context, name);
+}
+
+std::vector<std::shared_ptr<detail::Cell>> Trace::cellsSet() const {
+  std::vector<std::shared_ptr<detail::Cell>> list;
+  for (const CellUse &use : cells)
+    if (use.isSet && !isLocal(use))
+      list.push_back(use.cell);
+  return list;
 }
 
 /// Decides which cells are states; appends their new values to the results.
 void Trace::resolveCells(llvm::SmallVectorImpl<Value> &results, const Location &where) {
   llvm::BitVector erased(function.front().getNumArguments());
-  size_t next = graph->inputs.size();
+  size_t next = signature().inputs.size();
   for (CellUse &use : cells) {
     bool isNeeded = use.isSet || !use.argument.use_empty();
     if (isState(use) && isNeeded) {
@@ -183,9 +196,9 @@ void Trace::resolveCells(llvm::SmallVectorImpl<Value> &results, const Location &
       if (isGraphOnly) {
         addState(use, name, where);
       } else {
-        graph->inputs.push_back({name, spec});
+        signature().inputs.push_back({name, spec});
         if (use.isSet)
-          graph->outputs.push_back({name + ".new", spec});
+          signature().outputs.push_back({name + ".new", spec});
       }
       states.push_back(std::move(state));
       continue;

@@ -64,11 +64,12 @@ std::optional<Tensor> Trace::constantValue(const Tensor &tensor, const Location 
 std::vector<std::string> Trace::inputsBehind(const Tensor &tensor) const {
   std::vector<std::string> names;
   mlir::func::FuncOp main = function;
+  const std::vector<NamedSpec> &inputs = graph->functions[index].inputs;
   if (Value root = tracedValue(tensor))
     for (Value value : slice(root, [](Value) { return false; }))
       if (auto argument = llvm::dyn_cast<mlir::BlockArgument>(value);
-          argument && argument.getOwner()->getParentOp() == main && argument.getArgNumber() < graph->inputs.size())
-        names.push_back(graph->inputs[argument.getArgNumber()].name);
+          argument && argument.getOwner()->getParentOp() == main && argument.getArgNumber() < inputs.size())
+        names.push_back(inputs[argument.getArgNumber()].name);
   return names;
 }
 

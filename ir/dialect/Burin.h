@@ -12,6 +12,10 @@
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+namespace mlir::func {
+class FuncOp;
+}
+
 namespace burin::ir {
 
 /// The op table entry of a burin op; nullptr for kernel, yield and constant.
@@ -90,6 +94,11 @@ inline constexpr llvm::StringLiteral kChecksAttr = "burin.checks";
 inline constexpr llvm::StringLiteral kStateAttr = "burin.state";
 /// The functions that an op applies: those of if, while and scan. Null ones are missing.
 llvm::SmallVector<mlir::Operation *, 2> appliedFunctions(mlir::Operation *);
+
+/// The public functions of a graph with bodies, @main first, then in the order of the module.
+std::vector<mlir::func::FuncOp> publicFunctions(mlir::ModuleOp module);
+/// The first of them; null if there is none.
+mlir::func::FuncOp mainFunction(mlir::ModuleOp module);
 
 /// Loads the dialects a burin module may contain.
 void loadDialects(mlir::MLIRContext &);

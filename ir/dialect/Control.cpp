@@ -82,6 +82,19 @@ SmallVector<Operation *, 2> burin::ir::appliedFunctions(Operation *op) {
   return {};
 }
 
+std::vector<func::FuncOp> burin::ir::publicFunctions(ModuleOp module) {
+  std::vector<func::FuncOp> functions;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPublic() && !function.isExternal())
+      functions.insert(function.getName() == "main" ? functions.begin() : functions.end(), function);
+  return functions;
+}
+
+func::FuncOp burin::ir::mainFunction(ModuleOp module) {
+  std::vector<func::FuncOp> functions = publicFunctions(module);
+  return functions.empty() ? func::FuncOp() : functions.front();
+}
+
 /// Whether `name` is a function with a body from `arguments` to `results`; says so if not.
 static LogicalResult verifyApplied(Operation *op, SymbolTableCollection &symbols, FlatSymbolRefAttr name,
                                    TypeRange arguments, TypeRange results) {

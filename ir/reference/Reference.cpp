@@ -407,9 +407,9 @@ FailureOr<Results> interpret(func::FuncOp func, ArrayRef<RefTensor> inputs, RefO
 }
 
 FailureOr<Results> interpret(ModuleOp module, ArrayRef<RefTensor> inputs, RefObserver onOp, const RefOptions &options) {
-  auto func = module.lookupSymbol<func::FuncOp>("main");
+  func::FuncOp func = mainFunction(module);
   if (!func)
-    return module.emitError() << "has no function @main";
+    return module.emitError() << "has no public function";
   return interpret(func, inputs, onOp, options);
 }
 

@@ -203,7 +203,8 @@ TEST_CASE("Weights beyond what a protobuf message holds lie beside the model") {
   burin::Graph graph = trace(net, {{f32, {3, 64}}});
   {
     std::lock_guard lock(graph.shared()->mutex);
-    onnx::exportModel(*graph.shared()->module, folder / "net.onnx", Location::current(), /*maxInline=*/1000);
+    onnx::exportModel(ir::mainFunction(*graph.shared()->module), folder / "net.onnx", Location::current(),
+                      /*maxInline=*/1000);
   }
   CHECK(std::filesystem::file_size(folder / "net.onnx") < 4000);
   CHECK(std::filesystem::file_size(folder / "net.onnx.data") >= (64 + 32) * 64 * sizeof(float));

@@ -153,7 +153,7 @@ private:
 
 } // namespace
 
-std::string drawDot(ModuleOp module) { return Picture().draw(module.lookupSymbol<func::FuncOp>("main")); }
+std::string drawDot(ModuleOp module) { return Picture().draw(ir::mainFunction(module)); }
 
 int renderSvg(const std::string &dot, std::string &svg) {
   auto program = llvm::sys::findProgramByName("dot");

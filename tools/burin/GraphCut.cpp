@@ -147,7 +147,7 @@ std::vector<Operation *> computingOps(func::FuncOp main) {
   return ops;
 }
 
-func::FuncOp mainOf(ModuleOp module) { return module.lookupSymbol<func::FuncOp>("main"); }
+func::FuncOp mainOf(ModuleOp module) { return ir::mainFunction(module); }
 
 std::string opAndPlace(Operation *op) {
   std::string place = ir::fileLine(op->getLoc());

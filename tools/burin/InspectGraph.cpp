@@ -94,7 +94,7 @@ int inspectGraph(const std::string &path, bool json) {
   Model model;
   if (int code = model.read(path))
     return code;
-  GraphFacts facts = factsOf(model.module().lookupSymbol<func::FuncOp>("main"));
+  GraphFacts facts = factsOf(ir::mainFunction(model.module()));
   if (!json) {
     print(path, facts);
     return kOk;

@@ -134,9 +134,8 @@ int Model::read(const std::string &file, const ImportArguments &arguments) {
   if (!graph)
     return failWithProblems(kBadModel, "'" + path + "' is not a graph that burin can read",
                             "save it again with Graph::save, or correct the .mlir text");
-  auto main = graph->lookupSymbol<func::FuncOp>("main");
-  if (!main || main.isExternal())
-    return fail(kBadModel, "'" + path + "' has no function @main\n  a graph is a module with one function named @main");
+  if (!ir::mainFunction(*graph))
+    return fail(kBadModel, "'" + path + "' has no public function\n  a graph is a module with a function named @main");
   return kOk;
 }
 
@@ -189,7 +188,7 @@ int Model::check(const std::string &file, const ImportArguments &arguments, cons
 
 int Model::saveOnnx(const std::string &path, const std::string &wayOut) {
   try {
-    onnx::exportModel(*graph, path, {});
+    onnx::exportModel(ir::mainFunction(*graph), path, {});
     return kOk;
   } catch (const onnx::Unsupported &problem) {
     return fail(kUnsupported, std::string(problem.what()));

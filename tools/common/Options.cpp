@@ -12,6 +12,11 @@ constexpr const char *kHelp =
 
   --input NAME=@FILE.npy   an input; NAME=NUMBER fills it; inputs not given are random
   --output NAME=@FILE.npy  write an output (default: a summary of each on stdout)
+  --data NAME=@FILE.npy    a run per element of the array's first axis: that element is the input; --repeat N goes
+                           through the data N times. Outputs of one element are printed for each run
+  --function NAME          of an artifact with several (default: the first)
+  --state FILE             begin with these states (safetensors), not with those of the artifact
+  --save-state FILE        write the states after the last run
   --dim NAME=SIZE          a symbolic size that no given input determines (default 1)
   --fix NAME=VALUE         of burin run: an ONNX input that becomes a constant, as @FILE or a number
   --seed N                 of the random inputs (default 0)
@@ -101,8 +106,13 @@ private:
     Options::Named *named = arg == "--input"    ? &o.inputs
                             : arg == "--output" ? &o.outputs
                             : arg == "--expect" ? &o.expected
+                            : arg == "--data"   ? &o.data
                                                 : nullptr;
-    bool known = named || arg == "--dim" || (arg == "--fix" && o.program != "burin-run") || arg == "--seed" ||
+    std::string *text = arg == "--function"     ? &o.function
+                        : arg == "--state"      ? &o.state
+                        : arg == "--save-state" ? &o.saveState
+                                                : nullptr;
+    bool known = named || text || arg == "--dim" || (arg == "--fix" && o.program != "burin-run") || arg == "--seed" ||
                  arg == "--rtol" || arg == "--atol" || arg == "--threads" || arg == "--repeat";
     if (!known)
       return fail("unknown option " + std::string(arg));
@@ -110,6 +120,8 @@ private:
       value = args[next++];
     if (!value)
       return fail(std::string(arg) + " needs a value");
+    if (text)
+      return *text = *value, void();
     if (arg == "--fix")
       return o.fixed.emplace_back(*value), void();
     if (named || arg == "--dim")

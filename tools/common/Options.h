@@ -17,8 +17,10 @@ struct Options {
   using Named = std::vector<std::pair<std::string, std::string>>; // name=value, in order
   std::string program, modelText;                                 // as messages name them: "burin-run", "model.plate"
   std::string model;
-  Named inputs, outputs, expected; // values still carry their '@'
-  std::vector<std::string> fixed;  // NAME=VALUE; of `burin run` only
+  Named inputs, outputs, expected, data; // values still carry their '@'
+  std::string function;                  // empty: the first
+  std::string state, saveState;          // safetensors files, or empty
+  std::vector<std::string> fixed;        // NAME=VALUE; of `burin run` only
   std::vector<std::pair<std::string, int64_t>> dims;
   int threads = 0;
   int64_t repeat = 1;

@@ -49,7 +49,7 @@ bool Runner::fail(int code, const std::string &message) {
 bool Runner::ok(burin_status *status) {
   if (!status)
     return true;
-  constexpr int codes[] = {kOk, kUsage, kBadModel, kUnsupported, kBadModel, kInternal, kInternal, kInternal};
+  constexpr int codes[] = {kOk, kUsage, kBadModel, kUnsupported, kBadModel, kInternal, kInternal, kInternal, kUsage};
   uint32_t code = rt.status_code(status);
   fail(code < std::size(codes) ? codes[code] : kInternal, rt.status_message(status));
   rt.status_release(status);
@@ -62,6 +62,8 @@ bool Runner::load(std::span<const std::byte> bytes) {
   if (!ok(bytes.empty() ? rt.artifact_load_file(o.model.c_str(), &options, &artifact)
                         : rt.artifact_load_memory(bytes.data(), bytes.size(), &options, &artifact)))
     return false;
+  if (!chooseFunction())
+    return false;
   report.loadMs = (nowUs() - start) / 1e3;
   report.model = o.model;
   report.target = rt.artifact_target(artifact);
@@ -73,9 +75,21 @@ bool Runner::load(std::span<const std::byte> bytes) {
   return true;
 }
 
+bool Runner::chooseFunction() {
+  if (o.function.empty())
+    return true;
+  burin_artifact *function = nullptr;
+  if (!ok(rt.artifact_function(artifact, o.function.c_str(), &function)))
+    return false;
+  rt.artifact_release(artifact);
+  artifact = function;
+  return true;
+}
+
 bool Runner::prepareInputs() {
-  if (!checkNames(o.inputs, report.inputs, "input") || !checkNames(o.outputs, report.outputs, "output") ||
-      !checkNames(o.expected, report.outputs, "output") || !readInputs() || !chooseSizes())
+  if (!checkNames(o.inputs, report.inputs, "input") || !checkNames(o.data, report.inputs, "input") ||
+      !checkNames(o.outputs, report.outputs, "output") || !checkNames(o.expected, report.outputs, "output") ||
+      !readInputs() || !readData() || !chooseSizes())
     return false;
   for (uint32_t i = 0; i < report.inputs.size(); ++i) {
     NamedTensor &input = report.inputs[i];
@@ -109,20 +123,27 @@ bool Runner::runOnce() {
   return true;
 }
 
-int Runner::runAll(std::span<const std::byte> bytes) {
-  if (!load(bytes) || !prepareInputs() || !openSession(o.threads))
-    return exitCode;
+/// As often as --repeat says, timed if it says so.
+bool Runner::runAgain() {
   bool isTimed = o.repeat > 1;
-  if ((isTimed && !runOnce()) || (o.profile && !startProfile())) // a warm-up
-    return exitCode;
+  if (isTimed && (!runOnce() || !startStates())) // a warm-up
+    return false;
+  if (o.profile && !startProfile())
+    return false;
   for (int64_t i = 0; i < o.repeat; ++i) {
     double start = nowUs();
     if (!runOnce())
-      return exitCode;
+      return false;
     if (isTimed)
       report.runUs.push_back(nowUs() - start);
   }
-  if (!writeOutputs())
+  return true;
+}
+
+int Runner::runAll(std::span<const std::byte> bytes) {
+  if (!load(bytes) || !prepareInputs() || !openSession(o.threads) || !startStates())
+    return exitCode;
+  if (!(data.empty() ? runAgain() : runOverData()) || !saveStates() || !writeOutputs())
     return exitCode;
   if (o.json)
     printJson(report);
@@ -143,21 +164,32 @@ bool Runner::checkNames(const Options::Named &named, const std::vector<NamedTens
   return true;
 }
 
+/// What a file holds for an input: its value, or the values of several runs.
+std::optional<rt::NpyArray> Runner::arrayFor(uint32_t input, const std::string &path, bool isData) {
+  std::string error;
+  std::optional<rt::NpyArray> array = o.readArray(path, error);
+  if (!array) {
+    fail(kUsage, error);
+    return std::nullopt;
+  }
+  const burin_tensor_info &info = *rt.artifact_input(artifact, input);
+  bool isOther = array->dtype != DType(info.dtype);
+  if (!isOther && array->shape.size() == info.rank + isData)
+    return array;
+  fail(kUsage, path + " holds " + typeText(array->dtype, array->shape) + ", input " + info.name + " must be " +
+                   info.text + (isData ? " behind an axis of runs" : "") +
+                   (isOther ? "\n  convert it before it is saved: x.astype(…) in NumPy" : ""));
+  return std::nullopt;
+}
+
 bool Runner::readInputs() {
   for (const auto &[name, value] : o.inputs) {
     if (value[0] != '@')
       continue;
     size_t i = size_t(find(report.inputs, name));
-    std::string error;
-    std::optional<rt::NpyArray> array = o.readArray(value.substr(1), error);
+    std::optional<rt::NpyArray> array = arrayFor(uint32_t(i), value.substr(1), /*isData=*/false);
     if (!array)
-      return fail(kUsage, error);
-    const burin_tensor_info &info = *rt.artifact_input(artifact, uint32_t(i));
-    bool isOther = array->dtype != DType(info.dtype);
-    if (isOther || array->shape.size() != info.rank)
-      return fail(kUsage, value.substr(1) + " holds " + typeText(array->dtype, array->shape) + ", input " + name +
-                              " must be " + info.text +
-                              (isOther ? "\n  convert it before it is saved: x.astype(…) in NumPy" : ""));
+      return false;
     inputs[i] = {std::move(*array), true};
     report.inputs[i].source = value.substr(1);
   }

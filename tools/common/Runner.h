@@ -25,6 +25,9 @@ public:
   /// From now on the times of steps are added up in report.steps.
   bool startProfile();
   bool runOnce();
+  /// States: those of --state, or of the artifact.
+  bool startStates();
+  bool saveStates();
   bool writeOutputs();
   /// With the files of --expect. An exit code.
   int compareOutputs();
@@ -47,6 +50,12 @@ private:
     bool given = false; // by a file
   };
   std::vector<Input> inputs;
+  struct Data {
+    uint32_t input;
+    rt::NpyArray array;
+  };
+  std::vector<Data> data;
+  int64_t dataRuns = 0;
   std::vector<int64_t> symbolValues;
   std::vector<burin_tensor> given, produced;
 
@@ -55,6 +64,11 @@ private:
   bool readInputs();
   bool chooseSizes();
   bool makeInput(uint32_t i);
+  bool chooseFunction();
+  std::optional<rt::NpyArray> arrayFor(uint32_t input, const std::string &path, bool isData);
+  bool readData();
+  bool runOverData();
+  bool runAgain();
 };
 
 /// Microseconds of a steady clock.

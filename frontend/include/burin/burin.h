@@ -17,6 +17,7 @@
 #include "burin/onnx.h"
 #include "burin/ops.h"
 #include "burin/optim.h"
+#include "burin/program.h"
 #include "burin/random.h"
 #include "burin/reductions.h"
 #include "burin/schedules.h"

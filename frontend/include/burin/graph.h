@@ -20,11 +20,34 @@ struct CompileOptions {
   std::vector<std::string> targets{"native"};
 };
 
-/// Compiled code with its weights; a handle, copies share it. Calls are asynchronous like ops.
+/// Compiled code with its weights and states; a handle, copies share it. Calls are asynchronous like ops. Calls of
+/// functions with states follow each other, from however many threads they come.
 class BURIN_API Artifact {
 public:
   const std::vector<NamedSpec> &inputs() const;
   const std::vector<NamedSpec> &outputs() const;
+
+  /// The names of its functions; most artifacts have one, "main".
+  std::vector<std::string> functions() const;
+  /// The same artifact, of which inputs(), outputs() and run() are those of another function; weights and states are
+  /// shared. Throws if there is none of that name.
+  Artifact function(const std::string &name, Location where = Location::current()) const;
+
+  /// Tensors that outlive a run: parameters that learn, running statistics, caches. In the order of the file.
+  const std::vector<NamedSpec> &states() const;
+  /// A copy of the value that the next run will find. Throws if there is no state of that name.
+  Tensor state(const std::string &name, Location where = Location::current()) const;
+  /// Throws unless the element type and the shape are those of the state.
+  void set_state(const std::string &name, const Tensor &value, Location where = Location::current()) const;
+  /// All states become what they are in the file.
+  void reset_states(Location where = Location::current()) const;
+  /// All states, by name, as safetensors. The file is written whole or not at all.
+  void save_states(const std::string &path, Location where = Location::current()) const;
+  /// Every state of the artifact must be there with its element type and shape, and nothing else; or nothing changes.
+  void load_states(const std::string &path, Location where = Location::current()) const;
+  /// The same code and weights, with states of its own that begin as they are now.
+  Artifact with_own_states(Location where = Location::current()) const;
+
   /// The target whose code runs here: "x86-64-v4"; empty if all code is for other machines.
   const std::string &target() const;
 
@@ -47,11 +70,13 @@ public:
   void save(const std::string &path, Location where = Location::current()) const;
 
   struct Data;
-  explicit Artifact(std::shared_ptr<const Data> data) : data(std::move(data)) {}
+  explicit Artifact(std::shared_ptr<const Data> data, uint32_t index = 0) : data(std::move(data)), index(index) {}
 
 private:
   Tensor single(std::initializer_list<Tensor> inputs, const Location &where) const;
+  uint32_t stateIndex(const std::string &name, const char *op, const Location &where) const;
   std::shared_ptr<const Data> data;
+  uint32_t index; // of the function
 };
 
 /// The same as Artifact::load.
@@ -63,6 +88,12 @@ public:
   const std::vector<NamedSpec> &inputs() const;
   const std::vector<NamedSpec> &outputs() const;
 
+  /// The names of its functions. A graph from trace() or from ONNX has one, "main"; see Program for more.
+  std::vector<std::string> functions() const;
+  /// The same graph, of which inputs(), outputs() and run() are those of another function. Throws if there is none of
+  /// that name.
+  Graph function(const std::string &name, Location where = Location::current()) const;
+
   /// As MLIR text; large weights are left out.
   std::string str() const;
   void print(std::ostream &) const;
@@ -73,18 +104,20 @@ public:
   /// right checksum.
   static Graph load(const std::string &path, Location where = Location::current());
 
-  /// Compiles for this machine on the first call, then runs; asynchronous like ops.
+  /// Compiles for this machine on the first call, then runs; asynchronous like ops. States are shared by all handles to
+  /// the graph, and by its functions.
   std::vector<Tensor> run(std::span<const Tensor> inputs, Location where = Location::current()) const;
   std::vector<Tensor> run(std::initializer_list<Tensor> inputs, Location where = Location::current()) const {
     return run(std::span(inputs.begin(), inputs.size()), where);
   }
 
   struct Data;
-  explicit Graph(std::shared_ptr<Data> data) : data(std::move(data)) {}
+  explicit Graph(std::shared_ptr<Data> data, size_t index = 0) : data(std::move(data)), index(index) {}
   const std::shared_ptr<Data> &shared() const { return data; }
 
 private:
   std::shared_ptr<Data> data;
+  size_t index; // of the function
 };
 
 BURIN_API Artifact compile(const Graph &graph, const CompileOptions &options = {},

@@ -227,8 +227,7 @@ rt::Status writeData(const std::string &path, const OutModel &model, const Exter
 
 } // namespace
 
-void exportModel(mlir::ModuleOp module, const std::string &path, const Location &where, uint64_t maxInline) {
-  auto main = module.lookupSymbol<mlir::func::FuncOp>("main");
+void exportModel(mlir::func::FuncOp main, const std::string &path, const Location &where, uint64_t maxInline) {
   std::string file = path.substr(path.rfind('/') + 1);
   GraphExporter exporter(main);
   const OutModel &model = exporter.run(file.substr(0, file.rfind('.')), where);

@@ -1,7 +1,7 @@
 // ONNX models out: the traced graph in standard operators.
 #pragma once
 #include "burin/error.h"
-#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <string>
 
 namespace burin::onnx {
@@ -10,9 +10,9 @@ inline constexpr int64_t kExportOpset = 21, kExportIrVersion = 10;
 /// A protobuf message ends at 2 GiB, and nodes need some room.
 inline constexpr uint64_t kMaxInlineBytes = (uint64_t(2) << 30) - (uint64_t(64) << 20);
 
-/// Writes @main with its weights to a file, whole or not at all. Weights of more than `maxInline` bytes in all go to
-/// a second file beside it, "<name>.data". Throws Unsupported with all ops that ONNX cannot express.
-void exportModel(mlir::ModuleOp module, const std::string &path, const Location &where,
+/// Writes a function with its weights to a file, whole or not at all. Weights of more than `maxInline` bytes in all go
+/// to a second file beside it, "<name>.data". Throws Unsupported with all ops that ONNX cannot express.
+void exportModel(mlir::func::FuncOp function, const std::string &path, const Location &where,
                  uint64_t maxInline = kMaxInlineBytes);
 
 } // namespace burin::onnx

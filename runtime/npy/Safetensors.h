@@ -1,0 +1,37 @@
+// The safetensors format: u64 length of a JSON header, the header, the elements. The header maps names to
+// {"dtype": "F32", "shape": [2, 3], "data_offsets": [begin, end]}, and "__metadata__" to strings.
+#pragma once
+#include "burin/dtype.h"
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace burin::rt {
+
+struct Safetensor {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<int64_t> shape;
+  uint64_t begin = 0, end = 0; // bytes of the file
+
+  uint64_t bytes() const { return end - begin; }
+};
+
+struct SafetensorsFile {
+  std::vector<Safetensor> tensors; // in the order of the header
+  std::map<std::string, std::string> metadata;
+};
+
+/// What a file holds, which may be hostile: names are different, ranges lie in the file and do not overlap, and have
+/// the bytes of their shapes. On failure `error` says what was found, on its first line, and what to do.
+std::optional<SafetensorsFile> parseSafetensors(std::span<const std::byte> file, std::string &error);
+
+/// The start of a file with these tensors, up to the first element; sets their ranges. Every tensor is aligned to its
+/// elements. False if a name is reserved or occurs twice; then `error` says which.
+bool startSafetensors(SafetensorsFile &content, std::vector<std::byte> &header, std::string &error);
+
+} // namespace burin::rt

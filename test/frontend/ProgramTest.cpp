@@ -1,0 +1,167 @@
+// Several functions over the same parameters, in one artifact.
+#include "test/frontend/Check.h"
+#include "test/onnx/Folder.h"
+#include <burin/losses.h>
+#include <burin/optim.h>
+#include <burin/program.h>
+#include <thread>
+
+using test::Folder;
+
+namespace {
+
+const Tensor x = tensor({1.0f, 2.0f});
+
+struct Net : nn::Module {
+  nn::Linear hidden = register_module("hidden", nn::Linear(6, 16)), out = register_module("out", nn::Linear(16, 3));
+  Tensor operator()(const Tensor &in) const { return out(tanh(hidden(in))); }
+};
+
+/// A program that learns and predicts, and what its eager twin needs.
+struct Learner {
+  bool isSeeded = (manual_seed(5), true);
+  Net net;
+  optim::SGD optimizer{net.parameters(), {.lr = .1, .momentum = .9}};
+  Tensor step(const Tensor &in, const Tensor &label) {
+    optimizer.zero_grad();
+    Tensor loss = cross_entropy(net(in), label);
+    loss.backward();
+    optimizer.step();
+    return loss.detach();
+  }
+  Graph graph() {
+    Program program(net);
+    program.add("train_step", [&](const Tensor &in, const Tensor &label) { return step(in, label); },
+                {{f32, {8, 6}}, {i64, {8}}}, {"x", "label"}, {"loss"});
+    program.add("predict", [&](const Tensor &in) { return net(in); }, {{f32, {Dim("n"), 6}}});
+    return program.graph();
+  }
+};
+
+} // namespace
+
+TEST_CASE("what one function of a program learns, the others use") {
+  Learner eager, traced;
+  Artifact artifact = compile(traced.graph());
+  CHECK(artifact.functions() == std::vector<std::string>{"train_step", "predict"});
+  Artifact predict = artifact.function("predict");
+  CHECK(predict.inputs()[0].spec == TensorSpec{f32, {Dim("n"), 6}});
+  for (int i = 0; i < 5; ++i) {
+    Tensor in = randn({8, 6}), label = randint(0, 3, {8});
+    Tensor loss = eager.step(in, label);
+    CHECK(artifact(in, label).item() == Approx(loss.item()).epsilon(1e-5));
+    Tensor some = randn({3 + i, 6});
+    CHECK(allclose(predict(some), eager.net(some), 1e-4, 1e-5));
+  }
+  CHECK(allclose(artifact.state("hidden.weight"), eager.net.hidden.weight.value(), 1e-4, 1e-6));
+}
+
+TEST_CASE("a graph of several functions is saved and loaded whole") {
+  Folder folder;
+  Learner learner;
+  Graph graph = learner.graph();
+  graph.save(folder / "net.burin");
+  Graph loaded = Graph::load(folder / "net.burin");
+  CHECK(loaded.functions() == graph.functions());
+  CHECK(loaded.function("predict").outputs() == graph.function("predict").outputs());
+  Tensor in = randn({2, 6});
+  CHECK(allclose(loaded.function("predict").run({in})[0], learner.net(in), 1e-5, 1e-6));
+  CHECK_ERROR((void)loaded.function("predcit"), "no function \"predcit\"; it has train_step, predict");
+}
+
+TEST_CASE("states are read, written, reset, saved and loaded by name") {
+  Folder folder;
+  Learner learner;
+  Artifact artifact = compile(learner.graph());
+  auto weight = [](const Artifact &a) { return a.state("out.weight").to_vector<float>(); };
+  std::vector<float> before = weight(artifact);
+  Tensor in = randn({8, 6}), label = randint(0, 3, {8});
+  artifact.run({in, label});
+  std::vector<float> after = weight(artifact);
+  CHECK(before != after);
+
+  artifact.save_states(folder / "after.safetensors");
+  Artifact other = artifact.with_own_states();
+  artifact.reset_states();
+  CHECK(weight(artifact) == before);
+  CHECK(weight(other) == after);
+  artifact.load_states(folder / "after.safetensors");
+  CHECK(weight(artifact) == after);
+  CHECK(artifact(in, label).item() == other(in, label).item());
+
+  artifact.set_state("out.bias", tensor({1.0f, 2.0f, 3.0f}));
+  CHECK(artifact.state("out.bias").to_vector<float>() == std::vector<float>{1, 2, 3});
+  CHECK_ERROR(artifact.set_state("out.bias", zeros({4})), "\"out.bias\" is f32[3], got f32[4]");
+  CHECK_ERROR((void)artifact.state("bias"), "no state \"bias\"; it has");
+  save_safetensors(folder / "part.safetensors", {{"out.bias", zeros({3})}});
+  CHECK_ERROR(artifact.load_states(folder / "part.safetensors"), "lacks the state");
+  CHECK(artifact.state("out.bias").to_vector<float>() == std::vector<float>{1, 2, 3}); // nothing has changed
+}
+
+TEST_CASE("a saved artifact of a program runs by function and name") {
+  Folder folder;
+  Learner learner;
+  compile(learner.graph()).save(folder / "net.plate");
+  Artifact artifact = load(folder / "net.plate");
+  Tensor in = randn({8, 6}), label = randint(0, 3, {8});
+  auto results = artifact.run({{"label", label}, {"x", in}});
+  CHECK(results.at("loss").item() == Approx(learner.step(in, label).item()).epsilon(1e-5));
+}
+
+TEST_CASE("constants are in the file once, however many functions use them") {
+  Net net;
+  Tensor table = randn({300, 400});
+  auto size = [&](bool isTwice) {
+    Program program;
+    program.add("one", [&](const Tensor &in) { return matmul(in, table); }, {{f32, {Dim("n"), 300}}});
+    if (isTwice)
+      program.add("two", [&](const Tensor &in) { return relu(matmul(in, table)); }, {{f32, {Dim("n"), 300}}});
+    Folder folder;
+    compile(program.graph()).save(folder / "x.plate");
+    return std::filesystem::file_size(folder / "x.plate");
+  };
+  CHECK(size(true) < size(false) + 100'000); // the table is 480 kB
+}
+
+TEST_CASE("calls of functions with states follow each other, from however many threads") {
+  struct Counter : nn::Module {
+    Parameter count = register_buffer("count", zeros({}, i64));
+  } counter;
+  Program program(counter);
+  program.add("up",
+              [&] {
+                counter.count.set(counter.count + 1);
+                return counter.count.value();
+              },
+              {});
+  program.add("down",
+              [&] {
+                counter.count.set(counter.count - 1);
+                return counter.count.value();
+              },
+              {});
+  Artifact artifact = compile(program.graph());
+  std::vector<std::thread> threads;
+  for (const char *name : {"up", "up", "down"})
+    threads.emplace_back([f = artifact.function(name)] {
+      for (int i = 0; i < 200; ++i)
+        (void)f.run(std::span<const Tensor>());
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  CHECK(artifact.state("count").item<int64_t>() == 200);
+}
+
+TEST_CASE("mistakes with programs are named") {
+  Program program;
+  CHECK_ERROR((void)program.graph(), "no function");
+  program.add("f", [](const Tensor &in) { return in + 1; }, {{f32, {2}}});
+  CHECK_ERROR(program.add("f", [](const Tensor &in) { return in; }, {{f32, {2}}}), "has a function \"f\" already");
+  CHECK_ERROR(program.add("my f", [](const Tensor &in) { return in; }, {{f32, {2}}}), "no name for a function");
+  // A function that throws while it is recorded leaves the others as they were.
+  CHECK_ERROR(program.add("g", [](const Tensor &in) { return matmul(in, zeros({3, 3})); }, {{f32, {2}}}), "matmul");
+  program.add("g", [](const Tensor &in) { return in * 2; }, {{f32, {2}}});
+  Graph graph = program.graph();
+  CHECK(graph.function("g").run({x})[0].to_vector<float>() == std::vector<float>{2, 4});
+  CHECK_ERROR(program.add("h", [](const Tensor &in) { return in; }, {{f32, {2}}}), "graph() has been called");
+}
