@@ -131,6 +131,8 @@ static LogicalResult verifyIsGraph(ModuleOp module) {
     if (!llvm::hasSingleElement(function.getBody()))
       return op.emitError("a graph's function has one block of ops, and @")
              << function.getName() << " has " << function.getBody().getBlocks().size();
+    if (function.isPublic() && function.getNumResults() == 0)
+      return op.emitError("@") << function.getName() << " returns nothing and sets no state";
     for (ArrayRef<Type> types : {function.getArgumentTypes(), function.getResultTypes()})
       for (Type type : types)
         if (!isa<RankedTensorType>(type))

@@ -16,7 +16,7 @@ bool Runner::readData() {
     if (!array)
       return false;
     int64_t runs = array->shape[0];
-    if (inputs[i].given)
+    if (std::ranges::any_of(o.inputs, [&](const auto &input) { return input.first == name; }))
       return fail(kUsage, "input " + name + " is given by --input and by --data");
     if (runs == 0 || (!data.empty() && runs != dataRuns))
       return fail(kUsage, path + " is for " + std::to_string(runs) + " runs" +
