@@ -91,6 +91,10 @@ Value ElementEmitter::compute(Value v, ArrayRef<Index> at) {
   if (auto memory = memoryOf(v))
     return k.load(*memory, k.linear(memory->shape, at), k.width, mask);
   Operation *op = v.getDefiningOp();
+  if (auto check = dyn_cast<CheckOp>(op)) {
+    require(check, element(check.getCondition(), at), at);
+    return element(check.getX(), at);
+  }
   if (op->hasTrait<ir::Elementwise>()) {
     SmallVector<Value> operands;
     bool vector = false;

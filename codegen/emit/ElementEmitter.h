@@ -57,6 +57,13 @@ public:
   Value either(Value condition, DType type, llvm::function_ref<Value()> fast, llvm::function_ref<Value()> slow);
   /// An i64 tensor element as an index.
   Index asIndex(Value element, DType type);
+  /// Reports an error of `check` where `isGood` (i1, or lanes) does not hold; `at` is the position in a tensor of this
+  /// shape.
+  void require(Value isGood, const Shape &shape, ArrayRef<Index> at, mlir::Operation *check);
+  /// The same for an element of the condition.
+  void require(ir::CheckOp, Value condition, ArrayRef<Index> at);
+  /// The index `i` counted from 0, where it may count from the end.
+  Index fromStart(const Index &i, Value size);
   Value zeroOf(DType type);
 
 private:

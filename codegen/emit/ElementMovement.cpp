@@ -224,17 +224,39 @@ Value ElementEmitter::concatenated(Operation *op, ArrayRef<Index> at) {
   return choose(0);
 }
 
+Index ElementEmitter::fromStart(const Index &i, Value size) {
+  Value position = i.uniform() ? i.base : k.lanesOf(i, k.width);
+  Value zero = i.uniform() ? k.constant(0) : k.broadcast(k.constant(0), k.width);
+  return select(k.compare(CmpIPredicate::slt, position, zero), k.shift(i, size), i);
+}
+
+void ElementEmitter::require(Value isGood, const Shape &shape, ArrayRef<Index> at, Operation *check) {
+  Value one = arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true));
+  const bool isPerLane = k.laneCount(isGood) > 1 || mask;
+  auto lanes = [&](Value v) { return isPerLane ? k.broadcast(v, k.width) : v; };
+  Value isBad = arith::XOrIOp::create(k.b, k.loc, lanes(isGood), lanes(one));
+  if (mask)
+    isBad = arith::AndIOp::create(k.b, k.loc, isBad, lanes(mask));
+  k.reportWhere(isBad, k.linear(shape, at), check);
+}
+
+void ElementEmitter::require(CheckOp op, Value condition, ArrayRef<Index> at) {
+  Value zero = zeroOf(DType::boolean);
+  if (isa<VectorType>(condition.getType()))
+    zero = k.broadcast(zero, k.laneCount(condition));
+  require(k.compare(CmpIPredicate::ne, condition, zero), shapeOf(op.getResult()), at, op);
+}
+
 Value ElementEmitter::taken(Operation *op, ArrayRef<Index> at) {
   Value x = op->getOperand(0), indices = op->getOperand(1);
   bool take = isa<TakeOp>(op);
   int64_t axis = take ? cast<TakeOp>(op).getAxis() : cast<GatherOp>(op).getAxis();
   size_t rank = shapeOf(indices).size();
   ArrayRef<Index> where = take ? at.slice(axis, rank) : at;
-  Index i = asIndex(element(indices, where), dtypeOf(indices));
   Value size = k.dim(shapeOf(x)[axis]);
-  Value at0 = i.uniform() ? i.base : k.lanesOf(i, k.width);
-  Value zero = i.uniform() ? k.constant(0) : k.broadcast(k.constant(0), k.width);
-  i = clampIndex(select(k.compare(CmpIPredicate::slt, at0, zero), k.shift(i, size), i), size);
+  Index i = fromStart(asIndex(element(indices, where), dtypeOf(indices)), size);
+  require(inRange(i, k.constant(0), size), shapeOf(indices), where, op);
+  i = clampIndex(i, size); // the results are not used then, but memory is read
   SmallVector<Index> inner(at);
   if (take)
     inner.erase(inner.begin() + axis, inner.begin() + axis + rank);

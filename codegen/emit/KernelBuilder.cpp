@@ -1,12 +1,13 @@
 #include "codegen/emit/KernelBuilder.h"
 #include "codegen/scalar/Scalar.h"
 #include "mlir/IR/Matchers.h"
+#include "runtime/format/Artifact.h"
 
 using namespace mlir;
 
 namespace burin::codegen {
 
-void KernelBuilder::reportWhere(Value isBad, Value position, llvm::StringRef what) {
+void KernelBuilder::reportWhere(Value isBad, const Index &position, Operation *check) {
   constexpr int64_t none = std::numeric_limits<int64_t>::max();
   if (!lowestError) {
     OpBuilder::InsertionGuard guard(b);
@@ -14,14 +15,24 @@ void KernelBuilder::reportWhere(Value isBad, Value position, llvm::StringRef wha
     b.setInsertionPointAfterValue(one);
     lowestError = LLVM::AllocaOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()), b.getI64Type(), one);
     LLVM::StoreOp::create(b, loc, noError, lowestError);
-    message = what.str();
   }
-  int64_t lanes = laneCount(isBad);
-  Value at = arith::SelectOp::create(b, loc, isBad, broadcast(position, lanes), broadcast(constant(none), lanes));
-  if (lanes > 1)
-    at = vector::ReductionOp::create(b, loc, vector::CombiningKind::MINSI, at);
-  Value before = LLVM::LoadOp::create(b, loc, b.getI64Type(), lowestError);
-  LLVM::StoreOp::create(b, loc, arith::MinSIOp::create(b, loc, before, at), lowestError);
+  const auto number = llvm::find(checks, check) - checks.begin();
+  Value first = constant(int64_t(number) << rt::kErrorPositionBits);
+  auto report = [&](Value at) {
+    Value before = LLVM::LoadOp::create(b, loc, b.getI64Type(), lowestError);
+    LLVM::StoreOp::create(b, loc, arith::MinSIOp::create(b, loc, before, at), lowestError);
+  };
+  const int64_t lanes = laneCount(isBad);
+  auto reported = [&] {
+    Value at = position.uniform() ? broadcast(position.base, lanes) : lanesOf(position, lanes);
+    at = arith::AddIOp::create(b, loc, at, broadcast(first, lanes));
+    return Value(arith::SelectOp::create(b, loc, isBad, at, broadcast(constant(none), lanes)));
+  };
+  if (lanes == 1)
+    return report(reported());
+  // Most vectors have nothing to report.
+  Value any = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR, isBad);
+  when(any, [&] { report(vector::ReductionOp::create(b, loc, vector::CombiningKind::MINSI, reported())); });
 }
 
 std::optional<int64_t> KernelBuilder::constantOf(Value x) {

@@ -69,13 +69,14 @@ public:
   /// Sizes the plan has to hand in, in order; those known from the start keep their places.
   std::vector<Dim> sizes;
 
-  /// What the error of the kernel says; empty if it cannot fail.
-  std::string message;
+  /// The ops that may find values that are not allowed.
+  SmallVector<mlir::Operation *> checks;
 
   Value operandPointer(int64_t i) { return operands[i]; }
-  /// The kernel reports that a value was not allowed at `position` (i64 lanes, or one) where `isBad`, unless it has
-  /// found one at a lower position. `what` is for the message.
-  void reportWhere(Value isBad, Value position, llvm::StringRef what);
+  /// The kernel reports that `check` found a value that is not allowed, where `isBad` (a bool, or lanes of them), at
+  /// `position` (i64, or lanes). Of several reports the one of the earlier op counts, then the one of the lower
+  /// position.
+  void reportWhere(Value isBad, const Index &position, mlir::Operation *check);
 
   // ---- integers (i64), folded when constant
   Value constant(int64_t n);

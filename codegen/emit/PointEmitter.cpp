@@ -40,8 +40,17 @@ Value PointEmitter::at(Value v) {
     return loaded;
   }
   Operation *op = v.getDefiningOp();
+  auto where = [&] {
+    SmallVector<Index> indices;
+    for (int d : alignment.dims.find(v)->second)
+      indices.push_back(d < 0 ? Index{k.constant(0)} : point[d]);
+    return indices;
+  };
   Value result;
-  if (op->hasTrait<ir::Elementwise>()) {
+  if (auto check = dyn_cast<CheckOp>(op)) {
+    e.require(check, at(check.getCondition()), where());
+    result = at(check.getX());
+  } else if (op->hasTrait<ir::Elementwise>()) {
     SmallVector<Value> operands;
     for (Value operand : op->getOperands())
       operands.push_back(at(operand));
@@ -53,10 +62,7 @@ Value PointEmitter::at(Value v) {
              alignment.contains(op->getOperand(0))) {
     result = at(op->getOperand(0));
   } else {
-    SmallVector<Index> where;
-    for (int d : alignment.dims.find(v)->second)
-      where.push_back(d < 0 ? Index{k.constant(0)} : point[d]);
-    result = e.element(v, where);
+    result = e.element(v, where());
   }
   bind(v, result);
   return result;

@@ -1,6 +1,7 @@
 #include "codegen/kernels/EmitKernel.h"
 #include "codegen/emit/PointEmitter.h"
 #include "codegen/gpu/GpuKernels.h"
+#include "passes/analysis/ValueChecks.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -69,6 +70,7 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
       if (input >= 0)
         shared[input] = shared[inputs + result] = true;
   KernelBuilder k(module, kernel.getLoc(), name, target, shared, interface.sizes);
+  k.checks = passes::checksOf(kernel);
   ElementEmitter e(k);
   for (BlockArgument argument : body.getArguments())
     e.bindMemory(argument, {k.operandPointer(argument.getArgNumber()), dtypeOf(argument), shapeOf(argument)});
@@ -81,14 +83,14 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
     if (failed(grid))
       return failure();
     k.finishGpu(*grid);
-    interface = {k.sizes, grid->blocks, grid->scratchOfThread * grid->blocks * Dim(grid->threads), {}};
+    interface = {k.sizes, grid->blocks, grid->scratchOfThread * grid->blocks * Dim(grid->threads)};
     return success();
   }
   auto launch = emitCpuKernel(e, kernel, results);
   if (failed(launch))
     return failure();
   k.finish();
-  interface = {k.sizes, launch->tasks, max(interface.scratchBytes, launch->scratchBytes), k.message};
+  interface = {k.sizes, launch->tasks, max(interface.scratchBytes, launch->scratchBytes)};
   return success();
 }
 

@@ -10,7 +10,6 @@ struct KernelInterface {
   std::vector<Dim> sizes; // values handed in, in order
   Dim tasks = 1;          // of a GPU: blocks
   Dim scratchBytes = 0;
-  std::string message; // of the error that it may report, see rt::Kernel
 };
 
 /// Emits `name` for a kernel op into `module` (llvm, scf, arith, math and vector ops). `interface` is what other

@@ -112,12 +112,14 @@ public:
       each(shape, [&](ArrayRef<Index> at) { k.store(out, k.linear(shape, at), e.element(op.getX(), at), 1, {}); });
       each(updates, [&](ArrayRef<Index> at) {
         Index i = e.asIndex(e.element(op.getIndices(), at), dtypeOf(op.getIndices()));
-        Value negative = k.compare(arith::CmpIPredicate::slt, i.base, k.constant(0));
-        Value wrapped = arith::SelectOp::create(k.b, k.loc, negative, k.add(i.base, size), i.base);
-        k.when(e.inRange({wrapped}, k.constant(0), size), [&] {
+        i = e.fromStart(i, size);
+        Value isInside = e.inRange(i, k.constant(0), size);
+        if (!op.getDrop())
+          e.require(isInside, updates, at, op);
+        k.when(isInside, [&] {
           e.scoped([&] {
             SmallVector<Index> target(at);
-            target[op.getAxis()] = {wrapped};
+            target[op.getAxis()] = i;
             Index position = k.linear(shape, target);
             Value value = e.element(op.getUpdates(), at);
             if (op.getReduction() != "set")

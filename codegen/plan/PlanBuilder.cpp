@@ -3,6 +3,7 @@
 #include "codegen/plan/StepCost.h"
 #include "passes/analysis/DataDependentSizes.h"
 #include "passes/analysis/IterationSpace.h"
+#include "passes/analysis/ValueChecks.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -239,6 +240,8 @@ private:
     step.tasks = expr(interface.tasks);
     step.scratchBytes = expr(interface.scratchBytes);
     step.location = tables.location(kernel.getLoc());
+    for (Operation *check : passes::checksOf(kernel))
+      step.errorLocations.push_back(tables.location(check->getLoc()));
     Dim bytes = 0;
     for (auto [i, input] : llvm::enumerate(kernel.getInputs())) {
       addInput(step, input);

@@ -1,4 +1,5 @@
 #include "codegen/plan/PlanTables.h"
+#include "passes/analysis/ValueChecks.h"
 #include "llvm/Support/xxhash.h"
 
 using namespace mlir;
@@ -22,8 +23,10 @@ PlanTables::PlanTables(ModuleOp module, const UniqueKernels &kernels) : kernels(
   artifact.locations.push_back("");
   for (const UniqueKernels::Entry &kernel : kernels.kernels) {
     KernelOp op = kernel.op;
-    artifact.kernels.push_back(
-        {op.getName().value_or("kernel").str(), location(op.getLoc()), kernel.interface.message});
+    std::vector<std::string> errors;
+    for (Operation *check : passes::checksOf(op))
+      errors.push_back(passes::errorOf(check));
+    artifact.kernels.push_back({op.getName().value_or("kernel").str(), location(op.getLoc()), std::move(errors)});
   }
   addStates();
   orderFunctions();

@@ -70,9 +70,9 @@ Tensor padGradient(const Tensor &g, const Tensor &x, const Ints &low, const Ints
 Tensor takeGradient(const Tensor &g, const Tensor &x, const Tensor &indices, int64_t axis);
 Tensor gatherGradient(const Tensor &g, const Tensor &x, const Tensor &indices, int64_t axis);
 Tensor scatterGradient(const Tensor &g, const Tensor &indices, const Tensor &updates, int64_t axis,
-                       const std::string &reduction);
+                       const std::string &reduction, bool drop);
 Tensor updatesGradient(const Tensor &g, const Tensor &indices, const Tensor &updates, int64_t axis,
-                       const std::string &reduction);
+                       const std::string &reduction, bool drop);
 
 // ---- products
 /// The gradient of one operand of dot_general.

@@ -138,21 +138,15 @@ Tensor padGradient(const Tensor &g, const Tensor &x, const Ints &low, const Ints
 
 // ---- by index
 
-/// Counted from 0, and limited to the range.
-static Tensor limited(const Tensor &indices, const Dim &size) {
-  Tensor i = indices.to(DType::i64), n = detail::sizeTensor(size);
-  return clamp(where(i < 0, i + n, i), 0, n - 1);
-}
-
 Tensor takeGradient(const Tensor &g, const Tensor &x, const Tensor &indices, int64_t axis) {
   Shape flat = x.shape(), row(flat.size(), 1);
   flat[size_t(axis)] = row[size_t(axis)] = elements(indices.shape());
-  Tensor index = broadcast_to(reshapeTo(limited(indices, x.shape()[size_t(axis)]), row), flat);
+  Tensor index = broadcast_to(reshapeTo(indices, row), flat);
   return scatter(zeros_like(x), index, reshapeTo(g, flat), axis, "add");
 }
 
 Tensor gatherGradient(const Tensor &g, const Tensor &x, const Tensor &indices, int64_t axis) {
-  return scatter(zeros_like(x), limited(indices, x.shape()[size_t(axis)]), g, axis, "add");
+  return scatter(zeros_like(x), indices, g, axis, "add");
 }
 
 static void requireSetOrAdd(const std::string &reduction) {
@@ -161,23 +155,29 @@ static void requireSetOrAdd(const std::string &reduction) {
 }
 
 Tensor scatterGradient(const Tensor &g, const Tensor &indices, const Tensor &updates, int64_t axis,
-                       const std::string &reduction) {
+                       const std::string &reduction, bool drop) {
   requireSetOrAdd(reduction);
-  return reduction == "add" ? g : scatter(g, indices, zeros_like(updates), axis, "set");
+  return reduction == "add" ? g : scatter(g, indices, zeros_like(updates), axis, "set", drop);
 }
 
-/// An index out of range writes nothing, and of several to one place the last one wins.
+/// Of several updates of one place the last one wins, and with `drop` an index out of range writes nothing.
 Tensor updatesGradient(const Tensor &g, const Tensor &indices, const Tensor &updates, int64_t axis,
-                       const std::string &reduction) {
+                       const std::string &reduction, bool drop) {
   requireSetOrAdd(reduction);
-  Tensor i = indices.to(DType::i64), n = detail::sizeTensor(g.shape()[size_t(axis)]);
-  Tensor isWritten = (i >= -n) & (i < n);
+  Tensor i = indices, isWritten;
+  if (drop) {
+    Tensor n = detail::sizeTensor(g.shape()[size_t(axis)]);
+    isWritten = (i >= -n) & (i < n);
+    i = where(isWritten, i.to(DType::i64), 0);
+  }
+  Tensor result = gather(g, i, axis);
   if (reduction == "set") {
     Tensor position = reshapeTo(iota({elements(updates.shape())}, DType::i64), updates.shape());
-    Tensor winner = scatter(full(g.shape(), -1, DType::i64), i, position, axis, "set");
-    isWritten = isWritten & (gather(winner, i, axis) == position);
+    Tensor winner = scatter(full(g.shape(), -1, DType::i64), indices, position, axis, "set", drop);
+    Tensor isWinner = gather(winner, i, axis) == position;
+    isWritten = isWritten.defined() ? isWritten & isWinner : isWinner;
   }
-  return where(isWritten, gather(g, i, axis), 0.0);
+  return isWritten.defined() ? where(isWritten, result, 0.0) : result;
 }
 
 } // namespace burin::gradients

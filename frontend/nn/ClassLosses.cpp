@@ -21,7 +21,6 @@ struct Targets {
   int64_t axis;
   Tensor isClass; // bool, shape of input: this is the class of the target; false for ignored ones
   Tensor counts;  // bool, shape of target: not ignored
-  Tensor isBad;   // bool, shape of target: neither a class nor ignored; defined in traces only
 };
 
 int64_t classAxis(const Tensor &input, const char *op, const Location &where) {
@@ -38,7 +37,7 @@ Shape alongClasses(const Tensor &input, int64_t axis) {
   return shape;
 }
 
-/// Looks at the values of targets that are there; a trace can only make their losses NaN.
+/// Looks at the values of targets that are there; a trace checks them in each run.
 void requireClasses(const Tensor &target, const Dim &classes, int64_t ignored, const char *op, const Location &where) {
   std::vector<int64_t> values = target.to_vector<int64_t>(where);
   for (size_t i = 0; i < values.size(); ++i)
@@ -50,7 +49,7 @@ void requireClasses(const Tensor &target, const Dim &classes, int64_t ignored, c
 }
 
 Targets compare(const Tensor &input, const Tensor &target, int64_t ignored, const char *op, const Location &where) {
-  Targets t{classAxis(input, op, where), {}, {}, {}};
+  Targets t{classAxis(input, op, where), {}, {}};
   Shape expected = input.shape();
   Dim classes = expected[size_t(t.axis)];
   expected.erase(expected.begin() + t.axis);
@@ -65,7 +64,10 @@ Targets compare(const Tensor &input, const Tensor &target, int64_t ignored, cons
   Tensor wide = target.to(DType::i64);
   t.counts = wide != ignored;
   if (target.isTraced() || !classes.isStatic())
-    t.isBad = t.counts & ((wide < 0) | (wide >= sizeTensor(classes)));
+    wide = check(!t.counts | ((wide >= 0) & (wide < sizeTensor(classes))), wide,
+                 std::string(op) + ": a target is no class: there are " + classes.str() +
+                     ", from 0 on; ignore_index marks targets that do not count",
+                 where);
   else
     requireClasses(wide, classes, ignored, op, where);
   t.isClass = (unsqueeze(wide, {t.axis}) == iota(alongClasses(input, t.axis), DType::i64, t.axis)) &
@@ -108,8 +110,6 @@ Tensor ofClasses(const Tensor &logs, const Tensor &target, const CrossEntropyOpt
     Tensor classes = sizeTensor(logs.shape()[size_t(t.axis)]).to(logs.dtype());
     loss = loss * (1 - options.label_smoothing) + all * (options.label_smoothing / classes);
   }
-  if (t.isBad.defined())
-    loss = burin::where(t.isBad, double(NAN), loss);
   return reduceRows(loss, amounts, options.reduction, op, where);
 }
 

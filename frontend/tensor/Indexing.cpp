@@ -170,7 +170,9 @@ Tensor &Tensor::set(const Indices &indices, const detail::Operand &value) & {
                 burin::str(given) + " does not broadcast to the chosen part of " + burin::str(mine) + ", which is " +
                     burin::str(part));
   const Tensor values = value.tensor.to(mine.dtype, where).broadcast_to(part, where).reshape(list, where);
-  *this = reshape(all, where).scatter(chosen.reshape(list, where), values, 0, "set", where).reshape(mine.shape, where);
+  *this = reshape(all, where)
+              .scatter(chosen.reshape(list, where), values, 0, "set", false, where)
+              .reshape(mine.shape, where);
   return *this;
 }
 

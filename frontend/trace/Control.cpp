@@ -2,6 +2,7 @@
 #include "burin/control.h"
 #include "burin/creation.h"
 #include "burin/ops.h"
+#include "burin/reductions.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/FunctionScope.h"
 
@@ -73,6 +74,7 @@ std::vector<Tensor> Trace::cond(const Tensor &condition, const detail::Branch &t
         const Tensor &after = known ? known->after : use->value;
         list.push_back(valueOf(after, after.dtype(where), where));
       }
+      addConditions(list);
       return list;
     });
     scope.finish(values, location);
@@ -117,6 +119,7 @@ std::vector<Tensor> Trace::whileLoop(const detail::LoopCondition &condition, con
     std::vector<Value> values;
     for (size_t i = 0; i < before.size(); ++i)
       values.push_back(valueOf(after[i], before[i].dtype(where), where));
+    addConditions(values);
     return values;
   });
   turn.restoreCells();
@@ -124,7 +127,9 @@ std::vector<Tensor> Trace::whileLoop(const detail::LoopCondition &condition, con
   Value goesOn = test.record([&] {
     Tensor result = condition(arguments(test));
     requireBool(result, "while_loop", where);
-    return valueOf(result, DType::boolean, where);
+    Value value = valueOf(result, DType::boolean, where);
+    addConditions(value);
+    return value;
   });
   test.restoreCells();
   for (const FunctionScope::Touched &cell : test.touched)
@@ -170,6 +175,16 @@ std::vector<Tensor> Trace::whileLoop(const detail::LoopCondition &condition, con
 }
 
 // ---- eagerly
+
+void check(const Tensor &condition, const std::string &message, Location where) {
+  const Location &place = detail::inScope(where);
+  if (condition.dtype(place) != DType::boolean)
+    throw Error(place, "check", "the condition is " + str(condition.spec(place)) + ", but must be bool; compare it");
+  if (condition.isTraced())
+    Trace::active()->check(condition, message, place);
+  else if (!all(condition, {}, false, place).item<bool>(place))
+    throw Error(place, "check", message);
+}
 
 std::vector<Tensor> detail::cond(const Tensor &condition, const Branch &then, const Branch &otherwise,
                                  const Location &where) {

@@ -169,6 +169,7 @@ ScanResult Trace::scan(const ScanStep &step, const std::vector<Tensor> &initial,
         if (!isState)
           results.push_back(valueAlone(output, detail::stateOf(output, where).spec.dtype));
       }
+      addConditions(results);
     });
     body.finish(results, location);
     std::vector<Value> captured = FunctionScope::capture({&body});

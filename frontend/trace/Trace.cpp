@@ -1,3 +1,4 @@
+#include "burin/ops.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/FunctionScope.h"
 #include "mlir/IR/Verifier.h"
@@ -246,10 +247,28 @@ void Trace::setResults(std::span<const Tensor> results, std::vector<std::string>
   if (results.empty())
     throw Error(where, "trace", "the function returns no tensor");
   outputNames = completeNames(std::move(outputNames), results.size(), "y", where);
-  for (size_t i = 0; i < results.size(); ++i) {
-    returned.push_back(valueOf(results[i], detail::stateOf(results[i], where).spec.dtype, where));
-    signature().outputs.push_back({outputNames[i], ir::specOf(returned.back())});
-  }
+  for (const Tensor &result : results)
+    returned.push_back(valueOf(result, detail::stateOf(result, where).spec.dtype, where));
+  addConditions(returned);
+  for (size_t i = 0; i < results.size(); ++i)
+    signature().outputs.push_back({outputNames[i], ir::specOf(returned[i])});
+}
+
+void Trace::check(const Tensor &condition, const std::string &message, const Location &where) {
+  Tensor holds = reduce_all(condition, {}, false, where);
+  conditions.push_back({valueOf(holds, DType::boolean, where), message, where});
+}
+
+void Trace::addConditions(llvm::MutableArrayRef<Value> results) {
+  mlir::Block *block = builder.getInsertionBlock();
+  for (Condition &condition : conditions)
+    if (condition.holds.getParentBlock() == block) {
+      if (results.empty())
+        throw Error(condition.where, "check", "the branch or loop has no result that the check could go with");
+      LocationScope scope(condition.where);
+      Tensor result = burin::check(wrap(condition.holds), wrap(results[0]), condition.message, condition.where);
+      results[0] = valueOf(result, result.dtype(), condition.where);
+    }
 }
 
 void Trace::close(const Location &where) {

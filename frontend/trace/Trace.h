@@ -72,6 +72,9 @@ public:
                            const Location &where);
   std::vector<Tensor> whileLoop(const detail::LoopCondition &condition, const detail::LoopBody &body,
                                 const std::vector<Tensor> &initial, const Location &where);
+  /// A run fails where `condition` does not hold for all elements: the results of the function, branch or loop that is
+  /// being recorded depend on it.
+  void check(const Tensor &condition, const std::string &message, const Location &where);
   /// Whether the step of a scan is being recorded.
   bool isInScan() const;
   /// A symbol for the size of a result of `op` that is not known before a run.
@@ -156,6 +159,8 @@ private:
   class Assumption;
   void assume(const Dim &left, const Dim &right, const Location &where);
   mlir::Value valueOf(const Tensor &tensor, DType dtype, const Location &where);
+  /// Makes the results of the function that is being recorded depend on the conditions in it.
+  void addConditions(llvm::MutableArrayRef<mlir::Value> results);
   struct CellUse;
   CellUse &useOf(const std::shared_ptr<detail::Cell> &cell);
   void refuseInScope(const char *op, const Location &where) const;
@@ -209,7 +214,13 @@ private:
   std::map<std::string, size_t> newSizes;              // how many each op has made
   std::vector<mlir::Operation *> sizing;               // the ops that define sizes
   llvm::DenseMap<const void *, std::string> weightNames;
-  llvm::SmallVector<mlir::Attribute> checks;                            // see require
+  llvm::SmallVector<mlir::Attribute> checks; // see require
+  struct Condition {
+    mlir::Value holds; // bool[]
+    std::string message;
+    Location where;
+  };
+  std::vector<Condition> conditions;                                    // see check
   SizePairs *assumed = nullptr;                                         // see assumeSizes
   llvm::SmallVector<mlir::FlatSymbolRefAttr> stateInputs, stateOutputs; // of a saved graph, behind inputs and outputs
   std::vector<detail::StorageRef> captured;                             // keeps the keys of `constants` valid

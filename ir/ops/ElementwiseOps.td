@@ -238,6 +238,16 @@ def Burin_WhereOp : Burin_Elementwise<"where", (ins Burin_Tensor:$condition, Bur
   let summary = "x where `condition` (bool) holds, else y"; let domain = "any"; let source = "torch.where"; let hasFolder = 1;
   let gradient = ["zero", "where(condition, g, 0.0)", "where(condition, 0.0, g)"];
 }
+def Burin_CheckOp : Burin_Elementwise<"check",
+      (ins Burin_Tensor:$condition, Burin_Tensor:$x, DefaultValuedStrAttr<StrAttr, "a condition does not hold">:$message),
+    [{ return x; }], [{ return x; }]> {
+  let summary = "x, if `condition` (bool) holds everywhere; else the call fails";
+  let description = [{ The error has the message, and the first position in row-major order where the condition does not
+    hold. What is asked for is x: if nobody uses the result, nothing is checked. }];
+  let domain = "any"; let source = "torch._assert_async";
+  let example = "y = check(y >= 0, y, \"a length is negative\");";
+  let gradient = ["zero", "g"];
+}
 def Burin_FmaOp : Burin_Elementwise<"fma", (ins Burin_Tensor:$x, Burin_Tensor:$y, Burin_Tensor:$z),
     [{ return fma(x, y, z); }], [{ return std::fma(x, y, z); }]> {
   let summary = "`x * y + z`, rounded once"; let domain = "float"; let internal = 1;

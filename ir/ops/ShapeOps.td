@@ -95,7 +95,7 @@ def Burin_PadOp : Burin_ShapeOp<"pad", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$
 def Burin_TakeOp : Burin_ShapeOp<"take", (ins Burin_Tensor:$x, Burin_Tensor:$indices, DefaultValuedAttr<I64Attr, "0">:$axis)> {
   let summary = "Slices of x along `axis`, chosen by integer indices of any shape"; let onnx = "Gather";
   let description = [{ The shape of `indices` replaces the dimension. Negative indices count from the end; an index out
-    of range is limited to the range. }];
+    of range is an error. }];
   let infer = "inferTake"; let source = "numpy.take, ONNX Gather";
   let example = "take(embeddings, tokens)";
   let gradient = ["takeGradient(g, x, indices, axis)", "zero"];
@@ -107,13 +107,14 @@ def Burin_GatherOp : Burin_ShapeOp<"gather", (ins Burin_Tensor:$x, Burin_Tensor:
   let gradient = ["gatherGradient(g, x, indices, axis)", "zero"];
 }
 def Burin_ScatterOp : Burin_ShapeOp<"scatter", (ins Burin_Tensor:$x, Burin_Tensor:$indices, Burin_Tensor:$updates,
-      DefaultValuedAttr<I64Attr, "0">:$axis, DefaultValuedStrAttr<StrAttr, "set">:$reduction)> {
+      DefaultValuedAttr<I64Attr, "0">:$axis, DefaultValuedStrAttr<StrAttr, "set">:$reduction,
+      DefaultValuedAttr<BoolAttr, "false">:$drop)> {
   let summary = "x with result[indices[i][j]][j] set to (or combined with) updates[i][j] for axis 0, and so on";
   let description = [{ `reduction` is "set" (the last update in row-major order wins), "add", "mul", "min" or "max". Negative
-    indices count from the end; an index out of range writes nothing. }];
+    indices count from the end; an index out of range is an error, or writes nothing if `drop` is set. }];
   let infer = "inferScatter"; let source = "torch.scatter, ONNX ScatterElements";
-  let gradient = ["scatterGradient(g, indices, updates, axis, reduction)", "zero",
-                  "updatesGradient(g, indices, updates, axis, reduction)"];
+  let gradient = ["scatterGradient(g, indices, updates, axis, reduction, drop)", "zero",
+                  "updatesGradient(g, indices, updates, axis, reduction, drop)"];
 }
 def Burin_IotaOp : Burin_ShapeOp<"iota", (ins Burin_ShapeAttr:$shape, Burin_DTypeAttr:$dtype, DefaultValuedAttr<I64Attr, "0">:$axis)> {
   let summary = "0, 1, 2, … along `axis`"; let infer = "inferIota"; let source = "StableHLO iota";

@@ -23,10 +23,6 @@ struct AxisSplit {
 
 /// An index by the rule of take, gather and scatter: negative ones count from the end.
 inline int64_t fromEnd(int64_t index, int64_t size) { return index < 0 ? index + size : index; }
-inline int64_t limited(int64_t index, int64_t size) {
-  index = fromEnd(index, size);
-  return index < 0 ? 0 : index >= size ? size - 1 : index;
-}
 
 inline double wrappingSum(double x, double y) { return x + y; }
 inline int64_t wrappingSum(int64_t x, int64_t y) { return int64_t(uint64_t(x) + uint64_t(y)); }

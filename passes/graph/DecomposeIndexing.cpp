@@ -12,12 +12,12 @@ namespace {
 /// The places where `flags` (bool, one dimension) is true, in order, and then anything: i64 of the same shape.
 Value compacted(GraphBuilder &g, Value flags) {
   Shape shape = shapeOf(flags);
-  constexpr double kNowhere = 0x1p60; // scatter leaves out what is not in range
+  constexpr double kNowhere = 0x1p60;
   Value target =
       g.sub(g.op<CumsumOp>({g.cast(flags, DType::i64)}, {{"axis", int64_t(0)}}), g.full(shape, 1, DType::i64));
   target = g.where(flags, target, g.full(shape, kNowhere, DType::i64));
   return g.op<ScatterOp>({g.full(shape, 0, DType::i64), target, g.iota(shape, 0, DType::i64)},
-                         {{"axis", int64_t(0)}, {"reduction", std::string("set")}});
+                         {{"axis", int64_t(0)}, {"reduction", std::string("set")}, {"drop", true}});
 }
 
 class Nonzero : public OpRewritePattern<NonzeroOp> {

@@ -6,6 +6,7 @@
 // The two are recognised by their elements, so that models count whose files hold the transposed matrix separately.
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
+#include "passes/analysis/ValueChecks.h"
 #include <bit>
 #include <cstring>
 
@@ -60,8 +61,10 @@ Value takeFromPanels(TakeOp take, Value panels) {
   const int64_t count = table[0].value(), depth = table[1].value(), width = packed[2].value();
   Value index = g.cast(take.getIndices(), DType::i64);
   auto number = [&](int64_t value) { return g.fullLike(index, double(value)); };
-  // Indices as `take` reads them: negative ones count from the end, all are limited to the range.
+  // Indices as `take` reads them: negative ones count from the end, others than those of rows are an error.
   index = g.where(g.op<LtOp>({index, number(0)}), g.add(index, number(count)), index);
+  Value isRow = g.op<BitwiseAndOp>({g.op<GeOp>({index, number(0)}), g.op<LtOp>({index, number(count)})});
+  index = g.op<CheckOp>({isRow, index}, {{"message", errorOf(take)}});
   index = g.op<MaximumOp>({g.op<MinimumOp>({index, number(count - 1)}), number(0)});
   Value column = g.op<BitwiseAndOp>({index, number(width - 1)});
   Value first = g.add(g.mul(g.sub(index, column), number(depth)), column);

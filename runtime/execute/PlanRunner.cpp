@@ -190,9 +190,12 @@ Status PlanRunner::dataError() const {
   const Artifact &a = context.program->artifact();
   const Step &step = plan.steps[size_t(error.step)];
   const Kernel &kernel = a.kernels[step.kernel];
-  const std::string &where = a.locations[step.location];
-  return {ErrorCode::Data, text(kernel.message.empty() ? "a value is not allowed" : kernel.message, " (element ",
-                                error.position, ")", where.empty() ? "" : "\n  at ", where)};
+  const size_t number = size_t(error.position >> kErrorPositionBits);
+  const int64_t position = error.position & ((int64_t(1) << kErrorPositionBits) - 1);
+  const bool isKnown = number < kernel.errors.size() && number < step.errorLocations.size();
+  const std::string &where = a.locations[isKnown ? step.errorLocations[number] : step.location];
+  return {ErrorCode::Data, text(isKnown ? kernel.errors[number] : "a value is not allowed", " (element ", position, ")",
+                                where.empty() ? "" : "\n  at ", where)};
 }
 
 Status PlanRunner::checkInputs(std::span<const TensorView> inputs, std::span<const TensorView> outputs) {

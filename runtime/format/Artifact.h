@@ -94,12 +94,14 @@ struct Symbol {
 
 /// One compiled kernel: `int64_t k(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi)`
 /// does tasks [lo, hi). Tasks of one step are independent and may run on any thread in any order. The result is
-/// INT64_MAX, or the lowest position, in row-major order of what the message names, at which a value was not allowed.
+/// INT64_MAX, or the least error: the number of its text, shifted left by kErrorPositionBits, plus the position, in
+/// row-major order, at which a value was not allowed.
 struct Kernel {
   std::string name;
   uint32_t location = 0;
-  std::string message; // what is wrong at the position; empty: the kernel cannot fail
+  std::vector<std::string> errors; // what may be wrong; none: the kernel cannot fail
 };
+inline constexpr int kErrorPositionBits = 48;
 
 /// One line of the launch plan. A step starts when the steps in `deps` are complete.
 struct Step {
@@ -121,6 +123,7 @@ struct Step {
   ExprId flops = 0, bytes = 0; // work of the step, for profiles and for choosing serial execution
   std::vector<uint32_t> deps;  // earlier steps that must be complete
   uint32_t location = 0;
+  std::vector<uint32_t> errorLocations; // of the kernel's errors
 };
 
 /// A piece of an input, output, constant or buffer, another one in every turn of a loop.
@@ -189,9 +192,10 @@ template <class IO> void fields(IO &io, State &x) { io(x.name, x.dtype, x.shape,
 template <class IO> void fields(IO &io, StateOutput &x) { io(x.state, x.update); }
 template <class IO> void fields(IO &io, ArenaBuffer &x) { io(x.bytes, x.firstStep, x.lastStep, x.perWorker); }
 template <class IO> void fields(IO &io, Slot &x) { io(x.kind, x.index); }
-template <class IO> void fields(IO &io, Kernel &x) { io(x.name, x.location, x.message); }
+template <class IO> void fields(IO &io, Kernel &x) { io(x.name, x.location, x.errors); }
 template <class IO> void fields(IO &io, Step &x) {
-  io(x.kind, x.kernel, x.plans, x.operands, x.sizes, x.tasks, x.scratchBytes, x.flops, x.bytes, x.deps, x.location);
+  io(x.kind, x.kernel, x.plans, x.operands, x.sizes, x.tasks, x.scratchBytes, x.flops, x.bytes, x.deps, x.location,
+     x.errorLocations);
 }
 template <class IO> void fields(IO &io, Part &x) { io(x.whole, x.begin, x.stride); }
 template <class IO> void fields(IO &io, Loop &x) { io(x.firstStep, x.lastStep, x.turns, x.sequential); }

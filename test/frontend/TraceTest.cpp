@@ -201,7 +201,7 @@ TEST_CASE("a table that is also a weight lies in an artifact once") {
   Tensor table = randn({words, width}), copy = table.t() * 1;
   auto tied = [&](const Tensor &tokens) { return matmul(tanh(take(table, tokens)), table.t()); };
   auto separate = [&](const Tensor &tokens) { return matmul(tanh(take(table, tokens)), copy); };
-  Tensor tokens = tensor({{0, 31, 32}, {2010, -1, -2011}, {1999, 5000, -5000}}).to(i32);
+  Tensor tokens = tensor({{0, 31, 32}, {2010, -1, -2011}, {1999, 2009, -2010}}).to(i32);
   const std::string path = std::string(std::tmpnam(nullptr)) + ".plate";
   for (auto &f : {std::function<Tensor(const Tensor &)>(tied), std::function<Tensor(const Tensor &)>(separate)}) {
     Artifact artifact = compile(trace(f, {TensorSpec{i32, {Dim("n"), 3}}}), {.targets = {"x86-64-v3"}});

@@ -153,7 +153,8 @@ template <class T> struct Table {
     for (size_t i = 0; i < condition.size(); ++i)
       condition[i] = i % 3 == 0;
     for (const ir::OpInfo &info : ir::opTable()) {
-      if (!info.elementwise || llvm::StringRef(info.name) == "cast" || !takes(info, type))
+      llvm::StringRef name = info.name; // check has its condition, not a value, to be looked at
+      if (!info.elementwise || name == "cast" || name == "check" || !takes(info, type))
         continue;
       std::vector<ir::Attr> attrs;
       for (const auto &attr : info.attrs)

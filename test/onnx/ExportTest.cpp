@@ -68,6 +68,17 @@ std::vector<Example> keyless(const Row &row, DType type) {
   return {};
 }
 
+/// ONNX cannot drop updates.
+std::vector<Example> withoutDrops(const Row &row, DType type) {
+  for (const Row *known : allRows())
+    if (known->op == row.op) {
+      std::vector<Example> list = known->examples(row, type);
+      std::erase_if(list, [](const Example &example) { return example.attrs.count("drop"); });
+      return list;
+    }
+  return {};
+}
+
 struct Registered {
   Registered() {
     for (const Row *each : allRows()) {
@@ -76,6 +87,8 @@ struct Registered {
         std::erase_if(row.types, [&](DType type) { return at->second.empty() || at->second.count(type); });
       if (row.op.starts_with("random_"))
         row.examples = keyless;
+      if (row.op == "scatter")
+        row.examples = withoutDrops;
       if (withEpsilon.count(row.op))
         row.tolerance.absolute = 1e-7;
       if (!row.types.empty())

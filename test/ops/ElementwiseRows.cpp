@@ -33,6 +33,14 @@ std::vector<Example> elementwise(const Row &row, DType dtype) {
   return examples;
 }
 
+/// The condition holds everywhere.
+std::vector<Example> checked(const Row &row, DType dtype) {
+  std::vector<Example> examples = elementwise(row, dtype);
+  for (Example &example : examples)
+    example.operands[0].draw = {1, 1, Specials::None};
+  return examples;
+}
+
 std::vector<Attrs> allTypes() {
   std::vector<Attrs> attrs;
   for (DType dtype : kAll)
@@ -125,6 +133,7 @@ const std::vector<Row> &elementwiseRows() {
       {"shift_left", kIntegersAndBool, elementwise, {}, {-2, 40}},
       {"shift_right", kIntegersAndBool, elementwise, {}, {-2, 40}},
       exact("where", kAll),
+      {"check", kAll, checked},
       exact("clamp", kNumbers, false),
       {"cast", kAll, elementwise, {}, {-300, 300}, allTypes()},
   };

@@ -141,10 +141,19 @@ GraphMaker::Known GraphMaker::joined(Known x) {
 
 GraphMaker::Known GraphMaker::indexed(Known x) {
   int64_t axis = int64_t(below(rank(x)));
-  Known indices = input({i64, {newSize()}});
+  // Inputs lie in [-2, 2].
+  auto inRange = [&](Known indices) {
+    auto all = [&](double value) {
+      Known x{graph.apply("full", {}, {{"shape", shape(indices)}, {"value", value}, {"dtype", dtype(indices)}})[0], 1,
+              0};
+      return x;
+    };
+    return apply("clamp", {indices, all(-1), all(0)}, {}, 1, 0);
+  };
+  Known indices = inRange(input({i64, {newSize()}}));
   if (oneIn(2))
     return apply("take", {x, indices}, {{"axis", axis}}, x.bound, x.error);
-  indices = input({i32, shape(x)});
+  indices = inRange(input({i32, shape(x)}));
   if (oneIn(2) || isBool(dtype(x)))
     return apply("gather", {x, indices}, {{"axis", axis}}, x.bound, x.error);
   Known updates = unary(x);

@@ -14,8 +14,8 @@ const std::vector<Sizes> kSizes{{{"n", 5}, {"m", 17}, {"k", 4}},
                                 {{"n", 1}, {"m", 1}, {"k", 1}},
                                 {{"n", 3}, {"m", 40}, {"k", 0}}};
 
-/// Indices that also count from the end and leave the range.
-Operand indices(Shape shape, DType dtype = i64) { return {TensorSpec{dtype, std::move(shape)}, {-7, 7}}; }
+/// Indices that also count from the end.
+Operand indices(Shape shape, DType dtype = i64) { return {TensorSpec{dtype, std::move(shape)}, {-70, 70}, true}; }
 
 std::vector<Example> take(const Row &row, DType dtype) {
   auto x = [&](Shape shape) { return Operand{TensorSpec{dtype, std::move(shape)}}; };
@@ -62,6 +62,9 @@ std::vector<Example> scatter(const Row &row, DType dtype) {
     list.push_back(
         {{x({5, 4, 3}), indices({2, 9, 3}, i16), x({2, 9, 3})}, {{"axis", int64_t(-2)}, {"reduction", name}}});
     list.push_back({{x({7}), indices({33}, i8), x({33})}, {{"reduction", name}}});
+    Operand anywhere = indices({33});
+    anywhere.isIndex = false;
+    list.push_back({{x({7}), anywhere, x({33})}, {{"reduction", name}, {"drop", true}}});
   }
   return list;
 }

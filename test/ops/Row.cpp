@@ -63,8 +63,17 @@ struct Placed {
     for (Graph::Value v : values)
       graph.output(v);
   }
+  /// Indices along `axis` of a tensor of this shape, which may count from the end.
+  void bringIntoRange(RefTensor &indices, const std::vector<int64_t> &shape) const {
+    auto axis = example.attrs.find("axis");
+    int64_t at = axis == example.attrs.end() ? 0 : std::get<int64_t>(axis->second);
+    int64_t size = shape[size_t(at < 0 ? at + int64_t(shape.size()) : at)];
+    for (int64_t &index : indices.ints())
+      index = size ? index % size : 0;
+  }
   void draw(size_t run, Random &random, Tensors &inputs) const {
     Sizes sizes = sizesOf(run);
+    const size_t first = inputs.size();
     for (const Operand &operand : example.operands) {
       if (!operand.spec)
         continue;
@@ -73,6 +82,8 @@ struct Placed {
         shape.push_back(*d.evaluate([&](std::string_view symbol) { return sizes.at(std::string(symbol)); }));
       inputs.push_back(
           randomTensor(operand.spec->dtype, shape, operand.draw, run == 1 ? Mood::Special : Mood::Plain, random));
+      if (operand.isIndex)
+        bringIntoRange(inputs.back(), inputs[first].shape);
     }
   }
 };

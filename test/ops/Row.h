@@ -9,6 +9,7 @@ namespace burin::test {
 struct Operand {
   std::optional<TensorSpec> spec; // nullopt: an optional operand left out
   Draw draw = {};
+  bool isIndex = false; // into the first operand along the attribute `axis`, from either end
 };
 
 /// One call of an op. Symbols in shapes belong to the example: those of others with the same name are different ones.

@@ -85,7 +85,7 @@ RefTensor randomTensor(DType dtype, std::vector<int64_t> shape, const Draw &draw
       t.reals()[i] =
           ir::roundTo(dtype, isSpecial ? specialReal(dtype, draw.specials == Specials::Modest, random) : plain());
     } else if (isBool(dtype)) {
-      t.ints()[i] = random() % 2;
+      t.ints()[i] = draw.low > 0 || random() % 2;
     } else {
       double limited = std::clamp(std::floor(plain() + 0.5), double(ir::lowest(dtype)), double(ir::highest(dtype)));
       t.ints()[i] = isSpecial ? specialInteger(dtype, random) : int64_t(limited);

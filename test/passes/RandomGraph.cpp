@@ -331,8 +331,10 @@ private:
       return {};
     if (coin())
       return g.where(g.op<GtOp>({x, g.fullLike(x, 0.1)}), x, sameShape(x));
-    Value rows = g.op<IotaOp>({}, {{"shape", Shape{3}}, {"dtype", DType::i64}});
-    return g.op<TakeOp>({x, rows}, {{"axis", between(1, 3)}});
+    int64_t axis = between(1, 3);
+    const Dim size = shapeOf(x)[size_t(axis)];
+    int64_t rows = size.isStatic() ? std::min<int64_t>(size.value(), 3) : 1;
+    return g.op<TakeOp>({x, g.op<IotaOp>({}, {{"shape", Shape{rows}}, {"dtype", DType::i64}})}, {{"axis", axis}});
   }
 
   std::mt19937 random;

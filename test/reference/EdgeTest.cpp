@@ -102,15 +102,20 @@ TEST_CASE("narrow results are rounded after each op, f32 on request") {
   CHECK(elements(evaluateOp("add", {big, one}, {}, rounded))[0] == 16777216);
 }
 
-TEST_CASE("indices count from the end and are limited to the range, scatter drops those outside") {
+TEST_CASE("indices count from the end and must be in range, unless scatter drops those outside") {
   RefTensor x = integers({10, 11, 12}), indices = integers({-1, -3, -4, 3, 99});
-  CHECK(ints(evaluateOp("take", {x, indices})) == Ints{12, 10, 10, 12, 12});
-  CHECK(ints(evaluateOp("gather", {x, indices})) == Ints{12, 10, 10, 12, 12});
+  for (const char *op : {"take", "gather"}) {
+    CHECK(ints(evaluateOp(op, {x, integers({-1, -3, 2, 0})})) == Ints{12, 10, 12, 10});
+    CHECK_THAT(evaluateOp(op, {x, indices}).error,
+               Catch::Contains("index -4 (element 2) is out of range for a size of 3"));
+  }
   RefTensor updates = integers({1, 2, 3, 4, 5});
-  CHECK(ints(evaluateOp("scatter", {x, indices, updates})) == Ints{2, 11, 1});
+  CHECK(ints(evaluateOp("scatter", {x, indices, updates}, {{"drop", true}})) == Ints{2, 11, 1});
+  CHECK_THAT(evaluateOp("scatter", {x, indices, updates}).error,
+             Catch::Contains("index -4 (element 2) is out of range"));
   CHECK(ints(evaluateOp("scatter", {x, integers({1, 1, 1}), integers({1, 2, 3})})) == Ints{10, 3, 12});
   CHECK(ints(evaluateOp("scatter", {x, integers({1, 1, 7}), integers({1, 2, 3})},
-                        {{"reduction", std::string("add")}})) == Ints{10, 14, 12});
+                        {{"reduction", std::string("add")}, {"drop", true}})) == Ints{10, 14, 12});
 }
 
 TEST_CASE("padding puts elements between neighbours, and negative amounts crop") {

@@ -157,10 +157,23 @@ TEST_CASE("every op of the table has a reference and, where PyTorch knows it, a 
   for (const json::Value &value : torchCases())
     covered.insert((*value.getAsArray())[0].getAsString()->str());
   // Not PyTorch's, or random: tested by hand.
-  const std::set<std::string> own{
-      "contract",   "pack",      "iota",           "full",   "random_uniform", "random_normal",       "random_integers",
-      "random_key", "bernoulli", "reduce_average", "prefix", "nonzero",        "non_max_suppression", "reduce_max_num",
-      "fma",        "bf16_terms"};
+  const std::set<std::string> own{"contract",
+                                  "pack",
+                                  "iota",
+                                  "full",
+                                  "random_uniform",
+                                  "random_normal",
+                                  "random_integers",
+                                  "random_key",
+                                  "bernoulli",
+                                  "reduce_average",
+                                  "prefix",
+                                  "nonzero",
+                                  "non_max_suppression",
+                                  "reduce_max_num",
+                                  "fma",
+                                  "bf16_terms",
+                                  "check"};
   for (const ir::OpInfo &info : ir::opTable()) {
     INFO(info.name);
     CHECK(ir::findReferenceKernel(info.name));

@@ -120,7 +120,7 @@ uint32_t Model::kernel(const std::string &name) {
   for (size_t i = 0; i < a.kernels.size(); ++i)
     if (a.kernels[i].name == name)
       return uint32_t(i);
-  a.kernels.push_back({name, 0, ""});
+  a.kernels.push_back({name, 0, {}});
   return uint32_t(a.kernels.size() - 1);
 }
 

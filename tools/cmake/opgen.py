@@ -215,8 +215,7 @@ def scalarOps(ops):
 
 
 def scalarArguments(op, scalar):
-    names = ["condition", "x", "y"] if op.operands[0].name == "condition" else [o.name for o in op.operands]
-    return [f"{scalar} {name}" for name in names]
+    return [f"{scalar} {operand.name}" for operand in op.operands]
 
 
 def reference(ops):

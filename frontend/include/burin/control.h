@@ -47,6 +47,11 @@ decltype(auto) callCarrying(F &f, const std::vector<Tensor> &values, const First
 
 } // namespace detail
 
+/// Throws an Error with the message unless `condition` (bool, any shape) holds everywhere. In a traced function each
+/// run checks it, and fails with the message and this line. To check elements on their way, see check(condition, x,
+/// message). As torch._assert_async.
+BURIN_API void check(const Tensor &condition, const std::string &message, Location where = Location::current());
+
 /// then() if the condition, one bool (bool[]), is true, else otherwise(); both return a Tensor, or a vector, pair or
 /// tuple of them, of the same shapes and element types. Has a gradient: that of the branch which has run, computed
 /// again. As jax.lax.cond.

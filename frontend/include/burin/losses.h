@@ -22,8 +22,8 @@ struct CrossEntropyOptions {
 /// sum of the weights of the targets that count, with probabilities by the number of rows. Computed by log_softmax, so
 /// large logits are safe.
 ///
-/// A class outside of [0, C) other than ignore_index is an error; in a trace, where there are no numbers to look at
-/// yet, its loss is NaN. To look, a call outside of a trace waits for integer targets.
+/// A class outside of [0, C) other than ignore_index is an error, of the run if it is a traced function's. To look, a
+/// call outside of a trace waits for integer targets.
 /// Source: torch.nn.functional.cross_entropy.
 BURIN_API Tensor cross_entropy(const Tensor &input, const Tensor &target, const CrossEntropyOptions &options = {},
                                Location where = Location::current());

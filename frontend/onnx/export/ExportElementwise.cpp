@@ -300,6 +300,9 @@ Refs select(const OpEmitter &e) {
   return {e.graph.node("Where", x, {}, x[1].dtype)};
 }
 
+/// ONNX has no operator that fails.
+Refs unchecked(const OpEmitter &e) { return {e.broadcasting()[1]}; }
+
 Refs convert(const OpEmitter &e) { return {e.graph.cast(e.raw(0), e.attr<DType>("dtype"))}; }
 
 } // namespace
@@ -344,6 +347,7 @@ std::span<const ExportRule> elementwiseExports() {
       {"shift_left", shiftLeft},
       {"shift_right", shiftRight},
       {"where", select, asIs},
+      {"check", unchecked, asIs},
       {"cast", convert, asIs},
   };
   return rules;

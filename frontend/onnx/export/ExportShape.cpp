@@ -116,6 +116,8 @@ Ref indices(const OpEmitter &e) {
 Refs select(const OpEmitter &e) { return {e.same({e.raw(0), indices(e)})}; }
 
 Refs scatter(const OpEmitter &e) {
+  if (e.attr<bool>("drop"))
+    throw NoOnnxForm{"ONNX's ScatterElements cannot drop updates whose index is out of range"};
   std::string reduction = e.attr<std::string>("reduction");
   OutAttributes attributes{{"axis", e.attr<int64_t>("axis")}};
   if (reduction == "set")

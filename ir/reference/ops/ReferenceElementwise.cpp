@@ -51,6 +51,11 @@ bool elementwise(RefCall &call) {
     if (operand->shape != call.out().shape)
       return call.fail("an operand has shape " + str(operand->shape) + ", the result " + str(call.out().shape));
   }
+  if (std::string_view(call.info.name) == "check") {
+    const auto &holds = call.in().ints();
+    if (auto bad = std::ranges::find(holds, 0); bad != holds.end())
+      return call.fail(call.attr<std::string>("message") + " (element " + std::to_string(bad - holds.begin()) + ")");
+  }
   return real ? map<double>(call) : map<int64_t>(call);
 }
 

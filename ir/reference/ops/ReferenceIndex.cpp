@@ -5,6 +5,15 @@ namespace burin::ir::ref {
 
 namespace {
 
+/// The indices are to be in range, counted from either end.
+bool requireInRange(RefCall &call, const RefTensor &indices, int64_t size) {
+  for (int64_t i = 0; i < indices.size(); ++i)
+    if (int64_t index = indices.ints()[size_t(i)]; index < -size || index >= size)
+      return call.fail("index " + std::to_string(index) + " (element " + std::to_string(i) +
+                       ") is out of range for a size of " + std::to_string(size));
+  return true;
+}
+
 bool take(RefCall &call) {
   const RefTensor &x = call.in(), &indices = call.in(1);
   size_t axis = axisOf(call.attr<int64_t>("axis"), x.shape.size());
@@ -14,10 +23,12 @@ bool take(RefCall &call) {
     return true;
   if (split.size == 0)
     return call.fail("there is nothing to take from dimension " + std::to_string(axis) + " of " + str(x.shape));
+  if (!requireInRange(call, indices, split.size))
+    return false;
   withElements(call.out(), x, [&](auto &to, const auto &from) {
     for (int64_t o = 0; o < split.outer; ++o)
       for (int64_t i = 0; i < count; ++i) {
-        int64_t index = limited(indices.ints()[size_t(i)], split.size);
+        int64_t index = fromEnd(indices.ints()[size_t(i)], split.size);
         std::copy_n(from.begin() + (o * split.size + index) * split.inner, split.inner,
                     to.begin() + (o * count + i) * split.inner);
       }
@@ -61,9 +72,11 @@ bool gather(RefCall &call) {
   int64_t size = x.shape[axis], stride = rowMajorStrides(x.shape)[axis];
   if (size == 0)
     return call.fail("there is nothing to gather from dimension " + std::to_string(axis) + " of " + str(x.shape));
+  if (!requireInRange(call, indices, size))
+    return false;
   withElements(call.out(), x, [&](auto &to, const auto &from) {
     forEachAlong(indices.shape, x.shape, axis, [&](size_t i, int64_t base) {
-      to[i] = from[size_t(base + limited(indices.ints()[i], size) * stride)];
+      to[i] = from[size_t(base + fromEnd(indices.ints()[i], size) * stride)];
     });
   });
   return true;
@@ -91,6 +104,8 @@ bool scatter(RefCall &call) {
       !call.require(updates.shape == indices.shape, "updates and indices differ in shape"))
     return false;
   int64_t size = x.shape[axis], stride = rowMajorStrides(x.shape)[axis];
+  if (!call.attr<bool>("drop") && !requireInRange(call, indices, size))
+    return false;
   withElements(call.out(), updates, [&](auto &to, const auto &from) {
     forEachAlong(indices.shape, x.shape, axis, [&](size_t i, int64_t base) {
       int64_t index = fromEnd(indices.ints()[i], size);

@@ -39,11 +39,11 @@ Tensor padSymbolic(Node &n, const Tensor &x, int64_t axis, const Dim &low, const
   requireEqual(max(total, 0), total);
   if (mode != "constant")
     return take(x, sourceOf(n, size, low, total, mode), axis);
-  Tensor i = iota({total}, DType::i64) - sizeTensor(low);
+  Tensor i = iota({total}, DType::i64) - sizeTensor(low), at = clamp(i, zeros({}, DType::i64), sizeTensor(size) - 1);
   Shape column(size_t(x.rank()), Dim(1));
   column[size_t(axis)] = total;
   Tensor isInside = reshape(logical_and(i >= 0, i < sizeTensor(size)), column);
-  return where(isInside, take(x, maximum(i, 0), axis), full({}, value, x.dtype())); // take limits i to the end itself
+  return where(isInside, take(x, at, axis), full({}, value, x.dtype()));
 }
 
 } // namespace burin::onnx

@@ -1,0 +1,30 @@
+#include "passes/analysis/ValueChecks.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+
+bool mayFindError(Operation *op) {
+  auto scatter = dyn_cast<ScatterOp>(op);
+  return isa<TakeOp, GatherOp, CheckOp>(op) || (scatter && !scatter.getDrop());
+}
+
+llvm::SmallVector<Operation *> checksOf(KernelOp kernel) {
+  llvm::SmallVector<Operation *> checks;
+  kernel->walk([&](Operation *op) {
+    if (mayFindError(op))
+      checks.push_back(op);
+  });
+  return checks;
+}
+
+std::string errorOf(Operation *op) {
+  if (auto check = dyn_cast<CheckOp>(op))
+    return check.getMessage().str();
+  auto axis = op->getAttrOfType<IntegerAttr>("axis");
+  return "an index of " + std::string(opInfo(op)->name) + " is out of range along axis " +
+         std::to_string(axis ? axis.getInt() : 0);
+}
+
+} // namespace burin::passes
