@@ -22,9 +22,12 @@ Parameter::Parameter(Tensor value, bool requires_grad) : cell(std::make_shared<d
     cell->value.requires_grad_();
 }
 
-Parameter Parameter::state(Tensor value) {
+Parameter Parameter::state(Tensor value, const std::string &name, const Parameter *owner) {
   Parameter result(std::move(value), false);
   result.cell->alwaysInput = true;
+  result.cell->name = name;
+  if (owner)
+    result.cell->owner = owner->cell;
   return result;
 }
 

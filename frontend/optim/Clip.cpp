@@ -73,7 +73,7 @@ EMA::EMA(const nn::Module &module, double decay, Location where) : state(new Sta
     throw Error(inScope(where), "EMA", "the decay " + std::to_string(decay) + " must lie in [0, 1]");
   state->params = module.named_parameters();
   for (const auto &[name, parameter] : state->params)
-    state->averages.emplace_back(name, Parameter::state(detach(parameter)));
+    state->averages.emplace_back(name, Parameter::state(detach(parameter), "average." + name));
 }
 
 void EMA::update(Location where) {

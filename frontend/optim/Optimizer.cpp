@@ -20,8 +20,8 @@ Tensor initialValue(const TensorSpec &spec, double value, const Location &where)
   return detail::fillLater(spec, fill, where);
 }
 
-Parameter scalarCell(double value, DType dtype, const Location &where) {
-  return Parameter::state(initialValue({dtype, {}}, value, where)); // never a constant of compiled code
+Parameter scalarCell(const char *name, double value, DType dtype, const Location &where) {
+  return Parameter::state(initialValue({dtype, {}}, value, where), name); // never a constant of compiled code
 }
 
 Optimizer::State::~State() = default;
@@ -30,15 +30,16 @@ Parameter Optimizer::State::Update::slot(const char *name, const Shape &shape, d
   for (auto &[known, slot] : member.slots)
     if (known == name)
       return slot;
-  Parameter slot = Parameter::state(initialValue({value.dtype(), shape}, initial, inScope({})));
+  Parameter slot =
+      Parameter::state(initialValue({value.dtype(), shape}, initial, inScope({})), name, &member.parameter);
   return member.slots.emplace_back(name, slot).second;
 }
 
 void Optimizer::State::addGroup(const std::vector<Parameter> &params, double lr, std::optional<double> momentum,
                                 const Location &where) {
-  Group group{scalarCell(lr, DType::f64, where), {}, lr, momentum.value_or(0), {}};
+  Group group{scalarCell("lr", lr, DType::f64, where), {}, lr, momentum.value_or(0), {}};
   if (momentum)
-    group.momentum = scalarCell(*momentum, DType::f64, where);
+    group.momentum = scalarCell("momentum", *momentum, DType::f64, where);
   for (const Parameter &parameter : params) {
     if (!parameter.defined() || !isFloat(parameter->dtype(where)))
       throw Error(where, kind, "a parameter is absent or has integers; only floats can be trained");
@@ -59,7 +60,7 @@ void Optimizer::State::count(const std::vector<Member *> &updated, const Locatio
     int next = counter;
     if (counter < 0 || members.size() < all) {
       next = int(counters.size());
-      counters.push_back(scalarCell(0, DType::i64, where));
+      counters.push_back(scalarCell("step", 0, DType::i64, where));
       if (counter >= 0)
         counters[size_t(next)].set(counters[size_t(counter)], where);
       for (Member *member : members)
@@ -223,11 +224,12 @@ public:
       } else if (change.slot == "step") {
         auto [at, isNew] = counters.try_emplace(change.value.item<int64_t>(where), int(cells.size()));
         if (isNew)
-          cells.push_back(scalarCell(double(at->first), DType::i64, where));
+          cells.push_back(scalarCell("step", double(at->first), DType::i64, where));
         change.member->counter = at->second;
       } else {
         Tensor value = change.value.to(change.member->parameter->dtype());
-        change.member->slots.emplace_back(change.slot, Parameter::state(detach(value)));
+        change.member->slots.emplace_back(change.slot,
+                                          Parameter::state(detach(value), change.slot, &change.member->parameter));
       }
     }
     state.counters = std::move(cells);

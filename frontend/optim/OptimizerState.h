@@ -11,7 +11,7 @@ namespace burin::optim {
 /// A tensor that is there, also while a trace is active: the first value of a Parameter.
 Tensor initialValue(const TensorSpec &spec, double value, const Location &where);
 /// A number as a Parameter that is not trained.
-Parameter scalarCell(double value, DType dtype, const Location &where);
+Parameter scalarCell(const char *name, double value, DType dtype, const Location &where);
 
 struct Optimizer::State {
   /// A parameter, and what the optimiser keeps for it.

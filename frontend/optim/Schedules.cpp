@@ -41,7 +41,7 @@ struct LRScheduler::State {
 };
 
 LRScheduler::LRScheduler(const Optimizer &optimizer, LrCurve curve, Location where)
-    : state(new State{optimizer.shared(), std::move(curve), {}, scalarCell(0, DType::i64, inScope(where))}) {
+    : state(new State{optimizer.shared(), std::move(curve), {}, scalarCell("epoch", 0, DType::i64, inScope(where))}) {
   LocationScope scope(where);
   state->apply(inScope(where));
 }
@@ -286,8 +286,8 @@ ReduceLROnPlateau::ReduceLROnPlateau(const Optimizer &optimizer, PlateauOptions 
   require(options.factor < 1, "ReduceLROnPlateau", "factor must be less than 1", place);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double worst = options.mode == "min" ? kInfinity : -kInfinity;
-  state.reset(new State{optimizer.shared(), options, scalarCell(worst, DType::f64, place),
-                        scalarCell(0, DType::i64, place), scalarCell(0, DType::i64, place)});
+  state.reset(new State{optimizer.shared(), options, scalarCell("best", worst, DType::f64, place),
+                        scalarCell("bad_epochs", 0, DType::i64, place), scalarCell("cooldown", 0, DType::i64, place)});
 }
 
 void ReduceLROnPlateau::step(const Tensor &metric, Location where) {

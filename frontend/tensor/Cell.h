@@ -10,9 +10,11 @@ namespace burin::detail {
 /// set as inputs and put the new values here.
 struct Cell : Observed {
   Tensor value;
-  std::mutex mutex;         // orders the runs of compiled functions that take the cell as an input
-  bool alwaysInput = false; // compiled functions never take its value for a constant
-  size_t retraces = 0;      // because the value was a constant of the graph and has changed
+  std::mutex mutex;          // orders the runs of compiled functions that take the cell as an input
+  bool alwaysInput = false;  // compiled functions never take its value for a constant
+  std::string name;          // of the state in graphs, if no module has a name for it; may be empty
+  std::weak_ptr<Cell> owner; // whose name goes before that one: a slot's parameter
+  size_t retraces = 0;       // because the value was a constant of the graph and has changed
 
   /// Puts in what a compiled function has computed, of the same type; a leaf of the tape stays one.
   void commit(const Tensor &result) {

@@ -106,10 +106,10 @@ Trace::FunctionScope::Touched *Trace::FunctionScope::find(const CellUse *use) {
 }
 
 void Trace::FunctionScope::touch(CellUse &use) {
-  if (kind == Kind::Step || find(&use))
+  if (find(&use))
     return;
   touched.push_back({&use, use.value, use.isSet});
-  if (kind != Kind::Turn)
+  if (kind == Kind::Branch)
     return;
   Value outer = heldBy(use.value);
   touched.back().turn = turns->addArgument(outer.getType(), outer.getLoc());

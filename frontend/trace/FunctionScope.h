@@ -10,9 +10,9 @@ namespace burin {
 class Trace::FunctionScope {
 public:
   enum class Kind {
-    Step,   // of a scan: sets no parameters
+    Step,   // of a scan; its checks of sizes are made before the loop
     Branch, // runs at most once
-    Turn,   // of a while loop: a parameter may be another one in each turn
+    Turn,   // of a while loop
   };
   FunctionScope(Trace &trace, Kind kind, const std::string &stem, mlir::Location location);
   ~FunctionScope();
@@ -43,7 +43,7 @@ public:
     CellUse *use;
     Tensor before;                      // what it held outside
     bool wasSet;                        // outside
-    mlir::BlockArgument turn = nullptr; // in a Turn: what the turn before has left
+    mlir::BlockArgument turn = nullptr; // in a loop: what the turn before has left
     Tensor after = {};                  // see restoreCells
     bool isChanged = false;
   };

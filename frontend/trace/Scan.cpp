@@ -112,16 +112,11 @@ void detail::checkStates(const std::vector<Tensor> &before, const std::vector<Te
 
 ScanResult scan(const ScanStep &step, const std::vector<Tensor> &initial, const std::vector<Tensor> &xs, bool reverse,
                 Location where) {
-  constexpr int64_t kMostUnrolled = 4096;
   const Location place = detail::inScope(where);
   Dim length = lengthOf(xs, place);
   Trace *trace = Trace::active();
-  if (trace && !trace->isInScan() && length != Dim(1))
+  if (trace && length != Dim(1))
     return trace->scan(step, initial, xs, reverse, place);
-  if (!length.isStatic() || (trace && length.value() > kMostUnrolled))
-    throw Error(place, "scan",
-                "a loop of " + length.str() + " turns within another loop, where it has to be unrolled; give it a " +
-                    "known length of at most " + std::to_string(kMostUnrolled));
   return Unrolled(step, xs, length.value(), place).run(initial, reverse);
 }
 
@@ -144,6 +139,8 @@ ScanResult Trace::scan(const ScanStep &step, const std::vector<Tensor> &initial,
 
   std::vector<std::optional<size_t>> stateOfOutput; // those that are new states need no place of their own
   std::vector<Value> results;
+  std::vector<CellUse *> set; // parameters: further states of the loop
+  size_t states = initial.size();
   std::string name;
   {
     FunctionScope body(*this, FunctionScope::Kind::Step, "loop", location);
@@ -171,6 +168,21 @@ ScanResult Trace::scan(const ScanStep &step, const std::vector<Tensor> &initial,
       }
       addConditions(results);
     });
+    body.restoreCells();
+    for (FunctionScope::Touched &cell : body.touched) {
+      const DType dtype = cell.before.dtype(where);
+      Value before = valueOf(cell.before, dtype, where);
+      if (cell.isChanged) {
+        set.push_back(cell.use);
+        operands.insert(operands.begin() + ptrdiff_t(states), valueAlone(cell.before, dtype));
+        results.insert(results.begin() + ptrdiff_t(states), body.record([&] { return valueAlone(cell.after, dtype); }));
+        Value argument = body.block()->insertArgument(unsigned(states), operands[states].getType(), location);
+        mlir::OpBuilder atStart = mlir::OpBuilder::atBlockBegin(body.block());
+        before = ir::create(atStart, location, "squeeze", {argument}, {{"axes", std::vector<int64_t>{0}}});
+        ++states;
+      }
+      cell.turn.replaceAllUsesWith(before);
+    }
     body.finish(results, location);
     std::vector<Value> captured = FunctionScope::capture({&body});
     operands.insert(operands.end(), captured.begin(), captured.end());
@@ -179,19 +191,23 @@ ScanResult Trace::scan(const ScanStep &step, const std::vector<Tensor> &initial,
   llvm::SmallVector<mlir::Type> types;
   for (size_t i = 0; i < results.size(); ++i) {
     TensorSpec spec = ir::specOf(results[i]);
-    spec.shape[0] = i < initial.size() ? length + 1 : length;
+    spec.shape[0] = i < states ? length + 1 : length;
     types.push_back(ir::tensorType(&graph->context, spec));
   }
   auto parts = mlir::cast<mlir::ArrayAttr>(ir::toMlir(&graph->context, ir::Attr(Shape{length})));
-  auto op = ir::ScanOp::create(builder, location, types, name, operands, int64_t(xs.size()), parts,
-                               int64_t(initial.size()), reverse);
+  auto op =
+      ir::ScanOp::create(builder, location, types, name, operands, int64_t(xs.size()), parts, int64_t(states), reverse);
   auto after = [&](size_t state, const Dim &first) { // the states from turn `first` on
     return rows(wrap(op.getResult(unsigned(state))), first, length + 1, where);
   };
   ScanResult result;
   for (size_t i = 0; i < initial.size(); ++i)
     result.states.push_back(squeeze(after(i, length), {0}, where));
-  for (size_t i = 0, next = initial.size(); i < stateOfOutput.size(); ++i) {
+  for (size_t i = 0; i < set.size(); ++i) {
+    Tensor last = squeeze(after(initial.size() + i, length), {0}, where);
+    setInside(*set[i], valueOf(last, last.dtype(where), where));
+  }
+  for (size_t i = 0, next = states; i < stateOfOutput.size(); ++i) {
     Tensor all = stateOfOutput[i] ? after(*stateOfOutput[i], 1) : wrap(op.getResult(unsigned(next++)));
     result.outputs.push_back(stateOfOutput[i] && reverse ? flip(all, {0}, where) : all);
   }

@@ -192,9 +192,6 @@ std::vector<Tensor> Trace::record(const ir::OpInfo &info, std::span<const Tensor
   return results;
 }
 
-bool Trace::isInScan() const {
-  return llvm::any_of(scopes, [](FunctionScope *scope) { return scope->kind == FunctionScope::Kind::Step; });
-}
 size_t Trace::depthOf(mlir::Block *block) const {
   auto at = llvm::find_if(scopes, [&](FunctionScope *scope) { return scope->block() == block; });
   return at == scopes.end() ? 0 : size_t(at - scopes.begin()) + 1;

@@ -75,8 +75,6 @@ public:
   /// A run fails where `condition` does not hold for all elements: the results of the function, branch or loop that is
   /// being recorded depend on it.
   void check(const Tensor &condition, const std::string &message, const Location &where);
-  /// Whether the step of a scan is being recorded.
-  bool isInScan() const;
   /// A symbol for the size of a result of `op` that is not known before a run.
   Dim newSize(const std::string &op);
   /// What the function returns; nothing is recorded afterwards.
@@ -177,6 +175,7 @@ private:
   mlir::Value valueNow(const CellUse &use, const Location &where);
   void addState(const CellUse &use, std::string name, const Location &where);
   mlir::FlatSymbolRefAttr makeState(const CellUse &use, std::string name, const Location &where);
+  std::string nameOf(const detail::Cell &cell) const;
   void makeConstant(CellUse &use, const Location &where);
   mlir::Value constantOf(const detail::TensorState &state, const Location &where);
   mlir::Value scalarOf(const detail::TensorState &state, DType dtype, const Location &where);

@@ -30,9 +30,6 @@ Trace::CellUse &Trace::useOf(const std::shared_ptr<detail::Cell> &cell) {
 const Tensor &Trace::read(const std::shared_ptr<detail::Cell> &cell) { return useOf(cell).value; }
 
 void Trace::set(const std::shared_ptr<detail::Cell> &cell, const Tensor &value, const Location &where) {
-  if (isInScan())
-    throw Error(where, "set",
-                "a parameter cannot be set in one step of a scan; make it a state of the loop and set it afterwards");
   CellUse &use = useOf(cell);
   TensorSpec held = cell->value.spec(where), given = value.spec(where);
   bool isNumber = detail::stateOf(value, where).weak;
@@ -163,6 +160,8 @@ mlir::FlatSymbolRefAttr Trace::makeState(const CellUse &use, std::string name, c
   auto initial = valueNow(use, where).getDefiningOp<ir::ConstantOp>();
   mlir::OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(graph->module->getBody());
+  for (auto state : graph->module->getOps<ir::StateOp>()) // the last one
+    builder.setInsertionPointAfter(state);
   ir::StateOp::create(builder, detail::mlirLocation(&graph->context, where), builder.getStringAttr(name),
                       mlir::TypeAttr::get(use.argument.getType()), initial.getValue());
   initial.erase();
@@ -177,6 +176,16 @@ std::vector<std::shared_ptr<detail::Cell>> Trace::cellsSet() const {
   return list;
 }
 
+/// What the module calls it; "" if it has no name.
+std::string Trace::nameOf(const detail::Cell &cell) const {
+  if (auto *storage = std::get_if<detail::StorageRef>(&detail::Access::state(cell.value)->value))
+    if (auto known = weightNames.find(storage->get()); known != weightNames.end())
+      return known->second;
+  std::shared_ptr<detail::Cell> owner = cell.owner.lock();
+  std::string before = owner && !cell.name.empty() ? nameOf(*owner) : "";
+  return before.empty() ? cell.name : before + "." + cell.name;
+}
+
 /// Decides which cells are states; appends their new values to the results.
 void Trace::resolveCells(llvm::SmallVectorImpl<Value> &results, const Location &where) {
   llvm::BitVector erased(function.front().getNumArguments());
@@ -185,9 +194,9 @@ void Trace::resolveCells(llvm::SmallVectorImpl<Value> &results, const Location &
     bool isNeeded = use.isSet || !use.argument.use_empty();
     if (isState(use) && isNeeded) {
       TensorSpec spec = use.cell->value.spec(where);
-      auto *storage = std::get_if<detail::StorageRef>(&detail::Access::state(use.cell->value)->value);
-      auto known = storage ? weightNames.find(storage->get()) : weightNames.end();
-      std::string name = known != weightNames.end() ? known->second : "state" + std::to_string(states.size());
+      std::string name = nameOf(*use.cell);
+      if (name.empty())
+        name = "state" + std::to_string(states.size());
       StateUse state{use.cell, next++, std::nullopt};
       if (use.isSet) {
         state.output = results.size();

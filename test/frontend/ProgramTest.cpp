@@ -53,6 +53,7 @@ TEST_CASE("what one function of a program learns, the others use") {
     Tensor some = randn({3 + i, 6});
     CHECK(allclose(predict(some), eager.net(some), 1e-4, 1e-5));
   }
+  CHECK(artifact.state("hidden.weight.momentum_buffer").shape() == Shape{16, 6});
   CHECK(allclose(artifact.state("hidden.weight"), eager.net.hidden.weight.value(), 1e-4, 1e-6));
 }
 

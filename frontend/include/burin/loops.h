@@ -17,8 +17,8 @@ using ScanStep = std::function<ScanResult(const std::vector<Tensor> &states, con
 /// types. Returns the final states, and the outputs of all steps: each one stacked along a new dimension 0, the output
 /// for an element where the element is. As jax.lax.scan.
 ///
-/// In a trace `step` is called once, and becomes a loop of the graph: the length may be symbolic. A loop within a loop
-/// is unrolled.
+/// In a trace `step` is called once, and becomes a loop of the graph: the length may be symbolic, also that of a
+/// loop within a loop.
 BURIN_API ScanResult scan(const ScanStep &step, const std::vector<Tensor> &initial, const std::vector<Tensor> &xs,
                           bool reverse = false, Location where = Location::current());
 

@@ -20,7 +20,8 @@ class BURIN_API Parameter {
 public:
   Parameter() = default;
   /// State that compiled functions always take as an input, never as a constant: what changes from call to call.
-  static Parameter state(Tensor value);
+  /// `name` is what graphs call it, if no module does, behind the name of `owner`.
+  static Parameter state(Tensor value, const std::string &name = "", const Parameter *owner = nullptr);
   /// A float is a leaf that backward() computes the gradient of, unless it is not to be trained.
   explicit Parameter(Tensor value, bool requires_grad = true);
   bool defined() const { return cell != nullptr; }
