@@ -102,6 +102,12 @@ public:
     return launch;
   }
 
+  static bool isInPlace(ScatterOp op) {
+    auto kernel = cast<KernelOp>(op->getParentOp());
+    auto argument = dyn_cast<BlockArgument>(op.getX());
+    return argument && kernel.getInPlace() && kernel.getInPlace()->front() == argument.getArgNumber();
+  }
+
   // A single task: copy, then the updates in order.
   LaunchShape emit(ScatterOp op) {
     Shape shape = shapeOf(op.getResult()), updates = shapeOf(op.getUpdates());
@@ -109,7 +115,8 @@ public:
     Memory out{results[0], type, shape};
     Value size = k.dim(shape[op.getAxis()]);
     k.loop(k.lo, k.hi, k.constant(1), [&](Value) {
-      each(shape, [&](ArrayRef<Index> at) { k.store(out, k.linear(shape, at), e.element(op.getX(), at), 1, {}); });
+      if (!isInPlace(op))
+        each(shape, [&](ArrayRef<Index> at) { k.store(out, k.linear(shape, at), e.element(op.getX(), at), 1, {}); });
       each(updates, [&](ArrayRef<Index> at) {
         Index i = e.asIndex(e.element(op.getIndices(), at), dtypeOf(op.getIndices()));
         i = e.fromStart(i, size);

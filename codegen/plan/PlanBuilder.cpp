@@ -249,8 +249,11 @@ private:
     }
     if (auto inPlace = kernel.getInPlace())
       for (auto [result, input] : llvm::zip(kernel.getResults(), *inPlace))
-        if (input >= 0)
+        if (input >= 0) {
           slots[result] = slotOf(kernel.getInputs()[input]);
+          if (slots[result].kind == rt::Slot::Kind::Input)
+            waitForReaders(step, slots[result]);
+        }
     for (Value result : kernel.getResults()) {
       step.operands.push_back(slotOf(result));
       bytes = bytes + byteSize(result);
@@ -259,6 +262,16 @@ private:
     step.flops = expr(flopsOf(kernel));
     stepOf[kernel] = uint32_t(plan.steps.size());
     plan.steps.push_back(std::move(step));
+  }
+
+  /// A step that writes over a state waits for all that read the old value, and for all that can fail.
+  void waitForReaders(rt::Step &step, rt::Slot state) {
+    auto isState = [&](const rt::Slot &slot) { return slot.kind == state.kind && slot.index == state.index; };
+    for (auto [i, earlier] : llvm::enumerate(plan.steps)) {
+      bool canFail = earlier.kind != rt::Step::Kind::Kernel || !earlier.errorLocations.empty();
+      if ((canFail || llvm::any_of(earlier.operands, isState)) && !llvm::is_contained(step.deps, uint32_t(i)))
+        step.deps.push_back(uint32_t(i));
+    }
   }
 
   /// An operand of the next step, which waits for the one that makes it.

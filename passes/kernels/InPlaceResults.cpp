@@ -1,9 +1,11 @@
 // A result may take over the memory of an input that nobody reads afterwards, if the kernel reads each element of that
-// input only where it writes the same element of the result.
+// input only where it writes the same element of the result. The new value of a state takes over the memory of the old
+// one if, besides, nothing can fail once it is being written: a run that fails leaves states as they were.
 #include "ir/dialect/Burin.h"
 #include "passes/Passes.h"
 #include "passes/analysis/DataDependentSizes.h"
 #include "passes/analysis/IterationSpace.h"
+#include "passes/analysis/ValueChecks.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -20,37 +22,125 @@ public:
   }
 
   void runOnOperation() override {
-    for (auto function : getOperation().getOps<func::FuncOp>())
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      for (unsigned i = 0; i < function.getNumResults(); ++i)
+        if (auto state = function.getResultAttrOfType<FlatSymbolRefAttr>(i, kStateAttr))
+          updateState(function, state, i);
       for (KernelOp kernel : function.getOps<KernelOp>())
         visit(kernel);
+    }
   }
 
 private:
   void visit(KernelOp kernel) {
-    Block &body = kernel.getBody().front();
-    auto alignment = inferIterationSpace(body);
-    if (!alignment)
-      return;
-    SmallVector<int64_t> inPlace(kernel.getNumResults(), -1);
-    llvm::DenseSet<int64_t> taken;
-    for (auto [r, result] : llvm::enumerate(kernel.getResults())) {
-      if (isReturned(result))
+    for (OpResult result : kernel.getResults()) {
+      if (isReturned(result) || inPlaceOf(kernel)[result.getResultNumber()] >= 0)
         continue;
-      Value yielded = body.getTerminator()->getOperand(r);
-      if (!alignment->contains(yielded))
-        continue;
-      for (auto [i, input] : llvm::enumerate(kernel.getInputs())) {
-        BlockArgument argument = body.getArgument(i);
-        if (taken.contains(i) || !alignment->contains(argument) || !samePlaces(*alignment, argument, yielded) ||
-            !diesAt(input, kernel) || !readOnlyAtItsPoint(argument))
-          continue;
-        inPlace[r] = i;
-        taken.insert(i);
-        break;
-      }
+      for (unsigned i = 0; i < kernel.getInputs().size(); ++i)
+        if (mayTakeOver(kernel, result, i) && diesAt(kernel.getInputs()[i], kernel)) {
+          takeOver(kernel, result, i);
+          break;
+        }
     }
-    if (!taken.empty())
-      kernel.setInPlace(inPlace);
+  }
+
+  static SmallVector<int64_t> inPlaceOf(KernelOp kernel) {
+    if (auto known = kernel.getInPlace())
+      return SmallVector<int64_t>(*known);
+    return SmallVector<int64_t>(kernel.getNumResults(), -1);
+  }
+  static void takeOver(KernelOp kernel, OpResult result, unsigned input) {
+    SmallVector<int64_t> inPlace = inPlaceOf(kernel);
+    inPlace[result.getResultNumber()] = input;
+    kernel.setInPlace(inPlace);
+  }
+
+  /// Whether the kernel works if the result lies where the input does.
+  static bool mayTakeOver(KernelOp kernel, OpResult result, unsigned input) {
+    Block &body = kernel.getBody().front();
+    BlockArgument argument = body.getArgument(input);
+    Value yielded = body.getTerminator()->getOperand(result.getResultNumber());
+    if (llvm::is_contained(inPlaceOf(kernel), int64_t(input)))
+      return false;
+    if (auto scatter = yielded.getDefiningOp<ScatterOp>()) // its kernel has a rule for that
+      return scatter.getX() == argument && argument.hasOneUse();
+    auto alignment = inferIterationSpace(body);
+    return alignment && alignment->contains(yielded) && alignment->contains(argument) &&
+           samePlaces(*alignment, argument, yielded) && readOnlyAtItsPoint(argument);
+  }
+
+  // ---- states
+  /// Result `i` of the function is the new value of a state.
+  static void updateState(func::FuncOp function, FlatSymbolRefAttr state, unsigned i) {
+    Block &block = function.getBody().front();
+    Value after = storedIn(block.getTerminator()->getOperand(i));
+    auto kernel = after.getDefiningOp<KernelOp>();
+    BlockArgument before;
+    for (BlockArgument argument : block.getArguments())
+      if (function.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), kStateAttr) == state)
+        before = argument;
+    if (!kernel || kernel->getBlock() != &block || !before || shapeOf(before) != shapeOf(after) || isReturned(before) ||
+        isReturnedElsewhere(after, i))
+      return;
+    for (unsigned input = 0; input < kernel.getInputs().size(); ++input)
+      if (storedIn(kernel.getInputs()[input]) == before && mayTakeOver(kernel, cast<OpResult>(after), input)) {
+        if (moveBehindReaders(kernel, before))
+          takeOver(kernel, cast<OpResult>(after), input);
+        return;
+      }
+  }
+
+  static bool isReturnedElsewhere(Value v, unsigned index) {
+    Operation *terminator = v.getParentBlock()->getTerminator();
+    for (OpOperand &operand : terminator->getOpOperands())
+      if (operand.getOperandNumber() != index && storedIn(operand.get()) == v)
+        return true;
+    return false;
+  }
+
+  /// Puts the kernel behind everything else that reads `before` and everything that can fail; false if it cannot go
+  /// there, because its results are needed earlier, or because it can fail itself.
+  static bool moveBehindReaders(KernelOp kernel, Value before) {
+    if (!checksOf(kernel).empty() || lastReader(before, kernel, 0, /*isLast=*/false) != 1)
+      return false;
+    Operation *last = nullptr;
+    for (Operation &op : kernel->getBlock()->without_terminator())
+      if (&op != kernel && (canFail(&op) || reads(&op, before)))
+        last = &op;
+    if (!last || last->isBeforeInBlock(kernel))
+      return true;
+    for (Value result : kernel.getResults())
+      if (isUsedUpTo(result, last))
+        return false;
+    kernel->moveAfter(last);
+    return true;
+  }
+
+  static bool canFail(Operation *op) {
+    if (isa<PrefixOp>(op)) // the size that it computes may not fit
+      return true;
+    if (auto kernel = dyn_cast<KernelOp>(op))
+      return !checksOf(kernel).empty();
+    return llvm::any_of(appliedFunctions(op), [](Operation *function) {
+      return function
+          ->walk([](Operation *inner) {
+            return inner->getParentOp() && isa<func::FuncOp>(inner->getParentOp()) && canFail(inner)
+                       ? WalkResult::interrupt()
+                       : WalkResult::advance();
+          })
+          .wasInterrupted();
+    });
+  }
+
+  static bool reads(Operation *op, Value v) {
+    return llvm::any_of(op->getOperands(), [&](Value operand) { return storedIn(operand) == v; });
+  }
+
+  /// By `last` or an op before it, perhaps through views.
+  static bool isUsedUpTo(Value v, Operation *last) {
+    return llvm::any_of(v.getUsers(), [&](Operation *user) {
+      return user == last || user->isBeforeInBlock(last) || (isView(user) && isUsedUpTo(user->getResult(0), last));
+    });
   }
 
   /// Same element size, and the same element at every point.
@@ -72,6 +162,7 @@ private:
     });
   }
 
+  static bool isView(Operation *op) { return isReshape(op) || isa<PrefixOp>(op); }
   static bool isReshape(Operation *op) { return isa<ReshapeOp, SqueezeOp, UnsqueezeOp>(op); }
 
   /// It has a place of its own: among the results, or before the states that a loop leaves.
@@ -80,7 +171,7 @@ private:
       Operation *user = use.getOwner();
       auto scan = dyn_cast<ScanOp>(user);
       return isa<func::ReturnOp>(user) || (scan && use.getOperandNumber() < scan.getStates()) ||
-             ((isReshape(user) || isa<PrefixOp>(user)) && isReturned(user->getResult(0)));
+             (isView(user) && isReturned(user->getResult(0)));
     });
   }
 
@@ -89,18 +180,18 @@ private:
     Value source = storedIn(v);
     return source.getDefiningOp<KernelOp>() && !isReturned(source) && lastReader(source, kernel, 0) == 1;
   }
-  // How often `kernel` reads `v` through views; -1 if anyone reads it later.
-  static int lastReader(Value v, KernelOp kernel, int count) {
+  // How often `kernel` reads `v` through views; -1 if anyone reads it later and it is to be the last.
+  static int lastReader(Value v, KernelOp kernel, int count, bool isLast = true) {
     for (OpOperand &use : v.getUses()) {
       Operation *user = use.getOwner();
       bool isShown = isReshape(user) || (isa<PrefixOp>(user) && use.getOperandNumber() == 0);
       if (isShown) {
-        count = lastReader(user->getResult(0), kernel, count);
+        count = lastReader(user->getResult(0), kernel, count, isLast);
         if (count < 0)
           return -1;
       } else if (user == kernel) {
         ++count;
-      } else if (!user->isBeforeInBlock(kernel)) {
+      } else if (isLast && !user->isBeforeInBlock(kernel)) {
         return -1;
       }
     }

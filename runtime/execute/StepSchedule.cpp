@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 namespace burin::rt {
 namespace {
@@ -34,13 +35,18 @@ public:
 private:
   using Key = std::pair<Slot::Kind, uint32_t>;
   static Key keyOf(const Slot &slot) { return {slot.kind, slot.index}; }
-  static bool isWritten(const Slot &slot) { return slot.kind == Slot::Kind::Buffer || slot.kind == Slot::Kind::Output; }
+  /// An input is written if it is a state that is updated in place.
+  bool isWritten(const Slot &slot) const {
+    return slot.kind == Slot::Kind::Buffer || slot.kind == Slot::Kind::Output || updated.contains(keyOf(slot));
+  }
+  static bool isNamedTwice(const Step &step, const Slot &slot) {
+    return std::ranges::count_if(step.operands, [&](const Slot &other) { return keyOf(other) == keyOf(slot); }) > 1;
+  }
 
   /// What a step gives is first touched by it, or named twice: as what it reads and what it writes in its place.
   bool writes(uint32_t index, const Slot &slot) const {
-    const std::vector<Slot> &operands = plan.steps[index].operands;
-    auto isSame = [&](const Slot &other) { return keyOf(other) == keyOf(slot); };
-    return producers.at(keyOf(slot)) == index || std::ranges::count_if(operands, isSame) > 1;
+    bool isMade = slot.kind != Slot::Kind::Input && producers.at(keyOf(slot)) == index;
+    return isMade || isNamedTwice(plan.steps[index], slot);
   }
 
   /// Steps by how many must have run before them, one after the other.
@@ -84,6 +90,10 @@ private:
   }
 
   void findProducers() {
+    for (const Step &step : plan.steps)
+      for (const Slot &slot : step.operands)
+        if (slot.kind == Slot::Kind::Input && isNamedTwice(step, slot))
+          updated.insert(keyOf(slot));
     for (uint32_t i = 0; i < plan.steps.size(); ++i)
       for (const Slot &slot : plan.steps[i].operands)
         if (isWritten(slot))
@@ -124,6 +134,7 @@ private:
   int threads;
   StepSchedule out;
   std::map<Key, uint32_t> producers;
+  std::set<Key> updated; // inputs that are written
 };
 
 } // namespace

@@ -1,0 +1,66 @@
+// RUN: burin-opt %s --burin-fuse --burin-in-place-results | FileCheck %s
+
+// The new value of a state takes over the memory of the old one if nobody reads that later and nothing can fail any more.
+
+burin.state @weight : tensor<4xf32> = dense<0.0> : tensor<4xf32>
+burin.state @cache : tensor<8x4xf32> = dense<0.0> : tensor<8x4xf32>
+
+// The update goes behind what reads the old value.
+// CHECK-LABEL: func.func @reader(
+// CHECK: burin.kernel "cumsum"
+// CHECK: burin.kernel "sub"{{.*}}in_place = array<i64: {{[01]}}>
+func.func @reader(%g: tensor<4xf32>, %w: tensor<4xf32> {burin.state = @weight})
+    -> (tensor<4xf32>, tensor<4xf32> {burin.state = @weight}) {
+  %new = burin.sub %w, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %y = burin.cumsum %w {axis = 0 : i64} : (tensor<4xf32>) -> tensor<4xf32>
+  return %y, %new : tensor<4xf32>, tensor<4xf32>
+}
+
+// … and behind what can fail: a run that fails leaves the state as it was.
+// CHECK-LABEL: func.func @failing(
+// CHECK: burin.kernel "take"
+// CHECK: burin.kernel "sub"{{.*}}in_place
+func.func @failing(%g: tensor<4xf32>, %x: tensor<3xf32>, %i: tensor<2xi64>, %w: tensor<4xf32> {burin.state = @weight})
+    -> (tensor<2xf32>, tensor<4xf32> {burin.state = @weight}) {
+  %new = burin.sub %w, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %y = burin.take %x, %i : (tensor<3xf32>, tensor<2xi64>) -> tensor<2xf32>
+  return %y, %new : tensor<2xf32>, tensor<4xf32>
+}
+
+// What fails needs the new value.
+// CHECK-LABEL: func.func @needed(
+// CHECK-NOT: in_place
+func.func @needed(%g: tensor<4xf32>, %i: tensor<2xi64>, %w: tensor<4xf32> {burin.state = @weight})
+    -> (tensor<2xf32>, tensor<4xf32> {burin.state = @weight}) {
+  %new = burin.sub %w, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %y = burin.take %new, %i : (tensor<4xf32>, tensor<2xi64>) -> tensor<2xf32>
+  return %y, %new : tensor<2xf32>, tensor<4xf32>
+}
+
+// A result that is the old value is copied before.
+// CHECK-LABEL: func.func @kept(
+// CHECK: burin.kernel "copy"
+// CHECK: burin.kernel "sub"{{.*}}in_place
+func.func @kept(%g: tensor<4xf32>, %w: tensor<4xf32> {burin.state = @weight})
+    -> (tensor<4xf32>, tensor<4xf32> {burin.state = @weight}) {
+  %new = burin.sub %w, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %w, %new : tensor<4xf32>, tensor<4xf32>
+}
+
+// A few rows of a cache are written where they are, if their indices cannot be wrong.
+// CHECK-LABEL: func.func @rows(
+// CHECK: burin.kernel "scatter"{{.*}}in_place = array<i64: 0>
+func.func @rows(%i: tensor<2x4xi64>, %x: tensor<2x4xf32>, %c: tensor<8x4xf32> {burin.state = @cache})
+    -> (tensor<8xf32>, tensor<8x4xf32> {burin.state = @cache}) {
+  %new = burin.scatter %c, %i, %x {drop = true} : (tensor<8x4xf32>, tensor<2x4xi64>, tensor<2x4xf32>) -> tensor<8x4xf32>
+  %y = burin.reduce_sum %new {axes = array<i64: 1>, keepdims = false} : (tensor<8x4xf32>) -> tensor<8xf32>
+  return %y, %new : tensor<8xf32>, tensor<8x4xf32>
+}
+// CHECK-LABEL: func.func @wrong_rows(
+// CHECK-NOT: in_place
+func.func @wrong_rows(%i: tensor<2x4xi64>, %x: tensor<2x4xf32>, %c: tensor<8x4xf32> {burin.state = @cache})
+    -> (tensor<8xf32>, tensor<8x4xf32> {burin.state = @cache}) {
+  %new = burin.scatter %c, %i, %x : (tensor<8x4xf32>, tensor<2x4xi64>, tensor<2x4xf32>) -> tensor<8x4xf32>
+  %y = burin.reduce_sum %new {axes = array<i64: 1>, keepdims = false} : (tensor<8x4xf32>) -> tensor<8xf32>
+  return %y, %new : tensor<8xf32>, tensor<8x4xf32>
+}
