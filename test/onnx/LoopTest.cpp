@@ -208,6 +208,21 @@ TEST_CASE("A Loop may run as often as an input says") {
           0.5 + double(count > 0 ? count * (count - 1) / 2 : 0));
 }
 
+TEST_CASE("A thousand iterations of a thousand iterations are one Loop within another") {
+  auto around = [](NodeText node) {
+    ModelText body{.nodes = {{"Identity", {"goes"}, {"on"}}, std::move(node)},
+                   .inputs = {valueInfo("i", kInt64, {}), valueInfo("goes", kBool, {}), valueInfo("v", kFloat, {})},
+                   .outputs = {valueInfo("on", kBool, {}), valueInfo("w", kFloat, {})}};
+    return graphAttribute("body", body.graph());
+  };
+  NodeText inner{"Loop", {"count", "", "v"}, {"w"}, {around({"Add", {"v", "x"}, {"w"}})}};
+  Graph graph = loadModel({.nodes = {{"Loop", {"count", "", "x"}, {"y"}, {around(inner)}}},
+                           .inputs = {valueInfo("x", kFloat, {})},
+                           .outputs = {valueInfo("y", kFloat, {})},
+                           .initializers = {intTensor("count", {}, {1000})}});
+  CHECK(graph.run({tensor(0.5, f32)})[0].item() == 500'000.5);
+}
+
 TEST_CASE("What a branch needs of sizes is checked by the runs that take it") {
   auto branch = [](const Bytes &weight) {
     return ModelText{.nodes = {{"Mul", {"x", weight}, {"p"}},

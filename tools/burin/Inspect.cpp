@@ -81,6 +81,14 @@ std::string stepText(const rt::Artifact &a, const rt::Step &s) {
   return "";
 }
 
+/// What a function does with a state.
+const char *useOf(const rt::Plan &plan, uint32_t state) {
+  for (const rt::StateOutput &output : plan.stateOutputs)
+    if (output.state == state)
+      return output.update == rt::StateOutput::Update::InPlace ? "set in place" : "set by a second buffer";
+  return llvm::is_contained(plan.stateInputs, state) ? "read" : "";
+}
+
 void printFunctions(const ArtifactFacts &f) {
   const rt::Artifact &a = f.artifact();
   if (a.plans.size() > 1) {
@@ -91,9 +99,12 @@ void printFunctions(const ArtifactFacts &f) {
   }
   if (a.states.empty())
     return;
-  Table table({"state", "type", "starts as"}, 0);
-  for (const rt::State &s : a.states)
-    table.row({s.name, rt::tensorText(s.dtype, s.shape), s.initial == UINT32_MAX ? "zeros" : "its value"});
+  Table table({"state", "type", "starts as", "here"}, 0);
+  for (size_t i = 0; i < a.states.size(); ++i) {
+    const rt::State &s = a.states[i];
+    table.row({s.name, rt::tensorText(s.dtype, s.shape), s.initial == UINT32_MAX ? "zeros" : "its value",
+               useOf(f.plan(), uint32_t(i))});
+  }
   table.print("states: " + number(a.states.size()));
 }
 

@@ -72,4 +72,25 @@ struct BURIN_API TransformerDecoder : Module {
   std::optional<LayerNorm> norm;
 };
 
+/// The keys and values of the tokens that attention has seen so far, for up to `batch` sequences of up to `length`
+/// tokens: state of the functions of a Program that read a prompt and go on from it. Each sequence has a position of
+/// its own.
+///
+///   Tensor sees = cache.mask(positions, x.size(1));
+///   auto [keys, values] = cache.update(key, value, positions);
+///   Tensor y = scaled_dot_product_attention(query, keys, values, sees);
+struct BURIN_API KVCache : Module {
+  KVCache(int64_t batch, int64_t heads, int64_t length, int64_t size, DType dtype = f32,
+          Location where = Location::current());
+  /// Puts key and value, [n, heads, m, size] with n <= batch, where sequence i is at positions[i] (i64[n]) to
+  /// positions[i] + m - 1; what was there is replaced. Returns all keys and values of the n sequences, [n, heads,
+  /// length, size]. A position beyond the end is an error.
+  std::pair<Tensor, Tensor> update(const Tensor &key, const Tensor &value, const Tensor &positions,
+                                   Location where = Location::current()) const;
+  /// What m queries at positions[i] to positions[i] + m - 1 see, as scaled_dot_product_attention takes it: bool [n, 1,
+  /// m, length], true for what stands at or before them.
+  Tensor mask(const Tensor &positions, const Dim &m, Location where = Location::current()) const;
+  Parameter keys, values; // [batch, heads, length, size]
+};
+
 } // namespace burin::nn
