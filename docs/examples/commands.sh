@@ -18,6 +18,8 @@ burin-opt model.burin --burin-decompose -o model.mlir
 # On the files that programs.cpp writes.
 burin-run learner.plate --function train_step --data input=@points.npy --data target=@inside.npy --save-state learned.safetensors
 burin-run learner.plate --function predict --state learned.safetensors --input input=@queries.npy
+# What train.c has learned.
+burin-run learner.plate --function predict --state trained.safetensors --input input=@queries.npy
 # docs/architecture.md, on the file that stages.cpp writes.
 burin compile stages.burin --emit optimized
 burin compile stages.burin --emit kernels
