@@ -159,6 +159,10 @@ std::shared_ptr<Compiled> JitCache::Data::make(Key key, Inputs inputs, const Loc
                                                     std::move(trace.states),
                                                     {},
                                                     unstable});
+  // What it sets in one mode, it will not find unchanged in another one.
+  for (const std::shared_ptr<Cell> &cell : trace.cellsSet())
+    if (!llvm::is_contained(unstable, cell))
+      unstable.push_back(cell);
   for (const StateUse &state : result->states)
     result->stateSpecs.push_back(state.cell->value.spec());
   compiled.push_front(result);

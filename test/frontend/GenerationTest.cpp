@@ -122,6 +122,28 @@ TEST_CASE("prefill and decode share weights and caches in one artifact") {
   }
 }
 
+TEST_CASE("one artifact serves every batch and length") {
+  manual_seed(15);
+  const nn::Embedding words(31, 16);
+  const nn::Linear first(16, 24), second(24, 5);
+  auto model = [&](const Tensor &tokens) { // [batch, length]
+    Tensor x = words(tokens);
+    Tensor y = scaled_dot_product_attention(x, x, x, std::nullopt, /*is_causal=*/true);
+    return second(gelu(first(x + y))).mean({1});
+  };
+  Artifact artifact = compile(trace(model, {{i64, {Dim("batch"), Dim("length")}}}));
+  auto jitted = jit(model, {.dynamic = {{0, 0}, {0, 1}}});
+  std::vector<int64_t> sizes = ints(randint(1, 258, {60, 2}));
+  for (size_t i = 0; i < sizes.size(); i += 2) {
+    const int64_t batch = i < 6 ? int64_t(i) / 2 + 1 : std::min<int64_t>(sizes[i], 4000 / sizes[i + 1] + 1);
+    Tensor tokens = randint(0, 31, {batch, sizes[i + 1]}), want = model(tokens);
+    INFO(batch << ", " << sizes[i + 1]);
+    CHECK(largestDifference(artifact(tokens), want) < 1e-4);
+    CHECK(floats(jitted(tokens)) == floats(artifact(tokens)));
+  }
+  CHECK(jitted.traces() == 2); // sizes of 1, which may broadcast, and others
+}
+
 TEST_CASE("a full cache is an error that leaves it as it was") {
   manual_seed(13);
   Gpt model;

@@ -1,5 +1,6 @@
 // State of jitted functions: parameters and buffers that they read and set.
 #include "test/frontend/Check.h"
+#include <burin/optim.h>
 #include <thread>
 
 namespace {
@@ -121,6 +122,52 @@ TEST_CASE("batch norm in training mode updates its statistics under jit") {
   eager.eval();
   CHECK(largestDifference(eager(x), step(x)) < 1e-6);
   CHECK(step.traces() == 2);
+}
+
+TEST_CASE("a hundred steps with batch norm, and changes in between, give eager's bits with one trace per mode") {
+  struct Net : nn::Module {
+    nn::Linear in = register_module("in", nn::Linear(6, 12)), out = register_module("out", nn::Linear(12, 3));
+    nn::BatchNorm1d norm = register_module("norm", nn::BatchNorm1d(12));
+    Tensor operator()(const Tensor &x) { return out(tanh(norm(in(x)))); }
+  };
+  auto train = [](bool compiled, size_t &traces) {
+    manual_seed(8);
+    Net net;
+    optim::SGD optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+    auto step = [&](const Tensor &x, const Tensor &y) {
+      Tensor loss = pow(net(x) - y, 2).mean();
+      if (net.is_training()) {
+        loss.backward();
+        optimizer.step();
+        optimizer.zero_grad();
+      }
+      return loss.detach();
+    };
+    auto jitted = jit(step);
+    StateDict saved;
+    std::vector<float> seen;
+    for (int i = 0; i < 100; ++i) {
+      Tensor x = randn({8, 6}), y = randn({8, 3});
+      net.train(i % 10 != 9);
+      if (i == 30)
+        for (const auto &[name, value] : net.state_dict())
+          saved.emplace_back(name, value * 1);
+      if (i == 60)
+        net.load_state_dict(saved);
+      if (i % 25 == 24)
+        optimizer.set_lr(0.1 / (i + 1));
+      seen.push_back((compiled ? jitted(x, y) : step(x, y)).template item<float>());
+    }
+    for (const auto &[name, value] : net.state_dict())
+      for (float number : floats(value.to(f32)))
+        seen.push_back(number);
+    traces = jitted.traces();
+    return seen;
+  };
+  size_t none, traces;
+  std::vector<float> eager = train(false, none), compiled = train(true, traces);
+  CHECK(eager == compiled);
+  CHECK(traces == 2);
 }
 
 TEST_CASE("what is only read is a constant until it has changed twice, then an input") {
