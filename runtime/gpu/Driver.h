@@ -1,0 +1,86 @@
+// The CUDA driver, opened at run time: nothing links to it, and machines without one run everything else.
+#pragma once
+#include "runtime/support/Status.h"
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace burin::rt::gpu {
+
+// The driver's types, as its ABI has them.
+using Result = int; // CUresult
+using Device = int;
+using DevicePointer = uint64_t;
+using Context = struct ContextOpaque *;
+using Module = struct ModuleOpaque *;
+using Function = struct FunctionOpaque *;
+using Stream = struct StreamOpaque *;
+
+inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
+
+// clang-format off
+/// Every function in use: its name here, the symbol (the version of the ABI is part of it), its parameters.
+#define BURIN_CUDA_FUNCTIONS(F)                                                                                        \
+  F(init, "cuInit", (unsigned flags))                                                                                  \
+  F(driverGetVersion, "cuDriverGetVersion", (int *version))                                                            \
+  F(getErrorName, "cuGetErrorName", (Result, const char **name))                                                       \
+  F(deviceGetCount, "cuDeviceGetCount", (int *count))                                                                  \
+  F(deviceGet, "cuDeviceGet", (Device *, int ordinal))                                                                 \
+  F(deviceGetName, "cuDeviceGetName", (char *name, int bytes, Device))                                                 \
+  F(deviceTotalMem, "cuDeviceTotalMem_v2", (size_t *bytes, Device))                                                    \
+  F(deviceGetAttribute, "cuDeviceGetAttribute", (int *value, int attribute, Device))                                   \
+  F(primaryCtxRetain, "cuDevicePrimaryCtxRetain", (Context *, Device))                                                 \
+  F(primaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (Device))                                                       \
+  F(ctxSetCurrent, "cuCtxSetCurrent", (Context))                                                                       \
+  F(moduleLoadData, "cuModuleLoadData", (Module *, const void *image))                                                 \
+  F(moduleUnload, "cuModuleUnload", (Module))                                                                          \
+  F(moduleGetFunction, "cuModuleGetFunction", (Function *, Module, const char *name))                                  \
+  F(launchKernel, "cuLaunchKernel",                                                                                    \
+    (Function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY, unsigned blockZ,      \
+     unsigned sharedBytes, Stream, void **arguments, void **extra))                                                    \
+  F(streamCreate, "cuStreamCreate", (Stream *, unsigned flags))                                                        \
+  F(streamDestroy, "cuStreamDestroy_v2", (Stream))                                                                     \
+  F(streamSynchronize, "cuStreamSynchronize", (Stream))                                                                \
+  F(memAllocAsync, "cuMemAllocAsync", (DevicePointer *, size_t bytes, Stream))                                         \
+  F(memFreeAsync, "cuMemFreeAsync", (DevicePointer, Stream))                                                           \
+  F(memHostAlloc, "cuMemHostAlloc", (void **, size_t bytes, unsigned flags))                                           \
+  F(memFreeHost, "cuMemFreeHost", (void *))                                                                            \
+  F(copyToDevice, "cuMemcpyHtoDAsync_v2", (DevicePointer to, const void *from, size_t bytes, Stream))                  \
+  F(copyToHost, "cuMemcpyDtoHAsync_v2", (void *to, DevicePointer from, size_t bytes, Stream))
+// clang-format on
+
+/// The driver's functions.
+struct DriverFunctions {
+#define BURIN_CUDA_FUNCTION(name, symbol, parameters) Result(*name) parameters = nullptr;
+  BURIN_CUDA_FUNCTIONS(BURIN_CUDA_FUNCTION)
+#undef BURIN_CUDA_FUNCTION
+};
+
+/// What is known of a GPU.
+struct DeviceInfo {
+  std::string name;
+  int major = 0, minor = 0; // compute capability
+  int multiprocessors = 0;
+  size_t memoryBytes = 0;
+};
+
+class Driver {
+  DriverFunctions table;
+
+public:
+  /// Opens and initialises the driver; it stays open. Unsupported where there is none, where it lacks a function, or
+  /// where it finds no device.
+  static Status open(Driver &out, const char *library = "libcuda.so.1");
+
+  const DriverFunctions *operator->() const { return &table; }
+
+  /// All GPUs, in the order of their ordinals.
+  Status devices(std::vector<DeviceInfo> &out) const;
+
+  /// The status of a result: `what` says what was done, "cuda:0: launch of 'softmax' (model.cpp:12)". OutOfMemory for
+  /// CUDA_ERROR_OUT_OF_MEMORY, else Internal; the message ends with the driver's name of the error.
+  Status check(Result, const std::string &what) const;
+};
+
+} // namespace burin::rt::gpu
