@@ -36,10 +36,6 @@ FailureOr<std::vector<const Target *>> findTargets(ModuleOp module, const Compil
     if (target->amx && targets.size() > 1)
       return module.emitError() << "code for " << target->name
                                 << " has weights of its own form: compile it to an artifact of its own";
-  for (const Target *target : targets)
-    if (target->device != targets.front()->device)
-      return module.emitError() << "code for " << target->name << " and for " << targets.front()->name
-                                << " have launch plans of their own: compile each to an artifact of its own";
   return targets;
 }
 
@@ -87,15 +83,19 @@ LogicalResult runPasses(ModuleOp module, const CompileOptions &options, ArrayRef
 
 // Emits all kernels for one target into a module of their own.
 FailureOr<OwningOpRef<ModuleOp>> emitKernels(UniqueKernels &set, mlir::Location loc, const Target &target,
-                                             const CompileOptions &options) {
+                                             const CompileOptions &options, std::vector<rt::GpuKernel> &launched) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
   if (target.avx512)
     declareAvx512(*module);
   if (target.isGpu())
     declareGpu(*module);
-  for (UniqueKernels::Entry &kernel : set.kernels)
-    if (failed(emitKernel(*module, kernel.op, kernel.symbol, target, kernel.interface)))
+  for (UniqueKernels::Entry &kernel : set.kernels) {
+    GpuEntry entry;
+    if (failed(emitKernel(*module, kernel.op, kernel.symbol, target, kernel.interface, entry)))
       return failure();
+    if (target.isGpu())
+      launched.push_back({kernel.symbol, uint32_t(entry.threads), uint32_t(entry.sizes)});
+  }
   if (target.isGpu())
     defineLibm(*module);
   declareLibm(*module);
@@ -135,7 +135,7 @@ std::optional<CodeImage> gpuImage(ModuleOp code, const Target &target, const Com
     return CodeImage{name, {std::move(bytes), std::move(entries)}};
   }
   std::string ptx = assembly(*kernels, target);
-  return CodeImage{target.name, {{ptx.begin(), ptx.end()}, std::vector<uint64_t>(symbols.size())}};
+  return CodeImage{target.name, {{ptx.begin(), ptx.end()}, {}}};
 }
 
 std::optional<CodeImage> cpuImage(ModuleOp code, const Target &target, ArrayRef<std::string> symbols,
@@ -169,7 +169,8 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
   std::vector<rt::Code> codes;
   std::vector<std::vector<std::byte>> images;
   for (const Target *target : *targets) {
-    auto code = emitKernels(kernels, module.getLoc(), *target, options);
+    std::vector<rt::GpuKernel> launched;
+    auto code = emitKernels(kernels, module.getLoc(), *target, options, launched);
     if (failed(code) || failed(lowerToLLVMDialect(**code)))
       return failure();
     std::string error;
@@ -177,7 +178,12 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
                                 : cpuImage(**code, *target, symbols, error);
     if (!made)
       return module.emitError(error);
-    codes.push_back({made->target, made->image.entries, 0, 0});
+    rt::Code &entry = codes.emplace_back(rt::Code{made->target, made->image.entries, {}});
+    if (entry.isForGpu())
+      entry.gpuKernels = std::move(launched);
+    else if (target->isGpu()) // emulated
+      for (UniqueKernels::Entry &kernel : kernels.kernels)
+        kernel.interface.cpu = kernel.interface.gpu;
     images.push_back(bytesOf(made->image.bytes));
   }
   auto planned = planArtifact(module, kernels);
@@ -208,7 +214,8 @@ FailureOr<std::string> emitText(ModuleOp module, const CompileOptions &options, 
     return failure();
   UniqueKernels kernels(module);
   const Target &target = *targets->front();
-  auto code = emitKernels(kernels, module.getLoc(), target, options);
+  std::vector<rt::GpuKernel> launched;
+  auto code = emitKernels(kernels, module.getLoc(), target, options, launched);
   if (failed(code))
     return failure();
   if (stage == EmitStage::Loops)

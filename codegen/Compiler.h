@@ -21,7 +21,7 @@ struct CompileOptions {
   /// The same for the code of all kernels, before it is lowered to LLVM.
   std::function<void(mlir::ModuleOp)> instrumentCode;
   /// Makes the image of a GPU target from its optimised LLVM IR, instead of PTX; the second argument names the kernels.
-  /// An emulator makes code for the processor that it runs on, and names that.
+  /// An emulator may make code for the processor that it runs on, and name that: its tasks are the blocks.
   struct GpuImage {
     std::string target;
     std::vector<char> bytes;

@@ -57,7 +57,8 @@ public:
                 ArrayRef<bool> shared, std::vector<Dim> knownSizes);
   /// Ends the body and adds the entry that runs tasks [lo, hi).
   void finish();
-  /// Ends the body and adds the entry that a GPU launches: `name(operand pointers…, sizes…, scratch)`.
+  /// Ends the body and adds the entry that a GPU launches: `name(operand pointers…, sizes…, scratch, error)`,
+  /// see rt::GpuKernel.
   void finishGpu(const GpuLaunch &);
 
   OpBuilder b;
@@ -181,6 +182,7 @@ private:
   void beginEntry(Type result, ArrayRef<Type> types);
   void addSize(const Dim &);
   void runTasksOfThread(const GpuLaunch &, SmallVector<Value> arguments);
+  void callBodyOnGpu(ValueRange arguments);
   std::string name;
   int64_t operandCount;
   mlir::LLVM::LLVMFuncOp function, entry;

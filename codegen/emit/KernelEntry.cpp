@@ -79,7 +79,7 @@ void KernelBuilder::finishGpu(const GpuLaunch &launch) {
   Type i64 = b.getI64Type();
   SmallVector<Type> types(operandCount, pointer);
   types.append(sizes.size(), i64);
-  types.push_back(pointer);
+  types.append({pointer, pointer});
   beginEntry(LLVM::LLVMVoidType::get(b.getContext()), types);
   entry.setCConv(LLVM::CConv::PTX_Kernel);
   entry.setPassthroughAttr(b.getArrayAttr({b.getStrArrayAttr({"nvvm.reqntid", std::to_string(launch.threads)})}));
@@ -92,15 +92,29 @@ void KernelBuilder::finishGpu(const GpuLaunch &launch) {
     LLVM::StoreOp::create(b, loc, entry.getArgument(unsigned(operandCount + i)),
                           LLVM::GEPOp::create(b, loc, pointer, i64, array, LLVM::GEPArg(int32_t(i))));
   SmallVector<Value> arguments(entry.getArguments().take_front(operandCount));
-  arguments.append({array, entry.getArguments().back()});
+  arguments.append({array, entry.getArguments().drop_back().back()});
   if (launch.tasksOfThreads) {
     runTasksOfThread(launch, std::move(arguments));
   } else {
     Value block = special("ctaid.x");
     arguments.append({block, arith::AddIOp::create(b, loc, block, number(1))});
-    LLVM::CallOp::create(b, loc, function, arguments);
+    callBodyOnGpu(arguments);
   }
   LLVM::ReturnOp::create(b, loc, ValueRange());
+}
+
+/// The least error of all threads stays.
+void KernelBuilder::callBodyOnGpu(ValueRange arguments) {
+  Value error = LLVM::CallOp::create(b, loc, function, arguments).getResult();
+  if (!lowestError)
+    return;
+  Value none = arith::ConstantIntOp::create(b, loc, b.getI64Type(), std::numeric_limits<int64_t>::max());
+  Value isError = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, error, none);
+  scf::IfOp::create(b, loc, isError, [&](OpBuilder &inner, mlir::Location) {
+    LLVM::AtomicRMWOp::create(inner, loc, LLVM::AtomicBinOp::min, entry.getArguments().back(), error,
+                              LLVM::AtomicOrdering::monotonic);
+    scf::YieldOp::create(inner, loc);
+  });
 }
 
 void KernelBuilder::runTasksOfThread(const GpuLaunch &launch, SmallVector<Value> arguments) {
@@ -121,7 +135,7 @@ void KernelBuilder::runTasksOfThread(const GpuLaunch &launch, SmallVector<Value>
   b.setInsertionPointToStart(loop.getBody());
   Value task = loop.getInductionVar();
   arguments.append({task, arith::AddIOp::create(b, loc, task, number(1))});
-  LLVM::CallOp::create(b, loc, function, arguments);
+  callBodyOnGpu(arguments);
 }
 
 } // namespace burin::codegen

@@ -61,7 +61,7 @@ FailureOr<GpuLaunch> emitGpuKernel(ElementEmitter &e, KernelOp kernel, ArrayRef<
 } // namespace
 
 LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name, const Target &target,
-                         KernelInterface &interface) {
+                         KernelInterface &interface, GpuEntry &entry) {
   Block &body = kernel.getBody().front();
   int64_t inputs = body.getNumArguments(), outputs = body.getTerminator()->getNumOperands();
   SmallVector<bool> shared(inputs + outputs, false);
@@ -83,14 +83,17 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
     if (failed(grid))
       return failure();
     k.finishGpu(*grid);
-    interface = {k.sizes, grid->blocks, grid->scratchOfThread * grid->blocks * Dim(grid->threads)};
+    interface.sizes = k.sizes;
+    interface.gpu = {grid->blocks, grid->scratchOfThread * grid->blocks * Dim(grid->threads)};
+    entry = {grid->threads, k.sizes.size()};
     return success();
   }
   auto launch = emitCpuKernel(e, kernel, results);
   if (failed(launch))
     return failure();
   k.finish();
-  interface = {k.sizes, launch->tasks, max(interface.scratchBytes, launch->scratchBytes)};
+  interface.sizes = k.sizes;
+  interface.cpu = {launch->tasks, max(interface.cpu.scratchBytes, launch->scratchBytes)};
   return success();
 }
 

@@ -8,13 +8,22 @@ namespace burin::codegen {
 /// What the launch plan needs to know of an emitted kernel.
 struct KernelInterface {
   std::vector<Dim> sizes; // values handed in, in order
-  Dim tasks = 1;          // of a GPU: blocks
-  Dim scratchBytes = 0;
+  struct Launch {
+    Dim count = 1;        // of tasks; on a GPU of blocks
+    Dim scratchBytes = 0; // per worker; on a GPU of all threads
+  };
+  Launch cpu, gpu;
+};
+
+/// How one target's code of a kernel for a GPU is launched, beside what all targets share.
+struct GpuEntry {
+  int64_t threads = 0; // per block
+  size_t sizes = 0;    // how many of the first ones it takes
 };
 
 /// Emits `name` for a kernel op into `module` (llvm, scf, arith, math and vector ops). `interface` is what other
-/// targets need of the same kernel, and is extended: one plan serves them all.
+/// targets need of the same kernel, and is extended: one plan serves them all. `entry` is set for a GPU.
 mlir::LogicalResult emitKernel(mlir::ModuleOp module, ir::KernelOp kernel, llvm::StringRef name, const Target &target,
-                               KernelInterface &interface);
+                               KernelInterface &interface, GpuEntry &entry);
 
 } // namespace burin::codegen

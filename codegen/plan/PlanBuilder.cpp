@@ -237,8 +237,10 @@ private:
     const KernelInterface &interface = tables.kernels.kernels[step.kernel].interface;
     for (const Dim &size : interface.sizes)
       step.sizes.push_back(expr(size));
-    step.tasks = expr(interface.tasks);
-    step.scratchBytes = expr(interface.scratchBytes);
+    step.tasks = expr(interface.cpu.count);
+    step.scratchBytes = expr(interface.cpu.scratchBytes);
+    step.blocks = expr(interface.gpu.count);
+    step.gpuScratchBytes = expr(interface.gpu.scratchBytes);
     step.location = tables.location(kernel.getLoc());
     for (Operation *check : passes::checksOf(kernel))
       step.errorLocations.push_back(tables.location(check->getLoc()));
@@ -309,7 +311,7 @@ private:
 
   void finish(rt::Step &step, Operation *op) {
     step.tasks = expr(1);
-    step.scratchBytes = step.flops = step.bytes = expr(0);
+    step.scratchBytes = step.blocks = step.gpuScratchBytes = step.flops = step.bytes = expr(0);
     step.location = tables.location(op->getLoc());
     stepOf[op] = uint32_t(plan.steps.size());
     plan.steps.push_back(std::move(step));

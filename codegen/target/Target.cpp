@@ -12,8 +12,8 @@ static const Target targets[] = {
     {"x86-64-v4", "x86-64-v4", "-prefer-256-bit,+prfchw", 64, 12, 2, true, false, true},
     {"x86-64-v4+amx", "x86-64-v4", "-prefer-256-bit,+prfchw,+amx-tile,+amx-bf16", 64, 12, 2, true, true, true},
     // A thread of a GPU moves 16 bytes at once. Where it runs a task of the CPU's kernels alone, tiles are small.
-    {"cuda-sm_80", "sm_80", "+ptx70", 16, 4, 1, false, false, false, Device::Cuda},
-    {"cuda-sm_90a", "sm_90a", "+ptx80", 16, 4, 1, false, false, false, Device::Cuda},
+    {"cuda-sm_80+ptx", "sm_80", "+ptx70", 16, 4, 1, false, false, false, Device::Cuda},
+    {"cuda-sm_90a+ptx", "sm_90a", "+ptx80", 16, 4, 1, false, false, false, Device::Cuda},
 };
 
 llvm::ArrayRef<Target> allTargets() { return targets; }

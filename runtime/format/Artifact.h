@@ -8,7 +8,7 @@
 
 namespace burin::rt {
 
-inline constexpr uint32_t kArtifactVersion = 7;
+inline constexpr uint32_t kArtifactVersion = 8;
 
 /// A size computed at run time: a postfix program over 64-bit integers.
 struct Expr {
@@ -120,6 +120,8 @@ struct Step {
   std::vector<ExprId> sizes; // values handed to the kernel; else those of the symbols of the plans, one after the other
   ExprId tasks = 0;          // of a kernel: number of tasks; 0 tasks is allowed and runs nothing
   ExprId scratchBytes = 0;   // per worker, 64-byte aligned, contents undefined
+  ExprId blocks = 0;         // on a GPU: number of thread blocks, where 0 runs nothing
+  ExprId gpuScratchBytes = 0;  // on a GPU: of all threads together, 256-byte aligned, contents undefined
   ExprId flops = 0, bytes = 0; // work of the step, for profiles and for choosing serial execution
   std::vector<uint32_t> deps;  // earlier steps that must be complete
   uint32_t location = 0;
@@ -160,12 +162,24 @@ struct Plan {
   size_t callerOutputs() const { return outputs.size() - stateOutputs.size(); }
 };
 
-/// Machine code for one target: a position-independent ELF image. It imports nothing but the math functions listed in
-/// the loader. entries[k] is the virtual address of kernel k in the image.
+/// How a GPU launches a kernel: `entry(operand pointers…, sizes…, scratch, error)`. The sizes are the first ones of the
+/// step's. `error` points to an i64 that becomes the least of what it is and what a kernel for the CPU would return.
+struct GpuKernel {
+  std::string entry;
+  uint32_t threads = 0; // per block
+  uint32_t sizes = 0;
+};
+
+/// Code for one target. For a processor: a position-independent ELF image that imports nothing but the math functions
+/// listed in the loader; entries[k] is the virtual address of kernel k in the image. For a GPU: PTX, and how to launch
+/// kernel k is gpuKernels[k].
 struct Code {
-  std::string target; // "x86-64-v3", "x86-64-v4", …
+  std::string target; // "x86-64-v3", "x86-64-v4", "cuda-sm_80+ptx", …
   std::vector<uint64_t> entries;
+  std::vector<GpuKernel> gpuKernels;
   uint64_t offset = 0, bytes = 0; // of the image, in the file
+
+  bool isForGpu() const { return target.starts_with("cuda-"); }
 };
 
 struct Artifact {
@@ -194,8 +208,8 @@ template <class IO> void fields(IO &io, ArenaBuffer &x) { io(x.bytes, x.firstSte
 template <class IO> void fields(IO &io, Slot &x) { io(x.kind, x.index); }
 template <class IO> void fields(IO &io, Kernel &x) { io(x.name, x.location, x.errors); }
 template <class IO> void fields(IO &io, Step &x) {
-  io(x.kind, x.kernel, x.plans, x.operands, x.sizes, x.tasks, x.scratchBytes, x.flops, x.bytes, x.deps, x.location,
-     x.errorLocations);
+  io(x.kind, x.kernel, x.plans, x.operands, x.sizes, x.tasks, x.scratchBytes, x.blocks, x.gpuScratchBytes, x.flops,
+     x.bytes, x.deps, x.location, x.errorLocations);
 }
 template <class IO> void fields(IO &io, Part &x) { io(x.whole, x.begin, x.stride); }
 template <class IO> void fields(IO &io, Loop &x) { io(x.firstStep, x.lastStep, x.turns, x.sequential); }
@@ -203,7 +217,8 @@ template <class IO> void fields(IO &io, Plan &x) {
   io(x.name, x.isPrivate, x.exprs, x.symbols, x.checks, x.inputs, x.outputs, x.stateInputs, x.stateOutputs, x.buffers,
      x.steps, x.parts, x.loops);
 }
-template <class IO> void fields(IO &io, Code &x) { io(x.target, x.entries, x.offset, x.bytes); }
+template <class IO> void fields(IO &io, GpuKernel &x) { io(x.entry, x.threads, x.sizes); }
+template <class IO> void fields(IO &io, Code &x) { io(x.target, x.entries, x.gpuKernels, x.offset, x.bytes); }
 template <class IO> void fields(IO &io, Artifact &x) {
   io(x.producer, x.locations, x.constants, x.states, x.kernels, x.plans, x.codes, x.metadata);
 }

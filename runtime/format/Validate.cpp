@@ -237,16 +237,25 @@ private:
     for (uint32_t dep : s.deps)
       if (dep >= index)
         return fail(text("depends on step ", dep, ", which does not come before it"));
-    if (!exprs(s.sizes) || !expr(s.tasks) || !expr(s.scratchBytes) || !expr(s.flops) || !expr(s.bytes) ||
-        !location(s.location))
+    if (!exprs(s.sizes) || !expr(s.tasks) || !expr(s.scratchBytes) || !expr(s.blocks) || !expr(s.gpuScratchBytes) ||
+        !expr(s.flops) || !expr(s.bytes) || !location(s.location))
       return false;
-    if (s.kind != Step::Kind::Kernel && !calls(s, index))
+    if (s.kind != Step::Kind::Kernel ? !calls(s, index) : !takesSizes(s))
       return false;
     std::vector<ExprId> needed = s.sizes;
+    if (std::ranges::any_of(a.codes, &Code::isForGpu))
+      needed.insert(needed.end(), {s.blocks, s.gpuScratchBytes});
     needed.insert(needed.end(), {s.tasks, s.scratchBytes, s.flops, s.bytes});
     for (ExprId id : needed)
       if (!known(id, index))
         return false;
+    return true;
+  }
+
+  bool takesSizes(const Step &s) {
+    for (const Code &c : a.codes)
+      if (c.isForGpu() && c.gpuKernels[s.kernel].sizes > s.sizes.size())
+        return fail(text("passes ", s.sizes.size(), " sizes to kernel ", s.kernel, " for ", c.target));
     return true;
   }
 
@@ -352,8 +361,12 @@ private:
   }
   bool kernel(const Kernel &k) { return k.location < a.locations.size() || fail(text("no location ", k.location)); }
   bool code(const Code &c) {
-    return c.entries.size() == a.kernels.size() ||
-           fail(text(c.target, " has ", c.entries.size(), " entry points for ", a.kernels.size(), " kernels"));
+    for (const GpuKernel &k : c.gpuKernels)
+      if (k.threads < 1 || k.threads > 1024)
+        return fail(text(c.target, ": ", k.entry, " has blocks of ", k.threads, " threads"));
+    const size_t count = c.isForGpu() ? c.gpuKernels.size() : c.entries.size();
+    return count == a.kernels.size() ||
+           fail(text(c.target, " has ", count, " entry points for ", a.kernels.size(), " kernels"));
   }
 };
 

@@ -59,7 +59,7 @@ TEST_CASE("driver: lists devices", "[gpu]") {
   CHECK(driver.devices(devices).message() == "cuda:0: asking for its properties: CUDA_ERROR_INVALID_DEVICE (101)");
 }
 
-TEST_CASE("driver: copies there and back; errors keep their kind", "[gpu]") {
+TEST_CASE("driver: copies there and back, and errors keep their kind", "[gpu]") {
   gpu::Driver driver = opened();
   std::vector<int> sent(1001), received(1001);
   std::iota(sent.begin(), sent.end(), 7);

@@ -213,28 +213,28 @@ private:
     replace(i, b.CreateBitCast(result, i.getType()));
   }
 
-  /// `name.thread(operands, sizes, scratch)` unpacks the parameters of the kernel; `name` is what the runtime calls.
+  /// `name.thread(operands, sizes, scratch, error)` unpacks the parameters of the kernel; `name` is what the runtime
+  /// calls.
   void makeEntry(Function &kernel, simt::Kernel &info, const std::string &name) {
     Type *pointer = b.getPtrTy(), *i64 = b.getInt64Ty();
-    auto *thread = Function::Create(FunctionType::get(b.getVoidTy(), {pointer, pointer, pointer}, false),
+    auto *thread = Function::Create(FunctionType::get(b.getVoidTy(), {pointer, pointer, pointer, pointer}, false),
                                     GlobalValue::InternalLinkage, name + ".thread", module);
     b.SetInsertPoint(BasicBlock::Create(module.getContext(), "", thread));
     SmallVector<Value *> arguments;
     unsigned operands = 0, sizes = 0;
-    for (Argument &a : drop_end(kernel.args()))
+    for (Argument &a : drop_end(kernel.args(), 2))
       arguments.push_back(a.getType()->isPointerTy()
                               ? b.CreateLoad(pointer, b.CreateConstGEP1_64(pointer, thread->getArg(0), operands++))
                               : b.CreateLoad(i64, b.CreateConstGEP1_64(i64, thread->getArg(1), sizes++)));
-    arguments.push_back(thread->getArg(2));
+    arguments.append({thread->getArg(2), thread->getArg(3)});
     b.CreateCall(&kernel, arguments);
     b.CreateRetVoid();
     auto *entry = Function::Create(FunctionType::get(i64, {pointer, pointer, pointer, i64, i64}, false),
                                    GlobalValue::ExternalLinkage, name, module);
     b.SetInsertPoint(BasicBlock::Create(module.getContext(), "", entry));
-    call(&simt::launch, b.getVoidTy(),
-         {address(&info), thread, entry->getArg(0), entry->getArg(1), entry->getArg(2), entry->getArg(3),
-          entry->getArg(4)});
-    b.CreateRet(b.getInt64(INT64_MAX)); // no error
+    b.CreateRet(call(&simt::launch, i64,
+                     {address(&info), thread, entry->getArg(0), entry->getArg(1), entry->getArg(2), entry->getArg(3),
+                      entry->getArg(4)}));
   }
 
   Module &module;

@@ -9,7 +9,8 @@ using namespace burin::test;
 static void trySeeds(uint64_t first, uint64_t count) {
   for (uint64_t seed = first; seed < first + count; ++seed) {
     std::string different = tryGraph(seed, SIZE_MAX, [](Graph &graph) {
-      return graph.compile("cuda-sm_80", [](burin::codegen::CompileOptions &options) { options.emulate = emulated; });
+      return graph.compile("cuda-sm_80+ptx",
+                           [](burin::codegen::CompileOptions &options) { options.emulate = emulated; });
     });
     for (const std::string &error : simt::takeErrors())
       different += "seed " + std::to_string(seed) + ": " + error + "\n";

@@ -12,7 +12,7 @@ using namespace burin::test;
 namespace {
 
 constexpr uint64_t kSeed = 20240;
-constexpr const char *kTarget = "cuda-sm_80";
+constexpr const char *kTarget = "cuda-sm_80+ptx";
 
 /// The same kernels as PTX, too.
 codegen::CompileOptions::GpuImage emulatedAndPtx(llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {

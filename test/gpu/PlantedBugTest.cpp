@@ -62,7 +62,7 @@ Outcome runWithout(int place) {
   Graph g;
   build(g);
   Outcome outcome;
-  auto compiled = g.compile("cuda-sm_80", [&](codegen::CompileOptions &options) {
+  auto compiled = g.compile("cuda-sm_80+ptx", [&](codegen::CompileOptions &options) {
     options.emulate = [&](llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
       if (place >= 0)
         outcome.changed = takeAway(kernels, place);

@@ -73,6 +73,7 @@ struct Running {
   void *const *operands = nullptr;
   const int64_t *sizes = nullptr;
   void *scratch = nullptr;
+  int64_t error = INT64_MAX;
   int64_t block = 0;
   int thread = 0;
   uint32_t interval = 0;
@@ -113,7 +114,7 @@ void toScheduler(State state, int32_t site) {
 }
 
 [[noreturn]] void threadMain() {
-  running->function(running->operands, running->sizes, running->scratch);
+  running->function(running->operands, running->sizes, running->scratch, &running->error);
   toScheduler(State::Done, -1);
   std::abort();
 }
@@ -247,8 +248,8 @@ const SharedVariable *variableOf(size_t offset, int64_t bytes) {
 
 std::byte *sharedMemory() { return shared; }
 
-void launch(const Kernel &kernel, ThreadFunction function, void *const *operands, const int64_t *sizes, void *scratch,
-            int64_t lo, int64_t hi) {
+int64_t launch(const Kernel &kernel, ThreadFunction function, void *const *operands, const int64_t *sizes,
+               void *scratch, int64_t lo, int64_t hi) {
   std::lock_guard lock(oneLaunch);
   Running now;
   now.kernel = &kernel;
@@ -266,9 +267,10 @@ void launch(const Kernel &kernel, ThreadFunction function, void *const *operands
       runBlock();
     else
       for (now.thread = 0; now.thread < kernel.threads; ++now.thread)
-        function(operands, sizes, scratch);
+        function(operands, sizes, scratch, &now.error);
   }
   running = nullptr;
+  return now.error;
 }
 
 std::vector<std::string> takeErrors() {

@@ -23,11 +23,12 @@ struct Kernel {
   std::vector<SharedVariable> shared;
 };
 
-using ThreadFunction = void (*)(void *const *operands, const int64_t *sizes, void *scratch);
+using ThreadFunction = void (*)(void *const *operands, const int64_t *sizes, void *scratch, int64_t *error);
 
-/// Runs blocks [lo, hi) one after the other. One launch at a time: others wait.
-void launch(const Kernel &, ThreadFunction, void *const *operands, const int64_t *sizes, void *scratch, int64_t lo,
-            int64_t hi);
+/// Runs blocks [lo, hi) one after the other. One launch at a time: others wait. Returns the least error of the threads,
+/// or INT64_MAX, as a kernel for the CPU does.
+int64_t launch(const Kernel &, ThreadFunction, void *const *operands, const int64_t *sizes, void *scratch, int64_t lo,
+               int64_t hi);
 
 std::byte *sharedMemory();
 inline constexpr size_t kSharedBytes = 227 << 10; // what a block of an H100 can have
