@@ -139,8 +139,8 @@ void fillInfos(burin_artifact &handle) {
                              {}});
   }
   for (const Symbol &s : a.symbols)
-    handle.symbols.push_back(
-        {s.name.c_str(), s.min, s.max, s.kind == Symbol::Kind::Computed ? BURIN_COMPUTED : s.input, s.axis});
+    handle.symbols.push_back({s.name.c_str(), s.min, s.max, s.kind == Symbol::Kind::Computed ? BURIN_COMPUTED : s.input,
+                              s.axis, s.scale, s.offset});
 }
 
 burin_status *makeArtifact(Status loaded, Program::Ptr program, const burin_load_options &options,

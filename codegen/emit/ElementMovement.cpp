@@ -292,7 +292,7 @@ Value ElementEmitter::packed(Operation *op, ArrayRef<Index> at) {
   SmallVector<Index> inner(at.begin(), at.begin() + batch);
   inner.push_back(at[batch + 1]);
   inner.push_back(column);
-  if (columns.isStatic() && columns.value() % pack.getWidth() == 0)
+  if (isMultipleOf(columns, pack.getWidth()))
     return element(pack.getX(), inner);
   Value size = k.dim(columns);
   Value inside = inRange(column, k.constant(0), size);

@@ -104,7 +104,7 @@ private:
           auto write = [&] {
             k.store(packedKeys, {k.add(start, k.mul(row, k.constant(panel))), 1}, square[i], lanes, {});
           };
-          if (depth.isStatic() && depth.value() % lanes == 0)
+          if (isMultipleOf(depth, lanes))
             write();
           else
             k.when(k.compare(arith::CmpIPredicate::slt, row, depthSize), write);
@@ -115,7 +115,7 @@ private:
 
   // ---- values in panels [panel, keys, width of a panel]
   // Heads lie side by side, so that the values of one are in few sets of the cache, more than these hold.
-  bool packsValues() { return !rows.isStatic() || rows.value() >= 2 * k.target.tileRows; }
+  bool packsValues() { return upperBound(rows).value_or(INT64_MAX) >= 2 * k.target.tileRows; }
 
   void packValues() {
     k.loop(k.constant(0), k.dim(ceildiv(width, panel)), k.constant(1), [&](Value chunk) {
@@ -138,7 +138,7 @@ private:
       columns.push_back(k.add(k.mul(chunk, k.constant(panel)), k.constant(v * lanes)));
     return columns;
   }
-  bool isPartial() { return !width.isStatic() || width.value() % panel; }
+  bool isPartial() { return !isMultipleOf(width, panel); }
   SmallVector<Value> insideOf(ArrayRef<Value> columns) {
     SmallVector<Value> inside;
     for (Value column : columns)
@@ -214,7 +214,7 @@ private:
     auto require = [&](Value condition) {
       sees = sees ? Value(arith::AndIOp::create(k.b, k.loc, sees, condition)) : condition;
     };
-    if (!keys.isStatic() || keys.value() % panel)
+    if (!isMultipleOf(keys, panel))
       require(k.below(column, k.dim(keys), lanes));
     if (op.getIsCausal())
       require(k.below(column, k.add(row, k.constant(1)), lanes));

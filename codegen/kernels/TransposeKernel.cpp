@@ -70,7 +70,7 @@ std::optional<Movement> movementOf(ElementEmitter &e, Block &body) {
     llvm::erase_if(m.dims, [](const Movement::Along &d) { return d.size == Dim(1); });
     merge(m.dims);
   }
-  auto isLong = [](const Dim &size) { return !size.isStatic() || size.value() >= kLeastSize; };
+  auto isLong = [](const Dim &size) { return upperBound(size).value_or(INT64_MAX) >= kLeastSize; };
   for (size_t i = 0; i + 1 < m.dims.size(); ++i)
     if (m.dims[i].from == Dim(1) && isLong(m.dims[i].size))
       m.inner = int(i);
@@ -108,7 +108,7 @@ private:
     innerEnd = k.dim(inner.size);
     lastEnd = filledEnd = k.dim(last.size);
     isFilled = true;
-    if (m.panels && !(m.filled.isStatic() && m.filled.value() % m.panels == 0)) {
+    if (m.panels && !isMultipleOf(m.filled, m.panels)) {
       Value panel = at[m.dims.size() - 3].base;
       filledEnd = k.minimum(lastEnd, k.sub(k.dim(m.filled), k.mul(panel, k.constant(m.panels))));
       isFilled = false;

@@ -44,7 +44,7 @@ public:
   }
 
   bool applies() const {
-    auto isLong = [&](int d) { return !a.space[d].isStatic() || a.space[d].value() >= kLeastSize; };
+    auto isLong = [&](int d) { return upperBound(a.space[d]).value_or(INT64_MAX) >= kLeastSize; };
     auto isWhole = [&](Value yielded) { // has all dimensions
       auto dims = a.dims.find(a.contains(yielded) ? yielded : passes::skipReshapes(yielded));
       return dims != a.dims.end() && llvm::count_if(dims->second, [](int d) { return d >= 0; }) == last + 1;
@@ -90,7 +90,7 @@ private:
   /// Emits `body` for where the lanes from `begin` on are inside of a dimension, and for where some are not.
   void inCases(Value begin, int d, llvm::function_ref<void(bool isCut)> body) {
     const Dim &size = a.space[d];
-    if (size.isStatic() && size.value() % lanes == 0)
+    if (isMultipleOf(size, lanes))
       return e.scoped([&] { body(false); });
     Value isWhole = k.compare(arith::CmpIPredicate::sle, k.add(begin, k.constant(lanes)), k.dim(size));
     k.when(isWhole, [&] { e.scoped([&] { body(false); }); });

@@ -193,7 +193,7 @@ private:
       k.width = 1;
     };
     k.loop(channelFrom, whole, step, vectorAt);
-    if (size.isStatic() && size.value() % lanes == 0)
+    if (isMultipleOf(size, lanes))
       return;
     k.when(k.compare(arith::CmpIPredicate::slt, whole, channelTo), [&] {
       // With one lane that LLVM knows of it makes scalars of all, in an order of long chains; but without AVX-512 these

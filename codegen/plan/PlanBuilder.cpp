@@ -85,9 +85,11 @@ private:
 
   // ---- signature
   LogicalResult signature() {
-    for (BlockArgument argument : function.getArguments())
-      if (!plan.isPrivate)
-        readSymbols(argument);
+    // A dimension that is a symbol and nothing else tells the symbol best.
+    for (bool plain : {true, false})
+      for (BlockArgument argument : function.getArguments())
+        if (!plan.isPrivate)
+          readSymbols(argument, plain);
     for (BlockArgument argument : function.getArguments()) {
       unsigned i = argument.getArgNumber();
       if (failed(checkSizes(argument, "input " + llvm::Twine(i))))
@@ -103,18 +105,23 @@ private:
     return success();
   }
 
-  /// A symbol is read off the first input dimension that is this symbol and nothing else.
-  void readSymbols(BlockArgument argument) {
+  /// A symbol is read off the first dimension of an input that is the symbol alone, else off the first one that is
+  /// linear in it.
+  void readSymbols(BlockArgument argument, bool plain) {
     for (auto [axis, size] : llvm::enumerate(shapeOf(argument))) {
-      if (size.isStatic() || size.symbols().size() != 1 || size.str() != size.symbols()[0])
-        continue;
-      std::string name = size.str();
-      if (!symbols.try_emplace(name, plan.symbols.size()).second)
+      std::optional<Dim::Linear> linear = size.linear();
+      if (!linear || (plain && !size.symbol()) || !symbols.try_emplace(linear->symbol.name, plan.symbols.size()).second)
         continue;
       rt::Symbol symbol;
-      symbol.name = name;
+      symbol.name = linear->symbol.name;
+      symbol.min = linear->symbol.min;
+      symbol.max = linear->symbol.max;
       symbol.input = argument.getArgNumber();
       symbol.axis = axis;
+      symbol.scale = linear->scale;
+      symbol.offset = linear->offset;
+      if (symbol.min > 0 || symbol.max < INT64_MAX)
+        symbol.location = tables.location(argument.getLoc());
       plan.symbols.push_back(symbol);
     }
   }
@@ -134,10 +141,10 @@ private:
 
   LogicalResult checkSizes(Value v, const llvm::Twine &what) {
     for (const Dim &size : shapeOf(v))
-      for (const std::string &name : size.symbols())
+      for (const auto &[name, min, max, where] : size.symbols())
         if (!isKnown(name))
           return function.emitError() << what << " has the size '" << size.str()
-                                      << "', but no input has a dimension that is just '" << name
+                                      << "', but no input has a dimension that tells '" << name
                                       << "'; give one input that dimension, or make the size a number";
     return success();
   }
@@ -185,7 +192,7 @@ private:
       if (!left || !right)
         return function.emitError() << kChecksAttr << " holds what is no size: " << check;
       for (const Dim &size : {*left, *right})
-        for (const std::string &name : size.symbols())
+        for (const auto &[name, min, max, where] : size.symbols())
           if (!isKnown(name))
             return function.emitError() << "a check needs the size '" << name << "', which no input has";
       plan.checks.push_back({expr(*left), expr(*right), tables.location(text(2).str())});

@@ -9,7 +9,7 @@ Tensor standardize(const Tensor &x) {
 }
 
 int main() {
-  Dim rows("rows");
+  const Dim rows("rows");
   Graph g = trace(standardize, {TensorSpec{f32, {rows, 3}}});
   std::cout << str(g.inputs()[0]) << " -> " << str(g.outputs()[0]) << "\n";
   for (int n : {2, 100})
@@ -20,4 +20,15 @@ int main() {
   } catch (const Error &error) {
     std::cout << error.what() << "\n";
   }
+
+  const Dim length("length", 1, 512), pairs("pairs");
+  Graph ranged = trace([](const Tensor &x, const Tensor &y) { return x[Slice(-1)] + y.reshape({-1, 2}).sum(0); },
+                       {TensorSpec{f32, {length, 2}}, TensorSpec{f32, {2 * pairs}}});
+  std::cout << str(ranged.inputs()[0]) << ", " << str(ranged.inputs()[1]) << " -> " << str(ranged.outputs()[0]) << "\n";
+  for (auto [rows, numbers] : {std::pair(600, 2), std::pair(5, 3)})
+    try {
+      ranged.run({ones({rows, 2}), ones({numbers})});
+    } catch (const Error &error) {
+      std::cout << error.what() << "\n";
+    }
 }

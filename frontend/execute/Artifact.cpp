@@ -46,7 +46,7 @@ Dim dimOf(const rt::Expr &expr, const std::vector<rt::Symbol> &symbols) {
       stack.push_back(instr.value);
       break;
     case rt::Expr::Op::Symbol:
-      stack.push_back(Dim(symbols[instr.value].name));
+      stack.push_back(Dim(symbols[instr.value].name, symbols[instr.value].min, symbols[instr.value].max));
       break;
     case rt::Expr::Op::Add:
       binary([](const Dim &a, const Dim &b) { return a + b; });

@@ -13,7 +13,8 @@ using namespace detail;
 static std::string symbolicSize(const Dim &size) {
   return "the size " + size.str() +
          " is not known while tracing, and the code after this would be right for one value of it only;\n"
-         "  compute with it as a Dim, or give the input a fixed size in its TensorSpec";
+         "  compute with it as a Dim, or give the input a fixed size in its TensorSpec, or a range that decides, as in "
+         "Dim(\"n\", 1, 512)";
 }
 
 Size::operator int64_t() const {
@@ -22,11 +23,20 @@ Size::operator int64_t() const {
   return value();
 }
 
-int Size::compare(const Dim &other) const {
-  Dim difference = static_cast<const Dim &>(*this) - other;
-  if (!difference.isStatic())
-    throw Error(where, "size", symbolicSize(isStatic() ? other : *this));
-  return difference.value() < 0 ? -1 : difference.value() > 0;
+bool Size::isEqual(const Dim &a, const Dim &b, const Location &where) {
+  auto least = lowerBound(a - b), most = upperBound(a - b);
+  if ((least && *least > 0) || (most && *most < 0))
+    return false;
+  if (least == 0 && most == 0)
+    return true;
+  throw Error(where, "size", symbolicSize(a.isStatic() ? b : a));
+}
+bool Size::isAtMost(const Dim &a, const Dim &b, const Location &where) {
+  if (burin::isAtMost(a, b))
+    return true;
+  if (lowerBound(a - b).value_or(0) > 0)
+    return false;
+  throw Error(where, "size", symbolicSize(a.isStatic() ? b : a));
 }
 
 // ---- what a tensor is

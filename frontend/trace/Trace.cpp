@@ -48,12 +48,37 @@ static std::vector<std::string> completeNames(std::vector<std::string> names, si
   return names;
 }
 
+/// The first symbol of a shape that has a range.
+static std::optional<Dim::Symbol> rangeOf(const Shape &shape) {
+  for (const Dim &size : shape)
+    for (const Dim::Symbol &symbol : size.symbols())
+      if (symbol.min > 0 || symbol.max < INT64_MAX)
+        return symbol;
+  return std::nullopt;
+}
+
+/// Symbols of one name are one size.
+static void checkRanges(std::span<const Trace::Input> inputs, const Location &where) {
+  std::map<std::string, Dim::Symbol> known;
+  for (const Trace::Input &input : inputs)
+    for (const Dim &size : input.spec.shape)
+      for (const Dim::Symbol &symbol : size.symbols()) {
+        const Dim::Symbol &first = known.try_emplace(symbol.name, symbol).first->second;
+        if (first.min != symbol.min || first.max != symbol.max)
+          throw Error(where, "trace",
+                      "the sizes " + Dim(first.name, first.min, first.max).str() + " and " +
+                          Dim(symbol.name, symbol.min, symbol.max).str() +
+                          " of the inputs have one name and different ranges; use one Dim for both, or another name");
+      }
+}
+
 Trace::Trace(std::shared_ptr<Graph::Data> given, std::string name, std::span<const Input> inputs,
              std::vector<std::string> inputNames, const detail::TensorNames &names, const Location &where)
     : id(++traceCount), graph(std::move(given)), index(graph->functions.size()), builder(&graph->context) {
   mlir::MLIRContext *context = &graph->context;
   mlir::Location location = detail::mlirLocation(context, where);
   inputNames = completeNames(std::move(inputNames), inputs.size(), "x", where);
+  checkRanges(inputs, where);
   llvm::SmallVector<mlir::Type> types;
   graph->functions.push_back({name, {}, {}});
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -69,6 +94,9 @@ Trace::Trace(std::shared_ptr<Graph::Data> given, std::string name, std::span<con
   function = mlir::func::FuncOp::create(builder, location, name, builder.getFunctionType(types, {}));
   mlir::Block *block = function.addEntryBlock();
   builder.setInsertionPointToEnd(block);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (auto ranged = rangeOf(signature().inputs[i].spec.shape))
+      function.getArgument(i).setLoc(detail::mlirLocation(context, ranged->where));
   for (const auto &[name, tensor] : names)
     if (tensor.defined())
       if (auto *storage = std::get_if<detail::StorageRef>(&detail::Access::state(tensor)->value))
@@ -208,8 +236,9 @@ Dim Trace::newSize(const std::string &op) {
   auto isTaken = [&](const std::string &name) {
     for (const NamedSpec &input : signature().inputs)
       for (const Dim &size : input.spec.shape)
-        if (!size.isStatic() && llvm::is_contained(size.symbols(), name))
-          return true;
+        for (const Dim::Symbol &symbol : size.symbols())
+          if (symbol.name == name)
+            return true;
     return false;
   };
   std::string name;

@@ -71,8 +71,7 @@ bool inferScatter(InferCall &call) {
 /// The symbol of the size that the op defines.
 static bool checkNewSize(InferCall &call) {
   const Shape &size = call.attr<Shape>("size");
-  return (size.size() == 1 && !size[0].isStatic() && size[0].symbols().front() == size[0].str()) ||
-         call.fail(text("size ", size, " must be one symbol"));
+  return (size.size() == 1 && size[0].symbol()) || call.fail(text("size ", size, " must be one symbol"));
 }
 
 bool inferPrefix(InferCall &call) {

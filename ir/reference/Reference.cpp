@@ -26,9 +26,9 @@ std::optional<int64_t> evaluateDim(const Dim &dim, const Symbols &symbols) {
 /// the symbol are solved, others are left alone.
 void solve(const Dim &dim, int64_t size, Symbols &symbols) {
   std::vector<std::string> unknown;
-  for (const std::string &name : dim.symbols())
-    if (!symbols.count(name))
-      unknown.push_back(name);
+  for (const Dim::Symbol &symbol : dim.symbols())
+    if (!symbols.count(symbol.name))
+      unknown.push_back(symbol.name);
   if (unknown.size() != 1)
     return;
   Symbols trial = symbols;
@@ -94,7 +94,7 @@ LogicalResult Interpreter::bind(Operation *op, TypeRange types, ArrayRef<const R
       Shape shape = specOf(type).shape;
       if (shape.size() == tensor->shape.size())
         for (auto [dim, size] : llvm::zip_equal(shape, tensor->shape))
-          if (!dim.isStatic() && (!plain || dim == Dim(dim.symbols().front())))
+          if (!dim.isStatic() && (!plain || dim.symbol()))
             solve(dim, size, symbols);
     }
   for (auto [i, type, tensor] : llvm::enumerate(types, tensors))
@@ -106,8 +106,12 @@ LogicalResult Interpreter::bind(Operation *op, TypeRange types, ArrayRef<const R
 LogicalResult Interpreter::check(Operation *op, Type type, const RefTensor &tensor, const Twine &what) {
   TensorSpec spec = specOf(type);
   bool fits = spec.dtype == tensor.dtype && spec.shape.size() == tensor.shape.size();
-  for (size_t i = 0; fits && i < spec.shape.size(); ++i)
+  for (size_t i = 0; fits && i < spec.shape.size(); ++i) {
     fits = evaluateDim(spec.shape[i], symbols) == tensor.shape[i];
+    for (const Dim::Symbol &symbol : spec.shape[i].symbols())
+      if (int64_t value = symbols[symbol.name]; value < symbol.min || value > symbol.max)
+        fits = false;
+  }
   auto count = elementCount(tensor.shape, options.maxElements);
   size_t stored = std::visit([](auto &v) { return v.size(); }, tensor.data);
   fits = fits && count && stored == size_t(*count) && (tensor.data.index() == 0) == isFloat(tensor.dtype);

@@ -128,7 +128,7 @@ AtomPtr functionAtom(Op op, const Dim &a, const Dim &b) {
   std::string text = std::string(functionName(op)) + "(" + a.str() + ", " + b.str() + ")";
   if (text.size() > kMaxAtomText)
     tooLarge();
-  return std::make_shared<Atom>(Atom{op, std::move(text), a, b});
+  return std::make_shared<Atom>(Atom{op, std::move(text), a, b, {}});
 }
 
 bool isBefore(const AtomPtr &x, const AtomPtr &y) { return x->text < y->text; }
@@ -177,7 +177,16 @@ Dim Dim::Expression::make(Polynomial p) {
 
 Dim Dim::Expression::make(AtomPtr atom) { return make(Polynomial{{Monomial{std::move(atom)}, 1}}); }
 
-Dim::Dim(std::string_view name, Location where) {
+/// "{1..512}"; "" for every size.
+static std::string rangeText(int64_t min, int64_t max) {
+  if (min == 0 && max == INT64_MAX)
+    return "";
+  return "{" + std::to_string(min) + ".." + (max == INT64_MAX ? "" : std::to_string(max)) + "}";
+}
+
+Dim::Dim(std::string_view name, Location where) : Dim(name, 0, INT64_MAX, where) {}
+
+Dim::Dim(std::string_view name, int64_t min, int64_t max, Location where) {
   auto isLetter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
   auto isDigit = [](char c) { return c >= '0' && c <= '9'; };
   bool ok = !name.empty() && name.size() <= 256 && isLetter(name[0]) &&
@@ -185,7 +194,13 @@ Dim::Dim(std::string_view name, Location where) {
   if (!ok)
     throw Error("the name of a size must be an identifier such as batch, not '" + std::string(name.substr(0, 64)) + "'",
                 where);
-  *this = Expression::make(std::make_shared<Atom>(Atom{Op::Symbol, std::string(name), {}, {}}));
+  if (min < 0 || max < min)
+    throw Error("the range of the size '" + std::string(name) + "' is " + std::to_string(min) + " to " +
+                    std::to_string(max) + "; it must begin at 0 or above and hold at least one size",
+                where);
+  Symbol symbol{std::string(name), min, max, where};
+  *this = Expression::make(
+      std::make_shared<Atom>(Atom{Op::Symbol, symbol.name + rangeText(min, max), {}, {}, std::move(symbol)}));
 }
 
 int64_t Dim::value(Location where) const {
@@ -305,6 +320,12 @@ static std::optional<Dim> joinDivisions(const Dim &a, int64_t divisor) {
   return floordiv(inner.a + inner.b * Dim(shift), inner.b * Dim(divisor));
 }
 
+/// Whether 0 <= a < divisor is known.
+static bool isRemainder(const Dim &a, const Dim &divisor) {
+  auto least = lowerBound(a), most = upperBound(a);
+  return least && most && *least >= 0 && *most < divisor.value();
+}
+
 Dim floordiv(const Dim &a, const Dim &b) {
   if (a.isStatic() && b.isStatic())
     return Dim(floorDivide(a.number, b.number));
@@ -324,6 +345,8 @@ Dim floordiv(const Dim &a, const Dim &b) {
   cancelCommonFactor(rest, divisor);
   if (divisor != b)
     return quotient + floordiv(rest, divisor);
+  if (isRemainder(rest, b))
+    return quotient;
   if (auto joined = joinDivisions(rest, b.number))
     return quotient + *joined;
   return quotient + Dim::Expression::make(functionAtom(Op::FloorDiv, rest, b));
@@ -347,7 +370,7 @@ Dim mod(const Dim &a, const Dim &b) {
   if (b.number <= 0)
     return a - floordiv(a, b) * b;
   Dim rest = divide(a, b.number).second;
-  return rest.isStatic() ? rest : Dim::Expression::make(functionAtom(Op::Mod, rest, b));
+  return rest.isStatic() || isRemainder(rest, b) ? rest : Dim::Expression::make(functionAtom(Op::Mod, rest, b));
 }
 
 static Dim extremum(Op op, const Dim &a, const Dim &b) {
@@ -400,16 +423,6 @@ std::optional<int64_t> Dim::evaluate(const std::function<std::optional<int64_t>(
   return std::nullopt;
 }
 
-std::vector<std::string> Dim::symbols() const {
-  std::vector<std::string> names;
-  for (const Postfix &step : toPostfix())
-    if (step.op == Postfix::Op::Symbol)
-      names.push_back(step.symbol);
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-  return names;
-}
-
 Dim Dim::substitute(const std::function<Dim(std::string_view)> &replacement) const {
   if (!expression)
     return *this;
@@ -418,57 +431,11 @@ Dim Dim::substitute(const std::function<Dim(std::string_view)> &replacement) con
     Dim product(coefficient);
     for (const AtomPtr &atom : monomial)
       product = product * (atom->op == Op::Symbol
-                               ? replacement(atom->text)
+                               ? replacement(atom->symbol.name)
                                : apply(atom->op, atom->a.substitute(replacement), atom->b.substitute(replacement)));
     sum = sum + product;
   }
   return sum;
-}
-
-static void appendPostfix(const Dim &d, std::vector<Dim::Postfix> &out);
-
-static void appendAtom(const AtomPtr &atom, std::vector<Dim::Postfix> &out) {
-  if (atom->op == Op::Symbol) {
-    out.push_back({Op::Symbol, 0, atom->text});
-    return;
-  }
-  appendPostfix(atom->a, out);
-  appendPostfix(atom->b, out);
-  out.push_back({atom->op, 0, {}});
-}
-
-/// A monomial times the magnitude of its coefficient.
-static void appendTerm(const Monomial &monomial, int64_t coefficient, std::vector<Dim::Postfix> &out) {
-  bool first = true;
-  for (const AtomPtr &atom : monomial) {
-    appendAtom(atom, out);
-    if (!std::exchange(first, false))
-      out.push_back({Op::Mul, 0, {}});
-  }
-  if (first || coefficient != 1)
-    out.push_back({Op::Const, coefficient, {}});
-  if (!first && coefficient != 1)
-    out.push_back({Op::Mul, 0, {}});
-}
-
-static void appendPostfix(const Dim &d, std::vector<Dim::Postfix> &out) {
-  if (d.isStatic()) {
-    out.push_back({Op::Const, d.value(), {}});
-    return;
-  }
-  bool first = true;
-  for (auto &[monomial, coefficient] : Dim::Expression::of(d)) {
-    bool subtract = !first && coefficient < 0 && coefficient != INT64_MIN;
-    appendTerm(monomial, subtract ? -coefficient : coefficient, out);
-    if (!std::exchange(first, false))
-      out.push_back({subtract ? Op::Sub : Op::Add, 0, {}});
-  }
-}
-
-std::vector<Dim::Postfix> Dim::toPostfix() const {
-  std::vector<Postfix> out;
-  appendPostfix(*this, out);
-  return out;
 }
 
 } // namespace burin

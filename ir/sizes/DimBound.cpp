@@ -8,45 +8,91 @@ using AtomPtr = Dim::Expression::AtomPtr;
 using Polynomial = Dim::Expression::Polynomial;
 using Op = Dim::Postfix::Op;
 
-static bool isNonNegative(const AtomPtr &atom) {
-  auto low = [](const Dim &d) { return lowerBound(d).value_or(-1); };
+namespace {
+struct Interval {
+  std::optional<int64_t> least, most; // nullopt: not known
+};
+} // namespace
+
+static Interval intervalOf(const Dim &);
+
+static std::optional<int64_t> larger(std::optional<int64_t> a, std::optional<int64_t> b) { return std::max(a, b); }
+static std::optional<int64_t> smaller(std::optional<int64_t> a, std::optional<int64_t> b) {
+  return a && b ? std::optional(std::min(*a, *b)) : std::nullopt;
+}
+
+static Interval intervalOf(const AtomPtr &atom) {
+  if (atom->op == Op::Symbol) {
+    const Dim::Symbol &symbol = atom->symbol;
+    return {symbol.min, symbol.max == INT64_MAX ? std::nullopt : std::optional(symbol.max)};
+  }
+  Interval a = intervalOf(atom->a), b = intervalOf(atom->b);
+  a.least = larger(a.least, lowerBound(atom->a));
+  b.least = larger(b.least, lowerBound(atom->b));
+  bool isNatural = a.least.value_or(-1) >= 0 && b.least.value_or(-1) >= 1;
+  auto divided = [&](std::optional<int64_t> value, const std::optional<int64_t> &by) {
+    bool isDivided = value && by && *by >= 1;
+    return !isDivided                ? value
+           : atom->op == Op::CeilDiv ? ceildiv(Dim(*value), *by).value()
+                                     : floordiv(Dim(*value), *by).value();
+  };
   switch (atom->op) {
-  case Op::Symbol:
-    return true;
   case Op::FloorDiv:
   case Op::CeilDiv:
-    return low(atom->a) >= 0 && low(atom->b) >= 1;
+    if (!isNatural)
+      return {};
+    return {b.most ? divided(a.least, b.most) : 0, divided(a.most, b.least)};
   case Op::Mod:
-    return low(atom->b) >= 1;
+    if (b.least.value_or(-1) < 1)
+      return {};
+    return {0, b.most ? std::optional(*b.most - 1) : a.least.value_or(-1) >= 0 ? a.most : std::nullopt};
   case Op::Min:
-    return low(atom->a) >= 0 && low(atom->b) >= 0;
+    return {smaller(a.least, b.least), a.most && b.most ? smaller(a.most, b.most) : larger(a.most, b.most)};
   case Op::Max:
-    return low(atom->a) >= 0 || low(atom->b) >= 0;
+    return {larger(a.least, b.least), a.most && b.most ? larger(a.most, b.most) : std::nullopt};
   default:
-    return false;
+    return {};
   }
 }
 
-/// The largest value of a factor that has one: mod(a, 8) is at most 7.
-static std::optional<int64_t> upperBound(const AtomPtr &atom) {
-  bool isBounded = atom->op == Op::Mod && atom->b.isStatic() && atom->b.value() >= 1;
-  return isBounded ? std::optional(atom->b.value() - 1) : std::nullopt;
+/// The product of the factors: of any single one, or of several that are not negative.
+static Interval intervalOf(const Dim::Expression::Monomial &factors) {
+  Interval product{1, 1};
+  for (const AtomPtr &atom : factors) {
+    Interval factor = intervalOf(atom);
+    if (factors.size() == 1)
+      return factor;
+    if (factor.least.value_or(-1) < 0 || __builtin_mul_overflow(*product.least, *factor.least, &*product.least))
+      return {};
+    if (!product.most || !factor.most || __builtin_mul_overflow(*product.most, *factor.most, &*product.most))
+      product.most = std::nullopt;
+  }
+  return product;
 }
 
-/// The bound from the signs of the terms alone.
-static std::optional<int64_t> signBound(const Polynomial &terms) {
-  int64_t bound = 0;
+static Interval intervalOf(const Polynomial &terms) {
+  Interval sum{0, 0};
+  auto add = [](std::optional<int64_t> &bound, int64_t coefficient, const std::optional<int64_t> &value) {
+    int64_t term;
+    if (!bound || !value || __builtin_mul_overflow(coefficient, *value, &term) ||
+        __builtin_add_overflow(*bound, term, &*bound))
+      bound = std::nullopt;
+  };
   for (auto &[monomial, coefficient] : terms) {
-    int64_t least = monomial.empty() ? coefficient : 0;
-    auto most = coefficient < 0 && monomial.size() == 1 ? upperBound(monomial[0]) : std::nullopt;
-    if (most ? __builtin_mul_overflow(coefficient, *most, &least)
-             : !monomial.empty() && (coefficient < 0 || !std::all_of(monomial.begin(), monomial.end(), isNonNegative)))
-      return std::nullopt;
-    if (__builtin_add_overflow(bound, least, &bound))
-      return std::nullopt;
+    Interval factor = intervalOf(monomial);
+    add(sum.least, coefficient, coefficient > 0 ? factor.least : factor.most);
+    add(sum.most, coefficient, coefficient > 0 ? factor.most : factor.least);
+    if (!sum.least && !sum.most)
+      break;
   }
-  return bound;
+  return sum;
 }
+
+static Interval intervalOf(const Dim &d) {
+  return d.isStatic() ? Interval{d.value(), d.value()} : intervalOf(Dim::Expression::of(d));
+}
+
+static std::optional<int64_t> signBound(const Polynomial &terms) { return intervalOf(terms).least; }
 
 /// The bound if `positive` is one of the things that are >= 0: d == positive + (d - positive).
 static std::optional<int64_t> signBound(const Dim &d, const Dim &positive) {
@@ -114,6 +160,23 @@ std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive) {
     return positive.isStatic() ? bound : std::max(bound, lowerBound(d - positive, 0, kMaxCases));
   } catch (const Error &) {
     return std::nullopt;
+  }
+}
+
+std::optional<int64_t> upperBound(const Dim &d) {
+  try {
+    auto bound = lowerBound(Dim(0) - d);
+    return bound && *bound != INT64_MIN ? std::optional(-*bound) : std::nullopt;
+  } catch (const Error &) {
+    return std::nullopt;
+  }
+}
+
+bool isMultipleOf(const Dim &d, int64_t factor) {
+  try {
+    return mod(d, factor) == Dim(0);
+  } catch (const Error &) {
+    return false;
   }
 }
 

@@ -8,8 +8,9 @@ namespace burin {
 struct Dim::Expression {
   struct Atom {
     Postfix::Op op;   // Symbol, or a function of two arguments
-    std::string text; // canonical: the symbol's name, or "floordiv(h, 2)"
+    std::string text; // canonical: the symbol's name and range, or "floordiv(h, 2)"
     Dim a, b;         // the arguments
+    Symbol symbol = {};
   };
   using AtomPtr = std::shared_ptr<const Atom>;
   using Monomial = std::vector<AtomPtr>; // sorted by text; empty for the constant term

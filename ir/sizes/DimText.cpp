@@ -100,6 +100,16 @@ private:
     }
     return negative ? Dim(0) - d : d;
   }
+  /// The rest of "seq{1..512}".
+  Dim range(std::string_view name) {
+    int64_t min = number(false).value(), max = INT64_MAX;
+    expect('.');
+    expect('.');
+    if (skip() != '}')
+      max = number(false).value();
+    expect('}');
+    return Dim(name, min, max);
+  }
   Dim number(bool negative) {
     std::string digits = negative ? "-" : "";
     while (!rest.empty() && rest[0] >= '0' && rest[0] <= '9') {
@@ -117,6 +127,8 @@ private:
       ++length;
     std::string_view name = rest.substr(0, length);
     rest.remove_prefix(length);
+    if (eat('{'))
+      return range(name);
     if (!eat('('))
       return Dim(name);
     Dim a = sum();

@@ -21,8 +21,8 @@ void forEachSymbol(Operation *op, llvm::function_ref<void(StringRef)> visit) {
   auto visitShape = [&](const Shape &shape) {
     for (const Dim &size : shape)
       if (!size.isStatic())
-        for (const std::string &symbol : size.symbols())
-          visit(symbol);
+        for (const Dim::Symbol &symbol : size.symbols())
+          visit(symbol.name);
   };
   // The initial state of a loop shares its buffer with the states that the iterations leave, whose sizes must be known.
   for (OpOperand &use : op->getUses())

@@ -33,7 +33,7 @@ bool isDense(ContractOp op) {
 bool isWorthIt(ContractOp op) {
   Shape lhs = shapeOf(op.getLhs());
   Dim rows = elements(Shape(lhs.begin(), lhs.end() - 1)), depth = lhs.back(), columns = shapeOf(op.getResult()).back();
-  auto atLeast = [](const Dim &size, int64_t least) { return size.isStatic() && size.value() >= least; };
+  auto atLeast = [](const Dim &size, int64_t least) { return lowerBound(size).value_or(0) >= least; };
   return atLeast(rows, kLeastRows) && atLeast(depth, kLeastDepth) && atLeast(columns, kLeastColumns) &&
          atLeast(rows * depth * columns, kLeastProducts);
 }

@@ -140,14 +140,21 @@ private:
     for (const Symbol &s : p.symbols) {
       if (s.kind != Symbol::Kind::Dimension)
         break; // computed ones come last
-      int64_t value = inputs[s.input].shape[s.axis];
-      if (value < s.min || value > s.max)
-        problems.add(inputName(s.input), " axis ", s.axis, ": ", s.name, " must be ",
-                     s.max == INT64_MAX ? text("at least ", s.min) : text("in [", s.min, ", ", s.max, "]"), ", got ",
-                     value);
+      const int64_t size = inputs[s.input].shape[s.axis];
+      int64_t rest = 0;
+      bool isFit = !__builtin_sub_overflow(size, s.offset, &rest) && rest % s.scale == 0;
+      const int64_t value = rest / s.scale;
+      const char *separator = s.location ? ": " : "";
+      if (!isFit)
+        problems.add(inputName(s.input), " axis ", s.axis, " must be ", dimension(s), ", got ", size);
+      else if (value < s.min || value > s.max)
+        problems.add(a.locations[s.location], separator, inputName(s.input), " axis ", s.axis, ": ", s.name,
+                     " must be ", s.max == INT64_MAX ? text("at least ", s.min) : text("in [", s.min, ", ", s.max, "]"),
+                     ", got ", value, value == size ? "" : text(", as the size is ", dimension(s), " = ", size));
       out.known.push_back(value);
     }
   }
+  std::string dimension(const Symbol &s) { return printed(p.exprs[p.inputs[s.input].dims[s.axis]], p.symbols); }
 
   /// Those that are known from this stage on.
   void evaluateAll() {

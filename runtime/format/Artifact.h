@@ -85,11 +85,12 @@ struct Symbol {
   std::string name;
   Kind kind = Kind::Dimension;
   int64_t min = 0, max = INT64_MAX; // of a dimension
-  uint32_t input = 0, axis = 0;     // where a dimension is read
-  Slot count;                       // an i64, read when the steps before `step` are done; it must lie in [0, limit],
-  uint32_t step = 0;                // where `limit` is over earlier symbols
+  uint32_t input = 0, axis = 0;     // where a dimension is read: it is symbol * scale + offset
+  int64_t scale = 1, offset = 0;
+  Slot count;        // an i64, read when the steps before `step` are done; it must lie in [0, limit],
+  uint32_t step = 0; // where `limit` is over earlier symbols
   ExprId limit = 0;
-  uint32_t location = 0; // of what has the computed size
+  uint32_t location = 0; // of what has the computed size; of the range of a dimension
 };
 
 /// One compiled kernel: `int64_t k(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi)`
@@ -197,7 +198,7 @@ struct Artifact {
 template <class IO> void fields(IO &io, Expr::Instr &x) { io(x.op, x.value); }
 template <class IO> void fields(IO &io, Expr &x) { io(x.program); }
 template <class IO> void fields(IO &io, Symbol &x) {
-  io(x.name, x.kind, x.min, x.max, x.input, x.axis, x.count, x.step, x.limit, x.location);
+  io(x.name, x.kind, x.min, x.max, x.input, x.axis, x.scale, x.offset, x.count, x.step, x.limit, x.location);
 }
 template <class IO> void fields(IO &io, Check &x) { io(x.left, x.right, x.location); }
 template <class IO> void fields(IO &io, TensorInfo &x) { io(x.name, x.dtype, x.dims, x.location); }

@@ -115,16 +115,24 @@ private:
     return s.step == 0 ? dimension(s, index) : fail("the size of an input is read before the first step");
   }
 
-  // The dimension a symbol is read from is the symbol itself.
+  // The dimension that a symbol is read from is symbol * scale + offset.
   bool dimension(const Symbol &s, size_t index) {
     if (s.input >= p.inputs.size() || s.axis >= p.inputs[s.input].dims.size())
       return fail(text("read from axis ", s.axis, " of input ", s.input, ", which does not exist"));
     if (s.min < 0 || s.max < s.min)
       return fail(text("empty range [", s.min, ", ", s.max, "]"));
     const Expr &dim = p.exprs[p.inputs[s.input].dims[s.axis]];
-    bool itself =
-        dim.program.size() == 1 && dim.program[0].op == Expr::Op::Symbol && uint64_t(dim.program[0].value) == index;
-    return itself || fail(text("axis ", s.axis, " of input ", s.input, " has another size"));
+    std::vector<int64_t> values(p.symbols.size());
+    bool isLinear = s.scale >= 1;
+    for (const Expr::Instr &instr : dim.program)
+      isLinear = isLinear && (instr.op != Expr::Op::Symbol || uint64_t(instr.value) == index);
+    for (int64_t value : {0, 1, 1000}) {
+      values[index] = value;
+      __int128 size = __int128(value) * s.scale + s.offset;
+      isLinear = isLinear && evaluate(dim, values) == size;
+    }
+    return location(s.location) &&
+           (isLinear || fail(text("axis ", s.axis, " of input ", s.input, " has another size")));
   }
 
   /// What is read must be there: a scalar of the caller or of an output, 8 bytes of weights, a buffer already written.

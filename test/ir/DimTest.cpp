@@ -117,7 +117,10 @@ TEST_CASE("values follow from the symbols' values") {
 
 TEST_CASE("symbols can be listed and replaced") {
   Dim d = floordiv(b * h, 2) + min(w, b);
-  CHECK(d.symbols() == std::vector<std::string>{"batch", "h", "w"});
+  std::vector<std::string> names;
+  for (const Dim::Symbol &symbol : d.symbols())
+    names.push_back(symbol.name);
+  CHECK(names == std::vector<std::string>{"batch", "h", "w"});
   CHECK(Dim(3).symbols().empty());
   Dim replaced = d.substitute([](std::string_view name) { return name == "h" ? Dim(4) : Dim(name); });
   CHECK(replaced == b * 2 + min(w, b));
@@ -138,4 +141,42 @@ TEST_CASE("specs print as users write them") {
   CHECK(burin::str(burin::Shape{}) == "[]");
   CHECK(burin::elements({b, 4, 2}) == b * 8);
   CHECK(burin::elements({}) == Dim(1));
+}
+
+TEST_CASE("what ranges and factors tell is known") {
+  const Dim n("n", 8, 64), rows("rows", 2, INT64_MAX);
+  CHECK(n.str() == "n{8..64}");
+  CHECK(rows.str() == "rows{2..}");
+  CHECK((n * 2 - 1).str() == "n{8..64}*2 - 1");
+  for (const Dim &d : {n, rows * 3 + 1, floordiv(n + 1, 2) * rows})
+    CHECK(*Dim::parse(d.str()) == d);
+  for (const char *text : {"n{}", "n{1}", "n{5..4}", "n{..4}", "n{-1..4}", "n{1..4"})
+    CHECK_FALSE(Dim::parse(text));
+  CHECK(lowerBound(n) == 8);
+  CHECK(upperBound(n) == 64);
+  CHECK(upperBound(rows) == std::nullopt);
+  CHECK(lowerBound(rows * n - 1) == 15);
+  CHECK(upperBound(Dim(100) - n * 2) == 84);
+  CHECK(upperBound(floordiv(n + 1, 4)) == 16);
+  CHECK(upperBound(mod(b, n)) == 63);
+  CHECK(upperBound(min(n, b)) == 64);
+  CHECK(min(n, 100) == n);
+  CHECK(max(n, 8) == n);
+  CHECK(min(n, 8) == Dim(8));
+  CHECK(floordiv(n, 65) == Dim(0));
+  CHECK(mod(n, 65) == n);
+  CHECK(!floordiv(n, 64).isStatic());
+  CHECK(isMultipleOf(b * 8 + 16, 4));
+  CHECK(!isMultipleOf(b * 8 + 2, 4));
+  CHECK(n != Dim("n"));
+  CHECK(!mayEqual(n, 7));
+  CHECK(mayEqual(n, 9));
+  CHECK(n.symbol()->max == 64);
+  CHECK((n * 8).symbol().has_value() == false);
+  CHECK((n * 8 + 3).linear()->scale == 8);
+  CHECK((n * 8 + 3).linear()->offset == 3);
+  CHECK((n * b).linear().has_value() == false);
+  CHECK((Dim(9) - n).linear().has_value() == false);
+  CHECK_THROWS_AS(Dim("n", -1, 3), Error);
+  CHECK_THROWS_AS(Dim("n", 4, 3), Error);
 }

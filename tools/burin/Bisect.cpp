@@ -75,9 +75,9 @@ std::string commandFor(const Arguments &arguments, ModuleOp graph) {
   std::string text = "burin verify " + arguments.output;
   for (BlockArgument argument : mainOf(graph).getArguments())
     for (const Dim &size : ir::shapeOf(argument))
-      for (const std::string &symbol : size.symbols())
+      for (const Dim::Symbol &symbol : size.symbols())
         for (auto &[name, value] : arguments.probe.sizes)
-          if (name == symbol && text.find(" --dim " + name + "=") == text.npos)
+          if (name == symbol.name && text.find(" --dim " + name + "=") == text.npos)
             text += " --dim " + name + "=" + std::to_string(value);
   for (const std::string &input : arguments.inputs.inputs)
     for (unsigned i = 0; i < mainOf(graph).getNumArguments(); ++i)
@@ -195,13 +195,13 @@ void completeSizes(Probe &probe, func::FuncOp main) {
     auto given = probe.inputs.find(name ? name.str() : "");
     Shape shape = ir::shapeOf(argument);
     for (size_t i = 0; given != probe.inputs.end() && i < std::min(shape.size(), given->second.shape.size()); ++i)
-      if (!shape[i].isStatic() && shape[i] == Dim(shape[i].symbols().front()))
-        probe.sizes.try_emplace(shape[i].symbols().front(), given->second.shape[i]);
+      if (auto linear = shape[i].linear())
+        probe.sizes.try_emplace(linear->symbol.name, (given->second.shape[i] - linear->offset) / linear->scale);
   }
   for (BlockArgument argument : main.getArguments())
     for (const Dim &size : ir::shapeOf(argument))
-      for (const std::string &symbol : size.symbols())
-        probe.sizes.try_emplace(symbol, 1);
+      for (const Dim::Symbol &symbol : size.symbols())
+        probe.sizes.try_emplace(symbol.name, smallSize(symbol));
 }
 
 int bisect(Arguments &arguments) {

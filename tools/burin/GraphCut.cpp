@@ -71,8 +71,8 @@ private:
     std::set<std::string> symbols;
     auto add = [&](const Shape &shape) {
       for (const Dim &size : shape)
-        for (const std::string &symbol : size.symbols())
-          symbols.insert(symbol);
+        for (const Dim::Symbol &symbol : size.symbols())
+          symbols.insert(symbol.name);
     };
     for (Value v : inputs)
       add(ir::shapeOf(v));
@@ -91,8 +91,8 @@ private:
     }
     for (Value v : inputs)
       for (const Dim &size : ir::shapeOf(v))
-        if (!size.isStatic() && size == Dim(size.symbols().front()))
-          symbols.erase(size.symbols().front());
+        if (auto symbol = size.symbol())
+          symbols.erase(symbol->name);
     for (Operation *op : ops)
       if (auto size = ir::newSizeOf(op))
         symbols.erase(size->str());

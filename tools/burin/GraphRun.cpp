@@ -38,8 +38,9 @@ std::vector<rt::NpyArray> randomInputs(ModuleOp module, uint64_t seed, Sizes &si
     TensorSpec spec = ir::specOf(argument);
     std::vector<int64_t> shape;
     for (const Dim &dim : spec.shape) {
-      auto size =
-          dim.evaluate([&](std::string_view name) { return sizes.try_emplace(std::string(name), 1).first->second; });
+      for (const Dim::Symbol &symbol : dim.symbols())
+        sizes.try_emplace(symbol.name, smallSize(symbol));
+      auto size = dim.evaluate([&](std::string_view name) { return std::optional(sizes.at(std::string(name))); });
       shape.push_back(size.value_or(1));
     }
     auto name = mainOf(module).getArgAttrOfType<StringAttr>(argument.getArgNumber(), "burin.name");
@@ -54,8 +55,8 @@ Sizes sizesOf(ModuleOp module, const std::vector<std::vector<int64_t>> &shapes) 
   Sizes sizes;
   for (auto [argument, shape] : llvm::zip(mainOf(module).getArguments(), shapes))
     for (auto [dim, size] : llvm::zip(ir::shapeOf(argument), shape))
-      if (!dim.isStatic() && dim == Dim(dim.symbols().front()))
-        sizes.try_emplace(dim.symbols().front(), size);
+      if (auto linear = dim.linear())
+        sizes.try_emplace(linear->symbol.name, (size - linear->offset) / linear->scale);
   return sizes;
 }
 

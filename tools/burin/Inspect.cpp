@@ -32,7 +32,11 @@ void printSignature(const ArtifactFacts &f) {
                   rt::printed(p.exprs[s.limit], p.symbols).c_str(), source.empty() ? "" : ", at ", source.c_str());
       continue;
     }
-    std::printf("  %s is dimension %u of %s, from %lld%s\n", s.name.c_str(), s.axis, p.inputs[s.input].name.c_str(),
+    const rt::TensorInfo &input = p.inputs[s.input];
+    std::string dimension = rt::printed(p.exprs[input.dims[s.axis]], p.symbols);
+    if (dimension != s.name)
+      dimension += ", " + s.name;
+    std::printf("  dimension %u of %s is %s, from %lld%s\n", s.axis, input.name.c_str(), dimension.c_str(),
                 static_cast<long long>(s.min), s.max == INT64_MAX ? " up" : (" to " + std::to_string(s.max)).c_str());
   }
 }

@@ -66,8 +66,9 @@ private:
   Object symbol(const rt::Symbol &s, size_t i) {
     if (s.kind == rt::Symbol::Kind::Computed)
       return Object{{"name", s.name}, {"value", f.symbols[i]}, {"step", int64_t(s.step)}, {"limit", f.values[s.limit]}};
-    return Object{{"name", s.name}, {"value", f.symbols[i]},     {"min", s.min},
-                  {"max", s.max},   {"input", int64_t(s.input)}, {"axis", int64_t(s.axis)}};
+    return Object{{"name", s.name},   {"value", f.symbols[i]},     {"min", s.min},
+                  {"max", s.max},     {"input", int64_t(s.input)}, {"axis", int64_t(s.axis)},
+                  {"scale", s.scale}, {"offset", s.offset}};
   }
   Object kernel(const rt::Kernel &k, size_t i) {
     int64_t steps = 0;

@@ -210,7 +210,7 @@ bool Runner::chooseSizes() {
     known += symbol.name;
     const Input &source = inputs[symbol.input];
     if (source.given)
-      value = source.array.shape[symbol.axis];
+      value = (source.array.shape[symbol.axis] - symbol.offset) / symbol.scale;
     for (const auto &[name, size] : o.dims)
       if (name == symbol.name) {
         if (source.given && size != value)

@@ -418,7 +418,7 @@ private:
     k.width = lanes;
     int64_t perRow = vectors;
     // Vectors without a column are left out.
-    bool partial = !allColumnsThere && (!bound.isStatic() || bound.value() % lanes != 0);
+    bool partial = !allColumnsThere && !isMultipleOf(bound, lanes);
     auto finishRow = [&](int64_t r) {
       for (int64_t v = 0; v < vectors; ++v) {
         p.scoped([&] {

@@ -40,7 +40,7 @@ public:
     int64_t block = reduced.empty() ? mapBlock() : columnBlock();
     Dim blocks = blocked ? ceildiv(elements(walked), block) : Dim(1);
     tasks = tasks * blocks;
-    bool isAlone = tasks.isStatic() && tasks.value() < kRowsTogether;
+    bool isAlone = upperBound(tasks).value_or(INT64_MAX) < kRowsTogether;
     auto run = [&] {
       Value rest = k.lo;
       if (lanesReduce && !isAlone) {
@@ -121,7 +121,7 @@ private:
     Dim row = 1;
     for (int d : reduced)
       row = row * space[d];
-    bool isShort = row.isStatic() && row.value() <= kMapBlock;
+    bool isShort = upperBound(row).value_or(INT64_MAX) <= kMapBlock;
     return streamed ? 1 + isShort + overlaps() : 1;
   }
 
@@ -345,15 +345,15 @@ private:
     };
     if (together > 1)
       steps(together, [&](Value i) { vectors(place, i, together, {}); });
-    bool isEven = extent.isStatic() && extent.value() % vectorWidth == 0;
+    bool isEven = isMultipleOf(extent, vectorWidth);
     int64_t group = together * vectorWidth;
-    bool isDone = together > 1 && isEven && block % group == 0 && extent.value() % group == 0;
+    bool isDone = together > 1 && isEven && block % group == 0 && isMultipleOf(extent, group);
     if (!isDone)
       steps(period, [&](Value i) {
         for (int64_t n = 0; n < period; ++n)
           vectors(place, k.add(i, k.constant(n * vectorWidth)), 1, {});
       });
-    if (isEven && extent.value() % (period * vectorWidth) == 0)
+    if (isMultipleOf(extent, period * vectorWidth))
       return;
     for (int64_t n = 0; n < period; ++n) {
       Value at = k.add(from, k.constant(n * vectorWidth));

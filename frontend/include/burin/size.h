@@ -2,13 +2,13 @@
 #pragma once
 #include "burin/dim.h"
 #include "burin/error.h"
-#include <compare>
 #include <concepts>
 
 namespace burin {
 
 /// The size of a tensor's dimension. In a trace it may be symbolic; then whatever would turn it into a number or decide
-/// on it throws, because the answer differs between the calls that the traced graph serves. Arithmetic is fine.
+/// on it throws, because the answer differs between the calls that the traced graph serves. Arithmetic is fine, and so
+/// are comparisons whose answer the range of the symbol tells: x.size(0) <= 512 for Dim("n", 1, 512).
 class BURIN_API Size : public Dim {
 public:
   Size(Dim size, const Location &where) : Dim(std::move(size)), where(where) {}
@@ -17,19 +17,7 @@ public:
   explicit operator size_t() const { return size_t(int64_t(*this)); }
   explicit operator double() const { return double(int64_t(*this)); }
 
-  friend bool operator==(const Size &a, const Dim &b) { return a.compare(b) == 0; }
-  friend bool operator==(const Size &a, const Size &b) { return a.compare(b) == 0; }
-  friend bool operator==(const Size &a, std::integral auto b) { return a.compare(Dim(int64_t(b))) == 0; }
-  friend std::strong_ordering operator<=>(const Size &a, const Dim &b) { return a.compare(b) <=> 0; }
-  friend std::strong_ordering operator<=>(const Size &a, const Size &b) { return a.compare(b) <=> 0; }
-  friend std::strong_ordering operator<=>(const Size &a, std::integral auto b) {
-    return a.compare(Dim(int64_t(b))) <=> 0;
-  }
-
 private:
-  /// Negative, 0 or positive; throws if it depends on the value of a symbol.
-  int compare(const Dim &other) const;
-
   // Templates, so that they are preferred to the operators of Dim, whose results compare by structure.
   template <class A, class B>
   static constexpr bool areSizes =
@@ -42,6 +30,31 @@ private:
     return {operation(), where};
   } catch (const Error &problem) {
     throw Error(where, "", problem.what());
+  }
+  template <class A, class B>
+    requires areSizes<A, B>
+  friend bool operator==(const A &a, const B &b) {
+    return Size::isEqual(a, b, Size::placeOf(a, b));
+  }
+  template <class A, class B>
+    requires areSizes<A, B>
+  friend bool operator<=(const A &a, const B &b) {
+    return Size::isAtMost(a, b, Size::placeOf(a, b));
+  }
+  template <class A, class B>
+    requires areSizes<A, B>
+  friend bool operator>=(const A &a, const B &b) {
+    return Size::isAtMost(b, a, Size::placeOf(a, b));
+  }
+  template <class A, class B>
+    requires areSizes<A, B>
+  friend bool operator<(const A &a, const B &b) {
+    return !(a >= b);
+  }
+  template <class A, class B>
+    requires areSizes<A, B>
+  friend bool operator>(const A &a, const B &b) {
+    return !(a <= b);
   }
   template <class A, class B>
     requires areSizes<A, B>
@@ -69,6 +82,10 @@ private:
   friend Size operator%(const A &a, const B &b) {
     return Size::compute(Size::placeOf(a, b), [&] { return mod(Dim(a), Dim(b)); });
   }
+
+  // They throw if the answer depends on the value of a symbol.
+  static bool isEqual(const Dim &, const Dim &, const Location &where);
+  static bool isAtMost(const Dim &, const Dim &, const Location &where);
 
   Location where;
 };

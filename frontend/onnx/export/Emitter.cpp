@@ -151,7 +151,7 @@ Ref GraphEmitter::computed(const Dim &wanted) {
 Ref GraphEmitter::computed(const Dim::Expression::Atom &atom) {
   using Op = Dim::Postfix::Op;
   if (atom.op == Op::Symbol)
-    throw NoOnnxForm{"the size " + atom.text + " is the size of no input"};
+    throw NoOnnxForm{"the size " + atom.symbol.name + " is the size of no input"};
   Ref a = size(atom.a), b = size(atom.b);
   auto floored = [&](const Ref &x) {
     bool isNatural = lowerBound(atom.a).value_or(-1) >= 0 && lowerBound(atom.b).value_or(-1) >= 0;

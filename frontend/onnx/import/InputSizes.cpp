@@ -31,7 +31,8 @@ bool isNumber(const DimProto &dim) { return dim.value > 0; }
 } // namespace
 
 InputSizes::InputSizes(const std::vector<const ValueInfo *> &inputs, const std::vector<OnnxOptions::Size> &given,
-                       const Location &where) {
+                       const Location &where)
+    : place(where) {
   auto forEach = [&](auto &&visit) {
     for (const ValueInfo *input : inputs)
       for (size_t axis = 0; axis < input->shape.size(); ++axis)
@@ -46,8 +47,9 @@ InputSizes::InputSizes(const std::vector<const ValueInfo *> &inputs, const std::
   });
   auto isExpression = [&](std::string_view parameter) {
     std::optional<Dim> parsed = names.contains(parameter) ? std::nullopt : Dim::parse(parameter);
-    std::vector<std::string> used = parsed ? parsed->symbols() : std::vector<std::string>();
-    return !used.empty() && std::all_of(used.begin(), used.end(), [&](auto &name) { return names.contains(name); });
+    std::vector<Dim::Symbol> used = parsed ? parsed->symbols() : std::vector<Dim::Symbol>();
+    auto isName = [&](const Dim::Symbol &symbol) { return names.contains(symbol.name); };
+    return !used.empty() && std::all_of(used.begin(), used.end(), isName);
   };
   std::set<std::string> taken(names.begin(), names.end());
   forEach([&](const ValueInfo &input, size_t axis) {
@@ -80,7 +82,7 @@ Shape InputSizes::shapeOf(const ValueInfo &input) const {
   Shape shape;
   for (size_t axis = 0; axis < input.shape.size(); ++axis)
     shape.push_back(isNumber(input.shape[axis]) ? Dim(input.shape[axis].value)
-                                                : resolve(shapes.at({input.name, axis})));
+                                                : withRanges(resolve(shapes.at({input.name, axis}))));
   return shape;
 }
 
@@ -111,9 +113,22 @@ Trace::SizePairs InputSizes::ranges() const {
   Trace::SizePairs pairs;
   for (const OnnxOptions::Size &bound : bounds) {
     Dim size = resolve(Dim(bound.name));
-    pairs.emplace_back(min(max(size, bound.least), bound.most), size);
+    if (!size.symbol())
+      pairs.emplace_back(min(max(withRanges(size), bound.least), bound.most), withRanges(size));
   }
   return pairs;
+}
+
+Dim InputSizes::withRanges(const Dim &size) const {
+  return size.substitute([&](std::string_view symbol) {
+    int64_t least = 0, most = INT64_MAX;
+    for (const OnnxOptions::Size &bound : bounds)
+      if (resolve(Dim(bound.name)) == Dim(symbol)) {
+        least = std::max(least, bound.least);
+        most = std::min(most, bound.most);
+      }
+    return Dim(symbol, least, most, place);
+  });
 }
 
 // ---- what is learned
@@ -126,8 +141,9 @@ Dim InputSizes::resolve(const Dim &size) const {
 }
 
 const InputSizes::Size *InputSizes::find(const Dim &size) const {
-  std::string text = size.isStatic() ? "" : size.str();
-  auto at = std::find_if(sizes.begin(), sizes.end(), [&](const Size &known) { return known.symbol == text; });
+  auto symbol = size.symbol();
+  auto at = std::find_if(sizes.begin(), sizes.end(),
+                         [&](const Size &known) { return symbol && known.symbol == symbol->name; });
   return at == sizes.end() ? nullptr : &*at;
 }
 
@@ -135,8 +151,8 @@ const InputSizes::Size *InputSizes::find(const Dim &size) const {
 bool InputSizes::equate(const Dim &symbol, const Dim &value) {
   const std::string name = symbol.str();
   bool isOfInputs = true;
-  for (const std::string &used : value.isStatic() ? std::vector<std::string>() : value.symbols())
-    isOfInputs = isOfInputs && used != name && find(Dim(used));
+  for (const Dim::Symbol &used : value.symbols())
+    isOfInputs = isOfInputs && used.name != name && find(Dim(used.name));
   if (!isOfInputs || lowerBound(value).value_or(-1) < 0)
     return false;
   for (auto &[other, known] : values)
@@ -163,9 +179,9 @@ bool InputSizes::learn(const Trace::SizePairs &pairs) {
       continue;
     if (byName(left) == byName(right)) { // as the names say
       for (const Dim &side : {left, right})
-        for (const std::string &symbol : side.isStatic() ? std::vector<std::string>() : side.symbols())
-          if (Dim named = byName(Dim(symbol)); named != resolve(Dim(symbol)))
-            isNew |= equate(Dim(symbol), named);
+        for (const Dim::Symbol &symbol : side.symbols())
+          if (Dim named = byName(Dim(symbol.name)); named != resolve(Dim(symbol.name)))
+            isNew |= equate(Dim(symbol.name), named);
       continue;
     }
     const Size *one = find(left), *other = find(right);

@@ -20,7 +20,7 @@ public:
 
   /// The shape of an input.
   Shape shapeOf(const ValueInfo &input) const;
-  /// The pairs that every run must check: the sizes that are to lie within a range.
+  /// The pairs that every run must check: the sizes that are to lie within a range, but are no symbols.
   Trace::SizePairs ranges() const;
 
   /// Takes sizes that an op has needed equal for one. Returns whether this is new.
@@ -40,11 +40,13 @@ private:
   std::map<std::string, Dim> values;                         // what a symbol is replaced by
   std::map<std::pair<std::string_view, size_t>, Dim> shapes; // by input and axis: of all sizes that are not numbers
   std::vector<OnnxOptions::Size> bounds;                     // those that are ranges, by symbol
+  Location place;                                            // where they were given
 
   void add(const ValueInfo &input, size_t axis, std::set<std::string> &taken);
   std::optional<Dim> expression(const std::string &parameter) const;
   void give(const OnnxOptions::Size &given, const Location &where);
   Dim resolve(const Dim &size) const;
+  Dim withRanges(const Dim &size) const;
   Dim byName(const Dim &size) const;
   bool equate(const Dim &symbol, const Dim &value);
   const Size *find(const Dim &size) const;

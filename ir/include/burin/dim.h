@@ -3,6 +3,7 @@
 #include "burin/api.h"
 #include "burin/dtype.h"
 #include "burin/error.h"
+#include <climits>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -17,8 +18,8 @@ namespace burin {
 
 /// The size of a dimension: a number, or an integer expression over named symbols such as `Dim("batch")`.
 /// Expressions are kept in a normal form (a polynomial), so equal ones compare equal: `b + b == b * 2`.
-/// A symbol stands for any size >= 0 and is never assumed to be 1: it does not broadcast. Arithmetic that does not fit
-/// 64 bits, and a division by the number 0, throw Error.
+/// A symbol stands for any size >= 0, or for those of its range, and is never assumed to be 1: it does not broadcast.
+/// Arithmetic that does not fit 64 bits, and a division by the number 0, throw Error.
 class BURIN_API Dim {
 public:
   Dim() = default;
@@ -26,11 +27,17 @@ public:
   /// A symbol; the name is an identifier ([A-Za-z_][A-Za-z0-9_]*). Throws Error otherwise.
   explicit Dim(std::string_view name, Location where = Location::current());
   explicit Dim(const char *name, Location where = Location::current()) : Dim(std::string_view(name), where) {}
+  /// A symbol for the sizes from `min` to `max`, both included; INT64_MAX: no limit. A run for any other size is
+  /// refused, with the line of this call. Sizes are known to be in the range: with Dim("n", 8, 64) the slice x[0:8] has
+  /// 8 rows. Symbols of one name and different ranges are different, and do not go into one graph. Throws Error unless
+  /// 0 <= min <= max.
+  Dim(std::string_view name, int64_t min, int64_t max, Location where = Location::current());
 
   bool isStatic() const { return !expression; }
   /// The number; throws Error for a symbolic size.
   int64_t value(Location where = Location::current()) const;
-  /// As written in types and messages: "512", "batch", "batch*4 + 1", "floordiv(h + 1, 2) - 1". parse() reads it back.
+  /// As written in types and messages: "512", "batch", "batch*4 + 1", "floordiv(h + 1, 2) - 1", "seq{1..512}",
+  /// "n{8..}". parse() reads it back.
   std::string str() const;
   static std::optional<Dim> parse(std::string_view text);
 
@@ -49,8 +56,21 @@ public:
 
   /// The value under an assignment of the symbols; nullopt if a symbol is missing or a divisor is 0.
   std::optional<int64_t> evaluate(const std::function<std::optional<int64_t>(std::string_view)> &symbol) const;
-  /// Names of the symbols, sorted, each once.
-  std::vector<std::string> symbols() const;
+  struct Symbol {
+    std::string name;
+    int64_t min = 0, max = INT64_MAX; // both allowed
+    Location where = {};              // of its constructor; unknown if it was parsed
+  };
+  /// The symbols, sorted by name, each once.
+  std::vector<Symbol> symbols() const;
+  /// The symbol that the size is; nullopt if it is anything else.
+  std::optional<Symbol> symbol() const;
+  /// A size that is symbol * scale + offset with scale > 0: it tells the value of the symbol.
+  struct Linear {
+    Symbol symbol;
+    int64_t scale = 1, offset = 0;
+  };
+  std::optional<Linear> linear() const;
   /// The expression with symbols replaced.
   Dim substitute(const std::function<Dim(std::string_view)> &replacement) const;
 
@@ -77,9 +97,15 @@ struct TensorSpec {
   friend bool operator==(const TensorSpec &, const TensorSpec &) = default;
 };
 
-/// A number that `d` is known never to go below, as symbols are >= 0: 1 for batch*2 + 1. nullopt if none is known.
-/// `positive` is one more size known to be >= 0.
+/// A number that `d` is known never to go below, by the ranges of its symbols: 1 for batch*2 + 1. nullopt if none is
+/// known. `positive` is one more size known to be >= 0.
 BURIN_API std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive = 0);
+
+/// A number that `d` is known never to exceed; nullopt if none is known.
+BURIN_API std::optional<int64_t> upperBound(const Dim &d);
+
+/// Whether every value of `d` is known to be a multiple of `factor` > 0.
+BURIN_API bool isMultipleOf(const Dim &d, int64_t factor);
 
 /// Whether a <= b is known to hold, with `positive` as above.
 BURIN_API bool isAtMost(const Dim &a, const Dim &b, const Dim &positive = 0);

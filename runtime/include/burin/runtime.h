@@ -99,6 +99,7 @@ typedef struct burin_symbol_info {
   int64_t min, max; /* both allowed; max INT64_MAX: no limit */
   uint32_t input;   /* BURIN_COMPUTED: not read off an input */
   uint32_t axis;
+  int64_t scale, offset; /* the size of that axis is value * scale + offset */
 } burin_symbol_info;
 
 #define BURIN_COMPUTED UINT32_MAX
