@@ -17,6 +17,7 @@ void addInspect(CLI::App &app, int &exitCode);
 void addRun(CLI::App &app, int &exitCode);
 void addBench(CLI::App &app, int &exitCode);
 void addMachine(CLI::App &app, int &exitCode);
+void addEnv(CLI::App &app, int &exitCode);
 /// `defaults` are what compiling starts from, before the options of the command line.
 void addVerify(CLI::App &app, int &exitCode, const codegen::CompileOptions &defaults = {});
 void addBisect(CLI::App &app, int &exitCode, const codegen::CompileOptions &defaults = {});

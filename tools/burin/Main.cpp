@@ -12,6 +12,7 @@ int main(int argc, char **argv) {
   addBench(app, exitCode);
   addInspect(app, exitCode);
   addMachine(app, exitCode);
+  addEnv(app, exitCode);
   addVerify(app, exitCode);
   addBisect(app, exitCode);
   try {

@@ -1,0 +1,67 @@
+// burin env: the environment variables that burin reads.
+#include "tools/burin/Commands.h"
+#include "tools/burin/Table.h"
+#include <cstdlib>
+
+namespace burin::cli {
+namespace {
+
+struct Variable {
+  const char *name, *readBy, *meaning;
+};
+
+/// All of them: a test compares the list with the sources, and docs/environment.md with it.
+constexpr Variable kVariables[] = {
+    {"BURIN_NUM_THREADS", "library, runtime, commands",
+     "Threads that share the work of a kernel, 1 to 1024; default: the cores that the process may use. "
+     "burin::set_num_threads and --threads take precedence"},
+    {"BURIN_TARGET", "library, commands",
+     "What `native` stands for, as `x86-64-v3` to compile for less than this machine has; default: this machine. "
+     "`burin compile --help` lists the targets"},
+    {"BURIN_CACHE_DIR", "library",
+     "Folder of compiled eager and jitted code; empty: nothing is kept on disk. "
+     "Default: `$XDG_CACHE_HOME/burin`, else `$HOME/.cache/burin`"},
+    {"BURIN_JIT_CHECK", "library",
+     "Whether jitted functions are traced again to find what a trace cannot see: `0` never, `always` on each call, "
+     "anything else on the second call and then at random; default: what JitOptions::check says"},
+    {"BURIN_LOG", "library",
+     "Topics to report on stderr, separated by commas: `recompile` (why a jitted function is "
+     "traced again)"},
+    {"BURIN_PYTHON", "commands", "The Python that has onnxruntime, for `--against onnxruntime`; default: `python3`"},
+    {"XDG_CACHE_HOME", "library", "See BURIN_CACHE_DIR"},
+    {"HOME", "library", "See BURIN_CACHE_DIR"},
+    {"TMPDIR", "commands", "Folder for the graph that is left behind by a crash of the compiler; default: `/tmp`"},
+    {"NO_COLOR", "commands", "If set and not empty, no colours on a terminal (https://no-color.org)"},
+};
+
+/// As docs/environment.md has it.
+void printMarkdown() {
+  std::puts("| variable | read by | meaning |\n|---|---|---|");
+  for (const Variable &v : kVariables)
+    std::printf("| `%s` | %s | %s |\n", v.name, v.readBy, v.meaning);
+}
+
+void printValues() {
+  Table table({"variable", "value"});
+  for (const Variable &v : kVariables) {
+    const char *value = std::getenv(v.name);
+    table.row({v.name, value ? value : "(not set)"});
+  }
+  table.printRows();
+  for (const Variable &v : kVariables)
+    std::printf("\n%s (%s)\n  %s\n", v.name, v.readBy, v.meaning);
+}
+
+} // namespace
+
+void addEnv(CLI::App &app, int &exitCode) {
+  auto isMarkdown = std::make_shared<bool>(false);
+  CLI::App *command = app.add_subcommand("env", "Print the environment variables that burin reads, and their values");
+  command->add_flag("--markdown", *isMarkdown, "Print them as a table for documentation, without values");
+  command->callback([isMarkdown, &exitCode] {
+    *isMarkdown ? printMarkdown() : printValues();
+    exitCode = kOk;
+  });
+}
+
+} // namespace burin::cli
