@@ -196,9 +196,9 @@ bool Runner::readInputs() {
   return true;
 }
 
-/// Symbolic sizes: from the inputs given, else from --dim, else 1.
+/// Symbolic sizes: from the inputs given, else from --dim, else 1, which is said where some are given and some are not.
 bool Runner::chooseSizes() {
-  std::string known;
+  std::string known, left;
   for (uint32_t i = 0; i < rt.artifact_symbol_count(artifact); ++i) {
     const burin_symbol_info &symbol = *rt.artifact_symbol(artifact, i);
     int64_t value = std::max<int64_t>(symbol.min, 1);
@@ -209,7 +209,8 @@ bool Runner::chooseSizes() {
     known += " ";
     known += symbol.name;
     const Input &source = inputs[symbol.input];
-    if (source.given)
+    bool isGiven = source.given;
+    if (isGiven)
       value = (source.array.shape[symbol.axis] - symbol.offset) / symbol.scale;
     for (const auto &[name, size] : o.dims)
       if (name == symbol.name) {
@@ -217,13 +218,19 @@ bool Runner::chooseSizes() {
           return fail(kUsage, "--dim " + name + "=" + std::to_string(size) + ", but input " +
                                   report.inputs[symbol.input].name + " has " + std::to_string(value));
         value = size;
+        isGiven = true;
       }
+    if (!isGiven)
+      left += std::string(left.empty() ? "" : " ") + symbol.name + "=" + std::to_string(value);
     symbolValues.push_back(value);
   }
   for (const auto &[name, size] : o.dims)
     if ((known + " ").find(" " + name + " ") == known.npos)
       return fail(kUsage, "the artifact has no symbolic size " + name +
                               (known.empty() ? "; all its sizes are fixed" : "; it has" + known));
+  if (!o.dims.empty() && !left.empty())
+    std::fprintf(stderr, "%s: note: sizes that are not given: %s; others by --dim NAME=SIZE\n", o.program.c_str(),
+                 left.c_str());
   return true;
 }
 
