@@ -21,6 +21,12 @@ int main() {
   Recurrent net;
   Graph graph = trace(net, {TensorSpec{f32, {Dim("length"), 2, 3}}});
   std::cout << str(graph.outputs()[0]) << ", " << str(graph.outputs()[1]) << "\n";
+  Graph perSample = trace(
+      [](const Tensor &w, const Tensor &xs) {
+        return map([&](const Tensor &x) { return grad(tanh((w * x).sum()), {w})[0]; }, xs);
+      },
+      {TensorSpec{f32, {3}}, TensorSpec{f32, {Dim("samples"), 3}}});
+  std::cout << str(perSample.outputs()[0]) << "\n";
   for (int length : {0, 1, 50}) {
     Tensor x = randn({length, 2, 3});
     Tensor difference = (graph.run({x})[1] - net(x)[1]).abs().max();

@@ -237,3 +237,41 @@ TEST_CASE("loops that make no sense are refused where they are written") {
                   {{f32, {2}}}),
               "to one step of a loop, which is over");
 }
+
+TEST_CASE("map stacks what a function makes of each element") {
+  Tensor x = randn({5, 3}), y = randn({5});
+  auto scaled = [](const Tensor &row, const Tensor &factor) { return std::pair(row * factor, row.sum()); };
+  auto all = [&](const Tensor &rows, const Tensor &factors) {
+    auto [products, sums] = map(scaled, rows, factors);
+    return std::vector{products, sums};
+  };
+  std::vector<Tensor> expected = {x * unsqueeze(y, {1}), x.sum(1)}, eager = all(x, y);
+  Graph graph = trace(all, {TensorSpec{f32, {Dim("n"), 3}}, TensorSpec{f32, {Dim("n")}}});
+  std::vector<Tensor> traced = graph.run({x, y});
+  for (size_t i = 0; i < 2; ++i) {
+    CHECK(allclose(eager[i], expected[i]));
+    CHECK(allclose(traced[i], expected[i]));
+  }
+  CHECK(graph.run({zeros({0, 3}), zeros({0})})[1].shape() == Shape{0});
+  CHECK(map([](const Tensor &row) { return row[0]; }, x).shape() == Shape{5});
+  CHECK_ERROR(map(scaled, x, randn({4})), "ScanTest.cpp");
+  CHECK_ERROR(map([](const Tensor &element) { return element; }, tensor(1.0)), "ScanTest.cpp");
+}
+
+TEST_CASE("map makes a gradient for each sample, and has one") {
+  Tensor w = randn({3}), x = randn({6, 3}), y = randn({6});
+  auto loss = [](const Tensor &w, const Tensor &x, const Tensor &y) {
+    Tensor difference = (x * w).sum() - y;
+    return difference * difference;
+  };
+  auto perSample = [&](const Tensor &w, const Tensor &xs, const Tensor &ys) {
+    return map([&](const Tensor &x, const Tensor &y) { return grad(loss(w, x, y), {w})[0]; }, xs, ys);
+  };
+  Tensor expected = unsqueeze((x * w).sum(1) - y, {1}) * 2 * x;
+  const std::vector<TensorSpec> specs = {{f32, {3}}, {f32, {Dim("n"), 3}}, {f32, {Dim("n")}}};
+  CHECK(allclose(trace(perSample, specs).run({w, x, y})[0], expected, 1e-4, 1e-5));
+  auto total = [&](const Tensor &w, const Tensor &xs, const Tensor &ys) {
+    return grad(map([&](const Tensor &x, const Tensor &y) { return loss(w, x, y); }, xs, ys).sum(), {w})[0];
+  };
+  CHECK(allclose(trace(total, specs).run({w, x, y})[0], expected.sum(0), 1e-4, 1e-5));
+}

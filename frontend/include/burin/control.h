@@ -104,4 +104,21 @@ auto fori_loop(const Lower &lower, const Upper &upper, Body &&body, const Values
     return detail::unflatten<Carried>(detail::countedLoop(Tensor(lower), Tensor(upper), turn, values, where));
 }
 
+/// f of each element of the tensors along dimension 0, stacked along a new dimension 0: f takes one element of each and
+/// returns a Tensor, or a vector, pair or tuple of them. A scan without states: one element after the other. Where an
+/// op can do all elements in one call, as matmul and reductions along an axis can, that is faster. Throws Error unless
+/// the tensors have a dimension 0, of one size. Has a gradient. As jax.lax.map.
+///
+///   Tensor gradients = map([&](const Tensor &x, const Tensor &y) { return grad(loss(w, x, y), {w})[0]; }, xs, ys);
+template <class F, class... More> auto map(F &&f, const detail::Operand &first, const More &...more) {
+  using Raw = std::decay_t<std::invoke_result_t<F &, const Tensor &, const More &...>>;
+  using Result = std::conditional_t<std::is_convertible_v<Raw, Tensor>, Tensor, Raw>;
+  auto step = [&](const std::vector<Tensor> &, const std::vector<Tensor> &elements) {
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return ScanResult{.states = {}, .outputs = detail::flatten(f(elements[I]...))};
+    }(std::make_index_sequence<1 + sizeof...(More)>());
+  };
+  return detail::unflatten<Result>(scan(step, {}, {first.tensor, Tensor(more)...}, false, first.where).outputs);
+}
+
 } // namespace burin
