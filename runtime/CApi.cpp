@@ -151,7 +151,7 @@ burin_status *makeArtifact(Status loaded, Program::Ptr program, const burin_load
   handle->program = std::move(program);
   handle->logger = options.logger;
   fillInfos(*handle);
-  if (targetRank(handle->program->target()) < targetRank(hostTarget()))
+  if (handle->program->runsOnCpu() && targetRank(handle->program->target()) < targetRank(hostTarget()))
     log(options.logger, BURIN_LOG_INFO,
         text("running code for ", handle->program->target(), " on a processor that is ", hostTarget()));
   *out = handle.release();
@@ -233,6 +233,7 @@ SessionOptions sessionOptions(const burin_session_options &o) {
   out.allocator = {o.allocator.ctx, o.allocator.allocate, o.allocator.release};
   out.parallelFor = {o.thread_pool.ctx, o.thread_pool.parallel_for, o.thread_pool.threads};
   out.logger = {o.logger.ctx, o.logger.log};
+  out.device = o.device ? o.device : "";
   return out;
 }
 

@@ -95,7 +95,8 @@ rt::Status Executable::outputsFor(uint32_t function, std::span<const TensorSpec>
           {artifact.states[i].dtype, Shape(artifact.states[i].shape.begin(), artifact.states[i].shape.end())});
     llvm::SmallVector<int64_t> dims;
     std::unique_ptr<rt::ShapeBinding> binding;
-    if (rt::Status status = rt::ShapeBinding::create(*loaded, function, viewsOf(all, dims), /*workers=*/1, binding);
+    if (rt::Status status =
+            rt::ShapeBinding::create(*loaded, function, viewsOf(all, dims), rt::Place{.workers = 1}, binding);
         !status.ok())
       return status;
     Signature made{function, {inputs.begin(), inputs.end()}, {}};

@@ -53,12 +53,21 @@ std::string targetList(const std::vector<Code> &codes) {
 
 Status Program::chooseCode(const ArtifactView &view) {
   int best = -1;
+  bool hasGpuCode = false;
+  gpuCodes.resize(content.codes.size());
   for (size_t i = 0; i < content.codes.size(); ++i)
-    if (int rank = targetRank(content.codes[i].target); rank > best) {
+    if (content.codes[i].isForGpu()) {
+      chosen = hasGpuCode || best >= 0 ? chosen : i;
+      hasGpuCode = true;
+      gpuCodes[i].assign(reinterpret_cast<const char *>(view.code[i].data()), view.code[i].size());
+    } else if (int rank = targetRank(content.codes[i].target); rank > best) {
       best = rank;
       chosen = i;
     }
-  if (best < 0)
+  hasCpuCode = best >= 0;
+  if (!hasCpuCode && hasGpuCode)
+    return {};
+  if (!hasCpuCode)
     return {ErrorCode::Unsupported,
             text("the artifact has no code for this processor: it has ", targetList(content.codes), ", this is ",
                  hostTarget(), "\n  compile it again with --target ", hostTarget())};

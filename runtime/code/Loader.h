@@ -33,10 +33,15 @@ public:
   const Stages &stages(uint32_t plan) const { return pieces[plan]; }
   /// The public function of this name; none: UINT32_MAX.
   uint32_t function(std::string_view name) const;
-  /// The target whose code was chosen: "x86-64-v4".
+  /// Whether there is code for this processor; else there is some for GPUs.
+  bool runsOnCpu() const { return hasCpuCode; }
+  /// PTX, which ends with a null byte.
+  const char *gpuCode(const Code &code) const { return gpuCodes[size_t(&code - content.codes.data())].c_str(); }
+  /// The target whose code was chosen: "x86-64-v4". Of an artifact for GPUs alone, the first.
   const std::string &target() const { return content.codes[chosen].target; }
   KernelFunction kernel(uint32_t index) const { return kernels[index]; }
   const void *constant(uint32_t index) const { return weights.data() + content.constants[index].offset; }
+  const void *weightData() const { return weights.data(); }
   uint64_t weightBytes() const { return weights.size(); }
   uint64_t codeBytes() const { return content.codes[chosen].bytes; }
   const std::string &location(uint32_t index) const { return content.locations[index]; }
@@ -47,6 +52,8 @@ private:
   CodeImage image;
   std::vector<KernelFunction> kernels;
   size_t chosen = 0;
+  bool hasCpuCode = false;
+  std::vector<std::string> gpuCodes; // of each of the codes; empty: for a processor
   Bytes weights;
   std::shared_ptr<const void> weightOwner;
 

@@ -21,7 +21,11 @@ PlanRunner::PlanRunner(RunContext &context, uint32_t index)
     outputMemory.emplace_back(context.allocator);
   stages.reserve(pieces.list.size());
   for (size_t i = 0; i < pieces.list.size(); ++i)
-    stages.push_back({GrowingMemory(context.allocator), {}});
+    stages.push_back({GrowingMemory(context.runMemory), {}});
+  for (size_t i = 0; context.gpu && !plan.isPrivate && i < plan.inputs.size(); ++i)
+    gpuInputs.emplace_back(context.runMemory);
+  for (size_t i = 0; context.gpu && !plan.isPrivate && i < plan.outputs.size(); ++i)
+    gpuOutputs.emplace_back(context.runMemory);
   sizes.reserve(plan.symbols.size());
 }
 
@@ -40,7 +44,7 @@ template <class Matches> static bool recall(std::vector<std::unique_ptr<ShapeBin
 Status PlanRunner::bind(std::span<const TensorView> inputs) {
   if (!recall(stages[0].bindings, [&](const ShapeBinding &b) { return b.matches(*context.program, inputs); })) {
     std::unique_ptr<ShapeBinding> binding;
-    if (Status s = ShapeBinding::create(*context.program, index, inputs, context.parallel.threads, binding); !s.ok())
+    if (Status s = ShapeBinding::create(*context.program, index, inputs, context.place(), binding); !s.ok())
       return s;
     keep(0, std::move(binding));
   }
@@ -51,7 +55,7 @@ Status PlanRunner::bind(std::span<const TensorView> inputs) {
 Status PlanRunner::enter(std::span<const int64_t> symbols) {
   if (!recall(stages[0].bindings, [&](const ShapeBinding &b) { return b.matches(symbols); })) {
     std::unique_ptr<ShapeBinding> binding;
-    if (Status s = ShapeBinding::create(*context.program, index, symbols, context.parallel.threads, binding); !s.ok())
+    if (Status s = ShapeBinding::create(*context.program, index, symbols, context.place(), binding); !s.ok())
       return s;
     keep(0, std::move(binding));
   }
@@ -92,8 +96,12 @@ Status PlanRunner::readSizes(const ShapeBinding &before, std::span<const TensorV
       at = home.buffer(index);
     }
     int64_t value = -1;
+    bool isOnGpu = symbol.count.kind == Slot::Kind::Output || symbol.count.kind == Slot::Kind::Buffer;
+    if (symbol.count.kind == Slot::Kind::Output && context.gpu)
+      at = gpuOutputs[index].data();
     if (at)
-      std::memcpy(&value, at, sizeof value);
+      if (Status s = copyToHost(&value, at, sizeof value, isOnGpu); !s.ok())
+        return s;
     if (int64_t limit = before.value(symbol.limit); value < 0 || value > limit) {
       const std::string &where = a.locations[symbol.location];
       return {ErrorCode::InvalidArgument,
@@ -142,6 +150,10 @@ Status PlanRunner::prepareMemory(size_t stage) {
 }
 
 Status PlanRunner::run(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
+  return context.gpu ? runOnGpu(inputs, outputs) : runStages(inputs, outputs);
+}
+
+Status PlanRunner::runStages(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
   if (Status s = bind(inputs); !s.ok())
     return s;
   if (Status s = checkInputs(inputs, outputs); !s.ok())
@@ -221,7 +233,7 @@ Status PlanRunner::setOperands(size_t stage, std::span<const TensorView> inputs,
   if (problems.any())
     return problems.status("cannot run: ");
   for (uint32_t i = 0; i < inputs.size(); ++i)
-    binding.setInput(i, inputs[i].data);
+    binding.setInput(i, context.gpu ? inputOnGpu(i, inputs[i], stage == 0) : inputs[i].data);
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     if (knownFrom[i] > stage)
       continue;
@@ -232,7 +244,7 @@ Status PlanRunner::setOperands(size_t stage, std::span<const TensorView> inputs,
       std::span<const int64_t> shape = binding.outputShape(i);
       view = {outputMemory[i].data(), shape.data(), uint32_t(shape.size()), plan.outputs[i].dtype};
     }
-    binding.setOutput(i, view.data);
+    binding.setOutput(i, context.gpu ? outputOnGpu(i, view, inputs) : view.data);
   }
   return {};
 }
@@ -248,6 +260,8 @@ void PlanRunner::checkOutput(uint32_t i, const ShapeBinding &binding, const Tens
 }
 
 void PlanRunner::runKernel(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int64_t turn) {
+  if (context.gpu)
+    return launch(step, operands, turn);
   if (step.grain >= step.tasks || context.parallel.threads == 1) {
     int64_t at = step.kernel(operands, step.sizes, context.scratch.data(), 0, step.tasks);
     if (at != DataError::kNone)
@@ -288,82 +302,6 @@ void PlanRunner::runSideBySide(const ShapeBinding &binding, std::span<const Boun
     }
   };
   context.parallel.run(context.parallel.ctx, int64_t(steps.size()), 1, body, &call);
-}
-
-void PlanRunner::runFunctions(const BoundStep &step, void *const *operands) {
-  const Step &info = plan.steps[step.index];
-  const std::vector<Plan> &plans = context.program->artifact().plans;
-  std::span<const int64_t> symbols(step.sizes, info.sizes.size());
-  auto symbolsOf = [&](size_t i) {
-    size_t first = i ? plans[info.plans[0]].symbols.size() : 0;
-    return symbols.subspan(first, plans[info.plans[i]].symbols.size());
-  };
-  switch (info.kind) {
-  case Step::Kind::Kernel:
-    break;
-  case Step::Kind::Call:
-    failure = call(info.plans[0], symbols, operands);
-    break;
-  case Step::Kind::Branch: {
-    bool taken = *static_cast<const uint8_t *>(operands[0]) != 0;
-    failure = call(info.plans[taken ? 0 : 1], symbolsOf(taken ? 0 : 1), operands + 1);
-    break;
-  }
-  case Step::Kind::While:
-    failure = runWhile(info, symbols, operands);
-    break;
-  }
-}
-
-Status PlanRunner::call(uint32_t callee, std::span<const int64_t> symbols, void *const *operands) {
-  PlanRunner &runner = *context.runners[callee];
-  if (Status s = runner.enter(symbols); !s.ok())
-    return s;
-  const auto inputs = uint32_t(runner.plan.inputs.size()), outputs = uint32_t(runner.plan.outputs.size());
-  for (uint32_t i = 0; i < inputs; ++i)
-    runner.setInput(i, operands[i]);
-  for (uint32_t i = 0; i < outputs; ++i)
-    runner.setOutput(i, operands[inputs + i]);
-  return runner.execute();
-}
-
-/// The carried values go from the initial ones to the results, from there to the buffers, and back.
-Status PlanRunner::runWhile(const Step &step, std::span<const int64_t> symbols, void *const *operands) {
-  PlanRunner &condition = *context.runners[step.plans[0]], &body = *context.runners[step.plans[1]];
-  const size_t split = condition.plan.symbols.size();
-  const auto inputs = uint32_t(body.plan.inputs.size()), carried = uint32_t(body.plan.outputs.size());
-  if (Status s = condition.enter(symbols.first(split)); !s.ok())
-    return s;
-  if (Status s = body.enter(symbols.subspan(split)); !s.ok())
-    return s;
-  uint8_t goesOn = 0;
-  condition.setOutput(0, &goesOn);
-  for (uint32_t i = carried; i < inputs; ++i) {
-    condition.setInput(i, operands[i]);
-    body.setInput(i, operands[i]);
-  }
-  void *const *results = operands + inputs, *const *buffers = results + carried, *const *values = operands;
-  for (;;) {
-    for (uint32_t i = 0; i < carried; ++i)
-      condition.setInput(i, values[i]);
-    if (Status s = condition.execute(); !s.ok())
-      return s;
-    if (!goesOn)
-      break;
-    void *const *next = values == results ? buffers : results;
-    for (uint32_t i = 0; i < carried; ++i) {
-      body.setInput(i, values[i]);
-      body.setOutput(i, next[i]);
-    }
-    if (Status s = body.execute(); !s.ok())
-      return s;
-    values = next;
-  }
-  if (values != results)
-    for (uint32_t i = 0; i < carried; ++i)
-      if (uint64_t bytes = body.current(0).outputBytes(i))
-        std::memcpy(results[i], values[i], bytes);
-  return {};
 }
 
 void PlanRunner::runLoop(ShapeBinding &binding, const BoundLoop &loop) {
@@ -436,7 +374,7 @@ void PlanRunner::runSteps(ShapeBinding &binding) {
 void PlanRunner::runProfiled(ShapeBinding &binding) {
   const Artifact &a = context.program->artifact();
   auto timed = [&](const BoundStep &step, void *const *operands, int64_t turn, int64_t turns) {
-    if (!step.kernel) { // the steps of the functions that it runs are reported
+    if (!step.isKernel) { // the steps of the functions that it runs are reported
       runFunctions(step, operands);
       return;
     }

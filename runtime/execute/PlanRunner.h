@@ -50,12 +50,20 @@ private:
     std::vector<std::unique_ptr<ShapeBinding>> bindings; // most recent first
   };
   std::vector<Stage> stages;
-  size_t reached = 0;         // stages whose first binding is that of the latest bind or run
-  std::vector<int64_t> sizes; // the symbols of the next stage
+  std::vector<GrowingMemory> gpuInputs, gpuOutputs; // of a public function on a GPU
+  size_t reached = 0;                               // stages whose first binding is that of the latest bind or run
+  std::vector<int64_t> sizes;                       // the symbols of the next stage
   DataError error;
   Status failure; // of a function that a step runs
 
   ShapeBinding &current(size_t stage) const { return *stages[stage].bindings.front(); }
+  Status runStages(std::span<const TensorView> inputs, std::span<TensorView> outputs);
+  Status runOnGpu(std::span<const TensorView> inputs, std::span<TensorView> outputs);
+  void *inputOnGpu(uint32_t i, const TensorView &input, bool isNew);
+  void *outputOnGpu(uint32_t i, const TensorView &output, std::span<const TensorView> inputs);
+  void launch(const BoundStep &step, void *const *operands, int64_t turn);
+  /// What kernels may have written, if `fromGpu` and they do so there.
+  Status copyToHost(void *to, const void *from, size_t bytes, bool fromGpu);
   Status runStage(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs);
   Status bindNext(std::span<const TensorView> inputs, std::span<const TensorView> outputs);
   Status readSizes(const ShapeBinding &before, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
@@ -78,7 +86,7 @@ private:
   }
   void runKernel(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int64_t turn);
   void runStep(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int64_t turn) {
-    step.kernel ? runKernel(binding, step, operands, turn) : runFunctions(step, operands);
+    step.isKernel ? runKernel(binding, step, operands, turn) : runFunctions(step, operands);
   }
   void runFunctions(const BoundStep &step, void *const *operands);
   Status call(uint32_t plan, std::span<const int64_t> symbols, void *const *operands);

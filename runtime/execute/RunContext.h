@@ -2,6 +2,8 @@
 #pragma once
 #include "runtime/code/Loader.h"
 #include "runtime/execute/GrowingMemory.h"
+#include "runtime/execute/ShapeBinding.h"
+#include "runtime/gpu/Gpu.h"
 #include "runtime/threads/Pool.h"
 #include <memory>
 #include <mutex>
@@ -65,12 +67,16 @@ class PlanRunner;
 struct RunContext {
   Program::Ptr program;
   Allocator allocator;
+  gpu::Gpu *gpu = nullptr; // null: on the processor
+  Allocator runMemory;     // of intermediate results and scratch, where kernels run
   ParallelFor parallel;
   Pool *pool = nullptr; // null when `parallel` is somebody else's, or serial
   Logger logger;
   ProfileHook profile;
   GrowingMemory scratch;
   std::vector<std::unique_ptr<PlanRunner>> runners; // one per plan
+
+  Place place() const { return {parallel.threads, gpu ? gpu->weights() : nullptr}; }
 };
 
 } // namespace burin::rt

@@ -1,6 +1,8 @@
 #include "runtime/execute/Session.h"
+#include "runtime/format/Target.h"
 #include "runtime/support/Format.h"
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 
 namespace burin::rt {
@@ -12,6 +14,42 @@ ParallelFor onPool(Pool &pool) {
             static_cast<Pool *>(ctx)->parallelFor(n, grain, body, bodyCtx);
           },
           pool.threads()};
+}
+
+/// Memory of a GPU; its address is of use to kernels only.
+Allocator onGpu(gpu::Gpu &gpu) {
+  return {&gpu,
+          [](void *ctx, size_t bytes, size_t) {
+            auto &g = *static_cast<gpu::Gpu *>(ctx);
+            gpu::Gpu::Use use(g);
+            return g.allocate(bytes);
+          },
+          [](void *ctx, void *data, size_t) {
+            auto &g = *static_cast<gpu::Gpu *>(ctx);
+            gpu::Gpu::Use use(g);
+            g.release(data);
+          }};
+}
+
+/// What runs the session: null for the processor.
+Status openDevice(const Program &program, const std::string &name, std::unique_ptr<gpu::Gpu> &out) {
+  constexpr std::string_view prefix = "cuda:";
+  if (name.empty() || name == "cpu") {
+    if (program.runsOnCpu())
+      return {};
+    return {ErrorCode::Unsupported,
+            text("the artifact has code for GPUs only: ", program.target(),
+                 "\n  run it on the device cuda:0, or compile it again with --target ", hostTarget())};
+  }
+  int ordinal = -1;
+  const char *end = name.data() + name.size();
+  if (name.starts_with(prefix))
+    if (auto [at, error] = std::from_chars(name.data() + prefix.size(), end, ordinal);
+        error != std::errc() || at != end)
+      ordinal = -1;
+  if (ordinal < 0)
+    return {ErrorCode::InvalidArgument, text("there is no device ", name, ": devices are cpu, cuda:0, cuda:1, …")};
+  return gpu::Gpu::open(program, ordinal, out);
 }
 
 /// Holds the session for the length of one call.
@@ -35,16 +73,20 @@ private:
 
 } // namespace
 
-Session::Session(Program::Ptr program, const SessionOptions &options)
-    : context{.program = std::move(program),
-              .allocator = orDefault(options.allocator),
-              .parallel = {},
-              .pool = nullptr,
-              .logger = options.logger,
-              .profile = {},
-              .scratch = GrowingMemory(orDefault(options.allocator)),
-              .runners = {}} {
-  if (options.parallelFor.run) {
+Session::Session(Program::Ptr program, const SessionOptions &options, std::unique_ptr<gpu::Gpu> device)
+    : gpu(std::move(device)), context{.program = std::move(program),
+                                      .allocator = orDefault(options.allocator),
+                                      .gpu = gpu.get(),
+                                      .runMemory = gpu ? onGpu(*gpu) : orDefault(options.allocator),
+                                      .parallel = {},
+                                      .pool = nullptr,
+                                      .logger = options.logger,
+                                      .profile = {},
+                                      .scratch = GrowingMemory(gpu ? onGpu(*gpu) : orDefault(options.allocator)),
+                                      .runners = {}} {
+  if (gpu) {
+    context.parallel.threads = 1;
+  } else if (options.parallelFor.run) {
     context.parallel = options.parallelFor;
   } else if (options.threads == 1) {
     context.parallel.threads = 1;
@@ -67,7 +109,10 @@ Status Session::create(Program::Ptr program, const SessionOptions &options, std:
   if (options.parallelFor.run && (options.parallelFor.threads < 1 || options.parallelFor.threads > kMaxThreads))
     return {ErrorCode::InvalidArgument, text("the thread pool must have between 1 and ", kMaxThreads, " threads, got ",
                                              options.parallelFor.threads)};
-  auto session = std::make_unique<Session>(std::move(program), options);
+  std::unique_ptr<gpu::Gpu> gpu;
+  if (Status s = openDevice(*program, options.device, gpu); !s.ok())
+    return s;
+  auto session = std::make_unique<Session>(std::move(program), options, std::move(gpu));
   if (Status s = session->makeStates(); !s.ok())
     return s;
   out = std::move(session);

@@ -10,12 +10,14 @@ struct SessionOptions {
   Allocator allocator = {};
   ParallelFor parallelFor = {}; // when set, used instead of a pool
   Logger logger = {};
+  std::string device = {}; // "" or "cpu": the processor; "cuda:0": a GPU, and threads play no part
 };
 
 class Session {
 public:
   static Status create(Program::Ptr program, const SessionOptions &options, std::unique_ptr<Session> &out);
-  Session(Program::Ptr program, const SessionOptions &options);
+  /// On a GPU if one is given, which has the code and weights of the program.
+  Session(Program::Ptr program, const SessionOptions &options, std::unique_ptr<gpu::Gpu> gpu);
   ~Session();
 
   const Program &program() const { return *context.program; }
@@ -56,6 +58,7 @@ public:
   Status setProfile(const ProfileHook &hook);
 
 private:
+  std::unique_ptr<gpu::Gpu> gpu; // first: the memory of the context may lie there
   RunContext context;
   std::unique_ptr<Pool> ownPool;
   struct StateMemory {

@@ -237,10 +237,11 @@ private:
       double flops = double(out.values[step.flops]), bytes = double(out.values[step.bytes]);
       bool isLooped = std::ranges::any_of(p.loops, [&](const Loop &l) { return l.firstStep <= i && i <= l.lastStep; });
       bool isKernel = step.kind == Step::Kind::Kernel;
-      bool isSmall = isKernel && out.workers > 1 && tasks > 0 && !isLooped && chooseGrain(tasks, flops, bytes) == tasks;
+      bool isSmall =
+          isKernel && out.place.workers > 1 && tasks > 0 && !isLooped && chooseGrain(tasks, flops, bytes) == tasks;
       ns.push_back(isSmall ? nsOf(flops, bytes) : -1);
     }
-    order = orderSteps(p, stage.firstStep, stage.endStep, ns, out.workers);
+    order = orderSteps(p, stage.firstStep, stage.endStep, ns, out.place.workers);
     out.parallelCount += order.groups;
   }
 
@@ -252,7 +253,7 @@ private:
       ranges[i].bytes = isOwn ? uint64_t(amount(b.bytes, "buffer", i)) : 0;
       ranges[i].loop = loopOf(p, b);
     }
-    Placement placement = placeBuffers(ranges, loopRanges(p), out.workers);
+    Placement placement = placeBuffers(ranges, loopRanges(p), out.place.workers);
     if (placement.arenaBytes > uint64_t(kMaxBytes))
       problems.add("the intermediate results do not fit into memory");
     out.bufferOffsets = std::move(placement.offsets);
@@ -306,25 +307,29 @@ private:
     b.sequential = loop.sequential;
     b.grain = loop.sequential ? b.turns : chooseGrain(b.turns, flops * double(b.turns), bytes * double(b.turns));
     out.parallelCount += b.grain < b.turns;
-    out.loopOperands.resize(std::max(out.loopOperands.size(), size_t(b.entries) * size_t(out.workers)));
+    out.loopOperands.resize(std::max(out.loopOperands.size(), size_t(b.entries) * size_t(out.place.workers)));
     inLoop = nullptr;
   }
 
   void fillStep(const Step &step, uint32_t index, uint32_t together) {
-    int64_t tasks = amount(step.tasks, "the task count of step", index);
-    uint64_t scratch = uint64_t(amount(step.scratchBytes, "the scratch memory of step", index));
+    bool onGpu = out.place.isGpu();
+    int64_t tasks = amount(onGpu ? step.blocks : step.tasks, "the task count of step", index);
+    ExprId scratchBytes = onGpu ? step.gpuScratchBytes : step.scratchBytes;
+    uint64_t scratch = uint64_t(amount(scratchBytes, "the scratch memory of step", index));
     bool isKernel = step.kind == Step::Kind::Kernel;
     if (isKernel && tasks == 0)
       return;
     out.scratchSize = std::max(out.scratchSize, (scratch + 127) / 128 * 128);
-    BoundStep b{isKernel ? program.kernel(step.kernel) : nullptr,
+    BoundStep b{isKernel && !onGpu ? program.kernel(step.kernel) : nullptr,
+                isKernel,
                 out.operands.data() + out.operands.size(),
                 out.sizes.data() + out.sizes.size(),
                 tasks,
                 0,
                 index,
                 together};
-    b.grain = isKernel ? chooseGrain(tasks, double(out.values[step.flops]), double(out.values[step.bytes])) : tasks;
+    b.grain =
+        isKernel && !onGpu ? chooseGrain(tasks, double(out.values[step.flops]), double(out.values[step.bytes])) : tasks;
     if (b.grain < b.tasks) // in each turn, if the turns do not run at once
       out.parallelCount += !inLoop ? 1 : inLoop->sequential ? uint32_t(std::min<int64_t>(turns(), 2)) : 0;
     for (const Slot &slot : step.operands)
@@ -384,29 +389,30 @@ private:
         addPart(entry, slot.index);
       break;
     case Slot::Kind::Constant:
-      data = const_cast<void *>(program.constant(slot.index)); // kernels only read their inputs
+      data = out.place.isGpu() ? out.place.gpuWeights + a.constants[slot.index].offset
+                               : const_cast<void *>(program.constant(slot.index)); // kernels only read their inputs
       break;
     }
     out.operands.push_back(data);
   }
 };
 
-Status ShapeBinding::create(const Program &program, uint32_t plan, std::span<const TensorView> inputs, int workers,
-                            std::unique_ptr<ShapeBinding> &out) {
+Status ShapeBinding::create(const Program &program, uint32_t plan, std::span<const TensorView> inputs,
+                            const Place &place, std::unique_ptr<ShapeBinding> &out) {
   auto binding = std::make_unique<ShapeBinding>();
   binding->plan = plan;
-  binding->workers = workers;
+  binding->place = place;
   if (Status s = Binder(program, *binding).runFirst(inputs); !s.ok())
     return s;
   out = std::move(binding);
   return {};
 }
 
-Status ShapeBinding::create(const Program &program, uint32_t plan, std::span<const int64_t> symbols, int workers,
+Status ShapeBinding::create(const Program &program, uint32_t plan, std::span<const int64_t> symbols, const Place &place,
                             std::unique_ptr<ShapeBinding> &out) {
   auto binding = std::make_unique<ShapeBinding>();
   binding->plan = plan;
-  binding->workers = workers;
+  binding->place = place;
   if (Status s = Binder(program, *binding).runPrivate(symbols); !s.ok())
     return s;
   out = std::move(binding);
@@ -417,7 +423,7 @@ Status ShapeBinding::create(const Program &program, const ShapeBinding &before, 
                             std::unique_ptr<ShapeBinding> &out) {
   auto binding = std::make_unique<ShapeBinding>();
   binding->plan = before.plan;
-  binding->workers = before.workers;
+  binding->place = before.place;
   if (Status s = Binder(program, *binding).runNext(before, symbols); !s.ok())
     return s;
   out = std::move(binding);
@@ -440,7 +446,7 @@ bool ShapeBinding::matches(const Program &program, std::span<const TensorView> i
 }
 
 void ShapeBinding::enter(const BoundLoop &loop) {
-  for (int worker = 0; worker < workers; ++worker) {
+  for (int worker = 0; worker < place.workers; ++worker) {
     void **own = loopOperands.data() + size_t(worker) * loop.entries;
     std::copy_n(operands.data() + loop.entry, loop.entries, own);
     for (auto [entry, bytes] : loop.copies)

@@ -27,10 +27,19 @@ std::vector<LiveRange> loopRanges(const Plan &plan);
 /// "f32[2, 3]"
 std::string tensorText(DType dtype, std::span<const int64_t> shape);
 
+/// Where plans run.
+struct Place {
+  int workers = 1;                 // threads that are in a loop at once
+  std::byte *gpuWeights = nullptr; // set: on a GPU that has the weights there
+  bool isGpu() const { return gpuWeights; }
+};
+
 /// A step ready to run: `kernel(operands, sizes, scratch, lo, hi)` over [0, tasks) in chunks of `grain`;
-/// grain == tasks means on the calling thread. A step that runs functions has no kernel; its sizes are their symbols.
+/// grain == tasks means on the calling thread. On a GPU tasks are blocks. A step that runs functions has no kernel; its
+/// sizes are their symbols.
 struct BoundStep {
-  KernelFunction kernel;
+  KernelFunction kernel; // on a GPU null
+  bool isKernel;
   void *const *operands;
   const int64_t *sizes;
   int64_t tasks, grain;
@@ -57,11 +66,11 @@ class ShapeBinding {
 public:
   /// The first stage of a public function. Reads the symbols off the shapes, checks every dimension, computes all sizes
   /// that are known, places the buffers. Only dtype, rank and shape of the inputs are read. All problems are reported
-  /// at once. At most `workers` threads will be in a loop at once.
-  static Status create(const Program &program, uint32_t plan, std::span<const TensorView> inputs, int workers,
+  /// at once.
+  static Status create(const Program &program, uint32_t plan, std::span<const TensorView> inputs, const Place &place,
                        std::unique_ptr<ShapeBinding> &out);
   /// A private function for these values of its symbols.
-  static Status create(const Program &program, uint32_t plan, std::span<const int64_t> symbols, int workers,
+  static Status create(const Program &program, uint32_t plan, std::span<const int64_t> symbols, const Place &place,
                        std::unique_ptr<ShapeBinding> &out);
   /// The stage after `before`, where the sizes it computed have the values at the end of `symbols`.
   static Status create(const Program &program, const ShapeBinding &before, std::span<const int64_t> symbols,
@@ -119,7 +128,7 @@ private:
   std::vector<BoundStep> bound;
   std::vector<BoundLoop> boundLoops;
   std::vector<void *> loopOperands; // of the loop that runs, per worker
-  int workers = 1;
+  Place place;
   uint64_t arenaSize = 0, scratchSize = 0;
   uint32_t parallelCount = 0;
   std::byte *arena = nullptr;

@@ -32,7 +32,8 @@ inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
   F(deviceGetAttribute, "cuDeviceGetAttribute", (int *value, int attribute, Device))                                   \
   F(primaryCtxRetain, "cuDevicePrimaryCtxRetain", (Context *, Device))                                                 \
   F(primaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (Device))                                                       \
-  F(ctxSetCurrent, "cuCtxSetCurrent", (Context))                                                                       \
+  F(ctxPush, "cuCtxPushCurrent_v2", (Context))                                                                         \
+  F(ctxPop, "cuCtxPopCurrent_v2", (Context *))                                                                         \
   F(moduleLoadData, "cuModuleLoadData", (Module *, const void *image))                                                 \
   F(moduleUnload, "cuModuleUnload", (Module))                                                                          \
   F(moduleGetFunction, "cuModuleGetFunction", (Function *, Module, const char *name))                                  \
@@ -44,10 +45,9 @@ inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
   F(streamSynchronize, "cuStreamSynchronize", (Stream))                                                                \
   F(memAllocAsync, "cuMemAllocAsync", (DevicePointer *, size_t bytes, Stream))                                         \
   F(memFreeAsync, "cuMemFreeAsync", (DevicePointer, Stream))                                                           \
-  F(memHostAlloc, "cuMemHostAlloc", (void **, size_t bytes, unsigned flags))                                           \
-  F(memFreeHost, "cuMemFreeHost", (void *))                                                                            \
   F(copyToDevice, "cuMemcpyHtoDAsync_v2", (DevicePointer to, const void *from, size_t bytes, Stream))                  \
-  F(copyToHost, "cuMemcpyDtoHAsync_v2", (void *to, DevicePointer from, size_t bytes, Stream))
+  F(copyToHost, "cuMemcpyDtoHAsync_v2", (void *to, DevicePointer from, size_t bytes, Stream))                          \
+  F(copyWithin, "cuMemcpyDtoDAsync_v2", (DevicePointer to, DevicePointer from, size_t bytes, Stream))
 // clang-format on
 
 /// The driver's functions.

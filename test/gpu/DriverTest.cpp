@@ -69,8 +69,10 @@ TEST_CASE("driver: copies there and back, and errors keep their kind", "[gpu]") 
   CHECK(driver->copyToDevice(memory, sent.data(), bytes + 1, nullptr) != gpu::kSuccess);
   REQUIRE(driver->copyToDevice(memory, sent.data(), bytes, nullptr) == gpu::kSuccess);
   REQUIRE(driver->copyToHost(received.data(), memory, bytes, nullptr) == gpu::kSuccess);
+  REQUIRE(driver->streamSynchronize(nullptr) == gpu::kSuccess); // until then nothing needs to have happened
   CHECK(received == sent);
   CHECK(driver->memFreeAsync(memory, nullptr) == gpu::kSuccess);
+  REQUIRE(driver->streamSynchronize(nullptr) == gpu::kSuccess);
   CHECK(driver->memFreeAsync(memory, nullptr) != gpu::kSuccess);
 
   Status tooMuch = driver.check(driver->memAllocAsync(&memory, size_t(1) << 31, nullptr), "cuda:0: 2 GiB");

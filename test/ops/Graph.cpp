@@ -172,16 +172,21 @@ Tensors Graph::interpret(const Tensors &inputs, const ir::RefOptions &options) {
 
 std::unique_ptr<Compiled> Graph::compile(const std::string &target,
                                          const std::function<void(codegen::CompileOptions &)> &tune) {
+  return std::make_unique<Compiled>(artifact({target}, tune));
+}
+
+std::vector<std::byte> Graph::artifact(const std::vector<std::string> &targets,
+                                       const std::function<void(codegen::CompileOptions &)> &tune) {
   state->finish();
   OwningOpRef<ModuleOp> copy = state->module->clone();
   codegen::CompileOptions options;
-  options.targets = {target};
+  options.targets = targets;
   if (tune)
     tune(options);
   auto artifact = codegen::compile(*copy, options);
   if (failed(artifact))
     state->fail("the compiler fails");
-  return std::make_unique<Compiled>(std::move(*artifact));
+  return std::move(*artifact);
 }
 
 std::string Graph::text() {

@@ -61,6 +61,9 @@ public:
   /// `tune` changes how the graph is compiled.
   std::unique_ptr<Compiled> compile(const std::string &target,
                                     const std::function<void(codegen::CompileOptions &)> &tune = {});
+  /// The bytes of an artifact with code for these targets.
+  std::vector<std::byte> artifact(const std::vector<std::string> &targets,
+                                  const std::function<void(codegen::CompileOptions &)> &tune = {});
   std::string text();
 
 private:

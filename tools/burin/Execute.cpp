@@ -34,7 +34,10 @@ static int runCommand(const std::vector<std::string> &arguments) {
     return parsed.exitCode;
   parsed.options->readArray = readArray;
   std::vector<std::byte> artifact;
-  if (int code = artifactOf(*parsed.options, {}, artifact))
+  codegen::CompileOptions options;
+  if (parsed.options->device.starts_with("cuda"))
+    options.targets = {"cuda-sm_80+ptx"};
+  if (int code = artifactOf(*parsed.options, options, artifact))
     return code;
   return run::Runner(*parsed.options).runAll(artifact);
 }

@@ -22,6 +22,7 @@ constexpr const char *kHelp =
   --seed N                 of the random inputs (default 0)
   --expect NAME=@FILE.npy  compare an output; exit code 1 if it differs
   --rtol X, --atol X       allowed |difference| <= atol + rtol * |expected| (default 1e-4, 1e-5)
+  --device cuda:0          run on a GPU; `burin run` compiles graphs for it
   --threads N              1: one thread; default: the processor's, or BURIN_NUM_THREADS
   --repeat N               after a warm-up run, time N runs (default: 1 run, not timed)
   --profile                time of each step, on stderr
@@ -111,6 +112,7 @@ private:
     std::string *text = arg == "--function"     ? &o.function
                         : arg == "--state"      ? &o.state
                         : arg == "--save-state" ? &o.saveState
+                        : arg == "--device"     ? &o.device
                                                 : nullptr;
     bool known = named || text || arg == "--dim" || (arg == "--fix" && o.program != "burin-run") || arg == "--seed" ||
                  arg == "--rtol" || arg == "--atol" || arg == "--threads" || arg == "--repeat";

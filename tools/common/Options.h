@@ -19,6 +19,7 @@ struct Options {
   std::string model;
   Named inputs, outputs, expected, data; // values still carry their '@'
   std::string function;                  // empty: the first
+  std::string device;                    // empty: the processor
   std::string state, saveState;          // safetensors files, or empty
   std::vector<std::string> fixed;        // NAME=VALUE; of `burin run` only
   std::vector<std::pair<std::string, int64_t>> dims;

@@ -108,6 +108,7 @@ bool Runner::openSession(int threads) {
   burin_session_options options{};
   options.struct_size = sizeof options;
   options.threads = threads;
+  options.device = o.device.c_str();
   return ok(rt.session_create(artifact, &options, &session));
 }
 

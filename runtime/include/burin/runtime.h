@@ -150,6 +150,8 @@ typedef struct burin_session_options {
   burin_allocator allocator;
   burin_thread_pool thread_pool; /* used instead of the runtime's own when parallel_for is set */
   burin_logger logger;
+  const char *device; /* NULL or "cpu"; "cuda:0": a GPU that the artifact has code for. Tensors are the caller's, in the
+                         memory of the process, and are copied there and back. */
 } burin_session_options;
 
 /* One step of a run: one kernel over its tasks. The strings live as long as the artifact. */

@@ -1,0 +1,87 @@
+// Steps that run functions: calls, branches, loops.
+#include "runtime/execute/PlanRunner.h"
+#include <cstring>
+
+namespace burin::rt {
+
+void PlanRunner::runFunctions(const BoundStep &step, void *const *operands) {
+  const Step &info = plan.steps[step.index];
+  const std::vector<Plan> &plans = context.program->artifact().plans;
+  std::span<const int64_t> symbols(step.sizes, info.sizes.size());
+  auto symbolsOf = [&](size_t i) {
+    size_t first = i ? plans[info.plans[0]].symbols.size() : 0;
+    return symbols.subspan(first, plans[info.plans[i]].symbols.size());
+  };
+  switch (info.kind) {
+  case Step::Kind::Kernel:
+    break;
+  case Step::Kind::Call:
+    failure = call(info.plans[0], symbols, operands);
+    break;
+  case Step::Kind::Branch: {
+    uint8_t taken = 0;
+    if (failure = copyToHost(&taken, operands[0], 1, /*fromGpu=*/true); failure.ok())
+      failure = call(info.plans[taken ? 0 : 1], symbolsOf(taken ? 0 : 1), operands + 1);
+    break;
+  }
+  case Step::Kind::While:
+    failure = runWhile(info, symbols, operands);
+    break;
+  }
+}
+
+Status PlanRunner::call(uint32_t callee, std::span<const int64_t> symbols, void *const *operands) {
+  PlanRunner &runner = *context.runners[callee];
+  if (Status s = runner.enter(symbols); !s.ok())
+    return s;
+  const auto inputs = uint32_t(runner.plan.inputs.size()), outputs = uint32_t(runner.plan.outputs.size());
+  for (uint32_t i = 0; i < inputs; ++i)
+    runner.setInput(i, operands[i]);
+  for (uint32_t i = 0; i < outputs; ++i)
+    runner.setOutput(i, operands[inputs + i]);
+  return runner.execute();
+}
+
+/// The carried values go from the initial ones to the results, from there to the buffers, and back.
+Status PlanRunner::runWhile(const Step &step, std::span<const int64_t> symbols, void *const *operands) {
+  PlanRunner &condition = *context.runners[step.plans[0]], &body = *context.runners[step.plans[1]];
+  const size_t split = condition.plan.symbols.size();
+  const auto inputs = uint32_t(body.plan.inputs.size()), carried = uint32_t(body.plan.outputs.size());
+  if (Status s = condition.enter(symbols.first(split)); !s.ok())
+    return s;
+  if (Status s = body.enter(symbols.subspan(split)); !s.ok())
+    return s;
+  uint8_t goesOn = 0;
+  condition.setOutput(0, context.gpu ? context.gpu->flag() : &goesOn);
+  for (uint32_t i = carried; i < inputs; ++i) {
+    condition.setInput(i, operands[i]);
+    body.setInput(i, operands[i]);
+  }
+  void *const *results = operands + inputs, *const *buffers = results + carried, *const *values = operands;
+  for (;;) {
+    for (uint32_t i = 0; i < carried; ++i)
+      condition.setInput(i, values[i]);
+    if (Status s = condition.execute(); !s.ok())
+      return s;
+    if (context.gpu)
+      if (Status s = copyToHost(&goesOn, context.gpu->flag(), 1, /*fromGpu=*/true); !s.ok())
+        return s;
+    if (!goesOn)
+      break;
+    void *const *next = values == results ? buffers : results;
+    for (uint32_t i = 0; i < carried; ++i) {
+      body.setInput(i, values[i]);
+      body.setOutput(i, next[i]);
+    }
+    if (Status s = body.execute(); !s.ok())
+      return s;
+    values = next;
+  }
+  if (values != results)
+    for (uint32_t i = 0; i < carried; ++i)
+      if (uint64_t bytes = body.current(0).outputBytes(i))
+        context.gpu ? context.gpu->copy(results[i], values[i], bytes) : (void)std::memcpy(results[i], values[i], bytes);
+  return {};
+}
+
+} // namespace burin::rt

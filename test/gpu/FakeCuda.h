@@ -1,0 +1,29 @@
+// What tests tell the CUDA driver for tests, and ask of it.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace burin::test::fake {
+
+/// A kernel made for this processor: all its blocks at once, as the emulator runs them.
+struct Kernel {
+  int64_t (*run)(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) = nullptr;
+  int threads = 0; // per block
+  size_t operands = 0, sizes = 0;
+};
+
+/// From now on a module of this PTX has these kernels, by the names of their entries.
+void addModule(const std::string &ptx, std::map<std::string, Kernel> kernels);
+
+/// From now on the call of that number, counted from 1, fails with that result; 0: none.
+void failCall(int64_t number, int result = 999);
+/// Calls since then.
+int64_t calls();
+
+/// What has been made and not given back, and calls that are never right: "" if there is nothing. Forgets the latter.
+std::string problems();
+
+} // namespace burin::test::fake

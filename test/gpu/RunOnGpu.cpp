@@ -1,0 +1,37 @@
+#include "test/gpu/RunOnGpu.h"
+#include "codegen/object/ObjectCode.h"
+#include "runtime/code/Elf.h"
+#include "test/gpu/Emulate.h"
+#include "test/gpu/FakeCuda.h"
+#include "test/gpu/Ptx.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include <deque>
+#include <stdexcept>
+
+namespace burin::test {
+
+codegen::CompileOptions::GpuImage ptxForFakeDriver(llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
+  static std::deque<rt::CodeImage> images; // as long as the process: kernels may be launched
+  std::string ptx = checkedPtx(kernels, kGpuTarget);
+  std::map<std::string, fake::Kernel> known;
+  for (const std::string &symbol : symbols) {
+    llvm::Function &f = *kernels.getFunction(symbol);
+    fake::Kernel &kernel = known[symbol];
+    kernel.threads = std::stoi(f.getFnAttribute("nvvm.reqntid").getValueAsString().str());
+    for (llvm::Argument &argument : f.args())
+      ++(argument.getType()->isPointerTy() ? kernel.operands : kernel.sizes);
+    kernel.operands -= 2; // scratch and error
+  }
+  auto emulation = emulated(kernels, symbols);
+  rt::CodeImage &image = images.emplace_back();
+  rt::Status loaded = rt::CodeImage::load(std::as_bytes(std::span(emulation.bytes)), image);
+  if (!loaded.ok())
+    throw std::runtime_error(loaded.message());
+  for (size_t i = 0; i < symbols.size(); ++i)
+    known[symbols[i]].run = reinterpret_cast<decltype(fake::Kernel::run)>(image.function(emulation.entries[i]));
+  fake::addModule(ptx, std::move(known));
+  return {kGpuTarget, {ptx.begin(), ptx.end()}, {}};
+}
+
+} // namespace burin::test
