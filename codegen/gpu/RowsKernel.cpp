@@ -42,8 +42,10 @@ private:
     place(k.lo, parallel);
     p.scoped([&] {
       reduce();
-      k.when(k.compare(arith::CmpIPredicate::eq, thread, k.constant(0)), [&] { p.scoped([&] { points.write(p); }); });
       writeFull();
+      if (overwritesPoints())
+        barrier(k);
+      k.when(k.compare(arith::CmpIPredicate::eq, thread, k.constant(0)), [&] { p.scoped([&] { points.write(p); }); });
     });
     return {.blocks = elements(pointShape), .threads = threads};
   }
@@ -56,8 +58,8 @@ private:
       place(column, parallel);
       p.scoped([&] {
         reduce();
-        p.scoped([&] { points.write(p); });
         writeFull();
+        p.scoped([&] { points.write(p); });
       });
     });
     return {.blocks = ceildiv(columns, kColumnThreads), .threads = kColumnThreads};
@@ -163,6 +165,18 @@ private:
   }
   /// Bools as bytes.
   Type wholeBytes(Type type) { return type.isInteger(1) ? k.b.getI8Type() : type; }
+
+  /// Whether a result without reduced dimensions takes over the memory of an input, which all threads of the row may
+  /// read for results of full size.
+  bool overwritesPoints() const {
+    auto kernel = cast<KernelOp>(body.getParentOp());
+    if (full.stored.empty() || !kernel.getInPlace())
+      return false;
+    return llvm::any_of(llvm::enumerate(*kernel.getInPlace()), [&](auto entry) {
+      Value yielded = body.getTerminator()->getOperand(unsigned(entry.index()));
+      return entry.value() >= 0 && llvm::any_of(points.stored, [&](auto &result) { return result.first == yielded; });
+    });
+  }
 
   void writeFull() {
     if (full.stored.empty())

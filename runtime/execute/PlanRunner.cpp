@@ -18,14 +18,12 @@ PlanRunner::PlanRunner(RunContext &context, uint32_t index)
       pieces(context.program->stages(index)) {
   outputMemory.reserve(plan.outputs.size());
   for (size_t i = 0; i < plan.outputs.size(); ++i)
-    outputMemory.emplace_back(context.allocator);
+    outputMemory.emplace_back(context.exchange);
   stages.reserve(pieces.list.size());
   for (size_t i = 0; i < pieces.list.size(); ++i)
     stages.push_back({GrowingMemory(context.runMemory), {}});
-  for (size_t i = 0; context.gpu && !plan.isPrivate && i < plan.inputs.size(); ++i)
-    gpuInputs.emplace_back(context.runMemory);
-  for (size_t i = 0; context.gpu && !plan.isPrivate && i < plan.outputs.size(); ++i)
-    gpuOutputs.emplace_back(context.runMemory);
+  if (context.gpu)
+    prepareForGpu();
   sizes.reserve(plan.symbols.size());
 }
 
@@ -98,7 +96,7 @@ Status PlanRunner::readSizes(const ShapeBinding &before, std::span<const TensorV
     int64_t value = -1;
     bool isOnGpu = symbol.count.kind == Slot::Kind::Output || symbol.count.kind == Slot::Kind::Buffer;
     if (symbol.count.kind == Slot::Kind::Output && context.gpu)
-      at = gpuOutputs[index].data();
+      at = outputOnGpu(index);
     if (at)
       if (Status s = copyToHost(&value, at, sizeof value, isOnGpu); !s.ok())
         return s;
@@ -139,10 +137,10 @@ Status PlanRunner::prepareMemory(size_t stage) {
   if (!arena.reserve(binding.arenaBytes()))
     return {ErrorCode::OutOfMemory, text("no memory for ", binding.arenaBytes(), " bytes of intermediate results")};
   uint64_t all;
-  const int threads = context.parallel.threads;
-  if (__builtin_mul_overflow(binding.scratchBytes(), uint64_t(threads), &all) || !context.scratch.reserve(all))
+  const int lanes = context.place().lanes();
+  if (__builtin_mul_overflow(binding.scratchBytes(), uint64_t(lanes), &all) || !context.scratch.reserve(all))
     return {ErrorCode::OutOfMemory,
-            text("no memory for ", binding.scratchBytes(), " bytes of scratch for each of ", threads, " threads")};
+            text("no memory for ", binding.scratchBytes(), " bytes of scratch for each of ", lanes, " threads")};
   binding.setArena(arena.data());
   for (uint32_t buffer : binding.earlierBuffers())
     binding.setBuffer(buffer, current(pieces.ofBuffer[buffer]).buffer(buffer));
@@ -154,13 +152,14 @@ Status PlanRunner::run(std::span<const TensorView> inputs, std::span<TensorView>
 }
 
 Status PlanRunner::runStages(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
-  if (Status s = bind(inputs); !s.ok())
-    return s;
-  if (Status s = checkInputs(inputs, outputs); !s.ok())
+  if (Status s = prepare(inputs, outputs); !s.ok())
     return s;
   if (Status s = runStage(0, inputs, outputs); !s.ok())
     return s;
   while (reached < stages.size()) {
+    collectErrors(0);
+    if (Status s = outcome(); !s.ok())
+      return s;
     if (Status s = bindNext(inputs, outputs); !s.ok())
       return s;
     if (Status s = runStage(reached - 1, inputs, outputs); !s.ok())
@@ -175,18 +174,35 @@ void PlanRunner::forget(std::span<TensorView> outputs) const {
       outputs[i] = {};
 }
 
-Status PlanRunner::runStage(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs) {
+Status PlanRunner::prepare(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
+  if (Status s = bind(inputs); !s.ok())
+    return s;
+  return checkInputs(inputs, outputs);
+}
+
+Status PlanRunner::prepareStage(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs) {
   if (Status s = prepareMemory(stage); !s.ok())
     return s;
-  if (Status s = setOperands(stage, inputs, outputs); !s.ok())
+  return setOperands(stage, inputs, outputs);
+}
+
+Status PlanRunner::runStage(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs) {
+  if (Status s = prepareStage(stage, inputs, outputs); !s.ok())
     return s;
+  if (context.gpu && stage == 0)
+    sendInputs();
   std::optional<Pool::Awake> awake;
   if (context.pool && current(stage).parallelSteps() > 1)
     awake.emplace(*context.pool);
   return executeStage(current(stage));
 }
 
-Status PlanRunner::execute() { return executeStage(current(0)); }
+Status PlanRunner::execute() {
+  if (Status s = executeStage(current(0)); !s.ok())
+    return s;
+  collectErrors(0);
+  return outcome();
+}
 
 Status PlanRunner::executeStage(ShapeBinding &binding) {
   error.clear();
@@ -195,8 +211,10 @@ Status PlanRunner::executeStage(ShapeBinding &binding) {
     runProfiled(binding);
   else
     runSteps(binding);
-  return !failure.ok() ? std::move(failure) : error.any() ? dataError() : Status();
+  return outcome();
 }
+
+Status PlanRunner::outcome() { return !failure.ok() ? std::move(failure) : error.any() ? dataError() : Status(); }
 
 Status PlanRunner::dataError() const {
   const Artifact &a = context.program->artifact();
@@ -232,8 +250,11 @@ Status PlanRunner::setOperands(size_t stage, std::span<const TensorView> inputs,
       checkOutput(i, binding, outputs[i], problems);
   if (problems.any())
     return problems.status("cannot run: ");
+  if (context.gpu)
+    if (Status s = stageOperands(stage, inputs, outputs); !s.ok())
+      return s;
   for (uint32_t i = 0; i < inputs.size(); ++i)
-    binding.setInput(i, context.gpu ? inputOnGpu(i, inputs[i], stage == 0) : inputs[i].data);
+    binding.setInput(i, context.gpu ? onGpu.inputs[i].data() : inputs[i].data);
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     if (knownFrom[i] > stage)
       continue;
@@ -244,7 +265,7 @@ Status PlanRunner::setOperands(size_t stage, std::span<const TensorView> inputs,
       std::span<const int64_t> shape = binding.outputShape(i);
       view = {outputMemory[i].data(), shape.data(), uint32_t(shape.size()), plan.outputs[i].dtype};
     }
-    binding.setOutput(i, context.gpu ? outputOnGpu(i, view, inputs) : view.data);
+    binding.setOutput(i, context.gpu ? outputOnGpu(i) : view.data);
   }
   return {};
 }
@@ -261,7 +282,7 @@ void PlanRunner::checkOutput(uint32_t i, const ShapeBinding &binding, const Tens
 
 void PlanRunner::runKernel(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int64_t turn) {
   if (context.gpu)
-    return launch(step, operands, turn);
+    return launch(binding, step, operands, 0);
   if (step.grain >= step.tasks || context.parallel.threads == 1) {
     int64_t at = step.kernel(operands, step.sizes, context.scratch.data(), 0, step.tasks);
     if (at != DataError::kNone)
@@ -287,6 +308,8 @@ void PlanRunner::runKernel(const ShapeBinding &binding, const BoundStep &step, v
 
 /// Each step on one thread.
 void PlanRunner::runSideBySide(const ShapeBinding &binding, std::span<const BoundStep> steps) {
+  if (context.gpu)
+    return launchSideBySide(binding, steps);
   struct Call {
     std::span<const BoundStep> steps;
     std::byte *scratch;
@@ -330,11 +353,13 @@ void PlanRunner::runLoop(ShapeBinding &binding, const BoundLoop &loop) {
   };
   if (together)
     context.parallel.run(context.parallel.ctx, together, std::min(loop.grain, together / threads), body, &call);
-  for (int64_t turn = together; turn < loop.turns && goesOn(binding, loop); ++turn)
+  for (int64_t turn = together; turn < loop.turns && goesOn(binding, loop); ++turn) {
     runTurn(binding, loop, turn, [&](const BoundStep &step, void *const *operands) {
       if (!loop.sequential || mustRun(step.index))
         runStep(binding, step, operands, turn);
     });
+    collectErrors(turn);
+  }
 }
 
 template <class F> void PlanRunner::runTurn(ShapeBinding &binding, const BoundLoop &loop, int64_t turn, F run) {
@@ -374,10 +399,8 @@ void PlanRunner::runSteps(ShapeBinding &binding) {
 void PlanRunner::runProfiled(ShapeBinding &binding) {
   const Artifact &a = context.program->artifact();
   auto timed = [&](const BoundStep &step, void *const *operands, int64_t turn, int64_t turns) {
-    if (!step.isKernel) { // the steps of the functions that it runs are reported
-      runFunctions(step, operands);
-      return;
-    }
+    if (!step.isKernel) // the steps of the functions that it runs are reported
+      return runStep(binding, step, operands, turn);
     const Step &info = plan.steps[step.index];
     StepProfile p;
     p.step = step.index;
@@ -403,11 +426,13 @@ void PlanRunner::runProfiled(ShapeBinding &binding) {
       },
       [&](const BoundLoop &loop) { // one turn after the other, so that each step has its time
         binding.enter(loop);
-        for (int64_t turn = 0; turn < loop.turns && goesOn(binding, loop); ++turn)
+        for (int64_t turn = 0; turn < loop.turns && goesOn(binding, loop); ++turn) {
           runTurn(binding, loop, turn, [&](const BoundStep &step, void *const *operands) {
             if (!loop.sequential || mustRun(step.index))
               timed(step, operands, turn, loop.turns);
           });
+          collectErrors(turn);
+        }
       },
       [&](uint32_t step) { return mustRun(step); });
 }

@@ -50,18 +50,15 @@ private:
     std::vector<std::unique_ptr<ShapeBinding>> bindings; // most recent first
   };
   std::vector<Stage> stages;
-  std::vector<GrowingMemory> gpuInputs, gpuOutputs; // of a public function on a GPU
-  size_t reached = 0;                               // stages whose first binding is that of the latest bind or run
-  std::vector<int64_t> sizes;                       // the symbols of the next stage
+  size_t reached = 0;         // stages whose first binding is that of the latest bind or run
+  std::vector<int64_t> sizes; // the symbols of the next stage
   DataError error;
   Status failure; // of a function that a step runs
 
   ShapeBinding &current(size_t stage) const { return *stages[stage].bindings.front(); }
   Status runStages(std::span<const TensorView> inputs, std::span<TensorView> outputs);
-  Status runOnGpu(std::span<const TensorView> inputs, std::span<TensorView> outputs);
-  void *inputOnGpu(uint32_t i, const TensorView &input, bool isNew);
-  void *outputOnGpu(uint32_t i, const TensorView &output, std::span<const TensorView> inputs);
-  void launch(const BoundStep &step, void *const *operands, int64_t turn);
+  Status prepare(std::span<const TensorView> inputs, std::span<TensorView> outputs);
+  Status prepareStage(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs);
   /// What kernels may have written, if `fromGpu` and they do so there.
   Status copyToHost(void *to, const void *from, size_t bytes, bool fromGpu);
   Status runStage(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs);
@@ -77,6 +74,8 @@ private:
   }
   void checkOutput(uint32_t output, const ShapeBinding &binding, const TensorView &given, ErrorList &problems) const;
   Status executeStage(ShapeBinding &binding);
+  /// What has gone wrong in a stage.
+  Status outcome();
   /// Whether steps from this one on still have to run.
   bool mustRun(uint32_t step) const { return error.precedes(step) && failure.ok(); }
   /// Whether the next turn of a loop has to run: all independent ones do, so that the first error does not depend on
@@ -86,7 +85,11 @@ private:
   }
   void runKernel(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int64_t turn);
   void runStep(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int64_t turn) {
-    step.isKernel ? runKernel(binding, step, operands, turn) : runFunctions(step, operands);
+    if (step.isKernel)
+      return runKernel(binding, step, operands, turn);
+    collectErrors(turn);
+    if (mustRun(step.index))
+      runFunctions(step, operands);
   }
   void runFunctions(const BoundStep &step, void *const *operands);
   Status call(uint32_t plan, std::span<const int64_t> symbols, void *const *operands);
@@ -97,6 +100,31 @@ private:
   void runSteps(ShapeBinding &binding);
   void runProfiled(ShapeBinding &binding);
   Status dataError() const;
+
+  // ---- on a GPU (PlanOnGpu.cpp)
+  /// Of a public function: the inputs and outputs there, and the inputs where they are copied from. The outputs are
+  /// copied to outputMemory.
+  struct OnGpu {
+    std::vector<GrowingMemory> inputs, outputs, stagedInputs;
+    std::vector<uint32_t> outputPlace; // the input that an output is written over, or kNone
+    std::vector<uint32_t> slotSteps;   // the steps that can report errors, in order
+    std::vector<uint32_t> slotOf;      // of each step, or Gpu::kNoErrors
+    bool isRecordable = false;         // nothing in a run depends on what it has computed
+    static constexpr uint32_t kNone = UINT32_MAX;
+  } onGpu;
+  void prepareForGpu();
+  bool canRecord(const ShapeBinding &binding) const;
+  Status runOnGpu(std::span<const TensorView> inputs, std::span<TensorView> outputs);
+  Status runRecorded(std::span<const TensorView> inputs, std::span<TensorView> outputs);
+  Status stageOperands(size_t stage, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
+  void sendInputs();
+  void fetchResults();
+  void *outputOnGpu(uint32_t i) const;
+  void launch(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int lane);
+  void launchSideBySide(const ShapeBinding &binding, std::span<const BoundStep> steps);
+  /// Waits for the errors that kernels of this plan may have reported, in this turn of a loop.
+  void collectErrors(int64_t turn);
+  void takeErrors(int64_t turn);
 };
 
 } // namespace burin::rt

@@ -69,6 +69,7 @@ struct RunContext {
   Allocator allocator;
   gpu::Gpu *gpu = nullptr; // null: on the processor
   Allocator runMemory;     // of intermediate results and scratch, where kernels run
+  Allocator exchange;      // of results: on a GPU memory of the process that it can copy to
   ParallelFor parallel;
   Pool *pool = nullptr; // null when `parallel` is somebody else's, or serial
   Logger logger;

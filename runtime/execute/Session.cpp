@@ -31,6 +31,21 @@ Allocator onGpu(gpu::Gpu &gpu) {
           }};
 }
 
+/// Memory of the process that a GPU copies to and from.
+Allocator pinnedBy(gpu::Gpu &gpu) {
+  return {&gpu,
+          [](void *ctx, size_t bytes, size_t) {
+            auto &g = *static_cast<gpu::Gpu *>(ctx);
+            gpu::Gpu::Use use(g);
+            return g.allocatePinned(bytes);
+          },
+          [](void *ctx, void *data, size_t) {
+            auto &g = *static_cast<gpu::Gpu *>(ctx);
+            gpu::Gpu::Use use(g);
+            g.releasePinned(data);
+          }};
+}
+
 /// What runs the session: null for the processor.
 Status openDevice(const Program &program, const std::string &name, std::unique_ptr<gpu::Gpu> &out) {
   constexpr std::string_view prefix = "cuda:";
@@ -78,6 +93,7 @@ Session::Session(Program::Ptr program, const SessionOptions &options, std::uniqu
                                       .allocator = orDefault(options.allocator),
                                       .gpu = gpu.get(),
                                       .runMemory = gpu ? onGpu(*gpu) : orDefault(options.allocator),
+                                      .exchange = gpu ? pinnedBy(*gpu) : orDefault(options.allocator),
                                       .parallel = {},
                                       .pool = nullptr,
                                       .logger = options.logger,

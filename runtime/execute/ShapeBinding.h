@@ -3,6 +3,7 @@
 #pragma once
 #include "runtime/code/Loader.h"
 #include "runtime/format/ArenaPlacement.h"
+#include "runtime/gpu/Gpu.h"
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -31,6 +32,8 @@ std::string tensorText(DType dtype, std::span<const int64_t> shape);
 struct Place {
   int workers = 1;                 // threads that are in a loop at once
   std::byte *gpuWeights = nullptr; // set: on a GPU that has the weights there
+  /// How many steps, each on scratch memory of its own, can run side by side.
+  int lanes() const { return gpuWeights ? gpu::Gpu::kLanes : workers; }
   bool isGpu() const { return gpuWeights; }
 };
 
@@ -111,6 +114,11 @@ public:
   uint64_t inputBytes(uint32_t i) const { return bytes[i]; }
   uint64_t outputBytes(uint32_t i) const { return bytes[inputPatches.size() + i]; }
   int64_t value(ExprId id) const { return values[id]; }
+
+  /// On a GPU: runs so far, and all work of one from copying the inputs on; null if that is not recorded.
+  int64_t runs = 0;
+  std::unique_ptr<gpu::Recording> recording;
+
   std::span<const int64_t> symbols() const { return known; }
 
 private:

@@ -7,13 +7,10 @@
 namespace burin::rt {
 namespace {
 
-// What it must save, as estimated: what is in a cache takes an eighth of that, and waking a thread a microsecond.
-constexpr double kGainNs = 8000;
-
 class Orderer {
 public:
-  Orderer(const Plan &plan, uint32_t first, std::span<const double> ns, int threads)
-      : plan(plan), first(first), ns(ns), threads(threads) {
+  Orderer(const Plan &plan, uint32_t first, std::span<const double> ns, SideBySide limits)
+      : plan(plan), first(first), ns(ns), limits(limits) {
     out.times.resize(plan.steps.size());
     std::iota(out.times.begin(), out.times.end(), 0);
   }
@@ -86,7 +83,7 @@ private:
       total += ns[i - first];
       longest = std::max(longest, ns[i - first]);
     }
-    return total - std::max(longest, total / threads) > kGainNs;
+    return total - std::max(longest, total / limits.lanes) > limits.costNs;
   }
 
   void findProducers() {
@@ -131,7 +128,7 @@ private:
   const Plan &plan;
   uint32_t first;
   std::span<const double> ns;
-  int threads;
+  SideBySide limits;
   StepSchedule out;
   std::map<Key, uint32_t> producers;
   std::set<Key> updated; // inputs that are written
@@ -139,8 +136,8 @@ private:
 
 } // namespace
 
-StepSchedule orderSteps(const Plan &plan, uint32_t first, uint32_t end, std::span<const double> ns, int threads) {
-  return Orderer(plan, first, ns, threads).run(end);
+StepSchedule orderSteps(const Plan &plan, uint32_t first, uint32_t end, std::span<const double> ns, SideBySide pays) {
+  return Orderer(plan, first, ns, pays).run(end);
 }
 
 std::vector<LiveRange> liveRanges(const Plan &plan, const StepSchedule &order) {

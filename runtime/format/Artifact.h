@@ -194,6 +194,11 @@ struct Artifact {
   std::vector<std::pair<std::string, std::string>> metadata; // free text: options, hash of the graph
 };
 
+/// Whether a step may find a value that is not allowed.
+inline bool canFail(const Artifact &a, const Step &step) {
+  return step.kind == Step::Kind::Kernel && !a.kernels[step.kernel].errors.empty();
+}
+
 // One function per record names its fields once; `io` reads or writes them.
 template <class IO> void fields(IO &io, Expr::Instr &x) { io(x.op, x.value); }
 template <class IO> void fields(IO &io, Expr &x) { io(x.program); }

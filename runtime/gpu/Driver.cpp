@@ -27,7 +27,7 @@ Status Driver::open(Driver &out, const char *library) {
   BURIN_CUDA_FUNCTIONS(BURIN_CUDA_FUNCTION)
 #undef BURIN_CUDA_FUNCTION
   if (missing)
-    return unsupported(text(library, " has no ", missing, ": burin needs a driver for CUDA 11.2 or later"));
+    return unsupported(text(library, " has no ", missing, ": burin needs a driver for CUDA 11.4 or later"));
   if (Result result = out->init(0); result != kSuccess)
     return unsupported(out.check(result, "starting the CUDA driver").message());
   return {};

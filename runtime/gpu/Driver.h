@@ -16,6 +16,9 @@ using Context = struct ContextOpaque *;
 using Module = struct ModuleOpaque *;
 using Function = struct FunctionOpaque *;
 using Stream = struct StreamOpaque *;
+using Event = struct EventOpaque *;
+using Graph = struct GraphOpaque *;
+using GraphExec = struct GraphExecOpaque *;
 
 inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
 
@@ -43,6 +46,18 @@ inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
   F(streamCreate, "cuStreamCreate", (Stream *, unsigned flags))                                                        \
   F(streamDestroy, "cuStreamDestroy_v2", (Stream))                                                                     \
   F(streamSynchronize, "cuStreamSynchronize", (Stream))                                                                \
+  F(streamWaitEvent, "cuStreamWaitEvent", (Stream, Event, unsigned flags))                                             \
+  F(streamBeginCapture, "cuStreamBeginCapture_v2", (Stream, int mode))                                                 \
+  F(streamEndCapture, "cuStreamEndCapture", (Stream, Graph *))                                                         \
+  F(graphInstantiate, "cuGraphInstantiateWithFlags", (GraphExec *, Graph, unsigned long long flags))                   \
+  F(graphLaunch, "cuGraphLaunch", (GraphExec, Stream))                                                                 \
+  F(graphDestroy, "cuGraphDestroy", (Graph))                                                                           \
+  F(graphExecDestroy, "cuGraphExecDestroy", (GraphExec))                                                               \
+  F(eventCreate, "cuEventCreate", (Event *, unsigned flags))                                                           \
+  F(eventDestroy, "cuEventDestroy_v2", (Event))                                                                        \
+  F(eventRecord, "cuEventRecord", (Event, Stream))                                                                     \
+  F(memHostAlloc, "cuMemHostAlloc", (void **, size_t bytes, unsigned flags))                                           \
+  F(memFreeHost, "cuMemFreeHost", (void *))                                                                            \
   F(memAllocAsync, "cuMemAllocAsync", (DevicePointer *, size_t bytes, Stream))                                         \
   F(memFreeAsync, "cuMemFreeAsync", (DevicePointer, Stream))                                                           \
   F(copyToDevice, "cuMemcpyHtoDAsync_v2", (DevicePointer to, const void *from, size_t bytes, Stream))                  \

@@ -35,7 +35,7 @@ TEST_CASE("driver: a library that lacks its functions", "[gpu]") {
   gpu::Driver driver;
   Status status = gpu::Driver::open(driver, "libc.so.6");
   CHECK(status.code() == ErrorCode::Unsupported);
-  CHECK(status.message() == "libc.so.6 has no cuInit: burin needs a driver for CUDA 11.2 or later");
+  CHECK(status.message() == "libc.so.6 has no cuInit: burin needs a driver for CUDA 11.4 or later");
 }
 
 TEST_CASE("driver: it finds no device", "[gpu]") {

@@ -1,48 +1,46 @@
-// A libcuda.so.1 for tests: one device whose memory is the host's. Work on a stream is done as late as the real driver
-// may do it, when the stream is waited for, so that a missing wait shows. It refuses what the real one refuses, and
-// fails on request: see FakeCuda.h, or FAKE_CUDA_FAIL="cuMemAllocAsync:2" makes that function return that result. What
-// gives something back does so even when it fails, as the real driver reports errors of earlier work there.
+// A libcuda.so.1 for tests: one device whose memory is the host's; for streams see FakeStreams.h. It refuses what the
+// real one refuses, and fails on request: see FakeCuda.h, or FAKE_CUDA_FAIL="cuMemAllocAsync:2" makes that function
+// return that result. What gives something back does so even when it fails, as the real driver reports errors of
+// earlier work there.
 #include "test/gpu/FakeCuda.h"
+#include "test/gpu/FakeStreams.h"
+#include <array>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <functional>
 #include <mutex>
 #include <set>
 #include <string_view>
 #include <utility>
 
-using burin::test::fake::Kernel;
+using namespace burin::test::fake;
 
 namespace {
 
-constexpr int kInvalidValue = 1, kInvalidDevice = 101, kInvalidContext = 201, kInvalidImage = 200, kInvalidHandle = 400,
-              kNotFound = 500;
 constexpr size_t kMemory = size_t(1) << 30;
 
 struct Module {
   std::map<std::string, Kernel> kernels;
 };
-struct Stream {
-  std::deque<std::function<int()>> work;
-};
 
 std::recursive_mutex mutex;
-std::map<uint64_t, size_t> live; // allocations: address, bytes
+std::map<uint64_t, size_t> live, pinned; // of the GPU and of the process: address, bytes
 std::map<std::string, Module> known;
 std::set<Module *> modules;
-std::set<Stream *> streams;
-Stream defaultStream;
+std::set<Graph *> graphs, executables;
+Streams streams;
 int contexts = 0, context;
 thread_local int entered = 0;
 std::string wrong;
-int64_t callCount = 0, failNumber = 0;
+int64_t replayCount = 0;
+int64_t callCount = 0, failNumber = 0, failOneOf = 0;
 int failResult = 0;
 
 int planted(std::string_view function) {
   ++callCount;
   if (callCount == failNumber)
     return failResult;
+  if (failOneOf && streams.random(uint64_t(failOneOf)) == 0)
+    return std::array{1, 2, 201, 700, 719, 999}[streams.random(6)];
   const char *text = getenv("FAKE_CUDA_FAIL");
   if (!text)
     return 0;
@@ -52,37 +50,27 @@ int planted(std::string_view function) {
 }
 
 /// Whether the bytes lie within one allocation.
-bool inside(uint64_t address, size_t bytes) {
-  auto after = live.upper_bound(address);
-  if (after == live.begin())
+bool inside(const std::map<uint64_t, size_t> &allocations, uint64_t address, size_t bytes) {
+  auto after = allocations.upper_bound(address);
+  if (after == allocations.begin())
     return false;
   auto [begin, size] = *--after;
   return address - begin <= size && bytes <= size - (address - begin);
 }
+bool inside(uint64_t address, size_t bytes) { return inside(live, address, bytes); }
+bool isPinned(const void *data, size_t bytes) { return inside(pinned, reinterpret_cast<uint64_t>(data), bytes); }
 
-Stream *find(void *stream) {
-  if (!stream)
-    return &defaultStream;
-  return streams.count(static_cast<Stream *>(stream)) ? static_cast<Stream *>(stream) : nullptr;
+/// The stream that null stands for is never destroyed.
+Streams::Stream *find(void *stream) {
+  static Streams::Stream *const byDefault = streams.createStream();
+  return stream ? static_cast<Streams::Stream *>(stream) : byDefault;
 }
 
-int drain(Stream &stream) {
-  while (!stream.work.empty()) {
-    auto work = std::move(stream.work.front());
-    stream.work.pop_front();
-    if (int result = work())
-      return result;
-  }
-  return 0;
-}
+int enqueue(void *stream, Work work) { return streams.enqueue(find(stream), std::move(work)); }
 
-/// Work for later, if there is such a stream.
-int enqueue(void *stream, std::function<int()> work) {
-  Stream *s = find(stream);
-  if (!s)
-    return kInvalidHandle;
-  s->work.push_back(std::move(work));
-  return 0;
+/// Memory that is not pinned takes no part in what is recorded.
+bool refusesPageable(void *stream, const void *data, size_t bytes) {
+  return streams.isCapturing(find(stream)) && !isPinned(data, bytes);
 }
 
 } // namespace
@@ -216,47 +204,116 @@ int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned grid
   return enqueue(stream, [=, run = kernel.run] {
     for (void *operand : operands)
       if (!inside(reinterpret_cast<uint64_t>(operand), 1))
-        return 700;
+        return kIllegalAddress;
     if (!inside(reinterpret_cast<uint64_t>(error), sizeof *error))
-      return 700;
+      return kIllegalAddress;
     *error = std::min(*error, run(operands.data(), sizes.data(), scratch, 0, int64_t(gridX)));
     return 0;
   });
 }
 int cuStreamCreate(void **out, unsigned) {
   IN_CONTEXT;
-  auto *stream = new Stream;
-  streams.insert(stream);
-  *out = stream;
+  *out = streams.createStream();
   return 0;
 }
 int cuStreamDestroy_v2(void *stream) {
   BEGIN;
-  Stream *s = find(stream);
-  if (!s || !stream)
-    return kInvalidHandle;
-  drain(*s);
-  streams.erase(s);
-  delete s;
-  return failure;
+  return !stream || !streams.destroy(find(stream)) ? kInvalidHandle : failure;
 }
 int cuStreamSynchronize(void *stream) {
   BEGIN;
-  Stream *s = find(stream);
-  if (!s)
-    return kInvalidHandle;
-  int result = drain(*s); // a failure is one of the work
+  int result = streams.synchronize(find(stream)); // a failure is one of the work
   return failure ? failure : result;
+}
+int cuStreamWaitEvent(void *stream, void *event, unsigned) {
+  PLANTED;
+  return streams.wait(find(stream), static_cast<Streams::Event *>(event));
+}
+int cuEventCreate(void **out, unsigned) {
+  IN_CONTEXT;
+  *out = streams.createEvent();
+  return 0;
+}
+int cuEventDestroy_v2(void *event) {
+  BEGIN;
+  return streams.destroy(static_cast<Streams::Event *>(event)) ? failure : kInvalidHandle;
+}
+int cuEventRecord(void *event, void *stream) {
+  PLANTED;
+  return streams.record(static_cast<Streams::Event *>(event), find(stream));
+}
+int cuStreamBeginCapture_v2(void *stream, int) {
+  PLANTED;
+  return streams.beginCapture(find(stream));
+}
+int cuStreamEndCapture(void *stream, void **out) {
+  BEGIN;
+  std::unique_ptr<Graph> graph;
+  int result = streams.endCapture(find(stream), graph);
+  *out = nullptr;
+  if (failure || result)
+    return failure ? failure : result;
+  *out = *graphs.insert(graph.release()).first;
+  return 0;
+}
+int cuGraphInstantiateWithFlags(void **out, void *graph, unsigned long long) {
+  IN_CONTEXT;
+  if (!graphs.count(static_cast<Graph *>(graph)))
+    return kInvalidHandle;
+  *out = *executables.insert(new Graph(*static_cast<Graph *>(graph))).first;
+  return 0;
+}
+int cuGraphLaunch(void *graph, void *stream) {
+  IN_CONTEXT;
+  auto *executable = static_cast<Graph *>(graph);
+  if (!executables.count(executable))
+    return kInvalidHandle;
+  ++replayCount;
+  return enqueue(stream, [executable] {
+    return executables.count(executable) ? streams.run(*executable) : kIllegalState; // destroyed before it has run
+  });
+}
+int cuGraphDestroy(void *graph) {
+  BEGIN;
+  if (!graphs.erase(static_cast<Graph *>(graph)))
+    return kInvalidHandle;
+  delete static_cast<Graph *>(graph);
+  return failure;
+}
+int cuGraphExecDestroy(void *graph) {
+  BEGIN;
+  if (!executables.erase(static_cast<Graph *>(graph)))
+    return kInvalidHandle;
+  delete static_cast<Graph *>(graph);
+  return failure;
+}
+int cuMemHostAlloc(void **out, size_t bytes, unsigned) {
+  IN_CONTEXT;
+  if (bytes == 0)
+    return kInvalidValue;
+  *out = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+  memset(*out, 0xab, bytes);
+  pinned[reinterpret_cast<uint64_t>(*out)] = bytes;
+  return 0;
+}
+int cuMemFreeHost(void *data) {
+  BEGIN;
+  if (!pinned.erase(reinterpret_cast<uint64_t>(data)))
+    return kInvalidValue;
+  free(data);
+  return failure;
 }
 int cuMemAllocAsync(uint64_t *out, size_t bytes, void *stream) {
   PLANTED;
   size_t used = 0;
   for (auto [address, size] : live)
     used += size;
-  if (bytes == 0 || !find(stream))
+  if (bytes == 0)
     return kInvalidValue;
+  if (streams.isCapturing(find(stream)))
+    return kCaptureUnsupported;
   if (bytes > kMemory - used)
-    return 2;
+    return kOutOfMemory;
   *out = reinterpret_cast<uint64_t>(aligned_alloc(256, (bytes + 255) / 256 * 256));
   memset(reinterpret_cast<void *>(*out), 0xcd, bytes);
   live[*out] = bytes;
@@ -275,16 +332,20 @@ int cuMemFreeAsync(uint64_t address, void *stream) {
   });
   return failure ? failure : result;
 }
-// Of pageable memory: it may be changed when the call returns.
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
   PLANTED;
   if (!inside(to, bytes))
     return kInvalidValue;
-  std::vector<char> staged(static_cast<const char *>(from), static_cast<const char *>(from) + bytes);
-  return enqueue(stream, [to, staged = std::move(staged)] {
-    if (!inside(to, staged.size()))
-      return 700;
-    memcpy(reinterpret_cast<void *>(to), staged.data(), staged.size());
+  if (refusesPageable(stream, from, bytes))
+    return kCaptureUnsupported;
+  std::vector<char> staged; // pageable memory may be changed when the call returns
+  const bool waits = isPinned(from, bytes);
+  if (!waits)
+    staged.assign(static_cast<const char *>(from), static_cast<const char *>(from) + bytes);
+  return enqueue(stream, [=, staged = std::move(staged)] {
+    if (!inside(to, bytes) || (waits && !isPinned(from, bytes)))
+      return kIllegalAddress;
+    memcpy(reinterpret_cast<void *>(to), waits ? from : staged.data(), bytes);
     return 0;
   });
 }
@@ -292,9 +353,11 @@ int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
   PLANTED;
   if (!inside(from, bytes))
     return kInvalidValue;
-  return enqueue(stream, [=] {
-    if (!inside(from, bytes))
-      return 700;
+  if (refusesPageable(stream, to, bytes))
+    return kCaptureUnsupported;
+  return enqueue(stream, [=, waits = isPinned(to, bytes)] {
+    if (!inside(from, bytes) || (waits && !isPinned(to, bytes)))
+      return kIllegalAddress;
     memcpy(to, reinterpret_cast<void *>(from), bytes);
     return 0;
   });
@@ -319,9 +382,21 @@ void addModule(const std::string &ptx, std::map<std::string, Kernel> kernels) {
 
 void failCall(int64_t number, int result) {
   std::lock_guard lock(mutex);
-  callCount = 0;
+  callCount = failOneOf = 0;
   failNumber = number;
   failResult = result;
+}
+
+void failRandomly(uint64_t seed, int64_t oneOf) {
+  std::lock_guard lock(mutex);
+  streams.seed(seed);
+  callCount = failNumber = 0;
+  failOneOf = oneOf;
+}
+
+int64_t replays() {
+  std::lock_guard lock(mutex);
+  return replayCount;
 }
 
 int64_t calls() {
@@ -338,7 +413,11 @@ std::string problems() {
   };
   add(live.size(), "allocations");
   add(modules.size(), "modules");
-  add(streams.size(), "streams");
+  find(nullptr);
+  add(pinned.size(), "pinned allocations");
+  add(streams.liveStreams() - 1, "streams");
+  add(streams.liveEvents(), "events");
+  add(graphs.size() + executables.size(), "graphs");
   add(size_t(contexts), "contexts");
   add(size_t(entered), "entered contexts");
   return text;

@@ -20,8 +20,13 @@ void addModule(const std::string &ptx, std::map<std::string, Kernel> kernels);
 
 /// From now on the call of that number, counted from 1, fails with that result; 0: none.
 void failCall(int64_t number, int result = 999);
+/// From now on about one of so many calls fails, with different results; 0: none. `seed` also chooses the order of what
+/// may be done in any order.
+void failRandomly(uint64_t seed, int64_t oneOf);
 /// Calls since then.
 int64_t calls();
+/// Launches of graphs since the process began.
+int64_t replays();
 
 /// What has been made and not given back, and calls that are never right: "" if there is nothing. Forgets the latter.
 std::string problems();

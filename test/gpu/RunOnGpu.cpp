@@ -11,9 +11,10 @@
 
 namespace burin::test {
 
-codegen::CompileOptions::GpuImage ptxForFakeDriver(llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
+static codegen::CompileOptions::GpuImage imageFor(const std::string &target, llvm::Module &kernels,
+                                                  llvm::ArrayRef<std::string> symbols) {
   static std::deque<rt::CodeImage> images; // as long as the process: kernels may be launched
-  std::string ptx = checkedPtx(kernels, kGpuTarget);
+  std::string ptx = checkedPtx(kernels, target);
   std::map<std::string, fake::Kernel> known;
   for (const std::string &symbol : symbols) {
     llvm::Function &f = *kernels.getFunction(symbol);
@@ -31,7 +32,13 @@ codegen::CompileOptions::GpuImage ptxForFakeDriver(llvm::Module &kernels, llvm::
   for (size_t i = 0; i < symbols.size(); ++i)
     known[symbols[i]].run = reinterpret_cast<decltype(fake::Kernel::run)>(image.function(emulation.entries[i]));
   fake::addModule(ptx, std::move(known));
-  return {kGpuTarget, {ptx.begin(), ptx.end()}, {}};
+  return {target, {ptx.begin(), ptx.end()}, {}};
+}
+
+decltype(codegen::CompileOptions::emulate) ptxForFakeDriver(const std::string &target) {
+  return [target](llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
+    return imageFor(target, kernels, symbols);
+  };
 }
 
 } // namespace burin::test

@@ -4,9 +4,8 @@
 
 namespace burin::test {
 
-inline constexpr const char *kGpuTarget = "cuda-sm_80+ptx";
-
-/// For codegen::CompileOptions::emulate: the PTX, which the driver for tests knows from now on.
-codegen::CompileOptions::GpuImage ptxForFakeDriver(llvm::Module &kernels, llvm::ArrayRef<std::string> symbols);
+/// For codegen::CompileOptions::emulate, where the only GPU among the targets is this one: the PTX, which the driver
+/// for tests knows from now on.
+decltype(codegen::CompileOptions::emulate) ptxForFakeDriver(const std::string &target);
 
 } // namespace burin::test

@@ -25,11 +25,14 @@ Artifact artifactOf(const std::vector<std::vector<Slot>> &operands) {
   return a;
 }
 
+constexpr double kCostNs = 8000;
+
 /// "0 1+2 3": steps 1 and 2 side by side.
 std::string orderOf(const Artifact &a, std::vector<double> ns, int threads = 2) {
   std::string text;
   uint32_t left = 0;
-  for (auto [step, together] : orderSteps(a.plans[0], 0, uint32_t(a.plans[0].steps.size()), ns, threads).entries) {
+  for (auto [step, together] :
+       orderSteps(a.plans[0], 0, uint32_t(a.plans[0].steps.size()), ns, {threads, kCostNs}).entries) {
     text += text.empty() ? "" : left ? "+" : " ";
     text += std::to_string(step);
     left = left ? left - 1 : together - 1;
@@ -96,7 +99,7 @@ TEST_CASE("steps that touch what another one writes follow each other") {
 TEST_CASE("buffers of steps side by side live at the same time") {
   Model m = towers(2, 9000);
   std::vector<double> ns(m.plan().steps.size(), 9000);
-  StepSchedule order = orderSteps(m.plan(), 0, uint32_t(ns.size()), ns, 2);
+  StepSchedule order = orderSteps(m.plan(), 0, uint32_t(ns.size()), ns, {2, kCostNs});
   CHECK(order.groups == 3);
   std::vector<std::pair<uint32_t, uint32_t>> live;
   for (const LiveRange &range : liveRanges(m.plan(), order))

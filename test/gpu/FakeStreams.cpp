@@ -1,0 +1,164 @@
+#include "test/gpu/FakeStreams.h"
+#include <algorithm>
+#include <utility>
+
+namespace burin::test::fake {
+
+struct Streams::Capture {
+  std::unique_ptr<Graph> graph = std::make_unique<Graph>();
+  Stream *origin = nullptr;
+};
+
+uint64_t Streams::random(uint64_t below) { // Lehmer's generator
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return (state >> 33) % below;
+}
+
+Streams::Stream *Streams::createStream() { return *streams.insert(new Stream).first; }
+
+bool Streams::destroy(Stream *s) {
+  if (!streams.count(s))
+    return false;
+  synchronize(s);
+  streams.erase(s);
+  delete s;
+  return true;
+}
+
+Streams::Event *Streams::createEvent() { return *events.insert(new Event).first; }
+
+bool Streams::destroy(Event *e) {
+  if (!events.erase(e))
+    return false;
+  delete e;
+  return true;
+}
+
+bool Streams::isCapturing(Stream *s) const { return streams.count(s) && s->capture; }
+
+int Streams::enqueue(Stream *s, Work work) {
+  if (!streams.count(s))
+    return kInvalidHandle;
+  if (s->capture) {
+    std::vector<Graph::Node> &nodes = s->capture->graph->nodes;
+    nodes.push_back({std::move(work), s->after});
+    s->after = {nodes.size() - 1};
+    return 0;
+  }
+  s->items.push_back({std::move(work)});
+  return 0;
+}
+
+int Streams::record(Event *e, Stream *s) {
+  if (!events.count(e) || !streams.count(s))
+    return kInvalidHandle;
+  e->capture = s->capture;
+  e->after = s->after;
+  if (s->capture)
+    return 0;
+  e->recorded = ++tickets;
+  s->items.push_back({nullptr, e->recorded, false});
+  return 0;
+}
+
+int Streams::wait(Stream *s, Event *e) {
+  if (!events.count(e) || !streams.count(s))
+    return kInvalidHandle;
+  if (e->capture) {
+    if (s->capture && s->capture != e->capture)
+      return kIllegalState;
+    s->capture = e->capture;
+    s->after.insert(e->after.begin(), e->after.end());
+    return 0;
+  }
+  if (s->capture)
+    return kIllegalState;
+  if (e->recorded)
+    s->items.push_back({nullptr, e->recorded, true});
+  return 0;
+}
+
+bool Streams::canGoOn(const Stream &s) const {
+  return !s.items.empty() && !(s.items.front().waits && reached.count(s.items.front().ticket) == 0);
+}
+
+int Streams::doOne(Stream &s) {
+  Stream::Item item = std::move(s.items.front());
+  s.items.pop_front();
+  if (!item.work && !item.waits)
+    reached.insert(item.ticket);
+  return item.work ? item.work() : 0;
+}
+
+int Streams::synchronize(Stream *target) {
+  if (!streams.count(target))
+    return kInvalidHandle;
+  if (target->capture)
+    return kCaptureUnsupported;
+  int result = 0;
+  while (!target->items.empty()) {
+    std::vector<Stream *> ready;
+    for (Stream *s : streams)
+      if (canGoOn(*s))
+        ready.push_back(s);
+    if (ready.empty())
+      return kIllegalState; // events that nobody reaches
+    if (int now = doOne(*ready[random(ready.size())]); now && !result)
+      result = now;
+  }
+  return result;
+}
+
+int Streams::beginCapture(Stream *s) {
+  if (!streams.count(s))
+    return kInvalidHandle;
+  if (s->capture)
+    return kIllegalState;
+  s->capture = std::make_shared<Capture>();
+  s->capture->origin = s;
+  s->after.clear();
+  return 0;
+}
+
+int Streams::endCapture(Stream *s, std::unique_ptr<Graph> &out) {
+  if (!isCapturing(s) || s->capture->origin != s)
+    return kIllegalState;
+  std::shared_ptr<Capture> capture = s->capture;
+  // Everything must come before what the stream has come to.
+  std::set<size_t> joined;
+  std::vector<size_t> open(s->after.begin(), s->after.end());
+  while (!open.empty()) {
+    size_t node = open.back();
+    open.pop_back();
+    if (joined.insert(node).second)
+      for (size_t before : capture->graph->nodes[node].after)
+        open.push_back(before);
+  }
+  for (Stream *other : streams)
+    if (other->capture == capture)
+      other->capture = nullptr, other->after.clear();
+  for (Event *event : events)
+    if (event->capture == capture)
+      event->capture = nullptr, event->after.clear();
+  if (joined.size() != capture->graph->nodes.size())
+    return kCaptureUnjoined;
+  out = std::move(capture->graph);
+  return 0;
+}
+
+int Streams::run(const Graph &graph) {
+  std::vector<bool> done(graph.nodes.size());
+  for (size_t count = 0; count < graph.nodes.size(); ++count) {
+    std::vector<size_t> ready;
+    for (size_t i = 0; i < graph.nodes.size(); ++i)
+      if (!done[i] && std::ranges::all_of(graph.nodes[i].after, [&](size_t before) { return done[before]; }))
+        ready.push_back(i);
+    size_t next = ready[random(ready.size())];
+    done[next] = true;
+    if (int result = graph.nodes[next].work())
+      return result;
+  }
+  return 0;
+}
+
+} // namespace burin::test::fake

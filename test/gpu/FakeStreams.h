@@ -1,0 +1,90 @@
+// Streams, events and graphs of the CUDA driver for tests. Work is done when someone waits for it, as late as the real
+// driver may do it; whatever no event orders is done in random order, so that a missing wait shows.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace burin::test::fake {
+
+using Work = std::function<int()>; // a CUresult
+
+// CUresult
+inline constexpr int kInvalidValue = 1, kOutOfMemory = 2, kInvalidDevice = 101, kInvalidImage = 200,
+                     kInvalidContext = 201, kInvalidHandle = 400, kIllegalState = 401, kNotFound = 500,
+                     kIllegalAddress = 700, kCaptureUnsupported = 900, kCaptureUnjoined = 904;
+
+/// Work and what must be done before each piece of it, by number.
+struct Graph {
+  struct Node {
+    Work work;
+    std::set<size_t> after;
+  };
+  std::vector<Node> nodes;
+};
+
+class Streams {
+public:
+  struct Stream;
+  struct Event;
+
+  Stream *createStream();
+  /// Does its work first. Whether there is such a stream.
+  bool destroy(Stream *);
+  Event *createEvent();
+  bool destroy(Event *);
+
+  /// For later, or into the graph that the stream records.
+  int enqueue(Stream *, Work work);
+  int record(Event *, Stream *);
+  int wait(Stream *, Event *);
+  /// Does all work of a stream, and some of others.
+  int synchronize(Stream *);
+
+  int beginCapture(Stream *);
+  /// Null if not everything recorded is joined to the stream.
+  int endCapture(Stream *, std::unique_ptr<Graph> &out);
+  bool isCapturing(Stream *s) const;
+
+  /// Does the nodes of a graph in a random order of those that are possible.
+  int run(const Graph &);
+
+  size_t liveStreams() const { return streams.size(); }
+  size_t liveEvents() const { return events.size(); }
+  /// The order from here on.
+  void seed(uint64_t value) { state = value * 2 + 1; }
+  uint64_t random(uint64_t below);
+
+private:
+  struct Capture;
+  std::set<Stream *> streams;
+  std::set<Event *> events;
+  std::set<uint64_t> reached; // records
+  uint64_t tickets = 0, state = 1;
+
+  bool canGoOn(const Stream &) const;
+  int doOne(Stream &);
+};
+
+struct Streams::Event {
+  uint64_t recorded = 0; // the number of the last record; 0: none
+  std::shared_ptr<Capture> capture;
+  std::set<size_t> after; // in the capture
+};
+
+struct Streams::Stream {
+  struct Item {
+    Work work;           // null: a record of an event, or a wait for one
+    uint64_t ticket = 0; // the number of the record
+    bool waits = false;
+  };
+  std::deque<Item> items;
+  std::shared_ptr<Capture> capture;
+  std::set<size_t> after; // in the capture: what the next work comes after
+};
+
+} // namespace burin::test::fake
