@@ -78,6 +78,10 @@ LaunchShape emitContractionKernel(ElementEmitter &, mlir::Block &body, const pas
 /// no code, for other bodies (codegen/kernels/WindowKernel.cpp).
 std::optional<LaunchShape> emitWindowKernel(ElementEmitter &, mlir::Block &body, const passes::IterationSpace &,
                                             ArrayRef<Value> results);
+/// Emits a kernel around one max_pool of rows and columns with channels before them; nothing, and no code, for other
+/// bodies (codegen/kernels/PlanePoolKernel.cpp).
+std::optional<LaunchShape> emitPlanePoolKernel(ElementEmitter &, mlir::Block &body, const passes::IterationSpace &,
+                                               ArrayRef<Value> results);
 /// Emits a kernel that only transposes, or packs what it transposes, so that neither side is read or written element by
 /// element; nothing, and no code, for other bodies (codegen/kernels/TransposeKernel.cpp).
 std::optional<LaunchShape> emitTransposeKernel(ElementEmitter &, mlir::Block &body, Value result);

@@ -36,6 +36,8 @@ FailureOr<LaunchShape> emitCpuKernel(ElementEmitter &e, KernelOp kernel, ArrayRe
     return emitAttentionKernel(e, body, *space, results);
   if (auto window = emitWindowKernel(e, body, *space, results))
     return *window;
+  if (auto pool = emitPlanePoolKernel(e, body, *space, results))
+    return *pool;
   if (auto transpose = emitTransposeKernel(e, body, results[0]))
     return *transpose;
   if (auto turning = emitTurningKernel(e, body, *space, results))
