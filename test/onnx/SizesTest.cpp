@@ -89,6 +89,21 @@ TEST_CASE("A size may be the sum of others that an op needs it to equal") {
   CHECK_FALSE(problemOf(graph, {ones({2, 3}), ones({2, 1}), ones({2, 5})}).empty());
 }
 
+TEST_CASE("A size is a multiple of another that an op needs it to fit") {
+  auto larger = [](const char *from, const char *scales, const char *to) {
+    return NodeText{"Resize", {from, "", scales}, {to}, {attribute("mode", "nearest")}};
+  };
+  ModelText model = graphOf({larger("a", "by4", "x"),
+                             larger("b", "by2", "z"),
+                             {"Concat", {"x", "z"}, {"y"}, {attribute("axis", int64_t(1))}}},
+                            {floatInput("a", {"1", "2", "h", "w"}), floatInput("b", {"1", "3", "h2", "w2"})},
+                            {floatTensor("by4", {4}, {1, 1, 4, 4}), floatTensor("by2", {4}, {1, 1, 2, 2})});
+  Graph graph = loadModel(model).graph;
+  CHECK(str(graph.inputs()[1]) == "b: f32[1, 3, h*2, w*2]");
+  CHECK(graph.run({ones({1, 2, 3, 5}), ones({1, 3, 6, 10})})[0].shape() == Shape{1, 5, 12, 20});
+  CHECK_FALSE(problemOf(graph, {ones({1, 2, 3, 5}), ones({1, 3, 7, 10})}).empty());
+}
+
 TEST_CASE("Sizes are fixed and bounded when the model is loaded") {
   ModelText model = graphOf({{"Relu", {"x"}, {"y"}}}, {floatInput("x", {"batch", "?"})});
   Graph fixed = loadModel(model, {{"batch", 1, 1}, {"x_1", 2, 5}}).graph;
@@ -216,6 +231,21 @@ TEST_CASE("Shapes are computed through floats") {
       loadModel(graphOf(ratio, {floatInput("x", {"1", "1", "h", "w"}), floatInput("like", {"1", "1", "a", "b"})}))
           .graph;
   CHECK(like.run({ones({1, 1, 3, 7}), ones({1, 1, 5, 4})})[0].shape() == Shape{1, 1, 5, 4});
+}
+
+TEST_CASE("A resize by sizes that are quotients repeats the elements at the ends") {
+  for (const char *mode : {"nearest", "linear", "cubic"}) {
+    INFO(mode);
+    std::vector<NodeText> nodes{{"Shape", {"like"}, {"t"}}, {"Resize", {"x", "", "", "t"}, {"y"}}};
+    nodes[1].attributes = {attribute("mode", mode)};
+    ModelText model = graphOf(nodes, {floatInput("x", {"1", "1", "h", "w"}), floatInput("like", {"1", "1", "a", "b"})});
+    Tensor x = reshape(arange(12), {1, 1, 3, 4}).to(f32), like = ones({1, 1, 5, 9});
+    Graph known = loadModel(model, {{"h", 3, 3}, {"w", 4, 4}, {"a", 5, 5}, {"b", 9, 9}}).graph;
+    std::vector<float> want = floats(known.run({x, like})[0]), got = floats(loadModel(model).graph.run({x, like})[0]);
+    REQUIRE(got.size() == want.size());
+    for (size_t i = 0; i < want.size(); ++i)
+      CHECK(std::abs(got[i] - want[i]) < 1e-4f);
+  }
 }
 
 TEST_CASE("Range, ConstantOfShape, Tile, Expand and Pad take sizes") {

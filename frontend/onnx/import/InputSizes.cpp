@@ -160,6 +160,15 @@ bool InputSizes::equate(const Dim &symbol, const Dim &value) {
   return values.emplace(name, value).second;
 }
 
+/// Replaces a symbol that is a multiple of something: of a*4 and b*8, a by b*2. False if there is none in `size`.
+bool InputSizes::solve(const Dim &size, const Dim &value) {
+  auto line = size.linear();
+  if (!line || !find(Dim(line->symbol.name)))
+    return false;
+  Dim rest = value - line->offset;
+  return isMultipleOf(rest, line->scale) && equate(Dim(line->symbol.name), floordiv(rest, line->scale));
+}
+
 /// With one symbol for all sizes of a name.
 Dim InputSizes::byName(const Dim &size) const {
   return size.substitute([&](std::string_view symbol) {
@@ -190,6 +199,8 @@ bool InputSizes::learn(const Trace::SizePairs &pairs) {
       isNew |= equate(right, left);
     else if (one)
       isNew |= equate(left, right);
+    else
+      isNew |= solve(right, left) || solve(left, right);
   }
   return isNew;
 }

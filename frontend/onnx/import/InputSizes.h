@@ -49,6 +49,7 @@ private:
   Dim withRanges(const Dim &size) const;
   Dim byName(const Dim &size) const;
   bool equate(const Dim &symbol, const Dim &value);
+  bool solve(const Dim &size, const Dim &value);
   const Size *find(const Dim &size) const;
 };
 

@@ -47,8 +47,9 @@ static Tensor weightsAt(const Tensor &distance, const ResizeRule &rule) {
 
 Tensor resizeSymbolic(const Tensor &x, int64_t axis, const Dim &to, const Tensor &scale, const ResizeRule &rule) {
   Tensor at = positions(x.shape()[size_t(axis)], to, scale, rule.transform);
-  auto taken = [&](const Tensor &place) { // take limits places to the end itself
-    return take(x, maximum(place, 0.0).to(DType::i64), axis);
+  Tensor last = sizeTensor(x.shape()[size_t(axis)]).to(DType::f64) - 1;
+  auto taken = [&](const Tensor &place) {
+    return take(x, minimum(maximum(place, 0.0), last).to(DType::i64), axis);
   };
   if (rule.mode == "nearest")
     return taken(rounded(at, rule.rounding));
