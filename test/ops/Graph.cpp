@@ -9,6 +9,13 @@ namespace burin::test {
 
 using namespace mlir;
 
+namespace {
+using Replace = std::function<Shape(const Shape &)>;
+/// A call of Graph's, to be made on another graph with other shapes. As all calls are made in order, values keep their
+/// numbers.
+using Call = std::function<void(Graph &, const Replace &)>;
+} // namespace
+
 struct Graph::State {
   MLIRContext context{MLIRContext::Threading::DISABLED};
   std::string diagnostics;
@@ -23,6 +30,7 @@ struct Graph::State {
   std::vector<TensorSpec> specs;
   std::vector<Graph::Value> inputs;
   bool finished = false;
+  std::vector<Call> calls;
 
   State() {
     ir::loadDialects(context);
@@ -76,8 +84,23 @@ struct Graph::State {
 
 Graph::Graph() : state(std::make_unique<State>()) {}
 Graph::~Graph() = default;
+Graph::Graph(Graph &&) noexcept = default;
+
+Graph Graph::fixed(const std::map<std::string, int64_t> &sizes) const {
+  Replace replace = [&](const Shape &shape) {
+    Shape result;
+    for (const Dim &size : shape)
+      result.push_back(size.substitute([&](std::string_view symbol) { return Dim(sizes.at(std::string(symbol))); }));
+    return result;
+  };
+  Graph result;
+  for (const Call &call : state->calls)
+    call(result, replace);
+  return result;
+}
 
 Graph::Value Graph::input(const TensorSpec &spec) {
+  state->calls.push_back([spec](Graph &g, const Replace &replace) { g.input({spec.dtype, replace(spec.shape)}); });
   auto type = ir::tensorType(&state->context, spec);
   Value v = state->add(state->function.getBody().front().addArgument(type, state->builder.getUnknownLoc()));
   state->inputs.push_back(v);
@@ -85,11 +108,19 @@ Graph::Value Graph::input(const TensorSpec &spec) {
 }
 
 Graph::Value Graph::constant(const ir::RefTensor &tensor) {
+  state->calls.push_back([tensor](Graph &g, const Replace &) { g.constant(tensor); });
   TensorSpec spec{tensor.dtype, Shape(tensor.shape.begin(), tensor.shape.end())};
   return state->add(ir::createConstant(state->builder, state->builder.getUnknownLoc(), spec, tensor.toBytes()));
 }
 
 std::vector<Graph::Value> Graph::apply(const std::string &op, const std::vector<Value> &operands, const Attrs &attrs) {
+  state->calls.push_back([=](Graph &g, const Replace &replace) {
+    Attrs changed = attrs;
+    for (auto &[name, value] : changed)
+      if (auto *shape = std::get_if<Shape>(&value))
+        *shape = replace(*shape);
+    g.apply(op, operands, changed);
+  });
   const ir::OpInfo *info = ir::findOp(op);
   if (!info)
     state->fail("there is no op " + op);
@@ -138,7 +169,17 @@ Graph::Values Graph::loop(const Values &states, const Values &elements, bool rev
   Values innerStates = arguments(states), innerElements = arguments(elements);
   SmallVector<mlir::Value> given;
   SmallVector<Type> types;
-  for (Value v : body(innerStates, innerElements)) {
+  std::vector<Call> before = std::exchange(state->calls, {});
+  Values inner = body(innerStates, innerElements);
+  std::vector<Call> inside = std::exchange(state->calls, std::move(before));
+  state->calls.push_back([=](Graph &g, const Replace &replace) {
+    g.loop(states, elements, reverse, [&](const Values &, const Values &) {
+      for (const Call &call : inside)
+        call(g, replace);
+      return inner;
+    });
+  });
+  for (Value v : inner) {
     TensorSpec whole = spec(v);
     whole.shape[0] = given.size() < states.size() ? turns + 1 : turns;
     given.push_back(state->values[v]);
@@ -158,7 +199,10 @@ Graph::Values Graph::loop(const Values &states, const Values &elements, bool rev
   return results;
 }
 
-void Graph::output(Value v) { state->outputs.push_back(state->values[v]); }
+void Graph::output(Value v) {
+  state->calls.push_back([v](Graph &g, const Replace &) { g.output(v); });
+  state->outputs.push_back(state->values[v]);
+}
 const TensorSpec &Graph::spec(Value v) const { return state->specs[v]; }
 const std::vector<Graph::Value> &Graph::inputs() const { return state->inputs; }
 

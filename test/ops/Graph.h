@@ -42,6 +42,7 @@ public:
 
   Graph();
   ~Graph();
+  Graph(Graph &&) noexcept;
 
   Value input(const TensorSpec &spec);
   Value constant(const ir::RefTensor &tensor);
@@ -65,6 +66,8 @@ public:
   std::vector<std::byte> artifact(const std::vector<std::string> &targets,
                                   const std::function<void(codegen::CompileOptions &)> &tune = {});
   std::string text();
+  /// The same graph with numbers for its symbols: every call made once more.
+  Graph fixed(const std::map<std::string, int64_t> &sizes) const;
 
 private:
   struct State;

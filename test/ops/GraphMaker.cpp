@@ -9,15 +9,24 @@ constexpr double kLargest = 60;      // values are squashed beyond
 constexpr double kWorstError = 0.02; // values are given up beyond
 constexpr double kMostElements = 6000;
 constexpr int64_t kRuns[] = {5, 1, 33};
+const std::map<std::string, int64_t> kLargestRun{{"n", 33}};
+/// Symbols::Many; h has a range, so that windows fit.
+const std::vector<std::map<std::string, int64_t>> kManyRuns{{{"n", 5}, {"m", 3}, {"k", 8}, {"h", 7}},
+                                                            {{"n", 1}, {"m", 17}, {"k", 1}, {"h", 20}},
+                                                            {{"n", 33}, {"m", 2}, {"k", 5}, {"h", 3}}};
 } // namespace
 
-GraphMaker::GraphMaker(Graph &graph, Random &random) : graph(graph), random(random) {
+GraphMaker::GraphMaker(Graph &graph, Random &random, Symbols symbols) : graph(graph), random(random), symbols(symbols) {
   static const std::vector<DType> types{f32, f32, f32, f32, f32, i32, i32, i64, f64, f16, bf16};
   type = pick(types);
-  bool symbolic = oneIn(2);
+  bool symbolic = symbols == Symbols::One && oneIn(2);
   for (int64_t n : kRuns)
     if (symbolic || sizes.empty())
       sizes.push_back({{"n", n}});
+  if (symbols == Symbols::Many) {
+    sizes = kManyRuns;
+    input({DType::u8, {Dim("n"), Dim("m"), Dim("k"), Dim("h", 3, 64)}}); // tells them where others only tell sums
+  }
   Dim a = symbolic ? Dim("n") : newSize(), b = newSize(), c = newSize();
   const std::vector<Shape> shapes{{a, b}, {a, b}, {b}, {a, 1}, {1, b}, {a, b, c}, {c}, {b, c}, {}, {a, 1, c}};
   keep(input({type, {a, b}}));
@@ -25,7 +34,25 @@ GraphMaker::GraphMaker(Graph &graph, Random &random) : graph(graph), random(rand
     keep(oneIn(4) ? constant({type, {b}}) : input({type, pick(shapes)}));
 }
 
-Dim GraphMaker::newSize() { return pick<int64_t>({1, 2, 3, 5, 8, 16, 17, 33, 40}); }
+Dim GraphMaker::newSize() {
+  if (symbols == Symbols::Many && !oneIn(3))
+    return newSymbol();
+  return pick<int64_t>({1, 2, 3, 5, 8, 16, 17, 33, 40});
+}
+
+Dim GraphMaker::newSymbol() {
+  const std::vector<Dim> all{Dim("n"), Dim("m"), Dim("k"), Dim("h", 3, 64)};
+  switch (below(6)) {
+  case 0:
+    return pick(all) + int64_t(1 + below(3));
+  case 1:
+    return pick(all) * int64_t(2 + below(2));
+  case 2:
+    return pick(all) + pick(all);
+  default:
+    return pick(all);
+  }
+}
 
 GraphMaker::Known GraphMaker::any() {
   // Recent values twice as often, so that chains grow.
@@ -62,8 +89,12 @@ double GraphMaker::roundoff(const Known &x) {
 
 double GraphMaker::count(const Shape &shape) {
   double most = 1;
-  for (const Dim &d : shape)
-    most *= double(*d.evaluate([](std::string_view) { return std::optional(kRuns[2]); }));
+  for (const auto &run : symbols == Symbols::Many ? kManyRuns : std::vector(1, std::map(kLargestRun))) {
+    double count = 1;
+    for (const Dim &d : shape)
+      count *= double(*d.evaluate([&](std::string_view symbol) { return run.at(std::string(symbol)); }));
+    most = std::max(most, count);
+  }
   return most;
 }
 
@@ -78,7 +109,10 @@ GraphMaker::Known GraphMaker::apply(const std::string &op, const std::vector<Kno
 
 GraphMaker::Known GraphMaker::input(const TensorSpec &spec) { return {graph.input(spec), 2, 0}; }
 
+/// An input if the shape is symbolic.
 GraphMaker::Known GraphMaker::constant(const TensorSpec &spec) {
+  if (!std::ranges::all_of(spec.shape, &Dim::isStatic))
+    return input(spec);
   std::vector<int64_t> sizes;
   for (const Dim &d : spec.shape)
     sizes.push_back(d.value());

@@ -6,9 +6,15 @@
 
 namespace burin::test {
 
+/// What of a random graph is symbolic.
+enum class Symbols {
+  One, // in every second graph one dimension, n
+  Many // most sizes of inputs, also sums and products of symbols
+};
+
 class GraphMaker {
 public:
-  GraphMaker(Graph &graph, Random &random);
+  GraphMaker(Graph &graph, Random &random, Symbols symbols = Symbols::One);
 
   void step();
   /// Chooses the results.
@@ -36,6 +42,7 @@ private:
   /// One that has dimensions, all in all not too many elements.
   Known anyShaped();
   Dim newSize();
+  Dim newSymbol();
 
   // ---- what is known
   const Shape &shape(const Known &x) { return graph.spec(x.value).shape; }
@@ -61,6 +68,7 @@ private:
   Known reduce(Known x);
   Known normalised(Known x);
   Known moved(Known x);
+  Known sliced(Known x, size_t axis);
   Known joined(Known x);
   Known indexed(Known x);
   Known product(Known x);
@@ -71,6 +79,7 @@ private:
 
   Graph &graph;
   Random &random;
+  Symbols symbols;
   std::vector<Known> known;
   DType type;
 };

@@ -77,6 +77,8 @@ GraphMaker::Known GraphMaker::moved(Known x) {
     return with("transpose", {{"perm", perm}});
   }
   case 2: {
+    if (!shape(x)[d].isStatic() && symbols == Symbols::Many)
+      return sliced(x, d);
     if (!shape(x)[d].isStatic() || shape(x)[d].value() < 2)
       return with("flip", {{"axes", Ints{int64_t(d)}}});
     int64_t size = shape(x)[d].value(), from = int64_t(below(size_t(size) - 1));
@@ -104,6 +106,11 @@ GraphMaker::Known GraphMaker::moved(Known x) {
       merged.pop_back();
       return with("reshape", {{"shape", merged}});
     }
+    if (n >= 2 && symbols == Symbols::Many) {
+      Shape turned = shape(x);
+      std::swap(turned[n - 1], turned[below(n - 1)]);
+      return with("reshape", {{"shape", turned}});
+    }
     return with("reshape", {{"shape", oneIn(2) ? Shape{total} : Shape{1, total}}});
   }
   case 6: {
@@ -116,9 +123,36 @@ GraphMaker::Known GraphMaker::moved(Known x) {
     repeats[d] = 1 + int64_t(below(3));
     return with("tile", {{"repeats", repeats}});
   }
-  default:
-    return with("squeeze", {});
+  default: {
+    Ints ones;
+    for (size_t i = 0; i < n; ++i)
+      if (shape(x)[i] == Dim(1))
+        ones.push_back(int64_t(i));
+    return symbols == Symbols::Many && ones.empty() ? with("flip", {{"axes", Ints{0}}})
+                                                    : with("squeeze", {{"axes", ones}});
   }
+  }
+}
+
+/// A part of a symbolic size that is never empty.
+GraphMaker::Known GraphMaker::sliced(Known x, size_t axis) {
+  Shape starts(rank(x), 0), stops = shape(x);
+  Ints steps(rank(x), 1);
+  const Dim size = shape(x)[axis], half = floordiv(size, 2);
+  switch (below(4)) {
+  case 0:
+    starts[axis] = half;
+    break;
+  case 1:
+    stops[axis] = size - half;
+    break;
+  case 2:
+    starts[axis] = -1;
+    break;
+  default:
+    steps[axis] = 2 + int64_t(below(2));
+  }
+  return apply("slice", {x}, {{"starts", starts}, {"stops", stops}, {"steps", steps}}, x.bound, x.error);
 }
 
 /// concat, stack and split.
@@ -234,7 +268,7 @@ GraphMaker::Known GraphMaker::windowed(Known x) {
   if (rank(x) < 2 || isBool(dtype(x)))
     return unary(x);
   for (size_t i = 0; i < rank(x); ++i)
-    if (i >= rank(x) - 2 && (!shape(x)[i].isStatic() || shape(x)[i].value() < 3))
+    if (i >= rank(x) - 2 && lowerBound(shape(x)[i]).value_or(0) < 3)
       return moved(x);
   if (rank(x) > 4)
     return moved(x);
@@ -253,6 +287,8 @@ GraphMaker::Known GraphMaker::windowed(Known x) {
   if (!channels.isStatic())
     return unary(x);
   bool depthwise = outputs == channels && oneIn(2);
+  if (!outputs.isStatic())
+    outputs = 5;
   Known w = constant({dtype(x), {outputs, depthwise ? Dim(1) : channels, 3, 3}});
   double n = 9 * (depthwise ? 1 : double(channels.value())), bound = n * 2 * x.bound;
   Attrs attrs{{"padding", Ints{int64_t(below(2))}}, {"strides", Ints{1 + int64_t(below(2))}}};

@@ -10,7 +10,8 @@ namespace {
 
 class GraphTrial {
 public:
-  GraphTrial(uint64_t seed, size_t steps) : random(seed), maker(graph, random) {
+  GraphTrial(uint64_t seed, size_t steps, Symbols symbols = Symbols::One)
+      : random(seed), maker(graph, random, symbols) {
     size_t length = 3 + random() % 18;
     for (size_t i = 0; i < std::min(length, steps); ++i)
       maker.step();
@@ -37,7 +38,40 @@ public:
     return "";
   }
 
+  std::string compareWithFixed() {
+    const char *target = random() % 4 ? "native" : "x86-64-v3";
+    std::unique_ptr<Compiled> symbolic;
+    for (auto &sizes : maker.sizes) {
+      Tensors inputs, want;
+      for (Graph::Value v : graph.inputs())
+        inputs.push_back(draw(graph.spec(v), sizes));
+      try {
+        want = graph.fixed(sizes).compile(target)->run(inputs);
+      } catch (const std::exception &) {
+        continue;
+      }
+      if (!symbolic)
+        symbolic = graph.compile(target);
+      Tensors got = symbolic->run(inputs);
+      // Along a dimension that is known to be 1 nothing is computed, so that others are summed in another order.
+      const bool hasOne = std::ranges::any_of(sizes, [](const auto &size) { return size.second == 1; });
+      for (size_t i = 0; i < want.size(); ++i)
+        if (std::string different =
+                difference(got[i], want[i], hasOne ? Tolerance{.absolute = 2 * maker.errors[i]} : Tolerance());
+            !different.empty())
+          return name(sizes) + ": result " + std::to_string(i) + ", " + different;
+    }
+    return "";
+  }
+
 private:
+  static std::string name(const std::map<std::string, int64_t> &sizes) {
+    std::string result;
+    for (auto &[symbol, size] : sizes)
+      result += (result.empty() ? "" : ", ") + symbol + " = " + std::to_string(size);
+    return result;
+  }
+
   RefTensor draw(const TensorSpec &spec, const std::map<std::string, int64_t> &sizes) {
     std::vector<int64_t> shape;
     for (const Dim &d : spec.shape)
@@ -63,6 +97,20 @@ std::string tryGraph(uint64_t seed, size_t steps, const std::function<std::uniqu
   return different.empty() ? "" : "seed " + std::to_string(seed) + ": " + different + "\n" + text;
 }
 
-std::string graphText(uint64_t seed, size_t steps) { return GraphTrial(seed, steps).graph.text(); }
+std::string trySymbols(uint64_t seed, size_t steps) {
+  std::string different, text;
+  try {
+    GraphTrial trial(seed, steps, Symbols::Many);
+    text = trial.graph.text();
+    different = trial.compareWithFixed();
+  } catch (const std::exception &e) {
+    different = e.what();
+  }
+  return different.empty() ? "" : "seed " + std::to_string(seed) + ": " + different + "\n" + text;
+}
+
+std::string graphText(uint64_t seed, size_t steps, bool symbols) {
+  return GraphTrial(seed, steps, symbols ? Symbols::Many : Symbols::One).graph.text();
+}
 
 } // namespace burin::test

@@ -11,7 +11,13 @@ namespace burin::test {
 std::string tryGraph(uint64_t seed, size_t steps = SIZE_MAX,
                      const std::function<std::unique_ptr<Compiled>(Graph &)> &compile = {});
 
+/// Compiles the graph of this seed, most sizes of which are symbolic, once, and for each of several sizes again with
+/// numbers in their place. Returns where the results are not the same bits (where a size is 1, as exact as the
+/// interpreter), or what refuses the symbolic one, and the graph; "" if all is well. Sizes for which the graph with
+/// numbers is refused say nothing.
+std::string trySymbols(uint64_t seed, size_t steps = SIZE_MAX);
+
 /// The graph as text.
-std::string graphText(uint64_t seed, size_t steps = SIZE_MAX);
+std::string graphText(uint64_t seed, size_t steps = SIZE_MAX, bool symbols = false);
 
 } // namespace burin::test

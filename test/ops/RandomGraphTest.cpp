@@ -12,7 +12,23 @@ static void trySeeds(uint64_t first, uint64_t count) {
   }
 }
 
+static void trySymbolicSeeds(uint64_t first, uint64_t count) {
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    std::string different = trySymbols(seed);
+    INFO(different);
+    CHECK(different.empty());
+  }
+}
+
 TEST_CASE("Random graphs 1", "[graph]") { trySeeds(1, 30); }
 TEST_CASE("Random graphs 2", "[graph]") { trySeeds(1001, 30); }
 TEST_CASE("Random graphs 3", "[graph]") { trySeeds(2001, 30); }
 TEST_CASE("Random graphs 4", "[graph]") { trySeeds(3001, 30); }
+
+TEST_CASE("Random graphs with symbolic sizes give the bits of known sizes 1", "[graph]") { trySymbolicSeeds(1, 100); }
+TEST_CASE("Random graphs with symbolic sizes give the bits of known sizes 2", "[graph]") {
+  trySymbolicSeeds(1001, 100);
+}
+TEST_CASE("Random graphs with symbolic sizes give the bits of known sizes 3", "[graph]") {
+  trySymbolicSeeds(2001, 100);
+}
