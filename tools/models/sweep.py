@@ -1,23 +1,28 @@
 #!/usr/bin/env python3
 """Compiles many small architectures as PyTorch's two exporters write them, every size dynamic, and again as ONNX
-Runtime's offline optimiser rewrites them, and compares with ONNX Runtime at three sizes each.
+Runtime's offline optimiser rewrites them, then the models of catalog.py likewise and those that packages of PyPI hold
+(packages.py), and compares with ONNX Runtime at three sizes each. Run by `tools/dev models --sweep`.
 
 Every variant of every model ends in one state, and all are counted:
   agrees     at all sizes that ONNX Runtime runs
   DIFFERS    another result, or a refusal at run time
   REFUSED    burin compile fails
   TOO SLOW   burin compile takes more than a minute
+  CRASHED    the comparing process died or hung
   export     PyTorch's exporter fails: no file
   peer       ONNX Runtime loads the file not, or runs it at none of the sizes
-A model that is refused or differs makes the exit code 1."""
+What is not right makes the exit code 1. States are kept per build of burin: a sweep that was interrupted goes on."""
 import argparse
 import collections
+import concurrent.futures
+import hashlib
 import json
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import warnings
 
 import numpy
@@ -25,7 +30,9 @@ import numpy
 HERE = pathlib.Path(__file__).resolve().parent
 EXPORTS = ("old11", "old13", "old17", "new")
 OPTIMISED = "+ort"
-COMPILE_SECONDS = 60
+COMPILE_SECONDS, EXPORT_SECONDS, MODEL_SECONDS = 60, 1200, 1800
+WRONG = ("DIFFERS", "REFUSED", "TOO SLOW", "CRASHED")
+VARIANTS = [variant + suffix for variant in EXPORTS for suffix in ("", OPTIMISED)]
 
 
 # ---- in a process of its own for each model: exporting
@@ -84,6 +91,8 @@ def exportAll(name, folder):
                     optimise(folder / (variant + ".onnx"), partial)
                 os.replace(partial, path)
             except Exception as problem:
+                while problem.__cause__:
+                    problem = problem.__cause__
                 failed.write_text(f"{type(problem).__name__}: {problem}")
 
 
@@ -126,7 +135,7 @@ def difference(results, expected, floor=1e-30):
     return worst
 
 
-def compare(options, onnx, plate, inputsBySize, tolerance, floor=1e-30):
+def compare(options, onnx, plate, inputsBySize, tolerance, floor):
     """(state, detail) of a model that is compiled."""
     import onnxruntime
     quiet = onnxruntime.SessionOptions()
@@ -144,7 +153,8 @@ def compare(options, onnx, plate, inputsBySize, tolerance, floor=1e-30):
         except Exception as problem:
             refused.append(f"{label}: {problem}")
             continue
-        results, problem = runBurin(options, plate, taken, names, plate.parent)
+        with tempfile.TemporaryDirectory() as folder:
+            results, problem = runBurin(options, plate, taken, names, pathlib.Path(folder))
         if problem:
             return "DIFFERS", f"{label}: {problem}"
         found = difference(results, expected, floor)
@@ -157,15 +167,22 @@ def compare(options, onnx, plate, inputsBySize, tolerance, floor=1e-30):
     return "agrees", f"{worst:.1e}{note}"
 
 
+def compileAndCompare(options, onnx, inputsBySize, tolerance, floor=1e-30, plate=None):
+    plate = plate or onnx.with_suffix(".plate")
+    code, text = call([options.build / "bin/burin", "compile", onnx, "-o", plate], COMPILE_SECONDS)
+    if code is None:
+        return "TOO SLOW", f"more than {COMPILE_SECONDS} s"
+    state = ("REFUSED", text) if code else compare(options, onnx, plate, inputsBySize, tolerance, floor)
+    if state[0] == "agrees":
+        plate.unlink()  # as large as the weights
+    return state
+
+
 def check(options, onnx, inputsBySize, tolerance):
     failed = onnx.with_suffix(".failed")
     if failed.exists():
         return ("peer" if onnx.stem.endswith(OPTIMISED) else "export"), failed.read_text()
-    plate = onnx.with_suffix(".plate")
-    code, text = call([options.build / "bin/burin", "compile", onnx, "-o", plate], COMPILE_SECONDS)
-    if code is None:
-        return "TOO SLOW", ""
-    return ("REFUSED", text) if code else compare(options, onnx, plate, inputsBySize, tolerance)
+    return compileAndCompare(options, onnx, inputsBySize, tolerance)
 
 
 def inputsOf(model):
@@ -174,17 +191,70 @@ def inputsOf(model):
             for sizes in model.sizes}
 
 
-def checkModel(options, model):
-    """{variant: (state, detail)}"""
-    folder = options.data / model.name
-    folder.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, HERE / "sweep.py", "--export", model.name, "--data", options.data]
-    code, text = call(command)
-    variants = [v + suffix for v in EXPORTS for suffix in ("", OPTIMISED) if re.search(options.variant, v + suffix)]
-    if code:
-        return {variant: ("export", text) for variant in variants}
+# ---- in a process of its own for each model: comparing
+
+class States:
+    """{variant: [state, detail]} of a model, kept in its folder together with the build of burin that they hold for."""
+
+    def __init__(self, options, folder):
+        self.file, self.build = folder / "states.json", options.identity
+        kept = json.loads(self.file.read_text()) if self.file.exists() else {}
+        self.values = kept["states"] if kept.get("build") == self.build else {}
+
+    def set(self, variant, state):
+        self.values[variant] = state
+        partial = self.file.with_suffix(".partial")
+        partial.write_text(json.dumps({"build": self.build, "states": self.values}, indent=1))
+        os.replace(partial, self.file)
+
+
+def isPackaged(name):
+    return "/" in name
+
+
+def variantsOf(name):
+    return ["file"] if isPackaged(name) else VARIANTS
+
+
+def checkVariants(options, name):
+    """Of one model, those that have no state yet."""
+    folder = options.data / name
+    states = States(options, folder)
+    if isPackaged(name):
+        import packages
+        return states.set("file", packages.check(options, name))
+    model = find(name)
     inputs = inputsOf(model)
-    return {variant: check(options, folder / (variant + ".onnx"), inputs, model.tolerance) for variant in variants}
+    for variant in VARIANTS:
+        if variant not in states.values:
+            states.set(variant, check(options, folder / (variant + ".onnx"), inputs, model.tolerance))
+
+
+def exportInProcess(options, name):
+    """Writes the variants of one model; each that there is none of has a reason."""
+    folder = options.data / name
+    folder.mkdir(parents=True, exist_ok=True)
+    if isPackaged(name):
+        return
+    code, text = call([sys.executable, HERE / "sweep.py", "--data", options.data, "--export", name], EXPORT_SECONDS)
+    for variant in VARIANTS if code != 0 else ():
+        failed = folder / (variant + ".failed")
+        if not failed.exists() and not (folder / (variant + ".onnx")).exists():
+            failed.write_text(text or f"takes more than {EXPORT_SECONDS} s")
+
+
+def checkModel(options, name):
+    """The states of one model, after as many processes as it takes: one that dies is the fault of the variant it was
+    at."""
+    folder = options.data / name
+    exportInProcess(options, name)
+    while missing := [v for v in variantsOf(name) if v not in States(options, folder).values]:
+        code, text = call([sys.executable, HERE / "sweep.py", "--data", options.data, "--build", options.build,
+                           "--check", name], MODEL_SECONDS)
+        states = States(options, folder)
+        if code != 0 and (left := [v for v in missing if v not in states.values]):
+            states.set(left[0], ("CRASHED", text))
+    return States(options, folder).values
 
 
 # ---- the report
@@ -198,12 +268,16 @@ def report(name, results):
         print(f"{name:24} {variant:10} {state:9} {firstLines(detail)}", flush=True)
 
 
+def countsOf(all_):
+    return collections.Counter(state for results in all_.values() for state, _ in results.values())
+
+
 def summary(all_):
     """The counts; whether all is well."""
-    counts = collections.Counter(state for results in all_.values() for state, _ in results.values())
+    counts = countsOf(all_)
     print(f"\n{len(all_)} models, {sum(counts.values())} variants: "
           + ", ".join(f"{count} {state}" for state, count in counts.most_common()))
-    return not any(counts[state] for state in ("DIFFERS", "REFUSED", "TOO SLOW"))
+    return not any(counts[state] for state in WRONG)
 
 
 def allModels():
@@ -216,29 +290,61 @@ def find(name):
     return next(m for m in allModels() if m.name == name)
 
 
+def identity(build):
+    """Of the programs that are tested."""
+    return hashlib.sha256(b"".join((build / "bin" / name).read_bytes() for name in ("burin", "burin-run"))).hexdigest()
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(".build/release"))
     parser.add_argument("--data", type=pathlib.Path, default=pathlib.Path(".build/models/sweep"))
     parser.add_argument("--filter", action="append", help="only models that match this regular expression")
-    parser.add_argument("--variant", default="", help="only variants that match: old11, old13, old17, new, +ort")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="models at once (default: one per core)")
     parser.add_argument("--list", action="store_true", help="print the names of the models")
+    parser.add_argument("--docs", action="store_true", help="write docs/sweep.md")
+    parser.add_argument("--export-only", action="store_true", help="write the ONNX files and stop")
     parser.add_argument("--export", help=argparse.SUPPRESS)
+    parser.add_argument("--check", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
+def inTurn(options, check, names):
+    """{name: states}, reported as they come."""
+    all_ = {}
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        waiting = {pool.submit(check, options, name): name for name in names}
+        for done in concurrent.futures.as_completed(waiting):
+            all_[waiting[done]] = done.result()
+            report(waiting[done], done.result())
+    return {name: all_[name] for name in names}
+
+
+def exported(options, name):
+    """Whether there is a file of each variant."""
+    exportInProcess(options, name)
+    return {v: ("written" if (options.data / name / (v + ".onnx")).exists() else "export", "") for v in VARIANTS}
+
+
 def main():
+    import packages
     options = parse()
     if options.export:
         return exportAll(options.export, options.data / options.export)
-    models = [m for m in allModels() if not options.filter or any(re.search(f, m.name) for f in options.filter)]
+    wanted = lambda name: not options.filter or any(re.search(f, name) for f in options.filter)
+    names = [m.name for m in allModels() if wanted(m.name)]
     if options.list:
-        return print(*(m.name for m in models), sep="\n")
-    all_ = {}
-    for model in models:
-        all_[model.name] = checkModel(options, model)
-        report(model.name, all_[model.name])
-    (options.data / "sweep.json").write_text(json.dumps(all_, indent=1))
+        return print(*names, sep="\n")
+    if options.export_only:
+        return inTurn(options, exported, names)
+    options.identity = identity(options.build)
+    if options.check:
+        return checkVariants(options, options.check)
+    names += [name for name in packages.download() if wanted(name)]
+    all_ = inTurn(options, checkModel, names)
+    if options.docs:
+        import sweep_page
+        sweep_page.write(all_, HERE.parent.parent / "docs/sweep.md")
     sys.exit(0 if summary(all_) else 1)
 
 

@@ -48,9 +48,7 @@ static Tensor weightsAt(const Tensor &distance, const ResizeRule &rule) {
 Tensor resizeSymbolic(const Tensor &x, int64_t axis, const Dim &to, const Tensor &scale, const ResizeRule &rule) {
   Tensor at = positions(x.shape()[size_t(axis)], to, scale, rule.transform);
   Tensor last = sizeTensor(x.shape()[size_t(axis)]).to(DType::f64) - 1;
-  auto taken = [&](const Tensor &place) {
-    return take(x, minimum(maximum(place, 0.0), last).to(DType::i64), axis);
-  };
+  auto taken = [&](const Tensor &place) { return take(x, minimum(maximum(place, 0.0), last).to(DType::i64), axis); };
   if (rule.mode == "nearest")
     return taken(rounded(at, rule.rounding));
   int64_t reach = rule.mode == "linear" ? 1 : 2;
