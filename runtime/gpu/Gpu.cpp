@@ -288,7 +288,10 @@ bool Gpu::wait() {
 }
 
 Status Gpu::finish() {
-  wait();
+  if (!wait()) // lanes may not have been joined
+    for (Stream lane : streams)
+      if (lane)
+        driver->streamSynchronize(lane);
   return std::exchange(failure, Status());
 }
 

@@ -31,7 +31,7 @@ Streams streams;
 int contexts = 0, context;
 thread_local int entered = 0;
 std::string wrong;
-int64_t replayCount = 0;
+int64_t replayCount = 0, waitCount = 0, forgottenWait = 0;
 int64_t callCount = 0, failNumber = 0, failOneOf = 0;
 int failResult = 0;
 
@@ -227,6 +227,8 @@ int cuStreamSynchronize(void *stream) {
 }
 int cuStreamWaitEvent(void *stream, void *event, unsigned) {
   PLANTED;
+  if (++waitCount == forgottenWait)
+    return 0;
   return streams.wait(find(stream), static_cast<Streams::Event *>(event));
 }
 int cuEventCreate(void **out, unsigned) {
@@ -392,6 +394,17 @@ void failRandomly(uint64_t seed, int64_t oneOf) {
   streams.seed(seed);
   callCount = failNumber = 0;
   failOneOf = oneOf;
+}
+
+void forgetWait(int64_t number) {
+  std::lock_guard lock(mutex);
+  waitCount = 0;
+  forgottenWait = number;
+}
+
+int64_t waits() {
+  std::lock_guard lock(mutex);
+  return waitCount;
 }
 
 int64_t replays() {

@@ -23,7 +23,11 @@ void failCall(int64_t number, int result = 999);
 /// From now on about one of so many calls fails, with different results; 0: none. `seed` also chooses the order of what
 /// may be done in any order.
 void failRandomly(uint64_t seed, int64_t oneOf);
-/// Calls since then.
+/// From now on the wait of a stream for an event of that number, counted from 1, is forgotten; 0: none.
+void forgetWait(int64_t number);
+/// Such waits since then.
+int64_t waits();
+/// Calls since failCall() or failRandomly().
 int64_t calls();
 /// Launches of graphs since the process began.
 int64_t replays();

@@ -14,13 +14,13 @@ uint64_t Streams::random(uint64_t below) { // Lehmer's generator
   return (state >> 33) % below;
 }
 
-Streams::Stream *Streams::createStream() { return *streams.insert(new Stream).first; }
+Streams::Stream *Streams::createStream() { return streams.emplace_back(new Stream); }
 
 bool Streams::destroy(Stream *s) {
-  if (!streams.count(s))
+  if (!isLive(s))
     return false;
   synchronize(s);
-  streams.erase(s);
+  std::erase(streams, s);
   delete s;
   return true;
 }
@@ -34,10 +34,10 @@ bool Streams::destroy(Event *e) {
   return true;
 }
 
-bool Streams::isCapturing(Stream *s) const { return streams.count(s) && s->capture; }
+bool Streams::isCapturing(Stream *s) const { return isLive(s) && s->capture; }
 
 int Streams::enqueue(Stream *s, Work work) {
-  if (!streams.count(s))
+  if (!isLive(s))
     return kInvalidHandle;
   if (s->capture) {
     std::vector<Graph::Node> &nodes = s->capture->graph->nodes;
@@ -50,7 +50,7 @@ int Streams::enqueue(Stream *s, Work work) {
 }
 
 int Streams::record(Event *e, Stream *s) {
-  if (!events.count(e) || !streams.count(s))
+  if (!events.count(e) || !isLive(s))
     return kInvalidHandle;
   e->capture = s->capture;
   e->after = s->after;
@@ -62,7 +62,7 @@ int Streams::record(Event *e, Stream *s) {
 }
 
 int Streams::wait(Stream *s, Event *e) {
-  if (!events.count(e) || !streams.count(s))
+  if (!events.count(e) || !isLive(s))
     return kInvalidHandle;
   if (e->capture) {
     if (s->capture && s->capture != e->capture)
@@ -91,7 +91,7 @@ int Streams::doOne(Stream &s) {
 }
 
 int Streams::synchronize(Stream *target) {
-  if (!streams.count(target))
+  if (!isLive(target))
     return kInvalidHandle;
   if (target->capture)
     return kCaptureUnsupported;
@@ -110,7 +110,7 @@ int Streams::synchronize(Stream *target) {
 }
 
 int Streams::beginCapture(Stream *s) {
-  if (!streams.count(s))
+  if (!isLive(s))
     return kInvalidHandle;
   if (s->capture)
     return kIllegalState;

@@ -1,6 +1,7 @@
 // Streams, events and graphs of the CUDA driver for tests. Work is done when someone waits for it, as late as the real
 // driver may do it; whatever no event orders is done in random order, so that a missing wait shows.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -61,11 +62,12 @@ public:
 
 private:
   struct Capture;
-  std::set<Stream *> streams;
+  std::vector<Stream *> streams; // in the order that they were made: their addresses would make another order each time
   std::set<Event *> events;
   std::set<uint64_t> reached; // records
   uint64_t tickets = 0, state = 1;
 
+  bool isLive(const Stream *s) const { return std::ranges::find(streams, s) != streams.end(); }
   bool canGoOn(const Stream &) const;
   int doOne(Stream &);
 };

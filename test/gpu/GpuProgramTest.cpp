@@ -273,3 +273,29 @@ TEST_CASE("gpu program: a kernel reads a state for all rows before it writes ove
     CHECK(devices.differentStates(1e-5, 1e-5) == "");
   }
 }
+
+TEST_CASE("gpu program: small steps run side by side, ordered by events", "[gpu]") {
+  Clean clean;
+  manual_seed(10);
+  auto towers = [](const Tensor &x) {
+    List first, second; // each of the second ones needs two of the first
+    for (int i = 1; i <= 4; ++i)
+      first.push_back(tanh(matmul(transpose(tanh(x * double(i)), {1, 0}), x)));
+    for (size_t i = 0; i < 4; ++i)
+      second.push_back(matmul(first[i], first[(i + 1) % 4]));
+    return matmul(concat(second), transpose(x, {1, 0}));
+  };
+  rt::Program::Ptr program = programForBoth(trace(towers, {{f32, {70, 33}}}));
+  Tensor x = randn({70, 33});
+  const double atol = 1e-5, rtol = 1e-5;
+  fake::forgetWait(0);
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    fake::failRandomly(seed, 0);
+    TwoDevices devices(program);
+    for (int run = 0; run < 3; ++run)
+      CHECK_SAME(devices, "main", {x}, atol, rtol);
+  }
+  CHECK(fake::waits() >=
+        10 * 6); // five sessions that each launched twice: one fork and one join of four lanes at least
+  fake::failCall(0);
+}

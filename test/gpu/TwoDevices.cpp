@@ -105,6 +105,10 @@ std::string TwoDevices::differences(const std::string &function, const std::vect
   onGpu = gpu.run(function, inputs);
   if (onGpu.status.code() != onCpu.status.code() || onGpu.status.message() != onCpu.status.message())
     return "\"" + onGpu.status.message() + "\" instead of \"" + onCpu.status.message() + "\"";
+  return resultDifferences(atol, rtol);
+}
+
+std::string TwoDevices::resultDifferences(double atol, double rtol) const {
   return compared(onGpu.results, onCpu.results, atol, rtol);
 }
 

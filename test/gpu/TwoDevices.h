@@ -38,6 +38,8 @@ struct TwoDevices {
   /// `atol + rtol * |element|`, where both 0 means that they must be equal.
   std::string differences(const std::string &function, const std::vector<Tensor> &inputs, double atol = 0,
                           double rtol = 0);
+  /// The same for the results of the last run.
+  std::string resultDifferences(double atol = 0, double rtol = 0) const;
   /// The same for the states.
   std::string differentStates(double atol = 0, double rtol = 0) const;
 
