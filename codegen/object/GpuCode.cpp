@@ -4,6 +4,8 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
 
 using namespace mlir;
@@ -22,6 +24,22 @@ std::string missingFunctions(ModuleOp module) {
   return llvm::join(names, ", ");
 }
 
+/// NVPTX in LLVM 22 drops the upper half of a 64-bit shift amount together with the comparison that it is below 64:
+/// 1 << 2^32 became 1 instead of 0. A limit that such a comparison makes superfluous keeps both.
+void limitShifts(llvm::Module &module) {
+  SmallVector<llvm::BinaryOperator *> shifts;
+  for (llvm::Function &f : module)
+    for (llvm::Instruction &i : llvm::instructions(f))
+      if (i.isShift() && i.getType()->getScalarType()->isIntegerTy(64) &&
+          !isa<llvm::Constant, llvm::ZExtInst>(i.getOperand(1)))
+        shifts.push_back(cast<llvm::BinaryOperator>(&i));
+  for (llvm::BinaryOperator *shift : shifts) {
+    llvm::IRBuilder<> b(shift);
+    shift->setOperand(1, b.CreateBinaryIntrinsic(llvm::Intrinsic::umin, shift->getOperand(1),
+                                                 llvm::ConstantInt::get(shift->getType(), 63)));
+  }
+}
+
 } // namespace
 
 std::unique_ptr<llvm::Module> optimizedGpuLLVM(ModuleOp module, const Target &target, llvm::LLVMContext &context,
@@ -35,6 +53,8 @@ std::unique_ptr<llvm::Module> optimizedGpuLLVM(ModuleOp module, const Target &ta
   auto code = optimizedLLVM(module, target, context);
   if (!code)
     error = std::string("LLVM has no code generator for ") + target.name;
+  else
+    limitShifts(*code);
   return code;
 }
 

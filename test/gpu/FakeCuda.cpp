@@ -4,7 +4,9 @@
 // earlier work there.
 #include "test/gpu/FakeCuda.h"
 #include "test/gpu/FakeStreams.h"
+#include "test/gpu/PtxProgram.h"
 #include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -18,13 +20,20 @@ namespace {
 
 constexpr size_t kMemory = size_t(1) << 30;
 
+/// For the emulator, or to be interpreted.
+struct Function {
+  Kernel kernel;
+  const burin::test::ptx::Function *interpreted = nullptr;
+  const burin::test::ptx::Program *program = nullptr;
+};
 struct Module {
-  std::map<std::string, Kernel> kernels;
+  std::map<std::string, Function> functions;
+  burin::test::ptx::Program program;
 };
 
 std::recursive_mutex mutex;
-std::map<uint64_t, size_t> live, pinned; // of the GPU and of the process: address, bytes
-std::map<std::string, Module> known;
+std::map<uint64_t, size_t> live, pinned;                    // of the GPU and of the process: address, bytes
+std::map<std::string, std::map<std::string, Kernel>> known; // by PTX
 std::set<Module *> modules;
 std::set<Graph *> graphs, executables;
 Streams streams;
@@ -67,6 +76,38 @@ Streams::Stream *find(void *stream) {
 }
 
 int enqueue(void *stream, Work work) { return streams.enqueue(find(stream), std::move(work)); }
+
+/// Null: the PTX has something that is not known, which stderr tells.
+std::unique_ptr<Module> loadModule(const char *image) {
+  auto module = std::make_unique<Module>();
+  if (auto found = known.find(image); found != known.end()) {
+    for (const auto &[name, kernel] : found->second)
+      module->functions[name] = {kernel, nullptr};
+    return module;
+  }
+  try {
+    module->program = burin::test::ptx::parse(image);
+  } catch (const std::exception &e) {
+    fprintf(stderr, "driver for tests: %s\n", e.what());
+    return nullptr;
+  }
+  for (const burin::test::ptx::Function &f : module->program.functions)
+    if (f.isKernel)
+      module->functions[f.name] = {{.threads = f.threads}, &f, &module->program};
+  return module->functions.empty() ? nullptr : std::move(module);
+}
+
+int interpret(const Function &f, const std::vector<uint64_t> &arguments, int64_t blocks) {
+  try {
+    burin::test::ptx::launch(*f.program, *f.interpreted, arguments, blocks,
+                             [](uint64_t address, size_t bytes) { return inside(address, bytes); });
+    return 0;
+  } catch (const std::exception &e) {
+    fprintf(stderr, "driver for tests: %s\n", e.what());
+    wrong += std::string(e.what()) + "\n";
+    return kLaunchFailed;
+  }
+}
 
 /// Memory that is not pinned takes no part in what is recorded.
 bool refusesPageable(void *stream, const void *data, size_t bytes) {
@@ -159,12 +200,10 @@ int cuCtxPopCurrent_v2(void **popped) {
 }
 int cuModuleLoadData(void **out, const void *image) {
   IN_CONTEXT;
-  auto found = known.find(static_cast<const char *>(image));
-  if (found == known.end())
+  std::unique_ptr<Module> module = loadModule(static_cast<const char *>(image));
+  if (!module)
     return kInvalidImage;
-  auto *module = new Module(found->second);
-  modules.insert(module);
-  *out = module;
+  *out = *modules.insert(module.release()).first;
   return 0;
 }
 int cuModuleUnload(void *module) {
@@ -178,9 +217,9 @@ int cuModuleGetFunction(void **out, void *module, const char *name) {
   IN_CONTEXT;
   if (!modules.count(static_cast<Module *>(module)))
     return kInvalidHandle;
-  auto &kernels = static_cast<Module *>(module)->kernels;
-  auto found = kernels.find(name);
-  if (found == kernels.end())
+  auto &functions = static_cast<Module *>(module)->functions;
+  auto found = functions.find(name);
+  if (found == functions.end())
     return kNotFound;
   *out = &found->second;
   return 0;
@@ -188,11 +227,18 @@ int cuModuleGetFunction(void **out, void *module, const char *name) {
 int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,
                    unsigned blockZ, unsigned sharedBytes, void *stream, void **arguments, void **extra) {
   IN_CONTEXT;
-  const auto &kernel = *static_cast<Kernel *>(function);
+  const auto &launched = *static_cast<Function *>(function);
+  const Kernel &kernel = launched.kernel;
   bool fits = gridX > 0 && gridX <= INT32_MAX && gridY == 1 && gridZ == 1 && int(blockX) == kernel.threads &&
               blockY == 1 && blockZ == 1 && sharedBytes == 0 && !extra;
   if (!fits)
     return kInvalidValue;
+  if (launched.interpreted) {
+    std::vector<uint64_t> values;
+    for (size_t i = 0; i < launched.interpreted->parameters.size(); ++i)
+      values.push_back(*static_cast<uint64_t *>(arguments[i]));
+    return enqueue(stream, [=, &launched] { return interpret(launched, values, gridX); });
+  }
   std::vector<void *> operands;
   std::vector<int64_t> sizes;
   for (size_t i = 0; i < kernel.operands; ++i)
@@ -379,7 +425,7 @@ namespace burin::test::fake {
 
 void addModule(const std::string &ptx, std::map<std::string, Kernel> kernels) {
   std::lock_guard lock(mutex);
-  known[ptx] = {std::move(kernels)};
+  known[ptx] = std::move(kernels);
 }
 
 void failCall(int64_t number, int result) {

@@ -17,7 +17,7 @@ using Work = std::function<int()>; // a CUresult
 // CUresult
 inline constexpr int kInvalidValue = 1, kOutOfMemory = 2, kInvalidDevice = 101, kInvalidImage = 200,
                      kInvalidContext = 201, kInvalidHandle = 400, kIllegalState = 401, kNotFound = 500,
-                     kIllegalAddress = 700, kCaptureUnsupported = 900, kCaptureUnjoined = 904;
+                     kIllegalAddress = 700, kLaunchFailed = 719, kCaptureUnsupported = 900, kCaptureUnjoined = 904;
 
 /// Work and what must be done before each piece of it, by number.
 struct Graph {

@@ -196,7 +196,14 @@ TEST_CASE("gpu run: devices and artifacts that do not fit", "[gpu]") {
         "the artifact has no code for cuda:0 (Fake H200, compute capability 9.0): it has x86-64-v3\n"
         "  compile it again with --target cuda-sm_80+ptx");
   CHECK(run(programOf(kGpuTarget), "cpu").status.code() == rt::ErrorCode::Unsupported);
-  CHECK(run(programOf(kGpuTarget), "cuda:0").status.message() ==
-        "cuda:0: loading the code: CUDA_ERROR_INVALID_IMAGE (200)"); // PTX that it cannot run
+  CHECK(run(programOf(kGpuTarget), "cuda:0").status.ok()); // interpreted
+  auto broken = [](llvm::Module &, llvm::ArrayRef<std::string>) {
+    return codegen::CompileOptions::GpuImage{kGpuTarget, {'n', 'o', ' ', 'P', 'T', 'X'}, {}};
+  };
+  rt::Program::Ptr program;
+  auto bytes = g.artifact({kGpuTarget}, [&](codegen::CompileOptions &options) { options.emulate = broken; });
+  REQUIRE(rt::Program::loadMemory(bytes, nullptr, {}, program).ok());
+  CHECK(run({program, {random({5}, 1)}}, "cuda:0").status.message() ==
+        "cuda:0: loading the code: CUDA_ERROR_INVALID_IMAGE (200)");
   CHECK(fake::problems() == "");
 }

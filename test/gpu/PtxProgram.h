@@ -1,0 +1,83 @@
+// PTX as text, run on this processor: what the driver for tests does with code that nobody has made for the emulator of
+// Simt.h. Instruction by instruction, one thread after the other up to where it waits for others. It knows the
+// instructions that our kernels have, and refuses others.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace burin::test::ptx {
+
+struct Thread;
+struct Instruction;
+using Run = void (*)(Thread &, const Instruction &);
+
+/// A register, a number, or something that depends on the thread.
+struct Operand {
+  enum class Kind : uint8_t { Number, Register, ThreadIndex, BlockIndex, ThreadCount, Local };
+  Kind kind = Kind::Number;
+  uint32_t index = 0;  // of the register
+  uint64_t number = 0; // also what is added to an address
+};
+
+struct Instruction {
+  Run run = nullptr;
+  Operand guard; // a register: runs only if it is true, or false with `unless`
+  bool isGuarded = false, unless = false;
+  std::vector<Operand> to;
+  Operand from[4];
+  uint32_t target = 0; // of a branch; of a shuffle, conversion or comparison: its kind
+  uint8_t bytes = 0, lanes = 1;
+  uint32_t line = 0; // of the text
+  // of a call
+  uint32_t callee = 0;
+  std::vector<uint32_t> arguments; // slots
+};
+
+/// A variable in shared memory: bytes [begin, begin + size) of what sharedMemory() returns.
+struct Shared {
+  size_t begin, size;
+};
+
+struct Function {
+  std::string name;
+  bool isKernel = false;
+  int threads = 0; // per block
+  std::vector<Instruction> code;
+  uint32_t registers = 0, slots = 0; // slots: parameters, results, what is passed to others, 8 bytes each
+  std::vector<uint32_t> parameters;  // their slots
+  uint32_t result = UINT32_MAX;      // its slot
+  size_t localBytes = 0;
+  std::vector<Shared> shared; // what it uses
+};
+
+struct Program {
+  std::vector<Function> functions;
+
+  const Function *kernel(const std::string &name) const;
+};
+
+/// Throws std::runtime_error with the line that it does not know.
+Program parse(const std::string &text);
+
+/// Runs all blocks of a kernel. `arguments`: 8 bytes per parameter. `mayTouch` says whether bytes of global memory
+/// belong to one allocation. Throws std::runtime_error that says which thread did what wrong: accesses outside of
+/// memory, races, threads that wait for each other in vain.
+void launch(const Program &program, const Function &kernel, const std::vector<uint64_t> &arguments, int64_t blocks,
+            const std::function<bool(uint64_t address, size_t bytes)> &mayTouch);
+
+// ---- between the parser and what runs it
+
+std::byte *sharedMemory();
+inline constexpr size_t kSharedBytes = 4 << 20;   // of all kernels of a program
+inline constexpr size_t kMostOfKernel = 48 << 10; // what one can have by name
+
+/// What runs an instruction, by its name without operands ("add.s32"), filling in what the name says besides. Null:
+/// unknown.
+Run find(const std::string &name, Instruction &i);
+
+} // namespace burin::test::ptx

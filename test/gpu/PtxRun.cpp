@@ -1,0 +1,179 @@
+#include "test/gpu/PtxRun.h"
+#include <algorithm>
+#include <stdexcept>
+
+namespace burin::test::ptx {
+namespace {
+
+constexpr size_t kWarp = 32;
+alignas(1024) std::byte shared[kSharedBytes];
+
+[[noreturn]] void fail(const Thread &t, const Instruction &i, const std::string &what) {
+  throw std::runtime_error(t.launch->kernel.name + ", block " + std::to_string(t.launch->block) + ", thread " +
+                           std::to_string(t.index) + ", PTX line " + std::to_string(i.line) + ": " + what);
+}
+
+Frame enter(const Function &f) {
+  Frame frame;
+  frame.function = &f;
+  frame.registers.assign(f.registers, 0xCDCDCDCDCDCDCDCD);
+  frame.slots.assign(f.slots, 0);
+  frame.local.assign((f.localBytes + 7) / 8 + 8, 0xCDCDCDCDCDCDCDCD);
+  return frame;
+}
+
+/// Up to where the thread waits for others, or ends.
+void advance(Thread &t) {
+  t.waiting = Waiting::No;
+  while (t.waiting == Waiting::No) {
+    Frame &frame = t.frame();
+    if (frame.next >= frame.function->code.size())
+      throw std::runtime_error(frame.function->name + " does not return");
+    const Instruction &i = frame.function->code[frame.next++];
+    if (!i.isGuarded || t.get<uint8_t>(i.guard) != uint8_t(i.unless))
+      i.run(t, i);
+  }
+}
+
+void shuffle(Thread *warp) {
+  const Instruction &i = *warp[0].shuffling;
+  for (uint32_t lane = 0; lane < kWarp; ++lane) {
+    uint32_t from = warp[lane].shuffleBy; // "idx"
+    if (i.target == 0)                    // "down"
+      from = lane + from;
+    else if (i.target == 2) // "bfly"
+      from = lane ^ from;
+    else if (i.target == 3) // "up"
+      from = lane - from;
+    warp[lane].put(i.to[0], warp[from < kWarp ? from : lane].shuffleValue);
+  }
+}
+
+/// Lets go on those who wait for something that has come about. False if there is nobody.
+bool release(Launch &l) {
+  auto isAt = [](const Thread &t, Waiting what, const Thread &like) {
+    return t.waiting == what && t.frame().next == like.frame().next;
+  };
+  const Thread &first = l.threads[0];
+  if (std::ranges::all_of(l.threads, [&](const Thread &t) { return isAt(t, Waiting::AtBarrier, first); })) {
+    ++l.interval;
+    for (Thread &t : l.threads)
+      t.waiting = Waiting::No;
+    return true;
+  }
+  bool any = false;
+  for (size_t at = 0; at + kWarp <= l.threads.size(); at += kWarp) {
+    Thread *warp = &l.threads[at];
+    if (!std::all_of(warp, warp + kWarp, [&](const Thread &t) { return isAt(t, Waiting::ForWarp, warp[0]); }))
+      continue;
+    shuffle(warp);
+    for (size_t lane = 0; lane < kWarp; ++lane)
+      warp[lane].waiting = Waiting::No;
+    any = true;
+  }
+  return any;
+}
+
+void runBlock(Launch &l, const std::vector<uint64_t> &arguments) {
+  ++l.interval;
+  l.shared.clear();
+  for (const Shared &variable : l.kernel.shared)
+    std::memset(shared + variable.begin, 0xFF, variable.size);
+  for (Thread &t : l.threads) {
+    t.stack.assign(1, enter(l.kernel));
+    t.waiting = Waiting::No;
+    for (size_t i = 0; i < arguments.size(); ++i)
+      t.frame().slots[l.kernel.parameters[i]] = arguments[i];
+  }
+  for (;;) {
+    for (Thread &t : l.threads)
+      if (t.waiting == Waiting::No)
+        advance(t);
+    if (std::ranges::all_of(l.threads, [](const Thread &t) { return t.waiting == Waiting::Ended; }))
+      return;
+    if (!release(l))
+      throw std::runtime_error(l.kernel.name + ", block " + std::to_string(l.block) +
+                               ": threads wait for others in vain");
+  }
+}
+
+} // namespace
+
+std::byte *sharedMemory() { return shared; }
+
+uint64_t Thread::bits(const Operand &o) {
+  switch (o.kind) {
+  case Operand::Kind::Number:
+    return o.number;
+  case Operand::Kind::Register:
+    return frame().registers[o.index];
+  case Operand::Kind::ThreadIndex:
+    return index;
+  case Operand::Kind::BlockIndex:
+    return uint64_t(launch->block);
+  case Operand::Kind::ThreadCount:
+    return uint64_t(launch->kernel.threads);
+  case Operand::Kind::Local:
+    return (reinterpret_cast<uint64_t>(frame().local.data()) + 31) / 32 * 32;
+  }
+  return 0;
+}
+
+std::byte *Thread::memory(const Instruction &i, bool writes, bool atomic) {
+  const Operand &o = i.from[0];
+  uint64_t address = bits(o) + (o.kind == Operand::Kind::Number ? 0 : o.number);
+  auto *at = reinterpret_cast<std::byte *>(address);
+  const size_t bytes = size_t(i.bytes) * i.lanes;
+  auto *own = reinterpret_cast<std::byte *>(frame().local.data());
+  if (at >= own && at + bytes <= own + frame().local.size() * 8)
+    return at;
+  const bool isShared = at >= shared && at < shared + kSharedBytes;
+  if (address % bytes)
+    fail(*this, i, "the address is not a multiple of " + std::to_string(bytes));
+  auto isIn = [&](const Shared &v) { return at >= shared + v.begin && at + bytes <= shared + v.begin + v.size; };
+  if (isShared ? std::ranges::none_of(launch->kernel.shared, isIn) : !launch->mayTouch(address, bytes))
+    fail(*this, i, "access to " + std::to_string(bytes) + " bytes outside of all memory");
+  simt::Stamp now{index + 1, launch->interval, uint32_t(launch->block), int32_t(i.line)};
+  simt::Shadow &shadow = isShared ? launch->shared : launch->global;
+  for (size_t b = 0; b < bytes; ++b) {
+    if (isShared && !writes && !shadow.isWritten(address + b))
+      fail(*this, i, "read of shared memory that the block has not written");
+    if (const simt::Stamp *other = shadow.access(address + b, now, writes, atomic))
+      fail(*this, i,
+           "race with thread " + std::to_string(other->thread - 1) + " of block " + std::to_string(other->block) +
+               " at line " + std::to_string(other->site));
+  }
+  return at;
+}
+
+void callFunction(Thread &t, const Instruction &i) {
+  const Function &callee = t.launch->program.functions[i.callee];
+  Frame frame = enter(callee);
+  for (size_t n = 0; n < i.arguments.size(); ++n)
+    frame.slots[callee.parameters[n]] = t.frame().slots[i.arguments[n]];
+  frame.resultSlot = i.target;
+  t.stack.push_back(std::move(frame));
+}
+
+void returnFromFunction(Thread &t, const Instruction &) {
+  if (t.stack.size() == 1) {
+    t.waiting = Waiting::Ended;
+    return;
+  }
+  Frame ended = std::move(t.stack.back());
+  t.stack.pop_back();
+  if (ended.resultSlot != UINT32_MAX)
+    t.frame().slots[ended.resultSlot] = ended.slots[ended.function->result];
+}
+
+void launch(const Program &program, const Function &kernel, const std::vector<uint64_t> &arguments, int64_t blocks,
+            const std::function<bool(uint64_t, size_t)> &mayTouch) {
+  Launch l{.program = program, .kernel = kernel, .mayTouch = mayTouch};
+  l.threads.resize(size_t(kernel.threads));
+  for (size_t i = 0; i < l.threads.size(); ++i)
+    l.threads[i].launch = &l, l.threads[i].index = uint32_t(i);
+  for (; l.block < blocks; ++l.block)
+    runBlock(l, arguments);
+}
+
+} // namespace burin::test::ptx

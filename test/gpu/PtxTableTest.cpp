@@ -1,0 +1,70 @@
+// The op table once more, as the PTX that a driver gets: the driver for tests interprets it. `gpu-ptx-tests "ptx:
+// add"`.
+#include "runtime/execute/Session.h"
+#include "test/gpu/FakeCuda.h"
+#include "test/ops/Row.h"
+#include <catch2/catch.hpp>
+#include <stdexcept>
+
+using namespace burin;
+using namespace burin::test;
+
+namespace {
+
+constexpr uint64_t kSeed = 20240;
+
+void require(const rt::Status &status) {
+  if (!status.ok())
+    throw std::runtime_error(status.message());
+}
+
+Tensors runOn(rt::Session &session, const Tensors &inputs) {
+  std::vector<std::vector<char>> bytes;
+  std::vector<rt::TensorView> views, outputs(session.program().artifact().plans[0].outputs.size());
+  for (const ir::RefTensor &t : inputs)
+    bytes.push_back(t.toBytes());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    views.push_back({bytes[i].data(), inputs[i].shape.data(), uint32_t(inputs[i].shape.size()), inputs[i].dtype});
+  require(session.run(views, outputs));
+  Tensors results;
+  for (uint32_t i = 0; i < outputs.size(); ++i)
+    results.push_back(
+        ir::RefTensor::fromBytes(outputs[i].dtype, {outputs[i].shape, outputs[i].shape + outputs[i].rank},
+                                 {static_cast<const char *>(outputs[i].data), size_t(session.outputBytes(i))}));
+  return results;
+}
+
+class PtxRowCase : public Catch::ITestInvoker {
+public:
+  PtxRowCase(const Row &row, const char *target) : row(row), target(target) {}
+  void invoke() const override {
+    fake::failCall(0);
+    std::string different = tryRow(row, target, kSeed, [&](Graph &graph) -> Runner {
+      rt::Program::Ptr program;
+      require(rt::Program::loadMemory(graph.artifact({target}), nullptr, {}, program));
+      std::shared_ptr<rt::Session> session;
+      std::unique_ptr<rt::Session> made;
+      require(rt::Session::create(program, {.threads = 1, .device = "cuda:0"}, made));
+      session = std::move(made);
+      return [session](const Tensors &inputs) { return runOn(*session, inputs); };
+    });
+    INFO(different);
+    CHECK(different.empty());
+    CHECK(fake::problems() == "");
+  }
+
+private:
+  const Row &row;
+  const char *target;
+};
+
+struct Registered {
+  Registered() {
+    size_t n = 0;
+    for (const Row *row : allRows()) // every other one for each architecture
+      Catch::AutoReg(new PtxRowCase(*row, n++ % 2 ? "cuda-sm_80+ptx" : "cuda-sm_90a+ptx"), CATCH_INTERNAL_LINEINFO, "",
+                     Catch::NameAndTags("ptx: " + row->op, "[gpu]"));
+  }
+} registered;
+
+} // namespace
