@@ -48,22 +48,21 @@ Tensor convGradient(const Tensor &g, const Tensor &x, const Tensor &weight, cons
   for (size_t i = 0; i < spatial; ++i) {
     Dim reached = (g.shape()[2 + i] - 1) * strides[i] - padding[i] - padding[spatial + i] +
                   (weight.shape()[2 + i] - 1) * dilations[i] + 1;
-    Dim left = x.shape()[2 + i] - reached;
-    if (!left.isStatic())
-      throw NoGradient("conv with a stride over the symbolic size " + x.shape()[2 + i].str() +
-                       " has no gradient yet; trace it with known spatial sizes");
-    rest.push_back(left.value());
+    Dim left = x.shape()[2 + i] - reached; // less than a stride
+    rest.push_back(left.isStatic() ? left.value() : strides[i] - 1);
   }
-  return conv_transpose(g, weight, std::nullopt, strides, padding, dilations, groups, rest);
+  return cropTo(conv_transpose(g, weight, std::nullopt, strides, padding, dilations, groups, rest), x.shape());
 }
 
 /// A convolution in which batch and channels change places, strides and dilations too.
 Tensor kernelGradient(const Tensor &g, const Tensor &x, const Tensor &weight, const Ints &strides, const Ints &padding,
                       const Ints &dilations, int64_t groups) {
-  for (size_t i = 2; i < g.shape().size(); ++i)
-    if (!g.shape()[i].isStatic())
-      throw NoGradient("a convolution's weight has no gradient yet over the symbolic size " + g.shape()[i].str() +
-                       "; trace it with known spatial sizes");
+  if (!std::all_of(g.shape().begin() + 2, g.shape().end(), [](const Dim &size) { return size.isStatic(); })) {
+    Ints kernel;
+    for (size_t i = 2; i < weight.shape().size(); ++i)
+      kernel.push_back(weight.shape()[i].value());
+    return kernelGradientByPlaces(g, x, weight, {kernel, strides, padding, dilations}, groups);
+  }
   Shape grouped{x.shape()[0], groups, floordiv(x.shape()[1], groups)};
   grouped.insert(grouped.end(), x.shape().begin() + 2, x.shape().end());
   Ints order{2, 1, 0}, swapped{1, 0};

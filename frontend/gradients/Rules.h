@@ -69,10 +69,26 @@ Tensor padGradient(const Tensor &g, const Tensor &x, const Ints &low, const Ints
                    const Ints &interior);
 Tensor takeGradient(const Tensor &g, const Tensor &x, const Tensor &indices, int64_t axis);
 Tensor gatherGradient(const Tensor &g, const Tensor &x, const Tensor &indices, int64_t axis);
-Tensor scatterGradient(const Tensor &g, const Tensor &indices, const Tensor &updates, int64_t axis,
-                       const std::string &reduction, bool drop);
-Tensor updatesGradient(const Tensor &g, const Tensor &indices, const Tensor &updates, int64_t axis,
-                       const std::string &reduction, bool drop);
+/// Of scatter: the gradients of its operands.
+class Scatter {
+public:
+  Scatter(const Tensor &g, const Tensor &x, const Tensor &indices, const Tensor &updates, const Tensor &result,
+          int64_t axis, const std::string &reduction, bool drop);
+  Tensor ofX() const;
+  Tensor ofUpdates() const;
+
+private:
+  Tensor g, x, indices, updates, result;
+  int64_t axis;
+  std::string reduction;
+  bool drop;
+  Tensor places, isWritten; // indices that can be read at; which of them are in range, if not all are
+
+  Tensor into(const Tensor &start, const Tensor &values, const std::string &how) const;
+  Tensor read(const Tensor &values) const { return gather(values, places, axis); }
+  Tensor share() const;
+  Tensor factorGradient(const Tensor &factor, const Tensor &products, const Tensor &zeros, const Tensor &g) const;
+};
 
 // ---- products
 /// The gradient of one operand of dot_general.
@@ -87,6 +103,9 @@ Tensor kernelGradient(const Tensor &g, const Tensor &x, const Tensor &weight, co
 struct Window {
   const Ints &kernel, &strides, &padding, &dilations;
 };
+/// kernelGradient over symbolic sizes.
+Tensor kernelGradientByPlaces(const Tensor &g, const Tensor &x, const Tensor &weight, const Window &window,
+                              int64_t groups);
 /// To the first of several largest elements.
 Tensor maxPoolGradient(const Tensor &g, const Tensor &x, const Tensor &result, const Window &window);
 Tensor avgPoolGradient(const Tensor &g, const Tensor &x, const Window &window, bool ceilMode, bool countIncludePad);

@@ -149,35 +149,61 @@ Tensor gatherGradient(const Tensor &g, const Tensor &x, const Tensor &indices, i
   return scatter(zeros_like(x), indices, g, axis, "add");
 }
 
-static void requireSetOrAdd(const std::string &reduction) {
-  if (reduction != "set" && reduction != "add")
-    throw NoGradient("scatter with the reduction \"" + reduction + "\" has no gradient yet, \"set\" and \"add\" have");
-}
-
-Tensor scatterGradient(const Tensor &g, const Tensor &indices, const Tensor &updates, int64_t axis,
-                       const std::string &reduction, bool drop) {
-  requireSetOrAdd(reduction);
-  return reduction == "add" ? g : scatter(g, indices, zeros_like(updates), axis, "set", drop);
-}
-
-/// Of several updates of one place the last one wins, and with `drop` an index out of range writes nothing.
-Tensor updatesGradient(const Tensor &g, const Tensor &indices, const Tensor &updates, int64_t axis,
-                       const std::string &reduction, bool drop) {
-  requireSetOrAdd(reduction);
-  Tensor i = indices, isWritten;
-  if (drop) {
+Scatter::Scatter(const Tensor &g, const Tensor &x, const Tensor &indices, const Tensor &updates, const Tensor &result,
+                 int64_t axis, const std::string &reduction, bool drop)
+    : g(g), x(x), indices(indices), updates(updates), result(result), axis(axis), reduction(reduction), drop(drop),
+      places(indices) {
+  if (drop) { // an index out of range writes nothing
     Tensor n = detail::sizeTensor(g.shape()[size_t(axis)]);
-    isWritten = (i >= -n) & (i < n);
-    i = where(isWritten, i.to(DType::i64), 0);
+    isWritten = (indices >= -n) & (indices < n);
+    places = where(isWritten, indices.to(DType::i64), 0);
   }
-  Tensor result = gather(g, i, axis);
-  if (reduction == "set") {
+}
+
+Tensor Scatter::into(const Tensor &start, const Tensor &values, const std::string &how) const {
+  return scatter(start, indices, values, axis, how, drop);
+}
+
+/// Of min and max: of those that are the result, each gets as much.
+Tensor Scatter::share() const {
+  Tensor isChosen = updates == read(result);
+  Tensor count = into((x == result).to(x.dtype()), isChosen.to(x.dtype()), "add");
+  return g / count;
+}
+
+/// Of a factor of a product: of `products` of the factors that are not 0, and of how many are.
+Tensor Scatter::factorGradient(const Tensor &factor, const Tensor &products, const Tensor &zeros,
+                               const Tensor &g) const {
+  Tensor others = where(factor == 0, where(zeros == 1, products, 0.0), where(zeros == 0, products / factor, 0.0));
+  return g * others;
+}
+
+static Tensor oneIfZero(const Tensor &x) { return where(x == 0, 1.0, x); }
+static Tensor isZero(const Tensor &x) { return (x == 0).to(x.dtype()); }
+
+Tensor Scatter::ofX() const {
+  if (reduction == "add")
+    return g;
+  if (reduction == "set")
+    return into(g, zeros_like(updates), "set");
+  if (reduction == "mul")
+    return factorGradient(x, into(oneIfZero(x), oneIfZero(updates), "mul"), into(isZero(x), isZero(updates), "add"), g);
+  return where(x == result, share(), 0.0);
+}
+
+Tensor Scatter::ofUpdates() const {
+  Tensor found = read(g), isCounted = isWritten;
+  if (reduction == "mul") {
+    Tensor products = into(oneIfZero(x), oneIfZero(updates), "mul"), zeros = into(isZero(x), isZero(updates), "add");
+    found = factorGradient(updates, read(products), read(zeros), found);
+  } else if (reduction == "min" || reduction == "max") {
+    found = where(updates == read(result), read(share()), 0.0);
+  } else if (reduction == "set") { // of several updates of one place the last one wins
     Tensor position = reshapeTo(iota({elements(updates.shape())}, DType::i64), updates.shape());
-    Tensor winner = scatter(full(g.shape(), -1, DType::i64), indices, position, axis, "set", drop);
-    Tensor isWinner = gather(winner, i, axis) == position;
-    isWritten = isWritten.defined() ? isWritten & isWinner : isWinner;
+    Tensor isWinner = read(into(full(g.shape(), -1, DType::i64), position, "set")) == position;
+    isCounted = isCounted.defined() ? isCounted & isWinner : isWinner;
   }
-  return isWritten.defined() ? where(isWritten, result, 0.0) : result;
+  return isCounted.defined() ? where(isCounted, found, 0.0) : found;
 }
 
 } // namespace burin::gradients

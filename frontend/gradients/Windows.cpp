@@ -1,10 +1,12 @@
-// Gradients of pooling: the windows' elements at one place of the kernel are a slice, for each place.
+// Gradients of windows (pooling, convolution): the windows' elements at one place of the kernel are a slice, for each
+// place.
 #include "burin/creation.h"
 #include "frontend/gradients/Rules.h"
 #include "frontend/tensor/Creation.h"
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 
 namespace burin::gradients {
 
@@ -13,69 +15,112 @@ namespace {
 /// x with what windows see around it, taken apart by places of the kernel.
 class Windows {
 public:
-  Windows(const Shape &x, const Shape &result, const Window &window) : window(window) {
+  Windows(const Shape &x, const Shape &result, const Window &window) : window(window), x(x), result(result) {
     size_t spatial = window.kernel.size();
     low.assign(2, 0);
     high.assign(2, 0);
-    padded = {x[0], x[1]};
     for (size_t i = 0; i < spatial; ++i) {
-      Dim reached = (result[2 + i] - 1) * window.strides[i] + (window.kernel[i] - 1) * window.dilations[i] + 1;
-      Dim behind = reached - x[2 + i] - window.padding[i];
-      if (!behind.isStatic())
-        throw NoGradient("pooling with a stride over the symbolic size " + x[2 + i].str() +
-                         " has no gradient yet; trace it with known spatial sizes");
+      Dim behind = (result[2 + i] - 1) * window.strides[i] + reach(i) + 1 - x[2 + i] - window.padding[i];
       low.push_back(window.padding[i]);
-      high.push_back(behind.value());
-      padded.push_back(reached);
-      spans.push_back((result[2 + i] - 1) * window.strides[i] + 1);
+      high.push_back(behind.isStatic() ? behind.value() : window.padding[spatial + i] + window.strides[i] - 1);
     }
   }
 
   Tensor pad(const Tensor &x, double value) const { return burin::pad(x, low, high, "constant", value); }
-  Tensor crop(const Tensor &x) const {
-    Ints before = low, behind = high;
-    for (Ints *list : {&before, &behind})
-      for (int64_t &n : *list)
-        n = -n;
-    return burin::pad(x, before, behind);
-  }
 
   /// Calls `visit` for each place of the kernel, in row-major order.
-  void forEach(const std::function<void(const Ints &place)> &visit) const {
-    Ints place(window.kernel.size(), 0);
-    for (size_t i = place.size(); i > 0;) {
-      visit(place);
-      for (i = place.size(); i > 0 && ++place[i - 1] == window.kernel[i - 1]; --i)
-        place[i - 1] = 0;
+  void forEach(const std::function<void(const Ints &place)> &visit) const { forEachBelow(window.kernel, visit); }
+
+  /// What each window reads at a place of the kernel; of a tensor that has been padded.
+  Tensor at(const Tensor &padded, const Ints &place) const {
+    Shape starts(2, 0), stops(padded.shape().begin(), padded.shape().begin() + 2);
+    Ints steps{1, 1};
+    for (size_t i = 0; i < place.size(); ++i) {
+      starts.push_back(place[i] * window.dilations[i]);
+      stops.push_back(starts.back() + (result[2 + i] - 1) * window.strides[i] + 1);
+      steps.push_back(window.strides[i]);
     }
+    return slice(padded, starts, stops, steps);
   }
-  Tensor at(const Tensor &x, const Ints &place) const {
-    Shape from = starts(place), to = x.shape();
-    for (size_t i = 0; i < place.size(); ++i)
-      to[2 + i] = from[2 + i] + spans[i];
-    return slice(x, from, to, steps());
+
+  /// The sum over all places of what their elements get: `share` gives it in the shape of the result.
+  ///
+  /// Elements whose positions leave the same remainders by the strides make a dense tensor, to which a place adds its
+  /// share without gaps; these tensors are interleaved at last.
+  Tensor sum(const std::function<Tensor(const Ints &place)> &share) const {
+    std::map<Ints, Tensor> sums; // by remainders
+    forEach([&](const Ints &place) {
+      Ints before(2, 0), behind(2, 0), remainders;
+      for (size_t i = 0; i < place.size(); ++i) {
+        int64_t offset = place[i] * window.dilations[i], stride = window.strides[i];
+        before.push_back(offset / stride);
+        behind.push_back(reach(i) / stride - offset / stride);
+        remainders.push_back(offset % stride);
+      }
+      Tensor moved = burin::pad(share(place), before, behind), &sum = sums[remainders];
+      sum = sum.defined() ? sum + moved : moved;
+    });
+    Ints chosen;
+    return crop(interleave(sums, chosen));
   }
-  Tensor put(const Tensor &g, const Ints &place) const { return unslice(g, padded, starts(place), steps()); }
 
 private:
   const Window &window;
+  const Shape &x, &result;
   Ints low, high;
-  Shape padded, spans;
 
-  Shape starts(const Ints &place) const {
-    Shape result(2, 0);
-    for (size_t i = 0; i < place.size(); ++i)
-      result.push_back(place[i] * window.dilations[i]);
-    return result;
+  /// The distance from the first to the last element of a window.
+  int64_t reach(size_t i) const { return (window.kernel[i] - 1) * window.dilations[i]; }
+
+  static void forEachBelow(const Ints &limits, const std::function<void(const Ints &)> &visit) {
+    Ints place(limits.size(), 0);
+    for (size_t i = place.size(); i > 0;) {
+      visit(place);
+      for (i = place.size(); i > 0 && ++place[i - 1] == limits[i - 1]; --i)
+        place[i - 1] = 0;
+    }
   }
-  Ints steps() const {
-    Ints result{1, 1};
-    result.insert(result.end(), window.strides.begin(), window.strides.end());
-    return result;
+
+  /// The tensors whose first remainders are chosen, as one.
+  Tensor interleave(const std::map<Ints, Tensor> &sums, Ints &chosen) const {
+    size_t i = chosen.size();
+    if (i == window.kernel.size()) {
+      auto found = sums.find(chosen);
+      return found != sums.end() ? found->second : zeros_like(sums.begin()->second);
+    }
+    std::vector<Tensor> parts;
+    for (int64_t remainder = 0; remainder < window.strides[i]; ++remainder) {
+      chosen.push_back(remainder);
+      parts.push_back(interleave(sums, chosen));
+      chosen.pop_back();
+    }
+    if (parts.size() == 1)
+      return parts[0];
+    Shape shape = parts[0].shape();
+    shape[2 + i] = shape[2 + i] * window.strides[i];
+    return reshapeTo(stack(parts, int64_t(3 + i)), shape);
+  }
+
+  /// What x has of a tensor that begins with the padding.
+  Tensor crop(const Tensor &sum) const {
+    Ints before(x.size(), 0), behind(x.size(), 0);
+    Shape starts(x.size(), 0), stops = x;
+    bool isKnown = true;
+    for (size_t i = 2; i < x.size(); ++i) {
+      Dim rest = x[i] + low[i] - sum.shape()[i];
+      isKnown &= rest.isStatic();
+      before[i] = -low[i];
+      behind[i] = rest.isStatic() ? rest.value() : window.strides[i - 2] - 1; // at most, windows end before that
+      starts[i] = low[i];
+      stops[i] = x[i] + low[i];
+    }
+    if (isKnown)
+      return burin::pad(sum, before, behind);
+    for (int64_t &n : behind)
+      n = std::max<int64_t>(n, 0);
+    return slice(burin::pad(sum, Ints(x.size(), 0), behind), starts, stops, Ints(x.size(), 1));
   }
 };
-
-void accumulate(Tensor &sum, const Tensor &x) { sum = sum.defined() ? sum + x : x; }
 
 /// How many elements each window is a mean of: [1, 1, spatial…].
 Tensor windowSizes(const Windows &windows, const Tensor &x, const Window &window, bool countIncludePad) {
@@ -93,7 +138,10 @@ Tensor windowSizes(const Windows &windows, const Tensor &x, const Window &window
           where(iota(counted.shape(), DType::i64, int64_t(2 + i)) < detail::sizeTensor(limits[2 + i]), counted, 0.0);
   }
   Tensor sizes;
-  windows.forEach([&](const Ints &place) { accumulate(sizes, windows.at(counted, place)); });
+  windows.forEach([&](const Ints &place) {
+    Tensor inWindow = windows.at(counted, place);
+    sizes = sizes.defined() ? sizes + inWindow : inWindow;
+  });
   return sizes;
 }
 
@@ -101,14 +149,14 @@ Tensor windowSizes(const Windows &windows, const Tensor &x, const Window &window
 
 Tensor maxPoolGradient(const Tensor &g, const Tensor &x, const Tensor &result, const Window &window) {
   Windows windows(x.shape(), result.shape(), window);
-  Tensor padded = windows.pad(x, -INFINITY), sum, isOpen;
-  windows.forEach([&](const Ints &place) {
-    Tensor isLargest = windows.at(padded, place) == result;
-    Tensor isFirst = isOpen.defined() ? isLargest & isOpen : isLargest;
-    isOpen = isOpen.defined() ? isOpen & !isLargest : !isLargest;
-    accumulate(sum, windows.put(where(isFirst, g, 0.0), place));
-  });
-  return windows.crop(sum);
+  Tensor padded = windows.pad(x, -INFINITY);
+  std::vector<Tensor> isLargest;
+  windows.forEach([&](const Ints &place) { isLargest.push_back(windows.at(padded, place) == result); });
+  Tensor first = full(result.shape(), -1, DType::i32); // the number of the place
+  for (size_t i = isLargest.size(); i-- > 0;)
+    first = where(isLargest[i], int64_t(i), first);
+  int64_t next = 0;
+  return windows.sum([&](const Ints &) { return where(first == next++, g, 0.0); });
 }
 
 Tensor avgPoolGradient(const Tensor &g, const Tensor &x, const Window &window, bool ceilMode, bool countIncludePad) {
@@ -118,20 +166,36 @@ Tensor avgPoolGradient(const Tensor &g, const Tensor &x, const Window &window, b
   for (int64_t n : window.kernel)
     size *= double(n);
   bool isUniform = !ceilMode && (countIncludePad || !isPadded);
-  Tensor share = isUniform ? g / size : g / windowSizes(windows, x, window, countIncludePad), sum;
-  windows.forEach([&](const Ints &place) { accumulate(sum, windows.put(share, place)); });
-  return windows.crop(sum);
+  Tensor share = isUniform ? g / size : g / windowSizes(windows, x, window, countIncludePad);
+  return windows.sum([&](const Ints &) { return share; });
+}
+
+/// The products of what the windows read at each place with g; for sizes that no convolution takes as a kernel's.
+Tensor kernelGradientByPlaces(const Tensor &g, const Tensor &x, const Tensor &weight, const Window &window,
+                              int64_t groups) {
+  const int64_t spatial = int64_t(window.kernel.size());
+  Windows windows(x.shape(), g.shape(), window);
+  auto grouped = [&](const Tensor &t) { // [batch, groups, channels of a group, spatial…]
+    Shape shape{t.shape()[0], groups, floordiv(t.shape()[1], groups)};
+    shape.insert(shape.end(), t.shape().begin() + 2, t.shape().end());
+    return reshapeTo(t, shape);
+  };
+  Ints summed{0}; // batch and positions
+  for (int64_t i = 0; i < spatial; ++i)
+    summed.push_back(3 + i);
+  Tensor padded = windows.pad(x, 0), ofResult = grouped(g);
+  std::vector<Tensor> products; // [groups, results of a group, channels of a group]
+  windows.forEach([&](const Ints &place) {
+    products.push_back(dot_general(ofResult, grouped(windows.at(padded, place)), {1}, {1}, summed, summed));
+  });
+  return reshapeAs(stack(products, 3), weight);
 }
 
 /// [outputs, size]: row i holds the share of each element in the mean i.
-static Tensor adaptiveWeights(int64_t outputs, int64_t size, DType dtype) {
-  std::vector<double> weights(size_t(outputs * size), 0);
-  for (int64_t i = 0; i < outputs; ++i) {
-    int64_t from = i * size / outputs, to = ((i + 1) * size + outputs - 1) / outputs;
-    for (int64_t k = from; k < to; ++k)
-      weights[size_t(i * size + k)] = 1 / double(to - from);
-  }
-  return from_vector(weights, Shape{outputs, size}).to(dtype);
+static Tensor adaptiveWeights(int64_t outputs, const Dim &size, DType dtype) {
+  Tensor i = iota({outputs, 1}, DType::i64), k = iota({1, size}, DType::i64, 1), n = detail::sizeTensor(size);
+  Tensor from = floor_divide(i * n, outputs), to = floor_divide((i + 1) * n + (outputs - 1), outputs);
+  return where((k >= from) & (k < to), 1.0 / (to - from).to(dtype), 0.0);
 }
 
 Tensor adaptiveGradient(const Tensor &g, const Tensor &x, const Ints &outputSize) {
@@ -145,10 +209,7 @@ Tensor adaptiveGradient(const Tensor &g, const Tensor &x, const Ints &outputSize
       result = broadcast_to(result / detail::sizeTensor(size).to(x.dtype()), shape);
       continue;
     }
-    if (!size.isStatic())
-      throw NoGradient("adaptive_avg_pool of the symbolic size " + size.str() +
-                       " has no gradient yet, except to an output of size 1; trace it with known spatial sizes");
-    Tensor spread = dot_general(result, adaptiveWeights(outputSize[i], size.value(), x.dtype()), {}, {}, {axis}, {0});
+    Tensor spread = dot_general(result, adaptiveWeights(outputSize[i], size, x.dtype()), {}, {}, {axis}, {0});
     Ints order; // the dimension is last
     for (int64_t k = 0; k < x.rank(); ++k)
       order.push_back(k < axis ? k : k == axis ? x.rank() - 1 : k - 1);

@@ -113,8 +113,8 @@ def Burin_ScatterOp : Burin_ShapeOp<"scatter", (ins Burin_Tensor:$x, Burin_Tenso
   let description = [{ `reduction` is "set" (the last update in row-major order wins), "add", "mul", "min" or "max". Negative
     indices count from the end; an index out of range is an error, or writes nothing if `drop` is set. }];
   let infer = "inferScatter"; let source = "torch.scatter, ONNX ScatterElements";
-  let gradient = ["scatterGradient(g, indices, updates, axis, reduction, drop)", "zero",
-                  "updatesGradient(g, indices, updates, axis, reduction, drop)"];
+  let gradient = ["Scatter(g, x, indices, updates, result, axis, reduction, drop).ofX()", "zero",
+                  "Scatter(g, x, indices, updates, result, axis, reduction, drop).ofUpdates()"];
 }
 def Burin_IotaOp : Burin_ShapeOp<"iota", (ins Burin_ShapeAttr:$shape, Burin_DTypeAttr:$dtype, DefaultValuedAttr<I64Attr, "0">:$axis)> {
   let summary = "0, 1, 2, … along `axis`"; let infer = "inferIota"; let source = "StableHLO iota";

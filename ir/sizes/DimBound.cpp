@@ -102,23 +102,25 @@ static std::optional<int64_t> signBound(const Dim &d, const Dim &positive) {
 
 static std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive, int casesLeft);
 
-/// Replaces the first quotient that is subtracted by what it is at most: floordiv(a, n) * n <= a and
-/// ceildiv(a, n) * n <= a + n - 1, for a number n.
+/// Replaces the first quotient by what it is at least or, where it is subtracted, at most, for a number n:
+/// a - n + 1 <= floordiv(a, n) * n <= a and a <= ceildiv(a, n) * n <= a + n - 1.
 static std::optional<int64_t> quotientBound(const Dim &d, const Dim &positive, int casesLeft) {
   Polynomial terms = Dim::Expression::of(d);
   auto isQuotient = [](const auto &term) {
     const AtomPtr &atom = term.first.size() == 1 ? term.first[0] : nullptr;
-    return atom && term.second < 0 && (atom->op == Op::FloorDiv || atom->op == Op::CeilDiv) && atom->b.isStatic() &&
-           atom->b.value() >= 1;
+    return atom && (atom->op == Op::FloorDiv || atom->op == Op::CeilDiv) && atom->b.isStatic() && atom->b.value() >= 1;
   };
   auto at = std::find_if(terms.begin(), terms.end(), isQuotient);
   if (at == terms.end())
     return std::nullopt;
   AtomPtr atom = at->first[0];
   Dim scale = at->second, divisor = atom->b;
+  const bool isSubtracted = at->second < 0, isFloor = atom->op == Op::FloorDiv;
   terms.erase(at);
-  Dim most = atom->op == Op::FloorDiv ? atom->a : atom->a + divisor - 1;
-  auto bound = lowerBound(Dim::Expression::make(terms) * divisor + scale * most, positive, casesLeft - 1);
+  Dim bounded = atom->a;
+  if (isSubtracted != isFloor)
+    bounded = isSubtracted ? bounded + divisor - 1 : bounded - divisor + 1;
+  auto bound = lowerBound(Dim::Expression::make(terms) * divisor + scale * bounded, positive, casesLeft - 1);
   return bound ? std::optional(ceildiv(Dim(*bound), divisor).value()) : std::nullopt;
 }
 
@@ -133,7 +135,7 @@ static std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive, int 
   auto at = std::find_if(terms.begin(), terms.end(), isCase);
   if (at == terms.end() || casesLeft == 0) {
     auto bound = signBound(d, positive);
-    return bound || casesLeft == 0 ? bound : quotientBound(d, positive, casesLeft);
+    return bound.value_or(-1) >= 0 || casesLeft == 0 ? bound : std::max(bound, quotientBound(d, positive, casesLeft));
   }
   AtomPtr atom = at->first[0];
   int64_t scale = at->second;

@@ -143,7 +143,6 @@ TEST_CASE("what cannot be differentiated is one clear error") {
   CHECK_ERROR(traced([](const Tensor &x) { grad(x * 2.0, {x}, ones({3})); }), "f32[3]", "one shape");
   CHECK_ERROR(traced([](const Tensor &x) { grad(x.sum(), {x.to(i32)}); }), "i32[n, 3]", "floats");
   CHECK_ERROR(traced([](const Tensor &x) { grad(x.to(i32).sum(), {x}); }), "i64[]", "floats");
-  CHECK_ERROR(traced([](const Tensor &x) { grad(scatter(x, x.to(i64), x, 0, "mul").sum(), {x}); }), "\"mul\"");
 }
 
 TEST_CASE("gradients within a step of a loop") {

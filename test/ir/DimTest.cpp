@@ -61,6 +61,10 @@ TEST_CASE("min and max are decided where the sign of the difference is known") {
   CHECK(lowerBound(b - floordiv(b, 3)) == 0);
   CHECK(lowerBound(b + 1 - ceildiv(b, 2)) == 1);
   CHECK(lowerBound(b - floordiv(b * 2, 3) * 2) == std::nullopt);
+  CHECK(lowerBound(floordiv(h, 2) * 2 - h) == -1); // at most a rest is lost
+  CHECK(lowerBound(ceildiv(h, 3) * 6 - h * 2) == 0);
+  CHECK(isAtMost(h + 3, floordiv(h, 2) * 2 + 4));
+  CHECK(!isAtMost(h + 3, floordiv(h, 3) * 3 + 4));
   Dim rest = floordiv(h + min(1, h) + 1, 2) - min(1, h);
   CHECK(lowerBound(rest - w, rest - w) == 0);
   CHECK(isAtMost(min(5, rest), rest, rest));

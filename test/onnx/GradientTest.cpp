@@ -94,10 +94,13 @@ TEST_CASE("what is wrong with a Gradient node is one clear error") {
 }
 
 TEST_CASE("Gradient through what has no rule names it") {
-  NodeText scatter{"ScatterElements", {"y", "index", "w"}, {"z"}, {attribute("reduction", "mul")}};
-  ModelText model = chainWith({scatter, gradientNode({"w"}, {}, "z", {"w"}, {"g"})}, {"g"});
-  model.inputs.push_back(valueInfo("index", kInt64, {"n"}));
+  ModelText body{.nodes = {{"Identity", {"goes"}, {"on"}}, {"Mul", {"v", "v"}, {"next"}}},
+                 .inputs = {valueInfo("i", kInt64, {}), valueInfo("goes", kBool, {}), vectorOf("v")},
+                 .outputs = {valueInfo("on", kBool, {}), vectorOf("next")}};
+  NodeText loop{"Loop", {"count", "", "w"}, {"z"}, {graphAttribute("body", body.graph())}};
+  ModelText model = chainWith({loop, gradientNode({"w"}, {"count"}, "z", {"w", "count"}, {"g"})}, {"g"});
+  model.inputs.push_back(valueInfo("count", kInt64, {}));
   std::string what = messageOf([&] { loadModel(model); });
   INFO(what);
-  CHECK(contains(what, ":grad: Gradient: scatter with the reduction \"mul\" has no gradient yet"));
+  CHECK(contains(what, ":grad: Gradient: a while_loop has no gradient"));
 }
