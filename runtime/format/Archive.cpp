@@ -1,14 +1,11 @@
 #include "runtime/format/Archive.h"
 #include "runtime/format/Checksum.h"
 #include "runtime/format/Cursor.h"
+#include "runtime/support/FileReplacement.h"
 #include "runtime/support/Format.h"
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace burin::rt {
 namespace {
@@ -99,52 +96,22 @@ std::vector<std::byte> headOf(Layout &layout, std::span<const Piece> sections) {
   return head;
 }
 
-Status ioError(const char *what, const std::string &path) {
-  return {ErrorCode::Io, text("cannot ", what, " ", path, ": ", std::strerror(errno))};
-}
-
-bool writeAll(int fd, Bytes bytes) {
-  while (!bytes.empty()) {
-    ssize_t n = ::write(fd, bytes.data(), std::min<size_t>(bytes.size(), size_t(1) << 30));
-    if (n < 0 && errno != EINTR)
-      return false;
-    if (n > 0)
-      bytes = bytes.subspan(size_t(n));
-  }
-  return true;
-}
-
-/// A device or pipe, such as /dev/null: written to, where a file is replaced.
-bool isStream(const std::string &path) {
-  struct stat status;
-  return ::stat(path.c_str(), &status) == 0 &&
-         (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode) || S_ISFIFO(status.st_mode));
+Status ioError(const char *what, const std::string &path, int error) {
+  return {ErrorCode::Io, text("cannot ", what, " ", path, ": ", std::strerror(error))};
 }
 
 Status writePieces(const std::string &path, std::span<const Piece> pieces) {
-  bool stream = isStream(path);
-  std::string temporary = stream ? path : text(path, ".tmp", ::getpid());
-  int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd < 0)
-    return ioError("create", temporary);
+  FileReplacement file(path);
+  if (!file.isOpen())
+    return ioError("create", file.at(), file.problem());
   static constexpr std::byte zeros[kWeightsAlign] = {};
   uint64_t at = 0;
-  bool good = true;
   for (const Piece &piece : pieces) {
-    good = good && writeAll(fd, Bytes(zeros).first(piece.offset - at)) && writeAll(fd, piece.bytes);
+    if (!file.write(Bytes(zeros).first(piece.offset - at)) || !file.write(piece.bytes))
+      return ioError("write", file.at(), file.problem());
     at = piece.offset + piece.bytes.size();
   }
-  good = good && (stream || ::fsync(fd) == 0);
-  Status failure = good ? Status() : ioError("write", temporary);
-  if (::close(fd) != 0 && good)
-    failure = ioError("write", temporary);
-  if (stream)
-    return failure;
-  if (failure.ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
-    failure = ioError("write", path);
-  if (!failure.ok())
-    ::unlink(temporary.c_str());
-  return failure;
+  return file.commit() ? Status() : ioError("write", file.at(), file.problem());
 }
 
 Status bad(std::string message) { return {ErrorCode::BadArtifact, std::move(message)}; }

@@ -1,4 +1,5 @@
 #include "runtime/npy/Npy.h"
+#include "runtime/support/FileReplacement.h"
 #include "runtime/support/Format.h"
 #include <cerrno>
 #include <charconv>
@@ -257,12 +258,10 @@ std::optional<std::vector<std::byte>> readWholeFile(const std::string &path, std
 }
 
 bool writeWholeFile(const std::string &path, Bytes bytes, std::string &error) {
-  std::FILE *file = std::fopen(path.c_str(), "wb");
-  bool good = file && std::fwrite(bytes.data(), 1, bytes.size(), file) == bytes.size();
-  if (file)
-    good = std::fclose(file) == 0 && good;
+  FileReplacement file(path);
+  bool good = file.isOpen() && file.write(bytes) && file.commit();
   if (!good)
-    error = text("cannot write ", path, ": ", std::strerror(errno));
+    error = text("cannot write ", path, ": ", std::strerror(file.problem()));
   return good;
 }
 

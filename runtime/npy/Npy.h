@@ -31,7 +31,7 @@ inline std::vector<std::byte> writeNpy(const NpyArray &array) { return writeNpy(
 std::optional<NpyArray> loadNpy(const std::string &path, std::string &error);
 bool saveNpy(const std::string &path, const NpyArray &array, std::string &error);
 
-/// Whole files. The message of a failure names the path.
+/// Whole files; one is written whole or not at all. The message of a failure names the path.
 std::optional<std::vector<std::byte>> readWholeFile(const std::string &path, std::string &error);
 bool writeWholeFile(const std::string &path, std::span<const std::byte> bytes, std::string &error);
 
