@@ -1,6 +1,7 @@
 // Calls of ops: recorded in a trace, run otherwise.
 #include "burin/ops.h"
 #include "frontend/eager/Eager.h"
+#include "frontend/tensor/AutocastScope.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/Trace.h"
 
@@ -26,6 +27,8 @@ static std::vector<Tensor> apply(const ir::OpInfo &info, std::span<const Argumen
   llvm::SmallVector<const Tensor *, 4> operands;
   for (const Argument &argument : arguments)
     operands.push_back(argument.tensor);
+  std::deque<Tensor> casts;
+  autocast(info, operands, casts, place);
   if (Trace *trace = Trace::active())
     return trace->call(info, operands, std::move(attrs), place);
   return callEagerly(info, operands, std::move(attrs), place);

@@ -1,5 +1,6 @@
 #include "frontend/eager/Tape.h"
 #include "burin/ops.h"
+#include "frontend/tensor/AutocastScope.h"
 #include "frontend/tensor/LocationScope.h"
 #include <algorithm>
 #include <queue>
@@ -197,6 +198,7 @@ std::vector<Tensor> runBackward(std::span<const TapeEdge> roots, std::vector<Ten
     explicit Mode(bool on) : before(std::exchange(gradEnabled, on)) {}
     ~Mode() { gradEnabled = before; }
   } mode(options.create_graph);
+  NoAutocast noAutocast;
   return Walk(options, where).run(roots, std::move(seeds), targets);
 }
 

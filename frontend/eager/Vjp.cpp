@@ -2,6 +2,7 @@
 #include "burin/ops.h"
 #include "frontend/execute/EagerKernel.h"
 #include "frontend/gradients/Rules.h"
+#include "frontend/tensor/AutocastScope.h"
 #include "frontend/trace/Trace.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/analysis/IterationSpace.h"
@@ -24,6 +25,7 @@ public:
   }
 
   VjpPlan build() {
+    NoAutocast noAutocast; // the call has its types already
     Trace trace(inputs, {}, {}, {});
     Trace::Recording recording(trace);
     std::vector<Tensor> given(operandCount + 2 * resultCount), needed;

@@ -1,5 +1,6 @@
 // Jitted functions: traced and compiled for each kind of arguments, run with their states.
 #include "frontend/execute/JitCheck.h"
+#include "frontend/tensor/AutocastScope.h"
 #include "frontend/tensor/EagerKey.h"
 #include "frontend/tensor/LocationScope.h"
 #include <cstdio>
@@ -263,6 +264,7 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> given, const Location
   Key key;
   for (const Trace::Input &input : inputs)
     key.add(input.spec, input.weak);
+  key.add(uint64_t(autocastType() ? int(*autocastType()) + 1 : 0));
   std::shared_ptr<Compiled> compiled;
   {
     std::lock_guard lock(data->mutex); // while it compiles, other callers would wait for the same code anyway

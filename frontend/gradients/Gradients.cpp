@@ -1,6 +1,7 @@
 #include "burin/creation.h"
 #include "frontend/gradients/Backward.h"
 #include "frontend/gradients/Rules.h"
+#include "frontend/tensor/AutocastScope.h"
 #include "frontend/tensor/LocationScope.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -46,6 +47,7 @@ llvm::SmallVector<Value> Trace::Backward::dependencies(mlir::Operation *op) cons
 }
 
 void Trace::Backward::run(llvm::ArrayRef<Value> ys, llvm::ArrayRef<Tensor> seeds) {
+  detail::NoAutocast noAutocast;
   for (auto [y, seed] : llvm::zip(ys, seeds))
     add(y, seed);
   for (mlir::Operation *op : llvm::reverse(path))

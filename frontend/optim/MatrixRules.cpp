@@ -45,7 +45,7 @@ struct AdafactorRule : Rule<AdafactorOptions> {
       value = value * (1.0 - u.factors[0] * o.weight_decay);
     Tensor change = g * rsqrt(maximum(secondMoment(u, g, least), least * least));
     Tensor scale = maximum(norm(change) / (root * o.d), 1.0);
-    u.member.parameter.set(value - change * (rate / scale));
+    u.set(u.member.parameter, value - change * (rate / scale));
   }
   std::vector<std::string> slotNames() const override { return {"row_var", "col_var", "variance"}; }
 
@@ -53,7 +53,7 @@ private:
   static Tensor secondMoment(Update &u, const Tensor &g, double least) {
     Tensor square = g * g;
     auto average = [&](Parameter slot, const Tensor &now) {
-      slot.set(slot + (now - slot) * u.factors[1]);
+      u.set(slot, slot + (now - slot) * u.factors[1]);
       return slot.value();
     };
     if (g.rank() < 2)
@@ -84,13 +84,13 @@ struct MuonRule : Rule<MuonOptions> {
   void update(Update &u) const override {
     const MuonOptions &o = options[u.group];
     Parameter slot = u.slot("momentum_buffer");
-    slot.set(slot + (u.gradient - slot) * (1.0 - u.factors[1]));
+    u.set(slot, slot + (u.gradient - slot) * (1.0 - u.factors[1]));
     Tensor change = o.nesterov ? u.gradient + (slot - u.gradient) * u.factors[1] : slot.value();
     const double rows = double(u.value.size(0)), columns = double(u.value.size(1));
     const double scale = o.adjust_lr_fn == "original" ? std::sqrt(std::max(1.0, rows / columns))
                                                       : 0.2 * std::sqrt(std::max(rows, columns));
     Tensor value = u.value * (1.0 - u.factors[0] * o.weight_decay);
-    u.member.parameter.set(value - orthogonal(change, o) * (u.factors[0] * scale));
+    u.set(u.member.parameter, value - orthogonal(change, o) * (u.factors[0] * scale));
   }
   std::vector<std::string> slotNames() const override { return {"momentum_buffer"}; }
 

@@ -24,6 +24,10 @@ Parameter scalarCell(const char *name, double value, DType dtype, const Location
   return Parameter::state(initialValue({dtype, {}}, value, where), name); // never a constant of compiled code
 }
 
+void setUnless(const Tensor &isLeftOut, Parameter cell, const Tensor &changed) {
+  cell.set(isLeftOut.defined() ? where(isLeftOut, cell, changed) : changed);
+}
+
 Optimizer::State::~State() = default;
 
 Parameter Optimizer::State::Update::slot(const char *name, const Shape &shape, double initial) {
@@ -49,7 +53,7 @@ void Optimizer::State::addGroup(const std::vector<Parameter> &params, double lr,
 }
 
 /// Adds 1 to the counters of these; those that are not updated with others of the same counter get one of their own.
-void Optimizer::State::count(const std::vector<Member *> &updated, const Location &where) {
+void Optimizer::State::count(const std::vector<Member *> &updated, const Tensor &isLeftOut, const Location &where) {
   std::map<int, std::vector<Member *>> byCounter;
   for (Member *member : updated)
     byCounter[member->counter].push_back(member);
@@ -66,11 +70,11 @@ void Optimizer::State::count(const std::vector<Member *> &updated, const Locatio
       for (Member *member : members)
         member->counter = next;
     }
-    counters[size_t(next)].set(counters[size_t(next)] + 1, where);
+    setUnless(isLeftOut, counters[size_t(next)], counters[size_t(next)] + 1);
   }
 }
 
-void Optimizer::State::step(const std::vector<Tensor> &gradients, const Location &where) {
+void Optimizer::State::step(const std::vector<Tensor> &gradients, const Location &where, const Tensor &isLeftOut) {
   NoGrad noGrad;
   LocationScope scope(where);
   std::vector<Update> updates;
@@ -86,10 +90,10 @@ void Optimizer::State::step(const std::vector<Tensor> &gradients, const Location
         throw Error(where, kind,
                     "gradient " + std::to_string(at - 1) + " is " + str(gradient.spec()) + ", but its parameter is " +
                         str(value.spec()));
-      updates.push_back({g, member, value, gradient.to(value.dtype()), {}});
+      updates.push_back({g, member, value, gradient.to(value.dtype()), {}, isLeftOut});
       updated.push_back(&member);
     }
-  count(updated, where);
+  count(updated, isLeftOut, where);
   std::map<std::pair<size_t, int>, std::vector<Tensor>> known; // by group and counter
   for (Update &u : updates) {
     auto [entry, isNew] = known.try_emplace({u.group, u.member.counter});

@@ -13,6 +13,9 @@ Tensor initialValue(const TensorSpec &spec, double value, const Location &where)
 /// A number as a Parameter that is not trained.
 Parameter scalarCell(const char *name, double value, DType dtype, const Location &where);
 
+/// Sets a cell unless `isLeftOut`, bool[] or undefined, is true.
+void setUnless(const Tensor &isLeftOut, Parameter cell, const Tensor &changed);
+
 struct Optimizer::State {
   /// A parameter, and what the optimiser keeps for it.
   struct Member {
@@ -36,6 +39,10 @@ struct Optimizer::State {
     /// A slot of the parameter's shape, or of another; it begins with `initial`.
     Parameter slot(const char *name, double initial = 0) { return slot(name, value.shape(), initial); }
     Parameter slot(const char *name, const Shape &shape, double initial = 0);
+    /// Sets the parameter or a slot of it, unless the step is left out.
+    void set(Parameter cell, const Tensor &changed) const { setUnless(isLeftOut, cell, changed); }
+
+    Tensor isLeftOut; // bool[]; undefined: it is not
   };
 
   explicit State(const char *kind) : kind(kind) {}
@@ -47,7 +54,8 @@ struct Optimizer::State {
   virtual std::vector<std::string> slotNames() const = 0;
 
   void addGroup(const std::vector<Parameter> &params, double lr, std::optional<double> momentum, const Location &where);
-  void step(const std::vector<Tensor> &gradients, const Location &where);
+  /// With `isLeftOut`, bool[]: nothing changes if it is true.
+  void step(const std::vector<Tensor> &gradients, const Location &where, const Tensor &isLeftOut = {});
 
   const char *kind;
   std::vector<Group> groups;
@@ -55,7 +63,7 @@ struct Optimizer::State {
   std::vector<Parameter> counters;
 
 private:
-  void count(const std::vector<Member *> &updated, const Location &where);
+  void count(const std::vector<Member *> &updated, const Tensor &isLeftOut, const Location &where);
 };
 
 /// A rule with options per group.

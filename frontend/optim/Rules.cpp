@@ -33,10 +33,10 @@ struct SgdRule : Rule<SgdOptions> {
     Tensor g = descent(u, o);
     if (o.momentum != 0) {
       Parameter slot = u.slot("momentum_buffer");
-      slot.set(slot * u.factors[1] + (o.dampening != 0 ? g * u.factors[2] : g));
+      u.set(slot, slot * u.factors[1] + (o.dampening != 0 ? g * u.factors[2] : g));
       g = o.nesterov ? g + slot * u.factors[1] : slot.value();
     }
-    u.member.parameter.set(u.value - g * u.factors[0]);
+    u.set(u.member.parameter, u.value - g * u.factors[0]);
   }
   std::vector<std::string> slotNames() const override { return {"momentum_buffer"}; }
 };
@@ -59,15 +59,15 @@ template <class Options, bool isDecoupled> struct AdamRule : Rule<Options> {
     else if (o.weight_decay != 0)
       g = g + value * o.weight_decay;
     Parameter mean = u.slot("exp_avg"), square = u.slot("exp_avg_sq");
-    mean.set(lerp(mean, g, u.factors[3]));
-    square.set(square * o.betas.second + g * g * (1 - o.betas.second));
+    u.set(mean, lerp(mean, g, u.factors[3]));
+    u.set(square, square * o.betas.second + g * g * (1 - o.betas.second));
     Tensor largest = square;
     if (o.amsgrad) {
       Parameter slot = u.slot("max_exp_avg_sq");
-      slot.set(maximum(slot, largest));
+      u.set(slot, maximum(slot, largest));
       largest = slot;
     }
-    u.member.parameter.set(value - mean / (sqrt(largest) / u.factors[1] + o.eps) * u.factors[0]);
+    u.set(u.member.parameter, value - mean / (sqrt(largest) / u.factors[1] + o.eps) * u.factors[0]);
   }
   std::vector<std::string> slotNames() const override { return {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}; }
 };
@@ -79,20 +79,20 @@ struct RmspropRule : Rule<RmspropOptions> {
     const RmspropOptions &o = options[u.group];
     Tensor g = descent(u, o);
     Parameter square = u.slot("square_avg");
-    square.set(square * o.alpha + g * g * (1 - o.alpha));
+    u.set(square, square * o.alpha + g * g * (1 - o.alpha));
     Tensor variance = square;
     if (o.centered) {
       Parameter mean = u.slot("grad_avg");
-      mean.set(lerp(mean, g, 1 - o.alpha));
+      u.set(mean, lerp(mean, g, 1 - o.alpha));
       variance = variance - mean * mean;
     }
     g = g / (sqrt(variance) + o.eps);
     if (o.momentum > 0) {
       Parameter slot = u.slot("momentum_buffer");
-      slot.set(slot * u.factors[1] + g);
+      u.set(slot, slot * u.factors[1] + g);
       g = slot;
     }
-    u.member.parameter.set(u.value - g * u.factors[0]);
+    u.set(u.member.parameter, u.value - g * u.factors[0]);
   }
   std::vector<std::string> slotNames() const override { return {"square_avg", "grad_avg", "momentum_buffer"}; }
 };
@@ -106,8 +106,8 @@ struct AdagradRule : Rule<AdagradOptions> {
     const AdagradOptions &o = options[u.group];
     Tensor g = descent(u, o);
     Parameter sum = u.slot("sum", o.initial_accumulator_value);
-    sum.set(sum + g * g);
-    u.member.parameter.set(u.value - g / (sqrt(sum) + o.eps) * u.factors[0]);
+    u.set(sum, sum + g * g);
+    u.set(u.member.parameter, u.value - g / (sqrt(sum) + o.eps) * u.factors[0]);
   }
   std::vector<std::string> slotNames() const override { return {"sum"}; }
 };
@@ -122,9 +122,9 @@ struct LionRule : Rule<LionOptions> {
     Tensor g = o.maximize ? -u.gradient : u.gradient;
     Parameter mean = u.slot("exp_avg");
     Tensor direction = sign(lerp(mean, g, u.factors[1]));
-    mean.set(lerp(mean, g, 1 - o.betas.second));
+    u.set(mean, lerp(mean, g, 1 - o.betas.second));
     Tensor value = o.weight_decay != 0 ? u.value * (1.0 - u.factors[0] * o.weight_decay) : u.value;
-    u.member.parameter.set(value - direction * u.factors[0]);
+    u.set(u.member.parameter, value - direction * u.factors[0]);
   }
   std::vector<std::string> slotNames() const override { return {"exp_avg"}; }
 };

@@ -26,6 +26,8 @@ struct OperandInfo {
 
 /// How the frontend makes operands agree before the strict op is recorded; see OpBase.td.
 enum class Normalize : uint8_t { None, Promote, Broadcast, Float, BroadcastFloat };
+/// What an Autocast scope computes the op in: its own type, or f32.
+enum class Autocast : uint8_t { None, Lower, F32 };
 enum class Domain : uint8_t { Any, Numeric, Float, Integer, Bool };
 
 struct InferCall;
@@ -37,6 +39,7 @@ struct OpInfo {
   std::vector<AttrInfo> attrs;
   Normalize normalize;
   Domain domain; // elementwise ops only, else Any
+  Autocast autocast;
   bool elementwise;
   bool boolResult;
   bool variadicResults;

@@ -5,6 +5,7 @@ include "ir/ops/OpBase.td"
 
 def Burin_MatmulOp : Burin_Op<"matmul"> {
   let summary = "Matrix product over the last two dimensions; leading dimensions broadcast";
+  let autocast = "lower";
   let description = [{ A one-dimensional operand is a row on the left and a column on the right; its dimension is dropped
     from the result. In the IR both operands have rank 2 or more and equal leading dimensions. }];
   let arguments = (ins Burin_Tensor:$lhs, Burin_Tensor:$rhs);
@@ -14,6 +15,7 @@ def Burin_MatmulOp : Burin_Op<"matmul"> {
 }
 def Burin_DotGeneralOp : Burin_Op<"dot_general"> {
   let summary = "Sum of products over the contracted dimensions, for each combination of batch and free dimensions";
+  let autocast = "lower";
   let description = [{ The result has the batch dimensions, the free dimensions of lhs, then those of rhs. }];
   let arguments = (ins Burin_Tensor:$lhs, Burin_Tensor:$rhs, DenseI64ArrayAttr:$lhs_batch, DenseI64ArrayAttr:$rhs_batch,
                        DenseI64ArrayAttr:$lhs_contract, DenseI64ArrayAttr:$rhs_contract);
@@ -31,6 +33,7 @@ class Burin_Convolution<string m, dag extra> : Burin_Op<m> {
                             DefaultValuedAttr<I64Attr, "1">:$groups), extra);
   let results = (outs Burin_Tensor:$result);
   let normalize = "promote";
+  let autocast = "lower";
 }
 def Burin_ConvOp : Burin_Convolution<"conv", (ins DefaultValuedStrAttr<StrAttr, "nchw">:$layout)> {
   let summary = "Convolution (cross-correlation) over 1, 2 or 3 spatial dimensions";

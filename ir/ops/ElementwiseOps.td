@@ -37,6 +37,7 @@ def Burin_FmodOp : Burin_Binary<"fmod", [{ return fmod(x, y); }], [{ return cRem
 }
 def Burin_PowOp : Burin_Binary<"pow", [{ return pow(x, y); }], [{ return power(x, y); }]> {
   let summary = "`x` to the power `y`; integers wrap, a negative integer exponent gives 0 (1 and -1 excepted)"; let onnx = "Pow";
+  let autocast = "f32";
   let source = "torch.pow"; let hasFolder = 1;
   let gradient = ["powerGradient(g, x, y)", "exponentGradient(g, x, y, result)"];
 }
@@ -87,19 +88,20 @@ def Burin_TruncOp : Burin_UnaryNumeric<"trunc", [{ return trunc(x); }], [{ retur
 
 // ---- exponentials and roots
 def Burin_ExpOp : Burin_UnaryFloat<"exp", [{ return exp(x); }], [{ return std::exp(x); }]> {
-  let summary = "e to the power x"; let onnx = "Exp"; let source = "torch.exp";
+  let summary = "e to the power x"; let onnx = "Exp"; let source = "torch.exp"; let autocast = "f32";
   let gradient = ["g * result"];
 }
 def Burin_Expm1Op : Burin_UnaryFloat<"expm1", [{ return expm1(x); }], [{ return std::expm1(x); }]> {
-  let summary = "e to the power x, minus 1, accurate near 0"; let source = "torch.expm1";
+  let summary = "e to the power x, minus 1, accurate near 0"; let source = "torch.expm1"; let autocast = "f32";
   let gradient = ["g * (result + 1.0)"];
 }
 def Burin_LogOp : Burin_UnaryFloat<"log", [{ return log(x); }], [{ return std::log(x); }]> {
   let summary = "Natural logarithm; NaN below 0, -inf at 0"; let onnx = "Log"; let source = "torch.log";
+  let autocast = "f32";
   let gradient = ["g / x"];
 }
 def Burin_Log1pOp : Burin_UnaryFloat<"log1p", [{ return log1p(x); }], [{ return std::log1p(x); }]> {
-  let summary = "log(1 + x), accurate near 0"; let source = "torch.log1p";
+  let summary = "log(1 + x), accurate near 0"; let source = "torch.log1p"; let autocast = "f32";
   let gradient = ["g / (x + 1.0)"];
 }
 def Burin_SqrtOp : Burin_UnaryFloat<"sqrt", [{ return sqrt(x); }], [{ return std::sqrt(x); }]> {
@@ -107,11 +109,11 @@ def Burin_SqrtOp : Burin_UnaryFloat<"sqrt", [{ return sqrt(x); }], [{ return std
   let gradient = ["g / (result * 2.0)"];
 }
 def Burin_RsqrtOp : Burin_UnaryFloat<"rsqrt", [{ return x.constant(1) / sqrt(x); }], [{ return 1 / std::sqrt(x); }]> {
-  let summary = "1 / sqrt(x)"; let source = "torch.rsqrt";
+  let summary = "1 / sqrt(x)"; let source = "torch.rsqrt"; let autocast = "f32";
   let gradient = ["g * result / x * -0.5"];
 }
 def Burin_ReciprocalOp : Burin_UnaryFloat<"reciprocal", [{ return x.constant(1) / x; }], [{ return 1 / x; }]> {
-  let summary = "1 / x"; let onnx = "Reciprocal"; let source = "torch.reciprocal";
+  let summary = "1 / x"; let onnx = "Reciprocal"; let source = "torch.reciprocal"; let autocast = "f32";
   let gradient = ["-g * result * result"];
 }
 
@@ -168,7 +170,7 @@ def Burin_SiluOp : Burin_UnaryFloat<"silu", [{ return x * sigmoid(x); }], [{ ret
 def Burin_SoftplusOp : Burin_UnaryFloat<"softplus", [{ return softplus(x, beta, threshold); }],
     [{ return x * beta > threshold ? x : std::log1p(std::exp(x * beta)) / beta; }],
     (ins DefaultValuedAttr<F64Attr, "1.0">:$beta, DefaultValuedAttr<F64Attr, "20.0">:$threshold)> {
-  let summary = "log(1 + exp(beta * x)) / beta; x itself once beta * x exceeds `threshold`";
+  let summary = "log(1 + exp(beta * x)) / beta; x itself once beta * x exceeds `threshold`"; let autocast = "f32";
   let source = "torch.nn.functional.softplus";
   let gradient = ["where(x * beta > threshold, g, g * sigmoid(x * beta))"];
 }

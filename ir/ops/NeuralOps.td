@@ -48,16 +48,19 @@ class Burin_Composite<string m, dag args, list<Trait> traits = []> : Burin_Op<m,
 }
 def Burin_SoftmaxOp : Burin_Composite<"softmax", (ins Burin_FloatTensor:$x, DefaultValuedAttr<I64Attr, "-1">:$axis)> {
   let summary = "exp(x - max) over its sum along `axis`"; let onnx = "Softmax"; let normalize = "float"; let infer = "inferAlongAxis"; let source = "torch.softmax";
+  let autocast = "f32";
   let gradient = ["result * (g - reduce_sum(g * result, {axis}, true))"];
 }
 def Burin_LogSoftmaxOp : Burin_Composite<"log_softmax", (ins Burin_FloatTensor:$x, DefaultValuedAttr<I64Attr, "-1">:$axis)> {
   let summary = "Logarithm of softmax"; let onnx = "LogSoftmax"; let normalize = "float"; let infer = "inferAlongAxis"; let source = "torch.log_softmax";
+  let autocast = "f32";
   let gradient = ["g - exp(result) * reduce_sum(g, {axis}, true)"];
 }
 def Burin_LayerNormOp : Burin_Composite<"layer_norm", (ins Burin_FloatTensor:$x, Optional<Burin_FloatTensor>:$weight,
       Optional<Burin_FloatTensor>:$bias, DefaultValuedAttr<I64Attr, "-1">:$axis, DefaultValuedAttr<F64Attr, "1e-5">:$epsilon),
       [AttrSizedOperandSegments]> {
   let summary = "Zero mean and unit variance over the dimensions from `axis` on, then scale and shift";
+  let autocast = "f32";
   let description = [{ weight and bias have the shape of those dimensions. }];
   let normalize = "promote"; let infer = "inferNorm"; let source = "Ba et al. 2016, torch.nn.functional.layer_norm, ONNX LayerNormalization";
   let example = "layer_norm(x, weight, bias)";
@@ -68,6 +71,7 @@ def Burin_LayerNormOp : Burin_Composite<"layer_norm", (ins Burin_FloatTensor:$x,
 def Burin_RmsNormOp : Burin_Composite<"rms_norm", (ins Burin_FloatTensor:$x, Optional<Burin_FloatTensor>:$weight,
       DefaultValuedAttr<I64Attr, "-1">:$axis, DefaultValuedAttr<F64Attr, "1e-6">:$epsilon)> {
   let summary = "x over the root of its mean square over the dimensions from `axis` on, then scale";
+  let autocast = "f32";
   let normalize = "promote"; let infer = "inferNorm"; let source = "Zhang and Sennrich 2019, torch.nn.functional.rms_norm";
   let gradient = ["rmsNorm(x, weight, axis, epsilon).gradient(g)",
                   "rmsNorm(x, weight, axis, epsilon).weightGradient(g)"];
@@ -75,6 +79,7 @@ def Burin_RmsNormOp : Burin_Composite<"rms_norm", (ins Burin_FloatTensor:$x, Opt
 def Burin_BatchNormOp : Burin_Composite<"batch_norm", (ins Burin_FloatTensor:$x, Burin_FloatTensor:$mean, Burin_FloatTensor:$variance,
       Burin_FloatTensor:$weight, Burin_FloatTensor:$bias, DefaultValuedAttr<F64Attr, "1e-5">:$epsilon)> {
   let summary = "(x - mean) / sqrt(variance + epsilon) * weight + bias per channel of x [N, C, …], with stored statistics";
+  let autocast = "f32";
   let normalize = "promote"; let infer = "inferBatchNorm"; let source = "Ioffe and Szegedy 2015, torch.nn.functional.batch_norm (inference)";
   let gradient = ["g * perChannel(weight * rsqrt(variance + epsilon), x)",
                   "-sumChannels(g) * weight * rsqrt(variance + epsilon)",
@@ -84,6 +89,7 @@ def Burin_BatchNormOp : Burin_Composite<"batch_norm", (ins Burin_FloatTensor:$x,
 def Burin_GroupNormOp : Burin_Composite<"group_norm", (ins Burin_FloatTensor:$x, Optional<Burin_FloatTensor>:$weight,
       Optional<Burin_FloatTensor>:$bias, I64Attr:$groups, DefaultValuedAttr<F64Attr, "1e-5">:$epsilon), [AttrSizedOperandSegments]> {
   let summary = "Zero mean and unit variance over each group of channels of x [N, C, …], then scale and shift per channel";
+  let autocast = "f32";
   let normalize = "promote"; let infer = "inferGroupNorm"; let source = "Wu and He 2018, torch.nn.functional.group_norm";
   let example = "group_norm(x, 8, weight, bias)";
   let gradient = ["groupNorm(x, weight, groups, epsilon).gradient(g)",
@@ -93,6 +99,7 @@ def Burin_GroupNormOp : Burin_Composite<"group_norm", (ins Burin_FloatTensor:$x,
 def Burin_InstanceNormOp : Burin_Composite<"instance_norm", (ins Burin_FloatTensor:$x, Optional<Burin_FloatTensor>:$weight,
       Optional<Burin_FloatTensor>:$bias, DefaultValuedAttr<F64Attr, "1e-5">:$epsilon), [AttrSizedOperandSegments]> {
   let summary = "Zero mean and unit variance over the spatial dimensions of each channel, then scale and shift per channel";
+  let autocast = "f32";
   let normalize = "promote"; let infer = "inferGroupNorm"; let source = "Ulyanov et al. 2016, torch.nn.functional.instance_norm";
   let gradient = ["instanceNorm(x, weight, epsilon).gradient(g)", "instanceNorm(x, weight, epsilon).weightGradient(g)",
                   "instanceNorm(x, weight, epsilon).biasGradient(g)"];
@@ -101,6 +108,7 @@ def Burin_ScaledDotProductAttentionOp : Burin_Composite<"scaled_dot_product_atte
       Burin_FloatTensor:$key, Burin_FloatTensor:$value, Optional<Burin_Tensor>:$mask, DefaultValuedAttr<BoolAttr, "false">:$is_causal,
       DefaultValuedAttr<F64Attr, "0.0">:$scale)> {
   let summary = "softmax(query · keyᵀ · scale + mask) · value";
+  let autocast = "lower";
   let description = [{
     query [..., L, E], key [..., S, E], value [..., S, V]; mask broadcasts to [..., L, S]: bool (true takes part) or added.
     `is_causal` lets row i see columns up to i. A `scale` of 0 means 1/sqrt(E). A row that sees nothing gives zeros.

@@ -51,6 +51,9 @@ class Burin_Op<string mnemonic, list<Trait> traits = [], list<Trait> effects = [
   // How the frontend makes operands agree: "none", "promote" (one element type), "broadcast" (and one shape),
   // "float" and "broadcast_float" (the same, integers become f32).
   string normalize = "none";
+  // What the op is computed in within an Autocast scope: "lower" for the scope's type, "f32" where 16 bits lose too much,
+  // "none" for the type of its operands.
+  string autocast = "none";
   // Where this op comes from: the PyTorch function, ONNX operator or paper.
   string source = "";
   // The ONNX operator that takes the same operands and attributes of the same names.

@@ -18,11 +18,13 @@ class Burin_ReductionFloat<string m, dag extra = (ins)> : Burin_Reduction<m, ext
 
 def Burin_ReduceSumOp : Burin_Reduction<"reduce_sum"> {
   let summary = "Sum; integers and bool sum to i64, an empty sum is 0"; let source = "torch.sum"; let infer = "inferReductionI64";
+  let autocast = "f32";
   let example = "reduce_sum(x, {-1}, true)";
   let gradient = ["spread(g, x, axes)"];
 }
 def Burin_ReduceProdOp : Burin_Reduction<"reduce_prod"> {
   let summary = "Product; integers and bool give i64, an empty product is 1"; let source = "torch.prod"; let infer = "inferReductionI64";
+  let autocast = "f32";
   let gradient = ["productGradient(g, x, axes)"];
 }
 def Burin_ReduceMaxOp : Burin_Reduction<"reduce_max"> {
@@ -35,10 +37,12 @@ def Burin_ReduceMinOp : Burin_Reduction<"reduce_min"> {
 }
 def Burin_ReduceMeanOp : Burin_ReductionFloat<"reduce_mean"> {
   let summary = "Arithmetic mean; integers become f32; empty gives NaN"; let source = "torch.mean";
+  let autocast = "f32";
   let gradient = ["spread(g, x, axes) / count(x, axes)"];
 }
 def Burin_ReduceVarOp : Burin_ReductionFloat<"reduce_var", (ins DefaultValuedAttr<I64Attr, "1">:$correction)> {
   let summary = "Variance: squared distances to the mean over (n - correction)"; let source = "torch.var";
+  let autocast = "f32";
   let gradient = ["spread(g * 2.0, x, axes) * (x - reduce_mean(x, axes, true)) / (count(x, axes) - correction)"];
 }
 def Burin_ReduceAnyOp : Burin_Reduction<"reduce_any"> {
@@ -58,6 +62,7 @@ def Burin_ReduceMaxNumOp : Burin_Reduction<"reduce_max_num"> {
 }
 def Burin_LogsumexpOp : Burin_ReductionFloat<"logsumexp"> {
   let summary = "log of the sum of exponentials, computed from the maximum"; let source = "torch.logsumexp";
+  let autocast = "f32";
   let gradient = ["spread(g, x, axes) * exp(x - spread(result, x, axes))"];
 }
 class Burin_ArgReduction<string m> : Burin_Op<m> {

@@ -154,12 +154,14 @@ def Burin_NonzeroOp : Burin_SizingOp<"nonzero", (ins Burin_Tensor:$x, Burin_NewS
 def Burin_CumsumOp : Burin_ShapeOp<"cumsum", (ins Burin_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
       DefaultValuedAttr<BoolAttr, "false">:$reverse)> {
   let summary = "Running sum along `axis`"; let infer = "inferCumsum"; let source = "torch.cumsum, ONNX CumSum";
+  let autocast = "f32";
   let example = "cumsum(x, -1)";
   let gradient = ["cumsum(g, axis, exclusive, !reverse)"];
 }
 def Burin_CumprodOp : Burin_ShapeOp<"cumprod", (ins Burin_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
       DefaultValuedAttr<BoolAttr, "false">:$reverse)> {
   let summary = "Running product along `axis`"; let infer = "inferCumsum"; let source = "torch.cumprod, ONNX CumProd";
+  let autocast = "f32";
   let example = "cumprod(x, -1)";
   let gradient = ["cumprodGradient(g, x, axis, exclusive, reverse)"];
 }

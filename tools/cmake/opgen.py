@@ -114,6 +114,7 @@ class Op:
         self.example = record["example"]
         self.infer = record["infer"] or fail(self.name, "has no inference function")
         self.normalize = record["normalize"]
+        self.autocast = record["autocast"]
         self.internal = bool(record["internal"])
         self.domain = record.get("domain", "any")
         self.boolResult = record.get("resultElement") == "bool"
@@ -194,7 +195,8 @@ def table(ops):
             for a in op.attrs)
         flags = ", ".join("true" if f else "false" for f in (op.elementwise, op.boolResult, op.variadicResults, op.internal))
         out.append(f'{{"{op.name}", {json.dumps(op.summary, ensure_ascii=False)},\n    {{{operands}}},\n    {{{attrs}}},\n'
-                   f"    Normalize::{upperCamel(op.normalize)}, Domain::{upperCamel(op.domain)}, {flags}, {op.infer}}},\n")
+                   f"    Normalize::{upperCamel(op.normalize)}, Domain::{upperCamel(op.domain)}, "
+                   f"Autocast::{upperCamel(op.autocast)}, {flags}, {op.infer}}},\n")
     return "".join(out)
 
 

@@ -1,5 +1,6 @@
 // burin: a graph compiler with imperative tracing. This header is the whole C++ API.
 #pragma once
+#include "burin/autocast.h"
 #include "burin/checkpoint.h"
 #include "burin/composed.h"
 #include "burin/control.h"

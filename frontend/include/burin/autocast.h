@@ -1,0 +1,76 @@
+// Mixed precision: products in 16 bits, sums and parameters in f32.
+//
+//   optim::GradScaler scaler;                      // for f16; bf16 needs none
+//   auto step = jit([&](const Tensor &x, const Tensor &y) {
+//     Tensor loss;
+//     {
+//       Autocast scope(f16);
+//       loss = cross_entropy(net(x), y);
+//     }
+//     scaler.scale(loss).backward();
+//     scaler.step(optimizer);
+//     scaler.update();
+//     optimizer.zero_grad();
+//     return loss;
+//   });
+#pragma once
+#include "burin/optim.h"
+
+namespace burin {
+
+/// While one lives, the products that this thread calls or traces (matmul, dot_general, conv, conv_transpose,
+/// scaled_dot_product_attention, and the layers that consist of them) take f32 operands in `dtype`, and give results of
+/// it. What loses too much in 16 bits (exp, log, pow, softmax, norms, sums, means and losses made of them) takes
+/// such operands in f32. All other operations keep the types that they are given. Parameters stay in f32, and their
+/// gradients arrive in f32. Gradients are computed in the types of the way forward, whatever scope backward() is called
+/// in.
+///
+/// Throws for a type other than f16 and bf16. Source: torch.autocast.
+class BURIN_API Autocast {
+public:
+  explicit Autocast(DType dtype, Location where = Location::current());
+  /// With `enabled` false: a scope in a scope in which all keep their types.
+  Autocast(DType dtype, bool enabled, Location where = Location::current());
+  ~Autocast();
+  Autocast(const Autocast &) = delete;
+  Autocast &operator=(const Autocast &) = delete;
+
+private:
+  std::optional<DType> outer;
+};
+
+namespace optim {
+
+struct GradScalerOptions {
+  double init_scale = 65536, growth_factor = 2, backoff_factor = 0.5;
+  int64_t growth_interval = 2000; // steps in a row without an infinity or NaN, after which the scale grows
+};
+/// Scales the loss, so that small gradients do not vanish in f16. A step with an infinite or NaN gradient changes
+/// neither parameters nor the optimiser's state, and lowers the scale. All is on the device: nothing waits for a value,
+/// and scale and counts are state of compiled steps. Source: Micikevicius et al. 2018, torch.amp.GradScaler.
+class BURIN_API GradScaler {
+public:
+  explicit GradScaler(GradScalerOptions options = {}, Location where = Location::current());
+
+  /// loss · scale.
+  Tensor scale(const Tensor &loss, Location where = Location::current()) const;
+  /// Divides the gradients that backward() has left by the scale: before they are clipped. step() does it otherwise.
+  void unscale_(Optimizer &optimizer, Location where = Location::current());
+  /// Updates the parameters, unless a gradient is not finite.
+  void step(Optimizer &optimizer, Location where = Location::current());
+  /// Lowers the scale if a gradient was not finite since the last update, else raises it in time.
+  void update(Location where = Location::current());
+  /// The scale. Waits for it.
+  double get_scale(Location where = Location::current()) const;
+
+  /// "scale" f32[], "_growth_tracker" i32[].
+  StateDict state_dict() const;
+  void load_state_dict(const StateDict &state, Location where = Location::current());
+
+private:
+  struct State;
+  std::shared_ptr<State> state;
+};
+
+} // namespace optim
+} // namespace burin
