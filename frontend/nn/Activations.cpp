@@ -7,7 +7,10 @@ namespace burin::nn {
 // Ops called with the layer's place; `where` gives way to a scope inside of them.
 #define BURIN_LAYER(Name, call)                                                                                        \
   Name::Name(Location where) : Module(#Name, where) {}                                                                 \
-  Tensor Name::operator()(const Tensor &x, Location where) const { return call; }
+  Tensor Name::operator()(const Tensor &x, Location where) const {                                                     \
+    ModuleScope inModule(*this);                                                                                       \
+    return call;                                                                                                       \
+  }
 BURIN_LAYER(ReLU, relu(x, where))
 BURIN_LAYER(SiLU, silu(x, where))
 BURIN_LAYER(Sigmoid, sigmoid(x, where))
@@ -19,29 +22,51 @@ BURIN_LAYER(Identity, x)
 
 LeakyReLU::LeakyReLU(double negative_slope, Location where)
     : Module("LeakyReLU", where), negative_slope(negative_slope) {}
-Tensor LeakyReLU::operator()(const Tensor &x, Location where) const { return leaky_relu(x, negative_slope, where); }
+Tensor LeakyReLU::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return leaky_relu(x, negative_slope, where);
+}
 
 ELU::ELU(double alpha, Location where) : Module("ELU", where), alpha(alpha) {}
-Tensor ELU::operator()(const Tensor &x, Location where) const { return elu(x, alpha, where); }
+Tensor ELU::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return elu(x, alpha, where);
+}
 
 GELU::GELU(std::string approximate, Location where) : Module("GELU", where), approximate(std::move(approximate)) {}
-Tensor GELU::operator()(const Tensor &x, Location where) const { return gelu(x, approximate, where); }
+Tensor GELU::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return gelu(x, approximate, where);
+}
 
 Softplus::Softplus(double beta, double threshold, Location where)
     : Module("Softplus", where), beta(beta), threshold(threshold) {}
-Tensor Softplus::operator()(const Tensor &x, Location where) const { return softplus(x, beta, threshold, where); }
+Tensor Softplus::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return softplus(x, beta, threshold, where);
+}
 
 Softmax::Softmax(int64_t axis, Location where) : Module("Softmax", where), axis(axis) {}
-Tensor Softmax::operator()(const Tensor &x, Location where) const { return softmax(x, axis, where); }
+Tensor Softmax::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return softmax(x, axis, where);
+}
 
 LogSoftmax::LogSoftmax(int64_t axis, Location where) : Module("LogSoftmax", where), axis(axis) {}
-Tensor LogSoftmax::operator()(const Tensor &x, Location where) const { return log_softmax(x, axis, where); }
+Tensor LogSoftmax::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return log_softmax(x, axis, where);
+}
 
 Flatten::Flatten(int64_t start, int64_t end, Location where) : Module("Flatten", where), start(start), end(end) {}
-Tensor Flatten::operator()(const Tensor &x, Location where) const { return x.flatten(start, end, where); }
+Tensor Flatten::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return x.flatten(start, end, where);
+}
 
 Mish::Mish(Location where) : Module("Mish", where) {}
 Tensor Mish::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
   return mul(x, tanh(softplus(x, 1, 20, where), where), where);
 }
 
@@ -50,6 +75,7 @@ PReLU::PReLU(int64_t num_parameters, double init, Location where) : Module("PReL
   weight = register_parameter("weight", full({num_parameters}, init, where), where);
 }
 Tensor PReLU::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
   LocationScope scope(where);
   Tensor slope = weight;
   if (x.rank() > 1 && slope.shape() != Shape{1}) { // one per channel
@@ -77,6 +103,7 @@ Tensor dropped(const Tensor &x, double p, const Shape &shape, const Location &wh
 
 Dropout::Dropout(double p, Location where) : Module("Dropout", where), p(p) { requireProbability(p, "Dropout", where); }
 Tensor Dropout::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
   return is_training() && p > 0 ? dropped(x, p, x.shape(where), where) : dropout(x, p, where);
 }
 
@@ -85,6 +112,7 @@ DropoutNd::DropoutNd(const char *kind, size_t dimensions, double p, const Locati
   requireProbability(p, kind, where);
 }
 Tensor DropoutNd::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
   Shape shape = x.shape(where);
   if (shape.size() != dimensions + 2)
     throw Error(detail::inScope(where), kind(),

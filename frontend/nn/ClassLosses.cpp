@@ -264,6 +264,7 @@ CrossEntropyLoss::CrossEntropyLoss(CrossEntropyOptions given, Location where)
     weight = register_buffer("weight", *options.weight, where);
 }
 Tensor CrossEntropyLoss::operator()(const Tensor &input, const Tensor &target, Location where) const {
+  ModuleScope inModule(*this);
   CrossEntropyOptions now = options;
   now.weight = optionally(weight);
   return cross_entropy(input, target, now, where);
@@ -273,6 +274,7 @@ NLLLoss::NLLLoss(NllOptions given, Location where) : Module("NLLLoss", where), o
     weight = register_buffer("weight", *options.weight, where);
 }
 Tensor NLLLoss::operator()(const Tensor &input, const Tensor &target, Location where) const {
+  ModuleScope inModule(*this);
   NllOptions now = options;
   now.weight = optionally(weight);
   return nll_loss(input, target, now, where);
@@ -280,6 +282,7 @@ Tensor NLLLoss::operator()(const Tensor &input, const Tensor &target, Location w
 CTCLoss::CTCLoss(CtcOptions options, Location where) : Module("CTCLoss", where), options(options) {}
 Tensor CTCLoss::operator()(const Tensor &log_probs, const Tensor &targets, const Tensor &input_lengths,
                            const Tensor &target_lengths, Location where) const {
+  ModuleScope inModule(*this);
   return ctc_loss(log_probs, targets, input_lengths, target_lengths, options, where);
 }
 

@@ -37,6 +37,7 @@ ConvNd::ConvNd(const char *kind, size_t dimensions, int64_t in, int64_t out, con
     bias = register_parameter("bias", biasFor(out, shape, where), where);
 }
 Tensor ConvNd::forward(const Tensor &x, const Tensor &now, Location where) const {
+  ModuleScope inModule(*this);
   return conv(x, now, optionally(bias), options.stride, options.padding, options.dilation, options.groups, "nchw",
               where);
 }
@@ -51,6 +52,7 @@ ConvTransposeNd::ConvTransposeNd(const char *kind, size_t dimensions, int64_t in
     bias = register_parameter("bias", biasFor(out, shape, where), where);
 }
 Tensor ConvTransposeNd::forward(const Tensor &x, const Tensor &now, Location where) const {
+  ModuleScope inModule(*this);
   return conv_transpose(x, now, optionally(bias), options.stride, options.padding, options.dilation, options.groups,
                         options.output_padding, where);
 }

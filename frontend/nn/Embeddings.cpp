@@ -23,6 +23,7 @@ Embedding::Embedding(int64_t count, int64_t size, EmbeddingOptions given, Locati
 }
 
 Tensor Embedding::operator()(const Tensor &indices, Location where) const {
+  ModuleScope inModule(*this);
   Tensor rows = take(weight, indices, 0, where);
   if (!options.padding_idx)
     return rows;
@@ -50,6 +51,7 @@ static void checkWeights(const std::string &mode, const Tensor &indices, const s
 }
 
 Tensor EmbeddingBag::operator()(const Tensor &indices, const std::optional<Tensor> &weights, Location where) const {
+  ModuleScope inModule(*this);
   LocationScope scope(where);
   const Location place = detail::inScope(where);
   checkWeights(mode, indices, weights, place);

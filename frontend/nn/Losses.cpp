@@ -210,37 +210,44 @@ namespace nn {
 
 MSELoss::MSELoss(Reduction reduction, Location where) : Module("MSELoss", where), reduction(reduction) {}
 Tensor MSELoss::operator()(const Tensor &input, const Tensor &target, Location where) const {
+  ModuleScope inModule(*this);
   return mse_loss(input, target, reduction, where);
 }
 L1Loss::L1Loss(Reduction reduction, Location where) : Module("L1Loss", where), reduction(reduction) {}
 Tensor L1Loss::operator()(const Tensor &input, const Tensor &target, Location where) const {
+  ModuleScope inModule(*this);
   return l1_loss(input, target, reduction, where);
 }
 SmoothL1Loss::SmoothL1Loss(Reduction reduction, double beta, Location where)
     : Module("SmoothL1Loss", where), reduction(reduction), beta(beta) {}
 Tensor SmoothL1Loss::operator()(const Tensor &input, const Tensor &target, Location where) const {
+  ModuleScope inModule(*this);
   return smooth_l1_loss(input, target, reduction, beta, where);
 }
 HuberLoss::HuberLoss(Reduction reduction, double delta, Location where)
     : Module("HuberLoss", where), reduction(reduction), delta(delta) {}
 Tensor HuberLoss::operator()(const Tensor &input, const Tensor &target, Location where) const {
+  ModuleScope inModule(*this);
   return huber_loss(input, target, reduction, delta, where);
 }
 KLDivLoss::KLDivLoss(Reduction reduction, bool log_target, Location where)
     : Module("KLDivLoss", where), reduction(reduction), log_target(log_target) {}
 Tensor KLDivLoss::operator()(const Tensor &input, const Tensor &target, Location where) const {
+  ModuleScope inModule(*this);
   return kl_div(input, target, reduction, log_target, where);
 }
 CosineEmbeddingLoss::CosineEmbeddingLoss(double margin, Reduction reduction, Location where)
     : Module("CosineEmbeddingLoss", where), margin(margin), reduction(reduction) {}
 Tensor CosineEmbeddingLoss::operator()(const Tensor &input1, const Tensor &input2, const Tensor &target,
                                        Location where) const {
+  ModuleScope inModule(*this);
   return cosine_embedding_loss(input1, input2, target, margin, reduction, where);
 }
 TripletMarginLoss::TripletMarginLoss(TripletMarginOptions options, Location where)
     : Module("TripletMarginLoss", where), options(options) {}
 Tensor TripletMarginLoss::operator()(const Tensor &anchor, const Tensor &positive, const Tensor &negative,
                                      Location where) const {
+  ModuleScope inModule(*this);
   return triplet_margin_loss(anchor, positive, negative, options, where);
 }
 
@@ -249,6 +256,7 @@ BCELoss::BCELoss(BceOptions given, Location where) : Module("BCELoss", where), o
     weight = register_buffer("weight", *options.weight, where);
 }
 Tensor BCELoss::operator()(const Tensor &input, const Tensor &target, Location where) const {
+  ModuleScope inModule(*this);
   BceOptions now = options;
   now.weight = optionally(weight);
   return binary_cross_entropy(input, target, now, where);
@@ -261,6 +269,7 @@ BCEWithLogitsLoss::BCEWithLogitsLoss(BceWithLogitsOptions given, Location where)
     pos_weight = register_buffer("pos_weight", *options.pos_weight, where);
 }
 Tensor BCEWithLogitsLoss::operator()(const Tensor &input, const Tensor &target, Location where) const {
+  ModuleScope inModule(*this);
   BceWithLogitsOptions now = options;
   now.weight = optionally(weight);
   now.pos_weight = optionally(pos_weight);

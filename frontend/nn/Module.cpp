@@ -4,7 +4,9 @@
 #include "frontend/tensor/Cell.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/Trace.h"
+#include "ir/sizes/ErrorContext.h"
 #include <algorithm>
+#include <utility>
 
 namespace burin {
 
@@ -99,12 +101,36 @@ struct Module::State : detail::Observed {
   bool training = true;
   std::vector<std::pair<std::string, Parameter>> parameters, buffers;
   std::vector<std::pair<std::string, Module>> children;
+  std::weak_ptr<const State> parent; // the first module that it was registered in, under this name:
+  std::string name;
 };
 
 Module::Module(std::string kind, Location where) : state(std::make_shared<State>()) {
   state->kind = std::move(kind);
   state->where = where;
 }
+
+std::string Module::path() const {
+  std::string path;
+  std::shared_ptr<const State> at = state;
+  while (std::shared_ptr<const State> parent = at->parent.lock()) {
+    path = path.empty() ? at->name : at->name + "." + path;
+    at = parent;
+  }
+  return path;
+}
+
+static thread_local const Module *currentModule = nullptr;
+
+ModuleScope::ModuleScope(const Module &module) : outer(std::exchange(currentModule, &module)) {
+  [[maybe_unused]] static const bool isSet =
+      (burin::detail::setErrorContext([]() -> std::string {
+         const std::string path = burin::detail::modulePath();
+         return path.empty() ? path : "in the module " + path + ", " + currentModule->kind();
+       }),
+       true);
+}
+ModuleScope::~ModuleScope() { currentModule = outer; }
 
 const std::string &Module::kind() const { return state->kind; }
 const Location &Module::place() const { return state->where; }
@@ -134,6 +160,10 @@ Parameter Module::register_buffer(std::string name, Tensor value, Location where
 
 void Module::adopt(std::string name, const Module &child, const Location &where) try {
   checkName(name, state->parameters, state->buffers, state->children);
+  if (child.state->parent.expired()) {
+    child.state->parent = state;
+    child.state->name = name;
+  }
   state->children.emplace_back(std::move(name), child);
 } catch (const std::invalid_argument &problem) {
   throw Error(inScope(where), "register_module", problem.what());
@@ -301,10 +331,18 @@ void Sequential::push_back(std::string name, AnyLayer layer) {
 
 Tensor Sequential::operator()(const Tensor &x, Location where) const {
   Tensor result = x;
-  for (const AnyLayer &layer : *layers) // a layer's own line tells more than the line that calls all of them
+  for (const AnyLayer &layer : *layers) {
+    std::optional<ModuleScope> inModule;
+    if (layer.module)
+      inModule.emplace(*layer.module);
+    // A layer's own line tells more than the line that calls all of them.
     result = layer.call(result, layer.module && *layer.module->place().file ? layer.module->place() : where);
+  }
   return result;
 }
 
 } // namespace nn
+
+std::string detail::modulePath() { return nn::currentModule ? nn::currentModule->path() : std::string(); }
+
 } // namespace burin

@@ -57,6 +57,7 @@ void BatchNormNd::update(const Tensor &x, const Tensor &mean, const Tensor &vari
 }
 
 Tensor BatchNormNd::operator()(const Tensor &x, Location where) {
+  ModuleScope inModule(*this);
   LocationScope scope(detail::inScope(where));
   const Location place = detail::inScope(where);
   checkInput(x, place);
@@ -87,6 +88,7 @@ InstanceNormNd::InstanceNormNd(const char *kind, size_t dimensions, int64_t feat
   }
 }
 Tensor InstanceNormNd::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
   const Location place = detail::inScope(where);
   if (size_t(x.rank(place)) != dimensions + 2)
     throw Error(place, kind(), "the input is " + burin::str(x.spec(place)) + ", not " + shapeOfInput(dimensions));
@@ -115,6 +117,7 @@ LayerNorm::LayerNorm(IntList sizes, double eps, bool affine, Location where)
   }
 }
 Tensor LayerNorm::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
   return layer_norm(x, optionally(weight), optionally(bias), -int64_t(normalized.size()), eps, where);
 }
 
@@ -125,6 +128,7 @@ RMSNorm::RMSNorm(IntList sizes, double eps, bool affine, Location where)
     weight = register_parameter("weight", ones(shapeOf(normalized), DType::f32, where), where);
 }
 Tensor RMSNorm::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
   return rms_norm(x, optionally(weight), -int64_t(normalized.size()), eps, where);
 }
 
@@ -140,6 +144,7 @@ GroupNorm::GroupNorm(int64_t groups, int64_t channels, double eps, bool affine, 
   }
 }
 Tensor GroupNorm::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
   return group_norm(x, groups, optionally(weight), optionally(bias), eps, where);
 }
 

@@ -10,6 +10,7 @@ MaxPoolNd::MaxPoolNd(const char *kind, size_t dimensions, IntList size, PoolOpti
   describe(text(kernel));
 }
 Tensor MaxPoolNd::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
   return max_pool(x, kernel, options.stride, options.padding, options.dilation, options.ceil_mode, "nchw", where);
 }
 
@@ -19,6 +20,7 @@ AvgPoolNd::AvgPoolNd(const char *kind, size_t dimensions, IntList size, AvgPoolO
   describe(text(kernel));
 }
 Tensor AvgPoolNd::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
   return avg_pool(x, kernel, options.stride, options.padding, {}, options.ceil_mode, options.count_include_pad, "nchw",
                   where);
 }
@@ -28,6 +30,7 @@ AdaptiveAvgPoolNd::AdaptiveAvgPoolNd(const char *kind, size_t dimensions, IntLis
   describe(text(output));
 }
 Tensor AdaptiveAvgPoolNd::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
   return adaptive_avg_pool(x, output, "nchw", where);
 }
 

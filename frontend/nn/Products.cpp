@@ -36,6 +36,7 @@ Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor>
   return bias ? add(product, *bias, where) : product;
 }
 Tensor Linear::forward(const Tensor &x, const Tensor &now, Location where) const {
+  ModuleScope inModule(*this);
   return linear(x, now, optionally(bias), where);
 }
 
@@ -89,6 +90,7 @@ static Tensor attendWithDropout(const Tensor &query, const Tensor &key, const Te
 
 Tensor MultiheadAttention::operator()(const Tensor &query, const Tensor &key, const Tensor &value,
                                       const std::optional<Tensor> &mask, bool is_causal, Location where) const {
+  ModuleScope inModule(*this);
   int64_t size = int64_t(in_proj_weight->size(1, where));
   std::vector<Tensor> weights = split(in_proj_weight, {size, size, size}, 0, where), biases(3);
   if (in_proj_bias.defined())

@@ -174,6 +174,7 @@ RNN::RNN(int64_t input_size, int64_t hidden_size, RecurrentOptions options, Loca
     : RecurrentBase("RNN", 1, input_size, hidden_size, std::move(options), where) {}
 std::pair<Tensor, Tensor> RNN::operator()(const Tensor &x, const std::optional<Tensor> &hidden,
                                           const std::optional<Tensor> &lengths, Location where) const {
+  ModuleScope inModule(*this);
   std::vector<Tensor> results = run(x, {hidden}, lengths, where);
   return {results[0], results[1]};
 }
@@ -182,6 +183,7 @@ GRU::GRU(int64_t input_size, int64_t hidden_size, RecurrentOptions options, Loca
     : RecurrentBase("GRU", 3, input_size, hidden_size, std::move(options), where) {}
 std::pair<Tensor, Tensor> GRU::operator()(const Tensor &x, const std::optional<Tensor> &hidden,
                                           const std::optional<Tensor> &lengths, Location where) const {
+  ModuleScope inModule(*this);
   std::vector<Tensor> results = run(x, {hidden}, lengths, where);
   return {results[0], results[1]};
 }
@@ -191,6 +193,7 @@ LSTM::LSTM(int64_t input_size, int64_t hidden_size, RecurrentOptions options, Lo
 std::tuple<Tensor, Tensor, Tensor> LSTM::operator()(const Tensor &x, const std::optional<Tensor> &hidden,
                                                     const std::optional<Tensor> &cell,
                                                     const std::optional<Tensor> &lengths, Location where) const {
+  ModuleScope inModule(*this);
   std::vector<Tensor> results = run(x, {hidden, cell}, lengths, where);
   return {results[0], results[1], results[2]};
 }
@@ -239,17 +242,20 @@ RNNCell::RNNCell(int64_t input_size, int64_t hidden_size, bool bias, std::string
   nonlinearity = std::move(name);
 }
 Tensor RNNCell::operator()(const Tensor &x, const std::optional<Tensor> &hidden, Location where) const {
+  ModuleScope inModule(*this);
   return step(x, {hidden}, where)[0];
 }
 GRUCell::GRUCell(int64_t input_size, int64_t hidden_size, bool bias, Location where)
     : RecurrentCellBase("GRUCell", 3, input_size, hidden_size, bias, where) {}
 Tensor GRUCell::operator()(const Tensor &x, const std::optional<Tensor> &hidden, Location where) const {
+  ModuleScope inModule(*this);
   return step(x, {hidden}, where)[0];
 }
 LSTMCell::LSTMCell(int64_t input_size, int64_t hidden_size, bool bias, Location where)
     : RecurrentCellBase("LSTMCell", 4, input_size, hidden_size, bias, where) {}
 std::pair<Tensor, Tensor> LSTMCell::operator()(const Tensor &x, const std::optional<Tensor> &hidden,
                                                const std::optional<Tensor> &cell, Location where) const {
+  ModuleScope inModule(*this);
   std::vector<Tensor> next = step(x, {hidden, cell}, where);
   return {next[0], next[1]};
 }

@@ -115,7 +115,10 @@ namespace nn {
 Upsample::Upsample(UpsampleOptions given, Location where) : Module("Upsample", where), options(std::move(given)) {
   describe(options.mode);
 }
-Tensor Upsample::operator()(const Tensor &x, Location where) const { return interpolate(x, options, where); }
+Tensor Upsample::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return interpolate(x, options, where);
+}
 
 static void requireImage(const Tensor &x, const char *layer, const Location &where) {
   if (x.rank(where) < 3)
@@ -145,6 +148,7 @@ PixelShuffle::PixelShuffle(int64_t upscale_factor, Location where)
   describe(text(upscale_factor));
 }
 Tensor PixelShuffle::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
   LocationScope scope(where);
   const Location place = detail::inScope(where);
   requireImage(x, "PixelShuffle", place);
@@ -166,6 +170,7 @@ PixelUnshuffle::PixelUnshuffle(int64_t downscale_factor, Location where)
   describe(text(downscale_factor));
 }
 Tensor PixelUnshuffle::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
   LocationScope scope(where);
   const Location place = detail::inScope(where);
   requireImage(x, "PixelUnshuffle", place);

@@ -84,6 +84,7 @@ TransformerEncoderLayer::TransformerEncoderLayer(int64_t size, int64_t heads, Tr
 }
 
 Tensor TransformerEncoderLayer::operator()(const Tensor &given, const AttentionMasks &masks, Location where) const {
+  ModuleScope inModule(*this);
   LocationScope scope(where);
   const Location place = detail::inScope(where);
   checkInput(given, "TransformerEncoderLayer", place);
@@ -115,6 +116,7 @@ TransformerEncoder::TransformerEncoder(const std::function<TransformerEncoderLay
     register_module("norm", *norm, where);
 }
 Tensor TransformerEncoder::operator()(const Tensor &given, const AttentionMasks &masks, Location where) const {
+  ModuleScope inModule(*this);
   Tensor x = given;
   for (const auto &layer : layers)
     x = layer(x, masks, where);
@@ -144,6 +146,7 @@ TransformerDecoderLayer::TransformerDecoderLayer(int64_t size, int64_t heads, Tr
 
 Tensor TransformerDecoderLayer::operator()(const Tensor &given, const Tensor &memory, const AttentionMasks &masks,
                                            const AttentionMasks &memory_masks, Location where) const {
+  ModuleScope inModule(*this);
   LocationScope scope(where);
   const Location place = detail::inScope(where);
   checkInput(given, "TransformerDecoderLayer", place);
@@ -173,6 +176,7 @@ TransformerDecoder::TransformerDecoder(const std::function<TransformerDecoderLay
 }
 Tensor TransformerDecoder::operator()(const Tensor &given, const Tensor &memory, const AttentionMasks &masks,
                                       const AttentionMasks &memory_masks, Location where) const {
+  ModuleScope inModule(*this);
   Tensor x = given;
   for (const auto &layer : layers)
     x = layer(x, memory, masks, memory_masks, where);

@@ -1,4 +1,5 @@
 #include "frontend/tensor/Normalize.h"
+#include "frontend/tensor/LocationScope.h"
 #include "mlir/IR/Builders.h"
 
 namespace burin::detail {
@@ -48,7 +49,9 @@ CheckedCall checkCall(const ir::OpInfo &info, std::vector<std::optional<TensorSp
 mlir::Location mlirLocation(mlir::MLIRContext *context, const Location &where) {
   if (!*where.file)
     return mlir::UnknownLoc::get(context);
-  return mlir::FileLineColLoc::get(context, where.file, where.line, where.column);
+  mlir::Location place = mlir::FileLineColLoc::get(context, where.file, where.line, where.column);
+  const std::string module = modulePath();
+  return module.empty() ? place : mlir::NameLoc::get(mlir::StringAttr::get(context, module), place);
 }
 
 mlir::Value castTo(mlir::OpBuilder &builder, mlir::Location location, Value value, DType dtype) {

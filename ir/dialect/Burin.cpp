@@ -362,14 +362,18 @@ Value create(OpBuilder &b, mlir::Location loc, StringRef name, ArrayRef<Value> o
 // ---- locations
 
 std::string fileLine(mlir::Location loc) {
-  std::string found;
+  std::string found, module;
   loc->walk([&](mlir::Location inner) {
+    if (auto named = dyn_cast<NameLoc>(inner))
+      module = named.getName().str();
     auto file = dyn_cast<FileLineColLoc>(inner);
     if (!file)
       return WalkResult::advance();
     found = file.getFilename().str();
     if (file.getLine() != 0)
       found += ":" + std::to_string(file.getLine());
+    if (!module.empty())
+      found += " (module " + module + ")";
     return WalkResult::interrupt();
   });
   return found;

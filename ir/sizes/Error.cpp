@@ -1,6 +1,11 @@
 #include "burin/error.h"
+#include "ir/sizes/ErrorContext.h"
+#include <atomic>
 
 namespace burin {
+
+static std::atomic<detail::ErrorContext> errorContext;
+void detail::setErrorContext(ErrorContext context) { errorContext = context; }
 
 std::string Location::str() const { return line ? std::string(file) + ":" + std::to_string(line) : file; }
 
@@ -10,7 +15,11 @@ static std::string compose(const Location &where, std::string_view op, std::stri
     text += ": ";
   if (!op.empty())
     text.append(op).append(": ");
-  return text.append(message);
+  text.append(message);
+  if (detail::ErrorContext context = errorContext)
+    if (const std::string more = context(); !more.empty())
+      text.append("\n  ").append(more);
+  return text;
 }
 
 Error::Error(const Location &where, std::string_view op, std::string_view message)

@@ -173,3 +173,27 @@ TEST_CASE("initial values follow the literature") {
   manual_seed(8);
   CHECK(largestDifference(first, Linear(3, 3).weight) == 0);
 }
+
+TEST_CASE("errors and graphs name the module that a call was made in") {
+  struct Block : nn::Module {
+    nn::Linear up = register_module("up", nn::Linear(4, 8)), down = register_module("down", nn::Linear(7, 4));
+    Tensor operator()(const Tensor &x) {
+      nn::ModuleScope scope(*this);
+      return relu(down(up(x)));
+    }
+  };
+  Block block;
+  CHECK(block.up.path() == "up");
+  auto net = nn::Sequential({{"first", nn::Tanh()}, {"blocks", nn::Sequential(block)}});
+  CHECK(block.down.path() == "blocks.0.down");
+  CHECK(net.path().empty());
+  for (const std::string &what :
+       {messageOf([&] { net(ones({2, 4})); }), messageOf([&] { trace(net, {{f32, {2, 4}}}); })})
+    CHECK(contains(what, "in the module blocks.0.down, Linear"));
+  try {
+    matmul(ones({2, 3}), ones({2, 3}));
+    FAIL();
+  } catch (const Error &error) {
+    CHECK(std::string(error.what()).find("module") == std::string::npos);
+  }
+}

@@ -170,7 +170,7 @@ TEST_CASE_METHOD(Fixture, "uniform values are seen through movement and rounding
 
 TEST_CASE_METHOD(Fixture, "the innermost file location names the line") {
   auto file = mlir::FileLineColLoc::get(&context, "model.cpp", 12, 3);
-  CHECK(fileLine(mlir::NameLoc::get(builder.getStringAttr("layer"), file)) == "model.cpp:12");
+  CHECK(fileLine(mlir::NameLoc::get(builder.getStringAttr("layer"), file)) == "model.cpp:12 (module layer)");
   CHECK(fileLine(mlir::FusedLoc::get(&context, {loc, file})) == "model.cpp:12");
   CHECK(fileLine(loc) == "");
 }

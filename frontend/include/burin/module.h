@@ -92,8 +92,13 @@ public:
   /// The tree of modules with their sizes; then how many parameters there are.
   std::string str() const;
   const std::string &kind() const;
+  /// Its name below the outermost module that it is registered in, as in state_dict(): "layers.3.linear1"; empty for
+  /// that module itself.
+  std::string path() const;
   /// Where it was constructed.
   const Location &place() const;
+
+  struct State;
 
 protected:
   Parameter register_parameter(std::string name, Tensor value, Location where = Location::current());
@@ -109,11 +114,29 @@ protected:
 
 private:
   friend class Sequential;
-  struct State;
+  friend class ModuleScope;
   void adopt(std::string name, const Module &child, const Location &where);
   std::string tree() const;
   void collect(const std::string &prefix, bool withBuffers, std::vector<std::pair<std::string, Parameter>> &into) const;
   std::shared_ptr<State> state;
+};
+
+/// While one lives, what this thread calls belongs to `module`, whose path errors, profiles and graphs show. All layers
+/// of burin have one; a module of your own that calls functions wants one too:
+///
+///   Tensor operator()(const Tensor &x) {
+///     nn::ModuleScope scope(*this);
+///     return relu(norm(x) + x);
+///   }
+class BURIN_API ModuleScope {
+public:
+  explicit ModuleScope(const Module &module);
+  ~ModuleScope();
+  ModuleScope(const ModuleScope &) = delete;
+  ModuleScope &operator=(const ModuleScope &) = delete;
+
+private:
+  const Module *outer;
 };
 
 /// A layer of any kind: a module, or a function from Tensor to Tensor.
