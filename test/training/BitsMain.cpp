@@ -1,0 +1,95 @@
+// training-bits [FOLDER]: trains five networks for 50 steps, jitted and as artifacts, and prints hashes of the bits of
+// losses and parameters. With FOLDER: also writes artifacts, their batches and final states, for burin-run.
+#include "test/training/Networks.h"
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+using namespace burin;
+using namespace burin::test;
+
+namespace {
+
+constexpr int kSteps = 50;
+
+/// FNV-1a, 64 bits.
+class Hash {
+public:
+  void add(const Tensor &x) {
+    for (float value : x.to_vector<float>()) {
+      uint32_t bits;
+      std::memcpy(&bits, &value, sizeof bits);
+      for (int i = 0; i < 4; ++i, bits >>= 8)
+        hash = (hash ^ (bits & 0xff)) * 1099511628211u;
+    }
+  }
+  uint64_t hash = 14695981039346656037u;
+};
+
+struct Batches {
+  std::vector<Tensor> inputs, targets;
+  explicit Batches(const Training &t) {
+    for (int i = 0; i < kSteps; ++i) {
+      auto [x, target] = t.batch(i);
+      inputs.push_back(isFloat(x.dtype()) ? x.to(f32) : x);
+      targets.push_back(target);
+    }
+  }
+};
+
+uint64_t runJitted(Training t) {
+  auto step = jit([&](const Tensor &x, const Tensor &target) { return trainStep(t, x, target); });
+  Hash hash;
+  Batches batches(t);
+  for (int i = 0; i < kSteps; ++i)
+    hash.add(step(batches.inputs[size_t(i)], batches.targets[size_t(i)]));
+  for (const auto &[name, value] : t.module.state_dict())
+    if (isFloat(value.dtype()))
+      hash.add(value);
+  if (step.traces() != 1)
+    throw std::runtime_error("a training step was traced " + std::to_string(step.traces()) + " times");
+  return hash.hash;
+}
+
+uint64_t runArtifact(Training t, const std::string &prefix) {
+  Batches batches(t);
+  Program program(t.module);
+  program.add("train_step", [&](const Tensor &x, const Tensor &target) { return trainStep(t, x, target); },
+              {batches.inputs[0].spec(), batches.targets[0].spec()}, {"x", "target"}, {"loss"});
+  Artifact artifact = compile(program.graph());
+  if (!prefix.empty()) {
+    artifact.save(prefix + ".plate");
+    save_npy(prefix + "-x.npy", stack(batches.inputs));
+    save_npy(prefix + "-target.npy", stack(batches.targets));
+  }
+  Hash hash;
+  for (int i = 0; i < kSteps; ++i)
+    hash.add(artifact(batches.inputs[size_t(i)], batches.targets[size_t(i)]));
+  for (const auto &[name, value] : t.module.state_dict())
+    if (isFloat(value.dtype())) {
+      bool isState = false;
+      for (const NamedSpec &state : artifact.states())
+        isState |= state.name == name;
+      hash.add(isState ? artifact.state(name) : value);
+    }
+  if (!prefix.empty())
+    artifact.save_states(prefix + "-expected.safetensors");
+  return hash.hash;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  const std::pair<const char *, std::function<Training()>> networks[] = {
+      {"mlp", [] { return mlp(f32); }},
+      {"lenet", [] { return leNet(f32); }},
+      {"resnet", [] { return residual(f32, kSteps); }},
+      {"gpt", [] { return gpt(f32); }},
+      {"lstm", [] { return lstm(f32); }},
+  };
+  for (const auto &[name, make] : networks) {
+    const std::string prefix = argc > 1 ? std::string(argv[1]) + "/" + name : "";
+    std::printf("%s %016llx\n", name, (unsigned long long)runJitted(make()));
+    std::printf("%s %016llx\n", name, (unsigned long long)runArtifact(make(), prefix));
+  }
+}
