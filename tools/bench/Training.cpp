@@ -1,0 +1,156 @@
+// burin-bench-training eager|jit: whole training steps on data in memory. Commands come on stdin, one per line, answers
+// go to stdout: "setup NAME" ("ready LOSS" after some steps), "time STEPS" (milliseconds per step).
+// tools/bench/training.py has the same networks in PyTorch.
+#include <burin/burin.h>
+#include <chrono>
+#include <functional>
+#include <iostream>
+#include <sstream>
+
+using namespace burin;
+
+namespace {
+
+using Step = std::function<Tensor()>;
+
+template <class Net> auto stepOf(Net net, optim::Optimizer optimizer) {
+  return [net, optimizer](const Tensor &x, const Tensor &y) mutable {
+    Tensor loss = cross_entropy(net(x), y);
+    loss.backward();
+    optimizer.step();
+    optimizer.zero_grad();
+    return loss.detach();
+  };
+}
+
+template <class F> Step bound(F step, Tensor x, Tensor y, bool isJitted) {
+  if (!isJitted)
+    return [=]() mutable { return step(x, y); };
+  auto jitted = jit(step);
+  return [=]() mutable { return jitted(x, y); };
+}
+
+Step mlp(bool isJitted) {
+  auto net = nn::Sequential(nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 256), nn::ReLU(), nn::Linear(256, 10));
+  optim::SGD optimizer(net.parameters(), {.lr = 0.01, .momentum = 0.9});
+  return bound(stepOf(net, optimizer), randn({256, 784}), arange(256) % 10, isJitted);
+}
+
+Step leNet(int64_t batch, bool isJitted) {
+  auto net = nn::Sequential(nn::Conv2d(1, 6, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(6, 16, 5),
+                            nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(400, 120), nn::ReLU(),
+                            nn::Linear(120, 84), nn::ReLU(), nn::Linear(84, 10));
+  optim::SGD optimizer(net.parameters(), {.lr = 0.01, .momentum = 0.9});
+  return bound(stepOf(net, optimizer), randn({batch, 1, 28, 28}), arange(batch) % 10, isJitted);
+}
+
+struct Block : nn::Module {
+  nn::Conv2d conv1, conv2;
+  nn::BatchNorm2d bn1, bn2;
+  nn::Sequential shortcut;
+  Block(int64_t from, int64_t to, int64_t stride)
+      : conv1(register_module("conv1", nn::Conv2d(from, to, 3, {.stride = stride, .padding = 1, .bias = false}))),
+        conv2(register_module("conv2", nn::Conv2d(to, to, 3, {.padding = 1, .bias = false}))),
+        bn1(register_module("bn1", nn::BatchNorm2d(to))), bn2(register_module("bn2", nn::BatchNorm2d(to))),
+        shortcut(register_module("shortcut",
+                                 from == to ? nn::Sequential()
+                                            : nn::Sequential(nn::Conv2d(from, to, 1, {.stride = stride, .bias = false}),
+                                                             nn::BatchNorm2d(to)))) {}
+  Tensor operator()(const Tensor &x) {
+    Tensor y = bn2(conv2(relu(bn1(conv1(x)))));
+    return relu(y + shortcut(x));
+  }
+};
+
+/// ResNet-18 for images of 28×28×1: a first convolution of 3×3 with stride 1, no pooling before the blocks.
+Step resNet(bool isJitted) {
+  nn::Sequential net(nn::Conv2d(1, 64, 3, {.padding = 1, .bias = false}), nn::BatchNorm2d(64), nn::ReLU(),
+                     Block(64, 64, 1), Block(64, 64, 1), Block(64, 128, 2), Block(128, 128, 1), Block(128, 256, 2),
+                     Block(256, 256, 1), Block(256, 512, 2), Block(512, 512, 1), nn::AdaptiveAvgPool2d(1),
+                     nn::Flatten(), nn::Linear(512, 10));
+  optim::AdamW optimizer(net.parameters(), {.lr = 1e-3});
+  return bound(stepOf(net, optimizer), randn({64, 1, 28, 28}), arange(64) % 10, isJitted);
+}
+
+struct Gpt : nn::Module {
+  static constexpr int64_t kWidth = 256, kVocabulary = 256, kLength = 128;
+  nn::Embedding token = register_module("token", nn::Embedding(kVocabulary, kWidth));
+  nn::Embedding position = register_module("position", nn::Embedding(kLength, kWidth));
+  nn::TransformerEncoder blocks = register_module("blocks", nn::TransformerEncoder(layer, 4, nn::LayerNorm(kWidth)));
+  nn::Linear head = register_module("head", nn::Linear(kWidth, kVocabulary, false));
+  static nn::TransformerEncoderLayer layer() {
+    return {
+        kWidth,
+        4,
+        {.dim_feedforward = 4 * kWidth, .dropout = 0, .activation = "gelu", .batch_first = true, .norm_first = true}};
+  }
+  Tensor operator()(const Tensor &x) {
+    return head(blocks(token(x) + position.weight, {.is_causal = true})).flatten(0, 1);
+  }
+};
+
+Step gpt(bool isJitted) {
+  Gpt net;
+  optim::AdamW optimizer(net.parameters(), {.lr = 3e-4});
+  Tensor text = arange(8 * 129) * 7919 % Gpt::kVocabulary;
+  text = text.reshape({8, 129});
+  return bound(stepOf(net, optimizer), text(Slice(), Slice(0, 128)), text(Slice(), Slice(1, 129)).flatten(), isJitted);
+}
+
+struct Sequence : nn::Module {
+  nn::LSTM lstm = register_module("lstm", nn::LSTM(256, 256, {.num_layers = 2}));
+  nn::Linear fc = register_module("fc", nn::Linear(256, 10));
+  Tensor operator()(const Tensor &x) { return fc(std::get<0>(lstm(x))[-1]); }
+};
+
+Step lstm(bool isJitted) {
+  Sequence net;
+  optim::RMSprop optimizer(net.parameters(), {.lr = 1e-3});
+  return bound(stepOf(net, optimizer), randn({64, 32, 256}), arange(32) % 10, isJitted);
+}
+
+Step make(const std::string &name, bool isJitted) {
+  manual_seed(1);
+  return name == "mlp"         ? mlp(isJitted)
+         : name == "lenet-256" ? leNet(256, isJitted)
+         : name == "lenet-32"  ? leNet(32, isJitted)
+         : name == "resnet-18" ? resNet(isJitted)
+         : name == "gpt"       ? gpt(isJitted)
+         : name == "lstm"      ? lstm(isJitted)
+                               : throw std::runtime_error("there is no network " + name);
+}
+
+} // namespace
+
+int main(int argc, char **argv) try {
+  const bool isJitted = argc == 2 && std::string(argv[1]) == "jit";
+  if (argc != 2 || (!isJitted && std::string(argv[1]) != "eager")) {
+    std::cerr << "usage: burin-bench-training eager|jit\n";
+    return 2;
+  }
+  Step step;
+  for (std::string line; std::getline(std::cin, line);) {
+    std::istringstream words(line);
+    std::string command, argument;
+    words >> command >> argument;
+    if (command == "setup") {
+      step = make(argument, isJitted);
+      double loss = 0;
+      for (int i = 0; i < 3; ++i)
+        loss = step().item();
+      std::cout << "ready " << loss << std::endl;
+    } else if (command == "time") {
+      const int steps = std::stoi(argument);
+      auto begin = std::chrono::steady_clock::now();
+      Tensor loss;
+      for (int i = 0; i < steps; ++i)
+        loss = step();
+      loss.item();
+      std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+      std::cout << taken.count() / steps << std::endl;
+    }
+  }
+} catch (const std::exception &error) {
+  std::cerr << error.what() << "\n";
+  return 1;
+}

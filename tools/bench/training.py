@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Whole training steps, with the update, on data in memory: burin jitted and eager beside PyTorch eager and compiled.
+The contestants take turns; times are medians in ms. Run by `tools/dev bench --training`."""
+import argparse
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+NAMES = ["mlp", "lenet-256", "lenet-32", "resnet-18", "gpt", "lstm"]
+TITLES = {
+    "mlp": "MLP 784-512-256-10, batch 256, SGD with momentum",
+    "lenet-256": "LeNet (max pool, ReLU), batch 256, SGD with momentum",
+    "lenet-32": "LeNet (max pool, ReLU), batch 32, SGD with momentum",
+    "resnet-18": "ResNet-18 (28×28×1), batch 64, AdamW",
+    "gpt": "GPT, 4 layers of 256, 8×128 tokens, AdamW",
+    "lstm": "LSTM 2×256, batch 32, 64 steps, RMSprop",
+}
+
+
+# ---- the worker for PyTorch
+
+def torchStep(name, isCompiled):
+    import torch
+    from torch import nn
+
+    torch.manual_seed(1)
+
+    class Block(nn.Module):
+        def __init__(self, before, after, stride):
+            super().__init__()
+            self.conv1 = nn.Conv2d(before, after, 3, stride, 1, bias=False)
+            self.conv2 = nn.Conv2d(after, after, 3, 1, 1, bias=False)
+            self.bn1, self.bn2 = nn.BatchNorm2d(after), nn.BatchNorm2d(after)
+            self.shortcut = nn.Sequential()
+            if before != after:
+                self.shortcut = nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after))
+
+        def forward(self, x):
+            y = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
+            return torch.relu(y + self.shortcut(x))
+
+    class Gpt(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.token, self.position = nn.Embedding(256, 256), nn.Embedding(128, 256)
+            layer = nn.TransformerEncoderLayer(256, 4, 1024, 0.0, "gelu", batch_first=True, norm_first=True)
+            self.blocks = nn.TransformerEncoder(layer, 4, nn.LayerNorm(256), enable_nested_tensor=False)
+            self.head = nn.Linear(256, 256, bias=False)
+            self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(128))
+
+        def forward(self, x):
+            y = self.blocks(self.token(x) + self.position.weight, mask=self.mask, is_causal=True)
+            return self.head(y).flatten(0, 1)
+
+    class Sequence(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lstm, self.fc = nn.LSTM(256, 256, 2), nn.Linear(256, 10)
+
+        def forward(self, x):
+            return self.fc(self.lstm(x)[0][-1])
+
+    def leNet(batch):
+        net = nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(6, 16, 5), nn.ReLU(),
+                            nn.MaxPool2d(2), nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84),
+                            nn.ReLU(), nn.Linear(84, 10))
+        return net, torch.randn(batch, 1, 28, 28), torch.arange(batch) % 10
+
+    def resNet():
+        blocks = [Block(64, 64, 1), Block(64, 64, 1), Block(64, 128, 2), Block(128, 128, 1), Block(128, 256, 2),
+                  Block(256, 256, 1), Block(256, 512, 2), Block(512, 512, 1)]
+        net = nn.Sequential(nn.Conv2d(1, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU(), *blocks,
+                            nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
+        return net, torch.randn(64, 1, 28, 28), torch.arange(64) % 10
+
+    def mlp():
+        net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10))
+        return net, torch.randn(256, 784), torch.arange(256) % 10
+
+    def gpt():
+        text = (torch.arange(8 * 129) * 7919 % 256).reshape(8, 129)
+        return Gpt(), text[:, :128].contiguous(), text[:, 1:].flatten()
+
+    net, x, y = {
+        "mlp": mlp, "lenet-256": lambda: leNet(256), "lenet-32": lambda: leNet(32), "resnet-18": resNet, "gpt": gpt,
+        "lstm": lambda: (Sequence(), torch.randn(64, 32, 256), torch.arange(32) % 10),
+    }[name]()
+    parameters = list(net.parameters())
+    if name in ("resnet-18", "gpt"):
+        optimizer = torch.optim.AdamW(parameters, lr=1e-3)
+    elif name == "lstm":
+        optimizer = torch.optim.RMSprop(parameters, lr=1e-3)
+    else:
+        optimizer = torch.optim.SGD(parameters, lr=0.01, momentum=0.9)
+
+    def forward(x, y):
+        return nn.functional.cross_entropy(net(x), y)
+
+    update = optimizer.step
+    if isCompiled:
+        forward, update = torch.compile(forward), torch.compile(optimizer.step)
+
+    def step():
+        loss = forward(x, y)
+        loss.backward()
+        update()
+        optimizer.zero_grad()
+        return loss
+
+    return step
+
+
+def torchWorker(mode):
+    import torch
+
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    for line in sys.stdin:
+        command, argument = line.split()
+        if command == "setup":
+            step = torchStep(argument, mode == "compile")
+            for _ in range(3):
+                loss = step().item()
+            print("ready", loss, flush=True)
+        else:
+            begin = time.perf_counter()
+            for _ in range(int(argument)):
+                loss = step()
+            loss.item()
+            print((time.perf_counter() - begin) * 1e3 / int(argument), flush=True)
+
+
+# ---- turns
+
+class Contestant:
+    def __init__(self, title, command, threads):
+        cores = ",".join(map(str, sorted(os.sched_getaffinity(0))[:threads]))
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "BURIN_NUM_THREADS": str(threads)}
+        self.title = title
+        self.process = subprocess.Popen(["taskset", "-c", cores, *command], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True, env=environment)
+
+    def ask(self, command):
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        if not answer:
+            sys.exit(f"{self.title} has ended at: {command}")
+        return answer.strip()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def measure(args, name, threads):
+    contestants = [Contestant("burin", [args.worker, "jit"], threads),
+                   Contestant("burin eager", [args.worker, "eager"], threads)]
+    for mode in args.peers:
+        contestants.append(Contestant(f"PyTorch {mode}", [sys.executable, __file__, "--torch", mode], threads))
+    times = {}
+    setups = {}
+    for each in contestants:
+        begin = time.monotonic()
+        each.ask(f"setup {name}")
+        setups[each.title] = time.monotonic() - begin
+        first = float(each.ask("time 1"))
+        times[each.title] = []
+        each.steps = max(1, int(args.turn * 1e3 / first))
+    for _ in range(args.turns):
+        for each in contestants:
+            times[each.title].append(float(each.ask(f"time {each.steps}")))
+    for each in contestants:
+        each.close()
+    return {title: statistics.median(list) for title, list in times.items()}, setups
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--worker", default=".build/release/bin/burin-bench-training")
+    parser.add_argument("--torch", help="be a worker for PyTorch: eager or compile")
+    parser.add_argument("--threads", type=int, action="append")
+    parser.add_argument("--only", action="append", choices=NAMES)
+    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--turn", type=float, default=0.5, help="seconds of each turn")
+    parser.add_argument("--peers", nargs="*", default=["eager", "compile"])
+    parser.add_argument("--docs", type=pathlib.Path, help="a folder to write training.md into")
+    args = parser.parse_args()
+    if args.torch:
+        return torchWorker(args.torch)
+    available = len(os.sched_getaffinity(0))
+    titles = ["burin", "burin eager"] + [f"PyTorch {mode}" for mode in args.peers]
+    lines = ["| step | threads | " + " | ".join(titles) + " | ratio |", "|---|---|" + "---|" * (len(titles) + 1)]
+    print("\n".join(lines), flush=True)
+    for name in args.only or NAMES:
+        for threads in args.threads or [n for n in (1, 2) if n <= available]:
+            medians, _ = measure(args, name, threads)
+            peers = [medians[title] for title in titles[2:]]
+            ratio = f"{min(peers) / medians['burin']:.2f}" if peers else "–"
+            lines.append(f"| {TITLES[name]} | {threads} | " + " | ".join(f"{medians[t]:.3g}" for t in titles)
+                         + f" | {ratio} |")
+            print(lines[-1], flush=True)
+    if args.docs:
+        note = ("# Training steps\n\nMade by `tools/dev bench --training`; the numbers are its output, not edited by "
+                "hand. Whole steps with the update, f32, on data in memory; medians in ms; the contestants take turns. "
+                "`ratio` is the time of the faster PyTorch over that of burin's jitted step: above 1, burin is faster."
+                "\n\n")
+        args.docs.mkdir(parents=True, exist_ok=True)
+        (args.docs / "training.md").write_text(note + "\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    main()
