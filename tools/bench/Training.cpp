@@ -11,7 +11,10 @@ using namespace burin;
 
 namespace {
 
-using Step = std::function<Tensor()>;
+struct Step {
+  std::function<Tensor()> run;
+  std::function<Graph()> graph;
+};
 
 template <class Net> auto stepOf(Net net, optim::Optimizer optimizer) {
   return [net, optimizer](const Tensor &x, const Tensor &y) mutable {
@@ -24,10 +27,11 @@ template <class Net> auto stepOf(Net net, optim::Optimizer optimizer) {
 }
 
 template <class F> Step bound(F step, Tensor x, Tensor y, bool isJitted) {
+  auto graph = [=] { return trace(step, {x.spec(), y.spec()}); };
   if (!isJitted)
-    return [=]() mutable { return step(x, y); };
+    return {[=]() mutable { return step(x, y); }, graph};
   auto jitted = jit(step);
-  return [=]() mutable { return jitted(x, y); };
+  return {[=]() mutable { return jitted(x, y); }, graph};
 }
 
 Step mlp(bool isJitted) {
@@ -137,17 +141,19 @@ int main(int argc, char **argv) try {
       step = make(argument, isJitted);
       double loss = 0;
       for (int i = 0; i < 3; ++i)
-        loss = step().item();
+        loss = step.run().item();
       std::cout << "ready " << loss << std::endl;
     } else if (command == "time") {
       const int steps = std::stoi(argument);
       auto begin = std::chrono::steady_clock::now();
       Tensor loss;
       for (int i = 0; i < steps; ++i)
-        loss = step();
+        loss = step.run();
       loss.item();
       std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
       std::cout << taken.count() / steps << std::endl;
+    } else if (command == "save") {
+      step.graph().save(argument);
     }
   }
 } catch (const std::exception &error) {
