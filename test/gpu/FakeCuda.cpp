@@ -32,14 +32,15 @@ struct Module {
 };
 
 std::recursive_mutex mutex;
-std::map<uint64_t, size_t> live, pinned;                    // of the GPU and of the process: address, bytes
+Memory memory;
+std::map<uint64_t, size_t> pinned;                          // of the process: address, bytes
 std::map<std::string, std::map<std::string, Kernel>> known; // by PTX
 std::set<Module *> modules;
 std::set<Graph *> graphs, executables;
 Streams streams;
 int contexts = 0, context;
 thread_local int entered = 0;
-std::string wrong;
+std::string wrong, replacement;
 int64_t replayCount = 0, waitCount = 0, forgottenWait = 0;
 int64_t callCount = 0, failNumber = 0, failOneOf = 0;
 int failResult = 0;
@@ -58,16 +59,12 @@ int planted(std::string_view function) {
   return colon != fail.npos && fail.substr(0, colon) == function ? atoi(text + colon + 1) : 0;
 }
 
-/// Whether the bytes lie within one allocation.
-bool inside(const std::map<uint64_t, size_t> &allocations, uint64_t address, size_t bytes) {
-  auto after = allocations.upper_bound(address);
-  if (after == allocations.begin())
-    return false;
-  auto [begin, size] = *--after;
-  return address - begin <= size && bytes <= size - (address - begin);
+bool inside(uint64_t address, size_t bytes) { return memory.inside(address, bytes); }
+bool isPinned(const void *data, size_t bytes) {
+  auto at = reinterpret_cast<uint64_t>(data);
+  auto after = pinned.upper_bound(at);
+  return after != pinned.begin() && (--after, at + bytes <= after->first + after->second);
 }
-bool inside(uint64_t address, size_t bytes) { return inside(live, address, bytes); }
-bool isPinned(const void *data, size_t bytes) { return inside(pinned, reinterpret_cast<uint64_t>(data), bytes); }
 
 /// The stream that null stands for is never destroyed.
 Streams::Stream *find(void *stream) {
@@ -80,6 +77,8 @@ int enqueue(void *stream, Work work) { return streams.enqueue(find(stream), std:
 /// Null: the PTX has something that is not known, which stderr tells.
 std::unique_ptr<Module> loadModule(const char *image) {
   auto module = std::make_unique<Module>();
+  if (!replacement.empty())
+    image = replacement.c_str();
   if (auto found = known.find(image); found != known.end()) {
     for (const auto &[name, kernel] : found->second)
       module->functions[name] = {kernel, nullptr};
@@ -98,9 +97,10 @@ std::unique_ptr<Module> loadModule(const char *image) {
 }
 
 int interpret(const Function &f, const std::vector<uint64_t> &arguments, int64_t blocks) {
+  memory.beginLaunch();
   try {
     burin::test::ptx::launch(*f.program, *f.interpreted, arguments, blocks,
-                             [](uint64_t address, size_t bytes) { return inside(address, bytes); });
+                             [](uint64_t address, size_t bytes) { return memory.mayTouch(address, bytes); });
     return 0;
   } catch (const std::exception &e) {
     fprintf(stderr, "driver for tests: %s\n", e.what());
@@ -353,29 +353,22 @@ int cuMemFreeHost(void *data) {
 }
 int cuMemAllocAsync(uint64_t *out, size_t bytes, void *stream) {
   PLANTED;
-  size_t used = 0;
-  for (auto [address, size] : live)
-    used += size;
   if (bytes == 0)
     return kInvalidValue;
   if (streams.isCapturing(find(stream)))
     return kCaptureUnsupported;
-  if (bytes > kMemory - used)
-    return kOutOfMemory;
-  *out = reinterpret_cast<uint64_t>(aligned_alloc(256, (bytes + 255) / 256 * 256));
-  memset(reinterpret_cast<void *>(*out), 0xcd, bytes);
-  live[*out] = bytes;
-  return 0;
+  *out = memory.allocate(bytes);
+  return *out ? 0 : kOutOfMemory;
 }
 int cuMemFreeAsync(uint64_t address, void *stream) {
   BEGIN;
-  if (!live.count(address))
+  if (!memory.isAllocation(address))
     return kInvalidValue;
   int result = enqueue(stream, [address] {
-    if (!live.erase(address))
-      wrong += "memory is freed twice\n";
+    if (memory.isAllocation(address))
+      memory.free(address);
     else
-      free(reinterpret_cast<void *>(address));
+      wrong += "memory is freed twice\n";
     return 0;
   });
   return failure ? failure : result;
@@ -463,6 +456,16 @@ int64_t calls() {
   return callCount;
 }
 
+void replacePtx(std::string text) {
+  std::lock_guard lock(mutex);
+  replacement = std::move(text);
+}
+
+void setTraces(Traces mode, size_t run) {
+  std::lock_guard lock(mutex);
+  memory.setTraces(mode, run);
+}
+
 std::string problems() {
   std::lock_guard lock(mutex);
   std::string text = std::exchange(wrong, "");
@@ -470,7 +473,7 @@ std::string problems() {
     if (count)
       text += std::to_string(count) + " " + what + " left\n";
   };
-  add(live.size(), "allocations");
+  add(memory.count(), "allocations");
   add(modules.size(), "modules");
   find(nullptr);
   add(pinned.size(), "pinned allocations");

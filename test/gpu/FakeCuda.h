@@ -1,5 +1,6 @@
 // What tests tell the CUDA driver for tests, and ask of it.
 #pragma once
+#include "test/gpu/FakeMemory.h"
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -31,6 +32,10 @@ int64_t waits();
 int64_t calls();
 /// Launches of graphs since the process began.
 int64_t replays();
+
+/// What the next modules are made of instead of their PTX; "": nothing. It is interpreted.
+void replacePtx(std::string text);
+void setTraces(Traces mode, size_t run);
 
 /// What has been made and not given back, and calls that are never right: "" if there is nothing. Forgets the latter.
 std::string problems();

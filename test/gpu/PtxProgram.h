@@ -2,6 +2,7 @@
 // Simt.h. Instruction by instruction, one thread after the other up to where it waits for others. It knows the
 // instructions that our kernels have, and refuses others.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -69,6 +70,14 @@ Program parse(const std::string &text);
 /// memory, races, threads that wait for each other in vain.
 void launch(const Program &program, const Function &kernel, const std::vector<uint64_t> &arguments, int64_t blocks,
             const std::function<bool(uint64_t address, size_t bytes)> &mayTouch);
+
+/// How many instructions a launch may take in all; more are an error, too. For kernels that may not end.
+void limitInstructions(uint64_t most);
+/// Instructions of all launches since then.
+uint64_t instructions();
+/// By line: how often the instruction was skipped by its condition, and how often it was done, since
+/// limitInstructions().
+std::vector<std::array<uint64_t, 2>> executed();
 
 // ---- between the parser and what runs it
 

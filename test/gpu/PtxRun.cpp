@@ -5,8 +5,10 @@
 namespace burin::test::ptx {
 namespace {
 
-constexpr size_t kWarp = 32;
+constexpr size_t kWarp = 32, kMostLines = 10'000; // that are counted
 alignas(1024) std::byte shared[kSharedBytes];
+uint64_t mostInstructions = ~uint64_t(0), instructionCount = 0;
+std::vector<std::array<uint64_t, 2>> executedLines;
 
 [[noreturn]] void fail(const Thread &t, const Instruction &i, const std::string &what) {
   throw std::runtime_error(t.launch->kernel.name + ", block " + std::to_string(t.launch->block) + ", thread " +
@@ -30,7 +32,12 @@ void advance(Thread &t) {
     if (frame.next >= frame.function->code.size())
       throw std::runtime_error(frame.function->name + " does not return");
     const Instruction &i = frame.function->code[frame.next++];
-    if (!i.isGuarded || t.get<uint8_t>(i.guard) != uint8_t(i.unless))
+    if (++instructionCount > mostInstructions)
+      fail(t, i, "the kernel takes too long");
+    const bool runs = !i.isGuarded || t.get<uint8_t>(i.guard) != uint8_t(i.unless);
+    if (i.line < executedLines.size())
+      ++executedLines[i.line][runs];
+    if (runs)
       i.run(t, i);
   }
 }
@@ -100,6 +107,14 @@ void runBlock(Launch &l, const std::vector<uint64_t> &arguments) {
 } // namespace
 
 std::byte *sharedMemory() { return shared; }
+
+void limitInstructions(uint64_t most) {
+  mostInstructions = most;
+  instructionCount = 0;
+  executedLines.assign(most == ~uint64_t(0) ? 0 : kMostLines, {});
+}
+uint64_t instructions() { return instructionCount; }
+std::vector<std::array<uint64_t, 2>> executed() { return executedLines; }
 
 uint64_t Thread::bits(const Operand &o) {
   switch (o.kind) {

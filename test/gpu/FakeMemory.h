@@ -1,0 +1,44 @@
+// The memory of the device that the CUDA driver for tests has: the host's.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <unordered_set>
+#include <vector>
+
+namespace burin::test::fake {
+
+/// Which bytes interpreted kernels access: Learn notes that, by the numbers of the launch and of the allocation from
+/// there on; to Check, accesses of others are errors.
+enum class Traces { Ignore, Learn, Check };
+
+class Memory {
+public:
+  /// Contents are garbage. 0: there is not so much.
+  uint64_t allocate(size_t bytes);
+  bool isAllocation(uint64_t address) const { return live.count(address); }
+  void free(uint64_t address);
+  size_t count() const { return live.size(); }
+
+  /// Whether the bytes lie within one allocation.
+  bool inside(uint64_t address, size_t bytes) const { return begin(address, bytes) != 0; }
+  /// Also as known from before, if that matters.
+  bool mayTouch(uint64_t address, size_t bytes);
+  /// `run`: a number for what is learned.
+  void setTraces(Traces mode, size_t run);
+  void beginLaunch() { ++launch; }
+
+private:
+  struct Allocation {
+    size_t bytes, order;
+  };
+  std::map<uint64_t, Allocation> live;
+  Traces traces = Traces::Ignore;
+  size_t made = 0, launch = 0, run = 0;
+  std::map<std::pair<size_t, size_t>, std::unordered_set<uint64_t>> touched; // by run and launch: allocation, byte
+
+  /// Of the allocation that has the bytes, or 0.
+  uint64_t begin(uint64_t address, size_t bytes) const;
+};
+
+} // namespace burin::test::fake

@@ -1,0 +1,214 @@
+// Bugs in PTX are found: in kernels of every family each barrier, shuffle, store, and each condition of a branch or an
+// instruction is taken away in turn. Found means: another result, an access of bytes that the right kernel leaves
+// alone, or a race, a wait or an endless loop that the interpreter reports. What is not found does no harm: the choice
+// between vectors and single elements where both are right, parts of the largest element of a softmax, which any large
+// one can take the place of, columns of a panel that no result needs, the second barrier of a product with a single
+// slice.
+#include "runtime/execute/Session.h"
+#include "test/gpu/FakeCuda.h"
+#include "test/gpu/PtxProgram.h"
+#include "test/ops/Graph.h"
+#include "test/ops/Values.h"
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <sstream>
+
+using namespace burin;
+using namespace burin::test;
+
+namespace {
+
+constexpr const char *kTarget = "cuda-sm_80+ptx";
+
+using Ints = std::vector<int64_t>;
+
+struct Case {
+  const char *name;
+  std::function<Graph::Value(Graph &, const Graph::Values &inputs)> build;
+  std::vector<Ints> inputs; // sizes that end between blocks, vectors and slices
+};
+
+Graph::Value apply(Graph &g, const char *op, const Graph::Values &v, const Attrs &attrs = {}) {
+  return g.apply(op, v, attrs)[0];
+}
+Graph::Value applyTanh(Graph &g, const Graph::Values &x) { return apply(g, "tanh", x); }
+Graph::Value softmaxOf(Graph &g, const Graph::Values &x) { return apply(g, "softmax", x, {{"axis", int64_t(1)}}); }
+Graph::Value rowSum(Graph &g, const Graph::Values &x) { return apply(g, "reduce_sum", x, {{"axes", Ints{1}}}); }
+Graph::Value columnMax(Graph &g, const Graph::Values &x) { return apply(g, "reduce_max", x, {{"axes", Ints{0}}}); }
+Graph::Value product(Graph &g, const Graph::Values &x) { return apply(g, "relu", {apply(g, "matmul", x)}); }
+Graph::Value convolution(Graph &g, const Graph::Values &x) {
+  return apply(g, "conv", x, {{"padding", Ints{1}}, {"strides", Ints{2}}});
+}
+
+const Case kCases[] = {
+    {"map", applyTanh, {{3, 361}}},
+    {"map", applyTanh, {{1100}}},
+    {"map", applyTanh, {{4, 512}}},
+    {"rows", softmaxOf, {{3, 300}}},
+    {"rows", softmaxOf, {{2, 33}}},
+    {"sums of rows", rowSum, {{5, 33}}},
+    {"sums of rows", rowSum, {{3, 530}}},
+    {"columns", columnMax, {{7, 130}}},
+    {"columns", columnMax, {{3, 5}}},
+    {"product", product, {{70, 33}, {33, 66}}},
+    {"product", product, {{3, 16}, {16, 64}}},
+    {"product", product, {{65, 17}, {17, 3}}},
+    {"convolution", convolution, {{1, 3, 9, 8}, {5, 3, 3, 3}, {5}}},
+    {"convolution", convolution, {{5, 8, 7, 7}, {16, 8, 3, 3}, {16}}},
+};
+
+/// One session's run, with interpreted kernels.
+struct Outcome {
+  std::string error;
+  std::vector<std::byte> results;
+};
+
+class Subject {
+public:
+  explicit Subject(const Case &c) {
+    Graph g;
+    Graph::Values values;
+    for (const Ints &shape : c.inputs)
+      values.push_back(g.input({f32, Shape(shape.begin(), shape.end())}));
+    g.output(c.build(g, values));
+    rt::Status status = rt::Program::loadMemory(g.artifact({kTarget}), nullptr, {}, program);
+    REQUIRE(status.ok());
+    Random random(3);
+    for (const Ints &shape : c.inputs)
+      inputs.push_back(randomTensor(f32, shape, {}, Mood::Plain, random));
+  }
+
+  std::string ptx() const { return program->gpuCode(program->artifact().codes[0]); }
+
+  Outcome run(fake::Traces traces) {
+    fake::setTraces(traces, 0);
+    Outcome outcome;
+    runOne(outcome);
+    return outcome;
+  }
+
+private:
+  rt::Program::Ptr program;
+  Tensors inputs;
+
+  void runOne(Outcome &outcome) {
+    std::unique_ptr<rt::Session> session;
+    rt::Status status = rt::Session::create(program, {.threads = 1, .device = "cuda:0"}, session);
+    if (status.ok()) {
+      std::vector<std::vector<char>> bytes;
+      std::vector<rt::TensorView> views, outputs(1);
+      for (const ir::RefTensor &t : inputs)
+        bytes.push_back(t.toBytes());
+      for (size_t i = 0; i < inputs.size(); ++i)
+        views.push_back({bytes[i].data(), inputs[i].shape.data(), uint32_t(inputs[i].shape.size()), inputs[i].dtype});
+      status = session->run(views, outputs);
+      if (status.ok()) {
+        const auto *data = static_cast<const std::byte *>(outputs[0].data);
+        outcome.results.insert(outcome.results.end(), data, data + session->outputBytes(0));
+      }
+    }
+    outcome.error = status.message();
+  }
+};
+
+/// A changed line, and what the change is.
+struct Mutant {
+  size_t line;
+  std::string text, what;
+};
+
+std::vector<std::string> linesOf(const std::string &text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);)
+    lines.push_back(line);
+  return lines;
+}
+
+/// "shfl.sync.down.b32 to, from, 16, 31, -1;" with 0 instead of 16.
+std::string withDistance0(const std::string &code) {
+  size_t last = code.rfind(", 31,"), before = code.rfind(',', last - 1);
+  return code.substr(0, before) + ", 0" + code.substr(last);
+}
+
+std::vector<Mutant> mutantsOf(const std::vector<std::string> &lines) {
+  std::vector<Mutant> all;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const std::string &line = lines[i];
+    size_t at = line.find_first_not_of(" \t");
+    if (at == line.npos)
+      continue;
+    std::string code = line.substr(at);
+    if (code.starts_with("bar.sync"))
+      all.push_back({i, "", "without " + code});
+    else if (code.starts_with("st.shared") || code.starts_with("st.global"))
+      all.push_back({i, "", "without " + code});
+    else if (code.starts_with("shfl.sync.down")) // its own value instead of another's
+      all.push_back({i, withDistance0(code), "without " + code});
+    if (!code.starts_with("@"))
+      continue;
+    std::string rest = code.substr(code.find_first_of(" \t"));
+    all.push_back({i, "", "never " + code});
+    all.push_back({i, rest, "always " + code});
+  }
+  return all;
+}
+
+std::string joined(const std::vector<std::string> &lines) {
+  std::string text;
+  for (const std::string &line : lines)
+    text += line + "\n";
+  return text;
+}
+
+/// Whether no thread has come there, or the condition that was taken away had the value that it now has in all threads.
+bool changesNothing(const Mutant &mutant, const std::vector<std::array<uint64_t, 2>> &executed) {
+  const auto [skipped, done] = executed.at(mutant.line + 1);
+  return mutant.what.starts_with("always") ? skipped == 0 : done == 0;
+}
+
+/// Whether the changed kernels behave differently.
+bool isFound(Subject &subject, std::vector<std::string> lines, const Mutant &mutant, const Outcome &expected) {
+  lines[mutant.line] = mutant.text;
+  fake::replacePtx(joined(lines));
+  Outcome outcome = subject.run(fake::Traces::Check);
+  fake::replacePtx("");
+  (void)fake::problems();
+  return outcome.error != expected.error || outcome.results != expected.results;
+}
+
+} // namespace
+
+TEST_CASE("Planted bugs in PTX are found") {
+  fake::failCall(0);
+  size_t planted = 0, found = 0, constant = 0;
+  std::string survivors;
+  for (const Case &c : kCases) {
+    Subject subject(c);
+    ptx::limitInstructions(uint64_t(1) << 40);
+    Outcome expected = subject.run(fake::Traces::Learn);
+    INFO(c.name);
+    REQUIRE(expected.error == "");
+    const uint64_t most = 20 * ptx::instructions() + 100'000;
+    const auto executed = ptx::executed();
+    std::vector<std::string> lines = linesOf(subject.ptx());
+    for (const Mutant &mutant : mutantsOf(lines)) {
+      if (changesNothing(mutant, executed)) {
+        ++constant;
+        continue;
+      }
+      ptx::limitInstructions(most);
+      ++planted;
+      if (isFound(subject, lines, mutant, expected))
+        ++found;
+      else
+        survivors += std::string(c.name) + " " + std::to_string(c.inputs[0][0]) + ", line " +
+                     std::to_string(mutant.line + 1) + ": " + mutant.what + "\n";
+    }
+  }
+  ptx::limitInstructions(~uint64_t(0));
+  fake::setTraces(fake::Traces::Ignore, 0);
+  INFO(found << " of " << planted << " found, " << constant << " change nothing; not found:\n" << survivors);
+  CHECK(planted > 300);
+  CHECK(found * 100 >= planted * 95);
+}
