@@ -25,7 +25,7 @@ Index ElementEmitter::clampIndex(const Index &i, Value size) {
 
 /// Scalar i1: whether from <= i < to for all lanes. Null if that would take arithmetic on lanes.
 Value ElementEmitter::allInRange(const Index &i, Value from, Value to) {
-  if (i.lanes)
+  if (!i.hasKnownOffsets())
     return {};
   SmallVector<int64_t> offsets = k.offsetsOf(i, k.width);
   auto [least, most] = std::minmax_element(offsets.begin(), offsets.end());

@@ -238,7 +238,7 @@ Value ElementEmitter::random(Operation *op, ArrayRef<Index> at) {
   Value key = k.constant(op->getAttrOfType<IntegerAttr>("seed").getInt());
   if (Value given = operandsOf(op)[isa<BernoulliOp>(op) ? 1 : 0])
     key = k.add(key, element(given, {}));
-  Philox numbers(k, key, position, !linear.lanes && linear.stride == 1 ? linear.base : Value());
+  Philox numbers(k, key, position, linear.hasKnownOffsets() && linear.stride == 1 ? linear.base : Value());
 
   if (auto uniform = dyn_cast<RandomUniformOp>(op)) {
     double low = uniform.getLow().convertToDouble(), high = uniform.getHigh().convertToDouble();

@@ -17,8 +17,15 @@ Value KernelBuilder::lanesOf(const Index &i, int64_t width) {
   Value base = broadcast(i.base, width);
   if (i.uniform())
     return base;
-  Value steps = arith::ConstantOp::create(b, loc, b.getI64VectorAttr(offsetsOf(i, width)));
-  return arith::AddIOp::create(b, loc, base, steps);
+  auto known = [&](ArrayRef<int64_t> numbers) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getI64VectorAttr(numbers));
+  };
+  Value lanes = arith::AddIOp::create(b, loc, base, known(offsetsOf(i, width)));
+  for (const Index::Term &term : i.terms) {
+    Value distance = arith::MulIOp::create(b, loc, broadcast(term.factor, width), known(term.multiples));
+    lanes = arith::AddIOp::create(b, loc, lanes, distance);
+  }
+  return lanes;
 }
 
 SmallVector<int64_t> KernelBuilder::offsetsOf(const Index &i, int64_t width) {
@@ -47,25 +54,41 @@ Index KernelBuilder::indexAt(Value base, ArrayRef<int64_t> offsets) {
 Index KernelBuilder::add(const Index &x, const Index &y) {
   if (x.lanes || y.lanes)
     return {{}, 0, arith::AddIOp::create(b, loc, lanesOf(x, width), lanesOf(y, width))};
-  Value base = add(x.base, y.base);
-  if (x.offsets.empty() && y.offsets.empty())
-    return {base, x.stride + y.stride};
-  SmallVector<int64_t> offsets = offsetsOf(x, width);
-  for (auto [offset, more] : llvm::zip_equal(offsets, offsetsOf(y, width)))
-    offset += more;
-  return indexAt(base, offsets);
+  Index sum{add(x.base, y.base), x.stride + y.stride};
+  if (!x.offsets.empty() || !y.offsets.empty()) {
+    SmallVector<int64_t> offsets = offsetsOf(x, width);
+    for (auto [offset, more] : llvm::zip_equal(offsets, offsetsOf(y, width)))
+      offset += more;
+    sum = indexAt(sum.base, offsets);
+  }
+  sum.terms.append(x.terms);
+  sum.terms.append(y.terms);
+  return sum;
 }
 
 Index KernelBuilder::scale(const Index &x, Value factor) {
   if (x.uniform())
     return {mul(x.base, factor)};
   auto known = constantOf(factor);
-  if (x.lanes || !known)
+  if (x.lanes)
     return {{}, 0, arith::MulIOp::create(b, loc, lanesOf(x, width), broadcast(factor, width))};
-  Index result{mul(x.base, factor), x.stride * *known};
-  if (!x.offsets.empty() && *known)
-    for (int64_t offset : x.offsets)
-      result.offsets.push_back(offset * *known);
+  Index result{mul(x.base, factor)};
+  if (known == 0)
+    return result;
+  for (Index::Term term : x.terms) {
+    term.factor = known ? term.factor : mul(term.factor, factor);
+    for (int64_t &multiple : term.multiples)
+      multiple *= known.value_or(1);
+    result.terms.push_back(std::move(term));
+  }
+  bool hasOffsets = x.stride || !x.offsets.empty();
+  if (!known && hasOffsets)
+    result.terms.push_back({factor, llvm::SmallVector<int64_t, 0>(offsetsOf(x, width))});
+  if (!known)
+    return result;
+  result.stride = x.stride * *known;
+  for (int64_t offset : x.offsets)
+    result.offsets.push_back(offset * *known);
   return result;
 }
 
@@ -85,6 +108,8 @@ KernelBuilder::Congruence KernelBuilder::congruence(Value x, int depth) {
   auto of = [](int64_t factor, int64_t rest) -> Congruence {
     return {std::abs(factor), factor ? floorModulo(rest, std::abs(factor)) : rest};
   };
+  if (auto factor = sizeFactors.find(x); factor != sizeFactors.end())
+    return {factor->second, 0};
   if (depth == kDeepest)
     return {1, 0};
   if (auto argument = dyn_cast<BlockArgument>(x)) {
@@ -118,6 +143,8 @@ bool KernelBuilder::isNatural(Value x, int depth) {
   constexpr int kDeepest = 12;
   if (auto known = constantOf(x))
     return *known >= 0;
+  if (naturals.contains(x))
+    return true;
   if (depth == kDeepest)
     return false;
   if (auto argument = dyn_cast<BlockArgument>(x)) {
@@ -147,11 +174,11 @@ std::pair<Value, Value> KernelBuilder::floorSplit(Value x, Value size) {
 std::pair<Index, Index> KernelBuilder::split(const Index &x, Value size) {
   if (x.uniform())
     return {{div(x.base, size)}, {rem(x.base, size)}};
-  if (!x.lanes)
+  if (x.hasKnownOffsets())
     if (auto known = constantOf(size); known && *known > 0)
       if (auto parts = splitKnown(x, *known))
         return *parts;
-  if (!x.lanes && llvm::all_of(offsetsOf(x, width), [](int64_t offset) { return offset >= 0; }))
+  if (x.hasKnownOffsets() && llvm::all_of(offsetsOf(x, width), [](int64_t offset) { return offset >= 0; }))
     return splitNear(x, size);
   Value lanes = lanesOf(x, width), by = broadcast(size, width);
   return {{{}, 0, arith::DivUIOp::create(b, loc, lanes, by)}, {{}, 0, arith::RemUIOp::create(b, loc, lanes, by)}};

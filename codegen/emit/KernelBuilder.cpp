@@ -124,6 +124,16 @@ Value KernelBuilder::maskBound(const Dim &size, DType stored) {
   return byteWidth(stored) < 4 ? handedIn(size) : dim(size);
 }
 
+/// The largest product of small primes, up to a limit, that a size is known to be a multiple of.
+static int64_t factorOf(const Dim &size) {
+  constexpr int64_t kLargest = 4096;
+  int64_t factor = 1;
+  for (int64_t prime : {2, 3, 5, 7})
+    while (factor * prime <= kLargest && isMultipleOf(size, factor * prime))
+      factor *= prime;
+  return factor;
+}
+
 Value KernelBuilder::handedIn(const Dim &size) {
   Value &value = sizeValues[size.str()];
   if (!value) {
@@ -135,6 +145,7 @@ Value KernelBuilder::handedIn(const Dim &size) {
     Value slot = LLVM::GEPOp::create(b, loc, sizesPointer.getType(), b.getI64Type(), sizesPointer,
                                      LLVM::GEPArg(int32_t(place - sizes.begin())));
     value = LLVM::LoadOp::create(b, loc, b.getI64Type(), slot);
+    sizeFactors[value] = factorOf(size);
   }
   return value;
 }

@@ -19,14 +19,22 @@ using mlir::Value;
 using mlir::ValueRange;
 
 /// A position along one dimension, for each lane of the vector being computed: `base` (i64), plus lane * `stride`, or
-/// plus `offsets[lane]` where the distances are known but not all the same, or any positions at all in `lanes` (vector
-/// of i64) when that is set.
+/// plus `offsets[lane]` where the distances are known but not all the same, plus known multiples of sizes that only a
+/// run knows; or any positions at all in `lanes` (vector of i64) when that is set.
 struct Index {
+  struct Term {
+    Value factor;                            // i64
+    llvm::SmallVector<int64_t, 0> multiples; // by lane
+    friend bool operator==(const Term &, const Term &) = default;
+  };
   Value base;
   int64_t stride = 0;
   Value lanes = {};
   llvm::SmallVector<int64_t, 0> offsets = {}; // the first one is 0
-  bool uniform() const { return !lanes && stride == 0 && offsets.empty(); }
+  llvm::SmallVector<Term, 0> terms = {};
+  bool uniform() const { return !lanes && stride == 0 && offsets.empty() && terms.empty(); }
+  /// Whether `stride` or `offsets` say how far all lanes are from `base`.
+  bool hasKnownOffsets() const { return !lanes && terms.empty(); }
   friend bool operator==(const Index &, const Index &) = default;
 };
 
@@ -74,6 +82,8 @@ public:
   SmallVector<mlir::Operation *> checks;
 
   Value operandPointer(int64_t i) { return operands[i]; }
+  /// Whether two operands may have the same memory: a result that takes over that of an input.
+  bool sharesMemory() const { return isMemoryShared; }
   /// The kernel reports that `check` found a value that is not allowed, where `isBad` (a bool, or lanes of them), at
   /// `position` (i64, or lanes). Of several reports the one of the earlier op counts, then the one of the lower
   /// position.
@@ -126,7 +136,7 @@ public:
   Index add(const Index &, const Index &);
   Index scale(const Index &, Value factor);
   Index shift(const Index &i, Value by) { return add(i, Index{by}); }
-  /// Of positions that are not in `lanes`: how far each lane is from `base`.
+  /// Of positions that are not in `lanes`: how far each lane is from `base`, apart from multiples of sizes.
   SmallVector<int64_t> offsetsOf(const Index &, int64_t width);
   Index indexAt(Value base, ArrayRef<int64_t> offsets);
   /// The quotient and the remainder of positions that are not negative.
@@ -136,6 +146,8 @@ public:
     int64_t factor, rest;
   };
   Congruence congruence(Value x, int depth = 0);
+  /// A position that is not negative, which its computation does not show.
+  void assumeNatural(Value x) { naturals.insert(x); }
 
   // ---- control
   /// for (i = from; i < to; i += step); `body(i, carried)` returns the next carried values.
@@ -175,6 +187,7 @@ private:
   std::pair<Index, Index> splitNear(const Index &, Value size);
   Type movedType(DType);
   Value fromMoved(DType, Value moved);
+  Value loadGroups(const Memory &, const Index &position, int64_t width, Value mask);
   Value loadPieces(const Memory &, const Index &position, int64_t width, Value mask);
   Value usedElements(Value mask, ArrayRef<SmallVector<int64_t>> users, size_t uses);
   Value hidden(Value, llvm::StringRef constraints);
@@ -185,11 +198,14 @@ private:
   void callBodyOnGpu(ValueRange arguments);
   std::string name;
   int64_t operandCount;
+  bool isMemoryShared = false;
   mlir::LLVM::LLVMFuncOp function, entry;
   SmallVector<Value> operands;
   Value sizesPointer;
   Value lowestError; // a variable; null if the kernel cannot fail
   llvm::StringMap<Value> sizeValues;
+  llvm::DenseSet<Value> naturals;
+  llvm::DenseMap<Value, int64_t> sizeFactors;            // that a size is known to be a multiple of
   llvm::DenseMap<Value, std::pair<Value, Value>> bounds; // of masks: lanes at positions from the first below the second
   std::map<int64_t, Value> constants; // at the top of the function, so that equal positions are equal values
 };

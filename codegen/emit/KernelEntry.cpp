@@ -15,6 +15,7 @@ KernelBuilder::KernelBuilder(ModuleOp module, mlir::Location loc, llvm::StringRe
   auto pointer = LLVM::LLVMPointerType::get(context);
   auto i64 = b.getI64Type();
   operandCount = shared.size();
+  isMemoryShared = llvm::is_contained(shared, true);
   b.setInsertionPointToEnd(module.getBody());
   SmallVector<Type> types(operandCount, pointer);
   types.append({pointer, pointer, i64, i64});

@@ -75,7 +75,7 @@ Value KernelBuilder::load(const Memory &memory, const Index &position, int64_t w
     return fromMoved(memory.dtype,
                      LLVM::LoadOp::create(b, loc, element, elementPointer(memory, position.base), alignment));
   if (!position.lanes)
-    if (Value pieces = loadPieces(memory, position, width, mask))
+    if (Value pieces = loadGroups(memory, position, width, mask))
       return fromMoved(memory.dtype, pieces);
   auto type = VectorType::get({width}, element);
   auto pointers = LLVM::GEPOp::create(b, loc, VectorType::get({width}, memory.pointer.getType()), element,
@@ -85,6 +85,48 @@ Value KernelBuilder::load(const Memory &memory, const Index &position, int64_t w
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
   return fromMoved(memory.dtype, LLVM::masked_gather::create(b, loc, type, pointers, mask, ValueRange(zero),
                                                              b.getI32IntegerAttr(alignment)));
+}
+
+/// Lanes that lie at the same multiples of unknown sizes are read together; null if there are too many such groups.
+Value KernelBuilder::loadGroups(const Memory &memory, const Index &position, int64_t width, Value mask) {
+  constexpr size_t kMostGroups = 8;
+  if (position.terms.empty())
+    return loadPieces(memory, position, width, mask);
+  std::map<std::vector<int64_t>, SmallVector<int64_t>> groups; // the lanes at those multiples
+  for (int64_t lane = 0; lane < width; ++lane) {
+    std::vector<int64_t> multiples;
+    for (const Index::Term &term : position.terms)
+      multiples.push_back(term.multiples[lane]);
+    groups[multiples].push_back(lane);
+  }
+  if (groups.size() > kMostGroups || int64_t(groups.size()) * 2 > width)
+    return {};
+  SmallVector<int64_t> offsets = offsetsOf(position, width);
+  Value result;
+  for (auto &[multiples, lanes] : groups) {
+    Value base = position.base;
+    for (auto [term, multiple] : llvm::zip_equal(position.terms, multiples))
+      base = add(base, mul(term.factor, constant(multiple)));
+    SmallVector<int64_t> own(width, offsets[lanes.front()]), chosen(width);
+    SmallVector<bool> isHere(width, false);
+    for (int64_t lane : lanes)
+      own[lane] = offsets[lane], isHere[lane] = true;
+    for (int64_t lane = 0; lane < width; ++lane)
+      chosen[lane] = isHere[lane] ? width + lane : lane;
+    Value needed = mask;
+    if (mask)
+      needed = arith::AndIOp::create(b, loc, mask, arith::ConstantOp::create(b, loc, b.getBoolVectorAttr(isHere)));
+    Index at = indexAt(base, own);
+    Value part = at.uniform() && !mask ? LLVM::LoadOp::create(b, loc, movedType(memory.dtype),
+                                                              elementPointer(memory, at.base), byteWidth(memory.dtype))
+                                             .getResult()
+                                       : loadPieces(memory, at, width, needed);
+    if (!part)
+      return {};
+    part = broadcast(part, width);
+    result = result ? vector::ShuffleOp::create(b, loc, result, part, chosen).getResult() : part;
+  }
+  return result;
 }
 
 /// Contiguous pieces of one length that hold the elements at these distances: where they begin. They do not reach
@@ -155,13 +197,18 @@ Value KernelBuilder::usedElements(Value mask, ArrayRef<SmallVector<int64_t>> use
         return !element.value().empty() && element.value().front() == int64_t(element.index());
       }))
     return mask;
-  auto none = VectorType::get({width}, b.getI1Type());
-  Value off = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(none, false)), needed;
+  Value needed;
   for (size_t use = 0; use < uses; ++use) {
     SmallVector<int64_t> lanes;
-    for (auto &all : users)
-      lanes.push_back(use < all.size() ? all[use] : width); // a lane of `off`
-    Value some = vector::ShuffleOp::create(b, loc, mask, off, lanes);
+    SmallVector<bool> isUsed;
+    for (auto &all : users) {
+      isUsed.push_back(use < all.size());
+      lanes.push_back(isUsed.back() ? all[use] : 0);
+    }
+    // Apart from the shuffle: of one with lanes that are off, LLVM 22 makes a shift of more lanes than there are.
+    Value some = vector::ShuffleOp::create(b, loc, mask, mask, lanes);
+    if (llvm::is_contained(isUsed, false))
+      some = arith::AndIOp::create(b, loc, some, arith::ConstantOp::create(b, loc, b.getBoolVectorAttr(isUsed)));
     needed = needed ? Value(arith::OrIOp::create(b, loc, needed, some)) : some;
   }
   return needed;
@@ -181,7 +228,7 @@ void KernelBuilder::store(const Memory &memory, const Index &position, Value val
     LLVM::StoreOp::create(b, loc, value, elementPointer(memory, position.base), alignment);
     return;
   }
-  if (!position.lanes && position.stride == 1) {
+  if (position.hasKnownOffsets() && position.stride == 1) {
     if (auto known = bounds.find(mask); mask && !target.avx512 && known != bounds.end())
       return storeFirst(memory, position.base, value, sub(known->second.second, known->second.first));
     Value pointer = elementPointer(memory, position.base);

@@ -69,7 +69,7 @@ Value PointEmitter::at(Value v) {
 }
 
 void PointEmitter::prefetch(Value v, const Memory &memory, const Index &from) {
-  bool isRow = k.width > 1 && from.stride == 1 && !from.lanes;
+  bool isRow = k.width > 1 && from.stride == 1 && from.hasKnownOffsets();
   if (!isRow || (!streamed && later.empty()))
     return;
   Value at = later.empty() ? k.add(from.base, k.constant(kPrefetchBytes / int64_t(byteWidth(dtypeOf(v)))))

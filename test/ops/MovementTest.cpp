@@ -234,3 +234,36 @@ TEST_CASE("Windows give the bits of the interpreter wherever vectors lie") {
     }
   }
 }
+
+TEST_CASE("Elements at multiples of sizes that only a run knows give the bits of the interpreter") {
+  // Channels between or behind columns, so that the lanes of a vector lie in several planes; rows that end anywhere.
+  const DType type = GENERATE(DType::f32, DType::f16, DType::u8);
+  const int64_t channels = GENERATE(2, 3, 4, 5), columns = GENERATE(1, 7, 16, 33, 50);
+  const Ints perm = GENERATE(Ints{1, 2, 0}, Ints{1, 0, 2}, Ints{2, 1, 0});
+  Graph g;
+  Graph::Value x = g.input({type, {channels, Dim("h"), Dim("w")}});
+  Graph::Value turned = g.apply("transpose", {x}, {{"perm", perm}})[0];
+  g.output(g.apply("reshape", {turned}, {{"shape", Shape{elements(g.spec(x).shape)}}})[0]);
+  Graph::Value both = g.apply("concat", {x, g.apply("flip", {x}, {{"axes", Ints{2}}})[0]}, {{"axis", int64_t(1)}})[0];
+  g.output(g.apply("pad", {both}, {{"low", Ints{0, 0, 1}}, {"high", Ints{0, 1, 2}}, {"value", 1.0}})[0]);
+  Random random{uint64_t(channels * 100 + columns)};
+  Tensors inputs{randomTensor(type, {channels, 9, columns}, {}, Mood::Special, random)}, want = g.interpret(inputs);
+  for (const char *target : {"native", "x86-64-v3"}) {
+    INFO(target << "\n" << g.text());
+    Tensors got = g.compile(target)->run(inputs);
+    for (size_t i = 0; i < want.size(); ++i)
+      CHECK(difference(got[i], want[i], {}) == "");
+  }
+}
+
+TEST_CASE("The last vector of repeated rows reads nothing behind them") {
+  const DType type = GENERATE(DType::bf16, DType::f32, DType::u8);
+  const int64_t rows = GENERATE(1, 3, 5), columns = GENERATE(4, 8, 16), repeats = GENERATE(2, 3, 5);
+  Graph g;
+  Graph::Value tiled = g.apply("tile", {g.input({type, {rows, columns}})}, {{"repeats", Ints{1, repeats}}})[0];
+  g.output(g.apply("sub", {tiled, tiled})[0]);
+  Random random(1);
+  Tensors inputs{randomTensor(type, {rows, columns}, {}, Mood::Plain, random)};
+  for (const char *target : {"native", "x86-64-v3"})
+    CHECK(difference(g.compile(target)->run(inputs)[0], g.interpret(inputs)[0], {}) == "");
+}

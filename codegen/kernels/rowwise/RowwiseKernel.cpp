@@ -54,8 +54,10 @@ public:
         k.loop(k.lo, firstEnd, step, [&](Value task) { runBlocks(task, outer, blocks, block); });
       }
       apart = step = k.constant(1);
-      k.loop(rest, k.hi, step,
-             [&](Value task) { blocked ? runBlock(task, outer, blocks, block) : runRows(task, 1, outer); });
+      if (blocked)
+        runBlocksInOrder(rest, outer, blocks, block);
+      else
+        k.loop(rest, k.hi, step, [&](Value task) { runRows(task, 1, outer); });
     };
     SmallVector<std::pair<Value, Value>> large = streamedResults();
     if (large.empty()) {
@@ -182,11 +184,46 @@ private:
     }
   }
 
-  void runBlock(Value task, ArrayRef<int> outer, const Dim &blocks, int64_t block) {
-    SmallVector<Index> place(space.size());
-    Value count = k.dim(blocks);
-    this->place(place, k.div(task, count), outer);
-    e.scoped([&] { columns(place, k.rem(task, count), block); });
+  /// All tasks from `first` on. Divisions by sizes that only a run knows would take longer than a short row: the
+  /// positions of the first task are counted on.
+  void runBlocksInOrder(Value first, ArrayRef<int> outer, const Dim &blocks, int64_t block) {
+    Shape sizes; // of all positions but the first, the last one first
+    if (!outer.empty())
+      sizes.push_back(blocks);
+    for (size_t i = outer.size(); i-- > 1;)
+      sizes.push_back(space[outer[i]]);
+    bool areKnown = llvm::all_of(sizes, [](const Dim &size) { return size.isStatic(); });
+    auto split = [&](Value task) {
+      SmallVector<Value> at;
+      for (const Dim &size : sizes) {
+        at.push_back(k.rem(task, k.dim(size)));
+        task = k.div(task, k.dim(size));
+      }
+      at.push_back(task);
+      return at;
+    };
+    auto run = [&](ArrayRef<Value> at) {
+      SmallVector<Index> place(space.size());
+      for (size_t i = 0; i < outer.size(); ++i)
+        place[outer[i]] = {at[outer.size() - i]};
+      e.scoped([&] { columns(place, at[0], block); });
+    };
+    if (areKnown)
+      return k.loop(first, k.hi, step, [&](Value task) { run(split(task)); });
+    k.loop(first, k.hi, step, split(first), [&](Value, ValueRange values) {
+      SmallVector<Value> at(values);
+      for (Value position : at)
+        k.assumeNatural(position);
+      run(at);
+      Value zero = k.constant(0), carry = k.constant(1);
+      for (auto [i, size] : llvm::enumerate(sizes)) {
+        Value next = k.add(at[i], carry), isEnd = k.compare(arith::CmpIPredicate::eq, next, k.dim(size));
+        at[i] = arith::SelectOp::create(k.b, k.loc, isEnd, zero, next);
+        carry = arith::SelectOp::create(k.b, k.loc, isEnd, k.constant(1), zero);
+      }
+      at.back() = k.add(at.back(), carry);
+      return at;
+    });
   }
 
   // ---- vectors
@@ -335,6 +372,7 @@ private:
       from = k.constant(0);
       to = size;
     }
+    Value begin = from;
     // Steps of as many vectors as are worked on together, then of a single one, then what is left.
     int64_t together = columnsTogether();
     auto steps = [&](int64_t count, llvm::function_ref<void(Value)> visit) {
@@ -343,8 +381,8 @@ private:
       k.loop(from, whole, step, visit);
       from = whole;
     };
-    if (together > 1)
-      steps(together, [&](Value i) { vectors(place, i, together, {}); });
+    for (int64_t count = together; count > 1; count = extent.isStatic() ? 1 : count / 2)
+      steps(count, [&](Value i) { vectors(place, i, count, {}); });
     bool isEven = isMultipleOf(extent, vectorWidth);
     int64_t group = together * vectorWidth;
     bool isDone = together > 1 && isEven && block % group == 0 && isMultipleOf(extent, group);
@@ -355,10 +393,23 @@ private:
       });
     if (isMultipleOf(extent, period * vectorWidth))
       return;
-    for (int64_t n = 0; n < period; ++n) {
-      Value at = k.add(from, k.constant(n * vectorWidth));
-      k.when(k.compare(arith::CmpIPredicate::slt, at, to), [&] { vectors(place, at, 1, tailMask(at, extent)); });
-    }
+    auto tail = [&] {
+      for (int64_t n = 0; n < period; ++n) {
+        Value at = k.add(from, k.constant(n * vectorWidth));
+        k.when(k.compare(arith::CmpIPredicate::slt, at, to), [&] { vectors(place, at, 1, tailMask(at, extent)); });
+      }
+    };
+    if (extent.isStatic() || k.sharesMemory() || !reduced.empty())
+      return tail();
+    // What is left of a size that only a run knows needs no masks where it is the end of whole vectors, some of whose
+    // elements are then computed twice.
+    Value last = k.sub(size, k.constant(period * vectorWidth)), isLeft = k.compare(arith::CmpIPredicate::slt, from, to);
+    Value isLong = k.compare(arith::CmpIPredicate::sge, last, begin);
+    k.when(arith::AndIOp::create(k.b, k.loc, isLeft, isLong), [&] {
+      for (int64_t n = 0; n < period; ++n)
+        vectors(place, k.add(last, k.constant(n * vectorWidth)), 1, {});
+    });
+    k.unless(isLong, tail);
   }
 
   void pointOf() {
