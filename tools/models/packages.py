@@ -106,5 +106,6 @@ def inputsOf(onnx):
 
 def check(options, name):
     onnx = download()[name]
-    return sweep.compileAndCompare(options, onnx, inputsOf(onnx), TOLERANCES.get(onnx.name, TOLERANCE), FLOOR,
+    return sweep.compileAndCompare(options, onnx, inputsOf(onnx),
+                                   sweep.Rule(TOLERANCES.get(onnx.name, TOLERANCE), FLOOR),
                                    options.data / name / "file.plate")

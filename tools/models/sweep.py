@@ -15,6 +15,7 @@ What is not right makes the exit code 1. States are kept per build of burin: a s
 import argparse
 import collections
 import concurrent.futures
+import dataclasses
 import hashlib
 import json
 import os
@@ -45,10 +46,10 @@ def fuseAttention(module):
 
 
 def exportOne(model, module, variant, path):
-    """Traced at the last sizes, none of which is 1."""
+    """Traced at sizes none of which is 0 or 1."""
     import export
     import torch
-    inputs = export.inputsOf(model, model.sizes[-1])
+    inputs = export.inputsOf(model, next((s for s in reversed(model.sizes) if min(s.values()) > 1), model.sizes[-1]))
     with torch.inference_mode():
         results = export.asTuple(module(*inputs))
     names = list(model.inputs)
@@ -119,10 +120,20 @@ def runBurin(options, plate, inputs, names, folder):
     return (None, text) if code else ([numpy.load(folder / f"out.{i}.npy") for i in range(len(names))], "")
 
 
-def difference(results, expected, floor=1e-30):
-    """Of all outputs: the largest, relative to the largest number of that output, or `floor` if that is larger. NaN
-    where both have it is none."""
+@dataclasses.dataclass(frozen=True)
+class Rule:
+    """How results are compared."""
+    tolerance: float
+    floor: float = 1e-30  # of what errors are relative to
+    chooses: bool = False  # rows, chosen and put in order by the data
+
+
+def difference(results, expected, rule):
+    """Of all outputs: the largest, relative to the largest number of that output. NaN where both have it is none."""
     worst = 0.0
+    if rule.chooses:
+        from check import inOrder
+        results = inOrder(results, expected)
     for y, e in zip(results, expected, strict=True):
         if y.shape != e.shape:
             return f"an output has the shape {list(y.shape)}, ONNX Runtime's has {list(e.shape)}"
@@ -130,12 +141,12 @@ def difference(results, expected, floor=1e-30):
             continue
         y, e = y.astype(numpy.float64), e.astype(numpy.float64)
         same = (y == e) | (numpy.isnan(y) & numpy.isnan(e))
-        error = numpy.where(same, 0, numpy.abs(y - e)).max() / max(numpy.nanmax(numpy.abs(e)), floor)
+        error = numpy.where(same, 0, numpy.abs(y - e)).max() / max(numpy.nanmax(numpy.abs(e)), rule.floor)
         worst = max(worst, float(numpy.nan_to_num(error, nan=numpy.inf)))
     return worst
 
 
-def compare(options, onnx, plate, inputsBySize, tolerance, floor):
+def compare(options, onnx, plate, inputsBySize, rule):
     """(state, detail) of a model that is compiled."""
     import onnxruntime
     quiet = onnxruntime.SessionOptions()
@@ -157,8 +168,8 @@ def compare(options, onnx, plate, inputsBySize, tolerance, floor):
             results, problem = runBurin(options, plate, taken, names, pathlib.Path(folder))
         if problem:
             return "DIFFERS", f"{label}: {problem}"
-        found = difference(results, expected, floor)
-        if isinstance(found, str) or found > tolerance:
+        found = difference(results, expected, rule)
+        if isinstance(found, str) or found > rule.tolerance:
             return "DIFFERS", f"{label}: {found}"
         worst = max(worst, found)
     if len(refused) == len(inputsBySize):
@@ -167,22 +178,21 @@ def compare(options, onnx, plate, inputsBySize, tolerance, floor):
     return "agrees", f"{worst:.1e}{note}"
 
 
-def compileAndCompare(options, onnx, inputsBySize, tolerance, floor=1e-30, plate=None):
-    plate = plate or onnx.with_suffix(".plate")
+def compileAndCompare(options, onnx, inputsBySize, rule, plate):
     code, text = call([options.build / "bin/burin", "compile", onnx, "-o", plate], COMPILE_SECONDS)
     if code is None:
         return "TOO SLOW", f"more than {COMPILE_SECONDS} s"
-    state = ("REFUSED", text) if code else compare(options, onnx, plate, inputsBySize, tolerance, floor)
+    state = ("REFUSED", text) if code else compare(options, onnx, plate, inputsBySize, rule)
     if state[0] == "agrees":
         plate.unlink()  # as large as the weights
     return state
 
 
-def check(options, onnx, inputsBySize, tolerance):
+def check(options, onnx, inputsBySize, rule):
     failed = onnx.with_suffix(".failed")
     if failed.exists():
         return ("peer" if onnx.stem.endswith(OPTIMISED) else "export"), failed.read_text()
-    return compileAndCompare(options, onnx, inputsBySize, tolerance)
+    return compileAndCompare(options, onnx, inputsBySize, rule, onnx.with_suffix(".plate"))
 
 
 def inputsOf(model):
@@ -224,10 +234,10 @@ def checkVariants(options, name):
         import packages
         return states.set("file", packages.check(options, name))
     model = find(name)
-    inputs = inputsOf(model)
+    inputs, rule = inputsOf(model), Rule(model.tolerance, chooses=model.chooses)
     for variant in VARIANTS:
         if variant not in states.values:
-            states.set(variant, check(options, folder / (variant + ".onnx"), inputs, model.tolerance))
+            states.set(variant, check(options, folder / (variant + ".onnx"), inputs, rule))
 
 
 def exportInProcess(options, name):
