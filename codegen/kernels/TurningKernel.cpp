@@ -158,7 +158,9 @@ private:
 
 std::optional<LaunchShape> emitTurningKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a,
                                              ArrayRef<Value> results) {
-  if (a.space.size() < 2 || e.k.target.isGpu())
+  // A reduction over a dimension of size 1 is in no dimension of the space.
+  bool reduces = llvm::any_of(body, [](Operation &op) { return !passes::reducedAxes(&op).empty(); });
+  if (a.space.size() < 2 || reduces || e.k.target.isGpu())
     return std::nullopt;
   if (TurningKernel kernel(e, body, a, results); kernel.applies())
     return kernel.emit();

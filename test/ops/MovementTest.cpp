@@ -267,3 +267,18 @@ TEST_CASE("The last vector of repeated rows reads nothing behind them") {
   for (const char *target : {"native", "x86-64-v3"})
     CHECK(difference(g.compile(target)->run(inputs)[0], g.interpret(inputs)[0], {}) == "");
 }
+
+TEST_CASE("A transposed operand is reduced over a dimension of size 1") {
+  for (const char *op : {"argmax", "reduce_sum", "reduce_max"}) {
+    Graph g;
+    Graph::Value turned = g.apply("transpose", {g.input({DType::f32, {1, 34, 20}})}, {{"perm", Ints{0, 2, 1}}})[0];
+    Attrs attrs = op == std::string("argmax") ? Attrs{{"axis", int64_t(0)}} : Attrs{{"axes", Ints{0}}};
+    g.output(g.apply("add", {turned, turned})[0]);
+    g.output(g.apply(op, {turned}, attrs)[0]);
+    Random random(1);
+    Tensors inputs{randomTensor(DType::f32, {1, 34, 20}, {}, Mood::Plain, random)}, want = g.interpret(inputs);
+    Tensors got = g.compile("native")->run(inputs);
+    for (size_t i = 0; i < want.size(); ++i)
+      CHECK(difference(got[i], want[i], {}) == "");
+  }
+}
