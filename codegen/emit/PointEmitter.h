@@ -82,6 +82,9 @@ std::optional<LaunchShape> emitWindowKernel(ElementEmitter &, mlir::Block &body,
 /// bodies (codegen/kernels/PlanePoolKernel.cpp).
 std::optional<LaunchShape> emitPlanePoolKernel(ElementEmitter &, mlir::Block &body, const passes::IterationSpace &,
                                                ArrayRef<Value> results);
+/// The same for avg_pool (codegen/kernels/PlaneMeanKernel.cpp).
+std::optional<LaunchShape> emitPlaneMeanKernel(ElementEmitter &, mlir::Block &body, const passes::IterationSpace &,
+                                               ArrayRef<Value> results);
 /// Emits a kernel that only transposes, or packs what it transposes, so that neither side is read or written element by
 /// element; nothing, and no code, for other bodies (codegen/kernels/TransposeKernel.cpp).
 std::optional<LaunchShape> emitTransposeKernel(ElementEmitter &, mlir::Block &body, Value result);

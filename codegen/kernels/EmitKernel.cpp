@@ -38,6 +38,8 @@ FailureOr<LaunchShape> emitCpuKernel(ElementEmitter &e, KernelOp kernel, ArrayRe
     return *window;
   if (auto pool = emitPlanePoolKernel(e, body, *space, results))
     return *pool;
+  if (auto mean = emitPlaneMeanKernel(e, body, *space, results))
+    return *mean;
   if (auto transpose = emitTransposeKernel(e, body, results[0]))
     return *transpose;
   if (auto turning = emitTurningKernel(e, body, *space, results))

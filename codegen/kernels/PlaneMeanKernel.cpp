@@ -1,0 +1,193 @@
+// Average pools over planes (channels before rows and columns), with what is fused around them.
+//
+// The rows that a task sees are copied to scratch memory, with zeros where windows reach beyond x, so that no lane is
+// masked while windows are added up, and what is fused before the pool is computed once per element. The taps of a
+// window are added in row-major order, as everywhere.
+#include "codegen/emit/PointEmitter.h"
+#include "codegen/emit/Window.h"
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+namespace {
+
+constexpr int64_t kRowsOfTask = 8;
+constexpr int64_t kFewestTaps = 5, kMostTaps = 64; // of a window: copies do not pay below; they are written out
+
+class PlaneMeanKernel {
+public:
+  PlaneMeanKernel(ElementEmitter &e, AvgPoolOp op, const Window &w, Block &body, const passes::IterationSpace &a,
+                  ArrayRef<Value> results)
+      : e(e), k(e.k), p(e, a), op(op), w(w), rule(e, op), body(body), results(results), x(shapeOf(w.x)),
+        result(shapeOf(op.getResult())), lanes(k.target.lanes(byteWidth(rule.sumType))),
+        border(llvm::alignTo(w.low[1], lanes)),
+        rowsSeen((kRowsOfTask - 1) * w.strides[0] + (w.kernel[0] - 1) * w.dilations[0] + 1) {
+    Dim columns = ceildiv(result[3], lanes) * lanes;
+    Dim seen = (columns - 1) * w.strides[1] + (w.kernel[1] - 1) * w.dilations[1] + 1;
+    length = ceildiv(max(max(ceildiv(x[3], lanes) * lanes, seen) + border, columns), lanes) * lanes;
+  }
+
+  LaunchShape emit() {
+    Shape counts{result[0], result[1], ceildiv(result[2], kRowsOfTask)};
+    k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
+      e.scoped([&] {
+        at = e.delinearize({task}, counts);
+        Value from = k.mul(at[2].base, k.constant(kRowsOfTask));
+        Value to = k.minimum(k.add(from, k.constant(kRowsOfTask)), k.dim(result[2]));
+        at.push_back({});
+        if (w.isOpen(1))
+          countColumns();
+        copyRows(w.origin(k, 0, {from}).base);
+        k.loop(from, to, k.constant(1), [&](Value row) {
+          at[2] = {row};
+          Value first = k.mul(k.sub(row, from), k.constant(w.strides[0]));
+          e.scoped([&] { alongRow(first, w.origin(k, 0, {row}).base); });
+        });
+      });
+    });
+    Dim bytes = length * Dim((rowsSeen + 1) * int64_t(byteWidth(rule.sumType)));
+    return {counts[0] * counts[1] * counts[2], bytes};
+  }
+
+private:
+  Value number(double value) {
+    Type type = k.storageType(rule.sumType);
+    return k.broadcast(arith::ConstantOp::create(k.b, k.loc, k.b.getFloatAttr(type, value)), lanes);
+  }
+  Memory scratch() { return {k.scratch, rule.sumType, {Dim(rowsSeen + 1), length}}; }
+  /// The position in scratch memory of a column of x in a row; row `rowsSeen` holds numbers of taps.
+  Value place(Value row, Value column) { return k.add(k.mul(row, k.dim(length)), column); }
+  void storeLanes(Value position, Value value) { k.store(scratch(), {position, 1}, value, lanes, {}); }
+  void eachVector(Value end, llvm::function_ref<void(Value)> visit) {
+    k.loop(k.constant(0), end, k.constant(lanes), visit);
+  }
+  /// Sums the taps of the windows of a vector of columns in one row.
+  Value addTaps(Value sum, Value row, Value column) {
+    Value from = k.add(k.mul(column, k.constant(w.strides[1])), k.constant(border - w.low[1]));
+    for (int64_t tap = 0; tap < w.kernel[1]; ++tap) {
+      Index position{place(row, k.add(from, k.constant(tap * w.dilations[1]))), w.strides[1]};
+      sum = arith::AddFOp::create(k.b, k.loc, sum, k.load(scratch(), position, lanes, {}));
+    }
+    return sum;
+  }
+
+  /// How many taps of its windows each column counts, from a row of ones.
+  void countColumns() {
+    llvm::SaveAndRestore width(k.width, lanes);
+    bool countsPadding = op.getCountIncludePad();
+    Value first = k.constant(countsPadding ? border - w.low[1] : border);
+    Value end = k.add(k.dim(x[3]), k.constant(countsPadding ? border + w.high[1] : border));
+    eachVector(k.dim(length), [&](Value i) {
+      Value isCounted = e.inRange({i, 1}, first, end);
+      storeLanes(i, arith::SelectOp::create(k.b, k.loc, isCounted, number(1), number(0)));
+    });
+    eachVector(k.dim(result[3]), [&](Value i) {
+      Value count = addTaps(number(0), k.constant(0), i);
+      storeLanes(place(k.constant(rowsSeen), i), arith::MaximumFOp::create(k.b, k.loc, count, number(1)));
+    });
+  }
+
+  /// The rows of x from `origin` on.
+  void copyRows(Value origin) {
+    Value whole = k.mul(k.div(k.dim(x[3]), k.constant(lanes)), k.constant(lanes));
+    eachVector(k.mul(k.constant(rowsSeen), k.dim(length)), [&](Value i) { storeLanes(i, number(0)); });
+    Value first = k.maximum(k.sub(k.constant(0), origin), k.constant(0));
+    Value end = k.minimum(k.sub(k.dim(x[2]), origin), k.constant(rowsSeen));
+    k.loop(first, end, k.constant(1), [&](Value row) {
+      eachVector(whole, [&](Value i) { copyVector(origin, row, i, {}); });
+      if (!isMultipleOf(x[3], lanes))
+        k.when(k.compare(arith::CmpIPredicate::slt, whole, k.dim(x[3])),
+               [&] { copyVector(origin, row, whole, k.below(whole, k.dim(x[3]), lanes)); });
+    });
+  }
+
+  void copyVector(Value origin, Value row, Value column, Value mask) {
+    llvm::SaveAndRestore width(k.width, lanes);
+    llvm::SaveAndRestore lanesMask(e.mask, mask);
+    e.scoped([&] {
+      Value element = e.element(w.x, {at[0], at[1], {k.add(origin, row)}, {column, 1}});
+      element = castLanes(k.b, k.loc, k.broadcast(element, lanes), rule.type, rule.sumType);
+      if (mask)
+        element = arith::SelectOp::create(k.b, k.loc, mask, element, number(0));
+      storeLanes(place(row, k.add(column, k.constant(border))), element);
+    });
+  }
+
+  /// How many taps down a column the windows count that begin at this row of x.
+  Value countRows(Value origin) {
+    if (!w.isOpen(0))
+      return k.constant(w.kernel[0]);
+    bool countsPadding = op.getCountIncludePad();
+    Value moved = countsPadding ? k.add(origin, k.constant(w.low[0])) : origin;
+    Value size = countsPadding ? k.add(k.dim(x[2]), k.constant(w.low[0] + w.high[0])) : k.dim(x[2]);
+    auto [first, end] = codegen::tapsInside(k, moved, size, w.kernel[0], w.dilations[0]);
+    return k.maximum(k.sub(end, first), k.constant(1));
+  }
+
+  void alongRow(Value first, Value origin) {
+    Value rows = castLanes(k.b, k.loc, countRows(origin), DType::i64, rule.sumType);
+    const Dim &columns = result[3];
+    Value whole = k.mul(k.div(k.dim(columns), k.constant(lanes)), k.constant(lanes));
+    eachVector(whole, [&](Value i) { alongVector(first, rows, i, {}); });
+    if (!isMultipleOf(columns, lanes)) {
+      Value bound = k.maskBound(columns, narrowest(body, rule.type));
+      k.when(k.compare(arith::CmpIPredicate::slt, whole, k.dim(columns)),
+             [&] { alongVector(first, rows, whole, k.below(whole, bound, lanes)); });
+    }
+  }
+
+  void alongVector(Value first, Value rows, Value column, Value mask) {
+    llvm::SaveAndRestore width(k.width, lanes);
+    Value sum = number(0);
+    for (int64_t tap = 0; tap < w.kernel[0]; ++tap)
+      sum = addTaps(sum, k.add(first, k.constant(tap * w.dilations[0])), column);
+    Value columns = w.isOpen(1) ? k.load(scratch(), {place(k.constant(rowsSeen), column), 1}, lanes, {})
+                                : number(double(w.kernel[1]));
+    Value count = arith::MulFOp::create(k.b, k.loc, k.broadcast(rows, lanes), columns);
+    Value mean = arith::DivFOp::create(k.b, k.loc, sum, count);
+    llvm::SaveAndRestore lanesMask(e.mask, mask);
+    at[3] = {column, 1};
+    mean = castLanes(k.b, k.loc, mean, rule.sumType, rule.type);
+    e.scoped([&] { p.finish(op.getResult(), at, mean, body, results); });
+  }
+
+  ElementEmitter &e;
+  KernelBuilder &k;
+  PointEmitter p;
+  AvgPoolOp op;
+  const Window &w;
+  WindowRule rule;
+  Block &body;
+  ArrayRef<Value> results;
+  Shape x, result;
+  int64_t lanes;
+  int64_t border, rowsSeen; // in scratch memory: before the columns of x; rows of x that a task sees
+  Dim length;               // of a row there
+  SmallVector<Index> at;    // in the result
+};
+
+} // namespace
+
+std::optional<LaunchShape> emitPlaneMeanKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a,
+                                               ArrayRef<Value> results) {
+  auto pools = body.getOps<AvgPoolOp>();
+  if (pools.empty())
+    return std::nullopt;
+  AvgPoolOp op = *pools.begin();
+  std::optional<Window> w = windowOf(op);
+  if (w->channelsLast() || w->spatial != 2)
+    return std::nullopt;
+  int64_t taps = w->kernel[0] * w->kernel[1];
+  if (taps < kFewestTaps || taps > kMostTaps || std::min(w->kernel[0], w->kernel[1]) < 2)
+    return std::nullopt;
+  // Short rows fill vectors better together.
+  const Dim columns = shapeOf(op.getResult())[3];
+  int64_t lanes = e.k.target.lanes(byteWidth(WindowRule(e, op).sumType));
+  if (upperBound(columns).value_or(INT64_MAX) < lanes / 2)
+    return std::nullopt;
+  return PlaneMeanKernel(e, op, *w, body, a, results).emit();
+}
+
+} // namespace burin::codegen
