@@ -10,7 +10,7 @@ Every variant of every model ends in one state, and all are counted:
   TOO SLOW   burin compile takes more than a minute
   CRASHED    the comparing process died or hung
   export     PyTorch's exporter fails: no file
-  peer       ONNX Runtime loads the file not, or runs it at none of the sizes
+  peer       ONNX Runtime does not load the file, or runs it at none of the sizes
 What is not right makes the exit code 1. States are kept per build of burin: a sweep that was interrupted goes on."""
 import argparse
 import collections
@@ -189,9 +189,11 @@ def compileAndCompare(options, onnx, inputsBySize, rule, plate):
 
 
 def check(options, onnx, inputsBySize, rule):
-    failed = onnx.with_suffix(".failed")
+    source, failed = onnx.with_stem(onnx.stem.removesuffix(OPTIMISED)), onnx.with_suffix(".failed")
+    if not source.exists():
+        return "export", source.with_suffix(".failed").read_text()
     if failed.exists():
-        return ("peer" if onnx.stem.endswith(OPTIMISED) else "export"), failed.read_text()
+        return "peer", failed.read_text()
     return compileAndCompare(options, onnx, inputsBySize, rule, onnx.with_suffix(".plate"))
 
 
@@ -314,6 +316,7 @@ def parse():
     parser.add_argument("--list", action="store_true", help="print the names of the models")
     parser.add_argument("--docs", action="store_true", help="write docs/sweep.md")
     parser.add_argument("--export-only", action="store_true", help="write the ONNX files and stop")
+    parser.add_argument("--kept", action="store_true", help="compile nothing, report the states that are kept")
     parser.add_argument("--export", help=argparse.SUPPRESS)
     parser.add_argument("--check", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -351,7 +354,8 @@ def main():
     if options.check:
         return checkVariants(options, options.check)
     names += [name for name in packages.download() if wanted(name)]
-    all_ = inTurn(options, checkModel, names)
+    kept = lambda options, name: States(options, options.data / name).values
+    all_ = inTurn(options, kept if options.kept else checkModel, names)
     if options.docs:
         import sweep_page
         sweep_page.write(all_, HERE.parent.parent / "docs/sweep.md")

@@ -19,7 +19,7 @@ and for each file runs `burin compile` and compares with ONNX Runtime at three c
 | TOO SLOW | `burin compile` takes more than a minute |
 | CRASHED | the comparing process died |
 | export | PyTorch's exporter makes no file |
-| peer | ONNX Runtime does not load the file, does not run it at any of the sizes, or its optimiser had no file to rewrite |
+| peer | ONNX Runtime does not load the file, or does not run it at any of the sizes |
 """
 
 
@@ -47,6 +47,9 @@ def grouped(all_, states):
 
 
 def write(all_, path):
+    """Of the models all variants of which have a state; the others are named."""
+    missing = [name for name, states in all_.items() if len(states) < len(sweep.variantsOf(name))]
+    all_ = {name: states for name, states in all_.items() if name not in missing}
     models, files = len(all_), sum(map(len, all_.values()))
     text = ABOUT + f"\nMeasured {report.whenAndWhat()}; {report.versions()}. {models} models, {files} variants.\n\n"
     text += counts(all_)
@@ -55,4 +58,6 @@ def write(all_, path):
             text += f"\n## {title}\n" + report.table(["model", "variants", "state", "reason"], rows)
     agreeing = [name for name, results in all_.items() if all(state == "agrees" for state, _ in results.values())]
     text += f"\n## All variants agree\n{', '.join(agreeing)}.\n"
+    if missing:
+        text += f"\n## Not measured\n{', '.join(missing)}.\n"
     path.write_text(text)
