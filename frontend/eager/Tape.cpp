@@ -90,9 +90,11 @@ class Walk {
   std::optional<std::unordered_set<const TapeNode *>> wanted;    // those that lead to targets; nullopt: all
   const BackwardOptions &options;
   const Location &where;
+  const bool hooksOfTargets;
 
 public:
-  Walk(const BackwardOptions &options, const Location &where) : options(options), where(where) {}
+  Walk(const BackwardOptions &options, const Location &where, bool hooksOfTargets)
+      : options(options), where(where), hooksOfTargets(hooksOfTargets) {}
 
   std::vector<Tensor> run(std::span<const TapeEdge> roots, std::vector<Tensor> seeds,
                           std::optional<std::span<const TapeEdge>> targets) {
@@ -105,7 +107,9 @@ public:
       std::shared_ptr<TapeNode> node = queue.top();
       queue.pop();
       std::vector<Tensor> given = std::move(gradients.extract(node.get()).mapped());
-      callHooks(*node, given);
+      auto isTarget = [&](const TapeEdge &target) { return target.node == node; };
+      if (hooksOfTargets || !targets || std::ranges::none_of(*targets, isTarget))
+        callHooks(*node, given);
       bool goesOn = !targets;
       for (size_t i = 0; i < found.size(); ++i)
         if ((*targets)[i].node == node)
@@ -192,14 +196,14 @@ private:
 
 std::vector<Tensor> runBackward(std::span<const TapeEdge> roots, std::vector<Tensor> seeds,
                                 std::optional<std::span<const TapeEdge>> targets, const BackwardOptions &options,
-                                const Location &where) {
+                                const Location &where, bool hooksOfTargets) {
   struct Mode {
     bool before;
     explicit Mode(bool on) : before(std::exchange(gradEnabled, on)) {}
     ~Mode() { gradEnabled = before; }
   } mode(options.create_graph);
   NoAutocast noAutocast;
-  return Walk(options, where).run(roots, std::move(seeds), targets);
+  return Walk(options, where, hooksOfTargets).run(roots, std::move(seeds), targets);
 }
 
 } // namespace detail

@@ -67,8 +67,9 @@ Tensor withoutEdge(const Tensor &tensor);
 
 /// Walks the tape from `roots`, whose gradients are `seeds`. Without targets, gradients are added to the leaves; else
 /// those of the targets are returned, undefined where the roots do not depend on one, and leaves are left alone.
+/// Without `hooksOfTargets`, hooks of the targets are not called.
 std::vector<Tensor> runBackward(std::span<const TapeEdge> roots, std::vector<Tensor> seeds,
                                 std::optional<std::span<const TapeEdge>> targets, const BackwardOptions &options,
-                                const Location &where);
+                                const Location &where, bool hooksOfTargets = true);
 
 } // namespace burin::detail

@@ -1,6 +1,7 @@
 // Reverse-mode differentiation of what a trace has recorded.
 #pragma once
 #include "frontend/trace/Trace.h"
+#include "mlir/IR/IRMapping.h"
 
 namespace burin {
 
@@ -21,9 +22,14 @@ private:
   std::vector<mlir::Operation *> path; // those that give the varying ones, in order
   llvm::DenseMap<mlir::Value, Tensor> gradients;
 
+  llvm::DenseMap<const Region *, mlir::IRMapping> again; // what regions have become, see Trace::remat
+
   void add(mlir::Value value, const Tensor &gradient);
   Tensor gradientOrZeros(mlir::Value value) const;
   void differentiate(mlir::Operation *op);
+  /// The value as the rule of `op` reads it: computed again if the op is of a region.
+  mlir::Value computedAgain(mlir::Operation *op, mlir::Value value);
+  mlir::IRMapping computeAgain(const Region &region);
   void differentiateLoop(ir::ScanOp loop);
   void differentiateBranches(ir::IfOp branches);
   void differentiateCustom(mlir::Operation *op, const Custom &custom);

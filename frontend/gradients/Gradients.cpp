@@ -96,11 +96,11 @@ void Trace::Backward::differentiate(mlir::Operation *op) {
   gradients::GradientCall call{*info, {}, ir::attrsOf(op), {}, {}, {}};
   llvm::SmallVector<Value> operands = ir::operandsOf(op);
   for (Value operand : operands) {
-    call.operands.push_back(operand ? trace.wrap(operand) : Tensor());
+    call.operands.push_back(operand ? trace.wrap(computedAgain(op, operand)) : Tensor());
     call.isNeeded.push_back(operand && varying.contains(operand));
   }
   for (Value result : op->getResults()) {
-    call.results.push_back(trace.wrap(result));
+    call.results.push_back(trace.wrap(computedAgain(op, result)));
     call.gradients.push_back(gradientOrZeros(result));
   }
   std::vector<Tensor> given = rule(call);

@@ -63,6 +63,8 @@ void Parameter::set(const Tensor &value, Location where) {
   detail::TapeEdge leaf = detail::edgeOf(cell->value);
   bool isLeaf = leaf.node && value.dtype(place) == cell->value.dtype(place);
   bool isTrained = leaf.node != nullptr;
+  if (detail::cellChanges)
+    detail::cellChanges->emplace_back(cell, cell->value);
   cell->value = isLeaf ? detail::withEdge(value, leaf) : detail::withoutEdge(value);
   if (isTrained && !isLeaf && isFloat(value.dtype(place)))
     cell->value.requires_grad_(true, place); // of another element type: a new leaf

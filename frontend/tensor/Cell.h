@@ -6,6 +6,11 @@
 
 namespace burin::detail {
 
+struct Cell;
+/// Cells that this thread's eager code has set, with what they held before; null: nobody asks.
+using CellChanges = std::vector<std::pair<std::shared_ptr<Cell>, Tensor>>;
+inline thread_local CellChanges *cellChanges = nullptr;
+
 /// A named place for a tensor. Traces read and set it in an overlay of their own; jitted functions take those that they
 /// set as inputs and put the new values here.
 struct Cell : Observed {

@@ -142,6 +142,8 @@ public:
   /// results.
   std::vector<Tensor> customVjp(const std::vector<Tensor> &inputs, const std::vector<Tensor> &results, VjpFunction vjp,
                                 const Location &where);
+  /// Calls `function`, whose ops are computed again for gradients. See burin::remat.
+  std::vector<Tensor> remat(const detail::Function &function, const std::vector<Tensor> &inputs, const Location &where);
   /// See burin::detach.
   Tensor detach(const Tensor &x, const Location &where);
 
@@ -232,6 +234,9 @@ private:
     std::vector<mlir::Value> operands, results;
   };
   llvm::DenseMap<mlir::Operation *, std::shared_ptr<Custom>> customs; // by the ops that hand out the results
+  using Region = std::vector<mlir::Operation *>;
+  llvm::DenseMap<mlir::Operation *, std::shared_ptr<const Region>> regions; // see remat
+  int64_t barriers = 0;                                                     // regions that were computed again
 };
 
 } // namespace burin

@@ -250,6 +250,13 @@ def Burin_CheckOp : Burin_Elementwise<"check",
   let example = "y = check(y >= 0, y, \"a length is negative\");";
   let gradient = ["zero", "g"];
 }
+def Burin_BarrierOp : Burin_Elementwise<"barrier", (ins Burin_Tensor:$x, I64Attr:$region), [{ return x; }], [{ return x; }]> {
+  let summary = "x; what is computed from it is not shared with what is computed from x"; let internal = 1;
+  let description = [{ For values that are computed again instead of being kept. Barriers of different regions are different
+    values until kernels are formed. }];
+  let domain = "any";
+  let gradient = ["g"];
+}
 def Burin_FmaOp : Burin_Elementwise<"fma", (ins Burin_Tensor:$x, Burin_Tensor:$y, Burin_Tensor:$z),
     [{ return fma(x, y, z); }], [{ return std::fma(x, y, z); }]> {
   let summary = "`x * y + z`, rounded once"; let domain = "float"; let internal = 1;

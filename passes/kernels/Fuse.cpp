@@ -471,6 +471,10 @@ struct Fuse : PassWrapper<Fuse, OperationPass<ModuleOp>> {
   llvm::StringRef getArgument() const override { return "burin-fuse"; }
   llvm::StringRef getDescription() const override { return "Groups ops into kernels"; }
   void runOnOperation() override {
+    getOperation().walk([](BarrierOp op) { // nothing looks for repeated work from here on
+      op.getResult().replaceAllUsesWith(op.getX());
+      op.erase();
+    });
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (failed(Fuser(function).run()))
         return signalPassFailure();

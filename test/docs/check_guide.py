@@ -8,6 +8,7 @@ import argparse
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -27,8 +28,8 @@ def run(command, folder, tools, errors):
 
 
 def hasCode(block, source):
-    indented = re.sub(r"^(?=.)", "  ", block, flags=re.MULTILINE)  # out of a function
-    return block in source or indented in source
+    """Whether the block is part of the source, perhaps out of functions or scopes."""
+    return any(re.sub(r"^(?=.)", "  " * depth, block, flags=re.MULTILINE) in source for depth in range(4))
 
 
 def hasOutput(block, output):
@@ -74,9 +75,11 @@ def main():
     args = parser.parse_args()
     errors = list(linkErrors())
     with tempfile.TemporaryDirectory() as folder:
+        for data in EXAMPLES.glob("*.pth"):
+            shutil.copy(data, folder)
         commands = [[program] for program in args.programs] + [["bash", str(EXAMPLES / "commands.sh")]]
         outputs = [run(command, folder, args.tools, errors) for command in commands]
-    sources = {path.name: path.read_text() for path in EXAMPLES.iterdir()}
+    sources = {path.name: path.read_text() for path in EXAMPLES.iterdir() if path.suffix in (".cpp", ".c", ".sh")}
     pages = "".join((ROOT / name).read_text() for name in ("README.md", "docs/guide.md", "docs/architecture.md"))
     errors += guideErrors(pages, sources, outputs)
     print("\n".join(errors), file=sys.stderr)

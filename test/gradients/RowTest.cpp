@@ -166,7 +166,7 @@ TEST_CASE("every op that floats flow through has a gradient and a row") {
                                          "random_uniform", "random_normal", "random_integers", "random_key"};
     bool isDiscrete = info.boolResult || info.domain == ir::Domain::Integer || discrete.contains(info.name);
     if (info.internal || info.operands.empty() || isDiscrete) {
-      CHECK(!gradients::ruleOf(info));
+      CHECK(bool(gradients::ruleOf(info)) == (std::string(info.name) == "barrier")); // of remat, whose test needs it
       continue;
     }
     CHECK(gradients::ruleOf(info));

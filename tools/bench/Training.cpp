@@ -1,7 +1,7 @@
 // burin-bench-training eager|jit: whole training steps on data in memory. Commands come on stdin, one per line, answers
 // go to stdout: "setup NAME" ("ready LOSS" after some steps), "time STEPS" (milliseconds per step).
 // tools/bench/training.py has the same networks in PyTorch.
-#include <burin/burin.h>
+#include "tools/demo/ResNet.h"
 #include <chrono>
 #include <functional>
 #include <iostream>
@@ -48,30 +48,8 @@ Step leNet(int64_t batch, bool isJitted) {
   return bound(stepOf(net, optimizer), randn({batch, 1, 28, 28}), arange(batch) % 10, isJitted);
 }
 
-struct Block : nn::Module {
-  nn::Conv2d conv1, conv2;
-  nn::BatchNorm2d bn1, bn2;
-  nn::Sequential shortcut;
-  Block(int64_t from, int64_t to, int64_t stride)
-      : conv1(register_module("conv1", nn::Conv2d(from, to, 3, {.stride = stride, .padding = 1, .bias = false}))),
-        conv2(register_module("conv2", nn::Conv2d(to, to, 3, {.padding = 1, .bias = false}))),
-        bn1(register_module("bn1", nn::BatchNorm2d(to))), bn2(register_module("bn2", nn::BatchNorm2d(to))),
-        shortcut(register_module("shortcut",
-                                 from == to ? nn::Sequential()
-                                            : nn::Sequential(nn::Conv2d(from, to, 1, {.stride = stride, .bias = false}),
-                                                             nn::BatchNorm2d(to)))) {}
-  Tensor operator()(const Tensor &x) {
-    Tensor y = bn2(conv2(relu(bn1(conv1(x)))));
-    return relu(y + shortcut(x));
-  }
-};
-
-/// ResNet-18 for images of 28×28×1: a first convolution of 3×3 with stride 1, no pooling before the blocks.
 Step resNet(bool isJitted) {
-  nn::Sequential net(nn::Conv2d(1, 64, 3, {.padding = 1, .bias = false}), nn::BatchNorm2d(64), nn::ReLU(),
-                     Block(64, 64, 1), Block(64, 64, 1), Block(64, 128, 2), Block(128, 128, 1), Block(128, 256, 2),
-                     Block(256, 256, 1), Block(256, 512, 2), Block(512, 512, 1), nn::AdaptiveAvgPool2d(1),
-                     nn::Flatten(), nn::Linear(512, 10));
+  ResNet18 net;
   optim::AdamW optimizer(net.parameters(), {.lr = 1e-3});
   return bound(stepOf(net, optimizer), randn({64, 1, 28, 28}), arange(64) % 10, isJitted);
 }

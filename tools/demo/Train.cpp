@@ -1,11 +1,14 @@
-// The training demo: LeNet learns Fashion-MNIST, with batches loaded by threads, one compiled step, a progress bar, a
-// curve and checkpoints that it goes on from:  burin-train FOLDER-OF-DATA EPOCHS OUTPUT-FOLDER
+// The training demo: a network learns Fashion-MNIST, with batches loaded by threads, one compiled step, a progress bar,
+// a curve and checkpoints that it goes on from:  burin-train FOLDER-OF-DATA EPOCHS OUTPUT-FOLDER [lenet|resnet
+// [IMAGES]]
 #include "tools/demo/LeNet.h"
+#include "tools/demo/ResNet.h"
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 
 using namespace burin;
 
@@ -59,22 +62,30 @@ void writeCurve(const std::string &path, const std::vector<Point> &points) {
   svg << "<text x=\"230\" y=\"292\">epochs 1 to " << points.size() << "</text>\n</svg>\n";
 }
 
+/// The first images of a set.
+data::DatasetRef images(data::Split split, const std::string &folder, int64_t most) {
+  data::DatasetRef all = data::fashion_mnist(split, folder);
+  std::vector<int64_t> first(size_t(std::min(most, all->size())));
+  std::iota(first.begin(), first.end(), int64_t(0));
+  return data::subset(all, first);
+}
+
 /// The part of the test images that is classified rightly.
-double test(LeNet &net, const Jit<LeNet> &infer, const std::string &folder) {
-  data::DataLoader loader(data::fashion_mnist(data::Split::Test, folder), {.batch_size = 500, .workers = 1});
+template <class Net> double test(Net &net, const Jit<Net> &infer, const std::string &folder, int64_t most) {
+  data::DataLoader loader(images(data::Split::Test, folder, most), {.batch_size = 500, .workers = 1});
   net.eval();
   Mean right;
   for (const std::vector<Tensor> &batch : loader)
-    right.add(accuracy(infer(batch[0]), batch[1]), 500);
+    right.add(accuracy(infer(batch[0]), batch[1]), int64_t(batch[1].size(0)));
   net.train();
   return right.value();
 }
 
-void train(const std::string &folder, int epochs, const std::string &output) {
+template <class Net> void train(const std::string &folder, int epochs, const std::string &output, int64_t most) {
   manual_seed(1);
-  LeNet net;
+  Net net;
   optim::Adam optimizer(net.parameters(), {.lr = 2e-3});
-  data::DataLoader loader(data::fashion_mnist(data::Split::Train, folder),
+  data::DataLoader loader(images(data::Split::Train, folder, most),
                           {.batch_size = 128, .shuffle = true, .drop_last = true, .workers = 1});
   optim::CosineAnnealingLR schedule(optimizer, epochs * loader.size());
   Checkpoint checkpoint(output + "/checkpoints");
@@ -107,7 +118,7 @@ void train(const std::string &folder, int epochs, const std::string &output) {
     }
     Point point{loss.value(), 0, 0};
     point.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    point.accuracy = test(net, infer, folder);
+    point.accuracy = test(net, infer, folder, most);
     std::printf("epoch %2d  loss %.4f  test accuracy %.4f  %.1f s\n", epoch, point.loss, point.accuracy, point.seconds);
     std::fflush(stdout);
     points.push_back(point);
@@ -121,21 +132,27 @@ void train(const std::string &folder, int epochs, const std::string &output) {
     checkpoint.save(epoch, state, 1 - point.accuracy);
   }
   checkpoint.wait();
-  save_safetensors(output + "/lenet.safetensors", net.state_dict());
-  std::printf("traces: %zu; weights: %s/lenet.safetensors, curve: %s/curve.svg\n", step.traces(), output.c_str(),
+  save_safetensors(output + "/weights.safetensors", net.state_dict());
+  std::printf("traces: %zu; weights: %s/weights.safetensors, curve: %s/curve.svg\n", step.traces(), output.c_str(),
               output.c_str());
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: burin-train FOLDER-OF-DATA EPOCHS OUTPUT-FOLDER\n");
+  const std::string network = argc > 4 ? argv[4] : "lenet";
+  if (argc < 4 || argc > 6 || (network != "lenet" && network != "resnet")) {
+    std::fprintf(stderr, "usage: burin-train FOLDER-OF-DATA EPOCHS OUTPUT-FOLDER [lenet|resnet [IMAGES]]\n");
     return 2;
   }
   try {
     std::filesystem::create_directories(argv[3]);
-    train(argv[1], std::max(1, std::atoi(argv[2])), argv[3]);
+    const int epochs = std::max(1, std::atoi(argv[2]));
+    const int64_t most = argc > 5 ? std::max(128, std::atoi(argv[5])) : INT64_MAX;
+    if (network == "resnet")
+      train<ResNet18>(argv[1], epochs, argv[3], most);
+    else
+      train<LeNet>(argv[1], epochs, argv[3], most);
   } catch (const std::exception &error) {
     std::fprintf(stderr, "burin-train: %s\n", error.what());
     return 1;

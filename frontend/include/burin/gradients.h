@@ -72,6 +72,25 @@ using VjpFunction = std::function<std::vector<Tensor>(
 /// torch.autograd.Function and jax.custom_vjp.
 BURIN_API TensorFunction custom_vjp(TensorFunction function, VjpFunction vjp);
 
+namespace detail {
+BURIN_API std::vector<Tensor> remat(const Function &function, std::vector<Tensor> inputs, const Location &where);
+} // namespace detail
+
+/// `function`, of whose calls only inputs and results are kept for gradients: what lies between is computed again on
+/// the way back. Less memory for more time, eagerly and in traces. As torch.utils.checkpoint and jax.checkpoint.
+///
+///   for (Block &block : blocks)
+///     x = remat(block)(x);
+///
+/// The second time draws the same random numbers and leaves alone what the first one has set, such as running
+/// statistics.
+template <class F> auto remat(F function) {
+  return [function](const auto &...inputs) {
+    return detail::unflatten<detail::ResultOf<F, sizeof...(inputs)>>(
+        detail::remat(detail::erase(function), {Tensor(inputs)...}, Location()));
+  };
+}
+
 /// The results of `function` at `inputs`, and the directional derivative of each along `tangents`, one per input, of
 /// its shape. By differentiating the gradient. As torch.autograd.functional.jvp.
 BURIN_API std::pair<std::vector<Tensor>, std::vector<Tensor>> jvp(const TensorFunction &function,
