@@ -129,12 +129,28 @@ bool isNear(DType dtype, double got, double want, double margin) {
 
 } // namespace
 
+std::vector<double> marginsOf(const RefTensor &want, const Tolerance &tolerance, const RefTensor *scale) {
+  DType dtype = want.dtype;
+  std::vector<double> margins;
+  for (size_t i = 0; i < size_t(want.size()); ++i) {
+    const double y = want.reals()[i];
+    double margin = tolerance.ulps * spacing(dtype, y) + tolerance.epsilons * epsilonOf(dtype) + tolerance.absolute;
+    if (scale && tolerance.sumEpsilons > 0)
+      margin += spacing(dtype, y) +
+                (tolerance.sumEpsilons * accumulatorEpsilon(dtype) + tolerance.roundings * epsilonOf(dtype) / 2) *
+                    (*scale)[i];
+    margins.push_back(margin);
+  }
+  return margins;
+}
+
 std::string difference(const RefTensor &got, const RefTensor &want, const Tolerance &tolerance,
                        const RefTensor *scale) {
   DType dtype = want.dtype;
   if (got.dtype != dtype || got.shape != want.shape)
     return "is " + std::string(name(got.dtype)) + str(got.shape) + ", expected " + std::string(name(dtype)) +
            str(want.shape);
+  const std::vector<double> margins = isFloat(dtype) ? marginsOf(want, tolerance, scale) : std::vector<double>();
   for (size_t i = 0; i < size_t(want.size()); ++i) {
     if (!isFloat(dtype)) {
       if (got.ints()[i] != want.ints()[i])
@@ -143,11 +159,7 @@ std::string difference(const RefTensor &got, const RefTensor &want, const Tolera
       continue;
     }
     double x = got.reals()[i], y = want.reals()[i];
-    double margin = tolerance.ulps * spacing(dtype, y) + tolerance.epsilons * epsilonOf(dtype) + tolerance.absolute;
-    if (scale && tolerance.sumEpsilons > 0)
-      margin += spacing(dtype, y) +
-                (tolerance.sumEpsilons * accumulatorEpsilon(dtype) + tolerance.roundings * epsilonOf(dtype) / 2) *
-                    (*scale)[i];
+    const double margin = margins[i];
     bool sameSign = x != 0 || ir::roundTo(dtype, y) != 0 || !tolerance.zeroSigns || std::signbit(x) == std::signbit(y);
     if (!isNear(dtype, x, y, margin) || !sameSign)
       return place(i, want.shape) + " is " + text(x) + ", expected " + text(y) + " ± " + text(margin);

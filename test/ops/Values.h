@@ -38,6 +38,9 @@ struct Tolerance {
   double absolute = 0;
 };
 
+/// How far each element, of a float type, may be from `want`; see difference().
+std::vector<double> marginsOf(const ir::RefTensor &want, const Tolerance &tolerance, const ir::RefTensor *scale);
+
 /// Compares with `want`; `scale` holds the sums of the absolute terms when sumEpsilons is set. The text describes the
 /// first difference, "" if there is none.
 std::string difference(const ir::RefTensor &got, const ir::RefTensor &want, const Tolerance &tolerance,
