@@ -211,7 +211,8 @@ class States:
     def __init__(self, options, folder):
         self.file, self.build = folder / "states.json", options.identity
         kept = json.loads(self.file.read_text()) if self.file.exists() else {}
-        self.values = kept["states"] if kept.get("build") == self.build else {}
+        self.isOlder = bool(kept) and kept["build"] != self.build
+        self.values = kept["states"] if kept and (options.kept or not self.isOlder) else {}
 
     def set(self, variant, state):
         self.values[variant] = state
@@ -316,7 +317,7 @@ def parse():
     parser.add_argument("--list", action="store_true", help="print the names of the models")
     parser.add_argument("--docs", action="store_true", help="write docs/sweep.md")
     parser.add_argument("--export-only", action="store_true", help="write the ONNX files and stop")
-    parser.add_argument("--kept", action="store_true", help="compile nothing, report the states that are kept")
+    parser.add_argument("--kept", action="store_true", help="compile nothing, report what is kept, of other builds too")
     parser.add_argument("--export", help=argparse.SUPPRESS)
     parser.add_argument("--check", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -358,7 +359,8 @@ def main():
     all_ = inTurn(options, kept if options.kept else checkModel, names)
     if options.docs:
         import sweep_page
-        sweep_page.write(all_, HERE.parent.parent / "docs/sweep.md")
+        older = [name for name in names if States(options, options.data / name).isOlder]
+        sweep_page.write(all_, older, HERE.parent.parent / "docs/sweep.md")
     sys.exit(0 if summary(all_) else 1)
 
 

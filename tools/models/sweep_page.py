@@ -46,8 +46,8 @@ def grouped(all_, states):
             yield [name, " ".join(variants), state, reason]
 
 
-def write(all_, path):
-    """Of the models all variants of which have a state; the others are named."""
+def write(all_, older, path):
+    """Of the models all variants of which have a state; the others are named, and those measured with other builds."""
     missing = [name for name, states in all_.items() if len(states) < len(sweep.variantsOf(name))]
     all_ = {name: states for name, states in all_.items() if name not in missing}
     models, files = len(all_), sum(map(len, all_.values()))
@@ -58,6 +58,8 @@ def write(all_, path):
             text += f"\n## {title}\n" + report.table(["model", "variants", "state", "reason"], rows)
     agreeing = [name for name, results in all_.items() if all(state == "agrees" for state, _ in results.values())]
     text += f"\n## All variants agree\n{', '.join(agreeing)}.\n"
+    if older:
+        text += f"\n## Measured with an earlier build\n{', '.join(older)}.\n"
     if missing:
         text += f"\n## Not measured\n{', '.join(missing)}.\n"
     path.write_text(text)
