@@ -141,8 +141,8 @@ LayoutRule LayoutModel::ruleOf(Operation *op) {
   return {SmallVector<Form, 3>(op->getNumOperands(), Form::Own), Form::Own};
 }
 
-/// A reduction keeps the order of the dimensions that it does not reduce. If it reduces all channels, both layouts of
-/// the result are the same.
+/// A reduction keeps the order of the dimensions that it does not reduce. If it reduces all channels, or all but the
+/// channels, both layouts of the result are the same.
 LayoutRule LayoutModel::reductionRule(Operation *op) {
   Value x = op->getOperand(0), result = op->getResult(0);
   if (shapeOf(x).size() < 2)
@@ -157,9 +157,12 @@ LayoutRule LayoutModel::reductionRule(Operation *op) {
     settleAll(op);
     return {{Form::Own}, Form::Own};
   }
-  if (llvm::is_contained(axes, 0))
-    return {};
   int dims = channelDimsOf(x), left = dims;
+  if (llvm::is_contained(axes, 0)) { // statistics and gradients of channels: nothing else is left, in either form
+    bool keepsChannels = llvm::none_of(axes, [&](int64_t axis) { return axis > 0 && axis <= dims; });
+    bool isAll = int64_t(axes.size()) + dims == int64_t(shapeOf(x).size());
+    return keepsChannels && isAll && settle(x, dims) ? LayoutRule{{Form::Own}, Form::First} : LayoutRule{};
+  }
   for (int64_t axis : axes)
     left -= axis <= dims;
   if (!settle(x, dims))
