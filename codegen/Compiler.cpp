@@ -81,6 +81,17 @@ LogicalResult runPasses(ModuleOp module, const CompileOptions &options, ArrayRef
   return manager.run(module);
 }
 
+/// What is thrown on the way (arithmetic of sizes that grows beyond all bounds) as an error at this op.
+template <class F> auto reportAt(Operation *op, F step) -> decltype(step()) {
+  try {
+    return step();
+  } catch (const Error &error) {
+    op->emitError(error.what()) << "; the sizes are too complex to compile for all of their values: fix some of them "
+                                   "(--dim NAME=SIZE), or trace with known sizes";
+    return failure();
+  }
+}
+
 // Emits all kernels for one target into a module of their own.
 FailureOr<OwningOpRef<ModuleOp>> emitKernels(UniqueKernels &set, mlir::Location loc, const Target &target,
                                              const CompileOptions &options, std::vector<rt::GpuKernel> &launched) {
@@ -91,7 +102,8 @@ FailureOr<OwningOpRef<ModuleOp>> emitKernels(UniqueKernels &set, mlir::Location 
     declareGpu(*module);
   for (UniqueKernels::Entry &kernel : set.kernels) {
     GpuEntry entry;
-    if (failed(emitKernel(*module, kernel.op, kernel.symbol, target, kernel.interface, entry)))
+    auto emit = [&] { return emitKernel(*module, kernel.op, kernel.symbol, target, kernel.interface, entry); };
+    if (failed(reportAt(kernel.op, emit)))
       return failure();
     if (target.isGpu())
       launched.push_back({kernel.symbol, uint32_t(entry.threads), uint32_t(entry.sizes)});
@@ -159,7 +171,7 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
   llvm::DenseSet<Operation *> seen;
   for (func::FuncOp function : publicFunctions(module))
     checkReshapes(function, seen);
-  if (failed(runPasses(module, options, *targets, passes::Stage::Kernels)))
+  if (failed(reportAt(module, [&] { return runPasses(module, options, *targets, passes::Stage::Kernels); })))
     return failure();
   UniqueKernels kernels(module);
   std::vector<std::string> symbols;
@@ -186,7 +198,7 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
         kernel.interface.cpu = kernel.interface.gpu;
     images.push_back(bytesOf(made->image.bytes));
   }
-  auto planned = planArtifact(module, kernels);
+  auto planned = reportAt(module, [&] { return planArtifact(module, kernels); });
   if (failed(planned))
     return failure();
   planned->artifact.codes = std::move(codes);

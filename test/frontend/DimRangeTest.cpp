@@ -168,3 +168,32 @@ TEST_CASE("one artifact is right for 2000 pairs of batch and sequence sizes") {
   CHECK_THROWS_AS(artifact.run({zeros({2, 301}).to(i64)}), Error);
   CHECK_THROWS_AS(artifact.run({zeros({0, 2}).to(i64)}), Error);
 }
+
+TEST_CASE("sizes that are too complex for code are an error, not the end of the process") {
+  int tooComplex = 0;
+  for (int terms : {10, 20, 30, 40, 50, 60}) {
+    CAPTURE(terms);
+    std::vector<TensorSpec> specs;
+    for (int i = 0; i < terms; ++i)
+      specs.push_back({f32, {Dim("a_rather_long_name_of_size_" + std::to_string(i)), 8}});
+    std::string what;
+    try {
+      compile(trace(
+          [](const std::vector<Tensor> &xs) {
+            std::vector<Tensor> parts;
+            for (const Tensor &x : xs)
+              parts.push_back(x(Slice(0, x.size(0) / 3)));
+            Tensor all = concat(parts);
+            return matmul(all, all.t()).sum();
+          },
+          specs));
+    } catch (const Error &error) {
+      what = error.what();
+    }
+    INFO(what);
+    if (!what.empty())
+      CHECK(contains(what, "too large"));
+    tooComplex += contains(what, "fix some of them");
+  }
+  CHECK(tooComplex > 0);
+}
