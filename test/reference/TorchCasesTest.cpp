@@ -173,7 +173,8 @@ TEST_CASE("every op of the table has a reference and, where PyTorch knows it, a 
                                   "reduce_max_num",
                                   "fma",
                                   "bf16_terms",
-                                  "check"};
+                                  "check",
+                                  "barrier"};
   for (const ir::OpInfo &info : ir::opTable()) {
     INFO(info.name);
     CHECK(ir::findReferenceKernel(info.name));
