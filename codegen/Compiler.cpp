@@ -67,6 +67,17 @@ void checkReshapes(func::FuncOp function, llvm::DenseSet<Operation *> &seen) {
     function->setAttr(kChecksAttr, b.getArrayAttr(checks));
 }
 
+/// What is thrown on the way (arithmetic of sizes that grows beyond all bounds) as an error at this op.
+template <class F> auto reportAt(Operation *op, F step) -> decltype(step()) {
+  try {
+    return step();
+  } catch (const Error &error) {
+    op->emitError(error.what()) << "; the sizes are too complex to compile for all of their values: fix some of them "
+                                   "(--dim NAME=SIZE), or trace with known sizes";
+    return failure();
+  }
+}
+
 LogicalResult runPasses(ModuleOp module, const CompileOptions &options, ArrayRef<const Target *> targets,
                         passes::Stage to) {
   PassManager manager(module.getContext());
@@ -78,18 +89,7 @@ LogicalResult runPasses(ModuleOp module, const CompileOptions &options, ArrayRef
   passes::buildPipeline(manager, passes::Stage::Graph, to, pipeline);
   if (options.instrument)
     options.instrument(manager);
-  return manager.run(module);
-}
-
-/// What is thrown on the way (arithmetic of sizes that grows beyond all bounds) as an error at this op.
-template <class F> auto reportAt(Operation *op, F step) -> decltype(step()) {
-  try {
-    return step();
-  } catch (const Error &error) {
-    op->emitError(error.what()) << "; the sizes are too complex to compile for all of their values: fix some of them "
-                                   "(--dim NAME=SIZE), or trace with known sizes";
-    return failure();
-  }
+  return reportAt(module, [&] { return manager.run(module); });
 }
 
 // Emits all kernels for one target into a module of their own.
@@ -171,7 +171,7 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
   llvm::DenseSet<Operation *> seen;
   for (func::FuncOp function : publicFunctions(module))
     checkReshapes(function, seen);
-  if (failed(reportAt(module, [&] { return runPasses(module, options, *targets, passes::Stage::Kernels); })))
+  if (failed(runPasses(module, options, *targets, passes::Stage::Kernels)))
     return failure();
   UniqueKernels kernels(module);
   std::vector<std::string> symbols;

@@ -87,14 +87,8 @@ public:
     {
       FormerValues former(changes);
       EnableGrad on;
-      std::optional<DType> outer = exchangeAutocastType(type);
-      try {
-        again = function(inputs, place);
-      } catch (...) {
-        exchangeAutocastType(outer);
-        throw;
-      }
-      exchangeAutocastType(outer);
+      AutocastTypeScope scope(type);
+      again = function(inputs, place);
     }
     std::vector<TapeEdge> roots;
     std::vector<Tensor> seeds;

@@ -202,7 +202,7 @@ std::vector<Tensor> runBackward(std::span<const TapeEdge> roots, std::vector<Ten
     explicit Mode(bool on) : before(std::exchange(gradEnabled, on)) {}
     ~Mode() { gradEnabled = before; }
   } mode(options.create_graph);
-  NoAutocast noAutocast;
+  AutocastTypeScope noAutocast(std::nullopt);
   return Walk(options, where, hooksOfTargets).run(roots, std::move(seeds), targets);
 }
 

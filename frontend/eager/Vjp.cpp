@@ -25,7 +25,7 @@ public:
   }
 
   VjpPlan build() {
-    NoAutocast noAutocast; // the call has its types already
+    AutocastTypeScope noAutocast(std::nullopt); // the call has its types already
     Trace trace(inputs, {}, {}, {});
     Trace::Recording recording(trace);
     std::vector<Tensor> given(operandCount + 2 * resultCount), needed;

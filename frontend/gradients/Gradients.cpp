@@ -47,7 +47,7 @@ llvm::SmallVector<Value> Trace::Backward::dependencies(mlir::Operation *op) cons
 }
 
 void Trace::Backward::run(llvm::ArrayRef<Value> ys, llvm::ArrayRef<Tensor> seeds) {
-  detail::NoAutocast noAutocast;
+  detail::AutocastTypeScope noAutocast(std::nullopt);
   for (auto [y, seed] : llvm::zip(ys, seeds))
     add(y, seed);
   for (mlir::Operation *op : llvm::reverse(path))

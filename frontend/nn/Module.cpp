@@ -124,14 +124,13 @@ std::string Module::path() const {
 
 static thread_local const Module *currentModule = nullptr;
 
-ModuleScope::ModuleScope(const Module &module) : outer(std::exchange(currentModule, &module)) {
-  [[maybe_unused]] static const bool isSet =
-      (burin::detail::setErrorContext([]() -> std::string {
-         const std::string path = burin::detail::modulePath();
-         return path.empty() ? path : "in the module " + path + ", " + currentModule->kind();
-       }),
-       true);
+static std::string errorContext() {
+  const std::string path = burin::detail::modulePath();
+  return path.empty() ? path : "in the module " + path + ", " + currentModule->kind();
 }
+[[maybe_unused]] static const bool isContextSet = (burin::detail::setErrorContext(errorContext), true);
+
+ModuleScope::ModuleScope(const Module &module) : outer(std::exchange(currentModule, &module)) {}
 ModuleScope::~ModuleScope() { currentModule = outer; }
 
 const std::string &Module::kind() const { return state->kind; }

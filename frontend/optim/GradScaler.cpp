@@ -75,7 +75,7 @@ void GradScaler::update(Location where) {
   grown = burin::where(isDue & is_finite(grown), grown, scale);
   state->scale.set(burin::where(isFound, scale * o.backoff_factor, grown));
   state->tracker.set(burin::where(isFound | isDue, 0, calm).to(DType::i32));
-  state->isFound.set(isFound & false);
+  state->isFound.set(zeros({}, DType::boolean));
   state->unscaled.clear();
 }
 

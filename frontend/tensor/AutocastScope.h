@@ -10,17 +10,17 @@ namespace burin::detail {
 
 /// nullopt outside of all scopes.
 std::optional<DType> autocastType();
-/// Replaces the scope's type, and returns the one before.
+/// Replaces the type, and returns the one before.
 std::optional<DType> exchangeAutocastType(std::optional<DType> type);
 
-/// While one lives, all ops of this thread keep the types that they are given: gradients are computed in the types of
-/// the way forward.
-class NoAutocast {
+/// While one lives, this thread computes products in `type`. Without one, all ops keep the types that they are given:
+/// so gradients are computed in the types of the way forward.
+class AutocastTypeScope {
 public:
-  NoAutocast() : outer(exchangeAutocastType(std::nullopt)) {}
-  ~NoAutocast() { exchangeAutocastType(outer); }
-  NoAutocast(const NoAutocast &) = delete;
-  NoAutocast &operator=(const NoAutocast &) = delete;
+  explicit AutocastTypeScope(std::optional<DType> type) : outer(exchangeAutocastType(type)) {}
+  ~AutocastTypeScope() { exchangeAutocastType(outer); }
+  AutocastTypeScope(const AutocastTypeScope &) = delete;
+  AutocastTypeScope &operator=(const AutocastTypeScope &) = delete;
 
 private:
   std::optional<DType> outer;

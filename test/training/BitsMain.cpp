@@ -1,8 +1,8 @@
 // training-bits [FOLDER]: trains five networks for 50 steps, jitted and as artifacts, and prints hashes of the bits of
 // losses and parameters. With FOLDER: also writes artifacts, their batches and final states, for burin-run.
+#include "test/training/Hash.h"
 #include "test/training/Networks.h"
 #include <cstdio>
-#include <cstring>
 #include <stdexcept>
 
 using namespace burin;
@@ -11,20 +11,6 @@ using namespace burin::test;
 namespace {
 
 constexpr int kSteps = 50;
-
-/// FNV-1a, 64 bits.
-class Hash {
-public:
-  void add(const Tensor &x) {
-    for (float value : x.to_vector<float>()) {
-      uint32_t bits;
-      std::memcpy(&bits, &value, sizeof bits);
-      for (int i = 0; i < 4; ++i, bits >>= 8)
-        hash = (hash ^ (bits & 0xff)) * 1099511628211u;
-    }
-  }
-  uint64_t hash = 14695981039346656037u;
-};
 
 struct Batches {
   std::vector<Tensor> inputs, targets;
@@ -37,7 +23,7 @@ struct Batches {
   }
 };
 
-uint64_t runJitted(Training t) {
+unsigned long long runJitted(Training t) {
   auto step = jit([&](const Tensor &x, const Tensor &target) { return trainStep(t, x, target); });
   Hash hash;
   Batches batches(t);
@@ -48,10 +34,10 @@ uint64_t runJitted(Training t) {
       hash.add(value);
   if (step.traces() != 1)
     throw std::runtime_error("a training step was traced " + std::to_string(step.traces()) + " times");
-  return hash.hash;
+  return hash.value();
 }
 
-uint64_t runArtifact(Training t, const std::string &prefix) {
+unsigned long long runArtifact(Training t, const std::string &prefix) {
   Batches batches(t);
   Program program(t.module);
   program.add("train_step", [&](const Tensor &x, const Tensor &target) { return trainStep(t, x, target); },
@@ -74,7 +60,7 @@ uint64_t runArtifact(Training t, const std::string &prefix) {
     }
   if (!prefix.empty())
     artifact.save_states(prefix + "-expected.safetensors");
-  return hash.hash;
+  return hash.value();
 }
 
 } // namespace
@@ -89,7 +75,7 @@ int main(int argc, char **argv) {
   };
   for (const auto &[name, make] : networks) {
     const std::string prefix = argc > 1 ? std::string(argv[1]) + "/" + name : "";
-    std::printf("%s %016llx\n", name, (unsigned long long)runJitted(make()));
-    std::printf("%s %016llx\n", name, (unsigned long long)runArtifact(make(), prefix));
+    std::printf("%s %016llx\n", name, runJitted(make()));
+    std::printf("%s %016llx\n", name, runArtifact(make(), prefix));
   }
 }

@@ -1,7 +1,7 @@
 // crash-trainer FOLDER STEPS: trains a small network, goes on from the newest checkpoint of the folder, saves one every
 // few steps, and prints a hash of the weights at the end. Exit code 1: training stopped, with the reason on stderr.
 // crash-trainer --check FOLDER: loads every checkpoint of the folder.
-#include <burin/burin.h>
+#include "test/training/Hash.h"
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,17 +13,6 @@ namespace {
 
 constexpr int kStepsPerCheckpoint = 4;
 
-uint64_t hashOf(const StateDict &state) {
-  uint64_t hash = 14695981039346656037u; // FNV-1a
-  for (const auto &[name, value] : state)
-    for (float element : value.to_vector<float>()) {
-      uint32_t bits;
-      std::memcpy(&bits, &element, sizeof bits);
-      hash = (hash ^ bits) * 1099511628211u;
-    }
-  return hash;
-}
-
 /// 24 images of noise in batches of 5: checkpoints fall into the middle of epochs.
 data::DataLoader images() {
   manual_seed(3);
@@ -32,7 +21,7 @@ data::DataLoader images() {
           {.batch_size = 5, .shuffle = true, .seed = 7, .workers = 1, .transform = data::random_horizontal_flip()}};
 }
 
-uint64_t train(const std::string &folder, int64_t steps) {
+unsigned long long train(const std::string &folder, int64_t steps) {
   data::DataLoader loader = images();
   manual_seed(4);
   auto net = nn::Sequential(nn::Conv2d(1, 3, 3), nn::ReLU(), nn::Flatten(), nn::Dropout(0.2), nn::Linear(108, 4));
@@ -69,7 +58,10 @@ uint64_t train(const std::string &folder, int64_t steps) {
     }
   }
   checkpoint.wait();
-  return hashOf(net.state_dict());
+  test::Hash hash;
+  for (const auto &[name, value] : net.state_dict())
+    hash.add(value);
+  return hash.value();
 }
 
 } // namespace
@@ -82,7 +74,7 @@ int main(int argc, char **argv) try {
     std::printf("%zu\n", checkpoint.steps().size());
     return 0;
   }
-  std::printf("%016llx\n", (unsigned long long)train(argv[1], std::atoll(argv[2])));
+  std::printf("%016llx\n", train(argv[1], std::atoll(argv[2])));
   return 0;
 } catch (const std::exception &error) {
   std::cerr << error.what() << "\n";

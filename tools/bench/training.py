@@ -161,11 +161,8 @@ def measure(args, name, threads):
     for mode in args.peers:
         contestants.append(Contestant(f"PyTorch {mode}", [sys.executable, __file__, "--torch", mode], threads))
     times = {}
-    setups = {}
     for each in contestants:
-        begin = time.monotonic()
         each.ask(f"setup {name}")
-        setups[each.title] = time.monotonic() - begin
         first = float(each.ask("time 1"))
         times[each.title] = []
         each.steps = max(1, int(args.turn * 1e3 / first))
@@ -174,7 +171,7 @@ def measure(args, name, threads):
             times[each.title].append(float(each.ask(f"time {each.steps}")))
     for each in contestants:
         each.close()
-    return {title: statistics.median(list) for title, list in times.items()}, setups
+    return {title: statistics.median(list) for title, list in times.items()}
 
 
 def main():
@@ -196,7 +193,7 @@ def main():
     print("\n".join(lines), flush=True)
     for name in args.only or NAMES:
         for threads in args.threads or [n for n in (1, 2) if n <= available]:
-            medians, _ = measure(args, name, threads)
+            medians = measure(args, name, threads)
             peers = [medians[title] for title in titles[2:]]
             ratio = f"{min(peers) / medians['burin']:.2f}" if peers else "–"
             lines.append(f"| {TITLES[name]} | {threads} | " + " | ".join(f"{medians[t]:.3g}" for t in titles)
