@@ -3,8 +3,7 @@
 // The rows that a task sees are copied to scratch memory, with zeros where windows reach beyond x, so that no lane is
 // masked while windows are added up, and what is fused before the pool is computed once per element. The taps of a
 // window are added in row-major order, as everywhere.
-#include "codegen/emit/PointEmitter.h"
-#include "codegen/emit/Window.h"
+#include "codegen/kernels/PlaneKernel.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
@@ -13,16 +12,13 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kRowsOfTask = 8;
-constexpr int64_t kFewestTaps = 5, kMostTaps = 64; // of a window: copies do not pay below; they are written out
+constexpr int64_t kMostTaps = 64; // of a window: they are written out
 
-class PlaneMeanKernel {
+class PlaneMeanKernel : PlaneKernel {
 public:
   PlaneMeanKernel(ElementEmitter &e, AvgPoolOp op, const Window &w, Block &body, const passes::IterationSpace &a,
                   ArrayRef<Value> results)
-      : e(e), k(e.k), p(e, a), op(op), w(w), rule(e, op), body(body), results(results), x(shapeOf(w.x)),
-        result(shapeOf(op.getResult())), lanes(k.target.lanes(byteWidth(rule.sumType))),
-        border(llvm::alignTo(w.low[1], lanes)),
+      : PlaneKernel(e, op, w, body, a, results), op(op),
         rowsSeen((kRowsOfTask - 1) * w.strides[0] + (w.kernel[0] - 1) * w.dilations[0] + 1) {
     Dim columns = ceildiv(result[3], lanes) * lanes;
     Dim seen = (columns - 1) * w.strides[1] + (w.kernel[1] - 1) * w.dilations[1] + 1;
@@ -30,25 +26,17 @@ public:
   }
 
   LaunchShape emit() {
-    Shape counts{result[0], result[1], ceildiv(result[2], kRowsOfTask)};
-    k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
-      e.scoped([&] {
-        at = e.delinearize({task}, counts);
-        Value from = k.mul(at[2].base, k.constant(kRowsOfTask));
-        Value to = k.minimum(k.add(from, k.constant(kRowsOfTask)), k.dim(result[2]));
-        at.push_back({});
-        if (w.isOpen(1))
-          countColumns();
-        copyRows(w.origin(k, 0, {from}).base);
-        k.loop(from, to, k.constant(1), [&](Value row) {
-          at[2] = {row};
-          Value first = k.mul(k.sub(row, from), k.constant(w.strides[0]));
-          e.scoped([&] { alongRow(first, w.origin(k, 0, {row}).base); });
-        });
+    Dim tasks = eachTask([&](Value from, Value to) {
+      if (w.isOpen(1))
+        countColumns();
+      copyRows(w.origin(k, 0, {from}).base);
+      k.loop(from, to, k.constant(1), [&](Value row) {
+        at[2] = {row};
+        Value first = k.mul(k.sub(row, from), k.constant(w.strides[0]));
+        e.scoped([&] { alongRow(first, w.origin(k, 0, {row}).base); });
       });
     });
-    Dim bytes = length * Dim((rowsSeen + 1) * int64_t(byteWidth(rule.sumType)));
-    return {counts[0] * counts[1] * counts[2], bytes};
+    return {tasks, length * Dim((rowsSeen + 1) * int64_t(byteWidth(rule.sumType)))};
   }
 
 private:
@@ -91,15 +79,11 @@ private:
 
   /// The rows of x from `origin` on.
   void copyRows(Value origin) {
-    Value whole = k.mul(k.div(k.dim(x[3]), k.constant(lanes)), k.constant(lanes));
     eachVector(k.mul(k.constant(rowsSeen), k.dim(length)), [&](Value i) { storeLanes(i, number(0)); });
     Value first = k.maximum(k.sub(k.constant(0), origin), k.constant(0));
     Value end = k.minimum(k.sub(k.dim(x[2]), origin), k.constant(rowsSeen));
     k.loop(first, end, k.constant(1), [&](Value row) {
-      eachVector(whole, [&](Value i) { copyVector(origin, row, i, {}); });
-      if (!isMultipleOf(x[3], lanes))
-        k.when(k.compare(arith::CmpIPredicate::slt, whole, k.dim(x[3])),
-               [&] { copyVector(origin, row, whole, k.below(whole, k.dim(x[3]), lanes)); });
+      eachVectorOf(x[3], false, [&](Value column, Value mask) { copyVector(origin, row, column, mask); });
     });
   }
 
@@ -128,14 +112,7 @@ private:
 
   void alongRow(Value first, Value origin) {
     Value rows = castLanes(k.b, k.loc, countRows(origin), DType::i64, rule.sumType);
-    const Dim &columns = result[3];
-    Value whole = k.mul(k.div(k.dim(columns), k.constant(lanes)), k.constant(lanes));
-    eachVector(whole, [&](Value i) { alongVector(first, rows, i, {}); });
-    if (!isMultipleOf(columns, lanes)) {
-      Value bound = k.maskBound(columns, narrowest(body, rule.type));
-      k.when(k.compare(arith::CmpIPredicate::slt, whole, k.dim(columns)),
-             [&] { alongVector(first, rows, whole, k.below(whole, bound, lanes)); });
-    }
+    eachVectorOf(result[3], true, [&](Value column, Value mask) { alongVector(first, rows, column, mask); });
   }
 
   void alongVector(Value first, Value rows, Value column, Value mask) {
@@ -153,19 +130,9 @@ private:
     e.scoped([&] { p.finish(op.getResult(), at, mean, body, results); });
   }
 
-  ElementEmitter &e;
-  KernelBuilder &k;
-  PointEmitter p;
   AvgPoolOp op;
-  const Window &w;
-  WindowRule rule;
-  Block &body;
-  ArrayRef<Value> results;
-  Shape x, result;
-  int64_t lanes;
-  int64_t border, rowsSeen; // in scratch memory: before the columns of x; rows of x that a task sees
-  Dim length;               // of a row there
-  SmallVector<Index> at;    // in the result
+  int64_t rowsSeen; // rows of x that a task sees
+  Dim length;       // of a row in scratch memory
 };
 
 } // namespace
@@ -176,16 +143,8 @@ std::optional<LaunchShape> emitPlaneMeanKernel(ElementEmitter &e, Block &body, c
   if (pools.empty())
     return std::nullopt;
   AvgPoolOp op = *pools.begin();
-  std::optional<Window> w = windowOf(op);
-  if (w->channelsLast() || w->spatial != 2)
-    return std::nullopt;
-  int64_t taps = w->kernel[0] * w->kernel[1];
-  if (taps < kFewestTaps || taps > kMostTaps || std::min(w->kernel[0], w->kernel[1]) < 2)
-    return std::nullopt;
-  // Short rows fill vectors better together.
-  const Dim columns = shapeOf(op.getResult())[3];
-  int64_t lanes = e.k.target.lanes(byteWidth(WindowRule(e, op).sumType));
-  if (upperBound(columns).value_or(INT64_MAX) < lanes / 2)
+  std::optional<Window> w = PlaneKernel::windowFor(e, op);
+  if (!w || w->kernel[0] * w->kernel[1] > kMostTaps)
     return std::nullopt;
   return PlaneMeanKernel(e, op, *w, body, a, results).emit();
 }

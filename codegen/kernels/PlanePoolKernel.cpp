@@ -4,8 +4,7 @@
 // vectors, goes to scratch memory between borders that lose against everything; then the maxima along that row. So a
 // window of h x w takes h + w steps instead of h * w, and neither pass masks lanes for what lies outside of x. Floats
 // are compared as integers in an order that has NaN above all numbers and -0 below 0.
-#include "codegen/emit/PointEmitter.h"
-#include "codegen/emit/Window.h"
+#include "codegen/kernels/PlaneKernel.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
@@ -14,43 +13,27 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kRowsOfTask = 8;
-constexpr int64_t kFewestTaps = 5; // two passes do not pay below
-
-class PlanePoolKernel {
+class PlanePoolKernel : PlaneKernel {
 public:
   PlanePoolKernel(ElementEmitter &e, MaxPoolOp op, const Window &w, Block &body, const passes::IterationSpace &a,
                   ArrayRef<Value> results)
-      : e(e), k(e.k), p(e, a), op(op), w(w), rule(e, op), body(body), results(results), x(shapeOf(w.x)),
-        result(shapeOf(op.getResult())), lanes(lanesFor(k.target, rule)),
+      : PlaneKernel(e, op, w, body, a, results), op(op),
         keyType(isFloat(rule.sumType) ? (rule.sumType == DType::f64 ? DType::i64 : DType::i32) : rule.sumType) {
-    border = llvm::alignTo(w.low[1], lanes);
     Dim columns = ceildiv(x[3], lanes) * lanes;
     Dim seen = (ceildiv(result[3], lanes) * lanes - 1) * w.strides[1] + (w.kernel[1] - 1) * w.dilations[1] + 1;
     length = ceildiv(max(columns, seen) + border, lanes) * lanes;
   }
 
-  static int64_t lanesFor(const Target &target, const WindowRule &rule) {
-    return target.lanes(byteWidth(rule.sumType));
-  }
-
   LaunchShape emit() {
-    Shape counts{result[0], result[1], ceildiv(result[2], kRowsOfTask)};
-    k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
-      e.scoped([&] {
-        at = e.delinearize({task}, counts);
-        Value from = k.mul(at[2].base, k.constant(kRowsOfTask));
-        Value to = k.minimum(k.add(from, k.constant(kRowsOfTask)), k.dim(result[2]));
-        at.push_back({});
-        fillRow();
-        k.loop(from, to, k.constant(1), [&](Value row) {
-          at[2] = {row};
-          e.scoped([&] { downColumns(row); });
-          e.scoped([&] { alongRow(); });
-        });
+    Dim tasks = eachTask([&](Value from, Value to) {
+      fillRow();
+      k.loop(from, to, k.constant(1), [&](Value row) {
+        at[2] = {row};
+        e.scoped([&] { downColumns(row); });
+        e.scoped([&] { alongRow(); });
       });
     });
-    return {counts[0] * counts[1] * counts[2], length * Dim(int64_t(byteWidth(keyType)))};
+    return {tasks, length * Dim(int64_t(byteWidth(keyType)))};
   }
 
 private:
@@ -120,13 +103,8 @@ private:
       rows.push_back(k.add(origin, k.mul(inside, k.constant(w.dilations[0]))));
     }
     Value seesSome = k.compare(arith::CmpIPredicate::slt, first, end);
-    k.when(seesSome, [&] {
-      Value whole = k.mul(k.div(k.dim(x[3]), k.constant(lanes)), k.constant(lanes));
-      k.loop(k.constant(0), whole, k.constant(lanes), [&](Value column) { downVector(rows, column, {}); });
-      if (!isMultipleOf(x[3], lanes))
-        k.when(k.compare(arith::CmpIPredicate::slt, whole, k.dim(x[3])),
-               [&] { downVector(rows, whole, k.below(whole, k.dim(x[3]), lanes)); });
-    });
+    k.when(seesSome,
+           [&] { eachVectorOf(x[3], false, [&](Value column, Value mask) { downVector(rows, column, mask); }); });
     k.unless(seesSome, [&] { fillRow(); });
   }
 
@@ -146,14 +124,7 @@ private:
   }
 
   void alongRow() {
-    const Dim &columns = result[3];
-    Value whole = k.mul(k.div(k.dim(columns), k.constant(lanes)), k.constant(lanes));
-    k.loop(k.constant(0), whole, k.constant(lanes), [&](Value column) { alongVector(column, {}); });
-    if (!isMultipleOf(columns, lanes)) {
-      Value bound = k.maskBound(columns, narrowest(body, rule.type));
-      k.when(k.compare(arith::CmpIPredicate::slt, whole, k.dim(columns)),
-             [&] { alongVector(whole, k.below(whole, bound, lanes)); });
-    }
+    eachVectorOf(result[3], true, [&](Value column, Value mask) { alongVector(column, mask); });
   }
 
   void alongVector(Value column, Value mask) {
@@ -169,20 +140,9 @@ private:
     e.scoped([&] { p.finish(op.getResult(), at, elementOf(keys), body, results); });
   }
 
-  ElementEmitter &e;
-  KernelBuilder &k;
-  PointEmitter p;
   MaxPoolOp op;
-  const Window &w;
-  WindowRule rule;
-  Block &body;
-  ArrayRef<Value> results;
-  Shape x, result;
-  int64_t lanes;
   DType keyType;
-  int64_t border;        // before the columns of x, in scratch memory
-  Dim length;            // of the row there
-  SmallVector<Index> at; // in the result
+  Dim length; // of the row in scratch memory
 };
 
 } // namespace
@@ -194,14 +154,8 @@ std::optional<LaunchShape> emitPlanePoolKernel(ElementEmitter &e, Block &body, c
   if (pools.empty())
     return std::nullopt;
   MaxPoolOp op = *pools.begin();
-  std::optional<Window> w = windowOf(op);
-  if (w->channelsLast() || w->spatial != 2 || w->kernel[0] * w->kernel[1] < kFewestTaps ||
-      std::min(w->kernel[0], w->kernel[1]) < 2 || std::max(w->kernel[0], w->kernel[1]) > kMostTaps)
-    return std::nullopt;
-  // Short rows fill vectors better together.
-  const Dim columns = shapeOf(op.getResult())[3];
-  int64_t lanes = PlanePoolKernel::lanesFor(e.k.target, WindowRule(e, op));
-  if (upperBound(columns).value_or(INT64_MAX) < lanes / 2)
+  std::optional<Window> w = PlaneKernel::windowFor(e, op);
+  if (!w || std::max(w->kernel[0], w->kernel[1]) > kMostTaps)
     return std::nullopt;
   return PlanePoolKernel(e, op, *w, body, a, results).emit();
 }

@@ -1,0 +1,74 @@
+// What pools over planes (channels before rows and columns) share: a task makes some rows of one plane of the result, a
+// row is made by vectors of columns, and rows of x lie in scratch memory behind a border.
+#pragma once
+#include "codegen/emit/PointEmitter.h"
+#include "codegen/emit/Window.h"
+
+namespace burin::codegen {
+
+class PlaneKernel {
+public:
+  static constexpr int64_t kRowsOfTask = 8;
+
+  /// The window of a pool that such a kernel is for; nullopt if other kernels are better.
+  static std::optional<Window> windowFor(ElementEmitter &e, mlir::Operation *op) {
+    constexpr int64_t kFewestTaps = 5; // scratch memory does not pay below
+    std::optional<Window> w = windowOf(op);
+    if (!w || w->channelsLast() || w->spatial != 2 || w->kernel[0] * w->kernel[1] < kFewestTaps ||
+        std::min(w->kernel[0], w->kernel[1]) < 2)
+      return std::nullopt;
+    // Short rows fill vectors better together.
+    int64_t lanes = e.k.target.lanes(byteWidth(WindowRule(e, op).sumType));
+    bool isShort = upperBound(ir::shapeOf(op->getResult(0))[3]).value_or(INT64_MAX) < lanes / 2;
+    return isShort ? std::nullopt : w;
+  }
+
+protected:
+  PlaneKernel(ElementEmitter &e, mlir::Operation *op, const Window &w, mlir::Block &body,
+              const passes::IterationSpace &a, ArrayRef<Value> results)
+      : e(e), k(e.k), p(e, a), w(w), rule(e, op), body(body), results(results), x(ir::shapeOf(w.x)),
+        result(ir::shapeOf(op->getResult(0))), lanes(k.target.lanes(byteWidth(rule.sumType))),
+        border(llvm::alignTo(w.low[1], lanes)) {}
+
+  /// Calls `visit` with the first and the end of the rows of each task, with their plane in `at`. Returns the number of
+  /// tasks.
+  Dim eachTask(llvm::function_ref<void(Value from, Value to)> visit) {
+    Shape counts{result[0], result[1], ceildiv(result[2], kRowsOfTask)};
+    k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
+      e.scoped([&] {
+        at = e.delinearize({task}, counts);
+        Value from = k.mul(at[2].base, k.constant(kRowsOfTask));
+        Value to = k.minimum(k.add(from, k.constant(kRowsOfTask)), k.dim(result[2]));
+        at.push_back({});
+        visit(from, to);
+      });
+    });
+    return counts[0] * counts[1] * counts[2];
+  }
+
+  /// Calls `visit` for each vector of columns of x or the result; the last one has a mask if it is not whole.
+  /// `isStored`: results are stored under it.
+  void eachVectorOf(const Dim &columns, bool isStored, llvm::function_ref<void(Value column, Value mask)> visit) {
+    Value whole = k.mul(k.div(k.dim(columns), k.constant(lanes)), k.constant(lanes));
+    k.loop(k.constant(0), whole, k.constant(lanes), [&](Value column) { visit(column, {}); });
+    if (isMultipleOf(columns, lanes))
+      return;
+    Value bound = isStored ? k.maskBound(columns, narrowest(body, rule.type)) : k.dim(columns);
+    k.when(k.compare(mlir::arith::CmpIPredicate::slt, whole, k.dim(columns)),
+           [&] { visit(whole, k.below(whole, bound, lanes)); });
+  }
+
+  ElementEmitter &e;
+  KernelBuilder &k;
+  PointEmitter p;
+  const Window &w;
+  WindowRule rule;
+  mlir::Block &body;
+  ArrayRef<Value> results;
+  Shape x, result;
+  int64_t lanes;
+  int64_t border;        // before the columns of x, in scratch memory
+  SmallVector<Index> at; // in the result
+};
+
+} // namespace burin::codegen
