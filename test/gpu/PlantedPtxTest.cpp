@@ -1,9 +1,9 @@
 // Bugs in PTX are found: in kernels of every family each barrier, shuffle, store, and each condition of a branch or an
 // instruction is taken away in turn. Found means: another result, an access of bytes that the right kernel leaves
-// alone, or a race, a wait or an endless loop that the interpreter reports. What is not found does no harm: the choice
-// between vectors and single elements where both are right, parts of the largest element of a softmax, which any large
-// one can take the place of, columns of a panel that no result needs, the second barrier of a product with a single
-// slice.
+// alone, or a race, a wait or an endless loop that the interpreter reports. What is not found leaves these results
+// right: the choice between vectors and single elements where both are right, parts of the largest element of a
+// softmax, which any large one can take the place of, columns of a panel that no result needs, the second barrier of a
+// product with a single slice.
 #include "runtime/execute/Session.h"
 #include "test/gpu/FakeCuda.h"
 #include "test/gpu/PtxProgram.h"
