@@ -6,7 +6,7 @@ namespace burin::codegen {
 namespace {
 
 constexpr unsigned kSharedSpace = 3;
-constexpr int32_t kWholeWarp = -1, kLastLane = 31;
+constexpr int32_t kWholeWarp = -1, kLastLane = 31, kFirstLane = 0; // that a lane may be read from
 
 Value word(KernelBuilder &k, int32_t n) { return arith::ConstantIntOp::create(k.b, k.loc, k.b.getI32Type(), n); }
 
@@ -17,8 +17,9 @@ Value callIntrinsic(KernelBuilder &k, llvm::StringRef name, Type result, ValueRa
 /// Shuffles move words of 32 bits.
 Value shuffled(KernelBuilder &k, Value v, llvm::StringRef how, int64_t lane) {
   auto move = [&](Value x) {
-    return callIntrinsic(k, ("llvm.nvvm.shfl.sync." + how + ".i32").str(), k.b.getI32Type(),
-                         {word(k, kWholeWarp), x, word(k, int32_t(lane)), word(k, kLastLane)});
+    return callIntrinsic(
+        k, ("llvm.nvvm.shfl.sync." + how + ".i32").str(), k.b.getI32Type(),
+        {word(k, kWholeWarp), x, word(k, int32_t(lane)), word(k, how == "up" ? kFirstLane : kLastLane)});
   };
   Type type = v.getType(), i32 = k.b.getI32Type();
   unsigned bits = type.getIntOrFloatBitWidth();
@@ -48,6 +49,8 @@ void barrier(KernelBuilder &k) {
 }
 
 Value shuffleDown(KernelBuilder &k, Value v, int64_t distance) { return shuffled(k, v, "down", distance); }
+Value shuffleUp(KernelBuilder &k, Value v, int64_t distance) { return shuffled(k, v, "up", distance); }
+Value shuffleAcross(KernelBuilder &k, Value v, int64_t mask) { return shuffled(k, v, "bfly", mask); }
 Value shuffleFirst(KernelBuilder &k, Value v) { return shuffled(k, v, "idx", 0); }
 
 Value sharedArray(KernelBuilder &k, Type element, int64_t count) {

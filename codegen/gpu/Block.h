@@ -12,6 +12,10 @@ Value threadIndex(KernelBuilder &);
 void barrier(KernelBuilder &);
 /// A scalar of the thread `distance` lanes further in the warp; of those beyond its end, the thread's own.
 Value shuffleDown(KernelBuilder &, Value, int64_t distance);
+/// The same of the thread `distance` lanes before; of those before its begin, the thread's own.
+Value shuffleUp(KernelBuilder &, Value, int64_t distance);
+/// A scalar of the thread whose number in the warp differs from this one's in the bits of `mask`.
+Value shuffleAcross(KernelBuilder &, Value, int64_t mask);
 /// The scalar of the warp's first thread.
 Value shuffleFirst(KernelBuilder &, Value);
 /// Room in the shared memory of the block for so many elements of a type of whole bytes, not initialised.

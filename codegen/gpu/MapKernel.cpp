@@ -16,7 +16,7 @@ constexpr int64_t kManyElements = int64_t(1) << 22, kVectorsOfMany = 4;
 class MapKernel {
 public:
   MapKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a, ArrayRef<Value> results)
-      : e(e), k(e.k), p(e, a), body(body), space(a.space), results(body, a, results) {}
+      : e(e), k(e.k), p(e, a), body(body), space(a.space), pointers(results), results(body, a, results) {}
 
   GpuLaunch emit() {
     Dim total = elements(space);
@@ -32,10 +32,10 @@ public:
       oneByOne();
     } else {
       Value isWhole = k.compare(arith::CmpIPredicate::sle, to, end);
-      Value byVectors = arith::AndIOp::create(k.b, k.loc, isWhole, allAligned());
+      Value byVectors = arith::AndIOp::create(k.b, k.loc, isWhole, operandsAligned(e, body, pointers));
       k.unless(byVectors, oneByOne);
       k.when(byVectors, [&] {
-        assumeAllAligned();
+        assumeOperandsAligned(e, body, pointers);
         for (int64_t v = 0; v < vectors; ++v) {
           Value vector = k.add(thread, k.constant(v * kThreads));
           compute(k.add(from, k.mul(vector, k.constant(lanes))), lanes);
@@ -59,26 +59,6 @@ private:
     return fits ? lanes : 1;
   }
 
-  Value allAligned() {
-    Value any = k.constant(0); // bits of all addresses
-    auto see = [&](Value pointer) {
-      any = arith::OrIOp::create(k.b, k.loc, any, LLVM::PtrToIntOp::create(k.b, k.loc, k.b.getI64Type(), pointer));
-    };
-    for (BlockArgument v : body.getArguments())
-      see(e.memoryOf(v)->pointer);
-    for (auto &[value, pointer] : results.stored)
-      see(pointer);
-    Value rest = arith::AndIOp::create(k.b, k.loc, any, k.constant(kMovedBytes - 1));
-    return k.compare(arith::CmpIPredicate::eq, rest, k.constant(0));
-  }
-
-  void assumeAllAligned() {
-    for (BlockArgument v : body.getArguments())
-      assumeAligned(k, e.memoryOf(v)->pointer, kMovedBytes);
-    for (auto &[value, pointer] : results.stored)
-      assumeAligned(k, pointer, kMovedBytes);
-  }
-
   /// The elements from row-major position i of the space on.
   void compute(Value i, int64_t lanes) {
     for (size_t d = space.size(); d-- > 0;) {
@@ -96,6 +76,7 @@ private:
   PointEmitter p;
   Block &body;
   const Shape &space;
+  ArrayRef<Value> pointers; // of the results
   GpuResults results;
 };
 

@@ -15,4 +15,9 @@ struct GpuResults {
   void write(PointEmitter &) const;
 };
 
+/// Whether all operands and results of a kernel begin at multiples of 16 bytes, what a thread moves at once.
+Value operandsAligned(ElementEmitter &, mlir::Block &body, ArrayRef<Value> results);
+/// Tells LLVM so, from here on.
+void assumeOperandsAligned(ElementEmitter &, mlir::Block &body, ArrayRef<Value> results);
+
 } // namespace burin::codegen

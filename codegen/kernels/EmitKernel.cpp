@@ -47,15 +47,33 @@ FailureOr<LaunchShape> emitCpuKernel(ElementEmitter &e, KernelOp kernel, ArrayRe
   return emitRowwiseKernel(e, body, *space, results);
 }
 
+/// Nothing where a task is for one thread.
+std::optional<GpuLaunch> emitGpuSequential(ElementEmitter &e, Block &body, Value result) {
+  Operation *root = passes::skipReshapes(body.getTerminator()->getOperand(0)).getDefiningOp();
+  if (auto sort = dyn_cast<ArgsortOp>(root))
+    return emitGpuSort(e, sort, result);
+  if (auto scatter = dyn_cast<ScatterOp>(root))
+    return emitGpuScatter(e, scatter, result);
+  return emitGpuRunning(e, root, result);
+}
+
 FailureOr<GpuLaunch> emitGpuKernel(ElementEmitter &e, KernelOp kernel, ArrayRef<Value> results) {
   Block &body = kernel.getBody().front();
-  if (isSequential(body) || !body.getOps<ScaledDotProductAttentionOp>().empty()) {
+  auto eachTaskInAThread = [&] {
     auto launch = emitCpuKernel(e, kernel, results);
     return failed(launch) ? FailureOr<GpuLaunch>() : taskPerThread(*launch);
+  };
+  if (isSequential(body)) {
+    auto launch = emitGpuSequential(e, body, results[0]);
+    return launch ? FailureOr<GpuLaunch>(*launch) : eachTaskInAThread();
   }
   auto space = spaceOf(kernel);
   if (failed(space))
     return failure();
+  if (!body.getOps<ScaledDotProductAttentionOp>().empty()) {
+    auto attention = emitGpuAttention(e, body, *space, results);
+    return attention ? FailureOr<GpuLaunch>(*attention) : eachTaskInAThread();
+  }
   if (!body.getOps<ContractOp>().empty())
     return emitGpuContraction(e, body, *space, results);
   bool reduces = llvm::any_of(body, [](Operation &op) { return !passes::reducedAxes(&op).empty(); });

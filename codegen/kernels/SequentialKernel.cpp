@@ -1,5 +1,6 @@
 // Ops that go along an axis in order: running sums, sorting, and scattered updates where the last one wins.
 #include "codegen/emit/PointEmitter.h"
+#include "codegen/emit/Scattered.h"
 #include "codegen/emit/Sorting.h"
 #include "codegen/scalar/Scalar.h"
 #include "passes/Passes.h"
@@ -102,12 +103,6 @@ public:
     return launch;
   }
 
-  static bool isInPlace(ScatterOp op) {
-    auto kernel = cast<KernelOp>(op->getParentOp());
-    auto argument = dyn_cast<BlockArgument>(op.getX());
-    return argument && kernel.getInPlace() && kernel.getInPlace()->front() == argument.getArgNumber();
-  }
-
   // A single task: copy, then the updates in order.
   LaunchShape emit(ScatterOp op) {
     Shape shape = shapeOf(op.getResult()), updates = shapeOf(op.getUpdates());
@@ -130,7 +125,7 @@ public:
             Index position = k.linear(shape, target);
             Value value = e.element(op.getUpdates(), at);
             if (op.getReduction() != "set")
-              value = combined(op.getReduction(), k.load(out, position, 1, {}), value, type);
+              value = combineUpdate(k, op.getReduction(), k.load(out, position, 1, {}), value, type);
             k.store(out, position, value, 1, {});
           });
         });
@@ -199,13 +194,6 @@ private:
       e.scoped([&] { body(at); });
     });
     return {count, 0};
-  }
-
-  Value combined(llvm::StringRef reduction, Value x, Value y, DType type) {
-    DType wide = type == DType::f16 || type == DType::bf16 ? DType::f32 : type;
-    Scalar a = Scalar(k.b, k.loc, x, type).to(wide), b = Scalar(k.b, k.loc, y, type).to(wide);
-    Scalar both = reduction == "add" ? a + b : reduction == "mul" ? a * b : reduction == "min" ? min(a, b) : max(a, b);
-    return both.to(type).value();
   }
 
   void each(const Shape &shape, llvm::function_ref<void(ArrayRef<Index>)> body) {

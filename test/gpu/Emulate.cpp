@@ -183,6 +183,27 @@ private:
     case Intrinsic::nvvm_shfl_sync_idx_i32:
     case Intrinsic::nvvm_shfl_sync_idx_f32:
       return convertShuffle(i, simt::Shuffle::Index, info);
+    case Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32:
+      return convertProduct(i, fragments::Element::F16, info);
+    case Intrinsic::nvvm_mma_m16n8k16_row_col_bf16:
+      return convertProduct(i, fragments::Element::BF16, info);
+    case Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16:
+      return convertMatrices(i, /*transposed=*/false, info);
+    case Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16:
+      return convertMatrices(i, /*transposed=*/true, info);
+    case Intrinsic::nvvm_cp_async_cg_shared_global_16_s:
+      return replace(i,
+                     call(&simt::copyAsync, b.getVoidTy(),
+                          {generic(i.getArgOperand(0)), generic(i.getArgOperand(1)), i.getArgOperand(2), siteOf(i)}));
+    case Intrinsic::nvvm_ff2f16x2_rn:
+    case Intrinsic::nvvm_ff2bf16x2_rn:
+      return convertPair(i);
+    case Intrinsic::nvvm_ex2_approx_ftz:
+      return replace(i, call(&simt::exp2Approximately, b.getFloatTy(), {i.getArgOperand(0)}));
+    case Intrinsic::nvvm_cp_async_commit_group:
+      return replace(i, call(&simt::commitCopies, b.getVoidTy(), {}));
+    case Intrinsic::nvvm_cp_async_wait_group:
+      return replace(i, call(&simt::waitForCopies, b.getVoidTy(), {i.getArgOperand(0)}));
     default:
       if (StringRef called = i.getCalledFunction()->getName();
           called.starts_with("llvm.nvvm.") || called.starts_with("llvm.x86."))
@@ -211,6 +232,48 @@ private:
         &simt::shuffle, b.getInt32Ty(),
         {b.getInt32(uint32_t(kind)), i.getArgOperand(0), value, i.getArgOperand(2), i.getArgOperand(3), siteOf(i)});
     replace(i, b.CreateBitCast(result, i.getType()));
+  }
+
+  Value *generic(Value *pointer) { return b.CreateAddrSpaceCast(pointer, b.getPtrTy()); }
+
+  /// Memory of the thread for what a function of the emulator takes or gives.
+  Value *room(IntrinsicInst &i, unsigned words) {
+    IRBuilder<> entry(&*i.getFunction()->getEntryBlock().getFirstInsertionPt());
+    return entry.CreateAlloca(ArrayType::get(b.getInt32Ty(), words));
+  }
+  /// The words of the room, from that one on, as the result of the intrinsic.
+  void takeResult(IntrinsicInst &i, Value *room, unsigned from) {
+    Value *result = PoisonValue::get(i.getType());
+    for (unsigned n = 0; n < i.getType()->getStructNumElements(); ++n)
+      result = b.CreateInsertValue(
+          result,
+          b.CreateLoad(i.getType()->getStructElementType(n), b.CreateConstGEP1_64(b.getInt32Ty(), room, from + n)), n);
+    replace(i, result);
+  }
+
+  void convertProduct(IntrinsicInst &i, fragments::Element type, simt::Kernel &info) {
+    info.synchronises = true;
+    const unsigned words = sizeof(fragments::Multiplied) / 4, sums = offsetof(fragments::Multiplied, sum) / 4;
+    Value *parts = room(i, words);
+    for (unsigned n = 0; n < words; ++n)
+      b.CreateStore(i.getArgOperand(n), b.CreateConstGEP1_64(b.getInt32Ty(), parts, n));
+    call(&simt::multiply, b.getVoidTy(), {b.getInt32(uint32_t(type)), parts, siteOf(i)});
+    takeResult(i, parts, sums);
+  }
+
+  void convertPair(IntrinsicInst &i) {
+    bool isHalf = i.getIntrinsicID() == Intrinsic::nvvm_ff2f16x2_rn;
+    auto type = isHalf ? fragments::Element::F16 : fragments::Element::BF16;
+    Value *pair =
+        call(&simt::packPair, b.getInt32Ty(), {b.getInt32(uint32_t(type)), i.getArgOperand(1), i.getArgOperand(0)});
+    replace(i, b.CreateBitCast(pair, i.getType()));
+  }
+
+  void convertMatrices(IntrinsicInst &i, bool transposed, simt::Kernel &info) {
+    info.synchronises = true;
+    Value *result = room(i, 4);
+    call(&simt::loadMatrices, b.getVoidTy(), {generic(i.getArgOperand(0)), b.getInt32(transposed), result, siteOf(i)});
+    takeResult(i, result, 0);
   }
 
   /// `name.thread(operands, sizes, scratch, error)` unpacks the parameters of the kernel; `name` is what the runtime

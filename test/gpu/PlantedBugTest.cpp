@@ -5,11 +5,14 @@
 #include "test/ops/Graph.h"
 #include "test/ops/Values.h"
 #include "llvm/IR/Constants.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 #include <stdexcept>
 
 using namespace burin;
@@ -19,6 +22,20 @@ namespace {
 
 constexpr unsigned kSharedSpace = 3;
 
+/// What waits for others, or is waited for.
+bool isWaiting(llvm::Instruction &i) {
+  auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+  switch (call ? call->getIntrinsicID() : llvm::Intrinsic::not_intrinsic) {
+  case llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all:
+  case llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s:
+  case llvm::Intrinsic::nvvm_cp_async_commit_group:
+  case llvm::Intrinsic::nvvm_cp_async_wait_group:
+    return true;
+  default:
+    return false;
+  }
+}
+
 bool isPlace(llvm::Instruction &i) {
   if (auto *store = llvm::dyn_cast<llvm::StoreInst>(&i))
     return store->getPointerAddressSpace() == kSharedSpace;
@@ -27,17 +44,32 @@ bool isPlace(llvm::Instruction &i) {
                   call->getIntrinsicID() == llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
 }
 
-/// Takes away the place of that number, if there are so many; says what it was, or "".
-std::string takeAway(llvm::Module &kernels, int number) {
+/// What is done to a place: it is taken away, or marked, so that the emulator reports that a thread comes there.
+enum class Change { TakeAway, Mark };
+
+/// A write outside of all variables.
+void mark(llvm::Instruction &place) {
+  llvm::IRBuilder<> b(&place);
+  auto outside = reinterpret_cast<uint64_t>(simt::sharedMemory() + simt::kSharedBytes - 1);
+  b.CreateStore(b.getInt8(0), llvm::ConstantExpr::getIntToPtr(b.getInt64(outside), b.getPtrTy(kSharedSpace)));
+}
+
+/// Changes the place of that number, if there are so many; says what it was, or "".
+std::string change(llvm::Module &kernels, bool (*isPlace)(llvm::Instruction &), int number, Change how) {
   for (llvm::Function &f : kernels)
     for (llvm::Instruction &i : llvm::instructions(f)) {
       if (!isPlace(i) || number-- > 0)
         continue;
-      std::string what = llvm::isa<llvm::StoreInst>(i) ? "store" : i.getType()->isVoidTy() ? "barrier" : "block";
+      auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+      std::string what = call ? call->getCalledFunction()->getName().str() : "store";
+      if (how == Change::Mark) {
+        mark(i);
+        return what;
+      }
       if (!i.getType()->isVoidTy())
         i.replaceAllUsesWith(llvm::ConstantInt::get(i.getType(), 0));
       i.eraseFromParent();
-      return what + " of " + f.getName().str();
+      return what;
     }
   return "";
 }
@@ -58,14 +90,15 @@ struct Outcome {
   Tensors results;
 };
 
-Outcome runWithout(int place) {
+Outcome runChanged(int place, void (*build)(Graph &), bool (*isPlace)(llvm::Instruction &),
+                   Change how = Change::TakeAway) {
   Graph g;
   build(g);
   Outcome outcome;
   auto compiled = g.compile("cuda-sm_80+ptx", [&](codegen::CompileOptions &options) {
     options.emulate = [&](llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
       if (place >= 0)
-        outcome.changed = takeAway(kernels, place);
+        outcome.changed = change(kernels, isPlace, place, how);
       return emulated(kernels, symbols);
     };
   });
@@ -75,7 +108,7 @@ Outcome runWithout(int place) {
     std::vector<int64_t> shape;
     for (const Dim &d : g.spec(v).shape)
       shape.push_back(d.value());
-    inputs.push_back(randomTensor(f32, shape, {}, Mood::Plain, random));
+    inputs.push_back(randomTensor(g.spec(v).dtype, shape, {}, Mood::Plain, random));
   }
   simt::takeErrors();
   try {
@@ -88,25 +121,63 @@ Outcome runWithout(int place) {
   return outcome;
 }
 
+bool areSame(const Tensors &x, const Tensors &y) {
+  auto same = [](const ir::RefTensor &a, const ir::RefTensor &b) { return a.toBytes() == b.toBytes(); };
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(), same);
+}
+
+/// Takes away one place after the other; returns how many there are, by what they are. Each is reported, or changes
+/// results, unless no thread comes there: LLVM copies code to paths that these sizes do not take.
+std::map<std::string, int> plantAll(void (*build)(Graph &), bool (*isPlace)(llvm::Instruction &)) {
+  std::map<std::string, int> planted;
+  Tensors expected = runChanged(-1, build, isPlace).results;
+  for (int place = 0;; ++place) {
+    Outcome outcome = runChanged(place, build, isPlace);
+    if (outcome.changed.empty())
+      return planted;
+    bool isFound = outcome.found != "" || !areSame(outcome.results, expected);
+    if (!isFound && runChanged(place, build, isPlace, Change::Mark).found == "")
+      continue;
+    INFO(place << ": without " << outcome.changed);
+    CHECK(isFound);
+    ++planted[outcome.changed];
+  }
+}
+
+/// A product of several slices, and an attention over several tiles of keys, on tensor cores.
+void buildProduct(Graph &g) {
+  g.output(g.apply("matmul", {g.input({bf16, {70, 136}}), g.input({bf16, {136, 72}})})[0]);
+}
+void buildAttention(Graph &g) {
+  Graph::Value q = g.input({f16, {70, 40}}), k = g.input({f16, {140, 40}}), v = g.input({f16, {140, 24}});
+  g.output(g.apply("scaled_dot_product_attention", {q, k, v, Graph::none})[0]);
+}
+
 } // namespace
 
 TEST_CASE("The emulator finds every planted bug") {
   simt::Counters before = simt::counters();
-  CHECK(runWithout(-1).found == "");
+  CHECK(runChanged(-1, build, isPlace).found == "");
   simt::Counters after = simt::counters();
   CHECK(after.barriers > before.barriers);
   CHECK(after.shuffles > before.shuffles);
   CHECK(after.sharedAccesses > before.sharedAccesses);
+  auto planted = plantAll(build, isPlace);
+  CHECK(planted["llvm.nvvm.barrier.cta.sync.aligned.all"] >= 4); // two of the rows, two of the product
+  CHECK(planted["store"] >= 4);
+}
 
-  int planted = 0, barriers = 0;
-  for (;; ++planted) {
-    Outcome outcome = runWithout(planted);
-    if (outcome.changed.empty())
-      break;
-    INFO(planted << ": without a " << outcome.changed);
-    CHECK(outcome.found != "");
-    barriers += outcome.changed.starts_with("barrier");
+TEST_CASE("The emulator finds missing copies, groups, waits and barriers") {
+  for (auto *build : {buildProduct, buildAttention}) {
+    simt::Counters before = simt::counters();
+    CHECK(runChanged(-1, build, isWaiting).found == "");
+    simt::Counters after = simt::counters();
+    CHECK(after.products > before.products);
+    CHECK(after.copies > before.copies);
+    auto planted = plantAll(build, isWaiting);
+    CHECK(planted["llvm.nvvm.cp.async.cg.shared.global.16.s"] >= 4);
+    CHECK(planted["llvm.nvvm.cp.async.commit.group"] >= 2);
+    CHECK(planted["llvm.nvvm.cp.async.wait.group"] >= 1);
+    CHECK(planted["llvm.nvvm.barrier.cta.sync.aligned.all"] >= 3);
   }
-  CHECK(barriers >= 4); // two of the rows, two of the product
-  CHECK(planted >= 12);
 }

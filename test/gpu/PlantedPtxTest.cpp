@@ -26,6 +26,7 @@ struct Case {
   const char *name;
   std::function<Graph::Value(Graph &, const Graph::Values &inputs)> build;
   std::vector<Ints> inputs; // sizes that end between blocks, vectors and slices
+  DType dtype = f32;
 };
 
 Graph::Value apply(Graph &g, const char *op, const Graph::Values &v, const Attrs &attrs = {}) {
@@ -38,6 +39,21 @@ Graph::Value columnMax(Graph &g, const Graph::Values &x) { return apply(g, "redu
 Graph::Value product(Graph &g, const Graph::Values &x) { return apply(g, "relu", {apply(g, "matmul", x)}); }
 Graph::Value convolution(Graph &g, const Graph::Values &x) {
   return apply(g, "conv", x, {{"padding", Ints{1}}, {"strides", Ints{2}}});
+}
+
+Graph::Value lastChannels(Graph &g, const Graph::Values &x) {
+  return apply(g, "conv", x, {{"padding", Ints{1}}, {"strides", Ints{2}}, {"layout", std::string("nhwc")}});
+}
+Graph::Value attention(Graph &g, const Graph::Values &x) {
+  return apply(g, "scaled_dot_product_attention", {x[0], x[1], x[2], Graph::none}, {{"is_causal", true}});
+}
+Graph::Value runningSum(Graph &g, const Graph::Values &x) { return apply(g, "cumsum", x, {{"axis", int64_t(1)}}); }
+Graph::Value sorted(Graph &g, const Graph::Values &x) { return apply(g, "argsort", x, {{"axis", int64_t(1)}}); }
+Graph::Value scattered(Graph &g, const Graph::Values &x) {
+  ir::RefTensor indices = ir::RefTensor::zeros(i64, {4, 33});
+  for (size_t i = 0; i < indices.ints().size(); ++i)
+    indices.ints()[i] = int64_t(i * 7 % 9) - int64_t(i % 3 == 0 ? 9 : 0); // some count from the end
+  return apply(g, "scatter", {x[0], g.constant(indices), x[1]}, {{"reduction", std::string("add")}});
 }
 
 const Case kCases[] = {
@@ -55,6 +71,15 @@ const Case kCases[] = {
     {"product", product, {{65, 17}, {17, 3}}},
     {"convolution", convolution, {{1, 3, 9, 8}, {5, 3, 3, 3}, {5}}},
     {"convolution", convolution, {{5, 8, 7, 7}, {16, 8, 3, 3}, {16}}},
+    {"thin product", product, {{3, 530}, {530, 70}}},
+    {"product on tensor cores", product, {{70, 136}, {136, 72}}, bf16},
+    {"product on tensor cores", product, {{9, 20}, {20, 33}}, f16},
+    {"convolution on tensor cores", lastChannels, {{2, 9, 8, 16}, {3, 3, 16, 32}, {32}}, f16},
+    {"attention", attention, {{70, 20}, {70, 20}, {70, 12}}},
+    {"attention on tensor cores", attention, {{130, 40}, {130, 40}, {130, 24}}, bf16},
+    {"running sum", runningSum, {{2, 1500}}},
+    {"sort", sorted, {{2, 70}}},
+    {"scatter", scattered, {{9, 33}, {4, 33}}},
 };
 
 /// One session's run, with interpreted kernels.
@@ -69,13 +94,13 @@ public:
     Graph g;
     Graph::Values values;
     for (const Ints &shape : c.inputs)
-      values.push_back(g.input({f32, Shape(shape.begin(), shape.end())}));
+      values.push_back(g.input({c.dtype, Shape(shape.begin(), shape.end())}));
     g.output(c.build(g, values));
     rt::Status status = rt::Program::loadMemory(g.artifact({kTarget}), nullptr, {}, program);
     REQUIRE(status.ok());
     Random random(3);
     for (const Ints &shape : c.inputs)
-      inputs.push_back(randomTensor(f32, shape, {}, Mood::Plain, random));
+      inputs.push_back(randomTensor(c.dtype, shape, {}, Mood::Plain, random));
   }
 
   std::string ptx() const { return program->gpuCode(program->artifact().codes[0]); }
@@ -127,13 +152,17 @@ std::vector<std::string> linesOf(const std::string &text) {
 
 /// "shfl.sync.down.b32 to, from, 16, 31, -1;" with 0 instead of 16.
 std::string withDistance0(const std::string &code) {
-  size_t last = code.rfind(", 31,"), before = code.rfind(',', last - 1);
+  size_t last = code.rfind(',', code.rfind(',') - 1), before = code.rfind(',', last - 1);
   return code.substr(0, before) + ", 0" + code.substr(last);
 }
 
+/// Of the last kernel: those before it pack and transpose, as maps do.
 std::vector<Mutant> mutantsOf(const std::vector<std::string> &lines) {
   std::vector<Mutant> all;
-  for (size_t i = 0; i < lines.size(); ++i) {
+  size_t first = lines.size() - 1;
+  while (first > 0 && lines[first].find(".entry") == std::string::npos)
+    --first;
+  for (size_t i = first; i < lines.size(); ++i) {
     const std::string &line = lines[i];
     size_t at = line.find_first_not_of(" \t");
     if (at == line.npos)
@@ -143,8 +172,14 @@ std::vector<Mutant> mutantsOf(const std::vector<std::string> &lines) {
       all.push_back({i, "", "without " + code});
     else if (code.starts_with("st.shared") || code.starts_with("st.global"))
       all.push_back({i, "", "without " + code});
-    else if (code.starts_with("shfl.sync.down")) // its own value instead of another's
+    else if (code.starts_with("cp.async"))
+      all.push_back({i, "", "without " + code});
+    else if (code.starts_with("shfl.sync.down") || code.starts_with("shfl.sync.up") ||
+             code.starts_with("shfl.sync.bfly")) // its own value instead of another's
       all.push_back({i, withDistance0(code), "without " + code});
+    if (code.starts_with("cp.async.wait_group")) // one group less
+      all.push_back(
+          {i, "cp.async.wait_group " + std::to_string(1 + std::stoi(code.substr(19))) + ";", "weaker " + code});
     if (!code.starts_with("@"))
       continue;
     std::string rest = code.substr(code.find_first_of(" \t"));

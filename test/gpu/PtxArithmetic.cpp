@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 namespace burin::test::ptx {
 namespace {
@@ -112,6 +113,12 @@ struct Sqrt {
 struct Reciprocal {
   template <class T> static T apply(T a, T, T) { return 1 / a; }
 };
+struct Exp2 { // .approx.ftz
+  template <class T> static T apply(T a, T, T) {
+    T result = std::exp2(a);
+    return std::fabs(result) < std::numeric_limits<T>::min() ? T(0) : result;
+  }
+};
 struct CopySign { // the sign of the first operand
   template <class T> static T apply(T a, T b, T) { return std::copysign(b, a); }
 };
@@ -193,6 +200,7 @@ const std::map<std::string, Find> kFamilies = {
     {"neg", [](const Parts &p) { return numbers<Neg>(p.back()); }},
     {"sqrt", [](const Parts &p) { return has(p, "rn") ? floats<Sqrt>(p.back()) : nullptr; }},
     {"rcp", [](const Parts &p) { return has(p, "rn") ? floats<Reciprocal>(p.back()) : nullptr; }},
+    {"ex2", [](const Parts &p) -> Run { return has(p, "ftz") && p.back() == "f32" ? compute<Exp2, float> : nullptr; }},
     {"copysign", [](const Parts &p) { return floats<CopySign>(p.back()); }},
     {"and", [](const Parts &p) { return integers<And>(p.back()); }},
     {"or", [](const Parts &p) { return integers<Or>(p.back()); }},

@@ -1,4 +1,5 @@
 // What each PTX instruction does, as the manual of the instruction set says (PTX ISA 8.0, chapter 9).
+#include "test/gpu/Fragments.h"
 #include "test/gpu/PtxTypes.h"
 #include <array>
 #include <bit>
@@ -222,13 +223,6 @@ template <class T> void move(Thread &t, const Instruction &i) {
 }
 void branch(Thread &t, const Instruction &i) { t.frame().next = i.target; }
 void barrier(Thread &t, const Instruction &) { t.waiting = Waiting::AtBarrier; }
-void shuffle(Thread &t, const Instruction &i) {
-  t.waiting = Waiting::ForWarp;
-  t.shuffling = &i;
-  t.shuffleValue = t.get<uint32_t>(i.from[0]);
-  t.shuffleBy = t.get<uint32_t>(i.from[1]);
-}
-
 std::vector<std::string> partsOf(const std::string &name) {
   std::vector<std::string> parts;
   std::istringstream words(name);
@@ -274,6 +268,10 @@ Run findMul(const std::vector<std::string> &parts) {
   return nullptr; // found by findArithmetic()
 }
 
+void convertToBf16Pair(Thread &t, const Instruction &i) {
+  t.put(i.to[0], fragments::packPair(fragments::Element::BF16, t.get<float>(i.from[1]), t.get<float>(i.from[0])));
+}
+
 Run findConvert(const std::vector<std::string> &parts, Instruction &i) {
   i.target = has(parts, "rni")   ? ToEven
              : has(parts, "rmi") ? Down
@@ -282,6 +280,8 @@ Run findConvert(const std::vector<std::string> &parts, Instruction &i) {
                                  : Nearest;
   if (has(parts, "rz") || has(parts, "ftz") || has(parts, "sat"))
     return nullptr;
+  if (has(parts, "bf16x2"))
+    return convertToBf16Pair;
   return has(parts, "f16x2") ? convertToPair : findConversion(parts[parts.size() - 2], parts.back());
 }
 
@@ -293,11 +293,6 @@ Run findMove(const std::string &type) {
 Run findSelect(const std::string &type) {
   const int bits = std::stoi(type.substr(1));
   return bits == 16 ? select<uint16_t> : bits == 32 ? select<uint32_t> : select<uint64_t>;
-}
-
-Run findShuffle(const std::vector<std::string> &parts, Instruction &i) {
-  i.target = has(parts, "down") ? 0 : has(parts, "idx") ? 1 : has(parts, "bfly") ? 2 : 3;
-  return shuffle;
 }
 
 using Find = Run (*)(const Parts &, Instruction &);
@@ -341,7 +336,10 @@ const std::map<std::string, Find> kFamilies = {
      }},
     {"bra", [](const Parts &, Instruction &) -> Run { return branch; }},
     {"bar", [](const Parts &, Instruction &) -> Run { return barrier; }},
-    {"shfl", findShuffle},
+    {"shfl", findWarp},
+    {"mma", findWarp},
+    {"ldmatrix", findWarp},
+    {"cp", findWarp},
     {"call", [](const Parts &, Instruction &) -> Run { return callFunction; }},
     {"ret", [](const Parts &, Instruction &) -> Run { return returnFromFunction; }},
 };

@@ -182,11 +182,11 @@ private:
     if (text.starts_with("@")) {
       i.isGuarded = true;
       i.unless = text[1] == '!';
-      size_t end = text.find_first_of(" \t");
+      size_t end = text.find_first_of(" \t\n");
       i.guard = operand(text.substr(i.unless ? 2 : 1, end - (i.unless ? 2 : 1)));
       text = trimmed(text.substr(end));
     }
-    size_t end = text.find_first_of(" \t");
+    size_t end = text.find_first_of(" \t\n");
     std::string name = text.substr(0, end);
     std::vector<std::string> operands = end == text.npos ? std::vector<std::string>() : split(text.substr(end));
     i.run = find(name, i);
@@ -213,11 +213,11 @@ private:
 
   /// What is written comes first; a store has its address there, and what it stores behind.
   void addOperands(Instruction &i, const std::string &name, const std::vector<std::string> &operands) {
-    const bool isStore = name.starts_with("st.");
+    const bool isStore = name.starts_with("st."), writesNothing = name.starts_with("bar") || name.starts_with("cp.");
     size_t next = 0;
     for (size_t n = 0; n < operands.size(); ++n) {
       const std::string &text = operands[n];
-      const bool isTo = n == 0 && !isStore && !name.starts_with("bar");
+      const bool isTo = n == 0 && !isStore && !writesNothing;
       std::vector<std::string> parts = {text};
       if (text.starts_with("{"))
         parts = split(text.substr(1, text.size() - 2));
@@ -229,9 +229,10 @@ private:
         } else if (isStore && n > 0) {
           i.to.push_back(operand(part)); // the values
         } else {
-          if (next == std::size(i.from))
-            fail("too many operands");
-          i.from[next++] = operand(part);
+          if (next < std::size(i.from))
+            i.from[next++] = operand(part);
+          else
+            i.further.push_back(operand(part));
         }
       }
     }

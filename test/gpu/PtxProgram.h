@@ -16,6 +16,8 @@ namespace burin::test::ptx {
 struct Thread;
 struct Instruction;
 using Run = void (*)(Thread &, const Instruction &);
+/// For all threads of a warp, once they have come there.
+using RunTogether = void (*)(Thread *warp, const Instruction &);
 
 /// A register, a number, or something that depends on the thread.
 struct Operand {
@@ -27,11 +29,13 @@ struct Operand {
 
 struct Instruction {
   Run run = nullptr;
+  RunTogether together = nullptr;
   Operand guard; // a register: runs only if it is true, or false with `unless`
   bool isGuarded = false, unless = false;
   std::vector<Operand> to;
   Operand from[4];
-  uint32_t target = 0; // of a branch; of a shuffle, conversion or comparison: its kind
+  std::vector<Operand> further; // of those with more
+  uint32_t target = 0;          // of a branch; of others: their kind
   uint8_t bytes = 0, lanes = 1;
   uint32_t line = 0; // of the text
   // of a call

@@ -42,20 +42,6 @@ void advance(Thread &t) {
   }
 }
 
-void shuffle(Thread *warp) {
-  const Instruction &i = *warp[0].shuffling;
-  for (uint32_t lane = 0; lane < kWarp; ++lane) {
-    uint32_t from = warp[lane].shuffleBy; // "idx"
-    if (i.target == 0)                    // "down"
-      from = lane + from;
-    else if (i.target == 2) // "bfly"
-      from = lane ^ from;
-    else if (i.target == 3) // "up"
-      from = lane - from;
-    warp[lane].put(i.to[0], warp[from < kWarp ? from : lane].shuffleValue);
-  }
-}
-
 /// Lets go on those who wait for something that has come about. False if there is nobody.
 bool release(Launch &l) {
   auto isAt = [](const Thread &t, Waiting what, const Thread &like) {
@@ -73,7 +59,7 @@ bool release(Launch &l) {
     Thread *warp = &l.threads[at];
     if (!std::all_of(warp, warp + kWarp, [&](const Thread &t) { return isAt(t, Waiting::ForWarp, warp[0]); }))
       continue;
-    shuffle(warp);
+    warp[0].together->together(warp, *warp[0].together);
     for (size_t lane = 0; lane < kWarp; ++lane)
       warp[lane].waiting = Waiting::No;
     any = true;
@@ -89,6 +75,7 @@ void runBlock(Launch &l, const std::vector<uint64_t> &arguments) {
   for (Thread &t : l.threads) {
     t.stack.assign(1, enter(l.kernel));
     t.waiting = Waiting::No;
+    t.groups.clear(), t.copies.clear();
     for (size_t i = 0; i < arguments.size(); ++i)
       t.frame().slots[l.kernel.parameters[i]] = arguments[i];
   }
@@ -134,11 +121,8 @@ uint64_t Thread::bits(const Operand &o) {
   return 0;
 }
 
-std::byte *Thread::memory(const Instruction &i, bool writes, bool atomic) {
-  const Operand &o = i.from[0];
-  uint64_t address = bits(o) + (o.kind == Operand::Kind::Number ? 0 : o.number);
+std::byte *Thread::memory(const Instruction &i, uint64_t address, size_t bytes, bool writes, bool atomic) {
   auto *at = reinterpret_cast<std::byte *>(address);
-  const size_t bytes = size_t(i.bytes) * i.lanes;
   auto *own = reinterpret_cast<std::byte *>(frame().local.data());
   if (at >= own && at + bytes <= own + frame().local.size() * 8)
     return at;

@@ -17,15 +17,23 @@ struct Frame {
 
 enum class Waiting : uint8_t { No, AtBarrier, ForWarp, Ended };
 
+/// A copy of 16 bytes on its way to shared memory; of zeros if `from` is 0.
+struct Copy {
+  const Instruction *instruction;
+  uint64_t to, from;
+};
+
 struct Launch;
 struct Thread {
   Launch *launch = nullptr;
   uint32_t index = 0;
   std::vector<Frame> stack;
   Waiting waiting = Waiting::No;
-  uint64_t carry = 0;                     // of add.cc and sub.cc
-  const Instruction *shuffling = nullptr; // what it waits in
+  uint64_t carry = 0;                    // of add.cc and sub.cc
+  const Instruction *together = nullptr; // what it waits in for its warp
   uint32_t shuffleValue = 0, shuffleBy = 0;
+  std::vector<std::vector<Copy>> groups = {}; // that the thread can wait for
+  std::vector<Copy> copies = {};              // of no group yet
 
   Frame &frame() { return stack.back(); }
   const Frame &frame() const { return stack.back(); }
@@ -42,7 +50,11 @@ struct Thread {
     frame().registers[o.index] = all;
   }
   /// Of global, shared or local memory; throws where that is not allowed.
-  std::byte *memory(const Instruction &, bool writes, bool atomic = false);
+  std::byte *memory(const Instruction &i, bool writes, bool atomic = false) {
+    return memory(i, address(i.from[0]), size_t(i.bytes) * i.lanes, writes, atomic);
+  }
+  std::byte *memory(const Instruction &, uint64_t address, size_t bytes, bool writes, bool atomic = false);
+  uint64_t address(const Operand &o) { return bits(o) + (o.kind == Operand::Kind::Number ? 0 : o.number); }
 };
 
 struct Launch {

@@ -27,4 +27,7 @@ inline bool has(const Parts &parts, const char *word) { return std::ranges::find
 /// What has one result from operands of its own type; null for other names.
 Run findArithmetic(const Parts &);
 
+/// What a warp does together, and copies that arrive later; null for other names.
+Run findWarp(const Parts &, Instruction &);
+
 } // namespace burin::test::ptx

@@ -22,6 +22,8 @@ public:
   /// The earlier access of a byte that the new one races with: another thread's, at least one of both a write, without
   /// a barrier of their block between them. Null if there is none.
   const Stamp *access(uintptr_t address, const Stamp &now, bool writes, bool atomic);
+  /// A byte that something is on its way to has not been written.
+  void forget(uintptr_t address) { at(address).write.thread = 0; }
   /// Whether a byte has been written.
   bool isWritten(uintptr_t address) { return at(address).write.thread != 0; }
   void clear();

@@ -1,5 +1,8 @@
 #include "test/gpu/Simt.h"
 #include "test/gpu/Shadow.h"
+#include <array>
+#include <cfloat>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -38,18 +41,41 @@ namespace {
 constexpr int kMostThreads = 1024;
 constexpr size_t kStackBytes = 256 << 10, kMostErrors = 8;
 
-enum class State { Ready, AtBarrier, AtShuffle, Done };
+enum class State { Ready, AtBarrier, AtShuffle, AtProduct, AtMatrices, Done };
 
 struct ShuffleRequest {
   Shuffle kind;
   int32_t mask, value, lane, clamp, result;
 };
 
+struct ProductRequest {
+  fragments::Element type;
+  fragments::Multiplied *parts;
+};
+
+struct MatricesRequest {
+  const std::byte *row;
+  bool transposed;
+  uint32_t *result;
+};
+
+/// A copy on its way.
+struct Copy {
+  std::byte *to;
+  const std::byte *from;
+  int32_t bytes, site;
+};
+constexpr size_t kCopiedBytes = 16;
+
 struct Thread {
   void *stackPointer = nullptr;
   State state = State::Done;
   int32_t site = -1; // where it waits
   ShuffleRequest request = {};
+  ProductRequest product = {};
+  MatricesRequest matrices = {};
+  std::vector<std::vector<Copy>> groups = {}; // on their way
+  std::vector<Copy> copies = {};              // of no group yet
 };
 
 /// The stacks of all threads of a block, mapped once.
@@ -180,6 +206,25 @@ void shuffleWarp(size_t first) {
   }
 }
 
+void multiplyInWarp(size_t first) {
+  Thread *warp = &running->threads[first];
+  std::array<fragments::Multiplied *, kWarp> parts;
+  for (int lane = 0; lane < kWarp; ++lane)
+    parts[size_t(lane)] = warp[lane].product.parts, warp[lane].state = State::Ready;
+  fragments::multiply(warp[0].product.type, parts);
+}
+
+void loadInWarp(size_t first) {
+  Thread *warp = &running->threads[first];
+  std::array<const uint16_t *, kWarp> rows;
+  for (int lane = 0; lane < kWarp; ++lane)
+    rows[size_t(lane)] = reinterpret_cast<const uint16_t *>(warp[lane].matrices.row), warp[lane].state = State::Ready;
+  std::array<std::array<uint32_t, 4>, kWarp> result;
+  fragments::loadMatrices(rows, warp[0].matrices.transposed, result);
+  for (int lane = 0; lane < kWarp; ++lane)
+    std::memcpy(warp[lane].matrices.result, result[size_t(lane)].data(), sizeof result[0]);
+}
+
 /// Lets go on those who wait for something that has come about. False if there is nobody.
 bool release() {
   size_t count = running->threads.size();
@@ -190,16 +235,21 @@ bool release() {
       thread.state = State::Ready;
     return true;
   }
+  constexpr std::pair<State, void (*)(size_t)> kOfWarps[] = {
+      {State::AtShuffle, shuffleWarp}, {State::AtProduct, multiplyInWarp}, {State::AtMatrices, loadInWarp}};
   for (size_t first = 0; first + kWarp <= count; first += kWarp)
-    if (together(first, first + kWarp, State::AtShuffle)) {
-      shuffleWarp(first);
-      any = true;
-    }
+    for (auto [state, work] : kOfWarps)
+      if (together(first, first + kWarp, state)) {
+        work(first);
+        any = true;
+        break;
+      }
   return any;
 }
 
 void reportStuck() {
-  const char *names[] = {"is ready", "waits at a barrier", "waits for its warp", "has ended"};
+  const char *names[] = {"is ready",           "waits at a barrier", "waits for its warp",
+                         "waits for its warp", "waits for its warp", "has ended"};
   std::vector<std::pair<State, int32_t>> groups;
   std::string text = "threads wait for others in vain:";
   for (size_t i = 0; i < running->threads.size(); ++i) {
@@ -327,6 +377,56 @@ void access(const std::byte *address, int64_t bytes, int32_t kind, int32_t site)
                         (isShared ? "shared" : "global") + " memory",
                     site);
   }
+}
+
+void multiply(fragments::Element type, fragments::Multiplied *parts, int32_t site) {
+  ++totals.products;
+  running->threads[size_t(running->thread)].product = {type, parts};
+  toScheduler(State::AtProduct, site);
+}
+
+void loadMatrices(const std::byte *row, int32_t transposed, uint32_t *result, int32_t site) {
+  if (reinterpret_cast<uintptr_t>(row) % kCopiedBytes)
+    report("the address of a row of a matrix is not a multiple of 16", site);
+  access(row, kCopiedBytes, Read, site);
+  running->threads[size_t(running->thread)].matrices = {row, transposed != 0, result};
+  toScheduler(State::AtMatrices, site);
+}
+
+void copyAsync(std::byte *to, const std::byte *from, int32_t bytes, int32_t site) {
+  ++totals.copies;
+  auto at = reinterpret_cast<uintptr_t>(to);
+  if (at % kCopiedBytes || (bytes && reinterpret_cast<uintptr_t>(from) % kCopiedBytes))
+    return report("an address of an asynchronous copy is not a multiple of 16", site);
+  access(to, kCopiedBytes, Write, site);
+  access(from, bytes, Read, site);
+  for (size_t i = 0; i < kCopiedBytes; ++i)
+    sharedShadow.forget(at + i);
+  running->threads[size_t(running->thread)].copies.push_back({to, from, bytes, site});
+}
+
+float exp2Approximately(float x) {
+  float y = std::exp2(x);
+  return std::fabs(y) < FLT_MIN ? 0 : y;
+}
+
+uint32_t packPair(fragments::Element type, float low, float high) { return fragments::packPair(type, low, high); }
+
+void commitCopies() {
+  Thread &self = running->threads[size_t(running->thread)];
+  self.groups.push_back(std::exchange(self.copies, {}));
+}
+
+void waitForCopies(int32_t groups) {
+  Thread &self = running->threads[size_t(running->thread)];
+  for (; self.groups.size() > size_t(groups); self.groups.erase(self.groups.begin()))
+    for (const Copy &copy : self.groups.front()) {
+      access(copy.to, kCopiedBytes, Write, copy.site);
+      if (running->failed)
+        return;
+      std::memset(copy.to, 0, kCopiedBytes);
+      std::memcpy(copy.to, copy.from, size_t(copy.bytes));
+    }
 }
 
 } // namespace burin::test::simt

@@ -1,5 +1,6 @@
 // Executes the threads of GPU kernels on the CPU: what a kernel's code calls, see Emulate.h, and what is found wrong.
 #pragma once
+#include "test/gpu/Fragments.h"
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -47,13 +48,24 @@ void barrier(int32_t site);
 /// The value of another thread of the warp.
 enum class Shuffle : int32_t { Down, Up, Butterfly, Index };
 int32_t shuffle(Shuffle, int32_t mask, int32_t value, int32_t lane, int32_t clamp, int32_t site);
+/// The warp multiplies small matrices: each thread has its part of them, and of the sum, which is replaced.
+void multiply(fragments::Element, fragments::Multiplied *, int32_t site);
+/// The warp reads four matrices of 8 x 8; this thread points to a row of 16 bytes, and gets four registers.
+void loadMatrices(const std::byte *row, int32_t transposed, uint32_t *result, int32_t site);
+/// Starts a copy to shared memory of 16 bytes, or of zeros if `bytes` is 0. It arrives as late as it may: when the
+/// thread waits for its group.
+void copyAsync(std::byte *to, const std::byte *from, int32_t bytes, int32_t site);
+void commitCopies();
+void waitForCopies(int32_t groups);
+float exp2Approximately(float x);
+uint32_t packPair(fragments::Element, float low, float high);
 enum Access : int32_t { Read = 0, Write = 1, Atomic = 2 };
 /// Before memory is accessed.
 void access(const std::byte *address, int64_t bytes, int32_t kind, int32_t site);
 
 /// Totals since the process began, for tests of the emulator and of coverage.
 struct Counters {
-  uint64_t launches = 0, blocks = 0, barriers = 0, shuffles = 0, sharedAccesses = 0;
+  uint64_t launches = 0, blocks = 0, barriers = 0, shuffles = 0, sharedAccesses = 0, products = 0, copies = 0;
 };
 Counters counters();
 

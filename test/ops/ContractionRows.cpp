@@ -23,6 +23,13 @@ std::vector<Example> matmul(const Row &row, DType dtype) {
                                  {{"b", 1}, {"m", 193}, {"k", 8}, {"n", 32}}};
   add({m, k}, {k, n}, sizes);
   add({13, 17}, {17, 33});
+  if (dtype == f16 || dtype == bf16) { // of tensor cores: whole pieces of 16 bytes, several slices, tiles of all sizes
+    add({m, 40}, {40, n}, sizes);
+    add({70, 104}, {104, 72});
+    add({16, 72}, {72, 200});
+    add({b, m, 64}, {b, 64, 136}, sizes);
+    add({3, 200}, {200, 70});
+  }
   if (dtype != f32 && dtype != i8)
     return list;
   add({b, m, k}, {b, k, n}, sizes);
@@ -90,6 +97,11 @@ std::vector<Example> convolution(const Row &row, DType dtype) {
   add({{b, 3, n, m}, {5, 3, 3, 3}, true, {{"padding", Ints{1}}}, sizes});
   add({{1, 4, 9, 11}, {6, 4, 3, 2}, false, {{"strides", Ints{2, 1}}}});
   add({{1, 40, 5, 6}, {35, 40, 2, 3}, true, {}});
+  if (dtype == f16)
+    add({{2, 16, 9, 7},
+         {40, 16, 3, 3},
+         true,
+         {{"strides", Ints{2, 1}}, {"padding", Ints{1}}, {"dilations", Ints{1, 2}}}});
   if (dtype != f32)
     return list;
   add({{2, 3, 20}, {7, 3, 5}, true, {{"padding", Ints{2, 1}}, {"dilations", Ints{2}}, {"strides", Ints{3}}}});

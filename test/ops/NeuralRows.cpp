@@ -154,9 +154,15 @@ std::vector<Example> attention(const Row &row, DType dtype) {
   };
   add({b, 2, n, 8}, {b, 2, m, 8}, {b, 2, m, 5}, {}, {}, sizes);
   add({2, 3, 7, 16}, {2, 3, 9, 16}, {2, 3, 9, 16}, operand(boolean, {7, 9}, {}), {});
+  if (dtype == bf16) { // of tensor cores: several tiles, sizes beside and between theirs
+    add({2, 70, 64}, {2, 130, 64}, {2, 130, 64}, {}, {{"is_causal", true}});
+    add({b, n, 40}, {b, m, 40}, {b, m, 72}, operand(dtype, {n, m}, kPlain), {}, sizes);
+    add({66, 19}, {70, 19}, {70, 21}, operand(boolean, {66, 70}, {}), {{"is_causal", true}});
+  }
   if (dtype != f32)
     return list;
   add({b, n, 8}, {b, m, 8}, {b, m, 5}, {}, {{"is_causal", true}}, sizes);
+  add({2, 70, 33}, {2, 130, 33}, {2, 130, 70}, {}, {{"is_causal", true}});
   add({b, n, 8}, {b, m, 8}, {b, m, 5}, operand(dtype, {n, m}, kPlain), {{"scale", 0.3}}, sizes);
   add({4, 8}, {6, 8}, {6, 3}, operand(dtype, {1, 6}, kPlain), {{"is_causal", true}});
   add({50, 33}, {70, 33}, {70, 40}, {}, {});

@@ -18,6 +18,7 @@ std::vector<Example> cumprod(const Row &row, DType dtype) {
       {{operand(row, dtype, {n, m})}, {{"axis", int64_t(1)}}, kSizes},
       {{operand(row, dtype, {n, m, 2})}, {{"axis", int64_t(0)}, {"exclusive", true}}, kSizes},
       {{operand(row, dtype, {7, 12})}, {{"axis", int64_t(-1)}, {"reverse", true}}},
+      {{operand(row, dtype, {3, 130})}, {{"axis", int64_t(1)}, {"exclusive", true}}},
   };
   return list;
 }
@@ -32,6 +33,7 @@ std::vector<Example> argsort(const Row &row, DType dtype) {
   if (dtype == f32) {
     list.push_back({{x({0})}, {}});
     list.push_back({{x({2, 70, 3})}, {{"axis", int64_t(1)}}});
+    list.push_back({{x({2, 2050})}, {}});
   }
   return list;
 }

@@ -67,6 +67,7 @@ std::vector<Example> alongAxis(const Row &row, DType dtype) {
     add({3, 70, 5}, 1);
     add({2, 3, 1, 5}, 2);
     add({0, 3}, 1);
+    add({2, 2100}, 1);
   }
   return examples;
 }

@@ -1,0 +1,45 @@
+// A `burin.contract` on a GPU: its sizes, and where the elements of both sides and of the result lie.
+#pragma once
+#include "codegen/emit/ElementEmitter.h"
+
+namespace burin::codegen {
+
+class ContractionSides {
+public:
+  ContractionSides(ElementEmitter &, ir::ContractOp);
+
+  /// A row of the left side, for all steps of the sum.
+  struct Row {
+    Value exists;              // i1
+    Value start;               // position of the batch in lhs
+    SmallVector<Value> begins; // of the window, per spatial dimension; below 0 in the padding
+  };
+  Row leftRow(Value batch, Value row);
+  /// The position in lhs of an element, and whether there is one: the row and the step exist, and the step is not in
+  /// the padding.
+  std::pair<Value, Value> leftPosition(const Row &, Value step);
+  /// The position in the panels of the first column of the one that `column` lies in.
+  Value panelPosition(Value batch, Value column, Value step);
+  /// The place in the result.
+  SmallVector<Index> placeOf(Value batch, Value row, Value column);
+  Value isBelow(Value x, Value y) { return k.compare(mlir::arith::CmpIPredicate::slt, x, y); }
+  Value both(Value x, Value y) { return mlir::arith::AndIOp::create(k.b, k.loc, x, y); }
+
+  KernelBuilder &k;
+  ir::ContractOp op;
+  StridedMemory left;
+  Memory rhs;
+  std::optional<Memory> tail;
+  DType type, sumType; // of the result; of the sums
+  int64_t panelWidth;  // columns
+  Shape lhsShape, shape;
+  size_t spatial;            // dimensions
+  Dim columns, panelColumns; // all, and those in panels
+  Dim rows = 1, depth, batches = 1;
+  bool isCut = false; // whether windows reach into padding
+
+private:
+  bool isCutAlong(size_t d);
+};
+
+} // namespace burin::codegen

@@ -1,0 +1,122 @@
+// Running sums and products of lines along the innermost dimension: a block per line, chunk by chunk. A thread adds up
+// its neighbouring elements, a warp what its threads have, the block what its warps have, always in the same order.
+#include "codegen/gpu/Block.h"
+#include "codegen/gpu/GpuKernels.h"
+#include "codegen/scalar/Elementwise.h"
+#include "codegen/scalar/Scalar.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+namespace {
+
+constexpr int64_t kThreads = 256, kWarps = kThreads / kWarp;
+constexpr int64_t kOwn = 4;        // elements of a thread
+constexpr int64_t kShortLine = 64; // lines of up to so many elements are for one thread each
+
+template <class Op> class RunningKernel {
+public:
+  RunningKernel(ElementEmitter &e, Op op, Value result)
+      : e(e), k(e.k), op(op), shape(shapeOf(op.getResult())), axis(op.getAxis()), type(dtypeOf(op.getResult())),
+        wide(type == DType::f16 || type == DType::bf16 ? DType::f32 : type), out{result, type, shape},
+        totals{sharedArray(k, k.storageType(wide), kWarps), wide, {}} {}
+
+  GpuLaunch emit() {
+    Shape others(shape.begin(), shape.end() - 1);
+    at = e.delinearize({k.lo}, others);
+    at.push_back({});
+    length = k.dim(shape[axis]), thread = threadIndex(k);
+    lane = k.rem(thread, k.constant(kWarp)), warp = k.div(thread, k.constant(kWarp));
+    none = kIsSum ? e.zeroOf(wide) : Scalar(k.b, k.loc, e.zeroOf(wide), wide).constant(1).value();
+    k.loop(k.constant(0), length, k.constant(kThreads * kOwn), none,
+           [&](Value from, ValueRange before) { return SmallVector<Value>{chunk(from, before[0])}; });
+    return {.blocks = elements(others), .threads = kThreads};
+  }
+
+private:
+  static constexpr bool kIsSum = std::is_same_v<Op, CumsumOp>;
+
+  Value join(Value x, Value y) {
+    Scalar a(k.b, k.loc, x, wide), b = a.with(y);
+    return (kIsSum ? a + b : a * b).value();
+  }
+  Value joinIf(Value condition, Value x, Value y) {
+    return arith::SelectOp::create(k.b, k.loc, condition, join(x, y), y);
+  }
+  Value isAtLeast(Value x, int64_t n) { return k.compare(arith::CmpIPredicate::sge, x, k.constant(n)); }
+  void goTo(Value i) { at[axis] = {op.getReverse() ? k.sub(k.sub(length, k.constant(1)), i) : i}; }
+
+  Value elementAt(Value i) {
+    return k.when(k.compare(arith::CmpIPredicate::slt, i, length), {none}, [&]() -> SmallVector<Value> {
+      return {e.scoped([&] {
+        goTo(i);
+        return castLanes(k.b, k.loc, e.element(op.getX(), at), dtypeOf(op.getX()), wide);
+      })};
+    })[0];
+  }
+
+  /// The results of a chunk; returns the total so far.
+  Value chunk(Value from, Value before) {
+    Value first = k.add(from, k.mul(thread, k.constant(kOwn)));
+    SmallVector<Value> own; // up to and with each of this thread's elements
+    for (int64_t i = 0; i < kOwn; ++i) {
+      Value x = elementAt(k.add(first, k.constant(i)));
+      own.push_back(own.empty() ? x : join(own.back(), x));
+    }
+    Value upTo = own.back(); // and with this thread, in the warp
+    for (int64_t distance = 1; distance < kWarp; distance *= 2)
+      upTo = joinIf(isAtLeast(lane, distance), shuffleUp(k, upTo, distance), upTo);
+    Value prior = arith::SelectOp::create(k.b, k.loc, isAtLeast(lane, 1), shuffleUp(k, upTo, 1), none);
+    k.when(k.compare(arith::CmpIPredicate::eq, lane, k.constant(kWarp - 1)),
+           [&] { k.store(totals, {warp}, upTo, 1, {}); });
+    barrier(k);
+    Value ofWarps = before, all = before; // of the warps before this one; of all
+    for (int64_t w = 0; w < kWarps; ++w) {
+      all = join(all, k.load(totals, {k.constant(w)}, 1, {}));
+      ofWarps = arith::SelectOp::create(k.b, k.loc, isAtLeast(warp, w + 1), all, ofWarps);
+    }
+    barrier(k);
+    prior = join(ofWarps, prior);
+    for (int64_t i = 0; i < kOwn; ++i) {
+      Value place = k.add(first, k.constant(i)), total = prior;
+      if (!op.getExclusive() || i > 0)
+        total = join(prior, own[size_t(op.getExclusive() ? i - 1 : i)]);
+      k.when(k.compare(arith::CmpIPredicate::slt, place, length), [&] {
+        goTo(place);
+        k.store(out, k.linear(shape, at), castLanes(k.b, k.loc, total, wide, type), 1, {});
+      });
+    }
+    return all;
+  }
+
+  ElementEmitter &e;
+  KernelBuilder &k;
+  Op op;
+  Shape shape;
+  size_t axis;
+  DType type, wide; // of the results; that they are computed in
+  Memory out, totals;
+  SmallVector<Index> at;
+  Value length, thread, lane, warp, none;
+};
+
+/// Lines that are long, or may be. Those along other dimensions lie side by side: a thread per line reads neighbouring
+/// elements.
+template <class Op> bool isForBlocks(Op op) {
+  Shape shape = shapeOf(op.getResult());
+  const Dim &length = shape[size_t(op.getAxis())];
+  return size_t(op.getAxis()) + 1 == shape.size() && !(length.isStatic() && length.value() <= kShortLine);
+}
+
+} // namespace
+
+std::optional<GpuLaunch> emitGpuRunning(ElementEmitter &e, Operation *root, Value result) {
+  if (auto sums = dyn_cast<CumsumOp>(root); sums && isForBlocks(sums))
+    return RunningKernel<CumsumOp>(e, sums, result).emit();
+  if (auto products = dyn_cast<CumprodOp>(root); products && isForBlocks(products))
+    return RunningKernel<CumprodOp>(e, products, result).emit();
+  return {};
+}
+
+} // namespace burin::codegen

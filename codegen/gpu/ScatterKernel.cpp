@@ -1,0 +1,104 @@
+// Scattered updates: a thread owns a part of a line of the result. It goes over all updates of the line in their order
+// and takes those of its part, so that the result is that of one loop over the updates.
+#include "codegen/emit/Scattered.h"
+#include "codegen/gpu/Block.h"
+#include "codegen/gpu/GpuKernels.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+namespace {
+
+constexpr int64_t kThreads = 128;
+constexpr int64_t kWantedThreads = 65536, kMostParts = 256; // parts read the indices once each
+
+class ScatterKernel {
+public:
+  ScatterKernel(ElementEmitter &e, ScatterOp op, Value result)
+      : e(e), k(e.k), op(op), type(dtypeOf(op.getResult())), shape(shapeOf(op.getResult())),
+        updates(shapeOf(op.getUpdates())), axis(op.getAxis()), out{result, type, shape} {
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (d != axis)
+        others.push_back(shape[d]), otherDims.push_back(d);
+  }
+
+  GpuLaunch emit() {
+    Dim lines = elements(others);
+    int64_t parts = kMostParts;
+    if (lines.isStatic() && lines.value() > 0)
+      parts = std::clamp<int64_t>(kWantedThreads / lines.value(), 1, kMostParts);
+    Dim all = lines * max(min(shape[axis], parts), 1); // an index into nothing is reported, too
+    Value number = k.add(k.mul(k.lo, k.constant(kThreads)), threadIndex(k));
+    k.when(isBelow(number, k.dim(all)), [&] {
+      Value partSize = k.dim(ceildiv(shape[axis], parts)), part = k.div(number, k.dim(lines));
+      SmallVector<Index> place = e.delinearize({k.rem(number, k.dim(lines))}, others);
+      at.assign(shape.size(), Index());
+      for (auto [d, index] : llvm::zip(otherDims, place))
+        at[d] = index;
+      from = k.mul(part, partSize);
+      to = k.minimum(k.add(from, partSize), k.dim(shape[axis]));
+      if (!isInPlace(op))
+        k.loop(from, to, k.constant(1), [&](Value i) {
+          e.scoped([&] {
+            at[axis] = {i};
+            k.store(out, k.linear(shape, at), e.element(op.getX(), at), 1, {});
+          });
+        });
+      k.when(hasUpdates(), [&] { update(); });
+    });
+    return {.blocks = ceildiv(all, kThreads), .threads = kThreads};
+  }
+
+private:
+  Value isBelow(Value x, Value y) { return k.compare(arith::CmpIPredicate::slt, x, y); }
+
+  /// Updates may have fewer lines than the result.
+  Value hasUpdates() {
+    Value inside = arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true));
+    for (size_t d : otherDims)
+      if (updates[d] != shape[d])
+        inside = arith::AndIOp::create(k.b, k.loc, inside, isBelow(at[d].base, k.dim(updates[d])));
+    return inside;
+  }
+
+  void update() {
+    Value size = k.dim(shape[axis]);
+    k.loop(k.constant(0), k.dim(updates[axis]), k.constant(1), [&](Value n) {
+      e.scoped([&] {
+        at[axis] = {n};
+        Index i = e.fromStart(e.asIndex(e.element(op.getIndices(), at), dtypeOf(op.getIndices())), size);
+        if (!op.getDrop())
+          e.require(e.inRange(i, k.constant(0), size), updates, at, op);
+        k.when(e.inRange(i, from, to), [&] {
+          e.scoped([&] {
+            SmallVector<Index> target(at);
+            target[axis] = i;
+            Index position = k.linear(shape, target);
+            Value value = e.element(op.getUpdates(), at);
+            if (op.getReduction() != "set")
+              value = combineUpdate(k, op.getReduction(), k.load(out, position, 1, {}), value, type);
+            k.store(out, position, value, 1, {});
+          });
+        });
+      });
+    });
+  }
+
+  ElementEmitter &e;
+  KernelBuilder &k;
+  ScatterOp op;
+  DType type;
+  Shape shape, updates, others;
+  SmallVector<size_t> otherDims;
+  size_t axis;
+  Memory out;
+  SmallVector<Index> at;
+  Value from, to; // this thread's part of the line
+};
+
+} // namespace
+
+GpuLaunch emitGpuScatter(ElementEmitter &e, ScatterOp op, Value result) { return ScatterKernel(e, op, result).emit(); }
+
+} // namespace burin::codegen

@@ -1,0 +1,91 @@
+#include "codegen/gpu/TensorCore.h"
+#include "codegen/gpu/Block.h"
+
+using namespace mlir;
+
+namespace burin::codegen {
+namespace {
+
+constexpr int64_t kCopied = 16;                        // bytes
+constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3; // of addresses
+
+Value word(KernelBuilder &k, int32_t n) { return arith::ConstantIntOp::create(k.b, k.loc, k.b.getI32Type(), n); }
+
+Value inSpace(KernelBuilder &k, Value pointer, unsigned space) {
+  auto type = LLVM::LLVMPointerType::get(k.b.getContext(), space);
+  return pointer.getType() == type ? pointer : LLVM::AddrSpaceCastOp::create(k.b, k.loc, type, pointer).getResult();
+}
+
+void call(KernelBuilder &k, llvm::StringRef name, ValueRange operands) {
+  LLVM::CallIntrinsicOp::create(k.b, k.loc, k.b.getStringAttr(name), operands);
+}
+
+/// The fields of what an intrinsic returns.
+SmallVector<Value> callForMany(KernelBuilder &k, llvm::StringRef name, Type field, int64_t count, ValueRange operands) {
+  auto type = LLVM::LLVMStructType::getLiteral(k.b.getContext(), SmallVector<Type>(size_t(count), field));
+  Value all = LLVM::CallIntrinsicOp::create(k.b, k.loc, type, k.b.getStringAttr(name), operands).getResult(0);
+  SmallVector<Value> fields;
+  for (int64_t i = 0; i < count; ++i)
+    fields.push_back(LLVM::ExtractValueOp::create(k.b, k.loc, all, i));
+  return fields;
+}
+
+} // namespace
+
+SwizzledTile SwizzledTile::make(KernelBuilder &k, DType dtype, int64_t rows) {
+  return {sharedArray(k, k.storageType(dtype), rows * kRow), dtype};
+}
+
+// Two rows of 64 bytes fill the banks: every other row goes to another place.
+Value SwizzledTile::pieceAt(KernelBuilder &k, Value row, Value piece) {
+  Value turn = k.rem(k.div(row, k.constant(2)), k.constant(kPieces));
+  Value place = arith::XOrIOp::create(k.b, k.loc, piece, turn);
+  return k.add(k.mul(row, k.constant(kRow)), k.mul(place, k.constant(kPiece)));
+}
+
+SmallVector<Value> SwizzledTile::load(KernelBuilder &k, Value row, Value piece, bool transposed) const {
+  Value address = inSpace(k, k.elementPointer(memory(), pieceAt(k, row, piece)), kSharedSpace);
+  return callForMany(k,
+                     transposed ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16"
+                                : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16",
+                     k.b.getI32Type(), 4, address);
+}
+
+SmallVector<Value> multiplyMatrices(KernelBuilder &k, DType dtype, ArrayRef<Value> a, ArrayRef<Value> b,
+                                    ArrayRef<Value> c) {
+  const bool isHalf = dtype == DType::f16;
+  SmallVector<Value> operands;
+  for (Value v : llvm::concat<const Value>(a, b))
+    operands.push_back(
+        isHalf ? LLVM::BitcastOp::create(k.b, k.loc, VectorType::get({2}, k.b.getF16Type()), v).getResult() : v);
+  llvm::append_range(operands, c);
+  return callForMany(k, isHalf ? "llvm.nvvm.mma.m16n8k16.row.col.f32.f32" : "llvm.nvvm.mma.m16n8k16.row.col.bf16",
+                     k.b.getF32Type(), 4, operands);
+}
+
+Value exp2Approximately(KernelBuilder &k, Value x) {
+  return LLVM::CallIntrinsicOp::create(k.b, k.loc, k.b.getF32Type(), k.b.getStringAttr("llvm.nvvm.ex2.approx.ftz"), x)
+      .getResult(0);
+}
+
+Value packPair(KernelBuilder &k, DType dtype, Value low, Value high) {
+  const bool isHalf = dtype == DType::f16;
+  Type type = VectorType::get({2}, isHalf ? Type(k.b.getF16Type()) : Type(k.b.getBF16Type()));
+  llvm::StringRef name = isHalf ? "llvm.nvvm.ff2f16x2.rn" : "llvm.nvvm.ff2bf16x2.rn";
+  Value pair = LLVM::CallIntrinsicOp::create(k.b, k.loc, type, k.b.getStringAttr(name), {high, low}).getResult(0);
+  return LLVM::BitcastOp::create(k.b, k.loc, k.b.getI32Type(), pair);
+}
+
+void copyAsync(KernelBuilder &k, Value shared, Value global, Value isThere) {
+  Value bytes = arith::SelectOp::create(k.b, k.loc, isThere, word(k, kCopied), word(k, 0));
+  call(k, "llvm.nvvm.cp.async.cg.shared.global.16.s",
+       {inSpace(k, shared, kSharedSpace), inSpace(k, global, kGlobalSpace), bytes});
+}
+
+void commitCopies(KernelBuilder &k) { call(k, "llvm.nvvm.cp.async.commit.group", {}); }
+
+void waitForCopies(KernelBuilder &k, int64_t groups) {
+  call(k, "llvm.nvvm.cp.async.wait.group", word(k, int32_t(groups)));
+}
+
+} // namespace burin::codegen

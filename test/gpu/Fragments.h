@@ -1,0 +1,94 @@
+// How matrices lie in the registers of a warp, as PTX says for mma.m16n8k16 and ldmatrix (PTX ISA, 9.7.14): shared by
+// the emulator and the interpreter, and checked against CuTe's layouts in FragmentTest.cpp.
+#pragma once
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+namespace burin::test::fragments {
+
+inline constexpr int kLanes = 32;
+
+struct Place {
+  int row, column;
+  friend bool operator==(const Place &, const Place &) = default;
+};
+
+/// Elements of a lane, two of 16 bits per register: the left side, 16 x 16.
+constexpr Place leftPlace(int lane, int i) { return {lane / 4 + i / 2 % 2 * 8, lane % 4 * 2 + i % 2 + i / 4 * 8}; }
+/// The right side, 16 x 8: the row is the step of the sum.
+constexpr Place rightPlace(int lane, int i) { return {lane % 4 * 2 + i % 2 + i / 2 * 8, lane / 4}; }
+/// The sum, 16 x 8, one f32 per register.
+constexpr Place sumPlace(int lane, int i) { return {lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2}; }
+/// An 8 x 8 matrix of 16-bit elements that ldmatrix reads.
+constexpr Place matrixPlace(int lane, int i, bool transposed) {
+  Place place{lane / 4, lane % 4 * 2 + i};
+  return transposed ? Place{place.column, place.row} : place;
+}
+
+enum class Element : int32_t { F16, BF16 };
+
+inline float toFloat(Element type, uint16_t bits) {
+  if (type == Element::BF16)
+    return std::bit_cast<float>(uint32_t(bits) << 16);
+  return float(std::bit_cast<_Float16>(bits));
+}
+
+/// Rounded to the nearest, ties to even.
+inline uint16_t fromFloat(Element type, float x) {
+  if (type == Element::F16)
+    return std::bit_cast<uint16_t>(_Float16(x));
+  uint32_t bits = std::bit_cast<uint32_t>(x);
+  if (x != x)
+    return 0x7FFF;
+  return uint16_t((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+inline uint32_t packPair(Element type, float low, float high) {
+  return fromFloat(type, low) | uint32_t(fromFloat(type, high)) << 16;
+}
+
+/// What a lane hands in and gets.
+struct Multiplied {
+  std::array<uint32_t, 4> left;
+  std::array<uint32_t, 2> right;
+  std::array<float, 4> sum;
+};
+
+/// left * right + sum, exact but for the rounding of the whole sum: hardware may round more often.
+inline void multiply(Element type, std::array<Multiplied *, kLanes> lanes) {
+  constexpr int kRows = 16, kSteps = 16, kColumns = 8;
+  float left[kRows][kSteps], right[kSteps][kColumns];
+  auto half = [](auto &registers, int i) { return uint16_t(registers[size_t(i / 2)] >> i % 2 * 16); };
+  for (int lane = 0; lane < kLanes; ++lane) {
+    Multiplied &m = *lanes[size_t(lane)];
+    for (int i = 0; i < 8; ++i)
+      left[leftPlace(lane, i).row][leftPlace(lane, i).column] = toFloat(type, half(m.left, i));
+    for (int i = 0; i < 4; ++i)
+      right[rightPlace(lane, i).row][rightPlace(lane, i).column] = toFloat(type, half(m.right, i));
+  }
+  for (int lane = 0; lane < kLanes; ++lane)
+    for (int i = 0; i < 4; ++i) {
+      Place at = sumPlace(lane, i);
+      double sum = double(lanes[size_t(lane)]->sum[size_t(i)]);
+      for (int step = 0; step < kSteps; ++step)
+        sum += double(left[at.row][step]) * double(right[step][at.column]);
+      lanes[size_t(lane)]->sum[size_t(i)] = float(sum);
+    }
+}
+
+/// Four matrices, whose rows the lanes point to, as a register each.
+inline void loadMatrices(const std::array<const uint16_t *, kLanes> &rows, bool transposed,
+                         std::array<std::array<uint32_t, 4>, kLanes> &result) {
+  for (int lane = 0; lane < kLanes; ++lane)
+    for (int m = 0; m < 4; ++m) {
+      uint32_t both = 0;
+      for (int i = 0; i < 2; ++i) {
+        Place at = matrixPlace(lane, i, transposed);
+        both |= uint32_t(rows[size_t(m * 8 + at.row)][at.column]) << 16 * i;
+      }
+      result[size_t(lane)][size_t(m)] = both;
+    }
+}
+
+} // namespace burin::test::fragments
