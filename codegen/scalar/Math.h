@@ -25,6 +25,8 @@ Scalar atanh(Scalar);
 Scalar erf(Scalar);
 
 Scalar sigmoid(Scalar);
+/// x * sigmoid(x)
+Scalar silu(Scalar);
 /// x * Phi(x), or its tanh approximation; 0 at -inf.
 Scalar gelu(Scalar, bool tanhForm);
 Scalar softplus(Scalar, double beta, double threshold);

@@ -34,12 +34,22 @@ static Scalar expm1F32(Scalar x) {
   return select(abs(x) < 0x1p-25, x, result);
 }
 
-static Scalar sigmoidF32(Scalar x) {
-  Scalar e = joined(splitExp(atLeast(-abs(x), -105)));
+/// exp(-|x|); no larger than any f32 from 105 on, and exact enough beyond that for a product with x.
+static Exponential expOfMinus(Scalar x) { return splitExp(atLeast(-abs(x), -125)); }
+
+static Scalar sigmoidF32(Scalar x, Scalar e) {
   // sigmoid is e / (1 + e) below 0 and 1 / (1 + e) above. Both are written n - n e / (1 + e), where the rounding errors
   // of the sum and the quotient only affect a small correction.
   Scalar n = select(x < 0, e, x.constant(1));
   return fma(-n, e / (e + 1), n);
+}
+
+/// x sigmoid(x). Below -80 that is x exp(x), whose exp may be a denormal, with few digits, where the product is not: x
+/// is multiplied with its mantissa. Below -200 the product is -0, and NaN for the infinity.
+static Scalar siluF32(Scalar x) {
+  Exponential e = expOfMinus(x);
+  Scalar small = timesPowerOfTwo(x * e.mantissa, e.exponent);
+  return select((x < -80) & (x > -200), small, x * sigmoidF32(x, joined(e)));
 }
 
 static Scalar tanhF32(Scalar x) {
@@ -60,9 +70,11 @@ Scalar tanh(Scalar x) { return isF32(x) ? tanhF32(x) : callLibm("tanh", {x}); }
 
 Scalar sigmoid(Scalar x) {
   if (isF32(x))
-    return sigmoidF32(x);
+    return sigmoidF32(x, joined(expOfMinus(x)));
   Scalar e = exp(-abs(x)); // in (0, 1]: no overflow, and full relative accuracy for negative x
   return select(x < 0, e, x.constant(1)) / (1 + e);
 }
+
+Scalar silu(Scalar x) { return isF32(x) ? siluF32(x) : x * sigmoid(x); }
 
 } // namespace burin::codegen

@@ -150,6 +150,25 @@ void addTerm(Polynomial &p, const Monomial &m, int64_t coefficient) {
 
 } // namespace
 
+bool Dim::Expression::isTruthValue(const Atom &atom) {
+  if (atom.op != Op::Min || !(atom.a == Dim(1) || atom.b == Dim(1)))
+    return false;
+  return lowerBound(atom.a).value_or(-1) >= 0 && lowerBound(atom.b).value_or(-1) >= 0;
+}
+
+/// The product of two monomials. A truth value is its own square.
+static Monomial multiplied(const Monomial &m, const Monomial &n) {
+  Monomial both(m.size() + n.size());
+  std::merge(m.begin(), m.end(), n.begin(), n.end(), both.begin(), isBefore);
+  auto isRepeated = [](const AtomPtr &x, const AtomPtr &y) {
+    return x->op == Op::Min && x->text == y->text && Dim::Expression::isTruthValue(*x);
+  };
+  both.erase(std::unique(both.begin(), both.end(), isRepeated), both.end());
+  if (both.size() > kMaxDegree)
+    tooLarge();
+  return both;
+}
+
 // Higher degrees first, the constant last.
 bool Dim::Expression::Order::operator()(const Monomial &a, const Monomial &b) const {
   if (a.size() != b.size())
@@ -232,13 +251,8 @@ Dim operator*(const Dim &a, const Dim &b) {
     return Dim(mul(a.number, b.number));
   Polynomial product, right = Dim::Expression::of(b);
   for (auto &[m, c] : Dim::Expression::of(a))
-    for (auto &[n, d] : right) {
-      Monomial both(m.size() + n.size());
-      std::merge(m.begin(), m.end(), n.begin(), n.end(), both.begin(), isBefore);
-      if (both.size() > kMaxDegree)
-        tooLarge();
-      addTerm(product, both, mul(c, d));
-    }
+    for (auto &[n, d] : right)
+      addTerm(product, multiplied(m, n), mul(c, d));
   return Dim::Expression::make(std::move(product));
 }
 
@@ -270,11 +284,8 @@ static std::optional<Dim> divideExactly(const Dim &a, const Dim &b) try {
     if (!monomial || modulo(coefficient, scale) != 0)
       return std::nullopt;
     int64_t times = floorDivide(coefficient, scale);
-    for (auto &[m, c] : divisor) {
-      Monomial both;
-      std::merge(monomial->begin(), monomial->end(), m.begin(), m.end(), std::back_inserter(both), isBefore);
-      addTerm(rest, both, mul(sub(0, times), c));
-    }
+    for (auto &[m, c] : divisor)
+      addTerm(rest, multiplied(*monomial, m), mul(sub(0, times), c));
     addTerm(quotient, *monomial, times);
   }
   return Dim::Expression::make(std::move(quotient));

@@ -124,11 +124,39 @@ static std::optional<int64_t> quotientBound(const Dim &d, const Dim &positive, i
   return bound ? std::optional(ceildiv(Dim(*bound), divisor).value()) : std::nullopt;
 }
 
+/// A truth value that is a factor of something else, as in condition * (x - y); null if there is none.
+static AtomPtr factorOfTruth(const Polynomial &terms) {
+  for (auto &[monomial, coefficient] : terms)
+    for (const AtomPtr &atom : monomial)
+      if (monomial.size() > 1 && Dim::Expression::isTruthValue(*atom))
+        return atom;
+  return nullptr;
+}
+
+/// With a number, 0 or 1, in place of an atom.
+static Dim decided(const Polynomial &terms, const AtomPtr &atom, bool isTrue) {
+  Dim sum;
+  for (auto &[monomial, coefficient] : terms) {
+    Dim::Expression::Monomial rest;
+    for (const AtomPtr &factor : monomial)
+      if (factor->text != atom->text)
+        rest.push_back(factor);
+    if (isTrue || rest.size() == monomial.size())
+      sum = sum + Dim::Expression::make(Polynomial{{rest, coefficient}});
+  }
+  return sum;
+}
+
 /// Replaces the first min or max by each of its arguments: c * min(x, y) is the smaller of c*x and c*y for c > 0.
 static std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive, int casesLeft) {
   if (d.isStatic())
     return d.value();
   Polynomial terms = Dim::Expression::of(d);
+  if (AtomPtr condition = casesLeft > 0 ? factorOfTruth(terms) : nullptr) {
+    auto no = lowerBound(decided(terms, condition, false), positive, casesLeft - 1);
+    auto yes = no ? lowerBound(decided(terms, condition, true), positive, casesLeft - 1) : std::nullopt;
+    return yes ? std::optional(std::min(*no, *yes)) : std::nullopt;
+  }
   auto isCase = [](const auto &term) {
     return term.first.size() == 1 && (term.first[0]->op == Op::Min || term.first[0]->op == Op::Max);
   };

@@ -24,6 +24,8 @@ struct Dim::Expression {
   static Polynomial of(const Dim &);
   static Dim make(Polynomial);
   static Dim make(AtomPtr);
+  /// Whether an atom is min(…, 1) of something that is never negative, as comparisons are written: it is 0 or 1.
+  static bool isTruthValue(const Atom &);
 };
 
 } // namespace burin

@@ -184,3 +184,21 @@ TEST_CASE("what ranges and factors tell is known") {
   CHECK_THROWS_AS(Dim("n", -1, 3), Error);
   CHECK_THROWS_AS(Dim("n", 4, 3), Error);
 }
+
+TEST_CASE("comparisons are truth values, which choose between sizes") {
+  Dim isLarge = min(max(b - 4, 0), 1), isWide = min(max(w - h, 0), 1); // b > 4, w > h
+  CHECK(isLarge * isLarge == isLarge);
+  CHECK(isLarge * (Dim(1) - isLarge) == Dim(0));
+  CHECK(isLarge * isWide * isLarge == isLarge * isWide);
+  CHECK(floordiv(isLarge * (b - h), b - h) == isLarge);
+  Dim chosen = h + isLarge * (w - h); // b > 4 ? w : h
+  CHECK(valueOf(chosen, 4, 2, 3) == 2);
+  CHECK(valueOf(chosen, 5, 2, 3) == 3);
+  CHECK(lowerBound(chosen) == 0);
+  CHECK(lowerBound(chosen + 7) == 7);
+  CHECK(lowerBound(isLarge * (w - h)) == std::nullopt);
+  Dim number = Dim(3) + isLarge * Dim(-3);
+  CHECK(lowerBound(number) == 0);
+  CHECK(upperBound(number) == 3);
+  CHECK(Dim::parse(chosen.str()) == chosen);
+}

@@ -33,6 +33,7 @@ const Row rows[] = {
     ROW(tanh, 2),
     ROW(erf, 2),
     {"sigmoid", 2, [](Scalar x) { return codegen::sigmoid(x); }, sigmoid},
+    {"silu", 3, [](Scalar x) { return codegen::silu(x); }, [](double x) { return x * sigmoid(x); }},
     ROW(sin, 2),
     ROW(cos, 2),
     ROW(tan, 2),

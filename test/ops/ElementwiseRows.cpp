@@ -64,8 +64,8 @@ const std::vector<Row> &elementwiseRows() {
       exact("sub", kNumbers),
       exact("mul", kNumbers),
       exact("div", kFloats),
-      {"floor_divide", kNumbers, elementwise, {.ulps = 1}}, // inexact where a quotient exceeds the mantissa
-
+      // Where the quotient exceeds the mantissa, x less the remainder is rounded, and then the quotient.
+      {"floor_divide", kNumbers, elementwise, {.ulps = 2}},
       exact("remainder", kNumbers),
       exact("fmod", kNumbers),
       {"pow", kNumbers, elementwise, {.ulps = 1}},

@@ -1,4 +1,4 @@
-// One case per op of the table: `ops-tests "op: matmul"`.
+// One case per op of the table: `ops-tests "op: matmul"`; with other operands: `--rng-seed 77`.
 #include "codegen/target/Target.h"
 #include "runtime/format/Target.h"
 #include "test/ops/Row.h"
@@ -11,7 +11,10 @@ using namespace burin::test;
 
 namespace {
 
-constexpr uint64_t kSeed = 20240;
+uint64_t seed() {
+  const uint64_t given = Catch::rngSeed();
+  return given ? given : 20240;
+}
 
 /// The targets that each row is tried on: `native` and the smallest; with BURIN_LONG_TESTS all that this machine runs.
 std::vector<std::string> targets() {
@@ -29,7 +32,7 @@ public:
   explicit RowCase(const Row &row) : row(row) {}
   void invoke() const override {
     for (const std::string &target : targets()) {
-      std::string different = tryRow(row, target, kSeed, [&](Graph &graph) -> Runner {
+      std::string different = tryRow(row, target, seed(), [&](Graph &graph) -> Runner {
         return [compiled = std::shared_ptr(graph.compile(target))](const Tensors &inputs) {
           return compiled->run(inputs);
         };

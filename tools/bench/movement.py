@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
-"""Kernels that move data, on one thread: GB/s of bytes read and written, beside ONNX Runtime, with the results compared.
-Shapes are fixed, or all sizes are symbols (--symbolic). Run by `tools/dev bench --movement`."""
+"""Kernels that move data, on one thread: GB/s of bytes read and written, beside ONNX Runtime, with the results compared,
+once with fixed sizes and once with every size a symbol, by turns. Run by `tools/dev bench --movement`; `--docs PAGE`
+writes the table as a page."""
 import argparse
+import dataclasses
+import datetime
 import json
 import math
 import pathlib
@@ -155,54 +158,120 @@ def medianTime(run, seconds):
     return statistics.median(times)
 
 
+@dataclasses.dataclass
+class Row:
+    """What was measured of one kernel, in seconds."""
+    name: str
+    bytes: int
+    ours: dict  # by form
+    peer: dict
+    wrong: bool = False
+
+    def rate(self, form):
+        return self.bytes / self.ours[form] / 1e9
+
+    def ratio(self, form):
+        return self.peer[form] / self.ours[form]
+
+    def cost(self):
+        return self.ours["symbolic"] / self.ours["fixed"]
+
+
+FORMS = ("fixed", "symbolic")
+
+
 class Case:
-    def __init__(self, folder, entry, options):
+    """One kernel in one form."""
+
+    def __init__(self, folder, entry, form, options):
         self.name, shapes, build = entry
-        self.options, self.folder = options, folder
-        self.model = modelOf(shapes, build, options.dtype, options.symbolic)
-        self.path = str(folder / "model.onnx")
+        self.options, self.folder = options, folder / form
+        self.folder.mkdir()
+        self.model = modelOf(shapes, build, options.dtype, form == "symbolic")
+        self.path = str(self.folder / "model.onnx")
         onnx.save(self.model, self.path)
         rng = numpy.random.default_rng(0)
         self.feeds = {f"x{i}": (rng.standard_normal(shape) * 50).astype(TYPES[options.dtype][1])
                       for i, shape in enumerate(shapes)}
-
         # Sizes come from the inputs: a name that sizes of the model share may be several symbols of the artifact.
         self.inputs = []
         for name, value in self.feeds.items():
-            numpy.save(folder / f"{name}.npy", value)
-            self.inputs.append(f"--input={name}=@{folder / name}.npy")
+            numpy.save(self.folder / f"{name}.npy", value)
+            self.inputs.append(f"--input={name}=@{self.folder / name}.npy")
+        self.plate = self.folder / "model.plate"
+        self.call("compile", self.path, "-o", self.plate)
+        settings = onnxruntime.SessionOptions()
+        settings.intra_op_num_threads = 1
+        settings.log_severity_level = 3
+        self.session = onnxruntime.InferenceSession(self.path, settings, providers=["CPUExecutionProvider"])
 
-    def burin(self, verb, *arguments):
-        return subprocess.run([self.options.burin, verb, self.path, *self.inputs, *arguments], check=True,
-                              capture_output=True, text=True).stdout
+    def call(self, *arguments):
+        return subprocess.run([str(x) for x in (self.options.burin, *arguments)], check=True, capture_output=True,
+                              text=True).stdout
 
     def seconds(self):
-        report = json.loads(self.burin("bench", "--threads=1", "--json", f"--min-time={self.options.seconds}"))
+        report = json.loads(self.call("bench", self.plate, *self.inputs, "--threads=1", "--json",
+                                      f"--min-time={self.options.seconds}"))
         measured = {entry["name"]: entry["type"] for entry in report["inputs"]}
         for name, value in self.feeds.items():
             if not measured[name].endswith(str(list(value.shape))):
                 raise RuntimeError(f"{self.name}: {name} is {list(value.shape)}, but {measured[name]} was measured")
         return report["runs"][0]["median_us"] * 1e-6
 
-    def result(self):
-        output = self.model.graph.output[0].name
-        self.burin("run", f"--output={output}=@{self.folder / 'y.npy'}")
-        return numpy.load(self.folder / "y.npy")
+    def peerSeconds(self):
+        return medianTime(lambda: self.session.run(None, self.feeds), self.options.seconds)
 
-    def measure(self):
-        settings = onnxruntime.SessionOptions()
-        settings.intra_op_num_threads = 1
-        session = onnxruntime.InferenceSession(self.path, settings, providers=["CPUExecutionProvider"])
-        expected = session.run(None, self.feeds)[0]
-        moved = expected.nbytes + sum(x.nbytes for x in self.feeds.values())
-        got = self.result()
+    def isRight(self):
+        """Whether the result is ONNX Runtime's; the bytes that are read and written."""
+        output = self.model.graph.output[0].name
+        self.call("run", self.plate, *self.inputs, f"--output={output}=@{self.folder / 'y.npy'}")
+        got, expected = numpy.load(self.folder / "y.npy"), self.session.run(None, self.feeds)[0]
         # ONNX Runtime computes the positions of a bilinear resize in f32, which moves results by up to 0.004 here.
         same = numpy.array_equal(got, expected) or numpy.allclose(got, expected, rtol=1e-5, atol=1e-2)
-        peer = ours = math.inf
-        for _ in range(2):
-            peer = min(peer, medianTime(lambda: session.run(None, self.feeds), self.options.seconds))
-            ours = min(ours, self.seconds())
-        return moved, ours, peer, same
+        return same, expected.nbytes + sum(x.nbytes for x in self.feeds.values())
+
+
+def measure(entry, options):
+    """A Row; the least of the medians of some turns."""
+    with tempfile.TemporaryDirectory() as folder:
+        cases = {form: Case(pathlib.Path(folder), entry, form, options) for form in FORMS}
+        checks = [case.isRight() for case in cases.values()]
+        row = Row(entry[0], checks[0][1], dict.fromkeys(FORMS, math.inf), dict.fromkeys(FORMS, math.inf),
+                  not all(same for same, _ in checks))
+        for _ in range(options.turns):
+            for form, case in cases.items():
+                row.peer[form] = min(row.peer[form], case.peerSeconds())
+                row.ours[form] = min(row.ours[form], case.seconds())
+        return row
+
+
+def processor():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return "an unknown processor"
+
+
+def page(rows, options):
+    lines = ["# Kernels that move data", "",
+             f"Written by `tools/dev bench --movement --docs PAGE`. One thread of {processor()}, {options.dtype}, "
+             f"{datetime.date.today()}: GB/s of bytes read and written, with the ratio of ONNX Runtime "
+             f"{onnxruntime.__version__}'s time to burin's behind it (more than 1: burin is faster). *Symbolic* is the "
+             f"same graph with a name for every size above 8. Each figure is the least of {options.turns} medians, "
+             "taken by turns." + (f" {options.note}" if options.note else ""), "",
+             "| kernel | fixed GB/s | ratio | symbolic GB/s | ratio | symbolic / fixed time |",
+             "|---|---:|---:|---:|---:|---:|"]
+    for row in rows:
+        lines.append(f"| {row.name} | {row.rate('fixed'):.0f} | {row.ratio('fixed'):.2f} | {row.rate('symbolic'):.0f} "
+                     f"| {row.ratio('symbolic'):.2f} | {row.cost():.2f} |")
+    below = {form: [row.name for row in rows if row.ratio(form) < 1.2] for form in FORMS}
+    means = {form: statistics.geometric_mean(row.ratio(form) for row in rows) for form in FORMS}
+    lines += ["", f"Geometric means: {means['fixed']:.2f} × ONNX Runtime with fixed sizes, {means['symbolic']:.2f} × "
+              f"with symbolic ones; symbolic / fixed {statistics.geometric_mean(row.cost() for row in rows):.2f}. Below "
+              f"1.2 × ONNX Runtime: {len(below['fixed'])} of {len(rows)} with fixed sizes, {len(below['symbolic'])} "
+              "with symbolic ones.", ""]
+    options.docs.parent.mkdir(parents=True, exist_ok=True)
+    options.docs.write_text("\n".join(lines))
 
 
 def main():
@@ -210,31 +279,37 @@ def main():
     parser.add_argument("kernels", nargs="*", help="parts of names; default: all")
     parser.add_argument("--burin", default=".build/release/bin/burin")
     parser.add_argument("--dtype", default="f32", choices=TYPES)
-    parser.add_argument("--symbolic", action="store_true")
-    parser.add_argument("--seconds", type=float, default=0.2)
+    parser.add_argument("--seconds", type=float, default=0.2, help="of each figure in each turn")
+    parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--docs", type=pathlib.Path, help="write the table there")
+    parser.add_argument("--note", help="a sentence for the page")
     options = parser.parse_args()
-    print(f"{'kernel (' + options.dtype + ')':52} {'GB/s':>7} {'ORT':>7} {'ORT / burin':>12}")
-    ratios, wrong = [], 0
+    print(f"{'kernel (' + options.dtype + ')':52} {'GB/s':>7} {'/ ORT':>7} {'symbols':>9} {'/ ORT':>7} {'/ fixed':>8}")
+    rows, failed = [], 0
     for entry in KERNELS:
         if options.kernels and not any(part in entry[0] for part in options.kernels):
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                moved, ours, peer, same = Case(pathlib.Path(folder), entry, options).measure()
-            except subprocess.CalledProcessError as problem:
-                print(f"{entry[0]:52} failed: {problem.stderr.strip().splitlines()[-1][:100]}")
-                wrong += 1
-                continue
-            except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
-                print(f"{entry[0]:52} ONNX Runtime has no such kernel")
-                continue
-        ratios.append(peer / ours)
-        wrong += not same
-        print(f"{entry[0]:52} {moved / ours / 1e9:7.1f} {moved / peer / 1e9:7.1f} {peer / ours:12.2f}"
-              + ("" if same else "  WRONG"), flush=True)
-    if ratios:
-        print(f"{'geometric mean':52} {'':7} {'':7} {statistics.geometric_mean(ratios):12.2f}")
-    return 1 if wrong else 0
+        try:
+            row = measure(entry, options)
+        except subprocess.CalledProcessError as problem:
+            print(f"{entry[0]:52} failed: {problem.stderr.strip().splitlines()[-1][:100]}")
+            failed += 1
+            continue
+        except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
+            print(f"{entry[0]:52} ONNX Runtime has no such kernel")
+            continue
+        rows.append(row)
+        failed += row.wrong
+        print(f"{row.name:52} {row.rate('fixed'):7.1f} {row.ratio('fixed'):7.2f} {row.rate('symbolic'):9.1f} "
+              f"{row.ratio('symbolic'):7.2f} {row.cost():8.2f}" + ("  WRONG" if row.wrong else ""), flush=True)
+    if rows:
+        means = [statistics.geometric_mean(values) for values in (
+            [row.ratio("fixed") for row in rows], [row.ratio("symbolic") for row in rows],
+            [row.cost() for row in rows])]
+        print(f"{'geometric means':52} {'':7} {means[0]:7.2f} {'':9} {means[1]:7.2f} {means[2]:8.2f}")
+        if options.docs:
+            page(rows, options)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ and for each file runs `burin compile` and compares with ONNX Runtime at three c
 
 | state | meaning |
 |---|---|
-| agrees | at all sizes that ONNX Runtime runs, within 1e-4 of the largest number of an output (a few trained models: see `packages.py`) |
+| agrees | at all sizes that ONNX Runtime runs, within 1e-4 of the largest number of an output (a few trained models: see `packages.py`); or else, for exports, with an error against PyTorch in f64 of at most four times ONNX Runtime's |
 | DIFFERS | another result, or a refusal at run time |
 | REFUSED | `burin compile` refuses the file |
 | TOO SLOW | `burin compile` takes more than a minute |

@@ -5,8 +5,7 @@ using namespace mlir;
 
 namespace burin::codegen {
 
-static constexpr int64_t kUnrolledSteps = 4; // that are written out in the loop over them
-static constexpr int64_t kOtherLoads = 5;    // of a step, beside those of rows: two vectors, and what is fetched ahead
+static constexpr int64_t kOtherLoads = 5; // of a step, beside those of rows: two vectors, and what is fetched ahead
 
 Microkernel::Microkernel(KernelBuilder &k, Memory left, SmallVector<Value> rows, Dim stride, DType sumType,
                          int64_t vectors, Right right, Fetch fetch)
@@ -19,18 +18,19 @@ SmallVector<Value> Microkernel::zeros() {
   return SmallVector<Value>(rows.size() * size_t(vectors), zero);
 }
 
-SmallVector<Value> Microkernel::add(Value leftAt, Value step, Value count, ValueRange sums, Rows seeing) {
+SmallVector<Value> Microkernel::add(Value leftAt, Value step, Value count, ValueRange sums, Rows seeing,
+                                    int64_t unrolled) {
   SmallVector<Value> carried(sums);
   auto run = [&](Value from, Value to, int64_t some) {
     carried = k.loop(from, to, k.constant(some), carried, [&](Value i, ValueRange values) {
       return addSome(k.add(leftAt, k.mul(i, k.dim(stride))), k.add(step, i), some, values, seeing);
     });
   };
-  Value whole = k.mul(k.div(count, k.constant(kUnrolledSteps)), k.constant(kUnrolledSteps));
-  run(k.constant(0), whole, kUnrolledSteps);
+  Value whole = k.mul(k.div(count, k.constant(unrolled)), k.constant(unrolled));
+  run(k.constant(0), whole, unrolled);
   if (auto known = k.constantOf(count))
-    run(whole, count, std::max<int64_t>(1, *known % kUnrolledSteps));
-  else
+    run(whole, count, std::max<int64_t>(1, *known % unrolled));
+  else if (unrolled > 1)
     run(whole, count, 1);
   return carried;
 }

@@ -5,6 +5,8 @@
 
 namespace burin::codegen {
 
+constexpr int64_t kUnrolledSteps = 4; // of the sum, that are written out in the loop over them
+
 class Microkernel {
 public:
   /// A vector of columns of the right side at a step of the sum, in the type of the sums.
@@ -21,9 +23,9 @@ public:
   SmallVector<Value> zeros();
   /// The sums of `seeing` with the products of `count` steps from `step` on, where the first row is at `leftAt`. Each
   /// sum takes them one after the other: a row's result does not depend on the tile that it is in.
-  SmallVector<Value> add(Value leftAt, Value step, Value count, ValueRange sums, Rows seeing);
+  SmallVector<Value> add(Value leftAt, Value step, Value count, ValueRange sums, Rows seeing, int64_t unrolled);
   SmallVector<Value> add(Value leftAt, Value step, Value count, ValueRange sums) {
-    return add(leftAt, step, count, sums, {0, int64_t(rows.size())});
+    return add(leftAt, step, count, sums, {0, int64_t(rows.size())}, kUnrolledSteps);
   }
 
 private:

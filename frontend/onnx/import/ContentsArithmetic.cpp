@@ -182,11 +182,12 @@ KnownValue comparison(Node &n) {
   std::optional<Numbers> result = numbersOf(n, 0), other = numbersOf(n, 1);
   if (!result || !other)
     return std::nullopt;
-  bool isOne = result->elements.size() == 1 && other->elements.size() == 1; // a mask of expressions is of no use
+  constexpr size_t kMostConditions = 16; // sizes are compared by ranks of a shape; more is a mask of the data
+  bool isShort = std::max(result->elements.size(), other->elements.size()) <= kMostConditions;
   return folded(n, DType::boolean, [&](const Number &x, const Number &y) -> MaybeNumber {
     std::optional<int> order = compare(x, y);
     if (!order)
-      return isOne ? MaybeNumber(compared(op, x, y)) : std::nullopt;
+      return isShort ? MaybeNumber(compared(op, x, y)) : std::nullopt;
     return Number{op == "Equal"         ? *order == 0
                   : op == "Less"        ? *order < 0
                   : op == "Greater"     ? *order > 0
@@ -256,10 +257,16 @@ KnownValue limited(Node &n) {
   });
 }
 
+/// x where the condition, which is 1 or 0, is 1.
+Number selected(const Number &condition, const Number &x, const Number &y) {
+  if (condition.isStatic() || x == y)
+    return condition.dividend == Dim(0) ? y : x;
+  return sum(y, product(condition, sum(x, negative(y))));
+}
+
 KnownValue where(Node &n) {
   std::optional<Numbers> condition = numbersOf(n, 0), x = numbersOf(n, 1), y = numbersOf(n, 2);
-  auto isKnown = [](const Number &element) { return element.isStatic(); };
-  if (!condition || !x || !y || !std::ranges::all_of(condition->elements, isKnown))
+  if (!condition || !x || !y)
     return std::nullopt;
   auto both = commonShape(x->shape, y->shape);
   auto shape = both ? commonShape(*both, condition->shape) : std::nullopt;
@@ -267,8 +274,8 @@ KnownValue where(Node &n) {
     return std::nullopt;
   Numbers result{x->dtype, *shape, {}};
   for (size_t i = 0; i < size_t(countOf(*shape)); ++i) {
-    const Numbers &chosen = condition->elements[sourceIndex(i, *shape, condition->shape)].dividend == Dim(0) ? *y : *x;
-    result.elements.push_back(chosen.elements[sourceIndex(i, *shape, chosen.shape)]);
+    auto at = [&](const Numbers &numbers) { return numbers.elements[sourceIndex(i, *shape, numbers.shape)]; };
+    result.elements.push_back(selected(at(*condition), at(*x), at(*y)));
   }
   return valueOf(std::move(result));
 }
