@@ -35,8 +35,8 @@ struct CompileOptions {
 /// handler.
 mlir::FailureOr<std::vector<std::byte>> compile(mlir::ModuleOp module, const CompileOptions &options);
 
-/// How far `emitText` goes.
-enum class EmitStage { Graph, Optimized, Kernels, Loops, LLVM, Assembly };
+/// How far `emitText` goes. The schedule tells of each kernel its family and how threads share it.
+enum class EmitStage { Graph, Optimized, Kernels, Schedule, Loops, LLVM, Assembly };
 /// The module as text after a stage, for the first of the targets.
 mlir::FailureOr<std::string> emitText(mlir::ModuleOp module, const CompileOptions &options, EmitStage stage);
 

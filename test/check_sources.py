@@ -8,6 +8,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAX_LINES = 500
+MAX_FUNCTION_LINES = 80
 TOP_LEVEL = {"CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md", "LICENSE", "README.md",
              "SECURITY.md", "docs", "test"}
 
@@ -44,6 +45,29 @@ def trackedFiles():
     else:
         paths = (path.relative_to(ROOT) for path in ROOT.rglob("*"))
     return sorted(path for path in paths if path.parts[0][0] != "." and (ROOT / path).is_file())
+
+
+NO_CODE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
+NO_FUNCTION = re.compile(r"(?:\}\s*)?(?:if|for|while|switch|else|do|catch|namespace|class|struct|union|enum|extern)\b")
+PARAMETERS_END = re.compile(r"\)\s*(?:(?:const|noexcept|override|final|mutable|try|->[\w\s:<>,&*]+|:[^?]*)\s*)*$")
+
+
+def functionLengths(text):
+    """(lines, first line) of each function body and lambda, found by its braces."""
+    opened, header = [], ""
+    for number, line in enumerate(NO_CODE.sub(lambda m: re.sub(r"[^\n]", "", m.group()), text).splitlines(), 1):
+        if line.startswith("#"):
+            continue
+        for character in line:
+            if character == "{":
+                head = header.strip()
+                opened.append((bool(PARAMETERS_END.search(head)) and not NO_FUNCTION.match(head), number))
+            elif character == "}" and opened:
+                isFunction, first = opened.pop()
+                if isFunction:
+                    yield number - first + 1, first
+            header = "" if character in "{};" else header + character
+        header += " "
 
 
 def publicOwners(files):
@@ -115,6 +139,9 @@ def main():
         lines = text.count("\n")
         if lines > MAX_LINES:
             errors.append(f"{path}: {lines} lines, more than {MAX_LINES}; split it")
+        if path.parts[0] in LAYERS and path.suffix in {".h", ".c", ".cpp"}:
+            errors.extend(f"{path}:{first}: a function of {length} lines, more than {MAX_FUNCTION_LINES}; split it"
+                          for length, first in functionLengths(text) if length > MAX_FUNCTION_LINES)
         if path.parts[0] in LAYERS:
             errors.extend(includeErrors(path, text, owners))
     errors.extend(cycleErrors(folderGraph(files, owners)))

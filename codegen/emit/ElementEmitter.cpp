@@ -1,27 +1,15 @@
 #include "codegen/emit/ElementEmitter.h"
-#include "passes/analysis/IterationSpace.h"
-#include "llvm/ADT/TypeSwitch.h"
+#include "passes/analysis/OpFacts.h"
+#include "passes/analysis/StridedView.h"
 
 using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::codegen {
 
-SmallVector<Dim> rowMajorStrides(const Shape &shape) {
-  SmallVector<Dim> strides(shape.size(), Dim(1));
-  for (size_t i = shape.size(); i-- > 1;)
-    strides[i - 1] = strides[i] * shape[i];
-  return strides;
-}
-
 StridedMemory ElementEmitter::stridedMemoryOf(Value v) {
-  auto transpose = v.getDefiningOp<TransposeOp>();
-  Value source = transpose ? transpose.getX() : v;
-  Shape sizes = shapeOf(source);
-  SmallVector<Dim> strides = rowMajorStrides(sizes), seen;
-  for (size_t i = 0; i < sizes.size(); ++i)
-    seen.push_back(strides[transpose ? transpose.getPerm()[i] : int64_t(i)]);
-  return {*memoryOf(passes::skipReshapes(source)), seen};
+  auto [base, strides] = passes::stridedViewOf(v);
+  return {*memoryOf(base), strides};
 }
 
 std::optional<Memory> ElementEmitter::memoryOf(Value v) {
@@ -87,6 +75,16 @@ Value ElementEmitter::element(Value v, ArrayRef<Index> at) {
   return result;
 }
 
+ElementEmitter::Rule const ElementEmitter::rules[] = {
+#define OP_RULE(op, rule) &ElementEmitter::rule,
+#include "codegen/emit/ElementRules.inc"
+};
+
+Value ElementEmitter::none(Operation *op, ArrayRef<Index>) {
+  llvm::report_fatal_error("fusion has put an op without an element rule into a kernel: " +
+                           op->getName().getStringRef());
+}
+
 Value ElementEmitter::compute(Value v, ArrayRef<Index> at) {
   if (auto memory = memoryOf(v))
     return k.load(*memory, k.linear(memory->shape, at), k.width, mask);
@@ -107,65 +105,57 @@ Value ElementEmitter::compute(Value v, ArrayRef<Index> at) {
         operand = k.broadcast(operand, k.width);
     return emitElementwise(k.b, k.loc, op, operands);
   }
-  return moved(op, at);
+  return (this->*rules[*passes::tableIndexOf(op)])(op, at);
 }
 
-// Ops that pick elements of their operands by position.
-Value ElementEmitter::moved(Operation *op, ArrayRef<Index> at) {
-  return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case([&](BroadcastToOp broadcast) {
-        Shape from = shapeOf(broadcast.getX());
-        size_t lead = at.size() - from.size();
-        SmallVector<Index> inner;
-        for (size_t i = 0; i < from.size(); ++i)
-          inner.push_back(from[i] == Dim(1) ? Index{k.constant(0)} : at[lead + i]);
-        return element(broadcast.getX(), inner);
-      })
-      .Case([&](TransposeOp transpose) {
-        SmallVector<Index> inner(at.size());
-        for (auto [i, from] : llvm::enumerate(transpose.getPerm()))
-          inner[from] = at[i];
-        return element(transpose.getX(), inner);
-      })
-      .Case([&](SliceOp slice) {
-        Shape from = shapeOf(slice.getX());
-        auto starts = std::get<Shape>(*fromMlir(slice.getStarts(), AttrKind::Shape));
-        SmallVector<Index> inner;
-        for (size_t i = 0; i < at.size(); ++i)
-          inner.push_back(k.shift(k.scale(at[i], k.constant(slice.getSteps()[i])), k.dim(starts[i])));
-        return element(slice.getX(), inner);
-      })
-      .Case([&](FlipOp flip) {
-        Shape from = shapeOf(flip.getX());
-        SmallVector<Index> inner(at);
-        for (int64_t axis : flip.getAxes())
-          inner[axis] = k.shift(k.scale(at[axis], k.constant(-1)), k.sub(k.dim(from[axis]), k.constant(1)));
-        return element(flip.getX(), inner);
-      })
-      .Case([&](IotaOp iota) {
-        const Index &i = at[iota.getAxis()];
-        Value position = i.uniform() ? i.base : k.lanesOf(i, k.width);
-        return castLanes(k.b, k.loc, position, DType::i64, dtypeOf(iota.getResult()));
-      })
-      .Case([&](FullOp full) {
-        DType type = dtypeOf(full.getResult());
-        Value value = arith::ConstantOp::create(k.b, k.loc, k.b.getF64FloatAttr(full.getValue().convertToDouble()));
-        return castLanes(k.b, k.loc, value, DType::f64, type);
-      })
-      .Case<ReshapeOp, SqueezeOp, UnsqueezeOp>([&](auto) { return reshaped(op, at); })
-      .Case([&](PadOp) { return padded(op, at); })
-      .Case([&](ConcatOp) { return concatenated(op, at); })
-      .Case<TakeOp, GatherOp>([&](auto) { return taken(op, at); })
-      .Case([&](TrilOp) { return triangle(op, at, true); })
-      .Case([&](TriuOp) { return triangle(op, at, false); })
-      .Case<RandomUniformOp, RandomNormalOp, RandomIntegersOp, RandomKeyOp, BernoulliOp>(
-          [&](auto) { return random(op, at); })
-      .Case<MaxPoolOp, ConvOp>([&](auto) { return windowed(op, at); })
-      .Case<AvgPoolOp, AdaptiveAvgPoolOp>([&](auto) { return averaged(op, at); })
-      .Case([&](PackOp) { return packed(op, at); })
-      .Default([&](Operation *) -> Value {
-        llvm::report_fatal_error("no element rule for " + op->getName().getStringRef());
-      });
+Value ElementEmitter::repeated(Operation *op, ArrayRef<Index> at) {
+  Value x = op->getOperand(0);
+  Shape from = shapeOf(x);
+  size_t lead = at.size() - from.size();
+  SmallVector<Index> inner;
+  for (size_t i = 0; i < from.size(); ++i)
+    inner.push_back(from[i] == Dim(1) ? Index{k.constant(0)} : at[lead + i]);
+  return element(x, inner);
+}
+
+Value ElementEmitter::transposed(Operation *op, ArrayRef<Index> at) {
+  auto transpose = cast<TransposeOp>(op);
+  SmallVector<Index> inner(at.size());
+  for (auto [i, from] : llvm::enumerate(transpose.getPerm()))
+    inner[from] = at[i];
+  return element(transpose.getX(), inner);
+}
+
+Value ElementEmitter::sliced(Operation *op, ArrayRef<Index> at) {
+  auto slice = cast<SliceOp>(op);
+  auto starts = std::get<Shape>(*fromMlir(slice.getStarts(), AttrKind::Shape));
+  SmallVector<Index> inner;
+  for (size_t i = 0; i < at.size(); ++i)
+    inner.push_back(k.shift(k.scale(at[i], k.constant(slice.getSteps()[i])), k.dim(starts[i])));
+  return element(slice.getX(), inner);
+}
+
+Value ElementEmitter::flipped(Operation *op, ArrayRef<Index> at) {
+  auto flip = cast<FlipOp>(op);
+  Shape from = shapeOf(flip.getX());
+  SmallVector<Index> inner(at);
+  for (int64_t axis : flip.getAxes())
+    inner[axis] = k.shift(k.scale(at[axis], k.constant(-1)), k.sub(k.dim(from[axis]), k.constant(1)));
+  return element(flip.getX(), inner);
+}
+
+Value ElementEmitter::counted(Operation *op, ArrayRef<Index> at) {
+  auto iota = cast<IotaOp>(op);
+  const Index &i = at[iota.getAxis()];
+  Value position = i.uniform() ? i.base : k.lanesOf(i, k.width);
+  return castLanes(k.b, k.loc, position, DType::i64, dtypeOf(iota.getResult()));
+}
+
+Value ElementEmitter::filled(Operation *op, ArrayRef<Index>) {
+  auto full = cast<FullOp>(op);
+  DType type = dtypeOf(full.getResult());
+  Value value = arith::ConstantOp::create(k.b, k.loc, k.b.getF64FloatAttr(full.getValue().convertToDouble()));
+  return castLanes(k.b, k.loc, value, DType::f64, type);
 }
 
 /// Where in `from` the element of a reshaped tensor `to` lies. Both are cut where the same number of elements lies

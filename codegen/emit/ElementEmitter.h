@@ -3,6 +3,8 @@
 #pragma once
 #include "codegen/emit/KernelBuilder.h"
 #include "codegen/scalar/Elementwise.h"
+#include "passes/analysis/SlidingWindow.h"
+#include "passes/analysis/StridedView.h"
 
 namespace burin::codegen {
 
@@ -12,10 +14,9 @@ struct StridedMemory {
   SmallVector<Dim> strides; // in elements, per dimension of the value
 };
 
-/// Elements from one index to the next, per dimension of a dense tensor.
-SmallVector<Dim> rowMajorStrides(const Shape &);
-
-struct Window;
+using passes::rowMajorStrides;
+using passes::Window;
+using passes::windowOf;
 
 class ElementEmitter {
 public:
@@ -72,6 +73,18 @@ private:
   /// Whether code for an element of `v` may be there several times, in branches.
   bool mayBranch(Value v) { return codeOf(v) <= kMostInBranches; }
   SmallVector<Index> throughReshape(ArrayRef<Index> at, ArrayRef<Dim> to, ArrayRef<Dim> from);
+  // The rules that op definitions name as `element`, in the order of the op table.
+  using Rule = Value (ElementEmitter::*)(mlir::Operation *op, ArrayRef<Index> at);
+  static Rule const rules[];
+  Value none(mlir::Operation *op, ArrayRef<Index> at);
+  Value repeated(mlir::Operation *op, ArrayRef<Index> at);
+  Value transposed(mlir::Operation *op, ArrayRef<Index> at);
+  Value sliced(mlir::Operation *op, ArrayRef<Index> at);
+  Value flipped(mlir::Operation *op, ArrayRef<Index> at);
+  Value counted(mlir::Operation *op, ArrayRef<Index> at);
+  Value filled(mlir::Operation *op, ArrayRef<Index> at);
+  Value lowerTriangle(mlir::Operation *op, ArrayRef<Index> at) { return triangle(op, at, true); }
+  Value upperTriangle(mlir::Operation *op, ArrayRef<Index> at) { return triangle(op, at, false); }
   Value reshaped(mlir::Operation *op, ArrayRef<Index> at);
   Value padded(mlir::Operation *op, ArrayRef<Index> at);
   Value paddedAnywhere(ir::PadOp pad, ArrayRef<Index> at);
@@ -84,7 +97,6 @@ private:
   Value averaged(mlir::Operation *op, ArrayRef<Index> at);
   Value averagedAnywhere(mlir::Operation *op, ArrayRef<Index> at, bool areInside);
   Value packed(mlir::Operation *op, ArrayRef<Index> at);
-  Value moved(mlir::Operation *op, ArrayRef<Index> at);
   Index clampIndex(const Index &i, Value size);
   Index select(Value condition, const Index &x, const Index &y);
   Index reflect(const Index &i, Value size);

@@ -26,12 +26,12 @@ private:
       return step(accumulator, x, kernelAt, inside);
     }
     size_t axis = w.firstSpatial + d;
-    Index origin = w.origin(k, d, position[axis]);
+    Index origin = originOf(k, w, d, position[axis]);
     Index saved = position[axis];
     Value size = k.dim(shape[axis]), from = k.constant(0), to = k.constant(w.kernel[d]);
     bool open = w.isOpen(d) && (origin.uniform() || !areInside);
     if (open && origin.uniform())
-      std::tie(from, to) = w.tapsInside(k, d, origin.base);
+      std::tie(from, to) = codegen::tapsInside(k, w, d, origin.base);
     SmallVector<Value> result = k.loop(from, to, k.constant(1), accumulator, [&](Value i, ValueRange carried) {
       return e.scoped([&] {
         position[axis] = k.shift(origin, k.mul(i, k.constant(w.dilations[d])));
@@ -68,7 +68,7 @@ Value ElementEmitter::windowsInside(const Window &w, ArrayRef<Index> at) {
     if (!w.isOpen(d) || at[axis].uniform())
       continue;
     Value end = k.add(k.dim(shapeOf(w.x)[axis]), k.constant(-(w.kernel[d] - 1) * w.dilations[d]));
-    Value here = allInRange(w.origin(k, d, at[axis]), k.constant(0), end);
+    Value here = allInRange(originOf(k, w, d, at[axis]), k.constant(0), end);
     if (!here)
       return {};
     inside = inside ? Value(arith::AndIOp::create(k.b, k.loc, inside, here)) : here;
@@ -85,105 +85,88 @@ Value ElementEmitter::averaged(Operation *op, ArrayRef<Index> at) {
       [&] { return averagedAnywhere(op, at, false); });
 }
 
-Value ElementEmitter::averagedAnywhere(Operation *op, ArrayRef<Index> at, bool areInside) {
-  DType type = WindowRule(*this, op).type, sumType = WindowRule(*this, op).sumType;
-  auto lanes = [&](Value scalar) { return k.broadcast(scalar, k.width); };
-  Value zero = lanes(zeroOf(sumType));
-  auto addUp = [&](Value sum, Value x, ArrayRef<Value>, Value inside) -> Value {
+namespace {
+
+/// Means over windows: sums of elements, over the number of taps.
+class Averaging {
+public:
+  Averaging(ElementEmitter &e, Operation *op)
+      : e(e), k(e.k), type(WindowRule(e, op).type), sumType(WindowRule(e, op).sumType), zero(lanes(e.zeroOf(sumType))) {
+  }
+
+  Value ofWindow(AvgPoolOp pool, ArrayRef<Index> at, bool areInside) {
+    Window w = *windowOf(pool);
+    auto add = [&](Value sum, Value x, ArrayRef<Value>, Value inside) { return addUp(sum, x, inside); };
+    Value sum = WindowWalk(e, w, at, areInside).fold(zero, add), count;
+    for (size_t d = 0; d < w.spatial; ++d) {
+      const Index &here = at[w.firstSpatial + d];
+      bool sees = !w.isOpen(d) || (areInside && !here.uniform());
+      count = product(count, sees ? k.constant(w.kernel[d]) : tapsSeen(w, d, here, pool.getCountIncludePad()));
+    }
+    return mean(sum, count);
+  }
+
+  /// Window o of a dimension is [floor(o * in / out), ceil((o + 1) * in / out)).
+  Value adaptive(AdaptiveAvgPoolOp pool, ArrayRef<Index> at) {
+    size_t first = pool.getLayout() == "nhwc" ? 1 : 2;
+    SmallVector<Index> position(at);
+    Value sum = walk(pool, 0, first, at, position, zero, {}), count;
+    for (size_t d = 0; d < pool.getOutputSize().size(); ++d) {
+      auto [start, end] = range(pool, d, first, at);
+      count = product(count, value(k.add(end, k.scale(start, k.constant(-1)))));
+    }
+    return mean(sum, count);
+  }
+
+private:
+  Value lanes(Value scalar) { return k.broadcast(scalar, k.width); }
+  Value value(const Index &i) { return i.uniform() ? i.base : k.lanesOf(i, k.width); }
+
+  Value addUp(Value sum, Value x, Value inside) {
     x = castLanes(k.b, k.loc, lanes(x), type, sumType);
     if (inside)
       x = arith::SelectOp::create(k.b, k.loc, inside, x, zero);
     return arith::AddFOp::create(k.b, k.loc, sum, x);
-  };
-  auto mean = [&](Value sum, Value count) {
+  }
+  Value mean(Value sum, Value count) {
     count = castLanes(k.b, k.loc, count, DType::i64, sumType);
     return castLanes(k.b, k.loc, Value(arith::DivFOp::create(k.b, k.loc, sum, lanes(count))), sumType, type);
-  };
-  auto product = [&](Value x, Value y) -> Value {
+  }
+  Value product(Value x, Value y) {
     if (!x)
       return y;
     if (isa<VectorType>(x.getType()) || isa<VectorType>(y.getType()))
       return arith::MulIOp::create(k.b, k.loc, lanes(x), lanes(y));
     return k.mul(x, y);
-  };
-  auto value = [&](const Index &i) { return i.uniform() ? i.base : k.lanesOf(i, k.width); };
-
-  if (auto pool = dyn_cast<AvgPoolOp>(op)) {
-    Window w = *windowOf(op);
-    Shape shape = shapeOf(w.x);
-    Value sum = WindowWalk(*this, w, at, areInside).fold(zero, addUp), count;
-    for (size_t d = 0; d < w.spatial; ++d) {
-      size_t axis = w.firstSpatial + d;
-      if (!w.isOpen(d) || (areInside && !at[axis].uniform())) {
-        count = product(count, k.constant(w.kernel[d]));
-        continue;
-      }
-      Index from = k.shift(k.scale(at[axis], k.constant(w.strides[d])), k.constant(-w.low[d]));
-      // Taps of the window that lie below a bound.
-      auto tapsBelow = [&](Value bound) -> Value {
-        Index distance = k.add({bound}, k.scale(from, k.constant(-1)));
-        auto number = [&](int64_t c) { return distance.uniform() ? k.constant(c) : lanes(k.constant(c)); };
-        Value n = value(distance);
-        if (w.dilations[d] > 1)
-          n = arith::CeilDivSIOp::create(k.b, k.loc, n, number(w.dilations[d]));
-        n = arith::MaxSIOp::create(k.b, k.loc, n, number(0));
-        return arith::MinSIOp::create(k.b, k.loc, n, number(w.kernel[d]));
-      };
-      Value size = k.dim(shape[axis]);
-      if (pool.getCountIncludePad()) {
-        count = product(count, tapsBelow(k.add(size, k.constant(w.high[d]))));
-        continue;
-      }
-      Value inside = arith::SubIOp::create(k.b, k.loc, tapsBelow(size), tapsBelow(k.constant(0)));
-      // A window that sees nothing has the mean 0.
-      Value one = from.uniform() ? k.constant(1) : lanes(k.constant(1));
-      count = product(count, arith::MaxSIOp::create(k.b, k.loc, inside, one));
-    }
-    return mean(sum, count);
   }
 
-  // Adaptive: window o of a dimension is [floor(o * in / out), ceil((o + 1) * in / out)).
-  auto pool = cast<AdaptiveAvgPoolOp>(op);
-  Shape shape = shapeOf(pool.getX());
-  size_t spatial = pool.getOutputSize().size(), first = pool.getLayout() == "nhwc" ? 1 : 2;
-  SmallVector<Index> position(at);
-  Value count;
-  std::function<Value(size_t, Value, Value)> walk = [&](size_t d, Value sum, Value inside) -> Value {
-    if (d == spatial) {
-      auto read = [&] { return element(pool.getX(), position); };
-      Value x = inside ? masked(inside, [&] { return lanes(read()); }) : read();
-      return addUp(sum, x, {}, inside);
-    }
-    size_t axis = first + d;
-    Value in = k.dim(shape[axis]), out = k.constant(pool.getOutputSize()[d]);
-    auto divided = [&](const Index &i) -> Index {
-      if (i.uniform())
-        return {k.div(i.base, out)};
-      return {{}, 0, arith::DivUIOp::create(k.b, k.loc, k.lanesOf(i, k.width), lanes(out))};
-    };
-    Index start = divided(k.scale(at[axis], in));
-    Index end = divided(k.shift(k.scale(k.shift(at[axis], k.constant(1)), in), k.sub(out, k.constant(1))));
-    Index length = k.add(end, k.scale(start, k.constant(-1)));
-    bool perLane = !length.uniform();
-    Value longest = perLane ? k.add(k.div(k.add(in, k.sub(out, k.constant(1))), out), k.constant(1)) : length.base;
-    Index saved = position[axis];
-    Value result = k.loop(k.constant(0), longest, k.constant(1), sum, [&](Value i, ValueRange carried) {
-      return scoped([&] {
-        position[axis] = k.shift(start, i);
-        Value here = inside;
-        if (perLane) {
-          Value in = k.compare(arith::CmpIPredicate::slt, lanes(i), k.lanesOf(length, k.width));
-          here = here ? Value(arith::AndIOp::create(k.b, k.loc, here, in)) : in;
-        }
-        return SmallVector<Value>{walk(d + 1, carried[0], here)};
-      });
-    })[0];
-    position[axis] = saved;
-    return result;
-  };
-  Value sum = walk(0, zero, {});
-  for (size_t d = 0; d < spatial; ++d) {
-    Value in = k.dim(shape[first + d]), out = k.constant(pool.getOutputSize()[d]);
+  /// The number of taps of the window at a position that count.
+  Value tapsSeen(const Window &w, size_t d, const Index &at, bool countsPadding) {
+    Index from = k.shift(k.scale(at, k.constant(w.strides[d])), k.constant(-w.low[d]));
+    Value size = k.dim(shapeOf(w.x)[w.firstSpatial + d]);
+    if (countsPadding)
+      return tapsBelow(w, d, from, k.add(size, k.constant(w.high[d])));
+    Value end = tapsBelow(w, d, from, size), first = tapsBelow(w, d, from, k.constant(0));
+    Value inside = arith::SubIOp::create(k.b, k.loc, end, first);
+    // A window that sees nothing has the mean 0.
+    Value one = from.uniform() ? k.constant(1) : lanes(k.constant(1));
+    return arith::MaxSIOp::create(k.b, k.loc, inside, one);
+  }
+
+  /// Taps of the window from `from` on that lie below a bound.
+  Value tapsBelow(const Window &w, size_t d, const Index &from, Value bound) {
+    Index distance = k.add({bound}, k.scale(from, k.constant(-1)));
+    auto number = [&](int64_t c) { return distance.uniform() ? k.constant(c) : lanes(k.constant(c)); };
+    Value n = value(distance);
+    if (w.dilations[d] > 1)
+      n = arith::CeilDivSIOp::create(k.b, k.loc, n, number(w.dilations[d]));
+    n = arith::MaxSIOp::create(k.b, k.loc, n, number(0));
+    return arith::MinSIOp::create(k.b, k.loc, n, number(w.kernel[d]));
+  }
+
+  /// First and end of an adaptive window.
+  std::pair<Index, Index> range(AdaptiveAvgPoolOp pool, size_t d, size_t first, ArrayRef<Index> at) {
+    Value in = k.dim(shapeOf(pool.getX())[first + d]), out = k.constant(pool.getOutputSize()[d]);
     auto divided = [&](const Index &i) -> Index {
       if (i.uniform())
         return {k.div(i.base, out)};
@@ -191,9 +174,52 @@ Value ElementEmitter::averagedAnywhere(Operation *op, ArrayRef<Index> at, bool a
     };
     Index start = divided(k.scale(at[first + d], in));
     Index end = divided(k.shift(k.scale(k.shift(at[first + d], k.constant(1)), in), k.sub(out, k.constant(1))));
-    count = product(count, value(k.add(end, k.scale(start, k.constant(-1)))));
+    return {start, end};
   }
-  return mean(sum, count);
+
+  /// Adds up an adaptive window from dimension d on; `position` is that of the element in x.
+  Value walk(AdaptiveAvgPoolOp pool, size_t d, size_t first, ArrayRef<Index> at, SmallVector<Index> &position,
+             Value sum, Value inside) {
+    if (d == pool.getOutputSize().size()) {
+      auto read = [&] { return e.element(pool.getX(), position); };
+      Value x = inside ? e.masked(inside, [&] { return lanes(read()); }) : read();
+      return addUp(sum, x, inside);
+    }
+    size_t axis = first + d;
+    Value in = k.dim(shapeOf(pool.getX())[axis]), out = k.constant(pool.getOutputSize()[d]);
+    auto [start, end] = range(pool, d, first, at);
+    Index length = k.add(end, k.scale(start, k.constant(-1))), begin = start;
+    bool perLane = !length.uniform();
+    Value longest = perLane ? k.add(k.div(k.add(in, k.sub(out, k.constant(1))), out), k.constant(1)) : length.base;
+    Index saved = position[axis];
+    Value result = k.loop(k.constant(0), longest, k.constant(1), sum, [&](Value i, ValueRange carried) {
+      return e.scoped([&] {
+        position[axis] = k.shift(begin, i);
+        Value here = inside;
+        if (perLane) {
+          Value in = k.compare(arith::CmpIPredicate::slt, lanes(i), k.lanesOf(length, k.width));
+          here = here ? Value(arith::AndIOp::create(k.b, k.loc, here, in)) : in;
+        }
+        return SmallVector<Value>{walk(pool, d + 1, first, at, position, carried[0], here)};
+      });
+    })[0];
+    position[axis] = saved;
+    return result;
+  }
+
+  ElementEmitter &e;
+  KernelBuilder &k;
+  DType type, sumType;
+  Value zero;
+};
+
+} // namespace
+
+Value ElementEmitter::averagedAnywhere(Operation *op, ArrayRef<Index> at, bool areInside) {
+  Averaging averaging(*this, op);
+  if (auto pool = dyn_cast<AvgPoolOp>(op))
+    return averaging.ofWindow(pool, at, areInside);
+  return averaging.adaptive(cast<AdaptiveAvgPoolOp>(op), at);
 }
 
 /// max_pool and channels-last conv with one filter per channel.

@@ -5,9 +5,6 @@ using namespace burin::ir;
 
 namespace burin::codegen {
 
-/// How far ahead of streamed results operands are fetched: what memory delivers while one line is on its way.
-static constexpr int64_t kPrefetchBytes = 4096;
-
 Index PointEmitter::position(Value v, ArrayRef<Index> point) {
   ArrayRef<int> dims = alignment.dims.find(v)->second;
   Shape shape;
@@ -72,8 +69,9 @@ void PointEmitter::prefetch(Value v, const Memory &memory, const Index &from) {
   bool isRow = k.width > 1 && from.stride == 1 && from.hasKnownOffsets();
   if (!isRow || (!streamed && later.empty()))
     return;
-  Value at = later.empty() ? k.add(from.base, k.constant(kPrefetchBytes / int64_t(byteWidth(dtypeOf(v)))))
-                           : position(v, later).base;
+  Value at = later.empty()
+                 ? k.add(from.base, k.constant(k.target.machine.prefetchBytes / int64_t(byteWidth(dtypeOf(v)))))
+                 : position(v, later).base;
   // Rows that are reduced come from memory into L2, whose fills do not hold up those of L1.
   int hint = streamed && !later.empty() && llvm::is_contained(alignment.reduced, true) ? 2 : 3;
   if (at != from.base)

@@ -63,43 +63,4 @@ private:
 /// The narrowest element type among `type` and what the body yields: for masks of stores, see maskBound.
 DType narrowest(mlir::Block &body, DType type);
 
-/// Emits a kernel without contraction: elementwise work, movement, reductions over the rows of its space.
-/// `results[i]` is where the i-th yielded value goes. Returns the number of tasks and the scratch bytes per worker.
-struct LaunchShape {
-  Dim tasks;
-  Dim scratchBytes;
-};
-LaunchShape emitRowwiseKernel(ElementEmitter &, mlir::Block &body, const passes::IterationSpace &,
-                              ArrayRef<Value> results);
-/// Emits a kernel around one `burin.contract` (codegen/kernels/contraction/ContractionKernel.cpp).
-LaunchShape emitContractionKernel(ElementEmitter &, mlir::Block &body, const passes::IterationSpace &,
-                                  ArrayRef<Value> results);
-/// Emits a kernel around one depthwise convolution or max_pool with channels last and known row sizes; nothing, and
-/// no code, for other bodies (codegen/kernels/WindowKernel.cpp).
-std::optional<LaunchShape> emitWindowKernel(ElementEmitter &, mlir::Block &body, const passes::IterationSpace &,
-                                            ArrayRef<Value> results);
-/// Emits a kernel around one max_pool of rows and columns with channels before them; nothing, and no code, for other
-/// bodies (codegen/kernels/PlanePoolKernel.cpp).
-std::optional<LaunchShape> emitPlanePoolKernel(ElementEmitter &, mlir::Block &body, const passes::IterationSpace &,
-                                               ArrayRef<Value> results);
-/// The same for avg_pool (codegen/kernels/PlaneMeanKernel.cpp).
-std::optional<LaunchShape> emitPlaneMeanKernel(ElementEmitter &, mlir::Block &body, const passes::IterationSpace &,
-                                               ArrayRef<Value> results);
-/// Emits a kernel that only transposes, or packs what it transposes, so that neither side is read or written element by
-/// element; nothing, and no code, for other bodies (codegen/kernels/TransposeKernel.cpp).
-std::optional<LaunchShape> emitTransposeKernel(ElementEmitter &, mlir::Block &body, Value result);
-/// Emits an elementwise kernel that reads transposed operands; nothing, and no code, for other bodies
-/// (codegen/kernels/TurningKernel.cpp).
-std::optional<LaunchShape> emitTurningKernel(ElementEmitter &, mlir::Block &body, const passes::IterationSpace &,
-                                             ArrayRef<Value> results);
-/// Emits a kernel around one attention (codegen/kernels/AttentionKernel.cpp).
-LaunchShape emitAttentionKernel(ElementEmitter &, mlir::Block &body, const passes::IterationSpace &,
-                                ArrayRef<Value> results);
-/// Emits an op that works along an axis in order: cumsum, argsort, scatter (codegen/kernels/SequentialKernel.cpp).
-LaunchShape emitSequentialKernel(ElementEmitter &, mlir::Block &body, ArrayRef<Value> results);
-/// Emits a kernel that is one `burin.bf16_terms` (codegen/kernels/contraction/Bf16x3Gemm.cpp).
-LaunchShape emitBf16Terms(ElementEmitter &, ir::Bf16TermsOp, Value result);
-/// codegen/kernels/SuppressionKernel.cpp.
-LaunchShape emitSuppression(ElementEmitter &, ir::NonMaxSuppressionOp, Value result);
-
 } // namespace burin::codegen

@@ -5,8 +5,8 @@ using namespace burin::ir;
 
 namespace burin::codegen {
 
-Index Window::origin(KernelBuilder &k, size_t d, const Index &at) const {
-  return k.shift(k.scale(at, k.constant(strides[d])), k.constant(-low[d]));
+Index originOf(KernelBuilder &k, const Window &w, size_t d, const Index &at) {
+  return k.shift(k.scale(at, k.constant(w.strides[d])), k.constant(-w.low[d]));
 }
 
 std::pair<Value, Value> tapsInside(KernelBuilder &k, Value origin, Value size, int64_t kernel, int64_t dilation) {
@@ -18,10 +18,10 @@ std::pair<Value, Value> tapsInside(KernelBuilder &k, Value origin, Value size, i
   return {stepsTo(k.sub(none, origin)), stepsTo(k.sub(size, origin))};
 }
 
-std::pair<Value, Value> Window::tapsInside(KernelBuilder &k, size_t d, Value origin) const {
-  if (!isOpen(d))
-    return {k.constant(0), k.constant(kernel[d])};
-  return codegen::tapsInside(k, origin, k.dim(shapeOf(x)[firstSpatial + d]), kernel[d], dilations[d]);
+std::pair<Value, Value> tapsInside(KernelBuilder &k, const Window &w, size_t d, Value origin) {
+  if (!w.isOpen(d))
+    return {k.constant(0), k.constant(w.kernel[d])};
+  return tapsInside(k, origin, k.dim(shapeOf(w.x)[w.firstSpatial + d]), w.kernel[d], w.dilations[d]);
 }
 
 SmallVector<TileRun> tilesOf(int64_t positions, int64_t tiles,
@@ -39,40 +39,8 @@ SmallVector<TileRun> tilesOf(int64_t positions, int64_t tiles,
   return runs;
 }
 
-template <class Op> static Window windowOf(Op op, ArrayRef<int64_t> kernel) {
-  Window w;
-  w.x = op.getX();
-  w.spatial = kernel.size();
-  w.firstSpatial = op.getLayout() == "nhwc" ? 1 : 2;
-  w.kernel.assign(kernel.begin(), kernel.end());
-  w.strides.assign(op.getStrides().begin(), op.getStrides().end());
-  w.dilations.assign(op.getDilations().begin(), op.getDilations().end());
-  auto padding = op.getPadding();
-  w.low.assign(padding.begin(), padding.begin() + w.spatial);
-  w.high.assign(padding.begin() + w.spatial, padding.end());
-  if constexpr (!std::is_same_v<Op, ConvOp>)
-    w.ceilMode = op.getCeilMode();
-  return w;
-}
-
-std::optional<Window> windowOf(Operation *op) {
-  if (auto pool = dyn_cast<MaxPoolOp>(op))
-    return windowOf(pool, pool.getKernel());
-  if (auto pool = dyn_cast<AvgPoolOp>(op))
-    return windowOf(pool, pool.getKernel());
-  auto conv = dyn_cast<ConvOp>(op);
-  if (!conv)
-    return std::nullopt;
-  Shape weight = shapeOf(conv.getWeight()); // [kernel…, 1, C]
-  SmallVector<int64_t> kernel;
-  for (size_t d = 0; d + 2 < weight.size(); ++d)
-    kernel.push_back(weight[d].value());
-  return windowOf(conv, kernel);
-}
-
 WindowRule::WindowRule(ElementEmitter &e, Operation *op)
-    : type(dtypeOf(op->getResult(0))), sumType(type == DType::f16 || type == DType::bf16 ? DType::f32 : type), e(e),
-      k(e.k), op(op) {}
+    : type(dtypeOf(op->getResult(0))), sumType(passes::sumTypeOf(type)), e(e), k(e.k), op(op) {}
 
 Value WindowRule::identity(int64_t lanes) {
   if (!isa<MaxPoolOp>(op))

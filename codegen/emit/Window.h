@@ -1,5 +1,5 @@
-// Window ops: where a window lies, and what is done with the elements that it sees. Pooling and depthwise convolution
-// are the same walk.
+// Window ops: where a window lies in loops, and what is done with the elements that it sees. Pooling and depthwise
+// convolution are the same walk; passes/analysis/SlidingWindow.h has their geometry.
 #pragma once
 #include "codegen/emit/ElementEmitter.h"
 
@@ -17,26 +17,12 @@ struct TileRun {
 SmallVector<TileRun> tilesOf(int64_t positions, int64_t tiles,
                              llvm::function_ref<bool(int64_t from, int64_t size)> isInside);
 
-/// Geometry of a window op. The spatial dimensions of x start at `firstSpatial`; channels are last or second.
-struct Window {
-  Value x;
-  size_t spatial, firstSpatial;
-  SmallVector<int64_t> kernel, strides, low, high, dilations;
-  bool ceilMode = false;
+/// Where the window of a position of the result begins in x.
+Index originOf(KernelBuilder &, const Window &, size_t d, const Index &at);
+/// The taps of a window with this origin that lie inside x.
+std::pair<Value, Value> tapsInside(KernelBuilder &, const Window &, size_t d, Value origin);
 
-  bool channelsLast() const { return firstSpatial == 1; }
-  /// Whether windows may reach beyond x.
-  bool isOpen(size_t d) const { return low[d] > 0 || high[d] > 0 || ceilMode; }
-  /// Where the window of a position of the result begins in x.
-  Index origin(KernelBuilder &, size_t d, const Index &at) const;
-  /// The taps of a window with this origin that lie inside x.
-  std::pair<Value, Value> tapsInside(KernelBuilder &, size_t d, Value origin) const;
-};
-
-/// Of max_pool, avg_pool, and channels-last conv with one filter per channel.
-std::optional<Window> windowOf(mlir::Operation *op);
-
-/// What such an op does with the elements of a window, one after the other.
+/// What a window op does with the elements of a window, one after the other.
 class WindowRule {
 public:
   WindowRule(ElementEmitter &e, mlir::Operation *op);

@@ -18,7 +18,6 @@ constexpr int64_t kSide = 16, kThreads = kSide * kSide; // threads of a block li
 constexpr int64_t kOwn = 4;                             // rows of a thread, and columns of one vector
 constexpr int64_t kTile = kSide * kOwn;                 // rows, keys, columns of the values
 constexpr int64_t kSlice = 16;                          // of the depth, in shared memory
-constexpr int64_t kMostChunks = 4;                      // tiles of columns that a thread keeps sums of
 
 class GpuAttention : AttentionSides {
 public:
@@ -184,15 +183,9 @@ private:
 
 } // namespace
 
-std::optional<GpuLaunch> emitGpuAttention(ElementEmitter &e, Block &body, const passes::IterationSpace &a,
-                                          ArrayRef<Value> results) {
-  auto op = *body.getOps<ScaledDotProductAttentionOp>().begin();
-  if (usesTensorCores(op))
-    return emitTensorCoreAttention(e, op, body, a, results);
-  std::optional<int64_t> columns = upperBound(shapeOf(op.getResult()).back());
-  if (!columns || *columns > kMostChunks * kTile)
-    return {};
-  return GpuAttention(e, op, body, a, results).emit();
+GpuLaunch emitGpuAttention(const KernelEmission &kernel) {
+  auto op = *kernel.body.getOps<ScaledDotProductAttentionOp>().begin();
+  return GpuAttention(kernel.e, op, kernel.body, *kernel.space, kernel.results).emit();
 }
 
 } // namespace burin::codegen

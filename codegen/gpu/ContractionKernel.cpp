@@ -147,13 +147,9 @@ private:
 
 } // namespace
 
-GpuLaunch emitGpuContraction(ElementEmitter &e, Block &body, const passes::IterationSpace &a, ArrayRef<Value> results) {
-  ContractOp op = *body.getOps<ContractOp>().begin();
-  if (isThin(op))
-    return emitThinContraction(e, op, body, a, results);
-  if (usesTensorCores(op))
-    return emitTensorCoreContraction(e, op, body, a, results);
-  return GpuContraction(e, op, body, a, results).emit();
+GpuLaunch emitGpuContraction(const KernelEmission &kernel) {
+  auto op = *kernel.body.getOps<ContractOp>().begin();
+  return GpuContraction(kernel.e, op, kernel.body, *kernel.space, kernel.results).emit();
 }
 
 } // namespace burin::codegen

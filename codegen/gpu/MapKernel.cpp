@@ -82,8 +82,8 @@ private:
 
 } // namespace
 
-GpuLaunch emitGpuMap(ElementEmitter &e, Block &body, const passes::IterationSpace &a, ArrayRef<Value> results) {
-  return MapKernel(e, body, a, results).emit();
+GpuLaunch emitGpuMap(const KernelEmission &kernel) {
+  return MapKernel(kernel.e, kernel.body, *kernel.space, kernel.results).emit();
 }
 
 } // namespace burin::codegen

@@ -197,8 +197,8 @@ private:
 
 } // namespace
 
-GpuLaunch emitGpuRows(ElementEmitter &e, Block &body, const passes::IterationSpace &a, ArrayRef<Value> results) {
-  return RowsKernel(e, body, a, results).emit();
+GpuLaunch emitGpuRows(const KernelEmission &kernel) {
+  return RowsKernel(kernel.e, kernel.body, *kernel.space, kernel.results).emit();
 }
 
 } // namespace burin::codegen

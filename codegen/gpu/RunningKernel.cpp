@@ -4,6 +4,7 @@
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/scalar/Elementwise.h"
 #include "codegen/scalar/Scalar.h"
+#include "passes/kernels/KernelFamily.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -12,8 +13,7 @@ namespace burin::codegen {
 namespace {
 
 constexpr int64_t kThreads = 256, kWarps = kThreads / kWarp;
-constexpr int64_t kOwn = 4;        // elements of a thread
-constexpr int64_t kShortLine = 64; // lines of up to so many elements are for one thread each
+constexpr int64_t kOwn = 4; // elements of a thread
 
 template <class Op> class RunningKernel {
 public:
@@ -101,22 +101,13 @@ private:
   Value length, thread, lane, warp, none;
 };
 
-/// Lines that are long, or may be. Those along other dimensions lie side by side: a thread per line reads neighbouring
-/// elements.
-template <class Op> bool isForBlocks(Op op) {
-  Shape shape = shapeOf(op.getResult());
-  const Dim &length = shape[size_t(op.getAxis())];
-  return size_t(op.getAxis()) + 1 == shape.size() && !(length.isStatic() && length.value() <= kShortLine);
-}
-
 } // namespace
 
-std::optional<GpuLaunch> emitGpuRunning(ElementEmitter &e, Operation *root, Value result) {
-  if (auto sums = dyn_cast<CumsumOp>(root); sums && isForBlocks(sums))
-    return RunningKernel<CumsumOp>(e, sums, result).emit();
-  if (auto products = dyn_cast<CumprodOp>(root); products && isForBlocks(products))
-    return RunningKernel<CumprodOp>(e, products, result).emit();
-  return {};
+GpuLaunch emitGpuRunning(const KernelEmission &kernel) {
+  Operation *root = passes::KernelBody(kernel.body).root();
+  if (auto sums = dyn_cast<CumsumOp>(root))
+    return RunningKernel<CumsumOp>(kernel.e, sums, kernel.results[0]).emit();
+  return RunningKernel<CumprodOp>(kernel.e, cast<CumprodOp>(root), kernel.results[0]).emit();
 }
 
 } // namespace burin::codegen

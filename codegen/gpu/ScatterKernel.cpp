@@ -3,6 +3,7 @@
 #include "codegen/emit/Scattered.h"
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
+#include "passes/kernels/KernelFamily.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -99,6 +100,9 @@ private:
 
 } // namespace
 
-GpuLaunch emitGpuScatter(ElementEmitter &e, ScatterOp op, Value result) { return ScatterKernel(e, op, result).emit(); }
+GpuLaunch emitGpuScatter(const KernelEmission &kernel) {
+  auto op = cast<ScatterOp>(passes::KernelBody(kernel.body).root());
+  return ScatterKernel(kernel.e, op, kernel.results[0]).emit();
+}
 
 } // namespace burin::codegen

@@ -3,6 +3,7 @@
 #include "codegen/emit/Sorting.h"
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
+#include "passes/kernels/KernelFamily.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -127,6 +128,9 @@ private:
 
 } // namespace
 
-GpuLaunch emitGpuSort(ElementEmitter &e, ArgsortOp op, Value result) { return SortKernel(e, op, result).emit(); }
+GpuLaunch emitGpuSort(const KernelEmission &kernel) {
+  auto op = cast<ArgsortOp>(passes::KernelBody(kernel.body).root());
+  return SortKernel(kernel.e, op, kernel.results[0]).emit();
+}
 
 } // namespace burin::codegen

@@ -20,9 +20,7 @@ constexpr int64_t kTile = kWarps * kWarpRows; // query rows, and keys
 constexpr int64_t kColumns = 8, kSteps = 16;  // of one product of matrices: of its result, and added up
 constexpr int64_t kKeyMatrices = kTile / kColumns;
 constexpr int64_t kBlock = SwizzledTile::kRow, kPiece = SwizzledTile::kPiece, kPieces = SwizzledTile::kPieces;
-constexpr int64_t kMostBlocks = 12; // of 64 lines and 32 columns: 48 KB
-constexpr int64_t kMostWidth = 192; // columns of the values: sums stay in registers
-constexpr int64_t kHalves = 2;      // a lane has two rows of a matrix, 8 apart
+constexpr int64_t kHalves = 2; // a lane has two rows of a matrix, 8 apart
 
 class TensorCoreAttention : AttentionSides {
 public:
@@ -305,20 +303,9 @@ private:
 
 } // namespace
 
-bool usesTensorCores(ScaledDotProductAttentionOp op) {
-  DType type = dtypeOf(op.getQuery());
-  Dim depth = shapeOf(op.getQuery()).back(), width = shapeOf(op.getResult()).back();
-  if ((type != DType::f16 && type != DType::bf16) || dtypeOf(op.getKey()) != type || dtypeOf(op.getValue()) != type ||
-      dtypeOf(op.getResult()) != type || !depth.isStatic() || !width.isStatic())
-    return false;
-  auto blocks = [](const Dim &d) { return (d.value() + kBlock - 1) / kBlock; };
-  return depth.value() > 0 && width.value() > 0 && width.value() <= kMostWidth &&
-         blocks(depth) + blocks(width) <= kMostBlocks;
-}
-
-GpuLaunch emitTensorCoreAttention(ElementEmitter &e, ScaledDotProductAttentionOp op, Block &body,
-                                  const passes::IterationSpace &a, ArrayRef<Value> results) {
-  return TensorCoreAttention(e, op, body, a, results).emit();
+GpuLaunch emitTensorCoreAttention(const KernelEmission &kernel) {
+  auto op = *kernel.body.getOps<ScaledDotProductAttentionOp>().begin();
+  return TensorCoreAttention(kernel.e, op, kernel.body, *kernel.space, kernel.results).emit();
 }
 
 } // namespace burin::codegen

@@ -269,14 +269,9 @@ private:
 
 } // namespace
 
-bool usesTensorCores(ContractOp op) {
-  DType type = dtypeOf(op.getLhs());
-  return (type == DType::f16 || type == DType::bf16) && !op.getTail();
-}
-
-GpuLaunch emitTensorCoreContraction(ElementEmitter &e, ContractOp op, Block &body, const passes::IterationSpace &a,
-                                    ArrayRef<Value> results) {
-  return TensorCoreContraction(e, op, body, a, results).emit();
+GpuLaunch emitTensorCoreContraction(const KernelEmission &kernel) {
+  auto op = *kernel.body.getOps<ContractOp>().begin();
+  return TensorCoreContraction(kernel.e, op, kernel.body, *kernel.space, kernel.results).emit();
 }
 
 } // namespace burin::codegen

@@ -12,7 +12,6 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kMostRows = 4;
 constexpr int64_t kMovedBytes = 16; // by a thread at once
 constexpr int64_t kOnTheirWay = 4;  // such reads of a thread before it multiplies
 constexpr int64_t kThreads = 256, kManyThreads = 512;
@@ -125,21 +124,9 @@ private:
 
 } // namespace
 
-bool isThin(ContractOp op) {
-  DType from = dtypeOf(op.getLhs());
-  if ((from != DType::f32 && from != DType::f16 && from != DType::bf16) || op.getTail())
-    return false;
-  Dim rows = 1;
-  Shape shape = shapeOf(op.getResult());
-  for (size_t d = 0; d < op.getKernel().size(); ++d)
-    rows = rows * shape[op.getBatch() + d];
-  std::optional<int64_t> most = upperBound(rows);
-  return most && *most > 0 && *most <= kMostRows && op.getPadding().empty();
-}
-
-GpuLaunch emitThinContraction(ElementEmitter &e, ContractOp op, Block &body, const passes::IterationSpace &a,
-                              ArrayRef<Value> results) {
-  return ThinContraction(e, op, body, a, results).emit();
+GpuLaunch emitThinContraction(const KernelEmission &kernel) {
+  auto op = *kernel.body.getOps<ContractOp>().begin();
+  return ThinContraction(kernel.e, op, kernel.body, *kernel.space, kernel.results).emit();
 }
 
 } // namespace burin::codegen

@@ -5,7 +5,7 @@
 // scores against all keys go to a strip in scratch memory, become weights there, and are multiplied with the values.
 // The strip stays in cache. Sums have the order of the keys; the sum of a row's weights is taken by lanes, in a fixed
 // tree.
-#include "codegen/emit/PointEmitter.h"
+#include "codegen/emit/KernelEmitters.h"
 #include "codegen/kernels/contraction/Microkernel.h"
 #include "codegen/scalar/Math.h"
 #include <cmath>
@@ -16,7 +16,6 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kBlockRows = 192;  // query rows that share packed keys: whole tiles of every target
 constexpr int64_t kRowsTogether = 4; // that weights are computed of
 
 class AttentionKernel {
@@ -31,7 +30,7 @@ public:
 
   LaunchShape emit() {
     int64_t tileRows = k.target.tileRows;
-    Dim panels = ceildiv(keys, panel), blocks = ceildiv(rows, kBlockRows), tasks = blocks;
+    Dim panels = ceildiv(keys, panel), blocks = ceildiv(rows, passes::kQueryRows), tasks = blocks;
     for (size_t d = 0; d < leading; ++d)
       tasks = tasks * shape[d];
     Dim keyBytes = panels * Dim(panel * 4) * depth, stripBytes = panels * Dim(panel * 4 * tileRows);
@@ -49,8 +48,8 @@ public:
       packKeys();
       if (packsValues())
         packValues();
-      Value from = k.mul(k.rem(task, k.dim(blocks)), k.constant(kBlockRows));
-      Value to = k.minimum(k.add(from, k.constant(kBlockRows)), k.dim(rows));
+      Value from = k.mul(k.rem(task, k.dim(blocks)), k.constant(passes::kQueryRows));
+      Value to = k.minimum(k.add(from, k.constant(passes::kQueryRows)), k.dim(rows));
       Value whole = k.add(from, k.mul(k.div(k.sub(to, from), k.constant(tileRows)), k.constant(tileRows)));
       k.loop(from, whole, k.constant(tileRows), [&](Value row) { tile(row, tileRows); });
       remainder(whole, to);
@@ -346,10 +345,9 @@ private:
 
 } // namespace
 
-LaunchShape emitAttentionKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a,
-                                ArrayRef<Value> results) {
-  auto op = *body.getOps<ScaledDotProductAttentionOp>().begin();
-  return AttentionKernel(e, op, body, a, results).emit();
+LaunchShape emitAttention(const KernelEmission &kernel) {
+  auto op = *kernel.body.getOps<ScaledDotProductAttentionOp>().begin();
+  return AttentionKernel(kernel.e, op, kernel.body, *kernel.space, kernel.results).emit();
 }
 
 } // namespace burin::codegen

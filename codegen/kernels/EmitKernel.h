@@ -7,10 +7,13 @@ namespace burin::codegen {
 
 /// What the launch plan needs to know of an emitted kernel.
 struct KernelInterface {
-  std::vector<Dim> sizes; // values handed in, in order
+  std::string schedule;    // of the last target's code
+  const char *family = ""; // that made the code of the last target
+  std::vector<Dim> sizes;  // values handed in, in order
   struct Launch {
-    Dim count = 1;        // of tasks; on a GPU of blocks
-    Dim scratchBytes = 0; // per worker; on a GPU of all threads
+    Dim count = 1;                // of tasks; on a GPU of blocks
+    Dim scratchBytes = 0;         // per worker; on a GPU of all threads
+    const char *target = nullptr; // the last one of a CPU
   };
   Launch cpu, gpu;
 };

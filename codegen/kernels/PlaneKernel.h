@@ -1,27 +1,14 @@
 // What pools over planes (channels before rows and columns) share: a task makes some rows of one plane of the result, a
 // row is made by vectors of columns, and rows of x lie in scratch memory behind a border.
 #pragma once
-#include "codegen/emit/PointEmitter.h"
+#include "codegen/emit/KernelEmitters.h"
 #include "codegen/emit/Window.h"
 
 namespace burin::codegen {
 
 class PlaneKernel {
 public:
-  static constexpr int64_t kRowsOfTask = 8;
-
-  /// The window of a pool that such a kernel is for; nullopt if other kernels are better.
-  static std::optional<Window> windowFor(ElementEmitter &e, mlir::Operation *op) {
-    constexpr int64_t kFewestTaps = 5; // scratch memory does not pay below
-    std::optional<Window> w = windowOf(op);
-    if (!w || w->channelsLast() || w->spatial != 2 || w->kernel[0] * w->kernel[1] < kFewestTaps ||
-        std::min(w->kernel[0], w->kernel[1]) < 2)
-      return std::nullopt;
-    // Short rows fill vectors better together.
-    int64_t lanes = e.k.target.lanes(byteWidth(WindowRule(e, op).sumType));
-    bool isShort = upperBound(ir::shapeOf(op->getResult(0))[3]).value_or(INT64_MAX) < lanes / 2;
-    return isShort ? std::nullopt : w;
-  }
+  static constexpr int64_t kRowsOfTask = passes::kPlaneRows;
 
 protected:
   PlaneKernel(ElementEmitter &e, mlir::Operation *op, const Window &w, mlir::Block &body,

@@ -12,8 +12,6 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kMostTaps = 64; // of a window: they are written out
-
 class PlaneMeanKernel : PlaneKernel {
 public:
   PlaneMeanKernel(ElementEmitter &e, AvgPoolOp op, const Window &w, Block &body, const passes::IterationSpace &a,
@@ -29,11 +27,11 @@ public:
     Dim tasks = eachTask([&](Value from, Value to) {
       if (w.isOpen(1))
         countColumns();
-      copyRows(w.origin(k, 0, {from}).base);
+      copyRows(originOf(k, w, 0, {from}).base);
       k.loop(from, to, k.constant(1), [&](Value row) {
         at[2] = {row};
         Value first = k.mul(k.sub(row, from), k.constant(w.strides[0]));
-        e.scoped([&] { alongRow(first, w.origin(k, 0, {row}).base); });
+        e.scoped([&] { alongRow(first, originOf(k, w, 0, {row}).base); });
       });
     });
     return {tasks, length * Dim((rowsSeen + 1) * int64_t(byteWidth(rule.sumType)))};
@@ -137,16 +135,9 @@ private:
 
 } // namespace
 
-std::optional<LaunchShape> emitPlaneMeanKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a,
-                                               ArrayRef<Value> results) {
-  auto pools = body.getOps<AvgPoolOp>();
-  if (pools.empty())
-    return std::nullopt;
-  AvgPoolOp op = *pools.begin();
-  std::optional<Window> w = PlaneKernel::windowFor(e, op);
-  if (!w || w->kernel[0] * w->kernel[1] > kMostTaps)
-    return std::nullopt;
-  return PlaneMeanKernel(e, op, *w, body, a, results).emit();
+LaunchShape emitPlaneMean(const KernelEmission &kernel) {
+  AvgPoolOp op = *kernel.body.getOps<AvgPoolOp>().begin();
+  return PlaneMeanKernel(kernel.e, op, *windowOf(op), kernel.body, *kernel.space, kernel.results).emit();
 }
 
 } // namespace burin::codegen

@@ -95,8 +95,8 @@ private:
 
   /// The rows of x that a row of the result sees. Where some lie outside, others are taken twice.
   void downColumns(Value y) {
-    Value origin = w.origin(k, 0, {y}).base;
-    auto [first, end] = w.tapsInside(k, 0, origin);
+    Value origin = originOf(k, w, 0, {y}).base;
+    auto [first, end] = codegen::tapsInside(k, w, 0, origin);
     SmallVector<Value> rows;
     for (int64_t tap = 0; tap < w.kernel[0]; ++tap) {
       Value inside = k.maximum(k.minimum(k.constant(tap), k.sub(end, k.constant(1))), first);
@@ -147,17 +147,9 @@ private:
 
 } // namespace
 
-std::optional<LaunchShape> emitPlanePoolKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a,
-                                               ArrayRef<Value> results) {
-  constexpr int64_t kMostTaps = 32; // that are written out
-  auto pools = body.getOps<MaxPoolOp>();
-  if (pools.empty())
-    return std::nullopt;
-  MaxPoolOp op = *pools.begin();
-  std::optional<Window> w = PlaneKernel::windowFor(e, op);
-  if (!w || std::max(w->kernel[0], w->kernel[1]) > kMostTaps)
-    return std::nullopt;
-  return PlanePoolKernel(e, op, *w, body, a, results).emit();
+LaunchShape emitPlanePool(const KernelEmission &kernel) {
+  MaxPoolOp op = *kernel.body.getOps<MaxPoolOp>().begin();
+  return PlanePoolKernel(kernel.e, op, *windowOf(op), kernel.body, *kernel.space, kernel.results).emit();
 }
 
 } // namespace burin::codegen

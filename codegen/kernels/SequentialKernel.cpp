@@ -1,5 +1,5 @@
 // Ops that go along an axis in order: running sums, sorting, and scattered updates where the last one wins.
-#include "codegen/emit/PointEmitter.h"
+#include "codegen/emit/KernelEmitters.h"
 #include "codegen/emit/Scattered.h"
 #include "codegen/emit/Sorting.h"
 #include "codegen/scalar/Scalar.h"
@@ -210,18 +210,24 @@ private:
 
 } // namespace
 
-LaunchShape emitSequentialKernel(ElementEmitter &e, Block &body, ArrayRef<Value> results) {
-  Operation *root = passes::skipReshapes(body.getTerminator()->getOperand(0)).getDefiningOp();
-  SequentialKernel kernel(e, results);
+static Operation *rootOf(const KernelEmission &kernel) {
+  return passes::skipReshapes(kernel.body.getTerminator()->getOperand(0)).getDefiningOp();
+}
+
+LaunchShape emitRunning(const KernelEmission &kernel) {
+  SequentialKernel emitter(kernel.e, kernel.results);
+  Operation *root = rootOf(kernel);
   if (auto cumsum = dyn_cast<CumsumOp>(root))
-    return kernel.emitRunning(cumsum);
-  if (auto cumprod = dyn_cast<CumprodOp>(root))
-    return kernel.emitRunning(cumprod);
-  if (auto argsort = dyn_cast<ArgsortOp>(root))
-    return kernel.emit(argsort);
-  if (auto suppression = dyn_cast<NonMaxSuppressionOp>(root))
-    return emitSuppression(e, suppression, results[0]);
-  return kernel.emit(cast<ScatterOp>(root));
+    return emitter.emitRunning(cumsum);
+  return emitter.emitRunning(cast<CumprodOp>(root));
+}
+
+LaunchShape emitSort(const KernelEmission &kernel) {
+  return SequentialKernel(kernel.e, kernel.results).emit(cast<ArgsortOp>(rootOf(kernel)));
+}
+
+LaunchShape emitScatter(const KernelEmission &kernel) {
+  return SequentialKernel(kernel.e, kernel.results).emit(cast<ScatterOp>(rootOf(kernel)));
 }
 
 } // namespace burin::codegen

@@ -1,5 +1,5 @@
 // Non-maximum suppression: the candidates of a class by decreasing score, each compared with the boxes taken before it.
-#include "codegen/emit/PointEmitter.h"
+#include "codegen/emit/KernelEmitters.h"
 #include "codegen/emit/Sorting.h"
 #include "codegen/scalar/Scalar.h"
 
@@ -143,8 +143,9 @@ private:
 
 } // namespace
 
-LaunchShape emitSuppression(ElementEmitter &e, NonMaxSuppressionOp op, Value result) {
-  return SuppressionKernel(e, op, result).emit();
+LaunchShape emitSuppression(const KernelEmission &kernel) {
+  Value root = passes::skipReshapes(kernel.body.getTerminator()->getOperand(0));
+  return SuppressionKernel(kernel.e, root.getDefiningOp<NonMaxSuppressionOp>(), kernel.results[0]).emit();
 }
 
 } // namespace burin::codegen

@@ -5,8 +5,9 @@
 // at the ends of a row know which of their taps lie outside x and leave them out, those at the top and the bottom pass
 // over the rows that x lacks, so nothing is padded and no lane is masked for it. Of the last channels, if they are few,
 // several positions share a vector. An accumulator adds its taps in row-major order, as everywhere.
-#include "codegen/emit/PointEmitter.h"
+#include "codegen/emit/KernelEmitters.h"
 #include "codegen/emit/Window.h"
+#include "passes/kernels/KernelFamily.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
@@ -15,19 +16,10 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kNearBytes = int64_t(1) << 20; // of images that the second cache level is taken to hold
-constexpr int64_t kMostUnrolled = 400;           // taps of all windows of a tile that are written out
-constexpr int64_t kFewestLanes = 4;              // of a position: the shortest register's
-constexpr int64_t kFewVectors = 4;               // of a pixel, which lie in few lines
-constexpr int64_t kFirstLevelBytes = 32 << 10;   // that every first cache level holds
-
-/// What a task takes of an image, at most; one row where windows of several share nothing. What comes from the second
-/// cache level comes a few channels at once, for the first level to hold what rows and tiles have in common; what comes
-/// from further away comes as it lies in memory.
-struct Share {
-  int64_t channels, rows;
-};
-constexpr Share kNear = {48, 8}, kFar = {256, 4};
+constexpr int64_t kFewestLanes = 4; // of a position: the shortest register's
+constexpr int64_t kFewVectors = 4;  // of a pixel, which lie in few lines
+/// Of a contraction's tile on the target that has most: tasks are the same on all targets.
+constexpr int64_t kMostAccumulators = 24;
 
 class WindowKernel {
 public:
@@ -36,15 +28,16 @@ public:
       : e(e), k(e.k), p(e, a), op(op), w(w), rule(e, op), body(body), results(results), x(shapeOf(w.x)),
         result(shapeOf(op->getResult(0))), last(w.spatial), columns(result[last].value()), width(x[last].value()) {
     lanes = k.target.lanes(byteWidth(rule.sumType));
-    const Share &most = isFar() ? kFar : kNear;
+    const passes::WindowShare &most = isFar() ? passes::kFarWindow : passes::kNearWindow;
     // Tasks that take pixels apart within a line would both load it.
-    cutChannels(endsWithLine() ? most.channels : kFar.channels);
+    cutChannels(endsWithLine() ? most.channels : passes::kFarWindow.channels);
     if (w.spatial > 1) {
       size_t d = w.spatial - 2;
       if (w.strides[d] % w.dilations[d] == 0)
         sharing = llvm::divideCeil(w.kernel[d], w.strides[d] / w.dilations[d]);
       fetchesNext = shouldFetchNext(most.rows);
-      mostRows = std::max<int64_t>(kMostUnrolled / (positions(sharing) * w.kernel[d] * w.kernel.back()), 1);
+      int64_t tapsOfRow = positions(sharing, kMostAccumulators) * w.kernel[d] * w.kernel.back();
+      mostRows = std::max<int64_t>(passes::kMostUnrolledTaps / tapsOfRow, 1);
       rowsOfTask = sharing > 1 ? std::min(most.rows, mostRows) : 1;
     }
   }
@@ -77,7 +70,7 @@ public:
 
 private:
   /// Whether an image comes from further away than the second cache level.
-  bool isFar() { return bytesOfImage() > kNearBytes; }
+  bool isFar() { return bytesOfImage() > passes::kCachedBytes; }
 
   /// Of x and of the result.
   int64_t bytesOfImage() {
@@ -90,26 +83,31 @@ private:
     return read + written;
   }
 
-  /// Tasks with about as many channels each; those of the last incomplete vector belong to the last task.
+  /// Tasks with about as many channels each, in whole vectors of the widest target; those of the last incomplete one
+  /// belong to the last task.
   void cutChannels(int64_t most) {
     const Dim &size = result.back();
     channelBlock = most;
     blocks = ceildiv(size, most);
     if (size.isStatic() && size.value() > 0) {
-      int64_t whole = std::max<int64_t>(size.value() / lanes, 1), parts = llvm::divideCeil(whole * lanes, most);
-      channelBlock = lanes * llvm::divideCeil(whole, parts);
-      blocks = llvm::divideCeil(whole * lanes, channelBlock);
+      int64_t unit = kLineBytes / int64_t(byteWidth(rule.sumType));
+      int64_t whole = std::max<int64_t>(size.value() / unit, 1), parts = llvm::divideCeil(whole * unit, most);
+      channelBlock = unit * llvm::divideCeil(whole, parts);
+      blocks = llvm::divideCeil(whole * unit, channelBlock);
     }
   }
 
   /// Of how many positions each row of a tile is, about. A single row takes a third of the registers that contractions
   /// use as accumulators: elements of x and of the filter take the others. Those of several rows that share elements
   /// take up to two thirds.
+  int64_t positions(int64_t rowsOfTile, int64_t accumulators) {
+    int64_t single = std::min(accumulators / 3, passes::kMostUnrolledTaps / w.kernel.back());
+    return rowsOfTile == 1 ? single : std::max<int64_t>(2 * single / (std::min(rowsOfTile, sharing) + 1), 2);
+  }
+  /// On this target; where each tile has the next one's pixels fetched, one position fewer.
   int64_t positions(int64_t rowsOfTile) {
-    int64_t single = std::min(k.target.tileRows * k.target.tileVectors / 3, kMostUnrolled / w.kernel.back());
-    if (rowsOfTile == 1)
-      return single;
-    return std::max<int64_t>(2 * single / (std::min(rowsOfTile, sharing) + 1) - (fetchesNext ? 1 : 0), 2);
+    int64_t all = positions(rowsOfTile, k.target.tileRows * k.target.tileVectors);
+    return fetchesNext && rowsOfTile > 1 ? std::max<int64_t>(all - 1, 2) : all;
   }
 
   /// How much of spatial dimension d of x so many neighbouring windows see.
@@ -127,7 +125,7 @@ private:
     int64_t narrower = positions(rowsOfTile) - 1;
     int64_t pixels = reach(w.spatial - 2, rowsOfTile) * reach(w.spatial - 1, 2 * narrower);
     int64_t ofTask = blocks == 1 ? channels.value() : channelBlock;
-    return narrower > 2 && pixels * ofTask * int64_t(byteWidth(dtypeOf(w.x))) <= kFirstLevelBytes;
+    return narrower > 2 && pixels * ofTask * int64_t(byteWidth(dtypeOf(w.x))) <= passes::kWindowTileBytes;
   }
 
   /// How many tasks the rows of an image are: an even number, for two threads to get the same.
@@ -265,7 +263,9 @@ private:
 
   /// Whether all vectors of the result lie across lines, and storing them waits for these: then they are fetched
   /// before. Of shorter vectors many lie in one line, and fetching costs more.
-  bool storesSplit() { return k.target.splitStoresWait && k.target.vectorBytes == kLineBytes && !endsWithLine(); }
+  bool storesSplit() {
+    return k.target.machine.splitStoresWait && k.target.vectorBytes == kLineBytes && !endsWithLine();
+  }
 
   /// Whether the channels of a pixel are whole lines.
   bool endsWithLine() {
@@ -298,8 +298,8 @@ private:
     if (d + 2 == w.spatial && rowsOfTask > 1)
       return rowTaps(position, tap, carried, step, [](int64_t, ArrayRef<Value>) {});
     size_t axis = w.firstSpatial + d;
-    Index origin = w.origin(k, d, position[axis]);
-    auto [begin, end] = w.tapsInside(k, d, origin.base);
+    Index origin = originOf(k, w, d, position[axis]);
+    auto [begin, end] = codegen::tapsInside(k, w, d, origin.base);
     return k.loop(begin, end, k.constant(1), carried, [&](Value i, ValueRange values) {
       return e.scoped([&] {
         SmallVector<Index> inner(position);
@@ -318,7 +318,7 @@ private:
                              llvm::function_ref<void(int64_t row, ArrayRef<Value> sums)> finish) {
     size_t d = w.spatial - 2;
     int64_t stride = w.strides[d], dilation = w.dilations[d];
-    Index origin = w.origin(k, d, position[last - 1]);
+    Index origin = originOf(k, w, d, position[last - 1]);
     SmallVector<Value> sums(carried);
     int64_t end = reach(d, rows);
     for (int64_t r = 0; r < end; ++r) {
@@ -417,20 +417,9 @@ private:
 
 } // namespace
 
-std::optional<LaunchShape> emitWindowKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a,
-                                            ArrayRef<Value> results) {
-  for (Operation &op : body) {
-    std::optional<Window> w = windowOf(&op);
-    if (!w)
-      continue;
-    size_t last = w->spatial;
-    // The mean of a window that reaches beyond x needs the number of its taps.
-    bool tiled = !isa<AvgPoolOp>(op) && w->channelsLast() && w->kernel.back() <= kMostUnrolled &&
-                 shapeOf(w->x)[last].isStatic() && shapeOf(op.getResult(0))[last].isStatic();
-    if (tiled)
-      return WindowKernel(e, &op, *w, body, a, results).emit();
-  }
-  return std::nullopt;
+LaunchShape emitWindow(const KernelEmission &kernel) {
+  Operation *op = passes::tiledWindowIn(kernel.body);
+  return WindowKernel(kernel.e, op, *windowOf(op), kernel.body, *kernel.space, kernel.results).emit();
 }
 
 } // namespace burin::codegen

@@ -1,4 +1,5 @@
 #include "codegen/target/Target.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/TargetParser/Host.h"
 #include <cstdlib>
 #include <sstream>
@@ -8,12 +9,12 @@ namespace burin::codegen {
 // Register tiles: rows * vectors accumulators, the vectors of the right side and one broadcast must fit the file
 // (32 registers with AVX-512, 16 with AVX2). prfchw is in neither level, but processors of both that lack it skip it.
 static const Target targets[] = {
-    {"x86-64-v3", "x86-64-v3", "+prfchw", 32, 6, 2, false, false, true},
-    {"x86-64-v4", "x86-64-v4", "-prefer-256-bit,+prfchw", 64, 12, 2, true, false, true},
-    {"x86-64-v4+amx", "x86-64-v4", "-prefer-256-bit,+prfchw,+amx-tile,+amx-bf16", 64, 12, 2, true, true, true},
+    {"x86-64-v3", "x86-64-v3", "+prfchw", 32, 6, 2, false, false},
+    {"x86-64-v4", "x86-64-v4", "-prefer-256-bit,+prfchw", 64, 12, 2, true, false},
+    {"x86-64-v4+amx", "x86-64-v4", "-prefer-256-bit,+prfchw,+amx-tile,+amx-bf16", 64, 12, 2, true, true},
     // A thread of a GPU moves 16 bytes at once. Where it runs a task of the CPU's kernels alone, tiles are small.
-    {"cuda-sm_80+ptx", "sm_80", "+ptx70", 16, 4, 1, false, false, false, Device::Cuda},
-    {"cuda-sm_90a+ptx", "sm_90a", "+ptx80", 16, 4, 1, false, false, false, Device::Cuda},
+    {"cuda-sm_80+ptx", "sm_80", "+ptx70", 16, 4, 1, false, false, Device::Cuda},
+    {"cuda-sm_90a+ptx", "sm_90a", "+ptx80", 16, 4, 1, false, false, Device::Cuda},
 };
 
 llvm::ArrayRef<Target> allTargets() { return targets; }
@@ -31,18 +32,39 @@ static const Target *bestTarget() {
   return has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}) ? &targets[1] : &targets[0];
 }
 
-/// Measured on a Zen 5: there a split store costs hardly more than another.
-static Target tuned(Target target) {
-  target.splitStoresWait = !llvm::sys::getHostCPUName().starts_with("znver");
-  return target;
+/// What the file says that BURIN_MACHINE names: lines that `burin machine --profile` has written.
+static std::optional<Machine> savedMachine(Machine start, std::string &error) {
+  static const char *path = std::getenv("BURIN_MACHINE");
+  if (!path || !*path)
+    return start;
+  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (!file) {
+    error = std::string("cannot read '") + path + "', which the environment variable BURIN_MACHINE names";
+    return std::nullopt;
+  }
+  std::optional<Machine> machine = parseProfile((*file)->getBuffer(), start, error);
+  if (!machine)
+    error = std::string(path) + ", which the environment variable BURIN_MACHINE names: " + error;
+  return machine;
 }
 
-static const Target *nativeTarget() {
-  const Target *best = bestTarget();
-  if (!best)
-    return nullptr;
-  static const Target native = tuned(*best);
-  return &native;
+/// The best target with the facts of this machine; nullptr, with `error`, if there is none or its profile is wrong.
+static const Target *nativeTarget(std::string &error) {
+  struct Native {
+    std::optional<Target> target;
+    std::string error;
+  };
+  static const Native native = [] {
+    Native n;
+    if (const Target *best = bestTarget())
+      if (auto machine = savedMachine(machineOf(llvm::sys::getHostCPUName()), n.error)) {
+        n.target = *best;
+        n.target->machine = *machine;
+      }
+    return n;
+  }();
+  error = native.error;
+  return native.target ? &*native.target : nullptr;
 }
 
 static const Target *namedTarget(llvm::StringRef name) {
@@ -62,13 +84,16 @@ const Target *findTarget(llvm::StringRef name) {
   if (name != "native")
     return namedTarget(name);
   llvm::StringRef chosen = chosenTarget();
-  return chosen.empty() || chosen == "native" ? nativeTarget() : namedTarget(chosen);
+  std::string ignored;
+  return chosen.empty() || chosen == "native" ? nativeTarget(ignored) : namedTarget(chosen);
 }
 
 std::string targetProblem(llvm::StringRef name) {
   std::string known;
   for (const Target &target : targets)
     known += std::string(known.empty() ? "" : ", ") + target.name;
+  if (std::string error; name == "native" && !nativeTarget(error) && !error.empty())
+    return error;
   if (name == "native" && chosenTarget().empty())
     return "this processor lacks AVX2 and FMA, which 'native' needs\n  name the target to compile for: one of " + known;
   if (name == "native")
@@ -81,7 +106,8 @@ std::string describe(const Target &target) {
   std::ostringstream text;
   text << target.name << ", cpu " << target.cpu << ", features " << target.features << ", vectors of "
        << target.vectorBytes << ", tiles of " << target.tileRows << "x" << target.tileVectors << ", avx512 "
-       << target.avx512 << ", amx " << target.amx << ", splitStoresWait " << target.splitStoresWait;
+       << target.avx512 << ", amx " << target.amx << "\n"
+       << profileText(target.machine);
   return text.str();
 }
 

@@ -1,5 +1,6 @@
 // What the code generator needs to know about a processor. Outside codegen nothing knows more about x86 or PTX.
 #pragma once
+#include "codegen/target/Machine.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
@@ -7,8 +8,6 @@
 #include <string>
 
 namespace burin::codegen {
-
-inline constexpr int64_t kLineBytes = 64; // of the caches of every target
 
 enum class Device { Cpu, Cuda };
 
@@ -21,8 +20,8 @@ struct Target {
   int64_t tileVectors;  // … by vectors of columns
   bool avx512;          // has instructions for x * 2^k, for any lanes of vectors of f32, and with a broadcast operand
   bool amx;             // multiplies tiles of bf16
-  bool splitStoresWait; // a store across two lines waits for both of them, and those behind it wait with it
   Device device = Device::Cpu;
+  Machine machine = {};
 
   bool isGpu() const { return device == Device::Cuda; }
   /// Vector lanes of elements of this width.

@@ -122,6 +122,27 @@ ScanResult scan(const ScanStep &step, const std::vector<Tensor> &initial, const 
 
 // ---- in a trace: the step becomes a function of the graph
 
+/// Which of the states `output` is, if one.
+static std::optional<size_t> indexAmong(const std::vector<Tensor> &states, const Tensor &output) {
+  auto same = std::ranges::find(states, detail::Access::state(output), detail::Access::state);
+  return same == states.end() ? std::nullopt : std::optional(size_t(same - states.begin()));
+}
+
+/// A loop over `length` parts; `results` are what its step gives, first the states.
+static ir::ScanOp createScan(mlir::OpBuilder &builder, mlir::Location location, const Dim &length,
+                             const std::string &step, mlir::ValueRange operands, mlir::ValueRange results,
+                             size_t sliced, size_t states, bool reverse) {
+  mlir::MLIRContext *context = builder.getContext();
+  llvm::SmallVector<mlir::Type> types;
+  for (size_t i = 0; i < results.size(); ++i) {
+    TensorSpec spec = ir::specOf(results[i]);
+    spec.shape[0] = i < states ? length + 1 : length;
+    types.push_back(ir::tensorType(context, spec));
+  }
+  auto parts = mlir::cast<mlir::ArrayAttr>(ir::toMlir(context, ir::Attr(Shape{length})));
+  return ir::ScanOp::create(builder, location, types, step, operands, int64_t(sliced), parts, int64_t(states), reverse);
+}
+
 ScanResult Trace::scan(const ScanStep &step, const std::vector<Tensor> &initial, const std::vector<Tensor> &xs,
                        bool reverse, const Location &where) {
   using mlir::Value;
@@ -160,10 +181,8 @@ ScanResult Trace::scan(const ScanStep &step, const std::vector<Tensor> &initial,
       for (size_t i = 0; i < initial.size(); ++i)
         results.push_back(valueAlone(given.states[i], states[i].dtype(where)));
       for (const Tensor &output : given.outputs) {
-        auto same = std::ranges::find(given.states, detail::Access::state(output), detail::Access::state);
-        bool isState = same != given.states.end();
-        stateOfOutput.push_back(isState ? std::optional(size_t(same - given.states.begin())) : std::nullopt);
-        if (!isState)
+        stateOfOutput.push_back(indexAmong(given.states, output));
+        if (!stateOfOutput.back())
           results.push_back(valueAlone(output, detail::stateOf(output, where).spec.dtype));
       }
       addConditions(results);
@@ -188,15 +207,7 @@ ScanResult Trace::scan(const ScanStep &step, const std::vector<Tensor> &initial,
     operands.insert(operands.end(), captured.begin(), captured.end());
     name = body.function.getName().str();
   }
-  llvm::SmallVector<mlir::Type> types;
-  for (size_t i = 0; i < results.size(); ++i) {
-    TensorSpec spec = ir::specOf(results[i]);
-    spec.shape[0] = i < states ? length + 1 : length;
-    types.push_back(ir::tensorType(&graph->context, spec));
-  }
-  auto parts = mlir::cast<mlir::ArrayAttr>(ir::toMlir(&graph->context, ir::Attr(Shape{length})));
-  auto op =
-      ir::ScanOp::create(builder, location, types, name, operands, int64_t(xs.size()), parts, int64_t(states), reverse);
+  ir::ScanOp op = createScan(builder, location, length, name, operands, results, xs.size(), states, reverse);
   auto after = [&](size_t state, const Dim &first) { // the states from turn `first` on
     return rows(wrap(op.getResult(unsigned(state))), first, length + 1, where);
   };

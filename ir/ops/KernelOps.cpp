@@ -1,4 +1,4 @@
-#include "ir/dialect/Burin.h"
+#include "ir/dialect/Contract.h"
 
 using namespace burin::ir;
 

@@ -30,6 +30,7 @@ def Burin_YieldOp : Op<Burin_Dialect, "yield", [Pure, Terminator, ReturnLike, Ha
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
 }
 def Burin_PackOp : Burin_Op<"pack"> {
+  let fusion = "movement"; let parts = "ofMatrices"; let layout = "fixedRule"; let element = "packed";
   let summary = "The right side of a contraction in panels: [batch…, K, N] becomes [batch…, ceil(N/width), K, width]";
   let description = [{ The last panel is filled with zeros. Constant operands are packed at compile time. }];
   let arguments = (ins Burin_Tensor:$x, I64Attr:$width);
@@ -38,6 +39,7 @@ def Burin_PackOp : Burin_Op<"pack"> {
   let internal = 1;
 }
 def Burin_Bf16TermsOp : Burin_Op<"bf16_terms"> {
+  let fusion = "window"; let parts = "noOperands"; let layout = "fixedRule"; let element = "none";
   let summary = "An f32 matrix as three bf16 matrices whose sum it is, in tiles: [M, K] becomes [ceil(M/32) * 2, ceil(K/32), 3, 16, 32]";
   let description = [{
     The first term is the nearest bf16, the second the nearest to what is left, the third the rest, exactly. A tile holds
@@ -50,6 +52,7 @@ def Burin_Bf16TermsOp : Burin_Op<"bf16_terms"> {
   let internal = 1;
 }
 def Burin_ContractOp : Burin_Op<"contract", [AttrSizedOperandSegments]> {
+  let fusion = "contract"; let parts = "contractOperands"; let layout = "fixedRule"; let flops = "ofContraction"; let element = "none";
   let summary = "The one contraction kernels know: strided windows of the left side times packed panels";
   let description = [{
     result[b…, m…, n] = sum over k of lhs(b…, m…, k) * rhs[b…, n / width, k, n % width].
@@ -70,5 +73,10 @@ def Burin_ContractOp : Burin_Op<"contract", [AttrSizedOperandSegments]> {
   let results = (outs Burin_Tensor:$result);
   let infer = "inferContract";
   let internal = 1;
+  // Everything usual is left out, see ir/dialect/Contract.cpp.
+  let assemblyFormat = [{
+    custom<Contraction>($lhs, $rhs, $tail, $terms, $batch, $columns, $kernel, $strides, $padding, $dilations, $wide,
+                        $finite, type($lhs), type($rhs), type($tail), type($terms), type($result)) attr-dict
+  }];
 }
 #endif

@@ -1,6 +1,6 @@
 #include "passes/analysis/BatchSemantics.h"
 #include "passes/analysis/IterationSpace.h"
-#include "llvm/ADT/TypeSwitch.h"
+#include "passes/analysis/OpFacts.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -8,10 +8,13 @@ using namespace burin::ir;
 namespace burin::passes {
 namespace {
 
+// ---- the rules that op definitions name as `parts`: for each operand whether a part of the result needs a part of it,
+// or nullopt if the result cannot be computed by parts. The ops have operands and results of rank 1 and more.
 using Roles = std::optional<SmallVector<bool>>;
 
-Roles all(Operation *op) { return SmallVector<bool>(op->getNumOperands(), true); }
-Roles firstOnly(Operation *op) {
+Roles noOperands(Operation *) { return std::nullopt; }
+Roles allOperands(Operation *op) { return SmallVector<bool>(op->getNumOperands(), true); }
+Roles firstOperand(Operation *op) {
   SmallVector<bool> roles(op->getNumOperands(), false);
   roles[0] = true;
   return roles;
@@ -21,76 +24,88 @@ Roles when(bool possible, Roles roles) { return possible ? roles : std::nullopt;
 bool isFirst(ArrayRef<int64_t> axes) { return llvm::is_contained(axes, 0); }
 int64_t rankOf(Value v) { return int64_t(shapeOf(v).size()); }
 const Dim &leading(const Shape &shape) { return shape.front(); }
+int64_t axisOf(Operation *op) { return op->getAttrOfType<IntegerAttr>("axis").getInt(); }
+ArrayRef<int64_t> listOf(Operation *op, StringRef name) {
+  return op->getAttrOfType<DenseI64ArrayAttr>(name).asArrayRef();
+}
 
-Roles broadcast(BroadcastToOp op) {
-  Shape from = shapeOf(op.getX()), to = shapeOf(op.getResult());
+Roles unlessReduced(Operation *op) {
+  SmallVector<int64_t> axes = reducedAxes(op);
+  return when(!axes.empty() && !isFirst(axes), allOperands(op));
+}
+
+Roles unlessRepeated(Operation *op) {
+  Shape from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
   return SmallVector<bool>{from.size() == to.size() && leading(from) == leading(to)};
 }
 
 /// Whether windows along dimension 0 stay within a part: only windows of one element with stride 1 do.
-Roles contract(ContractOp op) {
-  if (op.getBatch() > 0)
-    return all(op);
-  bool alone = op.getKernel()[0] == 1 && op.getStrides()[0] == 1;
-  ArrayRef<int64_t> padding = op.getPadding();
-  return when(alone && (padding.empty() || (padding[0] == 0 && padding[padding.size() / 2] == 0)), firstOnly(op));
+Roles contractOperands(Operation *op) {
+  auto contract = cast<ContractOp>(op);
+  if (contract.getBatch() > 0)
+    return allOperands(op);
+  bool alone = contract.getKernel()[0] == 1 && contract.getStrides()[0] == 1;
+  ArrayRef<int64_t> padding = contract.getPadding();
+  return when(alone && (padding.empty() || (padding[0] == 0 && padding[padding.size() / 2] == 0)), firstOperand(op));
 }
 
-Roles attention(ScaledDotProductAttentionOp op) {
-  Roles roles = all(op);
-  Dim batch = leading(shapeOf(op.getQuery()));
+Roles attentionOperands(Operation *op) {
+  Value query = cast<ScaledDotProductAttentionOp>(op).getQuery();
+  Roles roles = allOperands(op);
+  Dim batch = leading(shapeOf(query));
   for (auto [role, operand] : llvm::zip(*roles, op->getOperands())) {
     Shape shape = shapeOf(operand);
-    role = shape.size() == shapeOf(op.getQuery()).size() && leading(shape) == batch;
+    role = shape.size() == shapeOf(query).size() && leading(shape) == batch;
   }
   bool keys = (*roles)[1] && (*roles)[2];
-  return when(keys && rankOf(op.getQuery()) > 2, roles);
+  return when(keys && rankOf(query) > 2, roles);
 }
 
 /// Only slices that keep all of dimension 0.
-Roles slice(SliceOp op) {
-  Attr starts = *fromMlir(op.getStartsAttr(), AttrKind::Shape);
-  bool whole = std::get<Shape>(starts)[0] == Dim(0) && leading(shapeOf(op.getX())) == leading(shapeOf(op.getResult()));
-  return when(whole, all(op));
+Roles unlessCut(Operation *op) {
+  auto slice = cast<SliceOp>(op);
+  Attr starts = *fromMlir(slice.getStartsAttr(), AttrKind::Shape);
+  bool whole =
+      std::get<Shape>(starts)[0] == Dim(0) && leading(shapeOf(slice.getX())) == leading(shapeOf(slice.getResult()));
+  return when(whole, allOperands(op));
 }
 
-Roles take(TakeOp op) {
-  if (op.getAxis() > 0)
-    return firstOnly(op);
+Roles takeOperands(Operation *op) {
+  if (axisOf(op) > 0)
+    return firstOperand(op);
   return SmallVector<bool>{false, true}; // the table is whole, the indices are split
 }
 
+Roles unlessResized(Operation *op) {
+  ArrayRef<int64_t> axes = listOf(op, "axes");
+  return when(!axes.empty() && !isFirst(axes), allOperands(op));
+}
+Roles unlessAlongBatch(Operation *op) { return when(axisOf(op) > 0, allOperands(op)); }
+Roles firstUnlessAlongBatch(Operation *op) { return when(axisOf(op) > 0, firstOperand(op)); }
+Roles unlessPermuted(Operation *op) {
+  ArrayRef<int64_t> perm = listOf(op, "perm");
+  return when(!perm.empty() && perm[0] == 0, allOperands(op));
+}
+Roles unlessFlipped(Operation *op) { return when(!isFirst(listOf(op, "axes")), allOperands(op)); }
+Roles unlessPadded(Operation *op) {
+  return when(listOf(op, "low")[0] == 0 && listOf(op, "high")[0] == 0, allOperands(op));
+}
+Roles ofMatrices(Operation *op) { return when(rankOf(op->getOperand(0)) > 2, allOperands(op)); }
+Roles ofImages(Operation *op) {
+  return when(rankOf(op->getOperand(0)) == int64_t(listOf(op, "kernel").size()) + 2, allOperands(op));
+}
+
+constexpr Roles (*rules[])(Operation *) = {
+#define OP_RULE(op, rule) rule,
+#include "passes/analysis/PartRules.inc"
+};
+
 Roles rolesOf(Operation *op) {
-  if (op->hasTrait<ir::Elementwise>())
-    return all(op);
-  if (SmallVector<int64_t> axes = reducedAxes(op); !axes.empty())
-    return when(!isFirst(axes), all(op));
-  return TypeSwitch<Operation *, Roles>(op)
-      .Case<BroadcastToOp>(broadcast)
-      .Case<ContractOp>(contract)
-      .Case<ScaledDotProductAttentionOp>(attention)
-      .Case<SliceOp>(slice)
-      .Case<TakeOp>(take)
-      .Case<ReshapeOp, FullOp>([](auto op) { return all(op); })
-      .Case<SqueezeOp, UnsqueezeOp>(
-          [](auto op) { return when(!op.getAxes().empty() && !isFirst(op.getAxes()), all(op)); })
-      .Case<IotaOp, ConcatOp, StackOp, SplitOp, GatherOp, CumsumOp>(
-          [](auto op) { return when(op.getAxis() > 0, all(op)); })
-      .Case<SoftmaxOp, LogSoftmaxOp, LayerNormOp, RmsNormOp>(
-          [](auto op) { return when(op.getAxis() > 0, firstOnly(op)); })
-      .Case<TransposeOp>([](auto op) { return when(!op.getPerm().empty() && op.getPerm()[0] == 0, all(op)); })
-      .Case<FlipOp>([](auto op) { return when(!isFirst(op.getAxes()), all(op)); })
-      .Case<PadOp>([](auto op) { return when(op.getLow()[0] == 0 && op.getHigh()[0] == 0, all(op)); })
-      .Case<PackOp, TrilOp, TriuOp>([](auto op) { return when(rankOf(op.getX()) > 2, all(op)); })
-      .Case<MaxPoolOp, AvgPoolOp>(
-          [](auto op) { return when(rankOf(op.getX()) == int64_t(op.getKernel().size()) + 2, all(op)); })
-      .Case<ConvOp>([](auto op) { return firstOnly(op); })
-      .Default(std::nullopt);
+  std::optional<size_t> index = tableIndexOf(op);
+  return index ? rules[*index](op) : std::nullopt;
 }
 
 } // namespace
-
-bool isFree(Operation *op) { return isa<BroadcastToOp, FullOp, IotaOp, ReshapeOp, SqueezeOp, UnsqueezeOp>(op); }
 
 bool hasParts(Value v, const Dim &parts) {
   Shape shape = shapeOf(v);

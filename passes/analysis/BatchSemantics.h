@@ -4,9 +4,6 @@
 
 namespace burin::passes {
 
-/// Whether an op costs nothing by itself: kernels repeat it wherever it is needed.
-bool isFree(mlir::Operation *op);
-
 /// Whether dimension 0 is a multiple of `parts`.
 bool hasParts(mlir::Value v, const Dim &parts);
 

@@ -21,9 +21,6 @@ struct IterationSpace {
 /// Aligns the values of a kernel's body with the space of its reductions, its contraction or its results.
 /// nullopt if they do not line up. Composites (softmax, norms) count as the reductions that they become.
 std::optional<IterationSpace> inferIterationSpace(mlir::Block &body);
-/// Whether a kernel can have this body. Fusion makes no other kernels, createVerifyKernelsPass checks them, and code
-/// generation relies on it.
-bool isKernelBody(mlir::Block &body);
 
 /// The value whose bytes are those of `v`: reshapes are looked through.
 mlir::Value skipReshapes(mlir::Value v);
@@ -31,8 +28,6 @@ mlir::Value skipReshapes(mlir::Value v);
 llvm::SmallVector<int64_t> reducedAxes(mlir::Operation *op);
 /// The dimensions that a reduction, softmax or norm reduces over; empty for other ops.
 llvm::SmallVector<int64_t> rowAxes(mlir::Operation *op);
-/// Goes along an axis in order, or writes anywhere: a kernel of its own.
-bool isSequential(mlir::Operation *op);
 /// A reshape that only adds or drops dimensions of size 1: for each dimension of the result, the one of the operand it
 /// comes from, or -1 for an added one.
 std::optional<llvm::SmallVector<int>> unitReshape(mlir::Operation *op);

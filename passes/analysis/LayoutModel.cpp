@@ -1,6 +1,7 @@
 #include "passes/analysis/LayoutModel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/analysis/GraphBuilder.h"
+#include "passes/analysis/OpFacts.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -41,9 +42,15 @@ static Dim product(const Shape &shape, size_t from, size_t to) {
   return result;
 }
 
-bool isWindow(Operation *op) {
+LayoutRule (LayoutModel::*const LayoutModel::rulesOfTable[])(Operation *) = {
+#define OP_RULE(op, rule) &LayoutModel::rule,
+#include "passes/analysis/LayoutRules.inc"
+};
+
+bool LayoutModel::isWindow(Operation *op) {
+  std::optional<size_t> index = tableIndexOf(op);
   auto layout = op->getAttrOfType<StringAttr>("layout");
-  return isa<ConvOp, MaxPoolOp, AvgPoolOp, AdaptiveAvgPoolOp>(op) && (!layout || layout == "nchw");
+  return index && rulesOfTable[*index] == &LayoutModel::windowRule && (!layout || layout == "nchw");
 }
 
 LayoutModel::LayoutModel(Block &block) {
@@ -103,41 +110,49 @@ bool LayoutModel::settleAll(Operation *op) {
 }
 
 LayoutRule LayoutModel::ruleOf(Operation *op) {
-  LayoutRule fixed;
-  if (op->getNumResults() != 1 || op->getNumRegions() || !opInfo(op))
-    return fixed;
-  Shape shape = shapeOf(op->getResult(0));
-  if (isWindow(op)) {
-    if (!settle(op->getOperand(0), 1))
-      return fixed;
-    windows = true;
-    channelDims[op->getResult(0)] = 1;
-    return isa<ConvOp>(op) ? LayoutRule{{Form::Last, Form::Any, Form::Any}, Form::Last}
-                           : LayoutRule{{Form::Own}, Form::Own};
-  }
-  if (op->hasTrait<ir::Reduction>() || isa<ArgmaxOp, ArgminOp>(op))
-    return reductionRule(op);
-  if (isa<ReshapeOp>(op))
-    return reshapeRule(op);
-  if (isa<TransposeOp>(op))
-    return transposeRule(op);
-  if (shape.size() < 2)
-    return fixed;
-  if (isa<FullOp, IotaOp>(op))
-    return {{}, Form::Own};
-  if (isa<BroadcastToOp>(op)) {
-    bool sameRank = shapeOf(op->getOperand(0)).size() == shape.size();
-    if (sameRank && !settleAll(op))
-      return fixed;
-    return {{sameRank ? Form::Own : Form::Any}, Form::Own};
-  }
-  bool take = isa<TakeOp>(op) && shapeOf(op->getOperand(1)).size() == 1;
-  if (take)
-    return settleAll(op) ? LayoutRule{{Form::Own, Form::Any}, Form::Own} : fixed;
-  if (!op->hasTrait<ir::Elementwise>() && !isa<ConcatOp, PadOp, SliceOp, FlipOp, CumsumOp, SoftmaxOp, LogSoftmaxOp>(op))
-    return fixed;
-  if (!settleAll(op))
-    return fixed;
+  std::optional<size_t> index = tableIndexOf(op);
+  return index && op->getNumResults() == 1 && !op->getNumRegions() ? (this->*rulesOfTable[*index])(op) : LayoutRule();
+}
+
+LayoutRule LayoutModel::fixedRule(Operation *) { return {}; }
+
+LayoutRule LayoutModel::windowRule(Operation *op) {
+  if (!isWindow(op) || !settle(op->getOperand(0), 1))
+    return {};
+  windows = true;
+  channelDims[op->getResult(0)] = 1;
+  return isa<ConvOp>(op) ? LayoutRule{{Form::Last, Form::Any, Form::Any}, Form::Last}
+                         : LayoutRule{{Form::Own}, Form::Own};
+}
+
+static size_t rankOf(Value v) { return shapeOf(v).size(); }
+
+/// Made without operands.
+LayoutRule LayoutModel::fillRule(Operation *op) {
+  return rankOf(op->getResult(0)) < 2 ? LayoutRule() : LayoutRule{{}, Form::Own};
+}
+
+LayoutRule LayoutModel::broadcastRule(Operation *op) {
+  size_t rank = rankOf(op->getResult(0));
+  if (rank < 2)
+    return {};
+  bool sameRank = rankOf(op->getOperand(0)) == rank;
+  if (sameRank && !settleAll(op))
+    return {};
+  return {{sameRank ? Form::Own : Form::Any}, Form::Own};
+}
+
+/// With one-dimensional indices the result has the dimensions of x.
+LayoutRule LayoutModel::takeRule(Operation *op) {
+  if (rankOf(op->getResult(0)) < 2 || rankOf(op->getOperand(1)) != 1 || !settleAll(op))
+    return {};
+  return {{Form::Own, Form::Any}, Form::Own};
+}
+
+/// Dimension i of the result is dimension i of all operands.
+LayoutRule LayoutModel::sameRule(Operation *op) {
+  if (rankOf(op->getResult(0)) < 2 || !settleAll(op))
+    return {};
   return {SmallVector<Form, 3>(op->getNumOperands(), Form::Own), Form::Own};
 }
 

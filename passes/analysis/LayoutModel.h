@@ -26,12 +26,22 @@ public:
   const LayoutRule &rule(mlir::Operation *op) const { return rules.find(op)->second; }
   /// Dimension i of the last form of `v` is dimension perm[i] of the first.
   std::vector<int64_t> toLast(mlir::Value v) const;
+  /// A convolution or pooling in nchw layout.
+  static bool isWindow(mlir::Operation *);
 
 private:
   LayoutRule ruleOf(mlir::Operation *op);
+  // The rules that op definitions name as `layout`; they may settle numbers of channel dimensions.
+  LayoutRule fixedRule(mlir::Operation *op);
+  LayoutRule windowRule(mlir::Operation *op);
   LayoutRule reductionRule(mlir::Operation *op);
   LayoutRule reshapeRule(mlir::Operation *op);
   LayoutRule transposeRule(mlir::Operation *op);
+  LayoutRule fillRule(mlir::Operation *op);
+  LayoutRule broadcastRule(mlir::Operation *op);
+  LayoutRule takeRule(mlir::Operation *op);
+  LayoutRule sameRule(mlir::Operation *op);
+  static LayoutRule (LayoutModel::*const rulesOfTable[])(mlir::Operation *);
   bool settle(mlir::Value v, int channelDims);
   bool settleAll(mlir::Operation *op);
   int channelDimsOf(mlir::Value v) const { return std::max(1, channelDims.lookup(v)); }
@@ -47,7 +57,5 @@ std::vector<int64_t> channelsLast(size_t rank, int channelDims);
 std::vector<int64_t> inverse(llvm::ArrayRef<int64_t> perm);
 /// A reshape whose users are products with constant weights: they can take its elements in any order.
 bool feedsConstantWeights(mlir::Operation *reshape);
-/// A convolution or pooling in nchw layout.
-bool isWindow(mlir::Operation *);
 
 } // namespace burin::passes

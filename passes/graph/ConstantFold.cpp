@@ -4,12 +4,12 @@
 // chain of weight transposes leaves one copy. A computed constant is called after the weights that it is made of.
 #include "ir/fold/Fold.h"
 #include "ir/reference/ReferenceTensor.h"
-#include "ir/reference/ops/ReferenceMove.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Pass/Pass.h"
 #include "passes/Passes.h"
+#include "passes/analysis/OpFacts.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -18,17 +18,10 @@ using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
-namespace {
+#define GEN_PASS_DEF_CONSTANTFOLDPASS
+#include "passes/Passes.h.inc"
 
-/// Costs next to nothing where it is used. Packing moves elements too, but contractions want its result in memory.
-bool isCheap(Operation *op) {
-  const OpInfo *info = opInfo(op);
-  if (isa<PackOp>(op))
-    return false;
-  if (op->hasTrait<ir::Elementwise>())
-    return info->domain != Domain::Float;
-  return isa<IotaOp, FullOp, TrilOp, TriuOp>(op) || findMoveKernel(info->name);
-}
+namespace {
 
 bool isStatic(Value v) {
   return llvm::all_of(shapeOf(v), [](const Dim &d) { return d.isStatic(); });
@@ -50,7 +43,7 @@ uint64_t bytesOf(Value v) {
 
 class ConstantFolder {
 public:
-  ConstantFolder(Operation *root, const ConstantFoldOptions &options) : root(root), options(options) {}
+  ConstantFolder(Operation *root, const ConstantFoldPassOptions &options) : root(root), options(options) {}
 
   void run() {
     findKnown();
@@ -81,7 +74,7 @@ private:
       if (auto constant = dyn_cast<ConstantOp>(op)) {
         leaves.push_back(op);
         facts[constant] = {bytesOf(constant), true};
-      } else if (std::optional<Facts> f = factsOf(op)) {
+      } else if (std::optional<Facts> f = knownFactsOf(op)) {
         known.push_back(op);
         for (Value result : op->getResults())
           facts[result] = *f;
@@ -90,12 +83,11 @@ private:
     });
   }
 
-  std::optional<Facts> factsOf(Operation *op) {
-    if (!opInfo(op) || op->getNumRegions() || !isMemoryEffectFree(op) ||
-        isa<RandomUniformOp, RandomNormalOp, RandomIntegersOp, BernoulliOp>(op) ||
+  std::optional<Facts> knownFactsOf(Operation *op) {
+    if (!opInfo(op) || op->getNumRegions() || !isMemoryEffectFree(op) || factsOf(op).folding == Folding::Never ||
         !llvm::all_of(op->getResults(), isStatic))
       return std::nullopt;
-    Facts result{0, isCheap(op)};
+    Facts result{0, factsOf(op).folding == Folding::Cheap};
     for (Value operand : op->getOperands()) {
       auto it = facts.find(operand);
       if (it == facts.end())
@@ -111,7 +103,7 @@ private:
   }
 
   bool worthStoring(Value v) {
-    if (isa<BroadcastToOp, FullOp, IotaOp>(v.getDefiningOp())) // kernels repeat these at no cost
+    if (factsOf(v.getDefiningOp()).fusion == FusionKind::Free) // kernels repeat these at no cost
       return false;
     const Facts &f = facts.find(v)->second;
     uint64_t bytes = bytesOf(v);
@@ -214,7 +206,7 @@ private:
   }
 
   Operation *root;
-  const ConstantFoldOptions &options;
+  const ConstantFoldPassOptions &options;
   llvm::DenseMap<Value, Facts> facts;
   std::vector<Operation *> leaves, known, needed;
   llvm::DenseSet<Value> stored;
@@ -222,22 +214,8 @@ private:
   llvm::DenseMap<Operation *, SmallVector<StringRef>> sources; // of the computed ops; the attributes own the names
 };
 
-struct ConstantFoldPass : PassWrapper<ConstantFoldPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConstantFoldPass)
-  ConstantFoldPass() = default;
-  ConstantFoldPass(const ConstantFoldPass &other) : PassWrapper(other) {}
-  explicit ConstantFoldPass(const ConstantFoldOptions &options) {
-    maxBytes = options.maxBytes;
-    maxCheapBytes = options.maxCheapBytes;
-  }
-
-  StringRef getArgument() const override { return "burin-constant-fold"; }
-  StringRef getDescription() const override {
-    return R"(Computes what depends on constants alone, except what is large and cheap to compute where it is used.
-  %w = burin.constant …; %0 = burin.transpose %w; %y = burin.matmul %x, %0
-  =>
-  %0 = burin.constant …; %y = burin.matmul %x, %0)";
-  }
+struct ConstantFoldPass : impl::ConstantFoldPassBase<ConstantFoldPass> {
+  using ConstantFoldPassBase::ConstantFoldPassBase;
 
   void runOnOperation() override {
     do
@@ -259,7 +237,8 @@ private:
       OpBuilder b = OpBuilder::atBlockBegin(&block);
       for (unsigned i = scan.getInputs().size(); i-- > scan.firstWhole();) {
         Operation *constant = scan.getInputs()[i].getDefiningOp();
-        if (!isa_and_nonnull<ConstantOp, FullOp, IotaOp>(constant))
+        bool isMade = constant && constant->getNumOperands() == 0 && factsOf(constant).fusion == FusionKind::Free;
+        if (!isMade && !isa_and_nonnull<ConstantOp>(constant))
           continue;
         block.getArgument(i).replaceAllUsesWith(b.clone(*constant)->getResult(0));
         block.eraseArgument(i);
@@ -270,18 +249,8 @@ private:
     });
     return any;
   }
-
-public:
-  Option<uint64_t> maxBytes{*this, "max-bytes", llvm::cl::desc("largest folded value, unless its operands are larger"),
-                            llvm::cl::init(ConstantFoldOptions().maxBytes)};
-  Option<uint64_t> maxCheapBytes{*this, "max-cheap-bytes", llvm::cl::desc("largest one that is cheap to recompute"),
-                                 llvm::cl::init(ConstantFoldOptions().maxCheapBytes)};
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createConstantFoldPass(const ConstantFoldOptions &options) {
-  return std::make_unique<ConstantFoldPass>(options);
-}
 
 } // namespace burin::passes

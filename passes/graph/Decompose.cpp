@@ -8,6 +8,9 @@ using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
+#define GEN_PASS_DEF_DECOMPOSEPASS
+#include "passes/Passes.h.inc"
+
 namespace {
 
 /// Stored statistics, weight and bias amount to one scale and one shift per channel.
@@ -131,19 +134,7 @@ struct RandomRows : RewritePattern {
   }
 };
 
-struct DecomposePass : PassWrapper<DecomposePass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(DecomposePass)
-  StringRef getArgument() const override { return "burin-decompose"; }
-  StringRef getDescription() const override {
-    return R"(Rewrites ops that no kernel computes as a whole into ones that kernels do: attention, dot_general,
-transposed convolution, biases, batch, group and instance normalisation, nonzero, and shape ops that are others in
-disguise.
-  %y = burin.scaled_dot_product_attention %q, %k, %v
-  =>
-  %0 = burin.mul %q, scale; %1 = burin.transpose %k {perm = [0, 2, 1]}; %2 = burin.matmul %0, %1
-  %3 = burin.softmax %2 {axis = 2}; %y = burin.matmul %3, %v)";
-  }
-
+struct DecomposePass : impl::DecomposePassBase<DecomposePass> {
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
     populateContractionDecompositions(set);
@@ -172,7 +163,5 @@ disguise.
 void populateNormalizationDecompositions(RewritePatternSet &patterns) {
   patterns.add<BatchNorm, GroupNorm, InstanceNorm>(patterns.getContext());
 }
-
-std::unique_ptr<Pass> createDecomposePass() { return std::make_unique<DecomposePass>(); }
 
 } // namespace burin::passes

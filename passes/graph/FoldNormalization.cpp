@@ -9,6 +9,9 @@ using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
+#define GEN_PASS_DEF_FOLDNORMALIZATIONPASS
+#include "passes/Passes.h.inc"
+
 namespace {
 
 /// The constant that `v` repeats along all dimensions but `channel`; null if it is not of that kind.
@@ -246,15 +249,7 @@ public:
   }
 };
 
-struct FoldNormalizationPass : PassWrapper<FoldNormalizationPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FoldNormalizationPass)
-  StringRef getArgument() const override { return "burin-fold-normalization"; }
-  StringRef getDescription() const override {
-    return R"(Scales and shifts per channel next to a convolution or product with constant weights go into the weights.
-  %0 = burin.conv %x, %w; %y = burin.batch_norm %0, %mean, %variance, %weight, %bias
-  =>
-  %scale = …; %w2 = burin.mul %w, %scale; %b2 = …; %y = burin.conv %x, %w2, %b2)";
-  }
+struct FoldNormalizationPass : impl::FoldNormalizationPassBase<FoldNormalizationPass> {
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
     set.add<AfterConvolution, BeforeConvolution, AfterMatmul>(context);
@@ -269,7 +264,5 @@ struct FoldNormalizationPass : PassWrapper<FoldNormalizationPass, OperationPass<
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createFoldNormalizationPass() { return std::make_unique<FoldNormalizationPass>(); }
 
 } // namespace burin::passes

@@ -4,12 +4,15 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
-#include "passes/analysis/BatchSemantics.h"
+#include "passes/analysis/OpFacts.h"
 
 using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
+#define GEN_PASS_DEF_LOOPINVARIANTCODEMOTIONPASS
+#include "passes/Passes.h.inc"
+
 namespace {
 
 class Hoister {
@@ -73,10 +76,7 @@ private:
   IRMapping outside; // what values of the body are before the loop
 };
 
-struct LoopInvariantCodeMotion : PassWrapper<LoopInvariantCodeMotion, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LoopInvariantCodeMotion)
-  StringRef getArgument() const override { return "burin-loop-invariant-code-motion"; }
-  StringRef getDescription() const override { return "Computes before a loop what is the same in all of its turns"; }
+struct LoopInvariantCodeMotionPass : impl::LoopInvariantCodeMotionPassBase<LoopInvariantCodeMotionPass> {
   void runOnOperation() override {
     SmallVector<ScanOp> scans;
     llvm::DenseMap<Operation *, int> loops; // with this body
@@ -91,7 +91,5 @@ struct LoopInvariantCodeMotion : PassWrapper<LoopInvariantCodeMotion, OperationP
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createLoopInvariantCodeMotionPass() { return std::make_unique<LoopInvariantCodeMotion>(); }
 
 } // namespace burin::passes

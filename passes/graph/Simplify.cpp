@@ -9,17 +9,12 @@
 using namespace mlir;
 
 namespace burin::passes {
+#define GEN_PASS_DEF_SIMPLIFYPASS
+#include "passes/Passes.h.inc"
+
 namespace {
 
-struct SimplifyPass : PassWrapper<SimplifyPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SimplifyPass)
-  StringRef getArgument() const override { return "burin-simplify"; }
-  StringRef getDescription() const override {
-    return R"(Formulas become the op they spell: silu, hardswish, gelu, softmax, layer_norm, rms_norm, attention.
-  %0 = burin.sigmoid %x; %y = burin.mul %x, %0
-  =>
-  %y = burin.silu %x)";
-  }
+struct SimplifyPass : impl::SimplifyPassBase<SimplifyPass> {
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
     populateActivationFormulas(set);
@@ -35,7 +30,5 @@ struct SimplifyPass : PassWrapper<SimplifyPass, OperationPass<ModuleOp>> {
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createSimplifyPass() { return std::make_unique<SimplifyPass>(); }
 
 } // namespace burin::passes

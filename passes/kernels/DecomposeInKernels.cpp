@@ -7,6 +7,9 @@ using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
+#define GEN_PASS_DEF_DECOMPOSEINKERNELSPASS
+#include "passes/Passes.h.inc"
+
 namespace {
 
 template <class Op> std::vector<int64_t> axesOf(Op op) { return std::vector<int64_t>(op.getAxes()); }
@@ -104,19 +107,7 @@ private:
   DType type;
 };
 
-struct DecomposeInKernelsPass : PassWrapper<DecomposeInKernelsPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(DecomposeInKernelsPass)
-  StringRef getArgument() const override { return "burin-decompose-in-kernels"; }
-  StringRef getDescription() const override {
-    return R"(Composites in kernels become reductions and elementwise ops; 16-bit floats are widened to f32 between them.
-  %y = burin.softmax %x {axis = 1} : (tensor<4x8xf32>) -> tensor<4x8xf32>
-  =>
-  %m = burin.reduce_max_num %x {axes = [1], keepdims = true}
-  %0 = burin.broadcast_to %m; %1 = burin.sub %x, %0; %e = burin.exp %1
-  %s = burin.reduce_sum %e {axes = [1], keepdims = true}
-  %i = burin.reciprocal %s; %2 = burin.broadcast_to %i; %y = burin.mul %e, %2)";
-  }
-
+struct DecomposeInKernelsPass : impl::DecomposeInKernelsPassBase<DecomposeInKernelsPass> {
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation().walk([&](KernelOp kernel) {
@@ -135,7 +126,5 @@ struct DecomposeInKernelsPass : PassWrapper<DecomposeInKernelsPass, OperationPas
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createDecomposeInKernelsPass() { return std::make_unique<DecomposeInKernelsPass>(); }
 
 } // namespace burin::passes

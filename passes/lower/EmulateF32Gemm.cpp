@@ -16,6 +16,9 @@ using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
+#define GEN_PASS_DEF_EMULATEF32GEMMPASS
+#include "passes/Passes.h.inc"
+
 namespace {
 
 // Below, splitting costs more than it saves; on several cores, too, as each reads terms that another has made.
@@ -111,10 +114,7 @@ Value termsOfLeft(Value lhs, llvm::DenseMap<Value, Value> &known) {
   return terms = create<Bf16TermsOp>(b, lhs.getLoc(), {matrix}, {});
 }
 
-struct EmulateF32Gemm : PassWrapper<EmulateF32Gemm, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EmulateF32Gemm)
-  llvm::StringRef getArgument() const override { return "burin-emulate-f32-gemm"; }
-  llvm::StringRef getDescription() const override { return "f32 products as sums of products of bf16"; }
+struct EmulateF32GemmPass : impl::EmulateF32GemmPassBase<EmulateF32GemmPass> {
   void runOnOperation() override {
     llvm::DenseMap<Value, Value> terms;
     getOperation().walk([&](ContractOp op) {
@@ -129,7 +129,5 @@ struct EmulateF32Gemm : PassWrapper<EmulateF32Gemm, OperationPass<ModuleOp>> {
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createEmulateF32GemmPass() { return std::make_unique<EmulateF32Gemm>(); }
 
 } // namespace burin::passes

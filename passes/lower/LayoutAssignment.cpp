@@ -11,10 +11,11 @@ using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
+#define GEN_PASS_DEF_LAYOUTASSIGNMENTPASS
+#include "passes/Passes.h.inc"
+
 namespace {
 
-/// Symbolic sizes count as this many.
-constexpr int64_t kTypicalSize = 32;
 /// A window op over the second dimension reads its elements in strides; by how much of x's bytes that is worse.
 constexpr double kStridedWindow = 0.5;
 constexpr double kReshape = 1.0 / 64;
@@ -22,7 +23,8 @@ constexpr double kReshape = 1.0 / 64;
 double bytesOf(Value v) {
   double bytes = double(byteWidth(dtypeOf(v)));
   for (const Dim &d : shapeOf(v))
-    bytes *= double(d.evaluate([](std::string_view) { return std::optional(kTypicalSize); }).value_or(kTypicalSize));
+    bytes *= double(
+        d.evaluate([](std::string_view) { return std::optional(kTypicalImageSize); }).value_or(kTypicalImageSize));
   return std::max(bytes, 1.0);
 }
 
@@ -100,7 +102,7 @@ private:
   }
 
   void addPreferences(Operation *op) {
-    if (isWindow(op) && nodes.contains(op))
+    if (LayoutModel::isWindow(op) && nodes.contains(op))
       cut.addEdge(MinCut::kSource, nodes[op], kStridedWindow * bytesOf(op->getOperand(0)));
     // An operand of lower rank is transposed if the result wants its dimensions in another order.
     if (auto broadcast = dyn_cast<BroadcastToOp>(op); broadcast && nodes.contains(op)) {
@@ -294,17 +296,7 @@ private:
   llvm::DenseMap<Value, Value> firstForm, lastForm; // of values that are not, or not only, there as they were
 };
 
-struct LayoutAssignmentPass : PassWrapper<LayoutAssignmentPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LayoutAssignmentPass)
-  StringRef getArgument() const override { return "burin-layout-assignment"; }
-  StringRef getDescription() const override {
-    return R"(Convolutions, pooling and what lies between them work channels-last, where that saves more than it costs.
-  %0 = burin.conv %x, %v; %1 = burin.relu %0; %y = burin.conv %1, %w
-  =>
-  %a = burin.transpose %x; %0 = burin.conv %a, %v2 {layout = "nhwc"}; %1 = burin.relu %0
-  %b = burin.conv %1, %w2 {layout = "nhwc"}; %y = burin.transpose %b)";
-  }
-
+struct LayoutAssignmentPass : impl::LayoutAssignmentPassBase<LayoutAssignmentPass> {
   void runOnOperation() override {
     SmallVector<Block *> blocks;
     getOperation().walk([&](Block *block) {
@@ -321,7 +313,5 @@ struct LayoutAssignmentPass : PassWrapper<LayoutAssignmentPass, OperationPass<Mo
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createLayoutAssignmentPass() { return std::make_unique<LayoutAssignmentPass>(); }
 
 } // namespace burin::passes

@@ -7,6 +7,9 @@ using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
+#define GEN_PASS_DEF_MARKPARTIALSORTSPASS
+#include "passes/Passes.h.inc"
+
 namespace {
 
 constexpr int64_t kLeastRatio = 8; // of the sorted elements to those that are read, where both are known
@@ -29,16 +32,7 @@ std::optional<int64_t> readOf(ArgsortOp op) {
   return isWorthIt ? std::optional(most) : std::nullopt;
 }
 
-struct MarkPartialSorts : PassWrapper<MarkPartialSorts, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MarkPartialSorts)
-  StringRef getArgument() const override { return "burin-mark-partial-sorts"; }
-  StringRef getDescription() const override {
-    return R"(Argsorts of which only the first results are read are marked.
-  %i = burin.argsort %x {axis = 0}
-  %j = burin.slice %i {starts = [0], stops = [10], steps = [1]}
-  =>
-  %i = burin.argsort %x {axis = 0, burin.first = 10})";
-  }
+struct MarkPartialSortsPass : impl::MarkPartialSortsPassBase<MarkPartialSortsPass> {
   void runOnOperation() override {
     getOperation().walk([](ArgsortOp op) {
       if (auto first = readOf(op))
@@ -48,7 +42,5 @@ struct MarkPartialSorts : PassWrapper<MarkPartialSorts, OperationPass<ModuleOp>>
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createMarkPartialSortsPass() { return std::make_unique<MarkPartialSorts>(); }
 
 } // namespace burin::passes

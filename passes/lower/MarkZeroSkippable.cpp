@@ -10,10 +10,10 @@ using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
-namespace {
+#define GEN_PASS_DEF_MARKZEROSKIPPABLEPASS
+#include "passes/Passes.h.inc"
 
-/// What smaller matrices take is soon read, from the second cache level.
-constexpr size_t kLeastBytes = 1 << 20;
+namespace {
 
 /// Whether it is a matrix times rows that may be a single one.
 bool mayHaveOneRow(ContractOp op) {
@@ -39,13 +39,10 @@ bool isLargeAndFinite(Value matrix) {
     return false;
   std::vector<char> storage;
   ArrayRef<char> bytes = constantBytes(constant.getValue(), storage);
-  return bytes.size() >= kLeastBytes && isFinite(bytes);
+  return bytes.size() >= size_t(kCachedBytes) && isFinite(bytes);
 }
 
-struct MarkZeroSkippable : PassWrapper<MarkZeroSkippable, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MarkZeroSkippable)
-  llvm::StringRef getArgument() const override { return "burin-mark-zero-skippable"; }
-  llvm::StringRef getDescription() const override { return "Where a zero spares a product a row of its matrix"; }
+struct MarkZeroSkippablePass : impl::MarkZeroSkippablePassBase<MarkZeroSkippablePass> {
   void runOnOperation() override {
     getOperation().walk([](ContractOp op) {
       if (mayHaveOneRow(op) && isLargeAndFinite(op.getRhs()))
@@ -55,7 +52,5 @@ struct MarkZeroSkippable : PassWrapper<MarkZeroSkippable, OperationPass<ModuleOp
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createMarkZeroSkippablePass() { return std::make_unique<MarkZeroSkippable>(); }
 
 } // namespace burin::passes

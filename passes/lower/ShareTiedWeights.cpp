@@ -14,6 +14,9 @@ using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
+#define GEN_PASS_DEF_SHARETIEDWEIGHTSPASS
+#include "passes/Passes.h.inc"
+
 namespace {
 
 /// Smaller tables are not worth reading one element per line of the cache.
@@ -76,16 +79,7 @@ Value takeFromPanels(TakeOp take, Value panels) {
   return g.op<TakeOp>({g.reshape(panels, {elements(packed)}), at}, {{"axis", int64_t(0)}});
 }
 
-struct ShareTiedWeights : PassWrapper<ShareTiedWeights, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ShareTiedWeights)
-  StringRef getArgument() const override { return "burin-share-tied-weights"; }
-  StringRef getDescription() const override {
-    return R"(Rows of a table are taken from its transpose in panels, where a product needs that anyway.
-  %e = burin.take %w, %tokens
-  %y = burin.contract %x, %panels  // of transpose(%w)
-  =>
-  %e = burin.take (burin.reshape %panels), (offsets of the elements of the rows))";
-  }
+struct ShareTiedWeightsPass : impl::ShareTiedWeightsPassBase<ShareTiedWeightsPass> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>())
       share(function);
@@ -115,7 +109,5 @@ private:
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createShareTiedWeightsPass() { return std::make_unique<ShareTiedWeights>(); }
 
 } // namespace burin::passes

@@ -9,6 +9,9 @@ using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
+#define GEN_PASS_DEF_SHRINKTODEMANDPASS
+#include "passes/Passes.h.inc"
+
 namespace {
 
 bool isPool(Operation *op) { return isa_and_nonnull<MaxPoolOp, AvgPoolOp>(op); }
@@ -154,12 +157,7 @@ private:
   llvm::DenseMap<Value, Value> done;
 };
 
-struct ShrinkToDemand : PassWrapper<ShrinkToDemand, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ShrinkToDemand)
-  llvm::StringRef getArgument() const override { return "burin-shrink-to-demand"; }
-  llvm::StringRef getDescription() const override {
-    return "Rows and columns that no pooling window reads are not computed";
-  }
+struct ShrinkToDemandPass : impl::ShrinkToDemandPassBase<ShrinkToDemandPass> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal())
@@ -168,7 +166,5 @@ struct ShrinkToDemand : PassWrapper<ShrinkToDemand, OperationPass<ModuleOp>> {
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createShrinkToDemandPass() { return std::make_unique<ShrinkToDemand>(); }
 
 } // namespace burin::passes

@@ -8,6 +8,9 @@ using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
+#define GEN_PASS_DEF_SINKRESHAPESPASS
+#include "passes/Passes.h.inc"
+
 namespace {
 
 /// [rows, n] seen as [a, b, …, n].
@@ -82,10 +85,7 @@ private:
   SmallVector<ReshapeOp> work;
 };
 
-struct SinkReshapes : PassWrapper<SinkReshapes, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SinkReshapes)
-  llvm::StringRef getArgument() const override { return "burin-sink-reshapes"; }
-  llvm::StringRef getDescription() const override { return "Reshapes of products move below what follows"; }
+struct SinkReshapesPass : impl::SinkReshapesPassBase<SinkReshapesPass> {
   void runOnOperation() override {
     SmallVector<ReshapeOp> found;
     getOperation().walk([&](ReshapeOp op) {
@@ -98,7 +98,5 @@ struct SinkReshapes : PassWrapper<SinkReshapes, OperationPass<ModuleOp>> {
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createSinkReshapesPass() { return std::make_unique<SinkReshapes>(); }
 
 } // namespace burin::passes

@@ -1,6 +1,7 @@
 #include "runtime/execute/ShapeBinding.h"
 #include "runtime/execute/StepSchedule.h"
 #include "runtime/format/ArenaPlacement.h"
+#include "runtime/format/CostModel.h"
 #include "runtime/format/ErrorList.h"
 #include "runtime/format/Expr.h"
 #include "runtime/support/Format.h"
@@ -9,34 +10,14 @@
 namespace burin::rt {
 namespace {
 
-// When a step is worth more than one thread, judged by shape only (results and schedules never depend on the
-// number of threads). A core is taken to do 32 flops and move 8 bytes per ns; waking the pool costs about a
-// microsecond, so steps below 8 µs stay on one thread and chunks are at least 4 µs long. Long steps need no more
-// than some chunks for all threads to end together, and lose at the ends of each: stores past the cache are waited for,
-// rows that would be written beside the next ones have none.
-constexpr double kFlopsPerNs = 32, kBytesPerNs = 8, kSerialNs = 8000, kChunkNs = 4000, kMostChunks = 1024;
-
-double nsOf(double flops, double bytes) { return flops / kFlopsPerNs + bytes / kBytesPerNs; }
-
+// When a step is worth more than one thread, judged by shape only: results and schedules never depend on the number of
+// threads.
 int64_t chooseGrain(int64_t tasks, double flops, double bytes) {
-  double ns = nsOf(flops, bytes);
-  if (tasks <= 1 || ns < kSerialNs)
+  double ns = cost::nsOf(flops, bytes);
+  if (tasks <= 1 || ns < cost::kSerialNs)
     return tasks;
-  return std::clamp<int64_t>(int64_t(double(tasks) * std::max(kChunkNs / ns, 1 / kMostChunks)), 1, tasks);
+  return std::clamp<int64_t>(int64_t(double(tasks) * std::max(cost::kChunkNs / ns, 1 / cost::kMostChunks)), 1, tasks);
 }
-
-// On a GPU a kernel of few blocks leaves most multiprocessors idle. Estimated, not measured: a multiprocessor does 100
-// flops and moves 20 bytes per ns, the shortest kernel takes 2 µs, and a fork with its join costs two of these.
-constexpr double kGpuFlopsPerNs = 100, kGpuBytesPerNs = 20, kGpuKernelNs = 2000, kGpuForkNs = 4000;
-constexpr int64_t kFewBlocks = 32;
-
-double gpuNsOf(int64_t blocks, double flops, double bytes) {
-  return kGpuKernelNs + (flops / kGpuFlopsPerNs + bytes / kGpuBytesPerNs) / double(blocks);
-}
-
-// What running steps side by side must save on a processor: what is in a cache takes an eighth of the estimate, and
-// waking a thread a microsecond.
-constexpr double kWakeNs = 8000;
 
 constexpr int64_t kMaxBytes = int64_t(1) << 47; // of one tensor, and of the arena
 
@@ -247,7 +228,7 @@ private:
     for (uint32_t i = stage.firstStep; i < stage.endStep; ++i)
       ns.push_back(out.place.lanes() > 1 && isAlone(i) ? sideBySideNs(p.steps[i]) : -1);
     order = orderSteps(p, stage.firstStep, stage.endStep, ns,
-                       {out.place.lanes(), out.place.isGpu() ? kGpuForkNs : kWakeNs});
+                       {out.place.lanes(), out.place.isGpu() ? cost::kGpuForkNs : cost::kWakeNs});
     out.parallelCount += order.groups;
   }
 
@@ -262,10 +243,10 @@ private:
     const double flops = double(out.values[step.flops]), bytes = double(out.values[step.bytes]);
     if (out.place.isGpu()) {
       int64_t blocks = out.values[step.blocks];
-      return blocks > 0 && blocks <= kFewBlocks ? gpuNsOf(blocks, flops, bytes) : -1;
+      return blocks > 0 && blocks <= cost::kFewBlocks ? cost::gpuNsOf(blocks, flops, bytes) : -1;
     }
     int64_t tasks = out.values[step.tasks];
-    return tasks > 0 && chooseGrain(tasks, flops, bytes) == tasks ? nsOf(flops, bytes) : -1;
+    return tasks > 0 && chooseGrain(tasks, flops, bytes) == tasks ? cost::nsOf(flops, bytes) : -1;
   }
 
   void placeAll() {

@@ -4,6 +4,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/Passes.h"
+#include "passes/Pipelines.h"
 #include "test/passes/RandomGraph.h"
 #include <catch2/catch.hpp>
 
@@ -106,7 +107,7 @@ TEST_CASE("Work in parts of the batch keeps what graphs mean") {
       m.addPass(passes::createDecomposePass());
       m.addPass(passes::createLowerContractionsPass());
       m.addPass(mlir::createCanonicalizerPass());
-      m.addPass(passes::createBatchTilingPass(/*leastGain=*/0));
+      m.addPass(passes::createBatchTilingPass({.leastGain = 0}));
       m.addInstrumentation(std::make_unique<CountMaps>(split));
       m.addPass(passes::createFusePass());
     });
@@ -126,5 +127,11 @@ TEST_CASE("All graph passes and fusion keep what graphs mean") {
     m.addPass(passes::createFusePass());
     m.addPass(passes::createDecomposeInKernelsPass());
     m.addPass(mlir::createCSEPass());
+  });
+}
+
+TEST_CASE("Each stage keeps what it promises the next one") {
+  checkAll(150, [](PM &m) {
+    buildPipeline(m, passes::Stage::Graph, passes::Stage::Kernels, {.disabled = {}, .verify = true});
   });
 }

@@ -15,7 +15,7 @@
 // CHECK: return %[[M]]
 func.func @main(%x: tensor<?x8x8x4xf32, ["batch"]>, %b: tensor<6xf32>) -> tensor<4x4x6xf32> {
   %w = burin.constant dense<0.5> : tensor<1x36x32xf32>
-  %c = burin.contract %x, %w {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [6], kernel = array<i64: 1, 3, 3>, strides = array<i64: 1, 1, 1>, padding = array<i64: 0, 1, 1, 0, 1, 1>, dilations = array<i64: 1, 1, 1>} : (tensor<?x8x8x4xf32, ["batch"]>, tensor<1x36x32xf32>) -> tensor<?x8x8x6xf32, ["batch"]>
+  %c = burin.contract %x, %w kernel [1, 3, 3] padding [0, 1, 1, 0, 1, 1] : (tensor<?x8x8x4xf32, ["batch"]>, tensor<1x36x32xf32>) -> tensor<?x8x8x6xf32, ["batch"]>
   %bb = burin.broadcast_to %b {shape = ["batch", 8, 8, 6]} : (tensor<6xf32>) -> tensor<?x8x8x6xf32, ["batch"]>
   %s = burin.add %c, %bb : (tensor<?x8x8x6xf32, ["batch"]>, tensor<?x8x8x6xf32, ["batch"]>) -> tensor<?x8x8x6xf32, ["batch"]>
   %r = burin.relu %s : (tensor<?x8x8x6xf32, ["batch"]>) -> tensor<?x8x8x6xf32, ["batch"]>
@@ -31,7 +31,7 @@ func.func @main(%x: tensor<?x8x8x4xf32, ["batch"]>, %b: tensor<6xf32>) -> tensor
 // CHECK-NOT: burin.scan
 func.func @main(%x: tensor<16x8x4xf32>) -> tensor<7x4x6xf32> {
   %w = burin.constant dense<0.5> : tensor<1x36x32xf32>
-  %c = burin.contract %x, %w {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [6], kernel = array<i64: 3, 3>, strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<16x8x4xf32>, tensor<1x36x32xf32>) -> tensor<14x6x6xf32>
+  %c = burin.contract %x, %w kernel [3, 3] padding [0, 0, 0, 0] : (tensor<16x8x4xf32>, tensor<1x36x32xf32>) -> tensor<14x6x6xf32>
   %r = burin.relu %c : (tensor<14x6x6xf32>) -> tensor<14x6x6xf32>
   %p = burin.slice %r {starts = [0, 1, 0], stops = [7, 5, 6], steps = array<i64: 1, 1, 1>} : (tensor<14x6x6xf32>) -> tensor<7x4x6xf32>
   return %p : tensor<7x4x6xf32>
@@ -44,7 +44,7 @@ func.func @main(%x: tensor<16x8x4xf32>) -> tensor<7x4x6xf32> {
 // CHECK-NOT: burin.scan
 func.func @main(%x: tensor<16x64xf32>) -> tensor<16x64xf32> {
   %w = burin.constant dense<0.5> : tensor<2x64x32xf32>
-  %c = burin.contract %x, %w {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [64], kernel = array<i64: 1>, strides = array<i64: 1>, dilations = array<i64: 1>} : (tensor<16x64xf32>, tensor<2x64x32xf32>) -> tensor<16x64xf32>
-  %d = burin.contract %c, %w {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [64], kernel = array<i64: 1>, strides = array<i64: 1>, dilations = array<i64: 1>} : (tensor<16x64xf32>, tensor<2x64x32xf32>) -> tensor<16x64xf32>
+  %c = burin.contract %x, %w : (tensor<16x64xf32>, tensor<2x64x32xf32>) -> tensor<16x64xf32>
+  %d = burin.contract %c, %w : (tensor<16x64xf32>, tensor<2x64x32xf32>) -> tensor<16x64xf32>
   return %d : tensor<16x64xf32>
 }

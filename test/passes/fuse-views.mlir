@@ -8,7 +8,7 @@
 // CHECK-NEXT: burin.contract %[[T]]
 func.func @lhs(%x: tensor<8x6xf32>, %w: tensor<1x8x32xf32>) -> tensor<6x5xf32> {
   %t = burin.transpose %x {perm = array<i64: 1, 0>} : (tensor<8x6xf32>) -> tensor<6x8xf32>
-  %y = burin.contract %t, %w {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [5], dilations = array<i64: 1>, kernel = array<i64: 1>, strides = array<i64: 1>} : (tensor<6x8xf32>, tensor<1x8x32xf32>) -> tensor<6x5xf32>
+  %y = burin.contract %t, %w : (tensor<6x8xf32>, tensor<1x8x32xf32>) -> tensor<6x5xf32>
   return %y : tensor<6x5xf32>
 }
 // CHECK-LABEL: func.func @shared(
@@ -16,7 +16,7 @@ func.func @lhs(%x: tensor<8x6xf32>, %w: tensor<1x8x32xf32>) -> tensor<6x5xf32> {
 // CHECK: burin.kernel "contract"(%{{.*}} = %[[T]]
 func.func @shared(%x: tensor<8x6xf32>, %w: tensor<1x8x32xf32>) -> (tensor<6x5xf32>, tensor<6x8xf32>) {
   %t = burin.transpose %x {perm = array<i64: 1, 0>} : (tensor<8x6xf32>) -> tensor<6x8xf32>
-  %y = burin.contract %t, %w {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [5], dilations = array<i64: 1>, kernel = array<i64: 1>, strides = array<i64: 1>} : (tensor<6x8xf32>, tensor<1x8x32xf32>) -> tensor<6x5xf32>
+  %y = burin.contract %t, %w : (tensor<6x8xf32>, tensor<1x8x32xf32>) -> tensor<6x5xf32>
   return %y, %t : tensor<6x5xf32>, tensor<6x8xf32>
 }
 

@@ -3,7 +3,7 @@
 // A weight of one matrix is packed, the leading dimensions of the other side are rows.
 // CHECK-LABEL: func.func @linear(
 // CHECK: %[[P:.*]] = burin.pack %arg1 {width = 32 : i64} : (tensor<8x5xf32>) -> tensor<1x8x32xf32>
-// CHECK: burin.contract {{.*}}, %[[P]] {batch = 0 : i64, columns = [5]
+// CHECK: burin.contract {{.*}}, %[[P]] : {{.*}} -> tensor<{{.*}}x5xf32>
 func.func @linear(%x: tensor<2x3x8xf32>, %w: tensor<8x5xf32>) -> tensor<2x3x5xf32> {
   %b = burin.broadcast_to %w {shape = [2, 8, 5]} : (tensor<8x5xf32>) -> tensor<2x8x5xf32>
   %y = burin.matmul %x, %b : (tensor<2x3x8xf32>, tensor<2x8x5xf32>) -> tensor<2x3x5xf32>
@@ -16,7 +16,7 @@ func.func @linear(%x: tensor<2x3x8xf32>, %w: tensor<8x5xf32>) -> tensor<2x3x5xf3
 // CHECK: %[[L:.*]] = burin.transpose
 // CHECK: %[[T:.*]] = burin.pack %[[L]] {width = 500 : i64} : (tensor<2x500xf32>) -> tensor<1x2x500xf32>
 // CHECK: %[[P:.*]] = burin.pack {{.*}} : (tensor<500x48xf32>) -> tensor<2x500x32xf32>
-// CHECK: burin.contract {{.*}}, %[[P]], %[[T]] {{{.*}}columns = [50]
+// CHECK: burin.contract {{.*}}, %[[P]] tail %[[T]] kernel [1, 5, 5] : {{.*}}x50xf32>
 func.func @tail(%x: tensor<1x12x12x20xf32>, %w: tensor<5x5x20x50xf32>) -> tensor<1x8x8x50xf32> {
   %y = burin.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>, layout = "nhwc"} : (tensor<1x12x12x20xf32>, tensor<5x5x20x50xf32>) -> tensor<1x8x8x50xf32>
   return %y : tensor<1x8x8x50xf32>
@@ -40,14 +40,14 @@ func.func @many_channels(%x: tensor<1x1x4x64xf32>, %w: tensor<1x2x64x1025xf32>) 
 // Of a 3x3 filter on one pixel only the tap in the middle sees it; on 1x5 pixels only the middle row does.
 // CHECK: burin.slice %arg1 {{{.*}}starts = [1, 1, 0, 0], steps = {{.*}}, stops = [2, 2, 8, 4]}
 // CHECK-NOT: burin.pad
-// CHECK: burin.contract {{.*}}kernel = array<i64: 1, 1, 1>
+// CHECK: burin.contract %{{[0-9a-z]+}}, %{{[0-9a-z]+}}{{( padding \[[-0-9, ]+\])?}} : (
 func.func @pixel(%x: tensor<1x1x1x8xf32>, %w: tensor<3x3x8x4xf32>) -> tensor<1x1x1x4xf32> {
   %y = burin.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : (tensor<1x1x1x8xf32>, tensor<3x3x8x4xf32>) -> tensor<1x1x1x4xf32>
   return %y : tensor<1x1x1x4xf32>
 }
 // CHECK-LABEL: func.func @line(
 // CHECK: burin.slice %arg1 {{{.*}}starts = [1, 0, 0, 0], steps = {{.*}}, stops = [2, 3, 8, 4]}
-// CHECK: burin.contract {{.*}}padding = array<i64: 0, 0, 1, 0, 0, 1>
+// CHECK: burin.contract {{.*}}padding [0, 0, 1, 0, 0, 1]
 func.func @line(%x: tensor<1x1x5x8xf32>, %w: tensor<3x3x8x4xf32>) -> tensor<1x1x5x4xf32> {
   %y = burin.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : (tensor<1x1x5x8xf32>, tensor<3x3x8x4xf32>) -> tensor<1x1x5x4xf32>
   return %y : tensor<1x1x5x4xf32>
@@ -65,7 +65,7 @@ func.func @corner(%x: tensor<1x2x2x8xf32>, %w: tensor<3x3x8x4xf32>) -> tensor<1x
 // CHECK-LABEL: func.func @unknown(
 // CHECK-NOT: burin.slice
 // CHECK: burin.pad {{.*}}high = array<i64: 0, 1, 1, 0>{{.*}}low = array<i64: 0, 1, 1, 0>
-// CHECK-NOT: padding =
+// CHECK-NOT: padding [
 func.func @unknown(%x: tensor<1x?x?x8xf32, ["h", "w"]>, %w: tensor<3x3x8x4xf32>) -> tensor<1x?x?x4xf32, ["h", "w"]> {
   %y = burin.conv %x, %w {strides = array<i64: 1, 1>, padding = array<i64: 1, 1, 1, 1>, dilations = array<i64: 1, 1>, layout = "nhwc"} : (tensor<1x?x?x8xf32, ["h", "w"]>, tensor<3x3x8x4xf32>) -> tensor<1x?x?x4xf32, ["h", "w"]>
   return %y : tensor<1x?x?x4xf32, ["h", "w"]>

@@ -2,17 +2,17 @@
 
 // One row, or as many as there are, times 1 MB of numbers.
 // CHECK-LABEL: func.func @one(
-// CHECK: burin.contract {{.*}}finite = true
+// CHECK: burin.contract {{.*}} finite :
 func.func @one(%x: tensor<1x1024xf32>) -> tensor<1x256xf32> {
   %w = burin.constant dense<1.5> : tensor<8x1024x32xf32>
-  %y = burin.contract %x, %w {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [256], dilations = array<i64: 1>, kernel = array<i64: 1>, strides = array<i64: 1>} : (tensor<1x1024xf32>, tensor<8x1024x32xf32>) -> tensor<1x256xf32>
+  %y = burin.contract %x, %w : (tensor<1x1024xf32>, tensor<8x1024x32xf32>) -> tensor<1x256xf32>
   return %y : tensor<1x256xf32>
 }
 // CHECK-LABEL: func.func @any(
-// CHECK: burin.contract {{.*}}finite = true
+// CHECK: burin.contract {{.*}} finite :
 func.func @any(%x: tensor<?x1024xf32, ["n"]>) -> tensor<?x256xf32, ["n"]> {
   %w = burin.constant dense<1.5> : tensor<8x1024x32xf32>
-  %y = burin.contract %x, %w {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [256], dilations = array<i64: 1>, kernel = array<i64: 1>, strides = array<i64: 1>} : (tensor<?x1024xf32, ["n"]>, tensor<8x1024x32xf32>) -> tensor<?x256xf32, ["n"]>
+  %y = burin.contract %x, %w : (tensor<?x1024xf32, ["n"]>, tensor<8x1024x32xf32>) -> tensor<?x256xf32, ["n"]>
   return %y : tensor<?x256xf32, ["n"]>
 }
 
@@ -20,28 +20,28 @@ func.func @any(%x: tensor<?x1024xf32, ["n"]>) -> tensor<?x256xf32, ["n"]> {
 
 // 0 times infinity or NaN is NaN; two rows need what either does; smaller matrices are soon read; and of others it is
 // not known what they hold.
-// CHECK-NOT: finite = true
+// CHECK-NOT:  finite :
 func.func @infinity(%x: tensor<1x1024xf32>) -> tensor<1x256xf32> {
   %w = burin.constant dense<0xFF800000> : tensor<8x1024x32xf32>
-  %y = burin.contract %x, %w {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [256], dilations = array<i64: 1>, kernel = array<i64: 1>, strides = array<i64: 1>} : (tensor<1x1024xf32>, tensor<8x1024x32xf32>) -> tensor<1x256xf32>
+  %y = burin.contract %x, %w : (tensor<1x1024xf32>, tensor<8x1024x32xf32>) -> tensor<1x256xf32>
   return %y : tensor<1x256xf32>
 }
 func.func @nan(%x: tensor<1x1024xf32>) -> tensor<1x256xf32> {
   %w = burin.constant dense<0x7FC00000> : tensor<8x1024x32xf32>
-  %y = burin.contract %x, %w {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [256], dilations = array<i64: 1>, kernel = array<i64: 1>, strides = array<i64: 1>} : (tensor<1x1024xf32>, tensor<8x1024x32xf32>) -> tensor<1x256xf32>
+  %y = burin.contract %x, %w : (tensor<1x1024xf32>, tensor<8x1024x32xf32>) -> tensor<1x256xf32>
   return %y : tensor<1x256xf32>
 }
 func.func @two(%x: tensor<2x1024xf32>) -> tensor<2x256xf32> {
   %w = burin.constant dense<1.5> : tensor<8x1024x32xf32>
-  %y = burin.contract %x, %w {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [256], dilations = array<i64: 1>, kernel = array<i64: 1>, strides = array<i64: 1>} : (tensor<2x1024xf32>, tensor<8x1024x32xf32>) -> tensor<2x256xf32>
+  %y = burin.contract %x, %w : (tensor<2x1024xf32>, tensor<8x1024x32xf32>) -> tensor<2x256xf32>
   return %y : tensor<2x256xf32>
 }
 func.func @small(%x: tensor<1x1023xf32>) -> tensor<1x256xf32> {
   %w = burin.constant dense<1.5> : tensor<8x1023x32xf32>
-  %y = burin.contract %x, %w {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [256], dilations = array<i64: 1>, kernel = array<i64: 1>, strides = array<i64: 1>} : (tensor<1x1023xf32>, tensor<8x1023x32xf32>) -> tensor<1x256xf32>
+  %y = burin.contract %x, %w : (tensor<1x1023xf32>, tensor<8x1023x32xf32>) -> tensor<1x256xf32>
   return %y : tensor<1x256xf32>
 }
 func.func @unknown(%x: tensor<1x1024xf32>, %w: tensor<8x1024x32xf32>) -> tensor<1x256xf32> {
-  %y = burin.contract %x, %w {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [256], dilations = array<i64: 1>, kernel = array<i64: 1>, strides = array<i64: 1>} : (tensor<1x1024xf32>, tensor<8x1024x32xf32>) -> tensor<1x256xf32>
+  %y = burin.contract %x, %w : (tensor<1x1024xf32>, tensor<8x1024x32xf32>) -> tensor<1x256xf32>
   return %y : tensor<1x256xf32>
 }

@@ -10,7 +10,7 @@ func.func @tied(%t: tensor<3xi64>, %x: tensor<2x64xf32>) -> (tensor<3x64xf32>, t
   %w = burin.constant dense<0.5> : tensor<4096x64xf32>
   %p = burin.constant dense<0.5> : tensor<128x64x32xf32>
   %e = burin.take %w, %t {axis = 0 : i64} : (tensor<4096x64xf32>, tensor<3xi64>) -> tensor<3x64xf32>
-  %y = burin.contract %x, %p {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [4096], dilations = array<i64: 1>, kernel = array<i64: 1>, strides = array<i64: 1>} : (tensor<2x64xf32>, tensor<128x64x32xf32>) -> tensor<2x4096xf32>
+  %y = burin.contract %x, %p : (tensor<2x64xf32>, tensor<128x64x32xf32>) -> tensor<2x4096xf32>
   return %e, %y : tensor<3x64xf32>, tensor<2x4096xf32>
 }
 
@@ -22,7 +22,7 @@ func.func @different(%t: tensor<3xi64>, %x: tensor<2x64xf32>) -> (tensor<3x64xf3
   %w = burin.constant dense<0.5> : tensor<4096x64xf32>
   %p = burin.constant dense<0.25> : tensor<128x64x32xf32>
   %e = burin.take %w, %t {axis = 0 : i64} : (tensor<4096x64xf32>, tensor<3xi64>) -> tensor<3x64xf32>
-  %y = burin.contract %x, %p {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [4096], dilations = array<i64: 1>, kernel = array<i64: 1>, strides = array<i64: 1>} : (tensor<2x64xf32>, tensor<128x64x32xf32>) -> tensor<2x4096xf32>
+  %y = burin.contract %x, %p : (tensor<2x64xf32>, tensor<128x64x32xf32>) -> tensor<2x4096xf32>
   return %e, %y : tensor<3x64xf32>, tensor<2x4096xf32>
 }
 
@@ -34,6 +34,6 @@ func.func @read_whole(%t: tensor<3xi64>, %x: tensor<2x64xf32>) -> (tensor<3x64xf
   %w = burin.constant dense<0.5> : tensor<4096x64xf32>
   %p = burin.constant dense<0.5> : tensor<128x64x32xf32>
   %e = burin.take %w, %t {axis = 0 : i64} : (tensor<4096x64xf32>, tensor<3xi64>) -> tensor<3x64xf32>
-  %y = burin.contract %x, %p {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [4096], dilations = array<i64: 1>, kernel = array<i64: 1>, strides = array<i64: 1>} : (tensor<2x64xf32>, tensor<128x64x32xf32>) -> tensor<2x4096xf32>
+  %y = burin.contract %x, %p : (tensor<2x64xf32>, tensor<128x64x32xf32>) -> tensor<2x4096xf32>
   return %e, %y, %w : tensor<3x64xf32>, tensor<2x4096xf32>, tensor<4096x64xf32>
 }

@@ -3,17 +3,17 @@
 // A pool over 9 columns reads 8 of them: the convolution before it, its bias and activation make 8. They need 12 of its
 // input's 13, so the pool before it gives 12, and its convolution 24 of 26.
 // CHECK-LABEL: func.func @lenet(
-// CHECK: burin.contract %arg0, %{{.*}} {{.*}}padding = array<i64: 0, 0, 0, 0, -2, -2>{{.*}} -> tensor<?x24x24x20xf32, ["n"]>
+// CHECK: burin.contract %arg0, %{{.*}} {{.*}}padding [0, 0, 0, 0, -2, -2]{{.*}} -> tensor<?x24x24x20xf32, ["n"]>
 // CHECK: burin.avg_pool {{.*}}padding = array<i64: 0, 0, 0, 0>{{.*}} -> tensor<?x12x12x20xf32, ["n"]>
-// CHECK: burin.contract {{.*}}padding = array<i64: 0, 0, 0, 0, 0, 0>{{.*}} -> tensor<?x8x8x50xf32, ["n"]>
+// CHECK: burin.contract {{.*}}padding [0, 0, 0, 0, 0, 0]{{.*}} -> tensor<?x8x8x50xf32, ["n"]>
 // CHECK: burin.broadcast_to %arg1 {shape = ["n", 8, 8, 50]}
 // CHECK: burin.add {{.*}} -> tensor<?x8x8x50xf32, ["n"]>
 // CHECK: burin.relu {{.*}} -> tensor<?x8x8x50xf32, ["n"]>
 // CHECK: burin.max_pool {{.*}}padding = array<i64: 0, 0, 0, 0>{{.*}} : (tensor<?x8x8x50xf32, ["n"]>) -> tensor<?x4x4x50xf32, ["n"]>
 func.func @lenet(%x: tensor<?x28x28x1xf32, ["n"]>, %b: tensor<1x1x1x50xf32>, %v: tensor<1x9x32xf32>, %w: tensor<2x500x32xf32>) -> tensor<?x4x4x50xf32, ["n"]> {
-  %0 = burin.contract %x, %v {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [20], dilations = array<i64: 1, 1, 1>, kernel = array<i64: 1, 3, 3>, strides = array<i64: 1, 1, 1>} : (tensor<?x28x28x1xf32, ["n"]>, tensor<1x9x32xf32>) -> tensor<?x26x26x20xf32, ["n"]>
+  %0 = burin.contract %x, %v kernel [1, 3, 3] : (tensor<?x28x28x1xf32, ["n"]>, tensor<1x9x32xf32>) -> tensor<?x26x26x20xf32, ["n"]>
   %1 = burin.avg_pool %0 {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, layout = "nhwc"} : (tensor<?x26x26x20xf32, ["n"]>) -> tensor<?x13x13x20xf32, ["n"]>
-  %2 = burin.contract %1, %w {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [50], dilations = array<i64: 1, 1, 1>, kernel = array<i64: 1, 5, 5>, strides = array<i64: 1, 1, 1>} : (tensor<?x13x13x20xf32, ["n"]>, tensor<2x500x32xf32>) -> tensor<?x9x9x50xf32, ["n"]>
+  %2 = burin.contract %1, %w kernel [1, 5, 5] : (tensor<?x13x13x20xf32, ["n"]>, tensor<2x500x32xf32>) -> tensor<?x9x9x50xf32, ["n"]>
   %3 = burin.broadcast_to %b {shape = ["n", 9, 9, 50]} : (tensor<1x1x1x50xf32>) -> tensor<?x9x9x50xf32, ["n"]>
   %4 = burin.add %2, %3 : (tensor<?x9x9x50xf32, ["n"]>, tensor<?x9x9x50xf32, ["n"]>) -> tensor<?x9x9x50xf32, ["n"]>
   %5 = burin.relu %4 : (tensor<?x9x9x50xf32, ["n"]>) -> tensor<?x9x9x50xf32, ["n"]>
@@ -25,10 +25,10 @@ func.func @lenet(%x: tensor<?x28x28x1xf32, ["n"]>, %b: tensor<1x1x1x50xf32>, %v:
 
 // With padding: 12 columns of which a pool reads 11 are made from all of 12, and one less of the padding behind them.
 // CHECK-LABEL: func.func @padded(
-// CHECK: burin.contract {{.*}}padding = array<i64: 0, 1, 1, 0, 0, 0>{{.*}} -> tensor<2x11x11x8xf32>
+// CHECK: burin.contract {{.*}}padding [0, 1, 1, 0, 0, 0]{{.*}} -> tensor<2x11x11x8xf32>
 // CHECK: burin.max_pool {{.*}} : (tensor<2x11x11x8xf32>) -> tensor<2x5x5x8xf32>
 func.func @padded(%x: tensor<2x12x12x4xf32>, %w: tensor<1x36x32xf32>) -> tensor<2x5x5x8xf32> {
-  %0 = burin.contract %x, %w {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [8], dilations = array<i64: 1, 1, 1>, kernel = array<i64: 1, 3, 3>, strides = array<i64: 1, 1, 1>, padding = array<i64: 0, 1, 1, 0, 1, 1>} : (tensor<2x12x12x4xf32>, tensor<1x36x32xf32>) -> tensor<2x12x12x8xf32>
+  %0 = burin.contract %x, %w kernel [1, 3, 3] padding [0, 1, 1, 0, 1, 1] : (tensor<2x12x12x4xf32>, tensor<1x36x32xf32>) -> tensor<2x12x12x8xf32>
   %1 = burin.max_pool %0 {kernel = array<i64: 3, 3>, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, layout = "nhwc"} : (tensor<2x12x12x8xf32>) -> tensor<2x5x5x8xf32>
   return %1 : tensor<2x5x5x8xf32>
 }
@@ -39,7 +39,7 @@ func.func @padded(%x: tensor<2x12x12x4xf32>, %w: tensor<1x36x32xf32>) -> tensor<
 // CHECK-LABEL: func.func @shared(
 // CHECK-NOT: tensor<2x8x8
 func.func @shared(%x: tensor<2x9x9x4xf32>, %w: tensor<1x4x32xf32>) -> (tensor<2x4x4x8xf32>, tensor<2x9x9x8xf32>, tensor<2x4x4x4xf32>) {
-  %0 = burin.contract %x, %w {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [8], dilations = array<i64: 1, 1, 1>, kernel = array<i64: 1, 1, 1>, strides = array<i64: 1, 1, 1>} : (tensor<2x9x9x4xf32>, tensor<1x4x32xf32>) -> tensor<2x9x9x8xf32>
+  %0 = burin.contract %x, %w : (tensor<2x9x9x4xf32>, tensor<1x4x32xf32>) -> tensor<2x9x9x8xf32>
   %1 = burin.max_pool %0 {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, layout = "nhwc"} : (tensor<2x9x9x8xf32>) -> tensor<2x4x4x8xf32>
   %2 = burin.relu %0 : (tensor<2x9x9x8xf32>) -> tensor<2x9x9x8xf32>
   %3 = burin.max_pool %x {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, layout = "nhwc"} : (tensor<2x9x9x4xf32>) -> tensor<2x4x4x4xf32>
@@ -50,7 +50,7 @@ func.func @shared(%x: tensor<2x9x9x4xf32>, %w: tensor<1x4x32xf32>) -> (tensor<2x
 // CHECK: -> tensor<2x5x5x8xf32>
 // CHECK-NOT: tensor<2x8x8
 func.func @partial(%x: tensor<2x9x9x4xf32>, %w: tensor<1x4x32xf32>) -> tensor<2x5x5x8xf32> {
-  %0 = burin.contract %x, %w {operandSegmentSizes = array<i32: 1, 1, 0, 0>, batch = 0 : i64, columns = [8], dilations = array<i64: 1, 1, 1>, kernel = array<i64: 1, 1, 1>, strides = array<i64: 1, 1, 1>} : (tensor<2x9x9x4xf32>, tensor<1x4x32xf32>) -> tensor<2x9x9x8xf32>
+  %0 = burin.contract %x, %w : (tensor<2x9x9x4xf32>, tensor<1x4x32xf32>) -> tensor<2x9x9x8xf32>
   %1 = burin.max_pool %0 {kernel = array<i64: 2, 2>, strides = array<i64: 2, 2>, dilations = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, ceil_mode = true, layout = "nhwc"} : (tensor<2x9x9x8xf32>) -> tensor<2x5x5x8xf32>
   return %1 : tensor<2x5x5x8xf32>
 }

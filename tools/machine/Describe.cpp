@@ -49,6 +49,15 @@ std::vector<Cache> reportedCaches(int core) {
 
 } // namespace
 
+std::pair<int64_t, int64_t> firstLevel() {
+  int core = allowedCores().front();
+  std::vector<Cache> caches = reportedCaches(core);
+  std::ifstream ways("/sys/devices/system/cpu/cpu" + std::to_string(core) + "/cache/index0/ways_of_associativity");
+  int64_t count = 0;
+  return caches.empty() || !(ways >> count) ? std::pair<int64_t, int64_t>()
+                                            : std::pair(int64_t(caches[0].reportedBytes), count);
+}
+
 void describe(Machine &m) {
   m.cpu = cpuName();
   m.target = std::string(rt::hostTarget());

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace burin::machine {
@@ -63,6 +64,8 @@ std::string svg(const Machine &);
 
 /// cpu, target, cores, caches as reported.
 void describe(Machine &);
+/// Bytes and ways of the first data cache as the system reports them; 0 where it does not.
+std::pair<int64_t, int64_t> firstLevel();
 /// 0 if this processor does not have the type.
 double peak(const std::string &type, int threads, Care care = Care::Thorough);
 void measureMemory(Machine &, Care care);

@@ -1,5 +1,6 @@
 #include "codegen/kernels/contraction/Bf16x3Gemm.h"
-#include "codegen/emit/PointEmitter.h"
+#include "codegen/emit/KernelEmitters.h"
+#include "passes/TargetIndependent.h"
 
 using namespace mlir;
 
@@ -69,7 +70,7 @@ Bf16x3Gemm::Bf16x3Gemm(KernelBuilder &k, Memory left, Memory right, int64_t dept
     : k(k), left{left.pointer, DType::i32, {}}, right{right.pointer, DType::i32, {}}, kept{k.scratch, DType::f32, {}},
       blocks(llvm::divideCeil(depth, kDepth)), squares(squares) {
   int64_t blockBytes = squares * kPanelWords * 4;
-  strips = llvm::divideCeil(blocks, std::max<int64_t>(kStripBytes / blockBytes, 1));
+  strips = llvm::divideCeil(blocks, std::max<int64_t>(passes::kStripBytes / blockBytes, 1));
   stripBlocks = llvm::divideCeil(blocks, strips);
   keptSquares = strips > 1 ? squares * panels : 1;
   configuration = {k.elementPointer(kept, k.constant(keptSquares * kSide * kSide)), DType::i32, {}};
@@ -203,13 +204,14 @@ Value Bf16x3Gemm::areFinite(llvm::ArrayRef<Value> sums) {
   return vector::ReductionOp::create(k.b, k.loc, vector::CombiningKind::AND, isFinite);
 }
 
-LaunchShape emitBf16Terms(ElementEmitter &e, ir::Bf16TermsOp op, Value result) {
-  KernelBuilder &k = e.k;
-  Memory matrix = *e.memoryOf(passes::skipReshapes(op.getX()));
+LaunchShape emitBf16Split(const KernelEmission &kernel) {
+  KernelBuilder &k = kernel.e.k;
+  ir::Bf16TermsOp op = *kernel.body.getOps<ir::Bf16TermsOp>().begin();
+  Memory matrix = *kernel.e.memoryOf(passes::skipReshapes(op.getX()));
   Shape shape = ir::shapeOf(op.getX());
   Dim rows = shape[0];
   int64_t depth = shape[1].value(), blocks = llvm::divideCeil(depth, kDepth);
-  Memory words{result, DType::i32, {}};
+  Memory words{kernel.results[0], DType::i32, {}};
   k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
     k.loop(k.constant(0), k.constant(kTileRows), k.constant(1), [&](Value row) {
       Value last = k.sub(k.dim(rows), k.constant(1)), at = k.add(k.mul(task, k.constant(kTileRows)), row);

@@ -5,9 +5,6 @@
 
 namespace burin::codegen {
 
-/// Of the left side's terms, what stays in the second cache level while panels pass.
-inline constexpr int64_t kStripBytes = 640 << 10;
-
 /// Sums of a square of rows and columns at a time, in tile registers. The depth is cut into strips, so that what all
 /// rows have of one stays in cache while panels pass.
 class Bf16x3Gemm {

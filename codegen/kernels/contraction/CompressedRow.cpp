@@ -6,7 +6,7 @@ using arith::CmpFPredicate;
 
 namespace burin::codegen {
 
-constexpr int64_t kAhead = 16;     // elements between one and the one that is fetched
+constexpr int64_t kAhead = 16;     // elements between one and the one that is fetched; the list is padded by them
 constexpr int64_t kWorthwhile = 8; // one zero among so many makes up for the list
 constexpr DType kPlace = DType::i32;
 

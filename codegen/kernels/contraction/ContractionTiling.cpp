@@ -4,13 +4,9 @@
 
 namespace burin::codegen {
 
-constexpr int64_t kTaskFlops = 1'000'000;     // of a task, about 5 µs: enough tasks for all threads
-constexpr int64_t kSerialFlops = 1'500'000;   // what is less work in all is not worth several tasks
-constexpr int64_t kFlopsPerByte = 2;          // that a core does while a byte comes from the second cache level
-constexpr int64_t kTermBytes = 6;             // of an element as terms
-constexpr int64_t kTermTasks = 8;             // of a block of rows, where each reads all of them again
-constexpr int64_t kRowAlign = 12;             // a multiple of the full tile's height on every target
-constexpr int64_t kTaskRows = 16 * kRowAlign; // rows of the left side kept in cache while panels pass
+constexpr int64_t kTermBytes = 6; // of an element as terms
+
+using namespace passes; // the numbers of TargetIndependent.h
 
 ContractionTiling::ContractionTiling(bool unitsAreRows, const Dim &units, const Dim &along, const Dim &depth,
                                      const Dim &columns, int64_t bytes, int64_t sumBytes, bool ofTerms) {

@@ -1,10 +1,11 @@
 // How the work of a contraction is cut into tasks.
 #pragma once
 #include "burin/dim.h"
+#include "passes/TargetIndependent.h"
 
 namespace burin::codegen {
 
-inline constexpr int64_t kSmallRows = 4; // fewer rows than this take several chunks of columns at once
+using passes::kSmallRows;
 
 /// A task is a block of units times a block of panels. Units are rows, or rows of rows, `along` long. Blocks are of
 /// nearly equal size, whether sizes are known or symbolic, and the same on every target. Where the left side is

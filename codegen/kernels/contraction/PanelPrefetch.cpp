@@ -4,9 +4,6 @@ using namespace mlir;
 
 namespace burin::codegen {
 
-constexpr int64_t kNearSteps = 16; // that panels are fetched ahead into the first cache level
-constexpr int64_t kFarSteps = 96;  // and into the second one, where a panel is read only once
-
 void PanelPrefetch::share(Value next, Value depth, Value visit, Value visits) {
   Value all = k.constant(width);
   perStep = k.div(k.add(all, k.sub(visits, k.constant(1))), visits);
@@ -26,9 +23,9 @@ void PanelPrefetch::operator()(int64_t rows, int64_t ahead, Value step) {
   bool far = !shareFrom && rows > 1; // a single row has more sequential streams, and the hardware fetches those
   eachLine(step, [&](Value at) {
     if (near)
-      line(k.add(at, k.constant(kNearSteps * width)), 3);
+      line(k.add(at, k.constant(k.target.machine.prefetchNearSteps * width)), 3);
     if (far)
-      line(k.add(at, k.constant(kFarSteps * width)), 2);
+      line(k.add(at, k.constant(k.target.machine.prefetchFarSteps * width)), 2);
   });
   if (!shareFrom)
     return;

@@ -198,7 +198,7 @@ void ReductionLoops::writeRows() {
   for (auto &[value, pointer] : fullResults)
     values.push_back(value);
   bool inLines = startsAnywhere(), sharesRow = readsSharedRow(values);
-  bool turns = k.target.avx512 && k.target.splitStoresWait &&
+  bool turns = k.target.avx512 && k.target.machine.splitStoresWait &&
                llvm::all_of(values, [](Value v) { return dtypeOf(v) == DType::f32; }) && isElementwise(values);
   if (inLines && sharesRow && turns) {
     activate(rows);

@@ -4,6 +4,7 @@
 // The innermost dimension is vectorised. If it is reduced, four accumulators hide the latency of the additions and are
 // combined in a fixed tree, and two rows go side by side, so that one computes while the other's tree is on its way; if
 // it is parallel, each lane reduces its own column. The order of the additions depends on the shape alone.
+#include "codegen/emit/KernelEmitters.h"
 #include "codegen/kernels/rowwise/ReductionLoops.h"
 #include <numeric>
 
@@ -13,11 +14,8 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kMapBlock = 1024;  // elements of a task that only maps: a page of f32
-constexpr int64_t kColumnBlock = 64; // columns of a task that reduces columns one after the other
-/// Results from this size on are written past the cache: nobody finds them there, and lines that are overwritten whole
-/// need not be read first.
-constexpr int64_t kStreamedBytes = int64_t(128) << 20;
+using passes::kColumnBlock;
+using passes::kMapBlock;
 
 /// Tasks that are worked on side by side where they only map from memory to memory.
 constexpr int64_t kBlocksTogether = 4;
@@ -62,7 +60,7 @@ public:
     SmallVector<std::pair<Value, Value>> large = streamedResults();
     if (large.empty()) {
       run();
-      return {tasks, scratchBytes};
+      return {tasks, scratchBytes, text() + how(isAlone, blocked, block)};
     }
     ownScratch = scratchBytes;
     if (lanesReduce && reducesExpensive)
@@ -75,10 +73,18 @@ public:
       k.fence();
     });
     k.unless(aligned, [&] { e.scoped(run); });
-    return {tasks, scratchBytes};
+    return {tasks, scratchBytes, text() + how(isAlone, blocked, block) + "  results past the caches, where aligned\n"};
   }
 
 private:
+  /// For people: how tasks are worked on.
+  std::string how(bool isAlone, bool blocked, int64_t block) const {
+    std::string rows = isAlone ? "1 row" : std::to_string(kRowsTogether) + " rows";
+    return lanesReduce ? "  tasks of a row, " + rows + " together\n"
+           : blocked   ? "  tasks of " + std::to_string(block) + " elements\n"
+                       : "  one task\n";
+  }
+
   // ---- tasks that are worked on together
   // They are neighbours; but where stores go past the cache each comes from a part of the range of its own, as memory
   // serves several pages at a time faster than one after the other.
@@ -312,7 +318,7 @@ private:
       bytes += elements(shape).value() * int64_t(byteWidth(dtypeOf(value)));
     }
     bool allOfIt = lanesReduce || fullResults.empty();
-    return bytes >= kStreamedBytes && allOfIt ? candidates : SmallVector<std::pair<Value, Value>>();
+    return bytes >= k.target.machine.streamFromBytes && allOfIt ? candidates : SmallVector<std::pair<Value, Value>>();
   }
 
   Value allAligned(ArrayRef<std::pair<Value, Value>> stored) {
@@ -435,9 +441,8 @@ private:
 
 } // namespace
 
-LaunchShape emitRowwiseKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a,
-                              ArrayRef<Value> results) {
-  return RowwiseKernel(e, body, a, results).emit();
+LaunchShape emitRowwise(const KernelEmission &kernel) {
+  return RowwiseKernel(kernel.e, kernel.body, *kernel.space, kernel.results).emit();
 }
 
 } // namespace burin::codegen

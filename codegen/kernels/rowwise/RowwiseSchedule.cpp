@@ -140,4 +140,27 @@ bool RowwiseSchedule::isRow(Value v) const {
   return !parallel.empty() && llvm::is_contained(alignment.dims.find(v)->second, parallel.back());
 }
 
+std::string RowwiseSchedule::text() const {
+  std::string result;
+  llvm::raw_string_ostream out(result);
+  auto names = [&](auto ops) {
+    llvm::interleave(ops, out, [&](Operation *op) { out << op->getName().stripDialect(); }, ", ");
+  };
+  out << "  space [";
+  for (auto [d, size] : llvm::enumerate(space))
+    out << (d ? ", " : "") << size.str() << (llvm::is_contained(reduced, int(d)) ? " reduced" : "");
+  out << "], vectors of " << vectorWidth << (lanesReduce ? " along what is reduced\n" : "\n");
+  for (auto [number, level] : llvm::enumerate(levels)) {
+    out << "  walk " << number << ": ";
+    names(level);
+    out << "\n";
+  }
+  if (!fullResults.empty() && !levels.empty())
+    out << "  walk " << levels.size() << ": " << fullResults.size() << " result(s) with all dimensions\n";
+  for (auto &[v, slot] : kept)
+    out << "  keeps " << (v.getDefiningOp() ? v.getDefiningOp()->getName().stripDialect() : "an operand") << ": "
+        << slot.bytes.str() << " bytes of a row\n";
+  return result;
+}
+
 } // namespace burin::codegen

@@ -35,6 +35,9 @@ struct RowwiseSchedule {
   Dim scratchBytes = 0;
   bool reducesExpensive = false; // values that take longer to compute than memory takes
 
+  /// For people: the space, what is reduced, the walks over a row and what they compute, what is kept between them.
+  std::string text() const;
+
   /// Whether rows begin anywhere in a line of the cache, and are so long that it matters.
   bool startsAnywhere() const;
   /// An operand with rows that these values are computed from, or null.

@@ -2,7 +2,8 @@
 // elements of a transposed operand lie apart; so squares of elements are computed along the dimension that it is
 // contiguous in, turned in registers, and kept in scratch memory for the vectors of the result, so that every line of
 // the cache is read and written whole.
-#include "codegen/emit/PointEmitter.h"
+#include "codegen/emit/KernelEmitters.h"
+#include "passes/analysis/StridedView.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
@@ -11,46 +12,17 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kBlock = 64;    // elements of a task along each of the two dimensions
-constexpr int64_t kLeastSize = 8; // what is known to be shorter is not worth a square
+constexpr int64_t kBlock = passes::kSquareBlock;
 
-/// The dimension of the space that the operand of a transpose is contiguous along, or -1.
-int contiguousDimension(TransposeOp op, const passes::IterationSpace &a) {
-  Shape shape = shapeOf(op.getX());
-  int64_t last = int64_t(shape.size()) - 1;
-  while (last >= 0 && shape[last] == Dim(1))
-    --last;
-  for (auto [to, from] : llvm::enumerate(op.getPerm()))
-    if (from == last)
-      return a.dims.find(op.getResult())->second[to];
-  return -1;
-}
-
-class TurningKernel {
+class TransposedReadsKernel {
 public:
-  TurningKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a, ArrayRef<Value> results)
-      : e(e), k(e.k), body(body), a(a), results(results), p(e, a), last(int(a.space.size()) - 1) {
-    for (auto op : body.getOps<TransposeOp>()) {
-      if (!a.contains(op.getResult()) || isBool(dtypeOf(op.getResult())))
-        continue;
-      int d = contiguousDimension(op, a);
-      if (d < 0 || d == last || (across >= 0 && d != across))
-        continue;
-      across = d;
-      turned.push_back(op.getResult());
-      widest = std::max<int64_t>(widest, byteWidth(dtypeOf(op.getResult())));
-    }
+  TransposedReadsKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a,
+                        const passes::TransposedReads &reads, ArrayRef<Value> results)
+      : e(e), k(e.k), body(body), a(a), results(results), p(e, a), last(int(a.space.size()) - 1), across(reads.along),
+        turned(reads.values) {
+    for (Value v : turned)
+      widest = std::max<int64_t>(widest, byteWidth(dtypeOf(v)));
     lanes = k.target.lanes(widest);
-  }
-
-  bool applies() const {
-    auto isLong = [&](int d) { return upperBound(a.space[d]).value_or(INT64_MAX) >= kLeastSize; };
-    auto isWhole = [&](Value yielded) { // has all dimensions
-      auto dims = a.dims.find(a.contains(yielded) ? yielded : passes::skipReshapes(yielded));
-      return dims != a.dims.end() && llvm::count_if(dims->second, [](int d) { return d >= 0; }) == last + 1;
-    };
-    return !turned.empty() && isLong(across) && isLong(last) && !llvm::is_contained(a.reduced, true) &&
-           llvm::all_of(body.getTerminator()->getOperands(), isWhole);
   }
 
   LaunchShape emit() {
@@ -149,22 +121,16 @@ private:
   const passes::IterationSpace &a;
   ArrayRef<Value> results;
   PointEmitter p;
-  int last, across = -1;     // the dimensions of the squares
+  int last, across;          // the dimensions of the squares
   SmallVector<Value> turned; // transposed values
   int64_t widest = 4, lanes; // of the turned values: bytes of an element; of their vectors
 };
 
 } // namespace
 
-std::optional<LaunchShape> emitTurningKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a,
-                                             ArrayRef<Value> results) {
-  // A reduction over a dimension of size 1 is in no dimension of the space.
-  bool reduces = llvm::any_of(body, [](Operation &op) { return !passes::reducedAxes(&op).empty(); });
-  if (a.space.size() < 2 || reduces || e.k.target.isGpu())
-    return std::nullopt;
-  if (TurningKernel kernel(e, body, a, results); kernel.applies())
-    return kernel.emit();
-  return std::nullopt;
+LaunchShape emitTransposedReads(const KernelEmission &kernel) {
+  auto reads = passes::transposedReadsOf(kernel.body, *kernel.space);
+  return TransposedReadsKernel(kernel.e, kernel.body, *kernel.space, *reads, kernel.results).emit();
 }
 
 } // namespace burin::codegen

@@ -1,0 +1,74 @@
+#include "codegen/target/Machine.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace burin::codegen {
+namespace {
+
+/// Calls `visit` with the name of each fact and where it is.
+template <class M, class Visit> void eachFact(M &m, Visit visit) {
+  visit("l1_way_bytes", m.l1WayBytes);
+  visit("l1_ways", m.l1Ways);
+  visit("stream_from_bytes", m.streamFromBytes);
+  visit("prefetch_bytes", m.prefetchBytes);
+  visit("prefetch_near_steps", m.prefetchNearSteps);
+  visit("prefetch_far_steps", m.prefetchFarSteps);
+  visit("split_stores_wait", m.splitStoresWait);
+}
+
+struct Row {
+  llvm::StringLiteral prefix; // of LLVM's names
+  Machine machine;
+};
+
+// Measured on an Emerald Rapids Xeon and on a Zen 5, where a split store costs hardly more than another.
+const Row table[] = {
+    {"znver", {.splitStoresWait = false}},
+};
+
+} // namespace
+
+Machine machineOf(llvm::StringRef cpu) {
+  for (const Row &row : table)
+    if (cpu.starts_with(row.prefix))
+      return row.machine;
+  return {};
+}
+
+std::string profileText(const Machine &m) {
+  std::string text;
+  eachFact(m, [&](const char *name, auto value) {
+    text += std::string(name) + " " + std::to_string(int64_t(value)) + "\n";
+  });
+  return text;
+}
+
+std::optional<Machine> parseProfile(llvm::StringRef text, Machine start, std::string &error) {
+  while (!text.empty()) {
+    auto [line, rest] = text.split('\n');
+    text = rest;
+    line = line.split('#').first.trim();
+    if (line.empty())
+      continue;
+    auto [name, number] = line.split(' ');
+    int64_t value = 0;
+    bool isKnown = false, isNumber = !number.trim().getAsInteger(10, value) && value >= 0;
+    eachFact(start, [&](llvm::StringRef fact, auto &place) {
+      if (fact == name) {
+        isKnown = true;
+        place = static_cast<std::remove_reference_t<decltype(place)>>(value);
+      }
+    });
+    if (!isKnown || !isNumber) {
+      error = (isKnown ? "'" + number.trim() + "' is no value of " + name : "there is no fact '" + name + "'").str();
+      return std::nullopt;
+    }
+  }
+  // What divides, or is divided by.
+  if (start.l1WayBytes < 1 || start.l1Ways < 1) {
+    error = "l1_way_bytes and l1_ways must be 1 or more";
+    return std::nullopt;
+  }
+  return start;
+}
+
+} // namespace burin::codegen

@@ -1,0 +1,216 @@
+// Passes of the directory passes/graph, see passes/Passes.td.
+#ifndef BURIN_GRAPH_PASSES
+#define BURIN_GRAPH_PASSES
+include "mlir/Pass/PassBase.td"
+
+def SimplifyPass : Pass<"burin-simplify", "::mlir::ModuleOp"> {
+  let summary = "Replaces formulas by the op that they spell";
+  let description = [{
+    Recovers sigmoid, silu, hardswish, gelu, softmax, layer_norm, rms_norm and attention from the ops that programs and
+    exporters write them in. Formulas are read as formulas of real numbers: factors in any order, constants as near as
+    their type can tell. What a formula computes on the way must not be used elsewhere.
+
+    Before:
+    ```mlir
+    func.func @silu(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = burin.sigmoid %x : (tensor<4xf32>) -> tensor<4xf32>
+      %1 = burin.mul %x, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @silu(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = burin.silu %arg0 : (tensor<4xf32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    ```
+  }];
+}
+
+def FoldNormalizationPass : Pass<"burin-fold-normalization", "::mlir::ModuleOp"> {
+  let summary = "Moves scales and shifts per channel into the weights next to them";
+  let description = [{
+    A constant scale or shift per channel beside a convolution or product with constant weights (batch_norm, mul, add,
+    sub, div) becomes part of the weights and bias. The new weights are written as ops on the old ones;
+    `burin-constant-fold` computes them.
+
+    Before:
+    ```mlir
+    func.func @scaled(%x: tensor<4x2xf32>) -> tensor<4x3xf32> {
+      %w = burin.constant dense<2.0> : tensor<2x3xf32>
+      %s = burin.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>
+      %0 = burin.matmul %x, %w : (tensor<4x2xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+      %1 = burin.broadcast_to %s {shape = [4, 3]} : (tensor<3xf32>) -> tensor<4x3xf32>
+      %2 = burin.mul %0, %1 : (tensor<4x3xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+      return %2 : tensor<4x3xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @scaled(%arg0: tensor<4x2xf32>) -> tensor<4x3xf32> {
+      %0 = burin.constant dense<2.000000e+00> : tensor<2x3xf32>
+      %1 = burin.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00]> : tensor<3xf32>
+      %2 = burin.broadcast_to %1 {shape = [2, 3]} : (tensor<3xf32>) -> tensor<2x3xf32>
+      %3 = burin.mul %0, %2 : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+      %4 = burin.matmul %arg0, %3 : (tensor<4x2xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+      return %4 : tensor<4x3xf32>
+    }
+    ```
+  }];
+}
+
+def DecomposePass : Pass<"burin-decompose", "::mlir::ModuleOp"> {
+  let summary = "Replaces ops that no kernel computes as a whole";
+  let description = [{
+    Attention in f64, dot_general, transposed convolution, biases of convolutions, batch, group and instance
+    normalisation, nonzero and shape ops that are others in disguise become ops that kernels compute. Softmax, layer_norm
+    and rms_norm stay whole for fusion.
+
+    Before:
+    ```mlir
+    func.func @norm(%x: tensor<2x3x4x4xf32>, %p: tensor<3xf32>) -> tensor<2x3x4x4xf32> {
+      %0 = burin.batch_norm %x, %p, %p, %p, %p : (tensor<2x3x4x4xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>) -> tensor<2x3x4x4xf32>
+      return %0 : tensor<2x3x4x4xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @norm(%arg0: tensor<2x3x4x4xf32>, %arg1: tensor<3xf32>) -> tensor<2x3x4x4xf32> {
+      %0 = burin.full  {dtype = f32, shape = [3], value = 1.000000e-05 : f64} : () -> tensor<3xf32>
+      %1 = burin.add %arg1, %0 : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+      %2 = burin.rsqrt %1 : (tensor<3xf32>) -> tensor<3xf32>
+      %3 = burin.mul %arg1, %2 : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+      %4 = burin.mul %arg1, %3 : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+      %5 = burin.sub %arg1, %4 : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+      %6 = burin.reshape %3 {shape = [3, 1, 1]} : (tensor<3xf32>) -> tensor<3x1x1xf32>
+      %7 = burin.broadcast_to %6 {shape = [2, 3, 4, 4]} : (tensor<3x1x1xf32>) -> tensor<2x3x4x4xf32>
+      %8 = burin.mul %arg0, %7 : (tensor<2x3x4x4xf32>, tensor<2x3x4x4xf32>) -> tensor<2x3x4x4xf32>
+      %9 = burin.reshape %5 {shape = [3, 1, 1]} : (tensor<3xf32>) -> tensor<3x1x1xf32>
+      %10 = burin.broadcast_to %9 {shape = [2, 3, 4, 4]} : (tensor<3x1x1xf32>) -> tensor<2x3x4x4xf32>
+      %11 = burin.add %8, %10 : (tensor<2x3x4x4xf32>, tensor<2x3x4x4xf32>) -> tensor<2x3x4x4xf32>
+      return %11 : tensor<2x3x4x4xf32>
+    }
+    ```
+  }];
+}
+
+def ConstantFoldPass : Pass<"burin-constant-fold", "::mlir::ModuleOp"> {
+  let summary = "Computes what depends on constants alone";
+  let description = [{
+    Whole constant subgraphs are computed, and only the values that the rest of the graph uses become constants, so that
+    a chain of weight transposes leaves one copy. What is large, and costs next to nothing to compute where it is used,
+    stays. A computed constant is called after the weights that it is made of.
+
+    Before:
+    ```mlir
+    func.func @folded(%x: tensor<1x2xf32>) -> tensor<1x2xf32> {
+      %w = burin.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>
+      %t = burin.transpose %w {perm = array<i64: 1, 0>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
+      %0 = burin.matmul %x, %t : (tensor<1x2xf32>, tensor<2x2xf32>) -> tensor<1x2xf32>
+      return %0 : tensor<1x2xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @folded(%arg0: tensor<1x2xf32>) -> tensor<1x2xf32> {
+      %0 = burin.constant dense<[[1.000000e+00, 3.000000e+00], [2.000000e+00, 4.000000e+00]]> : tensor<2x2xf32>
+      %1 = burin.matmul %arg0, %0 : (tensor<1x2xf32>, tensor<2x2xf32>) -> tensor<1x2xf32>
+      return %1 : tensor<1x2xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"maxBytes", "max-bytes", "uint64_t", "uint64_t(64) << 20",
+           "Largest folded value in bytes, unless the constants that it is computed from are larger">,
+    Option<"maxCheapBytes", "max-cheap-bytes", "uint64_t", "uint64_t(16) << 10",
+           "Largest one that is cheap to recompute where it is used, in bytes">,
+  ];
+}
+
+def ShareLoopProductsPass : Pass<"burin-share-loop-products", "::mlir::ModuleOp"> {
+  let summary = "Has a gradient loop take the products that the loop before it has computed";
+  let description = [{
+    The gradient of a loop computes each step anew from the states that the loop keeps. Elementwise work is cheaper done
+    twice than stored; a matrix product is not. Where two loops multiply the same values in the same iterations, the
+    product becomes a result of the first loop and a sliced operand of the second.
+
+    Before:
+    ```mlir
+    func.func @main(%h: tensor<1x4xf32>, %x: tensor<5x4xf32>, %w: tensor<4x4xf32>) -> tensor<6x4xf32> {
+      %0 = burin.scan @forward(%h, %x, %w) {sliced = 1 : i64, parts = [5], states = 1 : i64} : (tensor<1x4xf32>, tensor<5x4xf32>, tensor<4x4xf32>) -> tensor<6x4xf32>
+      %1 = burin.slice %0 {starts = [0, 0], stops = [5, 4], steps = array<i64: 1, 1>} : (tensor<6x4xf32>) -> tensor<5x4xf32>
+      %2 = burin.scan @gradient(%h, %1, %w) {sliced = 1 : i64, parts = [5], states = 1 : i64, reverse = true} : (tensor<1x4xf32>, tensor<5x4xf32>, tensor<4x4xf32>) -> tensor<6x4xf32>
+      return %2 : tensor<6x4xf32>
+    }
+    func.func private @forward(%h: tensor<1x4xf32>, %x: tensor<1x4xf32>, %w: tensor<4x4xf32>) -> tensor<1x4xf32> {
+      %0 = burin.matmul %h, %w : (tensor<1x4xf32>, tensor<4x4xf32>) -> tensor<1x4xf32>
+      %1 = burin.add %0, %x : (tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<1x4xf32>
+      return %1 : tensor<1x4xf32>
+    }
+    func.func private @gradient(%g: tensor<1x4xf32>, %h: tensor<1x4xf32>, %w: tensor<4x4xf32>) -> tensor<1x4xf32> {
+      %0 = burin.matmul %h, %w : (tensor<1x4xf32>, tensor<4x4xf32>) -> tensor<1x4xf32>
+      %1 = burin.mul %0, %g : (tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<1x4xf32>
+      return %1 : tensor<1x4xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @main(%arg0: tensor<1x4xf32>, %arg1: tensor<5x4xf32>, %arg2: tensor<4x4xf32>) -> tensor<6x4xf32> {
+      %0:2 = burin.scan @forward(%arg0, %arg1, %arg2) {parts = [5], sliced = 1 : i64, states = 1 : i64} : (tensor<1x4xf32>, tensor<5x4xf32>, tensor<4x4xf32>) -> (tensor<6x4xf32>, tensor<5x1x4xf32>)
+      %1 = burin.slice %0#0 {starts = [0, 0], steps = array<i64: 1, 1>, stops = [5, 4]} : (tensor<6x4xf32>) -> tensor<5x4xf32>
+      %2 = burin.scan @gradient(%arg0, %1, %0#1, %arg2) {parts = [5], reverse = true, sliced = 2 : i64, states = 1 : i64} : (tensor<1x4xf32>, tensor<5x4xf32>, tensor<5x1x4xf32>, tensor<4x4xf32>) -> tensor<6x4xf32>
+      return %2 : tensor<6x4xf32>
+    }
+    func.func private @forward(%arg0: tensor<1x4xf32>, %arg1: tensor<1x4xf32>, %arg2: tensor<4x4xf32>) -> (tensor<1x4xf32>, tensor<1x1x4xf32>) {
+      %0 = burin.matmul %arg0, %arg2 : (tensor<1x4xf32>, tensor<4x4xf32>) -> tensor<1x4xf32>
+      %1 = burin.add %0, %arg1 : (tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<1x4xf32>
+      %2 = burin.reshape %0 {shape = [1, 1, 4]} : (tensor<1x4xf32>) -> tensor<1x1x4xf32>
+      return %1, %2 : tensor<1x4xf32>, tensor<1x1x4xf32>
+    }
+    func.func private @gradient(%arg0: tensor<1x4xf32>, %arg1: tensor<1x4xf32>, %arg2: tensor<1x1x4xf32>, %arg3: tensor<4x4xf32>) -> tensor<1x4xf32> {
+      %0 = burin.reshape %arg2 {shape = [1, 4]} : (tensor<1x1x4xf32>) -> tensor<1x4xf32>
+      %1 = burin.mul %0, %arg0 : (tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<1x4xf32>
+      return %1 : tensor<1x4xf32>
+    }
+    ```
+  }];
+}
+
+def HoistLoopSumsPass : Pass<"burin-hoist-loop-sums", "::mlir::ModuleOp"> {
+  let summary = "Makes sums that a loop only accumulates one sum behind the loop";
+  let description = [{
+    A gradient loop adds the product of each iteration to the gradient of a weight, of which only the last is read. Behind
+    the loop that is one product, whose sum runs over the iterations, too. It reads and writes the gradient once, and no
+    iteration keeps its own. What an iteration adds is a matrix product or a sum over some dimensions.
+
+    Before:
+    ```mlir
+    func.func @main(%b: tensor<1x4xf32>, %x: tensor<10x4xf32>) -> tensor<1x4xf32> {
+      %0 = burin.scan @body(%b, %x) {sliced = 1 : i64, parts = [5], states = 1 : i64} : (tensor<1x4xf32>, tensor<10x4xf32>) -> tensor<6x4xf32>
+      %1 = burin.slice %0 {starts = [5, 0], stops = [6, 4], steps = array<i64: 1, 1>} : (tensor<6x4xf32>) -> tensor<1x4xf32>
+      return %1 : tensor<1x4xf32>
+    }
+    func.func private @body(%b: tensor<1x4xf32>, %x: tensor<2x4xf32>) -> tensor<1x4xf32> {
+      %0 = burin.reduce_sum %x {axes = array<i64: 0>, keepdims = true} : (tensor<2x4xf32>) -> tensor<1x4xf32>
+      %1 = burin.add %b, %0 : (tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<1x4xf32>
+      return %1 : tensor<1x4xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @main(%arg0: tensor<1x4xf32>, %arg1: tensor<10x4xf32>) -> tensor<1x4xf32> {
+      burin.scan @body(%arg1) {parts = [5], sliced = 1 : i64} : (tensor<10x4xf32>) -> ()
+      %0 = burin.reshape %arg1 {shape = [5, 2, 4]} : (tensor<10x4xf32>) -> tensor<5x2x4xf32>
+      %1 = burin.reduce_sum %0 {axes = array<i64: 0, 1>, keepdims = true} : (tensor<5x2x4xf32>) -> tensor<1x1x4xf32>
+      %2 = burin.reshape %1 {shape = [1, 4]} : (tensor<1x1x4xf32>) -> tensor<1x4xf32>
+      %3 = burin.add %arg0, %2 : (tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<1x4xf32>
+      return %3 : tensor<1x4xf32>
+    }
+    func.func private @body(%arg0: tensor<2x4xf32>) {
+      return
+    }
+    ```
+  }];
+}
+#endif

@@ -1,0 +1,65 @@
+#include "passes/kernels/GpuFamilies.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+
+bool isLongRunning(const KernelBody &body) {
+  auto isLong = [](auto op) {
+    Shape shape = shapeOf(op.getResult());
+    const Dim &length = shape[size_t(op.getAxis())];
+    return size_t(op.getAxis()) + 1 == shape.size() && !(length.isStatic() && length.value() <= kShortLine);
+  };
+  if (auto sums = dyn_cast_or_null<CumsumOp>(body.root()))
+    return isLong(sums);
+  auto products = dyn_cast_or_null<CumprodOp>(body.root());
+  return products && isLong(products);
+}
+
+bool isThinContraction(const KernelBody &body) {
+  auto op = body.first<ContractOp>();
+  if (!op || !body.space())
+    return false;
+  DType from = dtypeOf(op.getLhs());
+  if ((from != DType::f32 && from != DType::f16 && from != DType::bf16) || op.getTail())
+    return false;
+  Dim rows = 1;
+  Shape shape = shapeOf(op.getResult());
+  for (size_t d = 0; d < op.getKernel().size(); ++d)
+    rows = rows * shape[op.getBatch() + d];
+  std::optional<int64_t> most = upperBound(rows);
+  return most && *most > 0 && *most <= kMostThinRows && op.getPadding().empty();
+}
+
+bool isTensorCoreContraction(const KernelBody &body) {
+  auto op = body.first<ContractOp>();
+  if (!op || !body.space())
+    return false;
+  DType type = dtypeOf(op.getLhs());
+  return (type == DType::f16 || type == DType::bf16) && !op.getTail();
+}
+
+bool isTensorCoreAttention(const KernelBody &body) {
+  auto op = body.first<ScaledDotProductAttentionOp>();
+  if (!op || !body.space())
+    return false;
+  DType type = dtypeOf(op.getQuery());
+  Dim depth = shapeOf(op.getQuery()).back(), width = shapeOf(op.getResult()).back();
+  if ((type != DType::f16 && type != DType::bf16) || dtypeOf(op.getKey()) != type || dtypeOf(op.getValue()) != type ||
+      dtypeOf(op.getResult()) != type || !depth.isStatic() || !width.isStatic())
+    return false;
+  auto blocks = [](const Dim &d) { return (d.value() + kTensorCoreBlock - 1) / kTensorCoreBlock; };
+  return depth.value() > 0 && width.value() > 0 && width.value() <= kMostTensorCoreWidth &&
+         blocks(depth) + blocks(width) <= kMostTensorCoreBlocks;
+}
+
+bool isGpuAttention(const KernelBody &body) {
+  auto op = body.first<ScaledDotProductAttentionOp>();
+  if (!op || !body.space())
+    return false;
+  std::optional<int64_t> columns = upperBound(shapeOf(op.getResult()).back());
+  return columns && *columns <= kMostAttentionColumns;
+}
+
+} // namespace burin::passes

@@ -1,0 +1,76 @@
+// What each stage of the pipeline promises the next one. Run between stages in builds with assertions.
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/Passes.h"
+#include "passes/analysis/OpFacts.h"
+#include "passes/analysis/SlidingWindow.h"
+#include "passes/kernels/KernelFamily.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+#define GEN_PASS_DEF_VERIFYGRAPHPASS
+#define GEN_PASS_DEF_VERIFYLOWEREDPASS
+#define GEN_PASS_DEF_VERIFYKERNELSPASS
+#include "passes/Passes.h.inc"
+
+namespace {
+
+/// Run by the launch plan, not by kernels: constants, steps of their own, and sizes that depend on data.
+bool isPlanned(Operation *op) { return isa<ConstantOp, PrefixOp>(op) || isOwnStep(op); }
+
+/// Calls `check` for each op of the functions of a graph without their returns; it gives what is wrong, or nothing.
+LogicalResult verifyOps(ModuleOp module, llvm::function_ref<StringRef(Operation *)> check) {
+  bool isGood = true;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function.isExternal())
+      for (Operation &op : function.getBody().front().without_terminator())
+        if (StringRef problem = check(&op); !problem.empty()) {
+          op.emitError(problem);
+          isGood = false;
+        }
+  return success(isGood);
+}
+
+struct VerifyGraphPass : impl::VerifyGraphPassBase<VerifyGraphPass> {
+  void runOnOperation() override {
+    auto check = [](Operation *op) -> StringRef {
+      if (isa<KernelOp>(op))
+        return "stands in a graph that has not been fused yet";
+      bool isTaken = isPlanned(op) || isa<MatmulOp>(op) || factsOf(op).fusion != FusionKind::None;
+      return isTaken ? "" : "is left by the graph passes, but no later pass takes it";
+    };
+    if (failed(verifyOps(getOperation(), check)))
+      signalPassFailure();
+  }
+};
+
+struct VerifyLoweredPass : impl::VerifyLoweredPassBase<VerifyLoweredPass> {
+  void runOnOperation() override {
+    auto check = [](Operation *op) -> StringRef {
+      if (!isPlanned(op) && factsOf(op).fusion == FusionKind::None)
+        return "is left by the passes that lower, but no kernel computes it";
+      if (isa<ConvOp>(op) && !windowOf(op))
+        return "is left by the passes that lower, but kernels know only depthwise, channels-last convolutions";
+      return "";
+    };
+    if (failed(verifyOps(getOperation(), check)))
+      signalPassFailure();
+  }
+};
+
+struct VerifyKernelsPass : impl::VerifyKernelsPassBase<VerifyKernelsPass> {
+  void runOnOperation() override {
+    auto check = [](Operation *op) -> StringRef {
+      if (auto kernel = dyn_cast<KernelOp>(op))
+        return isKernelBody(kernel.getBody().front()) ? "" : "the ops of this kernel do not share an iteration space";
+      return isPlanned(op) || isView(op) ? "" : "is left by fusion, but nobody computes it";
+    };
+    if (failed(verifyOps(getOperation(), check)))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+} // namespace burin::passes
