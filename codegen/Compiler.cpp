@@ -2,6 +2,7 @@
 #include "codegen/gpu/DeviceMath.h"
 #include "codegen/object/GpuCode.h"
 #include "codegen/object/ObjectCode.h"
+#include "codegen/plan/BufferOrder.h"
 #include "codegen/plan/PlanBuilder.h"
 #include "codegen/scalar/MathParts.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -86,21 +87,23 @@ LogicalResult runPasses(ModuleOp module, const CompileOptions &options, ArrayRef
 #endif
   passes::PipelineOptions pipeline = options.pipeline;
   pipeline.bf16Tiles = targets.front()->amx; // such a target is the only one
+  pipeline.memory.arenaBytes = arenaBytes;
   passes::buildPipeline(manager, passes::Stage::Graph, to, pipeline);
   if (options.instrument)
     options.instrument(manager);
   return reportAt(module, [&] { return manager.run(module); });
 }
 
-// Emits all kernels for one target into a module of their own.
-FailureOr<OwningOpRef<ModuleOp>> emitKernels(UniqueKernels &set, mlir::Location loc, const Target &target,
-                                             const CompileOptions &options, std::vector<rt::GpuKernel> &launched) {
+// Emits kernels for one target into a module of their own.
+FailureOr<OwningOpRef<ModuleOp>> emitKernels(MutableArrayRef<UniqueKernels::Entry> kernels, mlir::Location loc,
+                                             const Target &target, const CompileOptions &options,
+                                             std::vector<rt::GpuKernel> &launched) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
   if (target.avx512)
     declareAvx512(*module);
   if (target.isGpu())
     declareGpu(*module);
-  for (UniqueKernels::Entry &kernel : set.kernels) {
+  for (UniqueKernels::Entry &kernel : kernels) {
     GpuEntry entry;
     auto emit = [&] { return emitKernel(*module, kernel.op, kernel.symbol, target, kernel.interface, entry); };
     if (failed(reportAt(kernel.op, emit)))
@@ -135,25 +138,66 @@ struct CodeImage {
   Image image;
 };
 
+std::vector<std::string> symbolsOf(const UniqueKernels &set) {
+  std::vector<std::string> symbols;
+  for (const UniqueKernels::Entry &kernel : set.kernels)
+    symbols.push_back(kernel.symbol);
+  return symbols;
+}
+
 /// PTX, whose kernels are found by their names, or what an emulator makes of the same code.
-std::optional<CodeImage> gpuImage(ModuleOp code, const Target &target, const CompileOptions &options,
-                                  ArrayRef<std::string> symbols, std::string &error) {
+FailureOr<CodeImage> gpuImage(UniqueKernels &set, mlir::Location loc, const Target &target,
+                              const CompileOptions &options, std::vector<rt::GpuKernel> &launched) {
+  auto code = emitKernels(set.kernels, loc, target, options, launched);
+  if (failed(code) || failed(lowerToLLVMDialect(**code)))
+    return failure();
   llvm::LLVMContext context;
-  auto kernels = optimizedGpuLLVM(code, target, context, error);
+  std::string error;
+  auto kernels = optimizedGpuLLVM(**code, target, context, error);
   if (!kernels)
-    return std::nullopt;
+    return emitError(loc, error);
   if (options.emulate) {
-    auto [name, bytes, entries] = options.emulate(*kernels, symbols);
+    auto [name, bytes, entries] = options.emulate(*kernels, symbolsOf(set));
     return CodeImage{name, {std::move(bytes), std::move(entries)}};
   }
   std::string ptx = assembly(*kernels, target);
   return CodeImage{target.name, {{ptx.begin(), ptx.end()}, {}}};
 }
 
-std::optional<CodeImage> cpuImage(ModuleOp code, const Target &target, ArrayRef<std::string> symbols,
-                                  std::string &error) {
-  auto image = compileImage(code, target, symbols, error);
-  return image ? std::optional(CodeImage{target.name, std::move(*image)}) : std::nullopt;
+/// Each kernel in a module of its own; compileImage() takes as many at once as there are cores. Passes of MLIR run on
+/// one kernel at a time: those that load dialects may not run side by side in one context.
+FailureOr<CodeImage> cpuImage(UniqueKernels &set, mlir::Location loc, const Target &target,
+                              const CompileOptions &options) {
+  std::vector<KernelCode> codes(set.kernels.size());
+  for (size_t i = 0; i < codes.size(); ++i) {
+    std::vector<rt::GpuKernel> launched;
+    auto code = emitKernels(MutableArrayRef(set.kernels).slice(i, 1), loc, target, options, launched);
+    if (failed(code) || failed(lowerToLLVMDialect(**code)) || failed(codes[i].translate(**code, target)))
+      return failure();
+  }
+  std::string error;
+  auto image = compileImage(codes, target, symbolsOf(set), error);
+  if (!image)
+    return emitError(loc, error);
+  return CodeImage{target.name, std::move(*image)};
+}
+
+/// A line per kernel, "kernel0 contraction contract+relu: tasks n, scratch 0 bytes", and what its emitter decided.
+std::string scheduleText(UniqueKernels &set, const Target &target, ArrayRef<rt::GpuKernel> launched) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  for (auto [i, kernel] : llvm::enumerate(set.kernels)) {
+    const KernelInterface &interface = kernel.interface;
+    const auto &launch = target.isGpu() ? interface.gpu : interface.cpu;
+    out << kernel.symbol << ' ' << interface.family << ' ' << kernel.op.getName().value_or("")
+        << (target.isGpu() ? ": blocks " : ": tasks ") << launch.count.str();
+    if (target.isGpu())
+      out << " of " << launched[i].threads << " threads";
+    out << ", scratch " << launch.scratchBytes.str() << " bytes\n";
+    if (!target.isGpu())
+      out << interface.schedule;
+  }
+  return text;
 }
 
 std::vector<std::byte> bytesOf(const std::vector<char> &chars) {
@@ -174,22 +218,15 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
   if (failed(runPasses(module, options, *targets, passes::Stage::Kernels)))
     return failure();
   UniqueKernels kernels(module);
-  std::vector<std::string> symbols;
-  for (UniqueKernels::Entry &kernel : kernels.kernels)
-    symbols.push_back(kernel.symbol);
 
   std::vector<rt::Code> codes;
   std::vector<std::vector<std::byte>> images;
   for (const Target *target : *targets) {
     std::vector<rt::GpuKernel> launched;
-    auto code = emitKernels(kernels, module.getLoc(), *target, options, launched);
-    if (failed(code) || failed(lowerToLLVMDialect(**code)))
+    auto made = target->isGpu() ? gpuImage(kernels, module.getLoc(), *target, options, launched)
+                                : cpuImage(kernels, module.getLoc(), *target, options);
+    if (failed(made))
       return failure();
-    std::string error;
-    auto made = target->isGpu() ? gpuImage(**code, *target, options, symbols, error)
-                                : cpuImage(**code, *target, symbols, error);
-    if (!made)
-      return module.emitError(error);
     rt::Code &entry = codes.emplace_back(rt::Code{made->target, made->image.entries, {}});
     if (entry.isForGpu())
       entry.gpuKernels = std::move(launched);
@@ -227,9 +264,11 @@ FailureOr<std::string> emitText(ModuleOp module, const CompileOptions &options, 
   UniqueKernels kernels(module);
   const Target &target = *targets->front();
   std::vector<rt::GpuKernel> launched;
-  auto code = emitKernels(kernels, module.getLoc(), target, options, launched);
+  auto code = emitKernels(kernels.kernels, module.getLoc(), target, options, launched);
   if (failed(code))
     return failure();
+  if (stage == EmitStage::Schedule)
+    return scheduleText(kernels, target, launched);
   if (stage == EmitStage::Loops)
     return text(code->get());
   if (failed(lowerToLLVMDialect(**code)))

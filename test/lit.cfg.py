@@ -11,8 +11,9 @@ config.test_exec_root = os.path.join(config.burinBuild, "test")
 
 tools = [os.path.join(config.burinBuild, "bin"), os.path.join(config.test_exec_root, "bin"), config.llvmTools]
 config.environment["PATH"] = os.pathsep.join(tools + [os.environ["PATH"]])
-if "BURIN_TARGET" in os.environ:
-    config.environment["BURIN_TARGET"] = os.environ["BURIN_TARGET"]
+for name in ("BURIN_TARGET", "BURIN_LONG_TESTS"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
 config.environment["XDG_CACHE_HOME"] = os.path.join(config.test_exec_root, "cache")
 
 config.substitutions.append(("%burin_build", config.burinBuild))

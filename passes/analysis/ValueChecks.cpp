@@ -1,4 +1,5 @@
 #include "passes/analysis/ValueChecks.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -25,6 +26,22 @@ std::string errorOf(Operation *op) {
   auto axis = op->getAttrOfType<IntegerAttr>("axis");
   return "an index of " + std::string(opInfo(op)->name) + " is out of range along axis " +
          std::to_string(axis ? axis.getInt() : 0);
+}
+
+bool canFail(Operation *op) {
+  if (isa<PrefixOp, HostCallOp>(op)) // the size that it computes may not fit
+    return true;
+  if (auto kernel = dyn_cast<KernelOp>(op))
+    return !checksOf(kernel).empty();
+  return llvm::any_of(appliedFunctions(op), [](Operation *function) {
+    return function
+        ->walk([](Operation *inner) {
+          return inner->getParentOp() && isa<func::FuncOp>(inner->getParentOp()) && canFail(inner)
+                     ? WalkResult::interrupt()
+                     : WalkResult::advance();
+        })
+        .wasInterrupted();
+  });
 }
 
 } // namespace burin::passes

@@ -7,6 +7,8 @@ namespace burin::passes {
 bool mayFindError(mlir::Operation *op);
 /// Those of a kernel, in order.
 llvm::SmallVector<mlir::Operation *> checksOf(ir::KernelOp kernel);
+/// Whether a step may end a run: a kernel with such ops, a step that runs functions with them, a size that is computed.
+bool canFail(mlir::Operation *op);
 /// What the error of such an op says.
 std::string errorOf(mlir::Operation *op);
 

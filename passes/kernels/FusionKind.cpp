@@ -1,5 +1,4 @@
 #include "passes/kernels/FusionKind.h"
-#include "passes/analysis/IterationSpace.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -14,23 +13,19 @@ bool isStridedView(Operation *op) {
          });
 }
 
-Kind intrinsicKind(Operation *op) {
-  if (op->hasTrait<ir::Elementwise>())
-    return Kind::Pointwise;
-  if (!rowAxes(op).empty())
-    return Kind::Row;
-  if (isa<ReshapeOp, SqueezeOp, UnsqueezeOp>(op) || isStridedView(op))
-    return Kind::View;
-  if (isa<BroadcastToOp, FullOp, IotaOp>(op))
-    return Kind::Free;
-  if (isa<ContractOp>(op))
-    return Kind::Contract;
-  if (isa<MaxPoolOp, AvgPoolOp, AdaptiveAvgPoolOp, ConvOp, ScaledDotProductAttentionOp, Bf16TermsOp>(op))
-    return Kind::Window;
-  if (isSequential(op))
-    return Kind::Sequential;
-  return opInfo(op) && !isa<PrefixOp>(op) ? Kind::Movement
-                                          : Kind::None; // prefix is the runtime's: it waits for a count
+Kind intrinsicKind(Operation *op) { return isStridedView(op) ? Kind::View : factsOf(op).fusion; }
+
+std::string kernelName(ArrayRef<Operation *> ops) {
+  std::string name;
+  size_t shown = 0;
+  for (Operation *op : ops) {
+    if (shown++ == 4) {
+      name += "+...";
+      break;
+    }
+    name += (name.empty() ? "" : "+") + op->getName().stripDialect().str();
+  }
+  return name;
 }
 
 } // namespace burin::passes

@@ -1,5 +1,6 @@
 // training-bits [FOLDER]: trains five networks for 50 steps, jitted and as artifacts, and prints hashes of the bits of
-// losses and parameters. With FOLDER: also writes artifacts, their batches and final states, for burin-run.
+// losses and parameters. With FOLDER: also writes graphs, artifacts, their batches and final states, for burin-run.
+// training-bits FOLDER exact: the same eagerly, and by the artifacts NAME-exact.plate of the folder.
 #include "test/training/Hash.h"
 #include "test/training/Networks.h"
 #include <cstdio>
@@ -37,17 +38,19 @@ unsigned long long runJitted(Training t) {
   return hash.value();
 }
 
-unsigned long long runArtifact(Training t, const std::string &prefix) {
+unsigned long long runEagerly(Training t) {
+  Hash hash;
   Batches batches(t);
-  Program program(t.module);
-  program.add("train_step", [&](const Tensor &x, const Tensor &target) { return trainStep(t, x, target); },
-              {batches.inputs[0].spec(), batches.targets[0].spec()}, {"x", "target"}, {"loss"});
-  Artifact artifact = compile(program.graph());
-  if (!prefix.empty()) {
-    artifact.save(prefix + ".plate");
-    save_npy(prefix + "-x.npy", stack(batches.inputs));
-    save_npy(prefix + "-target.npy", stack(batches.targets));
-  }
+  for (int i = 0; i < kSteps; ++i)
+    hash.add(trainStep(t, batches.inputs[size_t(i)], batches.targets[size_t(i)]).detach());
+  for (const auto &[name, value] : t.module.state_dict())
+    if (isFloat(value.dtype()))
+      hash.add(value);
+  return hash.value();
+}
+
+/// Losses of the artifact, and its states under the names of the module's.
+unsigned long long hashOf(const Artifact &artifact, const Training &t, const Batches &batches) {
   Hash hash;
   for (int i = 0; i < kSteps; ++i)
     hash.add(artifact(batches.inputs[size_t(i)], batches.targets[size_t(i)]));
@@ -58,9 +61,25 @@ unsigned long long runArtifact(Training t, const std::string &prefix) {
         isState |= state.name == name;
       hash.add(isState ? artifact.state(name) : value);
     }
+  return hash.value();
+}
+
+unsigned long long runArtifact(Training t, const std::string &prefix) {
+  Batches batches(t);
+  Program program(t.module);
+  program.add("train_step", [&](const Tensor &x, const Tensor &target) { return trainStep(t, x, target); },
+              {batches.inputs[0].spec(), batches.targets[0].spec()}, {"x", "target"}, {"loss"});
+  Artifact artifact = compile(program.graph());
+  if (!prefix.empty()) {
+    program.graph().save(prefix + ".burin");
+    artifact.save(prefix + ".plate");
+    save_npy(prefix + "-x.npy", stack(batches.inputs));
+    save_npy(prefix + "-target.npy", stack(batches.targets));
+  }
+  const unsigned long long hash = hashOf(artifact, t, batches);
   if (!prefix.empty())
     artifact.save_states(prefix + "-expected.safetensors");
-  return hash.value();
+  return hash;
 }
 
 } // namespace
@@ -75,6 +94,12 @@ int main(int argc, char **argv) {
   };
   for (const auto &[name, make] : networks) {
     const std::string prefix = argc > 1 ? std::string(argv[1]) + "/" + name : "";
+    if (argc > 2) {
+      Training t = make();
+      std::printf("%s %016llx\n", name, runEagerly(make()));
+      std::printf("%s %016llx\n", name, hashOf(load(prefix + "-exact.plate"), t, Batches(t)));
+      continue;
+    }
     std::printf("%s %016llx\n", name, runJitted(make()));
     std::printf("%s %016llx\n", name, runArtifact(make(), prefix));
   }

@@ -127,7 +127,12 @@ int readFacts(const std::string &path, const std::string &function, const Dims &
   auto file = rt::readWholeFile(path, error);
   if (!file)
     return fail(kBadModel, error);
-  out.file = std::move(*file);
+  return factsOf(std::move(*file), path, function, dims, out);
+}
+
+int factsOf(std::vector<std::byte> file, const std::string &path, const std::string &function, const Dims &dims,
+            ArtifactFacts &out) {
+  out.file = std::move(file);
   rt::Status status = rt::parseArtifact(out.file, rt::WeightCheck::Verify, out.view);
   if (!status.ok())
     return fail(kBadModel, path + ": " + status.message());

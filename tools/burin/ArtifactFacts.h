@@ -43,6 +43,9 @@ struct ArtifactFacts {
 
 /// An exit code: kOk, or another one after a message on stderr. `function`: whose plan is shown; empty: the first.
 int readFacts(const std::string &path, const std::string &function, const Dims &dims, ArtifactFacts &out);
+/// The same of bytes in memory; `path` names them in messages.
+int factsOf(std::vector<std::byte> file, const std::string &path, const std::string &function, const Dims &dims,
+            ArtifactFacts &out);
 
 /// Rows from the top of the arena down, columns for steps; each cell is the letter of the buffer that lives there.
 std::vector<std::string> memoryPicture(const ArtifactFacts &);

@@ -6,8 +6,10 @@
 #include "tools/burin/Arrays.h"
 #include "tools/burin/Commands.h"
 #include "tools/burin/Draw.h"
+#include "tools/burin/MemoryReport.h"
 #include "tools/burin/Model.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cmath>
 #include <filesystem>
 #include <map>
 
@@ -19,13 +21,15 @@ struct Arguments {
   codegen::CompileOptions compile;
   std::vector<std::string> printAfter;
   ImportArguments import;
-  bool timing = false, check = false;
+  bool timing = false, check = false, report = false;
+  std::string memoryLimit;
 };
 
 const std::map<std::string, codegen::EmitStage> stages{
     {"graph", codegen::EmitStage::Graph},     {"optimized", codegen::EmitStage::Optimized},
-    {"kernels", codegen::EmitStage::Kernels}, {"loops", codegen::EmitStage::Loops},
-    {"llvm", codegen::EmitStage::LLVM},       {"asm", codegen::EmitStage::Assembly}};
+    {"kernels", codegen::EmitStage::Kernels}, {"schedule", codegen::EmitStage::Schedule},
+    {"loops", codegen::EmitStage::Loops},     {"llvm", codegen::EmitStage::LLVM},
+    {"asm", codegen::EmitStage::Assembly}};
 
 int write(const std::string &path, rt::Bytes bytes) {
   if (path == "-") {
@@ -34,6 +38,36 @@ int write(const std::string &path, rt::Bytes bytes) {
   }
   rt::Status status = rt::writeFile(path, bytes);
   return status.ok() ? kOk : fail(kUsage, status.message() + "\n  choose another place with -o");
+}
+
+/// "2G", "512M", "100k" or a number of bytes, by powers of 1024.
+std::optional<uint64_t> parseBytes(llvm::StringRef text) {
+  unsigned shift = 0;
+  if (!text.empty())
+    if (size_t at = llvm::StringRef("KMGT").find(llvm::toUpper(text.back())); at != llvm::StringRef::npos) {
+      shift = unsigned(at + 1) * 10;
+      text = text.drop_back();
+    }
+  double number = 0;
+  if (text.getAsDouble(number) || !(number > 0) || number * std::ldexp(1.0, int(shift)) >= 0x1p63)
+    return std::nullopt;
+  return uint64_t(number * std::ldexp(1.0, int(shift)));
+}
+
+/// What each function needs.
+int printReports(const std::vector<std::byte> &artifact, const std::string &path) {
+  ArtifactFacts first;
+  if (int code = factsOf(artifact, path, "", {}, first))
+    return code;
+  for (const rt::Plan &plan : first.artifact().plans) {
+    ArtifactFacts facts;
+    if (plan.isPrivate)
+      continue;
+    if (int code = factsOf(artifact, path, plan.name, {}, facts))
+      return code;
+    printMemoryReport(facts);
+  }
+  return kOk;
 }
 
 passes::Stage stageNamed(llvm::StringRef name) {
@@ -79,8 +113,18 @@ int saveOnnx(Model &model, const Arguments &arguments) {
   return model.saveOnnx(output, "choose another place with -o");
 }
 
-int run(const Arguments &arguments) {
+int run(Arguments &arguments) {
   Model model;
+  if (!arguments.memoryLimit.empty()) {
+    std::optional<uint64_t> bytes = parseBytes(arguments.memoryLimit);
+    if (!bytes)
+      return fail(kUsage, "--memory-limit needs a number of bytes, as 500M or 2G, got '" + arguments.memoryLimit + "'");
+    arguments.compile.pipeline.memory.bytes = *bytes;
+  } else if (arguments.compile.pipeline.memory.allowBf16) {
+    return fail(kUsage, "--memory-allow-bf16 is for --memory-limit, which is missing");
+  }
+  if (arguments.report && (arguments.output == "-" || arguments.emit != "plate"))
+    return fail(kUsage, "--report is about an artifact in a file\n  name one with -o, and leave --emit out");
   if (arguments.check)
     return model.check(arguments.model, arguments.import, arguments.compile);
   if (int code = model.read(arguments.model, arguments.import))
@@ -92,7 +136,8 @@ int run(const Arguments &arguments) {
       return code;
     if (output.empty())
       output = withEnding(arguments.model, ".plate");
-    return write(output, artifact);
+    int code = write(output, artifact);
+    return code || !arguments.report ? code : printReports(artifact, output);
   }
   if (arguments.emit == "onnx")
     return saveOnnx(model, arguments);
@@ -131,6 +176,15 @@ void addCompile(CLI::App &app, int &exitCode) {
       ->check(CLI::IsMember(names));
   command->add_option("--stage", arguments->stage, "Of dot and svg: which stage to draw (default kernels)")
       ->check(CLI::IsMember({"graph", "optimized", "kernels"}));
+  command->add_option("--memory-limit", arguments->memoryLimit,
+                      "Bytes that a run may take for weights, states, inputs, outputs and intermediate values, as 500M "
+                      "or 2G: values that are kept for later are computed again where that is needed, the cheapest "
+                      "first; results keep their bits");
+  command->add_flag("--memory-allow-bf16", arguments->compile.pipeline.memory.allowBf16,
+                    "For --memory-limit: values may be kept in bf16 between two uses, which changes results");
+  command->add_flag("--report", arguments->report,
+                    "Print how much memory a run takes, where the peak is and what holds it, and what --memory-limit "
+                    "has changed");
   command->add_option("--disable-pass", arguments->compile.pipeline.disabled, "Leave out a pass, by name");
   command->add_option("--print-after", arguments->printAfter,
                       "Print the graph to stderr after a pass, by name, or 'all'");

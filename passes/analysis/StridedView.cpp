@@ -1,0 +1,122 @@
+#include "passes/analysis/StridedView.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+
+constexpr int64_t kLeastSide =
+    8; // elements; a dimension known to be shorter is not worth transposing squares in registers
+
+SmallVector<Dim> rowMajorStrides(const Shape &shape) {
+  SmallVector<Dim> strides(shape.size(), Dim(1));
+  for (size_t i = shape.size(); i-- > 1;)
+    strides[i - 1] = strides[i] * shape[i];
+  return strides;
+}
+
+StridedView stridedViewOf(Value v) {
+  auto transpose = v.getDefiningOp<TransposeOp>();
+  Value source = transpose ? transpose.getX() : v;
+  Shape sizes = shapeOf(source);
+  SmallVector<Dim> strides = rowMajorStrides(sizes), seen;
+  for (size_t i = 0; i < sizes.size(); ++i)
+    seen.push_back(strides[transpose ? transpose.getPerm()[i] : int64_t(i)]);
+  return {skipReshapes(source), seen};
+}
+
+/// Integers of the same size: nothing is computed.
+static DType movedAs(DType type) {
+  constexpr DType bySize[] = {DType::i8, DType::i8, DType::i16, DType::i16, DType::i32};
+  size_t bytes = byteWidth(type);
+  return bytes == 8 ? DType::i64 : bySize[bytes];
+}
+
+/// Neighbours that lie behind each other in the source as they do in the result become one.
+static void merge(SmallVector<StridedCopy::Along> &dims) {
+  for (size_t i = dims.size(); i-- > 1;)
+    if (dims[i - 1].from == dims[i].size * dims[i].from) {
+      dims[i - 1] = {dims[i - 1].size * dims[i].size, dims[i].from, dims[i].to};
+      dims.erase(dims.begin() + i);
+    }
+}
+
+static bool isLong(const Dim &size) { return upperBound(size).value_or(INT64_MAX) >= kLeastSide; }
+
+std::optional<StridedCopy> transposingCopyOf(Block &body) {
+  if (body.getTerminator()->getNumOperands() != 1)
+    return std::nullopt;
+  Value root = skipReshapes(body.getTerminator()->getOperand(0));
+  auto pack = root.getDefiningOp<PackOp>();
+  Value view = pack ? pack.getX() : root;
+  if (!view.getDefiningOp<TransposeOp>())
+    return std::nullopt;
+  auto [base, from] = stridedViewOf(view);
+  if (!isa<BlockArgument>(base))
+    return std::nullopt;
+  StridedCopy copy;
+  copy.type = movedAs(dtypeOf(root));
+  copy.source = base;
+  Shape shape = shapeOf(root);
+  SmallVector<Dim> to = rowMajorStrides(shape);
+  if (pack) { // [batch…, K, N] -> [batch…, panel, K, width]
+    Dim rows = from[from.size() - 2], columns = from.back();
+    from.back() = rows;
+    from[from.size() - 2] = columns * Dim(pack.getWidth());
+    from.push_back(columns);
+    copy.panels = pack.getWidth();
+    copy.filled = shapeOf(view).back();
+  }
+  for (size_t i = 0; i < shape.size(); ++i)
+    copy.dims.push_back({shape[i], from[i], to[i]});
+  if (!pack) {
+    llvm::erase_if(copy.dims, [](const StridedCopy::Along &d) { return d.size == Dim(1); });
+    merge(copy.dims);
+  }
+  for (size_t i = 0; i + 1 < copy.dims.size(); ++i)
+    if (copy.dims[i].from == Dim(1) && isLong(copy.dims[i].size))
+      copy.inner = int(i);
+  if (copy.inner < 0 || copy.dims.back().from == Dim(1) || !isLong(copy.dims.back().size))
+    return std::nullopt;
+  return copy;
+}
+
+/// The dimension of the space that the operand of a transpose is contiguous along, or -1.
+static int contiguousDimension(TransposeOp op, const IterationSpace &a) {
+  Shape shape = shapeOf(op.getX());
+  int64_t last = int64_t(shape.size()) - 1;
+  while (last >= 0 && shape[last] == Dim(1))
+    --last;
+  for (auto [to, from] : llvm::enumerate(op.getPerm()))
+    if (from == last)
+      return a.dims.find(op.getResult())->second[to];
+  return -1;
+}
+
+std::optional<TransposedReads> transposedReadsOf(Block &body, const IterationSpace &a) {
+  // A reduction over a dimension of size 1 is in no dimension of the space.
+  bool reduces = llvm::any_of(body, [](Operation &op) { return !reducedAxes(&op).empty(); });
+  if (a.space.size() < 2 || reduces || llvm::is_contained(a.reduced, true))
+    return std::nullopt;
+  int last = int(a.space.size()) - 1;
+  TransposedReads reads;
+  for (auto op : body.getOps<TransposeOp>()) {
+    if (!a.contains(op.getResult()) || isBool(dtypeOf(op.getResult())))
+      continue;
+    int d = contiguousDimension(op, a);
+    if (d < 0 || d == last || (reads.along >= 0 && d != reads.along))
+      continue;
+    reads.along = d;
+    reads.values.push_back(op.getResult());
+  }
+  auto isWhole = [&](Value yielded) { // has all dimensions
+    auto dims = a.dims.find(a.contains(yielded) ? yielded : skipReshapes(yielded));
+    return dims != a.dims.end() && llvm::count_if(dims->second, [](int d) { return d >= 0; }) == last + 1;
+  };
+  if (reads.values.empty() || !isLong(a.space[reads.along]) || !isLong(a.space[last]) ||
+      !llvm::all_of(body.getTerminator()->getOperands(), isWhole))
+    return std::nullopt;
+  return reads;
+}
+
+} // namespace burin::passes

@@ -1,0 +1,100 @@
+// Limits of memory: a training step in as little as can be has the bits of one without a limit.
+#include "test/frontend/Check.h"
+#include "test/training/Networks.h"
+#include <regex>
+
+namespace {
+
+using namespace burin::test;
+
+Graph stepOf(Training &t) {
+  auto [x, target] = t.batch(0);
+  return trace([&](const Tensor &in, const Tensor &classes) { return trainStep(t, in, classes); },
+               {x.to(isFloat(x.dtype()) ? f32 : x.dtype()).spec(), target.spec()});
+}
+
+/// The least number of bytes for which a step compiles, by the message that refuses less.
+uint64_t leastBytes(const Graph &graph) {
+  std::smatch found;
+  std::string message = messageOf([&] { compile(graph, {.memory_limit = 1}); });
+  INFO(message);
+  REQUIRE(std::regex_search(message, found, std::regex("at least ([0-9.]+) MB are needed")));
+  CHECK(contains(message, "Then are held"));
+  return uint64_t(std::stod(found[1]) * 1e6) + 1000; // three digits after the point
+}
+
+/// Losses of some steps and all states behind them.
+std::vector<std::vector<float>> train(const Training &t, const Artifact &step) {
+  std::vector<std::vector<float>> all;
+  for (int i = 0; i < 4; ++i) {
+    auto [x, target] = t.batch(i);
+    all.push_back(step(isFloat(x.dtype()) ? x.to(f32) : x, target).to_vector<float>());
+  }
+  for (const NamedSpec &state : step.states())
+    all.push_back(step.state(state.name).to(f32).to_vector<float>());
+  return all;
+}
+
+void check(Training t, bool isAgain = true) {
+  Graph graph = stepOf(t);
+  const uint64_t least = leastBytes(graph);
+  Artifact free = compile(graph), tight = compile(graph, {.memory_limit = least});
+  CHECK(contains(tight.memory_report(), "again: ") == isAgain);
+  CHECK(free.memory_report().empty());
+  auto wanted = train(t, free), got = train(t, tight);
+  REQUIRE(wanted.size() == got.size());
+  for (size_t i = 0; i < wanted.size(); ++i)
+    CHECK(std::equal(wanted[i].begin(), wanted[i].end(), got[i].begin(), got[i].end(),
+                     [](float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }));
+}
+
+} // namespace
+
+TEST_CASE("steps in the least memory have the bits of others: GPT") { check(gpt(f32)); }
+TEST_CASE("steps in the least memory have the bits of others: residual network") { check(residual(f32, 4)); }
+TEST_CASE("steps in the least memory have the bits of others: LSTM") { check(lstm(f32)); }
+TEST_CASE("steps in the least memory have the bits of others: MLP and LeNet") {
+  check(mlp(f32), /*isAgain=*/false); // the peak is a single kernel
+  check(leNet(f32), false);
+}
+
+TEST_CASE("a jitted function keeps a limit of memory, or says why it cannot") {
+  auto f = [](const Tensor &x) {
+    Tensor y = exp(cumsum(x, 0)), z = cumsum(cumsum(cumsum(y, 0), 0), 0);
+    return z + y;
+  };
+  Tensor x = uniform({1024}, -1e-3, 0);
+  auto tight = jit(f, {.memory_limit = 4 * 4096 + 100});
+  CHECK(all(tight(x) == jit(f)(x)).item<bool>());
+  auto impossible = jit(f, {.memory_limit = 8192});
+  std::string message = messageOf([&] { impossible(x); });
+  CHECK(contains(message, "cannot run in 0.008 MB"));
+  CHECK(contains(message, "MemoryTest.cpp:"));
+  CHECK(contains(message, "0.008 MB for weights, states, inputs and outputs"));
+}
+
+TEST_CASE("a limit of memory needs sizes with bounds") {
+  auto f = [](const Tensor &x) { return cumsum(exp(x), 0); };
+  Graph free = trace(f, {{f32, {Dim("n")}}}), ranged = trace(f, {{f32, {Dim("n", 1, 100)}}});
+  CHECK(contains(messageOf([&] { compile(free, {.memory_limit = 1000000}); }), "has no upper bound"));
+  CHECK(compile(ranged, {.memory_limit = 1300}).memory_report().size() > 0);
+  CHECK(contains(messageOf([&] { compile(ranged, {.memory_limit = 1200}); }), "cannot run in"));
+}
+
+TEST_CASE("values are kept in bf16 where that is allowed only") {
+  // The first value cannot be computed again, as an index may be wrong.
+  auto f = [](const Tensor &x, const Tensor &i) {
+    Tensor y = take(x, i);
+    return cumsum(cumsum(cumsum(cumsum(y, 0), 0), 0), 0) + y;
+  };
+  Graph graph = trace(f, {{f32, {1024}}, {i64, {1024}}});
+  const CompileOptions tight{.memory_limit = 4 * 4096 + 2 * 4096 + 2048 + 100};
+  CHECK(contains(messageOf([&] { compile(graph, tight); }), "cannot run in"));
+  CompileOptions narrow = tight;
+  narrow.memory_allow_bf16 = true;
+  Artifact artifact = compile(graph, narrow);
+  CHECK(contains(artifact.memory_report(), "kept in bf16: take"));
+  Tensor x = uniform({1024}, 1, 2), i = arange(1024), wanted = f(x, i), got = artifact(x, i);
+  CHECK(largestDifference(got, wanted) > 0);
+  CHECK((abs(got - wanted) / abs(wanted)).max().item() < 1.0 / 256);
+}
