@@ -117,6 +117,14 @@ std::vector<Example> convolution(const Row &row, DType dtype) {
   add({{2, 36, 9, 12}, {3, 36, 3, 2}, true, {{"strides", Ints{2, 1}}, {"dilations", Ints{1, 3}}}});
   add({{1, 33, 1, 15}, {49, 33, 3, 1}, false, {{"padding", Ints{1, 0}}}});
   add({{1, 2, 40, 3, 4}, {2, 2, 33, 1, 2}, true, {}});
+  // Windows nearly as large as the image, as in gradients of weights: in shards of the batch, along the channels, deep.
+  const std::vector<Sizes> batches{{{"b", 9}}, {{"b", 4}}, {{"b", 1}}};
+  add({{1, b, 12, 12}, {6, b, 10, 10}, false, {{"padding", Ints{1}}}, batches});
+  add({{6, 10, 10, 9}, {17, 10, 8, 8}, false, {}});
+  add({{3, b, 17, 17}, {7, b, 8, 8}, false, {{"dilations", Ints{2}}}, batches});
+  add({{20, 5, 9, 9}, {40, 5, 9, 9}, false, {{"padding", Ints{1}}}});
+  add({{20, 128, 7, 7}, {97, 128, 8, 8}, false, {{"padding", Ints{1}}}});
+  add({{9, 128, 9, 10}, {130, 128, 8, 8}, false, {}});
   for (Conv c :
        {Conv{{b, n, m, 3}, {3, 3, 3, 8}, true, {{"padding", Ints{1}}}, sizes},
         Conv{{2, 9, 9, 6}, {3, 3, 1, 6}, true, {{"groups", int64_t(6)}}},

@@ -16,9 +16,13 @@ struct Step {
   std::function<Graph()> graph;
 };
 
-template <class Net> auto stepOf(Net net, optim::Optimizer optimizer) {
-  return [net, optimizer](const Tensor &x, const Tensor &y) mutable {
+template <class Net> auto stepOf(Net net, optim::Optimizer optimizer, bool inBf16 = false) {
+  return [net, optimizer, inBf16](const Tensor &x, const Tensor &y) mutable {
+    std::optional<Autocast> scope;
+    if (inBf16)
+      scope.emplace(bf16);
     Tensor loss = cross_entropy(net(x), y);
+    scope.reset();
     loss.backward();
     optimizer.step();
     optimizer.zero_grad();
@@ -71,12 +75,13 @@ struct Gpt : nn::Module {
   }
 };
 
-Step gpt(bool isJitted) {
+Step gpt(bool isJitted, bool inBf16) {
   Gpt net;
   optim::AdamW optimizer(net.parameters(), {.lr = 3e-4});
   Tensor text = arange(8 * 129) * 7919 % Gpt::kVocabulary;
   text = text.reshape({8, 129});
-  return bound(stepOf(net, optimizer), text(Slice(), Slice(0, 128)), text(Slice(), Slice(1, 129)).flatten(), isJitted);
+  return bound(stepOf(net, optimizer, inBf16), text(Slice(), Slice(0, 128)), text(Slice(), Slice(1, 129)).flatten(),
+               isJitted);
 }
 
 struct Sequence : nn::Module {
@@ -97,7 +102,8 @@ Step make(const std::string &name, bool isJitted) {
          : name == "lenet-256" ? leNet(256, isJitted)
          : name == "lenet-32"  ? leNet(32, isJitted)
          : name == "resnet-18" ? resNet(isJitted)
-         : name == "gpt"       ? gpt(isJitted)
+         : name == "gpt"       ? gpt(isJitted, false)
+         : name == "gpt-bf16"  ? gpt(isJitted, true)
          : name == "lstm"      ? lstm(isJitted)
                                : throw std::runtime_error("there is no network " + name);
 }

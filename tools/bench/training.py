@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 
-NAMES = ["mlp", "lenet-256", "lenet-32", "resnet-18", "gpt", "lstm"]
+NAMES = ["mlp", "lenet-256", "lenet-32", "resnet-18", "gpt", "gpt-bf16", "lstm"]
 TITLES = {
     "mlp": "MLP 784-512-256-10, batch 256, SGD with momentum",
     "lenet-256": "LeNet (max pool, ReLU), batch 256, SGD with momentum",
     "lenet-32": "LeNet (max pool, ReLU), batch 32, SGD with momentum",
     "resnet-18": "ResNet-18 (28×28×1), batch 64, AdamW",
     "gpt": "GPT, 4 layers of 256, 8×128 tokens, AdamW",
+    "gpt-bf16": "the same GPT in a scope of Autocast(bf16)",
     "lstm": "LSTM 2×256, batch 32, 64 steps, RMSprop",
 }
 
@@ -86,10 +87,11 @@ def torchStep(name, isCompiled):
 
     net, x, y = {
         "mlp": mlp, "lenet-256": lambda: leNet(256), "lenet-32": lambda: leNet(32), "resnet-18": resNet, "gpt": gpt,
+        "gpt-bf16": gpt,
         "lstm": lambda: (Sequence(), torch.randn(64, 32, 256), torch.arange(32) % 10),
     }[name]()
     parameters = list(net.parameters())
-    if name in ("resnet-18", "gpt"):
+    if name in ("resnet-18", "gpt", "gpt-bf16"):
         optimizer = torch.optim.AdamW(parameters, lr=1e-3)
     elif name == "lstm":
         optimizer = torch.optim.RMSprop(parameters, lr=1e-3)
@@ -97,7 +99,8 @@ def torchStep(name, isCompiled):
         optimizer = torch.optim.SGD(parameters, lr=0.01, momentum=0.9)
 
     def forward(x, y):
-        return nn.functional.cross_entropy(net(x), y)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=name.endswith("bf16")):
+            return nn.functional.cross_entropy(net(x), y)
 
     update = optimizer.step
     if isCompiled:
@@ -150,6 +153,17 @@ class Contestant:
             sys.exit(f"{self.title} has ended at: {command}")
         return answer.strip()
 
+    def processorTime(self):
+        """Of all threads that the process has now, in ms."""
+        tasks = pathlib.Path(f"/proc/{self.process.pid}/task")
+        return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e6
+
+    def time(self, steps, clock):
+        """ms per step."""
+        before = self.processorTime()
+        wall = float(self.ask(f"time {steps}"))
+        return (self.processorTime() - before) / steps if clock == "processor" else wall
+
     def close(self):
         self.process.stdin.close()
         self.process.wait()
@@ -163,12 +177,12 @@ def measure(args, name, threads):
     times = {}
     for each in contestants:
         each.ask(f"setup {name}")
-        first = float(each.ask("time 1"))
+        first = each.time(1, args.clock)
         times[each.title] = []
         each.steps = max(1, int(args.turn * 1e3 / first))
     for _ in range(args.turns):
         for each in contestants:
-            times[each.title].append(float(each.ask(f"time {each.steps}")))
+            times[each.title].append(each.time(each.steps, args.clock))
     for each in contestants:
         each.close()
     return {title: statistics.median(list) for title, list in times.items()}
@@ -182,6 +196,8 @@ def main():
     parser.add_argument("--only", action="append", choices=NAMES)
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--turn", type=float, default=0.5, help="seconds of each turn")
+    parser.add_argument("--clock", choices=["wall", "processor"], default="wall",
+                        help="processor: the time that the threads have run, for one thread on a busy machine")
     parser.add_argument("--peers", nargs="*", default=["eager", "compile"])
     parser.add_argument("--docs", type=pathlib.Path, help="a folder to write training.md into")
     args = parser.parse_args()
@@ -202,6 +218,8 @@ def main():
     if args.docs:
         note = ("# Training steps\n\nMade by `tools/dev bench --training`; the numbers are its output, not edited by "
                 "hand. Whole steps with the update, f32, on data in memory; medians in ms; the contestants take turns. "
+                + ("Times are those that the processor worked, as other work ran beside. " if args.clock == "processor"
+                   else "") +
                 "`ratio` is the time of the faster PyTorch over that of burin's jitted step: above 1, burin is faster."
                 "\n\n")
         args.docs.mkdir(parents=True, exist_ok=True)
