@@ -14,6 +14,7 @@ static mlir::func::FuncOp functionOf(const Graph::Data &graph, size_t index) {
 
 void Graph::save(const std::string &path, Location where) const {
   std::unique_lock lock(data->mutex);
+  detail::refuseToSave(data->hostFunctions, detail::inScope(where));
   if (path.ends_with(".onnx"))
     return onnx::exportModel(functionOf(*data, index), path, detail::inScope(where));
   auto bytes = ir::writeGraph(*data->module, "burin " BURIN_VERSION);

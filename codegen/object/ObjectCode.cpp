@@ -2,8 +2,6 @@
 #include "lld/Common/Driver.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "llvm/ADT/ScopeExit.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
@@ -18,6 +16,7 @@
 #include <atomic>
 #include <deque>
 #include <mutex>
+#include <numeric>
 #include <sys/mman.h>
 #include <system_error>
 #include <thread>
@@ -133,27 +132,6 @@ bool optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   return true;
 }
 
-/// Moves a function, with those that it calls, into a module of its own. No other one may call these.
-mlir::OwningOpRef<mlir::ModuleOp> takeOut(mlir::LLVM::LLVMFuncOp function, mlir::ModuleOp module) {
-  mlir::OwningOpRef<mlir::ModuleOp> alone = mlir::ModuleOp::create(module.getLoc());
-  llvm::SetVector<mlir::Operation *> taken;
-  taken.insert(function);
-  for (size_t i = 0; i < taken.size(); ++i)
-    taken[i]->walk([&](mlir::LLVM::CallOp call) {
-      if (call.getCallee())
-        taken.insert(module.lookupSymbol(*call.getCallee()));
-    });
-  for (mlir::Operation *op : taken) {
-    if (mlir::cast<mlir::LLVM::LLVMFuncOp>(op).isExternal()) {
-      alone->push_back(op->clone());
-      continue;
-    }
-    op->remove();
-    alone->push_back(op);
-  }
-  return alone;
-}
-
 /// Calls work(i) for all i below `count`, on as many threads as there are cores, or as the system grants.
 void parallelFor(size_t count, llvm::function_ref<void(size_t)> work) {
   std::atomic<size_t> next = 0;
@@ -251,46 +229,50 @@ std::string assembly(llvm::Module &module, const Target &target) {
   return text.str().str();
 }
 
-std::optional<Image> compileImage(mlir::ModuleOp module, const Target &target, llvm::ArrayRef<std::string> symbols,
-                                  std::string &error) {
-  struct Part {
-    llvm::LLVMContext context; // one thread at a time may use it
-    std::unique_ptr<llvm::Module> code;
-    llvm::SmallString<0> object;
-    unsigned size() const { return code->getInstructionCount(); }
-  };
-  std::vector<std::unique_ptr<Part>> parts;
-  for (const std::string &symbol : symbols) {
-    parts.push_back(std::make_unique<Part>());
-    auto alone = takeOut(module.lookupSymbol<mlir::LLVM::LLVMFuncOp>(symbol), module);
-    parts.back()->code = translated(*alone, target, parts.back()->context);
-    if (!parts.back()->code) {
-      error = "translation to LLVM IR failed";
-      return std::nullopt;
-    }
+struct KernelCode::Code {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> module;
+  unsigned size() const { return module->getInstructionCount(); }
+};
+
+KernelCode::KernelCode() = default;
+KernelCode::~KernelCode() = default;
+KernelCode::KernelCode(KernelCode &&) = default;
+
+mlir::LogicalResult KernelCode::translate(mlir::ModuleOp module, const Target &target) {
+  code = std::make_unique<Code>();
+  code->module = translated(module, target, code->context);
+  return code->module ? mlir::success() : module.emitError("translation to LLVM IR failed");
+}
+
+std::optional<Image> compileImage(llvm::MutableArrayRef<KernelCode> kernels, const Target &target,
+                                  llvm::ArrayRef<std::string> symbols, std::string &error) {
+  if (kernels.empty()) { // the linker wants an object: what runs host calls alone
+    llvm::LLVMContext context;
+    llvm::Module nothing("nothing", context);
+    return compileImage(nothing, target, symbols, error);
   }
-  std::vector<Part *> largestFirst; // or a core would wait for the other with the last one
-  for (auto &part : parts)
-    largestFirst.push_back(part.get());
-  llvm::stable_sort(largestFirst, [](const Part *x, const Part *y) { return x->size() > y->size(); });
+  std::vector<size_t> largestFirst(kernels.size()); // or a core would wait for the other with the last one
+  std::iota(largestFirst.begin(), largestFirst.end(), size_t(0));
+  llvm::stable_sort(largestFirst,
+                    [&](size_t x, size_t y) { return kernels[x].code->size() > kernels[y].code->size(); });
+  std::vector<llvm::SmallString<0>> objects(kernels.size());
   std::atomic<bool> failed = false;
-  parallelFor(parts.size(), [&](size_t i) {
-    Part &part = *largestFirst[i];
-    llvm::raw_svector_ostream out(part.object);
+  parallelFor(kernels.size(), [&](size_t i) {
+    KernelCode::Code &code = *kernels[largestFirst[i]].code;
+    llvm::raw_svector_ostream out(objects[largestFirst[i]]);
     auto machine = machineFor(target);
-    if (!machine || !optimize(*part.code, *machine) ||
-        !emit(*part.code, *machine, llvm::CodeGenFileType::ObjectFile, out))
+    if (!machine || !optimize(*code.module, *machine) ||
+        !emit(*code.module, *machine, llvm::CodeGenFileType::ObjectFile, out))
       failed = true;
-    part.code.reset();
+    code.module.reset();
   });
   if (failed) {
     error = std::string("LLVM has no code generator for ") + target.cpu;
     return std::nullopt;
   }
-  std::vector<llvm::StringRef> objects;
-  for (auto &part : parts)
-    objects.push_back(part->object);
-  return link(objects, symbols, error);
+  std::vector<llvm::StringRef> parts(objects.begin(), objects.end());
+  return link(parts, symbols, error);
 }
 
 std::optional<Image> compileImage(llvm::Module &module, const Target &target, llvm::ArrayRef<std::string> symbols,

@@ -1,8 +1,9 @@
 #include "codegen/plan/BufferOrder.h"
 #include "codegen/plan/PlanTables.h"
-#include "codegen/plan/StepCost.h"
+#include "passes/Passes.h"
 #include "passes/analysis/DataDependentSizes.h"
 #include "passes/analysis/IterationSpace.h"
+#include "passes/analysis/KernelCost.h"
 #include "passes/analysis/ValueChecks.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -47,6 +48,8 @@ private:
           return failure();
       } else if (isa<IfOp, WhileOp>(op)) {
         addFunctions(&op);
+      } else if (isa<DebugPrintOp, HostCallOp>(op)) {
+        addHostCall(&op);
       } else if (auto prefix = dyn_cast<PrefixOp>(op)) {
         if (failed(addComputedSize(prefix)))
           return failure();
@@ -215,7 +218,7 @@ private:
       return slots[v] = slotOf(states);
     if (auto constant = v.getDefiningOp<ConstantOp>())
       return slots[v] = {rt::Slot::Kind::Constant, tables.constant(constant)};
-    return slots[v] = addBuffer(byteSize(v));
+    return slots[v] = addBuffer(passes::byteSize(v));
   }
 
   rt::Slot addBuffer(const Dim &bytes) {
@@ -254,7 +257,7 @@ private:
     Dim bytes = 0;
     for (auto [i, input] : llvm::enumerate(kernel.getInputs())) {
       addInput(step, input);
-      bytes = bytes + bytesRead(kernel.getBody().getArgument(unsigned(i)), input);
+      bytes = bytes + passes::bytesRead(kernel.getBody().getArgument(unsigned(i)), input);
     }
     if (auto inPlace = kernel.getInPlace())
       for (auto [result, input] : llvm::zip(kernel.getResults(), *inPlace))
@@ -265,10 +268,10 @@ private:
         }
     for (Value result : kernel.getResults()) {
       step.operands.push_back(slotOf(result));
-      bytes = bytes + byteSize(result);
+      bytes = bytes + passes::byteSize(result);
     }
     step.bytes = expr(bytes);
-    step.flops = expr(flopsOf(kernel));
+    step.flops = expr(passes::flopsOf(kernel));
     stepOf[kernel] = uint32_t(plan.steps.size());
     plan.steps.push_back(std::move(step));
   }
@@ -306,7 +309,30 @@ private:
       step.operands.push_back(slotOf(result));
     if (auto loop = dyn_cast<WhileOp>(op))
       for (Value result : loop.getResults())
-        step.operands.push_back(addBuffer(byteSize(result)));
+        step.operands.push_back(addBuffer(passes::byteSize(result)));
+    finish(step, op);
+  }
+
+  void addHostCall(Operation *op) {
+    rt::HostCall call;
+    if (auto print = dyn_cast<DebugPrintOp>(op)) {
+      call.label = print.getLabel().str();
+    } else {
+      call.kind = rt::HostCall::Kind::Function;
+      call.function = uint32_t(cast<HostCallOp>(op).getFunction());
+    }
+    rt::Step step;
+    step.kind = rt::Step::Kind::Host;
+    step.hostCall = uint32_t(plan.hostCalls.size());
+    for (Value operand : op->getOperands()) {
+      call.inputs.push_back(infoOf(operand, {}, ""));
+      addInput(step, operand);
+    }
+    for (Value result : op->getResults()) {
+      call.results.push_back(infoOf(result, {}, ""));
+      step.operands.push_back(slotOf(result));
+    }
+    plan.hostCalls.push_back(std::move(call));
     finish(step, op);
   }
 
@@ -344,9 +370,9 @@ private:
       BlockArgument argument = body.getArgument(unsigned(i));
       operandOf[argument] = operand;
       if (i < scan.getStates())
-        slots[argument] = partSlot(scan.getResult(unsigned(i)), 0, byteSize(argument), false);
+        slots[argument] = partSlot(scan.getResult(unsigned(i)), 0, passes::byteSize(argument), false);
       else if (i < scan.firstWhole())
-        slots[argument] = partSlot(operand, 0, byteSize(argument), scan.getReverse());
+        slots[argument] = partSlot(operand, 0, passes::byteSize(argument), scan.getReverse());
       else
         outside.push_back(slots[argument] = slotOf(operand));
     }
@@ -354,7 +380,7 @@ private:
       Value part = terminator->getOperand(unsigned(i));
       bool isState = i < scan.getStates();
       slots[passes::skipReshapes(part)] =
-          partSlot(result, isState ? byteSize(part) : 0, byteSize(part), !isState && scan.getReverse());
+          partSlot(result, isState ? passes::byteSize(part) : 0, passes::byteSize(part), !isState && scan.getReverse());
     }
     uint32_t first = plan.steps.size();
     LogicalResult added = success();
@@ -434,6 +460,8 @@ FailureOr<PlannedArtifact> planArtifact(ModuleOp module, const UniqueKernels &ke
   for (size_t i = tables.functions.size(); i-- > 0;) // what is run before what runs it
     if (failed(PlanBuilder(tables.functions[i], tables, uint32_t(i)).build()))
       return failure();
+  if (auto report = module->getAttrOfType<StringAttr>(passes::kMemoryReport))
+    tables.planned.artifact.metadata.emplace_back(rt::kMemoryReportKey, report.getValue().str());
   return std::move(tables.planned);
 }
 

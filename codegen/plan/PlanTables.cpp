@@ -11,9 +11,7 @@ static constexpr uint64_t kWeightAlign = 64;
 
 bool isInlined(ScanOp scan) {
   return !scan.body()
-              ->walk([](Operation *op) {
-                return appliedFunctions(op).empty() ? WalkResult::advance() : WalkResult::interrupt();
-              })
+              ->walk([](Operation *op) { return isOwnStep(op) ? WalkResult::interrupt() : WalkResult::advance(); })
               .wasInterrupted();
 }
 
@@ -84,7 +82,9 @@ void PlanTables::addStates() {
   for (auto op : module.getOps<StateOp>()) {
     auto type = cast<RankedTensorType>(op.getType());
     rt::State state{op.getSymName().str(), *dtypeOf(type.getElementType()), type.getShape().vec(), UINT32_MAX};
-    if (auto initial = op.getInitial())
+    std::vector<char> storage;
+    auto isZero = [](char byte) { return byte == 0; };
+    if (auto initial = op.getInitial(); initial && !llvm::all_of(constantBytes(*initial, storage), isZero))
       state.initial = constant(*initial, op.getSymName());
     states[op.getSymNameAttr()] = uint32_t(planned.artifact.states.size());
     planned.artifact.states.push_back(std::move(state));

@@ -35,8 +35,8 @@ private:
   void orderFunctions();
 };
 
-/// Whether a scan's body is run by steps of the plan around it; else, as it runs other functions, by a call in each
-/// turn.
+/// Whether a scan's body is run by steps of the plan around it; else, as it has steps that are no kernels, by a call in
+/// each turn.
 bool isInlined(ir::ScanOp scan);
 
 } // namespace burin::codegen

@@ -25,12 +25,15 @@ Tensor rowsFrom(const Tensor &x, int64_t first, const Dim &count) {
 
 } // namespace
 
-/// Records the ops of a loop's step with these arguments. Returns its results.
+/// Records the ops of a loop's step with these arguments, without prints. Returns its results.
 std::vector<Value> Trace::inlineStep(mlir::func::FuncOp step, llvm::ArrayRef<Value> arguments) {
   mlir::IRMapping known;
   known.map(step.getArguments(), arguments);
   for (mlir::Operation &op : step.front().without_terminator()) {
+    if (llvm::isa<ir::DebugPrintOp>(op))
+      continue;
     mlir::Operation *copy = builder.clone(op, known);
+    silence(copy);
     for (auto [old, made] : llvm::zip(op.getResults(), copy->getResults()))
       if (detached.contains(old))
         detached.insert(made);

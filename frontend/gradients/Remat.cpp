@@ -1,5 +1,6 @@
 // Values that are computed again for gradients instead of being kept: copies of ops in a trace.
 #include "frontend/gradients/Backward.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace burin {
 
@@ -11,8 +12,10 @@ std::vector<Tensor> Trace::remat(const detail::Function &function, const std::ve
   auto region = std::make_shared<Region>();
   auto at = before ? std::next(mlir::Block::iterator(before)) : block->begin();
   for (mlir::Operation &op : llvm::make_range(at, block->end()))
-    // Two ops cannot define one size, and a function of one's own gradient may see what it was given only.
-    if (!llvm::is_contained(sizing, &op) && !customs.contains(&op) && !llvm::isa<ir::ConstantOp>(op))
+    // Two ops cannot define one size, a function of one's own gradient may see what it was given only, and effects
+    // happen once.
+    if (!llvm::is_contained(sizing, &op) && !customs.contains(&op) && !llvm::isa<ir::ConstantOp>(op) &&
+        mlir::isMemoryEffectFree(&op))
       region->push_back(&op);
   for (mlir::Operation *op : *region)
     regions[op] = region; // of nested ones the outer one

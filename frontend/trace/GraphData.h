@@ -1,6 +1,7 @@
 // The module behind a Graph.
 #pragma once
 #include "burin/graph.h"
+#include "frontend/tensor/HostFunctions.h"
 #include "ir/dialect/Burin.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -28,6 +29,8 @@ struct Graph::Data {
   };
   std::vector<Signature> functions;       // at least one
   std::shared_ptr<const Artifact> native; // made by run()
+  detail::HostFunctions hostFunctions;
+  bool statesAreGiven = false; // to each run, by a jitted function
 
   /// While it is traced: what its states are called, by the cell, and how many functions branches and loops have.
   llvm::DenseMap<const void *, mlir::FlatSymbolRefAttr> states;

@@ -40,7 +40,7 @@ std::optional<Tensor> Trace::constantValue(const Tensor &tensor, const Location 
     if (evaluated.contains(value))
       continue;
     mlir::Operation *op = value.getDefiningOp();
-    if (!op || !isSmall(value) || !ir::appliedFunctions(op).empty())
+    if (!op || !isSmall(value) || ir::isOwnStep(op))
       return std::nullopt;
     ops.push_back(op);
   }

@@ -94,6 +94,9 @@ inline constexpr llvm::StringLiteral kChecksAttr = "burin.checks";
 inline constexpr llvm::StringLiteral kStateAttr = "burin.state";
 /// The functions that an op applies: those of if, while and scan. Null ones are missing.
 llvm::SmallVector<mlir::Operation *, 2> appliedFunctions(mlir::Operation *);
+/// Whether the op is a step of the launch plan by itself, with its operands and results in memory: it applies
+/// functions, or is done by the host.
+bool isOwnStep(mlir::Operation *);
 
 /// The public functions of a graph with bodies, @main first, then in the order of the module.
 std::vector<mlir::func::FuncOp> publicFunctions(mlir::ModuleOp module);

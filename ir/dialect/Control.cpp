@@ -82,6 +82,28 @@ SmallVector<Operation *, 2> burin::ir::appliedFunctions(Operation *op) {
   return {};
 }
 
+bool burin::ir::isOwnStep(Operation *op) { return isa<ScanOp, IfOp, WhileOp, DebugPrintOp, HostCallOp>(op); }
+
+static bool haveEffects(ArrayRef<Operation *> functions, llvm::SmallPtrSetImpl<Operation *> &seen) {
+  return llvm::any_of(functions, [&](Operation *function) {
+    auto visit = [&](Operation *op) {
+      bool any = isa<DebugPrintOp, HostCallOp>(op) || haveEffects(appliedFunctions(op), seen);
+      return any ? WalkResult::interrupt() : WalkResult::advance();
+    };
+    return function && seen.insert(function).second && function->walk(visit).wasInterrupted();
+  });
+}
+
+using Effects = SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>;
+static void addEffects(Operation *op, Effects &effects) {
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  if (haveEffects(appliedFunctions(op), seen))
+    effects.emplace_back(MemoryEffects::Write::get());
+}
+void IfOp::getEffects(Effects &effects) { addEffects(*this, effects); }
+void WhileOp::getEffects(Effects &effects) { addEffects(*this, effects); }
+void ScanOp::getEffects(Effects &effects) { addEffects(*this, effects); }
+
 std::vector<func::FuncOp> burin::ir::publicFunctions(ModuleOp module) {
   std::vector<func::FuncOp> functions;
   for (auto function : module.getOps<func::FuncOp>())

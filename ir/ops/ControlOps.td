@@ -15,7 +15,11 @@ def Burin_StateOp : Op<Burin_Dialect, "state", [Symbol, HasParent<"::mlir::Modul
   let assemblyFormat = "$sym_name `:` $type (`=` $initial^)? attr-dict";
   let hasVerifier = 1;
 }
-def Burin_IfOp : Op<Burin_Dialect, "if", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+// What runs functions has the effects of its functions: a print in one of them.
+class Burin_ApplyingOp<string mnemonic> : Op<Burin_Dialect, mnemonic, [AlwaysSpeculatable,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, DeclareOpInterfaceMethods<SymbolUserOpInterface>]>;
+
+def Burin_IfOp : Burin_ApplyingOp<"if"> {
   let summary = "One of two functions, chosen by a bool: only that one runs";
   let description = [{ Both functions take all of `inputs`, and their results have the types of the op's results. }];
   let arguments = (ins Burin_Tensor:$condition, FlatSymbolRefAttr:$then, FlatSymbolRefAttr:$otherwise,
@@ -28,7 +32,7 @@ def Burin_IfOp : Op<Burin_Dialect, "if", [Pure, DeclareOpInterfaceMethods<Symbol
   }];
   let hasCanonicalizer = 1;
 }
-def Burin_WhileOp : Op<Burin_Dialect, "while", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Burin_WhileOp : Burin_ApplyingOp<"while"> {
   let summary = "A loop: `body` is applied to the carried values as long as `condition` says so";
   let description = [{
     The first `carried` of the inputs are the values before the first turn; the others are the same in all turns. Both
@@ -44,7 +48,7 @@ def Burin_WhileOp : Op<Burin_Dialect, "while", [Pure, DeclareOpInterfaceMethods<
     ::mlir::Operation *bodyFunction();
   }];
 }
-def Burin_ScanOp : Op<Burin_Dialect, "scan", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Burin_ScanOp : Burin_ApplyingOp<"scan"> {
   let summary = "A loop: a function applied to each of `parts` equal parts of operands along dimension 0";
   let description = [{
     In each turn the function takes the `states` that the turn before has left, one part of each of the `sliced` operands
@@ -67,5 +71,21 @@ def Burin_ScanOp : Op<Burin_Dialect, "scan", [Pure, DeclareOpInterfaceMethods<Sy
     /// The first of the operands that are given whole.
     unsigned firstWhole() { return unsigned(getStates() + getSliced()); }
   }];
+}
+def Burin_DebugPrintOp : Op<Burin_Dialect, "debug_print", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Writes a tensor to the standard error stream of the process";
+  let description = [{ Stays though nobody uses it, and in the order of the ops that have effects. }];
+  let arguments = (ins Burin_Tensor:$x, StrAttr:$label);
+  let assemblyFormat = "$label `(` $x `)` attr-dict `:` type($x)";
+}
+def Burin_HostCallOp : Op<Burin_Dialect, "host_call", [MemoryEffects<[MemWrite]>]> {
+  let summary = "A C++ function of the process that traced the graph";
+  let description = [{
+    `function` counts the functions that the graph holds. It is called in each run, in the order of the ops that have
+    effects, and may fail.
+  }];
+  let arguments = (ins I64Attr:$function, Variadic<Burin_Tensor>:$inputs);
+  let results = (outs Variadic<Burin_Tensor>:$results);
+  let assemblyFormat = "$function `(` $inputs `)` attr-dict `:` functional-type($inputs, $results)";
 }
 #endif

@@ -328,6 +328,8 @@ FailureOr<Results> Interpreter::run(Operation *op, ArrayRef<const RefTensor *> o
     return apply(op, branches.branch(isTrue(*operands.front())), operands.drop_front());
   if (const OpInfo *info = opInfo(op))
     return runTableOp(op, *info, operands);
+  if (isa<DebugPrintOp>(op)) // the results are what is asked for
+    return Results();
   return op->emitError() << "the reference interpreter does not know this op";
 }
 

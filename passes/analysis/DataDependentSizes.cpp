@@ -44,8 +44,37 @@ void forEachSymbol(Operation *op, llvm::function_ref<void(StringRef)> visit) {
 
 } // namespace
 
+llvm::DenseMap<Operation *, Operation *> orderOfEffects(Block &block) {
+  llvm::DenseMap<Operation *, Operation *> before;
+  Operation *last = nullptr;
+  for (Operation &op : block.without_terminator())
+    if (isOwnStep(&op) && !isMemoryEffectFree(&op)) // not the prefixes that sizes are read from
+      before[&op] = std::exchange(last, &op);
+  return before;
+}
+
+void sortByDependence(Block &block) {
+  const llvm::DenseMap<Operation *, Operation *> effectBefore = orderOfEffects(block);
+  if (effectBefore.empty())
+    return void(sortTopologically(&block));
+  llvm::DenseSet<Operation *> placed;
+  std::function<void(Operation *)> place = [&](Operation *op) {
+    if (!op || op->getBlock() != &block || !placed.insert(op).second)
+      return;
+    place(effectBefore.lookup(op));
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands()) // those of its own body are skipped above
+        place(operand.getDefiningOp());
+    });
+    op->moveBefore(block.getTerminator());
+  };
+  for (Operation *op : llvm::to_vector(llvm::make_pointer_range(block.without_terminator())))
+    place(op);
+}
+
 void sortBySizes(Block &block) {
-  sortTopologically(&block);
+  sortByDependence(block);
+  const llvm::DenseMap<Operation *, Operation *> effectBefore = orderOfEffects(block);
   llvm::StringSet<> undefined;
   for (Operation &op : block)
     if (auto size = newSizeOf(&op))
@@ -55,6 +84,8 @@ void sortBySizes(Block &block) {
   llvm::DenseSet<Operation *> waiting;
   auto isReady = [&](Operation *op) {
     bool ready = llvm::none_of(op->getOperands(), [&](Value v) { return waiting.contains(v.getDefiningOp()); });
+    for (Operation *before = effectBefore.lookup(op); before; before = effectBefore.lookup(before))
+      ready &= !waiting.contains(before);
     forEachSymbol(op, [&](StringRef symbol) { ready &= !undefined.contains(symbol); });
     return ready;
   };

@@ -1,4 +1,5 @@
 #include "passes/analysis/IterationSpace.h"
+#include "passes/analysis/OpFacts.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -6,41 +7,30 @@ using namespace burin::ir;
 namespace burin::passes {
 
 Value skipReshapes(Value v) {
-  while (auto *op = v.getDefiningOp()) {
-    if (!isa<ReshapeOp, SqueezeOp, UnsqueezeOp>(op))
-      break;
-    v = op->getOperand(0);
-  }
+  while (isView(v.getDefiningOp()))
+    v = v.getDefiningOp()->getOperand(0);
   return v;
 }
 
-SmallVector<int64_t> reducedAxes(Operation *op) {
-  if (op->hasTrait<ir::Reduction>()) {
-    auto axes = op->getAttrOfType<DenseI64ArrayAttr>("axes").asArrayRef();
-    return SmallVector<int64_t>(axes);
-  }
-  if (auto arg = dyn_cast<ArgmaxOp>(op))
-    return {static_cast<int64_t>(arg.getAxis())};
-  if (auto arg = dyn_cast<ArgminOp>(op))
-    return {static_cast<int64_t>(arg.getAxis())};
-  return {};
+/// Composites, whose results have the shape of what they reduce.
+static bool isRowComposite(Operation *op) {
+  RowAxes rows = factsOf(op).rows;
+  return rows == RowAxes::AlongAxis || rows == RowAxes::FromAxis;
 }
 
-static bool isRowComposite(Operation *op) { return isa<SoftmaxOp, LogSoftmaxOp, LayerNormOp, RmsNormOp>(op); }
+SmallVector<int64_t> reducedAxes(Operation *op) { return isRowComposite(op) ? SmallVector<int64_t>() : rowAxes(op); }
 
 SmallVector<int64_t> rowAxes(Operation *op) {
-  if (!isRowComposite(op))
-    return reducedAxes(op);
-  int64_t axis = op->getAttrOfType<IntegerAttr>("axis").getInt();
-  SmallVector<int64_t> axes{axis};
-  if (isa<LayerNormOp, RmsNormOp>(op))
-    for (int64_t rank = shapeOf(op->getOperand(0)).size(); ++axis < rank;)
+  RowAxes rows = factsOf(op).rows;
+  if (rows == RowAxes::None)
+    return {};
+  if (rows == RowAxes::Axes)
+    return SmallVector<int64_t>(op->getAttrOfType<DenseI64ArrayAttr>("axes").asArrayRef());
+  SmallVector<int64_t> axes{op->getAttrOfType<IntegerAttr>("axis").getInt()};
+  if (rows == RowAxes::FromAxis)
+    for (int64_t axis = axes[0], rank = shapeOf(op->getOperand(0)).size(); ++axis < rank;)
       axes.push_back(axis);
   return axes;
-}
-
-bool isSequential(Operation *op) {
-  return isa<CumsumOp, CumprodOp, ScatterOp, ArgsortOp, NonMaxSuppressionOp, ScanOp, IfOp, WhileOp>(op);
 }
 
 std::optional<SmallVector<int>> unitReshape(Operation *op) {
@@ -162,7 +152,7 @@ private:
       }
       return;
     }
-    if (isa<ReshapeOp, SqueezeOp, UnsqueezeOp>(op)) {
+    if (isView(op)) {
       auto source = unitReshape(op);
       if (!source)
         return;
@@ -289,7 +279,7 @@ private:
       // What is computed by position, not point by point, needs its own dimensions.
       Operation *op = v.getDefiningOp();
       bool pointwise = !op || op->hasTrait<ir::Elementwise>() || isa<BroadcastToOp, ContractOp>(op) ||
-                       !reducedAxes(op).empty() || (isa<ReshapeOp, SqueezeOp, UnsqueezeOp>(op) && unitReshape(op));
+                       !reducedAxes(op).empty() || (isView(op) && unitReshape(op));
       if (!pointwise || isa_and_nonnull<ContractOp>(op))
         return false;
     }
@@ -307,10 +297,5 @@ private:
 } // namespace
 
 std::optional<IterationSpace> inferIterationSpace(Block &body) { return Aligner(body).run(); }
-
-bool isKernelBody(Block &body) {
-  auto needsNoSpace = [](Operation &op) { return isSequential(&op) || isa<Bf16TermsOp>(op); };
-  return llvm::any_of(body, needsNoSpace) || inferIterationSpace(body);
-}
 
 } // namespace burin::passes

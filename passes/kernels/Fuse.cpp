@@ -10,19 +10,24 @@
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/analysis/IterationSpace.h"
 #include "passes/kernels/FusionKind.h"
+#include "passes/kernels/KernelFamily.h"
+#include "passes/kernels/MergeRules.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
+#define GEN_PASS_DEF_FUSEPASS
+#include "passes/Passes.h.inc"
+
 namespace {
 
 constexpr size_t kMaxOps = 256, kMaxInputs = 64, kMaxCode = 256; // of one kernel
 
 struct Group {
   llvm::SetVector<Operation *> ops;
-  bool contract = false, window = false, row = false, movement = false, sequential = false;
+  GroupForm form = GroupForm::Pointwise;
   size_t code = 1;           // ops emitted: those that are asked for at several places count as often
   SmallVector<int64_t> axes; // of row groups
   Shape rows;                // the full space of row groups
@@ -36,6 +41,9 @@ public:
     for (Operation &op : block)
       if (intrinsicKind(&op) == Kind::Free && isReadFromMemory(op.getResult(0)))
         stored.insert(&op);
+    effectBefore = orderOfEffects(block); // which they keep, as if each needed what the one before gives
+    for (auto [op, before] : effectBefore)
+      effectAfter[before] = op;
     for (Operation &op : block)
       place(&op);
     copyPlainResults();
@@ -70,17 +78,13 @@ private:
     groups.emplace_back();
     Group &group = groups.back();
     group.ops.insert(op);
-    group.contract = kind == Kind::Contract;
-    group.window = kind == Kind::Window;
-    group.sequential = kind == Kind::Sequential;
-    group.movement = kind == Kind::Movement;
+    group.form = formOf(kind);
     if (kind == Kind::Row) {
-      group.row = true;
       group.axes = rowAxes(op);
       group.rows = shapeOf(op->getOperand(0));
     }
     groupOf[op] = id;
-    if (group.contract || group.window || group.sequential)
+    if (kind != Kind::Pointwise && kind != Kind::Row && kind != Kind::Movement)
       return;
     for (Value operand : op->getOperands()) {
       auto candidate = producerGroup(operand);
@@ -112,44 +116,40 @@ private:
   // `user` is the op that asks: its group is new, so it has the kind of `user`, or what merging made of it.
   bool mayMerge(GroupId producer, GroupId consumer, Operation *user, Value operand) {
     const Group &p = groups[producer], &c = groups[consumer];
-    if (p.sequential || c.sequential || p.ops.size() + c.ops.size() > kMaxOps)
+    Merge allowed = mergeOf(p.form, c.form);
+    if (allowed == Merge::Never || p.ops.size() + c.ops.size() > kMaxOps)
       return false;
-    if (p.contract && (c.contract || c.row || c.movement || c.window))
-      return false;
-    if (c.contract && (p.row || p.movement))
-      return false;
-    if (p.row && c.row && (p.axes != c.axes || p.rows != c.rows))
-      return false;
-    if (p.window && (c.window || c.row || c.movement || c.contract))
-      return false;
-    if (c.window && (p.row || p.movement))
+    if (allowed == Merge::IfSameRows && (p.axes != c.axes || p.rows != c.rows))
       return false;
     if (readsFrom(producer, consumer) || readsFrom(consumer, producer))
       return false;
+    return isLinked(linkOf(p.form, kindOf(user)), p, user, operand) && !wouldCycle(producer, consumer);
+  }
+
+  /// Whether `user` uses a value of the group in the way that the link asks for.
+  bool isLinked(Link link, const Group &group, Operation *user, Value operand) {
     Operation *source = operand.getDefiningOp();
     bool direct = groupOf.count(source);
-    Kind kind = kindOf(user);
-    if (kind == Kind::Movement) {
-      // The producer's work is done where the moved element is asked for: only if nobody else needs it.
-      if (p.row || p.contract || p.window || !usedOnlyBy(p, user, operand))
-        return false;
-    } else if (kind == Kind::Row) {
-      bool isUnitView = source && kindOf(source) == Kind::View && unitReshape(source);
-      if (shapeOf(operand) != groups[groupOf[user]].rows || (!direct && !isUnitView))
-        return false;
-      if (p.movement && !direct)
-        return false;
-    } else if (!direct && !fullShapeOf(p, shapeOf(user->getResult(0)), operand)) {
+    bool isRows = shapeOf(operand) == groups[groupOf[user]].rows;
+    switch (link) {
+    case Link::Never:
       return false;
+    case Link::SameSpace:
+      return direct || fullShapeOf(group, shapeOf(user->getResult(0)), operand);
+    case Link::RowOperand:
+      return isRows && (direct || (source && kindOf(source) == Kind::View && unitReshape(source)));
+    case Link::DirectRow:
+      return isRows && direct;
+    case Link::OnlyUser:
+      return usedOnlyBy(group, user, operand);
     }
-    return !wouldCycle(producer, consumer);
+    llvm_unreachable("a link");
   }
 
   /// An op of `reader` wants in memory what `writer` computes, so they cannot be one kernel.
   bool readsFrom(GroupId reader, GroupId writer) {
-    bool isWalk = groups[writer].row || groups[writer].contract || groups[writer].window; // no element on its own
     return llvm::any_of(groups[reader].ops, [&](Operation *op) {
-      return (needsMemory(op) || (isWalk && kindOf(op) == Kind::Movement)) &&
+      return (needsMemory(op) || (isWalk(groups[writer].form) && kindOf(op) == Kind::Movement)) &&
              llvm::any_of(op->getOperands(), [&](Value v) { return producerGroup(v) == writer; });
     });
   }
@@ -163,7 +163,7 @@ private:
       if (op->getNumOperands() == 0)
         return false;
     }
-    if (group.row)
+    if (isRow(group.form))
       return group.rows == shape;
     return llvm::all_of(group.ops, [&](Operation *op) { return shapeOf(op->getResult(0)) == shape; });
   }
@@ -193,9 +193,12 @@ private:
     llvm::DenseSet<GroupId> entered;
     SmallVector<std::pair<Operation *, bool>> stack; // op, whether another group was passed
     auto leave = [&](ArrayRef<Operation *> ops, bool passed) {
-      for (Operation *op : ops)
+      for (Operation *op : ops) {
         for (Operation *user : op->getUsers())
           stack.push_back({user, passed});
+        if (Operation *next = effectAfter.lookup(op))
+          stack.push_back({next, passed});
+      }
     };
     leave(groups[from].ops.getArrayRef(), false);
     while (!stack.empty()) {
@@ -221,11 +224,8 @@ private:
       a.ops.insert(op);
       groupOf[op] = into;
     }
-    a.contract |= b.contract;
-    a.window |= b.window;
-    a.movement |= b.movement;
-    if (b.row) {
-      a.row = true;
+    a.form = joined(a.form, b.form);
+    if (isRow(b.form)) {
       a.axes = b.axes;
       a.rows = b.rows;
     }
@@ -256,8 +256,8 @@ private:
     for (GroupId id : order) {
       if (groups[id].ops.empty())
         continue;
-      if (Operation *op = groups[id].ops.front(); !appliedFunctions(op).empty()) {
-        op->moveBefore(block.getTerminator()); // its functions have kernels of their own
+      if (Operation *op = groups[id].ops.front(); isOwnStep(op)) {
+        op->moveBefore(block.getTerminator()); // functions that it runs have kernels of their own
         continue;
       }
       if (failed(emitGroup(b, groups[id].ops.getArrayRef())))
@@ -279,6 +279,9 @@ private:
       if (state[id])
         return;
       state[id] = 1;
+      for (Operation *op : groups[id].ops)
+        if (Operation *before = effectBefore.lookup(op))
+          visit(groupOf.lookup(before));
       for (Operation *op : groups[id].ops)
         for (Value operand : op->getOperands())
           forEachSource(operand, [&](Operation *source) {
@@ -324,8 +327,9 @@ private:
       return failure();
     Operation *main = mainOp(sorted);
     SmallVector<Type> types = llvm::map_to_vector(results, [](Value v) { return v.getType(); });
-    auto kernel = KernelOp::create(b, main->getLoc(), types, body.inputs.getArrayRef(), b.getStringAttr(nameOf(sorted)),
-                                   /*in_place=*/DenseI64ArrayAttr());
+    auto kernel =
+        KernelOp::create(b, main->getLoc(), types, body.inputs.getArrayRef(), b.getStringAttr(kernelName(sorted)),
+                         /*in_place=*/DenseI64ArrayAttr());
     kernel.getBody().takeBody(*body.region);
     for (auto [from, to] : llvm::zip(results, kernel.getResults()))
       from.replaceUsesWithIf(to, [&](OpOperand &use) { return !members.contains(use.getOwner()); });
@@ -366,10 +370,7 @@ private:
   }
 
   // Contractions and windows read their operands many times.
-  static bool needsMemory(Operation *op) {
-    Kind kind = intrinsicKind(op);
-    return kind == Kind::Contract || kind == Kind::Window || !appliedFunctions(op).empty();
-  }
+  static bool needsMemory(Operation *op) { return readsMemory(op) || isOwnStep(op); }
 
   bool neededOutside(Operation *user, const llvm::SetVector<Operation *> &members) {
     Kind kind = kindOf(user);
@@ -444,32 +445,16 @@ private:
     return ops.back();
   }
 
-  // "contract+add+relu"
-  static std::string nameOf(ArrayRef<Operation *> ops) {
-    std::string name;
-    size_t shown = 0;
-    for (Operation *op : ops) {
-      if (shown++ == 4) {
-        name += "+...";
-        break;
-      }
-      name += (name.empty() ? "" : "+") + op->getName().stripDialect().str();
-    }
-    return name;
-  }
-
   func::FuncOp function;
   Block &block;
   std::vector<Group> groups;
   llvm::DenseMap<Operation *, GroupId> groupOf;
   llvm::DenseSet<Operation *> stored;
+  llvm::DenseMap<Operation *, Operation *> effectBefore, effectAfter;
   Operation *placed = nullptr; // the last one
 };
 
-struct Fuse : PassWrapper<Fuse, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Fuse)
-  llvm::StringRef getArgument() const override { return "burin-fuse"; }
-  llvm::StringRef getDescription() const override { return "Groups ops into kernels"; }
+struct FusePass : impl::FusePassBase<FusePass> {
   void runOnOperation() override {
     getOperation().walk([](BarrierOp op) { // nothing looks for repeated work from here on
       op.getResult().replaceAllUsesWith(op.getX());
@@ -482,7 +467,5 @@ struct Fuse : PassWrapper<Fuse, OperationPass<ModuleOp>> {
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createFusePass() { return std::make_unique<Fuse>(); }
 
 } // namespace burin::passes

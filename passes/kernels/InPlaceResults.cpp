@@ -4,23 +4,21 @@
 #include "ir/dialect/Burin.h"
 #include "passes/Passes.h"
 #include "passes/analysis/DataDependentSizes.h"
-#include "passes/analysis/IterationSpace.h"
+#include "passes/analysis/OpFacts.h"
+#include "passes/analysis/TakeOver.h"
 #include "passes/analysis/ValueChecks.h"
 
 using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
+#define GEN_PASS_DEF_INPLACERESULTSPASS
+#include "passes/Passes.h.inc"
+
 namespace {
 
-class InPlaceResults : public PassWrapper<InPlaceResults, OperationPass<ModuleOp>> {
+class InPlaceResultsPass : public impl::InPlaceResultsPassBase<InPlaceResultsPass> {
 public:
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(InPlaceResults)
-  llvm::StringRef getArgument() const override { return "burin-in-place-results"; }
-  llvm::StringRef getDescription() const override {
-    return "Lets kernel results take over the memory of inputs that die";
-  }
-
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       for (unsigned i = 0; i < function.getNumResults(); ++i)
@@ -55,18 +53,9 @@ private:
     kernel.setInPlace(inPlace);
   }
 
-  /// Whether the kernel works if the result lies where the input does.
   static bool mayTakeOver(KernelOp kernel, OpResult result, unsigned input) {
-    Block &body = kernel.getBody().front();
-    BlockArgument argument = body.getArgument(input);
-    Value yielded = body.getTerminator()->getOperand(result.getResultNumber());
-    if (llvm::is_contained(inPlaceOf(kernel), int64_t(input)))
-      return false;
-    if (auto scatter = yielded.getDefiningOp<ScatterOp>()) // its kernel has a rule for that
-      return scatter.getX() == argument && argument.hasOneUse();
-    auto alignment = inferIterationSpace(body);
-    return alignment && alignment->contains(yielded) && alignment->contains(argument) &&
-           samePlaces(*alignment, argument, yielded) && readOnlyAtItsPoint(argument);
+    return !llvm::is_contained(inPlaceOf(kernel), int64_t(input)) &&
+           passes::mayTakeOver(kernel, result.getResultNumber(), input);
   }
 
   // ---- states
@@ -116,22 +105,6 @@ private:
     return true;
   }
 
-  static bool canFail(Operation *op) {
-    if (isa<PrefixOp>(op)) // the size that it computes may not fit
-      return true;
-    if (auto kernel = dyn_cast<KernelOp>(op))
-      return !checksOf(kernel).empty();
-    return llvm::any_of(appliedFunctions(op), [](Operation *function) {
-      return function
-          ->walk([](Operation *inner) {
-            return inner->getParentOp() && isa<func::FuncOp>(inner->getParentOp()) && canFail(inner)
-                       ? WalkResult::interrupt()
-                       : WalkResult::advance();
-          })
-          .wasInterrupted();
-    });
-  }
-
   static bool reads(Operation *op, Value v) {
     return llvm::any_of(op->getOperands(), [&](Value operand) { return storedIn(operand) == v; });
   }
@@ -143,27 +116,8 @@ private:
     });
   }
 
-  /// Same element size, and the same element at every point.
-  static bool samePlaces(const IterationSpace &alignment, Value input, Value yielded) {
-    auto steps = [&](Value v) {
-      SmallVector<int> dims(alignment.dims.find(v)->second);
-      llvm::erase(dims, -1);
-      return dims;
-    };
-    return byteWidth(dtypeOf(input)) == byteWidth(dtypeOf(yielded)) &&
-           elements(shapeOf(input)) == elements(shapeOf(yielded)) && steps(input) == steps(yielded);
-  }
-
-  // Pointwise ops, reductions and unit reshapes read at the point; contractions and movement read anywhere.
-  static bool readOnlyAtItsPoint(Value v) {
-    return llvm::all_of(v.getUsers(), [](Operation *user) {
-      return user->hasTrait<ir::Elementwise>() || !reducedAxes(user).empty() || isa<YieldOp>(user) ||
-             (isReshape(user) && unitReshape(user) && readOnlyAtItsPoint(user->getResult(0)));
-    });
-  }
-
   static bool isView(Operation *op) { return isReshape(op) || isa<PrefixOp>(op); }
-  static bool isReshape(Operation *op) { return isa<ReshapeOp, SqueezeOp, UnsqueezeOp>(op); }
+  static bool isReshape(Operation *op) { return passes::isView(op); }
 
   /// It has a place of its own: among the results, or before the states that a loop leaves.
   static bool isReturned(Value v) {
@@ -200,7 +154,5 @@ private:
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createInPlaceResultsPass() { return std::make_unique<InPlaceResults>(); }
 
 } // namespace burin::passes

@@ -1,29 +1,22 @@
 // Layers whose activations are larger than their weights run part by part of the batch, several layers in a row: what
 // one layer writes is still in cache when the next one reads it, memory holds one part instead of the batch, threads
 // work on parts of their own, and code for a symbolic batch is that for a batch of 1.
-#include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
 #include "passes/analysis/BatchSemantics.h"
+#include "passes/analysis/DataDependentSizes.h"
 #include "passes/analysis/IterationSpace.h"
+#include "passes/analysis/OpFacts.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
+#define GEN_PASS_DEF_BATCHTILINGPASS
+#include "passes/Passes.h.inc"
+
 namespace {
-
-constexpr int64_t kTypicalSize = 8; // of symbols other than the batch
-/// Weights of a run up to this size stay in a core's cache from one part to the next …
-constexpr int64_t kCachedWeights = 1 << 20;
-/// … where products with fewer rows than this read them faster than they compute.
-constexpr int64_t kLeastRows = 12;
-
-/// Reads its operands many times, from memory.
-bool readsMemory(Operation *op) {
-  return isa<ContractOp, ConvOp, MaxPoolOp, AvgPoolOp, ScaledDotProductAttentionOp>(op);
-}
 
 /// Ops that follow each other and can work on parts.
 using Run = llvm::SetVector<Operation *>;
@@ -37,7 +30,7 @@ public:
     for (Run &run : findRuns())
       if (Run best = mostWorthwhile(run); !best.empty())
         split(best);
-    sortTopologically(&function.getBody().front());
+    sortByDependence(function.getBody().front());
   }
 
 private:
@@ -111,9 +104,9 @@ private:
         own += bytesOf(operand.getType());
       else if (run.contains(skipReshapes(operand).getDefiningOp()))
         bytes += 2 * bytesOf(partType(operand, parts)); // written and read
-    if (isa<ContractOp>(op) && rowsOfPart(op->getResult(0)) < kLeastRows)
+    if (isa<ContractOp>(op) && rowsOfPart(op->getResult(0)) < kComputeBoundRows)
       return bytes - own;
-    int64_t cached = std::min(own, std::max<int64_t>(kCachedWeights - weights, 0));
+    int64_t cached = std::min(own, std::max<int64_t>(kCachedBytes - weights, 0));
     weights += own;
     return bytes - (own - cached);
   }
@@ -227,14 +220,8 @@ private:
   int number = 0;
 };
 
-struct BatchTiling : PassWrapper<BatchTiling, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(BatchTiling)
-  explicit BatchTiling(int64_t least) { leastGain = least; }
-  BatchTiling(const BatchTiling &other) : PassWrapper(other) {}
-  llvm::StringRef getArgument() const override { return "burin-batch-tiling"; }
-  llvm::StringRef getDescription() const override {
-    return "Runs layers with large activations part by part of the batch";
-  }
+struct BatchTilingPass : impl::BatchTilingPassBase<BatchTilingPass> {
+  using BatchTilingPassBase::BatchTilingPassBase;
   void runOnOperation() override {
     SmallVector<func::FuncOp> functions(getOperation().getOps<func::FuncOp>());
     llvm::DenseSet<Operation *> bodies; // a plan has no loops in loops
@@ -244,10 +231,6 @@ struct BatchTiling : PassWrapper<BatchTiling, OperationPass<ModuleOp>> {
       for (const Dim &size : batchSizes(function))
         Splitter(function, size, leastGain).run();
   }
-
-private:
-  Option<int64_t> leastGain{*this, "least-gain", llvm::cl::desc("Bytes that a part must save in memory traffic"),
-                            llvm::cl::init(kLeastGainOfSplit)};
 
   /// The leading sizes of the inputs, but not those of vectors.
   static SmallVector<Dim> batchSizes(func::FuncOp function) {
@@ -263,7 +246,5 @@ private:
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createBatchTilingPass(int64_t leastGain) { return std::make_unique<BatchTiling>(leastGain); }
 
 } // namespace burin::passes

@@ -1,10 +1,13 @@
-// Steps that run functions: calls, branches, loops.
+// Steps that run functions: calls, branches, loops, and functions of the host.
 #include "runtime/execute/PlanRunner.h"
+#include "runtime/support/Format.h"
+#include "runtime/support/TensorText.h"
+#include <algorithm>
 #include <cstring>
 
 namespace burin::rt {
 
-void PlanRunner::runFunctions(const BoundStep &step, void *const *operands) {
+void PlanRunner::runFunctions(const BoundStep &step, const ShapeBinding &binding, void *const *operands) {
   const Step &info = plan.steps[step.index];
   const std::vector<Plan> &plans = context.program->artifact().plans;
   std::span<const int64_t> symbols(step.sizes, info.sizes.size());
@@ -27,7 +30,58 @@ void PlanRunner::runFunctions(const BoundStep &step, void *const *operands) {
   case Step::Kind::While:
     failure = runWhile(info, symbols, operands);
     break;
+  case Step::Kind::Host:
+    failure = askHost(info, binding, operands);
+    break;
   }
+}
+
+/// On a GPU the host works on copies.
+Status PlanRunner::askHost(const Step &step, const ShapeBinding &binding, void *const *operands) {
+  const HostCall &call = plan.hostCalls[step.hostCall];
+  std::vector<std::vector<int64_t>> shapes;
+  std::vector<std::vector<std::byte>> copies;
+  std::vector<TensorView> views;
+  auto add = [&](const TensorInfo &info, bool isInput) -> Status {
+    std::vector<int64_t> &shape = shapes.emplace_back();
+    uint64_t bytes = byteWidth(info.dtype);
+    for (ExprId dim : info.dims) {
+      shape.push_back(std::max<int64_t>(binding.value(dim), 0));
+      bytes *= uint64_t(shape.back());
+    }
+    void *data = operands[views.size()];
+    if (context.gpu) {
+      std::vector<std::byte> &copy = copies.emplace_back(bytes);
+      if (isInput && bytes)
+        if (Status s = copyToHost(copy.data(), data, bytes, /*fromGpu=*/true); !s.ok())
+          return s;
+      data = copy.data();
+    }
+    views.push_back({data, nullptr, uint32_t(shape.size()), info.dtype});
+    return {};
+  };
+  for (const TensorInfo &info : call.inputs)
+    if (Status s = add(info, true); !s.ok())
+      return s;
+  for (const TensorInfo &info : call.results)
+    if (Status s = add(info, false); !s.ok())
+      return s;
+  for (size_t i = 0; i < views.size(); ++i)
+    views[i].shape = shapes[i].data();
+  std::span<const TensorView> all(views);
+  const std::string &where = context.program->artifact().locations[step.location];
+  if (call.kind == HostCall::Kind::Print) {
+    std::string message;
+    for (const TensorView &view : all)
+      message += printText(where, call.label, view.dtype, {view.shape, view.rank}, view.data);
+    writeToStandardError(message);
+    return {};
+  }
+  if (context.gpu)
+    return {ErrorCode::Unsupported, text("host_call runs on the processor only\n  at ", where)};
+  Status s = context.host.call(context.host.ctx, call.function, all.first(call.inputs.size()),
+                               all.subspan(call.inputs.size()));
+  return s.ok() || where.empty() ? std::move(s) : Status(s.code(), text(s.message(), "\n  at ", where));
 }
 
 Status PlanRunner::call(uint32_t callee, std::span<const int64_t> symbols, void *const *operands) {

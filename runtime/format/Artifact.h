@@ -8,7 +8,7 @@
 
 namespace burin::rt {
 
-inline constexpr uint32_t kArtifactVersion = 8;
+inline constexpr uint32_t kArtifactVersion = 9;
 
 /// A size computed at run time: a postfix program over 64-bit integers.
 struct Expr {
@@ -113,9 +113,11 @@ struct Step {
     While,  // operands: inputs, of which the first ones, as many as there are results, are the carried values; results;
             // a buffer for each carried value. While plans[0] gives true, plans[1] makes the next carried values; both
             // take all inputs
+    Host,   // the host does hostCalls[hostCall]
   };
   Kind kind = Kind::Kernel;
   uint32_t kernel = 0;
+  uint32_t hostCall = 0;
   std::vector<uint32_t> plans; // private ones, all behind the plan of the step in the table
   std::vector<Slot> operands;  // of a kernel: its inputs, then its results
   std::vector<ExprId> sizes; // values handed to the kernel; else those of the symbols of the plans, one after the other
@@ -127,6 +129,18 @@ struct Step {
   std::vector<uint32_t> deps;  // earlier steps that must be complete
   uint32_t location = 0;
   std::vector<uint32_t> errorLocations; // of the kernel's errors
+};
+
+/// What a step has the host do with its operands, which have these types: inputs, then results.
+struct HostCall {
+  enum class Kind : uint8_t {
+    Print,    // writes the inputs to standard error, after the place of the step and the label
+    Function, // calls a function of the process that compiled the artifact; only that process can run it
+  };
+  Kind kind = Kind::Print;
+  std::string label;
+  uint32_t function = 0;
+  std::vector<TensorInfo> inputs, results;
 };
 
 /// A piece of an input, output, constant or buffer, another one in every turn of a loop.
@@ -156,6 +170,7 @@ struct Plan {
   std::vector<StateOutput> stateOutputs;
   std::vector<ArenaBuffer> buffers;
   std::vector<Step> steps;
+  std::vector<HostCall> hostCalls;
   std::vector<Part> parts;
   std::vector<Loop> loops; // in order of their steps
 
@@ -194,9 +209,21 @@ struct Artifact {
   std::vector<std::pair<std::string, std::string>> metadata; // free text: options, hash of the graph
 };
 
+/// The key of metadata on what a limit of memory has changed: lines of text.
+inline constexpr const char *kMemoryReportKey = "memory";
+
 /// Whether a step may find a value that is not allowed.
 inline bool canFail(const Artifact &a, const Step &step) {
   return step.kind == Step::Kind::Kernel && !a.kernels[step.kernel].errors.empty();
+}
+
+/// Whether some function has a step of this kind.
+inline bool hasHostCall(const Artifact &a, HostCall::Kind kind) {
+  for (const Plan &plan : a.plans)
+    for (const HostCall &call : plan.hostCalls)
+      if (call.kind == kind)
+        return true;
+  return false;
 }
 
 // One function per record names its fields once; `io` reads or writes them.
@@ -214,14 +241,15 @@ template <class IO> void fields(IO &io, ArenaBuffer &x) { io(x.bytes, x.firstSte
 template <class IO> void fields(IO &io, Slot &x) { io(x.kind, x.index); }
 template <class IO> void fields(IO &io, Kernel &x) { io(x.name, x.location, x.errors); }
 template <class IO> void fields(IO &io, Step &x) {
-  io(x.kind, x.kernel, x.plans, x.operands, x.sizes, x.tasks, x.scratchBytes, x.blocks, x.gpuScratchBytes, x.flops,
-     x.bytes, x.deps, x.location, x.errorLocations);
+  io(x.kind, x.kernel, x.hostCall, x.plans, x.operands, x.sizes, x.tasks, x.scratchBytes, x.blocks, x.gpuScratchBytes,
+     x.flops, x.bytes, x.deps, x.location, x.errorLocations);
 }
+template <class IO> void fields(IO &io, HostCall &x) { io(x.kind, x.label, x.function, x.inputs, x.results); }
 template <class IO> void fields(IO &io, Part &x) { io(x.whole, x.begin, x.stride); }
 template <class IO> void fields(IO &io, Loop &x) { io(x.firstStep, x.lastStep, x.turns, x.sequential); }
 template <class IO> void fields(IO &io, Plan &x) {
   io(x.name, x.isPrivate, x.exprs, x.symbols, x.checks, x.inputs, x.outputs, x.stateInputs, x.stateOutputs, x.buffers,
-     x.steps, x.parts, x.loops);
+     x.steps, x.hostCalls, x.parts, x.loops);
 }
 template <class IO> void fields(IO &io, GpuKernel &x) { io(x.entry, x.threads, x.sizes); }
 template <class IO> void fields(IO &io, Code &x) { io(x.target, x.entries, x.gpuKernels, x.offset, x.bytes); }

@@ -31,7 +31,8 @@ public:
       return fail("a private function computes a size");
     return all(p.symbols, "symbol", &PlanValidator::computed) && all(p.inputs, "input", &PlanValidator::knownAtOnce) &&
            all(p.buffers, "buffer", &PlanValidator::placed) && all(p.parts, "part", &PlanValidator::part) &&
-           all(p.loops, "loop", &PlanValidator::loop) && all(p.steps, "step", &PlanValidator::step);
+           all(p.loops, "loop", &PlanValidator::loop) && all(p.hostCalls, "host call", &PlanValidator::hostCall) &&
+           all(p.steps, "step", &PlanValidator::step);
   }
 
 private:
@@ -235,7 +236,7 @@ private:
   }
 
   bool step(const Step &s, size_t index) {
-    if (s.kind > Step::Kind::While)
+    if (s.kind > Step::Kind::Host)
       return fail(text("no kind ", int(s.kind)));
     if (s.kind == Step::Kind::Kernel && s.kernel >= a.kernels.size())
       return fail(text("no kernel ", s.kernel));
@@ -248,7 +249,9 @@ private:
     if (!exprs(s.sizes) || !expr(s.tasks) || !expr(s.scratchBytes) || !expr(s.blocks) || !expr(s.gpuScratchBytes) ||
         !expr(s.flops) || !expr(s.bytes) || !location(s.location))
       return false;
-    if (s.kind != Step::Kind::Kernel ? !calls(s, index) : !takesSizes(s))
+    if (s.kind == Step::Kind::Kernel ? !takesSizes(s)
+        : s.kind == Step::Kind::Host ? !asksHost(s, index)
+                                     : !calls(s, index))
       return false;
     std::vector<ExprId> needed = s.sizes;
     if (std::ranges::any_of(a.codes, &Code::isForGpu))
@@ -267,6 +270,32 @@ private:
     return true;
   }
 
+  bool hostCall(const HostCall &c, size_t) {
+    if (c.kind > HostCall::Kind::Function)
+      return fail(text("no kind ", int(c.kind)));
+    if (c.kind == HostCall::Kind::Print && !c.results.empty())
+      return fail("a print has results");
+    return all(c.inputs, "input", &PlanValidator::tensor) && all(c.results, "result", &PlanValidator::tensor);
+  }
+  /// That the operands have the shapes that the call names is the compiler's word.
+  bool asksHost(const Step &s, size_t step) {
+    if (s.hostCall >= p.hostCalls.size())
+      return fail(text("no host call ", s.hostCall));
+    const HostCall &c = p.hostCalls[s.hostCall];
+    if (s.operands.size() != c.inputs.size() + c.results.size())
+      return fail(text(s.operands.size(), " operands do not fit host call ", s.hostCall));
+    for (const std::vector<TensorInfo> *list : {&c.inputs, &c.results})
+      for (const TensorInfo &t : *list)
+        for (ExprId id : t.dims)
+          if (!known(id, step))
+            return false;
+    return outsideIndependentTurns(step);
+  }
+  bool outsideIndependentTurns(size_t step) {
+    const Loop *l = loopAround(step, step);
+    return !hasCopies(l) || fail("is no kernel, but in a loop of independent turns");
+  }
+
   /// That sizes fit is the compiler's word, as it is for kernels.
   bool calls(const Step &s, size_t step) {
     if (s.plans.size() != (s.kind == Step::Kind::Call ? 1u : 2u))
@@ -279,8 +308,8 @@ private:
     }
     if (sizes != s.sizes.size())
       return fail(text("passes ", s.sizes.size(), " sizes, not ", sizes));
-    if (const Loop *l = loopAround(step, step); l && !l->sequential)
-      return fail("runs a function in a loop of independent turns");
+    if (!outsideIndependentTurns(step))
+      return false;
     return s.kind == Step::Kind::While ? takesCarried(s) : takesAll(s);
   }
   bool takesAll(const Step &s) {

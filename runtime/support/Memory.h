@@ -33,6 +33,8 @@ class alignas(64) SharedBuffer : public RefCounted<SharedBuffer> {
 public:
   void *data() const { return start; }
   size_t size() const { return length; }
+  /// Somebody else's memory, which may be read only.
+  bool isForeign() const { return !owner; }
 };
 using BufferRef = IntrusivePtr<SharedBuffer>;
 

@@ -1,22 +1,26 @@
 #!/usr/bin/env python3
 """Runs ONNX's backend tests through `burin run` and compares with the expected outputs.
 
-    run.py BURIN NAME=FOLDER… [--list FILE] [--only REGEX] [--jobs N] [--update] [--verbose]
+    run.py BURIN NAME=FOLDER… [--list FILE] [--only REGEX] [--jobs N] [--update] [--reasons] [--verbose]
 
 A folder holds folders of tests (node, simple, …), each test a folder with model.onnx and test_data_set_0. Each test is
 one of passed, unsupported (burin says what it does not have: exit code 4) or failed. The list names the unsupported
 ones with their reasons: a test that fails, or is unsupported and not in the list, makes the exit code 1. A reason that
 starts with "wrong data" excuses a failure: that is written by hand, and --update keeps it.
+Of models with random ops only shape and element type are compared, as ONNX's own runner does.
 
 Standard library only: the files' names are all that is needed from the models, and burin reads the tensors itself.
 """
 import argparse
+import ast
+import collections
 import concurrent.futures
 import os
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 TIMEOUT_SECONDS = 60
@@ -62,6 +66,44 @@ def signature(model):
     return [name for name in inputs if name not in initializers], outputs
 
 
+RANDOM = re.compile(rb"Bernoulli|Multinomial|Random(Normal|Uniform)")  # ops
+# Of TensorProto, and of numpy's headers.
+TYPES = {1: "<f4", 2: "|u1", 3: "|i1", 5: "<i2", 6: "<i4", 7: "<i8", 9: "|b1", 10: "<f2", 11: "<f8"}
+
+
+def isRandom(model, folder):
+    return bool(RANDOM.search(model)) or ("dropout" in folder.name and "training" in folder.name
+                                          and "zero_ratio" not in folder.name)
+
+
+def typeOf(tensor):
+    """Element type and sizes of a TensorProto, as numpy's header has them."""
+    kind, sizes = None, []
+    for number, value in fields(tensor):
+        if number == 1:
+            packed, at = value, 0
+            while not isinstance(packed, int) and at < len(packed):
+                size = shift = 0
+                while True:
+                    byte = packed[at]
+                    at += 1
+                    size |= (byte & 127) << shift
+                    shift += 7
+                    if byte < 128:
+                        break
+                sizes.append(size)
+            if isinstance(packed, int):
+                sizes.append(packed)
+        elif number == 2:
+            kind = TYPES.get(value, value)
+    return kind, tuple(sizes)
+
+
+def typeOfNpy(array):
+    header = ast.literal_eval(array[10 : 10 + int.from_bytes(array[8:10], "little")].decode())
+    return header["descr"], header["shape"]
+
+
 def oneLine(text):
     """The reason in burin's message, without the paths in it."""
     lines = [line.strip() for line in text.strip().splitlines() if "cannot import" not in line]
@@ -71,7 +113,9 @@ def oneLine(text):
 def runTest(burin, folder):
     """("passed" | "unsupported" | "failed", reason)"""
     model = folder / "model.onnx"
-    inputs, outputs = signature(model.read_bytes())
+    proto = model.read_bytes()
+    inputs, outputs = signature(proto)
+    made = tempfile.TemporaryDirectory() if isRandom(proto, folder) else None
     worst = ("unsupported", "no data")
     for data in sorted(folder.glob("test_data_set_*")):
         files = [data / f"input_{i}.pb" for i in range(len(inputs))]
@@ -82,7 +126,8 @@ def runTest(burin, folder):
             for name, file in given.items():
                 command += ["--fix" if name in fixed else "--input", f"{name}=@{file}"]
             for i, name in enumerate(outputs):
-                command += ["--expect", f"{name}=@{data / f'output_{i}.pb'}"]
+                command += (["--output", f"{name}=@{made.name}/{i}.npy"] if made else
+                            ["--expect", f"{name}=@{data / f'output_{i}.pb'}"])
             try:
                 done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_SECONDS)
             except subprocess.TimeoutExpired:
@@ -96,6 +141,11 @@ def runTest(burin, folder):
             return "unsupported", oneLine(done.stderr)
         if done.returncode != 0:
             return "failed", f"exit {done.returncode}: " + oneLine(done.stderr)
+        for i, name in enumerate(outputs if made else []):
+            want = typeOf((data / f"output_{i}.pb").read_bytes())
+            got = typeOfNpy(pathlib.Path(made.name, f"{i}.npy").read_bytes())
+            if want != got:
+                return "failed", f"{name} is {got} instead of {want}"
         worst = ("passed", "with fixed inputs" if fixed else "")
     return worst
 
@@ -108,6 +158,24 @@ def readList(path):
                 name, _, reason = line.partition(": ")
                 listed[name] = reason
     return listed
+
+
+def kindOf(reason):
+    """What tests that are not supported have in common."""
+    if found := re.search(r"of type (\w+), which", reason):
+        return f"elements of type {found[1]}"
+    if "is a sequence" in reason or "is an optional value" in reason:
+        return "sequences and optional values as inputs or outputs"
+    if found := re.search(r"ops that burin does not have: ([\w, ]+?) \(", reason):
+        return f"the op {found[1]}"
+    return reason
+
+
+def printReasons(results):
+    """How many tests are not supported for which reason; a test that is there in two versions counts twice."""
+    counts = collections.Counter(kindOf(reason) for outcome, reason in results.values() if outcome == "unsupported")
+    for kind, count in counts.most_common():
+        print(f"{count:4} {kind}")
 
 
 class Progress:
@@ -134,6 +202,7 @@ def main():
     parser.add_argument("--only", default="", help="regular expression on set/kind/test")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--update", action="store_true", help="write the list anew")
+    parser.add_argument("--reasons", action="store_true", help="count the unsupported tests by reason")
     parser.add_argument("--verbose", action="store_true", help="print every test that did not pass")
     arguments = parser.parse_args()
 
@@ -177,6 +246,8 @@ def main():
         fixed = sum(name.rpartition("/")[0] == kind and r == ("passed", "with fixed inputs") for name, r in results.items())
         note = f" ({fixed} with inputs fixed by --fix)" if fixed else ""
         print(f"{kind}: {counts[0]} passed{note}, {counts[1]} unsupported, {counts[2]} failed")
+    if arguments.reasons:
+        printReasons(results)
     better = [name for name in listed if results.get(name, ("", ""))[0] == "passed"]
     if better and not arguments.update:
         print(f"{len(better)} listed as unsupported pass: take them off the list, or run with --update")

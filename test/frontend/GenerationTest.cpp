@@ -1,86 +1,176 @@
 // Text generation: two functions over the same weights and caches, in one artifact.
 #include "test/frontend/Check.h"
+#include "test/frontend/Gpt.h"
 #include "test/onnx/Folder.h"
-#include <burin/nn.h>
-#include <burin/program.h>
-#include <burin/transformer.h>
+#include <filesystem>
+#include <fstream>
 #include <set>
+#include <sstream>
 
-using test::Folder;
+using test::Folder, test::Gpt, test::GptSizes;
 
 namespace {
 
-constexpr int64_t kWords = 101, kSize = 32, kHeads = 4, kLayers = 2, kLength = 48, kBatch = 3;
+constexpr int64_t kWords = 101, kLength = 48, kBatch = 3, kLayers = 2;
 
-struct Block : nn::Module {
-  nn::LayerNorm norm1 = register_module("norm1", nn::LayerNorm(kSize)),
-                norm2 = register_module("norm2", nn::LayerNorm(kSize));
-  nn::Linear qkv = register_module("qkv", nn::Linear(kSize, 3 * kSize)),
-             out = register_module("out", nn::Linear(kSize, kSize));
-  nn::Linear up = register_module("up", nn::Linear(kSize, 4 * kSize)),
-             down = register_module("down", nn::Linear(4 * kSize, kSize));
-  nn::KVCache cache = register_module("cache", nn::KVCache(kBatch, kHeads, kLength, kSize / kHeads));
+Artifact compiled(const Gpt &model) { return compile(model.program(kLength)); }
 
-  /// x [n, m, size]; without positions, whole texts without a cache.
-  Tensor operator()(Tensor x, const std::optional<Tensor> &positions) const {
-    const Dim n = x.shape()[0], m = x.shape()[1];
-    Tensor all = transpose(reshape(qkv(norm1(x)), {n, m, 3, kHeads, kSize / kHeads}), {2, 0, 3, 1, 4});
-    Tensor q = all(0), k = all(1), v = all(2), y;
-    if (positions) {
-      Tensor sees = cache.mask(*positions, m);
-      auto [keys, values] = cache.update(k, v, *positions);
-      y = scaled_dot_product_attention(q, keys, values, sees);
-    } else {
-      y = scaled_dot_product_attention(q, k, v, std::nullopt, /*is_causal=*/true);
+/// Prompts of mixed lengths up to `longest`, the first one as long as that.
+struct Prompts {
+  std::vector<int64_t> lengths, padded;
+  int64_t longest;
+
+  Prompts(int64_t batch, int64_t longest, int64_t words) : longest(longest) {
+    for (int64_t b = 0; b < batch; ++b) {
+      lengths.push_back(b == 0 ? longest : 1 + (longest * (batch - b)) / (batch + 1) % longest);
+      std::vector<int64_t> text = ints(randint(0, words, {lengths.back()}));
+      padded.insert(padded.end(), text.begin(), text.end());
+      padded.resize(size_t(longest * (b + 1)), 0);
     }
-    x = x + out(reshape(transpose(y, {0, 2, 1, 3}), {n, m, kSize}));
-    return x + down(gelu(up(norm2(x))));
+  }
+  Tensor tokens() const { return from_vector(padded, Shape{int64_t(lengths.size()), longest}); }
+  Tensor ends() const { return from_vector(lengths); }
+  void write(const std::string &path) const {
+    std::ofstream file(path, std::ios::binary);
+    auto put = [&](const std::vector<int64_t> &list) {
+      file.write(reinterpret_cast<const char *>(list.data()), std::streamsize(list.size() * 8));
+    };
+    put({int64_t(lengths.size()), longest});
+    put(lengths);
+    put(padded);
   }
 };
 
-struct Gpt : nn::Module {
-  Gpt() {
-    for (int64_t i = 0; i < kLayers; ++i)
-      blocks.push_back(Block());
-  }
-  nn::Embedding words = register_module("words", nn::Embedding(kWords, kSize)),
-                places = register_module("places", nn::Embedding(2 * kLength, kSize));
-  nn::ModuleList<Block> blocks = register_module("blocks", nn::ModuleList<Block>());
-  nn::LayerNorm norm = register_module("norm", nn::LayerNorm(kSize));
+uint64_t hashOf(const Tensor &logits) { // as Generate.c
+  uint64_t hash = 14695981039346656037u;
+  for (float value : floats(logits))
+    hash = (hash ^ std::bit_cast<uint32_t>(value)) * 1099511628211u;
+  return hash;
+}
 
-  /// Logits [n, m, words] of tokens [n, m] that begin at positions [n].
-  Tensor logits(const Tensor &tokens, const std::optional<Tensor> &positions) const {
-    Tensor at = unsqueeze(iota({tokens.shape()[1]}, i64), {0});
-    if (positions)
-      at = at + unsqueeze(*positions, {1});
-    Tensor x = words(tokens) + places(at);
-    for (const Block &block : blocks)
-      x = block(x, positions);
-    return matmul(norm(x), words.weight->t());
-  }
-  /// Logits of the word behind prompts [n, m], of which the first `lengths` [n] tokens count.
-  Tensor prefill(const Tensor &prompts, const Tensor &lengths) const {
-    Tensor all = logits(prompts, lengths * 0);
-    Tensor last = reshape(lengths - 1, {lengths.shape()[0], 1, 1});
-    return squeeze(gather(all, broadcast_to(last, {lengths.shape()[0], 1, kWords}), 1), {1});
-  }
-  /// Logits of the word behind tokens [n] at positions [n].
-  Tensor decode(const Tensor &tokens, const Tensor &positions) const {
-    return squeeze(logits(unsqueeze(tokens, {1}), positions), {1});
-  }
+/// What the process without the compiler has printed.
+struct Text {
+  struct Step {
+    uint64_t hash;
+    std::vector<int64_t> words; // that follow, one of each prompt
+  };
+  std::vector<Step> steps;
+  long early = 0, late = 0; // resident KB
+  double microseconds = 0;  // of a step
+  std::set<int64_t> distinct;
 };
+Text generate(const std::string &artifact, const std::string &prompts, int steps, const char *mode, size_t batch) {
+  const std::string command =
+      std::string(GENERATE_PROGRAM) + " " + artifact + " " + prompts + " " + std::to_string(steps) + " " + mode;
+  FILE *pipe = popen(command.c_str(), "r");
+  std::string all;
+  char buffer[4096];
+  while (size_t got = fread(buffer, 1, sizeof buffer, pipe))
+    all.append(buffer, got);
+  REQUIRE(pclose(pipe) == 0);
+  std::istringstream in(all);
+  Text text;
+  for (int i = 0; i <= steps; ++i) {
+    Text::Step step{0, std::vector<int64_t>(batch)};
+    in >> std::hex >> step.hash >> std::dec;
+    for (int64_t &word : step.words) {
+      in >> word;
+      text.distinct.insert(word);
+    }
+    text.steps.push_back(std::move(step));
+  }
+  in >> text.early >> text.late >> text.microseconds;
+  REQUIRE(bool(in));
+  return text;
+}
 
-Artifact compiled(const Gpt &model) {
-  Program program(model);
-  Dim n("batch"), m("length");
-  program.add("prefill", [&](const Tensor &prompts, const Tensor &lengths) { return model.prefill(prompts, lengths); },
-              {{i64, {n, m}}, {i64, {n}}});
-  program.add("decode", [&](const Tensor &tokens, const Tensor &positions) { return model.decode(tokens, positions); },
-              {{i64, {n}}, {i64, {n}}});
-  return compile(program.graph());
+/// The first step whose logits are not the bits of the text's; -1 if there is none. The functions are given its words.
+template <class Prefill, class Decode>
+int firstDifference(const Text &text, const Prompts &prompts, Prefill prefill, Decode decode) {
+  NoGrad off;
+  Tensor positions = prompts.ends(), logits = prefill(prompts.tokens(), positions);
+  for (size_t step = 0;; ++step) {
+    if (hashOf(logits) != text.steps[step].hash)
+      return int(step);
+    if (step + 1 == text.steps.size())
+      return -1;
+    logits = decode(from_vector(text.steps[step].words), positions);
+    positions = positions + 1;
+  }
+}
+
+/// Generates with the artifact in a process of its own, and with the model eagerly: the same bits at each step.
+void generateAlike(const Gpt &model, int64_t longest, int steps, size_t fewestWords) {
+  Folder folder;
+  const std::string plate = folder / "gpt.plate";
+  compile(model.program(longest)).save(plate);
+  int64_t weights = 0;
+  for (const Parameter &p : model.parameters())
+    weights += int64_t(p->bytes().size());
+  const auto bytes = int64_t(std::filesystem::file_size(plate));
+  CHECK(bytes > weights);
+  CHECK(bytes < weights + weights / 20 + (int64_t(1) << 20)); // code, padded panels
+  Prompts prompts(model.sizes.batch, longest, model.sizes.words);
+  prompts.write(folder / "prompts");
+  for (const char *mode : {"greedy", "sample"}) {
+    Text text = generate(plate, folder / "prompts", steps, mode, size_t(model.sizes.batch));
+    WARN(mode << ": " << text.distinct.size() << " words, a step of " << text.microseconds << " us, resident "
+              << text.early << " KB after 16 steps, " << text.late << " KB at the end, weights " << (weights >> 20)
+              << " MB, file " << (bytes >> 20) << " MB");
+    CHECK(text.distinct.size() >= fewestWords);
+    CHECK(text.late <= text.early + 512);
+    CHECK(firstDifference(
+              text, prompts, [&](const Tensor &p, const Tensor &l) { return model.prefill(p, l); },
+              [&](const Tensor &t, const Tensor &p) { return model.decode(t, p); }) == -1);
+  }
 }
 
 } // namespace
+
+TEST_CASE("generated text has eager's bits at each step, in a process without the compiler") {
+  manual_seed(31);
+  GptSizes sizes;
+  sizes.words = 307;
+  sizes.length = 96;
+  Gpt model(sizes);
+  model.draw();
+  generateAlike(model, 40, 50, 30);
+}
+
+TEST_CASE("GPT-2's size generates 256 greedy and 256 sampled words") {
+  if (!std::getenv("BURIN_LONG_TESTS"))
+    return;
+  manual_seed(32);
+  Gpt model(GptSizes::small());
+  model.draw();
+  generateAlike(model, 512, 256, 100);
+}
+
+TEST_CASE("generated logits are PyTorch's") { // made by make_generation.py
+  Gpt model;
+  uint64_t index = 0;
+  for (auto &[name, parameter] : model.named_parameters()) { // numbers that both sides make alike
+    std::vector<float> values(size_t(elements(parameter->shape()).value()));
+    const bool isScale = name.find("norm") != std::string::npos && name.ends_with("weight");
+    for (float &value : values)
+      value = float(double((++index * 2654435761u) & 0xffffffffu) / 4294967296.0 - 0.5) * .25f + float(isScale);
+    parameter.set(from_vector(values, parameter->shape()));
+  }
+  std::map<std::string, Tensor> stored;
+  for (auto &[name, tensor] : load_safetensors(GENERATION_VALUES))
+    stored.emplace(name, tensor);
+  const Tensor words = stored.at("words"), lengths = stored.at("lengths"), want = stored.at("logits");
+  Artifact artifact = compiled(model), decode = artifact.function("decode");
+  Tensor positions = lengths, logits = artifact(stored.at("prompts"), lengths);
+  for (int64_t step = 0;; ++step) {
+    INFO("step " << step);
+    CHECK(largestDifference(logits, want(step)) < 1e-5 * (1 + want(step).abs().max().item()));
+    if (step + 1 == want.shape()[0].value())
+      break;
+    logits = decode(words(step), positions);
+    positions = positions + 1;
+  }
+}
 
 TEST_CASE("prefill and decode share weights and caches in one artifact") {
   manual_seed(12);
@@ -178,8 +268,6 @@ TEST_CASE("eager and jitted generation give the artifact's bits") {
   };
   auto compiledText = generate(artifact, decode);
   CHECK(generate(prefillJit, decodeJit) == compiledText);
-  auto eagerText = generate([&](const Tensor &p, const Tensor &l) { return model.prefill(p, l); },
-                            [&](const Tensor &t, const Tensor &p) { return model.decode(t, p); });
-  for (size_t i = 0; i < eagerText.size(); ++i)
-    CHECK(std::ranges::equal(eagerText[i], compiledText[i], [](float a, float b) { return std::fabs(a - b) < 1e-4; }));
+  CHECK(generate([&](const Tensor &p, const Tensor &l) { return model.prefill(p, l); },
+                 [&](const Tensor &t, const Tensor &p) { return model.decode(t, p); }) == compiledText);
 }

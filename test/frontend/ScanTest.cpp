@@ -235,7 +235,7 @@ TEST_CASE("loops that make no sense are refused where they are written") {
                     return leaked * 2.0;
                   },
                   {{f32, {2}}}),
-              "to one step of a loop, which is over");
+              "to one example of vmap, or to one step of a loop, which is over");
 }
 
 TEST_CASE("map stacks what a function makes of each element") {

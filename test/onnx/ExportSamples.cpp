@@ -4,8 +4,12 @@
 // NAME.onnx   the model
 // NAME.bin    the elements of inputs and outputs, one after another
 // list.txt    a line per model: NAME, the example, then "in" or "out", type and sizes of each, separated by tabs
+//
+// Functions with states are NAME.onnx and NAME.bin, too; a line of states.txt has the values that the states begin
+// with, and of each run inputs, results, and states after it.
 #include "frontend/trace/GraphData.h"
 #include "test/ops/Row.h"
+#include <burin/burin.h>
 #include <cstdio>
 #include <fstream>
 
@@ -87,6 +91,87 @@ Sample loopSample(int64_t length, bool reverse) {
   return sample;
 }
 
+// ---- states
+
+void append(std::ostream &bytes, std::string &line, const std::string &side, const Tensor &tensor) {
+  auto data = tensor.bytes();
+  bytes.write(reinterpret_cast<const char *>(data.data()), std::streamsize(data.size()));
+  line += "\t" + side + "\t" + std::string(burin::name(tensor.dtype())) + "\t";
+  for (const Dim &size : tensor.shape())
+    line += (line.back() == '\t' ? "" : ",") + size.str();
+}
+
+/// Writes a function of a program, with the values that its states begin with, and inputs and results of some runs.
+void writeStates(const std::string &folder, const std::string &name, const burin::Graph &graph,
+                 const std::string &function, const std::vector<TensorSpec> &inputs, std::ostream &list) {
+  graph.function(function).save(folder + "/" + name + ".onnx");
+  Artifact artifact = compile(graph);
+  std::ofstream bytes(folder + "/" + name + ".bin", std::ios::binary);
+  std::string line = name;
+  for (const NamedSpec &state : artifact.states())
+    append(bytes, line, "state " + state.name, artifact.state(state.name));
+  for (int run = 0; run < 4; ++run) {
+    std::vector<Tensor> given;
+    for (const TensorSpec &input : inputs) {
+      given.push_back(isFloat(input.dtype) ? randn(input.shape) : randint(0, 3, input.shape));
+      append(bytes, line, "in", given.back());
+    }
+    for (const Tensor &result : artifact.function(function).run(given))
+      append(bytes, line, "out", result);
+    for (const NamedSpec &state : artifact.states())
+      append(bytes, line, "after " + state.name, artifact.state(state.name));
+  }
+  list << line << "\n";
+}
+
+int writeStates(const std::string &folder) {
+  manual_seed(21);
+  std::ofstream list(folder + "/states.txt");
+  int written = 0;
+  auto add = [&](const std::string &name, Program program, const std::string &function,
+                 const std::vector<TensorSpec> &inputs) {
+    writeStates(folder, name, program.graph(), function, inputs, list);
+    ++written;
+  };
+  Parameter count = Parameter::state(zeros({}, i64), "count"), mean = Parameter::state(zeros({3}), "mean");
+  Program running;
+  running.add("main",
+              [&](const Tensor &x) {
+                count.set(count + 1);
+                mean.set(mean + (x - mean) / count.value().to(f32));
+                return mean * 2;
+              },
+              {{DType::f32, {3}}});
+  add("states-running-mean", std::move(running), "main", {{DType::f32, {3}}});
+
+  auto norm = nn::Sequential(nn::Conv2d(2, 4, 3), nn::BatchNorm2d(4), nn::ReLU());
+  Program normalised(norm);
+  normalised.add("main", [&](const Tensor &x) { return norm(x); }, {{DType::f32, {3, 2, 6, 6}}});
+  add("states-batch-norm", std::move(normalised), "main", {{DType::f32, {3, 2, 6, 6}}});
+
+  auto net = nn::Sequential(nn::Linear(5, 7), nn::Tanh(), nn::Linear(7, 3));
+  optim::SGD optimizer(net.parameters(), {.lr = .1, .momentum = .9});
+  const std::vector<TensorSpec> batch{{DType::f32, {8, 5}}, {DType::i64, {8}}};
+  auto learning = [&] {
+    Program program(net);
+    program.add(
+        "learn",
+        [&](const Tensor &x, const Tensor &y) {
+          Tensor loss = cross_entropy(net(x), y);
+          optimizer.zero_grad();
+          loss.backward();
+          optimizer.step();
+          return loss;
+        },
+        batch);
+    program.add("predict", [&](const Tensor &x) { return net(x); }, {batch[0]});
+    return program;
+  };
+  add("states-training", learning(), "learn", batch);
+  add("states-read-only", learning(), "predict", {batch[0]});
+  return written;
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -111,6 +196,7 @@ int main(int argc, char **argv) {
       ++(write(folder, "loop-" + std::to_string(length) + (reverse ? "-reverse" : ""), sample, list) ? written
                                                                                                      : without);
     }
+  written += writeStates(folder);
   std::printf("%d models, %d examples without an ONNX form\n", written, without);
   return 0;
 }

@@ -179,6 +179,32 @@ TEST_CASE("Symbolic sizes are computed from those of tensors") {
     CHECK(largestDifference(got[i].to(f32), want[i].to(f32)) == 0);
 }
 
+TEST_CASE("states are inputs and outputs of the model, behind the caller's") {
+  Parameter total = Parameter::state(ones({2}), "total"), scale(tensor({2.0f, 3.0f}));
+  auto f = [&](const Tensor &x) {
+    total.set(total * scale + x);
+    return total.value().sum();
+  };
+  Folder folder;
+  trace(f, {{DType::f32, {2}}}, {"x"}, {"y"}).save(folder / "f.onnx");
+  burin::Graph model = burin::Graph::load(folder / "f.onnx");
+  auto names = [](const std::vector<NamedSpec> &specs) {
+    std::string text;
+    for (const NamedSpec &spec : specs)
+      text += str(spec) + "; ";
+    return text;
+  };
+  CHECK(names(model.inputs()) == "x: f32[2]; total.in: f32[2]; ");
+  CHECK(names(model.outputs()) == "y: f32[]; total.out: f32[2]; ");
+  Tensor state = total;
+  for (int run = 0; run < 3; ++run) {
+    std::vector<burin::Tensor> got = model.run({tensor({1.0f, -1.0f}), state});
+    CHECK(got[0].item() == f(tensor({1.0f, -1.0f})).item());
+    CHECK(floats(got[1]) == floats(total));
+    state = got[1];
+  }
+}
+
 TEST_CASE("Loops become Scan, from both ends, with what they use of the graph around them") {
   manual_seed(4);
   Tensor weight = randn({4, 4});

@@ -9,7 +9,16 @@
 namespace burin::test {
 
 using Bytes = std::string;
-enum OnnxType : int { kFloat = 1, kUint8 = 2, kInt32 = 6, kInt64 = 7, kString = 8, kBool = 9, kUint16 = 4 };
+enum OnnxType : int {
+  kFloat = 1,
+  kUint8 = 2,
+  kInt32 = 6,
+  kInt64 = 7,
+  kString = 8,
+  kBool = 9,
+  kDouble = 11,
+  kUint16 = 4
+};
 
 /// One message under construction.
 class Message {

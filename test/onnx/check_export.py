@@ -114,8 +114,46 @@ def checkSample(folder, line):
     return "passed", name
 
 
+def checkStates(folder, line):
+    """Runs follow each other: ONNX Runtime's outputs s.out become the inputs s.in of the next run."""
+    name, *fields = line.split("\t")
+    data, at, runs, states = (folder / f"{name}.bin").read_bytes(), 0, [], {}
+    for side, kind, sizes in zip(fields[::3], fields[1::3], fields[2::3]):
+        shape = [int(size) for size in sizes.split(",") if size]
+        array = numpy.frombuffer(data, DTYPES[kind], int(numpy.prod(shape)), at).reshape(shape)
+        at += array.nbytes
+        side, _, state = side.partition(" ")
+        if side == "state":
+            states[f"{state}.in"] = array
+        elif side == "in" and (not runs or runs[-1]["out"]):
+            runs.append({"in": [array], "out": [], "after": {}})
+        elif side == "after":
+            runs[-1]["after"][f"{state}.out"] = (kind, array)
+        else:
+            runs[-1][side].append(array if side == "in" else (kind, array))
+    try:
+        onnx.checker.check_model(onnx.load(folder / f"{name}.onnx"), full_check=True)
+        loaded = session(str(folder / f"{name}.onnx"))
+        inputs, outputs = [i.name for i in loaded.get_inputs()], [o.name for o in loaded.get_outputs()]
+        extra = [i for i in inputs if i.endswith(".in")]
+        if not extra or not set(extra) <= set(states) or inputs[len(inputs) - len(extra):] != extra:
+            return "failed", f"{name}: the inputs are {inputs}, the states {sorted(states)}"
+        for number, one in enumerate(runs):
+            feed = dict(zip(inputs, one["in"])) | {i: states[i] for i in extra}
+            got = dict(zip(outputs, loaded.run(None, feed)))
+            want = dict(zip(outputs, one["out"])) | {o: one["after"][o] for o in outputs if o.endswith(".out")}
+            for output, (kind, array) in want.items():
+                if different := difference(got[output], array, kind):
+                    return "failed", f"{name}: run {number}: {output}: {different}"
+            states |= {f"{o[:-4]}.in": got[o] for o in outputs if o.endswith(".out")}
+    except Exception as problem:  # whatever it is, the model is to blame
+        return "failed", f"{name}: {str(problem).splitlines()[0][:300]}"
+    return "passed", name
+
+
 def checkOps(folder):
     results = [checkSample(folder, line) for line in (folder / "list.txt").read_text().splitlines()]
+    results += [checkStates(folder, line) for line in (folder / "states.txt").read_text().splitlines()]
     for outcome, what in results:
         if outcome == "failed":
             print("failed", what)

@@ -138,6 +138,36 @@ Step &Model::step(const std::string &name, std::vector<Slot> operands, std::vect
   return plan().steps.back();
 }
 
+uint32_t Model::function(const std::string &name) {
+  current = a.plans.size();
+  a.plans.emplace_back().name = name;
+  plan().isPrivate = 1;
+  return uint32_t(current);
+}
+
+ExprId Model::passed(const std::string &name) {
+  Symbol s;
+  s.name = name;
+  s.kind = Symbol::Kind::Passed;
+  plan().symbols.push_back(s);
+  plan().exprs.push_back({{{Expr::Op::Symbol, int64_t(plan().symbols.size() - 1)}}});
+  return ExprId(plan().exprs.size() - 1);
+}
+
+Step &Model::run(Step::Kind kind, std::vector<uint32_t> plans, std::vector<Slot> operands, std::vector<ExprId> sizes) {
+  Step s;
+  s.kind = kind;
+  s.plans = std::move(plans);
+  s.operands = std::move(operands);
+  s.sizes = std::move(sizes);
+  s.tasks = constant(1);
+  s.scratchBytes = s.blocks = s.gpuScratchBytes = s.flops = s.bytes = constant(0);
+  if (!plan().steps.empty())
+    s.deps = {uint32_t(plan().steps.size() - 1)};
+  plan().steps.push_back(s);
+  return plan().steps.back();
+}
+
 uint32_t Model::location(const std::string &where) {
   a.locations.push_back(where);
   return uint32_t(a.locations.size() - 1);

@@ -20,7 +20,12 @@ struct Model {
   std::vector<float> weights;
 
   Model();
-  Plan &plan() { return a.plans[0]; } // what is built
+  size_t current = 0;
+  Plan &plan() { return a.plans[current]; } // what is built
+  /// Adds a private function and goes on with it.
+  uint32_t function(const std::string &name);
+  /// A size that its callers pass.
+  ExprId passed(const std::string &name);
   ExprId constant(int64_t value);
   ExprId symbol(const std::string &name, uint32_t input, uint32_t axis, int64_t min = 0, int64_t max = INT64_MAX);
   /// An i64 that the steps before `step` compute.
@@ -33,6 +38,8 @@ struct Model {
   Slot part(Slot whole, ExprId begin, ExprId stride);
   uint32_t kernel(const std::string &name);
   Step &step(const std::string &kernel, std::vector<Slot> operands, std::vector<ExprId> sizes, ExprId tasks);
+  /// A step that runs functions; `sizes` are those of their symbols.
+  Step &run(Step::Kind kind, std::vector<uint32_t> plans, std::vector<Slot> operands, std::vector<ExprId> sizes);
   uint32_t location(const std::string &where);
 
   std::vector<std::byte> bytes() { return bytes({"x86-64"}); }

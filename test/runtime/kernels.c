@@ -53,6 +53,25 @@ int64_t positive(void *const *operands, const int64_t *sizes, void *scratch, int
   return INT64_MAX;
 }
 
+// Whether x[0] < limit[0], as a bool
+int64_t below(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
+  const float *x = operands[0], *limit = operands[1];
+  *(uint8_t *)operands[2] = x[0] < limit[0];
+  return INT64_MAX;
+}
+
+// y = x, whose negative elements are the first error
+int64_t positiveOnly(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
+  const float *x = operands[0];
+  float *y = operands[1];
+  for (int64_t i = lo; i < hi; ++i) {
+    if (x[i] < 0)
+      return i;
+    y[i] = x[i];
+  }
+  return INT64_MAX;
+}
+
 // Nothing: what a step costs
 int64_t nothing(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
   return INT64_MAX;

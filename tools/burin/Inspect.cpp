@@ -5,6 +5,7 @@
 #include "runtime/format/Target.h"
 #include "tools/burin/Commands.h"
 #include "tools/burin/FileKind.h"
+#include "tools/burin/MemoryReport.h"
 #include "tools/burin/Table.h"
 #include <cstdio>
 #include <map>
@@ -69,22 +70,6 @@ std::string listed(const ArtifactFacts &f, const std::vector<rt::Slot> &slots) {
   return text;
 }
 
-/// The kernel, or the functions that a step runs.
-std::string stepText(const rt::Artifact &a, const rt::Step &s) {
-  auto plan = [&](size_t i) { return a.plans[s.plans[i]].name; };
-  switch (s.kind) {
-  case rt::Step::Kind::Kernel:
-    return a.kernels[s.kernel].name;
-  case rt::Step::Kind::Call:
-    return "call " + plan(0);
-  case rt::Step::Kind::Branch:
-    return "if, then " + plan(0) + ", else " + plan(1);
-  case rt::Step::Kind::While:
-    return "while " + plan(0) + ", do " + plan(1);
-  }
-  return "";
-}
-
 /// What a function does with a state.
 const char *useOf(const rt::Plan &plan, uint32_t state) {
   for (const rt::StateOutput &output : plan.stateOutputs)
@@ -124,7 +109,7 @@ void printPlan(const ArtifactFacts &f, const std::string &sizes) {
     auto turns = double(f.turns(i));
     table.row({number(i), number(uint64_t(turns)), number(uint64_t(f.values[s.tasks])),
                fixed(turns * double(f.values[s.flops]) / 1e6, 3), fixed(turns * double(f.values[s.bytes]) / 1e3, 1),
-               stepText(a, s), a.locations[s.location], after, listed(f, s.operands)});
+               stepText(a, f.plan(), s), a.locations[s.location], after, listed(f, s.operands)});
   }
   table.print("launch plan" + sizes + ": " + number(p.steps.size()) + " steps");
 }
@@ -179,14 +164,18 @@ void printFacts(const std::string &path, const ArtifactFacts &f) {
   printKernels(f);
   printPlan(f, sizes);
   printMemory(f, sizes);
+  printMemoryReport(f);
   printWeights(f);
   printFile(f);
-  if (a.metadata.empty())
-    return;
   Table metadata({"key", "value"});
+  size_t others = 0;
   for (const auto &[key, value] : a.metadata)
-    metadata.row({key, value});
-  metadata.print("metadata");
+    if (key != rt::kMemoryReportKey) {
+      metadata.row({key, value});
+      ++others;
+    }
+  if (others)
+    metadata.print("metadata");
 }
 
 void addInspect(CLI::App &app, int &exitCode) {

@@ -58,19 +58,21 @@ private:
   std::string problems;
   int count = 0;
 
-  /// Inputs, outputs and parameters keep their names, so they come first.
+  /// Inputs, outputs and parameters keep their names, so they come first. The state s is the input s.in and the output
+  /// s.out.
   void nameValues() {
-    auto named = [&](mlir::Attribute attribute, const char *stem) {
-      auto text = llvm::dyn_cast_or_null<mlir::StringAttr>(attribute);
-      return graph.nameFor(text && !text.empty() ? text.str() : stem);
+    auto named = [&](mlir::DictionaryAttr attributes, const char *stem, const char *ofState) {
+      auto text = attributes ? attributes.getAs<mlir::StringAttr>("burin.name") : mlir::StringAttr();
+      bool isState = attributes && attributes.contains(ir::kStateAttr);
+      return graph.nameFor((text && !text.empty() ? text.str() : stem) + (isState ? ofState : ""));
     };
     for (mlir::BlockArgument argument : main.getArguments()) {
-      Ref input{named(main.getArgAttr(argument.getArgNumber(), "burin.name"), "x"), ir::dtypeOf(argument)};
+      Ref input{named(main.getArgAttrDict(argument.getArgNumber()), "x", ".in"), ir::dtypeOf(argument)};
       graph.model.inputs.push_back({input.name, ir::specOf(argument)});
       graph.bind(argument, input);
     }
     for (unsigned i = 0; i < main.getNumResults(); ++i)
-      outputs.push_back(named(main.getResultAttr(i, "burin.name"), "y"));
+      outputs.push_back(named(main.getResultAttrDict(i), "y", ".out"));
     for (auto constant : main.front().getOps<ir::ConstantOp>())
       if (auto name = constant.getName())
         graph.parameters[constant] = graph.nameFor(name->str());
@@ -95,8 +97,8 @@ private:
   }
 
   Refs emit(mlir::Operation *op) {
-    // Constants and what is broadcast come into being where they are used, if they still are.
-    if (mlir::isa<ir::ConstantOp, ir::BroadcastToOp, ir::FullOp>(op))
+    // Constants and what is broadcast come into being where they are used, if they still are. ONNX has no prints.
+    if (mlir::isa<ir::ConstantOp, ir::BroadcastToOp, ir::FullOp, ir::DebugPrintOp>(op))
       return {};
     if (auto scan = mlir::dyn_cast<ir::ScanOp>(op))
       return loop(scan);

@@ -96,6 +96,8 @@ public:
   /// Which branch an If takes, with a warning.
   bool decide(const NodeProto &node);
   Tensor read(const TensorProto &proto, const Location &where) { return reader.read(proto, where); }
+  /// Keeps a generator as long as the import takes, so that it becomes a state of the graph.
+  Generator keep(Generator generator) { return generators.emplace_back(std::move(generator)); }
   /// Where a node is, for errors and profiles: "model.onnx:conv1".
   Location locationOf(const NodeProto &node) const;
 
@@ -106,6 +108,7 @@ private:
   const InputSizes &sizes;
   using FunctionName = std::tuple<std::string_view, std::string_view, std::string_view>; // domain, name, overload
   std::map<FunctionName, const FunctionProto *> functions;
+  std::vector<Generator> generators;
   int depth = 0;        // of functions and subgraphs
   int64_t expanded = 0; // nodes of functions and subgraphs so far
   int recomputing = 0;  // recompute() within each other

@@ -2,6 +2,7 @@
 #include "frontend/onnx/import/Importer.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/Trace.h"
+#include <bit>
 #include <cmath>
 #include <map>
 
@@ -273,6 +274,11 @@ const GraphProto &Node::attributeGraph(std::string_view name) const {
   return *found->graph;
 }
 
+Generator Node::generator() const {
+  const AttributeProto *seed = find("seed", AttributeType::Float);
+  return seed ? importer.keep(Generator(std::bit_cast<uint32_t>(seed->f))) : default_generator();
+}
+
 std::optional<std::vector<int64_t>> Node::list(size_t input, std::string_view name) const {
   if (has(input))
     return integers(input);
@@ -324,8 +330,8 @@ const OpEntry *findOp(std::string_view domain, std::string_view name) {
     std::map<std::pair<std::string_view, std::string_view>, OpEntry> table;
     for (auto family :
          {attentionOps(), contribAttentionOps(), contribQuantizedOps(), controlOps(), einsumOps(), elementwiseOps(),
-          fusedOps(), indexOps(), neuralOps(), quantizedOps(), recurrentOps(), reductionOps(), samplingOps(),
-          selectionOps(), shapeOps(), signalOps(), skipNormOps(), trainingOps()})
+          fusedOps(), indexOps(), neuralOps(), quantizedOps(), randomOps(), recurrentOps(), reductionOps(),
+          samplingOps(), selectionOps(), shapeOps(), signalOps(), skipNormOps(), trainingOps()})
       for (const OpEntry &entry : family)
         table[{entry.domain, entry.name}] = entry;
     return table;

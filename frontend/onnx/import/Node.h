@@ -3,6 +3,7 @@
 #pragma once
 #include "burin/creation.h"
 #include "burin/ops.h"
+#include "burin/random.h"
 #include "frontend/onnx/Proto.h"
 #include "frontend/onnx/import/Import.h"
 #include "frontend/tensor/Creation.h"
@@ -110,6 +111,9 @@ public:
   /// A list that is an input in newer op sets and an attribute in older ones.
   std::optional<std::vector<int64_t>> list(size_t input, std::string_view attribute) const;
 
+  /// The source of a node's random numbers: with its attribute "seed", else the default one.
+  Generator generator() const;
+
   /// `axis` counted from 0. Throws if there are not so many dimensions.
   int64_t axis(int64_t axis, int64_t rank) const;
   int64_t axis(int64_t axis) const { return this->axis(axis, rank()); }
@@ -177,6 +181,7 @@ std::span<const OpEntry> neuralOps();
 std::span<const OpEntry> quantizedOps();
 std::span<const OpEntry> recurrentOps();
 std::span<const OpEntry> reductionOps();
+std::span<const OpEntry> randomOps();
 std::span<const OpEntry> samplingOps();
 std::span<const OpEntry> selectionOps();
 std::span<const OpEntry> shapeOps();

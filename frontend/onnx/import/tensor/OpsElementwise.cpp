@@ -165,18 +165,6 @@ Values castTo(Node &n) {
 Values castLike(Node &n) { return cast(n[0], n.dtype(1)); }
 Values identity(Node &n) { return n.value(0); }
 
-/// In training mode with a ratio above 0 elements are dropped at random, which no graph here does.
-Values dropoutOf(Node &n) {
-  bool isTraining = n.opset() >= 12 ? n.has(2) && n.integer(2) : n.opset() < 7 && !n.attribute("is_test", int64_t(0));
-  double ratio = n.opset() >= 12 ? n.has(1) ? n.real(1) : 0.5 : n.attribute("ratio", 0.5);
-  if (isTraining && ratio != 0 && n.opset() >= 7)
-    n.unsupported("dropout in training mode");
-  Values results{n.value(0)};
-  if (n.wants(1))
-    results.push_back(full(n.shape(), 1, DType::boolean));
-  return results;
-}
-
 constexpr OpEntry table[] = {
     {"Abs", unary<abs>},
     {"Acos", unary<acos>},
@@ -200,7 +188,6 @@ constexpr OpEntry table[] = {
     {"Cos", unary<cos>},
     {"Cosh", unary<cosh>},
     {"Div", divide},
-    {"Dropout", dropoutOf},
     {"Elu", eluOf},
     {"Equal", binary<eq>},
     {"Erf", unary<erf>},

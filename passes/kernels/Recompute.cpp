@@ -1,0 +1,226 @@
+#include "passes/kernels/Recompute.h"
+#include "passes/analysis/DataDependentSizes.h"
+#include "passes/analysis/IterationSpace.h"
+#include "passes/analysis/KernelCost.h"
+#include "passes/analysis/ValueChecks.h"
+#include "passes/kernels/FusionKind.h"
+#include "passes/kernels/KernelFamily.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+
+using ValueId = MemoryModel::ValueId;
+
+// ---- kernels
+
+void Recipes::clear() {
+  known.clear();
+  narrowings.clear();
+  for (KernelOp kernel : llvm::reverse(made)) // what reads another one's result goes first
+    kernel->erase();
+  made.clear();
+}
+
+const Recipe &Recipes::of(ValueId value) {
+  auto found = known.find(value);
+  if (found == known.end())
+    found = known.emplace(value, make(model.values[value].source)).first;
+  return found->second;
+}
+
+Recipe Recipes::make(mlir::Value value) {
+  auto kernel = value.getDefiningOp<KernelOp>();
+  if (!kernel || !checksOf(kernel).empty())
+    return {};
+  const unsigned result = cast<OpResult>(value).getResultNumber();
+  if (kernel.getNumResults() > 1)
+    for (bool stopsAtResults : {true, false})
+      if (KernelOp part = slice(kernel, result, stopsAtResults))
+        return finish(part, 0);
+  return finish(kernel, result);
+}
+
+double Recipes::secondsFor(int64_t flops, int64_t bytes) {
+  // A share of one core's arithmetic and memory bandwidth, and the start of a step: what counts is the ratio.
+  constexpr double kFlopsPerSecond = 4e10, kBytesPerSecond = 1e10, kStart = 1e-6;
+  return std::max(double(flops) / kFlopsPerSecond, double(bytes) / kBytesPerSecond) + kStart;
+}
+
+Recipe Recipes::finish(KernelOp kernel, unsigned result) {
+  Recipe recipe{kernel, result, {}, upperBound(flopsOf(kernel)).value_or(0), 0};
+  int64_t bytes = 0;
+  for (mlir::Value input : kernel.getInputs()) {
+    recipe.inputs.push_back(model.idOf.lookup(storedIn(input)));
+    bytes += mostBytes(input).value_or(0);
+  }
+  for (mlir::Value output : kernel.getResults())
+    bytes += mostBytes(output).value_or(0);
+  recipe.seconds = secondsFor(recipe.flops, bytes);
+  return recipe;
+}
+
+/// The ops that one result needs, as a kernel of their own; null if no code can be generated for it. Other results on
+/// the way are operands, if `stopsAtResults`.
+KernelOp Recipes::slice(KernelOp kernel, unsigned result, bool stopsAtResults) {
+  Block &body = kernel.getBody().front();
+  auto yielded = body.getTerminator()->getOperands();
+  llvm::DenseMap<mlir::Value, unsigned> others;
+  for (auto [i, v] : llvm::enumerate(yielded))
+    if (stopsAtResults && v != yielded[result])
+      others.try_emplace(v, unsigned(i));
+  llvm::DenseSet<Operation *> needed;
+  llvm::SetVector<mlir::Value> leaves;
+  SmallVector<mlir::Value> open{yielded[result]};
+  while (!open.empty()) {
+    mlir::Value v = open.pop_back_val();
+    Operation *op = v.getDefiningOp();
+    if (!op || others.count(v))
+      leaves.insert(v);
+    else if (needed.insert(op).second)
+      open.append(op->operand_begin(), op->operand_end());
+  }
+  if (needed.empty() || (stopsAtResults && needed.size() + 1 == body.getOperations().size()))
+    return {};
+  OpBuilder b(kernel.getContext());
+  auto region = std::make_unique<Region>();
+  Block &part = region->emplaceBlock();
+  IRMapping map;
+  SmallVector<mlir::Value> inputs;
+  for (mlir::Value leaf : leaves) {
+    auto argument = dyn_cast<BlockArgument>(leaf);
+    inputs.push_back(argument ? kernel.getInputs()[argument.getArgNumber()] : kernel.getResult(others.lookup(leaf)));
+    map.map(leaf, part.addArgument(leaf.getType(), leaf.getLoc()));
+  }
+  b.setInsertionPointToEnd(&part);
+  SmallVector<Operation *> ops;
+  for (Operation &op : body.without_terminator())
+    if (needed.contains(&op)) {
+      b.clone(op, map);
+      ops.push_back(&op);
+    }
+  YieldOp::create(b, kernel.getLoc(), ValueRange{map.lookup(yielded[result])});
+  if (!isKernelBody(part))
+    return {};
+  OpBuilder detached(kernel.getContext());
+  auto made = KernelOp::create(detached, yielded[result].getLoc(), TypeRange{kernel.getResult(result).getType()},
+                               inputs, detached.getStringAttr(kernelName(ops)), DenseI64ArrayAttr());
+  made.getBody().takeBody(*region);
+  this->made.push_back(made);
+  return made;
+}
+
+KernelOp Recipes::castKernel(mlir::Value from, DType to) {
+  OpBuilder b(from.getContext());
+  auto type = tensorType(b.getContext(), {to, shapeOf(from)});
+  auto kernel = KernelOp::create(b, from.getLoc(), TypeRange{type}, ValueRange{from}, b.getStringAttr("cast"),
+                                 DenseI64ArrayAttr());
+  Block &body = kernel.getBody().emplaceBlock();
+  b.setInsertionPointToEnd(&body);
+  mlir::Value cast =
+      create<CastOp>(b, from.getLoc(), {body.addArgument(from.getType(), from.getLoc())}, {{"dtype", to}});
+  YieldOp::create(b, from.getLoc(), ValueRange{cast});
+  made.push_back(kernel);
+  return kernel;
+}
+
+const Recipes::Narrowing &Recipes::narrowing(ValueId value) {
+  auto found = narrowings.find(value);
+  if (found != narrowings.end())
+    return found->second;
+  mlir::Value source = model.values[value].source;
+  Narrowing n;
+  n.down = finish(castKernel(source, DType::bf16), 0);
+  mlir::Value narrow = n.down.kernel.getResult(0);
+  model.idOf[narrow] = model.add({narrow, mostBytes(narrow).value_or(0), true});
+  n.up = finish(castKernel(narrow, dtypeOf(source)), 0);
+  return narrowings.emplace(value, std::move(n)).first->second;
+}
+
+// ---- functions
+
+namespace {
+
+class Application {
+public:
+  Application(Block &block, const MemoryModel &model) : block(block), model(model) {}
+
+  void run() {
+    SmallVector<Operation *> constants; // placing moves them to the end of the list
+    for (auto constant : block.getOps<ConstantOp>())
+      constants.push_back(constant);
+    for (Operation *constant : constants)
+      place(constant);
+    for (ValueId v = 0; v < model.values.size(); ++v)
+      current[v] = model.values[v].source;
+    for (const MemoryModel::Step &step : model.steps) {
+      // Of kernels that come again, and of those that were made for it, there are copies.
+      const bool isCopy = step.op->getBlock() != &block || placed.contains(step.op);
+      Operation *op = isCopy ? step.op->clone() : step.op;
+      for (auto [i, v] : llvm::enumerate(step.inputs))
+        op->setOperand(unsigned(i), viewOf(op->getOperand(unsigned(i)), v));
+      place(op);
+      for (auto [v, result] : llvm::zip(step.results, op->getResults()))
+        current[v] = result;
+    }
+    Operation *end = block.getTerminator();
+    for (OpOperand &operand : end->getOpOperands())
+      operand.set(viewOf(operand.get(), model.idOf.lookup(storedIn(operand.get()))));
+  }
+
+  void eraseOthers() {
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (&op != block.getTerminator() && !placed.contains(&op))
+        op.erase();
+  }
+
+private:
+  void place(Operation *op) {
+    if (op->getBlock())
+      op->moveBefore(block.getTerminator());
+    else
+      block.getOperations().insert(block.getTerminator()->getIterator(), op);
+    placed.insert(op);
+  }
+
+  /// `operand`, which shows a value through views, of this version of the value.
+  mlir::Value viewOf(mlir::Value operand, ValueId version) {
+    mlir::Value source = storedIn(operand), wanted = current.lookup(version);
+    SmallVector<Operation *> views;
+    for (mlir::Value v = operand; v != source; v = v.getDefiningOp()->getOperand(0))
+      views.push_back(v.getDefiningOp());
+    if (wanted == source) {
+      for (Operation *view : llvm::reverse(views))
+        if (!placed.contains(view))
+          place(view);
+      return operand;
+    }
+    mlir::Value &known = shown[{operand, version}];
+    if (known)
+      return known;
+    IRMapping map;
+    map.map(source, wanted);
+    for (Operation *view : llvm::reverse(views))
+      place(view->clone(map));
+    return known = map.lookup(operand);
+  }
+
+  Block &block;
+  const MemoryModel &model;
+  llvm::DenseMap<ValueId, mlir::Value> current; // what each version is in the function
+  llvm::DenseMap<std::pair<mlir::Value, ValueId>, mlir::Value> shown;
+  llvm::DenseSet<Operation *> placed;
+};
+
+} // namespace
+
+void applySteps(func::FuncOp function, const MemoryModel &model, Recipes &recipes) {
+  Application application(function.getBody().front(), model);
+  application.run();
+  recipes.clear();
+  application.eraseOthers();
+}
+
+} // namespace burin::passes

@@ -1,0 +1,181 @@
+// Jitted functions write new values of states over the old ones where nobody else can see them.
+#include "frontend/data/DlpackAbi.h"
+#include "runtime/support/Memory.h"
+#include "test/frontend/Check.h"
+#include <burin/data.h>
+#include <cstring>
+#include <thread>
+
+namespace {
+
+constexpr int64_t kLarge = 1 << 20; // elements of 4 bytes: runs go to the engine
+
+const void *placeOf(const Parameter &p) { return p->bytes().data(); }
+
+/// How many bytes more than now are ever in use during `code`.
+template <class F> size_t extraBytes(F &&code) {
+  synchronize();
+  rt::Memory::shared().resetPeak();
+  size_t before = rt::Memory::shared().stats().inUse;
+  code();
+  synchronize();
+  return rt::Memory::shared().stats().peak - before;
+}
+
+/// A state and what adds to it.
+struct Sum {
+  Parameter total;
+  explicit Sum(Tensor start) : total(Parameter::state(std::move(start), "total")) {}
+  auto step() {
+    return jit([p = total](const Tensor &x) mutable {
+      p.set(p + x);
+      return x.sum() * 0;
+    });
+  }
+};
+
+bool isAll(const Tensor &x, float value) {
+  std::vector<float> elements = floats(x);
+  return std::ranges::all_of(elements, [&](float element) { return element == value; });
+}
+
+} // namespace
+
+TEST_CASE("a state that nobody else holds stays where it is") {
+  for (int64_t size : {int64_t(3), kLarge}) {
+    Sum sum(zeros({size}));
+    auto step = sum.step();
+    Tensor one = ones({size});
+    step(one).wait();
+    const void *place = placeOf(sum.total);
+    for (int i = 0; i < 20; ++i) {
+      step(one).wait();
+      CHECK(placeOf(sum.total) == place);
+    }
+    CHECK(isAll(sum.total, 21));
+    if (size == kLarge) {
+      CHECK(extraBytes([&] { step(one).wait(); }) < size_t(kLarge));
+      Tensor held = sum.total;
+      CHECK(extraBytes([&] { step(one).wait(); }) >= size_t(4 * kLarge));
+    }
+  }
+}
+
+TEST_CASE("an old value that a handle holds is copied, once") {
+  for (int64_t size : {int64_t(3), kLarge}) {
+    Sum sum(zeros({size}));
+    auto step = sum.step();
+    Tensor one = ones({size});
+    step(one);
+    Tensor old = sum.total, reshaped = old.reshape({1, size});
+    old = {};
+    step(one);
+    step(one);
+    CHECK(isAll(reshaped, 1));
+    CHECK(isAll(sum.total, 3));
+    const void *place = placeOf(sum.total);
+    reshaped = {};
+    step(one).wait();
+    CHECK(placeOf(sum.total) == place);
+  }
+}
+
+TEST_CASE("DLPack views and memory of others are not written") {
+  std::vector<float> mine(4, 7);
+  Sum sum(from_blob(mine.data(), {f32, {4}}, [] {}));
+  auto step = sum.step();
+  step(ones({4})).wait();
+  CHECK(mine == std::vector<float>(4, 7));
+  CHECK(isAll(sum.total, 8));
+  DLManagedTensor *view = to_dlpack(sum.total);
+  step(ones({4})).wait();
+  CHECK(static_cast<const float *>(view->dl_tensor.data)[2] == 8);
+  CHECK(isAll(sum.total, 9));
+  view->deleter(view);
+}
+
+TEST_CASE("cells made from one tensor keep values of their own") {
+  Tensor start = zeros({5});
+  Parameter a = Parameter::state(start, "a"), b = Parameter::state(start, "b");
+  start = {};
+  auto step = jit([&](const Tensor &x) {
+    a.set(a + x);
+    b.set(b - x);
+    return a - b;
+  });
+  CHECK(isAll(step(ones({5})), 2));
+  CHECK(isAll(step(ones({5})), 4));
+  CHECK(isAll(a, 2));
+  CHECK(isAll(b, -2));
+}
+
+TEST_CASE("readers that have not run yet read the old value") {
+  Sum sum(zeros({kLarge}));
+  auto step = sum.step();
+  Tensor one = ones({kLarge});
+  step(one);
+  std::vector<Tensor> seen;
+  for (int i = 0; i < 10; ++i) {
+    seen.push_back(sum.total * 2); // pending
+    step(one);
+  }
+  for (int i = 0; i < 10; ++i)
+    CHECK(isAll(seen[size_t(i)], float(2 * i + 2)));
+}
+
+TEST_CASE("threads that step and read get whole values") {
+  Sum sum(zeros({1000}));
+  auto step = jit([p = sum.total](const Tensor &x) mutable {
+    p.set(p + x);
+    return p.value();
+  });
+  Tensor one = ones({1000});
+  step(one).wait();
+  std::atomic<int> torn = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t)
+    threads.emplace_back([&] {
+      std::vector<std::pair<Tensor, float>> kept;
+      for (int i = 0; i < 100; ++i) {
+        Tensor now = step(one);
+        float first = now[0].item<float>();
+        kept.emplace_back(now, first);
+      }
+      for (auto &[tensor, first] : kept)
+        torn += !isAll(tensor, first);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  CHECK(torn == 0);
+  CHECK(isAll(sum.total, 201));
+}
+
+TEST_CASE("a run that fails leaves the states as they were") {
+  for (int64_t size : {int64_t(3), kLarge}) {
+    Parameter total = Parameter::state(zeros({size}), "total"), count = Parameter::state(tensor(0), "count");
+    auto step = jit([&](const Tensor &x) {
+      total.set(total + x);
+      count.set(count + 1);
+      check(x > 0, "a value is not positive");
+      return x * 1;
+    });
+    Tensor one = ones({size});
+    step(one);
+    step(one);
+    Tensor failed = step(-one);
+    CHECK(contains(messageOf([&] { failed.wait(); }), "a value is not positive"));
+    CHECK(isAll(total, 2));
+    CHECK(count->item<int64_t>() == 2);
+    step(one).wait();
+    CHECK(isAll(total, 3));
+    // An input that has failed, or will.
+    Tensor bad = take(one, tensor({-1, int64_t(size)}), 0);
+    Tensor broken = one + bad.sum();
+    CHECK(!messageOf([&] { step(broken).wait(); }).empty());
+    CHECK(isAll(total, 3));
+    CHECK(count->item<int64_t>() == 3);
+    step(one).wait();
+    CHECK(isAll(total, 4));
+    CHECK(!messageOf([] { synchronize(); }).empty());
+  }
+}
