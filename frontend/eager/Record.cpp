@@ -1,5 +1,6 @@
 #include "frontend/eager/Record.h"
 #include "burin/creation.h"
+#include "burin/ops.h"
 #include "frontend/eager/Tape.h"
 
 namespace burin::detail {
@@ -48,6 +49,21 @@ public:
         gradients[i] = zeros(results[i].shape, results[i].dtype, place);
     }
     return vjp->runRecorded(operands, outputs, gradients, place);
+  }
+
+  bool leaveRows(std::span<const Tensor> gradients) override {
+    auto *leaf = dynamic_cast<TapeLeaf *>(edges[0].node.get());
+    if (!leaf || !leaf->keepsRows || !leaf->hooks.empty() || !gradients[0].defined())
+      return false;
+    const CallForm &form = vjp->call();
+    if (&form.info != &ir::opInfo(ir::OpId::take) || std::get<int64_t>(form.attrs[0]) != 0 ||
+        !savedOperands[1].defined())
+      return false;
+    const Tensor &indices = savedOperands[1];
+    Shape rows = form.operands[0]->shape;
+    rows[0] = elements(indices.shape());
+    leaf->addRows({reshape(indices, {rows[0]}), reshape(gradients[0], rows)});
+    return true;
   }
 
   void release() override {

@@ -50,11 +50,26 @@ std::vector<Tensor> TapeLeaf::propagate(std::vector<Tensor> gradients, bool reco
 }
 Tensor TapeLeaf::gradient() const {
   std::lock_guard lock(mutex);
-  return sum;
+  if (parts.empty())
+    return sum;
+  NoGrad off;
+  Tensor rows = wholeOf(parts, results[0]);
+  return sum.defined() ? sum + rows : rows;
 }
 void TapeLeaf::setGradient(Tensor gradient) {
   std::lock_guard lock(mutex);
   sum = std::move(gradient);
+  parts.clear();
+}
+void TapeLeaf::addRows(RowGradient part) {
+  std::lock_guard lock(mutex);
+  parts.push_back(std::move(part));
+}
+std::optional<RowGradient> TapeLeaf::rowGradient() const {
+  std::lock_guard lock(mutex);
+  if (sum.defined() || parts.empty())
+    return std::nullopt;
+  return joined(parts);
 }
 
 TapeEdge edgeOf(const Tensor &tensor) {
@@ -179,7 +194,10 @@ private:
                       " had saved was freed by the first backward pass;\n"
                       "  pass {.retain_graph = true} to the first one to go through it twice");
     LocationScope scope(node.place);
-    std::vector<Tensor> passed = node.propagate(std::move(given), options.create_graph);
+    const bool mayLeaveRows = !wanted && !options.create_graph && !is_anomaly_detected();
+    std::vector<Tensor> passed;
+    if (!mayLeaveRows || !node.leaveRows(given))
+      passed = node.propagate(std::move(given), options.create_graph);
     if (is_anomaly_detected())
       for (const Tensor &gradient : passed)
         checkFinite(gradient, node.op, node.place, "the gradient of an operand");

@@ -1,6 +1,7 @@
 // The tape of eager calls: which op has made a tensor of what, for backward() to walk.
 #pragma once
 #include "burin/gradients.h"
+#include "frontend/eager/RowGradient.h"
 #include "frontend/tensor/TensorState.h"
 #include <functional>
 #include <mutex>
@@ -27,6 +28,8 @@ public:
   /// The gradients of the operands, by edge; an undefined one is zero. `gradients` are those of the results. With
   /// `recorded`, what is computed goes onto the tape itself.
   virtual std::vector<Tensor> propagate(std::vector<Tensor> gradients, bool recorded) = 0;
+  /// Adds the gradient to a leaf that keeps rows, instead of propagate(); false: it cannot.
+  virtual bool leaveRows(std::span<const Tensor>) { return false; }
   /// Drops what was saved for propagate(), which may not be called again.
   virtual void release() {}
 
@@ -44,12 +47,18 @@ class TapeLeaf : public TapeNode {
 public:
   TapeLeaf(const TensorSpec &spec, const Location &place) : TapeNode("leaf", place) { results.push_back(spec); }
   std::vector<Tensor> propagate(std::vector<Tensor> gradients, bool recorded) override;
+  /// The whole gradient; undefined if there is none.
   Tensor gradient() const;
   void setGradient(Tensor gradient);
+  void addRows(RowGradient part);
+  /// nullopt: there is none, or it is not kept by rows.
+  std::optional<RowGradient> rowGradient() const;
+  bool keepsRows = false; // see detail::keepRows
 
 private:
   mutable std::mutex mutex;
-  Tensor sum;
+  Tensor sum;                     // without the rows
+  std::vector<RowGradient> parts; // to be added
 };
 
 /// Whether this thread records calls (see NoGrad).

@@ -68,17 +68,10 @@ Tensor Trace::Backward::gradientOrZeros(Value value) const {
   return known.defined() ? known : zeros_like(trace.wrap(value));
 }
 
-/// The place of an op, kept for messages that outlive the graph.
-static Location placeOf(mlir::Operation *op) {
-  if (auto place = op->getLoc()->findInstanceOf<mlir::FileLineColLoc>())
-    return {detail::keepText(place.getFilename().str()), place.getLine(), place.getColumn()};
-  return {};
-}
-
 void Trace::Backward::differentiate(mlir::Operation *op) {
   if (llvm::none_of(op->getResults(), [&](Value result) { return gradients.contains(result); }))
     return;
-  const Location place = placeOf(op);
+  const Location place = detail::placeOf(op);
   LocationScope scope(place);
   if (auto custom = trace.customs.find(op); custom != trace.customs.end())
     return differentiateCustom(op, *custom->second);
@@ -135,6 +128,8 @@ Value Trace::variableOf(const Tensor &x, const Location &where) {
   if (auto *storage = std::get_if<detail::StorageRef>(&state.value)) {
     if (Value constant = constants.lookup(storage->get()))
       return constant;
+    if (Value argument = lifted.lookup(&state))
+      return argument;
     for (const CellUse &use : cells) // a parameter's value from before the trace
       if (auto *held = std::get_if<detail::StorageRef>(&detail::Access::state(use.cell->value)->value);
           held && *held == *storage)

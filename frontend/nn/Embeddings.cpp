@@ -2,6 +2,7 @@
 #include "burin/creation.h"
 #include "burin/gradients.h"
 #include "burin/indexing.h"
+#include "frontend/eager/RowGradient.h"
 #include "frontend/nn/Layer.h"
 #include "frontend/tensor/LocationScope.h"
 #include <limits>
@@ -24,6 +25,8 @@ Embedding::Embedding(int64_t count, int64_t size, EmbeddingOptions given, Locati
 
 Tensor Embedding::operator()(const Tensor &indices, Location where) const {
   ModuleScope inModule(*this);
+  if (options.sparse)
+    detail::keepRows(weight);
   Tensor rows = take(weight, indices, 0, where);
   if (!options.padding_idx)
     return rows;

@@ -3,7 +3,9 @@
 #include "burin/creation.h"
 #include "burin/ops.h"
 #include "burin/optim.h"
+#include "frontend/eager/RowGradient.h"
 #include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/TensorState.h"
 #include <map>
 
 namespace burin::optim {
@@ -22,6 +24,8 @@ struct Optimizer::State {
     Parameter parameter;
     std::vector<std::pair<std::string, Parameter>> slots; // made when first used
     int counter = -1;                                     // in `counters`; -1: it has never been updated
+    /// By the names of slots, "" for the parameter: memory that a step by rows has made, and may write to.
+    std::map<std::string, std::weak_ptr<detail::Storage>> own = {};
   };
   struct Group {
     Parameter lr;       // f64[]
@@ -33,16 +37,24 @@ struct Optimizer::State {
   struct Update {
     size_t group;
     Member &member;
-    Tensor value, gradient;
+    Tensor value, gradient;      // undefined in a step by rows
     std::vector<Tensor> factors; // what factors() has returned
 
     /// A slot of the parameter's shape, or of another; it begins with `initial`.
-    Parameter slot(const char *name, double initial = 0) { return slot(name, value.shape(), initial); }
+    Parameter slot(const char *name, double initial = 0) { return slot(name, member.parameter->shape(), initial); }
     Parameter slot(const char *name, const Shape &shape, double initial = 0);
     /// Sets the parameter or a slot of it, unless the step is left out.
     void set(Parameter cell, const Tensor &changed) const { setUnless(isLeftOut, cell, changed); }
 
     Tensor isLeftOut; // bool[]; undefined: it is not
+
+    // ---- of a gradient by rows
+    /// Different ones in ascending order, i64[n], and the sums for each. Behind them stand entries with the number of
+    /// the table's rows for an index, which do not count.
+    std::optional<detail::RowGradient> rows = std::nullopt;
+    /// Those rows of the parameter or of a slot, and their new values.
+    Tensor rowsOf(const Parameter &cell) const;
+    void setRows(const std::string &name, Parameter cell, const Tensor &changed) const;
   };
 
   explicit State(const char *kind) : kind(kind) {}
@@ -50,12 +62,19 @@ struct Optimizer::State {
   /// Numbers that the updates of a group share, f64[]; `count` is the number of this step, f64[].
   virtual std::vector<Tensor> factors(size_t group, const Tensor &count) const = 0;
   virtual void update(Update &update) const = 0;
+  /// Whether updateRows() can do what update() would with the whole gradient.
+  virtual bool takesRows(size_t) const { return false; }
+  virtual void updateRows(Update &) const {}
   /// The names of all slots that the rule may make.
   virtual std::vector<std::string> slotNames() const = 0;
 
   void addGroup(const std::vector<Parameter> &params, double lr, std::optional<double> momentum, const Location &where);
   /// With `isLeftOut`, bool[]: nothing changes if it is true.
   void step(const std::vector<Tensor> &gradients, const Location &where, const Tensor &isLeftOut = {});
+  /// The same, where a parameter has rows, by them.
+  using RowGradients = std::vector<std::optional<detail::RowGradient>>;
+  void step(const std::vector<Tensor> &gradients, const RowGradients &rows, const Location &where,
+            const Tensor &isLeftOut = {});
 
   const char *kind;
   std::vector<Group> groups;
@@ -77,7 +96,10 @@ template <class Options> struct Rule : Optimizer::State {
         momentum = group.options.momentum;
       else if constexpr (requires { group.options.betas; })
         momentum = group.options.betas.first;
-      if (!(group.options.lr >= 0) || !(group.options.weight_decay >= 0) || (momentum && !(*momentum >= 0)))
+      double decay = 0;
+      if constexpr (requires { group.options.weight_decay; })
+        decay = group.options.weight_decay;
+      if (!(group.options.lr >= 0) || !(decay >= 0) || (momentum && !(*momentum >= 0)))
         throw Error(where, kind, "learning rate, weight decay and momentum must not be negative");
       addGroup(group.params, group.options.lr, momentum, where);
     }

@@ -38,6 +38,13 @@ struct SgdRule : Rule<SgdOptions> {
     }
     u.set(u.member.parameter, u.value - g * u.factors[0]);
   }
+  bool takesRows(size_t group) const override {
+    return options[group].momentum == 0 && options[group].weight_decay == 0;
+  }
+  void updateRows(Update &u) const override {
+    Tensor g = options[u.group].maximize ? -u.rows->rows : u.rows->rows;
+    u.setRows("", u.member.parameter, u.rowsOf(u.member.parameter) - g * u.factors[0]);
+  }
   std::vector<std::string> slotNames() const override { return {"momentum_buffer"}; }
 };
 
@@ -109,7 +116,42 @@ struct AdagradRule : Rule<AdagradOptions> {
     u.set(sum, sum + g * g);
     u.set(u.member.parameter, u.value - g / (sqrt(sum) + o.eps) * u.factors[0]);
   }
+  bool takesRows(size_t group) const override { return options[group].weight_decay == 0; }
+  void updateRows(Update &u) const override {
+    const AdagradOptions &o = options[u.group];
+    Tensor g = o.maximize ? -u.rows->rows : u.rows->rows;
+    Parameter sum = u.slot("sum", o.initial_accumulator_value);
+    Tensor squares = u.rowsOf(sum) + g * g;
+    u.setRows("sum", sum, squares);
+    u.setRows("", u.member.parameter, u.rowsOf(u.member.parameter) - g / (sqrt(squares) + o.eps) * u.factors[0]);
+  }
   std::vector<std::string> slotNames() const override { return {"sum"}; }
+};
+
+struct SparseAdamRule : Rule<SparseAdamOptions> {
+  using Rule::Rule;
+  /// Size of a step, 1 - beta1.
+  Numbers factors(size_t group, const Tensor &count) const override {
+    Tensor lr = groups[group].lr, beta1 = groups[group].momentum;
+    Tensor correction2 = 1.0 - pow(full({}, options[group].betas.second, DType::f64), count);
+    return {lr * sqrt(correction2) / (1.0 - pow(beta1, count)), 1.0 - beta1};
+  }
+  void update(Update &u) const override {
+    throw Error(inScope({}), kind,
+                "the gradient of the parameter " + str(u.value.spec()) +
+                    " is not by rows; use it for nn::Embedding(…, {.sparse = true}), and Adam for the others");
+  }
+  bool takesRows(size_t) const override { return true; }
+  void updateRows(Update &u) const override {
+    const SparseAdamOptions &o = options[u.group];
+    Tensor g = o.maximize ? -u.rows->rows : u.rows->rows;
+    Parameter mean = u.slot("exp_avg"), square = u.slot("exp_avg_sq");
+    Tensor first = lerp(u.rowsOf(mean), g, u.factors[1]), second = lerp(u.rowsOf(square), g * g, 1 - o.betas.second);
+    u.setRows("exp_avg", mean, first);
+    u.setRows("exp_avg_sq", square, second);
+    u.setRows("", u.member.parameter, u.rowsOf(u.member.parameter) - first / (sqrt(second) + o.eps) * u.factors[0]);
+  }
+  std::vector<std::string> slotNames() const override { return {"exp_avg", "exp_avg_sq"}; }
 };
 
 struct LionRule : Rule<LionOptions> {
@@ -141,6 +183,7 @@ BURIN_OPTIMIZER(Adam, AdamRuleOfAdam, AdamOptions)
 BURIN_OPTIMIZER(AdamW, AdamRuleOfAdamW, AdamWOptions)
 BURIN_OPTIMIZER(RMSprop, RmspropRule, RmspropOptions)
 BURIN_OPTIMIZER(Adagrad, AdagradRule, AdagradOptions)
+BURIN_OPTIMIZER(SparseAdam, SparseAdamRule, SparseAdamOptions)
 BURIN_OPTIMIZER(Lion, LionRule, LionOptions)
 #undef BURIN_OPTIMIZER
 

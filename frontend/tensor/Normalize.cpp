@@ -46,6 +46,12 @@ CheckedCall checkCall(const ir::OpInfo &info, std::vector<std::optional<TensorSp
   return {info, std::move(call.operands), std::move(call.attrs), std::move(call.results)};
 }
 
+Location placeOf(mlir::Operation *op) {
+  if (auto place = op->getLoc()->findInstanceOf<mlir::FileLineColLoc>())
+    return {keepText(place.getFilename().str()), place.getLine(), place.getColumn()};
+  return {};
+}
+
 mlir::Location mlirLocation(mlir::MLIRContext *context, const Location &where) {
   if (!*where.file)
     return mlir::UnknownLoc::get(context);

@@ -34,6 +34,8 @@ llvm::SmallVector<mlir::Value> recordCall(mlir::OpBuilder &builder, mlir::Locati
                                           llvm::ArrayRef<mlir::Value> operands);
 
 mlir::Value castTo(mlir::OpBuilder &builder, mlir::Location location, mlir::Value value, DType dtype);
+/// The place of an op, kept for messages that outlive the graph.
+Location placeOf(mlir::Operation *op);
 mlir::Location mlirLocation(mlir::MLIRContext *context, const Location &where);
 
 } // namespace burin::detail

@@ -20,15 +20,19 @@ Trace::FunctionScope::FunctionScope(Trace &trace, Kind kind, const std::string &
 Trace::FunctionScope::~FunctionScope() {
   if (isComplete)
     return;
-  restoreCells();
-  forgetChecks();
+  if (!last) {
+    restoreCells();
+    forgetChecks();
+  }
   // Tensors may still refer to what has been recorded, here and in functions that this one uses.
   for (mlir::Operation *next = function; next;) {
-    mlir::Operation *gone = std::exchange(next, next->getNextNode());
+    mlir::Operation *gone = std::exchange(next, next == last ? nullptr : next->getNextNode());
     gone->remove();
     trace.abandoned.emplace_back(llvm::cast<mlir::func::FuncOp>(gone));
   }
 }
+
+void Trace::FunctionScope::dissolve() { last = &trace.graph->module->getBody()->back(); }
 
 void Trace::FunctionScope::enter() {
   outside = trace.builder.saveInsertionPoint();
@@ -39,7 +43,7 @@ void Trace::FunctionScope::enter() {
 void Trace::FunctionScope::leave() {
   trace.scopes.pop_back();
   trace.builder.restoreInsertionPoint(*outside);
-  if (kind == Kind::Step)
+  if (kind == Kind::Step || kind == Kind::Example)
     return;
   checks.append(trace.checks.begin() + checksBefore, trace.checks.end());
   forgetChecks();
@@ -109,7 +113,7 @@ void Trace::FunctionScope::touch(CellUse &use) {
   if (find(&use))
     return;
   touched.push_back({&use, use.value, use.isSet});
-  if (kind == Kind::Branch)
+  if (kind == Kind::Branch || kind == Kind::Example)
     return;
   Value outer = heldBy(use.value);
   touched.back().turn = turns->addArgument(outer.getType(), outer.getLoc());

@@ -10,9 +10,10 @@ namespace burin {
 class Trace::FunctionScope {
 public:
   enum class Kind {
-    Step,   // of a scan; its checks of sizes are made before the loop
-    Branch, // runs at most once
-    Turn,   // of a while loop
+    Step,    // of a scan; its checks of sizes are made before the loop
+    Branch,  // runs at most once
+    Turn,    // of a while loop
+    Example, // of vmap: its ops are replayed for many, and it goes; its checks are made before that
   };
   FunctionScope(Trace &trace, Kind kind, const std::string &stem, mlir::Location location);
   ~FunctionScope();
@@ -37,6 +38,9 @@ public:
   /// Gives functions whose results are known what they use from outside: constants are repeated in each; other values
   /// become arguments of all of them, in the order returned.
   static std::vector<mlir::Value> capture(llvm::ArrayRef<FunctionScope *> scopes);
+
+  /// The function has been recorded to be replayed: it goes with the scope, what it has told the trace stays.
+  void dissolve();
 
   /// A parameter that the function reads or sets.
   struct Touched {
@@ -70,6 +74,7 @@ private:
   llvm::SmallVector<mlir::Attribute> checks; // of a branch or turn: only runs that come here make them
   void forgetChecks();
   bool isComplete = false;
+  mlir::Operation *last = nullptr; // of a dissolved one: the last of the functions that it uses
 };
 
 } // namespace burin

@@ -4,6 +4,7 @@
 include "ir/ops/OpBase.td"
 
 def Burin_MatmulOp : Burin_Op<"matmul"> {
+  let fusion = "none"; let parts = "noOperands"; let layout = "fixedRule"; let element = "none";
   let summary = "Matrix product over the last two dimensions; leading dimensions broadcast";
   let autocast = "lower";
   let description = [{ A one-dimensional operand is a row on the left and a column on the right; its dimension is dropped
@@ -12,8 +13,10 @@ def Burin_MatmulOp : Burin_Op<"matmul"> {
   let results = (outs Burin_Tensor:$result);
   let infer = "inferMatmul"; let normalize = "promote"; let source = "torch.matmul";
   let gradient = ["matmul(g, rhs.t())", "matmul(lhs.t(), g)"];
+  let batching = "product(lhs, rhs)";
 }
 def Burin_DotGeneralOp : Burin_Op<"dot_general"> {
+  let fusion = "none"; let parts = "noOperands"; let layout = "fixedRule"; let element = "none";
   let summary = "Sum of products over the contracted dimensions, for each combination of batch and free dimensions";
   let autocast = "lower";
   let description = [{ The result has the batch dimensions, the free dimensions of lhs, then those of rhs. }];
@@ -24,6 +27,7 @@ def Burin_DotGeneralOp : Burin_Op<"dot_general"> {
   let example = "dot_general(x, y, {0}, {0}, {2}, {1}); // matmul of [b, m, k] and [b, k, n]";
   let gradient = ["dotGradient(g, lhs, rhs, lhs_batch, rhs_batch, lhs_contract, rhs_contract, true)",
                   "dotGradient(g, lhs, rhs, lhs_batch, rhs_batch, lhs_contract, rhs_contract, false)"];
+  let batching = "dotOfEach(lhs, rhs, lhs_batch, rhs_batch, lhs_contract, rhs_contract, examples)";
 }
 class Burin_Convolution<string m, dag extra> : Burin_Op<m> {
   let arguments = !con((ins Burin_Tensor:$x, Burin_Tensor:$weight, Optional<Burin_Tensor>:$bias,
@@ -34,8 +38,10 @@ class Burin_Convolution<string m, dag extra> : Burin_Op<m> {
   let results = (outs Burin_Tensor:$result);
   let normalize = "promote";
   let autocast = "lower";
+  let layout = "fixedRule";
 }
 def Burin_ConvOp : Burin_Convolution<"conv", (ins DefaultValuedStrAttr<StrAttr, "nchw">:$layout)> {
+  let fusion = "window"; let parts = "firstOperand"; let layout = "windowRule"; let flops = "ofConvolution"; let element = "windowed";
   let summary = "Convolution (cross-correlation) over 1, 2 or 3 spatial dimensions";
   let description = [{
     x [N, C, spatial…], weight [O, C/groups, kernel…], bias [O]. `padding` has one number per spatial dimension, or two
@@ -46,13 +52,16 @@ def Burin_ConvOp : Burin_Convolution<"conv", (ins DefaultValuedStrAttr<StrAttr, 
   let infer = "inferConv"; let source = "torch.nn.functional.conv2d, ONNX Conv";
   let gradient = ["convGradient(g, x, weight, strides, padding, dilations, groups)",
                   "kernelGradient(g, x, weight, strides, padding, dilations, groups)", "sumChannels(g)"];
+  let batching = "convolution(x, weight, bias, groups, layout == \"nchw\", self, examples)";
 }
 def Burin_ConvTransposeOp : Burin_Convolution<"conv_transpose", (ins DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$output_padding)> {
+  let fusion = "none"; let parts = "noOperands"; let element = "none";
   let summary = "Transposed convolution: the gradient of `conv` with respect to its input";
   let description = [{ x [N, C, spatial…], weight [C, O/groups, kernel…], bias [O]. Lists as in `conv`. A size becomes
     (size - 1) * stride - padding + dilation * (kernel - 1) + 1 + output_padding. }];
   let infer = "inferConvTranspose"; let source = "torch.nn.functional.conv_transpose2d, ONNX ConvTranspose";
   let gradient = ["cropTo(conv(g, weight, std::nullopt, strides, padding, dilations, groups), x.shape())",
                   "kernelGradient(x, g, weight, strides, padding, dilations, groups)", "sumChannels(g)"];
+  let batching = "convolution(x, weight, bias, groups, true, self, examples)";
 }
 #endif

@@ -163,7 +163,7 @@ def Burin_GeluOp : Burin_UnaryFloat<"gelu", [{ return gelu(x, approximate == "ta
   let source = "torch.nn.functional.gelu";
   let gradient = ["g * geluSlope(x, approximate == \"tanh\")"];
 }
-def Burin_SiluOp : Burin_UnaryFloat<"silu", [{ return x * sigmoid(x); }], [{ return x / (1 + std::exp(-x)); }]> {
+def Burin_SiluOp : Burin_UnaryFloat<"silu", [{ return silu(x); }], [{ return x / (1 + std::exp(-x)); }]> {
   let summary = "x * sigmoid(x)"; let source = "torch.nn.functional.silu";
   let gradient = ["g * sigmoid(x) * (x - result + 1.0)"];
 }
@@ -275,8 +275,9 @@ def Burin_CastOp : Burin_Op<"cast", [Burin_ElementwiseTrait]> {
   }];
   let arguments = (ins Burin_Tensor:$x, Burin_DTypeAttr:$dtype);
   let results = (outs Burin_Tensor:$result);
-  let infer = "inferCast";
-  let source = "torch.Tensor.to"; let hasFolder = 1;
+  let infer = "inferCast"; let batching = "same";
+  let source = "torch.Tensor.to"; let hasFolder = 1; let folding = "cheap";
+  let fusion = "pointwise"; let parts = "allOperands"; let layout = "sameRule"; let flops = "ofResult"; let element = "none";
   let gradient = ["g.to(x.dtype())"];
 }
 #endif

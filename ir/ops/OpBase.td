@@ -64,8 +64,34 @@ class Burin_Op<string mnemonic, list<Trait> traits = [], list<Trait> effects = [
   // `result` by their names and `g`, the gradient of the result; "zero" where the derivative is 0 everywhere. A list
   // of tensors where operands or results are one. What a line does not hold is a function of frontend/gradients/Rules.h.
   list<string> gradient = [];
+  // How vmap() has many examples computed in one call: one C++ expression of the operands and attributes by their
+  // names. Each operand has one more dimension than the op sees, in front: the examples, or 1 if it is the same for all
+  // of them. `examples` is their number, and the dimension in front of the result. "same" is the op itself with the
+  // attributes unchanged, "refused" is for results whose size differs between examples. `self` calls the op on other
+  // operands. What a line does not hold is a function of frontend/batching/Rules.h.
+  string batching = "";
   // Not part of the public C++ API.
   bit internal = 0;
+
+  // What passes and code generation ask of the op. opgen.py refuses a definition that leaves one of these open.
+  // Its part in kernels, a FusionKind of passes/analysis/OpFacts.h: "pointwise", "row", "view", "free", "movement",
+  // "window", "contract", "sequential"; or "none" for what is decomposed before fusion, or is the runtime's.
+  string fusion = ?;
+  // Of a "row" op, the dimensions that it reduces, a RowAxes of the same file: "axes", "axis", "along_axis", "from_axis".
+  string rows = "none";
+  // Whether it is computed at compile time: "never", "cheap" (only where that saves memory), "value".
+  string folding = "value";
+  // Reads of its first operand only what its second one points at.
+  bit selects = 0;
+  // What a part of the result along dimension 0 needs: a function of passes/analysis/BatchSemantics.cpp.
+  string parts = ?;
+  // How it works on channels-last values: a member function of passes/analysis/LayoutModel.h.
+  string layout = ?;
+  // Its floating-point operations: a function of passes/analysis/KernelCost.cpp.
+  string flops = "ofOperands";
+  // How one element is computed inside a kernel: a member function of codegen/emit/ElementEmitter.h, or "none" for ops
+  // that kernels compute in another way.
+  string element = ?;
 }
 
 // An elementwise op: `lower` builds one scalar (or vector lane) in terms of ir/Scalar.h, `reference` computes it in
@@ -76,12 +102,14 @@ class Burin_Elementwise<string mnemonic, dag operandsAndAttrs, code lowerCode, c
   let results = (outs Burin_Tensor:$result);
   let infer = "inferElementwise";
   let normalize = "broadcast";
+  let batching = "same";
   code lower = lowerCode;
   code reference = referenceCode;
   // Element type of the result: "same" as the operands, or "bool".
   string resultElement = "same";
   // Element types taken: "float", "numeric", "integer" (and bool), "bool", "any".
   string domain = "numeric";
+  let fusion = "pointwise"; let parts = "allOperands"; let layout = "sameRule"; let flops = "ofResult"; let element = "none";
 }
 
 class Burin_UnaryFloat<string m, code l, code r, dag attrs = (ins)>

@@ -7,12 +7,14 @@ include "ir/ops/OpBase.td"
 def Burin_ReductionTrait : NativeOpTrait<"Reduction"> { let cppNamespace = "::burin::ir"; }
 
 class Burin_Reduction<string m, dag extra = (ins)> : Burin_Op<m, [Burin_ReductionTrait]> {
+  let fusion = "row"; let rows = "axes"; let parts = "unlessReduced"; let layout = "reductionRule"; let element = "none";
   let arguments = !con((ins Burin_Tensor:$x, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$axes,
                             DefaultValuedAttr<BoolAttr, "false">:$keepdims), extra);
   let results = (outs Burin_Tensor:$result);
   let description = [{ The dimensions in `axes` are reduced, all of them if it is empty. With `keepdims` they stay with
     size 1. }];
   let infer = "inferReduction";
+  let batching = "reduced(x, axes, keepdims, self)";
 }
 class Burin_ReductionFloat<string m, dag extra = (ins)> : Burin_Reduction<m, extra> { let normalize = "float"; }
 
@@ -66,9 +68,11 @@ def Burin_LogsumexpOp : Burin_ReductionFloat<"logsumexp"> {
   let gradient = ["spread(g, x, axes) * exp(x - spread(result, x, axes))"];
 }
 class Burin_ArgReduction<string m> : Burin_Op<m> {
+  let fusion = "row"; let rows = "axis"; let parts = "unlessReduced"; let layout = "reductionRule"; let element = "none";
   let arguments = (ins Burin_Tensor:$x, DefaultValuedAttr<I64Attr, "-1">:$axis, DefaultValuedAttr<BoolAttr, "false">:$keepdims);
   let results = (outs Burin_Tensor:$result);
   let infer = "inferArgReduction";
+  let batching = m # "(x, axis + 1, keepdims)";
 }
 def Burin_ArgmaxOp : Burin_ArgReduction<"argmax"> {
   let summary = "i64 index of the first largest element along `axis`; the first NaN if there is one"; let source = "torch.argmax";

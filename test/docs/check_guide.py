@@ -64,7 +64,7 @@ def linkErrors():
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         prose = BLOCK.sub("", page.read_text())
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose):
-            if not (page.parent / target).exists():
+            if " " not in target and not (page.parent / target).exists():  # a lambda in a code span is no link
                 yield f"{page.relative_to(ROOT)} links to {target}, which is not there"
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Everything that follows from the op definitions in ir/*.td: op table, scalar code, C++ API, gradients,
-reference pages.
+"""Everything that follows from the op definitions in ir/*.td: op table, scalar code, C++ API, gradients, batching
+rules, reference pages.
 
-opgen.py <llvm-tblgen --dump-json output> <table|ids|reference|lowering|api-header|api-methods|api-source|gradients|onnx|docs> -o <file>
+opgen.py <llvm-tblgen --dump-json output> <table|ids|reference|lowering|api-header|api-methods|api-source|gradients|batching|onnx|docs> -o <file>
 """
 import argparse
 import json
@@ -56,6 +56,10 @@ NORMALIZE_TEXT = {
     "float": "Integers become f32.",
     "broadcast_float": "Operands are broadcast to one shape; integers become f32.",
 }
+
+
+# What passes and code generation ask of every op, answered by the name of a function.
+RULES = ("parts", "layout", "flops", "element")
 
 
 def fail(op, what):
@@ -121,6 +125,10 @@ class Op:
         self.lower = record.get("lower")
         self.reference = record.get("reference")
         self.gradient = record["gradient"]
+        self.batching = record["batching"]
+        for field in RULES + ("fusion",):
+            setattr(self, field, record[field] or fail(self.name, f"does not say its `{field}`, see ir/ops/OpBase.td"))
+        self.rows, self.selects = record["rows"], bool(record["selects"])
         self.elementwise = any(t["def"] == "Burin_ElementwiseTrait" for t in record["traits"])
         self.variadicResults = any("Variadic" in records[a["def"]]["!superclasses"] for a, _ in record["results"]["args"])
         self.operands, self.attrs = [], []
@@ -130,10 +138,16 @@ class Op:
                 self.operands.append(Operand(name, definition["!superclasses"]))
             else:
                 self.attrs.append(Attribute(self.name, name, definition, records))
+        # Elementwise work on numbers that are no floats is a few instructions.
+        self.folding = "cheap" if self.elementwise and self.domain != "float" else record["folding"]
+        if (self.rows == "none") == (self.fusion == "row"):
+            fail(self.name, "must say which `rows` it reduces if its `fusion` is \"row\", and only then")
         if not self.summary:
             fail(self.name, "has no summary")
         if self.gradient and len(self.gradient) != len(self.operands):
             fail(self.name, f"has {len(self.operands)} operands, but {len(self.gradient)} gradients")
+        if self.operands and not self.internal and not self.batching:
+            fail(self.name, "has no batching rule for vmap")
 
     def parameters(self):
         """(type, name, default) in the order of the C++ function: those without a default first."""
@@ -208,6 +222,19 @@ def onnx(ops):
 def ids(ops):
     """The position of each op in the table."""
     return HEADER + "".join(f"{op.name},\n" for op in ops)
+
+
+# ---- what passes and code generation ask of an op
+
+def facts(ops):
+    return HEADER + "".join(
+        f"{{FusionKind::{upperCamel(op.fusion)}, RowAxes::{upperCamel(op.rows)}, Folding::{upperCamel(op.folding)}, "
+        f"{'true' if op.selects else 'false'}}}, // {op.name}\n" for op in ops)
+
+
+def rules(field):
+    """OP_RULE(op, function) for each op of the table."""
+    return lambda ops: HEADER + "".join(f"OP_RULE({op.name}, {getattr(op, field)})\n" for op in ops) + "#undef OP_RULE\n"
 
 
 # ---- scalar code
@@ -329,7 +356,46 @@ def apiSource(ops):
     return "".join(out)
 
 
-# ---- gradients
+# ---- gradients and batches of examples
+
+def ruleOperands(op):
+    """Declarations of the operands of a rule, with their values."""
+    if op.operands[0].arity == "Variadic":
+        return [(f"const std::vector<Tensor> &{op.operands[0].name}", "call.operands")]
+    return [(f"const Tensor &{o.name}", f"call.operands[{i}]") for i, o in enumerate(op.operands)]
+
+
+def ruleAttributes(op):
+    return [(typed(CPP_PARAMETER[a.kind], a.name), f"std::get<{CPP_TYPE[a.kind]}>(call.attrs[{i}])")
+            for i, a in enumerate(op.attrs)]
+
+
+def declarations(names):
+    return [f"  [[maybe_unused]] {declaration} = {value};\n" for declaration, value in names]
+
+
+def batching(ops):
+    out = [HEADER, "// The including file provides BatchingCall and the functions the `batching` snippets call.\n"]
+    for op in ops:
+        if op.batching in ("", "same", "refused"):
+            continue
+        names = ruleOperands(op) + ruleAttributes(op)
+        names += [("const Self self", "call.self()"), ("const Dim &examples", "call.examples"),
+                  ("const Randomness randomness", "call.randomness")]
+        names.append(("const TensorSpec &result", "call.results[0]"))
+        words = re.findall(r"\w+", op.batching)
+        names = [(declaration, value) for declaration, value in names if re.search(r"\w+$", declaration)[0] in words]
+        out.append(f"static std::vector<Tensor> batching_{op.name}(const BatchingCall &call) {{\n")
+        out += declarations(names)
+        out.append(f"  return {op.batching};\n}}\n" if op.variadicResults else f"  return {{{op.batching}}};\n}}\n")
+    out.append("/// In table order; null where there is no rule.\nstatic constexpr BatchingRule batchingRules[] = {\n")
+    for op in ops:
+        known = {"": "nullptr", "same": "batchingIsSame", "refused": "batchingIsRefused"}
+        rule = known.get(op.batching, f"batching_{op.name}")
+        out.append(f"    {rule}, // {op.name}\n")
+    out.append("};\n")
+    return "".join(out)
+
 
 def gradients(ops):
     out = [HEADER, "// The including file provides GradientCall and the functions the `gradient` snippets call.\n"]
@@ -337,14 +403,12 @@ def gradients(ops):
         if not any(expression != "zero" for expression in op.gradient):
             continue
         isList = op.operands[0].arity == "Variadic"
-        names = [(f"const std::vector<Tensor> &{op.operands[0].name}", "call.operands")] if isList else [
-            (f"const Tensor &{o.name}", f"call.operands[{i}]") for i, o in enumerate(op.operands)]
+        names = ruleOperands(op)
         names += [("const std::vector<Tensor> &g", "call.gradients")] if op.variadicResults else [
             ("const Tensor &g", "call.gradients[0]"), ("const Tensor &result", "call.results[0]")]
-        names += [(typed(CPP_PARAMETER[a.kind], a.name), f"std::get<{CPP_TYPE[a.kind]}>(call.attrs[{i}])")
-                  for i, a in enumerate(op.attrs)]
+        names += ruleAttributes(op)
         out.append(f"static std::vector<Tensor> gradient_{op.name}(const GradientCall &call) {{\n")
-        out += [f"  [[maybe_unused]] {declaration} = {value};\n" for declaration, value in names]
+        out += declarations(names)
         if isList:
             out.append(f"  return {op.gradient[0]};\n}}\n")
             continue
@@ -406,8 +470,8 @@ def docs(ops):
 
 
 OUTPUTS = {"table": table, "ids": ids, "reference": reference, "lowering": lowering, "api-header": apiHeader,
-           "api-methods": apiMethods, "api-source": apiSource, "gradients": gradients,
-           "onnx": onnx, "docs": docs}
+           "api-methods": apiMethods, "api-source": apiSource, "gradients": gradients, "batching": batching,
+           "onnx": onnx, "docs": docs, "facts": facts, **{field: rules(field) for field in RULES}}
 
 
 def main():

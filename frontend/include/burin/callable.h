@@ -22,6 +22,10 @@ template <class R> std::vector<Tensor> flatten(R &&result) {
     return {Tensor(std::forward<R>(result))};
   } else if constexpr (std::is_same_v<Plain, std::vector<Tensor>>) {
     return std::forward<R>(result);
+  } else if constexpr (std::is_same_v<Plain, std::pair<Tensor, std::vector<Tensor>>>) { // of value_and_grad
+    std::vector<Tensor> list = result.second;
+    list.insert(list.begin(), result.first);
+    return list;
   } else {
     return std::apply([](auto &&...parts) { return std::vector<Tensor>{Tensor(parts)...}; }, result);
   }
@@ -32,6 +36,8 @@ template <class R> R unflatten(std::vector<Tensor> tensors) {
     return std::move(tensors.front());
   } else if constexpr (std::is_same_v<R, std::vector<Tensor>>) {
     return tensors;
+  } else if constexpr (std::is_same_v<R, std::pair<Tensor, std::vector<Tensor>>>) {
+    return {tensors.front(), {tensors.begin() + 1, tensors.end()}};
   } else {
     return [&]<size_t... I>(std::index_sequence<I...>) {
       return R{std::move(tensors[I])...};
