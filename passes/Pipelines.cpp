@@ -12,6 +12,11 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     if (!llvm::is_contained(options.disabled, pass->getArgument().str()))
       manager.addPass(std::move(pass));
   };
+  // Without a pass that is left out, a stage may not keep its promise.
+  auto verify = [&](std::unique_ptr<Pass> pass) {
+    if (options.verify && options.disabled.empty())
+      manager.addPass(std::move(pass));
+  };
   if (from < Stage::Optimized && to >= Stage::Optimized) {
     // Identities and repeated work go first: everything after sees a smaller graph.
     add(createCanonicalizerPass());
@@ -24,6 +29,11 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     add(createFoldNormalizationPass());
     // Composites that are not one kernel's business become simpler ops; row composites stay whole for fusion.
     add(createDecomposePass());
+    // Loops of gradients, while products are still whole: those of the loop before are taken from it, and the gradients
+    // of weights that all iterations use become one product each.
+    add(createShareLoopProductsPass());
+    add(createHoistLoopSumsPass());
+    verify(createVerifyGraphPass());
     // Convolutions and what lies between them work channels-last; before they become contractions, which only know
     // that.
     add(createLayoutAssignmentPass());
@@ -50,42 +60,36 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     add(createMarkZeroSkippablePass());
     // Of what is sorted, often the first elements alone are read.
     add(createMarkPartialSortsPass());
+    // What cannot fail leaves states free to be updated early.
+    add(createMarkCheckedIndicesPass());
     // Products of many rows on processors that multiply tiles of bf16.
     if (options.bf16Tiles)
       add(createEmulateF32GemmPass());
+    verify(createVerifyLoweredPass());
   }
   if (from < Stage::Kernels && to >= Stage::Kernels) {
     // From here on the graph is a list of kernels.
     add(createFusePass());
     // Kernels are placed; softmax, norms and means inside them become the reductions that code is made from.
     add(createDecomposeInKernelsPass());
-#ifndef NDEBUG
-    add(createVerifyKernelsPass());
-#endif
+    verify(createVerifyKernelsPass());
     // Kernels are final, so it is known which values die where.
     add(createInPlaceResultsPass());
+    // States that are updated in place say what must run before; what remains free is ordered by memory. Then other
+    // values die than before.
+    add(createOrderKernelsPass());
+    add(createInPlaceResultsPass());
+    // What is kept for too long is computed again.
+    if (options.memory.bytes) {
+      add(createLimitMemoryPass(options.memory));
+      add(createInPlaceResultsPass());
+    }
   }
 }
 
-void registerPasses() {
-  registerPass([] { return createConstantFoldPass(); });
-  registerPass(createSimplifyPass);
-  registerPass(createFoldNormalizationPass);
-  registerPass(createLayoutAssignmentPass);
-  registerPass(createDecomposePass);
-  registerPass(createDecomposeInKernelsPass);
-  registerPass(createLowerContractionsPass);
-  registerPass(createSinkReshapesPass);
-  registerPass(createLoopInvariantCodeMotionPass);
-  registerPass(createShrinkToDemandPass);
-  registerPass([] { return createBatchTilingPass(); });
-  registerPass(createMarkZeroSkippablePass);
-  registerPass(createMarkPartialSortsPass);
-  registerPass(createShareTiedWeightsPass);
-  registerPass(createEmulateF32GemmPass);
-  registerPass(createFusePass);
-  registerPass(createInPlaceResultsPass);
-  registerPass(createVerifyKernelsPass);
-}
+#define GEN_PASS_REGISTRATION
+#include "passes/Passes.h.inc"
+
+void registerPasses() { registerBurinPasses(); }
 
 } // namespace burin::passes

@@ -1,5 +1,5 @@
 // The C interface over Program and Session: argument checks, handles, and nothing else.
-#include "burin/runtime.h"
+#include "runtime/CApiDevices.h"
 #include "runtime/execute/AsyncRunner.h"
 #include "runtime/format/Expr.h"
 #include "runtime/format/Target.h"
@@ -9,10 +9,7 @@
 
 using namespace burin;
 using namespace burin::rt;
-
-struct burin_status {
-  Status status;
-};
+using burin::rt::api::give;
 
 struct burin_artifact {
   Program::Ptr program;
@@ -62,7 +59,9 @@ static_assert(sizeof(burin_tensor) == sizeof(TensorView) &&
               offsetof(burin_tensor, data) == offsetof(TensorView, data) &&
               offsetof(burin_tensor, shape) == offsetof(TensorView, shape) &&
               offsetof(burin_tensor, rank) == offsetof(TensorView, rank) &&
-              offsetof(burin_tensor, dtype) == offsetof(TensorView, dtype));
+              offsetof(burin_tensor, dtype) == offsetof(TensorView, dtype) &&
+              offsetof(burin_tensor, device) == offsetof(TensorView, device) &&
+              sizeof(burin_device) == sizeof(DeviceTag));
 static_assert(BURIN_BOOL == int(DType::boolean) && BURIN_I64 == int(DType::i64));
 static_assert(BURIN_DATA_ERROR == int(ErrorCode::Data));
 
@@ -75,7 +74,6 @@ std::span<TensorView> views(burin_tensor *tensors, uint32_t count) {
   return {reinterpret_cast<TensorView *>(tensors), count};
 }
 
-burin_status *give(Status status) { return status.ok() ? nullptr : new burin_status{std::move(status)}; }
 burin_status *missing(const char *what) {
   return give({ErrorCode::InvalidArgument, text("a null pointer was given for ", what)});
 }
@@ -234,6 +232,8 @@ SessionOptions sessionOptions(const burin_session_options &o) {
   out.parallelFor = {o.thread_pool.ctx, o.thread_pool.parallel_for, o.thread_pool.threads};
   out.logger = {o.logger.ctx, o.logger.log};
   out.device = o.device ? o.device : "";
+  if (o.stream)
+    out.stream = {gpu::StreamChoice::Kind::Given, static_cast<gpu::Stream>(o.stream)};
   return out;
 }
 
@@ -392,6 +392,14 @@ burin_status *sessionReadState(const burin_session *session, uint32_t index, bur
     return s;
   if (!out)
     return missing("tensor");
+  return give(session->session().readState(index, *views(out, 1).data()));
+}
+
+burin_status *sessionStateOnDevice(const burin_session *session, uint32_t index, burin_tensor *out) {
+  if (burin_status *s = noState(session, index))
+    return s;
+  if (!out)
+    return missing("tensor");
   *views(out, 1).data() = session->session().state(index);
   return nullptr;
 }
@@ -410,7 +418,11 @@ burin_status *sessionWriteState(burin_session *session, uint32_t index, const bu
   uint64_t bytes = byteWidth(DType(info.dtype));
   for (uint32_t i = 0; i < info.rank; ++i)
     bytes *= uint64_t(info.dims[i]);
-  return give(session->session().writeState(index, {static_cast<const std::byte *>(value->data), bytes}));
+  const TensorView &view = *views(value, 1).data();
+  if (view.device.isGpu && !(view.device == session->session().state(index).device))
+    return give({ErrorCode::InvalidArgument, text("the value of the state ", info.name, " is on another GPU")});
+  return give(
+      session->session().writeState(index, {static_cast<const std::byte *>(value->data), bytes}, view.device.isGpu));
 }
 
 burin_status *sessionReorderState(burin_session *session, uint32_t index, uint32_t axis, const int64_t *order,
@@ -422,7 +434,7 @@ burin_status *sessionReorderState(burin_session *session, uint32_t index, uint32
   return give(session->session().reorderState(index, axis, {order, count}));
 }
 
-const burin_runtime_api api = {
+const burin_runtime_api table = {
     BURIN_RUNTIME_VERSION,
     sizeof(burin_runtime_api),
     [] { return "burin " BURIN_VERSION; },
@@ -464,10 +476,19 @@ const burin_runtime_api api = {
       return s && from ? give(s->session().copyStates(from->session())) : missing("session");
     },
     sessionReorderState,
+    api::deviceCount,
+    api::deviceAlloc,
+    api::deviceFree,
+    api::deviceCopy,
+    api::deviceSynchronize,
+    api::deviceMemory,
+    api::deviceSetMemoryLimit,
+    [](burin_session *s) { return s ? give(s->session().synchronize()) : missing("session"); },
+    sessionStateOnDevice,
 };
 
 } // namespace
 
 const burin_runtime_api *burin_runtime_get(uint32_t version) {
-  return version == BURIN_RUNTIME_VERSION ? &api : nullptr;
+  return version == BURIN_RUNTIME_VERSION ? &table : nullptr;
 }

@@ -1,6 +1,7 @@
 #include "frontend/composed/Fourier.h"
 #include "burin/fft.h"
 #include "frontend/composed/Composed.h"
+#include "frontend/tensor/OnDevice.h"
 #include <cmath>
 
 namespace burin {
@@ -20,7 +21,7 @@ static Tensor wave(double (*f)(double), int64_t rows, int64_t columns, int64_t l
     for (int64_t k = 0; k < columns; ++k)
       values.push_back(f(2 * M_PI * double(i * k % length) / double(length)) *
                        (weights.empty() ? 1 : weights[size_t(i)]));
-  return from_vector(values, Shape{rows, columns});
+  return detail::following(from_vector(values, Shape{rows, columns}));
 }
 static double cosine(double x) { return std::cos(x); }
 static double sine(double x) { return std::sin(x); }

@@ -3,6 +3,7 @@
 #include "frontend/data/DlpackAbi.h"
 #include "frontend/tensor/Creation.h"
 #include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/OnDevice.h"
 
 namespace burin {
 
@@ -74,11 +75,40 @@ static void gather(const DLTensor &tensor, const char *from, size_t width, int32
     gather(tensor, from + i * tensor.strides[axis] * int64_t(width), width, axis + 1, to);
 }
 
-template <class Managed> static Tensor import(Managed *managed, const DLTensor &tensor, const Location &where) {
-  if (tensor.device.device_type != kDLCPU && tensor.device.device_type != kDLCUDAHost)
+/// The elements of another library on a GPU, in place.
+static Tensor wrapOnGpu(const DLTensor &tensor, const TensorSpec &spec, std::function<void()> release, void *stream,
+                        const Location &where) {
+  auto storage = std::make_shared<Storage>();
+  storage->gpu =
+      std::make_shared<OnDevice>(openDevice(cuda(tensor.device.device_id), "from_dlpack", where), "from_dlpack", where);
+  rt::gpu::Device &device = *storage->gpu->device;
+  rt::Status status = stream ? device.follow(static_cast<rt::gpu::Stream>(stream)) : rt::Status();
+  if (!status.ok())
+    throw Error(where, "from_dlpack", status.message());
+  struct Foreign { // nothing of what is enqueued may still use the elements when they are given back
+    rt::gpu::Device::Ptr device;
+    std::function<void()> release;
+  };
+  auto free = [](void *ctx) {
+    std::unique_ptr<Foreign> foreign(static_cast<Foreign *>(ctx));
+    rt::gpu::Device::Use use(*foreign->device);
+    (void)foreign->device->synchronize();
+    foreign->release();
+  };
+  storage->buffer = rt::Memory::wrap(static_cast<char *>(tensor.data) + tensor.byte_offset, byteCount(spec), free,
+                                     new Foreign{storage->gpu->device, std::move(release)});
+  if (!storage->buffer)
+    throw Error(where, "from_dlpack", "out of memory");
+  return Access::make(spec, std::move(storage));
+}
+
+template <class Managed>
+static Tensor import(Managed *managed, const DLTensor &tensor, void *stream, const Location &where) {
+  const bool isOnGpu = tensor.device.device_type == kDLCUDA;
+  if (!isOnGpu && tensor.device.device_type != kDLCPU && tensor.device.device_type != kDLCUDAHost)
     throw Error(where, "from_dlpack",
-                "the tensor is not in host memory (device type " + std::to_string(tensor.device.device_type) +
-                    "); copy it to the CPU first");
+                "the tensor is neither in the memory of the process nor on a CUDA GPU (device type " +
+                    std::to_string(tensor.device.device_type) + "); copy it to the CPU first");
   auto dtype = dtypeOf(tensor.dtype);
   if (!dtype)
     throw Error(where, "from_dlpack",
@@ -93,6 +123,11 @@ template <class Managed> static Tensor import(Managed *managed, const DLTensor &
       managed->deleter(managed);
   };
   bool isEmpty = elementCount(spec.shape) == 0;
+  if (isOnGpu && !isEmpty) {
+    if (!isDense(tensor))
+      throw Error(where, "from_dlpack", "the tensor on a GPU is not dense and row-major; make it contiguous first");
+    return wrapOnGpu(tensor, spec, release, stream, where);
+  }
   if (isEmpty || (isDense(tensor) && reinterpret_cast<uintptr_t>(data) % byteWidth(*dtype) == 0))
     return from_blob(data, spec, release, where);
   std::vector<char> dense(byteCount(spec));
@@ -107,7 +142,10 @@ template <class Managed> static Tensor import(Managed *managed, const DLTensor &
 }
 
 Tensor from_dlpack(DLManagedTensor *tensor, Location where) {
-  return import(tensor, tensor->dl_tensor, inScope(where));
+  return import(tensor, tensor->dl_tensor, nullptr, inScope(where));
+}
+Tensor from_dlpack(DLManagedTensor *tensor, void *stream, Location where) {
+  return import(tensor, tensor->dl_tensor, stream, inScope(where));
 }
 
 Tensor from_dlpack(DLManagedTensorVersioned *tensor, Location where) {
@@ -115,7 +153,7 @@ Tensor from_dlpack(DLManagedTensorVersioned *tensor, Location where) {
     throw Error(inScope(where), "from_dlpack",
                 "DLPack " + std::to_string(tensor->version.major) + "." + std::to_string(tensor->version.minor) +
                     " is not supported; ask for 1.x");
-  return import(tensor, tensor->dl_tensor, inScope(where));
+  return import(tensor, tensor->dl_tensor, nullptr, inScope(where));
 }
 
 namespace {
@@ -127,18 +165,35 @@ template <class Managed> struct Exported {
 };
 } // namespace
 
-template <class Managed> static Managed *exportTensor(const Tensor &tensor, const char *op, const Location &where) {
+/// The elements where they are: complete, or on a GPU in the order of a stream.
+static void *elementsFor(const Tensor &tensor, const StorageRef &storage, void *stream, const char *op,
+                         const Location &where) {
+  if (!storage->gpu)
+    return await(storage, where).data();
+  if (!stream) {
+    tensor.wait(where);
+    return storage->buffer->data();
+  }
+  awaitTask(storage, where);
+  if (rt::Status status = storage->gpu->device->lead(static_cast<rt::gpu::Stream>(stream)); !status.ok())
+    throw Error(where, op, status.message());
+  return storage->buffer->data();
+}
+
+template <class Managed>
+static Managed *exportTensor(const Tensor &tensor, const char *op, const Location &where, void *stream = nullptr) {
   auto exported = std::make_unique<Exported<Managed>>();
   exported->storage = concreteStorage(tensor, op, where);
-  const rt::SharedBuffer &buffer = await(exported->storage, where);
+  void *data = elementsFor(tensor, exported->storage, stream, op, where);
   for (const Dim &size : tensor.shape(where))
     exported->shape.push_back(size.value());
   exported->strides.assign(exported->shape.size(), 1);
   for (size_t i = exported->shape.size(); i-- > 1;)
     exported->strides[i - 1] = exported->strides[i] * exported->shape[i];
   Managed &managed = exported->managed;
-  managed.dl_tensor = {buffer.data(),
-                       {kDLCPU, 0},
+  const Device device = deviceOf(exported->storage);
+  managed.dl_tensor = {data,
+                       {device.is_cuda() ? kDLCUDA : kDLCPU, device.index()},
                        int32_t(exported->shape.size()),
                        typeOf(tensor.dtype(where)),
                        exported->shape.data(),
@@ -151,6 +206,9 @@ template <class Managed> static Managed *exportTensor(const Tensor &tensor, cons
 
 DLManagedTensor *to_dlpack(const Tensor &tensor, Location where) {
   return exportTensor<DLManagedTensor>(tensor, "to_dlpack", inScope(where));
+}
+DLManagedTensor *to_dlpack(const Tensor &tensor, void *stream, Location where) {
+  return exportTensor<DLManagedTensor>(tensor, "to_dlpack", inScope(where), stream);
 }
 DLManagedTensorVersioned *to_dlpack_versioned(const Tensor &tensor, Location where) {
   auto *managed = exportTensor<DLManagedTensorVersioned>(tensor, "to_dlpack_versioned", inScope(where));

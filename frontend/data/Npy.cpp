@@ -2,6 +2,7 @@
 #include "burin/data.h"
 #include "frontend/tensor/Creation.h"
 #include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/OnDevice.h"
 #include "runtime/format/Archive.h"
 #include "runtime/npy/NpyZip.h"
 
@@ -33,7 +34,7 @@ Tensor load_npy(const std::string &path, Location where) {
   auto array = rt::loadNpy(path, problem);
   if (!array)
     throw Error(inScope(where), "load_npy", problem);
-  return take(std::move(*array), inScope(where));
+  return createdInScope(take(std::move(*array), inScope(where)), "load_npy", inScope(where));
 }
 
 void save_npy(const std::string &path, const Tensor &tensor, Location where) {
@@ -55,7 +56,7 @@ StateDict load_npz(const std::string &path, Location where) {
     throw Error(place, "load_npz", path + ": " + problem);
   StateDict tensors;
   for (auto &[name, array] : *arrays)
-    tensors.emplace_back(name, take(std::move(array), place));
+    tensors.emplace_back(name, createdInScope(take(std::move(array), place), "load_npz", place));
   return tensors;
 }
 

@@ -4,6 +4,7 @@
 #include "frontend/data/Mapping.h"
 #include "frontend/tensor/Creation.h"
 #include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/OnDevice.h"
 #include "runtime/format/Archive.h"
 #include <algorithm>
 
@@ -43,7 +44,7 @@ StateDict load_safetensors(const std::string &path, std::map<std::string, std::s
       (*metadata)[key] = text;
   StateDict tensors;
   for (const rt::Safetensor &entry : content->tensors)
-    tensors.emplace_back(entry.name, tensorOf(entry, file, path, place));
+    tensors.emplace_back(entry.name, createdInScope(tensorOf(entry, file, path, place), "load_safetensors", place));
   return tensors;
 }
 

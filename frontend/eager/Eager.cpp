@@ -1,10 +1,12 @@
 #include "frontend/eager/Eager.h"
+#include "frontend/eager/Move.h"
 #include "frontend/eager/Record.h"
 #include "frontend/eager/Tape.h"
 #include "frontend/execute/EagerKernel.h"
 #include "frontend/tensor/Creation.h"
 #include "frontend/tensor/EagerKey.h"
 #include "frontend/tensor/Normalize.h"
+#include "frontend/tensor/OnDevice.h"
 #include <unordered_map>
 
 namespace burin::detail {
@@ -43,22 +45,28 @@ Plans &plans() {
 }
 
 Key keyOf(const ir::OpInfo &info, std::span<const Tensor *const> operands, std::span<const ir::Attr> attrs,
-          const Location &where) {
+          Device device) {
   Key key;
   key.add(uint64_t(&info - ir::opTable().data()));
+  if (device.is_cuda())
+    key.add(uint64_t(-2 - device.index()));
   for (const ir::Attr &attr : attrs)
     key.add(attr);
   for (const Tensor *operand : operands)
     if (operand) {
-      const TensorState &state = stateOf(*operand, where);
-      if (std::holds_alternative<TracedValue>(state.value))
-        throw Error(where, info.name,
-                    "a tensor was used after the trace that it belongs to; return it from the traced function instead");
+      const TensorState &state = *Access::state(*operand);
       key.add(state.spec, state.weak);
     } else {
       key.add(uint64_t(-1));
     }
   return key;
+}
+
+void requireEager(const ir::OpInfo &info, std::span<const Tensor *const> operands, const Location &where) {
+  for (const Tensor *operand : operands)
+    if (operand && std::holds_alternative<TracedValue>(stateOf(*operand, where).value))
+      throw Error(where, info.name,
+                  "a tensor was used after the trace that it belongs to; return it from the traced function instead");
 }
 
 /// Ops that leave the elements and their order as they are.
@@ -71,7 +79,7 @@ bool sharesElements(const CheckedCall &call, const TensorSpec &operand) {
 }
 
 std::shared_ptr<const Plan> makePlan(const ir::OpInfo &info, std::span<const Tensor *const> operands,
-                                     std::vector<ir::Attr> attrs, const Location &where) {
+                                     std::vector<ir::Attr> attrs, Device device, const Location &where) {
   std::vector<std::optional<TensorSpec>> specs;
   llvm::SmallVector<bool> weak;
   for (const Tensor *operand : operands) {
@@ -88,19 +96,22 @@ std::shared_ptr<const Plan> makePlan(const ir::OpInfo &info, std::span<const Ten
   for (const auto &spec : specs)
     plan->scalarTypes.push_back(spec ? spec->dtype : DType::f32);
   if (specs.empty() || !sharesElements(call, *specs[0]))
-    plan->executable = eagerKernel(info, specs, attrs, call.results, where);
+    plan->executable = eagerKernel(info, specs, attrs, call.results, where, device);
   return plan;
 }
 } // namespace
 
-std::vector<Tensor> callEagerly(const ir::OpInfo &info, std::span<const Tensor *const> operands,
+std::vector<Tensor> callEagerly(const ir::OpInfo &info, std::span<const Tensor *const> given,
                                 std::vector<ir::Attr> attrs, const Location &where) {
   if (isMadeOnHost(info))
     return {createOnHost(info, std::move(attrs), where)};
-  Key key = keyOf(info, operands, attrs, where);
+  requireEager(info, given, where);
+  AlignedOperands aligned(given, info.name, where);
+  std::span<const Tensor *const> operands = aligned.operands();
+  Key key = keyOf(info, operands, attrs, aligned.device());
   std::shared_ptr<const Plan> plan = plans().find(key);
   if (!plan) {
-    plan = makePlan(info, operands, attrs, where);
+    plan = makePlan(info, operands, attrs, aligned.device(), where);
     plans().insert(std::move(key), plan);
   }
   std::vector<Tensor> results;
@@ -109,6 +120,9 @@ std::vector<Tensor> callEagerly(const ir::OpInfo &info, std::span<const Tensor *
     results = launch(plan->executable, 0, operands, plan->scalarTypes, plan->results, atOnce, info.name, where);
   else
     results.push_back(Access::make(plan->results[0], storageOf(*Access::state(*operands[0]))));
+  if (aligned.allFollow())
+    for (const Tensor &result : results)
+      Access::state(result)->follows = true;
   if (is_anomaly_detected())
     for (const Tensor &result : results)
       checkFinite(result, info.name, where, "its result");

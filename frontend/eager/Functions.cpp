@@ -183,7 +183,7 @@ std::vector<Tensor> moved(const std::vector<Tensor> &inputs, size_t which, size_
   std::vector<Tensor> result = inputs;
   std::vector<double> values = inputs[which].to_vector<double>();
   values[element] += step;
-  result[which] = from_vector(values, inputs[which].shape());
+  result[which] = from_vector(values, inputs[which].shape()).to(inputs[which].device());
   return result;
 }
 

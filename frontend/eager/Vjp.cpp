@@ -1,5 +1,6 @@
 #include "frontend/eager/Vjp.h"
 #include "burin/ops.h"
+#include "frontend/eager/Move.h"
 #include "frontend/execute/EagerKernel.h"
 #include "frontend/gradients/Rules.h"
 #include "frontend/tensor/AutocastScope.h"
@@ -125,11 +126,13 @@ std::string Vjp::key() const {
   return key;
 }
 
-ExecutableRef Vjp::executableFor(const Location &where) const {
+ExecutableRef Vjp::executableFor(Device device, const Location &where) const {
   std::lock_guard lock(mutex);
+  ExecutableRef &executable = executables[device.is_cuda() ? device.index() : -1];
   if (!executable) {
     std::string problem;
-    executable = compileCached(key(), [&] { return plan->graph; }, problem);
+    auto graph = [&] { return plan->graph ? plan->graph : VjpGraph(form).build().graph; };
+    executable = compileCached(key(), graph, problem, device, where);
     if (!executable)
       throw Error(where, "backward", "internal error: the compiler refused the " + key() + ": " + problem);
     plan->graph = nullptr;
@@ -153,7 +156,9 @@ std::vector<Tensor> Vjp::run(std::span<const Tensor> operands, std::span<const T
     for (size_t position : plan->inputs)
       inputs.push_back(&at(position));
     constexpr auto atOnce = std::chrono::microseconds(2);
-    outputs = launch(executableFor(where), 0, inputs, {}, plan->outputs, atOnce, "backward", where);
+    AlignedOperands aligned(inputs, form.info.name, where);
+    outputs = launch(executableFor(aligned.device(), where), 0, aligned.operands(), {}, plan->outputs, atOnce,
+                     "backward", where);
   }
   std::vector<Tensor> given(operands.size());
   for (size_t i = 0; i < given.size(); ++i) {

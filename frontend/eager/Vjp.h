@@ -3,6 +3,7 @@
 #include "frontend/execute/Executable.h"
 #include "frontend/trace/GraphData.h"
 #include "ir/infer/OpInfo.h"
+#include <map>
 
 namespace burin::detail {
 
@@ -52,10 +53,10 @@ private:
   std::vector<bool> readsOperands, readsResults;
   std::optional<VjpPlan> plan; // nullopt: only runRecorded can do it
   mutable std::mutex mutex;
-  mutable ExecutableRef executable;
+  mutable std::map<int, ExecutableRef> executables; // by the number of the GPU; -1: for the processor
 
   std::string key() const;
-  ExecutableRef executableFor(const Location &where) const;
+  ExecutableRef executableFor(Device device, const Location &where) const;
 };
 
 } // namespace burin::detail

@@ -1,6 +1,6 @@
 #include "burin/data.h"
 #include "codegen/Compiler.h"
-#include "frontend/execute/Executable.h"
+#include "frontend/execute/EagerKernel.h"
 #include "frontend/tensor/Creation.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/GraphData.h"
@@ -12,10 +12,11 @@ namespace burin {
 using namespace detail;
 
 struct Artifact::Data {
+  HostFunctions hostFunctions;
   std::shared_ptr<const std::vector<std::byte>> bytes; // null if it came from a file
   std::string path;
   ExecutableRef executable; // null if the code is for other machines; `problem` says which
-  std::string target, problem;
+  std::string target, problem, memoryReport;
   struct Function {
     std::string name;
     std::vector<NamedSpec> inputs, outputs;
@@ -95,12 +96,17 @@ std::shared_ptr<Artifact::Data> dataOf(const rt::Artifact &artifact) {
                                  specsOf(plan, std::span(plan.outputs).first(plan.callerOutputs()))});
   for (const rt::State &state : artifact.states)
     data->states.push_back({state.name, {state.dtype, Shape(state.shape.begin(), state.shape.end())}});
+  for (const auto &[key, text] : artifact.metadata)
+    if (key == rt::kMemoryReportKey)
+      data->memoryReport = text;
   return data;
 }
-std::shared_ptr<Artifact::Data> dataOf(rt::Program::Ptr program) {
+std::shared_ptr<Artifact::Data> dataOf(rt::Program::Ptr program, HostFunctions functions = {},
+                                       bool statesAreGiven = false, rt::gpu::Device::Ptr gpu = nullptr) {
   std::shared_ptr<Artifact::Data> data = dataOf(program->artifact());
   data->target = program->target();
-  data->executable = std::make_shared<Executable>(std::move(program));
+  data->executable =
+      std::make_shared<Executable>(std::move(program), std::move(functions), statesAreGiven, std::move(gpu));
   return data;
 }
 
@@ -113,15 +119,13 @@ std::string namesOf(const std::vector<NamedSpec> &specs) {
 const std::vector<NamedSpec> &Artifact::inputs() const { return data->functions[index].inputs; }
 const std::vector<NamedSpec> &Artifact::outputs() const { return data->functions[index].outputs; }
 const std::string &Artifact::target() const { return data->target; }
+const std::string &Artifact::memory_report() const { return data->memoryReport; }
 
-std::vector<Tensor> Artifact::run(std::span<const Tensor> inputs, Location where) const {
-  const Location &place = inScope(where);
-  data->ready("run", place);
-  const std::vector<NamedSpec> &wanted = this->inputs();
-  if (inputs.size() != wanted.size())
-    throw Error(place, "run",
-                std::to_string(inputs.size()) + " tensors were given, but there are " + std::to_string(wanted.size()) +
-                    " inputs");
+namespace {
+/// `inputs` are all that the function takes.
+std::vector<Tensor> runAll(const Artifact::Data &data, uint32_t index, std::span<const Tensor> inputs,
+                           llvm::function_ref<void(std::span<const Tensor>)> publish, const Location &place) {
+  const std::vector<rt::TensorInfo> &infos = data.executable->program().artifact().plans[index].inputs;
   llvm::SmallVector<const Tensor *, 4> operands;
   llvm::SmallVector<DType, 4> scalarTypes;
   std::vector<TensorSpec> specs;
@@ -130,16 +134,34 @@ std::vector<Tensor> Artifact::run(std::span<const Tensor> inputs, Location where
     if (std::holds_alternative<TracedValue>(state.value))
       throw Error(place, "run", "compiled code cannot become part of a traced graph; call the function it came from");
     operands.push_back(&inputs[i]);
-    scalarTypes.push_back(wanted[i].spec.dtype);
+    scalarTypes.push_back(infos[i].dtype);
     specs.push_back(state.spec);
     if (std::holds_alternative<ScalarValue>(state.value))
       specs.back().dtype = scalarTypes.back();
   }
   std::vector<TensorSpec> results;
-  if (rt::Status status = data->executable->outputsFor(index, specs, results); !status.ok())
+  if (rt::Status status = data.executable->outputsFor(index, specs, results); !status.ok())
     throw Error(place, "run", status.message());
   constexpr auto atOnce = std::chrono::microseconds(50); // about what waking another thread and being woken by it costs
-  return launch(data->executable, index, operands, scalarTypes, results, atOnce, "run", place);
+  return launch(data.executable, index, operands, scalarTypes, results, atOnce, "run", place, publish);
+}
+} // namespace
+
+std::vector<Tensor> Artifact::run(std::span<const Tensor> inputs, Location where) const {
+  const Location &place = inScope(where);
+  data->ready("run", place);
+  if (size_t wanted = this->inputs().size(); inputs.size() != wanted)
+    throw Error(place, "run",
+                std::to_string(inputs.size()) + " tensors were given, but there are " + std::to_string(wanted) +
+                    " inputs");
+  return runAll(*data, index, inputs, [](std::span<const Tensor>) {}, place);
+}
+
+std::vector<Tensor> detail::runWithStates(const Artifact &artifact, std::span<const Tensor> inputs,
+                                          llvm::function_ref<void(std::span<const Tensor>)> publish,
+                                          const Location &where) {
+  artifact.shared()->ready("run", where);
+  return runAll(*artifact.shared(), 0, inputs, publish, where);
 }
 
 std::map<std::string, Tensor> Artifact::run(const std::map<std::string, Tensor> &given, Location where) const {
@@ -207,8 +229,11 @@ Tensor Artifact::state(const std::string &name, Location where) const {
   uint32_t i = stateIndex(name, "state", place);
   Tensor value;
   auto copy = [&](rt::Session &session) -> rt::Status {
-    value = copyOf(session.state(i).data, data->states[i].spec, place);
-    return {};
+    rt::TensorView view;
+    rt::Status status = session.readState(i, view);
+    if (status.ok())
+      value = copyOf(view.data, data->states[i].spec, place);
+    return status;
   };
   check(data->executable->onStates(copy), "state", place);
   return value;
@@ -236,8 +261,12 @@ void Artifact::save_states(const std::string &path, Location where) const {
   const Location place = inScope(where);
   StateDict all;
   auto copy = [&](rt::Session &session) -> rt::Status {
-    for (uint32_t i = 0; i < data->states.size(); ++i)
-      all.emplace_back(data->states[i].name, copyOf(session.state(i).data, data->states[i].spec, place));
+    for (uint32_t i = 0; i < data->states.size(); ++i) {
+      rt::TensorView view;
+      if (rt::Status status = session.readState(i, view); !status.ok())
+        return status;
+      all.emplace_back(data->states[i].name, copyOf(view.data, data->states[i].spec, place));
+    }
     return {};
   };
   check(data->ready("save_states", place).onStates(copy), "save_states", place);
@@ -273,20 +302,34 @@ void Artifact::load_states(const std::string &path, Location where) const {
 }
 
 Artifact Artifact::with_own_states(Location where) const {
-  const Location place = inScope(where);
-  Executable &executable = data->ready("with_own_states", place);
+  return onDevice(device(), "with_own_states", inScope(where));
+}
+
+Device Artifact::device() const { return data->executable ? data->executable->device() : cpu; }
+
+Artifact Artifact::to(Device device, Location where) const {
+  return device == this->device() && data->executable ? *this : onDevice(device, "to", inScope(where));
+}
+
+/// The same code for a device, with states of its own.
+Artifact Artifact::onDevice(Device device, const char *op, const Location &place) const {
+  Executable &executable = data->ready(op, place);
   auto copy = std::make_shared<Data>(*data);
-  copy->executable = std::make_shared<Executable>(executable.shared());
+  copy->executable = std::make_shared<Executable>(executable.shared(), executable.functions(), false,
+                                                  device.is_cuda() ? openDevice(device, op, place) : nullptr);
   auto fill = [&](rt::Session &session) {
     return copy->executable->onStates([&](rt::Session &own) { return own.copyStates(session); });
   };
-  check(executable.onStates(fill), "with_own_states", place);
+  check(executable.hasStates() ? executable.onStates(fill)
+                               : copy->executable->onStates([](rt::Session &) { return rt::Status(); }),
+        op, place);
   return Artifact(std::move(copy), index);
 }
 
 void Artifact::save(const std::string &path, Location where) const {
   if (!data->bytes)
     throw Error(inScope(where), "save", "this artifact was loaded from \"" + data->path + "\"; copy that file");
+  refuseToSave(data->hostFunctions, inScope(where));
   rt::Status status = rt::writeFile(path, std::as_bytes(std::span(*data->bytes)));
   if (!status.ok())
     throw Error(inScope(where), "save", status.message());
@@ -308,10 +351,19 @@ Artifact compile(const Graph &graph, const CompileOptions &options, Location whe
   const Location &place = inScope(where);
   codegen::CompileOptions compilerOptions;
   compilerOptions.targets = options.targets;
+  compilerOptions.pipeline.memory.bytes = options.memory_limit;
+  compilerOptions.pipeline.memory.allowBf16 = options.memory_allow_bf16;
+  rt::gpu::Device::Ptr gpu = options.device.is_cuda() ? openDevice(options.device, "compile", place) : nullptr;
+  if (gpu)
+    std::ranges::replace(compilerOptions.targets, std::string("native"), targetOf(*gpu));
   std::shared_ptr<std::vector<std::byte>> bytes;
+  HostFunctions functions;
+  bool statesAreGiven;
   {
     Graph::Data &source = *graph.shared();
     std::lock_guard lock(source.mutex);
+    functions = source.hostFunctions;
+    statesAreGiven = source.statesAreGiven;
     mlir::OwningOpRef<mlir::ModuleOp> module = source.module->clone(); // compilation consumes it; weights are shared
     auto compiled = codegen::compile(*module, compilerOptions);
     if (mlir::failed(compiled))
@@ -325,7 +377,7 @@ Artifact compile(const Graph &graph, const CompileOptions &options, Location whe
   std::shared_ptr<Artifact::Data> data;
   rt::Status status = rt::Program::loadMemory(file, bytes, trusted, program);
   if (status.ok()) {
-    data = dataOf(std::move(program));
+    data = dataOf(std::move(program), functions, statesAreGiven, std::move(gpu));
   } else if (status.code() == rt::ErrorCode::Unsupported && rt::parseArtifact(file, trusted.weights, view).ok()) {
     data = dataOf(view.artifact); // compiled for other machines: there is a file to save, but nothing to run
     data->problem = status.message();
@@ -333,6 +385,7 @@ Artifact compile(const Graph &graph, const CompileOptions &options, Location whe
     throw Error(place, "compile", status.message());
   }
   data->bytes = std::move(bytes);
+  data->hostFunctions = std::move(functions);
   return Artifact(std::move(data));
 }
 

@@ -132,12 +132,12 @@ std::string textOf(const Form &form) { return callText(form.info, form.operands,
 
 std::atomic<uint64_t> compiledCount{0}, diskCount{0};
 
-ExecutableRef fromBytes(std::vector<std::byte> bytes, std::string &problem) {
+ExecutableRef fromBytes(std::vector<std::byte> bytes, const rt::gpu::Device::Ptr &gpu, std::string &problem) {
   auto owner = std::make_shared<std::vector<std::byte>>(std::move(bytes));
   rt::Program::Ptr program;
   rt::Status status = rt::Program::loadMemory(std::as_bytes(std::span(*owner)), owner, {}, program);
   problem = status.message();
-  return status.ok() ? std::make_shared<Executable>(std::move(program)) : nullptr;
+  return status.ok() ? std::make_shared<Executable>(std::move(program), HostFunctions(), false, gpu) : nullptr;
 }
 
 /// Code in the making: the first caller compiles, others of the same form wait for it.
@@ -147,24 +147,26 @@ struct Slot {
   std::string problem; // set if the compiler refused
 };
 
-std::shared_ptr<Slot> slotOf(const Form &form) {
+std::shared_ptr<Slot> slotOf(const Form &form, Device device) {
   static auto *mutex = new std::mutex;
   static auto *slots = new std::unordered_map<Key, std::shared_ptr<Slot>, KeyHash, std::equal_to<>>;
   static constexpr size_t kMost = 4096; // then all are dropped, see Plans
   std::lock_guard lock(*mutex);
   if (slots->size() >= kMost)
     slots->clear();
-  std::shared_ptr<Slot> &slot = (*slots)[form.key()];
+  Key key = form.key();
+  key.add(uint64_t(device.is_cuda() ? device.index() + 1 : 0));
+  std::shared_ptr<Slot> &slot = (*slots)[key];
   if (!slot)
     slot = std::make_shared<Slot>();
   return slot;
 }
 
-ExecutableRef executableOf(const Form &form, std::string &problem) {
-  std::shared_ptr<Slot> slot = slotOf(form);
+ExecutableRef executableOf(const Form &form, Device device, const Location &where, std::string &problem) {
+  std::shared_ptr<Slot> slot = slotOf(form, device);
   std::lock_guard lock(slot->mutex);
   if (!slot->executable && slot->problem.empty())
-    slot->executable = compileCached(textOf(form), [&] { return graphOf(form); }, slot->problem);
+    slot->executable = compileCached(textOf(form), [&] { return graphOf(form); }, slot->problem, device, where);
   problem = slot->problem;
   return slot->executable;
 }
@@ -198,33 +200,43 @@ std::string callText(const ir::OpInfo &info, std::span<const std::optional<Tenso
   return text;
 }
 
-ExecutableRef compileCached(const std::string &key, llvm::function_ref<std::shared_ptr<Graph::Data>()> make,
-                            std::string &problem) {
+std::string targetOf(const rt::gpu::Device &device) {
+  const rt::gpu::DeviceInfo &info = device.info();
+  return info.major == 9 && info.minor == 0 ? "cuda-sm_90a+ptx" : "cuda-sm_80+ptx";
+}
+
+ExecutableRef compileCached(const std::string &what, llvm::function_ref<std::shared_ptr<Graph::Data>()> make,
+                            std::string &problem, Device device, const Location &where) {
+  rt::gpu::Device::Ptr gpu = device.is_cuda() ? openDevice(device, "", where) : nullptr;
+  codegen::CompileOptions options;
+  if (gpu)
+    options.targets = {targetOf(*gpu)};
+  const std::string key = gpu ? options.targets[0] + ": " + what : what;
   if (auto bytes = DiskCache::shared().load(key))
-    if (ExecutableRef executable = fromBytes(std::move(*bytes), problem)) {
+    if (ExecutableRef executable = fromBytes(std::move(*bytes), gpu, problem)) {
       ++diskCount;
       return executable;
     }
   std::shared_ptr<Graph::Data> graph = make();
-  auto bytes = codegen::compile(*graph->module, {});
+  auto bytes = codegen::compile(*graph->module, options);
   if (mlir::failed(bytes)) {
     problem = graph->takeDiagnostics();
     return nullptr;
   }
   ++compiledCount;
   DiskCache::shared().store(key, *bytes);
-  return fromBytes(std::move(*bytes), problem);
+  return fromBytes(std::move(*bytes), gpu, problem);
 }
 
 ExecutableRef eagerKernel(const ir::OpInfo &info, std::span<const std::optional<TensorSpec>> operands,
                           const std::vector<ir::Attr> &attrs, std::span<const TensorSpec> results,
-                          const Location &where) {
+                          const Location &where, Device device) {
   Form form{info, {operands.begin(), operands.end()}, attrs, {results.begin(), results.end()}};
   std::string problem;
   if (auto symbolic = symbolicForm(form))
-    if (ExecutableRef executable = executableOf(*symbolic, problem))
+    if (ExecutableRef executable = executableOf(*symbolic, device, where, problem))
       return executable;
-  ExecutableRef executable = executableOf(form, problem);
+  ExecutableRef executable = executableOf(form, device, where, problem);
   if (!executable)
     throw Error(where, info.name, "internal error: the compiler refused " + textOf(form) + ": " + problem);
   return executable;

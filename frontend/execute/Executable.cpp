@@ -15,6 +15,20 @@ static size_t byteCount(std::span<const rt::TensorView> views) {
   return total;
 }
 
+Executable::Executable(rt::Program::Ptr program, HostFunctions functions, bool statesAreGiven, rt::gpu::Device::Ptr gpu)
+    : loaded(std::move(program)), hostFunctions(std::move(functions)),
+      asksHost(std::ranges::any_of(loaded->artifact().plans, [](const rt::Plan &p) { return !p.hostCalls.empty(); })),
+      statesAreGiven(statesAreGiven), gpu(std::move(gpu)) {}
+
+std::optional<Executable::GivenState> Executable::givenState(uint32_t function, size_t output) const {
+  const rt::Plan &plan = loaded->artifact().plans[function];
+  if (!statesAreGiven || output < plan.callerOutputs())
+    return std::nullopt;
+  const rt::StateOutput &state = plan.stateOutputs[output - plan.callerOutputs()];
+  size_t at = size_t(std::ranges::find(plan.stateInputs, state.state) - plan.stateInputs.begin());
+  return GivenState{plan.callerInputs() + at, state.update == rt::StateOutput::Update::InPlace};
+}
+
 rt::Status Executable::takeSession(std::unique_ptr<rt::Session> &session) {
   {
     std::lock_guard lock(mutex);
@@ -24,7 +38,15 @@ rt::Status Executable::takeSession(std::unique_ptr<rt::Session> &session) {
       return {};
     }
   }
-  return rt::Session::create(loaded, {}, session);
+  rt::SessionOptions options;
+  options.statesAreGiven = statesAreGiven;
+  if (!hostFunctions.empty())
+    options.host = {&hostFunctions, callHostFromRun};
+  if (gpu) {
+    options.device = gpu->name();
+    options.stream.kind = rt::gpu::StreamChoice::Kind::Shared;
+  }
+  return rt::Session::create(loaded, options, session);
 }
 
 rt::Status Executable::withSession(llvm::function_ref<rt::Status(rt::Session &)> action) {
@@ -38,15 +60,16 @@ rt::Status Executable::withSession(llvm::function_ref<rt::Status(rt::Session &)>
 }
 
 rt::Status Executable::onStates(llvm::function_ref<rt::Status(rt::Session &)> action) {
+  InUse mark(this, "run", {});
   std::lock_guard oneAtATime(inOrder);
   return withSession(action);
 }
 
 rt::Status Executable::run(uint32_t function, std::span<const rt::TensorView> inputs, std::span<rt::TensorView> outputs,
-                           llvm::function_ref<void()> take) {
+                           llvm::function_ref<void()> take, std::shared_ptr<rt::PendingRun> *later) {
   auto action = [&](rt::Session &session) {
     auto begin = std::chrono::steady_clock::now();
-    rt::Status status = session.run(inputs, outputs, function);
+    rt::Status status = session.run(inputs, outputs, function, later);
     lastTime.store(std::chrono::steady_clock::now() - begin, std::memory_order_relaxed);
     if (status.ok()) {
       lastBytes.store(byteCount(inputs) + byteCount(outputs), std::memory_order_relaxed);
@@ -91,17 +114,19 @@ rt::Status Executable::outputsFor(uint32_t function, std::span<const TensorSpec>
     const rt::Plan &plan = artifact.plans[function];
     std::vector<TensorSpec> all(inputs.begin(), inputs.end());
     for (uint32_t i : plan.stateInputs)
-      all.push_back(
-          {artifact.states[i].dtype, Shape(artifact.states[i].shape.begin(), artifact.states[i].shape.end())});
+      if (!statesAreGiven)
+        all.push_back(
+            {artifact.states[i].dtype, Shape(artifact.states[i].shape.begin(), artifact.states[i].shape.end())});
     llvm::SmallVector<int64_t> dims;
     std::unique_ptr<rt::ShapeBinding> binding;
-    if (rt::Status status =
-            rt::ShapeBinding::create(*loaded, function, viewsOf(all, dims), rt::Place{.workers = 1}, binding);
+    std::byte weights{}; // of a GPU: nothing is read
+    rt::Place place{.workers = 1, .gpuWeights = gpu ? &weights : nullptr};
+    if (rt::Status status = rt::ShapeBinding::create(*loaded, function, viewsOf(all, dims), place, binding);
         !status.ok())
       return status;
     Signature made{function, {inputs.begin(), inputs.end()}, {}};
     const auto &infos = plan.outputs;
-    for (uint32_t i = 0; i < plan.callerOutputs(); ++i) {
+    for (uint32_t i = 0; i < (statesAreGiven ? infos.size() : plan.callerOutputs()); ++i) {
       auto shape = binding->outputShape(i);
       TensorSpec &spec = made.outputs.emplace_back(TensorSpec{infos[i].dtype, Shape(shape.begin(), shape.end())});
       std::replace(spec.shape.begin(), spec.shape.end(), Dim(-1), Dim("unknown"));
@@ -133,9 +158,29 @@ struct Launch {
     for (const Dim &size : spec.shape)
       dims.push_back(size.value());
   }
+  rt::DeviceTag tag() const {
+    return {uint8_t(executable->device().is_cuda()), uint8_t(executable->device().index()), 0};
+  }
   void setInputs();
   void operator()();
+  void restoreStates();
+  /// Also without having run: after a failure of what it depends on.
+  ~Launch() { restoreStates(); }
+
+private:
+  bool isDone = false;
+  void placeOutput(size_t i);
+  void placeOnGpu(size_t i);
+  void runOnGpu();
 };
+
+/// Whether nobody but the run can see the elements.
+bool isUnseen(const StorageRef &storage) {
+  if (!storage || storage.use_count() != 1)
+    return false;
+  std::atomic_thread_fence(std::memory_order_acquire); // with those who have dropped theirs
+  return storage->buffer.get()->unique() && !storage->buffer->isForeign();
+}
 
 void Launch::setInputs() {
   const int64_t *shape = dims.begin();
@@ -144,36 +189,167 @@ void Launch::setInputs() {
     shape += view.rank;
   }
   auto *scalar = scalars.begin();
-  for (size_t i = 0; i < inputs.size(); ++i)
+  for (size_t i = 0; i < inputs.size(); ++i) {
     views[i].data = inputs[i] ? inputs[i]->buffer->data() : (scalar++)->data();
+    views[i].device = tag();
+  }
+}
+
+/// The new value of a state that the plan writes over the old one is written over a copy.
+void Launch::placeOnGpu(size_t i) {
+  rt::TensorView &view = views[inputs.size() + i];
+  const rt::gpu::Device::Ptr &gpu = executable->gpuDevice();
+  const size_t bytes = byteCount({&view, 1});
+  std::optional<Executable::GivenState> state = executable->givenState(function, i);
+  const bool isOver = state && state->isInPlace;
+  rt::Status status = isOver ? gpu->copyOf(views[state->input].data, bytes, outputs[i]->buffer)
+                             : gpu->allocateBuffer(bytes, outputs[i]->buffer);
+  if (!status.ok())
+    throw Error(where, op, status.message());
+  view.data = outputs[i]->buffer->data();
+  view.device = tag();
+  if (isOver)
+    views[state->input].data = view.data;
+}
+
+/// Enqueues; what turns out to be wrong shows where a result is waited for, but before a state changes.
+void Launch::runOnGpu() {
+  setInputs();
+  std::vector<CheckedRun> runs;
+  for (const StorageRef &input : inputs)
+    inheritRuns(*input, runs);
+  bool givesStates = false;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    placeOnGpu(i);
+    givesStates |= executable->givenState(function, i).has_value();
+  }
+  std::span all(views);
+  std::shared_ptr<rt::PendingRun> later;
+  rt::Status status = executable->run(function, all.first(inputs.size()), all.subspan(inputs.size()), [] {}, &later);
+  if (status.ok() && later && givesStates)
+    status = std::exchange(later, nullptr)->wait();
+  if (!status.ok())
+    throw Error(where, op, status.message());
+  constexpr size_t kMostUnchecked = 32; // so that those that nobody waits for do not grow without end
+  if (later)
+    runs.push_back({std::move(later), op, where});
+  if (runs.size() > kMostUnchecked) {
+    if (rt::Status first = runs.front().run->wait(); !first.ok())
+      throw Error(runs.front().where, runs.front().op, first.message());
+    runs.erase(runs.begin());
+  }
+  for (const StorageRef &output : outputs)
+    output->gpu->runs = runs;
+  isDone = true;
 }
 
 void Launch::operator()() {
+  if (executable->device().is_cuda())
+    return runOnGpu();
   setInputs();
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    rt::TensorView &view = views[inputs.size() + i];
-    outputs[i]->buffer = allocate(byteCount({&view, 1}), where);
-    view.data = outputs[i]->buffer->data();
-  }
+  for (size_t i = 0; i < outputs.size(); ++i)
+    placeOutput(i);
   std::span all(views);
   rt::Status status = executable->run(function, all.first(inputs.size()), all.subspan(inputs.size()));
   if (!status.ok())
     throw Error(where, op, status.message());
+  isDone = true;
+}
+
+/// The new value of a state is written over the old one if the plan does so and nobody sees it, else over a copy.
+void Launch::placeOutput(size_t i) {
+  rt::TensorView &view = views[inputs.size() + i];
+  std::optional<Executable::GivenState> state = executable->givenState(function, i);
+  if (state && state->isInPlace && isUnseen(inputs[state->input])) {
+    outputs[i]->buffer = inputs[state->input]->buffer;
+  } else {
+    const size_t bytes = byteCount({&view, 1});
+    outputs[i]->buffer = allocate(bytes, where);
+    if (state && state->isInPlace) {
+      std::memcpy(outputs[i]->buffer->data(), views[state->input].data, bytes);
+      views[state->input].data = outputs[i]->buffer->data();
+    }
+  }
+  view.data = outputs[i]->buffer->data();
+}
+
+/// After a run that failed, or was not to be, states are what they were: nothing is written over one before the last
+/// step that can fail.
+void Launch::restoreStates() {
+  if (std::exchange(isDone, true))
+    return;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    auto state = executable->givenState(function, i);
+    if (!state)
+      continue;
+    if (const StorageRef &old = inputs[state->input]) {
+      if (old->task && old->task->failed() && !old->isRestored)
+        continue; // there is no old value
+      outputs[i]->buffer = old->buffer;
+      if (outputs[i]->gpu)
+        outputs[i]->gpu->runs = old->gpu->runs;
+    } else { // a number
+      const auto scalar = std::count(inputs.begin(), inputs.begin() + ptrdiff_t(state->input), nullptr);
+      const size_t bytes = byteWidth(views[state->input].dtype);
+      outputs[i]->buffer = allocate(bytes, where);
+      std::memcpy(outputs[i]->buffer->data(), scalars[size_t(scalar)].data(), bytes);
+    }
+    outputs[i]->isRestored = true;
+  }
 }
 } // namespace
 
-/// Runs at once and takes the results as the session has made them.
-static std::vector<Tensor> runToKnowSizes(Launch &work, std::span<const TensorSpec> results) {
+static void awaitInputs(const Launch &work) {
   for (const StorageRef &input : work.inputs)
     if (input)
-      await(input, work.where);
+      awaitTask(input, work.where);
+}
+
+/// Runs at once and takes the results as the session has made them.
+static std::vector<Tensor> runToKnowSizes(Launch &work, std::span<const TensorSpec> results) {
+  awaitInputs(work);
   work.setInputs();
+  const bool isOnGpu = work.executable->device().is_cuda();
+  std::vector<CheckedRun> runs;
+  for (const StorageRef &input : work.inputs)
+    if (input)
+      inheritRuns(*input, runs);
+  rt::Status copied;
+  auto copyFrom = [&](const void *data, TensorSpec spec) {
+    if (!isOnGpu)
+      return copyOf(data, std::move(spec), work.where);
+    auto storage = std::make_shared<Storage>();
+    storage->gpu = std::make_shared<OnDevice>(work.executable->gpuDevice(), work.op, work.where);
+    storage->gpu->runs = runs;
+    if (copied.ok())
+      copied = storage->gpu->device->copyOf(data, byteCount(spec), storage->buffer);
+    return Access::make(std::move(spec), std::move(storage));
+  };
   std::vector<rt::TensorView> outputs(results.size());
-  std::vector<Tensor> tensors;
-  rt::Status status = work.executable->run(work.function, work.views, outputs, [&] {
-    for (const rt::TensorView &made : outputs)
-      tensors.push_back(copyOf(made.data, {made.dtype, Shape(made.shape, made.shape + made.rank)}, work.where));
-  });
+  std::vector<Tensor> tensors(results.size());
+  for (size_t i = 0; i < results.size() && copied.ok(); ++i) {
+    outputs[i].device = work.tag();
+    if (auto state = work.executable->givenState(work.function, i)) { // of which others keep the old value
+      rt::TensorView &old = work.views[state->input];
+      tensors[i] = copyFrom(old.data, results[i]);
+      outputs[i] = old;
+      if (copied.ok())
+        outputs[i].data = std::get<StorageRef>(Access::state(tensors[i])->value)->buffer->data();
+      if (state->isInPlace)
+        old.data = outputs[i].data;
+    }
+  }
+  auto take = [&] {
+    for (size_t i = 0; i < results.size(); ++i)
+      if (const rt::TensorView &made = outputs[i]; !tensors[i].defined())
+        tensors[i] = copyFrom(made.data, {made.dtype, Shape(made.shape, made.shape + made.rank)});
+  };
+  rt::Status status = std::move(copied);
+  copied = {};
+  if (status.ok())
+    status = work.executable->run(work.function, work.views, outputs, take);
+  if (status.ok())
+    status = std::move(copied);
   if (!status.ok())
     throw Error(work.where, work.op, status.message());
   return tensors;
@@ -181,7 +357,8 @@ static std::vector<Tensor> runToKnowSizes(Launch &work, std::span<const TensorSp
 
 std::vector<Tensor> launch(const ExecutableRef &executable, uint32_t function, std::span<const Tensor *const> inputs,
                            std::span<const DType> scalarTypes, std::span<const TensorSpec> results,
-                           std::chrono::nanoseconds atOnce, const char *op, const Location &where) {
+                           std::chrono::nanoseconds atOnce, const char *op, const Location &where,
+                           llvm::function_ref<void(std::span<const Tensor>)> publish) {
   auto work = std::make_unique<Launch>();
   work->executable = executable;
   work->function = function;
@@ -193,12 +370,17 @@ std::vector<Tensor> launch(const ExecutableRef &executable, uint32_t function, s
     if (!inputs[i])
       continue;
     const TensorState &state = *Access::state(*inputs[i]);
-    if (auto *storage = std::get_if<StorageRef>(&state.value)) {
+    const Device device = executable->device();
+    if (std::holds_alternative<StorageRef>(state.value)) {
+      StorageRef storage = broughtTo(std::get<StorageRef>(state.value), byteCount(state.spec), device, op, where);
       work->add(state.spec);
       inputBytes += byteCount(state.spec);
-      if ((*storage)->task && !((*storage)->task->done() && !(*storage)->task->failed()))
-        dependencies.push_back((*storage)->task.get());
-      work->inputs.push_back(*storage);
+      if (rt::Task *task = storage->task.get(); task && !(task->done() && (!task->failed() || storage->isRestored)))
+        dependencies.push_back(task);
+      work->inputs.push_back(std::move(storage));
+    } else if (device.is_cuda()) {
+      work->add({scalarTypes[i], {}});
+      work->inputs.push_back(scalarOn(device, state, scalarTypes[i], op, where));
     } else {
       scalarBytes(state, scalarTypes[i], work->scalars.emplace_back().data(), where, op);
       work->views.push_back({nullptr, nullptr, 0, scalarTypes[i]});
@@ -208,25 +390,42 @@ std::vector<Tensor> launch(const ExecutableRef &executable, uint32_t function, s
   auto isSymbolic = [](const TensorSpec &result) {
     return llvm::any_of(result.shape, [](const Dim &d) { return !d.isStatic(); });
   };
-  if (llvm::any_of(results, isSymbolic) || executable->hasStates())
-    return runToKnowSizes(*work, results);
+  const bool isOnGpu = executable->device().is_cuda();
+  if (llvm::any_of(results, isSymbolic) || (executable->hasStates() && !isOnGpu)) {
+    std::vector<Tensor> tensors = runToKnowSizes(*work, results);
+    publish(tensors);
+    return tensors;
+  }
+  if (executable->needsHost() || executable->hasStates()) { // on a GPU runs are enqueued in the order of the calls
+    awaitInputs(*work);
+    dependencies.clear();
+  }
   size_t bytes = 0;
   std::vector<Tensor> tensors;
   for (const TensorSpec &result : results) {
     work->add(result);
     auto storage = std::make_shared<Storage>();
+    if (isOnGpu)
+      storage->gpu = std::make_shared<OnDevice>(executable->gpuDevice(), op, where);
     work->outputs.push_back(storage);
     bytes += byteCount(result);
     tensors.push_back(Access::make(result, std::move(storage)));
   }
+  publish(tensors);
+  if (executable->needsHost()) {
+    (*work)();
+    return tensors;
+  }
   std::exception_ptr failure;
-  if (dependencies.empty() && executable->expectedTime(inputBytes + bytes) <= atOnce)
+  if (dependencies.empty() && (isOnGpu || executable->expectedTime(inputBytes + bytes) <= atOnce))
     try {
       (*work)();
       return tensors;
     } catch (...) {
       failure = std::current_exception(); // reported where the results are waited for, like any other
     }
+  if (failure)
+    work->restoreStates();
   auto outputs = work->outputs; // the work may be gone before the task is known here
   rt::TaskRef task = rt::Engine::shared().enqueue(dependencies, bytes, [work = std::move(work), failure] {
     if (failure)

@@ -1,9 +1,12 @@
 // Jitted functions: traced and compiled for each kind of arguments, run with their states.
+#include "frontend/execute/Executable.h"
 #include "frontend/execute/JitCheck.h"
 #include "frontend/tensor/AutocastScope.h"
 #include "frontend/tensor/EagerKey.h"
 #include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/OnDevice.h"
 #include <cstdio>
+#include <deque>
 #include <list>
 #include <random>
 
@@ -25,7 +28,8 @@ struct Compiled {
 
   bool isCurrent() const {
     for (size_t i = 0; i < states.size(); ++i)
-      if (states[i].cell->value.spec() != stateSpecs[i])
+      if (const TensorState &held = *Access::state(states[i].cell->value);
+          held.spec != stateSpecs[i] || (!follows(held) && deviceOf(held) != artifact.device()))
         return false;
     return llvm::all_of(guards, [](const Guard &guard) { return guard.holds(); });
   }
@@ -36,7 +40,7 @@ struct Compiled {
   std::vector<Tensor> run(std::span<const Tensor> given, const Location &where) const;
 };
 
-/// Runs with the cells' values and puts the new ones there. Runs that share a cell happen one after the other.
+/// Runs with the cells' values and puts the new ones there, pending. Runs that share a cell happen one after the other.
 std::vector<Tensor> Compiled::run(std::span<const Tensor> given, const Location &where) const {
   if (states.empty())
     return artifact.run(given, where);
@@ -44,19 +48,26 @@ std::vector<Tensor> Compiled::run(std::span<const Tensor> given, const Location 
   for (const StateUse &state : states)
     order.push_back(state.cell.get());
   llvm::sort(order);
+  std::deque<InUse> marks;
   std::vector<std::unique_lock<std::mutex>> locks;
-  for (detail::Cell *cell : order)
+  for (detail::Cell *cell : order) {
+    marks.emplace_back(cell, "jit", where);
     locks.emplace_back(cell->mutex);
+  }
   std::vector<Tensor> arguments(given.begin(), given.end());
   for (const StateUse &state : states)
     arguments.push_back(state.cell->value);
-  std::vector<Tensor> results = artifact.run(arguments, where);
-  size_t returned = results.size();
-  for (const StateUse &state : states)
-    if (state.output) {
-      state.cell->commit(results[*state.output]);
-      returned = std::min(returned, *state.output);
-    }
+  size_t returned = SIZE_MAX;
+  auto commit = [&](std::span<const Tensor> results) {
+    for (const StateUse &state : states)
+      if (state.output) {
+        state.cell->commit(results[*state.output]);
+        returned = std::min(returned, *state.output);
+      }
+    arguments.clear(); // so that the run may write over old values that nobody else holds
+  };
+  std::vector<Tensor> results = runWithStates(artifact, arguments, commit, where);
+  returned = std::min(returned, results.size());
   results.resize(returned);
   return results;
 }
@@ -74,8 +85,9 @@ struct JitCache::Data {
   std::minstd_rand chance;
 
   std::shared_ptr<Compiled> find(const Key &key);
-  std::shared_ptr<Compiled> make(Key key, Inputs inputs, const Location &where);
+  std::shared_ptr<Compiled> make(Key key, Inputs inputs, std::optional<Device> device, const Location &where);
   Graph record(Trace &trace, const Location &where);
+  std::optional<Device> deviceOf(std::span<const Tensor> given, const Location &where) const;
   void check(Compiled &known, const Location &where);
   bool isCheckDue(size_t call);
   std::string reasonToTrace(const Inputs &inputs) const;
@@ -144,22 +156,49 @@ Graph JitCache::Data::record(Trace &trace, const Location &where) {
   return trace.finish(results, {}, where);
 }
 
-std::shared_ptr<Compiled> JitCache::Data::make(Key key, Inputs inputs, const Location &where) {
+/// Where the arguments are, as far as they say so.
+std::optional<Device> JitCache::Data::deviceOf(std::span<const Tensor> given, const Location &where) const {
+  std::optional<size_t> first;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const TensorState &state = stateOf(given[i], where);
+    if (follows(state))
+      continue;
+    const Device device = detail::deviceOf(state);
+    if (first && device != detail::deviceOf(*Access::state(given[*first])))
+      throw Error(where, "jit",
+                  "argument " + std::to_string(*first) + " is on " + given[*first].device().str() + ", argument " +
+                      std::to_string(i) + " on " + device.str() +
+                      "; a compiled function runs on one device: move one with to()");
+    first = first.value_or(i);
+  }
+  return first ? std::optional(detail::deviceOf(*Access::state(given[*first]))) : std::nullopt;
+}
+
+std::shared_ptr<Compiled> JitCache::Data::make(Key key, Inputs inputs, std::optional<Device> device,
+                                               const Location &where) {
   if (traces > 0)
     report(inputs, where);
   Trace trace(inputs, {}, names(), where);
+  if (device)
+    trace.runOn(*device, "jit", where);
   trace.unstable = unstable;
   ++traces;
   Graph graph = record(trace, where);
+  CompileOptions compileOptions;
+  compileOptions.memory_limit = options.memory_limit;
+  compileOptions.memory_allow_bf16 = options.memory_allow_bf16;
   bool isChecked = checkWanted(options.check) != JitCheck::Never;
+  compileOptions.device = trace.device().value_or(options.device);
   auto result = std::make_shared<Compiled>(Compiled{std::move(key),
                                                     std::move(inputs),
-                                                    compile(graph, {}, where),
+                                                    compile(graph, compileOptions, where),
                                                     isChecked ? std::optional(graph) : std::nullopt,
                                                     std::move(trace.guards),
                                                     std::move(trace.states),
                                                     {},
                                                     unstable});
+  if (const std::string &changed = result->artifact.memory_report(); !changed.empty() && isLogged("memory"))
+    std::fprintf(stderr, "burin: %s\n", changed.c_str());
   // What it sets in one mode, it will not find unchanged in another one.
   for (const std::shared_ptr<Cell> &cell : trace.cellsSet())
     if (!llvm::is_contained(unstable, cell))
@@ -265,12 +304,15 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> given, const Location
   for (const Trace::Input &input : inputs)
     key.add(input.spec, input.weak);
   key.add(uint64_t(autocastType() ? int(*autocastType()) + 1 : 0));
+  std::optional<Device> device = data->deviceOf(given, place);
+  const Device runsOn = device.value_or(data->options.device);
+  key.add(uint64_t(runsOn.is_cuda() ? runsOn.index() + 1 : 0));
   std::shared_ptr<Compiled> compiled;
   {
     std::lock_guard lock(data->mutex); // while it compiles, other callers would wait for the same code anyway
     compiled = data->find(key);
     if (!compiled)
-      compiled = data->make(std::move(key), std::move(inputs), place);
+      compiled = data->make(std::move(key), std::move(inputs), device, place);
     data->check(*compiled, place);
   }
   return compiled->run(given, place);

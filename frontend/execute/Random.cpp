@@ -6,6 +6,7 @@
 #include "frontend/execute/EagerKernel.h"
 #include "frontend/tensor/Creation.h"
 #include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/OnDevice.h"
 #include "frontend/trace/Trace.h"
 #include "ir/reference/ops/ReferenceRandom.h"
 #include <cmath>
@@ -15,9 +16,10 @@ namespace burin {
 
 using namespace detail;
 
+/// It goes where the function runs that draws.
 static Tensor generatorState(uint64_t seed, uint64_t draws) {
   int64_t numbers[]{int64_t(seed), int64_t(draws)};
-  return from_bytes(numbers, {DType::i64, {2}});
+  return following(copyOf(numbers, {DType::i64, {2}}, {}));
 }
 
 Generator::Generator(uint64_t seed)
@@ -43,7 +45,7 @@ Tensor Generator::key(Location where) const {
     detail::cellChanges->emplace_back(place.cell, place.cell->value);
   place.cell->commit(generatorState(uint64_t(now[0]), uint64_t(now[1]) + 1));
   int64_t key = int64_t(ir::ref::drawKey(uint64_t(now[0]), uint64_t(now[1])));
-  return from_bytes(&key, {DType::i64, {}}, at);
+  return copyOf(&key, {DType::i64, {}}, at);
 }
 
 std::vector<Generator> Generator::split(int64_t count, Location where) const {
@@ -64,18 +66,18 @@ namespace {
 using Record = std::function<Tensor(const Shape &shape, const Tensor &key, const Location &where)>;
 
 /// Code for any number of elements, compiled once: the size is that of an input that has no elements.
-ExecutableRef flatKernel(const std::string &name, const Record &record, const Location &where) {
+ExecutableRef flatKernel(const std::string &name, const Record &record, Device device, const Location &where) {
   static auto *mutex = new std::mutex;
   static auto *known = new std::unordered_map<std::string, ExecutableRef>;
   std::lock_guard lock(*mutex);
-  ExecutableRef &kernel = (*known)[name];
+  ExecutableRef &kernel = (*known)[device.str() + name];
   if (!kernel) {
     std::string problem;
     auto make = [&] {
       auto function = [&](const Tensor &size, const Tensor &key) { return record({size.shape()[0]}, key, where); };
       return trace(function, {TensorSpec{DType::i8, {Dim("n"), 0}}, TensorSpec{DType::i64, {}}}).shared();
     };
-    kernel = compileCached(name, make, problem);
+    kernel = compileCached(name, make, problem, device, where);
     if (!kernel)
       throw Error(where, "random", "internal error: the compiler refused " + name + ": " + problem);
   }
@@ -90,12 +92,14 @@ Tensor draw(const Generator &generator, const std::string &name, const Shape &sh
     return record(shape, key, where);
   requireSizes(shape, "random", where);
   int64_t count = elementCount(shape);
-  Tensor size = from_bytes(nullptr, {DType::i8, {count, 0}}, where);
+  Tensor size = copyOf(nullptr, {DType::i8, {count, 0}}, where);
+  const std::optional<Device> device = scopedDevice();
   const Tensor *inputs[]{&size, &key};
   TensorSpec result{dtype, {count}};
   constexpr auto atOnce = std::chrono::microseconds(50);
-  Tensor flat = launch(flatKernel(name, record, where), 0, inputs, {}, {&result, 1}, atOnce, "random", where).front();
-  return reshape(flat, shape, where);
+  ExecutableRef kernel = flatKernel(name, record, device.value_or(cpu), where);
+  Tensor flat = launch(kernel, 0, inputs, {}, {&result, 1}, atOnce, "random", where).front();
+  return reshape(device ? flat : following(flat), shape, where);
 }
 
 void requireFloats(DType dtype, const char *op, const Location &where) {

@@ -3,6 +3,7 @@
 #include "frontend/eager/Tape.h"
 #include "frontend/tensor/Cell.h"
 #include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/OnDevice.h"
 #include "frontend/trace/Trace.h"
 #include "ir/sizes/ErrorContext.h"
 #include <algorithm>
@@ -48,18 +49,31 @@ const Tensor &Parameter::value() const {
   return trace ? trace->read(cell) : cell->value;
 }
 
-void Parameter::set(const Tensor &value, Location where) {
+/// What has been made without being told a device goes where the value is that it replaces. A state that goes where it
+/// is used, such as an optimiser's, goes on doing so.
+static Tensor likeHeld(const Tensor &given, const Tensor &held, const Location &where) {
+  const detail::TensorState &old = *detail::Access::state(held), &state = *detail::Access::state(given);
+  auto isStored = [](const detail::TensorState &s) { return std::holds_alternative<detail::StorageRef>(s.value); };
+  if (!isStored(old) || !isStored(state))
+    return given;
+  if (old.follows)
+    return detail::following(given);
+  return detail::placed(state.follows ? given.to(detail::deviceOf(old), where) : given);
+}
+
+void Parameter::set(const Tensor &given, Location where) {
   const Location &place = inScope(where);
   if (!cell)
     throw Error(place, "set", "this parameter does not exist: the module was built without it");
-  if (value.shape(place) != cell->value.shape(place))
+  if (given.shape(place) != cell->value.shape(place))
     throw Error(place, "set",
-                "the new value " + str(value.spec(place)) + " does not have the shape of " +
+                "the new value " + str(given.spec(place)) + " does not have the shape of " +
                     str(cell->value.spec(place)));
   if (Trace *trace = Trace::active())
-    return trace->set(cell, value, place);
-  if (value.isTraced())
+    return trace->set(cell, given, place);
+  if (given.isTraced())
     throw Error(place, "set", "this value belongs to a trace that is over; set it in the function that is traced");
+  const Tensor value = likeHeld(given, cell->value, place);
   detail::TapeEdge leaf = detail::edgeOf(cell->value);
   bool isLeaf = leaf.node && value.dtype(place) == cell->value.dtype(place);
   bool isTrained = leaf.node != nullptr;
@@ -81,6 +95,13 @@ const Tensor &StateDict::at(std::string_view name, Location where) const {
   throw Error(inScope(where), "at",
               "there is no \"" + std::string(name) + "\" among the " + std::to_string(size()) + " tensors" +
                   (empty() ? "" : "; the first is \"" + front().first + "\""));
+}
+
+StateDict StateDict::to(Device device, Location where) const {
+  StateDict result;
+  for (const auto &[name, tensor] : *this)
+    result.emplace_back(name, tensor.to(device, where));
+  return result;
 }
 
 StateDict StateDict::part(std::string_view prefix) const {
@@ -137,6 +158,11 @@ const std::string &Module::kind() const { return state->kind; }
 const Location &Module::place() const { return state->where; }
 void Module::describe(std::string details) { state->details = std::move(details); }
 
+/// A module is where its parameters are, however these were made.
+static Tensor stayingWhereItIs(const Tensor &value) {
+  return value.defined() && !value.isTraced() ? detail::placed(value) : value;
+}
+
 static void checkName(const std::string &name, const auto &...lists) {
   auto isTaken = [&](const auto &list) {
     return std::any_of(list.begin(), list.end(), [&](auto &entry) { return entry.first == name; });
@@ -147,14 +173,14 @@ static void checkName(const std::string &name, const auto &...lists) {
 
 Parameter Module::register_parameter(std::string name, Tensor value, Location where) try {
   checkName(name, state->parameters, state->buffers, state->children);
-  return state->parameters.emplace_back(std::move(name), Parameter(std::move(value))).second;
+  return state->parameters.emplace_back(std::move(name), Parameter(stayingWhereItIs(value))).second;
 } catch (const std::invalid_argument &problem) {
   throw Error(inScope(where), "register_parameter", problem.what());
 }
 
 Parameter Module::register_buffer(std::string name, Tensor value, Location where) try {
   checkName(name, state->parameters, state->buffers, state->children);
-  return state->buffers.emplace_back(std::move(name), Parameter(std::move(value), false)).second;
+  return state->buffers.emplace_back(std::move(name), Parameter(stayingWhereItIs(value), false)).second;
 } catch (const std::invalid_argument &problem) {
   throw Error(inScope(where), "register_buffer", problem.what());
 }
@@ -240,7 +266,7 @@ void Module::load_state_dict(const StateDict &given, bool strict, Location where
                          ? "\n  load_state_dict(state, false) loads those that fit by name"
                          : "\n  build the module with the sizes of the file, or load the file that belongs to it"));
   for (auto &[parameter, value] : updates)
-    parameter.set(value->to(parameter->dtype(place), place), place);
+    parameter.set(value->to(parameter->device(place), place).to(parameter->dtype(place), place), place);
 }
 
 void Module::train(bool on) {
@@ -260,6 +286,15 @@ void Module::to(DType dtype, Location where) {
   for (auto &[name, parameter] : entries)
     if (isFloat(parameter->dtype()))
       parameter.set(parameter->to(dtype, where), where);
+}
+
+void Module::to(Device device, Location where) {
+  const Location place = inScope(where);
+  NoGrad noGrad; // the new values are leaves
+  std::vector<std::pair<std::string, Parameter>> entries;
+  collect("", true, entries);
+  for (auto &[name, parameter] : entries)
+    parameter.set(parameter->to(device, place), place);
 }
 
 std::string Module::tree() const {

@@ -2,6 +2,7 @@
 #include "burin/creation.h"
 #include "frontend/nn/Layer.h"
 #include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/OnDevice.h"
 #include <algorithm>
 #include <cmath>
 
@@ -46,12 +47,13 @@ Taps tapsOf(const std::string &mode, int64_t size, int64_t wanted, double step, 
 
 Tensor resample(const Tensor &x, int64_t axis, const Taps &taps) {
   if (taps.indices.size() == 1)
-    return take(x, from_vector(taps.indices[0]), axis);
+    return take(x, following(from_vector(taps.indices[0])), axis);
   Shape shape(x.shape().size(), Dim(1));
   shape[size_t(axis)] = int64_t(taps.weights[0].size());
   Tensor sum;
   for (size_t tap = 0; tap < taps.indices.size(); ++tap) {
-    Tensor part = take(x, from_vector(taps.indices[tap]), axis) * from_vector(taps.weights[tap], shape).to(x.dtype());
+    Tensor part = take(x, following(from_vector(taps.indices[tap])), axis) *
+                  following(from_vector(taps.weights[tap], shape)).to(x.dtype());
     sum = sum.defined() ? sum + part : part;
   }
   return sum;

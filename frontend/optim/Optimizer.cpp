@@ -1,6 +1,7 @@
 // What the optimisers share: groups, counts of steps, slots, and their names in a state dict.
 #include "burin/gradients.h"
 #include "frontend/optim/OptimizerState.h"
+#include "frontend/optim/RowUpdates.h"
 #include "frontend/tensor/Creation.h"
 #include <algorithm>
 #include <charconv>
@@ -35,7 +36,7 @@ Parameter Optimizer::State::Update::slot(const char *name, const Shape &shape, d
     if (known == name)
       return slot;
   Parameter slot =
-      Parameter::state(initialValue({value.dtype(), shape}, initial, inScope({})), name, &member.parameter);
+      Parameter::state(initialValue({member.parameter->dtype(), shape}, initial, inScope({})), name, &member.parameter);
   return member.slots.emplace_back(name, slot).second;
 }
 
@@ -75,6 +76,11 @@ void Optimizer::State::count(const std::vector<Member *> &updated, const Tensor 
 }
 
 void Optimizer::State::step(const std::vector<Tensor> &gradients, const Location &where, const Tensor &isLeftOut) {
+  step(gradients, RowGradients(gradients.size()), where, isLeftOut);
+}
+
+void Optimizer::State::step(const std::vector<Tensor> &gradients, const RowGradients &rows, const Location &where,
+                            const Tensor &isLeftOut) {
   NoGrad noGrad;
   LocationScope scope(where);
   std::vector<Update> updates;
@@ -82,10 +88,16 @@ void Optimizer::State::step(const std::vector<Tensor> &gradients, const Location
   size_t at = 0;
   for (size_t g = 0; g < groups.size(); ++g)
     for (Member &member : groups[g].members) {
-      const Tensor &gradient = gradients[at++];
-      if (!gradient.defined())
+      const Tensor &gradient = gradients[at];
+      const std::optional<detail::RowGradient> &byRows = rows[at++];
+      if (!gradient.defined() && !byRows)
         continue;
       const Tensor &value = member.parameter.value();
+      if (byRows) {
+        updates.push_back({g, member, value, {}, {}, isLeftOut, uniqueRows(*byRows, value.spec(), isLeftOut)});
+        updated.push_back(&member);
+        continue;
+      }
       if (gradient.shape() != value.shape())
         throw Error(where, kind,
                     "gradient " + std::to_string(at - 1) + " is " + str(gradient.spec()) + ", but its parameter is " +
@@ -101,7 +113,12 @@ void Optimizer::State::step(const std::vector<Tensor> &gradients, const Location
       entry->second = factors(u.group, counters[size_t(u.member.counter)]->to(DType::f64));
     for (const Tensor &factor : entry->second)
       u.factors.push_back(factor.to(u.value.dtype()));
-    update(u);
+    if (u.rows) {
+      u.value = Tensor(); // so that nothing but the parameter holds the table
+      updateRows(u);
+    } else {
+      update(u);
+    }
   }
 }
 
@@ -109,9 +126,19 @@ void Optimizer::State::step(const std::vector<Tensor> &gradients, const Location
 
 void Optimizer::step(Location where) {
   std::vector<Tensor> gradients;
-  for (const Parameter &parameter : parameters()) // those that are frozen have none
-    gradients.push_back(parameter->requires_grad() ? parameter->grad(where) : Tensor());
-  state->step(gradients, inScope(where));
+  State::RowGradients rows;
+  for (size_t g = 0; g < state->groups.size(); ++g)
+    for (const State::Member &member : state->groups[g].members) {
+      const Tensor &parameter = member.parameter.value();
+      const bool isTrained = parameter.requires_grad(); // those that are frozen have none
+      const bool isTraced = parameter.isTraced();
+      Tensor gradient = isTrained && isTraced ? parameter.grad(where) : Tensor();
+      rows.push_back(isTrained && state->takesRows(g) ? detail::rowGradientOf(parameter, gradient) : std::nullopt);
+      if (isTrained && !isTraced && !rows.back())
+        gradient = parameter.grad(where);
+      gradients.push_back(rows.back() ? Tensor() : gradient);
+    }
+  state->step(gradients, rows, inScope(where));
 }
 
 void Optimizer::step(const std::vector<Tensor> &gradients, Location where) {
@@ -120,7 +147,17 @@ void Optimizer::step(const std::vector<Tensor> &gradients, Location where) {
     throw Error(inScope(where), state->kind,
                 "there are " + std::to_string(gradients.size()) + " gradients for " + std::to_string(count) +
                     " parameters; give one per parameter, in the order of parameters()");
-  state->step(gradients, inScope(where));
+  State::RowGradients rows;
+  std::vector<Tensor> whole = gradients;
+  for (size_t g = 0; g < state->groups.size(); ++g)
+    for (const State::Member &member : state->groups[g].members) {
+      Tensor &gradient = whole[rows.size()];
+      const bool mayHaveRows = gradient.defined() && gradient.isTraced() && state->takesRows(g);
+      rows.push_back(mayHaveRows ? detail::rowGradientOf(member.parameter, gradient) : std::nullopt);
+      if (rows.back())
+        gradient = Tensor();
+    }
+  state->step(whole, rows, inScope(where));
 }
 
 std::vector<Tensor> Optimizer::gradients(const Tensor &loss, Location where) const {
@@ -275,7 +312,7 @@ private:
     if (isStep ? value.shape() != Shape{}
                : elements(value.shape()) != elements(shape) && !isFactor(value.shape(), shape))
       fail("\"" + name + "\" is " + str(value.spec()) + ", but its parameter is " + str(member->parameter->spec()));
-    changes.push_back({{}, member, entry->slot, value});
+    changes.push_back({{}, member, entry->slot, isStep ? value : value.to(member->parameter->device(where), where)});
   }
 
   /// Adafactor's rows and columns: the parameter's shape with one of the last sizes 1.

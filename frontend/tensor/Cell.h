@@ -25,6 +25,7 @@ struct Cell : Observed {
   void commit(const Tensor &result) {
     TensorState state = *Access::state(result);
     state.node = Access::state(value)->node;
+    state.follows = Access::state(value)->follows;
     value = Access::make(std::move(state));
     ++version;
   }

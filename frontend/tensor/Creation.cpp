@@ -3,6 +3,7 @@
 #include "burin/ops.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/tensor/Normalize.h"
+#include "frontend/tensor/OnDevice.h"
 #include <array>
 #include <cmath>
 
@@ -51,6 +52,12 @@ bool isMadeOnHost(const ir::OpInfo &info) {
   return llvm::is_contained(ops, &info);
 }
 
+/// Where the thread's DeviceScope says; without one it goes where it is used.
+static Tensor made(const TensorSpec &spec, Fill fill, const Location &where) {
+  Tensor result = fillLater(spec, std::move(fill), where);
+  return scopedDevice() ? createdInScope(std::move(result), "", where) : following(result);
+}
+
 Tensor createOnHost(const ir::OpInfo &info, std::vector<ir::Attr> attrs, const Location &where) {
   CheckedCall call = checkCall(info, {}, {}, std::move(attrs), where);
   const TensorSpec &spec = call.results[0];
@@ -60,7 +67,9 @@ Tensor createOnHost(const ir::OpInfo &info, std::vector<ir::Attr> attrs, const L
     char element[8];
     double value = std::get<double>(call.attrs[1]);
     convertElements(&value, DType::f64, element, spec.dtype, 1);
-    return fillLater(
+    if (std::optional<Device> device = scopedDevice(); device && device->is_cuda())
+      return Access::make(spec, filledOn(*device, element, width, size_t(elementCount(spec.shape)), info.name, where));
+    return made(
         spec,
         [element = std::bit_cast<std::array<char, 8>>(element), width](void *data, int64_t lo, int64_t hi) {
           for (int64_t i = lo; i < hi; ++i)
@@ -71,7 +80,7 @@ Tensor createOnHost(const ir::OpInfo &info, std::vector<ir::Attr> attrs, const L
   int64_t axis = std::get<int64_t>(call.attrs[2]), size = spec.shape[axis].value(), inner = 1;
   for (size_t i = axis + 1; i < spec.shape.size(); ++i)
     inner *= spec.shape[i].value();
-  return fillLater(
+  return made(
       spec,
       [=, dtype = spec.dtype](void *data, int64_t lo, int64_t hi) {
         for (int64_t i = lo; i < hi; ++i) {
@@ -134,12 +143,12 @@ Tensor tensor(const NestedNumbers &values, std::optional<DType> dtype, Location 
     convertElements(isReal ? static_cast<const void *>(&real) : &integer, isReal ? DType::f64 : DType::i64,
                     bytes.data() + i * width, spec.dtype, 1);
   }
-  return copyOf(bytes.data(), std::move(spec), place);
+  return createdInScope(copyOf(bytes.data(), std::move(spec), place), "tensor", place);
 }
 
 Tensor from_bytes(const void *data, const TensorSpec &spec, Location where) {
   requireSizes(spec.shape, "from_bytes", inScope(where));
-  return copyOf(data, spec, inScope(where));
+  return createdInScope(copyOf(data, spec, inScope(where)), "from_bytes", inScope(where));
 }
 
 Tensor from_blob(void *data, const TensorSpec &spec, std::function<void()> release, Location where) {
@@ -164,7 +173,7 @@ Tensor empty(const Shape &shape, DType dtype, Location where) {
   auto storage = std::make_shared<Storage>();
   TensorSpec spec{dtype, shape};
   storage->buffer = allocate(byteCount(spec), place);
-  return Access::make(std::move(spec), std::move(storage));
+  return createdInScope(Access::make(std::move(spec), std::move(storage)), "empty", place);
 }
 
 Tensor detail::sizeTensor(const Dim &size) {
@@ -177,8 +186,25 @@ Tensor detail::sizeTensor(const Dim &size) {
 Tensor zeros(const Shape &shape, DType dtype, Location where) { return full(shape, 0, dtype, where); }
 Tensor ones(const Shape &shape, DType dtype, Location where) { return full(shape, 1, dtype, where); }
 Tensor full(const Shape &shape, double value, Location where) { return full(shape, value, DType::f32, where); }
+Tensor zeros(const Shape &shape, DType dtype, Device device, Location where) {
+  return full(shape, 0, dtype, device, where);
+}
+Tensor ones(const Shape &shape, DType dtype, Device device, Location where) {
+  return full(shape, 1, dtype, device, where);
+}
+Tensor full(const Shape &shape, double value, DType dtype, Device device, Location where) {
+  DeviceScope scope(device);
+  return full(shape, value, dtype, where);
+}
+Tensor empty(const Shape &shape, DType dtype, Device device, Location where) {
+  DeviceScope scope(device);
+  return empty(shape, dtype, where);
+}
 Tensor full_like(const Tensor &x, double value, Location where) {
-  return full(x.shape(where), value, x.dtype(where), where);
+  const TensorState &state = stateOf(x, inScope(where));
+  if (std::holds_alternative<StorageRef>(state.value) && (!state.follows || deviceOf(state).is_cuda()))
+    return full(state.spec.shape, value, state.spec.dtype, deviceOf(state), where);
+  return full(state.spec.shape, value, state.spec.dtype, where);
 }
 Tensor zeros_like(const Tensor &x, Location where) { return full_like(x, 0, where); }
 Tensor ones_like(const Tensor &x, Location where) { return full_like(x, 1, where); }

@@ -1,6 +1,6 @@
 #include "burin/tensor.h"
 #include "frontend/tensor/LocationScope.h"
-#include "frontend/tensor/TensorState.h"
+#include "frontend/tensor/OnDevice.h"
 #include <algorithm>
 #include <ostream>
 
@@ -121,7 +121,10 @@ void Tensor::read(void *to, DType as, size_t count, const Location &where) const
 
 const Tensor &Tensor::wait(Location where) const {
   const TensorState &state = stateOf(*this, inScope(where));
-  if (auto *storage = std::get_if<StorageRef>(&state.value))
+  auto *storage = std::get_if<StorageRef>(&state.value);
+  if (storage && (*storage)->gpu && awaitTask(*storage, inScope(where)))
+    waitOnDevice(**storage, inScope(where));
+  else if (storage)
     await(*storage, inScope(where));
   return *this;
 }
@@ -173,10 +176,15 @@ void rethrow(const rt::Failure &failure, const Location &where) {
 }
 
 const rt::SharedBuffer &await(const StorageRef &storage, const Location &where) {
+  awaitTask(storage, where);
+  return storage->gpu ? copiedToHost(*storage, where) : *storage->buffer;
+}
+
+bool awaitTask(const StorageRef &storage, const Location &where) {
   if (storage->task)
-    if (const rt::Failure *failure = storage->task->wait())
+    if (const rt::Failure *failure = storage->task->wait(); failure && !storage->isRestored)
       rethrow(*failure, where);
-  return *storage->buffer;
+  return true;
 }
 
 } // namespace detail

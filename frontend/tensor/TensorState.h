@@ -7,10 +7,15 @@
 
 namespace burin::detail {
 
+struct OnDevice; // see frontend/tensor/OnDevice.h
+
 /// Row-major elements, there as soon as `task` is done. Tensors of one element order (a reshape) share them.
 struct Storage {
-  rt::BufferRef buffer; // written by the task
-  rt::TaskRef task;     // null: the elements are there already
+  rt::BufferRef buffer;               // written by the task
+  rt::TaskRef task;                   // null: the elements are there already, or enqueued on the GPU
+  bool isRestored = false;            // the task has failed, and the elements are those that a state had before
+  std::shared_ptr<OnDevice> gpu;      // null: in the memory of the process
+  std::shared_ptr<Storage> elsewhere; // a copy on the device that it was last brought to: see broughtTo
 };
 using StorageRef = std::shared_ptr<Storage>;
 
@@ -41,6 +46,8 @@ struct TensorState {
   /// What has made it, if gradients flow through it: which of the results of the node it is.
   std::shared_ptr<TapeNode> node = nullptr;
   uint32_t result = 0;
+  /// It goes where the tensors are that it is used with: nobody has said where it is to be.
+  bool follows = false;
 };
 
 struct Access {
@@ -62,8 +69,11 @@ inline const TensorState &stateOf(const Tensor &tensor, const Location &where) {
 StorageRef storageOf(const TensorState &state);
 /// The elements of a tensor that `op` wants to read; throws if there is nothing to read because it is traced or empty.
 StorageRef concreteStorage(const Tensor &tensor, const char *op, const Location &where);
-/// The elements, once they are there. Throws what went wrong while computing them.
+/// The elements in the memory of the process, once they are there; of a GPU's, a copy. Throws what went wrong while
+/// computing them.
 const rt::SharedBuffer &await(const StorageRef &storage, const Location &where);
+/// Waits for the task that makes them, which for a GPU's elements only enqueues. Returns true.
+bool awaitTask(const StorageRef &storage, const Location &where);
 /// Throws as `wait` promises: burin::Error with the line that enqueued the task.
 [[noreturn]] void rethrow(const rt::Failure &failure, const Location &where);
 

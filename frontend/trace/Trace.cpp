@@ -1,5 +1,6 @@
 #include "burin/ops.h"
 #include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/OnDevice.h"
 #include "frontend/trace/FunctionScope.h"
 #include "mlir/IR/Verifier.h"
 
@@ -122,12 +123,22 @@ Value Trace::valueOf(const Tensor &tensor, DType dtype, const Location &where) {
     auto holds = [&](FunctionScope *scope) { return scope->holds(value); };
     if (value.getParentBlock() != &function.front() && llvm::none_of(scopes, holds))
       throw Error(where, "trace",
-                  "this tensor belongs to a branch, or to one step of a loop, which is over; return it from there");
+                  "this tensor belongs to a branch, to one example of vmap, or to one step of a loop, which is over; "
+                  "return it from there");
     return state.weak ? detail::castTo(builder, detail::mlirLocation(&graph->context, where), value, dtype) : value;
   }
   if (std::holds_alternative<detail::ScalarValue>(state.value))
     return scalarOf(state, dtype, where);
-  return constantOf(state, where);
+  return isReplayed ? liftedValue(tensor) : constantOf(state, where);
+}
+
+Value Trace::liftedValue(const Tensor &tensor) {
+  Value &known = lifted[detail::Access::state(tensor).get()];
+  if (!known) {
+    known = function.front().addArgument(ir::tensorType(&graph->context, tensor.spec()), builder.getUnknownLoc());
+    liftedFrom[known] = tensor; // which keeps the key valid
+  }
+  return known;
 }
 
 Value Trace::scalarOf(const TensorState &state, DType dtype, const Location &where) {
@@ -137,9 +148,25 @@ Value Trace::scalarOf(const TensorState &state, DType dtype, const Location &whe
                             {bytes, byteWidth(dtype)});
 }
 
+void Trace::runOn(Device device, const char *op, const Location &where) {
+  if (place && *place != device)
+    throw Error(where, op,
+                "a compiled function runs on one device, and this one on " + place->str() +
+                    " because of what it has used before; " + device.str() +
+                    " is another one. Move its arguments, or the module, with to()");
+  place = device;
+}
+
+/// A tensor from outside says where the function runs, unless it goes where it is used.
+void Trace::runWhere(const TensorState &state, const Location &where) {
+  if (!detail::follows(state))
+    runOn(detail::deviceOf(state), "", where);
+}
+
 /// A captured tensor: one constant per storage, in the shape of its first use.
 Value Trace::constantOf(const TensorState &state, const Location &where) {
   const detail::StorageRef &storage = std::get<detail::StorageRef>(state.value);
+  runWhere(state, where);
   Value &known = constants[storage.get()];
   mlir::Location location = detail::mlirLocation(&graph->context, where);
   if (!known) {
@@ -231,8 +258,8 @@ bool Trace::isBefore(mlir::Operation *a, mlir::Operation *b) const {
 Dim Trace::newSize(const std::string &op) {
   if (!scopes.empty())
     throw Error(detail::inScope({}), op,
-                "the size of its result depends on the data, which a branch or loop cannot have; compute it before, "
-                "or keep the size and mask what is not wanted");
+                "the size of its result depends on the data, which a branch, a loop or vmap cannot have; compute it "
+                "before, or keep the size and mask what is not wanted");
   auto isTaken = [&](const std::string &name) {
     for (const NamedSpec &input : signature().inputs)
       for (const Dim &size : input.spec.shape)

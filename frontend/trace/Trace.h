@@ -3,6 +3,7 @@
 #include "burin/control.h"
 #include "burin/gradients.h"
 #include "burin/observed.h"
+#include "burin/vmap.h"
 #include "frontend/tensor/Cell.h"
 #include "frontend/tensor/Normalize.h"
 #include "frontend/tensor/TensorState.h"
@@ -67,6 +68,10 @@ public:
                            const Location &where);
   ScanResult scan(const ScanStep &step, const std::vector<Tensor> &initial, const std::vector<Tensor> &xs, bool reverse,
                   const Location &where);
+  /// See host.h.
+  void debugPrint(const Tensor &x, const std::string &label, const Location &where);
+  std::vector<Tensor> hostCall(detail::Function function, std::span<const TensorSpec> results,
+                               const std::vector<Tensor> &operands, const Location &where);
   /// See control.h.
   std::vector<Tensor> cond(const Tensor &condition, const detail::Branch &then, const detail::Branch &otherwise,
                            const Location &where);
@@ -116,6 +121,11 @@ public:
   /// After finish().
   std::vector<StateUse> states;
 
+  /// Where the function runs, once an input, a parameter or a constant has said so.
+  const std::optional<Device> &device() const { return place; }
+  /// Says so; throws if it has been said otherwise.
+  void runOn(Device device, const char *op, const Location &where);
+
   /// Has every run of the graph check that two sizes are equal; throws if they never can be.
   void require(const Dim &left, const Dim &right, const Location &where);
   using SizePairs = std::vector<std::pair<Dim, Dim>>;
@@ -144,6 +154,12 @@ public:
                                 const Location &where);
   /// Calls `function`, whose ops are computed again for gradients. See burin::remat.
   std::vector<Tensor> remat(const detail::Function &function, const std::vector<Tensor> &inputs, const Location &where);
+  /// See burin::vmap. `trace` is null outside of traces.
+  static std::vector<Tensor> vmap(Trace *trace, const detail::Function &function, const std::vector<Tensor> &inputs,
+                                  const BatchAxes &inAxes, const BatchAxes &outAxes, Randomness randomness,
+                                  const Location &where);
+  /// x as a value of its own: a gradient with respect to it is not one with respect to x.
+  Tensor copy(const Tensor &x, const Location &where) { return reshapeUnproved(x, x.shape(where), where); }
   /// See burin::detach.
   Tensor detach(const Tensor &x, const Location &where);
 
@@ -180,15 +196,21 @@ private:
   std::string nameOf(const detail::Cell &cell) const;
   void makeConstant(CellUse &use, const Location &where);
   mlir::Value constantOf(const detail::TensorState &state, const Location &where);
+  mlir::Value liftedValue(const Tensor &tensor);
   mlir::Value scalarOf(const detail::TensorState &state, DType dtype, const Location &where);
   Tensor wrap(mlir::Value value);
   mlir::Operation *onceForSize(mlir::Operation *made);
   class FunctionScope;
   class Backward;
+  class Batching;
+  void silence(mlir::Operation *op);
   std::vector<mlir::Value> inlineStep(mlir::func::FuncOp step, llvm::ArrayRef<mlir::Value> arguments);
   mlir::Value variableOf(const Tensor &x, const Location &where);
 
+  void runWhere(const detail::TensorState &state, const Location &where);
+
   const uint64_t id; // unique in the process
+  std::optional<Device> place;
   std::shared_ptr<Graph::Data> graph;
   size_t index; // of the function
   Graph::Data::Signature &signature() { return graph->functions[index]; }
@@ -211,9 +233,14 @@ private:
   };
   std::deque<CellUse> cells;                           // in the order of first use; references stay valid
   llvm::DenseMap<const void *, mlir::Value> constants; // by storage
-  mlir::Operation *lastConstant = nullptr;             // they stand together at the start
-  std::map<std::string, size_t> newSizes;              // how many each op has made
-  std::vector<mlir::Operation *> sizing;               // the ops that define sizes
+  /// Of a function that is recorded to be replayed eagerly: captured tensors are arguments, which stand for the tensors
+  /// themselves with what is on the tape; by their states.
+  bool isReplayed = false;
+  llvm::DenseMap<const void *, mlir::Value> lifted;
+  llvm::DenseMap<mlir::Value, Tensor> liftedFrom;
+  mlir::Operation *lastConstant = nullptr; // they stand together at the start
+  std::map<std::string, size_t> newSizes;  // how many each op has made
+  std::vector<mlir::Operation *> sizing;   // the ops that define sizes
   llvm::DenseMap<const void *, std::string> weightNames;
   llvm::SmallVector<mlir::Attribute> checks; // see require
   struct Condition {

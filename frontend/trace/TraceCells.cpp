@@ -1,4 +1,5 @@
 // Parameters and buffers in a trace: what the function reads and sets, and what becomes of them in the graph.
+#include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/FunctionScope.h"
 #include "llvm/ADT/BitVector.h"
 
@@ -17,6 +18,7 @@ Trace::CellUse &Trace::useOf(const std::shared_ptr<detail::Cell> &cell) {
   auto known = llvm::find_if(cells, [&](const CellUse &use) { return use.cell == cell; });
   CellUse *use = known == cells.end() ? nullptr : &*known;
   if (!use) {
+    runWhere(*detail::Access::state(cell->value), detail::inScope({}));
     mlir::Type type = ir::tensorType(&graph->context, cell->value.spec());
     mlir::BlockArgument argument = function.front().addArgument(type, builder.getUnknownLoc());
     use = &cells.emplace_back(
@@ -54,8 +56,9 @@ Trace::CellUse &Trace::leafOf(const Tensor &value, const char *op, const Locatio
 
 void Trace::refuseInScope(const char *op, const Location &where) const {
   if (!scopes.empty())
-    throw Error(where, op,
-                "gradients are not kept with parameters in a branch or loop; use grad(), and return what it gives");
+    throw Error(
+        where, op,
+        "gradients are not kept with parameters in a branch, a loop or vmap; use grad(), and return what it gives");
 }
 
 Tensor Trace::gradient(const Tensor &value, const Location &where) { return leafOf(value, "grad", where).gradient; }
@@ -143,7 +146,8 @@ Value Trace::valueNow(const CellUse &use, const Location &where) {
                             std::shared_ptr<const void>(storage));
 }
 
-/// Makes a cell a state of the module, with its value as it is now; functions that share the cell share the state.
+/// Makes a cell a state of the module, in a saved graph with its value as it is now; functions that share the cell
+/// share the state.
 void Trace::addState(const CellUse &use, std::string name, const Location &where) {
   mlir::FlatSymbolRefAttr &symbol = graph->states[use.cell.get()];
   if (!symbol)
@@ -157,14 +161,18 @@ mlir::FlatSymbolRefAttr Trace::makeState(const CellUse &use, std::string name, c
   auto isTaken = [&] { return graph->module->lookupSymbol(name) != nullptr; };
   for (size_t i = 1; isTaken(); ++i)
     name = name.substr(0, name.find('#')) + "#" + std::to_string(i);
-  auto initial = valueNow(use, where).getDefiningOp<ir::ConstantOp>();
+  mlir::ElementsAttr value;
+  if (isGraphOnly) {
+    auto initial = valueNow(use, where).getDefiningOp<ir::ConstantOp>();
+    value = initial.getValue();
+    initial.erase();
+  }
   mlir::OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(graph->module->getBody());
   for (auto state : graph->module->getOps<ir::StateOp>()) // the last one
     builder.setInsertionPointAfter(state);
   ir::StateOp::create(builder, detail::mlirLocation(&graph->context, where), builder.getStringAttr(name),
-                      mlir::TypeAttr::get(use.argument.getType()), initial.getValue());
-  initial.erase();
+                      mlir::TypeAttr::get(use.argument.getType()), value);
   return mlir::FlatSymbolRefAttr::get(&graph->context, name);
 }
 
@@ -202,13 +210,8 @@ void Trace::resolveCells(llvm::SmallVectorImpl<Value> &results, const Location &
         state.output = results.size();
         results.push_back(valueOf(use.value, spec.dtype, where));
       }
-      if (isGraphOnly) {
-        addState(use, name, where);
-      } else {
-        signature().inputs.push_back({name, spec});
-        if (use.isSet)
-          signature().outputs.push_back({name + ".new", spec});
-      }
+      graph->statesAreGiven = !isGraphOnly;
+      addState(use, name, where);
       states.push_back(std::move(state));
       continue;
     }

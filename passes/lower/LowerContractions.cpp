@@ -6,13 +6,12 @@ using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
+#define GEN_PASS_DEF_LOWERCONTRACTIONSPASS
+#include "passes/Passes.h.inc"
+
 namespace {
 
 using Ints = std::vector<int64_t>;
-
-constexpr int64_t kMostTail = 4;    // columns as sums by lanes
-constexpr int64_t kMostTailed = 32; // vectors of columns; where there are more, one more costs little
-constexpr int64_t kLaneSum = 8;     // what the sum of a vector's lanes costs, in products of vectors
 
 int64_t panelWidth(Value v) {
   DType type = dtypeOf(v);
@@ -203,6 +202,101 @@ Windows windowsOf(ConvOp op, Value weight) {
   return w;
 }
 
+// ---- gradients of a convolution's weight
+//
+// They are convolutions whose windows are as large as an image and move by a few positions: few results, and a sum over
+// all positions and the whole batch, which is the last dimension here.
+
+constexpr int64_t kOverlap = 4;          // windows are at least so many times as large as there are positions
+constexpr int64_t kLeastTaps = 64;       // of such a window
+constexpr int64_t kFewImages = 8;        // fewer rows than this are no tile of their own
+constexpr int64_t kShards = 4;           // of the batch
+constexpr int64_t kTileRows = 192;       // of a result that is small: one task, see ContractionTiling
+constexpr int64_t kLeastTiles = kShards; // with more tiles than this the result is tasks enough
+
+int64_t staticProduct(ArrayRef<Dim> sizes) {
+  int64_t product = 1;
+  for (const Dim &size : sizes)
+    product *= size.isStatic() ? size.value() : 0;
+  return product;
+}
+
+/// x [channels, spatial…, batch], weight [spatial…, batch, O]. This depends neither on the batch nor on whether its
+/// size is known.
+bool isWeightGradient(ConvOp op, Value x, Value weight) {
+  size_t spatial = op.getStrides().size();
+  Shape window = shapeOf(weight), image = shapeOf(x);
+  int64_t taps = staticProduct(ArrayRef(window).take_front(spatial)), positions = 1;
+  for (size_t d = 0; d < spatial; ++d) {
+    if (!window[d].isStatic() || !image[d + 1].isStatic() || op.getStrides()[d] * kOverlap > window[d].value())
+      return false;
+    int64_t reach = op.getDilations()[d] * (window[d].value() - 1) + 1;
+    int64_t size = image[d + 1].value() + op.getPadding()[d] + op.getPadding()[d + spatial];
+    positions *= (size - reach) / op.getStrides()[d] + 1;
+  }
+  return op.getGroups() == 1 && taps >= kLeastTaps && positions * kOverlap <= taps;
+}
+
+/// Whether the result is too few tiles for several threads.
+bool isSmall(ConvOp op, const Dim &columns) {
+  int64_t elements = staticProduct(shapeOf(op.getResult()));
+  int64_t width = panelWidth(op.getWeight());
+  if (!elements || !columns.isStatic())
+    return false;
+  int64_t rows = elements / columns.value();
+  return (rows + kTileRows - 1) / kTileRows * ((columns.value() + width - 1) / width) < kLeastTiles;
+}
+
+/// [shards, …]: dimension `dim` of v, cut into parts. A transpose before is done by the same op.
+Value shardsFirst(GraphBuilder &g, Value v, size_t dim) {
+  auto before = v.getDefiningOp<TransposeOp>();
+  Value source = before ? before.getX() : v;
+  Ints perm;
+  for (size_t d = 0; d < shapeOf(v).size(); ++d)
+    perm.push_back(before ? before.getPerm()[d] : int64_t(d));
+  int64_t at = perm[dim];
+  Shape split = shapeOf(source);
+  split[at] = floordiv(split[at], kShards);
+  split.insert(split.begin() + at, Dim(kShards));
+  Ints order{at};
+  for (int64_t d : perm)
+    order.push_back(d < at ? d : d + 1);
+  return g.transpose(g.reshape(source, split), order);
+}
+
+/// A size of dimension `dim` that is a multiple of the number of shards, by zeros at the end.
+Value wholeShards(GraphBuilder &g, Value v, size_t dim) {
+  Shape shape = shapeOf(v);
+  Dim missing = ceildiv(shape[dim], kShards) * Dim(kShards) - shape[dim];
+  if (missing == Dim(0))
+    return v;
+  shape[dim] = missing;
+  return g.op<ConcatOp>({v, g.full(shape, 0, dtypeOf(v))}, {{"axis", int64_t(dim)}});
+}
+
+/// Few results, of which a sum over the whole batch would be one task: the batch is cut into four shards, and the sums
+/// of these are added as a tree. So they are tasks for threads.
+Value contractShards(GraphBuilder &g, Value x, Value weight, const Windows &w) {
+  size_t spatial = w.kernel.size() - 1;
+  DType type = dtypeOf(x);
+  x = shardsFirst(g, wholeShards(g, x, spatial + 1), spatial + 1);
+  weight = shardsFirst(g, wholeShards(g, weight, spatial), spatial);
+  Shape taps = shapeOf(weight);
+  Dim outputs = taps.back(), depth = elements(Shape(taps.begin() + 1, taps.end() - 1));
+  weight = g.reshape(weight, {kShards, depth, outputs});
+  Value sums = contract(g.b, g.loc, x, pack(g.b, g.loc, weight), {}, 1, outputs, w, wideType(type) != type);
+  std::vector<Value> parts;
+  for (int64_t shard = 0; shard < kShards; ++shard) {
+    Shape starts(shapeOf(sums).size(), Dim(0)), stops = shapeOf(sums);
+    starts[0] = shard;
+    stops[0] = shard + 1;
+    parts.push_back(g.op<SliceOp>({sums}, {{"starts", starts}, {"stops", stops}, {"steps", Ints(stops.size(), 1)}}));
+  }
+  Value total = g.add(g.add(parts[0], parts[1]), g.add(parts[2], parts[3]));
+  Shape shape = shapeOf(total);
+  return g.cast(g.reshape(total, Shape(shape.begin() + 1, shape.end())), type);
+}
+
 /// Contractions leave out what lies beyond the ends of a row if they know where those are.
 bool knowsRowEnds(ConvOp op, Value x) {
   Shape shape = shapeOf(x);
@@ -251,7 +345,8 @@ void lower(ConvOp op, int64_t tail) {
                              {"layout", std::string("nhwc")}});
   } else {
     Windows w = windowsOf(op, weight);
-    if (!w.padding.empty() && !knowsRowEnds(op, x)) {
+    bool ofWeight = isWeightGradient(op, x, weight), fewImages = staticProduct(shapeOf(x)[0]) < kFewImages;
+    if (!w.padding.empty() && (!knowsRowEnds(op, x) || (ofWeight && fewImages))) {
       x = padded(b, loc, x, w.padding);
       w.padding.clear();
     }
@@ -259,7 +354,9 @@ void lower(ConvOp op, int64_t tail) {
     Dim depth = weightShape[spatial];
     for (size_t d = 0; d < spatial; ++d)
       depth = depth * weightShape[d];
-    if (groups == 1) {
+    if (ofWeight && isSmall(op, outputs)) {
+      result = contractShards(g, x, weight, w);
+    } else if (groups == 1) {
       result = contractMatrix(b, loc, x, reshape(b, loc, weight, {depth, outputs}), tail, w, sumType != type);
     } else {
       Dim perGroup = floordiv(channels, groups), outputsPerGroup = floordiv(outputs, groups);
@@ -293,10 +390,7 @@ void lower(ConvOp op, int64_t tail) {
   op.erase();
 }
 
-struct LowerContractions : PassWrapper<LowerContractions, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerContractions)
-  llvm::StringRef getArgument() const override { return "burin-lower-contractions"; }
-  llvm::StringRef getDescription() const override { return "matmul and conv become pack + contract"; }
+struct LowerContractionsPass : impl::LowerContractionsPassBase<LowerContractionsPass> {
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
@@ -317,7 +411,5 @@ struct LowerContractions : PassWrapper<LowerContractions, OperationPass<ModuleOp
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createLowerContractionsPass() { return std::make_unique<LowerContractions>(); }
 
 } // namespace burin::passes

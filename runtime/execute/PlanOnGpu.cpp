@@ -1,7 +1,7 @@
-// What is different where a plan runs on a GPU: inputs and outputs are the caller's, in the memory of the process, and
-// are copied through memory that the GPU can reach; kernels are launched in the order of the plan, and what they report
-// is looked at when a value is read. A run in which nothing depends on a computed value is recorded the second time,
-// and replayed from then on.
+// What is different where a plan runs on a GPU: inputs and outputs that are in the memory of the process are copied
+// through memory that the GPU can reach; kernels are launched in the order of the plan, and what they report is looked
+// at when a value is read. A run in which nothing depends on a computed value is recorded the second time that it uses
+// the same memory, and replayed from then on.
 #include "runtime/execute/PlanRunner.h"
 #include "runtime/support/Format.h"
 #include <algorithm>
@@ -34,15 +34,8 @@ void PlanRunner::prepareForGpu() {
   }
   for (size_t i = 0; i < plan.outputs.size(); ++i)
     onGpu.outputs.emplace_back(context.runMemory);
-  onGpu.outputPlace.assign(plan.outputs.size(), OnGpu::kNone);
-  for (size_t i = 0; i < plan.stateOutputs.size(); ++i) {
-    const StateOutput &output = plan.stateOutputs[i];
-    if (output.update != StateOutput::Update::InPlace)
-      continue;
-    auto input = std::ranges::find(plan.stateInputs, output.state);
-    onGpu.outputPlace[plan.callerOutputs() + i] =
-        uint32_t(plan.callerInputs() + size_t(input - plan.stateInputs.begin()));
-  }
+  onGpu.inputAt.resize(plan.inputs.size());
+  onGpu.outputAt.resize(plan.outputs.size());
 }
 
 bool PlanRunner::canRecord(const ShapeBinding &binding) const {
@@ -50,97 +43,209 @@ bool PlanRunner::canRecord(const ShapeBinding &binding) const {
   for (const BoundLoop &loop : binding.loops())
     if (__builtin_mul_overflow(loop.turns, int64_t(loop.end - loop.first), &launches) || launches > kMostRecorded)
       return false;
-  return onGpu.isRecordable && !context.profile.step && launches <= kMostRecorded;
+  return onGpu.isRecordable && !context.profile.step && !context.gpu->isCaptured() && !context.gpu->checksLaunches() &&
+         launches <= kMostRecorded;
 }
 
-Status PlanRunner::runOnGpu(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
+bool PlanRunner::canUpdateInPlace(std::span<const TensorView> inputs) {
+  return onGpu.slotSteps.empty() && bind(inputs).ok() && canRecord(current(0));
+}
+
+// ---- a run
+
+Status PlanRunner::runOnGpu(std::span<const TensorView> inputs, std::span<TensorView> outputs, GpuRun &mode) {
   gpu::Gpu::Use use(*context.gpu);
-  context.gpu->begin();
-  Status run = onGpu.isRecordable ? runRecorded(inputs, outputs) : runStages(inputs, outputs);
+  Status run = startOnGpu(inputs, outputs, mode);
+  if (run.ok())
+    run = onGpu.isRecordable ? runRecorded(inputs, outputs) : runStages(inputs, outputs);
   if (run.ok() && !onGpu.isRecordable)
-    fetchResults();
-  Status finished = context.gpu->finish();
-  if (!finished.ok())
-    return finished;
-  if (run.ok()) {
+    fetchResults(outputs);
+  return endOnGpu(std::move(run), outputs, mode);
+}
+
+Status PlanRunner::startOnGpu(std::span<const TensorView> inputs, std::span<TensorView> outputs, const GpuRun &mode) {
+  context.gpu->begin();
+  auto isThere = [&](const TensorView &view) { return isOnGpu(view); };
+  const bool areOutputsThere = std::ranges::all_of(outputs, isThere);
+  onGpu.leaves = mode.mayLeave && areOutputsThere;
+  onGpu.isAtomic = mode.isAtomic;
+  onGpu.isOwn = false;
+  onGpu.given.assign(inputs.begin(), inputs.end());
+  if (context.gpu->isCaptured() && !(onGpu.leaves && std::ranges::all_of(inputs, isThere)))
+    return {ErrorCode::InvalidArgument,
+            "cannot run: while the stream is being captured, inputs and outputs must be on the GPU"};
+  return {};
+}
+
+Status PlanRunner::endOnGpu(Status run, std::span<TensorView> outputs, GpuRun &mode) {
+  const bool mayReport = run.ok() && !onGpu.slotSteps.empty();
+  if (mayReport && onGpu.leaves)
+    mode.report = context.gpu->reportErrors();
+  else if (mayReport)
+    context.gpu->fetchErrors();
+  Status finished = onGpu.leaves && run.ok() ? context.gpu->leave()
+                    : onGpu.isAtomic         ? context.gpu->finishAtomic()
+                                             : context.gpu->finish();
+  if (!finished.ok()) { // of the two, the driver knows why, and the run what for
+    bool isMemory = finished.code() == ErrorCode::OutOfMemory && run.code() == ErrorCode::OutOfMemory;
+    return isMemory ? Status(ErrorCode::OutOfMemory, text(finished.message(), "\n  ", run.message()))
+                    : std::move(finished);
+  }
+  if (run.ok() && !onGpu.leaves) {
     takeErrors(0);
     run = outcome();
   }
-  if (run.ok()) // the caller's memory, states among it, changes when nothing can fail any more
+  if (run.ok()) // the caller's memory changes when nothing can fail any more
     for (uint32_t i = 0; i < outputs.size(); ++i)
-      if (uint64_t bytes = outputBytes(i); bytes && !isOurs(i, outputs[i]))
+      if (uint64_t bytes = outputBytes(i); bytes && !isOnGpu(outputs[i]) && !isOurs(i, outputs[i]))
         std::memcpy(outputs[i].data, outputMemory[i].data(), bytes);
   return run;
+}
+
+/// What has been recorded for runs with this memory, as the first one.
+ShapeBinding::Recorded &PlanRunner::recorded(ShapeBinding &binding, std::span<const TensorView> outputs) {
+  constexpr size_t kMost = 4;
+  std::vector<void *> &memory = onGpu.memory;
+  memory.assign(onGpu.inputAt.begin(), onGpu.inputAt.end());
+  for (uint32_t i = 0; i < outputs.size(); ++i)
+    memory.insert(memory.end(), {onGpu.outputAt[i], isOnGpu(outputs[i]) ? nullptr : outputMemory[i].data()});
+  std::vector<ShapeBinding::Recorded> &all = binding.recorded;
+  auto known = std::ranges::find(all, memory, &ShapeBinding::Recorded::memory);
+  if (known == all.end()) {
+    if (all.size() == kMost) {
+      all.pop_back();
+      ++binding.evictions;
+    }
+    known = all.insert(all.end(), {memory, 0, nullptr});
+  }
+  std::rotate(all.begin(), known, known + 1);
+  if (all.front().recording && !all.front().recording->isCurrent())
+    all.front().recording.reset();
+  return all.front();
 }
 
 /// A run of a plan with one stage of nothing but kernels.
 Status PlanRunner::runRecorded(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
   if (Status s = prepare(inputs, outputs); !s.ok())
     return s;
+  ShapeBinding &binding = current(0);
+  auto isThere = [&](const TensorView &view) { return isOnGpu(view); };
+  const bool mayRecord = canRecord(binding) && (!onGpu.leaves || std::ranges::all_of(inputs, isThere));
+  constexpr int64_t kMostEvictions = 4;
+  onGpu.isOwn = mayRecord && binding.evictions >= kMostEvictions;
   if (Status s = prepareStage(0, inputs, outputs); !s.ok())
     return s;
-  ShapeBinding &binding = current(0);
-  if (binding.recording && !binding.recording->isCurrent())
-    binding.recording.reset();
-  const bool records = !binding.recording && binding.runs++ > 0 && canRecord(binding);
-  if (binding.recording && canRecord(binding)) {
+  ShapeBinding::Recorded *known = mayRecord ? &recorded(binding, outputs) : nullptr;
+  copyIn();
+  if (known && known->recording) {
     error.clear();
-    context.gpu->replay(*binding.recording);
+    context.gpu->replay(*known->recording);
+    copyOut(outputs);
     return {};
   }
+  const bool records = known && (known->runs++ > 0 || onGpu.isAtomic);
   if (records)
     context.gpu->beginRecording();
   sendInputs();
   Status run = executeStage(binding);
-  fetchResults();
+  fetchResults(outputs);
   if (records) {
-    binding.recording = context.gpu->endRecording();
-    if (binding.recording)
-      context.gpu->replay(*binding.recording);
+    known->recording = context.gpu->endRecording();
+    if (known->recording)
+      context.gpu->replay(*known->recording);
   }
+  copyOut(outputs);
   return run;
 }
 
-/// Memory for the inputs and outputs of a stage, and the inputs where they are copied from.
-Status PlanRunner::stageOperands(size_t stage, std::span<const TensorView> inputs,
-                                 std::span<const TensorView> outputs) {
+void PlanRunner::copyIn() {
+  for (uint32_t i = 0; onGpu.isOwn && i < plan.callerInputs(); ++i)
+    if (isOnGpu(onGpu.given[i]))
+      context.gpu->copy(onGpu.inputAt[i], onGpu.given[i].data, current(0).inputBytes(i));
+}
+
+/// What has changed states has to be complete.
+void PlanRunner::copyOut(std::span<const TensorView> outputs) {
+  for (uint32_t i = 0; onGpu.isOwn && i < plan.callerOutputs(); ++i)
+    if (isOnGpu(outputs[i]) && outputs[i].data != onGpu.outputAt[i])
+      onGpu.isAtomic ? context.gpu->copySurely(outputs[i].data, onGpu.outputAt[i], outputBytes(i))
+                     : context.gpu->copy(outputs[i].data, onGpu.outputAt[i], outputBytes(i));
+}
+
+// ---- inputs and outputs
+
+void PlanRunner::checkDevices(std::span<const TensorView> views, std::span<const TensorInfo> infos, const char *what,
+                              ErrorList &problems) const {
+  const std::string here = context.gpu ? context.gpu->device()->name() : "cpu";
+  for (size_t i = 0; i < views.size(); ++i)
+    if (isOnGpu(views[i]) && (!context.gpu || views[i].device.index != context.gpu->ordinal()))
+      problems.add(what, " ", i, " (", infos[i].name, ") is on cuda:", int(views[i].device.index),
+                   ", the session runs on ", here);
+}
+
+/// Copies of inputs that are in the memory of the process, as it may change when the call returns; a run that leaves
+/// has the driver read them at once.
+Status PlanRunner::stageInputs(std::span<const TensorView> inputs) {
   auto lacks = [](GrowingMemory &memory, uint64_t bytes) { return !memory.reserve(std::max<uint64_t>(bytes, 1)); };
-  for (uint32_t i = 0; stage == 0 && i < inputs.size(); ++i) {
-    const uint64_t bytes = current(0).inputBytes(i);
-    if (lacks(onGpu.inputs[i], bytes) || lacks(onGpu.stagedInputs[i], bytes))
-      return {ErrorCode::OutOfMemory, text("no memory for ", bytes, " bytes of input ", i)};
-    if (bytes)
-      std::memcpy(onGpu.stagedInputs[i].data(), inputs[i].data, bytes);
-  }
-  for (uint32_t i = 0; i < outputs.size(); ++i) {
-    if (pieces.ofOutput[i] != stage)
+  for (uint32_t i = 0; i < inputs.size(); ++i) {
+    onGpu.inputAt[i] = inputs[i].data;
+    const bool isThere = isOnGpu(inputs[i]);
+    if (isThere && !(onGpu.isOwn && i < plan.callerInputs()))
       continue;
-    const uint64_t bytes = current(stage).outputBytes(i);
-    bool isInput = onGpu.outputPlace[i] != OnGpu::kNone;
-    if ((!isInput && lacks(onGpu.outputs[i], bytes)) || lacks(outputMemory[i], bytes))
-      return {ErrorCode::OutOfMemory, text("no memory for ", bytes, " bytes of output ", i)};
+    const uint64_t bytes = current(0).inputBytes(i);
+    const bool isStaged = !isThere && !onGpu.leaves;
+    if (lacks(onGpu.inputs[i], bytes) || (isStaged && lacks(onGpu.stagedInputs[i], bytes)))
+      return {ErrorCode::OutOfMemory, text("no memory for ", bytes, " bytes of input ", i)};
+    if (bytes && isStaged)
+      std::memcpy(onGpu.stagedInputs[i].data(), inputs[i].data, bytes);
+    onGpu.inputAt[i] = onGpu.inputs[i].data();
+  }
+  return {};
+}
+
+Status PlanRunner::setOperandsOnGpu(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs) {
+  ShapeBinding &binding = current(stage);
+  if (stage == 0)
+    if (Status s = stageInputs(inputs); !s.ok())
+      return s;
+  for (uint32_t i = 0; i < inputs.size(); ++i)
+    binding.setInput(i, onGpu.inputAt[i]);
+  for (uint32_t i = 0; i < outputs.size(); ++i) {
+    if (pieces.ofOutput[i] > stage)
+      continue;
+    TensorView &view = outputs[i];
+    if (pieces.ofOutput[i] == stage) {
+      const uint64_t bytes = std::max<uint64_t>(binding.outputBytes(i), 1);
+      const bool isThere = isOnGpu(view), isSessions = !view.data || isOurs(i, view);
+      const bool usesOwn = isSessions || !isThere || (onGpu.isOwn && i < plan.callerOutputs());
+      if ((usesOwn && !onGpu.outputs[i].reserve(bytes)) || (!isThere && !outputMemory[i].reserve(bytes)))
+        return {ErrorCode::OutOfMemory, text("no memory for ", bytes, " bytes of output ", i)};
+      onGpu.outputAt[i] = usesOwn ? onGpu.outputs[i].data() : view.data;
+      if (isSessions) {
+        std::span<const int64_t> shape = binding.outputShape(i);
+        view = {isThere ? onGpu.outputs[i].data() : outputMemory[i].data(), shape.data(), uint32_t(shape.size()),
+                plan.outputs[i].dtype, view.device};
+      }
+    }
+    binding.setOutput(i, onGpu.outputAt[i]);
   }
   return {};
 }
 
 void PlanRunner::sendInputs() {
   for (uint32_t i = 0; i < plan.inputs.size(); ++i)
-    context.gpu->toGpu(onGpu.inputs[i].data(), onGpu.stagedInputs[i].data(), current(0).inputBytes(i));
+    if (!isOnGpu(onGpu.given[i]))
+      context.gpu->toGpu(onGpu.inputAt[i], onGpu.leaves ? onGpu.given[i].data : onGpu.stagedInputs[i].data(),
+                         current(0).inputBytes(i));
 }
 
-/// The outputs, and what kernels have reported.
-void PlanRunner::fetchResults() {
-  for (uint32_t i = 0; i < plan.outputs.size(); ++i)
-    context.gpu->toHost(outputMemory[i].data(), outputOnGpu(i), outputBytes(i));
-  if (!onGpu.slotSteps.empty())
-    context.gpu->fetchErrors();
+void PlanRunner::fetchResults(std::span<const TensorView> outputs) {
+  for (uint32_t i = 0; i < outputs.size(); ++i)
+    if (!isOnGpu(outputs[i]))
+      context.gpu->toHost(outputMemory[i].data(), onGpu.outputAt[i], outputBytes(i));
 }
 
-/// A state that is updated in place is written where it is read.
-void *PlanRunner::outputOnGpu(uint32_t i) const {
-  const uint32_t input = onGpu.outputPlace[i];
-  return input == OnGpu::kNone ? onGpu.outputs[i].data() : onGpu.inputs[input].data();
-}
+// ---- steps
 
 void PlanRunner::launch(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int lane) {
   const Step &info = plan.steps[step.index];

@@ -94,11 +94,12 @@ Status PlanRunner::readSizes(const ShapeBinding &before, std::span<const TensorV
       at = home.buffer(index);
     }
     int64_t value = -1;
-    bool isOnGpu = symbol.count.kind == Slot::Kind::Output || symbol.count.kind == Slot::Kind::Buffer;
+    bool fromGpu = symbol.count.kind == Slot::Kind::Output || symbol.count.kind == Slot::Kind::Buffer ||
+                   (symbol.count.kind == Slot::Kind::Input && isOnGpu(inputs[index]));
     if (symbol.count.kind == Slot::Kind::Output && context.gpu)
-      at = outputOnGpu(index);
+      at = onGpu.outputAt[index];
     if (at)
-      if (Status s = copyToHost(&value, at, sizeof value, isOnGpu); !s.ok())
+      if (Status s = copyToHost(&value, at, sizeof value, fromGpu); !s.ok())
         return s;
     if (int64_t limit = before.value(symbol.limit); value < 0 || value > limit) {
       const std::string &where = a.locations[symbol.location];
@@ -135,7 +136,7 @@ Status PlanRunner::prepareMemory(size_t stage) {
   ShapeBinding &binding = current(stage);
   GrowingMemory &arena = stages[stage].arena;
   if (!arena.reserve(binding.arenaBytes()))
-    return {ErrorCode::OutOfMemory, text("no memory for ", binding.arenaBytes(), " bytes of intermediate results")};
+    return {ErrorCode::OutOfMemory, noArena(binding)};
   uint64_t all;
   const int lanes = context.place().lanes();
   if (__builtin_mul_overflow(binding.scratchBytes(), uint64_t(lanes), &all) || !context.scratch.reserve(all))
@@ -147,8 +148,27 @@ Status PlanRunner::prepareMemory(size_t stage) {
   return {};
 }
 
-Status PlanRunner::run(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
-  return context.gpu ? runOnGpu(inputs, outputs) : runStages(inputs, outputs);
+/// Names what takes most of it.
+std::string PlanRunner::noArena(const ShapeBinding &binding) const {
+  const Artifact &a = context.program->artifact();
+  const ArenaBuffer *largest = nullptr;
+  for (size_t i = 0; i < plan.buffers.size(); ++i)
+    if (pieces.ofBuffer[i] < reached &&
+        (!largest || binding.value(plan.buffers[i].bytes) > binding.value(largest->bytes)))
+      largest = &plan.buffers[i];
+  std::string message = text("no memory for ", binding.arenaBytes(), " bytes of intermediate results");
+  if (!largest)
+    return message;
+  const Step &step = plan.steps[largest->firstStep];
+  const std::string &where = a.locations[step.location];
+  message += text("\n  the largest, ", binding.value(largest->bytes), " bytes, is made by ",
+                  step.kind == Step::Kind::Kernel ? a.kernels[step.kernel].name : "a call");
+  return where.empty() ? message : text(message, "\n  at ", where);
+}
+
+Status PlanRunner::run(std::span<const TensorView> inputs, std::span<TensorView> outputs, GpuRun *gpuRun) {
+  GpuRun waits;
+  return context.gpu ? runOnGpu(inputs, outputs, gpuRun ? *gpuRun : waits) : runStages(inputs, outputs);
 }
 
 Status PlanRunner::runStages(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
@@ -217,11 +237,14 @@ Status PlanRunner::executeStage(ShapeBinding &binding) {
 Status PlanRunner::outcome() { return !failure.ok() ? std::move(failure) : error.any() ? dataError() : Status(); }
 
 Status PlanRunner::dataError() const {
-  const Artifact &a = context.program->artifact();
-  const Step &step = plan.steps[size_t(error.step)];
+  return dataErrorOf(context.program->artifact(), plan, error.step, error.position);
+}
+
+Status dataErrorOf(const Artifact &a, const Plan &plan, int64_t inStep, int64_t at) {
+  const Step &step = plan.steps[size_t(inStep)];
   const Kernel &kernel = a.kernels[step.kernel];
-  const size_t number = size_t(error.position >> kErrorPositionBits);
-  const int64_t position = error.position & ((int64_t(1) << kErrorPositionBits) - 1);
+  const size_t number = size_t(at >> kErrorPositionBits);
+  const int64_t position = at & ((int64_t(1) << kErrorPositionBits) - 1);
   const bool isKnown = number < kernel.errors.size() && number < step.errorLocations.size();
   const std::string &where = a.locations[isKnown ? step.errorLocations[number] : step.location];
   return {ErrorCode::Data, text(isKnown ? kernel.errors[number] : "a value is not allowed", " (element ", position, ")",
@@ -237,6 +260,8 @@ Status PlanRunner::checkInputs(std::span<const TensorView> inputs, std::span<con
   for (size_t i = 0; i < inputs.size(); ++i)
     if (!inputs[i].data && current(0).inputBytes(i))
       problems.add("input ", i, " (", plan.inputs[i].name, ") has no data");
+  checkDevices(inputs, plan.inputs, "input", problems);
+  checkDevices(outputs, plan.outputs, "output", problems);
   return problems.any() ? problems.status("cannot run: ") : Status();
 }
 
@@ -251,10 +276,9 @@ Status PlanRunner::setOperands(size_t stage, std::span<const TensorView> inputs,
   if (problems.any())
     return problems.status("cannot run: ");
   if (context.gpu)
-    if (Status s = stageOperands(stage, inputs, outputs); !s.ok())
-      return s;
+    return setOperandsOnGpu(stage, inputs, outputs);
   for (uint32_t i = 0; i < inputs.size(); ++i)
-    binding.setInput(i, context.gpu ? onGpu.inputs[i].data() : inputs[i].data);
+    binding.setInput(i, inputs[i].data);
   for (uint32_t i = 0; i < outputs.size(); ++i) {
     if (knownFrom[i] > stage)
       continue;
@@ -265,7 +289,7 @@ Status PlanRunner::setOperands(size_t stage, std::span<const TensorView> inputs,
       std::span<const int64_t> shape = binding.outputShape(i);
       view = {outputMemory[i].data(), shape.data(), uint32_t(shape.size()), plan.outputs[i].dtype};
     }
-    binding.setOutput(i, context.gpu ? outputOnGpu(i) : view.data);
+    binding.setOutput(i, view.data);
   }
   return {};
 }

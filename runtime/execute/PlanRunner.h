@@ -9,6 +9,16 @@
 
 namespace burin::rt {
 
+/// The status of a run in which a step found a value that is not allowed.
+Status dataErrorOf(const Artifact &artifact, const Plan &plan, int64_t step, int64_t position);
+
+/// How a run on a GPU ends.
+struct GpuRun {
+  bool mayLeave = false;               // it returns without waiting if no output is in the memory of the process
+  bool isAtomic = false;               // states change where they are: see canUpdateInPlace
+  std::unique_ptr<gpu::Report> report; // what kernels will have reported, if it has left; null: nothing
+};
+
 class PlanRunner {
 public:
   PlanRunner(RunContext &context, uint32_t plan);
@@ -25,7 +35,11 @@ public:
 
   /// Runs. An output with data must have the right dtype and shape; one without is given memory, valid until the next
   /// run, and all its fields are set.
-  Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs);
+  Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs, GpuRun *gpuRun = nullptr);
+  /// On a GPU: whether a run with these inputs is one recording, done as a whole or not at all.
+  bool canUpdateInPlace(std::span<const TensorView> inputs);
+  /// The steps that may find a value that is not allowed, in the order of their reports.
+  std::span<const uint32_t> reportingSteps() const { return onGpu.slotSteps; }
   /// Takes back the memory that a run that failed may have given to outputs.
   void forget(std::span<TensorView> outputs) const;
 
@@ -64,13 +78,15 @@ private:
   Status runStage(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs);
   Status bindNext(std::span<const TensorView> inputs, std::span<const TensorView> outputs);
   Status readSizes(const ShapeBinding &before, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
+  std::string noArena(const ShapeBinding &binding) const;
   void keep(size_t stage, std::unique_ptr<ShapeBinding> binding);
   Status prepareMemory(size_t stage);
   Status setOperands(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs);
   Status checkInputs(std::span<const TensorView> inputs, std::span<const TensorView> outputs);
   /// Memory that a run gave.
   bool isOurs(uint32_t output, const TensorView &view) const {
-    return view.data && view.data == outputMemory[output].data();
+    return view.data && (view.data == outputMemory[output].data() ||
+                         (context.gpu && !plan.isPrivate && view.data == onGpu.outputs[output].data()));
   }
   void checkOutput(uint32_t output, const ShapeBinding &binding, const TensorView &given, ErrorList &problems) const;
   Status executeStage(ShapeBinding &binding);
@@ -89,9 +105,10 @@ private:
       return runKernel(binding, step, operands, turn);
     collectErrors(turn);
     if (mustRun(step.index))
-      runFunctions(step, operands);
+      runFunctions(step, binding, operands);
   }
-  void runFunctions(const BoundStep &step, void *const *operands);
+  void runFunctions(const BoundStep &step, const ShapeBinding &binding, void *const *operands);
+  Status askHost(const Step &step, const ShapeBinding &binding, void *const *operands);
   Status call(uint32_t plan, std::span<const int64_t> symbols, void *const *operands);
   Status runWhile(const Step &step, std::span<const int64_t> symbols, void *const *operands);
   void runSideBySide(const ShapeBinding &binding, std::span<const BoundStep> steps);
@@ -102,24 +119,36 @@ private:
   Status dataError() const;
 
   // ---- on a GPU (PlanOnGpu.cpp)
-  /// Of a public function: the inputs and outputs there, and the inputs where they are copied from. The outputs are
-  /// copied to outputMemory.
+  /// Of a public function: memory for inputs and outputs that are not there, and what they are copied through. Outputs
+  /// are copied to outputMemory.
   struct OnGpu {
     std::vector<GrowingMemory> inputs, outputs, stagedInputs;
-    std::vector<uint32_t> outputPlace; // the input that an output is written over, or kNone
-    std::vector<uint32_t> slotSteps;   // the steps that can report errors, in order
-    std::vector<uint32_t> slotOf;      // of each step, or Gpu::kNoErrors
-    bool isRecordable = false;         // nothing in a run depends on what it has computed
-    static constexpr uint32_t kNone = UINT32_MAX;
+    std::vector<void *> inputAt, outputAt; // of the run: where kernels find them
+    std::vector<void *> memory;            // that a recording depends on
+    std::vector<uint32_t> slotSteps;       // the steps that can report errors, in order
+    std::vector<uint32_t> slotOf;          // of each step, or Gpu::kNoErrors
+    bool isRecordable = false;             // nothing in a run depends on what it has computed
+    bool leaves = false, isAtomic = false; // this run: see GpuRun
+    bool isOwn = false; // this run: inputs and outputs of the caller, whose memory is another one each time, are copied
+                        // to and from the session's, so that what is recorded fits
+    std::vector<TensorView> given; // its inputs
   } onGpu;
+  bool isOnGpu(const TensorView &view) const { return view.device.isGpu; }
   void prepareForGpu();
   bool canRecord(const ShapeBinding &binding) const;
-  Status runOnGpu(std::span<const TensorView> inputs, std::span<TensorView> outputs);
+  Status runOnGpu(std::span<const TensorView> inputs, std::span<TensorView> outputs, GpuRun &mode);
+  Status startOnGpu(std::span<const TensorView> inputs, std::span<TensorView> outputs, const GpuRun &mode);
+  Status endOnGpu(Status run, std::span<TensorView> outputs, GpuRun &mode);
   Status runRecorded(std::span<const TensorView> inputs, std::span<TensorView> outputs);
-  Status stageOperands(size_t stage, std::span<const TensorView> inputs, std::span<const TensorView> outputs);
+  ShapeBinding::Recorded &recorded(ShapeBinding &binding, std::span<const TensorView> outputs);
+  Status setOperandsOnGpu(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs);
+  Status stageInputs(std::span<const TensorView> inputs);
+  void checkDevices(std::span<const TensorView> views, std::span<const TensorInfo> infos, const char *what,
+                    ErrorList &problems) const;
   void sendInputs();
-  void fetchResults();
-  void *outputOnGpu(uint32_t i) const;
+  void copyIn();
+  void copyOut(std::span<const TensorView> outputs);
+  void fetchResults(std::span<const TensorView> outputs);
   void launch(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int lane);
   void launchSideBySide(const ShapeBinding &binding, std::span<const BoundStep> steps);
   /// Waits for the errors that kernels of this plan may have reported, in this turn of a loop.

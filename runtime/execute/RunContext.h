@@ -7,6 +7,7 @@
 #include "runtime/threads/Pool.h"
 #include <memory>
 #include <mutex>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -41,6 +42,13 @@ struct ProfileHook {
   void (*step)(void *ctx, const StepProfile &profile) = nullptr;
 };
 
+/// Calls the functions of host calls: those of the process that compiled the artifact.
+struct HostFunctions {
+  void *ctx = nullptr;
+  Status (*call)(void *ctx, uint32_t function, std::span<const TensorView> inputs,
+                 std::span<const TensorView> results) = nullptr;
+};
+
 /// The first step of a run that found a value that is not allowed, and where: whatever the number of threads, the one
 /// that comes first in the plan, in its first turn, at its lowest position.
 class DataError {
@@ -69,11 +77,13 @@ struct RunContext {
   Allocator allocator;
   gpu::Gpu *gpu = nullptr; // null: on the processor
   Allocator runMemory;     // of intermediate results and scratch, where kernels run
+  Allocator stateMemory;   // of states, there too
   Allocator exchange;      // of results: on a GPU memory of the process that it can copy to
   ParallelFor parallel;
   Pool *pool = nullptr; // null when `parallel` is somebody else's, or serial
   Logger logger;
   ProfileHook profile;
+  HostFunctions host;
   GrowingMemory scratch;
   std::vector<std::unique_ptr<PlanRunner>> runners; // one per plan
 

@@ -12,12 +12,19 @@
 
 namespace burin::rt {
 
+/// Where a tensor is: as burin_device of the C interface.
+struct DeviceTag {
+  uint8_t isGpu = 0, index = 0, reserved = 0;
+  friend bool operator==(const DeviceTag &, const DeviceTag &) = default;
+};
+
 /// A dense row-major tensor of the caller.
 struct TensorView {
   void *data = nullptr;
   const int64_t *shape = nullptr;
   uint32_t rank = 0;
   DType dtype = DType::f32;
+  DeviceTag device = {};
 };
 
 /// The index of the loop within whose turns a buffer lives, or kNoLoop.
@@ -115,9 +122,15 @@ public:
   uint64_t outputBytes(uint32_t i) const { return bytes[inputPatches.size() + i]; }
   int64_t value(ExprId id) const { return values[id]; }
 
-  /// On a GPU: runs so far, and all work of one from copying the inputs on; null if that is not recorded.
-  int64_t runs = 0;
-  std::unique_ptr<gpu::Recording> recording;
+  /// On a GPU: runs that used this memory of inputs and outputs, and all work of one from copying the inputs on; null
+  /// if that is not recorded.
+  struct Recorded {
+    std::vector<void *> memory;
+    int64_t runs = 0;
+    std::unique_ptr<gpu::Recording> recording;
+  };
+  std::vector<Recorded> recorded; // used last first
+  int64_t evictions = 0;          // how often there was no room for another one
 
   std::span<const int64_t> symbols() const { return known; }
 

@@ -40,7 +40,7 @@ Status Driver::devices(std::vector<DeviceInfo> &out) const {
   out.assign(size_t(count), {});
   for (int ordinal = 0; ordinal < count; ++ordinal) {
     DeviceInfo &info = out[size_t(ordinal)];
-    Device device = 0;
+    DeviceNumber device = 0;
     char name[256] = {};
     Result result = table.deviceGet(&device, ordinal);
     if (result == kSuccess)

@@ -9,8 +9,8 @@
 namespace burin::rt::gpu {
 
 // The driver's types, as its ABI has them.
-using Result = int; // CUresult
-using Device = int;
+using Result = int;       // CUresult
+using DeviceNumber = int; // CUdevice
 using DevicePointer = uint64_t;
 using Context = struct ContextOpaque *;
 using Module = struct ModuleOpaque *;
@@ -19,6 +19,7 @@ using Stream = struct StreamOpaque *;
 using Event = struct EventOpaque *;
 using Graph = struct GraphOpaque *;
 using GraphExec = struct GraphExecOpaque *;
+using MemoryPool = struct MemoryPoolOpaque *;
 
 inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
 
@@ -29,12 +30,12 @@ inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
   F(driverGetVersion, "cuDriverGetVersion", (int *version))                                                            \
   F(getErrorName, "cuGetErrorName", (Result, const char **name))                                                       \
   F(deviceGetCount, "cuDeviceGetCount", (int *count))                                                                  \
-  F(deviceGet, "cuDeviceGet", (Device *, int ordinal))                                                                 \
-  F(deviceGetName, "cuDeviceGetName", (char *name, int bytes, Device))                                                 \
-  F(deviceTotalMem, "cuDeviceTotalMem_v2", (size_t *bytes, Device))                                                    \
-  F(deviceGetAttribute, "cuDeviceGetAttribute", (int *value, int attribute, Device))                                   \
-  F(primaryCtxRetain, "cuDevicePrimaryCtxRetain", (Context *, Device))                                                 \
-  F(primaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (Device))                                                       \
+  F(deviceGet, "cuDeviceGet", (DeviceNumber *, int ordinal))                                                                 \
+  F(deviceGetName, "cuDeviceGetName", (char *name, int bytes, DeviceNumber))                                                 \
+  F(deviceTotalMem, "cuDeviceTotalMem_v2", (size_t *bytes, DeviceNumber))                                                    \
+  F(deviceGetAttribute, "cuDeviceGetAttribute", (int *value, int attribute, DeviceNumber))                                   \
+  F(primaryCtxRetain, "cuDevicePrimaryCtxRetain", (Context *, DeviceNumber))                                                 \
+  F(primaryCtxRelease, "cuDevicePrimaryCtxRelease_v2", (DeviceNumber))                                                       \
   F(ctxPush, "cuCtxPushCurrent_v2", (Context))                                                                         \
   F(ctxPop, "cuCtxPopCurrent_v2", (Context *))                                                                         \
   F(moduleLoadData, "cuModuleLoadData", (Module *, const void *image))                                                 \
@@ -47,6 +48,7 @@ inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
   F(streamDestroy, "cuStreamDestroy_v2", (Stream))                                                                     \
   F(streamSynchronize, "cuStreamSynchronize", (Stream))                                                                \
   F(streamWaitEvent, "cuStreamWaitEvent", (Stream, Event, unsigned flags))                                             \
+  F(streamIsCapturing, "cuStreamIsCapturing", (Stream, int *status))                                                   \
   F(streamBeginCapture, "cuStreamBeginCapture_v2", (Stream, int mode))                                                 \
   F(streamEndCapture, "cuStreamEndCapture", (Stream, Graph *))                                                         \
   F(graphInstantiate, "cuGraphInstantiateWithFlags", (GraphExec *, Graph, unsigned long long flags))                   \
@@ -56,13 +58,24 @@ inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
   F(eventCreate, "cuEventCreate", (Event *, unsigned flags))                                                           \
   F(eventDestroy, "cuEventDestroy_v2", (Event))                                                                        \
   F(eventRecord, "cuEventRecord", (Event, Stream))                                                                     \
+  F(eventSynchronize, "cuEventSynchronize", (Event))                                                                   \
+  F(eventQuery, "cuEventQuery", (Event))                                                                               \
+  F(deviceMemoryPool, "cuDeviceGetDefaultMemPool", (MemoryPool *, DeviceNumber))                                             \
+  F(poolSetAttribute, "cuMemPoolSetAttribute", (MemoryPool, int attribute, void *value))                               \
+  F(poolGetAttribute, "cuMemPoolGetAttribute", (MemoryPool, int attribute, void *value))                               \
+  F(poolTrimTo, "cuMemPoolTrimTo", (MemoryPool, size_t bytes))                                                         \
   F(memHostAlloc, "cuMemHostAlloc", (void **, size_t bytes, unsigned flags))                                           \
   F(memFreeHost, "cuMemFreeHost", (void *))                                                                            \
   F(memAllocAsync, "cuMemAllocAsync", (DevicePointer *, size_t bytes, Stream))                                         \
   F(memFreeAsync, "cuMemFreeAsync", (DevicePointer, Stream))                                                           \
   F(copyToDevice, "cuMemcpyHtoDAsync_v2", (DevicePointer to, const void *from, size_t bytes, Stream))                  \
   F(copyToHost, "cuMemcpyDtoHAsync_v2", (void *to, DevicePointer from, size_t bytes, Stream))                          \
-  F(copyWithin, "cuMemcpyDtoDAsync_v2", (DevicePointer to, DevicePointer from, size_t bytes, Stream))
+  F(copyWithin, "cuMemcpyDtoDAsync_v2", (DevicePointer to, DevicePointer from, size_t bytes, Stream))                  \
+  F(copyPeer, "cuMemcpyPeerAsync",                                                                                     \
+    (DevicePointer to, Context toContext, DevicePointer from, Context fromContext, size_t bytes, Stream))              \
+  F(fill, "cuMemsetD8Async", (DevicePointer to, unsigned char value, size_t bytes, Stream))                            \
+  F(fill16, "cuMemsetD16Async", (DevicePointer to, unsigned short value, size_t count, Stream))                        \
+  F(fill32, "cuMemsetD32Async", (DevicePointer to, unsigned value, size_t count, Stream))
 // clang-format on
 
 /// The driver's functions.

@@ -1,7 +1,7 @@
 #include "runtime/gpu/Gpu.h"
 #include "runtime/support/Format.h"
 #include <algorithm>
-#include <charconv>
+#include <cstdlib>
 #include <cstring>
 
 namespace burin::rt::gpu {
@@ -10,190 +10,150 @@ static constexpr int64_t kNoError = INT64_MAX;
 
 static DevicePointer address(const void *data) { return reinterpret_cast<DevicePointer>(data); }
 
-/// How well a GPU runs code for "cuda-sm_80+ptx" (higher is better), or -1. With an "a" behind the number it runs on
-/// that compute capability alone, else on all later ones, too.
-static int rankOf(std::string_view target, const DeviceInfo &info) {
-  constexpr std::string_view prefix = "cuda-sm_";
-  int number = 0;
-  if (!target.starts_with(prefix))
-    return -1;
-  target.remove_prefix(prefix.size());
-  auto [end, error] = std::from_chars(target.data(), target.data() + target.size(), number);
-  if (error != std::errc())
-    return -1;
-  bool isExact = end != target.data() + target.size() && *end == 'a';
-  const int own = info.major * 10 + info.minor;
-  return isExact ? (own == number ? 2 * number + 1 : -1) : own >= number ? 2 * number : -1;
-}
-
-Status Gpu::open(const Program &program, int ordinal, std::unique_ptr<Gpu> &out) {
-  std::unique_ptr<Gpu> gpu(new Gpu);
-  gpu->program = &program;
-  gpu->name = text("cuda:", ordinal);
-  if (Status s = Driver::open(gpu->driver); !s.ok())
-    return s;
-  std::vector<DeviceInfo> devices;
-  if (Status s = gpu->driver.devices(devices); !s.ok())
-    return s;
-  if (ordinal < 0 || size_t(ordinal) >= devices.size())
-    return {ErrorCode::Unsupported, text("there is no GPU ", gpu->name, ": this machine has ", devices.size())};
-  if (Status s = gpu->chooseCode(devices[size_t(ordinal)], ordinal); !s.ok())
-    return s;
-  if (gpu->works(gpu->driver->deviceGet(&gpu->device, ordinal), "finding the device"))
-    gpu->works(gpu->driver->primaryCtxRetain(&gpu->context, gpu->device), "making a context");
-  if (!gpu->failure.ok())
-    return std::move(gpu->failure);
-  Use use(*gpu);
-  Status s = gpu->load();
-  Status finished = gpu->finish();
-  if (s.ok() && finished.ok())
-    out = std::move(gpu);
-  return !finished.ok() ? std::move(finished) : std::move(s);
-}
-
-Status Gpu::chooseCode(const DeviceInfo &info, int ordinal) {
-  int best = -1;
-  std::string all;
-  for (const Code &candidate : program->artifact().codes) {
-    all += (all.empty() ? "" : ", ") + candidate.target;
-    if (int rank = rankOf(candidate.target, info); rank > best)
-      best = rank, code = &candidate;
-  }
-  if (best >= 0)
-    return {};
-  return {ErrorCode::Unsupported,
-          text("the artifact has no code for cuda:", ordinal, " (", info.name, ", compute capability ", info.major, ".",
-               info.minor, "): it has ", all, "\n  compile it again with --target cuda-sm_80+ptx")};
-}
-
 /// The steps of the largest plan that can report errors.
 static uint32_t errorSlotsOf(const Artifact &a) {
-  size_t most = 1;
+  size_t most = 0;
   for (const Plan &plan : a.plans)
     most =
         std::max<size_t>(most, std::ranges::count_if(plan.steps, [&](const Step &step) { return canFail(a, step); }));
   return uint32_t(most);
 }
 
-Status Gpu::load() {
-  if (!makeStreams() || !works(driver->moduleLoadData(&module, program->gpuCode(*code)), "loading the code"))
-    return {};
-  for (const GpuKernel &kernel : code->gpuKernels) {
-    Function &function = functions.emplace_back();
-    if (!works(driver->moduleGetFunction(&function, module, kernel.entry.c_str()), "finding a kernel"))
-      return {};
+Status Gpu::open(const Program &program, int ordinal, const StreamChoice &choice, std::unique_ptr<Gpu> &out) {
+  std::unique_ptr<Gpu> gpu(new Gpu);
+  gpu->program = &program;
+  if (Status s = Device::open(ordinal, gpu->target); !s.ok())
+    return s;
+  Use use(*gpu);
+  if (!gpu->failure.ok())
+    return std::move(gpu->failure);
+  Status s = gpu->start(choice);
+  Status finished = gpu->finish();
+  if (s.ok() && finished.ok())
+    out = std::move(gpu);
+  return !finished.ok() ? std::move(finished) : std::move(s);
+}
+
+Status Gpu::start(const StreamChoice &choice) {
+  kind = choice.kind;
+  const char *check = std::getenv("BURIN_CUDA_CHECK");
+  isChecking = check && *check && *check != '0';
+  if (kind == StreamChoice::Kind::Shared) {
+    if (Status s = target->sharedLanes(lanes); !s.ok())
+      return s;
+  } else {
+    lanes = &own;
+    own.ownsFirst = kind == StreamChoice::Kind::Own;
+    own.streams[0] = choice.given;
+    if (Status s = target->makeLanes(own); !s.ok())
+      return s;
   }
-  const uint64_t bytes = program->weightBytes();
-  weightMemory = static_cast<std::byte *>(allocate(std::max<uint64_t>(bytes, 1)));
-  if (weightMemory && bytes)
-    toGpu(weightMemory, program->weightData(), bytes); // not pinned, which makes the call wait
-  makeMailbox();
-  return {};
-}
-
-bool Gpu::makeStreams() {
-  for (Stream &lane : streams)
-    if (!works(driver->streamCreate(&lane, /*CU_STREAM_NON_BLOCKING*/ 1), "making a stream"))
-      return false;
-  for (Event &event : events)
-    if (!works(driver->eventCreate(&event, /*CU_EVENT_DISABLE_TIMING*/ 2), "making an event"))
-      return false;
   current = stream();
-  return true;
-}
-
-void Gpu::makeMailbox() {
+  if (Status s = LoadedCode::open(*program, target, loaded); !s.ok())
+    return s;
   slots = errorSlotsOf(program->artifact());
-  mailbox = static_cast<std::byte *>(allocate((slots + 1) * sizeof(int64_t)));
-  letters = static_cast<int64_t *>(allocatePinned((2 * slots + 1) * sizeof(int64_t)));
+  mailbox = allocate(mailboxBytes(), Holder::Intermediate);
+  letters = static_cast<int64_t *>(allocatePinned(letterBytes()));
   if (!mailbox || !letters)
-    return;
-  std::fill_n(letters, 2 * slots, kNoError);
-  hasErrors = true; // until the first run begins
+    return {};
+  std::vector<int64_t> none(slots, kNoError);
+  toGpu(clean(), none.data(), slots * sizeof(int64_t)); // which reads them at once, as they are not pinned
+  hasErrors = true;                                     // until the first run begins
+  return {};
 }
 
 // Resources are given back even where the driver reports an error: it may be one of earlier work.
 Gpu::~Gpu() {
-  if (!context)
+  if (!target)
     return;
-  {
-    Use use(*this);
-    if (mailbox)
-      release(mailbox);
-    if (weightMemory)
-      release(weightMemory);
-    if (stream())
-      driver->streamSynchronize(stream());
-    if (letters)
-      driver->memFreeHost(letters);
-    for (Event event : events)
-      if (event)
-        driver->eventDestroy(event);
-    for (Stream lane : streams)
-      if (lane)
-        driver->streamDestroy(lane);
-    if (module)
-      driver->moduleUnload(module);
-  }
-  driver->primaryCtxRelease(device);
+  Use use(*this);
+  if (mailbox)
+    target->release(mailbox, mailboxBytes(), Holder::Intermediate, stream());
+  if (lanes && stream())
+    driver()->streamSynchronize(stream());
+  if (letters)
+    target->releasePinned(letters, letterBytes());
+  if (lanes == &own)
+    target->freeLanes(own);
+  loaded.reset();
 }
 
-Gpu::Use::Use(Gpu &gpu) : gpu(gpu), pushed(gpu.works(gpu.driver->ctxPush(gpu.context), "entering its context")) {}
+Gpu::Use::Use(Gpu &gpu)
+    : gpu(gpu), pushed(gpu.works(gpu.driver()->ctxPush(gpu.target->context()), "entering its context")) {}
 Gpu::Use::~Use() {
   Context popped = nullptr;
   if (pushed)
-    gpu.driver->ctxPop(&popped); // nothing that a caller could do about a failure
+    gpu.driver()->ctxPop(&popped); // nothing that a caller could do about a failure
 }
 
 bool Gpu::works(Result result, const char *what) {
   if (result != kSuccess && failure.ok())
-    failure = driver.check(result, text(name, ": ", what));
+    failure = target->check(result, what);
   return result == kSuccess;
 }
 
-void *Gpu::allocate(size_t bytes) {
-  if (!failure.ok())
-    return nullptr;
-  DevicePointer memory = 0;
-  Result result = driver->memAllocAsync(&memory, bytes, stream());
-  if (result != kSuccess)
-    failure = driver.check(result, text(name, ": allocating ", bytes, " bytes"));
-  ++allocations;
-  return result == kSuccess ? reinterpret_cast<void *>(memory) : nullptr;
+bool Gpu::keep(Status status) {
+  const bool ok = status.ok();
+  if (!ok && failure.ok())
+    failure = std::move(status);
+  return ok;
 }
 
-void Gpu::release(void *data) { works(driver->memFreeAsync(address(data), stream()), "freeing memory"); }
+void *Gpu::allocate(size_t bytes, Holder holder) {
+  void *memory = nullptr;
+  if (capturing && failure.ok())
+    failure = {ErrorCode::InvalidArgument,
+               text(target->name(),
+                    ": the stream is being captured, and memory for these sizes is not there yet\n  run "
+                    "once with them before")};
+  if (failure.ok())
+    keep(target->allocate(bytes, holder, stream(), memory));
+  ++allocations;
+  return memory;
+}
+
+void Gpu::release(void *data, size_t bytes, Holder holder) { target->release(data, bytes, holder, stream()); }
 
 void *Gpu::allocatePinned(size_t bytes) {
-  if (!failure.ok())
-    return nullptr;
   void *memory = nullptr;
-  Result result = driver->memHostAlloc(&memory, bytes, 0);
-  if (result != kSuccess)
-    failure = driver.check(result, text(name, ": allocating ", bytes, " bytes of pinned memory"));
+  if (failure.ok())
+    keep(target->allocatePinned(bytes, memory));
   ++allocations;
-  return result == kSuccess ? memory : nullptr;
+  return memory;
 }
 
-void Gpu::releasePinned(void *data) { works(driver->memFreeHost(data), "freeing pinned memory"); }
+void Gpu::releasePinned(void *data, size_t bytes) { target->releasePinned(data, bytes); }
 
 void Gpu::toGpu(void *to, const void *from, size_t bytes) {
   if (failure.ok() && bytes)
-    works(driver->copyToDevice(address(to), from, bytes, stream()), "copying to the GPU");
+    works(driver()->copyToDevice(address(to), from, bytes, stream()), "copying to the GPU");
 }
 void Gpu::toHost(void *to, const void *from, size_t bytes) {
   if (failure.ok() && bytes)
-    works(driver->copyToHost(to, address(from), bytes, stream()), "copying from the GPU");
+    works(driver()->copyToHost(to, address(from), bytes, stream()), "copying from the GPU");
 }
 void Gpu::copy(void *to, const void *from, size_t bytes) {
   if (failure.ok() && bytes)
-    works(driver->copyWithin(address(to), address(from), bytes, stream()), "copying within the GPU");
+    works(driver()->copyWithin(address(to), address(from), bytes, stream()), "copying within the GPU");
+}
+void Gpu::copySurely(void *to, const void *from, size_t bytes) {
+  if (!failure.ok() || !bytes)
+    return;
+  Result result = kSuccess;
+  for (int i = 0; i < kTries; ++i)
+    if (result = driver()->copyWithin(address(to), address(from), bytes, stream()); result == kSuccess)
+      return;
+  works(result, "copying within the GPU");
+}
+void Gpu::zero(void *to, size_t bytes) {
+  if (failure.ok() && bytes)
+    works(driver()->fill(address(to), 0, bytes, stream()), "filling memory");
 }
 
 void Gpu::launch(const Launch &launch, const std::string &location) {
   if (!failure.ok())
     return;
-  const GpuKernel &info = code->gpuKernels[launch.kernel];
+  const GpuKernel &info = loaded->code().gpuKernels[launch.kernel];
   const std::string &kernelName = program->artifact().kernels[launch.kernel].name;
   if (launch.blocks > INT32_MAX) {
     failure = {ErrorCode::InvalidArgument, text("cannot run: ", kernelName, " would need ", launch.blocks,
@@ -207,28 +167,32 @@ void Gpu::launch(const Launch &launch, const std::string &location) {
     arguments.push_back(const_cast<int64_t *>(launch.sizes + i));
   void *scratch = launch.scratch;
   const bool reports = launch.errorSlot != kNoErrors;
-  void *error = mailbox + (reports ? launch.errorSlot : 0) * sizeof(int64_t);
+  void *error = static_cast<int64_t *>(mailbox) + (reports ? launch.errorSlot : 0);
   arguments.insert(arguments.end(), {&scratch, &error});
   hasErrors |= reports;
-  Result result = driver->launchKernel(functions[launch.kernel], unsigned(launch.blocks), 1, 1, info.threads, 1, 1, 0,
-                                       current, arguments.data(), nullptr);
+  Result result = driver()->launchKernel(loaded->function(launch.kernel), unsigned(launch.blocks), 1, 1, info.threads,
+                                         1, 1, 0, current, arguments.data(), nullptr);
+  if (result == kSuccess && isChecking && !capturing)
+    result = driver()->streamSynchronize(current);
   if (result != kSuccess)
-    failure = driver.check(result, text(name, ": launching ", kernelName, location.empty() ? "" : " at ", location));
+    failure = target->check(result, text("launching ", kernelName, location.empty() ? "" : " at ", location));
 }
 
-void Gpu::fork(int lanes) {
+void Gpu::fork(int count) {
   if (failure.ok())
-    works(driver->eventRecord(events[0], stream()), "recording an event");
-  for (int lane = 1; lane < lanes && failure.ok(); ++lane)
-    works(driver->streamWaitEvent(streams[size_t(lane)], events[0], 0), "waiting for an event");
+    works(driver()->eventRecord(events()[0], stream()), "recording an event");
+  for (int lane = 1; lane < count && failure.ok(); ++lane)
+    works(driver()->streamWaitEvent(streams()[size_t(lane)], events()[0], 0), "waiting for an event");
 }
 
-void Gpu::join(int lanes) {
+void Gpu::join(int count) {
   current = stream();
-  for (size_t lane = 1; lane < size_t(lanes) && failure.ok(); ++lane)
-    if (works(driver->eventRecord(events[lane], streams[lane]), "recording an event"))
-      works(driver->streamWaitEvent(stream(), events[lane], 0), "waiting for an event");
+  for (size_t lane = 1; lane < size_t(count) && failure.ok(); ++lane)
+    if (works(driver()->eventRecord(events()[lane], streams()[lane]), "recording an event"))
+      works(driver()->streamWaitEvent(stream(), events()[lane], 0), "waiting for an event");
 }
+
+// ---- errors of kernels
 
 void Gpu::fetchErrors() { toHost(letters, mailbox, slots * sizeof(int64_t)); }
 
@@ -239,60 +203,143 @@ std::span<const int64_t> Gpu::takeErrors() {
 }
 
 void Gpu::begin() {
+  capturing = false;
+  if (kind == StreamChoice::Kind::Given && failure.ok()) {
+    int state = 0;
+    works(driver()->streamIsCapturing(stream(), &state), "asking whether the stream is captured");
+    capturing = state != 0;
+  }
   if (hasErrors)
-    toGpu(mailbox, letters + slots, slots * sizeof(int64_t));
+    copy(mailbox, clean(), slots * sizeof(int64_t));
   hasErrors = !failure.ok();
 }
 
+Report::~Report() {
+  if (!letters && !done)
+    return;
+  Device::Use use(*device);
+  if (isEnqueued && !isCaptured)
+    (*device)->eventSynchronize(done);
+  if (letters)
+    device->releasePinned(letters, slots * sizeof(int64_t));
+  if (done)
+    (*device)->eventDestroy(done);
+}
+
+Status Report::prepare() {
+  void *memory = nullptr;
+  if (Status s = device->allocatePinned(slots * sizeof(int64_t), memory); !s.ok())
+    return s;
+  letters = static_cast<int64_t *>(memory);
+  std::fill_n(letters, slots, kNoError);
+  return device->check((*device)->eventCreate(&done, /*CU_EVENT_DISABLE_TIMING*/ 2), "making an event");
+}
+
+Status Report::wait(std::span<const int64_t> &out) {
+  Device::Use use(*device);
+  if (Status s = use.status(); !s.ok())
+    return s;
+  out = {letters, slots};
+  if (isCaptured)
+    return {};
+  return device->check((*device)->eventSynchronize(done), "waiting for a run");
+}
+
+std::unique_ptr<Report> Gpu::reportErrors() {
+  auto report = std::make_unique<Report>(target, slots);
+  if (!failure.ok() || !keep(report->prepare()))
+    return nullptr;
+  toHost(report->letters, mailbox, slots * sizeof(int64_t));
+  report->isCaptured = capturing;
+  report->isEnqueued = failure.ok() && works(driver()->eventRecord(report->done, stream()), "recording an event");
+  if (!report->isEnqueued)
+    driver()->streamSynchronize(stream()); // the driver may be writing
+  hasErrors = true;                        // nobody has looked
+  return report->isEnqueued ? std::move(report) : nullptr;
+}
+
+// ---- recording
+
 void Gpu::beginRecording() {
-  if (failure.ok())
-    works(driver->streamBeginCapture(stream(), /*CU_STREAM_CAPTURE_MODE_THREAD_LOCAL*/ 1), "recording");
+  if (!failure.ok())
+    return;
+  recordingLock = std::unique_lock(target->recording);
+  if (!keep(target->recordingLanes(recorder)))
+    return;
+  current = stream();
+  works(driver()->streamBeginCapture(stream(), /*CU_STREAM_CAPTURE_MODE_THREAD_LOCAL*/ 1), "recording");
 }
 
 std::unique_ptr<Recording> Gpu::endRecording() {
   Graph graph = nullptr;
   GraphExec executable = nullptr;
-  works(driver->streamEndCapture(stream(), &graph), "recording");
+  if (recorder)
+    works(driver()->streamEndCapture(stream(), &graph), "recording");
   if (graph && failure.ok())
-    works(driver->graphInstantiate(&executable, graph, 0), "preparing what was recorded");
+    works(driver()->graphInstantiate(&executable, graph, 0), "preparing what was recorded");
   if (graph)
-    works(driver->graphDestroy(graph), "preparing what was recorded");
+    works(driver()->graphDestroy(graph), "preparing what was recorded");
+  recorder = nullptr;
+  if (recordingLock.owns_lock())
+    recordingLock.unlock();
+  current = stream();
   return executable ? std::make_unique<Recording>(*this, executable) : nullptr;
 }
 
 void Gpu::replay(const Recording &recording) {
   hasErrors |= recording.reports;
   if (failure.ok())
-    works(driver->graphLaunch(recording.graph, stream()), "launching what was recorded");
+    works(driver()->graphLaunch(recording.graph, stream()), "launching what was recorded");
 }
 
 Recording::Recording(Gpu &gpu, GraphExec graph)
     : gpu(gpu), graph(graph), allocations(gpu.allocations), reports(gpu.hasErrors) {}
 Recording::~Recording() {
   Gpu::Use use(gpu);
-  gpu.works(gpu.driver->graphExecDestroy(graph), "freeing what was recorded");
+  if (gpu.kind != StreamChoice::Kind::Own) // it may be running
+    gpu.driver()->streamSynchronize(gpu.stream());
+  gpu.works(gpu.driver()->graphExecDestroy(graph), "freeing what was recorded");
 }
 bool Recording::isCurrent() const { return allocations == gpu.allocations; }
 
+// ---- waiting
+
 bool Gpu::read(void *to, const void *from, size_t bytes) {
-  toHost(letters + 2 * slots, from, bytes);
+  if (capturing && failure.ok())
+    failure = {ErrorCode::InvalidArgument,
+               text(target->name(), ": the stream is being captured, and the run depends on a value that it computes")};
+  const bool isSmall = bytes <= sizeof(int64_t);
+  toHost(isSmall ? letters + slots : to, from, bytes); // the driver copies to memory that is not pinned, too, slowly
   if (!wait())
     return false;
-  std::memcpy(to, letters + 2 * slots, bytes);
+  if (isSmall)
+    std::memcpy(to, letters + slots, bytes);
   return true;
 }
 
 bool Gpu::wait() {
   // Even after a failure: the driver may still be writing.
-  return stream() && works(driver->streamSynchronize(stream()), "waiting") && failure.ok();
+  return lanes && stream() && works(driver()->streamSynchronize(stream()), "waiting") && failure.ok();
 }
 
 Status Gpu::finish() {
-  if (!wait()) // lanes may not have been joined
-    for (Stream lane : streams)
+  if (lanes && !capturing && !wait()) // lanes may not have been joined
+    for (Stream lane : lanes->streams)
       if (lane)
-        driver->streamSynchronize(lane);
+        driver()->streamSynchronize(lane);
   return std::exchange(failure, Status());
+}
+
+Status Gpu::leave() { return failure.ok() ? Status() : finish(); }
+
+Status Gpu::finishAtomic() {
+  if (!failure.ok())
+    return finish();
+  constexpr int kTries = 8;
+  for (int i = 0; i < kTries; ++i)
+    if (driver()->streamSynchronize(stream()) == kSuccess)
+      return {};
+  return finish();
 }
 
 } // namespace burin::rt::gpu

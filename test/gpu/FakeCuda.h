@@ -33,6 +33,18 @@ int64_t calls();
 /// Launches of graphs since the process began.
 int64_t replays();
 
+/// From now on there are so many devices: 1, as at first, or 2. FAKE_CUDA_DEVICES says it for a process.
+void setDevices(int count);
+/// Bytes that copies have moved since the process began.
+struct CopyCounts {
+  int64_t toDevice = 0, toHost = 0, within = 0, between = 0;
+};
+CopyCounts copies();
+/// Allocations on all devices that have not been freed.
+size_t allocations();
+/// What has been enqueued for a device and is not done.
+size_t pendingWork(int device);
+
 /// What the next modules are made of instead of their PTX; "": nothing. It is interpreted.
 void replacePtx(std::string text);
 void setTraces(Traces mode, size_t run);

@@ -7,11 +7,15 @@ namespace burin::test::fake {
 
 constexpr size_t kMemory = size_t(1) << 30, kAlign = 256;
 
-uint64_t Memory::allocate(size_t bytes) {
+size_t Memory::bytes() const {
   size_t used = 0;
   for (const auto &[address, allocation] : live)
     used += allocation.bytes;
-  if (bytes > kMemory - used)
+  return used;
+}
+
+uint64_t Memory::allocate(size_t bytes) {
+  if (bytes > kMemory - this->bytes())
     return 0;
   void *data = aligned_alloc(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
   memset(data, 0xcd, bytes);

@@ -19,6 +19,7 @@ public:
   bool isAllocation(uint64_t address) const { return live.count(address); }
   void free(uint64_t address);
   size_t count() const { return live.size(); }
+  size_t bytes() const;
 
   /// Whether the bytes lie within one allocation.
   bool inside(uint64_t address, size_t bytes) const { return begin(address, bytes) != 0; }

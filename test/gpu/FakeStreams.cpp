@@ -14,7 +14,11 @@ uint64_t Streams::random(uint64_t below) { // Lehmer's generator
   return (state >> 33) % below;
 }
 
-Streams::Stream *Streams::createStream() { return streams.emplace_back(new Stream); }
+Streams::Stream *Streams::createStream(int device) {
+  Stream *made = streams.emplace_back(new Stream);
+  made->device = device;
+  return made;
+}
 
 bool Streams::destroy(Stream *s) {
   if (!isLive(s))
@@ -87,7 +91,10 @@ int Streams::doOne(Stream &s) {
   s.items.pop_front();
   if (!item.work && !item.waits)
     reached.insert(item.ticket);
-  return item.work ? item.work() : 0;
+  const int result = item.work ? item.work() : 0;
+  if (result == kIllegalAddress || result == kLaunchFailed)
+    faults[size_t(s.device)] = result;
+  return result;
 }
 
 int Streams::synchronize(Stream *target) {
@@ -95,8 +102,28 @@ int Streams::synchronize(Stream *target) {
     return kInvalidHandle;
   if (target->capture)
     return kCaptureUnsupported;
+  int result = doUntil([&] { return target->items.empty(); });
+  return faults[size_t(target->device)] ? faults[size_t(target->device)] : result;
+}
+
+int Streams::synchronize(Event *e) {
+  if (!events.count(e))
+    return kInvalidHandle;
+  return e->capture ? kCaptureUnsupported : doUntil([&] { return isReached(e); });
+}
+
+bool Streams::isReached(Event *e) const { return events.count(e) && (!e->recorded || reached.count(e->recorded)); }
+
+size_t Streams::pendingWork(int device) const {
+  size_t count = 0;
+  for (const Stream *s : streams)
+    count += s->device == device ? s->items.size() : 0;
+  return count;
+}
+
+int Streams::doUntil(const std::function<bool()> &isReached) {
   int result = 0;
-  while (!target->items.empty()) {
+  while (!isReached()) {
     std::vector<Stream *> ready;
     for (Stream *s : streams)
       if (canGoOn(*s))

@@ -2,6 +2,7 @@
 // driver may do it; whatever no event orders is done in random order, so that a missing wait shows.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -16,7 +17,7 @@ using Work = std::function<int()>; // a CUresult
 
 // CUresult
 inline constexpr int kInvalidValue = 1, kOutOfMemory = 2, kInvalidDevice = 101, kInvalidImage = 200,
-                     kInvalidContext = 201, kInvalidHandle = 400, kIllegalState = 401, kNotFound = 500,
+                     kInvalidContext = 201, kInvalidHandle = 400, kIllegalState = 401, kNotFound = 500, kNotReady = 600,
                      kIllegalAddress = 700, kLaunchFailed = 719, kCaptureUnsupported = 900, kCaptureUnjoined = 904;
 
 /// Work and what must be done before each piece of it, by number.
@@ -33,7 +34,7 @@ public:
   struct Stream;
   struct Event;
 
-  Stream *createStream();
+  Stream *createStream(int device = 0);
   /// Does its work first. Whether there is such a stream.
   bool destroy(Stream *);
   Event *createEvent();
@@ -45,6 +46,13 @@ public:
   int wait(Stream *, Event *);
   /// Does all work of a stream, and some of others.
   int synchronize(Stream *);
+  /// Does what comes before the last record of the event, and some of other work.
+  int synchronize(Event *);
+  bool isReached(Event *) const;
+  size_t pendingWork(int device) const;
+  /// What a kernel has done to a device: from then on nothing that waits for the device succeeds. 0: nothing.
+  int fault(int device) const { return faults[size_t(device)]; }
+  void clearFault(int device) { faults[size_t(device)] = 0; }
 
   int beginCapture(Stream *);
   /// Null if not everything recorded is joined to the stream.
@@ -66,10 +74,12 @@ private:
   std::set<Event *> events;
   std::set<uint64_t> reached; // records
   uint64_t tickets = 0, state = 1;
+  std::array<int, 2> faults = {};
 
   bool isLive(const Stream *s) const { return std::ranges::find(streams, s) != streams.end(); }
   bool canGoOn(const Stream &) const;
   int doOne(Stream &);
+  int doUntil(const std::function<bool()> &isReached);
 };
 
 struct Streams::Event {
@@ -84,6 +94,7 @@ struct Streams::Stream {
     uint64_t ticket = 0; // the number of the record
     bool waits = false;
   };
+  int device = 0;
   std::deque<Item> items;
   std::shared_ptr<Capture> capture;
   std::set<size_t> after; // in the capture: what the next work comes after

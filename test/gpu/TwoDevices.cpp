@@ -94,8 +94,11 @@ Outcome TestSession::run(const std::string &function, const std::vector<Tensor> 
 std::vector<std::pair<std::string, Tensor>> TestSession::states() const {
   std::vector<std::pair<std::string, Tensor>> all;
   const std::vector<rt::State> &states = session->program().artifact().states;
-  for (uint32_t i = 0; i < states.size(); ++i)
-    all.emplace_back(states[i].name, tensorOf(session->state(i)));
+  for (uint32_t i = 0; i < states.size(); ++i) {
+    rt::TensorView value;
+    require(session->readState(i, value));
+    all.emplace_back(states[i].name, tensorOf(value));
+  }
   return all;
 }
 

@@ -371,6 +371,36 @@ TEST_CASE("An If over a size whose branches differ in rank takes the one that th
   CHECK(contains(kept.warnings[0], "for whose sizes the condition is true are refused"));
 }
 
+TEST_CASE("Where chooses between sizes by a condition that is known when the graph runs") {
+  // The first Where(n > 4, 2, n) rows of x.
+  Graph rows =
+      loadModel(graphOf({{"Shape", {"x"}, {"shape"}},
+                         {"Gather", {"shape", "zero"}, {"n"}},
+                         {"Greater", {"n", "four"}, {"c"}},
+                         {"Where", {"c", "two", "n"}, {"end"}},
+                         {"Slice", {"x", "zero", "end"}, {"y"}}},
+                        {floatInput("x", {"n", "3"})}, {ints("zero", {0}), ints("four", {4}), ints("two", {2})}))
+          .graph;
+  CHECK(rows.run({ones({3, 3})})[0].shape() == Shape{3, 3});
+  CHECK(rows.run({ones({4, 3})})[0].shape() == Shape{4, 3});
+  CHECK(rows.run({ones({5, 3})})[0].shape() == Shape{2, 3});
+}
+
+TEST_CASE("Where replaces what is -1 in a shape that may be negative as far as is known") {
+  // As exporters write expand: -1 stands for 1.
+  Graph graph = loadModel(graphOf({{"Shape", {"x"}, {"xs"}},
+                                   {"Shape", {"z"}, {"zs"}},
+                                   {"Sub", {"xs", "zs"}, {"shape"}},
+                                   {"Equal", {"shape", "open"}, {"c"}},
+                                   {"Where", {"c", "ones", "shape"}, {"sizes"}},
+                                   {"Expand", {"one", "sizes"}, {"y"}}},
+                                  {floatInput("x", {"n", "m"}), floatInput("z", {"k", "l"}), floatInput("one", {"1"})},
+                                  {ints("open", {-1, -1}), ints("ones", {1, 1})}))
+                    .graph;
+  CHECK(graph.run({ones({7, 5}), ones({3, 6}), ones({1})})[0].shape() == Shape{4, 1});
+  CHECK(graph.run({ones({2, 5}), ones({3, 1}), ones({1})})[0].shape() == Shape{1, 4});
+}
+
 TEST_CASE("Comparisons of sizes are computed when the graph runs") {
   auto branch = [](const Bytes &op, const Bytes &output) {
     return ModelText{.nodes = {{op, {"x"}, {output}}}, .inputs = {}, .outputs = {valueInfo(output, kFloat, {})}}

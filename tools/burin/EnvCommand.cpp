@@ -18,6 +18,9 @@ constexpr Variable kVariables[] = {
     {"BURIN_TARGET", "library, commands",
      "What `native` stands for, as `x86-64-v3` to compile for less than this machine has; default: this machine. "
      "`burin compile --help` lists the targets"},
+    {"BURIN_MACHINE", "library, commands",
+     "A profile of a processor that `burin machine --profile FILE` has written: what code for `native` is tuned by; "
+     "default: a table by processor family"},
     {"BURIN_CACHE_DIR", "library",
      "Folder of compiled eager and jitted code; empty: nothing is kept on disk. "
      "Default: `$XDG_CACHE_HOME/burin`, else `$HOME/.cache/burin`"},
@@ -26,7 +29,9 @@ constexpr Variable kVariables[] = {
      "anything else on the second call and then at random; default: what JitOptions::check says"},
     {"BURIN_LOG", "library",
      "Topics to report on stderr, separated by commas: `recompile` (why a jitted function is "
-     "traced again)"},
+     "traced again), `memory` (what JitOptions::memory_limit has computed again)"},
+    {"BURIN_CUDA_CHECK", "library, runtime, commands",
+     "If set and not `0`, each launch of a kernel on a GPU is waited for, and an error names the kernel and its line"},
     {"BURIN_PYTHON", "commands", "The Python that has onnxruntime, for `--against onnxruntime`; default: `python3`"},
     {"XDG_CACHE_HOME", "library", "See BURIN_CACHE_DIR"},
     {"HOME", "library", "See BURIN_CACHE_DIR"},

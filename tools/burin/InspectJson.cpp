@@ -1,5 +1,6 @@
 #include "runtime/format/Target.h"
 #include "tools/burin/Inspect.h"
+#include "tools/burin/MemoryReport.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -78,7 +79,7 @@ private:
     return Object{{"name", k.name}, {"source", a.locations[k.location]}, {"steps", steps}};
   }
   Object step(const rt::Step &s, int64_t turns) {
-    static constexpr const char *kinds[] = {"kernel", "call", "branch", "while"};
+    static constexpr const char *kinds[] = {"kernel", "call", "branch", "while", "host"};
     return Object{{"kind", kinds[int(s.kind)]},
                   {"kernel", int64_t(s.kernel)},
                   {"functions", arrayOf(s.plans, [&](uint32_t plan, size_t) { return a.plans[plan].name; })},
@@ -98,9 +99,22 @@ private:
                     {"first_step", int64_t(b.firstStep)},
                     {"last_step", int64_t(b.lastStep)}};
     });
-    return Object{{"planned_bytes", f.placement.arenaBytes},         {"largest_live_bytes", f.largestLiveBytes},
-                  {"largest_live_step", int64_t(f.largestLiveStep)}, {"ratio", f.plannedOverLive()},
-                  {"scratch_bytes_per_thread", f.scratchBytes},      {"buffers", std::move(buffers)}};
+    const MemoryReport report = memoryReportOf(f);
+    Array held = arrayOf(report.held, [&](const MemoryReport::Held &h, size_t) {
+      return Object{{"bytes", h.bytes}, {"buffer", h.buffer}, {"made_by", h.value}, {"source", h.source}};
+    });
+    return Object{{"total_bytes", report.total()},
+                  {"weight_bytes", report.weights},
+                  {"state_bytes", report.states},
+                  {"input_bytes", report.inputs},
+                  {"output_bytes", report.outputs},
+                  {"held_at_peak", std::move(held)},
+                  {"planned_bytes", f.placement.arenaBytes},
+                  {"largest_live_bytes", f.largestLiveBytes},
+                  {"largest_live_step", int64_t(f.largestLiveStep)},
+                  {"ratio", f.plannedOverLive()},
+                  {"scratch_bytes_per_thread", f.scratchBytes},
+                  {"buffers", std::move(buffers)}};
   }
   Object weight(const rt::Constant &c) {
     return Object{{"name", c.name}, {"dtype", name(c.dtype).data()}, {"shape", Array(c.shape)}, {"bytes", c.bytes}};

@@ -1,20 +1,52 @@
 // burin machine: what this machine can do.
+#include "codegen/target/Machine.h"
+#include "runtime/gpu/Device.h"
 #include "runtime/npy/Npy.h"
+#include "runtime/support/Format.h"
 #include "tools/burin/Commands.h"
 #include "tools/machine/Machine.h"
+#include "llvm/TargetParser/Host.h"
 
 namespace burin::cli {
 namespace {
 
 struct Arguments {
   bool isJson = false, isQuick = false;
-  std::string text, json, svg; // files
+  std::string text, json, svg, profile; // files
 };
 
+/// The facts that code for this machine is tuned by: those of its family, and what the system says of its caches.
+int writeProfile(const std::string &path) {
+  codegen::Machine facts = codegen::machineOf(llvm::sys::getHostCPUName());
+  if (auto [bytes, ways] = machine::firstLevel(); ways > 0) {
+    facts.l1Ways = ways;
+    facts.l1WayBytes = bytes / ways;
+  }
+  std::string text = "# " + llvm::sys::getHostCPUName().str() + ", for the environment variable BURIN_MACHINE\n" +
+                     codegen::profileText(facts),
+              error;
+  return rt::writeWholeFile(path, std::as_bytes(std::span(text)), error) ? kOk : fail(kUsage, error);
+}
+
+/// The GPUs that the CUDA driver knows, a line each; "" where there is none.
+std::string gpus() {
+  std::vector<rt::gpu::DeviceInfo> devices;
+  if (!rt::gpu::Device::list(devices).ok())
+    return "";
+  std::string text = "\nGPUs\n";
+  for (size_t i = 0; i < devices.size(); ++i)
+    text +=
+        rt::text("  cuda:", i, "  ", devices[i].name, ", compute capability ", devices[i].major, ".", devices[i].minor,
+                 ", ", devices[i].multiprocessors, " multiprocessors, ", devices[i].memoryBytes >> 20, " MiB\n");
+  return text;
+}
+
 int showMachine(const Arguments &a) {
+  if (!a.profile.empty())
+    return writeProfile(a.profile);
   machine::Machine m = machine::measure(a.isQuick ? machine::Care::Quick : machine::Care::Thorough);
   const std::pair<std::string, std::string> files[] = {
-      {a.text, machine::text(m)}, {a.json, machine::json(m)}, {a.svg, machine::svg(m)}};
+      {a.text, machine::text(m) + gpus()}, {a.json, machine::json(m)}, {a.svg, machine::svg(m)}};
   std::fputs(files[a.isJson].second.c_str(), stdout);
   for (const auto &[path, content] : files) {
     std::string error;
@@ -34,6 +66,8 @@ void addMachine(CLI::App &app, int &exitCode) {
   command->add_option("--text-file", a->text, "Write the text there too");
   command->add_option("--json-file", a->json, "Write the JSON there too");
   command->add_option("--svg", a->svg, "Draw bandwidth and latency over the size of memory, into this file");
+  command->add_option("--profile", a->profile,
+                      "Measure nothing, but write the facts that code is tuned by into this file, for BURIN_MACHINE");
   command->callback([a, &exitCode] { exitCode = showMachine(*a); });
 }
 

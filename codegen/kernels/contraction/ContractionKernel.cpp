@@ -9,12 +9,14 @@
 //
 // Padding costs nothing: the loops over the taps of a window run over those that lie inside the left side. Along a row
 // that holds for whole tiles; those at its ends go tap by tap through the rows that see it.
-#include "codegen/emit/PointEmitter.h"
+#include "codegen/emit/KernelEmitters.h"
 #include "codegen/emit/Window.h"
 #include "codegen/kernels/contraction/Bf16x3Gemm.h"
 #include "codegen/kernels/contraction/CompressedRow.h"
+#include "codegen/kernels/contraction/ContractionEpilogue.h"
 #include "codegen/kernels/contraction/ContractionLoopNest.h"
 #include "codegen/kernels/contraction/ContractionTiling.h"
+#include "codegen/kernels/contraction/KeptSums.h"
 #include "codegen/kernels/contraction/PanelPrefetch.h"
 #include "codegen/kernels/contraction/TailColumns.h"
 #include "passes/Passes.h"
@@ -25,10 +27,8 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kRestStep = 4; // heights of the tile for what full tiles leave of an unknown row count
-/// Rows a multiple of this many bytes apart have their lines in the same set of the first cache level: the size of a
-/// way, which is that of a page on all processors. More rows than this in a tile would drive each other out.
-constexpr int64_t kWayBytes = 4096, kRowsOfSet = 8;
+constexpr int64_t kRestStep = 4;      // heights of the tile for what full tiles leave of an unknown row count
+constexpr int64_t kBlockSteps = 2048; // of a deep sum; their part of a panel is 256 KB of f32
 
 DType accumulatorType(DType type) {
   if (type == DType::f64 || type == DType::i64)
@@ -40,9 +40,9 @@ class ContractionKernel : ContractionLoopNest {
 public:
   ContractionKernel(ElementEmitter &e, ContractOp op, Block &body, const passes::IterationSpace &a,
                     ArrayRef<Value> results)
-      : ContractionLoopNest(op, e.stridedMemoryOf(op.getLhs())), e(e), k(e.k), p(e, a), body(body), results(results),
-        lhs(left.memory), rhs(*e.memoryOf(passes::skipReshapes(op.getRhs()))), type(dtypeOf(op.getResult())),
-        sumType(accumulatorType(dtypeOf(op.getLhs()))) {
+      : ContractionLoopNest(op, e.stridedMemoryOf(op.getLhs())), e(e), k(e.k), lhs(left.memory),
+        rhs(*e.memoryOf(passes::skipReshapes(op.getRhs()))), sumType(accumulatorType(dtypeOf(op.getLhs()))),
+        epilogue(e, *this, sumType, body, a, results) {
     lanes = k.target.lanes(byteWidth(sumType));
     panelWidth = passes::kPanelBytes / byteWidth(sumType);
     chunkWidth = k.target.tileVectors * lanes;
@@ -56,8 +56,12 @@ public:
     // The columns of other chunks need no mask, which costs something without AVX-512.
     if (narrowVectors == k.target.tileVectors && k.target.avx512)
       narrowVectors = 0;
-    bool shareSet = along.stride.isStatic() && along.stride.value() * byteWidth(lhs.dtype) % kWayBytes == 0;
-    mostRows = shareSet ? std::min(k.target.tileRows, kRowsOfSet) : k.target.tileRows;
+    // Rows a multiple of a way apart have their lines in one set of the first cache level: more of them than it has
+    // ways would drive each other out.
+    const Machine &machine = k.target.machine;
+    bool shareSet = gathered.empty() && along.stride.isStatic() &&
+                    along.stride.value() * byteWidth(lhs.dtype) % machine.l1WayBytes == 0;
+    mostRows = shareSet ? std::min(k.target.tileRows, machine.l1Ways) : k.target.tileRows;
   }
 
   LaunchShape emit() {
@@ -66,8 +70,17 @@ public:
     Dim units = byRows ? along.size : Dim(1);
     for (auto &dim : outer)
       units = units * dim.size;
-    ContractionTiling tasks(byRows, units, along.size, depth, columns, byteWidth(rhs.dtype), byteWidth(sumType),
-                            bool(op.getTerms()));
+    if (rowGroup > 1)
+      units = floordiv(units, rowGroup);
+    ContractionTiling tasks(byRows && rowGroup == 1, units, byRows ? Dim(rowGroup) : along.size, depth, columns,
+                            byteWidth(rhs.dtype), byteWidth(sumType), bool(op.getTerms()));
+    if (rowGroup > 1) {
+      units = units * Dim(rowGroup);
+      tasks.unitsPerBlock = tasks.unitsPerBlock * Dim(rowGroup);
+    }
+    Dim rowsOfTask = byRows ? tasks.unitsPerBlock : tasks.unitsPerBlock * along.size;
+    if (rowsOfTask.isStatic() && rowsOfTask.value() > mostRows && isDeepOverWindows())
+      kept.emplace(k, sumType, chunkWidth);
     if (Value terms = op.getTerms())
       products.emplace(k, *e.memoryOf(passes::skipReshapes(terms)), rhs, depth.value(),
                        tasks.unitsPerBlock.value() / Bf16x3Gemm::kSide, tasks.panelsPerBlock.value());
@@ -90,42 +103,91 @@ public:
       Value unitFrom = k.mul(unitBlock, k.dim(perBlock));
       Value unitTo = k.minimum(k.add(unitFrom, k.dim(perBlock)), k.dim(units));
       isLastBlock = k.compare(arith::CmpIPredicate::eq, panelBlock, k.sub(panelBlocksHere, k.constant(1)));
-      if (byRows) {
-        rowsBase = k.constant(0);
-        if (products)
-          return emitProducts(unitFrom, unitTo);
-        emitRows(unitFrom, unitTo, perBlock);
-        emitTail(unitFrom, unitTo);
-        return;
-      }
-      auto eachUnit = [&](llvm::function_ref<void()> body) {
-        k.loop(unitFrom, unitTo, k.constant(1), [&](Value unit) {
-          placeOuter(unit);
-          if (perBlock.isStatic())
-            unitsBefore = k.sub(unit, unitFrom);
-          body();
-        });
-      };
-      unitsTogether = perBlock.isStatic() ? perBlock.value() : 1;
-      // Of several tiles all units pass a chunk of the panel before the next, which may not fit into cache with it.
-      if (along.size.isStatic() && along.size.value() > mostRows)
-        eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) {
-          eachUnit([&] { allTiles(k.constant(0), along.size.value(), chunk, vectors); });
-        });
-      else
-        eachUnit([&] { emitRows(k.constant(0), k.dim(along.size), along.size); });
-      if (tailColumns)
-        eachUnit([&] { emitTail(k.constant(0), k.dim(along.size)); });
+      byRows ? taskOfRows(unitFrom, unitTo, perBlock) : taskOfUnits(unitFrom, unitTo, perBlock);
     });
     Dim scratch = skipsZeros() ? CompressedRow::scratchBytes(depth, sumType) : Dim(0);
     if (products) {
       products->end();
       scratch = products->scratchBytes();
     }
+    if (kept)
+      scratch = KeptSums::scratchBytes(rowsOfTask, sumType, chunkWidth);
     return {batches * unitBlocks * ceildiv(tasks.panels, tasks.panelsPerBlock), scratch};
   }
 
 private:
+  /// Rows, or units of rows, [from, to), of which there are `perBlock`, but fewer in the last task.
+  void taskOfRows(Value from, Value to, const Dim &perBlock) {
+    rowsBase = k.constant(0);
+    if (products)
+      return emitProducts(from, to);
+    if (kept) {
+      kept->setBase(k.sub(k.constant(0), from));
+      return byBlocks(
+          k.sub(to, from), [&](Value chunk, int64_t vectors) { blockTiles(from, to, perBlock, chunk, vectors); },
+          [&](auto finishRow) { k.loop(from, to, k.constant(1), finishRow); });
+    }
+    emitRows(from, to, perBlock);
+    emitTail(from, to);
+  }
+
+  void taskOfUnits(Value from, Value to, const Dim &perBlock) {
+    auto eachUnit = [&](llvm::function_ref<void()> body) {
+      k.loop(from, to, k.constant(1), [&](Value unit) {
+        placeOuter(unit);
+        if (perBlock.isStatic())
+          unitsBefore = k.sub(unit, from);
+        if (kept)
+          kept->setBase(k.mul(k.sub(unit, from), k.dim(along.size)));
+        body();
+      });
+    };
+    unitsTogether = perBlock.isStatic() ? perBlock.value() : 1;
+    auto tilesOfUnits = [&](Value chunk, int64_t vectors) {
+      eachUnit([&] { allTiles(k.constant(0), along.size.value(), chunk, vectors); });
+    };
+    if (kept)
+      return byBlocks(k.mul(k.sub(to, from), k.dim(along.size)), tilesOfUnits, [&](auto finishRow) {
+        eachUnit([&] { k.loop(k.constant(0), k.dim(along.size), k.constant(1), finishRow); });
+      });
+    // Of several tiles all units pass a chunk of the panel before the next, which may not fit into cache with it.
+    if (along.size.isStatic() && along.size.value() > mostRows)
+      eachChunk(chunkFrom, tilesOfUnits);
+    else
+      eachUnit([&] { emitRows(k.constant(0), k.dim(along.size), along.size); });
+    if (tailColumns)
+      eachUnit([&] { emitTail(k.constant(0), k.dim(along.size)); });
+  }
+
+  // ---- deep sums over windows, block by block of the outermost taps: a block's part of the panel stays in cache while
+  // all rows of the task pass it. The sums take their products in the same order as without blocks.
+  /// `tiles` adds a block to the sums of all rows, for a chunk; `eachRow` calls its argument for each of the rows.
+  void byBlocks(Value rows, llvm::function_ref<void(Value chunk, int64_t vectors)> tiles,
+                llvm::function_ref<void(llvm::function_ref<void(Value)>)> eachRow) {
+    Dim taps = sum.front().size, inBlock = max(floordiv(taps * kBlockSteps, max(depth, 1)), 1);
+    eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) {
+      kept->clear(rows);
+      k.loop(k.constant(0), k.dim(taps), k.dim(inBlock), [&](Value from) {
+        block = {from, k.minimum(k.add(from, k.dim(inBlock)), k.dim(taps))};
+        tiles(chunk, vectors);
+        block.reset();
+      });
+      eachRow([&](Value row) {
+        finish(row, 1, k.mul(chunk, k.constant(chunkWidth)), vectors, columns, kept->load(row, 1, vectors));
+      });
+    });
+  }
+
+  /// The tiles of rows [from, to), of which there are `perBlock`, but fewer in the last task.
+  void blockTiles(Value from, Value to, const Dim &perBlock, Value chunk, int64_t vectors) {
+    int64_t rows = along.size.value(), whole = std::min(rows, perBlock.value()), rest = rows % whole;
+    Value isWhole = k.compare(arith::CmpIPredicate::eq, k.sub(to, from), k.constant(whole));
+    if (!rest)
+      return allTiles(from, whole, chunk, vectors);
+    k.when(isWhole, [&] { allTiles(from, whole, chunk, vectors); });
+    k.unless(isWhole, [&] { allTiles(from, rest, chunk, vectors); });
+  }
+
   void placeOuter(Value unit) {
     Value rest = unit;
     rowsBase = k.dim(lhsStart);
@@ -138,15 +200,7 @@ private:
     }
     for (size_t i = 0; i < outer.size(); ++i)
       if (outer[i].cut)
-        tapsInside[outer[i].dim] = tapsOf(outer[i].dim, outerAt[i]);
-  }
-
-  /// The taps of the window at a position of a dimension that lie inside lhs.
-  std::pair<Value, Value> tapsOf(size_t dim, Value position) {
-    size_t d = dim - op.getBatch();
-    Value origin = k.sub(k.mul(position, k.constant(op.getStrides()[d])), k.constant(op.getPadding()[d]));
-    Value size = k.dim(shapeOf(op.getLhs())[dim]);
-    return codegen::tapsInside(k, origin, size, op.getKernel()[d], op.getDilations()[d]);
+        tapsInside[outer[i].dim] = tapsOf(k, outer[i].dim, outerAt[i]);
   }
 
   // ---- rows [from, to) of the current outer position, for the current chunks; blocks hold `perBlock` rows
@@ -222,7 +276,7 @@ private:
 
   /// Tiles of nearly equal height instead of full ones and a rest.
   void allRows(Value from, int64_t rows) {
-    if (rows > mostRows) {
+    if (rows > mostRows || rowGroup > 1) {
       eachChunk(chunkFrom, [&](Value chunk, int64_t vectors) { allTiles(from, rows, chunk, vectors); });
       return;
     }
@@ -233,12 +287,13 @@ private:
   }
   /// Those whose windows all lie inside lhs share loops. Of rows of rows, `start` is 0.
   void allTiles(Value start, int64_t rows, Value chunk, int64_t vectors) {
-    int64_t tiles = llvm::divideCeil(rows, mostRows);
-    for (TileRun run : tilesOf(rows, tiles, [&](int64_t from, int64_t size) { return isInside(from, size); })) {
+    int64_t groups = rows / rowGroup, tiles = llvm::divideCeil(groups, mostRows / rowGroup);
+    auto inside = [&](int64_t from, int64_t size) { return isInside(from * rowGroup, size * rowGroup); };
+    for (TileRun run : tilesOf(groups, tiles, inside)) {
       if (!run.inside)
         end = run.from;
-      Value from = k.add(start, k.constant(run.from));
-      chunkTiles(from, k.constant(run.tiles), run.size, run.before, tiles, chunk, vectors);
+      Value from = k.add(start, k.constant(run.from * rowGroup));
+      chunkTiles(from, k.constant(run.tiles), run.size * rowGroup, run.before, tiles, chunk, vectors);
       end.reset();
     }
   }
@@ -303,10 +358,7 @@ private:
 
   // ---- the register tile: rows x (chunks * perChunk) accumulators
   /// Where in lhs the sums of a row begin.
-  Value leftStart(Value row) {
-    return k.add(k.add(k.mul(batch, k.dim(lhsBatchStride)), rowsBase), k.mul(row, k.dim(along.stride)));
-  }
-
+  Value leftStart(Value row) { return k.add(k.add(k.mul(batch, k.dim(lhsBatchStride)), rowsBase), rowOffset(k, row)); }
   void tile(Value row, int64_t rows, Value chunk, int64_t chunks, int64_t perChunk) {
     int64_t vectors = chunks * perChunk, perPanel = panelWidth / chunkWidth;
     Value panelSize = k.mul(k.dim(depth), k.constant(panelWidth));
@@ -318,14 +370,14 @@ private:
       chunkBase.push_back(k.add(panelOf(at), k.mul(k.rem(at, k.constant(perPanel)), k.constant(chunkWidth))));
     }
     PanelPrefetch fetch(k, rhs, panelWidth, chunkBase, perChunk * lanes);
-    if (visit)
+    if (visit && !block)
       fetch.share(k.add(panelOf(chunk), panelSize), k.dim(depth), visit, visits);
     SmallVector<Value> leftOffsets; // of the rows in lhs; those beyond the end are read where the last one is
     for (int64_t r = 0; r < rows; ++r) {
       Value at = k.constant(r);
       if (rowsEnd && r >= sureRows)
         at = k.minimum(at, k.sub(k.sub(rowsEnd, row), k.constant(1)));
-      leftOffsets.push_back(k.mul(at, k.dim(along.stride)));
+      leftOffsets.push_back(gathered.empty() ? rowOffset(k, at) : offsetInTile(k, row, r, leftOffsets));
     }
     auto columnsAt = [&](int64_t v, Value step) {
       if (products)
@@ -347,10 +399,11 @@ private:
                      products ? Microkernel::Fetch() : Microkernel::Fetch(fetchAhead));
     ArrayRef<Step> loops = end ? sumAtEnds : sum;
     auto innermost = [&](Value lhsAt, Value kAt, ValueRange sums, Rows seeing) {
-      return tile.add(lhsAt, kAt, k.dim(loops.back().size), sums, seeing);
+      return tile.add(lhsAt, kAt, k.dim(loops.back().size), sums, seeing, end ? unrolledAtEnds() : kUnrolledSteps);
     };
-    finish(row, rows, column, vectors, columns,
-           sumLoop(loops, leftStart(row), k.constant(0), tile.zeros(), {0, rows}, innermost));
+    SmallVector<Value> sums = block ? kept->load(row, rows, vectors) : tile.zeros();
+    sums = sumLoop(loops, leftStart(row), k.constant(0), sums, {0, rows}, innermost);
+    block ? kept->store(row, vectors, sums) : finish(row, rows, column, vectors, columns, sums);
   }
 
   using Innermost = llvm::function_ref<SmallVector<Value>(Value lhsAt, Value kAt, ValueRange sums, Rows)>;
@@ -368,15 +421,17 @@ private:
       return sumLoop(loops.drop_front(), lhsNext, k.add(kAt, k.mul(x, inner)), values, seeing, innermost);
     };
     if (end && loop.dim == along.dim && loop.cut) {
-      // Tap by tap, for the rows that see it.
-      for (int64_t tap = 0; tap < loop.size.value(); ++tap)
-        if (Rows seeing = rowsSeeing(tap, *end, rows.second); seeing.first < seeing.second)
-          carried = at(k.constant(tap), carried, seeing);
+      for (const Taps &taps : tapsSeen(loop.size.value(), *end, rows.second))
+        carried =
+            k.loop(k.constant(taps.first), k.constant(taps.end), k.constant(1), carried,
+                   [&](Value tap, ValueRange values) { return at(tap, SmallVector<Value>(values), taps.seeing); });
       return carried;
     }
     auto range = std::pair(k.constant(0), k.dim(loop.size));
     if (auto cut = tapsInside.find(loop.dim); loop.cut && cut != tapsInside.end())
       range = cut->second;
+    if (block && loops.size() == (end ? sumAtEnds : sum).size())
+      range = {k.maximum(range.first, block->first), k.minimum(range.second, block->second)};
     return k.loop(range.first, range.second, k.constant(1), carried,
                   [&](Value x, ValueRange values) { return at(x, SmallVector<Value>(values), rows); });
   }
@@ -402,73 +457,16 @@ private:
     finish(row, rows, k.dim(columns), 1, allColumns, dots.finish(sums));
   }
 
-  // ---- what is fused behind the product, and the stores of columns below `bound`
+  /// Computes what is fused behind the product, and stores the columns below `bound`.
   void finish(Value row, int64_t rows, Value column, int64_t vectors, const Dim &bound, ArrayRef<Value> sums) {
-    ArrayRef<int> dims = p.alignment.dims.find(op.getResult())->second;
-    Shape shape = shapeOf(op.getResult());
-    auto place = [&](size_t resultDim, Index at) {
-      if (dims[resultDim] >= 0)
-        p.point[dims[resultDim]] = at;
-    };
-    Value rest = batch;
-    for (size_t d = op.getBatch(); d-- > 0;) {
-      place(d, {d ? k.rem(rest, k.dim(shape[d])) : rest});
-      rest = d ? k.div(rest, k.dim(shape[d])) : rest;
-    }
-    k.width = lanes;
-    int64_t perRow = vectors;
-    // Vectors without a column are left out.
-    bool partial = !allColumnsThere && !isMultipleOf(bound, lanes);
-    auto finishRow = [&](int64_t r) {
-      for (int64_t v = 0; v < vectors; ++v) {
-        p.scoped([&] {
-          placeRow(k.add(row, k.constant(r)), place, shape);
-          Value at = k.add(column, k.constant(v * lanes));
-          place(shape.size() - 1, {at, 1});
-          if (partial)
-            e.mask = k.below(at, k.maskBound(bound, narrowest(body, type)), lanes);
-          p.bind(op.getResult(), castLanes(k.b, k.loc, sums[r * perRow + v], sumType, type));
-          // All results before the first store: it may go to memory that the others are computed from.
-          SmallVector<Value> values;
-          for (Value yielded : body.getTerminator()->getOperands()) {
-            values.push_back(p.alignment.contains(yielded) ? yielded : passes::skipReshapes(yielded));
-            p.at(values.back());
-          }
-          for (auto [value, pointer] : llvm::zip(values, results))
-            p.store(value, p.at(value), pointer);
-          e.mask = {};
-        });
-      }
-    };
-    for (int64_t r = 0; r < rows; ++r) {
-      if (rowsEnd && r >= sureRows)
-        k.when(k.compare(arith::CmpIPredicate::slt, k.add(row, k.constant(r)), rowsEnd), [&] { finishRow(r); });
-      else
-        finishRow(r);
-    }
-    k.width = 1;
-  }
-
-  // The merged row dimension, taken apart again.
-  template <class Place> void placeRow(Value row, Place place, const Shape &shape) {
-    for (size_t i = 0; i < outer.size(); ++i)
-      place(outer[i].dim, {outerAt[i]});
-    size_t last = shape.size() - 2;
-    Value rest = row;
-    for (size_t d = last; d > along.dim; --d) {
-      place(d, {k.rem(rest, k.dim(shape[d]))});
-      rest = k.div(rest, k.dim(shape[d]));
-    }
-    place(along.dim, {rest});
+    epilogue.finish({row, rows, batch, rowsEnd, sureRows, outerAt}, column, vectors, bound, allColumnsThere, sums);
   }
 
   ElementEmitter &e;
   KernelBuilder &k;
-  PointEmitter p;
-  Block &body;
-  ArrayRef<Value> results;
   Memory lhs, rhs;
-  DType type, sumType;
+  DType sumType;
+  ContractionEpilogue epilogue;
   int64_t lanes, panelWidth, chunkWidth;
   int64_t narrowVectors = 0;    // of the last chunk, if it is not a whole one
   bool allColumnsThere = false; // of the chunk being computed
@@ -489,12 +487,14 @@ private:
   SmallVector<Value> outerAt;
   CompressedRow *nonZeros = nullptr; // what the sum goes over, if not over all
   std::optional<Bf16x3Gemm> products;
+  std::optional<KeptSums> kept;
+  std::optional<std::pair<Value, Value>> block; // outermost taps that are being added to the kept sums
 };
 
 } // namespace
-LaunchShape emitContractionKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a,
-                                  ArrayRef<Value> results) {
-  return ContractionKernel(e, *body.getOps<ContractOp>().begin(), body, a, results).emit();
+LaunchShape emitContraction(const KernelEmission &kernel) {
+  auto op = *kernel.body.getOps<ContractOp>().begin();
+  return ContractionKernel(kernel.e, op, kernel.body, *kernel.space, kernel.results).emit();
 }
 
 } // namespace burin::codegen

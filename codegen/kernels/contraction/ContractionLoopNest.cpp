@@ -1,8 +1,13 @@
 #include "codegen/kernels/contraction/ContractionLoopNest.h"
+#include "codegen/emit/Window.h"
 
 using namespace burin::ir;
 
 namespace burin::codegen {
+
+constexpr int64_t kFewRows = 5;      // in a tile: its loads, or the latency of its sums, take longer than its products
+constexpr int64_t kDeep = 8192;      // steps of a sum whose panel, 1 MB of f32, leaves the second cache level
+constexpr int64_t kTypicalSize = 64; // what symbolic sizes count as, to choose between ways that give the same bits
 
 ContractionLoopNest::ContractionLoopNest(ContractOp op, StridedMemory left) : op(op), left(std::move(left)) {
   Shape shape = shapeOf(op.getLhs()), result = shapeOf(op.getResult());
@@ -33,10 +38,47 @@ void ContractionLoopNest::mergeRows() {
     bool linear = before.stride == inner.size * inner.stride || before.size == Dim(1);
     if (!linear || inner.cut || before.cut)
       break;
-    before = {before.size * inner.size, inner.stride, before.dim};
+    before = {before.size * inner.size, inner.stride, before.dim, false, before.dims + inner.dims};
     outer.pop_back();
   }
+  chooseAlong();
+}
+
+/// Tiles run along the last dimension, which is contiguous most often. Where it is shorter than a good tile, they go
+/// through the rows of all dimensions, or along the longest one whose windows stay inside lhs: the images of a batch,
+/// the channels of a weight's gradient.
+void ContractionLoopNest::chooseAlong() {
+  if (outer.back().size.isStatic() && outer.back().size.value() <= kFewRows && gatherRows())
+    return;
   along = outer.pop_back_val();
+  if (along.dims > 1 || !along.size.isStatic() || along.size.value() > kFewRows)
+    return;
+  Step *longest = nullptr;
+  for (Step &step : outer)
+    if (!step.cut && step.size.isStatic() && step.size.value() > (longest ? longest : &along)->size.value())
+      longest = &step;
+  if (!longest)
+    return;
+  Step chosen = *longest;
+  outer.erase(longest);
+  outer.push_back(along);
+  along = chosen;
+}
+
+/// Whether all rows became one dimension, each where it lies: if none of them needs a look at the ends of lhs.
+bool ContractionLoopNest::gatherRows() {
+  bool isEven = outer.size() == 1;
+  if (isEven || op.getTail() || llvm::any_of(outer, [](const Step &s) { return s.cut || !s.size.isStatic(); }))
+    return false;
+  along = {1, 0, outer.front().dim, false, 0};
+  for (const Step &step : outer) {
+    along.size = along.size * step.size;
+    along.dims += step.dims;
+  }
+  rowGroup = outer.back().size.value();
+  gathered = std::move(outer);
+  outer.clear();
+  return true;
 }
 
 void ContractionLoopNest::mergeSum() {
@@ -57,6 +99,29 @@ bool ContractionLoopNest::isInside(int64_t from, int64_t rows) {
   return first == Rows(0, rows) && last == first;
 }
 
+SmallVector<ContractionLoopNest::Taps> ContractionLoopNest::tapsSeen(int64_t taps, int64_t from, int64_t rows) {
+  constexpr int64_t kFewTaps = 4; // do not share a loop
+  SmallVector<Taps> seen;
+  for (int64_t tap = 0, end = 0; tap < taps; tap = end) {
+    Rows seeing = rowsSeeing(tap, from, rows);
+    for (end = tap + 1; end < taps && rowsSeeing(end, from, rows) == seeing;)
+      ++end;
+    if (seeing.first >= seeing.second)
+      continue;
+    if (end - tap >= kFewTaps)
+      seen.push_back({tap, end, seeing});
+    else
+      for (; tap < end; ++tap)
+        seen.push_back({tap, tap + 1, seeing});
+  }
+  return seen;
+}
+
+int64_t ContractionLoopNest::unrolledAtEnds() {
+  constexpr int64_t kWideWindow = 8; // taps
+  return op.getKernel().back() > kWideWindow ? 1 : kUnrolledSteps;
+}
+
 ContractionLoopNest::Rows ContractionLoopNest::rowsSeeing(int64_t tap, int64_t from, int64_t rows) {
   int64_t offset = tap * op.getDilations().back() - op.getPadding()[op.getKernel().size() - 1];
   int64_t stride = op.getStrides().back(), size = shapeOf(op.getLhs())[along.dim].value(), first = 0, second = rows;
@@ -65,6 +130,40 @@ ContractionLoopNest::Rows ContractionLoopNest::rowsSeeing(int64_t tap, int64_t f
   while (second > first && (from + second - 1) * stride + offset >= size)
     --second;
   return {first, second};
+}
+
+bool ContractionLoopNest::isDeepOverWindows() {
+  bool isPlain = !op.getTerms() && !op.getTail() && sum.size() > 1 && along.size.isStatic();
+  if (!isPlain || sum.front().size != sumAtEnds.front().size || (along.cut && sum.front().dim == along.dim))
+    return false;
+  auto typical = [](std::string_view) { return std::optional(kTypicalSize); };
+  return depth.evaluate(typical).value_or(0) >= kDeep;
+}
+
+// ---- places
+
+Value ContractionLoopNest::rowOffset(KernelBuilder &k, Value row) const {
+  if (gathered.empty())
+    return k.mul(row, k.dim(along.stride));
+  Value rest = row, offset = k.constant(0);
+  for (const Step &step : llvm::reverse(gathered)) {
+    offset = k.add(offset, k.mul(k.rem(rest, k.dim(step.size)), k.dim(step.stride)));
+    rest = k.div(rest, k.dim(step.size));
+  }
+  return offset;
+}
+
+Value ContractionLoopNest::offsetInTile(KernelBuilder &k, Value row, int64_t r, ArrayRef<Value> before) const {
+  if (int64_t inGroup = r % rowGroup)
+    return k.add(before[r - inGroup], k.mul(k.constant(inGroup), k.dim(gathered.back().stride)));
+  return r ? k.sub(rowOffset(k, k.add(row, k.constant(r))), rowOffset(k, row)) : k.constant(0);
+}
+
+std::pair<Value, Value> ContractionLoopNest::tapsOf(KernelBuilder &k, size_t dim, Value position) {
+  size_t d = dim - op.getBatch();
+  Value origin = k.sub(k.mul(position, k.constant(op.getStrides()[d])), k.constant(op.getPadding()[d]));
+  Value size = k.dim(shapeOf(op.getLhs())[dim]);
+  return codegen::tapsInside(k, origin, size, op.getKernel()[d], op.getDilations()[d]);
 }
 
 } // namespace burin::codegen

@@ -61,6 +61,13 @@ BURIN_API Tensor ones(const Shape &shape, DType dtype = f32, Location where = Lo
 BURIN_API Tensor full(const Shape &shape, double value, Location where = Location::current());
 /// Contents undefined.
 BURIN_API Tensor empty(const Shape &shape, DType dtype = f32, Location where = Location::current());
+/// The same on a device.
+BURIN_API Tensor zeros(const Shape &shape, DType dtype, Device device, Location where = Location::current());
+BURIN_API Tensor ones(const Shape &shape, DType dtype, Device device, Location where = Location::current());
+BURIN_API Tensor full(const Shape &shape, double value, DType dtype, Device device,
+                      Location where = Location::current());
+BURIN_API Tensor empty(const Shape &shape, DType dtype, Device device, Location where = Location::current());
+/// On the device of x.
 BURIN_API Tensor zeros_like(const Tensor &x, Location where = Location::current());
 BURIN_API Tensor ones_like(const Tensor &x, Location where = Location::current());
 BURIN_API Tensor full_like(const Tensor &x, double value, Location where = Location::current());

@@ -36,13 +36,20 @@ BURIN_API StateDict load_pth(const std::string &path, Location where = Location:
 
 // ---- DLPack: memory shared with other libraries, without a copy
 
-/// Takes over a tensor in host memory and calls its deleter after the last use; on an exception it stays the caller's.
-/// Elements that are not dense and row-major are copied, and the tensor given back at once.
+/// Takes over a tensor in the memory of the process, or of a GPU, and calls its deleter after the last use; on an
+/// exception it stays the caller's. Elements that are not dense and row-major are copied, and the tensor given back at
+/// once.
 BURIN_API Tensor from_dlpack(DLManagedTensor *tensor, Location where = Location::current());
 BURIN_API Tensor from_dlpack(DLManagedTensorVersioned *tensor, Location where = Location::current());
 /// Waits for the value. The caller owns the result until it calls its deleter, and must not write to the elements, as
 /// other tensors may share them.
 BURIN_API DLManagedTensor *to_dlpack(const Tensor &tensor, Location where = Location::current());
 BURIN_API DLManagedTensorVersioned *to_dlpack_versioned(const Tensor &tensor, Location where = Location::current());
+
+/// The same for a tensor on a GPU, in the order of a CUstream: what the stream has done before is there for whoever
+/// uses the tensor made, or works on the stream after the call. Without one, from_dlpack expects elements that are
+/// complete, and to_dlpack waits for them.
+BURIN_API Tensor from_dlpack(DLManagedTensor *tensor, void *stream, Location where = Location::current());
+BURIN_API DLManagedTensor *to_dlpack(const Tensor &tensor, void *stream, Location where = Location::current());
 
 } // namespace burin

@@ -44,6 +44,8 @@ public:
   using vector::vector;
   const Tensor *find(std::string_view name) const;
   const Tensor &at(std::string_view name, Location where = Location::current()) const;
+  /// All on a device, as Tensor::to.
+  StateDict to(Device device, Location where = Location::current()) const;
   /// Those whose names begin with `prefix`, such as "optimizer.", under the rest of their names.
   StateDict part(std::string_view prefix) const;
   /// Adds these, with `prefix` before their names.
@@ -88,6 +90,9 @@ public:
   bool is_training() const;
   /// Converts all parameters and buffers of floating point type.
   void to(DType dtype, Location where = Location::current());
+  /// Moves all parameters and buffers to a device. An optimiser made before or after goes on there. As
+  /// torch.nn.Module.to.
+  void to(Device device, Location where = Location::current());
 
   /// The tree of modules with their sizes; then how many parameters there are.
   std::string str() const;

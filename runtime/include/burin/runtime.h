@@ -72,13 +72,23 @@ enum {
   BURIN_BOOL = 9
 };
 
+/* Kinds of devices. */
+enum { BURIN_CPU = 0, BURIN_CUDA = 1 };
+
+/* Where memory is: all zeros is that of the process, {BURIN_CUDA, 1} the second GPU. */
+typedef struct burin_device {
+  uint8_t type;
+  uint8_t index;
+  uint8_t reserved;
+} burin_device;
+
 /* A dense row-major tensor in the caller's memory, of any alignment. Inputs are never written. */
 typedef struct burin_tensor {
-  void *data;
-  const int64_t *shape; /* rank numbers; may be NULL for rank 0 */
+  void *data;           /* on the device */
+  const int64_t *shape; /* rank numbers, in the memory of the process; may be NULL for rank 0 */
   uint32_t rank;
   uint8_t dtype; /* BURIN_F32, … */
-  uint8_t reserved[3];
+  burin_device device;
 } burin_tensor;
 
 /* What an input or output must be. */
@@ -150,9 +160,22 @@ typedef struct burin_session_options {
   burin_allocator allocator;
   burin_thread_pool thread_pool; /* used instead of the runtime's own when parallel_for is set */
   burin_logger logger;
-  const char *device; /* NULL or "cpu"; "cuda:0": a GPU that the artifact has code for. Tensors are the caller's, in the
-                         memory of the process, and are copied there and back. */
+  const char *device; /* NULL or "cpu"; "cuda:0": a GPU that the artifact has code for. Inputs and outputs that are in
+                         the memory of the process are copied there and back; states stay there. */
+  void *stream; /* a CUstream of that GPU, which must live as long as the session: all work goes through it. A run whose
+                   inputs and outputs are all on the GPU then returns when it has been enqueued, and may be called while
+                   the stream is being captured, once a run with these sizes has been done; a captured run that finds
+                   a value that is not allowed has changed its states. NULL: a stream of the session's own */
 } burin_session_options;
+
+/* Bytes of a device. */
+typedef struct burin_device_memory {
+  uint64_t in_use, peak; /* of tensors, weights, states and intermediate results: now, and at most so far */
+  uint64_t reserved;     /* what the driver keeps for this process, in use or free */
+  uint64_t limit;        /* 0: none */
+  uint64_t total;        /* of the device */
+  uint64_t tensors, weights, states, intermediate; /* what in_use is made of */
+} burin_device_memory;
 
 /* One step of a run: one kernel over its tasks. The strings live as long as the artifact. */
 typedef struct burin_step_profile {
@@ -226,11 +249,12 @@ typedef struct burin_runtime_api {
   /* Bytes planned for intermediate results, for the shapes of the latest bind or run. */
   uint64_t (*session_arena_bytes)(const burin_session *session);
 
-  /* Runs and returns when the outputs are complete. An output with data must have the right dtype and shape, and must
-   * overlap neither an input nor another output. For one without data all other fields are ignored and set: it gets
-   * memory of the session, valid until its next run (and so does one that still has that memory). An output whose
-   * shape depends on what is computed is best given no data: its shape must be exactly right, which turns out only when
-   * it is computed. A run with the shapes of an earlier one (the last few are kept) allocates nothing. */
+  /* Runs and returns when the outputs are complete (but see burin_session_options.stream). An output with data must
+   * have the right dtype and shape, and must overlap neither an input nor another output. For one without data all
+   * other fields are ignored and set: it gets memory of the session, valid until its next run (and so does one that
+   * still has that memory); where its device is that of the session, memory there. An output whose shape depends on
+   * what is computed is best given no data: its shape must be exactly right, which turns out only when it is computed.
+   * A run with the shapes of an earlier one (the last few are kept) allocates nothing. */
   burin_status *(*session_run)(burin_session *session, const burin_tensor *inputs, uint32_t input_count,
                                burin_tensor *outputs, uint32_t output_count);
   /* Queues a run and returns; runs of one session happen in order, on a thread of the session, which calls `done` after
@@ -257,7 +281,7 @@ typedef struct burin_runtime_api {
    */
   uint32_t (*artifact_state_count)(const burin_artifact *artifact);
   const burin_tensor_info *(*artifact_state)(const burin_artifact *artifact, uint32_t index); /* NULL: out of range */
-  /* The value, in memory of the session, valid until the next run. */
+  /* The value, in memory of the session and of the process, valid until the next run. */
   burin_status *(*session_read_state)(const burin_session *session, uint32_t index, burin_tensor *value);
   burin_status *(*session_write_state)(burin_session *session, uint32_t index, const burin_tensor *value);
   /* All states become the values in the artifact. */
@@ -267,6 +291,30 @@ typedef struct burin_runtime_api {
   /* Along `axis` of a state, element i becomes what element order[i] is: the rows of a cache follow their beams. */
   burin_status *(*session_reorder_state)(burin_session *session, uint32_t index, uint32_t axis, const int64_t *order,
                                          uint32_t count);
+
+  /* Devices. GPUs are there if the CUDA driver is; `stream` is a CUstream of the device, or NULL for one of the
+   * library's own. */
+  /* How many there are of a type: 1 of BURIN_CPU; of BURIN_CUDA 0 where there is no driver. */
+  uint32_t (*device_count)(uint32_t type);
+  /* Memory on a device, 64-byte aligned, in the order of the stream; contents undefined. It keeps the device in use. */
+  burin_status *(*device_alloc)(burin_device device, size_t bytes, void *stream, void **data);
+  /* In the order of the stream, which may be another one than that of device_alloc if what was done there is complete.
+   * NULL data is allowed. */
+  burin_status *(*device_free)(burin_device device, void *data, void *stream);
+  /* Copies between any two places. With a stream, of a GPU that takes part, it returns when the copy is enqueued, and
+   * memory of the process must stay as it is until it is done, unless it is not pinned; else when it is complete. */
+  burin_status *(*device_copy)(burin_device to_device, void *to, burin_device from_device, const void *from,
+                               size_t bytes, void *stream);
+  /* Waits for all work of a stream. Reports what has gone wrong in it. */
+  burin_status *(*device_synchronize)(burin_device device, void *stream);
+  burin_status *(*device_memory)(burin_device device, burin_device_memory *memory);
+  /* From now on whatever would need more of the device's memory fails with BURIN_OUT_OF_MEMORY; 0: no limit. It holds
+   * while something of this library is on the device. */
+  burin_status *(*device_set_memory_limit)(burin_device device, uint64_t bytes);
+  /* Waits for runs that have returned when they were enqueued, and reports what was wrong first since the last call. */
+  burin_status *(*session_synchronize)(burin_session *session);
+  /* The value of a state where the session runs, valid until the next run. */
+  burin_status *(*session_state_on_device)(const burin_session *session, uint32_t index, burin_tensor *value);
 } burin_runtime_api;
 
 /* The function table of a version, or NULL if this library does not have that version. Never freed. */

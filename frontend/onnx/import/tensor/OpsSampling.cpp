@@ -1,4 +1,5 @@
 // Resizing, and sampling at computed positions.
+#include "frontend/onnx/import/tensor/RoiAlign.h"
 #include "frontend/onnx/import/tensor/SymbolicResize.h"
 #include <algorithm>
 #include <cmath>
@@ -170,6 +171,25 @@ Shape symbolicallyScaled(Node &n, const Shape &shape, const Ints &axes, size_t s
   return sizes;
 }
 
+/// The scale of each axis that is resized to a size; NAN where it is known only when the graph runs.
+std::vector<double> scalesOf(Node &n, const Shape &shape, const Ints &axes, const Shape &sizes) {
+  std::vector<double> scales;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const Dim &from = shape[size_t(axes[i])], &to = sizes[i];
+    if (from == Dim(0) && to != from)
+      n.fail("dimension " + std::to_string(axes[i]) + " is empty, and cannot be resized to " + to.str());
+    bool isKnown = from.isStatic() && to.isStatic();
+    Dim ratio = isKnown ? Dim(1) : floordiv(to, from);
+    bool isMultiple = !isKnown && ratio.isStatic() && ratio * from == to;
+    scales.push_back(isKnown      ? double(to.value()) / double(std::max<int64_t>(from.value(), 1))
+                     : isMultiple ? double(ratio.value())
+                                  : NAN);
+    if (std::isnan(scales.back()) && n.attribute("keep_aspect_ratio_policy", "stretch") != "stretch")
+      n.unsupported("keeping the ratio of the symbolic size " + (from.isStatic() ? to : from).str());
+  }
+  return scales;
+}
+
 Values resizeWith(Node &n, Sampler sampler, size_t roiInput, size_t scalesInput, size_t sizesInput) {
   Tensor x = n[0];
   Shape shape = n.shape();
@@ -189,19 +209,8 @@ Values resizeWith(Node &n, Sampler sampler, size_t roiInput, size_t scalesInput,
   if (!roi.empty() && roi.size() != 2 * axes.size())
     n.fail("roi must have two numbers for each dimension");
   bool areSizes = scales.empty();
-  for (size_t i = 0; areSizes && i < axes.size(); ++i) {
-    const Dim &from = shape[size_t(axes[i])], &to = sizes[i];
-    if (from == Dim(0) && to != from)
-      n.fail("dimension " + std::to_string(axes[i]) + " is empty, and cannot be resized to " + to.str());
-    bool isKnown = from.isStatic() && to.isStatic();
-    Dim ratio = isKnown ? Dim(1) : floordiv(to, from);
-    bool isMultiple = !isKnown && ratio.isStatic() && ratio * from == to;
-    scales.push_back(isKnown      ? double(to.value()) / double(std::max<int64_t>(from.value(), 1))
-                     : isMultiple ? double(ratio.value())
-                                  : NAN); // see below
-    if (std::isnan(scales.back()) && n.attribute("keep_aspect_ratio_policy", "stretch") != "stretch")
-      n.unsupported("keeping the ratio of the symbolic size " + (from.isStatic() ? to : from).str());
-  }
+  if (areSizes)
+    scales = scalesOf(n, shape, axes, sizes);
   constexpr double kLargest = double(int64_t(1) << 30); // scale or size
   for (double scale : scales)
     if (!areSizes && !(scale > 0 && scale <= kLargest))
@@ -437,8 +446,8 @@ Values centerCropPad(Node &n) {
 }
 
 constexpr OpEntry table[] = {
-    {"AffineGrid", affineGrid, {3}}, {"CenterCropPad", centerCropPad}, {"GridSample", gridSample}, {"Resize", resize},
-    {"Upsample", upsample},
+    {"AffineGrid", affineGrid, {3}},   {"CenterCropPad", centerCropPad}, {"GridSample", gridSample}, {"Resize", resize},
+    {"RoiAlign", roiAlign, {4, 2, 1}}, {"Upsample", upsample},
 };
 
 } // namespace

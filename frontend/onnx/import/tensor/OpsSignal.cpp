@@ -93,9 +93,39 @@ Values hann(Node &n) { return cosineWindow(n, 0.5, 0.5, 0); }
 Values hamming(Node &n) { return cosineWindow(n, 25.0 / 46, 21.0 / 46, 0); }
 Values blackman(Node &n) { return cosineWindow(n, 0.42, 0.5, 0.08); }
 
+/// Triangles that are as wide as their distance on the mel scale, which takes the bins of a spectrum to those bands.
+Values melWeightMatrix(Node &n) {
+  int64_t bands = n.integer(0), length = n.integer(1), rate = n.integer(2), bins = length / 2 + 1;
+  double low = n.real(3), high = n.real(4);
+  if (bands < 1 || length < 1 || rate < 1 || bands > kMaxSize / bins)
+    n.fail("a matrix for " + std::to_string(bands) + " bands of transforms of " + std::to_string(length) +
+           " elements, " + std::to_string(rate) + " per second");
+  auto melOf = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
+  std::vector<int64_t> edges; // bins where triangles begin, have their top, and end
+  for (int64_t i = 0; i < bands + 2; ++i) {
+    double mel = melOf(low) + (melOf(high) - melOf(low)) / double(bands + 2) * double(i);
+    double hertz = 700 * (std::pow(10, mel / 2595) - 1);
+    edges.push_back(int64_t(std::floor(double(length + 1) * hertz / double(rate))));
+  }
+  std::vector<double> weights(size_t(bins * bands), 0);
+  auto set = [&](int64_t bin, int64_t band, double weight) {
+    if (bin >= 0 && bin < bins)
+      weights[size_t(bin * bands + band)] = weight;
+  };
+  for (int64_t band = 0; band < bands; ++band) {
+    int64_t begin = edges[size_t(band)], top = edges[size_t(band) + 1], end = edges[size_t(band) + 2];
+    for (int64_t bin = begin; bin <= top; ++bin)
+      set(bin, band, top == begin ? 1 : double(bin - begin) / double(top - begin));
+    for (int64_t bin = top; bin < end; ++bin)
+      set(bin, band, double(end - bin) / double(end - top));
+  }
+  return reshape(from_vector(weights), {bins, bands}).to(n.attributeType("output_datatype", DType::f32));
+}
+
 constexpr OpEntry table[] = {
-    {"BlackmanWindow", blackman}, {"DFT", dft}, {"HammingWindow", hamming}, {"HannWindow", hann},
-    {"STFT", stft, {3, 0, 1}},
+    {"BlackmanWindow", blackman},         {"DFT", dft},
+    {"HammingWindow", hamming},           {"HannWindow", hann},
+    {"MelWeightMatrix", melWeightMatrix}, {"STFT", stft, {3, 0, 1}},
 };
 
 } // namespace

@@ -1,0 +1,30 @@
+// Sums of a chunk of columns that wait in scratch memory while a deep contraction goes over its depth block by block.
+#pragma once
+#include "codegen/emit/KernelBuilder.h"
+
+namespace burin::codegen {
+
+class KeptSums {
+public:
+  /// `width` sums for each row.
+  KeptSums(KernelBuilder &k, DType type, int64_t width)
+      : k(k), memory{k.scratch, type, {}}, width(width), lanes(k.target.lanes(byteWidth(type))) {}
+  static Dim scratchBytes(const Dim &rows, DType type, int64_t width) { return rows * Dim(width * byteWidth(type)); }
+
+  /// Row r is the (`base` + r)th one in scratch memory.
+  void setBase(Value base) { this->base = base; }
+  void clear(Value rows);
+  /// The sums of `rows` rows from `row` on, `vectors` for each.
+  SmallVector<Value> load(Value row, int64_t rows, int64_t vectors);
+  void store(Value row, int64_t vectors, ArrayRef<Value> sums);
+
+private:
+  Index position(Value row, int64_t number, int64_t vector);
+
+  KernelBuilder &k;
+  Memory memory;
+  int64_t width, lanes;
+  Value base;
+};
+
+} // namespace burin::codegen

@@ -1,0 +1,28 @@
+// Operands of one call, on one device.
+#pragma once
+#include "burin/device.h"
+#include "frontend/tensor/TensorState.h"
+#include "llvm/ADT/SmallVector.h"
+
+namespace burin::detail {
+
+/// The operands of a call, moved where that is needed. Null operands are absent ones.
+class AlignedOperands {
+public:
+  /// Throws if operands that stay where they are lie on different devices.
+  AlignedOperands(std::span<const Tensor *const> given, const char *op, const Location &where);
+
+  Device device() const { return place; }
+  /// Whether all of them go where they are used, so that the results do, too.
+  bool allFollow() const { return follow; }
+  std::span<const Tensor *const> operands() const { return moved.empty() ? given : std::span(pointers); }
+
+private:
+  std::span<const Tensor *const> given;
+  Device place;
+  bool follow = true;
+  llvm::SmallVector<Tensor, 4> moved; // those on another device
+  llvm::SmallVector<const Tensor *, 4> pointers;
+};
+
+} // namespace burin::detail

@@ -1,0 +1,164 @@
+// Keeps the memory of each function below a limit: values that are kept for long, as those that a gradient needs of the
+// forward pass, are computed again by the same kernels, so that results keep their bits.
+#include "passes/Passes.h"
+#include "passes/analysis/DataDependentSizes.h"
+#include "passes/kernels/MemoryChoice.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+#define GEN_PASS_DEF_LIMITMEMORYPASS
+#include "passes/Passes.h.inc"
+
+namespace {
+
+std::string megabytes(uint64_t bytes) { return llvm::formatv("{0:f3} MB", double(bytes) / 1e6).str(); }
+
+std::string nameOf(Operation *op) {
+  auto kernel = dyn_cast<KernelOp>(op);
+  return kernel && kernel.getName() ? kernel.getName()->str() : op->getName().stripDialect().str();
+}
+
+/// "gelu f32[8, 128], model.cpp:12"
+std::string described(mlir::Value v) {
+  Operation *op = v.getDefiningOp();
+  std::string place = fileLine(v.getLoc());
+  return (op ? nameOf(op) : "an argument") + " " + str(specOf(v)) + (place.empty() ? "" : ", " + place);
+}
+
+/// One function and its limit.
+class Limiter {
+public:
+  Limiter(func::FuncOp function, const MemoryLimit &limit, uint64_t shared, std::vector<std::string> &report)
+      : function(function), limit(limit), shared(shared), report(report) {}
+
+  LogicalResult run() {
+    if (!function.getOps<PrefixOp>().empty())
+      return function.emitError(
+          "sizes of this function depend on data, so that no limit of memory can be kept; compile "
+          "it without, or keep the sizes and mask what is not wanted");
+    auto built = memoryModelOf(function, SizesAs::Most);
+    if (failed(built))
+      return failure();
+    MemoryModel &model = *built;
+    Recipes recipes(model);
+    MemoryChoice choice(model, recipes, limit);
+    const uint64_t outside = shared + bytesOfSignature(), before = choice.arenaBytes();
+    if (!choice.fit(limit.bytes > outside ? limit.bytes - outside : 0))
+      return refuse(model, choice, outside);
+    tell(choice, outside, before);
+    if (choice.changes().empty())
+      return success();
+    applySteps(function, model, recipes);
+    for (KernelOp kernel : function.getOps<KernelOp>())
+      kernel.removeInPlaceAttr(); // other values die now
+    return success();
+  }
+
+private:
+  /// Inputs and outputs. States are counted as such; a new value of one that is written over the old one takes nothing.
+  uint64_t bytesOfSignature() {
+    uint64_t bytes = 0;
+    for (BlockArgument argument : function.getArguments())
+      if (!function.getArgAttr(argument.getArgNumber(), kStateAttr))
+        bytes += uint64_t(mostBytes(argument).value_or(0));
+    for (mlir::Value result : function.getBody().front().getTerminator()->getOperands()) {
+      auto made = dyn_cast<OpResult>(storedIn(result));
+      auto kernel = made ? dyn_cast<KernelOp>(made.getOwner()) : KernelOp();
+      bool isInPlace = kernel && kernel.getInPlace() && (*kernel.getInPlace())[made.getResultNumber()] >= 0;
+      if (!isInPlace)
+        bytes += uint64_t(mostBytes(result).value_or(0));
+    }
+    return bytes;
+  }
+
+  void tell(const MemoryChoice &choice, uint64_t outside, uint64_t before) {
+    int64_t flops = 0;
+    for (const MemoryChoice::Change &change : choice.changes())
+      flops += change.flops;
+    report.push_back(
+        llvm::formatv("{0}: limit {1}: {2} for weights, states, inputs and outputs, and {3} for intermediate "
+                      "values, which were {4}; {5} are not kept, {6:f3} MFLOP are added",
+                      function.getName(), megabytes(limit.bytes), megabytes(outside), megabytes(choice.arenaBytes()),
+                      megabytes(before), choice.changes().size(), double(flops) / 1e6));
+    static constexpr const char *how[] = {"again", "later", "kept in bf16"};
+    for (const MemoryChoice::Change &change : choice.changes())
+      report.push_back(llvm::formatv("{0}: {1}: saves {2}, adds {3:f3} MFLOP, for {4}", how[int(change.kind)],
+                                     described(change.value), megabytes(uint64_t(change.bytes)),
+                                     double(change.flops) / 1e6, described(change.next->getResult(0))));
+  }
+
+  LogicalResult refuse(const MemoryModel &model, const MemoryChoice &choice, uint64_t outside) {
+    const Liveness &live = choice.liveness();
+    const size_t peak = live.peak();
+    std::vector<MemoryModel::ValueId> held; // one of each buffer
+    llvm::DenseSet<MemoryModel::ValueId> homes;
+    for (MemoryModel::ValueId v = 0; v < model.values.size(); ++v)
+      if (model.values[v].isBuffer && live.first[v] <= peak && live.last[v] >= peak &&
+          homes.insert(live.home[v]).second)
+        held.push_back(v);
+    llvm::stable_sort(held, [&](auto x, auto y) { return model.values[x].bytes > model.values[y].bytes; });
+    Operation *op = peak < model.steps.size() ? model.steps[peak].op : function.getOperation();
+    auto error = mlir::emitError(op->getLoc())
+                 << "cannot run in " << megabytes(limit.bytes) << ": at least "
+                 << megabytes(outside + choice.arenaBytes()) << " are needed, " << megabytes(outside)
+                 << " for weights, states, inputs and outputs, and " << megabytes(choice.arenaBytes()) << " while '"
+                 << nameOf(op) << "' runs, which is the least that was found. Then are held:";
+    constexpr size_t kMostShown = 8;
+    for (size_t i = 0; i < std::min(held.size(), kMostShown); ++i)
+      error << "\n  " << megabytes(uint64_t(model.values[held[i]].bytes)) << "  "
+            << described(model.values[held[i]].source);
+    if (held.size() > kMostShown)
+      error << "\n  and " << held.size() - kMostShown << " smaller ones";
+    return error << "\n  use a smaller batch, or a higher limit";
+  }
+
+  func::FuncOp function;
+  const MemoryLimit &limit;
+  uint64_t shared; // weights and states
+  std::vector<std::string> &report;
+};
+
+struct LimitMemoryPass : impl::LimitMemoryPassBase<LimitMemoryPass> {
+  using LimitMemoryPassBase::LimitMemoryPassBase;
+  explicit LimitMemoryPass(const MemoryLimit &limit) : limit(limit) {}
+
+  void runOnOperation() override {
+    if (bytes)
+      limit.bytes = bytes;
+    limit.allowBf16 |= allowBf16;
+    if (!limit.bytes)
+      return;
+    std::vector<std::string> report;
+    for (func::FuncOp function : publicFunctions(getOperation()))
+      if (failed(Limiter(function, limit, sharedBytes(), report).run()))
+        return signalPassFailure();
+    getOperation()->setAttr(kMemoryReport, StringAttr::get(&getContext(), llvm::join(report, "\n")));
+  }
+
+private:
+  uint64_t sharedBytes() {
+    uint64_t bytes = 0;
+    llvm::DenseSet<Attribute> seen;
+    getOperation().walk([&](ConstantOp constant) {
+      if (seen.insert(constant.getValue()).second)
+        bytes += uint64_t(mostBytes(constant.getResult()).value_or(0));
+    });
+    for (auto state : getOperation().getOps<StateOp>())
+      bytes += uint64_t(upperBound(elements(specOf(state.getType()).shape)).value_or(0)) *
+               byteWidth(specOf(state.getType()).dtype);
+    return bytes;
+  }
+
+  MemoryLimit limit;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createLimitMemoryPass(const MemoryLimit &limit) {
+  return std::make_unique<LimitMemoryPass>(limit);
+}
+
+} // namespace burin::passes

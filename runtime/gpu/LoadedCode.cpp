@@ -1,0 +1,92 @@
+#include "runtime/gpu/LoadedCode.h"
+#include "runtime/support/Format.h"
+#include <algorithm>
+#include <charconv>
+
+namespace burin::rt::gpu {
+
+/// How well a GPU runs code for "cuda-sm_80+ptx" (higher is better), or -1. With an "a" behind the number it runs on
+/// that compute capability alone, else on all later ones, too.
+static int rankOf(std::string_view target, const DeviceInfo &info) {
+  constexpr std::string_view prefix = "cuda-sm_";
+  int number = 0;
+  if (!target.starts_with(prefix))
+    return -1;
+  target.remove_prefix(prefix.size());
+  auto [end, error] = std::from_chars(target.data(), target.data() + target.size(), number);
+  if (error != std::errc())
+    return -1;
+  bool isExact = end != target.data() + target.size() && *end == 'a';
+  const int own = info.major * 10 + info.minor;
+  return isExact ? (own == number ? 2 * number + 1 : -1) : own >= number ? 2 * number : -1;
+}
+
+Status LoadedCode::open(const Program &program, const Device::Ptr &device, Ptr &out) {
+  std::lock_guard lock(device->loading);
+  std::weak_ptr<LoadedCode> &known = device->loaded[&program];
+  if ((out = known.lock()))
+    return {};
+  Ptr made(new LoadedCode);
+  made->device = device;
+  if (Status s = made->choose(program); !s.ok())
+    return s;
+  if (Status s = made->load(program); !s.ok())
+    return s;
+  known = made;
+  out = std::move(made);
+  std::erase_if(device->loaded, [](const auto &entry) { return entry.second.expired(); });
+  return {};
+}
+
+Status LoadedCode::choose(const Program &program) {
+  int best = -1;
+  std::string all;
+  const DeviceInfo &info = device->info();
+  for (const Code &candidate : program.artifact().codes) {
+    all += (all.empty() ? "" : ", ") + candidate.target;
+    if (int rank = rankOf(candidate.target, info); rank > best)
+      best = rank, chosen = &candidate;
+  }
+  if (best >= 0)
+    return {};
+  return {ErrorCode::Unsupported,
+          text("the artifact has no code for ", device->name(), " (", info.name, ", compute capability ", info.major,
+               ".", info.minor, "): it has ", all, "\n  compile it again with --target cuda-sm_80+ptx")};
+}
+
+Status LoadedCode::load(const Program &program) {
+  const Device &d = *device;
+  if (Result r = d->moduleLoadData(&module, program.gpuCode(*chosen)); r != kSuccess)
+    return d.check(r, "loading the code");
+  for (const GpuKernel &kernel : chosen->gpuKernels)
+    if (Result r = d->moduleGetFunction(&functions.emplace_back(), module, kernel.entry.c_str()); r != kSuccess)
+      return d.check(r, "finding a kernel");
+  if (Result r = d->streamCreate(&stream, /*CU_STREAM_NON_BLOCKING*/ 1); r != kSuccess)
+    return d.check(r, "making a stream");
+  const size_t size = std::max<size_t>(program.weightBytes(), 1);
+  if (Status s = device->allocate(size, Holder::Weights, stream, memory); !s.ok())
+    return s;
+  bytes = size;
+  if (program.weightBytes())
+    if (Result r = d->copyToDevice(reinterpret_cast<DevicePointer>(memory), program.weightData(), program.weightBytes(),
+                                   stream);
+        r != kSuccess)
+      return d.check(r, "copying the weights");
+  return d.check(d->streamSynchronize(stream), "copying the weights");
+}
+
+// Resources are given back even where the driver reports an error: it may be one of earlier work.
+LoadedCode::~LoadedCode() {
+  Device::Use use(*device);
+  const Device &d = *device;
+  if (memory)
+    device->release(memory, bytes, Holder::Weights, stream);
+  if (stream) {
+    d->streamSynchronize(stream);
+    d->streamDestroy(stream);
+  }
+  if (module)
+    d->moduleUnload(module);
+}
+
+} // namespace burin::rt::gpu

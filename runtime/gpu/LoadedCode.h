@@ -1,0 +1,35 @@
+// The code and the weights of an artifact on a device, shared by its sessions there.
+#pragma once
+#include "runtime/code/Loader.h"
+#include "runtime/gpu/Device.h"
+
+namespace burin::rt::gpu {
+
+class LoadedCode {
+public:
+  using Ptr = std::shared_ptr<LoadedCode>;
+  /// Loads the best code that the artifact has for this device, and copies the weights, unless a session has it there
+  /// already. Unsupported where there is no code for it. Needs the device's context.
+  static Status open(const Program &program, const Device::Ptr &device, Ptr &out);
+  ~LoadedCode();
+  LoadedCode(const LoadedCode &) = delete;
+
+  const Code &code() const { return *chosen; }
+  Function function(uint32_t kernel) const { return functions[kernel]; }
+  std::byte *weights() const { return static_cast<std::byte *>(memory); }
+
+private:
+  LoadedCode() = default;
+  Device::Ptr device;
+  const Code *chosen = nullptr;
+  Module module = nullptr;
+  Stream stream = nullptr;
+  std::vector<Function> functions;
+  void *memory = nullptr;
+  size_t bytes = 0;
+
+  Status choose(const Program &program);
+  Status load(const Program &program);
+};
+
+} // namespace burin::rt::gpu
