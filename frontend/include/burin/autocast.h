@@ -41,9 +41,10 @@ private:
 
 namespace optim {
 
+/// Options of GradScaler: the scale at first, and its factors when it grows and when a step was bad.
 struct GradScalerOptions {
   double init_scale = 65536, growth_factor = 2, backoff_factor = 0.5;
-  int64_t growth_interval = 2000; // steps in a row without an infinity or NaN, after which the scale grows
+  int64_t growth_interval = 2000; ///< steps in a row without an infinity or NaN, after which the scale grows
 };
 /// Scales the loss, so that small gradients do not vanish in f16. A step with an infinite or NaN gradient changes
 /// neither parameters nor the optimiser's state, and lowers the scale. All is on the device: nothing waits for a value,

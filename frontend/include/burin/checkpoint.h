@@ -7,9 +7,10 @@
 
 namespace burin {
 
+/// Options of Checkpoint.
 struct CheckpointOptions {
-  int64_t keep_last = 3; // older checkpoints are removed
-  bool keep_best = true; // the one with the lowest metric stays
+  int64_t keep_last = 3; ///< older checkpoints are removed
+  bool keep_best = true; ///< the one with the lowest metric stays
 };
 /// Checkpoints of a training in a folder: one safetensors file each, `step-<number>.safetensors`. A file is written
 /// beside its place and renamed when it is whole and on disk, so that there are whole files only, whenever the process

@@ -76,15 +76,16 @@ BURIN_API DatasetRef cifar10(Split split, const std::string &folder, Location wh
 
 // ---- loading
 
+/// Options of DataLoader.
 struct LoaderOptions {
   int64_t batch_size = 1;
   bool shuffle = false;
-  bool drop_last = false; // leave out the last batch of an epoch if it is smaller
+  bool drop_last = false; ///< leave out the last batch of an epoch if it is smaller
   uint64_t seed = 0;
-  int workers = 0;                          // threads that load ahead; 0: batches are made when they are asked for
-  size_t prefetch_bytes = size_t(64) << 20; // what may lie ready, beyond one batch
-  Transform transform = nullptr;            // of each example
-  std::function<Example(Example)> batch_transform = nullptr; // of each batch
+  int workers = 0;                          ///< threads that load ahead; 0: batches are made when they are asked for
+  size_t prefetch_bytes = size_t(64) << 20; ///< what may lie ready, beyond one batch
+  Transform transform = nullptr;            ///< of each example
+  std::function<Example(Example)> batch_transform = nullptr; ///< of each batch
   /// The indices of an epoch, instead of all of them in order or shuffled.
   std::function<std::vector<int64_t>(uint64_t epoch)> sampler = nullptr;
 };

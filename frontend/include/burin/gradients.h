@@ -85,7 +85,9 @@ BURIN_API std::vector<Tensor> remat(const Function &function, std::vector<Tensor
 /// The second time draws the same random numbers and leaves alone what the first one has set, such as running
 /// statistics.
 template <class F> auto remat(F function) {
-  return [function](const auto &...inputs) {
+  return [function]<std::convertible_to<Tensor>... T>(const T &...inputs)
+    requires(detail::takes<F, sizeof...(T)> || detail::takesList<F>)
+  {
     return detail::unflatten<detail::ResultOf<F, sizeof...(inputs)>>(
         detail::remat(detail::erase(function), {Tensor(inputs)...}, Location()));
   };
@@ -103,6 +105,8 @@ BURIN_API std::pair<std::vector<Tensor>, std::vector<Tensor>> jvp(const TensorFu
 BURIN_API std::vector<Tensor> hvp(const TensorFunction &function, const std::vector<Tensor> &inputs,
                                   const std::vector<Tensor> &vectors, Location where = Location::current());
 
+/// Options of gradcheck: half the distance of the points of a difference; differences up to atol + rtol · |numeric| are
+/// accepted.
 struct GradcheckOptions {
   double step = 1e-6, atol = 1e-5, rtol = 1e-3;
 };
@@ -119,7 +123,7 @@ BURIN_API std::pair<Tensor, std::vector<Tensor>> valueAndGrad(const Function &fu
 /// A function of the same tensors that returns its value, which has one element, and the gradients with respect to all
 /// of them. As jax.value_and_grad.
 template <class F> auto value_and_grad(F function) {
-  return [function](const auto &...inputs) mutable {
+  return [function](const std::convertible_to<Tensor> auto &...inputs) {
     return detail::valueAndGrad(detail::erase(function), {Tensor(inputs)...}, Location());
   };
 }

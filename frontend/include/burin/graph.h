@@ -13,11 +13,20 @@ struct NamedSpec {
 };
 BURIN_API std::string str(const NamedSpec &);
 
+/// Options of compile().
 struct CompileOptions {
   /// "native" (the best of the next two that this machine has), "x86-64-v3", "x86-64-v4": code for several may lie in
   /// one artifact, the best is chosen when it is loaded. Or "x86-64-v4+amx" alone: large f32 products by tiles of bf16,
   /// up to 1.8 times as fast and as exact, with other last bits than the rest (docs/numerics.md).
   std::vector<std::string> targets{"native"};
+  /// Bytes that one run may take for weights, states, inputs, outputs and intermediate values; 0: no limit. Where the
+  /// plan needs more, values that are kept for later are computed again by the same kernels, the cheapest first, so
+  /// that results keep their bits. Throws if that is not enough, with the least that was found and what is held then.
+  uint64_t memory_limit = 0;
+  /// For a memory_limit: f32 values may be kept as bf16 between two uses; then results are not the same.
+  bool memory_allow_bf16 = false;
+  /// Where the artifact runs at first (see Artifact::to). For a GPU, "native" is the code that fits it.
+  Device device = {};
 };
 
 /// Compiled code with its weights and states; a handle, copies share it. Calls are asynchronous like ops. Calls of
@@ -48,8 +57,18 @@ public:
   /// The same code and weights, with states of its own that begin as they are now.
   Artifact with_own_states(Location where = Location::current()) const;
 
+  /// Where it runs.
+  Device device() const;
+  /// The same artifact on another device that it has code for, with states of its own that begin as they are now.
+  /// Inputs are moved there; results are there.
+  Artifact to(Device device, Location where = Location::current()) const;
+
   /// The target whose code runs here: "x86-64-v4"; empty if all code is for other machines.
   const std::string &target() const;
+
+  /// What CompileOptions::memory_limit has changed, in lines of text: for each function what it needs, then each value
+  /// that is computed again, with its place, the bytes saved and the FLOP added. Empty without a limit.
+  const std::string &memory_report() const;
 
   std::vector<Tensor> run(std::span<const Tensor> inputs, Location where = Location::current()) const;
   std::vector<Tensor> run(std::initializer_list<Tensor> inputs, Location where = Location::current()) const {
@@ -71,9 +90,11 @@ public:
 
   struct Data;
   explicit Artifact(std::shared_ptr<const Data> data, uint32_t index = 0) : data(std::move(data)), index(index) {}
+  const std::shared_ptr<const Data> &shared() const { return data; }
 
 private:
   Tensor single(std::initializer_list<Tensor> inputs, const Location &where) const;
+  Artifact onDevice(Device device, const char *op, const Location &where) const;
   uint32_t stateIndex(const std::string &name, const char *op, const Location &where) const;
   std::shared_ptr<const Data> data;
   uint32_t index; // of the function
@@ -138,6 +159,7 @@ enum class JitCheck {
   Always,
 };
 
+/// Options of jit().
 struct JitOptions {
   /// The environment variable BURIN_JIT_CHECK overrides it: 0 is Never, 1 Sometimes, "always" Always.
 #ifdef NDEBUG
@@ -149,6 +171,12 @@ struct JitOptions {
   /// in one call must be equal in all that use the same code; other calls compile again. A size of 1, which may
   /// broadcast, has code of its own.
   std::vector<std::pair<int64_t, int64_t>> dynamic = {};
+  /// As in CompileOptions, for each combination of arguments; parameters and other states count as inputs, and their
+  /// new values as outputs. BURIN_LOG=memory tells what is computed again.
+  uint64_t memory_limit = 0;
+  bool memory_allow_bf16 = false;
+  /// Where the function runs if neither an argument nor a parameter that it uses says so.
+  Device device = {};
 };
 
 namespace detail {
@@ -199,16 +227,21 @@ public:
   explicit Jit(F function, JitOptions options = {})
       : cache(detail::erase(function), [function] { return detail::namesOf(function); }, std::move(options)) {}
 
-  auto operator()(Location where = Location::current()) const { return call<0>(where, {}); }
+  template <class G = F>
+    requires(detail::takes<G, 0> || detail::takesList<G>)
+  auto operator()(Location where = Location::current()) const {
+    return call<0>(where, {});
+  }
   /// One tensor, number or size per parameter, in any number.
   template <std::convertible_to<Tensor>... Rest>
+    requires(detail::takes<F, 1 + sizeof...(Rest)> || detail::takesList<F>)
   auto operator()(const detail::Operand &first, const Rest &...rest) const {
     return call<1 + sizeof...(Rest)>(first.where, {first.tensor, Tensor(rest)...});
   }
   /// A function over a list takes a list.
   template <std::same_as<std::vector<Tensor>> List>
+    requires(detail::takesList<F>)
   auto operator()(const List &inputs, Location where = Location::current()) const {
-    static_assert(detail::takesList<F>, "the function takes one tensor per parameter, not a std::vector<Tensor>");
     using Result = detail::ResultOf<F, detail::kMaxArguments + 1>;
     return detail::unflatten<Result>(cache.call(inputs, where));
   }

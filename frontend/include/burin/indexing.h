@@ -17,6 +17,7 @@ inline constexpr NoneType NewAxis;
 /// start:stop:step as in Python: negative bounds count from the end, all are limited to the size, and a negative step
 /// runs backwards.
 struct Slice {
+  /// An integer, a symbolic size, or None for the end of the dimension.
   struct Bound : std::optional<Dim> {
     Bound(NoneType = {}) {}
     Bound(std::integral auto value) : optional(Dim(int64_t(value))) {}
@@ -46,6 +47,7 @@ private:
   static variant ofSize(const Dim &size) { return size.isStatic() ? variant(size.value()) : variant(Tensor(size)); }
 };
 
+/// What stands in the parentheses of `x(…)`: one index or slice per dimension.
 class Indices {
 public:
   Indices(std::initializer_list<Index> list, Location where = Location::current()) : list(list), where(where) {}

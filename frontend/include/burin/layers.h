@@ -18,6 +18,7 @@ struct BURIN_API Linear : Module {
   Parameter weight, bias;
 };
 
+/// Options of the convolutions; numbers per spatial dimension, or one for all.
 struct ConvOptions {
   IntList stride = 1, padding = 0, dilation = 1;
   int64_t groups = 1;
@@ -50,6 +51,7 @@ struct BURIN_API Conv3d : ConvNd {
   Conv3d(int64_t in, int64_t out, IntList kernel, ConvOptions options = {}, Location where = Location::current());
 };
 
+/// Options of the transposed convolutions. `output_padding` is added to one side of the result.
 struct ConvTransposeOptions {
   IntList stride = 1, padding = 0, output_padding = 0, dilation = 1;
   int64_t groups = 1;
@@ -68,22 +70,30 @@ protected:
   ConvTransposeNd(const char *kind, size_t dimensions, int64_t in, int64_t out, const IntList &kernel,
                   ConvTransposeOptions options, const Location &where);
 };
+/// x [N, in, length].
 struct BURIN_API ConvTranspose1d : ConvTransposeNd {
   ConvTranspose1d(int64_t in, int64_t out, IntList kernel, ConvTransposeOptions options = {},
                   Location where = Location::current());
 };
+/// x [N, in, height, width].
 struct BURIN_API ConvTranspose2d : ConvTransposeNd {
   ConvTranspose2d(int64_t in, int64_t out, IntList kernel, ConvTransposeOptions options = {},
                   Location where = Location::current());
 };
+/// x [N, in, depth, height, width].
 struct BURIN_API ConvTranspose3d : ConvTransposeNd {
   ConvTranspose3d(int64_t in, int64_t out, IntList kernel, ConvTransposeOptions options = {},
                   Location where = Location::current());
 };
 
+/// Options of Embedding.
 struct EmbeddingOptions {
   /// A row that is 0 at first and learns nothing: its gradient is 0.
   std::optional<int64_t> padding_idx = std::nullopt;
+  /// The gradient that backward() leaves in the weight is kept as the rows that were looked up, as long as nothing else
+  /// uses the weight: SGD (without momentum and decay), Adagrad (without decay) and SparseAdam then read and write
+  /// those rows only. grad() of the weight gives the whole gradient.
+  bool sparse = false;
 };
 /// Rows of weight [count, size] chosen by integers. Source: torch.nn.Embedding.
 struct BURIN_API Embedding : Module {
@@ -109,6 +119,8 @@ struct BURIN_API EmbeddingBag : Module {
   std::string mode;
 };
 
+/// Options of MultiheadAttention: biases of its four products; the probability with which a weight of the attention
+/// is dropped in training.
 struct AttentionOptions {
   bool bias = true;
   double dropout = 0;
@@ -132,11 +144,13 @@ struct BURIN_API MultiheadAttention : Module {
 
 // ---- normalisation
 
+/// Options of the batch norms: `eps` is added to the variance; `momentum` is the weight of a new batch in the running
+/// statistics; `affine` gives a scale and a shift per feature.
 struct BatchNormOptions {
   double eps = 1e-5;
-  std::optional<double> momentum = 0.1; // none: the mean of the statistics of all batches so far
+  std::optional<double> momentum = 0.1; ///< none: the mean of the statistics of all batches so far
   bool affine = true;
-  bool track_running_stats = true; // else the statistics of x are used in eval mode too
+  bool track_running_stats = true; ///< else the statistics of x are used in eval mode too
 };
 /// What batch normalisation over 1, 2 and 3 spatial dimensions shares: x [N, features, spatial…]. In training mode with
 /// the statistics of x, which also update the stored ones; else with the stored ones. Training needs more than one
@@ -167,6 +181,7 @@ struct BURIN_API BatchNorm3d : BatchNormNd {
   explicit BatchNorm3d(int64_t features, BatchNormOptions options = {}, Location where = Location::current());
 };
 
+/// Options of the instance norms: `eps` is added to the variance; `affine` gives a scale and a shift per channel.
 struct InstanceNormOptions {
   double eps = 1e-5;
   bool affine = false;
@@ -207,6 +222,8 @@ struct BURIN_API LayerNorm : Module {
   IntList normalized;
   double eps;
 };
+/// x / sqrt(mean(x²) + eps) · weight over the last dimensions, which have the shape `normalized`. PyTorch takes the
+/// machine epsilon for an eps that is not given. Source: Zhang and Sennrich 2019, torch.nn.RMSNorm.
 struct BURIN_API RMSNorm : Module {
   explicit RMSNorm(IntList normalized, double eps = 1e-6, bool affine = true, Location where = Location::current());
   explicit RMSNorm(std::initializer_list<int64_t> normalized, double eps = 1e-6, bool affine = true,
@@ -217,6 +234,9 @@ struct BURIN_API RMSNorm : Module {
   IntList normalized;
   double eps;
 };
+/// Zero mean and unit variance over each of `groups` groups of channels of x [N, channels, spatial…], then with
+/// `affine` a scale and a shift per channel. `channels` is a multiple of `groups`. Source: Wu and He 2018,
+/// torch.nn.GroupNorm.
 struct BURIN_API GroupNorm : Module {
   GroupNorm(int64_t groups, int64_t channels, double eps = 1e-5, bool affine = true,
             Location where = Location::current());
@@ -228,8 +248,9 @@ struct BURIN_API GroupNorm : Module {
 
 // ---- windows
 
+/// Options of the max pools. With `ceil_mode` the result has a last element for a window that is cut off.
 struct PoolOptions {
-  IntList stride = {}, padding = 0, dilation = 1; // no stride: the kernel
+  IntList stride = {}, padding = 0, dilation = 1; ///< no stride: the kernel
   bool ceil_mode = false;
 };
 /// The largest element of each window of x [N, C, spatial…]. Source: torch.nn.MaxPool1d, MaxPool2d, MaxPool3d.
@@ -241,17 +262,21 @@ struct BURIN_API MaxPoolNd : Module {
 protected:
   MaxPoolNd(const char *kind, size_t dimensions, IntList kernel, PoolOptions options, const Location &where);
 };
+/// x [N, C, length].
 struct BURIN_API MaxPool1d : MaxPoolNd {
   explicit MaxPool1d(IntList kernel, PoolOptions options = {}, Location where = Location::current());
 };
+/// x [N, C, height, width].
 struct BURIN_API MaxPool2d : MaxPoolNd {
   explicit MaxPool2d(IntList kernel, PoolOptions options = {}, Location where = Location::current());
 };
+/// x [N, C, depth, height, width].
 struct BURIN_API MaxPool3d : MaxPoolNd {
   explicit MaxPool3d(IntList kernel, PoolOptions options = {}, Location where = Location::current());
 };
+/// Options of the average pools. With `count_include_pad` the padding counts as zeros, else not at all.
 struct AvgPoolOptions {
-  IntList stride = {}, padding = 0; // no stride: the kernel
+  IntList stride = {}, padding = 0; ///< no stride: the kernel
   bool ceil_mode = false, count_include_pad = true;
 };
 /// The mean of each window of x [N, C, spatial…]. Source: torch.nn.AvgPool1d, AvgPool2d, AvgPool3d.
@@ -263,12 +288,15 @@ struct BURIN_API AvgPoolNd : Module {
 protected:
   AvgPoolNd(const char *kind, size_t dimensions, IntList kernel, AvgPoolOptions options, const Location &where);
 };
+/// x [N, C, length].
 struct BURIN_API AvgPool1d : AvgPoolNd {
   explicit AvgPool1d(IntList kernel, AvgPoolOptions options = {}, Location where = Location::current());
 };
+/// x [N, C, height, width].
 struct BURIN_API AvgPool2d : AvgPoolNd {
   explicit AvgPool2d(IntList kernel, AvgPoolOptions options = {}, Location where = Location::current());
 };
+/// x [N, C, depth, height, width].
 struct BURIN_API AvgPool3d : AvgPoolNd {
   explicit AvgPool3d(IntList kernel, AvgPoolOptions options = {}, Location where = Location::current());
 };
@@ -281,27 +309,33 @@ struct BURIN_API AdaptiveAvgPoolNd : Module {
 protected:
   AdaptiveAvgPoolNd(const char *kind, size_t dimensions, IntList output, const Location &where);
 };
+/// x [N, C, length].
 struct BURIN_API AdaptiveAvgPool1d : AdaptiveAvgPoolNd {
   explicit AdaptiveAvgPool1d(IntList output, Location where = Location::current());
 };
+/// x [N, C, height, width].
 struct BURIN_API AdaptiveAvgPool2d : AdaptiveAvgPoolNd {
   explicit AdaptiveAvgPool2d(IntList output, Location where = Location::current());
 };
+/// x [N, C, depth, height, width].
 struct BURIN_API AdaptiveAvgPool3d : AdaptiveAvgPoolNd {
   explicit AdaptiveAvgPool3d(IntList output, Location where = Location::current());
 };
 
 // ---- activations and shapes
 
+/// max(x, 0). Source: torch.nn.ReLU.
 struct BURIN_API ReLU : Module {
   explicit ReLU(Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
 };
+/// x above 0, negative_slope · x below. Source: torch.nn.LeakyReLU.
 struct BURIN_API LeakyReLU : Module {
   explicit LeakyReLU(double negative_slope = 0.01, Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   double negative_slope;
 };
+/// x above 0, alpha · (exp(x) - 1) below. Source: Clevert et al. 2015, torch.nn.ELU.
 struct BURIN_API ELU : Module {
   explicit ELU(double alpha = 1, Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
@@ -313,36 +347,44 @@ struct BURIN_API GELU : Module {
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   std::string approximate;
 };
+/// x · sigmoid(x). Source: torch.nn.SiLU.
 struct BURIN_API SiLU : Module {
   explicit SiLU(Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
 };
+/// 1 / (1 + exp(-x)). Source: torch.nn.Sigmoid.
 struct BURIN_API Sigmoid : Module {
   explicit Sigmoid(Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
 };
+/// tanh(x). Source: torch.nn.Tanh.
 struct BURIN_API Tanh : Module {
   explicit Tanh(Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
 };
+/// log(1 + exp(beta · x)) / beta, and x where beta · x is above `threshold`. Source: torch.nn.Softplus.
 struct BURIN_API Softplus : Module {
   explicit Softplus(double beta = 1, double threshold = 20, Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   double beta, threshold;
 };
+/// x · min(max(x + 3, 0), 6) / 6. Source: Howard et al. 2019, torch.nn.Hardswish.
 struct BURIN_API Hardswish : Module {
   explicit Hardswish(Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
 };
+/// min(max(x / 6 + 1/2, 0), 1). Source: torch.nn.Hardsigmoid.
 struct BURIN_API Hardsigmoid : Module {
   explicit Hardsigmoid(Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
 };
+/// exp(x) over its sum along `axis`, computed without overflow. Source: torch.nn.Softmax.
 struct BURIN_API Softmax : Module {
   explicit Softmax(int64_t axis = -1, Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   int64_t axis;
 };
+/// log(softmax(x)) along `axis`, computed without overflow. Source: torch.nn.LogSoftmax.
 struct BURIN_API LogSoftmax : Module {
   explicit LogSoftmax(int64_t axis = -1, Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
@@ -374,25 +416,30 @@ protected:
   DropoutNd(const char *kind, size_t dimensions, double p, const Location &where);
   size_t dimensions;
 };
+/// x [N, C, length].
 struct BURIN_API Dropout1d : DropoutNd {
   explicit Dropout1d(double p = 0.5, Location where = Location::current());
 };
+/// x [N, C, height, width].
 struct BURIN_API Dropout2d : DropoutNd {
   explicit Dropout2d(double p = 0.5, Location where = Location::current());
 };
+/// x [N, C, depth, height, width].
 struct BURIN_API Dropout3d : DropoutNd {
   explicit Dropout3d(double p = 0.5, Location where = Location::current());
 };
+/// Dimensions `start` to `end` (both included) as one. Source: torch.nn.Flatten.
 struct BURIN_API Flatten : Module {
   explicit Flatten(int64_t start = 1, int64_t end = -1, Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   int64_t start, end;
 };
+/// Options of Upsample and interpolate: `size` or `scale_factor` must be given.
 struct UpsampleOptions {
-  IntList size = {};                     // of the result; or:
-  std::vector<double> scale_factor = {}; // one per spatial dimension, or one for all
-  std::string mode = "nearest";          // "nearest", "linear", "bilinear", "trilinear" or "bicubic"
-  bool align_corners = false;            // corners of x are corners of the result; not with "nearest"
+  IntList size = {};                     ///< of the result; or:
+  std::vector<double> scale_factor = {}; ///< one per spatial dimension, or one for all
+  std::string mode = "nearest";          ///< "nearest", "linear", "bilinear", "trilinear" or "bicubic"
+  bool align_corners = false;            ///< corners of x are corners of the result; not with "nearest"
 };
 /// `interpolate` of the spatial dimensions of x [N, C, spatial…]. Source: torch.nn.Upsample.
 struct BURIN_API Upsample : Module {
@@ -412,6 +459,7 @@ struct BURIN_API PixelUnshuffle : Module {
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   int64_t downscale_factor;
 };
+/// Returns x. Source: torch.nn.Identity.
 struct BURIN_API Identity : Module {
   explicit Identity(Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;

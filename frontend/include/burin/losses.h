@@ -11,11 +11,12 @@ namespace burin {
 /// What becomes of the losses of all elements (or rows): one number, or with None the losses themselves.
 enum class Reduction { None, Mean, Sum, BatchMean }; // BatchMean, of kl_div only: the sum over the size of dimension 0
 
+/// Options of cross_entropy.
 struct CrossEntropyOptions {
-  std::optional<Tensor> weight = std::nullopt; // [C]: one factor per class
-  int64_t ignore_index = -100;                 // targets that do not count; not used with probabilities
+  std::optional<Tensor> weight = std::nullopt; ///< [C]: one factor per class
+  int64_t ignore_index = -100;                 ///< targets that do not count; not used with probabilities
   Reduction reduction = Reduction::Mean;
-  double label_smoothing = 0; // in [0, 1]: the part of the target that is spread over all classes
+  double label_smoothing = 0; ///< in [0, 1]: the part of the target that is spread over all classes
 };
 /// -log softmax(input)[target] per row. `input` is [C], [N, C] or [N, C, d1, …]: logits. `target` is either integers
 /// (the classes) of the shape of input without C, or probabilities (floats) of the shape of input. Mean divides by the
@@ -28,8 +29,9 @@ struct CrossEntropyOptions {
 BURIN_API Tensor cross_entropy(const Tensor &input, const Tensor &target, const CrossEntropyOptions &options = {},
                                Location where = Location::current());
 
+/// Options of nll_loss.
 struct NllOptions {
-  std::optional<Tensor> weight = std::nullopt; // [C]
+  std::optional<Tensor> weight = std::nullopt; ///< [C]
   int64_t ignore_index = -100;
   Reduction reduction = Reduction::Mean;
 };
@@ -38,8 +40,9 @@ struct NllOptions {
 BURIN_API Tensor nll_loss(const Tensor &input, const Tensor &target, const NllOptions &options = {},
                           Location where = Location::current());
 
+/// Options of binary_cross_entropy.
 struct BceOptions {
-  std::optional<Tensor> weight = std::nullopt; // a factor per element, broadcast to the shape of input
+  std::optional<Tensor> weight = std::nullopt; ///< a factor per element, broadcast to the shape of input
   Reduction reduction = Reduction::Mean;
 };
 /// -(target · log input + (1 - target) · log(1 - input)); input in [0, 1], target of the same shape. Logarithms are at
@@ -47,9 +50,10 @@ struct BceOptions {
 BURIN_API Tensor binary_cross_entropy(const Tensor &input, const Tensor &target, const BceOptions &options = {},
                                       Location where = Location::current());
 
+/// Options of binary_cross_entropy_with_logits.
 struct BceWithLogitsOptions {
-  std::optional<Tensor> weight = std::nullopt;     // a factor per element, broadcast to the shape of input
-  std::optional<Tensor> pos_weight = std::nullopt; // a factor of the positive part, broadcast to the shape of input
+  std::optional<Tensor> weight = std::nullopt;     ///< a factor per element, broadcast to the shape of input
+  std::optional<Tensor> pos_weight = std::nullopt; ///< a factor of the positive part, broadcast to the shape of input
   Reduction reduction = Reduction::Mean;
 };
 /// binary_cross_entropy of sigmoid(input), computed without the sigmoid: any logit is safe.
@@ -82,11 +86,12 @@ BURIN_API Tensor cosine_embedding_loss(const Tensor &input1, const Tensor &input
                                        double margin = 0, Reduction reduction = Reduction::Mean,
                                        Location where = Location::current());
 
+/// Options of triplet_margin_loss.
 struct TripletMarginOptions {
   double margin = 1;
-  double p = 2;      // the norm of a distance
-  double eps = 1e-6; // added to each difference
-  bool swap = false; // use the distance of positive to negative where it is smaller than that of anchor to negative
+  double p = 2;      ///< the norm of a distance
+  double eps = 1e-6; ///< added to each difference
+  bool swap = false; ///< use the distance of positive to negative where it is smaller than that of anchor to negative
   Reduction reduction = Reduction::Mean;
 };
 /// max(0, |anchor - positive| - |anchor - negative| + margin) over the last dimension; three tensors of one shape
@@ -94,10 +99,11 @@ struct TripletMarginOptions {
 BURIN_API Tensor triplet_margin_loss(const Tensor &anchor, const Tensor &positive, const Tensor &negative,
                                      const TripletMarginOptions &options = {}, Location where = Location::current());
 
+/// Options of ctc_loss.
 struct CtcOptions {
   int64_t blank = 0;
-  Reduction reduction = Reduction::Mean; // of the losses, each divided by the length of its target (at least 1)
-  bool zero_infinity = false;            // 0 instead of infinity for targets that do not fit their inputs
+  Reduction reduction = Reduction::Mean; ///< of the losses, each divided by the length of its target (at least 1)
+  bool zero_infinity = false;            ///< 0 instead of infinity for targets that do not fit their inputs
 };
 /// Connectionist temporal classification: -log of the sum over all alignments of `targets` with the input.
 /// log_probs [T, N, C]; targets [N, S] integers, padded with anything; input_lengths [N] and target_lengths [N]
@@ -137,28 +143,33 @@ struct BURIN_API BCEWithLogitsLoss : Module {
   Parameter weight, pos_weight;
   BceWithLogitsOptions options;
 };
+/// mse_loss as a module.
 struct BURIN_API MSELoss : Module {
   explicit MSELoss(Reduction reduction = Reduction::Mean, Location where = Location::current());
   Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
   Reduction reduction;
 };
+/// l1_loss as a module.
 struct BURIN_API L1Loss : Module {
   explicit L1Loss(Reduction reduction = Reduction::Mean, Location where = Location::current());
   Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
   Reduction reduction;
 };
+/// smooth_l1_loss as a module.
 struct BURIN_API SmoothL1Loss : Module {
   explicit SmoothL1Loss(Reduction reduction = Reduction::Mean, double beta = 1, Location where = Location::current());
   Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
   Reduction reduction;
   double beta;
 };
+/// huber_loss as a module.
 struct BURIN_API HuberLoss : Module {
   explicit HuberLoss(Reduction reduction = Reduction::Mean, double delta = 1, Location where = Location::current());
   Tensor operator()(const Tensor &input, const Tensor &target, Location where = Location::current()) const;
   Reduction reduction;
   double delta;
 };
+/// kl_div as a module.
 struct BURIN_API KLDivLoss : Module {
   explicit KLDivLoss(Reduction reduction = Reduction::Mean, bool log_target = false,
                      Location where = Location::current());
@@ -166,6 +177,7 @@ struct BURIN_API KLDivLoss : Module {
   Reduction reduction;
   bool log_target;
 };
+/// cosine_embedding_loss as a module.
 struct BURIN_API CosineEmbeddingLoss : Module {
   explicit CosineEmbeddingLoss(double margin = 0, Reduction reduction = Reduction::Mean,
                                Location where = Location::current());
@@ -174,12 +186,14 @@ struct BURIN_API CosineEmbeddingLoss : Module {
   double margin;
   Reduction reduction;
 };
+/// triplet_margin_loss as a module.
 struct BURIN_API TripletMarginLoss : Module {
   explicit TripletMarginLoss(TripletMarginOptions options = {}, Location where = Location::current());
   Tensor operator()(const Tensor &anchor, const Tensor &positive, const Tensor &negative,
                     Location where = Location::current()) const;
   TripletMarginOptions options;
 };
+/// ctc_loss as a module.
 struct BURIN_API CTCLoss : Module {
   explicit CTCLoss(CtcOptions options = {}, Location where = Location::current());
   Tensor operator()(const Tensor &log_probs, const Tensor &targets, const Tensor &input_lengths,

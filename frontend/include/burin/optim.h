@@ -72,6 +72,8 @@ protected:
 
 // ---- optimisers. Each takes parameters and options, or groups of parameters.
 
+/// Options of SGD. g ← gradient + weight_decay · p; b ← momentum · b + (1 - dampening) · g; p ← p - lr · b, or with
+/// `nesterov` p - lr · (g + momentum · b). `maximize` negates the gradient, here and in the other optimisers.
 struct SgdOptions {
   double lr = 1e-3, momentum = 0, dampening = 0, weight_decay = 0;
   bool nesterov = false, maximize = false;
@@ -84,6 +86,8 @@ public:
   explicit SGD(std::vector<ParamGroup<SgdOptions>> groups, Location where = Location::current());
 };
 
+/// Options of Adam. `betas` are the decays of the first and second moment; `eps` is added to the root of the second;
+/// `amsgrad` divides by the largest second moment so far.
 struct AdamOptions {
   double lr = 1e-3;
   std::pair<double, double> betas = {0.9, 0.999};
@@ -98,6 +102,7 @@ public:
   explicit Adam(std::vector<ParamGroup<AdamOptions>> groups, Location where = Location::current());
 };
 
+/// Options of AdamW: those of Adam with another default of weight_decay.
 struct AdamWOptions {
   double lr = 1e-3;
   std::pair<double, double> betas = {0.9, 0.999};
@@ -112,6 +117,7 @@ public:
   explicit AdamW(std::vector<ParamGroup<AdamWOptions>> groups, Location where = Location::current());
 };
 
+/// Options of RMSprop. `alpha` is the decay of the mean of squares; `centered` subtracts the square of the mean.
 struct RmspropOptions {
   double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
   bool centered = false, maximize = false;
@@ -124,6 +130,8 @@ public:
   explicit RMSprop(std::vector<ParamGroup<RmspropOptions>> groups, Location where = Location::current());
 };
 
+/// Options of Adagrad. The sum of squares begins with initial_accumulator_value; step t uses lr / (1 + (t - 1) ·
+/// lr_decay).
 struct AdagradOptions {
   double lr = 1e-2, lr_decay = 0, weight_decay = 0, initial_accumulator_value = 0, eps = 1e-10;
   bool maximize = false;
@@ -136,6 +144,23 @@ public:
   explicit Adagrad(std::vector<ParamGroup<AdagradOptions>> groups, Location where = Location::current());
 };
 
+struct SparseAdamOptions {
+  double lr = 1e-3;
+  std::pair<double, double> betas = {0.9, 0.999};
+  double eps = 1e-8;
+  bool maximize = false;
+};
+/// Adam for gradients by rows (see nn::EmbeddingOptions::sparse): moments and weights of a row change only in steps
+/// that have looked it up. Errors: a gradient that is not by rows. Source: torch.optim.SparseAdam.
+class BURIN_API SparseAdam : public Optimizer {
+public:
+  explicit SparseAdam(std::vector<Parameter> params, SparseAdamOptions options = {},
+                      Location where = Location::current())
+      : SparseAdam({{std::move(params), options}}, where) {}
+  explicit SparseAdam(std::vector<ParamGroup<SparseAdamOptions>> groups, Location where = Location::current());
+};
+
+/// Options of Lion. The first of `betas` mixes the update whose sign is taken, the second decays the momentum.
 struct LionOptions {
   double lr = 1e-4;
   std::pair<double, double> betas = {0.9, 0.99};
@@ -150,9 +175,11 @@ public:
   explicit Lion(std::vector<ParamGroup<LionOptions>> groups, Location where = Location::current());
 };
 
+/// Options of Adafactor. `d` limits the root mean square of an update; `eps` are the smallest squares and the smallest
+/// root mean square of a parameter.
 struct AdafactorOptions {
   double lr = 1e-2, beta2_decay = -0.8;
-  std::pair<std::optional<double>, double> eps = {std::nullopt, 1e-3}; // the first: the machine epsilon of the type
+  std::pair<std::optional<double>, double> eps = {std::nullopt, 1e-3}; ///< the first: the machine epsilon of the type
   double d = 1, weight_decay = 0;
   bool maximize = false;
 };
@@ -164,13 +191,15 @@ public:
   explicit Adafactor(std::vector<ParamGroup<AdafactorOptions>> groups, Location where = Location::current());
 };
 
+/// Options of Muon. `adjust_lr_fn` scales lr by the shape of the matrix: by its ratio of rows to columns ("original")
+/// or so that updates have the root mean square of AdamW's ("match_rms_adamw").
 struct MuonOptions {
   double lr = 1e-3, weight_decay = 0.1, momentum = 0.95;
   bool nesterov = true;
   std::array<double, 3> ns_coefficients = {3.4445, -4.7750, 2.0315};
   double eps = 1e-7;
   int64_t ns_steps = 5;
-  std::string adjust_lr_fn = "original"; // or "match_rms_adamw"
+  std::string adjust_lr_fn = "original"; ///< or "match_rms_adamw"
 };
 /// Momentum made orthogonal by Newton's and Schulz's iteration, of matrices only (put the rest into an AdamW). The
 /// iteration is computed in the parameter's element type, PyTorch's in bf16. Source: Jordan 2024, torch.optim.Muon.
@@ -181,12 +210,14 @@ public:
   explicit Muon(std::vector<ParamGroup<MuonOptions>> groups, Location where = Location::current());
 };
 
+/// Options of LBFGS. One step ends after max_iter iterations or max_eval evaluations, or when the largest gradient or
+/// change is below its tolerance.
 struct LbfgsOptions {
   double lr = 1;
-  int64_t max_iter = 20, max_eval = -1; // -1: max_iter · 5 / 4
+  int64_t max_iter = 20, max_eval = -1; ///< -1: max_iter · 5 / 4
   double tolerance_grad = 1e-7, tolerance_change = 1e-9;
   int64_t history_size = 100;
-  std::string line_search_fn = ""; // or "strong_wolfe"
+  std::string line_search_fn = ""; ///< or "strong_wolfe"
 };
 /// Limited-memory BFGS, with steps of the length lr, or of a length that a line search finds. Each step looks at losses
 /// and thus waits for them: it cannot be traced. Source: Nocedal and Wright 2006, torch.optim.LBFGS.

@@ -15,6 +15,7 @@ private:
   Parameter size, direction;
   int64_t dim;
 };
+/// A weight divided by its largest singular value, which power iteration estimates. See spectral_norm.
 class BURIN_API SpectralNormalizer : public Module {
 public:
   SpectralNormalizer(const Tensor &weight, int64_t iterations, double eps, int64_t dim, Location where);

@@ -5,13 +5,14 @@
 
 namespace burin::nn {
 
+/// Options of the recurrent layers. With `batch_first` the batch is the first dimension of x, not of the states.
 struct RecurrentOptions {
   int64_t num_layers = 1;
   bool bias = true;
   bool batch_first = false;
-  double dropout = 0; // in training, of the outputs of all layers but the last
+  double dropout = 0; ///< in training, of the outputs of all layers but the last
   bool bidirectional = false;
-  std::string nonlinearity = "tanh"; // of RNN: "tanh" or "relu"
+  std::string nonlinearity = "tanh"; ///< of RNN: "tanh" or "relu"
 };
 
 /// What the recurrent layers share. With D directions and H hidden values:

@@ -86,10 +86,12 @@ public:
                               Location where = Location::current());
 };
 
+/// Options of OneCycleLR. `pct_start` is the part of the steps in which the rate rises; with `three_phase` it falls as
+/// long as it rose, then to max_lr / div_factor / final_div_factor.
 struct OneCycleOptions {
   double pct_start = 0.3;
-  std::string anneal_strategy = "cos"; // or "linear"
-  bool cycle_momentum = true;          // momentum (of Adam: beta1) goes the other way, between the next two
+  std::string anneal_strategy = "cos"; ///< or "linear"
+  bool cycle_momentum = true;          ///< momentum (of Adam: beta1) goes the other way, between the next two
   double base_momentum = 0.85, max_momentum = 0.95;
   double div_factor = 25, final_div_factor = 1e4;
   bool three_phase = false;
@@ -114,12 +116,14 @@ public:
                             Location where = Location::current());
 };
 
+/// Options of ReduceLROnPlateau. Better means by more than `threshold`, relative ("rel") or absolute; after a reduction
+/// `cooldown` steps do not count; rates stay above min_lr and change by at least eps.
 struct PlateauOptions {
-  std::string mode = "min"; // of the metric: "min" or "max"
+  std::string mode = "min"; ///< of the metric: "min" or "max"
   double factor = 0.1;
   int64_t patience = 10;
   double threshold = 1e-4;
-  std::string threshold_mode = "rel"; // or "abs"
+  std::string threshold_mode = "rel"; ///< or "abs"
   int64_t cooldown = 0;
   double min_lr = 0, eps = 1e-8;
 };

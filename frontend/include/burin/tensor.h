@@ -1,5 +1,6 @@
 // Tensor: the value everything else works on.
 #pragma once
+#include "burin/device.h"
 #include "burin/error.h"
 #include "burin/size.h"
 #include <concepts>
@@ -55,6 +56,7 @@ BURIN_API bool operator==(const Shape &shape, const std::vector<int64_t> &sizes)
 /// As str() writes it: "[batch, 512]".
 BURIN_API std::ostream &operator<<(std::ostream &, const Shape &);
 
+/// Options of Tensor::backward and grad.
 struct BackwardOptions {
   /// Keep what the tape has saved, for another pass over the same calls. As in PyTorch; `create_graph` implies it.
   bool retain_graph = false;
@@ -91,6 +93,8 @@ public:
   Size size(int64_t axis, Location where = Location::current()) const;
   /// Number of elements.
   Size numel(Location where = Location::current()) const;
+  /// Where the elements are. In a traced function: where it runs, as far as that is known there.
+  Device device(Location where = Location::current()) const;
   /// True in a trace, where there are no numbers to read yet.
   bool isTraced() const;
 
@@ -143,6 +147,9 @@ public:
 
   // ---- methods that say more, or less, than the op they call
   Tensor to(DType dtype, Location where = Location::current()) const;
+  /// The same elements on a device: copied, without waiting, unless they are there. Gradients flow back. In a traced
+  /// function: the same tensor, on the device where the function runs; another one is refused. As torch.Tensor.to.
+  Tensor to(Device device, Location where = Location::current()) const;
   /// Merges the dimensions start..end.
   Tensor flatten(int64_t start = 0, int64_t end = -1, Location where = Location::current()) const;
   /// Swaps the last two dimensions.

@@ -4,21 +4,22 @@
 
 namespace burin::nn {
 
+/// Options of the transformer layers.
 struct TransformerOptions {
   int64_t dim_feedforward = 2048;
   double dropout = 0.1;
-  std::string activation = "relu"; // "relu" or "gelu"
+  std::string activation = "relu"; ///< "relu" or "gelu"
   double layer_norm_eps = 1e-5;
-  bool batch_first = false; // [N, L, size] instead of [L, N, size]
-  bool norm_first = false;  // normalise before attention and feed-forward instead of behind their residuals
+  bool batch_first = false; ///< [N, L, size] instead of [L, N, size]
+  bool norm_first = false;  ///< normalise before attention and feed-forward instead of behind their residuals
   bool bias = true;
 };
 
 /// What a sequence may not see, as in PyTorch: of booleans, true is what is left out; floats are added to the scores.
 struct AttentionMasks {
-  std::optional<Tensor> mask = std::nullopt;             // [L, S]
-  std::optional<Tensor> key_padding_mask = std::nullopt; // [N, S], or [S] without a batch
-  bool is_causal = false;                                // position i sees positions up to i; besides the masks
+  std::optional<Tensor> mask = std::nullopt;             ///< [L, S]
+  std::optional<Tensor> key_padding_mask = std::nullopt; ///< [N, S], or [S] without a batch
+  bool is_causal = false;                                ///< position i sees positions up to i; besides the masks
 };
 
 /// Attention of a sequence to itself and a feed-forward network, with residuals. x is [L, N, size], [N, L, size] with
@@ -90,7 +91,7 @@ struct BURIN_API KVCache : Module {
   /// What m queries at positions[i] to positions[i] + m - 1 see, as scaled_dot_product_attention takes it: bool [n, 1,
   /// m, length], true for what stands at or before them.
   Tensor mask(const Tensor &positions, const Dim &m, Location where = Location::current()) const;
-  Parameter keys, values; // [batch, heads, length, size]
+  Parameter keys, values; ///< [batch, heads, length, size]
 };
 
 } // namespace burin::nn

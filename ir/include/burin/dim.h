@@ -56,6 +56,7 @@ public:
 
   /// The value under an assignment of the symbols; nullopt if a symbol is missing or a divisor is 0.
   std::optional<int64_t> evaluate(const std::function<std::optional<int64_t>(std::string_view)> &symbol) const;
+  /// A named size with its range.
   struct Symbol {
     std::string name;
     int64_t min = 0, max = INT64_MAX; // both allowed

@@ -1,0 +1,26 @@
+"""Runs doxygen over the public headers. Fails on a warning, and on a class or function of a namespace without a comment."""
+import argparse
+import os
+import re
+import subprocess
+import sys
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--build", required=True, help="folder of the build")
+parser.add_argument("--source", required=True, help="root of the repository")
+arguments = parser.parse_args()
+
+run = subprocess.run(["doxygen", "docs/Doxyfile"], cwd=arguments.source, text=True, capture_output=True,
+                     env={**os.environ, "BURIN_BUILD": os.path.relpath(arguments.build, arguments.source)})
+undocumented = re.compile(r"warning: (Member|Compound) .* is not documented\.$")
+# Members of a class may speak for themselves; the class may not, nor may what stands alone.
+required = re.compile(r"Compound|\((function|enumeration)\) of (file|namespace)")
+problems = [line for line in run.stderr.splitlines()
+            if not undocumented.search(line) or (required.search(line) and "operator" not in line)]
+print("\n".join(problems))
+pages = os.path.join(arguments.build, "docs/reference/html")
+for page in ["classburin_1_1Tensor.html", "classburin_1_1nn_1_1Module.html", "runtime_8h.html", "index.html"]:
+    if not os.path.exists(os.path.join(pages, page)):
+        problems.append(page)
+        print(f"{page} was not written")
+sys.exit(1 if problems or run.returncode else 0)
