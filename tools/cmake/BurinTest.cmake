@@ -20,7 +20,7 @@ function(burin_test name)
   target_link_libraries(${name} PRIVATE burin_test_main ${ARG_LINK})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/test/bin")
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT 300)
   endif()
   # "-w NoTests": a case that is no longer there fails instead of passing as an empty run.
   catch_discover_tests(${name} TEST_PREFIX "${name}:" EXTRA_ARGS -w NoTests
