@@ -10,7 +10,7 @@
 //   leaves open within 16 steps; where windows reach into the padding, zeros are multiplied.
 // - thin-contraction: few rows on the left. Products are added in a fixed order that is not that of k.
 // - gpu-attention, tensor-core-attention: scores of a tile of rows and keys stay in shared memory and registers.
-// - gpu-running, gpu-sort, gpu-scatter: a block per line; scatter applies updates in their order.
+// - gpu-running, gpu-scatter: a block per line; scatter applies updates in their order.
 #pragma once
 #include "codegen/emit/KernelEmitters.h"
 
