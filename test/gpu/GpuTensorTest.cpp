@@ -37,19 +37,6 @@ struct LeNet : nn::Module {
   }
 };
 
-struct Batch {
-  Tensor images, labels;
-};
-Batch batchOf(uint64_t seed) {
-  std::vector<float> images;
-  std::vector<int64_t> labels;
-  for (uint64_t i = 0; i < 3 * 144; ++i)
-    images.push_back(float((i * 7919 + seed * 31) % 101) / 50 - 1);
-  for (uint64_t i = 0; i < 3; ++i)
-    labels.push_back(int64_t((i + seed) % 5));
-  return {from_vector(images, Shape{3, 1, 12, 12}), from_vector(labels)};
-}
-
 } // namespace
 
 TEST_CASE("gpu tensor: devices have names", "[gpu]") {

@@ -132,6 +132,6 @@ TEST_CASE("All graph passes and fusion keep what graphs mean") {
 
 TEST_CASE("Each stage keeps what it promises the next one") {
   checkAll(150, [](PM &m) {
-    buildPipeline(m, passes::Stage::Graph, passes::Stage::Kernels, {.disabled = {}, .verify = true});
+    buildPipeline(m, passes::Stage::Graph, passes::Stage::Kernels, {.disabled = {}, .verify = true, .memory = {}});
   });
 }
