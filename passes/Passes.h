@@ -8,15 +8,15 @@
 
 namespace burin::passes {
 
-/// Attribute of an argsort: how many of its results, from the first on, are read. The others may be anything.
+/// Attribute of an argsort: the number of leading results that are read; the other results may hold any value.
 inline constexpr llvm::StringLiteral kFirstOfSorted = "burin.first";
-/// Attribute of a module: what `burin-limit-memory` has done, as lines of text.
+/// Attribute of a module: the report of `burin-limit-memory`, lines of text.
 inline constexpr llvm::StringLiteral kMemoryReport = "burin.memory_report";
 
 #define GEN_PASS_DECL
 #include "passes/Passes.h.inc"
 
-/// With what its options cannot say, too.
+/// Takes a MemoryLimit, which the textual options of the pass cannot express in full.
 std::unique_ptr<mlir::Pass> createLimitMemoryPass(const MemoryLimit &);
 
 } // namespace burin::passes

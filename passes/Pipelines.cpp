@@ -12,74 +12,73 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     if (!llvm::is_contained(options.disabled, pass->getArgument().str()))
       manager.addPass(std::move(pass));
   };
-  // Without a pass that is left out, a stage may not keep its promise.
+  // The stage verifiers expect every pass to have run.
   auto verify = [&](std::unique_ptr<Pass> pass) {
     if (options.verify && options.disabled.empty())
       manager.addPass(std::move(pass));
   };
   if (from < Stage::Optimized && to >= Stage::Optimized) {
-    // Identities and repeated work go first: everything after sees a smaller graph.
+    // Canonicalization and CSE first: all later passes see a smaller graph.
     add(createCanonicalizerPass());
     add(createCSEPass());
-    // What depends on constants alone is computed now: weights arrive as the passes below expect them.
+    // Folds constant expressions, so that the passes below find weights as constants.
     add(createConstantFoldPass());
-    // Formulas become the ops they spell while they are still as written; their numbers are constants by now.
+    // Idiom recognition needs the formulas as written, with their numbers folded to constants.
     add(createSimplifyPass());
-    // Batch norm disappears into the weights before it, while convolutions are still whole.
+    // Batch norm is folded into the weights before it while convolutions are still whole.
     add(createFoldNormalizationPass());
-    // Composites that are not one kernel's business become simpler ops; row composites stay whole for fusion.
+    // Composites that no kernel computes become simpler ops; softmax and norms stay whole for fusion.
     add(createDecomposePass());
-    // Loops of gradients, while products are still whole: those of the loop before are taken from it, and the gradients
-    // of weights that all iterations use become one product each.
+    // Gradient loops, while matmuls are still whole: products of the forward loop are reused, and gradients of weights
+    // that all iterations share become one product each.
     add(createShareLoopProductsPass());
     add(createHoistLoopSumsPass());
     verify(createVerifyGraphPass());
-    // Convolutions and what lies between them work channels-last; before they become contractions, which only know
-    // that.
+    // Convolutions and the ops between them become channels-last, before contractions, which have no other layout.
     add(createLayoutAssignmentPass());
-    // Products to pack + contract, before fusion, which groups around them.
+    // Lowers products to pack + contract before fusion, which groups ops around contractions.
     add(createLowerContractionsPass());
-    // The bias and activation of a batch of sequences work on the rows of the product, not on the batch.
+    // Bias and activation of a batch of sequences work on the rows of the product, so that they share its space.
     add(createSinkReshapesPass());
     // Decomposition and lowering leave transposes and reshapes that cancel …
     add(createCanonicalizerPass());
     add(createCSEPass());
-    // … and constants to transform: above all, the weights are packed here.
+    // … and constants to transform: in particular, weights are packed here.
     add(createConstantFoldPass());
     add(createCSEPass());
-    // Packed weights also serve the embeddings that are tied to them. Tiles of bf16 have a copy of their own.
+    // Embeddings that are tied to packed weights read the panels. With bf16 tiles the panels have another format.
     if (!options.bf16Tiles)
       add(createShareTiedWeightsPass());
-    // What is left to do for weights that are no constants is done once, not in every turn of a loop.
+    // Work on weights that are not constant, such as packing, moves out of loops.
     add(createLoopInvariantCodeMotionPass());
-    // What a convolution makes and no window reads is left out.
+    // Rows and columns of convolutions that no window reads are not computed.
     add(createShrinkToDemandPass());
-    // Weights have their final form and size: compared with the activations, they say where the batch is split.
+    // Weights have their final form and size, which decides against the size of activations where the batch is tiled.
     add(createBatchTilingPass());
-    // … and where zeros among the activations spare kernels parts of them.
+    // Contractions with large finite weights may skip the rows of the weights that meet a zero.
     add(createMarkZeroSkippablePass());
-    // Of what is sorted, often the first elements alone are read.
+    // Sorts of which only the first elements are read.
     add(createMarkPartialSortsPass());
-    // What cannot fail leaves states free to be updated early.
+    // Scatters with checked indices cannot fail, so states may be updated before them.
     add(createMarkCheckedIndicesPass());
-    // Products of many rows on processors that multiply tiles of bf16.
+    // Emulation of f32 products on bf16 tiles.
     if (options.bf16Tiles)
       add(createEmulateF32GemmPass());
     verify(createVerifyLoweredPass());
   }
   if (from < Stage::Kernels && to >= Stage::Kernels) {
-    // From here on the graph is a list of kernels.
+    // Fusion: from here on the graph is a list of kernels.
     add(createFusePass());
-    // Kernels are placed; softmax, norms and means inside them become the reductions that code is made from.
+    // Softmax, norms and means become the reductions that emitters know; fusion has used them as wholes.
     add(createDecomposeInKernelsPass());
     verify(createVerifyKernelsPass());
-    // Kernels are final, so it is known which values die where.
+    // Kernels are final, so the last use of each value is known.
     add(createInPlaceResultsPass());
-    // States that are updated in place say what must run before; what remains free is ordered by memory. Then other
-    // values die than before.
+    // Needs the in-place updates of states, which order kernels; the rest is ordered by memory. Values die elsewhere
+    // then, so in-place results are computed again.
     add(createOrderKernelsPass());
     add(createInPlaceResultsPass());
-    // What is kept for too long is computed again.
+    // Long-lived values are recomputed.
     if (options.memory.bytes) {
       add(createLimitMemoryPass(options.memory));
       add(createInPlaceResultsPass());

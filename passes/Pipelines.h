@@ -1,31 +1,31 @@
-// The passes, in order.
+// The pass pipeline and its stages.
 #pragma once
 #include "mlir/Pass/PassManager.h"
 #include "passes/MemoryLimit.h"
 
 namespace burin::passes {
 
-/// What the graph is once a stage is done; `--emit` stops behind one.
+/// States of the graph; each is the state after a stage of the pipeline. `--emit` stops after one.
 enum class Stage { Graph, Optimized, Kernels };
 
 struct PipelineOptions {
-  /// Passes left out, by argument name ("burin-fuse"); for finding the pass that breaks a graph.
+  /// Arguments of passes to leave out ("burin-fuse"), to find the pass that breaks a graph.
   std::vector<std::string> disabled;
-  /// Whether each stage is checked to keep what it promises the next one.
+  /// Whether verifiers run after each stage.
 #ifdef NDEBUG
   bool verify = false;
 #else
   bool verify = true;
 #endif
-  /// Whether all targets multiply tiles of bf16.
+  /// Whether all targets have bf16 tiles (AMX).
   bool bf16Tiles = false;
   MemoryLimit memory;
 };
 
-/// Appends the passes that lead from `from` (exclusive) to `to`.
+/// Appends the passes from stage `from` (exclusive) to stage `to` (inclusive).
 void buildPipeline(mlir::OpPassManager &, Stage from, Stage to, const PipelineOptions & = {});
 
-/// Makes all passes known by name, for burin-opt.
+/// Registers all passes for burin-opt.
 void registerPasses();
 
 } // namespace burin::passes

@@ -8,8 +8,9 @@ using namespace burin::ir;
 namespace burin::passes {
 namespace {
 
-// ---- the rules that op definitions name as `parts`: for each operand whether a part of the result needs a part of it,
-// or nullopt if the result cannot be computed by parts. The ops have operands and results of rank 1 and more.
+// ---- rules that op definitions name as `parts`: for each operand, whether a part of the result along dimension 0
+// needs only the same part of that operand; nullopt if the result cannot be computed by parts. All operands and results
+// have rank 1 or more.
 using Roles = std::optional<SmallVector<bool>>;
 
 Roles noOperands(Operation *) { return std::nullopt; }
@@ -39,7 +40,7 @@ Roles unlessRepeated(Operation *op) {
   return SmallVector<bool>{from.size() == to.size() && leading(from) == leading(to)};
 }
 
-/// Whether windows along dimension 0 stay within a part: only windows of one element with stride 1 do.
+/// Windows along dimension 0 stay within a part only if they have one element and stride 1.
 Roles contractOperands(Operation *op) {
   auto contract = cast<ContractOp>(op);
   if (contract.getBatch() > 0)
@@ -61,7 +62,7 @@ Roles attentionOperands(Operation *op) {
   return when(keys && rankOf(query) > 2, roles);
 }
 
-/// Only slices that keep all of dimension 0.
+/// Only slices that keep dimension 0 whole.
 Roles unlessCut(Operation *op) {
   auto slice = cast<SliceOp>(op);
   Attr starts = *fromMlir(slice.getStartsAttr(), AttrKind::Shape);

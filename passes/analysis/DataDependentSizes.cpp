@@ -16,7 +16,7 @@ Value storedIn(Value v) {
 
 namespace {
 
-/// Calls `visit` with each size symbol whose value must be known before `op` can run.
+/// Calls `visit` with each size symbol whose value must be known before `op` runs.
 void forEachSymbol(Operation *op, llvm::function_ref<void(StringRef)> visit) {
   auto visitShape = [&](const Shape &shape) {
     for (const Dim &size : shape)
@@ -63,7 +63,8 @@ void sortByDependence(Block &block) {
       return;
     place(effectBefore.lookup(op));
     op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands()) // those of its own body are skipped above
+      for (Value operand :
+           inner->getOperands()) // operands from the body of `op` itself are skipped by the test of their block
         place(operand.getDefiningOp());
     });
     op->moveBefore(block.getTerminator());

@@ -1,17 +1,17 @@
-// Sizes that depend on data: which ops define them, and who has to wait for that.
+// Data-dependent sizes: the ops that define them and the order that they impose.
 #pragma once
 #include "ir/dialect/Burin.h"
 
 namespace burin::passes {
 
-/// The value in whose memory `v` lies: reshapes and prefixes are looked through.
+/// The value whose memory holds `v`: looks through reshapes and prefixes.
 mlir::Value storedIn(mlir::Value v);
 
-/// For each op of a block that has effects, the one before it; null for the first.
+/// For each op with effects in a block, the previous op with effects; null for the first.
 llvm::DenseMap<mlir::Operation *, mlir::Operation *> orderOfEffects(mlir::Block &block);
-/// Sorts a block: values are defined before they are used, and effects keep their order.
+/// Sorts a block so that values are defined before they are used and effects keep their order.
 void sortByDependence(mlir::Block &block);
-/// Sorts a block: values are defined before they are used, and sizes too, which operands do not tell: full({n}, 0).
+/// Also defines size symbols before they are used, which operands do not show: full({n}, 0).
 void sortBySizes(mlir::Block &block);
 
 } // namespace burin::passes

@@ -1,4 +1,4 @@
-// Writes graph code as formulas: what passes that replace one op by several use.
+// Builds graph ops with a compact notation, for passes that replace one op by several.
 #pragma once
 #include "ir/dialect/Burin.h"
 
@@ -34,7 +34,7 @@ public:
     return op<ir::IotaOp>({}, {{"shape", shape}, {"dtype", dtype}, {"axis", axis}});
   }
 
-  // These return x itself where they would change nothing.
+  // These return x if they would not change it.
   mlir::Value cast(mlir::Value x, DType dtype) {
     return ir::dtypeOf(x) == dtype ? x : op<ir::CastOp>({x}, {{"dtype", dtype}});
   }
@@ -75,7 +75,7 @@ public:
   mlir::Location loc;
 };
 
-/// The element type sums are taken in: f32 for the 16-bit floats, as PyTorch does.
+/// Element type of accumulators: f32 for 16-bit floats, as in PyTorch.
 inline DType wideType(DType t) { return t == DType::f16 || t == DType::bf16 ? DType::f32 : t; }
 
 /// first, first + 1, …, rank - 1.
@@ -86,10 +86,10 @@ inline std::vector<int64_t> axesFrom(int64_t first, int64_t rank) {
   return axes;
 }
 
-/// Has `operand` read a copy that a kernel makes, and so has a place of its own.
+/// Makes `operand` the result of a copying kernel, so that the value has a buffer of its own.
 void copyByKernel(mlir::OpOperand &operand);
 
-/// Depends on constants alone.
+/// Whether `v` depends on constants alone.
 bool isConstantExpression(mlir::Value v);
 
 } // namespace burin::passes

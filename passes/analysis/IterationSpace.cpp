@@ -12,7 +12,7 @@ Value skipReshapes(Value v) {
   return v;
 }
 
-/// Composites, whose results have the shape of what they reduce.
+/// Softmax and norms: row ops whose results have the shape of their operand.
 static bool isRowComposite(Operation *op) {
   RowAxes rows = factsOf(op).rows;
   return rows == RowAxes::AlongAxis || rows == RowAxes::FromAxis;
@@ -193,7 +193,7 @@ private:
     assign(op->getResult(0), map);
   }
 
-  // The result is aligned with the first operand; weight and bias with its last dimensions.
+  // The result and the first operand have the same map; weight and bias map to its last dimensions.
   void relateComposite(Operation *op) {
     Value x = op->getOperand(0), result = op->getResult(0);
     auto it = maps.find(x);
@@ -206,7 +206,7 @@ private:
       assign(parameter, Map(map.end() - shapeOf(parameter).size(), map.end()));
   }
 
-  // Every reduction must run over the reduced dimensions of the space, and every result must be aligned.
+  // Every reduction must run over the reduced dimensions of the space, and every result must have a map.
   bool complete() {
     for (Operation &op : body) {
       SmallVector<int64_t> axes = rowAxes(&op);
@@ -276,7 +276,7 @@ private:
       // Only sizes of 1 may lie between the two.
       if (next < at || !std::all_of(at + 1, next, [](int d) { return d == -1; }))
         return false;
-      // What is computed by position, not point by point, needs its own dimensions.
+      // Ops that compute elements by position (movement) need their dimensions unmerged.
       Operation *op = v.getDefiningOp();
       bool pointwise = !op || op->hasTrait<ir::Elementwise>() || isa<BroadcastToOp, ContractOp>(op) ||
                        !reducedAxes(op).empty() || (isView(op) && unitReshape(op));

@@ -7,7 +7,7 @@ using namespace burin::ir;
 
 namespace burin::passes {
 
-/// An account may leave out what is too large an expression of sizes.
+/// Returns nullopt if the expression of sizes is too large.
 template <class F> static std::optional<Dim> ifExpressible(F &&expression) try {
   return expression();
 } catch (const Error &) {
@@ -32,7 +32,7 @@ Dim bytesRead(BlockArgument operand, Value source) {
 
 namespace {
 
-// ---- the rules that op definitions name as `flops`
+// ---- rules that op definitions name as `flops`
 Dim ofResult(Operation &op) { return elements(shapeOf(op.getResult(0))); }
 
 Dim ofOperands(Operation &op) {

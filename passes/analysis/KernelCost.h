@@ -1,14 +1,15 @@
-// The work of a step by the plan's account: for profiles, and for choosing how many threads it is worth.
+// Cost of a step: for profiles, and to choose the number of threads of a step.
 #pragma once
 #include "ir/dialect/Burin.h"
 
 namespace burin::passes {
 
-/// Floating-point operations of a kernel; moving data counts none, nor does what is too large an expression of sizes.
+/// Floating-point operations of a kernel. Movement counts 0, and so do ops whose count is too large an expression of
+/// sizes.
 Dim flopsOf(ir::KernelOp kernel);
-/// Bytes that a kernel reads of one operand: all of it, but of a table only the rows that are taken.
+/// Bytes that a kernel reads of an operand: all of it, or of a table only the selected rows.
 Dim bytesRead(mlir::BlockArgument operand, mlir::Value source);
-/// The size where each symbol is 8, which is what plans are made for; 0 if that is impossible.
+/// `size` with kTypicalSize for each symbol, as plans assume; 0 if that does not evaluate.
 int64_t typicalSize(const Dim &size);
 /// Bytes of a tensor.
 Dim byteSize(mlir::Value v);

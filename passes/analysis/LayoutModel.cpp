@@ -75,8 +75,8 @@ std::vector<int64_t> LayoutModel::toLast(Value v) const {
   return channelsLast(cast<RankedTensorType>(v.getType()).getRank(), channelDimsOf(v));
 }
 
-/// Sets the number of channel dimensions of `v`, and of the values that it is computed from if theirs is not set yet.
-/// False if `v` already has another number.
+/// Sets the number of channel dimensions of `v`, and of the values that it is computed from where that is not set yet.
+/// Returns false if `v` already has another number.
 bool LayoutModel::settle(Value v, int dims) {
   auto [it, inserted] = channelDims.try_emplace(v, dims);
   if (!inserted)
@@ -93,8 +93,8 @@ bool LayoutModel::settle(Value v, int dims) {
   return true;
 }
 
-/// The result, and operands of the same rank, must agree in the number of channel dimensions. If none of them has one
-/// yet, nothing is set.
+/// Makes the result and operands of the same rank agree in their number of channel dimensions. If none of them has one,
+/// nothing is set.
 bool LayoutModel::settleAll(Operation *op) {
   int dims = 0;
   for (Value operand : op->getOperands())
@@ -127,7 +127,7 @@ LayoutRule LayoutModel::windowRule(Operation *op) {
 
 static size_t rankOf(Value v) { return shapeOf(v).size(); }
 
-/// Made without operands.
+/// Ops without operands.
 LayoutRule LayoutModel::fillRule(Operation *op) {
   return rankOf(op->getResult(0)) < 2 ? LayoutRule() : LayoutRule{{}, Form::Own};
 }
@@ -142,7 +142,7 @@ LayoutRule LayoutModel::broadcastRule(Operation *op) {
   return {{sameRank ? Form::Own : Form::Any}, Form::Own};
 }
 
-/// With one-dimensional indices the result has the dimensions of x.
+/// With one-dimensional indices the result keeps the dimensions of x.
 LayoutRule LayoutModel::takeRule(Operation *op) {
   if (rankOf(op->getResult(0)) < 2 || rankOf(op->getOperand(1)) != 1 || !settleAll(op))
     return {};
@@ -156,8 +156,8 @@ LayoutRule LayoutModel::sameRule(Operation *op) {
   return {SmallVector<Form, 3>(op->getNumOperands(), Form::Own), Form::Own};
 }
 
-/// A reduction keeps the order of the dimensions that it does not reduce. If it reduces all channels, or all but the
-/// channels, both layouts of the result are the same.
+/// A reduction keeps the order of the dimensions that remain. If it reduces all channels, or everything but the
+/// channels, the result is the same in both layouts.
 LayoutRule LayoutModel::reductionRule(Operation *op) {
   Value x = op->getOperand(0), result = op->getResult(0);
   if (shapeOf(x).size() < 2)
@@ -173,7 +173,7 @@ LayoutRule LayoutModel::reductionRule(Operation *op) {
     return {{Form::Own}, Form::Own};
   }
   int dims = channelDimsOf(x), left = dims;
-  if (llvm::is_contained(axes, 0)) { // statistics and gradients of channels: nothing else is left, in either form
+  if (llvm::is_contained(axes, 0)) { // statistics and gradients of channels: channels alone remain, in either form
     bool keepsChannels = llvm::none_of(axes, [&](int64_t axis) { return axis > 0 && axis <= dims; });
     bool isAll = int64_t(axes.size()) + dims == int64_t(shapeOf(x).size());
     return keepsChannels && isAll && settle(x, dims) ? LayoutRule{{Form::Own}, Form::First} : LayoutRule{};
@@ -188,7 +188,7 @@ LayoutRule LayoutModel::reductionRule(Operation *op) {
   return {{Form::Own}, Form::Own};
 }
 
-/// Whether a reshape only renames symbolic sizes that are checked to be equal at run time.
+/// Whether a reshape only renames symbolic sizes that a run checks to be equal.
 static bool isRenaming(Operation *reshape, const Shape &from, const Shape &to) {
   auto function = reshape->getParentOfType<func::FuncOp>();
   auto checks = function ? function->getAttrOfType<ArrayAttr>(kChecksAttr) : ArrayAttr();
@@ -207,7 +207,7 @@ static bool isRenaming(Operation *reshape, const Shape &from, const Shape &to) {
          });
 }
 
-/// A reshape that merges neither the batch nor the channels with other dimensions works on both layouts.
+/// A reshape that merges neither batch nor channels with other dimensions works in both layouts.
 LayoutRule LayoutModel::reshapeRule(Operation *op) {
   Value x = op->getOperand(0), result = op->getResult(0);
   Shape from = shapeOf(x), to = shapeOf(result);
@@ -234,15 +234,15 @@ LayoutRule LayoutModel::reshapeRule(Operation *op) {
   return {};
 }
 
-/// A transpose from one layout to the other is an identity if its operand is given in the other layout already. One
-/// that permutes only channels works on both layouts.
+/// A transpose between the layouts is an identity if its operand is already in the other layout. A transpose that
+/// permutes only channels works in both layouts.
 LayoutRule LayoutModel::transposeRule(Operation *op) {
   Value x = op->getOperand(0), result = op->getResult(0);
   ArrayRef<int64_t> perm = cast<TransposeOp>(op).getPerm();
   int dims = channelDimsOf(x);
   if (perm.size() < 3)
     return {};
-  // In rank 3 the same permutation leads there and back.
+  // In rank 3 one permutation leads in both directions.
   bool there = perm == ArrayRef(channelsLast(perm.size(), dims)),
        back = perm == ArrayRef(inverse(channelsLast(perm.size(), 1)));
   if (there && (!back || fromWindow.contains(x)) && settle(x, dims))

@@ -1,13 +1,12 @@
-// Which ops can work on channels-last values, and how.
+// Layout rules: which ops can work on channels-last values, and in what form their operands and results are then.
 #pragma once
 #include "ir/dialect/Burin.h"
 
 namespace burin::passes {
 
-/// A value [N, C…, spatial…] has two forms: first, as it is in the graph, and last, [N, spatial…, C…]. C is one
-/// dimension, or several where channels are split into groups.
-/// What an op takes or gives: one of the forms, `Own` for the form that is chosen for the op as a whole, or something
-/// that no layout matters to.
+/// Layout of an operand or result. A value [N, C…, spatial…] has two forms: First, as in the graph, and Last, [N,
+/// spatial…, C…]. C is several dimensions where channels are split into groups. Own is the form that is assigned to the
+/// op as a whole; Any stands for operands without a layout.
 enum class Form { First, Last, Own, Any };
 
 struct LayoutRule {
@@ -21,7 +20,7 @@ class LayoutModel {
 public:
   explicit LayoutModel(mlir::Block &);
 
-  /// Convolutions and pooling exist: there is something to gain.
+  /// Whether the block has convolutions or pooling; without them no layout is assigned.
   bool hasWindows() const { return windows; }
   const LayoutRule &rule(mlir::Operation *op) const { return rules.find(op)->second; }
   /// Dimension i of the last form of `v` is dimension perm[i] of the first.
@@ -31,7 +30,7 @@ public:
 
 private:
   LayoutRule ruleOf(mlir::Operation *op);
-  // The rules that op definitions name as `layout`; they may settle numbers of channel dimensions.
+  // Rules that op definitions name as `layout`; they may set numbers of channel dimensions.
   LayoutRule fixedRule(mlir::Operation *op);
   LayoutRule windowRule(mlir::Operation *op);
   LayoutRule reductionRule(mlir::Operation *op);
@@ -48,14 +47,14 @@ private:
 
   bool windows = false;
   llvm::DenseMap<mlir::Operation *, LayoutRule> rules;
-  llvm::DenseMap<mlir::Value, int> channelDims; // those that are settled
+  llvm::DenseMap<mlir::Value, int> channelDims; // values without an entry are undecided
   llvm::DenseSet<mlir::Value> fromWindow;       // computed from the result of a convolution or pooling
 };
 
-/// The permutation that brings dimensions 1 to `channelDims` behind all others.
+/// The permutation that moves dimensions 1 to `channelDims` behind all others.
 std::vector<int64_t> channelsLast(size_t rank, int channelDims);
 std::vector<int64_t> inverse(llvm::ArrayRef<int64_t> perm);
-/// A reshape whose users are products with constant weights: they can take its elements in any order.
+/// Whether the users of a reshape are products with constant weights: they accept its elements in any order.
 bool feedsConstantWeights(mlir::Operation *reshape);
 
 } // namespace burin::passes

@@ -56,7 +56,7 @@ private:
       TakeOverCache cache;
       step.innerBytes = std::max(step.innerBytes, livenessOf(*inner, cache).peakBytes());
     }
-    if (isa<WhileOp>(op)) // the carried values take turns with the results
+    if (isa<WhileOp>(op)) // the carried values alternate with the results between two buffers
       for (ValueId result : step.results)
         step.innerBytes += model.values[result].bytes;
     auto kernel = dyn_cast<KernelOp>(op);
@@ -68,7 +68,7 @@ private:
     return success();
   }
 
-  // The states that a loop begins with lie before those that its turns leave.
+  // The initial states of a loop share a buffer with the states that its iterations leave.
   LogicalResult addResult(mlir::Value result) {
     if (auto scan = result.getDefiningOp<ScanOp>()) {
       unsigned i = cast<OpResult>(result).getResultNumber();
@@ -111,7 +111,7 @@ private:
   SizesAs sizes;
   Block &block;
   MemoryModel model;
-  llvm::DenseSet<mlir::Value> outside; // the arena: results of the function
+  llvm::DenseSet<mlir::Value> outside; // results of the function: not in the arena
 };
 
 } // namespace
@@ -149,7 +149,7 @@ Liveness livenessOf(const MemoryModel &model, TakeOverCache &cache) {
   for (uint32_t at = 0; at < model.steps.size(); ++at) {
     const MemoryModel::Step &step = model.steps[at];
     taken.clear();
-    // The same choice as burin-in-place-results.
+    // Mirrors the choice of burin-in-place-results.
     for (unsigned r = 0; isa<KernelOp>(step.op) && r < step.results.size(); ++r) {
       if (!model.values[step.results[r]].isBuffer || model.values[step.results[r]].isShared)
         continue;
@@ -171,7 +171,7 @@ Liveness livenessOf(const MemoryModel &model, TakeOverCache &cache) {
   for (ValueId v = 0; v < count; ++v) {
     if (!model.values[v].isBuffer || out.first[v] == UINT32_MAX)
       continue;
-    // Where it lies in another one's buffer, that one's bytes are counted during the step that makes it.
+    // A value in another value's buffer: while its step runs, the bytes are counted for the other value.
     uint32_t begin = out.home[v] == v ? out.first[v] : out.first[v] + 1;
     change[begin] += model.values[v].bytes;
     change[out.last[v] + 1] -= model.values[v].bytes;

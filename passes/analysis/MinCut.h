@@ -1,4 +1,4 @@
-// Cheapest split of a network into two sides.
+// Minimum cut of a flow network.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace burin::passes {
 class MinCut {
 public:
   static constexpr int kSource = 0, kSink = 1;
-  static constexpr double kForbidden = 1e30; // an edge that no cut takes
+  static constexpr double kForbidden = 1e30; // capacity of an edge that must not be cut
 
   int addNode() {
     edgesOf.emplace_back();
     return int(edgesOf.size()) - 1;
   }
-  /// Costs `capacity` if `from` ends on the source's side and `to` on the sink's.
+  /// Adds an edge that costs `capacity` if `from` is on the source's side and `to` on the sink's.
   void addEdge(int from, int to, double capacity) {
     edgesOf[from].push_back(int(edges.size()));
     edges.push_back({to, capacity});
@@ -25,8 +25,8 @@ public:
     edges.push_back({from, 0});
   }
 
-  /// For each node whether it is on the source's side. Of all cheapest cuts the one with the most such nodes, but nodes
-  /// that nothing ties to the source are on the sink's side.
+  /// For each node whether it is on the source's side. Among minimum cuts, returns the one with the largest source
+  /// side; nodes without a path from the source are on the sink's side.
   std::vector<bool> solve() {
     while (findLevels()) {
       next.assign(edgesOf.size(), 0);
@@ -47,7 +47,7 @@ private:
     double left;
   };
 
-  /// Nodes that a walk from `start` reaches without passing the other end, over the edges that `open` lets through.
+  /// Nodes that are reachable from `start` over edges for which `open` holds, without passing source or sink.
   template <class Open> std::vector<bool> reachable(int start, Open open) {
     std::vector<bool> seen(edgesOf.size());
     seen[kSource] = seen[kSink] = true;
@@ -62,7 +62,7 @@ private:
     return seen;
   }
 
-  // Breadth-first distances from the source over edges that have capacity left.
+  // Breadth-first distances from the source over edges with residual capacity.
   bool findLevels() {
     level.assign(edgesOf.size(), -1);
     level[kSource] = 0;
@@ -76,7 +76,7 @@ private:
     return level[kSink] >= 0;
   }
 
-  // One path from source to sink, depth first; without recursion, networks may be deep.
+  // Augments one path from source to sink, depth first; iterative, since networks may be deep.
   double push() {
     std::vector<int> path;
     int at = kSource;
@@ -109,7 +109,7 @@ private:
     return amount;
   }
 
-  std::vector<Edge> edges; // each is followed by its reverse
+  std::vector<Edge> edges; // each edge is followed by its reverse
   std::vector<std::vector<int>> edgesOf = std::vector<std::vector<int>>(2);
   std::vector<int> level;
   std::vector<size_t> next;

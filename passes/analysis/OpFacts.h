@@ -1,20 +1,20 @@
-// What the definition of an op (ir/ops) says of it, for passes and code generation.
+// Facts from op definitions (ir/ops) for passes and code generation.
 #pragma once
 #include "ir/dialect/Burin.h"
 
 namespace burin::passes {
 
-/// An op's part in kernels.
+/// The role of an op in kernels.
 enum class FusionKind {
-  None,       // no work of a kernel: decomposed before fusion, or the runtime's
+  None,       // not computed by kernels: decomposed before fusion, or run by the runtime
   Free,       // costs nothing and is repeated in every kernel that uses it
-  View,       // free as long as its operand is in memory or computed in the same kernel
-  Pointwise,  // an element of the result follows from the elements at its place
+  View,       // free if its operand is in memory or computed in the same kernel
+  Pointwise,  // each element of the result depends on the elements at its position
   Row,        // reduces rows of one space, see RowAxes
-  Movement,   // an element of the result is an element of an operand, or none, by its position
-  Window,     // reads elements of its first operand many times, so that they must be in memory
-  Contract,   // the same, and is summed up by matrix kernels
-  Sequential, // goes along an axis in order, or writes anywhere: a kernel of its own
+  Movement,   // each element of the result is an element of an operand, or a constant, chosen by position
+  Window,     // reads elements of its first operand many times, so that the operand must be in memory
+  Contract,   // the same, computed by matrix kernels
+  Sequential, // runs along an axis in order, or writes to computed positions: a kernel of its own
 };
 inline constexpr size_t kFusionKinds = size_t(FusionKind::Sequential) + 1;
 
@@ -27,10 +27,10 @@ enum class RowAxes {
   FromAxis,  // those from its attribute `axis` on; the same
 };
 
-/// Whether an op on constants is computed at compile time.
+/// Whether an op with constant operands is folded.
 enum class Folding {
   Never,
-  Cheap, // costs next to nothing where it is used: only if the result is small
+  Cheap, // recomputing costs almost nothing: folded only if the result is small
   Value,
 };
 
@@ -38,21 +38,22 @@ struct OpFacts {
   FusionKind fusion = FusionKind::None;
   RowAxes rows = RowAxes::None;
   Folding folding = Folding::Value;
-  bool selects = false; // reads of its first operand only what its second one points at
+  bool selects = false; // reads only the elements of its first operand that the second operand selects
 };
 
-/// Of an op of the table, or one that is a step of its own (Sequential); the default for all others, and for null.
+/// Facts of an op of the table. Sequential for other ops that are steps of their own; the default for all others and
+/// null.
 const OpFacts &factsOf(mlir::Operation *op);
-/// The position in the op table; nullopt for other ops.
+/// Index in the op table; nullopt for ops outside of it.
 std::optional<size_t> tableIndexOf(mlir::Operation *op);
 
-/// The same elements in row-major order under another shape.
+/// Whether the op gives the same elements in row-major order another shape.
 inline bool isView(mlir::Operation *op) { return factsOf(op).fusion == FusionKind::View; }
-/// Costs nothing by itself: kernels repeat it wherever it is needed.
+/// Whether the op costs nothing, so that kernels repeat it where it is needed.
 inline bool isFree(mlir::Operation *op) { return isView(op) || factsOf(op).fusion == FusionKind::Free; }
-/// Goes along an axis in order, writes anywhere, or is a step of its own: no other op shares its kernel's loops.
+/// Whether the op is the only one in its kernel, or a step of its own.
 inline bool isSequential(mlir::Operation *op) { return factsOf(op).fusion == FusionKind::Sequential; }
-/// Reads its operands many times, from memory.
+/// Whether the op reads its operands from memory, many times.
 inline bool readsMemory(mlir::Operation *op) {
   return factsOf(op).fusion == FusionKind::Window || factsOf(op).fusion == FusionKind::Contract;
 }

@@ -4,7 +4,8 @@
 
 namespace burin::passes {
 
-/// The windows of an op. The spatial dimensions of x start at `firstSpatial`; channels are last or second.
+/// The windows of an op. Spatial dimensions of x start at `firstSpatial`; channels are the last or the second
+/// dimension.
 struct Window {
   mlir::Value x;
   size_t spatial, firstSpatial;
@@ -12,14 +13,14 @@ struct Window {
   bool ceilMode = false;
 
   bool channelsLast() const { return firstSpatial == 1; }
-  /// Whether windows may reach beyond x.
+  /// Whether windows may reach beyond x along spatial dimension d.
   bool isOpen(size_t d) const { return low[d] > 0 || high[d] > 0 || ceilMode; }
 };
 
-/// Of max_pool, avg_pool, and channels-last conv with one filter per channel; nullopt for other ops.
+/// Windows of max_pool, avg_pool, and channels-last depthwise conv; nullopt for other ops.
 std::optional<Window> windowOf(mlir::Operation *op);
 
-/// What the elements of windows of this type are accumulated in: 16-bit floats in f32.
+/// Element type of the accumulators of a window: f32 for 16-bit floats.
 DType sumTypeOf(DType type);
 
 } // namespace burin::passes

@@ -25,14 +25,14 @@ StridedView stridedViewOf(Value v) {
   return {skipReshapes(source), seen};
 }
 
-/// Integers of the same size: nothing is computed.
+/// An integer type of the same size: copies compute nothing.
 static DType movedAs(DType type) {
   constexpr DType bySize[] = {DType::i8, DType::i8, DType::i16, DType::i16, DType::i32};
   size_t bytes = byteWidth(type);
   return bytes == 8 ? DType::i64 : bySize[bytes];
 }
 
-/// Neighbours that lie behind each other in the source as they do in the result become one.
+/// Merges neighbouring dimensions that are contiguous both in the source and in the result.
 static void merge(SmallVector<StridedCopy::Along> &dims) {
   for (size_t i = dims.size(); i-- > 1;)
     if (dims[i - 1].from == dims[i].size * dims[i].from) {
@@ -81,7 +81,7 @@ std::optional<StridedCopy> transposingCopyOf(Block &body) {
   return copy;
 }
 
-/// The dimension of the space that the operand of a transpose is contiguous along, or -1.
+/// The dimension of the space along which the operand of a transpose is contiguous, or -1.
 static int contiguousDimension(TransposeOp op, const IterationSpace &a) {
   Shape shape = shapeOf(op.getX());
   int64_t last = int64_t(shape.size()) - 1;
@@ -94,7 +94,7 @@ static int contiguousDimension(TransposeOp op, const IterationSpace &a) {
 }
 
 std::optional<TransposedReads> transposedReadsOf(Block &body, const IterationSpace &a) {
-  // A reduction over a dimension of size 1 is in no dimension of the space.
+  // A reduction over a dimension of size 1 reduces no dimension of the space.
   bool reduces = llvm::any_of(body, [](Operation &op) { return !reducedAxes(&op).empty(); });
   if (a.space.size() < 2 || reduces || llvm::is_contained(a.reduced, true))
     return std::nullopt;
@@ -109,7 +109,7 @@ std::optional<TransposedReads> transposedReadsOf(Block &body, const IterationSpa
     reads.along = d;
     reads.values.push_back(op.getResult());
   }
-  auto isWhole = [&](Value yielded) { // has all dimensions
+  auto isWhole = [&](Value yielded) { // uses all dimensions of the space
     auto dims = a.dims.find(a.contains(yielded) ? yielded : skipReshapes(yielded));
     return dims != a.dims.end() && llvm::count_if(dims->second, [](int d) { return d >= 0; }) == last + 1;
   };

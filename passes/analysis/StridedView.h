@@ -1,42 +1,42 @@
-// Values whose elements lie in memory in another order than their own: transposed operands, and kernels that transpose.
+// Values whose elements are strided in memory: transposed operands, and kernels that transpose.
 #pragma once
 #include "passes/analysis/IterationSpace.h"
 
 namespace burin::passes {
 
-/// Elements from one index to the next, per dimension of a dense tensor.
+/// Strides of a dense row-major tensor, in elements, per dimension.
 llvm::SmallVector<Dim> rowMajorStrides(const Shape &);
 
-/// A value seen in the memory of another one: `base`, reshaped, and perhaps transposed then.
+/// A value as a strided view of `base`, which is reshaped and optionally transposed.
 struct StridedView {
   mlir::Value base;
   llvm::SmallVector<Dim> strides; // in elements, per dimension of the value
 };
 StridedView stridedViewOf(mlir::Value v);
 
-/// A copy between two orders of dimensions: the result as it lies in memory, and where its elements come from.
+/// A copy between two orders of dimensions, with the strides of source and result.
 struct StridedCopy {
   struct Along {
     Dim size;
-    Dim from, to; // elements of the source, of the result, from one index to the next
+    Dim from, to; // strides in the source and in the result, in elements
   };
   llvm::SmallVector<Along> dims;
   mlir::Value source; // an operand of the kernel
   DType type;
-  int inner = -1;     // the dimension that the source is contiguous along; the result is along the last
-  Dim filled;         // of a packed matrix: columns that are there, over all panels; the others are zero
-  int64_t panels = 0; // of a packed matrix: how wide, else 0
+  int inner = -1;     // dimension along which the source is contiguous; the result is contiguous along the last one
+  Dim filled;         // for a packed matrix: columns in all panels; the remaining columns are zero
+  int64_t panels = 0; // for a packed matrix: panel width, else 0
 };
-/// Of a kernel that only transposes an operand, or packs one that it transposes; nullopt for other bodies, and where
+/// Matches a kernel that only transposes an operand, or transposes and packs it. nullopt for other bodies, and if
 /// source and result are contiguous along the same dimension or along short ones.
 std::optional<StridedCopy> transposingCopyOf(mlir::Block &body);
 
-/// Transposed operands of an elementwise kernel that lie contiguous along one dimension of its space, not the last.
+/// Transposed operands of an elementwise kernel that are contiguous along a dimension of its space other than the last.
 struct TransposedReads {
-  int along = -1; // that dimension
+  int along = -1; // the dimension that they are contiguous along
   llvm::SmallVector<mlir::Value> values;
 };
-/// nullopt where there are none, or squares along the two dimensions are not worth it.
+/// nullopt if there are none, or if the two dimensions are too short for transposes in registers.
 std::optional<TransposedReads> transposedReadsOf(mlir::Block &body, const IterationSpace &);
 
 } // namespace burin::passes

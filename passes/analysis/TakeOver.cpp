@@ -7,7 +7,7 @@ using namespace burin::ir;
 
 namespace burin::passes {
 
-/// Same element size, and the same element at every point.
+/// Whether both values have their elements at the same points of the space.
 static bool samePlaces(const IterationSpace &alignment, Value input, Value yielded) {
   auto steps = [&](Value v) {
     SmallVector<int> dims(alignment.dims.find(v)->second);
@@ -17,7 +17,8 @@ static bool samePlaces(const IterationSpace &alignment, Value input, Value yield
   return steps(input) == steps(yielded);
 }
 
-// Pointwise ops, reductions and unit reshapes read at the point; contractions and movement read anywhere.
+// Whether all users read `v` at the current point: pointwise ops, reductions and unit reshapes do; contractions and
+// movement read elsewhere.
 static bool readOnlyAtItsPoint(Value v) {
   return llvm::all_of(v.getUsers(), [](Operation *user) {
     return user->hasTrait<ir::Elementwise>() || !reducedAxes(user).empty() || isa<YieldOp>(user) ||
@@ -29,7 +30,7 @@ bool mayTakeOver(KernelOp kernel, unsigned result, unsigned input) {
   Block &body = kernel.getBody().front();
   BlockArgument argument = body.getArgument(input);
   Value yielded = body.getTerminator()->getOperand(result);
-  if (auto scatter = yielded.getDefiningOp<ScatterOp>()) // its kernel has a rule for that
+  if (auto scatter = yielded.getDefiningOp<ScatterOp>()) // the scatter kernel updates x in place
     return scatter.getX() == argument && argument.hasOneUse();
   if (byteWidth(dtypeOf(argument)) != byteWidth(dtypeOf(yielded)) ||
       elements(shapeOf(argument)) != elements(shapeOf(yielded)))

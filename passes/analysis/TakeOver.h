@@ -1,11 +1,11 @@
-// Which results of a kernel may lie in the memory of one of its inputs.
+// Which results of a kernel may share the buffer of one of its inputs.
 #pragma once
 #include "ir/dialect/Burin.h"
 
 namespace burin::passes {
 
-/// Whether the kernel works if result number `result` lies where input number `input` does: it reads each element of
-/// the input only where it writes the same element of the result. Who else reads the input is not asked.
+/// Whether result number `result` may use the buffer of input number `input`: the kernel reads each element of the
+/// input only where it writes the same element of the result. Other readers of the input are the caller's concern.
 bool mayTakeOver(ir::KernelOp kernel, unsigned result, unsigned input);
 
 } // namespace burin::passes

@@ -29,7 +29,7 @@ std::string errorOf(Operation *op) {
 }
 
 bool canFail(Operation *op) {
-  if (isa<PrefixOp, HostCallOp>(op)) // the size that it computes may not fit
+  if (isa<PrefixOp, HostCallOp>(op)) // the size that it computes may exceed its bound
     return true;
   if (auto kernel = dyn_cast<KernelOp>(op))
     return !checksOf(kernel).empty();

@@ -1,15 +1,16 @@
-// Ops that may find values which are not allowed while they run: an index out of range, a condition that does not hold.
+// Ops that check values at run time: indices out of range, and conditions that do not hold.
 #pragma once
 #include "ir/dialect/Burin.h"
 
 namespace burin::passes {
 
 bool mayFindError(mlir::Operation *op);
-/// Those of a kernel, in order.
+/// The checking ops of a kernel, in order.
 llvm::SmallVector<mlir::Operation *> checksOf(ir::KernelOp kernel);
-/// Whether a step may end a run: a kernel with such ops, a step that runs functions with them, a size that is computed.
+/// Whether a step may end a run with an error: a kernel with checking ops, a step that runs functions with them, a
+/// computed size.
 bool canFail(mlir::Operation *op);
-/// What the error of such an op says.
+/// Error message of a checking op.
 std::string errorOf(mlir::Operation *op);
 
 } // namespace burin::passes
