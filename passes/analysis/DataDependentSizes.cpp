@@ -63,8 +63,7 @@ void sortByDependence(Block &block) {
       return;
     place(effectBefore.lookup(op));
     op->walk([&](Operation *inner) {
-      for (Value operand :
-           inner->getOperands()) // operands from the body of `op` itself are skipped by the test of their block
+      for (Value operand : inner->getOperands()) // operands from within `op` are skipped above
         place(operand.getDefiningOp());
     });
     op->moveBefore(block.getTerminator());

@@ -1,4 +1,4 @@
-// Which results of a kernel may share the buffer of one of its inputs.
+// Buffer sharing: whether a result of a kernel may use the buffer of one of its inputs.
 #pragma once
 #include "ir/dialect/Burin.h"
 

@@ -1,7 +1,7 @@
-// Computes at compile time what depends on constants alone.
+// Constant folding.
 //
-// Whole constant subgraphs are computed and only the values that the rest of the graph uses become constants, so that a
-// chain of weight transposes leaves one copy. A computed constant is called after the weights that it is made of.
+// Folds whole constant subgraphs. Only values that the rest of the graph uses become constants, so that a chain of
+// weight transposes leaves one copy. A folded constant is named after the weights that it is computed from.
 #include "ir/fold/Fold.h"
 #include "ir/reference/ReferenceTensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -34,7 +34,7 @@ std::vector<int64_t> sizesOf(Value v) {
   return sizes;
 }
 
-/// Bytes of a tensor of static shape; the largest number when it overflows.
+/// Bytes of a tensor with a static shape; UINT64_MAX on overflow.
 uint64_t bytesOf(Value v) {
   uint64_t width = byteWidth(dtypeOf(v));
   auto count = elementCount(sizesOf(v), int64_t(INT64_MAX / width));
@@ -58,15 +58,15 @@ public:
 
 private:
   struct Facts {
-    uint64_t leafBytes = 0; // of the constants it is computed from
-    bool cheap = true;      // with all it is computed from
+    uint64_t leafBytes = 0; // bytes of the constants that it is computed from
+    bool cheap = true;      // it, and all values that it is computed from, are cheap
   };
   struct Interim {
-    ElementsAttr value; // null for a constant, and until it is computed
-    size_t uses = 0;    // computations that have not happened yet
+    ElementsAttr value; // null for constants, and until it is computed
+    size_t uses = 0;    // computations still to come that read it
   };
 
-  // Values that depend on constants alone and may be computed, in program order.
+  // Collects the values that depend on constants alone and may be folded, in program order.
   void findKnown() {
     root->walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (isa<KernelOp>(op))
@@ -95,7 +95,7 @@ private:
       result.leafBytes = llvm::SaturatingAdd(result.leafBytes, it->second.leafBytes);
       result.cheap &= it->second.cheap;
     }
-    uint64_t most = llvm::SaturatingMultiply<uint64_t>(result.leafBytes, 2); // packing pads
+    uint64_t most = llvm::SaturatingMultiply<uint64_t>(result.leafBytes, 2); // room for the padding of packed panels
     for (Value v : op->getResults())
       if (bytesOf(v) > std::max<uint64_t>(options.maxBytes, most))
         return std::nullopt;
@@ -110,7 +110,8 @@ private:
     return bytes <= f.leafBytes || !f.cheap || bytes <= options.maxCheapBytes;
   }
 
-  // Backwards: known values that something unknown uses are stored, or else their op stays and is such a user itself.
+  // Backwards: a known value with a user that is not known is stored as a constant, or else its op stays in the graph
+  // and counts as such a user itself.
   void findStored() {
     llvm::DenseSet<Operation *> stays;
     for (Operation *op : llvm::reverse(known)) {
@@ -128,7 +129,7 @@ private:
     }
   }
 
-  // What must be computed for the stored values, and how often each value is read on the way.
+  // Collects the ops to compute for the stored values, and counts how often each value is read meanwhile.
   void findNeeded() {
     for (Operation *op : llvm::reverse(known)) {
       if (llvm::none_of(op->getResults(), [&](Value v) { return stored.contains(v) || interim.contains(v); }))
@@ -140,7 +141,7 @@ private:
     std::reverse(needed.begin(), needed.end());
   }
 
-  /// The weights that an op is computed from, each once; of many the first few.
+  /// Names of the weights that an op is computed from, each once and at most the first four.
   SmallVector<StringRef> sourcesOf(Operation *op) {
     constexpr size_t kShown = 4;
     llvm::SmallSetVector<StringRef, kShown> names;
@@ -167,13 +168,13 @@ private:
   }
 
   void compute() {
-    std::vector<std::pair<Value, Value>> constants; // value, what replaces it
+    std::vector<std::pair<Value, Value>> constants; // value, replacement
     for (Operation *op : needed) {
       sources[op] = sourcesOf(op);
       SmallVector<Attribute> operands;
       for (Value operand : op->getOperands())
         operands.push_back(valueOf(operand));
-      // What cannot be folded stays, and so do those that would have read it.
+      // Ops that cannot be folded stay, and so do the known ops that read them.
       if (auto results = foldOp(op, operands); succeeded(results))
         for (auto [result, value] : llvm::zip(op->getResults(), *results)) {
           if (stored.contains(result)) {
@@ -199,7 +200,7 @@ private:
     return interim.find(v)->second.value;
   }
 
-  /// Frees the memory of a value that this pass made and nobody else has seen: the context would keep it for good.
+  /// Frees the memory of an intermediate value: the context would keep it until the end.
   static void release(ElementsAttr value) {
     if (auto resource = dyn_cast_or_null<DenseResourceElementsAttr>(value))
       resource.getRawHandle().getResource()->setBlob({});
@@ -211,7 +212,8 @@ private:
   std::vector<Operation *> leaves, known, needed;
   llvm::DenseSet<Value> stored;
   llvm::DenseMap<Value, Interim> interim;
-  llvm::DenseMap<Operation *, SmallVector<StringRef>> sources; // of the computed ops; the attributes own the names
+  // Names of the weights behind each computed op; attributes own the strings.
+  llvm::DenseMap<Operation *, SmallVector<StringRef>> sources;
 };
 
 struct ConstantFoldPass : impl::ConstantFoldPassBase<ConstantFoldPass> {
@@ -224,10 +226,12 @@ struct ConstantFoldPass : impl::ConstantFoldPassBase<ConstantFoldPass> {
   }
 
 private:
-  /// Constants that a loop is given whole are repeated in its body: it can be made for them. True if there were any.
+  /// Moves constants that a loop gets as whole inputs into its body, so that the body is compiled for them. Returns
+  /// true if there were any.
   bool sinkIntoLoops() {
     bool any = false;
-    llvm::DenseMap<Operation *, int> loops; // with this body: several would have to agree on what is constant
+    // Number of loops with this body; several would have to agree on constant inputs.
+    llvm::DenseMap<Operation *, int> loops;
     getOperation().walk([&](ScanOp scan) { ++loops[scan.body()]; });
     getOperation().walk([&](ScanOp scan) {
       auto body = cast_or_null<func::FuncOp>(scan.body());

@@ -1,4 +1,4 @@
-// What is not a kernel's own business becomes ops that are.
+// Decomposes ops that no kernel computes as a whole into ops that kernels compute.
 #include "passes/graph/Decompose.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "passes/Passes.h"
@@ -13,7 +13,7 @@ namespace burin::passes {
 
 namespace {
 
-/// Stored statistics, weight and bias amount to one scale and one shift per channel.
+/// Batch norm with given statistics is one scale and one shift per channel.
 class BatchNorm : public OpRewritePattern<BatchNormOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(BatchNormOp op, PatternRewriter &rewriter) const override {
@@ -39,8 +39,8 @@ Value standardized(GraphBuilder &g, Value x, const std::vector<int64_t> &axes, d
   return g.mul(centered, g.broadcastLike(g.rsqrt(g.add(variance, g.fullLike(variance, epsilon))), x));
 }
 
-/// Scale and shift follow in the shape x is normalised in, so that all of it lines up in one kernel. `place` is that of
-/// the channels in this shape.
+/// Scales and shifts y in the shape in which x is normalised, so that everything shares one iteration space. `place` is
+/// the shape with the channels at their position and 1 elsewhere.
 Value scaledAndShifted(GraphBuilder &g, Value y, Value weight, Value bias, const Shape &place) {
   auto repeated = [&](Value v) { return g.broadcastLike(g.reshape(g.cast(v, dtypeOf(y)), place), y); };
   if (weight)
@@ -48,7 +48,7 @@ Value scaledAndShifted(GraphBuilder &g, Value y, Value weight, Value bias, const
   return bias ? g.add(y, repeated(bias)) : y;
 }
 
-/// x [N, C, …] is seen as [N, groups, C / groups, …].
+/// Normalises x [N, C, …] as [N, groups, C / groups, …].
 class GroupNorm : public OpRewritePattern<GroupNormOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(GroupNormOp op, PatternRewriter &rewriter) const override {
@@ -87,7 +87,7 @@ class InstanceNorm : public OpRewritePattern<InstanceNormOp> {
   }
 };
 
-/// A reduction or composite of a single number gets a dimension to run along.
+/// Gives the scalar operand of a reduction or composite a dimension to run along.
 class ScalarOperand : public RewritePattern {
 public:
   ScalarOperand(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
@@ -113,8 +113,8 @@ public:
   }
 };
 
-/// Kernels draw the numbers of a vector together if it begins at a multiple of 4 elements: rows of other sizes are
-/// drawn as one. Elements depend on their row-major position, which stays.
+/// Kernels generate random numbers in vectors whose first element is a multiple of 4. Other row lengths are generated
+/// as one row; elements depend on their row-major position alone, which does not change.
 struct RandomRows : RewritePattern {
   RandomRows(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 2, context) {}
   LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {

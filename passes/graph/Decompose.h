@@ -1,4 +1,4 @@
-// The pattern sets that the decomposition pass is made of.
+// Pattern sets of the decomposition pass.
 #pragma once
 #include "mlir/IR/PatternMatch.h"
 
@@ -6,7 +6,7 @@ namespace burin::passes {
 
 /// Attention, dot_general, transposed convolution, convolution with bias.
 void populateContractionDecompositions(mlir::RewritePatternSet &);
-/// Normalisations with statistics per channel or group.
+/// Normalisations with statistics per channel or per group.
 void populateNormalizationDecompositions(mlir::RewritePatternSet &);
 /// nonzero.
 void populateIndexDecompositions(mlir::RewritePatternSet &);

@@ -1,4 +1,4 @@
-// Everything that multiplies becomes matmul or conv, with the rest in elementwise ops that fuse to them.
+// Decomposes all products to matmul or conv, and elementwise ops that fuse with them.
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/graph/Decompose.h"
 #include <cmath>
@@ -16,7 +16,7 @@ std::vector<int64_t> concatenated(std::initializer_list<ArrayRef<int64_t>> lists
   return all;
 }
 
-/// softmax(query · scale · keyᵀ, masked) · value in f64; for the other types there is a kernel.
+/// softmax(query · scale · keyᵀ, masked) · value in f64; attention kernels compute the other types.
 class Attention : public OpRewritePattern<ScaledDotProductAttentionOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ScaledDotProductAttentionOp op, PatternRewriter &rewriter) const override {
@@ -42,7 +42,7 @@ class Attention : public OpRewritePattern<ScaledDotProductAttentionOp> {
       scores = g.where(g.broadcast(g.cast(mask, DType::boolean), shape), scores, minusInfinity);
 
     Value weights = g.op<SoftmaxOp>({scores}, {{"axis", columns}});
-    if (mask) { // softmax makes NaN of a row that sees nothing
+    if (mask) { // a row that is masked out as a whole would be NaN
       Value top = g.reduce<ReduceMaxOp>(scores, {columns});
       Value blind = g.op<EqOp>({top, g.fullLike(top, -INFINITY)});
       weights = g.where(g.broadcast(blind, shape), g.fullLike(scores, 0), weights);
@@ -105,8 +105,8 @@ class DotGeneral : public OpRewritePattern<DotGeneralOp> {
   }
 };
 
-/// The products of a transposed convolution are those of a convolution over x with zeros between its elements, with the
-/// kernel mirrored and its channels exchanged.
+/// A transposed convolution is a convolution over x with zeros inserted between its elements, with the kernel mirrored
+/// and its channels exchanged.
 class ConvTranspose : public OpRewritePattern<ConvTransposeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ConvTransposeOp op, PatternRewriter &rewriter) const override {
@@ -152,8 +152,8 @@ class ConvTranspose : public OpRewritePattern<ConvTransposeOp> {
   }
 };
 
-/// The bias is an addition like any other: it fuses behind the convolution. In 16 bits that would round twice, so there
-/// it stays until the convolution is lowered.
+/// The bias becomes an addition, which fuses with the convolution. For 16-bit floats that would round twice, so the
+/// bias stays until the convolution is lowered.
 class ConvBias : public OpRewritePattern<ConvOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ConvOp op, PatternRewriter &rewriter) const override {

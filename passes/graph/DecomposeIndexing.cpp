@@ -1,4 +1,4 @@
-// Ops that choose by position, in terms of running sums, scattering and taking.
+// Decomposes ops that select by position into running sums, scatters and takes.
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/graph/Decompose.h"
 #include <cstring>
@@ -9,7 +9,8 @@ using namespace burin::ir;
 namespace burin::passes {
 namespace {
 
-/// The places where `flags` (bool, one dimension) is true, in order, and then anything: i64 of the same shape.
+/// The positions at which `flags` (bool, one dimension) is true, in order; the remaining elements are unspecified. i64,
+/// same shape.
 Value compacted(GraphBuilder &g, Value flags) {
   Shape shape = shapeOf(flags);
   constexpr double kNowhere = 0x1p60;
@@ -32,7 +33,7 @@ class Nonzero : public OpRewritePattern<NonzeroOp> {
     std::vector<Value> columns;
     for (size_t axis = 0; axis < shape.size(); ++axis) {
       Value coordinates = places;
-      if (shape.size() > 1) // how far along this axis every place of x is: computed where it is taken
+      if (shape.size() > 1) // coordinate along this axis of every position of x; computed only where it is taken
         coordinates =
             g.op<TakeOp>({g.reshape(g.iota(shape, int64_t(axis), DType::i64), flat), places}, {{"axis", int64_t(0)}});
       columns.push_back(g.reshape(coordinates, {*newSizeOf(op), 1}));
@@ -42,7 +43,8 @@ class Nonzero : public OpRewritePattern<NonzeroOp> {
   }
 };
 
-/// Indices first, first + step, first + 2 * step, …, each so many times; the last one may come less often.
+/// Indices first, first + step, first + 2 * step, …, each repeated `times` times; the last one may be repeated less
+/// often.
 struct RegularIndices {
   int64_t first, step, times, count;
 };
@@ -69,8 +71,8 @@ std::optional<RegularIndices> regularIndices(Value v, int64_t size) {
   return regular.step >= 0 ? std::optional(regular) : std::nullopt;
 }
 
-/// What a resize by `nearest` takes is a slice whose elements are repeated: kernels know its positions, and read
-/// vectors.
+/// A take with regular indices (a nearest-neighbour resize) becomes a slice whose elements are repeated: kernels know
+/// its positions and load vectors.
 class RegularTake : public OpRewritePattern<TakeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(TakeOp op, PatternRewriter &rewriter) const override {

@@ -1,6 +1,6 @@
-// Constant scales and shifts per channel become part of the weights of the convolution or product next to them.
+// Folds constant scales and shifts per channel into the weights of the convolution or product next to them.
 //
-// The new weights are written as ops on the old ones; constant folding computes them.
+// The new weights are written as ops on the old ones, which constant folding computes.
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
@@ -14,7 +14,7 @@ namespace burin::passes {
 
 namespace {
 
-/// The constant that `v` repeats along all dimensions but `channel`; null if it is not of that kind.
+/// The constant that `v` broadcasts along all dimensions but `channel`; null if there is none.
 Value channelSource(Value v, size_t channel) {
   size_t rank = shapeOf(v).size();
   if (auto full = v.getDefiningOp<FullOp>())
@@ -28,12 +28,12 @@ Value channelSource(Value v, size_t channel) {
   return isConstantExpression(v) ? v : Value();
 }
 
-/// y = x * scale + shift per channel. Scale and shift are vectors in the wide type; a null one is 1 or 0.
+/// y = x * scale + shift per channel. Scale and shift are vectors in the accumulator type; null stands for 1 or 0.
 struct Affine {
   Value x, scale, shift;
 };
 
-/// Reads an op as an affine map of one operand. `operand` is asked for first, so that no op is created in vain.
+/// Matches an op as an affine map of one operand. `operand` and the other queries create no ops; `read` does.
 class AffineReader {
 public:
   AffineReader(Operation *op, size_t channel) : op(op), channel(channel) {
@@ -86,14 +86,14 @@ private:
   Value x;
 };
 
-/// Arithmetic on weights happens in the wide type.
+/// Arithmetic on weights, in the accumulator type.
 class Weights {
 public:
   Weights(GraphBuilder &g, Value like) : g(g), type(dtypeOf(like)) {}
   Value wide(Value v) { return g.cast(v, wideType(type)); }
   Value narrow(Value v) { return g.cast(v, type); }
 
-  /// weight * v, where v has the shape `place` that broadcasts to the weight seen as `view`.
+  /// weight * v, where the weight is seen as `view`, and v as `place`, which broadcasts to it.
   Value scaled(Value weight, Value v, const Shape &view, const Shape &place) {
     Value w = g.reshape(wide(weight), view);
     w = g.mul(w, g.broadcast(g.reshape(v, place), view));
@@ -114,8 +114,9 @@ private:
   DType type;
 };
 
-/// conv [O, C/groups, k…] or conv_transpose [C, O/groups, k…] as [groups, …, …, k…] so that each group's channels have
-/// a dimension of their own; `place` is 1 but in the groups and in the dimension of the output (input) channels.
+/// A view of conv weights [O, C/groups, k…] or conv_transpose weights [C, O/groups, k…] as [groups, …, …, k…], so that
+/// the channels of a group have a dimension of their own. `place` is 1 except in the groups and in the output (or
+/// input) channels.
 void groupedView(Operation *op, Value weight, bool output, Shape &view, Shape &place) {
   Shape shape = shapeOf(weight);
   int64_t groups = op->getAttrOfType<IntegerAttr>("groups").getInt();
@@ -137,7 +138,7 @@ bool isFoldableConvolution(Operation *op) {
   return nchw && isConstantExpression(op->getOperand(1)) && (!biasOf(op) || isConstantExpression(biasOf(op)));
 }
 
-/// A copy at the rewriter's position with other operands.
+/// Copies `op` to the rewriter's position with other operands.
 Value withOperands(PatternRewriter &rewriter, Operation *op, Value x, Value weight, Value bias) {
   Operation *copy = rewriter.clone(*op);
   SmallVector<Value> operands{x, weight};
@@ -173,7 +174,7 @@ public:
   }
 };
 
-/// conv(affine(x)); padding adds zeros behind the affine map, so a shift must not have any.
+/// conv(affine(x)). Padding inserts zeros after the affine map, so padded convolutions take no shift.
 class BeforeConvolution : public OpRewritePattern<ConvOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(ConvOp op, PatternRewriter &rewriter) const override {

@@ -1,9 +1,9 @@
-// Sums that a loop only accumulates become one sum behind the loop.
+// Moves sums that a loop only accumulates out of the loop.
 //
-// A gradient loop adds the products of each iteration to the gradient of a weight: s = s + matmul(a, b), where only the
-// last s is read. Behind the loop that is one product, whose sum runs over the iterations, too. It reads and writes the
-// weight's gradient once instead of once per iteration, and no iteration has to keep its s. What an iteration adds must
-// be a matrix product or a sum over some dimensions; its operands become results of the loop unless they are already.
+// A gradient loop adds the product of each iteration to the gradient of a weight: s = s + matmul(a, b), where only the
+// last s is read. After the loop that is one product, whose sum also runs over the iterations. It reads and writes the
+// gradient once instead of once per iteration, and no iteration stores its s. Each term must be a matrix product or a
+// sum over some dimensions; its operands become results of the loop unless they are already.
 #include "ir/dialect/Burin.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
@@ -74,7 +74,7 @@ private:
     return attr ? std::optional(std::get<Shape>(*attr)) : std::nullopt;
   }
 
-  /// Sees through reshapes that nobody else reads.
+  /// Looks through reshapes without other users.
   static Value ownValue(Value v) {
     while (v.hasOneUse() && isView(v.getDefiningOp()))
       v = v.getDefiningOp()->getOperand(0);
@@ -100,8 +100,8 @@ private:
     return true;
   }
 
-  // ---- operands of the terms, for all iterations
-  /// Of a transposed matrix the matrix: it is stacked as it is, and transposed behind the loop.
+  // ---- operands of the terms in all iterations
+  /// The operand of a transpose, else `v`: the matrix is stacked as it is and transposed after the loop.
   static Value innermost(Value v) {
     auto transpose = v.getDefiningOp<TransposeOp>();
     return transpose && shapeOf(v).size() == 2 ? transpose.getX() : v;
@@ -112,7 +112,7 @@ private:
     return argument && argument.getArgNumber() >= scan.getStates() && argument.getArgNumber() < scan.firstWhole();
   }
 
-  /// The position among the loop's results, and so of its body, that holds `v` of all iterations.
+  /// Index of the loop's result, and so of the body's, that holds `v` of all iterations.
   std::optional<unsigned> resultThatIs(Value v) {
     Operation *terminator = block.getTerminator();
     for (unsigned i = unsigned(scan.getStates()); i < terminator->getNumOperands(); ++i)
@@ -121,7 +121,7 @@ private:
     return {};
   }
 
-  /// Makes `v` a result of the body, unless a part of an operand holds it already.
+  /// Makes `v` a result of the body, unless a sliced operand or result of the loop holds it.
   void give(Value v) {
     v = skipReshapes(v);
     if (isPart(v) || resultThatIs(v))
@@ -174,7 +174,7 @@ private:
     function.setFunctionType(builder.getFunctionType(block.getArgumentTypes(), terminator->getOperandTypes()));
   }
 
-  /// The values that `v` has had in all iterations: [parts, shape of v].
+  /// The values of `v` in all iterations: [parts, shape of v].
   Value stacked(GraphBuilder &g, Value v) {
     Value inner = skipReshapes(v);
     Value all = isPart(inner) ? scan.getInputs()[cast<BlockArgument>(inner).getArgNumber()]
@@ -184,7 +184,7 @@ private:
     return g.reshape(all, shape);
   }
 
-  /// The matrices of all iterations side by side, [rows, parts * depth], or below each other if they are `below`.
+  /// The matrices of all iterations side by side, [rows, parts * depth], or stacked vertically if `below`.
   Value joined(GraphBuilder &g, Value matrix, bool below) {
     Value source = innermost(matrix);
     bool isTransposed = source != matrix;
@@ -229,13 +229,13 @@ private:
   Dim parts;
   SmallVector<Sum> sums;
   ScanOp made;
-  SmallVector<unsigned> newIndex; // of results of the body, in the new loop
+  SmallVector<unsigned> newIndex; // per result of the old body: index in the new loop
 };
 
 struct HoistLoopSumsPass : impl::HoistLoopSumsPassBase<HoistLoopSumsPass> {
   void runOnOperation() override {
     SmallVector<ScanOp> scans;
-    llvm::DenseMap<Operation *, int> loops; // with this body
+    llvm::DenseMap<Operation *, int> loops; // number of loops with this body
     getOperation().walk([&](ScanOp scan) {
       scans.push_back(scan);
       ++loops[scan.body()];

@@ -1,5 +1,4 @@
-// What a loop computes anew in each turn, though it is the same in all of them, is computed before the loop: packing a
-// weight that is an input of the graph, for example.
+// Hoists loop-invariant ops out of `burin.scan`: for example, the packing of a weight that is an input of the graph.
 #include "ir/dialect/Burin.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -73,13 +72,13 @@ private:
   ScanOp scan;
   Block &block;
   OpBuilder builder;
-  IRMapping outside; // what values of the body are before the loop
+  IRMapping outside; // loop-invariant values of the body, and their values before the loop
 };
 
 struct LoopInvariantCodeMotionPass : impl::LoopInvariantCodeMotionPassBase<LoopInvariantCodeMotionPass> {
   void runOnOperation() override {
     SmallVector<ScanOp> scans;
-    llvm::DenseMap<Operation *, int> loops; // with this body
+    llvm::DenseMap<Operation *, int> loops; // number of loops with this body
     getOperation().walk([&](ScanOp scan) {
       scans.push_back(scan);
       ++loops[scan.body()];

@@ -1,4 +1,4 @@
-// sigmoid, silu, hardswish and gelu in their many spellings.
+// Recognises sigmoid, silu, hardswish and gelu in the formulas that programs and exporters write.
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/graph/Simplify.h"
 #include <cmath>
@@ -9,8 +9,8 @@ using namespace burin::ir;
 namespace burin::passes {
 namespace {
 
-/// How far a constant of this type may be from the number it stands for: in 16 bits it cannot be nearer, in 32 people
-/// write five digits.
+/// Relative tolerance for a constant of this type: the precision of 16-bit types, or about five decimal digits, which
+/// people write, in f32.
 double tolerance(DType type) {
   switch (type) {
   case DType::bf16:
@@ -24,7 +24,7 @@ double tolerance(DType type) {
   }
 }
 
-/// The numbers in front of x^i * f^j in a sum of such products.
+/// The coefficients of x^i * f^j of a polynomial.
 class Polynomial {
 public:
   static constexpr size_t kPowersOfX = 4, kPowersOfF = 2;
@@ -42,7 +42,7 @@ public:
         sum.at[i][j] += factor * other.at[i][j];
     return sum;
   }
-  /// nullopt if a power is too high.
+  /// nullopt if a power exceeds the table.
   std::optional<Polynomial> times(const Polynomial &other) const {
     Polynomial product;
     for (size_t n = 0; n < kPowersOfX * kPowersOfX; ++n)
@@ -66,7 +66,7 @@ public:
   }
 };
 
-/// `v` as a polynomial in x and f (null: x alone); nullopt if it is none, or deeper than such formulas are.
+/// `v` as a polynomial in x and f (null: x alone); nullopt if it is none or nested deeper than `depth`.
 std::optional<Polynomial> polynomialIn(Value v, Value x, Value f, int depth = 8) {
   if (v == x)
     return Polynomial::term(1, 0, 1);
@@ -99,7 +99,7 @@ std::optional<Polynomial> polynomialIn(Value v, Value x, Value f, int depth = 8)
   return left->plus(*right, isa<AddOp>(op) ? 1 : -1);
 }
 
-/// The values that `v` may be a polynomial in, outermost first.
+/// Candidates for the variable of a polynomial `v`, outermost first.
 SmallVector<Value> variablesOf(Value v) {
   constexpr size_t kMost = 16;
   SmallVector<Value> values{v};
@@ -111,7 +111,7 @@ SmallVector<Value> variablesOf(Value v) {
   return values;
 }
 
-/// x / 2 * (1 + f(p(x))), where f is erf or tanh and p the polynomial that gelu has there.
+/// x / 2 * (1 + f(p(x))), where f is erf or tanh and p the polynomial of gelu.
 template <class Function> class Gelu : public OpRewritePattern<Function> {
   using OpRewritePattern<Function>::OpRewritePattern;
   LogicalResult matchAndRewrite(Function op, PatternRewriter &rewriter) const override {
@@ -133,7 +133,7 @@ template <class Function> class Gelu : public OpRewritePattern<Function> {
     return failure();
   }
 
-  /// The op that computes x / 2 * (1 + f), found from f on.
+  /// The op that computes x / 2 * (1 + f), searched among the users of f.
   static Operation *gate(Value f, Value x) {
     constexpr int kMostSteps = 6;
     const Polynomial expected = Polynomial::term(1, 0, 0.5).plus(Polynomial::term(1, 1, 0.5));

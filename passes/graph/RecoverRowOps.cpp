@@ -1,4 +1,4 @@
-// Softmax, norms and attention written out as reductions, broadcasts and elementwise ops.
+// Recognises softmax, norms and attention in reductions, broadcasts and elementwise ops.
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/analysis/IterationSpace.h"
 #include "passes/graph/Simplify.h"
@@ -10,8 +10,8 @@ using namespace burin::ir;
 namespace burin::passes {
 namespace {
 
-/// Reads a formula backwards from its last op, looking through the broadcasts and reshapes between a tensor and what
-/// there is per row of it; remembers what it saw.
+/// Matches a formula backwards from its last op, through broadcasts and reshapes between a tensor and values per row,
+/// and records the ops that it visits.
 class FormulaReader {
 public:
   explicit FormulaReader(Operation *root) : root(root) { seen.insert(root); }
@@ -29,8 +29,8 @@ public:
     return op;
   }
 
-  /// Whether every broadcast and reshape only repeats rows of `x` along `axes`, and nothing that was seen serves
-  /// another purpose.
+  /// Whether every broadcast and reshape only repeats rows of `x` along `axes`, and no visited op has users outside of
+  /// the formula.
   bool isWhole(Value x, ArrayRef<int64_t> axes) const {
     Shape full = shapeOf(x), kept = full, dropped;
     for (size_t d = 0; d < full.size(); ++d)
@@ -77,7 +77,7 @@ class Softmax : public OpRewritePattern<DivOp> {
   }
 };
 
-/// What `v` is the square of; null if it is none.
+/// The value whose square `v` is; null if there is none.
 Value squareRoot(FormulaReader &formula, Value v) {
   if (auto product = formula.get<MulOp>(v))
     return product.getX() == product.getY() ? product.getX() : Value();
@@ -85,7 +85,7 @@ Value squareRoot(FormulaReader &formula, Value v) {
   return power && uniformValue(power.getY()) == 2 ? power.getX() : Value();
 }
 
-/// v = root(result) or its reciprocal, as `reciprocal` says; null if it is neither.
+/// The operand of the square root `v`, or of its reciprocal if `reciprocal`; null if `v` is neither.
 Value underRoot(FormulaReader &formula, Value v, bool reciprocal) {
   if (auto power = formula.get<PowOp>(v))
     return uniformValue(power.getY()) == (reciprocal ? -0.5 : 0.5) ? power.getX() : Value();
@@ -149,7 +149,8 @@ template <class Op> class Norm : public OpRewritePattern<Op> {
   }
 };
 
-/// The vector that `v` repeats along the dimensions of `norm`'s operand before its axis, in the shape of the others.
+/// The vector that `v` broadcasts over the dimensions before the axis of `norm`, in the shape of the normalised
+/// dimensions.
 template <class Op> Value parameterOf(Op norm, Value v, PatternRewriter &rewriter) {
   Shape rows = shapeOf(norm.getX());
   rows.erase(rows.begin(), rows.begin() + norm.getAxis());
@@ -189,7 +190,8 @@ template <class Op, class Whole> class NormParameter : public OpRewritePattern<O
   }
 };
 
-/// softmax(scale * query · keyᵀ) · value. Not with a mask: of a row that sees nothing the op makes 0, the formula NaN.
+/// softmax(scale * query · keyᵀ) · value. Not with a mask: for rows that are masked out as a whole the op returns 0,
+/// the formula NaN.
 class Attention : public OpRewritePattern<MatmulOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(MatmulOp op, PatternRewriter &rewriter) const override {
@@ -202,7 +204,7 @@ class Attention : public OpRewritePattern<MatmulOp> {
     if (!products)
       return failure();
     Value query = withoutFactors(products.getLhs(), scale), key = withoutFactors(products.getRhs(), scale);
-    if (!std::isfinite(scale) || scale == 0) // 0 means another scale
+    if (!std::isfinite(scale) || scale == 0) // the attribute 0 stands for the default scale
       return failure();
     GraphBuilder g(rewriter, op.getLoc());
     rewriter.replaceOp(op, g.op<ScaledDotProductAttentionOp>({query, g.transposeLastTwo(key), op.getRhs(), Value()},
@@ -210,7 +212,7 @@ class Attention : public OpRewritePattern<MatmulOp> {
     return success();
   }
 
-  /// `v` without the numbers it is multiplied with or divided by, which go into `scale`.
+  /// Strips multiplications and divisions by numbers from `v` and accumulates them in `scale`.
   static Value withoutFactors(Value v, double &scale) {
     while (v.hasOneUse()) {
       auto mul = v.getDefiningOp<MulOp>();

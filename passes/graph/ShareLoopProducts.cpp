@@ -1,7 +1,7 @@
-// A gradient loop takes the products that the loop before it has computed instead of computing them again.
+// Reuses matrix products of a loop in its gradient loop.
 //
-// The gradient of a loop computes each step anew from the states before it, which the loop keeps. Elementwise work is
-// cheaper done twice than stored; a matrix product is not. Where two loops multiply the same values in the same
+// The gradient of a loop recomputes each step from the states that the loop stores. Recomputing elementwise work is
+// cheaper than storing it; recomputing a matrix product is not. Where two loops multiply the same values in the same
 // iterations, the product becomes a result of the first loop and a sliced operand of the second.
 #include "ir/dialect/Burin.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -18,7 +18,7 @@ namespace burin::passes {
 
 namespace {
 
-/// What an argument of a loop's body is outside of it, for the parts in their order.
+/// The value outside of a loop that an argument of its body is taken from; sliced values in the order of the parts.
 struct Source {
   enum class Kind { StateBefore, Part, Whole } kind;
   Value value;
@@ -78,7 +78,8 @@ private:
     return sourceOf(first, v);
   }
 
-  /// All states of the first loop but the last, in the order of the parts, are the states before its iterations.
+  /// The states of the first loop without the last one, in the order of the parts, are the states before its
+  /// iterations.
   std::optional<Source> sourceInSecond(Value v) {
     std::optional<Source> source = sourceOf(second, v);
     if (!source || source->kind != Source::Kind::Part)
@@ -116,7 +117,7 @@ private:
     again.erase();
   }
 
-  /// The number of the result that holds `v` of all iterations.
+  /// Makes `v` a result of the first loop, for all iterations; returns its index.
   unsigned addResult(Value v) {
     Operation *terminator = bodyOf(first).getTerminator();
     OpBuilder inside(terminator), outside(first);
@@ -141,7 +142,7 @@ private:
 
 struct ShareLoopProductsPass : impl::ShareLoopProductsPassBase<ShareLoopProductsPass> {
   void runOnOperation() override {
-    llvm::DenseMap<Operation *, int> loops; // with this body
+    llvm::DenseMap<Operation *, int> loops; // number of loops with this body
     getOperation().walk([&](ScanOp scan) { ++loops[scan.body()]; });
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       SmallVector<ScanOp> scans;

@@ -1,7 +1,7 @@
-// Formulas written out by hand, or by an exporter, become the op they spell.
+// Idiom recognition: replaces formulas by the op that they compute.
 //
-// They are read as formulas of real numbers: factors in any order, constants as near as their type can tell. What a
-// formula computes on the way must not be used elsewhere, or the op would repeat that work.
+// Formulas are matched as formulas of real numbers: factors in any order, constants within the precision of their type.
+// Intermediate values must have no other users, or the op would repeat their work.
 #include "passes/graph/Simplify.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "passes/Passes.h"

@@ -1,4 +1,4 @@
-// The formulas that simplification knows, by kind.
+// Pattern sets of the simplification pass.
 #pragma once
 #include "mlir/IR/PatternMatch.h"
 

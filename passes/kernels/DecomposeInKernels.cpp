@@ -1,4 +1,4 @@
-// Composites inside kernels become the reductions and elementwise ops that kernels are generated from.
+// Decomposes composites inside kernels into the reductions and elementwise ops that emitters know.
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -15,8 +15,8 @@ namespace {
 template <class Op> std::vector<int64_t> axesOf(Op op) { return std::vector<int64_t>(op.getAxes()); }
 int64_t rankOf(Value v) { return int64_t(shapeOf(v).size()); }
 
-/// Each function returns what replaces the op; operands and result are in the op's element type, what lies between is
-/// in the wide one.
+/// Each function returns the replacement of an op. Operands and result have the element type of the op, intermediate
+/// values the accumulator type.
 class Composites {
 public:
   Composites(OpBuilder &b, Operation *op) : g(b, op->getLoc()), type(dtypeOf(op->getResult(0))) {}
@@ -32,7 +32,7 @@ public:
 private:
   Value wide(Value x) { return g.cast(x, wideType(dtypeOf(x))); }
 
-  /// A NaN makes its own element NaN, and with it the sum of the row.
+  /// Subtracts the row maximum, ignoring NaN: a NaN makes its own element NaN, and so the sum of the row.
   Value shiftedToTop(Value x, const std::vector<int64_t> &axes) {
     return g.sub(x, g.broadcastLike(g.reduce<ReduceMaxNumOp>(x, axes), x));
   }
@@ -41,7 +41,7 @@ private:
     std::vector<int64_t> axes{int64_t(op.getAxis())};
     Value x = wide(op.getX());
     Value e = g.exp(shiftedToTop(x, axes));
-    // One division per row: dividing every element takes longer than its exponential.
+    // One division per row: a division per element would cost more than its exponential.
     Value inverse = g.reciprocal(g.reduce<ReduceSumOp>(e, axes));
     return g.mul(e, g.broadcastLike(inverse, e));
   }
@@ -54,7 +54,7 @@ private:
     return g.sub(shifted, g.broadcastLike(total, x));
   }
 
-  /// x over the root of its mean square, times the weight, plus the bias where there are any.
+  /// x / sqrt(mean(x * x) + epsilon) over the axes, times weight, plus bias; both may be null.
   Value normalized(Value x, const std::vector<int64_t> &axes, double epsilon, Value weight, Value bias) {
     Value square = g.reduce<ReduceAverageOp>(x, axes, {{"squared", true}});
     Value y = g.mul(x, g.broadcastLike(g.rsqrt(g.add(square, g.fullLike(square, epsilon))), x));
@@ -67,7 +67,7 @@ private:
     return y;
   }
 
-  // Two passes: the variance is taken of centered values, so a large mean costs no precision.
+  // Two passes: the variance is that of centered values, so that a large mean costs no precision.
   Value expand(LayerNormOp op) {
     Value x = wide(op.getX());
     std::vector<int64_t> axes = axesFrom(int64_t(op.getAxis()), rankOf(x));
@@ -94,7 +94,7 @@ private:
                                               {"squared", true}});
   }
 
-  // Infinite maxima are not subtracted: inf - inf would turn a row of -inf, or one with an inf, into NaN.
+  // Infinite maxima are not subtracted: inf - inf would make a row of -inf, or one that contains inf, NaN.
   Value expand(LogsumexpOp op) {
     Value x = wide(op.getX());
     Value top = g.reduce<ReduceMaxNumOp>(x, axesOf(op));

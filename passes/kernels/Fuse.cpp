@@ -1,9 +1,9 @@
-// Fusion: groups ops into kernels. An op joins the groups that compute its operands when the work of a group stays one
-// walk over one iteration space:
-//   pointwise ops join anything, row ops (reductions, softmax, norms) join pointwise groups and row groups over the
-//   same rows, movement (transpose, slice, pad, …) swallows pointwise work that nobody else needs.
+// Fusion: groups ops into kernels. An op joins the groups that compute its operands if the merged group still is one
+// loop nest over one iteration space:
+//   Pointwise ops join any group. Row ops (reductions, softmax, norms) join pointwise groups and row groups over the
+//   same rows. Movement (transpose, slice, pad, …) absorbs pointwise work that has no other users.
 // A contraction, a window op and a sequential op always start a group. Broadcasts, fills and reshapes cost nothing:
-// they are repeated in every kernel that needs them, or stay views between kernels, as prefixes do.
+// they are repeated in every kernel that uses them, or stay views between kernels, as prefixes do.
 #include "ir/dialect/Burin.h"
 #include "passes/Passes.h"
 #include "passes/analysis/DataDependentSizes.h"
@@ -23,14 +23,14 @@ namespace burin::passes {
 
 namespace {
 
-constexpr size_t kMaxOps = 256, kMaxInputs = 64, kMaxCode = 256; // of one kernel
+constexpr size_t kMaxOps = 256, kMaxInputs = 64, kMaxCode = 256; // limits of one kernel
 
 struct Group {
   llvm::SetVector<Operation *> ops;
   GroupForm form = GroupForm::Pointwise;
-  size_t code = 1;           // ops emitted: those that are asked for at several places count as often
-  SmallVector<int64_t> axes; // of row groups
-  Shape rows;                // the full space of row groups
+  size_t code = 1;           // emitted ops; an op that is computed at several places counts as often
+  SmallVector<int64_t> axes; // reduced axes of row groups
+  Shape rows;                // iteration space of row groups
 };
 
 class Fuser {
@@ -41,7 +41,7 @@ public:
     for (Operation &op : block)
       if (intrinsicKind(&op) == Kind::Free && isReadFromMemory(op.getResult(0)))
         stored.insert(&op);
-    effectBefore = orderOfEffects(block); // which they keep, as if each needed what the one before gives
+    effectBefore = orderOfEffects(block); // their order is kept, as if each used a result of the previous one
     for (auto [op, before] : effectBefore)
       effectAfter[before] = op;
     for (Operation &op : block)
@@ -54,7 +54,7 @@ private:
   using GroupId = size_t;
 
   // ---- grouping
-  /// Free ops that somebody reads from memory are work like any other.
+  /// Free ops that are read from memory are stored by a kernel, like movement.
   Kind kindOf(Operation *op) {
     if (!op)
       return Kind::None;
@@ -97,14 +97,14 @@ private:
       groups[id].code = code;
     }
   }
-  /// At how many places `user` asks for elements of a group: each operand of a join, for example, has its own.
+  /// Number of places at which `user` reads elements of a group: for example, once per operand of a concat.
   size_t placesOf(Operation *user, GroupId producer) {
     if (kindOf(user) != Kind::Movement)
       return 1;
     return llvm::count_if(user->getOperands(), [&](Value v) { return producerGroup(v) == producer; });
   }
 
-  /// The group whose work `v` is, seen through ops that cost nothing.
+  /// The group that computes `v`, through ops that cost nothing.
   std::optional<GroupId> producerGroup(Value v) {
     Operation *op = v.getDefiningOp();
     while (op && (kindOf(op) == Kind::Free || kindOf(op) == Kind::View) && op->getNumOperands())
@@ -113,7 +113,7 @@ private:
     return it == groupOf.end() ? std::nullopt : std::optional(it->second);
   }
 
-  // `user` is the op that asks: its group is new, so it has the kind of `user`, or what merging made of it.
+  // `user` is the op being placed: its group is new, so it has the kind of `user`, or the result of earlier merges.
   bool mayMerge(GroupId producer, GroupId consumer, Operation *user, Value operand) {
     const Group &p = groups[producer], &c = groups[consumer];
     Merge allowed = mergeOf(p.form, c.form);
@@ -126,7 +126,7 @@ private:
     return isLinked(linkOf(p.form, kindOf(user)), p, user, operand) && !wouldCycle(producer, consumer);
   }
 
-  /// Whether `user` uses a value of the group in the way that the link asks for.
+  /// Whether `user` uses a value of the group as the link requires.
   bool isLinked(Link link, const Group &group, Operation *user, Value operand) {
     Operation *source = operand.getDefiningOp();
     bool direct = groupOf.count(source);
@@ -146,7 +146,7 @@ private:
     llvm_unreachable("a link");
   }
 
-  /// An op of `reader` wants in memory what `writer` computes, so they cannot be one kernel.
+  /// Whether an op of `reader` needs a result of `writer` in memory, so that they cannot be one kernel.
   bool readsFrom(GroupId reader, GroupId writer) {
     return llvm::any_of(groups[reader].ops, [&](Operation *op) {
       return (needsMemory(op) || (isWalk(groups[writer].form) && kindOf(op) == Kind::Movement)) &&
@@ -154,8 +154,8 @@ private:
     });
   }
 
-  /// Through views and broadcasts, the two still walk one space: the group computes values of this shape, or its rows
-  /// have it.
+  /// Whether the values between the group and `operand` are views and broadcasts within one space: the group computes
+  /// values of this shape, or its rows have it.
   bool fullShapeOf(const Group &group, const Shape &shape, Value operand) {
     for (Operation *op = operand.getDefiningOp(); op && !groupOf.count(op); op = op->getOperand(0).getDefiningOp()) {
       if (kindOf(op) == Kind::View && !unitReshape(op))
@@ -177,7 +177,7 @@ private:
           return false;
     return true;
   }
-  // A view or broadcast that leads back into the group.
+  // Whether a view or broadcast leads only back into the group.
   bool onlyInside(Operation *op, const Group &group, Operation *user) {
     Kind kind = kindOf(op);
     return (kind == Kind::View || kind == Kind::Free) && llvm::all_of(op->getUsers(), [&](Operation *next) {
@@ -185,8 +185,8 @@ private:
            });
   }
 
-  /// Whether a path leaves `from`, passes another group, and enters `to`. The ops behind the one that is being placed
-  /// have no groups yet, and no path leads back from them.
+  /// Whether a path leaves `from`, passes another group, and enters `to`. Ops after the one being placed have no groups
+  /// yet, and no path leads back from them.
   bool wouldCycle(GroupId from, GroupId to) { return reaches(from, to, /*viaOthers=*/true) || reaches(to, from, true); }
   bool reaches(GroupId from, GroupId to, bool viaOthers) {
     llvm::DenseSet<llvm::PointerIntPair<Operation *, 1, bool>> seen;
@@ -211,8 +211,8 @@ private:
       if (inFrom || inTo || placed->isBeforeInBlock(op) || !seen.insert({op, passed}).second)
         continue;
       if (it == groupOf.end())
-        leave(op, passed || isa<PrefixOp>(op));   // nothing is computed across one
-      else if (entered.insert(it->second).second) // a group runs as a whole: what enters it leaves it anywhere
+        leave(op, passed || isa<PrefixOp>(op));   // a prefix separates kernels
+      else if (entered.insert(it->second).second) // a group runs as a whole: a path may leave it from any op
         leave(groups[it->second].ops.getArrayRef(), true);
     }
     return false;
@@ -234,7 +234,7 @@ private:
   }
 
   // ---- results that no kernel computes
-  // The launch plan gives each result a place of its own, so inputs, constants and repeated results are copied.
+  // The launch plan gives each result a buffer of its own, so inputs, constants and repeated results are copied.
   void copyPlainResults() {
     Operation *terminator = block.getTerminator();
     llvm::DenseSet<Value> taken;
@@ -244,7 +244,8 @@ private:
         continue;
       copyByKernel(operand);
     }
-    for (auto scan : block.getOps<ScanOp>()) // so are the states that it begins with: the turns add theirs
+    // Initial states of a loop share a buffer with the states that its iterations append.
+    for (auto scan : block.getOps<ScanOp>())
       for (OpOperand &operand : scan->getOpOperands().take_front(scan.getStates()))
         copyByKernel(operand);
   }
@@ -296,7 +297,7 @@ private:
     return order;
   }
 
-  // The grouped ops that `v` comes from.
+  // Visits the grouped ops that `v` depends on.
   void forEachSource(Value v, llvm::function_ref<void(Operation *)> visit) {
     Operation *op = v.getDefiningOp();
     if (!op)
@@ -321,7 +322,7 @@ private:
     if (results.empty())
       return success();
     Body body = bodyOf(members, results, /*isShared=*/true);
-    if (!isKernelBody(body.region->front())) // an iota, say, that is read along two dimensions
+    if (!isKernelBody(body.region->front())) // for example, an iota that is read along two dimensions
       body = bodyOf(members, results, /*isShared=*/false);
     if ((body.inputs.size() > kMaxInputs && sorted.size() > 1) || !isKernelBody(body.region->front()))
       return failure();
@@ -342,8 +343,8 @@ private:
     llvm::SetVector<Value> inputs; // of the kernel
     IRMapping map;
     OpBuilder builder;
-    bool isShared;                // whether one copy of a free op serves all its users
-    llvm::DenseSet<Value> copies; // of free ops, views and fills
+    bool isShared;                // one copy of a free op serves all its users
+    llvm::DenseSet<Value> copies; // copies of free ops, views and fills
 
     Body(MLIRContext *context, bool isShared) : builder(context), isShared(isShared) {
       builder.setInsertionPointToEnd(&region->emplaceBlock());
@@ -380,13 +381,13 @@ private:
                         [&](Operation *next) { return !members.contains(next) && neededOutside(next, members); });
   }
 
-  // Makes `v` available in the kernel: members are there, free ops are repeated, the rest becomes an input.
+  // Makes `v` available in the kernel: members are there, free ops are repeated, other values become inputs.
   void bring(Value v, const llvm::SetVector<Operation *> &members, Body &body, bool inMemory) {
     if (body.map.contains(v))
       return;
     Operation *op = v.getDefiningOp();
     Kind kind = op ? kindOf(op) : Kind::None;
-    // A view of what is in memory is an input; a view of what is computed here, or of a free op, is taken here.
+    // A view of a value in memory is an input; a view of a value computed here, or of a free op, is repeated here.
     bool viewOfComputed =
         kind == Kind::View && (comesFrom(v, members) || kindOf(skipReshapes(v).getDefiningOp()) == Kind::Free);
     if (isStridedView(op) || (!inMemory && (kind == Kind::Free || viewOfComputed))) {
@@ -417,7 +418,7 @@ private:
            llvm::any_of(op->getOperands(), [&](Value operand) { return comesFrom(operand, members); });
   }
 
-  // A constant with one value everywhere needs no memory.
+  // A fill that replaces a constant with equal elements, which needs no memory; null for other constants.
   static Value asFill(ConstantOp constant, OpBuilder &b) {
     auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
     if (!dense || !dense.isSplat())
@@ -451,12 +452,12 @@ private:
   llvm::DenseMap<Operation *, GroupId> groupOf;
   llvm::DenseSet<Operation *> stored;
   llvm::DenseMap<Operation *, Operation *> effectBefore, effectAfter;
-  Operation *placed = nullptr; // the last one
+  Operation *placed = nullptr; // the op being placed, or the last one placed
 };
 
 struct FusePass : impl::FusePassBase<FusePass> {
   void runOnOperation() override {
-    getOperation().walk([](BarrierOp op) { // nothing looks for repeated work from here on
+    getOperation().walk([](BarrierOp op) { // CSE does not run after this, so barriers are no longer needed
       op.getResult().replaceAllUsesWith(op.getX());
       op.erase();
     });

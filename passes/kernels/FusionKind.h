@@ -1,4 +1,4 @@
-// What fusion asks of an op.
+// Properties of ops that fusion depends on.
 #pragma once
 #include "passes/analysis/OpFacts.h"
 
@@ -6,11 +6,11 @@ namespace burin::passes {
 
 using Kind = FusionKind;
 
-/// The part of an op in kernels, where it stands: transposes that kernels step through are views.
+/// The role of an op in kernels in its context: transposes that kernels read with strides are views.
 Kind intrinsicKind(mlir::Operation *op);
-/// A transpose that only attention and left sides of products read: their kernels step through memory as it lies.
+/// Whether an op is a transpose that only attention and left operands of products read: their kernels use its strides.
 bool isStridedView(mlir::Operation *op);
-/// "contract+add+relu": the first ops.
+/// Name of a kernel, from its first ops: "contract+add+relu".
 std::string kernelName(llvm::ArrayRef<mlir::Operation *> ops);
 
 } // namespace burin::passes

@@ -1,6 +1,6 @@
-// A result may take over the memory of an input that nobody reads afterwards, if the kernel reads each element of that
-// input only where it writes the same element of the result. The new value of a state takes over the memory of the old
-// one if, besides, nothing can fail once it is being written: a run that fails leaves states as they were.
+// In-place results: a result uses the buffer of an input that dies, if the kernel reads each element of that input only
+// where it writes the same element of the result. The new value of a state overwrites the old one if, in addition,
+// nothing can fail after the write starts: a run that fails leaves states unchanged.
 #include "ir/dialect/Burin.h"
 #include "passes/Passes.h"
 #include "passes/analysis/DataDependentSizes.h"
@@ -87,8 +87,8 @@ private:
     return false;
   }
 
-  /// Puts the kernel behind everything else that reads `before` and everything that can fail; false if it cannot go
-  /// there, because its results are needed earlier, or because it can fail itself.
+  /// Moves the kernel after all other readers of `before` and all steps that can fail. Returns false if that is
+  /// impossible because its results are needed earlier or because it can fail itself.
   static bool moveBehindReaders(KernelOp kernel, Value before) {
     if (!checksOf(kernel).empty() || lastReader(before, kernel, 0, /*isLast=*/false) != 1)
       return false;
@@ -109,7 +109,7 @@ private:
     return llvm::any_of(op->getOperands(), [&](Value operand) { return storedIn(operand) == v; });
   }
 
-  /// By `last` or an op before it, perhaps through views.
+  /// Whether `last`, or an op before it, uses `v`, perhaps through views.
   static bool isUsedUpTo(Value v, Operation *last) {
     return llvm::any_of(v.getUsers(), [&](Operation *user) {
       return user == last || user->isBeforeInBlock(last) || (isView(user) && isUsedUpTo(user->getResult(0), last));
@@ -119,7 +119,7 @@ private:
   static bool isView(Operation *op) { return isReshape(op) || isa<PrefixOp>(op); }
   static bool isReshape(Operation *op) { return passes::isView(op); }
 
-  /// It has a place of its own: among the results, or before the states that a loop leaves.
+  /// Whether `v` has a fixed buffer: it is a result of the function, or the initial state of a loop.
   static bool isReturned(Value v) {
     return llvm::any_of(v.getUses(), [](OpOperand &use) {
       Operation *user = use.getOwner();
@@ -129,12 +129,12 @@ private:
     });
   }
 
-  /// Computed by a kernel, not returned, and `kernel` is the last to read it, once.
+  /// Whether a kernel computed `v`, it is not returned, and `kernel` is its last reader and reads it once.
   static bool diesAt(Value v, KernelOp kernel) {
     Value source = storedIn(v);
     return source.getDefiningOp<KernelOp>() && !isReturned(source) && lastReader(source, kernel, 0) == 1;
   }
-  // How often `kernel` reads `v` through views; -1 if anyone reads it later and it is to be the last.
+  // Number of times that `kernel` reads `v`, also through views; -1 if `isLast` and another op reads it later.
   static int lastReader(Value v, KernelOp kernel, int count, bool isLast = true) {
     for (OpOperand &use : v.getUses()) {
       Operation *user = use.getOwner();

@@ -22,7 +22,7 @@ Operation *KernelBody::root() const {
 Operation *tiledWindowIn(Block &body) {
   for (Operation &op : body) {
     std::optional<Window> w = windowOf(&op);
-    // The mean of a window that reaches beyond x needs the number of its taps.
+    // An average over windows that reach beyond x would need the number of taps inside.
     if (!w || isa<AvgPoolOp>(op) || !w->channelsLast() || w->kernel.back() > kMostUnrolledTaps)
       continue;
     size_t last = w->spatial;
@@ -45,16 +45,15 @@ bool isContraction(const KernelBody &body) { return body.first<ContractOp>() && 
 bool isAttention(const KernelBody &body) { return body.first<ScaledDotProductAttentionOp>() && body.space(); }
 bool isTiledWindow(const KernelBody &body) { return tiledWindowIn(body.block) && body.space(); }
 
-/// The window of a pool over planes of rows and columns, with channels before them; nullopt if other kernels are
-/// better.
+/// The window of a pool over planes (rows and columns, channels first); nullopt if other families are better.
 std::optional<Window> planeWindowOf(Operation *op) {
-  constexpr int64_t kFewestTaps = 5;   // scratch memory does not pay below
+  constexpr int64_t kFewestTaps = 5;   // with fewer taps scratch memory does not pay
   constexpr int64_t kVectorBytes = 64; // of the widest target
   std::optional<Window> w = op ? windowOf(op) : std::nullopt;
   if (!w || w->channelsLast() || w->spatial != 2 || w->kernel[0] * w->kernel[1] < kFewestTaps ||
       std::min(w->kernel[0], w->kernel[1]) < 2)
     return std::nullopt;
-  // Short rows fill vectors better together.
+  // Short rows are better joined to fill vectors; the rowwise family does that.
   Value result = op->getResult(0);
   int64_t lanes = kVectorBytes / int64_t(byteWidth(sumTypeOf(dtypeOf(result))));
   bool isShort = upperBound(shapeOf(result)[3]).value_or(INT64_MAX) < lanes / 2;
@@ -62,13 +61,13 @@ std::optional<Window> planeWindowOf(Operation *op) {
 }
 
 bool isPlanePool(const KernelBody &body) {
-  constexpr int64_t kMostTaps = 32; // of a row or column of a window: they are written out
+  constexpr int64_t kMostTaps = 32; // of a row or column of a window; taps are unrolled
   auto w = planeWindowOf(body.first<MaxPoolOp>());
   return w && std::max(w->kernel[0], w->kernel[1]) <= kMostTaps && body.space();
 }
 
 bool isPlaneMean(const KernelBody &body) {
-  constexpr int64_t kMostTaps = 64; // of a window: they are written out
+  constexpr int64_t kMostTaps = 64; // of a window; taps are unrolled
   auto w = planeWindowOf(body.first<AvgPoolOp>());
   return w && w->kernel[0] * w->kernel[1] <= kMostTaps && body.space();
 }

@@ -1,4 +1,4 @@
-// Kernel families: which emitter makes the code of a kernel, by what its body holds.
+// Kernel families: selects the emitter of a kernel by its body.
 #pragma once
 #include "passes/analysis/IterationSpace.h"
 
@@ -6,18 +6,17 @@ namespace burin::passes {
 
 enum class DeviceKind { Cpu, Gpu };
 
-/// A kernel's body as families are asked about it: not about the target, since all targets of a plan have the same
-/// tasks.
+/// The body of a kernel, as families see it. They do not see the target: all targets of a plan have the same tasks.
 class KernelBody {
 public:
   explicit KernelBody(mlir::Block &block) : block(block) {}
 
   mlir::Block &block;
-  /// The iteration space that the ops share, or nullptr if they share none. Computed when first asked for.
+  /// The iteration space that all ops share; nullptr if there is none. Computed on first use.
   const IterationSpace *space() const;
-  /// What the op of a sequential kernel is: the one that makes the first result.
+  /// The op that computes the first result: the only op of a sequential kernel.
   mlir::Operation *root() const;
-  /// The first op of a kind, or null.
+  /// The first op of a type, or null.
   template <class Op> Op first() const {
     auto ops = block.getOps<Op>();
     return ops.empty() ? Op() : *ops.begin();
@@ -42,14 +41,14 @@ struct KernelFamily {
 llvm::ArrayRef<KernelFamily> kernelFamilies();
 /// The first family of the device that accepts the body; nullptr if none does.
 const KernelFamily *familyOf(const KernelBody &, DeviceKind);
-/// Whether a kernel can have this body: a family accepts it. Fusion makes no other kernels, createVerifyKernelsPass
-/// checks them, and code generation relies on it. Families of GPUs take what those of CPUs take.
+/// Whether some family accepts the body. Fusion makes no other kernels, createVerifyKernelsPass checks that, and code
+/// generation relies on it. GPU families accept every body that CPU families accept.
 bool isKernelBody(mlir::Block &body);
 
-/// The op that the window family makes its tiles of, or null: a depthwise convolution or max_pool with channels last
-/// and known sizes of rows.
+/// The op that the window family tiles, or null: a depthwise convolution or max_pool, channels-last, with static row
+/// sizes.
 mlir::Operation *tiledWindowIn(mlir::Block &body);
-/// Taps of all windows of a tile that may be written out.
+/// Most unrolled taps of all windows of a tile.
 inline constexpr int64_t kMostUnrolledTaps = 400;
 
 } // namespace burin::passes

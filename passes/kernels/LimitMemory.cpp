@@ -1,5 +1,5 @@
-// Keeps the memory of each function below a limit: values that are kept for long, as those that a gradient needs of the
-// forward pass, are computed again by the same kernels, so that results keep their bits.
+// Keeps the memory of each function below a limit: long-lived values, such as activations that gradients need, are
+// recomputed by the same kernels, so that results keep their bits.
 #include "passes/Passes.h"
 #include "passes/analysis/DataDependentSizes.h"
 #include "passes/kernels/MemoryChoice.h"
@@ -28,7 +28,7 @@ std::string described(mlir::Value v) {
   return (op ? nameOf(op) : "an argument") + " " + str(specOf(v)) + (place.empty() ? "" : ", " + place);
 }
 
-/// One function and its limit.
+/// Applies the limit to one function.
 class Limiter {
 public:
   Limiter(func::FuncOp function, const MemoryLimit &limit, uint64_t shared, std::vector<std::string> &report)
@@ -53,12 +53,12 @@ public:
       return success();
     applySteps(function, model, recipes);
     for (KernelOp kernel : function.getOps<KernelOp>())
-      kernel.removeInPlaceAttr(); // other values die now
+      kernel.removeInPlaceAttr(); // values die elsewhere now
     return success();
   }
 
 private:
-  /// Inputs and outputs. States are counted as such; a new value of one that is written over the old one takes nothing.
+  /// Bytes of inputs and outputs. States are counted elsewhere; a new value that overwrites its state takes no memory.
   uint64_t bytesOfSignature() {
     uint64_t bytes = 0;
     for (BlockArgument argument : function.getArguments())
@@ -93,7 +93,7 @@ private:
   LogicalResult refuse(const MemoryModel &model, const MemoryChoice &choice, uint64_t outside) {
     const Liveness &live = choice.liveness();
     const size_t peak = live.peak();
-    std::vector<MemoryModel::ValueId> held; // one of each buffer
+    std::vector<MemoryModel::ValueId> held; // one value of each buffer
     llvm::DenseSet<MemoryModel::ValueId> homes;
     for (MemoryModel::ValueId v = 0; v < model.values.size(); ++v)
       if (model.values[v].isBuffer && live.first[v] <= peak && live.last[v] >= peak &&

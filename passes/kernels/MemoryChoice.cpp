@@ -22,9 +22,9 @@ void MemoryChoice::measure() {
 }
 
 bool MemoryChoice::fit(uint64_t bytes) {
-  const size_t most = 4 * model.steps.size() + 64; // no function grows without end
+  const size_t most = 4 * model.steps.size() + 64; // bounds the growth of the function
   while (arena > bytes) {
-    // What first fit wastes must be saved, too.
+    // The arena exceeds the peak by what first fit wastes; that must be saved, too.
     int64_t target = int64_t(bytes) - int64_t(arena - uint64_t(now.peakBytes()));
     std::optional<Candidate> choice = model.steps.size() < most ? best(target) : std::nullopt;
     if (!choice)
@@ -37,10 +37,10 @@ bool MemoryChoice::fit(uint64_t bytes) {
 
 std::optional<MemoryChoice::Candidate> MemoryChoice::best(int64_t bytes) {
   const auto peak = uint32_t(now.peak());
-  std::vector<uint32_t> over{0}; // how many of the steps before each one need more than `bytes`
+  std::vector<uint32_t> over{0}; // prefix sums of the steps that need more than `bytes`
   for (int64_t live : now.live)
     over.push_back(over.back() + (live > bytes));
-  // The uses of each value around the peak.
+  // The last use of each value up to the peak, and the next one after it.
   std::vector<uint32_t> after(model.values.size(), UINT32_MAX), next(model.values.size(), UINT32_MAX);
   for (uint32_t at = 0; at < model.steps.size(); ++at)
     for (const auto *list : {&model.steps[at].inputs, &model.steps[at].results})
@@ -88,7 +88,7 @@ std::optional<MemoryChoice::Candidate> MemoryChoice::again(ValueId value, uint32
   for (ValueId v : candidate.longer)
     if (now.last[v] < peak)
       candidate.gain -= model.values[v].bytes;
-  // If nothing has used it so far, it is not computed twice.
+  // A value without uses so far is computed later, not twice.
   const MemoryModel::Step &maker = model.steps[now.first[value]];
   if (after == now.first[value] && maker.results.size() == 1 && isa<KernelOp>(maker.op)) {
     candidate.kind = Change::Kind::Later;
@@ -98,7 +98,7 @@ std::optional<MemoryChoice::Candidate> MemoryChoice::again(ValueId value, uint32
   return candidate;
 }
 
-/// Adds what must be computed before step `next` to have the value there; false if that is not possible, or too much.
+/// Collects the ops to compute before step `next` to have the value there; false if that is impossible or too much.
 bool MemoryChoice::collect(Candidate &candidate, ValueId original) const {
   constexpr size_t kLongest = 24;
   const bool isValue = original == originalOf[candidate.value];
@@ -129,7 +129,7 @@ bool MemoryChoice::collect(Candidate &candidate, ValueId original) const {
   return earlier && value.bytes < saved && keepLonger();
 }
 
-/// A version of the value that is there before step `at`, and will be when it runs.
+/// A version of the value that is computed before step `at` and still live when it runs.
 std::optional<MemoryChoice::ValueId> MemoryChoice::liveVersion(ValueId original, uint32_t at, ValueId except) const {
   for (ValueId v : versions.find(original)->second) {
     const MemoryModel::Value &value = model.values[v];
@@ -146,7 +146,7 @@ std::optional<MemoryChoice::ValueId> MemoryChoice::liveVersion(ValueId original,
   return std::nullopt;
 }
 
-/// The version that was there last, before step `at`.
+/// The version that was live last before step `at`.
 std::optional<MemoryChoice::ValueId> MemoryChoice::lastVersion(ValueId original, uint32_t at) const {
   std::optional<ValueId> found;
   for (ValueId v : versions.find(original)->second)
@@ -170,7 +170,7 @@ std::optional<MemoryChoice::Candidate> MemoryChoice::narrow(ValueId value, uint3
   return candidate;
 }
 
-/// Whether what is computed on the way fits below the peak.
+/// Whether the intermediate values of the recomputation fit below the peak.
 bool MemoryChoice::fitsAround(const Candidate &candidate) {
   int64_t added = 0;
   for (size_t i = 0; i + 1 < candidate.chain.size(); ++i) {
@@ -221,7 +221,7 @@ void MemoryChoice::apply(const Candidate &candidate) {
   const ValueId value = candidate.value, original = originalOf[value];
   made.push_back(
       {candidate.kind, model.values[value].source, candidate.gain, candidate.flops, model.steps[candidate.next].op});
-  llvm::DenseMap<ValueId, ValueId> fresh; // by original
+  llvm::DenseMap<ValueId, ValueId> fresh; // new version, by original
   auto insert = [&](size_t at, MemoryModel::Step step) {
     model.steps.insert(model.steps.begin() + ptrdiff_t(at), std::move(step));
   };
@@ -257,7 +257,7 @@ void MemoryChoice::apply(const Candidate &candidate) {
   removeUnused();
 }
 
-/// Kernels whose results nobody uses any more.
+/// Removes kernels whose results have no users left.
 void MemoryChoice::removeUnused() {
   std::vector<uint32_t> uses(model.values.size());
   for (const MemoryModel::Step &step : model.steps)

@@ -1,30 +1,30 @@
-// Which values of a function are kept for later, and which are computed again, so that its buffers fit a limit.
+// Chooses the values of a function that are recomputed instead of kept, so that its buffers fit a limit.
 #pragma once
 #include "passes/Passes.h"
 #include "passes/kernels/Recompute.h"
 
 namespace burin::passes {
 
-/// Changes the steps of a model until its buffers need at most a number of bytes, one value at a time: of those that
-/// are held at the peak but not used there, the one that costs the least time per byte and step of being over the
-/// limit. It is computed again before its next use; so are its inputs where they are gone by then.
+/// Changes the steps of a model, one value at a time, until its buffers fit. Candidates are values that are live but
+/// not used at the peak; the one with the least cost in time per saved byte and step over the limit is taken. It is
+/// recomputed before its next use, and so are those of its inputs that are dead by then.
 class MemoryChoice {
 public:
-  /// One value that is not kept.
+  /// A value that is not kept.
   struct Change {
-    enum class Kind { Again, Later, Narrow } kind; // computed once more; computed later; stored in bf16 in between
+    enum class Kind { Again, Later, Narrow } kind; // recomputed; computed later; stored in bf16 in between
     mlir::Value value;
-    int64_t bytes = 0, flops = 0;    // saved at the peak; added
-    mlir::Operation *next = nullptr; // the step that uses it then
+    int64_t bytes = 0, flops = 0;    // bytes saved at the peak; FLOP added
+    mlir::Operation *next = nullptr; // the step that uses it next
   };
 
   MemoryChoice(MemoryModel &model, Recipes &recipes, const MemoryLimit &limit);
 
-  /// False if nothing more can be done while the buffers need more than `bytes`.
+  /// Returns false if the buffers still need more than `bytes` and nothing more can be done.
   bool fit(uint64_t bytes);
 
   llvm::ArrayRef<Change> changes() const { return made; }
-  /// Bytes that the buffers need now.
+  /// Bytes that the buffers need after the changes so far.
   uint64_t arenaBytes() const { return arena; }
   const Liveness &liveness() const { return now; }
 
@@ -33,9 +33,9 @@ private:
   struct Candidate {
     Change::Kind kind = Change::Kind::Again;
     ValueId value = 0;
-    uint32_t after = 0, next = 0;      // its uses around the peak
-    llvm::SmallVector<ValueId> chain;  // originals of what is computed, in order; the last one is the value's
-    llvm::SmallVector<ValueId> longer; // values that live longer for it
+    uint32_t after = 0, next = 0;      // its last use before the peak and the next one after it
+    llvm::SmallVector<ValueId> chain;  // originals of the values to compute, in order; the value itself is last
+    llvm::SmallVector<ValueId> longer; // values whose live ranges grow
     int64_t gain = 0, flops = 0;
     double seconds = 0, score = 0;
   };
@@ -61,8 +61,8 @@ private:
   TakeOverCache takeOver;
   Liveness now;
   uint64_t arena = 0;
-  std::vector<ValueId> originalOf;                              // per value
-  llvm::DenseMap<ValueId, llvm::SmallVector<ValueId>> versions; // of an original, with it
+  std::vector<ValueId> originalOf; // per value: the value of the function that it is a version of
+  llvm::DenseMap<ValueId, llvm::SmallVector<ValueId>> versions; // of an original, itself included
   llvm::DenseSet<ValueId> narrowed;
   std::vector<Change> made;
 };

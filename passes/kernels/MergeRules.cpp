@@ -62,7 +62,7 @@ GroupForm formOf(FusionKind kind) {
 GroupForm joined(GroupForm a, GroupForm b) {
   if (a == GroupForm::Pointwise || a == b)
     return b;
-  return b == GroupForm::Pointwise ? a : GroupForm::MovedRow; // no others may merge
+  return b == GroupForm::Pointwise ? a : GroupForm::MovedRow; // other forms do not merge
 }
 
 } // namespace burin::passes

@@ -1,11 +1,11 @@
-// Puts the kernels of a function into an order that needs less memory: weights are packed where they are used, what a
-// gradient needs of the forward pass is let go as soon as the gradient is there, and parameters are updated before the
-// next gradient is computed, where nothing forbids it.
+// Orders the kernels of a function to reduce peak memory: weights are packed next to their use, activations are freed
+// as soon as the gradient that needs them exists, and parameters are updated before the next gradient is computed,
+// where dependences permit.
 //
-// A step that makes more than it frees, and whose results one step alone reads, moves with that step. Of the groups
-// that result, one that is ready and frees at least as much as it makes runs at once, alone or with the ones that only
-// wait for it; if there is none, the first one runs that the next result of the function needs. The old order stays if
-// it needs no more memory.
+// List scheduling over groups of steps. A step that allocates more than it frees, and has one user, is in the group of
+// that user. A ready group that frees at least as much as it allocates runs at once, alone or as a chain with the
+// groups that only wait for it; if there is none, the first group runs that the next result of the function needs. The
+// original order stays if the new one needs as much memory or more.
 #include "passes/Passes.h"
 #include "passes/analysis/DataDependentSizes.h"
 #include "passes/analysis/ValueChecks.h"
@@ -35,7 +35,7 @@ public:
     for (uint32_t group = 0; group < groups.size(); ++group)
       if (groups[group].isResult)
         reach(group);
-    for (uint32_t group = 0; group < groups.size(); ++group) // what nobody reads
+    for (uint32_t group = 0; group < groups.size(); ++group) // groups that no result needs
       reach(group);
     return std::move(order);
   }
@@ -43,11 +43,11 @@ public:
 private:
   static constexpr uint32_t kNone = UINT32_MAX;
   struct Group {
-    SmallVector<uint32_t> steps; // in their order
-    SmallVector<uint32_t> needs; // groups that run before, in their order
+    SmallVector<uint32_t> steps; // in program order
+    SmallVector<uint32_t> needs; // groups that must run before, in program order
     SmallVector<uint32_t> neededBy;
-    SmallVector<ValueId> reads, makes; // buffers from outside, for outside
-    uint32_t missing = 0;              // of `needs`
+    SmallVector<ValueId> reads, makes; // buffers read from, and made for, other groups
+    uint32_t missing = 0;              // number of `needs` that have not run
     bool isResult = false, isDone = false;
   };
 
@@ -57,8 +57,8 @@ private:
         needs[step].push_back(other);
   }
 
-  /// Which steps each one needs: those that make its operands; before a state is written over, those that read its old
-  /// value or may fail; and of steps with effects the one before.
+  /// Dependences of each step: on the makers of its operands; for a write to a state, on all readers of the old value
+  /// and on all steps that may fail; and for a step with effects, on the previous one.
   void connect() {
     needs.resize(model.steps.size());
     std::vector<SmallVector<uint32_t>> readers(model.values.size());
@@ -99,7 +99,7 @@ private:
         ++users[before];
         onlyUser[before] = at;
       }
-    std::vector<uint32_t> reads(model.values.size()); // steps that read a value
+    std::vector<uint32_t> reads(model.values.size()); // number of steps that read each value
     for (const MemoryModel::Step &step : model.steps)
       for (ValueId v : llvm::SmallDenseSet<ValueId>(step.inputs.begin(), step.inputs.end()))
         ++reads[v];
@@ -121,7 +121,7 @@ private:
     }
   }
 
-  /// Whether it frees more than it makes, whatever comes behind it.
+  /// Whether it frees more than it allocates, whatever runs after it.
   bool isShrinking(uint32_t at, ArrayRef<uint32_t> reads) const {
     int64_t bytes = 0;
     for (ValueId v : model.steps[at].results)
@@ -169,7 +169,7 @@ private:
     return llvm::any_of(makers[v], [&](uint32_t at) { return groupOf[at] == group; });
   }
 
-  /// Bytes that are held more once these groups have run.
+  /// Growth of live bytes once these groups have run.
   int64_t growth(ArrayRef<uint32_t> chain) const {
     int64_t bytes = 0;
     llvm::SmallDenseMap<ValueId, uint32_t> reads;
@@ -185,7 +185,7 @@ private:
     return bytes;
   }
 
-  /// The group that waits for this one alone, and is the only one that does.
+  /// The only group that waits for this one, if it waits for no other one.
   uint32_t follower(uint32_t g) const {
     uint32_t found = kNone;
     for (uint32_t other : groups[g].neededBy)
@@ -216,7 +216,7 @@ private:
       uint32_t missing = --groups[other].missing;
       if (missing == 0)
         consider(other);
-      else if (missing == 1) // with it the last one that it waits for may pay
+      else if (missing == 1) // the last group that it waits for may pay off together with it
         for (uint32_t last : groups[other].needs)
           consider(last);
     }
@@ -226,7 +226,7 @@ private:
           consider(other);
   }
 
-  /// Runs what is ready and makes no more than it frees.
+  /// Runs ready groups that allocate no more than they free.
   void emitFreeing() {
     while (!freeing.empty()) {
       uint32_t g = ~freeing.top().second;
@@ -236,9 +236,9 @@ private:
     }
   }
 
-  /// Runs a group, and before it what it needs.
+  /// Runs a group after the groups that it needs.
   void reach(uint32_t wanted) {
-    SmallVector<std::pair<uint32_t, uint32_t>> path{{wanted, 0}}; // and how many of its needs were looked at
+    SmallVector<std::pair<uint32_t, uint32_t>> path{{wanted, 0}}; // group, and how many of its needs were visited
     while (!path.empty()) {
       emitFreeing();
       auto &[g, seen] = path.back();
@@ -255,12 +255,14 @@ private:
   }
 
   const MemoryModel &model;
-  std::vector<SmallVector<uint32_t, 1>> makers; // of a value; a loop adds to the states that it begins with
+  // Steps that make a value; a loop appends to its initial states, so there may be two.
+  std::vector<SmallVector<uint32_t, 1>> makers;
   std::vector<SmallVector<uint32_t>> needs;
   std::vector<Group> groups;
   std::vector<uint32_t> groupOf, remaining;
-  std::vector<SmallVector<uint32_t>> readers;                // of a value, the groups
-  std::priority_queue<std::pair<int64_t, uint32_t>> freeing; // bytes, and the complement of a group: the first one wins
+  std::vector<SmallVector<uint32_t>> readers; // per value: groups
+  // Bytes freed, and the complement of a group, so that the first group wins ties.
+  std::priority_queue<std::pair<int64_t, uint32_t>> freeing;
   std::vector<uint32_t> order;
 };
 
@@ -286,7 +288,7 @@ private:
     Recipes none(ordered);
     applySteps(function, ordered, none);
     for (KernelOp kernel : function.getOps<KernelOp>())
-      kernel.removeInPlaceAttr(); // other values die now
+      kernel.removeInPlaceAttr(); // values die elsewhere now
   }
 };
 

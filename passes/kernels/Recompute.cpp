@@ -19,7 +19,7 @@ using ValueId = MemoryModel::ValueId;
 void Recipes::clear() {
   known.clear();
   narrowings.clear();
-  for (KernelOp kernel : llvm::reverse(made)) // what reads another one's result goes first
+  for (KernelOp kernel : llvm::reverse(made)) // users before definitions
     kernel->erase();
   made.clear();
 }
@@ -44,7 +44,7 @@ Recipe Recipes::make(mlir::Value value) {
 }
 
 double Recipes::secondsFor(int64_t flops, int64_t bytes) {
-  // A share of one core's arithmetic and memory bandwidth, and the start of a step: what counts is the ratio.
+  // Rough throughput of one core and overhead of a step: only the ratio matters.
   constexpr double kFlopsPerSecond = 4e10, kBytesPerSecond = 1e10, kStart = 1e-6;
   return std::max(double(flops) / kFlopsPerSecond, double(bytes) / kBytesPerSecond) + kStart;
 }
@@ -62,8 +62,8 @@ Recipe Recipes::finish(KernelOp kernel, unsigned result) {
   return recipe;
 }
 
-/// The ops that one result needs, as a kernel of their own; null if no code can be generated for it. Other results on
-/// the way are operands, if `stopsAtResults`.
+/// A kernel of the ops that one result needs; null if no family accepts it. If `stopsAtResults`, other results of the
+/// kernel on the way are operands.
 KernelOp Recipes::slice(KernelOp kernel, unsigned result, bool stopsAtResults) {
   Block &body = kernel.getBody().front();
   auto yielded = body.getTerminator()->getOperands();
@@ -148,7 +148,7 @@ public:
   Application(Block &block, const MemoryModel &model) : block(block), model(model) {}
 
   void run() {
-    SmallVector<Operation *> constants; // placing moves them to the end of the list
+    SmallVector<Operation *> constants; // placing moves them to the end of the block
     for (auto constant : block.getOps<ConstantOp>())
       constants.push_back(constant);
     for (Operation *constant : constants)
@@ -156,7 +156,7 @@ public:
     for (ValueId v = 0; v < model.values.size(); ++v)
       current[v] = model.values[v].source;
     for (const MemoryModel::Step &step : model.steps) {
-      // Of kernels that come again, and of those that were made for it, there are copies.
+      // Repeated kernels and recipes are cloned.
       const bool isCopy = step.op->getBlock() != &block || placed.contains(step.op);
       Operation *op = isCopy ? step.op->clone() : step.op;
       for (auto [i, v] : llvm::enumerate(step.inputs))
@@ -185,7 +185,7 @@ private:
     placed.insert(op);
   }
 
-  /// `operand`, which shows a value through views, of this version of the value.
+  /// `operand` is a view of some value; returns the same view of version `version` of that value.
   mlir::Value viewOf(mlir::Value operand, ValueId version) {
     mlir::Value source = storedIn(operand), wanted = current.lookup(version);
     SmallVector<Operation *> views;
@@ -209,7 +209,7 @@ private:
 
   Block &block;
   const MemoryModel &model;
-  llvm::DenseMap<ValueId, mlir::Value> current; // what each version is in the function
+  llvm::DenseMap<ValueId, mlir::Value> current; // per version: its value in the function
   llvm::DenseMap<std::pair<mlir::Value, ValueId>, mlir::Value> shown;
   llvm::DenseSet<Operation *> placed;
 };

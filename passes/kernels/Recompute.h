@@ -1,21 +1,20 @@
-// Kernels that compute a value again, or store it in fewer bytes; a function made of steps that have been planned.
+// Kernels that recompute a value or store it in fewer bytes, and the rewrite of a function to planned steps.
 #pragma once
 #include "passes/analysis/MemoryModel.h"
 #include <unordered_map>
 
 namespace burin::passes {
 
-/// A kernel that gives a value once more, from values that the model knows.
+/// A kernel that recomputes a value from other values of the model.
 struct Recipe {
-  ir::KernelOp kernel;                            // null: there is none
+  ir::KernelOp kernel;                            // null if there is none
   unsigned result = 0;                            // of the kernel
-  llvm::SmallVector<MemoryModel::ValueId> inputs; // per operand
+  llvm::SmallVector<MemoryModel::ValueId> inputs; // per operand of the kernel
   int64_t flops = 0;
-  double seconds = 0; // about
+  double seconds = 0; // estimate
 };
 
-/// The recipes of the values of a model, made when they are asked for. Kernels that are no part of the function are
-/// erased with the object.
+/// Recipes of the values of a model, made on demand. The destructor erases kernels that are not part of the function.
 class Recipes {
 public:
   explicit Recipes(MemoryModel &model) : model(model) {}
@@ -23,21 +22,21 @@ public:
   Recipes(const Recipes &) = delete;
   Recipes &operator=(const Recipes &) = delete;
 
-  /// Of an original value. A result of a kernel with several is computed alone, and from the other results where it
-  /// depends on them: the rest of the kernel is not repeated. Kernels that can fail are not repeated.
+  /// The recipe of an original value. One result of a kernel with several is recomputed alone, from other results where
+  /// it depends on them, without the rest of the kernel. Kernels that can fail are not repeated.
   const Recipe &of(MemoryModel::ValueId value);
-  /// To bf16 and back; the first one's result is a new value of the model.
+  /// Casts to bf16 and back; the result of `down` is a new value of the model.
   struct Narrowing {
     Recipe down, up;
   };
   const Narrowing &narrowing(MemoryModel::ValueId value);
   void clear();
-  /// About how long a kernel takes.
+  /// Estimated time of a kernel.
   static double secondsFor(int64_t flops, int64_t bytes);
 
 private:
   MemoryModel &model;
-  std::unordered_map<MemoryModel::ValueId, Recipe> known; // references stay valid
+  std::unordered_map<MemoryModel::ValueId, Recipe> known; // std::unordered_map: references stay valid
   std::unordered_map<MemoryModel::ValueId, Narrowing> narrowings;
   std::vector<ir::KernelOp> made;
 
@@ -47,8 +46,7 @@ private:
   Recipe finish(ir::KernelOp kernel, unsigned result);
 };
 
-/// Makes the steps of the model those of the function, in their order; kernels that are no steps are erased, and so are
-/// the recipes.
+/// Rewrites the function to the steps of the model, in their order. Erases kernels that are no steps, and the recipes.
 void applySteps(mlir::func::FuncOp function, const MemoryModel &model, Recipes &recipes);
 
 } // namespace burin::passes

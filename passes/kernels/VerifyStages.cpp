@@ -1,4 +1,4 @@
-// What each stage of the pipeline promises the next one. Run between stages in builds with assertions.
+// Verifiers of the pipeline's stages; they run in builds with assertions.
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
 #include "passes/analysis/OpFacts.h"
@@ -16,10 +16,10 @@ namespace burin::passes {
 
 namespace {
 
-/// Run by the launch plan, not by kernels: constants, steps of their own, and sizes that depend on data.
+/// Ops that the launch plan runs, without a kernel: constants, steps of their own, and data-dependent sizes.
 bool isPlanned(Operation *op) { return isa<ConstantOp, PrefixOp>(op) || isOwnStep(op); }
 
-/// Calls `check` for each op of the functions of a graph without their returns; it gives what is wrong, or nothing.
+/// Calls `check` for each op of each function except its return; it returns an error, or an empty string.
 LogicalResult verifyOps(ModuleOp module, llvm::function_ref<StringRef(Operation *)> check) {
   bool isGood = true;
   for (auto function : module.getOps<func::FuncOp>())

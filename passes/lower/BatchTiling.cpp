@@ -1,6 +1,6 @@
-// Layers whose activations are larger than their weights run part by part of the batch, several layers in a row: what
-// one layer writes is still in cache when the next one reads it, memory holds one part instead of the batch, threads
-// work on parts of their own, and code for a symbolic batch is that for a batch of 1.
+// Batch tiling: layers whose activations are larger than their weights run one part of the batch after the other,
+// several layers in a row. The output of a layer is still in cache when the next layer reads it, memory holds one part
+// instead of the whole batch, threads work on different parts, and code for a symbolic batch is the code for batch 1.
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
 #include "passes/analysis/BatchSemantics.h"
@@ -18,7 +18,7 @@ namespace burin::passes {
 
 namespace {
 
-/// Ops that follow each other and can work on parts.
+/// Consecutive ops that can work on parts.
 using Run = llvm::SetVector<Operation *>;
 
 class Splitter {
@@ -57,7 +57,7 @@ private:
            });
   }
 
-  /// Whether a part of `v` can be had in a body made of the members.
+  /// Whether the body can get a part of `v`: from a member, a free op, or a sliced input.
   bool canSlice(Value v) {
     Operation *op = v.getDefiningOp();
     if (op && members->contains(op))
@@ -67,7 +67,7 @@ private:
     return hasParts(v, parts) && isWhole(v);
   }
 
-  /// Whether `v` does not depend on the members.
+  /// Whether `v` does not depend on members.
   bool isWhole(Value v) {
     Operation *op = v.getDefiningOp();
     return !op || (!members->contains(op) &&
@@ -75,7 +75,8 @@ private:
   }
 
   // ---- what is worth splitting
-  /// The ops that save the most: activations that stay in cache, less weights that are read again for every part.
+  /// The consecutive ops that save the most: activations that stay in cache, minus weights that are read again for
+  /// every part.
   Run mostWorthwhile(const Run &run) {
     int64_t best = leastGain, sum = 0, weights = 0;
     size_t from = 0, begin = 0, end = 0;
@@ -84,7 +85,7 @@ private:
       if (sum < 0) {
         sum = weights = 0;
         from = i + 1;
-      } else if (sum >= best) { // what follows the last product and costs nothing comes along
+      } else if (sum >= best) { // includes the free ops after the last product
         best = sum;
         begin = from;
         end = i + 1;
@@ -93,7 +94,7 @@ private:
     return Run(run.begin() + begin, run.begin() + end);
   }
 
-  /// `weights`: bytes of weights that the run has in cache.
+  /// Bytes that tiling saves by `op`, per part. `weights`: bytes of weights that the run keeps in cache so far.
   int64_t gain(const Run &run, Operation *op, int64_t &weights) {
     if (!readsMemory(op))
       return 0;
@@ -195,7 +196,7 @@ private:
     return whole[v] = inner.getBlock()->addArgument(v.getType(), v.getLoc());
   }
 
-  /// Free ops are not members: they stay where they are, and are needed if somebody else needs them.
+  /// Whether `v` is used outside of the body. Free ops are not members: they stay, and count if they have such users.
   bool neededOutside(Value v) {
     return llvm::any_of(v.getUsers(), [&](Operation *user) {
       if (members->contains(user))
@@ -214,7 +215,7 @@ private:
   Dim parts;
   int64_t leastGain;
   const Run *members = nullptr;
-  OpBuilder inner{function.getContext()}; // in the body that is being built
+  OpBuilder inner{function.getContext()}; // inserts into the body being built
   llvm::DenseMap<Value, Value> whole, part;
   SmallVector<Value> slicedInputs, wholeInputs;
   int number = 0;
@@ -224,7 +225,7 @@ struct BatchTilingPass : impl::BatchTilingPassBase<BatchTilingPass> {
   using BatchTilingPassBase::BatchTilingPassBase;
   void runOnOperation() override {
     SmallVector<func::FuncOp> functions(getOperation().getOps<func::FuncOp>());
-    llvm::DenseSet<Operation *> bodies; // a plan has no loops in loops
+    llvm::DenseSet<Operation *> bodies; // plans have no nested loops
     getOperation().walk([&](ScanOp scan) { bodies.insert(scan.body()); });
     llvm::erase_if(functions, [&](func::FuncOp function) { return bodies.contains(function); });
     for (func::FuncOp function : functions)
@@ -232,7 +233,7 @@ struct BatchTilingPass : impl::BatchTilingPassBase<BatchTilingPass> {
         Splitter(function, size, leastGain).run();
   }
 
-  /// The leading sizes of the inputs, but not those of vectors.
+  /// Leading sizes of the inputs, except those of vectors.
   static SmallVector<Dim> batchSizes(func::FuncOp function) {
     SmallVector<Dim> sizes;
     if (!function.isExternal())

@@ -1,9 +1,10 @@
-// Products of f32 matrices on processors that multiply tiles of bf16 many times as fast: each number is the sum of
-// three bf16 (24 bits in three times 8), and of the nine products of such terms the six that are not below the rounding
-// of f32 are taken. The terms of a constant are made here, those of a left side once, by a kernel of their own.
+// Emulates f32 products on bf16 tiles (bf16x3), for processors whose bf16 tiles are many times as fast as f32 vectors.
+// Each f32 is split into three bf16 terms (3 × 8 bits of mantissa); six of the nine partial products are computed, the
+// others are below the rounding of f32. Terms of a constant are computed here, terms of a left operand once, by a
+// kernel.
 //
-// That is as exact as f32 where no product of terms is subnormal, as these count as 0. Constants for which that may
-// happen are left alone; left sides are looked at when they are there (see Bf16TermsOp).
+// Results are as exact as f32 sums unless a partial product is subnormal, because tiles flush it to 0. Constants for
+// which that is possible are left alone; left operands are checked at run time (see Bf16TermsOp).
 // Source: Henry, Tang, Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision
 // Computations", 2019.
 #include "passes/Passes.h"
@@ -21,9 +22,9 @@ namespace burin::passes {
 
 namespace {
 
-// Below, splitting costs more than it saves; on several cores, too, as each reads terms that another has made.
+// Below these sizes splitting costs more than it saves, also on several cores, where terms come from another core.
 constexpr int64_t kLeastRows = 48, kLeastDepth = 64, kLeastColumns = 32, kLeastProducts = 12'000'000;
-constexpr float kLeast = 0x1p-50f, kMost = 0x1p60f; // of a constant's elements but 0
+constexpr float kLeast = 0x1p-50f, kMost = 0x1p60f; // range of the magnitudes of a constant's nonzero elements
 
 bool isDense(ContractOp op) {
   auto all = [](ArrayRef<int64_t> values, int64_t x) {
@@ -41,7 +42,7 @@ bool isWorthIt(ContractOp op) {
          atLeast(rows * depth * columns, kLeastProducts);
 }
 
-/// The three terms of x; of those of a constant none is subnormal.
+/// Splits x into three terms; terms of elements within the range above are never subnormal.
 std::array<uint16_t, 3> termsOf(float x) {
   std::array<uint16_t, 3> terms;
   for (uint16_t &term : terms) {
@@ -53,13 +54,13 @@ std::array<uint16_t, 3> termsOf(float x) {
 }
 
 bool hasTerms(ArrayRef<float> numbers) {
-  int all = 1; // bitwise, without branches, which is as fast as memory
+  int all = 1; // bitwise and without branches, so that it runs at memory bandwidth
   for (float x : numbers)
     all &= int(x == 0) | (int(std::fabs(x) >= kLeast) & int(std::fabs(x) <= kMost));
   return all != 0;
 }
 
-/// Panels [panels, K, 32] as terms [panels, blocks, term, half of the columns, step, column and which of two steps].
+/// Splits panels [panels, K, 32] into terms [panels, blocks, term, half of the columns, k % 16, (column, k / 16 % 2)].
 std::vector<uint16_t> termsOfPanels(ArrayRef<float> panels, int64_t count, int64_t depth) {
   int64_t blocks = (depth + 31) / 32;
   std::vector<uint16_t> terms(size_t(count * blocks * 3 * 1024));
@@ -76,7 +77,7 @@ std::vector<uint16_t> termsOfPanels(ArrayRef<float> panels, int64_t count, int64
   return terms;
 }
 
-/// The terms of a constant in panels, or null.
+/// The terms of a packed constant, or null.
 Value termsOfConstant(Value packed, llvm::DenseMap<Value, Value> &known) {
   auto constant = packed.getDefiningOp<ConstantOp>();
   if (!constant || dtypeOf(packed) != DType::f32)
@@ -99,7 +100,7 @@ Value termsOfConstant(Value packed, llvm::DenseMap<Value, Value> &known) {
                                         name.empty() ? "" : (name + " (terms)").str(), terms);
 }
 
-/// The terms of a matrix, for all products that it is the left side of.
+/// The terms of a left operand, shared by all products that read it.
 Value termsOfLeft(Value lhs, llvm::DenseMap<Value, Value> &known) {
   Value &terms = known[lhs];
   if (terms)

@@ -1,7 +1,7 @@
-// Convolutions and pooling run channels-last, and whatever lies between them with them.
+// Layout assignment: convolutions and pooling run channels-last, and so do ops between them.
 //
-// Each op that can work in either form (see LayoutModel.h) is assigned one so that the fewest bytes are transposed: a
-// minimum cut, with convolutions on one side and what knows only the form of the graph on the other.
+// Ops that can work in either form (see LayoutModel.h) are assigned one so that the fewest bytes are transposed: a
+// minimum cut between convolutions and ops that have only the form of the graph.
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/analysis/LayoutModel.h"
@@ -16,7 +16,7 @@ namespace burin::passes {
 
 namespace {
 
-/// A window op over the second dimension reads its elements in strides; by how much of x's bytes that is worse.
+/// Penalty of a window op with channels first, whose reads are strided, as a fraction of the bytes of x.
 constexpr double kStridedWindow = 0.5;
 constexpr double kReshape = 1.0 / 64;
 
@@ -28,7 +28,7 @@ double bytesOf(Value v) {
   return std::max(bytes, 1.0);
 }
 
-/// Whether a transpose by `perm` moves nothing in memory: the dimensions that are not 1 stay in order.
+/// Whether a transpose by `perm` keeps the order in memory: dimensions other than 1 stay in order.
 bool movesNothing(const Shape &shape, ArrayRef<int64_t> perm) {
   int64_t last = -1;
   for (int64_t d : perm) {
@@ -48,21 +48,21 @@ template <class T> std::vector<T> permuted(const std::vector<T> &entries, ArrayR
   return result;
 }
 
-/// `v`, seen as of shape `shape`, with its dimensions in another order.
+/// Reshapes `v` to `shape` and permutes its dimensions.
 Value permute(GraphBuilder &g, Value v, const Shape &shape, const std::vector<int64_t> &perm) {
   return movesNothing(shape, perm) ? g.reshape(v, permuted(shape, perm)) : g.transpose(g.reshape(v, shape), perm);
 }
 
 Value permute(GraphBuilder &g, Value v, const std::vector<int64_t> &perm) { return permute(g, v, shapeOf(v), perm); }
 
-/// A value of lower rank as broadcasting sees it.
+/// The shape that broadcasting gives a value of lower rank.
 Shape withRank(const Shape &shape, size_t rank) {
   Shape result(rank - shape.size(), Dim(1));
   result.insert(result.end(), shape.begin(), shape.end());
   return result;
 }
 
-/// Decides the form of each flexible op.
+/// Assigns a form to each flexible op.
 class Assignment {
 public:
   Assignment(Block &block, const LayoutModel &model) : model(model) {
@@ -104,7 +104,7 @@ private:
   void addPreferences(Operation *op) {
     if (LayoutModel::isWindow(op) && nodes.contains(op))
       cut.addEdge(MinCut::kSource, nodes[op], kStridedWindow * bytesOf(op->getOperand(0)));
-    // An operand of lower rank is transposed if the result wants its dimensions in another order.
+    // An operand of lower rank is transposed if the result's form reorders its dimensions.
     if (auto broadcast = dyn_cast<BroadcastToOp>(op); broadcast && nodes.contains(op)) {
       Value x = broadcast.getX();
       std::vector<int64_t> perm = model.toLast(broadcast);
@@ -114,14 +114,14 @@ private:
     }
   }
 
-  /// What it costs if a user wants another form than the one the value is made in; once for all such users.
+  /// Adds the cost of a transpose if a user needs another form than the value has; once for all such users.
   void addTransposes(Value v, int producer) {
     if (producer == kNobody || v.use_empty() || !isa<RankedTensorType>(v.getType()) || isConstantExpression(v))
       return;
     std::vector<int64_t> perm = model.toLast(v);
     if (llvm::is_sorted(perm))
       return;
-    // What moves nothing is only a reshape, but one that keeps ops apart.
+    // A transpose that keeps the order in memory is only a reshape, but a reshape prevents fusion.
     double bytes = movesNothing(shapeOf(v), perm) ? kReshape : bytesOf(v);
     int wantedLast = cut.addNode(), wantedFirst = cut.addNode();
     cut.addEdge(wantedLast, producer, bytes);
@@ -143,7 +143,7 @@ private:
   std::vector<bool> side;
 };
 
-/// Writes the ops of a block again in the forms they were assigned.
+/// Rewrites the ops of a block in their assigned forms.
 class LayoutRewriter {
 public:
   LayoutRewriter(const LayoutModel &model, const Assignment &assignment) : model(model), assignment(assignment) {}
@@ -183,7 +183,7 @@ private:
     (rule.result == Form::First ? firstForm : lastForm)[op->getResult(0)] = result;
   }
 
-  // Ops read the values of their block from within their regions, too.
+  // Ops may use values of their block inside their regions.
   void readFirst(GraphBuilder &g, Operation *op) {
     op->walk([&](Operation *inner) {
       for (OpOperand &operand : inner->getOpOperands())
@@ -212,7 +212,7 @@ private:
     return result->getResult(0);
   }
 
-  /// What the attributes mean follows from their names: dimensions, or one entry for each of them.
+  /// Transforms attributes by name: they hold dimensions, or one entry per dimension.
   Value generic(GraphBuilder &g, Operation *op) {
     const LayoutRule &rule = model.rule(op);
     SmallVector<Value> operands;
@@ -271,7 +271,7 @@ private:
     return rebuild(g, op, {inLast(g, op.getX()), weight, bias}, std::move(attrs));
   }
 
-  /// The elements come in another order, and the rows of the weights they meet with them.
+  /// Flattens a channels-last image: its elements, and so the rows of the weights that they meet, are permuted.
   void flatten(GraphBuilder &g, ReshapeOp op) {
     Shape shape = shapeOf(op.getX());
     std::vector<int64_t> perm = model.toLast(op.getX()), rows;
@@ -293,7 +293,7 @@ private:
 
   const LayoutModel &model;
   const Assignment &assignment;
-  llvm::DenseMap<Value, Value> firstForm, lastForm; // of values that are not, or not only, there as they were
+  llvm::DenseMap<Value, Value> firstForm, lastForm; // forms of values other than the original one
 };
 
 struct LayoutAssignmentPass : impl::LayoutAssignmentPassBase<LayoutAssignmentPass> {

@@ -1,4 +1,4 @@
-// matmul and conv become pack + contract: the right side in panels, padding as an op of its own, groups as batches.
+// Lowers matmul and conv to pack and contract: right operand in panels, padding as a separate op, groups as a batch.
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
 
@@ -44,16 +44,18 @@ Value contract(OpBuilder &b, mlir::Location loc, Value lhs, Value packed, Value 
                              {"wide", wide}});
 }
 
-/// How many output channels lie beyond the last whole vector, if they cost less as sums by lanes than as a vector of
-/// their own. This depends on what the sizes of a convolution with windows are before anything is cut off, and those
-/// are known wherever it is compiled; products of matrices, also as windows of one, have symbolic sizes in eager calls.
+/// Number of output channels after the last whole vector that are cheaper as horizontal sums than as a vector of their
+/// own. It must depend only on sizes that are static wherever the convolution is compiled, because the order of
+/// summation depends on it: the sizes of windows before taps are trimmed. Matrix products, and 1×1 convolutions, have
+/// symbolic sizes in eager calls, so they have no tail.
 int64_t tailColumns(ConvOp op) {
   Shape weight = shapeOf(op.getWeight());
   bool last = op.getLayout() == "nhwc";
   size_t spatial = op.getStrides().size();
   const Dim &columns = last ? weight.back() : weight[0], &channels = last ? weight[spatial] : weight[1];
   ArrayRef<int64_t> padding = op.getPadding();
-  int64_t lanes = panelWidth(op.getWeight()) / 2, taps = 1; // lanes of the widest vectors: all targets compute the same
+  // Lanes of the widest vectors, so that all targets compute the same.
+  int64_t lanes = panelWidth(op.getWeight()) / 2, taps = 1;
   for (size_t d = 0; d < spatial; ++d)
     taps *= weight[d + (last ? 0 : 2)].value();
   bool seesAllTaps = padding[spatial - 1] <= 0 && padding.back() <= 0; // along a row
@@ -64,7 +66,7 @@ int64_t tailColumns(ConvOp op) {
   return tail <= kMostTail && 2 * tail * (steps + kLaneSum) <= taps * channels.value() ? tail : 0;
 }
 
-/// `lhs` times a matrix [K, columns], of which the last `tail` columns are summed by lanes.
+/// `lhs` times a matrix [K, columns] whose last `tail` columns are horizontal sums.
 Value contractMatrix(OpBuilder &b, mlir::Location loc, Value lhs, Value matrix, int64_t tail, Windows w,
                      bool wide = false) {
   Shape shape = shapeOf(matrix);
@@ -80,7 +82,7 @@ Value contractMatrix(OpBuilder &b, mlir::Location loc, Value lhs, Value matrix, 
   return contract(b, loc, lhs, pack(b, loc, part(0, columns - tail)), last, 0, columns, std::move(w), wide);
 }
 
-/// The matrix that `v` repeats along all leading dimensions, if it does.
+/// The matrix that `v` broadcasts along all leading dimensions; null if there is none.
 Value repeatedMatrix(Value v) {
   auto broadcast = v.getDefiningOp<BroadcastToOp>();
   if (!broadcast)
@@ -103,7 +105,7 @@ void lower(MatmulOp op) {
   Dim columns = r.back();
   Value matrix = batch ? repeatedMatrix(rhs) : rhs;
   if (matrix) {
-    // One matrix for all: the leading dimensions are rows.
+    // One matrix for the whole batch: the leading dimensions become rows.
     Shape m = shapeOf(matrix);
     matrix = reshape(b, loc, matrix, {m[m.size() - 2], m[m.size() - 1]});
     Dim rows = elements(Shape(l.begin(), l.end() - 1));
@@ -133,17 +135,17 @@ bool isDepthwise(int64_t groups, const Dim &channels, const Dim &outputs) {
   return groups > 1 && channels == Dim(groups) && outputs == channels;
 }
 
-/// What this pass leaves: channels-last convolutions with one filter per channel and no bias.
+/// Convolutions that this pass leaves: channels-last, depthwise, without bias.
 bool isWindow(ConvOp op) {
   return op.getLayout() == "nhwc" && !op.getBias() &&
          isDepthwise(op.getGroups(), shapeOf(op.getX()).back(), shapeOf(op.getResult()).back());
 }
 
-/// The taps [first, end) of a window that lie inside x for some position; the others see padding alone.
+/// The taps [first, end) of a window that lie inside x at some position; the other taps only see padding.
 std::pair<int64_t, int64_t> liveTaps(int64_t size, int64_t positions, int64_t kernel, int64_t stride, int64_t low,
                                      int64_t dilation) {
   auto isLive = [&](int64_t tap) {
-    int64_t at = tap * dilation - low; // of the first window; the others follow at `stride`
+    int64_t at = tap * dilation - low; // position of the tap in the first window; further windows follow at `stride`
     int64_t steps = at < 0 ? (-at + stride - 1) / stride : 0;
     return steps < positions && at + steps * stride < size;
   };
@@ -155,7 +157,7 @@ std::pair<int64_t, int64_t> liveTaps(int64_t size, int64_t positions, int64_t ke
   return {first, end};
 }
 
-/// Cuts taps off that see padding alone: half of the filters' bytes where deep networks meet small images.
+/// Removes taps that only see padding: half of the bytes of the filters in deep networks with small images.
 void trimTaps(ConvOp op) {
   bool last = op.getLayout() == "nhwc";
   Shape x = shapeOf(op.getX()), result = shapeOf(op.getResult()), weight = shapeOf(op.getWeight());
@@ -185,7 +187,7 @@ void trimTaps(ConvOp op) {
   op.setPadding(padding);
 }
 
-/// The windows of a convolution over [images, spatial…, channels]: the images are a dimension with windows of one.
+/// The windows of a convolution over [images, spatial…, channels]; images are a dimension with windows of one element.
 Windows windowsOf(ConvOp op, Value weight) {
   Windows w;
   auto padding = op.getPadding();
@@ -204,15 +206,15 @@ Windows windowsOf(ConvOp op, Value weight) {
 
 // ---- gradients of a convolution's weight
 //
-// They are convolutions whose windows are as large as an image and move by a few positions: few results, and a sum over
-// all positions and the whole batch, which is the last dimension here.
+// They are convolutions with image-sized windows that move by a few positions: few results, each a sum over all
+// positions and the whole batch, which is the last dimension here.
 
-constexpr int64_t kOverlap = 4;          // windows are at least so many times as large as there are positions
+constexpr int64_t kOverlap = 4;          // windows are at least this many times as large as the number of positions
 constexpr int64_t kLeastTaps = 64;       // of such a window
-constexpr int64_t kFewImages = 8;        // fewer rows than this are no tile of their own
+constexpr int64_t kFewImages = 8;        // with fewer rows the images are no tile of their own
 constexpr int64_t kShards = 4;           // of the batch
-constexpr int64_t kTileRows = 192;       // of a result that is small: one task, see ContractionTiling
-constexpr int64_t kLeastTiles = kShards; // with more tiles than this the result is tasks enough
+constexpr int64_t kTileRows = 192;       // rows of a task of a small result, see ContractionTiling
+constexpr int64_t kLeastTiles = kShards; // with at least this many tiles there are tasks enough
 
 int64_t staticProduct(ArrayRef<Dim> sizes) {
   int64_t product = 1;
@@ -221,8 +223,8 @@ int64_t staticProduct(ArrayRef<Dim> sizes) {
   return product;
 }
 
-/// x [channels, spatial…, batch], weight [spatial…, batch, O]. This depends neither on the batch nor on whether its
-/// size is known.
+/// Matches x [channels, spatial…, batch] and weight [spatial…, batch, O]. Must not depend on the batch size or on
+/// whether it is static, so that eager and compiled sums have the same order.
 bool isWeightGradient(ConvOp op, Value x, Value weight) {
   size_t spatial = op.getStrides().size();
   Shape window = shapeOf(weight), image = shapeOf(x);
@@ -237,7 +239,7 @@ bool isWeightGradient(ConvOp op, Value x, Value weight) {
   return op.getGroups() == 1 && taps >= kLeastTaps && positions * kOverlap <= taps;
 }
 
-/// Whether the result is too few tiles for several threads.
+/// Whether the result has too few tiles to occupy several threads.
 bool isSmall(ConvOp op, const Dim &columns) {
   int64_t elements = staticProduct(shapeOf(op.getResult()));
   int64_t width = panelWidth(op.getWeight());
@@ -247,7 +249,8 @@ bool isSmall(ConvOp op, const Dim &columns) {
   return (rows + kTileRows - 1) / kTileRows * ((columns.value() + width - 1) / width) < kLeastTiles;
 }
 
-/// [shards, …]: dimension `dim` of v, cut into parts. A transpose before is done by the same op.
+/// Splits dimension `dim` of v into shards and moves them first: [shards, …]. A transpose that made v is merged into
+/// the new one.
 Value shardsFirst(GraphBuilder &g, Value v, size_t dim) {
   auto before = v.getDefiningOp<TransposeOp>();
   Value source = before ? before.getX() : v;
@@ -264,7 +267,7 @@ Value shardsFirst(GraphBuilder &g, Value v, size_t dim) {
   return g.transpose(g.reshape(source, split), order);
 }
 
-/// A size of dimension `dim` that is a multiple of the number of shards, by zeros at the end.
+/// Pads dimension `dim` with zeros to a multiple of the number of shards.
 Value wholeShards(GraphBuilder &g, Value v, size_t dim) {
   Shape shape = shapeOf(v);
   Dim missing = ceildiv(shape[dim], kShards) * Dim(kShards) - shape[dim];
@@ -274,8 +277,8 @@ Value wholeShards(GraphBuilder &g, Value v, size_t dim) {
   return g.op<ConcatOp>({v, g.full(shape, 0, dtypeOf(v))}, {{"axis", int64_t(dim)}});
 }
 
-/// Few results, of which a sum over the whole batch would be one task: the batch is cut into four shards, and the sums
-/// of these are added as a tree. So they are tasks for threads.
+/// Few results, whose sum over the whole batch would be a single task: the batch is cut into four shards, which are
+/// separate tasks, and their sums are added as a tree.
 Value contractShards(GraphBuilder &g, Value x, Value weight, const Windows &w) {
   size_t spatial = w.kernel.size() - 1;
   DType type = dtypeOf(x);
@@ -297,7 +300,7 @@ Value contractShards(GraphBuilder &g, Value x, Value weight, const Windows &w) {
   return g.cast(g.reshape(total, Shape(shape.begin() + 1, shape.end())), type);
 }
 
-/// Contractions leave out what lies beyond the ends of a row if they know where those are.
+/// Whether the contraction can skip the padding at the ends of a row: their positions must be static.
 bool knowsRowEnds(ConvOp op, Value x) {
   Shape shape = shapeOf(x);
   auto padding = op.getPadding();
@@ -329,12 +332,12 @@ void lower(ConvOp op, int64_t tail) {
   }
   int64_t groups = op.getGroups();
   Dim channels = shapeOf(x).back(), outputs = shapeOf(weight).back();
-  // One op rounds once: the bias is added to the sums before they become 16 bits wide.
+  // The op rounds once: the bias is added to the f32 sums before they become 16-bit floats.
   GraphBuilder g(b, loc);
   DType type = dtypeOf(x), sumType = op.getBias() ? wideType(type) : type;
   Value result;
   if (isDepthwise(groups, channels, outputs)) {
-    // One filter per channel stays a window op.
+    // Depthwise convolutions stay window ops.
     x = g.cast(x, sumType);
     weight = g.cast(weight, sumType);
     result = create<ConvOp>(b, loc, {x, weight, Value()},

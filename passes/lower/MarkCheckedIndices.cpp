@@ -1,5 +1,6 @@
-// The gradient of an embedding adds rows at the indices that the forward pass has read. Those are checked once, by the
-// forward pass: a kernel that cannot fail need not run before states are updated.
+// Marks scatters whose indices another op checks. The gradient of an embedding adds rows at indices that the forward
+// pass has read and checked. Without checks of its own its kernel cannot fail, so that it need not run before states
+// are updated.
 #include "ir/dialect/Burin.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
@@ -13,7 +14,7 @@ namespace burin::passes {
 
 namespace {
 
-/// What the elements of `indices` are taken from: the same numbers, perhaps repeated or in another shape.
+/// The value whose elements `indices` repeats or reshapes.
 Value sourceOf(Value indices) {
   while (Operation *op = indices.getDefiningOp()) {
     if (!isa<BroadcastToOp, ReshapeOp, SqueezeOp, UnsqueezeOp>(op))
@@ -32,7 +33,7 @@ struct MarkCheckedIndicesPass : impl::MarkCheckedIndicesPassBase<MarkCheckedIndi
   }
 
 private:
-  /// Whether an op of the same function, which always runs, refuses all indices that the scatter would refuse.
+  /// Whether another op of the function, which always runs, rejects all indices that the scatter would reject.
   static bool isChecked(ScatterOp scatter) {
     Value source = sourceOf(scatter.getIndices());
     const Dim size = shapeOf(scatter.getX())[scatter.getAxis()];

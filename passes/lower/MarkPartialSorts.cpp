@@ -1,5 +1,5 @@
-// topk sorts and takes the first elements. Choosing them takes one pass over the elements, where sorting all takes
-// several; so argsorts are marked of which only the first results are read.
+// Marks argsorts of which only the first results are read, as in topk: selecting them takes one pass over the elements,
+// sorting all of them several.
 #include "ir/dialect/Burin.h"
 #include "passes/Passes.h"
 
@@ -12,9 +12,9 @@ namespace burin::passes {
 
 namespace {
 
-constexpr int64_t kLeastRatio = 8; // of the sorted elements to those that are read, where both are known
+constexpr int64_t kLeastRatio = 8; // least ratio of sorted to read elements, where both are static
 
-/// How many results along the axis are read; nothing if that is not known, or may be all.
+/// Number of results along the axis that are read; nullopt if unknown or not worth it.
 std::optional<int64_t> readOf(ArgsortOp op) {
   const Dim size = shapeOf(op.getResult())[op.getAxis()];
   int64_t most = 0;

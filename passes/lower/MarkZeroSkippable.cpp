@@ -1,6 +1,6 @@
-// The product of one row and a large matrix takes as long as the matrix takes to come from memory. Kernels may leave
-// the rows there that meet a zero, of which there are many behind a relu - if nothing in the matrix makes 0 times it
-// something else. Here it is found out whether that is so.
+// Marks products that may skip zeros. The product of one row and a large matrix is bound by reading the matrix; a
+// kernel can skip the rows of the matrix that meet a zero on the left, which are common after a relu. That is exact
+// unless the matrix contains infinities or NaN (0 * inf is NaN), which this pass checks.
 #include "ir/dialect/Burin.h"
 #include "passes/Passes.h"
 #include <cmath>
@@ -15,14 +15,14 @@ namespace burin::passes {
 
 namespace {
 
-/// Whether it is a matrix times rows that may be a single one.
+/// Whether it is a matrix product whose left operand is, or may be, one row.
 bool mayHaveOneRow(ContractOp op) {
   Shape result = shapeOf(op.getResult());
   return op.getBatch() == 0 && result.size() == 2 && (!result[0].isStatic() || result[0] == Dim(1));
 }
 
 bool isFinite(ArrayRef<char> f32) {
-  // All bits of the exponent set: infinity or NaN. Without branches, which is as fast as memory.
+  // Infinity and NaN have all exponent bits set. No branches, so that it runs at memory bandwidth.
   constexpr uint32_t exponent = 0x7f800000;
   bool finite = true;
   for (size_t i = 0; i + 4 <= f32.size(); i += 4) {

@@ -1,9 +1,9 @@
-// A language model often multiplies by the matrix that it takes its embeddings from: y = matmul(x, transpose(w)), with
-// x computed from take(w, tokens). The product reads the matrix in panels, so an artifact would hold it twice. This
-// pass lets `take` read the panels, too: the element in row v and column d of w is element
+// Shares weights that an embedding is tied to. A language model often multiplies by the transposed matrix of its
+// embeddings: y = matmul(x, transpose(w)), with x computed from take(w, tokens). The product reads the matrix in
+// panels, so an artifact would hold it twice. This pass makes `take` read the panels: row v, column d of w is element
 // (v / width, d, v % width) of the panels [ceil(V / width), D, width].
 //
-// The two are recognised by their elements, so that models count whose files hold the transposed matrix separately.
+// The two are recognised by their elements, because model files may store the transposed matrix separately.
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/analysis/ValueChecks.h"
@@ -19,7 +19,7 @@ namespace burin::passes {
 
 namespace {
 
-/// Smaller tables are not worth reading one element per line of the cache.
+/// Smaller tables do not justify reading one element per cache line.
 constexpr int64_t kLeastBytes = int64_t(1) << 20;
 
 bool isTable(ConstantOp constant) {
@@ -35,7 +35,7 @@ bool isTable(ConstantOp constant) {
          llvm::all_of(constant->getUses(), [](OpOperand &use) { return use.getOperandNumber() == 0; });
 }
 
-/// Whether `panels` hold the transposed table.
+/// Whether `panels` contain the transposed table.
 bool holds(ConstantOp panels, ConstantOp table) {
   const Shape &packed = shapeOf(panels.getResult()), &shape = shapeOf(table.getResult());
   if (packed.size() != 3 || dtypeOf(panels.getResult()) != dtypeOf(table.getResult()) || !packed[2].isStatic() ||
@@ -64,7 +64,7 @@ Value takeFromPanels(TakeOp take, Value panels) {
   const int64_t count = table[0].value(), depth = table[1].value(), width = packed[2].value();
   Value index = g.cast(take.getIndices(), DType::i64);
   auto number = [&](int64_t value) { return g.fullLike(index, double(value)); };
-  // Indices as `take` reads them: negative ones count from the end, others than those of rows are an error.
+  // Index semantics of `take`: negative indices count from the end, indices out of range are an error.
   index = g.where(g.op<LtOp>({index, number(0)}), g.add(index, number(count)), index);
   Value isRow = g.op<BitwiseAndOp>({g.op<GeOp>({index, number(0)}), g.op<LtOp>({index, number(count)})});
   index = g.op<CheckOp>({isRow, index}, {{"message", errorOf(take)}});

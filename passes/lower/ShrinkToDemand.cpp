@@ -1,5 +1,5 @@
-// Rows and columns that no window reads are not computed: where a pooling layer has no use for the last ones of what a
-// convolution makes, the convolution leaves them out, and asks for less of its own input in turn.
+// Bounds inference: rows and columns that no window reads are not computed. Where a pooling layer does not read the
+// last rows of a convolution, the convolution leaves them out, and needs less of its own input in turn.
 #include "ir/dialect/Burin.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/SetVector.h"
@@ -16,7 +16,7 @@ namespace {
 
 bool isPool(Operation *op) { return isa_and_nonnull<MaxPoolOp, AvgPoolOp>(op); }
 
-/// The windows of a pooling layer or contraction over the dimensions of its input from `first` on.
+/// The windows of a pooling layer or contraction; dimensions of its input from `first` on.
 struct Windows {
   size_t first;
   ArrayRef<int64_t> kernel, strides, dilations, padding;
@@ -36,11 +36,11 @@ struct Windows {
   }
 
   int64_t low(size_t i) const { return padding.empty() ? 0 : padding[i]; }
-  /// How many elements of a dimension, padding behind it included, windows reach that give `count` results.
+  /// Extent of the windows of `count` results in a dimension, padding at its end included.
   int64_t reach(size_t i, int64_t count) const {
     return (count - 1) * strides[i] + (kernel[i] - 1) * dilations[i] + 1 - low(i);
   }
-  /// The part of `input` that is read for results of this shape.
+  /// The shape of the part of `input` that results of shape `result` need.
   Shape partRead(Shape input, const Shape &result) const {
     for (size_t i = 0; i < kernel.size(); ++i)
       if (Dim &size = input[first + i], count = result[first + i];
@@ -48,7 +48,7 @@ struct Windows {
         size = std::min(size.value(), reach(i, count.value()));
     return input;
   }
-  /// The padding with which an input of this shape gives results of that one.
+  /// The padding with which an input of shape `input` gives results of shape `result`.
   SmallVector<int64_t> paddingFor(const Shape &input, const Shape &result) const {
     SmallVector<int64_t> fitting(padding);
     fitting.resize(2 * kernel.size(), 0);
@@ -80,7 +80,7 @@ public:
   }
 
 private:
-  /// Makes the input of a window op no larger than it needs to be, if it is there for this op alone.
+  /// Crops the input of a window op to the elements that it reads, if the op is the input's only user.
   void cropInput(Operation *op) {
     std::optional<Windows> windows = Windows::of(op);
     if (!windows)
@@ -94,7 +94,7 @@ private:
     op->setOperand(0, cropped(input, needed));
   }
 
-  /// Whether less of `v` can be computed, and some contraction has less work then.
+  /// Whether a smaller `v` can be computed, and some contraction does less work then.
   bool canCrop(Value v, const Shape &to) {
     Operation *op = v.getDefiningOp();
     if (!op || !hasOneUser(v))
@@ -111,13 +111,13 @@ private:
            llvm::all_of(op->getOperands(), [&](Value x) { return isRepeated(x, to) || canCrop(x, to); });
   }
 
-  /// What has been replaced does not count.
+  /// Ops that have been replaced are not counted.
   bool hasOneUser(Value v) {
     llvm::SmallPtrSet<Operation *, 4> users(v.user_begin(), v.user_end());
     return llvm::count_if(users, [&](Operation *user) { return !replaced.contains(user); }) == 1;
   }
 
-  /// Whether the dimensions that are cropped repeat what `v` is made from.
+  /// Whether `v` is a broadcast along all cropped dimensions.
   bool isRepeated(Value v, const Shape &to) {
     if (v.getDefiningOp<FullOp>())
       return true;

@@ -1,5 +1,5 @@
-// The reshape behind a product moves below the elementwise ops that follow: x @ w + b of a batch of sequences becomes
-// one matrix product with its bias, and fusion sees one space. Only reshapes that join leading dimensions are moved.
+// Moves the reshape after a product below the elementwise ops that follow: x @ w + b of a batch of sequences becomes
+// one matrix product with its bias in one iteration space. Only reshapes that split the rows of a product move.
 #include "ir/dialect/Burin.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/SetVector.h"
@@ -13,7 +13,7 @@ namespace burin::passes {
 
 namespace {
 
-/// [rows, n] seen as [a, b, …, n].
+/// Whether it splits [rows, n] into [a, b, …, n].
 bool splitsRows(ReshapeOp op) {
   Shape from = shapeOf(op.getX()), to = shapeOf(op.getResult());
   return from.size() == 2 && to.size() > 2 && from.back() == to.back();
@@ -55,7 +55,8 @@ private:
     work.push_back(back.getDefiningOp<ReshapeOp>());
   }
 
-  /// Broadcasts must stay broadcasts: those along all leading dimensions or along none of them do.
+  /// Broadcasts must remain broadcasts on the rows: those along all leading dimensions do, and those along none of
+  /// them.
   static bool mayJoin(Value v, const Shape &full) {
     if (shapeOf(v) != full)
       return false;
