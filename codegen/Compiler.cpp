@@ -30,7 +30,7 @@ FailureOr<std::vector<const Target *>> findTargets(ModuleOp module, const Compil
     if (!target)
       return module.emitError() << targetProblem(name);
     auto isSame = [&](const Target *other) { return llvm::StringRef(other->name) == target->name; };
-    if (llvm::none_of(targets, isSame)) // "native" is one of the others, tuned
+    if (llvm::none_of(targets, isSame)) // "native" names one of the other targets, with its tuning
       targets.push_back(target);
   }
   for (const Target *target : targets)
@@ -40,8 +40,8 @@ FailureOr<std::vector<const Target *>> findTargets(ModuleOp module, const Compil
   return targets;
 }
 
-// A reshape whose elements are as many for some values of the symbols only must be checked by every run, in a branch by
-// those that take it.
+// Collects the reshapes whose element counts are equal only for some values of the symbols; every run checks them, for
+// functions of branches only when the branch is taken.
 void checkReshapes(func::FuncOp function, llvm::DenseSet<Operation *> &seen) {
   if (!seen.insert(function).second)
     return;
@@ -68,7 +68,7 @@ void checkReshapes(func::FuncOp function, llvm::DenseSet<Operation *> &seen) {
     function->setAttr(kChecksAttr, b.getArrayAttr(checks));
 }
 
-/// What is thrown on the way (arithmetic of sizes that grows beyond all bounds) as an error at this op.
+/// Reports an exception of `step` (sizes whose arithmetic exceeds all bounds) as an error at `op`.
 template <class F> auto reportAt(Operation *op, F step) -> decltype(step()) {
   try {
     return step();
@@ -86,7 +86,7 @@ LogicalResult runPasses(ModuleOp module, const CompileOptions &options, ArrayRef
   manager.enableVerifier(false);
 #endif
   passes::PipelineOptions pipeline = options.pipeline;
-  pipeline.bf16Tiles = targets.front()->amx; // such a target is the only one
+  pipeline.bf16Tiles = targets.front()->amx; // a target with AMX is the only one
   pipeline.memory.arenaBytes = arenaBytes;
   passes::buildPipeline(manager, passes::Stage::Graph, to, pipeline);
   if (options.instrument)
@@ -94,7 +94,7 @@ LogicalResult runPasses(ModuleOp module, const CompileOptions &options, ArrayRef
   return reportAt(module, [&] { return manager.run(module); });
 }
 
-// Emits kernels for one target into a module of their own.
+// Emits kernels for one target into a new module.
 FailureOr<OwningOpRef<ModuleOp>> emitKernels(MutableArrayRef<UniqueKernels::Entry> kernels, mlir::Location loc,
                                              const Target &target, const CompileOptions &options,
                                              std::vector<rt::GpuKernel> &launched) {
@@ -132,7 +132,7 @@ void prepareContext(MLIRContext &context) {
       .loadDialect<LLVM::LLVMDialect, arith::ArithDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect>();
 }
 
-/// The code of one target, as the artifact holds it.
+/// The code of one target, as stored in the artifact.
 struct CodeImage {
   std::string target;
   Image image;
@@ -145,7 +145,7 @@ std::vector<std::string> symbolsOf(const UniqueKernels &set) {
   return symbols;
 }
 
-/// PTX, whose kernels are found by their names, or what an emulator makes of the same code.
+/// PTX, whose kernels the driver finds by name, or the output of an emulator for the same code.
 FailureOr<CodeImage> gpuImage(UniqueKernels &set, mlir::Location loc, const Target &target,
                               const CompileOptions &options, std::vector<rt::GpuKernel> &launched) {
   auto code = emitKernels(set.kernels, loc, target, options, launched);
@@ -164,8 +164,8 @@ FailureOr<CodeImage> gpuImage(UniqueKernels &set, mlir::Location loc, const Targ
   return CodeImage{target.name, {{ptx.begin(), ptx.end()}, {}}};
 }
 
-/// Each kernel in a module of its own; compileImage() takes as many at once as there are cores. Passes of MLIR run on
-/// one kernel at a time: those that load dialects may not run side by side in one context.
+/// One module per kernel, so that compileImage() can compile them in parallel. MLIR passes run on one module after the
+/// other, because passes that load dialects must not run concurrently in one context.
 FailureOr<CodeImage> cpuImage(UniqueKernels &set, mlir::Location loc, const Target &target,
                               const CompileOptions &options) {
   std::vector<KernelCode> codes(set.kernels.size());
@@ -182,7 +182,8 @@ FailureOr<CodeImage> cpuImage(UniqueKernels &set, mlir::Location loc, const Targ
   return CodeImage{target.name, std::move(*image)};
 }
 
-/// A line per kernel, "kernel0 contraction contract+relu: tasks n, scratch 0 bytes", and what its emitter decided.
+/// One line per kernel, "kernel0 contraction contract+relu: tasks n, scratch 0 bytes", and the schedule that its
+/// emitter chose.
 std::string scheduleText(UniqueKernels &set, const Target &target, ArrayRef<rt::GpuKernel> launched) {
   std::string text;
   llvm::raw_string_ostream out(text);
@@ -230,7 +231,7 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
     rt::Code &entry = codes.emplace_back(rt::Code{made->target, made->image.entries, {}});
     if (entry.isForGpu())
       entry.gpuKernels = std::move(launched);
-    else if (target->isGpu()) // emulated
+    else if (target->isGpu()) // code of an emulator
       for (UniqueKernels::Entry &kernel : kernels.kernels)
         kernel.interface.cpu = kernel.interface.gpu;
     images.push_back(bytesOf(made->image.bytes));

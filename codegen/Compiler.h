@@ -1,4 +1,4 @@
-// The compiler: a graph in, an artifact out.
+// The compiler: takes a graph, returns an artifact.
 #pragma once
 #include "codegen/target/Target.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -13,15 +13,15 @@ class Module;
 namespace burin::codegen {
 
 struct CompileOptions {
-  /// Names of targets, best first or not: the runtime takes the best it supports.
+  /// Names of targets in any order: the runtime picks the best one that the processor supports.
   std::vector<std::string> targets{"native"};
   passes::PipelineOptions pipeline;
-  /// Called on the pass manager before it runs: printing, timing, instrumentation.
+  /// Called on the pass manager before it runs, for printing, timing and other instrumentation.
   std::function<void(mlir::PassManager &)> instrument;
-  /// The same for the code of all kernels, before it is lowered to LLVM.
+  /// Called on the module of all kernels before it is lowered to LLVM.
   std::function<void(mlir::ModuleOp)> instrumentCode;
   /// Makes the image of a GPU target from its optimised LLVM IR, instead of PTX; the second argument names the kernels.
-  /// An emulator may make code for the processor that it runs on, and name that: its tasks are the blocks.
+  /// An emulator may emit code for the host and name its target; the blocks become tasks.
   struct GpuImage {
     std::string target;
     std::vector<char> bytes;
@@ -30,14 +30,14 @@ struct CompileOptions {
   std::function<GpuImage(llvm::Module &, llvm::ArrayRef<std::string>)> emulate;
 };
 
-/// A module with one func.func @main, arguments and results named by {burin.name = "x"}, to the bytes of an artifact.
-/// The module is consumed: it ends up as the kernels it was made of. ErrorList are reported to the context's diagnostic
-/// handler.
+/// Compiles a module with one func.func @main, whose arguments and results are named by {burin.name = "x"}, to the
+/// bytes of an artifact. Consumes the module: afterwards it contains kernels. Errors go to the diagnostic handler of
+/// the context.
 mlir::FailureOr<std::vector<std::byte>> compile(mlir::ModuleOp module, const CompileOptions &options);
 
-/// How far `emitText` goes. The schedule tells of each kernel its family and how threads share it.
+/// The stage after which `emitText` prints. Schedule prints the family of each kernel and its split into tasks.
 enum class EmitStage { Graph, Optimized, Kernels, Schedule, Loops, LLVM, Assembly };
-/// The module as text after a stage, for the first of the targets.
+/// Prints the module after a stage, for the first target.
 mlir::FailureOr<std::string> emitText(mlir::ModuleOp module, const CompileOptions &options, EmitStage stage);
 
 } // namespace burin::codegen

@@ -158,13 +158,13 @@ Value ElementEmitter::filled(Operation *op, ArrayRef<Index>) {
   return castLanes(k.b, k.loc, value, DType::f64, type);
 }
 
-/// Where in `from` the element of a reshaped tensor `to` lies. Both are cut where the same number of elements lies
-/// before a dimension, so that only dimensions which are really split or joined need arithmetic.
+/// Maps a position in the reshaped tensor `to` to a position in `from`. Both shapes are cut where the dimensions before
+/// have the same number of elements, so that only dimensions that are split or joined need arithmetic.
 SmallVector<Index> ElementEmitter::throughReshape(ArrayRef<Index> at, ArrayRef<Dim> to, ArrayRef<Dim> from) {
   SmallVector<Index> inner(from.size(), Index{k.constant(0)});
   size_t i = 0, o = 0;
   while (i < from.size()) {
-    // The shortest runs of dimensions from here on with the same number of elements, without sizes of 1.
+    // The shortest runs of dimensions from here on with equal numbers of elements; sizes of 1 are skipped.
     size_t endI = i, endO = o;
     SmallVector<size_t> run;
     Shape split, joined;
@@ -201,7 +201,7 @@ SmallVector<Index> ElementEmitter::throughReshape(ArrayRef<Index> at, ArrayRef<D
   return inner;
 }
 
-// A kernel operand takes the row-major position as it is.
+// Memory has no dimensions: the row-major position is the same in both shapes.
 Value ElementEmitter::reshaped(Operation *op, ArrayRef<Index> at) {
   Value source = op->getOperand(0);
   Shape from = shapeOf(source), to = shapeOf(op->getResult(0));

@@ -1,5 +1,5 @@
-// Computes single elements (or vectors of them) of any value inside a kernel by pulling them through the ops that
-// define it. Ops are never materialised here: `element(v, at)` emits exactly what that element needs.
+// Computes single elements, or vectors of elements, of any value in a kernel by recursion through the ops that define
+// it. No op is materialised: `element(v, at)` emits exactly the code that this element needs.
 #pragma once
 #include "codegen/emit/KernelBuilder.h"
 #include "codegen/scalar/Elementwise.h"
@@ -8,7 +8,7 @@
 
 namespace burin::codegen {
 
-/// Memory whose elements are read by position: a tensor as it lies, or seen through a transpose.
+/// A tensor in memory, dense or seen through a transpose.
 struct StridedMemory {
   Memory memory;
   SmallVector<Dim> strides; // in elements, per dimension of the value
@@ -22,17 +22,17 @@ class ElementEmitter {
 public:
   explicit ElementEmitter(KernelBuilder &k) : k(k) {}
 
-  /// The element(s) of `v` at a position; a scalar when it is the same for all lanes. Lanes where `mask` is off may
-  /// hold anything, but never fault.
+  /// The element(s) of `v` at a position; a scalar if it is equal for all lanes. Lanes where `mask` is off are
+  /// unspecified but never fault.
   Value element(Value v, ArrayRef<Index> at);
 
-  /// Where a kernel operand lives.
+  /// Sets the memory of a kernel operand.
   void bindMemory(Value v, Memory memory) { memories[v] = std::move(memory); }
   std::optional<Memory> memoryOf(Value v);
-  /// Where `v` lives: an operand of the kernel, reshaped, and perhaps transposed then.
+  /// The memory of `v`: an operand of the kernel, reshaped and optionally transposed.
   StridedMemory stridedMemoryOf(Value v);
-  /// Elements already computed are reused; those computed inside `body` are forgotten after it. Needed around every
-  /// nested block.
+  /// Caches computed elements for the duration of `body`. Required around every nested block, because elements computed
+  /// in a block do not dominate the code after it.
   template <class Body> auto scoped(Body &&body) {
     known.emplace_back();
     struct Pop {
@@ -41,39 +41,39 @@ public:
     } pop{*this};
     return body();
   }
-  /// Runs `body` with `extra` also required of every lane.
+  /// Runs `body` with the mask restricted by `extra`.
   Value masked(Value extra, llvm::function_ref<Value()> body);
 
   KernelBuilder &k;
-  Value mask; // lanes that count, null for all
+  Value mask; // active lanes; null: all
 
   // ---- shared with the emitters of structured kernels
   /// Splits a row-major position into one index per dimension.
   SmallVector<Index> delinearize(const Index &position, ArrayRef<Dim> shape);
-  /// i1 (lanes): from <= i < to.
+  /// Lanes of i1: from <= i < to.
   Value inRange(const Index &i, Value from, Value to);
-  /// Scalar i1: from <= i < to for all lanes. Null if that takes arithmetic on lanes.
+  /// Scalar i1: from <= i < to for all lanes. Null if that needs arithmetic per lane.
   Value allInRange(const Index &i, Value from, Value to);
-  /// Lanes of `type`: those of `fast` where the scalar condition holds, else of `slow`; without a condition, `slow`.
+  /// The value of `fast` if the scalar condition holds, else of `slow`; null stands for false.
   Value either(Value condition, DType type, llvm::function_ref<Value()> fast, llvm::function_ref<Value()> slow);
-  /// An i64 tensor element as an index.
+  /// Converts an element of an integer tensor to an index.
   Index asIndex(Value element, DType type);
-  /// Reports an error of `check` where `isGood` (i1, or lanes) does not hold; `at` is the position in a tensor of this
+  /// Reports an error of `check` where `isGood` (i1, or lanes) is false. `at` is the position in a tensor of this
   /// shape.
   void require(Value isGood, const Shape &shape, ArrayRef<Index> at, mlir::Operation *check);
-  /// The same for an element of the condition.
+  /// Reports the error of a CheckOp where an element of its condition is false.
   void require(ir::CheckOp, Value condition, ArrayRef<Index> at);
-  /// The index `i` counted from 0, where it may count from the end.
+  /// Converts an index that may count from the end (negative) to one that counts from the start.
   Index fromStart(const Index &i, Value size);
   Value zeroOf(DType type);
 
 private:
   static constexpr int64_t kMostInBranches = 64; // ops
   int64_t codeOf(Value v);
-  /// Whether code for an element of `v` may be there several times, in branches.
+  /// Whether the code of an element of `v` is small enough to be emitted in several branches.
   bool mayBranch(Value v) { return codeOf(v) <= kMostInBranches; }
   SmallVector<Index> throughReshape(ArrayRef<Index> at, ArrayRef<Dim> to, ArrayRef<Dim> from);
-  // The rules that op definitions name as `element`, in the order of the op table.
+  // Rules that op definitions name as `element`, in the order of the op table.
   using Rule = Value (ElementEmitter::*)(mlir::Operation *op, ArrayRef<Index> at);
   static Rule const rules[];
   Value none(mlir::Operation *op, ArrayRef<Index> at);

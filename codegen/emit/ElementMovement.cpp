@@ -1,4 +1,4 @@
-// Element rules of ops that select by position: padding, joining, indexing, triangles, packing.
+// Element rules of ops that select by position: pad, concat, take, gather, tril, triu, pack.
 #include "codegen/emit/ElementEmitter.h"
 
 using namespace mlir;
@@ -13,7 +13,7 @@ Index ElementEmitter::select(Value condition, const Index &x, const Index &y) {
   return {{}, 0, arith::SelectOp::create(k.b, k.loc, condition, k.lanesOf(x, k.width), k.lanesOf(y, k.width))};
 }
 
-/// The nearest position in [0, size); of an empty dimension, 0.
+/// Clamps a position to [0, size); 0 if the dimension is empty.
 Index ElementEmitter::clampIndex(const Index &i, Value size) {
   Value zero = k.constant(0), last = k.sub(size, k.constant(1));
   if (i.uniform())
@@ -23,7 +23,7 @@ Index ElementEmitter::clampIndex(const Index &i, Value size) {
   return {{}, 0, arith::MaxSIOp::create(k.b, k.loc, lanes, k.broadcast(zero, k.width))};
 }
 
-/// Scalar i1: whether from <= i < to for all lanes. Null if that would take arithmetic on lanes.
+/// Scalar i1: from <= i < to for all lanes. Null if that needs arithmetic per lane.
 Value ElementEmitter::allInRange(const Index &i, Value from, Value to) {
   if (!i.hasKnownOffsets())
     return {};
@@ -39,12 +39,12 @@ Value ElementEmitter::allInRange(const Index &i, Value from, Value to) {
   Value isAbove = isBelow(k.sub(from, k.constant(1)), first), isUnder = isBelow(last, to);
   if (k.constantOf(isUnder) || k.constantOf(isAbove) == 0)
     std::swap(isAbove, isUnder);
-  if (auto known = k.constantOf(isAbove)) // of i1, true is -1
+  if (auto known = k.constantOf(isAbove)) // a true i1 is -1
     return *known ? isUnder : isAbove;
   return arith::AndIOp::create(k.b, k.loc, isAbove, isUnder);
 }
 
-/// How many ops are emitted for an element of `v`; those that are asked for at several places count as often.
+/// Number of ops emitted for an element of `v`; ops that are used at several places count as often.
 int64_t ElementEmitter::codeOf(Value v) {
   constexpr int64_t kMost = int64_t(1) << 20;
   Operation *op = v.getDefiningOp();
@@ -76,7 +76,7 @@ Value ElementEmitter::either(Value condition, DType type, llvm::function_ref<Val
   return branch.getResult(0);
 }
 
-/// Mirrors positions just outside [0, size) at its first and last element.
+/// Reflects positions outside [0, size) at the first and the last element.
 Index ElementEmitter::reflect(const Index &i, Value size) {
   auto absolute = [&](const Index &x) {
     return select(inRange(x, k.constant(0), k.constant(INT64_MAX)), x, k.scale(x, k.constant(-1)));
@@ -86,7 +86,7 @@ Index ElementEmitter::reflect(const Index &i, Value size) {
   return clampIndex(k.add(last, k.scale(fromEnd, k.constant(-1))), size);
 }
 
-/// Most vectors lie inside of x as a whole, and are read without masks.
+/// Most vectors lie inside of x and are loaded without masks.
 Value ElementEmitter::padded(Operation *op, ArrayRef<Index> at) {
   auto pad = cast<PadOp>(op);
   Shape from = shapeOf(pad.getX());
@@ -137,7 +137,7 @@ Value ElementEmitter::paddedAnywhere(PadOp pad, ArrayRef<Index> at) {
       continue;
     }
     if (gap) {
-      // Only every (gap + 1)-th position holds an element.
+      // Only every (gap + 1)-th position has an element.
       Value zero = k.constant(0), spread = k.constant(gap + 1);
       require(inRange(i, zero, k.mul(size, spread)));
       Index quotient, remainder;
@@ -154,7 +154,7 @@ Value ElementEmitter::paddedAnywhere(PadOp pad, ArrayRef<Index> at) {
     } else if (low > 0 || high > 0) {
       require(inRange(i, k.constant(0), size));
     }
-    // Uniform positions are read whatever the mask says, so they must be valid.
+    // Uniform positions are loaded regardless of the mask, so they must be valid.
     inner.push_back(i.uniform() && (low > 0 || high > 0 || gap) ? clampIndex(i, size) : i);
   }
   if (!inside)
@@ -174,7 +174,7 @@ Value ElementEmitter::paddedAnywhere(PadOp pad, ArrayRef<Index> at) {
 Value ElementEmitter::concatenated(Operation *op, ArrayRef<Index> at) {
   auto concat = cast<ConcatOp>(op);
   int64_t axis = concat.getAxis();
-  SmallVector<Value> ends; // end of each piece along the axis
+  SmallVector<Value> ends; // end of each operand along the axis
   for (Value x : concat.getXs())
     ends.push_back(k.add(ends.empty() ? k.constant(0) : ends.back(), k.dim(shapeOf(x)[axis])));
   auto piece = [&](size_t n) {
@@ -193,7 +193,7 @@ Value ElementEmitter::concatenated(Operation *op, ArrayRef<Index> at) {
       }
       return result;
     };
-    // Most vectors lie in one piece, which is read without masks.
+    // Most vectors lie in one operand and are loaded without masks.
     std::function<Value(size_t)> choose = [&](size_t n) -> Value {
       if (n == ends.size() || mask || !mayBranch(concat.getResult()))
         return mixed();
@@ -204,7 +204,7 @@ Value ElementEmitter::concatenated(Operation *op, ArrayRef<Index> at) {
     };
     return choose(0);
   }
-  // One piece is read; the others may be empty.
+  // Only the operand that contains the position is read; others may be empty.
   std::function<Value(size_t)> choose = [&](size_t n) -> Value {
     if (n + 1 == ends.size())
       return k.broadcast(piece(n), k.width);
@@ -256,7 +256,7 @@ Value ElementEmitter::taken(Operation *op, ArrayRef<Index> at) {
   Value size = k.dim(shapeOf(x)[axis]);
   Index i = fromStart(asIndex(element(indices, where), dtypeOf(indices)), size);
   require(inRange(i, k.constant(0), size), shapeOf(indices), where, op);
-  i = clampIndex(i, size); // the results are not used then, but memory is read
+  i = clampIndex(i, size); // an error discards the results, but the load must stay in bounds
   SmallVector<Index> inner(at);
   if (take)
     inner.erase(inner.begin() + axis, inner.begin() + axis + rank);

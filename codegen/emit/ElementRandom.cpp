@@ -1,4 +1,4 @@
-// Element rules of the random ops: the formulas of ir/reference/ops/ReferenceRandom.h.
+// Element rules of random ops; the formulas are those of ir/reference/ops/ReferenceRandom.h.
 #include "codegen/emit/ElementEmitter.h"
 #include "codegen/scalar/Math.h"
 #include "codegen/scalar/Scalar.h"
@@ -12,11 +12,11 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-/// The numbers at positions (i64 lanes) of a tensor. Lanes that follow each other, beginning at a multiple of a block,
-/// take their words from as many blocks as they need; others compute a block each.
+/// Philox random words for positions (i64 lanes) of a tensor. Consecutive lanes that begin at a multiple of the block
+/// size share blocks; otherwise each lane computes its own block.
 class Philox {
 public:
-  /// `consecutive` is the first of the positions if they follow each other, else null.
+  /// `consecutive` is the first position if all are consecutive, else null.
   Philox(KernelBuilder &k, Value key, Value position, Value consecutive)
       : k(k), i(number(position)), first(consecutive), lanes(k.laneCount(position)) {
     Value mask = k.constant(0xFFFFFFFF), low = bitAnd(key, mask), high = shiftRight(key, 32);
@@ -26,9 +26,9 @@ public:
     }
   }
 
-  /// A unit number in [0, 1), f32 or f64, for each position.
+  /// A uniform number in [0, 1), f32 or f64, for each position.
   Scalar unit(DType type) { return unitOf(type, words(type == DType::f64)); }
-  /// The unit numbers of the pair (even, odd) that each position belongs to.
+  /// The uniform numbers of the (even, odd) pair that each position belongs to.
   std::pair<Scalar, Scalar> pair(DType type) {
     bool wide = type == DType::f64;
     auto one = [&](Scalar at) { return scattered(wide, at).value(); };
@@ -48,13 +48,13 @@ public:
     SmallVector<Value> both = whereAligned(wide, together, each);
     return {unitOf(type, number(both[0])), unitOf(type, number(both[1]))};
   }
-  /// The random words of the positions, of 32 bits or 64, as i64.
+  /// The random words of the positions, 32 or 64 bits, as i64.
   Scalar words(bool wide) {
     auto each = [&]() -> SmallVector<Value> { return {scattered(wide, i).value()}; };
     auto together = [&]() -> SmallVector<Value> { return {blockwise(wide)}; };
     return number(whereAligned(wide, together, each)[0]);
   }
-  /// The first 64 bits of the blocks with the numbers `i`.
+  /// The first 64 bits of block number `i`.
   Scalar firstOfBlock() {
     SmallVector<Scalar, 4> block = philox(i);
     return block[0] | shiftLeft(block[1], 32);
@@ -76,7 +76,7 @@ private:
   Value shuffle(Value x, Value y, ArrayRef<int64_t> lanes) {
     return vector::ShuffleOp::create(k.b, k.loc, x, y, lanes);
   }
-  /// A scalar in all lanes of a vector, which may be one.
+  /// Broadcasts a scalar to the type, which may be scalar.
   Value repeated(Value scalar, Type type) {
     return isa<VectorType>(type) ? Value(vector::BroadcastOp::create(k.b, k.loc, type, scalar)) : scalar;
   }
@@ -86,7 +86,7 @@ private:
                               : number(shiftRight(word.value(), 8)).to(DType::i32).to(DType::f32) * 0x1p-24;
   }
 
-  /// What `together` gives if the positions are consecutive and begin with a block, else what `each` gives.
+  /// The values of `together` if the positions are consecutive and begin at a block, else of `each`.
   SmallVector<Value> whereAligned(bool wide, llvm::function_ref<SmallVector<Value>()> together,
                                   llvm::function_ref<SmallVector<Value>()> each) {
     if (!first || lanes % perBlock(wide) != 0)
@@ -104,8 +104,8 @@ private:
     return SmallVector<Value>(branches.getResults());
   }
 
-  /// The words of consecutive positions that begin with a block. Of n blocks, words 0 and 2 lie side by side in one
-  /// vector, words 1 and 3 in another: a round is one product of vectors.
+  /// Words of consecutive positions that begin at a block. Words 0 and 2 of n blocks are in one vector, words 1 and 3
+  /// in another, so that a round is one vector product.
   Value blockwise(bool wide) {
     int64_t n = lanes / perBlock(wide);
     auto some = VectorType::get({n}, k.b.getI64Type()), all = VectorType::get({2 * n}, k.b.getI64Type());
@@ -140,7 +140,7 @@ private:
                                   shuffle(narrow(a), narrow(b), order));
   }
 
-  /// The words of any positions.
+  /// Words of arbitrary positions.
   Scalar scattered(bool wide, Scalar at) {
     Scalar inBlock = at & constant(perBlock(wide) - 1);
     SmallVector<Scalar, 4> word = philox(number(shiftRight(at.value(), wide ? 1 : 2)));
@@ -170,14 +170,14 @@ private:
   Scalar i;
   Value first;
   int64_t lanes;
-  Value keys[kRounds][2]; // of each round, 32 bits
+  Value keys[kRounds][2]; // per round, 32 bits
 };
 
-/// sin(2 pi x) in f32 for |x| < 1 with an error below 2^-22. It is reduced exactly to a quarter of a turn around 0 or
-/// one half.
+/// sin(2 pi x) in f32 for |x| < 1 with an error below 2^-22. The argument is reduced exactly to |x| <= 1/4 around 0 or
+/// 1/2.
 Scalar sineOfTurns(Scalar x) {
   Scalar halves = round(x + x), r = x - halves * 0.5, square = r * r;
-  // sin(2 pi r) / r as a polynomial of r^2: interpolated at the Chebyshev nodes of [0, 1/16].
+  // sin(2 pi r) / r as a polynomial in r^2, interpolated at the Chebyshev nodes of [0, 1/16].
   static constexpr double coefficients[] = {0x1.921fb6p+2, -0x1.4abbc4p+5, 0x1.4668fp+6, -0x1.32531ep+6, 0x1.3e142p+5};
   Scalar sum = x.constant(coefficients[4]);
   for (int i = 4; i-- > 0;)
@@ -186,7 +186,7 @@ Scalar sineOfTurns(Scalar x) {
   return select(abs(halves) == 1.0, -sine, sine);
 }
 
-/// The largest value of a float type below `x`.
+/// The largest value of the float type that is smaller than `x`.
 double below(double x, DType type) {
   const llvm::fltSemantics &semantics = type == DType::f64   ? llvm::APFloat::IEEEdouble()
                                         : type == DType::f32 ? llvm::APFloat::IEEEsingle()
@@ -200,7 +200,7 @@ double below(double x, DType type) {
   return value.convertToDouble();
 }
 
-/// low + floor(word * (high - low) / 2^64), in parts of 32 bits: word = (w1, w0), range = (r1, r0).
+/// low + floor(word * (high - low) / 2^64) in 32-bit halves: word = (w1, w0), range = (r1, r0).
 Scalar scaled(Scalar word, int64_t low, int64_t high) {
   OpBuilder &b = word.getBuilder();
   Location loc = word.getLoc();
@@ -217,7 +217,7 @@ Scalar scaled(Scalar word, int64_t low, int64_t high) {
   auto product = [&](Value x, uint64_t y) -> Value { return arith::MulIOp::create(b, loc, x, constant(y)); };
   auto sum = [&](Value x, Value y) -> Value { return arith::AddIOp::create(b, loc, x, y); };
   Value w1 = high32(word.value()), w0 = low32(word.value());
-  Value middle = sum(product(w1, r0), high32(product(w0, r0))); // none of the sums overflows
+  Value middle = sum(product(w1, r0), high32(product(w0, r0))); // no sum overflows
   Value result = high32(middle);
   if (r1 != 0)
     result = sum(sum(product(w1, r1), result), high32(sum(product(w0, r1), low32(middle))));
@@ -252,7 +252,7 @@ Value ElementEmitter::random(Operation *op, ArrayRef<Index> at) {
     double mean = normal.getMean().convertToDouble(), stddev = normal.getStddev().convertToDouble();
     auto [first, second] = numbers.pair(computed);
     Scalar radius = sqrt(log(first + (type == DType::f64 ? 0x1p-53 : 0x1p-24)) * -2.0);
-    // Even elements take the cosine: the sine a quarter of a turn further, less a whole turn.
+    // Even elements use the cosine, which is the sine a quarter period later, minus a whole period.
     Scalar turns = burin::codegen::select(numbers.isOdd(), second, second - 0.75);
     Scalar part = computed == DType::f32 ? sineOfTurns(turns) : sin(turns * (2 * std::numbers::pi));
     return (radius * part * stddev + mean).to(type).value();

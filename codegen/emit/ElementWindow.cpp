@@ -1,4 +1,4 @@
-// Element rules of window ops: pooling and depthwise convolution. One walk over the window serves all.
+// Element rules of window ops: pooling and depthwise convolution share one loop nest over the window.
 #include "codegen/emit/Window.h"
 
 using namespace mlir;
@@ -7,12 +7,12 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-/// Visits the elements of x in the window at a position.
+/// Loops over the elements of x in the window at a position.
 class WindowWalk {
 public:
   using Step = llvm::function_ref<Value(Value accumulator, Value x, ArrayRef<Value> kernelPosition, Value inside)>;
 
-  /// `areInside`: the windows of all lanes lie inside x, in those dimensions in which the lanes have different windows.
+  /// `areInside`: the windows of all lanes lie inside x in the dimensions in which lanes have different windows.
   WindowWalk(ElementEmitter &e, const Window &w, ArrayRef<Index> at, bool areInside)
       : e(e), k(e.k), w(w), shape(shapeOf(w.x)), position(at), areInside(areInside) {}
 
@@ -59,8 +59,8 @@ private:
 
 } // namespace
 
-/// Scalar i1: whether the windows of all lanes lie inside x, in those dimensions in which the lanes have different
-/// windows. Null if all do, or if that is not asked for.
+/// Scalar i1: whether the windows of all lanes lie inside x in the dimensions in which lanes have different windows.
+/// Null if they always do, or if a branch would be too large.
 Value ElementEmitter::windowsInside(const Window &w, ArrayRef<Index> at) {
   Value inside;
   for (size_t d = 0; d < w.spatial && !mask && mayBranch(w.x); ++d) {
@@ -76,7 +76,7 @@ Value ElementEmitter::windowsInside(const Window &w, ArrayRef<Index> at) {
   return inside;
 }
 
-/// avg_pool and adaptive_avg_pool.
+/// Element rule of avg_pool and adaptive_avg_pool.
 Value ElementEmitter::averaged(Operation *op, ArrayRef<Index> at) {
   if (!isa<AvgPoolOp>(op))
     return averagedAnywhere(op, at, false);
@@ -87,7 +87,7 @@ Value ElementEmitter::averaged(Operation *op, ArrayRef<Index> at) {
 
 namespace {
 
-/// Means over windows: sums of elements, over the number of taps.
+/// Means over windows: a sum of elements divided by the number of taps.
 class Averaging {
 public:
   Averaging(ElementEmitter &e, Operation *op)
@@ -106,7 +106,7 @@ public:
     return mean(sum, count);
   }
 
-  /// Window o of a dimension is [floor(o * in / out), ceil((o + 1) * in / out)).
+  /// Window o of a dimension covers [floor(o * in / out), ceil((o + 1) * in / out)).
   Value adaptive(AdaptiveAvgPoolOp pool, ArrayRef<Index> at) {
     size_t first = pool.getLayout() == "nhwc" ? 1 : 2;
     SmallVector<Index> position(at);
@@ -140,7 +140,7 @@ private:
     return k.mul(x, y);
   }
 
-  /// The number of taps of the window at a position that count.
+  /// Number of counted taps of the window at a position, in dimension d.
   Value tapsSeen(const Window &w, size_t d, const Index &at, bool countsPadding) {
     Index from = k.shift(k.scale(at, k.constant(w.strides[d])), k.constant(-w.low[d]));
     Value size = k.dim(shapeOf(w.x)[w.firstSpatial + d]);
@@ -148,12 +148,12 @@ private:
       return tapsBelow(w, d, from, k.add(size, k.constant(w.high[d])));
     Value end = tapsBelow(w, d, from, size), first = tapsBelow(w, d, from, k.constant(0));
     Value inside = arith::SubIOp::create(k.b, k.loc, end, first);
-    // A window that sees nothing has the mean 0.
+    // A window without taps inside x has the mean 0.
     Value one = from.uniform() ? k.constant(1) : lanes(k.constant(1));
     return arith::MaxSIOp::create(k.b, k.loc, inside, one);
   }
 
-  /// Taps of the window from `from` on that lie below a bound.
+  /// Number of taps of a window that starts at `from` and lie below `bound`.
   Value tapsBelow(const Window &w, size_t d, const Index &from, Value bound) {
     Index distance = k.add({bound}, k.scale(from, k.constant(-1)));
     auto number = [&](int64_t c) { return distance.uniform() ? k.constant(c) : lanes(k.constant(c)); };
@@ -164,7 +164,7 @@ private:
     return arith::MinSIOp::create(k.b, k.loc, n, number(w.kernel[d]));
   }
 
-  /// First and end of an adaptive window.
+  /// Begin and end of an adaptive window.
   std::pair<Index, Index> range(AdaptiveAvgPoolOp pool, size_t d, size_t first, ArrayRef<Index> at) {
     Value in = k.dim(shapeOf(pool.getX())[first + d]), out = k.constant(pool.getOutputSize()[d]);
     auto divided = [&](const Index &i) -> Index {
@@ -177,7 +177,7 @@ private:
     return {start, end};
   }
 
-  /// Adds up an adaptive window from dimension d on; `position` is that of the element in x.
+  /// Sums an adaptive window from dimension d on; `position` is the position of the element in x.
   Value walk(AdaptiveAvgPoolOp pool, size_t d, size_t first, ArrayRef<Index> at, SmallVector<Index> &position,
              Value sum, Value inside) {
     if (d == pool.getOutputSize().size()) {
@@ -222,7 +222,7 @@ Value ElementEmitter::averagedAnywhere(Operation *op, ArrayRef<Index> at, bool a
   return averaging.adaptive(cast<AdaptiveAvgPoolOp>(op), at);
 }
 
-/// max_pool and channels-last conv with one filter per channel.
+/// Element rule of max_pool and channels-last depthwise conv.
 Value ElementEmitter::windowed(Operation *op, ArrayRef<Index> at) {
   Window w = *windowOf(op);
   WindowRule rule(*this, op);

@@ -1,6 +1,6 @@
-// Positions of the lanes of a vector: their sums, products and quotients. As long as the lanes are at known distances
-// from the first one, a position is a scalar and a list of numbers, so that loads become contiguous ones and shuffles
-// (see KernelMemory.cpp) and index arithmetic is done once per vector.
+// Arithmetic of lane positions. As long as the distances of the lanes from the first one are known at compile time, a
+// position is a scalar and a list of constants. Loads then become contiguous loads and shuffles (see KernelMemory.cpp),
+// and index arithmetic is done once per vector.
 #include "codegen/emit/KernelBuilder.h"
 #include <numeric>
 
@@ -128,7 +128,7 @@ KernelBuilder::Congruence KernelBuilder::congruence(Value x, int depth) {
   int64_t total;
   if (isa<arith::AddIOp, arith::SubIOp>(op))
     return of(std::gcd(factor, otherFactor), isa<arith::AddIOp>(op) ? rest + otherRest : rest - otherRest);
-  if (otherFactor) // not by a known number
+  if (otherFactor) // only products and quotients by a constant
     return {1, 0};
   if (isa<arith::DivUIOp>(op))
     return otherRest > 0 && factor && factor % otherRest == 0 ? of(factor / otherRest, rest / otherRest)
@@ -138,7 +138,7 @@ KernelBuilder::Congruence KernelBuilder::congruence(Value x, int depth) {
              : of(factor * otherRest, rest * otherRest);
 }
 
-/// Whether a position is known not to be negative.
+/// Whether a position is known to be non-negative.
 bool KernelBuilder::isNatural(Value x, int depth) {
   constexpr int kDeepest = 12;
   if (auto known = constantOf(x))
@@ -159,8 +159,8 @@ bool KernelBuilder::isNatural(Value x, int depth) {
          llvm::any_of(sizeValues, [&](auto &size) { return size.second == x; });
 }
 
-/// The quotient, rounded down, and the remainder, which is not negative. A vector may begin before the part of a
-/// dimension that its other lanes lie in.
+/// Quotient, rounded down, and non-negative remainder. The base of a vector may be negative although the active lanes
+/// are not.
 std::pair<Value, Value> KernelBuilder::floorSplit(Value x, Value size) {
   if (isNatural(x))
     return {div(x, size), rem(x, size)};
@@ -184,7 +184,8 @@ std::pair<Index, Index> KernelBuilder::split(const Index &x, Value size) {
   return {{{}, 0, arith::DivUIOp::create(b, loc, lanes, by)}, {{}, 0, arith::RemUIOp::create(b, loc, lanes, by)}};
 }
 
-/// If it is known which lane is at which place of a run of `size`, or that all are in one: without arithmetic on lanes.
+/// Splits without arithmetic per lane if the position of each lane within `size` is known, or all lanes share a
+/// quotient; else nullopt.
 std::optional<std::pair<Index, Index>> KernelBuilder::splitKnown(const Index &x, int64_t size) {
   SmallVector<int64_t> offsets = offsetsOf(x, width), quotients, remainders;
   auto [factor, rest] = congruence(x.base);
@@ -204,7 +205,7 @@ std::optional<std::pair<Index, Index>> KernelBuilder::splitKnown(const Index &x,
   return std::pair{Index{quotient}, indexAt(remainder, offsets)};
 }
 
-/// Where the lanes lie in at most two neighbouring runs, which is seldom otherwise, the quotients need no divisions.
+/// Splits without division per lane if the lanes span at most two quotients, which is the common case.
 std::pair<Index, Index> KernelBuilder::splitNear(const Index &x, Value size) {
   SmallVector<int64_t> offsets = offsetsOf(x, width);
   auto [first, rest] = floorSplit(x.base, size);

@@ -30,7 +30,7 @@ void KernelBuilder::reportWhere(Value isBad, const Index &position, Operation *c
   };
   if (lanes == 1)
     return report(reported());
-  // Most vectors have nothing to report.
+  // Most vectors have no error.
   Value any = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR, isBad);
   when(any, [&] { report(vector::ReductionOp::create(b, loc, vector::CombiningKind::MINSI, reported())); });
 }
@@ -52,8 +52,8 @@ Value KernelBuilder::constant(int64_t n) {
   return value;
 }
 
-// A sum keeps its constant apart, as its right side: neighbouring positions share all the rest, and the constant ends
-// up in the address of the instruction that goes there.
+// Sums keep their constant as the right operand: neighbouring positions share the rest of the expression, and the
+// constant becomes the displacement of the memory operand.
 std::pair<Value, int64_t> KernelBuilder::apart(Value x) {
   if (auto c = constantOf(x))
     return {Value(), *c};
@@ -117,14 +117,14 @@ Value KernelBuilder::compare(arith::CmpIPredicate predicate, Value x, Value y) {
   return arith::CmpIOp::create(b, loc, predicate, x, y);
 }
 
-// Sizes are loaded once, at the top of the function, wherever they are first asked for.
+// Sizes are loaded once, at the top of the function.
 Value KernelBuilder::dim(const Dim &size) { return size.isStatic() ? constant(size.value()) : handedIn(size); }
 
 Value KernelBuilder::maskBound(const Dim &size, DType stored) {
   return byteWidth(stored) < 4 ? handedIn(size) : dim(size);
 }
 
-/// The largest product of small primes, up to a limit, that a size is known to be a multiple of.
+/// A product of small primes, at most kLargest, that the size is known to be a multiple of.
 static int64_t factorOf(const Dim &size) {
   constexpr int64_t kLargest = 4096;
   int64_t factor = 1;
@@ -162,7 +162,7 @@ Value KernelBuilder::slice(Value v, int64_t first, int64_t count) {
 }
 
 Value KernelBuilder::shiftedIn(Value x, Value y, int64_t drop) {
-  // Both of a shuffle's operands have the same length.
+  // Both operands of a shuffle must have the same length.
   auto lanes = laneCount(x);
   SmallVector<int64_t> repeated;
   for (int64_t lane = 0; lane < lanes; ++lane)
@@ -184,7 +184,7 @@ std::pair<Value, Value> KernelBuilder::halves(Value v) {
   return {slice(v, 0, half), slice(v, half, half)};
 }
 
-// Blocks of 1, 2, 4, … lanes change places.
+// Swaps blocks of 1, 2, 4, … lanes.
 void KernelBuilder::turn(MutableArrayRef<Value> square) {
   auto lanes = int64_t(square.size());
   for (int64_t distance = 1; distance < lanes; distance *= 2)

@@ -1,4 +1,4 @@
-// The shell of one kernel function and the small vocabulary emitters speak: sizes, loops, loads, stores.
+// Builds one kernel function, with primitives for the emitters: sizes, loops, loads, stores.
 #pragma once
 #include "codegen/target/Target.h"
 #include "ir/dialect/Burin.h"
@@ -18,13 +18,13 @@ using mlir::Type;
 using mlir::Value;
 using mlir::ValueRange;
 
-/// A position along one dimension, for each lane of the vector being computed: `base` (i64), plus lane * `stride`, or
-/// plus `offsets[lane]` where the distances are known but not all the same, plus known multiples of sizes that only a
-/// run knows; or any positions at all in `lanes` (vector of i64) when that is set.
+/// A position along one dimension, per lane of the current vector: `base` (i64) + lane * `stride`; or base +
+/// `offsets[lane]` for constant irregular distances, plus `terms`, constant multiples of run-time sizes; or arbitrary
+/// positions in `lanes` (vector of i64) if that is set.
 struct Index {
   struct Term {
     Value factor;                            // i64
-    llvm::SmallVector<int64_t, 0> multiples; // by lane
+    llvm::SmallVector<int64_t, 0> multiples; // per lane
     friend bool operator==(const Term &, const Term &) = default;
   };
   Value base;
@@ -33,60 +33,59 @@ struct Index {
   llvm::SmallVector<int64_t, 0> offsets = {}; // the first one is 0
   llvm::SmallVector<Term, 0> terms = {};
   bool uniform() const { return !lanes && stride == 0 && offsets.empty() && terms.empty(); }
-  /// Whether `stride` or `offsets` say how far all lanes are from `base`.
+  /// Whether `stride` or `offsets` give the distances of all lanes from `base`.
   bool hasKnownOffsets() const { return !lanes && terms.empty(); }
   friend bool operator==(const Index &, const Index &) = default;
 };
 
-/// Bytes in memory seen as a dense row-major tensor.
+/// Memory seen as a dense row-major tensor.
 struct Memory {
   Value pointer;
   DType dtype;
   Shape shape;
-  /// Whole vectors are written past the cache; their addresses must be multiples of their size, and fence() follows.
+  /// Use non-temporal stores for whole vectors. Addresses must be multiples of the vector size, and fence() must
+  /// follow.
   bool streamed = false;
 };
 
-/// How a GPU runs a kernel.
+/// Launch parameters of a GPU kernel.
 struct GpuLaunch {
   Dim blocks;
   int64_t threads; // per block, a multiple of 32
-  /// Set where each thread does whole tasks alone: first the one of its number in the grid, then every further one as
-  /// many beyond as there are threads. Else the body is run by all threads of a block, and lo is the block's number.
+  /// If set, each thread runs whole tasks: task t and then every task at a distance of the number of threads in the
+  /// grid, where t is the thread's number. Otherwise all threads of a block run the body, and lo is the block's number.
   std::optional<Dim> tasksOfThreads = {};
-  Dim scratchOfThread = 0; // bytes, for those
+  Dim scratchOfThread = 0; // bytes per thread, with tasksOfThreads
 };
 
 /// Builds one kernel: `i64 name(ptr operands, ptr sizes, ptr scratch, i64 lo, i64 hi)`, see runtime/format/Artifact.h.
 class KernelBuilder {
 public:
-  /// `shared` tells of each operand whether another may have the same memory.
+  /// `shared`: for each operand, whether another operand may use the same memory.
   KernelBuilder(mlir::ModuleOp module, mlir::Location loc, llvm::StringRef name, const Target &target,
                 ArrayRef<bool> shared, std::vector<Dim> knownSizes);
-  /// Ends the body and adds the entry that runs tasks [lo, hi).
+  /// Ends the body and adds the CPU entry, which runs tasks [lo, hi).
   void finish();
-  /// Ends the body and adds the entry that a GPU launches: `name(operand pointers…, sizes…, scratch, error)`,
-  /// see rt::GpuKernel.
+  /// Ends the body and adds the GPU entry `name(operand pointers…, sizes…, scratch, error)`, see rt::GpuKernel.
   void finishGpu(const GpuLaunch &);
 
   OpBuilder b;
   mlir::Location loc;
   const Target &target;
   Value scratch, lo, hi;
-  /// Lanes of the vectors being built at this moment; 1 means scalars.
+  /// Lanes of the vectors currently being built; 1 stands for scalars.
   int64_t width = 1;
-  /// Sizes the plan has to hand in, in order; those known from the start keep their places.
+  /// Sizes that the plan passes to the kernel, in order; sizes known from earlier targets keep their positions.
   std::vector<Dim> sizes;
 
-  /// The ops that may find values that are not allowed.
+  /// Ops that may find invalid values.
   SmallVector<mlir::Operation *> checks;
 
   Value operandPointer(int64_t i) { return operands[i]; }
-  /// Whether two operands may have the same memory: a result that takes over that of an input.
+  /// Whether two operands may use the same memory: a result in the buffer of an input.
   bool sharesMemory() const { return isMemoryShared; }
-  /// The kernel reports that `check` found a value that is not allowed, where `isBad` (a bool, or lanes of them), at
-  /// `position` (i64, or lanes). Of several reports the one of the earlier op counts, then the one of the lower
-  /// position.
+  /// Reports that `check` found an invalid value, where `isBad` (i1, or lanes), at `position` (i64, or lanes). Among
+  /// several reports the earlier op wins, then the lower position.
   void reportWhere(Value isBad, const Index &position, mlir::Operation *check);
 
   // ---- integers (i64), folded when constant
@@ -100,16 +99,16 @@ public:
   Value maximum(Value x, Value y);
   Value compare(mlir::arith::CmpIPredicate, Value x, Value y);
   std::optional<int64_t> constantOf(Value x);
-  /// x as a value, or none, and the constant added to it.
+  /// Splits x into a value, or null, and the constant added to it.
   std::pair<Value, int64_t> apart(Value x);
   Value dim(const Dim &size);
-  /// The same, but read at run time even if it is known.
+  /// Loads the size at run time even if it is static.
   Value handedIn(const Dim &size);
-  /// The bound of a mask over elements of this type. LLVM 22 writes too many bytes when it knows that a masked store of
-  /// a truncated value has a single lane, so for types below 32 bits the bound is kept from it.
+  /// The bound of a mask for stores of this type. LLVM 22 writes too many bytes if it knows that a masked store of a
+  /// truncated value has a single active lane, so for types below 32 bits the bound is loaded at run time.
   Value maskBound(const Dim &size, DType stored);
 
-  /// A special register of a GPU, "tid.x", as an i64.
+  /// A special register of a GPU, such as "tid.x", as an i64.
   Value special(llvm::StringRef reg);
 
   // ---- lanes
@@ -117,36 +116,36 @@ public:
   Value broadcast(Value v, int64_t width);
   /// Lanes [first, first + count).
   Value slice(Value v, int64_t first, int64_t count);
-  /// The lanes of x from `drop` on, then as many of y.
+  /// Lanes of x from `drop` on, followed by the first `drop` lanes of y.
   Value shiftedIn(Value x, Value y, int64_t drop);
-  /// The lanes of vectors of one length side by side; their number is a power of two.
+  /// Concatenates vectors of equal length; their number is a power of two.
   Value sideBySide(ArrayRef<Value> vectors);
   /// The lower and the upper half of the lanes.
   std::pair<Value, Value> halves(Value v);
-  /// Transposes a square: as many vectors as each has lanes.
+  /// Transposes a square: n vectors of n lanes.
   void turn(llvm::MutableArrayRef<Value> square);
   /// 0, 1, 2, … as i64 lanes.
   Value iota(int64_t width);
   /// The positions of all lanes as a vector of i64.
   Value lanesOf(const Index &, int64_t width);
-  /// Which of the lanes at positions from `begin` on lie before `end`.
+  /// Mask of the lanes at positions begin, begin + 1, … that are below `end`.
   Value below(Value begin, Value end, int64_t width);
-  /// x * y + sum, rounded once where these are floats.
+  /// x * y + sum; fused, with one rounding, for floats.
   Value multiplyAdd(DType, Value x, Value y, Value sum);
   Index add(const Index &, const Index &);
   Index scale(const Index &, Value factor);
   Index shift(const Index &i, Value by) { return add(i, Index{by}); }
-  /// Of positions that are not in `lanes`: how far each lane is from `base`, apart from multiples of sizes.
+  /// Distance of each lane from `base` without `terms`; `lanes` must not be set.
   SmallVector<int64_t> offsetsOf(const Index &, int64_t width);
   Index indexAt(Value base, ArrayRef<int64_t> offsets);
-  /// The quotient and the remainder of positions that are not negative.
+  /// Quotient and remainder of non-negative positions.
   std::pair<Index, Index> split(const Index &, Value size);
-  /// What is known of a number: it is a multiple of `factor`, plus `rest`; with factor 0 it is `rest`.
+  /// x is a multiple of `factor` plus `rest`; factor 0 stands for the constant `rest`.
   struct Congruence {
     int64_t factor, rest;
   };
   Congruence congruence(Value x, int depth = 0);
-  /// A position that is not negative, which its computation does not show.
+  /// Declares a value non-negative where its computation does not show it.
   void assumeNatural(Value x) { naturals.insert(x); }
 
   // ---- control
@@ -154,30 +153,30 @@ public:
   SmallVector<Value> loop(Value from, Value to, Value step, ValueRange init,
                           llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body);
   void loop(Value from, Value to, Value step, llvm::function_ref<void(Value)> body);
-  /// while (condition(carried)) carried = body(carried); returns the last ones.
+  /// while (condition(carried)) carried = body(carried); returns the last carried values.
   SmallVector<Value> loopWhile(ValueRange init, llvm::function_ref<Value(ValueRange)> condition,
                                llvm::function_ref<SmallVector<Value>(ValueRange)> body);
   void when(Value condition, llvm::function_ref<void()> body);
   void unless(Value condition, llvm::function_ref<void()> body);
-  /// What `body` gives where the condition holds, else `otherwise`.
+  /// The values of `body` if the condition holds, else `otherwise`.
   SmallVector<Value> when(Value condition, ValueRange otherwise, llvm::function_ref<SmallVector<Value>()> body);
 
   // ---- memory
-  /// The type of lanes, see laneType.
+  /// The lane type of an element type, see laneType.
   Type storageType(DType);
   /// Row-major position of an element.
   Index linear(const Shape &shape, ArrayRef<Index> at);
-  /// Elements at row-major positions. Masked-off lanes read as 0. A uniform position gives a scalar, is read whatever
-  /// the mask says, and so must lie in the tensor.
+  /// Elements at row-major positions. Lanes that are masked off read as 0. A uniform position yields a scalar and is
+  /// loaded regardless of the mask, so it must lie in the tensor.
   Value load(const Memory &, const Index &position, int64_t width, Value mask);
   void store(const Memory &, const Index &position, Value value, int64_t width, Value mask);
   Value elementPointer(const Memory &, Value position);
-  /// The same elements from that one on, by `names` pointers, each in a register of its own: LLVM does not know them
-  /// for the same and so leaves each load from them to the instruction that uses it.
+  /// Returns `names` opaque aliases of the pointer to `position`, each in its own register, so that LLVM cannot merge
+  /// loads through them and folds each load into the memory operand of its user.
   SmallVector<Memory> namesOf(Memory, Value position, int64_t names);
   /// Whether an address is a multiple of `bytes`, a power of two.
   Value isAligned(Value pointer, int64_t bytes);
-  /// Streamed stores before are visible to whoever sees the kernel's end.
+  /// Makes earlier non-temporal stores visible after the end of the kernel.
   void fence();
 
 private:
@@ -202,11 +201,11 @@ private:
   mlir::LLVM::LLVMFuncOp function, entry;
   SmallVector<Value> operands;
   Value sizesPointer;
-  Value lowestError; // a variable; null if the kernel cannot fail
+  Value lowestError; // pointer to a variable; null if the kernel cannot fail
   llvm::StringMap<Value> sizeValues;
   llvm::DenseSet<Value> naturals;
-  llvm::DenseMap<Value, int64_t> sizeFactors;            // that a size is known to be a multiple of
-  llvm::DenseMap<Value, std::pair<Value, Value>> bounds; // of masks: lanes at positions from the first below the second
+  llvm::DenseMap<Value, int64_t> sizeFactors;            // sizes are known to be multiples of these
+  llvm::DenseMap<Value, std::pair<Value, Value>> bounds; // of masks: (first position, end)
   std::map<int64_t, Value> constants; // at the top of the function, so that equal positions are equal values
 };
 

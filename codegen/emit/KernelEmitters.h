@@ -1,23 +1,23 @@
-// What every kernel family's emitter takes and returns. One emitter per row of passes/kernels/KernelFamilies.def.
+// Interface of the emitters of kernel families, one per row of passes/kernels/KernelFamilies.def.
 #pragma once
 #include "codegen/emit/PointEmitter.h"
 #include "passes/TargetIndependent.h"
 
 namespace burin::codegen {
 
-/// A kernel whose code is being made.
+/// A kernel to emit.
 struct KernelEmission {
   ElementEmitter &e;
   mlir::Block &body;
-  const passes::IterationSpace *space; // null where the ops share none: in sequential kernels
-  ArrayRef<Value> results;             // where each yielded value goes
+  const passes::IterationSpace *space; // null in sequential kernels
+  ArrayRef<Value> results;             // memory of each yielded value
 };
 
-/// How threads of a CPU share a kernel.
+/// The split of a kernel among CPU threads.
 struct LaunchShape {
   Dim tasks;
   Dim scratchBytes;          // per worker
-  std::string schedule = {}; // what the emitter decided, as text for people; empty where it does not say
+  std::string schedule = {}; // choices of the emitter, as text; may be empty
 };
 
 using LaunchOnAny = LaunchShape;

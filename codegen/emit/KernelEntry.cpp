@@ -1,13 +1,12 @@
-// The functions around the body of a kernel: the entry that the runtime calls on a CPU, and the one that it launches on
-// a GPU.
+// The entry functions around the body of a kernel: one that the runtime calls on a CPU, one that it launches on a GPU.
 #include "codegen/emit/KernelBuilder.h"
 
 using namespace mlir;
 
 namespace burin::codegen {
 
-// Entry points load their operands from memory, where noalias cannot be said; so the work is in an inner function whose
-// arguments carry it, inlined into the entry.
+// Entry points load operand pointers from memory, which cannot be marked noalias. The body is therefore an inner
+// function, with noalias arguments, that is inlined into the entry.
 KernelBuilder::KernelBuilder(ModuleOp module, mlir::Location loc, llvm::StringRef name, const Target &target,
                              ArrayRef<bool> shared, std::vector<Dim> knownSizes)
     : b(module.getContext()), loc(loc), target(target), sizes(std::move(knownSizes)), name(name) {
@@ -71,7 +70,7 @@ void KernelBuilder::addSize(const Dim &size) {
     sizes.push_back(size);
 }
 
-// Sizes come as parameters; the body finds them in an array, which disappears when the body is inlined.
+// Sizes are parameters, but the body reads them from an array; inlining removes the array.
 void KernelBuilder::finishGpu(const GpuLaunch &launch) {
   if (launch.tasksOfThreads)
     for (const Dim &size : {launch.blocks, *launch.tasksOfThreads, launch.scratchOfThread})
@@ -104,7 +103,7 @@ void KernelBuilder::finishGpu(const GpuLaunch &launch) {
   LLVM::ReturnOp::create(b, loc, ValueRange());
 }
 
-/// The least error of all threads stays.
+/// Keeps the minimum error of all threads.
 void KernelBuilder::callBodyOnGpu(ValueRange arguments) {
   Value error = LLVM::CallOp::create(b, loc, function, arguments).getResult();
   if (!lowestError)

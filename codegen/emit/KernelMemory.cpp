@@ -1,4 +1,4 @@
-// Loads and stores of kernels, and the positions that they go to.
+// Loads and stores of kernels, and their addresses.
 #include "codegen/emit/KernelBuilder.h"
 #include "codegen/scalar/Scalar.h"
 
@@ -6,7 +6,7 @@ using namespace mlir;
 
 namespace burin::codegen {
 
-// Memory is moved as integers where the element type is not one that vector loads and stores know on every target.
+// Element types that vector loads and stores do not support on every target are moved as integers.
 Type KernelBuilder::movedType(DType type) {
   if (type == DType::boolean)
     return b.getI8Type();
@@ -22,9 +22,9 @@ Value KernelBuilder::elementPointer(const Memory &memory, Value position) {
   return offset ? LLVM::GEPOp::create(b, loc, pointer.getType(), type, pointer, constant(offset)) : pointer;
 }
 
-/// The same, as the result of assembly without instructions.
+/// An opaque copy of `v`: the result of empty inline assembly.
 Value KernelBuilder::hidden(Value v, llvm::StringRef constraints) {
-  if (target.isGpu()) // it has no registers to save by it
+  if (target.isGpu()) // GPUs gain nothing from opaque values
     return v;
   return LLVM::InlineAsmOp::create(b, loc, v.getType(), v, /*asm_string=*/"", constraints, /*has_side_effects=*/false,
                                    /*is_align_stack=*/false, LLVM::TailCallKind::None, {}, {})
@@ -35,7 +35,7 @@ SmallVector<Memory> KernelBuilder::namesOf(Memory memory, Value position, int64_
   Value pointer = elementPointer(memory, position);
   SmallVector<Memory> result;
   for (int64_t i = 0; i < names; ++i) {
-    // That one of them touches the flags keeps LLVM from taking two for one.
+    // Different clobber lists keep LLVM from merging the two statements.
     memory.pointer = hidden(pointer, i ? "=r,0,~{flags}" : "=r,0");
     result.push_back(memory);
   }
@@ -50,7 +50,7 @@ Value KernelBuilder::isAligned(Value pointer, int64_t bytes) {
 
 void KernelBuilder::fence() { LLVM::FenceOp::create(b, loc, LLVM::AtomicOrdering::seq_cst); }
 
-/// Lanes as they are moved, in the type that they are computed in.
+/// Converts lanes as moved to the type that they are computed in.
 Value KernelBuilder::fromMoved(DType dtype, Value moved) {
   if (dtype == DType::boolean) {
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(moved.getType()));
@@ -67,7 +67,7 @@ Value KernelBuilder::fromMoved(DType dtype, Value moved) {
 Value KernelBuilder::load(const Memory &memory, const Index &position, int64_t width, Value mask) {
   Type element = movedType(memory.dtype);
   unsigned alignment = byteWidth(memory.dtype);
-  if (width == 1 && mask && !isa<VectorType>(mask.getType())) { // an empty tensor has no position to read instead
+  if (width == 1 && mask && !isa<VectorType>(mask.getType())) { // the position may be invalid, as in an empty tensor
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(storageType(memory.dtype)));
     return when(mask, {zero}, [&] { return SmallVector<Value>{load(memory, position, 1, {})}; })[0];
   }
@@ -87,12 +87,12 @@ Value KernelBuilder::load(const Memory &memory, const Index &position, int64_t w
                                                              b.getI32IntegerAttr(alignment)));
 }
 
-/// Lanes that lie at the same multiples of unknown sizes are read together; null if there are too many such groups.
+/// Loads lanes with equal multiples of unknown sizes together; null if that makes too many groups.
 Value KernelBuilder::loadGroups(const Memory &memory, const Index &position, int64_t width, Value mask) {
   constexpr size_t kMostGroups = 8;
   if (position.terms.empty())
     return loadPieces(memory, position, width, mask);
-  std::map<std::vector<int64_t>, SmallVector<int64_t>> groups; // the lanes at those multiples
+  std::map<std::vector<int64_t>, SmallVector<int64_t>> groups; // lanes by multiples
   for (int64_t lane = 0; lane < width; ++lane) {
     std::vector<int64_t> multiples;
     for (const Index::Term &term : position.terms)
@@ -129,8 +129,8 @@ Value KernelBuilder::loadGroups(const Memory &memory, const Index &position, int
   return result;
 }
 
-/// Contiguous pieces of one length that hold the elements at these distances: where they begin. They do not reach
-/// beyond the first and the last element.
+/// Begins of contiguous pieces of `length` elements that cover the offsets, without reaching beyond the first and the
+/// last one.
 static SmallVector<int64_t> piecesOf(ArrayRef<int64_t> offsets, int64_t length) {
   SmallVector<int64_t> sorted(offsets), begins;
   llvm::sort(sorted);
@@ -140,11 +140,11 @@ static SmallVector<int64_t> piecesOf(ArrayRef<int64_t> offsets, int64_t length) 
   return begins;
 }
 
-/// Elements at known distances, by contiguous loads whose lanes are put in their places; null if these would be too
-/// many. Strides, repeated elements, reversed ones and several runs side by side are read so.
+/// Loads lanes at known distances by contiguous loads and shuffles; null if there would be too many. Covers strides,
+/// repeated and reversed elements, and several runs.
 Value KernelBuilder::loadPieces(const Memory &memory, const Index &position, int64_t width, Value mask) {
   constexpr size_t kMostPieces = 8;
-  constexpr int64_t kMostUses = 16; // of an element, by lanes that a mask may leave out
+  constexpr int64_t kMostUses = 16; // of an element by lanes under a mask
   SmallVector<int64_t> offsets = offsetsOf(position, width);
   auto [least, most] = std::minmax_element(offsets.begin(), offsets.end());
   int64_t length = std::min<int64_t>(width, llvm::bit_floor(uint64_t(*most - *least + 1)));
@@ -156,7 +156,7 @@ Value KernelBuilder::loadPieces(const Memory &memory, const Index &position, int
   Value result;
   SmallVector<bool> isPlaced(width, false);
   for (int64_t begin : begins) {
-    // Which lanes come from this piece, and which of its elements each of them is.
+    // The lanes that this piece provides, and the element of the piece for each of them.
     SmallVector<int64_t> from(width, 0);
     SmallVector<SmallVector<int64_t>> users(length);
     SmallVector<int64_t> chosen(width);
@@ -190,7 +190,7 @@ Value KernelBuilder::loadPieces(const Memory &memory, const Index &position, int
   return result;
 }
 
-/// Which elements the lanes of `mask` need: of each element those that use it.
+/// Mask of the elements that active lanes of `mask` use; `users` lists the lanes of each element.
 Value KernelBuilder::usedElements(Value mask, ArrayRef<SmallVector<int64_t>> users, size_t uses) {
   int64_t width = laneCount(mask), length = int64_t(users.size());
   if (uses == 1 && length == width && llvm::all_of(llvm::enumerate(users), [](auto element) {
@@ -205,7 +205,7 @@ Value KernelBuilder::usedElements(Value mask, ArrayRef<SmallVector<int64_t>> use
       isUsed.push_back(use < all.size());
       lanes.push_back(isUsed.back() ? all[use] : 0);
     }
-    // Apart from the shuffle: of one with lanes that are off, LLVM 22 makes a shift of more lanes than there are.
+    // An explicit And: for a shuffle with undefined lanes, LLVM 22 emits a shift by more lanes than there are.
     Value some = vector::ShuffleOp::create(b, loc, mask, mask, lanes);
     if (llvm::is_contained(isUsed, false))
       some = arith::AndIOp::create(b, loc, some, arith::ConstantOp::create(b, loc, b.getBoolVectorAttr(isUsed)));
@@ -249,8 +249,8 @@ void KernelBuilder::store(const Memory &memory, const Index &position, Value val
   LLVM::masked_scatter::create(b, loc, value, pointers, mask, b.getI32IntegerAttr(alignment));
 }
 
-/// Stores the first `count` lanes: all, or pieces of half as many, a quarter, …, one. Without AVX-512 a masked store
-/// takes AMD's processors 20 cycles, and one of narrow elements a branch for each.
+/// Stores the first `count` lanes: the whole vector, or pieces of 1/2, 1/4, … of it. Without AVX-512 a masked store
+/// costs 20 cycles on AMD processors, and for narrow elements one branch per element.
 void KernelBuilder::storeFirst(const Memory &memory, Value position, Value vector, Value count) {
   int64_t lanes = laneCount(vector);
   unsigned alignment = byteWidth(memory.dtype);
@@ -261,7 +261,7 @@ void KernelBuilder::storeFirst(const Memory &memory, Value position, Value vecto
     if (*known >= lanes)
       storeAt(position, vector);
     else if (lanes * alignment == target.vectorBytes)
-      vector = hidden(vector, "=x,0"); // else LLVM makes scalars of few lanes, in an order of long chains
+      vector = hidden(vector, "=x,0"); // otherwise LLVM makes scalars of few lanes, in long dependency chains
     for (int64_t piece = lanes / 2; *known > 0 && *known < lanes && piece > 0; piece /= 2) {
       auto [low, high] = halves(vector);
       if (*known & piece)

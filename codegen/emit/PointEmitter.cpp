@@ -29,7 +29,7 @@ Value PointEmitter::at(Value v) {
   if (Value found = bound(v))
     return found;
   if (auto memory = e.memoryOf(v)) {
-    // Read once: a result may take over this memory, and be written at this point before another result is computed.
+    // Loaded once: a result may share this memory and be stored at this point before another result is computed.
     Index from = position(v, point);
     prefetch(v, *memory, from);
     Value loaded = k.load(*memory, from, k.width, e.mask);
@@ -72,7 +72,7 @@ void PointEmitter::prefetch(Value v, const Memory &memory, const Index &from) {
   Value at = later.empty()
                  ? k.add(from.base, k.constant(k.target.machine.prefetchBytes / int64_t(byteWidth(dtypeOf(v)))))
                  : position(v, later).base;
-  // Rows that are reduced come from memory into L2, whose fills do not hold up those of L1.
+  // Rows that are reduced are prefetched to L2, whose fills do not block those of L1.
   int hint = streamed && !later.empty() && llvm::is_contained(alignment.reduced, true) ? 2 : 3;
   if (at != from.base)
     LLVM::Prefetch::create(k.b, k.loc, k.elementPointer(memory, at), 0, hint, 1);
@@ -92,7 +92,7 @@ void PointEmitter::finish(Value main, ArrayRef<Index> at, Value element, Block &
   goTo(main, at);
   scoped([&] {
     bind(main, element);
-    // All results before the first store: it may go to memory that the others are computed from.
+    // Computes all results before the first store, which may overwrite memory that they are computed from.
     for (Value yielded : body.getTerminator()->getOperands())
       this->at(shown(yielded));
     for (auto [yielded, pointer] : llvm::zip(body.getTerminator()->getOperands(), results))

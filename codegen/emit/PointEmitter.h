@@ -1,4 +1,4 @@
-// Computes the values of an aligned kernel at one point (or a vector of points) of its iteration space.
+// Computes the values of a kernel at one point, or a vector of points, of its iteration space.
 #pragma once
 #include "codegen/emit/ElementEmitter.h"
 #include "passes/analysis/IterationSpace.h"
@@ -13,27 +13,27 @@ public:
   ElementEmitter &e;
   KernelBuilder &k;
   const passes::IterationSpace &alignment;
-  /// Whether stores go past the cache, see Memory.
+  /// Use non-temporal stores, see Memory.
   bool streamed = false;
-  /// Where we are, per dimension of the space.
+  /// The current point: a position per dimension of the space.
   SmallVector<Index> point;
-  /// Where we are soon: operands are fetched from there, too. Empty: nowhere.
+  /// A future point at which operands are prefetched; empty: none.
   SmallVector<Index> later;
 
   /// The element of `v` at the point; a scalar when it is the same for all lanes.
   Value at(Value v);
-  /// Sets the element of `v` at the point, for the rest of the scope.
+  /// Sets the element of `v` at the point, until the end of the scope.
   void bind(Value v, Value element) { known.back()[v] = element; }
-  /// With `element` of `main` computed at a position of its shape: what is fused behind it, and the stores of all that
-  /// the body yields. One element, or a vector with e.mask.
+  /// Given `element` of `main` at a position of its shape, computes the epilogue and stores all yielded values. One
+  /// element, or a vector under e.mask.
   void finish(Value main, ArrayRef<Index> at, Value element, mlir::Block &body, ArrayRef<Value> results);
-  /// Fetches the lines that finish() will write there.
+  /// Prefetches the cache lines that finish() will write at this position.
   void fetchResults(Value main, ArrayRef<Index> at, mlir::Block &body, ArrayRef<Value> results);
-  /// What is already known of `v` at the point, or null.
+  /// The known element of `v` at the point, or null.
   Value bound(Value v);
-  /// Writes `element` of `v` to memory laid out as `v` is.
+  /// Stores `element` of `v` to memory with the layout of `v`.
   void store(Value v, Value element, Value pointer);
-  /// What becomes known while it lives is forgotten when it ends.
+  /// Values bound during its lifetime are forgotten at its end.
   class Scope {
   public:
     explicit Scope(PointEmitter &p) : p(p) { p.known.emplace_back(); }
@@ -48,19 +48,19 @@ public:
     return e.scoped(body);
   }
 
-  /// The row-major position in `v`'s memory of a point. Merged dimensions count once.
+  /// The row-major position of a point in the memory of `v`. Merged dimensions count once.
   Index position(Value v, ArrayRef<Index> point);
 
 private:
-  /// Goes to a position in the shape of `v`.
+  /// Moves the point to a position in the shape of `v`.
   void goTo(Value v, ArrayRef<Index> at);
-  /// What the point of a yielded value is known by.
+  /// The value under which a yielded value is known at the point.
   Value shown(Value yielded) { return alignment.contains(yielded) ? yielded : passes::skipReshapes(yielded); }
   void prefetch(Value v, const Memory &memory, const Index &from);
   SmallVector<llvm::DenseMap<Value, Value>> known{1};
 };
 
-/// The narrowest element type among `type` and what the body yields: for masks of stores, see maskBound.
+/// The narrowest element type among `type` and the yielded values, for masks of stores (see maskBound).
 DType narrowest(mlir::Block &body, DType type);
 
 } // namespace burin::codegen

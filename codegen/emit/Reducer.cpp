@@ -74,7 +74,7 @@ Value Reducer::apply(Value x, Value y) {
   case Kind::Product:
     return isFloat(type) ? Value(arith::MulFOp::create(b, loc, x, y)) : Value(arith::MulIOp::create(b, loc, x, y));
   case Kind::Max:
-    if (ignoresNaN) // one instruction
+    if (ignoresNaN) // select and compare become one instruction
       return arith::SelectOp::create(b, loc, arith::CmpFOp::create(b, loc, CmpFPredicate::OGT, y, x), y, x);
     if (isFloat(type))
       return arith::MaximumFOp::create(b, loc, x, y);
@@ -110,7 +110,7 @@ SmallVector<Value> Reducer::step(ArrayRef<Value> accumulator, Value x, const Ind
   return next;
 }
 
-// The better of two (value, position) pairs: NaN beats all, then the value, then the lower position.
+// The better of two (value, position) pairs: NaN first, then the better value, then the lower position.
 SmallVector<Value> Reducer::combine(ArrayRef<Value> x, ArrayRef<Value> y) {
   if (!isArg)
     return {apply(x[0], y[0])};
@@ -163,7 +163,7 @@ Value Reducer::finish(ArrayRef<Value> accumulator, Value count) {
   Value result = accumulator[0];
   if (auto average = dyn_cast<ReduceAverageOp>(op)) {
     Value n = k.sub(count, k.constant(average.getCorrection()));
-    n = k.maximum(n, k.constant(0)); // as PyTorch: too few elements give inf or NaN, not a negative variance
+    n = k.maximum(n, k.constant(0)); // as in PyTorch: too few elements give inf or NaN
     n = castLanes(k.b, k.loc, n, DType::i64, type);
     result = arith::DivFOp::create(k.b, k.loc, result, k.broadcast(n, k.laneCount(result)));
   }

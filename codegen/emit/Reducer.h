@@ -1,4 +1,4 @@
-// One reduction, step by step: its accumulators and how they are updated, combined and finished.
+// One reduction: its accumulators, and how they are updated, combined and finished.
 #pragma once
 #include "codegen/emit/KernelBuilder.h"
 
@@ -9,14 +9,14 @@ public:
   Reducer(KernelBuilder &k, mlir::Operation *op);
 
   mlir::Operation *op;
-  /// Values an accumulator consists of: one, or value and position for argmax and argmin.
+  /// Number of values of an accumulator: one, or value and position for argmax and argmin.
   size_t size() const { return isArg ? 2 : 1; }
-  /// Whether elements may come in any order, and more than once. (Only of zeros of both signs does ReduceMaxNumOp take
-  /// the one that came first.)
+  /// Whether elements may be added in any order and repeatedly. (For zeros of both signs, ReduceMaxNumOp keeps the
+  /// first.)
   bool isIdempotent() const { return !isArg && kind != Kind::Sum && kind != Kind::Product; }
   bool isSumOfF32() const { return kind == Kind::Sum && type == DType::f32; }
   SmallVector<Value> identity(int64_t width);
-  /// Takes in `x` (lanes of the operand's type), found at `position`; lanes where `mask` is off are left out.
+  /// Adds `x` (lanes of the operand's type) at `position`; lanes where `mask` is off are ignored.
   SmallVector<Value> step(ArrayRef<Value> accumulator, Value x, const Index &position, Value mask);
   SmallVector<Value> combine(ArrayRef<Value> x, ArrayRef<Value> y);
   /// Combines the lanes of an accumulator in a fixed tree: halves, quarters, …
@@ -27,7 +27,7 @@ public:
 private:
   enum class Kind { Sum, Product, Max, Min, Any, All };
   Value apply(Value x, Value y);
-  /// The accumulator with one more element.
+  /// Adds one element to a single-value accumulator.
   Value takeIn(Value accumulator, Value x);
   Value identityElement();
 

@@ -7,8 +7,8 @@ namespace burin::codegen {
 namespace {
 
 constexpr int64_t kBuckets = 256;     // one per value of a byte
-constexpr int64_t kFewEnough = 48;    // to be sorted by insertion: clearing the buckets would take longer
-constexpr int64_t kPairBytes = 8 + 8; // key, place
+constexpr int64_t kFewEnough = 48;    // sorted by insertion; clearing the buckets would cost more
+constexpr int64_t kPairBytes = 8 + 8; // key, position
 
 } // namespace
 
@@ -39,7 +39,8 @@ Value sortKey(KernelBuilder &k, Value element, DType type, bool descending) {
     key = select(x == 0, x.constant(0), x).bitcast(type == DType::f64 ? DType::i64 : DType::i32).value();
     Value largest = number((uint64_t(1) << (bitsOf() - 1)) - 1);
     Value sign = arith::ShRSIOp::create(b, k.loc, key, number(bitsOf() - 1));
-    key = arith::XOrIOp::create(b, k.loc, key, arith::AndIOp::create(b, k.loc, sign, largest)); // to two's complement
+    // To two's complement order.
+    key = arith::XOrIOp::create(b, k.loc, key, arith::AndIOp::create(b, k.loc, sign, largest));
     key = arith::SelectOp::create(b, k.loc, isNan, largest, key);
   } else if (isBool(type)) {
     key = arith::ExtUIOp::create(b, k.loc, lanesAs(b.getI8Type()), key);
@@ -93,7 +94,7 @@ void Sorter::insertionSort(Value count) {
         ValueRange{i},
         [&](ValueRange v) -> Value {
           Value isInside = k.compare(arith::CmpIPredicate::sgt, v[0], k.constant(0));
-          Value before = k.maximum(k.sub(v[0], one), k.constant(0)); // read in any case
+          Value before = k.maximum(k.sub(v[0], one), k.constant(0)); // the load is unconditional
           Value isLarger = k.compare(arith::CmpIPredicate::ugt, k.load(front.keys, {before}, 1, {}), key);
           return arith::AndIOp::create(k.b, k.loc, isInside, isLarger);
         },

@@ -1,22 +1,22 @@
-// Sorting inside a kernel: keys with the places they came from, in scratch memory.
+// Sorting in a kernel: keys with their positions, in scratch memory.
 #pragma once
 #include "codegen/emit/KernelBuilder.h"
 
 namespace burin::codegen {
 
-/// An integer of `keyBytes(type)` bytes, extended to i64 with zeros, whose unsigned order is that of the elements: NaN
-/// is larger than every number, -0 equals +0. Of a vector, the keys of its lanes.
+/// An integer of `keyBytes(type)` bytes, zero-extended to i64, whose unsigned order is the order of the elements: NaN
+/// is larger than all numbers, -0 equals +0. Vectors yield one key per lane.
 Value sortKey(KernelBuilder &k, Value element, DType type, bool descending);
 unsigned keyBytes(DType type);
 
 class Sorter {
 public:
-  /// For up to `most` pairs, in scratch memory from `start` on.
+  /// Sorts up to `most` pairs in scratch memory at `start`.
   Sorter(KernelBuilder &k, Value start, const Dim &most);
   static Dim scratchBytes(const Dim &most);
 
   void put(Value at, Value key, Value place);
-  /// Sorts the first `count` pairs by the low `keyBytes` bytes of their keys; equal ones keep their order.
+  /// Stable sort of the first `count` pairs by the low `keyBytes` bytes of their keys.
   void sort(Value count, unsigned keyBytes);
   Value key(Value at);
   Value place(Value at);
@@ -34,7 +34,7 @@ private:
   Memory buckets;
 };
 
-/// Memory `bytes` behind `pointer`.
+/// Memory at `bytes` after `pointer`.
 Memory memoryAt(KernelBuilder &k, Value pointer, Value bytes, DType dtype, const Dim &count);
 
 } // namespace burin::codegen
