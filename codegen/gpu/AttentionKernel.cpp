@@ -1,6 +1,6 @@
-// Attention without its matrix of scores, by FMA: a block has a tile of query rows of one head and goes over the keys,
-// tile by tile. Each row keeps the largest score so far and the sum of its weights; what it has added up is scaled when
-// the largest score grows.
+// Attention by FMA without a matrix of scores in memory: a block computes a tile of query rows of one head and loops
+// over tiles of keys. Each row carries the largest score and the sum of its weights so far (online softmax); its
+// weighted sum is rescaled when the largest score grows.
 #include "codegen/gpu/AttentionSides.h"
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
@@ -14,10 +14,10 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kSide = 16, kThreads = kSide * kSide; // threads of a block lie in a square
-constexpr int64_t kOwn = 4;                             // rows of a thread, and columns of one vector
-constexpr int64_t kTile = kSide * kOwn;                 // rows, keys, columns of the values
-constexpr int64_t kSlice = 16;                          // of the depth, in shared memory
+constexpr int64_t kSide = 16, kThreads = kSide * kSide; // threads of a block form a square
+constexpr int64_t kOwn = 4;                             // rows of a thread, and columns of its vector
+constexpr int64_t kTile = kSide * kOwn;                 // rows, keys, and value columns of a tile
+constexpr int64_t kSlice = 16;                          // steps of the depth in shared memory at once
 
 class GpuAttention : AttentionSides {
 public:
@@ -33,7 +33,7 @@ public:
     thread = threadIndex(k);
     ownRow = k.mul(k.div(thread, k.constant(kSide)), k.constant(kOwn));
     ownColumn = k.mul(k.rem(thread, k.constant(kSide)), k.constant(kOwn));
-    // Per row: the largest score, the sum of weights; then the sums of weighted values.
+    // Per row: the largest score, the sum of weights; then the weighted sums of values.
     SmallVector<Value> carried(kOwn, number(-INFINITY));
     carried.append(kOwn, number(0));
     carried.append(size_t(kOwn * chunks), vectorOf(number(0)));
@@ -49,7 +49,7 @@ private:
   Value vectorOf(Value v) { return k.broadcast(v, kOwn); }
   Value multiply(Value x, Value y) { return arith::MulFOp::create(k.b, k.loc, x, y); }
   Value sum(Value x, Value y) { return arith::AddFOp::create(k.b, k.loc, x, y); }
-  /// The largest and the sum over the threads of a row, which are half a warp.
+  /// Reduces over the threads of a row, which are half a warp.
   Value overRow(Value v, llvm::function_ref<Value(Value, Value)> join) {
     for (int64_t distance = kSide / 2; distance > 0; distance /= 2)
       v = join(v, shuffleAcross(k, v, distance));
@@ -57,7 +57,7 @@ private:
   }
   Value lane(Value v, int64_t i) { return vector::ExtractOp::create(k.b, k.loc, v, ArrayRef<int64_t>{i}); }
 
-  /// lines of a tile become columns of shared memory: element [line, from + i] of each line goes to [i][line].
+  /// Stores a tile transposed: element [line, from + i] of each line goes to [i][line] in shared memory.
   void fillTurned(const Memory &tile, const StridedMemory &source, Value firstLine, const Dim &lines, Value from) {
     k.loop(thread, k.constant(kSlice * kTile), k.constant(kThreads), [&](Value i) {
       Value step = k.rem(i, k.constant(kSlice)), line = k.div(i, k.constant(kSlice));
@@ -71,7 +71,7 @@ private:
       store(values, i, value, k.add(firstKey, line), keys, k.add(column, k.constant(chunk * kTile)), width);
     });
   }
-  /// An element as f32; 0 where there is none.
+  /// Stores an element as f32; 0 outside of the tensor.
   void store(const Memory &tile, Value place, const StridedMemory &source, Value row, const Dim &allRows, Value column,
              const Dim &allColumns) {
     Value isThere = arith::AndIOp::create(k.b, k.loc, isBelow(row, k.dim(allRows)), isBelow(column, k.dim(allColumns)));
@@ -80,7 +80,7 @@ private:
     k.store(tile, {place}, castLanes(k.b, k.loc, element, source.memory.dtype, DType::f32), 1, {});
   }
 
-  /// Adds the products of two tiles in shared memory: this thread's rows of `left` and vector of `right`.
+  /// Adds the product of two tiles in shared memory, for this thread's rows of `left` and columns of `right`.
   SmallVector<Value> addProducts(const Memory &left, const Memory &right, int64_t steps, SmallVector<Value> sums) {
     return k.loop(k.constant(0), k.constant(steps), k.constant(1), sums, [&](Value step, ValueRange carried) {
       Value line = k.mul(step, k.constant(kTile));
@@ -118,7 +118,7 @@ private:
         top = largerOf(k, top, lane(score, i));
       auto larger = [&](Value x, Value y) { return largerOf(k, x, y); };
       top = largerOf(k, overRow(top, larger), tops[r]);
-      Scalar shift = select(scalar(top) == -INFINITY, scalar(number(0)), scalar(top)); // nothing seen yet
+      Scalar shift = select(scalar(top) == -INFINITY, scalar(number(0)), scalar(top)); // all keys masked so far
       Value shrink = exp(scalar(tops[r]) - shift).value();
       Value weight = exp(scalar(score) - scalar(vectorOf(shift.value()))).value();
       Value total = lane(weight, 0);
@@ -139,7 +139,7 @@ private:
       barrier(k);
       auto own = sums.slice(size_t(c * kOwn), kOwn);
       llvm::copy(addProducts(weights, values, kTile, SmallVector<Value>(own)), own.begin());
-      // The next scores have barriers before they are written, if they have any depth.
+      // The next scores pass a barrier before the tiles are overwritten, unless the depth is 0.
       if (c + 1 < chunks || !depth.isStatic() || depth.value() == 0)
         barrier(k);
     }
@@ -151,7 +151,7 @@ private:
     bool isPartial = !isMultipleOf(width, kOwn);
     for (int64_t r = 0; r < kOwn; ++r) {
       Scalar total = scalar(totals[r]);
-      Value inverse = select(total == 0, scalar(number(0)), 1 / total).value(); // a row that sees nothing
+      Value inverse = select(total == 0, scalar(number(0)), 1 / total).value(); // a row whose keys are all masked
       Value row = k.add(k.add(firstRow, ownRow), k.constant(r));
       for (int64_t c = 0; c < chunks; ++c) {
         Value column = k.add(ownColumn, k.constant(c * kTile));

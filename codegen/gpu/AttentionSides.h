@@ -1,4 +1,4 @@
-// An attention on a GPU: its sizes, where the elements of query, key and value lie, and what becomes of a score.
+// Operands of attention on a GPU: sizes, positions of elements in query, key and value, and masking of scores.
 #pragma once
 #include "codegen/emit/PointEmitter.h"
 #include "codegen/scalar/Scalar.h"
@@ -9,15 +9,15 @@ class AttentionSides {
 public:
   AttentionSides(ElementEmitter &, ir::ScaledDotProductAttentionOp);
 
-  /// Goes to a head, whose number is the row-major position in the leading dimensions.
+  /// Sets the head; `head` is its row-major number in the leading dimensions.
   void goToHead(Value head);
-  /// The position of element [row, 0] of the head.
+  /// Position of element [row, 0] of the current head.
   Value rowStart(const StridedMemory &, Value row);
-  /// What scores are multiplied with.
+  /// Factor of the scores.
   Value scale();
-  /// Neighbouring scores of a row, which have been scaled, with the mask; -inf where the row does not see the key.
+  /// Applies the mask to `lanes` adjacent scaled scores of a row; -inf where the row may not see the key.
   Value masked(Value score, Value row, Value key, int64_t lanes);
-  /// Keys that rows before `end` may see.
+  /// Upper bound of the keys that rows before `end` may see.
   Value keysBefore(Value end);
   Value number(double c) { return mlir::arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(float(c))); }
   Scalar scalar(Value v) { return Scalar(k.b, k.loc, v, DType::f32); }
@@ -28,13 +28,13 @@ public:
   ir::ScaledDotProductAttentionOp op;
   DType type; // of the result
   Shape shape;
-  size_t leading; // dimensions: heads
+  size_t leading; // number of leading dimensions: heads
   Dim heads = 1, rows, width, keys, depth;
   StridedMemory query, key, value;
-  SmallVector<Index> at; // in the result
+  SmallVector<Index> at; // position in the result
 };
 
-/// The larger of two numbers; a NaN may be lost: it makes its own weight NaN, and with it the sum.
+/// The larger of two numbers. It may drop a NaN, which makes its own weight, and so the sum, NaN.
 Value largerOf(KernelBuilder &, Value x, Value y);
 
 } // namespace burin::codegen

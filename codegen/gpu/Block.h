@@ -1,4 +1,4 @@
-// What the threads of a block have in common: numbers, barriers, shuffles, shared memory.
+// Primitives of the threads of a block: indices, barriers, shuffles, shared memory.
 #pragma once
 #include "codegen/emit/KernelBuilder.h"
 
@@ -6,21 +6,21 @@ namespace burin::codegen {
 
 inline constexpr int64_t kWarp = 32;
 
-/// The number of this thread in its block.
+/// Index of this thread in its block.
 Value threadIndex(KernelBuilder &);
-/// All threads of the block come here before one goes on, and see what the others have written before.
+/// Barrier of all threads of the block; makes their earlier writes visible to each other.
 void barrier(KernelBuilder &);
-/// A scalar of the thread `distance` lanes further in the warp; of those beyond its end, the thread's own.
+/// The scalar of the thread `distance` lanes higher in the warp; at the end of the warp the thread's own.
 Value shuffleDown(KernelBuilder &, Value, int64_t distance);
-/// The same of the thread `distance` lanes before; of those before its begin, the thread's own.
+/// The scalar of the thread `distance` lanes lower in the warp; at the start of the warp the thread's own.
 Value shuffleUp(KernelBuilder &, Value, int64_t distance);
-/// A scalar of the thread whose number in the warp differs from this one's in the bits of `mask`.
+/// The scalar of the thread whose lane is this lane xor `mask`.
 Value shuffleAcross(KernelBuilder &, Value, int64_t mask);
-/// The scalar of the warp's first thread.
+/// The scalar of the first thread of the warp.
 Value shuffleFirst(KernelBuilder &, Value);
-/// Room in the shared memory of the block for so many elements of a type of whole bytes, not initialised.
+/// Allocates `count` elements of shared memory, not initialised; the type must have whole bytes.
 Value sharedArray(KernelBuilder &, Type element, int64_t count);
-/// Tells LLVM that an address is a multiple of so many bytes, from here on.
+/// Tells LLVM that an address is a multiple of `bytes` from here on.
 void assumeAligned(KernelBuilder &, Value pointer, int64_t bytes);
 
 } // namespace burin::codegen

@@ -9,10 +9,10 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kSide = 16, kThreads = kSide * kSide; // threads of a block lie in a square
-constexpr int64_t kColumns = 4;                         // of a thread: one vector
-constexpr int64_t kRows = 4, kFewRows = 1;              // of a thread; where the result has few
-constexpr int64_t kDepth = 16;                          // of the slices in shared memory
+constexpr int64_t kSide = 16, kThreads = kSide * kSide; // threads of a block form a square
+constexpr int64_t kColumns = 4;                         // columns of a thread: one vector
+constexpr int64_t kRows = 4, kFewRows = 1;              // rows of a thread; for results with few rows
+constexpr int64_t kDepth = 16;                          // steps of the sum in shared memory at once
 
 class GpuContraction : ContractionSides {
 public:
@@ -52,7 +52,7 @@ private:
     return {sharedArray(k, element, kDepth * width), dtype, {}};
   }
 
-  /// An element as it is added up; 0, and memory is not touched, where the condition fails.
+  /// Loads an element in the accumulator type; 0, without a load, if the condition is false.
   Value elementIf(Value condition, const Memory &memory, llvm::function_ref<Value()> position) {
     Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(k.storageType(sumType)));
     return k.when(condition, {zero}, [&]() -> SmallVector<Value> {
@@ -60,10 +60,11 @@ private:
     })[0];
   }
 
-  /// Slices of both sides from step `from` of the sum on, as [step][row] and [step][column].
+  /// Stores slices of both operands, from step `from` of the sum on, to shared memory as [step][row] and
+  /// [step][column].
   void fillTiles(Value from) {
     for (int64_t i = 0; i < kDepth * tileRows; i += kThreads) {
-      // Neighbouring threads take neighbouring steps: channels, next to each other in memory.
+      // Adjacent threads take adjacent steps, which are channels, adjacent in memory.
       Value at = k.add(thread, k.constant(i)), row = k.div(at, k.constant(kDepth)),
             step = k.rem(at, k.constant(kDepth));
       Value place = k.add(k.mul(step, k.constant(tileRows)), row);
@@ -79,7 +80,7 @@ private:
     }
   }
 
-  /// lhs(b, row, step), and whether the window has something there.
+  /// Element (batch, row, step) of lhs, and whether it lies inside of lhs.
   std::pair<Value, Value> leftAt(Value row, Value step) {
     auto [position, inside] = leftPosition(leftRow(batch, row), step);
     Value at = position;
@@ -109,7 +110,7 @@ private:
         Value place = k.add(threadRow(), k.constant(step * tileRows + r));
         Value x = k.broadcast(k.load(leftTile, {place}, 1, {}), kColumns);
         Value next = k.multiplyAdd(sumType, x, right, sums[r]);
-        // What lies outside of lhs is left out: 0 times infinity would be NaN.
+        // Padding is skipped rather than multiplied: 0 times infinity would be NaN.
         sums[r] =
             isCut ? arith::SelectOp::create(k.b, k.loc, k.load(*insideTile, {place}, 1, {}), next, sums[r]).getResult()
                   : next;

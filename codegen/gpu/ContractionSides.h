@@ -1,4 +1,4 @@
-// A `burin.contract` on a GPU: its sizes, and where the elements of both sides and of the result lie.
+// Operands of `burin.contract` on a GPU: sizes, and positions of elements of both operands and of the result.
 #pragma once
 #include "codegen/emit/ElementEmitter.h"
 
@@ -8,19 +8,19 @@ class ContractionSides {
 public:
   ContractionSides(ElementEmitter &, ir::ContractOp);
 
-  /// A row of the left side, for all steps of the sum.
+  /// A row of the left operand, for all steps of the sum.
   struct Row {
     Value exists;              // i1
     Value start;               // position of the batch in lhs
-    SmallVector<Value> begins; // of the window, per spatial dimension; below 0 in the padding
+    SmallVector<Value> begins; // of the window, per spatial dimension; negative in the padding
   };
   Row leftRow(Value batch, Value row);
-  /// The position in lhs of an element, and whether there is one: the row and the step exist, and the step is not in
-  /// the padding.
+  /// The position of an element in lhs, and whether it exists: row and step are in range, and the step is not in the
+  /// padding.
   std::pair<Value, Value> leftPosition(const Row &, Value step);
-  /// The position in the panels of the first column of the one that `column` lies in.
+  /// The position in the panels of the first column of the panel that contains `column`.
   Value panelPosition(Value batch, Value column, Value step);
-  /// The place in the result.
+  /// The position in the result.
   SmallVector<Index> placeOf(Value batch, Value row, Value column);
   Value isBelow(Value x, Value y) { return k.compare(mlir::arith::CmpIPredicate::slt, x, y); }
   Value both(Value x, Value y) { return mlir::arith::AndIOp::create(k.b, k.loc, x, y); }
@@ -30,13 +30,13 @@ public:
   StridedMemory left;
   Memory rhs;
   std::optional<Memory> tail;
-  DType type, sumType; // of the result; of the sums
+  DType type, sumType; // of the result; of the accumulators
   int64_t panelWidth;  // columns
   Shape lhsShape, shape;
-  size_t spatial;            // dimensions
-  Dim columns, panelColumns; // all, and those in panels
+  size_t spatial;            // number of spatial dimensions
+  Dim columns, panelColumns; // all columns; those in panels
   Dim rows = 1, depth, batches = 1;
-  bool isCut = false; // whether windows reach into padding
+  bool isCut = false; // windows reach into padding
 
 private:
   bool isCutAlong(size_t d);

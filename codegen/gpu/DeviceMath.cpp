@@ -14,14 +14,14 @@ namespace {
 
 using Pair = DoubleDouble;
 
-/// x; what it says of its sign and NaN is put into results.
+/// NaN; x provides the type and the builder.
 Scalar nan(Scalar x) { return x.constant(NAN); }
 Scalar isNaN(Scalar x) { return x != x; }
 Scalar limited(Scalar x, double least, double most) {
   x = select(x < least, x.constant(least), x);
   return select(x > most, x.constant(most), x);
 }
-/// `function` of |x|, with the sign of x.
+/// Applies `function` to |x| and restores the sign of x.
 template <class F> Scalar odd(Scalar x, F function) { return copysign(function(abs(x)), x); }
 
 // ---- exponentials
@@ -39,11 +39,11 @@ Scalar expm1Of(Scalar x) {
   return select(abs(x) < 0x1p-60, x, select(isNaN(x), x, result));
 }
 
-/// exp(x) and its reciprocal, halved, for 0 <= x < 800.
+/// exp(x) / 2 and exp(-x) / 2, for 0 <= x < 800.
 std::pair<Pair, Pair> halfExps(Scalar x) {
   ExpParts e = expParts(limited(x, 0, 720));
   Pair m = Pair(x.constant(1)) + e.m, half = scaled(m, x.constant(0.5));
-  // Up to 2^1024 that is a number; beyond it is infinite.
+  // Finite up to 2^1024, infinite beyond.
   Scalar part = shiftRight(e.k, 1);
   Pair grown = scaled(scaled(half, powerOfTwoF64(part)), powerOfTwoF64(e.k - part));
   Pair shrunk = Pair(x.constant(0.25)) / half;
@@ -73,7 +73,7 @@ Scalar tanhOf(Scalar x) {
 
 // ---- logarithms
 Pair ln2Of(Scalar like) { return Pair::constant(like, 0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56); }
-/// Of positive numbers, also denormal ones and infinity.
+/// Logarithm of positive numbers, denormals and infinity included.
 Pair logOf(Pair x) {
   Scalar isSmall = x.hi < 0x1p-900;
   Pair inside = scaled(x, select(isSmall, x.hi.constant(0x1p120), x.hi.constant(1)));
@@ -123,7 +123,7 @@ SinCos sinCos(Scalar x, Scalar &quadrant) {
   quadrant = reduced.quadrant;
   return sinCosReduced(reduced.rest);
 }
-/// The sine or, a quarter further, the cosine.
+/// The sine, or with quarter = 1 the cosine.
 Scalar circle(Scalar x, int64_t quarter) {
   Scalar quadrant = x.bitcast(DType::i64);
   SinCos at = sinCos(x, quadrant);
@@ -149,7 +149,7 @@ Scalar atan64(Scalar x) {
     return select(a < 0x1p-30, a, select(isNaN(a), a, result));
   });
 }
-/// sqrt(1 - x^2) of |x| <= 1.
+/// sqrt(1 - x^2) for |x| <= 1.
 Pair beside(Scalar x) {
   Scalar one = x.constant(1);
   return sqrt(sum(one, x) * sum(one, -x));
@@ -168,7 +168,7 @@ Scalar acos64(Scalar x) {
 }
 Scalar atan2Of(Scalar y, Scalar x) {
   Scalar a = abs(y), b = abs(x), one = x.constant(1), zero = x.constant(0), infinity = x.constant(INFINITY);
-  // Both infinite are as both 1, both 0 as 0 and 1; numbers of far exponents are scaled into reach.
+  // Two infinities count as 1 and 1, two zeros as 0 and 1; other numbers are scaled to avoid overflow and underflow.
   Scalar bothInfinite = (a == infinity) & (b == infinity), bothZero = (a == 0) & (b == 0);
   Scalar largest = max(a, b),
          scale = select(largest > 0x1p500, one * 0x1p-600, select(largest < 0x1p-500, one * 0x1p600, one));
@@ -176,7 +176,7 @@ Scalar atan2Of(Scalar y, Scalar x) {
                      select(bothZero, zero, select(a == infinity, one, select(b == infinity, zero, a * scale))));
   Scalar dx = select(bothInfinite | bothZero, one, select(a == infinity, zero, select(b == infinity, one, b * scale)));
   Pair angle = atan2Positive(dy, dx);
-  // Of small angles the quotient is the angle, also where it is denormal.
+  // For small angles the quotient is the angle, also if it is denormal.
   Scalar isTiny = (dy < dx * 0x1p-40) & !(bothInfinite | bothZero);
   Scalar isLeft = (x < 0) | ((x == 0) & (copysign(one, x) < 0));
   Scalar right = select(isTiny, a / b, angle.rounded());
@@ -193,7 +193,7 @@ Scalar powOf(Scalar x, Scalar y) {
   Scalar isPlain = (a > 0) & (a < infinity);
   Pair exponent = logOf(select(isPlain, a, one)) * Pair(bounded);
   Scalar result = expOf(exponent);
-  // 0 and infinity, to any power; infinite powers.
+  // Special cases: base 0 or infinity, infinite exponent.
   Scalar grows = y > 0;
   result = select(a == 0, select(grows, zero, infinity), result);
   result = select(a == infinity, select(grows, infinity, zero), result);
@@ -207,12 +207,12 @@ Scalar powOf(Scalar x, Scalar y) {
 }
 
 // ---- the error function
-/// 2 / sqrt(pi) exp(-x^2) sum of 2^n x^(2n+1) / (2n+1)!!: all terms are positive.
+/// 2 / sqrt(pi) * exp(-x^2) * sum of 2^n x^(2n+1) / (2n+1)!!, whose terms are all positive.
 Scalar erfNear(Scalar a) {
   OpBuilder &b = a.getBuilder();
   mlir::Location loc = a.getLoc();
   auto index = [&](int64_t i) { return arith::ConstantIndexOp::create(b, loc, i); };
-  constexpr int64_t terms = 48; // of a <= 2.5: what is left is 2^-70 of the sum
+  constexpr int64_t terms = 48; // for a <= 2.5 the remainder is 2^-70 of the sum
   Pair first = a, twice = scaled(Pair(a) * Pair(a), a.constant(2));
   auto loop = scf::ForOp::create(
       b, loc, index(0), index(terms), index(1),
@@ -255,11 +255,11 @@ Scalar erf64(Scalar x) {
 }
 
 // ---- remainders
-/// As dividing on paper does it, digit by digit.
+/// Long division, bit by bit.
 Scalar fmodOf(Scalar x, Scalar y) {
   OpBuilder &b = x.getBuilder();
   mlir::Location loc = x.getLoc();
-  // Of |x| and |y| as m 2^e, m whole with its highest bit set; denormals are made normal before.
+  // Splits |x| and |y| into m * 2^e with an integer m whose highest bit is set; denormals are normalised.
   auto split = [](Scalar a, Scalar &m, Scalar &e) {
     Scalar isSmall = a < 0x1p-1022;
     Scalar bits = select(isSmall, a * 0x1p54, a).bitcast(DType::i64);
@@ -284,7 +284,7 @@ Scalar fmodOf(Scalar x, Scalar y) {
       });
   Scalar m = mx.with(turns.getResult(0));
   Scalar rest = select(m >= my, m - my, m);
-  // Exact: below |y|, on a grid that y is on.
+  // Exact: the remainder is smaller than |y| and a multiple of the unit in the last place of y.
   constexpr double bias = 1023 + 52;
   Scalar result = timesPowerOfTwoF64(rest.to(DType::f64), ey - bias);
   result = select(abs(x) < abs(y), abs(x), result);
@@ -292,7 +292,7 @@ Scalar fmodOf(Scalar x, Scalar y) {
   return select((y == 0) | isNaN(y) | !(abs(x) < INFINITY), nan(x), result);
 }
 
-/// By its name without the ending of f32 forms. Null if kernels do not call it.
+/// The function by its C name without the suffix of f32 forms; nullopt if kernels do not call it.
 std::optional<Scalar> functionOf(llvm::StringRef name, ArrayRef<Scalar> x) {
   using One = Scalar (*)(Scalar);
   static const std::pair<llvm::StringLiteral, One> ones[] = {

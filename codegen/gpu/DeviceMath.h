@@ -1,11 +1,11 @@
-// The functions of the C library that kernels call, for targets that have none.
+// The C library's functions that kernels call, for targets without a C library.
 #pragma once
 #include "mlir/IR/BuiltinOps.h"
 
 namespace burin::codegen {
 
-/// Adds a body for each function of the C library that code in `module` calls, with the C standard's results for
-/// special arguments; others are within one unit in the last place. f32 forms are computed in f64 and rounded.
+/// Adds a body for each C library function that `module` calls. Special arguments give the results of the C standard;
+/// other results are within one unit in the last place. f32 forms compute in f64 and round.
 void defineLibm(mlir::ModuleOp module);
 
 } // namespace burin::codegen

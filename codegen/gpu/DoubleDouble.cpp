@@ -10,7 +10,7 @@ DoubleDouble DoubleDouble::ratio(Scalar like, double n, double d) {
   return constant(like, hi, std::fma(-hi, d, n) / d);
 }
 
-/// Where x is not smaller than y, or 0.
+/// Sum of x and y, for |x| >= |y| or x = 0.
 static Pair ordered(Scalar x, Scalar y) {
   Scalar s = x + y;
   return {s, y - (s - x)};
@@ -52,7 +52,7 @@ Pair select(Scalar condition, Pair x, Pair y) { return {select(condition, x.hi, 
 Pair scaled(Pair x, Scalar power) { return {x.hi * power, x.lo * power}; }
 
 Whole nearestInteger(Scalar x) {
-  constexpr double shift = 0x1.8p52; // leaves no room for a fraction
+  constexpr double shift = 0x1.8p52; // adding it rounds to an integer
   Scalar shifted = x + shift;
   return {shifted - shift, shiftRight(shiftLeft(shifted.bitcast(DType::i64), 13), 13)};
 }
@@ -65,8 +65,8 @@ Scalar timesPowerOfTwoF64(Scalar x, Scalar k) {
 static Pair ln2(Scalar like) { return Pair::constant(like, 0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56); }
 Pair piHalf(Scalar like) { return Pair::constant(like, 0x1.921fb54442d18p0, 0x1.1a62633145c07p-54); }
 
-/// The Taylor series sum of x^n c(n), n from `first` on: terms whose rounding does not matter in f64, `pairs` before
-/// them as pairs.
+/// The Taylor series sum of c(n) x^n: terms from `pairs` on, whose rounding errors do not matter, in f64, the first
+/// ones as pairs.
 template <class Coefficient> static Pair series(Pair x, int pairs, int last, Coefficient c) {
   Scalar tail = x.hi.constant(c(last));
   for (int n = last - 1; n >= pairs; --n)
@@ -91,7 +91,7 @@ ExpParts expParts(Pair x) {
 
 Pair expm1(Pair x) {
   ExpParts e = expParts(x);
-  Scalar half = powerOfTwoF64(e.k - 1); // 2^1024 is none
+  Scalar half = powerOfTwoF64(e.k - 1); // not 2^k: 2^1024 overflows
   Pair halved = scaled(e.m, half) + (Pair(half) + Pair(x.hi.constant(-0.5)));
   return scaled(halved, x.hi.constant(2));
 }
@@ -100,7 +100,7 @@ Pair log(Pair x) {
   // x = 2^e m with m in [sqrt(1/2), sqrt(2)); log(m) = 2 atanh(s), s = (m - 1) / (m + 1).
   Scalar bits = x.hi.bitcast(DType::i64), sqrtHalf = x.hi.constant(M_SQRT1_2).bitcast(DType::i64);
   Scalar e = shiftRight(bits - sqrtHalf, 52);
-  Scalar part = shiftRight(-e, 1); // two factors: 2^-e may be no normal number
+  Scalar part = shiftRight(-e, 1); // two factors, because 2^-e may not be a normal number
   Pair m = scaled(scaled(x, powerOfTwoF64(part)), powerOfTwoF64(-e - part));
   Pair one = x.hi.constant(1), s = (m - one) / (m + one), t = s * s;
   Pair q = series(t, 3, 15, [](int n) { return 1. / (2 * n + 1); });
@@ -118,7 +118,7 @@ SinCos sinCosReduced(Pair x) {
 Pair atan2Positive(Pair y, Pair x) {
   Scalar isSteep = y.hi > x.hi;
   Pair ratio = select(isSteep, x, y) / select(isSteep, y, x); // at most 1
-  // Roughly, by halving the angle twice; then exactly, by how far the direction of that angle is off.
+  // An approximation by halving the angle twice, then a correction by the exact deviation of its direction.
   Scalar rough = ratio.hi;
   for (int i = 0; i < 2; ++i)
     rough = rough / (sqrt(fma(rough, rough, rough.constant(1))) + 1);

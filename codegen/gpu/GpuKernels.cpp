@@ -2,7 +2,7 @@
 
 namespace burin::codegen {
 
-constexpr int64_t kThreads = 32, kMostBlocks = 1024; // further tasks wait: each thread has scratch memory of its own
+constexpr int64_t kThreads = 32, kMostBlocks = 1024; // bounds scratch memory; threads loop over further tasks
 constexpr int64_t kScratchAlign = 64;
 
 GpuLaunch taskPerThread(const LaunchShape &shape) {

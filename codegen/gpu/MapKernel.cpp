@@ -9,8 +9,8 @@ namespace burin::codegen {
 namespace {
 
 constexpr int64_t kThreads = 256;
-constexpr int64_t kMovedBytes = 16; // by one instruction of a thread
-/// Results from this many elements on fill the GPU also when each thread has several vectors in flight.
+constexpr int64_t kMovedBytes = 16; // of one load or store
+/// Results of this many elements fill the GPU even if each thread computes several vectors.
 constexpr int64_t kManyElements = int64_t(1) << 22, kVectorsOfMany = 4;
 
 class MapKernel {
@@ -46,7 +46,7 @@ public:
   }
 
 private:
-  /// Of vectors that never reach beyond the innermost dimension.
+  /// Number of lanes of vectors that do not cross the end of the innermost dimension; 1 if there is none.
   int64_t vectorLanes() {
     int64_t widest = 1;
     auto see = [&](Value v) { widest = std::max<int64_t>(widest, byteWidth(dtypeOf(v))); };
@@ -59,7 +59,7 @@ private:
     return fits ? lanes : 1;
   }
 
-  /// The elements from row-major position i of the space on.
+  /// Computes `lanes` elements from row-major position i of the space on.
   void compute(Value i, int64_t lanes) {
     for (size_t d = space.size(); d-- > 0;) {
       Value size = k.dim(space[d]);

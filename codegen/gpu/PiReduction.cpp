@@ -11,13 +11,13 @@ namespace {
 using Pair = DoubleDouble;
 
 constexpr unsigned kTable = 1280, kWindow = 256;
-/// 2 / pi, times 2^1280.
+/// 2 / pi * 2^1280.
 constexpr const char *kTwoByPi =
     "a2f9836e4e441529fc2757d1f534ddc0db6295993c439041fe5163abdebbc561b7246e3a424dd2e006492eea09d1921cfe1deb1cb129a73e"
     "e88235f52ebb4484e99c7026b45f7e413991d639835339f49c845f8bbdf9283b1ff897ffde05980fef2f118b5a0a6d1f6d367ecf27cb09b7"
     "4f463f669e5fea2d7527bac7ebe5f17b3d0739f78a5292ea6bfb5fb11f8d5d0856033046fc7b6babf0cfbc209af4361d";
 
-/// From x in three steps (Cody and Waite), for |x| < 2^20.
+/// Subtracts multiples of pi / 2 in three steps (Cody and Waite), for |x| < 2^20.
 PiReduced ofModerate(Scalar x) {
   Whole k = nearestInteger(x * 0x1.45f306dc9c883p-1);
   Pair rest = Pair(x) - product(k.value, x.constant(0x1.921fb54442d18p0));
@@ -26,7 +26,7 @@ PiReduced ofModerate(Scalar x) {
   return {k.bits, rest};
 }
 
-/// By the bits of 2 / pi that matter to x = m 2^e (Payne and Hanek): those before them give whole turns.
+/// Multiplies x = m 2^e by the relevant bits of 2 / pi (Payne and Hanek); higher bits give multiples of four quadrants.
 PiReduced ofLarge(Scalar x) {
   OpBuilder &b = x.getBuilder();
   mlir::Location loc = x.getLoc();
@@ -42,7 +42,8 @@ PiReduced ofLarge(Scalar x) {
   Value part = arith::ShRUIOp::create(b, loc, all, arith::ExtUIOp::create(b, loc, table, shift.value()));
   part = arith::TruncIOp::create(b, loc, window, part);
   Value turns = arith::MulIOp::create(b, loc, arith::ExtUIOp::create(b, loc, window, m.value()), part);
-  // The highest two bits are the quadrant; what follows, as a signed number, is the distance from the nearest one.
+  // The top two bits are the quadrant; the rest, as a signed number, is the distance from the nearest multiple of pi /
+  // 2.
   Value quadrant = arith::ShRUIOp::create(b, loc, turns, small(kWindow - 2));
   Value rest = arith::ShLIOp::create(b, loc, turns, small(2));
   Value isNegative = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, rest, small(0));
@@ -50,7 +51,7 @@ PiReduced ofLarge(Scalar x) {
   Value size = arith::SelectOp::create(b, loc, isNegative, arith::SubIOp::create(b, loc, small(0), rest), rest);
   Value zeros = math::CountLeadingZerosOp::create(b, loc, size);
   size = arith::ShLIOp::create(b, loc, size, zeros);
-  // As many bits as two numbers hold: 53, and the next.
+  // The leading 106 bits, which a double-double holds.
   auto bitsFrom = [&](unsigned first, unsigned count) {
     Value piece = arith::ShRUIOp::create(b, loc, size, small(kWindow - first - count));
     piece = arith::TruncIOp::create(b, loc, i64, piece);
@@ -64,7 +65,7 @@ PiReduced ofLarge(Scalar x) {
   Scalar isBelow(b, loc, isNegative, DType::boolean);
   Scalar places(b, loc, arith::TruncIOp::create(b, loc, i64, quadrant), DType::i64);
   fraction = select(isBelow, -fraction, fraction);
-  Scalar isMirrored = x < 0; // sin(-x), cos(-x): the angle goes backwards
+  Scalar isMirrored = x < 0; // sin(-x), cos(-x): the angle is negated
   return {select(isMirrored, -places, places), select(isMirrored, -fraction, fraction)};
 }
 
@@ -73,7 +74,7 @@ PiReduced ofLarge(Scalar x) {
 PiReduced reducedByPiHalf(Scalar x) {
   OpBuilder &b = x.getBuilder();
   mlir::Location loc = x.getLoc();
-  // Infinity and NaN go the short way; nobody looks at what it gives.
+  // Infinity and NaN take the cheap branch; the caller ignores the result.
   Scalar isLarge = (abs(x) >= 0x1p20) & (abs(x) < INFINITY);
   auto way = [&](PiReduced (*reduce)(Scalar)) {
     return [&x, loc, reduce](OpBuilder &inner, mlir::Location) {

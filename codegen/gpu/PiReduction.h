@@ -1,12 +1,12 @@
-// Arguments of sine and cosine, of any size.
+// Argument reduction of sine and cosine for arguments of any size.
 #pragma once
 #include "codegen/gpu/DoubleDouble.h"
 
 namespace burin::codegen {
 
-/// x = (4 n + quadrant) pi / 2 + rest for some whole n; |rest| is at most pi / 4 and a little.
+/// x = (4 n + quadrant) pi / 2 + rest for an integer n; |rest| is at most slightly larger than pi / 4.
 struct PiReduced {
-  Scalar quadrant; // an i64 whose lowest two bits count
+  Scalar quadrant; // i64; only the lowest two bits are significant
   DoubleDouble rest;
 };
 PiReduced reducedByPiHalf(Scalar x);

@@ -41,7 +41,7 @@ void GpuResults::write(PointEmitter &p) const {
     writeOne(p, value, pointer);
 }
 
-static constexpr int64_t kMovedBytes = 16; // by one instruction of a thread
+static constexpr int64_t kMovedBytes = 16; // of one load or store
 
 static SmallVector<Value> pointersOf(ElementEmitter &e, Block &body, ArrayRef<Value> results) {
   SmallVector<Value> all;
@@ -53,7 +53,7 @@ static SmallVector<Value> pointersOf(ElementEmitter &e, Block &body, ArrayRef<Va
 
 Value operandsAligned(ElementEmitter &e, Block &body, ArrayRef<Value> results) {
   KernelBuilder &k = e.k;
-  Value any = k.constant(0); // bits of all addresses
+  Value any = k.constant(0); // bitwise or of all addresses
   for (Value pointer : pointersOf(e, body, results))
     any = arith::OrIOp::create(k.b, k.loc, any, LLVM::PtrToIntOp::create(k.b, k.loc, k.b.getI64Type(), pointer));
   Value rest = arith::AndIOp::create(k.b, k.loc, any, k.constant(kMovedBytes - 1));

@@ -1,4 +1,4 @@
-// The results of a kernel, written by many threads at once.
+// The results of a kernel, stored by many threads concurrently.
 #pragma once
 #include "codegen/emit/PointEmitter.h"
 
@@ -8,16 +8,16 @@ struct GpuResults {
   GpuResults() = default;
   GpuResults(mlir::Block &body, const passes::IterationSpace &, ArrayRef<Value> results);
 
-  /// Values of the space, and where they go.
+  /// Values of the space and the pointers of their results.
   SmallVector<std::pair<Value, Value>> stored;
-  /// All before the first store: it may go to memory that the others are computed from. A value that lacks dimensions
-  /// of the space is written where these are 0, as no two threads may write the same place.
+  /// Computes all values before the first store, which may overwrite memory that others are computed from. A value
+  /// without some dimensions of the space is stored where these are 0, so that no two threads store the same element.
   void write(PointEmitter &) const;
 };
 
-/// Whether all operands and results of a kernel begin at multiples of 16 bytes, what a thread moves at once.
+/// Whether all operands and results are aligned to 16 bytes, the size of a thread's loads and stores.
 Value operandsAligned(ElementEmitter &, mlir::Block &body, ArrayRef<Value> results);
-/// Tells LLVM so, from here on.
+/// Tells LLVM that they are, from here on.
 void assumeOperandsAligned(ElementEmitter &, mlir::Block &body, ArrayRef<Value> results);
 
 } // namespace burin::codegen

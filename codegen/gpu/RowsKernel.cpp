@@ -11,8 +11,8 @@ namespace burin::codegen {
 namespace {
 
 constexpr int64_t kColumnThreads = 128;
-constexpr int64_t kMostThreads = 256, kUnknownThreads = 128; // of a row
-constexpr int64_t kElementsOfThread = 4;                     // of a row, before more threads take part in it
+constexpr int64_t kMostThreads = 256, kUnknownThreads = 128; // threads per row; for rows of unknown size
+constexpr int64_t kElementsOfThread = 4;                     // of a row, before more threads share it
 
 class RowsKernel : RowwiseSchedule {
 public:
@@ -65,7 +65,7 @@ private:
     return {.blocks = ceildiv(columns, kColumnThreads), .threads = kColumnThreads};
   }
 
-  /// Goes to row-major position i of some dimensions of the space.
+  /// Sets the point to row-major position i of the dimensions `dims` of the space.
   void place(Value i, ArrayRef<int> dims) {
     for (size_t n = dims.size(); n-- > 0;) {
       Value size = k.dim(space[dims[n]]);
@@ -74,7 +74,7 @@ private:
     }
   }
 
-  /// This thread's elements of the row: `visit(r, carried)` at each, r its row-major position.
+  /// Loops over this thread's elements of the row: `visit(r, carried)`, r is the row-major position in the row.
   SmallVector<Value> walk(ValueRange init, llvm::function_ref<SmallVector<Value>(Value, ValueRange)> visit) {
     return k.loop(first, k.dim(elements(rowShape)), step, init, [&](Value r, ValueRange carried) {
       place(r, reduced);
@@ -121,8 +121,8 @@ private:
     return both;
   }
 
-  /// The accumulators of all threads of the row as one, which all of them get: halves of warps are added, quarters, …,
-  /// then the warps in their order.
+  /// Combines the accumulators of all threads of the row and returns the result to each of them: halves of a warp,
+  /// quarters, …, then the warps in order.
   SmallVector<Value> joined(MutableArrayRef<Reducer> reducers, SmallVector<Value> sums) {
     for (int64_t distance = kWarp / 2; distance > 0; distance /= 2) {
       SmallVector<Value> others;
@@ -163,11 +163,11 @@ private:
   Value placeIn(Value array, Type type, Value i) {
     return LLVM::GEPOp::create(k.b, k.loc, array.getType(), type, array, i);
   }
-  /// Bools as bytes.
+  /// Bools are stored as bytes.
   Type wholeBytes(Type type) { return type.isInteger(1) ? k.b.getI8Type() : type; }
 
-  /// Whether a result without reduced dimensions takes over the memory of an input, which all threads of the row may
-  /// read for results of full size.
+  /// Whether a result without reduced dimensions overwrites an input that threads of the row still read for results of
+  /// full size.
   bool overwritesPoints() const {
     auto kernel = cast<KernelOp>(body.getParentOp());
     if (full.stored.empty() || !kernel.getInPlace())
@@ -189,10 +189,10 @@ private:
 
   KernelBuilder &k;
   PointEmitter p;
-  GpuResults full, points; // with and without reduced dimensions
+  GpuResults full, points; // results with, and without, reduced dimensions
   Shape rowShape, pointShape;
-  int64_t threads = 1; // that share a row
-  Value first, step;   // of the elements of this thread
+  int64_t threads = 1; // per row
+  Value first, step;   // elements of this thread
 };
 
 } // namespace

@@ -1,5 +1,5 @@
-// Running sums and products of lines along the innermost dimension: a block per line, chunk by chunk. A thread adds up
-// its neighbouring elements, a warp what its threads have, the block what its warps have, always in the same order.
+// Running sums and products along the innermost dimension: a block per line, chunk by chunk. Threads accumulate
+// adjacent elements, warps the totals of their threads, the block the totals of its warps, always in the same order.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/scalar/Elementwise.h"
@@ -56,22 +56,22 @@ private:
     })[0];
   }
 
-  /// The results of a chunk; returns the total so far.
+  /// Computes the results of a chunk; returns the total so far.
   Value chunk(Value from, Value before) {
     Value first = k.add(from, k.mul(thread, k.constant(kOwn)));
-    SmallVector<Value> own; // up to and with each of this thread's elements
+    SmallVector<Value> own; // prefixes of this thread's elements
     for (int64_t i = 0; i < kOwn; ++i) {
       Value x = elementAt(k.add(first, k.constant(i)));
       own.push_back(own.empty() ? x : join(own.back(), x));
     }
-    Value upTo = own.back(); // and with this thread, in the warp
+    Value upTo = own.back(); // inclusive prefix over the threads of the warp
     for (int64_t distance = 1; distance < kWarp; distance *= 2)
       upTo = joinIf(isAtLeast(lane, distance), shuffleUp(k, upTo, distance), upTo);
     Value prior = arith::SelectOp::create(k.b, k.loc, isAtLeast(lane, 1), shuffleUp(k, upTo, 1), none);
     k.when(k.compare(arith::CmpIPredicate::eq, lane, k.constant(kWarp - 1)),
            [&] { k.store(totals, {warp}, upTo, 1, {}); });
     barrier(k);
-    Value ofWarps = before, all = before; // of the warps before this one; of all
+    Value ofWarps = before, all = before; // total before this warp; total of all warps
     for (int64_t w = 0; w < kWarps; ++w) {
       all = join(all, k.load(totals, {k.constant(w)}, 1, {}));
       ofWarps = arith::SelectOp::create(k.b, k.loc, isAtLeast(warp, w + 1), all, ofWarps);
@@ -95,7 +95,7 @@ private:
   Op op;
   Shape shape;
   size_t axis;
-  DType type, wide; // of the results; that they are computed in
+  DType type, wide; // of the results; of the accumulators
   Memory out, totals;
   SmallVector<Index> at;
   Value length, thread, lane, warp, none;

@@ -1,5 +1,5 @@
-// Scattered updates: a thread owns a part of a line of the result. It goes over all updates of the line in their order
-// and takes those of its part, so that the result is that of one loop over the updates.
+// Scatter: a thread owns a part of a line of the result. It loops over all updates of the line in order and applies
+// those that fall into its part, so that the result equals that of a sequential loop.
 #include "codegen/emit/Scattered.h"
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
@@ -12,7 +12,7 @@ namespace burin::codegen {
 namespace {
 
 constexpr int64_t kThreads = 128;
-constexpr int64_t kWantedThreads = 65536, kMostParts = 256; // parts read the indices once each
+constexpr int64_t kWantedThreads = 65536, kMostParts = 256; // each part reads all indices of the line
 
 class ScatterKernel {
 public:
@@ -29,7 +29,7 @@ public:
     int64_t parts = kMostParts;
     if (lines.isStatic() && lines.value() > 0)
       parts = std::clamp<int64_t>(kWantedThreads / lines.value(), 1, kMostParts);
-    Dim all = lines * max(min(shape[axis], parts), 1); // an index into nothing is reported, too
+    Dim all = lines * max(min(shape[axis], parts), 1); // at least one thread reports out-of-range indices
     Value number = k.add(k.mul(k.lo, k.constant(kThreads)), threadIndex(k));
     k.when(isBelow(number, k.dim(all)), [&] {
       Value partSize = k.dim(ceildiv(shape[axis], parts)), part = k.div(number, k.dim(lines));
@@ -54,7 +54,7 @@ public:
 private:
   Value isBelow(Value x, Value y) { return k.compare(arith::CmpIPredicate::slt, x, y); }
 
-  /// Updates may have fewer lines than the result.
+  /// The tensor of updates may have fewer lines than the result.
   Value hasUpdates() {
     Value inside = arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true));
     for (size_t d : otherDims)

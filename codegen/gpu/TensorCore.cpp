@@ -6,8 +6,8 @@ using namespace mlir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kCopied = 16;                        // bytes
-constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3; // of addresses
+constexpr int64_t kCopied = 16;                        // bytes of an asynchronous copy
+constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3; // address spaces
 
 Value word(KernelBuilder &k, int32_t n) { return arith::ConstantIntOp::create(k.b, k.loc, k.b.getI32Type(), n); }
 
@@ -20,7 +20,7 @@ void call(KernelBuilder &k, llvm::StringRef name, ValueRange operands) {
   LLVM::CallIntrinsicOp::create(k.b, k.loc, k.b.getStringAttr(name), operands);
 }
 
-/// The fields of what an intrinsic returns.
+/// Calls an intrinsic that returns a struct; returns its fields.
 SmallVector<Value> callForMany(KernelBuilder &k, llvm::StringRef name, Type field, int64_t count, ValueRange operands) {
   auto type = LLVM::LLVMStructType::getLiteral(k.b.getContext(), SmallVector<Type>(size_t(count), field));
   Value all = LLVM::CallIntrinsicOp::create(k.b, k.loc, type, k.b.getStringAttr(name), operands).getResult(0);
@@ -36,7 +36,7 @@ SwizzledTile SwizzledTile::make(KernelBuilder &k, DType dtype, int64_t rows) {
   return {sharedArray(k, k.storageType(dtype), rows * kRow), dtype};
 }
 
-// Two rows of 64 bytes fill the banks: every other row goes to another place.
+// Two rows of 64 bytes fill the 32 banks, so the swizzle changes every two rows.
 Value SwizzledTile::pieceAt(KernelBuilder &k, Value row, Value piece) {
   Value turn = k.rem(k.div(row, k.constant(2)), k.constant(kPieces));
   Value place = arith::XOrIOp::create(k.b, k.loc, piece, turn);

@@ -1,11 +1,11 @@
-// Instructions of warps that multiply small matrices, and of threads that copy past registers (compute capability 8.0).
+// Tensor-core instructions of warps, and asynchronous copies of threads (compute capability 8.0).
 #pragma once
 #include "codegen/emit/KernelBuilder.h"
 
 namespace burin::codegen {
 
-/// A tile of 16-bit elements in shared memory: rows of 32, in pieces of 8 (16 bytes). The pieces of a row lie in an
-/// order that depends on the row, so that eight rows' pieces of one column lie in different banks.
+/// A tile of 16-bit elements in shared memory: rows of 32, in pieces of 8 (16 bytes). The pieces of a row are permuted
+/// by its index, so that pieces of one column in eight rows are in different banks.
 struct SwizzledTile {
   static constexpr int64_t kRow = 32, kPiece = 8, kPieces = kRow / kPiece; // elements
   Value pointer;
@@ -13,29 +13,29 @@ struct SwizzledTile {
 
   static SwizzledTile make(KernelBuilder &, DType, int64_t rows);
   Memory memory() const { return {pointer, dtype, {}}; }
-  /// The position of the first element of a piece.
+  /// Position of the first element of a piece.
   static Value pieceAt(KernelBuilder &, Value row, Value piece);
-  /// Four matrices of 8 by 8 as fragments of a warp: `row` is the one whose piece this lane points to, its lanes in
-  /// order; every eight lanes one matrix. `transposed` turns each matrix.
+  /// Loads four 8 by 8 matrices as fragments of a warp (ldmatrix). `row` and `piece` are those that this lane points
+  /// to; every eight lanes address one matrix. `transposed` transposes each matrix.
   SmallVector<Value> load(KernelBuilder &, Value row, Value piece, bool transposed) const;
 };
 
-/// a * b + c of a warp, 16 x 8 f32 from 16 x 16 and 16 x 8 elements: fragments of 4, 2 and 4 registers. `a` and `b` are
-/// i32, as SwizzledTile::load gives them.
+/// a * b + c in a warp: 16 × 8 f32 from 16 × 16 and 16 × 8 elements, in fragments of 4, 2 and 4 registers. `a` and `b`
+/// are i32, as returned by SwizzledTile::load.
 SmallVector<Value> multiplyMatrices(KernelBuilder &, DType, ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> c);
 
-/// Starts to copy 16 bytes of global memory to shared memory; zeros where `isThere` fails, without reading. Both
-/// addresses are multiples of 16.
+/// Starts an asynchronous copy of 16 bytes from global to shared memory; writes zeros, without a read, if `isThere` is
+/// false. Both addresses are multiples of 16.
 void copyAsync(KernelBuilder &, Value shared, Value global, Value isThere);
-/// The copies that this thread has started since the last time form a group.
+/// Closes a group with the copies that this thread has started since the last group.
 void commitCopies(KernelBuilder &);
-/// Waits until at most so many of this thread's last groups are on their way. Others see the copies after a barrier.
+/// Waits until at most `groups` of this thread's groups are incomplete. Other threads see the copies after a barrier.
 void waitForCopies(KernelBuilder &, int64_t groups);
 
-/// Two f32 as 16-bit floats in an i32, the first one in the lower half.
+/// Rounds two f32 to 16-bit floats and packs them into an i32, `low` in the lower half.
 Value packPair(KernelBuilder &, DType, Value low, Value high);
 
-/// 2^x of an f32, within 2 units in the last place; subnormal results are 0.
+/// 2^x for f32, within 2 units in the last place; subnormal results are flushed to 0.
 Value exp2Approximately(KernelBuilder &, Value);
 
 } // namespace burin::codegen

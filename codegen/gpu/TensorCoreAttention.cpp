@@ -1,6 +1,6 @@
-// Attention of 16-bit floats on tensor cores (FlashAttention-2, Dao 2023): a warp has 16 query rows, whose scores
-// against a tile of keys stay in its registers, become weights there, and are multiplied with the values. Keys and
-// values are on their way while the other ones are multiplied.
+// Attention of 16-bit floats on tensor cores (FlashAttention-2, Dao 2023): a warp computes 16 query rows. Their scores
+// against a tile of keys stay in registers, become weights there, and are multiplied by the values. Keys are copied
+// while values are multiplied, and vice versa.
 #include "codegen/gpu/AttentionSides.h"
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
@@ -16,11 +16,11 @@ namespace burin::codegen {
 namespace {
 
 constexpr int64_t kWarpRows = 16, kWarps = 4, kThreads = kWarps * kWarp;
-constexpr int64_t kTile = kWarps * kWarpRows; // query rows, and keys
-constexpr int64_t kColumns = 8, kSteps = 16;  // of one product of matrices: of its result, and added up
+constexpr int64_t kTile = kWarps * kWarpRows; // query rows, and keys, of a tile
+constexpr int64_t kColumns = 8, kSteps = 16;  // columns and summed elements of one matrix instruction
 constexpr int64_t kKeyMatrices = kTile / kColumns;
 constexpr int64_t kBlock = SwizzledTile::kRow, kPiece = SwizzledTile::kPiece, kPieces = SwizzledTile::kPieces;
-constexpr int64_t kHalves = 2; // a lane has two rows of a matrix, 8 apart
+constexpr int64_t kHalves = 2; // a lane holds two rows of a matrix, 8 apart
 
 class TensorCoreAttention : AttentionSides {
 public:
@@ -43,7 +43,7 @@ public:
     loadQueries();
     Value end = keysBefore(k.add(firstRow, k.constant(kTile)));
     fillKeys(k.constant(0), end);
-    // Per row: the largest score, the sum of this lane's weights; then the sums of weighted values.
+    // Per row: the largest score, the sum of this lane's weights; then the weighted sums of values.
     SmallVector<Value> carried(kHalves, number(-INFINITY));
     carried.append(size_t(kHalves + widthMatrices * 4), number(0));
     carried = k.loop(k.constant(0), end, k.constant(kTile), carried, [&](Value firstKey, ValueRange before) {
@@ -54,7 +54,7 @@ public:
   }
 
 private:
-  // ---- to shared memory
+  // ---- copies to shared memory
   Value copiesPieces() {
     Value rest = k.constant(0);
     for (const StridedMemory *s : {&query, &key, &value}) {
@@ -77,11 +77,10 @@ private:
   }
   Value both(Value x, Value y) { return arith::AndIOp::create(k.b, k.loc, x, y); }
 
-  /// Starts to bring the tile of rows from `first` on to blocks of lines, and ends a group of copies; zeros where there
-  /// is nothing.
+  /// Starts copying `blocks` blocks of columns of the rows from `first` on; zeros outside of the tensor.
   void fill(Value line, const StridedMemory &source, Value first, const Dim &allRows, const Dim &allColumns,
             int64_t blocks) {
-    auto place = [&](Value i, int64_t perRow, auto &&body) { // i counts pieces or elements of blocks of lines
+    auto place = [&](Value i, int64_t perRow, auto &&body) { // i: index of a piece or element
       Value at = k.rem(i, k.constant(perRow)), lineOf = k.div(i, k.constant(perRow));
       Value row = k.add(first, k.rem(lineOf, k.constant(kTile)));
       Value column = k.mul(k.div(lineOf, k.constant(kTile)), k.constant(kBlock));
@@ -127,7 +126,7 @@ private:
     endGroup();
   }
 
-  /// The queries of a warp as fragments, by way of the place of the keys.
+  /// Loads the queries of a warp as fragments, staged in the shared memory of the keys.
   void loadQueries() {
     fill(firstKeyLine, query, firstRow, rows, depth, depthBlocks);
     endGroup();
@@ -146,12 +145,12 @@ private:
   SmallVector<Value> oneTile(Value firstKey, Value end, SmallVector<Value> carried) {
     fill(firstValueLine, value, firstKey, keys, width, widthBlocks);
     endGroup();
-    waitForGroups(1); // the keys
+    waitForGroups(1); // for the keys
     SmallVector<Value> scores = multiplyKeys();
     barrier(k);
     fillKeys(k.add(firstKey, k.constant(kTile)), end);
     SmallVector<SmallVector<Value>> weights = weigh(firstKey, scores, carried);
-    waitForGroups(1); // the values
+    waitForGroups(1); // for the values
     llvm::MutableArrayRef<Value> sums = llvm::MutableArrayRef<Value>(carried).drop_front(2 * kHalves);
     multiplyValues(weights, sums);
     barrier(k);
@@ -160,7 +159,7 @@ private:
 
   SmallVector<Value> multiplyKeys() {
     SmallVector<Value> sums(size_t(kKeyMatrices * 4), number(0));
-    // Lanes point to the rows of four matrices: two times 8 keys, of each the first and the second half of the steps.
+    // Lanes point to the rows of four matrices: 8 keys twice, each with the first and the second half of the steps.
     Value row = k.add(k.rem(lane, k.constant(8)), k.mul(k.div(lane, k.constant(16)), k.constant(8)));
     Value half = k.rem(k.div(lane, k.constant(8)), k.constant(2));
     for (int64_t step = 0; step < depthSteps; ++step)
@@ -173,11 +172,12 @@ private:
     return sums;
   }
 
-  /// Scores become weights, as left sides of products; the sums of the rows shrink where the largest score grows.
+  /// Turns scores into weights, as left operands of the next product; rescales the sums of rows whose largest score
+  /// grows.
   SmallVector<SmallVector<Value>> weigh(Value firstKey, ArrayRef<Value> scores, llvm::MutableArrayRef<Value> carried) {
     SmallVector<SmallVector<Value>> weights(size_t(kTile / kSteps), SmallVector<Value>(4));
     const bool addsMask = op.getMask() && isFloat(dtypeOf(op.getMask()));
-    const double log2e = 1 / std::log(2.0); // weights are powers of two
+    const double log2e = 1 / std::log(2.0); // weights are computed as powers of two
     Value factor = addsMask ? scale() : product(scale(), number(log2e));
     for (int64_t half = 0; half < kHalves; ++half) {
       Value row = k.add(ownRow, k.constant(8 * half));
@@ -196,7 +196,7 @@ private:
       }
       for (int64_t distance : {1, 2}) // the four lanes of a row
         top = largerOf(k, top, shuffleAcross(k, top, distance));
-      Value shift = select(scalar(top) == -INFINITY, scalar(number(0)), scalar(top)).value(); // nothing seen yet
+      Value shift = select(scalar(top) == -INFINITY, scalar(number(0)), scalar(top)).value(); // all keys masked so far
       Value shrink = powerOfTwo(difference(carried[size_t(half)], shift)), total;
       carried[size_t(half)] = top;
       for (int64_t n = 0; n < kKeyMatrices; ++n) {
@@ -241,17 +241,17 @@ private:
   Value powerOfTwo(Value x) { return exp2Approximately(k, x); }
 
   // ---- results
-  /// Through shared memory, so that neighbouring threads have neighbouring columns in what is fused behind.
+  /// Stages the result in shared memory, so that adjacent threads have adjacent columns in the epilogue.
   void finish(ArrayRef<Value> carried) {
     const int64_t staged = widthBlocks * kBlock; // columns of a row
     Memory rowsOfTile{tile.pointer, type, {}};
-    // Behind the last tile's barrier nobody reads the values, and what is left of the keys.
+    // After the barrier of the last tile no thread reads the tiles any more.
     for (int64_t half = 0; half < kHalves; ++half) {
       Value total = carried[size_t(kHalves + half)];
       for (int64_t distance : {1, 2})
         total = arith::AddFOp::create(k.b, k.loc, total, shuffleAcross(k, total, distance));
       Scalar all = scalar(total);
-      Value inverse = select(all == 0, scalar(number(0)), 1 / all).value(); // a row that sees nothing
+      Value inverse = select(all == 0, scalar(number(0)), 1 / all).value(); // a row whose keys are all masked
       Value line = k.add(k.sub(ownRow, firstRow), k.constant(8 * half));
       for (int64_t n = 0; n < widthMatrices; ++n)
         for (int64_t i = 0; i < 2; ++i) {
@@ -295,8 +295,8 @@ private:
   ArrayRef<Value> results;
   DType dtype;                       // of query, key and value
   int64_t depthBlocks, widthBlocks;  // of 32 columns
-  int64_t depthSteps, widthMatrices; // of products of matrices
-  SwizzledTile tile;                 // blocks of keys, then of values
+  int64_t depthSteps, widthMatrices; // of matrix instructions
+  SwizzledTile tile;                 // blocks of keys, followed by blocks of values
   Value firstRow, ownRow, thread, lane, firstKeyLine, firstValueLine, canCopy;
   SmallVector<SmallVector<Value>> queries;
 };

@@ -1,5 +1,5 @@
-// Products of 16-bit floats on tensor cores: tiles of the result per block, warps side by side in it, slices of both
-// sides on their way to shared memory while earlier ones are multiplied.
+// Products of 16-bit floats on tensor cores: a block computes a tile of the result, its warps parts of it; slices of
+// both operands are copied to shared memory while earlier ones are multiplied.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/ContractionSides.h"
 #include "codegen/gpu/GpuKernels.h"
@@ -17,13 +17,13 @@ constexpr int64_t kSlice = SwizzledTile::kRow;                             // st
 constexpr int64_t kPiece = SwizzledTile::kPiece;                           // elements that a thread copies at once
 constexpr int64_t kPieces = SwizzledTile::kPieces;                         // of a row of a slice
 constexpr int64_t kMatrixRows = 16, kMatrixColumns = 8, kMatrixSteps = 16; // of one instruction
-constexpr int64_t kWarpColumns = 32;                                       // of a warp: one panel
+constexpr int64_t kWarpColumns = 32;                                       // columns of a warp: one panel
 constexpr int64_t kColumnMatrices = kWarpColumns / kMatrixColumns;
 
-/// How a block and its warps share a tile of the result. Shared memory for all stages is at most 48 KB.
+/// The shape of a block's tile and its split into warps. All stages take at most 48 KB of shared memory.
 struct Tiling {
-  int64_t warpRows, warpColumns; // warps
-  int64_t matrices;              // one below the other, of a warp
+  int64_t warpRows, warpColumns; // warps along rows and columns
+  int64_t matrices;              // matrices of a warp along the rows
   int64_t stages;                // slices in shared memory
 
   int64_t rows() const { return warpRows * matrices * kMatrixRows; }
@@ -32,10 +32,10 @@ struct Tiling {
 };
 
 constexpr Tiling kLarge{2, 4, 4, 3}, kSmall{2, 2, 2, 4}, kFlat{1, 4, 1, 4};
-/// Fewer large tiles than this leave multiprocessors idle (an H100 has 132).
+/// With fewer large tiles than this, multiprocessors are idle (an H100 has 132).
 constexpr int64_t kFewTiles = 96;
 
-/// Sizes that only a run knows count as large.
+/// Symbolic sizes count as large.
 Tiling tilingFor(const Dim &batches, const Dim &rows, const Dim &columns) {
   constexpr int64_t kUnknown = 4096;
   auto guess = [](const Dim &d) { return d.isStatic() ? d.value() : kUnknown; };
@@ -75,7 +75,7 @@ public:
     Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(0));
     SmallVector<Value> sums(size_t(tiling.matrices * kColumnMatrices * 4), zero);
     sums = k.loop(k.constant(0), slices, k.constant(1), sums, [&](Value slice, ValueRange carried) {
-      // Behind the barrier this slice is there for all, and nobody reads the one before.
+      // After the barrier all threads see this slice, and none reads the previous one any more.
       if (canCopy)
         waitForCopies(k, tiling.stages - 2);
       barrier(k);
@@ -87,11 +87,11 @@ public:
   }
 
 private:
-  /// The line of a tile that this thread copies a piece of, and which piece, in a walk over all of them.
+  /// The line, and the piece of the line, that this thread copies in a round that starts at piece `from` of a tile.
   Value lineOf(int64_t from) { return k.div(k.add(thread, k.constant(from)), k.constant(kPieces)); }
   Value pieceOf() { return k.rem(thread, k.constant(kPieces)); }
 
-  /// Whether both sides can be copied by pieces: neighbouring channels lie side by side, from multiples of 16 bytes on.
+  /// Whether both operands can be copied in pieces: channels are contiguous, and lines start at multiples of 16 bytes.
   /// Null: never.
   Value copiesPieces() {
     if (left.strides.back() != Dim(1))
@@ -111,7 +111,7 @@ private:
     return both(isWhole, both(k.isAligned(left.memory.pointer, bytes), k.isAligned(rhs.pointer, bytes)));
   }
 
-  /// Starts to bring a slice of both sides to its stage, if there is such a slice, and ends a group of copies.
+  /// Starts copying a slice of both operands to its stage, if it exists, and closes a group of copies.
   void fill(Value slice) {
     Value stage = k.rem(slice, k.constant(tiling.stages)), from = k.mul(slice, k.constant(kSlice));
     Value leftLine = k.mul(stage, k.constant(tiling.rows())), rightLine = k.mul(stage, k.constant(tiling.columns()));
@@ -139,7 +139,7 @@ private:
       auto [position, isThere] = leftPosition(copiedRows[size_t(piece / tiling.threads())], k.add(from, channel));
       copy(leftTile, k.add(leftLine, lineOf(piece)), left.memory, position, isThere);
     });
-    // Lines of the right side are the steps of one panel, then those of the next.
+    // Lines of the right operand are the steps of a panel, then those of the next panel.
     eachPiece(tiling.columns(), [&](int64_t piece) {
       Value line = lineOf(piece), step = k.add(from, k.rem(line, k.constant(kSlice)));
       Value column = k.add(firstColumn, k.mul(k.div(line, k.constant(kSlice)), k.constant(panelWidth)));
@@ -148,7 +148,7 @@ private:
     });
   }
 
-  /// `body` for each of the pieces of a tile of so many lines that this thread copies.
+  /// Calls `body` for each piece, of a tile of `lines` lines, that this thread copies.
   void eachPiece(int64_t lines, llvm::function_ref<void(int64_t)> body) {
     const int64_t all = lines * kPieces;
     for (int64_t piece = 0; piece < all; piece += tiling.threads()) {
@@ -181,7 +181,7 @@ private:
   }
 
   SmallVector<Value> multiply(Value stage, SmallVector<Value> sums) {
-    // Lane i points to row i % 16 of the 16 by 16 elements of a fragment, and to the half i / 16 of its columns.
+    // Lane i points to row i % 16 of the 16 × 16 elements of a fragment, and to half i / 16 of its columns.
     Value row = k.rem(lane, k.constant(kMatrixRows)), half = k.div(lane, k.constant(kMatrixRows));
     Value leftLine = k.add(k.mul(stage, k.constant(tiling.rows())), k.add(warpRow, row));
     Value rightLine = k.add(k.mul(stage, k.constant(tiling.columns())), k.add(warpColumn, row));
@@ -203,13 +203,13 @@ private:
     return sums;
   }
 
-  /// Sums go through shared memory, so that neighbouring threads have neighbouring columns in what is fused behind.
+  /// Stages the sums in shared memory, so that adjacent threads have adjacent columns in the epilogue.
   void finish(ArrayRef<Value> sums) {
     const int64_t lanes = columns.isStatic() && columns.value() % kPiece == 0 ? kPiece : 1;
     Value areAligned = lanes > 1 ? operandsAligned(e, body, results) : Value();
     Memory staged{rightTile.pointer, DType::f32, {}};
     for (int64_t m = 0; m < tiling.matrices; ++m) {
-      barrier(k); // the last slice, or the matrices before, have been read
+      barrier(k); // the last slice, or the previous matrices, have been read
       stage(staged, sums.slice(size_t(m * kColumnMatrices * 4), size_t(kColumnMatrices * 4)));
       barrier(k);
       if (areAligned) {
@@ -224,8 +224,7 @@ private:
     }
   }
 
-  /// A warp's matrices one below the other become rows of the tile; each lane has two neighbours of a row, and of the
-  /// one 8 further.
+  /// Stores one matrix row of each warp. A lane holds two adjacent elements of a row, and of the row 8 further down.
   void stage(const Memory &staged, ArrayRef<Value> sums) {
     Value row = k.add(k.div(warpRow, k.constant(tiling.matrices)), k.div(lane, k.constant(4)));
     Value column = k.add(warpColumn, k.mul(k.rem(lane, k.constant(4)), k.constant(2)));
@@ -261,10 +260,10 @@ private:
   Block &body;
   ArrayRef<Value> results;
   Tiling tiling;
-  DType dtype; // of both sides
+  DType dtype; // of both operands
   SwizzledTile leftTile, rightTile;
   Value firstRow, firstColumn, batch, thread, lane, warpRow, warpColumn, slices, canCopy;
-  SmallVector<Row> copiedRows; // of the left side, that this thread copies pieces of
+  SmallVector<Row> copiedRows; // rows of the left operand that this thread copies pieces of
 };
 
 } // namespace

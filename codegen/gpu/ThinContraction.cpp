@@ -1,6 +1,6 @@
-// Products with few rows on the left, as in decoding: a block has a panel of the right side, whose steps lie one behind
-// the other. Each thread reads 16 bytes of a step, those beside and behind it the following ones; the block reads a
-// panel once, front to back. Sums of the steps that a thread has seen are added in a fixed tree.
+// Products with few rows on the left, as in decoding: a block reads one panel of the right operand once, front to back.
+// A thread loads 16 bytes of a step; its neighbours load the rest of the step and the following steps. The sums of all
+// threads are added in a fixed tree.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/ContractionSides.h"
 #include "codegen/gpu/GpuKernels.h"
@@ -12,10 +12,10 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kMovedBytes = 16; // by a thread at once
-constexpr int64_t kOnTheirWay = 4;  // such reads of a thread before it multiplies
+constexpr int64_t kMovedBytes = 16; // of one load of a thread
+constexpr int64_t kOnTheirWay = 4;  // loads of a thread before it multiplies
 constexpr int64_t kThreads = 256, kManyThreads = 512;
-constexpr int64_t kFewColumns = 4096; // fewer need more threads each, to have enough reads on their way
+constexpr int64_t kFewColumns = 4096; // with fewer columns, more threads per panel keep enough loads in flight
 
 class ThinContraction : ContractionSides {
 public:
@@ -56,7 +56,7 @@ private:
     SmallVector<Value> sums = k.loop(own, whole, k.constant(kOnTheirWay * steps), zeros, [&](Value step, ValueRange s) {
       return addSteps(step, steps, kOnTheirWay, SmallVector<Value>(s));
     });
-    // What is left begins behind the last whole turn of this thread.
+    // The remaining steps follow the last full iteration of this thread.
     Value turns = k.div(k.add(k.maximum(k.sub(whole, own), k.constant(0)), k.constant(kOnTheirWay * steps - 1)),
                         k.constant(kOnTheirWay * steps));
     Value rest = k.add(own, k.mul(turns, k.constant(kOnTheirWay * steps)));
@@ -83,7 +83,7 @@ private:
     return sums;
   }
 
-  /// The sums of a warp, by columns of the panel, in shared memory.
+  /// Stores the sums of a warp, per column of the panel, in shared memory.
   void store(ArrayRef<Value> sums) {
     Value warp = k.div(thread, k.constant(kWarp)), lane = k.rem(thread, k.constant(kWarp));
     for (int64_t r = 0; r < rowCount; ++r)
@@ -99,7 +99,7 @@ private:
       }
   }
 
-  /// The result at place i of the rows of the panel.
+  /// Computes result i of the rows of the panel.
   void finish(Value i) {
     Value row = k.div(i, k.constant(panelWidth)), column = k.add(firstColumn, k.rem(i, k.constant(panelWidth)));
     k.when(both(isBelow(row, k.dim(rows)), isBelow(column, k.dim(columns))), [&] {
@@ -116,7 +116,7 @@ private:
   Block &body;
   ArrayRef<Value> results;
   int64_t rowCount, threads;
-  int64_t lanes, threadsOfStep; // of what a thread reads at once; threads for a step of the panel
+  int64_t lanes, threadsOfStep; // elements of a thread's load; threads per step of the panel
   Memory parts;                 // [warp][row][column]
   Value firstColumn, batch, thread;
   SmallVector<Row> leftRows;

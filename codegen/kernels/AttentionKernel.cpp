@@ -1,10 +1,10 @@
-// Attention without its matrix of scores: softmax(query · keyᵀ · scale + mask) · value, a strip of query rows at a
-// time.
+// Attention without a matrix of scores in memory: softmax(query · keyᵀ · scale + mask) · value, for a strip of query
+// rows at a time.
 //
-// A task has a block of query rows of one head. It packs keys and values into panels, then takes tiles of rows: their
-// scores against all keys go to a strip in scratch memory, become weights there, and are multiplied with the values.
-// The strip stays in cache. Sums have the order of the keys; the sum of a row's weights is taken by lanes, in a fixed
-// tree.
+// A task computes a block of query rows of one head. It packs keys and values into panels, then loops over tiles of
+// rows: their scores against all keys go to a strip of scratch memory, which stays in cache, become weights there, and
+// are multiplied by the values. Products are added in the order of the keys; the weights of a row are summed by lanes,
+// in a fixed tree.
 #include "codegen/emit/KernelEmitters.h"
 #include "codegen/kernels/contraction/Microkernel.h"
 #include "codegen/scalar/Math.h"
@@ -16,7 +16,7 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kRowsTogether = 4; // that weights are computed of
+constexpr int64_t kRowsTogether = 4; // rows whose weights are computed together
 
 class AttentionKernel {
 public:
@@ -61,7 +61,7 @@ private:
   Memory inScratch(const Dim &offset) {
     return {k.elementPointer({k.scratch, DType::i8, {}}, k.dim(offset)), DType::f32, {}};
   }
-  /// Of the current head's element [row, 0].
+  /// Position of element [row, 0] of the current head.
   Value rowStart(const StridedMemory &s, Value row) {
     Value start = k.mul(row, k.dim(s.strides[leading]));
     for (size_t d = 0; d < leading; ++d)
@@ -69,7 +69,7 @@ private:
     return start;
   }
   bool isDense(const StridedMemory &s) { return s.strides.back() == Dim(1); }
-  /// Lanes of f32 from `start` on along the last dimension.
+  /// Loads f32 lanes from `start + column` on along the last dimension.
   Value loadLanes(const StridedMemory &s, Value start, Value column, Value mask) {
     if (isDense(s))
       return toF32(k.load(s.memory, {k.add(start, column), 1}, lanes, mask), s.memory.dtype);
@@ -90,7 +90,7 @@ private:
       Value inPanel = k.rem(first, k.constant(panel));
       Value start = k.add(k.mul(k.sub(first, inPanel), depthSize), inPanel);
       k.loop(k.constant(0), depthSize, step, [&](Value column) {
-        // A square of keys and columns, turned; keys beyond the last repeat it and count for nothing later.
+        // A square of keys and columns, transposed. Keys after the last one repeat it; they are masked later.
         Value inside = k.below(column, depthSize, lanes);
         SmallVector<Value> square;
         for (int64_t i = 0; i < lanes; ++i) {
@@ -113,7 +113,7 @@ private:
   }
 
   // ---- values in panels [panel, keys, width of a panel]
-  // Heads lie side by side, so that the values of one are in few sets of the cache, more than these hold.
+  // Heads are interleaved in memory, so the values of one head fall into few cache sets, more than these hold.
   bool packsValues() { return upperBound(rows).value_or(INT64_MAX) >= 2 * k.target.tileRows; }
 
   void packValues() {
@@ -130,7 +130,7 @@ private:
     Value line = k.add(k.mul(chunk, k.dim(keys)), row);
     return {k.add(k.mul(line, k.constant(panel)), k.constant(v * lanes)), 1};
   }
-  /// The columns that the vectors of a chunk begin with, and which lanes are there (null: all).
+  /// First column of each vector of a chunk, and masks of the existing columns (null: all).
   SmallVector<Value> columnsOf(Value chunk) {
     SmallVector<Value> columns;
     for (int64_t v = 0; v < vectors; ++v)
@@ -149,7 +149,7 @@ private:
   void remainder(Value from, Value to) {
     int64_t tileRows = k.target.tileRows;
     if (rows.isStatic()) {
-      // Blocks end at whole tiles, so only the last one has a rest, and it is known.
+      // Blocks are multiples of a tile, so only the last block has a remainder, of known size.
       if (int64_t rest = rows.value() % tileRows)
         k.when(k.compare(arith::CmpIPredicate::slt, from, to), [&] { tile(from, rest); });
       return;
@@ -158,14 +158,14 @@ private:
   }
 
   void tile(Value row, int64_t count) {
-    // Causal rows see no key behind the tile's last row.
+    // Causal rows see no key after the last row of the tile.
     Value seen = k.dim(keys);
     if (op.getIsCausal())
       seen = k.minimum(seen, k.add(row, k.constant(count)));
     Value panels = k.div(k.add(seen, k.constant(panel - 1)), k.constant(panel));
     k.loop(k.constant(0), panels, k.constant(1), [&](Value index) { scores(row, count, index); });
     SmallVector<Value> inverse;
-    // Side by side, one row computes while the lanes of the other are on their way to each other.
+    // Several rows together, so that one computes while another waits for lane shuffles.
     for (int64_t r = 0; r < count; r += kRowsTogether)
       llvm::append_range(inverse, weigh(llvm::to_vector(llvm::seq(r, std::min(r + kRowsTogether, count))), panels));
     k.loop(k.constant(0), k.dim(ceildiv(width, panel)), k.constant(1),
@@ -207,7 +207,7 @@ private:
     return (1 / sqrt(scalar(size))).value();
   }
 
-  /// With the mask; -inf where the row does not see the key.
+  /// Applies the mask; -inf where the row may not see the key.
   Value masked(Value score, Value row, Value column) {
     Value sees;
     auto require = [&](Value condition) {
@@ -240,10 +240,10 @@ private:
   }
 
   using Join = llvm::function_ref<Value(Value, Value)>;
-  /// Joins what `body` gives for the elements of each of these rows of the strip.
+  /// Reduces `body` over the elements of each of these rows of the strip.
   SmallVector<Value> walk(ArrayRef<int64_t> strips, Value panels, Value init, Join join,
                           llvm::function_ref<Value(size_t i, Value place, Value x)> body) {
-    // Each vector of a panel has an accumulator of its own: additions and comparisons need not wait for each other.
+    // One accumulator per vector of a panel breaks the dependency chain of additions and comparisons.
     Value end = k.mul(panels, k.constant(panel));
     SmallVector<Value> none(strips.size() * vectors, init);
     SmallVector<Value> parts =
@@ -266,9 +266,10 @@ private:
     return whole;
   }
 
-  /// Turns rows of the strip into weights that add up to the inverse of the result; 0 for one that sees nothing.
+  /// Turns rows of the strip into unnormalised weights; returns the inverses of their sums, 0 for rows that are masked
+  /// out as a whole.
   SmallVector<Value> weigh(ArrayRef<int64_t> strips, Value panels) {
-    // A NaN may be lost here: it makes its own weight NaN, and with it the sum.
+    // The comparison may drop a NaN, which makes its own weight, and so the sum, NaN.
     SmallVector<Value> tops = walk(
         strips, panels, lanesOf(-INFINITY),
         [&](Value best, Value x) -> Value {
@@ -301,7 +302,7 @@ private:
     return vector::ExtractOp::create(k.b, k.loc, v, ArrayRef<int64_t>{0});
   }
 
-  // ---- weights times values, what is fused behind, and the stores
+  // ---- weights times values, the epilogue, and the stores
   void mix(Value row, int64_t count, Value chunk, Value seen, ArrayRef<Value> inverse) {
     SmallVector<Value> columns = columnsOf(chunk), inside = insideOf(columns);
     auto valuesAt = [&](int64_t v, Value step) {
@@ -334,13 +335,13 @@ private:
   Block &body;
   ArrayRef<Value> results;
   DType type;
-  int64_t lanes, vectors, panel; // a panel is a tile wide
+  int64_t lanes, vectors, panel; // a panel is as wide as a tile
   Shape shape;
-  size_t leading; // dimensions: heads
+  size_t leading; // number of leading dimensions: heads
   Dim rows, width, keys, depth;
   StridedMemory query, key, value;
   Memory strip, packedKeys, packedValues;
-  SmallVector<Index> at; // in the result
+  SmallVector<Index> at; // position in the result
 };
 
 } // namespace

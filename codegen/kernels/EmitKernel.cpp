@@ -10,7 +10,7 @@ namespace burin::codegen {
 
 namespace {
 
-/// How a family is emitted: one of the two.
+/// The emitter of a family; exactly one of the two is set.
 struct Emitter {
   LaunchShape (*cpu)(const KernelEmission &) = nullptr;
   GpuLaunch (*gpu)(const KernelEmission &) = nullptr;

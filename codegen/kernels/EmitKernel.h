@@ -1,31 +1,31 @@
-// One fusion group to one kernel function.
+// Emits one kernel (a fusion group) as one function.
 #pragma once
 #include "codegen/target/Target.h"
 #include "ir/dialect/Burin.h"
 
 namespace burin::codegen {
 
-/// What the launch plan needs to know of an emitted kernel.
+/// Facts about an emitted kernel that the launch plan needs.
 struct KernelInterface {
-  std::string schedule;    // of the last target's code
-  const char *family = ""; // that made the code of the last target
-  std::vector<Dim> sizes;  // values handed in, in order
+  std::string schedule;    // choices of the emitter for the last target
+  const char *family = ""; // family that emitted the last target's code
+  std::vector<Dim> sizes;  // sizes passed to the kernel, in order
   struct Launch {
-    Dim count = 1;                // of tasks; on a GPU of blocks
-    Dim scratchBytes = 0;         // per worker; on a GPU of all threads
-    const char *target = nullptr; // the last one of a CPU
+    Dim count = 1;                // number of tasks; of blocks on a GPU
+    Dim scratchBytes = 0;         // per worker; of all threads on a GPU
+    const char *target = nullptr; // the last CPU target
   };
   Launch cpu, gpu;
 };
 
-/// How one target's code of a kernel for a GPU is launched, beside what all targets share.
+/// Launch parameters of one GPU target's code, besides those that all targets share.
 struct GpuEntry {
   int64_t threads = 0; // per block
-  size_t sizes = 0;    // how many of the first ones it takes
+  size_t sizes = 0;    // number of leading sizes that it takes
 };
 
-/// Emits `name` for a kernel op into `module` (llvm, scf, arith, math and vector ops). `interface` is what other
-/// targets need of the same kernel, and is extended: one plan serves them all. `entry` is set for a GPU.
+/// Emits `name` for a kernel op into `module` (llvm, scf, arith, math and vector ops). `interface` carries what other
+/// targets need of the same kernel and is extended, since one plan serves them all. `entry` is set for a GPU.
 mlir::LogicalResult emitKernel(mlir::ModuleOp module, ir::KernelOp kernel, llvm::StringRef name, const Target &target,
                                KernelInterface &interface, GpuEntry &entry);
 

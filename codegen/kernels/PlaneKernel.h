@@ -1,5 +1,5 @@
-// What pools over planes (channels before rows and columns) share: a task makes some rows of one plane of the result, a
-// row is made by vectors of columns, and rows of x lie in scratch memory behind a border.
+// Base of pools over planes (channels first): a task computes some rows of one plane of the result, vector by vector.
+// Rows of x are in scratch memory, behind a border.
 #pragma once
 #include "codegen/emit/KernelEmitters.h"
 #include "codegen/emit/Window.h"
@@ -17,8 +17,7 @@ protected:
         result(ir::shapeOf(op->getResult(0))), lanes(k.target.lanes(byteWidth(rule.sumType))),
         border(llvm::alignTo(w.low[1], lanes)) {}
 
-  /// Calls `visit` with the first and the end of the rows of each task, with their plane in `at`. Returns the number of
-  /// tasks.
+  /// Calls `visit` with the first and the end row of each task, with its plane in `at`. Returns the number of tasks.
   Dim eachTask(llvm::function_ref<void(Value from, Value to)> visit) {
     Shape counts{result[0], result[1], ceildiv(result[2], kRowsOfTask)};
     k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
@@ -33,8 +32,8 @@ protected:
     return counts[0] * counts[1] * counts[2];
   }
 
-  /// Calls `visit` for each vector of columns of x or the result; the last one has a mask if it is not whole.
-  /// `isStored`: results are stored under it.
+  /// Calls `visit` for each vector of columns of x or the result; a partial last vector has a mask. `isStored`: the
+  /// mask is used for stores.
   void eachVectorOf(const Dim &columns, bool isStored, llvm::function_ref<void(Value column, Value mask)> visit) {
     Value whole = k.mul(k.div(k.dim(columns), k.constant(lanes)), k.constant(lanes));
     k.loop(k.constant(0), whole, k.constant(lanes), [&](Value column) { visit(column, {}); });
@@ -54,8 +53,8 @@ protected:
   ArrayRef<Value> results;
   Shape x, result;
   int64_t lanes;
-  int64_t border;        // before the columns of x, in scratch memory
-  SmallVector<Index> at; // in the result
+  int64_t border;        // columns of scratch memory before those of x
+  SmallVector<Index> at; // position in the result
 };
 
 } // namespace burin::codegen

@@ -1,8 +1,8 @@
-// Average pools over planes (channels before rows and columns), with what is fused around them.
+// Average pools over planes (channels first), with the ops fused around them.
 //
-// The rows that a task sees are copied to scratch memory, with zeros where windows reach beyond x, so that no lane is
-// masked while windows are added up, and what is fused before the pool is computed once per element. The taps of a
-// window are added in row-major order, as everywhere.
+// The rows that a task reads are copied to scratch memory, with zeros where windows reach beyond x, so that sums need
+// no masks and ops fused before the pool are computed once per element. The taps of a window are added in row-major
+// order, as in other kernels.
 #include "codegen/kernels/PlaneKernel.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -43,13 +43,13 @@ private:
     return k.broadcast(arith::ConstantOp::create(k.b, k.loc, k.b.getFloatAttr(type, value)), lanes);
   }
   Memory scratch() { return {k.scratch, rule.sumType, {Dim(rowsSeen + 1), length}}; }
-  /// The position in scratch memory of a column of x in a row; row `rowsSeen` holds numbers of taps.
+  /// The position of a column of x in a row of scratch memory; row `rowsSeen` holds numbers of taps.
   Value place(Value row, Value column) { return k.add(k.mul(row, k.dim(length)), column); }
   void storeLanes(Value position, Value value) { k.store(scratch(), {position, 1}, value, lanes, {}); }
   void eachVector(Value end, llvm::function_ref<void(Value)> visit) {
     k.loop(k.constant(0), end, k.constant(lanes), visit);
   }
-  /// Sums the taps of the windows of a vector of columns in one row.
+  /// Adds the taps of one row of the windows of a vector of columns.
   Value addTaps(Value sum, Value row, Value column) {
     Value from = k.add(k.mul(column, k.constant(w.strides[1])), k.constant(border - w.low[1]));
     for (int64_t tap = 0; tap < w.kernel[1]; ++tap) {
@@ -59,7 +59,7 @@ private:
     return sum;
   }
 
-  /// How many taps of its windows each column counts, from a row of ones.
+  /// Computes the number of counted taps per column, from a row of ones.
   void countColumns() {
     llvm::SaveAndRestore width(k.width, lanes);
     bool countsPadding = op.getCountIncludePad();
@@ -75,7 +75,7 @@ private:
     });
   }
 
-  /// The rows of x from `origin` on.
+  /// Copies the rows of x from `origin` on.
   void copyRows(Value origin) {
     eachVector(k.mul(k.constant(rowsSeen), k.dim(length)), [&](Value i) { storeLanes(i, number(0)); });
     Value first = k.maximum(k.sub(k.constant(0), origin), k.constant(0));
@@ -97,7 +97,7 @@ private:
     });
   }
 
-  /// How many taps down a column the windows count that begin at this row of x.
+  /// Number of counted taps per column of windows that begin at this row of x.
   Value countRows(Value origin) {
     if (!w.isOpen(0))
       return k.constant(w.kernel[0]);
@@ -129,7 +129,7 @@ private:
   }
 
   AvgPoolOp op;
-  int64_t rowsSeen; // rows of x that a task sees
+  int64_t rowsSeen; // rows of x that a task reads
   Dim length;       // of a row in scratch memory
 };
 

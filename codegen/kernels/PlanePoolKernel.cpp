@@ -1,9 +1,9 @@
-// Max pools over planes (channels before rows and columns), with what is fused around them.
+// Max pools over planes (channels first), with the ops fused around them.
 //
-// A row of the result is made in two passes: the maximum down each column of the rows that its windows see, by whole
-// vectors, goes to scratch memory between borders that lose against everything; then the maxima along that row. So a
-// window of h x w takes h + w steps instead of h * w, and neither pass masks lanes for what lies outside of x. Floats
-// are compared as integers in an order that has NaN above all numbers and -0 below 0.
+// A row of the result takes two passes: the maxima over the window's rows in each column go to scratch memory, in whole
+// vectors, between borders of the lowest value; then maxima along that row. A window of h × w takes h + w steps instead
+// of h * w, and neither pass needs masks for elements outside of x. Floats are compared as integers in an order with
+// NaN above all numbers and -0 below 0.
 #include "codegen/kernels/PlaneKernel.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -38,7 +38,7 @@ public:
 
 private:
   // ---- integers in the order of the elements
-  /// Of the lowest number; of floats, of the negative infinity.
+  /// The key of the lowest number; of -infinity for floats.
   Value lowest() {
     unsigned bits = 8 * byteWidth(keyType);
     Type element = k.storageType(keyType);
@@ -53,7 +53,7 @@ private:
     return keyType == DType::u8 ? Value(arith::MaxUIOp::create(k.b, k.loc, a, b))
                                 : Value(arith::MaxSIOp::create(k.b, k.loc, a, b));
   }
-  /// Of negative numbers all bits but the sign are turned over.
+  /// Flips all bits but the sign of negative numbers.
   Value turned(Value bits) {
     int64_t width = 8 * int64_t(byteWidth(keyType));
     Type element = k.storageType(keyType);
@@ -68,7 +68,7 @@ private:
     element = castLanes(k.b, k.loc, k.broadcast(element, lanes), rule.type, rule.sumType);
     if (!isFloat(rule.sumType))
       return element;
-    // Whatever its sign, a NaN is the largest.
+    // A NaN of either sign is the largest element.
     auto type = cast<FloatType>(k.storageType(rule.sumType));
     Value isNaN = arith::CmpFOp::create(k.b, k.loc, arith::CmpFPredicate::UNO, element, element);
     Value nan =
@@ -85,7 +85,7 @@ private:
     return castLanes(k.b, k.loc, element, rule.sumType, rule.type);
   }
 
-  // ---- the row in scratch memory: a border, the columns of x, a border
+  // ---- the row in scratch memory: border, columns of x, border
   Memory row() { return {k.scratch, keyType, {length}}; }
 
   void fillRow() {
@@ -93,7 +93,7 @@ private:
            [&](Value i) { k.store(row(), {i, 1}, lowest(), lanes, {}); });
   }
 
-  /// The rows of x that a row of the result sees. Where some lie outside, others are taken twice.
+  /// Maxima over the rows of x in the windows of result row y. Rows outside of x are replaced by repeated ones.
   void downColumns(Value y) {
     Value origin = originOf(k, w, 0, {y}).base;
     auto [first, end] = codegen::tapsInside(k, w, 0, origin);

@@ -1,4 +1,4 @@
-// Ops that go along an axis in order: running sums, sorting, and scattered updates where the last one wins.
+// Ops that run along an axis in order: running sums, sorts, and scatters whose last update wins.
 #include "codegen/emit/KernelEmitters.h"
 #include "codegen/emit/Scattered.h"
 #include "codegen/emit/Sorting.h"
@@ -15,7 +15,7 @@ class SequentialKernel {
 public:
   SequentialKernel(ElementEmitter &e, ArrayRef<Value> results) : e(e), k(e.k), results(results) {}
 
-  /// Sums and products along a line.
+  /// Running sums and products.
   template <class Op> LaunchShape emitRunning(Op op) {
     constexpr bool isSum = std::is_same_v<Op, CumsumOp>;
     Shape shape = shapeOf(op.getResult());
@@ -67,10 +67,10 @@ public:
     return launch;
   }
 
-  /// The first places of a sorted line. Elements that do not come before the last one chosen so far are passed over, a
-  /// vector at a time; the others are collected, and all but the first of them dropped before there is no more room.
+  /// The first results of a sort. Elements that do not precede the last selected one are skipped, a vector at a time;
+  /// others are collected. Before the buffer is full it is sorted and all but the first elements are dropped.
   LaunchShape emitFirst(ArgsortOp op, int64_t first) {
-    constexpr int64_t kChunk = 4096; // elements between two looks at the room that is left
+    constexpr int64_t kChunk = 4096; // elements between two checks of the free space
     const int64_t room = first + 4 * kChunk;
     Shape shape = shapeOf(op.getResult());
     size_t axis = op.getAxis();
@@ -79,7 +79,7 @@ public:
     LaunchShape launch = lines(shape, axis, [&](SmallVector<Index> &at) {
       Value length = k.dim(shape[axis]), zero = k.constant(0);
       Sorter sorter(k, k.scratch, room);
-      // How many are collected, the key of the last one chosen, whether fewer than `first` have been chosen.
+      // Number of collected elements, key of the last selected one, whether fewer than `first` are selected.
       SmallVector<Value> init{zero, zero, arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true))};
       k.loop(zero, length, k.constant(kChunk), init, [&](Value begin, ValueRange carried) {
         Value end = k.minimum(k.add(begin, k.constant(kChunk)), length);
@@ -103,7 +103,7 @@ public:
     return launch;
   }
 
-  // A single task: copy, then the updates in order.
+  // A single task: copies x, then applies the updates in order.
   LaunchShape emit(ScatterOp op) {
     Shape shape = shapeOf(op.getResult()), updates = shapeOf(op.getUpdates());
     DType type = dtypeOf(op.getResult());
@@ -135,7 +135,7 @@ public:
   }
 
 private:
-  /// Collects the elements of [begin, end) that come before the last one chosen, or all; gives how many there are then.
+  /// Collects the elements of [begin, end) that precede the last selected one, or all of them; returns the new count.
   Value collect(ArgsortOp op, SmallVector<Index> &at, Sorter &sorter, Value begin, Value end, ValueRange chosen) {
     DType type = dtypeOf(op.getX());
     size_t axis = op.getAxis();
@@ -175,7 +175,7 @@ private:
     return each(whole, end, count)[0];
   }
 
-  /// One task per line along the axis; `body` has the position of the line and sets that along the axis.
+  /// One task per line along the axis. `body` gets the position of the line and sets the coordinate along the axis.
   LaunchShape lines(const Shape &shape, size_t axis, llvm::function_ref<void(SmallVector<Index> &)> body) {
     Dim count = 1;
     for (size_t d = 0; d < shape.size(); ++d)

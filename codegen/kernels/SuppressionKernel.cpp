@@ -1,4 +1,4 @@
-// Non-maximum suppression: the candidates of a class by decreasing score, each compared with the boxes taken before it.
+// Non-maximum suppression: candidates of a class in order of decreasing score, each compared with the selected boxes.
 #include "codegen/emit/KernelEmitters.h"
 #include "codegen/emit/Sorting.h"
 #include "codegen/scalar/Scalar.h"
@@ -43,7 +43,7 @@ public:
 private:
   void store(Value at, Value box) { k.store(out, k.linear(shape, {{batch}, {category}, {at}}), box, 1, {}); }
 
-  /// Those with a score above the threshold; how many there are.
+  /// Collects the boxes with a score above the threshold; returns their number.
   Value collect(Sorter &sorter) {
     DType type = dtypeOf(op.getScores());
     return k.loop(k.constant(0), k.dim(boxes), k.constant(1), ValueRange{k.constant(0)},
