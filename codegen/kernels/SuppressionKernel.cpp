@@ -59,7 +59,7 @@ private:
                   })[0];
   }
 
-  /// Goes through the candidates until enough are kept; how many are.
+  /// Selects candidates until there are enough; returns their number.
   Value select(Sorter &sorter, Value candidates) {
     using Predicate = arith::CmpIPredicate;
     auto result = k.loopWhile(
@@ -85,7 +85,7 @@ private:
     return result[1];
   }
 
-  /// Low and high end along each axis, and the area.
+  /// Low and high end along each axis, then the area.
   SmallVector<Scalar> boxAt(Value index) {
     SmallVector<Scalar> given;
     for (int64_t i = 0; i < 4; ++i) {
@@ -107,7 +107,7 @@ private:
     return box;
   }
 
-  /// Whether `box` overlaps none of the first `kept` that were taken by more than the threshold.
+  /// Whether `box` overlaps none of the first `kept` selected boxes by more than the threshold.
   Value isApart(ArrayRef<Scalar> box, Value kept) {
     Value yes = arith::ConstantIntOp::create(k.b, k.loc, k.b.getI1Type(), 1);
     auto result = k.loopWhile(

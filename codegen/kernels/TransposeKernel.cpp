@@ -1,5 +1,5 @@
-// Kernels that only transpose, or pack the transposed: squares of lanes are read along one dimension, turned in
-// registers and written along another, so that every line of the cache is read and written whole.
+// Kernels that only transpose, or pack a transposed matrix: squares of lanes are loaded along one dimension, transposed
+// in registers and stored along another, so that cache lines are read and written as a whole.
 #include "codegen/emit/KernelEmitters.h"
 #include "passes/analysis/StridedView.h"
 
@@ -21,7 +21,7 @@ public:
         lanes(std::min(k.target.lanes(4), k.target.lanes(int64_t(byteWidth(m.type))))) {}
 
   LaunchShape emit() {
-    Shape counts; // of tasks: one index of each other dimension, a block of the two
+    Shape counts; // per dimension: blocks of the two dimensions of the squares, single indices of the others
     Dim tasks = 1;
     for (size_t i = 0; i < m.dims.size(); ++i) {
       bool isBlocked = int(i) == m.inner || i + 1 == m.dims.size();
@@ -52,8 +52,9 @@ private:
       Value begin = k.mul(block, k.constant(kBlock));
       k.loop(begin, k.minimum(k.add(begin, k.constant(kBlock)), end), k.constant(lanes), body);
     };
-    // Squares next to each other in the result come one after the other: its lines are what the cache cannot keep where
-    // rows are a multiple of its ways apart (1.2 to 1.4 times the speed of the other order on a Zen 4).
+    // Squares that are adjacent in the result are computed consecutively. Lines of the result are the ones that the
+    // cache cannot hold if its rows are a multiple of a cache way apart (1.2 to 1.4 times as fast as the other order on
+    // a Zen 4).
     each(at[m.inner].base, innerEnd, [&](Value row) {
       each(at.back().base, lastEnd, [&](Value column) {
         Value isWhole = arith::AndIOp::create(k.b, k.loc, fits(row, innerEnd), fits(column, filledEnd));
@@ -67,7 +68,7 @@ private:
     return k.compare(arith::CmpIPredicate::sle, k.add(begin, k.constant(lanes)), end);
   }
 
-  /// `isCut`: it reaches beyond what is there. What is read from beyond repeats the last element that is.
+  /// `isCut`: the square reaches beyond the source. Loads beyond its end repeat the last element.
   void square(Value row, Value column, bool isCut) {
     SmallVector<Value> vectors;
     for (int64_t i = 0; i < lanes; ++i) {
@@ -99,9 +100,9 @@ private:
   Memory source, target;
   const StridedCopy::Along &inner, &last;
   int64_t lanes;
-  Value from, to; // where the task's elements begin
+  Value from, to; // where the task begins in source and result
   Value innerEnd, lastEnd, filledEnd;
-  bool isFilled = true; // a packed matrix has all columns of all panels
+  bool isFilled = true; // no column of a panel is padding
 };
 
 } // namespace

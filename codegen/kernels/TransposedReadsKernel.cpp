@@ -1,7 +1,7 @@
-// Elementwise kernels that read transposed operands. A vector of the result runs along the last dimension, in which the
-// elements of a transposed operand lie apart; so squares of elements are computed along the dimension that it is
-// contiguous in, turned in registers, and kept in scratch memory for the vectors of the result, so that every line of
-// the cache is read and written whole.
+// Elementwise kernels that read transposed operands. A vector of the result runs along the last dimension, along which
+// a transposed operand is strided. Squares of elements are therefore computed along the dimension in which the operand
+// is contiguous, transposed in registers, and stored in scratch memory for the vectors of the result, so that cache
+// lines are read and written as a whole.
 #include "codegen/emit/KernelEmitters.h"
 #include "passes/analysis/StridedView.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -26,7 +26,7 @@ public:
   }
 
   LaunchShape emit() {
-    Shape counts; // of tasks: one index of each other dimension, a block of the two
+    Shape counts; // per dimension: blocks of the two dimensions of the squares, single indices of the others
     Dim tasks = 1;
     for (int d = 0; d <= last; ++d) {
       counts.push_back(d == across || d == last ? ceildiv(a.space[d], kBlock) : a.space[d]);
@@ -59,7 +59,7 @@ private:
     });
   }
 
-  /// Emits `body` for where the lanes from `begin` on are inside of a dimension, and for where some are not.
+  /// Emits `body` twice: for vectors of lanes that lie inside dimension d, and for those that do not.
   void inCases(Value begin, int d, llvm::function_ref<void(bool isCut)> body) {
     const Dim &size = a.space[d];
     if (isMultipleOf(size, lanes))
@@ -69,7 +69,7 @@ private:
     k.unless(isWhole, [&] { e.scoped([&] { body(true); }); });
   }
 
-  /// Vectors along the rows of the square, turned. What is beyond the last column repeats it.
+  /// Loads vectors along the rows of the square and transposes them. Columns beyond the last one repeat it.
   void readSquare(Value row, Value column, bool isCut) {
     llvm::SaveAndRestore width(k.width, lanes);
     llvm::SaveAndRestore mask(e.mask, isCut ? k.below(row, k.dim(a.space[across]), lanes) : Value());
@@ -91,7 +91,7 @@ private:
     }
   }
 
-  /// Vectors along the last dimension, one for each row of the square.
+  /// Stores vectors along the last dimension, one per row of the square.
   void writeSquare(Value row, Value column, bool isCut) {
     Value rows = k.minimum(k.constant(lanes), k.sub(k.dim(a.space[across]), row));
     DType stored = narrowest(body, DType::i64);
@@ -104,7 +104,7 @@ private:
       p.scoped([&] {
         for (auto [number, v] : llvm::enumerate(turned))
           p.bind(v, k.load(squareOf(number), {k.mul(i, k.constant(lanes)), 1}, lanes, {}));
-        // All before the first store: it may go to memory that the others are computed from.
+        // Computes all results before the first store, which may overwrite memory that they are computed from.
         auto yielded = llvm::map_to_vector(body.getTerminator()->getOperands(),
                                            [&](Value v) { return a.contains(v) ? v : passes::skipReshapes(v); });
         for (Value v : yielded)
@@ -121,9 +121,9 @@ private:
   const passes::IterationSpace &a;
   ArrayRef<Value> results;
   PointEmitter p;
-  int last, across;          // the dimensions of the squares
+  int last, across;          // dimensions of the squares
   SmallVector<Value> turned; // transposed values
-  int64_t widest = 4, lanes; // of the turned values: bytes of an element; of their vectors
+  int64_t widest = 4, lanes; // of the transposed values: largest element in bytes; lanes of vectors
 };
 
 } // namespace

@@ -5,7 +5,7 @@ using namespace burin::ir;
 
 namespace burin::codegen {
 
-// What a kernel computes, as text: its body with values numbered, no names, no places.
+// Structural key of a kernel: its body with numbered values, without names and locations.
 static std::string meaning(KernelOp kernel) {
   std::string text;
   llvm::raw_string_ostream out(text);

@@ -1,4 +1,4 @@
-// The distinct kernels of a module. Kernels that do the same are compiled once.
+// The distinct kernels of a module; structurally equal kernels are compiled once.
 #pragma once
 #include "codegen/kernels/EmitKernel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -8,7 +8,7 @@ namespace burin::codegen {
 
 struct UniqueKernels {
   struct Entry {
-    ir::KernelOp op; // the first of its kind
+    ir::KernelOp op; // representative of the equal kernels
     std::string symbol;
     KernelInterface interface; // filled in by emitKernel
   };

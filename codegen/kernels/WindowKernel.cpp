@@ -1,10 +1,10 @@
-// Channels-last windows: depthwise convolution and max_pool, with what is fused behind them.
+// Channels-last windows: depthwise convolution and max_pool with their epilogues.
 //
-// A vector holds channels. A tile is a run of neighbouring positions of the last spatial dimension, in one row or in
-// several, each with an accumulator; an element of x is loaded once for all the windows of the tile that see it. Tiles
-// at the ends of a row know which of their taps lie outside x and leave them out, those at the top and the bottom pass
-// over the rows that x lacks, so nothing is padded and no lane is masked for it. Of the last channels, if they are few,
-// several positions share a vector. An accumulator adds its taps in row-major order, as everywhere.
+// A vector holds channels. A tile is a run of adjacent positions of the last spatial dimension, in one row or in
+// several, with one accumulator each; an element of x is loaded once for all windows of the tile that contain it. Tiles
+// at the ends of a row skip the taps that lie outside of x, tiles at the top and bottom the rows, so nothing is padded
+// or masked. If the last channels do not fill a vector, several positions share one. An accumulator adds its taps in
+// row-major order, as in other kernels.
 #include "codegen/emit/KernelEmitters.h"
 #include "codegen/emit/Window.h"
 #include "passes/kernels/KernelFamily.h"
@@ -16,9 +16,9 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kFewestLanes = 4; // of a position: the shortest register's
-constexpr int64_t kFewVectors = 4;  // of a pixel, which lie in few lines
-/// Of a contraction's tile on the target that has most: tasks are the same on all targets.
+constexpr int64_t kFewestLanes = 4; // lanes of a position: those of the shortest register
+constexpr int64_t kFewVectors = 4;  // vectors per pixel; fewer lie in few cache lines
+/// Accumulators of a contraction's tile on the target that has most: tasks are equal on all targets.
 constexpr int64_t kMostAccumulators = 24;
 
 class WindowKernel {
@@ -29,7 +29,7 @@ public:
         result(shapeOf(op->getResult(0))), last(w.spatial), columns(result[last].value()), width(x[last].value()) {
     lanes = k.target.lanes(byteWidth(rule.sumType));
     const passes::WindowShare &most = isFar() ? passes::kFarWindow : passes::kNearWindow;
-    // Tasks that take pixels apart within a line would both load it.
+    // Tasks that split a cache line between pixels would both load it.
     cutChannels(endsWithLine() ? most.channels : passes::kFarWindow.channels);
     if (w.spatial > 1) {
       size_t d = w.spatial - 2;
@@ -69,10 +69,10 @@ public:
   }
 
 private:
-  /// Whether an image comes from further away than the second cache level.
+  /// Whether an image exceeds L2.
   bool isFar() { return bytesOfImage() > passes::kCachedBytes; }
 
-  /// Of x and of the result.
+  /// Bytes of x and of the result, per image.
   int64_t bytesOfImage() {
     int64_t read = byteWidth(dtypeOf(w.x)), written = byteWidth(rule.type);
     for (size_t d = 1; d < x.size(); ++d) {
@@ -83,8 +83,8 @@ private:
     return read + written;
   }
 
-  /// Tasks with about as many channels each, in whole vectors of the widest target; those of the last incomplete one
-  /// belong to the last task.
+  /// Splits channels into tasks of about equal size, in whole vectors of the widest target. The channels of an
+  /// incomplete last vector belong to the last task.
   void cutChannels(int64_t most) {
     const Dim &size = result.back();
     channelBlock = most;
@@ -97,26 +97,26 @@ private:
     }
   }
 
-  /// Of how many positions each row of a tile is, about. A single row takes a third of the registers that contractions
-  /// use as accumulators: elements of x and of the filter take the others. Those of several rows that share elements
-  /// take up to two thirds.
+  /// Approximate number of positions per row of a tile. A single row uses a third of the registers that contractions
+  /// use as accumulators; elements of x and of the filter use the others. Several rows that share elements use up to
+  /// two thirds.
   int64_t positions(int64_t rowsOfTile, int64_t accumulators) {
     int64_t single = std::min(accumulators / 3, passes::kMostUnrolledTaps / w.kernel.back());
     return rowsOfTile == 1 ? single : std::max<int64_t>(2 * single / (std::min(rowsOfTile, sharing) + 1), 2);
   }
-  /// On this target; where each tile has the next one's pixels fetched, one position fewer.
+  /// On this target; one position less if each tile prefetches the pixels of the next tile.
   int64_t positions(int64_t rowsOfTile) {
     int64_t all = positions(rowsOfTile, k.target.tileRows * k.target.tileVectors);
     return fetchesNext && rowsOfTile > 1 ? std::max<int64_t>(all - 1, 2) : all;
   }
 
-  /// How much of spatial dimension d of x so many neighbouring windows see.
+  /// Extent in spatial dimension d of x that `windows` adjacent windows cover.
   int64_t reach(size_t d, int64_t windows) {
     return (windows - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1;
   }
 
-  /// Reads out of the second cache level that cross lines wait longer than a tile computes; so each tile has the pixels
-  /// brought to the first level that only the next one sees, if there is room for both and pixels are of many vectors.
+  /// Loads from L2 that cross cache lines take longer than the computation of a tile. So each tile prefetches to L1 the
+  /// pixels that only the next tile needs, if L1 holds both and pixels have many vectors.
   bool shouldFetchNext(int64_t rowsOfTile) {
     const Dim &channels = result.back();
     bool ofMany = channels.isStatic() && channels.value() >= kFewVectors * lanes;
@@ -128,7 +128,7 @@ private:
     return narrower > 2 && pixels * ofTask * int64_t(byteWidth(dtypeOf(w.x))) <= passes::kWindowTileBytes;
   }
 
-  /// How many tasks the rows of an image are: an even number, for two threads to get the same.
+  /// Number of tasks along the rows of an image: even, so that two threads get equal shares.
   Dim bands() {
     const Dim &size = result[last - 1];
     if (!size.isStatic() || rowsOfTask == 1 || size.value() <= rowsOfTask)
@@ -138,8 +138,8 @@ private:
     return 2 * std::max(about, fewest);
   }
 
-  /// The rows of a task, by tiles of all of them. Bands are of nearly equal height if it is known how many rows there
-  /// are; else those of the last one may go one by one.
+  /// Computes the rows of a task by tiles with all of these rows. With a static number of rows, tasks are of nearly
+  /// equal height; otherwise the rows of the last task may be computed one by one.
   void band(Value number) {
     const Dim &size = result[last - 1];
     auto tilesFrom = [&](Value row, int64_t height) {
@@ -165,7 +165,7 @@ private:
     k.unless(isWhole, [&] { k.loop(first, k.dim(size), k.constant(1), [&](Value row) { tilesFrom(row, 1); }); });
   }
 
-  // ---- the tiles of a row in order, all channels of the task in each, so that memory is read in order
+  // ---- the tiles of a row in order, each for all channels of the task, so that memory is accessed sequentially
   void tiles() {
     int64_t about = positions(rows), count = std::max<int64_t>((columns + about / 2) / about, 1);
     for (TileRun run : tilesOf(columns, count, [&](int64_t from, int64_t size) { return isInside(from, size); })) {
@@ -194,8 +194,8 @@ private:
     if (isMultipleOf(size, lanes))
       return;
     k.when(k.compare(arith::CmpIPredicate::slt, whole, channelTo), [&] {
-      // With one lane that LLVM knows of it makes scalars of all, in an order of long chains; but without AVX-512 these
-      // are short, and knowing spares branches.
+      // With a single active lane known to LLVM, it would make scalars of all lanes, in long dependency chains. Without
+      // AVX-512 these are short, and a static size saves branches.
       Value bound = k.target.avx512 ? k.handedIn(size) : k.dim(size);
       int64_t few = lanesOfRest();
       bool masked = !size.isStatic() || size.value() % lanes != few;
@@ -207,7 +207,7 @@ private:
     });
   }
 
-  /// Few last channels leave room in a vector for those of other positions.
+  /// Lanes per position of the last channels: the rest of the vector holds other positions.
   int64_t lanesOfRest() {
     const Dim &size = result.back();
     if (!size.isStatic() || byteWidth(rule.type) < 4)
@@ -215,17 +215,17 @@ private:
     return std::min(lanes, std::max<int64_t>(llvm::PowerOf2Ceil(size.value() % lanes), kFewestLanes));
   }
 
-  /// Whether no window of `size` positions from `from` on reaches beyond the row.
+  /// Whether all windows of `size` positions from `from` on lie inside the row.
   bool isInside(int64_t from, int64_t size) {
     size_t d = last - 1;
     int64_t first = from * w.strides[d] - w.low[d];
     return first >= 0 && first + reach(d, size) <= width;
   }
 
-  /// `known`: the value of `from`, unless all windows are inside.
+  /// `known`: the value of `from`; nullopt if all windows lie inside.
   void tile(Value from, std::optional<int64_t> known, int64_t size) {
-    llvm::SaveAndRestore alone(together, known ? 1 : together); // taps that are left out are so for a whole vector
-    int64_t vectors = llvm::divideCeil(size, together);         // of a row
+    llvm::SaveAndRestore alone(together, known ? 1 : together); // skipped taps are skipped for whole vectors
+    int64_t vectors = llvm::divideCeil(size, together);         // vectors per row
     Index first = at[last - 1];
     auto eachOf = [&](int64_t row, llvm::function_ref<void(int64_t place)> visit) {
       at[last - 1] = k.shift(first, k.constant(row));
@@ -261,18 +261,18 @@ private:
     });
   }
 
-  /// Whether all vectors of the result lie across lines, and storing them waits for these: then they are fetched
-  /// before. Of shorter vectors many lie in one line, and fetching costs more.
+  /// Whether all vectors of the result cross cache lines and stores would wait for both: then the lines are prefetched.
+  /// Shorter vectors share lines, so that prefetching costs more than it saves.
   bool storesSplit() {
     return k.target.machine.splitStoresWait && k.target.vectorBytes == kLineBytes && !endsWithLine();
   }
 
-  /// Whether the channels of a pixel are whole lines.
+  /// Whether the channels of a pixel fill whole cache lines.
   bool endsWithLine() {
     return result.back().isStatic() && result.back().value() * byteWidth(rule.type) % kLineBytes == 0;
   }
 
-  /// So many of the row of x that `position` is in.
+  /// Prefetches `count` pixels of the row of x that contains `position`.
   void fetchPixels(SmallVector<Index> position, Value from, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
       position[last] = {k.add(from, k.constant(i))};
@@ -281,16 +281,16 @@ private:
   }
 
   // ---- the taps
-  /// A row of taps, and the row of the tile whose windows see a row of x through it.
+  /// A row of taps, and the row of the tile that reads a row of x through it.
   struct RowTap {
     int64_t row;
     SmallVector<Value> tap;
   };
-  /// Adds a row of x to the accumulators `carried`, row by row of the tile.
+  /// Adds a row of x to the accumulators `carried` of all rows of the tile.
   using Step =
       llvm::function_ref<SmallVector<Value>(ArrayRef<Index> position, ArrayRef<RowTap> seen, ArrayRef<Value> carried)>;
 
-  /// Loops over the window's dimensions but the last, over the part of each that lies inside x.
+  /// Loops over all dimensions of the window but the last, restricted to taps inside x.
   SmallVector<Value> outerTaps(size_t d, SmallVector<Index> position, SmallVector<Value> tap, ArrayRef<Value> carried,
                                Step step) {
     if (d + 1 == w.spatial)
@@ -311,9 +311,9 @@ private:
     });
   }
 
-  /// The same for the last dimension but one, where tiles have several rows: each row of x, if there is such a row,
-  /// once for all that see it. `finish` is told when a row of the tile has seen all of its own: what goes on past a
-  /// branch would be moved behind it, and all that it needs be kept in memory meanwhile.
+  /// For the second last dimension of tiles with several rows: visits each existing row of x once, for all rows of the
+  /// tile that read it. `finish` is called as soon as a row of the tile is complete, because values that live across a
+  /// branch would be spilled.
   SmallVector<Value> rowTaps(SmallVector<Index> position, ArrayRef<Value> outerTap, ArrayRef<Value> carried, Step step,
                              llvm::function_ref<void(int64_t row, ArrayRef<Value> sums)> finish) {
     size_t d = w.spatial - 2;
@@ -351,7 +351,7 @@ private:
     SmallVector<Value> sums(carried);
     SmallVector<Index> position(where);
     Value base = k.sub(k.mul(from, k.constant(stride)), k.constant(low));
-    // By the distance from the tile's first window; of several windows also by how many they are.
+    // By distance from the first window of the tile; joined elements also by the number of windows.
     std::map<int64_t, Value> loaded;
     std::map<std::pair<int64_t, int64_t>, Value> joined;
     auto load = [&](int64_t distance) {
@@ -364,7 +364,7 @@ private:
     };
     if (fetchesNext && !known)
       fetchPixels(position, k.add(base, k.constant(reach(d, size))), size * stride);
-    // What tap t of the windows from position i on sees; the last one's is repeated where there are no more.
+    // Elements at tap t of the windows from position i on; the last one is repeated to fill the vector.
     auto elementsOf = [&](int64_t t, int64_t i) {
       int64_t distance = i * stride + t * dilation, count = std::min(together, size - i);
       Value &elements = joined[{distance, count}];
@@ -405,14 +405,14 @@ private:
   size_t last; // the dimension of x and the result that tiles run along
   int64_t columns, width, lanes;
   int64_t channelBlock;
-  Dim blocks;                           // of channels
-  int64_t sharing = 1;                  // rows of the result that see a row of x
-  bool fetchesNext = false;             // what the next tile of a row sees
-  int64_t mostRows = 1, rowsOfTask = 1; // of a tile whose taps are written out; of a task
-  int64_t rows = 1;                     // of the tile
+  Dim blocks;                           // blocks of channels
+  int64_t sharing = 1;                  // number of rows of the result that read a row of x
+  bool fetchesNext = false;             // prefetch the pixels of the next tile
+  int64_t mostRows = 1, rowsOfTask = 1; // limit for a tile with unrolled taps; rows of a task
+  int64_t rows = 1;                     // rows of the current tile
   int64_t together = 1;                 // positions of the tile that share a vector
-  SmallVector<Index> at;                // in the result
-  Value channelFrom, channelTo;         // of the task
+  SmallVector<Index> at;                // position in the result
+  Value channelFrom, channelTo;         // channels of the task
 };
 
 } // namespace

@@ -13,7 +13,7 @@ using namespace mlir;
 namespace burin::codegen {
 namespace {
 
-/// Names of functions that the kernels call and that a GPU does not have.
+/// Names of C library functions that the kernels call and that have no definition.
 std::string missingFunctions(ModuleOp module) {
   llvm::SetVector<StringRef> names;
   module.walk([&](LLVM::CallOp call) {
@@ -24,8 +24,8 @@ std::string missingFunctions(ModuleOp module) {
   return llvm::join(names, ", ");
 }
 
-/// NVPTX in LLVM 22 drops the upper half of a 64-bit shift amount together with the comparison that it is below 64:
-/// 1 << 2^32 became 1 instead of 0. A limit that such a comparison makes superfluous keeps both.
+/// NVPTX in LLVM 22 drops the upper half of a 64-bit shift amount together with the check that it is below 64: 1 <<
+/// 2^32 became 1 instead of 0. An explicit minimum, which makes the check redundant, avoids that.
 void limitShifts(llvm::Module &module) {
   SmallVector<llvm::BinaryOperator *> shifts;
   for (llvm::Function &f : module)
@@ -48,7 +48,7 @@ std::unique_ptr<llvm::Module> optimizedGpuLLVM(ModuleOp module, const Target &ta
     error = "kernels for " + std::string(target.name) + " cannot call " + missing + ": a GPU has no C library";
     return nullptr;
   }
-  // NVPTX has no instruction for them in LLVM 22; they change no result.
+  // NVPTX in LLVM 22 cannot select prefetches; removing them changes no result.
   module.walk([](LLVM::Prefetch prefetch) { prefetch.erase(); });
   auto code = optimizedLLVM(module, target, context);
   if (!code)

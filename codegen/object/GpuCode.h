@@ -1,4 +1,4 @@
-// From kernels in MLIR to the code of a GPU.
+// Lowering of kernels in MLIR to the code of a GPU.
 #pragma once
 #include "codegen/target/Target.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -11,8 +11,8 @@ class Module;
 
 namespace burin::codegen {
 
-/// Translates kernels in the llvm dialect for a GPU and optimises them. On failure returns null and says why: kernels
-/// that call functions of the C library, which a GPU does not have, are refused by name.
+/// Translates kernels in the llvm dialect for a GPU and optimises them. On failure returns null and sets `error`;
+/// kernels that call C library functions without a definition are refused by name.
 std::unique_ptr<llvm::Module> optimizedGpuLLVM(mlir::ModuleOp, const Target &, llvm::LLVMContext &, std::string &error);
 
 } // namespace burin::codegen

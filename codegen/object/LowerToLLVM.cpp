@@ -13,7 +13,7 @@ LogicalResult lowerToLLVMDialect(ModuleOp module) {
   PassManager passes(module.getContext());
   passes.enableVerifier(false);
   passes.addPass(createCSEPass());
-  // bf16 conversions become integer arithmetic: not every target has instructions, and calls are not to be had.
+  // bf16 conversions become integer arithmetic: not all targets have instructions, and kernels cannot call a library.
   arith::ArithExpandOpsPassOptions expand;
   expand.includeBf16 = true;
   passes.addPass(arith::createArithExpandOpsPass(expand));

@@ -27,13 +27,13 @@ LLD_HAS_DRIVER(elf)
 namespace burin::codegen {
 namespace {
 
-// Kernels arrive tiled, unrolled and vectorised: what is left is scalar clean-up and moving what a loop repeats out of
-// it. Half the time of -O1, the same inner loops; unrolling and vectorising more only spills.
+// Kernels are emitted tiled, unrolled and vectorised; what remains is scalar clean-up and loop-invariant code motion.
+// Takes half the time of -O1 with the same inner loops; further unrolling or vectorisation only causes spills.
 constexpr const char *kKernelPasses =
     "always-inline,globaldce,function(sroa<modify-cfg>,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
     "loop-mssa(loop-rotate,licm<allowspeculation>),gvn,loop-mssa(licm<allowspeculation>),"
     "instcombine<no-verify-fixpoint>,simplifycfg)";
-/// A GPU moves 16 bytes at once only where it is known that their address is a multiple of that.
+/// GPUs load 16 bytes at once only from addresses that are known to be aligned.
 constexpr const char *kGpuPasses = "function(infer-alignment)";
 
 std::unique_ptr<llvm::TargetMachine> machineFor(const Target &target) {
@@ -52,13 +52,13 @@ std::unique_ptr<llvm::TargetMachine> machineFor(const Target &target) {
   if (!backend)
     return nullptr;
   llvm::TargetOptions options;
-  // Products and sums are fused only where the kernel says so: fused and unfused graphs agree bit for bit.
+  // Multiply-adds are fused only where the kernel says so: fused and unfused graphs agree bit for bit.
   options.AllowFPOpFusion = llvm::FPOpFusion::Standard;
   return std::unique_ptr<llvm::TargetMachine>(backend->createTargetMachine(
       triple, target.cpu, target.features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
 }
 
-// A file in memory with a path that lld can open.
+// A file in memory, with a path that lld can open.
 class MemoryFile {
 public:
   explicit MemoryFile(const char *name) : descriptor(memfd_create(name, MFD_CLOEXEC)) {}
@@ -102,7 +102,7 @@ std::unique_ptr<llvm::Module> translated(mlir::ModuleOp module, const Target &ta
       continue;
     f.addFnAttr("prefer-vector-width", width);
     f.addFnAttr("min-legal-vector-width", width);
-    f.addFnAttr("no-builtins"); // loops must not become calls
+    f.addFnAttr("no-builtins"); // loops must not become library calls
   }
   return llvmModule;
 }
@@ -132,7 +132,7 @@ bool optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   return true;
 }
 
-/// Calls work(i) for all i below `count`, on as many threads as there are cores, or as the system grants.
+/// Calls work(i) for all i < `count`, on one thread per core or as many as the system grants.
 void parallelFor(size_t count, llvm::function_ref<void(size_t)> work) {
   std::atomic<size_t> next = 0;
   auto some = [&] {
@@ -161,7 +161,7 @@ std::optional<Image> link(llvm::ArrayRef<llvm::StringRef> objects, llvm::ArrayRe
       return fail("no memory for an object file of " + llvm::Twine(object.size()) + " bytes");
     paths.push_back(inputs.back().path());
   }
-  // lld replaces its output, so that has to be a real file.
+  // lld replaces its output file, so that must be a real file.
   llvm::SmallString<64> outputPath;
   if (std::error_code code = llvm::sys::fs::createTemporaryFile("burin", "so", outputPath))
     return fail("cannot create a temporary file (" + code.message() + "); set TMPDIR to a folder that can be written");
@@ -247,12 +247,12 @@ mlir::LogicalResult KernelCode::translate(mlir::ModuleOp module, const Target &t
 
 std::optional<Image> compileImage(llvm::MutableArrayRef<KernelCode> kernels, const Target &target,
                                   llvm::ArrayRef<std::string> symbols, std::string &error) {
-  if (kernels.empty()) { // the linker wants an object: what runs host calls alone
+  if (kernels.empty()) { // the linker needs an object; there are no kernels if all steps are host calls
     llvm::LLVMContext context;
     llvm::Module nothing("nothing", context);
     return compileImage(nothing, target, symbols, error);
   }
-  std::vector<size_t> largestFirst(kernels.size()); // or a core would wait for the other with the last one
+  std::vector<size_t> largestFirst(kernels.size()); // so that no core waits for a large last kernel
   std::iota(largestFirst.begin(), largestFirst.end(), size_t(0));
   llvm::stable_sort(largestFirst,
                     [&](size_t x, size_t y) { return kernels[x].code->size() > kernels[y].code->size(); });

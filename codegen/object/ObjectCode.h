@@ -1,4 +1,4 @@
-// From kernels in MLIR to a loadable image.
+// Lowering of kernels in MLIR to a loadable image.
 #pragma once
 #include "codegen/target/Target.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -16,7 +16,7 @@ namespace burin::codegen {
 /// Lowers a module of scf, arith, math, vector and llvm ops to the llvm dialect.
 mlir::LogicalResult lowerToLLVMDialect(mlir::ModuleOp);
 
-/// Translates and optimises for the target.
+/// Translates to LLVM IR and optimises for the target.
 std::unique_ptr<llvm::Module> optimizedLLVM(mlir::ModuleOp, const Target &, llvm::LLVMContext &);
 
 /// Assembly text of an optimised module.
@@ -24,16 +24,16 @@ std::string assembly(llvm::Module &, const Target &);
 
 struct Image {
   std::vector<char> bytes;       // a position-independent ELF image
-  std::vector<uint64_t> entries; // address of each symbol asked for
+  std::vector<uint64_t> entries; // address of each requested symbol
 };
 
-/// The LLVM IR of one kernel in a context of its own, which one thread at a time may use.
+/// The LLVM IR of one kernel with its own context; one thread at a time may use it.
 class KernelCode {
 public:
   KernelCode();
   ~KernelCode();
   KernelCode(KernelCode &&);
-  /// Takes over a module of the llvm dialect. Reports an error at it.
+  /// Translates a module of the llvm dialect, which is consumed. Reports errors at the module.
   mlir::LogicalResult translate(mlir::ModuleOp, const Target &);
 
 private:
@@ -43,11 +43,11 @@ private:
   std::unique_ptr<Code> code;
 };
 
-/// Compiles kernels, as many at once as there are cores, and links them. On failure returns nullopt and says why.
+/// Compiles kernels in parallel and links them. On failure returns nullopt and sets `error`.
 std::optional<Image> compileImage(llvm::MutableArrayRef<KernelCode>, const Target &,
                                   llvm::ArrayRef<std::string> symbols, std::string &error);
 
-/// Links the functions of an optimised module.
+/// Compiles and links the functions of an optimised module.
 std::optional<Image> compileImage(llvm::Module &, const Target &, llvm::ArrayRef<std::string> symbols,
                                   std::string &error);
 

@@ -7,7 +7,7 @@ using namespace mlir;
 
 namespace burin::codegen {
 
-/// Bytes that are live in each step.
+/// Live bytes per step.
 static std::vector<uint64_t> liveBytes(ArrayRef<rt::LiveRange> ranges) {
   uint32_t steps = 0;
   for (const rt::LiveRange &range : ranges)
@@ -24,7 +24,7 @@ static std::vector<uint64_t> liveBytes(ArrayRef<rt::LiveRange> ranges) {
 
 namespace {
 
-/// Looks for the order of buffers that packs best.
+/// Searches for the order of buffers that first fit packs best.
 class OrderSearch {
 public:
   explicit OrderSearch(ArrayRef<rt::LiveRange> ranges) : ranges(ranges) {
@@ -63,9 +63,9 @@ private:
     }
   }
 
-  /// The buffer at the top of the arena came too late: it goes to the front, again and again.
+  /// Moves the buffer that ends highest in the arena to the front, repeatedly.
   void improve(uint64_t least) {
-    constexpr size_t kMost = 128, kWork = 32 << 20; // tries, pairs of buffers that are compared
+    constexpr size_t kMost = 128, kWork = 32 << 20; // attempts; pairs of buffers compared
     const size_t tries = std::min(kMost, kWork / (ranges.size() * ranges.size() + 1));
     std::vector<uint32_t> order = best;
     for (size_t i = 0; i < tries && arena > least + least / 512; ++i) {

@@ -1,4 +1,4 @@
-// The order in which the buffers of a plan are placed in the arena.
+// The order in which a plan's buffers are placed in the arena.
 #pragma once
 #include "ir/dialect/Burin.h"
 #include "passes/MemoryLimit.h"
@@ -6,11 +6,11 @@
 
 namespace burin::codegen {
 
-/// First fit does best when large buffers, or those that live long, come first: takes the order that packs best, and
-/// renumbers the slots of the plan. `bytes`: of each buffer.
+/// First fit packs best if large or long-lived buffers come first. Chooses the order that packs best and renumbers the
+/// slots of the plan. `bytes`: size of each buffer.
 void orderBuffers(rt::Plan &plan, llvm::ArrayRef<Dim> bytes);
 
-/// Bytes of the arena for buffers that are placed so.
+/// Size of the arena for these buffers in the chosen order.
 uint64_t arenaBytes(llvm::ArrayRef<passes::BufferRange> buffers);
 
 } // namespace burin::codegen

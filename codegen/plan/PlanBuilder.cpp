@@ -75,7 +75,7 @@ private:
     }
     return it->second;
   }
-  /// Private functions have all their sizes from those who run them.
+  /// Private functions get all their sizes from their callers.
   bool isKnown(const std::string &name) {
     if (plan.isPrivate && symbols.try_emplace(name, plan.symbols.size()).second) {
       rt::Symbol symbol;
@@ -88,7 +88,7 @@ private:
 
   // ---- signature
   LogicalResult signature() {
-    // A dimension that is a symbol and nothing else tells the symbol best.
+    // Prefers dimensions that are a symbol alone.
     for (bool plain : {true, false})
       for (BlockArgument argument : function.getArguments())
         if (!plan.isPrivate)
@@ -108,8 +108,8 @@ private:
     return success();
   }
 
-  /// A symbol is read off the first dimension of an input that is the symbol alone, else off the first one that is
-  /// linear in it.
+  /// Reads symbols from the inputs: from the first dimension that is the symbol alone, or else from the first one that
+  /// is linear in it.
   void readSymbols(BlockArgument argument, bool plain) {
     for (auto [axis, size] : llvm::enumerate(shapeOf(argument))) {
       std::optional<Dim::Linear> linear = size.linear();
@@ -128,7 +128,7 @@ private:
       plan.symbols.push_back(symbol);
     }
   }
-  // When all steps are planned: they may compute sizes.
+  // After all steps are planned, because they may define sizes.
   LogicalResult addOutputs() {
     for (auto [i, v] : llvm::enumerate(function.getBody().front().getTerminator()->getOperands())) {
       if (failed(checkSizes(v, "output " + llvm::Twine(i))))
@@ -163,7 +163,7 @@ private:
     return tensor;
   }
 
-  // The steps planned so far compute the count; those that follow may use the size.
+  // The steps planned so far compute the count; the following ones may use the size.
   LogicalResult addComputedSize(PrefixOp prefix) {
     if (loop || plan.isPrivate)
       return prefix.emitError("a size depends on data within a loop or branch, which has one plan for all its runs; "
@@ -183,7 +183,7 @@ private:
     return success();
   }
 
-  // What was taken for granted while the graph was recorded: see Trace::require.
+  // Assumptions made while the graph was recorded, see Trace::require.
   LogicalResult addChecks() {
     auto checks = function->getAttrOfType<ArrayAttr>(kChecksAttr);
     for (Attribute attribute : checks ? checks.getValue() : ArrayRef<Attribute>()) {
@@ -203,7 +203,7 @@ private:
     return success();
   }
 
-  // Fusion sees to it that every result is a kernel's own.
+  // Fusion guarantees that every result is computed by a kernel.
   void assignOutputs(Operation *terminator) {
     for (auto [i, v] : llvm::enumerate(terminator->getOperands()))
       slots[passes::skipReshapes(v)] = {rt::Slot::Kind::Output, uint32_t(i)};
@@ -228,10 +228,11 @@ private:
     return {rt::Slot::Kind::Buffer, uint32_t(plan.buffers.size() - 1)};
   }
 
-  /// Each worker that runs turns has its own buffers; if turns follow each other there is only one.
+  /// Each worker that runs iterations has its own copy of a buffer; there is one copy if iterations are sequential.
   static bool takesCopies(ScanOp loop) { return loop && loop.getStates() == 0 && isInlined(loop); }
 
-  /// A state that a loop begins with lies before those that its turns leave: fusion has made a kernel for it alone.
+  /// The initial state of a loop is stored in front of the states of the iterations; fusion gives it a kernel of its
+  /// own. Returns the loop's result that `v` is the initial state of, or null.
   static Value statesBehind(Value v) {
     if (!v.getDefiningOp<KernelOp>() || !v.hasOneUse())
       return {};
@@ -276,7 +277,7 @@ private:
     plan.steps.push_back(std::move(step));
   }
 
-  /// A step that writes over a state waits for all that read the old value, and for all that can fail.
+  /// A step that overwrites a state waits for all readers of the old value and for all steps that can fail.
   void waitForReaders(rt::Step &step, rt::Slot state) {
     auto isState = [&](const rt::Slot &slot) { return slot.kind == state.kind && slot.index == state.index; };
     for (auto [i, earlier] : llvm::enumerate(plan.steps)) {
@@ -286,7 +287,7 @@ private:
     }
   }
 
-  /// An operand of the next step, which waits for the one that makes it.
+  /// Adds an operand to the next step, which then depends on the step that computes it.
   void addInput(rt::Step &step, Value input) {
     Value source = passes::storedIn(input);
     rt::Slot slot = slotOf(source);
@@ -297,7 +298,7 @@ private:
         step.deps.push_back(producer->second);
   }
 
-  // ---- steps that run functions, all of which are planned already
+  // ---- steps that run functions, which are planned already
   void addFunctions(Operation *op) {
     rt::Step step;
     step.kind = isa<IfOp>(op) ? rt::Step::Kind::Branch : rt::Step::Kind::While;
@@ -350,7 +351,7 @@ private:
     plan.steps.push_back(std::move(step));
   }
 
-  // Everything that a turn reads or writes from outside lives as long as the loop.
+  // Buffers from outside that an iteration reads or writes live as long as the loop.
   LogicalResult addLoop(ScanOp scan) {
     auto callee = cast<func::FuncOp>(scan.body());
     Block &body = callee.getBody().front();
@@ -358,7 +359,7 @@ private:
       return scan.emitError("shares its body with another loop; give each one of its own");
     SmallVector<rt::Slot> outside;
     Dim parts = scan.partCount();
-    // Turn i has the part that begins i * `bytes` behind `begin`, or before it.
+    // The part of iteration i begins at `begin` + i * `bytes`, or counts down.
     auto partSlot = [&](Value whole, const Dim &begin, const Dim &bytes, bool reverse) {
       outside.push_back(slotOf(whole));
       plan.parts.push_back({outside.back(), expr(reverse ? begin + (parts - 1) * bytes : begin),
@@ -400,7 +401,7 @@ private:
     return added;
   }
 
-  /// The body of a loop as one step: it runs functions itself.
+  /// The body of a loop as a single step, if it runs functions itself.
   void callBody(func::FuncOp body) {
     rt::Step step;
     step.kind = rt::Step::Kind::Call;
@@ -412,7 +413,7 @@ private:
     finish(step, body);
   }
 
-  /// A kernel that writes the new value of a state over the old one names the old one as the place of its result.
+  /// Marks the states whose new value a kernel writes over the old one.
   void updateInPlace() {
     Operation *terminator = function.getBody().front().getTerminator();
     for (auto [i, output] : llvm::enumerate(plan.stateOutputs)) {
@@ -422,7 +423,7 @@ private:
     }
   }
 
-  /// What an argument of a loop's body stands for.
+  /// The value outside of the loop that an argument of its body stands for.
   Value outside(Value v) { return passes::storedIn(operandOf.lookup_or(v, v)); }
 
   void extendTo(rt::Slot slot, uint32_t step) {
@@ -435,12 +436,12 @@ private:
   rt::Plan &plan;
   llvm::StringMap<uint32_t> exprs;
   llvm::StringMap<int64_t> symbols;
-  std::string unknown; // a size that was asked for too early
+  std::string unknown; // a size that is not defined where it is used
   llvm::DenseMap<Value, rt::Slot> slots;
   llvm::DenseMap<Operation *, uint32_t> stepOf;
-  llvm::DenseMap<Value, Value> operandOf; // of arguments of loops
+  llvm::DenseMap<Value, Value> operandOf; // of arguments of loop bodies
   std::vector<Dim> bufferBytes;
-  ScanOp loop; // the steps that are added belong to its turns
+  ScanOp loop; // the loop whose body is being planned
   llvm::DenseSet<Operation *> loopBodies;
 };
 
@@ -457,7 +458,7 @@ void PlannedArtifact::writeWeights(std::span<std::byte> to) const {
 
 FailureOr<PlannedArtifact> planArtifact(ModuleOp module, const UniqueKernels &kernels) {
   PlanTables tables(module, kernels);
-  for (size_t i = tables.functions.size(); i-- > 0;) // what is run before what runs it
+  for (size_t i = tables.functions.size(); i-- > 0;) // callees before callers
     if (failed(PlanBuilder(tables.functions[i], tables, uint32_t(i)).build()))
       return failure();
   if (auto report = module->getAttrOfType<StringAttr>(passes::kMemoryReport))

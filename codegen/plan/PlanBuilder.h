@@ -1,4 +1,4 @@
-// The launch plans of a module of kernels: where every value lives and in which order the kernels of a function run.
+// Builds the launch plans of a module of kernels: the place of every value, and the order of the steps of a function.
 #pragma once
 #include "codegen/kernels/UniqueKernels.h"
 #include "runtime/format/Artifact.h"
@@ -7,16 +7,16 @@
 namespace burin::codegen {
 
 struct PlannedArtifact {
-  rt::Artifact artifact;                   // everything but code
-  std::vector<mlir::ElementsAttr> weights; // of the artifact's constants, in their order
+  rt::Artifact artifact;                   // without code
+  std::vector<mlir::ElementsAttr> weights; // values of the artifact's constants, in order
   uint64_t weightBytes = 0;
 
-  /// Puts the weights in their places; the bytes in between are zero already.
+  /// Copies the weights to their offsets; the padding between them must be zero already.
   void writeWeights(std::span<std::byte> to) const;
 };
 
-/// Plans the public functions of `module`, and those that their steps run. Their bodies hold constants, views, kernels,
-/// and loops and branches over functions of this kind; all kernels have been emitted.
+/// Plans the public functions of `module` and the functions that their steps run. Bodies contain constants, views,
+/// kernels, and loops and branches over such functions; all kernels must have been emitted.
 mlir::FailureOr<PlannedArtifact> planArtifact(mlir::ModuleOp module, const UniqueKernels &kernels);
 
 } // namespace burin::codegen

@@ -52,7 +52,7 @@ uint32_t PlanTables::constant(ElementsAttr value, llvm::StringRef name) {
   return known->second;
 }
 
-/// Adds a constant unless there is one with the same elements: functions that share a weight have a copy each.
+/// Adds a constant unless one with the same elements exists: functions that share a weight have a copy each.
 uint32_t PlanTables::addConstant(ElementsAttr value, llvm::StringRef name) {
   std::vector<rt::Constant> &all = planned.artifact.constants;
   std::vector<char> storage, otherStorage;
@@ -108,7 +108,7 @@ void PlanTables::orderFunctions() {
   functions = publicFunctions(module);
   for (func::FuncOp function : functions) {
     visit(function);
-    postorder.pop_back(); // itself
+    postorder.pop_back(); // the public function itself
   }
   functions.insert(functions.end(), postorder.rbegin(), postorder.rend());
   for (auto [i, function] : llvm::enumerate(functions))

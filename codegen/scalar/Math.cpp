@@ -1,4 +1,4 @@
-// Functions that call libm for every element type, and functions composed of others.
+// Functions that call libm for every element type, and compositions of other functions.
 #include "codegen/scalar/Math.h"
 
 namespace burin::codegen {

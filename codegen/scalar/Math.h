@@ -1,5 +1,5 @@
-// Elementary functions over Scalar. The f32 forms of the common ones are our own vector code (Math*.cpp); the others,
-// and all f64 forms, call the platform's libm once per lane.
+// Elementary functions on Scalar. The f32 forms of common functions are vector code (Math*.cpp); the others, and all
+// f64 forms, call libm per lane.
 #pragma once
 #include "codegen/scalar/Scalar.h"
 
@@ -31,10 +31,10 @@ Scalar silu(Scalar);
 Scalar gelu(Scalar, bool tanhForm);
 Scalar softplus(Scalar, double beta, double threshold);
 
-/// Calls libm's `name` (the f64 name; f32 arguments take the form ending in "f") lane by lane.
+/// Calls libm's `name` per lane (the f64 name; f32 arguments use the form with the suffix "f").
 Scalar callLibm(llvm::StringRef name, llvm::ArrayRef<Scalar> args);
-/// Declares the libm functions that code in `module` calls. Emitting does not, since it may happen in a region that is
-/// not attached yet: run this once over a finished module.
+/// Declares the libm functions that `module` calls. Run once over a finished module: emitters cannot declare functions,
+/// because they may emit into a region that is not attached to a module yet.
 void declareLibm(mlir::Operation *module);
 /// Whether `symbol` is one of the libm functions that kernels may import.
 bool isLibmFunction(llvm::StringRef symbol);

@@ -1,4 +1,4 @@
-// erf in f32, and gelu on it; coefficients by MathMinimax.py.
+// erf in f32, and gelu based on it; coefficients by MathMinimax.py.
 #include "codegen/scalar/MathParts.h"
 #include <cmath>
 

@@ -34,7 +34,7 @@ static Scalar expm1F32(Scalar x) {
   return select(abs(x) < 0x1p-25, x, result);
 }
 
-/// exp(-|x|); no larger than any f32 from 105 on, and exact enough beyond that for a product with x.
+/// exp(-|x|), with |x| clamped to 125; it is below all f32 from 105 on.
 static Exponential expOfMinus(Scalar x) { return splitExp(atLeast(-abs(x), -125)); }
 
 static Scalar sigmoidF32(Scalar x, Scalar e) {
@@ -44,8 +44,8 @@ static Scalar sigmoidF32(Scalar x, Scalar e) {
   return fma(-n, e / (e + 1), n);
 }
 
-/// x sigmoid(x). Below -80 that is x exp(x), whose exp may be a denormal, with few digits, where the product is not: x
-/// is multiplied with its mantissa. Below -200 the product is -0, and NaN for the infinity.
+/// x sigmoid(x). Below -80 that is x exp(x). exp(x) may be denormal, with few digits, where the product is not, so x is
+/// multiplied by its mantissa. Below -200 the result is -0, and NaN for -infinity.
 static Scalar siluF32(Scalar x) {
   Exponential e = expOfMinus(x);
   Scalar small = timesPowerOfTwo(x * e.mantissa, e.exponent);

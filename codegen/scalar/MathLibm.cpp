@@ -1,4 +1,4 @@
-// Calls to the platform's libm, the only functions a kernel may import.
+// Calls to libm, the only functions that kernels may import.
 #include "codegen/scalar/MathParts.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -22,9 +22,9 @@ static void declare(Operation *module, LLVM::CallOp call) {
   OpBuilder builder = OpBuilder::atBlockBegin(&module->getRegion(0).front());
   auto signature = LLVM::LLVMFunctionType::get(call.getResult().getType(), llvm::to_vector(call.getOperandTypes()));
   auto function = LLVM::LLVMFuncOp::create(builder, module->getLoc(), *call.getCallee(), signature);
-  // "nobuiltin": the optimiser must not replace a call by something that rounds differently, such as pow(x, 2) by x *
-  // x, or fold it with its own host's libm. The rest says that errno does not matter, so unused and repeated calls go
-  // away.
+  // "nobuiltin": the optimiser must not replace a call by code that rounds differently, such as pow(x, 2) by x * x, or
+  // fold it with the libm of the compiling machine. The other attributes declare that errno is not used, so that unused
+  // and repeated calls are removed.
   function.setPassthroughAttr(builder.getStrArrayAttr({"nobuiltin", "nounwind", "willreturn"}));
   auto none = LLVM::ModRefInfo::NoModRef;
   function.setMemoryEffectsAttr(

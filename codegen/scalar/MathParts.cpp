@@ -1,4 +1,4 @@
-// What the f32 functions are made of, and where AVX-512 has an instruction for it, that.
+// Building blocks of the f32 functions; AVX-512 instructions are used where they exist.
 #include "codegen/scalar/MathParts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -15,7 +15,7 @@ Scalar polynomial(Scalar x, llvm::ArrayRef<double> c) {
 }
 
 WholeNumber roundedProduct(Scalar x, double factor) {
-  // Adding 1.5 * 2^23 leaves no room for a fraction: the hardware rounds, and the low bits hold the integer.
+  // Adding 1.5 * 2^23 rounds to an integer, which is then in the low bits.
   constexpr double shift = 0x1.8p23;
   Scalar shifted = fma(x, x.constant(factor), x.constant(shift));
   return {shifted - shift, shifted.bitcast(DType::i32)};
@@ -26,7 +26,7 @@ Scalar powerOfTwo(Scalar k) { return (shiftLeft(k, 23) + 0x3f800000).bitcast(DTy
 Scalar atMost(Scalar x, double bound) { return select(x > bound, x.constant(bound), x); }
 Scalar atLeast(Scalar x, double bound) { return select(x < bound, x.constant(bound), x); }
 
-// ---- what AVX-512 has
+// ---- AVX-512
 
 static constexpr llvm::StringLiteral kAvx512 = "burin.avx512";
 
@@ -53,8 +53,8 @@ static mlir::Value callIntrinsic(Scalar x, llvm::StringRef name, mlir::Type resu
   return mlir::LLVM::CallIntrinsicOp::create(b, x.getLoc(), result, b.getStringAttr(name), operands).getResult(0);
 }
 
-/// By AVX-512's vscalef, which takes the exponent as a float; other lengths than that of a register by way of LLVM's
-/// ldexp, which takes an integer.
+/// Uses AVX-512's vscalef, which takes the exponent as a float; vectors of other lengths use LLVM's ldexp, which takes
+/// an integer.
 static Scalar scaled(Scalar x, const WholeNumber &k) {
   mlir::Type type = x.value().getType();
   if (lanesIn(x) == 16) {
@@ -75,7 +75,7 @@ static Scalar scaled(Scalar x, const WholeNumber &k) {
 Scalar timesPowerOfTwo(Scalar x, const WholeNumber &k) {
   if (mayUseAvx512(x))
     return scaled(x, k);
-  // In two factors, of which only the second rounds.
+  // Two factors, of which only the second rounds.
   Scalar half = shiftRight(k.bits, 1), rest = k.bits - half;
   return x * powerOfTwo(half) * powerOfTwo(rest);
 }
@@ -88,7 +88,7 @@ static mlir::Value vectorOf(Scalar x, llvm::ArrayRef<float> values) {
   return mlir::arith::ConstantOp::create(b, x.getLoc(), mlir::DenseElementsAttr::get(type, values));
 }
 
-/// Lane by lane.
+/// Extracts table entries lane by lane.
 static mlir::Value extracted(Scalar index, llvm::ArrayRef<float> table) {
   mlir::OpBuilder &b = index.getBuilder();
   mlir::Location loc = index.getLoc();
@@ -106,7 +106,7 @@ static mlir::Value extracted(Scalar index, llvm::ArrayRef<float> table) {
   return mlir::vector::FromElementsOp::create(b, loc, type, lanes);
 }
 
-/// By the bits of the index: a GPU has no registers that an index chooses from.
+/// Selects by the bits of the index: GPUs have no indexed access to registers.
 static Scalar selected(Scalar index, llvm::ArrayRef<float> table) {
   llvm::SmallVector<Scalar> entries;
   for (float entry : table)
@@ -120,7 +120,7 @@ static Scalar selected(Scalar index, llvm::ArrayRef<float> table) {
   return entries[0];
 }
 
-/// 16 lanes at once with AVX-512, else 8 with AVX2, from the lower and the upper half of the table.
+/// 16 lanes at once with AVX-512; 8 with AVX2, from the lower and the upper half of the table.
 Scalar lookup(Scalar index, llvm::ArrayRef<float> table) {
   auto result = [&](mlir::Value value) { return index.with(value, DType::f32); };
   auto permuted = [&](llvm::StringRef intrinsic, mlir::ValueRange operands) {
@@ -132,7 +132,7 @@ Scalar lookup(Scalar index, llvm::ArrayRef<float> table) {
   if (lanes == 16 && mayUseAvx512(index))
     return permuted("llvm.x86.avx512.permvar.sf.512", {vectorOf(index, table), index.value()});
   if (lanes == 8) {
-    // The lower half; bits that differ in the upper one change where bit 3 of the index is set.
+    // The entries of the lower half, xor-ed with the difference to the upper half where bit 3 of the index is set.
     llvm::SmallVector<float> lower(table.take_front(8)), difference;
     for (auto [low, high] : llvm::zip(lower, table.take_back(8)))
       difference.push_back(std::bit_cast<float>(std::bit_cast<uint32_t>(low) ^ std::bit_cast<uint32_t>(high)));

@@ -1,4 +1,4 @@
-// What the f32 functions are made of. Only operations that mean the same on every target and vector length: no
+// Building blocks of the f32 functions. Only operations with equal results on every target and vector length: no
 // conversions of values that may be out of range, no reciprocal estimates, fused multiply-add only where written.
 #pragma once
 #include "codegen/scalar/Math.h"
@@ -9,10 +9,10 @@ namespace burin::codegen {
 /// c[0] + c[1] x + c[2] x^2 …
 Scalar polynomial(Scalar x, llvm::ArrayRef<double> c);
 
-/// An integer k with |k| < 2^22 beside a float computation.
+/// An integer k with |k| < 2^22, as float and as integer.
 struct WholeNumber {
   Scalar value; // k
-  Scalar bits;  // an i32 whose low 22 bits are those of k; for NaN, anything
+  Scalar bits;  // i32 whose low 22 bits are those of k; unspecified for NaN
 };
 /// x * factor, rounded to the nearest integer.
 WholeNumber roundedProduct(Scalar x, double factor);
@@ -27,22 +27,22 @@ struct Exponential {
 };
 Exponential splitExp(Scalar x);
 
-/// x * 2^k, rounded once, where the product may be a denormal or beyond the range; |k| <= 250.
+/// x * 2^k with one rounding, even if the result is denormal or overflows; |k| <= 250.
 Scalar timesPowerOfTwo(Scalar x, const WholeNumber &k);
 
-/// The entry of a table of 16 that the low 4 bits of an i32 name.
+/// The entry of a table of 16 that the low 4 bits of an i32 select.
 Scalar lookup(Scalar index, llvm::ArrayRef<float> table);
 
-/// Tells all that is built in `module` that the target has AVX-512. It changes no result.
+/// Declares that the target of `module` has AVX-512; that changes no results.
 void declareAvx512(mlir::ModuleOp module);
-/// The same for a GPU.
+/// Declares that the target of `module` is a GPU.
 void declareGpu(mlir::ModuleOp module);
 
-/// x limited to at most or at least a constant; NaN stays. One instruction.
+/// Clamps x to at most, or at least, a constant; NaN is preserved. One instruction.
 Scalar atMost(Scalar x, double bound);
 Scalar atLeast(Scalar x, double bound);
 
-/// `fast`, except in lanes where `isSlow`: those are what libm says, which is asked only if there are any.
+/// `fast`, except in lanes where `isSlow`: these call libm, which is skipped if there are none.
 Scalar exceptWhere(Scalar isSlow, Scalar fast, llvm::StringRef libmName, llvm::ArrayRef<Scalar> args);
 
 } // namespace burin::codegen

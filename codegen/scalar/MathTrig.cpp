@@ -1,5 +1,5 @@
-// sin and cos in f32: x = k pi/2 + r with r in [-pi/4, pi/4] taken from x in three steps (Cody and Waite), minimax
-// polynomials for both functions of r, and the quadrant k mod 4 to choose; coefficients by MathMinimax.py.
+// sin and cos in f32: x = k pi/2 + r with r in [-pi/4, pi/4], subtracted in three steps (Cody and Waite), a minimax
+// polynomial for each function of r, selected by the quadrant k mod 4; coefficients by MathMinimax.py.
 #include "codegen/scalar/MathParts.h"
 
 namespace burin::codegen {

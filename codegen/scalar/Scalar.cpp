@@ -22,7 +22,7 @@ Type laneType(MLIRContext *context, DType type) {
   }
 }
 
-/// The type of `value` with element type `element`: the same number of lanes.
+/// The type of `value` with another element type and the same number of lanes.
 static Type lanesLike(Value value, Type element) {
   if (auto vector = dyn_cast<VectorType>(value.getType()))
     return vector.clone(element);
@@ -49,7 +49,7 @@ Scalar Scalar::nonZero() const { return isBool() ? *this : *this != 0; }
 
 // ---- building blocks
 
-/// A bool takes part in arithmetic as the i32 0 or 1.
+/// Bools are i32 0 or 1 in arithmetic.
 static Scalar arithmetic(Scalar x) { return x.isBool() ? x.to(DType::i32) : x; }
 
 template <class FloatOp, class IntOp> static Scalar binary(Scalar x, Scalar y) {
@@ -101,8 +101,8 @@ Scalar abs(Scalar x) {
   return x.isUnsigned() ? x : select(x < 0, -x, x);
 }
 
-// Written so that LLVM emits comparison and first selection as one instruction, and drops the second selection (for NaN
-// in `y`) where `y` is a constant.
+// Written so that LLVM emits the comparison and first select as one instruction, and drops the second select (for NaN
+// in `y`) if `y` is a constant.
 Scalar max(Scalar x, Scalar y) {
   x = arithmetic(x), y = arithmetic(y);
   Scalar larger = select(y > x, y, x);

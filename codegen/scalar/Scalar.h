@@ -1,19 +1,19 @@
-// One element of a kernel as it is computed: an SSA value, scalar or 1-D vector, that knows its burin element type.
-// The meaning of every operator is that of docs/numerics.md; results never depend on the vector length.
+// An element, or a vector of elements, during computation in a kernel: an SSA value, scalar or 1-D vector, with its
+// burin element type. Operators have the semantics of docs/numerics.md; results never depend on the vector length.
 #pragma once
 #include "burin/dtype.h"
 #include "mlir/IR/Builders.h"
 
 namespace burin::codegen {
 
-/// Lanes in kernels: floats as f32, f64, f16; bf16 as its bits in an i16, since targets without instructions for it
-/// take even a selection of two for a conversion, and call a support library; integers as signless iN (u8 as i8); bool
-/// as i1.
+/// Lane type of an element type: f32, f64 and f16 as they are; integers as signless iN (u8 as i8); bool as i1; bf16 as
+/// its bits in an i16, because targets without bf16 instructions treat even a select as a conversion, and call a
+/// support library.
 mlir::Type laneType(mlir::MLIRContext *, DType);
 
 class Scalar {
 public:
-  /// `builder` must outlive the Scalar; everything computed from it is inserted where the builder stands.
+  /// `builder` must outlive the Scalar; derived values are inserted at its insertion point.
   Scalar(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value, DType dtype)
       : builder(&builder), loc(loc), lane(value), type(dtype) {}
 
@@ -33,9 +33,9 @@ public:
   Scalar with(mlir::Value value) const { return with(value, type); }
   /// Converted as burin.cast does.
   Scalar to(DType) const;
-  /// The bits as another type of the same width.
+  /// Reinterprets the bits as another type of the same width.
   Scalar bitcast(DType) const;
-  /// As a bool: not equal to zero (NaN counts as non-zero).
+  /// Converts to bool: not equal to zero (NaN counts as non-zero).
   Scalar nonZero() const;
 
 private:
@@ -79,13 +79,13 @@ Scalar operator~(Scalar);
 Scalar operator!(Scalar);
 Scalar shiftLeft(Scalar, Scalar);
 Scalar shiftRight(Scalar, Scalar);
-/// By a constant below the width; the sign fills signed types.
+/// Shift by a constant below the width; signed types shift in the sign.
 Scalar shiftLeft(Scalar, unsigned);
 Scalar shiftRight(Scalar, unsigned);
 Scalar select(Scalar condition, Scalar ifTrue, Scalar ifFalse);
 Scalar copysign(Scalar magnitude, Scalar sign);
 
-// ---- rounding; integers stay as they are
+// ---- rounding; integers are unchanged
 Scalar floor(Scalar);
 Scalar ceil(Scalar);
 Scalar round(Scalar);

@@ -30,8 +30,8 @@ static Scalar integerToInteger(Scalar x, DType to) {
   return x.isUnsigned() ? convert<arith::ExtUIOp>(x, to) : convert<arith::ExtSIOp>(x, to);
 }
 
-// bf16 is the upper half of an f32. Integer arithmetic does it on every target: the compiler would call a support
-// library where the hardware has no instruction, and the instruction flushes denormals where it has one.
+// bf16 is the upper half of an f32. Integer arithmetic works on every target: without a bf16 instruction the compiler
+// would call a support library, and the instruction flushes denormals.
 static Scalar widenBf16(Scalar x) {
   Scalar bits = integerToInteger(x.bitcast(DType::i16), DType::i32);
   return shiftLeft(bits, 16).bitcast(DType::f32);

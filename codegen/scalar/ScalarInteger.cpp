@@ -10,7 +10,7 @@ namespace burin::codegen {
 
 namespace {
 struct Division {
-  Scalar quotient, remainder; // truncated, as C has it; both 0 where the divisor is 0
+  Scalar quotient, remainder; // truncated, as in C; both 0 if the divisor is 0
 };
 } // namespace
 
@@ -24,7 +24,7 @@ static Division divideIntegers(Scalar x, Scalar y) {
     return {select(byZero, x.constant(0), q), select(byZero, x.constant(0), x - q * y)};
   }
   // Division by -1 is negation, so the only quotient that overflows (smallest integer by -1) never reaches the division
-  // instruction, which traps.
+  // instruction, which would trap.
   Scalar byMinusOne = y == -1;
   safe = select(byMinusOne, y.constant(1), safe);
   Scalar q = x.with(arith::DivSIOp::create(b, x.getLoc(), x.value(), safe.value()));
@@ -32,8 +32,8 @@ static Division divideIntegers(Scalar x, Scalar y) {
   return {q, select(byZero, x.constant(0), x - q * y)};
 }
 
-/// Whether the truncated quotient is one above the floored one: the remainder is not 0 and differs in sign from the
-/// divisor.
+/// Whether the truncated quotient exceeds the floored one by 1: the remainder is not 0 and its sign differs from the
+/// divisor's.
 static Scalar roundsUp(Scalar remainder, Scalar divisor) {
   return (remainder != 0) & ((remainder < 0) ^ (divisor < 0));
 }
@@ -44,7 +44,7 @@ Scalar floorDivide(Scalar x, Scalar y) {
     Division d = divideIntegers(x, y);
     return x.isUnsigned() ? d.quotient : select(roundsUp(d.remainder, y), d.quotient - 1, d.quotient);
   }
-  // From the exact remainder: floor(x / y) alone is wrong where the division rounds up to an integer.
+  // Computed from the exact remainder: floor(x / y) is wrong if the division rounds up to an integer.
   Scalar mod = fmod(x, y);
   Scalar q = (x - mod) / y;
   q = select(roundsUp(mod, y), q - 1, q);
@@ -95,7 +95,7 @@ static Scalar integerPower(Scalar base, Scalar exponent) {
 Scalar pow(Scalar x, Scalar y) {
   if (!x.isFloat())
     return integerPower(asInteger(x), asInteger(y));
-  // pow(x, 2) as x * x: common, correctly rounded, and independent of whether the exponent is known when compiling.
+  // pow(x, 2) is x * x: common, correctly rounded, and the same whether or not the exponent is a constant.
   return exceptWhere(y != 2, x * x, "pow", {x, y});
 }
 

@@ -4,7 +4,7 @@
 namespace burin::codegen {
 namespace {
 
-/// Calls `visit` with the name of each fact and where it is.
+/// Calls `visit` with the name of each fact and a reference to it.
 template <class M, class Visit> void eachFact(M &m, Visit visit) {
   visit("l1_way_bytes", m.l1WayBytes);
   visit("l1_ways", m.l1Ways);
@@ -16,11 +16,11 @@ template <class M, class Visit> void eachFact(M &m, Visit visit) {
 }
 
 struct Row {
-  llvm::StringLiteral prefix; // of LLVM's names
+  llvm::StringLiteral prefix; // of LLVM's processor names
   Machine machine;
 };
 
-// Measured on an Emerald Rapids Xeon and on a Zen 5, where a split store costs hardly more than another.
+// Measured on an Emerald Rapids Xeon, and on a Zen 5, where split stores are hardly slower than others.
 const Row table[] = {
     {"znver", {.splitStoresWait = false}},
 };
@@ -63,7 +63,7 @@ std::optional<Machine> parseProfile(llvm::StringRef text, Machine start, std::st
       return std::nullopt;
     }
   }
-  // What divides, or is divided by.
+  // Divisors.
   if (start.l1WayBytes < 1 || start.l1Ways < 1) {
     error = "l1_way_bytes and l1_ways must be 1 or more";
     return std::nullopt;

@@ -6,13 +6,14 @@
 
 namespace burin::codegen {
 
-// Register tiles: rows * vectors accumulators, the vectors of the right side and one broadcast must fit the file
-// (32 registers with AVX-512, 16 with AVX2). prfchw is in neither level, but processors of both that lack it skip it.
+// Register tiles: rows * vectors accumulators, the vectors of the right operand and one broadcast must fit the register
+// file (32 registers with AVX-512, 16 with AVX2). prfchw belongs to neither level, but processors without it execute it
+// as a no-op.
 static const Target targets[] = {
     {"x86-64-v3", "x86-64-v3", "+prfchw", 32, 6, 2, false, false},
     {"x86-64-v4", "x86-64-v4", "-prefer-256-bit,+prfchw", 64, 12, 2, true, false},
     {"x86-64-v4+amx", "x86-64-v4", "-prefer-256-bit,+prfchw,+amx-tile,+amx-bf16", 64, 12, 2, true, true},
-    // A thread of a GPU moves 16 bytes at once. Where it runs a task of the CPU's kernels alone, tiles are small.
+    // A GPU thread loads 16 bytes at once. Tiles are small where a thread runs a whole task of a CPU kernel.
     {"cuda-sm_80+ptx", "sm_80", "+ptx70", 16, 4, 1, false, false, Device::Cuda},
     {"cuda-sm_90a+ptx", "sm_90a", "+ptx80", 16, 4, 1, false, false, Device::Cuda},
 };
@@ -32,7 +33,7 @@ static const Target *bestTarget() {
   return has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}) ? &targets[1] : &targets[0];
 }
 
-/// What the file says that BURIN_MACHINE names: lines that `burin machine --profile` has written.
+/// The facts in the file that BURIN_MACHINE names, as written by `burin machine --profile`.
 static std::optional<Machine> savedMachine(Machine start, std::string &error) {
   static const char *path = std::getenv("BURIN_MACHINE");
   if (!path || !*path)
@@ -48,7 +49,7 @@ static std::optional<Machine> savedMachine(Machine start, std::string &error) {
   return machine;
 }
 
-/// The best target with the facts of this machine; nullptr, with `error`, if there is none or its profile is wrong.
+/// The best target, with the facts of this machine; nullptr, with `error`, if there is none or its profile is invalid.
 static const Target *nativeTarget(std::string &error) {
   struct Native {
     std::optional<Target> target;
@@ -74,7 +75,7 @@ static const Target *namedTarget(llvm::StringRef name) {
   return nullptr;
 }
 
-/// What BURIN_TARGET names; empty: nothing.
+/// The value of BURIN_TARGET; empty if not set.
 static llvm::StringRef chosenTarget() {
   static const char *chosen = std::getenv("BURIN_TARGET");
   return chosen ? chosen : "";

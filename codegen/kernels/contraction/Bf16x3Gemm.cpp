@@ -9,11 +9,12 @@ namespace {
 
 constexpr int64_t kLanes = 16, kTileRows = 16, kDepth = 32, kTerms = 3;
 constexpr int64_t kTileBytes = 1024, kTileRowBytes = 64;
-constexpr int64_t kTileWords = kTileBytes / 4, kBlockWords = kTerms * kTileWords; // of all terms of a tile
+// Words of a tile; of all terms of a tile.
+constexpr int64_t kTileWords = kTileBytes / 4, kBlockWords = kTerms * kTileWords;
 constexpr int64_t kPerSide = Bf16x3Gemm::kSide / kTileRows;
-constexpr int64_t kPanelWords = kPerSide * kBlockWords; // of a block of a panel
-/// Which term of the left side times which of the right one. The small ones first; from one to the next, one side
-/// changes.
+constexpr int64_t kPanelWords = kPerSide * kBlockWords; // words of a block of a panel
+/// Pairs (term of the left operand, term of the right one), smallest products first. Consecutive pairs share a term, so
+/// that only one operand is reloaded.
 constexpr std::pair<int64_t, int64_t> kProducts[] = {{0, 2}, {0, 1}, {1, 1}, {1, 0}, {2, 0}, {0, 0}};
 
 Value splat(KernelBuilder &k, uint32_t bits) {
@@ -27,17 +28,17 @@ Value floatsOf(KernelBuilder &k, Value bits) {
   return arith::BitcastOp::create(k.b, k.loc, VectorType::get({kLanes}, k.b.getF32Type()), bits);
 }
 
-/// The nearest f32 with 8 bits, those of a bf16; halves go away from 0.
+/// Rounds f32 to 8 bits of mantissa, those of a bf16; halves are rounded away from 0.
 Value rounded(KernelBuilder &k, Value x) {
   Value up = arith::AddIOp::create(k.b, k.loc, bitsOf(k, x), splat(k, 0x8000));
   return floatsOf(k, arith::AndIOp::create(k.b, k.loc, up, splat(k, 0xffff0000)));
 }
 
-/// Writes the terms of vectors of x and y to rows of `kTerms` tiles, the first of them at `at` in words: a word holds a
-/// term of x below and one of y above.
+/// Stores the terms of vectors x and y to rows of `kTerms` tiles, the first at word `at`. A word holds a term of x in
+/// its lower and a term of y in its upper half.
 void storeTerms(KernelBuilder &k, const Memory &words, Value at, Value x, Value y) {
   for (int64_t term = 0; term < kTerms; ++term) {
-    bool isLast = term + 1 == kTerms; // which has no more bits than that
+    bool isLast = term + 1 == kTerms; // the rest has at most 8 bits
     Value low = isLast ? x : rounded(k, x), high = isLast ? y : rounded(k, y);
     Value below = arith::ShRUIOp::create(k.b, k.loc, bitsOf(k, low), splat(k, 16));
     Value word = arith::OrIOp::create(k.b, k.loc, below, bitsOf(k, high));
@@ -49,10 +50,12 @@ void storeTerms(KernelBuilder &k, const Memory &words, Value at, Value x, Value 
   }
 }
 
-/// NaN for what has no terms but is finite; what is not finite has terms that are not.
+/// Returns NaN for finite values that cannot be split into three normal bf16 terms. Infinities and NaN split into
+/// non-finite terms, so every value that cannot be split yields a non-finite sum, which `areFinite` detects.
 Value withTerms(KernelBuilder &k, Value x) {
-  constexpr uint32_t least = 0x25800000, nan = 0x7fc00000;                               // 2^-52
-  Value one = splat(k, 1), twice = arith::ShLIOp::create(k.b, k.loc, bitsOf(k, x), one); // no sign; and 0 is not small
+  constexpr uint32_t least = 0x25800000, nan = 0x7fc00000; // 2^-52
+  // Without the sign; 0 does not count as small.
+  Value one = splat(k, 1), twice = arith::ShLIOp::create(k.b, k.loc, bitsOf(k, x), one);
   Value isSmall = arith::CmpIOp::create(k.b, k.loc, arith::CmpIPredicate::ult,
                                         arith::SubIOp::create(k.b, k.loc, twice, one), splat(k, 2 * least - 1));
   return arith::SelectOp::create(k.b, k.loc, isSmall, floatsOf(k, splat(k, nan)), x);
@@ -79,7 +82,7 @@ Bf16x3Gemm::Bf16x3Gemm(KernelBuilder &k, Memory left, Memory right, int64_t dept
 int64_t Bf16x3Gemm::scratchBytes() const { return keptSquares * kSide * kSide * 4 + kTileRowBytes; }
 
 void Bf16x3Gemm::begin() {
-  // Palette 1; 16 times 64 bytes a row, as 16 bits each; 16 times 16 rows, as bytes. There are 8 tiles.
+  // Tile configuration: palette 1; 64 bytes per row (16 bits each) and 16 rows (bytes) for each of the 8 tiles.
   uint32_t words[16] = {1};
   for (int i = 0; i < 4; ++i)
     words[4 + i] = kTileRowBytes << 16 | kTileRowBytes;
@@ -100,7 +103,7 @@ void Bf16x3Gemm::move(llvm::StringRef instruction, int64_t tile, const Memory &m
   intrinsic(k, instruction, {byteConstant(k, tile), k.elementPointer(memory, at), k.constant(rowBytes)});
 }
 
-// Registers 0 to 3 are the sums, 4 and 5 the two tiles of the left side, 6 and 7 those of the right one.
+// Tile registers: 0 to 3 are the sums, 4 and 5 the two tiles of the left operand, 6 and 7 those of the right one.
 void Bf16x3Gemm::addBlock(Value leftAt, Value rightAt, llvm::function_ref<void(int64_t group)> beside) {
   auto load = [&](int64_t first, const Memory &memory, Value at, int64_t apart) {
     for (int64_t i = 0; i < kPerSide; ++i)
@@ -122,7 +125,7 @@ void Bf16x3Gemm::addBlock(Value leftAt, Value rightAt, llvm::function_ref<void(i
 
 Value Bf16x3Gemm::panelAt(Value panel) { return k.mul(panel, k.constant(blocks * kPanelWords)); }
 
-/// Where the sums of a square lie.
+/// Position of the sums of a square.
 Value Bf16x3Gemm::placeOf(Value square, Value number) {
   if (strips == 1)
     return k.constant(0);
@@ -150,7 +153,8 @@ void Bf16x3Gemm::multiply(Value strip, Value row, Value panel, Value square, Val
   } else {
     clear();
   }
-  int64_t lines = llvm::divideCeil(kPanelWords / perLine, squares); // of each block of the next panel
+  // Share of this square of each block of the next panel.
+  int64_t lines = llvm::divideCeil(kPanelWords / perLine, squares);
   Value next = k.add(panelAt(k.add(panel, k.constant(1))), k.mul(square, k.constant(lines * perLine)));
   Value leftAt = k.mul(k.div(row, k.constant(kTileRows)), k.constant(blocks * kTerms * kTileWords));
   Value from = k.mul(strip, k.constant(stripBlocks));
@@ -183,7 +187,7 @@ Value Bf16x3Gemm::columns(Value panel, Value step, int64_t vector) {
   Value at = k.add(k.add(panelAt(panel), k.mul(block, k.constant(kPanelWords))),
                    k.add(k.mul(row, k.constant(kLanes)), k.constant(vector * kTileWords)));
   Value sum;
-  for (int64_t term = kTerms; term-- > 0;) { // exactly: each sum has no more bits than the whole
+  for (int64_t term = kTerms; term-- > 0;) { // exact: no partial sum has more bits than the result
     Value words = k.load(right, {k.add(at, k.constant(term * kPerSide * kTileWords)), 1}, kLanes, {});
     Value low = arith::ShLIOp::create(k.b, k.loc, words, splat(k, 16));
     Value high = arith::AndIOp::create(k.b, k.loc, words, splat(k, 0xffff0000));
@@ -196,7 +200,7 @@ Value Bf16x3Gemm::columns(Value panel, Value step, int64_t vector) {
 Value Bf16x3Gemm::areFinite(llvm::ArrayRef<Value> sums) {
   Value most = splat(k, 0);
   for (Value sum : sums) {
-    Value twice = arith::ShLIOp::create(k.b, k.loc, bitsOf(k, sum), splat(k, 1)); // no sign
+    Value twice = arith::ShLIOp::create(k.b, k.loc, bitsOf(k, sum), splat(k, 1)); // without the sign
     most = arith::MaxUIOp::create(k.b, k.loc, most, twice);
   }
   constexpr uint32_t infinity = 0x7f800000;
@@ -230,7 +234,7 @@ LaunchShape emitBf16Split(const KernelEmission &kernel) {
         split(k.constant(blocks - 1), true);
     });
   });
-  return {ceildiv(rows, Bf16x3Gemm::kSide) * kPerSide, 0}; // a row of tiles each
+  return {ceildiv(rows, Bf16x3Gemm::kSide) * kPerSide, 0}; // a task is a row of tiles
 }
 
 } // namespace burin::codegen

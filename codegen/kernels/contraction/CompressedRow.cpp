@@ -6,8 +6,8 @@ using arith::CmpFPredicate;
 
 namespace burin::codegen {
 
-constexpr int64_t kAhead = 16;     // elements between one and the one that is fetched; the list is padded by them
-constexpr int64_t kWorthwhile = 8; // one zero among so many makes up for the list
+constexpr int64_t kAhead = 16;     // distance of the prefetched element; the list is padded by as many
+constexpr int64_t kWorthwhile = 8; // the list pays off if one element in so many is zero
 constexpr DType kPlace = DType::i32;
 
 CompressedRow::CompressedRow(KernelBuilder &k, Memory row, Value start, Dim size, DType type)
@@ -42,7 +42,7 @@ void CompressedRow::list(Value period) {
     at = arith::TruncIOp::create(k.b, k.loc, k.b.getI32Type(), at);
     k.store(places, {number}, at, 1, {});
   };
-  // Every element is written, and stays if the next one does not take its place: no branch to guess.
+  // Every element is stored, and overwritten by the next one if it is zero: no branches to mispredict.
   count = k.loop(k.constant(0), k.dim(size), k.constant(1), k.constant(0), [&](Value i, ValueRange number) {
     Value x = castLanes(k.b, k.loc, k.load(row, {k.add(start, i)}, 1, {}), row.dtype, values.dtype);
     k.store(values, {number[0]}, x, 1, {});

@@ -1,5 +1,5 @@
-// The elements of a row that are not zero, as a list: a product of one row leaves the others out, and with them the
-// rows of the matrix that they meet, which stay in memory.
+// The nonzero elements of a row as a list. A product of one row skips the zeros, and with them the rows of the matrix
+// that they meet, which are not read.
 #pragma once
 #include "codegen/emit/KernelBuilder.h"
 
@@ -7,18 +7,18 @@ namespace burin::codegen {
 
 class CompressedRow {
 public:
-  /// Of the `size` elements of `row` from `start` on, as `type`. The list lies in scratch memory.
+  /// For `size` elements of `row` from `start` on, converted to `type`. The list is in scratch memory.
   CompressedRow(KernelBuilder &k, Memory row, Value start, Dim size, DType type);
 
   static Dim scratchBytes(const Dim &size, DType type);
-  /// Whether there are enough zeros that going by the list pays.
+  /// Whether the row has enough zeros for the list to pay off.
   Value paysOff();
-  /// Makes the list. What comes after its end is fetched as if the row began again `period` elements later.
+  /// Builds the list. Beyond its end, prefetches address the row again, `period` elements further.
   void list(Value period);
 
-  Value count;   // of the elements listed
-  Memory values; // they themselves
-  /// Where in the row the element with that number is; of the one that is fetched while it is worked on.
+  Value count;   // number of elements in the list
+  Memory values; // the elements
+  /// Position in the row of list element `number`, and of the one to prefetch meanwhile.
   Value place(Value number);
   Value placeAhead(Value number);
 

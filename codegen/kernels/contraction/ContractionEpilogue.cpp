@@ -15,7 +15,7 @@ void ContractionEpilogue::finish(const Rows &rows, Value column, int64_t vectors
                                  ArrayRef<Value> sums) {
   placeBatch(rows.batch);
   k.width = lanes;
-  bool partial = !allThere && !isMultipleOf(bound, lanes); // vectors without a column are left out
+  bool partial = !allThere && !isMultipleOf(bound, lanes); // masks, which also skip vectors beyond the last column
   for (int64_t r = 0; r < rows.count; ++r) {
     auto one = [&] { finishRow(rows, r, column, vectors, bound, partial, sums.slice(r * vectors, vectors)); };
     if (rows.end && r >= rows.sure)
@@ -36,7 +36,7 @@ void ContractionEpilogue::finishRow(const Rows &rows, int64_t row, Value column,
       if (partial)
         e.mask = k.below(at, k.maskBound(bound, narrowest(body, type)), lanes);
       p.bind(op.getResult(), castLanes(k.b, k.loc, sums[v], sumType, type));
-      // All results before the first store: it may go to memory that the others are computed from.
+      // Computes all results before the first store, which may overwrite memory that they are computed from.
       SmallVector<Value> values;
       for (Value yielded : body.getTerminator()->getOperands()) {
         values.push_back(p.alignment.contains(yielded) ? yielded : passes::skipReshapes(yielded));
@@ -63,7 +63,7 @@ void ContractionEpilogue::placeBatch(Value batch) {
   }
 }
 
-/// The merged row dimension, taken apart again.
+/// Splits the merged row dimension.
 void ContractionEpilogue::placeRow(Value row, ArrayRef<Value> outer) {
   for (size_t i = 0; i < nest.outer.size(); ++i)
     place(nest.outer[i].dim, {outer[i]});

@@ -1,4 +1,4 @@
-// What a contraction kernel does with finished sums: the ops fused behind the product, and the stores.
+// The epilogue of a contraction kernel: elementwise ops on finished sums, and the stores.
 #pragma once
 #include "codegen/emit/PointEmitter.h"
 #include "codegen/kernels/contraction/ContractionLoopNest.h"
@@ -7,21 +7,21 @@ namespace burin::codegen {
 
 class ContractionEpilogue {
 public:
-  /// Sums of `sumType`, of the contraction in `body` that `nest` goes over; `results[i]` is where the i-th yielded
-  /// value goes.
+  /// `sumType`: type of the sums; `nest`: the loops of the contraction in `body`; `results[i]`: memory of the i-th
+  /// yielded value.
   ContractionEpilogue(ElementEmitter &e, const ContractionLoopNest &nest, DType sumType, mlir::Block &body,
                       const passes::IterationSpace &space, ArrayRef<Value> results);
 
-  /// Neighbouring rows of a tile.
+  /// Adjacent rows of a tile.
   struct Rows {
     Value first;
     int64_t count;
     Value batch;
-    Value end;             // those from there on are not there; null: all are
-    int64_t sure;          // of them, from the first on, that are there even then
+    Value end;             // rows from here on do not exist; null: all exist
+    int64_t sure;          // number of leading rows that exist for certain
     ArrayRef<Value> outer; // positions in the outer dimensions
   };
-  /// `sums` has `vectors` vectors of columns from `column` on for each row. Columns from `bound` on are not stored;
+  /// `sums` has `vectors` vectors of columns from `column` on, per row. Columns from `bound` on are not stored;
   /// `allThere` says that there are none.
   void finish(const Rows &rows, Value column, int64_t vectors, const Dim &bound, bool allThere, ArrayRef<Value> sums);
 

@@ -5,9 +5,10 @@ using namespace burin::ir;
 
 namespace burin::codegen {
 
-constexpr int64_t kFewRows = 5;      // in a tile: its loads, or the latency of its sums, take longer than its products
-constexpr int64_t kDeep = 8192;      // steps of a sum whose panel, 1 MB of f32, leaves the second cache level
-constexpr int64_t kTypicalSize = 64; // what symbolic sizes count as, to choose between ways that give the same bits
+// With fewer rows in a tile, loads or the latency of sums take longer than its products.
+constexpr int64_t kFewRows = 5;
+constexpr int64_t kDeep = 8192;      // steps of a sum whose panel, 1 MB of f32, exceeds L2
+constexpr int64_t kTypicalSize = 64; // assumed for symbolic sizes in choices that do not affect bits
 
 ContractionLoopNest::ContractionLoopNest(ContractOp op, StridedMemory left) : op(op), left(std::move(left)) {
   Shape shape = shapeOf(op.getLhs()), result = shapeOf(op.getResult());
@@ -44,8 +45,8 @@ void ContractionLoopNest::mergeRows() {
   chooseAlong();
 }
 
-/// Tiles run along the last dimension, which is contiguous most often. Where it is shorter than a good tile, they go
-/// through the rows of all dimensions, or along the longest one whose windows stay inside lhs: the images of a batch,
+/// Tiles run along the last dimension, which is usually contiguous. If it is shorter than a good tile, they run through
+/// the rows of all dimensions, or along the longest dimension whose windows stay inside lhs: the images of a batch, or
 /// the channels of a weight's gradient.
 void ContractionLoopNest::chooseAlong() {
   if (outer.back().size.isStatic() && outer.back().size.value() <= kFewRows && gatherRows())
@@ -65,7 +66,7 @@ void ContractionLoopNest::chooseAlong() {
   along = chosen;
 }
 
-/// Whether all rows became one dimension, each where it lies: if none of them needs a look at the ends of lhs.
+/// Merges all rows into one dimension of irregular offsets, if no window reaches beyond lhs. Returns false otherwise.
 bool ContractionLoopNest::gatherRows() {
   bool isEven = outer.size() == 1;
   if (isEven || op.getTail() || llvm::any_of(outer, [](const Step &s) { return s.cut || !s.size.isStatic(); }))
@@ -84,7 +85,7 @@ bool ContractionLoopNest::gatherRows() {
 void ContractionLoopNest::mergeSum() {
   sumAtEnds = sum;
   for (size_t i = sum.size() - 1; i-- > 0;) {
-    bool whole = !sum[i].cut || sum[i].dim == along.dim; // away from the ends of a row all its taps are there
+    bool whole = !sum[i].cut || sum[i].dim == along.dim; // tiles away from the ends of a row use all taps
     if (!whole || sum[i + 1].cut || sum[i].stride != sum[i + 1].size * sum[i + 1].stride)
       continue;
     sum[i] = {sum[i].size * sum[i + 1].size, sum[i + 1].stride};
@@ -100,7 +101,7 @@ bool ContractionLoopNest::isInside(int64_t from, int64_t rows) {
 }
 
 SmallVector<ContractionLoopNest::Taps> ContractionLoopNest::tapsSeen(int64_t taps, int64_t from, int64_t rows) {
-  constexpr int64_t kFewTaps = 4; // do not share a loop
+  constexpr int64_t kFewTaps = 4; // fewer taps are listed one by one
   SmallVector<Taps> seen;
   for (int64_t tap = 0, end = 0; tap < taps; tap = end) {
     Rows seeing = rowsSeeing(tap, from, rows);
@@ -140,7 +141,7 @@ bool ContractionLoopNest::isDeepOverWindows() {
   return depth.evaluate(typical).value_or(0) >= kDeep;
 }
 
-// ---- places
+// ---- positions
 
 Value ContractionLoopNest::rowOffset(KernelBuilder &k, Value row) const {
   if (gathered.empty())

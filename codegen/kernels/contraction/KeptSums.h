@@ -1,4 +1,4 @@
-// Sums of a chunk of columns that wait in scratch memory while a deep contraction goes over its depth block by block.
+// Partial sums of a chunk of columns, in scratch memory, while a deep contraction is computed by blocks of its depth.
 #pragma once
 #include "codegen/emit/KernelBuilder.h"
 
@@ -6,15 +6,15 @@ namespace burin::codegen {
 
 class KeptSums {
 public:
-  /// `width` sums for each row.
+  /// `width` sums per row.
   KeptSums(KernelBuilder &k, DType type, int64_t width)
       : k(k), memory{k.scratch, type, {}}, width(width), lanes(k.target.lanes(byteWidth(type))) {}
   static Dim scratchBytes(const Dim &rows, DType type, int64_t width) { return rows * Dim(width * byteWidth(type)); }
 
-  /// Row r is the (`base` + r)th one in scratch memory.
+  /// Row r is row `base` + r of scratch memory.
   void setBase(Value base) { this->base = base; }
   void clear(Value rows);
-  /// The sums of `rows` rows from `row` on, `vectors` for each.
+  /// Loads the sums of `rows` rows from `row` on, `vectors` per row.
   SmallVector<Value> load(Value row, int64_t rows, int64_t vectors);
   void store(Value row, int64_t vectors, ArrayRef<Value> sums);
 

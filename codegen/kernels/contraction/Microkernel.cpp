@@ -5,7 +5,7 @@ using namespace mlir;
 
 namespace burin::codegen {
 
-static constexpr int64_t kOtherLoads = 5; // of a step, beside those of rows: two vectors, and what is fetched ahead
+static constexpr int64_t kOtherLoads = 5; // loads of a step besides those of rows: two vectors, and prefetches
 
 Microkernel::Microkernel(KernelBuilder &k, Memory left, SmallVector<Value> rows, Dim stride, DType sumType,
                          int64_t vectors, Right right, Fetch fetch)
@@ -63,8 +63,8 @@ SmallVector<Value> Microkernel::addStep(ArrayRef<Memory> names, int64_t ahead, V
   return next;
 }
 
-/// With AVX-512 an instruction may load the element that it multiplies a vector with, which spares the processor one to
-/// fetch and decode: if there is a name for each vector, and no index in the address.
+/// With AVX-512 an FMA can load and broadcast one operand from memory, which saves an instruction. That needs one
+/// opaque alias per vector, and addresses without an index.
 SmallVector<Memory> Microkernel::namesFrom(Value leftAt) {
   if (k.target.avx512 && vectors <= 2 && left.dtype == sumType && isFloat(sumType))
     return k.namesOf(left, leftAt, vectors);
@@ -73,8 +73,8 @@ SmallVector<Memory> Microkernel::namesFrom(Value leftAt) {
   return {first};
 }
 
-/// A cycle has room for as many loads as multiplications. One per row and the others leave some: so many rows of a high
-/// tile are loaded under all names.
+/// A cycle can issue as many loads as multiplications. One load per row and kOtherLoads leave some unused, so that many
+/// rows of a tall tile are loaded through every alias.
 size_t Microkernel::loadsOf(int64_t row, size_t names) const {
   auto count = int64_t(rows.size()), twice = std::max<int64_t>(count - kOtherLoads, 0);
   return (row + 1) * twice / count > row * twice / count ? names : 1;

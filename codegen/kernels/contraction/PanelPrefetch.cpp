@@ -18,9 +18,9 @@ void PanelPrefetch::eachLine(Value step, llvm::function_ref<void(Value at)> body
 
 void PanelPrefetch::operator()(int64_t rows, int64_t ahead, Value step) {
   int64_t perLine = kLineBytes / byteWidth(panels.dtype);
-  // From a panel that was fetched before, one line a step comes in time from the second level.
+  // In a panel that has been prefetched to L2, the hardware prefetches one line per step in time.
   bool near = chunks.size() == 1 && (!shareFrom || taken > perLine);
-  bool far = !shareFrom && rows > 1; // a single row has more sequential streams, and the hardware fetches those
+  bool far = !shareFrom && rows > 1; // the streams of a single row are long enough for the hardware prefetcher
   eachLine(step, [&](Value at) {
     if (near)
       line(k.add(at, k.constant(k.target.machine.prefetchNearSteps * width)), 3);
@@ -38,7 +38,7 @@ void PanelPrefetch::row(Value step) {
   eachLine(step, [&](Value at) { line(at, 3); });
 }
 
-/// `locality` 3: into the first cache level, 2: into the second.
+/// `locality` 3 prefetches to L1, 2 to L2.
 void PanelPrefetch::line(Value at, int64_t locality) {
   LLVM::Prefetch::create(k.b, k.loc, k.elementPointer(panels, at), 0, locality, 1);
 }

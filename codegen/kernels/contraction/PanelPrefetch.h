@@ -1,27 +1,27 @@
-// What tiles of a product fetch of the right side ahead of time, see ContractionKernel.cpp.
+// Prefetches of the right operand for the tiles of a product, see ContractionKernel.cpp.
 #pragma once
 #include "codegen/emit/KernelBuilder.h"
 
 namespace burin::codegen {
 
-/// The fetches of one tile. Panels lie one after the other, rows of `width` elements for each step of the sum.
+/// The prefetches of one tile. Panels are consecutive in memory, with `width` elements per step of the sum.
 class PanelPrefetch {
 public:
-  /// The tile takes `taken` elements of the rows that begin at each of `chunks`.
+  /// The tile uses `taken` elements per step from each of `chunks` on.
   PanelPrefetch(KernelBuilder &k, Memory panels, int64_t width, ArrayRef<Value> chunks, int64_t taken)
       : k(k), panels(std::move(panels)), width(width), chunks(chunks), taken(taken) {}
 
-  /// All tiles of a panel together fetch the `next` one into the second cache level; this one is the `visit`th of
-  /// `visits`, and has `depth` steps. A tile without such a share fetches from its own panel, so far ahead.
+  /// Makes this tile, number `visit` of `visits`, prefetch its share of panel `next` to L2, during its `depth` steps. A
+  /// tile without a share prefetches from its own panel.
   void share(Value next, Value depth, Value visit, Value visits);
-  /// Before a step of a tile of `rows` rows; the `ahead`th of those written out together.
+  /// Called before a step of a tile with `rows` rows; the step is number `ahead` of an unrolled iteration.
   void operator()(int64_t rows, int64_t ahead, Value step);
 
-  /// The row of that step, into the first cache level.
+  /// Prefetches the row of a step to L1.
   void row(Value step);
 
 private:
-  /// The lines of the row of that step that the tile takes.
+  /// The cache lines of a step that the tile uses.
   void eachLine(Value step, llvm::function_ref<void(Value at)> body);
   void line(Value at, int64_t locality);
 
@@ -30,7 +30,7 @@ private:
   int64_t width;
   ArrayRef<Value> chunks;
   int64_t taken;
-  Value shareFrom, perStep; // where the share begins (null: there is none), and its elements for each step
+  Value shareFrom, perStep; // start of the share (null: none), and its elements per step
 };
 
 } // namespace burin::codegen

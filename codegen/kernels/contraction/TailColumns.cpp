@@ -15,7 +15,7 @@ TailColumns::TailColumns(KernelBuilder &k, Memory left, Dim leftStride, Memory r
       length(length), lanes(k.target.lanes(byteWidth(sumType))), group(passes::kPanelBytes / byteWidth(sumType)),
       vectors((std::min(group, length) + lanes - 1) / lanes) {}
 
-/// As many as leave registers for the operands.
+/// Limited by the registers for operands.
 int64_t TailColumns::rows() const {
   int64_t sums = k.target.tileRows * k.target.tileVectors * 2 / 3 / (columns * vectors), rows = kMostRows;
   while (rows > 1 && rows > sums)
@@ -62,7 +62,7 @@ SmallVector<Value> TailColumns::addGroup(Value at, Value from, Value rowStride, 
   return next;
 }
 
-/// Lanes from `live` on are zeros.
+/// Loads lanes; those from `live` on are zero.
 Value TailColumns::lanesAt(const Memory &memory, Value at, Dim stride, int64_t live) {
   k.width = lanes;
   Index position = k.scale({k.constant(0), 1}, k.dim(stride));
@@ -85,7 +85,7 @@ SmallVector<Value> TailColumns::finish(ArrayRef<Value> sums) {
   return results;
 }
 
-/// Halves are added until one sum is left.
+/// Adds the halves of the vectors, then of the lanes, until one sum is left.
 Value TailColumns::joined(ArrayRef<Value> sums) {
   auto plus = [&](Value x, Value y) -> Value {
     if (isFloat(sumType))

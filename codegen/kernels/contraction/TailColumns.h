@@ -1,5 +1,5 @@
-// Sums of products along memory: rows of the left side times columns that lie as rows of their own, by lanes. For the
-// few columns beyond the last whole vector of a contraction, of which the panels' way would waste most lanes.
+// Horizontal sums of products: rows of the left operand times columns that are stored as rows. Used for the few columns
+// beyond the last whole vector of a contraction, for which vectors of columns would waste most lanes.
 #pragma once
 #include "codegen/emit/KernelBuilder.h"
 
@@ -7,18 +7,18 @@ namespace burin::codegen {
 
 class TailColumns {
 public:
-  /// Segments of `length` products follow each other along `columns` columns of `right`, each `depth` elements long,
-  /// and lie `leftStride` elements apart in `left`.
+  /// A segment has `length` consecutive products. Segments are consecutive in each of the `columns` columns of `right`,
+  /// which have `depth` elements, and `leftStride` elements apart per product in `left`.
   TailColumns(KernelBuilder &k, Memory left, Dim leftStride, Memory right, DType sumType, int64_t columns, Dim depth,
               int64_t length);
 
-  /// Rows to compute at once.
+  /// Rows to compute together.
   int64_t rows() const;
   SmallVector<Value> zeros(int64_t rows);
-  /// The sums with one more segment: from element `at` of the left side on for the first row, the others `rowStride`
-  /// apart, and from element `k` on of each column.
+  /// Adds a segment: from element `at` of the left operand on for the first row, `rowStride` further for each next row,
+  /// and from element `k` on of each column.
   SmallVector<Value> add(Value at, Value k, Value rowStride, ValueRange sums);
-  /// One vector per row with its sums in the first lanes. The order of additions does not depend on the target.
+  /// One vector per row with its sums in the first lanes. The order of additions is equal on all targets.
   SmallVector<Value> finish(ArrayRef<Value> sums);
 
 private:
@@ -31,7 +31,7 @@ private:
   Dim leftStride, depth;
   DType sumType;
   int64_t columns, length;
-  int64_t lanes, group, vectors; // of a vector; products of a group; vectors of it
+  int64_t lanes, group, vectors; // of a vector; products of a group; vectors of a group
 };
 
 } // namespace burin::codegen

@@ -30,7 +30,7 @@ void ReductionLoops::reduceLevel(ArrayRef<Operation *> level) {
     reducers.emplace_back(k, op);
   int64_t copies = lanesReduce ? kUnroll : 1;
   int64_t width = lanesReduce ? vectorWidth : k.width;
-  // Accumulators: copy by copy, row by row, reducer by reducer.
+  // Accumulators by copy, then row, then reducer.
   SmallVector<Value> init;
   for (int64_t c = 0; c < copies; ++c)
     for (size_t row = 0; row < rows.size(); ++row)
@@ -67,8 +67,8 @@ void ReductionLoops::reduceLevel(ArrayRef<Operation *> level) {
     }
 }
 
-/// Accumulators that hold parts of a row as one, in a fixed tree. Of the lanes of all as a ring it adds those that lie
-/// opposite each other, so that a row may begin anywhere on it.
+/// Combines the partial accumulators of a row in a fixed tree. The lanes of all accumulators form a ring; each level
+/// adds opposite lanes, so the result does not depend on where on the ring a row begins.
 SmallVector<Value> ReductionLoops::joined(Reducer &r, SmallVector<SmallVector<Value>> parts) {
   while (parts.size() > 1) {
     size_t half = parts.size() / 2;
@@ -79,7 +79,7 @@ SmallVector<Value> ReductionLoops::joined(Reducer &r, SmallVector<SmallVector<Va
   return lanesReduce ? r.acrossLanes(parts[0]) : parts[0];
 }
 
-// Row-major position among the reduced elements: what argmax gives, and the place in scratch.
+// Row-major position among the reduced elements: the result of argmax, and the position in scratch memory.
 Index ReductionLoops::rowPosition(const Row &row) {
   Shape shape;
   SmallVector<Index> at;
@@ -116,7 +116,7 @@ SmallVector<Value> ReductionLoops::walkDimension(size_t i, SmallVector<Value> ca
   Value block = k.constant(copies * vectorWidth);
   Value whole = k.mul(k.div(size, block), block);
   carried = walkBlocks(k.constant(0), whole, copies, carried, step);
-  // The rest goes on like a block of which only the beginning is there.
+  // The remainder continues like a block of which only the first elements exist.
   std::optional<int64_t> end = k.constantOf(size);
   for (int64_t copy = 0; copy < copies; ++copy) {
     Value from = k.add(whole, k.constant(copy * vectorWidth));
@@ -130,13 +130,13 @@ SmallVector<Value> ReductionLoops::walkDimension(size_t i, SmallVector<Value> ca
   return carried;
 }
 
-/// The vector from element r of the innermost reduced dimension on.
+/// Visits the vector from element r of the innermost reduced dimension on.
 SmallVector<Value> ReductionLoops::vectorAt(Value r, const SmallVector<Value> &carried, int64_t copy, Step step) {
   moveTo(reduced.back(), {r, 1});
   return scoped([&] { return visit(step, carried, copy); });
 }
 
-/// Blocks of as many vectors as there are copies of the accumulators.
+/// Loops over blocks of `copies` vectors, one for each copy of the accumulators.
 SmallVector<Value> ReductionLoops::walkBlocks(Value from, Value to, int64_t copies, ValueRange carried, Step step) {
   return k.loop(from, to, k.constant(copies * vectorWidth), carried, [&](Value r, ValueRange values) {
     SmallVector<Value> next(values);
@@ -153,7 +153,7 @@ void ReductionLoops::moveTo(int d, const Index &to) {
   }
 }
 
-// One step of a walk; values kept in scratch are read from it, or written by the walk that comes first to them.
+// One step of a walk. Values kept in scratch memory are loaded, or stored by the first walk that computes them.
 SmallVector<Value> ReductionLoops::visit(Step step, SmallVector<Value> carried, int64_t copy) {
   bindKept();
   SmallVector<Value> next = step(carried, copy);
@@ -191,8 +191,7 @@ Index ReductionLoops::scratchPosition(const Row &row) {
 void ReductionLoops::writeRows() {
   if (fullResults.empty())
     return;
-  // One row after the other, but for those that are turned: there is nothing to wait for, and stores that follow each
-  // other go to the same lines.
+  // Row by row, unless vectors are shifted: there is no latency to hide, and consecutive stores hit the same lines.
   lastWalk = true;
   SmallVector<Value> values;
   for (auto &[value, pointer] : fullResults)
@@ -229,7 +228,7 @@ void ReductionLoops::write(ArrayRef<std::pair<Value, Value>> stored) {
       row->p.store(value, row->p.at(value), pointer);
 }
 
-/// Writes the rows before where those are that are being reduced.
+/// Stores the results of the previous rows at the position of the rows that are being reduced.
 void ReductionLoops::writeBefore() {
   SmallVector<Row *> reducing = active;
   for (Row &row : before)

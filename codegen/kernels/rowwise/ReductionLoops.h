@@ -1,5 +1,5 @@
-// The walks of a kernel without contraction over its reduced dimensions, for one point of the others or for rows that
-// are worked on together: reductions, then what is written of full size.
+// Loops of a rowwise kernel over its reduced dimensions, for one point of the parallel dimensions or for several rows
+// together: reductions, then results of full size. A walk is one pass over the reduced dimensions.
 #pragma once
 #include "codegen/emit/PointEmitter.h"
 #include "codegen/emit/Reducer.h"
@@ -14,21 +14,21 @@ protected:
       : RowwiseSchedule(body, a, results, e.k.target), e(e), k(e.k) {}
 
   struct Row {
-    int64_t number; // among those that are worked on together
+    int64_t number; // index among the rows computed together
     PointEmitter p;
-    Value scratch;           // what is kept of it, and of those beside it
-    SmallVector<Index> next; // where the row is that will have this number
-    Value firstLine = {};    // where the first line is that a walk over lines begins with
-    Value keptFrom = {};     // how many elements come before it in scratch memory, so that its lines are lines there
-    Value mask = {};         // of lanes that are in the row, where that differs between rows
-    bool isReduced = false;  // all that is kept of it has been
+    Value scratch;           // kept values of it and of the rows computed with it
+    SmallVector<Index> next; // the row that will have this number next, for prefetching
+    Value firstLine = {};    // offset of the first element of an aligned walk
+    Value keptFrom = {};     // elements before the row in scratch memory, so that cache lines of both coincide
+    Value mask = {};         // active lanes, where that differs between rows
+    bool isReduced = false;  // reductions are done and its kept values are in scratch memory
   };
 
   ElementEmitter &e;
   KernelBuilder &k;
-  std::deque<Row> rows;   // that are worked on together
-  std::deque<Row> before; // rows that are reduced already, and written while the others are reduced
-  /// Whether stores go past the cache, whether the next rows are fetched, whether `before` is written.
+  std::deque<Row> rows;   // rows computed together
+  std::deque<Row> before; // reduced rows whose results are stored while the next ones are reduced
+  /// Use non-temporal stores; prefetch the next rows; store the results of `before`.
   bool streamed = false, fetches = false, writesBefore = false;
 
   void begin(int64_t count, Value scratch);
@@ -38,19 +38,20 @@ protected:
       scopes.emplace_back(row->p);
     return e.scoped(body);
   }
-  /// The lanes from `from` on that are still inside; blocks end at whole vectors, so only the dimension's end cuts one.
+  /// Mask of the lanes from `from` on that lie inside the dimension. Blocks end at whole vectors, so only the end of
+  /// the dimension needs a mask.
   Value tailMask(Value from, const Dim &size);
 
   void reduceLevel(ArrayRef<mlir::Operation *> level);
   void writeRows();
-  /// All before the first store: it may go to memory that the others are computed from.
+  /// Computes all values before the first store, which may overwrite memory that they are computed from.
   void write(ArrayRef<std::pair<Value, Value>> stored);
 
 private:
-  static constexpr int64_t kUnroll = 4; // accumulators of a row reduction
+  static constexpr int64_t kUnroll = 4; // accumulators of a row
   using Step = llvm::function_ref<SmallVector<Value>(ArrayRef<Value> carried, int64_t copy)>;
 
-  SmallVector<Row *> active; // the rows that the present walk is over
+  SmallVector<Row *> active; // rows of the current walk
   bool lastWalk = false;
 
   void activate(std::deque<Row> &some);

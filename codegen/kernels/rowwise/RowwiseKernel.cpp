@@ -1,9 +1,9 @@
-// Kernels without contraction. For each point of the parallel dimensions: the reductions, each level of dependent ones
-// in one walk over the reduced dimensions, then a last walk that writes results of full size.
+// Kernels without contraction. For each point of the parallel dimensions: the reductions, one walk over the reduced
+// dimensions per level of dependent reductions, then a last walk that stores results of full size.
 //
-// The innermost dimension is vectorised. If it is reduced, four accumulators hide the latency of the additions and are
-// combined in a fixed tree, and two rows go side by side, so that one computes while the other's tree is on its way; if
-// it is parallel, each lane reduces its own column. The order of the additions depends on the shape alone.
+// The innermost dimension is vectorised. If it is reduced, four accumulators hide the latency of additions and are
+// combined in a fixed tree, and two rows are interleaved, so that one computes during the other's tree. If it is
+// parallel, each lane reduces a column. The order of additions depends on the shape alone.
 #include "codegen/emit/KernelEmitters.h"
 #include "codegen/kernels/rowwise/ReductionLoops.h"
 #include <numeric>
@@ -17,7 +17,7 @@ namespace {
 using passes::kColumnBlock;
 using passes::kMapBlock;
 
-/// Tasks that are worked on side by side where they only map from memory to memory.
+/// Number of elementwise tasks that are interleaved if results are streamed.
 constexpr int64_t kBlocksTogether = 4;
 
 class RowwiseKernel : ReductionLoops {
@@ -77,7 +77,7 @@ public:
   }
 
 private:
-  /// For people: how tasks are worked on.
+  /// Text for `--emit schedule`: how tasks are computed.
   std::string how(bool isAlone, bool blocked, int64_t block) const {
     std::string rows = isAlone ? "1 row" : std::to_string(kRowsTogether) + " rows";
     return lanesReduce ? "  tasks of a row, " + rows + " together\n"
@@ -85,13 +85,13 @@ private:
                        : "  one task\n";
   }
 
-  // ---- tasks that are worked on together
-  // They are neighbours; but where stores go past the cache each comes from a part of the range of its own, as memory
-  // serves several pages at a time faster than one after the other.
-  Value firstEnd;    // where those end that come first among those together
-  Value apart, step; // from one to the next among those together; from these to the next ones
+  // ---- tasks that are interleaved
+  // They are adjacent. With non-temporal stores each comes from a different part of the range instead, because memory
+  // serves several pages concurrently faster than one after the other.
+  Value firstEnd;    // end of the first tasks of the groups
+  Value apart, step; // distance of tasks in a group; of consecutive groups
 
-  /// Sets them for as many as can be; gives where the rest begins.
+  /// Sets them for groups of `count` tasks; returns the first remaining task.
   Value takeTogether(int64_t count) {
     Value together = k.constant(count), part = k.div(k.sub(k.hi, k.lo), together);
     Value rest = k.add(k.lo, k.mul(part, together));
@@ -100,13 +100,13 @@ private:
     step = streamed ? k.constant(1) : together;
     return rest;
   }
-  /// The task with that number among those together, so many steps later.
+  /// Task `number` of the group of task `first`, `later` groups further.
   Value taskAt(Value first, int64_t number, int64_t later = 0) {
     Value task = k.add(first, k.mul(apart, k.constant(number)));
     return k.add(task, k.mul(step, k.constant(later)));
   }
 
-  /// Where the row is that is number `index` among those of the outer dimensions.
+  /// Sets `point` to the row with row-major number `index` in the outer dimensions.
   void place(SmallVectorImpl<Index> &point, Value index, ArrayRef<int> outer) {
     for (size_t i = outer.size(); i-- > 0;) {
       Value size = k.dim(space[outer[i]]);
@@ -123,8 +123,8 @@ private:
     }
   }
 
-  /// How many rows are worked on before those that are fetched. From memory they come earlier: two rows, of more than a
-  /// page one; where they take long to reduce, one more.
+  /// Distance of prefetches in rows. Streamed results need more: two rows, one if a row exceeds a page; one more if
+  /// reductions are expensive.
   int64_t fetchedAhead() {
     Dim row = 1;
     for (int d : reduced)
@@ -138,9 +138,9 @@ private:
     scoped([&] { pointOf(); });
   }
 
-  // ---- rows that are written while the next ones are reduced
-  // Memory takes stores past the cache one by one, and those to scratch memory wait behind them: side by side with the
-  // reductions they hold up nothing. Where reductions take no longer than memory there is nothing to gain.
+  // ---- rows whose results are stored while the next ones are reduced
+  // Memory accepts non-temporal stores one by one, and stores to scratch memory wait behind them. Interleaved with
+  // reductions they block nothing. If reductions are no slower than memory there is nothing to gain.
 
   bool overlaps() { return streamed && reducesExpensive && !fullResults.empty(); }
 
@@ -166,7 +166,7 @@ private:
     });
   }
 
-  /// What the reductions give.
+  /// Returns the results of the reductions.
   SmallVector<Value> reduceRows(Value first, ArrayRef<int> outer, Value scratch) {
     beginRows(first, kRowsTogether, outer, scratch);
     SmallVector<Value> reduced;
@@ -190,10 +190,10 @@ private:
     }
   }
 
-  /// All tasks from `first` on. Divisions by sizes that only a run knows would take longer than a short row: the
-  /// positions of the first task are counted on.
+  /// Runs all tasks from `first` on. Divisions by symbolic sizes would take longer than a short row, so the position of
+  /// the first task is incremented instead.
   void runBlocksInOrder(Value first, ArrayRef<int> outer, const Dim &blocks, int64_t block) {
-    Shape sizes; // of all positions but the first, the last one first
+    Shape sizes; // of all dimensions of the position but the first, innermost first
     if (!outer.empty())
       sizes.push_back(blocks);
     for (size_t i = outer.size(); i-- > 1;)
@@ -233,14 +233,14 @@ private:
   }
 
   // ---- vectors
-  /// The dimensions that vectors run along: the last one. Where that is too short to fill them, or what is left of it
-  /// is, those before it, too, as if they were one; then as many vectors are worked on at a time as it takes until the
-  /// next one begins where the first did, so that each has its lanes at known places.
+  /// The dimensions that vectors run along: the last one, and, if it does not fill vectors well, the ones before it as
+  /// if merged. Vectors are then computed in groups of `period`, after which the lane positions repeat, so that each
+  /// vector of the group has constant lane positions.
   Shape walked;
-  int64_t period = 1; // vectors at a time
+  int64_t period = 1; // vectors per group
 
   void chooseWalk() {
-    constexpr int64_t kLongest = 8; // vectors at a time
+    constexpr int64_t kLongest = 8; // vectors per group
     constexpr double kWellFilled = 0.8;
     size_t last = parallel.size() - 1;
     walked = {space[parallel[last]]};
@@ -255,14 +255,14 @@ private:
     }
   }
 
-  /// Goes to element i of the walked dimensions, or to the vector from it on.
+  /// Moves to element i of the walked dimensions, or to the vector that begins there.
   void moveAlong(SmallVectorImpl<Index> &point, Value i) {
     size_t first = parallel.size() - walked.size();
     for (auto [n, index] : llvm::enumerate(e.delinearize({i, k.width > 1 ? 1 : 0}, walked)))
       point[parallel[first + n]] = index;
   }
 
-  /// Of the sizes that divide the walked dimensions the largest one up to kMapBlock, unless that is small.
+  /// The largest block size up to kMapBlock that divides the walked dimensions, unless that is small.
   int64_t mapBlock() {
     int64_t unit = period * vectorWidth, most = kMapBlock / unit * unit;
     if (!elements(walked).isStatic())
@@ -277,7 +277,7 @@ private:
     return size <= block || size % block == 0;
   }
 
-  /// The blocks of several tasks, all of one size, a vector of each at a time.
+  /// Computes the blocks of several tasks, all of equal size, interleaved by vectors.
   void runBlocks(Value first, ArrayRef<int> outer, const Dim &blocks, int64_t block) {
     begin(kBlocksTogether, k.scratch);
     int64_t size = std::min(elements(walked).value(), block);
@@ -286,7 +286,7 @@ private:
       place(point, k.div(task, count), outer);
       return k.mul(k.rem(task, count), k.constant(block));
     };
-    SmallVector<std::pair<Value, Value>> from; // of each row here, and of the one that is fetched: a page ahead or more
+    SmallVector<std::pair<Value, Value>> from; // of each row, and of the row to prefetch, at least a page ahead
     for (Row &row : rows)
       from.push_back({beginning(row.p.point, taskAt(first, row.number)),
                       beginning(row.next, taskAt(first, row.number, llvm::divideCeil(kMapBlock, size)))});
@@ -302,9 +302,9 @@ private:
     k.width = 1;
   }
 
-  // ---- stores past the cache
-  /// The results that vectors are stored to, if they are so large that nobody finds them in a cache, and all their
-  /// vectors are whole and aligned when the results are. Otherwise none.
+  // ---- non-temporal stores
+  /// The results to store with non-temporal stores: if they are too large to stay in a cache, and all their vectors are
+  /// whole and, given aligned results, aligned. Empty otherwise.
   SmallVector<std::pair<Value, Value>> streamedResults() {
     auto &candidates = lanesReduce ? fullResults : pointResults;
     int64_t bytes = 0;
@@ -331,8 +331,8 @@ private:
   }
 
   // ---- parallel points
-  /// Vectors of columns that are reduced side by side: elements that lie behind each other are read one after the
-  /// other, and each addition has time until the next one that waits for it.
+  /// Number of vectors of columns that are reduced together: adjacent elements are loaded consecutively, and additions
+  /// have time until the next one depends on them.
   int64_t columnsTogether() {
     const int64_t mostAccumulators = k.target.tileRows * k.target.tileVectors * 2 / 3; // as registers of contractions
     if (reduced.empty() || lanesReduce || !kept.empty() || !fullResults.empty())
@@ -356,7 +356,7 @@ private:
     return together > 1 ? together * vectorWidth : kColumnBlock;
   }
 
-  /// Some vectors of columns from `i` on.
+  /// Computes `count` vectors of columns from `i` on.
   void vectors(ArrayRef<Index> place, Value i, int64_t count, Value mask) {
     begin(count, k.scratch);
     k.width = vectorWidth;
@@ -379,7 +379,7 @@ private:
       to = size;
     }
     Value begin = from;
-    // Steps of as many vectors as are worked on together, then of a single one, then what is left.
+    // Steps of several vectors together, then single vectors, then the remainder.
     int64_t together = columnsTogether();
     auto steps = [&](int64_t count, llvm::function_ref<void(Value)> visit) {
       Value step = k.constant(count * vectorWidth);
@@ -407,8 +407,8 @@ private:
     };
     if (extent.isStatic() || k.sharesMemory() || !reduced.empty())
       return tail();
-    // What is left of a size that only a run knows needs no masks where it is the end of whole vectors, some of whose
-    // elements are then computed twice.
+    // The remainder of a symbolic size needs no mask if it is computed as the last whole vectors, which overlap the
+    // previous ones.
     Value last = k.sub(size, k.constant(period * vectorWidth)), isLeft = k.compare(arith::CmpIPredicate::slt, from, to);
     Value isLong = k.compare(arith::CmpIPredicate::sge, last, begin);
     k.when(arith::AndIOp::create(k.b, k.loc, isLeft, isLong), [&] {
@@ -426,7 +426,7 @@ private:
   void reducePoint() {
     for (auto &[value, slot] : kept)
       slot.written = slot.touched = false;
-    // What the next rows are computed from is fetched while these are: by the second walk, when there are several.
+    // The operands of the next rows are prefetched meanwhile: by the second walk, if there are several.
     for (auto [i, level] : llvm::enumerate(levels)) {
       fetches = lanesReduce && i == 1;
       writesBefore = !before.empty() && i + 1 == levels.size();
@@ -436,7 +436,7 @@ private:
     write(pointResults);
   }
 
-  Dim ownScratch = 0; // of rows that are worked on together
+  Dim ownScratch = 0; // bytes for the rows computed together
 };
 
 } // namespace

@@ -21,7 +21,7 @@ RowwiseSchedule::RowwiseSchedule(Block &body, const passes::IterationSpace &a, A
       widest = std::max<int64_t>(widest, byteWidth(dtypeOf(v)));
   for (BlockArgument v : body.getArguments())
     widest = std::max<int64_t>(widest, byteWidth(dtypeOf(v)));
-  // f32 lanes fill a register; wider elements take two.
+  // A register holds f32 lanes; wider elements take two registers.
   vectorWidth = target.lanes(std::clamp<int64_t>(widest, 2, 4));
   lanesReduce = !reduced.empty() && reduced.back() == int(space.size()) - 1;
   findLevels(results);
@@ -29,7 +29,7 @@ RowwiseSchedule::RowwiseSchedule(Block &body, const passes::IterationSpace &a, A
 }
 
 void RowwiseSchedule::findLevels(ArrayRef<Value> results) {
-  llvm::DenseMap<Value, size_t> level; // number of reduction levels a value needs
+  llvm::DenseMap<Value, size_t> level; // number of reduction levels below a value
   for (Operation &op : body.without_terminator()) {
     size_t needed = 0;
     for (Value operand : op.getOperands())
@@ -79,7 +79,7 @@ void RowwiseSchedule::planScratch() {
     reducesExpensive |= walks > needs(roots.back(), op.getResult(0));
     if (walks < 2)
       continue;
-    // Lanes that are columns keep a vector each; room for two vectors serves masked ends of rows.
+    // If lanes are columns, each element keeps a vector; otherwise room for two vectors serves the masked ends of rows.
     int64_t element = byteWidth(dtypeOf(op.getResult(0)));
     Dim bytes = ceildiv(lanesReduce ? count + Dim(2 * vectorWidth) : count * Dim(vectorWidth), 64) * Dim(64 * element);
     kept[op.getResult(0)] = {scratchBytes, bytes};

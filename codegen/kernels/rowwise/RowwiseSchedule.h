@@ -1,5 +1,5 @@
-// What a kernel without contraction does, before there is code: the dimensions its walks go along, what each of them
-// computes, and what is kept in scratch memory in between.
+// The schedule of a kernel without contraction: the dimensions of its walks (passes over a row), the ops of each walk,
+// and the values kept in scratch memory between walks.
 #pragma once
 #include "codegen/target/Target.h"
 #include "passes/analysis/IterationSpace.h"
@@ -11,7 +11,7 @@ struct RowwiseSchedule {
 
   RowwiseSchedule(mlir::Block &body, const passes::IterationSpace &, llvm::ArrayRef<Value> results, const Target &);
 
-  /// Rows that are reduced side by side.
+  /// Rows that are reduced together.
   static constexpr int64_t kRowsTogether = 2;
 
   mlir::Block &body;
@@ -19,38 +19,38 @@ struct RowwiseSchedule {
   const Shape &space;
   llvm::SmallVector<int> parallel, reduced; // dimensions of the space
   int64_t vectorWidth = 1;
-  bool lanesReduce = false;     // the lanes of vectors lie along a reduced dimension
-  DType narrowest = DType::i64; // of the results
-  /// Reductions by the number of walks that come before theirs.
+  bool lanesReduce = false;     // lanes run along a reduced dimension
+  DType narrowest = DType::i64; // element type of the results
+  /// Reductions by the number of walks that must precede theirs.
   llvm::SmallVector<llvm::SmallVector<mlir::Operation *>> levels;
-  /// Values with and without reduced dimensions, and where they go.
+  /// Results with and without reduced dimensions: value, pointer.
   llvm::SmallVector<std::pair<Value, Value>> fullResults, pointResults;
 
-  /// An expensive value needed in several walks is kept in scratch memory by the first.
+  /// Scratch memory of an expensive value that several walks need; the first walk stores it.
   struct Slot {
     Dim offset, bytes; // of one row
     bool written = false, touched = false;
   };
   llvm::MapVector<Value, Slot> kept;
   Dim scratchBytes = 0;
-  bool reducesExpensive = false; // values that take longer to compute than memory takes
+  bool reducesExpensive = false; // some value takes longer to compute than to store and load
 
-  /// For people: the space, what is reduced, the walks over a row and what they compute, what is kept between them.
+  /// Text for `--emit schedule`: the space, reduced dimensions, walks with their reductions, and kept values.
   std::string text() const;
 
-  /// Whether rows begin anywhere in a line of the cache, and are so long that it matters.
+  /// Whether rows begin at arbitrary offsets in a cache line, and are long enough for that to matter.
   bool startsAnywhere() const;
-  /// An operand with rows that these values are computed from, or null.
+  /// An operand with one value per element of the rows, which these values depend on; null if there is none.
   Value rowRead(llvm::ArrayRef<Value> roots) const;
-  /// Whether these values are computed element by element, from nothing at another place of the row.
+  /// Whether each element of these values depends only on elements at the same position of the row.
   bool isElementwise(llvm::ArrayRef<Value> roots) const;
-  /// Whether these values are computed, as far as they are not kept, from an operand that all rows share.
+  /// Whether these values depend, except through kept values, on an operand that all rows share.
   bool readsSharedRow(llvm::ArrayRef<Value> roots) const;
 
 private:
   void findLevels(llvm::ArrayRef<Value> results);
   void planScratch();
-  /// Whether these values are computed from `v`; what is kept is read from scratch memory.
+  /// Whether these values depend on `v`; kept values are loaded from scratch memory instead of computed.
   bool needs(llvm::ArrayRef<Value> roots, Value v, bool isKeptRead = true) const;
   bool isAlongRow(Value v) const;
   bool isRow(Value v) const;

@@ -1,5 +1,5 @@
-// Rows that begin anywhere in a line of the cache. A vector that crosses lines is read and written at half speed, so
-// vectors lie in lines here, but for those at both ends of a row.
+// Rows that begin at arbitrary offsets in a cache line. Vectors that cross lines are loaded and stored at half speed,
+// so walks use vectors aligned to lines, except at both ends of a row.
 #include "codegen/kernels/rowwise/ReductionLoops.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -8,7 +8,7 @@ using namespace burin::ir;
 
 namespace burin::codegen {
 
-/// How many elements of the line that the row begins in come before it.
+/// Number of elements between the start of the row's first cache line and the row.
 Value ReductionLoops::intoLine(Row &row, Value v, Value pointer) {
   row.p.point[reduced[0]] = {k.constant(0)};
   int64_t bytes = byteWidth(dtypeOf(v));
@@ -17,7 +17,7 @@ Value ReductionLoops::intoLine(Row &row, Value v, Value pointer) {
   return k.div(k.rem(address, k.constant(vectorWidth * bytes)), k.constant(bytes));
 }
 
-/// How many elements of the row come before the first line that begins in it.
+/// Number of elements of the row before its first line boundary.
 Value ReductionLoops::beforeLine(Row &row, Value v, Value pointer) {
   Value width = k.constant(vectorWidth);
   return k.rem(k.sub(width, intoLine(row, v, pointer)), width);
@@ -27,7 +27,7 @@ static SmallVector<Value> reads(ArrayRef<Operation *> level) {
   return llvm::map_to_vector(level, [](Operation *op) { return op->getOperand(0); });
 }
 
-/// How the vectors of a row come to these reductions.
+/// The order in which the vectors of a row can be passed to these reductions.
 ReductionLoops::Order ReductionLoops::orderOf(ArrayRef<Operation *> level) {
   auto all = [&](auto test) { return llvm::all_of(level, [&](Operation *op) { return (Reducer(k, op).*test)(); }); };
   if (!startsAnywhere() || !rowRead(reads(level)))
@@ -38,7 +38,7 @@ ReductionLoops::Order ReductionLoops::orderOf(ArrayRef<Operation *> level) {
   return masked ? Order::MaskedLines : Order::FromStart;
 }
 
-/// Whether what is kept of a row lies in lines of scratch memory as the row does where it is read.
+/// Whether the kept values of a row have the same alignment in scratch memory as the row in its operand.
 bool ReductionLoops::keepsLines() {
   SmallVector<Value> written = llvm::map_to_vector(fullResults, [](auto &result) { return result.first; });
   return startsAnywhere() && !readsSharedRow(written) &&
@@ -64,7 +64,7 @@ SmallVector<Value> ReductionLoops::walkLevel(ArrayRef<Operation *> level, const 
   return result;
 }
 
-/// Where elements may come in any order, and more than once: those at the ends overlap their neighbours.
+/// For reductions that accept elements in any order and repeatedly: the vectors at both ends overlap their neighbours.
 SmallVector<Value> ReductionLoops::walkLines(Value read, SmallVector<Value> carried, Step step) {
   for (Row &row : rows)
     row.firstLine = beforeLine(row, read, e.memoryOf(read)->pointer);
@@ -83,13 +83,13 @@ SmallVector<Value> ReductionLoops::walkLines(Value read, SmallVector<Value> carr
   return carried;
 }
 
-/// Where each counts once. Element i is taken in by the lane that is as many further as the row is into its line, of
-/// all accumulators as a ring; joined() does not see where on the ring a row begins. Lanes outside the row are masked
-/// off.
+/// For reductions that need each element once. Rows start at any offset in a cache line. Rotating the accumulators by
+/// that offset keeps the summation tree, and so the bits of the result, independent of alignment (see joined()). Lanes
+/// outside the row are masked.
 SmallVector<Value> ReductionLoops::walkMaskedLines(Value read, SmallVector<Value> carried, Step step) {
   int64_t size = space[reduced[0]].value(), block = vectorWidth * kUnroll;
   SmallVector<Value> into;
-  Value end = k.constant(0); // of the last of these rows
+  Value end = k.constant(0); // end of the longest of these rows
   for (Row &row : rows) {
     into.push_back(intoLine(row, read, e.memoryOf(read)->pointer));
     row.firstLine = k.sub(k.constant(0), into.back());
@@ -115,7 +115,7 @@ SmallVector<Value> ReductionLoops::walkMaskedLines(Value read, SmallVector<Value
       carried = vectorAt(k.constant(r), carried, copy, step);
     else if (r < size)
       carried = cutAt(r, carried, copy);
-    else // which no row may reach
+    else // not every row reaches this vector
       carried = k.loop(k.constant(r), end, k.constant(vectorWidth), carried,
                        [&](Value, ValueRange values) { return cutAt(r, SmallVector<Value>(values), copy); });
   }
@@ -123,7 +123,7 @@ SmallVector<Value> ReductionLoops::walkMaskedLines(Value read, SmallVector<Value
   return carried;
 }
 
-/// Of each row and result, the vector from element r of the row on.
+/// The vectors from element r on, per row and result.
 SmallVector<Value> ReductionLoops::elementsFrom(Value r) {
   SmallVector<Value> elements;
   vectorAt(r, {}, 0, [&](ArrayRef<Value>, int64_t) {
@@ -135,7 +135,7 @@ SmallVector<Value> ReductionLoops::elementsFrom(Value r) {
   return elements;
 }
 
-/// Both ends are computed before anything is stored, which may go to memory that they are computed from.
+/// Computes both ends before the first store, which may overwrite memory that they are computed from.
 void ReductionLoops::writeLines(Row &row) {
   Value start = beforeLine(row, fullResults[0].first, fullResults[0].second);
   k.width = vectorWidth;
@@ -152,8 +152,8 @@ void ReductionLoops::writeLines(Row &row) {
   k.width = 1;
 }
 
-/// For operands that all rows share, which begin where a line does: vectors are computed as they lie in the row, and
-/// stored as they lie in lines. What rows share is read once for those that are worked on together.
+/// For operands that all rows share and that are aligned: vectors are computed aligned to the row, shifted, and stored
+/// aligned to cache lines. Shared operands are loaded once for all rows computed together.
 void ReductionLoops::writeTurned() {
   int d = reduced[0];
   SmallVector<Value> into;
@@ -162,7 +162,8 @@ void ReductionLoops::writeTurned() {
       into.push_back(intoLine(*row, value, pointer));
   k.width = vectorWidth;
   Value width = k.constant(vectorWidth);
-  // The line that element r is in or at the end of, of the vectors before it and from it on.
+  // Stores the cache line that ends in the vector from element r on. `before` and `from`: the vectors before and from
+  // r.
   auto storeAt = [&](Value r, ArrayRef<Value> before, ArrayRef<Value> from, llvm::function_ref<Value(Value)> mask) {
     size_t i = 0;
     for (Row *row : active)
@@ -176,8 +177,7 @@ void ReductionLoops::writeTurned() {
   int64_t size = space[d].value(), whole = size / vectorWidth * vectorWidth;
   SmallVector<Value> first = elementsFrom(k.constant(0));
   storeAt(k.constant(0), first, first, [&](Value into) { return lanesFrom(into); });
-  // Some vectors are computed before any is stored: what is read behind a store to the same place of another page
-  // waits.
+  // Several vectors are computed before any is stored, because loads wait for earlier stores with the same page offset.
   auto steps = [&](int64_t begin, int64_t end, int64_t count, ValueRange carried) -> SmallVector<Value> {
     return k.loop(k.constant(begin), k.constant(end), k.constant(count * vectorWidth), carried,
                   [&](Value r, ValueRange last) {
@@ -213,7 +213,7 @@ Value ReductionLoops::number(Value n) {
 Value ReductionLoops::lanesBelow(Value n) { return k.compare(arith::CmpIPredicate::slt, laneNumbers(), number(n)); }
 Value ReductionLoops::lanesFrom(Value n) { return k.compare(arith::CmpIPredicate::sge, laneNumbers(), number(n)); }
 
-/// As many lanes of two vectors, from lane `from` of the first on.
+/// A vector of the lanes of x from `from` on, followed by lanes of y.
 Value ReductionLoops::lanesAcross(Value x, Value y, Value from) {
   Value picked = arith::AddIOp::create(k.b, k.loc, laneNumbers(), number(from));
   return LLVM::CallIntrinsicOp::create(k.b, k.loc, x.getType(), k.b.getStringAttr("llvm.x86.avx512.vpermi2var.ps.512"),
