@@ -1,4 +1,4 @@
-// The C interface over Program and Session: argument checks, handles, and nothing else.
+// The C API on top of Program and Session: argument checks and handles only.
 #include "runtime/CApiDevices.h"
 #include "runtime/execute/AsyncRunner.h"
 #include "runtime/format/Expr.h"
@@ -13,10 +13,10 @@ using burin::rt::api::give;
 
 struct burin_artifact {
   Program::Ptr program;
-  uint32_t function = 0;           // whose inputs and outputs these are
-  std::atomic<int> references = 1; // the caller's, and one per session
+  uint32_t function = 0;           // the function that the handle stands for
+  std::atomic<int> references = 1; // of the caller, and one per session
   burin_logger logger{};
-  // What the info functions point to.
+  // Storage that the info functions return pointers to.
   std::vector<burin_tensor_info> inputs, outputs, states;
   std::vector<burin_symbol_info> symbols;
   std::vector<std::string> texts;
@@ -25,7 +25,7 @@ struct burin_artifact {
   const Plan &plan() const { return program->artifact().plans[function]; }
 };
 
-/// Carries the steps of a profile to the caller's callback.
+/// Passes the steps of a profile to the caller's callback.
 struct ProfileForward {
   burin_step_callback callback;
   void *ctx;
@@ -38,23 +38,23 @@ struct ProfileForward {
   }
 };
 
-/// What the handles for the functions of one session share.
+/// Shared by all handles for functions of one session.
 struct SessionCore {
-  std::unique_ptr<ProfileForward> profile; // what the session's hook points to
+  std::unique_ptr<ProfileForward> profile; // target of the session's hook
   std::unique_ptr<Session> session;
-  std::unique_ptr<AsyncRunner> async; // after the session: it goes first
+  std::unique_ptr<AsyncRunner> async; // declared after the session, so that it is destroyed first
   std::mutex asyncMutex;              // guards the creation of `async`
 };
 
 struct burin_session {
-  burin_artifact *artifact = nullptr; // as the function that runs
+  burin_artifact *artifact = nullptr; // the function that runs
   std::shared_ptr<SessionCore> core;
 
   Session &session() const { return *core->session; }
   uint32_t function() const { return artifact->function; }
 };
 
-// A burin_tensor is read and written as a TensorView, so that a run copies no descriptions.
+// A burin_tensor is accessed as a TensorView, so that runs copy no descriptions.
 static_assert(sizeof(burin_tensor) == sizeof(TensorView) &&
               offsetof(burin_tensor, data) == offsetof(TensorView, data) &&
               offsetof(burin_tensor, shape) == offsetof(TensorView, shape) &&
@@ -78,7 +78,7 @@ burin_status *missing(const char *what) {
   return give({ErrorCode::InvalidArgument, text("a null pointer was given for ", what)});
 }
 
-/// The caller's options as far as its struct_size goes, defaults for the rest.
+/// The caller's options up to its struct_size, and defaults for the rest.
 template <class Options> Options optionsOr(const Options *given) {
   Options out{};
   if (given)
@@ -291,7 +291,7 @@ burin_status *sessionRun(burin_session *session, const burin_tensor *inputs, uin
   return give(session->session().run(views(inputs, inputCount), views(outputs, outputCount), session->function()));
 }
 
-/// Carries the caller's callback through the runner.
+/// Passes the caller's callback through the runner.
 struct DoneCall {
   burin_done_callback callback;
   void *ctx;
@@ -320,7 +320,7 @@ burin_status *sessionRunAsync(burin_session *session, const burin_tensor *inputs
   Status s = core.async->enqueue(session->function(), views(inputs, inputCount), views(outputs, outputCount),
                                  {call.get(), DoneCall::done});
   if (s.ok())
-    call.release(); // the runner has it
+    call.release(); // owned by the runner now
   return give(std::move(s));
 }
 
@@ -373,7 +373,7 @@ burin_status *sessionFunction(burin_session *session, const char *name, burin_se
   if (burin_status *s = artifactFunction(session->artifact, name, &function))
     return s;
   giveSession(function, session->core, out);
-  artifactRelease(function); // the session has it
+  artifactRelease(function); // owned by the session now
   return nullptr;
 }
 

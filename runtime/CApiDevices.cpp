@@ -15,7 +15,7 @@ namespace {
 
 bool isCpu(burin_device device) { return device.type == BURIN_CPU; }
 
-/// What device_alloc has handed out: each keeps its device in use.
+/// A live allocation of device_alloc; keeps its device open.
 struct Allocation {
   Device::Ptr device;
   size_t bytes;
@@ -35,7 +35,7 @@ Status openGpu(burin_device device, Device::Ptr &out) {
   return Device::open(device.index, out);
 }
 
-/// The caller's stream, or that of the device's tensors.
+/// The caller's stream, or else the stream of the device's tensors.
 Status streamOf(Device &device, void *given, gpu::Stream &out) {
   gpu::Lanes *lanes = nullptr;
   out = static_cast<gpu::Stream>(given);
@@ -47,7 +47,7 @@ Status streamOf(Device &device, void *given, gpu::Stream &out) {
   return s;
 }
 
-/// Does something on a GPU, in its context, with a stream.
+/// Calls `action` with a GPU and a stream, in the context of the GPU.
 template <class F> Status onGpu(burin_device which, void *stream, F action) {
   Device::Ptr device;
   if (Status s = openGpu(which, device); !s.ok())

@@ -1,4 +1,4 @@
-// The functions of the C interface over devices: see runtime.h.
+// The device functions of the C API, see runtime.h.
 #pragma once
 #include "burin/runtime.h"
 #include "runtime/support/Status.h"

@@ -18,7 +18,7 @@ constexpr uint16_t kMachine = EM_X86_64;
 constexpr uint16_t kMachine = EM_AARCH64;
 #endif
 
-/// What a relocation stores. Each machine numbers the same few kinds differently.
+/// The value that a relocation stores. Each architecture numbers these kinds differently.
 enum class Reloc { Unknown, Relative, Symbol };
 
 Reloc relocKind(uint32_t type) {
@@ -50,8 +50,8 @@ Status bad(const std::string &what) {
 
 } // namespace
 
-/// Loads one image. Addresses are virtual addresses of the image, 0 based; `at` and `segmentFor` are the only ways
-/// to memory, and both check.
+/// Loads one image. Addresses are virtual addresses of the image, starting at 0. Memory is accessed only by `at` and by
+/// checked copies.
 class ElfLoader {
 public:
   ElfLoader(std::span<const std::byte> file, CodeImage &image)
@@ -147,7 +147,7 @@ private:
     return {};
   }
 
-  /// Reads a T at an address; false outside the image.
+  /// Reads a T at an address; returns false if it is outside of the image.
   template <class T> bool at(uint64_t address, T &out) const {
     if (address > image.size || sizeof(T) > image.size - address)
       return false;
@@ -276,7 +276,7 @@ private:
         return {ErrorCode::Unsupported, "this system does not let a process make memory executable"};
     }
     __builtin___clear_cache(reinterpret_cast<char *>(image.base), reinterpret_cast<char *>(image.base + image.size));
-    // Written by relocation, constant afterwards.
+    // RELRO: written by relocation, constant afterwards.
     if (relro.p_memsz && writable(relro.p_vaddr) && relro.p_vaddr + relro.p_memsz <= image.size)
       protectRange(pageDown(relro.p_vaddr), pageDown(relro.p_vaddr + relro.p_memsz), PROT_READ);
     return {};

@@ -1,5 +1,5 @@
-// Maps the machine code of an artifact: a position-independent ELF image that imports nothing but a few functions of
-// the C library. Bounds-checked, and no page is ever writable and executable.
+// Maps the machine code of an artifact, a position-independent ELF image that imports only a few C library functions.
+// All accesses are bounds-checked, and no page is both writable and executable.
 #pragma once
 #include "runtime/support/Status.h"
 #include <cstddef>
@@ -21,10 +21,10 @@ public:
   }
   ~CodeImage();
 
-  /// Maps a copy of `elf`, which may be dropped afterwards. Runs no code of it.
+  /// Maps a copy of `elf`, which may be freed afterwards. Runs no code of it.
   static Status load(std::span<const std::byte> elf, CodeImage &out);
 
-  /// The function at a virtual address of the image; null when nothing executable is mapped there.
+  /// The function at a virtual address of the image; null if that is not executable.
   void *function(uint64_t address) const;
 
 private:
@@ -34,7 +34,7 @@ private:
   std::pair<uint64_t, uint64_t> executable; // addresses [first, second)
 };
 
-/// The address of a function code may import, or null: the allowed names are in ElfImports.cpp.
+/// The address of a function that code may import, or null; the list is in ElfImports.cpp.
 void *importedFunction(std::string_view name);
 
 } // namespace burin::rt

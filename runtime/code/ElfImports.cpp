@@ -1,4 +1,4 @@
-// What machine code in an artifact may import. Everything else is refused by name when the code is mapped.
+// Functions that the code of artifacts may import. Loading fails for any other name.
 #include "runtime/code/Elf.h"
 #include <cmath>
 #include <cstring>

@@ -17,7 +17,7 @@ Status ioError(const char *what, const std::string &path, int error) {
           text("cannot ", what, " ", path, ": ", std::strerror(error), "\n  check the path and its permissions")};
 }
 
-/// A whole file, mapped read-only; the owner unmaps it.
+/// Maps a whole file read-only; the owner unmaps it.
 Status mapFile(const std::string &path, Bytes &bytes, std::shared_ptr<const void> &owner) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0)

@@ -1,4 +1,4 @@
-// A loaded artifact: validated plan, mapped weights, machine code for this processor. Immutable and shared by all
+// A loaded artifact: validated plans, mapped weights, machine code for this processor. Immutable, and shared by all
 // sessions that run it, on any thread.
 #pragma once
 #include "runtime/code/Elf.h"
@@ -21,23 +21,23 @@ class Program {
 public:
   using Ptr = std::shared_ptr<const Program>;
 
-  /// Maps the file; the weights are read from the mapping, so the file must not be changed while it is loaded (replace
-  /// it by renaming another over it, as saveArtifact does).
+  /// Maps the file. Weights are read from the mapping, so the file must not be modified while it is loaded. Replacing
+  /// it by renaming another file over it, as saveArtifact does, is safe.
   static Status loadFile(const std::string &path, const LoadOptions &options, Ptr &out);
 
-  /// Reads an artifact in memory. `owner` keeps `file` alive; without one, the weights are copied. Weights that are
-  /// not 64-byte aligned are copied too.
+  /// Reads an artifact from memory. `owner` keeps `file` alive. Weights are copied if there is no owner or if they are
+  /// not 64-byte aligned.
   static Status loadMemory(Bytes file, std::shared_ptr<const void> owner, const LoadOptions &options, Ptr &out);
 
   const Artifact &artifact() const { return content; }
   const Stages &stages(uint32_t plan) const { return pieces[plan]; }
-  /// The public function of this name; none: UINT32_MAX.
+  /// Index of the public function with this name, or UINT32_MAX.
   uint32_t function(std::string_view name) const;
-  /// Whether there is code for this processor; else there is some for GPUs.
+  /// Whether the artifact has code for this processor; otherwise it has code for GPUs.
   bool runsOnCpu() const { return hasCpuCode; }
-  /// PTX, which ends with a null byte.
+  /// Null-terminated PTX.
   const char *gpuCode(const Code &code) const { return gpuCodes[size_t(&code - content.codes.data())].c_str(); }
-  /// The target whose code was chosen: "x86-64-v4". Of an artifact for GPUs alone, the first.
+  /// The target whose code was chosen, such as "x86-64-v4"; the first one if there is code for GPUs only.
   const std::string &target() const { return content.codes[chosen].target; }
   KernelFunction kernel(uint32_t index) const { return kernels[index]; }
   const void *constant(uint32_t index) const { return weights.data() + content.constants[index].offset; }
@@ -48,12 +48,12 @@ public:
 
 private:
   Artifact content;
-  std::vector<Stages> pieces; // of each plan
+  std::vector<Stages> pieces; // per plan
   CodeImage image;
   std::vector<KernelFunction> kernels;
   size_t chosen = 0;
   bool hasCpuCode = false;
-  std::vector<std::string> gpuCodes; // of each of the codes; empty: for a processor
+  std::vector<std::string> gpuCodes; // per entry of codes; empty for CPU code
   Bytes weights;
   std::shared_ptr<const void> weightOwner;
 

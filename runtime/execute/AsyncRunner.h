@@ -1,4 +1,4 @@
-// Runs of one session, queued: they happen in order on a thread that starts with the first of them.
+// A queue of runs of one session: they run in order on one thread, which starts with the first run.
 #pragma once
 #include "runtime/execute/Session.h"
 #include <condition_variable>
@@ -8,7 +8,7 @@
 
 namespace burin::rt {
 
-/// The end of an asynchronous run; the arguments are valid during the call only.
+/// Callback at the end of an asynchronous run; its arguments are valid during the call only.
 struct DoneHook {
   void *ctx = nullptr;
   void (*done)(void *ctx, const Status &status, std::span<const TensorView> outputs) = nullptr;
@@ -17,12 +17,12 @@ struct DoneHook {
 class AsyncRunner {
 public:
   explicit AsyncRunner(Session &session) : session(session) {}
-  /// Waits until the queue is empty. Not from inside a done hook.
+  /// Waits until the queue is empty. Must not be called from a done hook.
   ~AsyncRunner();
   AsyncRunner(const AsyncRunner &) = delete;
 
-  /// Copies the views, not the data. Blocks while kMaxWaiting runs are queued, except from inside a done hook. Fails
-  /// only if the system does not give us a thread; the hook is not called then.
+  /// Copies the views but not the data. Blocks while kMaxWaiting runs are queued, unless called from a done hook. Fails
+  /// only if no thread can be created; the hook is not called then.
   Status enqueue(uint32_t function, std::span<const TensorView> inputs, std::span<const TensorView> outputs,
                  const DoneHook &hook);
 
@@ -32,7 +32,7 @@ private:
   struct Job {
     uint32_t function;
     std::vector<TensorView> inputs, outputs;
-    std::vector<int64_t> dims; // what the shapes of the views point to
+    std::vector<int64_t> dims; // storage of the shapes of the views
     DoneHook hook;
   };
 
@@ -41,7 +41,7 @@ private:
   std::condition_variable changed;
   std::deque<Job> queue;
   bool stopping = false;
-  pthread_t worker{}; // once `started`; not a std::thread, which reports failure by an exception
+  pthread_t worker{}; // valid once `started`; not a std::thread, which reports failure by an exception
   bool started = false;
 
   Status start();

@@ -6,14 +6,14 @@
 
 namespace burin::rt {
 
-/// Where a session gets its memory. Null functions: the C library. `allocate` may return null.
+/// The allocator of a session. Null functions stand for the C library. `allocate` may return null.
 struct Allocator {
   void *ctx = nullptr;
   void *(*allocate)(void *ctx, size_t bytes, size_t align) = nullptr;
   void (*release)(void *ctx, void *data, size_t bytes) = nullptr;
 };
 
-/// The caller's functions if there are both, else the C library's.
+/// The caller's allocator if it has both functions, else the C library's.
 Allocator orDefault(const Allocator &given);
 
 /// Memory that only grows.
@@ -24,14 +24,14 @@ public:
       : allocator(other.allocator), memory(std::exchange(other.memory, nullptr)),
         capacity(std::exchange(other.capacity, 0)) {}
   GrowingMemory &operator=(GrowingMemory &&) = delete;
-  /// Both have the same allocator.
+  /// Both must have the same allocator.
   friend void swap(GrowingMemory &a, GrowingMemory &b) noexcept {
     std::swap(a.memory, b.memory);
     std::swap(a.capacity, b.capacity);
   }
   ~GrowingMemory() { release(); }
 
-  /// Makes room for `bytes`, losing the contents when it has to move. False when there is no memory.
+  /// Ensures a capacity of `bytes`; contents are lost if that reallocates. Returns false if there is no memory.
   bool reserve(uint64_t bytes);
   void release();
   std::byte *data() const { return memory; }

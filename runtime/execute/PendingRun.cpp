@@ -23,7 +23,7 @@ Status PendingRun::wait() {
     for (size_t slot = 0; slot < steps.size() && outcome.ok(); ++slot)
       if (found[slot] != DataError::kNone)
         outcome = dataErrorOf(a, a.plans[function], steps[slot], found[slot]);
-    if (report->isCaptured) { // there may be another launch
+    if (report->isCaptured) { // the captured graph may be launched again
       std::fill_n(report->letters, report->slots, DataError::kNone);
       return std::exchange(outcome, Status());
     }

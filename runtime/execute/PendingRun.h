@@ -1,19 +1,19 @@
-// A run on a GPU that was left before it was done.
+// A run on a GPU that returned before it was complete.
 #pragma once
 #include "runtime/execute/PlanRunner.h"
 
 namespace burin::rt {
 
-/// What kernels have found wrong in a run is known when somebody waits for it. May be used from any thread.
+/// Errors that kernels find are reported to the caller that waits for the run. Thread-safe.
 class PendingRun {
 public:
   PendingRun(Program::Ptr program, uint32_t function, std::span<const uint32_t> reportingSteps,
              std::unique_ptr<gpu::Report> report);
-  /// Waits for the run. The error of the first step that found a value that is not allowed, or of the driver.
+  /// Waits for the run. Returns the error of the first step that found an invalid value, or of the driver.
   Status wait();
-  /// Whether the caller has captured it, and may launch it any number of times.
+  /// Whether the caller captured the run in a CUDA graph, so that it may run any number of times.
   bool isCaptured() const { return report && report->isCaptured; }
-  /// Whether somebody has waited, and nothing was wrong.
+  /// Whether the run has been waited for and succeeded.
   bool isKnownGood();
 
 private:
@@ -21,7 +21,7 @@ private:
   const uint32_t function;
   const std::vector<uint32_t> steps;
   std::mutex mutex;
-  std::unique_ptr<gpu::Report> report; // null: somebody has waited
+  std::unique_ptr<gpu::Report> report; // null after wait()
   Status outcome;
 };
 

@@ -1,4 +1,4 @@
-// Steps that run functions: calls, branches, loops, and functions of the host.
+// Steps that run functions: calls, branches, loops, and host functions.
 #include "runtime/execute/PlanRunner.h"
 #include "runtime/support/Format.h"
 #include "runtime/support/TensorText.h"
@@ -36,7 +36,7 @@ void PlanRunner::runFunctions(const BoundStep &step, const ShapeBinding &binding
   }
 }
 
-/// On a GPU the host works on copies.
+/// On a GPU, host functions get copies.
 Status PlanRunner::askHost(const Step &step, const ShapeBinding &binding, void *const *operands) {
   const HostCall &call = plan.hostCalls[step.hostCall];
   std::vector<std::vector<int64_t>> shapes;
@@ -96,7 +96,7 @@ Status PlanRunner::call(uint32_t callee, std::span<const int64_t> symbols, void 
   return runner.execute();
 }
 
-/// The carried values go from the initial ones to the results, from there to the buffers, and back.
+/// The carried values alternate between the results and the buffers, starting from the initial ones.
 Status PlanRunner::runWhile(const Step &step, std::span<const int64_t> symbols, void *const *operands) {
   PlanRunner &condition = *context.runners[step.plans[0]], &body = *context.runners[step.plans[1]];
   const size_t split = condition.plan.symbols.size();

@@ -1,7 +1,7 @@
-// What is different where a plan runs on a GPU: inputs and outputs that are in the memory of the process are copied
-// through memory that the GPU can reach; kernels are launched in the order of the plan, and what they report is looked
-// at when a value is read. A run in which nothing depends on a computed value is recorded the second time that it uses
-// the same memory, and replayed from then on.
+// The parts of PlanRunner that differ on a GPU. Inputs and outputs in host memory are copied through pinned memory.
+// Kernels are launched in the order of the plan, and their errors are checked when a value is read. A run without steps
+// that depend on computed values is recorded as a CUDA graph when it uses the same memory for the second time, and
+// replayed from then on.
 #include "runtime/execute/PlanRunner.h"
 #include "runtime/support/Format.h"
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace burin::rt {
 
-// Recorded launches take memory of the driver, and as many of them one after the other gain little.
+// Limit of recorded launches: they take driver memory, and long sequences gain little.
 static constexpr int64_t kMostRecorded = 20'000;
 
 void PlanRunner::prepareForGpu() {
@@ -86,7 +86,7 @@ Status PlanRunner::endOnGpu(Status run, std::span<TensorView> outputs, GpuRun &m
   Status finished = onGpu.leaves && run.ok() ? context.gpu->leave()
                     : onGpu.isAtomic         ? context.gpu->finishAtomic()
                                              : context.gpu->finish();
-  if (!finished.ok()) { // of the two, the driver knows why, and the run what for
+  if (!finished.ok()) { // the driver error has the cause, the run's error the context
     bool isMemory = finished.code() == ErrorCode::OutOfMemory && run.code() == ErrorCode::OutOfMemory;
     return isMemory ? Status(ErrorCode::OutOfMemory, text(finished.message(), "\n  ", run.message()))
                     : std::move(finished);
@@ -95,14 +95,14 @@ Status PlanRunner::endOnGpu(Status run, std::span<TensorView> outputs, GpuRun &m
     takeErrors(0);
     run = outcome();
   }
-  if (run.ok()) // the caller's memory changes when nothing can fail any more
+  if (run.ok()) // the caller's memory is written only when nothing can fail any more
     for (uint32_t i = 0; i < outputs.size(); ++i)
       if (uint64_t bytes = outputBytes(i); bytes && !isOnGpu(outputs[i]) && !isOurs(i, outputs[i]))
         std::memcpy(outputs[i].data, outputMemory[i].data(), bytes);
   return run;
 }
 
-/// What has been recorded for runs with this memory, as the first one.
+/// The recording for runs with this memory, moved to the front.
 ShapeBinding::Recorded &PlanRunner::recorded(ShapeBinding &binding, std::span<const TensorView> outputs) {
   constexpr size_t kMost = 4;
   std::vector<void *> &memory = onGpu.memory;
@@ -124,7 +124,7 @@ ShapeBinding::Recorded &PlanRunner::recorded(ShapeBinding &binding, std::span<co
   return all.front();
 }
 
-/// A run of a plan with one stage of nothing but kernels.
+/// Runs a plan with a single stage of kernels only.
 Status PlanRunner::runRecorded(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
   if (Status s = prepare(inputs, outputs); !s.ok())
     return s;
@@ -164,7 +164,7 @@ void PlanRunner::copyIn() {
       context.gpu->copy(onGpu.inputAt[i], onGpu.given[i].data, current(0).inputBytes(i));
 }
 
-/// What has changed states has to be complete.
+/// Copies outputs to the caller's memory; must not fail if states have been updated.
 void PlanRunner::copyOut(std::span<const TensorView> outputs) {
   for (uint32_t i = 0; onGpu.isOwn && i < plan.callerOutputs(); ++i)
     if (isOnGpu(outputs[i]) && outputs[i].data != onGpu.outputAt[i])
@@ -183,8 +183,8 @@ void PlanRunner::checkDevices(std::span<const TensorView> views, std::span<const
                    ", the session runs on ", here);
 }
 
-/// Copies of inputs that are in the memory of the process, as it may change when the call returns; a run that leaves
-/// has the driver read them at once.
+/// Copies inputs in host memory to pinned memory, since the caller may change them after the call returns. For a run
+/// that returns early, the driver reads them at once instead.
 Status PlanRunner::stageInputs(std::span<const TensorView> inputs) {
   auto lacks = [](GrowingMemory &memory, uint64_t bytes) { return !memory.reserve(std::max<uint64_t>(bytes, 1)); };
   for (uint32_t i = 0; i < inputs.size(); ++i) {

@@ -27,7 +27,7 @@ PlanRunner::PlanRunner(RunContext &context, uint32_t index)
   sizes.reserve(plan.symbols.size());
 }
 
-/// Makes the binding that `matches` the current one, if there is one.
+/// Moves the first binding that `matches` to the front; returns false if there is none.
 template <class Matches> static bool recall(std::vector<std::unique_ptr<ShapeBinding>> &bindings, Matches matches) {
   for (size_t i = 0; i < bindings.size(); ++i) {
     if (matches(*bindings[i])) {
@@ -61,7 +61,7 @@ Status PlanRunner::enter(std::span<const int64_t> symbols) {
   return prepareMemory(0);
 }
 
-/// The stage after those reached: `outputs` have data as far as they can have been written.
+/// Binds the next stage. `outputs` have data as far as they can have been written.
 Status PlanRunner::bindNext(std::span<const TensorView> inputs, std::span<const TensorView> outputs) {
   const ShapeBinding &before = current(reached - 1);
   if (Status s = readSizes(before, inputs, outputs); !s.ok())
@@ -148,7 +148,7 @@ Status PlanRunner::prepareMemory(size_t stage) {
   return {};
 }
 
-/// Names what takes most of it.
+/// Error message that names the largest buffer.
 std::string PlanRunner::noArena(const ShapeBinding &binding) const {
   const Artifact &a = context.program->artifact();
   const ArenaBuffer *largest = nullptr;
@@ -265,7 +265,7 @@ Status PlanRunner::checkInputs(std::span<const TensorView> inputs, std::span<con
   return problems.any() ? problems.status("cannot run: ") : Status();
 }
 
-/// The inputs, and the outputs that are known by now. Those whose shape is new are checked, or given memory.
+/// Sets the inputs, and the outputs whose shapes are known. Outputs of this stage are checked, or get memory.
 Status PlanRunner::setOperands(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs) {
   ShapeBinding &binding = current(stage);
   const std::vector<uint32_t> &knownFrom = pieces.ofOutput;
@@ -330,7 +330,7 @@ void PlanRunner::runKernel(const ShapeBinding &binding, const BoundStep &step, v
   context.parallel.run(context.parallel.ctx, step.tasks, step.grain, body, &call);
 }
 
-/// Each step on one thread.
+/// Runs steps concurrently, each on one thread.
 void PlanRunner::runSideBySide(const ShapeBinding &binding, std::span<const BoundStep> steps) {
   if (context.gpu)
     return launchSideBySide(binding, steps);
@@ -353,9 +353,9 @@ void PlanRunner::runSideBySide(const ShapeBinding &binding, std::span<const Boun
 
 void PlanRunner::runLoop(ShapeBinding &binding, const BoundLoop &loop) {
   binding.enter(loop);
-  // As many turns at once as there are threads; the threads share the turns that are left over.
+  // As many iterations as possible run concurrently; the threads share each of the remaining ones.
   int64_t threads = context.parallel.threads, together = 0;
-  if (threads > 1 && loop.grain < loop.turns) // never so where each turn needs the one before
+  if (threads > 1 && loop.grain < loop.turns) // never if iterations depend on each other
     together = loop.turns < 4 * threads ? loop.turns / threads * threads : loop.turns;
   struct Call {
     ShapeBinding &binding;
@@ -392,7 +392,7 @@ template <class F> void PlanRunner::runTurn(ShapeBinding &binding, const BoundLo
     run(step, operands + binding.offsetInLoop(loop, step));
 }
 
-/// Steps and loops in their order; after one that has failed, only those that come before it in the plan.
+/// Runs steps and loops in order; after a failed step, only those that precede it in the plan.
 template <class Steps, class Loop, class MustRun>
 static void walk(ShapeBinding &binding, Steps step, Loop loop, MustRun mustRun) {
   std::span<const BoundLoop> loops = binding.loops();
@@ -423,7 +423,7 @@ void PlanRunner::runSteps(ShapeBinding &binding) {
 void PlanRunner::runProfiled(ShapeBinding &binding) {
   const Artifact &a = context.program->artifact();
   auto timed = [&](const BoundStep &step, void *const *operands, int64_t turn, int64_t turns) {
-    if (!step.isKernel) // the steps of the functions that it runs are reported
+    if (!step.isKernel) // the functions that it runs report their steps
       return runStep(binding, step, operands, turn);
     const Step &info = plan.steps[step.index];
     StepProfile p;
@@ -444,11 +444,11 @@ void PlanRunner::runProfiled(ShapeBinding &binding) {
   };
   walk(
       binding,
-      [&](std::span<const BoundStep> steps) { // one after the other
+      [&](std::span<const BoundStep> steps) { // one by one
         for (const BoundStep &step : steps)
           timed(step, step.operands, 0, 1);
       },
-      [&](const BoundLoop &loop) { // one turn after the other, so that each step has its time
+      [&](const BoundLoop &loop) { // iterations one by one, so that each step is timed
         binding.enter(loop);
         for (int64_t turn = 0; turn < loop.turns && goesOn(binding, loop); ++turn) {
           runTurn(binding, loop, turn, [&](const BoundStep &step, void *const *operands) {

@@ -1,5 +1,5 @@
-// Runs the launch plan of one function, for one session. The first run with a set of shapes binds and allocates; later
-// runs with the same shapes allocate nothing and take no lock.
+// Runs the launch plan of one function for one session. The first run with given shapes binds sizes and allocates;
+// later runs with the same shapes neither allocate nor lock.
 #pragma once
 #include "runtime/execute/RunContext.h"
 #include "runtime/execute/ShapeBinding.h"
@@ -9,46 +9,46 @@
 
 namespace burin::rt {
 
-/// The status of a run in which a step found a value that is not allowed.
+/// The status of a run in which a step found an invalid value.
 Status dataErrorOf(const Artifact &artifact, const Plan &plan, int64_t step, int64_t position);
 
-/// How a run on a GPU ends.
+/// The way a run on a GPU ends.
 struct GpuRun {
-  bool mayLeave = false;               // it returns without waiting if no output is in the memory of the process
-  bool isAtomic = false;               // states change where they are: see canUpdateInPlace
-  std::unique_ptr<gpu::Report> report; // what kernels will have reported, if it has left; null: nothing
+  bool mayLeave = false;               // may return without waiting if no output is in host memory
+  bool isAtomic = false;               // updates states in place, see canUpdateInPlace
+  std::unique_ptr<gpu::Report> report; // errors of kernels, if the run returned early; null: none are possible
 };
 
 class PlanRunner {
 public:
   PlanRunner(RunContext &context, uint32_t plan);
 
-  /// Prepares for these input shapes (data may be null) and makes them current: outputShape answers for them.
+  /// Prepares for these input shapes (data may be null) and makes them current for outputShape.
   Status bind(std::span<const TensorView> inputs);
-  /// Whether there was a successful bind or run; the next three need one.
+  /// Whether a bind or run has succeeded; required by the next three functions.
   bool isBound() const { return reached > 0; }
-  /// After a bind, or a run that failed, a size that only a run can tell is -1.
+  /// After a bind, or a failed run, sizes that are computed at run time are -1.
   std::span<const int64_t> outputShape(uint32_t i) const { return current(reached - 1).outputShape(i); }
   uint64_t outputBytes(uint32_t i) const { return current(reached - 1).outputBytes(i); }
-  /// Bytes planned for intermediate results of the current shapes.
+  /// Bytes of the arena for the current shapes.
   uint64_t arenaBytes() const;
 
-  /// Runs. An output with data must have the right dtype and shape; one without is given memory, valid until the next
-  /// run, and all its fields are set.
+  /// Runs. An output with data must have the right dtype and shape. For one without data all fields are set, with
+  /// memory that is valid until the next run.
   Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs, GpuRun *gpuRun = nullptr);
-  /// On a GPU: whether a run with these inputs is one recording, done as a whole or not at all.
+  /// On a GPU: whether a run with these inputs is a single recorded graph, which completes as a whole or not at all.
   bool canUpdateInPlace(std::span<const TensorView> inputs);
-  /// The steps that may find a value that is not allowed, in the order of their reports.
+  /// The steps that may report invalid values, in the order of their reports.
   std::span<const uint32_t> reportingSteps() const { return onGpu.slotSteps; }
-  /// Takes back the memory that a run that failed may have given to outputs.
+  /// Clears outputs that point to memory of the runner, after a failed run.
   void forget(std::span<TensorView> outputs) const;
 
   // ---- private functions
-  /// Prepares to run with these values of the symbols.
+  /// Prepares a run with these values of the symbols.
   Status enter(std::span<const int64_t> symbols);
   void setInput(uint32_t i, void *data) { current(0).setInput(i, data); }
   void setOutput(uint32_t i, void *data) { current(0).setOutput(i, data); }
-  /// Runs with the inputs and outputs that are set.
+  /// Runs with the inputs and outputs set before.
   Status execute();
 
 private:
@@ -64,8 +64,8 @@ private:
     std::vector<std::unique_ptr<ShapeBinding>> bindings; // most recent first
   };
   std::vector<Stage> stages;
-  size_t reached = 0;         // stages whose first binding is that of the latest bind or run
-  std::vector<int64_t> sizes; // the symbols of the next stage
+  size_t reached = 0;         // stages bound by the latest bind or run
+  std::vector<int64_t> sizes; // symbols of the next stage
   DataError error;
   Status failure; // of a function that a step runs
 
@@ -73,7 +73,7 @@ private:
   Status runStages(std::span<const TensorView> inputs, std::span<TensorView> outputs);
   Status prepare(std::span<const TensorView> inputs, std::span<TensorView> outputs);
   Status prepareStage(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs);
-  /// What kernels may have written, if `fromGpu` and they do so there.
+  /// Copies a value to the host; `fromGpu`: it is in GPU memory if the plan runs there.
   Status copyToHost(void *to, const void *from, size_t bytes, bool fromGpu);
   Status runStage(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs);
   Status bindNext(std::span<const TensorView> inputs, std::span<const TensorView> outputs);
@@ -83,19 +83,19 @@ private:
   Status prepareMemory(size_t stage);
   Status setOperands(size_t stage, std::span<const TensorView> inputs, std::span<TensorView> outputs);
   Status checkInputs(std::span<const TensorView> inputs, std::span<const TensorView> outputs);
-  /// Memory that a run gave.
+  /// Whether an output points to memory of the runner.
   bool isOurs(uint32_t output, const TensorView &view) const {
     return view.data && (view.data == outputMemory[output].data() ||
                          (context.gpu && !plan.isPrivate && view.data == onGpu.outputs[output].data()));
   }
   void checkOutput(uint32_t output, const ShapeBinding &binding, const TensorView &given, ErrorList &problems) const;
   Status executeStage(ShapeBinding &binding);
-  /// What has gone wrong in a stage.
+  /// The error of a stage, or success.
   Status outcome();
-  /// Whether steps from this one on still have to run.
+  /// Whether the step must still run after an error.
   bool mustRun(uint32_t step) const { return error.precedes(step) && failure.ok(); }
-  /// Whether the next turn of a loop has to run: all independent ones do, so that the first error does not depend on
-  /// the number of threads.
+  /// Whether the next iteration of a loop must run. All independent iterations run, so that the first error does not
+  /// depend on the number of threads.
   bool goesOn(const ShapeBinding &binding, const BoundLoop &loop) const {
     return !loop.sequential || mustRun(binding.steps()[loop.end - 1].index);
   }
@@ -119,19 +119,20 @@ private:
   Status dataError() const;
 
   // ---- on a GPU (PlanOnGpu.cpp)
-  /// Of a public function: memory for inputs and outputs that are not there, and what they are copied through. Outputs
-  /// are copied to outputMemory.
+  /// State of a public function: memory for inputs and outputs in host memory, and pinned memory to copy them through.
+  /// Outputs are copied to outputMemory.
   struct OnGpu {
     std::vector<GrowingMemory> inputs, outputs, stagedInputs;
-    std::vector<void *> inputAt, outputAt; // of the run: where kernels find them
-    std::vector<void *> memory;            // that a recording depends on
-    std::vector<uint32_t> slotSteps;       // the steps that can report errors, in order
-    std::vector<uint32_t> slotOf;          // of each step, or Gpu::kNoErrors
-    bool isRecordable = false;             // nothing in a run depends on what it has computed
-    bool leaves = false, isAtomic = false; // this run: see GpuRun
-    bool isOwn = false; // this run: inputs and outputs of the caller, whose memory is another one each time, are copied
-                        // to and from the session's, so that what is recorded fits
-    std::vector<TensorView> given; // its inputs
+    std::vector<void *> inputAt, outputAt; // of the current run: addresses that kernels use
+    std::vector<void *> memory;            // addresses that a recording depends on
+    std::vector<uint32_t> slotSteps;       // steps that can report errors, in order
+    std::vector<uint32_t> slotOf;          // per step, or Gpu::kNoErrors
+    bool isRecordable = false;             // no step depends on a computed value
+    bool leaves = false, isAtomic = false; // of this run: see GpuRun
+    // Of this run: inputs and outputs are copied to and from memory of the session, because the caller's memory differs
+    // in each run and a recording needs fixed addresses.
+    bool isOwn = false;
+    std::vector<TensorView> given; // inputs of the current run
   } onGpu;
   bool isOnGpu(const TensorView &view) const { return view.device.isGpu; }
   void prepareForGpu();
@@ -151,7 +152,7 @@ private:
   void fetchResults(std::span<const TensorView> outputs);
   void launch(const ShapeBinding &binding, const BoundStep &step, void *const *operands, int lane);
   void launchSideBySide(const ShapeBinding &binding, std::span<const BoundStep> steps);
-  /// Waits for the errors that kernels of this plan may have reported, in this turn of a loop.
+  /// Waits for errors that kernels of this plan may have reported in this iteration of a loop.
   void collectErrors(int64_t turn);
   void takeErrors(int64_t turn);
 };

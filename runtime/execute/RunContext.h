@@ -1,4 +1,4 @@
-// What the functions of one session share while they run.
+// State that the functions of a session share during a run.
 #pragma once
 #include "runtime/code/Loader.h"
 #include "runtime/execute/GrowingMemory.h"
@@ -13,50 +13,50 @@
 
 namespace burin::rt {
 
-/// Somebody else's thread pool, with the contract of Pool: worker indices below `threads`, no two running bodies of
-/// one call with the same index.
+/// The caller's thread pool, with the contract of Pool: worker indices are below `threads`, and concurrent bodies of
+/// one call have distinct ones.
 struct ParallelFor {
   void *ctx = nullptr;
   void (*run)(void *ctx, int64_t n, int64_t grain, Pool::Body body, void *bodyCtx) = nullptr;
   int threads = 0;
 };
 
-/// Receives messages for whoever watches; level 0: debug, 1: info, 2: warning.
+/// Receives log messages; level 0: debug, 1: info, 2: warning.
 struct Logger {
   void *ctx = nullptr;
   void (*log)(void *ctx, int level, const char *message) = nullptr;
 };
 
-/// What one step of a run did; steps of a loop report once per turn. The pointers live as long as the program.
+/// Profile of one step; steps of a loop report once per iteration. The pointers live as long as the program.
 struct StepProfile {
   uint32_t step = 0;
   const char *kernel = nullptr, *location = nullptr; // location: "file:line", or ""
   int64_t startNs = 0, endNs = 0;                    // of CLOCK_MONOTONIC
   int64_t tasks = 0, flops = 0, bytes = 0;
   bool parallel = false;
-  int64_t turn = 0, turns = 1;    // of the loop that the step is in
-  const char *function = nullptr; // whose plan has the step
+  int64_t turn = 0, turns = 1;    // iteration of the surrounding loop, and their number
+  const char *function = nullptr; // the function that contains the step
 };
 struct ProfileHook {
   void *ctx = nullptr;
   void (*step)(void *ctx, const StepProfile &profile) = nullptr;
 };
 
-/// Calls the functions of host calls: those of the process that compiled the artifact.
+/// Calls the functions of host calls, which belong to the process that compiled the artifact.
 struct HostFunctions {
   void *ctx = nullptr;
   Status (*call)(void *ctx, uint32_t function, std::span<const TensorView> inputs,
                  std::span<const TensorView> results) = nullptr;
 };
 
-/// The first step of a run that found a value that is not allowed, and where: whatever the number of threads, the one
-/// that comes first in the plan, in its first turn, at its lowest position.
+/// The first error of a run: the step that comes first in the plan, in its first iteration, at its lowest position. It
+/// does not depend on the number of threads.
 class DataError {
 public:
   static constexpr int64_t kNone = INT64_MAX;
 
   bool any() const { return step != kNone; }
-  /// Whether a step must still run: those before the failed one may fail, too.
+  /// Whether a step must still run: steps before the failed one may fail, too.
   bool precedes(int64_t other) const { return other < step; }
   void add(int64_t inStep, int64_t inTurn, int64_t at) {
     std::lock_guard lock(mutex);
@@ -75,12 +75,12 @@ class PlanRunner;
 struct RunContext {
   Program::Ptr program;
   Allocator allocator;
-  gpu::Gpu *gpu = nullptr; // null: on the processor
-  Allocator runMemory;     // of intermediate results and scratch, where kernels run
-  Allocator stateMemory;   // of states, there too
-  Allocator exchange;      // of results: on a GPU memory of the process that it can copy to
+  gpu::Gpu *gpu = nullptr; // null on a CPU
+  Allocator runMemory;     // intermediate results and scratch, where kernels run
+  Allocator stateMemory;   // states, where kernels run
+  Allocator exchange;      // results; on a GPU pinned host memory
   ParallelFor parallel;
-  Pool *pool = nullptr; // null when `parallel` is somebody else's, or serial
+  Pool *pool = nullptr; // null if `parallel` is the caller's, or serial
   Logger logger;
   ProfileHook profile;
   HostFunctions host;

@@ -16,7 +16,7 @@ ParallelFor onPool(Pool &pool) {
           pool.threads()};
 }
 
-/// Memory of a GPU; its address is of use to kernels only.
+/// An allocator of GPU memory.
 template <gpu::Holder holder> Allocator onGpu(gpu::Gpu &gpu) {
   return {&gpu,
           [](void *ctx, size_t bytes, size_t) {
@@ -31,7 +31,7 @@ template <gpu::Holder holder> Allocator onGpu(gpu::Gpu &gpu) {
           }};
 }
 
-/// Memory of the process that a GPU copies to and from.
+/// An allocator of pinned host memory.
 Allocator pinnedBy(gpu::Gpu &gpu) {
   return {&gpu,
           [](void *ctx, size_t bytes, size_t) {
@@ -46,7 +46,7 @@ Allocator pinnedBy(gpu::Gpu &gpu) {
           }};
 }
 
-/// What runs the session: null for the processor.
+/// Opens the device of the session; null for the CPU.
 Status openDevice(const Program &program, const SessionOptions &options, std::unique_ptr<gpu::Gpu> &out) {
   int ordinal = -1;
   if (Status s = parseDevice(options.device, ordinal); !s.ok())

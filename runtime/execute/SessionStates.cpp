@@ -1,7 +1,6 @@
-// The states of a session: where it runs, between runs. A run that fails leaves them as they were. On a GPU new values
-// are written beside the old ones, which they replace when the run has succeeded. A state that the plan updates in
-// place is copied there first; if the run is a single recording, done as a whole or not at all, it is changed where it
-// is.
+// The states of a session, in memory of its device. A failed run leaves them unchanged. On a GPU new values are written
+// to separate memory, which replaces the old one when the run has succeeded. A state that the plan updates in place is
+// copied there first, unless the run is a single recorded graph, which completes as a whole or not at all.
 #include "runtime/execute/Session.h"
 #include "runtime/support/Format.h"
 #include <algorithm>
@@ -38,7 +37,7 @@ Status Session::makeStates() {
       return s;
     initialise(i);
   }
-  for (const Plan &plan : a.plans) { // runs allocate nothing
+  for (const Plan &plan : a.plans) { // so that runs allocate nothing
     allInputs.reserve(std::max(allInputs.capacity(), plan.inputs.size()));
     allOutputs.reserve(std::max(allOutputs.capacity(), plan.outputs.size()));
   }
@@ -70,7 +69,8 @@ void Session::copyState(void *to, const void *from, uint64_t bytes) {
     std::memcpy(to, from, bytes);
 }
 
-/// What a function takes and gives in all. The new value of a state is written over the old one, or beside it.
+/// Appends states to the inputs and outputs. The new value of a state is written over the old one, or to separate
+/// memory.
 Status Session::withStates(std::span<const TensorView> inputs, std::span<const TensorView> outputs, const Plan &plan) {
   allInputs.assign(inputs.begin(), inputs.end());
   for (uint32_t i : plan.stateInputs)
@@ -89,7 +89,7 @@ Status Session::withStates(std::span<const TensorView> inputs, std::span<const T
   return {};
 }
 
-/// States that the plan updates in place, where that cannot be undone: it updates a copy.
+/// Makes a copy of each state that the plan updates in place, if that could not be undone.
 Status Session::withStatesOnGpu(const Plan &plan, bool inPlace) {
   for (size_t i = 0; i < plan.stateOutputs.size(); ++i) {
     const StateOutput &output = plan.stateOutputs[i];
@@ -125,7 +125,7 @@ Status Session::runWithStates(std::span<const TensorView> inputs, std::span<Tens
     inPlace = isCaptured || runner.canUpdateInPlace(allInputs);
     auto isInPlace = [](const StateOutput &o) { return o.update == StateOutput::Update::InPlace; };
     mode.isAtomic = inPlace && !isCaptured && std::ranges::any_of(plan.stateOutputs, isInPlace);
-    // What may turn out wrong must be known before the states change.
+    // Errors must be known before states change.
     mode.mayLeave &= isCaptured || runner.reportingSteps().empty() || plan.stateOutputs.empty();
     if (Status s = withStatesOnGpu(plan, inPlace); !s.ok())
       return s;
@@ -138,7 +138,7 @@ Status Session::runWithStates(std::span<const TensorView> inputs, std::span<Tens
     StateMemory &memory = states[output.state];
     if (output.update == StateOutput::Update::InPlace && inPlace)
       continue;
-    if (isCaptured) // what is captured finds each state where it is now
+    if (isCaptured) // the captured graph refers to the current address of each state
       gpu->copy(memory.value.data(), memory.next.data(), memory.bytes);
     else
       swap(memory.value, memory.next);

@@ -10,7 +10,7 @@
 namespace burin::rt {
 namespace {
 
-// When a step is worth more than one thread, judged by shape only: results and schedules never depend on the number of
+// Number of tasks per chunk. Depends on shapes only, so that results and schedules do not depend on the number of
 // threads.
 int64_t chooseGrain(int64_t tasks, double flops, double bytes) {
   double ns = cost::nsOf(flops, bytes);
@@ -19,7 +19,7 @@ int64_t chooseGrain(int64_t tasks, double flops, double bytes) {
   return std::clamp<int64_t>(int64_t(double(tasks) * std::max(cost::kChunkNs / ns, 1 / cost::kMostChunks)), 1, tasks);
 }
 
-constexpr int64_t kMaxBytes = int64_t(1) << 47; // of one tensor, and of the arena
+constexpr int64_t kMaxBytes = int64_t(1) << 47; // limit for a tensor, and for the arena
 
 } // namespace
 
@@ -45,7 +45,7 @@ std::string tensorText(DType dtype, std::span<const int64_t> shape) {
   return out + "]";
 }
 
-/// Builds one ShapeBinding.
+/// Builds a ShapeBinding.
 class Binder {
 public:
   Binder(const Program &program, ShapeBinding &out)
@@ -133,7 +133,7 @@ private:
   void readSymbols() {
     for (const Symbol &s : p.symbols) {
       if (s.kind != Symbol::Kind::Dimension)
-        break; // computed ones come last
+        break; // computed symbols are last
       const int64_t size = inputs[s.input].shape[s.axis];
       int64_t rest = 0;
       bool isFit = !__builtin_sub_overflow(size, s.offset, &rest) && rest % s.scale == 0;
@@ -150,7 +150,7 @@ private:
   }
   std::string dimension(const Symbol &s) { return printed(p.exprs[p.inputs[s.input].dims[s.axis]], p.symbols); }
 
-  /// Those that are known from this stage on.
+  /// Evaluates the expressions that are known from this stage on.
   void evaluateAll() {
     for (size_t i = 0; i < p.exprs.size(); ++i) {
       if (stages.ofExpr[i] != out.stage)
@@ -214,7 +214,7 @@ private:
     out.bytes.push_back(fits ? uint64_t(bytes) : 0);
   }
 
-  /// A size that must not be negative.
+  /// A size that must be non-negative.
   int64_t amount(ExprId id, const char *what, size_t index) {
     int64_t value = out.values[id];
     if (value < 0 || value > kMaxBytes)
@@ -232,13 +232,14 @@ private:
     out.parallelCount += order.groups;
   }
 
-  /// A kernel outside of all loops.
+  /// Whether a step is a kernel outside of all loops.
   bool isAlone(uint32_t i) {
     return p.steps[i].kind == Step::Kind::Kernel &&
            std::ranges::none_of(p.loops, [&](const Loop &l) { return l.firstStep <= i && i <= l.lastStep; });
   }
 
-  /// About how long it takes beside others; negative if it has work for the whole machine, or none.
+  /// Estimated time of a step when it runs concurrently with others; negative if it can use the whole machine, or is
+  /// empty.
   double sideBySideNs(const Step &step) {
     const double flops = double(out.values[step.flops]), bytes = double(out.values[step.bytes]);
     if (out.place.isGpu()) {
@@ -253,7 +254,7 @@ private:
     std::vector<LiveRange> ranges = liveRanges(p, order);
     for (size_t i = 0; i < p.buffers.size(); ++i) {
       const ArenaBuffer &b = p.buffers[i];
-      bool isOwn = stages.ofBuffer[i] == out.stage; // others take no space here
+      bool isOwn = stages.ofBuffer[i] == out.stage; // other buffers take no space in this stage
       ranges[i].bytes = isOwn ? uint64_t(amount(b.bytes, "buffer", i)) : 0;
       ranges[i].loop = loopOf(p, b);
     }
@@ -267,7 +268,7 @@ private:
 
   void fillSteps() {
     const Stages::Stage &stage = stages.list[out.stage];
-    size_t operandCount = p.parts.size(), sizeCount = 0; // the wholes of parts have an entry, too
+    size_t operandCount = p.parts.size(), sizeCount = 0; // the wholes of parts have entries, too
     for (uint32_t i = stage.firstStep; i < stage.endStep; ++i)
       operandCount += p.steps[i].operands.size(), sizeCount += p.steps[i].sizes.size();
     out.operands.reserve(operandCount); // BoundStep points into both
@@ -334,7 +335,7 @@ private:
                 together};
     b.grain =
         isKernel && !onGpu ? chooseGrain(tasks, double(out.values[step.flops]), double(out.values[step.bytes])) : tasks;
-    if (b.grain < b.tasks) // in each turn, if the turns do not run at once
+    if (b.grain < b.tasks) // in each iteration, if iterations are sequential
       out.parallelCount += !inLoop ? 1 : inLoop->sequential ? uint32_t(std::min<int64_t>(turns(), 2)) : 0;
     for (const Slot &slot : step.operands)
       addOperand(slot);
@@ -345,7 +346,7 @@ private:
 
   int64_t turns() { return out.boundLoops.back().turns; }
 
-  /// The pieces of the first and of the last turn must begin within the whole.
+  /// The parts of the first and of the last iteration must begin within the whole.
   void addPart(uint32_t entry, uint32_t index) {
     const Part &part = p.parts[index];
     int64_t begin = out.values[part.begin], stride = out.values[part.stride], end = 0;
@@ -394,7 +395,7 @@ private:
       break;
     case Slot::Kind::Constant:
       data = out.place.isGpu() ? out.place.gpuWeights + a.constants[slot.index].offset
-                               : const_cast<void *>(program.constant(slot.index)); // kernels only read their inputs
+                               : const_cast<void *>(program.constant(slot.index)); // kernels do not write to inputs
       break;
     }
     out.operands.push_back(data);

@@ -40,16 +40,16 @@ private:
     return std::ranges::count_if(step.operands, [&](const Slot &other) { return keyOf(other) == keyOf(slot); }) > 1;
   }
 
-  /// What a step gives is first touched by it, or named twice: as what it reads and what it writes in its place.
+  /// A step writes a slot if it is the first to use it, or names it twice, as operand and as in-place result.
   bool writes(uint32_t index, const Slot &slot) const {
     bool isMade = slot.kind != Slot::Kind::Input && producers.at(keyOf(slot)) == index;
     return isMade || isNamedTwice(plan.steps[index], slot);
   }
 
-  /// Steps by how many must have run before them, one after the other.
+  /// Steps by dependence level: the number of steps that must run before them in sequence.
   std::vector<std::vector<uint32_t>> levelsOf(uint32_t begin, uint32_t end) const {
     struct Touched {
-      size_t written = 0, read = 0; // the first level that may read it, or write it
+      size_t written = 0, read = 0; // first level that may read it, and that may write it
     };
     std::map<Key, Touched> touched;
     std::vector<size_t> levelOf;
@@ -101,7 +101,7 @@ private:
     std::vector<uint32_t> all(end - begin);
     std::iota(all.begin(), all.end(), begin);
     std::vector<std::vector<uint32_t>> levels;
-    if (pays(all)) { // else no level does
+    if (pays(all)) { // otherwise no level pays off
       if (producers.empty())
         findProducers();
       levels = levelsOf(begin, end);
@@ -147,7 +147,7 @@ std::vector<LiveRange> liveRanges(const Plan &plan, const StepSchedule &order) {
     ranges.push_back({0, b.firstStep, b.lastStep});
   if (!order.groups)
     return ranges;
-  std::vector<uint32_t> latest; // up to each step, in the order of the plan
+  std::vector<uint32_t> latest; // running maximum over the steps, in the order of the plan
   latest.reserve(order.times.size());
   for (uint32_t time : order.times)
     latest.push_back(latest.empty() ? time : std::max(latest.back(), time));
@@ -160,7 +160,7 @@ std::vector<LiveRange> liveRanges(const Plan &plan, const StepSchedule &order) {
     LiveRange &range = ranges[slot.index];
     range.firstStep = std::min(range.firstStep, order.times[step]);
     lastTouch[slot.index] = std::max(lastTouch[slot.index], order.times[step]);
-    if (step == plan.buffers[slot.index].lastStep) // it lives for its steps alone
+    if (step == plan.buffers[slot.index].lastStep) // the live range then depends on its steps only
       range.lastStep = 0;
   };
   for (uint32_t step = 0; step < plan.steps.size(); ++step)

@@ -33,13 +33,13 @@ static_assert(sizeof(Section) == 24);
 
 uint64_t alignUp(uint64_t x, uint64_t a) { return (x + a - 1) / a * a; }
 
-/// A part of a file, at its offset.
+/// A range of bytes and its offset in the file.
 struct Piece {
   uint64_t offset;
   Bytes bytes;
 };
 
-/// Where everything goes.
+/// Offsets of all sections.
 struct Layout {
   std::vector<Section> table;
   std::vector<std::byte> meta;
@@ -52,7 +52,7 @@ std::vector<std::byte> encodeMeta(Artifact &artifact) {
   return std::move(writer.bytes);
 }
 
-// Offsets have a fixed width, so the size of META does not depend on where the code goes.
+// Offsets have a fixed width, so the size of META does not depend on the offset of the code.
 Layout layOut(Artifact &artifact, std::span<const std::vector<std::byte>> images, uint64_t weightBytes) {
   Layout out;
   out.table.resize(images.size() + 2);
@@ -72,7 +72,7 @@ Layout layOut(Artifact &artifact, std::span<const std::vector<std::byte>> images
   return out;
 }
 
-/// The sections in the order of the file.
+/// The sections in file order.
 std::vector<Piece> sectionsOf(const Layout &layout, std::span<const std::vector<std::byte>> images, Bytes weights) {
   std::vector<Piece> pieces{{layout.table[0].offset, layout.meta}};
   for (size_t i = 0; i < images.size(); ++i)
@@ -81,7 +81,7 @@ std::vector<Piece> sectionsOf(const Layout &layout, std::span<const std::vector<
   return pieces;
 }
 
-/// The header and the table, with the checksums of the sections.
+/// Header and section table, with the checksums of the sections.
 std::vector<std::byte> headOf(Layout &layout, std::span<const Piece> sections) {
   std::vector<Section> &table = layout.table;
   for (size_t i = 0; i < table.size(); ++i)
@@ -161,7 +161,8 @@ bool allZero(Bytes bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte(0); });
 }
 
-// META, CODE…, WEIGHTS, in this order, each inside the file and at the place the writer gives it; zeros between them.
+// Checks that META, CODE…, WEIGHTS are in this order, inside the file, at the offsets that the writer uses, with zeros
+// between them.
 Status checkTable(Bytes file, std::span<const Section> table) {
   uint64_t end = sizeof(Header) + table.size() * sizeof(Section);
   for (size_t i = 0; i < table.size(); ++i) {
@@ -186,7 +187,7 @@ std::vector<std::byte> writeArtifact(Artifact &artifact, std::span<const std::ve
   writeWeights(weights);
   std::vector<Piece> pieces = sectionsOf(layout, codeImages, weights);
   std::vector<std::byte> head = headOf(layout, pieces);
-  pieces.back() = {0, head}; // the weights are there
+  pieces.back() = {0, head}; // the weights have been written in place
   for (const Piece &piece : pieces)
     std::copy(piece.bytes.begin(), piece.bytes.end(), out.begin() + ptrdiff_t(piece.offset));
   return out;

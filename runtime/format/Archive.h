@@ -21,25 +21,25 @@ namespace burin::rt {
 
 using Bytes = std::span<const std::byte>;
 
-/// An artifact as bytes. codeImages[i] belongs to artifact.codes[i], whose offset and bytes are filled in.
+/// Serialises an artifact. codeImages[i] belongs to artifact.codes[i], whose offset and bytes are set.
 std::vector<std::byte> writeArtifact(Artifact &artifact, std::span<const std::vector<std::byte>> codeImages,
                                      Bytes weights);
-/// The same for weights that are written when it is known where they go, without holding them twice. What is left out
-/// is zero.
+/// Lets `writeWeights` write the weights to their place in the file, which avoids a second copy. Bytes that it does not
+/// write are zero.
 std::vector<std::byte> writeArtifact(Artifact &artifact, std::span<const std::vector<std::byte>> codeImages,
                                      uint64_t weightBytes,
                                      const std::function<void(std::span<std::byte>)> &writeWeights);
 
-/// The same, straight to a file, without holding the weights twice. The file appears whole or not at all.
+/// Serialises to a file, without a second copy of the weights. The file is written completely or not at all.
 Status saveArtifact(const std::string &path, Artifact &artifact, std::span<const std::vector<std::byte>> codeImages,
                     Bytes weights);
 
-/// Replaces `path` by these bytes: temporary file beside it, fsync, rename.
+/// Replaces the file at `path`: writes a temporary file beside it, fsync, rename.
 Status writeFile(const std::string &path, Bytes bytes);
-/// The same for bytes that are in several places.
+/// Replaces the file at `path` by the concatenation of `parts`.
 Status writeFile(const std::string &path, std::span<const Bytes> parts);
 
-/// A parsed and validated artifact. The spans point into the bytes given to parseArtifact.
+/// A parsed and validated artifact. The spans point into the bytes passed to parseArtifact.
 struct ArtifactView {
   Artifact artifact;
   std::vector<Bytes> code; // one per artifact.codes
@@ -48,12 +48,12 @@ struct ArtifactView {
 
 enum class WeightCheck { Verify, Trust };
 
-/// Treats every byte as hostile. On success every index, size and live range in `out.artifact` can be trusted;
-/// code images are checked when they are mapped (Elf.h). WeightCheck::Trust skips the checksum of the weights (and
-/// so does not touch their pages); wrong weights then give wrong numbers, never an out-of-bounds access.
+/// Parses untrusted bytes. On success every index, size and live range in `out.artifact` is valid; code images are
+/// checked when they are mapped (Elf.h). WeightCheck::Trust skips the checksum of the weights, and so does not read
+/// their pages; damaged weights then yield wrong numbers, but never an out-of-bounds access.
 Status parseArtifact(Bytes file, WeightCheck check, ArtifactView &out);
 
-/// What the executor relies on: every index in range, well-formed expressions, operands live when used.
+/// Checks everything that the executor relies on: indices in range, well-formed expressions, operands live where used.
 Status validate(const Artifact &artifact, uint64_t weightBytes);
 
 } // namespace burin::rt

@@ -50,7 +50,7 @@ Placement placeBuffers(std::span<const LiveRange> buffers) {
 }
 
 Placement placeBuffers(std::span<const LiveRange> buffers, std::span<const LiveRange> loops, int workers) {
-  // A loop takes its place as one buffer behind the others; what is in it is placed there.
+  // A loop is placed as one buffer; buffers local to its iterations are placed inside of it.
   std::vector<LiveRange> outside(buffers.begin(), buffers.end());
   for (LiveRange &buffer : outside)
     if (buffer.loop != kNoLoop)

@@ -1,5 +1,5 @@
-// The artifact (.plate): everything that compiled functions need to run. This page is the format: the writer (codegen)
-// and the reader (runtime) both go through the `fields` functions below, so they cannot drift.
+// The artifact (.plate): everything that compiled functions need to run. This file defines the format: the writer
+// (codegen) and the reader (runtime) both use the `fields` functions below, so they cannot diverge.
 #pragma once
 #include "burin/dtype.h"
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace burin::rt {
 
 inline constexpr uint32_t kArtifactVersion = 9;
 
-/// A size computed at run time: a postfix program over 64-bit integers.
+/// A size as an expression, evaluated at run time: a postfix program over 64-bit integers.
 struct Expr {
   enum class Op : uint8_t { Const, Symbol, Add, Sub, Mul, FloorDiv, CeilDiv, Mod, Min, Max };
   struct Instr {
@@ -21,10 +21,10 @@ struct Expr {
 };
 using ExprId = uint32_t; // index into Plan::exprs
 
-/// Two sizes that must be equal for the plan to make sense, checked as soon as both are known.
+/// Two sizes that must be equal, checked as soon as both are known.
 struct Check {
   ExprId left = 0, right = 0;
-  uint32_t location = 0; // what needs it
+  uint32_t location = 0; // of the op that requires it
 };
 
 /// An input or output. All tensors are dense and row-major.
@@ -35,7 +35,7 @@ struct TensorInfo {
   uint32_t location = 0; // index into Artifact::locations
 };
 
-/// A weight: a range of the section of weights, 64-byte aligned.
+/// A weight: a range of the weights section, 64-byte aligned.
 struct Constant {
   std::string name;
   DType dtype = DType::f32;
@@ -43,8 +43,8 @@ struct Constant {
   uint64_t offset = 0, bytes = 0;
 };
 
-/// A tensor that outlives a run: running statistics, a cache, a random key. A session has one of each, for all its
-/// functions.
+/// A tensor that persists between runs: running statistics, a cache, a random key. Each session has its own, shared by
+/// all functions.
 struct State {
   std::string name;
   DType dtype = DType::f32;
@@ -55,86 +55,88 @@ struct State {
 /// An output that is the new value of a state.
 struct StateOutput {
   enum class Update : uint8_t {
-    Replace, // it is written beside the old value and takes its place after the last step
-    InPlace, // its memory is that of the input with the old value: nothing reads the old value after it is written, and
-             // no step that can fail follows
+    Replace, // written to separate memory, which replaces the old value after the last step
+    // Shares the memory of the input with the old value: no step reads the old value after the write, and no step that
+    // can fail follows it.
+    InPlace,
   };
   uint32_t state = 0;
   Update update = Update::Replace;
 };
 
-/// A piece of the arena. Buffers are placed in table order, each at the lowest 64-byte aligned offset where it
+/// A buffer in the arena. Buffers are placed in table order, each at the lowest 64-byte aligned offset where it
 /// overlaps no placed buffer that is live at the same time (first fit); the compiler chooses the order.
 struct ArenaBuffer {
   ExprId bytes = 0;
   uint32_t firstStep = 0, lastStep = 0; // live range, both ends included
-  uint8_t perWorker = 0; // 1: lives within one turn of a loop whose turns are independent; each thread has a copy
+  uint8_t perWorker = 0; // 1: local to an iteration of a loop with independent iterations; one copy per thread
 };
 
-/// Where an operand lives.
+/// The storage of an operand.
 struct Slot {
   enum class Kind : uint8_t { Input, Output, Constant, Buffer, Part };
   Kind kind = Kind::Buffer;
   uint32_t index = 0;
 };
 
-/// A symbolic size: that of a dimension of an input, a number that the caller of a private function passes, or one that
-/// the function computes. Computed ones come last, in the order of their steps.
+/// A symbolic size: a dimension of an input, a number that the caller of a private function passes, or a computed one.
+/// Computed symbols are last, in the order of their steps.
 struct Symbol {
   enum class Kind : uint8_t { Dimension, Passed, Computed };
   std::string name;
   Kind kind = Kind::Dimension;
-  int64_t min = 0, max = INT64_MAX; // of a dimension
-  uint32_t input = 0, axis = 0;     // where a dimension is read: it is symbol * scale + offset
+  int64_t min = 0, max = INT64_MAX; // range of a dimension
+  uint32_t input = 0, axis = 0;     // the dimension to read it from: symbol * scale + offset
   int64_t scale = 1, offset = 0;
-  Slot count;        // an i64, read when the steps before `step` are done; it must lie in [0, limit],
-  uint32_t step = 0; // where `limit` is over earlier symbols
+  Slot count;        // an i64, read when the steps before `step` are complete; it must be in [0, limit],
+  uint32_t step = 0; // and `limit` uses only earlier symbols
   ExprId limit = 0;
-  uint32_t location = 0; // of what has the computed size; of the range of a dimension
+  uint32_t location = 0; // of the op that defines a computed size; of the range of a dimension
 };
 
-/// One compiled kernel: `int64_t k(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi)`
-/// does tasks [lo, hi). Tasks of one step are independent and may run on any thread in any order. The result is
-/// INT64_MAX, or the least error: the number of its text, shifted left by kErrorPositionBits, plus the position, in
-/// row-major order, at which a value was not allowed.
+/// A compiled kernel: `int64_t k(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi)`
+/// runs tasks [lo, hi). The tasks of a step are independent and may run on any thread in any order. The result is
+/// INT64_MAX, or the lowest error: the index of its message, shifted left by kErrorPositionBits, plus the row-major
+/// position of the invalid value.
 struct Kernel {
   std::string name;
   uint32_t location = 0;
-  std::vector<std::string> errors; // what may be wrong; none: the kernel cannot fail
+  std::vector<std::string> errors; // messages; empty: the kernel cannot fail
 };
 inline constexpr int kErrorPositionBits = 48;
 
-/// One line of the launch plan. A step starts when the steps in `deps` are complete.
+/// A step of the launch plan. It starts when the steps in `deps` are complete.
 struct Step {
   enum class Kind : uint8_t {
     Kernel, // runs a kernel over its tasks
-    Call,   // runs plans[0]: operands are its inputs, then its outputs
+    Call,   // runs plans[0]; operands: its inputs, then its outputs
     Branch, // operands: a bool, inputs, outputs; runs plans[0] if the bool is true, else plans[1]
-    While,  // operands: inputs, of which the first ones, as many as there are results, are the carried values; results;
-            // a buffer for each carried value. While plans[0] gives true, plans[1] makes the next carried values; both
-            // take all inputs
-    Host,   // the host does hostCalls[hostCall]
+    // Operands: inputs, the first of which are the carried values, as many as there are results; results; a buffer for
+    // each carried value. While plans[0] yields true, plans[1] computes the next carried values; both take all inputs.
+    While,
+    Host, // the host runs hostCalls[hostCall]
   };
   Kind kind = Kind::Kernel;
   uint32_t kernel = 0;
   uint32_t hostCall = 0;
-  std::vector<uint32_t> plans; // private ones, all behind the plan of the step in the table
-  std::vector<Slot> operands;  // of a kernel: its inputs, then its results
-  std::vector<ExprId> sizes; // values handed to the kernel; else those of the symbols of the plans, one after the other
-  ExprId tasks = 0;          // of a kernel: number of tasks; 0 tasks is allowed and runs nothing
-  ExprId scratchBytes = 0;   // per worker, 64-byte aligned, contents undefined
-  ExprId blocks = 0;         // on a GPU: number of thread blocks, where 0 runs nothing
-  ExprId gpuScratchBytes = 0;  // on a GPU: of all threads together, 256-byte aligned, contents undefined
-  ExprId flops = 0, bytes = 0; // work of the step, for profiles and for choosing serial execution
+  std::vector<uint32_t> plans; // private plans that come after this one in the table
+  std::vector<Slot> operands;  // of a kernel: inputs, then results
+  // Of a kernel: its size parameters; else the symbols of the plans, one plan after the other.
+  std::vector<ExprId> sizes;
+  ExprId tasks = 0;            // of a kernel: number of tasks; 0 runs nothing
+  ExprId scratchBytes = 0;     // per worker, 64-byte aligned, undefined contents
+  ExprId blocks = 0;           // on a GPU: number of thread blocks; 0 runs nothing
+  ExprId gpuScratchBytes = 0;  // on a GPU: for all threads together, 256-byte aligned, undefined contents
+  ExprId flops = 0, bytes = 0; // cost of the step, for profiles and for choosing serial execution
   std::vector<uint32_t> deps;  // earlier steps that must be complete
   uint32_t location = 0;
   std::vector<uint32_t> errorLocations; // of the kernel's errors
 };
 
-/// What a step has the host do with its operands, which have these types: inputs, then results.
+/// A call of the host with the operands of a step, which have these types: inputs, then results.
 struct HostCall {
   enum class Kind : uint8_t {
-    Print,    // writes the inputs to standard error, after the place of the step and the label
+    Print,    // prints the inputs to standard error, after the location of the step and the label
     Function, // calls a function of the process that compiled the artifact; only that process can run it
   };
   Kind kind = Kind::Print;
@@ -143,52 +145,53 @@ struct HostCall {
   std::vector<TensorInfo> inputs, results;
 };
 
-/// A piece of an input, output, constant or buffer, another one in every turn of a loop.
+/// A part of an input, output, constant or buffer; a different one in each iteration of a loop.
 struct Part {
   Slot whole;
-  ExprId begin = 0, stride = 0; // in bytes: the piece of turn i begins at begin + i * stride
+  ExprId begin = 0, stride = 0; // in bytes: the part of iteration i begins at begin + i * stride
 };
 
-/// Consecutive steps that run several times. Turns are independent, of parts of a batch for example, and may run on any
-/// thread; or each one needs what the one before has left. A loop with a step that is no kernel is of the second kind.
+/// Consecutive steps that run repeatedly. Iterations are independent, such as parts of a batch, and may run on any
+/// thread; or they are sequential, each depending on the previous one. A loop with steps other than kernels is
+/// sequential.
 struct Loop {
   uint32_t firstStep = 0, lastStep = 0; // both ends included; loops do not overlap
   ExprId turns = 0;
-  uint8_t sequential = 0; // 1: one turn after the other
+  uint8_t sequential = 0; // 1: iterations run one after the other
 };
 
-/// The launch plan of one function. The inputs are the caller's and then the states that it reads, the outputs the
-/// caller's and then the new values of states.
+/// The launch plan of one function. Inputs are those of the caller, then the states that it reads; outputs are those of
+/// the caller, then new values of states.
 struct Plan {
   std::string name;
-  uint8_t isPrivate = 0; // 1: for steps of other plans only; all its symbols are passed, and it has no states
+  uint8_t isPrivate = 0; // 1: run by steps of other plans only; all its symbols are passed, and it has no states
   std::vector<Expr> exprs;
   std::vector<Symbol> symbols;
   std::vector<Check> checks;
   std::vector<TensorInfo> inputs, outputs;
-  std::vector<uint32_t> stateInputs; // the states that the last inputs are
+  std::vector<uint32_t> stateInputs; // the states behind the last inputs
   std::vector<StateOutput> stateOutputs;
   std::vector<ArenaBuffer> buffers;
   std::vector<Step> steps;
   std::vector<HostCall> hostCalls;
   std::vector<Part> parts;
-  std::vector<Loop> loops; // in order of their steps
+  std::vector<Loop> loops; // in the order of their steps
 
   size_t callerInputs() const { return inputs.size() - stateInputs.size(); }
   size_t callerOutputs() const { return outputs.size() - stateOutputs.size(); }
 };
 
-/// How a GPU launches a kernel: `entry(operand pointers…, sizes…, scratch, error)`. The sizes are the first ones of the
-/// step's. `error` points to an i64 that becomes the least of what it is and what a kernel for the CPU would return.
+/// A kernel on a GPU: `entry(operand pointers…, sizes…, scratch, error)`, with the first sizes of the step. `error`
+/// points to an i64, which becomes the minimum of its value and of the result that a CPU kernel would return.
 struct GpuKernel {
   std::string entry;
   uint32_t threads = 0; // per block
   uint32_t sizes = 0;
 };
 
-/// Code for one target. For a processor: a position-independent ELF image that imports nothing but the math functions
-/// listed in the loader; entries[k] is the virtual address of kernel k in the image. For a GPU: PTX, and how to launch
-/// kernel k is gpuKernels[k].
+/// Code for one target. CPU: a position-independent ELF image that imports only the math functions listed in the
+/// loader; entries[k] is the virtual address of kernel k in the image. GPU: PTX; gpuKernels[k] describes the launch of
+/// kernel k.
 struct Code {
   std::string target; // "x86-64-v3", "x86-64-v4", "cuda-sm_80+ptx", …
   std::vector<uint64_t> entries;
@@ -209,15 +212,15 @@ struct Artifact {
   std::vector<std::pair<std::string, std::string>> metadata; // free text: options, hash of the graph
 };
 
-/// The key of metadata on what a limit of memory has changed: lines of text.
+/// Metadata key of the report of the memory limit: lines of text.
 inline constexpr const char *kMemoryReportKey = "memory";
 
-/// Whether a step may find a value that is not allowed.
+/// Whether a step may report an invalid value.
 inline bool canFail(const Artifact &a, const Step &step) {
   return step.kind == Step::Kind::Kernel && !a.kernels[step.kernel].errors.empty();
 }
 
-/// Whether some function has a step of this kind.
+/// Whether some function has a host call of this kind.
 inline bool hasHostCall(const Artifact &a, HostCall::Kind kind) {
   for (const Plan &plan : a.plans)
     for (const HostCall &call : plan.hostCalls)
@@ -226,7 +229,7 @@ inline bool hasHostCall(const Artifact &a, HostCall::Kind kind) {
   return false;
 }
 
-// One function per record names its fields once; `io` reads or writes them.
+// One function per record lists its fields once; `io` reads or writes them.
 template <class IO> void fields(IO &io, Expr::Instr &x) { io(x.op, x.value); }
 template <class IO> void fields(IO &io, Expr &x) { io(x.program); }
 template <class IO> void fields(IO &io, Symbol &x) {

@@ -8,7 +8,7 @@
 namespace burin::rt {
 namespace {
 
-constexpr size_t kLarge = size_t(16) << 20;  // bytes that two threads read sooner than one
+constexpr size_t kLarge = size_t(16) << 20;  // from this many bytes on two threads are faster than one
 constexpr uint32_t kPolynomial = 0x82f63b78; // Castagnoli, reflected
 
 // tables[k][b]: the CRC of byte b followed by k zero bytes.
@@ -49,7 +49,7 @@ uint32_t tail(uint32_t crc, std::span<const std::byte> data) {
   return crc;
 }
 
-/// Lanes are parts of the data, one behind the other; several at once hide the latency of a step.
+/// Lanes are consecutive parts of the data; several at once hide the latency of a step.
 template <int Lanes> void portable(const std::byte *p, size_t part, uint32_t *crc) {
   for (size_t i = 0; i < part; i += 8)
     for (int lane = 0; lane < Lanes; ++lane)
@@ -72,7 +72,7 @@ template <int Lanes> void hardware(const std::byte *p, size_t part, uint32_t *cr
 bool hasHardware() { return false; }
 #endif
 
-/// The lanes of all data, and of half of it.
+/// Lanes of all data, and of one half.
 constexpr int kLanes = 8, kHalf = kLanes / 2;
 
 struct Half {
@@ -82,7 +82,8 @@ struct Half {
   void run() const { (hasHardware() ? hardware<kHalf> : portable<kHalf>)(from, part, crc); }
 };
 
-/// Large data is read by two threads: one alone waits for memory. False where there is no second one to be had.
+/// Computes large data on two threads, since one is bound by memory latency. Returns false if there is no second
+/// thread.
 bool byTwoThreads(const Half halves[2]) {
   pthread_t second;
   auto run = [](void *half) -> void * {

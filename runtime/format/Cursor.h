@@ -1,5 +1,5 @@
-// Bytes to records and back. Reader and Writer drive the `fields` functions of Artifact.h, so the two directions
-// cannot drift. Integers are little-endian; strings and vectors start with a u32 count.
+// Serialisation of records. Reader and Writer use the `fields` functions of Artifact.h, so they cannot diverge.
+// Integers are little-endian; strings and vectors start with a u32 count.
 #pragma once
 #include <bit>
 #include <cstddef>
@@ -49,8 +49,8 @@ private:
   }
 };
 
-/// Reads hostile bytes: after the first impossible length it fails, and every later read leaves its target as it
-/// was. What it allocates is bounded by a small multiple of the bytes it has seen.
+/// Reads untrusted bytes: it fails at the first impossible length, and later reads leave their targets unchanged.
+/// Allocations are bounded by a small multiple of the bytes read so far.
 class Reader {
 public:
   explicit Reader(std::span<const std::byte> data) : rest(data) {}
@@ -93,7 +93,7 @@ private:
     }
   }
   template <class A, class B> void value(std::pair<A, B> &x) { (*this)(x.first, x.second); }
-  // A count of elements that take at least elementBytes each.
+  // Reads a count of elements that take at least elementBytes each.
   size_t count(size_t elementBytes) {
     uint32_t n = 0;
     if (!take(&n, sizeof n))

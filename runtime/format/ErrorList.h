@@ -1,4 +1,4 @@
-// Collects what is wrong with a call, so that the caller hears all of it at once.
+// Collects the problems of a call, so that they are reported together.
 #pragma once
 #include "runtime/support/Format.h"
 #include "runtime/support/Status.h"

@@ -1,4 +1,4 @@
-// A launch plan falls into stages: each starts where a size has to be known that the steps before it compute.
+// Stages of a launch plan: each one starts where a size computed by earlier steps must be known.
 #pragma once
 #include "runtime/format/Artifact.h"
 
@@ -6,17 +6,17 @@ namespace burin::rt {
 
 struct Stages {
   struct Stage {
-    uint32_t firstStep, endStep; // one behind the last
-    uint32_t symbols;            // how many are known: the first ones of the table
+    uint32_t firstStep, endStep; // exclusive end
+    uint32_t symbols;            // number of known symbols, which are the first ones of the table
   };
   std::vector<Stage> list; // at least one
-  // The stage from which on the value of an expression, the place of a buffer, the shape of an output is known.
+  // The first stage in which an expression, the size of a buffer, or the shape of an output is known.
   std::vector<uint32_t> ofExpr, ofBuffer, ofOutput;
 
   uint32_t ofStep(uint32_t step) const;
 };
 
-/// The symbols must be in order, all indices in range.
+/// The symbols must be in order, and all indices in range.
 Stages stagesOf(const Plan &plan);
 
 } // namespace burin::rt

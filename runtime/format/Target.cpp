@@ -9,7 +9,7 @@
 namespace burin::rt {
 namespace {
 
-// From the least to the most demanding. Another architecture is another table.
+// From the least to the most demanding; one table per architecture.
 #if defined(__x86_64__)
 constexpr std::string_view levels[] = {"x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"};
 int hostLevel() {
@@ -32,7 +32,7 @@ int hostLevel() { return 0; }
 
 #if defined(__x86_64__)
 constexpr std::string_view amxTarget = "x86-64-v4+amx";
-/// Whether the processor multiplies tiles of bf16, and the system lets this process.
+/// Whether the processor has AMX with bf16, and the system permits its use.
 bool hostHasAmx() {
   static const bool has = [] {
     constexpr unsigned leaf = 7, amxBf16 = 1u << 22;

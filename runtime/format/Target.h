@@ -1,14 +1,14 @@
-// Which of an artifact's targets this machine runs.
+// Selection of the target of an artifact that this machine runs.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace burin::rt {
 
-/// The level of the processor we run on, as a target name: "x86-64-v4".
+/// The level of this processor as a target name: "x86-64-v4".
 std::string_view hostTarget();
 
-/// How well the host runs code for `target`: higher is better, negative is not at all.
+/// Preference for code of `target` on this machine: higher is better, negative is unsupported.
 int targetRank(std::string_view target);
 
 } // namespace burin::rt

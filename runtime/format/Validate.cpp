@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kMaxRank = 32;
 
-/// Checks one plan of an artifact; `problem` is the first thing found wrong.
+/// Checks one plan of an artifact; `problem` is the first error.
 class PlanValidator {
 public:
   PlanValidator(const Artifact &artifact, size_t index) : a(artifact), p(artifact.plans[index]), index(index) {}
@@ -39,7 +39,7 @@ private:
   const Artifact &a;
   const Plan &p;
   const size_t index;
-  Stages stages; // known from where all indices are
+  Stages stages; // known once all indices are valid
 
   bool fail(std::string what) {
     problem = std::move(what);
@@ -63,7 +63,7 @@ private:
   bool location(uint32_t id) { return id < a.locations.size() || fail(text("no location ", id)); }
   bool dtype(DType t) { return int(t) < kNumDTypes || fail(text("no element type ", int(t))); }
 
-  /// The last inputs and outputs that are states have their types.
+  /// Trailing inputs and outputs must have the types of their states.
   bool states() {
     if (p.stateInputs.size() > p.inputs.size() || p.stateOutputs.size() > p.outputs.size())
       return fail("more states than inputs or outputs");
@@ -116,7 +116,7 @@ private:
     return s.step == 0 ? dimension(s, index) : fail("the size of an input is read before the first step");
   }
 
-  // The dimension that a symbol is read from is symbol * scale + offset.
+  // The dimension that a symbol is read from must be symbol * scale + offset.
   bool dimension(const Symbol &s, size_t index) {
     if (s.input >= p.inputs.size() || s.axis >= p.inputs[s.input].dims.size())
       return fail(text("read from axis ", s.axis, " of input ", s.input, ", which does not exist"));
@@ -136,7 +136,7 @@ private:
            (isLinear || fail(text("axis ", s.axis, " of input ", s.input, " has another size")));
   }
 
-  /// What is read must be there: a scalar of the caller or of an output, 8 bytes of weights, a buffer already written.
+  /// A computed size must be readable: a scalar input or output, 8 bytes of weights, or a buffer written before.
   bool computed(const Symbol &s, size_t) {
     if (s.kind != Symbol::Kind::Computed)
       return true;
@@ -148,7 +148,7 @@ private:
       isThere = t.dtype == DType::i64 && t.dims.empty();
     } else if (s.count.kind == Slot::Kind::Constant) {
       isThere = a.constants[s.count.index].bytes >= sizeof(int64_t);
-    } else if (s.count.kind == Slot::Kind::Buffer) { // how large it is turns out when it is placed
+    } else if (s.count.kind == Slot::Kind::Buffer) { // its size is checked when it is placed
       const ArenaBuffer &b = p.buffers[s.count.index];
       isThere = !b.perWorker && b.firstStep < s.step && b.lastStep + 1 >= s.step;
     }
@@ -198,7 +198,7 @@ private:
     return (index == 0 || p.loops[index - 1].lastStep < l.firstStep || fail("does not follow the one before it"));
   }
 
-  // What it is a part of lives as long as the loop: see operand().
+  // Liveness of the whole is checked in operand().
   bool part(const Part &p, size_t) {
     return expr(p.begin) && expr(p.stride) && exists(p.whole) &&
            (p.whole.kind != Slot::Kind::Part || fail("is a part of a part"));
@@ -277,7 +277,7 @@ private:
       return fail("a print has results");
     return all(c.inputs, "input", &PlanValidator::tensor) && all(c.results, "result", &PlanValidator::tensor);
   }
-  /// That the operands have the shapes that the call names is the compiler's word.
+  /// The compiler is trusted that the operands have the shapes of the call.
   bool asksHost(const Step &s, size_t step) {
     if (s.hostCall >= p.hostCalls.size())
       return fail(text("no host call ", s.hostCall));
@@ -296,7 +296,7 @@ private:
     return !hasCopies(l) || fail("is no kernel, but in a loop of independent turns");
   }
 
-  /// That sizes fit is the compiler's word, as it is for kernels.
+  /// The compiler is trusted that sizes match, as for kernels.
   bool calls(const Step &s, size_t step) {
     if (s.plans.size() != (s.kind == Step::Kind::Call ? 1u : 2u))
       return fail(text("names ", s.plans.size(), " functions"));
@@ -328,7 +328,7 @@ private:
   }
 };
 
-/// Checks what is outside of the plans.
+/// Checks everything outside of the plans.
 class Validator {
 public:
   Validator(const Artifact &artifact, uint64_t weightBytes) : a(artifact), weightBytes(weightBytes) {}
@@ -367,7 +367,7 @@ private:
     return true;
   }
 
-  /// The bytes of a tensor in `bytes`.
+  /// Computes the size of a tensor in bytes.
   bool size(DType dtype, const std::vector<int64_t> &shape, uint64_t &bytes) {
     if (int(dtype) >= kNumDTypes)
       return fail(text("no element type ", int(dtype)));

@@ -1,4 +1,4 @@
-// Copies of tensors between the process and a device, and between devices.
+// Copies of tensors between host and device, and between devices.
 #include "runtime/gpu/Device.h"
 #include <algorithm>
 #include <cstring>
@@ -40,7 +40,7 @@ void Device::close(CopyLane &lane) {
     driver->streamDestroy(lane.stream);
 }
 
-/// A piece is filled again when the copy from it is done.
+/// Copies through the ring of pinned pieces; a piece is reused when the copy from it is complete.
 Status Device::sendThrough(CopyLane &lane, void *to, const void *from, size_t bytes) {
   for (size_t at = 0; at < bytes; at += CopyLane::kPieceBytes) {
     const size_t i = lane.next++ % CopyLane::kPieces, size = std::min(CopyLane::kPieceBytes, bytes - at);
@@ -50,14 +50,14 @@ Status Device::sendThrough(CopyLane &lane, void *to, const void *from, size_t by
     if (Result r = driver->copyToDevice(address(to) + at, lane.pieces[i], size, lane.stream); r != kSuccess)
       return check(r, "copying to the GPU");
     if (Result r = driver->eventRecord(lane.done[i], lane.stream); r != kSuccess) {
-      driver->streamSynchronize(lane.stream); // nobody can wait for the piece
+      driver->streamSynchronize(lane.stream); // the piece has no event to wait for
       return check(r, "recording an event");
     }
   }
   return {};
 }
 
-/// Copies into as many pieces as there are, and empties them in the same order.
+/// Copies into the ring of pinned pieces, and empties them in order.
 Status Device::fetchThrough(CopyLane &lane, void *to, const void *from, size_t bytes) {
   const size_t count = (bytes + CopyLane::kPieceBytes - 1) / CopyLane::kPieceBytes;
   auto sizeOf = [&](size_t i) { return std::min(CopyLane::kPieceBytes, bytes - i * CopyLane::kPieceBytes); };
@@ -78,7 +78,7 @@ Status Device::fetchThrough(CopyLane &lane, void *to, const void *from, size_t b
                   sizeOf(i));
   }
   if (result != kSuccess)
-    driver->streamSynchronize(lane.stream); // the driver may still be writing
+    driver->streamSynchronize(lane.stream); // the driver may still be writing to the pieces
   return check(result, "copying from the GPU");
 }
 
@@ -90,7 +90,7 @@ Status Device::allocateOn(Stream stream, size_t bytes, BufferRef &out) {
   };
   void *data = nullptr;
   bytes = std::max<size_t>(bytes, 1);
-  Lanes *lanes = nullptr; // it is freed there
+  Lanes *lanes = nullptr; // memory is freed in their order
   if (Status s = sharedLanes(lanes); !s.ok())
     return s;
   if (Status s = allocate(bytes, Holder::Tensors, stream ? stream : lanes->streams[0], data); !s.ok())
@@ -118,7 +118,7 @@ Status Device::upload(const void *from, size_t bytes, BufferRef &out) {
   std::lock_guard lock(toDevice.mutex);
   if (Status s = prepare(toDevice); !s.ok())
     return s;
-  BufferRef made; // on the copies' stream, so that they need not wait for what is computed
+  BufferRef made; // on the copy stream, so that copies do not wait for computation
   if (Status s = allocateOn(toDevice.stream, bytes, made); !s.ok())
     return s;
   Status status = sendThrough(toDevice, made->data(), from, bytes);
@@ -165,7 +165,7 @@ Status Device::fillIn(Stream stream, void *to, const void *element, size_t width
   std::memcpy(&bits, element, width);
   const bool isHalves = width == 8 && bits >> 32 == (bits & UINT32_MAX);
   Result result = kSuccess;
-  if (width == 8 && !isHalves) { // rare: 64-bit elements other than 0
+  if (width == 8 && !isHalves) { // rare: a 64-bit pattern with different halves
     constexpr size_t kPiece = 4096;
     std::array<uint64_t, kPiece> piece;
     piece.fill(bits);
@@ -198,7 +198,7 @@ Status Device::order(bool isFollowing, Stream other) {
   if (result == kSuccess)
     result = driver->streamWaitEvent(isFollowing ? own : other, event, 0);
   if (event)
-    driver->eventDestroy(event); // when it has been reached
+    driver->eventDestroy(event); // takes effect when the event has been reached
   return check(result, "ordering streams");
 }
 
@@ -218,7 +218,8 @@ Status Device::copyOf(const void *from, size_t bytes, BufferRef &out) {
 
 Status Device::copyFrom(Device &other, const void *from, size_t bytes, BufferRef &out) {
   Lanes *lanes = nullptr, *others = nullptr;
-  Event written = nullptr, copied = nullptr; // one of each device, as only its own streams record it
+  // One per device, because an event is recorded on streams of its own device.
+  Event written = nullptr, copied = nullptr;
   auto onOther = [&](auto act) {
     Use use(other);
     Status s = use.status();
@@ -249,7 +250,7 @@ Status Device::copyFrom(Device &other, const void *from, size_t bytes, BufferRef
         result = driver->eventCreate(&copied, /*CU_EVENT_DISABLE_TIMING*/ 2);
       if (result == kSuccess)
         result = driver->eventRecord(copied, lanes->streams[0]);
-      if (result == kSuccess) // from there on what is copied may be freed, and written again
+      if (result == kSuccess) // afterwards the source may be freed and overwritten
         result = driver->streamWaitEvent(others->streams[0], copied, 0);
       if (result != kSuccess)
         driver->streamSynchronize(lanes->streams[0]);

@@ -7,7 +7,7 @@ namespace burin::rt::gpu {
 
 static DevicePointer address(const void *data) { return reinterpret_cast<DevicePointer>(data); }
 
-/// The driver stays open from the first success on.
+/// The driver stays open after the first success.
 static Status openDriver(Driver &out) {
   static auto *mutex = new std::mutex;
   static Driver *open = nullptr;
@@ -55,7 +55,7 @@ Status Device::open(int ordinal, Ptr &out) {
 }
 
 Status Device::start() {
-  // Memory that has been freed stays in the driver's pool, for the next allocation.
+  // Freed memory stays in the driver's pool for later allocations.
   constexpr int kReleaseThreshold = 4; // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
   uint64_t everything = UINT64_MAX;
   Result result = driver->deviceGet(&number, index);
@@ -88,7 +88,7 @@ Device::~Device() {
 Device::Use::~Use() {
   Context popped = nullptr;
   if (result == kSuccess)
-    device->ctxPop(&popped); // nothing that a caller could do about a failure
+    device->ctxPop(&popped); // callers cannot handle a failure
 }
 
 Status Device::check(Result result, const std::string &what) const {
@@ -111,7 +111,7 @@ Status Device::allocate(size_t bytes, Holder holder, Stream stream, void *&out) 
     return refuse(exhausted(bytes, text("the limit is ", bytesText(limit.load()))));
   DevicePointer memory = 0;
   Result result = driver->memAllocAsync(&memory, bytes, stream);
-  if (result == kOutOfMemory && driver->streamSynchronize(stream) == kSuccess) { // what is freed later is free now
+  if (result == kOutOfMemory && driver->streamSynchronize(stream) == kSuccess) { // pending frees are complete now
     driver->poolTrimTo(pool, 0);
     result = driver->memAllocAsync(&memory, bytes, stream);
   }
@@ -127,7 +127,7 @@ Status Device::allocate(size_t bytes, Holder holder, Stream stream, void *&out) 
 }
 
 void Device::release(void *data, size_t bytes, Holder holder, Stream stream) {
-  driver->memFreeAsync(address(data), stream); // fails where earlier work has, which others report
+  driver->memFreeAsync(address(data), stream); // it fails only after an earlier failure, which is reported elsewhere
   inUse.fetch_sub(bytes);
   held[size_t(holder)].fetch_sub(bytes);
 }

@@ -1,5 +1,5 @@
-// A GPU as all of the process uses it: its context, its memory, its streams, and copies to and from it. Functions may
-// be called on any thread; those that reach the driver need the device's context: see Use.
+// A GPU shared by the whole process: its context, memory, streams, and copies. Thread-safe. Functions that call the
+// driver need the device's context, see Use.
 #pragma once
 #include "runtime/gpu/Driver.h"
 #include "runtime/support/Memory.h"
@@ -17,22 +17,22 @@ namespace burin::rt::gpu {
 
 class LoadedCode;
 
-/// What holds memory of a device.
+/// Kinds of owners of device memory.
 enum class Holder : uint8_t { Tensors, Weights, States, Intermediate };
 inline constexpr size_t kHolders = 4;
 
 struct MemoryUse {
-  size_t inUse = 0, peak = 0; // bytes handed out: now, and at most so far
-  size_t reserved = 0;        // bytes that the driver's pool keeps for this process, in use or free
+  size_t inUse = 0, peak = 0; // allocated bytes: now, and the maximum so far
+  size_t reserved = 0;        // bytes that the driver's pool keeps for this process, used or free
   size_t limit = 0, total = 0;
-  std::array<size_t, kHolders> held = {}; // bytes in use, by Holder
+  std::array<size_t, kHolders> held = {}; // allocated bytes by Holder
 };
 
-/// Streams that work goes through: the first one is what everything starts from and ends in.
+/// Streams for concurrent work; all work starts from and ends in the first one.
 struct Lanes {
   static constexpr int kCount = 4;
   std::array<Stream, kCount> streams = {};
-  std::array<Event, kCount> events = {}; // the first one: a fork; others: the end of their lane
+  std::array<Event, kCount> events = {}; // the first one: fork; the others: the end of their lane
   bool ownsFirst = true;
 };
 
@@ -40,14 +40,14 @@ class Device : public std::enable_shared_from_this<Device> {
 public:
   using Ptr = std::shared_ptr<Device>;
 
-  /// The properties of all GPUs. Unsupported where there is no driver.
+  /// The properties of all GPUs. Unsupported if there is no driver.
   static Status list(std::vector<DeviceInfo> &out);
-  /// The same object as long as somebody holds it. Unsupported where there is no driver, or no such GPU.
+  /// Returns the same object as long as it is referenced. Unsupported if there is no driver or no such GPU.
   static Status open(int ordinal, Ptr &out);
   ~Device();
   Device(const Device &) = delete;
 
-  /// Makes the device's context the thread's own while it lives.
+  /// Makes the device's context current for the thread, for its lifetime.
   class Use {
   public:
     explicit Use(Device &device) : device(device), result(device->ctxPush(device.context())) {}
@@ -67,47 +67,46 @@ public:
   Context context() const { return primary; }
   const DeviceInfo &info() const { return properties; }
 
-  // ---- memory of the device, in the order of a stream
+  // ---- device memory, in stream order
   Status allocate(size_t bytes, Holder holder, Stream stream, void *&out);
   void release(void *data, size_t bytes, Holder holder, Stream stream);
   MemoryUse memoryUse() const;
-  /// allocate() refuses what would exceed it; 0: no limit.
+  /// allocate() fails if it would exceed the limit; 0: no limit.
   void setMemoryLimit(size_t bytes) { limit.store(bytes ? bytes : SIZE_MAX); }
-  /// Memory of the process that the GPU reads and writes at its full speed, without the processor. Small pieces are
-  /// kept for the next one who asks.
+  /// Pinned host memory, which the GPU accesses at full speed without the CPU. Small pieces are pooled.
   Status allocatePinned(size_t bytes, void *&out);
   void releasePinned(void *data, size_t bytes);
 
   // ---- streams
   Status makeLanes(Lanes &lanes);
   void freeLanes(Lanes &lanes);
-  /// What tensors are computed on, in the order of the calls.
+  /// The streams on which tensors are computed, in the order of the calls.
   Status sharedLanes(Lanes *&out);
-  /// Lanes to record on, one recording at a time.
+  /// Streams for recording, one recording at a time.
   Status recordingLanes(Lanes *&out);
   std::mutex recording;
 
-  // ---- copies of tensors, on streams of their own beside what computes. Memory of the process need not be pinned: it
-  // goes through a few pinned pieces.
-  /// A buffer for what the shared lanes write from here on.
+  // ---- copies of tensors on separate streams, concurrent with computation. Host memory need not be pinned: it is
+  // copied through a few pinned pieces.
+  /// Allocates a buffer for later writes of the shared lanes.
   Status allocateBuffer(size_t bytes, BufferRef &out);
-  /// A buffer with these bytes: shared lanes wait for them. Returns when `from` has been read.
+  /// A buffer with a copy of host memory; the shared lanes wait for it. Returns when `from` has been read.
   Status upload(const void *from, size_t bytes, BufferRef &out);
-  /// Returns when the bytes, which the shared lanes have written, are there.
+  /// Copies bytes written by the shared lanes to host memory; returns when they are complete.
   Status download(void *to, const void *from, size_t bytes);
-  /// A buffer with what the shared lanes of another device have written.
+  /// A copy of bytes that the shared lanes of another device have written.
   Status copyFrom(Device &other, const void *from, size_t bytes, BufferRef &out);
-  /// Has the shared lanes write `count` elements that are all the same, of `width` 1, 2, 4 or 8 bytes.
+  /// Fills memory with `count` equal elements of `width` 1, 2, 4 or 8 bytes, on the shared lanes.
   Status fill(void *to, const void *element, size_t width, size_t count);
-  /// A buffer with a copy of what the shared lanes have written.
+  /// A copy of bytes that the shared lanes have written.
   Status copyOf(const void *from, size_t bytes, BufferRef &out);
-  /// The shared lanes go on when a stream of somebody else has come as far as now, or it when they have.
+  /// Makes the shared lanes wait for the current work of another stream (follow), or that stream for theirs (lead).
   Status follow(Stream other);
   Status lead(Stream other);
   /// Waits for the shared lanes.
   Status synchronize();
 
-  /// What sessions of one program share on this device, guarded by `loading`.
+  /// Loaded code that sessions of one program share on this device, guarded by `loading`.
   std::mutex loading;
   std::map<const Program *, std::weak_ptr<LoadedCode>> loaded;
 
@@ -131,12 +130,12 @@ private:
   std::mutex lanesMutex; // guards the creation of both
   std::unique_ptr<Lanes> shared, recorder;
 
-  /// One direction of copies: a stream, pinned pieces in a ring, and for each the end of the last copy through it.
+  /// One direction of copies: a stream, a ring of pinned pieces, and for each the end of its last copy.
   struct CopyLane {
     static constexpr size_t kPieces = 4, kPieceBytes = size_t(2) << 20;
     std::mutex mutex;
     Stream stream = nullptr;
-    Event ordered = nullptr; // of the shared lanes
+    Event ordered = nullptr; // recorded on the shared lanes
     std::array<std::byte *, kPieces> pieces = {};
     std::array<Event, kPieces> done = {};
     size_t next = 0;

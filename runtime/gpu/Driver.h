@@ -1,4 +1,4 @@
-// The CUDA driver, opened at run time: nothing links to it, and machines without one run everything else.
+// The CUDA driver, opened at run time: nothing links to it, and machines without it can run everything else.
 #pragma once
 #include "runtime/support/Status.h"
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace burin::rt::gpu {
 
-// The driver's types, as its ABI has them.
+// Types of the driver's ABI.
 using Result = int;       // CUresult
 using DeviceNumber = int; // CUdevice
 using DevicePointer = uint64_t;
@@ -24,7 +24,7 @@ using MemoryPool = struct MemoryPoolOpaque *;
 inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
 
 // clang-format off
-/// Every function in use: its name here, the symbol (the version of the ABI is part of it), its parameters.
+/// All functions in use: name here, symbol (which includes the ABI version), parameters.
 #define BURIN_CUDA_FUNCTIONS(F)                                                                                        \
   F(init, "cuInit", (unsigned flags))                                                                                  \
   F(driverGetVersion, "cuDriverGetVersion", (int *version))                                                            \
@@ -85,7 +85,7 @@ struct DriverFunctions {
 #undef BURIN_CUDA_FUNCTION
 };
 
-/// What is known of a GPU.
+/// Properties of a GPU.
 struct DeviceInfo {
   std::string name;
   int major = 0, minor = 0; // compute capability
@@ -97,17 +97,17 @@ class Driver {
   DriverFunctions table;
 
 public:
-  /// Opens and initialises the driver; it stays open. Unsupported where there is none, where it lacks a function, or
-  /// where it finds no device.
+  /// Opens and initialises the driver, which stays open. Unsupported if there is none, if it lacks a function, or if it
+  /// finds no device.
   static Status open(Driver &out, const char *library = "libcuda.so.1");
 
   const DriverFunctions *operator->() const { return &table; }
 
-  /// All GPUs, in the order of their ordinals.
+  /// All GPUs, by ordinal.
   Status devices(std::vector<DeviceInfo> &out) const;
 
-  /// The status of a result: `what` says what was done, "cuda:0: launch of 'softmax' (model.cpp:12)". OutOfMemory for
-  /// CUDA_ERROR_OUT_OF_MEMORY, else Internal; the message ends with the driver's name of the error.
+  /// Converts a result to a status. `what` is the failed action: "cuda:0: launch of 'softmax' (model.cpp:12)".
+  /// OutOfMemory for CUDA_ERROR_OUT_OF_MEMORY, else Internal; the message ends with the driver's name of the error.
   Status check(Result, const std::string &what) const;
 };
 

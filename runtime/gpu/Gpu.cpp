@@ -10,7 +10,7 @@ static constexpr int64_t kNoError = INT64_MAX;
 
 static DevicePointer address(const void *data) { return reinterpret_cast<DevicePointer>(data); }
 
-/// The steps of the largest plan that can report errors.
+/// The largest number of steps of a plan that can report errors.
 static uint32_t errorSlotsOf(const Artifact &a) {
   size_t most = 0;
   for (const Plan &plan : a.plans)
@@ -57,12 +57,12 @@ Status Gpu::start(const StreamChoice &choice) {
   if (!mailbox || !letters)
     return {};
   std::vector<int64_t> none(slots, kNoError);
-  toGpu(clean(), none.data(), slots * sizeof(int64_t)); // which reads them at once, as they are not pinned
+  toGpu(clean(), none.data(), slots * sizeof(int64_t)); // copied at once, since they are not pinned
   hasErrors = true;                                     // until the first run begins
   return {};
 }
 
-// Resources are given back even where the driver reports an error: it may be one of earlier work.
+// Frees resources even if the driver reports an error, which may come from earlier work.
 Gpu::~Gpu() {
   if (!target)
     return;
@@ -83,7 +83,7 @@ Gpu::Use::Use(Gpu &gpu)
 Gpu::Use::~Use() {
   Context popped = nullptr;
   if (pushed)
-    gpu.driver()->ctxPop(&popped); // nothing that a caller could do about a failure
+    gpu.driver()->ctxPop(&popped); // callers cannot handle a failure
 }
 
 bool Gpu::works(Result result, const char *what) {
@@ -253,8 +253,8 @@ std::unique_ptr<Report> Gpu::reportErrors() {
   report->isCaptured = capturing;
   report->isEnqueued = failure.ok() && works(driver()->eventRecord(report->done, stream()), "recording an event");
   if (!report->isEnqueued)
-    driver()->streamSynchronize(stream()); // the driver may be writing
-  hasErrors = true;                        // nobody has looked
+    driver()->streamSynchronize(stream()); // the driver may be writing to the report
+  hasErrors = true;                        // not fetched yet
   return report->isEnqueued ? std::move(report) : nullptr;
 }
 
@@ -296,7 +296,7 @@ Recording::Recording(Gpu &gpu, GraphExec graph)
     : gpu(gpu), graph(graph), allocations(gpu.allocations), reports(gpu.hasErrors) {}
 Recording::~Recording() {
   Gpu::Use use(gpu);
-  if (gpu.kind != StreamChoice::Kind::Own) // it may be running
+  if (gpu.kind != StreamChoice::Kind::Own) // the graph may be running
     gpu.driver()->streamSynchronize(gpu.stream());
   gpu.works(gpu.driver()->graphExecDestroy(graph), "freeing what was recorded");
 }
@@ -309,7 +309,7 @@ bool Gpu::read(void *to, const void *from, size_t bytes) {
     failure = {ErrorCode::InvalidArgument,
                text(target->name(), ": the stream is being captured, and the run depends on a value that it computes")};
   const bool isSmall = bytes <= sizeof(int64_t);
-  toHost(isSmall ? letters + slots : to, from, bytes); // the driver copies to memory that is not pinned, too, slowly
+  toHost(isSmall ? letters + slots : to, from, bytes); // unpinned memory works, too, but slowly
   if (!wait())
     return false;
   if (isSmall)
@@ -318,7 +318,7 @@ bool Gpu::read(void *to, const void *from, size_t bytes) {
 }
 
 bool Gpu::wait() {
-  // Even after a failure: the driver may still be writing.
+  // Also after a failure, because the driver may still be writing to host memory.
   return lanes && stream() && works(driver()->streamSynchronize(stream()), "waiting") && failure.ok();
 }
 

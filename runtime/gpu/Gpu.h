@@ -1,5 +1,4 @@
-// A GPU as one session uses it: the code and the weights of an artifact on it, and streams that work goes through. One
-// thread at a time.
+// A GPU as used by one session: code and weights of an artifact, and streams. Not thread-safe.
 #pragma once
 #include "runtime/gpu/LoadedCode.h"
 #include <array>
@@ -10,31 +9,31 @@ namespace burin::rt::gpu {
 
 class Gpu;
 
-/// Work that has been recorded, to be done again by one call. It refers to memory by address.
+/// Recorded work (a CUDA graph), replayed by one call. It refers to memory by address.
 class Recording {
 public:
   Recording(Gpu &gpu, GraphExec graph);
   ~Recording();
   Recording(const Recording &) = delete;
-  /// Whether no memory of the session has moved since.
+  /// Whether no memory of the session has been reallocated since.
   bool isCurrent() const;
 
 private:
   friend class Gpu;
   Gpu &gpu;
   GraphExec graph;
-  const uint64_t allocations; // of the session until then
-  const bool reports;         // whether kernels in it may report errors
+  const uint64_t allocations; // of the session, when recorded
+  const bool reports;         // whether its kernels may report errors
 };
 
-/// What kernels of a run have reported, when it is done. Keeps what it needs.
+/// Errors that kernels of a run report, available when it is complete. Owns its memory.
 struct Report {
   Report(Device::Ptr device, uint32_t slots) : device(std::move(device)), slots(slots) {}
   ~Report();
   Report(const Report &) = delete;
-  /// Memory for it, and an event that is recorded behind it. Needs the context.
+  /// Allocates memory and an event. Requires the context.
   Status prepare();
-  /// Waits. The least error of each slot.
+  /// Waits; returns the lowest error of each slot.
   Status wait(std::span<const int64_t> &out);
 
   const Device::Ptr device;
@@ -42,15 +41,15 @@ struct Report {
   int64_t *letters = nullptr; // pinned
   Event done = nullptr;
   bool isEnqueued = false;
-  bool isCaptured = false; // each time the caller launches what it has captured; it waits, too
+  bool isCaptured = false; // valid after each launch of the captured graph; the caller waits
 };
 
-/// Which streams a session works on.
+/// The streams of a session.
 struct StreamChoice {
   enum class Kind : uint8_t {
-    Own,    // its own
-    Shared, // those of the device's tensors
-    Given,  // the caller's
+    Own,    // private streams
+    Shared, // the streams of the device's tensors
+    Given,  // the caller's stream
   };
   Kind kind = Kind::Own;
   Stream given = nullptr;
@@ -62,7 +61,7 @@ public:
   ~Gpu();
   Gpu(const Gpu &) = delete;
 
-  /// Makes the GPU's context the thread's own while it lives. All functions below need one.
+  /// Makes the GPU's context current for the thread, for its lifetime. Required by all functions below.
   class Use {
   public:
     explicit Use(Gpu &gpu);
@@ -77,20 +76,20 @@ public:
   int ordinal() const { return target->ordinal(); }
   const Device::Ptr &device() const { return target; }
 
-  // ---- memory. What fails is kept until finish(), and nothing is done from there on.
-  /// Memory of the GPU; null: there is none.
+  // ---- memory. An error is kept until finish(), and later calls do nothing.
+  /// Allocates GPU memory; null on failure.
   void *allocate(size_t bytes, Holder holder);
   void release(void *data, size_t bytes, Holder holder);
-  /// Memory of the process that the GPU reads and writes at its full speed, without the processor; null: there is none.
+  /// Allocates pinned host memory, which the GPU accesses at full speed without the CPU; null on failure.
   void *allocatePinned(size_t bytes);
   void releasePinned(void *data, size_t bytes);
 
-  // ---- work, done later and in this order. Pinned memory of the process stays as it is until finish(); other memory
-  // has been read when toGpu() returns.
+  // ---- asynchronous work, in this order. Pinned host memory must not change until finish(); other memory has been
+  // read when toGpu() returns.
   void toGpu(void *to, const void *from, size_t bytes);
   void toHost(void *to, const void *from, size_t bytes);
   void copy(void *to, const void *from, size_t bytes);
-  /// The same for what must not fail because a call does: it is tried several times.
+  /// Copies, with several attempts, where a failed call would leave inconsistent state.
   void copySurely(void *to, const void *from, size_t bytes);
   void zero(void *to, size_t bytes);
   struct Launch {
@@ -99,12 +98,12 @@ public:
     const int64_t *sizes;
     int64_t blocks;
     void *scratch;
-    uint32_t errorSlot; // where it reports what is not allowed; kNoErrors: it reports nothing
+    uint32_t errorSlot; // slot for errors; kNoErrors if the kernel reports none
   };
   static constexpr uint32_t kNoErrors = UINT32_MAX;
   void launch(const Launch &, const std::string &location);
-  /// Until joined, launches of different lanes, below kLanes, may run side by side, after all before the fork. What
-  /// follows the join comes after all of them.
+  /// Between fork and join, launches on different lanes (below kLanes) may run concurrently, after everything before
+  /// the fork. Work after the join follows all of them.
   static constexpr int kLanes = Lanes::kCount;
   void fork(int lanes);
   void useLane(int lane) { current = streams()[size_t(lane)]; }
@@ -112,42 +111,42 @@ public:
   /// Whether each launch is waited for and checked: BURIN_CUDA_CHECK.
   bool checksLaunches() const { return isChecking; }
 
-  // ---- what kernels report: one slot for each step of a plan that can, in order
-  /// Whether something may have been reported since errors were last taken.
+  // ---- errors of kernels: one slot per step that can report, in order
+  /// Whether errors may have been reported since they were last taken.
   bool mayHaveErrors() const { return hasErrors; }
-  /// Fetches what has been reported. To be waited for.
+  /// Starts copying errors to the host.
   void fetchErrors();
-  /// The least error in each slot as fetched, or INT64_MAX.
+  /// The lowest error of each slot, as fetched, or INT64_MAX.
   std::span<const int64_t> takeErrors();
-  /// The same for later, when nobody waits here.
+  /// Copies errors to a report, for runs that return early.
   std::unique_ptr<Report> reportErrors();
-  /// Before a run: forgets errors of the one before.
+  /// Called before a run: clears errors of the previous one.
   void begin();
 
   // ---- recording
-  /// Whether the caller records what goes through the stream; nothing can be waited for or allocated then.
+  /// Whether the caller captures the stream; waiting and allocation are impossible then.
   bool isCaptured() const { return capturing; }
-  /// From here on work is recorded, not done. Always followed by endRecording().
+  /// Starts recording work instead of running it. Must be followed by endRecording().
   void beginRecording();
   /// Null after a failure.
   std::unique_ptr<Recording> endRecording();
   void replay(const Recording &);
 
   // ---- waiting
-  /// Waits for all before, and reads the GPU's memory, up to 8 bytes fast. False: something has failed.
+  /// Waits for all earlier work and reads GPU memory; up to 8 bytes are fast. Returns false on failure.
   bool read(void *to, const void *from, size_t bytes);
-  /// Waits for all before. False: something has failed.
+  /// Waits for all earlier work. Returns false on failure.
   bool wait();
-  /// The same. The first failure since the last call.
+  /// Waits for all earlier work; returns the first error since the last call.
   Status finish();
-  /// Without waiting, unless something has failed.
+  /// Returns without waiting, unless an error has occurred.
   Status leave();
-  /// Waits as finish() does for a run that changes states where they are, all of it in one recording: once that is
-  /// launched it has been done if any wait for it succeeds. After an error of its kernels none does.
+  /// finish() for a run that updates states in place, as a single recorded graph: once launched, the graph has
+  /// completed if any wait succeeds; after an error of its kernels none does.
   Status finishAtomic();
 
   std::byte *weights() const { return loaded->weights(); }
-  /// A byte of the GPU's memory for whoever reads it at once.
+  /// A byte of GPU memory for a value that is read immediately.
   void *flag() const { return static_cast<int64_t *>(mailbox) + 2 * slots; }
 
 private:
@@ -158,12 +157,12 @@ private:
   LoadedCode::Ptr loaded;
   StreamChoice::Kind kind = StreamChoice::Kind::Own;
   Lanes own;
-  Lanes *lanes = nullptr; // own, or the device's
+  Lanes *lanes = nullptr; // `own`, or the device's
   Lanes *recorder = nullptr;
   std::unique_lock<std::mutex> recordingLock;
   Stream current = nullptr;
-  void *mailbox = nullptr;    // on the GPU: the slots for errors, as they are without errors, the flag
-  int64_t *letters = nullptr; // pinned: the slots as fetched, then what is read
+  void *mailbox = nullptr;    // on the GPU: error slots, their values without errors, the flag
+  int64_t *letters = nullptr; // pinned: fetched slots, then read values
   uint32_t slots = 0;
   bool hasErrors = false, isChecking = false, capturing = false;
   uint64_t allocations = 0;

@@ -5,8 +5,8 @@
 
 namespace burin::rt::gpu {
 
-/// How well a GPU runs code for "cuda-sm_80+ptx" (higher is better), or -1. With an "a" behind the number it runs on
-/// that compute capability alone, else on all later ones, too.
+/// Preference of a GPU for code such as "cuda-sm_80+ptx" (higher is better), or -1 if unsupported. With the suffix "a"
+/// it supports that compute capability only, otherwise also later ones.
 static int rankOf(std::string_view target, const DeviceInfo &info) {
   constexpr std::string_view prefix = "cuda-sm_";
   int number = 0;
@@ -75,7 +75,7 @@ Status LoadedCode::load(const Program &program) {
   return d.check(d->streamSynchronize(stream), "copying the weights");
 }
 
-// Resources are given back even where the driver reports an error: it may be one of earlier work.
+// Frees resources even if the driver reports an error, which may come from earlier work.
 LoadedCode::~LoadedCode() {
   Device::Use use(*device);
   const Device &d = *device;

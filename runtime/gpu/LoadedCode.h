@@ -1,4 +1,4 @@
-// The code and the weights of an artifact on a device, shared by its sessions there.
+// Code and weights of an artifact on a device, shared by its sessions.
 #pragma once
 #include "runtime/code/Loader.h"
 #include "runtime/gpu/Device.h"
@@ -8,8 +8,8 @@ namespace burin::rt::gpu {
 class LoadedCode {
 public:
   using Ptr = std::shared_ptr<LoadedCode>;
-  /// Loads the best code that the artifact has for this device, and copies the weights, unless a session has it there
-  /// already. Unsupported where there is no code for it. Needs the device's context.
+  /// Loads the best code of the artifact for this device and copies the weights, unless a session has done so.
+  /// Unsupported if there is no code for it. Requires the device's context.
   static Status open(const Program &program, const Device::Ptr &device, Ptr &out);
   ~LoadedCode();
   LoadedCode(const LoadedCode &) = delete;

@@ -19,7 +19,7 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kMaxRank = 32;
 constexpr uint64_t kMaxBytes = uint64_t(1) << 47;
 
-// Codes without the byte order. The first code of a type is the one written.
+// Type codes without byte order. The first code of a type is the one written.
 struct Code {
   std::string_view code;
   DType dtype;
@@ -29,7 +29,7 @@ constexpr Code codes[] = {
     {"u1", u8},  {"i2", i16}, {"i4", i32}, {"i8", i64},  {"b1", boolean},
 };
 
-/// The dictionary at the start of the file: a fixed little language, so a fixed little parser.
+/// Parser of the dictionary at the start of the file.
 class HeaderParser {
 public:
   explicit HeaderParser(std::string_view text) : rest(text) {}
@@ -38,7 +38,7 @@ public:
   bool fortran = false;
   std::vector<int64_t> shape;
 
-  /// False when the text is not `{'descr': '…', 'fortran_order': …, 'shape': (…), }` with each key once.
+  /// Returns false if the text is not `{'descr': '…', 'fortran_order': …, 'shape': (…), }` with each key once.
   bool run() {
     int seen[3] = {};
     if (!eat("{"))
@@ -126,7 +126,7 @@ std::optional<DType> parseType(const std::string &descr, std::string &error) {
   return std::nullopt;
 }
 
-/// Copies column-major data into row-major order: walks the output, the source index moves along.
+/// Copies column-major data to row-major order: loops over the output and updates the source index incrementally.
 void fromFortran(std::span<const int64_t> shape, size_t width, Bytes from, std::vector<std::byte> &to) {
   size_t rank = shape.size(), count = to.size() / width;
   std::vector<size_t> stride(rank), index(rank, 0);
@@ -185,7 +185,7 @@ std::optional<NpyArray> readNpy(Bytes file, std::string &error) {
     return std::nullopt;
   array.dtype = *dtype;
   array.shape = std::move(header.shape);
-  // An empty array may have other sizes as large as it likes; their product is never formed.
+  // Sizes of an empty array may be arbitrarily large; their product is not computed.
   uint64_t bytes = byteWidth(*dtype);
   for (int64_t dim : array.shape)
     if (dim == 0)
@@ -237,7 +237,7 @@ std::optional<std::vector<std::byte>> readWholeFile(const std::string &path, std
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat info{};
   bool good = fd >= 0 && ::fstat(fd, &info) == 0;
-  // The size is a hint: the file may be a pipe, or grow. One byte more sees the end without growing the buffer.
+  // The size is a hint: the file may be a pipe, or grow. One extra byte detects the end without growing the buffer.
   std::vector<std::byte> bytes(good ? size_t(info.st_size) + 1 : 0);
   size_t used = 0;
   while (good) {

@@ -1,4 +1,4 @@
-// NumPy's .npy files (format versions 1 to 3), as plain bytes in and out.
+// NumPy's .npy files (format versions 1 to 3), as bytes.
 //
 // Element types: bool, int8/16/32/64, uint8, float16/32/64, and bfloat16 as the ml_dtypes package stores it: two raw
 // bytes, '<V2'. A '<V2' or '|V2' array is therefore read as bf16.
@@ -19,19 +19,19 @@ struct NpyArray {
   std::vector<std::byte> data;
 };
 
-/// Reads a whole file's bytes, which may be hostile. Fortran order is converted; bytes after the array are refused.
-/// On failure `error` says what was found and what to do.
+/// Parses the bytes of a whole file, which may be untrusted. Converts Fortran order; rejects trailing bytes. On failure
+/// `error` says what was found and what to do.
 std::optional<NpyArray> readNpy(std::span<const std::byte> file, std::string &error);
 
-/// What readNpy reads; the data starts at a multiple of 64. The same array gives the same bytes.
+/// Serialises an array; the data starts at a multiple of 64. Equal arrays yield equal bytes.
 std::vector<std::byte> writeNpy(DType dtype, std::span<const int64_t> shape, std::span<const std::byte> data);
 inline std::vector<std::byte> writeNpy(const NpyArray &array) { return writeNpy(array.dtype, array.shape, array.data); }
 
-/// The same from and to files.
+/// Reads or writes a file.
 std::optional<NpyArray> loadNpy(const std::string &path, std::string &error);
 bool saveNpy(const std::string &path, const NpyArray &array, std::string &error);
 
-/// Whole files; one is written whole or not at all. The message of a failure names the path.
+/// Whole files; writes are atomic. Error messages contain the path.
 std::optional<std::vector<std::byte>> readWholeFile(const std::string &path, std::string &error);
 bool writeWholeFile(const std::string &path, std::span<const std::byte> bytes, std::string &error);
 

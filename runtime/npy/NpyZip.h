@@ -7,11 +7,11 @@ namespace burin::rt {
 
 using NamedArrays = std::vector<std::pair<std::string, NpyArray>>;
 
-/// All arrays of an archive, in its order, named without ".npy". Reads hostile bytes safely: what it allocates is
-/// bounded by what deflate can expand the given bytes to.
+/// All arrays of an archive in order, with names without ".npy". Accepts untrusted bytes: allocations are bounded by
+/// the maximum expansion of deflate.
 std::optional<NamedArrays> readNpz(std::span<const std::byte> file, std::string &error);
 
-/// The same arrays give the same bytes: entries carry no time.
+/// Equal arrays yield equal bytes: entries carry no time.
 std::vector<std::byte> writeNpz(const NamedArrays &arrays, bool compress);
 
 } // namespace burin::rt

@@ -9,7 +9,7 @@ namespace burin::rt {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr uint64_t kMaxHeader = 100'000'000; // the format's own limit
+constexpr uint64_t kMaxHeader = 100'000'000; // limit of the format
 constexpr const char *kMetadata = "__metadata__";
 
 constexpr std::pair<const char *, DType> kTypes[] = {
@@ -41,7 +41,7 @@ public:
 private:
   std::span<const std::byte> file;
   std::string &error;
-  uint64_t start = 0; // of the elements
+  uint64_t start = 0; // offset of the elements
 
   bool fail(const std::string &what) {
     error = what + "\n  copy the file again, or save it again as safetensors";
@@ -123,8 +123,7 @@ uint64_t byteCount(const Safetensor &tensor) {
   return bytes;
 }
 
-/// Sets the ranges, counted from the first element. Wide elements come first, so that all are aligned although nothing
-/// may lie between them.
+/// Sets the ranges, relative to the first element. Wide elements come first, so that all are aligned without padding.
 void place(std::vector<Safetensor> &tensors) {
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t(0));

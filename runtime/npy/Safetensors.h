@@ -16,7 +16,7 @@ struct Safetensor {
   std::string name;
   DType dtype = DType::f32;
   std::vector<int64_t> shape;
-  uint64_t begin = 0, end = 0; // bytes of the file
+  uint64_t begin = 0, end = 0; // range in the file
 
   uint64_t bytes() const { return end - begin; }
 };
@@ -26,12 +26,12 @@ struct SafetensorsFile {
   std::map<std::string, std::string> metadata;
 };
 
-/// What a file holds, which may be hostile: names are different, ranges lie in the file and do not overlap, and have
-/// the bytes of their shapes. On failure `error` says what was found, on its first line, and what to do.
+/// Parses a file, which may be untrusted: names are distinct, and ranges lie in the file, do not overlap, and match the
+/// shapes. On failure the first line of `error` says what was found, the next one what to do.
 std::optional<SafetensorsFile> parseSafetensors(std::span<const std::byte> file, std::string &error);
 
-/// The start of a file with these tensors, up to the first element; sets their ranges. Every tensor is aligned to its
-/// elements. False if a name is reserved or occurs twice; then `error` says which.
+/// The start of a file with these tensors, up to the first element; sets their ranges. Tensors are aligned to their
+/// element size. Returns false and sets `error` if a name is reserved or duplicated.
 bool startSafetensors(SafetensorsFile &content, std::vector<std::byte> &header, std::string &error);
 
 } // namespace burin::rt

@@ -13,7 +13,7 @@ constexpr uint16_t kZip64Extra = 1, kStored = 0, kDeflated = 8, kEncrypted = 1;
 constexpr size_t kLocalBytes = 30, kCentralBytes = 46, kEndBytes = 22, kEnd64Bytes = 56, kLocator64Bytes = 20;
 constexpr uint32_t kIn64 = 0xffffffff; // the number is in the zip64 extra field
 
-/// Little-endian numbers at an offset; 0 and `failed` beyond the end.
+/// Reads little-endian numbers at an offset; beyond the end yields 0 and sets `failed`.
 class Fields {
 public:
   explicit Fields(Bytes bytes) : bytes(bytes) {}
@@ -38,7 +38,7 @@ private:
   Bytes bytes;
 };
 
-/// Where the central directory starts and how many entries it has.
+/// Finds the start of the central directory and its number of entries.
 bool findDirectory(Bytes file, uint64_t &start, uint64_t &count) {
   Fields f(file);
   constexpr size_t kMaxComment = 65535;
@@ -61,7 +61,7 @@ bool findDirectory(Bytes file, uint64_t &start, uint64_t &count) {
   return !f.failed && count <= file.size() / kCentralBytes;
 }
 
-/// Replaces the numbers that did not fit into 32 bits by those of the extra field.
+/// Replaces numbers that exceed 32 bits by those of the extra field.
 bool readExtra64(Bytes extra, ZipEntry &entry) {
   Fields f(extra);
   for (uint64_t at = 0; at + 4 <= extra.size();) {
@@ -162,7 +162,7 @@ std::optional<std::vector<ZipEntry>> readZip(Bytes file, std::string &error) {
   return entries;
 }
 
-/// The bytes of an entry as they lie in the file, compressed or not.
+/// The bytes of an entry as stored, compressed or not.
 static std::optional<Bytes> packedBytes(Bytes file, const ZipEntry &e) {
   Fields f(file);
   uint64_t data = e.local + kLocalBytes + f.at<uint16_t>(e.local + 26) + f.at<uint16_t>(e.local + 28);
@@ -209,7 +209,7 @@ void ZipWriter::append(const std::string &text) {
   out.insert(out.end(), p, p + text.size());
 }
 
-// What a local and a central header share. All sizes are in the extra field, so that any size has one form.
+// Common part of local and central headers. All sizes are in the extra field, so that there is one form for any size.
 void ZipWriter::header(const ZipEntry &e, std::initializer_list<const uint64_t *> numbers) {
   put<uint16_t>(kVersion64), put<uint16_t>(e.flags), put<uint16_t>(e.method), put<uint16_t>(0);
   put<uint16_t>(kFirstDay), put<uint32_t>(e.crc), put<uint32_t>(kIn64), put<uint32_t>(kIn64);

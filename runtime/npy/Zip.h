@@ -1,4 +1,4 @@
-// Zip archives, as bytes: what .npz and PyTorch's .pt files are. Needs zlib.
+// Zip archives as bytes, the container of .npz and PyTorch's .pt files. Needs zlib.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace burin::rt {
 
 using Bytes = std::span<const std::byte>;
 
-/// One file of an archive, as its directory tells.
+/// A file of an archive, as listed in the directory.
 struct ZipEntry {
   std::string name;
   uint16_t flags, method;
@@ -19,20 +19,20 @@ struct ZipEntry {
   uint64_t packed, size, local;
 };
 
-/// The directory of an archive, which may be hostile. On failure `error` says what was found.
+/// Reads the directory of an archive, which may be untrusted. On failure `error` says what was found.
 std::optional<std::vector<ZipEntry>> readZip(Bytes file, std::string &error);
-/// The bytes of an entry as they lie in the archive; nullopt if they are compressed, or not there. Not compared with
-/// the checksum.
+/// The bytes of an uncompressed entry, without a copy; nullopt if it is compressed or invalid. The checksum is not
+/// verified.
 std::optional<Bytes> storedBytes(Bytes file, const ZipEntry &entry);
-/// The bytes of an entry, decompressed and compared with the checksum. What is allocated is bounded by what deflate can
-/// expand the given bytes to.
+/// The decompressed bytes of an entry; the checksum is verified. Allocations are bounded by the maximum expansion of
+/// deflate.
 std::optional<std::vector<std::byte>> unpack(Bytes file, const ZipEntry &entry, std::string &error);
 
-/// An archive in the making. The same files give the same bytes: entries carry no time.
+/// Builds an archive. Equal files yield equal bytes: entries carry no time.
 class ZipWriter {
 public:
   void add(const std::string &name, Bytes data, bool compress);
-  /// The whole archive; the last call.
+  /// Returns the whole archive; must be the last call.
   std::vector<std::byte> finish();
 
 private:

@@ -1,4 +1,4 @@
-// Files that are written whole or not at all.
+// Atomic replacement of files.
 #pragma once
 #include <cerrno>
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace burin::rt {
 
-/// Writes a file beside its place and renames it once it is whole and on disk, so that whoever opens the path finds the
-/// old file or the new one, whenever the process or the machine stops. A device or pipe is written to as it is.
+/// Writes a temporary file beside the target and renames it when it is complete and on disk, so that readers see the
+/// old file or the new one, even after a crash of the process or machine. Devices and pipes are written directly.
 ///
-/// Each function returns false if it fails; problem() is then the number of the error, and at() the path that it is of.
+/// Each function returns false on failure; problem() is then the error number, and at() the path that it refers to.
 class FileReplacement {
 public:
   explicit FileReplacement(std::string path) : path(std::move(path)), isStream(isDevice(this->path)) {
@@ -39,7 +39,7 @@ public:
     return error == 0;
   }
 
-  /// Puts the file in its place.
+  /// Renames the file to its final path.
   bool commit() {
     if (error != 0)
       return false;
@@ -86,7 +86,7 @@ private:
       ::unlink(temporary.c_str());
   }
 
-  /// The new name is on disk when its folder is. A file system that cannot do that has done what it can.
+  /// Makes the rename durable; file systems that do not support that are tolerated.
   void syncFolder() const {
     size_t slash = path.rfind('/');
     std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);

@@ -1,4 +1,4 @@
-// Builds messages: text("input ", 3, ": …"). The runtime has no formatting library.
+// Concatenates messages: text("input ", 3, ": …"). The runtime uses no formatting library.
 #pragma once
 #include <concepts>
 #include <string>

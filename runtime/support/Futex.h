@@ -1,4 +1,4 @@
-// The primitives that the pool, the engine and the allocator wait with.
+// Waiting primitives of the pool, the engine and the allocator.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace burin::rt {
 
-/// Tells the core that this is a spin loop, so that its sibling thread and the hypervisor can profit.
+/// Hints the processor that this is a spin loop, which benefits its sibling thread and the hypervisor.
 inline void relax() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
@@ -15,11 +15,11 @@ inline void relax() {
 #endif
 }
 
-/// Sleeps while `word` holds `expected`. Returns at once if it does not; may return early.
+/// Sleeps while `word` equals `expected`. Returns at once if it does not; may return early.
 void futexWait(std::atomic<uint32_t> &word, uint32_t expected);
 void futexWake(std::atomic<uint32_t> &word, int threads);
 
-/// For critical sections of a few instructions. Gives the core away when the holder seems to be off its own.
+/// A lock for critical sections of a few instructions. Yields the core if the holder seems to be descheduled.
 class SpinLock {
   std::atomic<bool> held{false};
 

@@ -1,4 +1,4 @@
-// Shared ownership with the count inside the object.
+// Shared ownership with an embedded reference count.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -20,7 +20,7 @@ public:
     if (owners.fetch_sub(1, std::memory_order_acq_rel) == 1)
       T::destroy(const_cast<T *>(static_cast<const T *>(this)));
   }
-  /// True if the caller's is the only reference, so that nobody else can see a change.
+  /// Whether the caller holds the only reference.
   bool unique() const { return owners.load(std::memory_order_acquire) == 1; }
 };
 
@@ -35,7 +35,7 @@ public:
     if (object)
       object->retain();
   }
-  /// Takes over the reference that the caller holds.
+  /// Takes over the caller's reference.
   static IntrusivePtr adopt(T *object) {
     IntrusivePtr pointer;
     pointer.object = object;
@@ -56,7 +56,7 @@ public:
   T *operator->() const { return object; }
   T &operator*() const { return *object; }
   explicit operator bool() const { return object; }
-  /// Hands the reference to the caller.
+  /// Transfers the reference to the caller.
   T *detach() { return std::exchange(object, nullptr); }
   friend bool operator==(const IntrusivePtr &, const IntrusivePtr &) = default;
 };

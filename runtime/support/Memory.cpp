@@ -24,8 +24,8 @@
 
 namespace burin::rt {
 
-// A block starts with its header, the data follow. Sizes count in units of 64 bytes: 1, 2 … 8, then 10, 12, 14, 16,
-// 20, 24, 28, 32, 40 …
+// A block starts with its header, followed by the data. Size classes in units of 64 bytes: 1, 2 … 8, then 10, 12, 14,
+// 16, 20, 24, 28, 32, 40 …
 static constexpr size_t kUnit = 64, kLargest = size_t(1) << 46, kHugePage = size_t(2) << 20;
 static_assert(sizeof(SharedBuffer) == kUnit);
 
@@ -139,7 +139,7 @@ void Memory::giveBack(SharedBuffer *block) {
   if (bytes > limit)
     return freeBlock(block, bytes);
   ASAN_POISON_MEMORY_REGION(block->start, bytes - kUnit);
-  // Counted before it can be taken, so that the count never falls below zero.
+  // Counted before it can be taken, so that the count never drops below zero.
   size_t total = cached.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   {
     FreeList &list = lists[block->sizeClass];
@@ -147,7 +147,7 @@ void Memory::giveBack(SharedBuffer *block) {
     block->next = list.head;
     list.head = block;
   }
-  // Room for the sizes in use now, at the cost of those that nobody asks for any more.
+  // Makes room for sizes in use now by evicting others.
   if (total > limit)
     trim(limit);
 }

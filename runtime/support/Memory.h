@@ -1,4 +1,4 @@
-// Where tensors live: shared, 64-byte aligned bytes from a cache of freed blocks.
+// Memory of tensors: shared, 64-byte aligned blocks with a cache of freed ones.
 #pragma once
 #include "runtime/support/Futex.h"
 #include "runtime/support/Intrusive.h"
@@ -9,10 +9,10 @@ namespace burin::rt {
 
 class Memory;
 
-/// Memory of the C library, in huge pages from 4 MB on; std::free() releases it. Null: there is none.
+/// Allocates from the C library, with huge pages from 4 MB on; freed by std::free(). Null if there is no memory.
 void *alignedMemory(size_t bytes, size_t alignment);
 
-/// A range of bytes with owners. Either a block of a Memory, or foreign memory with a function that frees it.
+/// A reference-counted range of bytes: a block of a Memory, or foreign memory with a function that frees it.
 class alignas(64) SharedBuffer : public RefCounted<SharedBuffer> {
   friend class Memory;
   friend class RefCounted<SharedBuffer>;
@@ -33,39 +33,39 @@ class alignas(64) SharedBuffer : public RefCounted<SharedBuffer> {
 public:
   void *data() const { return start; }
   size_t size() const { return length; }
-  /// Somebody else's memory, which may be read only.
+  /// Whether it wraps foreign memory, which may be read-only.
   bool isForeign() const { return !owner; }
 };
 using BufferRef = IntrusivePtr<SharedBuffer>;
 
-/// Hands out blocks in size classes (four per power of two) and keeps freed ones for the next request of the class.
-/// Thread-safe. Must outlive its buffers.
+/// Allocates blocks in size classes (four per power of two) and caches freed ones for later requests. Thread-safe. Must
+/// outlive its buffers.
 class Memory {
 public:
-  /// One per process and never destroyed.
+  /// The allocator of the process; never destroyed.
   static Memory &shared();
 
-  /// Freed blocks beyond `cacheLimit` bytes go back to the system.
+  /// Freed blocks beyond `cacheLimit` bytes are returned to the system.
   explicit Memory(size_t cacheLimit);
   ~Memory();
   Memory(const Memory &) = delete;
   Memory &operator=(const Memory &) = delete;
 
-  /// Contents undefined; data() is not null even for no bytes. Null if the system has no memory, cache emptied:
-  /// `exhausted` says so.
+  /// Undefined contents; data() is not null even for 0 bytes. Returns null, with an emptied cache, if the system has no
+  /// memory; `exhausted` makes the error.
   BufferRef allocate(size_t bytes);
   Status exhausted(size_t bytes) const;
 
-  /// Memory of someone else; `free(ctx)` is called once, by whichever thread drops the last reference (and at once,
-  /// with a null result, if not even the handle can be allocated). `free` may be null.
+  /// Wraps foreign memory. `free(ctx)` is called once, by the thread that drops the last reference, or at once, with a
+  /// null result, if the handle cannot be allocated. `free` may be null.
   static BufferRef wrap(void *data, size_t bytes, void (*free)(void *ctx), void *ctx);
 
-  /// Gives cached blocks back to the system until at most `keep` bytes are cached.
+  /// Returns cached blocks to the system until at most `keep` bytes are cached.
   void trim(size_t keep = 0);
   void setCacheLimit(size_t bytes);
 
   struct Stats {
-    size_t inUse, peak; // bytes of blocks handed out: now, and at most since resetPeak
+    size_t inUse, peak; // bytes of allocated blocks: now, and the maximum since resetPeak
     size_t cached;
     uint64_t systemAllocations;
   };
@@ -89,7 +89,7 @@ private:
   alignas(64) std::atomic<size_t> inUse{0}, peak{0}, cached{0};
   std::atomic<size_t> cacheLimit;
   std::atomic<uint64_t> systemAllocations{0};
-  std::atomic<uint32_t> evictFrom{0}; // class to look at next for a block to give up
+  std::atomic<uint32_t> evictFrom{0}; // next size class to evict from
 };
 
 } // namespace burin::rt

@@ -1,4 +1,4 @@
-// How the runtime reports failure: a value, never an exception. Success costs one null pointer.
+// Errors of the runtime are values, never exceptions. Success is a null pointer.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -7,16 +7,16 @@
 
 namespace burin::rt {
 
-/// What kind of failure. The values are part of the C ABI: append, never renumber.
+/// Kinds of errors. The values are part of the C ABI: append, never renumber.
 enum class ErrorCode : uint32_t {
-  InvalidArgument = 1, // the call: a shape, a dtype, a missing pointer
-  BadArtifact = 2,     // the file is not a whole, valid artifact of this format version
+  InvalidArgument = 1, // in the call: a shape, a dtype, a null pointer
+  BadArtifact = 2,     // the file is not a complete, valid artifact of this format version
   Unsupported = 3,     // a valid artifact that this machine cannot run
-  Io = 4,              // the operating system refused
+  Io = 4,              // error of the operating system
   OutOfMemory = 5,
-  Busy = 6, // the session is running already
+  Busy = 6, // the session is already running
   Internal = 7,
-  Data = 8 // a value is not allowed: an index out of range
+  Data = 8 // an invalid value at run time: an index out of range
 };
 
 class [[nodiscard]] Status {
@@ -31,7 +31,7 @@ public:
   Status(ErrorCode code, std::string message) : detail(new Detail{code, std::move(message)}) {}
 
   bool ok() const { return !detail; }
-  explicit operator bool() const = delete; // ask ok(): null-is-success reads the wrong way round
+  explicit operator bool() const = delete; // use ok(): null means success, which reads the wrong way round
   ErrorCode code() const { return detail ? detail->code : ErrorCode{}; }
   const std::string &message() const {
     static const std::string none;

@@ -1,4 +1,4 @@
-// Numbers are aligned in columns and long dimensions shortened, by NumPy's rules.
+// Aligns numbers in columns and abbreviates long dimensions, by NumPy's rules.
 #include "runtime/support/TensorText.h"
 #include "runtime/support/Format.h"
 #include <bit>
@@ -32,9 +32,9 @@ double fromHalf(uint16_t bits) {
   return bits & 0x8000 ? -value : value;
 }
 
-/// A number in parts, so that columns can be aligned at the point.
+/// A number in parts, so that columns can be aligned at the decimal point.
 struct Cell {
-  std::string left, fraction, exponent; // "-3", ".25" and "e-05"; integers, bools and nan are all left
+  std::string left, fraction, exponent; // "-3", ".25" and "e-05"; integers, bools and nan use `left` only
 };
 
 std::string printed(const char *format, double value, int precision) {
@@ -43,7 +43,7 @@ std::string printed(const char *format, double value, int precision) {
   return text;
 }
 
-/// `text` cut at the point, without zeros at the end of the fraction.
+/// Splits `text` at the decimal point, without trailing zeros of the fraction.
 Cell cut(const std::string &text, size_t end) {
   size_t point = text.find('.'), last = text.find_last_not_of('0', end - 1);
   return {text.substr(0, point), text.substr(point, last + 1 - point), text.substr(end)};
@@ -57,7 +57,7 @@ Cell scientificCell(double value) {
   return cut(text, text.find('e'));
 }
 
-/// The shortest text that reads back as the same number of its type.
+/// The shortest text that reads back as the same number of the type.
 std::string scalarText(double value, DType type) {
   char text[64];
   bool isPlain = value == 0 || (std::fabs(value) >= 1e-4 && std::fabs(value) < 1e16);
@@ -193,7 +193,7 @@ private:
     return std::string(leftWidth - cell.left.size(), ' ') + cell.left + cell.fraction + fill + cell.exponent;
   }
 
-  /// A row, in lines of limited width.
+  /// A row, broken into lines of limited width.
   std::string row(size_t base) const {
     const std::string indent(sizes.size(), ' ');
     std::string text = "[", line = std::string(sizes.size(), ' ');

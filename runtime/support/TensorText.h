@@ -1,4 +1,4 @@
-// Tensors as text.
+// Text form of tensors.
 #pragma once
 #include "burin/dtype.h"
 #include <span>
@@ -7,13 +7,13 @@
 
 namespace burin::rt {
 
-/// The elements as NumPy prints them: "[1. 2.]", "[]" if there are none. More than 1000 are shortened.
+/// The elements in NumPy's format: "[1. 2.]", "[]" if there are none. Abbreviated beyond 1000 elements.
 std::string elementsText(DType dtype, std::span<const int64_t> shape, const void *elements);
-/// What a debug print of a tensor writes: "model.cpp:12: label: f32[2] [1. 2.]\n"; the elements of matrices begin on a
-/// line of their own.
+/// The output of a debug print: "model.cpp:12: label: f32[2] [1. 2.]
+/// "; elements of matrices start on a new line.
 std::string printText(std::string_view where, std::string_view label, DType dtype, std::span<const int64_t> shape,
                       const void *elements);
-/// In one piece, as far as the system allows.
+/// Writes the message with one call, as far as the system allows.
 void writeToStandardError(std::string_view message);
 
 } // namespace burin::rt

@@ -13,7 +13,7 @@
 namespace burin::rt {
 
 namespace {
-/// The affinity mask of the calling thread, however many cores the system has.
+/// The affinity mask of the calling thread, for any number of cores.
 class Affinity {
 public:
   Affinity() {
@@ -49,7 +49,7 @@ private:
 int currentCore() { return sched_getcpu(); }
 
 void leaveCore(int core) {
-  static thread_local Affinity kept; // as we left it the last time, without `left`
+  static thread_local Affinity kept; // the mask as set last, without `left`
   static thread_local int left = -1;
   Affinity mask;
   if (!mask.has(core))
@@ -65,7 +65,7 @@ void leaveCore(int core) {
 
 static int affinityCores() { return std::max(Affinity().count(), 1); }
 
-/// Whole cores that quota/period pays for; rounded up, so that a quota of 1.5 gives a second thread half a
+/// Number of cores that a quota per period pays for; rounded up, so that a quota of 1.5 gives a second thread half a
 /// core.
 static int quotaCores(double quota, double period) {
   if (quota <= 0 || period <= 0)
@@ -88,8 +88,8 @@ static int quotaOf(const std::string &group, bool unified) {
   return quotaCores(quota, period);
 }
 
-/// The smallest quota of a group and its ancestors. Inside a container the path may be the host's: the walk
-/// then finds nothing on the way and ends at the mount point, which is the container's own group.
+/// The smallest quota of a cgroup and its ancestors. In a container the path may be that of the host: the walk then
+/// finds no files on the way and ends at the mount point, which is the container's cgroup.
 static int quotaAbove(const std::string &mount, std::string path, bool unified) {
   int cores = INT_MAX;
   while (!path.empty() && path.back() == '/')

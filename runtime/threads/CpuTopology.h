@@ -1,22 +1,22 @@
-// How many threads this process should run.
+// The number of threads that this process should use.
 #pragma once
 
 namespace burin::rt {
 
-/// Cores in the affinity mask of the calling thread, at most the cgroup's CPU quota, at least 1.
+/// Cores in the affinity mask of the calling thread, limited by the cgroup's CPU quota; at least 1.
 int availableCores();
 
-/// The threads of the pool that the process shares: what setDefaultThreads() was given, else BURIN_NUM_THREADS if it is
-/// set to a number from 1 to 1024, else availableCores().
+/// Size of the shared pool: the argument of setDefaultThreads(), or BURIN_NUM_THREADS if it is set to a number from 1
+/// to 1024, or availableCores().
 int defaultThreads();
-/// Says what defaultThreads() returns. False, without effect, once it has been called, as threads may run already.
+/// Sets the result of defaultThreads(). Returns false, without effect, once that has been called, as threads may exist.
 bool setDefaultThreads(int threads);
 
-/// The core that the calling thread is on; -1 if the system does not tell.
+/// The core that the calling thread runs on; -1 if unknown.
 int currentCore();
 
-/// Moves the calling thread off this core, to any other that it may use, and keeps it off until it leaves another: the
-/// system would wake it there again. Nothing, if it may use no other.
+/// Moves the calling thread off this core to any other core of its affinity mask, and keeps it off until it leaves
+/// another one, because the system would wake it there again. No effect if there is no other core.
 void leaveCore(int core);
 
 } // namespace burin::rt

@@ -10,7 +10,8 @@ namespace burin::rt {
 namespace {
 thread_local int tasksOnStack = 0;
 
-/// Where this thread must not run just any task while it waits: that task might, in turn, wait for the one below.
+/// Whether this thread must not run arbitrary tasks while it waits: one of them might wait for a task below on its
+/// stack.
 bool insideTask() { return tasksOnStack || Pool::insideWork(); }
 
 struct StackMark {
@@ -19,12 +20,12 @@ struct StackMark {
 };
 } // namespace
 
-/// What is known about finished tasks before the engine's lock is taken, once for all of them.
+/// Results of finished tasks, collected before the engine's lock is taken once for all of them.
 struct Engine::Completion {
   uint64_t tasks = 0;
   size_t bytes = 0;
   Task *ready = nullptr;  // all their dependencies are done
-  Task *doomed = nullptr; // one of them failed
+  Task *doomed = nullptr; // some dependency failed
 };
 
 //===----------------------------------------------------------------------===//
@@ -40,7 +41,7 @@ void Engine::launch(Task *task, std::span<Task *const> deps, size_t cost) {
   if (inFlight.load(std::memory_order_relaxed) > limit() && !insideTask())
     waitForRoom();
   task->cost = std::min(cost, size_t(1) << 48) + sizeof(Task) + deps.size() * sizeof(Task::Edge);
-  task->retain(); // the engine's, until the task is done
+  task->retain(); // the engine's reference, until the task is done
   task->pending.store(static_cast<uint32_t>(deps.size() + 1), std::memory_order_relaxed);
   uint32_t arrived = link(task, deps) + 1;
 
@@ -69,7 +70,7 @@ void Engine::launch(Task *task, std::span<Task *const> deps, size_t cost) {
 
 Task::Edge Task::closed;
 
-/// Puts the task into the lists of its dependencies. Returns how many are done already.
+/// Adds the task to the dependents of its dependencies. Returns the number of dependencies that are done.
 uint32_t Engine::link(Task *task, std::span<Task *const> deps) {
   uint32_t arrived = 0;
   Task::Edge *const closed = &Task::closed;
@@ -89,7 +90,7 @@ uint32_t Engine::link(Task *task, std::span<Task *const> deps) {
   return arrived;
 }
 
-/// Keeps the earliest, so that which failure a task reports does not depend on timing.
+/// Keeps the earliest failure, so that a task's reported failure does not depend on timing.
 void Engine::inherit(Task *task, FailureRef failure) {
   static SpinLock inheriting;
   std::lock_guard guard(inheriting);
@@ -101,8 +102,8 @@ void Engine::inherit(Task *task, FailureRef failure) {
 // Running
 //===----------------------------------------------------------------------===//
 
-/// Runs a task that popReady or claim gave, and what its end entails. Returns a next one to run if there is one
-/// enqueued at `newest` or before.
+/// Runs a task obtained from popReady or claim, and completes it. Returns the next task to run if there is one enqueued
+/// at `newest` or before.
 Task *Engine::run(Task *task, uint64_t newest) {
   IntrusivePtr<Failure> failure;
   {
@@ -131,7 +132,7 @@ Task *Engine::complete(Task *task, FailureRef failure, uint64_t newest) {
   Completion completion;
   bool failedHere = failure && failure->order == task->order;
   settle(task, failure, completion);
-  while (Task *doomed = completion.doomed) { // a loop, as chains may be long
+  while (Task *doomed = completion.doomed) { // a loop, because chains may be long
     completion.doomed = doomed->sibling;
     StackMark mark;
     doomed->behaviour(*doomed, false);
@@ -164,7 +165,7 @@ Task *Engine::complete(Task *task, FailureRef failure, uint64_t newest) {
   return next;
 }
 
-/// Ends a task whose work is destroyed: tells those who wait for it, and gives up the engine's reference.
+/// Ends a task whose work has been destroyed: notifies waiters, and drops the engine's reference.
 void Engine::settle(Task *task, FailureRef failure, Completion &completion) {
   ++completion.tasks;
   completion.bytes += task->cost;
@@ -179,7 +180,7 @@ void Engine::settle(Task *task, FailureRef failure, Completion &completion) {
   Task::Edge *edge = task->dependents.exchange(closed, std::memory_order_acq_rel);
   while (edge) {
     Task *dependent = edge->to;
-    edge = edge->next; // before the dependent can run and take its edges with it
+    edge = edge->next; // before the dependent can run and free its edges
     if (failure)
       inherit(dependent, failure);
     if (dependent->pending.fetch_sub(1, std::memory_order_acq_rel) != 1)
@@ -194,8 +195,8 @@ void Engine::settle(Task *task, FailureRef failure, Completion &completion) {
 // Waiting
 //===----------------------------------------------------------------------===//
 
-// What a thread outside any task waits for: when it is reached, up to which task it is worth helping, what to do
-// before lending the thread to the pool, and how to sleep.
+// Goals that a thread outside of tasks waits for: whether the goal is reached, the newest task worth helping with,
+// preparation before lending the thread to the pool, and how to sleep.
 
 struct Engine::TaskDone {
   Engine &engine;
@@ -257,8 +258,8 @@ template <class Goal> void Engine::waitOutside(Goal goal) {
   }
 }
 
-/// On a stack with tasks only the task itself may be run: see insideTask. While this thread sleeps, another one may
-/// run tasks in its place.
+/// A thread with tasks on its stack may only run the task that it waits for, see insideTask. While it sleeps, another
+/// thread may run tasks in its place.
 void Engine::waitInside(Task &task) {
   if (claim(task)) {
     run(&task, 0);
@@ -276,7 +277,7 @@ void Engine::waitInside(Task &task) {
   }
   send(wake);
   while (!task.done())
-    if (!outOfThreads.load() || !runOne(UINT64_MAX)) // better a small risk than no progress
+    if (!outOfThreads.load() || !runOne(UINT64_MAX)) // a small risk of deadlock is better than no progress
       TaskDone{*this, task}.sleep();
   std::lock_guard guard(lock);
   --sparesAllowed;
@@ -310,7 +311,7 @@ Engine &Engine::shared() {
   static Engine *engine = [] {
     auto *made = new Engine(Pool::shared());
     static const pid_t process = getpid();
-    // Tasks must not outlive the objects that the exiting process destroys next. A fork's child has none to wait for.
+    // Tasks must not outlive objects that the process destroys at exit. The child of a fork has none to wait for.
     std::atexit([] {
       if (getpid() == process && !insideTask())
         shared().waitUntilIdle();

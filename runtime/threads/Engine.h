@@ -1,12 +1,11 @@
-// Runs tasks as soon as the tasks they depend on are done.
+// Runs tasks as soon as their dependencies are done.
 //
-// Whenever several tasks are ready, the one enqueued first is started first. Tasks run on the workers of a pool and on
-// threads that wait for tasks. A pool of one thread has no workers: there, a thread of the engine's own, or in its
-// place one that waits, runs the tasks one at a time, exactly in the order of the calls (unless a task waits for a
-// later one).
+// Ready tasks are started in the order in which they were enqueued. They run on the workers of a pool and on threads
+// that wait for tasks. A pool of one thread has no workers: tasks then run one at a time on a thread of the engine, or
+// on a waiting thread in its place, exactly in the order of the calls (unless a task waits for a later one).
 //
-// A task may enqueue tasks, wait for tasks and call parallelFor. It must not wait for anything else that another
-// thread does only after a wait of its own has returned. Like the pool, the engine is not fork-safe.
+// A task may enqueue tasks, wait for tasks and call parallelFor. It must not wait for anything that another thread does
+// only after a wait of its own has returned. Like the pool, the engine is not fork-safe.
 #pragma once
 #include "runtime/support/Intrusive.h"
 #include "runtime/support/Status.h"
@@ -22,11 +21,11 @@ namespace burin::rt {
 
 class Engine;
 
-/// Why a task failed. Shared by the task whose work failed and by all that depend on it.
+/// The failure of a task. Shared by the task whose work failed and all tasks that depend on it.
 struct Failure : RefCounted<Failure> {
   Status status;
-  std::exception_ptr exception; // what the work threw; null if it returned `status`
-  uint64_t order = 0;           // place of the failed task in the order of enqueueing
+  std::exception_ptr exception; // thrown by the work; null if it returned `status`
+  uint64_t order = 0;           // index of the failed task in the order of enqueueing
 
   Failure(Status status, std::exception_ptr exception) : status(std::move(status)), exception(std::move(exception)) {}
   static void destroy(Failure *failure) { delete failure; }
@@ -48,17 +47,17 @@ private:
   friend class RefCounted<Task>;
   template <class F> friend struct TaskOf;
   enum State : uint32_t { Waiting, Ready, Running, Done, Failed };
-  // Flags beside the state: who wants to hear when the task is done.
+  // Flags next to the state: kinds of waiters to notify.
   static constexpr uint32_t kStateMask = 7, kSleeperWaits = 8, kGuestWaits = 16;
 
-  /// Runs the work, if asked to, and destroys it.
+  /// Runs the work if `run`, and destroys it.
   using Behaviour = IntrusivePtr<Failure> (*)(Task &, bool run);
-  /// Says that `to` waits for the task in whose list this is. Lives in the memory of `to`.
+  /// An entry in the dependents of a task: `to` waits for it. Stored in the memory of `to`.
   struct Edge {
     Task *to;
     Edge *next;
   };
-  static Edge closed; // ends the list of a task that is done
+  static Edge closed; // terminates the list of a task that is done
 
   Task(Engine &engine, Behaviour behaviour, Edge *edges) : engine(engine), behaviour(behaviour), edges(edges) {}
   static void destroy(Task *task);
@@ -71,7 +70,7 @@ private:
   std::atomic<Edge *> dependents{nullptr};
   uint64_t order = 0;
   size_t cost = 0;
-  FailureRef failure;      // while waiting: the earliest failure among the dependencies
+  FailureRef failure;      // while waiting: the earliest failure of a dependency
   Task *child = nullptr;   // in the heap of ready tasks
   Task *sibling = nullptr; // in that heap, or in a list
 };
@@ -120,7 +119,7 @@ template <class F> struct TaskOf : Task {
 
 class Engine {
 public:
-  /// One per process, on the shared pool. Never destroyed; the process waits for its tasks at exit.
+  /// The engine of the process, on the shared pool. Never destroyed; the process waits for its tasks at exit.
   static Engine &shared();
 
   explicit Engine(Pool &pool);
@@ -132,8 +131,8 @@ public:
   /// Runs `work` (void() or Status()) once every task in `deps` is done: tasks of this engine, or null. If one fails,
   /// the task fails with the same failure and its work does not run. The work is destroyed before the task is done.
   ///
-  /// Blocks while tasks whose costs add up to more than limit() are in flight, and then until half of it is. So a
-  /// task that costs more than the limit still runs. A call from inside a task never blocks.
+  /// Blocks while the costs of tasks in flight exceed limit(), until they are at most half of it. A task that costs
+  /// more than the limit still runs. A call from inside a task never blocks.
   template <class F> TaskRef enqueue(std::span<Task *const> deps, size_t costBytes, F &&work) {
     using Whole = TaskOf<std::decay_t<F>>;
     static_assert(alignof(Whole) <= alignof(std::max_align_t));

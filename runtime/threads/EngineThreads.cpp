@@ -1,4 +1,4 @@
-// Which thread runs which ready task. The other half of the engine, with what a task's end entails, is Engine.cpp.
+// Scheduling of ready tasks on threads. Completion of tasks is in Engine.cpp.
 #include "runtime/threads/Engine.h"
 #include <climits>
 #include <csignal>
@@ -32,7 +32,7 @@ void Engine::pushReady(Task *task) {
   firstReady.store(ready->order);
 }
 
-/// Takes the task enqueued first, if that was at `newest` or before.
+/// Takes the task that was enqueued first, if that was at `newest` or before.
 Task *Engine::popReady(uint64_t newest) {
   while (ready && ready->order <= newest) {
     Task *first = ready, *pairs = nullptr;
@@ -51,7 +51,7 @@ Task *Engine::popReady(uint64_t newest) {
     }
     firstReady.store(ready ? ready->order : UINT64_MAX);
     if ((first->state.load(std::memory_order_relaxed) & Task::kStateMask) != Task::Ready) {
-      first->release(); // claimed meanwhile
+      first->release(); // claimed before
       continue;
     }
     first->state.fetch_add(Task::Running - Task::Ready);
@@ -61,7 +61,7 @@ Task *Engine::popReady(uint64_t newest) {
   return nullptr;
 }
 
-/// Takes this very task, if it is ready. The heap keeps it, with a reference, until it comes up.
+/// Takes this task if it is ready. The heap keeps an entry with a reference until it is popped.
 bool Engine::claim(Task &task) {
   std::lock_guard guard(lock);
   if ((task.state.load(std::memory_order_relaxed) & Task::kStateMask) != Task::Ready)
@@ -83,8 +83,8 @@ Engine::Runner *Engine::takeIdleRunner() {
   return runner;
 }
 
-/// Under the lock. Wakes one runner at a time: when it starts, it calls as many others as there are tasks, so the
-/// thread that enqueues pays for one.
+/// Called under the lock. Wakes one runner; when it starts, it wakes as many others as there are tasks, so that the
+/// enqueueing thread pays for one only.
 void Engine::callForHelp(Wake &wake) {
   if (!readyCount)
     return;
@@ -192,7 +192,7 @@ void *Engine::spareMain(void *argument) {
   }
 }
 
-/// Runs ready tasks up to `newest` in the place of a spare; false if there are none or every place is taken.
+/// Runs ready tasks up to `newest` in place of a spare thread; returns false if there are none or all places are taken.
 bool Engine::standIn(uint64_t newest) {
   Task *task = nullptr;
   {
@@ -232,13 +232,13 @@ Engine::Engine(Pool &pool) : pool(pool) {
 
 Engine::~Engine() {
   waitUntilIdle();
-  // The threads that ran the last tasks may still be on their way out.
+  // The threads that ran the last tasks may not have returned yet.
   for (int busy = 1; busy; sched_yield()) {
     std::lock_guard guard(lock);
     busy = pool.workers() + sparesActive;
     for (Runner *runner = idleRunners; runner; runner = runner->nextIdle)
       --busy;
-    popReady(UINT64_MAX); // only claimed ones are left
+    popReady(UINT64_MAX); // only claimed tasks remain
   }
   stopping.store(true);
   for (SpareThread *spare = spares; spare; spare = spare->next)

@@ -11,20 +11,19 @@ namespace burin::rt {
 
 namespace {
 struct Identity {
-  Pool *pool = nullptr; // of which this thread is a worker
+  Pool *pool = nullptr; // the pool that this thread is a worker of
   int index = 0;
-  int guestChunks = 0; // chunks of others on this thread's stack, as a guest
-  int coolDown = 0;    // idle periods not to spin in, since the system took the core away during one
+  int guestChunks = 0; // chunks of other jobs on this thread's stack, as a guest
+  int coolDown = 0;    // idle periods without spinning, after the thread was descheduled during one
 };
 thread_local Identity self;
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::nanoseconds kSpin = std::chrono::microseconds(60), kSpinAwake = std::chrono::milliseconds(1);
-// Consecutive looks at the clock that lie further apart than this mean that the thread did not run in
-// between.
+// A larger gap between consecutive clock reads means that the thread was descheduled.
 constexpr std::chrono::nanoseconds kDescheduled = std::chrono::microseconds(30);
 constexpr int kCoolDown = 16;
-constexpr int kBriefSpins = 32; // 1-2 µs: worth it even where spinning is not, as sleeping costs more
+constexpr int kBriefSpins = 32; // 1-2 µs: cheaper than sleeping even where longer spinning is not
 } // namespace
 
 Pool &Pool::shared() {
@@ -105,7 +104,7 @@ int64_t Pool::Share::take(bool front) {
   }
 }
 
-/// Called by the owner or a visitor, so the slot cannot become another job's meanwhile.
+/// Called by the owner or a visitor, so that the slot cannot be reused for another job meanwhile.
 void Pool::runChunks(Slot &slot, int worker) {
   Body body = slot.body;
   void *ctx = slot.ctx;
@@ -118,11 +117,11 @@ void Pool::runChunks(Slot &slot, int worker) {
       body(ctx, lo, lo + std::min(grain, n - lo), worker);
     }
   }
-  open.fetch_and(~(uint64_t(1) << (&slot - slots))); // nothing left to come for
+  open.fetch_and(~(uint64_t(1) << (&slot - slots))); // no chunks left
 }
 
-/// A claimed chunk belongs to the owner, who returned from runChunks, or to a visitor: no visitors, no chunks
-/// left.
+/// A claimed chunk belongs to the owner, which has returned from runChunks, or to a visitor: without visitors all
+/// chunks are done.
 void Pool::closeJob(Slot &slot) {
   slot.open.store(false);
   auto empty = [&] { return (slot.visitors.load() & ~kOwnerAsleep) == 0; };
@@ -142,14 +141,14 @@ bool Pool::helpJobs(int worker, bool guest) {
   bool helped = false;
   for (; candidates && !helped; candidates &= candidates - 1) {
     Slot &slot = slots[std::countr_zero(candidates)];
-    // Worker index 0 is taken where the owner is not a worker.
+    // Worker index 0 is used by the owner if it is not a worker.
     if (guest && slot.owner.load(std::memory_order_relaxed) == 0)
       continue;
     slot.visitors.fetch_add(1);
-    // Asked again: the slot may be another job's by now.
+    // Checked again: the slot may belong to another job by now.
     if (slot.open.load() && !(guest && slot.owner.load(std::memory_order_relaxed) == 0)) {
-      // The system may wake a thread on the core of the one that woke it, and leave both there for tens of milliseconds
-      // while another core is idle.
+      // The system may wake a thread on the core of its waker, and leave both there for tens of milliseconds while
+      // another core is idle.
       if (maySpin && !guest && slot.core == currentCore())
         leaveCore(slot.core);
       self.guestChunks += guest;
@@ -203,7 +202,7 @@ Pool::Work *Pool::takeWork() {
     head = work->next;
     left = queued.fetch_sub(1) - 1;
   }
-  // The spinner that `submit` counted on may have found something else.
+  // The spinning thread that `submit` relied on may have found other work.
   if (left)
     wakeWorkers(left);
   return work;
@@ -233,7 +232,7 @@ void Pool::start() {
   pthread_mutex_lock(&startMutex);
   if (started.load() < 0) {
     handles.reset(new pthread_t[count]);
-    // The application's signals are for its own threads.
+    // Signals are for the application's threads.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -331,7 +330,7 @@ void Pool::unpark(int most) {
 
 void Pool::park() {
   sleepers.fetch_add(1);
-  // Whoever publishes work after this sees the sleeper; work published before is seen here.
+  // Work published after this sees the sleeper; work published before is seen here.
   if (somethingToRun())
     for (int asleep = sleepers.load(); asleep > 0;)
       if (sleepers.compare_exchange_weak(asleep, asleep - 1))

@@ -21,7 +21,7 @@ enum class DType : uint8_t {
 };
 inline constexpr int kNumDTypes = 10;
 
-// The names users write: TensorSpec{f32, …}.
+// Short names for users: TensorSpec{f32, …}.
 inline constexpr DType f32 = DType::f32, f64 = DType::f64, f16 = DType::f16, bf16 = DType::bf16, i8 = DType::i8,
                        u8 = DType::u8, i16 = DType::i16, i32 = DType::i32, i64 = DType::i64, boolean = DType::boolean;
 
