@@ -6,7 +6,7 @@ namespace burin::codegen {
 namespace {
 
 constexpr unsigned kSharedSpace = 3;
-constexpr int32_t kWholeWarp = -1, kLastLane = 31, kFirstLane = 0; // operands of shuffles
+constexpr int32_t kWholeWarp = -1, kLastLane = 31, kFirstLane = 0; // shuffles: mask of lanes, bounds of source lanes
 
 Value word(KernelBuilder &k, int32_t n) { return arith::ConstantIntOp::create(k.b, k.loc, k.b.getI32Type(), n); }
 
@@ -14,7 +14,7 @@ Value callIntrinsic(KernelBuilder &k, llvm::StringRef name, Type result, ValueRa
   return LLVM::CallIntrinsicOp::create(k.b, k.loc, result, k.b.getStringAttr(name), operands).getResult(0);
 }
 
-/// Shuffles an integer or float of any width, as 32-bit words.
+/// Shuffles an integer or float of 8 to 64 bits, as 32-bit words. `how` is the mode of shfl.sync.
 Value shuffled(KernelBuilder &k, Value v, llvm::StringRef how, int64_t lane) {
   auto move = [&](Value x) {
     return callIntrinsic(

@@ -4,8 +4,8 @@
 
 namespace burin::codegen {
 
-/// A tile of 16-bit elements in shared memory: rows of 32, in pieces of 8 (16 bytes). The pieces of a row are permuted
-/// by its index, so that pieces of one column in eight rows are in different banks.
+/// A tile of 16-bit elements in shared memory: rows of 32, in pieces of 8 (16 bytes). Pieces are permuted within their
+/// row, depending on its index (see pieceAt), so that ldmatrix reads one column of eight rows without bank conflicts.
 struct SwizzledTile {
   static constexpr int64_t kRow = 32, kPiece = 8, kPieces = kRow / kPiece; // elements
   Value pointer;
@@ -20,8 +20,9 @@ struct SwizzledTile {
   SmallVector<Value> load(KernelBuilder &, Value row, Value piece, bool transposed) const;
 };
 
-/// a * b + c in a warp: 16 × 8 f32 from 16 × 16 and 16 × 8 elements, in fragments of 4, 2 and 4 registers. `a` and `b`
-/// are i32, as returned by SwizzledTile::load.
+/// a * b + c in a warp (mma.m16n8k16): 16 × 8 f32 from 16 × 16 and 16 × 8 elements, in fragments of 4, 2 and 4
+/// registers. `a` and `b` are i32, as returned by SwizzledTile::load. Element i of `c` in lane l is at row
+/// l / 4 + 8 * (i / 2), column l % 4 * 2 + i % 2.
 SmallVector<Value> multiplyMatrices(KernelBuilder &, DType, ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> c);
 
 /// Starts an asynchronous copy of 16 bytes from global to shared memory; writes zeros, without a read, if `isThere` is
@@ -35,7 +36,7 @@ void waitForCopies(KernelBuilder &, int64_t groups);
 /// Rounds two f32 to 16-bit floats and packs them into an i32, `low` in the lower half.
 Value packPair(KernelBuilder &, DType, Value low, Value high);
 
-/// 2^x for f32, within 2 units in the last place; subnormal results are flushed to 0.
+/// 2^x for f32 (ex2.approx.ftz), within 2 units in the last place; subnormal results are flushed to 0.
 Value exp2Approximately(KernelBuilder &, Value);
 
 } // namespace burin::codegen

@@ -1,6 +1,9 @@
 // Attention of 16-bit floats on tensor cores (FlashAttention-2, Dao 2023): a warp computes 16 query rows. Their scores
 // against a tile of keys stay in registers, become weights there, and are multiplied by the values. Keys are copied
 // while values are multiplied, and vice versa.
+//
+// Shared memory is one swizzled tile with rows ("lines") of 32 elements: [block of 32 columns, key of the tile], first
+// the keys, then the values. Queries and results pass through it before and after the loop.
 #include "codegen/gpu/AttentionSides.h"
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
@@ -55,6 +58,8 @@ public:
 
 private:
   // ---- copies to shared memory
+  /// Whether 16-byte asynchronous copies are possible: strides, sizes and addresses are multiples of a piece. Null if
+  /// that is known to be false.
   Value copiesPieces() {
     Value rest = k.constant(0);
     for (const StridedMemory *s : {&query, &key, &value}) {
@@ -77,7 +82,8 @@ private:
   }
   Value both(Value x, Value y) { return arith::AndIOp::create(k.b, k.loc, x, y); }
 
-  /// Starts copying `blocks` blocks of columns of the rows from `first` on; zeros outside of the tensor.
+  /// Copies a tile of rows from `first` on, `blocks` blocks of columns wide, to shared memory from `line` on; zeros
+  /// outside of the tensor. Asynchronous if `canCopy`.
   void fill(Value line, const StridedMemory &source, Value first, const Dim &allRows, const Dim &allColumns,
             int64_t blocks) {
     auto place = [&](Value i, int64_t perRow, auto &&body) { // i: index of a piece or element
@@ -145,12 +151,12 @@ private:
   SmallVector<Value> oneTile(Value firstKey, Value end, SmallVector<Value> carried) {
     fill(firstValueLine, value, firstKey, keys, width, widthBlocks);
     endGroup();
-    waitForGroups(1); // for the keys
+    waitForGroups(1); // for the keys; the values may be in flight
     SmallVector<Value> scores = multiplyKeys();
     barrier(k);
     fillKeys(k.add(firstKey, k.constant(kTile)), end);
     SmallVector<SmallVector<Value>> weights = weigh(firstKey, scores, carried);
-    waitForGroups(1); // for the values
+    waitForGroups(1); // for the values; the next keys may be in flight
     llvm::MutableArrayRef<Value> sums = llvm::MutableArrayRef<Value>(carried).drop_front(2 * kHalves);
     multiplyValues(weights, sums);
     barrier(k);

@@ -16,7 +16,7 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kRowsTogether = 4; // rows whose weights are computed together
+constexpr int64_t kRowsTogether = 4; // rows whose weights are computed together, see weigh()
 
 class AttentionKernel {
 public:
@@ -113,7 +113,8 @@ private:
   }
 
   // ---- values in panels [panel, keys, width of a panel]
-  // Heads are interleaved in memory, so the values of one head fall into few cache sets, more than these hold.
+  // Rows of one head are far apart in memory, so their values compete for few cache sets. Packing pays off if they are
+  // read at least twice: for two tiles of query rows.
   bool packsValues() { return upperBound(rows).value_or(INT64_MAX) >= 2 * k.target.tileRows; }
 
   void packValues() {

@@ -4,7 +4,8 @@
 
 namespace burin::passes {
 
-/// Creates ops at an insertion point, all with one location. Operands of binary ops have one shape and element type.
+/// Creates ops at an insertion point, all with one location; result types are inferred. Nothing is broadcast or
+/// promoted implicitly: operands of binary ops must have one shape and element type.
 class GraphBuilder {
 public:
   GraphBuilder(mlir::OpBuilder &b, mlir::Location loc) : b(b), loc(loc) {}
@@ -86,10 +87,11 @@ inline std::vector<int64_t> axesFrom(int64_t first, int64_t rank) {
   return axes;
 }
 
-/// Makes `operand` the result of a copying kernel, so that the value has a buffer of its own.
+/// Makes `operand` the result of a copying kernel, so that it has its own buffer. Function results that are arguments,
+/// constants or repeated need that, and initial states of loops.
 void copyByKernel(mlir::OpOperand &operand);
 
-/// Whether `v` depends on constants alone.
+/// Whether `v` depends on constants alone; false for results of ops with regions, such as loops.
 bool isConstantExpression(mlir::Value v);
 
 } // namespace burin::passes
