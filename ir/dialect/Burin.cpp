@@ -283,7 +283,7 @@ SmallVector<Value> operandsOf(Operation *op) {
       op->getAttr(OpTrait::AttrSizedOperandSegments<void>::getOperandSegmentSizeAttr()));
   size_t next = 0, absent = info.operands.size() - op->getNumOperands();
   for (size_t i = 0; i < operands.size(); ++i) {
-    // Without segments there is one optional operand, which must be the absent one.
+    // Without segments there is at most one optional operand, which must be the absent one.
     bool isPresent = segments ? segments[i] != 0 : info.operands[i].arity != Arity::Optional || absent == 0;
     if (isPresent && next < op->getNumOperands())
       operands[i] = op->getOperand(next++);

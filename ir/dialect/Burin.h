@@ -34,34 +34,34 @@ template <class Op> struct Reduction : mlir::OpTrait::TraitBase<Op, Reduction> {
 mlir::Type elementType(mlir::MLIRContext *, DType);
 std::optional<DType> dtypeOf(mlir::Type element);
 mlir::RankedTensorType tensorType(mlir::MLIRContext *, const TensorSpec &);
-/// The spec of a burin tensor type; fatal on a `?` without its expression (the verifier refuses those first).
+/// The spec of a burin tensor type. Fatal for a `?` without an expression, which the verifier rejects before.
 TensorSpec specOf(mlir::Type);
 inline TensorSpec specOf(mlir::Value v) { return specOf(v.getType()); }
-/// nullopt, with what is wrong in `error`, for any other type.
+/// Returns nullopt for other types, with a description of the problem in `error`.
 std::optional<TensorSpec> trySpecOf(mlir::Type, std::string &error);
 Shape shapeOf(mlir::Value);
 DType dtypeOf(mlir::Value);
-/// Checks every tensor type below `root`, also where no burin op does: unused arguments of functions, for example.
-/// To be called once on a module from outside.
+/// Checks every tensor type below `root`, also outside of burin ops, such as in unused arguments of functions. For
+/// modules from outside.
 mlir::LogicalResult verifyTensorTypes(mlir::Operation *root);
 
 // ---- attributes
 mlir::Attribute toMlir(mlir::MLIRContext *, const Attr &);
 std::optional<Attr> fromMlir(mlir::Attribute, AttrKind);
-/// All attributes of `op` in table order, defaults filled in.
+/// All attributes of `op` in table order, with defaults.
 std::vector<Attr> attrsOf(mlir::Operation *op);
-/// The symbol of the size that `op` defines, as its result depends on the elements of its operands.
+/// The symbol of the result size that `op` computes from the elements of its operands.
 std::optional<Dim> newSizeOf(mlir::Operation *op);
-/// The operands of an op of the table in table order; an absent optional one is a null Value.
+/// The operands of a table op in table order; null for an absent optional one.
 llvm::SmallVector<mlir::Value> operandsOf(mlir::Operation *op);
 
 // ---- construction
-/// Creates an op by table entry. Operands per table order; a null Value is an absent optional. Infers the result types
-/// in strict mode; emits an error at `loc` and returns nullptr if the op is not valid.
+/// Creates an op by table entry. Operands in table order; null for an absent optional one. Infers the result types in
+/// strict mode; on failure emits an error at `loc` and returns nullptr.
 mlir::Operation *createOp(mlir::OpBuilder &, mlir::Location, const OpInfo &, llvm::ArrayRef<mlir::Value> operands,
                           std::vector<Attr> attrs);
-/// The first result of the same by op class for compiler code, where failure is our bug: `create<AddOp>(b, loc, {x,
-/// y})`. Missing attributes take their defaults, so lists and axes with a default must usually be given.
+/// Creates an op by class and returns its first result, for compiler code, where failure is a bug: `create<AddOp>(b,
+/// loc, {x, y})`. Missing attributes take their defaults, so lists and axes with a default must usually be given.
 mlir::Value create(mlir::OpBuilder &, mlir::Location, llvm::StringRef name, llvm::ArrayRef<mlir::Value> operands,
                    std::vector<std::pair<llvm::StringRef, Attr>> attrs = {});
 template <class Op>
@@ -70,35 +70,35 @@ mlir::Value create(mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<mlir::
   return create(b, loc, Op::getOperationName().drop_front(sizeof("burin.") - 1), operands, std::move(attrs));
 }
 
-/// A tensor's bytes as constants hold them: row-major, elements of byteWidth(dtype), bool one byte each.
-/// Small ones become DenseElementsAttr (readable in text), large ones a resource blob (never hashed or copied). With an
-/// `owner` the blob refers to `bytes` instead of a copy, and drops the owner with the context.
+/// Bytes of a tensor as an attribute: row-major, elements of byteWidth(dtype), bool one byte each. Small tensors become
+/// DenseElementsAttr (readable in text), large ones a resource blob (never hashed or copied). With an `owner` the blob
+/// refers to `bytes` instead of a copy; the owner is released with the context.
 mlir::ElementsAttr constantAttr(mlir::RankedTensorType, llvm::ArrayRef<char> bytes,
                                 std::shared_ptr<const void> owner = nullptr, llvm::StringRef name = "");
-/// The bytes of a constant; `storage` backs those that are not stored this way.
+/// The bytes of a constant; `storage` backs them if the attribute stores them in another form.
 llvm::ArrayRef<char> constantBytes(mlir::ElementsAttr, std::vector<char> &storage);
 mlir::Value createConstant(mlir::OpBuilder &, mlir::Location, const TensorSpec &, llvm::ArrayRef<char> bytes,
                            llvm::StringRef name = "", std::shared_ptr<const void> owner = nullptr);
 
-/// The number that every element of `v` is, if it is known: v is a constant or `full`, moved or not.
+/// The value of all elements of `v` if they are known to be equal: v is a constant or `full`, possibly with its
+/// elements moved.
 std::optional<double> uniformValue(mlir::Value v);
 
-/// "model.cpp:12" of an MLIR location: the innermost file location, without the line if that is 0, or "" when there is
-/// none.
+/// "model.cpp:12": the innermost file location, without the line if that is 0; "" if there is none.
 std::string fileLine(mlir::Location);
 
-/// Attribute of the main function: [size, size, place] for each pair of sizes that a run must find equal.
+/// Attribute of the main function: [size, size, place] for each pair of sizes that a run must check to be equal.
 inline constexpr llvm::StringLiteral kChecksAttr = "burin.checks";
 
-/// Attribute of an argument or result of a function: the state that it is, a symbol of the module.
+/// Attribute of an argument or result of a function: the symbol of the state that it reads or writes.
 inline constexpr llvm::StringLiteral kStateAttr = "burin.state";
-/// The functions that an op applies: those of if, while and scan. Null ones are missing.
+/// The functions that if, while and scan call; null for a missing one.
 llvm::SmallVector<mlir::Operation *, 2> appliedFunctions(mlir::Operation *);
-/// Whether the op is a step of the launch plan by itself, with its operands and results in memory: it applies
-/// functions, or is done by the host.
+/// Whether the op is a step of the launch plan by itself, with operands and results in memory: it calls functions, or
+/// the host executes it.
 bool isOwnStep(mlir::Operation *);
 
-/// The public functions of a graph with bodies, @main first, then in the order of the module.
+/// The public functions of a graph with bodies, @main first, the others in the order of the module.
 std::vector<mlir::func::FuncOp> publicFunctions(mlir::ModuleOp module);
 /// The first of them; null if there is none.
 mlir::func::FuncOp mainFunction(mlir::ModuleOp module);

@@ -18,7 +18,7 @@ static ElementsAttr denseBool(RankedTensorType type, ArrayRef<char> bytes) {
 /// A blob that refers to `bytes` and keeps their owner alive.
 static AsmResourceBlob sharedBlob(ArrayRef<char> bytes, std::shared_ptr<const void> owner) {
   auto release = [owner = std::move(owner)](void *, size_t, size_t) {};
-  // The memory is where it is: a mapped file need not be aligned as we would.
+  // The memory is not ours: a mapped file may have a lower alignment.
   uint64_t alignment = llvm::MinAlign(reinterpret_cast<uintptr_t>(bytes.data()), kBlobAlignment);
   return AsmResourceBlob(bytes, alignment, std::move(release), /*dataIsMutable=*/false);
 }

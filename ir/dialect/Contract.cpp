@@ -1,9 +1,9 @@
-// Contractions in text, without what is usual: a matrix product is
+// Textual form of contractions. Defaults are omitted, so a matrix product is
 //   %y = burin.contract %x, %panels : (tensor<4x8xf32>, tensor<1x8x32xf32>) -> tensor<4x5xf32>
-// and everything else
+// and the full form is
 //   %y = burin.contract %x, %panels tail %t terms %u batch 1 columns ["n"] kernel [3, 3] strides [2, 2]
 //          padding [1, 1, 1, 1] dilations [2, 2] wide finite : …
-// Lists of ones and the columns of the result's last size are left out.
+// Omitted are lists of ones, and the columns if they are the last size of the result.
 #include "ir/dialect/Contract.h"
 
 using namespace mlir;
@@ -16,7 +16,7 @@ bool areOnes(ArrayRef<int64_t> list) {
   return llvm::all_of(list, [](int64_t i) { return i == 1; });
 }
 
-/// The last size of a tensor, as the attribute `columns`; null for other types.
+/// The last size of a tensor as the attribute `columns`; null for other types.
 Attribute lastSizeOf(Type type) {
   std::string ignored;
   auto spec = trySpecOf(type, ignored);

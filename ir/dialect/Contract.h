@@ -1,4 +1,4 @@
-// The text of contractions, for the generated printer and parser.
+// Printer and parser of contractions, called by the generated ones.
 #pragma once
 #include "ir/dialect/Burin.h"
 

@@ -1,4 +1,4 @@
-// States, and the ops that run functions of the module: if, while and scan.
+// States, and the ops that call functions of the module: if, while and scan.
 #include "ir/dialect/Burin.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -27,7 +27,8 @@ LogicalResult StateOp::verify() {
   return success();
 }
 
-/// Value `index` of `types` is the state that `attribute` names; `attributeOf` gives those of the other values.
+/// Checks that value `index` of `types` has the type of the state that `attribute` names, and that no other value has
+/// the same state; `attributeOf` returns the attributes of the other values.
 static LogicalResult verifyState(Operation *op, StringRef what, unsigned index, NamedAttribute attribute,
                                  TypeRange types, llvm::function_ref<Attribute(unsigned)> attributeOf) {
   if (attribute.getName() != kStateAttr)
@@ -66,7 +67,7 @@ LogicalResult BurinDialect::verifyRegionResultAttribute(Operation *op, unsigned 
                      [&](unsigned i) { return function.getResultAttr(i, kStateAttr); });
 }
 
-// ---- functions that ops apply
+// ---- functions that ops call
 
 static Operation *functionOf(Operation *op, FlatSymbolRefAttr name) {
   return SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, name);
@@ -117,7 +118,7 @@ func::FuncOp burin::ir::mainFunction(ModuleOp module) {
   return functions.empty() ? func::FuncOp() : functions.front();
 }
 
-/// Whether `name` is a function with a body from `arguments` to `results`; says so if not.
+/// Checks that `name` is a function with a body from `arguments` to `results`.
 static LogicalResult verifyApplied(Operation *op, SymbolTableCollection &symbols, FlatSymbolRefAttr name,
                                    TypeRange arguments, TypeRange results) {
   auto function = symbols.lookupNearestSymbolFrom<func::FuncOp>(op, name);
@@ -145,7 +146,7 @@ LogicalResult IfOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 namespace {
-/// The branch is known: its ops take the place of the `if`.
+/// Replaces an `if` with a constant condition by the ops of the branch.
 struct InlineKnownBranch : OpRewritePattern<IfOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(IfOp op, PatternRewriter &rewriter) const override {
@@ -196,7 +197,7 @@ burin::Dim ScanOp::partCount() { return std::get<burin::Shape>(*fromMlir(getPart
 
 Operation *ScanOp::body() { return functionOf(*this, getCalleeAttr()); }
 
-/// Dimension 0 of `whole` is `count` times that of the part, the rest is the same.
+/// Whether dimension 0 of `whole` is `count` times that of the part, and the other sizes are equal.
 static bool isMadeOf(Type whole, Type part, const burin::Dim &count) {
   burin::TensorSpec a = specOf(part), b = specOf(whole);
   if (a.shape.empty() || b.shape.empty())

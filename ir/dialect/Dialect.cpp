@@ -8,8 +8,7 @@ using namespace burin::ir;
 #include "ir/BurinDialect.cpp.inc"
 
 namespace {
-/// Saved graphs carry the version of the dialect, so that a reader can refuse what it does not know yet, and upgrade
-/// what it knows by another form.
+/// Version of the dialect in saved graphs: readers reject newer versions and upgrade older ones.
 struct BytecodeVersions : BytecodeDialectInterface {
   explicit BytecodeVersions(Dialect *dialect) : BytecodeDialectInterface(dialect) {}
 

@@ -16,10 +16,10 @@ namespace burin::ir {
 
 static constexpr llvm::StringLiteral kMagic("BURINGRF");
 static constexpr uint32_t kFormatVersion = 1;
-static constexpr size_t kHeaderBytes = 64; // as the payload, which holds the weights, wants to be aligned
+static constexpr size_t kHeaderBytes = 64; // the alignment of the payload, which holds the weights
 static constexpr size_t kVersionAt = 8, kSizeAt = 16, kChecksumAt = 24;
 
-/// The checksum for a header whose other fields are in place.
+/// The checksum of a file whose other header fields are set.
 static uint64_t checksum(llvm::StringRef header, llvm::StringRef payload) {
   std::string copy = header.str();
   endian::write64le(copy.data() + kChecksumAt, llvm::xxh3_64bits(payload));
@@ -67,7 +67,7 @@ std::optional<llvm::StringRef> unframe(llvm::StringRef file, GraphFileProblem &p
   return payload;
 }
 
-/// Whether brackets nest deeper than in any graph: MLIR's parser calls itself for each, until its stack is used up.
+/// Whether brackets nest deeper than in any graph. MLIR's parser is recursive and would overflow its stack.
 static bool nestsTooDeep(llvm::StringRef text) {
   constexpr size_t kMost = 256;
   size_t depth = 0;
@@ -89,7 +89,7 @@ static bool nestsTooDeep(llvm::StringRef text) {
   return false;
 }
 
-/// What is to be parsed: bytecode out of its frame, or text.
+/// The input of MLIR's parser: the bytecode of a framed file, or text.
 static std::optional<llvm::StringRef> sourceOf(llvm::StringRef file, GraphFileProblem &problem) {
   if (isFramed(file))
     return unframe(file, problem);
@@ -108,7 +108,7 @@ static std::optional<llvm::StringRef> sourceOf(llvm::StringRef file, GraphFilePr
   return std::nullopt;
 }
 
-/// A repeated number is written out for the plan; `full` is not.
+/// Whether a splat is too large: the artifact stores it in full, unlike `full`.
 static bool isHugeSplat(Operation *op) {
   constexpr double kMostBytes = 1 << 30;
   auto constant = dyn_cast<ConstantOp>(op);
@@ -120,7 +120,7 @@ static bool isHugeSplat(Operation *op) {
   return bytes > kMostBytes;
 }
 
-/// A graph is states, and functions from tensors to tensors that hold burin ops alone.
+/// Checks that a module holds only states, and functions from tensors to tensors with burin ops.
 static LogicalResult verifyIsGraph(ModuleOp module) {
   for (Operation &op : *module.getBody()) {
     if (isa<StateOp>(op))
@@ -164,7 +164,7 @@ OwningOpRef<ModuleOp> readGraph(const std::string &path, MLIRContext &context, G
   std::optional<llvm::StringRef> source = sourceOf((*file)->getBuffer(), problem);
   if (!source)
     return nullptr;
-  // The constants of the module own the source manager, and so the file that they refer to.
+  // Constants of the module own the source manager, and with it the file that they refer to.
   auto sources = std::make_shared<llvm::SourceMgr>();
   sources->AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(*source, path, /*RequiresNullTerminator=*/false), {});
   sources->AddNewSourceBuffer(std::move(*file), {});

@@ -4,8 +4,7 @@
 //   payload   MLIR bytecode, to the end of the file
 //
 // The checksum is the XXH3-64 of the header in which this field holds the XXH3-64 of the payload. MLIR's reader trusts
-// its input and may crash on bytes that are not what was written; the checksum keeps damaged files from it. Who wants
-// to harm can compute the checksum too.
+// its input and may crash on damaged bytes, which the checksum detects. It does not protect from forged files.
 #pragma once
 #include "ir/dialect/Burin.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -13,7 +12,7 @@
 
 namespace burin::ir {
 
-/// Why a file is refused, and what to do. Both are empty when the context's diagnostics say it.
+/// Why a file is rejected, with advice. Both are empty if the context's diagnostics have the error.
 struct GraphFileProblem {
   std::string what, advice;
 };
@@ -21,12 +20,12 @@ struct GraphFileProblem {
 /// The bytes of a .burin file.
 mlir::FailureOr<std::string> writeGraph(mlir::ModuleOp module, llvm::StringRef producer);
 
-/// Reads a .burin or .mlir file; null if that fails. Large constants refer to the file, which is mapped.
+/// Reads a .burin or .mlir file; null on failure. Large constants refer to the file, which is mapped.
 mlir::OwningOpRef<mlir::ModuleOp> readGraph(const std::string &path, mlir::MLIRContext &context,
                                             GraphFileProblem &problem);
 
 bool isFramed(llvm::StringRef file);
-/// What a framed file holds.
+/// Returns the payload of a framed file.
 std::optional<llvm::StringRef> unframe(llvm::StringRef file, GraphFileProblem &problem);
 
 } // namespace burin::ir

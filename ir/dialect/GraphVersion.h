@@ -4,7 +4,7 @@
 
 namespace burin::ir {
 
-/// Raised when an op changes its form.
+/// Incremented when the form of an op changes.
 struct GraphVersion : mlir::DialectVersion {
   static constexpr uint64_t kCurrent = 1;
   explicit GraphVersion(uint64_t number) : number(number) {}

@@ -1,4 +1,4 @@
-// Kernels in text: burin.kernel "name"(%a = %x, %b = %y) : (types) -> types { … }
+// Textual form of kernels: burin.kernel "name"(%a = %x, %b = %y) : (types) -> types { … }
 #include "ir/dialect/Burin.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -44,7 +44,7 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
                  parser.parseRegion(*result.addRegion(), arguments));
 }
 
-/// One entry per result: -1, or an input, which no other result takes over.
+/// One entry per result: -1, or the input that the result overwrites; no two results may overwrite one input.
 static LogicalResult verifyInPlace(KernelOp op) {
   auto inPlace = op.getInPlace();
   if (!inPlace)

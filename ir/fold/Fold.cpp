@@ -10,7 +10,7 @@ using namespace mlir;
 
 namespace {
 
-/// A constant's bytes with what they mean; `storage` may back them.
+/// The bytes of a constant with their type and shape; `storage` may back them.
 struct Constant {
   DType dtype;
   std::vector<int64_t> shape;
@@ -18,7 +18,7 @@ struct Constant {
   ArrayRef<char> bytes;
 };
 
-/// The sizes of a tensor that the interpreter would hold; nullopt for symbolic ones and others.
+/// The constant of a type, without its bytes; nullopt for symbolic sizes and types that the interpreter does not hold.
 std::optional<Constant> describe(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape() || !elementCount(tensor.getShape(), RefOptions().maxElements))
@@ -40,7 +40,7 @@ public:
           std::vector<Constant> &results)
       : op(op), info(info), attrs(std::move(attrs)), operands(operands), results(results) {}
 
-  /// Fills the bytes of the results; false if the op does not allow it.
+  /// Fills the bytes of the results. Returns false if the op cannot be folded.
   bool run() {
     if (MoveKernel kernel = findMoveKernel(info.name))
       return move(kernel);
@@ -77,7 +77,7 @@ bool Folding::move(MoveKernel kernel) {
   return kernel(call);
 }
 
-/// In pieces: the interpreter's 8-byte elements of a whole weight would not fit the cache.
+/// Casts in pieces: the interpreter's 8-byte elements of a whole weight would not fit in cache.
 bool Folding::cast(RefKernel kernel) {
   constexpr size_t piece = 1 << 14;
   Constant &from = operands[0], &to = results[0];

@@ -1,5 +1,5 @@
-// Simplifications of elementwise ops that are exact for every value, -0 and NaN included. Computing on constant data is
-// a pass of its own.
+// Folders of elementwise ops that are exact for every value, -0 and NaN included. Computing with constants is a
+// separate pass.
 #include "ir/dialect/Burin.h"
 #include "llvm/ADT/APFloat.h"
 #include <cmath>
@@ -8,7 +8,7 @@ using namespace mlir;
 
 namespace burin::ir {
 
-/// `value` as an element of `type` holds it; nullopt if it is not a number that a double and the type both hold.
+/// `value` rounded to a float type; nullopt if an integer type does not hold it exactly.
 static std::optional<double> rounded(double value, DType dtype, Type type) {
   if (auto floatType = dyn_cast<FloatType>(type)) {
     llvm::APFloat v(value);
@@ -54,7 +54,7 @@ static bool isUniform(Value v, double value) {
   auto uniform = uniformValue(v);
   return uniform && *uniform == value && std::signbit(*uniform) == std::signbit(value);
 }
-/// Adding it, or taking it away, changes nothing: 0 of integers; of floats, the zero of the given sign.
+/// Whether adding or subtracting v changes nothing: 0 for integers; for floats, the zero with the sign of `floatZero`.
 static bool isNeutralZero(Value v, double floatZero) { return isUniform(v, isFloat(dtypeOf(v)) ? floatZero : 0.0); }
 
 OpFoldResult AddOp::fold(FoldAdaptor) {
@@ -129,7 +129,7 @@ OpFoldResult CastOp::fold(FoldAdaptor) {
   if (!inner)
     return {};
   DType from = dtypeOf(inner.getX()), via = dtypeOf(getX());
-  // Floats saturate where integers wrap: a way over floats is the direct one only if nothing is out of range.
+  // Floats saturate, integers wrap: a cast through a float equals the direct one only if nothing is out of range.
   bool sameRule = isFloat(from) == isFloat(via) || isFloat(to) || isBool(to) || isLossless(from, to);
   if (!isLossless(from, via) || !sameRule)
     return {};

@@ -1,4 +1,4 @@
-// Simplifications of ops that move elements.
+// Folders and canonicalisations of ops that move elements.
 #include "ir/dialect/Burin.h"
 #include "ir/infer/Infer.h"
 #include "mlir/IR/PatternMatch.h"
@@ -11,7 +11,7 @@ static bool sameType(Value a, Value b) { return a.getType() == b.getType(); }
 
 // ---- folds: an existing value, or the same op with another operand
 
-/// Of two such ops in a row only the last matters; none does when it gives back the type it began with.
+/// Of two such ops in a row only the second matters; neither does if the type is the original one.
 template <class Op> static OpFoldResult foldRepeated(Op op) {
   if (sameType(op.getX(), op.getResult()))
     return op.getX();
@@ -45,7 +45,7 @@ OpFoldResult TransposeOp::fold(FoldAdaptor) {
 
 OpFoldResult BroadcastToOp::fold(FoldAdaptor) { return foldRepeated(*this); }
 
-/// The bounds are within the tensor: an unchanged type means that nothing is left out.
+/// Bounds are within the tensor, so an unchanged type means the whole tensor.
 OpFoldResult SliceOp::fold(FoldAdaptor) { return sameType(getX(), getResult()) ? getX() : Value(); }
 
 OpFoldResult FlipOp::fold(FoldAdaptor) {
@@ -54,7 +54,7 @@ OpFoldResult FlipOp::fold(FoldAdaptor) {
   auto inner = getX().getDefiningOp<FlipOp>();
   if (!inner)
     return {};
-  SmallVector<int64_t> once; // flipped by one of the two
+  SmallVector<int64_t> once; // dimensions that one of the two flips
   std::set_symmetric_difference(getAxes().begin(), getAxes().end(), inner.getAxes().begin(), inner.getAxes().end(),
                                 std::back_inserter(once));
   if (once.empty())
@@ -73,14 +73,14 @@ OpFoldResult PadOp::fold(FoldAdaptor) {
   return isIdentity ? getX() : Value();
 }
 
-// ---- canonical forms: fewer kinds of ops for the passes behind
+// ---- canonical forms: fewer kinds of ops for later passes
 
 static Value reshape(PatternRewriter &b, mlir::Location loc, Value x, Shape shape) {
   return b.createOrFold<ReshapeOp>(loc, tensorType(b.getContext(), {dtypeOf(x), shape}), x,
                                    cast<ArrayAttr>(toMlir(b.getContext(), Attr(shape))));
 }
 
-/// squeeze and unsqueeze are reshapes.
+/// Turns squeeze and unsqueeze into reshapes.
 template <class Op> static LogicalResult asReshape(Op op, PatternRewriter &b) {
   b.replaceOp(op, reshape(b, op.getLoc(), op.getX(), shapeOf(op.getResult())));
   return success();
@@ -110,7 +110,7 @@ void BroadcastToOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLI
   patterns.add(ofFull<BroadcastToOp>);
 }
 
-/// A transposition that moves only dimensions of size 1 leaves the elements where they are.
+/// A transpose that moves only dimensions of size 1 does not change the order of elements.
 static LogicalResult transposeAsReshape(TransposeOp op, PatternRewriter &b) {
   Shape shape = shapeOf(op.getX());
   SmallVector<int64_t> moved;
@@ -119,7 +119,7 @@ static LogicalResult transposeAsReshape(TransposeOp op, PatternRewriter &b) {
       moved.push_back(p);
   return llvm::is_sorted(moved) ? asReshape(op, b) : failure();
 }
-/// A transposed broadcast is a broadcast of the transposed, which is smaller.
+/// A transposed broadcast is a broadcast of the transposed operand, which is smaller.
 static LogicalResult transposeOfBroadcast(TransposeOp op, PatternRewriter &b) {
   auto broadcast = op.getX().getDefiningOp<BroadcastToOp>();
   if (!broadcast)
@@ -153,14 +153,14 @@ static LogicalResult sliceOfSlice(SliceOp op, PatternRewriter &b) {
       return failure();
     steps.push_back(step);
     starts[i] = innerStarts[i] + starts[i] * innerStep;
-    // Just behind the last element taken; with step 1 this holds for symbolic sizes as well.
+    // One past the last element; with step 1 this holds for symbolic sizes as well.
     if (!result[i].isStatic() && step != 1)
       return failure();
     stops.push_back(result[i] == Dim(0) ? starts[i] : starts[i] + (result[i] - 1) * step + 1);
   }
   InferCall call{*opInfo(op), {specOf(inner.getX())}, {starts, stops, steps}, /*strict=*/true, {}, {}};
   if (!infer(call) || call.results.front() != specOf(op.getResult()))
-    return failure(); // symbolic bounds that are not seen to be within the tensor any more
+    return failure(); // symbolic bounds that cannot be proved to be within the tensor
   b.replaceOp(
       op, create<SliceOp>(b, op.getLoc(), {inner.getX()}, {{"starts", starts}, {"stops", stops}, {"steps", steps}}));
   return success();
@@ -170,7 +170,7 @@ void SliceOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRConte
   patterns.add(ofFull<SliceOp>);
 }
 
-/// Joins of joins along one axis become one, and empty tensors leave.
+/// Merges nested concatenations along one axis, and drops empty operands.
 static LogicalResult flattenConcat(ConcatOp op, PatternRewriter &b) {
   int64_t axis = op.getAxis();
   SmallVector<Value> parts;
@@ -190,7 +190,8 @@ static LogicalResult flattenConcat(ConcatOp op, PatternRewriter &b) {
   return success();
 }
 
-/// The slice of one tensor that two slices of it make when joined along `axis`; null if they are not neighbours.
+/// The slice of one tensor that equals the concatenation of two adjacent slices of it along `axis`; null if they are
+/// not adjacent.
 static Value joinedSlices(Value first, Value second, size_t axis, mlir::Location loc, PatternRewriter &b) {
   auto a = first.getDefiningOp<SliceOp>(), z = second.getDefiningOp<SliceOp>();
   if (!a || !z || a.getX() != z.getX() || a.getSteps() != z.getSteps() || a.getSteps()[axis] != 1)
@@ -205,7 +206,7 @@ static Value joinedSlices(Value first, Value second, size_t axis, mlir::Location
     return {};
   return create<SliceOp>(b, loc, {a.getX()}, {{"starts", starts}, {"stops", stops}, {"steps", Ints(a.getSteps())}});
 }
-/// What was cut and is joined again was never cut.
+/// Merges adjacent slices of one tensor in a concatenation.
 static LogicalResult concatOfSlices(ConcatOp op, PatternRewriter &b) {
   SmallVector<Value> parts;
   for (Value x : op.getXs()) {
@@ -254,7 +255,7 @@ static LogicalResult splitAsSlices(SplitOp op, PatternRewriter &b) {
 }
 void SplitOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRContext *) { patterns.add(splitAsSlices); }
 
-/// [a, b] tiled by [r, s]: [1, a, 1, b] broadcast to [r, a, s, b], read as [r*a, s*b].
+/// [a, b] tiled by [r, s] is [1, a, 1, b] broadcast to [r, a, s, b], reshaped to [r*a, s*b].
 static LogicalResult tileAsBroadcast(TileOp op, PatternRewriter &b) {
   Shape apart, repeated, shape = shapeOf(op.getX());
   for (auto [size, repeat] : llvm::zip_equal(shape, op.getRepeats())) {

@@ -1,4 +1,5 @@
-// Inference: what all ops share. Checks the form of a call, makes its operands agree, then asks the op's function.
+// Type inference, the part shared by all ops: checks the form of a call, promotes and broadcasts operands, then calls
+// the op's inference function.
 #include "ir/infer/Infer.h"
 #include <algorithm>
 #include <stdexcept>
@@ -40,7 +41,7 @@ bool checkForm(InferCall &call) {
   return true;
 }
 
-/// A condition chooses between the others: it neither promotes nor is promoted.
+/// A condition selects between other operands: it takes no part in promotion.
 bool isCondition(const InferCall &call, size_t i) {
   return !isVariadic(call.info) && std::string_view(call.info.operands[i].name) == "condition";
 }
@@ -113,7 +114,7 @@ bool agree(InferCall &call) {
   return true;
 }
 
-/// Sizes are not negative, and the bytes of a result can be counted.
+/// Checks that sizes are not negative, and that the bytes of a result fit 64 bits.
 bool checkResults(InferCall &call) {
   for (const TensorSpec &result : call.results) {
     Dim bytes = int64_t(byteWidth(result.dtype));
@@ -135,7 +136,7 @@ bool infer(InferCall &call) try {
   call.error.clear();
   call.unequal.reset();
   return checkForm(call) && agree(call) && call.info.infer(call) && checkResults(call);
-} catch (const Error &problem) { // of the arithmetic of sizes
+} catch (const Error &problem) { // from arithmetic of sizes
   return call.fail(problem.what());
 }
 

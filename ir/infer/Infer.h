@@ -1,4 +1,4 @@
-// The inference functions named in the op definitions, and what they share.
+// The inference functions that op definitions name, and their helpers.
 #pragma once
 #include "ir/infer/OpInfo.h"
 
@@ -76,10 +76,10 @@ inline std::string toText(const Dim &d) { return d.str(); }
 inline std::string toText(const Shape &s) { return burin::str(s); }
 inline std::string toText(const TensorSpec &s) { return burin::str(s); }
 inline std::string toText(const Ints &s) { return str(s); }
-/// The parts of a message, one after the other.
+/// Concatenates the parts of a message.
 template <class... T> std::string text(const T &...parts) { return (toText(parts) + ...); }
 
-/// "lhs", or "xs[2]" of a variadic operand.
+/// "lhs", or "xs[2]" for a variadic operand.
 std::string operandName(const InferCall &, size_t i);
 /// "lhs f32[4, 8]"
 std::string operandText(const InferCall &, size_t i);

@@ -34,7 +34,7 @@ static const char *domainText(Domain domain) {
   return "";
 }
 
-/// Operands agree already, see agree() in Infer.cpp. The last operand is never a condition.
+/// Operands have been promoted and broadcast, see agree() in Infer.cpp. The last operand is never a condition.
 bool inferElementwise(InferCall &call) {
   size_t last = call.operands.size() - 1;
   TensorSpec result = call.operand(last);

@@ -23,7 +23,7 @@ bool inferTake(InferCall &call) {
   return succeed(call, x.dtype, std::move(shape));
 }
 
-/// `indices` selects along `axis`; elsewhere it stays within x.
+/// Checks the shape of `indices`: any size along `axis`, at most that of x in other dimensions.
 static bool checkIndexShape(InferCall &call) {
   const Shape &x = call.operand(0).shape, &indices = call.operand(1).shape;
   int64_t &axis = call.attr<int64_t>("axis");
@@ -68,7 +68,7 @@ bool inferScatter(InferCall &call) {
 
 // ---- sizes that depend on data
 
-/// The symbol of the size that the op defines.
+/// Checks the symbol of the size that the op defines.
 static bool checkNewSize(InferCall &call) {
   const Shape &size = call.attr<Shape>("size");
   return (size.size() == 1 && size[0].symbol()) || call.fail(text("size ", size, " must be one symbol"));
@@ -143,7 +143,7 @@ bool inferFull(InferCall &call) {
   return checkNewShape(call) && succeed(call, call.attr<DType>("dtype"), call.attr<Shape>("shape"));
 }
 
-/// The key, if there is one, is a single i64.
+/// Checks that the key, if present, is a single i64.
 static bool checkKey(InferCall &call, size_t index) {
   if (index >= call.operands.size() || !call.operands[index] || *call.operands[index] == TensorSpec{DType::i64, {}})
     return true;

@@ -10,7 +10,7 @@ bool inferAlongAxis(InferCall &call) {
          inferSameAsOperand(call);
 }
 
-/// The scale and shift of a normalisation have `shape`.
+/// Checks that scale and shift of a normalisation have `shape`.
 static bool checkParameters(InferCall &call, const Shape &shape, const char *meaning) {
   for (size_t i = 1; i < call.operands.size(); ++i)
     if (call.has(i) && !call.same(call.operand(i).shape, shape))
@@ -48,7 +48,7 @@ bool inferGroupNorm(InferCall &call) {
 
 // ---- attention
 
-/// Query, key and value have one element type and the same leading dimensions.
+/// Checks that query, key and value have one element type and the same leading dimensions.
 static bool agreeOnHeads(InferCall &call) {
   DType types[] = {call.operand(0).dtype, call.operand(1).dtype, call.operand(2).dtype}, common = promote(types, {});
   std::optional<Shape> leading = Shape();

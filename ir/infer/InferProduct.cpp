@@ -4,7 +4,7 @@
 
 namespace burin::ir {
 
-/// Loose: a vector becomes a matrix, leading dimensions broadcast; `operands` take the shapes of the strict op.
+/// Loose calls may have vectors, and leading dimensions that broadcast; `operands` get the shapes of the strict op.
 bool inferMatmul(InferCall &call) {
   if (!requireRank(call, 0, call.strict ? 2 : 1) || !requireRank(call, 1, call.strict ? 2 : 1))
     return false;
@@ -38,7 +38,7 @@ bool inferMatmul(InferCall &call) {
   return succeed(call, call.operand(0).dtype, std::move(result));
 }
 
-/// Dimensions named by a list: in range, each once over both lists.
+/// Checks that the dimensions of a list are in range and listed once in both lists.
 static bool claim(InferCall &call, const char *name, std::vector<bool> &claimed) {
   Ints &axes = call.attr<Ints>(name);
   for (int64_t &axis : axes) {
@@ -101,7 +101,7 @@ bool inferBf16Terms(InferCall &call) {
   return succeed(call, DType::bf16, {ceildiv(x[0], 32) * 2, ceildiv(x[1], 32), 3, 16, 32});
 }
 
-/// A product of dense matrices.
+/// A product of f32 matrices by their bf16 terms (bf16x3).
 static bool inferContractOfTerms(InferCall &call) {
   const TensorSpec &lhs = call.operand(0), &rhs = call.operand(1), &terms = call.operand(3);
   if (lhs.dtype != DType::f32 || lhs.shape.empty() || rhs.dtype != DType::bf16 || terms.dtype != DType::bf16)
@@ -149,7 +149,7 @@ bool inferContract(InferCall &call) {
   for (size_t i = 0; i < spatial; ++i) {
     Dim span = Dim(kernel[i] - 1) * call.attr<Ints>("dilations")[i] + 1;
     Dim size = lhs[batch + i] + Dim(padding[i]) + Dim(padding[spatial + i]);
-    if (size.isStatic() && size.value() < span.value() - 1) // one short is an empty result
+    if (size.isStatic() && size.value() < span.value() - 1) // span - 1 elements give an empty result
       return call.fail(text("a window of ", span, " does not fit spatial dimension ", i, " of lhs ", lhs));
     result.push_back(floordiv(size - span, call.attr<Ints>("strides")[i]) + 1);
     k = k * kernel[i];

@@ -1,11 +1,11 @@
-// Ops that move elements: reshape, transpose, slice, concat, pad and their kin.
+// Ops that move elements: reshape, transpose, slice, concat, pad and others.
 #include "ir/infer/Infer.h"
 #include <algorithm>
 #include <climits>
 
 namespace burin::ir {
 
-/// Sizes of a shape attribute; a loose call may leave one to be computed, as -1.
+/// Checks the sizes of a shape attribute; in a loose call one may be -1, to be inferred.
 static bool checkSizes(InferCall &call, const Shape &shape, bool mayLeaveOne) {
   auto isNegative = [](const Dim &d) { return d.isStatic() && d.value() < 0; };
   auto isOpen = [](const Dim &d) { return d == Dim(-1); };
@@ -31,7 +31,7 @@ bool inferReshape(InferCall &call) {
     return call.fail(text("x ", x.shape, " has ", total, " elements, which do not fill the shape ", wanted,
                           open == shape.end() ? "" : " whatever the open size is"));
   };
-  // A graph may have reshapes that fit for some sizes only: who records one has a check of sizes go with it.
+  // A reshape may be valid for some values of symbols only: its creator adds a check of sizes.
   if (open == shape.end())
     return call.same(known, total) || (call.strict && mayEqual(known, total)) ? succeed(call, x.dtype, shape)
                                                                               : mismatch(shape);
@@ -120,7 +120,7 @@ bool inferBroadcastTo(InferCall &call) {
   return succeed(call, x.dtype, shape);
 }
 
-/// Python's rule for one bound of a slice. Numbers below 0 count from the end; symbolic bounds never do.
+/// Python's rule for a bound of a slice: negative numbers count from the end; symbolic bounds never do.
 static Dim sliceBound(const Dim &bound, const Dim &size) {
   if (bound == Dim(INT64_MAX))
     return size;
@@ -136,7 +136,7 @@ bool inferSlice(InferCall &call) {
   Shape &starts = call.attr<Shape>("starts"), &stops = call.attr<Shape>("stops");
   Ints &steps = call.attr<Ints>("steps");
   size_t rank = x.shape.size();
-  if (!call.strict) { // what is left out is taken whole
+  if (!call.strict) { // bounds that are not given select everything
     if (starts.size() < rank && stops.size() == starts.size())
       stops.insert(stops.end(), x.shape.begin() + stops.size(), x.shape.end());
     starts.resize(std::max(rank, starts.size()), Dim(0));
@@ -251,8 +251,7 @@ bool inferTile(InferCall &call) {
   return true;
 }
 
-/// Whether a border of `amount` can be taken from `size` elements, by the mode. Unknown sizes are checked when they are
-/// known.
+/// Whether the padding mode can pad `size` elements by `amount`. Symbolic sizes are checked at run time.
 static bool borderExists(const std::string &mode, const Dim &size, int64_t amount) {
   if (mode == "constant" || amount <= 0 || !size.isStatic())
     return true;
@@ -277,7 +276,7 @@ bool inferPad(InferCall &call) {
     if (!borderExists(mode, size, low) || !borderExists(mode, size, high))
       return call.fail(text("dimension ", i, " of x ", call.operand(0).shape, " is too small to be padded by ", low,
                             " and ", high, " in mode \"", mode, "\""));
-    if (interior != 0) // one number less than elements; a symbolic size is taken to be at least 1 here
+    if (interior != 0) // between elements: one fewer than elements; a symbolic size is taken to be at least 1
       size = size + (size.isStatic() ? max(size - 1, 0) : size - 1) * interior;
     size = size + low + high;
     if (size.isStatic() && size.value() < 0)

@@ -4,7 +4,7 @@
 namespace burin::ir {
 
 namespace {
-/// Where the channels and the first spatial dimension of x are.
+/// The positions of the channels and the first spatial dimension of x.
 struct Layout {
   size_t channel, spatial;
 };
@@ -17,7 +17,7 @@ bool findLayout(InferCall &call, size_t rank, Layout &layout) {
   return true;
 }
 
-/// x is [N, C, spatial…] or channels-last, with 1 to 3 spatial dimensions.
+/// Checks that x is [N, C, spatial…] or channels-last, with 1 to 3 spatial dimensions.
 bool checkImage(InferCall &call) {
   size_t rank = call.operand(0).shape.size();
   return (rank >= 3 && rank <= 5) ||
@@ -25,7 +25,7 @@ bool checkImage(InferCall &call) {
                         rank == 2 ? "; unsqueeze a batch dimension" : ""));
 }
 
-/// One number per dimension is used at both ends. The canonical form has all starts, then all ends.
+/// Expands padding with one number per dimension to all starts followed by all ends, the canonical form.
 bool canonicalPadding(InferCall &call, size_t spatial) {
   Ints &padding = call.attr<Ints>("padding"), full = padding;
   if (full.size() <= 1)
@@ -75,7 +75,7 @@ Dim outputSize(const Window &w, bool ceilMode) {
   return min(ceildiv(w.padded() - w.span, w.stride) + 1, ceildiv(w.size + w.low, w.stride));
 }
 
-/// The kernel sizes within the weight's shape; false if one is symbolic or 0.
+/// Reads kernel sizes from the shape of the weight. Returns false if one is symbolic or 0.
 bool kernelSizes(InferCall &call, const Shape &weight, size_t first, size_t spatial, Ints &kernel) {
   for (size_t i = 0; i < spatial; ++i) {
     const Dim &d = weight[first + i];

@@ -1,4 +1,4 @@
-// The op table in plain C++: what eager calls, tracing and the verifier share. No MLIR here.
+// The op table in plain C++ without MLIR, shared by eager calls, tracing and the verifier.
 #pragma once
 #include "burin/dim.h"
 #include <span>
@@ -15,7 +15,7 @@ struct AttrInfo {
   AttrKind kind;
   bool optional = false; // has a default
   Attr fallback;         // the default
-  bool newSize = false;  // names the size that the result turns out to have
+  bool newSize = false;  // names the result size that a run computes
 };
 
 enum class Arity : uint8_t { One, Optional, Variadic };
@@ -24,9 +24,9 @@ struct OperandInfo {
   Arity arity;
 };
 
-/// How the frontend makes operands agree before the strict op is recorded; see OpBase.td.
+/// How the frontend adapts operands before the strict op is recorded; see OpBase.td.
 enum class Normalize : uint8_t { None, Promote, Broadcast, Float, BroadcastFloat };
-/// What an Autocast scope computes the op in: its own type, or f32.
+/// The type that an Autocast scope computes the op in: the operands' own, the scope's, or f32.
 enum class Autocast : uint8_t { None, Lower, F32 };
 enum class Domain : uint8_t { Any, Numeric, Float, Integer, Bool };
 
@@ -46,7 +46,7 @@ struct OpInfo {
   bool internal;
   bool (*infer)(InferCall &);
 
-  /// The attribute that names the size that the op defines, or null.
+  /// The attribute that names the size that the op defines; null if there is none.
   const AttrInfo *newSize() const {
     for (const AttrInfo &attr : attrs)
       if (attr.newSize)
@@ -55,31 +55,31 @@ struct OpInfo {
   }
 };
 
-/// The positions of the ops in the table, by their names; stable within one build only.
+/// Indices of the ops in the table; stable within one build only.
 enum class OpId : uint16_t {
 #include "ir/OpIds.inc"
 };
 
-/// All ops by table order (generated).
+/// All ops in table order (generated).
 std::span<const OpInfo> opTable();
 inline const OpInfo &opInfo(OpId id) { return opTable()[static_cast<size_t>(id)]; }
 /// nullptr if there is no such op.
 const OpInfo *findOp(std::string_view name);
 
-/// One inference: operand specs and attributes in, result specs or an error out.
-/// Operands and attributes are in the order of the table and all present; an absent optional operand is nullopt.
+/// One call of inference: types of operands and attributes in, types of results or an error out. Operands and
+/// attributes are complete and in table order; an absent optional operand is nullopt.
 struct InferCall {
   const OpInfo &info;
   std::vector<std::optional<TensorSpec>> operands;
   std::vector<Attr> attrs;
-  /// Frontend calls are loose: negative axes, missing defaults (empty lists), -1 in reshape, differing leading
-  /// dimensions of matmul, 1-d matmul, broadcasting and promotion of operands (per info.normalize) are accepted; the
-  /// inference rewrites `attrs` to their canonical form and the results are those of the normalised op. The verifier is
-  /// strict: attributes must already be canonical, operands agree.
+  /// Calls of the frontend are loose: they may have negative axes, empty lists for defaults, -1 in reshape, 1-d matmul,
+  /// and operands that need broadcasting or promotion (per info.normalize). Inference rewrites `attrs` to their
+  /// canonical form; results are those of the normalised op. The verifier is strict: attributes must be canonical,
+  /// operands agree.
   bool strict = false;
 
   std::vector<TensorSpec> results;
-  std::string error; // one or two lines: what is wrong, with shapes, and a way out. No op name, no location.
+  std::string error; // one or two lines: the problem, with shapes, and a way out. No op name, no location.
 
   const TensorSpec &operand(size_t i) const { return *operands[i]; }
   bool has(size_t i) const { return i < operands.size() && operands[i].has_value(); }
@@ -94,8 +94,8 @@ struct InferCall {
     return false;
   }
 
-  /// Two sizes that the operands must agree in and that are not known to be equal: why the call fails. A size of 1
-  /// would do as well where it is repeated.
+  /// Two sizes that operands must have in common and that are not known to be equal: the reason of a failure.
+  /// `repeats`: a size of 1 would broadcast.
   struct Unequal {
     Dim left, right;
     bool repeats = false;
@@ -111,12 +111,12 @@ struct InferCall {
   bool same(const Shape &left, const Shape &right);
 };
 
-/// Fills `results`, or `error`, perhaps with `unequal`, and returns false.
+/// Fills `results`, or sets `error`, possibly `unequal`, and returns false.
 bool infer(InferCall &call);
 
-/// Element type of a result of mixing the operands, by PyTorch's promotion: bool < integers < floats; within a class
-/// the wider wins, f16 with bf16 gives f32, u8 with a signed type gives the next wider signed type. `weak` marks
-/// scalars written in the source: they raise the class only (bool -> i64 -> f32), never the width.
+/// Element type of a result with mixed operands, by PyTorch's promotion: bool < integers < floats; within a class the
+/// wider wins, f16 with bf16 gives f32, u8 with a signed type gives the next wider signed type. `weak` marks C++
+/// numbers: they raise the class only (bool -> i64 -> f32), never the width.
 DType promote(std::span<const DType> types, std::span<const bool> weak);
 
 } // namespace burin::ir

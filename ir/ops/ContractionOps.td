@@ -1,4 +1,4 @@
-// Products of tensors: matrix products and convolutions. Sums of f16 and bf16 products are taken in f32.
+// Products of tensors: matrix products and convolutions. Sums of f16 and bf16 products are in f32.
 #ifndef BURIN_CONTRACTION_OPS
 #define BURIN_CONTRACTION_OPS
 include "ir/ops/OpBase.td"

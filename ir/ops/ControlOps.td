@@ -1,4 +1,4 @@
-// States of a module, and ops that run functions of it: branches and loops.
+// States of a module, and ops that call functions of it: branches and loops.
 #ifndef BURIN_CONTROL_OPS
 #define BURIN_CONTROL_OPS
 include "ir/ops/OpBase.td"
@@ -15,7 +15,7 @@ def Burin_StateOp : Op<Burin_Dialect, "state", [Symbol, HasParent<"::mlir::Modul
   let assemblyFormat = "$sym_name `:` $type (`=` $initial^)? attr-dict";
   let hasVerifier = 1;
 }
-// What runs functions has the effects of its functions: a print in one of them.
+// Ops that call functions have the effects of these functions, such as prints.
 class Burin_ApplyingOp<string mnemonic> : Op<Burin_Dialect, mnemonic, [AlwaysSpeculatable,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, DeclareOpInterfaceMethods<SymbolUserOpInterface>]>;
 
@@ -27,7 +27,7 @@ def Burin_IfOp : Burin_ApplyingOp<"if"> {
   let results = (outs Variadic<Burin_Tensor>:$results);
   let assemblyFormat = "$condition `,` $then `,` $otherwise `(` $inputs `)` attr-dict `:` functional-type(operands, $results)";
   let extraClassDeclaration = [{
-    /// The function that runs for this value of the condition; null if there is none.
+    /// The function for this value of the condition; null if it does not exist.
     ::mlir::Operation *branch(bool condition);
   }];
   let hasCanonicalizer = 1;
@@ -43,7 +43,7 @@ def Burin_WhileOp : Burin_ApplyingOp<"while"> {
   let results = (outs Variadic<Burin_Tensor>:$results);
   let assemblyFormat = "$condition `,` $body `(` $inputs `)` attr-dict `:` functional-type($inputs, $results)";
   let extraClassDeclaration = [{
-    /// The functions; null if there are none.
+    /// The functions; null if they do not exist.
     ::mlir::Operation *conditionFunction();
     ::mlir::Operation *bodyFunction();
   }];
@@ -66,9 +66,9 @@ def Burin_ScanOp : Burin_ApplyingOp<"scan"> {
   let extraClassDeclaration = [{
     /// The number of parts.
     Dim partCount();
-    /// The function that is applied; null if there is none.
+    /// The called function; null if it does not exist.
     ::mlir::Operation *body();
-    /// The first of the operands that are given whole.
+    /// Index of the first operand that is not sliced.
     unsigned firstWhole() { return unsigned(getStates() + getSliced()); }
   }];
 }

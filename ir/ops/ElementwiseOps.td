@@ -1,4 +1,4 @@
-// Elementwise ops. See OpBase.td for what each field means.
+// Elementwise ops. OpBase.td describes the fields.
 #ifndef BURIN_ELEMENTWISE_OPS
 #define BURIN_ELEMENTWISE_OPS
 include "ir/ops/OpBase.td"

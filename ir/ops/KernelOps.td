@@ -1,4 +1,4 @@
-// What the compiler adds to the graph: constants, kernels, and the contraction kernels are built from.
+// Ops that the compiler adds to the graph: constants, kernels, and the contractions in kernels.
 #ifndef BURIN_KERNEL_OPS
 #define BURIN_KERNEL_OPS
 include "ir/ops/OpBase.td"
@@ -73,7 +73,7 @@ def Burin_ContractOp : Burin_Op<"contract", [AttrSizedOperandSegments]> {
   let results = (outs Burin_Tensor:$result);
   let infer = "inferContract";
   let internal = 1;
-  // Everything usual is left out, see ir/dialect/Contract.cpp.
+  // Defaults are omitted, see ir/dialect/Contract.cpp.
   let assemblyFormat = [{
     custom<Contraction>($lhs, $rhs, $tail, $terms, $batch, $columns, $kernel, $strides, $padding, $dilations, $wide,
                         $finite, type($lhs), type($rhs), type($tail), type($terms), type($result)) attr-dict

@@ -1,9 +1,9 @@
-// Window ops and composites. Composites stay whole until fusion has placed them in a kernel.
+// Window ops and composites. Composites stay single ops until fusion has placed them in a kernel.
 #ifndef BURIN_NEURAL_OPS
 #define BURIN_NEURAL_OPS
 include "ir/ops/OpBase.td"
 
-// Rewritten into simpler ops by decomposition.
+// Decomposed into simpler ops by a pass.
 def Burin_CompositeTrait : NativeOpTrait<"Composite"> { let cppNamespace = "::burin::ir"; }
 
 class Burin_Window<string m, dag extra> : Burin_Op<m> {

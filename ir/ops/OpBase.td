@@ -1,7 +1,7 @@
-// What every op definition shares. An op is defined once, here and in the family files: its documentation, operands,
-// attributes, inference function, gradient and (elementwise) scalar meaning. The C++ API, the op table, the scalar
-// lowering, the reference interpreter's scalar part, gradients and the reference pages are generated from these records
-// by opgen.py.
+// Fields of op definitions. An op is defined once, here and in the family files: its documentation, operands,
+// attributes, inference function, gradient and (elementwise) scalar meaning. opgen.py generates the C++ API, the op
+// table, the scalar lowering, the reference interpreter's scalar part, gradients and the reference pages from these
+// records.
 #ifndef BURIN_OP_BASE
 #define BURIN_OP_BASE
 
@@ -33,8 +33,7 @@ def Burin_FloatTensor : RankedTensorOf<[F32, F64, F16, BF16]>;
 def Burin_DTypeAttr : TypeAttrBase<"::mlir::Type", "element type">;
 // A shape: integers, and strings for symbolic sizes.
 def Burin_ShapeAttr : TypedArrayAttrBase<AnyAttrOf<[I64Attr, StrAttr]>, "shape, symbolic sizes as strings">;
-// The name of the size that the op's result turns out to have: one symbol, which no other op defines. The C++ functions
-// make it up.
+// The name of a result size that the op computes: one symbol, which no other op defines. The C++ functions create it.
 def Burin_NewSizeAttr : TypedArrayAttrBase<StrAttr, "the symbol of a size that depends on data">;
 
 // Result types follow from the op table's inference function.
@@ -48,49 +47,50 @@ class Burin_Op<string mnemonic, list<Trait> traits = [], list<Trait> effects = [
 
   // The free function `bool infer…(InferCall &)` of ir/infer/Infer.h that gives the result types.
   string infer = ?;
-  // How the frontend makes operands agree: "none", "promote" (one element type), "broadcast" (and one shape),
-  // "float" and "broadcast_float" (the same, integers become f32).
+  // How the frontend adapts operands: "none", "promote" (one element type), "broadcast" (and one shape), "float" and
+  // "broadcast_float" (the same, with integers as f32).
   string normalize = "none";
-  // What the op is computed in within an Autocast scope: "lower" for the scope's type, "f32" where 16 bits lose too much,
-  // "none" for the type of its operands.
+  // Type that an Autocast scope computes the op in: "lower" for the scope's type, "f32" where 16 bits are not precise
+  // enough, "none" for the type of its operands.
   string autocast = "none";
-  // Where this op comes from: the PyTorch function, ONNX operator or paper.
+  // Origin of the op: the PyTorch function, ONNX operator or paper.
   string source = "";
   // The ONNX operator that takes the same operands and attributes of the same names.
   string onnx = "";
-  // A C++ call for the reference pages, where one made from the operands' names would not do.
+  // A C++ call for the reference pages, if the generated one is not good enough.
   string example = "";
   // The gradient for each operand in terms of the public API, as one C++ expression of the operands, attributes and
-  // `result` by their names and `g`, the gradient of the result; "zero" where the derivative is 0 everywhere. A list
-  // of tensors where operands or results are one. What a line does not hold is a function of frontend/gradients/Rules.h.
+  // `result` by their names and `g`, the gradient of the result; "zero" if the derivative is 0 everywhere. A list of
+  // tensors where operands or results are one. Longer code is a function of frontend/gradients/Rules.h.
   list<string> gradient = [];
-  // How vmap() has many examples computed in one call: one C++ expression of the operands and attributes by their
-  // names. Each operand has one more dimension than the op sees, in front: the examples, or 1 if it is the same for all
-  // of them. `examples` is their number, and the dimension in front of the result. "same" is the op itself with the
-  // attributes unchanged, "refused" is for results whose size differs between examples. `self` calls the op on other
-  // operands. What a line does not hold is a function of frontend/batching/Rules.h.
+  // How vmap() computes many examples in one call: one C++ expression of the operands and attributes by their names.
+  // Each operand has one more dimension, in front: the examples, or 1 if they share the operand. `examples` is their
+  // number, and the front dimension of the result. "same" is the op itself with unchanged attributes, "refused" is for
+  // results whose size differs between examples. `self` calls the op on other operands. Longer code is a function of
+  // frontend/batching/Rules.h.
   string batching = "";
-  // Not part of the public C++ API.
+  // Whether the op is missing in the public C++ API.
   bit internal = 0;
 
-  // What passes and code generation ask of the op. opgen.py refuses a definition that leaves one of these open.
-  // Its part in kernels, a FusionKind of passes/analysis/OpFacts.h: "pointwise", "row", "view", "free", "movement",
-  // "window", "contract", "sequential"; or "none" for what is decomposed before fusion, or is the runtime's.
+  // Facts for passes and code generation, all required by opgen.py. Role in kernels, a FusionKind of
+  // passes/analysis/OpFacts.h: "pointwise", "row", "view", "free", "movement", "window", "contract", "sequential";
+  // "none" for ops that are decomposed before fusion or executed by the runtime.
   string fusion = ?;
-  // Of a "row" op, the dimensions that it reduces, a RowAxes of the same file: "axes", "axis", "along_axis", "from_axis".
+  // The dimensions that a "row" op reduces, a RowAxes of the same file: "axes", "axis", "along_axis", "from_axis".
   string rows = "none";
-  // Whether it is computed at compile time: "never", "cheap" (only where that saves memory), "value".
+  // Whether the op is computed at compile time: "never", "cheap" (only if that saves memory), "value".
   string folding = "value";
-  // Reads of its first operand only what its second one points at.
+  // Whether the op reads only the elements of its first operand that the second one selects.
   bit selects = 0;
-  // What a part of the result along dimension 0 needs: a function of passes/analysis/BatchSemantics.cpp.
+  // The part of operands needed for a part of the result along dimension 0: a function of
+  // passes/analysis/BatchSemantics.cpp.
   string parts = ?;
-  // How it works on channels-last values: a member function of passes/analysis/LayoutModel.h.
+  // Behaviour on channels-last values: a member function of passes/analysis/LayoutModel.h.
   string layout = ?;
-  // Its floating-point operations: a function of passes/analysis/KernelCost.cpp.
+  // Number of floating-point operations: a function of passes/analysis/KernelCost.cpp.
   string flops = "ofOperands";
-  // How one element is computed inside a kernel: a member function of codegen/emit/ElementEmitter.h, or "none" for ops
-  // that kernels compute in another way.
+  // Computation of one element inside a kernel: a member function of codegen/emit/ElementEmitter.h; "none" for ops that
+  // kernels compute in another way.
   string element = ?;
 }
 
@@ -107,7 +107,7 @@ class Burin_Elementwise<string mnemonic, dag operandsAndAttrs, code lowerCode, c
   code reference = referenceCode;
   // Element type of the result: "same" as the operands, or "bool".
   string resultElement = "same";
-  // Element types taken: "float", "numeric", "integer" (and bool), "bool", "any".
+  // Accepted element types: "float", "numeric", "integer" (and bool), "bool", "any".
   string domain = "numeric";
   let fusion = "pointwise"; let parts = "allOperands"; let layout = "sameRule"; let flops = "ofResult"; let element = "none";
 }

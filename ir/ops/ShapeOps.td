@@ -174,8 +174,8 @@ def Burin_TriuOp : Burin_ShapeOp<"triu", (ins Burin_Tensor:$x, DefaultValuedAttr
   let batching = "same";
 }
 
-// ---- results whose size depends on the elements. Other values may have the size without using the result, so it is
-// not unused when nobody reads it.
+// ---- results whose size depends on the elements. The size may be used without the result, so the ops are not dead
+// when their results are unused.
 class Burin_SizingOp<string m, dag args> : Burin_Op<m, [], [MemoryEffects<[MemWrite]>]> {
   let fusion = "none"; let parts = "noOperands"; let layout = "fixedRule"; let element = "none";
   let arguments = args;
@@ -234,8 +234,8 @@ def Burin_NonMaxSuppressionOp : Burin_ShapeOp<"non_max_suppression", (ins Burin_
   let batching = "suppressed(boxes, scores, self, examples)";
 }
 
-// ---- random numbers: element i depends on the key and i alone (Philox 4x32-10, Salmon et al. 2011). The key is `seed`,
-// plus `key` if there is one.
+// ---- random numbers: element i depends only on the key and i (Philox 4x32-10, Salmon et al. 2011). The key is `seed`,
+// plus the operand `key` if present.
 class Burin_RandomOp<string m, dag args> : Burin_ShapeOp<m, args> {
   let source = "Philox 4x32-10"; let folding = "never"; let parts = "noOperands"; let element = "random";
 }

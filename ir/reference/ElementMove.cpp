@@ -6,12 +6,12 @@ namespace burin::ir {
 
 namespace {
 
-/// One dimension of a copy: its size and the distance between neighbours on both sides.
+/// One dimension of a copy: its size, and the strides in target and source.
 struct Loop {
   int64_t size, to, from;
 };
 
-/// The dimensions outermost first, without those of size 1, neighbours merged where one walk covers both.
+/// The dimensions, outermost first, without those of size 1; adjacent ones are merged where one stride covers both.
 std::vector<Loop> simplify(const StridedView &to, const StridedView &from) {
   std::vector<Loop> loops;
   for (size_t i = 0; i < to.shape.size(); ++i) {
@@ -37,7 +37,7 @@ template <class T> void copyRow(T *to, const T *from, const Loop &loop) {
   }
 }
 
-/// The two innermost loops in square blocks, so that a transposition uses the cache lines of both sides.
+/// The two innermost loops in square blocks, so that a transpose uses whole cache lines of source and target.
 template <class T> void copyBlocks(T *to, const T *from, const Loop &outer, const Loop &inner) {
   constexpr int64_t block = 32;
   for (int64_t i = 0; i < outer.size; i += block)
@@ -64,7 +64,7 @@ template <class T> void copyLoops(T *to, const T *from, std::span<const Loop> lo
 
 template <class T> void copyTyped(char *to, const StridedView &toView, const char *from, const StridedView &fromView) {
   std::vector<Loop> loops = simplify(toView, fromView);
-  // The loop that walks `from` in steps of one goes next to the innermost, where blocks make use of it.
+  // The loop with stride 1 in `from` becomes the second innermost, so that blocks include it.
   if (loops.size() > 2 && loops.back().from != 1)
     for (size_t i = 0; i + 2 < loops.size(); ++i)
       if (loops[i].from == 1)

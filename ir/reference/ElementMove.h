@@ -1,4 +1,4 @@
-// Copies between strided views of row-major buffers: what every op that only moves elements comes down to.
+// Copies between strided views of row-major buffers, the basis of all ops that only move elements.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -7,8 +7,7 @@
 
 namespace burin::ir {
 
-/// Element (i0, i1, …) of the view lies at `offset + i0 * strides[0] + …`, counted in elements. Strides may be 0 or
-/// negative.
+/// Element (i0, i1, …) of the view is at `offset + i0 * strides[0] + …`, in elements. Strides may be 0 or negative.
 struct StridedView {
   int64_t offset = 0;
   std::vector<int64_t> shape;
@@ -16,11 +15,11 @@ struct StridedView {
 };
 
 std::vector<int64_t> rowMajorStrides(std::span<const int64_t> shape);
-/// The whole of a row-major tensor.
+/// The view of a whole row-major tensor.
 StridedView wholeOf(std::span<const int64_t> shape);
 
 /// Copies the elements of `fromView` to the same indices of `toView`, which has the same shape. `width` is the size of
-/// an element: 1, 2, 4 or 8 bytes. The buffers must not overlap; the caller guarantees that the views lie in them.
+/// an element: 1, 2, 4 or 8 bytes. The buffers must not overlap, and the views must be within them.
 void moveElements(char *to, const StridedView &toView, const char *from, const StridedView &fromView, size_t width);
 
 } // namespace burin::ir

@@ -22,8 +22,8 @@ std::optional<int64_t> evaluateDim(const Dim &dim, const Symbols &symbols) {
   });
 }
 
-/// Gives the only unknown symbol of `dim` the value that makes `dim` equal to `size`. Expressions that are linear in
-/// the symbol are solved, others are left alone.
+/// If one symbol of `dim` is unknown, gives it the value for which `dim` equals `size`. Only linear expressions are
+/// solved.
 void solve(const Dim &dim, int64_t size, Symbols &symbols) {
   std::vector<std::string> unknown;
   for (const Dim::Symbol &symbol : dim.symbols())
@@ -61,7 +61,7 @@ public:
   Interpreter(RefObserver onOp, const RefOptions &options, int depth = 0)
       : onOp(onOp), options(options), depth(depth) {}
 
-  /// Gives the symbols of `types` their values and checks that the tensors have these types.
+  /// Binds the symbols of `types` and checks that the tensors have these types.
   LogicalResult bind(Operation *op, TypeRange types, ArrayRef<const RefTensor *> tensors, StringRef what);
   FailureOr<Results> run(Operation *op, ArrayRef<const RefTensor *> operands);
   FailureOr<Results> runBlock(Block &block, ArrayRef<const RefTensor *> arguments);
@@ -86,7 +86,7 @@ private:
 LogicalResult Interpreter::bind(Operation *op, TypeRange types, ArrayRef<const RefTensor *> tensors, StringRef what) {
   if (types.size() != tensors.size())
     return op->emitError() << what << "s: expected " << types.size() << ", got " << tensors.size();
-  // Plain symbols first: they may make a compound expression solvable.
+  // Plain symbols first: with them, compound expressions may become solvable.
   for (bool plain : {true, false})
     for (auto [type, tensor] : llvm::zip_equal(types, tensors)) {
       if (!isa<RankedTensorType>(type))
@@ -193,7 +193,7 @@ void append(RefTensor &whole, const RefTensor &part) {
       whole.data);
 }
 
-/// All parts in a row; if there are none, `spec` tells the shape.
+/// Concatenates the parts; without any, `spec` has the shape.
 FailureOr<RefTensor> Interpreter::join(Operation *op, TensorSpec spec, ArrayRef<RefTensor> parts) {
   spec.shape[0] = 0;
   auto whole = allocate(op, spec);
@@ -240,7 +240,7 @@ FailureOr<Results> Interpreter::runScan(ScanOp op, ArrayRef<const RefTensor *> o
   if (!parts || *parts < 0)
     return op->emitError() << "cannot be interpreted";
   auto states = size_t(op.getStates());
-  std::vector<Results> given(op.getNumResults()); // what each turn gives, in the order of the result
+  std::vector<Results> given(op.getNumResults()); // results of each iteration, in the order of the op's results
   for (size_t i = 0; i < states; ++i)
     given[i].push_back(*operands[i]);
   for (int64_t turn = 0; turn < *parts; ++turn) {
@@ -269,7 +269,7 @@ FailureOr<Results> Interpreter::runScan(ScanOp op, ArrayRef<const RefTensor *> o
   return results;
 }
 
-/// The operands by table order: nullptr for an absent optional one.
+/// The operands in table order; nullptr for an absent optional one.
 std::vector<const RefTensor *> tableOperands(Operation *op, ArrayRef<const RefTensor *> present) {
   std::vector<const RefTensor *> all;
   for (Value value : operandsOf(op)) {
@@ -288,7 +288,7 @@ FailureOr<Results> Interpreter::runTableOp(Operation *op, const OpInfo &info, Ar
   std::vector<Attr> attrs = attrsOf(op);
   std::optional<Dim> newSize = newSizeOf(op);
   if (newSize)
-    symbols[newSize->str()] = 0; // the kernel adds the rows
+    symbols[newSize->str()] = 0; // the kernel sets the number of rows
   for (Attr &attr : attrs)
     if (auto *shape = std::get_if<Shape>(&attr))
       for (Dim &dim : *shape) {
@@ -341,7 +341,7 @@ FailureOr<Results> Interpreter::runBlock(Block &block, ArrayRef<const RefTensor 
   llvm::DenseMap<Value, std::unique_ptr<RefTensor>> owned;
   for (auto [value, tensor] : llvm::zip_equal(block.getArguments(), arguments))
     values[value] = tensor;
-  // How many uses of a value are still to come; after the last one its elements are freed.
+  // Number of remaining uses of a value; its elements are freed after the last one.
   llvm::DenseMap<Value, unsigned> uses;
   for (Operation &op : block) {
     std::vector<const RefTensor *> operands;
@@ -380,7 +380,7 @@ FailureOr<Results> Interpreter::runBlock(Block &block, ArrayRef<const RefTensor 
   return block.getParentOp()->emitError() << "the body has no terminator";
 }
 
-/// An exception, such as memory that is not there, becomes a diagnostic.
+/// Turns exceptions, such as failed allocations, into diagnostics.
 FailureOr<Results> guarded(Operation *op, llvm::function_ref<FailureOr<Results>()> run) try {
   return run();
 } catch (const std::exception &e) {

@@ -1,4 +1,4 @@
-// One evaluation of an op of the table by the reference interpreter, in plain C++: no MLIR below this line.
+// One evaluation of a table op by the reference interpreter, in plain C++ without MLIR.
 // Each family of ops has a file Reference<Family>.cpp that ends with the table of its kernels.
 #pragma once
 #include "ir/infer/OpInfo.h"
@@ -10,10 +10,9 @@ namespace burin::ir {
 
 struct RefCall {
   const OpInfo &info;
-  std::vector<const RefTensor *> operands; // nullptr: an optional one that is absent
+  std::vector<const RefTensor *> operands; // nullptr for an absent optional one
   const std::vector<Attr> &attrs;          // in the order of info.attrs; shapes are static
-  std::vector<RefTensor> results;          // zeros of the inferred type and shape, for the kernel to fill; where the
-                                           // op defines its size, there are no rows yet
+  std::vector<RefTensor> results;          // zeroed, of the inferred types; without rows if the op defines its size
   std::string error;
 
   const RefTensor &in(size_t i = 0) const { return *operands[i]; }
@@ -33,16 +32,17 @@ struct RefCall {
   bool require(bool holds, std::string_view what) { return holds || fail(std::string(what)); }
 };
 
-/// Fills the results, or `error` and returns false. Results may be wider than their type: the caller rounds them.
+/// Fills the results, or sets `error` and returns false. Results may be more precise than their type; the caller
+/// rounds.
 using RefKernel = bool (*)(RefCall &);
 
 struct RefKernelEntry {
   std::string_view op;
   RefKernel kernel;
 };
-/// nullptr if `op` is not an op of the table.
+/// nullptr if `op` is not in the table.
 RefKernel findReferenceKernel(std::string_view op);
-/// Runs the kernel; an exception, such as memory that is not there, becomes an error.
+/// Runs the kernel; exceptions, such as failed allocations, become errors.
 bool runGuarded(RefKernel kernel, RefCall &call);
 
 namespace ref {

@@ -1,5 +1,4 @@
-// The scalar functions that the `reference` code of the elementwise ops uses, over double and int64_t. Integer
-// arithmetic wraps.
+// Scalar functions over double and int64_t for the `reference` code of elementwise ops. Integer arithmetic wraps.
 #pragma once
 #include "burin/dtype.h"
 #include <cmath>
@@ -13,7 +12,7 @@ namespace burin::ir::ref {
 inline bool isNegativeZero(double x) { return x == 0 && std::signbit(x); }
 inline bool isNegativeZero(int64_t) { return false; }
 
-// Integers are whole already; through double they would lose their low bits.
+// Integers are whole already; double would lose their low bits.
 inline double floor(double x) { return std::floor(x); }
 inline double ceil(double x) { return std::ceil(x); }
 inline double trunc(double x) { return std::trunc(x); }
@@ -23,7 +22,7 @@ inline int64_t ceil(int64_t x) { return x; }
 inline int64_t trunc(int64_t x) { return x; }
 inline int64_t nearbyint(int64_t x) { return x; }
 
-// NaN if either is NaN; +0 is above -0.
+// NaN if either is NaN; +0 is greater than -0.
 inline double maximum(double x, double y) {
   if (std::isnan(x) || std::isnan(y))
     return std::numeric_limits<double>::quiet_NaN();
@@ -37,11 +36,11 @@ inline double minimum(double x, double y) {
 inline int64_t maximum(int64_t x, int64_t y) { return x > y ? x : y; }
 inline int64_t minimum(int64_t x, int64_t y) { return x < y ? x : y; }
 
-/// The sign of x; 0 gives 0.
+/// Has the sign of x; division by 0 gives 0.
 inline double cRemainder(double x, double y) { return std::fmod(x, y); }
 inline int64_t cRemainder(int64_t x, int64_t y) { return y == 0 || y == -1 ? 0 : x % y; }
 
-/// The sign of y, as Python's %.
+/// Has the sign of y, as Python's %.
 template <class T> T remainder(T x, T y) {
   T r = cRemainder(x, y);
   return r != 0 && (r < 0) != (y < 0) ? r + y : r;
@@ -76,7 +75,7 @@ inline int64_t power(int64_t x, int64_t y) {
   return int64_t(result);
 }
 
-/// x times the normal distribution function, by erfc or by the usual approximation through tanh.
+/// x times the normal distribution function, by erfc or its tanh approximation.
 inline double gelu(double x, bool approximate) {
   if (x == -HUGE_VAL)
     return 0;

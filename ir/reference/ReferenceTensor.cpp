@@ -13,9 +13,9 @@ namespace {
 struct Format {
   int mantissa;    // stored bits
   int minExponent; // of the smallest normal number
-  double smallest; // that number
+  double smallest; // value of that number
   double unit;     // the smallest subnormal number
-  double overflow; // magnitudes from here on round to infinity
+  double overflow; // smallest magnitude that rounds to infinity
 };
 constexpr Format kHalf{10, -14, 0x1p-14, 0x1p-24, 65520.0};
 constexpr Format kBFloat{7, -126, 0x1p-126, 0x1p-133, 0x1.ffp127};
@@ -31,7 +31,7 @@ double roundTo(const Format &format, double x) {
   return std::bit_cast<double>(bits >> dropped << dropped);
 }
 
-/// The bits of x, which is already a value of the format.
+/// The bits of x, which must be a value of the format.
 uint16_t encode(const Format &format, double x) {
   uint16_t sign = std::signbit(x) ? 0x8000 : 0;
   int exponentBits = 15 - format.mantissa;
@@ -80,7 +80,7 @@ void store(std::vector<char> &bytes, const std::vector<T> &from, Convert convert
   }
 }
 
-/// Calls f with a value of the C++ type an integer type or bool is stored as.
+/// Calls f with a value of the C++ type in which an integer or bool type is stored.
 template <class F> auto withStored(DType dtype, F f) {
   switch (dtype) {
   case DType::i8:

@@ -1,4 +1,4 @@
-// The reference interpreter's tensors: every float as a double, every integer and bool as an int64_t. No MLIR here.
+// Tensors of the reference interpreter: floats as double, integers and bool as int64_t. No MLIR here.
 #pragma once
 #include "burin/dtype.h"
 #include <cstdint>
@@ -10,22 +10,22 @@
 namespace burin::ir {
 
 struct RefOptions {
-  /// Round f32 results to f32 after each op. Otherwise they keep the precision and range of f64 until toBytes().
+  /// Round f32 results to f32 after each op. Otherwise they have the precision and range of f64 until toBytes().
   bool roundF32 = false;
-  /// No tensor may have more elements; a guard against sizes that are mistakes. The default is 2 GiB per tensor.
+  /// Limit of elements of a tensor, which guards against wrong sizes. The default is 2 GiB per tensor.
   int64_t maxElements = int64_t(1) << 28;
 };
 
 struct RefTensor {
   DType dtype = DType::f32;
   std::vector<int64_t> shape;
-  /// Row-major; doubles exactly if isFloat(dtype). Integers lie in the range of dtype, bools are 0 or 1.
+  /// Row-major; doubles if and only if isFloat(dtype). Integers are in the range of dtype, bools are 0 or 1.
   std::variant<std::vector<double>, std::vector<int64_t>> data;
 
   static RefTensor zeros(DType, std::vector<int64_t> shape);
-  /// From elements as constants and buffers hold them: row-major, byteWidth(dtype) each. `bytes` must have that size.
+  /// From a buffer: row-major, byteWidth(dtype) bytes per element. `bytes` must have that size.
   static RefTensor fromBytes(DType, std::vector<int64_t> shape, std::span<const char> bytes);
-  /// The same back; floats are rounded to dtype.
+  /// The inverse; floats are rounded to dtype.
   std::vector<char> toBytes() const;
 
   int64_t size() const;
@@ -36,18 +36,18 @@ struct RefTensor {
   /// Element i of the row-major order, whatever the type.
   double operator[](size_t i) const { return isFloat(dtype) ? reals()[i] : double(ints()[i]); }
 
-  /// Makes the elements values of dtype again: floats are rounded (f32 only if asked), integers wrap.
+  /// Rounds floats to dtype (f32 only if an option asks for it) and wraps integers.
   void round(const RefOptions &);
 };
 
 /// Product of the sizes; nullopt if one is negative or the product exceeds `limit`.
 std::optional<int64_t> elementCount(std::span<const int64_t> shape, int64_t limit = INT64_MAX);
 
-/// The value of type `dtype` (a float type) nearest to x, ties to even; overflow gives an infinity.
+/// x rounded to the float type `dtype`, ties to even; overflow gives an infinity.
 double roundTo(DType dtype, double x);
-/// x modulo 2^width as a value of `dtype` (an integer type or bool: non-zero gives 1).
+/// x modulo 2^width as a value of the integer type `dtype`; bool: non-zero gives 1.
 int64_t wrapTo(DType dtype, int64_t x);
-/// x truncated and limited to the range of `dtype`, NaN gives 0; bool: non-zero and NaN give 1.
+/// x truncated and clamped to the range of `dtype`, NaN gives 0; bool: non-zero and NaN give 1.
 int64_t saturateTo(DType dtype, double x);
 /// Smallest and largest value of an integer type or bool.
 int64_t lowest(DType dtype);

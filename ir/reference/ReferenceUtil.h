@@ -1,4 +1,4 @@
-// What several kernels of the reference interpreter share.
+// Helpers of the reference kernels.
 #pragma once
 #include "ir/reference/ReferenceOp.h"
 
@@ -21,7 +21,7 @@ struct AxisSplit {
   int64_t outer, size, inner;
 };
 
-/// An index by the rule of take, gather and scatter: negative ones count from the end.
+/// Resolves a negative index of take, gather and scatter, which counts from the end.
 inline int64_t fromEnd(int64_t index, int64_t size) { return index < 0 ? index + size : index; }
 
 inline double wrappingSum(double x, double y) { return x + y; }
@@ -37,15 +37,15 @@ inline char *bytesOf(RefTensor &t) {
   return std::visit([](auto &v) { return reinterpret_cast<char *>(v.data()); }, t.data);
 }
 
-/// `value` as an element of a type, in a tensor without dimensions.
+/// `value` as a tensor of rank 0.
 RefTensor scalar(DType dtype, double value);
 
-/// Copies a view of `from` to a view of `to`, which has the same kind of elements.
+/// Copies a view of `from` to a view of `to`; both have doubles or both integers.
 inline void move(RefTensor &to, const StridedView &toView, const RefTensor &from, const StridedView &fromView) {
   moveElements(bytesOf(to), toView, bytesOf(from), fromView, 8);
 }
 RefTensor transposed(const RefTensor &, const Sizes &perm);
-/// NumPy's broadcasting; nullopt if the shapes do not allow it.
+/// The view that broadcasts `from` to `to` by NumPy's rules; nullopt if the shapes do not broadcast.
 std::optional<StridedView> broadcastView(std::span<const int64_t> from, std::span<const int64_t> to);
 
 /// Calls f with the elements of `to` and `from` as vectors of one type: double, or int64_t.

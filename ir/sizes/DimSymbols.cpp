@@ -1,4 +1,4 @@
-// What a symbolic size is made of: its symbols, and its postfix program.
+// The symbols and the postfix program of a symbolic size.
 #include "ir/sizes/DimExpression.h"
 #include <algorithm>
 #include <climits>

@@ -1,10 +1,9 @@
-// What errors add to their messages.
+// Context of errors, which they append to their messages.
 #pragma once
 #include <string>
 
 namespace burin::detail {
-/// Tells where the calling thread is, such as in which module; empty if it is nowhere in particular. Null: nobody
-/// tells.
+/// Describes the current position of the calling thread, such as the module; empty if there is none. Null: no context.
 using ErrorContext = std::string (*)();
 void setErrorContext(ErrorContext context);
 } // namespace burin::detail

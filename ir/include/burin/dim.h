@@ -1,4 +1,4 @@
-// Sizes of dimensions, known or symbolic, and what a tensor looks like from outside.
+// Static or symbolic sizes of dimensions, and types of tensors.
 #pragma once
 #include "burin/api.h"
 #include "burin/dtype.h"
@@ -18,7 +18,7 @@ namespace burin {
 
 /// The size of a dimension: a number, or an integer expression over named symbols such as `Dim("batch")`.
 /// Expressions are kept in a normal form (a polynomial), so equal ones compare equal: `b + b == b * 2`.
-/// A symbol stands for any size >= 0, or for those of its range, and is never assumed to be 1: it does not broadcast.
+/// A symbol stands for any size >= 0, or in its range, and is never assumed to be 1: it does not broadcast.
 /// Arithmetic that does not fit 64 bits, and a division by the number 0, throw Error.
 class BURIN_API Dim {
 public:
@@ -27,10 +27,10 @@ public:
   /// A symbol; the name is an identifier ([A-Za-z_][A-Za-z0-9_]*). Throws Error otherwise.
   explicit Dim(std::string_view name, Location where = Location::current());
   explicit Dim(const char *name, Location where = Location::current()) : Dim(std::string_view(name), where) {}
-  /// A symbol for the sizes from `min` to `max`, both included; INT64_MAX: no limit. A run for any other size is
-  /// refused, with the line of this call. Sizes are known to be in the range: with Dim("n", 8, 64) the slice x[0:8] has
-  /// 8 rows. Symbols of one name and different ranges are different, and do not go into one graph. Throws Error unless
-  /// 0 <= min <= max.
+  /// A symbol for sizes from `min` to `max`, both included; INT64_MAX: no limit. Runs with other sizes are rejected,
+  /// with the line of this call. Bounds follow from the range: with Dim("n", 8, 64) the slice x[0:8] has 8 rows.
+  /// Symbols of one name and different ranges are different, and cannot be in one graph. Throws Error unless 0 <= min
+  /// <= max.
   Dim(std::string_view name, int64_t min, int64_t max, Location where = Location::current());
 
   bool isStatic() const { return !expression; }
@@ -54,7 +54,7 @@ public:
   friend BURIN_API bool operator==(const Dim &, const Dim &);
   friend bool operator!=(const Dim &a, const Dim &b) { return !(a == b); }
 
-  /// The value under an assignment of the symbols; nullopt if a symbol is missing or a divisor is 0.
+  /// The value for given values of the symbols; nullopt if a symbol is missing or a divisor is 0.
   std::optional<int64_t> evaluate(const std::function<std::optional<int64_t>(std::string_view)> &symbol) const;
   /// A named size with its range.
   struct Symbol {
@@ -64,9 +64,9 @@ public:
   };
   /// The symbols, sorted by name, each once.
   std::vector<Symbol> symbols() const;
-  /// The symbol that the size is; nullopt if it is anything else.
+  /// The symbol if the size is a plain symbol; nullopt otherwise.
   std::optional<Symbol> symbol() const;
-  /// A size that is symbol * scale + offset with scale > 0: it tells the value of the symbol.
+  /// symbol * scale + offset with scale > 0: a size that determines the value of the symbol.
   struct Linear {
     Symbol symbol;
     int64_t scale = 1, offset = 0;
@@ -98,11 +98,11 @@ struct TensorSpec {
   friend bool operator==(const TensorSpec &, const TensorSpec &) = default;
 };
 
-/// A number that `d` is known never to go below, by the ranges of its symbols: 1 for batch*2 + 1. nullopt if none is
-/// known. `positive` is one more size known to be >= 0.
+/// The largest known lower bound of `d`, by the ranges of its symbols: 1 for batch*2 + 1. nullopt if none is known.
+/// `positive` is another size known to be >= 0.
 BURIN_API std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive = 0);
 
-/// A number that `d` is known never to exceed; nullopt if none is known.
+/// The smallest known upper bound of `d`; nullopt if none is known.
 BURIN_API std::optional<int64_t> upperBound(const Dim &d);
 
 /// Whether every value of `d` is known to be a multiple of `factor` > 0.
@@ -115,7 +115,7 @@ BURIN_API bool isAtMost(const Dim &a, const Dim &b, const Dim &positive = 0);
 BURIN_API std::string str(const TensorSpec &);
 /// "[batch, 512]"
 BURIN_API std::string str(const Shape &);
-/// Whether the two could be equal for some values of the symbols; false only if that is known.
+/// Whether two sizes may be equal for some values of the symbols; false only if that is known to be impossible.
 BURIN_API bool mayEqual(const Dim &, const Dim &);
 /// Number of elements.
 BURIN_API Dim elements(const Shape &);

@@ -1,4 +1,4 @@
-// What the public API throws, and where in the user's program it happened.
+// The exception of the public API, and source locations of the user's program.
 #pragma once
 #include "burin/api.h"
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace burin {
 
-/// A place in the user's program. Functions take it as a defaulted last argument, so it is the caller's line.
-/// `file` is never freed. A place without a line number, such as a node of a model file, is what `file` says.
+/// A place in the user's program. Public functions take it as a defaulted last argument, so it is the caller's line.
+/// `file` is never freed. Without a line number, `file` describes the place, for example a node of a model file.
 struct Location {
   const char *file = "";
   uint32_t line = 0, column = 0;

@@ -1,4 +1,4 @@
-// Convolutions over 1 to 3 spatial dimensions, all computed as three in the order [N, C, D, H, W].
+// Convolutions over 1 to 3 spatial dimensions, all computed with three in the order [N, C, D, H, W].
 #include "ir/reference/ReferenceUtil.h"
 #include <algorithm>
 #include <array>
@@ -9,13 +9,13 @@ namespace {
 
 using Triple = std::array<int64_t, 3>;
 
-/// The window's geometry, with leading spatial dimensions of size 1 where there are fewer than three.
+/// Geometry of the window, with leading spatial dimensions of size 1 if there are fewer than three.
 struct Geometry {
   Triple kernel{1, 1, 1}, stride{1, 1, 1}, low{0, 0, 0}, dilation{1, 1, 1};
   int64_t groups = 1;
 };
 
-/// The entries of a list with one per spatial dimension, right-aligned; those missing keep their value.
+/// Copies a list with one entry per spatial dimension, right-aligned; other entries keep their value.
 void align(Triple &to, std::span<const int64_t> from) {
   std::copy(from.begin(), from.end(), to.end() - int64_t(from.size()));
 }
@@ -47,8 +47,8 @@ std::pair<int64_t, int64_t> insideRange(int64_t shift, int64_t stride, int64_t s
   return {first, std::min(end, count)};
 }
 
-/// Calls f(small, large, count) for every tap and row: small index + i meets large index + i * stride[2] for i < count,
-/// where large = small * stride - low + tap * dilation.
+/// Calls f(small, large, count) for every tap and row: element i of `small` pairs with element i * stride[2] of `large`
+/// for i < count, where large = small * stride - low + tap * dilation.
 template <class F>
 void forEachRow(const Geometry &g, const Triple &tap, const Triple &small, const Triple &large, F f) {
   auto shift = [&](size_t d) { return tap[d] * g.dilation[d] - g.low[d]; };
@@ -74,8 +74,8 @@ template <class F> void forEachTap(const Triple &kernel, F f) {
         f(Triple{d, h, w}, position++);
 }
 
-/// What conv and conv_transpose share. The `small` side has one element per window: it is the result of conv, the
-/// input of conv_transpose. The weight is [small channels, large channels / groups, kernel…] for both.
+/// Geometry shared by conv and conv_transpose. `small` has one element per window: it is the result of conv, the input
+/// of conv_transpose. The weight is [small channels, large channels / groups, kernel…] for both.
 struct Sides {
   std::array<int64_t, 5> small, large;
 };
@@ -99,7 +99,7 @@ template <class F> void forEachProduct(const Geometry &g, const Sides &sides, F 
       }
 }
 
-/// Calls f with the elements of the tensors as doubles, or as unsigned words whose products and sums wrap.
+/// Calls f with the elements as doubles, or as unsigned words, whose products and sums wrap.
 template <class F> void withArithmetic(RefTensor &y, const RefTensor &x, const RefTensor &weight, F f) {
   if (isFloat(y.dtype))
     return f(y.reals().data(), x.reals().data(), weight.reals().data());
@@ -139,7 +139,7 @@ bool convChannelsFirst(RefCall &call, const RefTensor &x, const RefTensor &weigh
   return true;
 }
 
-/// The permutation that moves the last dimension to position 1, and (for weights) the first ones to the end.
+/// The permutation that moves the last dimension to position 1, and for weights the first ones to the end.
 Sizes channelsFirst(size_t rank) {
   Sizes perm{0, int64_t(rank) - 1};
   for (int64_t d = 1; d + 1 < int64_t(rank); ++d)
@@ -159,7 +159,7 @@ bool conv(RefCall &call) {
   size_t rank = x.shape.size();
   if (call.attr<std::string>("layout") == "nchw")
     return convChannelsFirst(call, x, weight, call.out());
-  // The weight comes as [kernel…, C/groups, O].
+  // The weight is [kernel…, C/groups, O].
   Sizes weightPerm{int64_t(rank) - 1, int64_t(rank) - 2};
   for (int64_t d = 0; d + 2 < int64_t(rank); ++d)
     weightPerm.push_back(d);

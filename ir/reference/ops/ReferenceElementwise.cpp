@@ -1,4 +1,4 @@
-// Elementwise ops: the loop around the `reference` code of the op definitions. Compiled with wrapping integers.
+// Elementwise ops: loops around the `reference` code of the op definitions. Compiled with wrapping integers.
 #include "ir/reference/ReferenceScalar.h"
 #include "ir/reference/ReferenceUtil.h"
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace {
 
 #include "ir/ElementwiseReference.inc"
 
-/// The elements of `t` as T; `storage` backs them where the type differs.
+/// The elements of `t` as T; `storage` backs them if the type differs.
 template <class T> const T *elementsAs(const RefTensor &t, std::vector<T> &storage) {
   if (auto *same = std::get_if<std::vector<T>>(&t.data))
     return same->data();

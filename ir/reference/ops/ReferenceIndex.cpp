@@ -1,11 +1,11 @@
-// Ops that choose elements by index, and ops that create or convert elements.
+// Ops that select elements by index, and ops that create or convert elements.
 #include "ir/reference/ReferenceUtil.h"
 
 namespace burin::ir::ref {
 
 namespace {
 
-/// The indices are to be in range, counted from either end.
+/// Requires indices in range; negative ones count from the end.
 bool requireInRange(RefCall &call, const RefTensor &indices, int64_t size) {
   for (int64_t i = 0; i < indices.size(); ++i)
     if (int64_t index = indices.ints()[size_t(i)]; index < -size || index >= size)
@@ -36,8 +36,8 @@ bool take(RefCall &call) {
   return true;
 }
 
-/// Calls f(i, base) for each element i of a tensor of shape `shape`, where base is the position in a tensor of shape
-/// `other` of the element with the same index, taken as 0 along `axis`.
+/// Calls f(i, base) for each element i of a tensor of shape `shape`; base is the position of the same index in a tensor
+/// of shape `other`, with 0 along `axis`.
 template <class F> void forEachAlong(std::span<const int64_t> shape, std::span<const int64_t> other, size_t axis, F f) {
   Sizes strides = rowMajorStrides(other), index(shape.size());
   strides[axis] = 0;
@@ -54,7 +54,7 @@ template <class F> void forEachAlong(std::span<const int64_t> shape, std::span<c
   }
 }
 
-/// The other dimensions of the indices of gather and scatter must lie inside x.
+/// Checks that the indices of gather and scatter are within x in the other dimensions.
 bool checkIndices(RefCall &call, const Sizes &x, const Sizes &indices, size_t axis) {
   bool fits = x.size() == indices.size() && axis < x.size();
   for (size_t d = 0; fits && d < x.size(); ++d)
@@ -82,7 +82,7 @@ bool gather(RefCall &call) {
   return true;
 }
 
-/// What an element becomes when an update meets it. NaN stays NaN.
+/// The value of an element after an update. NaN stays NaN.
 template <class T> T reduced(const std::string &reduction, T old, T update) {
   if (reduction == "add")
     return wrappingSum(old, update);
@@ -163,7 +163,7 @@ bool cast(RefCall &call) {
   if (isFloat(x.dtype) == isFloat(to.dtype)) {
     to.data = x.data;
   } else if (isFloat(to.dtype)) {
-    for (size_t i = 0; i < x.ints().size(); ++i) // to f32 at once: not rounded twice
+    for (size_t i = 0; i < x.ints().size(); ++i) // directly to f32, which avoids double rounding
       to.reals()[i] = to.dtype == DType::f32 ? double(float(x.ints()[i])) : double(x.ints()[i]);
   } else {
     for (size_t i = 0; i < x.reals().size(); ++i)

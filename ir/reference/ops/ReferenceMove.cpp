@@ -80,7 +80,7 @@ bool flip(MoveCall &call) {
   return copyAll(call, view);
 }
 
-/// The part of a tensor from `start` on along `axis`, `size` long.
+/// The slice of a tensor from `start` along `axis`, `size` long.
 StridedView part(std::span<const int64_t> shape, size_t axis, int64_t start, int64_t size) {
   StridedView view = wholeOf(shape);
   view.offset = start * view.strides[axis];
@@ -132,7 +132,7 @@ bool split(MoveCall &call) {
 }
 
 bool tile(MoveCall &call) {
-  // Every dimension becomes two: the repetitions, which step over nothing, and the elements.
+  // Every dimension becomes two: the repetitions, with stride 0 in the operand, and the elements.
   const Sizes &repeats = call.attr<Sizes>("repeats"), &result = call.results[0].shape;
   StridedView from = wholeOf(call.operands[0].shape), to = wholeOf(result), fromView, toView;
   size_t rank = to.shape.size(), missing = rank - from.shape.size();
@@ -172,7 +172,7 @@ bool padConstant(MoveCall &call) {
   return copy(call, 0, to, 0, from);
 }
 
-/// The element that stands at position i, which may lie outside, when the border of [0, size) is repeated or mirrored.
+/// The source index of position i, which may be outside of [0, size), if the border is repeated or mirrored.
 int64_t bordered(int64_t i, int64_t size, bool mirror) {
   if (!mirror || size == 1)
     return std::clamp<int64_t>(i, 0, size - 1);
@@ -187,7 +187,7 @@ bool padBorder(MoveCall &call, bool mirror) {
     return true;
   if (product(call.operands[0].shape) == 0)
     return call.fail("there is no border to repeat in " + ref::str(call.operands[0].shape));
-  // One dimension after the other.
+  // One dimension at a time.
   Sizes shape = call.operands[0].shape;
   std::vector<char> from(call.operands[0].data, call.operands[0].data + size_t(product(shape)) * call.width);
   for (size_t axis = 0; axis < shape.size(); ++axis) {

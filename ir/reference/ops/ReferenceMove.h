@@ -1,5 +1,5 @@
-// Ops that only move elements, over buffers of any element width: the reference interpreter runs them on its 8-byte
-// elements, constant folding on the bytes of the constant.
+// Ops that only move elements, for any element width: the reference interpreter runs them on its 8-byte elements,
+// constant folding on the bytes of constants.
 #pragma once
 #include "ir/infer/OpInfo.h"
 #include "ir/reference/ElementMove.h"
@@ -7,7 +7,7 @@
 namespace burin::ir {
 
 struct MoveTensor {
-  char *data; // operands are only read
+  char *data; // read-only for operands
   std::vector<int64_t> shape;
 };
 
@@ -15,9 +15,9 @@ struct MoveCall {
   const OpInfo &info;
   const std::vector<Attr> &attrs; // in the order of info.attrs; shapes are static
   std::vector<MoveTensor> operands;
-  std::vector<MoveTensor> results; // filled with zeros by the caller
+  std::vector<MoveTensor> results; // zeroed by the caller
   size_t width;                    // bytes of an element: 1, 2, 4 or 8
-  const char *fill;                // an element with the value of `pad`
+  const char *fill;                // the padding value as an element
   std::string error;
 
   template <class T> const T &attr(std::string_view name) const {
@@ -32,9 +32,9 @@ struct MoveCall {
   }
 };
 
-/// Fills the results, or `error` and returns false.
+/// Fills the results, or sets `error` and returns false.
 using MoveKernel = bool (*)(MoveCall &);
-/// nullptr if the op does more than move elements.
+/// nullptr if the op does not only move elements.
 MoveKernel findMoveKernel(std::string_view op);
 
 } // namespace burin::ir

@@ -1,4 +1,4 @@
-// Composites: softmax, the normalisations and attention, each straight from its formula.
+// Composites: softmax, normalisations and attention, directly by their formulas.
 #include "ir/reference/ReferenceScalar.h"
 #include "ir/reference/ReferenceUtil.h"
 #include <algorithm>
@@ -42,12 +42,12 @@ bool softmax(RefCall &call) {
   return true;
 }
 
-/// Element i of an optional operand, or `otherwise` where it is absent.
+/// Element i of an optional operand, or `otherwise` if it is absent.
 double optional(const RefCall &call, size_t operand, int64_t i, double otherwise) {
   return call.has(operand) ? call.in(operand).reals()[size_t(i)] : otherwise;
 }
 
-/// Zero mean and unit variance over each run of `length` elements.
+/// Normalises each run of `length` elements to zero mean and unit variance.
 void normalizeRuns(const std::vector<double> &x, std::vector<double> &y, int64_t length, double epsilon) {
   for (size_t start = 0; start < x.size(); start += size_t(length)) {
     double sum = 0, squares = 0;
@@ -120,7 +120,7 @@ bool batchNorm(RefCall &call) {
   return true;
 }
 
-/// Over `groups` groups of channels of x [N, C, …], then scale and shift per channel.
+/// Normalises `groups` groups of channels of x [N, C, …], then scales and shifts per channel.
 bool normalizeGroups(RefCall &call, int64_t groups) {
   const Sizes &shape = call.in().shape;
   AxisSplit split(shape, 1);
@@ -148,7 +148,7 @@ void softmaxRow(std::span<double> row) {
     x = sum == 0 ? 0 : x / sum;
 }
 
-/// What the mask adds to each score [..., L, S]: a bool mask 0 or -inf.
+/// The mask as numbers to add to each score [..., L, S]: 0 or -inf for a bool mask.
 std::optional<std::vector<double>> maskOf(RefCall &call, const Sizes &scores) {
   RefTensor to = RefTensor::zeros(DType::f64, scores);
   if (call.has(3)) {

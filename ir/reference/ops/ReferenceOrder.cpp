@@ -1,4 +1,4 @@
-// Ops that go through elements in order: running sums, sorting, and results whose size depends on the elements.
+// Ops that depend on the order of elements: cumulative sums, sorting, and results whose size depends on the elements.
 #include "ir/reference/ReferenceUtil.h"
 #include <algorithm>
 #include <numeric>
@@ -7,7 +7,7 @@ namespace burin::ir::ref {
 
 namespace {
 
-/// Running totals along the axis, starting with `first`.
+/// Cumulative results along the axis, starting with `first`.
 template <class Combine> bool running(RefCall &call, int first, Combine combine) {
   const RefTensor &x = call.in();
   AxisSplit split(x.shape, axisOf(call.attr<int64_t>("axis"), x.shape.size()));

@@ -1,4 +1,4 @@
-// Pooling: the windows of each plane are walked tap by tap.
+// Pooling, tap by tap over the windows of each plane.
 #include "ir/reference/ReferenceScalar.h"
 #include "ir/reference/ReferenceUtil.h"
 #include <algorithm>
@@ -7,7 +7,7 @@ namespace burin::ir::ref {
 
 namespace {
 
-/// One dimension of a window: which elements it covers, and how many of its taps lie within the padded input.
+/// One dimension of a window: the elements that it covers, and the number of its taps within the padded input.
 struct Reach {
   Sizes inside;
   int64_t padded = 0;
@@ -27,7 +27,7 @@ struct PoolAxis {
   }
 };
 
-/// x as planes [planes, spatial…, inner]: channels-first has inner 1, channels-last has the channels there.
+/// x as planes [planes, spatial…, inner]; inner is 1 for channels-first, the number of channels for channels-last.
 struct Planes {
   Sizes in, out; // spatial sizes
   int64_t planes, inner;
@@ -40,8 +40,8 @@ Planes planesOf(const RefCall &call, const Sizes &result) {
   return {spatial(x), spatial(result), last ? x[0] : x[0] * x[1], last ? x[1 + count] : 1};
 }
 
-/// Calls f(result offset, offsets of the covered elements, taps in the padded input) for every result. `reach[d][o]` is
-/// what output o covers along dimension d.
+/// Calls f(result offset, offsets of the covered elements, taps in the padded input) for every result. `reach[d][o]`
+/// describes output o along dimension d.
 template <class F> void forEachWindow(const Planes &p, const std::vector<std::vector<Reach>> &reach, F f) {
   Sizes strides = rowMajorStrides(p.in);
   int64_t outPlane = product(p.out), inPlane = product(p.in);
@@ -106,7 +106,7 @@ bool maxPool(RefCall &call) {
   return true;
 }
 
-/// The mean of the covered elements over `count(covered, padded)`; windows that cover nothing give 0.
+/// The sum of the covered elements divided by `count(covered, padded)`; windows that cover no element give 0.
 template <class Count>
 bool average(RefCall &call, const Planes &p, const std::vector<std::vector<Reach>> &reach, Count count) {
   const RefTensor &x = call.in();

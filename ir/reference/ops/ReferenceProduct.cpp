@@ -1,4 +1,4 @@
-// Matrix products: everything is brought to [batch, rows, inner] times [batch, inner, columns].
+// Matrix products, all computed as [batch, rows, inner] times [batch, inner, columns].
 #include "ir/reference/ReferenceUtil.h"
 #include <array>
 #include <bit>
@@ -13,7 +13,7 @@ struct ProductSizes {
   int64_t batch, rows, inner, columns;
 };
 
-/// Where element (row, k) of the left side lies: at rows[row] + ks[k].
+/// Position of element (row, k) of the left operand: rows[row] + ks[k].
 struct Windows {
   Sizes rows, ks;
 };
@@ -29,14 +29,14 @@ template <class T> void multiply(const Windows &left, const ProductSizes &n, T *
   }
 }
 
-/// c is zero before. Integers are multiplied as unsigned ones: they wrap.
+/// Adds the product to c. Integers are multiplied as unsigned ones, which wrap.
 void multiply(const Windows &left, const ProductSizes &n, RefTensor &c, const RefTensor &a, const RefTensor &b) {
   if (isFloat(c.dtype))
     return multiply(left, n, c.reals().data(), a.reals().data(), b.reals().data());
   auto words = [](const RefTensor &t) { return reinterpret_cast<const uint64_t *>(t.ints().data()); };
   multiply(left, n, reinterpret_cast<uint64_t *>(c.ints().data()), words(a), words(b));
 }
-/// The left side is a row-major matrix.
+/// Adds the product with a row-major matrix as left operand.
 void multiply(const ProductSizes &n, RefTensor &c, const RefTensor &a, const RefTensor &b) {
   Windows matrix{Sizes(size_t(n.batch * n.rows)), Sizes(size_t(n.inner))};
   for (size_t i = 0; i < matrix.rows.size(); ++i)
@@ -91,7 +91,7 @@ bool dotGeneral(RefCall &call) {
   return true;
 }
 
-/// Where the elements of a view lie, in row-major order of its indices.
+/// Positions of the elements of a view, in row-major order of its indices.
 Sizes offsets(std::span<const int64_t> shape, std::span<const int64_t> strides) {
   Sizes positions(size_t(product(shape)), 0);
   int64_t repeat = int64_t(positions.size());
@@ -103,7 +103,7 @@ Sizes offsets(std::span<const int64_t> shape, std::span<const int64_t> strides) 
   return positions;
 }
 
-/// The right side of `contract` out of its panels and the columns of its tail: [batch, K, n].
+/// The right operand of `contract`, [batch, K, n], from its panels and the columns of its tail.
 RefTensor unpacked(const RefTensor &panels, const RefTensor *tail, int64_t batch, int64_t k, int64_t n) {
   int64_t last = tail ? tail->shape[tail->shape.size() - 2] : 0, before = n - last;
   int64_t width = panels.shape.back(), full = before / width, rest = before % width, count = full + (rest != 0);
@@ -117,7 +117,7 @@ RefTensor unpacked(const RefTensor &panels, const RefTensor *tail, int64_t batch
   return to;
 }
 
-/// With zeros around the spatial dimensions, or less at their ends.
+/// Pads the spatial dimensions with zeros, or crops their ends.
 RefTensor padded(const RefTensor &x, size_t batch, const Sizes &padding) {
   Sizes shape = x.shape;
   int64_t start = 0;
@@ -135,7 +135,7 @@ RefTensor padded(const RefTensor &x, size_t batch, const Sizes &padding) {
   return to;
 }
 
-/// The three terms of x, or NaN.
+/// The three bf16 terms of x, or NaN.
 std::array<double, 3> bf16Terms(double x) {
   constexpr float least = 0x1p-52f;
   auto rest = float(x);
@@ -169,7 +169,7 @@ bool bf16TermsOf(RefCall &call) {
   return true;
 }
 
-/// rhs [K, N] out of the terms of its panels.
+/// rhs [K, N] from the terms of its panels.
 RefTensor outOfTerms(const RefTensor &terms, int64_t depth, int64_t columns) {
   RefTensor to = RefTensor::zeros(DType::f32, {depth, columns});
   int64_t blocks = terms.shape[1];
@@ -183,7 +183,7 @@ RefTensor outOfTerms(const RefTensor &terms, int64_t depth, int64_t columns) {
   return to;
 }
 
-/// From lhs itself: its terms add up to it.
+/// Computed from lhs itself, which is the sum of its terms.
 bool contractOfTerms(RefCall &call) {
   const RefTensor &lhs = call.in(0), &terms = call.in(1);
   int64_t depth = lhs.shape.back(), columns = call.out().shape.back();

@@ -9,16 +9,16 @@ namespace burin::ir::ref {
 namespace {
 
 double unit(DType dtype, uint64_t seed, uint64_t i) { return dtype == DType::f64 ? unit64(seed, i) : unit32(seed, i); }
-/// Operand `index` is the key, if there is one.
+/// The key: the seed, plus operand `index` if present.
 uint64_t keyOf(const RefCall &call, size_t index = 0) {
   return uint64_t(call.attr<int64_t>("seed")) + (call.has(index) ? uint64_t(call.in(index).ints()[0]) : 0);
 }
 
-/// The largest value of the type below x, which is a value of the type.
+/// The largest value of the type below x; x is a value of the type.
 double valueBelow(DType dtype, double x) {
   if (dtype == DType::f64)
     return std::nextafter(x, -HUGE_VAL);
-  // The first step that rounding notices is more than half and at most the whole distance to the neighbour.
+  // The first step that survives rounding is more than half and at most the whole distance to the neighbour.
   for (double step = std::max(std::fabs(x) * 0x1p-26, 0x1p-151);; step *= 2)
     if (double below = roundTo(dtype, x - step); below < x || !std::isfinite(x))
       return below;

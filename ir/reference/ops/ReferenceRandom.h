@@ -1,5 +1,5 @@
-// The random ops' numbers, exactly. Every backend computes these formulas; element i of a result depends on the seed
-// and on i (its position in row-major order) alone, so any part can be computed anywhere in any order.
+// Definition of the random ops. Every backend computes these formulas exactly; element i of a result depends only on
+// the seed and on i (its row-major position), so any part can be computed anywhere in any order.
 //
 // Words. Philox 4x32-10 (Salmon et al. 2011; the constants of Random123 and cuRAND) turns a counter of four 32-bit
 // words and a key of two into four random words w[0..3]:

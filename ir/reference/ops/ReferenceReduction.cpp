@@ -1,4 +1,4 @@
-// Reductions, argmax and argmin: the reduced dimensions are brought to the end, then every result is a row's.
+// Reductions, argmax and argmin: the reduced dimensions are moved to the end, so that each result reduces one row.
 #include "ir/reference/ReferenceScalar.h"
 #include "ir/reference/ReferenceUtil.h"
 #include <algorithm>
@@ -130,7 +130,7 @@ bool logsumexp(RefCall &call) {
   });
 }
 
-/// 1 if any (all) of the elements are non-zero; NaN is.
+/// 1 if any (all) of the elements are non-zero; NaN counts as non-zero.
 template <bool Any> bool reduceBool(RefCall &call) {
   Rows rows = rowsOf(call);
   auto test = [&](const auto &elements) {
@@ -144,7 +144,7 @@ template <bool Any> bool reduceBool(RefCall &call) {
   return true;
 }
 
-/// The index of the first element that no other beats; a NaN beats every number.
+/// The index of the first element that no other beats; NaN beats every number.
 template <class Better> bool argReduce(RefCall &call, Better better) {
   Rows rows = rowsOver(call.in(), {call.attr<int64_t>("axis")});
   if (rows.length == 0 && rows.rows != 0)
