@@ -1,4 +1,4 @@
-// Graphs to and from files.
+// Reading and writing of graph files.
 #include "ir/dialect/GraphFile.h"
 #include "frontend/onnx/export/Export.h"
 #include "frontend/onnx/import/Import.h"
@@ -33,14 +33,14 @@ static std::string firstLines(const std::string &text, int lines) {
   return text.substr(0, end);
 }
 
-/// The name of an input or output, or a default where the file has none.
+/// The name of an input or output; a default if the file has none.
 static std::string nameOf(mlir::Attribute attribute, const char *stem, size_t index, size_t count) {
   if (auto name = llvm::dyn_cast_or_null<mlir::StringAttr>(attribute); name && !name.empty())
     return name.str();
   return count == 1 ? stem : stem + std::to_string(index);
 }
 
-/// Reads the signature of a function; returns what is wrong with it, or "".
+/// Reads the signature of a function. Returns a description of the problem with it, or "".
 static std::string readSignature(mlir::func::FuncOp function, Graph::Data::Signature &signature) {
   signature.name = function.getName().str();
   unsigned arguments = function.getNumArguments(), results = function.getNumResults();
@@ -58,7 +58,7 @@ static std::string readSignature(mlir::func::FuncOp function, Graph::Data::Signa
       return isInput ? function.getArgAttr(index, name) : function.getResultAttr(index, name);
     };
     if (attribute(ir::kStateAttr))
-      continue; // no caller passes or gets states
+      continue; // callers neither pass nor receive states
     auto &list = isInput ? signature.inputs : signature.outputs;
     std::string name = nameOf(attribute("burin.name"), isInput ? "x" : "y", index, isInput ? arguments : results);
     list.push_back({std::move(name), std::move(*spec)});

@@ -1,4 +1,4 @@
-// Calls of ops: recorded in a trace, run otherwise.
+// Calls of ops: recorded in a trace, otherwise run.
 #include "burin/ops.h"
 #include "frontend/eager/Eager.h"
 #include "frontend/tensor/AutocastScope.h"
@@ -9,7 +9,7 @@ namespace burin {
 
 namespace detail {
 
-/// An operand as the generated functions hold it.
+/// An operand as stored by the generated functions.
 class Argument {
 public:
   Argument(const Tensor &tensor) : tensor(&tensor) {}
@@ -76,7 +76,7 @@ Tensor operator-(const Operand &x) { return neg(x.tensor, x.where); }
 Tensor operator!(const Operand &x) { return logical_not(x.tensor, x.where); }
 Tensor operator~(const Operand &x) { return bitwise_not(x.tensor, x.where); }
 
-/// What an in-place operator leaves behind: its name keeps the shape and the element type.
+/// Result of an in-place operator: the variable keeps its shape and element type.
 static Tensor &update(Tensor &target, const char *op, Tensor result, const Location &where) {
   const Location &place = detail::inScope(where);
   const TensorSpec before = target.spec(place), after = result.spec(place);

@@ -57,7 +57,8 @@ std::vector<Trace::Batching::Batched> Trace::Batching::call(const detail::Functi
   return given;
 }
 
-/// Parameters keep what the function has set, if it is the same for all examples: a generator's number of draws.
+/// Stores values that the function has set in cells, such as a generator's number of draws. They must be the same for
+/// all examples.
 void Trace::Batching::setCells(const FunctionScope &scope, const Location &where) {
   for (const FunctionScope::Touched &touched : scope.touched) {
     if (!touched.isChanged)
@@ -87,7 +88,7 @@ Trace::Batching::Batched Trace::Batching::valueOf(Value value) {
   if (auto history = histories.find(value); history != histories.end()) {
     const History past = history->second;
     const bool isBatched = past.last.isBatched;
-    auto row = [&](const Batched &state) { // as the first row of the states
+    auto row = [&](const Batched &state) { // as row 0 of the history
       Tensor x = isBatched ? expanded(state) : state.tensor;
       return unsqueeze(x, {isBatched ? 1 : 0});
     };
@@ -98,7 +99,7 @@ Trace::Batching::Batched Trace::Batching::valueOf(Value value) {
     llvm::ArrayRef<char> bytes = ir::constantBytes(constant.getValue(), storage);
     return values[value] = {from_bytes(bytes.data(), ir::specOf(value)), false};
   }
-  if (!isEager) // of the function around this one
+  if (!isEager) // a value of the enclosing function
     return {trace.wrap(value), false};
   if (auto captured = trace.liftedFrom.find(value); captured != trace.liftedFrom.end())
     return {captured->second, false};
@@ -147,7 +148,7 @@ std::vector<Trace::Batching::Batched> Trace::Batching::replay(mlir::func::FuncOp
   for (auto [argument, given] : llvm::zip(function.getArguments(), arguments))
     values[argument] = given;
   mlir::Operation *end = function.front().getTerminator();
-  for (mlir::Operation &op : function.front()) // left over from a call before
+  for (mlir::Operation &op : function.front()) // from an earlier call
     for (Value result : op.getResults()) {
       values.erase(result);
       histories.erase(result);
@@ -202,7 +203,7 @@ void Trace::Batching::replayOp(mlir::Operation *op, const ir::OpInfo &info) {
     restrictToActive(info, operands);
   bool isBatched = llvm::any_of(operands, [](const Batched &x) { return x.isBatched; });
   if (randomness == Randomness::Different && isDraw(info) && operands.back().tensor.defined())
-    isBatched = true; // with a key from a generator, which is the last operand
+    isBatched = true; // the last operand is a generator's key
   std::vector<ir::Attr> attrs = ir::attrsOf(op);
   std::vector<Tensor> given, results;
   for (const Batched &x : operands)
@@ -222,10 +223,10 @@ void Trace::Batching::replayOp(mlir::Operation *op, const ir::OpInfo &info) {
     values[op->getResult(unsigned(i))] = {isBatched ? batching::expand(results[i], examples) : results[i], isBatched};
 }
 
-/// What would be an error for an example that does not take this branch must not be one.
+/// Makes operands harmless for examples that do not take the current branch, which must not raise errors.
 void Trace::Batching::restrictToActive(const ir::OpInfo &info, std::vector<Batched> &operands) {
   const std::string_view name = info.name;
-  auto isActive = [&](const Batched &x) { // as x is, or with the examples in front
+  auto isActive = [&](const Batched &x) { // with the dimensions of x
     if (!x.isBatched)
       return any(active);
     return batching::aligned(active, x.tensor.shape().size());
@@ -236,7 +237,8 @@ void Trace::Batching::restrictToActive(const ir::OpInfo &info, std::vector<Batch
     operands[1].tensor = where(isActive(operands[1]), operands[1].tensor, zeros_like(operands[1].tensor));
 }
 
-/// A function with a gradient of its own keeps it: vmap of that, summed over the examples for what they share.
+/// A function with a custom gradient keeps it: the gradient is vmap of the custom one, summed over the examples for
+/// shared inputs.
 void Trace::Batching::replayCustom(const Custom &custom) {
   std::vector<Batched> inputs, results;
   for (Value operand : custom.operands)
@@ -251,7 +253,7 @@ void Trace::Batching::replayCustom(const Custom &custom) {
       areBatched.push_back(x.isBatched);
     }
   for (const Batched &x : results)
-    areBatched.push_back(x.isBatched); // their gradients
+    areBatched.push_back(x.isBatched); // the results' gradients
   auto vjp = [own = custom.vjp, areBatched](const std::vector<Tensor> &inputs, const std::vector<Tensor> &results,
                                             const std::vector<Tensor> &gradients) {
     std::vector<Tensor> all;
@@ -287,7 +289,7 @@ void Trace::Batching::replayCustom(const Custom &custom) {
     values[custom.results[i]] = {made[i], results[i].isBatched};
 }
 
-/// A C++ function is called for one example after the other.
+/// Calls a C++ function once per example.
 void Trace::Batching::replayHostCall(ir::HostCallOp op) {
   const detail::Function function = trace.graph->hostFunctions[size_t(op.getFunction())]->function;
   const std::vector<Batched> operands = operandsOf(op);

@@ -1,4 +1,4 @@
-// Replaying what has been recorded for one example, for many at once.
+// Replays a function that was recorded for one example, for many at once.
 #pragma once
 #include "frontend/batching/Rules.h"
 #include "frontend/trace/FunctionScope.h"
@@ -7,18 +7,18 @@ namespace burin {
 
 class Trace::Batching {
 public:
-  /// `trace` records the function, which is replayed into it, or, if it is only there for that, as eager calls (see
-  /// Trace::isReplayed).
+  /// `trace` records the function and receives the replayed ops, unless it serves only as a recorder for eager calls
+  /// (see Trace::isReplayed).
   Batching(Trace &trace, bool isEager, const Dim &examples, Randomness randomness)
       : trace(trace), isEager(isEager), examples(examples), randomness(randomness) {}
 
-  /// A value of the function of one example. If it differs between examples, they are dimension 0 of the tensor.
+  /// A value of the function of one example. If it differs between examples, dimension 0 of the tensor holds them.
   struct Batched {
     Tensor tensor;
     bool isBatched = false;
   };
 
-  /// Records `function` for one example and replays it. `inputs` have the examples in dimension 0 where `isBatched`.
+  /// Records `function` for one example and replays it. `inputs` have the examples in dimension 0 if `isBatched`.
   std::vector<Batched> call(const detail::Function &function, const std::vector<Batched> &inputs,
                             const Location &where);
 
@@ -31,11 +31,11 @@ private:
   const Dim examples;
   const Randomness randomness;
   llvm::DenseMap<mlir::Value, Batched> values;
-  Tensor active; // bool[examples]: for which of them what is replayed counts; undefined: for all
+  Tensor active; // bool[examples]: the examples for which the replayed ops have an effect; undefined: all
 
-  /// What a scan's state has been, as it is asked for.
+  /// The states of a scan, by the iterations of which they are requested.
   struct History {
-    Batched initial, last, after; // before the first turn, after the last one, after each in the order of turns
+    Batched initial, last, after; // before the first iteration, after the last one, after each of them
     Dim turns;
   };
   llvm::DenseMap<mlir::Value, History> histories;
@@ -45,7 +45,7 @@ private:
   Tensor expanded(const Batched &x) { return batching::expand(aligned(x), examples); }
 
   void setCells(const FunctionScope &scope, const Location &where);
-  /// The ops of a block that these values depend on.
+  /// Replays the ops of a block that `wanted` depends on.
   void replay(mlir::Block &block, Values wanted);
   std::vector<Batched> replay(mlir::func::FuncOp function, const std::vector<Batched> &arguments);
   void replay(mlir::Operation *op);
@@ -63,7 +63,7 @@ private:
   bool isDraw(const ir::OpInfo &info) const;
   Flags varies(mlir::func::FuncOp function, const Flags &arguments) const;
   Flags variesOp(mlir::Operation *op, const Flags &operands) const;
-  /// Of the operands, once what the turns carry has been taken into account.
+  /// Flags of the operands, given that carried values may differ after the first iteration.
   Flags variesLoop(ir::ScanOp loop, Flags operands) const;
   Flags variesWhile(ir::WhileOp loop, Flags operands) const;
 };

@@ -1,4 +1,4 @@
-// vmap and what is built on it.
+// vmap and functions based on it.
 #include "burin/composed.h"
 #include "burin/creation.h"
 #include "burin/vmap.h"
@@ -14,7 +14,7 @@ namespace {
 
 using Axis = BatchAxes::Axis;
 
-/// One entry per tensor.
+/// Returns one axis per tensor.
 std::vector<Axis> axesFor(const BatchAxes &axes, size_t count, const char *name, const char *what,
                           const Location &where) {
   if (axes.isForAll)
@@ -40,7 +40,7 @@ Dim examplesOf(const Tensor &input, size_t index, int64_t axis, const Location &
                                 "in_axes", where))];
 }
 
-/// The number of examples, which all inputs with an axis agree in.
+/// The number of examples, which must be equal for all inputs with an axis.
 Dim commonExamples(const std::vector<Tensor> &inputs, const std::vector<Axis> &axes, const Location &where) {
   std::optional<size_t> first;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -70,7 +70,7 @@ std::vector<Tensor> Trace::vmap(Trace *trace, const detail::Function &function, 
                                 const Location &where) {
   const std::vector<Axis> axes = axesFor(inAxes, inputs.size(), "in_axes", "arguments", where);
   const Dim examples = commonExamples(inputs, axes, where);
-  std::optional<Trace> recorder; // outside of traces
+  std::optional<Trace> recorder; // unless inside of a trace
   if (!trace) {
     recorder.emplace(std::span<const Input>(), std::vector<std::string>(), detail::TensorNames(), where);
     recorder->isReplayed = true;
@@ -88,7 +88,7 @@ std::vector<Tensor> Trace::vmap(Trace *trace, const detail::Function &function, 
     LocationScope scope(where);
     Tensor x = made[i].tensor;
     const std::string text = "result " + std::to_string(i) + ", " + str(x.spec());
-    if (places[i] && !made[i].isBatched) // each example gives it
+    if (places[i] && !made[i].isBatched) // the same result of every example
       x = batching::expand(unsqueeze(x, {0}), examples);
     else if (!places[i] && made[i].isBatched)
       throw Error(where, "vmap", text + ", differs between examples, so its out axis cannot be None");
@@ -111,7 +111,7 @@ static void checkArgument(int64_t argument, size_t count, const char *op, const 
     throw Error(where, op, "there is no argument number " + std::to_string(argument) + " of " + std::to_string(count));
 }
 
-/// The input that derivatives are taken of, as a value of its own.
+/// A separate value for an input of the derivative.
 static Tensor variable(const Tensor &input, const Location &where) {
   if (Trace *trace = Trace::active())
     return trace->copy(input, where);
@@ -132,7 +132,7 @@ Tensor detail::gradOf(const Function &function, std::vector<Tensor> inputs, int6
   return burin::grad(single(function(inputs, place), "grad", place), {x}, std::nullopt, {}, place)[0];
 }
 
-/// The unit vectors of a shape: one more dimension, in front.
+/// The unit vectors of a shape, stacked along a new first dimension.
 static Tensor unitVectors(const TensorSpec &spec, const Location &where) {
   const Dim count = elements(spec.shape);
   Tensor rows = iota({count, count}, DType::i64, 0, where), columns = iota({count, count}, DType::i64, 1, where);

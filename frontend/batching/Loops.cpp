@@ -1,4 +1,4 @@
-// Branches and loops of a function of one example.
+// Branches and loops in functions of one example.
 #include "burin/composed.h"
 #include "burin/control.h"
 #include "burin/creation.h"
@@ -91,7 +91,7 @@ void Trace::Batching::replayLoop(ir::ScanOp loop) {
   flags = variesLoop(loop, flags);
   const Flags after = varies(body, flags);
 
-  // A state is [1, …] for the op, or [examples, 1, …]; scan() knows it without the 1, as it does the parts.
+  // The op's states are [1, …], or [examples, 1, …]; scan() takes states and parts without the 1.
   auto withoutOne = [&](const Batched &x) { return squeeze(x.tensor, {x.isBatched ? 1 : 0}); };
   auto withOne = [&](const Tensor &x, bool isBatched) { return Batched{unsqueeze(x, {isBatched ? 1 : 0}), isBatched}; };
   auto made = [&](const Batched &x, bool isBatched) { return isBatched ? Batched{expanded(x), true} : x; };
@@ -103,7 +103,7 @@ void Trace::Batching::replayLoop(ir::ScanOp loop) {
   auto isLastState = [&](mlir::Operation *user) {
     return llvm::isa<ir::SliceOp>(user) && std::get<Shape>(ir::attrsOf(user)[0])[0] == parts;
   };
-  Flags isKept; // whether all the values of a state are asked for
+  Flags isKept; // whether the states after all iterations are used
   for (size_t i = 0; i < states; ++i)
     isKept.push_back(!llvm::all_of(loop.getResult(unsigned(i)).getUsers(), isLastState));
 
@@ -124,7 +124,7 @@ void Trace::Batching::replayLoop(ir::ScanOp loop) {
   };
   ScanResult all = burin::scan(step, initial, elements, loop.getReverse());
   size_t next = 0;
-  auto output = [&](bool isBatched) { // of all turns
+  auto output = [&](bool isBatched) { // of all iterations
     const Tensor &x = all.outputs[next++];
     return Batched{isBatched ? movedim(x, 1, 0) : x, isBatched};
   };
@@ -141,7 +141,7 @@ void Trace::Batching::replayLoop(ir::ScanOp loop) {
     values[loop.getResult(unsigned(i))] = output(after[i]);
 }
 
-/// The last state of a loop, or those after each turn, without the others.
+/// Replays a slice of a loop's states: the last state, or those after each iteration. Returns false for others.
 bool Trace::Batching::replayPartOfHistory(mlir::Operation *op) {
   auto history = llvm::isa<ir::SliceOp>(op) ? histories.find(op->getOperand(0)) : histories.end();
   if (history == histories.end())

@@ -62,14 +62,14 @@ Tensor aligned(const Tensor &x, size_t rank) {
   return reshape(x, shape);
 }
 
-/// Dimensions `at` and the one behind it as one.
+/// Merges dimensions `at` and at + 1.
 static Tensor merged(const Tensor &x, size_t at) {
   Shape shape = x.shape();
   shape[at] = shape[at] * shape[at + 1];
   shape.erase(shape.begin() + ptrdiff_t(at) + 1);
   return reshape(x, shape);
 }
-/// Dimension `at` as `outer` parts.
+/// Splits dimension `at` into [outer, inner].
 static Tensor parted(const Tensor &x, size_t at, const Dim &outer, const Dim &inner) {
   Shape shape = x.shape();
   shape[at] = inner;
@@ -99,7 +99,7 @@ Tensor oneByOne(const Tensors &operands, const Self &self, const Dim &examples) 
 Tensor reduced(const Tensor &x, const Ints &axes, bool keepdims, const Self &self) {
   if (!axes.empty())
     return self.with("axes", behind(axes))({x});
-  return self.with("axes", Ints{1}).with("keepdims", false)({unsqueeze(x, {1})}); // examples without dimensions
+  return self.with("axes", Ints{1}).with("keepdims", false)({unsqueeze(x, {1})}); // examples are scalars
 }
 
 Tensor folded(const Tensor &x, const Self &self) {
@@ -112,7 +112,7 @@ Tensor takeOfEach(const Tensor &x, const Tensor &indices, int64_t axis, const Di
     return take(expand(x, examples), alone(indices), axis + 1);
   if (isShared(x))
     return movedim(take(alone(x), indices, axis), axis, 0);
-  // As a gather along the dimension, whose indices are the same at all places of the others.
+  // As a gather along the dimension, with indices repeated along the other dimensions.
   const Shape from = x.shape(), at = indices.shape();
   const Dim count = elements(Shape(at.begin() + 1, at.end()));
   Shape flat(from.size(), Dim(1)), wanted = from;
@@ -126,7 +126,7 @@ Tensor takeOfEach(const Tensor &x, const Tensor &indices, int64_t axis, const Di
 
 Tensor product(const Tensor &lhs, const Tensor &rhs) {
   if (!isShared(rhs) || rhs.rank() != 3 || lhs.rank() != 3)
-    return matmul(lhs, rhs); // which repeats what is shared
+    return matmul(lhs, rhs); // broadcasts shared operands
   const Shape rows = lhs.shape();
   return parted(matmul(merged(lhs, 0), alone(rhs)), 0, rows[0], rows[1]);
 }
@@ -134,7 +134,7 @@ Tensor product(const Tensor &lhs, const Tensor &rhs) {
 Tensor dotOfEach(const Tensor &lhs, const Tensor &rhs, const Ints &lhsBatch, const Ints &rhsBatch,
                  const Ints &lhsContract, const Ints &rhsContract, const Dim &examples) {
   const int64_t batch = int64_t(lhsBatch.size());
-  if (isShared(rhs)) // the first of the free dimensions of lhs, which follow the batch
+  if (isShared(rhs)) // the first free dimension of lhs, after the batch
     return movedim(
         dot_general(expand(lhs, examples), alone(rhs), behind(lhsBatch), rhsBatch, behind(lhsContract), rhsContract),
         batch, 0);
@@ -169,7 +169,7 @@ Tensor convolution(const Tensor &x, const Tensor &weight, const Tensor &bias, in
   return fromChannels(result, examples, floordiv(result.shape()[1], examples.value()));
 }
 
-/// x is normalised by `normalize(x, weight, bias)`, or, if examples have parameters of their own, is scaled after that;
+/// Normalises x by `normalize(x, weight, bias)`. If examples have different parameters, these are applied afterwards;
 /// `place` gives a parameter the dimensions of x.
 template <class Normalize, class Place>
 static Tensor scaled(const Tensor &x, const Tensor &weight, const Tensor &bias, Normalize normalize, Place place) {
@@ -222,7 +222,7 @@ Tensor batchNorm(const Tensors &operands, const Self &self, const Dim &examples)
 Tensor attention(const Tensors &operands, const Self &self, const Dim &examples) {
   Tensors list = operands;
   list[0] = expand(list[0], examples);
-  if (list[3].defined()) // which may have fewer dimensions than the scores
+  if (list[3].defined()) // may have fewer dimensions than the scores
     list[3] = aligned(list[3], list[0].shape().size());
   return self(list);
 }

@@ -1,4 +1,4 @@
-// What the composed functions share.
+// Helpers of composed functions.
 #pragma once
 #include "burin/composed.h"
 #include "burin/creation.h"
@@ -6,9 +6,9 @@
 
 namespace burin::detail {
 
-/// `axis` counted from the front; throws if x has no such dimension.
+/// `axis` as a number >= 0; throws if x has no such dimension.
 int64_t axisOf(const Tensor &x, int64_t axis, const char *op);
-/// Integers and bools as f32, floats as they are.
+/// Converts integers and bools to f32.
 Tensor asFloat(const Tensor &x);
 
 } // namespace burin::detail

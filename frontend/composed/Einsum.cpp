@@ -1,4 +1,4 @@
-// Sums of products over named indices, as reductions and products of two operands at a time.
+// einsum: sums of products over named indices, by reductions and products of two operands at a time.
 #include "frontend/composed/Composed.h"
 #include <algorithm>
 #include <map>
@@ -12,7 +12,7 @@ namespace {
 [[noreturn]] void fail(const std::string &what) { throw Error(inScope(Location()), "einsum", what); }
 
 using Ints = std::vector<int64_t>;
-using Labels = std::vector<int>; // a letter for each dimension; the dimensions of an ellipsis are below 0
+using Labels = std::vector<int>; // a letter per dimension; negative for dimensions of an ellipsis
 
 struct Term {
   Tensor x;
@@ -30,7 +30,7 @@ struct Term {
   }
 };
 
-/// The labels of one side's term; an ellipsis stands for `extra` dimensions, -1 the last of them.
+/// The labels of one term; an ellipsis stands for `extra` dimensions, -1 is the last of them.
 Labels parse(std::string_view text, int64_t extra) {
   Labels labels;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -49,7 +49,7 @@ Labels parse(std::string_view text, int64_t extra) {
   return labels;
 }
 
-/// A label twice in one term: the elements where both indices agree.
+/// Replaces a label that occurs twice in a term by the diagonal.
 void takeDiagonals(Term &term) {
   for (size_t i = 0; i < term.labels.size(); ++i)
     for (size_t j = term.labels.size(); --j > i;)
@@ -71,7 +71,7 @@ Labels operator+(Labels a, const Labels &b) {
 
 Term multiply(Term a, Term b, const Labels &needed) {
   auto isNeeded = [&](int label) { return std::find(needed.begin(), needed.end(), label) != needed.end(); };
-  for (int label : a.labels) // a size of 1 broadcasts
+  for (int label : a.labels) // sizes of 1 broadcast
     if (b.has(label)) {
       bool isOneA = a.x.shape()[size_t(a.axisOf(label))] == Dim(1),
            isOneB = b.x.shape()[size_t(b.axisOf(label))] == Dim(1);
@@ -118,7 +118,7 @@ Tensor einsum(const std::string &equation, const std::vector<Tensor> &operands, 
   if (texts.size() != operands.size())
     fail("the equation \"" + equation + "\" has " + std::to_string(texts.size()) + " terms");
   std::vector<Term> terms;
-  int64_t most = 0; // dimensions of an ellipsis
+  int64_t most = 0; // largest number of dimensions of an ellipsis
   for (size_t i = 0; i < texts.size(); ++i) {
     bool hasEllipsis = texts[i].find("...") != texts[i].npos;
     int64_t extra = hasEllipsis ? operands[i].rank() - int64_t(parse(texts[i], 0).size()) : 0;
@@ -131,7 +131,7 @@ Tensor einsum(const std::string &equation, const std::vector<Tensor> &operands, 
   Labels result;
   if (arrow != equation.npos) {
     result = parse(std::string_view(equation).substr(arrow + 2), most);
-  } else { // the labels that occur once, sorted, after the ellipsis
+  } else { // labels that occur once, sorted, after the ellipsis
     std::map<int, int> counts;
     for (std::string_view text : texts)
       for (int label : parse(text, 0))

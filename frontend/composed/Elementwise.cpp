@@ -29,7 +29,7 @@ Tensor log10(const Tensor &x, Location where) { return mul(log(x, where), std::n
 Tensor logaddexp(const Tensor &x, const Tensor &y, Location where) {
   LocationScope scope(inScope(where));
   Tensor larger = maximum(x, y), distance = abs(x - y);
-  // Of two equal infinities the distance is NaN, and the larger one the result.
+  // The distance of two equal infinities is NaN; the larger one is the result.
   return burin::where(x == y, larger + std::numbers::ln2, larger + log1p(exp(-distance)));
 }
 Tensor hypot(const Tensor &x, const Tensor &y, Location where) {
@@ -101,7 +101,7 @@ Tensor is_finite(const Tensor &x, Location where) {
 
 Tensor isclose(const Tensor &x, const Tensor &y, double rtol, double atol, bool equal_nan, Location where) {
   LocationScope scope(inScope(where));
-  // Integers are compared as f64, so that small tolerances count.
+  // Integers are compared as f64, so that small tolerances have an effect.
   Tensor a = isFloat(x.dtype()) ? x : x.to(DType::f64), b = isFloat(y.dtype()) ? y : y.to(DType::f64);
   Tensor close = (a == b) | (is_finite(b) & (abs(a - b) <= atol + rtol * abs(b)));
   return equal_nan ? close | (is_nan(a) & is_nan(b)) : close;

@@ -13,7 +13,7 @@ bool detail::isTooLong(int64_t length, int64_t bins) {
   return length > most || bins > most / length;
 }
 
-/// [rows, columns] of f(2 pi row column / length), times a weight per row if there are any.
+/// [rows, columns] of f(2 pi row column / length), times a weight per row if given.
 static Tensor wave(double (*f)(double), int64_t rows, int64_t columns, int64_t length,
                    const std::vector<double> &weights = {}) {
   std::vector<double> values;
@@ -61,7 +61,7 @@ namespace fft {
 
 namespace {
 
-/// A call of one of the transforms: checked arguments and the signal, its axis moved to the end.
+/// Checked arguments of a transform, with the signal's axis moved to the end.
 struct Call {
   int64_t axis, size, length;
   DType dtype;

@@ -74,7 +74,7 @@ Tensor diff(const Tensor &x, int64_t n, int64_t axis, Location where) {
     const Dim size = result.shape()[size_t(axis)];
     if (size.isStatic()) {
       result = result.slice(axis, 1) - result.slice(axis, 0, -1);
-    } else { // the sizes of these slices would be equal in value, but not as expressions
+    } else { // sizes of the slices would be equal, but not as expressions
       Tensor at = arange(size - 1);
       result = take(result, at + 1, axis) - take(result, at, axis);
     }

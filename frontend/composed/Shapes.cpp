@@ -210,7 +210,7 @@ Tensor diag(const Tensor &x, int64_t offset, Location where) {
   const Dim size = x.shape()[0] + std::abs(offset);
   Tensor row = iota({size, size}, DType::i64, 0), column = iota({size, size}, DType::i64, 1);
   const IntList before{std::max<int64_t>(offset, 0)}, after{std::max<int64_t>(-offset, 0)};
-  // In row i the element is number i of x, after as many rows as lie above the diagonal's start.
+  // Element of row i is number i of x, after as many rows as the diagonal starts below the top.
   Tensor byRow = unsqueeze(burin::pad(x, after, before), 1);
   return burin::where(column - row == offset, byRow, zeros_like(byRow));
 }

@@ -54,7 +54,7 @@ static DLDataType typeOf(DType type) {
   }
 }
 
-/// Whether elements are dense and row-major; strides of dimensions of size 1 do not matter.
+/// Whether elements are dense and row-major; strides of dimensions of size 1 are ignored.
 static bool isDense(const DLTensor &tensor) {
   int64_t expected = 1;
   for (int32_t i = tensor.ndim; tensor.strides && i-- > 0;) {
@@ -85,7 +85,7 @@ static Tensor wrapOnGpu(const DLTensor &tensor, const TensorSpec &spec, std::fun
   rt::Status status = stream ? device.follow(static_cast<rt::gpu::Stream>(stream)) : rt::Status();
   if (!status.ok())
     throw Error(where, "from_dlpack", status.message());
-  struct Foreign { // nothing of what is enqueued may still use the elements when they are given back
+  struct Foreign { // enqueued work must end before the elements are released
     rt::gpu::Device::Ptr device;
     std::function<void()> release;
   };
@@ -157,7 +157,7 @@ Tensor from_dlpack(DLManagedTensorVersioned *tensor, Location where) {
 }
 
 namespace {
-/// A DLPack tensor with what it refers to.
+/// A DLPack tensor with the memory that it refers to.
 template <class Managed> struct Exported {
   Managed managed{};
   StorageRef storage;
@@ -165,7 +165,7 @@ template <class Managed> struct Exported {
 };
 } // namespace
 
-/// The elements where they are: complete, or on a GPU in the order of a stream.
+/// The elements in place: complete, or on a GPU in the order of a stream.
 static void *elementsFor(const Tensor &tensor, const StorageRef &storage, void *stream, const char *op,
                          const Location &where) {
   if (!storage->gpu)

@@ -9,13 +9,13 @@ namespace burin::detail {
 
 class Mapping {
 public:
-  /// Null, with the system's reason in `problem`, if the file cannot be mapped.
+  /// Returns null, with the system's reason in `problem`, if the file cannot be mapped.
   static std::shared_ptr<const Mapping> open(const std::string &path, std::string &problem);
-  /// The same for an open file, which stays the caller's to close.
+  /// Maps an open file, which the caller closes.
   static std::shared_ptr<const Mapping> ofFile(int file, std::string &problem);
   ~Mapping();
   std::span<const std::byte> bytes() const { return {static_cast<const std::byte *>(start), size}; }
-  /// Gives the memory behind a part back to the system, which reads the file again if the part is used once more.
+  /// Releases the physical memory of a part; the system reads the file again on the next access.
   void forget(std::span<const std::byte> part) const;
 
 private:

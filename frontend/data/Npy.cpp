@@ -10,7 +10,7 @@ namespace burin {
 
 using namespace detail;
 
-/// The array's memory becomes the tensor's.
+/// Moves the array's memory into a tensor.
 static Tensor take(rt::NpyArray array, const Location &where) {
   auto owner = std::make_shared<std::vector<std::byte>>(std::move(array.data));
   Shape shape(array.shape.begin(), array.shape.end());
@@ -24,7 +24,7 @@ static rt::NpyArray arrayOf(const Tensor &tensor, const Location &where) {
   for (const Dim &size : tensor.shape(where))
     array.shape.push_back(size.value());
   array.data.resize(byteCount(tensor.spec(where)));
-  if (!array.data.empty()) // memcpy refuses the null pointers of empty tensors
+  if (!array.data.empty()) // empty tensors have null pointers, which memcpy must not get
     std::memcpy(array.data.data(), await(storage, where).data(), array.data.size());
   return array;
 }

@@ -9,7 +9,7 @@ namespace burin::detail {
 
 using Kind = PickleValue::Kind;
 
-/// Functions that may be called: those that state dicts consist of. The caller of the reader gives them their meaning.
+/// Functions that may be called: those in state dicts. The user of the reader implements them.
 static constexpr std::string_view kFunctions[] = {"torch._utils._rebuild_tensor_v2", "torch._utils._rebuild_parameter",
                                                   "torch.Size", "torch.device", "collections.OrderedDict"};
 
@@ -79,7 +79,7 @@ private:
       throw PickleError("its pickle adds items to what cannot have any");
     return *stack.back();
   }
-  /// The values above the last mark, which is dropped.
+  /// The values above the last mark; pops them and the mark.
   std::vector<const PickleValue *> popToMark() {
     if (marks.empty())
       throw PickleError("its pickle lacks a mark");
@@ -89,7 +89,7 @@ private:
     return items;
   }
 
-  // ---- opcodes, by what they make
+  // ---- opcodes, by the value that they make
 
   bool readNumber(uint8_t code) {
     auto integer = [&](int64_t value) {
@@ -272,7 +272,7 @@ private:
       call(*function, *arguments);
       return true;
     }
-    case 'b': { // the attributes of an OrderedDict: the versions of modules, which do not matter
+    case 'b': { // attributes of an OrderedDict: module versions, which are ignored
       pop();
       top(Kind::Dict);
       return true;
@@ -295,7 +295,7 @@ private:
     PickleValue &dict = push(Kind::Dict);
     if (arguments.items.empty())
       return;
-    for (const PickleValue *pair : arguments.items[0]->items) { // a list of pairs
+    for (const PickleValue *pair : arguments.items[0]->items) { // list of pairs
       if (pair->items.size() != 2)
         throw PickleError("its pickle has an OrderedDict of other things than pairs");
       dict.items.insert(dict.items.end(), pair->items.begin(), pair->items.end());

@@ -1,5 +1,5 @@
-// A restricted reader of Python's pickles: what state dicts of PyTorch are made of. It builds values and calls nothing;
-// whatever would call something else in Python is refused by its name.
+// A restricted reader of Python's pickles, for PyTorch's state dicts. It builds values and calls nothing; a pickle that
+// would call anything else in Python is rejected, with the name.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace burin::detail {
 
-/// What a pickle says. Values belong to their Pickle and may be shared, also by themselves.
+/// A value in a pickle. Values belong to their Pickle and may be shared, also cyclically.
 struct PickleValue {
   enum class Kind {
     None,
@@ -23,8 +23,8 @@ struct PickleValue {
     List,
     Dict,       // `items`: key, value, key, value, …
     Name,       // `text`: a class or function, "torch.FloatStorage"
-    Persistent, // `items[0]`: the identity of something outside of the pickle
-    Call,       // `items[0]` is a Name, `items[1]` its arguments: one of the functions that the reader knows
+    Persistent, // `items[0]`: identity of an object outside of the pickle
+    Call,       // `items[0]` is a Name, `items[1]` its arguments: one of the known functions
   } kind = Kind::None;
   int64_t integer = 0; // also of Bool
   double real = 0;
@@ -41,7 +41,7 @@ public:
 
 class Pickle {
 public:
-  /// Reads any bytes; throws PickleError if they are not a pickle, or one that does more than these values say.
+  /// Reads any bytes; throws PickleError if they are not a pickle, or contain more than these kinds of values.
   explicit Pickle(std::span<const std::byte> bytes);
   const PickleValue &root() const { return *result; }
 

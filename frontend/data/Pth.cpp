@@ -1,5 +1,5 @@
 // PyTorch's .pt and .pth files: a zip archive with the pickle of a state dict (data.pkl) and the elements of its
-// tensors (data/0, data/1, …), which the pickle names.
+// tensors (data/0, data/1, …), to which the pickle refers.
 #include "burin/creation.h"
 #include "burin/data.h"
 #include "frontend/data/Mapping.h"
@@ -23,7 +23,7 @@ constexpr std::pair<const char *, DType> kStorages[] = {
     {"torch.ShortStorage", DType::i16},     {"torch.IntStorage", DType::i32},    {"torch.LongStorage", DType::i64},
     {"torch.BoolStorage", DType::boolean}};
 
-/// Elements that several tensors may share.
+/// Elements, which several tensors may share.
 struct PthStorage {
   DType dtype;
   rt::Bytes bytes;
@@ -105,7 +105,7 @@ private:
     throw PickleError("a dict in it has keys that are neither text nor integers");
   }
 
-  /// Dicts and lists within one another become names with dots; text and None are left out.
+  /// Flattens nested dicts and lists into names with dots; skips text and None.
   void flatten(const std::string &name, const PickleValue &value, int depth, StateDict &into) {
     constexpr int kMostDepth = 64;
     constexpr size_t kMostTensors = 1'000'000;
@@ -226,7 +226,7 @@ private:
     return gathered(first, {storage.dtype, shape}, sizes, strides);
   }
 
-  /// A copy in row-major order.
+  /// Copies strided elements to row-major order.
   Tensor gathered(const std::byte *first, const TensorSpec &spec, const std::vector<int64_t> &sizes,
                   const std::vector<int64_t> &strides) {
     const size_t width = byteWidth(spec.dtype);

@@ -16,7 +16,7 @@ using namespace detail;
   throw Error(where, "load_safetensors", "cannot read \"" + path + "\": " + problem);
 }
 
-/// A tensor in the mapped file, or a copy of it.
+/// A tensor in the mapped file, or a copy if it is not aligned.
 static Tensor tensorOf(const rt::Safetensor &entry, const std::shared_ptr<const Mapping> &file, const std::string &path,
                        const Location &where) {
   std::span<const std::byte> bytes = file->bytes().subspan(entry.begin, entry.bytes());
@@ -24,9 +24,9 @@ static Tensor tensorOf(const rt::Safetensor &entry, const std::shared_ptr<const 
     fail(path, "\"" + entry.name + "\" is bool, but has elements other than 0 and 1\n  save it again", where);
   TensorSpec spec{entry.dtype, Shape(entry.shape.begin(), entry.shape.end())};
   auto address = reinterpret_cast<uintptr_t>(bytes.data());
-  if (address % byteWidth(entry.dtype)) // written by a library that does not align
+  if (address % byteWidth(entry.dtype)) // some libraries do not align
     return copyOf(bytes.data(), spec, where);
-  void *data = const_cast<std::byte *>(bytes.data()); // only ever read
+  void *data = const_cast<std::byte *>(bytes.data()); // read-only
   return from_blob(data, spec, [file] {}, where);
 }
 

@@ -1,4 +1,4 @@
-// What users call: backward(), grad(), and what tensors tell about gradients.
+// backward() and grad(), and gradients as attributes of tensors.
 #include "burin/creation.h"
 #include "burin/gradients.h"
 #include "burin/ops.h"
@@ -148,7 +148,7 @@ std::pair<Tensor, std::vector<Tensor>> detail::valueAndGrad(const Function &func
   const Location place = inScope(where);
   EnableGrad enabled;
   if (!Trace::active())
-    for (Tensor &input : inputs) // its own leaf: gradients go no further back
+    for (Tensor &input : inputs) // a separate leaf: gradients flow no further
       input = withoutEdge(input).requires_grad_(true, place);
   std::vector<Tensor> results = function(inputs, place);
   if (results.size() != 1)

@@ -12,15 +12,15 @@
 namespace burin::detail {
 
 namespace {
-/// What a call with certain element types, shapes and attributes comes to.
+/// A checked and compiled call for certain element types, shapes and attributes.
 struct Plan {
   std::vector<TensorSpec> results;
-  std::vector<DType> scalarTypes; // per operand: what a scalar is passed as
+  std::vector<DType> scalarTypes; // per operand: the type as which a scalar is passed
   ExecutableRef executable;       // null: the result shares the elements of the first operand
   mutable VjpTable gradients;
 };
 
-/// Calls seen before. A full table is emptied: programs whose shapes never repeat must not grow it without end.
+/// Cache of calls. Cleared when full, so that programs whose shapes never repeat do not grow it without bound.
 class Plans {
   static constexpr size_t kMost = 8192;
   std::mutex mutex;
@@ -69,7 +69,7 @@ void requireEager(const ir::OpInfo &info, std::span<const Tensor *const> operand
                   "a tensor was used after the trace that it belongs to; return it from the traced function instead");
 }
 
-/// Ops that leave the elements and their order as they are.
+/// Ops that change neither elements nor their order.
 bool sharesElements(const CheckedCall &call, const TensorSpec &operand) {
   static const ir::OpInfo *views[] = {ir::findOp("reshape"), ir::findOp("squeeze"), ir::findOp("unsqueeze"),
                                       ir::findOp("dropout")};
@@ -115,7 +115,7 @@ std::vector<Tensor> callEagerly(const ir::OpInfo &info, std::span<const Tensor *
     plans().insert(std::move(key), plan);
   }
   std::vector<Tensor> results;
-  constexpr auto atOnce = std::chrono::microseconds(2); // callers are promised to have their thread back
+  constexpr auto atOnce = std::chrono::microseconds(2); // callers expect an asynchronous call
   if (plan->executable)
     results = launch(plan->executable, 0, operands, plan->scalarTypes, plan->results, atOnce, info.name, where);
   else

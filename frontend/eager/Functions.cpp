@@ -1,4 +1,4 @@
-// What is built on gradients: functions with a gradient of their own, products with Jacobians and Hessians, checks.
+// Functions based on gradients: custom gradients, products with Jacobians and Hessians, checks.
 #include "burin/creation.h"
 #include "burin/gradients.h"
 #include "burin/ops.h"
@@ -31,7 +31,7 @@ void detail::checkFinite(const Tensor &tensor, const char *op, const Location &p
                       " of its elements in row-major order");
 }
 
-// ---- gradients of one's own
+// ---- custom gradients
 
 namespace {
 
@@ -80,7 +80,7 @@ public:
 
 private:
   VjpFunction vjp;
-  std::vector<Tensor> inputs, outputs; // cut off from the tape
+  std::vector<Tensor> inputs, outputs; // without edges to the tape
 };
 
 } // namespace
@@ -109,7 +109,7 @@ TensorFunction custom_vjp(TensorFunction function, VjpFunction vjp) {
 
 // ---- products with Jacobians and Hessians
 
-/// Inputs that gradients are taken of: leaves of their own, outside of traces.
+/// Inputs of derivatives: separate leaves, outside of traces.
 static std::vector<Tensor> variables(const std::vector<Tensor> &inputs, const Location &where) {
   std::vector<Tensor> leaves;
   for (const Tensor &input : inputs)
@@ -130,7 +130,7 @@ static void checkDirections(const std::vector<Tensor> &inputs, const std::vector
                       str(directions[i].spec(where)));
 }
 
-/// The sum of products of both lists' elements.
+/// The sum of products of corresponding elements.
 static Tensor dot(const std::vector<Tensor> &a, const std::vector<Tensor> &b) {
   Tensor sum;
   for (size_t i = 0; i < a.size(); ++i) {
@@ -140,7 +140,7 @@ static Tensor dot(const std::vector<Tensor> &a, const std::vector<Tensor> &b) {
   return sum;
 }
 
-/// The gradient u -> u J is linear in u; its own gradient, taken with the tangents for weights, is J v.
+/// The gradient u -> u J is linear in u; its own gradient, with the tangents as weights, is J v.
 std::pair<std::vector<Tensor>, std::vector<Tensor>> jvp(const TensorFunction &function,
                                                         const std::vector<Tensor> &inputs,
                                                         const std::vector<Tensor> &tangents, Location where) {
@@ -178,7 +178,7 @@ std::vector<Tensor> hvp(const TensorFunction &function, const std::vector<Tensor
 
 namespace {
 
-/// `inputs` with one element of one of them moved.
+/// `inputs` with one element changed by `step`.
 std::vector<Tensor> moved(const std::vector<Tensor> &inputs, size_t which, size_t element, double step) {
   std::vector<Tensor> result = inputs;
   std::vector<double> values = inputs[which].to_vector<double>();
@@ -202,7 +202,7 @@ void gradcheck(const TensorFunction &function, const std::vector<Tensor> &inputs
     ys = function(xs);
   }
   for (size_t j = 0; j < ys.size(); ++j) {
-    // Weights that are no multiples of each other, so that no error of one element hides behind that of another.
+    // Weights that are not multiples of each other, so that errors of elements cannot cancel.
     Tensor weights = (iota(ys[j].shape(), DType::f64, ys[j].rank() - 1) * 0.37 + 1.0).sin() + 1.5;
     if (ys[j].rank() == 0)
       weights = Tensor(1.0).to(DType::f64);

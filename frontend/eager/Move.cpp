@@ -12,7 +12,7 @@ namespace detail {
 
 namespace {
 
-/// A copy to another device: the gradient goes back.
+/// A copy to another device; its gradient is copied back.
 class TapeMove : public TapeNode {
 public:
   TapeMove(const Tensor &x, Device from, const Location &where) : TapeNode("to", where), from(from) {
@@ -27,7 +27,7 @@ private:
   const Device from;
 };
 
-/// `brings`: it goes there because it follows what it is used with.
+/// `brings`: x is moved because it follows the operands that it is used with.
 Tensor moveTo(const Tensor &x, Device device, bool brings, const char *op, const Location &where) {
   const TensorState &state = *Access::state(x);
   const StorageRef &storage = std::get<StorageRef>(state.value);
@@ -75,7 +75,7 @@ AlignedOperands::AlignedOperands(std::span<const Tensor *const> given, const cha
     if (!given[i] || !given[i]->defined() || !std::holds_alternative<StorageRef>(stateAt(i).value) ||
         deviceOf(stateAt(i)) == place)
       continue;
-    moved.reserve(given.size()); // `pointers` point into it
+    moved.reserve(given.size()); // `pointers` point to its elements
     pointers.back() = &moved.emplace_back(moveTo(*given[i], place, true, op, where));
   }
 }

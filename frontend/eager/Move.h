@@ -1,4 +1,4 @@
-// Operands of one call, on one device.
+// Moves the operands of a call to one device.
 #pragma once
 #include "burin/device.h"
 #include "frontend/tensor/TensorState.h"
@@ -6,14 +6,14 @@
 
 namespace burin::detail {
 
-/// The operands of a call, moved where that is needed. Null operands are absent ones.
+/// The operands of a call, moved if necessary. Null operands are absent.
 class AlignedOperands {
 public:
-  /// Throws if operands that stay where they are lie on different devices.
+  /// Throws if operands that may not be moved are on different devices.
   AlignedOperands(std::span<const Tensor *const> given, const char *op, const Location &where);
 
   Device device() const { return place; }
-  /// Whether all of them go where they are used, so that the results do, too.
+  /// Whether all operands follow the others, so that the results do, too.
   bool allFollow() const { return follow; }
   std::span<const Tensor *const> operands() const { return moved.empty() ? given : std::span(pointers); }
 
@@ -21,7 +21,7 @@ private:
   std::span<const Tensor *const> given;
   Device place;
   bool follow = true;
-  llvm::SmallVector<Tensor, 4> moved; // those on another device
+  llvm::SmallVector<Tensor, 4> moved; // those from another device
   llvm::SmallVector<const Tensor *, 4> pointers;
 };
 

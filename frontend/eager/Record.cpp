@@ -15,7 +15,7 @@ std::shared_ptr<const Vjp> VjpTable::find(const std::vector<bool> &isNeeded, con
 
 namespace {
 
-/// A call of an op. It keeps those operands and results that the gradient reads.
+/// A call of an op, with the operands and results that its gradient reads.
 class TapeCall : public TapeNode {
 public:
   TapeCall(std::shared_ptr<const Vjp> vjp, std::span<const Tensor *const> operands, std::span<const DType> scalarTypes,
@@ -69,7 +69,7 @@ public:
   void release() override {
     savedOperands.clear();
     savedResults.clear();
-    // The edges stay: a second pass shall be refused, not end here unnoticed.
+    // Edges stay, so that a second pass is rejected instead of ending here unnoticed.
   }
 
 private:
@@ -89,7 +89,7 @@ private:
     return Access::make({scalarType, {}}, std::move(storage));
   }
 
-  /// What is not saved is not read either: any value will do.
+  /// Connects x with the tape. A value that is not saved is not read, so zeros replace it.
   static Tensor connected(const Tensor &x, TapeEdge edge, const std::optional<TensorSpec> &spec) {
     if (!x.defined() && !spec)
       return {};

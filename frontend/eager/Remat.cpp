@@ -1,4 +1,4 @@
-// Values that are computed again for gradients instead of being kept: a second call of the function.
+// Rematerialisation: a second call of the function in the backward pass instead of saved values.
 #include "burin/gradients.h"
 #include "frontend/eager/Tape.h"
 #include "frontend/tensor/AutocastScope.h"
@@ -11,7 +11,7 @@ namespace burin::detail {
 
 namespace {
 
-/// While one lives, notes what this thread's eager code sets.
+/// During its lifetime, logs cells that eager code of this thread sets.
 class NotedChanges {
 public:
   explicit NotedChanges(CellChanges &changes) : outer(std::exchange(cellChanges, &changes)), changes(changes) {}
@@ -25,7 +25,7 @@ private:
   CellChanges *outer, &changes;
 };
 
-/// While one lives, cells hold what they held when a function was called for the first time.
+/// During its lifetime, cells have the values of the first call of a function.
 class FormerValues {
 public:
   explicit FormerValues(const CellChanges &changes) {
@@ -44,7 +44,7 @@ private:
   CellChanges now;
 };
 
-/// The values outside of a call that its results depend on: everything that is older than the call.
+/// The values outside of a call that its results depend on: those with sequence numbers before `start`.
 std::vector<TapeEdge> dependencies(const std::vector<Tensor> &results, uint64_t start) {
   std::vector<TapeEdge> found;
   std::unordered_set<TapeNode *> seen;

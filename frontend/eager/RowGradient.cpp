@@ -32,7 +32,7 @@ void keepRows(const Tensor &parameter) {
     leaf->keepsRows = true;
 }
 
-/// What the gradient rule of take() along dimension 0 records, and sums of that.
+/// Matches the gradient of take() along dimension 0, and sums of such gradients.
 static std::optional<RowGradient> tracedRows(mlir::Value value, uint64_t trace) {
   auto wrap = [&](mlir::Value x) {
     return Access::make(TensorState{ir::specOf(x), false, TracedValue{trace, x.getAsOpaquePointer()}});

@@ -25,7 +25,7 @@ static std::atomic<uint64_t> nodeCount{0};
 
 TapeNode::TapeNode(const char *op, const Location &place) : sequence(++nodeCount), op(op), place(place) {}
 
-/// A long chain of calls is freed in a loop: each node would otherwise be destroyed within the one made from it.
+/// Frees a long chain of nodes in a loop; destroying each within the destructor of the next would overflow the stack.
 TapeNode::~TapeNode() {
   static thread_local std::vector<TapeEdge> *pending = nullptr;
   if (pending) {
@@ -93,7 +93,7 @@ Tensor withoutEdge(const Tensor &tensor) { return edgeOf(tensor).node ? withEdge
 
 namespace {
 
-/// One walk over the tape.
+/// One traversal of the tape.
 class Walk {
   struct Later {
     bool operator()(const std::shared_ptr<TapeNode> &a, const std::shared_ptr<TapeNode> &b) const {
@@ -102,7 +102,7 @@ class Walk {
   };
   std::priority_queue<std::shared_ptr<TapeNode>, std::vector<std::shared_ptr<TapeNode>>, Later> queue;
   std::unordered_map<TapeNode *, std::vector<Tensor>> gradients; // of nodes in the queue, by result
-  std::optional<std::unordered_set<const TapeNode *>> wanted;    // those that lead to targets; nullopt: all
+  std::optional<std::unordered_set<const TapeNode *>> wanted;    // nodes that lead to targets; nullopt: all
   const BackwardOptions &options;
   const Location &where;
   const bool hooksOfTargets;
@@ -140,7 +140,7 @@ public:
 private:
   bool isWanted(const TapeNode &node) const { return !wanted || wanted->contains(&node); }
 
-  /// Marks the nodes that lead to a target: one pass over all that the roots depend on, operands first.
+  /// Marks the nodes that lead to a target, in one pass over everything that the roots depend on, operands first.
   void findWanted(std::span<const TapeEdge> roots, std::span<const TapeEdge> targets) {
     std::unordered_set<TapeNode *> seen;
     std::vector<TapeNode *> all;

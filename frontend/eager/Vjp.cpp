@@ -13,7 +13,7 @@ namespace burin::detail {
 
 namespace {
 
-/// The graph of a vector-Jacobian product. Its inputs are numbered as operands, then results, then their gradients.
+/// Builds the graph of a vector-Jacobian product. Its inputs are numbered: operands, results, gradients of results.
 class VjpGraph {
 public:
   explicit VjpGraph(const CallForm &form)
@@ -26,7 +26,7 @@ public:
   }
 
   VjpPlan build() {
-    AutocastTypeScope noAutocast(std::nullopt); // the call has its types already
+    AutocastTypeScope noAutocast(std::nullopt); // the types of the call are final
     Trace trace(inputs, {}, {}, {});
     Trace::Recording recording(trace);
     std::vector<Tensor> given(operandCount + 2 * resultCount), needed;
@@ -74,7 +74,7 @@ private:
     return {VjpPlan::Source::Output, outputs.size() - 1};
   }
 
-  /// Erases what no output depends on, inputs included.
+  /// Erases ops and inputs that no output depends on.
   void dropUnused(VjpPlan &plan) const {
     auto main = llvm::cast<mlir::func::FuncOp>(*plan.graph->module->getBody()->begin());
     for (mlir::Operation &op : llvm::make_early_inc_range(llvm::reverse(main.front())))
@@ -95,11 +95,11 @@ private:
 
 Vjp::Vjp(CallForm given)
     : form(std::move(given)), readsOperands(form.operands.size(), true), readsResults(form.results.size(), true) {
-  if (form.info.newSize()) // its symbols would have to be matched with the sizes at hand
+  if (form.info.newSize()) // symbols would have to be bound to sizes
     return;
   try {
     plan = VjpGraph(form).build();
-  } catch (const gradients::NoGradient &) { // thrown again, with the place, when the gradient is asked for
+  } catch (const gradients::NoGradient &) { // thrown again, with the place, when the gradient is requested
     return;
   }
   readsOperands.assign(form.operands.size(), false);
@@ -173,7 +173,7 @@ std::vector<Tensor> Vjp::run(std::span<const Tensor> operands, std::span<const T
 
 namespace {
 
-/// An operand as the strict op takes it.
+/// An operand as passed to the strict op.
 Tensor toStrict(const ir::OpInfo &info, size_t index, const Tensor &x, const TensorSpec &wanted) {
   Tensor result = x.to(wanted.dtype);
   if (result.shape() == wanted.shape)
@@ -183,7 +183,7 @@ Tensor toStrict(const ir::OpInfo &info, size_t index, const Tensor &x, const Ten
   return result.shape() == wanted.shape ? result : broadcast_to(result, wanted.shape);
 }
 
-/// The gradient of the operand itself, from that of the strict one.
+/// The gradient of the operand, from that of the strict op's operand.
 Tensor fromStrict(const ir::OpInfo &info, size_t index, const Tensor &g, const TensorSpec &wanted) {
   Shape shape = wanted.shape;
   if (index == 1 && shape.size() == 1 && std::string_view(info.name) == "matmul")

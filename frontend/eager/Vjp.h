@@ -1,4 +1,4 @@
-// The gradient of one op on operands of certain types, compiled: a vector-Jacobian product.
+// The compiled gradient of one op for certain operand types: a vector-Jacobian product.
 #pragma once
 #include "frontend/execute/Executable.h"
 #include "frontend/trace/GraphData.h"
@@ -7,53 +7,54 @@
 
 namespace burin::detail {
 
-/// A call as the user has written it: operand types before promotion and broadcasting.
+/// A call as written by the user: operand types before promotion and broadcasting.
 struct CallForm {
   const ir::OpInfo &info;
-  std::vector<std::optional<TensorSpec>> operands; // scalars with the element type that they are passed as
+  std::vector<std::optional<TensorSpec>> operands; // scalars have the element type as which they are passed
   std::vector<ir::Attr> attrs;
   std::vector<TensorSpec> results;
-  std::vector<bool> isNeeded; // by operand: whether its gradient is
+  std::vector<bool> isNeeded; // by operand: whether its gradient is needed
 };
 
-/// What computes a vector-Jacobian product. Tensors are numbered as operands, then results, then their gradients.
+/// Computation of a vector-Jacobian product. Tensors are numbered: operands, results, gradients of results.
 struct VjpPlan {
-  /// Where the gradient of an operand comes from.
+  /// The gradient of an operand.
   struct Source {
-    enum Kind { Zero, Input, Output } kind = Zero; // Input: a tensor by its number, in the operand's shape
+    enum Kind { Zero, Input, Output } kind = Zero; // Input: the tensor of this number, in the operand's shape
     size_t index = 0;
   };
   std::vector<Source> sources;                // by operand
   std::vector<size_t> inputs;                 // of the graph, by number
   std::vector<TensorSpec> outputs;            // of the graph; empty: there is no graph
-  mutable std::shared_ptr<Graph::Data> graph; // until it is compiled
+  mutable std::shared_ptr<Graph::Data> graph; // until it has been compiled
 };
 
-/// Made once per form; thread-safe.
+/// Created once per form; thread-safe.
 class Vjp {
 public:
   explicit Vjp(CallForm form);
   ~Vjp();
 
-  /// Whether the gradients depend on the elements of operand i, of result i. A tape keeps these.
+  /// Whether the gradients depend on operand i, or on result i. The tape saves these.
   bool readsOperand(size_t i) const { return readsOperands[i]; }
   bool readsResult(size_t i) const { return readsResults[i]; }
   const CallForm &call() const { return form; }
 
-  /// The gradients of the operands, undefined where they are zero or not needed, from those of the results. What is not
-  /// read may be undefined. Runs compiled code.
+  /// The gradients of the operands from those of the results; undefined if they are zero or not needed. Tensors that
+  /// are not read may be undefined. Runs compiled code.
   std::vector<Tensor> run(std::span<const Tensor> operands, std::span<const Tensor> results,
                           std::span<const Tensor> gradients, const Location &where) const;
-  /// The same by calls of single ops, which can be recorded. What is not read must be there but may have any value.
+  /// The same by calls of single ops, which can be recorded. Tensors that are not read must be defined, with any
+  /// values.
   std::vector<Tensor> runRecorded(std::span<const Tensor> operands, std::span<const Tensor> results,
                                   std::span<const Tensor> gradients, const Location &where) const;
 
 private:
   CallForm form;
   std::vector<bool> readsOperands, readsResults;
-  std::optional<VjpPlan> plan; // nullopt: only runRecorded can do it
+  std::optional<VjpPlan> plan; // nullopt: use runRecorded
   mutable std::mutex mutex;
-  mutable std::map<int, ExecutableRef> executables; // by the number of the GPU; -1: for the processor
+  mutable std::map<int, ExecutableRef> executables; // by GPU; -1: CPU
 
   std::string key() const;
   ExecutableRef executableFor(Device device, const Location &where) const;

@@ -13,9 +13,9 @@ using namespace detail;
 
 struct Artifact::Data {
   HostFunctions hostFunctions;
-  std::shared_ptr<const std::vector<std::byte>> bytes; // null if it came from a file
+  std::shared_ptr<const std::vector<std::byte>> bytes; // null if loaded from a file
   std::string path;
-  ExecutableRef executable; // null if the code is for other machines; `problem` says which
+  ExecutableRef executable; // null if the code is for other machines, which `problem` names
   std::string target, problem, memoryReport;
   struct Function {
     std::string name;
@@ -33,7 +33,7 @@ struct Artifact::Data {
 
 namespace {
 
-/// The size that a program of the artifact computes, over the artifact's symbols.
+/// A size expression of a program as a Dim over the artifact's symbols.
 Dim dimOf(const rt::Expr &expr, const std::vector<rt::Symbol> &symbols) {
   std::vector<Dim> stack;
   auto binary = [&](auto combine) {
@@ -122,7 +122,7 @@ const std::string &Artifact::target() const { return data->target; }
 const std::string &Artifact::memory_report() const { return data->memoryReport; }
 
 namespace {
-/// `inputs` are all that the function takes.
+/// Runs a function. `inputs` are all of its inputs, states included.
 std::vector<Tensor> runAll(const Artifact::Data &data, uint32_t index, std::span<const Tensor> inputs,
                            llvm::function_ref<void(std::span<const Tensor>)> publish, const Location &place) {
   const std::vector<rt::TensorInfo> &infos = data.executable->program().artifact().plans[index].inputs;
@@ -142,7 +142,8 @@ std::vector<Tensor> runAll(const Artifact::Data &data, uint32_t index, std::span
   std::vector<TensorSpec> results;
   if (rt::Status status = data.executable->outputsFor(index, specs, results); !status.ok())
     throw Error(place, "run", status.message());
-  constexpr auto atOnce = std::chrono::microseconds(50); // about what waking another thread and being woken by it costs
+  // About the cost of waking another thread and being woken by it.
+  constexpr auto atOnce = std::chrono::microseconds(50);
   return launch(data.executable, index, operands, scalarTypes, results, atOnce, "run", place, publish);
 }
 } // namespace
@@ -311,7 +312,7 @@ Artifact Artifact::to(Device device, Location where) const {
   return device == this->device() && data->executable ? *this : onDevice(device, "to", inScope(where));
 }
 
-/// The same code for a device, with states of its own.
+/// A copy for another device, with its own states.
 Artifact Artifact::onDevice(Device device, const char *op, const Location &place) const {
   Executable &executable = data->ready(op, place);
   auto copy = std::make_shared<Data>(*data);
@@ -364,7 +365,8 @@ Artifact compile(const Graph &graph, const CompileOptions &options, Location whe
     std::lock_guard lock(source.mutex);
     functions = source.hostFunctions;
     statesAreGiven = source.statesAreGiven;
-    mlir::OwningOpRef<mlir::ModuleOp> module = source.module->clone(); // compilation consumes it; weights are shared
+    // Compilation consumes the module; weights are shared.
+    mlir::OwningOpRef<mlir::ModuleOp> module = source.module->clone();
     auto compiled = codegen::compile(*module, compilerOptions);
     if (mlir::failed(compiled))
       throw Error(place, "compile", source.takeDiagnostics());

@@ -81,13 +81,13 @@ std::optional<std::vector<std::byte>> DiskCache::load(const std::string &content
   std::vector<std::byte> bytes(size_t(std::max<std::streamoff>(file.tellg(), 0)));
   if (!file.seekg(0).read(reinterpret_cast<char *>(bytes.data()), std::streamsize(bytes.size())))
     return std::nullopt;
-  ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0); // used now
+  ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0); // marks it as used
   return bytes;
 }
 
 void DiskCache::store(const std::string &content, const std::vector<std::byte> &bytes) {
   if (folder.empty() || !rt::writeFile(pathOf(content), std::as_bytes(std::span(bytes))).ok())
-    return; // a full disk costs a compilation, nothing else
+    return; // a full disk only costs a compilation
   static std::mutex mutex;
   std::lock_guard lock(mutex);
   written += bytes.size();

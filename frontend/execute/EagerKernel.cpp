@@ -10,7 +10,7 @@
 namespace burin::detail {
 
 namespace {
-/// An op and its operands' types: what is compiled.
+/// An op and its operand types: the unit of compilation.
 struct Form {
   const ir::OpInfo &info;
   std::vector<std::optional<TensorSpec>> operands;
@@ -28,9 +28,8 @@ struct Form {
   }
 };
 
-/// Whether an operand keeps its sizes where others become symbols: the matrix that a product multiplies by. It is
-/// mostly a weight, of which there are few shapes, and products whose depth and columns are known are up to twice as
-/// fast.
+/// Whether an operand keeps static sizes where others become symbols: the right operand of a product. It is usually a
+/// weight, of which there are few shapes, and products of static depth and columns are up to twice as fast.
 bool keepsSizes(const Form &form, size_t operand) {
   constexpr int64_t kFewElements = 64 * 64;
   const Shape &shape = form.operands[operand]->shape;
@@ -38,16 +37,17 @@ bool keepsSizes(const Form &form, size_t operand) {
          elements(shape).isStatic() && elements(shape).value() >= kFewElements;
 }
 
-/// The policy that keeps new shapes from meaning new compilations: each distinct size above 1 becomes a symbol, equal
-/// sizes the same one; 0 and 1 stay, because they broadcast or vanish (and see keepsSizes). The same goes for sizes in
-/// attributes (of broadcast_to, slice, …). Where the sizes of the results are then more than symbols and numbers, or
-/// cannot be told (windows, concatenation, numbers that depend on sizes), the op is compiled for the sizes at hand.
+/// Makes sizes symbolic, so that new shapes do not need new compilations. Each distinct size above 1 becomes a symbol;
+/// equal sizes become the same one. 0 and 1 stay, because they broadcast or make tensors empty (see also keepsSizes).
+/// Sizes in attributes (of broadcast_to, slice, …) become symbols likewise. Returns nullopt, so that the op is compiled
+/// for static sizes, if sizes of the results are then not plain symbols or numbers, or cannot be inferred (windows,
+/// concatenation, numbers that depend on sizes).
 std::optional<Form> symbolicForm(const Form &form) {
   std::map<int64_t, Dim> symbols;
   bool any = false;
   auto replace = [&](Shape &shape, bool isOperand) {
     for (Dim &size : shape) {
-      if (!size.isStatic()) // the op defines it
+      if (!size.isStatic()) // defined by the op
         continue;
       int64_t value = size.value();
       auto at = symbols.find(value);
@@ -63,7 +63,7 @@ std::optional<Form> symbolicForm(const Form &form) {
   for (size_t i = 0; i < form.operands.size(); ++i)
     if (form.operands[i] && keepsSizes(form, i))
       for (const Dim &size : form.operands[i]->shape)
-        symbols.emplace(size.value(), size); // for all operands, as theirs may have to be equal
+        symbols.emplace(size.value(), size); // in all operands, as their sizes may have to be equal
   for (auto &operand : symbolic.operands)
     if (operand)
       replace(operand->shape, true);
@@ -98,7 +98,7 @@ std::optional<Form> symbolicForm(const Form &form) {
   return symbolic;
 }
 
-/// A graph whose main function is the one op.
+/// A graph whose main function consists of one op.
 std::shared_ptr<Graph::Data> graphOf(const Form &form) {
   auto graph = std::make_shared<Graph::Data>();
   mlir::OpBuilder builder(&graph->context);
@@ -140,7 +140,7 @@ ExecutableRef fromBytes(std::vector<std::byte> bytes, const rt::gpu::Device::Ptr
   return status.ok() ? std::make_shared<Executable>(std::move(program), HostFunctions(), false, gpu) : nullptr;
 }
 
-/// Code in the making: the first caller compiles, others of the same form wait for it.
+/// Code that may still be compiled: the first caller compiles, others of the same form wait.
 struct Slot {
   std::mutex mutex;
   ExecutableRef executable;
@@ -150,7 +150,7 @@ struct Slot {
 std::shared_ptr<Slot> slotOf(const Form &form, Device device) {
   static auto *mutex = new std::mutex;
   static auto *slots = new std::unordered_map<Key, std::shared_ptr<Slot>, KeyHash, std::equal_to<>>;
-  static constexpr size_t kMost = 4096; // then all are dropped, see Plans
+  static constexpr size_t kMost = 4096; // then the table is cleared, see Plans
   std::lock_guard lock(*mutex);
   if (slots->size() >= kMost)
     slots->clear();

@@ -93,7 +93,7 @@ static llvm::SmallVector<rt::TensorView> viewsOf(std::span<const TensorSpec> spe
   size_t total = 0;
   for (const TensorSpec &spec : specs)
     total += spec.shape.size();
-  dims.reserve(total); // the views point into it
+  dims.reserve(total); // views point to its elements
   llvm::SmallVector<rt::TensorView> views;
   for (const TensorSpec &spec : specs) {
     views.push_back({nullptr, dims.end(), uint32_t(spec.shape.size()), spec.dtype});
@@ -119,7 +119,7 @@ rt::Status Executable::outputsFor(uint32_t function, std::span<const TensorSpec>
             {artifact.states[i].dtype, Shape(artifact.states[i].shape.begin(), artifact.states[i].shape.end())});
     llvm::SmallVector<int64_t> dims;
     std::unique_ptr<rt::ShapeBinding> binding;
-    std::byte weights{}; // of a GPU: nothing is read
+    std::byte weights{}; // placeholder of GPU weights, never read
     rt::Place place{.workers = 1, .gpuWeights = gpu ? &weights : nullptr};
     if (rt::Status status = rt::ShapeBinding::create(*loaded, function, viewsOf(all, dims), place, binding);
         !status.ok())
@@ -141,15 +141,15 @@ rt::Status Executable::outputsFor(uint32_t function, std::span<const TensorSpec>
 }
 
 namespace {
-/// One call: what it needs until it has run.
+/// The data of one call, until it has run.
 struct Launch {
   ExecutableRef executable;
   uint32_t function;
-  llvm::SmallVector<StorageRef, 4> inputs; // null: a scalar, in `scalars`
+  llvm::SmallVector<StorageRef, 4> inputs; // null: a scalar, from `scalars`
   llvm::SmallVector<StorageRef, 1> outputs;
   llvm::SmallVector<std::array<char, 8>, 2> scalars; // in order
   llvm::SmallVector<rt::TensorView, 4> views;        // inputs, then outputs; without data
-  llvm::SmallVector<int64_t, 16> dims;               // what the views' shapes point to
+  llvm::SmallVector<int64_t, 16> dims;               // storage of the views' shapes
   const char *op;
   Location where;
 
@@ -164,7 +164,7 @@ struct Launch {
   void setInputs();
   void operator()();
   void restoreStates();
-  /// Also without having run: after a failure of what it depends on.
+  /// Also if it has never run, after a failure of an input.
   ~Launch() { restoreStates(); }
 
 private:
@@ -174,11 +174,11 @@ private:
   void runOnGpu();
 };
 
-/// Whether nobody but the run can see the elements.
+/// Whether only this run refers to the elements.
 bool isUnseen(const StorageRef &storage) {
   if (!storage || storage.use_count() != 1)
     return false;
-  std::atomic_thread_fence(std::memory_order_acquire); // with those who have dropped theirs
+  std::atomic_thread_fence(std::memory_order_acquire); // synchronises with threads that have dropped their references
   return storage->buffer.get()->unique() && !storage->buffer->isForeign();
 }
 
@@ -195,7 +195,7 @@ void Launch::setInputs() {
   }
 }
 
-/// The new value of a state that the plan writes over the old one is written over a copy.
+/// Allocates an output. The new value of a state that the plan updates in place overwrites a copy of the old one.
 void Launch::placeOnGpu(size_t i) {
   rt::TensorView &view = views[inputs.size() + i];
   const rt::gpu::Device::Ptr &gpu = executable->gpuDevice();
@@ -212,7 +212,7 @@ void Launch::placeOnGpu(size_t i) {
     views[state->input].data = view.data;
 }
 
-/// Enqueues; what turns out to be wrong shows where a result is waited for, but before a state changes.
+/// Enqueues the run. Errors of kernels are reported where a result is awaited, but before a state changes.
 void Launch::runOnGpu() {
   setInputs();
   std::vector<CheckedRun> runs;
@@ -230,7 +230,7 @@ void Launch::runOnGpu() {
     status = std::exchange(later, nullptr)->wait();
   if (!status.ok())
     throw Error(where, op, status.message());
-  constexpr size_t kMostUnchecked = 32; // so that those that nobody waits for do not grow without end
+  constexpr size_t kMostUnchecked = 32; // bounds the list if nobody waits for the runs
   if (later)
     runs.push_back({std::move(later), op, where});
   if (runs.size() > kMostUnchecked) {
@@ -256,7 +256,8 @@ void Launch::operator()() {
   isDone = true;
 }
 
-/// The new value of a state is written over the old one if the plan does so and nobody sees it, else over a copy.
+/// Allocates an output. The new value of a state that the plan updates in place overwrites the old one if nothing else
+/// refers to it, otherwise a copy.
 void Launch::placeOutput(size_t i) {
   rt::TensorView &view = views[inputs.size() + i];
   std::optional<Executable::GivenState> state = executable->givenState(function, i);
@@ -273,8 +274,8 @@ void Launch::placeOutput(size_t i) {
   view.data = outputs[i]->buffer->data();
 }
 
-/// After a run that failed, or was not to be, states are what they were: nothing is written over one before the last
-/// step that can fail.
+/// Restores states after a run that failed or did not start: the last step that can fail comes before any state is
+/// overwritten.
 void Launch::restoreStates() {
   if (std::exchange(isDone, true))
     return;
@@ -284,11 +285,11 @@ void Launch::restoreStates() {
       continue;
     if (const StorageRef &old = inputs[state->input]) {
       if (old->task && old->task->failed() && !old->isRestored)
-        continue; // there is no old value
+        continue; // the old value failed, too
       outputs[i]->buffer = old->buffer;
       if (outputs[i]->gpu)
         outputs[i]->gpu->runs = old->gpu->runs;
-    } else { // a number
+    } else { // a scalar
       const auto scalar = std::count(inputs.begin(), inputs.begin() + ptrdiff_t(state->input), nullptr);
       const size_t bytes = byteWidth(views[state->input].dtype);
       outputs[i]->buffer = allocate(bytes, where);
@@ -305,7 +306,7 @@ static void awaitInputs(const Launch &work) {
       awaitTask(input, work.where);
 }
 
-/// Runs at once and takes the results as the session has made them.
+/// Runs synchronously and copies the results from the session.
 static std::vector<Tensor> runToKnowSizes(Launch &work, std::span<const TensorSpec> results) {
   awaitInputs(work);
   work.setInputs();
@@ -329,7 +330,7 @@ static std::vector<Tensor> runToKnowSizes(Launch &work, std::span<const TensorSp
   std::vector<Tensor> tensors(results.size());
   for (size_t i = 0; i < results.size() && copied.ok(); ++i) {
     outputs[i].device = work.tag();
-    if (auto state = work.executable->givenState(work.function, i)) { // of which others keep the old value
+    if (auto state = work.executable->givenState(work.function, i)) { // others may still refer to the old value
       rt::TensorView &old = work.views[state->input];
       tensors[i] = copyFrom(old.data, results[i]);
       outputs[i] = old;
@@ -396,7 +397,7 @@ std::vector<Tensor> launch(const ExecutableRef &executable, uint32_t function, s
     publish(tensors);
     return tensors;
   }
-  if (executable->needsHost() || executable->hasStates()) { // on a GPU runs are enqueued in the order of the calls
+  if (executable->needsHost() || executable->hasStates()) { // on a GPU, runs are enqueued in the order of the calls
     awaitInputs(*work);
     dependencies.clear();
   }
@@ -422,11 +423,11 @@ std::vector<Tensor> launch(const ExecutableRef &executable, uint32_t function, s
       (*work)();
       return tensors;
     } catch (...) {
-      failure = std::current_exception(); // reported where the results are waited for, like any other
+      failure = std::current_exception(); // reported where the results are awaited, like other errors
     }
   if (failure)
     work->restoreStates();
-  auto outputs = work->outputs; // the work may be gone before the task is known here
+  auto outputs = work->outputs; // the work may be deleted before the task is known here
   rt::TaskRef task = rt::Engine::shared().enqueue(dependencies, bytes, [work = std::move(work), failure] {
     if (failure)
       std::rethrow_exception(failure);

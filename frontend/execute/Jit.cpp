@@ -1,4 +1,4 @@
-// Jitted functions: traced and compiled for each kind of arguments, run with their states.
+// Jitted functions: traced and compiled once per argument types, run with their states.
 #include "frontend/execute/Executable.h"
 #include "frontend/execute/JitCheck.h"
 #include "frontend/tensor/AutocastScope.h"
@@ -14,12 +14,12 @@ namespace burin::detail {
 
 using Inputs = std::vector<Trace::Input>;
 
-/// What the function is for one combination of arguments.
+/// The function compiled for one combination of argument types.
 struct Compiled {
   Key key;
   Inputs inputs;
   Artifact artifact;
-  std::optional<Graph> graph; // what has been recorded, if it is to be checked
+  std::optional<Graph> graph; // the traced graph, if it is checked later
   std::vector<Guard> guards;
   std::vector<StateUse> states;
   std::vector<TensorSpec> stateSpecs;
@@ -33,14 +33,14 @@ struct Compiled {
         return false;
     return llvm::all_of(guards, [](const Guard &guard) { return guard.holds(); });
   }
-  /// Whether it is of no use any more: a value that was taken for a constant has changed. Modes may come back.
+  /// Whether it can never be used again: a captured value has changed. Modes may change back.
   bool isStale() const {
     return llvm::any_of(guards, [](const Guard &guard) { return guard.cell && !guard.holds(); });
   }
   std::vector<Tensor> run(std::span<const Tensor> given, const Location &where) const;
 };
 
-/// Runs with the cells' values and puts the new ones there, pending. Runs that share a cell happen one after the other.
+/// Runs with the values of the cells and stores the new ones in them, pending. Runs that share a cell are serialised.
 std::vector<Tensor> Compiled::run(std::span<const Tensor> given, const Location &where) const {
   if (states.empty())
     return artifact.run(given, where);
@@ -64,7 +64,7 @@ std::vector<Tensor> Compiled::run(std::span<const Tensor> given, const Location 
         state.cell->commit(results[*state.output]);
         returned = std::min(returned, *state.output);
       }
-    arguments.clear(); // so that the run may write over old values that nobody else holds
+    arguments.clear(); // drops references, so that the run may overwrite old values
   };
   std::vector<Tensor> results = runWithStates(artifact, arguments, commit, where);
   returned = std::min(returned, results.size());
@@ -73,13 +73,13 @@ std::vector<Tensor> Compiled::run(std::span<const Tensor> given, const Location 
 }
 
 struct JitCache::Data {
-  /// Programs whose shapes never repeat must not keep every artifact.
+  /// Limit of compiled artifacts, for programs whose shapes never repeat.
   static constexpr size_t kMost = 64;
   Function function;
   std::function<TensorNames()> names;
   JitOptions options;
   std::mutex mutex;
-  std::list<std::shared_ptr<Compiled>> compiled; // used last first
+  std::list<std::shared_ptr<Compiled>> compiled; // most recently used first
   std::vector<std::shared_ptr<Cell>> unstable;
   size_t traces = 0;
   std::minstd_rand chance;
@@ -114,7 +114,7 @@ std::shared_ptr<Compiled> JitCache::Data::find(const Key &key) {
       compiled.splice(compiled.begin(), compiled, at);
       return compiled.front();
     }
-    // A parameter whose value was taken for a constant has changed: when it does so again and again, it is none.
+    // A captured parameter has changed. If that happens repeatedly, it becomes a state.
     constexpr size_t kMostRetraces = 2;
     bool isGone = (*at)->key == key && (*at)->isStale();
     for (const Guard &guard : (*at)->guards)
@@ -126,7 +126,7 @@ std::shared_ptr<Compiled> JitCache::Data::find(const Key &key) {
   return nullptr;
 }
 
-/// Sizes that the options call dynamic become symbols: one for those that are equal in this call.
+/// Sizes that the options declare dynamic become symbols; equal sizes become the same one.
 Inputs JitCache::Data::inputsOf(std::span<const Tensor> given, const Location &where) const {
   Inputs inputs;
   for (const Tensor &input : given)
@@ -156,7 +156,7 @@ Graph JitCache::Data::record(Trace &trace, const Location &where) {
   return trace.finish(results, {}, where);
 }
 
-/// Where the arguments are, as far as they say so.
+/// The device of the arguments; nullopt if they follow others.
 std::optional<Device> JitCache::Data::deviceOf(std::span<const Tensor> given, const Location &where) const {
   std::optional<size_t> first;
   for (size_t i = 0; i < given.size(); ++i) {
@@ -199,7 +199,7 @@ std::shared_ptr<Compiled> JitCache::Data::make(Key key, Inputs inputs, std::opti
                                                     unstable});
   if (const std::string &changed = result->artifact.memory_report(); !changed.empty() && isLogged("memory"))
     std::fprintf(stderr, "burin: %s\n", changed.c_str());
-  // What it sets in one mode, it will not find unchanged in another one.
+  // Cells that the function sets in one mode are not constant in another one.
   for (const std::shared_ptr<Cell> &cell : trace.cellsSet())
     if (!llvm::is_contained(unstable, cell))
       unstable.push_back(cell);
@@ -228,7 +228,7 @@ bool JitCache::Data::isCheckDue(size_t call) {
   return false;
 }
 
-/// Traces again, without running anything, and compares.
+/// Traces again without running anything, and compares the graphs.
 void JitCache::Data::check(Compiled &known, const Location &where) {
   size_t call = known.calls++;
   if (!known.graph || call == 0 || !isCheckDue(call))
@@ -309,7 +309,7 @@ std::vector<Tensor> JitCache::call(std::span<const Tensor> given, const Location
   key.add(uint64_t(runsOn.is_cuda() ? runsOn.index() + 1 : 0));
   std::shared_ptr<Compiled> compiled;
   {
-    std::lock_guard lock(data->mutex); // while it compiles, other callers would wait for the same code anyway
+    std::lock_guard lock(data->mutex); // compiles under the lock: other callers would wait for the same code anyway
     compiled = data->find(key);
     if (!compiled)
       compiled = data->make(std::move(key), std::move(inputs), device, place);

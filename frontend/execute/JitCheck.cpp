@@ -17,7 +17,7 @@ std::string nameOf(Operation *op) {
   return op->getName().stripDialect().str() + placeOf(op);
 }
 
-/// Attributes that do not tell what is computed.
+/// Attributes without an influence on the result.
 bool isLabel(NamedAttribute attribute) { return attribute.getName() == "name"; }
 
 std::string textOf(Attribute attribute) {
@@ -27,13 +27,13 @@ std::string textOf(Attribute attribute) {
 }
 std::string shortened(std::string text) { return text.size() > 60 ? text.substr(0, 57) + "..." : text; }
 
-/// The elements of a small constant, else its type.
+/// The elements of a small constant, otherwise its type.
 std::string contentOf(ir::ConstantOp op) {
   std::string type = str(ir::specOf(op.getResult()));
   return isa<DenseElementsAttr>(op.getValue()) ? shortened(textOf(op.getValue())) : type + " with other elements";
 }
 
-/// Compares functions op by op; the values of one are matched with those of the other.
+/// Compares functions op by op, and matches the values of one with those of the other.
 class Comparison {
 public:
   std::optional<std::string> run(Block &before, Block &now) {
@@ -55,7 +55,7 @@ private:
   llvm::DenseMap<Value, Value> match;
 
   std::optional<std::string> compare(Operation *before, Operation *now) {
-    // Each graph has a context of its own, so that names, types and attributes are compared by what they say.
+    // Each graph has its own context, so names, types and attributes are compared by text.
     if (before->getName().getStringRef() != now->getName().getStringRef())
       return "it recorded " + nameOf(before) + " before, and now " + nameOf(now);
     auto constant = dyn_cast<ir::ConstantOp>(before);

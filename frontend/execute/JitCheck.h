@@ -1,10 +1,10 @@
-// Whether a function still records what has been compiled.
+// Comparison of a function's trace with the compiled one.
 #pragma once
 #include "frontend/trace/Trace.h"
 
 namespace burin::detail {
 
-/// The first op or constant in which two recordings of one function differ, in words; nullopt if they are the same.
+/// Describes the first op or constant in which two traces of a function differ; nullopt if they are equal.
 std::optional<std::string> firstDifference(const Graph &before, const Graph &now);
 
 } // namespace burin::detail

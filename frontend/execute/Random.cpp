@@ -1,4 +1,4 @@
-// Generators: keys, and the distributions as compositions of the random ops.
+// Generators: keys, and distributions composed of the random ops.
 #include "burin/random.h"
 #include "burin/creation.h"
 #include "burin/graph.h"
@@ -62,10 +62,10 @@ std::vector<Generator> Generator::split(int64_t count, Location where) const {
 
 namespace {
 
-/// A draw of the op `Record` makes: op(shape, key).
+/// Calls a random op: op(shape, key).
 using Record = std::function<Tensor(const Shape &shape, const Tensor &key, const Location &where)>;
 
-/// Code for any number of elements, compiled once: the size is that of an input that has no elements.
+/// Code for any number of elements, compiled once: the size is that of an input without elements.
 ExecutableRef flatKernel(const std::string &name, const Record &record, Device device, const Location &where) {
   static auto *mutex = new std::mutex;
   static auto *known = new std::unordered_map<std::string, ExecutableRef>;
@@ -84,7 +84,8 @@ ExecutableRef flatKernel(const std::string &name, const Record &record, Device d
   return kernel;
 }
 
-/// One draw as an op of the trace, or at once. `name` tells the op with its attributes and must never be freed.
+/// A draw as an op of the trace, or an eager call. `name` identifies the op with its attributes and must never be
+/// freed.
 Tensor draw(const Generator &generator, const std::string &name, const Shape &shape, DType dtype, const Record &record,
             const Location &where) {
   Tensor key = generator.key(where);
@@ -158,7 +159,7 @@ Tensor Generator::uniform(const Shape &shape, double low, double high, DType dty
   Tensor x = (rand(shape, computed) * (high - low) + low).to(dtype);
   if (!(low < high))
     return x;
-  double below = ir::roundTo(dtype, high); // rounding may reach `high`, which does not belong to the interval
+  double below = ir::roundTo(dtype, high); // rounding may give `high`, which is not in the interval
   for (double step = std::max(std::fabs(high) * 0x1p-54, 0x1p-1074); below >= high; step *= 2)
     below = ir::roundTo(dtype, high - step);
   return minimum(x, below);
@@ -283,7 +284,7 @@ Tensor Generator::multinomial(const Tensor &weights, int64_t count, bool replace
 // ---- the default generator
 
 Generator default_generator() {
-  // Made outside of any trace, also when a traced function is the first to draw: it outlives that trace.
+  // Created outside of any trace, which it outlives, even if a traced function draws first.
   static const auto *generator = [] {
     NoTrace scope;
     return new Generator(0);

@@ -1,17 +1,17 @@
-// Reverse-mode differentiation of what a trace has recorded.
+// Reverse-mode differentiation of a trace.
 #pragma once
 #include "frontend/trace/Trace.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace burin {
 
-/// From some values back to others.
+/// Propagates gradients from some values to others.
 class Trace::Backward {
 public:
-  /// Null values among `xs` stand for what the graph does not use. An x that depends on another one is a way to that.
+  /// Null values among `xs` are not used by the graph. If one x depends on another one, gradients flow through it.
   Backward(Trace &trace, llvm::ArrayRef<mlir::Value> ys, llvm::ArrayRef<mlir::Value> xs);
 
-  /// Takes the gradients of ys; those of xs are in gradientOf() then.
+  /// Propagates the gradients of ys; gradientOf() then returns those of xs.
   void run(llvm::ArrayRef<mlir::Value> ys, llvm::ArrayRef<Tensor> gradients);
   /// Undefined if it is zero.
   Tensor gradientOf(mlir::Value x) const { return gradients.lookup(x); }
@@ -19,10 +19,10 @@ public:
 private:
   Trace &trace;
   llvm::DenseSet<mlir::Value> varying; // floats that depend on xs
-  std::vector<mlir::Operation *> path; // those that give the varying ones, in order
+  std::vector<mlir::Operation *> path; // ops with varying results, in order
   llvm::DenseMap<mlir::Value, Tensor> gradients;
 
-  llvm::DenseMap<const Region *, mlir::IRMapping> again; // what regions have become, see Trace::remat
+  llvm::DenseMap<const Region *, mlir::IRMapping> again; // recomputed values of regions, see Trace::remat
 
   void add(mlir::Value value, const Tensor &gradient);
   Tensor gradientOrZeros(mlir::Value value) const;
@@ -33,7 +33,7 @@ private:
   void differentiateLoop(ir::ScanOp loop);
   void differentiateBranches(ir::IfOp branches);
   void differentiateCustom(mlir::Operation *op, const Custom &custom);
-  /// What the results of an op depend on.
+  /// The values that the results of an op depend on.
   llvm::SmallVector<mlir::Value> dependencies(mlir::Operation *op) const;
 };
 

@@ -13,13 +13,13 @@ Trace::Backward::Backward(Trace &trace, llvm::ArrayRef<Value> ys, llvm::ArrayRef
   for (Value x : xs)
     if (x && isFloat(ir::dtypeOf(x)))
       varying.insert(x);
-  llvm::SetVector<mlir::Operation *> ops; // all that ys depend on
+  llvm::SetVector<mlir::Operation *> ops; // everything that ys depend on
   for (Value y : ys)
     if (mlir::Operation *op = y.getDefiningOp())
       ops.insert(op);
   for (size_t i = 0; i < ops.size(); ++i) {
     if (auto custom = trace.customs.find(ops[i]); custom != trace.customs.end())
-      ops.insert(custom->second->results.front().getDefiningOp()); // which does the work for all its results
+      ops.insert(custom->second->results.front().getDefiningOp()); // the op that computes all results
     for (Value operand : dependencies(ops[i]))
       if (mlir::Operation *op = operand.getDefiningOp())
         ops.insert(op);
@@ -102,11 +102,11 @@ void Trace::Backward::differentiate(mlir::Operation *op) {
       add(operands[i], given[i]);
 }
 
-/// The ops that hand out the results stand one behind the other: at the first of them all gradients are known.
+/// Results of a custom function are separate adjacent ops; when the first of them is reached, all gradients are known.
 void Trace::Backward::differentiateCustom(mlir::Operation *op, const Custom &custom) {
   if (op != custom.results.front().getDefiningOp()) {
     if (Value first = custom.results.front(); !gradients.contains(first))
-      gradients[first] = zeros_like(trace.wrap(first)); // so that it gets its turn
+      gradients[first] = zeros_like(trace.wrap(first)); // so that it is reached
     return;
   }
   std::vector<Tensor> results, given;
@@ -120,7 +120,7 @@ void Trace::Backward::differentiateCustom(mlir::Operation *op, const Custom &cus
       add(custom.operands[i], passed[i]);
 }
 
-/// The value that stands for x in the graph, before any conversion; null if the graph does not use it.
+/// The value of x in the graph, before any conversion; null if the graph does not use it.
 Value Trace::variableOf(const Tensor &x, const Location &where) {
   const detail::TensorState &state = detail::stateOf(x, where);
   if (!isFloat(state.spec.dtype))
@@ -130,7 +130,7 @@ Value Trace::variableOf(const Tensor &x, const Location &where) {
       return constant;
     if (Value argument = lifted.lookup(&state))
       return argument;
-    for (const CellUse &use : cells) // a parameter's value from before the trace
+    for (const CellUse &use : cells) // the value of a parameter from before the trace
       if (auto *held = std::get_if<detail::StorageRef>(&detail::Access::state(use.cell->value)->value);
           held && *held == *storage)
         return use.argument;
@@ -138,7 +138,7 @@ Value Trace::variableOf(const Tensor &x, const Location &where) {
   }
   if (!std::holds_alternative<detail::TracedValue>(state.value))
     return {};
-  valueOf(x, state.spec.dtype, where); // which checks that it belongs here
+  valueOf(x, state.spec.dtype, where); // checks that x belongs to this trace
   for (CellUse &use : cells)
     use.isVariable |= use.argument.getAsOpaquePointer() == std::get<detail::TracedValue>(state.value).value;
   return Value::getFromOpaquePointer(std::get<detail::TracedValue>(state.value).value);
@@ -223,7 +223,7 @@ std::vector<Tensor> Trace::vjp(const ir::OpInfo &info, std::span<const Tensor> o
   for (size_t i = 0; i < made.size(); ++i) {
     Value value = valueOf(made[i], made[i].dtype(), {}), known = valueOf(results[i], made[i].dtype(), {});
     mlir::Operation *op = value.getDefiningOp();
-    if (ir::opInfo(op) != &info) { // the public shape of a strict result
+    if (ir::opInfo(op) != &info) { // the result of the public function, before conversion to the strict one's shape
       value = op->getOperand(0);
       mlir::OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(&function.front());

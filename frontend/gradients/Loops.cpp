@@ -1,8 +1,7 @@
-// Gradients of ops that apply functions.
+// Gradients of ops that call functions.
 //
-// The gradient of a loop is a loop the other way: each turn takes the gradients of the states that it has left,
-// computes the step again from the states that it began with, which are among the loop's results, and gives their
-// gradients.
+// The gradient of a loop is a loop in reverse order: each iteration gets the gradients of the states after it,
+// recomputes the body from the states before it, which the loop returns, and computes their gradients.
 #include "burin/creation.h"
 #include "burin/ops.h"
 #include "frontend/gradients/Backward.h"
@@ -15,7 +14,7 @@ using mlir::Value;
 
 namespace {
 
-/// Rows first … first + count.
+/// Rows [first, first + count).
 Tensor rowsFrom(const Tensor &x, int64_t first, const Dim &count) {
   Shape starts(x.shape().size(), 0), stops = x.shape();
   starts[0] = first;
@@ -25,7 +24,7 @@ Tensor rowsFrom(const Tensor &x, int64_t first, const Dim &count) {
 
 } // namespace
 
-/// Records the ops of a loop's step with these arguments, without prints. Returns its results.
+/// Records the body of a loop with these arguments, without prints. Returns its results.
 std::vector<Value> Trace::inlineStep(mlir::func::FuncOp step, llvm::ArrayRef<Value> arguments) {
   mlir::IRMapping known;
   known.map(step.getArguments(), arguments);
@@ -50,7 +49,7 @@ void Trace::Backward::differentiateLoop(ir::ScanOp loop) {
   const bool reverse = loop.getReverse();
   auto step = llvm::cast<mlir::func::FuncOp>(loop.body());
   auto isReal = [](Value value) { return isFloat(ir::dtypeOf(value)); };
-  std::vector<size_t> realStates, realResults, neededParts, neededWholes; // their positions
+  std::vector<size_t> realStates, realResults, neededParts, neededWholes; // positions
   for (size_t i = 0; i < loop.getNumResults(); ++i)
     if (isReal(loop.getResult(unsigned(i))))
       (i < states ? realStates : realResults).push_back(i);
@@ -59,7 +58,7 @@ void Trace::Backward::differentiateLoop(ir::ScanOp loop) {
       (i < states + sliced ? neededParts : neededWholes).push_back(i);
   auto inputAt = [&](size_t i) { return trace.wrap(loop.getInputs()[i]); };
 
-  // In the order of the parts: the states before each turn, the parts, the gradients of what the turn has given.
+  // In the order of the parts: the states before each iteration, the parts, the gradients of the iteration's outputs.
   auto byPart = [&](const Tensor &byTurn) { return reverse ? flip(byTurn, {0}) : byTurn; };
   std::vector<Tensor> initial, elements;
   for (size_t i = 0; i < states; ++i)
@@ -79,7 +78,7 @@ void Trace::Backward::differentiateLoop(ir::ScanOp loop) {
   auto turn = [&](const std::vector<Tensor> &later, const std::vector<Tensor> &element) {
     auto valueOf = [&](const Tensor &x) { return trace.valueOf(x, x.dtype(), {}); };
     std::vector<Value> arguments, given;
-    for (size_t i = 0; i < inputs; ++i) // values of their own: see Backward
+    for (size_t i = 0; i < inputs; ++i) // separate values, see Backward
       arguments.push_back(
           valueOf(i < states + sliced ? unsqueeze(element[i], {0}) : reshape(inputAt(i), inputAt(i).shape())));
     std::vector<Value> results = trace.inlineStep(step, arguments);
@@ -116,7 +115,7 @@ void Trace::Backward::differentiateLoop(ir::ScanOp loop) {
     add(loop.getInputs()[neededParts[k]], all.outputs[k]);
 }
 
-/// The gradient of the branch that has run, which is computed again.
+/// The gradient of the branch that was taken, which is recomputed.
 void Trace::Backward::differentiateBranches(ir::IfOp op) {
   std::vector<size_t> real, needed; // positions of results and inputs
   std::vector<Tensor> seeds;
@@ -131,7 +130,7 @@ void Trace::Backward::differentiateBranches(ir::IfOp op) {
   auto gradientOfBranch = [&](bool condition) {
     auto function = llvm::cast<mlir::func::FuncOp>(op.branch(condition));
     std::vector<Value> arguments, given;
-    for (Value input : op.getInputs()) { // values of their own: see Backward
+    for (Value input : op.getInputs()) { // separate values, see Backward
       Tensor x = trace.wrap(input);
       arguments.push_back(trace.valueOf(reshape(x, x.shape()), x.dtype(), {}));
     }

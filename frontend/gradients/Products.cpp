@@ -9,7 +9,7 @@ namespace burin::gradients {
 
 // ---- products
 
-/// The dimensions that are neither in `a` nor in `b`.
+/// The dimensions that are in neither list.
 static Ints others(int64_t rank, const Ints &a, const Ints &b) {
   Ints result;
   for (int64_t i = 0; i < rank; ++i)
@@ -31,9 +31,9 @@ Tensor dotGradient(const Tensor &g, const Tensor &lhs, const Tensor &rhs, const 
   const Ints &batch = isLhs ? lhsBatch : rhsBatch, &otherBatch = isLhs ? rhsBatch : lhsBatch;
   const Ints &contract = isLhs ? lhsContract : rhsContract, &otherContract = isLhs ? rhsContract : lhsContract;
   Ints free = others(mine.rank(), batch, contract), otherFree = others(other.rank(), otherBatch, otherContract);
-  size_t at = batch.size() + (isLhs ? free.size() : 0); // in g: batch, free of lhs, free of rhs
+  size_t at = batch.size() + (isLhs ? free.size() : 0); // g has: batch, free dimensions of lhs, free dimensions of rhs
   Tensor product = dot_general(g, other, range(0, batch.size()), otherBatch, range(at, otherFree.size()), otherFree);
-  Ints from = batch; // which of my dimensions the product has, in its order
+  Ints from = batch; // the dimension of `mine` for each dimension of the product
   from.insert(from.end(), free.begin(), free.end());
   for (int64_t i = 0; i < other.rank(); ++i)
     if (auto found = std::ranges::find(otherContract, i); found != otherContract.end())
@@ -54,7 +54,7 @@ Tensor convGradient(const Tensor &g, const Tensor &x, const Tensor &weight, cons
   return cropTo(conv_transpose(g, weight, std::nullopt, strides, padding, dilations, groups, rest), x.shape());
 }
 
-/// A convolution in which batch and channels change places, strides and dilations too.
+/// A convolution with batch and channels exchanged, and strides and dilations, too.
 Tensor kernelGradient(const Tensor &g, const Tensor &x, const Tensor &weight, const Ints &strides, const Ints &padding,
                       const Ints &dilations, int64_t groups) {
   if (!std::all_of(g.shape().begin() + 2, g.shape().end(), [](const Dim &size) { return size.isStatic(); })) {

@@ -1,4 +1,4 @@
-// Values that are computed again for gradients instead of being kept: copies of ops in a trace.
+// Rematerialisation in traces: copies of ops in the backward pass instead of saved values.
 #include "frontend/gradients/Backward.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -12,13 +12,13 @@ std::vector<Tensor> Trace::remat(const detail::Function &function, const std::ve
   auto region = std::make_shared<Region>();
   auto at = before ? std::next(mlir::Block::iterator(before)) : block->begin();
   for (mlir::Operation &op : llvm::make_range(at, block->end()))
-    // Two ops cannot define one size, a function of one's own gradient may see what it was given only, and effects
-    // happen once.
+    // Not copied: ops that define a size, which must be unique; custom gradients, which expect the original values; ops
+    // with effects.
     if (!llvm::is_contained(sizing, &op) && !customs.contains(&op) && !llvm::isa<ir::ConstantOp>(op) &&
         mlir::isMemoryEffectFree(&op))
       region->push_back(&op);
   for (mlir::Operation *op : *region)
-    regions[op] = region; // of nested ones the outer one
+    regions[op] = region; // nested regions belong to the outer one
   return results;
 }
 
@@ -32,7 +32,7 @@ mlir::IRMapping Trace::Backward::computeAgain(const Region &region) {
   for (mlir::Operation *op : region) {
     for (mlir::Value operand : op->getOperands())
       if (!values.contains(operand)) {
-        // What parameters alone give may be shared with the first time: it is kept anyway.
+        // Values that depend only on parameters may be shared with the forward pass, which keeps them anyway.
         bool isKept = isCell(operand) || llvm::isa_and_nonnull<ir::ConstantOp>(operand.getDefiningOp());
         values.map(operand, isKept ? operand : ir::create(b, op->getLoc(), "barrier", {operand}, {{"region", number}}));
       }

@@ -50,12 +50,12 @@ Tensor count(const Tensor &x, const Ints &axes) {
   return detail::sizeTensor(number).to(x.dtype());
 }
 
-/// The product of all others, without a division, as elements may be 0.
+/// The product of all other elements, without division, because elements may be 0.
 Tensor productGradient(const Tensor &g, const Tensor &x, const Ints &axes) {
   int64_t rank = x.rank(), last = rank - int64_t(axes.size());
   if (axes.empty())
     return g;
-  Ints order; // those that are reduced last
+  Ints order; // reduced dimensions last
   for (int64_t i = 0; i < rank; ++i)
     if (!std::ranges::binary_search(axes, i))
       order.push_back(i);
@@ -68,13 +68,13 @@ Tensor productGradient(const Tensor &g, const Tensor &x, const Ints &axes) {
   return spread(g, x, axes) * transpose(reshapeTo(others, sorted.shape()), inverse(order));
 }
 
-/// Each element's factor in each product, without a division: the products of all others, [..., element, product].
+/// The factor of each element in each product, without division: the products of all others, [..., element, product].
 Tensor cumprodGradient(const Tensor &g, const Tensor &x, int64_t axis, bool exclusive, bool reverse) {
   Ints order;
   for (int64_t i = 0; i < x.rank(); ++i)
     if (i != axis)
       order.push_back(i);
-  order.push_back(axis); // comes last
+  order.push_back(axis); // `axis` last
   int64_t last = x.rank();
   Tensor row = unsqueeze(transpose(x, order), {last - 1}), weights = unsqueeze(transpose(g, order), {last - 1});
   Shape table = row.shape(), plane{table.back(), table.back()};

@@ -1,30 +1,30 @@
-// What the gradients of the op definitions (`gradient` in ir/*.td) are made of: functions of public Tensor calls, which
-// know nothing of graphs.
+// Helpers of the gradient expressions of op definitions (`gradient` in ir/ops/*.td): functions of public Tensor calls,
+// independent of graphs.
 #pragma once
 #include "burin/ops.h"
 #include "ir/infer/OpInfo.h"
 
 namespace burin::gradients {
 
-/// An op that has been called, and the gradients of its results.
+/// A call of an op, and the gradients of its results.
 struct GradientCall {
   const ir::OpInfo &info;
-  std::vector<Tensor> operands; // an absent one is undefined
+  std::vector<Tensor> operands; // undefined if absent
   std::vector<ir::Attr> attrs;  // canonical
   std::vector<Tensor> results, gradients;
   std::vector<bool> isNeeded; // by operand
 };
-/// The gradients of the operands; undefined where they are zero or not needed.
+/// The gradients of the operands; undefined if they are zero or not needed.
 using GradientRule = std::vector<Tensor> (*)(const GradientCall &);
-/// Null if the op has none.
+/// Null if the op has no rule.
 GradientRule ruleOf(const ir::OpInfo &info);
 
-/// There is no rule for an op, or none for its attributes or shapes.
+/// An op without a rule, or without one for its attributes or shapes.
 class NoGradient : public Error {
 public:
   explicit NoGradient(const std::string &message);
   NoGradient(const std::string &message, const Location &where) : Error(where, "grad", message), message(message) {}
-  const std::string message; // without the place
+  const std::string message; // without the location
 };
 
 using Ints = std::vector<int64_t>;
@@ -37,29 +37,29 @@ Tensor exponentGradient(const Tensor &g, const Tensor &x, const Tensor &y, const
 Tensor geluSlope(const Tensor &x, bool isTanh);
 
 // ---- reductions
-/// The result of a reduction over `axes` in the shape of x.
+/// Broadcasts the result of a reduction over `axes` to the shape of x.
 Tensor spread(const Tensor &result, const Tensor &x, const Ints &axes);
-/// How many elements are reduced to one.
+/// Number of elements that are reduced to one.
 Tensor count(const Tensor &x, const Ints &axes);
 Tensor productGradient(const Tensor &g, const Tensor &x, const Ints &axes);
 Tensor cumprodGradient(const Tensor &g, const Tensor &x, int64_t axis, bool exclusive, bool reverse);
-/// Shared among the elements that are as large.
+/// Distributed equally among the elements that equal the result.
 Tensor extremeGradient(const Tensor &g, const Tensor &x, const Tensor &result, const Ints &axes);
-/// The sum over all dimensions but 1.
+/// The sum over all dimensions except 1.
 Tensor sumChannels(const Tensor &x);
-/// One number per channel along dimension 1 of x.
+/// Broadcasts numbers per channel along dimension 1 of x.
 Tensor perChannel(const Tensor &numbers, const Tensor &x);
 
 // ---- shapes and selection
 Tensor reshapeTo(const Tensor &x, const Shape &shape);
 inline Tensor reshapeAs(const Tensor &g, const Tensor &x) { return reshapeTo(g, x.shape()); }
-/// The sum over the dimensions in which `shape` has been broadcast to that of x.
+/// Sums over the dimensions that broadcasting has added or repeated, to `shape`.
 Tensor sumTo(const Tensor &x, const Shape &shape);
-/// The first elements of each dimension.
+/// The first elements of each dimension, as many as `shape` has.
 Tensor cropTo(const Tensor &x, const Shape &shape);
-/// g at the elements that a slice has taken of a tensor of this shape, zeros elsewhere.
+/// g at the elements that a slice selects from a tensor of this shape, zeros elsewhere.
 Tensor unslice(const Tensor &g, const Shape &shape, const Shape &starts, const Ints &steps);
-/// g with zeros behind its rows, as many rows as x.
+/// Pads the rows of g with zeros, to as many rows as x has.
 Tensor unprefix(const Tensor &g, const Tensor &x);
 Ints inverse(const Ints &perm);
 std::vector<Tensor> concatGradient(const Tensor &g, const std::vector<Tensor> &xs, int64_t axis);
@@ -69,7 +69,7 @@ Tensor padGradient(const Tensor &g, const Tensor &x, const Ints &low, const Ints
                    const Ints &interior);
 Tensor takeGradient(const Tensor &g, const Tensor &x, const Tensor &indices, int64_t axis);
 Tensor gatherGradient(const Tensor &g, const Tensor &x, const Tensor &indices, int64_t axis);
-/// Of scatter: the gradients of its operands.
+/// Gradients of the operands of scatter.
 class Scatter {
 public:
   Scatter(const Tensor &g, const Tensor &x, const Tensor &indices, const Tensor &updates, const Tensor &result,
@@ -82,7 +82,7 @@ private:
   int64_t axis;
   std::string reduction;
   bool drop;
-  Tensor places, isWritten; // indices that can be read at; which of them are in range, if not all are
+  Tensor places, isWritten; // valid indices; which of them are in range, undefined if all are
 
   Tensor into(const Tensor &start, const Tensor &values, const std::string &how) const;
   Tensor read(const Tensor &values) const { return gather(values, places, axis); }
@@ -106,23 +106,24 @@ struct Window {
 /// kernelGradient over symbolic sizes.
 Tensor kernelGradientByPlaces(const Tensor &g, const Tensor &x, const Tensor &weight, const Window &window,
                               int64_t groups);
-/// To the first of several largest elements.
+/// Goes to the first of equal largest elements.
 Tensor maxPoolGradient(const Tensor &g, const Tensor &x, const Tensor &result, const Window &window);
 Tensor avgPoolGradient(const Tensor &g, const Tensor &x, const Window &window, bool ceilMode, bool countIncludePad);
 Tensor adaptiveGradient(const Tensor &g, const Tensor &x, const Ints &outputSize);
 
 // ---- normalisation and attention
-/// x with mean 0 (unless only the scale is normalised) and variance 1, then scaled: what layer_norm and its like are.
+/// The common form of layer_norm and related ops: x with mean 0 (unless only the scale is normalised) and variance 1,
+/// then scaled.
 class Normalized {
 public:
   Tensor gradient(const Tensor &g) const;
   Tensor weightGradient(const Tensor &g) const { return toParameter(g * standard); }
   Tensor biasGradient(const Tensor &g) const { return toParameter(g); }
 
-  Tensor weight;   // undefined, or as it is multiplied with x
-  Tensor standard; // x before it is scaled
-  Tensor inverse;  // of the deviation, in the grouped shape
-  Shape grouped;   // x, as its last dimensions from `axis` on are normalised
+  Tensor weight;   // undefined, or broadcast to multiply x
+  Tensor standard; // normalised x, before it is scaled
+  Tensor inverse;  // inverse deviation, in the grouped shape
+  Shape grouped;   // shape of x in which the dimensions from `axis` on are normalised
   int64_t axis;
   bool isCentered = true;
   std::optional<Shape> parameter; // the shape of weight and bias; nullopt: one number per channel
@@ -135,7 +136,7 @@ Normalized rmsNorm(const Tensor &x, const Tensor &weight, int64_t axis, double e
 Normalized groupNorm(const Tensor &x, const Tensor &weight, int64_t groups, double epsilon);
 Normalized instanceNorm(const Tensor &x, const Tensor &weight, double epsilon);
 
-/// Of scaled_dot_product_attention: the gradients of its operands.
+/// Gradients of the operands of scaled_dot_product_attention.
 class Attention {
 public:
   Attention(const Tensor &query, const Tensor &key, const Tensor &value, const Tensor &mask, bool isCausal,

@@ -11,7 +11,7 @@ Tensor reshapeTo(const Tensor &x, const Shape &shape) {
   if (x.shape() == shape)
     return x;
   if (Trace *trace = Trace::active(); trace && elements(x.shape()) != elements(shape))
-    return trace->reshapeUnproved(x, shape, detail::inScope({})); // as the way forward, which has a check
+    return trace->reshapeUnproved(x, shape, detail::inScope({})); // like the forward call, which has a check
   return reshape(x, shape);
 }
 
@@ -28,7 +28,7 @@ Tensor cropTo(const Tensor &x, const Shape &shape) {
   return x.shape() == shape ? x : slice(x, Shape(shape.size(), 0), shape, Ints(shape.size(), 1));
 }
 
-/// Zeros before and behind a dimension, as many as sizes say.
+/// Adds zeros before and after a dimension, as many as the sizes tell.
 static Tensor surround(const Tensor &x, int64_t axis, const Dim &low, const Dim &high) {
   std::vector<Tensor> parts{x};
   auto zerosOf = [&](const Dim &size) {
@@ -75,7 +75,7 @@ Ints inverse(const Ints &perm) {
   return result;
 }
 
-/// Positions from … to of one dimension.
+/// Elements [from, to) of one dimension.
 static Tensor part(const Tensor &x, int64_t axis, const Dim &from, const Dim &to) {
   Shape starts(x.shape().size(), 0), stops = x.shape();
   starts[size_t(axis)] = from;
@@ -153,7 +153,7 @@ Scatter::Scatter(const Tensor &g, const Tensor &x, const Tensor &indices, const 
                  int64_t axis, const std::string &reduction, bool drop)
     : g(g), x(x), indices(indices), updates(updates), result(result), axis(axis), reduction(reduction), drop(drop),
       places(indices) {
-  if (drop) { // an index out of range writes nothing
+  if (drop) { // indices out of range write nothing
     Tensor n = detail::sizeTensor(g.shape()[size_t(axis)]);
     isWritten = (indices >= -n) & (indices < n);
     places = where(isWritten, indices.to(DType::i64), 0);
@@ -164,14 +164,14 @@ Tensor Scatter::into(const Tensor &start, const Tensor &values, const std::strin
   return scatter(start, indices, values, axis, how, drop);
 }
 
-/// Of min and max: of those that are the result, each gets as much.
+/// For min and max: elements that equal the result have equal shares.
 Tensor Scatter::share() const {
   Tensor isChosen = updates == read(result);
   Tensor count = into((x == result).to(x.dtype()), isChosen.to(x.dtype()), "add");
   return g / count;
 }
 
-/// Of a factor of a product: of `products` of the factors that are not 0, and of how many are.
+/// The gradient of a factor, from the products of non-zero factors and the numbers of zero ones.
 Tensor Scatter::factorGradient(const Tensor &factor, const Tensor &products, const Tensor &zeros,
                                const Tensor &g) const {
   Tensor others = where(factor == 0, where(zeros == 1, products, 0.0), where(zeros == 0, products / factor, 0.0));
@@ -198,7 +198,7 @@ Tensor Scatter::ofUpdates() const {
     found = factorGradient(updates, read(products), read(zeros), found);
   } else if (reduction == "min" || reduction == "max") {
     found = where(updates == read(result), read(share()), 0.0);
-  } else if (reduction == "set") { // of several updates of one place the last one wins
+  } else if (reduction == "set") { // of several updates of one position the last one wins
     Tensor position = reshapeTo(iota({elements(updates.shape())}, DType::i64), updates.shape());
     Tensor isWinner = read(into(full(g.shape(), -1, DType::i64), position, "set")) == position;
     isCounted = isCounted.defined() ? isCounted & isWinner : isWinner;

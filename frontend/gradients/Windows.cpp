@@ -1,5 +1,5 @@
-// Gradients of windows (pooling, convolution): the windows' elements at one place of the kernel are a slice, for each
-// place.
+// Gradients of windows (pooling, convolution). For each tap of the kernel, the elements that all windows read there are
+// a strided slice.
 #include "burin/creation.h"
 #include "frontend/gradients/Rules.h"
 #include "frontend/tensor/Creation.h"
@@ -12,7 +12,7 @@ namespace burin::gradients {
 
 namespace {
 
-/// x with what windows see around it, taken apart by places of the kernel.
+/// Padded x, split by taps of the kernel.
 class Windows {
 public:
   Windows(const Shape &x, const Shape &result, const Window &window) : window(window), x(x), result(result) {
@@ -28,10 +28,10 @@ public:
 
   Tensor pad(const Tensor &x, double value) const { return burin::pad(x, low, high, "constant", value); }
 
-  /// Calls `visit` for each place of the kernel, in row-major order.
+  /// Calls `visit` for each tap of the kernel, in row-major order.
   void forEach(const std::function<void(const Ints &place)> &visit) const { forEachBelow(window.kernel, visit); }
 
-  /// What each window reads at a place of the kernel; of a tensor that has been padded.
+  /// The elements that all windows read at a tap, from a padded tensor.
   Tensor at(const Tensor &padded, const Ints &place) const {
     Shape starts(2, 0), stops(padded.shape().begin(), padded.shape().begin() + 2);
     Ints steps{1, 1};
@@ -43,10 +43,10 @@ public:
     return slice(padded, starts, stops, steps);
   }
 
-  /// The sum over all places of what their elements get: `share` gives it in the shape of the result.
+  /// The gradient of x: the sum over all taps of `share`, the gradient at the tap in the shape of the result.
   ///
-  /// Elements whose positions leave the same remainders by the strides make a dense tensor, to which a place adds its
-  /// share without gaps; these tensors are interleaved at last.
+  /// Elements are grouped by the remainders of their positions divided by the strides. Each group is a dense tensor, to
+  /// which a tap adds its share contiguously; the groups are interleaved at the end.
   Tensor sum(const std::function<Tensor(const Ints &place)> &share) const {
     std::map<Ints, Tensor> sums; // by remainders
     forEach([&](const Ints &place) {
@@ -81,7 +81,7 @@ private:
     }
   }
 
-  /// The tensors whose first remainders are chosen, as one.
+  /// Interleaves the groups whose first remainders are `chosen`.
   Tensor interleave(const std::map<Ints, Tensor> &sums, Ints &chosen) const {
     size_t i = chosen.size();
     if (i == window.kernel.size()) {
@@ -101,7 +101,7 @@ private:
     return reshapeTo(stack(parts, int64_t(3 + i)), shape);
   }
 
-  /// What x has of a tensor that begins with the padding.
+  /// Removes the padding from a tensor.
   Tensor crop(const Tensor &sum) const {
     Ints before(x.size(), 0), behind(x.size(), 0);
     Shape starts(x.size(), 0), stops = x;
@@ -110,7 +110,7 @@ private:
       Dim rest = x[i] + low[i] - sum.shape()[i];
       isKnown &= rest.isStatic();
       before[i] = -low[i];
-      behind[i] = rest.isStatic() ? rest.value() : window.strides[i - 2] - 1; // at most, windows end before that
+      behind[i] = rest.isStatic() ? rest.value() : window.strides[i - 2] - 1; // upper bound: windows end before that
       starts[i] = low[i];
       stops[i] = x[i] + low[i];
     }
@@ -122,13 +122,13 @@ private:
   }
 };
 
-/// How many elements each window is a mean of: [1, 1, spatial…].
+/// Number of elements that each window averages: [1, 1, spatial…].
 Tensor windowSizes(const Windows &windows, const Tensor &x, const Window &window, bool countIncludePad) {
   size_t spatial = window.kernel.size();
   Shape inside{1, 1};
   inside.insert(inside.end(), x.shape().begin() + 2, x.shape().end());
   Tensor counted = windows.pad(ones(inside, x.dtype()), 0);
-  if (countIncludePad) { // all but what ceil_mode adds behind the padding
+  if (countIncludePad) { // all except those that ceil_mode adds after the padding
     Shape limits = counted.shape();
     for (size_t i = 0; i < spatial; ++i)
       limits[2 + i] = inside[2 + i] + window.padding[i] + window.padding[spatial + i];
@@ -152,7 +152,7 @@ Tensor maxPoolGradient(const Tensor &g, const Tensor &x, const Tensor &result, c
   Tensor padded = windows.pad(x, -INFINITY);
   std::vector<Tensor> isLargest;
   windows.forEach([&](const Ints &place) { isLargest.push_back(windows.at(padded, place) == result); });
-  Tensor first = full(result.shape(), -1, DType::i32); // the number of the place
+  Tensor first = full(result.shape(), -1, DType::i32); // index of the tap
   for (size_t i = isLargest.size(); i-- > 0;)
     first = where(isLargest[i], int64_t(i), first);
   int64_t next = 0;
@@ -170,7 +170,7 @@ Tensor avgPoolGradient(const Tensor &g, const Tensor &x, const Window &window, b
   return windows.sum([&](const Ints &) { return share; });
 }
 
-/// The products of what the windows read at each place with g; for sizes that no convolution takes as a kernel's.
+/// Products of the elements at each tap with g, for sizes that a convolution does not accept as a kernel's.
 Tensor kernelGradientByPlaces(const Tensor &g, const Tensor &x, const Tensor &weight, const Window &window,
                               int64_t groups) {
   const int64_t spatial = int64_t(window.kernel.size());
@@ -191,7 +191,7 @@ Tensor kernelGradientByPlaces(const Tensor &g, const Tensor &x, const Tensor &we
   return reshapeAs(stack(products, 3), weight);
 }
 
-/// [outputs, size]: row i holds the share of each element in the mean i.
+/// [outputs, size]: row i has the weight of each element in the mean i.
 static Tensor adaptiveWeights(int64_t outputs, const Dim &size, DType dtype) {
   Tensor i = iota({outputs, 1}, DType::i64), k = iota({1, size}, DType::i64, 1), n = detail::sizeTensor(size);
   Tensor from = floor_divide(i * n, outputs), to = floor_divide((i + 1) * n + (outputs - 1), outputs);
@@ -210,7 +210,7 @@ Tensor adaptiveGradient(const Tensor &g, const Tensor &x, const Ints &outputSize
       continue;
     }
     Tensor spread = dot_general(result, adaptiveWeights(outputSize[i], size, x.dtype()), {}, {}, {axis}, {0});
-    Ints order; // the dimension is last
+    Ints order; // moves the dimension to the end
     for (int64_t k = 0; k < x.rank(); ++k)
       order.push_back(k < axis ? k : k == axis ? x.rank() - 1 : k - 1);
     result = transpose(spread, order);
