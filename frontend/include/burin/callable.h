@@ -1,4 +1,4 @@
-// How trace and jit call functions of any number of tensors.
+// Calls of functions with any number of tensors, for trace and jit.
 #pragma once
 #include "burin/tensor.h"
 #include <array>
@@ -11,7 +11,7 @@
 namespace burin::detail {
 
 using Function = std::function<std::vector<Tensor>(std::span<const Tensor> inputs, const Location &where)>;
-/// The names of weights, as a module's state_dict gives them.
+/// Weights with their names in a module's state_dict.
 using TensorNames = std::vector<std::pair<std::string, Tensor>>;
 
 // ---- results
@@ -22,7 +22,7 @@ template <class R> std::vector<Tensor> flatten(R &&result) {
     return {Tensor(std::forward<R>(result))};
   } else if constexpr (std::is_same_v<Plain, std::vector<Tensor>>) {
     return std::forward<R>(result);
-  } else if constexpr (std::is_same_v<Plain, std::pair<Tensor, std::vector<Tensor>>>) { // of value_and_grad
+  } else if constexpr (std::is_same_v<Plain, std::pair<Tensor, std::vector<Tensor>>>) { // from value_and_grad
     std::vector<Tensor> list = result.second;
     list.insert(list.begin(), result.first);
     return list;
@@ -63,7 +63,7 @@ template <class F, size_t... I>
 struct TakesTensors<F, std::index_sequence<I...>>
     : std::disjunction<std::is_invocable<F &, TensorAt<I>...>, std::is_invocable<F &, TensorAt<I>..., Location>> {};
 template <class F> inline constexpr bool takesList = std::is_invocable_v<F &, const std::vector<Tensor> &>;
-/// Whether F is called with N tensors, rather than with one list.
+/// Whether F takes N tensors, rather than one list.
 template <class F, size_t N> inline constexpr bool takes = TakesTensors<F, std::make_index_sequence<N>>::value;
 
 template <class F, class Sequence> struct Result;
@@ -77,7 +77,7 @@ template <class F, size_t N> struct ResultChoice<F, N, false> {
   static_assert(takesList<F>, "the function takes neither this number of tensors nor a std::vector<Tensor>");
   using type = std::decay_t<std::invoke_result_t<F &, const std::vector<Tensor> &>>;
 };
-/// What F returns for N tensors. A number becomes a Tensor.
+/// The result of F for N tensors. A number becomes a Tensor.
 template <class F, size_t N> struct ResultOfImpl {
   using raw = typename ResultChoice<F, N, takes<F, N>>::type;
   using type = std::conditional_t<std::is_convertible_v<raw, Tensor>, Tensor, raw>;

@@ -1,4 +1,4 @@
-// What surrounds a training: checkpoints, a progress bar, metrics.
+// Training utilities: checkpoints, a progress bar, metrics.
 #pragma once
 #include "burin/data.h"
 #include <chrono>
@@ -9,12 +9,12 @@ namespace burin {
 
 /// Options of Checkpoint.
 struct CheckpointOptions {
-  int64_t keep_last = 3; ///< older checkpoints are removed
-  bool keep_best = true; ///< the one with the lowest metric stays
+  int64_t keep_last = 3; ///< older checkpoints are deleted
+  bool keep_best = true; ///< also keep the one with the lowest metric
 };
 /// Checkpoints of a training in a folder: one safetensors file each, `step-<number>.safetensors`. A file is written
-/// beside its place and renamed when it is whole and on disk, so that there are whole files only, whenever the process
-/// ends.
+/// under another name and renamed when it is complete and on disk, so that only complete files exist, even if the
+/// process is killed.
 ///
 ///   Checkpoint checkpoint("runs/lenet");
 ///   if (auto saved = checkpoint.load_latest()) { net.load_state_dict(saved->part("model.")); … }
@@ -25,25 +25,25 @@ struct CheckpointOptions {
 ///   state.add("loader.", loader.state_dict());
 ///   checkpoint.save(step, state);
 ///
-/// Tensors never change, so what is saved is the state of the moment of the call, also while the training goes on and a
-/// thread writes.
+/// Tensors are immutable, so the saved state is that at the time of the call, although a thread writes it while
+/// training continues.
 class BURIN_API Checkpoint {
 public:
-  /// Makes the folder, and removes from it what a process left that ended while it saved; so a folder serves one
-  /// training at a time. Throws if the folder cannot be made.
+  /// Creates the folder, and deletes incomplete files from it; so a folder serves one training at a time. Throws if the
+  /// folder cannot be created.
   explicit Checkpoint(std::string folder, CheckpointOptions options = {}, Location where = Location::current());
 
-  /// Begins to write, after the one before has been written; what went wrong with that is thrown here. `metric`: the
-  /// lower the better, for keep_best.
+  /// Starts to write, after the previous write has ended; throws if that one has failed. `metric`: lower is better, for
+  /// keep_best.
   void save(int64_t step, const StateDict &state, std::optional<double> metric = std::nullopt,
             Location where = Location::current());
-  /// Waits for the last save; throws what went wrong.
+  /// Waits for the last save; throws if it has failed.
   void wait(Location where = Location::current());
-  /// The steps that there are checkpoints of, in order.
+  /// The steps of the existing checkpoints, ascending.
   std::vector<int64_t> steps() const;
-  /// The one of the highest step; nullopt if there is none.
+  /// The checkpoint with the highest step; nullopt if there is none.
   std::optional<StateDict> load_latest(int64_t *step = nullptr, Location where = Location::current());
-  /// The one with the lowest metric; nullopt if none was saved with a metric.
+  /// The checkpoint with the lowest metric; nullopt if none was saved with a metric.
   std::optional<StateDict> load_best(int64_t *step = nullptr, Location where = Location::current());
 
 private:
@@ -51,16 +51,16 @@ private:
   std::shared_ptr<State> state;
 };
 
-/// A line on a terminal that shows how far a loop is. Prints nothing if stderr is no terminal.
+/// A line on a terminal that shows the progress of a loop. Prints nothing if stderr is not a terminal.
 class BURIN_API ProgressBar {
 public:
   explicit ProgressBar(int64_t total, std::string title = "");
   ~ProgressBar();
   ProgressBar(const ProgressBar &) = delete;
   ProgressBar &operator=(const ProgressBar &) = delete;
-  /// One more step is done; `note` is shown behind the bar, such as the loss.
+  /// Counts a step; `note`, for example the loss, is printed after the bar.
   void step(const std::string &note = "");
-  /// The line as it would be shown after `seconds`.
+  /// The line after `seconds`.
   std::string line(double seconds) const;
 
 private:
@@ -70,12 +70,12 @@ private:
   std::chrono::steady_clock::time_point start, shown;
 };
 
-/// Sums on the device: what is added is not waited for until the result is read.
+/// A sum on the device, which is not waited for until the result is read.
 class BURIN_API Mean {
 public:
   /// Adds the mean of `count` values.
   void add(const Tensor &mean, int64_t count = 1, Location where = Location::current());
-  /// The mean of all values; NaN if there are none.
+  /// The mean of all values; NaN without values.
   double value(Location where = Location::current()) const;
 
 private:
@@ -83,14 +83,14 @@ private:
   int64_t count = 0;
 };
 
-/// The part of the rows of `scores` [N, C] whose largest (or k largest) elements are at the class in `target` [N]:
-/// f32[].
+/// Fraction of the rows of `scores` [N, C] of which the largest (or one of the k largest) elements is at the class in
+/// `target` [N]: f32[].
 BURIN_API Tensor accuracy(const Tensor &scores, const Tensor &target, int64_t top_k = 1,
                           Location where = Location::current());
-/// How often class i (row) was taken for class j (column): i64[classes, classes].
+/// Number of times that class i (row) was predicted as class j (column): i64[classes, classes].
 BURIN_API Tensor confusion_matrix(const Tensor &predicted, const Tensor &target, int64_t classes,
                                   Location where = Location::current());
-/// Of each class, from a confusion matrix: f64[classes]. 0 where a class was never predicted, or does not occur.
+/// Scores per class from a confusion matrix: f64[classes]. 0 if a class was never predicted, or does not occur.
 struct ClassScores {
   Tensor precision, recall, f1;
 };

@@ -27,7 +27,7 @@ Tensor masked_select(const Tensor &mask, Location where = Location::current()) c
 SortResult sort(int64_t axis = -1, bool descending = false, Location where = Location::current()) const;
 SortResult topk(const Dim &k, int64_t axis = -1, bool largest = true, Location where = Location::current()) const;
 
-/// reshape() under PyTorch's name: tensors are dense, so that a view is always possible.
+/// reshape() under PyTorch's name; tensors are dense, so a view is always possible.
 Tensor view(const Shape &shape, Location where = Location::current()) const;
 template <std::integral T> Tensor view(const std::vector<T> &shape, Location where = Location::current()) const {
   return view(Shape(shape.begin(), shape.end()), where);
@@ -36,14 +36,14 @@ template <std::integral T> Tensor reshape(const std::vector<T> &shape, Location 
   return reshape(Shape(shape.begin(), shape.end()), where);
 }
 Tensor view_as(const Tensor &other, Location where = Location::current()) const;
-/// The tensor itself: all tensors are dense and in row-major order.
+/// The tensor itself; all tensors are dense and row-major.
 Tensor contiguous() const { return *this; }
 /// Swaps two dimensions. As torch.Tensor.transpose with two arguments.
 template <std::integral A, std::integral B>
 Tensor transpose(A axis1, B axis2, Location where = Location::current()) const {
   return swapped(int64_t(axis1), int64_t(axis2), where);
 }
-/// The elements from, from + step, … below `to` along one dimension. Negative bounds count from the end; without `to`
+/// The elements from, from + step, … below `to` along one dimension. Negative bounds count from the end; without `to`,
 /// up to the end. The step is positive. x.slice(axis, from, to) is x[{…, Slice(from, to)}].
 template <std::integral A>
 Tensor slice(A axis, const Dim &from, const std::optional<Dim> &to = std::nullopt, int64_t step = 1,

@@ -1,8 +1,9 @@
-// Branches and loops whose course depends on data.
+// Branches and loops that depend on data.
 //
-// In eager code they are C++ control flow on the value of the condition. In a traced function each of the given
-// functions is recorded once, as a function of the graph: only what is chosen runs. They may use tensors from outside,
-// read and set parameters, and draw random numbers (docs/state.md); the condition of a loop only reads.
+// In eager code they are C++ control flow on the value of the condition. In a traced function each function argument is
+// recorded once, as a function of the graph, and a run executes those that the conditions select. Functions may use
+// tensors from outside, read and set parameters, and draw random numbers (docs/state.md); the condition of a loop only
+// reads.
 #pragma once
 #include "burin/callable.h"
 #include "burin/loops.h"
@@ -47,14 +48,14 @@ decltype(auto) callCarrying(F &f, const std::vector<Tensor> &values, const First
 
 } // namespace detail
 
-/// Throws an Error with the message unless `condition` (bool, any shape) holds everywhere. In a traced function each
-/// run checks it, and fails with the message and this line. To check elements on their way, see check(condition, x,
+/// Throws an Error with the message if an element of `condition` (bool, any shape) is false. In a traced function each
+/// run checks it, and fails with the message and this line. To tie the check to a value, use check(condition, x,
 /// message). As torch._assert_async.
 BURIN_API void check(const Tensor &condition, const std::string &message, Location where = Location::current());
 
 /// then() if the condition, one bool (bool[]), is true, else otherwise(); both return a Tensor, or a vector, pair or
-/// tuple of them, of the same shapes and element types. Has a gradient: that of the branch which has run, computed
-/// again. As jax.lax.cond.
+/// tuple of them, of the same shapes and element types. Has a gradient: that of the branch that was taken, which is
+/// recomputed. As jax.lax.cond.
 template <class Then, class Otherwise> auto cond(const detail::Operand &condition, Then &&then, Otherwise &&otherwise) {
   using Raw = std::decay_t<std::invoke_result_t<Then &>>;
   using Result = std::conditional_t<std::is_convertible_v<Raw, Tensor>, Tensor, Raw>;
@@ -63,8 +64,8 @@ template <class Then, class Otherwise> auto cond(const detail::Operand &conditio
       condition.where));
 }
 
-/// The result of branches[index](), where `index` is one integer (of any integer type, shape []); limited to the first
-/// and the last branch. Branches return what `cond` allows. As jax.lax.switch.
+/// The result of branches[index](), where `index` is one integer (of any integer type, shape []), clamped to the number
+/// of branches. Branches return the same as in `cond`. As jax.lax.switch.
 template <class First, class... More> auto switch_case(const detail::Operand &index, First &&first, More &&...more) {
   using Raw = std::decay_t<std::invoke_result_t<First &>>;
   using Result = std::conditional_t<std::is_convertible_v<Raw, Tensor>, Tensor, Raw>;
@@ -72,10 +73,10 @@ template <class First, class... More> auto switch_case(const detail::Operand &in
   return detail::unflatten<Result>(detail::switchCase(index.tensor, branches, index.where));
 }
 
-/// Replaces the values by body(values) as long as condition(values), one bool, is true; returns the last ones.
-/// `initial` is a Tensor, a std::vector<Tensor>, or a pair or tuple of tensors, which the functions take as so many
-/// arguments; the body returns the same kind, of the same shapes and element types. At most `limit` turns, if it is
-/// given. In a traced function only loops with a limit have a gradient: they keep the values of each turn. As
+/// Replaces the values by body(values) as long as condition(values), one bool, is true; returns the last values.
+/// `initial` is a Tensor, a std::vector<Tensor>, or a pair or tuple of tensors, which become the arguments of both
+/// functions; the body returns the same kind, with the same shapes and element types. `limit` bounds the number of
+/// iterations. In a traced function only loops with a limit have a gradient; they keep the values of each iteration. As
 /// jax.lax.while_loop.
 template <class Condition, class Body, class Values>
 auto while_loop(Condition &&condition, Body &&body, const Values &initial, std::optional<int64_t> limit = std::nullopt,
@@ -87,9 +88,9 @@ auto while_loop(Condition &&condition, Body &&body, const Values &initial, std::
       detail::flatten(initial), limit, where));
 }
 
-/// Replaces the values by body(i, values) for i = lower … upper - 1, an i64[]; returns the last ones. The values are as
-/// for while_loop. The limits are an integer and a size, which may be symbolic: then the loop is a scan, with a
-/// gradient. Or both are tensors of one i64: then it is a while_loop. As jax.lax.fori_loop.
+/// Replaces the values by body(i, values) for i = lower … upper - 1, an i64[]; returns the last values. For values see
+/// while_loop. If lower is an integer and upper a size, possibly symbolic, the loop is a scan and has a gradient. If
+/// both are tensors of one i64, it is a while_loop. As jax.lax.fori_loop.
 template <class Lower, class Upper, class Body, class Values>
 auto fori_loop(const Lower &lower, const Upper &upper, Body &&body, const Values &initial,
                Location where = Location::current()) {
@@ -104,10 +105,10 @@ auto fori_loop(const Lower &lower, const Upper &upper, Body &&body, const Values
     return detail::unflatten<Carried>(detail::countedLoop(Tensor(lower), Tensor(upper), turn, values, where));
 }
 
-/// f of each element of the tensors along dimension 0, stacked along a new dimension 0: f takes one element of each and
-/// returns a Tensor, or a vector, pair or tuple of them. A scan without states: one element after the other. Where an
-/// op can do all elements in one call, as matmul and reductions along an axis can, that is faster. Throws Error unless
-/// the tensors have a dimension 0, of one size. Has a gradient. As jax.lax.map.
+/// f of each slice of the tensors along dimension 0, stacked along a new dimension 0: f takes one slice of each and
+/// returns a Tensor, or a vector, pair or tuple of them. A scan without states, slice by slice; ops that can process
+/// all slices in one call, such as matmul and reductions along an axis, are faster. Throws Error unless the tensors
+/// have a dimension 0 of equal size. Has a gradient. As jax.lax.map.
 ///
 ///   Tensor gradients = map([&](const Tensor &x, const Tensor &y) { return grad(loss(w, x, y), {w})[0]; }, xs, ys);
 template <class F, class... More> auto map(F &&f, const detail::Operand &first, const More &...more) {

@@ -1,4 +1,4 @@
-// New tensors.
+// Creation of tensors.
 #pragma once
 #include "burin/random.h"
 #include "burin/tensor.h"
@@ -30,13 +30,13 @@ private:
   std::vector<NestedNumbers> parts;
 };
 
-/// Without `dtype`: f32 if there is a float among the numbers, else i64, or bool if all are bool.
+/// Default of `dtype`: f32 if there is a float among the numbers, else i64, or bool if all are bool.
 BURIN_API Tensor tensor(const NestedNumbers &values, std::optional<DType> dtype = std::nullopt,
                         Location where = Location::current());
 
-/// Copies `count` elements of this type.
+/// Copies the elements of a tensor of this type.
 BURIN_API Tensor from_bytes(const void *data, const TensorSpec &spec, Location where = Location::current());
-/// Copies the values; without a shape they form a vector.
+/// Copies the values; without a shape they become a vector.
 template <Arithmetic T>
 Tensor from_vector(const std::vector<T> &values, std::optional<Shape> shape = std::nullopt,
                    Location where = Location::current()) {
@@ -51,15 +51,15 @@ Tensor from_vector(const std::vector<T> &values, std::optional<Shape> shape = st
     return from_bytes(values.data(), {dtypeOf<T>(), std::move(dims)}, where);
   }
 }
-/// Uses the memory in place, row-major; it must not change while the tensor or anything computed from it is pending.
-/// `release` is called once, by whichever thread drops the last use.
+/// Uses the memory in place, row-major; it must not change while the tensor, or a value computed from it, is pending.
+/// `release` is called once, in the thread that drops the last reference.
 BURIN_API Tensor from_blob(void *data, const TensorSpec &spec, std::function<void()> release = nullptr,
                            Location where = Location::current());
 
 BURIN_API Tensor zeros(const Shape &shape, DType dtype = f32, Location where = Location::current());
 BURIN_API Tensor ones(const Shape &shape, DType dtype = f32, Location where = Location::current());
 BURIN_API Tensor full(const Shape &shape, double value, Location where = Location::current());
-/// Contents undefined.
+/// Undefined contents.
 BURIN_API Tensor empty(const Shape &shape, DType dtype = f32, Location where = Location::current());
 /// The same on a device.
 BURIN_API Tensor zeros(const Shape &shape, DType dtype, Device device, Location where = Location::current());
@@ -77,7 +77,7 @@ BURIN_API Tensor arangeIntegers(int64_t start, int64_t stop, int64_t step, DType
 BURIN_API Tensor arangeReals(double start, double stop, double step, DType dtype, const Location &where);
 } // namespace detail
 
-/// start, start + step, … below stop. i64 if all are integers, else f32.
+/// start, start + step, … below stop; i64 if all are integers, else f32.
 template <Arithmetic A, Arithmetic B, Arithmetic C = int>
 Tensor arange(A start, B stop, C step = 1, std::optional<DType> dtype = std::nullopt,
               Location where = Location::current()) {
@@ -92,12 +92,12 @@ template <Arithmetic A> Tensor arange(A stop, Location where = Location::current
 template <Arithmetic A> Tensor arange(A stop, DType dtype, Location where = Location::current()) {
   return arange(A(0), stop, 1, dtype, where);
 }
-/// The same between sizes, which may be symbolic: arange(x.size(1)). i64[max(0, ceil((stop - start) / step))].
+/// The same with sizes, which may be symbolic: arange(x.size(1)). i64[max(0, ceil((stop - start) / step))].
 BURIN_API Tensor arange(const Dim &start, const Dim &stop, int64_t step = 1, std::optional<DType> dtype = std::nullopt,
                         Location where = Location::current());
 BURIN_API Tensor arange(const Dim &stop, std::optional<DType> dtype = std::nullopt,
                         Location where = Location::current());
-/// `count` numbers from start to stop, both included.
+/// `count` evenly spaced numbers from start to stop, both included.
 BURIN_API Tensor linspace(double start, double stop, int64_t count, DType dtype = f32,
                           Location where = Location::current());
 /// The identity matrix; `columns` < 0: as many as rows.

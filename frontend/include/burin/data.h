@@ -1,37 +1,36 @@
-// Tensors from and to files and other libraries.
+// Tensors in files and in memory of other libraries.
 #pragma once
 #include "burin/module.h"
 #include <map>
 
-// Of DLPack's dlpack.h, which callers include themselves.
+// From DLPack's dlpack.h, which callers include themselves.
 struct DLManagedTensor;
 struct DLManagedTensorVersioned;
 
 namespace burin {
 
-// ---- files. Any bytes are safe to load: what is not a whole, valid file throws. Files are written whole or not at
-// all.
+// ---- files. Loading is safe for any bytes: incomplete and invalid files throw. Writing is atomic.
 
-/// One array of a .npy file, or all of an .npz archive by their names.
+/// One array of a .npy file, or all of an .npz archive by name.
 BURIN_API Tensor load_npy(const std::string &path, Location where = Location::current());
 BURIN_API void save_npy(const std::string &path, const Tensor &tensor, Location where = Location::current());
 BURIN_API StateDict load_npz(const std::string &path, Location where = Location::current());
 BURIN_API void save_npz(const std::string &path, const StateDict &tensors, bool compress = false,
                         Location where = Location::current());
 
-/// The file is mapped: tensors are read when they are used, and the file must not be changed in place until they are
-/// gone. `metadata` receives the file's free-text entries.
+/// The file is mapped: tensors are read when they are used, and the file must not be changed in place while they exist.
+/// `metadata` receives the free-text entries of the file.
 BURIN_API StateDict load_safetensors(const std::string &path, std::map<std::string, std::string> *metadata = nullptr,
                                      Location where = Location::current());
 BURIN_API void save_safetensors(const std::string &path, const StateDict &tensors,
                                 const std::map<std::string, std::string> &metadata = {},
                                 Location where = Location::current());
 
-/// The tensors of a state dict that PyTorch has saved (.pt, .pth, since 1.6: torch.save(model.state_dict(), path)), or
-/// of dicts and lists of such: {"model": …, "optimizer": …} gives "model.fc.weight", "optimizer.state.0.exp_avg".
-/// Numbers become tensors of rank 0, text is left out. The file is mapped as by load_safetensors. Nothing in it is
-/// executed: pickles of anything but tensors, numbers, text, lists and dicts are refused with the name of what they
-/// would call.
+/// The tensors of a state dict saved by PyTorch (.pt, .pth, since 1.6: torch.save(model.state_dict(), path)), or of
+/// nested dicts and lists: {"model": …, "optimizer": …} gives "model.fc.weight", "optimizer.state.0.exp_avg". Numbers
+/// become tensors of rank 0, text is skipped. The file is mapped as by load_safetensors. Nothing in it is executed:
+/// pickles of anything but tensors, numbers, text, lists and dicts are rejected, with the name of the function that
+/// they would call.
 BURIN_API StateDict load_pth(const std::string &path, Location where = Location::current());
 
 // ---- DLPack: memory shared with other libraries, without a copy

@@ -1,4 +1,4 @@
-// Where tensors are.
+// Devices of tensors.
 #pragma once
 #include "burin/error.h"
 #include <cstddef>
@@ -9,17 +9,17 @@
 
 namespace burin {
 
-/// Where the elements of a tensor are, and where ops on it run: the processor, or a GPU. As torch.device.
+/// The memory that holds a tensor, and the processor that runs ops on it: the CPU, or a GPU. As torch.device.
 ///
-/// Operands of an op must be on one device. These go where the others are: numbers, tensors of rank 0 on the processor,
-/// and what zeros, ones, full, arange, linspace, eye and random numbers make without being told a device. Everything
-/// else is moved by `to`.
+/// Operands of an op must be on one device. These follow the other operands: numbers, tensors of rank 0 on the CPU, and
+/// results of zeros, ones, full, arange, linspace, eye and random numbers without a device argument. Other tensors are
+/// moved by `to`.
 class BURIN_API Device {
 public:
-  /// The processor.
+  /// The CPU.
   constexpr Device() = default;
-  /// "cpu", "cuda" (the first GPU), "cuda:1". Throws Error for other names; whether there is such a GPU turns out when
-  /// it is used.
+  /// "cpu", "cuda" (the first GPU), "cuda:1". Throws Error for other names; whether the GPU exists is checked on first
+  /// use.
   Device(std::string_view name, Location where = Location::current());
   Device(const char *name, Location where = Location::current()) : Device(std::string_view(name), where) {}
   static constexpr Device gpu(int index) {
@@ -30,7 +30,7 @@ public:
 
   constexpr bool is_cpu() const { return number < 0; }
   constexpr bool is_cuda() const { return number >= 0; }
-  /// Of the GPU; 0 for the processor.
+  /// Index of the GPU; 0 for the CPU.
   constexpr int index() const { return number < 0 ? 0 : number; }
   /// "cuda:0"
   std::string str() const;
@@ -58,20 +58,20 @@ private:
   bool hadOuter;
 };
 
-/// How many GPUs there are; 0 where there is no CUDA driver.
+/// Number of GPUs; 0 without a CUDA driver.
 BURIN_API int cuda_device_count();
 
-/// Bytes of a device's memory.
+/// Memory of a device, in bytes.
 struct DeviceMemory {
-  size_t in_use = 0, peak = 0; // of tensors, weights, states and intermediate results: now, and at most so far
-  size_t reserved = 0;         // what is kept for this process, in use or free
+  size_t in_use = 0, peak = 0; // of tensors, weights, states and intermediate results: current and maximum
+  size_t reserved = 0;         // held by this process, in use or free
   size_t limit = 0;            // 0: none
   size_t total = 0;            // of a GPU
 };
 BURIN_API DeviceMemory memory_use(Device device, Location where = Location::current());
-/// From now on what would need more of the GPU's memory fails; 0: no limit.
+/// Makes allocations fail that would exceed this amount of the GPU's memory; 0: no limit.
 BURIN_API void set_memory_limit(Device device, size_t bytes, Location where = Location::current());
-/// Waits for all work on a device. Throws what has gone wrong in it.
+/// Waits for all work on a device. Throws the first error of it.
 BURIN_API void synchronize(Device device, Location where = Location::current());
 
 } // namespace burin

@@ -1,4 +1,4 @@
-// From functions to graphs, from graphs to machine code.
+// Tracing of functions to graphs, and compilation of graphs to machine code.
 #pragma once
 #include "burin/callable.h"
 #include <map>
@@ -15,46 +15,47 @@ BURIN_API std::string str(const NamedSpec &);
 
 /// Options of compile().
 struct CompileOptions {
-  /// "native" (the best of the next two that this machine has), "x86-64-v3", "x86-64-v4": code for several may lie in
-  /// one artifact, the best is chosen when it is loaded. Or "x86-64-v4+amx" alone: large f32 products by tiles of bf16,
-  /// up to 1.8 times as fast and as exact, with other last bits than the rest (docs/numerics.md).
+  /// "native" (the best of the next two on this machine), "x86-64-v3", "x86-64-v4"; an artifact may have code for
+  /// several targets, of which loading chooses the best. Or "x86-64-v4+amx" alone: large f32 products on tiles of bf16,
+  /// up to 1.8 times as fast, with the accuracy of f32 but other last bits than other targets (docs/numerics.md).
   std::vector<std::string> targets{"native"};
-  /// Bytes that one run may take for weights, states, inputs, outputs and intermediate values; 0: no limit. Where the
-  /// plan needs more, values that are kept for later are computed again by the same kernels, the cheapest first, so
-  /// that results keep their bits. Throws if that is not enough, with the least that was found and what is held then.
+  /// Limit in bytes of a run's weights, states, inputs, outputs and intermediate values; 0: no limit. If the plan needs
+  /// more, values that are held for later are recomputed by the same kernels, the cheapest first, so results keep their
+  /// bits. Throws if that is not enough, with the smallest peak found and the values held there.
   uint64_t memory_limit = 0;
-  /// For a memory_limit: f32 values may be kept as bf16 between two uses; then results are not the same.
+  /// With a memory_limit: f32 values may be stored as bf16 between two uses, which changes results.
   bool memory_allow_bf16 = false;
   /// Where the artifact runs at first (see Artifact::to). For a GPU, "native" is the code that fits it.
   Device device = {};
 };
 
-/// Compiled code with its weights and states; a handle, copies share it. Calls are asynchronous like ops. Calls of
-/// functions with states follow each other, from however many threads they come.
+/// Compiled code with its weights and states; a handle, whose copies share them. Calls are asynchronous, like ops.
+/// Calls of functions with states are serialised, from all threads.
 class BURIN_API Artifact {
 public:
   const std::vector<NamedSpec> &inputs() const;
   const std::vector<NamedSpec> &outputs() const;
 
-  /// The names of its functions; most artifacts have one, "main".
+  /// The names of the functions; most artifacts have one, "main".
   std::vector<std::string> functions() const;
-  /// The same artifact, of which inputs(), outputs() and run() are those of another function; weights and states are
-  /// shared. Throws if there is none of that name.
+  /// The same artifact with another function for inputs(), outputs() and run(); weights and states are shared. Throws
+  /// if no function has that name.
   Artifact function(const std::string &name, Location where = Location::current()) const;
 
-  /// Tensors that outlive a run: parameters that learn, running statistics, caches. In the order of the file.
+  /// Tensors that outlive a run: parameters in training, running statistics, caches. In the order of the file.
   const std::vector<NamedSpec> &states() const;
-  /// A copy of the value that the next run will find. Throws if there is no state of that name.
+  /// A copy of the current value. Throws if no state has that name.
   Tensor state(const std::string &name, Location where = Location::current()) const;
-  /// Throws unless the element type and the shape are those of the state.
+  /// Throws unless element type and shape are those of the state.
   void set_state(const std::string &name, const Tensor &value, Location where = Location::current()) const;
-  /// All states become what they are in the file.
+  /// Restores all states to the values in the file.
   void reset_states(Location where = Location::current()) const;
-  /// All states, by name, as safetensors. The file is written whole or not at all.
+  /// Writes all states, by name, as safetensors. The write is atomic.
   void save_states(const std::string &path, Location where = Location::current()) const;
-  /// Every state of the artifact must be there with its element type and shape, and nothing else; or nothing changes.
+  /// The file must have exactly the states of the artifact, with their element types and shapes; otherwise nothing
+  /// changes.
   void load_states(const std::string &path, Location where = Location::current()) const;
-  /// The same code and weights, with states of its own that begin as they are now.
+  /// The same code and weights, with separate states that start with the current values.
   Artifact with_own_states(Location where = Location::current()) const;
 
   /// Where it runs.
@@ -66,15 +67,15 @@ public:
   /// The target whose code runs here: "x86-64-v4"; empty if all code is for other machines.
   const std::string &target() const;
 
-  /// What CompileOptions::memory_limit has changed, in lines of text: for each function what it needs, then each value
-  /// that is computed again, with its place, the bytes saved and the FLOP added. Empty without a limit.
+  /// The effect of CompileOptions::memory_limit as text: for each function its need of memory, then each recomputed
+  /// value with its location, the bytes saved and the FLOP added. Empty without a limit.
   const std::string &memory_report() const;
 
   std::vector<Tensor> run(std::span<const Tensor> inputs, Location where = Location::current()) const;
   std::vector<Tensor> run(std::initializer_list<Tensor> inputs, Location where = Location::current()) const {
     return run(std::span(inputs.begin(), inputs.size()), where);
   }
-  /// By the names of inputs() and outputs(). Throws if a name is missing or unknown.
+  /// By the names in inputs() and outputs(). Throws if a name is missing or unknown.
   std::map<std::string, Tensor> run(const std::map<std::string, Tensor> &inputs,
                                     Location where = Location::current()) const;
   /// For artifacts with one output.
@@ -103,26 +104,25 @@ private:
 /// The same as Artifact::load.
 BURIN_API Artifact load(const std::string &path, Location where = Location::current());
 
-/// A traced function: ops, weights, names and places in the source. A handle to something that never changes.
+/// A traced function: ops, weights, names and source locations. A handle to an immutable object.
 class BURIN_API Graph {
 public:
   const std::vector<NamedSpec> &inputs() const;
   const std::vector<NamedSpec> &outputs() const;
 
-  /// The names of its functions. A graph from trace() or from ONNX has one, "main"; see Program for more.
+  /// The names of the functions. A graph from trace() or ONNX has one, "main"; see Program for more.
   std::vector<std::string> functions() const;
-  /// The same graph, of which inputs(), outputs() and run() are those of another function. Throws if there is none of
-  /// that name.
+  /// The same graph with another function for inputs(), outputs() and run(). Throws if no function has that name.
   Graph function(const std::string &name, Location where = Location::current()) const;
 
-  /// As MLIR text; large weights are left out.
+  /// MLIR text, without large weights.
   std::string str() const;
   void print(std::ostream &) const;
-  /// Writes the graph with its weights (.burin), whole or not at all; as an ONNX model if the name ends with .onnx.
+  /// Writes the graph with its weights (.burin), atomically; as an ONNX model if the name ends with .onnx.
   void save(const std::string &path, Location where = Location::current()) const;
-  /// Reads a .burin file, MLIR text, or an ONNX model (see load_onnx). Damaged and foreign files are refused; but load
-  /// graphs only from where you would take code, as MLIR's reader is not made for bytes that someone has forged with a
-  /// right checksum.
+  /// Reads a .burin file, MLIR text, or an ONNX model (see load_onnx). Damaged files and files of other formats throw.
+  /// Load graphs only from sources that you trust with code: MLIR's reader is not hardened against forged files with a
+  /// valid checksum.
   static Graph load(const std::string &path, Location where = Location::current());
 
   /// Compiles for this machine on the first call, then runs; asynchronous like ops. States are shared by all handles to
@@ -144,18 +144,18 @@ private:
 BURIN_API Artifact compile(const Graph &graph, const CompileOptions &options = {},
                            Location where = Location::current());
 
-/// Where the kernels of this process's eager calls came from.
+/// Origin of the kernels of this process's eager calls.
 struct KernelStatistics {
   uint64_t compiled = 0, fromDisk = 0;
 };
 BURIN_API KernelStatistics kernel_statistics();
 
-/// When a jitted function is traced again, without running anything, to see whether it still records what was compiled.
-/// The function's C++ code runs each time.
+/// When a jitted function is traced again, without running anything, to verify that it still records the compiled
+/// graph. The C++ code of the function runs each time.
 enum class JitCheck {
   Never,
-  First,     /// with the second, third and fourth call for each kind of arguments
-  Sometimes, /// with the second call, then with one of 32 at random
+  First,     /// on the second, third and fourth call per argument types
+  Sometimes, /// on the second call, then on one of 32 at random
   Always,
 };
 
@@ -167,12 +167,12 @@ struct JitOptions {
 #else
   JitCheck check = JitCheck::First;
 #endif
-  /// {argument, dimension}: sizes that may change from call to call without another compilation. Those that are equal
-  /// in one call must be equal in all that use the same code; other calls compile again. A size of 1, which may
-  /// broadcast, has code of its own.
+  /// {argument, dimension}: sizes that may change between calls without recompilation. Sizes that are equal in the
+  /// first call must be equal in all calls that use the same code; other calls are compiled again. Size 1, which may
+  /// broadcast, has separate code.
   std::vector<std::pair<int64_t, int64_t>> dynamic = {};
   /// As in CompileOptions, for each combination of arguments; parameters and other states count as inputs, and their
-  /// new values as outputs. BURIN_LOG=memory tells what is computed again.
+  /// new values as outputs. BURIN_LOG=memory prints the recomputed values.
   uint64_t memory_limit = 0;
   bool memory_allow_bf16 = false;
   /// Where the function runs if neither an argument nor a parameter that it uses says so.
@@ -183,7 +183,7 @@ namespace detail {
 BURIN_API Graph trace(const Function &function, std::span<const TensorSpec> inputs, std::vector<std::string> inputNames,
                       std::vector<std::string> outputNames, const TensorNames &names, const Location &where);
 
-/// What a jitted function has been compiled for.
+/// Cache of the compiled variants of a jitted function.
 class BURIN_API JitCache {
 public:
   JitCache(Function function, std::function<TensorNames()> names, JitOptions options);
@@ -196,8 +196,8 @@ private:
 };
 } // namespace detail
 
-/// While one lives, ops that this thread calls run eagerly, even in a function that is being traced: for what is to be
-/// computed once, when the function is traced, such as initial values of state.
+/// During its lifetime, ops of this thread run eagerly, even while a function is traced: for values that are computed
+/// once, at tracing time, such as initial states.
 class BURIN_API NoTrace {
 public:
   NoTrace();
@@ -219,9 +219,9 @@ Graph trace(F &&function, const std::vector<TensorSpec> &inputs, std::vector<std
                        detail::namesOf(function), where);
 }
 
-/// `function`, compiled: traced once per combination of element types and shapes of its arguments, and of the modes of
-/// the modules that it uses. Traced again when a parameter that it only reads has changed, at most twice. Copies share
-/// what is compiled. Inside another trace the function itself is called.
+/// `function`, compiled: traced once per combination of element types and shapes of its arguments, and of modes of its
+/// modules. Traced again when a parameter that it only reads has changed, at most twice. Copies share the compiled
+/// code. Inside another trace the function itself is called.
 template <class F> class Jit {
 public:
   explicit Jit(F function, JitOptions options = {})
@@ -232,24 +232,24 @@ public:
   auto operator()(Location where = Location::current()) const {
     return call<0>(where, {});
   }
-  /// One tensor, number or size per parameter, in any number.
+  /// Any number of tensors, numbers or sizes, one per parameter.
   template <std::convertible_to<Tensor>... Rest>
     requires(detail::takes<F, 1 + sizeof...(Rest)> || detail::takesList<F>)
   auto operator()(const detail::Operand &first, const Rest &...rest) const {
     return call<1 + sizeof...(Rest)>(first.where, {first.tensor, Tensor(rest)...});
   }
-  /// A function over a list takes a list.
+  /// A function of a list takes a list.
   template <std::same_as<std::vector<Tensor>> List>
     requires(detail::takesList<F>)
   auto operator()(const List &inputs, Location where = Location::current()) const {
     using Result = detail::ResultOf<F, detail::kMaxArguments + 1>;
     return detail::unflatten<Result>(cache.call(inputs, where));
   }
-  /// Any number of arguments; results as a list.
+  /// Any number of arguments; returns a list of results.
   std::vector<Tensor> run(std::span<const Tensor> inputs, Location where = Location::current()) const {
     return cache.call(inputs, where);
   }
-  /// How many times the function has been traced.
+  /// How often the function has been traced.
   size_t traces() const { return cache.traces(); }
 
 private:

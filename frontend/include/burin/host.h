@@ -1,7 +1,7 @@
-// What compiled functions have the host do: prints, and calls of C++ functions.
+// Host calls of compiled functions: prints, and calls of C++ functions.
 //
-// Both happen in each run, in the order of the program, whether or not anybody uses a result: also in branches that are
-// taken and in each turn of a loop. A value that a gradient or remat computes again is not printed again.
+// Both are executed in each run, in program order, even if no result is used, also in branches that are taken and in
+// each iteration of a loop. Values that a gradient or remat recomputes are not printed again.
 #pragma once
 #include "burin/callable.h"
 
@@ -23,7 +23,7 @@ struct HostResults {
 BURIN_API std::vector<Tensor> hostCall(Function function, const HostResults &results,
                                        const std::vector<Tensor> &operands);
 
-/// What `f` returns as a list; nothing if it returns void.
+/// The results of `f` as a list; empty if it returns void.
 template <class F, class... Arguments> std::vector<Tensor> listOf(F &f, const Arguments &...arguments) {
   if constexpr (std::is_void_v<std::invoke_result_t<F &, const Arguments &...>>) {
     f(arguments...);
@@ -39,24 +39,23 @@ template <class Raw> auto asReturned(std::vector<Tensor> tensors) {
 
 } // namespace detail
 
-/// Writes `x`, of any shape and element type, to standard error, after the place of the call and the label:
+/// Writes `x`, of any shape and element type, to standard error, after the location of the call and the label:
 ///
 ///   model.cpp:12: scores: f32[3] [0.1 0.7 0.2]
 ///
-/// In a traced function each run prints it, in artifacts too. Eagerly it waits for the value and prints it now.
-/// Printing a value keeps it in memory: ops around it may be fused otherwise. In ONNX files prints are left out. As
-/// jax.debug.print.
+/// In a traced function each run prints, also in artifacts. Eagerly it waits for the value and prints it now. Printing
+/// a value keeps it in memory, which may change fusion. ONNX files omit prints. As jax.debug.print.
 BURIN_API void debug_print(const Tensor &x, const std::string &label = "", Location where = Location::current());
 
-/// f(operands...): a C++ function of this process, also in a traced function, each run of which calls it. `results` are
-/// the element types and shapes of what it returns: one TensorSpec, a list of them, or {} for none; sizes may be those
-/// of operands (x.shape()). `f` takes as many tensors as there are operands, or one std::vector<Tensor>, and returns a
-/// Tensor, a vector, pair or tuple of them, or nothing. It sees values, never a trace, and its ops record no gradients.
+/// Calls f(operands...), a C++ function of this process; in a traced function, each run calls it. `results` are the
+/// element types and shapes of its results: one TensorSpec, a list of them, or {} for none; sizes may be those of
+/// operands (x.shape()). `f` takes as many tensors as there are operands, or one std::vector<Tensor>, and returns a
+/// Tensor, a vector, pair or tuple of them, or nothing. Its arguments have values, and its ops record no gradients.
 ///
-/// A run that calls functions waits for its inputs and happens in the thread of its caller; where several threads run
-/// a compiled function at once, `f` must allow it. An exception in `f`, or a result of another type, ends the run with
-/// an Error that names this line; states are as before. `f` may not run a compiled function whose states are in use by
-/// the run that calls it: that is an Error, too.
+/// A run that calls functions waits for its inputs and executes in the thread of its caller; if several threads run a
+/// compiled function, `f` must be thread-safe. An exception in `f`, or a result of another type, ends the run with an
+/// Error that names this line; states are unchanged. `f` must not run a compiled function whose states are in use by
+/// the calling run: that is an Error, too.
 ///
 /// A graph or artifact with such a call cannot be saved. It has no gradient: give it one with custom_vjp, or detach the
 /// operands. As jax.pure_callback and jax.experimental.io_callback.

@@ -1,4 +1,4 @@
-// Parts of tensors: x[3], x[{Slice(1, None, 2), Ellipsis, NewAxis, -1}], x[rows].
+// Indexing of tensors: x[3], x[{Slice(1, None, 2), Ellipsis, NewAxis, -1}], x[rows].
 #pragma once
 #include "burin/tensor.h"
 #include <variant>
@@ -9,13 +9,13 @@ struct NoneType {};
 struct EllipsisType {};
 /// An omitted bound of a Slice.
 inline constexpr NoneType None;
-/// As many whole dimensions as it takes.
+/// All dimensions that other indices do not use.
 inline constexpr EllipsisType Ellipsis;
 /// A new dimension of size 1.
 inline constexpr NoneType NewAxis;
 
-/// start:stop:step as in Python: negative bounds count from the end, all are limited to the size, and a negative step
-/// runs backwards.
+/// start:stop:step as in Python: negative bounds count from the end, bounds are clamped to the size, and a negative
+/// step runs backwards.
 struct Slice {
   /// An integer, a symbolic size, or None for the end of the dimension.
   struct Bound : std::optional<Dim> {
@@ -27,13 +27,13 @@ struct Slice {
   int64_t step = 1;
 
   Slice() = default;
-  /// The first `stop`.
+  /// The first `stop` elements.
   explicit Slice(Bound stop) : stop(std::move(stop)) {}
   Slice(Bound start, Bound stop, int64_t step = 1) : start(std::move(start)), stop(std::move(stop)), step(step) {}
 };
 
-/// What one place between the brackets may hold: an integer, a Slice, Ellipsis, NewAxis, or a tensor of integers, whose
-/// shape replaces the dimension.
+/// An index of one dimension: an integer, a Slice, Ellipsis, NewAxis, or a tensor of integers, whose shape replaces the
+/// dimension.
 struct Index : std::variant<int64_t, Slice, EllipsisType, NoneType, Tensor> {
   Index(std::integral auto value) : variant(int64_t(value)) {}
   Index(Slice value) : variant(std::move(value)) {}
@@ -47,7 +47,7 @@ private:
   static variant ofSize(const Dim &size) { return size.isStatic() ? variant(size.value()) : variant(Tensor(size)); }
 };
 
-/// What stands in the parentheses of `x(…)`: one index or slice per dimension.
+/// The arguments of `x(…)`: one index or slice per dimension.
 class Indices {
 public:
   Indices(std::initializer_list<Index> list, Location where = Location::current()) : list(list), where(where) {}
@@ -59,7 +59,7 @@ public:
 };
 
 namespace detail {
-/// The first of several indices; it carries the caller's line.
+/// The first of several indices, with the caller's line.
 struct FirstIndex {
   template <std::convertible_to<Index> T>
   FirstIndex(T &&value, Location where = Location::current()) : value(std::forward<T>(value)), where(where) {}

@@ -13,7 +13,7 @@ using burin::IntList;
 struct BURIN_API Linear : Module {
   Linear(int64_t in, int64_t out, bool bias = true, Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const { return forward(x, weight, where); }
-  /// With another weight of the same shape.
+  /// Computes with another weight of the same shape.
   Tensor forward(const Tensor &x, const Tensor &weight, Location where = Location::current()) const;
   Parameter weight, bias;
 };
@@ -24,12 +24,12 @@ struct ConvOptions {
   int64_t groups = 1;
   bool bias = true;
 };
-/// What convolutions over 1, 2 and 3 dimensions share. x [N, in, spatial…], weight [out, in/groups, kernel…],
-/// bias [out]. A kernel or an option is one number per spatial dimension, or one for all.
+/// Base of convolutions over 1, 2 and 3 dimensions. x [N, in, spatial…], weight [out, in/groups, kernel…], bias [out].
+/// A kernel or an option is one number per spatial dimension, or one for all.
 /// Source: torch.nn.Conv1d, Conv2d, Conv3d.
 struct BURIN_API ConvNd : Module {
   Tensor operator()(const Tensor &x, Location where = Location::current()) const { return forward(x, weight, where); }
-  /// With another weight of the same shape.
+  /// Computes with another weight of the same shape.
   Tensor forward(const Tensor &x, const Tensor &weight, Location where = Location::current()) const;
   Parameter weight, bias;
   ConvOptions options;
@@ -57,11 +57,11 @@ struct ConvTransposeOptions {
   int64_t groups = 1;
   bool bias = true;
 };
-/// What transposed convolutions share: weight [in, out/groups, kernel…], else as ConvNd.
+/// Base of transposed convolutions: weight [in, out/groups, kernel…], otherwise like ConvNd.
 /// Source: torch.nn.ConvTranspose1d, ConvTranspose2d, ConvTranspose3d.
 struct BURIN_API ConvTransposeNd : Module {
   Tensor operator()(const Tensor &x, Location where = Location::current()) const { return forward(x, weight, where); }
-  /// With another weight of the same shape.
+  /// Computes with another weight of the same shape.
   Tensor forward(const Tensor &x, const Tensor &weight, Location where = Location::current()) const;
   Parameter weight, bias;
   ConvTransposeOptions options;
@@ -88,14 +88,14 @@ struct BURIN_API ConvTranspose3d : ConvTransposeNd {
 
 /// Options of Embedding.
 struct EmbeddingOptions {
-  /// A row that is 0 at first and learns nothing: its gradient is 0.
+  /// A row that is initially 0 and is not trained: its gradient is 0.
   std::optional<int64_t> padding_idx = std::nullopt;
-  /// The gradient that backward() leaves in the weight is kept as the rows that were looked up, as long as nothing else
-  /// uses the weight: SGD (without momentum and decay), Adagrad (without decay) and SparseAdam then read and write
-  /// those rows only. grad() of the weight gives the whole gradient.
+  /// backward() stores the gradient of the weight as the rows that were looked up, as long as nothing else uses the
+  /// weight. SGD (without momentum and decay), Adagrad (without decay) and SparseAdam then read and write only those
+  /// rows. grad() of the weight returns the full gradient.
   bool sparse = false;
 };
-/// Rows of weight [count, size] chosen by integers. Source: torch.nn.Embedding.
+/// Rows of weight [count, size] selected by integers. Source: torch.nn.Embedding.
 struct BURIN_API Embedding : Module {
   Embedding(int64_t count, int64_t size, Location where = Location::current())
       : Embedding(count, size, EmbeddingOptions(), where) {}
@@ -111,16 +111,16 @@ struct BURIN_API EmbeddingBag : Module {
   /// One bag per row of the indices [bags, length]; `weights` of the same shape scale the rows (mode "sum" only).
   Tensor operator()(const Tensor &indices, const std::optional<Tensor> &weights = std::nullopt,
                     Location where = Location::current()) const;
-  /// Bag i has the indices [n] from offsets[i] up to offsets[i + 1]; offsets [bags] start with 0 and ascend. An empty
-  /// bag gives zeros.
+  /// Bag i has the elements of `indices` [n] from offsets[i] to offsets[i + 1]; offsets [bags] start with 0 and ascend.
+  /// An empty bag gives zeros.
   Tensor forward(const Tensor &indices, const Tensor &offsets, const std::optional<Tensor> &weights = std::nullopt,
                  Location where = Location::current()) const;
   Parameter weight;
   std::string mode;
 };
 
-/// Options of MultiheadAttention: biases of its four products; the probability with which a weight of the attention
-/// is dropped in training.
+/// Options of MultiheadAttention: biases of its four products; the probability of dropping an attention weight in
+/// training.
 struct AttentionOptions {
   bool bias = true;
   double dropout = 0;
@@ -145,16 +145,16 @@ struct BURIN_API MultiheadAttention : Module {
 // ---- normalisation
 
 /// Options of the batch norms: `eps` is added to the variance; `momentum` is the weight of a new batch in the running
-/// statistics; `affine` gives a scale and a shift per feature.
+/// statistics; `affine` adds a scale and a shift per feature.
 struct BatchNormOptions {
   double eps = 1e-5;
-  std::optional<double> momentum = 0.1; ///< none: the mean of the statistics of all batches so far
+  std::optional<double> momentum = 0.1; ///< none: the mean over all batches so far
   bool affine = true;
-  bool track_running_stats = true; ///< else the statistics of x are used in eval mode too
+  bool track_running_stats = true; ///< false: eval mode uses the statistics of x, too
 };
-/// What batch normalisation over 1, 2 and 3 spatial dimensions shares: x [N, features, spatial…]. In training mode with
-/// the statistics of x, which also update the stored ones; else with the stored ones. Training needs more than one
-/// value per feature. Source: Ioffe and Szegedy 2015, torch.nn.BatchNorm1d, BatchNorm2d, BatchNorm3d.
+/// Base of batch normalisation over 1, 2 and 3 spatial dimensions: x [N, features, spatial…]. Training mode uses the
+/// statistics of x, and updates the stored ones; eval mode uses the stored ones. Training needs more than one value per
+/// feature. Source: Ioffe and Szegedy 2015, torch.nn.BatchNorm1d, BatchNorm2d, BatchNorm3d.
 struct BURIN_API BatchNormNd : Module {
   Tensor operator()(const Tensor &x, Location where = Location::current());
   Parameter weight, bias, running_mean, running_var, num_batches_tracked;
@@ -181,7 +181,7 @@ struct BURIN_API BatchNorm3d : BatchNormNd {
   explicit BatchNorm3d(int64_t features, BatchNormOptions options = {}, Location where = Location::current());
 };
 
-/// Options of the instance norms: `eps` is added to the variance; `affine` gives a scale and a shift per channel.
+/// Options of the instance norms: `eps` is added to the variance; `affine` adds a scale and a shift per channel.
 struct InstanceNormOptions {
   double eps = 1e-5;
   bool affine = false;
@@ -211,7 +211,7 @@ struct BURIN_API InstanceNorm3d : InstanceNormNd {
   explicit InstanceNorm3d(int64_t features, InstanceNormOptions options = {}, Location where = Location::current());
 };
 
-/// Over the last dimensions, which have the shape `normalized`.
+/// Normalises over the last dimensions, which have the shape `normalized`.
 struct BURIN_API LayerNorm : Module {
   explicit LayerNorm(IntList normalized, double eps = 1e-5, bool affine = true, Location where = Location::current());
   explicit LayerNorm(std::initializer_list<int64_t> normalized, double eps = 1e-5, bool affine = true,
@@ -222,8 +222,8 @@ struct BURIN_API LayerNorm : Module {
   IntList normalized;
   double eps;
 };
-/// x / sqrt(mean(x²) + eps) · weight over the last dimensions, which have the shape `normalized`. PyTorch takes the
-/// machine epsilon for an eps that is not given. Source: Zhang and Sennrich 2019, torch.nn.RMSNorm.
+/// x / sqrt(mean(x²) + eps) · weight over the last dimensions, which have the shape `normalized`. PyTorch's default of
+/// eps is the machine epsilon. Source: Zhang and Sennrich 2019, torch.nn.RMSNorm.
 struct BURIN_API RMSNorm : Module {
   explicit RMSNorm(IntList normalized, double eps = 1e-6, bool affine = true, Location where = Location::current());
   explicit RMSNorm(std::initializer_list<int64_t> normalized, double eps = 1e-6, bool affine = true,
@@ -248,9 +248,9 @@ struct BURIN_API GroupNorm : Module {
 
 // ---- windows
 
-/// Options of the max pools. With `ceil_mode` the result has a last element for a window that is cut off.
+/// Options of the max pools. With `ceil_mode` the result includes a last window that is cut off.
 struct PoolOptions {
-  IntList stride = {}, padding = 0, dilation = 1; ///< no stride: the kernel
+  IntList stride = {}, padding = 0, dilation = 1; ///< default stride: the kernel
   bool ceil_mode = false;
 };
 /// The largest element of each window of x [N, C, spatial…]. Source: torch.nn.MaxPool1d, MaxPool2d, MaxPool3d.
@@ -274,9 +274,9 @@ struct BURIN_API MaxPool2d : MaxPoolNd {
 struct BURIN_API MaxPool3d : MaxPoolNd {
   explicit MaxPool3d(IntList kernel, PoolOptions options = {}, Location where = Location::current());
 };
-/// Options of the average pools. With `count_include_pad` the padding counts as zeros, else not at all.
+/// Options of the average pools. With `count_include_pad` the mean includes the zeros of the padding.
 struct AvgPoolOptions {
-  IntList stride = {}, padding = 0; ///< no stride: the kernel
+  IntList stride = {}, padding = 0; ///< default stride: the kernel
   bool ceil_mode = false, count_include_pad = true;
 };
 /// The mean of each window of x [N, C, spatial…]. Source: torch.nn.AvgPool1d, AvgPool2d, AvgPool3d.
@@ -300,7 +300,7 @@ struct BURIN_API AvgPool2d : AvgPoolNd {
 struct BURIN_API AvgPool3d : AvgPoolNd {
   explicit AvgPool3d(IntList kernel, AvgPoolOptions options = {}, Location where = Location::current());
 };
-/// Means of windows of x [N, C, spatial…] chosen so that the spatial sizes become `output`.
+/// Means of windows of x [N, C, spatial…], placed so that the result has the spatial sizes `output`.
 /// Source: torch.nn.AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d.
 struct BURIN_API AdaptiveAvgPoolNd : Module {
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
@@ -329,13 +329,13 @@ struct BURIN_API ReLU : Module {
   explicit ReLU(Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
 };
-/// x above 0, negative_slope · x below. Source: torch.nn.LeakyReLU.
+/// x for x > 0, negative_slope · x otherwise. Source: torch.nn.LeakyReLU.
 struct BURIN_API LeakyReLU : Module {
   explicit LeakyReLU(double negative_slope = 0.01, Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   double negative_slope;
 };
-/// x above 0, alpha · (exp(x) - 1) below. Source: Clevert et al. 2015, torch.nn.ELU.
+/// x for x > 0, alpha · (exp(x) - 1) otherwise. Source: Clevert et al. 2015, torch.nn.ELU.
 struct BURIN_API ELU : Module {
   explicit ELU(double alpha = 1, Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
@@ -378,13 +378,13 @@ struct BURIN_API Hardsigmoid : Module {
   explicit Hardsigmoid(Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
 };
-/// exp(x) over its sum along `axis`, computed without overflow. Source: torch.nn.Softmax.
+/// exp(x) divided by its sum along `axis`, without overflow. Source: torch.nn.Softmax.
 struct BURIN_API Softmax : Module {
   explicit Softmax(int64_t axis = -1, Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   int64_t axis;
 };
-/// log(softmax(x)) along `axis`, computed without overflow. Source: torch.nn.LogSoftmax.
+/// log(softmax(x)) along `axis`, without overflow. Source: torch.nn.LogSoftmax.
 struct BURIN_API LogSoftmax : Module {
   explicit LogSoftmax(int64_t axis = -1, Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
@@ -395,7 +395,7 @@ struct BURIN_API Mish : Module {
   explicit Mish(Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
 };
-/// x above 0, weight · x below; one weight, or one per channel of x [N, C, …]. Source: torch.nn.PReLU.
+/// x for x > 0, weight · x otherwise; one weight, or one per channel of x [N, C, …]. Source: torch.nn.PReLU.
 struct BURIN_API PReLU : Module {
   explicit PReLU(int64_t num_parameters = 1, double init = 0.25, Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
@@ -428,20 +428,20 @@ struct BURIN_API Dropout2d : DropoutNd {
 struct BURIN_API Dropout3d : DropoutNd {
   explicit Dropout3d(double p = 0.5, Location where = Location::current());
 };
-/// Dimensions `start` to `end` (both included) as one. Source: torch.nn.Flatten.
+/// Merges dimensions `start` to `end` (both included). Source: torch.nn.Flatten.
 struct BURIN_API Flatten : Module {
   explicit Flatten(int64_t start = 1, int64_t end = -1, Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
   int64_t start, end;
 };
-/// Options of Upsample and interpolate: `size` or `scale_factor` must be given.
+/// Options of Upsample and interpolate: either `size` or `scale_factor` is required.
 struct UpsampleOptions {
-  IntList size = {};                     ///< of the result; or:
+  IntList size = {};                     ///< of the result
   std::vector<double> scale_factor = {}; ///< one per spatial dimension, or one for all
   std::string mode = "nearest";          ///< "nearest", "linear", "bilinear", "trilinear" or "bicubic"
-  bool align_corners = false;            ///< corners of x are corners of the result; not with "nearest"
+  bool align_corners = false;            ///< align the corners of x with those of the result; not with "nearest"
 };
-/// `interpolate` of the spatial dimensions of x [N, C, spatial…]. Source: torch.nn.Upsample.
+/// Calls `interpolate` for the spatial dimensions of x [N, C, spatial…]. Source: torch.nn.Upsample.
 struct BURIN_API Upsample : Module {
   explicit Upsample(UpsampleOptions options, Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const;
@@ -468,8 +468,8 @@ struct BURIN_API Identity : Module {
 } // namespace burin::nn
 
 namespace burin {
-/// x [N, C, spatial…] with other spatial sizes, which must be known: the nearest element, or between the nearest ones
-/// ("linear", "bilinear" and "trilinear" for 1, 2 and 3 dimensions, "bicubic" for 2).
+/// Resizes the spatial dimensions of x [N, C, spatial…], whose sizes must be static, by the nearest element or by
+/// interpolation ("linear", "bilinear" and "trilinear" for 1, 2 and 3 dimensions, "bicubic" for 2).
 /// Source: torch.nn.functional.interpolate.
 BURIN_API Tensor interpolate(const Tensor &x, const nn::UpsampleOptions &options, Location where = Location::current());
 } // namespace burin

@@ -1,11 +1,11 @@
-// The place that errors and traces show for the calls of library code.
+// Source location that errors and traces show for calls in library code.
 #pragma once
 #include "burin/error.h"
 
 namespace burin {
 
-/// While one lives, the ops that this thread calls carry its place instead of their own: for library code whose callers
-/// want to see their line, and for importers that number the nodes of a file.
+/// During its lifetime, ops that this thread calls have its location instead of their own: for library code that
+/// reports its callers' lines, and for importers that name the nodes of a file.
 class BURIN_API LocationScope {
 public:
   explicit LocationScope(const Location &where);

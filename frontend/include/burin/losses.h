@@ -1,30 +1,31 @@
-// Losses: what training minimises. Names, options, defaults and reductions are PyTorch's (torch.nn.functional and
-// torch.nn); the modules of burin::nn call the functions above them.
+// Losses. Names, options, defaults and reductions are PyTorch's (torch.nn.functional and torch.nn); the modules of
+// burin::nn call the functions.
 //
-// Inputs are floats. Targets of another shape than documented are refused, never broadcast. A mean over no elements is
-// refused too. All losses have gradients with respect to their inputs, and to targets that are floats.
+// Inputs are floats. Targets must have the documented shape, and are never broadcast. A mean over no elements is an
+// error. All losses have gradients with respect to their inputs, and to targets that are floats.
 #pragma once
 #include "burin/module.h"
 
 namespace burin {
 
-/// What becomes of the losses of all elements (or rows): one number, or with None the losses themselves.
-enum class Reduction { None, Mean, Sum, BatchMean }; // BatchMean, of kl_div only: the sum over the size of dimension 0
+/// Reduction of the losses of all elements (or rows) to one number; None returns them unreduced. BatchMean, for kl_div
+/// only, divides the sum by the size of dimension 0.
+enum class Reduction { None, Mean, Sum, BatchMean };
 
 /// Options of cross_entropy.
 struct CrossEntropyOptions {
   std::optional<Tensor> weight = std::nullopt; ///< [C]: one factor per class
-  int64_t ignore_index = -100;                 ///< targets that do not count; not used with probabilities
+  int64_t ignore_index = -100;                 ///< targets to skip; not used with probabilities
   Reduction reduction = Reduction::Mean;
-  double label_smoothing = 0; ///< in [0, 1]: the part of the target that is spread over all classes
+  double label_smoothing = 0; ///< in [0, 1]: the fraction of the target that is distributed over all classes
 };
-/// -log softmax(input)[target] per row. `input` is [C], [N, C] or [N, C, d1, …]: logits. `target` is either integers
-/// (the classes) of the shape of input without C, or probabilities (floats) of the shape of input. Mean divides by the
-/// sum of the weights of the targets that count, with probabilities by the number of rows. Computed by log_softmax, so
-/// large logits are safe.
+/// -log softmax(input)[target] per row. `input` are logits, [C], [N, C] or [N, C, d1, …]. `target` are either integers
+/// (classes) of the shape of input without C, or probabilities (floats) of the shape of input. Mean divides by the sum
+/// of the weights of the targets that are not skipped, with probabilities by the number of rows. Computed by
+/// log_softmax, so large logits are safe.
 ///
-/// A class outside of [0, C) other than ignore_index is an error, of the run if it is a traced function's. To look, a
-/// call outside of a trace waits for integer targets.
+/// A class outside of [0, C) other than ignore_index is an error, in a traced function an error of the run. An eager
+/// call waits for integer targets to check them.
 /// Source: torch.nn.functional.cross_entropy.
 BURIN_API Tensor cross_entropy(const Tensor &input, const Tensor &target, const CrossEntropyOptions &options = {},
                                Location where = Location::current());
@@ -35,7 +36,7 @@ struct NllOptions {
   int64_t ignore_index = -100;
   Reduction reduction = Reduction::Mean;
 };
-/// -input[target] per row; `input` holds logarithms of probabilities. Shapes, classes out of range and Mean as in
+/// -input[target] per row; `input` are logarithms of probabilities. Shapes, classes out of range and Mean as in
 /// cross_entropy with integers. Source: torch.nn.functional.nll_loss.
 BURIN_API Tensor nll_loss(const Tensor &input, const Tensor &target, const NllOptions &options = {},
                           Location where = Location::current());
@@ -45,8 +46,9 @@ struct BceOptions {
   std::optional<Tensor> weight = std::nullopt; ///< a factor per element, broadcast to the shape of input
   Reduction reduction = Reduction::Mean;
 };
-/// -(target · log input + (1 - target) · log(1 - input)); input in [0, 1], target of the same shape. Logarithms are at
-/// least -100 and slopes at most 1e12, so that 0 and 1 are safe. Source: torch.nn.functional.binary_cross_entropy.
+/// -(target · log input + (1 - target) · log(1 - input)); input in [0, 1], target of the same shape. Logarithms are
+/// clamped to at least -100 and slopes to at most 1e12, so that 0 and 1 are safe. Source:
+/// torch.nn.functional.binary_cross_entropy.
 BURIN_API Tensor binary_cross_entropy(const Tensor &input, const Tensor &target, const BceOptions &options = {},
                                       Location where = Location::current());
 
@@ -56,7 +58,7 @@ struct BceWithLogitsOptions {
   std::optional<Tensor> pos_weight = std::nullopt; ///< a factor of the positive part, broadcast to the shape of input
   Reduction reduction = Reduction::Mean;
 };
-/// binary_cross_entropy of sigmoid(input), computed without the sigmoid: any logit is safe.
+/// binary_cross_entropy of sigmoid(input), computed from the logits, so that any logit is safe.
 /// Source: torch.nn.functional.binary_cross_entropy_with_logits.
 BURIN_API Tensor binary_cross_entropy_with_logits(const Tensor &input, const Tensor &target,
                                                   const BceWithLogitsOptions &options = {},
@@ -75,8 +77,8 @@ BURIN_API Tensor smooth_l1_loss(const Tensor &input, const Tensor &target, Reduc
 BURIN_API Tensor huber_loss(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::Mean,
                             double delta = 1, Location where = Location::current());
 
-/// target · (log target - input); `input` holds logarithms, and with `log_target` so does the target. 0 where the
-/// target is 0. Mean divides by the number of elements, BatchMean by the rows. Source: torch.nn.functional.kl_div.
+/// target · (log target - input); `input` are logarithms, and `target`, too, with `log_target`. 0 where the target is
+/// 0. Mean divides by the number of elements, BatchMean by that of rows. Source: torch.nn.functional.kl_div.
 BURIN_API Tensor kl_div(const Tensor &input, const Tensor &target, Reduction reduction = Reduction::Mean,
                         bool log_target = false, Location where = Location::current());
 
@@ -89,9 +91,9 @@ BURIN_API Tensor cosine_embedding_loss(const Tensor &input1, const Tensor &input
 /// Options of triplet_margin_loss.
 struct TripletMarginOptions {
   double margin = 1;
-  double p = 2;      ///< the norm of a distance
+  double p = 2;      ///< of the norm that is the distance
   double eps = 1e-6; ///< added to each difference
-  bool swap = false; ///< use the distance of positive to negative where it is smaller than that of anchor to negative
+  bool swap = false; ///< use the distance of positive and negative if it is smaller than that of anchor and negative
   Reduction reduction = Reduction::Mean;
 };
 /// max(0, |anchor - positive| - |anchor - negative| + margin) over the last dimension; three tensors of one shape
@@ -102,12 +104,13 @@ BURIN_API Tensor triplet_margin_loss(const Tensor &anchor, const Tensor &positiv
 /// Options of ctc_loss.
 struct CtcOptions {
   int64_t blank = 0;
-  Reduction reduction = Reduction::Mean; ///< of the losses, each divided by the length of its target (at least 1)
-  bool zero_infinity = false;            ///< 0 instead of infinity for targets that do not fit their inputs
+  /// Mean divides each loss by the length of its target (at least 1) first.
+  Reduction reduction = Reduction::Mean;
+  bool zero_infinity = false; ///< 0 instead of infinity for targets that are too long for their inputs
 };
-/// Connectionist temporal classification: -log of the sum over all alignments of `targets` with the input.
-/// log_probs [T, N, C]; targets [N, S] integers, padded with anything; input_lengths [N] and target_lengths [N]
-/// integers. Infinite, with gradient 0, where a target does not fit its input.
+/// Connectionist temporal classification: -log of the sum over all alignments of `targets` with the input. log_probs
+/// [T, N, C]; targets [N, S] integers, with any padding; input_lengths [N] and target_lengths [N] integers. Infinite,
+/// with gradient 0, if a target is too long for its input.
 /// Source: Graves et al. 2006, torch.nn.functional.ctc_loss.
 BURIN_API Tensor ctc_loss(const Tensor &log_probs, const Tensor &targets, const Tensor &input_lengths,
                           const Tensor &target_lengths, const CtcOptions &options = {},

@@ -1,4 +1,4 @@
-// What layers and models are made of: parameters, buffers, children, modes.
+// Modules, the base of layers and models: parameters, buffers, children, modes.
 #pragma once
 #include "burin/callable.h"
 #include "burin/observed.h"
@@ -10,25 +10,25 @@ namespace detail {
 struct Cell;
 } // namespace detail
 
-/// A named place for a tensor that may be replaced: a weight, or state such as running statistics and counters. Copies
-/// share the place.
+/// A named variable for a tensor: a weight, or state such as running statistics and counters. Copies share the
+/// variable.
 ///
-/// In a traced function `value()` and `set()` work on a copy that belongs to the trace. A jitted function puts the
-/// values that it has set into the parameters after each call; values that it only reads are constants of its code
-/// until they have changed a few times, then inputs. See docs/state.md.
+/// In a traced function, `value()` and `set()` access a copy that belongs to the trace. A jitted function stores the
+/// values that it has set in the parameters after each call. Values that it only reads are constants of its code; after
+/// a few changes they become inputs. See docs/state.md.
 class BURIN_API Parameter {
 public:
   Parameter() = default;
-  /// State that compiled functions always take as an input, never as a constant: what changes from call to call.
-  /// `name` is what graphs call it, if no module does, behind the name of `owner`.
+  /// State that compiled functions always take as an input, never as a constant, because it changes in each call.
+  /// Graphs call it `name`, after the name of `owner`, unless a module names it.
   static Parameter state(Tensor value, const std::string &name = "", const Parameter *owner = nullptr);
-  /// A float is a leaf that backward() computes the gradient of, unless it is not to be trained.
+  /// A float is a leaf, for which backward() computes a gradient, unless `requires_grad` is false.
   explicit Parameter(Tensor value, bool requires_grad = true);
   bool defined() const { return cell != nullptr; }
   const Tensor &value() const;
-  /// Replaces the value; the shape must stay, in a trace also the element type.
+  /// Replaces the value. The shape must stay the same, in a trace also the element type.
   void set(const Tensor &value, Location where = Location::current());
-  /// Freezes or thaws it: without, nothing is computed or kept for its gradient.
+  /// Freezes or unfreezes it: a frozen parameter costs no gradient computation or memory.
   void requires_grad_(bool on, Location where = Location::current());
   operator const Tensor &() const { return value(); }
   const Tensor *operator->() const { return &value(); }
@@ -44,11 +44,11 @@ public:
   using vector::vector;
   const Tensor *find(std::string_view name) const;
   const Tensor &at(std::string_view name, Location where = Location::current()) const;
-  /// All on a device, as Tensor::to.
+  /// Moves all tensors to a device, see Tensor::to.
   StateDict to(Device device, Location where = Location::current()) const;
-  /// Those whose names begin with `prefix`, such as "optimizer.", under the rest of their names.
+  /// The entries whose names begin with `prefix`, such as "optimizer.", without the prefix.
   StateDict part(std::string_view prefix) const;
-  /// Adds these, with `prefix` before their names.
+  /// Adds entries, with `prefix` before their names.
   void add(std::string_view prefix, const StateDict &entries);
 };
 
@@ -62,59 +62,58 @@ namespace nn {
 ///   };
 class BURIN_API Module {
 public:
-  /// `where` is what traces and errors show for a layer inside a Sequential.
+  /// Traces and errors show `where` for a layer inside a Sequential.
   explicit Module(std::string kind = "Module", Location where = Location::current());
 
   /// Parameters and buffers of this module and its children: {"up.weight", …}.
   StateDict state_dict() const;
-  /// Replaces them. With `strict`, names must match exactly; shapes must match always. All problems are reported at
-  /// once, and then nothing is changed. Values are converted to the element type of what they replace.
+  /// Replaces them. With `strict`, names must match exactly; shapes must always match. All problems are reported
+  /// together, and then nothing is changed. Values are converted to the element types of the replaced ones.
   void load_state_dict(const StateDict &state, bool strict = true, Location where = Location::current());
   std::vector<Parameter> parameters() const;
   std::vector<std::pair<std::string, Parameter>> named_parameters() const;
 
-  /// This module as "", then all below it by dotted names, parents first. As torch.nn.Module.named_modules.
+  /// This module as "", followed by all descendants by dotted names, parents first. As torch.nn.Module.named_modules.
   std::vector<std::pair<std::string, Module>> named_modules() const;
-  /// Calls `function` with all modules below this one, then with it. As torch.nn.Module.apply; for initial values:
+  /// Calls `function` for all descendants, then for this module. As torch.nn.Module.apply; for initial values:
   /// net.apply([](nn::Module &m) { if (m.kind() == "Linear") … m.named_parameters() … }).
   void apply(const std::function<void(Module &)> &function);
-  /// Freezes (or thaws) all parameters: nothing is computed or kept for their gradients, and optimisers leave them.
+  /// Freezes (or unfreezes) all parameters: no gradients are computed, and optimisers skip them.
   void requires_grad_(bool on = true, Location where = Location::current());
   void freeze(Location where = Location::current()) { requires_grad_(false, where); }
-  /// How many numbers the parameters hold, those that are frozen left out on demand.
+  /// Number of elements of all parameters, or of those that are not frozen.
   int64_t count_parameters(bool trainable_only = false) const;
 
-  /// Training mode (the default) matters to Dropout and BatchNorm, in all children too.
+  /// Training mode (the default) affects Dropout and BatchNorm, also in all children.
   void train(bool on = true);
   void eval() { train(false); }
   bool is_training() const;
   /// Converts all parameters and buffers of floating point type.
   void to(DType dtype, Location where = Location::current());
-  /// Moves all parameters and buffers to a device. An optimiser made before or after goes on there. As
-  /// torch.nn.Module.to.
+  /// Moves all parameters and buffers to a device; the state of optimisers follows. As torch.nn.Module.to.
   void to(Device device, Location where = Location::current());
 
-  /// The tree of modules with their sizes; then how many parameters there are.
+  /// The tree of modules with their sizes, and the number of parameters.
   std::string str() const;
   const std::string &kind() const;
-  /// Its name below the outermost module that it is registered in, as in state_dict(): "layers.3.linear1"; empty for
-  /// that module itself.
+  /// Path from the outermost module in which this one is registered, as in state_dict(): "layers.3.linear1"; empty for
+  /// the outermost module.
   std::string path() const;
-  /// Where it was constructed.
+  /// The location of the constructor call.
   const Location &place() const;
 
   struct State;
 
 protected:
   Parameter register_parameter(std::string name, Tensor value, Location where = Location::current());
-  /// State that is saved but not trained.
+  /// Registers state that is saved but not trained.
   Parameter register_buffer(std::string name, Tensor value, Location where = Location::current());
   template <std::derived_from<Module> M>
   M register_module(std::string name, M module, Location where = Location::current()) {
     adopt(std::move(name), module, where);
     return module;
   }
-  /// What str() shows between the parentheses.
+  /// Sets the text that str() shows in parentheses.
   void describe(std::string details);
 
 private:
@@ -126,8 +125,8 @@ private:
   std::shared_ptr<State> state;
 };
 
-/// While one lives, what this thread calls belongs to `module`, whose path errors, profiles and graphs show. All layers
-/// of burin have one; a module of your own that calls functions wants one too:
+/// During its lifetime, calls of this thread belong to `module`, whose path errors, profiles and graphs show. All
+/// layers of burin have one; custom modules that call functions should, too:
 ///
 ///   Tensor operator()(const Tensor &x) {
 ///     nn::ModuleScope scope(*this);
@@ -144,7 +143,7 @@ private:
   const Module *outer;
 };
 
-/// A layer of any kind: a module, or a function from Tensor to Tensor.
+/// A layer: a module, or a function from Tensor to Tensor.
 class AnyLayer {
 public:
   template <class F>
@@ -160,7 +159,7 @@ public:
   std::function<Tensor(const Tensor &, const Location &)> call;
 };
 
-/// Layers one after the other; named "0", "1", … unless names are given.
+/// A sequence of layers, named "0", "1", … unless names are given.
 class BURIN_API Sequential : public Module {
 public:
   Sequential();
@@ -182,7 +181,7 @@ private:
   std::shared_ptr<std::vector<AnyLayer>> layers;
 };
 
-/// Modules of one type, named by their positions.
+/// A list of modules of one type, named by position.
 template <std::derived_from<Module> M> class ModuleList : public Module {
 public:
   explicit ModuleList(Location where = Location::current())

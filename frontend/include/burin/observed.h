@@ -1,4 +1,4 @@
-// State that may change under a compiled function.
+// State that may change after a function has been compiled.
 #pragma once
 #include "burin/api.h"
 #include <cstdint>
@@ -6,12 +6,12 @@
 
 namespace burin::detail {
 
-/// What a trace reads here is fixed in the graph; a jitted function therefore checks the version on every call and
-/// traces again when it has changed.
+/// A value that tracing makes constant in the graph. A jitted function checks the version on every call, and traces
+/// again if it has changed.
 struct Observed {
   uint64_t version = 0;
 };
-/// Reports a read to the trace that is being recorded on this thread, if there is one.
+/// Reports a read to the current trace of this thread, if any.
 BURIN_API void observe(const std::shared_ptr<const Observed> &state);
 
 } // namespace burin::detail

@@ -1,4 +1,4 @@
-// Optimisers. Names, options, defaults and equations are PyTorch's (torch.optim), unless said otherwise.
+// Optimisers. Names, options, defaults and equations are PyTorch's (torch.optim), unless noted otherwise.
 //
 //   optim::AdamW optimizer(net.parameters(), {.lr = 3e-4});
 //   Tensor loss = cross_entropy(net(x), target);
@@ -6,11 +6,11 @@
 //   optimizer.step();
 //   optimizer.zero_grad();
 //
-// The same lines work in a jitted function: the whole step is compiled then.
+// The same lines in a jitted function compile the whole step.
 //
-// An optimiser is a handle: copies share its state. Counts of steps, learning rates and slots (momenta, …) are
-// Parameters that are not trained; what depends on them, such as Adam's bias correction and schedules, is computed from
-// these tensors, never from numbers of the C++ program.
+// An optimiser is a handle: copies share its state. Step counts, learning rates and moments are Parameters that are not
+// trained; values that depend on them, such as Adam's bias correction and schedules, are computed from these tensors,
+// never from C++ numbers.
 #pragma once
 #include "burin/module.h"
 #include <functional>
@@ -18,14 +18,14 @@
 
 namespace burin::optim {
 
-/// Parameters with options of their own.
+/// Parameters with their own options.
 template <class Options> struct ParamGroup {
   std::vector<Parameter> params;
   Options options = {};
 };
 
-/// Two groups of the parameters of a module with the same options, but for the weight decay of those with less than two
-/// dimensions (biases, scales of norms), which is 0.
+/// Two groups of the parameters of a module with the same options, except that parameters with fewer than two
+/// dimensions (biases, scales of norms) have no weight decay.
 template <class Options>
 std::vector<ParamGroup<Options>> decay_matrices_only(const nn::Module &module, Options options) {
   std::vector<ParamGroup<Options>> groups{{{}, options}, {{}, options}};
@@ -35,18 +35,17 @@ std::vector<ParamGroup<Options>> decay_matrices_only(const nn::Module &module, O
   return groups;
 }
 
-/// What the optimisers share.
+/// Base of the optimisers.
 class BURIN_API Optimizer {
 public:
-  /// Updates each parameter by the gradient that backward() has left in it (Tensor::grad); those without one stay.
+  /// Updates each parameter by its gradient from backward() (Tensor::grad); skips parameters without one.
   void step(Location where = Location::current());
-  /// The same with these gradients, one per parameter in the order of parameters(); an absent tensor leaves its
-  /// parameter as it is.
+  /// The same with given gradients, one per parameter in the order of parameters(); skips parameters without one.
   void step(const std::vector<Tensor> &gradients, Location where = Location::current());
-  /// The gradients of `loss` with respect to the parameters, for step(), eagerly or in a trace: absent for those that
-  /// are frozen.
+  /// The gradients of `loss` with respect to the parameters, for step(), eagerly or in a trace; undefined for frozen
+  /// ones.
   std::vector<Tensor> gradients(const Tensor &loss, Location where = Location::current()) const;
-  /// Forgets the gradients.
+  /// Removes the gradients.
   void zero_grad(Location where = Location::current());
 
   /// All parameters, group by group.
@@ -56,10 +55,11 @@ public:
   double lr(size_t group = 0) const;
   void set_lr(double lr, size_t group = 0, Location where = Location::current());
 
-  /// Slots, counts and learning rates by the names of PyTorch: "state.0.exp_avg", "state.0.step", "param_groups.0.lr".
+  /// Moments, step counts and learning rates by PyTorch's names: "state.0.exp_avg", "state.0.step",
+  /// "param_groups.0.lr".
   StateDict state_dict() const;
-  /// Replaces them; what PyTorch has saved fits too (see load_pth). Names that this kind of optimiser does not have and
-  /// shapes that differ from the parameters' are refused, and then nothing is changed.
+  /// Replaces the state; also accepts PyTorch's (see load_pth). Names that this kind of optimiser does not have and
+  /// shapes that differ from the parameters' are errors, and nothing is changed then.
   void load_state_dict(const StateDict &state, Location where = Location::current());
 
   struct State;
@@ -86,8 +86,8 @@ public:
   explicit SGD(std::vector<ParamGroup<SgdOptions>> groups, Location where = Location::current());
 };
 
-/// Options of Adam. `betas` are the decays of the first and second moment; `eps` is added to the root of the second;
-/// `amsgrad` divides by the largest second moment so far.
+/// Options of Adam. `betas` are the decay rates of the first and second moment; `eps` is added to the square root of
+/// the second; `amsgrad` divides by the largest second moment so far.
 struct AdamOptions {
   double lr = 1e-3;
   std::pair<double, double> betas = {0.9, 0.999};
@@ -117,7 +117,7 @@ public:
   explicit AdamW(std::vector<ParamGroup<AdamWOptions>> groups, Location where = Location::current());
 };
 
-/// Options of RMSprop. `alpha` is the decay of the mean of squares; `centered` subtracts the square of the mean.
+/// Options of RMSprop. `alpha` is the decay rate of the mean of squares; `centered` subtracts the square of the mean.
 struct RmspropOptions {
   double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0, momentum = 0;
   bool centered = false, maximize = false;
@@ -151,7 +151,7 @@ struct SparseAdamOptions {
   bool maximize = false;
 };
 /// Adam for gradients by rows (see nn::EmbeddingOptions::sparse): moments and weights of a row change only in steps
-/// that have looked it up. Errors: a gradient that is not by rows. Source: torch.optim.SparseAdam.
+/// that have looked it up. Throws for other gradients. Source: torch.optim.SparseAdam.
 class BURIN_API SparseAdam : public Optimizer {
 public:
   explicit SparseAdam(std::vector<Parameter> params, SparseAdamOptions options = {},
@@ -160,7 +160,8 @@ public:
   explicit SparseAdam(std::vector<ParamGroup<SparseAdamOptions>> groups, Location where = Location::current());
 };
 
-/// Options of Lion. The first of `betas` mixes the update whose sign is taken, the second decays the momentum.
+/// Options of Lion. The first of `betas` is the decay rate of the update whose sign is used, the second that of the
+/// momentum.
 struct LionOptions {
   double lr = 1e-4;
   std::pair<double, double> betas = {0.9, 0.99};
@@ -175,15 +176,17 @@ public:
   explicit Lion(std::vector<ParamGroup<LionOptions>> groups, Location where = Location::current());
 };
 
-/// Options of Adafactor. `d` limits the root mean square of an update; `eps` are the smallest squares and the smallest
+/// Options of Adafactor. `d` limits the root mean square of an update; `eps` are the lower bounds of squares and of the
 /// root mean square of a parameter.
 struct AdafactorOptions {
   double lr = 1e-2, beta2_decay = -0.8;
-  std::pair<std::optional<double>, double> eps = {std::nullopt, 1e-3}; ///< the first: the machine epsilon of the type
+  /// Default of the first: the machine epsilon of the type.
+  std::pair<std::optional<double>, double> eps = {std::nullopt, 1e-3};
   double d = 1, weight_decay = 0;
   bool maximize = false;
 };
-/// Second moments of matrices as products of a row and a column. Source: Shazeer and Stern 2018, torch.optim.Adafactor.
+/// Stores second moments of matrices as products of a row and a column. Source: Shazeer and Stern 2018,
+/// torch.optim.Adafactor.
 class BURIN_API Adafactor : public Optimizer {
 public:
   explicit Adafactor(std::vector<Parameter> params, AdafactorOptions options = {}, Location where = Location::current())
@@ -191,7 +194,7 @@ public:
   explicit Adafactor(std::vector<ParamGroup<AdafactorOptions>> groups, Location where = Location::current());
 };
 
-/// Options of Muon. `adjust_lr_fn` scales lr by the shape of the matrix: by its ratio of rows to columns ("original")
+/// Options of Muon. `adjust_lr_fn` scales lr by the shape of the matrix: by its ratio of rows to columns ("original"),
 /// or so that updates have the root mean square of AdamW's ("match_rms_adamw").
 struct MuonOptions {
   double lr = 1e-3, weight_decay = 0.1, momentum = 0.95;
@@ -201,7 +204,7 @@ struct MuonOptions {
   int64_t ns_steps = 5;
   std::string adjust_lr_fn = "original"; ///< or "match_rms_adamw"
 };
-/// Momentum made orthogonal by Newton's and Schulz's iteration, of matrices only (put the rest into an AdamW). The
+/// Momentum orthogonalised by the Newton-Schulz iteration, for matrices only (use AdamW for other parameters). The
 /// iteration is computed in the parameter's element type, PyTorch's in bf16. Source: Jordan 2024, torch.optim.Muon.
 class BURIN_API Muon : public Optimizer {
 public:
@@ -210,7 +213,7 @@ public:
   explicit Muon(std::vector<ParamGroup<MuonOptions>> groups, Location where = Location::current());
 };
 
-/// Options of LBFGS. One step ends after max_iter iterations or max_eval evaluations, or when the largest gradient or
+/// Options of LBFGS. A step ends after max_iter iterations or max_eval evaluations, or when the largest gradient or
 /// change is below its tolerance.
 struct LbfgsOptions {
   double lr = 1;
@@ -219,12 +222,12 @@ struct LbfgsOptions {
   int64_t history_size = 100;
   std::string line_search_fn = ""; ///< or "strong_wolfe"
 };
-/// Limited-memory BFGS, with steps of the length lr, or of a length that a line search finds. Each step looks at losses
-/// and thus waits for them: it cannot be traced. Source: Nocedal and Wright 2006, torch.optim.LBFGS.
+/// Limited-memory BFGS with the step length lr, or one from a line search. Each step reads losses, and thus waits for
+/// them: it cannot be traced. Source: Nocedal and Wright 2006, torch.optim.LBFGS.
 class BURIN_API LBFGS {
 public:
   explicit LBFGS(std::vector<Parameter> params, LbfgsOptions options = {}, Location where = Location::current());
-  /// `closure` computes the loss of one element anew; its gradients are taken here. Returns the first loss.
+  /// `closure` recomputes the loss, of one element; its gradients are computed here. Returns the first loss.
   Tensor step(const std::function<Tensor()> &closure, Location where = Location::current());
 
 private:
@@ -234,14 +237,15 @@ private:
 
 // ---- gradients and averages
 
-/// Scales the gradients that backward() has left in `params` so that their common norm is at most `max_norm`; returns
-/// the norm before. Source: torch.nn.utils.clip_grad_norm_.
+/// Scales the gradients of `params` from backward() so that their global norm is at most `max_norm`; returns the norm
+/// before scaling. Source: torch.nn.utils.clip_grad_norm_.
 BURIN_API Tensor clip_grad_norm_(const std::vector<Parameter> &params, double max_norm, double norm_type = 2,
                                  Location where = Location::current());
-/// Limits each element of these gradients to [-clip_value, clip_value]. Source: torch.nn.utils.clip_grad_value_.
+/// Clamps each element of these gradients to [-clip_value, clip_value]. Source: torch.nn.utils.clip_grad_value_.
 BURIN_API void clip_grad_value_(const std::vector<Parameter> &params, double clip_value,
                                 Location where = Location::current());
-/// Gradients scaled so that their common norm is at most `max_norm`, and the norm before. Absent ones stay absent.
+/// Gradients scaled so that their global norm is at most `max_norm`, and the norm before. Undefined ones stay
+/// undefined.
 BURIN_API std::pair<std::vector<Tensor>, Tensor> clip_by_global_norm(const std::vector<Tensor> &gradients,
                                                                      double max_norm, double norm_type = 2,
                                                                      Location where = Location::current());
@@ -249,11 +253,11 @@ BURIN_API std::pair<std::vector<Tensor>, Tensor> clip_by_global_norm(const std::
 /// Exponential moving averages of parameters. Source: torch.optim.swa_utils.get_ema_avg_fn.
 class BURIN_API EMA {
 public:
-  /// Begins with the parameters' values.
+  /// Starts with the parameters' values.
   explicit EMA(const nn::Module &module, double decay = 0.999, Location where = Location::current());
   /// average = decay · average + (1 - decay) · parameter.
   void update(Location where = Location::current());
-  /// The averages under the names of the parameters: load_state_dict(…, false) puts them into a module.
+  /// The averages under the names of the parameters: load_state_dict(…, false) stores them in a module.
   StateDict state_dict() const;
   void load_state_dict(const StateDict &state, Location where = Location::current());
 

@@ -5,7 +5,7 @@
 namespace burin::nn {
 
 namespace parametrize {
-/// What computes the weight of a layer.
+/// Computes the weight of a layer from other parameters.
 class BURIN_API WeightNormalizer : public Module {
 public:
   WeightNormalizer(const Tensor &weight, int64_t dim, Location where);
@@ -15,11 +15,11 @@ private:
   Parameter size, direction;
   int64_t dim;
 };
-/// A weight divided by its largest singular value, which power iteration estimates. See spectral_norm.
+/// A weight divided by its largest singular value, estimated by power iteration. See spectral_norm.
 class BURIN_API SpectralNormalizer : public Module {
 public:
   SpectralNormalizer(const Tensor &weight, int64_t iterations, double eps, int64_t dim, Location where);
-  /// In training mode, first makes the vectors better.
+  /// In training mode, improves the vectors first.
   Tensor weight();
 
 private:
@@ -29,12 +29,12 @@ private:
   int64_t iterations, dim;
   double eps;
 };
-/// A module that only has a child, under this name.
+/// A module with a single child of this name.
 BURIN_API Module namedChild(const std::string &name, const Module &child, Location where);
 } // namespace parametrize
 
-/// A layer (Linear, a convolution) whose weight has directions and sizes of their own: weight = original0 · original1 /
-/// |original1|, with one size per index of dimension `dim`.
+/// A layer (Linear, a convolution) whose weight has separate directions and magnitudes: weight = original0 · original1
+/// / |original1|, with one magnitude per index of dimension `dim`.
 /// Source: Salimans and Kingma 2016, torch.nn.utils.parametrizations.weight_norm.
 template <class Layer> struct WeightNorm : Module {
   explicit WeightNorm(Layer given, int64_t dim = 0, Location where = Location::current())

@@ -1,11 +1,11 @@
-// Several functions in one graph.
+// Graphs with several functions.
 #pragma once
 #include "burin/graph.h"
 
 namespace burin {
 
-/// Several traced functions over the same parameters and buffers: what one of them sets is a state of the graph, which
-/// the others read. For instance a training step with the prediction that uses what it learns, or the two halves of
+/// Several traced functions over the same parameters and buffers. Values that one of them sets are states of the graph,
+/// which the others read: for instance a training step and a prediction with the trained weights, or the two parts of
 /// text generation that share a cache:
 ///
 ///   Program program;
@@ -15,16 +15,16 @@ namespace burin {
 ///   artifact.function("train_step").run({x, y});
 ///   Tensor scores = artifact.function("predict")(x);
 ///
-/// A parameter that no function sets is a constant. States are named like the parameters in state_dict(), when they
-/// belong to `module`; they begin with the values at the time of graph().
+/// Parameters that no function sets are constants. States have the names of state_dict() if they belong to `module`;
+/// they start with the values at the time of graph().
 class BURIN_API Program {
 public:
   Program();
   /// Names weights and states after its state_dict().
   template <class M> explicit Program(const M &module) : Program(detail::namesOf(module)) {}
 
-  /// Records what `function` does to inputs of these types, like trace(). Throws if there is a function of this name,
-  /// or if graph() has been called.
+  /// Records `function` for inputs of these types, like trace(). Throws if a function of this name exists, or if
+  /// graph() has been called.
   template <class F>
   void add(std::string name, F &&function, const std::vector<TensorSpec> &inputs,
            std::vector<std::string> inputNames = {}, std::vector<std::string> outputNames = {},
@@ -32,7 +32,7 @@ public:
     record(std::move(name), detail::erase(function), inputs, std::move(inputNames), std::move(outputNames),
            detail::namesOf(function), where);
   }
-  /// The graph of all functions; the first one added is the one that it stands for. Throws if there is none.
+  /// The graph of all functions; its inputs() and outputs() are those of the first one. Throws if there is none.
   Graph graph(Location where = Location::current());
 
   ~Program();

@@ -4,23 +4,23 @@
 
 namespace burin {
 
-/// A source of random numbers: Philox 4x32-10 (Salmon et al. 2011) with a seed and the number of draws made so far.
-/// Each call draws one tensor, whose element i depends on the seed, the number of the draw and i alone: not on threads,
-/// or on the machine. A handle: copies share the numbers.
+/// A random number generator: Philox 4x32-10 (Salmon et al. 2011) with a seed and a counter of draws. Each call draws
+/// one tensor, whose element i depends only on the seed, the number of the draw and i: not on threads or the machine. A
+/// handle: copies share the state.
 ///
-/// The generator is state like a parameter (docs/state.md): a jitted function draws fresh numbers on each call, the
-/// same as eager code would. Errors: shapes with negative sizes; symbolic sizes outside of a trace; draws within one
-/// step of a loop of a trace.
+/// The generator is state like a parameter (docs/state.md): a jitted function draws new numbers on each call, the same
+/// as eager code would. Errors: shapes with negative sizes; symbolic sizes outside of a trace; draws within one step of
+/// a loop of a trace.
 class BURIN_API Generator {
 public:
   explicit Generator(uint64_t seed = 0);
   /// Starts the sequence of this seed.
   void manual_seed(uint64_t seed);
-  /// Generators for work side by side: their sequences have seeds of their own, drawn from this one. Not in a trace.
+  /// Independent generators for concurrent work, with seeds drawn from this one. Not in a trace.
   std::vector<Generator> split(int64_t count, Location where = Location::current()) const;
-  /// Takes one draw: the key (i64[]) for random_uniform and the like.
+  /// Makes one draw and returns its key (i64[]), for random_uniform and related ops.
   Tensor key(Location where = Location::current()) const;
-  /// The seed and the number of draws, i64[2]: to be saved and set.
+  /// The seed and the number of draws, i64[2], to save and restore.
   Parameter state() const { return place; }
 
   /// Uniform in [0, 1). torch.rand
@@ -32,15 +32,15 @@ public:
   Tensor randn(const Shape &shape, DType dtype = f32, Location where = Location::current()) const;
   Tensor normal(const Shape &shape, double mean, double deviation, DType dtype = f32,
                 Location where = Location::current()) const;
-  /// Normal, limited to [low, high] by drawing from that part of the distribution only.
+  /// Normal, truncated to [low, high] by drawing from that part of the distribution only.
   Tensor truncated_normal(const Shape &shape, double mean = 0, double deviation = 1, double low = -2, double high = 2,
                           DType dtype = f32, Location where = Location::current()) const;
   /// With density rate * exp(-rate * x).
   Tensor exponential(const Shape &shape, double rate = 1, DType dtype = f32,
                      Location where = Location::current()) const;
-  /// One number per element of `concentration`, a float tensor of positive numbers: with density proportional to
-  /// x^(concentration - 1) exp(-x). Marsaglia and Tsang 2000, with at most 16 attempts per element: all fail with a
-  /// probability below 1e-20, and the result is the last one.
+  /// One number per element of `concentration`, a float tensor of positive numbers, with density proportional to
+  /// x^(concentration - 1) exp(-x). Marsaglia and Tsang 2000, with at most 16 attempts per element: the last one is
+  /// used if all fail, with a probability below 1e-20.
   Tensor gamma(const Tensor &concentration, Location where = Location::current()) const;
   /// Integers in [low, high). torch.randint
   Tensor randint(int64_t low, int64_t high, const Shape &shape, DType dtype = i64,
@@ -49,20 +49,20 @@ public:
   Tensor bernoulli(const Tensor &probability, Location where = Location::current()) const;
   /// The numbers 0 … n-1 in random order, i64. torch.randperm
   Tensor randperm(int64_t n, Location where = Location::current()) const;
-  /// An index (i64) along the last dimension, which it drops, with probabilities proportional to exp(logits).
+  /// An index (i64) along the last dimension, which is removed, with probabilities proportional to exp(logits).
   Tensor categorical(const Tensor &logits, Location where = Location::current()) const;
-  /// `count` indices for each row of weights ([k] or [rows, k], not negative), with these probabilities relative to
-  /// their sum; without `replacement` all different. torch.multinomial
+  /// `count` indices for each row of weights ([k] or [rows, k], not negative), with probabilities proportional to them;
+  /// all different without `replacement`. torch.multinomial
   Tensor multinomial(const Tensor &weights, int64_t count, bool replacement = false,
                      Location where = Location::current()) const;
 
 private:
-  Parameter place; // of the seed and the number of draws
+  Parameter place; // the seed and the number of draws
 };
 
-/// The generator of the functions below, of dropout and of initial weights. Its seed is 0 when the program starts.
+/// The generator of the functions below, of dropout and of initial weights. Its initial seed is 0.
 BURIN_API Generator default_generator();
-/// Starts the default generator anew.
+/// Restarts the default generator.
 BURIN_API void manual_seed(uint64_t seed);
 
 // ---- the same from the default generator
@@ -78,7 +78,7 @@ BURIN_API Tensor randperm(int64_t n, Location where = Location::current());
 BURIN_API Tensor multinomial(const Tensor &weights, int64_t count, bool replacement = false,
                              Location where = Location::current());
 
-/// Random tensors like x: its shape, and its element type unless `dtype` is given. As torch.rand_like, randn_like.
+/// Random tensors with the shape of x, and its element type unless `dtype` is given. As torch.rand_like, randn_like.
 BURIN_API Tensor rand_like(const Tensor &x, std::optional<DType> dtype = std::nullopt,
                            Location where = Location::current());
 BURIN_API Tensor randn_like(const Tensor &x, std::optional<DType> dtype = std::nullopt,

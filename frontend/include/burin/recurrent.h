@@ -10,22 +10,22 @@ struct RecurrentOptions {
   int64_t num_layers = 1;
   bool bias = true;
   bool batch_first = false;
-  double dropout = 0; ///< in training, of the outputs of all layers but the last
+  double dropout = 0; ///< in training, for the outputs of all layers except the last
   bool bidirectional = false;
   std::string nonlinearity = "tanh"; ///< of RNN: "tanh" or "relu"
 };
 
-/// What the recurrent layers share. With D directions and H hidden values:
+/// Base of the recurrent layers. With D directions and H hidden values:
 ///
 /// x is [T, N, in], [N, T, in] with batch_first, or [T, in] without a batch; states are [layers · D, N, H] (or without
-/// N), the zeros if they are not given. The output has D · H values for each step in place of x's. The length may be
-/// symbolic in a trace: the steps are a loop of the graph (see scan).
+/// N), zeros by default. The output has D · H values per step. The length may be symbolic in a trace: the steps are a
+/// loop of the graph (see scan).
 ///
-/// `lengths` [N], integers: how many steps of each sequence count. Behind them the output is 0, the final states are
-/// those of the last step that counts, and the other direction begins there: what PyTorch computes of packed sequences.
+/// `lengths` [N], integers: the number of valid steps of each sequence. Later outputs are 0, the final states are those
+/// of the last valid step, and the reverse direction starts there, as for packed sequences of PyTorch.
 struct BURIN_API RecurrentBase : Module {
-  /// Of each layer and direction: weight_ih [gates · H, in], weight_hh [gates · H, H], bias_ih and bias_hh [gates · H];
-  /// named weight_ih_l0, …, weight_ih_l0_reverse, ….
+  /// Weights of a layer and direction: weight_ih [gates · H, in], weight_hh [gates · H, H], bias_ih and bias_hh [gates
+  /// · H]; named weight_ih_l0, …, weight_ih_l0_reverse, ….
   struct Weights {
     Parameter weight_ih, weight_hh, bias_ih, bias_hh;
   };
@@ -37,7 +37,7 @@ protected:
   /// `gates`: 1, 3 (GRU) or 4 (LSTM).
   RecurrentBase(const char *kind, int64_t gates, int64_t input_size, int64_t hidden_size, RecurrentOptions options,
                 const Location &where);
-  /// The output, then the final states, as many as are given to a step.
+  /// Returns the output, followed by the final states.
   std::vector<Tensor> run(const Tensor &x, const std::vector<std::optional<Tensor>> &states,
                           const std::optional<Tensor> &lengths, const Location &where) const;
 
@@ -80,7 +80,7 @@ struct BURIN_API RecurrentCellBase : Module {
 protected:
   RecurrentCellBase(const char *kind, int64_t gates, int64_t input_size, int64_t hidden_size, bool bias,
                     const Location &where);
-  /// The states after a step of x [N, in] or [in].
+  /// Returns the states after a step with x [N, in] or [in].
   std::vector<Tensor> step(const Tensor &x, const std::vector<std::optional<Tensor>> &states,
                            const Location &where) const;
   std::string nonlinearity = "tanh";

@@ -1,4 +1,4 @@
-// Reductions under the names everybody knows; the ops are reduce_sum and so on. No axes: all of them.
+// Reductions under their usual names, for the ops reduce_sum and so on. Without axes they reduce all dimensions.
 #pragma once
 #include "burin/tensor.h"
 

@@ -1,4 +1,4 @@
-// The size of a dimension as a tensor reports it.
+// Sizes of dimensions as returned by tensors.
 #pragma once
 #include "burin/dim.h"
 #include "burin/error.h"
@@ -6,9 +6,9 @@
 
 namespace burin {
 
-/// The size of a tensor's dimension. In a trace it may be symbolic; then whatever would turn it into a number or decide
-/// on it throws, because the answer differs between the calls that the traced graph serves. Arithmetic is fine, and so
-/// are comparisons whose answer the range of the symbol tells: x.size(0) <= 512 for Dim("n", 1, 512).
+/// The size of a tensor's dimension. In a trace it may be symbolic; then converting it to a number or branching on it
+/// throws, because the result would differ between calls of the graph. Arithmetic is allowed, and so are comparisons
+/// that the range of the symbol decides: x.size(0) <= 512 for Dim("n", 1, 512).
 class BURIN_API Size : public Dim {
 public:
   Size(Dim size, const Location &where) : Dim(std::move(size)), where(where) {}
@@ -18,14 +18,14 @@ public:
   explicit operator double() const { return double(int64_t(*this)); }
 
 private:
-  // Templates, so that they are preferred to the operators of Dim, whose results compare by structure.
+  // Templates, to be preferred to the operators of Dim, whose results compare by structure.
   template <class A, class B>
   static constexpr bool areSizes =
       (std::same_as<A, Size> || std::same_as<B, Size>) && std::convertible_to<A, Dim> && std::convertible_to<B, Dim>;
   static const Location &placeOf(const Size &size, const auto &) { return size.where; }
   static const Location &placeOf(const auto &, const Size &size) { return size.where; }
   static const Location &placeOf(const Size &size, const Size &) { return size.where; }
-  /// An error of the arithmetic names the place where the size was asked for.
+  /// Errors in the arithmetic name the location of the size() call.
   static Size compute(const Location &where, auto &&operation) try {
     return {operation(), where};
   } catch (const Error &problem) {
@@ -71,7 +71,7 @@ private:
   friend Size operator*(const A &a, const B &b) {
     return Size::compute(Size::placeOf(a, b), [&] { return Dim(a) * Dim(b); });
   }
-  /// Rounds down.
+  /// Floor division.
   template <class A, class B>
     requires areSizes<A, B>
   friend Size operator/(const A &a, const B &b) {
@@ -83,7 +83,7 @@ private:
     return Size::compute(Size::placeOf(a, b), [&] { return mod(Dim(a), Dim(b)); });
   }
 
-  // They throw if the answer depends on the value of a symbol.
+  // They throw if the result depends on the value of a symbol.
   static bool isEqual(const Dim &, const Dim &, const Location &where);
   static bool isAtMost(const Dim &, const Dim &, const Location &where);
 

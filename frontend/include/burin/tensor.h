@@ -1,4 +1,4 @@
-// Tensor: the value everything else works on.
+// Tensor, the value type of the API.
 #pragma once
 #include "burin/device.h"
 #include "burin/error.h"
@@ -19,7 +19,7 @@ class Indices;
 struct SortResult;
 namespace detail {
 struct TensorState;
-struct Access; // the library's way to the state
+struct Access; // access to the state for the library
 class Operand;
 struct FirstIndex;
 } // namespace detail
@@ -48,27 +48,27 @@ struct IntList : std::vector<int64_t> {
   IntList(std::initializer_list<int64_t> list) : vector(list) {}
   IntList(std::vector<int64_t> list) : vector(std::move(list)) {}
 };
-/// Dimensions to work on; negative ones count from the end.
+/// Dimensions of an op; negative ones count from the end.
 using Axes = IntList;
 
-/// Whether a shape has exactly these sizes, all of them known.
+/// Whether a shape has exactly these static sizes.
 BURIN_API bool operator==(const Shape &shape, const std::vector<int64_t> &sizes);
 /// As str() writes it: "[batch, 512]".
 BURIN_API std::ostream &operator<<(std::ostream &, const Shape &);
 
 /// Options of Tensor::backward and grad.
 struct BackwardOptions {
-  /// Keep what the tape has saved, for another pass over the same calls. As in PyTorch; `create_graph` implies it.
+  /// Keep the values saved on the tape, for another pass over the same calls. As in PyTorch; `create_graph` implies it.
   bool retain_graph = false;
   /// Record the computation of the gradients, so that they can be differentiated again.
   bool create_graph = false;
 };
 
-/// A cheap handle to an immutable value: an array that is there or being computed, or a value of a graph being traced.
-/// Copies share it. A default-constructed Tensor is absent: what optional arguments take.
+/// A cheap handle to an immutable value: an array, computed or pending, or a value of a graph being traced. Copies
+/// share the value. A default-constructed Tensor is undefined, for optional arguments.
 ///
-/// Ops return at once. They throw Error here and now if dtypes or shapes do not fit; what goes wrong later, while the
-/// op runs, is thrown where the value is read (item, to_vector, data, printing, wait) and names the line of the op.
+/// Ops return at once. Errors of types and shapes throw Error in the call; errors while the op runs are thrown where
+/// the value is read (item, to_vector, data, printing, wait), with the line of the op.
 class BURIN_API Tensor {
 public:
   Tensor() = default;
@@ -77,11 +77,11 @@ public:
   Tensor &operator=(const Tensor &) & = default;
   Tensor &operator=(Tensor &&) & = default;
   void operator=(const Tensor &) && = delete; // assigns to a temporary: instead of x[i] = y write x.set(i, y)
-  /// A scalar as written in the source. It takes the element type of what it is combined with, unless its class
-  /// (bool < integers < floats) is higher; alone it is bool, i64 or f32.
+  /// A scalar from a C++ number. It takes the element type of the other operands, unless its class (bool < integers <
+  /// floats) is higher; alone it is bool, i64 or f32.
   template <Arithmetic T> Tensor(T value) : Tensor(fromScalar(value)) {}
-  /// The size of a dimension as a number: `x.sum() / x.size(0)`. Behaves as an integer written in the source. A
-  /// symbolic size needs a trace; elsewhere it throws.
+  /// The size of a dimension as a number: `x.sum() / x.size(0)`. Behaves like a C++ integer. A symbolic size throws
+  /// outside of a trace.
   template <std::derived_from<Dim> T>
   Tensor(const T &size, Location where = Location::current()) : Tensor(fromSize(size, where)) {}
 
@@ -93,9 +93,9 @@ public:
   Size size(int64_t axis, Location where = Location::current()) const;
   /// Number of elements.
   Size numel(Location where = Location::current()) const;
-  /// Where the elements are. In a traced function: where it runs, as far as that is known there.
+  /// The device of the elements. In a traced function: the device that it runs on, as far as that is known.
   Device device(Location where = Location::current()) const;
-  /// True in a trace, where there are no numbers to read yet.
+  /// True in a trace, where values cannot be read.
   bool isTraced() const;
 
   // ---- reading: waits for the value
@@ -120,23 +120,22 @@ public:
   template <Arithmetic T> std::span<const T> data(Location where = Location::current()) const {
     return {static_cast<const T *>(elementsOf(dtypeOf<T>(), where)), elementsToRead(where)};
   }
-  /// The same without looking at the element type.
+  /// The same as bytes, for any element type.
   std::span<const std::byte> bytes(Location where = Location::current()) const;
-  /// Waits until the value is there; throws if computing it failed. Does nothing in a trace.
+  /// Waits for the value; throws if computing it has failed. Does nothing in a trace.
   const Tensor &wait(Location where = Location::current()) const;
-  /// As NumPy prints it.
+  /// Text in the style of NumPy.
   std::string str(Location where = Location::current()) const;
   friend BURIN_API std::ostream &operator<<(std::ostream &, const Tensor &);
 
-  // ---- parts: x[3], x[{Slice(1, None, 2), Ellipsis, -1}]
+  // ---- indexing: x[3], x[{Slice(1, None, 2), Ellipsis, -1}]
   Tensor operator[](const Indices &indices) const;
   /// The same with one argument per dimension: x(Slice(0, 1), -1) is x[{Slice(0, 1), -1}].
   template <class... Rest> Tensor operator()(const detail::FirstIndex &first, const Rest &...rest) const;
-  /// Makes this handle the tensor in which the elements that [indices] chooses are replaced by `value`; copies of the
-  /// handle keep the old elements. `value` broadcasts to the shape of x[indices] and is converted to the element type
-  /// of x, which must not be of a lower class (bool < integers < floats). Where a tensor of indices names an element
-  /// more than once, the last value in row-major order stays. Returns the handle. As torch.Tensor.index_put_ or x[i] =
-  /// y.
+  /// Replaces the elements at [indices] by `value` and stores the result in this handle; copies of the handle keep the
+  /// old elements. `value` broadcasts to the shape of x[indices] and is converted to the element type of x, which must
+  /// not be of a lower class (bool < integers < floats). If a tensor of indices selects an element more than once, the
+  /// last value in row-major order wins. Returns the handle. As torch.Tensor.index_put_ or x[i] = y.
   Tensor &set(const Indices &indices, const detail::Operand &value) &;
   Tensor &set(const Indices &,
               const detail::Operand &) && = delete; // of a temporary: x.set({i, j}, y), not x[i].set(j, y)
@@ -145,12 +144,12 @@ public:
 
 #include "burin/composed_methods.h"
 
-  // ---- methods that say more, or less, than the op they call
+  // ---- methods that differ from the op of the same name
   Tensor to(DType dtype, Location where = Location::current()) const;
   /// The same elements on a device: copied, without waiting, unless they are there. Gradients flow back. In a traced
-  /// function: the same tensor, on the device where the function runs; another one is refused. As torch.Tensor.to.
+  /// function: the same tensor if the function runs on the device; otherwise throws. As torch.Tensor.to.
   Tensor to(Device device, Location where = Location::current()) const;
-  /// Merges the dimensions start..end.
+  /// Merges the dimensions start to end, both included.
   Tensor flatten(int64_t start = 0, int64_t end = -1, Location where = Location::current()) const;
   /// Swaps the last two dimensions.
   Tensor t(Location where = Location::current()) const;
@@ -164,31 +163,31 @@ public:
   Tensor all(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
 
   // ---- gradients (see burin/gradients.h)
-  /// Whether gradients flow into this tensor: it is a leaf, or an eager call has made it from one.
+  /// Whether gradients flow into this tensor: it is a leaf, or was computed from one by an eager call.
   bool requires_grad() const;
-  /// Makes this handle a leaf of its own, a float whose gradient backward() sums up, or a constant; copies made before
-  /// stay as they were. As torch.Tensor.requires_grad_.
+  /// Makes this handle a leaf, a float whose gradient backward() accumulates, or a constant; earlier copies do not
+  /// change. As torch.Tensor.requires_grad_.
   Tensor &requires_grad_(bool on = true, Location where = Location::current());
-  /// Whether it was not made by a recorded call.
+  /// Whether the tensor is not the result of a recorded call.
   bool is_leaf() const;
-  /// The gradient that backward() has left in a leaf; an absent tensor before. As torch.Tensor.grad.
+  /// The gradient of a leaf from backward(); undefined before. As torch.Tensor.grad.
   Tensor grad(Location where = Location::current()) const;
-  /// Replaces it; an absent tensor removes it.
+  /// Replaces the gradient; an undefined tensor removes it.
   void set_grad(const Tensor &gradient, Location where = Location::current()) const;
-  /// Adds the gradients of this tensor, of one element unless `gradient` is given, to those of all leaves that it was
-  /// made from. Frees what the tape has saved. As torch.Tensor.backward.
+  /// Adds the gradients of this tensor, of one element unless `gradient` is given, to those of all leaves that it
+  /// depends on. Frees the values saved on the tape. As torch.Tensor.backward.
   ///
-  /// In a traced function the leaves are the parameters that it has read. Their gradients belong to the trace: they
-  /// start absent, and are gone when the function returns.
+  /// In a traced function the leaves are the parameters that it has read. Their gradients belong to the trace: they are
+  /// undefined at its start, and removed when the function returns.
   void backward(const std::optional<Tensor> &gradient = std::nullopt, const BackwardOptions &options = {},
                 Location where = Location::current()) const;
   /// The same value as a constant. As torch.Tensor.detach.
   Tensor detach(Location where = Location::current()) const;
-  /// Calls `hook` with the gradient of this tensor when backward() has computed it; what it returns, unless absent,
-  /// takes its place. As torch.Tensor.register_hook.
+  /// Calls `hook` with the gradient of this tensor when backward() has computed it; the hook's result, unless
+  /// undefined, replaces the gradient. As torch.Tensor.register_hook.
   void register_hook(std::function<Tensor(const Tensor &gradient)> hook, Location where = Location::current()) const;
 
-  // ---- in-place operators: a new value under the old name, with the old shape and element type
+  // ---- in-place operators: assign a new value of the same shape and element type
   Tensor &operator+=(const detail::Operand &) &;
   Tensor &operator-=(const detail::Operand &) &;
   Tensor &operator*=(const detail::Operand &) &;
@@ -199,7 +198,7 @@ public:
   Tensor &operator^=(const detail::Operand &) &;
   Tensor &operator<<=(const detail::Operand &) &;
   Tensor &operator>>=(const detail::Operand &) &;
-  // Of a temporary they would be lost: instead of x[i] += y write x.set(i, x[i] + y).
+  // Deleted for temporaries, whose new value would be lost: instead of x[i] += y write x.set(i, x[i] + y).
   void operator+=(const detail::Operand &) && = delete;  // write x.set(i, x[i] + y)
   void operator-=(const detail::Operand &) && = delete;  // write x.set(i, x[i] - y)
   void operator*=(const detail::Operand &) && = delete;  // write x.set(i, x[i] * y)
@@ -234,14 +233,14 @@ private:
 };
 
 namespace detail {
-/// An operand of an operator, which has no argument to carry the caller's line.
+/// An operand of an operator, whose constructor records the caller's line.
 class Operand {
 public:
   Operand(const Tensor &tensor, Location where = Location::current()) : tensor(tensor), where(where) {}
   template <Arithmetic T> Operand(T value, Location where = Location::current()) : tensor(value), where(where) {}
   template <std::derived_from<Dim> T>
   Operand(const T &size, Location where = Location::current()) : tensor(size, where), where(where) {}
-  /// A Parameter, or whatever else stands for a tensor.
+  /// From a Parameter, or another type that converts to a tensor.
   template <class T>
     requires(!std::same_as<T, Tensor> && !Arithmetic<T> && !std::derived_from<T, Dim> &&
              std::convertible_to<const T &, const Tensor &>)
@@ -256,7 +255,7 @@ BURIN_API Tensor operator+(const detail::Operand &, const detail::Operand &);
 BURIN_API Tensor operator-(const detail::Operand &, const detail::Operand &);
 BURIN_API Tensor operator*(const detail::Operand &, const detail::Operand &);
 BURIN_API Tensor operator/(const detail::Operand &, const detail::Operand &);
-/// Python's %: the sign of the divisor.
+/// Python's %: has the sign of the divisor.
 BURIN_API Tensor operator%(const detail::Operand &, const detail::Operand &);
 BURIN_API Tensor operator==(const detail::Operand &, const detail::Operand &);
 BURIN_API Tensor operator!=(const detail::Operand &, const detail::Operand &);
@@ -273,7 +272,7 @@ BURIN_API Tensor operator-(const detail::Operand &);
 BURIN_API Tensor operator!(const detail::Operand &);
 BURIN_API Tensor operator~(const detail::Operand &);
 
-/// Waits for everything enqueued so far; throws the first error not yet thrown, with the line that enqueued the op.
+/// Waits for all enqueued work; throws the first error not yet thrown, with the line that enqueued the op.
 BURIN_API void synchronize(Location where = Location::current());
 
 } // namespace burin
