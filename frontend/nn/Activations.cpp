@@ -4,7 +4,7 @@
 
 namespace burin::nn {
 
-// Ops called with the layer's place; `where` gives way to a scope inside of them.
+// Calls ops with the layer's location; scopes inside of them override `where`.
 #define BURIN_LAYER(Name, call)                                                                                        \
   Name::Name(Location where) : Module(#Name, where) {}                                                                 \
   Tensor Name::operator()(const Tensor &x, Location where) const {                                                     \

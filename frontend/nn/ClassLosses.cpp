@@ -1,7 +1,7 @@
 // Losses over classes and over sequences of them.
 //
-// The logarithm of the target's class is taken by a comparison with all classes, not by gather: the selection is then
-// elementwise, forward and backward, and fuses with the softmax.
+// The log-probability of the target's class is selected by a comparison with all classes, not by gather: the selection
+// is then elementwise, forward and backward, and fuses with the softmax.
 #include "burin/indexing.h"
 #include "burin/loops.h"
 #include "burin/ops.h"
@@ -16,10 +16,10 @@ using namespace detail;
 
 namespace {
 
-/// Integer targets compared with the classes of `input`, which lie along `axis`.
+/// Integer targets compared with the classes of `input` along `axis`.
 struct Targets {
   int64_t axis;
-  Tensor isClass; // bool, shape of input: this is the class of the target; false for ignored ones
+  Tensor isClass; // bool, shape of input: whether this is the class of the target; false for ignored targets
   Tensor counts;  // bool, shape of target: not ignored
 };
 
@@ -30,14 +30,14 @@ int64_t classAxis(const Tensor &input, const char *op, const Location &where) {
   return input.rank(where) == 1 ? 0 : 1;
 }
 
-/// The shape of one number per class, as it broadcasts to that of input.
+/// A shape with one number per class that broadcasts to that of input.
 Shape alongClasses(const Tensor &input, int64_t axis) {
   Shape shape(input.shape().size(), Dim(1));
   shape[size_t(axis)] = input.shape()[size_t(axis)];
   return shape;
 }
 
-/// Looks at the values of targets that are there; a trace checks them in each run.
+/// Checks the values of computed targets; in a trace, each run checks them.
 void requireClasses(const Tensor &target, const Dim &classes, int64_t ignored, const char *op, const Location &where) {
   std::vector<int64_t> values = target.to_vector<int64_t>(where);
   for (size_t i = 0; i < values.size(); ++i)
@@ -87,16 +87,16 @@ std::optional<Tensor> classWeights(const std::optional<Tensor> &weight, const Te
   return reshape(weight->to(input.dtype()), alongClasses(input, axis));
 }
 
-/// Sum over the rows, over what the rows count: PyTorch's weighted mean.
+/// The sum over the rows divided by the sum of `amounts`: PyTorch's weighted mean.
 Tensor reduceRows(const Tensor &loss, const Tensor &amounts, Reduction reduction, const char *op,
                   const Location &where) {
   if (reduction != Reduction::Mean)
     return reduceLoss(loss, reduction, op, where);
-  reduceLoss(loss, reduction, op, where); // refuses an empty batch
+  reduceLoss(loss, reduction, op, where); // rejects an empty batch
   return reduce_sum(loss) / reduce_sum(amounts);
 }
 
-/// The losses of rows whose logarithms of probabilities are `logs`.
+/// The losses of rows with the log-probabilities `logs`.
 Tensor ofClasses(const Tensor &logs, const Tensor &target, const CrossEntropyOptions &options, const char *op,
                  const Location &where) {
   Targets t = compare(logs, target, options.ignore_index, op, where);
@@ -151,7 +151,7 @@ Tensor nll_loss(const Tensor &input, const Tensor &target, const NllOptions &opt
 
 namespace {
 
-/// Stands for log 0. It is finite, so that differences are, and far below every sum of logarithms of probabilities.
+/// Replaces log 0. Finite, so that differences are finite, and far below every sum of log-probabilities.
 double logOfZero(DType dtype) { return dtype == DType::f64 || dtype == DType::f32 ? -1e30 : -3e4; }
 
 Tensor logSum(const Tensor &a, const Tensor &b) {
@@ -160,7 +160,7 @@ Tensor logSum(const Tensor &a, const Tensor &b) {
 }
 
 /// The forward variables of Graves et al.: the probability of all alignments of a prefix of the labels, which are the
-/// targets with a blank before, between and behind them.
+/// targets with blanks before, between and after them.
 class Alignments {
 public:
   Alignments(const Tensor &logProbs, const Tensor &targets, const Tensor &targetLengths, int64_t blank)
@@ -225,7 +225,7 @@ void checkCtc(const Tensor &logProbs, const Tensor &targets, const Tensor &input
                 "blank is " + std::to_string(blank) + ", but there are " + classes.str() + " classes");
 }
 
-/// Lengths that are there must fit what they count.
+/// Checks the values of computed lengths.
 void requireLengths(const Tensor &lengths, const Dim &most, const char *what, const Location &where) {
   if (lengths.isTraced() || !most.isStatic())
     return;

@@ -14,7 +14,7 @@ IntList perDimension(IntList list, size_t dimensions, const char *layer, const c
   return list;
 }
 
-/// The shape of a weight with `second` channels over the groups in dimension 1.
+/// The shape of a weight with `second` channels, divided by the groups, in dimension 1.
 static Shape convShape(int64_t first, int64_t second, int64_t groups, const IntList &kernel, size_t dimensions,
                        const char *layer, const Location &where) {
   if (groups < 1 || first % groups || second % groups)

@@ -82,7 +82,7 @@ Tensor EmbeddingBag::forward(const Tensor &indices, const Tensor &offsets, const
   if (weights)
     rows = rows * unsqueeze(*weights, {1});
   const Dim count = indices.shape()[0], bags = offsets.shape()[0], size = weight->shape()[1];
-  // The bag of each index: how many begin at or before it.
+  // The bag of each index: the number of bags that start at or before it, minus 1.
   Tensor isBegun = iota({count, 1}, DType::i64, 0) >= unsqueeze(offsets.to(DType::i64), {0});
   Tensor bag = reduce_sum(isBegun, {1}) - 1;
   Tensor target = broadcast_to(unsqueeze(bag, {1}), {count, size});

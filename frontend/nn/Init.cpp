@@ -51,7 +51,7 @@ Tensor xavier_normal(const Shape &shape, double gain, DType dtype, Location wher
   return burin::normal(shape, 0, xavierDeviation(shape, gain), dtype, where);
 }
 
-/// A tensor of f64 numbers made by `next`, as `dtype`.
+/// A tensor of `dtype` from f64 numbers.
 static Tensor fromReals(std::vector<double> values, const Shape &shape, DType dtype, const Location &where) {
   std::vector<char> bytes(values.size() * byteWidth(dtype));
   detail::convertElements(values.data(), DType::f64, bytes.data(), dtype, values.size());
@@ -97,7 +97,7 @@ Tensor dirac(const Shape &shape, int64_t groups, DType dtype, Location where) {
   if (shape.size() < 3 || shape.size() > 5 || groups < 1 || out % groups)
     throw Error(detail::inScope(where), "dirac",
                 "the weight " + str(shape) + " must have 3 to 5 dimensions, and the groups divide its first");
-  int64_t field = 1, middle = 0; // of the kernel: its size, and where its center lies
+  int64_t field = 1, middle = 0; // size of the kernel, and index of its center
   for (size_t i = 2; i < shape.size(); ++i) {
     field *= shape[i].value();
     middle = middle * shape[i].value() + shape[i].value() / 2;
@@ -132,7 +132,7 @@ Tensor trunc_normal(const Shape &shape, double mean, double deviation, double lo
 Tensor orthogonal(const Shape &shape, double gain, DType dtype, Location where) {
   requireMatrix(shape, "orthogonal", where);
   int64_t rows = shape[0].value(), columns = detail::elementCount(shape) / std::max<int64_t>(rows, 1);
-  // The shorter side becomes orthonormal, by Gram and Schmidt done twice.
+  // Orthonormalises the shorter dimension, by Gram-Schmidt done twice.
   bool areRows = rows <= columns;
   int64_t count = areRows ? rows : columns, length = areRows ? columns : rows;
   std::vector<double> vectors = randn({count, length}, DType::f64, where).to_vector<double>(where);

@@ -26,7 +26,7 @@ static Tensor places(const KVCache &cache, const Tensor &positions, const Dim &m
   return reshape(first, {positions.shape()[0], 1, 1, 1}) + iota({1, 1, m, 1}, DType::i64, 2);
 }
 
-/// The number of sequences, which the cache has room for. One that is a symbol is checked by each run.
+/// The number of sequences, which must not exceed the room in the cache. A symbol is checked in each run.
 static Dim sequences(const Dim &given, const Dim &room, const Location &where) {
   if (isAtMost(given, room))
     return given;
@@ -56,7 +56,7 @@ std::pair<Tensor, Tensor> KVCache::update(const Tensor &key, const Tensor &value
   };
   Tensor at = renamed(broadcast_to(places(*this, positions, given[2], place), given), given[0], batch);
   auto put = [&](Parameter cache, const Tensor &tokens) {
-    // All positions are known to be right, so that nothing fails once the cache is being written.
+    // All positions have been checked, so that nothing can fail once the cache is written.
     cache.set(scatter(cache, at, renamed(tokens.to(cache->dtype()), given[0], batch), 2, "set", /*drop=*/true));
     return batch == held[0] ? cache.value() : renamed(narrow(cache.value(), 0, 0, batch), batch, given[0]);
   };

@@ -1,4 +1,4 @@
-// What the layers share.
+// Helpers of the layers.
 #pragma once
 #include "burin/layers.h"
 #include "burin/ops.h"
@@ -6,12 +6,12 @@
 
 namespace burin::nn {
 
-/// The tensor of a parameter that a layer may be built without.
+/// The tensor of an optional parameter.
 inline std::optional<Tensor> optionally(const Parameter &parameter) {
   return parameter.defined() ? std::optional(parameter.value()) : std::nullopt;
 }
 
-/// Numbers as str() shows them: "3, [1, 2]".
+/// Text of numbers for str(): "3, [1, 2]".
 inline std::string text(int64_t n) { return std::to_string(n); }
 inline std::string text(const IntList &list) {
   std::string s;
@@ -25,19 +25,18 @@ template <class... T> std::string listed(const T &...values) {
   return s;
 }
 
-/// PyTorch's initial values for products: both weight and bias are uniform within 1 / sqrt(fan_in).
+/// PyTorch's initial values for products: weight and bias are uniform within 1 / sqrt(fan_in).
 Tensor weightFor(const Shape &shape, const Location &where);
 Tensor biasFor(int64_t size, const Shape &weight, const Location &where);
 
 /// x · weightᵀ + bias.
 Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor> &bias, const Location &where);
-/// x with elements dropped as in training: `shape`, which broadcasts to that of x, has one
-/// choice per element.
+/// Drops elements of x as in training; `shape` broadcasts to that of x and has one random choice per element.
 Tensor dropped(const Tensor &x, double p, const Shape &shape, const Location &where);
 /// Throws unless p is a probability below 1.
 void requireProbability(double p, const char *layer, const Location &where);
 
-/// One number per dimension from such a list or from one number for all.
+/// A list with one number per dimension, from such a list or from one number for all.
 IntList perDimension(IntList list, size_t dimensions, const char *layer, const char *what, const Location &where);
 
 } // namespace burin::nn

@@ -1,4 +1,4 @@
-// What the losses share: checks of their operands, and reductions.
+// Helpers of the losses: checks of operands, and reductions.
 #pragma once
 #include "burin/creation.h"
 #include "burin/losses.h"
@@ -7,11 +7,11 @@
 
 namespace burin::detail {
 
-/// Throws unless x has floats; `what` names it.
+/// Throws unless x is a float tensor; `what` names it in the error.
 void requireFloat(const Tensor &x, const char *what, const char *op, const Location &where);
 void requireSameShape(const Tensor &input, const Tensor &target, const char *what, const char *op,
                       const Location &where);
-/// The losses of all elements as the caller wants them.
+/// Reduces the losses of all elements.
 Tensor reduceLoss(const Tensor &loss, Reduction reduction, const char *op, const Location &where);
 
 } // namespace burin::detail

@@ -1,4 +1,4 @@
-// Losses that compare elements or vectors; those over classes and sequences are in ClassLosses.cpp.
+// Losses that compare elements or vectors; ClassLosses.cpp has those over classes and sequences.
 #include "burin/losses.h"
 #include "burin/gradients.h"
 #include "burin/ops.h"
@@ -47,7 +47,7 @@ Tensor detail::reduceLoss(const Tensor &loss, Reduction reduction, const char *o
 
 // ---- regression
 
-/// `loss` of the differences, reduced.
+/// `loss` of the difference, reduced.
 template <class F>
 static Tensor ofDifference(const Tensor &input, const Tensor &target, Reduction reduction, const char *op,
                            const Location &where, F loss) {
@@ -83,11 +83,11 @@ Tensor huber_loss(const Tensor &input, const Tensor &target, Reduction reduction
 
 // ---- probabilities
 
-/// log x, at least -100. Its slope is 1 / x, at most 1e12.
+/// log x, clamped to at least -100. Its slope is 1 / x, at most 1e12.
 static Tensor limitedLog(const Tensor &x) {
   constexpr double kLeast = 1e-12;
   Tensor isSmall = x < kLeast, constant = detach(x);
-  // The second term is 0; it carries the slope.
+  // The second term is 0; it has the slope.
   Tensor small = maximum(log(constant), -100.0) + (x - constant) * (1 / kLeast);
   return where(isSmall, small, log(where(isSmall, 1.0, x)));
 }
@@ -156,7 +156,7 @@ Tensor cosine_embedding_loss(const Tensor &input1, const Tensor &input2, const T
   LocationScope scope(where);
   const Location place = inScope(where);
   constexpr auto op = "cosine_embedding_loss";
-  constexpr double kEpsilon = 1e-12; // torch's EPSILON of this loss, added to the squared lengths
+  constexpr double kEpsilon = 1e-12; // torch's EPSILON for this loss, added to the squared norms
   requireFloat(input1, "input", op, place);
   requireSameShape(input1, input2, "second input", op, place);
   const Shape &shape = input1.shape();
@@ -173,7 +173,7 @@ Tensor cosine_embedding_loss(const Tensor &input1, const Tensor &input2, const T
   return reduceLoss(loss, reduction, op, place);
 }
 
-/// The p-norm of a - b + eps over the last dimension. At a length of 0 the slope is 0.
+/// The p-norm of a - b + eps over the last dimension. At a norm of 0 the slope is 0.
 static Tensor distance(const Tensor &a, const Tensor &b, double p, double eps) {
   Tensor size = abs(a - b + eps);
   if (std::isinf(p))

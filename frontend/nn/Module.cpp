@@ -49,8 +49,8 @@ const Tensor &Parameter::value() const {
   return trace ? trace->read(cell) : cell->value;
 }
 
-/// What has been made without being told a device goes where the value is that it replaces. A state that goes where it
-/// is used, such as an optimiser's, goes on doing so.
+/// Values without an explicit device go to that of the value that they replace. States that follow their uses, such as
+/// an optimiser's, continue to do so.
 static Tensor likeHeld(const Tensor &given, const Tensor &held, const Location &where) {
   const detail::TensorState &old = *detail::Access::state(held), &state = *detail::Access::state(given);
   auto isStored = [](const detail::TensorState &s) { return std::holds_alternative<detail::StorageRef>(s.value); };
@@ -81,7 +81,7 @@ void Parameter::set(const Tensor &given, Location where) {
     detail::cellChanges->emplace_back(cell, cell->value);
   cell->value = isLeaf ? detail::withEdge(value, leaf) : detail::withoutEdge(value);
   if (isTrained && !isLeaf && isFloat(value.dtype(place)))
-    cell->value.requires_grad_(true, place); // of another element type: a new leaf
+    cell->value.requires_grad_(true, place); // a new leaf if the element type has changed
   ++cell->version;
 }
 
@@ -124,7 +124,7 @@ struct Module::State : detail::Observed {
   bool training = true;
   std::vector<std::pair<std::string, Parameter>> parameters, buffers;
   std::vector<std::pair<std::string, Module>> children;
-  std::weak_ptr<const State> parent; // the first module that it was registered in, under this name:
+  std::weak_ptr<const State> parent; // the first module that it was registered in, and its name there
   std::string name;
 };
 
@@ -158,7 +158,7 @@ const std::string &Module::kind() const { return state->kind; }
 const Location &Module::place() const { return state->where; }
 void Module::describe(std::string details) { state->details = std::move(details); }
 
-/// A module is where its parameters are, however these were made.
+/// Fixes a parameter's device, even if its value was created without one.
 static Tensor stayingWhereItIs(const Tensor &value) {
   return value.defined() && !value.isTraced() ? detail::placed(value) : value;
 }
@@ -228,7 +228,7 @@ std::vector<Parameter> Module::parameters() const {
   return result;
 }
 
-/// One line: the first few of `names`, and how many there are.
+/// One line with the first few of `names` and their number.
 static std::string listed(const std::string &what, const std::vector<std::string> &names) {
   if (names.empty())
     return "";
@@ -271,7 +271,7 @@ void Module::load_state_dict(const StateDict &given, bool strict, Location where
 
 void Module::train(bool on) {
   state->training = on;
-  state->version = on ? 0 : 1; // a mode may come back, and with it the code that was compiled in it
+  state->version = on ? 0 : 1; // modes may change back, and then the code compiled for them is used again
   for (auto &[name, child] : state->children)
     child.train(on);
 }
@@ -290,7 +290,7 @@ void Module::to(DType dtype, Location where) {
 
 void Module::to(Device device, Location where) {
   const Location place = inScope(where);
-  NoGrad noGrad; // the new values are leaves
+  NoGrad noGrad; // new values are leaves
   std::vector<std::pair<std::string, Parameter>> entries;
   collect("", true, entries);
   for (auto &[name, parameter] : entries)
@@ -371,7 +371,7 @@ Tensor Sequential::operator()(const Tensor &x, Location where) const {
     std::optional<ModuleScope> inModule;
     if (layer.module)
       inModule.emplace(*layer.module);
-    // A layer's own line tells more than the line that calls all of them.
+    // A layer's own line is more specific than that of the call of all layers.
     result = layer.call(result, layer.module && *layer.module->place().file ? layer.module->place() : where);
   }
   return result;

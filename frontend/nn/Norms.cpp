@@ -36,7 +36,7 @@ void BatchNormNd::checkInput(const Tensor &x, const Location &where) const {
                     shapeOfInput(dimensions));
 }
 
-/// All dimensions but the channels'.
+/// All dimensions except the channels.
 static std::vector<int64_t> allButChannels(const Tensor &x) {
   std::vector<int64_t> axes;
   for (int64_t i = 0; i < x.rank(); ++i)
@@ -49,7 +49,7 @@ void BatchNormNd::update(const Tensor &x, const Tensor &mean, const Tensor &vari
   Tensor count = detail::sizeTensor(floordiv(elements(x.shape()), x.shape()[1])).to(DType::f64);
   Tensor unbiased = variance * (count / (count - 1.0)).to(variance.dtype());
   num_batches_tracked.set(num_batches_tracked + 1);
-  // The average of all batches so far gives each of them the same part.
+  // An average over all batches so far gives them equal weights.
   Tensor part =
       options.momentum ? full({}, *options.momentum, mean.dtype()) : 1.0 / num_batches_tracked->to(mean.dtype());
   running_mean.set(running_mean * (1.0 - part) + mean * part);

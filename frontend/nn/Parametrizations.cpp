@@ -24,7 +24,7 @@ int64_t dimensionOf(const Tensor &weight, int64_t dim, const char *layer, const 
   return dim < 0 ? dim + rank : dim;
 }
 
-/// The lengths of the slices along `dim`, with the other sizes 1.
+/// The norms of the slices along `dim`; other sizes are 1.
 Tensor lengths(const Tensor &x, int64_t dim) {
   std::vector<int64_t> others;
   for (int64_t i = 0; i < x.rank(); ++i)
@@ -45,7 +45,7 @@ WeightNormalizer::WeightNormalizer(const Tensor &weight, int64_t given, Location
 }
 Tensor WeightNormalizer::weight() const { return direction * (size / lengths(direction, dim)); }
 
-/// [n, rest], with dimension `dim` of the weight first.
+/// The weight as a matrix [n, rest], with dimension `dim` first.
 Tensor SpectralNormalizer::matrix(const Tensor &weight) const {
   std::vector<int64_t> order{dim};
   for (int64_t i = 0; i < weight.rank(); ++i)

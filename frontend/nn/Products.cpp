@@ -29,7 +29,7 @@ Linear::Linear(int64_t in, int64_t out, bool hasBias, Location where) : Module("
 }
 
 Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor> &bias, const Location &where) {
-  // Where it runs now, as one op that reads the weight as it lies; in a graph, the compiler sees to that.
+  // In eager code, a single op that reads the weight without a transpose; in a graph, the compiler does the same.
   bool isNow = !Trace::active() && x.rank() > 0 && x.shape().back() == weight.shape().back();
   Tensor product =
       isNow ? dot_general(x, weight, {}, {}, {x.rank() - 1}, {1}, where) : matmul(x, weight.t(where), where);
@@ -74,7 +74,8 @@ static Tensor splitHeads(const Tensor &x, int64_t heads, const Location &where) 
 static Tensor attendWithDropout(const Tensor &query, const Tensor &key, const Tensor &value,
                                 const std::optional<Tensor> &mask, bool isCausal, double p, const Location &where) {
   LocationScope scope(where);
-  constexpr double kNever = -std::numeric_limits<double>::infinity(), kLow = -3e4; // kLow has a finite difference
+  // Finite, so that differences are finite.
+  constexpr double kNever = -std::numeric_limits<double>::infinity(), kLow = -3e4;
   const Tensor scale = 1 / sqrt(detail::sizeTensor(query.shape().back()).to(query.dtype()));
   Tensor scores = matmul(query * scale, key.t());
   if (mask)

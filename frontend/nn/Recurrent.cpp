@@ -10,8 +10,8 @@ namespace burin::nn {
 
 namespace {
 
-/// The states after a step, from W_ih x + b_ih (`input`), W_hh h + b_hh (`again`) and the states before. The kind of
-/// layer follows from the gates.
+/// The states after a step, from W_ih x + b_ih (`input`), W_hh h + b_hh (`again`) and the states before it. The number
+/// of gates selects the kind of layer.
 std::vector<Tensor> advance(int64_t gates, const std::string &nonlinearity, const Tensor &input, const Tensor &again,
                             const std::vector<Tensor> &states) {
   if (gates == 1)
@@ -33,7 +33,7 @@ void requireNonlinearity(const std::string &name, const char *layer, const Locat
                 "the nonlinearity is \"" + name + "\", but must be \"tanh\" or \"relu\"");
 }
 
-/// All weights of these layers are uniform within 1 / sqrt(hidden size).
+/// PyTorch's initial values of recurrent layers: all weights are uniform within 1 / sqrt(hidden size).
 Tensor initialWeight(const Shape &shape, int64_t hidden, const Location &where) {
   double bound = hidden > 0 ? 1 / std::sqrt(double(hidden)) : 0;
   return uniform(shape, -bound, bound, DType::f32, where);
@@ -46,10 +46,11 @@ public:
             const Location &where)
       : weights(weights), gates(gates), nonlinearity(nonlinearity), isReverse(isReverse), where(where) {}
 
-  /// x [T, N, in]; `counts` [T, N, 1], if defined, says which steps there are. The outputs [T, N, H] and final states.
+  /// x [T, N, in]; `counts` [T, N, 1], if defined, are the valid steps. Returns the outputs [T, N, H] and the final
+  /// states.
   ScanResult run(const Tensor &x, const std::vector<Tensor> &initial, const Tensor &counts) const {
     std::vector<Tensor> xs{linear(x, weights.weight_ih, optionally(weights.bias_ih), where)};
-    // Made before the loop, so that they are operands of it: gradients reach them.
+    // Computed before the loop and passed as operands, so that gradients reach them.
     const Tensor weight = weights.weight_hh->t(where);
     const Tensor bias = weights.bias_hh.defined() ? unsqueeze(weights.bias_hh, {0}, where) : Tensor();
     if (counts.defined())

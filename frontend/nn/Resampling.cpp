@@ -1,4 +1,4 @@
-// Images of another size: interpolation, and pixels from and to channels.
+// Resizing of images: interpolation, and pixels from and to channels.
 #include "burin/creation.h"
 #include "frontend/nn/Layer.h"
 #include "frontend/tensor/LocationScope.h"
@@ -12,7 +12,7 @@ using namespace detail;
 
 namespace {
 
-/// Where the elements of one dimension of a result come from: `taps` elements of x each, with weights.
+/// The operands of each element of one dimension of a result: `taps` elements of x with weights.
 struct Taps {
   std::vector<std::vector<int64_t>> indices; // [tap][position]
   std::vector<std::vector<double>> weights;
@@ -25,7 +25,7 @@ double cubic(double t) {
   return t <= 1 ? ((a + 2) * t - (a + 3)) * t * t + 1 : t < 2 ? a * (((t - 5) * t + 8) * t - 4) : 0;
 }
 
-/// `step` is the distance in x between neighbours of the result.
+/// `step` is the distance in x between adjacent elements of the result.
 Taps tapsOf(const std::string &mode, int64_t size, int64_t wanted, double step, bool alignCorners) {
   const int count = mode == "nearest" ? 1 : mode == "bicubic" ? 4 : 2;
   Taps taps{std::vector<std::vector<int64_t>>(count), std::vector<std::vector<double>>(count)};
@@ -126,7 +126,7 @@ static void requireImage(const Tensor &x, const char *layer, const Location &whe
   if (x.rank(where) < 3)
     throw Error(where, layer, "the input is " + burin::str(x.spec(where)) + ", but must be [..., C, H, W]");
 }
-/// Whether `size` is a multiple of `by`, as far as is known.
+/// Throws if `size` is known not to be a multiple of `by`.
 static void requireMultiple(const Dim &size, int64_t by, const Tensor &x, const char *layer, const Location &where) {
   if (mod(size, by) != Dim(0))
     throw Error(where, layer,
@@ -134,7 +134,7 @@ static void requireMultiple(const Dim &size, int64_t by, const Tensor &x, const 
                     std::to_string(by));
 }
 
-/// x with its last dimensions in the order `order`, which counts from the first of them.
+/// Permutes the last dimensions of x; `order` counts from the first of them.
 static Tensor reordered(const Tensor &x, const std::vector<int64_t> &order) {
   std::vector<int64_t> all;
   int64_t before = x.rank() - int64_t(order.size());

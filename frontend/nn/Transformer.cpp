@@ -10,14 +10,14 @@ namespace {
 
 Tensor swapped(const Tensor &x) { return transpose(x, {1, 0, 2}); }
 
-/// Of booleans, true is left out; floats are added.
+/// The mask as numbers to add to scores: -inf for true in a bool mask; floats unchanged.
 Tensor added(const Tensor &mask, DType dtype) {
   if (!isBool(mask.dtype()))
     return mask.to(dtype);
   return where(mask, full({}, -std::numeric_limits<double>::infinity(), dtype), full({}, 0, dtype));
 }
 
-/// The masks as one that broadcasts to [N, heads, L, S], or [heads, L, S] without a batch.
+/// Combines the masks into one that broadcasts to [N, heads, L, S], or [heads, L, S] without a batch.
 std::optional<Tensor> joined(const AttentionMasks &masks, DType dtype, const char *layer, const Location &place) {
   std::optional<Tensor> result;
   if (masks.mask) {

@@ -3,7 +3,7 @@
 #include <cctype>
 #include <stdexcept>
 
-// A field of another kind than the standard gives it is damage, in every build.
+// A field of another wire type than in the standard is an error in every build.
 #define protozero_assert(condition) ((condition) ? void() : throw std::runtime_error("a field is of the wrong kind"))
 #include <protozero/pbf_reader.hpp>
 
@@ -13,7 +13,7 @@ using protozero::pbf_reader;
 
 namespace {
 
-constexpr int kMaxDepth = 64; // of subgraphs within subgraphs
+constexpr int kMaxDepth = 64; // of nested subgraphs
 constexpr size_t kMaxRank = 64;
 
 [[noreturn]] void damaged(const std::string &what) { throw std::runtime_error(what); }
@@ -37,7 +37,7 @@ bool isUtf8(std::string_view text) {
   return true;
 }
 
-/// What the standard calls a string, in contrast to bytes.
+/// A field of type string in the standard, in contrast to bytes.
 std::string_view name(pbf_reader &message) {
   std::string_view found = text(message);
   if (!isUtf8(found))
@@ -45,7 +45,7 @@ std::string_view name(pbf_reader &message) {
   return found;
 }
 
-/// A repeated number, packed or not.
+/// A repeated numeric field, packed or not.
 template <class T, class Range>
 void append(pbf_reader &message, std::vector<T> &out, T (pbf_reader::*one)(), Range (pbf_reader::*packed)()) {
   if (message.wire_type() == protozero::pbf_wire_type::length_delimited) {
@@ -137,7 +137,7 @@ DimProto readDim(pbf_reader message) {
     switch (message.tag()) {
     case 1:
       out.value = message.get_int64();
-      if (out.value < -1) // -1 is how some exporters write that a size is not known
+      if (out.value < -1) // some exporters write -1 for an unknown size
         damaged("a dimension of a tensor type has the size " + std::to_string(out.value));
       break;
     case 2:
@@ -210,7 +210,7 @@ ValueInfo readValueInfo(pbf_reader message) {
 
 GraphProto readGraph(pbf_reader message, int depth);
 
-/// The type of an attribute in files older than the field that states it.
+/// The type of an attribute in files that predate the type field.
 AttributeProto::Type typeNumber(int32_t number) {
   using Type = AttributeProto::Type;
   constexpr Type types[] = {Type::Undefined, Type::Float,  Type::Int,  Type::String, Type::Tensor,
@@ -405,7 +405,7 @@ pbf_reader open(std::span<const std::byte> file) {
   return pbf_reader(reinterpret_cast<const char *>(file.data()), file.size());
 }
 
-/// What protozero throws says only what kind of bytes it did not expect.
+/// Adds a description to protozero's errors, which only name unexpected kinds of bytes.
 template <class F> auto reading(const char *what, F &&read) {
   try {
     return read();

@@ -1,4 +1,5 @@
-// The messages of onnx.proto as plain structs. Text and raw data refer to the file's bytes, which must outlive them.
+// The messages of onnx.proto as plain structs. Text and raw data refer to the bytes of the file, which must outlive
+// them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,12 +12,12 @@
 
 namespace burin::onnx {
 
-/// TensorProto.DataType; the numbers are the standard's.
+/// TensorProto.DataType; numbers are those of the standard.
 enum class DataType : int32_t { Undefined = 0, String = 8 };
-/// "FLOAT8E4M3FN", or the number of a type this version does not know.
+/// "FLOAT8E4M3FN", or the number of an unknown type.
 std::string nameOf(DataType);
 
-/// A name from the file as messages have it: not too long, on one line; quoted() puts it in quotes.
+/// A name from the file for messages: truncated and on one line; quoted() adds quotes.
 std::string printable(std::string_view name);
 std::string quoted(std::string_view name);
 
@@ -51,7 +52,7 @@ struct GraphProto;
 
 struct AttributeProto {
   enum class Type { Undefined, Float, Int, String, Tensor, Graph, Floats, Ints, Strings };
-  std::string_view name, reference; // reference: the attribute of the surrounding function that this one stands for
+  std::string_view name, reference; // reference: the attribute of the enclosing function that this one refers to
   Type type = Type::Undefined;
   float f = 0;
   int64_t i = 0;
@@ -98,7 +99,7 @@ struct ModelProto {
 /// Whether the bytes look like a ModelProto: every field of the outermost message is one of its fields. Does not throw.
 bool looksLikeModel(std::span<const std::byte> file);
 
-/// Any bytes are safe to read; what is not a message of the kind throws std::runtime_error with a reason.
+/// Safe for any bytes; throws std::runtime_error with a reason for those that are not such a message.
 ModelProto readModel(std::span<const std::byte> file);
 TensorProto readTensor(std::span<const std::byte> file);
 

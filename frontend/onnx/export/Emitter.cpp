@@ -133,7 +133,7 @@ Ref GraphEmitter::size(const Dim &size) {
   return known[key] = node("Shape", {{value}}, {{"start", int64_t(axis)}, {"end", int64_t(axis) + 1}}, DType::i64);
 }
 
-/// A size that is no tensor's: the sum of its terms.
+/// The size as the sum of its terms, if no tensor has it.
 Ref GraphEmitter::computed(const Dim &wanted) {
   Ref sum;
   for (const auto &[atoms, coefficient] : Dim::Expression::of(wanted)) {
@@ -189,7 +189,7 @@ Ref GraphEmitter::sizes(const Shape &shape) {
   return known[key] = parts.size() == 1 ? parts[0] : node("Concat", parts, {{"axis", int64_t(0)}});
 }
 
-/// With 0 for sizes that stay and -1 for one that follows from the rest, where that is enough.
+/// Uses 0 for unchanged sizes and -1 for one inferred size, if that is sufficient.
 Ref GraphEmitter::reshape(const Ref &x, const Shape &from, const Shape &to) {
   std::vector<int64_t> plain;
   bool hasZero = std::find(to.begin(), to.end(), Dim(0)) != to.end();
@@ -200,7 +200,7 @@ Ref GraphEmitter::reshape(const Ref &x, const Shape &from, const Shape &to) {
     copied += isCopy;
     open += plain.back() == -1;
   }
-  // Beside an empty dimension nothing follows from the rest, and any symbolic one may be empty.
+  // -1 cannot be inferred beside an empty dimension, and any symbolic one may be empty.
   if (!hasZero && (open == 0 || (open == 1 && copied == 0)))
     return node("Reshape", {x, list(plain)});
   return node("Reshape", {x, sizes(to)}, {{"allowzero", int64_t(1)}});
@@ -212,7 +212,7 @@ Ref GraphEmitter::full(const Ref &scalar, const Shape &shape) {
   return shape.empty() ? scalar : node("Expand", {scalar, sizes(shape)});
 }
 
-/// A constant of one value: a number, and its shape beside it.
+/// A splat constant: a number and its shape.
 Ref GraphEmitter::splat(mlir::Value value) {
   TensorSpec spec = ir::specOf(value);
   return full(number(*ir::uniformValue(value), spec.dtype), spec.shape);
@@ -244,7 +244,7 @@ Ref GraphEmitter::valueOf(mlir::Value value) {
   return ref;
 }
 
-/// The shape that two broadcast to; nullopt if that is not known.
+/// The broadcast shape of two shapes; nullopt if it is not known.
 static std::optional<Shape> join(Shape a, Shape b) {
   if (a.size() < b.size())
     std::swap(a, b);

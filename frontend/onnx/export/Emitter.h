@@ -1,6 +1,6 @@
-// What the translation of a burin op to ONNX sees: the op, and nodes to build. To give an op its ONNX form, name the
-// operator in its definition (`onnx` in ir/*.td) where operands and attributes are the same; for anything else write a
-// function from OpEmitter to the results, and name it in the table of its family (Export*.cpp).
+// Interface for the translation of a burin op to ONNX: the op, and nodes to build. To give an op its ONNX form, name
+// the operator in its definition (`onnx` in ir/ops/*.td) if operands and attributes are the same; otherwise write a
+// function from OpEmitter to the results, and add it to the table of its family (Export*.cpp).
 #pragma once
 #include "frontend/onnx/export/ExportModel.h"
 #include "ir/dialect/Burin.h"
@@ -12,63 +12,62 @@
 
 namespace burin::onnx {
 
-/// A value of the ONNX graph; without a name it is an optional input left out.
+/// A value of the ONNX graph; an absent optional input has no name.
 struct Ref {
   std::string name;
   DType dtype = DType::f32;
 };
 using Refs = std::vector<Ref>;
 
-/// Thrown by what has no ONNX form; the reason reads on after "burin.conv: ".
+/// Thrown for ops without an ONNX form; `reason` continues "burin.conv: ".
 struct NoOnnxForm {
   std::string reason;
 };
 
-/// Builds the graph: nodes, constants that are needed once, sizes.
+/// Builds the graph: nodes, shared constants, sizes.
 class GraphEmitter {
 public:
   OutModel model;
-  std::string doc;                                     // of the nodes that follow
+  std::string doc;                                     // of the following nodes
   llvm::DenseMap<mlir::Value, std::string> parameters; // names of constants
 
-  /// `stem` made unique; the name it is if that is free.
+  /// Makes `stem` unique; returns it unchanged if it is free.
   std::string nameFor(const std::string &stem);
   void bind(mlir::Value value, Ref ref);
   /// Whether a node computes the value of this name.
   bool isResult(const std::string &name) const { return results.count(name) != 0; }
 
   Refs nodes(const std::string &op, const Refs &inputs, size_t count, const OutAttributes &attributes = {});
-  /// A node with one result; its type is that of the first input unless it is given.
+  /// Adds a node with one result; its type is that of the first input by default.
   Ref node(const std::string &op, const Refs &inputs, const OutAttributes &attributes = {},
            std::optional<DType> dtype = std::nullopt);
   Ref cast(const Ref &x, DType dtype);
 
-  /// The value of a tensor; those without an op of their own (constants, broadcasting) come into being now.
+  /// The value of a tensor; creates those without their own op (constants, broadcasts) on demand.
   Ref valueOf(mlir::Value value);
-  /// The operands of a node that broadcasts to `result`, each as small as it was before it was broadcast.
+  /// The operands of a node that broadcasts to `result`, each without its own broadcasts.
   Refs broadcasting(llvm::ArrayRef<mlir::Value> operands, const Shape &result);
 
-  /// The bytes must outlive this; `name` must be unique.
+  /// The bytes must outlive the graph; `name` must be unique.
   Ref constant(const TensorSpec &spec, std::span<const char> bytes, const std::string &name = "");
   Ref stored(const ir::RefTensor &tensor);
   Ref number(double value, DType dtype, const std::vector<int64_t> &shape = {});
   Ref table(const std::vector<int64_t> &values, DType dtype); // of rank 1
-  Ref list(const std::vector<int64_t> &values);               // the same in i64, once
-  Ref size(const Dim &size);                                  // a list of one
+  Ref list(const std::vector<int64_t> &values);               // the same in i64, shared
+  Ref size(const Dim &size);                                  // a list with one element
   Ref sizes(const Shape &shape);
   Ref full(const Ref &scalar, const Shape &shape);
-  /// The graph that `emit` builds within this one: it sees what is here, and nothing here sees what is in it. Constants
-  /// stay outside.
+  /// The graph that `emit` builds, nested in this one, whose values it can use. Constants belong to the outer graph.
   std::shared_ptr<OutModel> subgraph(const std::string &name, llvm::function_ref<void()> emit);
-  /// x under another shape of as many elements; `from` is its shape.
+  /// Reshapes x, whose shape is `from`.
   Ref reshape(const Ref &x, const Shape &from, const Shape &to);
 
 private:
   std::set<std::string> names, results;
-  std::map<std::string, size_t> counts; // of names with one stem
+  std::map<std::string, size_t> counts; // of names with the same stem
   llvm::DenseMap<mlir::Value, Ref> values;
-  std::map<std::string, Ref> known;                           // lists, numbers, sizes and casts, by what they are
-  std::map<std::string, std::pair<std::string, size_t>> dims; // which value has a symbolic size, and where
+  std::map<std::string, Ref> known;                           // shared lists, numbers, sizes and casts, by content
+  std::map<std::string, std::pair<std::string, size_t>> dims; // the value and its dimension that has a symbolic size
   std::deque<std::vector<char>> storage;
 
   Ref *find(const std::string &key);
@@ -77,10 +76,10 @@ private:
   Ref splat(mlir::Value value);
 };
 
-/// The operator that the definition of a burin op names, "" if none.
+/// The operator that the definition of a burin op names, "" without one.
 std::string_view onnxName(std::string_view op);
 
-/// One op.
+/// One op to translate.
 class OpEmitter {
 public:
   OpEmitter(GraphEmitter &graph, mlir::Operation *op, DType (*computedIn)(DType))
@@ -104,11 +103,11 @@ public:
     std::abort(); // the table and the translation disagree
   }
 
-  /// The operand in the type that the op is computed in; absent if it is.
+  /// The operand in the type that the op is computed in; absent if the operand is.
   Ref in(size_t operand) const;
-  /// The operand as it is.
+  /// The operand without conversion.
   Ref raw(size_t operand) const { return graph.valueOf(operands[operand]); }
-  /// All operands of an elementwise op, as small as before broadcasting, in the type that the op is computed in.
+  /// All operands of an elementwise op, without their broadcasts, in the type that the op is computed in.
   Refs broadcasting() const;
   DType workType(size_t operand = 0) const { return computedIn(spec(operand).dtype); }
   /// The node that the op's definition names, with attributes of the same names.
@@ -118,10 +117,10 @@ private:
   DType (*computedIn)(DType);
 };
 
-// ---- which type an op is computed in; results are converted back
-/// bf16 in f32: not all operators take it, and burin's ops compute in f32 anyway.
+// ---- type that an op is computed in; results are converted back
+/// bf16 as f32: not all operators accept it, and burin's ops compute in f32 anyway.
 DType inSingle(DType);
-/// For what takes more than one node: 16-bit floats are rounded once, as burin does.
+/// For translations with several nodes: 16-bit floats as f32, so that they are rounded once, as in burin.
 DType inSingleThroughout(DType);
 DType asIs(DType);
 

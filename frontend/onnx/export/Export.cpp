@@ -22,7 +22,7 @@ const ExportRule *findRule(std::string_view op) {
   return at == rules.end() ? nullptr : at->second;
 }
 
-/// The operator of the same name as in the op's definition.
+/// The operator that the op's definition names.
 Refs oneToOne(const OpEmitter &e) {
   if (e.info.elementwise)
     return {e.same(e.broadcasting())};
@@ -54,12 +54,11 @@ private:
   mlir::func::FuncOp main;
   GraphEmitter graph;
   std::vector<std::string> outputs;
-  std::map<std::string, std::string> renamed; // results that are outputs
+  std::map<std::string, std::string> renamed; // results that are outputs of the graph
   std::string problems;
   int count = 0;
 
-  /// Inputs, outputs and parameters keep their names, so they come first. The state s is the input s.in and the output
-  /// s.out.
+  /// Names inputs, outputs and parameters first, so that they keep their names. State s is input s.in and output s.out.
   void nameValues() {
     auto named = [&](mlir::DictionaryAttr attributes, const char *stem, const char *ofState) {
       auto text = attributes ? attributes.getAs<mlir::StringAttr>("burin.name") : mlir::StringAttr();
@@ -78,8 +77,7 @@ private:
         graph.parameters[constant] = graph.nameFor(name->str());
   }
 
-  /// Runs `step`; what has no ONNX form is kept for the message. What follows from it has none either, and is not
-  /// reported once more.
+  /// Runs `step` and stores the error of an op without an ONNX form. Ops that depend on it are not reported.
   template <class F> void attempt(mlir::Operation *op, F &&step) {
     constexpr int kMost = 20;
     graph.doc = ir::fileLine(op->getLoc());
@@ -97,7 +95,7 @@ private:
   }
 
   Refs emit(mlir::Operation *op) {
-    // Constants and what is broadcast come into being where they are used, if they still are. ONNX has no prints.
+    // Constants and broadcasts are created on use. ONNX has no prints.
     if (mlir::isa<ir::ConstantOp, ir::BroadcastToOp, ir::FullOp, ir::DebugPrintOp>(op))
       return {};
     if (auto scan = mlir::dyn_cast<ir::ScanOp>(op))
@@ -110,7 +108,7 @@ private:
     return rule && rule->emit ? rule->emit(emitter) : oneToOne(emitter);
   }
 
-  /// Scan has a dimension for the parts, and gives the states that the loop ends with: those before come as an output.
+  /// ONNX's Scan splits along a dimension and returns only the final states; the states before them become an output.
   Refs loop(ir::ScanOp scan) {
     auto function = mlir::cast<mlir::func::FuncOp>(scan.body());
     auto states = unsigned(scan.getStates());
@@ -143,7 +141,7 @@ private:
     return results;
   }
 
-  /// The states and the results of one turn: the new states a second time, as outputs of their own.
+  /// The states and results of one iteration: the new states also as outputs.
   void emitBody(ir::ScanOp scan, mlir::func::FuncOp function) {
     for (mlir::BlockArgument argument : function.getArguments()) {
       unsigned i = argument.getArgNumber();
@@ -180,7 +178,7 @@ private:
     }
   }
 
-  /// A node's result takes the name of the output; anything else, and what is an output already, is copied.
+  /// Gives the result of a node the name of the output; other values, and results that are outputs already, are copied.
   void output(const std::string &name, mlir::Value value) {
     std::string source = graph.valueOf(value).name;
     graph.model.outputs.push_back({name, ir::specOf(value)});
@@ -213,7 +211,7 @@ void check(const rt::Status &status, const Location &where) {
     throw Error(where, "save", status.message());
 }
 
-/// The weights of `external` one after another, at their places.
+/// Writes the weights of `external` at their offsets.
 rt::Status writeData(const std::string &path, const OutModel &model, const ExternalData &external) {
   static constexpr std::byte zeros[4096] = {};
   std::vector<rt::Bytes> parts;

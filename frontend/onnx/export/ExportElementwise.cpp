@@ -1,4 +1,4 @@
-// Elementwise ops that are no single operator with the same attributes.
+// Elementwise ops that are not a single operator with the same attributes.
 #include "frontend/onnx/export/Emitter.h"
 #include "ir/reference/ReferenceTensor.h"
 #include <cmath>
@@ -8,7 +8,7 @@ namespace burin::onnx {
 
 namespace {
 
-/// Shorthand for formulas.
+/// Operators in short notation.
 class Formula {
 public:
   explicit Formula(const OpEmitter &e) : graph(e.graph) {}
@@ -34,7 +34,7 @@ DType widePower(DType dtype) { return isInteger(dtype) && byteWidth(dtype) < 4 ?
 
 // ---- arithmetic
 
-/// Integers are whole numbers already.
+/// Integers are unchanged.
 Refs rounding(const OpEmitter &e) { return {isFloat(e.spec().dtype) ? e.same({e.in(0)}) : e.raw(0)}; }
 
 Refs trunc(const OpEmitter &e) {
@@ -45,13 +45,13 @@ Refs trunc(const OpEmitter &e) {
   return {f.where(f.compare("Less", x, 0), f.unary("Ceil", x), f.unary("Floor", x))};
 }
 
-/// Whether the divisor is known, and neither 0 nor -1.
+/// Whether the divisor is a constant other than 0 and -1.
 bool isSafeDivisor(const OpEmitter &e) {
   auto value = ir::uniformValue(e.operands[1]);
   return value && *value != 0 && *value != -1;
 }
 
-/// The divisor with 1 in place of 0 and -1, which leave no remainder either, and which some processors trap on.
+/// Replaces divisors 0 and -1 by 1, which leaves no remainder either, because some processors trap on them.
 Ref safeDivisor(const OpEmitter &e, const Ref &y) {
   Formula f(e);
   if (isSafeDivisor(e))
@@ -71,7 +71,7 @@ Refs fmod(const OpEmitter &e) {
   return {modulo(e, x[0], isFloat(x[0].dtype) ? x[1] : safeDivisor(e, x[1]), true)};
 }
 
-/// What remains of x, with its sign, and whether that is not the sign of the divisor.
+/// The remainder of x, with the sign of x, and whether that differs from the sign of the divisor.
 struct Rest {
   Ref rest, isOff;
   Rest(const OpEmitter &e, const Ref &y, const Ref &rest) : rest(rest) {
@@ -96,9 +96,9 @@ Refs floorDivide(const OpEmitter &e) {
   const Ref &x = operands[0], &y = operands[1];
   if (isFloat(x.dtype)) {
     Rest r(e, y, modulo(e, x, y, true));
-    Ref whole = f.unary("Round", f.binary("Div", f.binary("Sub", x, r.rest), y)); // near one already
+    Ref whole = f.unary("Round", f.binary("Div", f.binary("Sub", x, r.rest), y)); // close to a whole number
     whole = f.binary("Sub", whole, e.graph.cast(r.isOff, x.dtype));
-    Ref ratio = f.binary("Div", x, y); // which has the sign of a quotient of 0
+    Ref ratio = f.binary("Div", x, y); // for the sign of a quotient of 0
     Ref quotient = f.where(f.compare("Equal", whole, 0), f.binary("Mul", ratio, 0), whole);
     return {f.where(f.compare("Equal", y, 0), ratio, quotient)};
   }
@@ -121,7 +121,7 @@ Refs power(const OpEmitter &e) {
   auto exponent = ir::uniformValue(e.operands[1]);
   if (isFloat(x.dtype) || e.spec().dtype == DType::u8 || (exponent && *exponent >= 0))
     return {e.same({x, y})};
-  // A negative exponent leaves 1 and -1 only.
+  // Negative exponents give 0, except for bases 1 and -1.
   Ref isOdd = f.compare("Equal", modulo(e, y, f.constant(2, y), false), 1);
   Ref alternating = f.where(isOdd, f.constant(-1, x), f.constant(1, x));
   Ref inverse = f.where(f.compare("Equal", x, 1), 1, f.where(f.compare("Equal", x, -1), alternating, f.constant(0, x)));
@@ -132,7 +132,7 @@ Refs atan2(const OpEmitter &e) {
   Formula f(e);
   Refs operands = e.broadcasting();
   const Ref &s = operands[0], &c = operands[1];
-  auto isNegative = [&](const Ref &x) { // also of -0
+  auto isNegative = [&](const Ref &x) { // also for -0
     return f.compare("Or", f.compare("Less", x, 0), f.compare("Less", f.unary("Reciprocal", x), 0));
   };
   Ref areInfinite = f.compare("And", f.test("IsInf", s), f.test("IsInf", c));
@@ -149,7 +149,7 @@ Refs rsqrt(const OpEmitter &e) {
   return {f.unary("Reciprocal", f.unary("Sqrt", e.in(0)))};
 }
 
-/// As accurate near 0 as elsewhere (Kahan): the error of u = exp(x) leaves by way of log(u).
+/// Accurate near 0 (Kahan): the error of u = exp(x) cancels against that of log(u).
 Refs expm1(const OpEmitter &e) {
   Formula f(e);
   Ref x = e.in(0), u = f.unary("Exp", x), less = f.binary("Sub", u, 1);
@@ -169,7 +169,7 @@ Refs log1p(const OpEmitter &e) {
 
 Refs relu(const OpEmitter &e) { return {e.spec().dtype == DType::u8 ? e.raw(0) : e.same({e.in(0)})}; }
 
-/// Attributes of nodes are f32: too few digits for f64, unless they are this number.
+/// Attributes of nodes are f32, which is not precise enough for f64 unless the value is exact.
 bool isAttribute(double value, DType dtype) { return dtype != DType::f64 || double(float(value)) == value; }
 
 Refs leakyRelu(const OpEmitter &e) {
@@ -200,7 +200,7 @@ Refs softplus(const OpEmitter &e) {
   Formula f(e);
   double beta = e.attr<double>("beta"), threshold = e.attr<double>("threshold");
   Ref x = e.in(0);
-  if (beta == 1 && threshold == 20 && x.dtype != DType::f64) // beyond 20 the difference is less than half an ulp
+  if (beta == 1 && threshold == 20 && x.dtype != DType::f64) // for x > 20 the difference is less than half an ulp
     return {f.unary("Softplus", x)};
   Ref scaled = f.binary("Mul", x, beta);
   return {f.where(f.compare("Greater", scaled, threshold), x, f.binary("Div", f.unary("Softplus", scaled), beta))};
@@ -232,7 +232,7 @@ Refs notEqual(const OpEmitter &e) {
   return {f.test("Not", f.compare("Equal", x[0], x[1]))};
 }
 
-/// And, Or, Xor, Not take bool only; what is not 0 is true.
+/// And, Or, Xor, Not accept bool only; non-zero is true.
 Refs logical(const OpEmitter &e) {
   Refs x = e.broadcasting();
   for (Ref &ref : x)
@@ -254,7 +254,7 @@ Refs bitwise(const OpEmitter &e) {
   return {e.graph.node(op, x)};
 }
 
-/// The powers of two up to the last one below the width; those of shifts by more are `beyond`.
+/// Powers of two for shifts by less than the width; `beyond` is the result of larger shifts.
 struct Shift {
   Ref factor, isInside;
   Shift(const OpEmitter &e, const Ref &by, int64_t last, int64_t beyond) {
@@ -287,7 +287,7 @@ Refs shiftRight(const OpEmitter &e) {
   if (isBool(x.dtype))
     return {f.compare("And", x, f.test("Not", operands[1]))};
   bool isSigned = x.dtype != DType::u8;
-  // By one less than the width only the sign is left, as beyond.
+  // A shift by the width minus one leaves only the sign, like larger shifts.
   Shift shift(e, operands[1], int64_t(8 * byteWidth(x.dtype)) - (isSigned ? 2 : 1), 1);
   Ref rest = modulo(e, x, shift.factor, false);
   Ref quotient = f.binary("Div", f.binary("Sub", x, rest), shift.factor);
@@ -300,7 +300,7 @@ Refs select(const OpEmitter &e) {
   return {e.graph.node("Where", x, {}, x[1].dtype)};
 }
 
-/// ONNX has no operator that fails.
+/// ONNX has no operator that fails, so the check is dropped.
 Refs unchecked(const OpEmitter &e) { return {e.broadcasting()[1]}; }
 
 Refs convert(const OpEmitter &e) { return {e.graph.cast(e.raw(0), e.attr<DType>("dtype"))}; }

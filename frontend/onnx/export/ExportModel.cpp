@@ -11,7 +11,7 @@ namespace {
 
 constexpr uint64_t kExternalAlignment = 4096, kSmallestExternal = 1024;
 
-// Each function writes the fields of one message of onnx.proto; the numbers are the standard's.
+// Each function writes the fields of one message of onnx.proto; field numbers are those of the standard.
 
 void writeShape(pbf_writer message, const Shape &shape) {
   for (const Dim &size : shape) {
@@ -30,7 +30,7 @@ void writeValueInfo(pbf_writer message, const OutValue &value) {
   tensor.add_int32(1, int32_t(dataTypeOf(value.spec.dtype)));
   std::string shape;
   writeShape(pbf_writer(shape), value.spec.shape);
-  tensor.add_message(2, shape); // also if it is empty, as a scalar's is: without a shape the rank is unknown
+  tensor.add_message(2, shape); // required for scalars, too: without a shape the rank is unknown
 }
 
 void writeEntry(pbf_writer message, const char *key, const std::string &value) {
@@ -83,7 +83,7 @@ void writeNode(pbf_writer message, const OutNode &node) {
     message.add_string(1, input);
   for (const std::string &output : node.outputs)
     message.add_string(2, output);
-  message.add_string(3, node.outputs.front()); // names of values are unique
+  message.add_string(3, node.outputs.front()); // as a unique name
   message.add_string(4, node.op);
   for (const auto &[name, value] : node.attributes)
     writeAttribute({message, 5}, name, value);
@@ -131,7 +131,7 @@ const uint64_t *ExternalData::offsetOf(size_t initializer) const {
 
 std::string serialize(const OutModel &model, const ExternalData *external) {
   std::string bytes;
-  size_t weights = 1 << 16; // and some room for the nodes, so that weights are not moved while this grows
+  size_t weights = 1 << 16; // weights plus some space for nodes, so that the buffer is not reallocated
   for (const OutTensor &tensor : model.initializers)
     weights += external ? 0 : tensor.bytes.size();
   bytes.reserve(weights);

@@ -1,4 +1,4 @@
-// An ONNX model under construction, and its bytes.
+// An ONNX model under construction, and its serialisation.
 #pragma once
 #include "burin/dim.h"
 #include "frontend/onnx/Proto.h"
@@ -13,7 +13,7 @@ DataType dataTypeOf(DType);
 
 struct OutModel;
 
-/// Attributes of nodes; a model stands for its graph.
+/// Attributes of nodes; a model represents its graph.
 using OutAttribute = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::shared_ptr<OutModel>>;
 using OutAttributes = std::vector<std::pair<std::string, OutAttribute>>;
 
@@ -42,12 +42,12 @@ struct OutModel {
   std::vector<OutValue> inputs, outputs, values;
 };
 
-/// Where the bytes of large initializers lie in a file beside the model.
+/// Offsets of large initializers in a file beside the model.
 struct ExternalData {
   std::string location;
-  std::vector<std::pair<size_t, uint64_t>> places; // by initializer: its offset
+  std::vector<std::pair<size_t, uint64_t>> places; // by initializer: offset
 
-  /// Of all initializers worth it.
+  /// For all initializers that are large enough.
   ExternalData(std::string location, const OutModel &model);
   const uint64_t *offsetOf(size_t initializer) const;
 };

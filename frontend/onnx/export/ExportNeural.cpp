@@ -8,7 +8,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// ---- channels last is how the compiler lays images out; ONNX knows channels first
+// ---- channels-last layouts come from the compiler; ONNX has channels first only
 
 bool isChannelsLast(const OpEmitter &e) { return e.attr<std::string>("layout") == "nhwc"; }
 
@@ -26,7 +26,7 @@ Ints channelsLast(size_t rank) {
   return perm;
 }
 
-/// The images of a window op with channels first.
+/// The operand of a window op with channels first.
 Ref images(const OpEmitter &e) {
   return isChannelsLast(e) ? e.graph.node("Transpose", {e.in(0)}, {{"perm", channelsFirst(e.shape().size())}})
                            : e.in(0);
@@ -35,7 +35,7 @@ Ref imagesBack(const OpEmitter &e, const Ref &y) {
   return isChannelsLast(e) ? e.graph.node("Transpose", {y}, {{"perm", channelsLast(e.shape().size())}}) : y;
 }
 
-/// The sizes of a list, at the places of the dimensions [first, last).
+/// The entries of a list for dimensions [first, last).
 Ints sizesOf(const Shape &shape, size_t first, size_t last) {
   Ints sizes;
   for (size_t i = first; i < last; ++i) {
@@ -48,7 +48,7 @@ Ints sizesOf(const Shape &shape, size_t first, size_t last) {
 
 // ---- products
 
-/// Integers of 16 bits and less multiply exactly in f64, whose results wrap as sums of integers do.
+/// Products of integers up to 16 bits are exact in f64, and convert to results that wrap.
 Ref exactly(const OpEmitter &e, const Ref &x) {
   if (isFloat(x.dtype) || x.name.empty())
     return x;
@@ -56,7 +56,7 @@ Ref exactly(const OpEmitter &e, const Ref &x) {
     throw NoOnnxForm{"ONNX's Conv takes floats; cast " + str(e.spec()) + " to one of them"};
   return e.graph.cast(x, DType::f64);
 }
-/// Back to the element type of the result; what fits no more wraps on the way through i64.
+/// Converts to the element type of the result; values out of range wrap via i64.
 Ref wrapped(const OpEmitter &e, const Ref &y) { return isFloat(e.result().dtype) ? y : e.graph.cast(y, DType::i64); }
 
 Refs conv(const OpEmitter &e) {
@@ -90,7 +90,7 @@ Refs convTranspose(const OpEmitter &e) {
   return {wrapped(e, e.graph.node("ConvTranspose", operands, attributes))};
 }
 
-/// Leading dimensions broadcast, so an operand may be as it was before they did.
+/// Leading dimensions broadcast, so the operand's own broadcast is omitted.
 Ref matrix(const OpEmitter &e, size_t operand) {
   mlir::Value source = e.operands[operand];
   while (auto broadcast = source.getDefiningOp<ir::BroadcastToOp>()) {
@@ -104,13 +104,13 @@ Ref matrix(const OpEmitter &e, size_t operand) {
 }
 
 Refs matmul(const OpEmitter &e) {
-  // Where both are repeated, one of them must say how often.
+  // If both operands are broadcast, one of them must keep its broadcast.
   auto isRepeated = [&](size_t i) { return e.operands[i].getDefiningOp<ir::BroadcastToOp>() != nullptr; };
   bool both = isRepeated(0) && isRepeated(1);
   return {e.graph.node("MatMul", {both ? e.in(0) : matrix(e, 0), matrix(e, 1)})};
 }
 
-/// As an Einsum: batch, then contracted, then free dimensions.
+/// An Einsum: batch dimensions, contracted ones, free ones.
 Refs dotGeneral(const OpEmitter &e) {
   char next = 'a';
   std::string left(e.shape(0).size(), '?'), right(e.shape(1).size(), '?'), out;
@@ -138,7 +138,7 @@ DType forMatmul(DType dtype) { return isInteger(dtype) && byteWidth(dtype) < 4 ?
 
 // ---- windows
 
-/// The padding behind dimension i with which the last window ends where the padding does.
+/// The padding after dimension i with which the last window ends at the end of the padding.
 int64_t exactPadding(const OpEmitter &e, size_t i) {
   size_t axis = i + (isChannelsLast(e) ? 1 : 2);
   int64_t extent = (e.attr<Ints>("kernel")[i] - 1) * e.attr<Ints>("dilations")[i] + 1;
@@ -146,8 +146,8 @@ int64_t exactPadding(const OpEmitter &e, size_t i) {
   return (windows - 1) * e.attr<Ints>("strides")[i] + extent - size - e.attr<Ints>("padding")[i];
 }
 
-/// ONNX has not always left out, as burin does, a last window that starts in the padding behind x. Where there is one,
-/// the padding is made to fit the windows there are.
+/// Some ONNX versions keep a last window that starts in the padding after x, unlike burin. The padding is reduced to
+/// fit burin's windows.
 OutAttributes windowAttributes(const OpEmitter &e) {
   Ints padding = e.attr<Ints>("padding"), exact;
   size_t count = padding.size() / 2;
@@ -182,7 +182,7 @@ Refs avgPool(const OpEmitter &e) {
   return {imagesBack(e, e.graph.node("AveragePool", {images(e)}, attributes))};
 }
 
-/// One dimension: the mean of a slice for each element of the result.
+/// Averages one dimension: the mean of a slice for each element of the result.
 Ref averaged(const OpEmitter &e, const Ref &x, const Dim &size, int64_t axis, int64_t count) {
   GraphEmitter &g = e.graph;
   if (size == Dim(count))
@@ -210,7 +210,7 @@ Refs adaptiveAvgPool(const OpEmitter &e) {
 
 // ---- normalisation
 
-/// A scale or shift that ONNX wants and the op goes without.
+/// The scale or shift of the op, or a constant if it has none.
 Ref orConstant(const OpEmitter &e, size_t operand, double value, const Shape &shape) {
   if (e.has(operand))
     return e.in(operand);
@@ -254,7 +254,7 @@ Refs groupNorm(const OpEmitter &e) {
 
 // ---- attention
 
-/// Where row i may see column j: j <= i.
+/// True where row i may see column j: j <= i.
 Ref causalMask(GraphEmitter &g, const Dim &rows, const Dim &columns) {
   Ref ones = g.full(g.number(1, DType::boolean), {rows, columns});
   return g.node("Trilu", {ones}, {{"upper", int64_t(0)}});

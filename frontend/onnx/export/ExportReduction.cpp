@@ -9,7 +9,7 @@ using Ints = std::vector<int64_t>;
 
 Ref reduce(const OpEmitter &e, const char *op, const Ref &x, bool keepdims) {
   const Ints &axes = e.attr<Ints>("axes");
-  if (axes.empty()) // of a scalar; without axes ONNX would reduce none or all
+  if (axes.empty()) // a scalar; without axes ONNX would reduce none or all
     return x;
   return e.graph.node(op, {x, e.graph.list(axes)}, {{"keepdims", int64_t(keepdims)}});
 }
@@ -20,7 +20,7 @@ Refs prod(const OpEmitter &e) { return {reduce(e, "ReduceProd", e.in(0))}; }
 Refs mean(const OpEmitter &e) { return {reduce(e, "ReduceMean", e.in(0))}; }
 Refs logsumexp(const OpEmitter &e) { return {reduce(e, "ReduceLogSumExp", e.in(0))}; }
 
-/// The sum over (n - correction), or over 0 where that would be less.
+/// The sum divided by n - correction, at least 0.
 Ref average(const OpEmitter &e, const Ref &x) {
   int64_t correction = e.attr<int64_t>("correction");
   if (correction == 0)
@@ -46,7 +46,7 @@ Refs variance(const OpEmitter &e) {
   return {average(e, e.graph.node("Mul", {distance, distance}))};
 }
 
-/// Counts what is, or is not, 0: right for empty dimensions too.
+/// Counts non-zero (or zero) elements; correct for empty dimensions, too.
 Refs any(const OpEmitter &e) {
   Ref flags = e.graph.cast(e.raw(0), DType::boolean);
   Ref count = reduce(e, "ReduceSum", e.graph.cast(flags, DType::i64));
@@ -58,7 +58,7 @@ Refs all(const OpEmitter &e) {
   return {e.graph.node("Equal", {count, e.graph.number(0, DType::i64)}, {}, DType::boolean)};
 }
 
-/// Of nothing at all, the end of the range: of the op's type, not of the one it is computed in.
+/// An empty reduction gives the limit of the op's type, not of the one it is computed in.
 Refs extreme(const OpEmitter &e, const char *op, const char *limit, int64_t end) {
   Ref y = reduce(e, op, e.in(0));
   return {e.spec().dtype == DType::i16 ? e.graph.node(limit, {y, e.graph.number(double(end), y.dtype)}) : y};

@@ -1,4 +1,4 @@
-// Ops that sort and choose.
+// Ops that sort and select.
 #include "frontend/onnx/export/Emitter.h"
 
 namespace burin::onnx {
@@ -29,7 +29,7 @@ Refs prefix(const OpEmitter &e) {
   return {g.node("Compress", {e.in(0), inside}, {{"axis", int64_t(0)}})};
 }
 
-/// Element i is the product over those j that come before it: a matrix of (i, j) in place of the axis.
+/// Element i is the product over all j before it: the axis becomes a matrix of (i, j).
 Refs cumprod(const OpEmitter &e) {
   GraphEmitter &g = e.graph;
   auto axis = size_t(e.attr<int64_t>("axis"));
@@ -49,7 +49,7 @@ Refs cumprod(const OpEmitter &e) {
   Ref factors = g.node("Where", {before, columns, g.number(1, x.dtype)}, {}, x.dtype);
   return {g.node("ReduceProd", {factors, g.list({int64_t(axis) + 1})}, {{"keepdims", int64_t(0)}})};
 }
-/// Whole numbers in 64 bits: they wrap in the end as they do on the way.
+/// Integers are computed in 64 bits, which wrap to the same result.
 DType product(DType dtype) { return isFloat(dtype) ? inSingle(dtype) : DType::i64; }
 
 Refs suppression(const OpEmitter &) {

@@ -40,7 +40,7 @@ Refs split(const OpEmitter &e) {
   return e.graph.nodes("Split", {e.raw(0), e.graph.list(sizes)}, sizes.size(), {{"axis", e.attr<int64_t>("axis")}});
 }
 
-/// Only of the dimensions that are cut.
+/// Slices only the dimensions that change.
 Refs slice(const OpEmitter &e) {
   const Shape &starts = e.attr<Shape>("starts"), &stops = e.attr<Shape>("stops");
   const Ints &steps = e.attr<Ints>("steps");
@@ -80,7 +80,7 @@ Ref padBy(GraphEmitter &g, const Ref &x, const Ints &low, Ints high, const std::
   return g.node("Pad", {x, g.list(high), mode == "constant" ? g.number(value, x.dtype) : Ref()}, {{"mode", mode}});
 }
 
-/// `gap` elements after each of a dimension: a column of them beside each, then both dimensions as one.
+/// Inserts `gap` elements after each element of a dimension: pads a new dimension after it, and merges both.
 Ref spread(GraphEmitter &g, const Ref &x, Shape &shape, size_t axis, int64_t gap, double value) {
   Ints low(shape.size() + 1), high = low;
   high[axis + 1] = gap;
@@ -145,9 +145,9 @@ Refs triangle(const OpEmitter &e) {
                        {{"upper", int64_t(e.info.name == std::string_view("triu"))}})};
 }
 
-// ---- random numbers: ONNX's generators give others, but with a known shape ours are known too
+// ---- random numbers: ONNX's generators give others, but with a static shape burin's are constants
 
-/// What an op without operands computes.
+/// The value of an op without operands.
 Ref evaluated(const OpEmitter &e, mlir::Operation *op, const TensorSpec &spec) {
   constexpr int64_t kMaxElements = 1 << 24;
   Dim count = elements(spec.shape);
@@ -167,7 +167,7 @@ Refs random(const OpEmitter &e) {
   return {evaluated(e, e.op, e.result())};
 }
 
-/// True where a uniform number lies below the probability.
+/// True where a uniform number is below the probability.
 Refs bernoulli(const OpEmitter &e) {
   if (e.op->getNumOperands() != 1)
     throw NoOnnxForm{"ONNX's generators take no key; make the random tensor " + str(e.spec()) + " an input"};

@@ -37,7 +37,7 @@ size_t sourceIndex(size_t index, const std::vector<int64_t> &to, const std::vect
 
 bool isCounted(DType dtype) { return dtype == DType::i64 || dtype == DType::i32 || isBool(dtype); }
 
-/// A float as a quotient of small numbers. 0.7f is 7/10: sizes that are computed with it are meant to be.
+/// A float as a quotient of small numbers: sizes computed with 0.7f usually mean 7/10.
 static std::optional<Number> quotientOf(double value, DType dtype) {
   constexpr int64_t kMostDivisor = 64;
   if (!std::isfinite(value) || std::fabs(value) > 0x1p40)
@@ -54,7 +54,7 @@ static std::optional<Number> quotientOf(double value, DType dtype) {
   return std::nullopt;
 }
 
-/// Of a constant.
+/// The elements of a constant of floats.
 static std::optional<Numbers> floatsOf(const Value &value) {
   constexpr int64_t kMostFloats = 64;
   std::optional<Tensor> constant = constantOf(value);
@@ -102,7 +102,7 @@ KnownValue valueOf(Numbers numbers) {
   return Value(std::move(contents));
 }
 
-/// Floats are followed only from sizes: what is all constant has no need of it.
+/// Floats are only followed from sizes; constants alone do not need it.
 static bool startsFromSizes(const Node &n) {
   if (n.op() == "Shape" || n.op() == "Size")
     return true;
@@ -122,7 +122,7 @@ KnownValue propagateContents(Node &node) try {
   if (!rule)
     rule = movementRule(node.op());
   return rule ? rule(node) : std::nullopt;
-} catch (const Error &) { // of the arithmetic of sizes
+} catch (const Error &) { // from arithmetic of sizes
   return std::nullopt;
 }
 

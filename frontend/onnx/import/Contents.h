@@ -1,5 +1,5 @@
-// Arithmetic on sizes while importing. Exported models compute the shapes for Reshape, Slice or Expand with ops on
-// small tensors, from what Shape gives: here those ops work on numbers and symbols, and leave nothing in the graph.
+// Arithmetic on sizes during import. Exported models compute the shapes for Reshape, Slice or Expand by ops on small
+// tensors, starting from Shape. Here these ops compute with numbers and symbols, and add nothing to the graph.
 #pragma once
 #include "frontend/onnx/import/Node.h"
 
@@ -18,31 +18,32 @@ struct Number {
   friend bool operator==(const Number &, const Number &) = default;
 };
 
-/// Elements of any type that are known while importing, and their shape.
+/// Elements of any type that are known during import, and their shape.
 struct Numbers {
   DType dtype = DType::i64;
   std::vector<int64_t> shape;
   std::vector<Number> elements;
 };
 
-/// Of an input that is an expression of sizes or a constant integer; with `alsoFloats` also a small constant of floats.
+/// The elements of an input that is an expression of sizes or a constant integer; with `alsoFloats` also a small
+/// constant of floats.
 std::optional<Numbers> numbersOf(const Node &n, size_t input, bool alsoFloats = true);
-/// Nullopt where the type cannot hold the elements.
+/// Nullopt if the type cannot hold the elements.
 KnownValue valueOf(Numbers numbers);
-/// Whether numbers of this type can be computed with as sizes are.
+/// Whether this element type supports arithmetic of sizes.
 bool isCounted(DType dtype);
 
-/// How many elements a shape has; INT64_MAX if that is too many to count.
+/// The number of elements of a shape; INT64_MAX on overflow.
 int64_t countOf(const std::vector<int64_t> &shape);
-/// The shape of two operands aligned at the right; nullopt if they do not broadcast, or have too many elements.
+/// The broadcast shape of two shapes; nullopt if they do not broadcast, or have too many elements.
 std::optional<std::vector<int64_t>> commonShape(const std::vector<int64_t> &a, const std::vector<int64_t> &b);
-/// The position in a tensor of `from` of element `index` of a tensor of `to`, which it broadcasts to.
+/// The position in a tensor of shape `from` of element `index` of a tensor of shape `to`, to which it broadcasts.
 size_t sourceIndex(size_t index, const std::vector<int64_t> &to, const std::vector<int64_t> &from);
 
-/// How many elements a Range has, if that follows from sizes.
+/// The number of elements of a Range, if it follows from sizes.
 std::optional<Dim> stepsOf(const Node &range);
 
-/// The result of `op` on known elements: arithmetic (ContentsArithmetic.cpp) and movement (ContentsMovement.cpp).
+/// The rule for `op` on known elements: arithmetic (ContentsArithmetic.cpp) and movement (ContentsMovement.cpp).
 KnownRule arithmeticRule(std::string_view op);
 KnownRule movementRule(std::string_view op);
 

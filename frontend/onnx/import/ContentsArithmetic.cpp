@@ -14,7 +14,7 @@ using MaybeNumber = std::optional<Number>;
 bool isNatural(const Dim &d) { return lowerBound(d).value_or(-1) >= 0; }
 bool isPositive(const Dim &d) { return lowerBound(d).value_or(-1) >= 1; }
 
-/// In lowest terms, as far as the two divide each other.
+/// A quotient in lowest terms, as far as one side divides the other.
 Number reduced(const Dim &dividend, const Dim &divisor) {
   if (divisor.isStatic() && divisor.value() == 0)
     throw Error("a size is divided by 0");
@@ -37,11 +37,11 @@ Number sum(const Number &x, const Number &y) {
 Number negative(const Number &x) { return {Dim(0) - x.dividend, x.divisor}; }
 Number product(const Number &x, const Number &y) { return reduced(x.dividend * y.dividend, x.divisor * y.divisor); }
 
-/// Rounded down. A divisor that is a size is taken not to be 0.
+/// Floor and ceiling. A divisor that is a size is assumed not to be 0.
 Dim roundedDown(const Number &x) { return floordiv(x.dividend, x.divisor); }
 Dim roundedUp(const Number &x) { return ceildiv(x.dividend, x.divisor); }
 
-/// Rounded to 0, as integers are divided.
+/// Rounds to 0, as integer division.
 std::optional<Dim> truncated(const Number &x) {
   if (x.isStatic())
     return Dim(x.dividend.value() / x.divisor.value());
@@ -50,7 +50,7 @@ std::optional<Dim> truncated(const Number &x) {
     return x.dividend;
   if (!least || !isNatural(x.divisor))
     return std::nullopt;
-  if (*least < 0) // (height - 1) / 8, which rounds up for height 0 alone: such sizes are refused
+  if (*least < 0) // (height - 1) / 8 rounds up only for height 0: such sizes are rejected
     requireEqual(max(x.dividend, 0), x.dividend);
   return roundedDown(x);
 }
@@ -94,7 +94,7 @@ MaybeNumber extremum(const Number &x, const Number &y, bool isLargest) {
   return order ? MaybeNumber((*order > 0) == isLargest ? x : y) : std::nullopt;
 }
 
-/// Applies `combine`, which gives nullopt where it cannot decide, to all pairs of elements.
+/// Applies `combine`, which returns nullopt if it cannot decide, to all pairs of elements.
 template <class F> std::optional<Numbers> combined(const Numbers &x, const Numbers &y, DType dtype, F &&combine) {
   auto shape = commonShape(x.shape, y.shape);
   if (!shape)
@@ -110,7 +110,7 @@ template <class F> std::optional<Numbers> combined(const Numbers &x, const Numbe
   return result;
 }
 
-/// Of all inputs from the left to the right.
+/// Folds all inputs from left to right.
 template <class F> KnownValue folded(Node &n, DType dtype, F &&combine) {
   std::optional<Numbers> result = numbersOf(n, 0);
   for (size_t i = 1; result && i < n.inputCount(); ++i) {
@@ -164,7 +164,7 @@ KnownValue power(Node &n) {
   });
 }
 
-/// Whether x is greater than y, as an expression that is 1 or 0.
+/// An expression that is 1 if x is greater than y, else 0.
 Dim isGreater(const Number &x, const Number &y) {
   return min(max(x.dividend * y.divisor - y.dividend * x.divisor, 0), 1);
 }
@@ -182,7 +182,7 @@ KnownValue comparison(Node &n) {
   std::optional<Numbers> result = numbersOf(n, 0), other = numbersOf(n, 1);
   if (!result || !other)
     return std::nullopt;
-  constexpr size_t kMostConditions = 16; // sizes are compared by ranks of a shape; more is a mask of the data
+  constexpr size_t kMostConditions = 16; // shapes have few dimensions; more elements are a mask of data
   bool isShort = std::max(result->elements.size(), other->elements.size()) <= kMostConditions;
   return folded(n, DType::boolean, [&](const Number &x, const Number &y) -> MaybeNumber {
     std::optional<int> order = compare(x, y);
@@ -225,7 +225,7 @@ KnownValue rounding(Node &n) {
       return x;
     if (op != "Round")
       return Number{op == "Floor" ? roundedDown(x) : roundedUp(x)};
-    if (!x.isStatic()) // halves go to even numbers
+    if (!x.isStatic()) // ties round to even
       return std::nullopt;
     return Number{int64_t(std::nearbyint(double(x.dividend.value()) / double(x.divisor.value())))};
   });
@@ -257,7 +257,7 @@ KnownValue limited(Node &n) {
   });
 }
 
-/// x where the condition, which is 1 or 0, is 1.
+/// x if the condition, 0 or 1, is 1, else y.
 Number selected(const Number &condition, const Number &x, const Number &y) {
   if (condition.isStatic() || x == y)
     return condition.dividend == Dim(0) ? y : x;
@@ -305,7 +305,7 @@ KnownValue cast(Node &n) {
   return valueOf(*std::move(x));
 }
 
-/// Along one axis, or all of a vector.
+/// Along one axis, or over all elements of a vector.
 KnownValue reduction(Node &n) {
   std::optional<Numbers> x = numbersOf(n, 0);
   std::string_view op = n.op();
@@ -337,7 +337,7 @@ std::optional<Dim> stepsOf(const Node &range) try {
   std::optional<Number> steps =
       quotient(sum(limit->elements[0], negative(start->elements[0])), step->elements[0], true);
   return steps ? std::optional(max(roundedUp(*steps), 0)) : std::nullopt;
-} catch (const std::exception &) { // an expression that is too large, or a step of 0
+} catch (const std::exception &) { // too large expressions, or a step of 0
   return std::nullopt;
 }
 

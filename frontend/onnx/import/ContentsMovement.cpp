@@ -1,4 +1,4 @@
-// Ops that make and move sizes.
+// Ops that create and move sizes.
 #include "frontend/onnx/import/Contents.h"
 #include <algorithm>
 #include <unordered_map>
@@ -9,7 +9,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-/// Elements of x under another shape: those at the positions that `sourceOf` gives for each coordinate of the result.
+/// Elements of x in another shape, at the positions that `sourceOf` returns for each coordinate of the result.
 template <class F> KnownValue moved(const Numbers &x, Ints shape, F &&sourceOf) {
   if (countOf(shape) > kMaxKnownElements)
     return std::nullopt;
@@ -33,7 +33,7 @@ int64_t positionOf(const Ints &at, const Ints &shape) {
   return position;
 }
 
-/// All numbers; nullopt if one is not.
+/// All elements as numbers; nullopt if one is symbolic.
 std::optional<Ints> staticOf(const std::optional<Numbers> &numbers) {
   if (!numbers)
     return std::nullopt;
@@ -47,7 +47,7 @@ std::optional<Ints> staticOf(const std::optional<Numbers> &numbers) {
 }
 std::optional<Ints> staticOf(const Node &n, size_t input) { return staticOf(numbersOf(n, input, false)); }
 
-/// A new shape for the same elements.
+/// The same elements in another shape.
 KnownValue reshaped(std::optional<Numbers> x, Ints shape) {
   if (!x || countOf(shape) != int64_t(x->elements.size()))
     return std::nullopt;
@@ -96,7 +96,7 @@ KnownValue range(Node &n) {
   return step == 0 ? std::nullopt : valueOf(std::move(result));
 }
 
-// ---- under another shape
+// ---- reshapes
 
 KnownValue identity(Node &n) {
   std::optional<Numbers> x = numbersOf(n, 0);
@@ -164,7 +164,7 @@ KnownValue flatten(Node &n) {
   return reshaped(std::move(x), {countOf(outer), countOf(inner)});
 }
 
-// ---- elsewhere
+// ---- others
 
 KnownValue transpose(Node &n) {
   std::optional<Numbers> x = numbersOf(n, 0);

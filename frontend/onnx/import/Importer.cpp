@@ -10,7 +10,8 @@ namespace burin::onnx {
 namespace {
 
 constexpr int64_t kNewestOpset = 28;
-// Nodes of functions and subgraphs, each time they run: a short file can call for any number of them.
+// Limit of nodes of functions and subgraphs, counted each time they are expanded: a short file can expand to any
+// number.
 constexpr int64_t kMaxExpanded = 1 << 13;
 
 } // namespace
@@ -41,7 +42,7 @@ const FunctionProto *Importer::findFunction(const NodeProto &node) const {
   return at == functions.end() ? nullptr : at->second;
 }
 
-/// All ops without a translation are reported at once.
+/// Reports all unsupported ops together.
 void Importer::checkOps(const Location &where) const {
   std::map<std::string, int> missing; // by op with its domain and version
   std::set<const FunctionProto *> seen;
@@ -93,7 +94,7 @@ void Importer::checkOps(const Location &where) const {
 
 // ---- the signature
 
-/// What no machine holds is refused now rather than when the graph runs.
+/// Rejects sizes that no machine holds now rather than in a run.
 static void checkMemory(const TensorSpec &spec, const Location &where) {
   constexpr int64_t kMostElements = int64_t(1) << 40;
   Dim count = elements(spec.shape);
@@ -117,7 +118,7 @@ TensorSpec Importer::specOf(const ValueInfo &input, const Location &where) {
   return spec;
 }
 
-/// The inputs that stay inputs.
+/// The inputs that are not fixed.
 static std::vector<const ValueInfo *> freeInputs(const ImportTask &task, const Location &where) {
   const GraphProto &graph = task.model.graph;
   std::vector<const ValueInfo *> free;
@@ -160,7 +161,7 @@ std::optional<Graph> importGraph(const ImportTask &task, const Location &where) 
       if (pass < kMostPasses && (sizes.learn(assumed) || sizes.learnNames()))
         continue;
       if (pass < kMostPasses && decisions.goBack()) {
-        sizes = initial; // what the other branch has taught does not count
+        sizes = initial; // facts learned in the other branch do not apply
         continue;
       }
       if (problems.empty())
@@ -270,7 +271,7 @@ bool Importer::decide(const NodeProto &node) {
   return isFirst;
 }
 
-// ---- what the model says about its values, and what they are
+// ---- declared and computed types of values
 
 static TensorSpec computedSpec(const Value &value) {
   if (value.contents)
@@ -278,8 +279,8 @@ static TensorSpec computedSpec(const Value &value) {
   return tensorOf(value).spec();
 }
 
-/// Of every value that the model declares. Its shape, though, is what tools that change a model often leave behind:
-/// nothing follows from it, and of values inside a model it is ignored.
+/// Checks the declared element type of every value. The declared shape of inner values is ignored, because tools that
+/// change models often leave it outdated.
 void Importer::checkType(const ValueInfo &declared, const Value &value, const Location &where) const {
   if (declared.kind != ValueInfo::Kind::Tensor || !value.defined() || value.sequence)
     return;
@@ -290,8 +291,8 @@ void Importer::checkType(const ValueInfo &declared, const Value &value, const Lo
                     ", but it is computed as " + std::string(name(dtype)));
 }
 
-/// Warns of an output whose numbers are not those declared, as ONNX Runtime does. A name or nothing for a size says
-/// nothing about it, nor do no sizes at all, which some tools write for a shape that they do not know.
+/// Warns of an output whose sizes are not the declared ones, as ONNX Runtime does. Names and missing sizes are not
+/// checked, nor are empty shapes, which some tools write for unknown ones.
 void Importer::checkShape(const ValueInfo &declared, const Value &value, const Location &where) const {
   if (declared.kind != ValueInfo::Kind::Tensor || declared.shape.empty())
     return;
@@ -329,7 +330,7 @@ std::vector<Value> Importer::runNodes(const GraphProto &graph, Scope &scope) {
   return results;
 }
 
-/// In a search for problems: a node of the model's graph that has one breaks its outputs, and the search goes on.
+/// In a search for problems, a node of the main graph with a problem invalidates its outputs, and the search continues.
 void Importer::runOrReport(const NodeProto &node, Scope &scope) {
   if (!task.problems || depth > 0)
     return runNode(node, scope);
@@ -341,7 +342,7 @@ void Importer::runOrReport(const NodeProto &node, Scope &scope) {
         scope.define(output, value);
     }
   };
-  if (!findFunction(node) && !findOp(node.domain, node.op)) // checkOps has said so
+  if (!findFunction(node) && !findOp(node.domain, node.op)) // checkOps has reported it
     return abandon();
   try {
     runNode(node, scope);
@@ -420,7 +421,7 @@ std::vector<Value> Importer::runSubgraph(const GraphProto &graph, const std::vec
   scope.attributes = outer.attributes;
   for (size_t i = 0; i < graph.inputs.size() && i < arguments.size(); ++i)
     scope.define(graph.inputs[i].name, arguments[i]);
-  for (const TensorProto &initializer : graph.initializers) // the defaults of inputs too
+  for (const TensorProto &initializer : graph.initializers) // also the defaults of inputs
     scope.define(initializer.name, read(initializer, detail::inScope({})));
   return runNodes(graph, scope);
 }

@@ -19,7 +19,7 @@ std::string identifierOf(std::string_view name) {
   return out;
 }
 
-/// What exporters write where they know nothing: "?", "unk__12" (tf2onnx), "None" (keras2onnx), "-1".
+/// Texts that exporters write for unknown sizes: "?", "unk__12" (tf2onnx), "None" (keras2onnx), "-1".
 bool saysNothing(std::string_view parameter) {
   bool hasLetter = std::any_of(parameter.begin(), parameter.end(),
                                [](char c) { return std::isalpha(static_cast<unsigned char>(c)); });
@@ -39,7 +39,7 @@ InputSizes::InputSizes(const std::vector<const ValueInfo *> &inputs, const std::
         if (!isNumber(input->shape[axis]))
           visit(*input, axis);
   };
-  // A dim_param such as "past + length" is an expression of the others, if these are names of sizes.
+  // A dim_param such as "past + length" is an expression of other sizes, if these are names of sizes.
   std::set<std::string_view> names;
   forEach([&](const ValueInfo &input, size_t axis) {
     if (std::string_view name = input.shape[axis].param; identifierOf(name) == name && !saysNothing(name))
@@ -58,7 +58,7 @@ InputSizes::InputSizes(const std::vector<const ValueInfo *> &inputs, const std::
   });
   forEach([&](const ValueInfo &input, size_t axis) {
     if (isExpression(input.shape[axis].param))
-      shapes[{input.name, axis}] = *Dim::parse(input.shape[axis].param); // the first of a name is called by it
+      shapes[{input.name, axis}] = *Dim::parse(input.shape[axis].param); // the first of a name gets that name
   });
   for (const OnnxOptions::Size &size : given)
     give(size, where);
@@ -71,7 +71,7 @@ void InputSizes::add(const ValueInfo &input, size_t axis, std::set<std::string> 
   bool isFirst = !size.name.empty() && std::none_of(sizes.begin(), sizes.end(), hasName);
   std::string stem = identifierOf(size.name.empty() ? size.input + "_" + std::to_string(axis) : size.name);
   size.symbol = stem;
-  if (!(isFirst && stem == size.name)) // that name is its own
+  if (!(isFirst && stem == size.name)) // reserved for the first size of that name
     for (int i = 0; !taken.insert(size.symbol).second;)
       size.symbol = stem + "_" + std::to_string(++i);
   shapes[{input.name, axis}] = Dim(size.symbol);
@@ -147,7 +147,7 @@ const InputSizes::Size *InputSizes::find(const Dim &size) const {
   return at == sizes.end() ? nullptr : &*at;
 }
 
-/// Replaces a symbol from now on. False if the value contains it, or what is no size of an input.
+/// Replaces a symbol. Returns false if the value contains it, or a symbol that is not a size of an input.
 bool InputSizes::equate(const Dim &symbol, const Dim &value) {
   const std::string name = symbol.str();
   bool isOfInputs = true;
@@ -160,7 +160,7 @@ bool InputSizes::equate(const Dim &symbol, const Dim &value) {
   return values.emplace(name, value).second;
 }
 
-/// Replaces a symbol that is a multiple of something: of a*4 and b*8, a by b*2. False if there is none in `size`.
+/// Replaces a symbol that has a factor: for a*4 and b*8, a by b*2. Returns false if `size` has none.
 bool InputSizes::solve(const Dim &size, const Dim &value) {
   auto line = size.linear();
   if (!line || !find(Dim(line->symbol.name)))
@@ -169,7 +169,7 @@ bool InputSizes::solve(const Dim &size, const Dim &value) {
   return isMultipleOf(rest, line->scale) && equate(Dim(line->symbol.name), floordiv(rest, line->scale));
 }
 
-/// With one symbol for all sizes of a name.
+/// With one symbol for all sizes of the same name.
 Dim InputSizes::byName(const Dim &size) const {
   return size.substitute([&](std::string_view symbol) {
     const Size *known = find(Dim(symbol));
@@ -186,7 +186,7 @@ bool InputSizes::learn(const Trace::SizePairs &pairs) {
     Dim left = resolve(first), right = resolve(second);
     if (left == right)
       continue;
-    if (byName(left) == byName(right)) { // as the names say
+    if (byName(left) == byName(right)) { // equal by name
       for (const Dim &side : {left, right})
         for (const Dim::Symbol &symbol : side.symbols())
           if (Dim named = byName(Dim(symbol.name)); named != resolve(Dim(symbol.name)))

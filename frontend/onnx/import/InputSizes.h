@@ -9,10 +9,10 @@
 
 namespace burin::onnx {
 
-/// Every size of an input that is not a number gets a symbol of its own, called after its dim_param or, where exporters
-/// have nothing to say ("?", "unk__3"), after the input. Which of them are equal the ops of the model tell: what they
-/// need equal is learned, and the model is imported again with one symbol for these sizes. So two inputs may differ in
-/// sizes that share a name, as they may in ONNX Runtime, unless an op needs them equal.
+/// Every size of an input that is not a number gets its own symbol, named after its dim_param or, if exporters give
+/// none ("?", "unk__3"), after the input. Ops of the model decide which sizes are equal: sizes that an op needs to be
+/// equal are learned, and the model is imported again with one symbol for them. So inputs may differ in sizes of the
+/// same name, as in ONNX Runtime, unless an op needs them equal.
 class InputSizes {
 public:
   InputSizes(const std::vector<const ValueInfo *> &inputs, const std::vector<OnnxOptions::Size> &given,
@@ -20,27 +20,27 @@ public:
 
   /// The shape of an input.
   Shape shapeOf(const ValueInfo &input) const;
-  /// The pairs that every run must check: the sizes that are to lie within a range, but are no symbols.
+  /// Pairs that every run must check: sizes with a range that are not plain symbols.
   Trace::SizePairs ranges() const;
 
-  /// Takes sizes that an op has needed equal for one. Returns whether this is new.
+  /// Merges sizes that an op has needed equal. Returns whether this is new.
   bool learn(const Trace::SizePairs &pairs);
-  /// Takes all sizes of one name for one. Returns whether this is new.
+  /// Merges all sizes of the same name. Returns whether this is new.
   bool learnNames();
-  /// For each name that is left with several sizes: which they are.
+  /// For each name with several different sizes: a description of them.
   std::vector<std::string> warnings() const;
 
 private:
   struct Size {
-    std::string name; // its dim_param; empty if that says nothing
+    std::string name; // its dim_param; empty if uninformative
     std::string input, symbol;
     size_t axis;
   };
-  std::vector<Size> sizes;                                   // that have a symbol, in the order of declaration
-  std::map<std::string, Dim> values;                         // what a symbol is replaced by
-  std::map<std::pair<std::string_view, size_t>, Dim> shapes; // by input and axis: of all sizes that are not numbers
+  std::vector<Size> sizes;                                   // sizes with a symbol, in the order of declaration
+  std::map<std::string, Dim> values;                         // replacements of symbols
+  std::map<std::pair<std::string_view, size_t>, Dim> shapes; // by input and axis: all sizes that are not numbers
   std::vector<OnnxOptions::Size> bounds;                     // those that are ranges, by symbol
-  Location place;                                            // where they were given
+  Location place;                                            // of the options
 
   void add(const ValueInfo &input, size_t axis, std::set<std::string> &taken);
   std::optional<Dim> expression(const std::string &parameter) const;

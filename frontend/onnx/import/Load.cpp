@@ -1,4 +1,4 @@
-// Files in: models, and tensors on their own.
+// Reading of files: models, and single tensors.
 #include "burin/onnx.h"
 #include "frontend/onnx/import/Importer.h"
 #include "frontend/tensor/LocationScope.h"
@@ -16,7 +16,7 @@ static std::shared_ptr<const Mapping> open(const std::string &path, const Locati
   return file;
 }
 
-/// Parser errors are of no class of ours.
+/// Converts parser errors to Error.
 template <class F> static auto parse(const std::string &path, const Location &where, F &&read) {
   try {
     return read();

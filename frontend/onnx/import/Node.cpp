@@ -185,7 +185,7 @@ std::vector<int64_t> Node::integers(size_t input) const {
 std::vector<double> Node::reals(size_t input) const {
   if (const auto &known = value(input).contents) {
     if (!known->isStatic())
-      integers(input); // which says what is symbolic
+      integers(input); // throws for the symbolic element
     std::vector<double> numbers;
     for (size_t i = 0; i < known->elements.size(); ++i)
       numbers.push_back(double(known->elements[i].value()) /
