@@ -8,7 +8,7 @@ namespace burin::optim {
 
 using detail::inScope;
 
-/// The p-norm of all elements of all tensors; of no tensors, 0.
+/// The p-norm of all elements of all tensors; 0 without tensors.
 static Tensor globalNorm(const std::vector<Tensor> &tensors, double p) {
   Tensor sum;
   for (const Tensor &x : tensors) {

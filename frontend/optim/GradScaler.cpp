@@ -11,8 +11,8 @@ using detail::inScope;
 struct GradScaler::State {
   GradScalerOptions options;
   Parameter scale;                                // f32[]
-  Parameter tracker;                              // i32[]: steps since the scale has changed
-  Parameter isFound;                              // bool[]: a gradient since the last update was not finite
+  Parameter tracker;                              // i32[]: steps since the last change of the scale
+  Parameter isFound;                              // bool[]: whether a gradient since the last update was not finite
   std::vector<const Optimizer::State *> unscaled; // since the last update
 
   bool isUnscaled(const Optimizer &optimizer) const {

@@ -13,10 +13,10 @@ namespace burin::optim {
 using detail::inScope;
 
 namespace {
-/// What a step has changed: of the parameters, and of their gradient.
+/// The changes in a step: of the parameters, and of their gradient.
 struct Change {
   Tensor step, gradient;
-  double curvature; // 1 over the product of the two
+  double curvature; // 1 / (step · gradient)
 };
 double dot(const Tensor &a, const Tensor &b) { return (a * b).sum().item(); }
 double largest(const Tensor &x) { return x.abs().max().item(); }
@@ -26,7 +26,7 @@ struct LBFGS::State {
   std::vector<Parameter> params;
   LbfgsOptions options;
   int64_t iterations = 0;
-  Tensor direction, before; // the last direction, and the gradient before it was taken
+  Tensor direction, before; // the last direction, and the gradient before that step
   double length = 0, scale = 1;
   std::deque<Change> changes;
 
@@ -65,7 +65,7 @@ Tensor LBFGS::State::evaluate(const std::function<Tensor()> &closure, Tensor &gr
   return detach(loss);
 }
 
-/// Takes what the last step has changed into account.
+/// Adds the change of the last step to the history.
 void LBFGS::State::remember(const Tensor &gradient) {
   Change change{direction * length, gradient - before, 0};
   const double product = dot(change.gradient, change.step);
@@ -78,7 +78,7 @@ void LBFGS::State::remember(const Tensor &gradient) {
   changes.push_back(change);
 }
 
-/// The recursion of two loops for the product of the inverse Hessian, as far as it is known, and the gradient.
+/// The two-loop recursion for the product of the approximate inverse Hessian and the gradient.
 Tensor LBFGS::State::quasiNewton(const Tensor &gradient) const {
   Tensor q = -gradient;
   std::vector<double> alphas(changes.size());
@@ -99,7 +99,7 @@ std::vector<Tensor> LBFGS::State::values() const {
   return list;
 }
 
-/// Sets the parameters to `from` and so far along the direction.
+/// Sets the parameters to `from` plus `far` times the direction.
 void LBFGS::State::moveTo(const std::vector<Tensor> &from, double far, const Location &where) {
   int64_t at = 0;
   for (size_t i = 0; i < params.size(); ++i) {

@@ -7,9 +7,9 @@ namespace burin::optim {
 
 namespace {
 
-constexpr double kDecrease = 1e-4, kCurvature = 0.9; // c1 and c2 of the conditions
+constexpr double kDecrease = 1e-4, kCurvature = 0.9; // c1 and c2 of the Wolfe conditions
 
-/// Where the cubic through two points with their slopes is smallest, within [low, high].
+/// The minimum within [low, high] of the cubic through two points with their slopes.
 double cubicMinimum(const LinePoint &a, const LinePoint &b, double low, double high) {
   const LinePoint &left = a.at <= b.at ? a : b, &right = a.at <= b.at ? b : a;
   const double mean = left.slope + right.slope - 3 * (left.value - right.value) / (left.at - right.at);
@@ -38,7 +38,7 @@ private:
   const LinePoint &start;
   const int64_t most;
   int64_t &evaluations;
-  LinePoint low, high; // ends of an interval with a good point; `low` has the lower value
+  LinePoint low, high; // interval that contains a good point; `low` has the lower value
   bool isDone = false;
 
   LinePoint at(double t) {
@@ -54,7 +54,7 @@ private:
       std::swap(low, high);
   }
 
-  /// Goes on until an interval has a good point in it.
+  /// Extends the step until an interval contains a good point.
   void bracket(double first) {
     LinePoint before = start, now = at(first);
     int64_t turn = 0;
@@ -71,7 +71,7 @@ private:
     keep(start, now);
   }
 
-  /// Makes the interval smaller around the good point.
+  /// Shrinks the interval around the good point.
   void zoom(double size, double smallest) {
     bool wasNearEnd = false;
     while (evaluations <= most && std::abs(high.at - low.at) * size >= smallest && !isDone) {

@@ -1,11 +1,11 @@
-// How far to go along a direction.
+// Line search: the step length along a direction.
 #pragma once
 #include "burin/tensor.h"
 #include <functional>
 
 namespace burin::optim {
 
-/// A function along a line: at `at`, its value and slope, and the gradient there.
+/// A function along a line at position `at`: value, slope, and gradient.
 struct LinePoint {
   double at, value, slope;
   Tensor gradient;

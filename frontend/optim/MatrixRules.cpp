@@ -1,4 +1,4 @@
-// Optimisers that look at a parameter as a matrix.
+// Optimisers that treat parameters as matrices.
 #include "burin/reductions.h"
 #include "frontend/optim/OptimizerState.h"
 #include <cmath>
@@ -30,7 +30,7 @@ double epsilonOf(DType dtype) {
 
 struct AdafactorRule : Rule<AdafactorOptions> {
   using Rule::Rule;
-  /// Learning rate, part of the new second moment, limit of the relative step.
+  /// Learning rate, weight of the new second moment, limit of the relative step.
   Numbers factors(size_t group, const Tensor &count) const override {
     Tensor lr = groups[group].lr;
     return {lr, pow(count, options[group].beta2_decay), minimum(lr, rsqrt(count))};
@@ -95,7 +95,7 @@ struct MuonRule : Rule<MuonOptions> {
   std::vector<std::string> slotNames() const override { return {"momentum_buffer"}; }
 
 private:
-  /// The singular values of g come near 1.
+  /// Makes the singular values of g close to 1.
   static Tensor orthogonal(const Tensor &g, const MuonOptions &o) {
     const bool isTall = g.size(0) > g.size(1);
     Tensor x = isTall ? g.t() : g;

@@ -1,4 +1,4 @@
-// What the optimisers share: groups, counts of steps, slots, and their names in a state dict.
+// Base of the optimisers: groups, step counts, slots, and their names in a state dict.
 #include "burin/gradients.h"
 #include "frontend/optim/OptimizerState.h"
 #include "frontend/optim/RowUpdates.h"
@@ -53,7 +53,8 @@ void Optimizer::State::addGroup(const std::vector<Parameter> &params, double lr,
   groups.push_back(std::move(group));
 }
 
-/// Adds 1 to the counters of these; those that are not updated with others of the same counter get one of their own.
+/// Increments the counters of the updated members; members that are not updated with the others of their counter get a
+/// new one.
 void Optimizer::State::count(const std::vector<Member *> &updated, const Tensor &isLeftOut, const Location &where) {
   std::map<int, std::vector<Member *>> byCounter;
   for (Member *member : updated)
@@ -130,7 +131,7 @@ void Optimizer::step(Location where) {
   for (size_t g = 0; g < state->groups.size(); ++g)
     for (const State::Member &member : state->groups[g].members) {
       const Tensor &parameter = member.parameter.value();
-      const bool isTrained = parameter.requires_grad(); // those that are frozen have none
+      const bool isTrained = parameter.requires_grad(); // frozen parameters have no gradient
       const bool isTraced = parameter.isTraced();
       Tensor gradient = isTrained && isTraced ? parameter.grad(where) : Tensor();
       rows.push_back(isTrained && state->takesRows(g) ? detail::rowGradientOf(parameter, gradient) : std::nullopt);
@@ -219,7 +220,7 @@ StateDict Optimizer::state_dict() const {
 
 namespace {
 
-/// "state.3.exp_avg" in its parts; nullopt if the text is of another form.
+/// The parts of "state.3.exp_avg"; nullopt for other texts.
 struct EntryName {
   std::string list, slot;
   size_t index;
@@ -233,9 +234,9 @@ struct EntryName {
   }
 };
 
-/// What load_state_dict would change, so that it can be checked as a whole before.
+/// A change by load_state_dict; all changes are checked before any is applied.
 struct Change {
-  Parameter cell; // a number of a group; else a slot or a count:
+  Parameter cell; // value of a group; otherwise a slot or a count:
   Optimizer::State::Member *member;
   std::string slot;
   Tensor value;
@@ -300,7 +301,7 @@ private:
         changes.push_back({group.lr, nullptr, {}, value});
       else if ((entry->slot == "momentum" || entry->slot == "betas.0") && group.momentum.defined())
         changes.push_back({group.momentum, nullptr, {}, value});
-      return; // other options are those that the optimiser was built with
+      return; // other options are those of the constructor
     }
     if (entry->index >= members.size())
       fail("there is no parameter for \"" + name + "\"");
@@ -315,7 +316,7 @@ private:
     changes.push_back({{}, member, entry->slot, isStep ? value : value.to(member->parameter->device(where), where)});
   }
 
-  /// Adafactor's rows and columns: the parameter's shape with one of the last sizes 1.
+  /// Whether a shape is that of Adafactor's rows or columns: the parameter's shape with one of the last two sizes 1.
   static bool isFactor(const Shape &shape, const Shape &parameter) {
     if (shape.size() != parameter.size() || shape.size() < 2)
       return false;

@@ -1,4 +1,4 @@
-// The state of an optimiser, and what its rule for one parameter sees.
+// The state of an optimiser, and the interface of its rule for one parameter.
 #pragma once
 #include "burin/creation.h"
 #include "burin/ops.h"
@@ -19,12 +19,12 @@ Parameter scalarCell(const char *name, double value, DType dtype, const Location
 void setUnless(const Tensor &isLeftOut, Parameter cell, const Tensor &changed);
 
 struct Optimizer::State {
-  /// A parameter, and what the optimiser keeps for it.
+  /// A parameter and the state that the optimiser keeps for it.
   struct Member {
     Parameter parameter;
-    std::vector<std::pair<std::string, Parameter>> slots; // made when first used
-    int counter = -1;                                     // in `counters`; -1: it has never been updated
-    /// By the names of slots, "" for the parameter: memory that a step by rows has made, and may write to.
+    std::vector<std::pair<std::string, Parameter>> slots; // created on first use
+    int counter = -1;                                     // index in `counters`; -1: never updated
+    /// By names of slots, "" for the parameter: memory that a step by rows has allocated, and may overwrite.
     std::map<std::string, std::weak_ptr<detail::Storage>> own = {};
   };
   struct Group {
@@ -33,52 +33,52 @@ struct Optimizer::State {
     double initialLr, initialMomentum;
     std::vector<Member> members;
   };
-  /// An update of one parameter. Everything is of the parameter's element type.
+  /// An update of one parameter. All tensors have the parameter's element type.
   struct Update {
     size_t group;
     Member &member;
     Tensor value, gradient;      // undefined in a step by rows
-    std::vector<Tensor> factors; // what factors() has returned
+    std::vector<Tensor> factors; // the results of factors()
 
-    /// A slot of the parameter's shape, or of another; it begins with `initial`.
+    /// A slot of the parameter's shape, or another one; its initial value is `initial`.
     Parameter slot(const char *name, double initial = 0) { return slot(name, member.parameter->shape(), initial); }
     Parameter slot(const char *name, const Shape &shape, double initial = 0);
-    /// Sets the parameter or a slot of it, unless the step is left out.
+    /// Sets the parameter or one of its slots, unless the step is skipped.
     void set(Parameter cell, const Tensor &changed) const { setUnless(isLeftOut, cell, changed); }
 
-    Tensor isLeftOut; // bool[]; undefined: it is not
+    Tensor isLeftOut; // bool[]: whether the step is skipped; undefined: no
 
-    // ---- of a gradient by rows
-    /// Different ones in ascending order, i64[n], and the sums for each. Behind them stand entries with the number of
-    /// the table's rows for an index, which do not count.
+    // ---- for gradients by rows
+    /// Distinct rows in ascending order, i64[n], and the sum of gradients for each. Unused entries at the end have the
+    /// table's number of rows as index.
     std::optional<detail::RowGradient> rows = std::nullopt;
-    /// Those rows of the parameter or of a slot, and their new values.
+    /// These rows of the parameter or of a slot, and their new values.
     Tensor rowsOf(const Parameter &cell) const;
     void setRows(const std::string &name, Parameter cell, const Tensor &changed) const;
   };
 
   explicit State(const char *kind) : kind(kind) {}
   virtual ~State();
-  /// Numbers that the updates of a group share, f64[]; `count` is the number of this step, f64[].
+  /// Numbers shared by the updates of a group, f64[]; `count` is the number of this step, f64[].
   virtual std::vector<Tensor> factors(size_t group, const Tensor &count) const = 0;
   virtual void update(Update &update) const = 0;
-  /// Whether updateRows() can do what update() would with the whole gradient.
+  /// Whether updateRows() has the same effect as update() with the full gradient.
   virtual bool takesRows(size_t) const { return false; }
   virtual void updateRows(Update &) const {}
-  /// The names of all slots that the rule may make.
+  /// The names of all slots that the rule may create.
   virtual std::vector<std::string> slotNames() const = 0;
 
   void addGroup(const std::vector<Parameter> &params, double lr, std::optional<double> momentum, const Location &where);
   /// With `isLeftOut`, bool[]: nothing changes if it is true.
   void step(const std::vector<Tensor> &gradients, const Location &where, const Tensor &isLeftOut = {});
-  /// The same, where a parameter has rows, by them.
+  /// The same, by rows for parameters that have them.
   using RowGradients = std::vector<std::optional<detail::RowGradient>>;
   void step(const std::vector<Tensor> &gradients, const RowGradients &rows, const Location &where,
             const Tensor &isLeftOut = {});
 
   const char *kind;
   std::vector<Group> groups;
-  /// Numbers of updates, i64[]. Parameters that have always been updated together share one.
+  /// Numbers of updates, i64[]. Parameters that have always been updated together share a counter.
   std::vector<Parameter> counters;
 
 private:

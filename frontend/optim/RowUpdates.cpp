@@ -6,7 +6,7 @@ namespace burin::optim {
 
 using detail::RowGradient, detail::StorageRef;
 
-/// i64[n] as indices of all elements of rows of this shape.
+/// Broadcasts i64[n] to the elements of rows of this shape.
 static Tensor overRows(const Tensor &indices, const Shape &rows) {
   Shape column(rows.size(), Dim(1));
   column[0] = rows[0];
@@ -18,7 +18,7 @@ RowGradient uniqueRows(const RowGradient &given, const TensorSpec &table, const 
   const Dim n = given.indices.shape()[0];
   Tensor at = given.indices.to(DType::i64), rows = given.rows.to(table.dtype);
   at = where(at < 0, at + count, at);
-  // Equal ones keep their order, so that sums are those of the whole gradient.
+  // A stable sort, so that sums have the order of those of the full gradient.
   Tensor order = argsort(at, 0), sorted = take(at, order), place = iota({n}, DType::i64, 0);
   Tensor isFirst = (place == 0) | (sorted != take(sorted, maximum(place - 1, 0)));
   Tensor slot = cumsum(isFirst.to(DType::i64), 0) - 1;
@@ -31,10 +31,10 @@ RowGradient uniqueRows(const RowGradient &given, const TensorSpec &table, const 
 
 Tensor Optimizer::State::Update::rowsOf(const Parameter &cell) const {
   const int64_t count = cell->shape()[0].value();
-  return take(cell, minimum(rows->indices, count - 1)); // those that do not count may be any
+  return take(cell, minimum(rows->indices, count - 1)); // unused entries may be any row
 }
 
-/// Whether the elements of a parameter belong to nobody else, so that nobody can see a change.
+/// Whether nothing else refers to the elements of a parameter, so that a change is not visible elsewhere.
 static bool isOwn(const Tensor &value, const std::weak_ptr<detail::Storage> &own) {
   const auto &state = detail::Access::state(value);
   auto *storage = std::get_if<StorageRef>(&state->value);
@@ -57,13 +57,13 @@ static void write(const StorageRef &table, const TensorSpec &spec, const Tensor 
 void Optimizer::State::Update::setRows(const std::string &name, Parameter cell, const Tensor &changed) const {
   const bool isTraced = Trace::active() != nullptr;
   if (!isTraced) {
-    changed.wait(); // and so is what has read the table
+    changed.wait(); // waits for readers of the table, too
     if (!detail::cellChanges && isOwn(cell.value(), member.own[name])) {
       const Tensor &value = cell.value();
       const StorageRef &storage = std::get<StorageRef>(detail::Access::state(value)->value);
       detail::await(storage, detail::inScope({}));
       write(storage, value.spec(), rows->indices, changed);
-      cell.set(Tensor(value)); // so that compiled functions see that it has changed
+      cell.set(Tensor(value)); // so that compiled functions notice the change
       return;
     }
   }

@@ -1,5 +1,5 @@
-// What the translation of an ONNX op sees: a node with its inputs and attributes. To add an op, write a function from
-// Node to its outputs in terms of the public API, and name it in the table of its family (Ops*.cpp).
+// Interface for the translation of an ONNX op: a node with its inputs and attributes. To add an op, write a function
+// from Node to its outputs with calls of the public API, and add it to the table of its family (Ops*.cpp).
 #pragma once
 #include "burin/creation.h"
 #include "burin/ops.h"
@@ -13,18 +13,18 @@
 
 namespace burin::onnx {
 
-/// Numbers that are known while importing, some maybe symbolic: what shapes are computed with.
+/// Elements that are known during import, possibly symbolic, for the computation of shapes.
 struct Contents {
   DType dtype = DType::i64;
-  std::vector<int64_t> shape; // of rank 0 or more, fixed
+  std::vector<int64_t> shape; // static; any rank
   std::vector<Dim> elements;
-  std::vector<Dim> divisors = {}; // of floats: what the elements are divided by
+  std::vector<Dim> divisors = {}; // of floats: divisors of the elements
 
   bool isStatic() const;
 };
 
-/// What a name in a graph stands for: nothing, a tensor, or a sequence of values. Tensors that hold sizes have their
-/// contents too, and become a tensor only when one is asked for.
+/// The value of a name in a graph: nothing, a tensor, or a sequence of values. Tensors of sizes also have their
+/// contents, and become graph ops only on demand.
 struct Value {
   Value() = default;
   Value(Tensor tensor) : tensor(std::move(tensor)) {}
@@ -32,7 +32,7 @@ struct Value {
   static Value sequenceOf(std::vector<Value> values);
 
   bool defined() const { return tensor.defined() || contents || sequence; }
-  /// Nothing is known of it because of a problem with a node before. Only in a search for all problems.
+  /// Unknown because of a problem with an earlier node. Only in a search for all problems.
   bool isBroken = false;
 
   mutable Tensor tensor;
@@ -40,10 +40,10 @@ struct Value {
   std::shared_ptr<const std::vector<Value>> sequence;
 };
 
-/// Thrown by a node that uses a broken value.
+/// Thrown when a node uses a broken value.
 struct Broken {};
 
-/// The outputs of a node. Those that are left out at the end are absent.
+/// The outputs of a node. Trailing outputs may be omitted.
 struct Values : std::vector<Value> {
   using vector::vector;
   Values(Tensor one) : vector{Value(std::move(one))} {}
@@ -51,7 +51,7 @@ struct Values : std::vector<Value> {
   Values(const std::vector<Tensor> &tensors) : vector(tensors.begin(), tensors.end()) {}
 };
 
-/// Values by the names that they stand for.
+/// Values with their names.
 using GivenValues = std::vector<std::pair<std::string_view, Value>>;
 
 class Scope;
@@ -63,7 +63,7 @@ public:
 
   std::string_view op() const { return proto.op; }
   std::string_view domain() const { return proto.domain; }
-  /// The version of the op set that the node's op is taken from.
+  /// The version of the op set of the node's op.
   int64_t opset() const;
 
   // ---- inputs and outputs
@@ -71,23 +71,23 @@ public:
   size_t outputCount() const { return proto.outputs.size(); }
   bool has(size_t input) const { return input < inputs.size() && inputs[input].defined(); }
   bool wants(size_t output) const { return output < proto.outputs.size() && !proto.outputs[output].empty(); }
-  /// An input that must be there.
+  /// An input that must be present.
   const Value &value(size_t input) const;
   Tensor operator[](size_t input) const;
   std::optional<Tensor> optional(size_t input) const;
-  /// All inputs that are there.
+  /// All present inputs.
   std::vector<Tensor> tensors() const;
   const std::vector<Value> &sequence(size_t input) const;
   void replace(size_t input, Value value) { inputs[input] = std::move(value); }
   DType dtype(size_t input = 0) const;
-  /// The sizes of an input.
+  /// The shape of an input.
   Shape shape(size_t input = 0) const;
   int64_t rank(size_t input = 0) const { return int64_t(shape(input).size()); }
-  /// Fails if an input is there and has fewer dimensions.
+  /// Fails if an input is present and has fewer dimensions.
   void requireRank(size_t input, int64_t least) const;
 
-  // ---- inputs whose elements must be known now; others are an error that names the graph inputs they depend on
-  /// Known contents of an integer or bool input, if it has them; of floats, if they are whole.
+  // ---- inputs whose elements must be known during import; errors for others name the graph inputs that they depend on
+  /// The contents of an integer or bool input, if known; of floats only if they are whole numbers.
   std::optional<Contents> contents(size_t input) const;
   Shape sizes(size_t input) const;
   std::vector<int64_t> integers(size_t input) const;
@@ -104,29 +104,29 @@ public:
   std::vector<double> attributeReals(std::string_view name) const;
   std::vector<std::string> attributeStrings(std::string_view name) const;
   Tensor attributeTensor(std::string_view name) const;
-  /// Of an attribute that holds a data type.
+  /// The value of an attribute that holds a data type.
   DType attributeType(std::string_view name, DType fallback) const;
   const GraphProto &attributeGraph(std::string_view name) const;
 
-  /// A list that is an input in newer op sets and an attribute in older ones.
+  /// A list that is an input in newer op sets, and an attribute in older ones.
   std::optional<std::vector<int64_t>> list(size_t input, std::string_view attribute) const;
 
-  /// The source of a node's random numbers: with its attribute "seed", else the default one.
+  /// The generator of a node's random numbers: with its attribute "seed", else the default one.
   Generator generator() const;
 
-  /// `axis` counted from 0. Throws if there are not so many dimensions.
+  /// `axis` as a number >= 0. Throws if it is out of range.
   int64_t axis(int64_t axis, int64_t rank) const;
   int64_t axis(int64_t axis) const { return this->axis(axis, rank()); }
 
-  /// What the value called `name` in this node's graph is when others have the values `given`.
+  /// The value called `name` in this node's graph for given values of others.
   Value recompute(std::string_view name, const GivenValues &given) const;
   /// Runs a subgraph in the scope of this node.
   std::vector<Value> run(const GraphProto &graph, const std::vector<Value> &arguments) const;
 
-  /// Which branch of an If over sizes the import takes: the first one, the other if the model does not fit then.
+  /// The branch of an If over sizes that the import takes: the first one, or the other if the model does not fit then.
   bool decide() const;
 
-  /// Says what is odd about the model, once.
+  /// Reports a warning about the model, once.
   void warn(const std::string &what) const;
   [[noreturn]] void fail(const std::string &what) const;
   [[noreturn]] void unsupported(const std::string &what) const;
@@ -142,13 +142,13 @@ private:
   Tensor constant(size_t input) const;
 };
 
-/// The tensor of a value; sizes become one now.
+/// The value as a tensor; sizes are turned into one.
 const Tensor &tensorOf(const Value &value);
-/// The contents of a value whose elements are few and whole; from a constant tensor they are read.
+/// The contents of a value with few whole elements; they are read from a constant tensor.
 std::optional<Contents> contentsOf(const Value &value);
-/// The elements of a value that does not depend on the data.
+/// The elements of a value that does not depend on data.
 std::optional<Tensor> constantOf(const Value &value);
-/// The positions from, from + step, … below `to` of one dimension.
+/// Elements from, from + step, … below `to` of one dimension.
 Tensor part(const Tensor &x, int64_t axis, const Dim &from, const Dim &to, int64_t step = 1);
 using detail::sizeTensor;
 
@@ -156,16 +156,16 @@ using Handler = Values (*)(Node &);
 struct OpEntry {
   std::string_view name;
   Handler handler;
-  std::array<int8_t, 8> ranks = {}; // how many dimensions each input has at least: the handler may ask for these sizes
+  std::array<int8_t, 8> ranks = {}; // least number of dimensions of each input, whose sizes the handler may read
   std::string_view domain = "";
 };
-/// Nullptr if there is no such op.
+/// Nullptr if the op is unknown.
 const OpEntry *findOp(std::string_view domain, std::string_view name);
 
-/// Has every run check that two sizes are equal.
+/// Makes every run check that two sizes are equal.
 void requireEqual(const Dim &left, const Dim &right);
 
-/// The result of an op on known sizes, if its inputs are known and so is the result.
+/// The result of an op on known elements, if it is known, too.
 std::optional<Value> propagateContents(Node &node);
 
 // ---- the families

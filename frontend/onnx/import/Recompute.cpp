@@ -1,4 +1,4 @@
-// What a value of a graph is when others have other values: the part of the graph between them, once more.
+// Recomputation of a value of a graph for other values of its inputs, by a second import of the nodes between them.
 #include "frontend/onnx/import/Importer.h"
 #include <algorithm>
 
@@ -18,8 +18,8 @@ Scope::Maker Scope::makerOf(std::string_view name) const {
   return outer ? outer->makerOf(name) : Maker();
 }
 
-/// Calls `visit` for the name of each value that the node may use: its inputs, what its subgraphs take from outside,
-/// and what it names in an attribute, as Gradient does.
+/// Calls `visit` for the name of each value that the node may use: its inputs, outer values of its subgraphs, and names
+/// in attributes, as in Gradient.
 template <class F> static void forEachUse(const NodeProto &root, F &&visit) {
   std::vector<const NodeProto *> open{&root};
   while (!open.empty()) {
@@ -40,7 +40,7 @@ template <class F> static void forEachUse(const NodeProto &root, F &&visit) {
   }
 }
 
-/// The nodes that the value depends on without those behind the given ones, in the order of the model.
+/// The nodes that the value depends on, up to the given ones, in the order of the model.
 std::vector<const NodeProto *> Importer::nodesBehind(std::string_view name, const GivenValues &given,
                                                      const NodeProto &by, const Scope &scope) {
   constexpr int64_t kMaxFollowed = 1 << 20;
@@ -69,13 +69,13 @@ std::vector<const NodeProto *> Importer::nodesBehind(std::string_view name, cons
   std::ranges::sort(makers, {}, order);
   std::vector<const NodeProto *> nodes;
   for (const Scope::Maker &maker : makers)
-    if (nodes.empty() || nodes.back() != maker.node) // one with several outputs
+    if (nodes.empty() || nodes.back() != maker.node) // once per node with several outputs
       nodes.push_back(maker.node);
   return nodes;
 }
 
 Value Importer::recompute(std::string_view name, const GivenValues &given, const NodeProto &by, Scope &scope) {
-  constexpr int kMaxOrder = 4; // a derivative has several times the ops of what it is a derivative of
+  constexpr int kMaxOrder = 4; // a derivative has several times as many ops as its function
   const Location place = locationOf(by);
   Deeper deeper(depth, place), order(recomputing, place);
   if (recomputing > kMaxOrder)
@@ -94,7 +94,7 @@ Value Importer::recompute(std::string_view name, const GivenValues &given, const
     changed.insert(known);
   }
   for (const NodeProto *node : nodesBehind(name, given, by, scope)) {
-    bool isStale = false; // it has not been computed yet, or from other values
+    bool isStale = false; // not computed yet, or computed from other values
     forEachUse(*node, [&](std::string_view use) { isStale = isStale || changed.contains(use); });
     for (std::string_view output : node->outputs)
       isStale = isStale || (!output.empty() && !scope.find(output));

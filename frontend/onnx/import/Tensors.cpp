@@ -30,8 +30,8 @@ public:
   int number;
 };
 
-/// Opens `location` below `folder` one component at a time, none of which may be a link or lead upwards. On failure
-/// `problem` says why.
+/// Opens `location` below `folder` component by component; none may be a link or "..". On failure `problem` has the
+/// reason.
 File openBelow(const std::string &folder, std::string_view location, std::string &problem) {
   File place(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (place.number < 0)
@@ -68,7 +68,7 @@ std::optional<uint64_t> number(std::string_view text) {
   return failure == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
 }
 
-/// The elements of the typed fields as the bytes of a tensor.
+/// Converts the elements of the typed fields to bytes of a tensor.
 template <class To, class From> void store(const std::vector<From> &from, std::vector<std::byte> &to) {
   to.resize(from.size() * sizeof(To));
   for (size_t i = 0; i < from.size(); ++i) {
@@ -87,7 +87,7 @@ std::vector<std::byte> typedBytes(const TensorProto &proto, DType dtype) {
   else if (byteWidth(dtype) == 1)
     store<uint8_t>(proto.ints, bytes);
   else if (byteWidth(dtype) == 2)
-    store<uint16_t>(proto.ints, bytes); // of floats: their bits
+    store<uint16_t>(proto.ints, bytes); // floats are stored as their bits
   else if (byteWidth(dtype) == 4)
     store<int32_t>(proto.ints, bytes);
   else
@@ -171,7 +171,7 @@ Tensor TensorReader::view(std::span<const std::byte> bytes, const TensorSpec &sp
     owner->forget(bytes);
     return copy;
   }
-  return from_blob(const_cast<std::byte *>(bytes.data()), spec, [owner] {}, where); // only ever read
+  return from_blob(const_cast<std::byte *>(bytes.data()), spec, [owner] {}, where); // read-only
 }
 
 std::span<const std::byte> TensorReader::externalBytes(const TensorProto &proto, uint64_t size, MappingRef &owner,

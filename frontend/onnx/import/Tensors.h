@@ -1,4 +1,4 @@
-// The contents of TensorProtos: from the model's file, or from files beside it.
+// The contents of TensorProtos, from the model's file or from files beside it.
 #pragma once
 #include "burin/tensor.h"
 #include "frontend/data/Mapping.h"
@@ -9,13 +9,13 @@
 namespace burin::onnx {
 
 std::optional<DType> dtypeOf(DataType);
-/// The same; throws Unsupported, naming what has the type.
+/// The same, but throws Unsupported; `what` is named in the error.
 DType requireType(DataType, const std::string &what, const Location &where);
 
-/// Reads tensors without copying them where their alignment allows. External data is confined to the model's folder.
+/// Reads tensors, without copies if their alignment allows it. External data is confined to the model's folder.
 class TensorReader {
 public:
-  /// `file` holds the protos' bytes; `folder` is where external data may lie, "" for nowhere.
+  /// `file` holds the bytes of the protos; `folder` that of external data, "" for none.
   TensorReader(std::shared_ptr<const detail::Mapping> file, std::string folder)
       : file(std::move(file)), folder(std::move(folder)) {}
 

@@ -1,10 +1,10 @@
-// What the ops of the domain com.microsoft share.
+// Helpers of the ops of the domain com.microsoft.
 #pragma once
 #include "frontend/onnx/import/neural/Heads.h"
 
 namespace burin::onnx {
 
-/// The first output of the node as if it were of a standard op, whose inputs and attributes it has.
+/// The first output of the standard op `op` with the inputs and attributes of this node.
 Tensor standard(Node &n, std::string_view op);
 
 } // namespace burin::onnx

@@ -1,5 +1,5 @@
-// The attention ops of the domain com.microsoft. A mask of padding adds `mask_filter_value` (-10000) to the scores of
-// what is hidden; positions in the future are hidden altogether.
+// The attention ops of the domain com.microsoft. A padding mask adds `mask_filter_value` (-10000) to the scores of
+// masked keys; causal masks exclude keys completely.
 #include "frontend/onnx/import/contrib/Contrib.h"
 #include "frontend/onnx/import/neural/Quantized.h"
 #include <cmath>
@@ -26,13 +26,13 @@ void setScale(Attention &a) {
     a.scale = 1 / std::sqrt(double(size.value()));
 }
 
-/// Which keys the mask lets be seen, in a shape that broadcasts to [batch, heads, queries, keys].
+/// The keys that the mask permits, in a shape that broadcasts to [batch, heads, queries, keys].
 Tensor visibleKeys(const Attention &a, const Tensor &mask, const Dim &past) {
   const Dim batch = a.query.shape()[0];
   Tensor key = iota({1, 1, 1, a.keys()}, DType::i64, 3);
   auto perText = [&](const Dim &first) { return reshape(part(mask, 0, first, first + batch), {batch, 1, 1, 1}); };
   switch (mask.rank()) {
-  case 1: // lengths; or ends, then starts; or lengths first
+  case 1: // lengths; or ends, then starts; or lengths, then offsets
     if (mask.shape()[0] == batch * 2)
       return logical_and(key < perText(0), key >= perText(batch));
     return mask.shape()[0] == batch * 3 + 2 ? key < perText(0) : key < reshape(mask, {batch, 1, 1, 1});
@@ -52,7 +52,7 @@ void hidePadding(Attention &a, const Tensor &mask, const Dim &past) {
   a.add(hidden.to(a.query.dtype()));
 }
 
-/// The scores are asked for, which only the steps one by one have.
+/// With scores as an output, which requires the unfused form.
 Values withScores(const Attention &a) {
   Tensor scores = a.masked(a.scores()), y = matmul(probabilities(scores, a.allowed.defined()), a.value);
   return Values({joinHeads(y), scores});
@@ -60,7 +60,7 @@ Values withScores(const Attention &a) {
 
 // ---- Attention
 
-/// [batch, sequence, heads * size]: part `from` … `to` of the columns as heads.
+/// Columns [from, to) of [batch, sequence, heads * size] as heads.
 Tensor headsFrom(const Tensor &x, const Dim &from, const Dim &to, int64_t heads) {
   return splitHeads(part(x, 2, from, to), heads);
 }
@@ -107,7 +107,7 @@ Values attention(Node &n) {
 
 // ---- MultiHeadAttention
 
-/// Query, key and value with four dimensions, from any of the forms that they come in.
+/// Query, key and value with four dimensions, from any of the input formats.
 void readHeads(Node &n, Attention &a, int64_t heads) {
   Tensor query = n[0];
   Tensor bias = n.has(3) ? n[3] : Tensor();
@@ -166,7 +166,7 @@ Values multiHeadAttention(Node &n) {
 
 // ---- GroupQueryAttention
 
-/// A cache of the keys or values of each text: `before` of the past, then the new ones, `length` in all.
+/// A cache of keys or values per text: `before` earlier ones, followed by the new ones, `length` in total.
 class Cache {
 public:
   Cache(const Tensor &before, const Dim &past, const Dim &length) : before(before), past(past), length(length) {}
@@ -185,7 +185,7 @@ private:
   Dim past, length;
 };
 
-/// softmax with one more element in each row, of the score `sink`, which has no value.
+/// softmax with an additional element per row, of score `sink`, which has no value.
 Tensor softmaxWithSink(const Tensor &scores, const Tensor &sink) {
   Tensor most = maximum(reduce_max(scores, {-1}, true), sink);
   Tensor weights = exp(scores - most);
@@ -206,7 +206,7 @@ void readGroups(Node &n, Attention &a, int64_t heads, int64_t shared) {
   a.value = headsFrom(x, size * (heads + shared), size * (heads + 2 * shared), shared);
 }
 
-/// Query and key turned by their positions: those behind the past, unless they are given.
+/// Rotates query and key by their positions: those after the past, unless they are given.
 void turn(Node &n, Attention &a, const Tensor &before) {
   Tensor position = n.has(9) ? unsqueeze(n[9].to(DType::i64), {1}) // [batch, 1, sequence]
                              : iota({1, 1, a.queries()}, DType::i64, 2) + squeeze(before, {3});
@@ -227,7 +227,7 @@ Values groupQueryAttention(Node &n) {
   readGroups(n, a, heads, shared);
   Dim batch = a.query.shape()[0], queries = a.queries(), past = n.has(3) ? n.shape(3)[2] : Dim(0),
       total = n.sizes(6)[0];
-  Tensor all = reshape(n[5].to(DType::i64), {batch, 1, 1, 1}) + 1; // keys of each text
+  Tensor all = reshape(n[5].to(DType::i64), {batch, 1, 1, 1}) + 1; // number of keys per text
   Tensor before = maximum(all - sizeTensor(queries), 0);
   if (n.attribute("do_rotary", int64_t(0)))
     turn(n, a, before);
@@ -258,14 +258,14 @@ Values groupQueryAttention(Node &n) {
 
 // ---- RotaryEmbedding
 
-/// Inputs: x, position numbers [batch, sequence] or the first one, cosines and sines by position.
+/// Inputs: x, positions [batch, sequence] or the first one, cosines and sines by position.
 Values rotaryEmbedding(Node &n) {
   Tensor x = n[0], position = n[1].to(DType::i64);
   bool isFlat = x.rank() == 3;
   n.requireRank(0, isFlat ? 3 : 4);
   Dim half = n.shape(2)[1];
   int64_t heads = n.attribute("num_heads", int64_t(0)), turned = n.attribute("rotary_embedding_dim", int64_t(0));
-  if (isFlat && heads == 0) { // as many as the tables tell
+  if (isFlat && heads == 0) { // the tables determine the number
     Dim count = floordiv(x.shape()[2], half * 2);
     if (!count.isStatic())
       n.unsupported(count.str() + " heads");
@@ -280,7 +280,7 @@ Values rotaryEmbedding(Node &n) {
   return isFlat ? joinHeads(y) : y;
 }
 
-/// Attention of small integers: the product of input and weights is computed with these.
+/// Attention with quantised operands: the product of input and weights is computed with integers.
 Values quantizedAttention(Node &n) {
   Tensor zero = n.has(6) ? n[6] : Tensor(), weightZero = n.has(7) ? n[7] : Tensor();
   Tensor x = dequantized(n[0], n[3], zero), weights = dequantized(n[1], n[4], weightZero);

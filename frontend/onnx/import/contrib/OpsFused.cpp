@@ -1,4 +1,4 @@
-// Ops that ONNX Runtime's optimiser makes of several (domain com.microsoft), taken apart again.
+// Fused ops of ONNX Runtime's optimiser (domain com.microsoft), decomposed again.
 // https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
 #include "frontend/onnx/import/Node.h"
 #include "frontend/onnx/import/contrib/Contrib.h"
@@ -20,7 +20,7 @@ Values quickGelu(Node &n) {
   return x * sigmoid(x * n.attribute("alpha", 1.702));
 }
 
-/// One half of the last dimension scaled by the gelu of the other.
+/// One half of the last dimension multiplied by gelu of the other.
 Values biasSplitGelu(Node &n) {
   Tensor x = n[0] + n[1];
   int64_t last = x.rank() - 1;
@@ -28,7 +28,7 @@ Values biasSplitGelu(Node &n) {
   return part(x, last, 0, half) * gelu(part(x, last, half, whole));
 }
 
-/// The activation that a fused product ends with.
+/// The activation of a fused product.
 Tensor activate(Node &n, const Tensor &x, const std::vector<double> &parameters) {
   std::string name = n.attribute("activation", "");
   auto parameter = [&](size_t i, double fallback) { return i < parameters.size() ? parameters[i] : fallback; };
@@ -51,8 +51,8 @@ Tensor activate(Node &n, const Tensor &x, const std::vector<double> &parameters)
 
 // ---- products
 
-/// An operand of FusedMatMul: its first dimension moves behind the others but the last, then the last two change
-/// places.
+/// An operand of FusedMatMul: first, its first dimension moves to the position before the last; then the last two are
+/// swapped. Each is optional.
 Tensor operandOf(Node &n, size_t input, const char *isTransposed, const char *isBatchTransposed) {
   Tensor x = n[input];
   int64_t rank = x.rank();
@@ -87,7 +87,7 @@ Values fusedConv(Node &n) {
   return activate(n, n.has(3) ? y + n[3] : y, n.attributeReals("activation_params"));
 }
 
-/// By Gauss and Jordan, with the largest pivot of each column.
+/// Gauss-Jordan elimination with the largest pivot of each column.
 Values inverse(Node &n) {
   constexpr int64_t kMostRows = 16;
   Tensor x = n[0];
@@ -113,7 +113,7 @@ Values inverse(Node &n) {
   return part(both, across, size, 2 * size).to(x.dtype());
 }
 
-/// The distances of rows.
+/// Pairwise distances of rows.
 Values distances(Node &n) {
   std::string metric = n.attribute("metric", "sqeuclidean");
   if (metric != "sqeuclidean" && metric != "euclidean")
@@ -122,7 +122,7 @@ Values distances(Node &n) {
   return metric == "euclidean" ? sqrt(squares) : squares;
 }
 
-// ---- ops of images with the channels last
+// ---- channels-last image ops
 
 Tensor channelsFirst(const Tensor &x) {
   Ints order{0, x.rank() - 1};
@@ -143,7 +143,7 @@ Values maxPoolNhwc(Node &n) {
   return channelsLast(standard(n, "MaxPool"));
 }
 
-/// GroupNorm, with `skip` and `bias` added before.
+/// GroupNorm of the sum of x, `skip` and `bias`.
 Values groupNorm(Node &n) {
   Tensor x = n[0];
   bool isLast = n.attribute("channels_last", int64_t(1)), hasSkip = n.op() == "SkipGroupNorm";

@@ -1,5 +1,5 @@
-// Ops on small integers with a scale and a zero point that the standard does not have (domain com.microsoft). What is
-// no product is computed in floats between its dequantized inputs and its quantized output.
+// Quantised ops that are not in the standard (domain com.microsoft). All except products dequantise their inputs,
+// compute in floats, and quantise their output.
 #include "frontend/onnx/import/contrib/Contrib.h"
 #include "frontend/onnx/import/neural/Quantized.h"
 
@@ -10,9 +10,9 @@ namespace {
 using Ints = std::vector<int64_t>;
 
 Tensor optionalOf(Node &n, size_t input) { return n.has(input) ? n[input] : Tensor(); }
-/// The value whose numbers, scale and zero are three inputs in a row.
+/// A value given by three consecutive inputs: numbers, scale and zero point.
 Tensor valueAt(Node &n, size_t input) { return dequantized(n[input], n[input + 1], optionalOf(n, input + 2)); }
-/// By the scale and zero that are two inputs in a row.
+/// Quantises by scale and zero point, two consecutive inputs.
 Tensor quantizedBy(Node &n, const Tensor &x, size_t input) {
   return requantized(x, n[input], n.has(input + 1) ? n[input + 1] : zeros({}, DType::u8));
 }
@@ -35,7 +35,7 @@ Values dynamicProduct(Node &n) {
 Values quantizedGemm(Node &n) {
   Tensor a = centered(n[0], optionalOf(n, 2)), b = centered(n[3], n.has(5) && n.rank(5) == 0 ? n[5] : Tensor());
   bool isTransposed = n.attribute("transB", int64_t(0));
-  if (n.has(5) && n.rank(5) > 0) // one for each column
+  if (n.has(5) && n.rank(5) > 0) // one per column
     b = b - (isTransposed && n.shape(5)[0] != Dim(1) ? unsqueeze(n[5], {1}) : n[5]).to(DType::i32);
   Tensor sum = matmul(n.attribute("transA", int64_t(0)) ? transpose(a) : a, isTransposed ? transpose(b) : b);
   if (n.has(6))
@@ -44,7 +44,7 @@ Values quantizedGemm(Node &n) {
   return n.has(7) ? quantizedBy(n, y, 7) : y;
 }
 
-/// The numbers of `bits` bits in bytes, the lowest first, along the last dimension.
+/// Unpacks numbers of `bits` bits from bytes, lowest first, along the last dimension.
 Tensor unpacked(const Tensor &bytes, int64_t bits) {
   if (bits == 8)
     return bytes.to(DType::i32);
@@ -59,7 +59,7 @@ Tensor unpacked(const Tensor &bytes, int64_t bits) {
   return reshape(stack(parts, bytes.rank()), shape);
 }
 
-/// The weights [columns, blocks, bytes] have one scale for each block.
+/// The weights [columns, blocks, bytes] have one scale per block.
 Values productOfBits(Node &n) {
   int64_t bits = n.attribute("bits", int64_t(4)), block = n.attribute("block_size", int64_t(0)),
           rows = n.attribute("K", int64_t(0)), columns = n.attribute("N", int64_t(0));
@@ -73,7 +73,7 @@ Values productOfBits(Node &n) {
     zero = full({}, double(int64_t(1) << (bits - 1)), DType::i32);
   } else if (isFloat(n.dtype(3))) {
     zero = reshape(n[3], {columns, blocks, 1});
-  } else { // packed as the weights are
+  } else { // packed like the weights
     int64_t bytes = (blocks * bits + 7) / 8;
     Tensor all = unpacked(reshape(n[3], {columns, bytes}), bits);
     zero = reshape(part(all, 1, 0, blocks), {columns, blocks, 1});
@@ -98,7 +98,7 @@ Values quantizedMean(Node &n) {
 }
 Values quantizedWhere(Node &n) { return quantizedBy(n, where(n[0], valueAt(n, 1), valueAt(n, 4)), 7); }
 
-/// Inputs: scale and zero of the result, then value, scale and zero of each part.
+/// Inputs: scale and zero point of the result, followed by value, scale and zero point of each operand.
 Values quantizedConcat(Node &n) {
   std::vector<Tensor> parts;
   for (size_t i = 2; i + 2 < n.inputCount(); i += 3)
@@ -106,7 +106,7 @@ Values quantizedConcat(Node &n) {
   return concat(parts, n.attribute("axis", int64_t(0)));
 }
 
-/// Of the spatial dimensions, with the channels first or last.
+/// Pools the spatial dimensions, with channels first or last.
 template <class F> Values ofImage(Node &n, F &&pool) {
   Tensor x = valueAt(n, 0);
   bool isLast = n.attribute("channels_last", int64_t(0));

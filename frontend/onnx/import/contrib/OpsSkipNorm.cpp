@@ -1,11 +1,11 @@
-// Normalisation of a sum, and the embeddings that BERT begins with (domain com.microsoft).
+// Normalisation of a sum, and the embedding layer of BERT (domain com.microsoft).
 #include "frontend/onnx/import/contrib/Contrib.h"
 
 namespace burin::onnx {
 
 namespace {
 
-/// RMS or layer normalisation of the last dimension, in f32.
+/// RMS or layer normalisation over the last dimension, in f32.
 Tensor normalized(Node &n, const Tensor &x, const Tensor &scale, const Tensor &shift, bool isSimplified) {
   double epsilon = n.attribute("epsilon", isSimplified ? 1e-5 : 1e-12);
   Tensor wide = x.to(x.dtype() == DType::f64 ? DType::f64 : DType::f32);
@@ -18,7 +18,7 @@ Tensor normalized(Node &n, const Tensor &x, const Tensor &scale, const Tensor &s
   return y.to(x.dtype());
 }
 
-/// Mean and inverse deviation of the last dimension, if the node is asked for them.
+/// Appends mean and inverse deviation of the last dimension if the node has these outputs.
 void addStatistics(Node &n, const Tensor &x, bool isSimplified, Values &results) {
   double epsilon = n.attribute("epsilon", isSimplified ? 1e-5 : 1e-12);
   Tensor wide = x.to(DType::f32), variance;
@@ -41,7 +41,7 @@ Values skipNorm(Node &n) {
   return results;
 }
 
-/// ONNX Runtime's optimiser makes it in the standard domain.
+/// ONNX Runtime's optimiser creates this op in the standard domain.
 Values simplifiedNorm(Node &n) {
   Tensor x = n[0];
   if (n.axis(n.attribute("axis", int64_t(-1))) != x.rank() - 1)

@@ -26,7 +26,7 @@ void Attention::addMask(Tensor mask) {
   Dim missing = mask.rank() > 0 && mask.shape().back() != Dim(1) ? keys() - mask.shape().back() : Dim(0);
   if (missing.isStatic() && missing.value() < 0)
     n.fail("the mask " + str(mask.shape()) + " does not fit " + keys().str() + " keys");
-  if (missing.isStatic() && missing.value() > 0) { // what is missing is hidden
+  if (missing.isStatic() && missing.value() > 0) { // missing entries exclude keys
     Ints low(size_t(mask.rank()), 0), high = low;
     high.back() = missing.value();
     mask = isBool(mask.dtype()) ? pad(mask, low, high) : pad(mask, low, high, "constant", -kInfinity);

@@ -1,4 +1,4 @@
-// Attention and what comes with it.
+// Attention and related ops.
 #include "frontend/onnx/import/neural/Heads.h"
 #include <cmath>
 
@@ -37,7 +37,7 @@ Values attention(Node &n) {
   if (n.has(3))
     a.addMask(n[3]);
   Tensor offset = sizeTensor(past);
-  if (n.has(6)) { // keys beyond those that are valid are hidden
+  if (n.has(6)) { // excludes keys beyond the valid ones
     Tensor valid = reshape(n[6], {n.shape(6)[0], 1, 1, 1});
     a.restrict(iota({1, a.keys()}, DType::i64, 1) < valid);
     offset = valid - sizeTensor(a.queries());
@@ -82,7 +82,7 @@ Values flexAttention(Node &n) {
   return matmul(weights.to(query.dtype()), a.value);
 }
 
-/// Pairs of elements are turned by an angle that depends on the position.
+/// Rotates pairs of elements by an angle that depends on the position.
 Values rotaryEmbedding(Node &n) {
   Tensor x = n[0], cosines = n[1], sines = n[2];
   bool isFlat = x.rank() == 3, interleaved = n.attribute("interleaved", int64_t(0));
@@ -98,7 +98,7 @@ Values rotaryEmbedding(Node &n) {
   return isFlat ? joinHeads(y) : y;
 }
 
-/// The recurrence, one position after the other.
+/// The recurrence, position by position.
 Values linearAttention(Node &n) {
   int64_t heads = n.attribute("q_num_heads", int64_t(1)), shared = n.attribute("kv_num_heads", int64_t(1));
   constexpr int64_t kMaxSteps = 512;
@@ -107,7 +107,7 @@ Values linearAttention(Node &n) {
     n.unsupported("a sequence of " + steps.str() + " positions");
   std::string rule = n.attribute("update_rule", "gated_delta");
   bool isGated = rule == "gated" || rule == "gated_delta", isDelta = rule == "delta" || rule == "gated_delta";
-  DType inner = n.dtype() == DType::f64 ? DType::f64 : DType::f32; // the state adds up rounding errors
+  DType inner = n.dtype() == DType::f64 ? DType::f64 : DType::f32; // the state accumulates rounding errors
   Tensor query = splitHeads(n[0], heads).to(inner), key = splitHeads(n[1], shared).to(inner),
          value = splitHeads(n[2], shared).to(inner);
   Shape k = key.shape(), v = value.shape();

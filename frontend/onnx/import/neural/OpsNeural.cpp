@@ -29,7 +29,7 @@ Values transposedConvolution(Node &n) {
     sizes.erase(sizes.begin(), sizes.begin() + 2);
   bool isSame = automatic.starts_with("SAME");
   for (size_t i = 0; i < spatial && (isSame || !sizes.empty()); ++i) {
-    // What is too much is cut off as padding.
+    // An excess is removed by padding.
     int64_t span = (kernel[i] - 1) * dilations[i] + 1, total = span - strides[i] + extra[i];
     if (!sizes.empty()) {
       if (!shape[2 + i].isStatic())
@@ -53,7 +53,7 @@ Ints pooledKernel(Node &n) {
   return n.attribute("kernel_shape", Ints());
 }
 
-/// Where in x the first largest element of each window lies, for a result of this shape.
+/// The position in x of the first largest element of each window, for a result of this shape.
 Tensor placesOfLargest(Node &n, const Window &w, const Shape &result) {
   Tensor x = n[0], flat = reshape(x, {elements(x.shape())}), best, places;
   const Shape shape = x.shape();
@@ -83,7 +83,7 @@ Tensor placesOfLargest(Node &n, const Window &w, const Shape &result) {
   }
   if (!isColumnMajor || spatial < 2)
     return places;
-  Tensor rest = places, transposed; // the last dimension counts most
+  Tensor rest = places, transposed; // the last dimension varies fastest
   for (size_t d = spatial; d-- > 0;) {
     Tensor size = sizeTensor(shape[2 + d]), i = remainder(rest, size);
     transposed = transposed.defined() ? transposed * size + i : i;
@@ -98,7 +98,7 @@ Values maxPool(Node &n) {
   return n.wants(1) ? Values({y, placesOfLargest(n, w, y.shape())}) : Values(y);
 }
 
-/// Each element back at its place, zeros elsewhere.
+/// Moves each element to its position, with zeros elsewhere.
 Values maxUnpool(Node &n) {
   Shape shape = n.shape(), inner = shape;
   Ints kernel = pooledKernel(n), strides = n.attribute("strides", Ints(kernel.size(), 1)),
@@ -127,7 +127,7 @@ Values averagePool(Node &n) {
                   n.attribute("count_include_pad", int64_t(0)));
 }
 
-/// The p-norm of each window, from the mean with padding counted as zeros.
+/// The p-norm of each window, from the mean that includes padding.
 Values lpPool(Node &n) {
   Window w = windowOf(n, n.shape(), pooledKernel(n));
   double p = double(n.attribute("p", int64_t(2))), count = 1;
@@ -188,7 +188,7 @@ Values batchNorm(Node &n) {
 
 Values instanceNorm(Node &n) { return instance_norm(n[0], n[1], n[2], n.attribute("epsilon", 1e-5)); }
 
-/// Scale and shift that are of the normalised dimensions go into the op, others only broadcast.
+/// Scale and shift of the normalised dimensions become operands of the op; others broadcast.
 Values layerNorm(Node &n) {
   Tensor x = n[0];
   Shape shape = n.shape();
@@ -230,7 +230,7 @@ Values groupNorm(Node &n) {
   return group_norm(x, groups, scale, shift, n.attribute("epsilon", 1e-5)).to(x.dtype());
 }
 
-/// Over the squares of neighbouring channels.
+/// Normalises by the squares of adjacent channels.
 Values localResponseNorm(Node &n) {
   Tensor x = n[0];
   int64_t size = n.attribute("size", int64_t(1)), before = (size - 1) / 2;
@@ -265,7 +265,7 @@ Values lpNorm(Node &n) {
   return where(norm == 0, norm, x / norm);
 }
 
-/// Before opset 13 all dimensions from `axis` on were one.
+/// Before opset 13, all dimensions from `axis` on were merged.
 template <class F> Values alongAxis(Node &n, F &&op) {
   Tensor x = n[0];
   Shape shape = n.shape();

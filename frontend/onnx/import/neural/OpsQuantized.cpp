@@ -1,4 +1,4 @@
-// Numbers stored as small integers with a scale and a zero point.
+// Quantised values: small integers with a scale and a zero point.
 #include "frontend/onnx/import/neural/Quantized.h"
 #include "frontend/onnx/import/neural/Window.h"
 
@@ -13,7 +13,7 @@ Tensor dequantized(const Tensor &x, const Tensor &scale, const Tensor &zero) {
   return centered(x, zero).to(scale.dtype()) * scale;
 }
 
-/// round(x / scale) + zero, as near as the type gets.
+/// round(x / scale) + zero, saturated.
 static Tensor quantized(const Tensor &x, const Tensor &scale, const Tensor &zero, DType to) {
   Tensor rounded = round(x / scale);
   return (zero.defined() ? rounded + zero.to(rounded.dtype()) : rounded).to(to);
@@ -33,8 +33,8 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-/// A scale or zero point in a shape that broadcasts to `shape`: one number, one for each index of `axis`, or one for
-/// each block along it.
+/// A scale or zero point in a shape that broadcasts to `shape`: one number, one per index of `axis`, or one per block
+/// along it.
 Tensor spread(Node &n, const Tensor &parameter, const Shape &shape, int64_t axis, int64_t block) {
   if (elements(parameter.shape()) == Dim(1))
     return reshape(parameter, {});
@@ -76,7 +76,7 @@ Values dynamicQuantize(Node &n) {
   return Values({rounded.x, rounded.scale, rounded.zero});
 }
 
-/// One number for each row or column of a matrix.
+/// One number per row or column of a matrix.
 Tensor ofRows(const Tensor &x) { return x.rank() == 1 && x.shape()[0] != Dim(1) ? unsqueeze(x, {1}) : x; }
 Tensor optionalOf(Node &n, size_t input) { return n.has(input) ? n[input] : Tensor(); }
 
@@ -91,7 +91,7 @@ Values quantizedProduct(Node &n) {
   return quantized(real, n[6].to(DType::f32), n[7], n.dtype(7));
 }
 
-/// One number for each output channel, beside the spatial dimensions.
+/// One number per output channel, with dimensions of size 1 for the spatial ones.
 Tensor ofChannels(const Tensor &x, int64_t rank) {
   if (elements(x.shape()) == Dim(1))
     return reshape(x, {});
@@ -100,7 +100,7 @@ Tensor ofChannels(const Tensor &x, int64_t rank) {
   return reshape(x, column);
 }
 
-/// The weight has its channels first.
+/// Subtracts the zero point from a weight with channels first.
 Tensor centeredWeight(const Tensor &weight, const Tensor &zero) {
   if (!zero.defined() || elements(zero.shape()) == Dim(1))
     return centered(weight, zero.defined() ? reshape(zero, {}) : zero);

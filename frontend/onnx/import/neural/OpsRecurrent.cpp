@@ -1,4 +1,4 @@
-// RNN, GRU and LSTM, one position after the other.
+// RNN, GRU and LSTM, position by position.
 #include "burin/loops.h"
 #include "frontend/onnx/import/neural/Quantized.h"
 #include "frontend/tensor/LocationScope.h"
@@ -13,7 +13,7 @@ using Ints = std::vector<int64_t>;
 
 Tensor at(const Tensor &x, int64_t axis, int64_t index) { return squeeze(part(x, axis, index, index + 1), {axis}); }
 
-/// One of the functions that the attribute "activations" names.
+/// One of the functions in the attribute "activations".
 struct Activation {
   std::string name;
   double alpha, beta;
@@ -45,7 +45,7 @@ struct Activation {
   }
 };
 
-/// Defaults of alpha and beta, where the standard has any.
+/// Defaults of alpha and beta, if the standard has any.
 Activation activationOf(const std::string &name) {
   std::string lower;
   for (char c : name)
@@ -89,12 +89,12 @@ public:
       peepholes = at(n[7], 0, direction);
   }
 
-  /// Of all positions at once: x [length, batch, inputs].
+  /// The input's part of the gates for all positions: x [length, batch, inputs].
   Tensor project(const Tensor &x) const {
     Tensor y = matmul(rounded(x), weight);
     return inputBias.defined() ? y + inputBias : y;
   }
-  /// `projected` is of one position: [batch, gates * size].
+  /// `projected` is the input's part for one position: [batch, gates * size].
   State step(const Tensor &projected, const State &before) const {
     return gates == 1 ? simple(projected, before) : gates == 3 ? gru(projected, before) : lstm(projected, before);
   }
@@ -107,7 +107,7 @@ private:
   std::vector<Activation> activations;
   Tensor weight, recurrent, inputBias, recurrentBias, peepholes;
 
-  /// DynamicQuantizeLSTM multiplies small integers.
+  /// DynamicQuantizeLSTM multiplies quantised operands.
   Tensor rounded(const Tensor &x) const {
     if (n.op() != "DynamicQuantizeLSTM")
       return x;
@@ -122,7 +122,7 @@ private:
     return activations[which](n, x);
   }
   Tensor gate(const Tensor &all, int64_t i) const { return part(all, all.rank() - 1, size * i, size * (i + 1)); }
-  /// The hidden state's share of the gates from `first` on.
+  /// The hidden state's part of the gates from `first` on.
   Tensor fromHidden(const Tensor &hidden, int64_t first, int64_t last, bool withBias = true) const {
     Tensor y = matmul(rounded(hidden), part(recurrent, 1, size * first, size * last));
     return withBias && recurrentBias.defined() ? y + part(recurrentBias, 0, size * first, size * last) : y;
@@ -140,7 +140,7 @@ private:
     return {(1.0 - update) * candidate + update * s.hidden, {}};
   }
 
-  State lstm(const Tensor &x, const State &s) const { // gates in the order input, output, forget, cell
+  State lstm(const Tensor &x, const State &s) const { // gate order: input, output, forget, cell
     Tensor all = x + fromHidden(s.hidden, 0, 4);
     auto looking = [&](int64_t i, const Tensor &cell) {
       return peepholes.defined() ? gate(all, i) + part(peepholes, 0, size * i, size * (i + 1)) * cell : gate(all, i);
@@ -153,8 +153,8 @@ private:
   }
 };
 
-/// One direction from the first position to the last, or back: all hidden states [length, batch, size], and the final
-/// ones. `lengths` [batch] are those of the sequences, if they differ.
+/// One direction over all positions, forward or backward: all hidden states [length, batch, size], and the final ones.
+/// `lengths` [batch] are those of the sequences, if they differ.
 struct Pass {
   Tensor rows;
   State last;
@@ -170,7 +170,7 @@ Pass run(const Layer &layer, const Tensor &x, const State &initial, const Tensor
     State before{states[0], hasCell ? states[1] : Tensor()};
     State next = layer.step(elements[0], before);
     Tensor row = next.hidden;
-    if (lengths.defined()) { // past the end of a sequence its state stays, and it gives zeros
+    if (lengths.defined()) { // after the end of a sequence, states stay and outputs are 0
       Tensor isInside = unsqueeze(lengths > elements[1], {1});
       row = where(isInside, next.hidden, 0.0);
       next.hidden = where(isInside, next.hidden, before.hidden);
@@ -186,7 +186,7 @@ Pass run(const Layer &layer, const Tensor &x, const State &initial, const Tensor
   return {all.outputs[0], {all.states[0], hasCell ? all.states[1] : Tensor()}};
 }
 
-/// What all three share: directions, layout, lengths of sequences, initial states.
+/// The common part of all three: directions, layout, lengths of sequences, initial states.
 Values recurrence(Node &n, int64_t gates, const std::vector<std::string> &names) {
   for (size_t i = 0; i < 3; ++i)
     if (n.rank(i) != 3)
@@ -210,7 +210,7 @@ Values recurrence(Node &n, int64_t gates, const std::vector<std::string> &names)
     lastHidden.push_back(pass.last.hidden);
     lastCell.push_back(pass.last.cell);
   }
-  // Directions before the batch, or behind it.
+  // Directions before the batch, or after it.
   Tensor y = stack(outputs, isBatchFirst ? 2 : 1);
   Values results{isBatchFirst ? transpose(y, {1, 0, 2, 3}) : y, stack(lastHidden, isBatchFirst)};
   if (hasCell)
@@ -222,7 +222,7 @@ Values rnn(Node &n) { return recurrence(n, 1, {"Tanh"}); }
 Values gru(Node &n) { return recurrence(n, 3, {"Sigmoid", "Tanh"}); }
 Values lstm(Node &n) { return recurrence(n, 4, {"Sigmoid", "Tanh", "Tanh"}); }
 
-/// The weights have their columns last, and a scale and a zero for each direction, or for each of its columns.
+/// The weights have their columns last, and a scale and a zero point per direction, or per column.
 Values dynamicQuantizedLstm(Node &n) {
   n.requireRank(1, 3);
   n.requireRank(2, 3);

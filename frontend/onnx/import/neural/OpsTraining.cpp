@@ -29,11 +29,11 @@ Values crossEntropy(Node &n) {
   return Values({negativeLogLikelihood(n, logs, n[1], n.optional(2)), logs});
 }
 
-// ---- steps of optimisers: inputs are the rate, the step's number, then the same number of each kind of tensor
+// ---- optimiser steps: inputs are the rate, the number of the step, and the same number of tensors of each kind
 
 constexpr const char *kTraining = "ai.onnx.preview.training";
 
-/// The tensors of one parameter: its value, its gradient, its states.
+/// The tensors of one parameter: value, gradient, states.
 std::vector<Tensor> groupOf(Node &n, size_t index, size_t kinds) {
   size_t count = (n.inputCount() - std::min<size_t>(n.inputCount(), 2)) / kinds;
   std::vector<Tensor> group;
@@ -41,7 +41,7 @@ std::vector<Tensor> groupOf(Node &n, size_t index, size_t kinds) {
     group.push_back(n[2 + kind * count + index]);
   return group;
 }
-/// Runs `step`, which returns the new value and the new states, for each parameter; sorts the results by kind.
+/// Runs `step`, which returns the new value and the new states, for each parameter; groups the results by kind.
 template <class F> Values optimize(Node &n, size_t kinds, F &&step) {
   if (n.inputCount() < 2 + kinds || (n.inputCount() - 2) % kinds)
     n.fail("its inputs are not " + std::to_string(kinds) + " for each parameter");
@@ -91,8 +91,8 @@ Values adam(Node &n) {
 
 // ---- gradients
 
-/// Of the sum of y's elements, where the values called xs and zs are the inputs. What leads from them to y is computed
-/// once more with these; where they are the same values, one of the two goes when the graph is compiled.
+/// The gradient of the sum of y's elements, with the inputs as values of the names xs and zs. Nodes between them and y
+/// are imported again for these; if the values are the same, common subexpression elimination removes the duplicates.
 Values gradient(Node &n) {
   std::vector<std::string> xs = n.attributeStrings("xs"), names = xs, zs = n.attributeStrings("zs");
   std::string y = n.attribute("y", "");
@@ -113,7 +113,7 @@ Values gradient(Node &n) {
       continue;
     if (!isFloat(n.dtype(i)))
       n.fail("its input for " + quoted(names[i]) + " is " + str(n[i].spec()) + "; only floats have gradients");
-    variables.push_back(reshape(n[i], n.shape(i))); // a value of its own, also where two inputs are the same
+    variables.push_back(reshape(n[i], n.shape(i))); // a separate value, also for equal inputs
     given.back().second = variables.back();
   }
   Value target = n.recompute(y, given);

@@ -5,7 +5,7 @@ namespace burin::onnx {
 
 using Ints = std::vector<int64_t>;
 
-/// What auto_pad "SAME_…" adds to a dimension, so that each stride gives one result.
+/// The padding of auto_pad "SAME_…", which gives one result per stride.
 static void padSame(Node &n, const Dim &size, int64_t kernel, int64_t stride, int64_t dilation, bool isUpper,
                     int64_t &low, int64_t &high) {
   int64_t span = (kernel - 1) * dilation + 1, total = std::max<int64_t>(span - stride, 0);

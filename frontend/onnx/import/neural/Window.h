@@ -1,18 +1,18 @@
-// Windows of convolutions and pools, as ONNX describes them.
+// Windows of convolutions and pooling by ONNX's attributes.
 #pragma once
 #include "frontend/onnx/import/Node.h"
 
 namespace burin::onnx {
 
-/// Over the spatial dimensions of [N, C, spatial…].
+/// A window over the spatial dimensions of [N, C, spatial…].
 struct Window {
   std::vector<int64_t> kernel, strides, dilations, padding; // padding: all starts, then all ends
 };
 
-/// From the node's attributes, for an input of this shape; auto_pad is resolved.
+/// Reads the attributes of the node, for an input of this shape; resolves auto_pad.
 Window windowOf(Node &n, const Shape &shape, std::vector<int64_t> kernel);
 
-/// The sizes of a weight beyond its first two, which must be known.
+/// The sizes of a weight after the first two, which must be static.
 std::vector<int64_t> spatialSizes(Node &n, const Shape &weight);
 
 } // namespace burin::onnx

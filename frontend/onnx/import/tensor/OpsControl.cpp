@@ -1,5 +1,5 @@
-// Control flow and sequences. Loops whose length is a size become loops of the graph, or are unrolled if they cannot
-// be; branches whose condition is known are followed, and sequences are lists of values while importing.
+// Control flow and sequences. Loops whose length is a size become loops of the graph, or are unrolled if that is not
+// possible; branches with a known condition are selected; sequences are lists of values during import.
 #include "burin/control.h"
 #include "burin/loops.h"
 #include "frontend/onnx/import/Node.h"
@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kMaxIterations = 1024, kMaxSequence = 1024; // unrolled
 constexpr int64_t kMaxTurns = int64_t(1) << 31;               // of a loop of the graph
 
-/// A sequence of tensors.
+/// A sequence value.
 Values sequenceOf(Node &n, std::vector<Value> values) {
   if (int64_t(values.size()) > kMaxSequence)
     n.unsupported("a sequence of more than " + std::to_string(kMaxSequence) + " tensors");
@@ -24,7 +24,7 @@ Values sequenceOf(Node &n, std::vector<Value> values) {
   return Value::sequenceOf(std::move(values));
 }
 
-/// A condition that is known now; nullopt if it depends on the data.
+/// A condition that is known during import; nullopt if it depends on data.
 std::optional<bool> known(const Value &condition) {
   if (condition.contents && condition.contents->elements.size() == 1 && condition.contents->elements[0].isStatic())
     return condition.contents->elements[0] != Dim(0);
@@ -42,22 +42,22 @@ std::vector<Tensor> tensorsOf(const std::vector<Value> &values) {
   return tensors;
 }
 
-/// Both branches are computed, and the condition selects: for branches that cannot be functions of the graph, such as
-/// those in which a size depends on the data.
+/// Computes both branches and selects, for branches that cannot be functions of the graph, for example because a size
+/// in them depends on data.
 Values selectedBranch(Node &n, const Values &yes, const Values &no) {
   Values results;
   Tensor condition = reshape(n[0], {});
   for (size_t i = 0; i < yes.size() && i < no.size(); ++i) {
     bool areTensors = !yes[i].sequence && !no[i].sequence && yes[i].defined() && no[i].defined();
     if (!areTensors || tensorOf(yes[i]).spec() != tensorOf(no[i]).spec())
-      n.integer(0); // such branches cannot be selected from: throws, and says how to fix the condition
+      n.integer(0); // throws for branches that select() does not support, with advice about the condition
     results.push_back(where(condition, tensorOf(yes[i]), tensorOf(no[i])));
   }
   return results;
 }
 
-/// Where the condition is data, the branches are functions of the graph, and only one of them runs. Where it is a
-/// comparison of sizes and the branches differ in shape, one is taken, and every run checks the condition.
+/// If the condition is data, the branches become functions of the graph, of which one runs. If it is a comparison of
+/// sizes and the branches differ in shape, one is selected, and every run checks the condition.
 Values ifElse(Node &n) {
   const GraphProto &thenBranch = n.attributeGraph("then_branch"), &elseBranch = n.attributeGraph("else_branch");
   auto run = [&](const GraphProto &branch) {
@@ -81,17 +81,17 @@ Values ifElse(Node &n) {
 
 Value whole(int64_t number, DType dtype = DType::i64) { return Contents{dtype, {}, {number}}; }
 
-/// What a loop takes and gives, apart from what its body does.
+/// The operands of a loop.
 struct LoopParts {
-  std::vector<Value> carried;   // what one iteration hands to the next
-  std::vector<Tensor> elements; // one part along dimension 0 for each iteration
+  std::vector<Value> carried;   // values passed from iteration to iteration
+  std::vector<Tensor> elements; // sliced along dimension 0, one slice per iteration
   Dim length = 0;
   bool reverse = false;
 };
 using LoopBody = std::function<ScanResult(const std::vector<Value> &carried, const std::vector<Tensor> &elements)>;
 
-/// As a loop of the graph; nullopt if the body cannot be one and is to be unrolled: it may need numbers that are known
-/// in each iteration, carry what is no tensor, or change its shape.
+/// A loop of the graph; nullopt if the body must be unrolled: it may need numbers that are known in each iteration,
+/// carry other values than tensors, or change shapes.
 std::optional<Values> asLoop(const LoopParts &loop, const LoopBody &body) {
   for (const Value &value : loop.carried)
     if (value.sequence || !value.defined())
@@ -112,7 +112,7 @@ std::optional<Values> asLoop(const LoopParts &loop, const LoopBody &body) {
   }
 }
 
-/// The number of iterations, if the condition is always true and the number a size; else nullopt.
+/// The number of iterations, if the condition is always true and the number is a size; else nullopt.
 std::optional<Dim> tripCount(Node &n) {
   std::optional<Contents> count = n.has(0) ? contentsOf(n.value(0)) : std::nullopt;
   bool goesOn = !n.has(1) || known(n.value(1)).value_or(false);
@@ -122,7 +122,7 @@ std::optional<Dim> tripCount(Node &n) {
   return turns.isStatic() && turns.value() > kMaxTurns ? std::nullopt : std::optional(turns);
 }
 
-/// What the body of a Loop gives from the number of the turn and what is carried: whether to go on, then the values.
+/// The results of the body of a Loop for an iteration: the condition, followed by the values.
 std::vector<Value> runTurn(Node &n, const GraphProto &body, const Value &turn, const Value &goesOn,
                            const std::vector<Value> &carried) {
   std::vector<Value> arguments{turn, goesOn};
@@ -149,8 +149,8 @@ std::optional<Values> countedLoop(Node &n, const GraphProto &body, const std::ve
   return asLoop({carried, {iota({*count}, DType::i64)}, *count}, step);
 }
 
-/// A loop that ends when the data says so, as one of the graph; nullopt if its length does not depend on the data, it
-/// collects outputs, whose number a graph must know, or carries what cannot change from turn to turn in a graph.
+/// A loop of the graph that ends depending on data. Nullopt if its length does not depend on data, or if it collects
+/// outputs, whose number a graph must know, or if carried values cannot change between iterations of a graph.
 std::optional<Values> dataLoop(Node &n, const GraphProto &body, const std::vector<Value> &carried) {
   if (body.outputs.size() > 1 + carried.size())
     return std::nullopt;
@@ -188,13 +188,13 @@ std::optional<Values> dataLoop(Node &n, const GraphProto &body, const std::vecto
   }
 }
 
-/// The trip count must be known where the body cannot be a loop of the graph. A condition that depends on the data is
-/// computed in every iteration, and once it is false the loop's values stay what they are.
+/// Unrolls a loop with a known trip count. A condition that depends on data is computed in every iteration; once it is
+/// false, the loop's values do not change.
 Values unrolledLoop(Node &n, const GraphProto &body, std::vector<Value> carried) {
   int64_t count = n.has(0) ? n.integer(0) : INT64_MAX;
   Value condition = n.has(1) ? n.value(1) : whole(1, DType::boolean);
   std::vector<std::vector<Tensor>> scanned(body.outputs.size() - std::min(body.outputs.size(), 1 + carried.size()));
-  Tensor active; // where the condition is data
+  Tensor active; // if the condition is data
   for (int64_t i = 0; i < count; ++i) {
     std::optional<bool> goesOn = known(condition);
     if (goesOn && !*goesOn)
@@ -203,7 +203,7 @@ Values unrolledLoop(Node &n, const GraphProto &body, std::vector<Value> carried)
       n.unsupported("a loop whose length depends on the data, or is more than " + std::to_string(kMaxIterations));
     if (!goesOn) {
       if (!scanned.empty() && i == 0)
-        n.integer(1); // throws, and says how to fix it
+        n.integer(1); // throws, with advice
       if (!scanned.empty())
         n.unsupported("a loop whose number of outputs depends on the data");
       Tensor here = reshape(tensorOf(condition), {});
@@ -242,7 +242,7 @@ Values loop(Node &n) {
   return unrolledLoop(n, body, std::move(carried));
 }
 
-/// `x` with dimension `from` at `to`.
+/// Moves dimension `from` to `to`.
 Tensor moveAxis(const Tensor &x, int64_t from, int64_t to) {
   std::vector<int64_t> perm;
   for (int64_t axis = 0; axis < x.rank(); ++axis)
@@ -252,7 +252,7 @@ Tensor moveAxis(const Tensor &x, int64_t from, int64_t to) {
   return transpose(x, perm);
 }
 
-/// One iteration after the other, each with what is known in it.
+/// Iterations one by one, each with its known values.
 Values unrolledScan(Node &n, const LoopParts &loop, const LoopBody &body) {
   std::vector<Value> carried = loop.carried;
   std::vector<std::vector<Tensor>> scanned;
@@ -295,7 +295,7 @@ Values scanOver(Node &n) {
     n.fail("its axes and directions do not fit its inputs and outputs");
   auto isBackward = [](int64_t direction) { return direction != 0; };
   LoopParts loop;
-  loop.reverse = std::ranges::all_of(directions, isBackward); // what goes the other way is turned around
+  loop.reverse = std::ranges::all_of(directions, isBackward); // inputs of the other direction are reversed
   for (size_t i = 0; i < states; ++i)
     loop.carried.push_back(n.value(i));
   for (size_t i = 0; i < inputs; ++i) {
@@ -327,7 +327,7 @@ Values scanOver(Node &n) {
 
 // ---- sequences
 
-/// A position in a list of `size`, counted from the end if negative. `mayEnd`: or the one after its last element.
+/// A position in a list of `size`; negative ones count from the end. `mayEnd`: one past the last element is allowed.
 int64_t positionOf(Node &n, size_t input, int64_t size, bool mayEnd = false) {
   int64_t at = n.integer(input);
   at += at < 0 ? size : 0;
@@ -392,7 +392,7 @@ Values splitToSequence(Node &n) {
   return Value::sequenceOf(std::move(parts));
 }
 
-// ---- optional values: present or not is known while importing
+// ---- optional values: their presence is known during import
 
 Values optionalOf(Node &n) { return n.inputCount() ? n.value(0) : Value(); }
 Values optionalHasElement(Node &n) { return whole(n.has(0), DType::boolean); }

@@ -1,4 +1,4 @@
-// Ops that work element by element.
+// Elementwise ops.
 #include "frontend/onnx/import/Node.h"
 #include <cmath>
 
@@ -9,7 +9,7 @@ namespace {
 using Unary = Tensor (*)(const Tensor &, Location);
 using Binary = Tensor (*)(const Tensor &, const Tensor &, Location);
 
-/// burin would convert operands; in ONNX it is an error that they differ.
+/// Throws for operands of different types, which ONNX does not allow and burin would promote.
 void checkOperands(Node &n, size_t most) {
   if (n.inputCount() > most)
     n.fail("it takes " + std::to_string(most) + " inputs, but has " + std::to_string(n.inputCount()));
@@ -24,7 +24,7 @@ template <Unary op> Values unary(Node &n) {
   return op(n[0], {});
 }
 
-/// Before opset 7 an axis said where the second operand's dimensions belong.
+/// Before opset 7, an attribute aligned the second operand's dimensions.
 Tensor aligned(Node &n) {
   Tensor y = n[1];
   if (n.opset() >= 7 || !n.attribute("broadcast", int64_t(0)) || !n.hasAttribute("axis"))
@@ -45,7 +45,7 @@ template <Binary op> Values logic(Node &n) {
   return binary<op>(n);
 }
 
-/// Any number of operands, one after the other.
+/// Folds any number of operands.
 template <Binary op> Values fold(Node &n) {
   std::vector<Tensor> xs = n.tensors();
   checkOperands(n, SIZE_MAX);
@@ -57,7 +57,7 @@ template <Binary op> Values fold(Node &n) {
 
 Values meanOf(Node &n) { return fold<add>(n)[0].tensor / double(n.inputCount()); }
 
-/// Integers are divided towards 0.
+/// Integer division rounds towards 0.
 Values divide(Node &n) {
   checkOperands(n, 2);
   Tensor x = n[0], y = aligned(n);
@@ -72,7 +72,7 @@ Values modulo(Node &n) {
   return isC ? fmod(n[0], n[1]) : remainder(n[0], n[1]);
 }
 
-/// The exponent may be of another type; the result is of the base's.
+/// The exponent may have another type; the result has that of the base.
 Values power(Node &n) {
   Tensor x = n[0], y = aligned(n);
   return pow(x, y).to(x.dtype());

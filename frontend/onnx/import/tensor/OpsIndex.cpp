@@ -1,4 +1,4 @@
-// Ops that find, pick and place elements by index, and ops that rearrange them.
+// Ops that find, select and store elements by index, and ops that rearrange them.
 #include "frontend/onnx/import/Node.h"
 #include <algorithm>
 #include <limits>
@@ -14,8 +14,8 @@ Dim product(const Shape &shape, int64_t begin, int64_t end) {
   return elements(Shape(shape.begin() + begin, shape.begin() + end));
 }
 
-/// The last dimension of `indices` [..., depth] as positions in the first `depth` of `sizes`, row-major; negative ones
-/// count from the end.
+/// The last dimension of `indices` [..., depth] as row-major positions in the first `depth` dimensions of `sizes`;
+/// negative indices count from the end.
 Tensor flatPositions(Node &n, const Tensor &indices, const Shape &sizes, int64_t depth) {
   Tensor position;
   for (int64_t i = 0; i < depth; ++i) {
@@ -36,7 +36,7 @@ int64_t depthOf(Node &n, const Shape &indices, int64_t rank) {
   return indices.back().value();
 }
 
-/// Batch dimensions become one, to which a multiple of the slices per batch is added.
+/// Batch dimensions are merged, and positions are offset by the batch's number of slices.
 Values gatherNd(Node &n) {
   Tensor x = n[0], indices = n[1];
   Shape shape = x.shape(), where = indices.shape();
@@ -57,7 +57,7 @@ Values gatherNd(Node &n) {
   return reshape(take(reshape(x, flat), position), result);
 }
 
-/// Slices are written whole: both become matrices with a row for each slice.
+/// Slices are written as rows: x and updates become matrices with one row per slice.
 Values scatterNd(Node &n) {
   Tensor x = n[0], indices = n[1], updates = n[2];
   Shape shape = x.shape(), where = indices.shape();
@@ -111,7 +111,7 @@ Values spaceToDepth(Node &n) {
   return reshape(transpose(reshape(n[0], {s[0], s[1], h, b, w, b}), {0, 3, 5, 1, 2, 4}), {s[0], s[1] * (b * b), h, w});
 }
 
-/// The first elements of each row, as many as its length says, backwards.
+/// Reverses the first elements of each row, as many as its length.
 Values reverseSequence(Node &n) {
   Tensor x = n[0];
   Shape shape = x.shape();
@@ -122,7 +122,7 @@ Values reverseSequence(Node &n) {
   return gather(x, where(at < length, length - 1 - at, at), time);
 }
 
-/// Writes a block into a cache at a position of its own for each batch.
+/// Writes a block into a cache, at a separate position per batch.
 Values tensorScatter(Node &n) {
   Tensor cache = n[0], update = n[1];
   Shape shape = cache.shape(), block = update.shape();
@@ -138,8 +138,7 @@ Values tensorScatter(Node &n) {
   return scatter(cache, at, update, axis);
 }
 
-/// Windows added up where they lie in the image: one transposed convolution with a weight that puts each element into
-/// its place.
+/// Sums windows at their positions in the image, by a transposed convolution with a one-hot weight.
 Values columnsToImage(Node &n) {
   Ints image = n.integers(1), block = n.integers(2);
   size_t spatial = image.size();
@@ -162,7 +161,7 @@ Values columnsToImage(Node &n) {
     kernel.push_back(block[i]);
   }
   Dim channels = floordiv(shape[1], count);
-  // Channel by channel: [N * C, window, columns…].
+  // Per channel: [N * C, window, columns…].
   Shape flat{shape[0] * channels, count}, weight{count, 1}, result{shape[0], channels};
   flat.insert(flat.end(), columns.begin(), columns.end());
   weight.insert(weight.end(), kernel.begin(), kernel.end());

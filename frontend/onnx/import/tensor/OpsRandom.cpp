@@ -1,5 +1,5 @@
-// Random numbers: drawn from the default generator, or one with the seed of the node. Both are states of the graph, so
-// that each run draws fresh ones.
+// Random numbers from the default generator, or from one with the node's seed. Both are states of the graph, so each
+// run draws new numbers.
 #include "burin/composed.h"
 #include "burin/random.h"
 #include "frontend/onnx/import/Node.h"
@@ -8,7 +8,7 @@ namespace burin::onnx {
 
 namespace {
 
-/// The shape and element type of an input, or those of the attributes.
+/// Shape and element type of an input, or of the attributes.
 TensorSpec specOf(const Node &n, bool isLike) {
   DType fallback = isLike && isFloat(n.dtype()) ? n.dtype() : DType::f32;
   TensorSpec spec{n.attributeType("dtype", fallback), {}};
@@ -35,14 +35,14 @@ template <bool isLike> Values uniformOf(Node &n) {
 
 Values bernoulliOf(Node &n) { return n.generator().bernoulli(n[0]).to(n.attributeType("dtype", n.dtype())); }
 
-/// Of rows of logits.
+/// Samples from rows of logits.
 Values multinomialOf(Node &n) {
   n.requireRank(0, 2);
   Tensor drawn = n.generator().multinomial(softmax(n[0], 1), n.attribute("sample_size", int64_t(1)), true);
   return drawn.to(n.attributeType("dtype", DType::i32));
 }
 
-/// In training mode elements are dropped at random.
+/// Drops elements in training mode.
 Values dropoutOf(Node &n) {
   const bool isTraining = n.opset() >= 12 && n.has(2) && n.integer(2);
   const double ratio = n.opset() >= 12 ? n.has(1) ? n.real(1) : 0.5 : n.attribute("ratio", 0.5);

@@ -1,4 +1,4 @@
-// Reductions, and what is made of them.
+// Reductions and compositions of them.
 #include "frontend/onnx/import/Node.h"
 
 namespace burin::onnx {
@@ -7,7 +7,7 @@ namespace {
 
 using Reduction = Tensor (*)(const Tensor &, const IntList &, bool, Location);
 
-/// The axes of a reduction: nullopt if it is to do nothing.
+/// The axes of a reduction; nullopt if it is the identity.
 std::optional<std::vector<int64_t>> axesOf(Node &n) {
   auto axes = n.list(1, "axes");
   if (axes && !axes->empty())
@@ -17,7 +17,7 @@ std::optional<std::vector<int64_t>> axesOf(Node &n) {
   return std::vector<int64_t>();
 }
 
-/// `before` and `after` are applied to the elements and to their reduction. Integers stay what they are.
+/// Applies `before` to the elements and `after` to the result. Integers keep their type.
 template <class Before, class After> Values reduce(Node &n, Reduction reduction, Before before, After after) {
   Tensor x = n[0];
   DType dtype = x.dtype();
@@ -45,7 +45,7 @@ Values logSum(Node &n) {
 
 using ArgReduction = Tensor (*)(const Tensor &, int64_t, bool, Location);
 
-/// The last of equal elements is the first of the reversed ones.
+/// The last of equal elements is the first one in reverse order.
 template <ArgReduction reduction> Values indexOf(Node &n) {
   Tensor x = n[0];
   int64_t axis = n.axis(n.attribute("axis", int64_t(0)));

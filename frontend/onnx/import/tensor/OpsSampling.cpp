@@ -10,22 +10,22 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-// ---- resizing, which works one dimension after the other
+// ---- resizing, dimension by dimension
 
-/// How one dimension is resized.
+/// The resizing of one dimension.
 struct Axis {
   int64_t axis, from, to;
-  double scale; // of an output that may be a fraction longer than `to`
+  double scale; // its product with `from` may exceed `to` by a fraction
   double cropStart = 0, cropEnd = 1;
   double width() const { return double(from) * scale; }
 };
 
-/// The elements of a dimension that make up each element of the result, and their weights: `count` of each.
+/// The elements of a dimension that contribute to each element of the result, with weights: `count` of each.
 struct Taps {
   int64_t count = 0;
   std::vector<int64_t> indices;
   std::vector<float> weights;
-  std::vector<bool> isOutside; // beyond the input, where a crop extrapolates
+  std::vector<bool> isOutside; // outside of the input, where a crop extrapolates
 };
 
 struct Sampler {
@@ -91,14 +91,14 @@ struct Sampler {
   }
 };
 
-/// As a product with a matrix of weights, for many taps.
+/// A product with a matrix of weights, for many taps.
 Tensor applyMatrix(const Tensor &x, const Axis &a, const Taps &taps) {
   std::vector<float> matrix(size_t(a.from * a.to), 0);
   for (int64_t i = 0; i < a.to; ++i)
     for (int64_t k = 0; k < taps.count; ++k)
       matrix[size_t(i * a.from + taps.indices[size_t(i * taps.count + k)])] += taps.weights[size_t(i * taps.count + k)];
   Tensor y = dot_general(x, from_vector(matrix, Shape{a.to, a.from}).to(x.dtype()), {}, {}, {a.axis}, {1});
-  Ints perm; // the new dimension is the last
+  Ints perm; // moves the new dimension from the end
   for (int64_t i = 0; i < x.rank() - 1; ++i)
     perm.push_back(i);
   perm.insert(perm.begin() + a.axis, x.rank() - 1);
@@ -128,7 +128,7 @@ Tensor applyTaps(const Tensor &x, const Axis &a, const Taps &taps) {
   return sum;
 }
 
-/// Each element of a dimension several times: what nearest does with a whole scale, for symbolic sizes too.
+/// Repeats each element of a dimension: "nearest" with an integer scale, also for symbolic sizes.
 Tensor repeatElements(const Tensor &x, int64_t axis, int64_t times) {
   Shape wide = x.shape(), shape = wide;
   wide.insert(wide.begin() + axis + 1, Dim(times));
@@ -136,7 +136,7 @@ Tensor repeatElements(const Tensor &x, int64_t axis, int64_t times) {
   return reshape(broadcast_to(unsqueeze(x, {axis + 1}), wide), shape);
 }
 
-/// Which dimensions scales and sizes are of.
+/// The dimensions of scales and sizes.
 Ints resizedAxes(Node &n) {
   Ints axes = n.attribute("axes", Ints());
   if (!n.hasAttribute("axes"))
@@ -147,7 +147,7 @@ Ints resizedAxes(Node &n) {
   return axes;
 }
 
-/// Sizes that keep the ratio of the input's sizes, if they have to.
+/// Adjusts sizes to keep the ratio of the input's sizes, if required.
 void keepRatio(Node &n, const Shape &shape, const Ints &axes, std::vector<double> &scales, Shape &sizes) {
   std::string policy = n.attribute("keep_aspect_ratio_policy", "stretch");
   if (policy == "stretch")
@@ -160,7 +160,7 @@ void keepRatio(Node &n, const Shape &shape, const Ints &axes, std::vector<double
   }
 }
 
-/// The new sizes, where the scales are computed from sizes; else none.
+/// The new sizes if the scales are computed from sizes; otherwise empty.
 Shape symbolicallyScaled(Node &n, const Shape &shape, const Ints &axes, size_t scalesInput) {
   if (!n.has(scalesInput) || !n.value(scalesInput).contents || n.value(scalesInput).contents->isStatic())
     return {};
@@ -171,7 +171,7 @@ Shape symbolicallyScaled(Node &n, const Shape &shape, const Ints &axes, size_t s
   return sizes;
 }
 
-/// The scale of each axis that is resized to a size; NAN where it is known only when the graph runs.
+/// The scale of each axis that is resized to a size; NAN if it depends on symbols.
 std::vector<double> scalesOf(Node &n, const Shape &shape, const Ints &axes, const Shape &sizes) {
   std::vector<double> scales;
   for (size_t i = 0; i < axes.size(); ++i) {
@@ -211,7 +211,7 @@ Values resizeWith(Node &n, Sampler sampler, size_t roiInput, size_t scalesInput,
   bool areSizes = scales.empty();
   if (areSizes)
     scales = scalesOf(n, shape, axes, sizes);
-  constexpr double kLargest = double(int64_t(1) << 30); // scale or size
+  constexpr double kLargest = double(int64_t(1) << 30); // limit of scales and sizes
   for (double scale : scales)
     if (!areSizes && !(scale > 0 && scale <= kLargest))
       n.fail("a scale must be above 0 and at most 2^30, got " + std::to_string(scale));
@@ -269,7 +269,7 @@ Values resizeWith(Node &n, Sampler sampler, size_t roiInput, size_t scalesInput,
 Values resize(Node &n) {
   Sampler s;
   s.mode = n.attribute("mode", "nearest");
-  if (n.opset() < 11) { // scales only, and the simplest rule
+  if (n.opset() < 11) { // scales only, and the simplest coordinate transformation
     s.transform = "asymmetric";
     s.rounding = "floor";
     return resizeWith(n, s, SIZE_MAX, 1, SIZE_MAX);
@@ -297,7 +297,7 @@ Values upsample(Node &n) {
   return resizeWith(n, s, SIZE_MAX, 1, SIZE_MAX);
 }
 
-// ---- sampling at positions that are data
+// ---- sampling at computed positions
 
 struct GridSampler {
   std::string mode, padding;
@@ -320,7 +320,7 @@ struct GridSampler {
   }
 
   struct Tap {
-    Tensor index, weight; // weight 0 for what lies outside
+    Tensor index, weight; // weight 0 outside of the input
   };
   /// The taps of one dimension, for positions from -1 to 1.
   std::vector<Tap> taps(const Tensor &grid, int64_t size) const {
@@ -373,7 +373,7 @@ Values gridSample(Node &n) {
                       n.attribute("align_corners", int64_t(0)) != 0};
   Dim count = elements(Shape(places.begin() + 1, places.end() - 1));
   Tensor index, flat = reshape(x, {shape[0], shape[1], elements(Shape(shape.begin() + 2, shape.end()))});
-  // Every combination of the dimensions' taps, as (index into the flat image, weight).
+  // All combinations of the dimensions' taps, as (index into the flat image, weight).
   std::vector<GridSampler::Tap> all;
   for (size_t d = 0; d < spatial; ++d) {
     const Dim &size = shape[2 + d];
@@ -400,7 +400,7 @@ Values gridSample(Node &n) {
   return reshape(sum, result).to(x.dtype());
 }
 
-/// theta applied to the positions of an image.
+/// Applies theta to the positions of an image.
 Values affineGrid(Node &n) {
   Tensor theta = n[0];
   Ints size = n.integers(1);

@@ -1,4 +1,4 @@
-// Ops that sort, and ops whose results are as large as the data says.
+// Ops that sort, and ops whose result sizes depend on data.
 #include "burin/selection.h"
 #include "frontend/onnx/import/Node.h"
 #include <limits>
@@ -9,7 +9,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-/// Of equal elements the first comes first.
+/// Equal elements keep their order.
 Values topK(Node &n) {
   Tensor x = n[0];
   int64_t axis = n.axis(n.attribute("axis", int64_t(-1)));
@@ -23,7 +23,7 @@ Values topK(Node &n) {
 /// One column of a matrix, as a vector.
 Tensor column(const Tensor &x, int64_t i) { return squeeze(part(x, 1, i, i + 1), {1}); }
 
-/// The positions of what is not zero in a vector.
+/// The positions of non-zero elements of a vector.
 Tensor placesOf(const Tensor &flags) { return squeeze(nonzero(flags), {1}); }
 
 Values nonZero(Node &n) {
@@ -48,7 +48,7 @@ Values nonZero(Node &n) {
   return from_vector(positions, Shape{int64_t(shape.size()), count});
 }
 
-/// The elements where the condition holds.
+/// The elements for which the condition is true.
 Values compress(Node &n) {
   Tensor x = n[0], places;
   if (std::optional<Tensor> known = constantOf(n.value(1))) {
@@ -80,7 +80,8 @@ Values nonMaxSuppression(Node &n) {
   return concat({part(places, 1, 0, 2), unsqueeze(box, {1})}, 1);
 }
 
-/// The order of rows [n, m] by their first column, then the second, and so on: the last ones are sorted by first.
+/// The order of rows [n, m] by the first column, then the second, and so on: stable sorts from the last column to the
+/// first.
 Tensor rowOrder(Node &n, const Tensor &rows) {
   constexpr int64_t kMostColumns = 256;
   Dim columns = rows.shape()[1];
@@ -108,7 +109,7 @@ Values unique(Node &n) {
   Dim count = shape[0], width = elements(Shape(shape.begin() + 1, shape.end()));
   Tensor rows = reshape(slices, {count, width});
 
-  // Equal rows stand together, and the first of them is the one that came first.
+  // Equal rows are adjacent, in the order of the operand.
   Tensor sorted = rowOrder(n, rows), places = iota({count}, DType::i64);
   Tensor mine = take(rows, sorted), before = take(mine, maximum(places - 1, 0));
   Tensor isNew = logical_or(places == 0, reduce_any(mine != before, {1}));
@@ -116,7 +117,7 @@ Values unique(Node &n) {
   Tensor inverse = scatter(zeros({count}, DType::i64), sorted, group);
   Tensor firsts = take(sorted, placesOf(isNew));
   Tensor counts = scatter(zeros(firsts.shape(), DType::i64), group, ones({count}, DType::i64), 0, "add");
-  if (!n.attribute("sorted", int64_t(1))) { // by first appearance
+  if (!n.attribute("sorted", int64_t(1))) { // in the order of the first occurrences
     Tensor appearance = argsort(firsts, 0);
     firsts = take(firsts, appearance);
     counts = take(counts, appearance);

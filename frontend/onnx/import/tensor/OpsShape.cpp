@@ -1,4 +1,4 @@
-// Ops that make, move and select elements.
+// Ops that create, move and select elements.
 #include "burin/indexing.h"
 #include "frontend/onnx/import/Contents.h"
 #include "frontend/onnx/import/tensor/SymbolicMoves.h"
@@ -33,7 +33,7 @@ Values constantOfShape(Node &n) {
   return broadcast_to(reshape(value, {}), n.sizes(0));
 }
 
-/// Sizes are 0 for the same as before, -1 for the rest.
+/// A size of 0 keeps the operand's size, -1 is inferred.
 Values reshapeTo(Node &n) {
   Shape sizes;
   if (n.opset() < 5)
@@ -49,7 +49,7 @@ Values reshapeTo(Node &n) {
           n.fail("size " + std::to_string(i) + " of the new shape is 0, but the input is " + str(shape));
         sizes[i] = shape[i];
       }
-  // An open size beside one that is 0 is 0 elements' worth: reshape wants it written out.
+  // Beside a size of 0, -1 cannot be inferred: it is replaced by the operand's size.
   bool isEmpty = std::find(sizes.begin(), sizes.end(), Dim(0)) != sizes.end();
   for (Dim &size : sizes)
     if (isEmpty && size == Dim(-1))
@@ -69,7 +69,7 @@ Values transposed(Node &n) { return transpose(n[0], n.attribute("perm", std::vec
 
 Values squeezed(Node &n) {
   std::optional<std::vector<int64_t>> axes = n.list(1, "axes");
-  if (!axes) // all sizes that are 1
+  if (!axes) // all dimensions of size 1
     for (const Dim &size : n.shape())
       if (!size.isStatic() && lowerBound(size).value_or(0) <= 1)
         n.warn("it removes the sizes that are 1, but keeps " + size.str() +
@@ -88,7 +88,7 @@ Values concatenated(Node &n) {
   return concat(xs, n.attribute("axis", int64_t(1)));
 }
 
-/// The last part is smaller where the size is no multiple of `count`.
+/// The last piece is smaller if the size is not a multiple of `count`.
 Values splitEvenly(const Tensor &x, int64_t axis, int64_t count) {
   Dim whole = x.shape()[size_t(axis)], size = ceildiv(whole, count);
   std::vector<Tensor> parts;
@@ -126,7 +126,7 @@ Values splitUp(Node &n) {
   return split(n[0], sizes, axis);
 }
 
-/// ONNX counts a negative start or end from the end and limits both to the size, as Python does.
+/// As in Python, negative bounds count from the end, and bounds are clamped to the size.
 Values sliced(Node &n) {
   Shape shape = n.shape(), starts, ends;
   if (n.opset() < 10) {
@@ -149,7 +149,7 @@ Values sliced(Node &n) {
     if (step == 0)
       n.fail("a step is 0");
     Dim size = shape[size_t(axis)];
-    // Numbers below 0 count from the end. A symbolic one is taken to be below 0 if it cannot be above, and not else.
+    // Negative numbers count from the end. A symbolic bound is assumed to be negative only if it cannot be positive.
     auto resolved = [&](const Dim &d) {
       if (d.isStatic())
         return d.value() >= 0 ? d : d.value() < -(int64_t(1) << 40) ? Dim(-1) : size + d;
@@ -158,7 +158,7 @@ Values sliced(Node &n) {
       return isNegative ? size + d : d;
     };
     Dim start = resolved(starts[i]), end = resolved(ends[i]);
-    if (step < 0) { // of the reversed dimension
+    if (step < 0) { // bounds of the reversed dimension
       x = flip(x, {axis});
       auto reversed = [&](const Dim &d) { return max(size - 1 - d, 0); };
       bool isFar = start.isStatic() && start.value() > (int64_t(1) << 40);
@@ -189,7 +189,7 @@ Values expanded(Node &n) {
   Shape shape = n.shape(), to = n.sizes(1);
   if (to.size() < shape.size())
     to.insert(to.begin(), shape.size() - to.size(), Dim(1));
-  for (size_t i = 1; i <= shape.size(); ++i) // a size of 1 keeps what is there
+  for (size_t i = 1; i <= shape.size(); ++i) // a size of 1 keeps the operand's size
     if (Dim &size = to[to.size() - i]; size == Dim(1))
       size = shape[shape.size() - i];
   return broadcast_to(n[0], to);
@@ -252,7 +252,7 @@ Values padded(Node &n) {
 
 Values rangeOf(Node &n) {
   DType dtype = n.dtype();
-  if (std::optional<Dim> count = stepsOf(n)) // maybe symbolic
+  if (std::optional<Dim> count = stepsOf(n)) // possibly symbolic
     return (iota({*count}, dtype) * reshape(n[2], {}) + reshape(n[0], {})).to(dtype);
   double from = n.real(0), to = n.real(1), step = n.real(2);
   if (step == 0)

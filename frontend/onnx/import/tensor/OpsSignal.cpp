@@ -1,4 +1,4 @@
-// Fourier transforms and the windows that go with them.
+// Fourier transforms and window functions.
 #include "frontend/composed/Fourier.h"
 #include "frontend/onnx/import/Node.h"
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 using Ints = std::vector<int64_t>;
 using namespace detail;
 
-constexpr int64_t kMaxSize = 1 << 22; // of what is computed while importing
+constexpr int64_t kMaxSize = 1 << 22; // of values computed during import
 
 void checkLength(Node &n, int64_t length, bool isHalf) {
   if (isTooLong(length, isHalf ? length / 2 + 1 : length))
@@ -32,7 +32,7 @@ Values dft(Node &n) {
   if (length < 1)
     n.fail("the length must be at least 1");
   checkLength(n, length, onesided);
-  Ints order; // the transformed dimension goes to the end
+  Ints order; // moves the transformed dimension to the end
   for (int64_t i = 0; i < rank - 1; ++i)
     if (i != axis)
       order.push_back(i);
@@ -55,7 +55,7 @@ Values dft(Node &n) {
   return transpose(stack({y.real, y.imaginary}, -1), back).to(x.dtype());
 }
 
-/// The transforms of windows that slide over the signal.
+/// Transforms of sliding windows.
 Values stft(Node &n) {
   Tensor x = n[0];
   Shape shape = n.shape();
@@ -93,7 +93,7 @@ Values hann(Node &n) { return cosineWindow(n, 0.5, 0.5, 0); }
 Values hamming(Node &n) { return cosineWindow(n, 25.0 / 46, 21.0 / 46, 0); }
 Values blackman(Node &n) { return cosineWindow(n, 0.42, 0.5, 0.08); }
 
-/// Triangles that are as wide as their distance on the mel scale, which takes the bins of a spectrum to those bands.
+/// Triangular filters from bins of a spectrum to bands of equal width on the mel scale.
 Values melWeightMatrix(Node &n) {
   int64_t bands = n.integer(0), length = n.integer(1), rate = n.integer(2), bins = length / 2 + 1;
   double low = n.real(3), high = n.real(4);
@@ -101,7 +101,7 @@ Values melWeightMatrix(Node &n) {
     n.fail("a matrix for " + std::to_string(bands) + " bands of transforms of " + std::to_string(length) +
            " elements, " + std::to_string(rate) + " per second");
   auto melOf = [](double hertz) { return 2595 * std::log10(1 + hertz / 700); };
-  std::vector<int64_t> edges; // bins where triangles begin, have their top, and end
+  std::vector<int64_t> edges; // bins where triangles start, peak, and end
   for (int64_t i = 0; i < bands + 2; ++i) {
     double mel = melOf(low) + (melOf(high) - melOf(low)) / double(bands + 2) * double(i);
     double hertz = 700 * (std::pow(10, mel / 2595) - 1);

@@ -5,13 +5,13 @@ namespace burin::onnx {
 
 namespace {
 
-/// Where the bilinear samples of one dimension lie: [regions, bins * samples] each.
+/// The bilinear samples of one dimension: [regions, bins * samples] each.
 struct Samples {
   Tensor low, high;             // i64
   Tensor lowWeight, highWeight; // 0 for samples outside of the image
 };
 
-/// `from` and `to`: where the regions begin and end, [regions, 1].
+/// `from` and `to`: bounds of the regions, [regions, 1].
 Samples samplesOf(const Tensor &from, const Tensor &to, const Dim &size, int64_t bins, int64_t samples) {
   Tensor i = iota({1, bins * samples}, from.dtype(), 1);
   Tensor at = from + (to - from) * ((i + 0.5) / double(bins * samples));
@@ -44,7 +44,7 @@ Values roiAlign(Node &n) {
   };
   Samples rows = along(1, shape[2], height), columns = along(0, shape[3], width);
 
-  // The pixels of all images as rows of channels, of which each sample takes four.
+  // The pixels of all images as rows of channels; each sample reads four of them.
   Tensor pixels = reshape(transpose(x, {0, 2, 3, 1}), {shape[0] * shape[2] * shape[3], shape[1]});
   Tensor image = reshape(n[2].to(DType::i64), {n.shape(2)[0], 1, 1}) * sizeTensor(shape[2]);
   auto sampled = [&](const Tensor &row, const Tensor &column, const Tensor &weight, const Tensor &otherWeight) {
@@ -56,7 +56,7 @@ Values roiAlign(Node &n) {
                       sampled(rows.high, columns.low, rows.highWeight, columns.lowWeight),
                       sampled(rows.high, columns.high, rows.highWeight, columns.highWeight)};
   Shape split{n.shape(1)[0], height, samples, width, samples, shape[1]};
-  if (mode == "max") { // of the weighted pixels, not of their sums, as ONNX's reference does
+  if (mode == "max") { // over weighted pixels, not their sums, as in ONNX's reference
     Tensor largest = maximum(maximum(corners[0], corners[1]), maximum(corners[2], corners[3]));
     return transpose(reduce_max(reshape(largest, split), {2, 4}), {0, 3, 1, 2});
   }

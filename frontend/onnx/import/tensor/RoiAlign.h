@@ -1,4 +1,4 @@
-// Pooling over regions of an image that are data, as detectors do behind their proposals.
+// Pooling over computed regions of an image, as in object detectors.
 #pragma once
 #include "frontend/onnx/import/Node.h"
 

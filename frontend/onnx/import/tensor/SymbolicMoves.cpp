@@ -18,7 +18,7 @@ Tensor tileSymbolic(const Tensor &x, const Shape &repeats) {
   return y;
 }
 
-/// Where in [0, size) the elements of the padded dimension come from.
+/// The source positions, in [0, size), of the elements of the padded dimension.
 static Tensor sourceOf(Node &n, const Dim &size, const Dim &low, const Dim &total, const std::string &mode) {
   Tensor i = iota({total}, DType::i64) - sizeTensor(low), last = sizeTensor(size) - 1;
   if (mode == "edge")

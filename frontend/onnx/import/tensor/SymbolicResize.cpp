@@ -11,7 +11,7 @@ std::optional<Dim> scaledSize(const Dim &size, double scale) {
   return std::nullopt;
 }
 
-/// Where in x the elements of the result lie.
+/// The positions in x of the elements of the result.
 static Tensor positions(const Dim &from, const Dim &to, const Tensor &scale, const std::string &transform) {
   Tensor i = iota({to}, DType::f64), before = sizeTensor(from).to(DType::f64), after = sizeTensor(to).to(DType::f64);
   if (transform == "asymmetric")

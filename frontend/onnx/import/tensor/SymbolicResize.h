@@ -1,4 +1,4 @@
-// Resizing a dimension whose size is a symbol: positions and weights are computed when the model runs.
+// Resizing of a dimension with symbolic size: a run computes positions and weights.
 #pragma once
 #include "frontend/onnx/import/Node.h"
 
@@ -11,7 +11,7 @@ struct ResizeRule {
 
 /// floor(size * scale), if the scale is a fraction of small numbers.
 std::optional<Dim> scaledSize(const Dim &size, double scale);
-/// x with `to` elements along the axis; `scale` (f64, one number) is what they are taken to be times the elements of x.
+/// Resizes the axis to `to` elements; `scale` (f64, one number) is the assumed ratio to the elements of x.
 Tensor resizeSymbolic(const Tensor &x, int64_t axis, const Dim &to, const Tensor &scale, const ResizeRule &rule);
 
 } // namespace burin::onnx
