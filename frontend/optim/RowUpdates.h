@@ -1,11 +1,11 @@
-// Updates of some rows of a table.
+// Updates of single rows of a table.
 #pragma once
 #include "frontend/optim/OptimizerState.h"
 
 namespace burin::optim {
 
-/// Different indices in ascending order, with the sum of what each has got, in the order of the entries; see
-/// Optimizer::State::Update::rows. None of them count if `isLeftOut`, bool[] or undefined, is true.
+/// Distinct indices in ascending order, with the sum of the rows of each, added in the order of the entries; see
+/// Optimizer::State::Update::rows. All entries are unused if `isLeftOut`, bool[] or undefined, is true.
 detail::RowGradient uniqueRows(const detail::RowGradient &given, const TensorSpec &table, const Tensor &isLeftOut);
 
 } // namespace burin::optim

@@ -1,5 +1,5 @@
-// The rules of the optimisers that work element by element. Numbers that change (learning rate, count of steps,
-// momentum) come as tensors in `factors`; options that do not are C++ numbers.
+// Rules of the elementwise optimisers. Numbers that change (learning rate, step count, momentum) are tensors in
+// `factors`; constant options are C++ numbers.
 #include "frontend/optim/OptimizerState.h"
 
 namespace burin::optim {
@@ -14,7 +14,7 @@ using Numbers = std::vector<Tensor>;
 /// (1 - t) · a + t · b, as torch.lerp.
 template <class T> Tensor lerp(const Tensor &a, const Tensor &b, const T &t) { return a + (b - a) * t; }
 
-/// The gradient with the sign of a descent, and weight decay added.
+/// The gradient, negated for `maximize`, plus weight decay.
 template <class Options> Tensor descent(const Update &u, const Options &o) {
   Tensor g = o.maximize ? -u.gradient : u.gradient;
   return o.weight_decay != 0 ? g + u.value * o.weight_decay : g;
@@ -25,7 +25,7 @@ struct SgdRule : Rule<SgdOptions> {
   Numbers factors(size_t group, const Tensor &count) const override {
     const SgdOptions &o = options[group];
     Tensor momentum = groups[group].momentum;
-    // The first gradient is taken whole.
+    // The first gradient is not dampened.
     return {groups[group].lr, momentum, where(count == 1.0, 1.0, 1.0 - full({}, o.dampening, DType::f64))};
   }
   void update(Update &u) const override {
@@ -50,7 +50,7 @@ struct SgdRule : Rule<SgdOptions> {
 
 template <class Options, bool isDecoupled> struct AdamRule : Rule<Options> {
   using Rule<Options>::Rule;
-  /// Size of a step, root of the second bias correction, learning rate, 1 - beta1.
+  /// Step size, root of the second bias correction, learning rate, 1 - beta1.
   Numbers factors(size_t group, const Tensor &count) const override {
     const Options &o = this->options[group];
     Tensor lr = this->groups[group].lr, beta1 = this->groups[group].momentum;
@@ -130,7 +130,7 @@ struct AdagradRule : Rule<AdagradOptions> {
 
 struct SparseAdamRule : Rule<SparseAdamOptions> {
   using Rule::Rule;
-  /// Size of a step, 1 - beta1.
+  /// Step size, 1 - beta1.
   Numbers factors(size_t group, const Tensor &count) const override {
     Tensor lr = groups[group].lr, beta1 = groups[group].momentum;
     Tensor correction2 = 1.0 - pow(full({}, options[group].betas.second, DType::f64), count);

@@ -11,7 +11,7 @@ using detail::inScope;
 
 namespace {
 Tensor f64Number(double value) { return full({}, value, DType::f64); }
-/// Values of cells by names, into cells: all of them, or an error and none.
+/// Loads values into cells by name: all of them, or throws and changes none.
 void loadCells(const StateDict &given, const std::vector<std::pair<const char *, Parameter>> &cells,
                const Location &where) {
   for (const auto &[name, cell] : cells)
@@ -137,7 +137,7 @@ PolynomialLR::PolynomialLR(const Optimizer &optimizer, int64_t total_iters, doub
           },
           where) {}
 
-/// From `from` at 0 to `to` at 1.
+/// From `from` at part 0 to `to` at part 1.
 static Tensor alongCosine(const Tensor &part, const Tensor &from, const Tensor &to) {
   return to + (from - to) * (cos(part * std::numbers::pi) + 1.0) * 0.5;
 }
@@ -152,11 +152,11 @@ CosineAnnealingLR::CosineAnnealingLR(const Optimizer &optimizer, int64_t T_max, 
   require(T_max > 0, "CosineAnnealingLR", "T_max must be positive", where);
 }
 
-/// The part of the present period that has passed.
+/// The fraction of the current period that has passed.
 static Tensor partOfPeriod(const Tensor &steps, int64_t first, int64_t growth) {
   if (growth == 1)
     return remainder(steps, double(first)) / double(first);
-  // Periods before this one add up to first · (growthⁿ - 1) / (growth - 1).
+  // The lengths of n periods add up to first · (growthⁿ - 1) / (growth - 1).
   constexpr double kRounding = 1e-10;
   Tensor periods = floor(log(steps * double(growth - 1) / double(first) + 1.0) / std::log(double(growth)) + kRounding);
   Tensor length = pow(f64Number(double(growth)), periods) * double(first);
@@ -176,7 +176,7 @@ CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(const Optimizer &optimi
 
 // ---- one cycle
 
-/// A piecewise curve: up to each end, from one value to another.
+/// A piece of a curve: up to `end`, from one value to another.
 struct Phase {
   double end, from, to;
 };

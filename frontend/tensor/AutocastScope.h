@@ -1,4 +1,4 @@
-// The type that an Autocast scope of this thread computes products in.
+// The type in which an Autocast scope of this thread computes products.
 #pragma once
 #include "burin/tensor.h"
 #include "ir/infer/OpInfo.h"
@@ -10,11 +10,11 @@ namespace burin::detail {
 
 /// nullopt outside of all scopes.
 std::optional<DType> autocastType();
-/// Replaces the type, and returns the one before.
+/// Replaces the type, and returns the previous one.
 std::optional<DType> exchangeAutocastType(std::optional<DType> type);
 
-/// While one lives, this thread computes products in `type`. Without one, all ops keep the types that they are given:
-/// so gradients are computed in the types of the way forward.
+/// During its lifetime, this thread computes products in `type`; with nullopt, ops keep the types of their operands, as
+/// gradients do, which are computed in the types of the forward pass.
 class AutocastTypeScope {
 public:
   explicit AutocastTypeScope(std::optional<DType> type) : outer(exchangeAutocastType(type)) {}
@@ -26,7 +26,7 @@ private:
   std::optional<DType> outer;
 };
 
-/// Replaces operands by casts of them, as the scope of this thread wants for the op; `casts` holds these.
+/// Replaces operands by casts, as the scope of this thread requires for the op; `casts` owns these.
 void autocast(const ir::OpInfo &info, llvm::SmallVectorImpl<const Tensor *> &operands, std::deque<Tensor> &casts,
               const Location &where);
 

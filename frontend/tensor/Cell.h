@@ -1,4 +1,4 @@
-// The place that a Parameter refers to: the identity of a state.
+// The variable behind a Parameter: the identity of a state.
 #pragma once
 #include "burin/observed.h"
 #include "frontend/tensor/TensorState.h"
@@ -7,21 +7,21 @@
 namespace burin::detail {
 
 struct Cell;
-/// Cells that this thread's eager code has set, with what they held before; null: nobody asks.
+/// Cells that eager code of this thread has set, with their values before; null: not logged.
 using CellChanges = std::vector<std::pair<std::shared_ptr<Cell>, Tensor>>;
 inline thread_local CellChanges *cellChanges = nullptr;
 
-/// A named place for a tensor. Traces read and set it in an overlay of their own; jitted functions take those that they
-/// set as inputs and put the new values here.
+/// A named variable for a tensor. Traces read and set it in an overlay; jitted functions take the cells that they set
+/// as inputs, and store the new values here.
 struct Cell : Observed {
   Tensor value;
-  std::mutex mutex;          // orders the runs of compiled functions that take the cell as an input
-  bool alwaysInput = false;  // compiled functions never take its value for a constant
-  std::string name;          // of the state in graphs, if no module has a name for it; may be empty
-  std::weak_ptr<Cell> owner; // whose name goes before that one: a slot's parameter
-  size_t retraces = 0;       // because the value was a constant of the graph and has changed
+  std::mutex mutex;          // serialises runs of compiled functions that take the cell as an input
+  bool alwaysInput = false;  // compiled functions never treat its value as a constant
+  std::string name;          // name of the state in graphs, unless a module names it; may be empty
+  std::weak_ptr<Cell> owner; // prefix of the name: for a slot, its parameter
+  size_t retraces = 0;       // because a constant of the graph has changed
 
-  /// Puts in what a compiled function has computed, of the same type; a leaf of the tape stays one.
+  /// Stores a value computed by a compiled function, of the same type; a leaf of the tape stays a leaf.
   void commit(const Tensor &result) {
     TensorState state = *Access::state(result);
     state.node = Access::state(value)->node;

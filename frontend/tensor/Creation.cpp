@@ -52,7 +52,7 @@ bool isMadeOnHost(const ir::OpInfo &info) {
   return llvm::is_contained(ops, &info);
 }
 
-/// Where the thread's DeviceScope says; without one it goes where it is used.
+/// Created on the device of the thread's DeviceScope; without one, it follows its uses.
 static Tensor made(const TensorSpec &spec, Fill fill, const Location &where) {
   Tensor result = fillLater(spec, std::move(fill), where);
   return scopedDevice() ? createdInScope(std::move(result), "", where) : following(result);
@@ -91,7 +91,7 @@ Tensor createOnHost(const ir::OpInfo &info, std::vector<ir::Attr> attrs, const L
       where);
 }
 
-/// Appends the numbers of `list` in order; fixes or checks the sizes of the dimensions from `depth` on.
+/// Appends the numbers of `list` in order; sets or checks the sizes of the dimensions from `depth` on.
 static void collect(const NestedNumbers &list, size_t depth, std::vector<int64_t> &sizes, bool &isFixed,
                     std::vector<const NestedNumbers *> &numbers, const Location &where) {
   if (!list.isList()) {
@@ -209,7 +209,7 @@ Tensor full_like(const Tensor &x, double value, Location where) {
 Tensor zeros_like(const Tensor &x, Location where) { return full_like(x, 0, where); }
 Tensor ones_like(const Tensor &x, Location where) { return full_like(x, 1, where); }
 
-// ---- sequences: made of the same ops in a trace and outside, so that they agree
+// ---- sequences: composed of the same ops in traces and eager code, so that they agree
 
 Tensor detail::arangeIntegers(int64_t start, int64_t stop, int64_t step, DType dtype, const Location &where) {
   if (step == 0)
@@ -253,7 +253,7 @@ Tensor linspace(double start, double stop, int64_t count, DType dtype, Location 
   double step = count > 1 ? (stop - start) / double(count - 1) : 0;
   Tensor i = iota({count}, DType::f64, 0, where);
   Tensor fromStart = add(mul(i, step, where), start, where);
-  Tensor fromStop = sub(stop, mul(sub(double(count - 1), i, where), step, where), where); // the last is `stop` exactly
+  Tensor fromStop = sub(stop, mul(sub(double(count - 1), i, where), step, where), where); // the last is exactly `stop`
   Tensor isFirstHalf = lt(mul(i, 2, where), double(count), where);
   return burin::where(isFirstHalf, fromStart, fromStop, where).to(dtype, where);
 }

@@ -1,4 +1,4 @@
-// What distinguishes two eager calls, as words that compare and hash fast.
+// Cache key of an eager call, as words that compare and hash fast.
 #pragma once
 #include "ir/infer/OpInfo.h"
 #include "llvm/ADT/SmallVector.h"
@@ -19,7 +19,7 @@ public:
       words.push_back(word);
     }
   }
-  /// Symbols are told apart by their text, sizes by their value.
+  /// Symbols are compared by text, sizes by value.
   void add(const Shape &shape) {
     words.push_back(shape.size());
     for (const Dim &size : shape)

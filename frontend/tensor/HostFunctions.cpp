@@ -73,7 +73,7 @@ InUse::InUse(const void *held, const char *op, const Location &where) : outer(in
                   "after that run");
   innermost = this;
 }
-/// In any order: a deque of marks ends the first one first.
+/// Supports any order: a deque destroys its first mark first.
 InUse::~InUse() {
   InUse **place = &innermost;
   while (*place != this)

@@ -1,4 +1,4 @@
-// The C++ functions that graphs and compiled code call.
+// C++ functions that graphs and compiled code call.
 #pragma once
 #include "burin/callable.h"
 #include "runtime/execute/RunContext.h"
@@ -10,23 +10,23 @@ struct HostFunction {
   Function function;
   Location where; // of the host_call
 };
-/// Those of a graph; ops and artifacts name them by their place.
+/// The functions of a graph; ops and artifacts refer to them by index.
 using HostFunctions = std::vector<std::shared_ptr<HostFunction>>;
 
-/// The results of a call, outside of any trace. Throws Error unless they have these types.
+/// Calls a function, outside of any trace. Throws Error unless the results have the given types.
 std::vector<Tensor> callHost(HostFunction &function, std::span<const Tensor> inputs,
                              std::span<const TensorSpec> results);
 /// The same for a session, on views. `functions` is a HostFunctions.
 rt::Status callHostFromRun(void *functions, uint32_t function, std::span<const rt::TensorView> inputs,
                            std::span<const rt::TensorView> results);
-/// Throws the Error that says that code with these functions cannot be saved; does nothing if there are none.
+/// Throws an Error that code with these functions cannot be saved; no effect if there are none.
 void refuseToSave(const HostFunctions &functions, const Location &where);
 
-/// Marks things that this thread's runs hold, states for instance, so that a host call that wants one is refused
+/// Marks an object, for example states, that a run of this thread holds, so that a host call that needs it fails
 /// instead of waiting for itself.
 class InUse {
 public:
-  /// Throws Error if this thread holds it already.
+  /// Throws Error if this thread holds the object already.
   InUse(const void *held, const char *op, const Location &where);
   ~InUse();
   InUse(const InUse &) = delete;

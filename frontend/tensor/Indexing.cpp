@@ -7,10 +7,10 @@ namespace burin {
 
 namespace {
 
-/// Brackets, dimension by dimension.
+/// Applies indices, dimension by dimension.
 class Indexer {
 public:
-  /// `x` is indexed; errors show `named`.
+  /// Indexes `x`; errors show `named`.
   Indexer(const Tensor &x, const Location &where, TensorSpec named)
       : x(x), where(where), named(std::move(named)), shape(x.shape(where)) {}
 
@@ -63,7 +63,7 @@ private:
 
   void add(int64_t index) {
     const Dim &size = shape[axis];
-    if (!size.isStatic()) { // whether it is in range shows when the graph runs; take limits it
+    if (!size.isStatic()) { // checked by the run: take requires valid indices
       dropped.push_back(axis);
       taken.emplace_back(axis++, Tensor(index));
       return;
@@ -86,14 +86,15 @@ private:
         ++axis;
       return;
     }
-    // Backwards is forwards in the flipped tensor, where element i is at size - 1 - i.
+    // A negative step is a positive one in the flipped tensor, where element i is at size - 1 - i.
     flipped.push_back(axis);
     auto mirrored = [&](const std::optional<Dim> &bound, Dim fallback) {
       if (!bound)
         return fallback;
       if (!bound->isStatic())
         fail("a symbolic bound of a slice that runs backwards");
-      // A bound from the end, -k, is k - 1 from the start of the flipped tensor; before the first element is its end.
+      // A bound -k from the end is k - 1 from the start of the flipped tensor; a bound before the first element is its
+      // end.
       return bound->value() < 0 ? Dim(-bound->value() - 1) : max(size - 1 - *bound, 0);
     };
     part(mirrored(slice.start, 0), mirrored(slice.stop, size), -slice.step);
@@ -106,7 +107,7 @@ private:
   }
   void add(const EllipsisType &) {}
 
-  /// Dimensions that tensors of indices have added so far.
+  /// Number of dimensions that tensors of indices have added so far.
   int64_t extraDims() {
     int64_t extra = 0;
     for (auto &[axis, index] : taken)
@@ -123,7 +124,7 @@ private:
       whole(int64_t(shape.size()));
       result = slice(result, starts, stops, steps, where);
     }
-    for (size_t i = taken.size(); i-- > 0;) // from the last, so that earlier dimensions keep their places
+    for (size_t i = taken.size(); i-- > 0;) // backwards, so that earlier dimensions keep their positions
       result = take(result, taken[i].second, taken[i].first, where);
     std::vector<int64_t> squeezed;
     for (int64_t axis : dropped) {
@@ -156,7 +157,7 @@ Tensor &Tensor::set(const Indices &indices, const detail::Operand &value) & {
   const Location where = detail::inScope(indices.where);
   const TensorSpec mine = spec(where), given = value.tensor.spec(where);
   const Shape all{elements(mine.shape)};
-  // The row-major position of every element of x; of those, the ones that the brackets choose.
+  // The row-major position of every element of x, and of the selected ones.
   const Tensor positions = iota(all, DType::i64, 0, where).reshape(mine.shape, where);
   const Tensor chosen = Indexer(positions, where, mine).apply(indices.list);
   const Shape part = chosen.shape(where), list{elements(part)};

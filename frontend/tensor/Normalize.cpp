@@ -6,13 +6,13 @@ namespace burin::detail {
 
 using mlir::Value;
 
-/// `where`'s condition chooses between the others; it has no part in their element type.
+/// Whether an operand takes part in promotion; the condition of `where` does not.
 static bool takesPart(const ir::OpInfo &info, size_t operand) {
   return info.normalize != ir::Normalize::None &&
          !(operand < info.operands.size() && std::string_view(info.operands[operand].name) == "condition");
 }
 
-/// Gives weak operands the element type that they would have to be cast to anyway.
+/// Gives weak operands the element type to which they would be cast.
 static void typeWeakOperands(const ir::OpInfo &info, std::vector<std::optional<TensorSpec>> &operands,
                              llvm::ArrayRef<bool> weak) {
   llvm::SmallVector<DType> types;
@@ -66,7 +66,7 @@ mlir::Value castTo(mlir::OpBuilder &builder, mlir::Location location, Value valu
   return ir::create(builder, location, "cast", {value}, {{"dtype", dtype}});
 }
 
-/// The operand with the shape that the strict op wants.
+/// Reshapes or broadcasts an operand to the shape of the strict op.
 static Value shapeTo(mlir::OpBuilder &builder, mlir::Location location, const CheckedCall &call, size_t index,
                      Value value) {
   const Shape &wanted = call.operands[index]->shape;
@@ -97,7 +97,7 @@ llvm::SmallVector<Value> recordCall(mlir::OpBuilder &builder, mlir::Location loc
   if (!op)
     throw Error({}, call.info.name, "internal error: the call was accepted, but its op was refused: " + reason);
   llvm::SmallVector<Value> results(op->getResults());
-  for (size_t i = 0; i < results.size(); ++i) // the strict matmul keeps the dimension of a row or column
+  for (size_t i = 0; i < results.size(); ++i) // the strict matmul keeps the dimension of a vector operand
     if (ir::shapeOf(results[i]) != call.results[i].shape)
       results[i] = ir::create(builder, location, "reshape", {results[i]}, {{"shape", call.results[i].shape}});
   return results;

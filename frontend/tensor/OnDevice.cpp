@@ -34,7 +34,7 @@ int cuda_device_count() {
   return rt::gpu::Device::list(devices).ok() ? int(devices.size()) : 0;
 }
 
-/// Does something in the context of a GPU.
+/// Runs an action in the context of a GPU.
 template <class F> static void onDevice(Device device, const char *op, const Location &where, F action) {
   rt::gpu::Device::Ptr opened = openDevice(device, op, where);
   rt::gpu::Device::Use use(*opened);
@@ -68,7 +68,7 @@ void set_memory_limit(Device device, size_t bytes, Location where) {
 
 void synchronize(Device device, Location where) {
   const Location place = inScope(where);
-  if (rt::FailureRef failure = rt::Engine::shared().synchronize()) // it may still have work for the device
+  if (rt::FailureRef failure = rt::Engine::shared().synchronize()) // it may have pending work for the device
     rethrow(*failure, place);
   if (device.is_cuda())
     onDevice(device, "synchronize", place, [](rt::gpu::Device &opened) { return opened.synchronize(); });
@@ -175,7 +175,7 @@ void inheritRuns(const Storage &input, std::vector<CheckedRun> &runs) {
       runs.push_back(checked);
 }
 
-/// What has to be done for a copy, once the elements are there.
+/// Copies, once the elements are complete.
 static void copyNow(const StorageRef &from, const StorageRef &to, size_t bytes, const Location &where) {
   rt::Status status;
   if (!to->gpu)
@@ -197,7 +197,7 @@ StorageRef movedTo(const StorageRef &from, size_t bytes, Device device, const ch
   if (device.is_cuda())
     to->gpu = std::make_shared<OnDevice>(openDevice(device, op, where), op, where);
   const bool isReady = !from->task || (from->task->done() && (!from->task->failed() || from->isRestored));
-  constexpr size_t kSmall = size_t(64) << 10; // copying them takes less than waking a thread
+  constexpr size_t kSmall = size_t(64) << 10; // copying these is faster than waking a thread
   if (isReady && device.is_cuda() && (from->gpu || bytes <= kSmall)) {
     copyNow(from, to, bytes, where);
     return to;

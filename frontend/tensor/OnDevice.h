@@ -1,4 +1,4 @@
-// Elements on a GPU.
+// Tensor elements on a GPU.
 #pragma once
 #include "burin/device.h"
 #include "frontend/tensor/TensorState.h"
@@ -6,60 +6,60 @@
 
 namespace burin::detail {
 
-/// A run whose kernels may turn out to have found something wrong, and the call that it was made for.
+/// A run whose kernels may report errors later, and the call that started it.
 struct CheckedRun {
   std::shared_ptr<rt::PendingRun> run;
   const char *op; // never freed
   Location where;
 };
 
-/// What a storage on a GPU has beside its buffer, which is there as soon as the task is done: the elements when the
-/// shared lanes of the device have come so far.
+/// State of a storage on a GPU in addition to its buffer, which is valid when the task is done. The elements are
+/// complete when the shared lanes of the device have executed the work.
 struct OnDevice {
   OnDevice(rt::gpu::Device::Ptr device, const char *op, const Location &where)
       : device(std::move(device)), op(op), where(where) {}
   const rt::gpu::Device::Ptr device;
-  const char *const op; // what has made the elements; never freed
+  const char *const op; // the call that computed the elements; never freed
   const Location where;
-  std::vector<CheckedRun> runs; // that the elements depend on; set by the task
-  std::mutex mutex;             // for what follows
-  rt::BufferRef onHost;         // a copy, once somebody has asked for one
+  std::vector<CheckedRun> runs; // runs that the elements depend on; set by the task
+  std::mutex mutex;             // guards the members below
+  rt::BufferRef onHost;         // a copy, once requested
 };
 
-/// The GPU; opened once and kept until the process ends. Throws if there is none.
+/// Opens the GPU, once until the process ends. Throws if it does not exist.
 rt::gpu::Device::Ptr openDevice(Device device, const char *op, const Location &where);
 
 Device deviceOf(const StorageRef &storage);
-/// Of a value that is not traced.
+/// The device of a value that is not traced.
 Device deviceOf(const TensorState &state);
-/// Whether a value goes where it is used, for an op on several devices.
+/// Whether a value follows the other operands of an op to their device.
 bool follows(const TensorState &state);
 
-/// The same elements on another device, copied later; `bytes` of them.
+/// A copy of `bytes` bytes on another device, made asynchronously.
 StorageRef movedTo(const StorageRef &storage, size_t bytes, Device device, const char *op, const Location &where);
-/// The same for elements that follow what they are used with: the copy is kept with them.
+/// The same for values that follow their uses: the copy is cached.
 StorageRef broughtTo(const StorageRef &storage, size_t bytes, Device device, const char *op, const Location &where);
-/// A number on a GPU. The numbers used before are kept there.
+/// A number on a GPU, from a cache of numbers.
 StorageRef scalarOn(Device device, const TensorState &scalar, DType dtype, const char *op, const Location &where);
-/// A tensor whose elements all are `element`, of up to 8 bytes.
+/// A tensor with all elements equal to `element`, of up to 8 bytes.
 StorageRef filledOn(Device device, const char *element, size_t width, size_t count, const char *op,
                     const Location &where);
 
-/// The elements in the memory of the process. Throws what went wrong while they were computed.
+/// The elements in host memory. Throws the error of their computation.
 const rt::SharedBuffer &copiedToHost(Storage &storage, const Location &where);
-/// Waits until the elements are there. Throws the same.
+/// Waits until the elements are complete. Throws the error of their computation.
 void waitOnDevice(Storage &storage, const Location &where);
-/// Adds the runs that something computed from `input` depends on.
+/// Appends the runs that a value computed from `input` depends on.
 void inheritRuns(const Storage &input, std::vector<CheckedRun> &runs);
 
-/// Where the thread creates tensors: what its innermost DeviceScope says; nullopt: there is none.
+/// The device on which the thread creates tensors, by its innermost DeviceScope; nullopt without one.
 std::optional<Device> scopedDevice();
 /// What has been created, where the thread's DeviceScope says.
 Tensor createdInScope(Tensor tensor, const char *op, const Location &where);
 
-/// A tensor that stays where it is, whatever it is used with.
+/// A tensor that does not follow its uses.
 Tensor placed(const Tensor &tensor);
-/// One that goes where it is used.
+/// A tensor that follows its uses.
 Tensor following(const Tensor &tensor);
 
 } // namespace burin::detail

@@ -1,4 +1,4 @@
-// Methods and functions that say more, or less, than the op they call.
+// Methods and functions that differ from the op of the same name.
 #include "burin/ops.h"
 #include "burin/reductions.h"
 #include "frontend/tensor/LocationScope.h"
@@ -10,7 +10,7 @@ Tensor Tensor::to(DType type, Location where) const {
   return dtype(where) == type && !detail::Access::state(*this)->weak ? *this : burin::cast(*this, type, where);
 }
 
-/// `axis` counted from the front.
+/// `axis` as a number >= 0.
 static int64_t axisOf(const Tensor &x, int64_t axis, const char *op, const Location &where) {
   const int64_t rank = x.rank(where);
   if (axis < -rank || axis >= rank)

@@ -1,6 +1,6 @@
-// Sizes that must be equal but are not known to be. An exporter knows that the skip connection of a U-Net has the size
-// of what it joins; from the graph it follows only for heights that are multiples of 8. Such sizes are taken to be
-// equal, and every run checks that they are.
+// Sizes that must be equal but are not known to be. For example, the skip connection of a U-Net has the size of the
+// tensor that it is concatenated with only for heights that are multiples of 8. Such sizes are assumed to be equal, and
+// every run checks them.
 #include "frontend/trace/Trace.h"
 #include <algorithm>
 
@@ -8,15 +8,15 @@ namespace burin {
 
 namespace {
 
-/// Whether the size is 1 wherever it is a size, as far as a number of samples tells: strides, windows and paddings
-/// cancel out in a way that the normal form of sizes does not see.
+/// Whether the size is 1 for a number of sample values: strides, windows and paddings may cancel in ways that the
+/// normal form of sizes does not see.
 bool isOneInSamples(const Dim &size) {
   constexpr int64_t samples[] = {1, 2, 3, 5, 8, 16, 31, 64, 100, 128, 224, 256, 320, 512, 576, 1000, 1024, 2048};
   if (size.isStatic())
     return size == Dim(1);
   size_t positive = 0;
   for (int64_t sample : samples)
-    for (int64_t step : {0, 1, 16}) { // between the symbols
+    for (int64_t step : {0, 1, 16}) { // difference between the symbols
       int64_t next = sample - step;
       std::map<std::string, int64_t, std::less<>> values;
       auto value = [&](std::string_view name) -> std::optional<int64_t> {
@@ -32,7 +32,7 @@ bool isOneInSamples(const Dim &size) {
   return positive > 0;
 }
 
-/// The size that stands for two that must be equal.
+/// The size to use for two that must be equal.
 const Dim &simpler(const Dim &a, const Dim &b) {
   if (a.isStatic() || b.isStatic())
     return a.isStatic() ? a : b;
@@ -42,7 +42,7 @@ const Dim &simpler(const Dim &a, const Dim &b) {
 
 } // namespace
 
-/// One call of an op, tried again with sizes taken to be equal.
+/// One call of an op, repeated with sizes that are assumed to be equal.
 class Trace::Assumption {
 public:
   Assumption(Trace &trace, const ir::OpInfo &info, std::span<const Tensor *const> given, std::vector<ir::Attr> attrs,
@@ -73,7 +73,7 @@ private:
   std::vector<const Tensor *> operands;
   std::vector<Tensor> replaced;
 
-  /// Writes one size for two wherever they stand. False if that changes nothing.
+  /// Replaces one size by the other wherever it occurs. Returns false if that changes nothing.
   bool take(const ir::InferCall::Unequal &sizes) {
     auto [left, right] = std::pair(sizes.left, sizes.right);
     if (sizes.repeats && (isOneInSamples(left) || isOneInSamples(right)))
@@ -102,7 +102,7 @@ private:
     return isChanged;
   }
 
-  /// To a shape of as many elements, where -1 is what is left over.
+  /// To a shape with as many elements, where -1 is the remainder.
   Tensor reshape(const ir::InferCall::Unequal &) {
     Shape shape = std::get<Shape>(attrs[0]);
     const Dim total = elements(operands[0]->shape(where));

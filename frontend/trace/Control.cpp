@@ -1,4 +1,4 @@
-// Branches and loops whose course depends on data.
+// Branches and loops that depend on data.
 #include "burin/control.h"
 #include "burin/creation.h"
 #include "burin/ops.h"
@@ -54,7 +54,7 @@ std::vector<Tensor> Trace::cond(const Tensor &condition, const detail::Branch &t
   other.restoreCells();
   requireSameCount(left.size(), right.size(), where);
 
-  // Parameters that one of them sets are further results of both.
+  // Parameters that one branch sets are additional results of both.
   std::vector<CellUse *> set;
   for (FunctionScope *scope : {&taken, &other})
     for (const FunctionScope::Touched &cell : scope->touched)
@@ -93,7 +93,7 @@ std::vector<Tensor> Trace::cond(const Tensor &condition, const detail::Branch &t
   return results;
 }
 
-/// What a function of the graph has left in a parameter.
+/// Sets a parameter to the value that a function of the graph has computed.
 void Trace::setInside(CellUse &use, Value value) {
   detached.insert(value);
   use.value = leafLike(wrap(value), use.cell->value);
@@ -136,7 +136,7 @@ std::vector<Tensor> Trace::whileLoop(const detail::LoopCondition &condition, con
     if (cell.isChanged)
       throw Error(where, "while_loop", "the condition sets a parameter or draws random numbers; do that in the body");
 
-  // Parameters that the body sets are carried from turn to turn; others are the same in all of them.
+  // Parameters that the body sets are carried between iterations; others are loop-invariant.
   std::vector<CellUse *> set;
   for (FunctionScope::Touched &cell : turn.touched) {
     if (!cell.isChanged)
@@ -209,7 +209,7 @@ static std::vector<Tensor> runLoop(const detail::LoopCondition &condition, const
   }
 }
 
-/// A loop with a limit is a scan of that many turns, which do nothing once the condition has been false.
+/// A loop with a limit is a scan of that many iterations, without effect once the condition has been false.
 static std::vector<Tensor> limitedLoop(const detail::LoopCondition &condition, const detail::LoopBody &body,
                                        const std::vector<Tensor> &initial, int64_t limit, const Location &where) {
   ScanStep step = [&](const std::vector<Tensor> &before, const std::vector<Tensor> &) {

@@ -24,7 +24,7 @@ Trace::FunctionScope::~FunctionScope() {
     restoreCells();
     forgetChecks();
   }
-  // Tensors may still refer to what has been recorded, here and in functions that this one uses.
+  // Tensors may still refer to recorded values, here and in functions that this one uses.
   for (mlir::Operation *next = function; next;) {
     mlir::Operation *gone = std::exchange(next, next == last ? nullptr : next->getNextNode());
     gone->remove();

@@ -1,19 +1,19 @@
-// Functions of a graph while they are recorded: the step of a loop, a branch.
+// Functions of a graph that are being recorded: the body of a loop, a branch.
 #pragma once
 #include "frontend/trace/Trace.h"
 
 namespace burin {
 
-/// A private function of the graph. Between enter() and leave() the trace records into it. Unless it is completed, it
-/// is taken out of the graph again, and parameters are in the trace what they were before: the user's function has
-/// thrown.
+/// A private function of the graph. Between enter() and leave() the trace records into it. If it is not completed,
+/// because the user's function has thrown, it is removed from the graph, and parameters get their previous values in
+/// the trace.
 class Trace::FunctionScope {
 public:
   enum class Kind {
     Step,    // of a scan; its checks of sizes are made before the loop
     Branch,  // runs at most once
     Turn,    // of a while loop
-    Example, // of vmap: its ops are replayed for many, and it goes; its checks are made before that
+    Example, // of vmap: its ops are replayed, and it is deleted; its checks are made before
   };
   FunctionScope(Trace &trace, Kind kind, const std::string &stem, mlir::Location location);
   ~FunctionScope();
@@ -31,31 +31,31 @@ public:
     return code();
   }
 
-  /// A new argument.
+  /// Adds an argument.
   Tensor argument(const TensorSpec &spec, mlir::Location location);
-  /// Ends the function with these results.
+  /// Completes the function with these results.
   void finish(llvm::ArrayRef<mlir::Value> results, mlir::Location location);
-  /// Gives functions whose results are known what they use from outside: constants are repeated in each; other values
+  /// Passes values from outside to functions whose results are known: constants are copied into each; other values
   /// become arguments of all of them, in the order returned.
   static std::vector<mlir::Value> capture(llvm::ArrayRef<FunctionScope *> scopes);
 
-  /// The function has been recorded to be replayed: it goes with the scope, what it has told the trace stays.
+  /// For a function that was recorded to be replayed: it is deleted with the scope, its effects on the trace remain.
   void dissolve();
 
   /// A parameter that the function reads or sets.
   struct Touched {
     CellUse *use;
-    Tensor before;                      // what it held outside
+    Tensor before;                      // value outside
     bool wasSet;                        // outside
-    mlir::BlockArgument turn = nullptr; // in a loop: what the turn before has left
+    mlir::BlockArgument turn = nullptr; // in a loop: value after the previous iteration
     Tensor after = {};                  // see restoreCells
     bool isChanged = false;
   };
   std::vector<Touched> touched;
   Touched *find(const CellUse *use);
-  /// Called for each parameter that is read or set while this scope is open.
+  /// Called when a parameter is read or set in this scope.
   void touch(CellUse &use);
-  /// Notes what the parameters are now; gives them back what they held outside.
+  /// Stores the current values of the parameters, and restores those outside.
   void restoreCells();
 
   bool holds(mlir::Value value) const {
@@ -68,13 +68,13 @@ public:
 
 private:
   Trace &trace;
-  std::shared_ptr<mlir::Block> turns; // arguments for Touched::turn, later replaced; tensors may still refer to them
+  std::shared_ptr<mlir::Block> turns; // arguments for Touched::turn, replaced later; tensors may still refer to them
   std::optional<mlir::OpBuilder::InsertPoint> outside;
   size_t checksBefore, assumedBefore;
-  llvm::SmallVector<mlir::Attribute> checks; // of a branch or turn: only runs that come here make them
+  llvm::SmallVector<mlir::Attribute> checks; // of a branch or iteration: only made in runs that reach it
   void forgetChecks();
   bool isComplete = false;
-  mlir::Operation *last = nullptr; // of a dissolved one: the last of the functions that it uses
+  mlir::Operation *last = nullptr; // of a dissolved function: the last of the functions that it uses
 };
 
 } // namespace burin

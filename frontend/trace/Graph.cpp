@@ -68,7 +68,7 @@ std::vector<Tensor> Graph::run(std::span<const Tensor> inputs, Location where) c
     std::lock_guard lock(data->mutex);
     native = data->native;
   }
-  if (!native) { // two threads may both get here; then one result is dropped
+  if (!native) { // two threads may both get here; one result is dropped
     native = std::make_shared<Artifact>(compile(*this, {}, where));
     std::lock_guard lock(data->mutex);
     data->native = native;

@@ -12,17 +12,17 @@
 
 namespace burin {
 
-/// Each graph has a context of its own, single-threaded and used under `mutex`: what a graph holds, weights included,
-/// goes with it, which a shared context would keep forever.
+/// Each graph has its own context, single-threaded and used under `mutex`: the memory of a graph, including weights, is
+/// freed with it, while a shared context would keep it forever.
 struct Graph::Data {
   Data();
   ~Data();
 
   std::mutex mutex;
-  std::string diagnostics; // errors reported by the context since they were last taken
+  std::string diagnostics; // errors reported by the context, until they are taken
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
-  mlir::OwningOpRef<mlir::ModuleOp> module; // the functions, and those that their branches and loops run
-  /// What callers see of a public function: states are not part of it.
+  mlir::OwningOpRef<mlir::ModuleOp> module; // the functions, and those that their branches and loops call
+  /// A public function as callers see it, without states.
   struct Signature {
     std::string name;
     std::vector<NamedSpec> inputs, outputs;
@@ -32,7 +32,7 @@ struct Graph::Data {
   detail::HostFunctions hostFunctions;
   bool statesAreGiven = false; // to each run, by a jitted function
 
-  /// While it is traced: what its states are called, by the cell, and how many functions branches and loops have.
+  /// During tracing: symbols of states by cell, and the number of functions of branches and loops.
   llvm::DenseMap<const void *, mlir::FlatSymbolRefAttr> states;
   size_t privateFunctions = 0;
 

@@ -37,7 +37,7 @@ std::vector<Tensor> Trace::hostCall(detail::Function function, std::span<const T
   return made;
 }
 
-/// Makes the functions that an op applies, and those that they apply, copies without prints.
+/// Replaces the functions that an op calls, recursively, by copies without prints.
 void Trace::silence(mlir::Operation *op) {
   if (mlir::isMemoryEffectFree(op))
     return;

@@ -8,7 +8,7 @@ namespace burin {
 
 namespace {
 
-/// In a trace that assumes sizes: the states after a step take the sizes of those before it.
+/// In a trace that assumes sizes: gives the states after a step the sizes of those before it.
 void agreeOnStates(const std::vector<Tensor> &before, std::vector<Tensor> &after, const Location &where) {
   Trace *trace = Trace::active();
   for (size_t i = 0; trace && i < before.size() && i < after.size(); ++i)
@@ -36,7 +36,7 @@ Dim lengthOf(const std::vector<Tensor> &xs, const Location &where) {
   return xs[0].shape(where)[0];
 }
 
-/// One call after the other, here and now.
+/// Eager loops: one call per iteration.
 class Unrolled {
 public:
   Unrolled(const ScanStep &step, const std::vector<Tensor> &xs, int64_t length, const Location &where)
@@ -79,7 +79,7 @@ private:
     return given;
   }
 
-  /// What their shapes are only a call tells.
+  /// Outputs of an empty loop, whose shapes only a call reveals.
   void addEmptyOutputs(ScanResult &result) {
     ScanResult given = call(result.states, [&](const Tensor &x) {
       return zeros(Shape(x.shape(where).begin() + 1, x.shape(where).end()), x.dtype(where), where);
@@ -122,13 +122,13 @@ ScanResult scan(const ScanStep &step, const std::vector<Tensor> &initial, const 
 
 // ---- in a trace: the step becomes a function of the graph
 
-/// Which of the states `output` is, if one.
+/// The index of the state that `output` is, if any.
 static std::optional<size_t> indexAmong(const std::vector<Tensor> &states, const Tensor &output) {
   auto same = std::ranges::find(states, detail::Access::state(output), detail::Access::state);
   return same == states.end() ? std::nullopt : std::optional(size_t(same - states.begin()));
 }
 
-/// A loop over `length` parts; `results` are what its step gives, first the states.
+/// Creates a loop over `length` parts; `results` are those of its body, states first.
 static ir::ScanOp createScan(mlir::OpBuilder &builder, mlir::Location location, const Dim &length,
                              const std::string &step, mlir::ValueRange operands, mlir::ValueRange results,
                              size_t sliced, size_t states, bool reverse) {
@@ -158,16 +158,16 @@ ScanResult Trace::scan(const ScanStep &step, const std::vector<Tensor> &initial,
   for (const Tensor &x : xs)
     operands.push_back(valueOf(x, x.dtype(where), where));
 
-  std::vector<std::optional<size_t>> stateOfOutput; // those that are new states need no place of their own
+  std::vector<std::optional<size_t>> stateOfOutput; // outputs that are new states share their value
   std::vector<Value> results;
-  std::vector<CellUse *> set; // parameters: further states of the loop
+  std::vector<CellUse *> set; // parameters, as additional states of the loop
   size_t states = initial.size();
   std::string name;
   {
     FunctionScope body(*this, FunctionScope::Kind::Step, "loop", location);
     body.record([&] {
       std::vector<Tensor> states, elements;
-      auto part = [&](Shape shape, DType dtype) { // without its dimension 0, which is 1
+      auto part = [&](Shape shape, DType dtype) { // without dimension 0, which is 1
         shape.insert(shape.begin(), 1);
         return squeeze(body.argument({dtype, shape}, location), {0}, where);
       };
@@ -208,7 +208,7 @@ ScanResult Trace::scan(const ScanStep &step, const std::vector<Tensor> &initial,
     name = body.function.getName().str();
   }
   ir::ScanOp op = createScan(builder, location, length, name, operands, results, xs.size(), states, reverse);
-  auto after = [&](size_t state, const Dim &first) { // the states from turn `first` on
+  auto after = [&](size_t state, const Dim &first) { // the states from iteration `first` on
     return rows(wrap(op.getResult(unsigned(state))), first, length + 1, where);
   };
   ScanResult result;

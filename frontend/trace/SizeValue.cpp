@@ -1,4 +1,4 @@
-// Sizes as numbers among tensors.
+// Sizes as operands of tensor ops.
 #include "frontend/tensor/Creation.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/Trace.h"

@@ -33,7 +33,7 @@ void Trace::observe(const std::shared_ptr<const detail::Observed> &state) {
   guards.push_back({state, state->version});
 }
 
-/// The element type that holds any number a weak input may be.
+/// The element type that holds any number that a weak input may be.
 static DType widest(DType dtype) { return isFloat(dtype) ? DType::f64 : dtype; }
 
 static std::vector<std::string> completeNames(std::vector<std::string> names, size_t count, const std::string &stem,
@@ -58,7 +58,7 @@ static std::optional<Dim::Symbol> rangeOf(const Shape &shape) {
   return std::nullopt;
 }
 
-/// Symbols of one name are one size.
+/// Checks that symbols of the same name have the same range.
 static void checkRanges(std::span<const Trace::Input> inputs, const Location &where) {
   std::map<std::string, Dim::Symbol> known;
   for (const Trace::Input &input : inputs)
@@ -112,7 +112,7 @@ Tensor Trace::wrap(Value value) {
   return detail::Access::make(TensorState{ir::specOf(value), false, TracedValue{id, value.getAsOpaquePointer()}});
 }
 
-/// The tensor's value in this graph, as `dtype` if it is a number written in the source, else as it is.
+/// The tensor's value in this graph; a C++ number is converted to `dtype`.
 Value Trace::valueOf(const Tensor &tensor, DType dtype, const Location &where) {
   const TensorState &state = detail::stateOf(tensor, where);
   if (auto *traced = std::get_if<TracedValue>(&state.value)) {
@@ -136,7 +136,7 @@ Value Trace::liftedValue(const Tensor &tensor) {
   Value &known = lifted[detail::Access::state(tensor).get()];
   if (!known) {
     known = function.front().addArgument(ir::tensorType(&graph->context, tensor.spec()), builder.getUnknownLoc());
-    liftedFrom[known] = tensor; // which keeps the key valid
+    liftedFrom[known] = tensor; // keeps the key valid
   }
   return known;
 }
@@ -189,7 +189,7 @@ Value Trace::constantOf(const TensorState &state, const Location &where) {
 
 static bool isSame(Value a, Value b, int steps);
 
-/// Whether two ops compute the same from the same, leaving aside the names of sizes that they define.
+/// Whether two ops compute the same value from the same operands, apart from the names of sizes that they define.
 static bool computeSame(mlir::Operation *a, mlir::Operation *b, int steps) {
   bool agree = a->getName() == b->getName() && a->getNumOperands() == b->getNumOperands() && a->getNumRegions() == 0 &&
                llvm::all_of(llvm::zip(a->getOperands(), b->getOperands()),
@@ -211,10 +211,10 @@ static bool isSame(Value a, Value b, int steps) {
          computeSame(left.getOwner(), right.getOwner(), steps - 1);
 }
 
-/// x[mask] and y[mask] are equally long: an op that defines a size is recorded once for the same operands. Returns the
-/// results of an earlier call like `made`, which then goes, or of `made` itself.
+/// Records an op that defines a size once for the same operands, so that x[mask] and y[mask] have equal lengths.
+/// Returns an earlier op equal to `made`, which is then erased, or `made`.
 mlir::Operation *Trace::onceForSize(mlir::Operation *made) {
-  constexpr int kSteps = 8; // back from the operands
+  constexpr int kSteps = 8; // depth of the comparison of operands
   for (mlir::Operation *known : sizing)
     if (known->getBlock() == made->getBlock() && computeSame(known, made, kSteps)) {
       made->erase();
@@ -282,7 +282,7 @@ void Trace::require(const Dim &left, const Dim &right, const Location &where) {
     throw Error(where, "", "the sizes " + left.str() + " and " + right.str() + " must be equal");
   std::string place = ir::fileLine(detail::mlirLocation(&graph->context, where));
   mlir::Attribute check = builder.getStrArrayAttr({left.str(), right.str(), place});
-  auto same = [&](mlir::Attribute known) { // anywhere
+  auto same = [&](mlir::Attribute known) { // regardless of the place
     auto parts = llvm::cast<mlir::ArrayAttr>(known);
     return parts.getValue().take_front(2) == llvm::cast<mlir::ArrayAttr>(check).getValue().take_front(2);
   };
@@ -342,7 +342,7 @@ void Trace::close(const Location &where) {
   };
   function.setAllArgAttrs(named(signature().inputs, stateInputs));
   function.setAllResultAttrs(named(signature().outputs, stateOutputs));
-  for (auto [storage, constant] : constants) // loops have their own copies of those that they use
+  for (auto [storage, constant] : constants) // loops have copies of the constants that they use
     if (constant.use_empty())
       constant.getDefiningOp()->erase();
   if (!checks.empty())

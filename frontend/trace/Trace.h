@@ -1,4 +1,4 @@
-// Recording of the ops that a function calls.
+// Recording of ops in a graph.
 #pragma once
 #include "burin/control.h"
 #include "burin/gradients.h"
@@ -15,35 +15,34 @@
 namespace burin {
 
 namespace detail {
-/// Throws unless the states that a step returns can be given to the next one. `op` and `step` are how messages call
-/// them.
+/// Throws unless the states that a step returns are valid for the next one. Errors call them `op` and `step`.
 void checkStates(const std::vector<Tensor> &before, const std::vector<Tensor> &after, const Location &where,
                  const char *op = "scan", const char *step = "step");
 } // namespace detail
 
-/// Something a trace has read that may change later.
+/// A value read by a trace that may change later.
 struct Guard {
   std::shared_ptr<const detail::Observed> state;
   uint64_t version;
-  std::shared_ptr<detail::Cell> cell = nullptr; // the same, if it is one
+  std::shared_ptr<detail::Cell> cell = nullptr; // the same, if it is a cell
   bool holds() const { return state->version == version; }
 };
 
-/// A state of a traced function: inputs and outputs of the graph behind those of the caller.
+/// A state of a traced function: an input and output of the graph after those of the caller.
 struct StateUse {
   std::shared_ptr<detail::Cell> cell;
   size_t input = 0;
-  std::optional<size_t> output; // nullopt: it is only read
+  std::optional<size_t> output; // nullopt: read-only
 };
 
-/// One function being traced on one thread.
+/// The trace of one function, on one thread.
 class Trace {
 public:
   struct Input {
     TensorSpec spec;
-    bool weak = false; // a number: `spec` is what it is alone, the graph takes the widest type of its class
+    bool weak = false; // a number: `spec` is its own type, the graph uses the widest type of its class
   };
-  /// Records the one function of a graph. `names` are the weights' names.
+  /// Records the only function of a graph. `names` are those of the weights.
   Trace(std::span<const Input> inputs, std::vector<std::string> inputNames, const detail::TensorNames &names,
         const Location &where)
       : Trace(std::make_shared<Graph::Data>(), "main", inputs, std::move(inputNames), names, where) {}
@@ -53,7 +52,7 @@ public:
 
   /// The trace of this thread, or null.
   static Trace *active();
-  /// Makes a trace the active one.
+  /// Makes a trace active during its lifetime.
   class Recording {
     Trace *outer;
 
@@ -77,8 +76,8 @@ public:
                            const Location &where);
   std::vector<Tensor> whileLoop(const detail::LoopCondition &condition, const detail::LoopBody &body,
                                 const std::vector<Tensor> &initial, const Location &where);
-  /// A run fails where `condition` does not hold for all elements: the results of the function, branch or loop that is
-  /// being recorded depend on it.
+  /// Makes runs fail in which `condition` is not true for all elements: the results of the function, branch or loop
+  /// that is being recorded depend on it.
   void check(const Tensor &condition, const std::string &message, const Location &where);
   /// A symbol for the size of a result of `op` that is not known before a run.
   Dim newSize(const std::string &op);
@@ -88,53 +87,54 @@ public:
   void close(const Location &where);
   /// A graph whose functions are all closed.
   static Graph verified(std::shared_ptr<Graph::Data> graph, const Location &where);
-  /// Both, for the only function; the graph.
+  /// Both, for the only function; returns the graph.
   Graph finish(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where) {
     setResults(results, std::move(outputNames), where);
     close(where);
     return verified(graph, where);
   }
-  /// Takes the function out of the graph again.
+  /// Removes the function from the graph.
   void discard();
-  /// The cells that it sets and that remain when the function returns.
+  /// The cells that it sets and that outlive the function.
   std::vector<std::shared_ptr<detail::Cell>> cellsSet() const;
 
   // ---- cells (parameters and buffers), see docs/state.md
-  /// What the cell holds at this point of the trace.
+  /// The value of the cell at this point of the trace.
   const Tensor &read(const std::shared_ptr<detail::Cell> &cell);
   void set(const std::shared_ptr<detail::Cell> &cell, const Tensor &value, const Location &where);
   /// Adds the gradients of y to those of the cells that require one. See Tensor::backward.
   void backward(const Tensor &y, const Tensor &seed, const Location &where);
-  /// The gradient of a cell's value, as backward() has left it in this trace.
+  /// The gradient of a cell's value from backward() in this trace.
   Tensor gradient(const Tensor &value, const Location &where);
   void setGradient(const Tensor &value, const Tensor &gradient, const Location &where);
-  /// Cells that are read, but known to change: inputs rather than constants.
+  /// Cells that are only read, but known to change: they are inputs, not constants.
   std::vector<std::shared_ptr<detail::Cell>> unstable;
-  /// Cells that the traced function itself has made. Those that are gone when it returns are no state: each call has
-  /// its own. An optimiser's, made in its first step, stay.
+  /// Cells that the traced function has created. Those that are freed when it returns are not states: each call has its
+  /// own. Others, such as those of an optimiser created in its first step, remain.
   std::vector<std::weak_ptr<detail::Cell>> made;
   bool isMadeHere(const std::shared_ptr<detail::Cell> &cell) const {
     return llvm::any_of(made, [&](const auto &known) { return known.lock() == cell; });
   }
-  /// For a graph that is saved: its states are its own, and what is only read is constant.
+  /// For a graph that is saved: it owns its states, and cells that are only read are constants.
   bool isGraphOnly = false;
   /// After finish().
   std::vector<StateUse> states;
 
-  /// Where the function runs, once an input, a parameter or a constant has said so.
+  /// The device of the function, once an input, a parameter or a constant has determined it.
   const std::optional<Device> &device() const { return place; }
-  /// Says so; throws if it has been said otherwise.
+  /// Sets the device; throws if it is already another one.
   void runOn(Device device, const char *op, const Location &where);
 
-  /// Has every run of the graph check that two sizes are equal; throws if they never can be.
+  /// Makes every run of the graph check that two sizes are equal; throws if they never can be.
   void require(const Dim &left, const Dim &right, const Location &where);
   using SizePairs = std::vector<std::pair<Dim, Dim>>;
-  /// From now on a call that fails because two sizes are not known to be equal takes them to be equal: every run of the
-  /// graph checks that they are. The pairs are added to `pairs`, which must outlive the trace.
+  /// From now on, a call that would fail because two sizes are not known to be equal assumes that they are: every run
+  /// of the graph checks it. The pairs are added to `pairs`, which must outlive the trace.
   void assumeSizes(SizePairs &pairs) { assumed = &pairs; }
-  /// `x` under a shape that its sizes are taken to be equal to; `x` itself if they cannot be, or nothing is assumed.
+  /// `x` in a shape whose sizes are assumed to be equal to its own; `x` itself if they cannot be, or nothing is
+  /// assumed.
   Tensor assumeShape(const Tensor &x, const Shape &shape, const Location &where);
-  /// The same elements under a shape that is known to fit only because of what is required.
+  /// The same elements in a shape that is only valid because of required equalities.
   Tensor reshapeUnproved(const Tensor &x, const Shape &shape, const Location &where);
 
   void observe(const std::shared_ptr<const detail::Observed> &state);
@@ -143,28 +143,27 @@ public:
   /// See burin::grad.
   std::vector<Tensor> grad(const Tensor &y, const std::vector<Tensor> &xs, const std::optional<Tensor> &gradOutput,
                            const Location &where);
-  /// Calls an op and returns the gradients of `needed`, some of its operands, undefined where they are zero. What they
-  /// need of the op's results is taken from `results`.
+  /// Calls an op and returns the gradients of the operands in `needed`, undefined if zero. Results of the op that they
+  /// read are taken from `results`.
   std::vector<Tensor> vjp(const ir::OpInfo &info, std::span<const Tensor> operands, std::vector<ir::Attr> attrs,
                           std::span<const Tensor> results, std::span<const Tensor> gradients,
                           std::span<const Tensor> needed);
-  /// Records that the gradient of `results`, which have just been computed from `inputs`, is `vjp`. Returns the
-  /// results.
+  /// Records `vjp` as the gradient of `results`, which have just been computed from `inputs`. Returns the results.
   std::vector<Tensor> customVjp(const std::vector<Tensor> &inputs, const std::vector<Tensor> &results, VjpFunction vjp,
                                 const Location &where);
-  /// Calls `function`, whose ops are computed again for gradients. See burin::remat.
+  /// Calls `function`, whose ops are recomputed for gradients. See burin::remat.
   std::vector<Tensor> remat(const detail::Function &function, const std::vector<Tensor> &inputs, const Location &where);
   /// See burin::vmap. `trace` is null outside of traces.
   static std::vector<Tensor> vmap(Trace *trace, const detail::Function &function, const std::vector<Tensor> &inputs,
                                   const BatchAxes &inAxes, const BatchAxes &outAxes, Randomness randomness,
                                   const Location &where);
-  /// x as a value of its own: a gradient with respect to it is not one with respect to x.
+  /// A copy of x as a separate value: a gradient with respect to it is not one with respect to x.
   Tensor copy(const Tensor &x, const Location &where) { return reshapeUnproved(x, x.shape(where), where); }
   /// See burin::detach.
   Tensor detach(const Tensor &x, const Location &where);
 
-  /// The elements of a traced tensor that depends on constants alone, as the reference interpreter computes them;
-  /// nullopt if it depends on an input, or if a tensor on the way is too large to be part of a shape computation.
+  /// The elements of a traced tensor that depends on constants only, computed by the reference interpreter; nullopt if
+  /// it depends on an input, or if an intermediate tensor is too large for a shape computation.
   std::optional<Tensor> constantValue(const Tensor &tensor, const Location &where);
   /// The names of the inputs that a traced tensor depends on.
   std::vector<std::string> inputsBehind(const Tensor &tensor) const;
@@ -175,16 +174,16 @@ private:
   class Assumption;
   void assume(const Dim &left, const Dim &right, const Location &where);
   mlir::Value valueOf(const Tensor &tensor, DType dtype, const Location &where);
-  /// Makes the results of the function that is being recorded depend on the conditions in it.
+  /// Makes the results of the function that is being recorded depend on its conditions.
   void addConditions(llvm::MutableArrayRef<mlir::Value> results);
   struct CellUse;
   CellUse &useOf(const std::shared_ptr<detail::Cell> &cell);
   void refuseInScope(const char *op, const Location &where) const;
   void setInside(CellUse &use, mlir::Value value);
   static Tensor leafLike(const Tensor &traced, const Tensor &held);
-  /// 0 for the traced function itself, then by nesting.
+  /// 0 for the traced function, then the nesting depth.
   size_t depthOf(mlir::Block *block) const;
-  /// Whether a is computed before b; both are in functions that are being recorded.
+  /// Whether a is computed before b; both must be in functions that are being recorded.
   bool isBefore(mlir::Operation *a, mlir::Operation *b) const;
   CellUse &leafOf(const Tensor &value, const char *op, const Location &where);
   void resolveCells(llvm::SmallVectorImpl<mlir::Value> &results, const Location &where);
@@ -217,29 +216,29 @@ private:
   mlir::func::FuncOp function;
   llvm::SmallVector<mlir::Value> returned;
   mlir::OpBuilder builder;
-  std::vector<FunctionScope *> scopes;                          // that are being recorded, the innermost last
+  std::vector<FunctionScope *> scopes;                          // currently recorded, innermost last
   std::vector<std::shared_ptr<mlir::Block>> turnBlocks;         // see FunctionScope
   std::vector<mlir::OwningOpRef<mlir::func::FuncOp>> abandoned; // see FunctionScope
   std::vector<Tensor> arguments;
-  /// A cell that the function has touched. It is an argument of the graph until finish() decides otherwise.
+  /// A cell that the function has accessed. It is an argument of the graph until finish() decides.
   struct CellUse {
     std::shared_ptr<detail::Cell> cell;
-    Tensor value; // at this point
+    Tensor value; // current value
     mlir::BlockArgument argument;
-    uint64_t version;                       // of the cell, when it was first read
-    bool isSet = false, isVariable = false; // a gradient was taken with respect to it
+    uint64_t version;                       // of the cell, at the first read
+    bool isSet = false, isVariable = false; // isVariable: a gradient was taken with respect to it
     Tensor gradient;                        // of the value
-    bool ownsGradient = false;              // what the leaf of the cell holds has no part in it
+    bool ownsGradient = false;              // does not include the gradient in the cell's leaf
   };
   std::deque<CellUse> cells;                           // in the order of first use; references stay valid
   llvm::DenseMap<const void *, mlir::Value> constants; // by storage
-  /// Of a function that is recorded to be replayed eagerly: captured tensors are arguments, which stand for the tensors
-  /// themselves with what is on the tape; by their states.
+  /// For a function that is recorded to be replayed eagerly: captured tensors become arguments, which stand for the
+  /// tensors with their tape edges; by state.
   bool isReplayed = false;
   llvm::DenseMap<const void *, mlir::Value> lifted;
   llvm::DenseMap<mlir::Value, Tensor> liftedFrom;
-  mlir::Operation *lastConstant = nullptr; // they stand together at the start
-  std::map<std::string, size_t> newSizes;  // how many each op has made
+  mlir::Operation *lastConstant = nullptr; // constants are together at the start
+  std::map<std::string, size_t> newSizes;  // number per op
   std::vector<mlir::Operation *> sizing;   // the ops that define sizes
   llvm::DenseMap<const void *, std::string> weightNames;
   llvm::SmallVector<mlir::Attribute> checks; // see require
@@ -250,20 +249,20 @@ private:
   };
   std::vector<Condition> conditions;                                    // see check
   SizePairs *assumed = nullptr;                                         // see assumeSizes
-  llvm::SmallVector<mlir::FlatSymbolRefAttr> stateInputs, stateOutputs; // of a saved graph, behind inputs and outputs
+  llvm::SmallVector<mlir::FlatSymbolRefAttr> stateInputs, stateOutputs; // of a saved graph, after inputs and outputs
   std::vector<detail::StorageRef> captured;                             // keeps the keys of `constants` valid
   llvm::DenseMap<mlir::Value, ir::RefTensor> evaluated;                 // by constantValue
   llvm::DenseSet<mlir::Value> detached;
-  /// A function with a gradient of its own; as far as gradients are concerned, one op.
+  /// A function with a custom gradient, which is one op for differentiation.
   struct Custom {
     VjpFunction vjp;
     std::vector<Tensor> inputs;
     std::vector<mlir::Value> operands, results;
   };
-  llvm::DenseMap<mlir::Operation *, std::shared_ptr<Custom>> customs; // by the ops that hand out the results
+  llvm::DenseMap<mlir::Operation *, std::shared_ptr<Custom>> customs; // by the ops that copy the results
   using Region = std::vector<mlir::Operation *>;
   llvm::DenseMap<mlir::Operation *, std::shared_ptr<const Region>> regions; // see remat
-  int64_t barriers = 0;                                                     // regions that were computed again
+  int64_t barriers = 0;                                                     // number of recomputed regions
 };
 
 } // namespace burin

@@ -1,4 +1,4 @@
-// Parameters and buffers in a trace: what the function reads and sets, and what becomes of them in the graph.
+// Parameters and buffers in a trace: reads and writes, and their representation in the graph.
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/FunctionScope.h"
 #include "llvm/ADT/BitVector.h"
@@ -7,7 +7,7 @@ namespace burin {
 
 using mlir::Value;
 
-/// A traced value that tells, like the tensor in its cell, whether it requires a gradient.
+/// A traced value that requires a gradient if the tensor in its cell does.
 Tensor Trace::leafLike(const Tensor &traced, const Tensor &held) {
   detail::TensorState state = *detail::Access::state(traced);
   state.node = detail::Access::state(held)->node;
@@ -40,7 +40,7 @@ void Trace::set(const std::shared_ptr<detail::Cell> &cell, const Tensor &value, 
                 "the new value is " + str(given) + ", but the parameter " + str(held) +
                     "; a compiled function keeps the element types of its state: use .to(" +
                     std::string(name(held.dtype)) + ")");
-  // As eagerly, the new value is a leaf: no gradient flows back into what has computed it.
+  // As eagerly, the new value is a leaf: no gradient flows back through its computation.
   use.value = leafLike(detach(wrap(valueOf(value, held.dtype, where)), where), cell->value);
   use.gradient = {};
   use.isSet = true;
@@ -70,17 +70,17 @@ void Trace::setGradient(const Tensor &value, const Tensor &gradient, const Locat
   use.ownsGradient = true;
 }
 
-/// Whether nothing but the trace holds the cell any more.
+/// Whether only the trace refers to the cell.
 bool Trace::isLocal(const CellUse &use) const { return isMadeHere(use.cell) && use.cell.use_count() == 1; }
 
 bool Trace::isState(const CellUse &use) const {
   if (isLocal(use))
     return false;
   bool isChanged = use.isSet || use.cell->alwaysInput || llvm::is_contained(unstable, use.cell);
-  return isChanged || (use.isVariable && !isGraphOnly); // in a saved graph what does not learn is constant
+  return isChanged || (use.isVariable && !isGraphOnly); // in a saved graph, cells that do not change are constants
 }
 
-/// The argument, of the functions that an op applies, that always is its operand `index`; nullopt if there is none.
+/// The argument of an op's functions that is always equal to operand `index` of the op; nullopt if there is none.
 static std::optional<unsigned> argumentFor(mlir::Operation *op, unsigned index) {
   auto from = [&](unsigned first) { return index >= first ? std::optional(index) : std::nullopt; };
   if (auto scan = llvm::dyn_cast<ir::ScanOp>(op))
@@ -92,7 +92,7 @@ static std::optional<unsigned> argumentFor(mlir::Operation *op, unsigned index) 
   return std::nullopt;
 }
 
-/// Functions have copies of the constants that they use, so that they can be folded and packed there.
+/// Copies constants into the functions that use them, so that they can be folded and packed there.
 static void sinkIntoFunctions(ir::ConstantOp constant, mlir::ModuleOp module) {
   llvm::SmallVector<mlir::Operation *> users(constant->getUsers());
   for (mlir::Operation *op : users) {
@@ -102,7 +102,7 @@ static void sinkIntoFunctions(ir::ConstantOp constant, mlir::ModuleOp module) {
     unsigned index = use->getOperandNumber();
     std::optional<unsigned> argument = argumentFor(op, index);
     auto functions = ir::appliedFunctions(op);
-    auto isShared = [&](mlir::Operation *function) { // by the gradient of a branch
+    auto isShared = [&](mlir::Operation *function) { // shared with the gradient of a branch
       auto uses = mlir::SymbolTable::getSymbolUses(function, module.getOperation());
       return !uses || !llvm::hasSingleElement(*uses);
     };
@@ -134,7 +134,7 @@ void Trace::makeConstant(CellUse &use, const Location &where) {
     sinkIntoFunctions(op, *graph->module);
 }
 
-/// What a cell holds outside of the trace, as a constant of its own.
+/// The value of a cell outside of the trace, as a separate constant.
 Value Trace::valueNow(const CellUse &use, const Location &where) {
   const detail::TensorState &held = *detail::Access::state(use.cell->value);
   if (std::holds_alternative<detail::ScalarValue>(held.value))
@@ -146,8 +146,8 @@ Value Trace::valueNow(const CellUse &use, const Location &where) {
                             std::shared_ptr<const void>(storage));
 }
 
-/// Makes a cell a state of the module, in a saved graph with its value as it is now; functions that share the cell
-/// share the state.
+/// Makes a cell a state of the module, in a saved graph with its current value; functions that share the cell share the
+/// state.
 void Trace::addState(const CellUse &use, std::string name, const Location &where) {
   mlir::FlatSymbolRefAttr &symbol = graph->states[use.cell.get()];
   if (!symbol)
@@ -169,7 +169,7 @@ mlir::FlatSymbolRefAttr Trace::makeState(const CellUse &use, std::string name, c
   }
   mlir::OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(graph->module->getBody());
-  for (auto state : graph->module->getOps<ir::StateOp>()) // the last one
+  for (auto state : graph->module->getOps<ir::StateOp>()) // find the last one
     builder.setInsertionPointAfter(state);
   ir::StateOp::create(builder, detail::mlirLocation(&graph->context, where), builder.getStringAttr(name),
                       mlir::TypeAttr::get(use.argument.getType()), value);
@@ -184,7 +184,7 @@ std::vector<std::shared_ptr<detail::Cell>> Trace::cellsSet() const {
   return list;
 }
 
-/// What the module calls it; "" if it has no name.
+/// The module's name for the cell; "" if it has none.
 std::string Trace::nameOf(const detail::Cell &cell) const {
   if (auto *storage = std::get_if<detail::StorageRef>(&detail::Access::state(cell.value)->value))
     if (auto known = weightNames.find(storage->get()); known != weightNames.end())
@@ -194,7 +194,7 @@ std::string Trace::nameOf(const detail::Cell &cell) const {
   return before.empty() ? cell.name : before + "." + cell.name;
 }
 
-/// Decides which cells are states; appends their new values to the results.
+/// Decides which cells are states, and appends their new values to the results.
 void Trace::resolveCells(llvm::SmallVectorImpl<Value> &results, const Location &where) {
   llvm::BitVector erased(function.front().getNumArguments());
   size_t next = signature().inputs.size();

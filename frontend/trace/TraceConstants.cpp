@@ -1,4 +1,4 @@
-// What a trace knows without running: tensors computed from constants alone.
+// Evaluation of traced tensors that depend on constants only.
 #include "burin/creation.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/Trace.h"
@@ -14,7 +14,7 @@ static Value tracedValue(const Tensor &tensor) {
   return traced ? Value::getFromOpaquePointer(traced->value) : Value();
 }
 
-/// The values that `root` is computed from, itself included.
+/// The values that `root` is computed from, including itself.
 static llvm::SetVector<Value> slice(Value root, llvm::function_ref<bool(Value)> isKnown) {
   llvm::SetVector<Value> values;
   values.insert(root);

@@ -26,7 +26,7 @@ struct Checkpoint::State {
   void removeUnfinished() const;
 };
 
-/// The steps whose files lie in the folder, in order.
+/// The steps of the files in the folder, ascending.
 std::vector<int64_t> Checkpoint::State::steps() const {
   constexpr std::string_view prefix = "step-", ending = ".safetensors";
   std::vector<int64_t> steps;
@@ -61,7 +61,7 @@ std::optional<int64_t> Checkpoint::State::best() const {
   return result;
 }
 
-/// Removes all but the last ones and the best one.
+/// Deletes all checkpoints except the last ones and the best one.
 void Checkpoint::State::prune() const {
   std::vector<int64_t> all = steps();
   if (int64_t(all.size()) <= options.keep_last)
@@ -73,7 +73,7 @@ void Checkpoint::State::prune() const {
       fs::remove(pathOf(step));
 }
 
-/// Removes what processes left that ended while they wrote: step-<number>.safetensors.tmp<process>.
+/// Deletes incomplete files of killed processes: step-<number>.safetensors.tmp<process>.
 void Checkpoint::State::removeUnfinished() const {
   std::error_code ignored;
   std::vector<fs::path> unfinished;
@@ -118,7 +118,7 @@ void Checkpoint::save(int64_t step, const StateDict &tensors, std::optional<doub
     std::snprintf(digits, sizeof digits, "%.17g", *metric);
     metadata["metric"] = digits;
   }
-  // The thread lives no longer than the state, whose destructor waits for it.
+  // The thread does not outlive the state, whose destructor waits for it.
   state->writing = std::async(std::launch::async, [self = state.get(), step, tensors, metadata, place] {
     save_safetensors(self->pathOf(step), tensors, metadata, place);
     self->prune();

@@ -1,4 +1,4 @@
-// Sets of examples in memory and from files, and transforms of images.
+// Data sets in memory and from files, and transforms of images.
 #include "burin/creation.h"
 #include "burin/dataset.h"
 #include "burin/indexing.h"
@@ -184,12 +184,12 @@ Tensor load_idx(const std::string &path, Location where) {
     const size_t p = 4 + 4 * i;
     const uint32_t size = uint32_t(at(p)) << 24 | uint32_t(at(p + 1)) << 16 | uint32_t(at(p + 2)) << 8 | at(p + 3);
     spec.shape.push_back(int64_t(size));
-    count = count > bytes->size() ? count : count * size; // no overflow: it does not fit already
+    count = count > bytes->size() ? count : count * size; // avoids overflow: it is too large already
   }
   if (count != bytes->size() - header)
     refuse(place, "load_idx", path,
            str(spec) + " does not fit its " + std::to_string(bytes->size() - header) + " bytes of elements");
-  for (size_t i = header; width > 1 && i < bytes->size(); i += width) // big-endian
+  for (size_t i = header; width > 1 && i < bytes->size(); i += width) // swap big-endian elements
     std::reverse(bytes->data() + i, bytes->data() + i + width);
   return from_bytes(bytes->data() + header, spec, place);
 }
@@ -237,7 +237,7 @@ Transform compose(std::vector<Transform> transforms) {
 }
 
 namespace {
-/// An image as numbers that may be changed: [C, H, W] or [H, W].
+/// An image as mutable numbers: [C, H, W] or [H, W].
 struct Image {
   explicit Image(const Tensor &tensor, const char *op) : spec(tensor.spec()) {
     if (spec.dtype != DType::f32 || spec.shape.size() < 2 || spec.shape.size() > 3)

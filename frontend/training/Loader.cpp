@@ -1,4 +1,4 @@
-// The loader: an epoch is a list of batches, which worker threads make ahead of the loop that takes them in order.
+// The data loader: an epoch is a list of batches, which worker threads make ahead and the loop takes in order.
 #include "burin/creation.h"
 #include "burin/dataset.h"
 #include "frontend/tensor/Creation.h"
@@ -17,7 +17,7 @@ namespace burin::data {
 
 using detail::inScope;
 
-/// What examples are drawn from: the same words for the same numbers.
+/// Random words of examples, determined by key and counter.
 static uint64_t word(uint64_t key, uint64_t counter) {
   auto words = ir::ref::philox(key, counter);
   return uint64_t(words[0]) | uint64_t(words[1]) << 32;
@@ -33,7 +33,7 @@ std::vector<int64_t> shuffled(int64_t n, uint64_t seed, uint64_t epoch) {
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   Random random(seed, epoch, ~uint64_t(0));
-  for (int64_t i = n - 1; i > 0; --i) // Fisher and Yates
+  for (int64_t i = n - 1; i > 0; --i) // Fisher-Yates shuffle
     std::swap(order[size_t(i)], order[size_t(random.integer(0, i + 1))]);
   return order;
 }
@@ -66,7 +66,7 @@ size_t bytesOf(const Example &batch) {
   return bytes;
 }
 
-/// The batches of one epoch from a certain one on. Workers take them in order and put them into `ready`.
+/// The batches of an epoch from a certain one on. Workers make them in order, and put them into `ready`.
 class Epoch {
 public:
   Epoch(DatasetRef dataset, const LoaderOptions &options, uint64_t number, std::vector<int64_t> order, int64_t first)
@@ -85,13 +85,13 @@ public:
       worker.join();
   }
 
-  /// The next batch, in order.
+  /// Returns the next batch in order.
   Example take() {
     if (workers.empty())
       return make(wanted++);
     std::unique_lock lock(mutex);
     const int64_t index = wanted++;
-    changed.notify_all(); // this one may be made now, however much lies ready
+    changed.notify_all(); // this one may be made now, even if the limit of ready bytes is reached
     changed.wait(lock, [&] { return ready.count(index); });
     Result result = std::move(ready.at(index));
     ready.erase(index);
@@ -115,10 +115,10 @@ private:
   const uint64_t number;
   const std::vector<int64_t> order;
   std::vector<std::thread> workers;
-  std::mutex mutex; // of all that follows
+  std::mutex mutex; // guards the members below
   std::condition_variable changed;
   int64_t taken;  // the next batch to be made
-  int64_t wanted; // the next batch that the loop asks for
+  int64_t wanted; // the next batch that the loop takes
   std::map<int64_t, Result> ready;
   size_t readyBytes = 0;
   bool isOver = false;
@@ -177,7 +177,7 @@ public:
 
 } // namespace
 
-/// Rows of examples copied into one tensor each.
+/// Copies rows of examples into one tensor each.
 Example Epoch::stacked(const std::vector<Example> &examples) {
   Example batch;
   const Location place = inScope({});
@@ -216,7 +216,7 @@ struct DataLoader::State {
   DatasetRef dataset;
   LoaderOptions options;
   int64_t epoch = 0, batch = 0; // of the next batch
-  int64_t batches = -1;         // of the present epoch, once it is known
+  int64_t batches = -1;         // of the current epoch, once known
   std::unique_ptr<Epoch> current;
 
   std::vector<int64_t> orderOf(int64_t number, const Location &where) const;
