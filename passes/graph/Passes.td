@@ -4,11 +4,11 @@
 include "mlir/Pass/PassBase.td"
 
 def SimplifyPass : Pass<"burin-simplify", "::mlir::ModuleOp"> {
-  let summary = "Replaces formulas by the op that they spell";
+  let summary = "Replaces formulas by the op that they compute";
   let description = [{
     Recovers sigmoid, silu, hardswish, gelu, softmax, layer_norm, rms_norm and attention from the ops that programs and
-    exporters write them in. Formulas are read as formulas of real numbers: factors in any order, constants as near as
-    their type can tell. What a formula computes on the way must not be used elsewhere.
+    exporters write for them. Formulas are matched as formulas of real numbers: factors in any order, constants up to the
+    precision of their type. Intermediate values of a formula must not have other uses.
 
     Before:
     ```mlir
@@ -29,11 +29,11 @@ def SimplifyPass : Pass<"burin-simplify", "::mlir::ModuleOp"> {
 }
 
 def FoldNormalizationPass : Pass<"burin-fold-normalization", "::mlir::ModuleOp"> {
-  let summary = "Moves scales and shifts per channel into the weights next to them";
+  let summary = "Moves scales and shifts per channel into adjacent weights";
   let description = [{
-    A constant scale or shift per channel beside a convolution or product with constant weights (batch_norm, mul, add,
-    sub, div) becomes part of the weights and bias. The new weights are written as ops on the old ones;
-    `burin-constant-fold` computes them.
+    A constant scale or shift per channel before or after a convolution or product with constant weights (batch_norm,
+    mul, add, sub, div) becomes part of the weights and bias. The new weights are ops on the old ones, which
+    `burin-constant-fold` computes.
 
     Before:
     ```mlir
@@ -61,11 +61,11 @@ def FoldNormalizationPass : Pass<"burin-fold-normalization", "::mlir::ModuleOp">
 }
 
 def DecomposePass : Pass<"burin-decompose", "::mlir::ModuleOp"> {
-  let summary = "Replaces ops that no kernel computes as a whole";
+  let summary = "Replaces ops that have no kernel by simpler ops";
   let description = [{
     Attention in f64, dot_general, transposed convolution, biases of convolutions, batch, group and instance
-    normalisation, nonzero and shape ops that are others in disguise become ops that kernels compute. Softmax, layer_norm
-    and rms_norm stay whole for fusion.
+    normalisation, nonzero, and shape ops that are special cases of others become ops that kernels compute. Softmax,
+    layer_norm and rms_norm stay single ops until fusion.
 
     Before:
     ```mlir
@@ -96,11 +96,11 @@ def DecomposePass : Pass<"burin-decompose", "::mlir::ModuleOp"> {
 }
 
 def ConstantFoldPass : Pass<"burin-constant-fold", "::mlir::ModuleOp"> {
-  let summary = "Computes what depends on constants alone";
+  let summary = "Computes values that depend on constants only";
   let description = [{
-    Whole constant subgraphs are computed, and only the values that the rest of the graph uses become constants, so that
-    a chain of weight transposes leaves one copy. What is large, and costs next to nothing to compute where it is used,
-    stays. A computed constant is called after the weights that it is made of.
+    Constant subgraphs are computed as a whole, and only values that the rest of the graph uses become constants, so that
+    a chain of transposes of a weight leaves one copy. Large values that are cheap to compute in their users are not
+    folded. A computed constant is named after the weights that it depends on.
 
     Before:
     ```mlir
@@ -124,16 +124,16 @@ def ConstantFoldPass : Pass<"burin-constant-fold", "::mlir::ModuleOp"> {
     Option<"maxBytes", "max-bytes", "uint64_t", "uint64_t(64) << 20",
            "Largest folded value in bytes, unless the constants that it is computed from are larger">,
     Option<"maxCheapBytes", "max-cheap-bytes", "uint64_t", "uint64_t(16) << 10",
-           "Largest one that is cheap to recompute where it is used, in bytes">,
+           "Largest folded value that is cheap to compute in its users, in bytes">,
   ];
 }
 
 def ShareLoopProductsPass : Pass<"burin-share-loop-products", "::mlir::ModuleOp"> {
-  let summary = "Has a gradient loop take the products that the loop before it has computed";
+  let summary = "Passes products of a loop to its gradient loop";
   let description = [{
-    The gradient of a loop computes each step anew from the states that the loop keeps. Elementwise work is cheaper done
-    twice than stored; a matrix product is not. Where two loops multiply the same values in the same iterations, the
-    product becomes a result of the first loop and a sliced operand of the second.
+    The gradient of a loop recomputes each step from the states that the loop returns. For elementwise ops recomputation is
+    cheaper than storing results, for matrix products it is not. If two loops multiply the same values in the same
+    iterations, the product becomes a result of the first loop and a sliced operand of the second.
 
     Before:
     ```mlir
@@ -178,11 +178,11 @@ def ShareLoopProductsPass : Pass<"burin-share-loop-products", "::mlir::ModuleOp"
 }
 
 def HoistLoopSumsPass : Pass<"burin-hoist-loop-sums", "::mlir::ModuleOp"> {
-  let summary = "Makes sums that a loop only accumulates one sum behind the loop";
+  let summary = "Replaces sums that a loop only accumulates by one sum after the loop";
   let description = [{
-    A gradient loop adds the product of each iteration to the gradient of a weight, of which only the last is read. Behind
-    the loop that is one product, whose sum runs over the iterations, too. It reads and writes the gradient once, and no
-    iteration keeps its own. What an iteration adds is a matrix product or a sum over some dimensions.
+    A gradient loop adds a product per iteration to the gradient of a weight, of which only the final value is read. After
+    the loop this is one product, which also sums over the iterations: it reads and writes the gradient once, and no
+    iteration stores its own. The summand of an iteration is a matrix product or a sum over some dimensions.
 
     Before:
     ```mlir

@@ -6,8 +6,8 @@ include "mlir/Pass/PassBase.td"
 def FusePass : Pass<"burin-fuse", "::mlir::ModuleOp"> {
   let summary = "Groups ops into kernels";
   let description = [{
-    An op joins the groups that compute its operands while the work of a group stays one walk over one iteration space;
-    MergeRules.cpp has the table. Broadcasts, fills and reshapes cost nothing: they are repeated in every kernel that needs
+    An op joins the groups that compute its operands as long as a group remains one loop nest over one iteration space;
+    MergeRules.cpp has the table. Broadcasts, fills and reshapes cost nothing: they are copied into every kernel that uses
     them, or stay views between kernels.
 
     Before:
@@ -35,8 +35,8 @@ def FusePass : Pass<"burin-fuse", "::mlir::ModuleOp"> {
 def DecomposeInKernelsPass : Pass<"burin-decompose-in-kernels", "::mlir::ModuleOp"> {
   let summary = "Replaces composites in kernels by reductions and elementwise ops";
   let description = [{
-    Softmax, norms, means, variances and logsumexp become what loops are made from. 16-bit floats are widened to f32
-    between the ops that one composite becomes.
+    Softmax, norms, means, variances and logsumexp become ops from which loops are emitted. Between the ops of one
+    composite, 16-bit floats are widened to f32.
 
     Before:
     ```mlir
@@ -62,11 +62,10 @@ def DecomposeInKernelsPass : Pass<"burin-decompose-in-kernels", "::mlir::ModuleO
 }
 
 def InPlaceResultsPass : Pass<"burin-in-place-results", "::mlir::ModuleOp"> {
-  let summary = "Lets results of kernels take over the memory of inputs that are not read later";
+  let summary = "Lets results of kernels overwrite inputs that have no later use";
   let description = [{
     The kernel must read each element of that input only where it writes the same element of the result. The new value of
-    a state takes over the memory of the old one if, besides, nothing can fail once it is being written: a run that fails
-    leaves states as they were.
+    a state overwrites the old one only if, in addition, no later step can fail: a failed run leaves states unchanged.
 
     Before:
     ```mlir
@@ -108,12 +107,12 @@ def InPlaceResultsPass : Pass<"burin-in-place-results", "::mlir::ModuleOp"> {
 }
 
 def OrderKernelsPass : Pass<"burin-order-kernels", "::mlir::ModuleOp"> {
-  let summary = "Puts kernels into an order that needs less memory";
+  let summary = "Reorders kernels to need less memory";
   let description = [{
-    What a gradient needs of the forward pass is let go as soon as the gradient is there, and parameters are updated before
-    the next gradient is computed, where nothing forbids it. Steps whose results one step alone reads move with it. The
-    order of the program stays if no other one needs less. Behind `burin-in-place-results`, which tells the states that are
-    updated in place, and before it, as other values die then.
+    Values of the forward pass are freed as soon as the gradients that need them are computed, and parameters are updated
+    before the next gradient is computed, if dependences allow it. Steps whose results only one step reads move with that
+    step. The original order is kept unless another one needs less memory. Runs after `burin-in-place-results`, which
+    selects the states that are updated in place; that pass runs once more afterwards, because other values die then.
 
     Before:
     ```mlir
@@ -163,10 +162,10 @@ def OrderKernelsPass : Pass<"burin-order-kernels", "::mlir::ModuleOp"> {
 }
 
 def LimitMemoryPass : Pass<"burin-limit-memory", "::mlir::ModuleOp"> {
-  let summary = "Has values computed again so that a run fits a limit of memory";
+  let summary = "Recomputes values so that a run fits a memory limit";
   let description = [{
-    Values that are kept for long, as those that a gradient needs of the forward pass, are computed again by the same
-    kernels, so that results keep their bits. Fails if there is no way to stay below the limit.
+    Long-lived values, such as activations that a gradient needs, are recomputed by the same kernels, so that results keep
+    their bits. Fails if the limit cannot be met.
 
     Before, with `bytes=1100`:
     ```mlir
@@ -220,8 +219,8 @@ def LimitMemoryPass : Pass<"burin-limit-memory", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"bytes", "bytes", "uint64_t", "0", "For weights, states, inputs, outputs and intermediate values of a run">,
-    Option<"allowBf16", "allow-bf16", "bool", "false", "Whether values may be kept in bf16 between two uses">,
+    Option<"bytes", "bytes", "uint64_t", "0", "Limit for weights, states, inputs, outputs and intermediate values of a run">,
+    Option<"allowBf16", "allow-bf16", "bool", "false", "Whether f32 values may be stored as bf16 between two uses">,
   ];
 }
 #endif
