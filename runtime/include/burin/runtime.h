@@ -45,17 +45,17 @@ typedef struct burin_status burin_status;
 typedef struct burin_artifact burin_artifact;
 typedef struct burin_session burin_session;
 
-/* Why a call failed. */
+/* Reasons of a failed call. */
 enum {
   BURIN_OK = 0,
   BURIN_INVALID_ARGUMENT = 1, /* the call: a shape, a dtype, a missing pointer */
-  BURIN_BAD_ARTIFACT = 2,     /* the file is not a whole, valid artifact of this format version */
+  BURIN_BAD_ARTIFACT = 2,     /* not a complete, valid artifact of this format version */
   BURIN_UNSUPPORTED = 3,      /* a valid artifact that this machine cannot run */
   BURIN_IO = 4,               /* the operating system refused */
   BURIN_OUT_OF_MEMORY = 5,
   BURIN_BUSY = 6, /* the session is running already */
   BURIN_INTERNAL = 7,
-  BURIN_DATA_ERROR = 8 /* a value that is not allowed turned up while it ran, such as an index out of range */
+  BURIN_DATA_ERROR = 8 /* an invalid value in a run, such as an index out of range */
 };
 
 /* Element types. A bool takes one byte, 0 or 1. */
@@ -75,7 +75,7 @@ enum {
 /* Kinds of devices. */
 enum { BURIN_CPU = 0, BURIN_CUDA = 1 };
 
-/* Where memory is: all zeros is that of the process, {BURIN_CUDA, 1} the second GPU. */
+/* The device of memory: all zeros for host memory, {BURIN_CUDA, 1} for the second GPU. */
 typedef struct burin_device {
   uint8_t type;
   uint8_t index;
@@ -85,29 +85,29 @@ typedef struct burin_device {
 /* A dense row-major tensor in the caller's memory, of any alignment. Inputs are never written. */
 typedef struct burin_tensor {
   void *data;           /* on the device */
-  const int64_t *shape; /* rank numbers, in the memory of the process; may be NULL for rank 0 */
+  const int64_t *shape; /* rank numbers, in host memory; may be NULL for rank 0 */
   uint32_t rank;
   uint8_t dtype; /* BURIN_F32, … */
   burin_device device;
 } burin_tensor;
 
-/* What an input or output must be. */
+/* Type of an input or output. */
 typedef struct burin_tensor_info {
   const char *name;
   const char *text;     /* "f32[batch, 512]" */
   const char *location; /* "file:line" in the source of the model, or "" */
-  const int64_t *dims;  /* rank numbers; -1 where the size depends on the inputs */
+  const int64_t *dims;  /* rank numbers; -1 if the size depends on the inputs */
   uint32_t rank;
   uint8_t dtype;
   uint8_t reserved[3];
 } burin_tensor_info;
 
-/* A size that is known when the artifact runs. It is read off one axis of one input, or computed on the way, as the
- * number of boxes that are left, say. */
+/* A size that is known in a run: determined by an axis of an input, or computed by the run, such as the number of boxes
+ * that remain after suppression. */
 typedef struct burin_symbol_info {
   const char *name;
   int64_t min, max; /* both allowed; max INT64_MAX: no limit */
-  uint32_t input;   /* BURIN_COMPUTED: not read off an input */
+  uint32_t input;   /* BURIN_COMPUTED: computed by the run */
   uint32_t axis;
   int64_t scale, offset; /* the size of that axis is value * scale + offset */
 } burin_symbol_info;
@@ -123,8 +123,8 @@ typedef struct burin_logger {
 } burin_logger;
 
 enum {
-  /* Do not read the weights to check them: start-up then costs the same for weights of any size. Damaged weights
-   * then give wrong numbers; they cannot cause an access out of bounds. */
+  /* Skip the checksum of the weights: start-up time then does not depend on their size. Damaged weights give wrong
+   * numbers; they cannot cause an access out of bounds. */
   BURIN_LOAD_TRUST_WEIGHTS = 1u << 0,
   /* artifact_load_memory only: the memory stays valid and unchanged until the artifact is released, so the weights
    * can be used in place (if the memory is 64-byte aligned). */
@@ -137,7 +137,7 @@ typedef struct burin_load_options {
   burin_logger logger;
 } burin_load_options;
 
-/* Where a session gets the memory for intermediate results and for outputs without data. `allocate` may return NULL. */
+/* Allocator for intermediate results of a session and for outputs without data. `allocate` may return NULL. */
 typedef struct burin_allocator {
   void *ctx;
   void *(*allocate)(void *ctx, size_t bytes, size_t alignment);
@@ -145,7 +145,7 @@ typedef struct burin_allocator {
 } burin_allocator;
 
 /* Runs body(body_ctx, lo, hi, worker) over [0, n) in chunks of `grain` and returns when all are done. `worker` is below
- * `threads`, and two bodies that run at the same time have different ones. */
+ * `threads`, and bodies that run concurrently have different ones. */
 typedef struct burin_thread_pool {
   void *ctx;
   void (*parallel_for)(void *ctx, int64_t n, int64_t grain,
@@ -156,43 +156,43 @@ typedef struct burin_thread_pool {
 typedef struct burin_session_options {
   size_t struct_size;
   int threads; /* 0: the pool shared by the process, sized by its CPU affinity and cgroup limits (BURIN_NUM_THREADS
-                  overrides); 1: only the calling thread; more: a pool of its own. Results do not depend on it. */
+                  overrides); 1: only the calling thread; more: a separate pool. Results do not depend on it. */
   burin_allocator allocator;
-  burin_thread_pool thread_pool; /* used instead of the runtime's own when parallel_for is set */
+  burin_thread_pool thread_pool; /* used instead of the runtime's pool if parallel_for is set */
   burin_logger logger;
-  const char *device; /* NULL or "cpu"; "cuda:0": a GPU that the artifact has code for. Inputs and outputs that are in
-                         the memory of the process are copied there and back; states stay there. */
+  const char *device; /* NULL or "cpu"; "cuda:0": a GPU that the artifact has code for. Inputs and outputs in host
+                         memory are copied there and back; states stay there. */
   void *stream; /* a CUstream of that GPU, which must live as long as the session: all work goes through it. A run whose
                    inputs and outputs are all on the GPU then returns when it has been enqueued, and may be called while
-                   the stream is being captured, once a run with these sizes has been done; a captured run that finds
-                   a value that is not allowed has changed its states. NULL: a stream of the session's own */
+                   the stream is being captured, after a first run with these sizes; a captured run with an invalid
+                   value does change its states. NULL: a stream of the session */
 } burin_session_options;
 
 /* Bytes of a device. */
 typedef struct burin_device_memory {
-  uint64_t in_use, peak; /* of tensors, weights, states and intermediate results: now, and at most so far */
-  uint64_t reserved;     /* what the driver keeps for this process, in use or free */
+  uint64_t in_use, peak; /* of tensors, weights, states and intermediate results: current and maximum */
+  uint64_t reserved;     /* held by the driver for this process, in use or free */
   uint64_t limit;        /* 0: none */
   uint64_t total;        /* of the device */
-  uint64_t tensors, weights, states, intermediate; /* what in_use is made of */
+  uint64_t tensors, weights, states, intermediate; /* parts of in_use */
 } burin_device_memory;
 
-/* One step of a run: one kernel over its tasks. The strings live as long as the artifact. */
+/* One step of a run: a kernel over its tasks. Strings are valid as long as the artifact. */
 typedef struct burin_step_profile {
   uint32_t step;     /* index in the plan */
   uint32_t parallel; /* 1: ran on the thread pool */
   const char *kernel;
   const char *location;        /* "file:line" in the source of the model, or "" */
   int64_t start_ns, end_ns;    /* of CLOCK_MONOTONIC */
-  int64_t tasks, flops, bytes; /* work by the plan's account */
-  int64_t turn, turns;         /* steps of a loop over parts of the batch report once per turn; 0 of 1 elsewhere */
-  const char *function;        /* whose plan has the step; inner ones belong to branches and loops */
+  int64_t tasks, flops, bytes; /* work as counted in the plan */
+  int64_t turn, turns;         /* iteration of a loop over parts of the batch, and their number; else 0 and 1 */
+  const char *function;        /* the function with the step; private ones belong to branches and loops */
 } burin_step_profile;
 
 typedef void (*burin_step_callback)(void *ctx, const burin_step_profile *profile);
 
-/* The end of an asynchronous run. `status` (NULL: success) and `outputs` are valid during the call only; outputs that
- * had no data hold memory of the session, valid during the call only. */
+/* The end of an asynchronous run. `status` (NULL: success) and `outputs` are valid during the call only; outputs
+ * without data have memory of the session, valid during the call only. */
 typedef void (*burin_done_callback)(void *ctx, const burin_status *status, const burin_tensor *outputs,
                                     uint32_t output_count);
 
@@ -202,17 +202,17 @@ typedef struct burin_runtime_api {
 
   /* "burin 0.1.0" */
   const char *(*library_version)(void);
-  /* The best target this machine runs: "x86-64-v4". */
+  /* The best target of this machine: "x86-64-v4". */
   const char *(*host_target)(void);
 
   uint32_t (*status_code)(const burin_status *status); /* BURIN_OK for NULL */
-  /* At most six lines: what is wrong, with names and values, and what to do. Lives until the status is released. */
+  /* At most six lines: the problem, with names and values, and a way out. Valid until the status is released. */
   const char *(*status_message)(const burin_status *status);
   void (*status_release)(burin_status *status);
 
   /* Loads and checks an artifact. The weights stay in the file and are mapped: it must not be changed in place while it
-   * is loaded (replacing it by renaming another file over it is fine). An artifact contains machine code: load only
-   * what you would run. */
+   * is loaded (renaming another file over it is allowed). An artifact contains machine code: load only those that
+   * you trust. */
   burin_status *(*artifact_load_file)(const char *path, const burin_load_options *options, burin_artifact **artifact);
   /* The same from memory, which is copied as needed (but see BURIN_LOAD_BORROW). */
   burin_status *(*artifact_load_memory)(const void *data, size_t bytes, const burin_load_options *options,
@@ -226,7 +226,7 @@ typedef struct burin_runtime_api {
   const burin_tensor_info *(*artifact_input)(const burin_artifact *artifact, uint32_t index);
   const burin_tensor_info *(*artifact_output)(const burin_artifact *artifact, uint32_t index);
   const burin_symbol_info *(*artifact_symbol)(const burin_artifact *artifact, uint32_t index);
-  /* The shape of an input for given values of all symbols (computed ones play no part); `shape` has room for its
+  /* The shape of an input for given values of all symbols (computed ones are ignored); `shape` has room for its
    * rank. */
   burin_status *(*artifact_input_shape)(const burin_artifact *artifact, uint32_t index, const int64_t *symbol_values,
                                         uint32_t symbol_count, int64_t *shape);
@@ -240,11 +240,11 @@ typedef struct burin_runtime_api {
   /* Waits for its asynchronous runs. Not from inside a done callback. */
   void (*session_release)(burin_session *session);
 
-  /* Checks input shapes and plans for them, without running; the data pointers may be NULL. Not needed before a run:
-   * it lets the first one be as fast as the others, and tells the shapes of the outputs. */
+  /* Checks input shapes and plans for them, without running; the data pointers may be NULL. Optional before a run: it
+   * makes the first run as fast as others, and determines the shapes of the outputs. */
   burin_status *(*session_bind)(burin_session *session, const burin_tensor *inputs, uint32_t input_count);
-  /* For the shapes of the latest bind or run; NULL before, and for an index out of range. Valid until the next. A size
-   * that is computed is -1 until a run has computed it. */
+  /* For the shapes of the latest bind or run; NULL before, and for an index out of range. Valid until the next one.
+   * Computed sizes are -1 until a run has computed them. */
   const int64_t *(*session_output_shape)(const burin_session *session, uint32_t index, uint32_t *rank);
   /* Bytes planned for intermediate results, for the shapes of the latest bind or run. */
   uint64_t (*session_arena_bytes)(const burin_session *session);
@@ -252,68 +252,66 @@ typedef struct burin_runtime_api {
   /* Runs and returns when the outputs are complete (but see burin_session_options.stream). An output with data must
    * have the right dtype and shape, and must overlap neither an input nor another output. For one without data all
    * other fields are ignored and set: it gets memory of the session, valid until its next run (and so does one that
-   * still has that memory); where its device is that of the session, memory there. An output whose shape depends on
-   * what is computed is best given no data: its shape must be exactly right, which turns out only when it is computed.
-   * A run with the shapes of an earlier one (the last few are kept) allocates nothing. */
+   * still has that memory); if its device is that of the session, memory there. Pass no data for an output whose shape
+   * the run computes: with data, its shape must be exactly the computed one. A run with recent shapes allocates
+   * nothing. */
   burin_status *(*session_run)(burin_session *session, const burin_tensor *inputs, uint32_t input_count,
                                burin_tensor *outputs, uint32_t output_count);
-  /* Queues a run and returns; runs of one session happen in order, on a thread of the session, which calls `done` after
-   * each, also after a failed one. The tensor descriptions are copied; the data must stay valid until then. Blocks
-   * while 64 runs are waiting. */
+  /* Queues a run and returns; runs of a session are executed in order, on a thread of the session, which calls `done`
+   * after each, also after a failed one. The tensor descriptions are copied; the data must stay valid until then.
+   * Blocks while 64 runs are queued. */
   burin_status *(*session_run_async)(burin_session *session, const burin_tensor *inputs, uint32_t input_count,
                                      const burin_tensor *outputs, uint32_t output_count, burin_done_callback done,
                                      void *ctx);
-  /* From the next run on, `callback` is called after each step, on the thread that runs; NULL turns it off. */
+  /* From the next run on, calls `callback` after each step, on the thread of the run; NULL disables it. */
   burin_status *(*session_set_profile)(burin_session *session, burin_step_callback callback, void *ctx);
 
-  /* Functions. An artifact has one or more; most have one, "main". A handle stands for one function of its artifact,
-   * after loading for the first: inputs, outputs and symbols are those of this function, and so are runs of sessions
-   * made from it. */
+  /* Functions. Most artifacts have one, "main". A handle refers to one function of its artifact, after loading to the
+   * first: inputs, outputs and symbols are those of this function, and sessions made from the handle run it. */
   uint32_t (*artifact_function_count)(const burin_artifact *artifact);
   const char *(*artifact_function_name)(const burin_artifact *artifact, uint32_t index); /* NULL: out of range */
   /* A handle for another function of the same artifact, released like any other. */
   burin_status *(*artifact_function)(burin_artifact *artifact, const char *name, burin_artifact **function);
-  /* A handle that runs another function on the states and memory of `session`; only one runs at a time. */
+  /* A handle that runs another function with the states and memory of `session`; only one may run at a time. */
   burin_status *(*session_function)(burin_session *session, const char *name, burin_session **function);
 
   /* States: tensors that outlive a run, such as caches and running statistics. Every session has its own, shared by
-   * the functions of the artifact; they start with the values in the artifact. A run that fails leaves them as before.
+   * the functions of the artifact; they start with the values in the artifact. A failed run leaves them unchanged.
    */
   uint32_t (*artifact_state_count)(const burin_artifact *artifact);
   const burin_tensor_info *(*artifact_state)(const burin_artifact *artifact, uint32_t index); /* NULL: out of range */
-  /* The value, in memory of the session and of the process, valid until the next run. */
+  /* The value, in host memory of the session, valid until the next run. */
   burin_status *(*session_read_state)(const burin_session *session, uint32_t index, burin_tensor *value);
   burin_status *(*session_write_state)(burin_session *session, uint32_t index, const burin_tensor *value);
-  /* All states become the values in the artifact. */
+  /* Restores all states to the values in the artifact. */
   burin_status *(*session_reset_states)(burin_session *session);
-  /* All states become those of another session of the same loaded artifact, which must not run meanwhile. */
+  /* Copies all states from another session of the same loaded artifact, which must not run meanwhile. */
   burin_status *(*session_copy_states)(burin_session *session, const burin_session *from);
-  /* Along `axis` of a state, element i becomes what element order[i] is: the rows of a cache follow their beams. */
+  /* Along `axis` of a state, element i becomes the old element order[i], as for rows of a cache in beam search. */
   burin_status *(*session_reorder_state)(burin_session *session, uint32_t index, uint32_t axis, const int64_t *order,
                                          uint32_t count);
 
-  /* Devices. GPUs are there if the CUDA driver is; `stream` is a CUstream of the device, or NULL for one of the
-   * library's own. */
-  /* How many there are of a type: 1 of BURIN_CPU; of BURIN_CUDA 0 where there is no driver. */
+  /* Devices. GPUs need the CUDA driver; `stream` is a CUstream of the device, or NULL for one of the library's. */
+  /* Number of devices of a type: 1 for BURIN_CPU; 0 for BURIN_CUDA without a driver. */
   uint32_t (*device_count)(uint32_t type);
-  /* Memory on a device, 64-byte aligned, in the order of the stream; contents undefined. It keeps the device in use. */
+  /* Allocates memory on a device, 64-byte aligned, in stream order; contents undefined. It keeps the device in use. */
   burin_status *(*device_alloc)(burin_device device, size_t bytes, void *stream, void **data);
-  /* In the order of the stream, which may be another one than that of device_alloc if what was done there is complete.
-   * NULL data is allowed. */
+  /* Frees in stream order. The stream may differ from that of device_alloc if the work there is complete. NULL data is
+   * allowed. */
   burin_status *(*device_free)(burin_device device, void *data, void *stream);
-  /* Copies between any two places. With a stream, of a GPU that takes part, it returns when the copy is enqueued, and
-   * memory of the process must stay as it is until it is done, unless it is not pinned; else when it is complete. */
+  /* Copies between any two devices. With a stream of one of the GPUs it returns when the copy is enqueued, and pinned
+   * host memory must not change until it is complete; otherwise it returns when the copy is complete. */
   burin_status *(*device_copy)(burin_device to_device, void *to, burin_device from_device, const void *from,
                                size_t bytes, void *stream);
-  /* Waits for all work of a stream. Reports what has gone wrong in it. */
+  /* Waits for all work of a stream. Returns an error of it. */
   burin_status *(*device_synchronize)(burin_device device, void *stream);
   burin_status *(*device_memory)(burin_device device, burin_device_memory *memory);
-  /* From now on whatever would need more of the device's memory fails with BURIN_OUT_OF_MEMORY; 0: no limit. It holds
-   * while something of this library is on the device. */
+  /* Makes allocations beyond this amount of the device's memory fail with BURIN_OUT_OF_MEMORY; 0: no limit. Valid while
+   * this library has memory on the device. */
   burin_status *(*device_set_memory_limit)(burin_device device, uint64_t bytes);
-  /* Waits for runs that have returned when they were enqueued, and reports what was wrong first since the last call. */
+  /* Waits for enqueued runs, and returns the first error since the last call. */
   burin_status *(*session_synchronize)(burin_session *session);
-  /* The value of a state where the session runs, valid until the next run. */
+  /* The value of a state on the device of the session, valid until the next run. */
   burin_status *(*session_state_on_device)(const burin_session *session, uint32_t index, burin_tensor *value);
 } burin_runtime_api;
 
