@@ -328,7 +328,7 @@ FailureOr<Results> Interpreter::run(Operation *op, ArrayRef<const RefTensor *> o
     return apply(op, branches.branch(isTrue(*operands.front())), operands.drop_front());
   if (const OpInfo *info = opInfo(op))
     return runTableOp(op, *info, operands);
-  if (isa<DebugPrintOp>(op)) // the results are what is asked for
+  if (isa<DebugPrintOp>(op)) // only results matter here
     return Results();
   return op->emitError() << "the reference interpreter does not know this op";
 }

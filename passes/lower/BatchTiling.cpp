@@ -74,7 +74,7 @@ private:
                    (!isFree(op) || llvm::all_of(op->getOperands(), [&](Value x) { return isWhole(x); })));
   }
 
-  // ---- what is worth splitting
+  // ---- selection of layers to split
   /// The consecutive ops that save the most: activations that stay in cache, minus weights that are read again for
   /// every part.
   Run mostWorthwhile(const Run &run) {

@@ -86,7 +86,7 @@ Shape InputSizes::shapeOf(const ValueInfo &input) const {
   return shape;
 }
 
-// ---- what the user says
+// ---- sizes from options
 
 void InputSizes::give(const OnnxOptions::Size &given, const Location &where) {
   bool isKnown = false;
@@ -131,7 +131,7 @@ Dim InputSizes::withRanges(const Dim &size) const {
   });
 }
 
-// ---- what is learned
+// ---- equalities learned from ops
 
 Dim InputSizes::resolve(const Dim &size) const {
   return size.substitute([&](std::string_view symbol) {
