@@ -46,7 +46,7 @@ def Burin_ConvOp : Burin_Convolution<"conv", (ins DefaultValuedStrAttr<StrAttr, 
   let description = [{
     x [N, C, spatial…], weight [O, C/groups, kernel…], bias [O]. `padding` has one number per spatial dimension, or two
     (all starts, then all ends). Empty `strides`, `padding` and `dilations` mean 1, 0 and 1, and one number
-    holds for all dimensions. `layout` "nhwc" is chosen by the compiler: x and the result
+    applies to all dimensions. The compiler may choose `layout` "nhwc": x and the result
     are channels-last, the weight is [kernel…, C/groups, O].
   }];
   let infer = "inferConv"; let source = "torch.nn.functional.conv2d, ONNX Conv";

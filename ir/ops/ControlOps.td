@@ -20,8 +20,8 @@ class Burin_ApplyingOp<string mnemonic> : Op<Burin_Dialect, mnemonic, [AlwaysSpe
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, DeclareOpInterfaceMethods<SymbolUserOpInterface>]>;
 
 def Burin_IfOp : Burin_ApplyingOp<"if"> {
-  let summary = "One of two functions, chosen by a bool: only that one runs";
-  let description = [{ Both functions take all of `inputs`, and their results have the types of the op's results. }];
+  let summary = "Calls one of two functions, selected by a bool";
+  let description = [{ Both functions take all `inputs`, and their results have the types of the op's results. }];
   let arguments = (ins Burin_Tensor:$condition, FlatSymbolRefAttr:$then, FlatSymbolRefAttr:$otherwise,
                        Variadic<Burin_Tensor>:$inputs);
   let results = (outs Variadic<Burin_Tensor>:$results);
@@ -33,11 +33,11 @@ def Burin_IfOp : Burin_ApplyingOp<"if"> {
   let hasCanonicalizer = 1;
 }
 def Burin_WhileOp : Burin_ApplyingOp<"while"> {
-  let summary = "A loop: `body` is applied to the carried values as long as `condition` says so";
+  let summary = "A loop: applies `body` to the carried values as long as `condition` is true for them";
   let description = [{
-    The first `carried` of the inputs are the values before the first turn; the others are the same in all turns. Both
-    functions take carried values and inputs in this order; `condition` gives one bool, `body` the carried values of
-    the next turn, of the same types. The results are the carried values for which `condition` was false.
+    The first `carried` inputs are the initial carried values; the others are loop-invariant. Both functions take the
+    carried values, followed by the invariant inputs; `condition` returns one bool, `body` the carried values of the next
+    iteration, of the same types. The results are the carried values for which `condition` was false.
   }];
   let arguments = (ins FlatSymbolRefAttr:$condition, FlatSymbolRefAttr:$body, I64Attr:$carried, Variadic<Burin_Tensor>:$inputs);
   let results = (outs Variadic<Burin_Tensor>:$results);
@@ -49,14 +49,14 @@ def Burin_WhileOp : Burin_ApplyingOp<"while"> {
   }];
 }
 def Burin_ScanOp : Burin_ApplyingOp<"scan"> {
-  let summary = "A loop: a function applied to each of `parts` equal parts of operands along dimension 0";
+  let summary = "A loop: applies a function to each of `parts` equal parts of operands along dimension 0";
   let description = [{
-    In each turn the function takes the `states` that the turn before has left, one part of each of the `sliced` operands
-    behind them, and all others whole. It gives the new states, and a part of each further result.
+    In each iteration the function takes the `states` after the previous iteration, one part of each of the next `sliced`
+    operands, and the other operands as a whole. It returns the new states, and a part of each further result.
 
-    The operands for the states are what the first turn takes; the results are all they have ever been, one behind the
-    other along dimension 0: `parts` + 1 of them, the last one last. The parts of further results lie where those of
-    the sliced operands do. The turns go through the parts in order, with `reverse` from the last one to the first.
+    The operands for the states are the initial states; the results are the states before and after all iterations,
+    concatenated along dimension 0: `parts` + 1 of them, the final one last. Parts of further results are at the positions
+    of the parts of sliced operands. Iterations run over the parts in order, with `reverse` from the last to the first.
     Without states they are independent: they may run in any order, or at once.
   }];
   let arguments = (ins FlatSymbolRefAttr:$callee, Variadic<Burin_Tensor>:$inputs, I64Attr:$sliced, Burin_ShapeAttr:$parts,
@@ -74,15 +74,15 @@ def Burin_ScanOp : Burin_ApplyingOp<"scan"> {
 }
 def Burin_DebugPrintOp : Op<Burin_Dialect, "debug_print", [MemoryEffects<[MemWrite]>]> {
   let summary = "Writes a tensor to the standard error stream of the process";
-  let description = [{ Stays though nobody uses it, and in the order of the ops that have effects. }];
+  let description = [{ Is kept without uses, and in the order of ops with effects. }];
   let arguments = (ins Burin_Tensor:$x, StrAttr:$label);
   let assemblyFormat = "$label `(` $x `)` attr-dict `:` type($x)";
 }
 def Burin_HostCallOp : Op<Burin_Dialect, "host_call", [MemoryEffects<[MemWrite]>]> {
   let summary = "A C++ function of the process that traced the graph";
   let description = [{
-    `function` counts the functions that the graph holds. It is called in each run, in the order of the ops that have
-    effects, and may fail.
+    `function` is an index into the functions of the graph. It is called in each run, in the order of ops with effects,
+    and may fail.
   }];
   let arguments = (ins I64Attr:$function, Variadic<Burin_Tensor>:$inputs);
   let results = (outs Variadic<Burin_Tensor>:$results);

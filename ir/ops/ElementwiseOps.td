@@ -159,7 +159,7 @@ def Burin_EluOp : Burin_UnaryFloat<"elu", [{ return select(x > 0, x, expm1(x) * 
 def Burin_GeluOp : Burin_UnaryFloat<"gelu", [{ return gelu(x, approximate == "tanh"); }],
     [{ return gelu(x, approximate == "tanh"); }], (ins DefaultValuedStrAttr<StrAttr, "none">:$approximate)> {
   let summary = "x times the normal distribution function of x"; let onnx = "Gelu";
-  let description = [{ `approximate` is `"none"` (erf) or `"tanh"`. At -inf the result is 0, as the limit is. }];
+  let description = [{ `approximate` is `"none"` (erf) or `"tanh"`. At -inf the result is 0, the limit. }];
   let source = "torch.nn.functional.gelu";
   let gradient = ["g * geluSlope(x, approximate == \"tanh\")"];
 }
@@ -244,15 +244,15 @@ def Burin_CheckOp : Burin_Elementwise<"check",
       (ins Burin_Tensor:$condition, Burin_Tensor:$x, DefaultValuedStrAttr<StrAttr, "a condition does not hold">:$message),
     [{ return x; }], [{ return x; }]> {
   let summary = "x, if `condition` (bool) holds everywhere; else the call fails";
-  let description = [{ The error has the message, and the first position in row-major order where the condition does not
-    hold. What is asked for is x: if nobody uses the result, nothing is checked. }];
+  let description = [{ The error has the message, and the first row-major position where the condition is false. The op is
+    dead, and checks nothing, if its result is unused. }];
   let domain = "any"; let source = "torch._assert_async";
   let example = "y = check(y >= 0, y, \"a length is negative\");";
   let gradient = ["zero", "g"];
 }
 def Burin_BarrierOp : Burin_Elementwise<"barrier", (ins Burin_Tensor:$x, I64Attr:$region), [{ return x; }], [{ return x; }]> {
-  let summary = "x; what is computed from it is not shared with what is computed from x"; let internal = 1;
-  let description = [{ For values that are computed again instead of being kept. Barriers of different regions are different
+  let summary = "x, as a value that common subexpression elimination does not identify with x"; let internal = 1;
+  let description = [{ For values that are recomputed instead of being kept. Barriers of different regions are different
     values until kernels are formed. }];
   let domain = "any";
   let gradient = ["g"];

@@ -14,8 +14,8 @@ def Burin_ConstantOp : Op<Burin_Dialect, "constant", [Pure, ConstantLike, AllTyp
 def Burin_KernelOp : Op<Burin_Dialect, "kernel", [IsolatedFromAbove, RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "A fusion group: becomes one compiled function and one step of the launch plan";
   let description = [{
-    The body computes the results from the operands. It holds at most one contraction. `in_place`, if present, gives for
-    each result the input whose memory it takes over, or -1.
+    The body computes the results from the operands. It has at most one contraction. `in_place`, if present, has for each
+    result the input that it overwrites, or -1.
   }];
   let arguments = (ins Variadic<Burin_Tensor>:$inputs, OptionalAttr<StrAttr>:$name, OptionalAttr<DenseI64ArrayAttr>:$in_place);
   let results = (outs Variadic<Burin_Tensor>:$results);
@@ -31,7 +31,7 @@ def Burin_YieldOp : Op<Burin_Dialect, "yield", [Pure, Terminator, ReturnLike, Ha
 }
 def Burin_PackOp : Burin_Op<"pack"> {
   let fusion = "movement"; let parts = "ofMatrices"; let layout = "fixedRule"; let element = "packed";
-  let summary = "The right side of a contraction in panels: [batch…, K, N] becomes [batch…, ceil(N/width), K, width]";
+  let summary = "The right operand of a contraction in panels: [batch…, K, N] becomes [batch…, ceil(N/width), K, width]";
   let description = [{ The last panel is filled with zeros. Constant operands are packed at compile time. }];
   let arguments = (ins Burin_Tensor:$x, I64Attr:$width);
   let results = (outs Burin_Tensor:$result);
@@ -42,9 +42,9 @@ def Burin_Bf16TermsOp : Burin_Op<"bf16_terms"> {
   let fusion = "window"; let parts = "noOperands"; let layout = "fixedRule"; let element = "none";
   let summary = "An f32 matrix as three bf16 matrices whose sum it is, in tiles: [M, K] becomes [ceil(M/32) * 2, ceil(K/32), 3, 16, 32]";
   let description = [{
-    The first term is the nearest bf16, the second the nearest to what is left, the third the rest, exactly. A tile holds
-    16 rows and 32 steps of k, in the order 0, 16, 1, 17, …; what lies beyond K is 0, what lies beyond M is anything. An
-    element that has no such terms (it is not finite, or not 0 and below 2^-52) has a term that is not finite.
+    The first term is the nearest bf16, the second the bf16 nearest to the remainder, the third the rest, exactly. A tile
+    has 16 rows and 32 steps of k, in the order 0, 16, 1, 17, …; elements beyond K are 0, those beyond M undefined. Elements
+    that cannot be split (not finite, or nonzero and below 2^-52) have a non-finite term.
   }];
   let arguments = (ins Burin_Tensor:$x);
   let results = (outs Burin_Tensor:$result);
@@ -53,14 +53,14 @@ def Burin_Bf16TermsOp : Burin_Op<"bf16_terms"> {
 }
 def Burin_ContractOp : Burin_Op<"contract", [AttrSizedOperandSegments]> {
   let fusion = "contract"; let parts = "contractOperands"; let layout = "fixedRule"; let flops = "ofContraction"; let element = "none";
-  let summary = "The one contraction kernels know: strided windows of the left side times packed panels";
+  let summary = "The contraction op of kernels: strided windows of the left operand times packed panels";
   let description = [{
     result[b…, m…, n] = sum over k of lhs(b…, m…, k) * rhs[b…, n / width, k, n % width].
     lhs is [b…, spatial…, C], rhs is `pack`ed from [b…, kernel… * C, N], and k runs over (kernel…, C):
-    lhs(b…, m…, k) is lhs[b…, m_i * strides_i + kernel_i * dilations_i - low_i, c]; what lies outside of lhs is left out
-    of the sum. `padding` holds all low_i, then as much for the ends; less than 0 at an end leaves out what lies there. A matrix product is the case with one spatial
-    dimension, kernel 1, stride 1, no padding. The last columns may lie as rows of their own in `tail`, packed from
-    [columns, K] with the width K: one panel. `batch` leading dimensions are shared by lhs, rhs and the result; `columns`
+    lhs(b…, m…, k) is lhs[b…, m_i * strides_i + kernel_i * dilations_i - low_i, c]; elements outside of lhs are omitted
+    from the sum. `padding` has all low_i, then those of the ends; negative ones at an end crop it. A matrix product is the
+    case with one spatial dimension, kernel 1, stride 1, no padding. The last columns may be separate rows in `tail`, packed
+    from [columns, K] with the width K: one panel. `batch` leading dimensions are shared by lhs, rhs and the result; `columns`
     holds N, which the packed shape does not tell. Sums of 16-bit products are rounded to 16 bits, unless `wide` keeps
     them in f32 for what follows. `terms` are the bf16_terms of lhs. Then rhs is of terms, too:
     [N/32, ceil(K/32), 3, 2, 16, 32], of which the last three are 2 times 16 columns of a panel, 16 steps of k, and each

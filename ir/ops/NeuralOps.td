@@ -20,8 +20,8 @@ class Burin_Window<string m, dag extra> : Burin_Op<m> {
 def Burin_MaxPoolOp : Burin_Window<"max_pool", (ins)> {
   let element = "windowed";
   let summary = "Largest element of each window over the spatial dimensions of x [N, C, spatial…]";
-  let description = [{ Empty `strides` equal `kernel`; otherwise lists and `layout` as in `conv`. Padding never wins. With
-    `ceil_mode` a last, partial window counts if it starts inside x or the padding before it. }];
+  let description = [{ Empty `strides` equal `kernel`; otherwise lists and `layout` as in `conv`. Padding is never the largest. With
+    `ceil_mode` a last, partial window is included if it starts inside x or the padding before it. }];
   let source = "torch.nn.functional.max_pool2d, ONNX MaxPool";
   let example = "max_pool(x, {3, 3}, {2, 2}, {1, 1})";
   let gradient = ["maxPoolGradient(g, x, result, {kernel, strides, padding, dilations})"];
@@ -30,8 +30,8 @@ def Burin_MaxPoolOp : Burin_Window<"max_pool", (ins)> {
 def Burin_AvgPoolOp : Burin_Window<"avg_pool", (ins DefaultValuedAttr<BoolAttr, "true">:$count_include_pad)> {
   let element = "averaged";
   let summary = "Mean of each window over the spatial dimensions of x [N, C, spatial…]";
-  let description = [{ Lists, `ceil_mode` and `layout` as in `max_pool`. With `count_include_pad` padding counts
-    as zeros, but what `ceil_mode` adds beyond it never counts. }];
+  let description = [{ Lists, `ceil_mode` and `layout` as in `max_pool`. With `count_include_pad` the mean includes
+    padding as zeros, but never elements that `ceil_mode` adds beyond it. }];
   let source = "torch.nn.functional.avg_pool2d, ONNX AveragePool";
   let example = "avg_pool(x, {2, 2})";
   let gradient = ["avgPoolGradient(g, x, {kernel, strides, padding, dilations}, ceil_mode, count_include_pad)"];
@@ -60,7 +60,7 @@ class Burin_RowComposite<string m, dag args, string axes, list<Trait> traits = [
 }
 def Burin_SoftmaxOp : Burin_RowComposite<"softmax", (ins Burin_FloatTensor:$x, DefaultValuedAttr<I64Attr, "-1">:$axis), "along_axis"> {
   let layout = "sameRule";
-  let summary = "exp(x - max) over its sum along `axis`"; let onnx = "Softmax"; let normalize = "float"; let infer = "inferAlongAxis"; let source = "torch.softmax";
+  let summary = "exp(x - max) divided by its sum along `axis`"; let onnx = "Softmax"; let normalize = "float"; let infer = "inferAlongAxis"; let source = "torch.softmax";
   let autocast = "f32";
   let gradient = ["result * (g - reduce_sum(g * result, {axis}, true))"];
   let batching = "softmax(x, axis + 1)";
@@ -87,7 +87,7 @@ def Burin_LayerNormOp : Burin_RowComposite<"layer_norm", (ins Burin_FloatTensor:
 }
 def Burin_RmsNormOp : Burin_RowComposite<"rms_norm", (ins Burin_FloatTensor:$x, Optional<Burin_FloatTensor>:$weight,
       DefaultValuedAttr<I64Attr, "-1">:$axis, DefaultValuedAttr<F64Attr, "1e-6">:$epsilon), "from_axis"> {
-  let summary = "x over the root of its mean square over the dimensions from `axis` on, then scale";
+  let summary = "x divided by the root of its mean square over the dimensions from `axis` on, then scale";
   let autocast = "f32";
   let normalize = "promote"; let infer = "inferNorm"; let source = "Zhang and Sennrich 2019, torch.nn.functional.rms_norm";
   let gradient = ["rmsNorm(x, weight, axis, epsilon).gradient(g)",
@@ -131,7 +131,7 @@ def Burin_ScaledDotProductAttentionOp : Burin_Composite<"scaled_dot_product_atte
   let summary = "softmax(query · keyᵀ · scale + mask) · value";
   let autocast = "lower";
   let description = [{
-    query [..., L, E], key [..., S, E], value [..., S, V]; mask broadcasts to [..., L, S]: bool (true takes part) or added.
+    query [..., L, E], key [..., S, E], value [..., S, V]; mask broadcasts to [..., L, S]: bool (true: visible) or added to the scores.
     `is_causal` lets row i see columns up to i. A `scale` of 0 means 1/sqrt(E). A row that sees nothing gives zeros.
   }];
   let fusion = "window"; let parts = "attentionOperands"; let flops = "ofAttention";

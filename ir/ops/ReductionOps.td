@@ -11,7 +11,7 @@ class Burin_Reduction<string m, dag extra = (ins)> : Burin_Op<m, [Burin_Reductio
   let arguments = !con((ins Burin_Tensor:$x, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$axes,
                             DefaultValuedAttr<BoolAttr, "false">:$keepdims), extra);
   let results = (outs Burin_Tensor:$result);
-  let description = [{ The dimensions in `axes` are reduced, all of them if it is empty. With `keepdims` they stay with
+  let description = [{ Reduces the dimensions in `axes`, all of them if it is empty. With `keepdims` they remain with
     size 1. }];
   let infer = "inferReduction";
   let batching = "reduced(x, axes, keepdims, self)";
@@ -43,7 +43,7 @@ def Burin_ReduceMeanOp : Burin_ReductionFloat<"reduce_mean"> {
   let gradient = ["spread(g, x, axes) / count(x, axes)"];
 }
 def Burin_ReduceVarOp : Burin_ReductionFloat<"reduce_var", (ins DefaultValuedAttr<I64Attr, "1">:$correction)> {
-  let summary = "Variance: squared distances to the mean over (n - correction)"; let source = "torch.var";
+  let summary = "Variance: sum of squared distances to the mean, divided by (n - correction)"; let source = "torch.var";
   let autocast = "f32";
   let gradient = ["spread(g * 2.0, x, axes) * (x - reduce_mean(x, axes, true)) / (count(x, axes) - correction)"];
 }
@@ -55,11 +55,11 @@ def Burin_ReduceAllOp : Burin_Reduction<"reduce_all"> {
 }
 def Burin_ReduceAverageOp : Burin_Reduction<"reduce_average", (ins DefaultValuedAttr<I64Attr, "0">:$correction,
                                                                DefaultValuedAttr<BoolAttr, "false">:$squared)> {
-  let summary = "Sum, or with `squared` sum of squares, over (n - correction): what means and variances are computed from";
+  let summary = "Sum, or with `squared` sum of squares, divided by (n - correction): for means and variances";
   let internal = 1;
 }
 def Burin_ReduceMaxNumOp : Burin_Reduction<"reduce_max_num"> {
-  let summary = "Largest element that is a number, -inf if there is none: for formulas that a NaN reaches by another way";
+  let summary = "Largest element other than NaN, -inf without one: for formulas to which NaN propagates otherwise";
   let internal = 1;
 }
 def Burin_LogsumexpOp : Burin_ReductionFloat<"logsumexp"> {

@@ -53,7 +53,7 @@ def Burin_SliceOp : Burin_ShapeOp<"slice", (ins Burin_Tensor:$x, Burin_ShapeAttr
   let parts = "unlessCut"; let layout = "sameRule"; let element = "sliced";
   let summary = "Elements starts[i], starts[i] + steps[i], … below stops[i] of each dimension";
   let description = [{
-    One entry per dimension. Negative starts and stops count from the end; both are then limited to the size, as in
+    One entry per dimension. Negative starts and stops count from the end; both are then clamped to the size, as in
     Python. Steps are positive in the IR: the frontend records a negative step as a `flip` and a slice.
   }];
   let infer = "inferSlice"; let source = "Python slicing"; let hasFolder = 1; let hasCanonicalizer = 1;
@@ -70,7 +70,7 @@ def Burin_FlipOp : Burin_ShapeOp<"flip", (ins Burin_Tensor:$x, DenseI64ArrayAttr
 }
 def Burin_ConcatOp : Burin_ShapeOp<"concat", (ins Variadic<Burin_Tensor>:$xs, DefaultValuedAttr<I64Attr, "0">:$axis)> {
   let parts = "unlessAlongBatch"; let layout = "sameRule"; let element = "concatenated";
-  let summary = "Joins tensors along an existing dimension"; let onnx = "Concat";
+  let summary = "Concatenates tensors along an existing dimension"; let onnx = "Concat";
   let infer = "inferConcat"; let normalize = "promote"; let source = "torch.cat"; let hasFolder = 1; let hasCanonicalizer = 1;
   let example = "concat({x, y}, 1)";
   let gradient = ["concatGradient(g, xs, axis)"];
@@ -78,7 +78,7 @@ def Burin_ConcatOp : Burin_ShapeOp<"concat", (ins Variadic<Burin_Tensor>:$xs, De
 }
 def Burin_StackOp : Burin_ShapeOp<"stack", (ins Variadic<Burin_Tensor>:$xs, DefaultValuedAttr<I64Attr, "0">:$axis)> {
   let fusion = "none"; let parts = "unlessAlongBatch"; let element = "none";
-  let summary = "Joins tensors of one shape along a new dimension";
+  let summary = "Concatenates tensors of one shape along a new dimension";
   let infer = "inferStack"; let normalize = "promote"; let source = "torch.stack"; let hasCanonicalizer = 1;
   let example = "stack({x, y})";
   let gradient = ["stackGradient(g, xs, axis)"];
@@ -86,7 +86,7 @@ def Burin_StackOp : Burin_ShapeOp<"stack", (ins Variadic<Burin_Tensor>:$xs, Defa
 }
 def Burin_SplitOp : Burin_Op<"split"> {
   let fusion = "none"; let folding = "cheap"; let parts = "unlessAlongBatch"; let layout = "fixedRule"; let element = "none";
-  let summary = "Cuts a dimension into pieces of the given sizes, which must add up to its size";
+  let summary = "Splits a dimension into pieces of the given sizes, which must add up to its size";
   let arguments = (ins Burin_Tensor:$x, DenseI64ArrayAttr:$sizes, DefaultValuedAttr<I64Attr, "0">:$axis);
   let results = (outs Variadic<Burin_Tensor>:$results);
   let infer = "inferSplit"; let source = "torch.split"; let hasCanonicalizer = 1;
@@ -109,8 +109,8 @@ def Burin_PadOp : Burin_ShapeOp<"pad", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$
   let summary = "Adds low[i] elements before and high[i] after dimension i; negative amounts crop";
   let description = [{
     `mode` is "constant" (filled with `value`), "edge" (repeats the border) or "reflect" (mirrors without repeating the
-    border). In constant mode interior[i] elements are also put between neighbours (a symbolic size is taken
-    to be at least 1 for that).
+    border). In constant mode, interior[i] elements are also inserted between adjacent ones (which assumes that
+    a symbolic size is at least 1).
   }];
   let infer = "inferPad"; let source = "torch.nn.functional.pad, StableHLO pad"; let hasFolder = 1;
   let example = "pad(x, {0, 1}, {0, 1}); // a column of zeros on both sides";
@@ -120,7 +120,7 @@ def Burin_PadOp : Burin_ShapeOp<"pad", (ins Burin_Tensor:$x, DenseI64ArrayAttr:$
 }
 def Burin_TakeOp : Burin_ShapeOp<"take", (ins Burin_Tensor:$x, Burin_Tensor:$indices, DefaultValuedAttr<I64Attr, "0">:$axis)> {
   let folding = "value"; let selects = 1; let parts = "takeOperands"; let layout = "takeRule"; let flops = "ofResult"; let element = "taken";
-  let summary = "Slices of x along `axis`, chosen by integer indices of any shape"; let onnx = "Gather";
+  let summary = "Slices of x along `axis`, selected by integer indices of any shape"; let onnx = "Gather";
   let description = [{ The shape of `indices` replaces the dimension. Negative indices count from the end; an index out
     of range is an error. }];
   let infer = "inferTake"; let source = "numpy.take, ONNX Gather";
@@ -182,21 +182,21 @@ class Burin_SizingOp<string m, dag args> : Burin_Op<m, [], [MemoryEffects<[MemWr
   let results = (outs Burin_Tensor:$result);
 }
 def Burin_PrefixOp : Burin_SizingOp<"prefix", (ins Burin_Tensor:$x, Burin_Tensor:$count, Burin_NewSizeAttr:$size)> {
-  let summary = "The first `count` rows of x, where `count` is an integer that is computed";
-  let description = [{ A run fails if `count` is negative or more than x has. }];
+  let summary = "The first `count` rows of x, for a computed integer `count`";
+  let description = [{ A run fails if `count` is negative or larger than the number of rows. }];
   let infer = "inferPrefix"; let source = "x[:count.item()]"; let example = "prefix(x, reduce_sum(x > 0))";
   let gradient = ["unprefix(g, x)", "zero"];
   let batching = "refused";
 }
 def Burin_NonzeroOp : Burin_SizingOp<"nonzero", (ins Burin_Tensor:$x, Burin_NewSizeAttr:$size)> {
-  let summary = "The positions of the elements that are not zero, in row-major order: i64[how many, rank of x]";
+  let summary = "The positions of the non-zero elements, in row-major order: i64[their number, rank of x]";
   let infer = "inferNonzero"; let source = "torch.nonzero"; let example = "nonzero(x > 0)";
   let batching = "refused";
 }
 def Burin_CumsumOp : Burin_ShapeOp<"cumsum", (ins Burin_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
       DefaultValuedAttr<BoolAttr, "false">:$reverse)> {
   let fusion = "sequential"; let folding = "value"; let parts = "unlessAlongBatch"; let layout = "sameRule"; let element = "none";
-  let summary = "Running sum along `axis`"; let infer = "inferCumsum"; let source = "torch.cumsum, ONNX CumSum";
+  let summary = "Cumulative sum along `axis`"; let infer = "inferCumsum"; let source = "torch.cumsum, ONNX CumSum";
   let autocast = "f32";
   let example = "cumsum(x, -1)";
   let gradient = ["cumsum(g, axis, exclusive, !reverse)"];
@@ -205,7 +205,7 @@ def Burin_CumsumOp : Burin_ShapeOp<"cumsum", (ins Burin_Tensor:$x, I64Attr:$axis
 def Burin_CumprodOp : Burin_ShapeOp<"cumprod", (ins Burin_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
       DefaultValuedAttr<BoolAttr, "false">:$reverse)> {
   let fusion = "sequential"; let folding = "value"; let parts = "noOperands"; let element = "none";
-  let summary = "Running product along `axis`"; let infer = "inferCumsum"; let source = "torch.cumprod, ONNX CumProd";
+  let summary = "Cumulative product along `axis`"; let infer = "inferCumsum"; let source = "torch.cumprod, ONNX CumProd";
   let autocast = "f32";
   let example = "cumprod(x, -1)";
   let gradient = ["cumprodGradient(g, x, axis, exclusive, reverse)"];
@@ -215,19 +215,19 @@ def Burin_ArgsortOp : Burin_ShapeOp<"argsort", (ins Burin_Tensor:$x, DefaultValu
       DefaultValuedAttr<BoolAttr, "false">:$descending)> {
   let fusion = "sequential"; let folding = "value"; let parts = "noOperands"; let element = "none";
   let summary = "The i64 indices that sort x along `axis`; equal elements keep their order";
-  let description = [{ NaN counts as larger than every number. }];
+  let description = [{ NaN is larger than every number. }];
   let infer = "inferArgsort"; let source = "torch.argsort";
   let batching = "argsort(x, axis + 1, descending)";
 }
 def Burin_NonMaxSuppressionOp : Burin_ShapeOp<"non_max_suppression", (ins Burin_FloatTensor:$boxes, Burin_FloatTensor:$scores,
       F64Attr:$iou_threshold, F64Attr:$score_threshold, I64Attr:$max_output, DefaultValuedAttr<BoolAttr, "false">:$centers)> {
   let fusion = "sequential"; let folding = "value"; let parts = "noOperands"; let element = "none";
-  let summary = "Boxes of decreasing score that do not overlap much: i64[batch, classes, min(max_output, n)], -1 behind the last";
+  let summary = "Indices of boxes with little overlap, by decreasing score: i64[batch, classes, min(max_output, n)], -1 after the last";
   let description = [{
-    For each class of each batch: of the boxes whose score is above `score_threshold`, the best one is taken, then always
-    the best one whose intersection with none taken before is more than `iou_threshold` of their union, up to
-    `max_output`. Of equal scores the first is better. `boxes` are [batch, n, 4]: two opposite corners, or with `centers`
-    the center, width and height; `scores` are [batch, classes, n].
+    For each batch and class: selects the box with the highest score above `score_threshold`, then repeatedly the best
+    remaining one whose intersection over union with every selected box is at most `iou_threshold`, up to `max_output`
+    boxes. Of equal scores the first is better. `boxes` are [batch, n, 4]: two opposite corners, or with `centers` the
+    center, width and height; `scores` are [batch, classes, n].
   }];
   let infer = "inferNonMaxSuppression"; let source = "ONNX NonMaxSuppression";
   let example = "non_max_suppression(boxes, scores, 0.5, 0.1, 100)";
@@ -265,7 +265,7 @@ def Burin_BernoulliOp : Burin_RandomOp<"bernoulli", (ins Burin_FloatTensor:$prob
 }
 def Burin_RandomKeyOp : Burin_RandomOp<"random_key", (ins Burin_Tensor:$generator)> {
   let folding = "value";
-  let summary = "The key of a generator's next draw; the generator is i64[2]: its seed and how many draws it has made";
+  let summary = "The key of a generator's next draw; the generator is i64[2]: its seed and the number of draws";
   let infer = "inferRandomKey";
   let example = "random_key(from_vector(std::vector<int64_t>{42, 0}))";
   let batching = "oneByOne({generator}, self, examples)";
