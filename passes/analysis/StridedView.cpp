@@ -1,4 +1,5 @@
 #include "passes/analysis/StridedView.h"
+#include "passes/analysis/OpFacts.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -15,14 +16,31 @@ SmallVector<Dim> rowMajorStrides(const Shape &shape) {
   return strides;
 }
 
+bool isPrefixSlice(Operation *op) {
+  auto slice = dyn_cast_or_null<SliceOp>(op);
+  return slice && llvm::all_of(slice.getSteps(), [](int64_t step) { return step == 1; }) &&
+         llvm::all_of(std::get<Shape>(*fromMlir(slice.getStarts(), AttrKind::Shape)),
+                      [](const Dim &start) { return start == Dim(0); });
+}
+
+bool keepsStrides(Operation *op) {
+  if (!op || !isView(op))
+    return false;
+  Shape from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
+  return !to.empty() && from.size() == to.size() && std::equal(from.begin() + 1, from.end(), to.begin() + 1);
+}
+
 StridedView stridedViewOf(Value v) {
-  auto transpose = v.getDefiningOp<TransposeOp>();
-  Value source = transpose ? transpose.getX() : v;
-  Shape sizes = shapeOf(source);
-  SmallVector<Dim> strides = rowMajorStrides(sizes), seen;
-  for (size_t i = 0; i < sizes.size(); ++i)
-    seen.push_back(strides[transpose ? transpose.getPerm()[i] : int64_t(i)]);
-  return {skipReshapes(source), seen};
+  Operation *op = v.getDefiningOp();
+  if (isPrefixSlice(op) || keepsStrides(op))
+    return stridedViewOf(op->getOperand(0));
+  auto transpose = dyn_cast_or_null<TransposeOp>(op);
+  if (!transpose)
+    return {skipReshapes(v), rowMajorStrides(shapeOf(v))};
+  StridedView source = stridedViewOf(transpose.getX()), seen{source.base, {}};
+  for (int64_t from : transpose.getPerm())
+    seen.strides.push_back(source.strides[from]);
+  return seen;
 }
 
 /// An integer type of the same size: copies compute nothing.

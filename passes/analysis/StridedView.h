@@ -7,7 +7,13 @@ namespace burin::passes {
 /// Strides of a dense row-major tensor, in elements, per dimension.
 llvm::SmallVector<Dim> rowMajorStrides(const Shape &);
 
-/// A value as a strided view of `base`, which is reshaped and optionally transposed.
+/// Whether an op is a slice from the first element of each dimension on, in steps of 1: its elements keep their places
+/// in memory.
+bool isPrefixSlice(mlir::Operation *op);
+/// Whether an op is a reshape that changes the first size at most, such as its name: strides stay.
+bool keepsStrides(mlir::Operation *op);
+
+/// A value as a strided view of `base`, which is reshaped, then sliced and transposed.
 struct StridedView {
   mlir::Value base;
   llvm::SmallVector<Dim> strides; // in elements, per dimension of the value

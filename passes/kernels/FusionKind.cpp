@@ -1,16 +1,28 @@
 #include "passes/kernels/FusionKind.h"
+#include "passes/analysis/StridedView.h"
 
 using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
 
+/// Whether the user of a value, perhaps through other views, is attention or a product that reads it with strides.
+static bool isReadWithStrides(OpOperand &use) {
+  Operation *user = use.getOwner();
+  if (auto contract = dyn_cast<ContractOp>(user))
+    return use.getOperandNumber() == 0 && contract.getBatch() <= 1;
+  if (isa<ScaledDotProductAttentionOp>(user))
+    return use.getOperandNumber() < 3;
+  bool mayBeView = isa<TransposeOp>(user) || isPrefixSlice(user) || keepsStrides(user);
+  return mayBeView && !user->use_empty() && llvm::all_of(user->getUses(), isReadWithStrides);
+}
+
 bool isStridedView(Operation *op) {
-  return isa_and_nonnull<TransposeOp>(op) && llvm::all_of(op->getUses(), [](OpOperand &use) {
-           auto contract = dyn_cast<ContractOp>(use.getOwner());
-           return contract ? use.getOperandNumber() == 0 && contract.getBatch() <= 1
-                           : isa<ScaledDotProductAttentionOp>(use.getOwner()) && use.getOperandNumber() < 3;
-         });
+  if (!op)
+    return false;
+  if (keepsStrides(op))
+    return isStridedView(op->getOperand(0).getDefiningOp());
+  return (isa<TransposeOp>(op) || isPrefixSlice(op)) && llvm::all_of(op->getUses(), isReadWithStrides);
 }
 
 Kind intrinsicKind(Operation *op) { return isStridedView(op) ? Kind::View : factsOf(op).fusion; }

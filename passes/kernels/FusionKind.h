@@ -6,9 +6,10 @@ namespace burin::passes {
 
 using Kind = FusionKind;
 
-/// The role of an op in kernels in its context: transposes that kernels read with strides are views.
+/// The role of an op in kernels in its context: transposes and slices that kernels read with strides are views.
 Kind intrinsicKind(mlir::Operation *op);
-/// Whether an op is a transpose that only attention and left operands of products read: their kernels use its strides.
+/// Whether an op is a transpose, or a slice from the first element on, that only attention and left operands of
+/// products read, perhaps through other such views: their kernels use its strides.
 bool isStridedView(mlir::Operation *op);
 /// Name of a kernel, from its first ops: "contract+add+relu".
 std::string kernelName(llvm::ArrayRef<mlir::Operation *> ops);
