@@ -149,6 +149,7 @@ void addBench(CLI::App &app, int &exitCode) {
   command->add_option("--input", a->inputs.inputs, "NAME=@FILE.npy or NAME=NUMBER; random if not given");
   command->add_option("--fix", a->run.fixed, kFixHelp);
   command->add_option("--dim", a->inputs.dims, "NAME=SIZE: a symbolic size (default 1)");
+  command->add_option("--function", a->run.function, "Of an artifact with several (default: the first)");
   command->add_option("--seed", a->run.seed, "Of the random inputs (default 0)");
   command->add_option("--threads", a->threads, "Numbers of threads, each measured: 1,2; default: the processor's")
       ->delimiter(',')
