@@ -6,7 +6,7 @@
 // or masked. If the last channels do not fill a vector, several positions share one. An accumulator adds its taps in
 // row-major order, as in other kernels.
 #include "codegen/emit/KernelEmitters.h"
-#include "codegen/emit/Window.h"
+#include "codegen/kernels/WindowSchedule.h"
 #include "passes/kernels/KernelFamily.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -16,38 +16,16 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kFewestLanes = 4; // lanes of a position: those of the shortest register
-constexpr int64_t kFewVectors = 4;  // vectors per pixel; fewer lie in few cache lines
-/// Accumulators of a contraction's tile on the target that has most: tasks are equal on all targets.
-constexpr int64_t kMostAccumulators = 24;
-
-class WindowKernel {
+class WindowKernel : WindowSchedule {
 public:
-  WindowKernel(ElementEmitter &e, Operation *op, const Window &w, Block &body, const passes::IterationSpace &a,
-               ArrayRef<Value> results)
-      : e(e), k(e.k), p(e, a), op(op), w(w), rule(e, op), body(body), results(results), x(shapeOf(w.x)),
-        result(shapeOf(op->getResult(0))), last(w.spatial), columns(result[last].value()), width(x[last].value()) {
-    lanes = k.target.lanes(byteWidth(rule.sumType));
-    const passes::WindowShare &most = isFar() ? passes::kFarWindow : passes::kNearWindow;
-    // Tasks that split a cache line between pixels would both load it.
-    cutChannels(endsWithLine() ? most.channels : passes::kFarWindow.channels);
-    if (w.spatial > 1) {
-      size_t d = w.spatial - 2;
-      if (w.strides[d] % w.dilations[d] == 0)
-        sharing = llvm::divideCeil(w.kernel[d], w.strides[d] / w.dilations[d]);
-      fetchesNext = shouldFetchNext(most.rows);
-      int64_t tapsOfRow = positions(sharing, kMostAccumulators) * w.kernel[d] * w.kernel.back();
-      mostRows = std::max<int64_t>(passes::kMostUnrolledTaps / tapsOfRow, 1);
-      rowsOfTask = sharing > 1 ? std::min(most.rows, mostRows) : 1;
-    }
-  }
+  WindowKernel(const KernelEmission &kernel, Operation *op, const Window &w)
+      : WindowSchedule(w, dtypeOf(op->getResult(0)), shapeOf(op->getResult(0)), kernel.e.k.target,
+                       bool(kernel.e.memoryOf(w.x))),
+        e(kernel.e), k(e.k), p(e, *kernel.space), op(op), rule(e, op), body(kernel.body), results(kernel.results) {}
 
   LaunchShape emit() {
-    Dim tasks = blocks;
     Shape steps(result.begin(), result.begin() + last);
     steps.back() = bands();
-    for (const Dim &count : steps)
-      tasks = tasks * count;
     k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
       Value rest = k.div(task, k.dim(blocks));
       at.assign(result.size(), Index());
@@ -65,79 +43,10 @@ public:
       }
       rowsOfTask == 1 ? tiles() : band(at[last - 1].base);
     });
-    return {tasks, 0};
+    return {tasks(), 0, text()};
   }
 
 private:
-  /// Whether an image exceeds L2.
-  bool isFar() { return bytesOfImage() > passes::kCachedBytes; }
-
-  /// Bytes of x and of the result, per image.
-  int64_t bytesOfImage() {
-    int64_t read = byteWidth(dtypeOf(w.x)), written = byteWidth(rule.type);
-    for (size_t d = 1; d < x.size(); ++d) {
-      if (!x[d].isStatic() || !result[d].isStatic())
-        return std::numeric_limits<int64_t>::max();
-      read *= x[d].value(), written *= result[d].value();
-    }
-    return read + written;
-  }
-
-  /// Splits channels into tasks of about equal size, in whole vectors of the widest target. The channels of an
-  /// incomplete last vector belong to the last task.
-  void cutChannels(int64_t most) {
-    const Dim &size = result.back();
-    channelBlock = most;
-    blocks = ceildiv(size, most);
-    if (size.isStatic() && size.value() > 0) {
-      int64_t unit = kLineBytes / int64_t(byteWidth(rule.sumType));
-      int64_t whole = std::max<int64_t>(size.value() / unit, 1), parts = llvm::divideCeil(whole * unit, most);
-      channelBlock = unit * llvm::divideCeil(whole, parts);
-      blocks = llvm::divideCeil(whole * unit, channelBlock);
-    }
-  }
-
-  /// Approximate number of positions per row of a tile. A single row uses a third of the registers that contractions
-  /// use as accumulators; elements of x and of the filter use the others. Several rows that share elements use up to
-  /// two thirds.
-  int64_t positions(int64_t rowsOfTile, int64_t accumulators) {
-    int64_t single = std::min(accumulators / 3, passes::kMostUnrolledTaps / w.kernel.back());
-    return rowsOfTile == 1 ? single : std::max<int64_t>(2 * single / (std::min(rowsOfTile, sharing) + 1), 2);
-  }
-  /// On this target; one position less if each tile prefetches the pixels of the next tile.
-  int64_t positions(int64_t rowsOfTile) {
-    int64_t all = positions(rowsOfTile, k.target.tileRows * k.target.tileVectors);
-    return fetchesNext && rowsOfTile > 1 ? std::max<int64_t>(all - 1, 2) : all;
-  }
-
-  /// Extent in spatial dimension d of x that `windows` adjacent windows cover.
-  int64_t reach(size_t d, int64_t windows) {
-    return (windows - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1;
-  }
-
-  /// Loads from L2 that cross cache lines take longer than the computation of a tile. So each tile prefetches to L1 the
-  /// pixels that only the next tile needs, if L1 holds both and pixels have many vectors.
-  bool shouldFetchNext(int64_t rowsOfTile) {
-    const Dim &channels = result.back();
-    bool ofMany = channels.isStatic() && channels.value() >= kFewVectors * lanes;
-    if (!ofMany || !storesSplit() || !isFar() || !e.memoryOf(w.x) || sharing == 1)
-      return false;
-    int64_t narrower = positions(rowsOfTile) - 1;
-    int64_t pixels = reach(w.spatial - 2, rowsOfTile) * reach(w.spatial - 1, 2 * narrower);
-    int64_t ofTask = blocks == 1 ? channels.value() : channelBlock;
-    return narrower > 2 && pixels * ofTask * int64_t(byteWidth(dtypeOf(w.x))) <= passes::kWindowTileBytes;
-  }
-
-  /// Number of tasks along the rows of an image: even, so that two threads get equal shares.
-  Dim bands() {
-    const Dim &size = result[last - 1];
-    if (!size.isStatic() || rowsOfTask == 1 || size.value() <= rowsOfTask)
-      return ceildiv(size, rowsOfTask);
-    int64_t about = (size.value() + rowsOfTask) / (2 * rowsOfTask),
-            fewest = llvm::divideCeil(size.value(), 2 * mostRows);
-    return 2 * std::max(about, fewest);
-  }
-
   /// Computes the rows of a task by tiles with all of these rows. With a static number of rows, tasks are of nearly
   /// equal height; otherwise the rows of the last task may be computed one by one.
   void band(Value number) {
@@ -207,21 +116,6 @@ private:
     });
   }
 
-  /// Lanes per position of the last channels: the rest of the vector holds other positions.
-  int64_t lanesOfRest() {
-    const Dim &size = result.back();
-    if (!size.isStatic() || byteWidth(rule.type) < 4)
-      return lanes;
-    return std::min(lanes, std::max<int64_t>(llvm::PowerOf2Ceil(size.value() % lanes), kFewestLanes));
-  }
-
-  /// Whether all windows of `size` positions from `from` on lie inside the row.
-  bool isInside(int64_t from, int64_t size) {
-    size_t d = last - 1;
-    int64_t first = from * w.strides[d] - w.low[d];
-    return first >= 0 && first + reach(d, size) <= width;
-  }
-
   /// `known`: the value of `from`; nullopt if all windows lie inside.
   void tile(Value from, std::optional<int64_t> known, int64_t size) {
     llvm::SaveAndRestore alone(together, known ? 1 : together); // skipped taps are skipped for whole vectors
@@ -261,18 +155,7 @@ private:
     });
   }
 
-  /// Whether all vectors of the result cross cache lines and stores would wait for both: then the lines are prefetched.
-  /// Shorter vectors share lines, so that prefetching costs more than it saves.
-  bool storesSplit() {
-    return k.target.machine.splitStoresWait && k.target.vectorBytes == kLineBytes && !endsWithLine();
-  }
-
-  /// Whether the channels of a pixel fill whole cache lines.
-  bool endsWithLine() {
-    return result.back().isStatic() && result.back().value() * byteWidth(rule.type) % kLineBytes == 0;
-  }
-
-  /// Prefetches `count` pixels of the row of x that contains `position`.
+  /// So many of the row of x that `position` is in.
   void fetchPixels(SmallVector<Index> position, Value from, int64_t count) {
     for (int64_t i = 0; i < count; ++i) {
       position[last] = {k.add(from, k.constant(i))};
@@ -397,29 +280,21 @@ private:
   KernelBuilder &k;
   PointEmitter p;
   Operation *op;
-  const Window &w;
   WindowRule rule;
   Block &body;
   ArrayRef<Value> results;
-  Shape x, result;
-  size_t last; // the dimension of x and the result that tiles run along
-  int64_t columns, width, lanes;
-  int64_t channelBlock;
-  Dim blocks;                           // blocks of channels
-  int64_t sharing = 1;                  // number of rows of the result that read a row of x
-  bool fetchesNext = false;             // prefetch the pixels of the next tile
-  int64_t mostRows = 1, rowsOfTask = 1; // limit for a tile with unrolled taps; rows of a task
-  int64_t rows = 1;                     // rows of the current tile
-  int64_t together = 1;                 // positions of the tile that share a vector
-  SmallVector<Index> at;                // position in the result
-  Value channelFrom, channelTo;         // channels of the task
+  int64_t rows = 1;             // of the tile
+  int64_t together = 1;         // positions of the tile that share a vector
+  SmallVector<Index> at;        // in the result
+  Value channelFrom, channelTo; // of the task
 };
 
 } // namespace
 
 LaunchShape emitWindow(const KernelEmission &kernel) {
   Operation *op = passes::tiledWindowIn(kernel.body);
-  return WindowKernel(kernel.e, op, *windowOf(op), kernel.body, *kernel.space, kernel.results).emit();
+  std::optional<Window> w = windowOf(op);
+  return WindowKernel(kernel, op, *w).emit();
 }
 
 } // namespace burin::codegen

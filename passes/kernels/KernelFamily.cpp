@@ -42,6 +42,10 @@ bool isBf16Split(const KernelBody &body) { return bool(body.first<Bf16TermsOp>()
 
 bool hasSpace(const KernelBody &body) { return body.space(); }
 bool isContraction(const KernelBody &body) { return body.first<ContractOp>() && body.space(); }
+bool isProductOfTerms(const KernelBody &body) {
+  auto op = body.first<ContractOp>();
+  return op && op.getTerms() && body.space();
+}
 bool isAttention(const KernelBody &body) { return body.first<ScaledDotProductAttentionOp>() && body.space(); }
 bool isTiledWindow(const KernelBody &body) { return tiledWindowIn(body.block) && body.space(); }
 

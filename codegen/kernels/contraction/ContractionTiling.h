@@ -14,6 +14,7 @@ struct ContractionTiling {
   Dim unitBlocks, unitsPerBlock; // all blocks but the last have the same size
   Dim panels, panelsPerBlock;
 
+  ContractionTiling() = default;
   /// `depth`: length of the sum; `bytes` and `sumBytes`: sizes of an element of a panel and of an accumulator.
   ContractionTiling(bool unitsAreRows, const Dim &units, const Dim &along, const Dim &depth, const Dim &columns,
                     int64_t bytes, int64_t sumBytes, bool ofTerms);

@@ -11,20 +11,17 @@ public:
       : k(k), memory{k.scratch, type, {}}, width(width), lanes(k.target.lanes(byteWidth(type))) {}
   static Dim scratchBytes(const Dim &rows, DType type, int64_t width) { return rows * Dim(width * byteWidth(type)); }
 
-  /// Row r is row `base` + r of scratch memory.
-  void setBase(Value base) { this->base = base; }
   void clear(Value rows);
-  /// Loads the sums of `rows` rows from `row` on, `vectors` per row.
-  SmallVector<Value> load(Value row, int64_t rows, int64_t vectors);
-  void store(Value row, int64_t vectors, ArrayRef<Value> sums);
+  /// Loads the sums of `rows` rows from `row` on, `vectors` per row. Row r is row `base` + r of scratch memory.
+  SmallVector<Value> load(Value base, Value row, int64_t rows, int64_t vectors);
+  void store(Value base, Value row, int64_t vectors, ArrayRef<Value> sums);
 
 private:
-  Index position(Value row, int64_t number, int64_t vector);
+  Index position(Value base, Value row, int64_t number, int64_t vector);
 
   KernelBuilder &k;
   Memory memory;
   int64_t width, lanes;
-  Value base;
 };
 
 } // namespace burin::codegen

@@ -1,0 +1,97 @@
+#include "codegen/kernels/contraction/ContractionSchedule.h"
+#include "codegen/kernels/contraction/CompressedRow.h"
+#include "codegen/kernels/contraction/KeptSums.h"
+#include "passes/Passes.h"
+
+using namespace burin::ir;
+
+namespace burin::codegen {
+namespace {
+
+DType accumulatorType(DType type) {
+  if (type == DType::f64 || type == DType::i64)
+    return type;
+  return isFloat(type) ? DType::f32 : DType::i32;
+}
+
+} // namespace
+
+ContractionSchedule::ContractionSchedule(ContractOp op, StridedMemory leftSide, const Target &target)
+    : ContractionLoopNest(op, std::move(leftSide)), sumType(accumulatorType(dtypeOf(op.getLhs()))),
+      lanes(target.lanes(byteWidth(sumType))), panelWidth(passes::kPanelBytes / byteWidth(sumType)),
+      chunkWidth(target.tileVectors * lanes) {
+  // If rows are a multiple of the way size apart, their cache lines share a set of L1, so a tile must not have more
+  // rows than L1 has ways.
+  const Machine &machine = target.machine;
+  bool shareSet = gathered.empty() && along.stride.isStatic() &&
+                  along.stride.value() * byteWidth(left.memory.dtype) % machine.l1WayBytes == 0;
+  tileRows = shareSet ? std::min(target.tileRows, machine.l1Ways) : target.tileRows;
+  skipsZeros = op.getFinite() && sum.size() == 1 && left.strides.back() == Dim(1);
+  cutColumns(target);
+  cutTasks();
+}
+
+void ContractionSchedule::cutColumns(const Target &target) {
+  columns = allColumns = shapeOf(op.getResult()).back();
+  if (Value tail = op.getTail())
+    columns = columns - (tailColumns = shapeOf(tail)[op.getBatch() + 1].value());
+  if (columns.isStatic() && columns.value() % chunkWidth)
+    narrowVectors = (columns.value() % chunkWidth + lanes - 1) / lanes;
+  // A separate last chunk spares full chunks their masks, which are cheap only with AVX-512.
+  if (narrowVectors == target.tileVectors && target.avx512)
+    narrowVectors = 0;
+}
+
+/// Tasks are batches times blocks of units times blocks of panels. The split is the same on every target.
+void ContractionSchedule::cutTasks() {
+  batches = 1;
+  for (size_t i = 0; i < op.getBatch(); ++i)
+    batches = batches * shapeOf(op.getResult())[i];
+  byRows = outer.empty() && !along.cut;
+  units = byRows ? along.size : Dim(1);
+  for (Step &dim : outer)
+    units = units * dim.size;
+  if (rowGroup > 1)
+    units = floordiv(units, rowGroup);
+  tiling = ContractionTiling(byRows && rowGroup == 1, units, byRows ? Dim(rowGroup) : along.size, depth, columns,
+                             byteWidth(dtypeOf(op.getRhs())), byteWidth(sumType), bool(op.getTerms()));
+  if (rowGroup > 1) {
+    units = units * Dim(rowGroup);
+    tiling.unitsPerBlock = tiling.unitsPerBlock * Dim(rowGroup);
+  }
+  rowsOfTask = byRows ? tiling.unitsPerBlock : tiling.unitsPerBlock * along.size;
+  keepsSums = rowsOfTask.isStatic() && rowsOfTask.value() > tileRows && isDeepOverWindows();
+}
+
+Dim ContractionSchedule::tasks() const {
+  return batches * tiling.unitBlocks * ceildiv(tiling.panels, tiling.panelsPerBlock);
+}
+
+Dim ContractionSchedule::scratchBytes() const {
+  if (keepsSums)
+    return KeptSums::scratchBytes(rowsOfTask, sumType, chunkWidth);
+  return skipsZeros ? CompressedRow::scratchBytes(depth, sumType) : Dim(0);
+}
+
+std::string ContractionSchedule::text() const {
+  std::string result;
+  llvm::raw_string_ostream out(result);
+  out << "  tasks: " << batches.str() << " batch(es), " << tiling.unitBlocks.str() << " block(s) of "
+      << tiling.unitsPerBlock.str() << (byRows ? " row(s), blocks of " : " outer position(s), blocks of ")
+      << tiling.panelsPerBlock.str() << " of " << tiling.panels.str() << " panel(s)\n";
+  out << "  tiles: up to " << tileRows << " of " << along.size.str() << " row(s) times " << chunkWidth << " of "
+      << columns.str() << " column(s), sums in " << name(sumType) << ", vectors of " << lanes << "\n";
+  out << "  sum over";
+  for (const Step &step : sum)
+    out << " " << step.size.str() << (step.cut ? " (inside the left side)" : "");
+  out << "\n";
+  if (tailColumns)
+    out << "  " << tailColumns << " column(s) more are summed by lanes\n";
+  if (keepsSums)
+    out << "  sums wait in scratch memory between blocks of the depth\n";
+  if (skipsZeros)
+    out << "  single rows may leave out their zeros\n";
+  return result;
+}
+
+} // namespace burin::codegen

@@ -1,0 +1,41 @@
+// The schedule of a contraction on a CPU: the split of its result into tasks and register tiles. It is computed before
+// any code is emitted, and can be printed.
+#pragma once
+#include "codegen/kernels/contraction/ContractionLoopNest.h"
+#include "codegen/kernels/contraction/ContractionTiling.h"
+
+namespace burin::codegen {
+
+/// A tile is up to `tileRows` rows times a chunk of columns, held in vector accumulators over the whole sum. The right
+/// operand is packed in panels (see PackOp); a chunk is the part of a panel's width that one tile uses.
+struct ContractionSchedule : ContractionLoopNest {
+  ContractionSchedule(ir::ContractOp op, StridedMemory left, const Target &target);
+
+  DType sumType;             // of the accumulators
+  int64_t lanes;             // of a vector of accumulators
+  int64_t panelWidth;        // in columns
+  int64_t chunkWidth;        // in columns
+  int64_t tileRows;          // limit
+  Dim allColumns, columns;   // of the result; those in panels
+  int64_t tailColumns = 0;   // the other columns, computed as horizontal sums (see TailColumns.h)
+  int64_t narrowVectors = 0; // of a partial last chunk, else 0
+  bool skipsZeros;           // tasks of one row may skip its zeros (see CompressedRow.h)
+
+  Dim batches;
+  bool byRows; // tasks are blocks of rows; otherwise of outer positions with all their rows
+  Dim units;   // rows, or outer positions
+  ContractionTiling tiling;
+  Dim rowsOfTask;
+  bool keepsSums; // the sum is computed block by block, with partial sums in scratch memory (see KeptSums.h)
+
+  Dim tasks() const;
+  Dim scratchBytes() const; // per worker
+  /// Tasks, tiles and loops of the sum in readable form.
+  std::string text() const;
+
+private:
+  void cutColumns(const Target &);
+  void cutTasks();
+};
+
+} // namespace burin::codegen

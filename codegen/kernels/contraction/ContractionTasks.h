@@ -1,0 +1,28 @@
+// The loops around the tiles of a contraction: tasks, and chunks of columns.
+#pragma once
+#include "codegen/kernels/contraction/ContractionSchedule.h"
+
+namespace burin::codegen {
+
+/// A block of units times a block of panels, of one batch.
+struct ContractionTask {
+  Value batch;
+  Value unitFrom, unitTo;
+  Value chunkFrom, chunkTo;
+  Value isLastBlock; // of panels
+};
+void eachTask(KernelBuilder &k, ContractionSchedule &s, llvm::function_ref<void(const ContractionTask &)> body);
+
+/// The columns of a tile.
+struct Chunk {
+  Value number;
+  int64_t vectors;
+  bool isWhole = false; // known to have all its columns
+};
+/// End of the chunks of a task that have all their columns.
+Value wholeChunksEnd(KernelBuilder &k, const ContractionSchedule &s, const ContractionTask &task);
+/// Calls `body` for the chunks from `from` on; separately for a last chunk that the columns do not fill.
+void eachChunk(KernelBuilder &k, const ContractionSchedule &s, const ContractionTask &task, Value from,
+               llvm::function_ref<void(const Chunk &)> body);
+
+} // namespace burin::codegen

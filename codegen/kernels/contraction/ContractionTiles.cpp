@@ -1,0 +1,162 @@
+#include "codegen/kernels/contraction/ContractionTiles.h"
+#include "codegen/kernels/contraction/PanelPrefetch.h"
+#include "codegen/kernels/contraction/TailColumns.h"
+#include "passes/Passes.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+
+ContractionTiles::ContractionTiles(const KernelEmission &kernel, ContractionSchedule &schedule)
+    : lhs(schedule.left.memory), rhs(*kernel.e.memoryOf(passes::skipReshapes(schedule.op.getRhs()))), e(kernel.e),
+      k(e.k), s(schedule), epilogue(e, s, s.sumType, kernel.body, *kernel.space, kernel.results) {
+  if (Value t = s.op.getTail())
+    tail = *e.memoryOf(passes::skipReshapes(t));
+}
+
+// ---- places
+
+ContractionTiles::Place ContractionTiles::firstPlace(Value batch) { return {batch, k.constant(0), {}, {}}; }
+
+ContractionTiles::Place ContractionTiles::placeOf(Value batch, Value outerPosition) {
+  Place place{batch, k.dim(s.lhsStart), SmallVector<Value>(s.outer.size()), {}};
+  Value rest = outerPosition;
+  for (size_t i = s.outer.size(); i-- > 0;) {
+    Value size = k.dim(s.outer[i].size);
+    place.outer[i] = i ? k.rem(rest, size) : rest;
+    rest = i ? k.div(rest, size) : rest;
+    place.rowsBase = k.add(place.rowsBase, k.mul(place.outer[i], k.dim(s.outer[i].stride)));
+  }
+  for (size_t i = 0; i < s.outer.size(); ++i)
+    if (s.outer[i].cut)
+      place.taps[s.outer[i].dim] = s.tapsOf(k, s.outer[i].dim, place.outer[i]);
+  return place;
+}
+
+Value ContractionTiles::leftStart(const Place &place, Value row) {
+  Value start = k.add(k.mul(place.batch, k.dim(s.lhsBatchStride)), place.rowsBase);
+  return k.add(start, s.rowOffset(k, row));
+}
+
+// ---- a tile: rows x (chunks * vectors) accumulators
+
+void ContractionTiles::emit(const Place &place, const Tile &tile) {
+  int64_t perChunk = tile.chunk.vectors, perPanel = s.panelWidth / s.chunkWidth;
+  Value panelSize = k.mul(k.dim(s.depth), k.constant(s.panelWidth));
+  Value rhsBatch = k.mul(place.batch, k.mul(panelSize, k.dim(ceildiv(s.columns, s.panelWidth))));
+  auto panelOf = [&](Value c) { return k.add(rhsBatch, k.mul(k.div(c, k.constant(perPanel)), panelSize)); };
+  SmallVector<Value> chunkBase; // element of rhs at the start of each chunk
+  for (int64_t c = 0; c < tile.chunks; ++c) {
+    Value at = k.add(tile.chunk.number, k.constant(c));
+    chunkBase.push_back(k.add(panelOf(at), k.mul(k.rem(at, k.constant(perPanel)), k.constant(s.chunkWidth))));
+  }
+  PanelPrefetch fetch(k, rhs, s.panelWidth, chunkBase, perChunk * s.lanes);
+  if (tile.visit && !tile.block)
+    fetch.share(k.add(panelOf(tile.chunk.number), panelSize), k.dim(s.depth), tile.visit, tile.visits);
+  SmallVector<Value> offsets = rowOffsets(tile);
+  auto inPanels = [&](int64_t v, Value step) {
+    Value panelRow = k.mul(step, k.constant(s.panelWidth));
+    Value at = k.add(k.add(chunkBase[v / perChunk], panelRow), k.constant(v % perChunk * s.lanes));
+    return castLanes(k.b, k.loc, k.load(rhs, {at, 1}, s.lanes, {}), rhs.dtype, s.sumType);
+  };
+  Columns columns = tile.columns ? tile.columns : Columns(inPanels);
+  if (tile.nonZeros)
+    return emitListed(place, tile, columns, fetch);
+  auto fetchAhead = [&](int64_t ahead, Value step) { fetch(tile.rows, ahead, step); };
+  Microkernel sums(k, lhs, offsets, s.sum.back().stride, s.sumType, tile.chunks * perChunk, columns,
+                   tile.columns ? Microkernel::Fetch() : Microkernel::Fetch(fetchAhead));
+  ArrayRef<Step> loops = tile.end ? s.sumAtEnds : s.sum;
+  auto innermost = [&](Value lhsAt, Value kAt, ValueRange carried, Rows seeing) {
+    int64_t unrolled = tile.end ? s.unrolledAtEnds() : kUnrolledSteps;
+    return sums.add(lhsAt, kAt, k.dim(loops.back().size), carried, seeing, unrolled);
+  };
+  const SumBlock *block = tile.block;
+  int64_t vectors = tile.chunks * perChunk;
+  SmallVector<Value> carried = block ? block->sums.load(block->base, tile.row, tile.rows, vectors) : sums.zeros();
+  carried = sumLoop({place, loops.size(), tile.end, block, innermost}, loops, leftStart(place, tile.row), k.constant(0),
+                    carried, {0, tile.rows});
+  block ? block->sums.store(block->base, tile.row, vectors, carried) : finishTile(place, tile, carried);
+}
+
+/// Offsets in lhs of the tile's rows, relative to its first row; rows that do not exist read the last one.
+SmallVector<Value> ContractionTiles::rowOffsets(const Tile &tile) {
+  SmallVector<Value> offsets;
+  for (int64_t r = 0; r < tile.rows; ++r) {
+    Value at = k.constant(r);
+    if (tile.rowsEnd && r >= tile.sureRows)
+      at = k.minimum(at, k.sub(k.sub(tile.rowsEnd, tile.row), k.constant(1)));
+    offsets.push_back(s.gathered.empty() ? s.rowOffset(k, at) : s.offsetInTile(k, tile.row, r, offsets));
+  }
+  return offsets;
+}
+
+/// Sums over the nonzero elements of a row.
+void ContractionTiles::emitListed(const Place &place, const Tile &tile, Columns columns, PanelPrefetch &fetch) {
+  CompressedRow &list = *tile.nonZeros;
+  auto listed = [&](int64_t v, Value number) { return columns(v, list.place(number)); };
+  auto fetchListed = [&](int64_t, Value number) { fetch.row(list.placeAhead(number)); };
+  Value zero = k.constant(0);
+  Microkernel sums(k, list.values, {zero}, 1, s.sumType, tile.chunks * tile.chunk.vectors, listed, fetchListed);
+  finishTile(place, tile, sums.add(zero, zero, list.count, sums.zeros()));
+}
+
+/// The loops of the sum around the last one, which `innermost` emits.
+SmallVector<Value> ContractionTiles::sumLoop(const SumLoops &all, ArrayRef<Step> loops, Value lhsAt, Value kAt,
+                                             SmallVector<Value> carried, Rows rows) {
+  if (loops.size() == 1)
+    return all.innermost(lhsAt, kAt, carried, rows);
+  const Step &loop = loops.front();
+  Value inner = k.constant(1); // steps of k within one iteration of this loop
+  for (const Step &below : loops.drop_front())
+    inner = k.mul(inner, k.dim(below.size));
+  auto at = [&](Value x, SmallVector<Value> values, Rows seeing) {
+    Value lhsNext = k.add(lhsAt, k.mul(x, k.dim(loop.stride)));
+    return sumLoop(all, loops.drop_front(), lhsNext, k.add(kAt, k.mul(x, inner)), values, seeing);
+  };
+  if (all.end && loop.dim == s.along.dim && loop.cut) {
+    for (const ContractionLoopNest::Taps &taps : s.tapsSeen(loop.size.value(), *all.end, rows.second))
+      carried = k.loop(k.constant(taps.first), k.constant(taps.end), k.constant(1), carried,
+                       [&](Value tap, ValueRange values) { return at(tap, SmallVector<Value>(values), taps.seeing); });
+    return carried;
+  }
+  auto range = std::pair(k.constant(0), k.dim(loop.size));
+  if (auto cut = all.place.taps.find(loop.dim); loop.cut && cut != all.place.taps.end())
+    range = cut->second;
+  if (all.block && loops.size() == all.count)
+    range = {k.maximum(range.first, all.block->from), k.minimum(range.second, all.block->to)};
+  return k.loop(range.first, range.second, k.constant(1), carried,
+                [&](Value x, ValueRange values) { return at(x, SmallVector<Value>(values), rows); });
+}
+
+// ---- epilogue and tail
+
+void ContractionTiles::finishTile(const Place &place, const Tile &tile, ArrayRef<Value> sums) {
+  Value column = k.mul(tile.chunk.number, k.constant(s.chunkWidth));
+  epilogue.finish({tile.row, tile.rows, place.batch, tile.rowsEnd, tile.sureRows, place.outer}, column,
+                  tile.chunks * tile.chunk.vectors, s.columns, tile.chunk.isWhole, sums);
+}
+
+void ContractionTiles::finish(const Place &place, Value row, const Chunk &chunk, ArrayRef<Value> sums) {
+  finishTile(place, {row, 1, chunk}, sums);
+}
+
+void ContractionTiles::emitTail(const Place &place, Value from, Value to) {
+  TailColumns dots(k, lhs, s.sumAtEnds.back().stride, *tail, s.sumType, s.tailColumns, s.depth,
+                   s.sumAtEnds.back().size.value());
+  Value some = k.constant(dots.rows()), whole = k.mul(k.div(k.sub(to, from), some), some), last = k.add(from, whole);
+  k.loop(from, last, some, [&](Value row) { tailTile(place, dots, row, dots.rows()); });
+  k.loop(last, to, k.constant(1), [&](Value row) { tailTile(place, dots, row, 1); });
+}
+
+void ContractionTiles::tailTile(const Place &place, TailColumns &dots, Value row, int64_t rows) {
+  auto segment = [&](Value lhsAt, Value kAt, ValueRange sums, Rows) {
+    return dots.add(lhsAt, kAt, k.dim(s.along.stride), sums);
+  };
+  SmallVector<Value> sums = sumLoop({place, s.sumAtEnds.size(), {}, nullptr, segment}, s.sumAtEnds,
+                                    leftStart(place, row), k.constant(0), dots.zeros(rows), {0, rows});
+  epilogue.finish({row, rows, place.batch, {}, 0, place.outer}, k.dim(s.columns), 1, s.allColumns, false,
+                  dots.finish(sums));
+}
+
+} // namespace burin::codegen
