@@ -39,9 +39,9 @@ static std::vector<Tensor> apply(const ir::OpInfo &info, std::initializer_list<A
 }
 
 /// The attribute by which an op names the size that its result turns out to have.
-static ir::Attr newSize(const char *op) {
+static ir::Attr newSize(const char *op, const Location &where) {
   Trace *trace = Trace::active();
-  return Shape{trace ? trace->newSize(op) : Dim(std::string(op) + "_0")};
+  return Shape{trace ? trace->newSize(op, where) : Dim(std::string(op) + "_0")};
 }
 
 } // namespace detail

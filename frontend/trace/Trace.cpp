@@ -255,9 +255,9 @@ bool Trace::isBefore(mlir::Operation *a, mlir::Operation *b) const {
   return a->getBlock() == b->getBlock() ? a->isBeforeInBlock(b) : depthOf(a->getBlock()) < depthOf(b->getBlock());
 }
 
-Dim Trace::newSize(const std::string &op) {
+Dim Trace::newSize(const std::string &op, const Location &where) {
   if (!scopes.empty())
-    throw Error(detail::inScope({}), op,
+    throw Error(detail::inScope(where), op,
                 "the size of its result depends on the data, which a branch, a loop or vmap cannot have; compute it "
                 "before, or keep the size and mask what is not wanted");
   auto isTaken = [&](const std::string &name) {

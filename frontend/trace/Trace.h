@@ -79,8 +79,8 @@ public:
   /// Makes runs fail in which `condition` is not true for all elements: the results of the function, branch or loop
   /// that is being recorded depend on it.
   void check(const Tensor &condition, const std::string &message, const Location &where);
-  /// A symbol for the size of a result of `op` that is not known before a run.
-  Dim newSize(const std::string &op);
+  /// A symbol for the size of a result of `op`, called at `where`, that is not known before a run.
+  Dim newSize(const std::string &op, const Location &where);
   /// What the function returns; nothing is recorded afterwards.
   void setResults(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where);
   /// Decides which cells are states, and completes the function.

@@ -227,8 +227,8 @@ TEST_CASE("what vmap refuses") {
   CHECK_ERROR(vmap(same, 0, {0, 0})(x), "vmap: out_axes has 2 entries, but the function has 1 results");
   CHECK_ERROR(vmap(same, 0, 2)(x), "vmap: out_axes: there is no dimension 2 in result 0");
   CHECK_ERROR(vmap(same, 0, None)(x), "vmap: result 0, f32[3, 4], differs between examples");
-  CHECK_THROWS_WITH(vmap([](const Tensor &x) { return nonzero(x > 0); })(x),
-                    Catch::Contains("nonzero: the size of its result depends on the data"));
+  CHECK_ERROR(vmap([](const Tensor &x) { return nonzero(x > 0); })(x),
+              "nonzero: the size of its result depends on the data");
   CHECK_ERROR(vmap([](const Tensor &x) { return Tensor(x.item<float>()); })(some({3}, 1)), "item");
   nn::BatchNorm2d norm(2);
   CHECK_ERROR(vmap(norm)(some({3, 1, 2, 4, 4}, 1)), "vmap: the function sets a parameter or buffer");

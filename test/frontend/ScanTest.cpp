@@ -222,10 +222,12 @@ TEST_CASE("loops that make no sense are refused where they are written") {
   CHECK(contains(messageFrom(twice), "state 0 is f32[2] before the step and f32[4] after it"));
   auto none = [](const std::vector<Tensor> &, const std::vector<Tensor> &) { return ScanResult{}; };
   CHECK(contains(messageFrom(none), "returns 0 states, but it is given 1"));
+  const int here = __LINE__;
   auto nonzeros = [](const std::vector<Tensor> &s, const std::vector<Tensor> &) {
     return ScanResult{{s[0] + nonzero(s[0]).sum()}, {}};
   };
-  CHECK(contains(messageFrom(nonzeros), "the size of its result depends on the data"));
+  CHECK(contains(messageFrom(nonzeros),
+                 atLine(__FILE__, here + 2) + "nonzero: the size of its result depends on the data"));
   Tensor leaked;
   CHECK_ERROR(trace(
                   [&](const Tensor &x) {

@@ -344,7 +344,7 @@ def apiSource(ops):
             operands = f"detail::operandList({op.operands[0].name})"
         else:
             operands = "{" + ", ".join(o.name for o in op.operands) + "}"
-        attrs = "{" + ", ".join(f'detail::newSize("{op.name}")' if a.isNewSize else f"ir::Attr({CPP_TYPE[a.kind]}({a.name}))"
+        attrs = "{" + ", ".join(f'detail::newSize("{op.name}", where)' if a.isNewSize else f"ir::Attr({CPP_TYPE[a.kind]}({a.name}))"
                                 for a in op.attrs) + "}"
         call = f"detail::apply(ir::opInfo(ir::OpId::{op.name}), {operands}, {attrs}, where)"
         suffix = "" if op.variadicResults else ".front()"
