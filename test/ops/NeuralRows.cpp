@@ -139,6 +139,46 @@ std::vector<Example> groupNorm(const Row &row, DType dtype) {
   return list;
 }
 
+/// Of the normalisation of runs of `length` elements, `channelOf` being the element of the weight for each of them:
+/// the mean is rounded, so the difference from it errs by roundings of the largest element. They weigh the more, the
+/// less the elements of a run differ.
+ir::RefTensor centeredScale(const Example &example, const std::vector<const ir::RefTensor *> &operands, int64_t length,
+                            const std::function<size_t(size_t)> &channelOf) {
+  ir::RefTensor scale = *operands[0];
+  std::vector<double> &x = scale.reals();
+  const double epsilon = std::get<double>(example.attrs.at("epsilon"));
+  for (size_t start = 0; start < x.size(); start += size_t(length)) {
+    std::span<double> run(x.data() + start, size_t(length));
+    double sum = 0, squares = 0, largest = 0;
+    for (double value : run)
+      sum += value, largest = std::max(largest, std::fabs(value));
+    for (double value : run)
+      squares += (value - sum / double(length)) * (value - sum / double(length));
+    const double size = largest / std::sqrt(squares / double(length) + epsilon);
+    for (size_t i = 0; i < run.size(); ++i)
+      run[i] = size * (operands[1] ? std::fabs(operands[1]->reals()[channelOf(start + i)]) : 1);
+  }
+  return scale;
+}
+
+ir::RefTensor groupNormScale(const Example &example, const std::vector<const ir::RefTensor *> &operands) {
+  const std::vector<int64_t> &shape = operands[0]->shape;
+  auto groups = example.attrs.find("groups");
+  int64_t inner = 1, count = groups == example.attrs.end() ? shape[1] : std::get<int64_t>(groups->second);
+  for (size_t d = 2; d < shape.size(); ++d)
+    inner *= shape[d];
+  return centeredScale(example, operands, shape[1] / count * inner,
+                       [=](size_t i) { return i / size_t(inner) % size_t(shape[1]); });
+}
+
+ir::RefTensor layerNormScale(const Example &example, const std::vector<const ir::RefTensor *> &operands) {
+  const std::vector<int64_t> &shape = operands[0]->shape;
+  int64_t axis = std::get<int64_t>(example.attrs.at("axis")), length = 1;
+  for (size_t d = size_t(axis < 0 ? axis + int64_t(shape.size()) : axis); d < shape.size(); ++d)
+    length *= shape[d];
+  return centeredScale(example, operands, length, [=](size_t i) { return i % size_t(length); });
+}
+
 std::vector<Example> attention(const Row &row, DType dtype) {
   const Dim e("e"), v("v");
   const std::vector<Sizes> sizes{{{"b", 2}, {"n", 7}, {"m", 17}},
@@ -173,6 +213,7 @@ std::vector<Example> attention(const Row &row, DType dtype) {
 
 const std::vector<Row> &neuralRows() {
   const Tolerance normed{.ulps = 4, .epsilons = 64, .zeroSigns = false};
+  const Tolerance centered{.ulps = 4, .epsilons = 64, .sumEpsilons = 4, .zeroSigns = false};
   static const std::vector<Row> table{
       {"max_pool", kNumbers, pool, {.zeroSigns = false}},
       {"avg_pool",
@@ -184,11 +225,11 @@ const std::vector<Row> &neuralRows() {
       {"adaptive_avg_pool", kFloats, adaptivePool, {.sumEpsilons = 16, .zeroSigns = false}, kModest},
       {"softmax", kFloats, rows, {.ulps = 16, .epsilons = 4}},
       {"log_softmax", kFloats, rows, {.ulps = 4, .epsilons = 16, .zeroSigns = false}},
-      {"layer_norm", kFloats, norm, normed},
+      {"layer_norm", kFloats, norm, centered, {}, {{}}, layerNormScale},
       {"rms_norm", kFloats, norm, normed},
       {"batch_norm", kFloats, batchNorm, normed, kPlain},
-      {"group_norm", kFloats, groupNorm, normed},
-      {"instance_norm", kFloats, groupNorm, normed},
+      {"group_norm", kFloats, groupNorm, centered, {}, {{}}, groupNormScale},
+      {"instance_norm", kFloats, groupNorm, centered, {}, {{}}, groupNormScale},
       {"scaled_dot_product_attention", kFloats, attention, {.ulps = 4, .epsilons = 128, .zeroSigns = false}},
   };
   return table;

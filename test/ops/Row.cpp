@@ -132,7 +132,9 @@ private:
     for (const Placed &p : placed)
       p.draw(run, random, inputs);
     Tensors want = graph.interpret(inputs), got = runner(inputs), scale;
-    if (row.isLinear())
+    if (row.errorScale)
+      scale = errorScales(inputs);
+    else if (row.isLinear())
       scale = graph.interpret(absolute(inputs));
     size_t i = 0;
     for (const Placed &p : placed)
@@ -141,6 +143,19 @@ private:
         if (!different.empty())
           found.push_back(where(p, run) + "result " + std::to_string(r) + ", " + different);
       }
+  }
+
+  /// Of ops with one result.
+  Tensors errorScales(const Tensors &inputs) const {
+    Tensors scales;
+    size_t next = 0;
+    for (const Placed &p : placed) {
+      std::vector<const RefTensor *> operands;
+      for (const Operand &operand : p.example.operands)
+        operands.push_back(operand.spec ? &inputs[next++] : nullptr);
+      scales.push_back(row.errorScale(p.example, operands));
+    }
+    return scales;
   }
 
   std::string where(const Placed &p, size_t run) {

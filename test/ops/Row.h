@@ -26,8 +26,11 @@ struct Row {
   Tolerance tolerance = {};
   Draw draw = {};                  // of the operands, where the examples do not say otherwise
   std::vector<Attrs> attrs = {{}}; // each is tried
-  /// Whether the op is linear in its operands: the scale of errors is its result on absolute values.
-  bool isLinear() const { return tolerance.sumEpsilons > 0; }
+  /// The scale of errors where tolerance.sumEpsilons is set: what it multiplies, by element of the result. `operands`
+  /// are null where they are left out. Null for an op that is linear in its operands, whose scale is its result on
+  /// absolute values.
+  ir::RefTensor (*errorScale)(const Example &, const std::vector<const ir::RefTensor *> &operands) = nullptr;
+  bool isLinear() const { return tolerance.sumEpsilons > 0 && !errorScale; }
 };
 
 const std::vector<Row> &elementwiseRows();
