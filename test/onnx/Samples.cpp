@@ -24,6 +24,16 @@ int main(int argc, char **argv) {
             .inputs = {valueInfo("x", kFloat, {"2", "3"})},
             .outputs = {valueInfo("y", kFloat, {"2", "3"})}}
       .write(folder + "wrong.onnx");
+  ModelText{.nodes = {{"Det", {"x"}, {"a"}},
+                      {"MatMul", {"x", "x"}, {"b"}, {}, "scores"},
+                      {"Det", {"x"}, {"c"}},
+                      {"Squeeze", {"x", "axis"}, {"d"}, {}, "flat"},
+                      {"Add", {"a", "b"}, {"e"}, {}, "behind"},
+                      {"Relu", {"x"}, {"y"}}},
+            .inputs = {valueInfo("x", kFloat, {"2", "3"})},
+            .outputs = {valueInfo("y", kFloat, {"2", "3"})},
+            .initializers = {intTensor("axis", {1}, {1})}}
+      .write(folder + "several.onnx");
   std::ofstream(folder + "shape.pb", std::ios::binary) << intTensor("shape", {2}, {3, -1});
   std::ofstream(folder + "x.pb", std::ios::binary) << floatTensor("x", {2, 2}, {1, 1, 2, 0});
   std::ofstream(folder + "probs.pb", std::ios::binary) << floatTensor("probs", {2, 3}, {0, 0, 9, 2, 4, 6});

@@ -1,48 +1,8 @@
 // Sizes that models leave open: each its own symbol, one where an op needs them equal, checked by every run where that
 // is not known; and the arithmetic that exporters compute shapes with.
-#include "test/frontend/Check.h"
-#include "test/onnx/Folder.h"
-#include "test/onnx/ModelWriter.h"
+#include "test/onnx/Load.h"
 
 using namespace burin::test;
-
-namespace {
-
-struct Loaded {
-  Graph graph;
-  std::vector<std::string> warnings;
-};
-Loaded loadModel(const ModelText &model, std::vector<OnnxOptions::Size> sizes = {}) {
-  Folder folder;
-  std::vector<std::string> warnings;
-  OnnxOptions options{
-      .fixed = {}, .sizes = std::move(sizes), .warn = [&](const std::string &text) { warnings.push_back(text); }};
-  Graph graph = load_onnx(model.write(folder / "model.onnx"), options);
-  return {std::move(graph), std::move(warnings)};
-}
-
-Bytes floatInput(const Bytes &name, const std::vector<Bytes> &sizes) { return valueInfo(name, kFloat, sizes); }
-
-ModelText graphOf(std::vector<NodeText> nodes, std::vector<Bytes> inputs, std::vector<Bytes> initializers = {}) {
-  return {.nodes = std::move(nodes),
-          .inputs = std::move(inputs),
-          .outputs = {valueInfo("y", kFloat, {})},
-          .initializers = std::move(initializers)};
-}
-
-Bytes ints(const Bytes &name, const std::vector<int64_t> &values) {
-  return intTensor(name, {int64_t(values.size())}, values);
-}
-Bytes scalar(const Bytes &name, int64_t value) { return intTensor(name, {}, {value}); }
-
-std::string problemOf(const Graph &graph, std::vector<Tensor> inputs) {
-  return messageOf([&] {
-    for (const Tensor &result : graph.run(inputs))
-      result.to_vector<float>();
-  });
-}
-
-} // namespace
 
 // ---- names
 
@@ -305,6 +265,28 @@ TEST_CASE("Slices with steps over two symbolic axes") {
     CHECK(graph.run({ones({1, 3, 6, 7})})[0].shape() == Shape{1, 3, 3, 3});
     CHECK(graph.run({ones({1, 3, 7, 2})})[0].shape() == Shape{1, 3, row ? 3 : 4, 1});
   }
+}
+
+TEST_CASE("Relative positions of a symbolic length, and a mask of them") {
+  // x where |i - j| < 2 and j <= i, as masks of decoders are computed; the range is the same value twice.
+  std::vector<NodeText> nodes{{"Shape", {"x"}, {"s"}},
+                              {"Gather", {"s", "zero"}, {"n"}},
+                              {"Range", {"zero", "n", "one"}, {"i"}},
+                              {"Range", {"zero", "n", "one"}, {"j"}},
+                              {"Unsqueeze", {"i", "last"}, {"column"}},
+                              {"Unsqueeze", {"j", "first"}, {"row"}},
+                              {"Sub", {"column", "row"}, {"apart"}},
+                              {"Abs", {"apart"}, {"distance"}},
+                              {"Less", {"distance", "two"}, {"isNear"}},
+                              {"GreaterOrEqual", {"apart", "zero"}, {"isPast"}},
+                              {"And", {"isNear", "isPast"}, {"mask"}},
+                              {"Where", {"mask", "x", "none"}, {"y"}}};
+  Graph graph = loadModel(graphOf(nodes, {floatInput("x", {"n", "n"})},
+                                  {scalar("zero", 0), scalar("one", 1), scalar("two", 2), ints("last", {1}),
+                                   ints("first", {0}), floatTensor("none", {}, {-9})}))
+                    .graph;
+  CHECK(floats(graph.run({ones({1, 1})})[0]) == std::vector<float>{1});
+  CHECK(floats(graph.run({ones({3, 3})})[0]) == std::vector<float>{1, -9, -9, 1, 1, -9, -9, 1, 1});
 }
 
 // ---- what is odd, and what is decided

@@ -8,12 +8,18 @@ namespace burin::onnx {
 
 namespace {
 
-/// -weight[target] * x[…, target, …], reduced; `x` holds logarithms of probabilities along dimension 1.
-Tensor negativeLogLikelihood(Node &n, const Tensor &x, const Tensor &target, const std::optional<Tensor> &weight) {
+/// -weight[target] * x[…, target, …], reduced; `x` holds logarithms of probabilities along dimension 1. The index of
+/// what is ignored need not be that of a class.
+Tensor negativeLogLikelihood(Node &n, const Tensor &x, Tensor target, const std::optional<Tensor> &weight) {
+  std::optional<Tensor> isIgnored;
+  if (n.hasAttribute("ignore_index")) {
+    isIgnored = target == n.attribute("ignore_index", int64_t(0));
+    target = where(*isIgnored, 0, target);
+  }
   Tensor picked = squeeze(gather(x, unsqueeze(target, {1}), 1), {1});
   Tensor scale = weight ? take(*weight, target) : full(target.shape(), 1, x.dtype());
-  if (n.hasAttribute("ignore_index"))
-    scale = where(target == n.attribute("ignore_index", int64_t(0)), 0.0, scale);
+  if (isIgnored)
+    scale = where(*isIgnored, 0.0, scale);
   Tensor loss = -picked * scale;
   std::string reduction = n.attribute("reduction", "mean");
   if (reduction == "none")

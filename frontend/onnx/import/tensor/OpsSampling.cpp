@@ -303,19 +303,16 @@ struct GridSampler {
   std::string mode, padding;
   bool alignsCorners;
 
-  Tensor reflected(const Tensor &x, double low, double high) const {
-    double span = high - low;
-    if (span == 0)
-      return x * 0.0 + low;
-    Tensor t = remainder(abs(x - low), 2 * span);
-    return where(t > span, 2 * span - t, t) + low;
+  /// `last` is the largest index: a scalar, as in what follows.
+  Tensor reflected(const Tensor &x, const Tensor &last) const {
+    double low = alignsCorners ? 0 : -0.5;
+    Tensor span = last - 2 * low, period = 2.0 * maximum(span, 0.5); // a span of 0 has one position, which clamp takes
+    Tensor t = remainder(abs(x - low), period);
+    return where(t > span, period - t, t) + low;
   }
-  Tensor padded(const Tensor &x, int64_t size) const {
-    double low = alignsCorners ? 0 : -0.5, high = double(size - 1) - low;
-    if (padding == "border")
-      return clamp(x, 0.0, double(size - 1));
-    if (padding == "reflection")
-      return clamp(reflected(x, low, high), 0.0, double(size - 1));
+  Tensor padded(const Tensor &x, const Tensor &last) const {
+    if (padding == "border" || padding == "reflection")
+      return clamp(padding == "border" ? x : reflected(x, last), zeros_like(last), last);
     return x;
   }
 
@@ -323,15 +320,15 @@ struct GridSampler {
     Tensor index, weight; // weight 0 outside of the input
   };
   /// The taps of one dimension, for positions from -1 to 1.
-  std::vector<Tap> taps(const Tensor &grid, int64_t size) const {
-    double n = double(size);
-    Tensor x = alignsCorners ? (grid + 1.0) * ((n - 1) / 2) : ((grid + 1.0) * n - 1.0) * 0.5;
+  std::vector<Tap> taps(const Tensor &grid, const Dim &size) const {
+    Tensor n = sizeTensor(size).to(grid.dtype()), last = n - 1.0, first = zeros_like(last);
+    Tensor x = alignsCorners ? (grid + 1.0) * (last * 0.5) : ((grid + 1.0) * n - 1.0) * 0.5;
     std::vector<Tap> taps;
     auto add = [&](const Tensor &at, const Tensor &weight) {
-      Tensor isInside = logical_and(at >= 0.0, at <= n - 1);
-      Tensor place = padding == "zeros" ? at : padded(at, size);
+      Tensor isInside = logical_and(at >= 0.0, at <= last);
+      Tensor place = padding == "zeros" ? at : padded(at, last);
       taps.push_back(
-          {clamp(place, 0.0, n - 1).to(DType::i64), padding == "zeros" ? where(isInside, weight, 0.0) : weight});
+          {clamp(place, first, last).to(DType::i64), padding == "zeros" ? where(isInside, weight, 0.0) : weight});
     };
     if (mode == "cubic" || mode == "bicubic") {
       Tensor base = floor(x), t = x - base;
@@ -344,7 +341,7 @@ struct GridSampler {
       add(base + 2.0, far(2.0 - t));
       return taps;
     }
-    x = padded(x, size);
+    x = padded(x, last);
     if (mode == "nearest") {
       add(round(x), x * 0.0 + 1.0);
       return taps;
@@ -377,15 +374,16 @@ Values gridSample(Node &n) {
   std::vector<GridSampler::Tap> all;
   for (size_t d = 0; d < spatial; ++d) {
     const Dim &size = shape[2 + d];
-    if (!size.isStatic() || size.value() < 1)
-      n.unsupported("an image of the size " + size.str());
+    if (size == Dim(0))
+      n.unsupported("an image of the size 0");
+    requireEqual(max(size, 1), size);
     std::vector<GridSampler::Tap> combined;
-    for (const auto &tap : sampler.taps(lastElement(grid, int64_t(spatial - 1 - d)), size.value())) {
+    for (const auto &tap : sampler.taps(lastElement(grid, int64_t(spatial - 1 - d)), size)) {
       if (all.empty() || d == 0)
         combined.push_back(tap);
       else
         for (const auto &outer : all)
-          combined.push_back({outer.index * size.value() + tap.index, outer.weight * tap.weight});
+          combined.push_back({outer.index * sizeTensor(size) + tap.index, outer.weight * tap.weight});
     }
     all = std::move(combined);
   }
