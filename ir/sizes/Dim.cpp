@@ -1,4 +1,4 @@
-// Symbolic sizes as polynomials over atoms: symbols, and the functions that are not polynomial (floordiv, mod, min …).
+// Symbolic sizes as polynomials over atoms: symbols, and the functions that are not polynomial (floordiv, min …).
 // An atom is ordered and compared by its text, which is canonical because its arguments are.
 #include "ir/sizes/DimExpression.h"
 #include <algorithm>
@@ -128,13 +128,21 @@ AtomPtr functionAtom(Op op, const Dim &a, const Dim &b) {
   std::string text = std::string(functionName(op)) + "(" + a.str() + ", " + b.str() + ")";
   if (text.size() > kMaxAtomText)
     tooLarge();
-  return std::make_shared<Atom>(Atom{op, std::move(text), a, b, {}});
+  std::optional<Dim> doubled;
+  if (op == Op::FloorDiv && b.isStatic() && b.value() > 0 && b.value() % 2 == 0)
+    doubled = floordiv(a, b.value() / 2);
+  return std::make_shared<Atom>(Atom{op, std::move(text), a, b, {}, std::move(doubled)});
 }
 
 bool isBefore(const AtomPtr &x, const AtomPtr &y) { return x->text < y->text; }
 bool isConstant(const Monomial &m) { return m.empty(); }
 
-void addTerm(Polynomial &p, const Monomial &m, int64_t coefficient) {
+void addTerm(Polynomial &p, const Monomial &m, int64_t coefficient) { Dim::Expression::add(p, m, coefficient); }
+Monomial multiplied(const Monomial &m, const Monomial &n) { return Dim::Expression::multiplied(m, n); }
+
+} // namespace
+
+void Dim::Expression::add(Polynomial &p, const Monomial &m, int64_t coefficient) {
   if (coefficient == 0)
     return;
   auto [at, isNew] = p.try_emplace(m, coefficient);
@@ -143,12 +151,10 @@ void addTerm(Polynomial &p, const Monomial &m, int64_t coefficient) {
       tooLarge();
     return;
   }
-  at->second = add(at->second, coefficient);
+  at->second = burin::add(at->second, coefficient);
   if (at->second == 0)
     p.erase(at);
 }
-
-} // namespace
 
 bool Dim::Expression::isTruthValue(const Atom &atom) {
   if (atom.op != Op::Min || !(atom.a == Dim(1) || atom.b == Dim(1)))
@@ -156,8 +162,7 @@ bool Dim::Expression::isTruthValue(const Atom &atom) {
   return lowerBound(atom.a).value_or(-1) >= 0 && lowerBound(atom.b).value_or(-1) >= 0;
 }
 
-/// The product of two monomials. A truth value is its own square.
-static Monomial multiplied(const Monomial &m, const Monomial &n) {
+Monomial Dim::Expression::multiplied(const Monomial &m, const Monomial &n) {
   Monomial both(m.size() + n.size());
   std::merge(m.begin(), m.end(), n.begin(), n.end(), both.begin(), isBefore);
   auto isRepeated = [](const AtomPtr &x, const AtomPtr &y) {
@@ -189,6 +194,8 @@ Dim Dim::Expression::make(Polynomial p) {
     return Dim(int64_t(0));
   if (p.size() == 1 && isConstant(p.begin()->first))
     return Dim(p.begin()->second);
+  if (p.size() > 1)
+    joinTerms(p);
   Dim d;
   d.expression = std::make_shared<Expression>(Expression{std::move(p)});
   return d;
@@ -337,6 +344,12 @@ static bool isRemainder(const Dim &a, const Dim &divisor) {
   return least && most && *least >= 0 && *most < divisor.value();
 }
 
+/// Whether the leading coefficient, in [0, divisor), stands for -1.
+static bool isNegated(const Dim &a, int64_t divisor) {
+  const Polynomial terms = Dim::Expression::of(a);
+  return divisor > 2 && terms.begin()->second == divisor - 1;
+}
+
 Dim floordiv(const Dim &a, const Dim &b) {
   if (a.isStatic() && b.isStatic())
     return Dim(floorDivide(a.number, b.number));
@@ -360,6 +373,8 @@ Dim floordiv(const Dim &a, const Dim &b) {
     return quotient;
   if (auto joined = joinDivisions(rest, b.number))
     return quotient + *joined;
+  if (isNegated(rest, b.number)) // rounded up with the other sign: floordiv(-h, 7) is -floordiv(h + 6, 7)
+    return quotient - floordiv(Dim(b.number - 1) - rest, b);
   return quotient + Dim::Expression::make(functionAtom(Op::FloorDiv, rest, b));
 }
 
@@ -378,10 +393,7 @@ Dim mod(const Dim &a, const Dim &b) {
     return Dim(modulo(a.number, b.number));
   if (!b.isStatic())
     return divideExactly(a, b) ? Dim(0) : Dim::Expression::make(functionAtom(Op::Mod, a, b));
-  if (b.number <= 0)
-    return a - floordiv(a, b) * b;
-  Dim rest = divide(a, b.number).second;
-  return rest.isStatic() || isRemainder(rest, b) ? rest : Dim::Expression::make(functionAtom(Op::Mod, rest, b));
+  return a - floordiv(a, b) * b; // so that h + mod(-h, 7) is known to be a multiple of 7
 }
 
 static Dim extremum(Op op, const Dim &a, const Dim &b) {

@@ -102,19 +102,33 @@ static std::optional<int64_t> signBound(const Dim &d, const Dim &positive) {
 
 static std::optional<int64_t> lowerBound(const Dim &d, const Dim &positive, int casesLeft);
 
+/// The quotient by a number that is a factor of the term, if no other factor is negative; its other factors to `rest`.
+static AtomPtr quotientOf(const Dim::Expression::Monomial &factors, Dim::Expression::Monomial &rest) {
+  auto isQuotient = [](const AtomPtr &atom) {
+    return (atom->op == Op::FloorDiv || atom->op == Op::CeilDiv) && atom->b.isStatic() && atom->b.value() >= 1;
+  };
+  auto at = std::find_if(factors.begin(), factors.end(), isQuotient);
+  if (at == factors.end())
+    return nullptr;
+  rest.assign(factors.begin(), at);
+  rest.insert(rest.end(), at + 1, factors.end());
+  auto isNatural = [](const AtomPtr &atom) { return intervalOf(atom).least.value_or(-1) >= 0; };
+  return std::all_of(rest.begin(), rest.end(), isNatural) ? *at : nullptr;
+}
+
 /// Replaces the first quotient by what it is at least or, where it is subtracted, at most, for a number n:
 /// a - n + 1 <= floordiv(a, n) * n <= a and a <= ceildiv(a, n) * n <= a + n - 1.
 static std::optional<int64_t> quotientBound(const Dim &d, const Dim &positive, int casesLeft) {
   Polynomial terms = Dim::Expression::of(d);
-  auto isQuotient = [](const auto &term) {
-    const AtomPtr &atom = term.first.size() == 1 ? term.first[0] : nullptr;
-    return atom && (atom->op == Op::FloorDiv || atom->op == Op::CeilDiv) && atom->b.isStatic() && atom->b.value() >= 1;
-  };
-  auto at = std::find_if(terms.begin(), terms.end(), isQuotient);
+  AtomPtr atom;
+  Dim::Expression::Monomial others;
+  auto at = std::find_if(terms.begin(), terms.end(), [&](const auto &term) {
+    atom = quotientOf(term.first, others);
+    return atom != nullptr;
+  });
   if (at == terms.end())
     return std::nullopt;
-  AtomPtr atom = at->first[0];
-  Dim scale = at->second, divisor = atom->b;
+  Dim scale = Dim::Expression::make(Polynomial{{others, at->second}}), divisor = atom->b;
   const bool isSubtracted = at->second < 0, isFloor = atom->op == Op::FloorDiv;
   terms.erase(at);
   Dim bounded = atom->a;

@@ -1,7 +1,9 @@
 // Printing and parsing of sizes and tensor specs.
 #include "ir/sizes/DimExpression.h"
 #include <charconv>
+#include <functional>
 #include <stdexcept>
+#include <unordered_map>
 
 namespace burin {
 
@@ -150,10 +152,32 @@ private:
 };
 } // namespace
 
-std::optional<Dim> Dim::parse(std::string_view text) try {
+static std::optional<Dim> parsed(std::string_view text) try {
   return Parser(text).all();
 } catch (const Error &) { // malformed, a bad name, a division by 0, or too large
   return std::nullopt;
+}
+
+namespace {
+struct TextHash {
+  using is_transparent = void;
+  size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+};
+} // namespace
+
+/// Types hold sizes as text, which passes read over and over: what this thread has read is kept.
+std::optional<Dim> Dim::parse(std::string_view text) {
+  constexpr size_t kMostKept = 1 << 12, kLongestKept = 1 << 12;
+  thread_local std::unordered_map<std::string, std::optional<Dim>, TextHash, std::equal_to<>> kept;
+  if (auto known = kept.find(text); known != kept.end())
+    return known->second;
+  std::optional<Dim> dim = parsed(text);
+  if (text.size() <= kLongestKept) {
+    if (kept.size() == kMostKept)
+      kept.clear();
+    kept.emplace(text, dim);
+  }
+  return dim;
 }
 
 std::string str(const Shape &shape) {

@@ -46,6 +46,28 @@ TEST_CASE("equal expressions are equal however they are written") {
   CHECK(floordiv(h, 2) * 2 != h);
 }
 
+TEST_CASE("sizes do not grow with the layers of a network") {
+  CHECK(h + mod(Dim(7) - mod(h, 7), 7) == ceildiv(h, 7) * 7); // padded to whole windows
+  CHECK(floordiv(h + mod(Dim(0) - h, 7), 7) == ceildiv(h, 7));
+  CHECK(h - floordiv(h, 2) == ceildiv(h, 2));
+  CHECK(floordiv(h, 2) + floordiv(h + 1, 2) == h);
+  CHECK(floordiv(h + 5, 2) + floordiv(h, 2) == h + 2);
+  CHECK((h - floordiv(h, 2)) + floordiv(h, 2) == h);
+  CHECK(Dim(0) - (floordiv(h, 2) - h) == ceildiv(h, 2));
+  CHECK(b * h - b * floordiv(h, 2) == b * ceildiv(h, 2));
+  CHECK(floordiv(h, 2) - floordiv(h, 4) == floordiv(h + 2, 4));
+  CHECK(max(h - 3, 0) + min(h, 3) == h); // rolled
+  CHECK(max(h, w) * b + min(w, h) * b == b * (h + w));
+  CHECK(max(h, w) - min(w, h) != h - w);
+  Dim side = h;
+  for (int layer = 0; layer < 6; ++layer) // padded to an even size, then every other row
+    side = floordiv(side + mod(side, 2), 2);
+  CHECK(side == ceildiv(h, 64));
+  CHECK(floordiv(h * 3, 4) != h); // 3 is no -1
+  CHECK(lowerBound(b * mod(h, 5) + 2) == 2);
+  CHECK(upperBound(mod(h, 5)) == 4);
+}
+
 TEST_CASE("min and max are decided where the sign of the difference is known") {
   CHECK(max(b, 0) == b);
   CHECK(min(b + h, b) == b);

@@ -1,5 +1,6 @@
 // Ops that compute with sizes.
 #include "frontend/onnx/import/Contents.h"
+#include "ir/sizes/DimExpression.h"
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -69,9 +70,26 @@ MaybeNumber quotient(const Number &x, const Number &y, bool isFloat) {
   return whole ? MaybeNumber(Number{*whole}) : std::nullopt;
 }
 
+/// The largest number that divides every term of a size.
+int64_t commonFactor(const Dim &d) {
+  int64_t factor = 0;
+  for (auto &[term, coefficient] : Dim::Expression::of(d))
+    factor = coefficient == INT64_MIN ? 1 : std::gcd(factor, coefficient);
+  return factor;
+}
+
+/// Not negative, as of a division that rounds down. A divisor that is 0 for some sizes, as of an image without windows,
+/// is refused by the runs that have it.
 MaybeNumber remainderOf(const Number &x, const Number &y) {
-  if (!x.isWhole() || !y.isWhole() || !isNatural(x.dividend) || !isPositive(y.dividend))
+  if (!x.isWhole() || !y.isWhole() || !isNatural(y.dividend) || y.dividend == Dim(0))
     return std::nullopt;
+  if (!isPositive(y.dividend))
+    requireEqual(max(y.dividend, 1), y.dividend);
+  Dim least = commonFactor(y.dividend); // which the divisor is a multiple of
+  if (isNatural(x.dividend) && isPositive(least - x.dividend))
+    return x;
+  if (isPositive(Dim(0) - x.dividend) && isNatural(x.dividend + least))
+    return Number{x.dividend + y.dividend};
   return Number{mod(x.dividend, y.dividend)};
 }
 
