@@ -1,4 +1,5 @@
 // Products, windows, normalisation.
+#include "frontend/onnx/import/neural/DeformConv.h"
 #include "frontend/onnx/import/neural/Window.h"
 #include <algorithm>
 #include <cmath>
@@ -294,6 +295,7 @@ constexpr OpEntry table[] = {
     {"BatchNormalization", batchNorm},
     {"Conv", convolution},
     {"ConvTranspose", transposedConvolution},
+    {"DeformConv", deformConv, {4, 4, 4}},
     {"Gemm", gemm},
     {"GlobalAveragePool", globalAverage},
     {"GlobalLpPool", globalLp},
