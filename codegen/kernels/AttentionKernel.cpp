@@ -16,6 +16,7 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
+constexpr int64_t kSquaresAhead = 2; // of keys, whose lines are fetched while a square is transposed
 constexpr int64_t kRowsTogether = 4; // rows whose weights are computed together, see weigh()
 
 class AttentionKernel {
@@ -96,6 +97,9 @@ private:
         for (int64_t i = 0; i < lanes; ++i) {
           Value row = k.minimum(k.add(first, k.constant(i)), k.sub(keyCount, k.constant(1)));
           square.push_back(loadLanes(key, rowStart(key, row), column, inside));
+          // A core that waits for each square in turn uses a part of the memory's bandwidth only.
+          if (isDense(key))
+            fetch(key, k.add(rowStart(key, k.add(row, k.constant(kSquaresAhead * lanes))), column));
         }
         k.turn(square);
         for (int64_t i = 0; i < lanes; ++i) {
@@ -110,6 +114,11 @@ private:
         }
       });
     });
+  }
+
+  /// Fetches the cache line of an element, which may lie beyond the end.
+  void fetch(const StridedMemory &s, Value at) {
+    LLVM::Prefetch::create(k.b, k.loc, k.elementPointer(s.memory, at), 0, 3, 1);
   }
 
   // ---- values in panels [panel, keys, width of a panel]

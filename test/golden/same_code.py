@@ -15,7 +15,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 MODELS = ["mlp", "mlp-b64", "lenet", "lenet-b256", "alexnet", "resnet18", "mobilenet_v2", "minilm-l6", "softmax-65x770",
-          "layer_norm-65x770", "gelu-65x770", "conv-65x257-57x57-k3s1", "depthwise-145-57x57-k3s1", "gemm-511x513x255",
+          "layer_norm-65x770", "gelu-65x770", "conv-64x64-57x57-k3s1", "conv-65x257-57x57-k1s1", "depthwise-145-57x57-k3s1", "gemm-511x513x255",
           "gemm-inputs-511x513x255", "gemm-1x4096x4096"]
 INPUTS = ["test/golden/v6/*.burin", "test/codegen/inputs/*.mlir", "test/cli/inputs/*.mlir", "test/gpu/inputs/*.mlir"]
 TARGETS = ["x86-64-v3", "x86-64-v4", "x86-64-v4+amx", "cuda-sm_80+ptx"]
