@@ -109,7 +109,7 @@ FailureOr<OwningOpRef<ModuleOp>> emitKernels(MutableArrayRef<UniqueKernels::Entr
     if (failed(reportAt(kernel.op, emit)))
       return failure();
     if (target.isGpu())
-      launched.push_back({kernel.symbol, uint32_t(entry.threads), uint32_t(entry.sizes)});
+      launched.push_back({kernel.symbol, uint32_t(entry.threads), uint32_t(entry.sizes), uint32_t(entry.sharedBytes)});
   }
   if (target.isGpu())
     defineLibm(*module);
@@ -189,14 +189,13 @@ std::string scheduleText(UniqueKernels &set, const Target &target, ArrayRef<rt::
   llvm::raw_string_ostream out(text);
   for (auto [i, kernel] : llvm::enumerate(set.kernels)) {
     const KernelInterface &interface = kernel.interface;
-    const auto &launch = target.isGpu() ? interface.gpu : interface.cpu;
-    out << kernel.symbol << ' ' << interface.family << ' ' << kernel.op.getName().value_or("")
-        << (target.isGpu() ? ": blocks " : ": tasks ") << launch.count.str();
+    out << kernel.symbol << ' ' << interface.family << ' ' << kernel.op.getName().value_or("");
     if (target.isGpu())
-      out << " of " << launched[i].threads << " threads";
-    out << ", scratch " << launch.scratchBytes.str() << " bytes\n";
-    if (!target.isGpu())
-      out << interface.schedule;
+      out << ": blocks " << interface.gpu.counts.back().str() << " of " << launched[i].threads << " threads, scratch "
+          << interface.gpu.scratchBytes.str() << " bytes\n";
+    else
+      out << ": tasks " << interface.cpu.count.str() << ", scratch " << interface.cpu.scratchBytes.str() << " bytes\n"
+          << interface.schedule;
   }
   return text;
 }
@@ -232,8 +231,10 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
     if (entry.isForGpu())
       entry.gpuKernels = std::move(launched);
     else if (target->isGpu()) // code of an emulator
-      for (UniqueKernels::Entry &kernel : kernels.kernels)
-        kernel.interface.cpu = kernel.interface.gpu;
+      for (UniqueKernels::Entry &kernel : kernels.kernels) {
+        KernelInterface::Blocks &blocks = kernel.interface.gpu;
+        kernel.interface.cpu = {blocks.counts.pop_back_val(), blocks.scratchBytes};
+      }
     images.push_back(bytesOf(made->image.bytes));
   }
   auto planned = reportAt(module, [&] { return planArtifact(module, kernels); });

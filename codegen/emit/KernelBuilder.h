@@ -56,6 +56,7 @@ struct GpuLaunch {
   /// grid, where t is the thread's number. Otherwise all threads of a block run the body, and lo is the block's number.
   std::optional<Dim> tasksOfThreads = {};
   Dim scratchOfThread = 0; // bytes per thread, with tasksOfThreads
+  int64_t sharedBytes = 0; // size of sharedPool()
 };
 
 /// Builds one kernel: `i64 name(ptr operands, ptr sizes, ptr scratch, i64 lo, i64 hi)`, see runtime/format/Artifact.h.

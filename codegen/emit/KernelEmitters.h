@@ -23,6 +23,7 @@ struct LaunchShape {
 using LaunchOnAny = LaunchShape;
 using LaunchOnCpu = LaunchShape;
 using LaunchOnGpu = GpuLaunch;
+using LaunchOnHopper = GpuLaunch;
 #define KERNEL_FAMILY(id, name, device, accepts, emit) LaunchOn##device emit(const KernelEmission &);
 #include "passes/kernels/KernelFamilies.def"
 

@@ -82,7 +82,10 @@ void KernelBuilder::finishGpu(const GpuLaunch &launch) {
   types.append({pointer, pointer});
   beginEntry(LLVM::LLVMVoidType::get(b.getContext()), types);
   entry.setCConv(LLVM::CConv::PTX_Kernel);
-  entry.setPassthroughAttr(b.getArrayAttr({b.getStrArrayAttr({"nvvm.reqntid", std::to_string(launch.threads)})}));
+  SmallVector<Attribute> attributes{b.getStrArrayAttr({"nvvm.reqntid", std::to_string(launch.threads)})};
+  if (launch.sharedBytes) // for the emulator of the tests
+    attributes.push_back(b.getStrArrayAttr({"burin-shared-bytes", std::to_string(launch.sharedBytes)}));
+  entry.setPassthroughAttr(b.getArrayAttr(attributes));
   for (int64_t i = 0; i < operandCount; ++i)
     if (Attribute noAlias = function.getArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName()))
       entry.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), noAlias);

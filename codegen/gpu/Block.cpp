@@ -65,6 +65,19 @@ Value sharedArray(KernelBuilder &k, Type element, int64_t count) {
   return LLVM::AddressOfOp::create(k.b, k.loc, global);
 }
 
+Value sharedPool(KernelBuilder &k) {
+  constexpr llvm::StringLiteral name = "sharedPool";
+  constexpr unsigned alignment = 1024;
+  auto module = k.b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
+  auto pool = module.lookupSymbol<LLVM::GlobalOp>(name);
+  if (!pool) {
+    OpBuilder b = OpBuilder::atBlockBegin(module.getBody());
+    pool = LLVM::GlobalOp::create(b, k.loc, LLVM::LLVMArrayType::get(b.getI8Type(), 0), /*isConstant=*/false,
+                                  LLVM::Linkage::External, name, Attribute(), alignment, kSharedSpace);
+  }
+  return LLVM::AddressOfOp::create(k.b, k.loc, pool);
+}
+
 void assumeAligned(KernelBuilder &k, Value pointer, int64_t bytes) {
   Value isTrue = arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true));
   LLVM::AssumeOp::create(k.b, k.loc, isTrue, LLVM::AssumeAlignTag(), pointer, k.constant(bytes));

@@ -20,6 +20,8 @@ Value shuffleAcross(KernelBuilder &, Value, int64_t mask);
 Value shuffleFirst(KernelBuilder &, Value);
 /// Allocates `count` elements of shared memory, not initialised; the type must have whole bytes.
 Value sharedArray(KernelBuilder &, Type element, int64_t count);
+/// Shared memory of GpuLaunch::sharedBytes, beside the arrays, aligned to 1024 bytes and not initialised.
+Value sharedPool(KernelBuilder &);
 /// Tells LLVM that an address is a multiple of `bytes` from here on.
 void assumeAligned(KernelBuilder &, Value pointer, int64_t bytes);
 

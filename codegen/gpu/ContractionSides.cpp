@@ -71,6 +71,24 @@ Value ContractionSides::panelPosition(Value batch, Value column, Value step) {
   return k.mul(k.add(k.mul(panel, k.dim(depth)), step), width);
 }
 
+Value ContractionSides::copiesPieces(int64_t piece) {
+  if (left.strides.back() != Dim(1))
+    return {};
+  Value rest = k.constant(0);
+  SmallVector<Dim> multiples(left.strides.begin(), std::prev(left.strides.end()));
+  multiples.push_back(lhsShape.back());
+  for (const Dim &d : multiples) {
+    if (isMultipleOf(d, piece))
+      continue;
+    if (d.isStatic())
+      return {};
+    rest = arith::OrIOp::create(k.b, k.loc, rest, k.rem(k.dim(d), k.constant(piece)));
+  }
+  Value isWhole = k.compare(arith::CmpIPredicate::eq, rest, k.constant(0));
+  constexpr int64_t bytes = 16;
+  return both(isWhole, both(k.isAligned(left.memory.pointer, bytes), k.isAligned(rhs.pointer, bytes)));
+}
+
 SmallVector<Index> ContractionSides::placeOf(Value batch, Value row, Value column) {
   SmallVector<Index> at(shape.size());
   at.back() = {column, 1};

@@ -20,6 +20,9 @@ public:
   std::pair<Value, Value> leftPosition(const Row &, Value step);
   /// The position in the panels of the first column of the panel that contains `column`.
   Value panelPosition(Value batch, Value column, Value step);
+  /// Whether both operands can be copied in pieces of 16 bytes, `piece` elements: channels are contiguous, and lines
+  /// start at multiples of 16 bytes. Null: never.
+  Value copiesPieces(int64_t piece);
   /// The position in the result.
   SmallVector<Index> placeOf(Value batch, Value row, Value column);
   Value isBelow(Value x, Value y) { return k.compare(mlir::arith::CmpIPredicate::slt, x, y); }

@@ -6,6 +6,7 @@
 #include "codegen/gpu/Results.h"
 #include "codegen/gpu/TensorCore.h"
 #include "codegen/scalar/Elementwise.h"
+#include "passes/kernels/GpuFamilies.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -32,27 +33,20 @@ struct Tiling {
 };
 
 constexpr Tiling kLarge{2, 4, 4, 3}, kSmall{2, 2, 2, 4}, kFlat{1, 4, 1, 4};
-/// With fewer large tiles than this, multiprocessors are idle (an H100 has 132).
-constexpr int64_t kFewTiles = 96;
 
-/// Symbolic sizes count as large.
-Tiling tilingFor(const Dim &batches, const Dim &rows, const Dim &columns) {
-  constexpr int64_t kUnknown = 4096;
-  auto guess = [](const Dim &d) { return d.isStatic() ? d.value() : kUnknown; };
-  if (guess(rows) <= kFlat.rows())
+Tiling tilingFor(ContractOp op) {
+  if (passes::contractionTiles(op, kFlat.rows(), kFlat.columns()).rows == 1)
     return kFlat;
-  auto tiles = [&](const Dim &size, int64_t tile) { return guess(ceildiv(size, tile)); };
-  if (guess(columns) <= kSmall.columns() ||
-      guess(batches) * tiles(rows, kLarge.rows()) * tiles(columns, kLarge.columns()) < kFewTiles)
-    return kSmall;
-  return kLarge;
+  passes::Tiles large = passes::contractionTiles(op, kLarge.rows(), kLarge.columns());
+  bool isNarrow = passes::contractionTiles(op, kSmall.rows(), kSmall.columns()).columns == 1;
+  return isNarrow || large.count() < passes::kFewTiles ? kSmall : kLarge;
 }
 
 class TensorCoreContraction : ContractionSides {
 public:
   TensorCoreContraction(ElementEmitter &e, ContractOp op, Block &body, const passes::IterationSpace &a,
                         ArrayRef<Value> results)
-      : ContractionSides(e, op), e(e), p(e, a), body(body), results(results), tiling(tilingFor(batches, rows, columns)),
+      : ContractionSides(e, op), e(e), p(e, a), body(body), results(results), tiling(tilingFor(op)),
         dtype(dtypeOf(op.getLhs())), leftTile(SwizzledTile::make(k, dtype, tiling.stages * tiling.rows())),
         rightTile(SwizzledTile::make(k, dtype, tiling.stages * tiling.columns())) {}
 
@@ -69,7 +63,7 @@ public:
     slices = k.dim(ceildiv(depth, kSlice));
     for (int64_t piece = 0; piece < tiling.rows() * kPieces; piece += tiling.threads())
       copiedRows.push_back(leftRow(batch, k.add(firstRow, lineOf(piece))));
-    canCopy = copiesPieces();
+    canCopy = copiesPieces(kPiece);
     for (int64_t slice = 0; slice + 1 < tiling.stages; ++slice)
       fill(k.constant(slice));
     Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(0));
@@ -90,26 +84,6 @@ private:
   /// The line, and the piece of the line, that this thread copies in a round that starts at piece `from` of a tile.
   Value lineOf(int64_t from) { return k.div(k.add(thread, k.constant(from)), k.constant(kPieces)); }
   Value pieceOf() { return k.rem(thread, k.constant(kPieces)); }
-
-  /// Whether both operands can be copied in pieces: channels are contiguous, and lines start at multiples of 16 bytes.
-  /// Null: never.
-  Value copiesPieces() {
-    if (left.strides.back() != Dim(1))
-      return {};
-    Value rest = k.constant(0);
-    SmallVector<Dim> multiples(left.strides.begin(), std::prev(left.strides.end()));
-    multiples.push_back(lhsShape.back());
-    for (const Dim &d : multiples) {
-      if (isMultipleOf(d, kPiece))
-        continue;
-      if (d.isStatic())
-        return {};
-      rest = arith::OrIOp::create(k.b, k.loc, rest, k.rem(k.dim(d), k.constant(kPiece)));
-    }
-    Value isWhole = k.compare(arith::CmpIPredicate::eq, rest, k.constant(0));
-    constexpr int64_t bytes = 16;
-    return both(isWhole, both(k.isAligned(left.memory.pointer, bytes), k.isAligned(rhs.pointer, bytes)));
-  }
 
   /// Starts copying a slice of both operands to its stage, if it exists, and closes a group of copies.
   void fill(Value slice) {

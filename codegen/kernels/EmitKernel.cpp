@@ -25,6 +25,11 @@ constexpr Emitter emitters[] = {
 #include "passes/kernels/KernelFamilies.def"
 };
 
+passes::DeviceKind deviceOf(const Target &target) {
+  using passes::DeviceKind;
+  return !target.isGpu() ? DeviceKind::Cpu : target.warpgroups ? DeviceKind::Hopper : DeviceKind::Gpu;
+}
+
 } // namespace
 
 LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name, const Target &target,
@@ -46,8 +51,7 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
     results.push_back(k.operandPointer(inputs + i));
 
   passes::KernelBody forms(body);
-  const passes::KernelFamily *family =
-      familyOf(forms, target.isGpu() ? passes::DeviceKind::Gpu : passes::DeviceKind::Cpu);
+  const passes::KernelFamily *family = familyOf(forms, deviceOf(target));
   if (!family)
     return kernel.emitError("the ops of this kernel do not share an iteration space");
   interface.family = family->name;
@@ -57,8 +61,10 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
     GpuLaunch grid = emitter.gpu ? emitter.gpu(emission) : taskPerThread(emitter.cpu(emission));
     k.finishGpu(grid);
     interface.sizes = k.sizes;
-    interface.gpu = {grid.blocks, grid.scratchOfThread * grid.blocks * Dim(grid.threads)};
-    entry = {grid.threads, k.sizes.size()};
+    interface.gpu.counts.push_back(grid.blocks);
+    interface.gpu.scratchBytes =
+        max(interface.gpu.scratchBytes, grid.scratchOfThread * grid.blocks * Dim(grid.threads));
+    entry = {grid.threads, k.sizes.size(), grid.sharedBytes};
     return success();
   }
   LaunchShape launch = emitter.cpu(emission);

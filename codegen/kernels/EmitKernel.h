@@ -2,6 +2,7 @@
 #pragma once
 #include "codegen/target/Target.h"
 #include "ir/dialect/Burin.h"
+#include "llvm/ADT/SmallVector.h"
 
 namespace burin::codegen {
 
@@ -10,18 +11,22 @@ struct KernelInterface {
   std::string schedule;    // choices of the emitter for the last target
   const char *family = ""; // family that emitted the last target's code
   std::vector<Dim> sizes;  // sizes passed to the kernel, in order
-  struct Launch {
-    Dim count = 1;                // number of tasks; of blocks on a GPU
-    Dim scratchBytes = 0;         // per worker; of all threads on a GPU
+  struct Tasks {
+    Dim count = 1;
+    Dim scratchBytes = 0;         // per worker
     const char *target = nullptr; // the last CPU target
-  };
-  Launch cpu, gpu;
+  } cpu;
+  struct Blocks {
+    llvm::SmallVector<Dim> counts; // per GPU target
+    Dim scratchBytes = 0;          // of all threads
+  } gpu;
 };
 
 /// Launch parameters of one GPU target's code, besides those that all targets share.
 struct GpuEntry {
-  int64_t threads = 0; // per block
-  size_t sizes = 0;    // number of leading sizes that it takes
+  int64_t threads = 0;     // per block
+  size_t sizes = 0;        // number of leading sizes that it takes
+  int64_t sharedBytes = 0; // see GpuLaunch
 };
 
 /// Emits `name` for a kernel op into `module` (llvm, scf, arith, math and vector ops). `interface` carries what other

@@ -250,7 +250,8 @@ private:
       step.sizes.push_back(expr(size));
     step.tasks = expr(interface.cpu.count);
     step.scratchBytes = expr(interface.cpu.scratchBytes);
-    step.blocks = expr(interface.gpu.count);
+    for (const Dim &blocks : interface.gpu.counts)
+      step.blocks.push_back(expr(blocks));
     step.gpuScratchBytes = expr(interface.gpu.scratchBytes);
     step.location = tables.location(kernel.getLoc());
     for (Operation *check : passes::checksOf(kernel))
@@ -345,7 +346,7 @@ private:
 
   void finish(rt::Step &step, Operation *op) {
     step.tasks = expr(1);
-    step.scratchBytes = step.blocks = step.gpuScratchBytes = step.flops = step.bytes = expr(0);
+    step.scratchBytes = step.gpuScratchBytes = step.flops = step.bytes = expr(0);
     step.location = tables.location(op->getLoc());
     stepOf[op] = uint32_t(plan.steps.size());
     plan.steps.push_back(std::move(step));

@@ -15,7 +15,7 @@ static const Target targets[] = {
     {"x86-64-v4+amx", "x86-64-v4", "-prefer-256-bit,+prfchw,+amx-tile,+amx-bf16", 64, 12, 2, true, true},
     // A GPU thread loads 16 bytes at once. Tiles are small where a thread runs a whole task of a CPU kernel.
     {"cuda-sm_80+ptx", "sm_80", "+ptx70", 16, 4, 1, false, false, Device::Cuda},
-    {"cuda-sm_90a+ptx", "sm_90a", "+ptx80", 16, 4, 1, false, false, Device::Cuda},
+    {"cuda-sm_90a+ptx", "sm_90a", "+ptx80", 16, 4, 1, false, false, Device::Cuda, /*warpgroups=*/true},
 };
 
 llvm::ArrayRef<Target> allTargets() { return targets; }

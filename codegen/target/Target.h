@@ -21,6 +21,7 @@ struct Target {
   bool avx512;          // has scalef, permutes of all lanes, broadcast memory operands
   bool amx;             // tiles of bf16
   Device device = Device::Cpu;
+  bool warpgroups = false; // four warps of a GPU multiply tiles in shared memory together (wgmma)
   Machine machine = {};
 
   bool isGpu() const { return device == Device::Cuda; }

@@ -40,6 +40,35 @@ bool isTensorCoreContraction(const KernelBody &body) {
   return (type == DType::f16 || type == DType::bf16) && !op.getTail();
 }
 
+Tiles contractionTiles(ContractOp op, int64_t tileRows, int64_t tileColumns) {
+  constexpr int64_t kUnknown = 4096;
+  auto guess = [](const Dim &d) { return d.isStatic() ? d.value() : kUnknown; };
+  Shape shape = shapeOf(op.getResult());
+  Dim batches = 1, rows = 1;
+  for (size_t d = 0; d + 1 < shape.size(); ++d) {
+    Dim &product = d < size_t(op.getBatch()) ? batches : rows;
+    product = product * shape[d];
+  }
+  return {guess(batches), guess(ceildiv(rows, tileRows)), guess(ceildiv(shape.back(), tileColumns))};
+}
+
+int64_t warpgroupTileColumns(ContractOp op) {
+  constexpr int64_t kNarrow = 128, kWide = 256;
+  return contractionTiles(op, kWarpgroupTileRows, kWide).count() < kFewTiles ? kNarrow : kWide;
+}
+
+bool isWarpgroupContraction(const KernelBody &body) {
+  if (!isTensorCoreContraction(body))
+    return false;
+  constexpr int64_t kCopied = 8, kColumns = 128, kHalf = 64; // elements of 16 bytes; of the narrower tile
+  auto op = body.first<ContractOp>();
+  Dim channels = shapeOf(op.getLhs()).back();
+  if (channels.isStatic() && channels.value() % kCopied)
+    return false;
+  const bool fillsTiles = contractionTiles(op, kHalf, kHalf).rows > 1 && contractionTiles(op, kHalf, kHalf).columns > 1;
+  return fillsTiles && contractionTiles(op, kWarpgroupTileRows, kColumns).count() >= kFewTiles;
+}
+
 bool isTensorCoreAttention(const KernelBody &body) {
   auto op = body.first<ScaledDotProductAttentionOp>();
   if (!op || !body.space())

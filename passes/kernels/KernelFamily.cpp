@@ -82,14 +82,23 @@ bool hasReduction(const KernelBody &body) {
   return llvm::any_of(body.block, [](Operation &op) { return !reducedAxes(&op).empty(); }) && body.space();
 }
 
-enum class Devices { Any, Cpu, Gpu };
+enum class Devices { Any, Cpu, Gpu, Hopper };
+
+bool runsOn(const KernelFamily &family, DeviceKind device) {
+  return device == DeviceKind::Cpu ? family.onCpu : device == DeviceKind::Gpu ? family.onGpu : family.onHopper;
+}
 
 } // namespace
 
 llvm::ArrayRef<KernelFamily> kernelFamilies() {
   static constexpr KernelFamily families[] = {
 #define KERNEL_FAMILY(id, name, device, accepts, emit)                                                                 \
-  {Family::id, name, Devices::device != Devices::Gpu, Devices::device != Devices::Cpu, accepts},
+  {Family::id,                                                                                                         \
+   name,                                                                                                               \
+   Devices::device == Devices::Any || Devices::device == Devices::Cpu,                                                 \
+   Devices::device == Devices::Any || Devices::device == Devices::Gpu,                                                 \
+   Devices::device != Devices::Cpu,                                                                                    \
+   accepts},
 #include "passes/kernels/KernelFamilies.def"
   };
   return families;
@@ -97,7 +106,7 @@ llvm::ArrayRef<KernelFamily> kernelFamilies() {
 
 const KernelFamily *familyOf(const KernelBody &body, DeviceKind device) {
   for (const KernelFamily &family : kernelFamilies())
-    if ((device == DeviceKind::Cpu ? family.onCpu : family.onGpu) && family.accepts(body))
+    if (runsOn(family, device) && family.accepts(body))
       return &family;
   return nullptr;
 }

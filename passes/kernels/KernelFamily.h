@@ -4,9 +4,11 @@
 
 namespace burin::passes {
 
-enum class DeviceKind { Cpu, Gpu };
+/// Hopper: a GPU of compute capability 9.0, which runs the families of all GPUs, too.
+enum class DeviceKind { Cpu, Gpu, Hopper };
 
-/// The body of a kernel, as families see it. They do not see the target: all targets of a plan have the same tasks.
+/// The body of a kernel, as families see it. They do not see the target, since all CPU targets of a plan have the same
+/// tasks.
 class KernelBody {
 public:
   explicit KernelBody(mlir::Block &block) : block(block) {}
@@ -34,7 +36,7 @@ enum class Family {
 struct KernelFamily {
   Family id;
   const char *name;
-  bool onCpu, onGpu;
+  bool onCpu, onGpu, onHopper;
   bool (*accepts)(const KernelBody &);
 };
 

@@ -87,7 +87,7 @@ struct RunContext {
   GrowingMemory scratch;
   std::vector<std::unique_ptr<PlanRunner>> runners; // one per plan
 
-  Place place() const { return {parallel.threads, gpu ? gpu->weights() : nullptr}; }
+  Place place() const { return {parallel.threads, gpu ? gpu->weights() : nullptr, gpu ? gpu->codeIndex() : 0}; }
 };
 
 } // namespace burin::rt

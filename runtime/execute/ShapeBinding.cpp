@@ -243,7 +243,7 @@ private:
   double sideBySideNs(const Step &step) {
     const double flops = double(out.values[step.flops]), bytes = double(out.values[step.bytes]);
     if (out.place.isGpu()) {
-      int64_t blocks = out.values[step.blocks];
+      int64_t blocks = out.values[step.blocks[out.place.gpuCode]];
       return blocks > 0 && blocks <= cost::kFewBlocks ? cost::gpuNsOf(blocks, flops, bytes) : -1;
     }
     int64_t tasks = out.values[step.tasks];
@@ -318,7 +318,8 @@ private:
 
   void fillStep(const Step &step, uint32_t index, uint32_t together) {
     bool onGpu = out.place.isGpu();
-    int64_t tasks = amount(onGpu ? step.blocks : step.tasks, "the task count of step", index);
+    const bool hasBlocks = onGpu && step.kind == Step::Kind::Kernel; // other steps have one task anywhere
+    int64_t tasks = amount(hasBlocks ? step.blocks[out.place.gpuCode] : step.tasks, "the task count of step", index);
     ExprId scratchBytes = onGpu ? step.gpuScratchBytes : step.scratchBytes;
     uint64_t scratch = uint64_t(amount(scratchBytes, "the scratch memory of step", index));
     bool isKernel = step.kind == Step::Kind::Kernel;

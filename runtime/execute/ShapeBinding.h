@@ -39,6 +39,7 @@ std::string tensorText(DType dtype, std::span<const int64_t> shape);
 struct Place {
   int workers = 1;                 // threads that may be in a loop at once
   std::byte *gpuWeights = nullptr; // not null: a GPU, with the weights at this address
+  uint32_t gpuCode = 0;            // index of the code in use, among the artifact's codes for GPUs
   /// Number of steps that may run concurrently, each with its own scratch memory.
   int lanes() const { return gpuWeights ? gpu::Gpu::kLanes : workers; }
   bool isGpu() const { return gpuWeights; }

@@ -8,7 +8,7 @@
 
 namespace burin::rt {
 
-inline constexpr uint32_t kArtifactVersion = 9;
+inline constexpr uint32_t kArtifactVersion = 10;
 
 /// A size as an expression, evaluated at run time: a postfix program over 64-bit integers.
 struct Expr {
@@ -125,7 +125,7 @@ struct Step {
   std::vector<ExprId> sizes;
   ExprId tasks = 0;            // of a kernel: number of tasks; 0 runs nothing
   ExprId scratchBytes = 0;     // per worker, 64-byte aligned, undefined contents
-  ExprId blocks = 0;           // on a GPU: number of thread blocks; 0 runs nothing
+  std::vector<ExprId> blocks;  // of a kernel, for each code for GPUs: number of thread blocks; 0 runs nothing
   ExprId gpuScratchBytes = 0;  // on a GPU: for all threads together, 256-byte aligned, undefined contents
   ExprId flops = 0, bytes = 0; // cost of the step, for profiles and for choosing serial execution
   std::vector<uint32_t> deps;  // earlier steps that must be complete
@@ -187,6 +187,7 @@ struct GpuKernel {
   std::string entry;
   uint32_t threads = 0; // per block
   uint32_t sizes = 0;
+  uint32_t sharedBytes = 0; // of shared memory per block, beside what the code itself reserves
 };
 
 /// Code for one target. CPU: a position-independent ELF image that imports only the math functions listed in the
@@ -254,7 +255,7 @@ template <class IO> void fields(IO &io, Plan &x) {
   io(x.name, x.isPrivate, x.exprs, x.symbols, x.checks, x.inputs, x.outputs, x.stateInputs, x.stateOutputs, x.buffers,
      x.steps, x.hostCalls, x.parts, x.loops);
 }
-template <class IO> void fields(IO &io, GpuKernel &x) { io(x.entry, x.threads, x.sizes); }
+template <class IO> void fields(IO &io, GpuKernel &x) { io(x.entry, x.threads, x.sizes, x.sharedBytes); }
 template <class IO> void fields(IO &io, Code &x) { io(x.target, x.entries, x.gpuKernels, x.offset, x.bytes); }
 template <class IO> void fields(IO &io, Artifact &x) {
   io(x.producer, x.locations, x.constants, x.states, x.kernels, x.plans, x.codes, x.metadata);

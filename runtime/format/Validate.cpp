@@ -246,16 +246,21 @@ private:
     for (uint32_t dep : s.deps)
       if (dep >= index)
         return fail(text("depends on step ", dep, ", which does not come before it"));
-    if (!exprs(s.sizes) || !expr(s.tasks) || !expr(s.scratchBytes) || !expr(s.blocks) || !expr(s.gpuScratchBytes) ||
+    if (!exprs(s.sizes) || !expr(s.tasks) || !expr(s.scratchBytes) || !exprs(s.blocks) || !expr(s.gpuScratchBytes) ||
         !expr(s.flops) || !expr(s.bytes) || !location(s.location))
       return false;
     if (s.kind == Step::Kind::Kernel ? !takesSizes(s)
         : s.kind == Step::Kind::Host ? !asksHost(s, index)
                                      : !calls(s, index))
       return false;
+    const auto gpuCodes = size_t(std::ranges::count_if(a.codes, &Code::isForGpu));
+    if (s.kind == Step::Kind::Kernel && s.blocks.size() != gpuCodes)
+      return fail(text("has ", s.blocks.size(), " numbers of blocks for ", gpuCodes, " codes for GPUs"));
     std::vector<ExprId> needed = s.sizes;
-    if (std::ranges::any_of(a.codes, &Code::isForGpu))
-      needed.insert(needed.end(), {s.blocks, s.gpuScratchBytes});
+    if (gpuCodes) {
+      needed.insert(needed.end(), s.blocks.begin(), s.blocks.end());
+      needed.push_back(s.gpuScratchBytes);
+    }
     needed.insert(needed.end(), {s.tasks, s.scratchBytes, s.flops, s.bytes});
     for (ExprId id : needed)
       if (!known(id, index))
@@ -398,9 +403,12 @@ private:
   }
   bool kernel(const Kernel &k) { return k.location < a.locations.size() || fail(text("no location ", k.location)); }
   bool code(const Code &c) {
+    constexpr uint32_t kMostSharedBytes = 227 << 10; // of a block, on compute capability 9.0
     for (const GpuKernel &k : c.gpuKernels)
       if (k.threads < 1 || k.threads > 1024)
         return fail(text(c.target, ": ", k.entry, " has blocks of ", k.threads, " threads"));
+      else if (k.sharedBytes > kMostSharedBytes)
+        return fail(text(c.target, ": ", k.entry, " wants ", k.sharedBytes, " bytes of shared memory"));
     const size_t count = c.isForGpu() ? c.gpuKernels.size() : c.entries.size();
     return count == a.kernels.size() ||
            fail(text(c.target, " has ", count, " entry points for ", a.kernels.size(), " kernels"));

@@ -41,6 +41,7 @@ inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
   F(moduleLoadData, "cuModuleLoadData", (Module *, const void *image))                                                 \
   F(moduleUnload, "cuModuleUnload", (Module))                                                                          \
   F(moduleGetFunction, "cuModuleGetFunction", (Function *, Module, const char *name))                                  \
+  F(functionSetAttribute, "cuFuncSetAttribute", (Function, int attribute, int value))                                  \
   F(launchKernel, "cuLaunchKernel",                                                                                    \
     (Function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY, unsigned blockZ,      \
      unsigned sharedBytes, Stream, void **arguments, void **extra))                                                    \

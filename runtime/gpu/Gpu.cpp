@@ -171,7 +171,7 @@ void Gpu::launch(const Launch &launch, const std::string &location) {
   arguments.insert(arguments.end(), {&scratch, &error});
   hasErrors |= reports;
   Result result = driver()->launchKernel(loaded->function(launch.kernel), unsigned(launch.blocks), 1, 1, info.threads,
-                                         1, 1, 0, current, arguments.data(), nullptr);
+                                         1, 1, info.sharedBytes, current, arguments.data(), nullptr);
   if (result == kSuccess && isChecking && !capturing)
     result = driver()->streamSynchronize(current);
   if (result != kSuccess)

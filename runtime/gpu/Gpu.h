@@ -146,6 +146,7 @@ public:
   Status finishAtomic();
 
   std::byte *weights() const { return loaded->weights(); }
+  uint32_t codeIndex() const { return loaded->index(); }
   /// A byte of GPU memory for a value that is read immediately.
   void *flag() const { return static_cast<int64_t *>(mailbox) + 2 * slots; }
 

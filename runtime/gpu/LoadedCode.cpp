@@ -40,12 +40,14 @@ Status LoadedCode::open(const Program &program, const Device::Ptr &device, Ptr &
 
 Status LoadedCode::choose(const Program &program) {
   int best = -1;
+  uint32_t index = 0; // among those for GPUs
   std::string all;
   const DeviceInfo &info = device->info();
   for (const Code &candidate : program.artifact().codes) {
     all += (all.empty() ? "" : ", ") + candidate.target;
     if (int rank = rankOf(candidate.target, info); rank > best)
-      best = rank, chosen = &candidate;
+      best = rank, chosen = &candidate, chosenIndex = index;
+    index += candidate.isForGpu();
   }
   if (best >= 0)
     return {};
@@ -58,9 +60,16 @@ Status LoadedCode::load(const Program &program) {
   const Device &d = *device;
   if (Result r = d->moduleLoadData(&module, program.gpuCode(*chosen)); r != kSuccess)
     return d.check(r, "loading the code");
-  for (const GpuKernel &kernel : chosen->gpuKernels)
+  for (const GpuKernel &kernel : chosen->gpuKernels) {
     if (Result r = d->moduleGetFunction(&functions.emplace_back(), module, kernel.entry.c_str()); r != kSuccess)
       return d.check(r, "finding a kernel");
+    constexpr uint32_t kUnasked = 48 << 10; // a block may have so much without asking
+    constexpr int kMostDynamicShared = 8;   // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    if (kernel.sharedBytes > kUnasked)
+      if (Result r = d->functionSetAttribute(functions.back(), kMostDynamicShared, int(kernel.sharedBytes));
+          r != kSuccess)
+        return d.check(r, "asking for shared memory");
+  }
   if (Result r = d->streamCreate(&stream, /*CU_STREAM_NON_BLOCKING*/ 1); r != kSuccess)
     return d.check(r, "making a stream");
   const size_t size = std::max<size_t>(program.weightBytes(), 1);

@@ -15,6 +15,8 @@ public:
   LoadedCode(const LoadedCode &) = delete;
 
   const Code &code() const { return *chosen; }
+  /// Which of the artifact's codes for GPUs it is.
+  uint32_t index() const { return chosenIndex; }
   Function function(uint32_t kernel) const { return functions[kernel]; }
   std::byte *weights() const { return static_cast<std::byte *>(memory); }
 
@@ -22,6 +24,7 @@ private:
   LoadedCode() = default;
   Device::Ptr device;
   const Code *chosen = nullptr;
+  uint32_t chosenIndex = 0;
   Module module = nullptr;
   Stream stream = nullptr;
   std::vector<Function> functions;

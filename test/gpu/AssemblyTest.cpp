@@ -78,12 +78,13 @@ TEST_CASE("assembly: softmax, norms and sums of many sizes", "[gpu]") {
 
 TEST_CASE("assembly: products and attention on tensor cores, thin products", "[gpu]") {
   std::vector<TensorSpec> specs{{bf16, {Dim("rows"), 512}}, {bf16, {512, 256}},    {f16, {1, 512}},
-                                {f16, {512, 256}},          {bf16, {8, 200, 128}}, {bf16, {8, Dim("keys"), 128}}};
+                                {f16, {512, 256}},          {bf16, {8, 200, 128}}, {bf16, {8, Dim("keys"), 128}},
+                                {f16, {27, 130, 64}},       {f16, {27, 64, 136}}};
   auto products = [](const std::vector<Tensor> &x) {
-    return std::vector<Tensor>{gelu(matmul(x[0], x[1])), matmul(x[2], x[3]),
+    return std::vector<Tensor>{gelu(matmul(x[0], x[1])), matmul(x[2], x[3]), matmul(x[6], x[7]),
                                scaled_dot_product_attention(x[4], x[5], x[5], std::nullopt, /*is_causal=*/true)};
   };
-  checkKernels(trace(products, specs), 3, kAllRegisters);
+  checkKernels(trace(products, specs), 4, kAllRegisters);
 }
 
 TEST_CASE("assembly: orders, running sums and scatter", "[gpu]") {

@@ -3,6 +3,7 @@
 #include "test/gpu/Simt.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsNVPTX.h"
@@ -39,13 +40,20 @@ public:
     for (const std::string &symbol : symbols)
       convert(*module.getFunction(symbol));
     for (GlobalVariable &g : make_early_inc_range(module.globals()))
-      if (g.getAddressSpace() == kSharedSpace)
+      if (g.getAddressSpace() == kSharedSpace) {
+        if (g.isDeclaration()) // the pool of all kernels
+          g.replaceAllUsesWith(addressOf(simt::sharedMemory(), g));
         g.eraseFromParent();
+      }
   }
 
 private:
   template <class T> Constant *address(T *p) {
     return ConstantExpr::getIntToPtr(b.getInt64(reinterpret_cast<uint64_t>(p)), b.getPtrTy());
+  }
+  static Constant *addressOf(std::byte *p, GlobalVariable &g) {
+    return ConstantExpr::getIntToPtr(ConstantInt::get(Type::getInt64Ty(g.getContext()), reinterpret_cast<uint64_t>(p)),
+                                     g.getType());
   }
   /// A call of a function of this process.
   template <class R, class... A> Value *call(R (*function)(A...), Type *result, ArrayRef<Value *> arguments) {
@@ -66,6 +74,7 @@ private:
   void convert(Function &kernel) {
     simt::Kernel &info = newKernel();
     info.name = kernel.getName().str();
+    info.usesPhases = false;
     info.threads = std::stoi(kernel.getFnAttribute("nvvm.reqntid").getValueAsString().str());
     std::string name = info.name;
     kernel.setName(name + ".kernel");
@@ -85,18 +94,22 @@ private:
     });
   }
 
-  /// Shared variables become places in the emulator's memory.
+  /// Shared variables become places in the emulator's memory, behind what the launch gives.
   void placeShared(Function &kernel, simt::Kernel &info) {
     size_t end = 0;
+    if (kernel.hasFnAttribute("burin-shared-bytes")) {
+      const size_t bytes = std::stoul(kernel.getFnAttribute("burin-shared-bytes").getValueAsString().str());
+      info.shared.push_back({"pool", 0, bytes});
+      end = bytes + kGap;
+    }
     for (GlobalVariable &g : module.globals()) {
-      bool isUsed = g.getAddressSpace() == kSharedSpace && isUsedIn(g, kernel);
+      bool isUsed = g.getAddressSpace() == kSharedSpace && !g.isDeclaration() && isUsedIn(g, kernel);
       if (!isUsed)
         continue;
       size_t bytes = module.getDataLayout().getTypeAllocSize(g.getValueType());
       end = (end + 127) / 128 * 128;
       info.shared.push_back({g.getName().str(), end, bytes});
-      g.replaceAllUsesWith(
-          ConstantExpr::getIntToPtr(b.getInt64(reinterpret_cast<uint64_t>(simt::sharedMemory() + end)), g.getType()));
+      g.replaceAllUsesWith(addressOf(simt::sharedMemory() + end, g));
       end += bytes + kGap;
     }
     if (end > simt::kSharedBytes)
@@ -142,6 +155,8 @@ private:
     if (auto *intrinsic = dyn_cast<IntrinsicInst>(&i))
       return convertIntrinsic(*intrinsic, info);
     auto *other = dyn_cast<CallBase>(&i);
+    if (other && other->isInlineAsm())
+      return convertAssembly(*other, info);
     bool isKnown = other && other->getCalledFunction() && !other->getCalledFunction()->isDeclaration();
     if (other && !isKnown) // functions of the module touch no memory but their own
       throw std::runtime_error(info.name + " calls something that the emulator does not know" +
@@ -200,6 +215,26 @@ private:
       return convertPair(i);
     case Intrinsic::nvvm_ex2_approx_ftz:
       return replace(i, call(&simt::exp2Approximately, b.getFloatTy(), {i.getArgOperand(0)}));
+    case Intrinsic::nvvm_mbarrier_init_shared:
+      info.synchronises = info.usesPhases = true;
+      return replace(
+          i, call(&simt::initBarrier, b.getVoidTy(), {generic(i.getArgOperand(0)), i.getArgOperand(1), siteOf(i)}));
+    case Intrinsic::nvvm_mbarrier_arrive_shared: // nobody reads what it returns
+      call(&simt::arrive, b.getVoidTy(), {generic(i.getArgOperand(0)), siteOf(i)});
+      return replace(i, PoisonValue::get(i.getType()));
+    case Intrinsic::nvvm_cp_async_mbarrier_arrive_noinc_shared:
+      return replace(i, call(&simt::arriveWithCopies, b.getVoidTy(), {generic(i.getArgOperand(0)), siteOf(i)}));
+    case Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta:
+      return replace(
+          i, call(&simt::waitForPhase, b.getInt1Ty(), {generic(i.getArgOperand(0)), i.getArgOperand(1), siteOf(i)}));
+    case Intrinsic::nvvm_fence_proxy_async_shared_cta:
+      return replace(i, call(&simt::showToProducts, b.getVoidTy(), {}));
+    case Intrinsic::nvvm_wgmma_fence_sync_aligned:
+      return replace(i, call(&simt::beginProducts, b.getVoidTy(), {}));
+    case Intrinsic::nvvm_wgmma_commit_group_sync_aligned:
+      return replace(i, call(&simt::commitProducts, b.getVoidTy(), {}));
+    case Intrinsic::nvvm_wgmma_wait_group_sync_aligned:
+      return replace(i, call(&simt::waitForProducts, b.getVoidTy(), {i.getArgOperand(0)}));
     case Intrinsic::nvvm_cp_async_commit_group:
       return replace(i, call(&simt::commitCopies, b.getVoidTy(), {}));
     case Intrinsic::nvvm_cp_async_wait_group:
@@ -274,6 +309,35 @@ private:
     Value *result = room(i, 4);
     call(&simt::loadMatrices, b.getVoidTy(), {generic(i.getArgOperand(0)), b.getInt32(transposed), result, siteOf(i)});
     takeResult(i, result, 0);
+  }
+
+  /// Products of warpgroups, and the wait for them, are text that changes f32 registers: the first operands.
+  void convertAssembly(CallBase &i, simt::Kernel &info) {
+    b.SetInsertPoint(&i);
+    info.synchronises = true;
+    const StringRef text = cast<InlineAsm>(i.getCalledOperand())->getAsmString();
+    const unsigned count = i.getType()->getStructNumElements();
+    IRBuilder<> entry(&*i.getFunction()->getEntryBlock().getFirstInsertionPt());
+    Value *sums = entry.CreateAlloca(ArrayType::get(b.getFloatTy(), count));
+    for (unsigned n = 0; n < count; ++n)
+      b.CreateStore(i.getArgOperand(n), b.CreateConstGEP1_64(b.getFloatTy(), sums, n));
+    if (text == "wgmma.wait_group.sync.aligned 0;") {
+      call(&simt::finishProducts, b.getVoidTy(), {sums, b.getInt32(count)});
+    } else {
+      const std::string shape = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * count) + "k16.f32.";
+      const bool isHalf = text.contains(shape + "f16.f16 ");
+      if (!(isHalf || text.contains(shape + "bf16.bf16 ")) || !text.contains("%adds, 1, 1, 0, 1;"))
+        throw std::runtime_error("the emulator does not know " + text.str());
+      auto type = isHalf ? fragments::Element::F16 : fragments::Element::BF16;
+      call(&simt::multiplyGroup, b.getVoidTy(),
+           {b.getInt32(uint32_t(type)), i.getArgOperand(count), i.getArgOperand(count + 1), sums, b.getInt32(count),
+            siteOf(i)});
+    }
+    Value *result = PoisonValue::get(i.getType());
+    for (unsigned n = 0; n < count; ++n)
+      result =
+          b.CreateInsertValue(result, b.CreateLoad(b.getFloatTy(), b.CreateConstGEP1_64(b.getFloatTy(), sums, n)), n);
+    replace(i, result);
   }
 
   /// `name.thread(operands, sizes, scratch, error)` unpacks the parameters of the kernel; `name` is what the runtime

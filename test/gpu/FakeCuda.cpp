@@ -64,11 +64,11 @@ std::unique_ptr<Module> loadModule(const char *image) {
   return module->functions.empty() ? nullptr : std::move(module);
 }
 
-int interpret(const Function &f, const std::vector<uint64_t> &arguments, int64_t blocks) {
+int interpret(const Function &f, const std::vector<uint64_t> &arguments, int64_t blocks, size_t sharedBytes) {
   Memory &memory = driver.memories[size_t(f.device)];
   memory.beginLaunch();
   try {
-    burin::test::ptx::launch(*f.program, *f.interpreted, arguments, blocks,
+    burin::test::ptx::launch(*f.program, *f.interpreted, arguments, blocks, sharedBytes,
                              [&](uint64_t address, size_t bytes) { return memory.mayTouch(address, bytes); });
     return 0;
   } catch (const std::exception &e) {
@@ -183,6 +183,14 @@ int cuModuleGetFunction(void **out, void *module, const char *name) {
   *out = &found->second;
   return 0;
 }
+int cuFuncSetAttribute(void *function, int attribute, int value) {
+  IN_CONTEXT;
+  constexpr int kMostDynamicShared = 8, kMostOfDevice = 227 << 10;
+  if (attribute != kMostDynamicShared || value < 0 || value > kMostOfDevice)
+    return kInvalidValue;
+  static_cast<Function *>(function)->mostShared = size_t(value);
+  return 0;
+}
 int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,
                    unsigned blockZ, unsigned sharedBytes, void *stream, void **arguments, void **extra) {
   IN_CONTEXT;
@@ -191,14 +199,15 @@ int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned grid
   if (driver.find(stream)->device != launched.device)
     return kInvalidHandle;
   bool fits = gridX > 0 && gridX <= INT32_MAX && gridY == 1 && gridZ == 1 && int(blockX) == kernel.threads &&
-              blockY == 1 && blockZ == 1 && sharedBytes == 0 && !extra;
+              blockY == 1 && blockZ == 1 && sharedBytes <= launched.mostShared && !extra &&
+              (launched.interpreted || sharedBytes == kernel.sharedBytes);
   if (!fits)
     return kInvalidValue;
   if (launched.interpreted) {
     std::vector<uint64_t> values;
     for (size_t i = 0; i < launched.interpreted->parameters.size(); ++i)
       values.push_back(*static_cast<uint64_t *>(arguments[i]));
-    return driver.enqueue(stream, [=, &launched] { return interpret(launched, values, gridX); });
+    return driver.enqueue(stream, [=, &launched] { return interpret(launched, values, gridX, sharedBytes); });
   }
   std::vector<void *> operands;
   std::vector<int64_t> sizes;

@@ -14,6 +14,7 @@ struct Kernel {
   int64_t (*run)(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) = nullptr;
   int threads = 0; // per block
   size_t operands = 0, sizes = 0;
+  size_t sharedBytes = 0; // that a launch has to give
 };
 
 /// From now on a module of this PTX has these kernels, by the names of their entries.

@@ -22,6 +22,7 @@ struct Function {
   const burin::test::ptx::Function *interpreted = nullptr;
   const burin::test::ptx::Program *program = nullptr;
   int device = 0;
+  size_t mostShared = 48 << 10; // that a launch may give
 };
 struct Module {
   int device = 0;

@@ -1,6 +1,8 @@
 // The fragments that emulator and interpreter take for those of the hardware are those of CuTe: the layouts of
 // MMA_Traits<SM80_16x8x16_F32F16F16F32_TN> and Copy_Traits<SM75_U32x4_LDSM_N, SM75_U16x8_LDSM_T> (PyPI nvidia-cutlass
-// 4.2) map a thread and a value to a position, column by column.
+// 4.2) map a thread and a value to a position, column by column. Those of warpgroups are CLayout_64x128 and what
+// tile_to_shape() makes of Layout_K_SW64_Atom for 64 x 32 and of Layout_MN_SW64_Atom for 128 x 64, both of half_t; the
+// descriptor of the latter is GmmaDescriptor with the strides that make_gmma_desc() finds there.
 #include "test/gpu/Fragments.h"
 #include <catch2/catch.hpp>
 #include <utility>
@@ -30,7 +32,33 @@ const Layout kSum{{{4, 32}, {8, 1}}, {{2, 16}, {2, 8}}};            // of 16 x 8
 /// Bits of the 8 rows of 128 bits that eight threads point to.
 const Layout kTransposed{{{4, 256}, {8, 16}}, {{16, 1}, {2, 128}}};
 
+const Layout kGroupSum{{{4, 128}, {8, 1}, {4, 16}}, {{2, 64}, {2, 8}, {16, 512}}}; // of 64 x 128
+/// In shared memory, elements: rows, then steps; columns, then steps.
+const Layout kRowsOfSteps{{{8, 32}, {8, 256}}, {{32, 1}}};
+const Layout kStepsOfColumns{{{32, 1}, {4, 2048}}, {{8, 32}, {8, 256}}};
+/// Swizzle<2, 3, 3> of elements of two bytes.
+int swizzled(int at) { return at ^ (at & 3 << 6) >> 3; }
+
 } // namespace
+
+TEST_CASE("Matrices of warpgroups lie in registers and in shared memory as CuTe says") {
+  for (int thread = 0; thread < kGroupLanes; ++thread)
+    for (int i = 0; i < 64; ++i)
+      CHECK(groupSumPlace(thread, i).row + 64 * groupSumPlace(thread, i).column == kGroupSum(thread, i));
+  constexpr uint32_t kStart = 1024;
+  const Descriptor right{0x8000002001000000 | kStart >> 4}, left{0x8000002000010000 | kStart >> 4};
+  CHECK((right.isKnown() && right.start() == kStart && right.panelBytes() == 4096 && right.groupBytes() == 512));
+  for (int row = 0; row < 64; ++row)
+    for (int step = 0; step < 32; ++step)
+      CHECK(int(left.ofRow(row, step)) == int(kStart) + 2 * swizzled(kRowsOfSteps(row, step)));
+  for (int step = 0; step < 64; ++step)
+    for (int column = 0; column < 128; ++column)
+      CHECK(int(right.ofStep(step, column)) == int(kStart) + 2 * swizzled(kStepsOfColumns(column, step)));
+  // The next 16 steps begin 32 bytes further, before the pieces of a line are in their order.
+  const Descriptor next{left.bits + 2};
+  for (int row = 0; row < 64; ++row)
+    CHECK(next.ofRow(row, 0) == left.ofRow(row, 16));
+}
 
 TEST_CASE("Fragments lie in registers as CuTe says") {
   for (int lane = 0; lane < kLanes; ++lane) {

@@ -1,5 +1,6 @@
-// How matrices lie in the registers of a warp, as PTX says for mma.m16n8k16 and ldmatrix (PTX ISA, 9.7.14): shared by
-// the emulator and the interpreter, and checked against CuTe's layouts in FragmentTest.cpp.
+// How matrices lie in the registers of a warp, as PTX says for mma.m16n8k16 and ldmatrix (PTX ISA, 9.7.14), and for
+// wgmma in the registers of a warpgroup and in shared memory (9.7.15): shared by the emulator and the interpreter, and
+// checked against CuTe's layouts in FragmentTest.cpp.
 #pragma once
 #include <array>
 #include <bit>
@@ -26,6 +27,34 @@ constexpr Place matrixPlace(int lane, int i, bool transposed) {
   Place place{lane / 4, lane % 4 * 2 + i};
   return transposed ? Place{place.column, place.row} : place;
 }
+
+/// The sum of a warpgroup, 64 rows, one f32 per register.
+inline constexpr int kGroupLanes = 128;
+constexpr Place groupSumPlace(int thread, int i) {
+  return {thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8, i / 4 * 8 + thread % 4 * 2 + i % 2};
+}
+
+/// A matrix in shared memory as wgmma knows it: eight lines of 64 bytes are a group.
+struct Descriptor {
+  uint64_t bits;
+  uint32_t start() const { return uint32_t(bits & 0x3FFF) << 4; }
+  uint32_t panelBytes() const { return uint32_t(bits >> 16 & 0x3FFF) << 4; }
+  uint32_t groupBytes() const { return uint32_t(bits >> 32 & 0x3FFF) << 4; }
+  /// Whether lines have 64 bytes, the only ones that are known here, and groups begin at multiples of their size.
+  bool isKnown() const { return bits >> 62 == 2 && (bits >> 49 & 7) == 0; }
+
+  /// The address of an element of 16 bits: bytes of a window of 256 KB. Lines are the rows of a matrix,
+  /// `at` is the element in a row; or lines are steps, with all columns in panels of 32.
+  uint32_t ofRow(int line, int at) const { return swizzled(inGroups(line) + uint32_t(at) * 2); }
+  uint32_t ofStep(int line, int column) const {
+    return swizzled(inGroups(line) + uint32_t(column / 32) * panelBytes() + uint32_t(column % 32) * 2);
+  }
+
+private:
+  uint32_t inGroups(int line) const { return start() + uint32_t(line / 8) * groupBytes() + uint32_t(line % 8) * 64; }
+  /// The two bits above 128 bytes choose another place for 16 bytes of a line.
+  static uint32_t swizzled(uint32_t address) { return address ^ (address >> 7 & 3) << 4; }
+};
 
 enum class Element : int32_t { F16, BF16 };
 

@@ -178,6 +178,37 @@ TEST_CASE("gpu run: each driver call fails in turn", "[gpu]") {
   CHECK(emulatorErrors() == "");
 }
 
+/// A product whose tiles differ between compute capabilities, interpreted.
+Model product(std::initializer_list<std::string> targets) {
+  Graph g;
+  auto apply = [&](const char *op, Graph::Values v, Attrs attrs = {}) { return g.apply(op, v, attrs)[0]; };
+  Graph::Value x = apply("cast", {g.input({f32, {Dim("rows"), 72}})}, {{"dtype", bf16}});
+  Graph::Value w = apply("cast", {g.constant(random({72, 200}, 1))}, {{"dtype", bf16}});
+  g.output(apply("cast", {apply("matmul", {x, w})}, {{"dtype", f32}}));
+  Model model{nullptr, {random({150, 72}, 2)}};
+  rt::Status status = rt::Program::loadMemory(g.artifact(targets), nullptr, {}, model.program);
+  INFO(status.message());
+  REQUIRE(status.ok());
+  return model;
+}
+
+TEST_CASE("gpu run: an artifact for several GPUs has the blocks of each", "[gpu]") {
+  fake::failCall(0);
+  Model both = product({"x86-64-v3", "cuda-sm_80+ptx", "cuda-sm_90a+ptx"});
+  const rt::Artifact &a = both.program->artifact();
+  CHECK(a.codes[1].gpuKernels.back().sharedBytes == 0);
+  CHECK(a.codes[2].gpuKernels.back().sharedBytes > 48 << 10);
+  const rt::Step &step = a.plans[0].steps.back();
+  REQUIRE(step.blocks.size() == 2);
+  CHECK(step.blocks[0] != step.blocks[1]);
+  Outcome cpu = run(both, "cpu"), gpu = run(both, "cuda:0"), older = run(product({"cuda-sm_80+ptx"}), "cuda:0");
+  INFO(gpu.status.message() << older.status.message());
+  REQUIRE((cpu.status.ok() && gpu.status.ok() && older.status.ok()));
+  checkClose(gpu.results[2], cpu.results[0], 1e-2f, 1e-2f);
+  checkClose(older.results[2], cpu.results[0], 1e-2f, 1e-2f);
+  CHECK(fake::problems() == "");
+}
+
 TEST_CASE("gpu run: devices and artifacts that do not fit", "[gpu]") {
   fake::failCall(0);
   Model model = lookup(2);

@@ -57,7 +57,8 @@ Artifact artifact() {
       Step &s = p.steps.emplace_back();
       s.kernel = kernel;
       s.operands = std::move(operands);
-      s.tasks = s.blocks = 1; // expressions: the number 1
+      s.tasks = 1; // expressions: the number 1
+      s.blocks = {1};
       s.location = kernel + 1;
       if (p.steps.size() > 1)
         s.deps = {0};
@@ -71,7 +72,7 @@ Artifact artifact() {
     }
     step(0, {x, {Slot::Kind::Input, 1}, {Slot::Kind::Output, 0}, {Slot::Kind::Output, 1}});
   }
-  a.codes.push_back({"cuda-sm_80+ptx", {}, {{"add", 32, 0}, {"require", 32, 0}}, 0, 0});
+  a.codes.push_back({"cuda-sm_80+ptx", {}, {{"add", 32, 0, 0}, {"require", 32, 0, 0}}, 0, 0});
   return a;
 }
 

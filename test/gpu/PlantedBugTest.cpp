@@ -1,5 +1,5 @@
 // The emulator finds what is wrong: in kernels of each family every barrier, every store to shared memory and the
-// number of the block are taken away in turn.
+// number of the block are taken away in turn; on tensor cores all that waits for others, or is waited for.
 #include "test/gpu/Emulate.h"
 #include "test/gpu/Simt.h"
 #include "test/ops/Graph.h"
@@ -24,12 +24,22 @@ constexpr unsigned kSharedSpace = 3;
 
 /// What waits for others, or is waited for.
 bool isWaiting(llvm::Instruction &i) {
+  if (auto *call = llvm::dyn_cast<llvm::CallBase>(&i); call && call->isInlineAsm()) // products, and the wait for them
+    return true;
   auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
   switch (call ? call->getIntrinsicID() : llvm::Intrinsic::not_intrinsic) {
   case llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all:
   case llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s:
   case llvm::Intrinsic::nvvm_cp_async_commit_group:
   case llvm::Intrinsic::nvvm_cp_async_wait_group:
+  case llvm::Intrinsic::nvvm_cp_async_mbarrier_arrive_noinc_shared:
+  case llvm::Intrinsic::nvvm_mbarrier_init_shared:
+  case llvm::Intrinsic::nvvm_mbarrier_arrive_shared:
+  case llvm::Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta:
+  case llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta:
+  case llvm::Intrinsic::nvvm_wgmma_fence_sync_aligned:
+  case llvm::Intrinsic::nvvm_wgmma_commit_group_sync_aligned:
+  case llvm::Intrinsic::nvvm_wgmma_wait_group_sync_aligned:
     return true;
   default:
     return false;
@@ -54,6 +64,19 @@ void mark(llvm::Instruction &place) {
   b.CreateStore(b.getInt8(0), llvm::ConstantExpr::getIntToPtr(b.getInt64(outside), b.getPtrTy(kSharedSpace)));
 }
 
+/// What a place gives that is taken away: registers as they were; a phase has ended; else 0.
+llvm::Value *valueWithout(llvm::Instruction &i) {
+  auto *call = llvm::dyn_cast<llvm::CallBase>(&i);
+  if (call && call->isInlineAsm()) {
+    llvm::IRBuilder<> b(&i);
+    llvm::Value *same = llvm::PoisonValue::get(i.getType());
+    for (unsigned n = 0; n < i.getType()->getStructNumElements(); ++n)
+      same = b.CreateInsertValue(same, call->getArgOperand(n), n);
+    return same;
+  }
+  return llvm::ConstantInt::get(i.getType(), i.getType()->isIntegerTy(1));
+}
+
 /// Changes the place of that number, if there are so many; says what it was, or "".
 std::string change(llvm::Module &kernels, bool (*isPlace)(llvm::Instruction &), int number, Change how) {
   for (llvm::Function &f : kernels)
@@ -61,13 +84,16 @@ std::string change(llvm::Module &kernels, bool (*isPlace)(llvm::Instruction &), 
       if (!isPlace(i) || number-- > 0)
         continue;
       auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
-      std::string what = call ? call->getCalledFunction()->getName().str() : "store";
+      auto *other = llvm::dyn_cast<llvm::CallBase>(&i);
+      std::string what = call                            ? call->getCalledFunction()->getName().str()
+                         : other && other->isInlineAsm() ? "assembly"
+                                                         : "store";
       if (how == Change::Mark) {
         mark(i);
         return what;
       }
       if (!i.getType()->isVoidTy())
-        i.replaceAllUsesWith(llvm::ConstantInt::get(i.getType(), 0));
+        i.replaceAllUsesWith(valueWithout(i));
       i.eraseFromParent();
       return what;
     }
@@ -90,12 +116,14 @@ struct Outcome {
   Tensors results;
 };
 
+constexpr int64_t kUnknown = 70; // a size that only a run knows
+
 Outcome runChanged(int place, void (*build)(Graph &), bool (*isPlace)(llvm::Instruction &),
                    Change how = Change::TakeAway) {
   Graph g;
   build(g);
   Outcome outcome;
-  auto compiled = g.compile("cuda-sm_80+ptx", [&](codegen::CompileOptions &options) {
+  auto compiled = g.compile("cuda-sm_90a+ptx", [&](codegen::CompileOptions &options) {
     options.emulate = [&](llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
       if (place >= 0)
         outcome.changed = change(kernels, isPlace, place, how);
@@ -107,7 +135,7 @@ Outcome runChanged(int place, void (*build)(Graph &), bool (*isPlace)(llvm::Inst
   for (Graph::Value v : g.inputs()) {
     std::vector<int64_t> shape;
     for (const Dim &d : g.spec(v).shape)
-      shape.push_back(d.value());
+      shape.push_back(d.isStatic() ? d.value() : kUnknown);
     inputs.push_back(randomTensor(g.spec(v).dtype, shape, {}, Mood::Plain, random));
   }
   simt::takeErrors();
@@ -148,6 +176,10 @@ std::map<std::string, int> plantAll(void (*build)(Graph &), bool (*isPlace)(llvm
 void buildProduct(Graph &g) {
   g.output(g.apply("matmul", {g.input({bf16, {70, 136}}), g.input({bf16, {136, 72}})})[0]);
 }
+/// By warpgroups: sizes that only a run knows count as large.
+void buildWarpgroupProduct(Graph &g) {
+  g.output(g.apply("matmul", {g.input({bf16, {Dim("rows"), 328}}), g.input({bf16, {328, 72}})})[0]);
+}
 void buildAttention(Graph &g) {
   Graph::Value q = g.input({f16, {70, 40}}), k = g.input({f16, {140, 40}}), v = g.input({f16, {140, 24}});
   g.output(g.apply("scaled_dot_product_attention", {q, k, v, Graph::none})[0]);
@@ -180,4 +212,24 @@ TEST_CASE("The emulator finds missing copies, groups, waits and barriers") {
     CHECK(planted["llvm.nvvm.cp.async.wait.group"] >= 1);
     CHECK(planted["llvm.nvvm.barrier.cta.sync.aligned.all"] >= 3);
   }
+}
+
+TEST_CASE("The emulator finds what is missing where warpgroups multiply") {
+  simt::Counters before = simt::counters();
+  CHECK(runChanged(-1, buildWarpgroupProduct, isWaiting).found == "");
+  simt::Counters after = simt::counters();
+  CHECK(after.groupProducts > before.groupProducts);
+  CHECK(after.phases > before.phases);
+  auto planted = plantAll(buildWarpgroupProduct, isWaiting);
+  CHECK(planted["llvm.nvvm.cp.async.cg.shared.global.16.s"] >= 24);
+  CHECK(planted["llvm.nvvm.mbarrier.init.shared"] == 8);
+  CHECK(planted["llvm.nvvm.cp.async.mbarrier.arrive.noinc.shared"] == 1);
+  CHECK(planted["llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"] == 2);
+  CHECK(planted["llvm.nvvm.mbarrier.arrive.shared"] == 1);
+  CHECK(planted["llvm.nvvm.fence.proxy.async.shared_cta"] == 1);
+  CHECK(planted["llvm.nvvm.wgmma.fence.sync.aligned"] == 1);
+  CHECK(planted["llvm.nvvm.wgmma.commit_group.sync.aligned"] == 1);
+  CHECK(planted["llvm.nvvm.wgmma.wait_group.sync.aligned"] == 1);
+  CHECK(planted["llvm.nvvm.barrier.cta.sync.aligned.all"] == 3);
+  CHECK(planted["assembly"] == 5); // four products, and the wait for them
 }

@@ -340,6 +340,9 @@ const std::map<std::string, Find> kFamilies = {
     {"mma", findWarp},
     {"ldmatrix", findWarp},
     {"cp", findWarp},
+    {"mbarrier", findPhases},
+    {"fence", findPhases},
+    {"wgmma", findPhases},
     {"call", [](const Parts &, Instruction &) -> Run { return callFunction; }},
     {"ret", [](const Parts &, Instruction &) -> Run { return returnFromFunction; }},
 };

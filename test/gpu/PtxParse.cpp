@@ -104,6 +104,10 @@ private:
   void shared(const std::string &text) {
     size_t align = std::max<size_t>(numberAfter(text, ".align "), 1), bracket = text.find('[');
     size_t name = text.find_last_of(" \t", bracket) + 1;
+    if (text.find(".extern") != text.npos) { // the launch gives it
+      pool = text.substr(name, bracket - name);
+      return;
+    }
     const size_t begin = (sharedEnd + align - 1) / align * align, size = std::stoul(text.substr(bracket + 1));
     sharedAt[text.substr(name, bracket - name)] = {begin, size};
     sharedEnd = begin + size;
@@ -192,6 +196,7 @@ private:
     i.run = find(name, i);
     if (!i.run)
       fail("not known: " + text);
+    f.usesPhases |= name.starts_with("mbarrier");
     if (name.starts_with("bra"))
       branches.emplace_back(f.code.size(), operands.at(0));
     else if (name.starts_with("call"))
@@ -213,7 +218,9 @@ private:
 
   /// What is written comes first; a store has its address there, and what it stores behind.
   void addOperands(Instruction &i, const std::string &name, const std::vector<std::string> &operands) {
-    const bool isStore = name.starts_with("st."), writesNothing = name.starts_with("bar") || name.starts_with("cp.");
+    const bool isStore = name.starts_with("st."), writesNothing = name.starts_with("bar") || name.starts_with("cp.") ||
+                                                                  name.starts_with("mbarrier.init") ||
+                                                                  name.starts_with("wgmma.wait");
     size_t next = 0;
     for (size_t n = 0; n < operands.size(); ++n) {
       const std::string &text = operands[n];
@@ -257,6 +264,8 @@ private:
       return {Kind::Register, registers.try_emplace(text, uint32_t(registers.size())).first->second, 0};
     if (auto variable = sharedAt.find(text); variable != sharedAt.end())
       return sharedVariable(variable->second);
+    if (text == pool)
+      return {Operand::Kind::Number, 0, reinterpret_cast<uint64_t>(sharedPool())};
     if (text == localName)
       return {Kind::Local, 0, 0};
     const bool isNumber = text.starts_with("-") || (text[0] >= '0' && text[0] <= '9');
@@ -297,6 +306,7 @@ private:
   size_t line = 1;
   Program program;
   std::map<std::string, Shared> sharedAt;
+  std::string pool;
   size_t sharedEnd = 0;
   std::vector<Call> calls;
   // of the function

@@ -58,6 +58,7 @@ struct Function {
   uint32_t result = UINT32_MAX;      // its slot
   size_t localBytes = 0;
   std::vector<Shared> shared; // what it uses
+  bool usesPhases = false;    // it has barriers in shared memory
 };
 
 struct Program {
@@ -69,11 +70,11 @@ struct Program {
 /// Throws std::runtime_error with the line that it does not know.
 Program parse(const std::string &text);
 
-/// Runs all blocks of a kernel. `arguments`: 8 bytes per parameter. `mayTouch` says whether bytes of global memory
-/// belong to one allocation. Throws std::runtime_error that says which thread did what wrong: accesses outside of
-/// memory, races, threads that wait for each other in vain.
+/// Runs all blocks of a kernel. `arguments`: 8 bytes per parameter. `sharedBytes` are at sharedPool(). `mayTouch` says
+/// whether bytes of global memory belong to one allocation. Throws std::runtime_error that says which thread did what
+/// wrong: accesses outside of memory, races, threads that wait for each other in vain.
 void launch(const Program &program, const Function &kernel, const std::vector<uint64_t> &arguments, int64_t blocks,
-            const std::function<bool(uint64_t address, size_t bytes)> &mayTouch);
+            size_t sharedBytes, const std::function<bool(uint64_t address, size_t bytes)> &mayTouch);
 
 /// How many instructions a launch may take in all; more are an error, too. For kernels that may not end.
 void limitInstructions(uint64_t most);
@@ -86,6 +87,9 @@ std::vector<std::array<uint64_t, 2>> executed();
 // ---- between the parser and what runs it
 
 std::byte *sharedMemory();
+/// What a launch gives a block, from a multiple of 256 KB on: descriptors of matrices have the lower 18 bits.
+std::byte *sharedPool();
+inline constexpr size_t kPoolBytes = 227 << 10;   // what a block of an H100 can have
 inline constexpr size_t kSharedBytes = 4 << 20;   // of all kernels of a program
 inline constexpr size_t kMostOfKernel = 48 << 10; // what one can have by name
 

@@ -6,7 +6,8 @@ namespace burin::test::ptx {
 namespace {
 
 constexpr size_t kWarp = 32, kMostLines = 10'000; // that are counted
-alignas(1024) std::byte shared[kSharedBytes];
+constexpr size_t kGroup = fragments::kGroupLanes;
+alignas(1 << 18) std::byte shared[kSharedBytes + kPoolBytes]; // the pool comes last
 uint64_t mostInstructions = ~uint64_t(0), instructionCount = 0;
 std::vector<std::array<uint64_t, 2>> executedLines;
 
@@ -42,6 +43,32 @@ void advance(Thread &t) {
   }
 }
 
+/// Lets go on threads of the first one's place, `count` of them that wait for each other, in each part of the block.
+bool releaseParts(Launch &l, size_t count, Waiting what) {
+  bool any = false;
+  for (size_t at = 0; at + count <= l.threads.size(); at += count) {
+    Thread *part = &l.threads[at];
+    auto isThere = [&](const Thread &t) { return t.waiting == what && t.frame().next == part[0].frame().next; };
+    if (!std::all_of(part, part + count, isThere))
+      continue;
+    part[0].together->together(part, *part[0].together);
+    for (size_t i = 0; i < count; ++i)
+      part[i].waiting = Waiting::No;
+    any = true;
+  }
+  return any;
+}
+
+bool releasePhases(Launch &l) {
+  bool any = false;
+  for (Thread &t : l.threads)
+    if (t.waiting == Waiting::ForPhase && l.asynchronous.hasEnded(int(t.index), t.phaseBarrier, t.phaseParity)) {
+      t.waiting = Waiting::No;
+      any = true;
+    }
+  return any;
+}
+
 /// Lets go on those who wait for something that has come about. False if there is nobody.
 bool release(Launch &l) {
   auto isAt = [](const Thread &t, Waiting what, const Thread &like) {
@@ -50,21 +77,35 @@ bool release(Launch &l) {
   const Thread &first = l.threads[0];
   if (std::ranges::all_of(l.threads, [&](const Thread &t) { return isAt(t, Waiting::AtBarrier, first); })) {
     ++l.interval;
+    if (l.asynchronous.isUsed())
+      l.asynchronous.order.meet();
     for (Thread &t : l.threads)
       t.waiting = Waiting::No;
     return true;
   }
-  bool any = false;
-  for (size_t at = 0; at + kWarp <= l.threads.size(); at += kWarp) {
-    Thread *warp = &l.threads[at];
-    if (!std::all_of(warp, warp + kWarp, [&](const Thread &t) { return isAt(t, Waiting::ForWarp, warp[0]); }))
-      continue;
-    warp[0].together->together(warp, *warp[0].together);
-    for (size_t lane = 0; lane < kWarp; ++lane)
-      warp[lane].waiting = Waiting::No;
-    any = true;
-  }
-  return any;
+  bool any = releaseParts(l, kWarp, Waiting::ForWarp);
+  if (!l.asynchronous.isUsed())
+    return any;
+  any |= releaseParts(l, kGroup, Waiting::ForGroup);
+  any |= releasePhases(l);
+  return any || (l.asynchronous.deliver() && (releasePhases(l), true));
+}
+
+void startPhases(Launch &l) {
+  auto instruction = [](int line) {
+    Instruction i;
+    i.line = uint32_t(line);
+    return i;
+  };
+  l.asynchronous.start(int(l.threads.size()), {sharedPool(), &l.shared,
+                                               [&l, instruction](int thread, int line, const std::string &what) {
+                                                 fail(l.threads[size_t(thread)], instruction(line), what);
+                                               },
+                                               [&l, instruction](int thread, int line, uint32_t offset, int bytes) {
+                                                 const auto address = reinterpret_cast<uint64_t>(sharedPool()) + offset;
+                                                 (void)l.threads[size_t(thread)].memory(instruction(line), address,
+                                                                                        size_t(bytes), false);
+                                               }});
 }
 
 void runBlock(Launch &l, const std::vector<uint64_t> &arguments) {
@@ -72,6 +113,9 @@ void runBlock(Launch &l, const std::vector<uint64_t> &arguments) {
   l.shared.clear();
   for (const Shared &variable : l.kernel.shared)
     std::memset(shared + variable.begin, 0xFF, variable.size);
+  std::memset(sharedPool(), 0xFF, l.poolBytes);
+  if (l.kernel.usesPhases)
+    startPhases(l);
   for (Thread &t : l.threads) {
     t.stack.assign(1, enter(l.kernel));
     t.waiting = Waiting::No;
@@ -94,6 +138,7 @@ void runBlock(Launch &l, const std::vector<uint64_t> &arguments) {
 } // namespace
 
 std::byte *sharedMemory() { return shared; }
+std::byte *sharedPool() { return shared + kSharedBytes; }
 
 void limitInstructions(uint64_t most) {
   mostInstructions = most;
@@ -126,18 +171,27 @@ std::byte *Thread::memory(const Instruction &i, uint64_t address, size_t bytes, 
   auto *own = reinterpret_cast<std::byte *>(frame().local.data());
   if (at >= own && at + bytes <= own + frame().local.size() * 8)
     return at;
-  const bool isShared = at >= shared && at < shared + kSharedBytes;
+  const bool isShared = at >= shared && at < std::end(shared);
   if (address % bytes)
     fail(*this, i, "the address is not a multiple of " + std::to_string(bytes));
   auto isIn = [&](const Shared &v) { return at >= shared + v.begin && at + bytes <= shared + v.begin + v.size; };
-  if (isShared ? std::ranges::none_of(launch->kernel.shared, isIn) : !launch->mayTouch(address, bytes))
+  const bool isInPool = isIn({kSharedBytes, launch->poolBytes});
+  if (isShared ? !isInPool && std::ranges::none_of(launch->kernel.shared, isIn) : !launch->mayTouch(address, bytes))
     fail(*this, i, "access to " + std::to_string(bytes) + " bytes outside of all memory");
+  const simt::Asynchronous &units = launch->asynchronous;
   simt::Stamp now{index + 1, launch->interval, uint32_t(launch->block), int32_t(i.line)};
+  if (units.isUsed())
+    now.count = units.landingCount ? units.landingCount : units.order.count(int(index));
+  auto isOrdered = [&](const simt::Stamp &before) {
+    return units.isUsed() && units.order.sees(int(index), int(before.thread) - 1, before.count);
+  };
+  if (isShared && units.isUsed() && units.touches(address, bytes))
+    fail(*this, i, "access to a barrier in shared memory");
   simt::Shadow &shadow = isShared ? launch->shared : launch->global;
   for (size_t b = 0; b < bytes; ++b) {
     if (isShared && !writes && !shadow.isWritten(address + b))
       fail(*this, i, "read of shared memory that the block has not written");
-    if (const simt::Stamp *other = shadow.access(address + b, now, writes, atomic))
+    if (const simt::Stamp *other = shadow.access(address + b, now, writes, atomic, isOrdered))
       fail(*this, i,
            "race with thread " + std::to_string(other->thread - 1) + " of block " + std::to_string(other->block) +
                " at line " + std::to_string(other->site));
@@ -166,8 +220,8 @@ void returnFromFunction(Thread &t, const Instruction &) {
 }
 
 void launch(const Program &program, const Function &kernel, const std::vector<uint64_t> &arguments, int64_t blocks,
-            const std::function<bool(uint64_t, size_t)> &mayTouch) {
-  Launch l{.program = program, .kernel = kernel, .mayTouch = mayTouch};
+            size_t sharedBytes, const std::function<bool(uint64_t, size_t)> &mayTouch) {
+  Launch l{.program = program, .kernel = kernel, .mayTouch = mayTouch, .poolBytes = sharedBytes};
   l.threads.resize(size_t(kernel.threads));
   for (size_t i = 0; i < l.threads.size(); ++i)
     l.threads[i].launch = &l, l.threads[i].index = uint32_t(i);

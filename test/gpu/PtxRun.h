@@ -1,7 +1,7 @@
 // The threads of a PTX kernel while it runs.
 #pragma once
+#include "test/gpu/Asynchronous.h"
 #include "test/gpu/PtxProgram.h"
-#include "test/gpu/Shadow.h"
 #include <cstring>
 
 namespace burin::test::ptx {
@@ -15,7 +15,7 @@ struct Frame {
   uint32_t resultSlot = UINT32_MAX; // of the caller's
 };
 
-enum class Waiting : uint8_t { No, AtBarrier, ForWarp, Ended };
+enum class Waiting : uint8_t { No, AtBarrier, ForWarp, ForPhase, ForGroup, Ended };
 
 /// A copy of 16 bytes on its way to shared memory; of zeros if `from` is 0.
 struct Copy {
@@ -30,8 +30,10 @@ struct Thread {
   std::vector<Frame> stack;
   Waiting waiting = Waiting::No;
   uint64_t carry = 0;                    // of add.cc and sub.cc
-  const Instruction *together = nullptr; // what it waits in for its warp
+  const Instruction *together = nullptr; // what it waits in for its warp or warpgroup
   uint32_t shuffleValue = 0, shuffleBy = 0;
+  uint64_t phaseBarrier = 0;
+  uint32_t phaseParity = 0;
   std::vector<std::vector<Copy>> groups = {}; // that the thread can wait for
   std::vector<Copy> copies = {};              // of no group yet
 
@@ -65,7 +67,12 @@ struct Launch {
   uint32_t interval = 0; // between barriers, through all blocks
   simt::Shadow shared = {}, global = {};
   std::vector<Thread> threads = {};
+  simt::Asynchronous asynchronous = {};
+  size_t poolBytes = 0;
 };
+
+/// The copies of a thread arrive.
+void land(Thread &, const std::vector<Copy> &);
 
 void callFunction(Thread &, const Instruction &);
 void returnFromFunction(Thread &, const Instruction &);

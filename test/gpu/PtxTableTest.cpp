@@ -4,6 +4,7 @@
 #include "test/gpu/FakeCuda.h"
 #include "test/ops/Row.h"
 #include <catch2/catch.hpp>
+#include <deque>
 #include <stdexcept>
 
 using namespace burin;
@@ -64,6 +65,12 @@ struct Registered {
     for (const Row *row : allRows()) // every other one for each architecture
       Catch::AutoReg(new PtxRowCase(*row, n++ % 2 ? "cuda-sm_80+ptx" : "cuda-sm_90a+ptx"), CATCH_INTERNAL_LINEINFO, "",
                      Catch::NameAndTags("ptx: " + row->op, "[gpu]"));
+    static std::deque<Row> hopper; // what runs by warpgroups
+    for (Row row : contractionRows()) {
+      std::erase_if(row.types, [](DType type) { return type != f16 && type != bf16; });
+      Catch::AutoReg(new PtxRowCase(hopper.emplace_back(row), "cuda-sm_90a+ptx"), CATCH_INTERNAL_LINEINFO, "",
+                     Catch::NameAndTags("ptx: " + row.op + " on sm_90a", "[gpu]"));
+    }
   }
 } registered;
 

@@ -29,5 +29,7 @@ Run findArithmetic(const Parts &);
 
 /// What a warp does together, and copies that arrive later; null for other names.
 Run findWarp(const Parts &, Instruction &);
+/// Barriers in shared memory, and what a warpgroup does together; null for other names.
+Run findPhases(const Parts &, Instruction &);
 
 } // namespace burin::test::ptx

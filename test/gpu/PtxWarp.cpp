@@ -85,12 +85,7 @@ void commitCopies(Thread &t, const Instruction &) { t.groups.push_back(std::exch
 void waitForCopies(Thread &t, const Instruction &i) {
   const size_t most = t.get<uint32_t>(i.from[0]);
   for (; t.groups.size() > most; t.groups.erase(t.groups.begin()))
-    for (const Copy &copy : t.groups.front()) {
-      std::byte *to = t.memory(*copy.instruction, copy.to, kCopiedBytes, /*writes=*/true);
-      std::memset(to, 0, kCopiedBytes);
-      if (copy.from)
-        std::memcpy(to, reinterpret_cast<const std::byte *>(copy.from), kCopiedBytes);
-    }
+    land(t, t.groups.front());
 }
 
 Run together(Instruction &i, RunTogether work) {
@@ -99,6 +94,15 @@ Run together(Instruction &i, RunTogether work) {
 }
 
 } // namespace
+
+void land(Thread &t, const std::vector<Copy> &copies) {
+  for (const Copy &copy : copies) {
+    std::byte *to = t.memory(*copy.instruction, copy.to, kCopiedBytes, /*writes=*/true);
+    std::memset(to, 0, kCopiedBytes);
+    if (copy.from)
+      std::memcpy(to, reinterpret_cast<const std::byte *>(copy.from), kCopiedBytes);
+  }
+}
 
 Run findWarp(const Parts &parts, Instruction &i) {
   if (parts[0] == "shfl") {
@@ -122,7 +126,7 @@ Run findWarp(const Parts &parts, Instruction &i) {
     return commitCopies;
   if (parts == Parts{"cp", "async", "wait_group"})
     return waitForCopies;
-  return nullptr;
+  return findPhases(parts, i);
 }
 
 } // namespace burin::test::ptx

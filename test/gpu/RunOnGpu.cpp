@@ -20,6 +20,8 @@ static codegen::CompileOptions::GpuImage imageFor(const std::string &target, llv
     llvm::Function &f = *kernels.getFunction(symbol);
     fake::Kernel &kernel = known[symbol];
     kernel.threads = std::stoi(f.getFnAttribute("nvvm.reqntid").getValueAsString().str());
+    if (f.hasFnAttribute("burin-shared-bytes"))
+      kernel.sharedBytes = std::stoul(f.getFnAttribute("burin-shared-bytes").getValueAsString().str());
     for (llvm::Argument &argument : f.args())
       ++(argument.getType()->isPointerTy() ? kernel.operands : kernel.sizes);
     kernel.operands -= 2; // scratch and error

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <unordered_map>
+#include <vector>
 
 namespace burin::test::simt {
 
@@ -15,17 +16,25 @@ struct Stamp {
   uint32_t interval = 0;
   uint32_t block = 0;
   int32_t site = -1;
+  uint32_t count = 0; // of what the thread has done, see Order
 };
 
 class Shadow {
 public:
   /// The earlier access of a byte that the new one races with: another thread's, at least one of both a write, without
-  /// a barrier of their block between them. Null if there is none.
-  const Stamp *access(uintptr_t address, const Stamp &now, bool writes, bool atomic);
+  /// a barrier of their block between them, unless `isOrdered` says of the earlier one that it comes before. Null if
+  /// there is none.
+  template <class IsOrdered>
+  const Stamp *access(uintptr_t address, const Stamp &now, bool writes, bool atomic, IsOrdered isOrdered);
+  const Stamp *access(uintptr_t address, const Stamp &now, bool writes, bool atomic) {
+    return access(address, now, writes, atomic, [](const Stamp &) { return false; });
+  }
   /// A byte that something is on its way to has not been written.
   void forget(uintptr_t address) { at(address).write.thread = 0; }
   /// Whether a byte has been written.
   bool isWritten(uintptr_t address) { return at(address).write.thread != 0; }
+  /// The last write, if there is one.
+  const Stamp &writeOf(uintptr_t address) { return at(address).write; }
   void clear();
 
 private:
@@ -39,6 +48,7 @@ private:
   Byte &at(uintptr_t address);
 
   std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
+  std::vector<std::unique_ptr<Page>> spare; // of earlier blocks
   uintptr_t lastNumber = 0;
   Page *last = nullptr;
 };
@@ -47,21 +57,27 @@ inline Shadow::Byte &Shadow::at(uintptr_t address) {
   uintptr_t number = address / kPage;
   if (!last || number != lastNumber) {
     std::unique_ptr<Page> &page = pages[number];
-    if (!page)
+    if (!page && !spare.empty()) {
+      page = std::move(spare.back());
+      spare.pop_back();
+      page->fill({});
+    } else if (!page) {
       page = std::make_unique<Page>();
+    }
     last = page.get(), lastNumber = number;
   }
   return (*last)[address % kPage];
 }
 
-inline const Stamp *Shadow::access(uintptr_t address, const Stamp &now, bool writes, bool atomic) {
+template <class IsOrdered>
+const Stamp *Shadow::access(uintptr_t address, const Stamp &now, bool writes, bool atomic, IsOrdered isOrdered) {
   Byte &byte = at(address);
   auto races = [&](const Stamp &before, bool many) {
     if (before.thread == 0)
       return false;
     if (before.block != now.block)
       return true;
-    return before.interval == now.interval && (many || before.thread != now.thread);
+    return before.interval == now.interval && (many || before.thread != now.thread) && !isOrdered(before);
   };
   const Stamp *other = nullptr;
   if (races(byte.write, false) && !(atomic && byte.atomic))
@@ -84,6 +100,8 @@ inline const Stamp *Shadow::access(uintptr_t address, const Stamp &now, bool wri
 }
 
 inline void Shadow::clear() {
+  for (auto &[number, page] : pages)
+    spare.push_back(std::move(page));
   pages.clear();
   last = nullptr;
 }

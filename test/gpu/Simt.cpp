@@ -1,5 +1,4 @@
-#include "test/gpu/Simt.h"
-#include "test/gpu/Shadow.h"
+#include "test/gpu/SimtRunning.h"
 #include <array>
 #include <cfloat>
 #include <cmath>
@@ -36,47 +35,15 @@ burinSimtSwitch:
 )");
 
 namespace burin::test::simt {
+
+Running *running = nullptr;
+Shadow sharedShadow;
+Counters totals;
+
 namespace {
 
 constexpr int kMostThreads = 1024;
 constexpr size_t kStackBytes = 256 << 10, kMostErrors = 8;
-
-enum class State { Ready, AtBarrier, AtShuffle, AtProduct, AtMatrices, Done };
-
-struct ShuffleRequest {
-  Shuffle kind;
-  int32_t mask, value, lane, clamp, result;
-};
-
-struct ProductRequest {
-  fragments::Element type;
-  fragments::Multiplied *parts;
-};
-
-struct MatricesRequest {
-  const std::byte *row;
-  bool transposed;
-  uint32_t *result;
-};
-
-/// A copy on its way.
-struct Copy {
-  std::byte *to;
-  const std::byte *from;
-  int32_t bytes, site;
-};
-constexpr size_t kCopiedBytes = 16;
-
-struct Thread {
-  void *stackPointer = nullptr;
-  State state = State::Done;
-  int32_t site = -1; // where it waits
-  ShuffleRequest request = {};
-  ProductRequest product = {};
-  MatricesRequest matrices = {};
-  std::vector<std::vector<Copy>> groups = {}; // on their way
-  std::vector<Copy> copies = {};              // of no group yet
-};
 
 /// The stacks of all threads of a block, mapped once.
 std::byte *stacks() {
@@ -92,35 +59,18 @@ std::byte *stacks() {
   return memory;
 }
 
-/// The launch that runs.
-struct Running {
-  const Kernel *kernel = nullptr;
-  ThreadFunction function = nullptr;
-  void *const *operands = nullptr;
-  const int64_t *sizes = nullptr;
-  void *scratch = nullptr;
-  int64_t error = INT64_MAX;
-  int64_t block = 0;
-  int thread = 0;
-  uint32_t interval = 0;
-  bool failed = false;
-  size_t errors = 0;
-  void *scheduler = nullptr;
-  std::vector<Thread> threads;
-};
-
-Running *running = nullptr;
 std::mutex oneLaunch, found;
 std::vector<std::string> errors;
 std::deque<std::string> sites;
-Shadow globalShadow, sharedShadow;
-Counters totals;
-alignas(1024) std::byte shared[kSharedBytes];
+Shadow globalShadow;
+alignas(1 << 18) std::byte shared[kSharedBytes]; // descriptors of matrices have the lower 18 bits
 
 std::string siteName(int32_t site) {
   std::lock_guard lock(found);
   return site < 0 ? "?" : sites[size_t(site)];
 }
+
+} // namespace
 
 void report(const std::string &what, int32_t site) {
   running->failed = true;
@@ -138,6 +88,8 @@ void toScheduler(State state, int32_t site) {
   self.site = site;
   burinSimtSwitch(&self.stackPointer, running->scheduler);
 }
+
+namespace {
 
 [[noreturn]] void threadMain() {
   running->function(running->operands, running->sizes, running->scratch, &running->error);
@@ -163,7 +115,8 @@ void runReady() {
     }
 }
 
-/// Whether all threads of a range wait for the same thing at the same place. They may also have ended, all of them.
+} // namespace
+
 bool together(size_t from, size_t to, State state) {
   const Thread &first = running->threads[from];
   for (size_t i = from; i < to; ++i)
@@ -171,6 +124,8 @@ bool together(size_t from, size_t to, State state) {
       return false;
   return true;
 }
+
+namespace {
 
 int sourceLane(const ShuffleRequest &r, int lane, bool &inside) {
   int clamp = r.clamp & 31, segment = r.clamp >> 8 & 31;
@@ -231,6 +186,8 @@ bool release() {
   bool any = false;
   if (together(0, count, State::AtBarrier)) {
     ++running->interval;
+    if (running->asynchronous.isUsed())
+      running->asynchronous.order.meet();
     for (Thread &thread : running->threads)
       thread.state = State::Ready;
     return true;
@@ -244,12 +201,14 @@ bool release() {
         any = true;
         break;
       }
-  return any;
+  if (!running->asynchronous.isUsed())
+    return any;
+  return releasePhases() || any || (running->asynchronous.deliver() && (releasePhases(), true));
 }
 
 void reportStuck() {
-  const char *names[] = {"is ready",           "waits at a barrier", "waits for its warp",
-                         "waits for its warp", "waits for its warp", "has ended"};
+  const char *names[] = {"is ready",           "waits at a barrier", "waits for its warp",      "waits for its warp",
+                         "waits for its warp", "waits for a phase",  "waits for its warpgroup", "has ended"};
   std::vector<std::pair<State, int32_t>> groups;
   std::string text = "threads wait for others in vain:";
   for (size_t i = 0; i < running->threads.size(); ++i) {
@@ -272,6 +231,8 @@ void runBlock() {
   running->threads.assign(size_t(running->kernel->threads), {});
   sharedShadow.clear();
   std::memset(shared, 0xFF, kSharedBytes);
+  if (running->kernel->usesPhases)
+    startPhases();
   for (size_t i = 0; i < running->threads.size(); ++i)
     prepare(running->threads[i], int(i));
   for (;;) {
@@ -361,17 +322,25 @@ void access(const std::byte *address, int64_t bytes, int32_t kind, int32_t site)
   bool writes = kind != Read, atomic = kind == Atomic;
   bool isShared = address >= shared && address < shared + kSharedBytes;
   Shadow &shadow = isShared ? sharedShadow : globalShadow;
+  const Asynchronous &units = running->asynchronous;
   Stamp now{uint32_t(running->thread) + 1, running->interval, uint32_t(running->block), site};
+  if (units.isUsed())
+    now.count = units.landingCount ? units.landingCount : units.order.count(running->thread);
+  auto isOrdered = [&](const Stamp &before) {
+    return units.isUsed() && units.order.sees(running->thread, int(before.thread) - 1, before.count);
+  };
   auto at = reinterpret_cast<uintptr_t>(address);
   if (isShared) {
     ++totals.sharedAccesses;
     if (!variableOf(size_t(address - shared), bytes))
       return report("access to " + std::to_string(bytes) + " bytes of shared memory outside of any variable", site);
+    if (units.isUsed() && units.touches(at, size_t(bytes)))
+      return report("access to a barrier in shared memory", site);
   }
   for (int64_t i = 0; i < bytes; ++i) {
     if (isShared && !writes && !shadow.isWritten(at + uintptr_t(i)))
       return report("read of shared memory that the block has not written", site);
-    if (const Stamp *other = shadow.access(at + uintptr_t(i), now, writes, atomic))
+    if (const Stamp *other = shadow.access(at + uintptr_t(i), now, writes, atomic, isOrdered))
       return report("race with thread " + std::to_string(other->thread - 1) + " of block " +
                         std::to_string(other->block) + " at " + siteName(other->site) + ", on " +
                         (isShared ? "shared" : "global") + " memory",
@@ -420,13 +389,17 @@ void commitCopies() {
 void waitForCopies(int32_t groups) {
   Thread &self = running->threads[size_t(running->thread)];
   for (; self.groups.size() > size_t(groups); self.groups.erase(self.groups.begin()))
-    for (const Copy &copy : self.groups.front()) {
-      access(copy.to, kCopiedBytes, Write, copy.site);
-      if (running->failed)
-        return;
-      std::memset(copy.to, 0, kCopiedBytes);
-      std::memcpy(copy.to, copy.from, size_t(copy.bytes));
-    }
+    land(self.groups.front());
+}
+
+void land(const std::vector<Copy> &copies) {
+  for (const Copy &copy : copies) {
+    access(copy.to, kCopiedBytes, Write, copy.site);
+    if (running->failed)
+      return;
+    std::memset(copy.to, 0, kCopiedBytes);
+    std::memcpy(copy.to, copy.from, size_t(copy.bytes));
+  }
 }
 
 } // namespace burin::test::simt

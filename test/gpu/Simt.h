@@ -21,6 +21,7 @@ struct Kernel {
   std::string name;
   int threads;       // per block
   bool synchronises; // its threads wait for each other; else they run one after the other
+  bool usesPhases;   // it has barriers in shared memory
   std::vector<SharedVariable> shared;
 };
 
@@ -57,6 +58,20 @@ void loadMatrices(const std::byte *row, int32_t transposed, uint32_t *result, in
 void copyAsync(std::byte *to, const std::byte *from, int32_t bytes, int32_t site);
 void commitCopies();
 void waitForCopies(int32_t groups);
+// ---- see Asynchronous.h
+void initBarrier(const std::byte *barrier, int32_t arrivals, int32_t site);
+void arrive(const std::byte *barrier, int32_t site);
+void arriveWithCopies(const std::byte *barrier, int32_t site);
+/// Waits as long as it takes.
+bool waitForPhase(const std::byte *barrier, int32_t parity, int32_t site);
+void showToProducts();
+void beginProducts();
+/// `sums` are replaced.
+void multiplyGroup(fragments::Element, uint64_t left, uint64_t right, float *sums, int32_t count, int32_t site);
+void commitProducts();
+void waitForProducts(int64_t groups);
+void finishProducts(float *sums, int32_t count);
+
 float exp2Approximately(float x);
 uint32_t packPair(fragments::Element, float low, float high);
 enum Access : int32_t { Read = 0, Write = 1, Atomic = 2 };
@@ -66,6 +81,7 @@ void access(const std::byte *address, int64_t bytes, int32_t kind, int32_t site)
 /// Totals since the process began, for tests of the emulator and of coverage.
 struct Counters {
   uint64_t launches = 0, blocks = 0, barriers = 0, shuffles = 0, sharedAccesses = 0, products = 0, copies = 0;
+  uint64_t groupProducts = 0, phases = 0;
 };
 Counters counters();
 

@@ -29,6 +29,8 @@ std::vector<Example> matmul(const Row &row, DType dtype) {
     add({16, 72}, {72, 200});
     add({b, m, 64}, {b, 64, 136}, sizes);
     add({3, 200}, {200, 70});
+    // Of warpgroups: several tiles, more slices than are in memory at once.
+    add({m, 328}, {328, n}, {{{"m", 130}, {"n", 270}}, {{"m", 5}, {"n", 72}}, {{"m", 64}, {"n", 256}}});
   }
   if (dtype != f32 && dtype != i8)
     return list;
@@ -102,6 +104,10 @@ std::vector<Example> convolution(const Row &row, DType dtype) {
          {40, 16, 3, 3},
          true,
          {{"strides", Ints{2, 1}}, {"padding", Ints{1}}, {"dilations", Ints{1, 2}}}});
+  if (dtype == f16) // on a GPU by warpgroups
+    list.push_back(conv(
+        dtype, {{b, n, m, 16}, {3, 3, 16, 72}, true, {{"padding", Ints{1}}, {"layout", std::string("nhwc")}}, sizes},
+        72));
   if (dtype != f32)
     return list;
   add({{2, 3, 20}, {7, 3, 5}, true, {{"padding", Ints{2, 1}}, {"dilations", Ints{2}}, {"strides", Ints{3}}}});

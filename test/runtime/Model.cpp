@@ -161,7 +161,7 @@ Step &Model::run(Step::Kind kind, std::vector<uint32_t> plans, std::vector<Slot>
   s.operands = std::move(operands);
   s.sizes = std::move(sizes);
   s.tasks = constant(1);
-  s.scratchBytes = s.blocks = s.gpuScratchBytes = s.flops = s.bytes = constant(0);
+  s.scratchBytes = s.gpuScratchBytes = s.flops = s.bytes = constant(0);
   if (!plan().steps.empty())
     s.deps = {uint32_t(plan().steps.size() - 1)};
   plan().steps.push_back(s);
