@@ -37,7 +37,7 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     // Convolutions and the ops between them become channels-last, before contractions, which have no other layout.
     add(createLayoutAssignmentPass());
     // Lowers products to pack + contract before fusion, which groups ops around contractions.
-    add(createLowerContractionsPass());
+    add(createLowerContractionsPass({.splitDepth = options.splitDepth}));
     // Bias and activation of a batch of sequences work on the rows of the product, so that they share its space.
     add(createSinkReshapesPass());
     // Decomposition and lowering leave transposes and reshapes that cancel …

@@ -19,6 +19,8 @@ struct PipelineOptions {
 #endif
   /// Whether all targets have bf16 tiles (AMX).
   bool bf16Tiles = false;
+  /// Whether long products with few results are split, so that GPUs have enough tiles.
+  bool splitDepth = false;
   MemoryLimit memory;
 };
 

@@ -1,6 +1,7 @@
 // Lowers matmul and conv to pack and contract: right operand in panels, padding as a separate op, groups as a batch.
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
+#include "passes/kernels/GpuFamilies.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -96,7 +97,35 @@ Value repeatedMatrix(Value v) {
   return broadcast.getX();
 }
 
-void lower(MatmulOp op) {
+/// The number of parts that the depth of a product is split into, so that a GPU has enough tiles: a power of two, 1 for
+/// products that are not split.
+int64_t depthParts(const Shape &lhs, const Shape &matrix) {
+  constexpr int64_t kTile = 64, kEnoughTiles = 128, kLeastDepth = 512, kMostParts = 16;
+  constexpr int64_t kAligned = 8; // elements of 16 bits that a GPU copies at once
+  for (const Dim &d : llvm::concat<const Dim>(lhs, matrix))
+    if (!d.isStatic() || d.value() == 0)
+      return 1;
+  const int64_t depth = matrix[0].value(), rows = elements(lhs).value() / depth;
+  const int64_t tiles = (rows + kTile - 1) / kTile * ((matrix[1].value() + kTile - 1) / kTile);
+  int64_t parts = 1;
+  while (rows > kMostThinRows && parts < kMostParts && 2 * parts * tiles <= kEnoughTiles &&
+         depth % (2 * parts * kAligned) == 0 && depth / (2 * parts) >= kLeastDepth)
+    parts *= 2;
+  return parts;
+}
+
+/// lhs [rows, K] times matrix [K, columns] as a batch of products of parts of K, whose wide results are added in order.
+Value contractParts(GraphBuilder &g, Value lhs, Value matrix, int64_t parts) {
+  Shape left = shapeOf(lhs), right = shapeOf(matrix);
+  DType type = dtypeOf(lhs);
+  const Dim depth = floordiv(right[0], parts);
+  lhs = g.transpose(g.reshape(lhs, {left[0], parts, depth}), {1, 0, 2});
+  matrix = pack(g.b, g.loc, g.reshape(matrix, {parts, depth, right[1]}));
+  Value sums = contract(g.b, g.loc, lhs, matrix, {}, 1, right[1], {}, wideType(type) != type);
+  return g.cast(g.op<ReduceSumOp>({sums}, {{"axes", Ints{0}}, {"keepdims", false}}), type);
+}
+
+void lower(MatmulOp op, bool splitDepth) {
   OpBuilder b(op);
   mlir::Location loc = op.getLoc();
   Value lhs = op.getLhs(), rhs = op.getRhs();
@@ -109,7 +138,11 @@ void lower(MatmulOp op) {
     Shape m = shapeOf(matrix);
     matrix = reshape(b, loc, matrix, {m[m.size() - 2], m[m.size() - 1]});
     Dim rows = elements(Shape(l.begin(), l.end() - 1));
-    Value product = contract(b, loc, reshape(b, loc, lhs, {rows, l.back()}), pack(b, loc, matrix), {}, 0, columns, {});
+    lhs = reshape(b, loc, lhs, {rows, l.back()});
+    const int64_t parts = splitDepth && isFloat(dtypeOf(lhs)) ? depthParts(l, shapeOf(matrix)) : 1;
+    GraphBuilder g(b, loc);
+    Value product = parts > 1 ? contractParts(g, lhs, matrix, parts)
+                              : contract(b, loc, lhs, pack(b, loc, matrix), {}, 0, columns, {});
     op.replaceAllUsesWith(reshape(b, loc, product, result));
   } else {
     Dim batches = elements(Shape(l.begin(), l.end() - 2));
@@ -394,6 +427,7 @@ void lower(ConvOp op, int64_t tail) {
 }
 
 struct LowerContractionsPass : impl::LowerContractionsPassBase<LowerContractionsPass> {
+  using LowerContractionsPassBase::LowerContractionsPassBase;
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) {
@@ -402,7 +436,7 @@ struct LowerContractionsPass : impl::LowerContractionsPassBase<LowerContractions
     });
     for (Operation *op : ops) {
       if (auto matmul = dyn_cast<MatmulOp>(op)) {
-        lower(matmul);
+        lower(matmul, splitDepth);
         continue;
       }
       auto conv = cast<ConvOp>(op);

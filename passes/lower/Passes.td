@@ -35,6 +35,8 @@ def LowerContractionsPass : Pass<"burin-lower-contractions", "::mlir::ModuleOp">
   let description = [{
     The right side is packed into panels of 128 bytes, which `burin-constant-fold` does at compile time for constant
     weights. Groups of a convolution become batches. The last columns, where they are few, are packed apart as rows.
+    For GPUs, long products with few results are split into a batch of shorter ones, whose f32 results are added in
+    order.
 
     Before:
     ```mlir
@@ -52,6 +54,10 @@ def LowerContractionsPass : Pass<"burin-lower-contractions", "::mlir::ModuleOp">
     }
     ```
   }];
+  let options = [
+    Option<"splitDepth", "split-depth", "bool", "false",
+           "Whether long products with few results are split, for GPUs">,
+  ];
 }
 
 def SinkReshapesPass : Pass<"burin-sink-reshapes", "::mlir::ModuleOp"> {

@@ -29,6 +29,7 @@ std::vector<Example> matmul(const Row &row, DType dtype) {
     add({16, 72}, {72, 200});
     add({b, m, 64}, {b, 64, 136}, sizes);
     add({3, 200}, {200, 70});
+    add({40, 2048}, {2048, 40}); // of parts
     // Of warpgroups: several tiles, more slices than are in memory at once.
     add({m, 328}, {328, n}, {{{"m", 130}, {"n", 270}}, {{"m", 5}, {"n", 72}}, {{"m", 64}, {"n", 256}}});
   }
