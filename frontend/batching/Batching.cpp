@@ -7,6 +7,7 @@
 #include "frontend/tensor/AutocastScope.h"
 #include "frontend/tensor/HostFunctions.h"
 #include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/OnDevice.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace burin {
@@ -97,7 +98,7 @@ Trace::Batching::Batched Trace::Batching::valueOf(Value value) {
   if (auto constant = value.getDefiningOp<ir::ConstantOp>()) {
     std::vector<char> storage;
     llvm::ArrayRef<char> bytes = ir::constantBytes(constant.getValue(), storage);
-    return values[value] = {from_bytes(bytes.data(), ir::specOf(value)), false};
+    return values[value] = {detail::following(from_bytes(bytes.data(), ir::specOf(value))), false};
   }
   if (!isEager) // a value of the enclosing function
     return {trace.wrap(value), false};

@@ -75,6 +75,9 @@ static void gather(const DLTensor &tensor, const char *from, size_t width, int32
     gather(tensor, from + i * tensor.strides[axis] * int64_t(width), width, axis + 1, to);
 }
 
+/// The stream that stands for no order.
+static void *unordered() { return reinterpret_cast<void *>(intptr_t(-1)); }
+
 /// The elements of another library on a GPU, in place.
 static Tensor wrapOnGpu(const DLTensor &tensor, const TensorSpec &spec, std::function<void()> release, void *stream,
                         const Location &where) {
@@ -82,7 +85,8 @@ static Tensor wrapOnGpu(const DLTensor &tensor, const TensorSpec &spec, std::fun
   storage->gpu =
       std::make_shared<OnDevice>(openDevice(cuda(tensor.device.device_id), "from_dlpack", where), "from_dlpack", where);
   rt::gpu::Device &device = *storage->gpu->device;
-  rt::Status status = stream ? device.follow(static_cast<rt::gpu::Stream>(stream)) : rt::Status();
+  rt::Status status =
+      stream && stream != unordered() ? device.follow(static_cast<rt::gpu::Stream>(stream)) : rt::Status();
   if (!status.ok())
     throw Error(where, "from_dlpack", status.message());
   struct Foreign { // enqueued work must end before the elements are released
@@ -148,12 +152,13 @@ Tensor from_dlpack(DLManagedTensor *tensor, void *stream, Location where) {
   return import(tensor, tensor->dl_tensor, stream, inScope(where));
 }
 
-Tensor from_dlpack(DLManagedTensorVersioned *tensor, Location where) {
+Tensor from_dlpack(DLManagedTensorVersioned *tensor, Location where) { return from_dlpack(tensor, nullptr, where); }
+Tensor from_dlpack(DLManagedTensorVersioned *tensor, void *stream, Location where) {
   if (tensor->version.major != 1)
     throw Error(inScope(where), "from_dlpack",
                 "DLPack " + std::to_string(tensor->version.major) + "." + std::to_string(tensor->version.minor) +
                     " is not supported; ask for 1.x");
-  return import(tensor, tensor->dl_tensor, nullptr, inScope(where));
+  return import(tensor, tensor->dl_tensor, stream, inScope(where));
 }
 
 namespace {
@@ -175,6 +180,8 @@ static void *elementsFor(const Tensor &tensor, const StorageRef &storage, void *
     return storage->buffer->data();
   }
   awaitTask(storage, where);
+  if (stream == unordered())
+    return storage->buffer->data();
   if (rt::Status status = storage->gpu->device->lead(static_cast<rt::gpu::Stream>(stream)); !status.ok())
     throw Error(where, op, status.message());
   return storage->buffer->data();
@@ -211,7 +218,10 @@ DLManagedTensor *to_dlpack(const Tensor &tensor, void *stream, Location where) {
   return exportTensor<DLManagedTensor>(tensor, "to_dlpack", inScope(where), stream);
 }
 DLManagedTensorVersioned *to_dlpack_versioned(const Tensor &tensor, Location where) {
-  auto *managed = exportTensor<DLManagedTensorVersioned>(tensor, "to_dlpack_versioned", inScope(where));
+  return to_dlpack_versioned(tensor, nullptr, where);
+}
+DLManagedTensorVersioned *to_dlpack_versioned(const Tensor &tensor, void *stream, Location where) {
+  auto *managed = exportTensor<DLManagedTensorVersioned>(tensor, "to_dlpack_versioned", inScope(where), stream);
   managed->version = {1, 0};
   managed->flags = DLPACK_FLAG_BITMASK_READ_ONLY;
   return managed;

@@ -6,6 +6,7 @@
 #include "frontend/data/Pickle.h"
 #include "frontend/tensor/Creation.h"
 #include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/OnDevice.h"
 #include "runtime/npy/Zip.h"
 #include <algorithm>
 #include <map>
@@ -250,7 +251,10 @@ private:
 
 StateDict load_pth(const std::string &path, Location where) {
   const Location place = inScope(where);
-  return PthReader(path, place).read();
+  StateDict tensors = PthReader(path, place).read();
+  for (auto &[name, tensor] : tensors)
+    tensor = createdInScope(std::move(tensor), "load_pth", place);
+  return tensors;
 }
 
 } // namespace burin

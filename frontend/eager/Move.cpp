@@ -64,7 +64,7 @@ AlignedOperands::AlignedOperands(std::span<const Tensor *const> given, const cha
       throw Error(where, op,
                   "the operands are on different devices: " + str(stateAt(*first).spec) + " on " + place.str() +
                       ", but " + str(state.spec) + " on " + device.str() + ";\n  move one to the other, as in x.to(" +
-                      (place.is_cuda() ? "cuda(" + std::to_string(place.index()) + ")" : "cpu") + ")");
+                      inSource(place) + ")");
     place = device;
     first = i;
   }

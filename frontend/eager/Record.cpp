@@ -2,6 +2,7 @@
 #include "burin/creation.h"
 #include "burin/ops.h"
 #include "frontend/eager/Tape.h"
+#include "frontend/tensor/OnDevice.h"
 
 namespace burin::detail {
 
@@ -23,8 +24,9 @@ public:
       : TapeNode(vjp->call().info.name, where), vjp(std::move(vjp)) {
     for (size_t i = 0; i < operands.size(); ++i) {
       edges.push_back(operands[i] && this->vjp->call().isNeeded[i] ? edgeOf(*operands[i]) : TapeEdge{});
-      savedOperands.push_back(operands[i] && this->vjp->readsOperand(i) ? saved(*operands[i], scalarTypes[i])
-                                                                        : Tensor());
+      savedOperands.push_back(operands[i] && this->vjp->readsOperand(i)
+                                  ? saved(*operands[i], scalarTypes[i], deviceOf(*Access::state(made[0])))
+                                  : Tensor());
     }
     for (size_t i = 0; i < made.size(); ++i) {
       results.push_back(made[i].spec(where));
@@ -33,6 +35,10 @@ public:
   }
 
   std::vector<Tensor> propagate(std::vector<Tensor> gradients, bool recorded) override {
+    const auto known = std::ranges::find_if(gradients, &Tensor::defined);
+    std::optional<Beside> scope;
+    if (known != gradients.end())
+      scope.emplace(*known, place);
     for (size_t i = 0; i < gradients.size(); ++i)
       if (!gradients[i].defined() && isFloat(results[i].dtype))
         gradients[i] = zeros(results[i].shape, results[i].dtype, place);
@@ -76,11 +82,12 @@ private:
   std::shared_ptr<const Vjp> vjp;
   std::vector<Tensor> savedOperands, savedResults; // cut off from the tape; the edges lead on
 
-  static Tensor saved(const Tensor &x, DType scalarType) {
+  Tensor saved(const Tensor &x, DType scalarType, Device device) const {
     const TensorState &state = *Access::state(x);
     if (!std::holds_alternative<ScalarValue>(state.value))
       return withoutEdge(x);
-    TensorState typed = state;
+    if (device.is_cuda())
+      return Access::make({scalarType, {}}, scalarOn(device, state, scalarType, op, place));
     char bytes[8];
     scalarBytes(state, scalarType, bytes, {}, "");
     auto storage = std::make_shared<Storage>();

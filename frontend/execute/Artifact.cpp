@@ -336,15 +336,23 @@ void Artifact::save(const std::string &path, Location where) const {
     throw Error(inScope(where), "save", status.message());
 }
 
-Artifact load(const std::string &path, Location where) { return Artifact::load(path, where); }
+Artifact load(const std::string &path, const ArtifactOptions &options, Location where) {
+  return Artifact::load(path, options, where);
+}
 
-Artifact Artifact::load(const std::string &path, Location where) {
+Artifact Artifact::load(const std::string &path, const ArtifactOptions &options, Location where) {
+  const Location place = inScope(where);
   rt::Program::Ptr program;
   rt::Status status = rt::Program::loadFile(path, {}, program);
   if (!status.ok())
-    throw Error(inScope(where), "load", status.message());
-  std::shared_ptr<Artifact::Data> data = dataOf(std::move(program));
+    throw Error(place, "load", status.message());
+  const bool isForGpus = !program->runsOnCpu() && cuda_device_count() > 0;
+  const Device device = options.device.value_or(isForGpus ? cuda(0) : cpu);
+  rt::gpu::Device::Ptr gpu = device.is_cuda() ? openDevice(device, "load", place) : nullptr;
+  std::shared_ptr<Artifact::Data> data = dataOf(std::move(program), {}, false, std::move(gpu));
   data->path = path;
+  if (options.device) // whether there is code for it
+    check(data->executable->onStates([](rt::Session &) { return rt::Status(); }), "load", place);
   return Artifact(std::move(data));
 }
 
@@ -354,8 +362,10 @@ Artifact compile(const Graph &graph, const CompileOptions &options, Location whe
   compilerOptions.targets = options.targets;
   compilerOptions.pipeline.memory.bytes = options.memory_limit;
   compilerOptions.pipeline.memory.allowBf16 = options.memory_allow_bf16;
-  rt::gpu::Device::Ptr gpu = options.device.is_cuda() ? openDevice(options.device, "compile", place) : nullptr;
-  if (gpu)
+  const Device device = options.device.value_or(graph.device());
+  rt::gpu::Device::Ptr gpu = device.is_cuda() ? openDevice(device, "compile", place) : nullptr;
+  auto isForGpu = [](const std::string &target) { return target.starts_with("cuda"); };
+  if (gpu && std::ranges::none_of(compilerOptions.targets, isForGpu))
     std::ranges::replace(compilerOptions.targets, std::string("native"), targetOf(*gpu));
   std::shared_ptr<std::vector<std::byte>> bytes;
   HostFunctions functions;

@@ -209,6 +209,7 @@ Tensor Generator::gamma(const Tensor &concentration, Location where) const {
   LocationScope scope(at);
   DType dtype = concentration.dtype(at);
   requireFloats(dtype, "gamma", at);
+  Beside beside(concentration, at);
   constexpr int64_t kAttempts = 16;
   Tensor a = concentration.to(computedIn(dtype)), isSmall = a < 1;
   Shape shape = a.shape(), attempts = shape;
@@ -240,6 +241,7 @@ Tensor Generator::bernoulli(const Tensor &probability, Location where) const {
   const Location at = inScope(where);
   DType dtype = probability.dtype(at);
   requireFloats(dtype, "bernoulli", at);
+  Beside beside(probability, at);
   Tensor unit = rand(probability.shape(at), computedIn(dtype), at);
   return lt(unit, probability.to(computedIn(dtype), at), at).to(dtype, at);
 }
@@ -254,6 +256,7 @@ Tensor Generator::categorical(const Tensor &logits, Location where) const {
   const Location at = inScope(where);
   LocationScope scope(at);
   requireFloats(logits.dtype(at), "categorical", at);
+  Beside beside(logits, at);
   if (logits.rank() == 0 || logits.shape().back() == Dim(0))
     throw Error(at, "categorical", "there is nothing to choose from in " + str(logits.spec()));
   Tensor scores = logits.to(computedIn(logits.dtype()));
@@ -264,6 +267,7 @@ Tensor Generator::multinomial(const Tensor &weights, int64_t count, bool replace
   const Location at = inScope(where);
   LocationScope scope(at);
   requireFloats(weights.dtype(at), "multinomial", at);
+  Beside beside(weights, at);
   Shape shape = weights.shape();
   if (shape.empty() || shape.size() > 2 || count < 1 ||
       (!replacement && shape.back().isStatic() && shape.back().value() < count))
@@ -310,9 +314,11 @@ Tensor multinomial(const Tensor &weights, int64_t count, bool replacement, Locat
 }
 
 Tensor rand_like(const Tensor &x, std::optional<DType> dtype, Location where) {
+  Beside scope(x, inScope(where));
   return rand(x.shape(where), dtype.value_or(x.dtype(where)), where);
 }
 Tensor randn_like(const Tensor &x, std::optional<DType> dtype, Location where) {
+  Beside scope(x, inScope(where));
   return randn(x.shape(where), dtype.value_or(x.dtype(where)), where);
 }
 

@@ -1,6 +1,7 @@
 #include "burin/creation.h"
 #include "frontend/nn/Layer.h"
 #include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/OnDevice.h"
 
 namespace burin::nn {
 
@@ -97,9 +98,7 @@ void requireProbability(double p, const char *layer, const Location &where) {
 }
 
 Tensor dropped(const Tensor &x, double p, const Shape &shape, const Location &where) {
-  std::optional<DeviceScope> beside;
-  if (!x.isTraced())
-    beside.emplace(x.device(where));
+  detail::Beside scope(x, where);
   Tensor keep = ge(rand(shape, DType::f32, where), p, where);
   return burin::where(keep, mul(x, 1 / (1 - p), where), 0.0, where);
 }

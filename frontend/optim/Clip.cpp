@@ -2,6 +2,7 @@
 #include "burin/gradients.h"
 #include "burin/reductions.h"
 #include "frontend/optim/OptimizerState.h"
+#include "frontend/tensor/OnDevice.h"
 #include <cmath>
 
 namespace burin::optim {
@@ -73,7 +74,7 @@ EMA::EMA(const nn::Module &module, double decay, Location where) : state(new Sta
     throw Error(inScope(where), "EMA", "the decay " + std::to_string(decay) + " must lie in [0, 1]");
   state->params = module.named_parameters();
   for (const auto &[name, parameter] : state->params)
-    state->averages.emplace_back(name, Parameter::state(detach(parameter), "average." + name));
+    state->averages.emplace_back(name, Parameter::state(detail::following(detach(parameter)), "average." + name));
 }
 
 void EMA::update(Location where) {

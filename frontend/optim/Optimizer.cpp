@@ -1,8 +1,9 @@
 // Base of the optimisers: groups, step counts, slots, and their names in a state dict.
 #include "burin/gradients.h"
+#include "burin/graph.h"
 #include "frontend/optim/OptimizerState.h"
 #include "frontend/optim/RowUpdates.h"
-#include "frontend/tensor/Creation.h"
+#include "frontend/tensor/OnDevice.h"
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -11,14 +12,12 @@ namespace burin::optim {
 
 using detail::inScope;
 
-Tensor initialValue(const TensorSpec &spec, double value, const Location &where) {
-  std::vector<char> element(byteWidth(spec.dtype));
-  detail::convertElements(&value, DType::f64, element.data(), spec.dtype, 1);
-  auto fill = [element](void *data, int64_t lo, int64_t hi) {
-    for (int64_t i = lo; i < hi; ++i)
-      std::copy(element.begin(), element.end(), static_cast<char *>(data) + size_t(i) * element.size());
-  };
-  return detail::fillLater(spec, fill, where);
+Tensor initialValue(const TensorSpec &spec, double value, const Location &where, const Parameter *beside) {
+  NoTrace noTrace;
+  std::optional<detail::Beside> scope;
+  if (beside)
+    scope.emplace(beside->value(), where);
+  return detail::following(full(spec.shape, value, spec.dtype, where));
 }
 
 Parameter scalarCell(const char *name, double value, DType dtype, const Location &where) {
@@ -35,8 +34,9 @@ Parameter Optimizer::State::Update::slot(const char *name, const Shape &shape, d
   for (auto &[known, slot] : member.slots)
     if (known == name)
       return slot;
+  const TensorSpec spec{member.parameter->dtype(), shape};
   Parameter slot =
-      Parameter::state(initialValue({member.parameter->dtype(), shape}, initial, inScope({})), name, &member.parameter);
+      Parameter::state(initialValue(spec, initial, inScope({}), &member.parameter), name, &member.parameter);
   return member.slots.emplace_back(name, slot).second;
 }
 
@@ -269,9 +269,8 @@ public:
           cells.push_back(scalarCell("step", double(at->first), DType::i64, where));
         change.member->counter = at->second;
       } else {
-        Tensor value = change.value.to(change.member->parameter->dtype());
-        change.member->slots.emplace_back(change.slot,
-                                          Parameter::state(detach(value), change.slot, &change.member->parameter));
+        const Tensor value = detail::following(detach(change.value.to(change.member->parameter->dtype())));
+        change.member->slots.emplace_back(change.slot, Parameter::state(value, change.slot, &change.member->parameter));
       }
     }
     state.counters = std::move(cells);

@@ -10,8 +10,9 @@
 
 namespace burin::optim {
 
-/// A tensor that is there, also while a trace is active: the first value of a Parameter.
-Tensor initialValue(const TensorSpec &spec, double value, const Location &where);
+/// A tensor that is there, also while a trace is active: the first value of a Parameter. It is made where `beside` is,
+/// and goes where it is used.
+Tensor initialValue(const TensorSpec &spec, double value, const Location &where, const Parameter *beside = nullptr);
 /// A number as a Parameter that is not trained.
 Parameter scalarCell(const char *name, double value, DType dtype, const Location &where);
 

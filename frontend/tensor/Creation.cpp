@@ -64,18 +64,23 @@ Tensor createOnHost(const ir::OpInfo &info, std::vector<ir::Attr> attrs, const L
   requireSizes(spec.shape, info.name, where);
   size_t width = byteWidth(spec.dtype);
   if (&info == ir::findOp("full")) {
-    char element[8];
+    char element[8] = {};
     double value = std::get<double>(call.attrs[1]);
     convertElements(&value, DType::f64, element, spec.dtype, 1);
     if (std::optional<Device> device = scopedDevice(); device && device->is_cuda())
       return Access::make(spec, filledOn(*device, element, width, size_t(elementCount(spec.shape)), info.name, where));
-    return made(
+    const auto bytes = std::bit_cast<std::array<char, 8>>(element);
+    Tensor result = made(
         spec,
-        [element = std::bit_cast<std::array<char, 8>>(element), width](void *data, int64_t lo, int64_t hi) {
+        [bytes, width](void *data, int64_t lo, int64_t hi) {
           for (int64_t i = lo; i < hi; ++i)
-            std::memcpy(static_cast<char *>(data) + i * width, element.data(), width);
+            std::memcpy(static_cast<char *>(data) + i * width, bytes.data(), width);
         },
         where);
+    Storage &storage = *std::get<StorageRef>(Access::state(result)->value);
+    storage.element = bytes;
+    storage.elementWidth = uint8_t(width);
+    return result;
   }
   int64_t axis = std::get<int64_t>(call.attrs[2]), size = spec.shape[axis].value(), inner = 1;
   for (size_t i = axis + 1; i < spec.shape.size(); ++i)
@@ -202,8 +207,7 @@ Tensor empty(const Shape &shape, DType dtype, Device device, Location where) {
 }
 Tensor full_like(const Tensor &x, double value, Location where) {
   const TensorState &state = stateOf(x, inScope(where));
-  if (std::holds_alternative<StorageRef>(state.value) && (!state.follows || deviceOf(state).is_cuda()))
-    return full(state.spec.shape, value, state.spec.dtype, deviceOf(state), where);
+  Beside scope(x, where);
   return full(state.spec.shape, value, state.spec.dtype, where);
 }
 Tensor zeros_like(const Tensor &x, Location where) { return full_like(x, 0, where); }

@@ -76,15 +76,39 @@ void synchronize(Device device, Location where) {
 
 namespace detail {
 
+namespace {
+struct OpenDevices {
+  std::mutex mutex;
+  std::map<int, rt::gpu::Device::Ptr> byNumber;
+};
+OpenDevices &openDevices() {
+  static auto *all = new OpenDevices; // tasks may use them until the process ends
+  return *all;
+}
+} // namespace
+
 rt::gpu::Device::Ptr openDevice(Device device, const char *op, const Location &where) {
-  static auto *mutex = new std::mutex;
-  static auto *open = new std::map<int, rt::gpu::Device::Ptr>; // tasks may use them until the process ends
-  std::lock_guard lock(*mutex);
-  rt::gpu::Device::Ptr &known = (*open)[device.index()];
+  std::lock_guard lock(openDevices().mutex);
+  rt::gpu::Device::Ptr &known = openDevices().byNumber[device.index()];
   if (!known)
     if (rt::Status status = rt::gpu::Device::open(device.index(), known); !status.ok())
       throw Error(where, op, status.message());
   return known;
+}
+
+void synchronizeDevices(const Location &where) {
+  std::map<int, rt::gpu::Device::Ptr> open;
+  {
+    std::lock_guard lock(openDevices().mutex);
+    open = openDevices().byNumber;
+  }
+  for (const auto &[number, device] : open)
+    if (device)
+      onDevice(cuda(number), "synchronize", where, [](rt::gpu::Device &opened) { return opened.synchronize(); });
+}
+
+std::string inSource(Device device) {
+  return device.is_cuda() ? "cuda(" + std::to_string(device.index()) + ")" : "cpu";
 }
 
 Device deviceOf(const StorageRef &storage) { return storage->gpu ? cuda(storage->gpu->device->ordinal()) : cpu; }
@@ -117,12 +141,21 @@ Tensor following(const Tensor &tensor) {
 
 Tensor createdInScope(Tensor tensor, const char *op, const Location &where) {
   auto *storage = std::get_if<StorageRef>(&Access::state(tensor)->value);
+  if (storage && isTracing())
+    return following(tensor);
   if (!scoped || !storage)
     return tensor;
   TensorState state = *Access::state(tensor);
   state.value = movedTo(*storage, byteCount(state.spec), *scoped, op, where);
   state.follows = false;
   return Access::make(std::move(state));
+}
+
+Beside::Beside(const Tensor &x, const Location &where) {
+  const TensorState &state = stateOf(x, where);
+  auto *storage = std::get_if<StorageRef>(&state.value);
+  if (storage && ((*storage)->gpu || !follows(state)))
+    scope.emplace(deviceOf(*storage));
 }
 
 // ---- copies
@@ -214,8 +247,12 @@ StorageRef broughtTo(const StorageRef &storage, size_t bytes, Device device, con
   if (deviceOf(storage) == device)
     return storage;
   std::lock_guard lock(*mutex);
-  if (!storage->elsewhere || deviceOf(storage->elsewhere) != device)
-    storage->elsewhere = movedTo(storage, bytes, device, op, where);
+  if (storage->elsewhere && deviceOf(storage->elsewhere) == device)
+    return storage->elsewhere;
+  const size_t width = storage->elementWidth;
+  storage->elsewhere = width && device.is_cuda()
+                           ? filledOn(device, storage->element.data(), width, bytes / width, op, where)
+                           : movedTo(storage, bytes, device, op, where);
   return storage->elsewhere;
 }
 

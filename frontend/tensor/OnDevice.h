@@ -29,6 +29,11 @@ struct OnDevice {
 /// Opens the GPU, once until the process ends. Throws if it does not exist.
 rt::gpu::Device::Ptr openDevice(Device device, const char *op, const Location &where);
 
+/// Waits for all work on the GPUs that are open. Throws what has gone wrong in it.
+void synchronizeDevices(const Location &where);
+
+/// As in source code: "cuda(1)".
+std::string inSource(Device device);
 Device deviceOf(const StorageRef &storage);
 /// The device of a value that is not traced.
 Device deviceOf(const TensorState &state);
@@ -54,8 +59,20 @@ void inheritRuns(const Storage &input, std::vector<CheckedRun> &runs);
 
 /// The device on which the thread creates tensors, by its innermost DeviceScope; nullopt without one.
 std::optional<Device> scopedDevice();
-/// What has been created, where the thread's DeviceScope says.
+/// What has been created, where the thread's DeviceScope says. In a traced function, which runs where its inputs are,
+/// it goes where it is used.
 Tensor createdInScope(Tensor tensor, const char *op, const Location &where);
+/// Whether this thread is tracing a function; see Trace.
+bool isTracing();
+
+/// While one lives, this thread creates tensors where x is, unless x is traced or goes where it is used itself.
+class Beside {
+public:
+  Beside(const Tensor &x, const Location &where);
+
+private:
+  std::optional<DeviceScope> scope;
+};
 
 /// A tensor that does not follow its uses.
 Tensor placed(const Tensor &tensor);

@@ -132,6 +132,7 @@ const Tensor &Tensor::wait(Location where) const {
 void synchronize(Location where) {
   if (rt::FailureRef failure = rt::Engine::shared().synchronize())
     rethrow(*failure, inScope(where));
+  synchronizeDevices(inScope(where));
 }
 
 // ---- state

@@ -3,6 +3,7 @@
 #include "burin/tensor.h"
 #include "runtime/support/Memory.h"
 #include "runtime/threads/Engine.h"
+#include <array>
 #include <variant>
 
 namespace burin::detail {
@@ -16,6 +17,8 @@ struct Storage {
   bool isRestored = false;            // the task failed, and the elements are the previous ones of a state
   std::shared_ptr<OnDevice> gpu;      // null: in host memory
   std::shared_ptr<Storage> elsewhere; // a copy on the device that it was last brought to: see broughtTo
+  std::array<char, 8> element = {};   // all elements are this one, of `elementWidth` bytes; 0: they may differ
+  uint8_t elementWidth = 0;
 };
 using StorageRef = std::shared_ptr<Storage>;
 

@@ -35,10 +35,13 @@ std::vector<std::string> Graph::functions() const {
 Graph Graph::function(const std::string &name, Location where) const {
   for (size_t i = 0; i < data->functions.size(); ++i)
     if (data->functions[i].name == name)
-      return Graph(data, i);
+      return Graph(data, i, place);
   throw Error(inScope(where), "function",
               "the graph has no function \"" + name + "\"; it has " + llvm::join(functions(), ", "));
 }
+
+Device Graph::device() const { return place.value_or(data->device.value_or(cpu)); }
+Graph Graph::to(Device device) const { return Graph(data, index, device); }
 
 std::string Graph::str() const {
   std::lock_guard lock(data->mutex);
@@ -57,21 +60,23 @@ Graph detail::trace(const Function &function, std::span<const TensorSpec> inputs
     traced.push_back({spec});
   Trace trace(traced, std::move(inputNames), names, place);
   trace.isGraphOnly = true;
+  trace.runInScope(place);
   Trace::Recording recording(trace);
   std::vector<Tensor> results = function(trace.inputs(), place);
   return trace.finish(results, std::move(outputNames), place);
 }
 
 std::vector<Tensor> Graph::run(std::span<const Tensor> inputs, Location where) const {
+  const int number = device().is_cuda() ? device().index() : -1;
   std::shared_ptr<const Artifact> native;
   {
     std::lock_guard lock(data->mutex);
-    native = data->native;
+    native = data->native[number];
   }
   if (!native) { // two threads may both get here; one result is dropped
     native = std::make_shared<Artifact>(compile(*this, {}, where));
     std::lock_guard lock(data->mutex);
-    data->native = native;
+    data->native[number] = native;
   }
   return native->function(data->functions[index].name).run(inputs, where);
 }

@@ -8,6 +8,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/DenseMap.h"
+#include <map>
 #include <mutex>
 
 namespace burin {
@@ -27,8 +28,9 @@ struct Graph::Data {
     std::string name;
     std::vector<NamedSpec> inputs, outputs;
   };
-  std::vector<Signature> functions;       // at least one
-  std::shared_ptr<const Artifact> native; // made by run()
+  std::vector<Signature> functions;                      // at least one
+  std::optional<Device> device;                          // where it runs, as far as a trace has told
+  std::map<int, std::shared_ptr<const Artifact>> native; // made by run(), by the number of the GPU; -1: the processor
   detail::HostFunctions hostFunctions;
   bool statesAreGiven = false; // to each run, by a jitted function
 

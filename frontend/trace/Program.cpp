@@ -45,6 +45,7 @@ void Program::record(std::string name, const Function &function, std::span<const
   names.insert(names.end(), data->names.begin(), data->names.end());
   auto trace = std::make_unique<Trace>(data->graph, std::move(name), traced, std::move(inputNames), names, place);
   trace->isGraphOnly = true;
+  trace->runInScope(place);
   try {
     Trace::Recording recording(*trace);
     trace->setResults(function(trace->inputs(), place), std::move(outputNames), place);

@@ -20,6 +20,8 @@ NoTrace::NoTrace() : outer(std::exchange(current, nullptr)) {}
 NoTrace::~NoTrace() { current = static_cast<Trace *>(outer); }
 
 namespace detail {
+bool isTracing() { return current != nullptr; }
+
 void observe(const std::shared_ptr<const Observed> &state) {
   if (Trace *trace = Trace::active())
     trace->observe(state);
@@ -75,7 +77,8 @@ static void checkRanges(std::span<const Trace::Input> inputs, const Location &wh
 
 Trace::Trace(std::shared_ptr<Graph::Data> given, std::string name, std::span<const Input> inputs,
              std::vector<std::string> inputNames, const detail::TensorNames &names, const Location &where)
-    : id(++traceCount), graph(std::move(given)), index(graph->functions.size()), builder(&graph->context) {
+    : id(++traceCount), began(where), graph(std::move(given)), index(graph->functions.size()),
+      builder(&graph->context) {
   mlir::MLIRContext *context = &graph->context;
   mlir::Location location = detail::mlirLocation(context, where);
   inputNames = completeNames(std::move(inputNames), inputs.size(), "x", where);
@@ -157,16 +160,30 @@ void Trace::runOn(Device device, const char *op, const Location &where) {
   place = device;
 }
 
+void Trace::runInScope(const Location &where) {
+  if (std::optional<Device> device = detail::scopedDevice())
+    runOn(*device, "trace", where);
+}
+
 /// A tensor from outside says where the function runs, unless it goes where it is used.
-void Trace::runWhere(const TensorState &state, const Location &where) {
-  if (!detail::follows(state))
-    runOn(detail::deviceOf(state), "", where);
+void Trace::runWhere(const TensorState &state, const char *op, const Location &where) {
+  if (detail::follows(state))
+    return;
+  const Device device = detail::deviceOf(state);
+  if (place && *place != device)
+    throw Error(where.file && *where.file ? where : began, op,
+                str(state.spec) + " is on " + device.str() + ", but the function that is being traced runs on " +
+                    place->str() +
+                    ", where its arguments are, or what it has used before;\n  move the tensor, or the "
+                    "module that it belongs to, as in x.to(" +
+                    detail::inSource(*place) + ")");
+  place = device;
 }
 
 /// A captured tensor: one constant per storage, in the shape of its first use.
 Value Trace::constantOf(const TensorState &state, const Location &where) {
   const detail::StorageRef &storage = std::get<detail::StorageRef>(state.value);
-  runWhere(state, where);
+  runWhere(state, "trace", where);
   Value &known = constants[storage.get()];
   mlir::Location location = detail::mlirLocation(&graph->context, where);
   if (!known) {
@@ -232,6 +249,8 @@ std::vector<Tensor> Trace::record(const ir::OpInfo &info, std::span<const Tensor
     const TensorState *state = operand ? &detail::stateOf(*operand, where) : nullptr;
     specs.push_back(state ? std::optional(state->spec) : std::nullopt);
     weak.push_back(state && state->weak);
+    if (state && !isReplayed)
+      runWhere(*state, info.name, where);
   }
   detail::CheckedCall call = detail::checkCall(info, std::move(specs), weak, std::move(attrs), where);
   llvm::SmallVector<Value> values;
@@ -347,6 +366,12 @@ void Trace::close(const Location &where) {
       constant.getDefiningOp()->erase();
   if (!checks.empty())
     function->setAttr(ir::kChecksAttr, builder.getArrayAttr(checks));
+  if (place && graph->device.value_or(*place) != *place)
+    throw Error(where, "graph",
+                "the functions of a program run on one device, but some run on " + graph->device->str() + " and @" +
+                    signature().name + " on " + place->str() + "; move the modules with to()");
+  if (place)
+    graph->device = place;
   abandoned.clear();
 }
 

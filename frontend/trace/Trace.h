@@ -124,6 +124,8 @@ public:
   const std::optional<Device> &device() const { return place; }
   /// Sets the device; throws if it is already another one.
   void runOn(Device device, const char *op, const Location &where);
+  /// Says that it runs where the thread's DeviceScope says.
+  void runInScope(const Location &where);
 
   /// Makes every run of the graph check that two sizes are equal; throws if they never can be.
   void require(const Dim &left, const Dim &right, const Location &where);
@@ -206,9 +208,10 @@ private:
   std::vector<mlir::Value> inlineStep(mlir::func::FuncOp step, llvm::ArrayRef<mlir::Value> arguments);
   mlir::Value variableOf(const Tensor &x, const Location &where);
 
-  void runWhere(const detail::TensorState &state, const Location &where);
+  void runWhere(const detail::TensorState &state, const char *op, const Location &where);
 
   const uint64_t id; // unique in the process
+  const Location began;
   std::optional<Device> place;
   std::shared_ptr<Graph::Data> graph;
   size_t index; // of the function

@@ -18,7 +18,7 @@ Trace::CellUse &Trace::useOf(const std::shared_ptr<detail::Cell> &cell) {
   auto known = llvm::find_if(cells, [&](const CellUse &use) { return use.cell == cell; });
   CellUse *use = known == cells.end() ? nullptr : &*known;
   if (!use) {
-    runWhere(*detail::Access::state(cell->value), detail::inScope({}));
+    runWhere(*detail::Access::state(cell->value), "trace", detail::inScope({}));
     mlir::Type type = ir::tensorType(&graph->context, cell->value.spec());
     mlir::BlockArgument argument = function.front().addArgument(type, builder.getUnknownLoc());
     use = &cells.emplace_back(

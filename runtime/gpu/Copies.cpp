@@ -165,13 +165,11 @@ Status Device::fillIn(Stream stream, void *to, const void *element, size_t width
   std::memcpy(&bits, element, width);
   const bool isHalves = width == 8 && bits >> 32 == (bits & UINT32_MAX);
   Result result = kSuccess;
-  if (width == 8 && !isHalves) { // rare: a 64-bit pattern with different halves
-    constexpr size_t kPiece = 4096;
-    std::array<uint64_t, kPiece> piece;
-    piece.fill(bits);
-    for (size_t at = 0; at < count && result == kSuccess; at += kPiece)
+  if (width == 8 && !isHalves) {                                      // rare: 64-bit elements other than 0
+    result = driver->copyToDevice(address(to), &bits, width, stream); // which reads it at once
+    for (size_t done = 1; done < count && result == kSuccess; done *= 2)
       result =
-          driver->copyToDevice(address(to) + at * width, piece.data(), std::min(kPiece, count - at) * width, stream);
+          driver->copyWithin(address(to) + done * width, address(to), std::min(done, count - done) * width, stream);
   } else {
     result = width == 1   ? driver->fill(address(to), static_cast<unsigned char>(bits), count, stream)
              : width == 2 ? driver->fill16(address(to), static_cast<unsigned short>(bits), count, stream)

@@ -157,7 +157,11 @@ TEST_CASE("DLPack tensors that cannot be shared are copied or refused") {
   CHECK(floats(from_dlpack(&foreign)) == std::vector<float>{2, 3, 4, 5});
   synchronize();
   CHECK(deleted == 2);
-  foreign.dl_tensor.device.device_type = kDLCPU;
+  foreign.dl_tensor.device = {kDLCUDA, 99}; // which no machine has
+  CHECK_ERROR(from_dlpack(&foreign), "from_dlpack", cuda_device_count() ? "no GPU cuda:99" : "CUDA driver");
+  foreign.dl_tensor.device = {DLDeviceType(10), 0};
+  CHECK_ERROR(from_dlpack(&foreign), "neither in the memory of the process nor on a CUDA GPU", "copy it to the CPU");
+  foreign.dl_tensor.device = {kDLCPU, 0};
   foreign.dl_tensor.dtype.lanes = 4;
   CHECK_ERROR(from_dlpack(&foreign), "4 lanes");
   CHECK(deleted == 2); // refused tensors stay the caller's

@@ -33,7 +33,8 @@ bool Driver::isPinned(const void *data, size_t bytes) const {
 Streams::Stream *Driver::find(void *stream) {
   static const std::array<Streams::Stream *, kMostDevices> byDefault = {streams.createStream(0),
                                                                         streams.createStream(1)};
-  return stream ? static_cast<Streams::Stream *>(stream) : byDefault[entered.empty() ? 0 : size_t(entered.back())];
+  const bool isDefault = reinterpret_cast<uintptr_t>(stream) <= 2; // also CU_STREAM_LEGACY and CU_STREAM_PER_THREAD
+  return !isDefault ? static_cast<Streams::Stream *>(stream) : byDefault[entered.empty() ? 0 : size_t(entered.back())];
 }
 
 } // namespace burin::test::fake

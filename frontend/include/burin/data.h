@@ -47,8 +47,12 @@ BURIN_API DLManagedTensorVersioned *to_dlpack_versioned(const Tensor &tensor, Lo
 
 /// The same for a tensor on a GPU, in the order of a CUstream: what the stream has done before is there for whoever
 /// uses the tensor made, or works on the stream after the call. Without one, from_dlpack expects elements that are
-/// complete, and to_dlpack waits for them.
+/// complete, and to_dlpack waits for them. As DLPack has it, 1 and 2 are the default streams, and -1, cast to a
+/// pointer, asks for no order at all: who uses the elements sees to it.
 BURIN_API Tensor from_dlpack(DLManagedTensor *tensor, void *stream, Location where = Location::current());
+BURIN_API Tensor from_dlpack(DLManagedTensorVersioned *tensor, void *stream, Location where = Location::current());
 BURIN_API DLManagedTensor *to_dlpack(const Tensor &tensor, void *stream, Location where = Location::current());
+BURIN_API DLManagedTensorVersioned *to_dlpack_versioned(const Tensor &tensor, void *stream,
+                                                        Location where = Location::current());
 
 } // namespace burin

@@ -44,8 +44,8 @@ private:
 inline constexpr Device cpu;
 constexpr Device cuda(int index = 0) { return Device::gpu(index); }
 
-/// While one lives, what this thread creates (zeros, from_vector, rand, load_npy, …) is made on a device. As
-/// `with torch.device("cuda:0"):`. Has no effect in a traced function, which runs where its inputs are.
+/// While one lives, what this thread creates (zeros, from_vector, rand, load_npy, …) is made on a device, and trace()
+/// makes graphs for it. As `with torch.device("cuda:0"):`. In a traced function, what is created goes where that runs.
 class BURIN_API DeviceScope {
 public:
   explicit DeviceScope(Device device);

@@ -2,6 +2,7 @@
 #pragma once
 #include "burin/callable.h"
 #include <map>
+#include <optional>
 
 namespace burin {
 
@@ -25,8 +26,16 @@ struct CompileOptions {
   uint64_t memory_limit = 0;
   /// With a memory_limit: f32 values may be stored as bf16 between two uses, which changes results.
   bool memory_allow_bf16 = false;
-  /// Where the artifact runs at first (see Artifact::to). For a GPU, "native" is the code that fits it.
-  Device device = {};
+  /// Where the artifact runs at first (see Artifact::to); unset: where the graph does (see Graph::device). For a GPU,
+  /// "native" is the code that fits it, unless `targets` have code for GPUs besides.
+  std::optional<Device> device = {};
+};
+
+/// Options of Artifact::load().
+struct ArtifactOptions {
+  /// Where the artifact runs at first (see Artifact::to). Unset: on the processor, or if there is code for GPUs alone,
+  /// on the first GPU. Throws where there is no such device, or no code for it.
+  std::optional<Device> device = {};
 };
 
 /// Compiled code with its weights and states; a handle, whose copies share them. Calls are asynchronous, like ops.
@@ -85,7 +94,8 @@ public:
   }
   /// Loads a compiled artifact (.plate). It contains machine code: load only what you would run. Throws if the file
   /// is none, is damaged, or was compiled for other machines only.
-  static Artifact load(const std::string &path, Location where = Location::current());
+  static Artifact load(const std::string &path, const ArtifactOptions &options = {},
+                       Location where = Location::current());
   /// Writes the file, whole or not at all.
   void save(const std::string &path, Location where = Location::current()) const;
 
@@ -102,7 +112,8 @@ private:
 };
 
 /// The same as Artifact::load.
-BURIN_API Artifact load(const std::string &path, Location where = Location::current());
+BURIN_API Artifact load(const std::string &path, const ArtifactOptions &options = {},
+                        Location where = Location::current());
 
 /// A traced function: ops, weights, names and source locations. A handle to an immutable object.
 class BURIN_API Graph {
@@ -125,20 +136,29 @@ public:
   /// valid checksum.
   static Graph load(const std::string &path, Location where = Location::current());
 
-  /// Compiles for this machine on the first call, then runs; asynchronous like ops. States are shared by all handles to
-  /// the graph, and by its functions.
+  /// Where run() and compile() have it run: what to() has said, else where the parameters of the traced function were,
+  /// else on the processor. Files do not say it.
+  Device device() const;
+  /// The same graph, to run on another device: weights are copied there when it is compiled.
+  Graph to(Device device) const;
+
+  /// Compiles for this machine, and the device, on the first call, then runs; asynchronous like ops. Inputs are moved
+  /// to the device; results are there. States are shared by all handles to the graph on one device, and by its
+  /// functions.
   std::vector<Tensor> run(std::span<const Tensor> inputs, Location where = Location::current()) const;
   std::vector<Tensor> run(std::initializer_list<Tensor> inputs, Location where = Location::current()) const {
     return run(std::span(inputs.begin(), inputs.size()), where);
   }
 
   struct Data;
-  explicit Graph(std::shared_ptr<Data> data, size_t index = 0) : data(std::move(data)), index(index) {}
+  explicit Graph(std::shared_ptr<Data> data, size_t index = 0, std::optional<Device> place = {})
+      : data(std::move(data)), index(index), place(place) {}
   const std::shared_ptr<Data> &shared() const { return data; }
 
 private:
   std::shared_ptr<Data> data;
-  size_t index; // of the function
+  size_t index;                // of the function
+  std::optional<Device> place; // what to() has said
 };
 
 BURIN_API Artifact compile(const Graph &graph, const CompileOptions &options = {},
@@ -211,7 +231,9 @@ private:
 
 /// Records what `function` does to inputs of these types: the ops that it calls, not the C++ around them. `function`
 /// takes one Tensor per input, or one std::vector<Tensor>; it returns a Tensor, or a vector, pair or tuple of them.
-/// Tensors from outside are captured as constants. Reading a value, or deciding on a symbolic size, throws.
+/// Tensors from outside are captured as constants. Reading a value, or deciding on a symbolic size, throws. The graph
+/// runs where the parameters and constants are, all of them on one device; else where the thread's DeviceScope says, or
+/// on the processor: see Graph::to.
 template <class F>
 Graph trace(F &&function, const std::vector<TensorSpec> &inputs, std::vector<std::string> inputNames = {},
             std::vector<std::string> outputNames = {}, Location where = Location::current()) {
