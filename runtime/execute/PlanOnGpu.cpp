@@ -6,6 +6,8 @@
 #include "runtime/support/Format.h"
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <utility>
 
 namespace burin::rt {
 
@@ -261,15 +263,36 @@ void PlanRunner::launch(const ShapeBinding &binding, const BoundStep &step, void
     context.gpu->wait();
 }
 
+/// A group of steps. Groups that follow each other are ordered by what their steps touch: see LaneOrder.
 void PlanRunner::launchSideBySide(const ShapeBinding &binding, std::span<const BoundStep> steps) {
-  const int lanes = int(std::min<size_t>(steps.size(), gpu::Gpu::kLanes));
-  context.gpu->fork(lanes);
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const int lane = int(i) % lanes;
-    context.gpu->useLane(lane);
-    launch(binding, steps[i], steps[i].operands, lane);
+  static_assert(gpu::Gpu::kLanes <= LaneOrder::kMostLanes);
+  gpu::Gpu &gpu = *context.gpu;
+  if (!onGpu.usedLanes)
+    gpu.fork();
+  unsigned awaited = 0;
+  auto forLanes = [](unsigned lanes, auto act) {
+    for (int lane = 0; lane < gpu::Gpu::kLanes; ++lane)
+      if (lanes >> lane & 1)
+        act(lane);
+  };
+  for (const BoundStep &step : steps)
+    awaited |= step.lane.waits;
+  forLanes(awaited, [&](int lane) { gpu.mark(lane); });
+  for (const BoundStep &step : steps) { // before any of them is launched
+    if (step.lane.waits & LaneOrder::kFork)
+      gpu.order(step.lane.lane, gpu::Gpu::kFork);
+    forLanes(step.lane.waits, [&](int lane) { gpu.order(step.lane.lane, lane); });
+    onGpu.usedLanes |= 1u << step.lane.lane;
   }
-  context.gpu->join(lanes);
+  for (const BoundStep &step : steps) {
+    gpu.useLane(step.lane.lane);
+    launch(binding, step, step.operands, step.lane.lane);
+  }
+  const BoundStep *next = steps.data() + steps.size();
+  if (next == std::to_address(binding.steps().end()) || next->together == 1)
+    gpu.join(std::exchange(onGpu.usedLanes, 0));
+  else
+    gpu.useLane(0);
 }
 
 void PlanRunner::collectErrors(int64_t turn) {

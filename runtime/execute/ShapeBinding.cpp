@@ -108,6 +108,8 @@ private:
     orderAll();
     placeAll();
     fillSteps();
+    if (out.place.isGpu() && order.groups)
+      orderSideBySide();
     return problems.any() ? problems.status("cannot run: ") : Status();
   }
 
@@ -291,6 +293,17 @@ private:
     for (uint32_t i = 0; i < p.buffers.size(); ++i)
       if (stages.ofBuffer[i] < out.stage && !out.bufferPatches[i].empty())
         out.earlier.push_back(i);
+  }
+
+  /// What runs side by side, and what it waits for.
+  void orderSideBySide() {
+    std::vector<TouchedMemory> buffers;
+    for (uint32_t i = 0; i < p.buffers.size(); ++i)
+      if (const uint64_t begin = out.bufferOffsets[i]; stages.ofBuffer[i] == out.stage)
+        buffers.push_back({0, begin, begin + uint64_t(out.values[p.buffers[i].bytes])});
+      else
+        buffers.push_back({uint64_t(1) + i, 0, 1});
+    orderLanes(p, out.bound, buffers, out.place.lanes());
   }
 
   void beginLoop(const Loop &loop) {

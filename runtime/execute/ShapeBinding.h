@@ -2,6 +2,7 @@
 // single stage.
 #pragma once
 #include "runtime/code/Loader.h"
+#include "runtime/execute/LaneOrder.h"
 #include "runtime/format/ArenaPlacement.h"
 #include "runtime/gpu/Gpu.h"
 #include <algorithm>
@@ -54,8 +55,9 @@ struct BoundStep {
   void *const *operands;
   const int64_t *sizes;
   int64_t tasks, grain;
-  uint32_t index;        // in Plan::steps
-  uint32_t together = 1; // size of the concurrent group that starts here
+  uint32_t index;             // in Plan::steps
+  uint32_t together = 1;      // how many from this one on run side by side, each on one thread
+  LaneOrder::Place lane = {}; // on a GPU, if it is one of those
 };
 
 /// A bound loop: steps [first, end), once per iteration. Threads take `grain` iterations at a time; grain == turns

@@ -1,10 +1,33 @@
 #include "runtime/execute/StepSchedule.h"
 #include <algorithm>
-#include <map>
 #include <numeric>
-#include <set>
 
 namespace burin::rt {
+
+static bool isNamedTwice(const Step &step, const Slot &slot) {
+  return std::ranges::count(step.operands, SlotUses::keyOf(slot), &SlotUses::keyOf) > 1;
+}
+
+SlotUses::SlotUses(const Plan &plan) : plan(plan) {
+  for (const Step &step : plan.steps)
+    for (const Slot &slot : step.operands)
+      if (slot.kind == Slot::Kind::Input && isNamedTwice(step, slot))
+        updated.insert(keyOf(slot));
+  for (uint32_t i = 0; i < plan.steps.size(); ++i)
+    for (const Slot &slot : plan.steps[i].operands)
+      if (isWritten(slot))
+        producers.try_emplace(keyOf(slot), i);
+}
+
+bool SlotUses::isWritten(const Slot &slot) const {
+  return slot.kind == Slot::Kind::Buffer || slot.kind == Slot::Kind::Output || updated.contains(keyOf(slot));
+}
+
+bool SlotUses::writes(uint32_t step, const Slot &slot) const {
+  const bool isMade = slot.kind != Slot::Kind::Input && producers.at(keyOf(slot)) == step;
+  return isMade || isNamedTwice(plan.steps[step], slot);
+}
+
 namespace {
 
 class Orderer {
@@ -30,28 +53,12 @@ public:
   }
 
 private:
-  using Key = std::pair<Slot::Kind, uint32_t>;
-  static Key keyOf(const Slot &slot) { return {slot.kind, slot.index}; }
-  /// An input is written if it is a state that is updated in place.
-  bool isWritten(const Slot &slot) const {
-    return slot.kind == Slot::Kind::Buffer || slot.kind == Slot::Kind::Output || updated.contains(keyOf(slot));
-  }
-  static bool isNamedTwice(const Step &step, const Slot &slot) {
-    return std::ranges::count_if(step.operands, [&](const Slot &other) { return keyOf(other) == keyOf(slot); }) > 1;
-  }
-
-  /// A step writes a slot if it is the first to use it, or names it twice, as operand and as in-place result.
-  bool writes(uint32_t index, const Slot &slot) const {
-    bool isMade = slot.kind != Slot::Kind::Input && producers.at(keyOf(slot)) == index;
-    return isMade || isNamedTwice(plan.steps[index], slot);
-  }
-
-  /// Steps by dependence level: the number of steps that must run before them in sequence.
+  /// Steps by how many must have run before them, one after the other.
   std::vector<std::vector<uint32_t>> levelsOf(uint32_t begin, uint32_t end) const {
     struct Touched {
       size_t written = 0, read = 0; // first level that may read it, and that may write it
     };
-    std::map<Key, Touched> touched;
+    std::map<SlotUses::Key, Touched> touched;
     std::vector<size_t> levelOf;
     std::vector<std::vector<uint32_t>> levels;
     for (uint32_t i = begin; i < end; ++i) {
@@ -60,14 +67,14 @@ private:
         if (dep >= begin)
           level = std::max(level, levelOf[dep - begin] + 1);
       for (const Slot &slot : plan.steps[i].operands)
-        if (isWritten(slot)) {
-          Touched &t = touched[keyOf(slot)];
-          level = std::max(level, writes(i, slot) ? std::max(t.written, t.read) : t.written);
+        if (uses->isWritten(slot)) {
+          Touched &t = touched[SlotUses::keyOf(slot)];
+          level = std::max(level, uses->writes(i, slot) ? std::max(t.written, t.read) : t.written);
         }
       for (const Slot &slot : plan.steps[i].operands)
-        if (isWritten(slot)) {
-          Touched &t = touched[keyOf(slot)];
-          size_t &next = writes(i, slot) ? t.written : t.read;
+        if (uses->isWritten(slot)) {
+          Touched &t = touched[SlotUses::keyOf(slot)];
+          size_t &next = uses->writes(i, slot) ? t.written : t.read;
           next = std::max(next, level + 1);
         }
       levelOf.push_back(level);
@@ -86,24 +93,13 @@ private:
     return total - std::max(longest, total / limits.lanes) > limits.costNs;
   }
 
-  void findProducers() {
-    for (const Step &step : plan.steps)
-      for (const Slot &slot : step.operands)
-        if (slot.kind == Slot::Kind::Input && isNamedTwice(step, slot))
-          updated.insert(keyOf(slot));
-    for (uint32_t i = 0; i < plan.steps.size(); ++i)
-      for (const Slot &slot : plan.steps[i].operands)
-        if (isWritten(slot))
-          producers.try_emplace(keyOf(slot), i);
-  }
-
   void addWindow(uint32_t begin, uint32_t end) {
     std::vector<uint32_t> all(end - begin);
     std::iota(all.begin(), all.end(), begin);
     std::vector<std::vector<uint32_t>> levels;
-    if (pays(all)) { // otherwise no level pays off
-      if (producers.empty())
-        findProducers();
+    if (pays(all)) { // else no level does
+      if (!uses)
+        uses.emplace(plan);
       levels = levelsOf(begin, end);
     }
     bool anyPays = std::ranges::any_of(levels, [&](const auto &level) { return pays(level); });
@@ -130,8 +126,7 @@ private:
   std::span<const double> ns;
   SideBySide limits;
   StepSchedule out;
-  std::map<Key, uint32_t> producers;
-  std::set<Key> updated; // inputs that are written
+  std::optional<SlotUses> uses;
 };
 
 } // namespace

@@ -3,9 +3,30 @@
 #pragma once
 #include "runtime/format/ArenaPlacement.h"
 #include "runtime/format/Artifact.h"
+#include <map>
+#include <optional>
+#include <set>
 #include <span>
 
 namespace burin::rt {
+
+/// What the steps of a plan do with what they name.
+class SlotUses {
+public:
+  using Key = std::pair<Slot::Kind, uint32_t>;
+  static Key keyOf(const Slot &slot) { return {slot.kind, slot.index}; }
+  explicit SlotUses(const Plan &plan);
+  /// Whether any step writes there. An input is written if it is a state that is updated in place.
+  bool isWritten(const Slot &slot) const;
+  /// Whether this one does: what a step gives is first touched by it, or named twice, as what it reads and what it
+  /// writes in its place.
+  bool writes(uint32_t step, const Slot &slot) const;
+
+private:
+  const Plan &plan;
+  std::map<Key, uint32_t> producers;
+  std::set<Key> updated; // inputs that are written
+};
 
 struct StepSchedule {
   struct Entry {

@@ -28,11 +28,12 @@ struct MemoryUse {
   std::array<size_t, kHolders> held = {}; // allocated bytes by Holder
 };
 
-/// Streams for concurrent work; all work starts from and ends in the first one.
+/// Streams that work goes through: the first one is what everything starts from and ends in. How far each has come, and
+/// a fork, are events.
 struct Lanes {
   static constexpr int kCount = 4;
   std::array<Stream, kCount> streams = {};
-  std::array<Event, kCount> events = {}; // the first one: fork; the others: the end of their lane
+  std::array<Event, kCount + 1> events = {}; // the last one: a fork
   bool ownsFirst = true;
 };
 

@@ -178,18 +178,28 @@ void Gpu::launch(const Launch &launch, const std::string &location) {
     failure = target->check(result, text("launching ", kernelName, location.empty() ? "" : " at ", location));
 }
 
-void Gpu::fork(int count) {
+void Gpu::fork() {
   if (failure.ok())
-    works(driver()->eventRecord(events()[0], stream()), "recording an event");
-  for (int lane = 1; lane < count && failure.ok(); ++lane)
-    works(driver()->streamWaitEvent(streams()[size_t(lane)], events()[0], 0), "waiting for an event");
+    works(driver()->eventRecord(events()[kFork], stream()), "recording an event");
 }
 
-void Gpu::join(int count) {
+void Gpu::mark(int lane) {
+  if (failure.ok())
+    works(driver()->eventRecord(events()[size_t(lane)], streams()[size_t(lane)]), "recording an event");
+}
+
+void Gpu::order(int lane, int after) {
+  if (failure.ok())
+    works(driver()->streamWaitEvent(streams()[size_t(lane)], events()[size_t(after)], 0), "waiting for an event");
+}
+
+void Gpu::join(unsigned usedLanes) {
   current = stream();
-  for (size_t lane = 1; lane < size_t(count) && failure.ok(); ++lane)
-    if (works(driver()->eventRecord(events()[lane], streams()[lane]), "recording an event"))
-      works(driver()->streamWaitEvent(stream(), events()[lane], 0), "waiting for an event");
+  for (int lane = 1; lane < kLanes; ++lane)
+    if (usedLanes >> lane & 1) {
+      mark(lane);
+      order(0, lane);
+    }
 }
 
 // ---- errors of kernels

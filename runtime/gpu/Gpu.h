@@ -102,12 +102,16 @@ public:
   };
   static constexpr uint32_t kNoErrors = UINT32_MAX;
   void launch(const Launch &, const std::string &location);
-  /// Between fork and join, launches on different lanes (below kLanes) may run concurrently, after everything before
-  /// the fork. Work after the join follows all of them.
-  static constexpr int kLanes = Lanes::kCount;
-  void fork(int lanes);
+  /// Until joined, launches of different lanes, below kLanes, may run side by side. What follows the join comes after
+  /// all of them.
+  static constexpr int kLanes = Lanes::kCount, kFork = kLanes;
+  void fork();
   void useLane(int lane) { current = streams()[size_t(lane)]; }
-  void join(int lanes);
+  /// What other lanes wait for from here on: all that this one has been given.
+  void mark(int lane);
+  /// What follows in a lane comes after what was before the last mark of another one, or before the fork (kFork).
+  void order(int lane, int after);
+  void join(unsigned usedLanes);
   /// Whether each launch is waited for and checked: BURIN_CUDA_CHECK.
   bool checksLaunches() const { return isChecking; }
 
@@ -172,7 +176,7 @@ private:
 
   const Device &driver() const { return *target; }
   std::array<Stream, kLanes> &streams() { return (recorder ? recorder : lanes)->streams; }
-  std::array<Event, kLanes> &events() { return (recorder ? recorder : lanes)->events; }
+  std::array<Event, kLanes + 1> &events() { return (recorder ? recorder : lanes)->events; }
   Stream stream() { return streams()[0]; }
   Status start(const StreamChoice &choice);
   void *clean() const { return static_cast<int64_t *>(mailbox) + slots; }

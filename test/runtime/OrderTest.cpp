@@ -1,4 +1,5 @@
 // Which steps of a plan run side by side, and that they give what they give one after the other.
+#include "runtime/execute/LaneOrder.h"
 #include "runtime/execute/StepSchedule.h"
 #include "test/runtime/Checks.h"
 #include "test/runtime/Model.h"
@@ -105,6 +106,32 @@ TEST_CASE("buffers of steps side by side live at the same time") {
   for (const LiveRange &range : liveRanges(m.plan(), order))
     live.push_back({range.firstStep, range.lastStep});
   CHECK(live == std::vector<std::pair<uint32_t, uint32_t>>{{0, 1}, {1, 2}, {0, 1}, {1, 2}});
+}
+
+TEST_CASE("on a GPU a step waits for those alone that it needs") {
+  using Touched = std::vector<TouchedMemory>;
+  auto reads = [](uint64_t place) { return TouchedMemory{1, place, place + 1, false}; };
+  auto writes = [](uint64_t place) { return TouchedMemory{1, place, place + 1, true}; };
+  auto textOf = [](const std::vector<LaneOrder::Place> &places) {
+    std::string text;
+    for (const LaneOrder::Place &place : places) {
+      text += (text.empty() ? "" : ", ") + std::to_string(place.lane);
+      for (int lane = 0; lane < LaneOrder::kMostLanes; ++lane)
+        text += place.waits >> lane & 1 ? " after " + std::to_string(lane) : "";
+      text += place.waits & LaneOrder::kFork ? " forked" : "";
+    }
+    return text;
+  };
+  LaneOrder order(3);
+  CHECK(textOf(order.add({{writes(0)}, {writes(1)}})) == "0, 1 forked");
+  CHECK(textOf(order.add({{reads(1), writes(3)}, {reads(0), writes(2)}})) == "1, 0"); // each follows its own
+  CHECK(textOf(order.add({{reads(2), reads(3), writes(4)}, {reads(3), writes(5)}})) == "0 after 1, 1");
+  CHECK(textOf(order.add({{reads(4), writes(6)}, {reads(1), writes(7)}, {reads(9), writes(8)}})) == "0, 1, 2 forked");
+  CHECK(textOf(order.add({{writes(4)}, {reads(4)}})) == "0, 1 after 0"); // memory that is used again
+  CHECK(textOf(order.add({Touched{writes(20)}, {reads(6)}})) == "0, 1"); // its lane has waited before
+  CHECK(textOf(order.add({{reads(8)}, {reads(8)}, {reads(8)}})) == "2, 0 after 2, 1 after 2");
+  LaneOrder one(1);
+  CHECK(textOf(one.add({{writes(0)}, {reads(0)}})) == "0, 0");
 }
 
 TEST_CASE("steps side by side give what they give one after the other") {
