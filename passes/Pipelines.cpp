@@ -37,7 +37,7 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     // Convolutions and the ops between them become channels-last, before contractions, which have no other layout.
     add(createLayoutAssignmentPass());
     // Lowers products to pack + contract before fusion, which groups ops around contractions.
-    add(createLowerContractionsPass({.splitDepth = options.splitDepth}));
+    add(createLowerContractionsPass({.splitDepth = options.gpusAlone}));
     // Bias and activation of a batch of sequences work on the rows of the product, so that they share its space.
     add(createSinkReshapesPass());
     // Decomposition and lowering leave transposes and reshapes that cancel …
@@ -53,8 +53,9 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     add(createLoopInvariantCodeMotionPass());
     // Rows and columns of convolutions that no window reads are not computed.
     add(createShrinkToDemandPass());
-    // Weights have their final form and size, which decides against the size of activations where the batch is tiled.
-    add(createBatchTilingPass());
+    // Weights have their final form and size, which decides against the size of activations where CPUs tile the batch.
+    if (!options.gpusAlone)
+      add(createBatchTilingPass());
     // Contractions with large finite weights may skip the rows of the weights that meet a zero.
     add(createMarkZeroSkippablePass());
     // Sorts of which only the first elements are read.
