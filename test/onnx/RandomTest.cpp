@@ -93,4 +93,10 @@ TEST_CASE("Bernoulli, Multinomial and Dropout draw with the given probabilities"
   Tensor kept = dropout(ones({kCount}));
   CHECK((kept == 0).to(f64).mean().item() == Approx(.25).margin(.006));
   CHECK(momentsOf(kept).largest == Approx(4 / 3.0));
+  auto seeded = [&](int64_t seed) {
+    return nodeOf({"Dropout", {"x", "ratio", "training"}, {"y", "mask"}, {attribute("seed", seed)}}, true,
+                  {floatTensor("ratio", {}, {.25f}), tensorProto<char>("training", kBool, {}, {1})})(ones({kCount}));
+  };
+  CHECK(floats(seeded(5)) == floats(seeded(5)));
+  CHECK(floats(seeded(5)) != floats(seeded(0)));
 }

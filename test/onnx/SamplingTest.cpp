@@ -1,4 +1,4 @@
-// Sampling of images at positions that are data, of any size.
+// Sampling of images of any size at positions that are data, and the places that a max pool takes its elements from.
 #include "test/onnx/Load.h"
 
 using namespace burin::test;
@@ -34,4 +34,18 @@ TEST_CASE("GridSample gives the pixels at their places") {
   Tensor x = reshape(arange(6), {1, 1, 2, 3}).to(f32);
   Tensor grid = tensor({{{{-1, -1}, {0, -1}, {1, 1}, {0, 0}, {-0.5, 1}}}}, f32);
   CHECK(floats(loadModel(model).graph.run({x, grid})[0]) == std::vector<float>{0, 1, 5, 2.5, 3.5});
+}
+
+TEST_CASE("Places of the largest elements in windows that reach beyond the image") {
+  for (bool isOpen : {false, true}) {
+    ModelText model = graphOf(
+        {{"MaxPool",
+          {"x"},
+          {"z", "y"},
+          {attribute("kernel_shape", {3, 3}), attribute("pads", {2, 1, 1, 2}), attribute("strides", {2, 2})}}},
+        {floatInput("x", isOpen ? std::vector<Bytes>{"1", "c", "h", "w"} : std::vector<Bytes>{"1", "2", "3", "3"})});
+    model.outputs = {valueInfo("y", kInt64, {})};
+    Tensor x = reshape(tensor({1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 8, 7, 6, 5, 4, 3, 2, 1}, f32), {1, 2, 3, 3});
+    CHECK(ints(loadModel(model).graph.run({x})[0]) == std::vector<int64_t>{1, 2, 7, 8, 9, 10, 9, 10});
+  }
 }

@@ -275,8 +275,12 @@ const GraphProto &Node::attributeGraph(std::string_view name) const {
 }
 
 Generator Node::generator() const {
-  const AttributeProto *seed = find("seed", AttributeType::Float);
-  return seed ? importer.keep(Generator(std::bit_cast<uint32_t>(seed->f))) : default_generator();
+  if (!hasAttribute("seed"))
+    return default_generator();
+  bool isWhole = op() == "Dropout"; // of the others a float
+  uint64_t seed = isWhole ? uint64_t(attribute("seed", int64_t(0)))
+                          : std::bit_cast<uint32_t>(find("seed", AttributeType::Float)->f);
+  return importer.keep(Generator(seed));
 }
 
 std::optional<std::vector<int64_t>> Node::list(size_t input, std::string_view name) const {

@@ -77,7 +77,7 @@ Tensor placesOfLargest(Node &n, const Window &w, const Shape &result) {
       isInside = isInside.defined() ? logical_and(isInside, here) : here;
       at = at * size + i;
     }
-    Tensor value = take(flat, maximum(at, 0), 0);
+    Tensor value = take(flat, where(isInside, at, 0), 0);
     Tensor isBetter = best.defined() ? logical_and(isInside, logical_or(value > best, places < 0)) : isInside;
     best = best.defined() ? where(isBetter, value, best) : value;
     places = places.defined() ? where(isBetter, at, places) : where(isBetter, at, -1);
