@@ -7,15 +7,16 @@ using namespace mlir;
 
 namespace burin::codegen {
 
-/// Live bytes per step.
+/// Live bytes per step, each buffer a multiple of the alignment.
 static std::vector<uint64_t> liveBytes(ArrayRef<rt::LiveRange> ranges) {
   uint32_t steps = 0;
   for (const rt::LiveRange &range : ranges)
     steps = std::max(steps, range.lastStep + 1);
   std::vector<uint64_t> change(steps + 1);
   for (const rt::LiveRange &range : ranges) {
-    change[range.firstStep] += range.bytes;
-    change[range.lastStep + 1] -= range.bytes;
+    const uint64_t bytes = llvm::alignTo(range.bytes, rt::kBufferAlign);
+    change[range.firstStep] += bytes;
+    change[range.lastStep + 1] -= bytes;
   }
   for (uint32_t step = 1; step <= steps; ++step)
     change[step] += change[step - 1];
@@ -27,21 +28,25 @@ namespace {
 /// Searches for the order of buffers that first fit packs best.
 class OrderSearch {
 public:
-  explicit OrderSearch(ArrayRef<rt::LiveRange> ranges) : ranges(ranges) {
+  /// `work`: how many pairs of buffers may be compared.
+  explicit OrderSearch(ArrayRef<rt::LiveRange> ranges, int64_t work = 32 << 20) : ranges(ranges), work(work) {
     std::vector<uint64_t> live = liveBytes(ranges);
     const uint64_t least = *std::max_element(live.begin(), live.end());
-    std::vector<uint32_t> order(ranges.size());
-    std::iota(order.begin(), order.end(), 0);
-    consider(order);
+    target = least + least / 512;
+    std::vector<uint32_t> given(ranges.size());
+    std::iota(given.begin(), given.end(), 0);
     auto by = [&](auto key) {
-      std::vector<uint32_t> sorted = order;
+      std::vector<uint32_t> sorted = given;
       llvm::stable_sort(sorted, [&](uint32_t x, uint32_t y) { return key(ranges[x]) > key(ranges[y]); });
-      consider(sorted);
+      return sorted;
     };
-    by([](const rt::LiveRange &r) { return r.bytes; });
-    by([](const rt::LiveRange &r) { return r.bytes * (r.lastStep - r.firstStep + 1); });
-    if (arena > least + least / 512)
-      improve(least);
+    std::vector<uint32_t> starts[] = {
+        given, by([](const rt::LiveRange &r) { return r.bytes; }),
+        by([](const rt::LiveRange &r) { return r.bytes * (r.lastStep - r.firstStep + 1); }),
+        by([](const rt::LiveRange &r) { return std::pair(-int64_t(r.firstStep), r.bytes); })};
+    llvm::stable_sort(starts, [&](auto &x, auto &y) { return consider(x) < consider(y); });
+    for (std::vector<uint32_t> &start : starts)
+      improve(std::move(start));
   }
 
   std::vector<uint32_t> best;
@@ -55,20 +60,21 @@ private:
     return rt::placeBuffers(sorted);
   }
 
-  void consider(const std::vector<uint32_t> &order) {
+  /// Bytes of the arena with this order.
+  uint64_t consider(const std::vector<uint32_t> &order) {
     uint64_t bytes = place(order).arenaBytes;
     if (bytes < arena || best.empty()) {
       arena = bytes;
       best = order;
     }
+    return bytes;
   }
 
   /// Moves the buffer that ends highest in the arena to the front, repeatedly.
-  void improve(uint64_t least) {
-    constexpr size_t kMost = 128, kWork = 32 << 20; // attempts; pairs of buffers compared
-    const size_t tries = std::min(kMost, kWork / (ranges.size() * ranges.size() + 1));
-    std::vector<uint32_t> order = best;
-    for (size_t i = 0; i < tries && arena > least + least / 512; ++i) {
+  void improve(std::vector<uint32_t> order) {
+    constexpr int64_t kTries = 128;
+    for (int64_t i = 0; i < kTries && work > 0 && arena > target; ++i) {
+      work -= int64_t(ranges.size() * ranges.size());
       rt::Placement placement = place(order);
       size_t top = 0;
       for (size_t at = 0; at < order.size(); ++at)
@@ -80,7 +86,40 @@ private:
   }
 
   ArrayRef<rt::LiveRange> ranges;
+  uint64_t target = 0; // an arena of this size is good enough
+  int64_t work;        // pairs of buffers that may still be compared
 };
+
+/// The order that packs best where each loop is placed as one buffer, which has its local buffers for one worker.
+std::vector<uint32_t> bestOrder(ArrayRef<rt::LiveRange> ranges, ArrayRef<rt::LiveRange> loops) {
+  std::vector<rt::LiveRange> items;             // buffers outside of loops, and loops
+  std::vector<std::vector<uint32_t>> membersOf; // per item: its buffers, in their order
+  for (uint32_t i = 0; i < ranges.size(); ++i)
+    if (ranges[i].loop == rt::kNoLoop) {
+      items.push_back(ranges[i]);
+      membersOf.push_back({i});
+    }
+  for (uint32_t loop = 0; loop < loops.size(); ++loop) {
+    std::vector<rt::LiveRange> inside;
+    std::vector<uint32_t> numbers;
+    for (uint32_t i = 0; i < ranges.size(); ++i)
+      if (ranges[i].loop == loop) {
+        inside.push_back(ranges[i]);
+        numbers.push_back(i);
+      }
+    if (inside.empty())
+      continue;
+    OrderSearch search(inside);
+    items.push_back({search.arena, loops[loop].firstStep, loops[loop].lastStep});
+    membersOf.emplace_back();
+    for (uint32_t at : search.best)
+      membersOf.back().push_back(numbers[at]);
+  }
+  std::vector<uint32_t> order;
+  for (uint32_t item : OrderSearch(items).best)
+    order.insert(order.end(), membersOf[item].begin(), membersOf[item].end());
+  return order;
+}
 
 } // namespace
 
@@ -88,17 +127,18 @@ uint64_t arenaBytes(ArrayRef<passes::BufferRange> buffers) {
   std::vector<rt::LiveRange> ranges;
   for (const passes::BufferRange &buffer : buffers)
     ranges.push_back({buffer.bytes, buffer.first, buffer.last});
-  return ranges.empty() ? 0 : OrderSearch(ranges).arena;
+  constexpr int64_t kWork = 4 << 20; // asked often; plans search more
+  return ranges.empty() ? 0 : OrderSearch(ranges, kWork).arena;
 }
 
 void orderBuffers(rt::Plan &plan, ArrayRef<Dim> bytesOfBuffers) {
   std::vector<rt::LiveRange> ranges;
-  for (auto [buffer, bytes] : llvm::zip(plan.buffers, bytesOfBuffers)) {
-    ranges.push_back({uint64_t(passes::typicalSize(bytes)), buffer.firstStep, buffer.lastStep});
-  }
+  for (auto [buffer, bytes] : llvm::zip(plan.buffers, bytesOfBuffers))
+    ranges.push_back(
+        {uint64_t(passes::typicalSize(bytes)), buffer.firstStep, buffer.lastStep, rt::loopOf(plan, buffer)});
   if (ranges.empty())
     return;
-  const std::vector<uint32_t> chosen = OrderSearch(ranges).best;
+  const std::vector<uint32_t> chosen = bestOrder(ranges, rt::loopRanges(plan));
   std::vector<uint32_t> newIndex(chosen.size());
   std::vector<rt::ArenaBuffer> buffers;
   for (uint32_t i = 0; i < chosen.size(); ++i) {

@@ -23,20 +23,6 @@ constexpr int64_t kMaxBytes = int64_t(1) << 47; // limit for a tensor, and for t
 
 } // namespace
 
-uint32_t loopOf(const Plan &p, const ArenaBuffer &buffer) {
-  for (uint32_t i = 0; buffer.perWorker && i < p.loops.size(); ++i)
-    if (p.loops[i].firstStep <= buffer.firstStep && buffer.lastStep <= p.loops[i].lastStep)
-      return i;
-  return kNoLoop;
-}
-
-std::vector<LiveRange> loopRanges(const Plan &p) {
-  std::vector<LiveRange> ranges;
-  for (const Loop &loop : p.loops)
-    ranges.push_back({0, loop.firstStep, loop.lastStep});
-  return ranges;
-}
-
 std::string tensorText(DType dtype, std::span<const int64_t> shape) {
   std::string out(int(dtype) < kNumDTypes ? name(dtype) : "an unknown type");
   out += "[";

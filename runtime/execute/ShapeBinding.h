@@ -28,11 +28,6 @@ struct TensorView {
   DeviceTag device = {};
 };
 
-/// Index of the loop whose iterations a buffer is local to, or kNoLoop.
-uint32_t loopOf(const Plan &plan, const ArenaBuffer &buffer);
-/// The step ranges of all loops.
-std::vector<LiveRange> loopRanges(const Plan &plan);
-
 /// "f32[2, 3]"
 std::string tensorText(DType dtype, std::span<const int64_t> shape);
 

@@ -1,4 +1,5 @@
 #include "runtime/format/ArenaPlacement.h"
+#include "runtime/format/Artifact.h"
 #include <algorithm>
 
 namespace burin::rt {
@@ -14,6 +15,20 @@ bool liveTogether(const Placed &a, const LiveRange &b) {
 }
 
 } // namespace
+
+uint32_t loopOf(const Plan &p, const ArenaBuffer &buffer) {
+  for (uint32_t i = 0; buffer.perWorker && i < p.loops.size(); ++i)
+    if (p.loops[i].firstStep <= buffer.firstStep && buffer.lastStep <= p.loops[i].lastStep)
+      return i;
+  return kNoLoop;
+}
+
+std::vector<LiveRange> loopRanges(const Plan &p) {
+  std::vector<LiveRange> ranges;
+  for (const Loop &loop : p.loops)
+    ranges.push_back({0, loop.firstStep, loop.lastStep});
+  return ranges;
+}
 
 Placement placeBuffers(std::span<const LiveRange> buffers) {
   constexpr uint64_t kLargest = UINT64_MAX - kBufferAlign;
@@ -50,31 +65,40 @@ Placement placeBuffers(std::span<const LiveRange> buffers) {
 }
 
 Placement placeBuffers(std::span<const LiveRange> buffers, std::span<const LiveRange> loops, int workers) {
-  // A loop is placed as one buffer; buffers local to its iterations are placed inside of it.
-  std::vector<LiveRange> outside(buffers.begin(), buffers.end());
-  for (LiveRange &buffer : outside)
-    if (buffer.loop != kNoLoop)
-      buffer.bytes = 0;
-  std::vector<Placement> inside;
-  std::vector<uint64_t> strides;
-  for (uint32_t loop = 0; loop < loops.size(); ++loop) {
-    std::vector<LiveRange> own(buffers.begin(), buffers.end());
-    for (LiveRange &buffer : own)
-      if (buffer.loop != loop)
-        buffer.bytes = 0;
-    inside.push_back(placeBuffers(own));
-    strides.push_back(inside.back().arenaBytes);
-    LiveRange whole = loops[loop];
-    if (__builtin_mul_overflow(strides.back(), uint64_t(workers), &whole.bytes))
-      whole.bytes = UINT64_MAX; // does not fit
-    outside.push_back(whole);
+  // A loop is placed as one buffer, in the order where its first local buffer comes; the local ones are placed inside.
+  std::vector<LiveRange> outside;
+  std::vector<size_t> placeOf(buffers.size()), placeOfLoop(loops.size(), SIZE_MAX);
+  std::vector<Placement> inside(loops.size());
+  Placement out;
+  out.strides.resize(loops.size());
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const uint32_t loop = buffers[i].loop;
+    if (loop == kNoLoop) {
+      placeOf[i] = outside.size();
+      outside.push_back(buffers[i]);
+      continue;
+    }
+    if (placeOfLoop[loop] == SIZE_MAX) {
+      std::vector<LiveRange> own(buffers.begin(), buffers.end());
+      for (LiveRange &buffer : own)
+        if (buffer.loop != loop)
+          buffer.bytes = 0;
+      inside[loop] = placeBuffers(own);
+      out.strides[loop] = inside[loop].arenaBytes;
+      LiveRange whole = loops[loop];
+      if (__builtin_mul_overflow(out.strides[loop], uint64_t(workers), &whole.bytes))
+        whole.bytes = UINT64_MAX; // does not fit
+      placeOfLoop[loop] = outside.size();
+      outside.push_back(whole);
+    }
+    placeOf[i] = placeOfLoop[loop];
   }
-  Placement out = placeBuffers(outside);
-  for (size_t i = 0; i < buffers.size(); ++i)
-    if (uint32_t loop = buffers[i].loop; loop != kNoLoop)
-      out.offsets[i] = out.offsets[buffers.size() + loop] + inside[loop].offsets[i];
-  out.offsets.resize(buffers.size());
-  out.strides = std::move(strides);
+  Placement together = placeBuffers(outside);
+  out.arenaBytes = together.arenaBytes;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const uint32_t loop = buffers[i].loop;
+    out.offsets.push_back(together.offsets[placeOf[i]] + (loop == kNoLoop ? 0 : inside[loop].offsets[i]));
+  }
   return out;
 }
 

@@ -6,6 +6,9 @@
 
 namespace burin::rt {
 
+struct ArenaBuffer;
+struct Plan;
+
 inline constexpr uint64_t kBufferAlign = 64;
 
 inline constexpr uint32_t kNoLoop = UINT32_MAX;
@@ -27,7 +30,13 @@ struct Placement {
 Placement placeBuffers(std::span<const LiveRange> buffers);
 
 /// Placement with loops whose iterations may run on `workers` threads concurrently. Buffers local to iterations share
-/// memory with other such buffers of the same worker, but not with those of other workers, which may be at any step.
+/// memory with other such buffers of the same worker, but not with those of other workers, which may be at any step. A
+/// loop is placed as one buffer for all workers, in the order where its first local buffer comes.
 Placement placeBuffers(std::span<const LiveRange> buffers, std::span<const LiveRange> loops, int workers);
+
+/// Index of the loop whose iterations a buffer is local to, or kNoLoop.
+uint32_t loopOf(const Plan &plan, const ArenaBuffer &buffer);
+/// The step ranges of all loops.
+std::vector<LiveRange> loopRanges(const Plan &plan);
 
 } // namespace burin::rt

@@ -82,6 +82,18 @@ TEST_CASE("what workers have in their turns of a loop never overlaps") {
   }
 }
 
+TEST_CASE("a loop is placed where its first local buffer comes in the order") {
+  const std::vector<LiveRange> loops{{0, 2, 3}};
+  const LiveRange local{128, 2, 3, 0}, before{128, 0, 1}, across{64, 1, 4};
+  Placement first = placeBuffers(std::vector{local, before, across}, loops, 1);
+  CHECK(first.offsets == std::vector<uint64_t>{0, 0, 128});
+  CHECK(first.arenaBytes == 192);
+  Placement last = placeBuffers(std::vector{across, before, local}, loops, 2);
+  CHECK(last.offsets == std::vector<uint64_t>{0, 64, 64});
+  CHECK(last.strides == std::vector<uint64_t>{128});
+  CHECK(last.arenaBytes == 64 + 2 * 128);
+}
+
 TEST_CASE("placed buffers never overlap while both are live") {
   std::mt19937 random(3);
   for (int round = 0; round < 200; ++round) {

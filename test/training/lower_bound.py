@@ -2,10 +2,10 @@
 """A lower bound of the memory of a graph's intermediate values: the most bytes that are live at one time, in the order
 of the kernels. It reads the text of `burin compile --emit kernels`, and shares nothing with the planner.
 
-    lower_bound.py KERNELS.mlir [INSPECT.json] [--most RATIO]
+    lower_bound.py KERNELS.mlir [INSPECT.json] [--most RATIO] [--align BYTES]
 
 Prints the bound; with the output of `burin inspect --json` also what was planned, and the ratio, which must be at most
-RATIO. A result counts beside the operands of its kernel unless the kernel's `in_place` says that it is written over one
+RATIO. With --align each value counts as a multiple of so many bytes, as in an arena whose buffers begin at such. A result counts beside the operands of its kernel unless the kernel's `in_place` says that it is written over one
 of them. All sizes must be numbers."""
 import argparse
 import json
@@ -16,12 +16,15 @@ WIDTHS = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "f16": 2, "bf16": 2, "i16": 2,
 VIEWS = {"reshape", "squeeze", "unsqueeze", "prefix"}
 
 
+align = 1
+
+
 def bytesOf(tensor):
     sizes = tensor.split("x")
     total = WIDTHS[sizes.pop()]
     for size in sizes:
         total *= int(size)
-    return total
+    return -(-total // align) * align
 
 
 def typesOf(text):
@@ -127,7 +130,10 @@ def main():
     parser.add_argument("inspect", nargs="?")
     parser.add_argument("--function")
     parser.add_argument("--most", type=float, default=float("inf"))
+    parser.add_argument("--align", type=int, default=1)
     args = parser.parse_args()
+    global align
+    align = args.align
     functions = read(args.kernels)
     name = args.function or next(iter(functions))
     bound = functions[name].bound(functions)
