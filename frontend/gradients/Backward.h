@@ -27,6 +27,9 @@ private:
   void add(mlir::Value value, const Tensor &gradient);
   Tensor gradientOrZeros(mlir::Value value) const;
   void differentiate(mlir::Operation *op);
+  /// Gradient of a matrix that is broadcast over the batch of a matrix product: one product over the rows of all batch
+  /// elements instead of a batch of products and their sum. Undefined if the gradient of `copies` is no such product.
+  Tensor gradientOfShared(ir::BroadcastToOp copies) const;
   /// The value as the rule of `op` reads it: computed again if the op is of a region.
   mlir::Value computedAgain(mlir::Operation *op, mlir::Value value);
   mlir::IRMapping computeAgain(const Region &region);

@@ -68,6 +68,20 @@ Tensor Trace::Backward::gradientOrZeros(Value value) const {
   return known.defined() ? known : zeros_like(trace.wrap(value));
 }
 
+Tensor Trace::Backward::gradientOfShared(ir::BroadcastToOp copies) const {
+  const Tensor &g = gradients.find(copies.getResult())->second;
+  auto traced = std::get_if<detail::TracedValue>(&detail::Access::state(g)->value);
+  auto products = traced ? Value::getFromOpaquePointer(traced->value).getDefiningOp<ir::MatmulOp>() : ir::MatmulOp();
+  const Shape matrix = ir::shapeOf(copies.getX()), all = ir::shapeOf(copies.getResult());
+  if (!products || matrix.size() != 2 || all.size() < 3 || Shape(all.end() - 2, all.end()) != matrix)
+    return {};
+  auto rowsOf = [](const Tensor &x) { // the batch merged into the rows
+    const Shape &shape = x.shape();
+    return reshape(x, {elements(Shape(shape.begin(), shape.end() - 1)), shape.back()});
+  };
+  return matmul(rowsOf(trace.wrap(products.getLhs()).t()).t(), rowsOf(trace.wrap(products.getRhs())));
+}
+
 void Trace::Backward::differentiate(mlir::Operation *op) {
   if (llvm::none_of(op->getResults(), [&](Value result) { return gradients.contains(result); }))
     return;
@@ -82,6 +96,9 @@ void Trace::Backward::differentiate(mlir::Operation *op) {
   if (llvm::isa<ir::WhileOp>(op))
     throw gradients::NoGradient("a while_loop has no gradient, because the number of its turns is not known; give it a "
                                 "limit, or use fori_loop or scan");
+  if (auto copies = llvm::dyn_cast<ir::BroadcastToOp>(op); copies && varying.contains(copies.getX()))
+    if (Tensor gradient = gradientOfShared(copies); gradient.defined())
+      return add(copies.getX(), gradient);
   const ir::OpInfo *info = ir::opInfo(op);
   gradients::GradientRule rule = info ? gradients::ruleOf(*info) : nullptr;
   if (!rule)

@@ -156,3 +156,18 @@ TEST_CASE("gradients within a step of a loop") {
       {rows});
   CHECK(largestDifference(g.run({ones({2, 3})})[0], full({3}, 0.36)) < 1e-6);
 }
+
+TEST_CASE("the gradient of a matrix that a batch of products shares is one product") {
+  Dim batch("batch");
+  auto gradients = [](const Tensor &x, const Tensor &w) { return grad((matmul(x, w) * 0.5).sum(), {x, w}); };
+  Graph g = trace(gradients, {{f32, {batch, 5, 4}}, {f32, {4, 3}}});
+  CHECK(contains(g.str(), "(tensor<4x?xf32, [\"batch*5\"]>, tensor<?x3xf32, [\"batch*5\"]>) -> tensor<4x3xf32>"));
+  Tensor x = randn({6, 5, 4}), w = randn({4, 3}), ones = full({30, 3}, 0.5);
+  std::vector<Tensor> got = g.run({x, w});
+  CHECK(largestDifference(got[1], matmul(x.reshape({30, 4}).t(), ones)) < 1e-5);
+  CHECK(largestDifference(got[0].reshape({30, 4}), matmul(ones, w.t())) < 1e-5);
+  Tensor leaf = w.detach();
+  leaf.requires_grad_();
+  (matmul(x, leaf) * 0.5).sum().backward(); // eager calls have the same rule
+  CHECK(largestDifference(leaf.grad(), got[1]) == 0);
+}
