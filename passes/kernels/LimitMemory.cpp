@@ -39,25 +39,37 @@ public:
       return function.emitError(
           "sizes of this function depend on data, so that no limit of memory can be kept; compile "
           "it without, or keep the sizes and mask what is not wanted");
-    auto built = memoryModelOf(function, SizesAs::Most);
-    if (failed(built))
-      return failure();
-    MemoryModel &model = *built;
-    Recipes recipes(model);
-    MemoryChoice choice(model, recipes, limit);
-    const uint64_t outside = shared + bytesOfSignature(), before = choice.arenaBytes();
-    if (!choice.fit(limit.bytes > outside ? limit.bytes - outside : 0))
-      return refuse(model, choice, outside);
-    tell(choice, outside, before);
-    if (choice.changes().empty())
+    const uint64_t outside = shared + bytesOfSignature();
+    const uint64_t inside = limit.bytes > outside ? limit.bytes - outside : 0;
+    // The search is greedy: aimed lower than needed it takes another way, by which the limit may be kept.
+    for (uint64_t aim : {inside, uint64_t(0)}) {
+      auto built = memoryModelOf(function, SizesAs::Most);
+      if (failed(built))
+        return failure();
+      MemoryModel &model = *built;
+      Recipes recipes(model);
+      MemoryChoice choice(model, recipes, limit);
+      const uint64_t before = choice.arenaBytes();
+      if (!choice.fit(inside, aim)) {
+        if (aim == 0)
+          return refuse(model, choice, outside);
+        continue;
+      }
+      tell(choice, outside, before);
+      if (!choice.changes().empty())
+        apply(model, recipes);
       return success();
-    applySteps(function, model, recipes);
-    for (KernelOp kernel : function.getOps<KernelOp>())
-      kernel.removeInPlaceAttr(); // values die elsewhere now
-    return success();
+    }
+    llvm_unreachable("the last attempt returns");
   }
 
 private:
+  void apply(const MemoryModel &model, Recipes &recipes) {
+    applySteps(function, model, recipes);
+    for (KernelOp kernel : function.getOps<KernelOp>())
+      kernel.removeInPlaceAttr(); // values die elsewhere now
+  }
+
   /// Bytes of inputs and outputs. States are counted elsewhere; a new value that overwrites its state takes no memory.
   uint64_t bytesOfSignature() {
     uint64_t bytes = 0;

@@ -21,11 +21,11 @@ void MemoryChoice::measure() {
   arena = limit.arenaBytes ? limit.arenaBytes(buffersOf(model, now)) : uint64_t(now.peakBytes());
 }
 
-bool MemoryChoice::fit(uint64_t bytes) {
+bool MemoryChoice::fit(uint64_t bytes, uint64_t aim) {
   const size_t most = 4 * model.steps.size() + 64; // bounds the growth of the function
   while (arena > bytes) {
     // The arena exceeds the peak by what first fit wastes; that must be saved, too.
-    int64_t target = int64_t(bytes) - int64_t(arena - uint64_t(now.peakBytes()));
+    int64_t target = int64_t(aim) - int64_t(arena - uint64_t(now.peakBytes()));
     std::optional<Candidate> choice = model.steps.size() < most ? best(target) : std::nullopt;
     if (!choice)
       return false;

@@ -20,8 +20,9 @@ public:
 
   MemoryChoice(MemoryModel &model, Recipes &recipes, const MemoryLimit &limit);
 
-  /// Returns false if the buffers still need more than `bytes` and nothing more can be done.
-  bool fit(uint64_t bytes);
+  /// Changes values until the buffers need at most `bytes`. Candidates are judged by the steps that need more than
+  /// `aim`, at most `bytes`. Returns false if nothing more can be done.
+  bool fit(uint64_t bytes, uint64_t aim);
 
   llvm::ArrayRef<Change> changes() const { return made; }
   /// Bytes that the buffers need after the changes so far.
