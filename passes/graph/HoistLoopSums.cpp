@@ -134,6 +134,11 @@ private:
   }
 
   // ---- the new loop
+  /// Whether an op of the body must stay although its results are unused.
+  static bool mustStay(Operation &op) {
+    return !op.hasTrait<OpTrait::IsTerminator>() && (!isMemoryEffectFree(&op) || !appliedFunctions(&op).empty());
+  }
+
   void rebuild() {
     llvm::SmallDenseSet<unsigned> hoisted;
     for (const Sum &sum : sums)
@@ -154,14 +159,18 @@ private:
       spec.shape[0] = spec.shape[0] * (i < scan.getStates() ? parts + 1 : parts);
       types.push_back(tensorType(scan.getContext(), spec));
     }
-    made = ScanOp::create(builder, scan.getLoc(), types, scan.getCallee(), inputs, scan.getSliced(), scan.getParts(),
-                          states, scan.getReverse());
+    const bool isEmpty = types.empty() && llvm::none_of(block, mustStay);
+    if (!isEmpty)
+      made = ScanOp::create(builder, scan.getLoc(), types, scan.getCallee(), inputs, scan.getSliced(), scan.getParts(),
+                            states, scan.getReverse());
     for (const Sum &sum : sums)
       replaceLast(sum);
     for (unsigned i = 0; i < scan.getNumResults(); ++i)
       if (!hoisted.contains(i))
         scan.getResult(i).replaceAllUsesWith(made.getResult(newIndex[i]));
     scan.erase();
+    if (isEmpty) // all terms are of operands of the loop
+      return function.erase();
     for (unsigned i = unsigned(newIndex.size()); i-- > 0;)
       if (hoisted.contains(i))
         terminator->eraseOperand(i);

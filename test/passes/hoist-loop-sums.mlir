@@ -55,3 +55,27 @@ func.func private @loop1(%s: tensor<1x4x4xf32>, %w: tensor<1x4x4xf32>, %x: tenso
   %nextW = burin.add %read, %flat : (tensor<1x4x4xf32>, tensor<1x4x4xf32>) -> tensor<1x4x4xf32>
   return %next, %nextW : tensor<1x4x4xf32>, tensor<1x4x4xf32>
 }
+
+// A loop that does nothing but add products of its operands is gone.
+// CHECK-LABEL: func.func @onlySums
+// CHECK-NOT: burin.scan
+// CHECK: %[[X:.*]] = burin.reshape %arg0 {shape = [10, 4]}
+// CHECK: %[[T:.*]] = burin.transpose %[[X]]
+// CHECK: %[[Y:.*]] = burin.reshape %arg1 {shape = [10, 3]}
+// CHECK: burin.matmul %[[T]], %[[Y]] : (tensor<4x10xf32>, tensor<10x3xf32>)
+// CHECK-NOT: @loop2
+func.func @onlySums(%x: tensor<5x2x4xf32>, %y: tensor<5x2x3xf32>) -> tensor<1x4x3xf32> {
+  %zero = burin.full {shape = [1, 4, 3], value = 0.0 : f64, dtype = f32} : () -> tensor<1x4x3xf32>
+  %all = burin.scan @loop2(%zero, %x, %y) {sliced = 2 : i64, parts = [5], states = 1 : i64} : (tensor<1x4x3xf32>, tensor<5x2x4xf32>, tensor<5x2x3xf32>) -> tensor<6x4x3xf32>
+  %last = burin.slice %all {starts = [5, 0, 0], stops = [6, 4, 3], steps = array<i64: 1, 1, 1>} : (tensor<6x4x3xf32>) -> tensor<1x4x3xf32>
+  return %last : tensor<1x4x3xf32>
+}
+func.func private @loop2(%s: tensor<1x4x3xf32>, %x: tensor<1x2x4xf32>, %y: tensor<1x2x3xf32>) -> tensor<1x4x3xf32> {
+  %left = burin.reshape %x {shape = [2, 4]} : (tensor<1x2x4xf32>) -> tensor<2x4xf32>
+  %right = burin.reshape %y {shape = [2, 3]} : (tensor<1x2x3xf32>) -> tensor<2x3xf32>
+  %turned = burin.transpose %left {perm = array<i64: 1, 0>} : (tensor<2x4xf32>) -> tensor<4x2xf32>
+  %product = burin.matmul %turned, %right : (tensor<4x2xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+  %flat = burin.reshape %product {shape = [1, 4, 3]} : (tensor<4x3xf32>) -> tensor<1x4x3xf32>
+  %next = burin.add %s, %flat : (tensor<1x4x3xf32>, tensor<1x4x3xf32>) -> tensor<1x4x3xf32>
+  return %next : tensor<1x4x3xf32>
+}
