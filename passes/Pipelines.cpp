@@ -2,19 +2,31 @@
 #include "mlir/Transforms/Passes.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/STLExtras.h"
+#include <cstdlib>
 
 using namespace mlir;
 
 namespace burin::passes {
 
+const std::vector<std::string> &passesDisabledByEnvironment() {
+  static const std::vector<std::string> names = [] {
+    const char *text = std::getenv("BURIN_DISABLE_PASSES");
+    llvm::SmallVector<llvm::StringRef> parts;
+    llvm::StringRef(text ? text : "").split(parts, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+    return std::vector<std::string>(parts.begin(), parts.end());
+  }();
+  return names;
+}
+
 void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineOptions &options) {
   auto add = [&](std::unique_ptr<Pass> pass) {
-    if (!llvm::is_contained(options.disabled, pass->getArgument().str()))
+    const std::string name = pass->getArgument().str();
+    if (!llvm::is_contained(options.disabled, name) && !llvm::is_contained(passesDisabledByEnvironment(), name))
       manager.addPass(std::move(pass));
   };
   // The stage verifiers expect every pass to have run.
   auto verify = [&](std::unique_ptr<Pass> pass) {
-    if (options.verify && options.disabled.empty())
+    if (options.verify && options.disabled.empty() && passesDisabledByEnvironment().empty())
       manager.addPass(std::move(pass));
   };
   if (from < Stage::Optimized && to >= Stage::Optimized) {

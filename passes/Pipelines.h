@@ -25,6 +25,9 @@ struct PipelineOptions {
   MemoryLimit memory;
 };
 
+/// Passes that the environment variable BURIN_DISABLE_PASSES leaves out of every pipeline, by argument.
+const std::vector<std::string> &passesDisabledByEnvironment();
+
 /// Appends the passes from stage `from` (exclusive) to stage `to` (inclusive).
 void buildPipeline(mlir::OpPassManager &, Stage from, Stage to, const PipelineOptions & = {});
 

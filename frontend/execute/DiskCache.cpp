@@ -1,5 +1,6 @@
 #include "frontend/execute/DiskCache.h"
 #include "codegen/target/Target.h"
+#include "passes/Pipelines.h"
 #include "runtime/format/Archive.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringExtras.h"
@@ -33,12 +34,14 @@ static bool isPrivate(const std::string &folder) {
          !(info.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/// What else a kernel depends on: the compiler (the file it lies in, so that a rebuilt one starts afresh) and what
-/// `native` stands for here, with its tuning.
+/// What else a kernel depends on: the compiler (the file it lies in, so that a rebuilt one starts afresh), what
+/// `native` stands for here, with its tuning, and the passes that are left out.
 static std::string builder() {
   std::string text = "burin " BURIN_VERSION ", LLVM " LLVM_VERSION_STRING;
   if (const codegen::Target *native = codegen::findTarget("native"))
     text += ", " + codegen::describe(*native);
+  for (const std::string &pass : passes::passesDisabledByEnvironment())
+    text += ", without " + pass;
   Dl_info library;
   struct stat info;
   if (::dladdr(reinterpret_cast<const void *>(&builder), &library) && library.dli_fname &&

@@ -21,6 +21,9 @@ constexpr Variable kVariables[] = {
     {"BURIN_MACHINE", "library, commands",
      "A profile of a processor that `burin machine --profile FILE` has written: what code for `native` is tuned by; "
      "default: a table by processor family"},
+    {"BURIN_DISABLE_PASSES", "library, commands",
+     "Passes that the compiler leaves out, by name, separated by commas, as `--disable-pass` does for one command: "
+     "to find the one that changes results"},
     {"BURIN_CACHE_DIR", "library",
      "Folder of compiled eager and jitted code; empty: nothing is kept on disk. "
      "Default: `$XDG_CACHE_HOME/burin`, else `$HOME/.cache/burin`"},
