@@ -80,12 +80,13 @@ public:
 
 private:
   std::shared_ptr<const Vjp> vjp;
-  std::vector<Tensor> savedOperands, savedResults; // cut off from the tape; the edges lead on
+  std::vector<Tensor> savedOperands; // with their tape nodes, which `edges` own too
+  std::vector<Tensor> savedResults;  // without this node, which would own itself
 
   Tensor saved(const Tensor &x, DType scalarType, Device device) const {
     const TensorState &state = *Access::state(x);
     if (!std::holds_alternative<ScalarValue>(state.value))
-      return withoutEdge(x);
+      return x;
     if (device.is_cuda())
       return Access::make({scalarType, {}}, scalarOn(device, state, scalarType, op, place));
     char bytes[8];
@@ -129,12 +130,20 @@ void recordCall(VjpTable &table, const ir::OpInfo &info, std::span<const Tensor 
       form.results.push_back(result.spec(where));
     return form;
   };
-  if (std::ranges::none_of(results, [](const Tensor &result) { return isFloat(result.dtype()); }))
+  if (std::ranges::none_of(results, [](const Tensor &result) { return isFloat(Access::state(result)->spec.dtype); }))
     return;
   auto node = std::make_shared<TapeCall>(table.find(isNeeded, form), operands, scalarTypes, results, where);
-  for (size_t i = 0; i < results.size(); ++i)
-    if (isFloat(results[i].dtype()))
+  for (size_t i = 0; i < results.size(); ++i) {
+    const std::shared_ptr<TensorState> &state = Access::state(results[i]);
+    if (!isFloat(state->spec.dtype))
+      continue;
+    if (state.use_count() > 1) { // the node owns it, too
       results[i] = withEdge(results[i], {node, uint32_t(i)});
+      continue;
+    }
+    state->node = node;
+    state->result = uint32_t(i);
+  }
 }
 
 } // namespace burin::detail
