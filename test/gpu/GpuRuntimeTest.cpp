@@ -76,15 +76,17 @@ Artifact artifact() {
   return a;
 }
 
-Program::Ptr program() {
+Status load(Artifact a, Program::Ptr &loaded) {
   const std::string ptx = "functions of GpuRuntimeTest.cpp";
   fake::addModule(ptx, {{"add", {add, 32, 4, 0}}, {"require", {require, 32, 2, 0}}});
-  Artifact a = artifact();
   std::vector<std::vector<std::byte>> images(1, std::vector<std::byte>(ptx.size()));
   std::memcpy(images[0].data(), ptx.data(), ptx.size());
-  std::vector<std::byte> file = writeArtifact(a, images, Bytes());
+  return Program::loadMemory(writeArtifact(a, images, Bytes()), nullptr, {}, loaded);
+}
+
+Program::Ptr program() {
   Program::Ptr loaded;
-  Status status = Program::loadMemory(file, nullptr, {}, loaded);
+  Status status = load(artifact(), loaded);
   INFO(status.message());
   REQUIRE(status.ok());
   return loaded;
@@ -307,4 +309,19 @@ TEST_CASE("gpu runtime: sessions on two GPUs share nothing but the driver", "[gp
   TensorView input = first.session->state(0), output{y.data(), kShape, 1, f32};
   Status status = second.session->run({&input, 1}, {&output, 1}, 0);
   CHECK(status.message().find("input 0 (x) is on cuda:0, the session runs on cuda:1") != std::string::npos);
+}
+
+TEST_CASE("gpu runtime: launches that are malformed are refused") {
+  auto refusal = [](void (*change)(Artifact &)) {
+    Artifact a = artifact();
+    change(a);
+    Program::Ptr loaded;
+    return load(std::move(a), loaded).message();
+  };
+  CHECK_THAT(refusal([](Artifact &a) { a.plans[0].steps[0].blocks.clear(); }),
+             Catch::Matchers::Contains("has 0 numbers of blocks for 1 codes for GPUs"));
+  CHECK_THAT(refusal([](Artifact &a) { a.plans[0].steps[0].blocks.push_back(1); }),
+             Catch::Matchers::Contains("has 2 numbers of blocks for 1 codes for GPUs"));
+  CHECK_THAT(refusal([](Artifact &a) { a.codes[0].gpuKernels[0].sharedBytes = 228 << 10; }),
+             Catch::Matchers::Contains("add wants 233472 bytes of shared memory"));
 }
