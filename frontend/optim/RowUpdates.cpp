@@ -34,8 +34,8 @@ Tensor Optimizer::State::Update::rowsOf(const Parameter &cell) const {
   return take(cell, minimum(rows->indices, count - 1)); // unused entries may be any row
 }
 
-/// Whether the elements of a parameter are in the memory of the process and belong to nobody else, so that nobody can
-/// see a change.
+/// Whether the elements of a parameter are in host memory and nothing else refers to them, so that a change is not
+/// visible elsewhere.
 static bool isOwn(const Tensor &value, const std::weak_ptr<detail::Storage> &own) {
   const auto &state = detail::Access::state(value);
   auto *storage = std::get_if<StorageRef>(&state->value);
@@ -58,7 +58,7 @@ static void write(const StorageRef &table, const TensorSpec &spec, const Tensor 
 void Optimizer::State::Update::setRows(const std::string &name, Parameter cell, const Tensor &changed) const {
   const bool isTraced = Trace::active() != nullptr;
   if (!isTraced && changed.device().is_cpu()) {
-    changed.wait(); // and so is what has read the table
+    changed.wait(); // waits for readers of the table, too
     if (!detail::cellChanges && isOwn(cell.value(), member.own[name])) {
       const Tensor &value = cell.value();
       const StorageRef &storage = std::get<StorageRef>(detail::Access::state(value)->value);

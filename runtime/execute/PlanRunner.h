@@ -123,16 +123,17 @@ private:
   /// Outputs are copied to outputMemory.
   struct OnGpu {
     std::vector<GrowingMemory> inputs, outputs, stagedInputs;
-    std::vector<void *> inputAt, outputAt; // of the run: where kernels find them
-    std::vector<void *> memory;            // that a recording depends on
-    std::vector<uint32_t> slotSteps;       // the steps that can report errors, in order
-    std::vector<uint32_t> slotOf;          // of each step, or Gpu::kNoErrors
-    unsigned usedLanes = 0;                // bits: until they are joined, those with steps side by side
-    bool isRecordable = false;             // nothing in a run depends on what it has computed
-    bool leaves = false, isAtomic = false; // this run: see GpuRun
-    bool isOwn = false; // this run: inputs and outputs of the caller, whose memory is another one each time, are copied
-                        // to and from the session's, so that what is recorded fits
-    std::vector<TensorView> given; // its inputs
+    std::vector<void *> inputAt, outputAt; // of the current run: addresses that kernels use
+    std::vector<void *> memory;            // addresses that a recording depends on
+    std::vector<uint32_t> slotSteps;       // steps that can report errors, in order
+    std::vector<uint32_t> slotOf;          // per step, or Gpu::kNoErrors
+    unsigned usedLanes = 0;                // bits: lanes with concurrent steps that are not joined yet
+    bool isRecordable = false;             // no step depends on a computed value
+    bool leaves = false, isAtomic = false; // of this run: see GpuRun
+    // Of this run: inputs and outputs are copied to and from memory of the session, because the caller's memory differs
+    // in each run and a recording needs fixed addresses.
+    bool isOwn = false;
+    std::vector<TensorView> given; // inputs of the current run
   } onGpu;
   bool isOnGpu(const TensorView &view) const { return view.device.isGpu; }
   void prepareForGpu();

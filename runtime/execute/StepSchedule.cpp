@@ -53,7 +53,7 @@ public:
   }
 
 private:
-  /// Steps by how many must have run before them, one after the other.
+  /// Steps by dependence level: the number of steps that must run before them in sequence.
   std::vector<std::vector<uint32_t>> levelsOf(uint32_t begin, uint32_t end) const {
     struct Touched {
       size_t written = 0, read = 0; // first level that may read it, and that may write it
@@ -97,7 +97,7 @@ private:
     std::vector<uint32_t> all(end - begin);
     std::iota(all.begin(), all.end(), begin);
     std::vector<std::vector<uint32_t>> levels;
-    if (pays(all)) { // else no level does
+    if (pays(all)) { // otherwise no level pays off
       if (!uses)
         uses.emplace(plan);
       levels = levelsOf(begin, end);

@@ -28,12 +28,11 @@ struct MemoryUse {
   std::array<size_t, kHolders> held = {}; // allocated bytes by Holder
 };
 
-/// Streams that work goes through: the first one is what everything starts from and ends in. How far each has come, and
-/// a fork, are events.
+/// Streams for concurrent work; all work starts from and ends in the first one.
 struct Lanes {
   static constexpr int kCount = 4;
   std::array<Stream, kCount> streams = {};
-  std::array<Event, kCount + 1> events = {}; // the last one: a fork
+  std::array<Event, kCount + 1> events = {}; // the end of each lane, then the fork
   bool ownsFirst = true;
 };
 
