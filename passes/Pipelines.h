@@ -19,8 +19,8 @@ struct PipelineOptions {
 #endif
   /// Whether all targets have bf16 tiles (AMX).
   bool bf16Tiles = false;
-  /// Whether all targets are GPUs: long products with few results are split, so that there are enough tiles, and batches
-  /// stay whole.
+  /// Whether all targets are GPUs: long products with few results are split, so that there are enough tiles, and
+  /// batches stay whole.
   bool gpusAlone = false;
   MemoryLimit memory;
 };
