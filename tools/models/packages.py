@@ -9,7 +9,7 @@ import zipfile
 
 import numpy
 
-import sweep
+import comparison
 
 PACKAGES = ("nudenet==3.4.2", "rapidocr-onnxruntime==1.4.4", "silero-vad==6.2.3", "magika", "basic-pitch", "speechmos",
             "ddddocr")
@@ -106,6 +106,6 @@ def inputsOf(onnx):
 
 def check(options, name):
     onnx = download()[name]
-    return sweep.compileAndCompare(options, onnx, inputsOf(onnx),
-                                   sweep.Rule(TOLERANCES.get(onnx.name, TOLERANCE), FLOOR),
-                                   options.data / name / "file.plate")
+    return comparison.compileAndCompare(options, onnx, inputsOf(onnx),
+                                        comparison.Rule(TOLERANCES.get(onnx.name, TOLERANCE), FLOOR),
+                                        options.data / name / "file.plate")

@@ -14,27 +14,20 @@ Every variant of every model ends in one state, and all are counted:
 What is not right makes the exit code 1. States are kept per build of burin: a sweep that was interrupted goes on."""
 import argparse
 import collections
-import collections.abc
 import concurrent.futures
-import dataclasses
 import hashlib
 import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
-import tempfile
 import warnings
 
-import numpy
+from comparison import Rule, call, compileAndCompare
+from variants import EXPORTS, OPTIMISED, VARIANTS, WRONG, firstLines, isPackaged, variantsOf
 
 HERE = pathlib.Path(__file__).resolve().parent
-EXPORTS = ("old11", "old13", "old17", "new")
-OPTIMISED = "+ort"
-COMPILE_SECONDS, EXPORT_SECONDS, MODEL_SECONDS = 60, 1200, 1800
-WRONG = ("DIFFERS", "REFUSED", "TOO SLOW", "CRASHED")
-VARIANTS = [variant + suffix for variant in EXPORTS for suffix in ("", OPTIMISED)]
+EXPORT_SECONDS, MODEL_SECONDS = 1200, 1800
 
 
 # ---- in a process of its own for each model: exporting
@@ -100,118 +93,6 @@ def exportAll(name, folder):
 
 # ---- comparing
 
-def call(command, seconds=None):
-    """(exit code, the last lines of what it says)"""
-    try:
-        done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=seconds)
-    except subprocess.TimeoutExpired:
-        return None, ""
-    return done.returncode, "\n".join(done.stderr.strip().splitlines()[-8:])
-
-
-def runBurin(options, plate, inputs, names, folder):
-    """(outputs, what went wrong)"""
-    command = [options.build / "bin/burin-run", plate, "--threads", "1"]
-    for name, array in inputs.items():
-        numpy.save(folder / f"in.{name}.npy", array)
-        command += ["--input", f"{name}=@{folder}/in.{name}.npy"]
-    for i, name in enumerate(names):
-        command += ["--output", f"{name}=@{folder}/out.{i}.npy"]
-    code, text = call(command, 120)
-    return (None, text) if code else ([numpy.load(folder / f"out.{i}.npy") for i in range(len(names))], "")
-
-
-@dataclasses.dataclass(frozen=True)
-class Rule:
-    """How results are compared: with ONNX Runtime's; and where both are f32 sums in another order that differ by more
-    than the tolerance, each with PyTorch's in f64, if there is a module."""
-    tolerance: float
-    floor: float = 1e-30  # of what errors are relative to
-    chooses: bool = False  # rows, chosen and put in order by the data
-    exact: collections.abc.Callable | None = None  # {input: array} to PyTorch's outputs in f64
-
-
-def difference(results, expected, rule):
-    """Of all outputs: the largest, relative to the largest number of that output. NaN where both have it is none."""
-    worst = 0.0
-    if rule.chooses:
-        from check import inOrder
-        results = inOrder(results, expected)
-    for y, e in zip(results, expected, strict=True):
-        if y.shape != e.shape:
-            return f"an output has the shape {list(y.shape)}, ONNX Runtime's has {list(e.shape)}"
-        if not e.size:
-            continue
-        y, e = y.astype(numpy.float64), e.astype(numpy.float64)
-        same = (y == e) | (numpy.isnan(y) & numpy.isnan(e))
-        error = numpy.where(same, 0, numpy.abs(y - e)).max() / max(numpy.nanmax(numpy.abs(e)), rule.floor)
-        worst = max(worst, float(numpy.nan_to_num(error, nan=numpy.inf)))
-    return worst
-
-
-# burin's error against f64 may be so many times ONNX Runtime's, and no larger than that. Either is the largest of many
-# rounding errors: one such network has 9e-5 and 3e-5, another 5e-5 and 8e-5.
-ERROR_RATIO, ERROR_LIMIT = 4, 1e-3
-
-
-def isAsExact(results, expected, taken, rule):
-    """Whether results err about as little as ONNX Runtime's do; and the two errors."""
-    if not rule.exact:
-        return False, ""
-    exact = rule.exact(taken)
-    ours, theirs = difference(results, exact, rule), difference(expected, exact, rule)
-    if isinstance(ours, str) or isinstance(theirs, str):
-        return False, ""
-    return ours <= min(ERROR_RATIO * theirs, ERROR_LIMIT), f"; against f64 {ours:.1e}, ONNX Runtime {theirs:.1e}"
-
-
-def compare(options, onnx, plate, inputsBySize, rule):
-    """(state, detail) of a model that is compiled."""
-    import onnxruntime
-    quiet = onnxruntime.SessionOptions()
-    quiet.log_severity_level = 4
-    quiet.intra_op_num_threads = 1
-    try:
-        session = onnxruntime.InferenceSession(onnx, quiet, providers=["CPUExecutionProvider"])
-    except Exception as problem:
-        return "peer", str(problem)
-    names, worst, refused, remarks = [o.name for o in session.get_outputs()], 0.0, [], ""
-    for label, inputs in inputsBySize.items():
-        try:
-            taken = {value.name: inputs[value.name] for value in session.get_inputs()}
-            expected = session.run(None, taken)
-        except Exception as problem:
-            refused.append(f"{label}: {problem}")
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            results, problem = runBurin(options, plate, taken, names, pathlib.Path(folder))
-        if problem:
-            return "DIFFERS", f"{label}: {problem}"
-        found = difference(results, expected, rule)
-        if isinstance(found, str):
-            return "DIFFERS", f"{label}: {found}"
-        if found > rule.tolerance:
-            isRight, errors = isAsExact(results, expected, taken, rule)
-            remarks += errors
-            if not isRight:
-                return "DIFFERS", f"{label}: {found:.1e}{errors}"
-        worst = max(worst, found)
-    if len(refused) == len(inputsBySize):
-        return "peer", refused[0]
-    note = f", ONNX Runtime refuses {len(refused)} of {len(inputsBySize)} sizes" if refused else ""
-    return "agrees", f"{worst:.1e}{remarks}{note}"
-
-
-def compileAndCompare(options, onnx, inputsBySize, rule, plate):
-    code, text = call([options.build / "bin/burin", "compile", onnx, "-o", plate], COMPILE_SECONDS)
-    if code is None:
-        return "TOO SLOW", f"more than {COMPILE_SECONDS} s"
-    state = ("REFUSED", text) if code else compare(options, onnx, plate, inputsBySize, rule)
-    if state[0] == "agrees":
-        plate.unlink()  # as large as the weights
-    return state
-
-
 def check(options, onnx, inputsBySize, rule):
     source, failed = onnx.with_stem(onnx.stem.removesuffix(OPTIMISED)), onnx.with_suffix(".failed")
     if not source.exists():
@@ -264,14 +145,6 @@ class States:
         os.replace(partial, self.file)
 
 
-def isPackaged(name):
-    return "/" in name
-
-
-def variantsOf(name):
-    return ["file"] if isPackaged(name) else VARIANTS
-
-
 def checkVariants(options, name):
     """Of one model, those that have no state yet."""
     folder = options.data / name
@@ -314,10 +187,6 @@ def checkModel(options, name):
 
 
 # ---- the report
-
-def firstLines(text, count=3):
-    return " | ".join(line.strip() for line in text.strip().splitlines()[:count])[:400]
-
 
 def report(name, results):
     for variant, (state, detail) in results.items():

@@ -2,7 +2,7 @@
 import collections
 
 import report
-import sweep
+from variants import WRONG, firstLines, variantsOf
 
 ABOUT = """# Sweep
 
@@ -29,7 +29,7 @@ def counts(all_):
     for states in all_.values():
         for variant, (state, _) in states.items():
             variants[variant][state] += 1
-    found = [s for s in ("agrees", *sweep.WRONG, "export", "peer") if any(c[s] for c in variants.values())]
+    found = [s for s in ("agrees", *WRONG, "export", "peer") if any(c[s] for c in variants.values())]
     total = sum(variants.values(), collections.Counter())
     rows = [[label, *(str(c[s]) for s in found)] for label, c in [*variants.items(), ("**all**", total)]]
     return report.table(["variant", *found], rows)
@@ -41,19 +41,19 @@ def grouped(all_, states):
         reasons = collections.defaultdict(list)
         for variant, (state, detail) in results.items():
             if state in states:
-                reasons[state, sweep.firstLines(detail, 2).replace("|", "\\|")[:300]].append(variant)
+                reasons[state, firstLines(detail, 2).replace("|", "\\|")[:300]].append(variant)
         for (state, reason), variants in reasons.items():
             yield [name, " ".join(variants), state, reason]
 
 
 def write(all_, older, path):
     """Of the models all variants of which have a state; the others are named, and those measured with other builds."""
-    missing = [name for name, states in all_.items() if len(states) < len(sweep.variantsOf(name))]
+    missing = [name for name, states in all_.items() if len(states) < len(variantsOf(name))]
     all_ = {name: states for name, states in all_.items() if name not in missing}
     models, files = len(all_), sum(map(len, all_.values()))
     text = ABOUT + f"\nMeasured {report.whenAndWhat()}; {report.versions()}. {models} models, {files} variants.\n\n"
     text += counts(all_)
-    for title, states in (("What is not right", sweep.WRONG), ("What could not be compared", ("export", "peer"))):
+    for title, states in (("What is not right", WRONG), ("What could not be compared", ("export", "peer"))):
         if rows := list(grouped(all_, states)):
             text += f"\n## {title}\n" + report.table(["model", "variants", "state", "reason"], rows)
     agreeing = [name for name, results in all_.items() if all(state == "agrees" for state, _ in results.values())]

@@ -1,0 +1,18 @@
+"""Names of the files that the sweep makes of a model, and of the states that they end in."""
+
+EXPORTS = ("old11", "old13", "old17", "new")
+OPTIMISED = "+ort"
+WRONG = ("DIFFERS", "REFUSED", "TOO SLOW", "CRASHED")
+VARIANTS = [variant + suffix for variant in EXPORTS for suffix in ("", OPTIMISED)]
+
+
+def isPackaged(name):
+    return "/" in name
+
+
+def variantsOf(name):
+    return ["file"] if isPackaged(name) else VARIANTS
+
+
+def firstLines(text, count=3):
+    return " | ".join(line.strip() for line in text.strip().splitlines()[:count])[:400]
