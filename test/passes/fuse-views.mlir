@@ -39,15 +39,12 @@ func.func @heads(%q: tensor<2x7x6xf32>, %k: tensor<2x9x6xf32>, %v: tensor<2x9x6x
 // The first sequences of caches are read where they lie; a slice that begins later is a tensor of its own.
 // CHECK-LABEL: func.func @prefix
 // CHECK: %[[LATE:.*]] = burin.kernel "slice"
-// CHECK-NOT: burin.kernel
-// CHECK: burin.kernel "scaled_dot_product_attention"(%arg0, %arg1, %[[LATE]])
-// CHECK-NEXT: ^bb0(%[[Q:.*]]: {{.*}}, %[[K:.*]]: tensor<8x3x9x2xf32>
+// CHECK: burin.kernel "scaled_dot_product_attention"(%[[Q:.*]] = %{{.*}}, %[[K:.*]] = %{{.*}}, %{{.*}} = %[[LATE]]) :
 // CHECK-NEXT: %[[FIRST:.*]] = burin.slice %[[K]]
 // CHECK-NEXT: burin.scaled_dot_product_attention %[[Q]], %[[FIRST]]
 func.func @prefix(%q: tensor<2x3x7x2xf32>, %k: tensor<8x3x9x2xf32>, %v: tensor<8x3x9x2xf32>) -> tensor<2x3x7x2xf32> {
-  %none = burin.none
-  %kn = burin.slice %k {starts = ["0", "0", "0", "0"], stops = ["2", "3", "9", "2"], steps = array<i64: 1, 1, 1, 1>} : (tensor<8x3x9x2xf32>) -> tensor<2x3x9x2xf32>
-  %vn = burin.slice %v {starts = ["1", "0", "0", "0"], stops = ["3", "3", "9", "2"], steps = array<i64: 1, 1, 1, 1>} : (tensor<8x3x9x2xf32>) -> tensor<2x3x9x2xf32>
-  %r = burin.scaled_dot_product_attention %q, %kn, %vn, %none {is_causal = false, scale = 0.0 : f64} : (tensor<2x3x7x2xf32>, tensor<2x3x9x2xf32>, tensor<2x3x9x2xf32>, none) -> tensor<2x3x7x2xf32>
+  %kn = burin.slice %k {starts = [0, 0, 0, 0], stops = [2, 3, 9, 2], steps = array<i64: 1, 1, 1, 1>} : (tensor<8x3x9x2xf32>) -> tensor<2x3x9x2xf32>
+  %vn = burin.slice %v {starts = [1, 0, 0, 0], stops = [3, 3, 9, 2], steps = array<i64: 1, 1, 1, 1>} : (tensor<8x3x9x2xf32>) -> tensor<2x3x9x2xf32>
+  %r = burin.scaled_dot_product_attention %q, %kn, %vn : (tensor<2x3x7x2xf32>, tensor<2x3x9x2xf32>, tensor<2x3x9x2xf32>) -> tensor<2x3x7x2xf32>
   return %r : tensor<2x3x7x2xf32>
 }
