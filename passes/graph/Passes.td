@@ -200,15 +200,11 @@ def HoistLoopSumsPass : Pass<"burin-hoist-loop-sums", "::mlir::ModuleOp"> {
     After:
     ```mlir
     func.func @main(%arg0: tensor<1x4xf32>, %arg1: tensor<10x4xf32>) -> tensor<1x4xf32> {
-      burin.scan @body(%arg1) {parts = [5], sliced = 1 : i64} : (tensor<10x4xf32>) -> ()
       %0 = burin.reshape %arg1 {shape = [5, 2, 4]} : (tensor<10x4xf32>) -> tensor<5x2x4xf32>
       %1 = burin.reduce_sum %0 {axes = array<i64: 0, 1>, keepdims = true} : (tensor<5x2x4xf32>) -> tensor<1x1x4xf32>
       %2 = burin.reshape %1 {shape = [1, 4]} : (tensor<1x1x4xf32>) -> tensor<1x4xf32>
       %3 = burin.add %arg0, %2 : (tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<1x4xf32>
       return %3 : tensor<1x4xf32>
-    }
-    func.func private @body(%arg0: tensor<2x4xf32>) {
-      return
     }
     ```
   }];
