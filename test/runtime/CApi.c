@@ -147,8 +147,8 @@ const char *checkCApi(const char *path, const void *data, size_t bytes) {
     return failure;
 
   burin_session_options options = {
-      sizeof options,        0,   {&allocations, countedAllocate, countedRelease}, {NULL, serialFor, 1},
-      {&messages, countLog}, NULL, NULL};
+      sizeof options, 0,   {&allocations, countedAllocate, countedRelease}, {NULL, serialFor, 1}, {&messages, countLog},
+      NULL,           NULL};
   burin_session *first = NULL, *second = NULL;
   CHECK(!rt->session_create(fromFile, NULL, &first));
   CHECK(!rt->session_create(fromMemory, &options, &second));
