@@ -32,6 +32,8 @@ GraphMaker::GraphMaker(Graph &graph, Random &random, Symbols symbols) : graph(gr
   keep(input({type, {a, b}}));
   for (size_t more = below(4); more > 0; --more)
     keep(oneIn(4) ? constant({type, {b}}) : input({type, pick(shapes)}));
+  if (known.empty()) // all of them are too large for keep()
+    keep(input({type, {b}}));
 }
 
 Dim GraphMaker::newSize() {
