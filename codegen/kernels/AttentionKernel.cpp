@@ -4,7 +4,8 @@
 // A task computes a block of query rows of one head. It packs keys and values into panels, then loops over tiles of
 // rows: their scores against all keys go to a strip of scratch memory, which stays in cache, become weights there, and
 // are multiplied by the values. Products are added in the order of the keys; the weights of a row are summed by lanes,
-// in a fixed tree.
+// in a fixed tree. A single tile, as in decoding one token, reads each key once; it transposes keys in registers
+// and multiplies them there, as writing panels would take longer than reading the keys from memory.
 #include "codegen/emit/KernelEmitters.h"
 #include "codegen/kernels/contraction/Microkernel.h"
 #include "codegen/scalar/Math.h"
@@ -16,7 +17,8 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kSquaresAhead = 2; // of keys, whose lines are fetched while a square is transposed
+constexpr int64_t kGroupsAhead = 2; // groups of keys, one per lane, that are prefetched
+constexpr int64_t kLineBytes = 64;
 constexpr int64_t kRowsTogether = 4; // rows whose weights are computed together, see weigh()
 
 class AttentionKernel {
@@ -34,7 +36,8 @@ public:
     Dim panels = ceildiv(keys, panel), blocks = ceildiv(rows, passes::kQueryRows), tasks = blocks;
     for (size_t d = 0; d < leading; ++d)
       tasks = tasks * shape[d];
-    Dim keyBytes = panels * Dim(panel * 4) * depth, stripBytes = panels * Dim(panel * 4 * tileRows);
+    Dim keyBytes = packsKeys() ? panels * Dim(panel * 4) * depth : Dim(0),
+        stripBytes = panels * Dim(panel * 4 * tileRows);
     Dim valueBytes = packsValues() ? ceildiv(width, panel) * Dim(panel * 4) * keys : Dim(0);
     k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
       Value rest = k.div(task, k.dim(blocks));
@@ -46,7 +49,8 @@ public:
       strip = inScratch(0);
       packedKeys = inScratch(stripBytes);
       packedValues = inScratch(stripBytes + keyBytes);
-      packKeys();
+      if (packsKeys())
+        packKeys();
       if (packsValues())
         packValues();
       Value from = k.mul(k.rem(task, k.dim(blocks)), k.constant(passes::kQueryRows));
@@ -84,24 +88,45 @@ private:
   Value lanesOf(double c) { return k.broadcast(number(c), lanes); }
   Scalar scalar(Value v) { return Scalar(k.b, k.loc, v, DType::f32); }
 
-  // ---- keys in panels [panel, depth, width of a panel]
+  // ---- keys
+  /// Column `column` + i of the keys [first, first + lanes) in vector i. Keys after the last one repeat it; they are
+  /// masked later.
+  SmallVector<Value> transposedKeys(Value first, Value column) {
+    Value inside = isMultipleOf(depth, lanes) ? Value() : k.below(column, k.dim(depth), lanes);
+    Value last = k.sub(k.dim(keys), k.constant(1));
+    SmallVector<Value> square;
+    for (int64_t i = 0; i < lanes; ++i)
+      square.push_back(loadLanes(key, rowStart(key, k.minimum(k.add(first, k.constant(i)), last)), column, inside));
+    prefetchKeys(k.add(first, k.constant(kGroupsAhead * lanes)), column);
+    k.turn(square);
+    return square;
+  }
+
+  /// Prefetches a part of the group of `lanes` keys at `first`. The squares of a group prefetch all of a later one, row
+  /// by row, as memory is fastest in the order of addresses. The addresses may lie beyond the last key.
+  void prefetchKeys(Value first, Value column) {
+    if (!isDense(key) || !depth.isStatic())
+      return;
+    const int64_t rowsPerSquare = llvm::divideCeil(lanes, llvm::divideCeil(depth.value(), lanes));
+    const int64_t line = kLineBytes / int64_t(byteWidth(key.memory.dtype));
+    Value row = k.add(first, k.mul(k.div(column, k.constant(lanes)), k.constant(rowsPerSquare)));
+    for (int64_t r = 0; r < rowsPerSquare; ++r) {
+      Value start = rowStart(key, k.add(row, k.constant(r)));
+      for (int64_t c = 0; c < depth.value(); c += line)
+        LLVM::Prefetch::create(k.b, k.loc, k.elementPointer(key.memory, k.add(start, k.constant(c))), 0, 3, 1);
+    }
+  }
+
+  /// Whether keys are packed into panels [panel, depth, width of a panel], which several tiles of query rows read.
+  bool packsKeys() { return !depth.isStatic() || upperBound(rows).value_or(INT64_MAX) > k.target.tileRows; }
+
   void packKeys() {
-    Value keyCount = k.dim(keys), depthSize = k.dim(depth), step = k.constant(lanes);
+    Value depthSize = k.dim(depth), step = k.constant(lanes);
     k.loop(k.constant(0), k.mul(k.dim(ceildiv(keys, panel)), k.constant(panel)), step, [&](Value first) {
       Value inPanel = k.rem(first, k.constant(panel));
       Value start = k.add(k.mul(k.sub(first, inPanel), depthSize), inPanel);
       k.loop(k.constant(0), depthSize, step, [&](Value column) {
-        // A square of keys and columns, transposed. Keys after the last one repeat it; they are masked later.
-        Value inside = k.below(column, depthSize, lanes);
-        SmallVector<Value> square;
-        for (int64_t i = 0; i < lanes; ++i) {
-          Value row = k.minimum(k.add(first, k.constant(i)), k.sub(keyCount, k.constant(1)));
-          square.push_back(loadLanes(key, rowStart(key, row), column, inside));
-          // A core that waits for each square in turn uses a part of the memory's bandwidth only.
-          if (isDense(key))
-            fetch(key, k.add(rowStart(key, k.add(row, k.constant(kSquaresAhead * lanes))), column));
-        }
-        k.turn(square);
+        SmallVector<Value> square = transposedKeys(first, column);
         for (int64_t i = 0; i < lanes; ++i) {
           Value row = k.add(column, k.constant(i));
           auto write = [&] {
@@ -114,11 +139,6 @@ private:
         }
       });
     });
-  }
-
-  /// Fetches the cache line of an element, which may lie beyond the end.
-  void fetch(const StridedMemory &s, Value at) {
-    LLVM::Prefetch::create(k.b, k.loc, k.elementPointer(s.memory, at), 0, 3, 1);
   }
 
   // ---- values in panels [panel, keys, width of a panel]
@@ -173,7 +193,13 @@ private:
     if (op.getIsCausal())
       seen = k.minimum(seen, k.add(row, k.constant(count)));
     Value panels = k.div(k.add(seen, k.constant(panel - 1)), k.constant(panel));
-    k.loop(k.constant(0), panels, k.constant(1), [&](Value index) { scores(row, count, index); });
+    if (packsKeys())
+      k.loop(k.constant(0), panels, k.constant(1), [&](Value index) {
+        storeScores(row, count, k.mul(index, k.constant(panel)), packedProducts(row, count, index));
+      });
+    else
+      k.loop(k.constant(0), k.mul(panels, k.constant(panel)), k.constant(lanes),
+             [&](Value first) { storeScores(row, count, first, directProducts(row, count, first)); });
     SmallVector<Value> inverse;
     // Several rows together, so that one computes while another waits for lane shuffles.
     for (int64_t r = 0; r < count; r += kRowsTogether)
@@ -187,7 +213,8 @@ private:
     return k.add(k.mul(k.constant(row), rowLength), column);
   }
 
-  void scores(Value row, int64_t count, Value index) {
+  /// Products of a tile of query rows with the packed keys of a panel, row by row.
+  SmallVector<Value> packedProducts(Value row, int64_t count, Value index) {
     Value panelStart = k.mul(index, k.mul(k.dim(depth), k.constant(panel)));
     SmallVector<Value> starts;
     for (int64_t r = 0; r < count; ++r)
@@ -197,12 +224,37 @@ private:
       return k.load(packedKeys, {place, 1}, lanes, {});
     };
     Microkernel tile(k, query.memory, starts, query.strides.back(), DType::f32, vectors, keysAt);
-    SmallVector<Value> sums = tile.add(rowStart(query, row), k.constant(0), k.dim(depth), tile.zeros());
+    return tile.add(rowStart(query, row), k.constant(0), k.dim(depth), tile.zeros());
+  }
+
+  /// The same with the keys [first, first + lanes) in memory. The terms of a sum are added in the same order.
+  SmallVector<Value> directProducts(Value row, int64_t count, Value first) {
+    auto add = [&](Value column, int64_t columns, ValueRange sums) {
+      SmallVector<Value> next(sums), square = transposedKeys(first, column);
+      for (int64_t i = 0; i < columns; ++i)
+        for (int64_t r = 0; r < count; ++r) {
+          Value step = k.mul(k.add(column, k.constant(i)), k.dim(query.strides.back()));
+          Value place = k.add(rowStart(query, k.add(row, k.constant(r))), step);
+          Value element = toF32(k.load(query.memory, {place}, 1, {}), query.memory.dtype);
+          next[r] = k.multiplyAdd(DType::f32, k.broadcast(element, lanes), square[i], next[r]);
+        }
+      return next;
+    };
+    const int64_t rest = depth.value() % lanes, whole = depth.value() - rest;
+    SmallVector<Value> sums(count, lanesOf(0));
+    sums = k.loop(k.constant(0), k.constant(whole), k.constant(lanes), sums,
+                  [&](Value column, ValueRange carried) { return add(column, lanes, carried); });
+    return rest ? add(k.constant(whole), rest, sums) : sums;
+  }
+
+  /// Stores the scores of a tile with some vectors of keys from `first` on.
+  void storeScores(Value row, int64_t count, Value first, ArrayRef<Value> sums) {
     Value factor = k.broadcast(scale(), lanes);
+    const int64_t each = int64_t(sums.size()) / count;
     for (int64_t r = 0; r < count; ++r)
-      for (int64_t v = 0; v < vectors; ++v) {
-        Value column = k.add(k.mul(index, k.constant(panel)), k.constant(v * lanes));
-        Value score = arith::MulFOp::create(k.b, k.loc, sums[r * vectors + v], factor);
+      for (int64_t v = 0; v < each; ++v) {
+        Value column = k.add(first, k.constant(v * lanes));
+        Value score = arith::MulFOp::create(k.b, k.loc, sums[r * each + v], factor);
         score = masked(score, k.add(row, k.constant(r)), column);
         k.store(strip, {stripPlace(r, column), 1}, score, lanes, {});
       }

@@ -194,6 +194,8 @@ std::vector<Example> attention(const Row &row, DType dtype) {
   };
   add({b, 2, n, 8}, {b, 2, m, 8}, {b, 2, m, 5}, {}, {}, sizes);
   add({2, 3, 7, 16}, {2, 3, 9, 16}, {2, 3, 9, 16}, operand(boolean, {7, 9}, {}), {});
+  add({2, 1, 40}, {2, 70, 40}, {2, 70, 24}, operand(dtype, {1, 70}, kPlain), {}); // one row: keys are read in place
+  add({b, 3, 19}, {b, m, 19}, {b, m, 5}, {}, {}, sizes);
   if (dtype == bf16) { // of tensor cores: several tiles, sizes beside and between theirs
     add({2, 70, 64}, {2, 130, 64}, {2, 130, 64}, {}, {{"is_causal", true}});
     add({b, n, 40}, {b, m, 40}, {b, m, 72}, operand(dtype, {n, m}, kPlain), {}, sizes);
