@@ -1,4 +1,4 @@
-// What eager calls cost the caller, and what a call costs that has to be compiled.
+// Measures the overhead of eager calls: of a cached call, of recording for gradients, and of a call that compiles.
 #include "tools/bench/Bench.h"
 #include <algorithm>
 #include <burin/burin.h>
@@ -27,7 +27,8 @@ void print(const char *name, std::vector<double> seconds) {
 
 constexpr int kCalls = 1000;
 
-/// What the caller pays for each of some calls: they return before the work is done.
+/// Returns the seconds per call that the calling thread spends in `call`. Calls are asynchronous: the work itself may
+/// still be running when the last one returns.
 double secondsOfCall(const std::function<Tensor()> &call) {
   static std::vector<Tensor> results(kCalls);
   synchronize();
@@ -46,15 +47,15 @@ void sums() {
   print("eager x + y of 32×32, on the caller's thread", times);
 }
 
-/// The same calls with and without an operand that needs a gradient, by turns. What the tape holds of the calls before
-/// is freed meanwhile, as it is in a training.
+/// Prints the ratio of the time of a recorded call (one operand requires a gradient) to that of a plain call. Both are
+/// measured alternately. As in a training loop, the recorded operations of the previous sample are freed meanwhile.
 void recording(const char *what, const std::function<Tensor(const Tensor &, const Tensor &)> &op) {
   Tensor x = randn({32, 32}).wait(), y = randn({32, 32}).wait(), leaf = randn({32, 32}).wait();
   leaf.requires_grad_();
   std::vector<double> ratios;
   for (int sample = 0; sample < 101; ++sample) {
     const double plain = secondsOfCall([&] { return op(x, y); }), recorded = secondsOfCall([&] { return op(leaf, y); });
-    if (sample) // the first one compiles
+    if (sample) // the first sample compiles
       ratios.push_back(recorded / plain);
   }
   std::sort(ratios.begin(), ratios.end());
@@ -62,7 +63,7 @@ void recording(const char *what, const std::function<Tensor(const Tensor &, cons
               ratios[ratios.size() / 2], ratios[ratios.size() / 10], ratios[ratios.size() * 9 / 10]);
 }
 
-/// Attributes are part of the signature: each call compiles.
+/// Every value of an attribute is a new signature, so each of these calls compiles.
 void newSignatures() {
   Tensor x = randn({8, 8}).wait();
   std::vector<double> times;

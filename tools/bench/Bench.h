@@ -2,7 +2,7 @@
 
 namespace burin::bench {
 
-/// What eager calls cost, printed.
+/// Prints the overhead of eager calls.
 void measureEager();
 
 } // namespace burin::bench

@@ -1,4 +1,5 @@
-// A process that runs workloads when told to: one line in, one line out. peers/worker.py documents the lines.
+// The base of benchmark worker processes, which run workloads on request: one command per line on stdin, one answer per
+// line on stdout. peers/worker.py documents the commands.
 #pragma once
 #include "runtime/npy/Npy.h"
 #include <map>
@@ -14,21 +15,21 @@ struct Failure {
 class Contestant {
 public:
   virtual ~Contestant() = default;
-  /// Prepares a workload, in place of the one before.
+  /// Prepares a workload and releases the previous one.
   virtual void load(const std::string &name) = 0;
   virtual void runOnce() = 0;
-  /// Of the latest run.
+  /// The outputs of the latest run.
   virtual std::vector<rt::NpyArray> outputs() = 0;
   virtual std::string settings() = 0;
 };
 
-/// Answers the lines of stdin until it ends; outputs are written as FOLDER/WORKLOAD.NAME.I.npy. An exit code.
+/// Answers the commands on stdin until end of file; "output" writes FOLDER/WORKLOAD.NAME.I.npy. Returns an exit code.
 int serve(Contestant &contestant, const std::string &folder, const std::string &name);
 
-/// FOLDER/NAME.PART.npy
+/// Reads FOLDER/NAME.PART.npy.
 rt::NpyArray readArray(const std::string &folder, const std::string &name, const std::string &part);
 
-/// What FOLDER/list.json says of a workload.
+/// The entry of a workload in FOLDER/list.json.
 struct Description {
   std::string kind;
   std::map<std::string, int64_t> sizes;

@@ -1,5 +1,5 @@
-// burin-bench-hybrid: what loops, random numbers and states cost. Names of measurements come on stdin, one per line;
-// one number goes to stdout for each. tools/bench/hybrid.py says what they mean.
+// burin-bench-hybrid: measures loops, random numbers and states. Reads names of measurements from stdin, one per line,
+// and prints one number per name to stdout; tools/bench/hybrid.py documents the names.
 #include <burin/burin.h>
 #include <chrono>
 #include <iostream>
@@ -11,7 +11,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Seconds of one call, in a row of calls that takes about a fifth of a second.
+/// Returns the seconds per call, averaged over about 0.2 s of consecutive calls.
 template <class F> double secondsOf(F &&call) {
   call();
   for (int64_t calls = 1;; calls *= 2) {
@@ -24,21 +24,22 @@ template <class F> double secondsOf(F &&call) {
   }
 }
 
-/// Nanoseconds of one turn more: the difference between many turns and few.
+/// Returns the nanoseconds per loop iteration, as the difference between a loop with many iterations and one with few.
 template <class Make> double nanosecondsPerTurn(Make make) {
   constexpr int64_t kFew = 1000, kMany = 21000;
   auto few = make(kFew), many = make(kMany);
   return (secondsOf(many) - secondsOf(few)) / double(kMany - kFew) * 1e9;
 }
 
-/// A while_loop whose body has `kernels` kernels on 16 floats, with a counter and its condition.
+/// A while_loop whose body has `kernels` kernels on 16 floats, and a scalar counter that the condition tests.
 double whileLoop(int kernels) {
   return nanosecondsPerTurn([&](int64_t turns) {
     auto loop = [=](const Tensor &x) {
       auto [count, value] = while_loop([=](const Tensor &i, const Tensor &) { return i < turns; },
                                        [=](const Tensor &i, const Tensor &v) {
                                          Tensor next = v;
-                                         for (int k = 0; k < kernels; ++k) // a cumulative sum is a kernel of its own
+                                         // a cumulative sum is not fused: one kernel each
+                                         for (int k = 0; k < kernels; ++k)
                                            next = cumsum(next, 0) * 0.5;
                                          return std::pair(i + 1, next);
                                        },
@@ -50,15 +51,15 @@ double whileLoop(int kernels) {
   });
 }
 
-/// Normally distributed f32, per second.
+/// Returns the number of normally distributed f32 values generated per second.
 double normals() {
   Generator generator(1);
   auto draw = jit([&] { return generator.randn({1000, 1000}); });
   return 1e6 / secondsOf([&] { draw().wait(); });
 }
 
-/// Seconds of `cache[:, t] = row` and `t += 1` for a state of this many bytes. With `isHeld` somebody holds the old
-/// value, so that it is copied.
+/// Returns the seconds of `cache[:, t] = row; t += 1` for a state of `bytes` bytes. With `isHeld`, the old value is
+/// still referenced elsewhere, so that the state is copied instead of updated in place.
 double update(int64_t bytes, bool isHeld) {
   const int64_t rows = bytes / 4 / 1024;
   Parameter cache = Parameter::state(zeros({rows, 1024}), "cache"), at = Parameter::state(zeros({}, i64), "at");
@@ -76,7 +77,8 @@ double update(int64_t bytes, bool isHeld) {
   });
 }
 
-/// How often a training step of a hundred calls is traced: learning rates change, weights are loaded.
+/// Returns how often a training step is traced in a hundred calls in which learning rates change and weights are
+/// loaded. The expected result is 1: neither change needs a new trace.
 double traces() {
   manual_seed(1);
   auto net = nn::Sequential(nn::Linear(16, 32), nn::BatchNorm1d(32), nn::ReLU(), nn::Linear(32, 4));

@@ -1,4 +1,4 @@
-// burin-bench: lists and writes what is measured, and measures eager calls.
+// burin-bench: lists the benchmark workloads, writes their files, and measures eager calls.
 #include "tools/bench/Bench.h"
 #include "tools/bench/models/Workloads.h"
 #include <CLI/CLI.hpp>

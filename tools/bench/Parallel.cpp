@@ -1,6 +1,7 @@
-// burin-bench-parallel [--small]: what runs at once. Rows of a table on stdout, "section,series,x,value" with times in
-// seconds; tools/bench/parallel.py makes docs/parallel.md of them. All results are compared with known ones; --small
-// does so with few repetitions. Threads: BURIN_NUM_THREADS.
+// burin-bench-parallel [--small]: measures asynchronous and concurrent execution. Prints rows of a table to stdout,
+// "section,series,x,value", with times in seconds; tools/bench/parallel.py makes docs/parallel.md from them. All
+// results are compared with known ones; --small does only that, with few repetitions. BURIN_NUM_THREADS sets the number
+// of threads.
 #include <algorithm>
 #include <burin/burin.h>
 #include <chrono>
@@ -44,14 +45,15 @@ void check(bool isRight, const std::string &what) {
 
 struct Scale {
   bool isSmall;
-  /// `full` repetitions, or `few` of them.
+  /// Returns `full`, or `few` with --small.
   int64_t operator()(int64_t full, int64_t few) const { return isSmall ? few : full; }
 };
 
 // ---- T(N) = t1 + N * t2 + t3
 
-/// Chains of products: the time until the last call returns, until the result is there, and with a wait for each
-/// product. `kernel` is the time of one product in a compiled chain, t2.
+/// Chains of products. Measures the time until the last call returns (submission), the time until the result is ready,
+/// and the time with a wait after each product. `kernel` is the time of one product in a compiled chain, the t2 of
+/// docs/parallel.md.
 void chains(Scale scale) {
   constexpr int64_t kCompiled = 32;
   const std::vector<int64_t> sizes =
@@ -104,8 +106,8 @@ double residentMegabytes() {
   return pages * double(sysconf(_SC_PAGESIZE)) / 1e6;
 }
 
-/// Memory of the process while calls are submitted faster than they run: small ones in a chain, and large ones whose
-/// results nobody keeps.
+/// Measures the memory of the process while calls are submitted faster than they run: small ops in a dependent chain,
+/// and large ones whose results are dropped at once.
 void producer(Scale scale) {
   auto submit = [&](const std::string &name, int64_t count, auto &&call) {
     for (int64_t i = 0; i < count; ++i) {
@@ -127,7 +129,7 @@ void producer(Scale scale) {
 
 // ---- independent work
 
-/// Chains of products of 512 x 512 (`few`: less): one after the other, and all at once.
+/// Independent chains of 512×512 products, run one after the other and all at once.
 void independent(Scale scale) {
   const int64_t size = scale(512, 64), length = scale(8, 2);
   const Tensor identity = eye(size).wait();
@@ -183,7 +185,7 @@ template <class Net> void branch(const std::string &name, Net net, const Tensor 
   row("branches", name + " (jit)", 1, median(times, [&] { compiled(x).wait(); }));
 }
 
-/// A convolution in groups, as one op and as one convolution for each group, with and without waiting between them.
+/// A grouped convolution, as one op and as one convolution per group, with and without a wait after each.
 void convolutions(Scale scale) {
   const int64_t groups = 8, width = scale(32, 8), images = scale(8, 2);
   const Tensor x = randn({images, groups * width, 28, 28}).wait(), w = randn({groups * width, width, 3, 3}).wait();
@@ -214,7 +216,7 @@ void convolutions(Scale scale) {
 
 // ---- loading beside training
 
-/// When which thread did what, for a picture.
+/// Records start and end of each activity per thread, for the timeline.
 class Trace {
 public:
   void add(const std::string &what, Clock::time_point from) {
@@ -242,7 +244,7 @@ private:
   std::vector<Event> events;
 };
 
-/// Of the batch that this thread is loading.
+/// The time at which this thread began its current batch.
 thread_local Clock::time_point firstExample;
 thread_local bool isLoading = false;
 
@@ -291,7 +293,7 @@ void loading(Scale scale) {
       }
       return last;
     };
-    if (trains) // compiles
+    if (trains) // the first call compiles
       epoch();
     double loss = 0;
     std::vector<double> times;

@@ -1,7 +1,7 @@
-// The scale of the benchmark: what so many cores can do at this moment. Clocks change all the time, and so does what
-// others leave of the memory, so both are measured between the turns of the contestants.
-// Lines of stdin: "peak", answered by f32 operations per ns; "read LEVEL" and "copy LEVEL" (L1, …, DRAM), by bytes per
-// ns. burin-bench-scale THREADS
+// burin-bench-scale THREADS: measures the peak arithmetic rate and memory bandwidth of this machine at the moment.
+// Clock frequencies and other processes change both, so compare.py asks for them between the turns of the contestants.
+// Reads commands from stdin: "peak" prints f32 operations per ns; "read LEVEL" and "copy LEVEL" (L1, …, DRAM) print
+// bytes per ns.
 #include "tools/machine/Machine.h"
 #include <cstdio>
 #include <cstdlib>
@@ -12,7 +12,7 @@ using namespace burin::machine;
 
 namespace {
 
-/// 0: there is no such level.
+/// Returns bytes per ns, or 0 if the machine has no such level.
 double bandwidth(const std::string &how, const std::string &name, int threads) {
   static const std::vector<Level> levels = [] {
     Machine m;

@@ -1,6 +1,6 @@
-// burin-bench-training eager|jit: whole training steps on data in memory. Commands come on stdin, one per line, answers
-// go to stdout: "setup NAME" ("ready LOSS" after some steps), "time STEPS" (milliseconds per step).
-// tools/bench/training.py has the same networks in PyTorch.
+// burin-bench-training eager|jit: times whole training steps on data in memory. Commands come on stdin, one per line,
+// and answers go to stdout: "setup NAME" runs some steps and answers "ready LOSS"; "time STEPS" answers with
+// milliseconds per step. tools/bench/training.py has the same networks in PyTorch.
 #include "tools/demo/ResNet.h"
 #include <chrono>
 #include <functional>

@@ -1,5 +1,6 @@
 // burin as a contestant: runs artifacts through the C interface.
-// burin-bench-worker FOLDER THREADS [NAME]: as burin, FOLDER/WORKLOAD.plate; as NAME, FOLDER/WORKLOAD.NAME.plate
+// burin-bench-worker FOLDER THREADS [NAME] loads FOLDER/WORKLOAD.plate, or with NAME, as contestant NAME,
+// FOLDER/WORKLOAD.NAME.plate.
 #include "burin/runtime.h"
 #include "tools/bench/Contestant.h"
 #include <cstdlib>
@@ -46,7 +47,7 @@ public:
     runOnce();
   }
 
-  /// Outputs stay in the session's memory.
+  /// The outputs stay in the session's memory: no copy is timed.
   void runOnce() override {
     for (burin_tensor &y : produced)
       y.data = nullptr;
@@ -74,7 +75,7 @@ private:
   int threads;
   burin_artifact *artifact = nullptr;
   burin_session *session = nullptr;
-  /// Of allocations, as every framework makes them.
+  /// Alignment of the inputs in bytes, as in other frameworks.
   static constexpr size_t kAlignment = 64;
   std::vector<rt::NpyArray> arrays;
   std::vector<std::unique_ptr<void, void (*)(void *)>> aligned;

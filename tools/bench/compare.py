@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Measures burin and its peers side by side.
 
-Each contestant is a process of its own, pinned to as many cores as it gets threads. For each workload all contestants
-load it, and then they take turns: A B C A B C … for some milliseconds each, so that all see the same machine; their
-outputs are checked against PyTorch in f64, or without peers against burin's reference interpreter. Medians over the turns are printed, with the first and last decile."""
+Each contestant is a process of its own, pinned to as many cores as it has threads. All contestants load a workload and
+then take turns (A B C A B C …) of some milliseconds each, so that changes of the machine affect all of them alike.
+Outputs are checked against PyTorch in f64, or without peers against burin's reference interpreter. Prints the median of
+the turns with the first and last decile."""
 import argparse
 import array
 import atexit
@@ -26,25 +27,26 @@ import report
 HERE = pathlib.Path(__file__).resolve().parent
 PEERS = {"model": ["onnxruntime", "openvino", "torch", "torchscript", "libtorch", "inductor", "iree"],
          "kernel": ["onednn", "openblas", "onnxruntime", "torch"], "overhead": ["onnxruntime"]}
-WARM_NS = 5e6  # after which the contestant's own threads are awake, and its data is in the caches again
-CHECKED_FLOPS = 1e8  # more are too much for the reference interpreter
+WARM_NS = 5e6  # warm-up time of a turn: enough to wake a contestant's own threads and to refill the caches
+CHECKED_FLOPS = 1e8  # limit for the reference interpreter, which would take too long for more
 NATIVE_PEERS = {"onednn": "burin-bench-onednn", "openblas": "burin-bench-openblas", "libtorch": "burin-bench-libtorch"}
-MAKES_CODE = ["inductor", "iree", "libtorch"]  # the longest first
+MAKES_CODE = ["inductor", "iree", "libtorch"]  # slowest to compile first, so that the pool of processes ends evenly
 MAKES_CODE_PER_THREADS = ["inductor"]
-SLOW = 3  # times the fastest peer at a first look: such a peer cannot be the fastest, and gets fewer turns
+SLOW = 3  # a peer that takes this many times as long as the fastest one in a first run gets only SLOW_ROUNDS turns
 SLOW_ROUNDS = 3
-SCALE = "scale"  # says what the machine can do at each turn
-AMX = "burin_amx"  # burin's code for processors that multiply tiles of bf16
+SCALE = "scale"  # the process (burin-bench-scale) that measures the machine between turns
+AMX = "burin_amx"  # burin compiled for AMX (bf16 tiles)
 AMX_TARGET = "x86-64-v4+amx"
-NEIGHBOUR = "neighbour"  # burin with the workload that another is a neighbour of, in the same turns
-LONG_NS = 50e6  # a call that long needs no warming
-# Debian's OpenBLAS takes newer processors with AVX-512 for Haswells; all others it knows best itself.
+NEIGHBOUR = "neighbour"  # burin on the neighbour (Workload::neighbourOf) of a workload, measured in the same turns
+LONG_NS = 50e6  # a call this long needs no warm-up
+# Debian's OpenBLAS takes newer AVX-512 processors for Haswell; it detects all others correctly.
 PROCESSOR = pathlib.Path("/proc/cpuinfo").read_text()
 OPENBLAS = {"OPENBLAS_CORETYPE": "SkylakeX"} if " avx512f " in PROCESSOR else {}
 
 
 class Worker:
-    """A contestant's process. It is stopped between its turns: the threads of some go on spinning after a run."""
+    """A contestant's process. It is stopped (SIGSTOP) between its turns, as the threads of some peers spin after a
+    run."""
 
     def __init__(self, name, command, cores, niceness, log):
         self.name, self.niceness = name, niceness
@@ -55,7 +57,7 @@ class Worker:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, env=environment,
                 preexec_fn=lambda: os.sched_setaffinity(0, cores))
-            atexit.register(self.process.kill)  # one that is stopped does not see that we have ended
+            atexit.register(self.process.kill)  # a stopped process would outlive this one
 
     def ask(self, line):
         if not self.process:
@@ -90,14 +92,14 @@ class Worker:
                 pass
 
     def nanoseconds(self, warm, count):
-        """Of one call."""
+        """Returns the time of one call in ns: the mean of `count` calls after `warm` untimed ones."""
         answer = self.ask(f"run {warm} {count}")
         if answer.startswith("error"):
             raise RuntimeError(answer)
         return int(answer) / count
 
     def speed(self, what):
-        """Of the machine at this moment, in operations or bytes per ns."""
+        """Returns the rate that the machine reaches now, in operations or bytes per ns."""
         return float(self.ask(what))
 
     def close(self):
@@ -125,7 +127,8 @@ def commandOf(name, options, threads):
 
 
 def prepare(options, workloads):
-    """Graphs, weights and inputs (when burin-bench is newer), and artifacts, timing the compiler."""
+    """Writes graphs, weights and inputs (if burin-bench is newer than them), and compiles the artifacts. Returns the
+    facts of each artifact, with the compile time, by workload."""
     bench, compiler = options.bin / "burin-bench", options.bin / "burin"
     facts = {}
     for workload in workloads:
@@ -143,7 +146,7 @@ def prepare(options, workloads):
 
 
 def compileForAmx(compiler, graph, artifact):
-    """Whether anything there is done by tiles."""
+    """Compiles for AMX and returns whether any kernel uses it."""
     path = artifact.with_suffix(f".{AMX}.plate")
     subprocess.run([compiler, "compile", graph, "--target", AMX_TARGET, "-o", path], check=True,
                    stdout=subprocess.DEVNULL)
@@ -152,8 +155,8 @@ def compileForAmx(compiler, graph, artifact):
 
 
 def measure(options, entries, group, scale, asked):
-    """{contestant: {median, p10, p90, turns in ns}} of (contestant, name of a workload), and {what is asked of the
-    machine: its median in the same turns}, by `scale`."""
+    """Measures (worker, workload name) pairs by turns. Returns {contestant: {median, p10, p90, turns, in ns}}, and
+    {quantity: median rate} of the machine quantities `asked`, which `scale` measures between the turns."""
     isModel = group == "model"
     seconds, least = (options.seconds, options.rounds) if isModel else (options.seconds / 4, 2 * options.rounds)
     loaded, result = [], {}
@@ -200,13 +203,13 @@ def measure(options, entries, group, scale, asked):
 
 
 def firstLook(worker):
-    """About how long a call takes, in ns."""
+    """Returns a rough time of one call in ns."""
     once = worker.nanoseconds(0, 1)
     return once if once > LONG_NS else min(once, worker.nanoseconds(1, max(1, int(2e6 / once))))
 
 
 def slowOnes(once):
-    """The peers that cannot be the fastest peer, of {worker: ns}."""
+    """Returns the peers that are too slow to be the fastest peer; `once` is {worker: ns}."""
     peers = {worker: ns for worker, ns in once.items() if worker.name not in ("burin", AMX, NEIGHBOUR)}
     return {worker for worker, ns in peers.items() if ns > SLOW * min(peers.values())}
 
@@ -226,15 +229,15 @@ def peersOf(options, group):
 
 
 class Checker:
-    """Compares what contestants wrote with PyTorch in f64."""
+    """Compares the outputs of contestants with those of PyTorch in f64."""
 
     def __init__(self, options, log):
         command = [options.python, HERE / "peers/check.py", "--folder", options.data]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True)
-        self.process.stdout.readline()  # it is ready
+        self.process.stdout.readline()  # waits until it has started
 
     def check(self, row):
-        """Adds the worst relative error of each contestant that ran."""
+        """Adds the worst relative error to each contestant of the row that ran."""
         for name, value in row["contestants"].items():
             if "error" not in value:
                 self.process.stdin.write(f"{row['name']} {name}\n")
@@ -247,7 +250,8 @@ class Checker:
 
 
 class ReferenceChecker:
-    """Compares what burin computes with its reference interpreter, where there are no peers; small workloads only."""
+    """Compares burin's outputs with its reference interpreter's when no peers are measured; only for small
+    workloads."""
 
     def __init__(self, options, log):
         self.options, self.log = options, log
@@ -270,7 +274,7 @@ class ReferenceChecker:
 
 
 def largest(path):
-    """The largest absolute value of an array of f32."""
+    """Returns the largest absolute value in an .npy file of f32."""
     data = path.read_bytes()
     header = 10 + int.from_bytes(data[8:10], "little")
     values = array.array("f", data[header:])
@@ -278,7 +282,7 @@ def largest(path):
 
 
 def describe(row, facts, caches):
-    """What the artifact says of the work, and what the machine needs for it; of `facts` of all workloads."""
+    """Adds the work of the artifact, from `facts` of all workloads, and its time on the roofline to the row."""
     own = facts[row["name"]]
     least = lambda workload: floor.floorNs(workload, caches, row["speeds"])
     row["flops"] = sum(step["flops"] for step in own["steps"])
@@ -326,13 +330,14 @@ def measureGroup(options, group, workloads, threads, facts, caches, log):
 
 
 def makePeerFiles(options, workloads, log):
-    """What peers take long to make, on all cores: first the ONNX files, of which others are made, then code."""
+    """Prepares files that peers take long to generate, on all cores: first the ONNX files, from which others are
+    derived, then compiled code."""
     wanted = {group: [w["name"] for w in workloads if w["group"] == group] for group in PEERS}
 
     def jobs(peer):
         for threads in options.threads.split(",") if peer in MAKES_CODE_PER_THREADS else ["1"]:
             for group, names in wanted.items():
-                size = 1 if group == "model" else 16  # a process takes seconds to start
+                size = 1 if group == "model" else 16  # several kernels per process, as starting one takes seconds
                 if peer in peersOf(options, group):
                     yield from ((peer, threads, names[i:i + size]) for i in range(0, len(names), size))
 
@@ -354,7 +359,7 @@ def timed(used, what):
 
 
 class Machine:
-    """What `burin machine` says of it at one moment."""
+    """The description of the machine by `burin machine` at one moment."""
 
     def __init__(self, options):
         command = [options.bin / "burin", "machine"] + ["--quick"] * options.quick
@@ -364,12 +369,12 @@ class Machine:
         self.text, self.picture, self.facts = text.read_text(), picture.read_text(), json.loads(facts.read_text())
 
     def speed(self):
-        """To tell by at which of two moments it was disturbed less."""
+        """A figure of merit, by which the less disturbed of two descriptions is chosen."""
         return sum(b["sequential"] + b["copy"] for b in self.facts["bandwidths"] if b["level"] in ("L3", "DRAM"))
 
 
 def loadText(before):
-    """Whether the machine had other work."""
+    """Reports the load average, which shows whether other processes disturbed the run."""
     return (f"the machine's load average was {before:.1f} before the run and {os.getloadavg()[0]:.1f} at its end, on "
             f"{len(os.sched_getaffinity(0))} cores, of which the run itself takes 1 or 2")
 

@@ -1,5 +1,5 @@
-"""The least time that this machine needs for a workload: each step takes as long as its arithmetic at the peak, or its
-memory traffic at the bandwidth that was measured beside it, whichever is longer."""
+"""The roofline floor of a workload: the sum over its steps of the longer of arithmetic at peak rate and memory traffic
+at the bandwidth that was measured in the same turns."""
 
 PEAK = "peak"
 
@@ -9,15 +9,16 @@ def weightBytes(facts):
 
 
 def workingSet(facts):
-    """Bytes that one run touches: what its steps read and write, each weight and buffer once."""
+    """Returns the bytes that one run touches: the operands and results of its steps, with each weight and buffer
+    counted once."""
     held = weightBytes(facts) + facts["memory"]["planned_bytes"]
     moved = sum(s["bytes"] for s in facts["steps"])
     return moved if len(facts["steps"]) == 1 else min(moved, held)
 
 
 def bandwidthOf(facts, caches):
-    """What to measure: reading the first cache that holds the working set, or memory, which is copied where most of the
-    working set is no weights, as these are never written."""
+    """Returns the bandwidth that bounds the workload: reading from the smallest cache that holds the working set;
+    otherwise from DRAM, copying if weights, which are only read, are at most half of the working set."""
     touched = workingSet(facts)
     level = next((c["name"] for c in caches if c["reported_bytes"] >= touched), "DRAM")
     isCopied = level == "DRAM" and weightBytes(facts) <= touched / 2
@@ -25,6 +26,6 @@ def bandwidthOf(facts, caches):
 
 
 def floorNs(facts, caches, speeds):
-    """`speeds`: of the machine, of `PEAK` in operations per ns and of `bandwidthOf` in bytes per ns."""
+    """Returns the floor in ns. `speeds` has the peak in operations per ns and the bandwidth in bytes per ns."""
     bytesPerNs = speeds[bandwidthOf(facts, caches)]
     return sum(max(s["flops"] / speeds[PEAK], s["bytes"] / bytesPerNs) for s in facts["steps"])

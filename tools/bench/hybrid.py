@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What loops, random numbers and states cost on one thread, beside PyTorch and NumPy. The contestants take turns; numbers
-are medians. Run by `tools/dev bench --hybrid`."""
+"""Measures loops, random numbers and states on one thread, beside PyTorch and NumPy. The contestants take turns;
+numbers are medians. Run by `tools/dev bench --hybrid`."""
 import argparse
 import os
 import pathlib

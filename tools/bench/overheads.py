@@ -1,4 +1,5 @@
-"""What lies around the kernels: a step of the plan, starting a process, compiling, planning memory, eager calls."""
+"""Measures overheads outside of kernels: a step of the plan, starting a process, compiling, planning memory, eager
+calls."""
 import statistics
 import subprocess
 import time
@@ -8,7 +9,7 @@ STARTED = ("mlp", "lenet", "resnet50")
 
 
 def stepText(rows):
-    """The cost of a step: the slope over numbers of tiny ones."""
+    """The time per step: the slope over graphs with different numbers of tiny steps."""
     lines = []
     for threads in sorted({r["threads"] for r in rows}):
         few, many = ({n: c["median"] for n, c in row["contestants"].items() if "median" in c}
@@ -23,7 +24,7 @@ def stepText(rows):
 
 
 def startSeconds(options, name):
-    """From before a process is started to the first line it writes."""
+    """Returns the seconds from starting a process to its first line of output."""
     inputs = (options.data / f"{name}.inputs").read_text().split()
     command = [options.bin / "burin-run", options.data / f"{name}.plate"]
     for tensor in inputs:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What runs at once, measured by burin-bench-parallel with one thread and with two: docs/parallel.md has the tables and
-pictures that this writes. Run by `tools/dev bench --parallel`."""
+"""Measures asynchronous and concurrent execution by burin-bench-parallel, with one thread and with two, and writes the
+tables and pictures of docs/parallel.md. Run by `tools/dev bench --parallel`."""
 import argparse
 import collections
 import csv
@@ -26,7 +26,7 @@ def text(x, y, words, color="#222", anchor="start"):
 
 
 def lineChart(series, xTitle, yTitle, logarithmic=False):
-    """`series`: name to points (x, y)."""
+    """Draws lines; `series` maps names to points (x, y)."""
     import math
     left, top, width, height = 70, 20, 420, 240
     scale = math.log10 if logarithmic else float
@@ -59,7 +59,7 @@ def lineChart(series, xTitle, yTitle, logarithmic=False):
 
 
 def barChart(groups, unit):
-    """`groups`: title to (name, value)."""
+    """Draws bars; `groups` maps titles to pairs (name, value)."""
     left, bar, width = 250, 18, 330
     most = max(value for bars in groups.values() for _, value in bars)
     out, y = [], 10
@@ -77,7 +77,8 @@ def barChart(groups, unit):
 
 
 def timeline(traces, seconds):
-    """`traces`: title to events (what, thread, from, to): the last so many seconds of each."""
+    """Draws which thread did what over the last `seconds` of each trace; `traces` maps titles to events (activity,
+    thread, start, end)."""
     left, width, lane = 110, 620, 22
     out, y = [], 10
     for title, events in traces.items():
@@ -117,7 +118,7 @@ def measure(worker, threads, small):
 
 
 def slope(points):
-    """Of the last part of a line: time per call."""
+    """Returns the time per call: the slope between the last two points."""
     (x0, y0), (x1, y1) = points[-2:]
     return (y1 - y0) / (x1 - x0)
 

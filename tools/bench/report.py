@@ -1,4 +1,4 @@
-"""What compare.py prints, and the pages under docs/benchmarks."""
+"""The output of compare.py, and the pages under docs/benchmarks."""
 import math
 import statistics
 
@@ -17,7 +17,7 @@ def peerTimes(row):
 
 
 def quotient(x, y):
-    """Of the times of two contestants, turn by turn: what slows the machine down slows both."""
+    """The median ratio of two contestants' times, turn by turn: a disturbance of the machine slows both alike."""
     return statistics.median(a / b for a, b in zip(x["turns"], y["turns"]))
 
 
@@ -28,7 +28,7 @@ def quotients(row, name="burin"):
 
 
 def ratio(row, name="burin"):
-    """The fastest peer's time over burin's: above 1, burin is faster."""
+    """Returns the fastest peer's time over burin's; above 1, burin is faster."""
     return min(quotients(row, name).values(), default=None)
 
 
@@ -42,13 +42,13 @@ def fastestPeer(row):
 
 
 def efficiency(row):
-    """Of the roofline floor."""
+    """Returns the roofline floor over burin's time."""
     own = row["contestants"]["burin"]
     return row["floor_ns"] / own["median"] if "median" in own else None
 
 
 def neighbourRatio(row):
-    """The efficiency of a shape over that of its neighbour."""
+    """Returns the efficiency of a shape over that of its neighbour."""
     own, beside = row["contestants"]["burin"], row["neighbour"]
     if not beside or "error" in own or "error" in beside:
         return None
@@ -65,7 +65,8 @@ def geomean(values):
 
 
 def amxText(row):
-    """Of burin's code with AMX, where there is such: its time and, in brackets, the ratio and the worst error."""
+    """Formats the result of burin compiled for AMX, if measured: its time and, in brackets, the ratio and the worst
+    error."""
     own = row["contestants"].get(AMX)
     if not own:
         return ""
@@ -184,7 +185,7 @@ def failures(rows):
 
 
 def document(results, settings, overheads, **header):
-    """`header`: what HEADER names."""
+    """Returns the text of a page; `header` has the fields of HEADER."""
     text = HEADER.format(**header)
     text += "".join(f"- {name}: {said}\n" for name, said in settings.items())
     for threads in sorted({r["threads"] for r in results}):
@@ -204,7 +205,8 @@ def withAmx(rows):
 
 
 def picture(results):
-    """Bars: the ratio of each model, 1 in the middle, on a logarithmic scale; framed, the ratio with AMX."""
+    """Draws a bar for the ratio of each model, with 1 in the middle, on a logarithmic scale. Outlined bars are the
+    ratio with AMX."""
     rows = [r for r in results if r["group"] == "model" and ratio(r)]
     left, width, height = 170, 480, 16
     middle, scale = left + width / 2, width / 2 / math.log(4)  # from 1/4 to 4

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Whole training steps, with the update, on data in memory: burin jitted and eager beside PyTorch eager and compiled.
-The contestants take turns; times are medians in ms. Run by `tools/dev bench --training`."""
+"""Measures whole training steps, including the optimizer's update, on data in memory: burin jitted and eager, beside
+PyTorch eager and compiled. The contestants take turns; times are medians in ms. Run by `tools/dev bench --training`."""
 import argparse
 import os
 import pathlib
@@ -154,12 +154,12 @@ class Contestant:
         return answer.strip()
 
     def processorTime(self):
-        """Of all threads that the process has now, in ms."""
+        """Returns the CPU time in ms of all threads that the process has now."""
         tasks = pathlib.Path(f"/proc/{self.process.pid}/task")
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e6
 
     def time(self, steps, clock):
-        """ms per step."""
+        """Returns ms per step."""
         before = self.processorTime()
         wall = float(self.ask(f"time {steps}"))
         return (self.processorTime() - before) / steps if clock == "processor" else wall

@@ -1,5 +1,5 @@
-// Runs passes on a module of the burin dialect: the compiler developer's tool. It reads and writes what mlir-opt does,
-// and reads .burin files too.
+// Runs passes on a module of the burin dialect, for compiler developers. The options are those of mlir-opt; .burin
+// files are accepted as input too.
 #include "ir/dialect/GraphFile.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Support/FileUtilities.h"
@@ -16,7 +16,7 @@ static int fail(const std::string &message) {
   return EXIT_FAILURE;
 }
 
-/// What a framed file holds, at an address as MLIR wants it.
+/// Returns the MLIR bytecode inside a .burin file, copied to an address with the alignment that MLIR requires.
 static std::unique_ptr<llvm::MemoryBuffer> payloadOf(const llvm::MemoryBuffer &file, ir::GraphFileProblem &problem) {
   std::optional<llvm::StringRef> payload = ir::unframe(file.getBuffer(), problem);
   if (!payload)
@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
   mlir::registerCSEPass();
   passes::registerPasses();
   auto [inputName, outputName] = mlir::registerAndParseCLIOptions(argc, argv, "burin optimiser driver\n", registry);
-  auto file = llvm::MemoryBuffer::getFile(inputName); // fails for "-", standard input: no .burin file comes that way
+  auto file = llvm::MemoryBuffer::getFile(inputName); // fails for "-" (standard input), which cannot be a .burin file
   if (!file || !ir::isFramed((*file)->getBuffer()))
     return mlir::asMainReturnCode(mlir::MlirOptMain(argc, argv, inputName, outputName, registry));
 

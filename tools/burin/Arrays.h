@@ -1,4 +1,4 @@
-// Arrays that the command line names: .npy files, and ONNX's .pb files of one tensor.
+// Reads arrays named on the command line: .npy files, and ONNX .pb files of one tensor.
 #pragma once
 #include "burin/module.h"
 #include "runtime/npy/Npy.h"
@@ -12,11 +12,11 @@ rt::NpyArray arrayOf(const Tensor &);
 
 std::optional<rt::NpyArray> readArray(const std::string &path, std::string &error);
 
-/// The values of --fix NAME=@FILE or NAME=NUMBER (an i64), with which inputs become constants. kOk, or kUsage after a
+/// Parses --fix NAME=@FILE and NAME=NUMBER (an i64), which turn inputs into constants. Returns kOk, or kUsage after a
 /// message.
 int readFixedInputs(const std::vector<std::string> &arguments, StateDict &out);
 
-/// What --fix says about itself.
+/// The help text of --fix.
 extern const char *const kFixHelp;
 
 } // namespace burin::cli

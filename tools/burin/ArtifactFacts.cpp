@@ -11,7 +11,7 @@
 namespace burin::cli {
 namespace {
 
-/// Sizes that are not given are `others`, as far as their ranges allow.
+/// Sets symbols that `dims` does not name to `others`, clamped to their ranges.
 int chooseSymbols(const Dims &dims, int64_t others, ArtifactFacts &out) {
   const std::vector<rt::Symbol> &symbols = out.plan().symbols;
   out.symbols.clear();
@@ -36,8 +36,8 @@ int chooseSymbols(const Dims &dims, int64_t others, ArtifactFacts &out) {
   return kOk;
 }
 
-/// The expressions that say how much of something there is. Others, such as the strides of a loop that runs
-/// backwards, may be negative.
+/// Returns the expressions that are sizes or counts, and so may not be negative. Other expressions may be, such as the
+/// strides of a loop that runs backwards.
 std::vector<rt::ExprId> amounts(const rt::Plan &a) {
   std::vector<rt::ExprId> ids;
   for (const auto *tensors : {&a.inputs, &a.outputs})
@@ -50,7 +50,7 @@ std::vector<rt::ExprId> amounts(const rt::Plan &a) {
   return ids;
 }
 
-/// What is wrong with the chosen sizes; empty if nothing is.
+/// Evaluates all expressions for the chosen sizes. Returns a message if one is impossible, or an empty string.
 std::string evaluateSizes(ArtifactFacts &out) {
   const rt::Plan &a = out.plan();
   out.values.clear();
@@ -79,7 +79,7 @@ void planMemory(ArtifactFacts &out) {
     for (uint32_t step = buffer.firstStep; step <= buffer.lastStep && step < live.size(); ++step)
       live[step] += bytes;
   }
-  // Each stage has an arena of its own; here they stand one behind the other.
+  // Each stage has its own arena; the picture shows them one after the other.
   const rt::Stages stages = rt::stagesOf(a);
   out.placement.offsets.resize(out.buffers.size());
   for (uint32_t stage = 0; stage < stages.list.size(); ++stage) {
@@ -142,7 +142,7 @@ int factsOf(std::vector<std::byte> file, const std::string &path, const std::str
   out.metaBytes = writer.bytes.size();
   if (int code = chooseFunction(function, out))
     return code;
-  constexpr int64_t kMostDefault = 4096; // a convolution without padding has no result for small images
+  constexpr int64_t kMostDefault = 4096; // not smaller: a convolution without padding has no result for small images
   std::string problem, first;
   for (int64_t others = 1; others <= kMostDefault && (others == 1 || !problem.empty()); others *= 2) {
     if (int code = chooseSymbols(dims, others, out))
@@ -213,11 +213,11 @@ std::vector<std::string> memoryPicture(const ArtifactFacts &facts) {
     const rt::LiveRange &range = facts.buffers[b];
     if (range.bytes == 0)
       continue;
-    // In doubles: arenas are far from 2^53 bytes, and a picture may be off by one row.
+    // In doubles, which are exact for arenas up to 2^53 bytes; the picture may be off by one row.
     double scale = double(kRows) / double(arena), start = double(facts.placement.offsets[b]) * scale;
     auto first = uint64_t(start + .5), last = uint64_t(start + double(range.bytes) * scale + .5);
     first = std::min(first, kRows - 1);
-    last = std::min(std::max(last, first + 1), kRows); // a small buffer still gets a row
+    last = std::min(std::max(last, first + 1), kRows); // a small buffer still gets one row
     for (uint64_t row = first; row < last; ++row)
       for (uint64_t column = range.firstStep * columns / steps; column <= range.lastStep * columns / steps; ++column)
         std::fill_n(rows[kRows - 1 - row].begin() + ptrdiff_t(column * cell), cell, bufferLetter(b));

@@ -1,4 +1,4 @@
-// burin bench: how long a model takes.
+// burin bench: measures the latency of a model.
 #include "runtime/execute/ShapeBinding.h"
 #include "runtime/threads/CpuTopology.h"
 #include "tools/burin/Arrays.h"
@@ -18,11 +18,11 @@ struct Arguments {
   run::Options run;
   codegen::CompileOptions compile;
   std::vector<int> threads{0};
-  int64_t iterations = 0, warmup = 10; // 0 iterations: as many as minTime takes
+  int64_t iterations = 0, warmup = 10; // iterations 0: as many as fit into minTime
   double minTime = 1;                  // seconds
 };
 
-/// What was measured with one number of threads.
+/// The measurement for one number of threads.
 struct Measurement {
   int threads = 0;
   int64_t iterations = 0;
@@ -55,7 +55,7 @@ bool measure(run::Runner &runner, const Arguments &a, int threads, Measurement &
   out.us = run::quantiles(std::move(times));
   if (!a.run.profile)
     return true;
-  // Runs of their own: reading the clock around each step costs time.
+  // The overall time is measured in separate runs, as reading the clock around each step costs time.
   runner.report.steps.clear();
   if (!runner.startProfile())
     return false;

@@ -1,4 +1,4 @@
-// burin bisect: which pass and which op make a graph fail, and a small graph that shows it.
+// burin bisect: finds the pass and the op that make a graph fail, and reduces the graph to a small reproducer.
 #include "ir/dialect/Burin.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -30,10 +30,10 @@ struct Arguments {
 
 struct Findings {
   Failure failure;
-  std::vector<std::string> ops;   // of the small graph, with their places; the last one computes what is wrong
-  std::vector<std::string> cures; // passes without which it does not fail
-  bool cannotLeaveOut = false;    // later passes need the one that fails
-  std::string kernels;            // of the small graph, if their code is wrong
+  std::vector<std::string> ops;   // of the small graph, with source locations; the last one computes the wrong value
+  std::vector<std::string> cures; // passes that, when disabled, make the failure disappear
+  bool cannotLeaveOut = false;    // the failing pass cannot be disabled, as later passes need it
+  std::string kernels;            // kernels of the small graph, if the failure is in code generation
   std::string file, command;
 };
 
@@ -58,7 +58,7 @@ Probe without(const Probe &probe, const std::string &pass) {
   return other;
 }
 
-/// The kernels that the graph becomes: "contract+add+relu".
+/// Returns the kernels that the graph is compiled to, such as "contract+add+relu".
 std::string kernelsOf(ModuleOp graph, const codegen::CompileOptions &options) {
   OwningOpRef<ModuleOp> copy = graph.clone();
   PassManager manager(graph.getContext());
@@ -70,7 +70,8 @@ std::string kernelsOf(ModuleOp graph, const codegen::CompileOptions &options) {
   return names;
 }
 
-/// What to type to see it. Sizes are in the file by then, or have to be given again.
+/// Returns the command that reproduces the failure. Symbolic sizes are either fixed in the reduced graph, or repeated
+/// as --dim options.
 std::string commandFor(const Arguments &arguments, ModuleOp graph) {
   std::string text = "burin verify " + arguments.output;
   for (BlockArgument argument : mainOf(graph).getArguments())
@@ -141,10 +142,11 @@ void printJson(const Arguments &arguments, const Findings &f) {
   llvm::outs().flush();
 }
 
-/// Shrinks the graph while it fails in the same way, and finds out what keeps it from failing.
+/// Reduces the graph as long as it fails in the same way, and finds the passes that the failure depends on.
 OwningOpRef<ModuleOp> locate(const Arguments &arguments, ModuleOp graph, Findings &findings) {
   Probe probe = arguments.probe;
-  probe.margin = findings.failure.margin; // rounding that a smaller graph makes visible is another failure
+  // a rounding difference that only exceeds the tolerance in a smaller graph is a different failure
+  probe.margin = findings.failure.margin;
   Progress progress;
   size_t tries = 0;
   OwningOpRef<ModuleOp> small = shrink(graph.clone(), probe.sizes, [&](ModuleOp candidate) {
@@ -188,7 +190,7 @@ int prepare(Arguments &arguments) {
   return checkTargets(arguments.probe.compile.targets);
 }
 
-/// A number for each symbolic size: the one given, that of an input that is given, or 1.
+/// Gives each symbolic size a value: the one given, that of a given input's shape, or 1.
 void completeSizes(Probe &probe, func::FuncOp main) {
   for (BlockArgument argument : main.getArguments()) {
     auto name = main.getArgAttrOfType<StringAttr>(argument.getArgNumber(), "burin.name");
@@ -209,7 +211,8 @@ int bisect(Arguments &arguments) {
   int code = prepare(arguments);
   if (code || (code = model.read(arguments.model, {.fixed = arguments.fixed})))
     return code;
-  model.module().getContext()->disableMultithreading(); // processes are forked
+  // The probe forks, which must not happen with MLIR's threads running.
+  model.module().getContext()->disableMultithreading();
   func::FuncOp main = mainOf(model.module());
   if (main.getNumResults() == 0 || computingOps(main).empty())
     return fail(kUsage, "'" + arguments.model + "' computes nothing\n  give a graph with at least one op");

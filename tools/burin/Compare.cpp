@@ -9,7 +9,7 @@ void ToleranceArguments::addTo(CLI::App &command) {
   command.add_option("--atol", atol, "See --rtol")->check(CLI::NonNegativeNumber);
 }
 
-/// What rounding may do in a sum of some thousands of terms around 1.
+/// Tolerances for the rounding of sums of some thousands of terms around 1.
 static Tolerance defaultTolerance(DType dtype) {
   switch (dtype) {
   case DType::f64:

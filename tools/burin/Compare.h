@@ -1,4 +1,4 @@
-// How far results may be from what the reference interpreter says.
+// Tolerances for comparing results with those of the reference interpreter.
 #pragma once
 #include "ir/reference/ReferenceTensor.h"
 #include "tools/burin/Commands.h"
@@ -6,12 +6,12 @@
 
 namespace burin::cli {
 
-/// Allowed: atol + rtol * |reference|.
+/// Allowed difference: atol + rtol * |reference|.
 struct Tolerance {
   double rtol, atol;
 };
 
-/// --rtol and --atol; what is not given follows from the element type.
+/// The options --rtol and --atol; the default depends on the element type.
 struct ToleranceArguments {
   double rtol = -1, atol = -1; // negative: not given
 
@@ -23,7 +23,7 @@ run::Values valuesOf(const rt::NpyArray &);
 ir::RefTensor toReference(const run::Values &);
 rt::NpyArray copyOf(const run::Values &);
 
-/// Both have one shape.
+/// Compares two tensors of the same shape.
 run::Difference compare(const run::Values &got, const ir::RefTensor &expected, Tolerance);
 bool sameType(const run::Values &, const ir::RefTensor &);
 

@@ -1,4 +1,4 @@
-// burin compile: a graph to an artifact, or to the text of a stage on the way.
+// burin compile: compiles a graph to an artifact, or prints it at an intermediate stage.
 #include "codegen/Compiler.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -54,7 +54,7 @@ std::optional<uint64_t> parseBytes(llvm::StringRef text) {
   return uint64_t(number * std::ldexp(1.0, int(shift)));
 }
 
-/// What each function needs.
+/// Prints the memory report of each function.
 int printReports(const std::vector<std::byte> &artifact, const std::string &path) {
   ArtifactFacts first;
   if (int code = factsOf(artifact, path, "", {}, first))
@@ -76,7 +76,7 @@ passes::Stage stageNamed(llvm::StringRef name) {
                                : passes::Stage::Kernels;
 }
 
-/// The text of the stage, or its picture.
+/// Produces the text of the stage, or its picture, in `out`.
 int emit(Model &model, const Arguments &arguments, std::string &out) {
   if (int code = checkTargets(arguments.compile.targets))
     return code;

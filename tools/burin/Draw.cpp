@@ -14,7 +14,7 @@ using namespace mlir;
 namespace burin::cli {
 namespace {
 
-/// What an op mostly is; the colour of its box. A kernel has the first of these that occurs in it.
+/// The category of an op, which colours its box. A kernel with several ops takes the first category in this order.
 enum class Look { Contraction, Window, Row, Pointwise, Movement };
 
 constexpr const char *fills[] = {"#cfe2f7", "#e6d9f5", "#fde3c4", "#d9f0d3", "#f4f1de"};
@@ -30,7 +30,7 @@ Look lookOf(Operation *op) {
   return op->hasTrait<ir::Elementwise>() ? Look::Pointwise : Look::Movement;
 }
 
-/// Ops that cost nothing: inside a kernel they would only hide the others.
+/// Ops without work of their own, which are not drawn inside kernels.
 bool isPlumbing(Operation *op) {
   return isa<ir::ReshapeOp, ir::SqueezeOp, ir::UnsqueezeOp, ir::BroadcastToOp, ir::FullOp, ir::IotaOp, ir::YieldOp,
              ir::ConstantOp>(op);
@@ -76,7 +76,7 @@ private:
   unsigned next = 0;
   bool hasKernels = false;
 
-  /// Between kernels, reshapes are not work: edges pass through them.
+  /// Reshapes between kernels are not drawn: edges pass through them.
   bool isView(Operation *op) {
     return hasKernels && op->getNumResults() == 1 && passes::skipReshapes(op->getResult(0)) != op->getResult(0);
   }
@@ -88,7 +88,7 @@ private:
     return next++;
   }
 
-  // "relu  lenet.cpp:22", the line in grey
+  // Formats "relu  lenet.cpp:22" with the source location in grey.
   static std::string lineText(llvm::StringRef name, const std::string &place) {
     std::string line = "<B>" + escaped(name) + "</B>";
     if (!place.empty())
@@ -137,7 +137,7 @@ private:
       return;
     }
     auto it = ids.find(source);
-    if (it != ids.end()) // weighty: what flows through the model goes straight down
+    if (it != ids.end()) // edge weight: graphviz draws the data path through the model as a straight line
       out << "  n" << it->second << " -> n" << to << " [weight=10, label=\" " << escaped(str(ir::specOf(value)))
           << "\"];\n";
   }

@@ -1,14 +1,15 @@
-// Pictures of graphs, drawn by graphviz.
+// Draws graphs with graphviz.
 #pragma once
 #include "mlir/IR/BuiltinOps.h"
 #include <string>
 
 namespace burin::cli {
 
-/// @main in graphviz's language: ops, or kernels once there are some, with their source lines and the shapes between.
+/// Returns @main in the DOT language: its kernels, or its ops if kernels are not formed yet, with source lines, and the
+/// shapes of the values on the edges.
 std::string drawDot(mlir::ModuleOp module);
 
-/// The picture of a dot text as SVG, in `svg`. kOk, or another exit code after a message.
+/// Renders DOT text as SVG into `svg`. Returns kOk, or another exit code after a message.
 int renderSvg(const std::string &dot, std::string &svg);
 
 } // namespace burin::cli

@@ -10,7 +10,7 @@ struct Variable {
   const char *name, *readBy, *meaning;
 };
 
-/// All of them: a test compares the list with the sources, and docs/environment.md with it.
+/// The complete list: a test compares it with the sources, and docs/environment.md with it.
 constexpr Variable kVariables[] = {
     {"BURIN_NUM_THREADS", "library, runtime, commands",
      "Threads that share the work of a kernel, 1 to 1024; default: the cores that the process may use. "
@@ -42,7 +42,7 @@ constexpr Variable kVariables[] = {
     {"NO_COLOR", "commands", "If set and not empty, no colours on a terminal (https://no-color.org)"},
 };
 
-/// As docs/environment.md has it.
+/// Prints docs/environment.md.
 void printMarkdown() {
   std::puts("| variable | read by | meaning |\n|---|---|---|");
   for (const Variable &v : kVariables)

@@ -45,7 +45,7 @@ static int runCommand(const std::vector<std::string> &arguments) {
 void addRun(CLI::App &app, int &exitCode) {
   CLI::App *command = app.add_subcommand("run", "Run an artifact, or a graph, which is compiled first");
   command->set_help_flag();
-  command->prefix_command(); // everything after it is for burin-run's own parser
+  command->prefix_command(); // passes all further arguments through to burin-run's own parser
   command->callback([command, &exitCode] { exitCode = runCommand(command->remaining()); });
 }
 

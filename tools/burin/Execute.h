@@ -1,4 +1,4 @@
-// What the commands that run a model share: the artifact to run, and options given as NAME=VALUE.
+// Shared by the commands that run a model: the artifact to run, and options of the form NAME=VALUE.
 #pragma once
 #include "codegen/Compiler.h"
 #include "tools/common/Options.h"
@@ -7,14 +7,14 @@
 
 namespace burin::cli {
 
-/// What the runner loads: nothing for an artifact file, which it reads itself, or the bytes of a graph compiled now.
-/// An exit code.
+/// Compiles a graph in memory for the runner; `out` stays empty for an artifact file, which the runner reads itself.
+/// Returns an exit code.
 int artifactOf(const run::Options &run, const codegen::CompileOptions &options, std::vector<std::byte> &out);
 
-/// The options that bench and verify take from burin-run.
+/// The options of burin-run that bench and verify accept too.
 struct InputArguments {
   std::vector<std::string> inputs, dims;
-  /// kOk, or kUsage after a message.
+  /// Moves the parsed options to `out`. Returns kOk, or kUsage after a message.
   int moveTo(run::Options &out) const;
 };
 

@@ -1,4 +1,4 @@
-// What kind of file a command was given, and arguments of the form NAME=SIZE.
+// Detects the kind of an input file, and parses arguments of the form NAME=SIZE.
 #pragma once
 #include "tools/burin/ArtifactFacts.h"
 
@@ -6,13 +6,13 @@ namespace burin::cli {
 
 enum class FileKind { Artifact, Graph, Onnx };
 
-/// By the first bytes, or by the name for a file that cannot be read.
+/// Decides by the first bytes, or by the file name if the file cannot be read.
 FileKind kindOf(const std::string &path);
 
-/// kOk, or kBadModel after a message that says what the file is instead of a graph.
+/// Returns kOk for a graph, or kBadModel after a message that names the kind of the file.
 int checkIsGraph(const std::string &path);
 
-/// kOk, or kUsage after a message.
+/// Returns kOk, or kUsage after a message.
 int parseDims(const std::vector<std::string> &arguments, Dims &out);
 
 } // namespace burin::cli

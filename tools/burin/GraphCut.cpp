@@ -106,7 +106,7 @@ private:
     return name ? name.str() : "";
   }
 
-  /// Inputs of the whole graph keep their names, the others are numbered.
+  /// Names the arguments: inputs of the whole graph keep their names, the others are numbered.
   static void name(func::FuncOp main, const GraphCut &cut) {
     auto set = [&](unsigned i, const std::string &name) {
       main.setArgAttr(i, "burin.name", StringAttr::get(main.getContext(), name));

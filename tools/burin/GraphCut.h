@@ -1,4 +1,4 @@
-// Parts of a graph as graphs of their own.
+// Extracts parts of a graph as modules of their own.
 #pragma once
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -10,16 +10,17 @@ namespace burin::cli {
 
 struct GraphCut {
   mlir::OwningOpRef<mlir::ModuleOp> module;
-  std::vector<mlir::Value> inputs; // of the whole graph: the arguments of @main
-  /// Sizes that none of these shows as a dimension. Each has one more argument, an i8 vector of that length.
+  std::vector<mlir::Value> inputs; // values of the original graph that became the arguments of @main
+  /// Symbolic sizes that no dimension of `inputs` shows. For each, @main has an additional i8 vector argument of that
+  /// length.
   std::vector<std::string> symbols;
 };
 
-/// @main computes `outputs` by `ops`, which are in program order; constants come along, what else is used becomes an
-/// argument. Everything keeps its place in the source.
+/// Returns a module whose @main computes `outputs` by `ops`, which must be in program order. Constants that they use
+/// are copied; other used values become arguments. Source locations are kept.
 GraphCut cutGraph(llvm::ArrayRef<mlir::Operation *> ops, llvm::ArrayRef<mlir::Value> outputs);
 
-/// What a graph computes with: its ops without constants and the terminator.
+/// Returns the ops of a graph, without constants and the terminator.
 std::vector<mlir::Operation *> computingOps(mlir::func::FuncOp main);
 
 mlir::func::FuncOp mainOf(mlir::ModuleOp module);

@@ -1,4 +1,4 @@
-// burin inspect: what is in an artifact or a graph.
+// burin inspect: prints the contents of an artifact or a graph.
 #include "tools/burin/Inspect.h"
 #include "runtime/execute/ShapeBinding.h"
 #include "runtime/format/Expr.h"
@@ -70,7 +70,7 @@ std::string listed(const ArtifactFacts &f, const std::vector<rt::Slot> &slots) {
   return text;
 }
 
-/// What a function does with a state.
+/// How a function uses a state: how it writes the state, or "read" if it only reads it; "" if neither.
 const char *useOf(const rt::Plan &plan, uint32_t state) {
   for (const rt::StateOutput &output : plan.stateOutputs)
     if (output.state == state)

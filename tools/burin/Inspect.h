@@ -1,4 +1,4 @@
-// What `burin inspect` prints.
+// Printers of `burin inspect`.
 #pragma once
 #include "tools/burin/ArtifactFacts.h"
 
@@ -7,7 +7,7 @@ namespace burin::cli {
 void printFacts(const std::string &path, const ArtifactFacts &);
 void printFactsJson(const std::string &path, const ArtifactFacts &);
 
-/// Of a graph: .burin or .mlir. An exit code.
+/// Inspects a graph (.burin or .mlir). Returns an exit code.
 int inspectGraph(const std::string &path, bool json);
 
 } // namespace burin::cli

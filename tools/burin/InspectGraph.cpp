@@ -41,7 +41,7 @@ GraphFacts factsOf(func::FuncOp main) {
   for (auto [i, value] : llvm::enumerate(main.front().getTerminator()->getOperands()))
     facts.outputs.push_back({nameOf(main.getResultAttr(i, "burin.name"), "output", i), str(ir::specOf(value)),
                              ir::fileLine(value.getLoc())});
-  main->getParentOfType<ModuleOp>().walk([&](Operation *op) { // the steps of loops too
+  main->getParentOfType<ModuleOp>().walk([&](Operation *op) { // includes ops in the bodies of loops
     if (op->hasTrait<OpTrait::IsTerminator>() || isa<func::FuncOp, ModuleOp>(op))
       return;
     if (auto constant = dyn_cast<ir::ConstantOp>(op)) {

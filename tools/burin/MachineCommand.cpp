@@ -1,4 +1,4 @@
-// burin machine: what this machine can do.
+// burin machine: describes and measures this machine.
 #include "codegen/target/Machine.h"
 #include "runtime/gpu/Device.h"
 #include "runtime/npy/Npy.h"
@@ -15,7 +15,8 @@ struct Arguments {
   std::string text, json, svg, profile; // files
 };
 
-/// The facts that code for this machine is tuned by: those of its family, and what the system says of its caches.
+/// Writes the target facts that code generation tunes for: those of the processor family, with the cache sizes that the
+/// system reports.
 int writeProfile(const std::string &path) {
   codegen::Machine facts = codegen::machineOf(llvm::sys::getHostCPUName());
   if (auto [bytes, ways] = machine::firstLevel(); ways > 0) {
@@ -28,7 +29,7 @@ int writeProfile(const std::string &path) {
   return rt::writeWholeFile(path, std::as_bytes(std::span(text)), error) ? kOk : fail(kUsage, error);
 }
 
-/// The GPUs that the CUDA driver knows, a line each; "" where there is none.
+/// Lists the GPUs that the CUDA driver reports, one per line; empty without any.
 std::string gpus() {
   std::vector<rt::gpu::DeviceInfo> devices;
   if (!rt::gpu::Device::list(devices).ok())

@@ -49,7 +49,7 @@ MemoryReport memoryReportOf(const ArtifactFacts &f) {
     for (int64_t size : state.shape)
       bytes *= uint64_t(size);
     out.states += bytes;
-    if (state.initial != UINT32_MAX) // the artifact's copy of what it starts as is not read while it runs
+    if (state.initial != UINT32_MAX) // runs never read the artifact's copy of the initial value
       out.weights -= a.constants[state.initial].bytes;
   }
   for (size_t i = 0; i < p.callerInputs(); ++i)

@@ -6,7 +6,7 @@
 namespace burin::cli {
 
 int fail(int code, const std::string &message) {
-  std::fflush(stdout); // what is on both goes out in order
+  std::fflush(stdout); // keeps stdout and stderr in order where both go to one terminal
   const char *noColor = std::getenv("NO_COLOR");
   bool colour = isatty(STDERR_FILENO) && !(noColor && *noColor);
   std::fprintf(stderr, "burin: %serror:%s %s\n", colour ? "\033[1;31m" : "", colour ? "\033[0m" : "", message.c_str());

@@ -15,7 +15,7 @@ using namespace mlir;
 
 namespace burin::cli {
 
-/// The graph as text without its weights, which are not ours to spread: each large one becomes a splat.
+/// Prints the graph with every large constant replaced by a splat: reproducers must not disclose the user's weights.
 static std::string textWithoutWeights(ModuleOp module) {
   constexpr int64_t kSmall = 64;
   OwningOpRef<ModuleOp> copy = module.clone();

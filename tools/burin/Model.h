@@ -1,4 +1,4 @@
-// A graph out of a file, for the commands that compile or look at one.
+// Reads graphs from files, for the commands that compile or print them.
 #pragma once
 #include "burin/graph.h"
 #include "codegen/Compiler.h"
@@ -11,30 +11,32 @@
 
 namespace burin::cli {
 
-/// How to read an ONNX model: the values of --fix, --dim and --range. For other graphs there must be none.
+/// Import options for ONNX models: --fix, --dim and --range. They are rejected for other graphs.
 struct ImportArguments {
   std::vector<std::string> fixed = {}, dims = {}, ranges = {};
-  bool warns = false; // to stderr
+  bool warns = false; // prints import warnings to stderr
 
   void addTo(CLI::App &command);
 };
 
-/// A graph and its context. What MLIR reports is kept, so that a command prints one short message.
+/// A graph with its MLIR context. Diagnostics are collected, so that a command prints one short message.
 class Model {
 public:
   Model();
 
-  /// kOk, or an exit code after a message on stderr.
+  /// Returns kOk, or another exit code after a message on stderr.
   int read(const std::string &path, const ImportArguments &arguments = {});
-  /// The same for the artifact, in `out`. The module is consumed.
+  /// Compiles the graph to an artifact in `out`; consumes the module. Returns as `read` does.
   int compile(const codegen::CompileOptions &options, std::vector<std::byte> &out);
-  /// Prints all that keeps a model from being compiled, one problem a line, or that nothing does. kOk, or an exit code.
+  /// Prints every problem that prevents compilation, one per line, or that there is none. Returns kOk or another exit
+  /// code.
   int check(const std::string &path, const ImportArguments &arguments, const codegen::CompileOptions &options);
-  /// Writes the traced graph as an ONNX model. `wayOut` is for files that cannot be written.
+  /// Writes the traced graph as an ONNX model. `wayOut` is the advice printed if the file cannot be written.
   int saveOnnx(const std::string &path, const std::string &wayOut);
 
-  /// Runs `step`, which may report problems. kOk; kUnsupported after a message if it failed; kInternal, with the path
-  /// of a reproducer, if it failed without saying why. A crash inside ends the process like the last.
+  /// Runs `step`, which may emit diagnostics. Returns kOk; kUnsupported after a message if it failed; or kInternal,
+  /// with the path of a reproducer, if it failed without a diagnostic. A crash inside also writes a reproducer, and
+  /// ends the process with kInternal.
   int attempt(const char *what, llvm::function_ref<bool()> step);
 
   mlir::ModuleOp module() { return *graph; }
@@ -51,7 +53,7 @@ private:
   int failWithProblems(int code, const std::string &headline, const std::string &advice);
 };
 
-/// kOk, or kUsage (kUnsupported: "native" on an old processor) after a message.
+/// Returns kOk, or after a message kUsage, or kUnsupported for "native" on a processor that is too old.
 int checkTargets(const std::vector<std::string> &names);
 
 } // namespace burin::cli

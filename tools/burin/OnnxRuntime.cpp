@@ -10,7 +10,8 @@
 namespace burin::cli {
 namespace {
 
-/// Arguments: model, folder, input names. The inputs are 0.npy, 1.npy, … of the folder, the outputs become out0.npy, …
+/// Arguments: the model, a folder, and the input names. Reads the inputs from 0.npy, 1.npy, … of the folder and writes
+/// the outputs to out0.npy, out1.npy, …
 constexpr const char *kScript = R"(
 import sys
 model, folder, names = sys.argv[1], sys.argv[2], sys.argv[3:]

@@ -1,4 +1,4 @@
-// ONNX Runtime as an oracle, by way of a Python that has it.
+// ONNX Runtime as a reference, run by a Python that has its package.
 #pragma once
 #include "runtime/npy/Npy.h"
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace burin::cli {
 
-/// Runs a model; inputs go by name. The outputs are in the order of the model's. An exit code.
+/// Runs a model on inputs by name. `outputs` are in the order of the model's. Returns an exit code.
 int runOnnxRuntime(const std::string &model, const std::vector<std::pair<std::string, rt::NpyArray>> &inputs,
                    std::vector<rt::NpyArray> &outputs);
 

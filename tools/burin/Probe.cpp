@@ -19,7 +19,7 @@ const char *const kReference = "reference", *const kCodeGeneration = "code gener
 
 namespace {
 
-/// What the child tells; it lies in memory that both processes have.
+/// The child's report, in memory shared with the parent.
 struct Message {
   bool isFinished;
   Failure::Kind kind;
@@ -40,7 +40,7 @@ private:
   }
 };
 
-/// Keeps the graph as it is after each pass.
+/// Saves a copy of the graph after each pass.
 class Watcher : public PassInstrumentation {
 public:
   struct Snapshot {
@@ -61,7 +61,7 @@ private:
   std::vector<Snapshot> &snapshots;
 };
 
-/// What the child does.
+/// The work of the child process.
 class Examination {
 public:
   Examination(const Probe &probe, ModuleOp module, Message &message)
@@ -115,9 +115,10 @@ private:
     return "";
   }
 
-  /// The first pass after which the graph means something else; if all graphs mean the same, the bug is behind them.
+  /// Returns the first pass after which interpreting the graph gives different results, by binary search. If no
+  /// snapshot differs, the failure is in buffer reuse or code generation.
   std::string culprit() {
-    size_t right = 0, wrong = snapshots.size() + 1; // numbers of passes
+    size_t right = 0, wrong = snapshots.size() + 1; // numbers of passes that have run
     while (wrong - right > 1) {
       size_t middle = right + (wrong - right) / 2;
       if (middle <= snapshots.size() && meansTheSame(*snapshots[middle - 1].module))
@@ -127,7 +128,7 @@ private:
     }
     if (wrong <= snapshots.size())
       return snapshots[wrong - 1].pass;
-    // Where values live is not part of what a graph means.
+    // The interpreter ignores where values are stored, so a snapshot cannot show an error of this pass.
     constexpr const char *kReuse = "burin-in-place-results";
     codegen::CompileOptions options = probe.compile;
     options.pipeline.disabled.push_back(kReuse);
@@ -160,7 +161,7 @@ private:
   std::vector<Watcher::Snapshot> snapshots;
 };
 
-/// The first line of what a process that crashed has written.
+/// Returns the first line that a crashed process wrote to its log.
 std::string lastWords(int log, int status) {
   char text[512];
   ssize_t n = ::pread(log, text, sizeof text, 0);
@@ -170,7 +171,7 @@ std::string lastWords(int log, int status) {
   return line;
 }
 
-/// Waits for a child; false if it had to be ended.
+/// Waits for a child; returns false if it had to be killed after `seconds`.
 bool waitFor(pid_t child, int seconds, int &status) {
   auto end = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
   useconds_t pause = 200;

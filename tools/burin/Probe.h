@@ -1,4 +1,4 @@
-// Compiles and runs a graph in a process of its own, and says what goes wrong and where.
+// Compiles and runs a graph in a child process, and reports how and at which stage it fails.
 #pragma once
 #include "tools/burin/Compare.h"
 #include "tools/burin/GraphRun.h"
@@ -8,14 +8,15 @@ namespace burin::cli {
 /// How a graph fails.
 struct Failure {
   enum Kind { None, Differs, Refused, Crashes, Hangs } kind = None;
-  std::string stage; // a pass by its name, or one of those below
-  std::string what;  // one line
-  double margin = 1; // it differs by so many tolerances: 1, 10 or 100
+  std::string stage; // the name of a pass, or kReference or kCodeGeneration
+  std::string what;  // message of one line
+  double margin = 1; // the results differ by more than this many tolerances: 1, 10 or 100
 
   bool isLike(const Failure &other) const { return kind == other.kind && stage == other.stage; }
 };
 
-/// Stages that are no passes: the reference interpreter; and the code of kernels, the launch plan and the run.
+/// Names of stages that are not passes: the reference interpreter, and everything after the passes (kernel code, launch
+/// plan, run).
 extern const char *const kReference, *const kCodeGeneration;
 
 struct Probe {
@@ -25,9 +26,9 @@ struct Probe {
   std::map<std::string, rt::NpyArray> inputs; // by name; the others are random
   uint64_t seed = 0;
   int threads = 0, seconds = 60;
-  double margin = 1; // what differs by less is no failure
+  double margin = 1; // smaller differences, in tolerances, are no failure
 
-  /// The module stays as it is.
+  /// Does not change the module.
   Failure run(mlir::ModuleOp module) const;
 };
 

@@ -1,4 +1,4 @@
-// A line on the terminal that says how far a command is.
+// A progress line on the terminal.
 #pragma once
 #include <cstdio>
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace burin::cli {
 
-/// Writes to stderr, if that is a terminal; the line goes with the object.
+/// Writes to stderr if that is a terminal; the destructor erases the line.
 class Progress {
 public:
   Progress() = default;

@@ -10,7 +10,7 @@
 namespace burin::cli {
 namespace {
 
-// Everything a signal handler needs exists before the crash: it may only call what is safe in one.
+// Allocated before a crash: a signal handler may only call async-signal-safe functions.
 std::string reproducerText, reproducerPath, advice;
 constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
@@ -48,7 +48,7 @@ void onFatalError(void *, const char *reason, bool) {
   end();
 }
 
-/// Handlers run on a stack of their own: the crash may be an overflow of the usual one.
+/// Handlers run on an alternate stack, as the crash may be a stack overflow.
 void useOwnStack() {
   static char memory[1 << 16];
   stack_t stack{};

@@ -1,11 +1,12 @@
-// What is left behind when the compiler itself goes wrong: the graph that did it, as a file.
+// Writes the current graph to a file when the compiler itself fails.
 #pragma once
 #include <string>
 
 namespace burin::cli {
 
-/// While one is alive, a crash (signal, failed assertion, fatal error of LLVM, uncaught exception) writes its text to a
-/// file in the folder for temporary files, says so on stderr and ends the process with kInternal. One at a time.
+/// While an object exists, a crash (signal, failed assertion, fatal error of LLVM, uncaught exception) writes its text
+/// to a file in the temporary folder, prints the path to stderr and ends the process with kInternal. At most one object
+/// may exist at a time.
 class Reproducer {
 public:
   explicit Reproducer(std::string text);
@@ -13,7 +14,7 @@ public:
   Reproducer(const Reproducer &) = delete;
   Reproducer &operator=(const Reproducer &) = delete;
 
-  /// Writes the file now. Returns its path.
+  /// Writes the file now and returns its path.
   std::string write() const;
 };
 

@@ -1,4 +1,4 @@
-// The same graph with smaller sizes.
+// Rebuilds a graph with smaller sizes.
 #include "ir/dialect/Burin.h"
 #include "ir/reference/ReferenceTensor.h"
 #include "tools/burin/GraphCut.h"
@@ -13,7 +13,7 @@ class Resizer {
 public:
   explicit Resizer(llvm::function_ref<Dim(const Dim &)> change) : change(change) {}
 
-  /// False if an op does not take the new sizes.
+  /// Returns false if an op does not accept the new sizes.
   bool run(func::FuncOp main) {
     for (BlockArgument argument : main.getArguments())
       argument.setType(ir::tensorType(main.getContext(), {ir::dtypeOf(argument), resize(ir::shapeOf(argument))}));

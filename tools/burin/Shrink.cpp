@@ -41,7 +41,8 @@ private:
     return true;
   }
 
-  /// The graph of `wanted`, computed by those of `allowed` that they need.
+  /// Tries the graph that computes `wanted` with those of the ops `allowed` that it depends on; other operands become
+  /// inputs.
   bool tryCut(ArrayRef<Operation *> allowed, ArrayRef<Value> wanted) {
     if (wanted.empty())
       return false;
@@ -58,7 +59,7 @@ private:
     return !chosen.empty() && accept(cutGraph(chosen, outputs).module);
   }
 
-  /// What `kept` computes of the outputs; if that is nothing, what the other ops read of it.
+  /// Returns the graph outputs that `kept` computes. If it computes none, returns its results that the other ops read.
   std::vector<Value> outputsOf(ArrayRef<Operation *> kept) {
     llvm::DenseSet<Operation *> inside(kept.begin(), kept.end());
     auto isInside = [&](Value v) { return v.getDefiningOp() && inside.contains(v.getDefiningOp()); };
@@ -81,14 +82,14 @@ private:
         return;
   }
 
-  /// Finds, by halving, a short first part that fails.
+  /// Finds by binary search a short prefix of the ops that fails.
   void dropFromTheEnd() {
-    size_t right = 0; // so many first ops compute what they should
+    size_t right = 0; // length of the longest prefix known to compute correct results
     for (Ops all = ops(); all.size() - right > 1; all = ops()) {
       size_t middle = right + (all.size() - right) / 2;
       ArrayRef<Operation *> first = ArrayRef(all).take_front(middle);
       if (tryCut(first, llvm::to_vector_of<Value>(first.back()->getResults())))
-        right = 0; // the positions are others now
+        right = 0; // accepting a candidate renumbers the ops
       else if (!tryCut(first, liveBehind(first)))
         right = middle;
     }
@@ -100,7 +101,7 @@ private:
            tryCut(computingOps(mainOf(graph)), outputs);
   }
 
-  /// The values of `first` that the rest of the graph reads.
+  /// Returns the results of `first` that the rest of the graph reads.
   std::vector<Value> liveBehind(ArrayRef<Operation *> first) {
     llvm::DenseSet<Operation *> inside(first.begin(), first.end());
     std::vector<Value> live;
@@ -134,7 +135,7 @@ private:
     }
   }
 
-  /// The graph with the results of op `i` replaced by an operand of the same type.
+  /// Tries to replace the results of each op by operands of the same type.
   bool skipOps() {
     bool changed = false;
     for (size_t i = 0; i < ops().size(); ++i)

@@ -1,4 +1,4 @@
-// Makes a graph as small as it can be while something stays true of it.
+// Reduces a graph while a predicate stays true.
 #pragma once
 #include "burin/dim.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -8,14 +8,14 @@
 
 namespace burin::cli {
 
-/// Leaves out ops, outputs and constants, and makes sizes smaller, as long as `fails`. What a removed op computed
-/// becomes an input, and symbolic sizes the numbers in `sizes`. Delta debugging: the result has no op that can be left
-/// out alone.
+/// Removes ops, outputs and constants and reduces sizes as long as `fails` returns true. The results of a removed op
+/// become inputs, and symbolic sizes become the numbers in `sizes`. The method is delta debugging: the result is
+/// 1-minimal, that is, no single op can be removed from it.
 mlir::OwningOpRef<mlir::ModuleOp> shrink(mlir::OwningOpRef<mlir::ModuleOp> graph, const Sizes &sizes,
                                          llvm::function_ref<bool(mlir::ModuleOp)> fails);
 
-/// The graph with other sizes, which are not larger; null if ops then do not fit together. Constants keep their first
-/// elements.
+/// Returns the graph with the sizes that the callback gives, which must not exceed the old ones, or null if the ops do
+/// not accept them. Constants keep their first elements.
 mlir::OwningOpRef<mlir::ModuleOp> resized(mlir::ModuleOp graph, llvm::function_ref<Dim(const Dim &)> change);
 
 } // namespace burin::cli

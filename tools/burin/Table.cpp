@@ -4,7 +4,7 @@
 
 namespace burin::cli {
 
-/// Of UTF-8 text without wide or combining characters.
+/// The width of UTF-8 text in columns; wide and combining characters are not handled.
 static size_t width(const std::string &text) {
   return size_t(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
 }

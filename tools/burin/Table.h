@@ -1,4 +1,4 @@
-// Text tables for people.
+// Formats text tables.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@ public:
   /// The first `numbers` columns are right-aligned.
   explicit Table(std::vector<std::string> header, size_t numbers = 0) : rows{std::move(header)}, numbers(numbers) {}
   void row(std::vector<std::string> cells) { rows.push_back(std::move(cells)); }
-  /// An empty line and the title, then the rows, each indented, on stdout.
+  /// Prints an empty line, the title and the indented rows to stdout.
   void print(const std::string &title) const;
   void printRows() const;
 
@@ -19,7 +19,7 @@ private:
   size_t numbers;
 };
 
-/// With so many digits after the point.
+/// Formats `x` with `digits` digits after the decimal point.
 std::string fixed(double x, int digits);
 
 } // namespace burin::cli

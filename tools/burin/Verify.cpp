@@ -1,4 +1,4 @@
-// burin verify: what the compiler made of a graph, against the reference interpreter.
+// burin verify: compares a compiled graph with the reference interpreter.
 #include "ir/reference/Reference.h"
 #include "tools/burin/Arrays.h"
 #include "tools/burin/Execute.h"
@@ -32,7 +32,7 @@ struct Outcome {
   run::Difference difference;
 };
 
-/// What the outputs should be, and what was seen on the way.
+/// The expected outputs, and statistics of the comparison.
 struct Expected {
   std::vector<ir::RefTensor> outputs;
   std::vector<OpOutcome> ops;
@@ -109,7 +109,7 @@ int report(const Arguments &arguments, const std::vector<Outcome> &outcomes, con
   return code;
 }
 
-/// Any other graph is saved as an ONNX model first.
+/// Compares with ONNX Runtime. A graph that is not an ONNX file is exported to one first.
 int againstOnnxRuntime(const Arguments &arguments, Model &model, const run::Report &report, Expected &expected) {
   std::string file = arguments.model;
   llvm::SmallString<128> folder;
@@ -162,7 +162,7 @@ int againstReference(const Arguments &arguments, Model &model, const run::Report
   });
 }
 
-/// What cannot be asked for at the same time.
+/// Rejects combinations of options that exclude each other.
 int checkArguments(const Arguments &arguments) {
   bool outside = arguments.against != "reference";
   if (arguments.perOp && (outside || !arguments.artifact.empty()))
@@ -175,7 +175,7 @@ int verify(Arguments &arguments) {
   int code = checkArguments(arguments);
   if (code || (code = arguments.inputs.moveTo(arguments.run)))
     return code;
-  Model model, reference; // compiling consumes the first
+  Model model, reference; // compiling consumes `model`
   std::vector<std::byte> artifact;
   if ((code = reference.read(arguments.model, {.fixed = arguments.run.fixed})))
     return code;

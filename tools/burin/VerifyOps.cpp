@@ -9,7 +9,8 @@ using namespace mlir;
 namespace burin::cli {
 namespace {
 
-/// So many ops are compiled together, so that neighbours share kernels, and only their results are in memory.
+/// Number of ops that are compiled together. More than one, so that fusion is tested too; few, as every result of a
+/// group is kept in memory.
 constexpr size_t kOpsAtOnce = 16;
 
 double largest(const ir::RefTensor &t) {
@@ -54,7 +55,7 @@ private:
     ir::RefTensor reference;
   };
 
-  /// The ops [first, end), from values that are known.
+  /// Checks the ops [first, end), whose operands have known values.
   bool part(size_t first, size_t end) {
     ArrayRef<Operation *> chosen = ArrayRef(ops).slice(first, end - first);
     SmallVector<Value> results;
@@ -82,7 +83,8 @@ private:
     return true;
   }
 
-  /// Each op's results from the compiled operands; what follows gets the compiled results again.
+  /// Interprets each op on the operands that the compiled code had. After each comparison the compiled results replace
+  /// those of the interpreter, so that errors do not accumulate.
   bool compareLocally(ModuleOp module, const std::vector<rt::NpyArray> &inputs, const std::vector<rt::NpyArray> &got) {
     std::vector<ir::RefTensor> operands;
     for (const rt::NpyArray &array : inputs)
@@ -111,7 +113,7 @@ private:
                 {}};
     double unit = largest(expected);
     o.tolerance = check.tolerance.of(got.dtype);
-    if (got.shape != expected.shape) { // as large as the data says, and that is wrong
+    if (got.shape != expected.shape) { // a data-dependent shape that is wrong
       o.difference.index = 0;
       o.local = INFINITY;
       return o;
@@ -121,14 +123,14 @@ private:
     return o;
   }
 
-  /// Compares with what the inputs lead to, and keeps what is used later.
+  /// Adds the accumulated error of each result to its outcome, and keeps the values that later groups read.
   void keep(ArrayRef<Value> results, std::vector<rt::NpyArray> got, std::vector<ir::RefTensor> expected, size_t end) {
     OpOutcome *outcomes = check.outcomes.data() + check.outcomes.size() - results.size();
     for (size_t i = 0; i < results.size(); ++i) {
       outcomes[i].accumulated =
           got[i].shape == expected[i].shape
               ? compare(valuesOf(got[i]), expected[i], outcomes[i].tolerance).worstAbsolute / largest(expected[i])
-              : INFINITY; // as large as the data says, and the data differs
+              : INFINITY; // a data-dependent shape that differs, as its data does
       if (auto size = ir::newSizeOf(results[i].getDefiningOp()))
         sizes[size->str()] = got[i].shape[0];
       values[results[i]] = {std::move(got[i]), std::move(expected[i])};
@@ -161,7 +163,7 @@ private:
   func::FuncOp main;
   Sizes sizes;
   std::vector<Operation *> ops;
-  llvm::DenseMap<Value, size_t> lastUse; // position of an op
+  llvm::DenseMap<Value, size_t> lastUse; // index of the last op that reads the value
   std::map<Value, Pair, ByPointer> values;
 };
 

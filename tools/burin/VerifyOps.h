@@ -6,13 +6,15 @@
 
 namespace burin::cli {
 
-/// One result of one op. Errors are the largest difference, in units of the largest value, or of 1 if all are smaller.
+/// The comparison of one result of one op. Errors are largest differences, relative to the largest value, or absolute
+/// if all values are smaller than 1.
 struct OpOutcome {
   std::string op, source, type;
-  double local = 0;       // the op alone: the reference computes it from the operands that the compiled code had
-  double accumulated = 0; // since the inputs: the reference computes everything
+  // Error of this op alone: the reference computes it from the operands that the compiled code had.
+  double local = 0;
+  double accumulated = 0; // error since the graph's inputs: the reference computes everything
   Tolerance tolerance;
-  run::Difference difference; // the local one
+  run::Difference difference; // of the local comparison
 };
 
 struct OpCheck {
@@ -20,9 +22,9 @@ struct OpCheck {
   ToleranceArguments tolerance;
   int threads = 0;
   std::vector<OpOutcome> outcomes;
-  std::vector<ir::RefTensor> expected; // the outputs of the graph by the reference interpreter
+  std::vector<ir::RefTensor> expected; // outputs of the graph, computed by the reference interpreter
 
-  /// Compiles and runs the graph some ops at a time, with all their results as outputs. False after a diagnostic.
+  /// Compiles and runs the graph in groups of ops whose results are all outputs. Returns false after a diagnostic.
   bool run(mlir::ModuleOp module, const std::vector<rt::NpyArray> &inputs);
 };
 

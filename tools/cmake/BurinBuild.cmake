@@ -1,4 +1,4 @@
-# Settings every layer shares: language level, warnings, sanitizers, LLVM/MLIR, the precompiled header.
+# Settings of all layers: language level, warnings, sanitizers, LLVM/MLIR, the precompiled header.
 include(GNUInstallDirs)
 
 option(BURIN_BUILD_TESTS "Build the tests" ON)
@@ -19,14 +19,14 @@ set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
 
 find_program(CCACHE ccache)
 if(CCACHE)
-  # A precompiled header carries times and defines; ccache must be told that they do not matter.
+  # Precompiled headers contain times and macro definitions, which ccache must ignore.
   set(launcher "${CMAKE_COMMAND}" -E env "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime"
       "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_NOHASHDIR=1 CCACHE_PCH_EXTSUM=1 "${CCACHE}")
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
 endif()
 
-# GCC 12's own library uses what it deprecates.
+# The headers of GCC 12's standard library use functions that they deprecate.
 add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-deprecated-declarations)
 if(BURIN_WERROR)
   add_compile_options(-Werror)
@@ -46,7 +46,7 @@ if(BURIN_SANITIZE)
   add_compile_options("-fsanitize=${BURIN_SANITIZE}" -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   add_link_options("-fsanitize=${BURIN_SANITIZE}")
   if(BURIN_SANITIZE MATCHES undefined)
-    # Casts between MLIR classes whose type information lives in Debian's libMLIR.
+    # These checks need the type information of MLIR classes, which is inside Debian's libMLIR.
     add_compile_options(-fno-sanitize=vptr,function)
   endif()
   add_library(burin_sanitizer_defaults OBJECT "${CMAKE_SOURCE_DIR}/tools/cmake/SanitizerDefaults.c")
@@ -61,7 +61,7 @@ include(TableGen)
 include(AddLLVM)
 include(AddMLIR)
 
-# The MLIR headers, seen by the compiler layers only: the runtime and the public headers never see them.
+# The MLIR headers, for the compiler layers only; the runtime and the public headers do not include them.
 add_library(burin_mlir INTERFACE)
 target_include_directories(burin_mlir SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
 target_compile_definitions(burin_mlir INTERFACE _GNU_SOURCE __STDC_CONSTANT_MACROS __STDC_FORMAT_MACROS __STDC_LIMIT_MACROS)
@@ -78,7 +78,8 @@ if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
 endif()
 target_precompile_headers(burin_pch PRIVATE "${CMAKE_SOURCE_DIR}/tools/cmake/MlirPrecompiled.h")
 
-# A precompiled header holds absolute paths, so ccache takes this sum for its contents: checkouts share their objects.
+# A precompiled header contains absolute paths. With this file (CCACHE_PCH_EXTSUM), ccache hashes the given sum instead
+# of the header, so that checkouts in different folders share objects.
 file(SHA256 "${CMAKE_SOURCE_DIR}/tools/cmake/MlirPrecompiled.h" pchSum)
 string(SHA256 pchSum "${pchSum} ${CMAKE_CXX_COMPILER_VERSION} ${LLVM_PACKAGE_VERSION} ${CMAKE_BUILD_TYPE} ${BURIN_SANITIZE} ${BURIN_ASSERTIONS}")
 file(WRITE "${CMAKE_BINARY_DIR}/CMakeFiles/burin_pch.dir/cmake_pch.hxx.pch.sum" "${pchSum}")

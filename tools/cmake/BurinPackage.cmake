@@ -1,5 +1,6 @@
-# What `cmake --install` and `cpack` put where. Two components: `runtime` serves artifacts and needs no LLVM;
-# `compiler` is the rest and needs the runtime. Each has an export file of its own, so a machine may have the first alone.
+# Installs files by `cmake --install` and `cpack`. There are two components: `runtime` runs artifacts and needs no LLVM;
+# `compiler` is the rest and needs the runtime. Each has its own export file, so that the runtime can be installed
+# alone.
 include(CMakePackageConfigHelpers)
 set(packageDir "${CMAKE_INSTALL_LIBDIR}/cmake/burin")
 
@@ -15,7 +16,7 @@ function(burin_component name)
   endforeach()
 endfunction()
 
-# burin_pkgconfig(component file LIBS … [REQUIRES …]): a .pc file that finds its prefix from where it lies.
+# burin_pkgconfig(component file LIBS … [REQUIRES …]): installs a relocatable .pc file.
 function(burin_pkgconfig component file)
   cmake_parse_arguments(ARG "" "DESCRIPTION;LIBS;REQUIRES" "" ${ARGN})
   file(RELATIVE_PATH prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
@@ -37,10 +38,10 @@ install(FILES "${CMAKE_BINARY_DIR}/burinConfig.cmake" "${CMAKE_BINARY_DIR}/burin
 install(FILES LICENSE COMPONENT runtime DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(FILES "${CMAKE_BINARY_DIR}/docs/reference/ops.md" COMPONENT compiler DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
-# The compiler finds Debian's LLVM through its run path: libMLIR is not on the system's search path.
+# libMLIR is not on the system's library path: the compiler finds Debian's LLVM through its run path.
 set_target_properties(burin_runtime PROPERTIES EXPORT_NAME runtime
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
-# No promise of a stable C++ ABI before 1.0: a minor version may break it.
+# The C++ ABI is not stable before 1.0: any minor version may break it.
 set_target_properties(burin PROPERTIES VERSION ${PROJECT_VERSION}
   SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set_target_properties(burin burin-cli burin-opt PROPERTIES
@@ -61,7 +62,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME burin-runtime)
 set(CPACK_DEBIAN_COMPILER_PACKAGE_NAME burin)
-# The packages' dependencies on Debian's libraries, read off the binaries.
+# The packages' dependencies on Debian's libraries are derived from the binaries.
 find_program(DPKG_SHLIBDEPS dpkg-shlibdeps)
 if(DPKG_SHLIBDEPS)
   set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)

@@ -1,13 +1,14 @@
-# How tests are declared. Every Catch2 case and every lit file is one ctest test, so ctest is the only counter.
+# Functions that declare tests. Every Catch2 case and every lit file is one ctest test, so that ctest's count is the
+# number of tests.
 find_package(Catch2 2.13 REQUIRED CONFIG)
 include(Catch)
 find_program(LIT NAMES lit llvm-lit PATHS "${LLVM_TOOLS_BINARY_DIR}" NO_DEFAULT_PATH REQUIRED)
 
-# Tests get a kernel cache of their own: they neither read nor fill the one of the person who runs them.
+# Tests use a kernel cache of their own, separate from that of the user who runs them.
 set(burinTestCache "${CMAKE_BINARY_DIR}/test/cache")
 
-# burin_test(name SOURCES … [LINK …] [TIMEOUT seconds]): the Catch2 cases of one executable. A case's name may not
-# contain ";", where Catch2's discovery would cut it in two.
+# burin_test(name SOURCES … [LINK …] [TIMEOUT seconds]): declares the Catch2 cases of one executable. A case's name may
+# not contain ";", at which Catch2's discovery would split it.
 function(burin_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINK" ${ARGN})
   if(NOT TARGET burin_test_main)
@@ -22,12 +23,12 @@ function(burin_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
-  # "-w NoTests": a case that is no longer there fails instead of passing as an empty run.
+  # "-w NoTests": a case that no longer exists fails, rather than passing as an empty run.
   catch_discover_tests(${name} TEST_PREFIX "${name}:" EXTRA_ARGS -w NoTests
     PROPERTIES TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77 ENVIRONMENT "XDG_CACHE_HOME=${burinTestCache}")
 endfunction()
 
-# burin_lit_suite(): every .mlir and .test file below the current directory; `lit <build>/test` runs them too.
+# burin_lit_suite(): declares every .mlir and .test file below the current directory; `lit <build>/test` also runs them.
 function(burin_lit_suite)
   configure_file(lit.site.cfg.py.in lit.site.cfg.py @ONLY)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE "${CMAKE_CURRENT_SOURCE_DIR}" *.mlir *.test)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Everything that follows from the op definitions in ir/*.td: op table, scalar code, C++ API, gradients, batching
-rules, reference pages.
+"""Generates everything that is derived from the op definitions in ir/*.td: op table, scalar code, C++ API, gradients,
+batching rules, reference pages.
 
-opgen.py <llvm-tblgen --dump-json output> <table|ids|reference|lowering|api-header|api-methods|api-source|gradients|batching|onnx|docs> -o <file>
+opgen.py <llvm-tblgen --dump-json output>
+    <table|ids|reference|lowering|api-header|api-methods|api-source|gradients|batching|onnx|docs> -o <file>
 """
 import argparse
 import json
@@ -29,7 +30,7 @@ KIND_OF_BASE = {
     "Burin_ShapeAttr": "Shape",
     "Burin_NewSizeAttr": "Shape",
 }
-# How an attribute is held, and how it is passed.
+# The C++ type of an attribute kind as a stored value, and as a parameter.
 CPP_TYPE = {
     "Bool": "bool",
     "Int": "int64_t",
@@ -40,7 +41,7 @@ CPP_TYPE = {
     "Shape": "Shape",
 }
 CPP_PARAMETER = {k: t if k in ("Bool", "Int", "Float", "DType") else f"const {t} &" for k, t in CPP_TYPE.items()}
-# Of public functions: one integer stands for a list of one.
+# Parameter types of the public API, where a single integer may be given for a list of one.
 API_PARAMETER = {**CPP_PARAMETER, "Ints": "const IntList &"}
 DOMAIN_TEXT = {
     "any": "any",
@@ -58,7 +59,8 @@ NORMALIZE_TEXT = {
 }
 
 
-# What passes and code generation ask of every op, answered by the name of a function.
+# Properties that passes and code generation look up for every op. Each field names the function that computes the
+# property.
 RULES = ("parts", "layout", "flops", "element")
 
 
@@ -67,7 +69,7 @@ def fail(op, what):
 
 
 def typed(kind, name):
-    """A declaration: "int64_t axis", "const Shape &shape"."""
+    """Returns a declaration such as "int64_t axis" or "const Shape &shape"."""
     return kind + ("" if kind.endswith("&") else " ") + name
 
 
@@ -97,7 +99,7 @@ class Attribute:
             self.default = '"' + self.default.strip('"') + '"'
 
     def held(self):
-        """The default as a C++ value of the held type."""
+        """Returns the default as a C++ expression of the stored type."""
         value = self.default
         if value is None:
             return f"{CPP_TYPE[self.kind]}()"
@@ -138,7 +140,7 @@ class Op:
                 self.operands.append(Operand(name, definition["!superclasses"]))
             else:
                 self.attrs.append(Attribute(self.name, name, definition, records))
-        # Elementwise work on numbers that are no floats is a few instructions.
+        # Elementwise ops on integers and bool are a few instructions, so constant operands can always be folded.
         self.folding = "cheap" if self.elementwise and self.domain != "float" else record["folding"]
         if (self.rows == "none") == (self.fusion == "row"):
             fail(self.name, "must say which `rows` it reduces if its `fusion` is \"row\", and only then")
@@ -150,7 +152,7 @@ class Op:
             fail(self.name, "has no batching rule for vmap")
 
     def parameters(self):
-        """(type, name, default) in the order of the C++ function: those without a default first."""
+        """Returns (type, name, default) in the order of the C++ function: parameters without a default come first."""
         required, optional = [], []
         for o in self.operands:
             if o.arity == "Optional":
@@ -167,7 +169,7 @@ class Op:
         return "std::vector<Tensor>" if self.variadicResults else "Tensor"
 
     def isMethod(self):
-        """Whether x.op(...) is the same as op(x, ...)."""
+        """Returns whether op(x, ...) is also a method x.op(...)."""
         return not self.internal and self.operands and self.operands[0].arity == "One" and self.operands[0].name in ("x", "lhs")
 
     def signature(self, defaults, method=False, scope=""):
@@ -215,16 +217,16 @@ def table(ops):
 
 
 def onnx(ops):
-    """Pairs of an op and the ONNX operator that is the same."""
+    """Generates the pairs of an op and the equivalent ONNX operator."""
     return HEADER + "".join(f'{{"{op.name}", "{op.onnx}"}},\n' for op in ops if op.onnx)
 
 
 def ids(ops):
-    """The position of each op in the table."""
+    """Generates the position of each op in the table."""
     return HEADER + "".join(f"{op.name},\n" for op in ops)
 
 
-# ---- what passes and code generation ask of an op
+# ---- properties for passes and code generation
 
 def facts(ops):
     return HEADER + "".join(
@@ -233,7 +235,7 @@ def facts(ops):
 
 
 def rules(field):
-    """OP_RULE(op, function) for each op of the table."""
+    """Generates OP_RULE(op, function) for each op of the table."""
     return lambda ops: HEADER + "".join(f"OP_RULE({op.name}, {getattr(op, field)})\n" for op in ops) + "#undef OP_RULE\n"
 
 
@@ -359,7 +361,7 @@ def apiSource(ops):
 # ---- gradients and batches of examples
 
 def ruleOperands(op):
-    """Declarations of the operands of a rule, with their values."""
+    """Generates declarations of the operands of a rule, with their values."""
     if op.operands[0].arity == "Variadic":
         return [(f"const std::vector<Tensor> &{op.operands[0].name}", "call.operands")]
     return [(f"const Tensor &{o.name}", f"call.operands[{i}]") for i, o in enumerate(op.operands)]
@@ -482,7 +484,8 @@ def main():
     arguments = parser.parse_args()
     text = OUTPUTS[arguments.output](readOps(arguments.records))
     path = pathlib.Path(arguments.o)
-    if not path.exists() or path.read_text() != text:  # what stays the same causes no rebuild
+    # An unchanged file must keep its time stamp, or its users are rebuilt.
+    if not path.exists() or path.read_text() != text:
         path.write_text(text)
 
 

@@ -72,7 +72,7 @@ private:
       o.model = arg;
       return;
     }
-    std::optional<std::string_view> value; // of --option=value; name=value pairs come as the next argument
+    std::optional<std::string_view> value; // of --option=value; name=value pairs are the following argument
     if (size_t equals = arg.find('='); equals != arg.npos) {
       value = arg.substr(equals + 1);
       arg = arg.substr(0, equals);

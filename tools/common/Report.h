@@ -1,4 +1,4 @@
-// What burin-run prints: results on stdout, the rest on stderr.
+// Prints the report of burin-run: results to stdout, everything else to stderr.
 #pragma once
 #include "burin/runtime.h"
 #include "tools/common/Options.h"
@@ -10,14 +10,14 @@ namespace burin::run {
 struct NamedTensor {
   std::string name;
   burin_tensor tensor;
-  std::string source; // of an input: "x.npy", "random", "filled"
+  std::string source; // origin of an input: "x.npy", "random", "filled"
 
   Values values() const {
     return {DType(tensor.dtype), {tensor.shape, tensor.rank}, static_cast<const std::byte *>(tensor.data)};
   }
 };
 
-/// Of at least one time.
+/// Summary of a list of times, which must not be empty.
 struct Times {
   double median, p10, p90;
 };
@@ -26,7 +26,7 @@ Times quantiles(std::vector<double> us);
 /// The times of one step over all runs.
 struct StepTimes {
   burin_step_profile step{};
-  std::vector<double> us; // one per run, all turns of a loop together
+  std::vector<double> us; // one per run; in a loop, the sum over all iterations
 
   double medianUs() const { return quantiles(us).median; }
 };
@@ -40,7 +40,7 @@ struct Report {
   std::vector<StepTimes> steps;
 };
 
-/// A table: time, share and rates of each step, its kernel and source line.
+/// Prints a table with the time, share, rates, kernel and source line of each step.
 void printSteps(std::FILE *out, const std::vector<StepTimes> &steps);
 
 void printText(const Report &report, const Options &options);

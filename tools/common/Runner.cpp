@@ -124,10 +124,10 @@ bool Runner::runOnce() {
   return true;
 }
 
-/// As often as --repeat says, timed if it says so.
+/// Runs --repeat times. More than one run are timed, after a warm-up run.
 bool Runner::runAgain() {
   bool isTimed = o.repeat > 1;
-  if (isTimed && (!runOnce() || !startStates())) // a warm-up
+  if (isTimed && (!runOnce() || !startStates())) // warm-up
     return false;
   if (o.profile && !startProfile())
     return false;
@@ -150,7 +150,7 @@ int Runner::runAll(std::span<const std::byte> bytes) {
     printJson(report);
   else
     printText(report, o);
-  std::fflush(stdout); // who reads it need not wait until the memory of a large model is given back
+  std::fflush(stdout); // a reader of the pipe need not wait until the memory of a large model is freed
   return compareOutputs();
 }
 
@@ -165,7 +165,7 @@ bool Runner::checkNames(const Options::Named &named, const std::vector<NamedTens
   return true;
 }
 
-/// What a file holds for an input: its value, or the values of several runs.
+/// Reads an input's file. With `isData`, the file holds the values of several runs along an additional first dimension.
 std::optional<rt::NpyArray> Runner::arrayFor(uint32_t input, const std::string &path, bool isData) {
   std::string error;
   std::optional<rt::NpyArray> array = o.readArray(path, error);
@@ -197,13 +197,14 @@ bool Runner::readInputs() {
   return true;
 }
 
-/// Symbolic sizes: from the inputs given, else from --dim, else 1, which is said where some are given and some are not.
+/// Chooses the symbolic sizes: from the shapes of given inputs, else from --dim, else 1. Prints the defaults if some
+/// inputs are given and some are not.
 bool Runner::chooseSizes() {
   std::string known, left;
   for (uint32_t i = 0; i < rt.artifact_symbol_count(artifact); ++i) {
     const burin_symbol_info &symbol = *rt.artifact_symbol(artifact, i);
     int64_t value = std::max<int64_t>(symbol.min, 1);
-    if (symbol.input == BURIN_COMPUTED) { // by the run
+    if (symbol.input == BURIN_COMPUTED) { // computed during the run
       symbolValues.push_back(value);
       continue;
     }

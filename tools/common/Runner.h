@@ -1,4 +1,4 @@
-// Runs one artifact through the runtime's C interface: what burin-run, burin run, bench and verify share.
+// Runs one artifact through the runtime's C interface; shared by burin-run and burin run, bench and verify.
 #pragma once
 #include "burin/runtime.h"
 #include "tools/common/Report.h"
@@ -7,7 +7,7 @@
 
 namespace burin::run {
 
-/// Each step returns whether it went well; if not, it has said why on stderr and `exitCode` is set.
+/// Each step returns true on success. On failure it has printed a message to stderr and set `exitCode`.
 class Runner {
 public:
   /// The options must outlive the runner.
@@ -16,23 +16,23 @@ public:
   Runner(const Runner &) = delete;
   Runner &operator=(const Runner &) = delete;
 
-  /// The artifact, from the file of the options or, if given, from memory that outlives the runner.
+  /// Loads the artifact from the file that the options name or, if given, from memory, which must outlive the runner.
   bool load(std::span<const std::byte> artifact = {});
-  /// Reads, fills and makes up the inputs.
+  /// Reads inputs from files, fills them with constants, or generates random ones.
   bool prepareInputs();
-  /// Replaces the session that runs use.
+  /// Opens a session with so many threads, which replaces the previous one.
   bool openSession(int threads);
-  /// From now on the times of steps are added up in report.steps.
+  /// Starts to accumulate the times of steps in report.steps.
   bool startProfile();
   bool runOnce();
-  /// States: those of --state, or of the artifact.
+  /// Initializes the states from --state or from the artifact.
   bool startStates();
   bool saveStates();
   bool writeOutputs();
-  /// With the files of --expect. An exit code.
+  /// Compares the outputs with the files of --expect. Returns an exit code.
   int compareOutputs();
 
-  /// Everything burin-run does, from load to comparison. An exit code.
+  /// Does everything that burin-run does, from load to comparison. Returns an exit code.
   int runAll(std::span<const std::byte> artifact = {});
 
   bool fail(int code, const std::string &message);
@@ -47,7 +47,7 @@ private:
   burin_session *session = nullptr;
   struct Input {
     rt::NpyArray array;
-    bool given = false; // by a file
+    bool given = false; // read from a file
   };
   std::vector<Input> inputs;
   struct Data {

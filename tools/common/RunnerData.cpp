@@ -1,4 +1,4 @@
-// Runs over many inputs, and states from and to files.
+// Runs over several inputs (--data), and reads and writes states.
 #include "runtime/npy/Safetensors.h"
 #include "tools/common/Runner.h"
 #include <algorithm>
@@ -31,7 +31,7 @@ bool Runner::readData() {
   return true;
 }
 
-/// The outputs of one element: losses and the like.
+/// Prints the outputs that have one element, such as losses.
 static void printSingles(int64_t run, const std::vector<NamedTensor> &outputs) {
   std::string line;
   for (const NamedTensor &output : outputs)

@@ -27,7 +27,7 @@ uint16_t halfFromDouble(double x) {
     return 0x7e00;
   if (x >= 65520)
     return sign | 0x7c00;
-  int exponent = std::max(std::ilogb(x), -14); // below: denormal
+  int exponent = std::max(std::ilogb(x), -14); // exponents below the normal range are denormal
   auto units = uint32_t(std::nearbyint(std::ldexp(x, 10 - exponent)));
   return uint16_t(sign | (units + (uint32_t(exponent + 14) << 10)));
 }
@@ -71,7 +71,7 @@ rt::NpyArray zeros(DType dtype, std::vector<int64_t> shape) {
   return array;
 }
 
-/// SplitMix64: a counter through a mixing function.
+/// SplitMix64: mixes a counter.
 class Generator {
 public:
   explicit Generator(uint64_t seed) : state(seed) {}
@@ -82,7 +82,7 @@ public:
     return z ^ (z >> 31);
   }
   double uniform() { return double(next() >> 11) * 0x1p-53; }
-  double normal() { // Box and Muller
+  double normal() { // Box-Muller transform
     double radius = std::sqrt(-2 * std::log(1 - uniform()));
     return radius * std::cos(2 * M_PI * uniform());
   }

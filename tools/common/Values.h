@@ -7,7 +7,7 @@
 
 namespace burin::run {
 
-/// A dense tensor to look at.
+/// A view of a dense tensor.
 struct Values {
   DType dtype;
   std::span<const int64_t> shape;
@@ -23,7 +23,7 @@ rt::NpyArray filled(DType dtype, std::vector<int64_t> shape, double value);
 /// Reproducible from the seed: normal(0, 1) for floats, uniform in [0, 10) for integers, 0 or 1 for bool.
 rt::NpyArray random(DType dtype, std::vector<int64_t> shape, uint64_t seed);
 
-/// What input `i` of a model is if nobody gives it.
+/// The input `i` of a model for which no value is given.
 inline rt::NpyArray randomInput(DType dtype, std::vector<int64_t> shape, uint64_t seed, size_t i) {
   return random(dtype, std::move(shape), seed * 0x9e3779b97f4a7c15 + i);
 }
@@ -33,15 +33,15 @@ std::string typeText(DType dtype, std::span<const int64_t> shape);
 
 struct Summary {
   double min = 0, mean = 0, max = 0;
-  int64_t notFinite = 0; // left out of the three above
+  int64_t notFinite = 0; // excluded from the three statistics above
 };
 Summary summarize(const Values &values);
 
-/// The worst element by |a - b| - rtol |b|; equal infinities, and NaN beside NaN, count as equal.
+/// The element with the largest |a - b| - rtol |b|. Equal infinities count as equal, and so do two NaNs.
 struct Difference {
-  int64_t index = -1; // -1: all within the tolerance
+  int64_t index = -1; // -1: all elements are within the tolerance
   double got = 0, expected = 0, worstAbsolute = 0;
-  double worstRelative = 0; // of elements of at least `atol`: near zero it says nothing
+  double worstRelative = 0; // only over elements of at least `atol`, as relative errors near zero mean little
 };
 Difference compare(const Values &got, const Values &expected, double rtol, double atol);
 

@@ -1,4 +1,4 @@
-// The second training demo: a small GPT learns a text, character by character, and continues it:
+// The second training demo: trains a small character-level GPT on a text and then generates a continuation:
 //   burin-char-gpt TEXT-FILE STEPS
 #include <burin/burin.h>
 #include <chrono>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kContext = 64, kSize = 128, kHeads = 4, kLayers = 4, kBatch = 16, kCharacters = 128;
 
-/// Logits of the next character behind each character of x [N, kContext].
+/// Maps characters x [N, kContext] to the logits of the character that follows each of them.
 struct Gpt : nn::Module {
   nn::Embedding token = register_module("token", nn::Embedding(kCharacters, kSize));
   nn::Embedding position = register_module("position", nn::Embedding(kContext, kSize));
@@ -29,7 +29,7 @@ struct Gpt : nn::Module {
         {.dim_feedforward = 4 * kSize, .dropout = 0, .activation = "gelu", .batch_first = true, .norm_first = true}};
   }
   Gpt() : Module("Gpt") {
-    apply([](nn::Module &module) { // as in Radford et al. 2019
+    apply([](nn::Module &module) { // initialization of Radford et al. 2019
       if (module.kind() == "Linear" || module.kind() == "Embedding")
         for (auto [name, parameter] : module.named_parameters())
           if (name == "weight")
@@ -39,7 +39,7 @@ struct Gpt : nn::Module {
   Tensor operator()(const Tensor &x) { return head(blocks(token(x) + position.weight, {.is_causal = true})); }
 };
 
-/// Parts of a text, and the same one character later.
+/// Examples: a slice of the text, and the same slice shifted by one character.
 struct Parts : data::Dataset {
   std::vector<int64_t> text;
   explicit Parts(std::vector<int64_t> text) : text(std::move(text)) {}
@@ -62,7 +62,7 @@ std::vector<int64_t> readText(const char *path) {
   return text;
 }
 
-/// Characters drawn one after the other, each from the distribution that the network gives for it.
+/// Generates `count` characters, each sampled from the distribution that the network predicts.
 std::string continued(const Jit<Gpt> &infer, std::vector<int64_t> text, int count, double temperature) {
   data::Random random(7, 0, 0);
   std::string result;

@@ -1,5 +1,5 @@
-// The demo: a trained LeNet on the 10,000 real test images of Fashion-MNIST, run four ways that must agree: eagerly,
-// jitted, as an artifact in this process, and as the same artifact in a process without LLVM (burin-run).
+// The demo: runs a trained LeNet on the 10,000 test images of Fashion-MNIST in four ways whose results must agree:
+// eagerly, jitted, as an artifact in this process, and as the same artifact in a process without LLVM (burin-run).
 #include "tools/demo/LeNet.h"
 #include <chrono>
 #include <cstdio>
@@ -18,7 +18,7 @@ namespace {
   std::exit(1);
 }
 
-/// The bytes of a gzipped IDX file behind its header of `header` bytes.
+/// Reads a gzipped IDX file and skips its header of `header` bytes.
 std::vector<uint8_t> readIdx(const std::string &path, size_t header, size_t count) {
   gzFile file = gzopen(path.c_str(), "rb");
   if (!file)
@@ -40,7 +40,7 @@ struct Way {
   double latency1 = 0, latency256 = 0; // µs per image
 };
 
-/// Median time of a call in µs per image.
+/// Returns the median time of a call, in µs per image.
 double latency(const std::function<Tensor(const Tensor &)> &run, const Tensor &images, int64_t batch) {
   Tensor x = images[{Slice(0, batch)}].wait();
   for (int i = 0; i < 5; ++i)

@@ -1,4 +1,4 @@
-// The network of the demo, which burin-bench measures too.
+// The network of the demo, which is also a burin-bench workload.
 #pragma once
 #include <burin/burin.h>
 

@@ -1,5 +1,5 @@
-// ResNet-18 for images of 28×28×1: a first convolution of 3×3 with stride 1, and no pooling before the blocks. The
-// training demo learns it, and burin-bench-training measures its step. Source: He et al. 2015.
+// ResNet-18 (He et al. 2015) for images of 28×28×1: the first convolution is 3×3 with stride 1, and no pooling precedes
+// the blocks. Trained by the training demo, and timed by burin-bench-training.
 #pragma once
 #include <burin/burin.h>
 
@@ -8,7 +8,7 @@ namespace burin {
 struct ResidualBlock : nn::Module {
   nn::Conv2d conv1, conv2;
   nn::BatchNorm2d bn1, bn2;
-  nn::Sequential shortcut; // of another size than the input: a convolution; else nothing
+  nn::Sequential shortcut; // a convolution if the block changes the size of its input; otherwise empty
 
   ResidualBlock(int64_t from, int64_t to, int64_t stride)
       : Module("ResidualBlock"),

@@ -1,6 +1,6 @@
-// The training demo: a network learns Fashion-MNIST, with batches loaded by threads, one compiled step, a progress bar,
-// a curve and checkpoints that it goes on from:  burin-train FOLDER-OF-DATA EPOCHS OUTPUT-FOLDER [lenet|resnet
-// [IMAGES]]
+// The training demo: trains a network on Fashion-MNIST with a multithreaded loader, one compiled step, a progress bar,
+// a plot of the curve, and checkpoints from which an interrupted run continues:
+//   burin-train FOLDER-OF-DATA EPOCHS OUTPUT-FOLDER [lenet|resnet [IMAGES]]
 #include "tools/demo/LeNet.h"
 #include "tools/demo/ResNet.h"
 #include <chrono>
@@ -18,11 +18,11 @@ struct Point {
   double loss, accuracy, seconds;
 };
 
-/// The first `epochs` rows of a table that an interrupted run wrote.
+/// Reads the first `epochs` rows of the table that an interrupted run wrote.
 std::vector<Point> readTable(const std::string &path, int64_t epochs) {
   std::ifstream table(path);
   std::string line;
-  std::getline(table, line); // names of columns
+  std::getline(table, line); // column names
   std::vector<Point> points;
   int epoch = 0;
   Point point{};
@@ -39,7 +39,7 @@ void writeTable(const std::string &path, const std::vector<Point> &points) {
     table << i + 1 << "," << points[i].loss << "," << points[i].accuracy << "," << points[i].seconds << "\n";
 }
 
-/// Losses and accuracies of the epochs as a picture.
+/// Plots losses and accuracies over the epochs.
 void writeCurve(const std::string &path, const std::vector<Point> &points) {
   constexpr double kWidth = 480, kHeight = 240, kMargin = 30;
   std::ofstream svg(path);
@@ -62,7 +62,7 @@ void writeCurve(const std::string &path, const std::vector<Point> &points) {
   svg << "<text x=\"230\" y=\"292\">epochs 1 to " << points.size() << "</text>\n</svg>\n";
 }
 
-/// The first images of a set.
+/// The first `most` images of a set.
 data::DatasetRef images(data::Split split, const std::string &folder, int64_t most) {
   data::DatasetRef all = data::fashion_mnist(split, folder);
   std::vector<int64_t> first(size_t(std::min(most, all->size())));
@@ -70,7 +70,7 @@ data::DatasetRef images(data::Split split, const std::string &folder, int64_t mo
   return data::subset(all, first);
 }
 
-/// The part of the test images that is classified rightly.
+/// Returns the fraction of test images that are classified correctly.
 template <class Net> double test(Net &net, const Jit<Net> &infer, const std::string &folder, int64_t most) {
   data::DataLoader loader(images(data::Split::Test, folder, most), {.batch_size = 500, .workers = 1});
   net.eval();

@@ -1,4 +1,4 @@
-// What the system says of the processor, and burin's pool.
+// Describes the processor and burin's thread pool, from what the system reports.
 #include "runtime/format/Target.h"
 #include "runtime/threads/CpuTopology.h"
 #include "runtime/threads/Pool.h"
@@ -25,7 +25,7 @@ std::string cpuName() {
   return "unknown";
 }
 
-/// The cgroup's quota as this process sees it: inside a container its own group is at the mount point.
+/// Returns the CPU quota of the cgroup in cores. Inside a container, the process's own group is at the mount point.
 double quota() {
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   std::string limit;
@@ -91,7 +91,8 @@ void measurePool(Machine &m) {
   std::vector<double> awake, asleep;
   {
     rt::Pool::Awake scope(pool);
-    auto end = Clock::now() + std::chrono::milliseconds(100); // on a busy machine one takes a time slice
+    // Sampled for 100 ms: on a busy machine one barrier can take a whole time slice.
+    auto end = Clock::now() + std::chrono::milliseconds(100);
     while (awake.size() < 3 || (awake.size() < 2000 && Clock::now() < end))
       awake.push_back(meeting());
   }

@@ -1,5 +1,5 @@
-// What this machine can do: described by the system where it knows, measured where it matters. Every figure is the best
-// of several short tries: others on the machine can only make it slower.
+// Describes this machine: identification from the system, performance from measurements. Every figure is the best of
+// several short measurements, as other processes can only slow them down.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -9,28 +9,30 @@
 
 namespace burin::machine {
 
-/// One instruction in a loop, from registers.
+/// The peak rate of one instruction type in a loop over registers.
 struct Peak {
   std::string type; // "f32", "f16", "bf16 dot", "int8 dot"
   int threads;
-  double gops; // a multiplication and an addition are two
+  double gops; // 1e9 operations per second; a multiply-add counts as two
 };
 
 struct Cache {
   std::string name; // "L1"
-  /// By the system, and where latency says that it ends; 0: what lies beyond is hardly slower.
+  /// The size that the system reports, and the size at which latency rises; 0 if latency rises too little beyond this
+  /// cache.
   uint64_t reportedBytes, measuredBytes;
 };
 
-/// GB/s from memory of one level.
+/// Memory bandwidth of one level, in GB/s.
 struct Bandwidth {
   std::string level; // "L1", …, "DRAM"
-  uint64_t bytes;    // of memory used, per thread
+  uint64_t bytes;    // memory used per thread
   int threads;
-  double sequential, strided, backward, unaligned, copy; // strided: every fourth line; copy: bytes read and written
+  // strided: every fourth cache line; copy: bytes read and written
+  double sequential, strided, backward, unaligned, copy;
 };
 
-/// Walking through so many bytes.
+/// Latency and bandwidth for a working set of so many bytes.
 struct Point {
   uint64_t bytes;
   double latencyNs, gigabytesPerSecond;
@@ -38,58 +40,57 @@ struct Point {
 
 struct Machine {
   std::string cpu;
-  std::string target;    // of burin's code
+  std::string target;    // for which burin compiles here
   int cores = 0;         // of the machine
-  std::vector<int> mask; // those this process may use
-  int threads = 0;       // that burin uses: cores by mask and cgroup quota
-  double quota = 0;      // of the cgroup, in cores; 0: none
+  std::vector<int> mask; // processors that this process may use
+  int threads = 0;       // number of threads that burin uses: limited by mask and cgroup quota
+  double quota = 0;      // cgroup quota in cores; 0: none
   std::vector<Cache> caches;
   std::vector<Peak> peaks;
   std::vector<Bandwidth> bandwidths;
   std::vector<Point> curve;
-  /// Of burin's pool: until all threads have met, and the same when they have slept. 0 with one thread.
+  /// Time of a barrier of burin's thread pool, and of a barrier after all threads have slept. 0 with one thread.
   double barrierNs = 0, wakeNs = 0;
 };
 
-/// Thorough: some seconds. Quick: less than one, with two tries and less memory.
+/// Thorough takes some seconds; Quick takes less than one, with two repetitions and less memory.
 enum class Care { Quick, Thorough };
 Machine measure(Care care = Care::Thorough);
 
 std::string text(const Machine &);
 std::string json(const Machine &);
-/// Bandwidth and latency over the size of memory.
+/// Plots bandwidth and latency over the size of the working set.
 std::string svg(const Machine &);
 
-// ---- parts of it
-
-/// cpu, target, cores, caches as reported.
+/// Sets cpu, target, cores and the reported caches.
 void describe(Machine &);
-/// Bytes and ways of the first data cache as the system reports them; 0 where it does not.
+/// Returns bytes and ways of the L1 data cache as the system reports them, or 0.
 std::pair<int64_t, int64_t> firstLevel();
-/// 0 if this processor does not have the type.
+/// Returns 1e9 operations per second, or 0 if this processor does not support the type.
 double peak(const std::string &type, int threads, Care care = Care::Thorough);
 void measureMemory(Machine &, Care care);
 void measurePool(Machine &);
 
-/// A cache or memory, and so many bytes that lie well inside.
+/// A cache or DRAM, with a working set that fits well inside.
 struct Level {
   std::string name;
   uint64_t bytes;
 };
-/// The caches of a described machine, and "DRAM".
+/// Returns the caches of a described machine, and "DRAM".
 std::vector<Level> memoryLevels(const Machine &, Care care);
 
-/// Memory for so many threads to read and to copy, in large pages where the system has them.
+/// Buffers for `threads` threads to read and copy, in huge pages where the system has them.
 class Memories {
 public:
   Memories(int threads, uint64_t bytesEach);
   ~Memories();
-  /// GB/s of `threads` together at this moment, each in `bytes` of its own: reading every `step` bytes a vector, the
-  /// first of them `offset` bytes on; backward with a negative step.
+  /// Returns the combined read bandwidth of `threads` threads in GB/s, each reading `bytes` of its own: one vector
+  /// every `step` bytes, starting at `offset`. A negative step reads backwards.
   double read(int threads, uint64_t bytes, Care care, int64_t step = 64, int64_t offset = 0) const;
-  /// GB/s, of bytes read and bytes written, from one half of `bytes` to the other.
+  /// Returns the combined copy bandwidth in GB/s, counting bytes read and written, from one half of `bytes` to the
+  /// other.
   double copy(int threads, uint64_t bytes, Care care) const;
-  /// Nanoseconds per dependent load, from lines in random order.
+  /// Returns the nanoseconds per dependent load, from cache lines in random order.
   double latency(uint64_t bytes);
 
 private:

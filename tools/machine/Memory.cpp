@@ -1,4 +1,4 @@
-// Caches and memory: bandwidth per level, latency over the size, and where each cache ends.
+// Measures bandwidth per cache level, latency over the working set, and the effective size of each cache.
 #include "tools/machine/Machine.h"
 #include "tools/machine/Together.h"
 #include <algorithm>
@@ -17,7 +17,7 @@ constexpr int64_t kLine = 64;
 
 thread_local volatile char sink;
 
-/// Reads `count` vectors of 64 bytes, `step` bytes apart, so many times.
+/// Reads `count` vectors of 64 bytes, `step` bytes apart, `passes` times.
 [[gnu::target("avx512f")]] void read512(const char *from, int64_t step, int64_t count, int64_t passes) {
   __m512i sums[8];
   for (__m512i &sum : sums)
@@ -52,17 +52,17 @@ thread_local volatile char sink;
     sink = char(_mm_cvtsi128_si32(_mm256_castsi256_si128(sum)));
 }
 
-/// GB/s of `work`, which moves `bytes` on each thread, as many times as it is told.
+/// Returns the rate of `work` in GB/s, where `work` moves `bytes` on each thread per pass.
 double rate(uint64_t bytes, int threads, Care care, const std::function<void(int thread, int64_t passes)> &work) {
   int64_t passes = std::max<int64_t>(1, int64_t(8e6 / double(bytes)));
-  int tries = care == Care::Quick ? 2 : bytes > (64 << 20) ? 4 : 15; // the first one brings it into the cache
+  int tries = care == Care::Quick ? 2 : bytes > (64 << 20) ? 4 : 15; // the first repetition warms the caches
   double seconds = bestSeconds(threads, tries, [&](int thread) { work(thread, passes); });
   return double(bytes) * double(passes) * threads / seconds / 1e9;
 }
 
 } // namespace
 
-/// Memory in large pages where the system has them, so that the caches are measured and not the TLB.
+/// Memory in huge pages where the system has them, so that the measurements show cache misses rather than TLB misses.
 class Memories::Block {
 public:
   explicit Block(uint64_t bytes) : bytes((bytes + kPage - 1) / kPage * kPage) {
@@ -133,7 +133,8 @@ double Memories::latency(uint64_t bytes) {
 
 namespace {
 
-/// Where latency rises above the middle between that of this level and that of the next.
+/// Returns the working set at which latency crosses the geometric mean of this level's and the next level's latency, by
+/// bisection between `low` and `high`.
 uint64_t boundary(Memories &memory, double here, double next, uint64_t low, uint64_t high) {
   double middle = std::sqrt(here * next);
   for (int i = 0; i < 6; ++i) {
@@ -146,7 +147,8 @@ uint64_t boundary(Memories &memory, double here, double next, uint64_t low, uint
 } // namespace
 
 std::vector<Level> memoryLevels(const Machine &m, Care care) {
-  // A level is measured well inside it: the first at half its size, the others between it and the one before.
+  // The working set lies well inside its level: half of the first cache; for each other level, the geometric mean of
+  // its size and that of the previous one.
   const uint64_t mostBytes = care == Care::Quick ? 1 << 24 : 1 << 29;
   std::vector<Level> levels;
   uint64_t largest = 1 << 20, previous = 0;

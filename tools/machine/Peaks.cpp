@@ -6,13 +6,14 @@
 namespace burin::machine {
 namespace {
 
-constexpr int kChains = 12; // more than latency times throughput on any x86
+constexpr int kChains = 12; // exceeds latency times throughput on all x86 processors
 constexpr int64_t kRounds = 50'000;
-/// Not zeros, which take less power and so a higher clock than real numbers.
+/// Not zero: multiplying zeros takes less power and so runs at a higher clock than real data.
 constexpr float kFactor = 0.75f;
 thread_local volatile char sink;
 
-// A loop of independent chains of one instruction. The factor is opaque, so that nothing is computed ahead.
+// Defines a loop of independent chains of one instruction. The factor is opaque to the compiler, so that nothing is
+// folded.
 #define BURIN_CHAINS(NAME, ISA, VECTOR, FACTOR, STEP)                                                                  \
   [[gnu::target(ISA)]] void NAME() {                                                                                   \
     VECTOR sums[kChains], factor = (VECTOR)FACTOR;                                                                     \
@@ -41,7 +42,7 @@ struct Kind {
   const char *type;
   bool isThere;
   void (*loop)();
-  int products; // of one instruction
+  int products; // multiplications per instruction
 };
 
 std::vector<Kind> kinds() {

@@ -1,4 +1,4 @@
-// Bandwidth and latency over the size of memory, both axes logarithmic, with the ends of the caches.
+// Plots bandwidth and latency over the working set on logarithmic axes, with the ends of the caches.
 #include "tools/machine/Machine.h"
 #include <algorithm>
 #include <cmath>
@@ -19,7 +19,7 @@ constexpr const char *kBandwidthColour = "#1f6fb2", *kLatencyColour = "#c2571a";
   out += buffer;
 }
 
-/// A value's place between two others, on a logarithmic scale.
+/// Returns the position of `value` between `low` (0) and `high` (1) on a logarithmic scale.
 double place(double value, double low, double high) { return std::log(value / low) / std::log(high / low); }
 
 std::string label(uint64_t bytes) {

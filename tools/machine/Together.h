@@ -1,4 +1,4 @@
-// The same work on several threads at once, each on a core of its own.
+// Runs the same work on several threads at once, each pinned to its own core.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -21,7 +21,7 @@ inline std::vector<int> allowedCores() {
   return cores.empty() ? std::vector<int>{0} : cores;
 }
 
-/// Keeps this thread on one core while it lives; without, two threads may share one all the while.
+/// Pins this thread to one core for its lifetime. Unpinned, two threads can share a core for a whole measurement.
 class Pinned {
 public:
   explicit Pinned(int core) {
@@ -43,7 +43,8 @@ private:
   bool isKnown;
 };
 
-/// Seconds from the common start until the last is done, the best of `tries`. `work` takes the thread's index.
+/// Returns the seconds from the common start until the last thread is done, the minimum of `tries`. `work` takes the
+/// thread's index.
 inline double bestSeconds(int threads, int tries, const std::function<void(int)> &work) {
   std::vector<int> cores = allowedCores();
   constexpr int kSpins = 10'000;
@@ -53,7 +54,7 @@ inline double bestSeconds(int threads, int tries, const std::function<void(int)>
     arrived.fetch_add(1);
     for (int spins = 0; arrived.load() < target; ++spins)
       if (spins > kSpins)
-        sched_yield(); // on a busy machine the others may not even be running
+        sched_yield(); // on a busy machine the other threads may not be running yet
   };
   std::vector<std::thread> others;
   for (int t = 1; t < threads; ++t)

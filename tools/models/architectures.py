@@ -1,5 +1,5 @@
-"""What sweep.py exports: small models of many architectures with random weights, every size of their
-inputs dynamic. Each runs at three combinations of sizes."""
+"""Small models of many architectures, which sweep.py exports: random weights, all input sizes dynamic, each run with
+three combinations of sizes."""
 import functools
 
 from catalog import Model, classifier, own
@@ -7,11 +7,12 @@ from inputs import Floats, Mask, Tokens
 
 import nets
 
-WORDS = 120  # of the vocabularies
+WORDS = 120  # size of the vocabularies
 
 
 def of(kind, config, wrap, **options):
-    """A model of transformers by the names of its classes, under the signature that `wrap` gives it."""
+    """A transformers model, given by the names of its model and config classes, with the signature of the wrapper
+    `wrap`."""
     import transformers
     return wrap(getattr(transformers, kind)(getattr(transformers, config)(attn_implementation="eager", **options)))
 
@@ -27,7 +28,7 @@ def encoder(label, kind, config, **options):
 
 
 def decoder(label, kind, config, **options):
-    """Without a cache: logits of all positions."""
+    """A decoder without a key-value cache: returns the logits of all positions."""
     wrap = lambda model: nets.Logits(model, "input_ids", "attention_mask")
     return Model(label, functools.partial(of, kind, config, wrap, **options),
                  {"tokens": Tokens(("batch", "sequence"), WORDS), "mask": Mask(("batch", "sequence"))}, TEXT_SIZES)
@@ -38,7 +39,7 @@ CACHE_SIZES = ({"batch": 1, "sequence": 1, "past": 12}, {"batch": 2, "sequence":
 
 
 def cached(label, kind, config, heads=2, size=8, **options):
-    """With keys and values of earlier tokens as inputs and outputs."""
+    """A decoder with the keys and values of earlier tokens as inputs and outputs."""
     past = {f"past_{layer}_{part}": Floats(("batch", heads, "past", size)) for layer in range(2)
             for part in ("key", "value")}
     return Model(label, functools.partial(of, kind, config, nets.Decoder, **options),
@@ -65,7 +66,7 @@ ANY_SIDES = squares((64, 64), (96, 64), (64, 128))
 
 
 def vision(label, kind, config, sizes=ANY_SIDES, side=None, names=("pixel_values",), output=nets.Encoder, **options):
-    """Images of any size, or of one `side` where the architecture knows no other."""
+    """An image model for images of any size, or only of `side` × `side` if the architecture fixes the size."""
     wrap = lambda model: output(model, *names)
     shape = ("batch", 3, side or "height", side or "width")
     if side:
@@ -122,7 +123,7 @@ def spectrogram():
 
 
 TRANSFORMERS = [
-    # encoders of texts
+    # text encoders
     encoder("bert", "BertModel", "BertConfig"),
     encoder("roberta", "RobertaModel", "RobertaConfig", pad_token_id=1),
     encoder("distilbert", "DistilBertModel", "DistilBertConfig", dim=32, hidden_dim=48, n_layers=2, n_heads=4),
@@ -148,14 +149,14 @@ TRANSFORMERS = [
             num_hidden_layers=2, use_cache=False),
     decoder("mamba2", "Mamba2ForCausalLM", "Mamba2Config", vocab_size=WORDS, hidden_size=32, state_size=8,
             num_hidden_layers=2, num_heads=8, head_dim=8, n_groups=2, chunk_size=8, use_cache=False),
-    # decoders with caches
+    # decoders with key-value caches
     cached("gpt2-cache", "GPT2LMHeadModel", "GPT2Config", heads=4, **GPT2),
     cached("llama-cache", "LlamaForCausalLM", "LlamaConfig", **LLAMA),
     cached("qwen3-cache", "Qwen3ForCausalLM", "Qwen3Config", **LLAMA),
     cached("mistral-cache", "MistralForCausalLM", "MistralConfig", **LLAMA, sliding_window=8),
     cached("gemma-cache", "GemmaForCausalLM", "GemmaConfig", **LLAMA),
     cached("phi3-cache", "Phi3ForCausalLM", "Phi3Config", **LLAMA, pad_token_id=0),
-    # encoders with decoders
+    # encoder-decoder models
     translator("t5", "T5ForConditionalGeneration", "T5Config", **T5, decoder_start_token_id=0),
     translator("bart", "BartForConditionalGeneration", "BartConfig", **BART),
     translator("marian", "MarianMTModel", "MarianConfig", **BART, decoder_start_token_id=1),

@@ -1,4 +1,4 @@
-"""The models that `tools/dev models` compiles: how each is made, its inputs, and the sizes it runs at."""
+"""The models that `tools/dev models` compiles: constructor, inputs, and the sizes to run at."""
 import dataclasses
 import functools
 from typing import Callable
@@ -9,17 +9,17 @@ from inputs import Floats, Mask, Tokens
 @dataclasses.dataclass(frozen=True)
 class Model:
     name: str
-    make: Callable  # the module, with the weights that its package gives it
-    inputs: dict  # by name
-    sizes: tuple  # each a dictionary; the static variant takes the first, the dynamic one all of them
-    exporters: tuple = ("dynamo", "torchscript")  # of the static and of the dynamic variant
-    tolerance: float = 1e-4  # of the largest output, against ONNX Runtime
-    everyStatic: bool = False  # a static variant for each of the sizes
-    chooses: bool = False  # its outputs are rows, chosen and put in order by the data
-    spreads: bool = True  # whether its package's weights are replaced: see weights.spread
+    make: Callable  # returns the module, with the initial weights of its package
+    inputs: dict  # Input by name
+    sizes: tuple  # dictionaries {name: size}; the static variant uses the first, the dynamic variant all
+    exporters: tuple = ("dynamo", "torchscript")  # of the static variant and of the dynamic variant
+    tolerance: float = 1e-4  # against ONNX Runtime, relative to the largest value of an output
+    everyStatic: bool = False  # one static variant per combination of sizes
+    chooses: bool = False  # the outputs are rows selected and sorted by data (detection)
+    spreads: bool = True  # replaces the package's initial weights, see weights.spread
 
     def variants(self):
-        """{name: (sizes to run at, exporter)}"""
+        """Returns {name: (sizes to run at, exporter)}."""
         static, dynamic = self.exporters
         result = {"static": (self.sizes[:1], static)}
         for sizes in self.sizes[1:] if self.everyStatic else ():

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Compiles real architectures, exported from PyTorch to ONNX, and compares with ONNX Runtime and with PyTorch in f64.
+"""Compiles real architectures, exported from PyTorch to ONNX, and compares results with ONNX Runtime and with PyTorch
+in f64.
 
-Each model has a static variant and a dynamic one, which runs at several sizes from one artifact. A model that does not
-compile, differs, or takes more than 20 seconds or 4 GB to compile makes the exit code 1."""
+Each model has a static variant, and a dynamic one that runs with several combinations of sizes from one artifact. The
+exit code is 1 if a model does not compile, its results differ, or compiling takes more than 20 seconds or 4 GB."""
 import argparse
 import hashlib
 import inspect
@@ -23,11 +24,11 @@ COMPILE_SECONDS, COMPILE_BYTES = 20, 4e9
 
 
 class Failed(Exception):
-    """What went wrong with one variant."""
+    """A failure of one variant."""
 
 
 class Progress:
-    """One line on a terminal that says what is going on; nothing elsewhere."""
+    """A progress line, shown only on a terminal."""
 
     def __init__(self):
         self.shown = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
@@ -53,7 +54,7 @@ def call(command, what):
 
 
 def recipe(model, variant):
-    """Of all that the export is made from."""
+    """Returns a hash of everything that the export depends on."""
     make = getattr(model.make, "func", model.make)
     source = inspect.getsource(make)
     files = ["export.py", "inputs.py", "weights.py"] + (["nets.py"] if "nets" in source else [])
@@ -64,7 +65,7 @@ def recipe(model, variant):
 
 
 def export(model, variant, folder):
-    """Anew when what the model is made from has changed."""
+    """Exports the variant if its recipe has changed, and returns the path."""
     path, stamp = folder / (variant + ".onnx"), folder / (variant + ".recipe")
     if not path.exists() or not stamp.exists() or stamp.read_text() != recipe(model, variant):
         stamp.unlink(missing_ok=True)
@@ -74,7 +75,7 @@ def export(model, variant, folder):
 
 
 def compileModel(options, onnx, plate):
-    """{seconds, bytes at the peak, bytes of the artifact}"""
+    """Returns the seconds, the peak memory in bytes, and the size of the artifact in bytes."""
     command = [*options.around, sys.executable, HERE / "usage.py", options.burin, "compile", onnx, "-o", plate]
     seconds, memory = call(command, "burin compile").split()[-2:]
     return {"seconds": float(seconds), "memory": int(memory), "size": plate.stat().st_size}
@@ -97,8 +98,8 @@ def runOnnxRuntime(session, inputs):
 
 
 def inOrder(results, expected):
-    """For models that choose rows by their scores: in the order of the expected ones, as scores that are as good as equal
-    may come in any. Each row is put where the row nearest to it is."""
+    """For models that select rows by score: reorders `results` to match `expected`, as rows with nearly equal scores
+    may come in either order. Each expected row is matched with the nearest row."""
     if [y.shape for y in results] != [e.shape for e in expected]:
         return results
     scales = [max(numpy.abs(e).max(initial=0), 1e-30) for e in expected]
@@ -109,7 +110,7 @@ def inOrder(results, expected):
 
 
 def worstError(results, expected):
-    """Of all outputs: the largest difference, relative to the largest number of that output."""
+    """Returns the largest difference relative to the largest value of the same output, maximum over all outputs."""
     worst = 0.0
     for y, e in zip(results, expected, strict=True):
         if y.shape != e.shape:
@@ -121,7 +122,7 @@ def worstError(results, expected):
 
 
 def measure(options, model, variant, folder, sizes, inputs):
-    """Microseconds per call, by contestant."""
+    """Returns {contestant: microseconds per call}."""
     result = {}
     with tempfile.TemporaryDirectory() as temporary:
         command = [*options.around, options.burin, "bench", folder / (variant + ".plate"), "--json", "--threads", "1",
@@ -138,7 +139,7 @@ def measure(options, model, variant, folder, sizes, inputs):
 
 
 def checkVariant(options, model, variant, folder, progress):
-    """Its row of the report."""
+    """Checks one variant and returns its row of the report."""
     import onnxruntime
     sizesToRun, exporter = model.variants()[variant]
     row = {"variant": variant, "exporter": exporter, "tolerance": model.tolerance, "runs": []}
@@ -176,7 +177,7 @@ def checkVariant(options, model, variant, folder, progress):
 
 
 def checkModel(options, model, progress):
-    """(rows, failures)"""
+    """Returns (rows, failures)."""
     folder = options.data / model.name
     folder.mkdir(parents=True, exist_ok=True)
     rows, failures = [], []
@@ -196,7 +197,7 @@ def checkModel(options, model, progress):
 
 
 def writeDocs(options):
-    """From the newest results of every model that has some."""
+    """Writes docs/models.md from the latest results of every model that has any."""
     files = {m.name: options.data / m.name / "results.json" for m in catalog.MODELS}
     stored = {name: json.loads(file.read_text()) for name, file in files.items() if file.exists()}
     results = {name: value["rows"] for name, value in stored.items()}

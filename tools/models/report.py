@@ -75,7 +75,7 @@ def tableRows(model, rows):
 
 
 def symbolicCost(model, rows):
-    """What symbolic sizes cost: the dynamic artifact against static ones of the same sizes."""
+    """Compares the latency of the dynamic artifact with that of static ones of the same sizes."""
     times = {(row["variant"] == "dynamic", str(run["sizes"])): run["latency"]["burin"]
              for row in rows for run in row["runs"]}
     for sizes in model.sizes:
@@ -84,14 +84,14 @@ def symbolicCost(model, rows):
 
 
 def whenAndWhat():
-    """The date, and the state of the sources: the command has built burin from them."""
+    """Returns the date and the commit of the sources, from which the command has built burin."""
     git = lambda *words: subprocess.run(["git", *words], capture_output=True, text=True).stdout.strip()
     changed = " with changes" if git("status", "--porcelain", "--untracked-files=no") else ""
     return f"{time.strftime('%Y-%m-%d')} at {git('rev-parse', '--short', 'HEAD')}{changed}"
 
 
 def write(results, path, measured, limits):
-    """`results` are the rows of each model, by name; `measured` says when and of what."""
+    """Writes the page. `results` maps models to rows; `measured` says when, and from which sources."""
     loose = [f"{m.name} ({m.tolerance:.0e})" for m in catalog.MODELS if m.tolerance > 1e-4]
     text = ABOUT.format(tolerance=1e-4, seconds=limits[0], memory=limits[1] / 1e9,
                         exceptions=", for " + " and ".join(loose) if loose else "")

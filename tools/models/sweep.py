@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Compiles many small architectures as PyTorch's two exporters write them, every size dynamic, and again as ONNX
-Runtime's offline optimiser rewrites them, then the models of catalog.py likewise and those that packages of PyPI hold
-(packages.py), and compares with ONNX Runtime at three sizes each. Run by `tools/dev models --sweep`.
+"""Compiles many small architectures as PyTorch's two exporters write them, with every size dynamic, and again as ONNX
+Runtime's offline optimizer rewrites them; the models of catalog.py likewise; and the models in packages of PyPI
+(packages.py). Compares results with ONNX Runtime at three combinations of sizes each. Run by `tools/dev models
+--sweep`.
 
 Every variant of every model ends in one state, and all are counted:
   agrees     at all sizes that ONNX Runtime runs
@@ -11,7 +12,8 @@ Every variant of every model ends in one state, and all are counted:
   CRASHED    the comparing process died or hung
   export     PyTorch's exporter fails: no file
   peer       ONNX Runtime does not load the file, or runs it at none of the sizes
-What is not right makes the exit code 1. States are kept per build of burin: a sweep that was interrupted goes on."""
+The exit code is 1 if any variant is in a state in capital letters. States are stored with the build of burin that they
+were measured with, so that an interrupted sweep can continue."""
 import argparse
 import collections
 import concurrent.futures
@@ -30,17 +32,17 @@ HERE = pathlib.Path(__file__).resolve().parent
 EXPORT_SECONDS, MODEL_SECONDS = 1200, 1800
 
 
-# ---- in a process of its own for each model: exporting
+# ---- in a separate process per model: exporting
 
 def fuseAttention(module):
-    """The old exporter knows attention as one op only at newer opsets."""
+    """Makes the old exporter write attention as one op, which it supports only at newer opsets."""
     model = getattr(module, "model", None)
     if getattr(model, "_supports_sdpa", False):
         model.set_attn_implementation("sdpa")
 
 
 def exportOne(model, module, variant, path):
-    """Traced at sizes none of which is 0 or 1."""
+    """Exports, traced at sizes other than 0 and 1."""
     import export
     import torch
     inputs = export.inputsOf(model, next((s for s in reversed(model.sizes) if min(s.values()) > 1), model.sizes[-1]))
@@ -109,7 +111,7 @@ def inputsOf(model):
 
 
 def exactOf(model):
-    """Loads the module when it is first asked."""
+    """Returns a function from inputs to PyTorch's outputs in f64. It loads the module at its first call."""
     import functools
 
     @functools.cache
@@ -127,10 +129,11 @@ def exactOf(model):
     return exact
 
 
-# ---- in a process of its own for each model: comparing
+# ---- in a separate process per model: comparing
 
 class States:
-    """{variant: [state, detail]} of a model, kept in its folder together with the build of burin that they hold for."""
+    """{variant: [state, detail]} of a model, stored in its folder with the build of burin that they were measured
+    with."""
 
     def __init__(self, options, folder):
         self.file, self.build = folder / "states.json", options.identity
@@ -146,7 +149,7 @@ class States:
 
 
 def checkVariants(options, name):
-    """Of one model, those that have no state yet."""
+    """Checks the variants of one model that have no state yet."""
     folder = options.data / name
     states = States(options, folder)
     if isPackaged(name):
@@ -160,7 +163,7 @@ def checkVariants(options, name):
 
 
 def exportInProcess(options, name):
-    """Writes the variants of one model; each that there is none of has a reason."""
+    """Exports one model in a child process. Every variant without a file gets a .failed file with the reason."""
     folder = options.data / name
     folder.mkdir(parents=True, exist_ok=True)
     if isPackaged(name):
@@ -173,8 +176,8 @@ def exportInProcess(options, name):
 
 
 def checkModel(options, name):
-    """The states of one model, after as many processes as it takes: one that dies is the fault of the variant it was
-    at."""
+    """Returns the states of one model. If a checking process dies, the variant that it was checking is marked CRASHED,
+    and a new process continues with the next."""
     folder = options.data / name
     exportInProcess(options, name)
     while missing := [v for v in variantsOf(name) if v not in States(options, folder).values]:
@@ -198,7 +201,7 @@ def countsOf(all_):
 
 
 def summary(all_):
-    """The counts; whether all is well."""
+    """Prints the counts; returns whether no state is wrong."""
     counts = countsOf(all_)
     print(f"\n{len(all_)} models, {sum(counts.values())} variants: "
           + ", ".join(f"{count} {state}" for state, count in counts.most_common()))
@@ -216,7 +219,7 @@ def find(name):
 
 
 def identity(build):
-    """Of the programs that are tested."""
+    """Returns a hash of the tested programs."""
     return hashlib.sha256(b"".join((build / "bin" / name).read_bytes() for name in ("burin", "burin-run"))).hexdigest()
 
 
@@ -236,7 +239,7 @@ def parse():
 
 
 def inTurn(options, check, names):
-    """{name: states}, reported as they come."""
+    """Returns {name: states}; prints each as it becomes available."""
     all_ = {}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         waiting = {pool.submit(check, options, name): name for name in names}
@@ -247,7 +250,7 @@ def inTurn(options, check, names):
 
 
 def exported(options, name):
-    """Whether there is a file of each variant."""
+    """Exports a model, and returns which variants have a file."""
     exportInProcess(options, name)
     return {v: ("written" if (options.data / name / (v + ".onnx")).exists() else "export", "") for v in VARIANTS}
 

@@ -1,4 +1,4 @@
-"""docs/sweep.md: the states of all variants, the counts, and what was not right or could not be compared."""
+"""Writes docs/sweep.md: the counts, the variants that are wrong or could not be compared, and the models that agree."""
 import collections
 
 import report
@@ -36,7 +36,7 @@ def counts(all_):
 
 
 def grouped(all_, states):
-    """What has one of these states: its reason, with the variants that share it."""
+    """Yields a row per model and reason, for the variants in one of `states`."""
     for name, results in all_.items():
         reasons = collections.defaultdict(list)
         for variant, (state, detail) in results.items():
@@ -47,7 +47,8 @@ def grouped(all_, states):
 
 
 def write(all_, older, path):
-    """Of the models all variants of which have a state; the others are named, and those measured with other builds."""
+    """Writes the page of the models whose variants all have a state. Models without, and those in `older` that were
+    measured with other builds, are listed."""
     missing = [name for name, states in all_.items() if len(states) < len(variantsOf(name))]
     all_ = {name: states for name, states in all_.items() if name not in missing}
     models, files = len(all_), sum(map(len, all_.values()))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs a command; prints the seconds it took and its largest memory in bytes, as the last line of standard output.
+"""Runs a command and prints its seconds and its peak memory in bytes, as the last line of standard output.
 
-A process of its own, as the kernel counts the memory of the process that starts a command too."""
+A small process of its own, as the peak memory of a child includes that of the process that forked it."""
 import os
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Names of the files that the sweep makes of a model, and of the states that they end in."""
+"""Names of the files that the sweep writes per model, and of the states of variants."""
 
 EXPORTS = ("old11", "old13", "old17", "new")
 OPTIMISED = "+ort"

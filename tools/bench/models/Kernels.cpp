@@ -1,4 +1,4 @@
-// Single kernels: what a peer's library call does. Images are channels-last, so that no layout is converted.
+// Single-kernel workloads: one library call of a peer. Images are channels-last, so that no layout is converted.
 #include "tools/bench/models/Workloads.h"
 #include <cmath>
 
@@ -12,7 +12,7 @@ std::string joined(std::initializer_list<int64_t> sizes) {
   return text;
 }
 
-/// A kernel is written as a function of its input, with weights by name.
+/// Traces a kernel that is written as a function of its input and of its weights by name.
 template <class Kernel> Model kernelModel(Shape input, StateDict weights, Kernel kernel) {
   Tensor x = randn(input);
   Graph graph = trace([=](const Tensor &x) { return kernel(x, weights); }, {x.spec()}, {"x"}, {"y"});
@@ -33,7 +33,7 @@ Model gemm(const Gemm &s) {
                      [](const Tensor &x, const StateDict &w) { return matmul(x, w.at("weight")); });
 }
 
-/// Both sides are inputs: nothing can be packed ahead of time.
+/// A product of two inputs: neither operand can be packed ahead of time.
 Model gemmOfInputs(const Gemm &s) {
   manual_seed(1);
   StateDict inputs{{"x", randn({s.m, s.k})}, {"weight", weight({s.k, s.n}, s.k)}};
@@ -61,7 +61,7 @@ Model convolution(const Conv &s) {
   Shape shape{s.out, s.in / s.groups, s.kernel, s.kernel};
   StateDict weights{{"weight", weight(shape, nn::init::fans(shape).first)}, {"bias", randn({s.out})}};
   auto kernel = [=](const Tensor &x, const StateDict &w) {
-    // [out, in, kernel, kernel], as PyTorch stores it, to [kernel, kernel, in, out].
+    // From PyTorch's [out, in, kernel, kernel] to [kernel, kernel, in, out].
     Tensor channelsLast = w.at("weight").transpose({2, 3, 1, 0});
     return conv(x, channelsLast, w.at("bias"), {s.stride}, {s.kernel / 2}, {1}, s.groups, "nhwc");
   };

@@ -1,5 +1,5 @@
-// The models that are measured, written with the public API as a user would. Parameters have the names of PyTorch's,
-// torchvision's and transformers' models, so that one file of weights feeds burin and its peers.
+// The benchmark models, written with the public API as a user would. Parameters have the names of the PyTorch,
+// torchvision and transformers models, so that burin and its peers read the same weight files.
 #pragma once
 #include <burin/burin.h>
 
@@ -32,10 +32,9 @@ Model bert(const BertSizes &sizes, int64_t batch, int64_t length);
 /// GPT-2 small: one token, with the keys and values of `past` tokens.
 Model gpt2Decode(int64_t past);
 
-// ---- what they are built with
-
-/// Gives every parameter and buffer a random value of a size that keeps activations near 1 through deep networks: each
-/// of norms, biases and statistics matters to the result. The same values on every machine.
+/// Gives every parameter and buffer a random value, the same on every machine. Scales keep activations near 1 through
+/// deep networks, and norms, biases and statistics differ from their neutral values, so that an error in any of them
+/// changes the result.
 void seedWeights(nn::Module &net);
 
 template <class Net> Model traced(Net net, StateDict inputs, std::vector<std::string> outputs) {

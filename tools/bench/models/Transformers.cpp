@@ -48,7 +48,7 @@ struct BertSelfAttention : nn::Module {
   }
 };
 
-/// A product, then the sum with `residual`, normalised.
+/// A linear layer, then the normalized sum with `residual`.
 struct BertOutput : nn::Module {
   nn::Linear dense;
   nn::LayerNorm norm;
@@ -142,7 +142,7 @@ struct GptAttention : nn::Module {
     register_module("c_attn", inputs);
     register_module("c_proj", output);
   }
-  /// The result, and the key and value of the new token.
+  /// Returns the result, and the key and value of the new token.
   std::array<Tensor, 3> operator()(const Tensor &x, const Tensor &pastKey, const Tensor &pastValue) const {
     std::vector<Tensor> parts = split(inputs(x), {kGptWidth, kGptWidth, kGptWidth}, -1);
     Tensor q = splitHeads(parts[0], kGptHeads), k = splitHeads(parts[1], kGptHeads),
@@ -189,8 +189,8 @@ struct GptTransformer : nn::Module {
   }
 };
 
-/// Takes the token, its position, and a past key and value per layer; returns the logits of the next token, and the key
-/// and value of this one per layer. The last product shares the weights of the embedding.
+/// Takes the token, its position, and the past key and value of each layer; returns the logits of the next token, and
+/// the key and value of this token for each layer. The last product shares the weights of the embedding.
 struct Gpt2 : nn::Module {
   GptTransformer transformer = register_module("transformer", GptTransformer());
 

@@ -66,7 +66,7 @@ void writeWorkload(const Workload &workload, const std::string &folder) {
   model.graph.save(path + ".burin");
   compile(model.graph).save(path + ".plate");
   save_safetensors(path + ".safetensors", model.weights);
-  if (workload.group == "kernel") // for peers that read no safetensors
+  if (workload.group == "kernel") // for peers that do not read safetensors
     for (const auto &[name, value] : model.weights)
       save_npy(path + "." + name + ".npy", value);
   std::ofstream names(path + ".inputs");

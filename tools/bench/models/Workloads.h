@@ -1,4 +1,4 @@
-// Everything that is measured, by name.
+// The benchmark workloads by name.
 #pragma once
 #include "tools/bench/models/Models.h"
 #include <functional>
@@ -7,25 +7,25 @@ namespace burin::bench {
 
 struct Workload {
   std::string name;
-  /// What a peer needs to build the same: a kind, and its sizes.
+  /// Selects the peer's implementation, together with the sizes.
   std::string kind;
   std::vector<std::pair<std::string, int64_t>> sizes;
   /// "model", "kernel", or "overhead".
   std::string group;
-  /// The workload whose efficiency this one should come near: the same with sizes 1 to 3 off.
+  /// The same workload with rounder sizes (each 1 to 3 larger or smaller). Reports compare the efficiency of the two.
   std::string neighbourOf;
   std::function<Model()> build;
 };
 
 const std::vector<Workload> &workloads();
-/// nullptr if there is none.
+/// Returns nullptr for an unknown name.
 const Workload *findWorkload(std::string_view name);
 
 /// Single kernels (Kernels.cpp).
 void addKernels(std::vector<Workload> &);
 
-/// Writes NAME.burin, NAME.plate, NAME.safetensors NAME.INPUT.npy per input, and their names in NAME.inputs; of a
-/// kernel the weights as NAME.WEIGHT.npy too.
+/// Writes NAME.burin, NAME.plate, NAME.safetensors, NAME.INPUT.npy per input, and the names of the inputs in
+/// NAME.inputs. For a kernel, also writes the weights as NAME.WEIGHT.npy.
 void writeWorkload(const Workload &workload, const std::string &folder);
 
 } // namespace burin::bench

@@ -1,5 +1,5 @@
-// oneDNN as a contestant for single kernels. Weights are in the layout that it chooses, images too; both are converted
-// before the clock runs. burin-bench-onednn FOLDER
+// oneDNN as a contestant for single kernels. Weights and images are in the layouts that oneDNN chooses; they are
+// converted before timing starts. burin-bench-onednn FOLDER
 #include "tools/bench/Contestant.h"
 #include <cstring>
 #include <dnnl.hpp>
@@ -67,7 +67,7 @@ private:
     stream.wait();
     return result;
   }
-  /// An array of the workload, known to be laid out as `have`, as `want`.
+  /// Reads an array of the workload, whose layout is `have`, and reorders it to `want`.
   memory array(const std::string &part, const memory::desc &have, const memory::desc &want) {
     rt::NpyArray values = readArray(folder, workload, part);
     if (values.data.size() != have.get_size())

@@ -35,10 +35,10 @@ struct TorchModule::State {
 TorchModule::TorchModule(const std::string &path, const std::vector<TorchArray> &inputs) : state(new State) {
   torch::jit::Module traced = torch::jit::load(path);
   traced.eval();
-  state->module = torch::jit::optimize_for_inference(traced); // freezes it first
+  state->module = torch::jit::optimize_for_inference(traced); // includes freezing
   for (const TorchArray &input : inputs)
     state->inputs.emplace_back(tensorOf(input));
-  for (int i = 0; i < 3; ++i) // its executor profiles and optimises during the first calls
+  for (int i = 0; i < 3; ++i) // the profiling executor optimizes during the first calls
     run();
 }
 

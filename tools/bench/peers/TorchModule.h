@@ -1,4 +1,5 @@
-// A TorchScript module in libtorch. The headers of libtorch 1.13 are not C++20: this is all that other sources see.
+// A TorchScript module in libtorch. The headers of libtorch 1.13 do not compile as C++20, so other sources only include
+// this header.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +20,7 @@ public:
   TorchModule(const std::string &path, const std::vector<TorchArray> &inputs);
   ~TorchModule();
   void run();
-  /// Of the latest run.
+  /// The outputs of the latest run.
   std::vector<TorchArray> outputs() const;
 
 private:

@@ -1,5 +1,6 @@
-"""Reads "NAME CONTESTANT" lines; answers with the worst relative error of what that contestant wrote, over PyTorch in
-f64: the largest difference over the largest value of the reference, the worst of all outputs. Removes the files."""
+"""Reads lines "NAME CONTESTANT" from stdin and prints the worst relative error of that contestant's outputs against
+PyTorch in f64: the largest difference over the largest value of the reference, maximum over all outputs. Removes the
+output files."""
 import argparse
 import json
 import math
@@ -39,7 +40,8 @@ def worstError(expected, folder, name, contestant):
 
 
 def storedReference(workload, folder):
-    """Computed once; of large outputs anew each time, as reading them takes as long."""
+    """Returns the reference, computed once. Large outputs are computed each time instead, as reading them from a file
+    would take as long."""
     if isLarge(workload, folder):
         return reference(workload, folder)
     path = workloads.cached(workload, folder, "reference.npz",
@@ -55,7 +57,7 @@ def main():
     with open(os.path.join(folder, "list.json")) as file:
         byName = {w["name"]: w for w in json.load(file)}
     current, expected = None, None
-    print("ready", flush=True)  # what is imported takes seconds of a core, in which nothing else should be measured
+    print("ready", flush=True)  # importing takes seconds of CPU time, during which nothing else should be measured
     for line in sys.stdin:
         name, contestant = line.split()
         if name != current:

@@ -1,11 +1,11 @@
-"""A peer that runs workloads when told to, one line in, one line out:
+"""A peer that runs workloads on request, one command per line on stdin, one answer per line on stdout:
 
   load NAME     prepares the workload                           ok
   run WARM N    WARM calls, then N timed ones                    nanoseconds for the N calls
   output        runs once, writes NAME.CONTESTANT.I.npy          ok
   settings      what this peer is and how it is set              text
 
-What fails answers "error: …"; the worker lives on."""
+A command that fails answers "error: …", and the worker continues."""
 import argparse
 import importlib.metadata
 import json
@@ -23,7 +23,7 @@ import workloads
 
 
 def onnxFile(workload, folder):
-    """The model as ONNX, exported by PyTorch once."""
+    """Returns the path of the ONNX model, which PyTorch exports once."""
     import torch
     return workloads.cached(workload, folder, "onnx", lambda path: torch.onnx.export(
         workloads.loadModel(workload, folder), tuple(workloads.loadInputs(workload, folder)), path,
@@ -92,8 +92,8 @@ class TorchScript(Torch):
 
 
 class Inductor(Torch):
-    """Compiled ahead of time, as that costs the least per call; for each number of threads, as the layout of weights
-    depends on it."""
+    """Compiled ahead of time (AOTInductor), which has the least overhead per call; once per number of threads, as the
+    packed layout of weights depends on it."""
 
     OPTIONS = {"freezing": True, "max_autotune": True}
 
@@ -108,7 +108,7 @@ class Inductor(Torch):
         torch = self.torch
 
         def make(path):
-            # Python's own folder of libraries comes first in its search, and may hold Debian's older libtorch.
+            # The linker searches Python's own library folder first, which may hold Debian's older libtorch.
             sysconfig.get_config_vars()["LIBDIR"] = TORCH_LIB_PATH
             program = torch.export.export(workloads.loadModel(workload, folder), tuple(self.inputs))
             torch._inductor.aoti_compile_and_package(program, package_path=path, inductor_configs=self.OPTIONS)
@@ -189,7 +189,7 @@ class OpenVino:
     def run(self, count):
         from openvino._pyopenvino import InferRequest
         request = self.request
-        call = InferRequest.infer  # below the Python wrapper that converts inputs
+        call = InferRequest.infer  # bypasses the Python wrapper that converts inputs
         start = time.perf_counter_ns()
         for _ in range(count):
             call(request, {}, True, False)
@@ -201,7 +201,7 @@ class OpenVino:
 
 
 class LibTorch(Torch):
-    """Only makes the archives that burin-bench-libtorch runs."""
+    """Only writes the TorchScript archives that burin-bench-libtorch runs."""
 
     def make(self, workload, folder):
         torch = self.torch
@@ -219,7 +219,7 @@ class LibTorch(Torch):
 
 
 class Iree:
-    """Modules are compiled beforehand. Where that fails or takes too long, NAME.vmfb.problem says so."""
+    """Runs modules that were compiled beforehand. If that failed or took too long, NAME.vmfb.problem has the reason."""
 
     FLAGS = ["--iree-opt-level=O3", "--iree-opt-data-tiling", "--iree-llvmcpu-target-cpu=host",
              "--iree-llvmcpu-enable-ukernels=all", "--iree-llvmcpu-stack-allocation-limit=262144"]
@@ -293,7 +293,8 @@ class Iree:
 
     def run(self, count):
         makeList = self.runtime.VmVariantList
-        call, function, inputs = self.context.invoke, self.function, self.inputs  # below the wrapper that converts
+        # Bypasses the wrapper that converts inputs.
+        call, function, inputs = self.context.invoke, self.function, self.inputs
         start = time.perf_counter_ns()
         for _ in range(count):
             call(function, inputs, makeList(1))
@@ -355,7 +356,7 @@ def serve(contestant, byName, replies):
                 answer = "ok"
             else:
                 answer = contestant.settings()
-        except Exception as problem:  # noqa: BLE001: peers fail in many ways, and the others are still to be measured
+        except Exception as problem:  # noqa: BLE001: peers raise exceptions of all types, and others must still run
             text = " ".join(f"{type(problem).__name__}: {problem}".split())
             answer = f"error: {text[:400]}"
         print(answer, file=replies, flush=True)
@@ -370,7 +371,7 @@ if __name__ == "__main__":
     options = parser.parse_args()
     with open(os.path.join(options.folder, "list.json")) as file:
         listed = {w["name"]: w for w in json.load(file)}
-    out = os.fdopen(os.dup(1), "w")  # libraries print to stdout as they like: that goes to stderr
+    out = os.fdopen(os.dup(1), "w")  # libraries print to stdout; redirect that to stderr
     os.dup2(2, 1)
     contestant = CONTESTANTS[options.contestant](options.threads)
     for name in options.make or []:
