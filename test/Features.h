@@ -1,19 +1,19 @@
-// Tests that need a feature of the processor.
+// Support for tests that need a feature of the processor.
 #pragma once
 #include <string>
 
 namespace burin::test {
 
-/// Whether /proc/cpuinfo lists the flag, and BURIN_TEST_WITHOUT (flags separated by commas, to try the tests of another
-/// machine) does not.
+/// Returns whether /proc/cpuinfo lists the flag and BURIN_TEST_WITHOUT does not. That variable (flags separated by
+/// commas) simulates a processor without the features.
 bool hasFeature(const std::string &flag);
-/// Prints that the running case is skipped; the program then ends with the exit code that ctest takes for that.
+/// Prints that the running case is skipped; the program then ends with the exit code that ctest takes for "skipped".
 void skipWithout(const std::string &flag);
 
 } // namespace burin::test
 
-/// First line of a test case: leaves it, skipped, where the processor lacks the feature. `tools/dev test` fails where a
-/// test was skipped for a feature that is there.
+/// First statement of a test case: skips the case if the processor lacks the feature. `tools/dev test` fails if a test
+/// was skipped for a feature that the processor has.
 #define REQUIRE_FEATURE(flag)                                                                                          \
   if (!burin::test::hasFeature(flag)) {                                                                                \
     burin::test::skipWithout(flag);                                                                                    \

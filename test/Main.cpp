@@ -1,4 +1,5 @@
-// The main program of all Catch2 tests: as Catch2's own, with an exit code for skipped cases, which version 2 lacks.
+// The main program of all Catch2 tests. It differs from Catch2's own by an exit code for skipped cases, which version 2
+// lacks.
 #define CATCH_CONFIG_RUNNER
 #include "test/Features.h"
 #include <catch2/catch.hpp>

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what no compiler checks: file length, the top level's contents, and which layer and folder includes which."""
+"""Checks rules about the sources that no compiler checks: file and function lengths, the files at the top level, and
+which layer and folder may include which."""
 import pathlib
 import re
 import shutil
@@ -12,7 +13,7 @@ MAX_FUNCTION_LINES = 80
 TOP_LEVEL = {"CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md", "LICENSE", "README.md",
              "SECURITY.md", "docs", "test"}
 
-# The layers, each with those it may include. "public" stands for the headers under <layer>/include/burin.
+# The layers, each with those that it may include. "public" means the headers under <layer>/include/burin.
 LAYERS = {
     "runtime": {"runtime"},
     "ir": {"ir"},
@@ -21,10 +22,10 @@ LAYERS = {
     "frontend": {"frontend", "codegen", "passes", "ir", "runtime"},
     "tools": {"tools", "frontend", "codegen", "passes", "ir", "runtime"},
 }
-# The tool that shows the runtime alone, and what it shares with burin.
+# burin-run, which uses the runtime alone, and the code that it shares with burin.
 RUNTIME_TOOLS = {("tools", "burin-run"), ("tools", "common")}
 RUNTIME_TOOL_USES = {"runtime"}
-# Single headers a layer may include beyond that: what the compiler must know of the artifact.
+# Single headers that a layer may include in addition: the compiler's view of the artifact format.
 EXTRA = {
     "ir": {"burin/dtype.h"},
     "passes": {"burin/dtype.h"},
@@ -37,7 +38,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 
 
 def trackedFiles():
-    """What git would commit; all files where this is no git checkout (a release tarball) or no git."""
+    """Returns the files that git would commit; without git or a checkout (a release tarball), all files."""
     command = ["git", "ls-files", "-co", "--exclude-standard"]
     listing = shutil.which("git") and subprocess.run(command, cwd=ROOT, text=True, capture_output=True)
     if listing and listing.returncode == 0:
@@ -53,7 +54,7 @@ PARAMETERS_END = re.compile(r"\)\s*(?:(?:const|noexcept|override|final|mutable|t
 
 
 def functionLengths(text):
-    """(lines, first line) of each function body and lambda, found by its braces."""
+    """Yields (lines, first line) of each function body and lambda, found by matching braces."""
     opened, header = [], ""
     for number, line in enumerate(NO_CODE.sub(lambda m: re.sub(r"[^\n]", "", m.group()), text).splitlines(), 1):
         if line.startswith("#"):
@@ -71,7 +72,7 @@ def functionLengths(text):
 
 
 def publicOwners(files):
-    """Which layer each `burin/…` header belongs to."""
+    """Maps each `burin/…` header to its layer."""
     return {"burin/" + path.name: path.parts[0] for path in files if path.parts[1:3] == ("include", "burin")}
 
 
@@ -94,7 +95,8 @@ def includeErrors(path, text, owners):
 
 
 def folderGraph(files, owners):
-    """Folder -> the folders whose headers it includes, each with one such line; public headers stand apart."""
+    """Maps each folder to the folders whose headers it includes, each with one such line. Public headers are separate
+    nodes."""
     graph = {}
     for path in files:
         if path.suffix not in {".h", ".c", ".cpp"} or path.parts[0] not in LAYERS:
@@ -107,7 +109,7 @@ def folderGraph(files, owners):
 
 
 def cycleErrors(graph):
-    """One error per circle of folders found by depth-first search."""
+    """Yields an error per cycle of folders, found by depth-first search."""
     done, errors = set(), []
 
     def visit(folder, trail):

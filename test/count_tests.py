@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Counts the tests of a JUnit file that ctest wrote, names those that were skipped and why, and fails if one failed, if
-one was skipped for a feature that this processor has, or if fewer ran than should."""
+"""Counts the tests in a JUnit file of ctest, and lists the skipped ones with reasons. Fails if a test failed, if one
+was skipped for a feature that this processor has, or if fewer ran than required."""
 import argparse
 import re
 import sys
 import xml.etree.ElementTree
 
-# What Catch2 cases (test/Features.h) and lit print.
+# The messages of Catch2 cases (test/Features.h) and lit.
 REASON = re.compile(r"skipped: needs (?P<one>\w+)|unavailable features: (?P<list>[\w, ]+)")
 
 

@@ -1,4 +1,4 @@
-// Branches and loops in vmap.
+// Branches and loops under vmap.
 #include <burin/burin.h>
 #include <catch2/catch.hpp>
 
@@ -8,7 +8,7 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-/// vmap(f), eagerly and jitted, against single calls.
+/// Compares vmap(f), eager and jitted, with a call of f per example.
 template <class F> void compare(F f, const Tensors &xs) {
   Tensors wanted;
   for (int64_t i = 0; i < xs[0].size(0).value(); ++i) {
@@ -32,7 +32,8 @@ TEST_CASE("cond in vmap") {
   compare([](const Tensors &x) { return cond(x[0].sum() > 0, [&] { return x[0] * 2; }, [&] { return -x[0]; }); }, {xs});
   Tensor shared = tensor(true);
   compare([&](const Tensors &x) { return cond(shared, [&] { return x[0] * 2; }, [&] { return zeros({4}); }); }, {xs});
-  // What the other branch would read is not read, and its checks do not count.
+  // An example neither reads the operands of the branch that it does not take, nor can that branch's checks fail for
+  // it.
   Tensor table = tensor({10.f, 20.f, 30.f});
   compare(
       [&](const Tensors &x) {
@@ -59,7 +60,7 @@ TEST_CASE("cond in vmap") {
 
 TEST_CASE("while_loop in vmap runs each example to its own end") {
   compare(
-      [](const Tensors &x) { // the Collatz sequence's length
+      [](const Tensors &x) { // the length of the Collatz sequence
         auto [n, steps] = while_loop([](const Tensor &n, const Tensor &) { return n > 1; },
                                      [](const Tensor &n, const Tensor &steps) {
                                        return std::pair{where(n % 2 == 0, floor_divide(n, 2), n * 3 + 1), steps + 1};
@@ -69,7 +70,7 @@ TEST_CASE("while_loop in vmap runs each example to its own end") {
       },
       {tensor({1, 6, 7, 27})});
   compare(
-      [](const Tensors &x) { // turns that are the same for all
+      [](const Tensors &x) { // the number of iterations is the same for all examples
         return while_loop([](const Tensor &i, const Tensor &) { return i < 3; },
                           [&](const Tensor &i, const Tensor &y) { return std::pair{i + 1, y * x[0] + 1}; },
                           std::pair{tensor(0), ones({4})})
@@ -92,7 +93,8 @@ TEST_CASE("scan, fori_loop and map in vmap") {
       {xs, rows});
   for (bool reverse : {false, true})
     compare(
-        [&](const Tensors &x) { // a state that is the same for all until a turn makes it differ; all states kept
+        // The state is not batched at first, but becomes batched in an iteration; all states are kept.
+        [&](const Tensors &x) {
           ScanResult all = scan(
               [](const Tensors &state, const Tensors &row) {
                 Tensor next = state[0] * 0.5 + row[0];

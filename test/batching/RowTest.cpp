@@ -1,5 +1,5 @@
-// The batching rule of every op, on the rows of the op table, against the reference interpreter on one example after
-// the other.
+// Tests the batching rule of every op on the rows of the op table, against the reference interpreter on one example at
+// a time.
 #include "test/ops/Row.h"
 #include "frontend/batching/Rules.h"
 #include "frontend/trace/GraphData.h"
@@ -19,7 +19,7 @@ namespace {
 using RefTensors = std::vector<RefTensor>;
 using Flags = std::vector<bool>;
 
-/// A call of an op on operands of known sizes.
+/// A call of an op on operands of fixed sizes.
 struct Call {
   const ir::OpInfo &info;
   test::Example example;
@@ -47,7 +47,7 @@ struct Call {
   size_t present() const {
     return size_t(std::ranges::count_if(example.operands, [](const test::Operand &x) { return x.spec.has_value(); }));
   }
-  /// The operands that are there, with `examples` in front of those that differ.
+  /// The present operands, with a leading dimension `examples` for those that are batched.
   std::vector<TensorSpec> specs(const Flags &isBatched, const Dim &examples) const {
     std::vector<TensorSpec> list;
     for (const test::Operand &operand : example.operands)
@@ -107,7 +107,7 @@ std::vector<Tensor> Call::apply(std::span<const Tensor> given) const {
   return batching::callOp(info, operands, attrs);
 }
 
-/// Example `at` of a tensor with examples in front.
+/// Returns example `at` of a tensor whose leading dimension is the batch.
 RefTensor exampleOf(const RefTensor &x, int64_t at) {
   RefTensor one = RefTensor::zeros(x.dtype, {x.shape.begin() + 1, x.shape.end()});
   for (int64_t i = 0; i < one.size(); ++i)
@@ -126,7 +126,7 @@ RefTensors absolute(RefTensors tensors) {
   return tensors;
 }
 
-/// All examples of a row in one graph, each within vmap.
+/// A graph that applies vmap to all examples of a row.
 class Trial {
 public:
   Trial(const Row &row, DType type, const std::function<bool(size_t)> &differs) : row(row) {
@@ -167,7 +167,7 @@ public:
   }
 
   using Runner = std::function<RefTensors(const RefTensors &)>;
-  /// Compares what a runner of the graph gives with single calls.
+  /// Compares the results of `run` on the graph with those of a call per example.
   void compare(const Runner &run, int64_t examples, const std::string &how) const {
     test::Random random(examples + 17);
     RefTensors inputs;
@@ -215,7 +215,7 @@ RefTensors interpret(const burin::Graph &graph, const RefTensors &inputs) {
   auto results = ir::interpret(*graph.shared()->module, inputs);
   if (mlir::failed(results))
     throw std::runtime_error(graph.shared()->takeDiagnostics() + "\n" + graph.str());
-  for (RefTensor &x : *results) { // rounded to their types
+  for (RefTensor &x : *results) { // rounds the results to their element types
     const std::vector<char> bytes = x.toBytes();
     x = RefTensor::fromBytes(x.dtype, x.shape, bytes);
   }

@@ -1,4 +1,4 @@
-// What vmap promises, eagerly and in jitted functions.
+// The documented behaviour of vmap, eager and jitted.
 #include "test/frontend/Check.h"
 #include <burin/burin.h>
 #include <catch2/catch.hpp>
@@ -9,7 +9,7 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-/// f of each example, one after the other.
+/// Applies f to each example in a loop.
 template <class F> Tensor looped(F f, const Tensors &xs) {
   Tensors results;
   for (int64_t i = 0; i < xs[0].size(0).value(); ++i) {
@@ -151,11 +151,11 @@ TEST_CASE("Jacobians and Hessians") {
   Tensor second = matmul(a.t(), unsqueeze(-2 * t * (1 - t * t), {1}) * a);
   checkSame(hessian(g)(x), second, 1e-4);
   checkSame(jit(hessian(g))(x), second, 1e-4);
-  // Of each example.
+  // Per-example results.
   Tensor xs = some({2, 4}, 3);
   Tensor each = vmap(hessian(g))(xs);
   checkSame(select(each, 0, 1), hessian(g)(select(xs, 0, 1)), 1e-4);
-  // Of shapes with more dimensions, and another argument.
+  // Different ranks, and a second argument.
   auto h = [](const Tensor &s, const Tensor &m) { return matmul(m, m) * s; };
   Tensor m = some({2, 2}, 4);
   CHECK(jacrev(h, 1)(2.0f, m).shape() == Shape{2, 2, 2, 2});
@@ -177,7 +177,8 @@ TEST_CASE("directions in vmap") {
 TEST_CASE("functions with gradients of their own keep them in vmap") {
   auto twice = custom_vjp([](const Tensors &x) { return Tensors{x[0] * x[1]}; },
                           [](const Tensors &x, const Tensors &, const Tensors &g) {
-                            return Tensors{g[0] * x[1] * 10, (g[0] * x[0]).sum()}; // ten times as much
+                            // Scales the gradient by 10, so that a missing custom rule shows.
+                            return Tensors{g[0] * x[1] * 10, (g[0] * x[0]).sum()};
                           });
   Tensor x = some({3, 4}, 1).requires_grad_(), s = Tensor(2.0f).to(f32).requires_grad_();
   auto f = [&](const Tensor &x) { return twice({x, s})[0]; };
@@ -202,14 +203,14 @@ TEST_CASE("random numbers in vmap") {
   Tensor after = rand({1});
   manual_seed(7);
   checkSame(vmap(noisy, 0, 0, Randomness::Same)(x), x + drawn);
-  checkSame(rand({1}), after); // one draw was taken
+  checkSame(rand({1}), after); // the whole batch took one draw from the generator
   manual_seed(7);
   Tensor own = rand({3, 4});
   manual_seed(7);
   checkSame(vmap(noisy, 0, 0, Randomness::Different)(x), x + own);
   manual_seed(7);
   checkSame(jit(vmap(noisy, 0, 0, Randomness::Different))(x), x + own);
-  // A key of each example is a value like others.
+  // Per-example keys are ordinary values.
   Tensor keys = tensor({3, 1, 4});
   auto ofKey = [](const Tensor &key) { return random_normal({5}, 0, f32, key); };
   checkSame(vmap(ofKey)(keys), looped([&](const Tensors &l) { return ofKey(l[0]); }, {keys}));

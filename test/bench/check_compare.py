@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The rules of tools/bench/compare.py, with contestants of known speed instead of real ones."""
+"""Tests the rules of tools/bench/compare.py, with fake contestants of known speed."""
 import os
 import pathlib
 import sys
@@ -80,7 +80,8 @@ class Turns(unittest.TestCase):
         self.assertEqual({n: len(r["turns"]) for n, r in result.items()}, {"burin": 10, "fast": 10})
 
     def testTheMachineIsMeasuredAroundEachTurn(self):
-        self.assertEqual(measuredBeside(Contestant("burin", 10))[1], {"peak": 403.5, "read L2": 703.5})  # of 1 to 6
+        # Median of 1 to 6.
+        self.assertEqual(measuredBeside(Contestant("burin", 10))[1], {"peak": 403.5, "read L2": 703.5})
 
     def testFailuresAreKeptButNotWhatIsUnsupported(self):
         result = measured(Contestant("burin", 10), Contestant("broken", 10, "error: no"),

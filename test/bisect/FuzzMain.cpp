@@ -1,5 +1,5 @@
-// Random graphs of ops on images, compiled and compared: `bisect-fuzz [--first N] [--seeds N] [--steps N]`. What fails
-// is written to seed-N.mlir, for burin bisect.
+// Compiles random graphs of ops on images and compares results with the interpreter: `bisect-fuzz [--first N] [--seeds
+// N] [--steps N]`. A failing graph is written to seed-N.mlir, as input for burin bisect.
 #include "ir/dialect/Burin.h"
 #include "test/passes/RandomGraph.h"
 #include "tools/burin/Probe.h"
@@ -10,7 +10,7 @@ using namespace burin;
 
 namespace {
 
-/// False if the graph of this seed fails.
+/// Returns false if the graph of this seed fails.
 bool tryGraph(unsigned seed, int steps) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   ir::loadDialects(context);

@@ -1,4 +1,4 @@
-// burin-planted BUG verify|bisect …: burin with a compiler that has a bug.
+// burin-planted BUG verify|bisect …: runs the command with a compiler into which a bug is planted.
 // burin-planted nets FOLDER: writes the graphs in which the bugs show.
 #include "test/bisect/Nets.h"
 #include "test/bisect/PlantedBugs.h"

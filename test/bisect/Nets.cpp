@@ -1,4 +1,4 @@
-// The graphs in which the planted bugs show. Their lines are numbered as in files of their own, for the tests to name.
+// The graphs in which the planted bugs show. #line gives them fixed source lines, which the tests name.
 #include "test/bisect/Nets.h"
 #include "burin/burin.h"
 

@@ -25,12 +25,12 @@ void swapOperands(Operation *op) {
   op->setOperand(1, first);
 }
 
-/// A module after a pass, and which of its ops are the pass's work.
+/// A module after a pass, and the ops that the pass has added or changed.
 struct Change {
   ModuleOp module;
   const llvm::StringSet<> &before;
 
-  /// Name, attributes, types and place of an op; of a constant also how it begins.
+  /// Returns name, attributes, types and location of an op, and for a constant its first elements.
   static std::string describe(Operation *op) {
     std::string text = op->getName().getStringRef().str();
     llvm::raw_string_ostream out(text);
@@ -64,14 +64,14 @@ struct Change {
 
 // ---- passes
 
-/// Any two transposes in a row are taken for inverses.
+/// Treats any two consecutive transposes as inverses.
 void cancelTransposes(const Change &change) {
   for (TransposeOp op : change.made<TransposeOp>())
     if (op.getX().getType() == op.getType())
       replace(op, op.getX());
 }
 
-/// Two maxima of one value are the same, whatever their axes.
+/// Merges two maxima of one value, even over different axes.
 void mergeMaxima(const Change &change) {
   std::vector<ReduceMaxOp> kept;
   for (ReduceMaxOp op : change.all<ReduceMaxOp>()) {
@@ -84,7 +84,7 @@ void mergeMaxima(const Change &change) {
   }
 }
 
-/// A folded vector loses what is left after the last eight elements.
+/// Zeroes the elements of a folded vector after the last multiple of eight.
 void forgetTail(const Change &change) {
   for (ConstantOp op : change.made<ConstantOp>()) {
     TensorSpec spec = specOf(op.getType());
@@ -98,7 +98,7 @@ void forgetTail(const Change &change) {
   }
 }
 
-/// x * sigmoid(x) loses its x.
+/// Replaces x * sigmoid(x) by sigmoid(x).
 void halveSilu(const Change &change) {
   for (SiluOp op : change.made<SiluOp>()) {
     OpBuilder b(op);
@@ -106,7 +106,7 @@ void halveSilu(const Change &change) {
   }
 }
 
-/// The mean of a normalisation is added to the shift, not subtracted from it.
+/// Adds the mean of a normalisation to the shift instead of subtracting it.
 void addMean(const Change &change) {
   for (SubOp op : change.made<SubOp>()) {
     OpBuilder b(op);
@@ -114,21 +114,21 @@ void addMean(const Change &change) {
   }
 }
 
-/// A group norm forgets its bias.
+/// Drops the bias of a group norm.
 void forgetShift(const Change &change) {
   for (AddOp op : change.made<AddOp>())
     if (op.getY().getDefiningOp<BroadcastToOp>() && op.getX().getDefiningOp<MulOp>())
       replace(op, op.getX());
 }
 
-/// The rows of weights behind a flattened image follow its columns before its rows.
+/// Permutes the rows of weights after a flattened image in the wrong order: columns before rows.
 void swapRowsAndColumns(const Change &change) {
   for (TransposeOp op : change.made<TransposeOp>())
     if (op.getPerm() == ArrayRef<int64_t>{1, 2, 0, 3})
       op.setPerm({2, 1, 0, 3});
 }
 
-/// Padding before the image and behind it are mistaken for each other.
+/// Swaps the padding before and after the image.
 void swapPadding(const Change &change) {
   for (ContractOp op : change.made<ContractOp>()) {
     SmallVector<int64_t> padding(op.getPadding());
@@ -137,13 +137,13 @@ void swapPadding(const Change &change) {
   }
 }
 
-/// Below the reshape the operands come in another order.
+/// Swaps the operands of a subtraction that is moved above a reshape.
 void swapBelowReshape(const Change &change) {
   for (SubOp op : change.made<SubOp>())
     swapOperands(op);
 }
 
-/// The activation behind a product gets lost in its kernel.
+/// Drops the activation after a product.
 void dropActivation(const Change &change) {
   for (KernelOp kernel : change.made<KernelOp>())
     if (!kernel.getBody().getOps<ContractOp>().empty())
@@ -151,7 +151,7 @@ void dropActivation(const Change &change) {
         replace(op, op.getX());
 }
 
-/// Softmax divides by the largest exponential.
+/// Makes softmax divide by the largest exponential.
 void divideByLargest(const Change &change) {
   for (ReduceSumOp op : change.made<ReduceSumOp>()) {
     OpBuilder b(op);
@@ -160,7 +160,7 @@ void divideByLargest(const Change &change) {
   }
 }
 
-/// A value counts as dead although a later kernel reads it.
+/// Reuses the memory of a value that a later kernel still reads.
 void reuseTooEarly(const Change &change) {
   for (KernelOp kernel : change.all<KernelOp>()) {
     if (kernel.getInPlace() || kernel.getNumResults() != 1 || !kernel.getBody().getOps<ContractOp>().empty())
@@ -177,7 +177,7 @@ void reuseTooEarly(const Change &change) {
 
 // ---- code
 
-/// A coefficient of exp has a wrong digit.
+/// Changes a digit of a coefficient of exp.
 void spoilExp(ModuleOp code) {
   code.walk([](arith::ConstantOp op) {
     auto value = dyn_cast<SplatElementsAttr>(op.getValue());
@@ -186,7 +186,7 @@ void spoilExp(ModuleOp code) {
   });
 }
 
-/// The last vector of a row is added whole, also its lanes behind the end.
+/// Sums the whole last vector of a row, including the lanes after the end.
 void addWholeTail(ModuleOp code) {
   code.walk([](arith::SelectOp op) {
     auto sum = op.getTrueValue().getDefiningOp<arith::AddFOp>();
@@ -195,7 +195,7 @@ void addWholeTail(ModuleOp code) {
   });
 }
 
-/// A tile of three rows, at the edge of a product, leaves out the first k.
+/// Skips the first k of tiles of three rows, which occur at the edge of a product.
 void skipFirstAtEdge(ModuleOp code) {
   code.walk([](scf::ForOp loop) {
     if (loop.getNumRegionIterArgs() != 3 || loop.getBody()->getOps<vector::FMAOp>().empty())
@@ -205,7 +205,7 @@ void skipFirstAtEdge(ModuleOp code) {
   });
 }
 
-/// The maximum of a window starts from 0.
+/// Starts the maximum of a window from 0.
 void startFromZero(ModuleOp code) {
   code.walk([](arith::ConstantOp op) {
     auto value = dyn_cast<FloatAttr>(op.getValue());
@@ -214,11 +214,11 @@ void startFromZero(ModuleOp code) {
   });
 }
 
-// ---- where they are planted
+// ---- the table of bugs
 
 struct Bug {
   const char *name;
-  const char *pass; // nullptr: code generation
+  const char *pass; // nullptr: a bug in code generation
   void (*afterPass)(const Change &);
   void (*inCode)(ModuleOp);
 };

@@ -1,11 +1,11 @@
-// Bugs for burin bisect to find. Each one spoils what one pass, or code generation, has just made, in the way that a
-// mistake in it would; without the pass there is no bug.
+// Bugs for burin bisect to find. Each one damages the result of one pass, or of code generation, as a mistake in it
+// would; if the pass is disabled, the bug is gone.
 #pragma once
 #include "codegen/Compiler.h"
 
 namespace burin::test {
 
-/// The options of a compiler with the bug of this name; nullopt if there is none.
+/// Returns the options of a compiler with the named bug, or nullopt for an unknown name.
 std::optional<codegen::CompileOptions> compilerWithBug(llvm::StringRef name);
 
 } // namespace burin::test

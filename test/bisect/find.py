@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""find.py BUG NET PASS OP: burin bisect finds the pass and the op of a planted bug, and what it writes shows the bug."""
+"""find.py BUG NET PASS OP: checks that burin bisect finds the pass and the op of a planted bug, and that the reproducer
+that it writes fails."""
 import json
 import os
 import shlex

@@ -1,4 +1,5 @@
-"""Compares what `burin env --markdown` lists with the sources' getenv calls and with docs/environment.md."""
+"""Compares the variables of `burin env --markdown` with the getenv calls of the sources and with
+docs/environment.md."""
 import pathlib
 import re
 import sys

@@ -1,8 +1,8 @@
-"""Reads assembly and checks its innermost loops that multiply and add: none may touch the stack, and the largest must
-hold the whole register tile and load so many of the elements it multiplies with in the same instruction.
+"""Checks the innermost loops of assembly code that multiply and add. None may access the stack, and the largest must
+contain the whole register tile, with a given number of multiply-adds that load an operand from memory.
 
 usage: check_inner_loops.py FUSED LOADING < kernel.s        FUSED: multiply-adds of the full tile, times the
-steps that its loop takes at once; LOADING: how many of them load
+    steps per loop iteration; LOADING: how many of them load an operand
 """
 
 import re

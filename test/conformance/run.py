@@ -24,11 +24,11 @@ import tempfile
 import time
 
 TIMEOUT_SECONDS = 60
-TOLERANCES = ["--rtol", "1e-3", "--atol", "1e-7"]  # of onnx's own runner
+TOLERANCES = ["--rtol", "1e-3", "--atol", "1e-7"]  # the tolerances of ONNX's own runner
 
 
 def fields(message):
-    """The (number, value) pairs of a protobuf message; value is an int or bytes."""
+    """Yields the (number, value) pairs of a protobuf message; value is an int or bytes."""
     at = 0
 
     def varint():
@@ -55,7 +55,7 @@ def fields(message):
 
 
 def signature(model):
-    """Names of the inputs that are not initializers, and of the outputs."""
+    """Returns the names of the inputs that are not initializers, and those of the outputs."""
     graph = dict(fields(model))[7]
     inputs, outputs, initializers = [], [], set()
     for number, value in fields(graph):
@@ -67,7 +67,7 @@ def signature(model):
 
 
 RANDOM = re.compile(rb"Bernoulli|Multinomial|Random(Normal|Uniform)")  # ops
-# Of TensorProto, and of numpy's headers.
+# Element types of TensorProto, with their names in .npy headers.
 TYPES = {1: "<f4", 2: "|u1", 3: "|i1", 5: "<i2", 6: "<i4", 7: "<i8", 9: "|b1", 10: "<f2", 11: "<f8"}
 
 
@@ -77,7 +77,7 @@ def isRandom(model, folder):
 
 
 def typeOf(tensor):
-    """Element type and sizes of a TensorProto, as numpy's header has them."""
+    """Returns the element type and sizes of a TensorProto in the form of a .npy header."""
     kind, sizes = None, []
     for number, value in fields(tensor):
         if number == 1:
@@ -105,13 +105,13 @@ def typeOfNpy(array):
 
 
 def oneLine(text):
-    """The reason in burin's message, without the paths in it."""
+    """Returns the reason in burin's message, with paths removed."""
     lines = [line.strip() for line in text.strip().splitlines() if "cannot import" not in line]
     return re.sub(r"\s+", " ", re.sub(r"model\.onnx:[^ ]*: ", "", " ".join(lines)))[:200]
 
 
 def runTest(burin, folder):
-    """("passed" | "unsupported" | "failed", reason)"""
+    """Returns ("passed" | "unsupported" | "failed", reason)."""
     model = folder / "model.onnx"
     proto = model.read_bytes()
     inputs, outputs = signature(proto)
@@ -132,12 +132,13 @@ def runTest(burin, folder):
                 done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TIMEOUT_SECONDS)
             except subprocess.TimeoutExpired:
                 return "failed", f"took more than {TIMEOUT_SECONDS} s"
-            # An input that decides on a size has to be known when the model is compiled; burin says which, and how.
+            # An input that determines a size must be known when the model is compiled; burin's message names it and the
+            # option.
             advice = re.search(r"--fix (\S+)=@FILE", done.stderr)
             if done.returncode != 4 or not advice or advice[1] in fixed or advice[1] not in given:
                 break
             fixed[advice[1]] = True
-        if done.returncode == 4 or "which burin does not have" in done.stderr:  # of the data's element type
+        if done.returncode == 4 or "which burin does not have" in done.stderr:  # for the element type of the data
             return "unsupported", oneLine(done.stderr)
         if done.returncode != 0:
             return "failed", f"exit {done.returncode}: " + oneLine(done.stderr)
@@ -161,7 +162,7 @@ def readList(path):
 
 
 def kindOf(reason):
-    """What tests that are not supported have in common."""
+    """Groups reasons of unsupported tests."""
     if found := re.search(r"of type (\w+), which", reason):
         return f"elements of type {found[1]}"
     if "is a sequence" in reason or "is an optional value" in reason:
@@ -172,14 +173,14 @@ def kindOf(reason):
 
 
 def printReasons(results):
-    """How many tests are not supported for which reason; a test that is there in two versions counts twice."""
+    """Prints the number of unsupported tests per reason; a test that exists in two versions counts twice."""
     counts = collections.Counter(kindOf(reason) for outcome, reason in results.values() if outcome == "unsupported")
     for kind, count in counts.most_common():
         print(f"{count:4} {kind}")
 
 
 class Progress:
-    """A bar on a terminal, nothing elsewhere."""
+    """A progress bar, shown only on a terminal."""
 
     def __init__(self, total):
         self.total, self.done, self.shown = total, 0, sys.stderr.isatty() and not os.environ.get("NO_COLOR")
@@ -220,7 +221,7 @@ def main():
     def one(folder):
         try:
             return runTest(arguments.burin, folder)
-        except Exception as problem:  # a test that cannot be read is a test that fails
+        except Exception as problem:  # a test that cannot be read has failed
             return "failed", repr(problem)
 
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:

@@ -1,4 +1,4 @@
-// What the generated tests of docs/from-pytorch.md share.
+// Shared by the generated tests of docs/from-pytorch.md.
 #pragma once
 #include <array>
 #include <burin/burin.h>
@@ -7,27 +7,27 @@
 
 using namespace burin;
 
-/// A tensor as text: "f32 3 4 : 0.5 1.5 …", element type, sizes, elements.
+/// A tensor as text, "f32 3 4 : 0.5 1.5 …": element type, sizes, elements.
 struct Input {
   const char *name;
-  TensorSpec spec; // with symbols
+  TensorSpec spec; // may contain symbols
   const char *value;
 };
 extern const std::vector<Input> inputs;
 
-enum class Kind { Traced, Eager, Shapes }; // Shapes: eager, elements are random
+enum class Kind { Traced, Eager, Shapes }; // Shapes: run eagerly, compare only shapes, as the elements are random
 struct Row {
-  int line; // in the page
+  int line; // in docs/from-pytorch.md
   const char *expression;
   Kind kind;
   std::vector<Tensor> (*compute)(const std::vector<Tensor> &in);
-  std::vector<const char *> results; // PyTorch's
+  std::vector<const char *> results; // computed by PyTorch
 };
 
-/// Computes each row and compares it with PyTorch's results.
+/// Evaluates each row and compares it with PyTorch's results.
 void checkRows(const std::vector<Row> &rows);
 
-/// The inputs, to be unpacked by name.
+/// Returns the inputs as an array, for a structured binding.
 inline std::array<Tensor, 15> nameAll(const std::vector<Tensor> &in) {
   std::array<Tensor, 15> named;
   REQUIRE(in.size() == named.size());

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs the examples, and checks that pages show their code, their output and their commands.
 
-In docs/guide.md, docs/architecture.md and README.md, ```cpp and ```c blocks are parts of files in docs/examples; ```text blocks are parts of what these
-print, where "…" stands for anything; "$ burin…" lines of ```console blocks are lines of commands.sh there.
-Relative links in all pages must lead to a file."""
+In docs/guide.md, docs/architecture.md and README.md, ```cpp and ```c blocks are parts of files in docs/examples;
+```text blocks are parts of the output of these, where "…" stands for any text; "$ burin…" lines of ```console blocks
+are lines of commands.sh there. Relative links in all pages must lead to a file."""
 import argparse
 import os
 import pathlib
@@ -19,7 +19,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def run(command, folder, tools, errors):
-    """What the command prints."""
+    """Returns the output of the command."""
     environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
     result = subprocess.run(command, cwd=folder, env=environment, text=True, capture_output=True)
     if result.returncode:
@@ -28,7 +28,7 @@ def run(command, folder, tools, errors):
 
 
 def hasCode(block, source):
-    """Whether the block is part of the source, perhaps out of functions or scopes."""
+    """Returns whether the block is part of the source; it may be taken out of functions or scopes."""
     return any(re.sub(r"^(?=.)", "  " * depth, block, flags=re.MULTILINE) in source for depth in range(4))
 
 
@@ -64,7 +64,7 @@ def linkErrors():
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]:
         prose = BLOCK.sub("", page.read_text())
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose):
-            if " " not in target and not (page.parent / target).exists():  # a lambda in a code span is no link
+            if " " not in target and not (page.parent / target).exists():  # a lambda in a code span is not a link
                 yield f"{page.relative_to(ROOT)} links to {target}, which is not there"
 
 

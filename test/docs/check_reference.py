@@ -1,4 +1,4 @@
-"""Runs doxygen over the public headers. Fails on a warning, and on a class or function of a namespace without a comment."""
+"""Runs doxygen on the public headers. Fails on a warning, or if a class or function of a namespace has no comment."""
 import argparse
 import os
 import re
@@ -13,7 +13,7 @@ arguments = parser.parse_args()
 run = subprocess.run(["doxygen", "docs/Doxyfile"], cwd=arguments.source, text=True, capture_output=True,
                      env={**os.environ, "BURIN_BUILD": os.path.relpath(arguments.build, arguments.source)})
 undocumented = re.compile(r"warning: (Member|Compound) .* is not documented\.$")
-# Members of a class may speak for themselves; the class may not, nor may what stands alone.
+# Members of a class may be without comment, but not the class, and not functions outside of classes.
 required = re.compile(r"Compound|\((function|enumeration)\) of (file|namespace)")
 problems = [line for line in run.stderr.splitlines()
             if not undocumented.search(line) or (required.search(line) and "operator" not in line)]

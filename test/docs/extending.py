@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 DIFFS = ROOT / "docs/extending"
 COPIED = ["CMakeLists.txt", "CMakePresets.json", "README.md", "LICENSE", "codegen", "docs", "frontend", "ir", "passes",
           "runtime", "test", "tools"]
-# What a built tree must pass: ctest's names.
+# ctest patterns of the tests that a changed tree must pass.
 TESTS = {"family": "codegen/copy|ops-tests: |sources", "op": "ops-tests: cube|gradients.*cube|reference-tests|sources",
          "pass": "passes/remove-double-negation|passes-page|passes-tests|sources"}
 
@@ -32,7 +32,7 @@ def run(*command, **options):
 
 
 def changedTree(diff, folder):
-    """A copy of the sources with a diff applied. Returns the changed files."""
+    """Copies the sources and applies a diff. Returns the changed files."""
     for entry in COPIED:
         source, target = ROOT / entry, folder / entry
         if source.is_dir():
@@ -44,7 +44,8 @@ def changedTree(diff, folder):
 
 
 def generate(folder, build, tools):
-    """What tablegen and opgen.py make of the changed definitions, before the build's own on the include path."""
+    """Runs tablegen and opgen.py on the changed definitions; the output precedes that of the build on the include
+    path."""
     made = folder / "generated"
     for name in ("ir", "passes/analysis", "codegen/emit", "codegen/scalar", "include/burin"):
         (made / name).mkdir(parents=True)
@@ -63,7 +64,7 @@ def generate(folder, build, tools):
 
 
 def compileChanged(files, folder, build, made):
-    """Checks the changed sources with the flags of the build; new ones with those of a neighbour."""
+    """Checks the changed sources with the flags of the build; a new source uses those of a neighbour."""
     commands = {entry["file"]: entry["command"] for entry in json.loads((build / "compile_commands.json").read_text())}
     for file in (file for file in files if file.endswith(".cpp")):
         neighbour = str(ROOT / file)
@@ -78,7 +79,7 @@ def compileChanged(files, folder, build, made):
 
 
 def buildAndTest(name, folder):
-    """Builds the whole changed tree (ccache has most of it) and runs its tests for each target."""
+    """Builds the whole changed tree (ccache has most objects) and runs its tests for each target."""
     run("cmake", "--preset", "release", cwd=folder)
     run("cmake", "--build", folder / ".build/release", "--parallel", os.cpu_count())
     for target in ("native", "x86-64-v3"):

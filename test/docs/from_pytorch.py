@@ -1,11 +1,11 @@
-"""The rows of docs/from-pytorch.md: what make_from_pytorch.py and from_pytorch_sources.py share."""
+"""Reads the rows of docs/from-pytorch.md; shared by make_from_pytorch.py and from_pytorch_sources.py."""
 import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs/from-pytorch.md"
 STORED = ROOT / "test/docs/from_pytorch.json"
-# Element type and sizes of the tensors that the rows use; a name is a symbol, with this value.
+# Element types and sizes of the tensors in the rows. A name is a symbol, with this value.
 SYMBOLS = {"n": 3, "b": 2}
 INPUTS = {"x": ("f32", ["n", 4]), "y": ("f32", ["n", 4]), "z": ("f32", [2, "n", 4]), "v": ("f32", [4]),
           "s": ("f32", [4, 4]), "m": ("f32", [4, 5]), "c": ("f32", [5]), "a": ("f32", ["n"]), "i": ("i64", ["n"]),
@@ -15,7 +15,7 @@ ROW = re.compile(r"^\| `(.*?)` \| `(.*?)` \|$")
 
 
 def rows():
-    """(line number, section, PyTorch's expression, burin's) of each row that is an expression."""
+    """Returns (line number, section, PyTorch's expression, burin's) of each row that is an expression."""
     section = ""
     for number, line in enumerate(PAGE.read_text().splitlines(), 1):
         if line.startswith("## "):

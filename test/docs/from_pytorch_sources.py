@@ -10,13 +10,13 @@ from from_pytorch import INPUTS, STORED, SYMBOLS, rows
 
 
 def tensorText(value):
-    """"f32 3 4 : 0.5 1.5 …" """
+    """Formats a tensor as "f32 3 4 : 0.5 1.5 …"."""
     dtype, shape, elements = value
     return f"{dtype} {' '.join(map(str, shape))} : {' '.join(map(str, elements))}"
 
 
 def literal(text):
-    """A C++ string, in pieces that compilers accept."""
+    """Formats a C++ string, in pieces within the limits of compilers."""
     return " ".join(json.dumps(text[at:at + 4000], ensure_ascii=False) for at in range(0, len(text), 4000)) or '""'
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes from_pytorch.json: inputs, and what PyTorch computes for the left sides of docs/from-pytorch.md.
+"""Writes from_pytorch.json: inputs, and PyTorch's results for the left sides of docs/from-pytorch.md.
 
 Needs torch and numpy; run it again after adding a row:  python3 make_from_pytorch.py"""
 import json
@@ -31,7 +31,7 @@ def makeInputs():
 
     def make(name, dtype, sizes):
         shape = [SYMBOLS.get(size, size) for size in sizes]
-        if dtype == "f32":  # multiples of 1/16 and none is 0: short in the file, exact in every float type
+        if dtype == "f32":  # nonzero multiples of 1/16: short in the file, exact in every float type
             values = torch.randint(0, 48, shape, generator=generator)
             return ((values * 2 + 1) / 32 - 1.5)
         high = {"i": 4, "j": 3, "k": 4, "p": 2}[name]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Runs the examples of the definitions of passes and compares docs/passes.md with what mlir-tblgen makes of it.
+"""Runs the examples in the definitions of passes and compares docs/passes.md with the output of mlir-tblgen.
 
-passes_page.py --opt BURIN_OPT --tblgen MLIR_TBLGEN --include DIR [--update]. With --update the graphs behind "After:" and
-the page are written anew.
+passes_page.py --opt BURIN_OPT --tblgen MLIR_TBLGEN --include DIR [--update]. With --update, the graphs after "After:"
+and the page are rewritten.
 """
 import argparse
 import pathlib
@@ -29,7 +29,7 @@ def transformed(opt, argument, options, graph):
     result = subprocess.run([opt, f"--{argument}" + (f"={options}" if options else "")], input=graph, text=True, capture_output=True)
     if result.returncode:
         sys.exit(f"{argument}: {result.stderr}")
-    # Without the bytes of large constants, which follow the module.
+    # Removes the bytes of large constants, which follow the module.
     lines = re.sub(r"\{-#.*?#-\}", "", result.stdout, flags=re.DOTALL).strip().splitlines()
     if lines[0] == "module {":
         lines = textwrap.dedent("\n".join(lines[1:-1])).splitlines()
@@ -38,7 +38,7 @@ def transformed(opt, argument, options, graph):
 
 
 def withResults(opt, text):
-    """Passes.td with each "After:" as the pass makes it."""
+    """Returns Passes.td with the actual result of the pass after each "After:"."""
     def ofPass(definition):
         def ofExample(example):
             indent, heading, options, before, _ = example.groups()

@@ -1,4 +1,4 @@
-// Costs that the design counts on: dispatch to workers, enqueueing, allocation. Not part of the tests.
+// Measures costs that the design relies on: dispatch to workers, enqueueing, allocation. Not part of the tests.
 #include "runtime/support/Memory.h"
 #include "runtime/threads/Engine.h"
 #include <algorithm>
@@ -10,7 +10,7 @@
 using namespace burin::rt;
 using Clock = std::chrono::steady_clock;
 
-/// Prints percentiles of the time per call, as the mean over `batch` calls; `prepare` runs before each batch, untimed.
+/// Prints percentiles of the time per call, as the mean over `batch` calls. `prepare` runs before each batch, untimed.
 template <class Prepare, class Call>
 static void measure(const char *name, int samples, int batch, Prepare prepare, Call call) {
   std::vector<double> times(samples);
@@ -30,7 +30,7 @@ static void letWorkersSleep() { std::this_thread::sleep_for(std::chrono::millise
 
 static void dispatch(Pool &pool) {
   auto empty = [](int64_t, int64_t, int) {};
-  // All threads must meet: a round trip to the other cores and back.
+  // A barrier of all threads: a round trip between the cores.
   auto meet = [&] {
     std::atomic<int> arrived{0};
     pool.parallelFor(pool.threads(), 1, [&](int64_t, int64_t, int) {
@@ -46,14 +46,14 @@ static void dispatch(Pool &pool) {
   measure("parallelFor, all threads meet, workers asleep", 100, 1, letWorkersSleep, meet);
 }
 
-/// The same 64 chunks of work on one thread and on all.
+/// Runs the same 64 chunks of work on one thread and on all.
 static void speedUp(Pool &pool, const char *serial, const char *parallel, int steps) {
   std::atomic<uint32_t> sink{0};
   auto chunk = [&](int64_t lo, int64_t, int) {
     auto value = static_cast<uint32_t>(lo);
     for (int i = 0; i < steps; ++i) {
       value = value * 1664525 + 1013904223;
-      asm volatile("" : "+r"(value)); // or the compiler folds several steps into one
+      asm volatile("" : "+r"(value)); // keeps the compiler from folding several steps into one
     }
     sink.store(value, std::memory_order_relaxed);
   };

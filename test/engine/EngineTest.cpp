@@ -58,7 +58,7 @@ TEST_CASE("random graphs compute what serial evaluation computes") {
         tasks[random() % (i + 1)]->wait();
     }
     if (round % 2)
-      tasks.clear(); // nobody needs to hold a task for it to run
+      tasks.clear(); // a task runs even if nobody holds a reference to it
     CHECK(!engine.synchronize());
     CHECK(values == expected);
   }
@@ -110,7 +110,7 @@ TEST_CASE("one thread: never two tasks at once, whichever threads wait and run t
 TEST_CASE("one thread: a task that waits is run by the waiting thread while the engine's own sleeps") {
   Pool pool(1);
   Engine engine(pool);
-  bool helped = false; // waking a thread takes longer than to begin the wait, mostly
+  bool helped = false; // usually true: waking a thread takes longer than starting to wait
   for (int i = 0; i < 1000 && !helped; ++i) {
     std::thread::id runner;
     after(engine, {}, [&] { runner = std::this_thread::get_id(); })->wait();
@@ -158,7 +158,7 @@ TEST_CASE("a failure reaches all that depend on it, and nothing else") {
 
   CHECK(whatFailed(engine.synchronize().get()) == "first");
   CHECK(!engine.synchronize());
-  // The tasks keep their failure, and so does what is enqueued on them later; synchronize has reported it.
+  // `synchronize` has reported the failure, but the tasks keep it, and so do tasks enqueued on them later.
   TaskRef late = after(engine, {bad.get()}, [&] { ran += 100; });
   CHECK(late->failed());
   CHECK(whatFailed(late->wait()) == "first");
@@ -264,7 +264,7 @@ TEST_CASE("tasks that wait for chains of tasks, more of them than threads") {
       for (int k = 0; k < 5; ++k)
         chain.push_back(after(engine, {chain.back().get()}, [] { std::this_thread::yield(); }));
       chain.back()->wait();
-      // From a body on any worker, too.
+      // The same from a body on any worker.
       pool.parallelFor(4, 1, [&](int64_t, int64_t, int) {
         TaskRef first = after(engine, {}, [] {});
         after(engine, {first.get()}, [] {})->wait();
@@ -314,7 +314,7 @@ TEST_CASE("many threads enqueue, wait and synchronize") {
 TEST_CASE("chains of a million tasks run, fail and are freed without deep recursion") {
   Pool pool(2);
   Engine engine(pool);
-  engine.setLimit(SIZE_MAX); // so that the whole chain waits
+  engine.setLimit(SIZE_MAX); // lets the whole chain wait
   constexpr int kLength = 1000000;
   std::atomic<bool> gate{false};
   std::atomic<int> ran{0};
@@ -324,7 +324,7 @@ TEST_CASE("chains of a million tasks run, fail and are freed without deep recurs
       std::this_thread::yield();
     return fails ? broken("the root") : Status();
   });
-  // Each task's work holds the task before it.
+  // Each task's closure holds a reference to the previous task.
   for (int i = 0; i < kLength; ++i)
     last = after(engine, {last.get()}, [&ran, before = last] { ran.fetch_add(1, std::memory_order_relaxed); });
   gate = true;

@@ -59,7 +59,7 @@ TEST_CASE("the cache keeps within its limit, in favour of what is used now") {
     CHECK(memory.stats().cached <= 100000);
   }
   uint64_t before = memory.stats().systemAllocations;
-  memory.allocate(13000); // the size of the last rounds is cached though the cache was full of others
+  memory.allocate(13000); // the size of the last rounds is cached, although the cache was full of others
   CHECK(memory.stats().systemAllocations == before);
   memory.allocate(1 << 20); // larger than the whole cache
   CHECK(memory.stats().cached <= 100000);

@@ -9,7 +9,8 @@
 
 using namespace burin::rt;
 
-/// Every index once, chunks as promised, and no two chunks at the same time under one worker index.
+/// Checks that every index runs once, in chunks of the documented sizes, and that no two chunks run at the same time
+/// under one worker index.
 static bool coversOnce(Pool &pool, int64_t n, int64_t grain) {
   std::vector<std::atomic<int>> visits(n);
   std::vector<std::atomic<int>> inside(pool.threads());
@@ -123,7 +124,7 @@ TEST_CASE("sleeping workers wake for work") {
 TEST_CASE("each thread begins with the same share in every call") {
   Pool pool(GENERATE(2, 3, 5));
   for (int round = 0; round < 20; ++round) {
-    // Nobody goes on before all have come, so nobody can help out in another's share first.
+    // All threads wait for each other first, so no thread can take over another's share before that one has started.
     std::atomic<int> arrived{0}, mistakes{0};
     pool.parallelFor(12 * pool.threads(), 3, [&](int64_t lo, int64_t, int worker) {
       bool isFirst = arrived < pool.threads();
@@ -149,7 +150,7 @@ TEST_CASE("idle workers sleep, also under Awake") {
   };
   double before = cpuTime();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  CHECK(cpuTime() - before < 0.15); // a spinning worker would have used .3
+  CHECK(cpuTime() - before < 0.15); // a spinning worker would have used 0.3 s
 }
 
 namespace {
@@ -185,7 +186,7 @@ TEST_CASE("a guest helps with a worker's job, not with another caller's") {
   outer.state = &state;
   outer.run = [](Pool::Work &work) {
     State &state = *static_cast<Outer &>(work).state;
-    // The two chunks meet, so the guest must take one of them.
+    // The two chunks wait for each other, so the guest must run one of them.
     state.pool.parallelFor(2, 1, [&](int64_t, int64_t, int) {
       state.arrived++;
       while (state.arrived < 2)
@@ -248,7 +249,7 @@ TEST_CASE("a thread that was told where to run stays there") {
   std::thread([] {
     int core = currentCore();
     REQUIRE(core >= 0);
-    leaveCore(core); // nothing of that comes back
+    leaveCore(core); // must not affect the thread's later placement
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(core, &one);

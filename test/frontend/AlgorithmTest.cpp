@@ -1,4 +1,4 @@
-// Algorithms whose course depends on data: each gives the same bits eagerly, jitted and from an artifact.
+// Algorithms with data-dependent control flow give the same bits eagerly, jitted and from an artifact.
 #include "test/frontend/Check.h"
 #include <burin/control.h>
 
@@ -23,7 +23,8 @@ template <class T> void checkSame(const std::vector<Tensors> &all) {
   }
 }
 
-/// Calls f on the inputs, eagerly, jitted and compiled for symbolic sizes where `specs` has them; returns its results.
+/// Calls f on the inputs eagerly, jitted, and compiled for the symbolic sizes of `specs`. Checks that all agree and
+/// returns the results.
 template <class F> Tensors everyWay(F &&f, const Tensors &inputs, std::vector<TensorSpec> specs = {}) {
   if (specs.empty())
     for (const Tensor &input : inputs)
@@ -45,18 +46,18 @@ template <class F> Tensors everyWay(F &&f, const Tensors &inputs, std::vector<Te
 
 // ---- beam search
 
-/// The `width` best continuations of a sentence under a table of logarithms of probabilities, [words, words]: sentences
-/// [width, length] and their scores [width]. Ends when all have reached word 0, or after `length` words.
+/// Finds the `width` most likely sentences under a table of log probabilities [words, words]. Returns sentences [width,
+/// length] and their scores [width]. Ends when all sentences have reached word 0, or after `length` words.
 Tensors beamSearch(const Tensor &table, int64_t width, int64_t length) {
   const int64_t words = table.shape()[0].value();
   Tensor sentences = zeros({width, length}, i64), last = full({width}, 1, i64);
-  // Only the first beam counts at the start: all are equal.
+  // Initially all beams are equal, so only the first may count.
   Tensor scores = where(arange(width) == 0, 0.0, -1e30).to(f32), isOver = zeros({width}, boolean);
   auto goesOn = [=](const Tensor &i, const Tensor &, const Tensor &, const Tensor &, const Tensor &over) {
     return (i < length) & !all(over);
   };
   auto step = [=](const Tensor &i, const Tensor &text, const Tensor &score, const Tensor &word, const Tensor &over) {
-    // A sentence that is over goes on with word 0, at no cost.
+    // A finished sentence continues with word 0 at no cost.
     Tensor stay = where(arange(words) == 0, 0.0, -1e30).to(f32);
     Tensor next = where(unsqueeze(over, {1}), unsqueeze(stay, {0}), take(table, word));
     auto [best, at] = topk(reshape(unsqueeze(score, {1}) + next, {width * words}), width);
@@ -70,7 +71,7 @@ Tensors beamSearch(const Tensor &table, int64_t width, int64_t length) {
   return {text, score, i};
 }
 
-/// The same by hand.
+/// The same in plain C++.
 std::vector<std::pair<float, std::vector<int64_t>>> beamSearchByHand(const std::vector<float> &table, size_t words,
                                                                      size_t width, size_t length) {
   using Beam = std::pair<float, std::vector<int64_t>>;
@@ -111,7 +112,7 @@ TEST_CASE("beam search with while_loop") {
   }
 }
 
-// ---- an LSTM language model: a scan over the words, and in each turn a scan over the layers
+// ---- an LSTM language model: a scan over the words, with an inner scan over the layers
 
 TEST_CASE("an LSTM language model with a scan in a scan") {
   manual_seed(5);
@@ -124,7 +125,7 @@ TEST_CASE("an LSTM language model with a scan in a scan") {
     Tensor next = sigmoid(gate(1)) * c + sigmoid(gate(0)) * tanh(gate(2));
     return std::make_pair(sigmoid(gate(3)) * tanh(next), next);
   };
-  auto model = [=](const Tensor &tokens) { // [time, batch]: logits [time, batch, words]
+  auto model = [=](const Tensor &tokens) { // maps [time, batch] to logits [time, batch, words]
     const Dim batch = tokens.shape()[1];
     Tensor zero = zeros({layers, batch, size});
     auto word = [=](const Tensors &states, const Tensors &elements) {
@@ -139,7 +140,7 @@ TEST_CASE("an LSTM language model with a scan in a scan") {
   };
   Tensor tokens = randint(0, words, {7, 5});
   Tensor got = everyWay(model, {tokens}, {{i64, {Dim("time"), Dim("batch")}}})[0];
-  // Written out.
+  // The same, unrolled.
   std::vector<Tensor> h(size_t(layers), zeros({5, size})), c = h;
   for (int64_t t = 0; t < 7; ++t) {
     Tensor x = take(embedding, tokens(t));
@@ -156,10 +157,10 @@ TEST_CASE("an LSTM language model with a scan in a scan") {
   }
 }
 
-// ---- Newton's method, under nested cond
+// ---- Newton's method within nested cond
 
 TEST_CASE("Newton iterations under nested cond") {
-  // The cube root by Newton's method, of numbers near zero by its definition; a negative one by symmetry.
+  // The cube root: by Newton's method, for negative numbers by symmetry, and 0 near zero.
   auto root = [](const Tensor &x) {
     auto newton = [&](const Tensor &a) {
       return while_loop(
@@ -194,7 +195,8 @@ TEST_CASE("Newton iterations under nested cond") {
 
 TEST_CASE("a Mandelbrot picture") {
   const int64_t width = 48, height = 32, most = 60;
-  auto picture = [=](const Tensor &centre) { // how many turns each point takes to leave: i64 [height, width]
+  // Maps points to the number of iterations until each diverges: i64 [height, width].
+  auto picture = [=](const Tensor &centre) {
     Tensor re = unsqueeze(arange(width).to(f32) * (3.0 / width) - 1.5 + centre(0), {0}) + zeros({height, 1});
     Tensor im = unsqueeze(arange(height).to(f32) * (2.0 / height) - 1 + centre(1), {1}) + zeros({1, width});
     auto inside = [](const Tensor &x, const Tensor &y) { return x * x + y * y <= 4.0; };
@@ -230,7 +232,7 @@ TEST_CASE("a Mandelbrot picture") {
 
 TEST_CASE("a ray-marched picture") {
   const int64_t size = 40;
-  // A sphere of radius 1 at the origin over a floor at y = -1, seen from z = -3: brightness [size, size].
+  // A sphere of radius 1 at the origin above a floor at y = -1, seen from z = -3: brightness [size, size].
   auto distance = [](const Tensor &x, const Tensor &y, const Tensor &z) {
     return minimum(sqrt(x * x + y * y + z * z) - 1, y + 1);
   };
@@ -266,7 +268,7 @@ TEST_CASE("Metropolis sampling with state") {
   struct Chain : nn::Module {
     Parameter place = register_buffer("place", zeros({64})), accepted = register_buffer("accepted", zeros({}, i64));
     Generator generator{7};
-    /// `steps` moves of 64 walkers, whose places become normally distributed with mean 1 and deviation 0.5.
+    /// `steps` moves of 64 walkers, whose positions approach a normal distribution with mean 1 and deviation 0.5.
     Tensor run(int64_t steps) {
       auto energy = [](const Tensor &x) { return (x - 1) * (x - 1) * 2; };
       auto [last, count] = fori_loop(

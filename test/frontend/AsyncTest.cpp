@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <thread>
 
-static constexpr int64_t kTooMany = int64_t(1) << 46; // bytes no machine has
+static constexpr int64_t kTooMany = int64_t(1) << 46; // bytes; more than any machine has
 
 TEST_CASE("a failed op poisons what depends on it, and names its line") {
   int line = __LINE__ + 1;
@@ -64,12 +64,12 @@ TEST_CASE("kernels serve other shapes and other numbers") {
     CHECK(y.sum(1).softmax().sum().item() == Approx(1));
   }
   auto after = kernel_statistics();
-  // y[{0, 0}] and the sum of a vector are new; nothing else is.
+  // Only y[{0, 0}] and the sum of a vector are compiled anew.
   CHECK(after.compiled + after.fromDisk - before.compiled - before.fromDisk <= 6);
 }
 
 TEST_CASE("products with one matrix are compiled once for all numbers of rows") {
-  // The matrix keeps its sizes in the kernel; another one of other sizes has a kernel of its own.
+  // The sizes of the matrix are constants in the kernel; a matrix of other sizes gets its own kernel.
   Tensor weight = ones({96, 70}), other = ones({80, 70});
   CHECK(matmul(ones({3, 96}), weight).sum().item() == 3 * 96 * 70);
   auto made = [] {

@@ -2,11 +2,11 @@
 #include <cmath>
 
 namespace {
-/// Attention by its formula, from other ops.
+/// Computes attention by its definition, with other ops.
 Tensor byFormula(const Tensor &q, const Tensor &k, const Tensor &v, const Tensor &added, double scale) {
   return matmul(softmax(matmul(q, k.transpose({0, 1, 3, 2})) * scale + added, -1), v);
 }
-/// [batch, length, heads * size] as [batch, heads, length, size].
+/// Reshapes [batch, length, heads * size] to [batch, heads, length, size].
 Tensor heads(const Tensor &x, int64_t count) {
   int64_t batch = x.shape()[0].value(), length = x.shape()[1].value(), size = x.shape()[2].value() / count;
   return x.reshape({batch, length, count, size}).transpose({0, 2, 1, 3});
@@ -40,7 +40,7 @@ TEST_CASE("attention reads transposed operands where they lie") {
   };
   Tensor expected = scaled_dot_product_attention(heads(q, 3), heads(k, 3), heads(v, 3));
   CHECK(largestDifference(jit(attend)(q, k, v), expected) == 0);
-  // A transpose that others read too is a tensor of its own.
+  // A transpose with other users is computed separately.
   auto both = [&](const Tensor &q, const Tensor &k, const Tensor &v) {
     Tensor turned = heads(q, 3);
     return std::pair(scaled_dot_product_attention(turned, heads(k, 3), heads(v, 3)), turned * 2);
@@ -48,7 +48,7 @@ TEST_CASE("attention reads transposed operands where they lie") {
   auto [attended, doubled] = jit(both)(q, k, v);
   CHECK(largestDifference(attended, expected) == 0);
   CHECK(largestDifference(doubled, heads(q, 3) * 2) == 0);
-  // The last dimension may be the one that is not dense.
+  // The last dimension may be strided.
   auto across = [](const Tensor &q, const Tensor &k, const Tensor &v) {
     return scaled_dot_product_attention(q, k.transpose({0, 2, 1}), v.transpose({0, 2, 1}));
   };

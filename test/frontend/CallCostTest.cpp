@@ -1,4 +1,4 @@
-// What calls may cost: counted, not timed.
+// Bounds on the work per call, as counts rather than times.
 #include "test/frontend/Check.h"
 #include <atomic>
 #include <cstdlib>
@@ -27,7 +27,7 @@ TEST_CASE("Alternating between sizes binds each of them once") {
     }
     return allocations - before;
   };
-  cost(few, many); // binds
+  cost(few, many); // the first run binds the sizes
   int64_t same = cost(few, few), alternating = cost(few, many);
   INFO(same << " allocations for one size, " << alternating << " for two");
   CHECK(same > 0);

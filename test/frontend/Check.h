@@ -1,11 +1,11 @@
-// What the frontend's tests share.
+// Shared by the tests of the frontend.
 #pragma once
 #include <burin/burin.h>
 #include <catch2/catch.hpp>
 
 using namespace burin;
 
-/// The text of the Error that `code` throws; "" if it throws none.
+/// Returns the text of the Error that `code` throws, or "" if it throws none.
 template <class F> std::string messageOf(F &&code) {
   try {
     code();
@@ -15,13 +15,13 @@ template <class F> std::string messageOf(F &&code) {
   return "";
 }
 
-/// ":<line>: " of this file, as messages begin after the path.
+/// Returns ":<line>: " of this file; messages begin so after the path.
 inline std::string atLine(const char *file, int line) { return std::string(file) + ":" + std::to_string(line) + ": "; }
 
 inline bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
 inline size_t lines(const std::string &text) { return size_t(std::count(text.begin(), text.end(), '\n')) + 1; }
 
-/// Checks that `code` throws an Error with this line's place and all the given parts, in at most six lines.
+/// Checks that `code` throws an Error that names this line and contains all the given parts, in at most six lines.
 #define CHECK_ERROR(code, ...)                                                                                         \
   do {                                                                                                                 \
     std::string what = messageOf([&] { code; });                                                                       \

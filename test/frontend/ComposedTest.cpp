@@ -1,4 +1,5 @@
-// Functions made of ops: what test/docs/FromPytorch.cpp, which compares their values with PyTorch's, does not say.
+// Properties of the composed functions that test/docs/FromPytorch.cpp does not check; that one compares their values
+// with PyTorch's.
 #include "test/frontend/Check.h"
 #include <filesystem>
 
@@ -10,7 +11,7 @@ TEST_CASE("A size is a number in arithmetic") {
   CHECK((k + x.size(0) * 2).to_vector<int>() == std::vector<int>{7, 7, 7});
   CHECK(Tensor(x.numel()).item<int>() == 12);
 
-  // A symbolic size behaves as the number that it becomes.
+  // A symbolic size promotes like the number that replaces it.
   auto types = [](const Tensor &x, const Tensor &k) {
     return std::tuple{x / x.size(0), k * k.size(0), k / k.size(0), x.sum() * x.size(0)};
   };
@@ -176,7 +177,7 @@ TEST_CASE("The number of threads is fixed once they run") {
   zeros({3}).wait();
   const int threads = num_threads();
   CHECK(threads >= 1);
-  set_num_threads(threads); // already so
+  set_num_threads(threads); // no change, so it is allowed
   CHECK_ERROR(set_num_threads(threads + 1), "threads already; call it before the first op");
   CHECK_ERROR(set_num_threads(0), "0 is not a number from 1 to 1024");
 }

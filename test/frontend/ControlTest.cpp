@@ -1,4 +1,4 @@
-// Branches and loops that depend on data: eagerly, in traces, in gradients.
+// Data-dependent branches and loops: eager, traced, and in gradients.
 #include "frontend/trace/Trace.h"
 #include "ir/reference/Reference.h"
 #include "test/frontend/Check.h"
@@ -6,7 +6,7 @@
 
 namespace {
 
-/// What the reference interpreter gives for a graph.
+/// Evaluates a graph with the reference interpreter.
 std::vector<Tensor> interpret(const Graph &graph, const std::vector<Tensor> &inputs) {
   std::vector<ir::RefTensor> given;
   for (const Tensor &x : inputs) {
@@ -27,7 +27,7 @@ std::vector<Tensor> interpret(const Graph &graph, const std::vector<Tensor> &inp
   return list;
 }
 
-/// The same for a traced function.
+/// Traces a function and evaluates it with the reference interpreter.
 template <class F> std::vector<Tensor> interpreted(F &&function, const std::vector<Tensor> &inputs) {
   std::vector<TensorSpec> specs;
   for (const Tensor &x : inputs)
@@ -35,7 +35,7 @@ template <class F> std::vector<Tensor> interpreted(F &&function, const std::vect
   return interpret(trace(function, specs), inputs);
 }
 
-/// A function with state, traced once and interpreted: each call goes on from the states that the one before has left.
+/// A function with state, traced once and interpreted. Each call starts from the states that the previous one left.
 class Stateful {
 public:
   Stateful(std::function<Tensor(const Tensor &)> function, const TensorSpec &input) {
@@ -64,7 +64,7 @@ private:
   std::vector<Tensor> now;
 };
 
-/// Checks that the function gives the same eagerly and in a trace.
+/// Checks that the function gives the same results eagerly and in a trace.
 template <class F> void checkSame(F &&function, const std::vector<Tensor> &inputs, double tolerance = 0) {
   std::vector<Tensor> leaves;
   for (const Tensor &x : inputs)
@@ -149,7 +149,7 @@ TEST_CASE("while_loop turns as long as its condition says so") {
 }
 
 TEST_CASE("loops nest in loops and branches") {
-  // The sum of i * j over j <= i < n, but for odd i negative.
+  // The sum of i * j over j <= i < n, negated for odd i.
   auto f = [](const Tensor &n) {
     return fori_loop(
         tensor(0), n,
@@ -217,7 +217,7 @@ TEST_CASE("the gradient of a branch is that of what has run") {
   };
   for (const Tensor &x : {tensor({0.5, 0.25}), tensor({-0.5, -2.0})})
     checkSame(f, {x, w}, 1e-4);
-  // No division by 0 in the branch that does not run.
+  // The branch that does not run must not divide by 0.
   auto safe = [](const Tensor &x) {
     return grad(cond(x != 0, [&] { return sin(x) / x; }, [&] { return ones_like(x); }), {x})[0];
   };

@@ -8,7 +8,7 @@ namespace fs = std::filesystem;
 using namespace std::string_literals;
 
 namespace {
-/// A folder that is gone after the test.
+/// A folder that the destructor removes.
 struct Folder {
   fs::path path = fs::temp_directory_path() / ("burin-data-" + std::to_string(::getpid()));
   Folder() { fs::create_directories(path); }
@@ -22,7 +22,7 @@ std::string read(const std::string &path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// A safetensors file with this header.
+/// Returns a safetensors file with this header.
 std::string safetensors(const std::string &header, const std::string &elements) {
   uint64_t size = header.size();
   return std::string(reinterpret_cast<char *>(&size), 8) + header + elements;
@@ -111,7 +111,7 @@ TEST_CASE("hostile safetensors are refused with a reason") {
   std::string one = R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
   CHECK(contains(refused(safetensors("{\"a\":" + one + ",\"b\":" + one + "}", "1234")), "overlap"));
   CHECK(contains(refused(safetensors("{\"a\":" + one + ",\"a\":" + one + "}", "1234")), "twice"));
-  // Every truncation and every flipped byte of a real file either loads or throws Error; none crashes.
+  // Every truncation and every flipped byte of a valid file either loads or throws Error; none crashes.
   save_safetensors(folder / "x", {{"w", tensor({1.0, 2.0})}, {"b", tensor({true})}});
   const std::string good = read(folder / "x");
   for (size_t i = 0; i < good.size(); ++i) {
@@ -130,7 +130,7 @@ TEST_CASE("DLPack shares memory in both directions") {
   CHECK(exported->dl_tensor.strides[0] == 2);
   x = Tensor();
   {
-    Tensor y = from_dlpack(exported); // its deleter runs when y is gone
+    Tensor y = from_dlpack(exported); // the deleter runs with the last reference
     CHECK(y.data<float>().data() == exported->dl_tensor.data);
     CHECK(floats(y * 2) == std::vector<float>{2, 4, 6, 8});
   }
@@ -157,12 +157,12 @@ TEST_CASE("DLPack tensors that cannot be shared are copied or refused") {
   CHECK(floats(from_dlpack(&foreign)) == std::vector<float>{2, 3, 4, 5});
   synchronize();
   CHECK(deleted == 2);
-  foreign.dl_tensor.device = {kDLCUDA, 99}; // which no machine has
+  foreign.dl_tensor.device = {kDLCUDA, 99}; // a device that no machine has
   CHECK_ERROR(from_dlpack(&foreign), "from_dlpack", cuda_device_count() ? "no GPU cuda:99" : "CUDA driver");
   foreign.dl_tensor.device = {DLDeviceType(10), 0};
   CHECK_ERROR(from_dlpack(&foreign), "neither in the memory of the process nor on a CUDA GPU", "copy it to the CPU");
   foreign.dl_tensor.device = {kDLCPU, 0};
   foreign.dl_tensor.dtype.lanes = 4;
   CHECK_ERROR(from_dlpack(&foreign), "4 lanes");
-  CHECK(deleted == 2); // refused tensors stay the caller's
+  CHECK(deleted == 2); // the caller keeps tensors that were refused
 }

@@ -90,7 +90,7 @@ TEST_CASE("ranges and factors are kept in files") {
 }
 
 namespace {
-/// A causal attention layer over embeddings, then the mean over the sequence, in plain loops and doubles.
+/// A causal attention layer over embeddings, then the mean over the sequence, in plain loops over doubles.
 class Model {
 public:
   static constexpr int64_t kWords = 11, kWidth = 4;
@@ -148,7 +148,7 @@ TEST_CASE("one artifact is right for 2000 pairs of batch and sequence sizes") {
   for (int run = 0; run < 2000; ++run) {
     int64_t batch = run == 0 ? 1 : run == 1 ? 257 : int64_t(random() % 257 + 1);
     int64_t seq = run == 0 ? 1 : run == 1 ? 300 : int64_t(random() % 300 + 1);
-    // Two different rows, repeated: the oracle is slow.
+    // Two different rows, repeated, as the reference loops are slow.
     std::vector<int64_t> values(size_t(batch * seq));
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = i < size_t(2 * seq) ? int64_t(random() % Model::kWords) : values[i - size_t(2 * seq)];

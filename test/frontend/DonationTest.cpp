@@ -1,4 +1,4 @@
-// Jitted functions write new values of states over the old ones where nobody else can see them.
+// Jitted functions overwrite the old values of states if nobody else holds them.
 #include "frontend/data/DlpackAbi.h"
 #include "runtime/support/Memory.h"
 #include "test/frontend/Check.h"
@@ -8,11 +8,11 @@
 
 namespace {
 
-constexpr int64_t kLarge = 1 << 20; // elements of 4 bytes: runs go to the engine
+constexpr int64_t kLarge = 1 << 20; // 4-byte elements; large enough for runs to be asynchronous
 
 const void *placeOf(const Parameter &p) { return p->bytes().data(); }
 
-/// How many bytes more than now are ever in use during `code`.
+/// Returns the peak increase in bytes in use during `code`.
 template <class F> size_t extraBytes(F &&code) {
   synchronize();
   rt::Memory::shared().resetPeak();
@@ -22,7 +22,7 @@ template <class F> size_t extraBytes(F &&code) {
   return rt::Memory::shared().stats().peak - before;
 }
 
-/// A state and what adds to it.
+/// A state that each call adds to.
 struct Sum {
   Parameter total;
   explicit Sum(Tensor start) : total(Parameter::state(std::move(start), "total")) {}
@@ -116,7 +116,7 @@ TEST_CASE("readers that have not run yet read the old value") {
   step(one);
   std::vector<Tensor> seen;
   for (int i = 0; i < 10; ++i) {
-    seen.push_back(sum.total * 2); // pending
+    seen.push_back(sum.total * 2); // not yet computed
     step(one);
   }
   for (int i = 0; i < 10; ++i)
@@ -168,7 +168,7 @@ TEST_CASE("a run that fails leaves the states as they were") {
     CHECK(count->item<int64_t>() == 2);
     step(one).wait();
     CHECK(isAll(total, 3));
-    // An input that has failed, or will.
+    // An input that fails, before or during the call.
     Tensor bad = take(one, tensor({-1, int64_t(size)}), 0);
     Tensor broken = one + bad.sum();
     CHECK(!messageOf([&] { step(broken).wait(); }).empty());

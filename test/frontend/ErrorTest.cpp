@@ -1,4 +1,4 @@
-// The mistakes that users make first: each message is short, names the line, and says what to do.
+// Common mistakes of users: each message is short, names the line and suggests a correction.
 #include "test/frontend/Check.h"
 #include <filesystem>
 #include <fstream>

@@ -1,7 +1,7 @@
 /* Generates text in a process without the compiler: generate ARTIFACT PROMPTS STEPS greedy|sample.
- * PROMPTS: 64-bit integers: how many prompts, the longest length, the lengths, the words of each, padded.
- * A line per step: a hash of all logits, then the next word of each prompt. The last line: resident KB after 16 steps
- * and at the end, and the median time of a step in microseconds. */
+ * PROMPTS is a file of 64-bit integers: the number of prompts, the longest length, the lengths, and the padded words of
+ * each. Prints a line per step: a hash of all logits, then the next word of each prompt. The last line has the resident
+ * memory in KB after 16 steps and at the end, and the median time of a step in microseconds. */
 #include <burin/runtime.h>
 #include <inttypes.h>
 #include <math.h>
@@ -47,7 +47,7 @@ static double uniform(void) {
   return ((double)(seed >> 11) + .5) / 9007199254740992.0;
 }
 
-/* The most likely word, or one drawn by the probabilities: by the largest logit plus Gumbel noise. */
+/* Returns the most likely word, or one sampled by the Gumbel-max method: the largest logit plus Gumbel noise. */
 static int64_t choose(const float *logits, int64_t words, int isSampled) {
   int64_t best = 0;
   double most = -INFINITY;

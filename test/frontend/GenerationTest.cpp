@@ -15,7 +15,7 @@ constexpr int64_t kWords = 101, kLength = 48, kBatch = 3, kLayers = 2;
 
 Artifact compiled(const Gpt &model) { return compile(model.program(kLength)); }
 
-/// Prompts of mixed lengths up to `longest`, the first one as long as that.
+/// Prompts of mixed lengths; the first one has the length `longest`.
 struct Prompts {
   std::vector<int64_t> lengths, padded;
   int64_t longest;
@@ -41,22 +41,22 @@ struct Prompts {
   }
 };
 
-uint64_t hashOf(const Tensor &logits) { // as Generate.c
+uint64_t hashOf(const Tensor &logits) { // the hash of Generate.c
   uint64_t hash = 14695981039346656037u;
   for (float value : floats(logits))
     hash = (hash ^ std::bit_cast<uint32_t>(value)) * 1099511628211u;
   return hash;
 }
 
-/// What the process without the compiler has printed.
+/// The output of the process without the compiler.
 struct Text {
   struct Step {
     uint64_t hash;
-    std::vector<int64_t> words; // that follow, one of each prompt
+    std::vector<int64_t> words; // generated words, one per prompt
   };
   std::vector<Step> steps;
-  long early = 0, late = 0; // resident KB
-  double microseconds = 0;  // of a step
+  long early = 0, late = 0; // resident memory in KB
+  double microseconds = 0;  // per step
   std::set<int64_t> distinct;
 };
 Text generate(const std::string &artifact, const std::string &prompts, int steps, const char *mode, size_t batch) {
@@ -84,7 +84,8 @@ Text generate(const std::string &artifact, const std::string &prompts, int steps
   return text;
 }
 
-/// The first step whose logits are not the bits of the text's; -1 if there is none. The functions are given its words.
+/// Returns the first step whose logits differ from the text's in any bit, or -1. The functions are given the text's
+/// words.
 template <class Prefill, class Decode>
 int firstDifference(const Text &text, const Prompts &prompts, Prefill prefill, Decode decode) {
   NoGrad off;
@@ -99,7 +100,8 @@ int firstDifference(const Text &text, const Prompts &prompts, Prefill prefill, D
   }
 }
 
-/// Generates with the artifact in a process of its own, and with the model eagerly: the same bits at each step.
+/// Generates with the artifact in a separate process, and eagerly with the model; both must give the same bits at each
+/// step.
 void generateAlike(const Gpt &model, int64_t longest, int steps, size_t fewestWords) {
   Folder folder;
   const std::string plate = folder / "gpt.plate";
@@ -149,7 +151,7 @@ TEST_CASE("GPT-2's size generates 256 greedy and 256 sampled words") {
 TEST_CASE("generated logits are PyTorch's") { // made by make_generation.py
   Gpt model;
   uint64_t index = 0;
-  for (auto &[name, parameter] : model.named_parameters()) { // numbers that both sides make alike
+  for (auto &[name, parameter] : model.named_parameters()) { // formulas that make_generation.py repeats
     std::vector<float> values(size_t(elements(parameter->shape()).value()));
     const bool isScale = name.find("norm") != std::string::npos && name.ends_with("weight");
     for (float &value : values)
@@ -195,7 +197,7 @@ TEST_CASE("prefill and decode share weights and caches in one artifact") {
     Tensor got = artifact(from_vector(padded, Shape{batch, longest}), positions);
     std::set<int64_t> distinct;
     for (int step = 0; step < 30; ++step) {
-      // Each text alone, as a whole, without a cache.
+      // Each text by itself, as a whole, without a cache.
       for (int64_t b = 0; b < batch; ++b) {
         Tensor text = from_vector(texts[size_t(b)], Shape{1, int64_t(texts[size_t(b)].size())});
         CHECK(largestDifference(got(b), model.logits(text, std::nullopt)(0, -1)) < 2e-4);
@@ -231,7 +233,7 @@ TEST_CASE("one artifact serves every batch and length") {
     CHECK(largestDifference(artifact(tokens), want) < 1e-4);
     CHECK(floats(jitted(tokens)) == floats(artifact(tokens)));
   }
-  CHECK(jitted.traces() == 2); // sizes of 1, which may broadcast, and others
+  CHECK(jitted.traces() == 2); // one trace for sizes of 1, which may broadcast, and one for all others
 }
 
 TEST_CASE("a full cache is an error that leaves it as it was") {

@@ -1,4 +1,4 @@
-// GPT-2's network with a cache, for the tests of text generation.
+// GPT-2's network with a key-value cache, for the tests of text generation.
 #pragma once
 #include <burin/burin.h>
 #include <burin/program.h>
@@ -25,7 +25,7 @@ struct GptBlock : nn::Module {
   nn::KVCache cache =
       register_module("cache", nn::KVCache(sizes.batch, sizes.heads, sizes.length, sizes.size / sizes.heads));
 
-  /// x [n, m, size]; without positions, whole texts without a cache.
+  /// x is [n, m, size]; without positions, x is a whole text, and no cache is used.
   Tensor operator()(Tensor x, const std::optional<Tensor> &positions) const {
     const Dim n = x.shape()[0], m = x.shape()[1];
     Tensor all = transpose(reshape(qkv(norm1(x)), {n, m, 3, sizes.heads, sizes.size / sizes.heads}), {2, 0, 3, 1, 4});
@@ -53,8 +53,8 @@ struct Gpt : nn::Module {
   nn::ModuleList<GptBlock> blocks = register_module("blocks", nn::ModuleList<GptBlock>());
   nn::LayerNorm norm = register_module("norm", nn::LayerNorm(sizes.size));
 
-  /// Random weights for which the most likely word depends on the place and on what came before: with the words' own
-  /// weights at the end, it would be the word itself again and again.
+  /// Draws random weights with which the most likely word depends on the position and the preceding words. With tied
+  /// embeddings, the model would predict the same word again and again.
   void draw() {
     const double deviation = 0.02;
     for (auto &[name, parameter] : named_parameters()) {
@@ -64,22 +64,23 @@ struct Gpt : nn::Module {
     }
   }
 
-  /// Logits [n, m, words] of tokens [n, m] that begin at positions [n].
+  /// Returns logits [n, m, words] of tokens [n, m] that begin at positions [n].
   Tensor logits(const Tensor &tokens, const std::optional<Tensor> &positions) const {
     return ends(states(tokens, positions));
   }
-  /// Logits of the word behind prompts [n, m], of which the first `lengths` [n] tokens count.
+  /// Returns the logits of the word after prompts [n, m], of which the first `lengths` [n] tokens are valid.
   Tensor prefill(const Tensor &prompts, const Tensor &lengths) const {
     const Dim n = lengths.shape()[0];
     Tensor last = broadcast_to(reshape(lengths - 1, {n, 1, 1}), {n, 1, sizes.size});
     return squeeze(ends(gather(states(prompts, lengths * 0), last, 1)), {1});
   }
-  /// Logits of the word behind tokens [n] at positions [n].
+  /// Returns the logits of the word after tokens [n] at positions [n].
   Tensor decode(const Tensor &tokens, const Tensor &positions) const {
     return squeeze(logits(unsqueeze(tokens, {1}), positions), {1});
   }
 
-  /// Both, over the same weights and caches, for all batches and lengths that the cache has room for.
+  /// A program of both functions over the same weights and caches, for all batches and lengths up to the size of the
+  /// cache.
   Graph program(int64_t longest) const {
     Program both(*this);
     Dim n("batch", 1, sizes.batch), m("length", 1, longest);

@@ -1,4 +1,4 @@
-// Prints and calls of C++ functions: eagerly, in jitted code, in artifacts.
+// Debug prints and calls of C++ functions: eager, jitted, and from artifacts.
 #include "test/frontend/Check.h"
 #include "test/onnx/Folder.h"
 #include <burin/nn.h>
@@ -12,7 +12,7 @@ using test::Folder;
 
 namespace {
 
-/// What `code` writes to standard error.
+/// Returns the text that `code` writes to standard error.
 template <class F> std::string printed(F &&code) {
   Folder folder;
   const std::string path = folder / "stderr";
@@ -35,7 +35,7 @@ template <class F> std::string printed(F &&code) {
   return text.str();
 }
 
-/// The lines without their places.
+/// Removes the source locations from the lines.
 std::string withoutPlaces(std::string text) {
   std::stringstream in(text);
   std::string line, all;
@@ -46,7 +46,7 @@ std::string withoutPlaces(std::string text) {
   return all;
 }
 
-/// What a function of a vector prints eagerly, jitted, and as an artifact loaded from a file.
+/// Returns the prints of a function of a vector: eager, jitted, and as an artifact loaded from a file.
 template <class F> std::vector<std::string> ways(F function, const Tensor &x) {
   Folder folder;
   Graph graph = trace(function, {x.spec()});
@@ -62,7 +62,7 @@ template <class F> std::vector<std::string> ways(F function, const Tensor &x) {
   return texts;
 }
 
-/// All ways print the same; returns it without places.
+/// Checks that all ways print the same; returns the text without source locations.
 template <class F> std::string samePrints(F function, const Tensor &x) {
   std::vector<std::string> texts = ways(function, x);
   for (const std::string &text : texts)
@@ -154,7 +154,7 @@ TEST_CASE("branches print if they are taken, loops in each turn") {
                               },
                               tensor(0));
     scan(
-        [](const std::vector<Tensor> &states, const std::vector<Tensor> &parts) { // of which nobody uses a result
+        [](const std::vector<Tensor> &states, const std::vector<Tensor> &parts) { // whose results nobody uses
           debug_print(parts[0] + states[0], "step");
           return ScanResult{{states[0] + parts[0]}, {}};
         },

@@ -56,12 +56,12 @@ TEST_CASE("set replaces a part, as x[i] = y in NumPy") {
   Tensor x = counting({3, 4}), before = x;
   x.set(1, tensor({10, 20, 30, 40}));
   CHECK(ints(x) == std::vector<int64_t>{0, 1, 2, 3, 10, 20, 30, 40, 8, 9, 10, 11});
-  CHECK(ints(before) == ints(counting({3, 4}))); // the handle is new, the value behind it is not changed
+  CHECK(ints(before) == ints(counting({3, 4}))); // the handle has a new value; the old value is unchanged
   x.set({Slice(), Slice(None, None, -2)}, tensor({-1, -2})).set({-1, 0}, 7);
   CHECK(ints(x) == std::vector<int64_t>{0, -2, 2, -1, 10, -2, 30, -1, 7, -2, 10, -1});
   x.set({Ellipsis, 0}, x[{Ellipsis, 0}] + 100);
   CHECK(ints(x[{Slice(), 0}]) == std::vector<int64_t>{100, 110, 107});
-  x.set(tensor({2, 0, 2}), tensor({{1}, {2}, {3}})); // the last one stays
+  x.set(tensor({2, 0, 2}), tensor({{1}, {2}, {3}})); // of repeated indices the last one counts
   CHECK(ints(x) == std::vector<int64_t>{2, 2, 2, 2, 110, -2, 30, -1, 3, 3, 3, 3});
   x.set(Ellipsis, true);
   CHECK(ints(x) == std::vector<int64_t>(12, 1));
@@ -100,7 +100,7 @@ TEST_CASE("set refuses what does not fit") {
   CHECK_ERROR((x.set({0, 0, 0}, 0)), "3 indices", "f32[4, 5]");
 }
 
-// x[0] = y would change the temporary that x[0] is, and nothing else.
+// x[0] = y would only change the temporary x[0], so it must not compile.
 static_assert(!std::is_assignable_v<Tensor, Tensor> && !std::is_assignable_v<Tensor, int>);
 static_assert(std::is_assignable_v<Tensor &, Tensor> && std::is_assignable_v<Tensor &, int>);
 template <class T>

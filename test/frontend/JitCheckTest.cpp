@@ -1,4 +1,4 @@
-// Jitted functions that are traced again to see whether they still do what was compiled, and why they are recompiled.
+// The check that traces jitted functions again and compares with the compiled graph, and reports of recompilations.
 #include "test/frontend/Check.h"
 #include <unistd.h>
 
@@ -6,7 +6,7 @@ namespace {
 
 constexpr JitOptions kAlways{.check = JitCheck::Always, .dynamic = {}};
 
-/// What `code` writes to the standard error stream.
+/// Returns the text that `code` writes to standard error.
 template <class F> std::string errorOutput(F &&code) {
   std::FILE *file = std::tmpfile();
   std::fflush(stderr);
@@ -133,7 +133,7 @@ TEST_CASE("dynamic sizes need one compilation") {
     Tensor x = randn({n, 4}), y = randn({n, 4});
     CHECK(values<float>(f(x, y)) == values<float>((x * y).sum({1})));
   }
-  CHECK(f.traces() == 2); // n, and 1
+  CHECK(f.traces() == 2); // one trace for 1, one for other sizes
   CHECK(f(randn({5, 4}), ones({1, 4})).shape() == Shape{5});
   CHECK(f(randn({6, 4}), ones({1, 4})).shape() == Shape{6});
   CHECK(f.traces() == 3);

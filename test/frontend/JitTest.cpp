@@ -26,7 +26,7 @@ TEST_CASE("a number given to a jitted function is a number inside too") {
   CHECK(f(tensor({2}), 3).dtype() == i64);
   CHECK(f(tensor({2}), 1.5).item() == 3.0);
   CHECK(f(tensor({2.0}, f16), 2.5).item() == 5.0);
-  CHECK(f.traces() == 4); // another number is no reason to trace again
+  CHECK(f.traces() == 4); // a different number does not cause a new trace
 }
 
 TEST_CASE("results keep their form") {
@@ -54,13 +54,13 @@ TEST_CASE("a jitted module notices new weights and modes") {
 
   auto net = nn::Sequential(nn::Linear(2, 2), nn::Dropout(0.5));
   auto g = jit(net);
-  CHECK(largestDifference(g(ones({64, 2})), g(ones({64, 2}))) > 0); // each call drops others
+  CHECK(largestDifference(g(ones({64, 2})), g(ones({64, 2}))) > 0); // each call draws another mask
   net.eval();
   CHECK(largestDifference(g(x), net(x)) < 1e-6);
   CHECK(largestDifference(g(x), g(x)) == 0);
   net.train();
   g(x);
-  CHECK(g.traces() == 3); // by shape and mode: the code for a mode that comes back is still there
+  CHECK(g.traces() == 3); // one trace per shape and mode; returning to a mode reuses its code
 }
 
 TEST_CASE("a jitted function inside a trace is part of it") {

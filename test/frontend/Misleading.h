@@ -1,5 +1,5 @@
-// What the tests of programs that mislead tracers share. Each program is right for inputs other than the traced ones,
-// or gives an error with its line, or is found by the check of jitted functions. docs/traces.md lists them.
+// Shared by the tests of programs that a tracer could misinterpret. For inputs other than the traced ones, each program
+// gives the right result, or an error with its line, or is found by JitOptions::check. docs/traces.md lists them.
 #pragma once
 #include "test/frontend/Check.h"
 
@@ -14,10 +14,10 @@ inline bool isClose(const Tensor &a, const Tensor &b) {
   return a.numel() == 0 || largestDifference(a.to(f64), b.to(f64)) <= 1e-5 * (1 + b.to(f64).abs().max().item());
 }
 
-/// Whether a message names a line of the tests.
+/// Returns whether a message names a line of the tests.
 inline bool hasPlace(const std::string &what) { return contains(what, "Test.cpp:") || contains(what, "Misleading.h:"); }
 
-/// The jitted function gives what the plain one gives, for each of the inputs, twice.
+/// Checks that the jitted function gives the results of the plain one for each input, twice.
 template <class F> void right(F f, const std::vector<Tensor> &inputs, const JitOptions &options = kCheck) {
   auto compiled = jit(f, options);
   for (int round = 0; round < 2; ++round)
@@ -27,7 +27,7 @@ template <class F> void right(F f, const std::vector<Tensor> &inputs, const JitO
     }
 }
 
-/// The jitted function refuses this input, with a line of this file.
+/// Checks that the jitted function refuses this input and names a line of this file.
 template <class F> void refused(F f, const Tensor &x, const std::string &part, const JitOptions &options = kCheck) {
   std::string what = messageOf([&] { jit(f, options)(x); });
   INFO(what);
@@ -35,7 +35,8 @@ template <class F> void refused(F f, const Tensor &x, const std::string &part, c
   CHECK(contains(what, part));
 }
 
-/// Right until `change`, which comes before call 50; then the check finds it.
+/// Checks that results are right until `change`, which happens before call 50, and that JitOptions::check then reports
+/// it.
 template <class F, class Change> void found(F f, const Tensor &x, Change change) {
   auto compiled = jit(f, kCheck);
   for (int call = 1; call < 50; ++call)

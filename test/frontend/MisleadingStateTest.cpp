@@ -1,4 +1,4 @@
-// Programs that mislead tracers by state, escapes, calls, modes and random numbers.
+// Programs that a tracer could misinterpret: state, escaping tensors, calls, modes and random numbers.
 #include "test/frontend/Misleading.h"
 #include <map>
 #include <sys/wait.h>
@@ -81,7 +81,7 @@ TEST_CASE("misleading state") {
     CHECK_THROWS_AS(f(kPlus), std::runtime_error);
     isBroken = false;
     CHECK(isClose(f(kPlus), kPlus + 1));
-    CHECK(isClose(kPlus + 1, tensor({2.0, 3.0, 4.0}))); // eager code runs eagerly again
+    CHECK(isClose(kPlus + 1, tensor({2.0, 3.0, 4.0}))); // eager calls after the trace run eagerly
   }
   SECTION("an exception after a state was set") {
     Parameter p = Parameter::state(ones({3}));
@@ -245,7 +245,7 @@ TEST_CASE("a fork after jitted calls") {
   f(rows(3));
   pid_t child = fork();
   if (child == 0) {
-    alarm(30); // rather than wait forever
+    alarm(30); // ends a deadlock
     bool isRight = isClose(f(rows(3)), (rows(3) * 2).sum({0}));
     _exit(isRight ? 0 : 1);
   }

@@ -1,4 +1,4 @@
-// Programs that mislead tracers by branches, sizes and captures.
+// Programs that a tracer could misinterpret: branches, sizes and captures.
 #include "test/frontend/Misleading.h"
 #include <map>
 
@@ -201,7 +201,7 @@ TEST_CASE("misleading captures") {
     double scale = 2;
     auto f = jit([scale](const Tensor &x) { return x * scale; }, kCheck);
     f(kPlus);
-    scale = 3; // the function has its own
+    scale = 3; // the function has captured a copy
     CHECK(isClose(f(kPlus), kPlus * 2));
   }
   SECTION("memory that a tensor was copied from") {

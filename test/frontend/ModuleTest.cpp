@@ -114,7 +114,8 @@ TEST_CASE("batch normalisation trains its statistics") {
                     (norm.running_var.value().reshape({1, 2, 1, 1}) + 1e-5).sqrt();
   CHECK(largestDifference(norm(x), expected) < 1e-4);
   norm.train();
-  CHECK(largestDifference(compile(trace(norm, {{f32, {8, 2, 4, 4}}}))(x), y) < 1e-4); // statistics are its state
+  // The statistics are states of the artifact.
+  CHECK(largestDifference(compile(trace(norm, {{f32, {8, 2, 4, 4}}}))(x), y) < 1e-4);
 }
 
 TEST_CASE("attention over heads") {
@@ -126,7 +127,7 @@ TEST_CASE("attention over heads") {
   Tensor x = randn({3, 5, 8});
   Tensor y = attention(x);
   CHECK(str(y.shape()) == "[3, 5, 8]");
-  // By hand, for the first batch and head.
+  // Computed by hand for the first batch and head.
   auto part = [&](int i) { return matmul(x[0], attention.in_proj_weight.value()[Slice(8 * i, 8 * i + 8)].t()); };
   std::vector<Tensor> heads;
   for (int h : {0, 1}) {

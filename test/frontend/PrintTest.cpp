@@ -8,7 +8,7 @@ static std::string text(const Tensor &x) {
   return out.str();
 }
 
-// The bodies are what NumPy 2 prints with precision 4, except for 16-bit scalars; the suffix is ours.
+// The bodies are those that NumPy 2 prints with precision 4, except for 16-bit scalars; the suffix is burin's.
 TEST_CASE("tensors print like NumPy's") {
   CHECK(text(tensor({{1, 20}, {-3, 4}})) == "[[ 1 20]\n [-3  4]]  i64[2, 2]");
   CHECK(text(tensor({1.0, 2.5, -3.0})) == "[ 1.   2.5 -3. ]  f32[3]");

@@ -17,7 +17,7 @@ struct Net : nn::Module {
   Tensor operator()(const Tensor &in) const { return out(tanh(hidden(in))); }
 };
 
-/// A program that learns and predicts, and what its eager twin needs.
+/// A program that trains and predicts, and the eager module to compare with.
 struct Learner {
   bool isSeeded = (manual_seed(5), true);
   Net net;
@@ -96,7 +96,8 @@ TEST_CASE("states are read, written, reset, saved and loaded by name") {
   CHECK_ERROR((void)artifact.state("bias"), "no state \"bias\"; it has");
   save_safetensors(folder / "part.safetensors", {{"out.bias", zeros({3})}});
   CHECK_ERROR(artifact.load_states(folder / "part.safetensors"), "lacks the state");
-  CHECK(artifact.state("out.bias").to_vector<float>() == std::vector<float>{1, 2, 3}); // nothing has changed
+  // The failed call left the state unchanged.
+  CHECK(artifact.state("out.bias").to_vector<float>() == std::vector<float>{1, 2, 3});
 }
 
 TEST_CASE("a saved artifact of a program runs by function and name") {
@@ -121,7 +122,7 @@ TEST_CASE("constants are in the file once, however many functions use them") {
     compile(program.graph()).save(folder / "x.plate");
     return std::filesystem::file_size(folder / "x.plate");
   };
-  CHECK(size(true) < size(false) + 100'000); // the table is 480 kB
+  CHECK(size(true) < size(false) + 100'000); // the table of 480 kB is stored once
 }
 
 TEST_CASE("calls of functions with states follow each other, from however many threads") {
@@ -159,7 +160,7 @@ TEST_CASE("mistakes with programs are named") {
   program.add("f", [](const Tensor &in) { return in + 1; }, {{f32, {2}}});
   CHECK_ERROR(program.add("f", [](const Tensor &in) { return in; }, {{f32, {2}}}), "has a function \"f\" already");
   CHECK_ERROR(program.add("my f", [](const Tensor &in) { return in; }, {{f32, {2}}}), "no name for a function");
-  // A function that throws while it is recorded leaves the others as they were.
+  // A function that throws while it is traced leaves the others unchanged.
   CHECK_ERROR(program.add("g", [](const Tensor &in) { return matmul(in, zeros({3, 3})); }, {{f32, {2}}}), "matmul");
   program.add("g", [](const Tensor &in) { return in * 2; }, {{f32, {2}}});
   Graph graph = program.graph();

@@ -1,4 +1,4 @@
-// Generators: the same numbers eagerly and compiled, fresh ones in each call, and their distributions.
+// Generators: compiled draws equal eager ones, each call draws new numbers, and distributions are right.
 #include "test/frontend/Check.h"
 #include <cmath>
 #include <set>
@@ -77,7 +77,7 @@ TEST_CASE("a draw is what the op gives for the generator's key") {
   CHECK(bytesOf(normals) == bytesOf(random_normal({301}, 0, f32, same.key())));
   Tensor state = tensor({11, 1}, i64);
   CHECK(bytesOf(normals) == bytesOf(random_normal({301}, 0, f32, random_key(state))));
-  // The first words of Philox 4x32-10 with the key and counter 0, as its authors published them.
+  // The published first words of Philox 4x32-10 with key and counter 0.
   Tensor first = random_uniform({4}, 0, f32, tensor(0, i64));
   CHECK(floats(first) == std::vector<float>{float((0x6627e8d5 >> 8) * 0x1p-24), float((0xe169c58d >> 8) * 0x1p-24),
                                             float((0xbc57ac4c >> 8) * 0x1p-24), float((0x9b00dbd8 >> 8) * 0x1p-24)});
@@ -89,7 +89,7 @@ TEST_CASE("manual_seed starts the sequence anew, eagerly and compiled") {
   Tensor a = randn({9}), b = randn({9});
   manual_seed(5);
   CHECK(bytesOf(compiled()) == bytesOf(a));
-  CHECK(bytesOf(randn({9})) == bytesOf(b)); // both take from one sequence
+  CHECK(bytesOf(randn({9})) == bytesOf(b)); // eager and jitted draws advance one sequence
   manual_seed(6);
   CHECK(bytesOf(compiled()) != bytesOf(a));
   manual_seed(5);
@@ -160,7 +160,7 @@ TEST_CASE("draws have the moments and limits of their distributions") {
     CHECK(varianceOf(x) == Approx(1).margin(0.02));
     CHECK(averageOf(pow(x, 4)) == Approx(3).margin(0.1));
     CHECK(averageOf(x[Slice(0, n, 2)] * x[Slice(1, n, 2)]) == Approx(0).margin(0.01));
-    // Limited to two deviations: variance 1 - 4 phi(2) / (2 Phi(2) - 1).
+    // Truncated at two deviations: the variance is 1 - 4 phi(2) / (2 Phi(2) - 1).
     Tensor t = g.truncated_normal({n}, 0, 1, -2, 2, dtype);
     CHECK(averageOf(t) == Approx(0).margin(0.01));
     CHECK(varianceOf(t) == Approx(0.7737).margin(0.01));
@@ -214,7 +214,7 @@ TEST_CASE("dropout under jit drops others in each call, and its gradient uses th
   for (int call = 0; call < 4; ++call) {
     auto [y, dx] = f(x);
     seen.insert(bytesOf(y));
-    // y is x / 0.75 where it is kept, and d(y^2)/dx = 2 y / 0.75 there.
+    // y is x / 0.75 where the mask keeps it, so d(y^2)/dx = 2 y / 0.75 there.
     CHECK(largestDifference(dx, y * (2 / 0.75)) < 1e-5);
     CHECK(averageOf((y == 0).to(f32)) == Approx(0.25).margin(0.05));
   }

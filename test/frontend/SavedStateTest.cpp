@@ -31,7 +31,7 @@ TEST_CASE("a traced function that sets a buffer has a state of its own") {
   CHECK(graph.str().find("burin.state @count") != std::string::npos);
   for (int i = 1; i <= 3; ++i)
     CHECK(graph.run({x})[0].to_vector<float>() == std::vector<float>{float(i), float(2 * i)});
-  CHECK(counter.count->item<int64_t>() == 0); // the module is as before
+  CHECK(counter.count->item<int64_t>() == 0); // tracing leaves the module unchanged
 }
 
 TEST_CASE("artifacts start with the values that the trace saw, and each load has its own") {

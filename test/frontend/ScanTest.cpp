@@ -1,4 +1,4 @@
-// Loops with state: eager, traced with known and symbolic lengths, saved; against the same written out.
+// Loops with state: eager, traced with fixed and symbolic lengths, and saved, compared with unrolled loops.
 #include "test/frontend/Check.h"
 #include "test/onnx/Folder.h"
 
@@ -26,7 +26,7 @@ std::vector<Tensor> list(const ScanResult &scanned) {
   return all;
 }
 
-/// What scan is to do, written out.
+/// The expected result of scan, unrolled.
 std::vector<Tensor> writtenOut(const Cell &cell, const Tensor &initial, const Tensor &x, bool reverse) {
   Tensor h = initial, sum = Tensor(0.0).to(f32);
   int64_t length = int64_t(x.size(0));
@@ -68,7 +68,7 @@ TEST_CASE("a scan gives what its steps written out give, in both directions and 
     }
     Tensor h = randn({5, 4});
     for (const std::vector<Tensor> &got : {loop(h, zeros({0, 5, 3})), graph.run({h, zeros({0, 5, 3})})}) {
-      CHECK(largestDifference(got[0], h) == 0); // no step, no change
+      CHECK(largestDifference(got[0], h) == 0); // no iteration, so the state is unchanged
       CHECK(got[1].item() == 0);
       CHECK(str(got[2].spec()) == "f32[0, 5, 4]");
       CHECK(str(got[3].spec()) == "f32[0, 4]");
@@ -146,7 +146,7 @@ TEST_CASE("a loop may be as long as the data says") {
 }
 
 TEST_CASE("a loop within a loop may be of any length, and has a gradient") {
-  auto rows = [](const Tensor &x) { // sums of the sums so far
+  auto rows = [](const Tensor &x) { // a loop of cumulative sums
     auto inner = [](const std::vector<Tensor> &s, const std::vector<Tensor> &e) {
       return ScanResult{{s[0] + e[0]}, {s[0] + e[0]}};
     };

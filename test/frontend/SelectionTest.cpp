@@ -18,7 +18,7 @@ TEST_CASE("eager results have the shape that turned out") {
   CHECK(ints(masked_select(x, x > 0)) == std::vector<int64_t>{3, 5});
   CHECK(ints(masked_select(x, tensor({true, false, true}))) == std::vector<int64_t>{0, 0, 5, -1});
   CHECK(ints(prefix(arange(10), (arange(10) < 4).sum())) == std::vector<int64_t>{0, 1, 2, 3});
-  for (int64_t n : {0, 1, 7, 100, 3}) { // the code of one call serves the next
+  for (int64_t n : {0, 1, 7, 100, 3}) { // all sizes share the kernel of the first call
     Tensor y = nonzero(arange(n) % 3);
     CHECK(y.shape()[0] == Dim(n - (n + 2) / 3));
   }

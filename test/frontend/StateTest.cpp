@@ -71,11 +71,11 @@ TEST_CASE("backward() in a jitted step leaves gradients with the parameters") {
     auto step = [&](const Tensor &x) {
       for (const Parameter &p : net.parameters())
         p->set_grad({});
-      for (int part = 0; part < 2; ++part) // gradients add up
+      for (int part = 0; part < 2; ++part) // gradients accumulate
         pow(net(x), 2).mean().backward();
       for (Parameter p : net.parameters())
         p.set(p - p->grad() * 0.05);
-      return pow(net(x), 2).mean().detach(); // of the new parameters
+      return pow(net(x), 2).mean().detach(); // with the updated parameters
     };
     auto jitted = jit(step);
     std::vector<float> losses;

@@ -2,11 +2,11 @@
 #include <cmath>
 
 TEST_CASE("a convolution with bias rounds its 16-bit result once") {
-  // 1 + 2^-8 lies in the middle between two bf16 numbers, and the bias decides which one is nearer.
+  // 1 + 2^-8 is halfway between two bf16 numbers; the bias decides the direction of rounding.
   double small = 0x1p-8;
   for (int64_t groups : {1, 2, 4}) {
     int64_t inputs = 4 / groups;
-    // Taps 1 and 2^-8 of the first channel of each group; with one channel per group there are two taps.
+    // Taps 1 and 2^-8 in the first channel of each group; with one channel per group there are two taps.
     std::vector<float> filter(size_t(4 * inputs * 2), 0);
     for (int64_t o = 0; o < 4; ++o) {
       filter[size_t(o * inputs * 2)] = 1;
@@ -17,7 +17,7 @@ TEST_CASE("a convolution with bias rounds its 16-bit result once") {
     CHECK(y.to(f32).to_vector<float>() == std::vector<float>(4, 1.0078125f));
   }
   Tensor sums = matmul(tensor({1.0, 1.0}).to(bf16), tensor({1.0, small}).to(bf16)) + full({}, small).to(bf16);
-  CHECK(sums.to(f32).item() == 1); // two ops round twice
+  CHECK(sums.to(f32).item() == 1); // two separate ops round twice
 }
 
 TEST_CASE("numbers in nested braces") {
@@ -87,7 +87,7 @@ TEST_CASE("reading converts by the rules of cast") {
 
 TEST_CASE("element types meet by PyTorch's promotion") {
   const DType all[] = {boolean, u8, i8, i16, i32, i64, f16, bf16, f32, f64};
-  // torch.promote_types of these, in this order
+  // The results of torch.promote_types for these types, in this order.
   const char *expected[] = {
       "bool u8 i8 i16 i32 i64 f16 bf16 f32 f64",  "u8 u8 i16 i16 i32 i64 f16 bf16 f32 f64",
       "i8 i16 i8 i16 i32 i64 f16 bf16 f32 f64",   "i16 i16 i16 i16 i32 i64 f16 bf16 f32 f64",
@@ -107,7 +107,7 @@ TEST_CASE("element types meet by PyTorch's promotion") {
   for (const char *row : expected) {
     std::istringstream names(row);
     for (std::string name; names >> name; ++at)
-      if (at > 0) // bool with bool has no maximum
+      if (at > 0) // maximum of two bools is not defined
         CHECK(std::string(burin::name(graph.outputs()[at].spec.dtype)) == name);
   }
 }
@@ -120,7 +120,7 @@ TEST_CASE("numbers in the source take the element type of their partners") {
   CHECK((zeros({1}, boolean) + 1).dtype() == i64);
   CHECK((zeros({1}, i32) / 2).dtype() == f32);
   CHECK((Tensor(1) + Tensor(2.5)).dtype() == f32);
-  CHECK((zeros({1}, f64) + 0.1).item() == 0.1); // not rounded to f32 on the way
+  CHECK((zeros({1}, f64) + 0.1).item() == 0.1); // the number is not rounded to f32 first
   CHECK((tensor({int64_t(1) << 60}) + 1).item<int64_t>() == (int64_t(1) << 60) + 1);
   CHECK_ERROR(zeros({1}, i8) + 1000, "1000", "i8");
 }

@@ -70,7 +70,7 @@ TEST_CASE("a trace refuses to lie") {
   CHECK_ERROR(traced([](const Tensor &x) { return x.size(0) > 3 ? 1 : 2; }), "size batch is not known");
   CHECK_ERROR(traced([](const Tensor &x) { return int(x.size(0) * 2 + x.size(1)); }), "batch");
   CHECK_ERROR(traced([](const Tensor &x) { save_npy("x.npy", x); }), "while tracing");
-  // What holds for every batch may be asked.
+  // Conditions that hold for every batch size may be tested.
   traced([](const Tensor &x) {
     CHECK(x.size(1) == 4);
     CHECK(x.size(0) == x.size(0));
@@ -87,7 +87,7 @@ TEST_CASE("traced tensors do not leave their trace") {
   CHECK_ERROR(leaked.item(), "while tracing");
   CHECK_THROWS_AS(trace([](const Tensor &) -> Tensor { throw std::runtime_error("mine"); }, {batchOf4}),
                   std::runtime_error);
-  CHECK((tensor({1.0}) + 1.0).item() == 2); // no trace is left active
+  CHECK((tensor({1.0}) + 1.0).item() == 2); // no trace is active after the exception
 }
 
 TEST_CASE("one graph serves every batch") {
@@ -162,7 +162,8 @@ TEST_CASE("graphs survive saving and loading") {
     std::string newer = good;
     newer[8] = 2;
     CHECK(contains(refused(newer), "its format version is 2, this burin reads 1\n  update burin"));
-    // One bit anywhere, all of the header and 400 places of the rest: nothing of it reaches MLIR's reader.
+    // Flips one bit at a time, in the whole header and in 400 places of the rest. Each file is refused before MLIR's
+    // reader sees it.
     size_t step = (good.size() - 64) / 400 + 1;
     for (size_t i = 0; i < good.size(); i += i < 64 ? 1 : step) {
       std::string flipped = good;
@@ -196,7 +197,7 @@ TEST_CASE("artifacts are compiled, saved, loaded and called") {
 
 TEST_CASE("a table that is also a weight lies in an artifact once") {
   manual_seed(3);
-  const int64_t words = 2011, width = 150; // no whole panels
+  const int64_t words = 2011, width = 150; // no multiples of a panel
   Tensor table = randn({words, width}), copy = table.t() * 1;
   auto tied = [&](const Tensor &tokens) { return matmul(tanh(take(table, tokens)), table.t()); };
   auto separate = [&](const Tensor &tokens) { return matmul(tanh(take(table, tokens)), copy); };

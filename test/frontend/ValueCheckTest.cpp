@@ -1,11 +1,11 @@
-// Values that are not allowed: indices out of range, conditions that do not hold. They are found while kernels run, and
-// the error arrives where a result is read.
+// Invalid values: indices out of range, and conditions that do not hold. Kernels find them, and reading a result
+// reports the error.
 #include "test/frontend/Check.h"
 #include "test/onnx/Folder.h"
 #include <burin/losses.h>
 #include <burin/program.h>
 
-/// The error comes from a run, and names the lines of what has failed there.
+/// Checks that the error occurs during a run and names the lines of the failing calls.
 #define CHECK_FAILS(code, ...)                                                                                         \
   do {                                                                                                                 \
     std::string what = messageOf([&] { code; });                                                                       \

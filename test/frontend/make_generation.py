@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes generation.safetensors: prompts, further words, and the logits that PyTorch gives for them, of the network in
-Gpt.h with weights that GenerationTest.cpp makes alike. Each step is a whole text without a cache, in f64."""
+"""Writes generation.safetensors: prompts, further words, and PyTorch's logits for them. The network is that of Gpt.h,
+with weights from formulas that GenerationTest.cpp repeats. Each step is a whole text without a cache, in f64."""
 import pathlib
 
 import numpy

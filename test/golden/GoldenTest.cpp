@@ -1,4 +1,4 @@
-// Files of earlier versions: graphs load and give the results of their time; artifacts are refused with the way out.
+// Files of earlier versions: graphs load and reproduce their stored results; artifacts are refused with advice.
 #include "test/frontend/Check.h"
 #include "test/golden/Models.h"
 

@@ -1,5 +1,5 @@
-// golden-make FOLDER: writes the graphs, artifacts, inputs and results of Models.h. Files of a version are made once,
-// by that version, and never again.
+// golden-make FOLDER: writes the graphs, artifacts, inputs and results of Models.h. The files of a version are made
+// once, by that version, and never again.
 #include "test/golden/Models.h"
 #include <iostream>
 

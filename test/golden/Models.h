@@ -1,4 +1,4 @@
-// Five small models whose files are kept: later versions of burin read the graphs.
+// Five small models, of which each version stores graphs for later versions to read.
 #pragma once
 #include <burin/burin.h>
 #include <utility>

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Compares the artifacts that two builds of burin make of the same graphs, byte by byte: code, weights and plan.
+"""Compares the artifacts that two builds of burin make from the same graphs, byte by byte: code, weights and plan.
 
-same_code.py BEFORE AFTER: two build folders, e.g. of main and of a branch that only moves code around. The graphs are ten
-models of burin-bench, written once by BEFORE, the golden graphs, and the .mlir inputs of tests; artifacts have the source
-locations of the graphs, which are the same for both. Exits with 1 if an artifact differs.
+same_code.py BEFORE AFTER: two build folders, for example of main and of a branch that only moves code. The graphs are
+ten models of burin-bench, written once by BEFORE, the golden graphs, and the .mlir inputs of tests; artifacts contain
+the source locations of the graphs, which are the same for both. Exits with 1 if an artifact differs.
 """
 import argparse
 import concurrent.futures
@@ -22,19 +22,19 @@ TARGETS = ["x86-64-v3", "x86-64-v4", "x86-64-v4+amx", "cuda-sm_80+ptx"]
 
 
 def compiled(burin, graph, target, path):
-    """The bytes of an artifact, or the error without paths."""
+    """Returns the bytes of an artifact, or the error without paths."""
     result = subprocess.run([burin, "compile", graph, "--target", target, "-o", path], text=True, capture_output=True)
     return pathlib.Path(path).read_bytes() if result.returncode == 0 else result.stderr
 
 
 def facts(burin, path):
-    """What `burin inspect` says of an artifact, section by section."""
+    """Returns the sections of an artifact as printed by `burin inspect`."""
     result = subprocess.run([burin, "inspect", "--json", path], text=True, capture_output=True)
     return json.loads(result.stdout) if result.returncode == 0 else {}
 
 
 def compare(before, after, graph, target):
-    """None if the artifacts are equal, else a line about what differs."""
+    """Returns None if the artifacts are equal, else a line about the difference."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [f"{folder}/before.plate", f"{folder}/after.plate"]
         old, new = compiled(before, graph, target, paths[0]), compiled(after, graph, target, paths[1])

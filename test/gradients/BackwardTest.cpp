@@ -1,5 +1,5 @@
-// Eager gradients: what backward(), grad() and what is built on them promise. The numbers are PyTorch's where no
-// formula is beside them.
+// Eager gradients: documented behaviour of backward(), grad() and the functions built on them. Expected numbers without
+// a formula are PyTorch's.
 #include "test/frontend/Check.h"
 
 namespace {

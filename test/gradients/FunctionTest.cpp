@@ -1,11 +1,11 @@
-// What grad() and detach() promise.
+// The documented behaviour of grad() and detach().
 #include "test/frontend/Check.h"
 
 namespace {
 
 const TensorSpec rows{f32, {Dim("n"), 3}};
 
-/// The gradients of what `function` makes of one tensor, run on x.
+/// Returns the gradient of function(x) with respect to x.
 template <class F> Tensor gradientAt(F &&function, const Tensor &x) {
   Graph g = trace([&](const Tensor &input) { return grad(function(input), {input}); }, {x.spec()});
   return g.run({x})[0];
@@ -168,6 +168,6 @@ TEST_CASE("the gradient of a matrix that a batch of products shares is one produ
   CHECK(largestDifference(got[0].reshape({30, 4}), matmul(ones, w.t())) < 1e-5);
   Tensor leaf = w.detach();
   leaf.requires_grad_();
-  (matmul(x, leaf) * 0.5).sum().backward(); // eager calls have the same rule
+  (matmul(x, leaf) * 0.5).sum().backward(); // eager calls follow the same rule
   CHECK(largestDifference(leaf.grad(), got[1]) == 0);
 }

@@ -1,4 +1,4 @@
-// Values that are computed again for gradients: the same gradients, less memory.
+// Rematerialization: the same gradients in less memory.
 #include "burin/losses.h"
 #include "test/frontend/Check.h"
 #include <burin/autocast.h>
@@ -12,7 +12,7 @@ struct Block : nn::Module {
   Tensor operator()(const Tensor &x) { return x + dropout(down(gelu(up(norm(x))))); }
 };
 
-/// Losses of steps of training, and all that the network then holds.
+/// Returns the losses of training steps, and the final parameters and buffers.
 std::vector<Tensor> train(bool isRemat, bool isJitted) {
   manual_seed(9);
   Block first, second;

@@ -1,4 +1,4 @@
-// The rules of all ops against central differences of what the reference interpreter computes in f64.
+// Compares the gradient rules of all ops with central differences, computed in f64 by the reference interpreter.
 #include "frontend/gradients/Rules.h"
 #include "frontend/trace/GraphData.h"
 #include "ir/reference/Reference.h"
@@ -33,7 +33,8 @@ ir::RefTensor randomTensor(const Shape &shape, double low, double high, std::mt1
   return tensor;
 }
 
-/// The call and, as a second graph, its gradients: both take the operands, the second one weights of the results too.
+/// The traced call, and a second graph of its gradients. Both take the operands; the second also takes weights of the
+/// results.
 struct Traced {
   Graph forward, backward;
 
@@ -70,7 +71,7 @@ double weighted(const Graph &graph, const Tensors &inputs, const ir::RefTensor &
   return sum;
 }
 
-/// The operands of a row, and weights of its result.
+/// The operands of a row, and the weights of its result.
 Tensors inputsFor(const Traced &traced, const GradientRow &row, const Sizes &sizes) {
   std::mt19937_64 random(std::hash<std::string>()(row.name));
   Tensors inputs;
@@ -118,7 +119,7 @@ void compareCompiled(const Traced &traced, const GradientRow &row, const Sizes &
   }
 }
 
-/// Each row, traced with symbols, at each choice of sizes.
+/// Traces each row with symbols, and compares for each choice of sizes.
 template <class Compare> void forEachRow(Compare compare) {
   for (const GradientRow &row : test::gradientRows()) {
     CAPTURE(row.name);
@@ -162,11 +163,12 @@ TEST_CASE("every op that floats flow through has a gradient and a row") {
     CAPTURE(info.name);
     const std::set<std::string> discrete{"argmax", "argmin", "reduce_any", "reduce_all", "argsort", "nonzero",
                                          "non_max_suppression",
-                                         // their operand is a key
+                                         // The operand is a key.
                                          "random_uniform", "random_normal", "random_integers", "random_key"};
     bool isDiscrete = info.boolResult || info.domain == ir::Domain::Integer || discrete.contains(info.name);
     if (info.internal || info.operands.empty() || isDiscrete) {
-      CHECK(bool(gradients::ruleOf(info)) == (std::string(info.name) == "barrier")); // of remat, whose test needs it
+      // `barrier` has a rule but no row here: RematTest tests it.
+      CHECK(bool(gradients::ruleOf(info)) == (std::string(info.name) == "barrier"));
       continue;
     }
     CHECK(gradients::ruleOf(info));

@@ -241,7 +241,7 @@ std::vector<GradientRow> neural() {
   };
 }
 
-/// A recurrent layer with a weight that all steps use and, as a second state, the number of the step.
+/// A recurrent layer whose weight all steps use, and whose second state is the step number.
 Tensor recurrent(Xs x, bool reverse, bool lastOnly) {
   auto step = [&](const std::vector<Tensor> &states, const std::vector<Tensor> &elements) {
     Tensor hidden = tanh(matmul(states[0], x[2]) + elements[0]);

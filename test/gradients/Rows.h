@@ -1,4 +1,4 @@
-// The table of gradients: calls that are compared with finite differences.
+// The table of gradients: calls whose gradients are compared with finite differences.
 #pragma once
 #include <burin/burin.h>
 #include <functional>
@@ -7,10 +7,10 @@ namespace burin::test {
 
 struct GradientRow {
   std::string name;
-  /// f64 operands. Symbols stand for several sizes, 0 among them.
+  /// f64 operands. A symbol takes several sizes, among them 0.
   std::vector<Shape> operands;
   std::function<Tensor(const std::vector<Tensor> &)> call;
-  double low = -2, high = 2; // of the elements
+  double low = -2, high = 2; // range of the elements
 };
 
 const std::vector<GradientRow> &gradientRows();

@@ -1,4 +1,4 @@
-// Between MLIR and the op table: types, attributes, constants, bytecode.
+// Conversions between MLIR and the op table: types, attributes, constants, bytecode.
 #include "ir/dialect/Burin.h"
 #include "ir/dialect/GraphVersion.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
@@ -109,7 +109,7 @@ TEST_CASE_METHOD(Fixture, "a module with weights survives bytecode") {
   REQUIRE(mlir::succeeded(mlir::writeBytecodeToFile(*module, os)));
 
   Fixture other;
-  // Bytecode is read in place, so it has to lie as it says its resources are aligned.
+  // Bytecode is read in place, so its buffer must have the alignment that the resources declare.
   auto aligned = llvm::WritableMemoryBuffer::getNewUninitMemBuffer(os.str().size(), "graph", llvm::Align(64));
   llvm::copy(os.str(), aligned->getBufferStart());
   llvm::SourceMgr sources;
@@ -212,7 +212,7 @@ TEST_CASE_METHOD(Fixture, "the verifier accepts what inference accepts") {
     ++created;
   }
   CHECK(created > 500);
-  // The text carries everything.
+  // The text form includes the constants.
   std::string text;
   llvm::raw_string_ostream os(text);
   module->print(os);

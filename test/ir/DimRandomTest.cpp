@@ -1,4 +1,4 @@
-// Random expressions of sizes against the same arithmetic on numbers.
+// Compares random expressions of sizes with the same arithmetic on numbers.
 #include "burin/dim.h"
 #include <catch2/catch.hpp>
 #include <random>
@@ -10,7 +10,7 @@ namespace {
 using Values = std::array<int64_t, 3>;
 const char *const kNames[] = {"a", "b", "c"};
 
-/// A size, and its value for each of several assignments of the symbols; nullopt where a divisor is 0.
+/// A size, and its value under each of several assignments of the symbols; nullopt where a divisor is 0.
 struct Expression {
   Dim dim;
   std::vector<std::optional<int64_t>> values;
@@ -90,7 +90,7 @@ TEST_CASE("random expressions have the values of their parts, within their bound
     Expression x;
     try {
       x = Maker(seed, assignments).make(5);
-    } catch (const burin::Error &) { // too large
+    } catch (const burin::Error &) { // too large for 64 bits
       continue;
     }
     ++made;

@@ -1,4 +1,4 @@
-// Symbolic sizes at their public surface.
+// The public interface of symbolic sizes.
 #include "burin/dim.h"
 #include <catch2/catch.hpp>
 #include <climits>
@@ -30,12 +30,12 @@ TEST_CASE("equal expressions are equal however they are written") {
   CHECK(floordiv(floordiv(h - 1, 2) + 1, 2) == floordiv(h + 1, 4)); // two convolutions with stride 2
   CHECK(floordiv(floordiv(h, 2) * 3, 3) == floordiv(h, 2));
   CHECK(floordiv(floordiv(h, 2) * 2, 3) != floordiv(h, 3));
-  CHECK(floordiv(b * h * 512 - b * 3072, b * (h - 6)) == 512); // long division
+  CHECK(floordiv(b * h * 512 - b * 3072, b * (h - 6)) == 512); // polynomial division
   CHECK(floordiv(b * h * 512 - b * 3072, (h - 6) * 128) == b * 4);
   CHECK(floordiv(b * (h + w) * 64, b * 16) == h * 4 + w * 4);
   CHECK(floordiv(b * (h + w) * (b - w), b - w) == b * (h + w));
   CHECK(floordiv(b * h + w, h) != b);
-  CHECK(floordiv(h * 2, 4) == floordiv(h, 2)); // without the common factor
+  CHECK(floordiv(h * 2, 4) == floordiv(h, 2)); // cancels the common factor
   CHECK(floordiv(b * h, b * 4) == floordiv(h, 4));
   CHECK(floordiv(b * h * 6, b * w * 4) == floordiv(h * 3, w * 2));
   CHECK(floordiv(h + 3, 2) == floordiv(h + 1, 2) + 1);
@@ -56,14 +56,14 @@ TEST_CASE("sizes do not grow with the layers of a network") {
   CHECK(Dim(0) - (floordiv(h, 2) - h) == ceildiv(h, 2));
   CHECK(b * h - b * floordiv(h, 2) == b * ceildiv(h, 2));
   CHECK(floordiv(h, 2) - floordiv(h, 4) == floordiv(h + 2, 4));
-  CHECK(max(h - 3, 0) + min(h, 3) == h); // rolled
+  CHECK(max(h - 3, 0) + min(h, 3) == h); // both parts of a rolled dimension
   CHECK(max(h, w) * b + min(w, h) * b == b * (h + w));
   CHECK(max(h, w) - min(w, h) != h - w);
   Dim side = h;
   for (int layer = 0; layer < 6; ++layer) // padded to an even size, then every other row
     side = floordiv(side + mod(side, 2), 2);
   CHECK(side == ceildiv(h, 64));
-  CHECK(floordiv(h * 3, 4) != h); // 3 is no -1
+  CHECK(floordiv(h * 3, 4) != h); // 3 must not be cancelled
   CHECK(lowerBound(b * mod(h, 5) + 2) == 2);
   CHECK(upperBound(mod(h, 5)) == 4);
 }
@@ -83,7 +83,7 @@ TEST_CASE("min and max are decided where the sign of the difference is known") {
   CHECK(lowerBound(b - floordiv(b, 3)) == 0);
   CHECK(lowerBound(b + 1 - ceildiv(b, 2)) == 1);
   CHECK(lowerBound(b - floordiv(b * 2, 3) * 2) == std::nullopt);
-  CHECK(lowerBound(floordiv(h, 2) * 2 - h) == -1); // at most a rest is lost
+  CHECK(lowerBound(floordiv(h, 2) * 2 - h) == -1); // the remainder is at most 1
   CHECK(lowerBound(ceildiv(h, 3) * 6 - h * 2) == 0);
   CHECK(isAtMost(h + 3, floordiv(h, 2) * 2 + 4));
   CHECK(!isAtMost(h + 3, floordiv(h, 3) * 3 + 4));

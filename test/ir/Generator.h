@@ -1,4 +1,4 @@
-// Random calls of ops with extreme sizes and attributes.
+// Generates random calls of ops with extreme sizes and attributes.
 #pragma once
 #include "ir/infer/OpInfo.h"
 #include <algorithm>
@@ -70,7 +70,7 @@ public:
 private:
   std::mt19937 random;
 };
-/// A call of `info`, more often than not close to a valid one.
+/// Returns a call of `info` that is usually close to a valid one.
 inline ir::InferCall randomCall(Generator &g, const ir::OpInfo &info) {
   ir::InferCall call{info, {}, {}, g.below(4) == 0, {}, {}};
   size_t operands = g.below(6) ? info.operands.size() : g.below(5);
@@ -84,7 +84,7 @@ inline ir::InferCall randomCall(Generator &g, const ir::OpInfo &info) {
   return call;
 }
 
-/// Valid calls of the ops that random operands rarely fit.
+/// Valid calls of ops for which random operands rarely match.
 inline std::vector<ir::InferCall> validCalls() {
   using Ints = std::vector<int64_t>;
   struct Example {
@@ -143,7 +143,7 @@ inline std::vector<ir::InferCall> validCalls() {
   return calls;
 }
 
-/// Replaces one size, one operand, one attribute, or one number of an attribute.
+/// Replaces one size, operand, attribute, or one number of an attribute.
 inline void mutate(Generator &g, ir::InferCall &call) {
   if (call.attrs.empty() || g.below(2)) {
     auto &operand = call.operands[g.below(call.operands.size())];

@@ -1,4 +1,4 @@
-// Inference of one op by name, with its attributes by name.
+// Type inference of single ops by name, with attributes by name.
 #pragma once
 #include "ir/infer/OpInfo.h"
 
@@ -6,10 +6,10 @@ namespace burin::test {
 
 struct Inferred {
   std::vector<TensorSpec> results;
-  std::vector<std::optional<TensorSpec>> operands; // as the strict op takes them
+  std::vector<std::optional<TensorSpec>> operands; // in the form that the strict op takes
   std::vector<ir::Attr> attrs;                     // canonical
   std::string error;
-  /// "f32[2, 3]", several separated by ", "; or "error: …".
+  /// Returns "f32[2, 3]" (several are separated by ", ") or "error: …".
   std::string str() const;
 };
 
@@ -17,8 +17,8 @@ using Attrs = std::vector<std::pair<std::string, ir::Attr>>;
 Inferred infer(const char *op, std::vector<std::optional<TensorSpec>> operands, const Attrs &attrs = {},
                bool strict = false);
 
-/// The result types as text, of a loose call. A result is inferred again, strictly, from the canonical form, which must
-/// agree, except for matmul of a vector.
+/// Returns the result types of a loose call as text. Also infers the canonical form again, strictly; it must give the
+/// same types, except for matmul of a vector.
 std::string typeOf(const char *op, std::vector<std::optional<TensorSpec>> operands, const Attrs &attrs = {});
 
 inline TensorSpec t(Shape shape, DType dtype = f32) { return {dtype, std::move(shape)}; }

@@ -1,11 +1,12 @@
-// Inference never crashes: calls with extreme sizes and attributes either infer or explain.
+// Type inference never crashes: calls with extreme sizes and attributes are either inferred or refused with a message.
 #include "test/ir/Generator.h"
 #include <catch2/catch.hpp>
 
 using namespace burin;
 using namespace burin::test;
 
-/// Infers; what is accepted must be accepted again in its canonical form, unchanged. Returns whether it was.
+/// Infers the call. An accepted call must be accepted again in its canonical form, unchanged. Returns whether it was
+/// accepted.
 static bool check(ir::InferCall call) {
   bool ok = ir::infer(call);
   INFO(call.info.name);
@@ -29,7 +30,7 @@ TEST_CASE("random calls are answered, and canonical forms are stable") {
   for (int round = 0; round < 300; ++round)
     for (const ir::OpInfo &info : ir::opTable())
       accepted += check(randomCall(g, info));
-  CHECK(accepted > 1000); // the generator reaches beyond the checks
+  CHECK(accepted > 1000); // enough calls pass the first checks
 }
 
 TEST_CASE("valid calls with something wrong are answered") {

@@ -1,4 +1,5 @@
-// Result types: elementwise, reductions, shapes, indexing, products, normalisation. Expected values are PyTorch's.
+// Inferred result types: elementwise, reductions, shapes, indexing, products, normalisation. Expected values are
+// PyTorch's.
 #include "test/ir/Harness.h"
 #include <catch2/catch.hpp>
 #include <climits>

@@ -1,4 +1,4 @@
-// Convolution and pooling sizes.
+// Inferred sizes of convolutions and pooling.
 #include "test/ir/Harness.h"
 #include <catch2/catch.hpp>
 

@@ -15,7 +15,7 @@ func.func @neutral(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf32>, tensor<2
 
 // -----
 
-// x + 0 turns -0 into 0, and so does x - (-0); x * 0 keeps NaN.
+// Not identities: x + 0 and x - (-0) turn -0 into 0; x * 0 keeps NaN.
 // CHECK-LABEL: func @notNeutral
 // CHECK: burin.add
 // CHECK: burin.sub
@@ -53,7 +53,7 @@ func.func @casts(%x: tensor<2xf16>, %y: tensor<2xi32>) -> (tensor<2xf16>, tensor
   %0 = burin.cast %x {dtype = f32} : (tensor<2xf16>) -> tensor<2xf32>
   %1 = burin.cast %0 {dtype = f16} : (tensor<2xf32>) -> tensor<2xf16>
   %2 = burin.cast %0 {dtype = f64} : (tensor<2xf32>) -> tensor<2xf64>
-  // Saturates on its way over f64, would wrap directly.
+  // The cast saturates by way of f64; a direct cast would wrap.
   %3 = burin.cast %y {dtype = f64} : (tensor<2xi32>) -> tensor<2xf64>
   %4 = burin.cast %3 {dtype = i8} : (tensor<2xf64>) -> tensor<2xi8>
   return %1, %2, %4 : tensor<2xf16>, tensor<2xf64>, tensor<2xi8>
@@ -171,7 +171,7 @@ func.func @cutAndExchanged(%x: tensor<2x6xf32>) -> tensor<2x6xf32> {
 
 // -----
 
-// The halves lie side by side in x and below each other in the result.
+// The halves are side by side in x, but one below the other in the result.
 // CHECK-LABEL: func @joinedAlongAnotherAxis
 // CHECK: burin.concat
 func.func @joinedAlongAnotherAxis(%x: tensor<2x6xf32>) -> tensor<4x3xf32> {
@@ -182,7 +182,7 @@ func.func @joinedAlongAnotherAxis(%x: tensor<2x6xf32>) -> tensor<4x3xf32> {
 
 // -----
 
-// A branch that is known takes the place of the choice.
+// The taken branch replaces an if whose condition is constant.
 func.func private @double(%x: tensor<2xf32>, %y: tensor<2xf32>) -> tensor<2xf32> {
   %0 = burin.add %x, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   return %0 : tensor<2xf32>
@@ -200,7 +200,7 @@ func.func @knownBranch(%x: tensor<2xf32>, %y: tensor<2xf32>) -> (tensor<2xf32>, 
   %1 = burin.if %false, @double, @second(%x, %y) : (tensor<i1>, tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
   return %0, %1 : tensor<2xf32>, tensor<2xf32>
 }
-// What nobody uses goes.
+// An unused if is removed.
 // CHECK-LABEL: func @unusedBranch
 // CHECK-NEXT: return %arg1
 func.func @unusedBranch(%p: tensor<i1>, %x: tensor<2xf32>) -> tensor<2xf32> {

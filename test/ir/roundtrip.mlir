@@ -1,4 +1,4 @@
-// What is printed is parsed back: types with symbolic sizes, every kind of attribute, constants, optional operands.
+// The printed form parses back: types with symbolic sizes, every kind of attribute, constants, optional operands.
 // RUN: burin-opt %s | burin-opt | FileCheck %s
 // RUN: burin-opt %s --mlir-print-op-generic | burin-opt | FileCheck %s
 // RUN: burin-opt %s --emit-bytecode | burin-opt | FileCheck %s

@@ -1,4 +1,5 @@
-// Sweeps the elementary functions over the floats and prints the largest error of each, as docs/numerics.md lists it.
+// Evaluates the elementary functions over the range of floats and prints the largest error of each; docs/numerics.md
+// lists them.
 //   Accuracy [--all] [--time] [function…]     --all: every float instead of a sample; --time: ns per element
 #include "codegen/scalar/Math.h"
 #include "test/math/Jit.h"
@@ -18,7 +19,7 @@ struct Row {
   double limit; // ulp
   Scalar (*lower)(Scalar);
   double (*exact)(double);
-  double from = -std::numeric_limits<double>::infinity(); // smaller inputs are not looked at
+  double from = -std::numeric_limits<double>::infinity(); // smaller inputs are skipped
 };
 
 double sigmoid(double x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
@@ -52,8 +53,8 @@ const Row rows[] = {
      [](double x) { return x / 2 * std::erfc(-x * M_SQRT1_2); }, 0},
 };
 
-/// Distance of `got` from `exact` in units of the last place of an f32 near `exact`; infinity where they differ in
-/// kind.
+/// Returns the distance of `got` from `exact` in units of the last place of an f32 near `exact`; infinity if only one
+/// of them is NaN, or if `got` differs from an exact zero or infinity.
 double errorInUlp(float got, double exact) {
   constexpr double inf = std::numeric_limits<double>::infinity();
   if (std::isnan(exact))
@@ -62,7 +63,7 @@ double errorInUlp(float got, double exact) {
     return inf;
   if (std::isinf(exact) || exact == 0)
     return got == exact && std::signbit(got) == std::signbit(exact) ? 0 : inf;
-  // Values beyond the range, and infinity, stand for the first value beyond it; a result of 0 keeps its sign.
+  // Values beyond the range and infinity count as the first value beyond the range; a result of 0 keeps its sign.
   exact = std::clamp(exact, -0x1p128, 0x1p128);
   double value = std::isinf(got) ? std::copysign(0x1p128, got) : got;
   if (got == 0 && std::signbit(got) != std::signbit(exact))
@@ -113,7 +114,7 @@ Worst specials(const Row &row, test::Kernel kernel) {
   return worst;
 }
 
-/// Whether vectors of `lanes` give the bits of single elements.
+/// Returns whether vectors of `lanes` give the same bits as single elements.
 bool sameBits(test::Kernel one, test::Kernel many) {
   std::vector<float> x(block), a(block), b(block);
   for (int64_t i = 0; i < block; ++i)

@@ -13,7 +13,8 @@ double toDouble(double x) { return x; }
 double toDouble(_Float16 x) { return x; }
 double toDouble(Bf16 x) { return std::bit_cast<float>(uint32_t(x.bits) << 16); }
 
-/// Nearest number with `mantissa` bits and exponents from `lowest` on, halves to even. Independent of any hardware.
+/// Rounds to the nearest number with `mantissa` bits and exponents from `lowest`, halves to even. Independent of the
+/// hardware.
 double roundTo(double x, int mantissa, int lowest, double largest) {
   if (x == 0 || !std::isfinite(x))
     return x;
@@ -25,7 +26,7 @@ double roundTo(double x, int mantissa, int lowest, double largest) {
 template <class To, class From> To exactFloat(From x) {
   double value;
   if constexpr (std::is_integral_v<From> && sizeof(To) <= 4)
-    value = float(x); // once to f32, as integers of 64 bits lose digits on the way
+    value = float(x); // integers are rounded to f32 first, which loses digits of 64-bit ones
   else if constexpr (std::is_integral_v<From>)
     value = x;
   else

@@ -1,4 +1,4 @@
-// Every elementwise op of the table, on every element type it takes, against the reference interpreter.
+// Compares every elementwise op of the table, on every element type that it accepts, with the reference interpreter.
 #include "codegen/scalar/Elementwise.h"
 #include "ir/reference/Reference.h"
 #include "test/math/Samples.h"
@@ -28,7 +28,7 @@ bool takes(const ir::OpInfo &info, DType type) {
   return false;
 }
 
-/// Digits after the point and the smallest exponent of a float type.
+/// Mantissa bits and the smallest exponent of a float type.
 struct Format {
   int mantissa, lowest;
 };
@@ -50,12 +50,13 @@ double lastPlace(double x, DType type) {
   return std::ldexp(1.0, (x == 0 ? f.lowest : std::max(std::ilogb(x), f.lowest)) - f.mantissa);
 }
 
-/// How far `got` may be from `exact`: last places of the result, and of the operand where op cancels or amplifies.
+/// Returns the allowed distance of `got` from `exact`, in last places of the result, and of the operand for ops that
+/// cancel or amplify.
 double tolerance(llvm::StringRef op, DType type, double exact, double x) {
-  bool narrow = byteWidth(type) == 2; // computed in f32, so only the rounding shows
+  bool narrow = byteWidth(type) == 2; // computed in f32, so only the final rounding shows
   double ulps = narrow ? 1 : 4, computed = lastPlace(exact, type) * ulps;
   DType compute = narrow ? f32 : type;
-  if (op.starts_with("gelu")) // x * (1 + erf(..)): the error of the sum is that of 1
+  if (op.starts_with("gelu")) // x * (1 + erf(..)): the error relative to 1, as the sum may cancel
     return computed + 4 * std::fabs(x) * lastPlace(1, compute);
   if (op == "silu")
     return computed + std::fabs(x) * lastPlace(0, compute);
@@ -70,7 +71,7 @@ bool agree(llvm::StringRef op, DType operand, DType result, double got, double e
   double largest = ir::roundTo(result, 1e300) == INFINITY
                        ? std::ldexp(2 - lastPlace(1, result), result == f16 ? 15 : 127)
                        : std::numeric_limits<double>::max();
-  // An infinity and the largest number are neighbours.
+  // Infinity counts as the neighbour of the largest number.
   double near = std::clamp(got, -largest, largest), expected = std::clamp(exact, -largest, largest);
   return std::fabs(near - expected) <= tolerance(op, operand, expected, x);
 }
@@ -153,7 +154,7 @@ template <class T> struct Table {
     for (size_t i = 0; i < condition.size(); ++i)
       condition[i] = i % 3 == 0;
     for (const ir::OpInfo &info : ir::opTable()) {
-      llvm::StringRef name = info.name; // check has its condition, not a value, to be looked at
+      llvm::StringRef name = info.name; // check has a condition instead of a value
       if (!info.elementwise || name == "cast" || name == "check" || !takes(info, type))
         continue;
       std::vector<ir::Attr> attrs;

@@ -1,4 +1,4 @@
-// Float arithmetic whose results are exact or correctly rounded, against plain C++.
+// Compares float arithmetic that is exact or correctly rounded with plain C++.
 #include "codegen/scalar/Math.h"
 #include "test/math/Samples.h"
 
@@ -7,7 +7,7 @@ using codegen::Scalar;
 
 namespace {
 
-// The definitions PyTorch has for floats.
+// PyTorch's definitions for floats.
 template <class T> T remainder(T x, T y) {
   T mod = std::fmod(x, y);
   return mod != 0 && (y < 0) != (mod < 0) ? mod + y : mod;

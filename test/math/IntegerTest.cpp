@@ -1,4 +1,4 @@
-// Integer and bool arithmetic against plain C++ on 128-bit integers.
+// Compares integer and bool arithmetic with plain C++ on 128-bit integers.
 #include "codegen/scalar/Math.h"
 #include "test/math/Samples.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 Wide floorDivide(Wide x, Wide y) { return y == 0 ? 0 : x / y - (x % y != 0 && (x < 0) != (y < 0)); }
 
-/// By repeated squaring modulo 2^64, which the result's type then wraps.
+/// Computes the power by repeated squaring modulo 2^64; the caller wraps it to the result's type.
 uint64_t power(uint64_t x, uint64_t y) {
   uint64_t result = 1;
   for (; y; y >>= 1, x *= x)

@@ -46,10 +46,10 @@ Jit::Jit(std::string cpu)
 }
 Jit::~Jit() = default;
 
-/// Apart from the names of libm.
+/// Prefixed, so that names do not clash with libm.
 static std::string symbolOf(const std::string &name) { return "kernel." + name; }
 
-/// Address of element `index`.
+/// Returns the address of element `index`.
 static Value address(OpBuilder &b, Location loc, Value base, Value index, DType type) {
   Value wide = arith::IndexCastOp::create(b, loc, b.getI64Type(), index);
   auto bytes = b.getIntegerType(8 * byteWidth(type));
@@ -61,7 +61,7 @@ static Type inMemory(OpBuilder &b, DType type, int lanes) {
   return lanes == 1 ? element : VectorType::get(lanes, element);
 }
 
-/// for (i = from; i < to; i += lanes) out[i...] = body(in[i...]);
+/// Emits for (i = from; i < to; i += lanes) out[i...] = body(in[i...]);
 static void emitLoop(OpBuilder &outer, Location loc, Value from, Value to, int lanes, ArrayRef<Value> in, Value out,
                      ArrayRef<DType> types, const Body &body) {
   Value step = arith::ConstantIndexOp::create(outer, loc, lanes);

@@ -15,17 +15,17 @@ class ExecutionEngine;
 namespace burin::test {
 
 using Body = std::function<codegen::Scalar(llvm::ArrayRef<codegen::Scalar>)>;
-/// in: one array per operand. Bools take one byte.
+/// `in` has one array per operand; a bool is one byte.
 using Kernel = void (*)(const void *const *in, void *out, int64_t n);
 
 class Jit {
 public:
-  /// cpu: "" is this machine, else an LLVM processor name such as "x86-64-v3".
+  /// `cpu` is an LLVM processor name such as "x86-64-v3"; "" is this machine.
   explicit Jit(std::string cpu = "");
   ~Jit();
-  /// Adds a kernel that applies `body` to `lanes` elements at a time, and to single ones at the end.
+  /// Adds a kernel that applies `body` to `lanes` elements at a time, and to single elements at the end.
   void add(const std::string &name, std::vector<DType> operands, int lanes, const Body &body);
-  /// Compiles all that was added.
+  /// Compiles all added kernels.
   void compile();
   mlir::MLIRContext &getContext() { return *context; }
   Kernel operator[](const std::string &name) const;

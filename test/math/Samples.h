@@ -1,4 +1,4 @@
-// Inputs for the scalar tests: every value of small types, corners and random ones of the others.
+// Inputs for the scalar tests: all values of small types; corner cases and random values of the others.
 #pragma once
 #include "burin/dtype.h"
 #include "test/math/Jit.h"
@@ -15,7 +15,7 @@ struct Bf16 {
   uint16_t bits;
 };
 
-/// Elements as they lie in memory; std::vector<bool> is not an array.
+/// An array of elements as they are in memory (std::vector<bool> packs bits).
 template <class T> using Array = std::vector<std::conditional_t<std::is_same_v<T, bool>, char, T>>;
 
 template <class T> constexpr DType dtypeFor() {
@@ -48,7 +48,7 @@ template <class T> T number(double v) {
     return T(v);
 }
 
-/// Signalling NaNs are made quiet: what functions make of them differs.
+/// Makes signalling NaNs quiet, as functions treat them differently.
 template <class T> T quiet(T x) {
   if constexpr (std::is_floating_point_v<T>)
     return x + 0;
@@ -72,7 +72,7 @@ template <class T> Array<T> samples() {
     std::mt19937_64 random(7);
     for (int i = 0; i < 20000; ++i)
       all.push_back(quiet(std::bit_cast<T>(static_cast<Bits>(random()))));
-    // Around the corners of every integer type and of the float formats.
+    // Values around the corners of every integer type and of the float formats.
     for (int e = -160; e <= 140; ++e)
       for (double factor : {1.0, 1 - 0x1p-24, 1 + 0x1p-23, 1 - 0x1p-53, 1 + 0x1p-52, 1.5, 1.25}) {
         double value = std::ldexp(factor, e);
@@ -90,7 +90,7 @@ template <class T> Array<T> samples() {
   return all;
 }
 
-/// Pairs: all of them where that is few, else corners with corners and random ones.
+/// Pairs of values: all of them for small types, else corner cases with corner cases and random values.
 template <class T> std::pair<Array<T>, Array<T>> pairs() {
   Array<T> some = samples<T>(), x, y;
   if (some.size() > 256) {
@@ -123,7 +123,7 @@ template <class T> bool isNan(T x) {
     return x != x;
 }
 
-/// Runs a kernel over whole vectors; then again in pieces too short for a vector, and expects the same bits.
+/// Runs a kernel over whole vectors, then again in pieces shorter than a vector, and checks that the bits are the same.
 template <class R, class... T> Array<R> run(Kernel kernel, const std::vector<T> &...in) {
   size_t n = std::get<0>(std::tie(in...)).size();
   Array<R> wide(n), narrow(n);

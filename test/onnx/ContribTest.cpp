@@ -1,5 +1,5 @@
-// Ops of ONNX Runtime's own domain against its results, and ops of its optimiser with symbolic sizes. The cases are
-// written by contrib/generate.py.
+// Tests ops of ONNX Runtime's own domain against ONNX Runtime's results, and those that its optimiser writes also with
+// symbolic sizes. contrib/generate.py writes the cases.
 #include "burin/creation.h"
 #include "burin/onnx.h"
 #include "burin/ops.h"
@@ -68,19 +68,19 @@ Bytes attributeFrom(const Bytes &name, const json &value) {
   return message;
 }
 
-/// The sizes of an input as a model declares them. Symbolic ones: those of the first input and of what has its rank and
-/// first size, such as the other half of a sum, are anonymous, but for the number of features, which is the last.
+/// Returns the declared sizes of an input. If symbolic, the first input, and every input with its rank and first size
+/// (such as the other operand of a sum), have anonymous sizes except for the features, which are the last size.
 std::vector<Bytes> declared(const json &shape, const json &given, bool isSymbolic) {
   const json &first = given["inputs"][0]["shape"];
   bool isLike = shape.size() == first.size() && shape.size() > 1 && shape[0] == first[0];
   std::vector<Bytes> sizes;
-  size_t features = given["op"] == "Inverse" ? 2 : 1; // the size of the matrices
+  size_t features = given["op"] == "Inverse" ? 2 : 1; // an Inverse has matrices as features
   for (size_t i = 0; i < shape.size(); ++i)
     sizes.push_back(isSymbolic && isLike && i + features < shape.size() ? "" : std::to_string(shape[i].get<int64_t>()));
   return sizes;
 }
 
-/// The node alone in a model.
+/// Loads a model of this node alone.
 Graph load(const json &given, bool isSymbolic, const std::string &path, std::vector<Tensor> &arguments) {
   NodeText node{given["op"], {}, {}, {}, "n", given["domain"]};
   for (auto &[name, value] : given["attributes"].items())
@@ -116,7 +116,7 @@ void compare(const Tensor &result, const json &expected, double tolerance) {
   REQUIRE(result.shape() == shape);
   std::vector<double> got = result.to_vector<double>(), want = expected["values"].get<std::vector<double>>();
   REQUIRE(got.size() == want.size());
-  bool isQuantized = expected["type"] == "uint8" || expected["type"] == "int8"; // a step of rounding is allowed
+  bool isQuantized = expected["type"] == "uint8" || expected["type"] == "int8"; // may differ by one quantization step
   double largest = 1;
   for (double value : want)
     largest = std::max(largest, std::fabs(value));

@@ -1,4 +1,4 @@
-// DeformConv against plain loops.
+// DeformConv compared with plain loops.
 #include "test/onnx/Load.h"
 
 using namespace burin::test;
@@ -13,7 +13,7 @@ struct Case {
   bool hasMask;
 };
 
-/// A pixel between pixels; outside of the image all are 0.
+/// Interpolates between pixels; pixels outside of the image are 0.
 double sampled(const std::vector<float> &image, int64_t height, int64_t width, double y, double x) {
   double sum = 0;
   for (int64_t dy : {0, 1})
@@ -28,7 +28,7 @@ double sampled(const std::vector<float> &image, int64_t height, int64_t width, d
 
 float weightAt(int64_t i) { return std::sin(float(i) * 0.7f); }
 
-/// Output channel `o` at [row, column] of one image [4, height, width].
+/// Computes output channel `o` at [row, column] of one image [4, height, width].
 double expectedAt(const Case &c, const Tensor &x, const Tensor &offset, const Tensor &mask, int64_t o, int64_t row,
                   int64_t column) {
   const int64_t height = x.size(1).value(), width = x.size(2).value(), inputs = kChannels / c.group;

@@ -18,13 +18,14 @@ using namespace burin::test;
 
 namespace {
 
-/// What ONNX leaves open is left out: floats that no integer is near.
+/// Restricts operands to those for which ONNX defines the result, such as floats within the range of the integers that
+/// they are cast to.
 void avoidUndefined(const std::string &op, Example &example) {
-  if (op == "scatter") { // cannot drop updates
+  if (op == "scatter") { // ONNX cannot drop updates
     example.attrs.erase("drop");
     example.operands[1].isIndex = true;
   }
-  if (op == "reduce_prod" && !isFloat(example.operands[0].spec->dtype)) // overflow
+  if (op == "reduce_prod" && !isFloat(example.operands[0].spec->dtype)) // overflows
     example.operands[0].draw = {-1, 1};
   if (op == "cast" && isFloat(example.operands[0].spec->dtype))
     example.operands[0].draw = {0, 100};
@@ -37,7 +38,7 @@ std::string spec(const char *side, const ir::RefTensor &tensor) {
   return text;
 }
 
-/// Of what ONNX leaves open nothing can be compared: means of nothing.
+/// Returns whether ONNX leaves the result open, such as a mean over no elements.
 bool isUndefined(const std::string &op, const Example &example) {
   if (op != "reduce_mean" && op != "reduce_var")
     return false;
@@ -45,7 +46,7 @@ bool isUndefined(const std::string &op, const Example &example) {
   return std::find(shape.begin(), shape.end(), Dim(0)) != shape.end();
 }
 
-/// False if ONNX has nothing for it.
+/// Returns false if ONNX has no equivalent.
 bool write(const std::string &folder, const std::string &name, Sample &sample, std::ostream &list) {
   std::string path = folder + "/" + name;
   std::ofstream(path + ".mlir") << sample.graph->text();
@@ -71,7 +72,7 @@ bool write(const std::string &folder, const std::string &name, Sample &sample, s
   return true;
 }
 
-/// A loop with state over `length` elements, which is no op of the table.
+/// A loop with state over `length` elements, which the op table does not contain.
 Sample loopSample(int64_t length, bool reverse) {
   Random random(7);
   Sample sample{"loop", std::make_unique<burin::test::Graph>(), {}};
@@ -101,7 +102,7 @@ void append(std::ostream &bytes, std::string &line, const std::string &side, con
     line += (line.back() == '\t' ? "" : ",") + size.str();
 }
 
-/// Writes a function of a program, with the values that its states begin with, and inputs and results of some runs.
+/// Writes a function of a program with the initial values of its states, and inputs and results of some runs.
 void writeStates(const std::string &folder, const std::string &name, const burin::Graph &graph,
                  const std::string &function, const std::vector<TensorSpec> &inputs, std::ostream &list) {
   graph.function(function).save(folder + "/" + name + ".onnx");

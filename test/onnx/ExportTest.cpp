@@ -1,4 +1,4 @@
-// Graphs saved as ONNX models and read back: every op of the op table, and what a model must keep.
+// Exports graphs to ONNX and imports them again: every op of the op table, and the properties that a model must keep.
 #include "frontend/onnx/export/Export.h"
 #include "frontend/trace/GraphData.h"
 #include "ir/reference/Reference.h"
@@ -13,12 +13,12 @@ using namespace burin::test;
 
 namespace {
 
-/// The element types of an op that ONNX has nothing for; {} for all, of symbolic shape.
+/// Ops with element types for which ONNX has no equivalent; {} stands for all types of symbolic shape.
 const std::map<std::string, std::set<DType>> withoutForm{{"conv", {i32, i64}}, {"conv_transpose", {i32, i64}},
                                                          {"max_pool", {i64}},  {"bernoulli", {}},
                                                          {"random_key", {}},   {"non_max_suppression", {}}};
 
-/// Ops with an epsilon: attributes of nodes are f32, which shows in f64.
+/// Ops with an epsilon. Attributes of nodes are f32, which makes a difference in f64.
 const std::set<std::string> withEpsilon{"layer_norm", "batch_norm", "group_norm", "instance_norm"};
 
 burin::Graph throughOnnx(const burin::Graph &graph) {
@@ -57,7 +57,7 @@ private:
   Row row;
 };
 
-/// Without those that have a key: ONNX's generators take none.
+/// Omits examples with a key, as ONNX's generators take none.
 std::vector<Example> keyless(const Row &row, DType type) {
   for (const Row *known : allRows())
     if (known->op == row.op) {
@@ -68,7 +68,7 @@ std::vector<Example> keyless(const Row &row, DType type) {
   return {};
 }
 
-/// ONNX cannot drop updates.
+/// Omits examples that drop updates, which ONNX cannot express.
 std::vector<Example> withoutDrops(const Row &row, DType type) {
   for (const Row *known : allRows())
     if (known->op == row.op) {
@@ -129,7 +129,7 @@ TEST_CASE("A model keeps its signature, its parameters' names and its numbers") 
   std::string bytes = readFile(folder / "mlp.onnx");
   for (const char *part : {"batch", "pixels", "scores", "0.weight", "2.bias", "MatMul", "Relu", "ExportTest.cpp"})
     CHECK(contains(bytes, part));
-  CHECK(!contains(bytes, "Expand")); // the bias broadcasts by itself
+  CHECK(!contains(bytes, "Expand")); // the bias broadcasts implicitly
   burin::Graph back = burin::Graph::load(folder / "mlp.onnx");
   CHECK(back.inputs() == graph.inputs());
   CHECK(back.outputs() == graph.outputs());
@@ -219,7 +219,7 @@ TEST_CASE("Loops become Scan, from both ends, with what they use of the graph ar
           ScanResult all = scan(step, {zeros({x.size(1), 4}), scale}, {x, iota({x.size(0)}, i64)}, reverse);
           std::vector<Tensor> results = all.states;
           results.insert(results.end(), all.outputs.begin(), all.outputs.end());
-          results.push_back(twice); // a name that the loop uses, too
+          results.push_back(twice); // the loop uses this name as well
           return results;
         },
         {{f32, {Dim("n"), Dim("b"), 4}}, {f32, {}}});

@@ -1,4 +1,4 @@
-// A folder for the files of a test.
+// A temporary folder of a test.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace burin::test {
 
-/// A folder of this process, removed at the end.
+/// A folder that is unique to this process and removed at the end.
 struct Folder {
   std::string path = (std::filesystem::temp_directory_path() / ("burin-onnx-" + std::to_string(getpid()))).string();
   Folder() { std::filesystem::create_directory(path); }

@@ -1,6 +1,6 @@
-// Mutated models without end: `onnx-fuzz FOLDER [--first N] [--seeds N] [--keep FILE]` takes the .onnx files below
-// FOLDER (ONNX's test data, for example), changes a few fields of one, and imports it. Whatever happens must be a graph
-// or an Error. --keep leaves the last mutated model in a file, for a seed that crashes.
+// Imports mutated models in a loop: `onnx-fuzz FOLDER [--first N] [--seeds N] [--keep FILE]` takes the .onnx files
+// below FOLDER (such as ONNX's test data), changes a few fields of one, and imports it. The result must be a graph or
+// an Error. --keep writes the latest mutated model to a file, to reproduce a crash.
 #include "frontend/onnx/import/Import.h"
 #include "test/onnx/Folder.h"
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 using Random = std::mt19937_64;
 using Bytes = std::string;
 
-/// One field of a message, as its bytes: the key, then a number or a length and as many bytes.
+/// One field of a protobuf message: the key, then a number, or a length and as many bytes.
 struct Field {
   uint64_t key = 0, number = 0;
   Bytes payload;
@@ -34,7 +34,7 @@ void putNumber(Bytes &out, uint64_t number) {
 class Reader {
 public:
   explicit Reader(const Bytes &bytes) : bytes(bytes) {}
-  /// False if the bytes are no message.
+  /// Returns false if the bytes are not a message.
   bool fields(std::vector<Field> &out) {
     while (at < bytes.size()) {
       Field field;
@@ -125,7 +125,7 @@ Bytes written(const std::vector<Field> &fields) {
   return out;
 }
 
-/// One change somewhere below.
+/// Applies one random change to the message or to a nested one.
 Bytes mutated(const Bytes &bytes, Random &random) {
   std::vector<Field> fields;
   if (!Reader(bytes).fields(fields))

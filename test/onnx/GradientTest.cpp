@@ -1,4 +1,4 @@
-// ONNX's Gradient: where the values are that it names, and with which values it computes them again.
+// ONNX's Gradient op: locating the values that it names, and recomputing with the given values.
 #include "test/frontend/Check.h"
 #include "test/onnx/Folder.h"
 #include "test/onnx/ModelWriter.h"
@@ -42,7 +42,7 @@ std::vector<float> runChain(NodeText node, const Bytes &output = "g") {
 
 TEST_CASE("Gradient of the values that it names") {
   CHECK(runChain(gradientNode({"w"}, {"x"}, "y", {"w", "x"}, {"g"})) == std::vector<float>{100, 6});
-  CHECK(runChain(gradientNode({"w"}, {}, "y", {"w"}, {"g"})) == std::vector<float>{100, 6}); // x as it is
+  CHECK(runChain(gradientNode({"w"}, {}, "y", {"w"}, {"g"})) == std::vector<float>{100, 6}); // x unchanged
   CHECK(runChain(gradientNode({"w", "x"}, {}, "y", {"w", "x"}, {"", "g"})) == std::vector<float>{40, 18});
 }
 

@@ -1,4 +1,4 @@
-// ONNX files that nobody should have to open, and what burin must say about each.
+// Malformed and malicious ONNX files, with the message that burin must give for each.
 #pragma once
 #include "test/onnx/ModelWriter.h"
 #include <functional>
@@ -8,27 +8,27 @@ namespace burin::test {
 struct HostileModel {
   std::string name;
   Bytes file;
-  int exitCode;                                                // 3: wrong, 4: burin does not have it
+  int exitCode;                                                // 3: invalid, 4: not supported
   std::string says;                                            // part of the message
-  std::function<void(const std::string &folder)> prepare = {}; // what lies beside the model
+  std::function<void(const std::string &folder)> prepare = {}; // writes files beside the model
 };
 
-/// Bytes that are no model, cut off or forged.
+/// Truncated or forged bytes.
 std::vector<HostileModel> hostileFiles();
-/// Graphs that make no sense: names, cycles, types, functions, loops.
+/// Invalid graphs: names, cycles, types, functions, loops.
 std::vector<HostileModel> hostileGraphs();
-/// Weights with impossible shapes, or from where they must not come.
+/// Weights with impossible shapes, or in files that must not be read.
 std::vector<HostileModel> hostileTensors();
-/// Ops with impossible inputs and attributes, and those whose results no machine holds.
+/// Ops with impossible inputs and attributes, or with results that exceed any memory.
 std::vector<HostileModel> hostileOps();
 
-/// y = Relu(x), of two floats.
+/// y = Relu(x) on two floats.
 inline ModelText relu() {
   return {.nodes = {{"Relu", {"x"}, {"y"}, {}, "act"}},
           .inputs = {valueInfo("x", kFloat, {"2"})},
           .outputs = {valueInfo("y", kFloat, {"2"})}};
 }
-/// One node from x (f32[2, 3]) and initializers to y.
+/// A model with one node from x (f32[2, 3]) and initializers to y.
 inline Bytes oneNode(NodeText node, std::vector<Bytes> initializers = {}, std::vector<Bytes> inputs = {},
                      OnnxType result = kFloat) {
   if (inputs.empty())

@@ -4,7 +4,7 @@ namespace burin::test {
 
 namespace {
 
-/// A field that promises `length` bytes.
+/// A field that declares a length of `length` bytes.
 Bytes promise(uint32_t tag, uint64_t length) {
   Bytes bytes(1, char(tag << 3 | 2));
   for (; length >= 128; length >>= 7)
@@ -12,19 +12,19 @@ Bytes promise(uint32_t tag, uint64_t length) {
   return bytes + char(length);
 }
 
-/// Graphs within graphs.
+/// Nested graphs.
 Bytes nested(int depth) {
   Bytes graph = relu().graph();
   for (int i = 0; i < depth; ++i) {
     NodeText branch{"If", {"x"}, {"y"}, {graphAttribute("then_branch", graph), graphAttribute("else_branch", graph)}};
-    if (i > 3) // not twice as large each time
+    if (i > 3) // keeps the size from doubling at every level
       branch.attributes.pop_back();
     graph = Message().add(1, branch).add(12, valueInfo("y", kFloat, {"2"}));
   }
   return Message().add(1, int64_t(10)).add(7, graph).add(8, Message().add(1, Bytes()).add(2, int64_t(21)));
 }
 
-/// The type of an input: sequences of sequences of …
+/// An input type of nested sequences.
 Bytes nestedType(int depth) {
   Bytes type = Message().add(1, Message().add(1, int64_t(kFloat)));
   for (int i = 0; i < depth; ++i)

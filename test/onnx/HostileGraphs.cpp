@@ -47,7 +47,7 @@ Bytes chain(int count) {
   return calling("f0", std::move(functions));
 }
 
-/// A loop that turns "x" into "y".
+/// A loop that computes "y" from "x".
 NodeText loop(const Bytes &count, const Bytes &condition) {
   ModelText body{.nodes = {{"Relu", {"v"}, {"w"}}, {"Identity", {"c"}, {"d"}}},
                  .inputs = {valueInfo("i", kInt64, {}), valueInfo("c", kBool, {}), valueInfo("v", kFloat, {"2"})},
@@ -61,7 +61,7 @@ Bytes looping(std::vector<Bytes> constants, const Bytes &count, const Bytes &con
   return model.model();
 }
 
-/// Branches in branches, both computed: 2^depth of them.
+/// Nested branches, both of which are computed: 2^depth in all.
 Bytes branching(int depth) {
   Bytes branch =
       ModelText{.nodes = {{"Relu", {"x"}, {"z"}}}, .inputs = {}, .outputs = {valueInfo("z", kFloat, {"2"})}}.graph();
@@ -91,7 +91,7 @@ Bytes withInput(const Bytes &input) {
   return model.model();
 }
 
-/// x and a sequence that grows by one tensor per node.
+/// x, and a sequence to which each node adds a tensor.
 Bytes longSequence(int count) {
   std::vector<NodeText> nodes{{"SequenceEmpty", {}, {"s0"}}};
   for (int i = 0; i < count; ++i)
@@ -100,13 +100,13 @@ Bytes longSequence(int count) {
   return graphOf(std::move(nodes));
 }
 
-/// The derivative of what `y` names with respect to x.
+/// The derivative of the value named `y` with respect to x.
 NodeText derivative(const Bytes &y, const Bytes &result) {
   return {"Gradient", {"x"},
           {result},   {stringsAttribute("xs", {"x"}), attribute("y", y.c_str())},
           "",         "ai.onnx.preview.training"};
 }
-/// Derivatives of derivatives of x * x.
+/// Nested derivatives of x * x.
 std::vector<NodeText> derivatives(int order) {
   std::vector<NodeText> nodes{{"Mul", {"x", "x"}, {"d0"}}};
   for (int i = 0; i < order; ++i)

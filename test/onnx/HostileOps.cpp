@@ -15,7 +15,7 @@ Bytes floatsAttribute(const Bytes &name, const std::vector<float> &values) {
   return message;
 }
 
-/// One node that takes x and constants c0, c1, …
+/// A model with one node that takes x and constants c0, c1, …
 Bytes withConstants(const Bytes &op, std::vector<Bytes> constants, Attributes attributes = {},
                     OnnxType result = kFloat) {
   NodeText node{op, {"x"}, {"y"}, std::move(attributes), "n"};
@@ -30,7 +30,7 @@ Bytes number(int i, int64_t value) { return intTensor("c" + std::to_string(i), {
 Bytes reals(int i, const std::vector<float> &values) {
   return floatTensor("c" + std::to_string(i), {int64_t(values.size())}, values);
 }
-/// The same without x.
+/// The same for a node that does not take x.
 Bytes creating(const Bytes &op, std::vector<Bytes> constants, Attributes attributes = {}, OnnxType result = kFloat) {
   NodeText node{op, {}, {"y"}, std::move(attributes), "n"};
   for (size_t i = 0; i < constants.size(); ++i)
@@ -40,7 +40,7 @@ Bytes creating(const Bytes &op, std::vector<Bytes> constants, Attributes attribu
 
 Bytes plain(const Bytes &op, Attributes attributes = {}) { return withConstants(op, {}, std::move(attributes)); }
 
-/// On images f32[1, 3, 8, 8] and, for "w", a kernel.
+/// The same for images f32[1, 3, 8, 8] and, if `kernel` is given, a weight "w".
 Bytes onImages(const Bytes &op, Attributes attributes, std::vector<int64_t> kernel = {}) {
   NodeText node{op, {"x"}, {"y"}, std::move(attributes), "n"};
   std::vector<Bytes> weights;
@@ -54,7 +54,7 @@ Bytes onImages(const Bytes &op, Attributes attributes, std::vector<int64_t> kern
   return oneNode(node, weights, {valueInfo("x", kFloat, {"1", "3", "8", "8"})});
 }
 
-/// Sizes that multiply beyond 64 bits on their way to a shape.
+/// A shape whose computation overflows 64 bits.
 Bytes overflowingShape() {
   ModelText model{.nodes = {{"Shape", {"x"}, {"s"}},
                             {"Mul", {"s", "big"}, {"a"}},
@@ -76,7 +76,7 @@ std::vector<HostileModel> hostileOps() {
   constexpr int64_t kBig = int64_t(1) << 50;
   const Bytes value = tensorAttribute("value", floatTensor("v", {1}, {1}));
   const char *const tooLarge = "memory";
-  const ModelText second{.nodes = {{"Identity", {"b"}, {"c"}}}, // of two
+  const ModelText second{.nodes = {{"Identity", {"b"}, {"c"}}}, // of two values
                          .inputs = {valueInfo("a", kFloat, {}), valueInfo("b", kFloat, {})},
                          .outputs = {valueInfo("c", kFloat, {})}};
   return {

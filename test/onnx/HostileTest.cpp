@@ -1,5 +1,5 @@
-// Each hostile model is given to `burin compile` in a process of its own: one clear error, the right exit code, soon
-// and without much memory. `onnx-hostile-tests "hostile: a loop without end"` tries one.
+// Gives each hostile model to `burin compile` in a separate process. It must fail with one clear error and the right
+// exit code, within limits of time and memory. `onnx-hostile-tests "hostile: a loop without end"` tests one model.
 #include "test/onnx/Hostile.h"
 #include "test/onnx/Folder.h"
 #include <catch2/catch.hpp>
@@ -22,9 +22,9 @@ constexpr bool kIsSanitized = false;
 #endif
 
 struct Outcome {
-  int exitCode; // -1: a signal ended it
+  int exitCode; // -1: ended by a signal
   std::string said;
-  double seconds; // of processor time: others may be using the machine
+  double seconds; // CPU time, as other processes may be running
   long megabytes;
 };
 

@@ -1,4 +1,4 @@
-// ONNX models as users load them: numbers, names, symbolic sizes, and what is said about models that do not work.
+// Imports ONNX models as users do: results, names, symbolic sizes, and messages about models that are not accepted.
 #include "test/frontend/Check.h"
 #include "test/onnx/Folder.h"
 #include "test/onnx/ModelWriter.h"
@@ -108,7 +108,7 @@ TEST_CASE("Sizes that are an output are computed when the graph runs") {
 }
 
 TEST_CASE("Sizes that must be equal and are not known to be are checked by every run") {
-  // A table of 4 positions, of which as many are added as the text has.
+  // Adds the first positions of a table of 4, as many as the text has tokens.
   ModelText positions{.nodes = {{"Shape", {"x"}, {"s"}, {attribute("start", int64_t(1))}},
                                 {"Slice", {"table", "zero", "s", "one"}, {"p"}},
                                 {"Add", {"x", "p"}, {"y"}, {}, "positions"}},
@@ -123,7 +123,7 @@ TEST_CASE("Sizes that must be equal and are not known to be are checked by every
   INFO(message);
   CHECK(contains(message, "model.onnx:positions: min(4, length) must be equal to length, but they are 4 and 5"));
 
-  // What is pooled and repeated is joined with what it was: right for even sizes.
+  // The pooled and upsampled value is joined with its input, which is valid for even sizes.
   ModelText skip{.nodes = {{"MaxPool", {"x"}, {"p"}, {attribute("kernel_shape", {2}), attribute("strides", {2})}},
                            {"Unsqueeze", {"p", "three"}, {"u"}},
                            {"Concat", {"u", "u"}, {"d"}, {attribute("axis", int64_t(3))}},
@@ -224,9 +224,9 @@ TEST_CASE("What a model says about its values is held against what they are") {
     return error + warning;
   };
   CHECK(message({}, kFloat, {"3", "batch"}).empty());
-  CHECK(message({}, kFloat, {"3", "other"}).empty()); // a name is no number
+  CHECK(message({}, kFloat, {"3", "other"}).empty()); // a name cannot contradict a number
   CHECK(message({}, kFloat, {"three", ""}).empty());
-  CHECK(message({}, kFloat, {"3", "7"}).empty()); // holds for some batch
+  CHECK(message({}, kFloat, {"3", "7"}).empty()); // possible for some batch
   CHECK(message({}, kFloat, {}).empty());
   CHECK(
       contains(message({}, kFloat, {"4", "batch"}),
@@ -234,7 +234,8 @@ TEST_CASE("What a model says about its values is held against what they are") {
                "[3, batch]"));
   CHECK(contains(message({}, kFloat, {"3"}), "with the shape [3], but it is computed as [3, batch]"));
   CHECK(contains(message({}, kInt64, {"3", "batch"}), "declares \"y\" as INT64, but it is computed as f32"));
-  CHECK(message({valueInfo("r", kFloat, {"9", "9"})}, kFloat, {}).empty()); // left behind by a tool
+  // Not an input any more, as tools may leave behind.
+  CHECK(message({valueInfo("r", kFloat, {"9", "9"})}, kFloat, {}).empty());
   CHECK(contains(message({valueInfo("r", kInt64, {})}, kFloat, {}),
                  "model.onnx:act: the model declares \"r\" as INT64, but it is computed as f32"));
 }

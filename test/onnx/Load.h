@@ -1,4 +1,4 @@
-// Loading of models that tests write.
+// Loads models that tests have written.
 #pragma once
 #include "test/frontend/Check.h"
 #include "test/onnx/Folder.h"
@@ -34,7 +34,7 @@ inline Bytes ints(const Bytes &name, const std::vector<int64_t> &values) {
 }
 inline Bytes scalar(const Bytes &name, int64_t value) { return intTensor(name, {}, {value}); }
 
-/// What a run says; empty if it succeeds.
+/// Returns the error of a run, or an empty string.
 inline std::string problemOf(const Graph &graph, const std::vector<Tensor> &inputs) {
   return messageOf([&] {
     for (const Tensor &result : graph.run(inputs))

@@ -1,4 +1,5 @@
-// Recurrent layers, Scan and Loop: loops of the graph where their length is a size, unrolled where they cannot be.
+// Recurrent layers, Scan and Loop: imported as loops if their number of iterations is a size, and unrolled if they
+// cannot be.
 #include "test/frontend/Check.h"
 #include "test/onnx/Folder.h"
 #include "test/onnx/ModelWriter.h"
@@ -19,8 +20,8 @@ std::vector<float> numbers(size_t count) {
   return list;
 }
 
-/// The hidden states of an LSTM, and the last hidden and cell state; w [4 * size, inputs] and r [4 * size, size] have
-/// the gates input, output, forget, cell.
+/// Computes the hidden states of an LSTM, and the last hidden and cell state. w [4 * size, inputs] and r [4 * size,
+/// size] have the gates in the order input, output, forget, cell.
 std::vector<Tensor> lstm(const Tensor &x, const Tensor &w, const Tensor &r, const Tensor &lengths, bool reverse) {
   int64_t length = int64_t(x.size(0)), batch = int64_t(x.size(1)), size = int64_t(r.size(1));
   Tensor h = zeros({batch, size}), c = h;
@@ -129,7 +130,7 @@ TEST_CASE("A Loop whose number of iterations is a size is a loop of the graph, o
   CHECK(got[0].item() == 0.5);
   CHECK(got[1].shape() == Shape{0});
 
-  // The number of the iteration decides on a shape.
+  // The iteration number determines a shape.
   std::vector<NodeText> ranges = sums;
   ranges.insert(ranges.begin() + 1, {{"Unsqueeze", {"i", "axis"}, {"list"}}, {"Expand", {"v", "list"}, {"many"}}});
   ranges.back() = {"ReduceSum", {"many"}, {"out"}, {attribute("keepdims", int64_t(0))}};
@@ -168,7 +169,7 @@ TEST_CASE("An If over data is a branch of the graph: only what is chosen runs") 
 }
 
 TEST_CASE("A Loop ends when the data says so") {
-  // v is doubled while its sum is below the limit, at most `count` times.
+  // Doubles v while its sum is below the limit, at most `count` times.
   auto modelFor = [](const Bytes &count, const Bytes &first) {
     ModelText body{.nodes = {{"Add", {"v", "v"}, {"next"}},
                              {"ReduceSum", {"next"}, {"sum"}, {attribute("keepdims", int64_t(0))}},
@@ -191,7 +192,7 @@ TEST_CASE("A Loop ends when the data says so") {
   CHECK(run("count", "", 20, 2, true) == std::vector<float>{4, 8});
   CHECK(run("count", "first", 20, 0, true) == std::vector<float>{1, 2});
   CHECK(run("three", "", 1e6, 0, true) == std::vector<float>{8, 16});
-  CHECK(run("count", "", 2, 9, true) == std::vector<float>{2, 4}); // the condition is computed after a turn
+  CHECK(run("count", "", 2, 9, true) == std::vector<float>{2, 4}); // the condition is evaluated after an iteration
 }
 
 TEST_CASE("A Loop may run as often as an input says") {

@@ -1,10 +1,10 @@
-// Losses of models against their formulas.
+// Loss ops compared with their formulas.
 #include "test/onnx/Load.h"
 
 using namespace burin::test;
 
 TEST_CASE("A target that is ignored need not be a class") {
-  // Two examples of three positions, of three classes with the weights 1, 2 and 4.
+  // Two examples of three positions; three classes with the weights 1, 2 and 4.
   Tensor x = log(tensor({{{0.5, 0.25, 0.125}, {0.25, 0.25, 0.125}, {0.25, 0.5, 0.75}}}, f32)), target;
   for (int64_t ignored : {10, -7, 1}) {
     INFO(ignored);

@@ -1,4 +1,4 @@
-// Writes small ONNX models for tests: a few lines of C++ instead of files that nobody can read.
+// Writes small ONNX models for tests, so that the tests need no binary files.
 #pragma once
 #include <fstream>
 #include <initializer_list>
@@ -20,7 +20,7 @@ enum OnnxType : int {
   kUint16 = 4
 };
 
-/// One message under construction.
+/// A protobuf message under construction.
 class Message {
 public:
   Message &add(uint32_t tag, const Bytes &value) {
@@ -70,7 +70,7 @@ inline Bytes tensorAttribute(const Bytes &name, const Bytes &tensor) {
 inline Bytes graphAttribute(const Bytes &name, const Bytes &graph) {
   return Message().add(1, name).add(6, graph).add(20, 5);
 }
-/// An attribute of a function's node that stands for one of the function.
+/// An attribute of a node in a function that refers to an attribute of the function.
 inline Bytes referenceAttribute(const Bytes &name, const Bytes &of, int64_t type) {
   return Message().add(1, name).add(21, of).add(20, type);
 }
@@ -95,7 +95,7 @@ inline Bytes intTensor(const Bytes &name, const std::vector<int64_t> &dims, cons
   return tensorProto(name, kInt64, dims, values);
 }
 
-/// The type of an input or output; sizes are numbers, names, or "" for neither.
+/// The type of an input or output. Sizes are numbers, names, or "" for an anonymous size.
 inline Bytes valueInfo(const Bytes &name, OnnxType type, const std::vector<Bytes> &sizes) {
   Message shape;
   for (const Bytes &size : sizes) {
@@ -127,7 +127,7 @@ struct NodeText {
   }
 };
 
-/// A graph, and the model around it.
+/// A graph, and the model that contains it.
 struct ModelText {
   std::vector<NodeText> nodes;
   std::vector<Bytes> inputs, outputs, initializers = {}, functions = {}, values = {};
@@ -157,7 +157,7 @@ struct ModelText {
       message.add(8, Message().add(1, domain).add(2, int64_t(1)));
     return message.add(8, Message().add(1, Bytes()).add(2, opset));
   }
-  /// Writes the model to a file. Returns its path.
+  /// Writes the model to a file and returns its path.
   std::string write(const std::string &path) const {
     std::ofstream(path, std::ios::binary) << model();
     return path;

@@ -1,4 +1,4 @@
-// Random ops of ONNX models: shape, type and distribution; fresh numbers in each run.
+// Random ops of ONNX models: shape, type and distribution, and new numbers in each run.
 #include "test/frontend/Check.h"
 #include "test/onnx/Folder.h"
 #include "test/onnx/ModelWriter.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kCount = 200000;
 
-/// The artifact of a node from x [n] (or of no input) to y.
+/// An artifact with one node from x [n] (or without input) to y.
 Artifact nodeOf(NodeText node, bool hasInput = true, std::vector<Bytes> initializers = {},
                 std::vector<Bytes> sizes = {"n"}, OnnxType type = kFloat) {
   Folder folder;
@@ -45,7 +45,7 @@ TEST_CASE("RandomNormal and RandomUniform have the shape, type and distribution 
   Tensor first = normal(x), second = normal(x);
   checkNormal(first, 3, .5);
   checkNormal(second, 3, .5);
-  CHECK(largestDifference(first, second) > 0); // a state goes on
+  CHECK(largestDifference(first, second) > 0); // the generator's state advances
   CHECK(normal(zeros({7})).shape() == Shape{7});
 
   Artifact uniform = nodeOf({"RandomUniformLike", {"x"}, {"y"}, {attribute("low", -1.0), attribute("high", 3.0)}});
@@ -61,7 +61,7 @@ TEST_CASE("RandomNormal and RandomUniform have the shape, type and distribution 
   CHECK(drawn.spec() == TensorSpec{f32, {100, 2000}});
   checkNormal(drawn, 0, 1);
   Artifact other = nodeOf({"RandomNormal", {}, {"y"}, {attribute("shape", shape), attribute("seed", 7.0)}}, false);
-  CHECK(floats(other.run(std::span<const Tensor>())[0]) == floats(drawn)); // the seed's
+  CHECK(floats(other.run(std::span<const Tensor>())[0]) == floats(drawn)); // determined by the seed
   Artifact wide =
       nodeOf({"RandomUniform", {}, {"y"}, {attribute("shape", shape), attribute("dtype", int64_t(kDouble))}}, false, {},
              {}, kDouble);

@@ -1,4 +1,4 @@
-// Every op with inputs of every rank: it imports, or says what is wrong, but takes no rank for granted.
+// Imports every op with inputs of every rank: each is either imported or refused with a message.
 #include "burin/onnx.h"
 #include "frontend/onnx/import/Node.h"
 #include "test/onnx/Folder.h"
@@ -19,7 +19,7 @@ std::vector<onnx::OpEntry> allOps() {
   return all;
 }
 
-/// Imports one node with inputs of these ranks. Returns what was wrong.
+/// Imports one node with inputs of these ranks. Returns the error.
 std::string import(const std::string &path, std::string_view op, const std::vector<int> &ranks) {
   ModelText model{.nodes = {{Bytes(op), {}, {"y"}, {attribute("kernel_shape", {2, 2})}, "n"}},
                   .inputs = {},

@@ -1,4 +1,4 @@
-// Writes the models that the tests of the command line use into a folder.
+// Writes the models of the command line tests into a folder.
 #include "test/onnx/ModelWriter.h"
 
 using namespace burin::test;

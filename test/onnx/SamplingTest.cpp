@@ -1,4 +1,4 @@
-// Sampling of images of any size at positions that are data, and the places that a max pool takes its elements from.
+// GridSample on images of any size, and max pooling with indices.
 #include "test/onnx/Load.h"
 
 using namespace burin::test;
@@ -21,7 +21,7 @@ TEST_CASE("GridSample of symbolic sizes agrees with that of known ones") {
         Graph known = loadModel(model, {{"n", 2, 2}, {"h", 4, 4}, {"w", 5, 5}, {"a", 6, 6}, {"b", 7, 7}}).graph;
         CHECK(str(open.outputs()[0]) == "y: f32[n, 3, a, b]");
         CHECK(largestDifference(open.run({x, grid})[0], known.run({x, grid})[0]) < 1e-5);
-        Tensor row = x.slice(2, 0, 1); // an image of one row
+        Tensor row = x.slice(2, 0, 1); // an image with one row
         Tensor one = open.run({row, grid})[0];
         CHECK(largestDifference(one, loadModel(model, {{"h", 1, 1}}).graph.run({row, grid})[0]) < 1e-5);
         CHECK_FALSE(problemOf(open, {zeros({2, 3, 0, 5}), grid}).empty());

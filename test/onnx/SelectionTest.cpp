@@ -1,4 +1,4 @@
-// Models whose results are as large as the data says.
+// Models with data-dependent result sizes.
 #include "test/frontend/Check.h"
 #include "test/onnx/Folder.h"
 #include "test/onnx/ModelWriter.h"
@@ -76,7 +76,7 @@ TEST_CASE("A detector's end: suppression, Gather, Slice, Reshape, Cast, TopK of 
   CHECK(floats(y[1]) == std::vector<float>{1, 1, 11, 11, 40, 40, 50, 50});
   CHECK(floats(y[2]) == std::vector<float>{0.9f, 0.6f});
   CHECK(floats(y[3]) == std::vector<float>{0.5, 1.5, 1});
-  y = graph.run({boxes, zeros({1, 1, 5})}); // nothing is found
+  y = graph.run({boxes, zeros({1, 1, 5})}); // no box is selected
   CHECK(str(y[0].spec()) == "i64[0, 3]");
   CHECK(str(y[1].spec()) == "f32[0, 4]");
   y = graph.run({slice(boxes, {0, 0, 0}, {1, 1, 4}, {1, 1, 1}), ones({1, 1, 1})});

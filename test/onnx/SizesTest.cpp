@@ -1,5 +1,5 @@
-// Sizes that models leave open: each its own symbol, one where an op needs them equal, checked by every run where that
-// is not known; and the arithmetic that exporters compute shapes with.
+// Sizes that models leave open: each is its own symbol; sizes that an op needs equal share one; conditions that are not
+// known at import are checked by every run. Also the arithmetic by which exporters compute shapes.
 #include "test/onnx/Load.h"
 
 using namespace burin::test;
@@ -78,7 +78,7 @@ TEST_CASE("Sizes are fixed and bounded when the model is loaded") {
 // ---- checked by every run
 
 TEST_CASE("A squeezed size is 1 by arithmetic, or a run says that it is not") {
-  // Convolutions of stride 2, until one position is left of 8.
+  // Convolutions of stride 2 that reduce 8 positions to one.
   std::vector<NodeText> nodes;
   for (int i = 0; i < 3; ++i)
     nodes.push_back({"MaxPool",
@@ -96,7 +96,7 @@ TEST_CASE("A squeezed size is 1 by arithmetic, or a run says that it is not") {
 }
 
 TEST_CASE("A size that is 1 by arithmetic is repeated") {
-  // ceil(n / 4096) is 1 for what is run here: a scale for each of n columns, of which there is one.
+  // ceil(n / 4096) is 1 for all sizes that are run here: one scale for n columns.
   std::vector<NodeText> nodes{{"Slice", {"x", "zero", "far", "axis", "step"}, {"first"}},
                               {"Mul", {"x", "first"}, {"y"}}};
   Graph graph =
@@ -182,7 +182,7 @@ TEST_CASE("Shapes are computed through floats") {
           .graph;
   CHECK(str(graph.outputs()[0]) == "y: f32[1, 1, h*2, floordiv(w, 2)]");
   CHECK(graph.run({ones({1, 1, 3, 7})})[0].shape() == Shape{1, 1, 6, 3});
-  // Scales that are quotients of sizes.
+  // Scales that are ratios of sizes.
   std::vector<NodeText> ratio{
       {"Shape", {"like"}, {"t"}},   {"Cast", {"t"}, {"tf"}, {attribute("to", int64_t(1))}},
       {"Shape", {"x"}, {"s"}},      {"Cast", {"s"}, {"sf"}, {attribute("to", int64_t(1))}},
@@ -235,7 +235,7 @@ TEST_CASE("Range, ConstantOfShape, Tile, Expand and Pad take sizes") {
 }
 
 TEST_CASE("A border is as wide as sizes say") {
-  // To a multiple of 4 columns, as windows are cut.
+  // Padded to a multiple of 4 columns, as for windows.
   auto padded = [](const char *mode) {
     return loadModel(graphOf({{"Shape", {"x"}, {"s"}, {attribute("start", int64_t(1))}},
                               {"Mod", {"s", "four"}, {"m"}},
@@ -268,7 +268,7 @@ TEST_CASE("Slices with steps over two symbolic axes") {
 }
 
 TEST_CASE("Relative positions of a symbolic length, and a mask of them") {
-  // x where |i - j| < 2 and j <= i, as masks of decoders are computed; the range is the same value twice.
+  // x where |i - j| < 2 and j <= i, as decoders compute masks; both operands are the same range.
   std::vector<NodeText> nodes{{"Shape", {"x"}, {"s"}},
                               {"Gather", {"s", "zero"}, {"n"}},
                               {"Range", {"zero", "n", "one"}, {"i"}},
@@ -289,7 +289,7 @@ TEST_CASE("Relative positions of a symbolic length, and a mask of them") {
   CHECK(floats(graph.run({ones({3, 3})})[0]) == std::vector<float>{1, -9, -9, 1, 1, -9, -9, 1, 1});
 }
 
-// ---- what is odd, and what is decided
+// ---- unusual models, and decisions at import
 
 TEST_CASE("A declared output of another shape is a warning") {
   ModelText model = graphOf({{"Relu", {"x"}, {"y"}}}, {floatInput("x", {"1", "n", "4"})});
@@ -303,7 +303,7 @@ TEST_CASE("A declared output of another shape is a warning") {
 
 namespace {
 
-/// PyTorch's squeeze(1) of x, then `after`, from "s" to "y": if the size is 1, without the dimension, else as it is.
+/// PyTorch's squeeze(1) of x, then `after`, from "s" to "y": the dimension is removed if its size is 1.
 ModelText squeezeIfOne(std::vector<Bytes> sizes, NodeText after) {
   auto branch = [](NodeText node, const Bytes &output) {
     return ModelText{.nodes = {std::move(node)}, .inputs = {}, .outputs = {valueInfo(output, kFloat, {})}}.graph();
@@ -339,7 +339,7 @@ TEST_CASE("An If over a rank or a size takes the branch that can be decided") {
 }
 
 TEST_CASE("An If over a size whose branches differ in rank takes the one that the model fits") {
-  // Only one of two ranks has an axis 2, or a transposition of two axes.
+  // Only one of the two ranks has an axis 2, and only one can be transposed by two axes.
   NodeText two{"Transpose", {"s"}, {"y"}, {attribute("perm", {1, 0})}};
   Loaded squeezed = loadModel(squeezeIfOne({"n", "m", "4"}, two));
   CHECK(squeezed.graph.run({ones({2, 1, 4})})[0].shape() == Shape{4, 2});
@@ -369,7 +369,7 @@ TEST_CASE("Where chooses between sizes by a condition that is known when the gra
 }
 
 TEST_CASE("Where replaces what is -1 in a shape that may be negative as far as is known") {
-  // As exporters write expand: -1 stands for 1.
+  // As exporters write expand: -1 means 1.
   Graph graph = loadModel(graphOf({{"Shape", {"x"}, {"xs"}},
                                    {"Shape", {"z"}, {"zs"}},
                                    {"Sub", {"xs", "zs"}, {"shape"}},
@@ -388,7 +388,7 @@ TEST_CASE("Comparisons of sizes are computed when the graph runs") {
     return ModelText{.nodes = {{op, {"x"}, {output}}}, .inputs = {}, .outputs = {valueInfo(output, kFloat, {})}}
         .graph();
   };
-  // Each as [op, results for sizes 4, 5, 6 of n compared with 5].
+  // {op, results for n = 4, 5, 6 compared with 5}.
   struct Case {
     const char *op;
     bool below, at, above;

@@ -1,12 +1,12 @@
-// Networks that cut images of any size into windows: padding to whole windows, rolling, and merging of neighbours, as
-// PyTorch's exporters write them. Sizes stay short, however many layers there are.
+// Networks that cut images of any size into windows, as PyTorch's exporters write them: padding to whole windows,
+// rolling, and merging of neighbours. The expressions of sizes stay short for any number of layers.
 #include "test/onnx/Load.h"
 
 using namespace burin::test;
 
 namespace {
 
-/// Writes the nodes of layers on images [b, h, w, 2].
+/// Builds the nodes of layers on images [b, h, w, 2].
 class Network {
 public:
   std::vector<NodeText> nodes;
@@ -31,20 +31,20 @@ public:
     return add("Transpose", {x}, {attribute("perm", order)});
   }
 
-  /// (n - size % n) % n more rows and columns.
+  /// Pads by (n - size % n) % n rows and columns.
   Bytes padded(const Bytes &x, int64_t n) {
     auto missing = [&](int64_t axis) {
       return add("Mod", {add("Sub", {list({n}), add("Mod", {sizeOf(x, axis), list({n})})}), list({n})});
     };
     return add("Pad", {x, joined({list({0, 0, 0, 0, 0}), missing(1), missing(2), list({0})})});
   }
-  /// By the remainder of a number, which is less than the size of every image that has windows.
+  /// Rolls by the remainder of a number, which is less than the size of every image with windows.
   Bytes rolled(const Bytes &x, int64_t axis, int64_t by) {
     Bytes end = list({INT64_MAX}), begin = list({0});
     Bytes at = add("Mod", {list({by}), sizeOf(x, axis)});
     return add("Concat", {sliced(x, axis, at, end), sliced(x, axis, begin, at)}, {attribute("axis", axis)});
   }
-  /// The softmax within each window of n rows and columns, rolled by `shift`.
+  /// Softmax within each window of n rows and columns, rolled by `shift`.
   Bytes windows(const Bytes &x, int64_t n, int64_t shift) {
     Bytes whole = padded(x, n), batch = sizeOf(x, 0), height = sizeOf(whole, 1), width = sizeOf(whole, 2);
     Bytes rows = add("Div", {height, list({n})}), columns = add("Div", {width, list({n})}), side = list({n});
@@ -59,12 +59,12 @@ public:
     Bytes back = add("Reshape", {mixed, joined({batch, rows, columns, side, side, depth})});
     Bytes image = add("Reshape", {transposed(back, {0, 1, 3, 2, 4, 5}), joined({batch, height, width, depth})});
     for (int64_t axis : {1, 2})
-      image = shift ? rolled(image, axis, -shift) : image; // to where it was
+      image = shift ? rolled(image, axis, -shift) : image; // rolls back
     for (int64_t axis : {1, 2})
       image = sliced(image, axis, list({0}), sizeOf(x, axis));
     return add("Add", {x, image});
   }
-  /// The mean of each two by two neighbours, after padding to even sizes.
+  /// The mean of each 2×2 block, after padding to even sizes.
   Bytes merged(const Bytes &x) {
     Bytes even = padded(x, 2), sum;
     for (int64_t row : {0, 1})

@@ -20,12 +20,13 @@ import onnxruntime
 DTYPES = {"f32": numpy.float32, "f64": numpy.float64, "f16": numpy.float16, "bf16": ml_dtypes.bfloat16,
           "i8": numpy.int8, "u8": numpy.uint8, "i16": numpy.int16, "i32": numpy.int32, "i64": numpy.int64,
           "bool": numpy.bool_}
-# Of the largest value compared, and absolutely. ONNX Runtime keeps factors of fused nodes in f32, in f64 models too.
+# Relative to the largest value compared, and absolute. ONNX Runtime keeps factors of fused nodes in f32 even in f64
+# models.
 TOLERANCES = {"f32": 2e-5, "f64": 1e-7, "f16": 5e-3, "bf16": 4e-2}
 
 
 def withoutBfloat16(model):
-    """bf16 outputs as f32: numpy has no bf16."""
+    """Converts bf16 outputs to f32, as numpy has no bf16."""
     for output in model.graph.output:
         kind = output.type.tensor_type
         if kind.elem_type == onnx.TensorProto.BFLOAT16:
@@ -50,7 +51,7 @@ def value(array):
 
 
 def run(model, inputs):
-    """The outputs; None if ONNX Runtime has no kernel for something."""
+    """Returns the outputs, or None if ONNX Runtime has no kernel for an op."""
     try:
         loaded = session(withoutBfloat16(model))
         names = [i.name for i in loaded.get_inputs()]
@@ -65,7 +66,7 @@ def run(model, inputs):
 
 
 def difference(got, want, kind):
-    """What differs, or ""."""
+    """Returns the first difference, or ""."""
     if kind == "bf16":
         want = want.astype(numpy.float32)
     if got.shape != want.shape or got.dtype != want.dtype:
@@ -97,7 +98,7 @@ def readSample(folder, line):
 
 
 def checkSample(folder, line):
-    """("passed" | "no kernel" | "failed", what)"""
+    """Returns ("passed" | "no kernel" | "failed", message)."""
     name, text, inputs, outputs = readSample(folder, line)
     path = folder / f"{name}.onnx"
     try:
@@ -115,7 +116,7 @@ def checkSample(folder, line):
 
 
 def checkStates(folder, line):
-    """Runs follow each other: ONNX Runtime's outputs s.out become the inputs s.in of the next run."""
+    """Compares consecutive runs: ONNX Runtime's outputs s.out become the inputs s.in of the next run."""
     name, *fields = line.split("\t")
     data, at, runs, states = (folder / f"{name}.bin").read_bytes(), 0, [], {}
     for side, kind, sizes in zip(fields[::3], fields[1::3], fields[2::3]):
@@ -166,7 +167,7 @@ def checkOps(folder):
 
 
 def checkModel(burin, folder, name):
-    """The largest difference over the largest value; of all outputs the worst."""
+    """Returns the largest difference over the largest value, maximum over all outputs."""
     model, arrays = folder / f"{name}.onnx", []
     subprocess.run([burin, "compile", folder / f"{name}.burin", "--emit", "onnx", "-o", model], check=True)
     onnx.checker.check_model(str(model), full_check=True)

@@ -1,4 +1,4 @@
-// Runs artifacts with memory that shows what a kernel should not do.
+// Runs artifacts in guarded memory, so that invalid accesses of kernels are detected.
 #include "runtime/execute/Session.h"
 #include "test/ops/Graph.h"
 #include <algorithm>
@@ -18,7 +18,7 @@ void check(const rt::Status &status, const char *what) {
     throw std::runtime_error(std::string(what) + ": " + status.message());
 }
 
-/// Bytes that end where an inaccessible page begins, or start where one ends.
+/// A buffer that ends directly before an inaccessible page, or starts directly after one.
 class GuardedBytes {
 public:
   GuardedBytes(size_t bytes, bool guardEnd) : size(bytes) {
@@ -46,7 +46,7 @@ private:
   char *base, *begin;
 };
 
-/// Signalling bytes, so that a read of what was never written is seen: floats are NaN.
+/// Fills memory with signalling bytes (NaN as floats), so that reads of uninitialised memory show.
 void *allocateGarbage(void *, size_t bytes, size_t align) {
   void *memory = std::aligned_alloc(align, std::max(align, (bytes + align - 1) / align * align));
   if (memory)
@@ -54,7 +54,7 @@ void *allocateGarbage(void *, size_t bytes, size_t align) {
   return memory;
 }
 
-/// The same program, its steps so expensive that each task is a chunk of its own.
+/// The same program with such high step costs that each task becomes a chunk of its own.
 std::vector<std::byte> expensive(rt::Bytes file) {
   rt::ArtifactView view;
   check(rt::parseArtifact(file, rt::WeightCheck::Verify, view), "parsing");
@@ -96,7 +96,7 @@ std::vector<GuardedBytes> runOn(rt::Session &session, const Tensors &inputs, boo
   const rt::Plan &plan = session.program().artifact().plans[0];
   for (uint32_t i = 0; i < plan.outputs.size(); ++i) {
     auto shape = session.outputShape(i);
-    bool isKnown = std::ranges::count(shape, -1) == 0; // else the session gives the memory
+    bool isKnown = std::ranges::count(shape, -1) == 0; // otherwise the session allocates the result
     results.emplace_back(isKnown ? session.outputBytes(i) : 0, guardEnd);
     out.push_back(
         {isKnown ? results.back().data() : nullptr, shape.data(), uint32_t(shape.size()), plan.outputs[i].dtype});
@@ -114,7 +114,7 @@ std::vector<GuardedBytes> runOn(rt::Session &session, const Tensors &inputs, boo
   return all;
 }
 
-/// Bit by bit, but for the sign and payload of NaNs.
+/// Compares bit by bit, except for the sign and payload of NaNs.
 bool isSame(const RefTensor &x, const RefTensor &y) {
   auto same = [](auto a, auto b) { return (a != a && b != b) || std::memcmp(&a, &b, sizeof a) == 0; };
   return std::visit(

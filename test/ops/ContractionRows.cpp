@@ -1,4 +1,4 @@
-// Matrix products and convolutions. Errors are measured in sums of the absolute products.
+// Matrix products and convolutions. Errors are measured relative to the sums of the absolute products.
 #include "test/ops/Row.h"
 
 namespace burin::test {
@@ -23,14 +23,14 @@ std::vector<Example> matmul(const Row &row, DType dtype) {
                                  {{"b", 1}, {"m", 193}, {"k", 8}, {"n", 32}}};
   add({m, k}, {k, n}, sizes);
   add({13, 17}, {17, 33});
-  if (dtype == f16 || dtype == bf16) { // of tensor cores: whole pieces of 16 bytes, several slices, tiles of all sizes
+  if (dtype == f16 || dtype == bf16) { // for tensor cores: multiples of 16 bytes, several slices, tiles of all sizes
     add({m, 40}, {40, n}, sizes);
     add({70, 104}, {104, 72});
     add({16, 72}, {72, 200});
     add({b, m, 64}, {b, 64, 136}, sizes);
     add({3, 200}, {200, 70});
-    add({40, 2048}, {2048, 40}); // of parts
-    // Of warpgroups: several tiles, more slices than are in memory at once.
+    add({40, 2048}, {2048, 40}); // split along the depth
+    // For warpgroups: several tiles, and more slices than are in memory at once.
     add({m, 328}, {328, n}, {{{"m", 130}, {"n", 270}}, {{"m", 5}, {"n", 72}}, {{"m", 64}, {"n", 256}}});
   }
   if (dtype != f32 && dtype != i8)
@@ -84,7 +84,7 @@ struct Conv {
   std::vector<Sizes> sizes = {};
 };
 
-/// Padding meets the weight as zeros, so only x may hold what is not a number.
+/// Padding is multiplied with the weight as zeros, so only x may contain NaN and infinities.
 Example conv(DType dtype, const Conv &c, const Dim &outputs) {
   Operand bias = c.bias ? operand(dtype, {outputs}) : Operand{};
   return {{operand(dtype, c.x), operand(dtype, c.weight, {-2, 2, Specials::None}), bias}, c.attrs, c.sizes};
@@ -119,12 +119,12 @@ std::vector<Example> convolution(const Row &row, DType dtype) {
   add({{1, 3, 12, 12}, {6, 1, 5, 5}, true, {{"groups", int64_t(3)}}}); // two filters per channel
   add({{3, 8, 7, 7}, {16, 8, 1, 1}, true, {}});
   add({{1, 16, 14, 14}, {33, 16, 3, 3}, false, {{"padding", Ints{1}}}});
-  // Channels beyond the last whole vector, summed by lanes.
+  // Channels after the last whole vector, which are summed across lanes.
   add({{b, 20, n, m}, {18, 20, 3, 3}, true, {{"padding", Ints{2, 0}}}, sizes});
   add({{2, 36, 9, 12}, {3, 36, 3, 2}, true, {{"strides", Ints{2, 1}}, {"dilations", Ints{1, 3}}}});
   add({{1, 33, 1, 15}, {49, 33, 3, 1}, false, {{"padding", Ints{1, 0}}}});
   add({{1, 2, 40, 3, 4}, {2, 2, 33, 1, 2}, true, {}});
-  // Windows nearly as large as the image, as in gradients of weights: in shards of the batch, along the channels, deep.
+  // Windows nearly as large as the image, as in gradients of weights: split along the batch or the channels, or deep.
   const std::vector<Sizes> batches{{{"b", 9}}, {{"b", 4}}, {{"b", 1}}};
   add({{1, b, 12, 12}, {6, b, 10, 10}, false, {{"padding", Ints{1}}}, batches});
   add({{6, 10, 10, 9}, {17, 10, 8, 8}, false, {}});
@@ -135,7 +135,7 @@ std::vector<Example> convolution(const Row &row, DType dtype) {
   for (Conv c :
        {Conv{{b, n, m, 3}, {3, 3, 3, 8}, true, {{"padding", Ints{1}}}, sizes},
         Conv{{2, 9, 9, 6}, {3, 3, 1, 6}, true, {{"groups", int64_t(6)}}},
-        // Tiles of several rows; few last channels, of several positions side by side.
+        // Tiles of several rows; few remaining channels, with several positions in a vector.
         Conv{{b, n, 9, 37}, {3, 3, 1, 37}, true, {{"groups", int64_t(37)}, {"padding", Ints{1}}}, sizes},
         Conv{{b, n, 20, 33}, {2, 3, 1, 33}, false, {{"groups", int64_t(33)}, {"padding", Ints{0, 2, 1, 0}}}, sizes},
         Conv{{2, 12, 11, 18},
@@ -146,7 +146,7 @@ std::vector<Example> convolution(const Row &row, DType dtype) {
              {3, 3, 1, 16},
              true,
              {{"groups", int64_t(16)}, {"strides", Ints{2, 1}}, {"dilations", Ints{2, 1}}, {"padding", Ints{2}}}},
-        // Several tasks for the channels of a pixel.
+        // Several tasks share the channels of a pixel.
         Conv{{1, 11, 7, 64}, {5, 5, 1, 64}, true, {{"groups", int64_t(64)}, {"padding", Ints{2}}}},
         Conv{{2, 19, 6, 80}, {3, 2, 1, 80}, false, {{"groups", int64_t(80)}, {"strides", Ints{2, 1}}}},
         Conv{{1, 6, 5, 275}, {3, 3, 1, 275}, true, {{"groups", int64_t(275)}, {"padding", Ints{1}}}},
@@ -188,7 +188,8 @@ std::vector<Example> transposedConvolution(const Row &row, DType dtype) {
 
 const std::vector<Row> &contractionRows() {
   const Tolerance sums{.sumEpsilons = 16, .zeroSigns = false};
-  const Tolerance biased{.sumEpsilons = 16, .roundings = 1, .zeroSigns = false}; // the bias is an addition of its own
+  // The bias is added with a rounding of its own.
+  const Tolerance biased{.sumEpsilons = 16, .roundings = 1, .zeroSigns = false};
   static const std::vector<Row> rows{
       {"matmul", kNumbers, matmul, sums},
       {"dot_general", kNumbers, dotGeneral, sums},

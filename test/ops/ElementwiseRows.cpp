@@ -1,5 +1,4 @@
-// Elementwise ops. What scalars compute is tested value by value in test/math; here it is their way through the
-// compiler.
+// Elementwise ops. test/math tests the scalar code value by value; these rows test its way through the compiler.
 #include "test/ops/Row.h"
 
 namespace burin::test {
@@ -33,7 +32,7 @@ std::vector<Example> elementwise(const Row &row, DType dtype) {
   return examples;
 }
 
-/// The condition holds everywhere.
+/// The condition of the check holds for all elements.
 std::vector<Example> checked(const Row &row, DType dtype) {
   std::vector<Example> examples = elementwise(row, dtype);
   for (Example &example : examples)
@@ -48,7 +47,7 @@ std::vector<Attrs> allTypes() {
   return attrs;
 }
 
-/// Exact ops: the sign of a zero counts unless two zeros of different sign are equal to the op.
+/// Ops with exact results. The sign of a zero counts, unless the op treats zeros of different sign as equal.
 Row exact(const char *op, const std::vector<DType> &types, bool zeroSigns = true) {
   return {op, types, elementwise, {.zeroSigns = zeroSigns}};
 }
@@ -64,7 +63,7 @@ const std::vector<Row> &elementwiseRows() {
       exact("sub", kNumbers),
       exact("mul", kNumbers),
       exact("div", kFloats),
-      // Where the quotient exceeds the mantissa, x less the remainder is rounded, and then the quotient.
+      // For large quotients, x minus the remainder is rounded, and then the quotient.
       {"floor_divide", kNumbers, elementwise, {.ulps = 2}},
       exact("remainder", kNumbers),
       exact("fmod", kNumbers),
@@ -103,7 +102,7 @@ const std::vector<Row> &elementwiseRows() {
       exact("relu", kNumbers, false),
       function("leaky_relu", 1, {}, {{{"negative_slope", 0.01}}, {{"negative_slope", 0.5}}}),
       function("elu", 3, {}, {{{"alpha", 1.0}}, {{"alpha", 0.3}}}),
-      // As accurate as 1 + erf is: below 0 the two cancel.
+      // As accurate as 1 + erf, whose terms cancel below 0.
       {"gelu",
        kFloats,
        elementwise,

@@ -1,4 +1,4 @@
-// f32 products by tiles of bf16 terms are as exact as f32, and what has no terms is computed in f32.
+// The emulation of f32 products by bf16 tiles is as exact as f32, and values without bf16 terms are computed in f32.
 #include "test/Features.h"
 #include "test/ops/Graph.h"
 #include <catch2/catch.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char *kTiles = "x86-64-v4+amx", *kPlain = "x86-64-v4";
 
-/// Numbers of all magnitudes from 2^-12 to 1, of both signs, with all their bits; some zeros.
+/// Numbers of all magnitudes from 2^-12 to 1, of both signs, with full mantissas, and some zeros.
 RefTensor numbers(int64_t rows, int64_t columns, uint32_t seed) {
   RefTensor t = RefTensor::zeros(DType::f32, {rows, columns});
   for (double &x : t.reals()) {
@@ -25,7 +25,7 @@ RefTensor numbers(int64_t rows, int64_t columns, uint32_t seed) {
   return t;
 }
 
-/// relu(x · w - y), stored where -y was.
+/// Compiles relu(x · w - y), written in place of -y.
 std::unique_ptr<Compiled> compiled(int64_t rows, const RefTensor &w, const std::string &target) {
   Graph g;
   Graph::Value product = g.apply("matmul", {g.input({f32, {rows, w.shape[0]}}), g.constant(w)})[0];

@@ -1,13 +1,13 @@
-// Random graphs without end: `ops-fuzz --seeds 1000 --first 1`, or one of them: `ops-fuzz --seed 17 [--print]`.
-// With --symbols most sizes are symbolic, and results are compared with those of the same graph with numbers.
-// A graph that fails is cut down to the fewest steps that fail.
+// Tests random graphs: `ops-fuzz --seeds 1000 --first 1`, or one of them: `ops-fuzz --seed 17 [--print]`. With
+// --symbols most sizes are symbolic, and results are compared with those of the same graph with fixed sizes. A failing
+// graph is reduced to the fewest steps that fail.
 #include "test/ops/RandomGraph.h"
 #include <cstdio>
 #include <cstring>
 
 using namespace burin::test;
 
-/// Prints what differs; false if something does.
+/// Prints the difference; returns false if there is one.
 static bool tryShortest(uint64_t seed, bool symbols) {
   auto attempt = [&](size_t steps) { return symbols ? trySymbols(seed, steps) : tryGraph(seed, steps); };
   std::string whole = attempt(SIZE_MAX);

@@ -11,8 +11,8 @@ using namespace mlir;
 
 namespace {
 using Replace = std::function<Shape(const Shape &)>;
-/// A call of Graph's, to be made on another graph with other shapes. As all calls are made in order, values keep their
-/// numbers.
+/// A recorded call of a Graph, to be repeated on another graph with other shapes. All calls are repeated in order, so
+/// values keep their numbers.
 using Call = std::function<void(Graph &, const Replace &)>;
 } // namespace
 
@@ -51,7 +51,7 @@ struct Graph::State {
     throw std::runtime_error(what + "\n" + std::exchange(diagnostics, ""));
   }
 
-  /// What a function uses of another one becomes its arguments. Returns what they stand for.
+  /// Turns values that a function uses from outside into arguments. Returns the captured values.
   static std::vector<mlir::Value> capture(func::FuncOp function) {
     Block &block = function.front();
     std::vector<mlir::Value> captured;
@@ -71,7 +71,7 @@ struct Graph::State {
     return captured;
   }
 
-  /// The return, and the function's type; nothing is added after.
+  /// Adds the return and sets the function's type. Nothing may be added afterwards.
   void finish() {
     if (std::exchange(finished, true))
       return;

@@ -1,5 +1,5 @@
-// Builds graphs op by op, as the frontend records them, and runs them both ways: compiled and interpreted. No MLIR
-// here.
+// Builds graphs op by op, as the frontend records them, and evaluates them both compiled and interpreted. This header
+// does not expose MLIR.
 #pragma once
 #include "ir/infer/OpInfo.h"
 #include "ir/reference/ReferenceTensor.h"
@@ -18,15 +18,15 @@ namespace burin::test {
 using Attrs = std::map<std::string, ir::Attr>;
 using Tensors = std::vector<ir::RefTensor>;
 
-/// An artifact, loaded. Operands and results lie against pages that cannot be touched: an access beyond a tensor is a
-/// crash. Memory of the run starts as garbage.
+/// A loaded artifact. Operands and results are next to inaccessible pages, so that an access beyond a tensor crashes.
+/// The memory of the run is initialised with garbage.
 class Compiled {
 public:
   explicit Compiled(std::vector<std::byte> artifact);
   ~Compiled();
 
-  /// Runs on one thread and then, every step cut into as many tasks as there are, on two. Throws if the results are not
-  /// the same bits.
+  /// Runs on one thread, and then on two with every step cut into as many chunks as it has tasks. Throws if the results
+  /// are not the same bits.
   Tensors run(const Tensors &inputs);
 
 private:
@@ -34,7 +34,7 @@ private:
   std::unique_ptr<Sessions> sessions;
 };
 
-/// One function @main. What goes wrong is thrown as a std::runtime_error with the diagnostics.
+/// A graph with one function, @main. Errors are thrown as std::runtime_error with the diagnostics.
 class Graph {
 public:
   using Value = size_t;
@@ -46,11 +46,11 @@ public:
 
   Value input(const TensorSpec &spec);
   Value constant(const ir::RefTensor &tensor);
-  /// Attributes may be loose (see InferCall::strict), operands must agree.
+  /// Attributes may be loose (see InferCall::strict); operands must already agree.
   std::vector<Value> apply(const std::string &op, const std::vector<Value> &operands, const Attrs &attrs = {});
   using Values = std::vector<Value>;
-  /// A loop: `body` has the states and one part of each element, of size 1 along dimension 0, and gives the new states
-  /// and further results. It may use what is outside.
+  /// A loop. `body` takes the states and one slice of each element (of size 1 along dimension 0), and returns the new
+  /// states and further results. It may use values from outside.
   Values loop(const Values &states, const Values &elements, bool reverse,
               const std::function<Values(const Values &states, const Values &elements)> &body);
   void output(Value v);
@@ -59,14 +59,14 @@ public:
   const std::vector<Value> &inputs() const;
 
   Tensors interpret(const Tensors &inputs, const ir::RefOptions &options = {});
-  /// `tune` changes how the graph is compiled.
+  /// `tune` modifies the compile options.
   std::unique_ptr<Compiled> compile(const std::string &target,
                                     const std::function<void(codegen::CompileOptions &)> &tune = {});
-  /// The bytes of an artifact with code for these targets.
+  /// Returns the bytes of an artifact with code for these targets.
   std::vector<std::byte> artifact(const std::vector<std::string> &targets,
                                   const std::function<void(codegen::CompileOptions &)> &tune = {});
   std::string text();
-  /// The same graph with numbers for its symbols: every call made once more.
+  /// Returns the same graph with numbers for its symbols, by repeating every call.
   Graph fixed(const std::map<std::string, int64_t> &sizes) const;
 
 private:

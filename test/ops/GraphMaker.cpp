@@ -5,12 +5,12 @@
 namespace burin::test {
 
 namespace {
-constexpr double kLargest = 60;      // values are squashed beyond
-constexpr double kWorstError = 0.02; // values are given up beyond
+constexpr double kLargest = 60;      // larger values are squashed
+constexpr double kWorstError = 0.02; // values with a larger error bound are discarded
 constexpr double kMostElements = 6000;
 constexpr int64_t kRuns[] = {5, 1, 33};
 const std::map<std::string, int64_t> kLargestRun{{"n", 33}};
-/// Symbols::Many; h has a range, so that windows fit.
+/// For Symbols::Many; h has a range, so that windows fit.
 const std::vector<std::map<std::string, int64_t>> kManyRuns{{{"n", 5}, {"m", 3}, {"k", 8}, {"h", 7}},
                                                             {{"n", 1}, {"m", 17}, {"k", 1}, {"h", 20}},
                                                             {{"n", 33}, {"m", 2}, {"k", 5}, {"h", 3}}};
@@ -25,7 +25,8 @@ GraphMaker::GraphMaker(Graph &graph, Random &random, Symbols symbols) : graph(gr
       sizes.push_back({{"n", n}});
   if (symbols == Symbols::Many) {
     sizes = kManyRuns;
-    input({DType::u8, {Dim("n"), Dim("m"), Dim("k"), Dim("h", 3, 64)}}); // tells them where others only tell sums
+    // An input that shows the symbols where others only show sums.
+    input({DType::u8, {Dim("n"), Dim("m"), Dim("k"), Dim("h", 3, 64)}});
   }
   Dim a = symbolic ? Dim("n") : newSize(), b = newSize(), c = newSize();
   const std::vector<Shape> shapes{{a, b}, {a, b}, {b}, {a, 1}, {1, b}, {a, b, c}, {c}, {b, c}, {}, {a, 1, c}};
@@ -57,7 +58,7 @@ Dim GraphMaker::newSymbol() {
 }
 
 GraphMaker::Known GraphMaker::any() {
-  // Recent values twice as often, so that chains grow.
+  // Recent values are twice as likely, so that chains grow.
   return oneIn(2) ? known[known.size() - 1 - below(std::min<size_t>(known.size(), 3))] : pick(known);
 }
 GraphMaker::Known GraphMaker::anyFloat() {
@@ -111,7 +112,7 @@ GraphMaker::Known GraphMaker::apply(const std::string &op, const std::vector<Kno
 
 GraphMaker::Known GraphMaker::input(const TensorSpec &spec) { return {graph.input(spec), 2, 0}; }
 
-/// An input if the shape is symbolic.
+/// Returns an input if the shape is symbolic.
 GraphMaker::Known GraphMaker::constant(const TensorSpec &spec) {
   if (!std::ranges::all_of(spec.shape, &Dim::isStatic))
     return input(spec);
@@ -119,7 +120,7 @@ GraphMaker::Known GraphMaker::constant(const TensorSpec &spec) {
   for (const Dim &d : spec.shape)
     sizes.push_back(d.value());
   Draw draw{-2, 2};
-  if (oneIn(3)) // one value everywhere
+  if (oneIn(3)) // one value for all elements
     draw.low = draw.high = 1 + double(below(2));
   return {graph.constant(randomTensor(spec.dtype, sizes, draw, Mood::Plain, random)), 2, 0};
 }
@@ -131,7 +132,7 @@ GraphMaker::Known GraphMaker::keep(Known x) {
   return x;
 }
 
-/// Keeps numbers moderate. Integers wrap, the same way everywhere.
+/// Limits the magnitude of a value. Integers wrap, in the same way everywhere.
 GraphMaker::Known GraphMaker::tame(Known x) {
   if (!isFloat(dtype(x)) || x.bound <= kLargest)
     return x;
@@ -146,7 +147,7 @@ GraphMaker::Known GraphMaker::castTo(Known x, DType to) {
   if (dtype(x) == to)
     return x;
   if (!isFloat(to) && !isExact(x))
-    return x; // where it is rounded to could differ
+    return x; // the rounding could differ
   Known result = apply("cast", {x}, {{"dtype", to}}, isFloat(dtype(x)) ? x.bound : 4000, 0);
   if (isFloat(to))
     result.error = x.error + result.bound * roundoff(result);
@@ -228,7 +229,7 @@ GraphMaker::Known GraphMaker::combine(Known x, Known y) {
   }
 }
 
-/// The common shape of two, if they have one.
+/// Returns the broadcast shape of two shapes, if they have one.
 static std::optional<Shape> common(const Shape &a, const Shape &b) {
   const Shape &longer = a.size() >= b.size() ? a : b, &shorter = a.size() >= b.size() ? b : a;
   Shape result = longer;
@@ -317,7 +318,7 @@ void GraphMaker::step() {
 void GraphMaker::finish() {
   std::vector<Known> results{known.back()};
   for (size_t more = below(4); more > 0; --more)
-    results.push_back(pick(known)); // inputs, constants and repeated ones too
+    results.push_back(pick(known)); // inputs, constants and repeated results too
   for (const Known &x : results) {
     graph.output(x.value);
     errors.push_back(x.error);

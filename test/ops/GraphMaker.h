@@ -1,15 +1,15 @@
-// Grows a random graph step by step. Each value comes with a bound on its size and on its rounding error, so that
-// results can be compared however long the chain was, and so that no step meets numbers it cannot handle.
+// Generates a random graph step by step. Each value has a bound on its magnitude and on its rounding error, so that
+// results of long chains can be compared, and no step gets operands outside of its domain.
 #pragma once
 #include "test/ops/Graph.h"
 #include "test/ops/Values.h"
 
 namespace burin::test {
 
-/// What of a random graph is symbolic.
+/// The symbolic sizes of a random graph.
 enum class Symbols {
   One, // in every second graph one dimension, n
-  Many // most sizes of inputs, also sums and products of symbols
+  Many // most sizes of inputs, and sums and products of symbols
 };
 
 class GraphMaker {
@@ -20,14 +20,14 @@ public:
   /// Chooses the results.
   void finish();
 
-  /// Values of the symbols, run by run.
+  /// Values of the symbols, per run.
   std::vector<std::map<std::string, int64_t>> sizes;
-  /// The largest error each result may have.
+  /// The allowed error of each result.
   std::vector<double> errors;
 
 private:
   using Ints = std::vector<int64_t>;
-  /// A value with bounds on its elements and on how far they may be from the exact ones.
+  /// A value with bounds on its elements and on their distance from the exact ones.
   struct Known {
     Graph::Value value;
     double bound, error;
@@ -39,7 +39,7 @@ private:
   template <class T> const T &pick(const std::vector<T> &from) { return from[below(from.size())]; }
   Known any();
   Known anyFloat();
-  /// One that has dimensions, all in all not too many elements.
+  /// Returns a value with dimensions and not too many elements.
   Known anyShaped();
   Dim newSize();
   Dim newSymbol();
@@ -50,7 +50,7 @@ private:
   DType dtype(const Known &x) { return graph.spec(x.value).dtype; }
   bool isExact(const Known &x) { return x.error == 0; }
   double roundoff(const Known &x);
-  /// Elements in the largest run.
+  /// Number of elements in the largest run.
   double count(const Shape &shape);
 
   // ---- steps

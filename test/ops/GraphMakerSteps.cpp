@@ -1,4 +1,4 @@
-// The larger steps of random graphs: reductions, normalisation, movement, products, windows.
+// The composite steps of random graphs: reductions, normalisation, movement, products, windows.
 #include "test/ops/GraphMaker.h"
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 namespace burin::test {
 
-/// A reduction, and often its way back to the full shape.
+/// A reduction, often broadcast back to the full shape.
 GraphMaker::Known GraphMaker::reduce(Known x) {
   Ints axes;
   for (size_t d = 0; d < rank(x); ++d)
@@ -98,7 +98,7 @@ GraphMaker::Known GraphMaker::moved(Known x) {
   case 4:
     return n >= 2 ? with(oneIn(2) ? "tril" : "triu", {{"diagonal", int64_t(below(3)) - 1}})
                   : with("flip", {{"axes", Ints{0}}});
-  case 5: { // merged, then perhaps taken apart
+  case 5: { // merges dimensions, and perhaps splits them again
     Dim total = elements(shape(x));
     if (n >= 2 && oneIn(2)) {
       Shape merged = shape(x);
@@ -134,7 +134,7 @@ GraphMaker::Known GraphMaker::moved(Known x) {
   }
 }
 
-/// A part of a symbolic size that is never empty.
+/// A slice of a symbolic size that is never empty.
 GraphMaker::Known GraphMaker::sliced(Known x, size_t axis) {
   Shape starts(rank(x), 0), stops = shape(x);
   Ints steps(rank(x), 1);
@@ -175,7 +175,7 @@ GraphMaker::Known GraphMaker::joined(Known x) {
 
 GraphMaker::Known GraphMaker::indexed(Known x) {
   int64_t axis = int64_t(below(rank(x)));
-  // Inputs lie in [-2, 2].
+  // Elements of inputs are in [-2, 2].
   auto inRange = [&](Known indices) {
     auto all = [&](double value) {
       Known x{graph.apply("full", {}, {{"shape", shape(indices)}, {"value", value}, {"dtype", dtype(indices)}})[0], 1,
@@ -204,7 +204,7 @@ GraphMaker::Known GraphMaker::running(Known x) {
                n * x.error + n * x.bound * r);
 }
 
-/// A loop along dimension 0 whose state is half of the one before and what an element makes of it.
+/// A loop along dimension 0. The state is half of the previous state plus a function of the element.
 GraphMaker::Known GraphMaker::looped(Known x) {
   x = castTo(x, f32);
   if (dtype(x) != f32)
@@ -219,7 +219,8 @@ GraphMaker::Known GraphMaker::looped(Known x) {
     change = apply("tanh", {change}, {}, 1, change.error + 4 * roundoff(change));
     Known half{graph.constant(ir::RefTensor{f32, {}, std::vector<double>{0.5}}), 0.5, 0};
     state = apply("add", {apply("mul", {before, broadcast(half, row)}, {}, 1, 0), change}, {}, 2,
-                  2 * change.error + 8 * roundoff(change)); // halves of all errors so far: no more than two of them
+                  // The errors are halved each time, so their sum is at most twice the last one.
+                  2 * change.error + 8 * roundoff(change));
     if (oneIn(3))
       output = before;
     bool fits = rank(output) > 0 && shape(output)[0] == Dim(1);
@@ -249,7 +250,7 @@ GraphMaker::Known GraphMaker::product(Known x) {
   Known y = apply("matmul", {x, broadcast(w, full)}, {}, bound,
                   n * x.error * w.bound + (n * 0x1p-24 + 2 * roundoff(x)) * bound);
   if (isFloat(dtype(y))) {
-    double scale = 1 / (n * w.bound); // keeps the size of x
+    double scale = 1 / (n * w.bound); // keeps the magnitude of x
     Known factor{graph.constant(ir::RefTensor{dtype(y), {}, std::vector<double>{ir::roundTo(dtype(y), scale)}}), scale,
                  0};
     y = apply("mul", {y, broadcast(factor, shape(y))}, {}, x.bound, y.error * scale + 2 * roundoff(y) * x.bound);

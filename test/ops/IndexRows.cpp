@@ -14,7 +14,7 @@ const std::vector<Sizes> kSizes{{{"n", 5}, {"m", 17}, {"k", 4}},
                                 {{"n", 1}, {"m", 1}, {"k", 1}},
                                 {{"n", 3}, {"m", 40}, {"k", 0}}};
 
-/// Indices that also count from the end.
+/// Indices from both ends: negative ones count from the end.
 Operand indices(Shape shape, DType dtype = i64) { return {TensorSpec{dtype, std::move(shape)}, {-70, 70}, true}; }
 
 std::vector<Example> take(const Row &row, DType dtype) {
@@ -79,7 +79,7 @@ std::vector<Attrs> withTypes(const std::vector<DType> &types, std::vector<Attrs>
   return list;
 }
 
-/// Ops without operands: each attribute set.
+/// Ops without operands, with each set of attributes.
 std::vector<Example> created(const Row &row, DType) {
   std::vector<Example> list;
   for (const Attrs &attrs : row.attrs)
@@ -96,7 +96,7 @@ std::vector<Example> bernoulli(const Row &row, DType dtype) {
   return list;
 }
 
-/// Ops with a key as their only operand: each attribute set, without a key and with one.
+/// Ops with only a key as operand, with each set of attributes, with and without a key.
 std::vector<Example> drawn(const Row &row, DType) {
   std::vector<Example> list = created(row, f32);
   for (const Attrs &attrs : row.attrs)
@@ -140,9 +140,9 @@ const std::vector<Row> &indexRows() {
                         {{"shape", Shape{3, 5}}, {"value", double(NAN)}},
                         {{"shape", Shape{0}}, {"value", 1e300}},
                         {{"shape", Shape{2, 2}}, {"value", -0.0}}})},
-      // Two roundings, the second where values cancel.
+      // Two roundings, the second of which may follow a cancellation.
       {"random_uniform", {f32}, drawn, {.ulps = 1, .epsilons = 4}, {}, randomAttrs("low", "high")},
-      // Near 0 the cosine's absolute error counts.
+      // Near 0 the absolute error of the cosine dominates.
       {"random_normal", {f32}, drawn, {.ulps = 8, .epsilons = 16}, {}, randomAttrs("mean", "stddev")},
       {"random_integers",
        {f32},

@@ -16,7 +16,7 @@ uint64_t seed() {
   return given ? given : 20240;
 }
 
-/// The targets that each row is tried on: `native` and the smallest; with BURIN_LONG_TESTS all that this machine runs.
+/// The targets that each row runs on: `native` and the smallest; with BURIN_LONG_TESTS all that this machine supports.
 std::vector<std::string> targets() {
   std::vector<std::string> names{"native"};
   const std::string native = codegen::findTarget("native")->name;

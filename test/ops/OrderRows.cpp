@@ -1,4 +1,4 @@
-// Ops that go through elements in order, and those whose results are as large as the elements say.
+// Ops that process elements in order, and those with data-dependent result sizes.
 #include "test/ops/Row.h"
 
 namespace burin::test {

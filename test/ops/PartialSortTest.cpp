@@ -1,5 +1,5 @@
-// The first elements of a sorted line are those of sorting all: with ties, NaN, in any order, for lines that are
-// shorter and longer than what is collected at a time.
+// The first elements of a partial sort equal those of a full sort: with ties, NaN, in both directions, for rows shorter
+// and longer than the buffer of candidates.
 #include "test/ops/Graph.h"
 #include "test/ops/Values.h"
 #include <algorithm>
@@ -11,7 +11,7 @@ using Ints = std::vector<int64_t>;
 
 namespace {
 
-/// argsort along `axis`, of which the first elements are taken.
+/// Adds an argsort along `axis` of which only the first elements are used.
 void sortFirst(Graph &g, const TensorSpec &spec, int64_t axis, int64_t first, bool descending) {
   Graph::Value order = g.apply("argsort", {g.input(spec)}, {{"axis", axis}, {"descending", descending}})[0];
   Shape stops = spec.shape;

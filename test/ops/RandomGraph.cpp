@@ -53,7 +53,7 @@ public:
       if (!symbolic)
         symbolic = graph.compile(target);
       Tensors got = symbolic->run(inputs);
-      // Along a dimension that is known to be 1 nothing is computed, so that others are summed in another order.
+      // Work along a dimension of constant size 1 is left out, which changes the order of sums.
       const bool hasOne = std::ranges::any_of(sizes, [](const auto &size) { return size.second == 1; });
       for (size_t i = 0; i < want.size(); ++i)
         if (std::string different =

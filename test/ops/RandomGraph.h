@@ -1,23 +1,23 @@
-// Random graphs of many ops, for what only shows when ops meet: fusion, views, broadcasts, several results.
+// Random graphs of many ops, which test interactions between ops: fusion, views, broadcasts, several results.
 #pragma once
 #include "test/ops/Graph.h"
 #include "test/ops/Values.h"
 
 namespace burin::test {
 
-/// Compiles and runs the graph of this seed, cut off after `steps` steps, and compares its results with the
-/// interpreter's. Returns what differs and the graph as text, "" if nothing does. `compile` makes it ready in another
-/// way than for this processor.
+/// Compiles and runs the graph of this seed, truncated to `steps` steps, and compares its results with the
+/// interpreter's. Returns the difference and the graph as text, or "" if there is none. `compile` replaces compilation
+/// for this processor.
 std::string tryGraph(uint64_t seed, size_t steps = SIZE_MAX,
                      const std::function<std::unique_ptr<Compiled>(Graph &)> &compile = {});
 
-/// Compiles the graph of this seed, most sizes of which are symbolic, once, and for each of several sizes again with
-/// numbers in their place. Returns where the results are not the same bits (where a size is 1, as exact as the
-/// interpreter), or what refuses the symbolic one, and the graph; "" if all is well. Sizes for which the graph with
-/// numbers is refused say nothing.
+/// Compiles the graph of this seed, with mostly symbolic sizes, once, and for each of several choices of sizes again
+/// with fixed sizes. The results must be the same bits (or, if a size is 1, as exact as the interpreter's). Returns the
+/// difference, or the error of the symbolic graph, with the graph; "" if all agree. Sizes for which the fixed graph is
+/// refused are skipped.
 std::string trySymbols(uint64_t seed, size_t steps = SIZE_MAX);
 
-/// The graph as text.
+/// Returns the graph as text.
 std::string graphText(uint64_t seed, size_t steps = SIZE_MAX, bool symbols = false);
 
 } // namespace burin::test

@@ -1,4 +1,4 @@
-// Graphs of fixed seeds, in slices so that ctest can run them side by side. More: ops-fuzz.
+// Random graphs of fixed seeds, in several cases so that ctest can run them in parallel. ops-fuzz runs more.
 #include "test/ops/RandomGraph.h"
 #include <catch2/catch.hpp>
 

@@ -49,7 +49,7 @@ std::vector<Example> overAxes(const Row &row, DType dtype) {
 std::vector<Example> alongAxis(const Row &row, DType dtype) {
   Dim n("n"), m("m");
   std::vector<Example> examples;
-  std::vector<Sizes> filled; // an empty axis has no largest element, and cannot be refused when it is symbolic
+  std::vector<Sizes> filled; // an empty axis has no largest element, which cannot be refused if the size is symbolic
   for (const Sizes &s : kMatrices)
     if (s.at("n") && s.at("m"))
       filled.push_back(s);

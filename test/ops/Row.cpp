@@ -7,7 +7,7 @@ using ir::RefTensor;
 
 namespace {
 
-constexpr size_t kRuns = 3; // at least; the second one draws special values
+constexpr size_t kRuns = 3; // at least; the second run draws special values
 
 std::string str(const ir::Attr &attr) {
   struct Text {
@@ -35,10 +35,10 @@ std::string describe(const Example &example) {
 
 using Sizes = std::map<std::string, int64_t>;
 
-/// An example as part of a graph with many.
+/// An example as part of a graph with several.
 struct Placed {
   Example example;
-  std::string suffix; // of its symbols
+  std::string suffix; // makes the names of its symbols unique
   size_t results;
 
   Shape renamed(const Shape &shape) const {
@@ -63,7 +63,7 @@ struct Placed {
     for (Graph::Value v : values)
       graph.output(v);
   }
-  /// Indices along `axis` of a tensor of this shape, which may count from the end.
+  /// Limits indices to the range of `axis` in a tensor of this shape; they may count from the end.
   void bringIntoRange(RefTensor &indices, const std::vector<int64_t> &shape) const {
     auto axis = example.attrs.find("axis");
     int64_t at = axis == example.attrs.end() ? 0 : std::get<int64_t>(axis->second);
@@ -145,7 +145,7 @@ private:
       }
   }
 
-  /// Of ops with one result.
+  /// For ops with one result.
   Tensors errorScales(const Tensors &inputs) const {
     Tensors scales;
     size_t next = 0;

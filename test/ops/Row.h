@@ -1,4 +1,4 @@
-// The op test table: how each op is tried out.
+// The op test table: how each op is tested.
 #pragma once
 #include "test/ops/Graph.h"
 #include "test/ops/Values.h"
@@ -7,12 +7,12 @@
 namespace burin::test {
 
 struct Operand {
-  std::optional<TensorSpec> spec; // nullopt: an optional operand left out
+  std::optional<TensorSpec> spec; // nullopt: an absent optional operand
   Draw draw = {};
-  bool isIndex = false; // into the first operand along the attribute `axis`, from either end
+  bool isIndex = false; // an index into the first operand along the attribute `axis`; may count from the end
 };
 
-/// One call of an op. Symbols in shapes belong to the example: those of others with the same name are different ones.
+/// One call of an op. Symbols are local to the example: equal names in different examples are different symbols.
 struct Example {
   std::vector<Operand> operands;
   Attrs attrs = {};
@@ -24,11 +24,11 @@ struct Row {
   std::vector<DType> types;
   std::vector<Example> (*examples)(const Row &, DType);
   Tolerance tolerance = {};
-  Draw draw = {};                  // of the operands, where the examples do not say otherwise
-  std::vector<Attrs> attrs = {{}}; // each is tried
-  /// The scale of errors where tolerance.sumEpsilons is set: what it multiplies, by element of the result. `operands`
-  /// are null where they are left out. Null for an op that is linear in its operands, whose scale is its result on
-  /// absolute values.
+  Draw draw = {};                  // default of the operands, unless the example has its own
+  std::vector<Attrs> attrs = {{}}; // each is tested
+  /// Computes the error scale of each element of the result, which tolerance.sumEpsilons multiplies; pointers to absent
+  /// operands are null. A null function stands for an op that is linear in its operands: its error scale is its result
+  /// for the absolute values of the operands.
   ir::RefTensor (*errorScale)(const Example &, const std::vector<const ir::RefTensor *> &operands) = nullptr;
   bool isLinear() const { return tolerance.sumEpsilons > 0 && !errorScale; }
 };
@@ -47,7 +47,7 @@ inline const std::vector<DType> kFloats{f32, f64, f16, bf16}, kIntegers{i8, u8, 
     kNumbers{f32, f64, f16, bf16, i8, u8, i16, i32, i64}, kIntegersAndBool{i8, u8, i16, i32, i64, boolean},
     kAll{f32, f64, f16, bf16, i8, u8, i16, i32, i64, boolean};
 
-/// One example on its own, with operands to try it on.
+/// One example by itself, with operands.
 struct Sample {
   std::string text; // "x f32[n, 33], axes = [1]"
   std::unique_ptr<Graph> graph;
@@ -55,11 +55,11 @@ struct Sample {
 };
 Sample sampleOf(const std::string &op, Example example, uint64_t seed);
 
-/// A graph made ready to run in another way than the interpreter's.
+/// Evaluates a graph in another way than the interpreter.
 using Runner = std::function<Tensors(const Tensors &inputs)>;
 
-/// Makes one graph of all examples of a row, runs what `prepare` makes of it with several sizes and kinds of values,
-/// and returns what differs from the interpreter; "" if nothing does. `how` says in messages which way it is.
+/// Builds one graph of all examples of a row, runs the runner that `prepare` makes of it with several sizes and kinds
+/// of values, and returns the difference from the interpreter, or "". `how` names the runner in messages.
 std::string tryRow(const Row &row, const std::string &how, uint64_t seed,
                    const std::function<Runner(Graph &)> &prepare);
 

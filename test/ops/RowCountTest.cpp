@@ -1,4 +1,4 @@
-// A row of a product has the same bits however many rows there are, and whether their number is known.
+// A row of a product has the same bits for any number of rows, whether that number is fixed or symbolic.
 #include "test/ops/Graph.h"
 #include <catch2/catch.hpp>
 
@@ -17,7 +17,7 @@ RefTensor numbers(Sizes shape, int step) {
   return t;
 }
 
-/// The first `rows` of t along `axis`.
+/// Returns the first `rows` of t along `axis`.
 RefTensor head(const RefTensor &t, size_t axis, int64_t rows) {
   Sizes shape = t.shape;
   shape[axis] = rows;
@@ -30,7 +30,7 @@ RefTensor head(const RefTensor &t, size_t axis, int64_t rows) {
   return result;
 }
 
-/// relu(op(x, w) - y), stored where -y was.
+/// Compiles relu(op(x, w) - y), written in place of -y.
 std::unique_ptr<Compiled> compiled(const std::string &op, const Attrs &attrs, Shape x, const RefTensor &weight, Shape y,
                                    const std::string &target) {
   Graph g;
@@ -51,7 +51,8 @@ std::vector<int64_t> counts() {
 
 TEST_CASE("Rows of a matrix product have the same bits in any number") {
   std::string target = GENERATE("x86-64-v3", "native");
-  int64_t columns = GENERATE(64, 70, 150), depth = GENERATE(37, 1024), most = 400; // rows of 1024 lie 4 KB apart
+  // Rows of 1024 elements are 4 KB apart.
+  int64_t columns = GENERATE(64, 70, 150), depth = GENERATE(37, 1024), most = 400;
   RefTensor x = numbers({most, depth}, 7919), w = numbers({depth, columns}, 104729), y = numbers({most, columns}, 31);
   auto known = compiled("matmul", {}, {most, depth}, w, {most, columns}, target);
   auto anyNumber = compiled("matmul", {}, {Dim("m"), depth}, w, {Dim("m"), columns}, target);

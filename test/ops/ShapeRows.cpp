@@ -1,4 +1,4 @@
-// Ops that move elements. Every type once, the shapes with f32 and the byte-sized bool.
+// Ops that move elements. Every element type has one shape; f32 and bool (one byte) have all.
 #include "test/ops/Row.h"
 
 namespace burin::test {
@@ -27,7 +27,7 @@ struct Examples {
       example.operands.push_back({TensorSpec{dtype, std::move(shape)}, row.draw});
     list.push_back(std::move(example));
   }
-  /// The rest is for one type only.
+  /// The remaining examples are only for f32 and bool.
   bool isDone() const { return dtype != f32 && dtype != boolean; }
 };
 
@@ -74,7 +74,7 @@ std::vector<Example> transpose(const Row &row, DType dtype) {
   e.add({50, 129}, {{"perm", Ints{1, 0}}});
   e.add({7}, {{"perm", Ints{0}}});
   e.add({1, 9}, {{"perm", Ints{1, 0}}});
-  // Squares of lanes, whole ones and cut ones.
+  // Blocks of lanes that are transposed together, whole and partial.
   e.add({n, 3, m}, {{"perm", Ints{2, 1, 0}}}, {{{"n", 33}, {"m", 70}}, {{"n", 16}, {"m", 64}}, {{"n", 1}, {"m", 100}}});
   e.add({n, 8, m, 5}, {{"perm", Ints{0, 2, 3, 1}}}, {{{"n", 2}, {"m", 7}}, {{"n", 1}, {"m", 1}}, {{"n", 3}, {"m", 0}}});
   e.add({128, 64}, {{"perm", Ints{1, 0}}});

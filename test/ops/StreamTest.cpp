@@ -1,5 +1,5 @@
-// Rows have the same bits wherever they lie: in results too large for any cache, which are written past it, and where
-// they begin anywhere in a line of the cache.
+// Rows have the same bits in any position: in results larger than any cache, which are written by non-temporal stores,
+// and at any offset in a cache line.
 #include "codegen/Compiler.h"
 #include "ir/dialect/Burin.h"
 #include "mlir/Parser/Parser.h"
@@ -25,7 +25,8 @@ std::string tensorType(std::vector<int64_t> shape) {
   return type + "f32>";
 }
 
-/// `op` gives y from x; `before`: ops that it has operands from, of these types.
+/// Compiles a function that computes y from x by `op`; `before` has the ops that compute its other operands,
+/// `moreTypes` their types.
 rt::Program::Ptr compileRows(int64_t rows, int64_t columns, const std::string &op, const std::string &before = {},
                              const std::string &moreTypes = {}) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
@@ -43,7 +44,7 @@ rt::Program::Ptr compileRows(int64_t rows, int64_t columns, const std::string &o
   return program;
 }
 
-/// `offset`: of the result, in elements, from an aligned address.
+/// `offset`: distance of the result from an aligned address, in elements.
 std::vector<float> runRows(const rt::Program::Ptr &program, std::vector<float> x, int64_t rows, int64_t offset,
                            int threads) {
   int64_t columns = int64_t(x.size()) / rows;
@@ -63,7 +64,8 @@ std::vector<float> runRows(const rt::Program::Ptr &program, std::vector<float> x
 } // namespace
 
 TEST_CASE("Large results are the same as small ones, at any address") {
-  constexpr int64_t rows = kRows * kRepeats + 7; // not as many for each thread, nor for each of what one does at once
+  // Divides neither by the number of threads nor by the rows that a kernel processes at once.
+  constexpr int64_t rows = kRows * kRepeats + 7;
   std::vector<float> block(kBlock), many;
   for (size_t i = 0; i < kBlock; ++i)
     block[i] = float(int(i * 7919 % 2003) - 1001) / 100;
@@ -98,9 +100,9 @@ TEST_CASE("Large results are the same as small ones, at any address") {
 
 TEST_CASE("A row is the same wherever in a line of the cache it begins") {
   int64_t columns = GENERATE(143, 770);
-  constexpr int64_t rows = 17; // with an odd one, and one for each element of a line
+  constexpr int64_t rows = 17; // odd, and more than the elements of a cache line
   std::string op = GENERATE("burin.softmax %x {axis = 1 : i64}", "burin.log_softmax %x {axis = 1 : i64}",
-                            "burin.softmax %t {axis = 1 : i64}"); // of two values that are kept of a row
+                            "burin.softmax %t {axis = 1 : i64}"); // a bounded operand: two values per row are kept
   bool isLog = op.find("log") != std::string::npos, isBounded = op.find("%t") != std::string::npos;
   auto compile = [&](int64_t rows) {
     std::string type = tensorType({rows, columns});
@@ -132,7 +134,7 @@ TEST_CASE("A row is the same wherever in a line of the cache it begins") {
 
 TEST_CASE("A normalised row is the same wherever in a line of the cache it begins") {
   int64_t columns = GENERATE(129, 143, 770);
-  bool isShifted = GENERATE(false, true); // by a bias: scale and bias begin where a line does
+  bool isShifted = GENERATE(false, true); // by a bias; scale and bias begin at a cache line
   constexpr int64_t rows = 17;
   std::string before, weights, type = tensorType({columns});
   auto weight = [&](const char *name, float first) {

@@ -25,10 +25,10 @@ Format formatOf(DType dtype) {
 }
 
 double epsilonOf(DType dtype) { return std::ldexp(1.0, 1 - formatOf(dtype).precision); }
-/// Sums of narrow floats are taken in f32.
+/// Sums of 16-bit floats are accumulated in f32.
 double accumulatorEpsilon(DType dtype) { return std::min(epsilonOf(dtype), 0x1p-23); }
 
-/// The distance of neighbouring numbers around x.
+/// Returns the distance between adjacent numbers around x.
 double spacing(DType dtype, double x) {
   Format format = formatOf(dtype);
   int exponent = x == 0 || !std::isfinite(x) ? format.minExponent : std::ilogb(x);
@@ -118,7 +118,7 @@ std::string text(double x) {
   return buffer;
 }
 
-/// Whether `got` lies within `margin` of `want`, both rounded to the type.
+/// Returns whether `got` is within `margin` of `want`, both rounded to the type.
 bool isNear(DType dtype, double got, double want, double margin) {
   if (std::isnan(want) || std::isnan(got))
     return std::isnan(want) && std::isnan(got);

@@ -1,4 +1,4 @@
-// Random tensors, and when two of them are equal enough.
+// Random tensors, and comparison with tolerances.
 #pragma once
 #include "ir/reference/ReferenceTensor.h"
 #include <random>
@@ -13,36 +13,36 @@ enum class Mood {
   Special // also NaN, infinities, signed zeros, denormals, the ends of the range
 };
 
-/// What Mood::Special puts into an operand.
+/// The special values that Mood::Special draws for an operand.
 enum class Specials {
   None,
   Modest, // no numbers whose sums and products overflow
   All
 };
 
-/// What the elements of an operand are drawn from.
+/// The distribution of the elements of an operand.
 struct Draw {
-  double low = -4, high = 4; // integers too; limited to the range of the type
+  double low = -4, high = 4; // also for integers; limited to the range of the type
   Specials specials = Specials::All;
 };
 
 ir::RefTensor randomTensor(DType, std::vector<int64_t> shape, const Draw &, Mood, Random &);
 
-/// How far a compiled result may be from the interpreter's, which is computed in f64 and not rounded.
+/// The allowed distance of a compiled result from the interpreter's, which is computed in f64 and not rounded.
 struct Tolerance {
-  double ulps = 0;        // of the exact result in the result's type; 0 means correctly rounded
+  double ulps = 0;        // units in the last place of the exact result; 0: correctly rounded
   double epsilons = 0;    // absolute, in units of the type's epsilon
-  double sumEpsilons = 0; // in epsilons of the accumulator, times the sum of the absolute terms; for linear ops
-  double roundings = 0;   // of partial sums to the type of the result, on the way to it
+  double sumEpsilons = 0; // epsilons of the accumulator, times the sum of the absolute terms; for linear ops
+  double roundings = 0;   // roundings of partial sums to the result's type on the way
   bool zeroSigns = true;  // whether the sign of a zero counts
   double absolute = 0;
 };
 
-/// How far each element, of a float type, may be from `want`; see difference().
+/// Returns the allowed distance from `want` of each element; see difference(). Only for float types.
 std::vector<double> marginsOf(const ir::RefTensor &want, const Tolerance &tolerance, const ir::RefTensor *scale);
 
-/// Compares with `want`; `scale` holds the sums of the absolute terms when sumEpsilons is set. The text describes the
-/// first difference, "" if there is none.
+/// Compares with `want`. `scale` has the sums of the absolute terms if sumEpsilons is set. Returns a text about the
+/// first difference, or "".
 std::string difference(const ir::RefTensor &got, const ir::RefTensor &want, const Tolerance &tolerance,
                        const ir::RefTensor *scale = nullptr);
 

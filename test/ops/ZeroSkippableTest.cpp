@@ -1,4 +1,5 @@
-// Products of one row with a large matrix leave out what meets a zero, and nobody sees it in the result.
+// Products of one row with a large matrix skip rows of the matrix that would be multiplied by zero; the result is the
+// same.
 #include "test/ops/Graph.h"
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -9,7 +10,7 @@ using ir::RefTensor;
 
 namespace {
 
-constexpr int64_t kDepth = 1031, kColumns = 261; // more than 1 MB, from where on it is done; no whole vectors
+constexpr int64_t kDepth = 1031, kColumns = 261; // more than 1 MB, the threshold of skipping; no multiples of a vector
 
 RefTensor weights(double special) {
   RefTensor w = RefTensor::zeros(DType::f32, {kDepth, kColumns});
@@ -19,7 +20,7 @@ RefTensor weights(double special) {
   return w;
 }
 
-/// -(x · w)
+/// Compiles -(x · w).
 std::unique_ptr<Compiled> compiled(const Dim &rows, const RefTensor &w, const std::string &target) {
   Graph g;
   Graph::Value product = g.apply("matmul", {g.input({f32, {rows, kDepth}}), g.constant(w)})[0];
@@ -27,7 +28,7 @@ std::unique_ptr<Compiled> compiled(const Dim &rows, const RefTensor &w, const st
   return g.compile(target);
 }
 
-/// The first row of the result for so many times this row.
+/// Returns the first row of the result for `rows` copies of x.
 std::vector<double> firstRow(Compiled &product, const std::vector<double> &x, int64_t rows) {
   RefTensor in = RefTensor::zeros(DType::f32, {rows, kDepth});
   for (size_t i = 0; i < in.reals().size(); ++i)
@@ -38,7 +39,7 @@ std::vector<double> firstRow(Compiled &product, const std::vector<double> &x, in
 
 bool isSame(double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); }
 
-/// One element in `period` is not zero, from the `first` on.
+/// Returns a row in which one element per `period`, from `first` on, is not zero.
 std::vector<double> sparseRow(int64_t first, int64_t period) {
   std::vector<double> x(kDepth);
   for (int64_t i = 0; i < kDepth; ++i)

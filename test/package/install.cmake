@@ -1,4 +1,4 @@
-# Installs BUILD, moves the result to PREFIX, and looks for paths of the build or the sources in the text files.
+# Installs BUILD, moves the result to PREFIX, and searches its text files for paths of the build or the sources.
 file(REMOVE_RECURSE "${PREFIX}" "${PREFIX}.staging")
 execute_process(COMMAND "${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${PREFIX}.staging" COMMAND_ERROR_IS_FATAL ANY)
 file(RENAME "${PREFIX}.staging" "${PREFIX}")

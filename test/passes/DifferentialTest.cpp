@@ -1,4 +1,4 @@
-// Random graphs mean the same before and after each pass.
+// Random graphs give the same results before and after each pass.
 #include "ir/reference/Reference.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
@@ -20,7 +20,7 @@ std::string text(mlir::ModuleOp module) {
   return result;
 }
 
-/// Where two runs differ, or "".
+/// Returns the first difference of two runs, or "".
 std::string difference(const std::vector<RefTensor> &got, const std::vector<RefTensor> &expected) {
   if (got.size() != expected.size())
     return "different numbers of results";
@@ -38,7 +38,7 @@ std::string difference(const std::vector<RefTensor> &got, const std::vector<RefT
   return "";
 }
 
-/// The graph of `seed` gives the same results after the passes.
+/// Checks that the passes do not change the results of the graph of `seed`.
 void check(unsigned seed, const std::function<void(mlir::PassManager &)> &addPasses) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   loadDialects(context);
@@ -64,7 +64,7 @@ void checkAll(unsigned count, const std::function<void(mlir::PassManager &)> &ad
 
 using PM = mlir::PassManager;
 
-/// Counts the maps that the pass for batches makes.
+/// Counts the loops over images that batch tiling makes.
 struct CountMaps : mlir::PassInstrumentation {
   explicit CountMaps(unsigned &count) : count(count) {}
   void runAfterPass(mlir::Pass *pass, mlir::Operation *op) override {

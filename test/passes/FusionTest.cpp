@@ -1,4 +1,4 @@
-// What fuses with what: each kind of op behind each other one, and the tables that fusion asks.
+// Which kinds of ops fuse: each kind as consumer of each other one, and the tables that fusion looks up.
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Passes.h"
@@ -13,7 +13,7 @@ namespace {
 
 const TensorSpec kImages{DType::f32, {4, 8, 8, 16}};
 
-/// An op of each kind that gives a tensor of the shape of x.
+/// Applies an op of this kind; the result has the shape of x.
 mlir::Value applied(FusionKind kind, mlir::OpBuilder &b, mlir::Value x, mlir::Value panels) {
   mlir::Location loc = b.getUnknownLoc();
   using Ints = std::vector<int64_t>;
@@ -45,7 +45,7 @@ mlir::Value applied(FusionKind kind, mlir::OpBuilder &b, mlir::Value x, mlir::Va
   }
 }
 
-/// How many kernels are made of `consumer` behind `producer`.
+/// Returns the number of kernels for `consumer` after `producer`.
 int64_t kernelsOf(FusionKind producer, FusionKind consumer) {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   loadDialects(context);
@@ -98,14 +98,14 @@ TEST_CASE("The table of merges keeps the rules of groups") {
       };
       bool isStructured = is(p, {GroupForm::Contract, GroupForm::Window});
       bool never = is(p, {GroupForm::Sequential}) || is(c, {GroupForm::Sequential});
-      // Only pointwise work shares the loops of contractions and windows.
+      // Only pointwise ops share the loops of contractions and windows.
       never |= isStructured && c != GroupForm::Pointwise;
       never |= is(c, {GroupForm::Contract, GroupForm::Window}) && p != GroupForm::Pointwise;
       CHECK((mergeOf(p, c) == Merge::Never) == never);
       CHECK((mergeOf(p, c) == Merge::IfSameRows) == (isRow(p) && isRow(c)));
       if (mergeOf(p, c) == Merge::Never)
         continue;
-      // A group holds what its parts hold.
+      // The joined form contains both parts.
       GroupForm both = joined(p, c);
       CHECK(isRow(both) == (isRow(p) || isRow(c)));
       CHECK(is(both, {GroupForm::Movement, GroupForm::MovedRow}) ==
@@ -148,7 +148,7 @@ TEST_CASE("Ops whose elements kernels ask for have a rule for them") {
     CHECK(rules[i].op == opTable()[i].name);
     FusionKind kind = facts[i].fusion;
     bool isMoved = kind == FusionKind::Free || kind == FusionKind::View || kind == FusionKind::Movement;
-    if (kind == FusionKind::Window) // these two have families of their own
+    if (kind == FusionKind::Window) // these two have their own kernel families
       isMoved = rules[i].op != "scaled_dot_product_attention" && rules[i].op != "bf16_terms";
     CHECK((rules[i].rule != "none") == isMoved);
     CHECK((kind == FusionKind::Pointwise) == opTable()[i].elementwise);

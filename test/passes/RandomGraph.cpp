@@ -55,7 +55,7 @@ private:
     std::vector<char> bytes = tensor(shape, low, high).toBytes();
     return createConstant(b, g.loc, {DType::f32, Shape(shape.begin(), shape.end())}, bytes);
   }
-  /// A value of a given rank, or null.
+  /// Returns a value of a given rank, or null.
   Value valueOfRank(size_t rank) {
     for (int tries = 0; tries < 8; ++tries)
       if (Value v = values[size_t(pick(int64_t(values.size())))]; shapeOf(v).size() == rank)
@@ -174,7 +174,7 @@ private:
     }
   }
 
-  /// One of the affine maps that weights may take over.
+  /// An affine map that can be folded into weights.
   Value perChannel() {
     Value x = first();
     size_t channel = shapeOf(x).size() == 4 ? 1 : shapeOf(x).size() - 1;
@@ -290,7 +290,7 @@ private:
     return g.op<MatmulOp>({flat, constant({features, between(2, 4)})});
   }
 
-  /// Squeeze and excite.
+  /// A squeeze-and-excite gate.
   Value gate() {
     Value x = valueOfRank(4);
     if (!x)

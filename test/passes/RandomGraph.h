@@ -1,4 +1,4 @@
-// Random graphs of ops on images, with constant weights: what the graph passes are tested on.
+// Random graphs of ops on images with constant weights, on which the graph passes are tested.
 #pragma once
 #include "ir/dialect/Burin.h"
 #include "ir/reference/ReferenceTensor.h"
@@ -13,7 +13,7 @@ struct RandomGraph {
   std::vector<ir::RefTensor> inputs;
 };
 
-/// A graph of about `steps` ops; the same seed gives the same one. Its batch size is symbolic for every other seed.
+/// Returns a graph of about `steps` ops, determined by the seed. Every other seed has a symbolic batch size.
 RandomGraph randomGraph(mlir::MLIRContext &, unsigned seed, int steps);
 
 } // namespace burin::test

@@ -1,4 +1,5 @@
-// Simplification keeps what the functions of simplify-*.mlir compute, those that change and those that must not.
+// Simplification does not change the results of the functions of recover-*.mlir, neither of those that it rewrites nor
+// of the others.
 #include "ir/reference/Reference.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"

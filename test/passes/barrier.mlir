@@ -1,4 +1,4 @@
-// What is computed behind a barrier is not shared with what is computed before it, and costs nothing in the end.
+// A barrier keeps recomputed values from being merged with earlier ones; it generates no code.
 // RUN: burin-opt %s --cse | FileCheck %s --check-prefix=CSE
 // RUN: burin-opt %s --cse --burin-fuse | FileCheck %s --check-prefix=KERNELS
 func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {

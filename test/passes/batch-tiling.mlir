@@ -1,7 +1,7 @@
 // RUN: burin-opt --burin-batch-tiling=least-gain=1 --split-input-file %s | FileCheck %s
 
-// Layers follow each other in one function, which is applied to one image at a time. Weights and broadcasts move along;
-// an input that is not cut is passed whole; what needs all images stays.
+// Consecutive layers become one function, which is applied to one image at a time. Weights and broadcasts move into it,
+// an input without a batch dimension is passed whole, and an op that reads all images stays outside.
 // CHECK-LABEL: func.func @main(
 // CHECK-SAME: %[[X:.*]]: tensor<?x8x8x4xf32, ["batch"]>, %[[BIAS:.*]]: tensor<6xf32>
 // CHECK: %[[Y:.*]] = burin.scan @main_part0(%[[X]], %[[BIAS]]) {parts = ["batch"], sliced = 1 : i64} : (tensor<?x8x8x4xf32, ["batch"]>, tensor<6xf32>) -> tensor<?x4x4x6xf32, ["batch"]>
@@ -26,7 +26,7 @@ func.func @main(%x: tensor<?x8x8x4xf32, ["batch"]>, %b: tensor<6xf32>) -> tensor
 
 // -----
 
-// A window along dimension 0 reaches over images: nothing is split.
+// A window along dimension 0 spans several images: nothing is split.
 // CHECK-LABEL: func.func @main(
 // CHECK-NOT: burin.scan
 func.func @main(%x: tensor<16x8x4xf32>) -> tensor<7x4x6xf32> {
@@ -39,7 +39,7 @@ func.func @main(%x: tensor<16x8x4xf32>) -> tensor<7x4x6xf32> {
 
 // -----
 
-// Weights that are larger than what an image brings are better read once for the batch.
+// Weights that are larger than the activations of an image should be read once for the whole batch.
 // CHECK-LABEL: func.func @main(
 // CHECK-NOT: burin.scan
 func.func @main(%x: tensor<16x64xf32>) -> tensor<16x64xf32> {

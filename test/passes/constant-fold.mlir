@@ -1,6 +1,6 @@
 // RUN: burin-opt --burin-constant-fold="max-bytes=4096 max-cheap-bytes=64" %s | FileCheck %s
 
-// Only the end of a chain of constants is kept.
+// Only the last constant of a chain is kept.
 // CHECK-LABEL: func.func @chain(
 // CHECK-NEXT: %[[W:.*]] = burin.constant dense<{{\[\[}}2.000000e+00, 8.000000e+00], [4.000000e+00, 1.000000e+01], [6.000000e+00, 1.200000e+01]]> : tensor<3x2xf32>
 // CHECK-NEXT: %[[Y:.*]] = burin.matmul %arg0, %[[W]]
@@ -14,7 +14,7 @@ func.func @chain(%x: tensor<?x3xf32, ["n"]>) -> tensor<?x2xf32, ["n"]> {
   return %y : tensor<?x2xf32, ["n"]>
 }
 
-// A computed constant is called after the weights that it is made of.
+// A folded constant is named after the weights that it is computed from.
 // CHECK-LABEL: func.func @names(
 // CHECK-DAG: burin.constant {name = "fc.weight (packed)"} dense<
 // CHECK-DAG: burin.constant {name = "conv.weight+norm.weight"} dense<[3.000000e+00, 8.000000e+00]>
@@ -43,7 +43,7 @@ func.func @names() -> (tensor<1x2x32xf32>, tensor<2xf32>, tensor<2xf32>, tensor<
   return %p, %c2, %u, %s4 : tensor<1x2x32xf32>, tensor<2xf32>, tensor<2xf32>, tensor<1xf32>
 }
 
-// A broadcast costs nothing where it is used; what it repeats is folded.
+// A broadcast is free where it is used, so only its operand is folded.
 // CHECK-LABEL: func.func @broadcast(
 // CHECK-NEXT: %[[B:.*]] = burin.constant dense<[3.000000e+00, 4.000000e+00]> : tensor<2xf32>
 // CHECK-NEXT: burin.broadcast_to %[[B]]
@@ -56,7 +56,7 @@ func.func @broadcast(%x: tensor<2x2xf32>) -> tensor<2x2xf32> {
   return %y : tensor<2x2xf32>
 }
 
-// Cheap and larger than its constants: stays. The exponentials do not.
+// A cheap op whose result is larger than its operands is not folded; the exponentials are.
 // CHECK-LABEL: func.func @cheap(
 // CHECK: burin.ge
 // CHECK: %[[C:.*]] = burin.constant
@@ -70,7 +70,7 @@ func.func @cheap() -> (tensor<16x16xi1>, tensor<16x16xf32>) {
   return %m, %e : tensor<16x16xi1>, tensor<16x16xf32>
 }
 
-// Too large.
+// A result above max-bytes is not folded.
 // CHECK-LABEL: func.func @large(
 // CHECK: burin.exp
 func.func @large() -> tensor<64x64xf32> {
@@ -79,7 +79,7 @@ func.func @large() -> tensor<64x64xf32> {
   return %e : tensor<64x64xf32>
 }
 
-// Products of f32 are rounded to f32: 16777217 is none.
+// Products of f32 are rounded to f32, which cannot represent 16777217.
 // CHECK-LABEL: func.func @rounds(
 // CHECK: burin.constant dense<0.000000e+00>
 func.func @rounds() -> tensor<f32> {

@@ -138,7 +138,7 @@ func.func @logsumexp(%x: tensor<?x8xf32, ["n"]>) -> tensor<?xf32, ["n"]> {
   return %y : tensor<?xf32, ["n"]>
 }
 
-// Outside kernels composites stay whole.
+// Composite ops outside of kernels are kept.
 // CHECK-LABEL: func.func @outside(
 // CHECK: burin.softmax
 func.func @outside(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -1,6 +1,6 @@
 // RUN: burin-opt --burin-decompose %s | FileCheck %s
 
-// In f64; the other types have a kernel for it.
+// Only in f64: other types have an attention kernel.
 // CHECK-LABEL: func.func @attention(
 // CHECK: %[[Q:.*]] = burin.mul %arg0
 // CHECK: %[[KT:.*]] = burin.transpose %arg1 {perm = array<i64: 0, 2, 1>}
@@ -87,7 +87,7 @@ func.func @scalar(%x: tensor<f32>) -> tensor<f32> {
   return %s : tensor<f32>
 }
 
-// A take of regular places is a slice whose elements are repeated.
+// A take at regularly spaced indices becomes a slice, with a broadcast for repeated elements.
 // CHECK-LABEL: func.func @regular_take(
 // CHECK-NOT: burin.take
 // CHECK: burin.broadcast_to {{.*}} -> tensor<2x3x2xf32>
@@ -102,7 +102,7 @@ func.func @regular_take(%x: tensor<2x3xf32>, %y: tensor<2x9xf32>) -> (tensor<2x5
   return %0, %1 : tensor<2x5xf32>, tensor<2x3xf32>
 }
 
-// Others, and places that are out of range, are taken one by one.
+// A take at irregular or out-of-range indices is kept.
 // CHECK-LABEL: func.func @other_takes(
 // CHECK-COUNT-2: burin.take
 func.func @other_takes(%x: tensor<2x3xf32>) -> (tensor<2x3xf32>, tensor<2x4xf32>) {

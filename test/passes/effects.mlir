@@ -1,7 +1,7 @@
 // RUN: burin-opt --canonicalize --cse --burin-constant-fold --burin-simplify --burin-batch-tiling=least-gain=1 --burin-fuse --burin-in-place-results %s | FileCheck %s
 
-// Prints and host calls stay, repeated ones too, in the order in which they were recorded, among the kernels that make
-// what they need; so does a loop that nobody uses but whose body prints.
+// Prints and host calls are kept, also repeated ones, in the order of recording, and between the kernels that compute
+// their operands. A loop without used results is kept if its body prints.
 // CHECK-LABEL: func.func @main
 // CHECK: burin.debug_print "first"(%arg0)
 // CHECK: %[[E:.*]] = burin.kernel "exp"

@@ -1,6 +1,6 @@
 // RUN: burin-opt --burin-emulate-f32-gemm --split-input-file %s | FileCheck %s
 
-// Both sides become terms; those of a left side once for all its products.
+// Both operands are split into bf16 terms, a shared left operand once for all its products.
 // CHECK-LABEL: func.func @two(
 // CHECK-DAG: %[[W:.*]] = burin.constant {{.*}}tensor<8x16x3x2x16x32xbf16>
 // CHECK-DAG: %[[R:.*]] = burin.reshape %arg0 {shape = [128, 512]}
@@ -17,8 +17,8 @@ func.func @two(%x: tensor<2x64x512xf32>) -> (tensor<2x64x256xf32>, tensor<2x64x2
 
 // -----
 
-// Neither where a constant may have subnormal products of terms or is not finite, nor where it is not known, nor for few
-// rows, windows, strides, or little work.
+// Not emulated: constants with subnormal products of terms or non-finite values, operands of unknown contents, products
+// of few rows, windows, strides, or little work.
 // CHECK-NOT: burin.bf16_terms
 func.func @tiny(%x: tensor<128x512xf32>) -> tensor<128x256xf32> {
   %w = burin.constant dense<1.0e-20> : tensor<8x512x32xf32>

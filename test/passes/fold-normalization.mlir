@@ -14,7 +14,7 @@ func.func @conv_batch_norm(%x: tensor<?x1x4x4xf32, ["n"]>) -> tensor<?x2x4x4xf32
   return %y : tensor<?x2x4x4xf32, ["n"]>
 }
 
-// The product is needed unscaled as well.
+// The unscaled product has another user.
 // CHECK-LABEL: func.func @two_uses(
 // CHECK: burin.batch_norm
 func.func @two_uses(%x: tensor<?x1x4x4xf32, ["n"]>) -> (tensor<?x2x4x4xf32, ["n"]>, tensor<?x2x4x4xf32, ["n"]>) {
@@ -35,7 +35,7 @@ func.func @scale_before_padded(%x: tensor<?x1x4x4xf32, ["n"]>) -> tensor<?x2x4x4
   return %c : tensor<?x2x4x4xf32, ["n"]>
 }
 
-// Padding adds zeros behind the shift.
+// Padding inserts zeros after the shift.
 // CHECK-LABEL: func.func @shift_before_padded(
 // CHECK: burin.add %arg0
 func.func @shift_before_padded(%x: tensor<?x1x4x4xf32, ["n"]>) -> tensor<?x2x4x4xf32, ["n"]> {

@@ -1,6 +1,6 @@
 // RUN: burin-opt --burin-fuse --burin-decompose-in-kernels --burin-verify-kernels %s | FileCheck %s
 
-// Reductions of two tensors over the same rows, of which one is a composite, are one kernel.
+// Reductions of two tensors over the same rows, one of them composite, become one kernel.
 // CHECK-LABEL: func.func @two_tensors(
 // CHECK: burin.kernel "softmax+reduce_sum+mul"
 // CHECK-NOT: burin.kernel
@@ -22,7 +22,7 @@ func.func @one_element(%x: tensor<1x1xf32>, %y: tensor<1x1xf32>) -> tensor<1x1xf
   return %z : tensor<1x1xf32>
 }
 
-// Relative positions: an iota that is read along two dimensions is repeated for each.
+// Relative positions: an iota that is indexed by two dimensions is repeated for each.
 // CHECK-LABEL: func.func @relative_positions(
 // CHECK: burin.kernel "sub"
 // CHECK-COUNT-2: burin.iota

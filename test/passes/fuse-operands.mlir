@@ -1,6 +1,6 @@
 // RUN: burin-opt --burin-lower-contractions --burin-fuse %s | FileCheck %s
 
-// What a product reads from memory is no part of its kernel, even if it is also what the product is multiplied by.
+// The producer of a product's operand is not fused into its kernel, even if the epilogue reads the same value.
 // CHECK-LABEL: func.func @gate(
 // CHECK: %[[H:.*]] = burin.kernel "relu"
 // CHECK: burin.kernel "contract+mul"(%{{.*}} = %[[H]]
@@ -11,7 +11,7 @@ func.func @gate(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf32> {
   return %z : tensor<4x8xf32>
 }
 
-// The other way round.
+// The operands the other way round.
 // CHECK-LABEL: func.func @reversed(
 // CHECK: %[[H:.*]] = burin.kernel "relu"
 // CHECK: burin.kernel "contract+mul"(%{{.*}} = %[[H]]
@@ -22,7 +22,7 @@ func.func @reversed(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf32>
   return %z : tensor<4x8xf32>
 }
 
-// What moves elements of a mean reads them from memory, too.
+// Movement of a mean's result reads it from memory, too.
 // CHECK-LABEL: func.func @moved(
 // CHECK: %[[M:.*]] = burin.kernel "reduce_mean"
 // CHECK: burin.kernel "triu+sub"(%{{.*}} = %[[M]])

@@ -1,6 +1,6 @@
 // RUN: burin-opt --burin-fuse %s | FileCheck %s
 
-// The left side of a product is read through its transpose; a transpose that others read too is a tensor of its own.
+// A product reads its left operand through a transpose; a transpose with other users is materialised.
 // CHECK-LABEL: func.func @lhs(
 // CHECK-NOT: burin.kernel "transpose"
 // CHECK: burin.kernel "contract"(%[[A:.*]] = %arg0
@@ -36,7 +36,7 @@ func.func @heads(%q: tensor<2x7x6xf32>, %k: tensor<2x9x6xf32>, %v: tensor<2x9x6x
   return %y : tensor<2x3x7x2xf32>
 }
 
-// The first sequences of caches are read where they lie; a slice that begins later is a tensor of its own.
+// Slices of caches that begin at 0 are read in place; a slice that begins later is materialised.
 // CHECK-LABEL: func.func @prefix
 // CHECK: %[[LATE:.*]] = burin.kernel "slice"
 // CHECK: burin.kernel "scaled_dot_product_attention"(%[[Q:.*]] = %{{.*}}, %[[K:.*]] = %{{.*}}, %{{.*}} = %[[LATE]]) :

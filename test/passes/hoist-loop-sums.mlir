@@ -1,7 +1,7 @@
 // RUN: burin-opt --burin-hoist-loop-sums %s | FileCheck %s
 
-// What the iterations add to %w and %b is one product and one sum behind the loop. The part %x is there already, the
-// state %h of each iteration becomes a result.
+// The sums that the iterations accumulate into %w and %b become one product and one reduction after the loop. Their
+// operand %x exists already; the state %h of each iteration becomes a result of the loop.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: %[[X:[^:]*]]: tensor<?x2x4xf32, ["t"]>
 // CHECK: %[[LOOP:.*]]:2 = burin.scan @loop0(%{{[^,]*}}, %[[X]]) {parts = ["t"], {{.*}}states = 1 : i64} : (tensor<1x2x3xf32>, tensor<?x2x4xf32, ["t"]>) -> (tensor<?x2x3xf32, ["t + 1"]>, tensor<?x1x2x3xf32, ["t"]>)
@@ -37,7 +37,7 @@ func.func private @loop0(%h: tensor<1x2x3xf32>, %w: tensor<1x3x4xf32>, %b: tenso
   return %next, %nextW, %nextB : tensor<1x2x3xf32>, tensor<1x3x4xf32>, tensor<1x1x4xf32>
 }
 
-// A state that an iteration reads stays, and so does one of which more than the last is read.
+// A state that an iteration reads is kept, and so is one of which earlier values are read.
 // CHECK-LABEL: func.func @stays
 // CHECK: burin.scan @loop1({{.*}}states = 2
 func.func @stays(%x: tensor<5x2x4xf32>, %s: tensor<1x4x4xf32>, %w: tensor<1x4x4xf32>) -> (tensor<1x4x4xf32>, tensor<6x4x4xf32>) {
@@ -56,7 +56,7 @@ func.func private @loop1(%s: tensor<1x4x4xf32>, %w: tensor<1x4x4xf32>, %x: tenso
   return %next, %nextW : tensor<1x4x4xf32>, tensor<1x4x4xf32>
 }
 
-// A loop that does nothing but add products of its operands is gone.
+// A loop that only accumulates products of its operands is removed.
 // CHECK-LABEL: func.func @onlySums
 // CHECK-NOT: burin.scan
 // CHECK: %[[X:.*]] = burin.reshape %arg0 {shape = [10, 4]}

@@ -1,11 +1,11 @@
 // RUN: burin-opt %s --burin-fuse --burin-in-place-results | FileCheck %s
 
-// The new value of a state takes over the memory of the old one if nobody reads that later and nothing can fail any more.
+// The new value of a state overwrites the old one if nothing reads the old one later and no later step can fail.
 
 burin.state @weight : tensor<4xf32> = dense<0.0> : tensor<4xf32>
 burin.state @cache : tensor<8x4xf32> = dense<0.0> : tensor<8x4xf32>
 
-// The update goes behind what reads the old value.
+// The update is moved after the readers of the old value.
 // CHECK-LABEL: func.func @reader(
 // CHECK: burin.kernel "cumsum"
 // CHECK: burin.kernel "sub"{{.*}}in_place = array<i64: {{[01]}}>
@@ -16,7 +16,7 @@ func.func @reader(%g: tensor<4xf32>, %w: tensor<4xf32> {burin.state = @weight})
   return %y, %new : tensor<4xf32>, tensor<4xf32>
 }
 
-// … and behind what can fail: a run that fails leaves the state as it was.
+// The update is moved after steps that can fail: a failed run must leave the state unchanged.
 // CHECK-LABEL: func.func @failing(
 // CHECK: burin.kernel "take"
 // CHECK: burin.kernel "sub"{{.*}}in_place
@@ -27,7 +27,7 @@ func.func @failing(%g: tensor<4xf32>, %x: tensor<3xf32>, %i: tensor<2xi64>, %w: 
   return %y, %new : tensor<2xf32>, tensor<4xf32>
 }
 
-// What fails needs the new value.
+// The step that can fail needs the new value, so that the update cannot be moved.
 // CHECK-LABEL: func.func @needed(
 // CHECK-NOT: in_place
 func.func @needed(%g: tensor<4xf32>, %i: tensor<2xi64>, %w: tensor<4xf32> {burin.state = @weight})
@@ -37,7 +37,7 @@ func.func @needed(%g: tensor<4xf32>, %i: tensor<2xi64>, %w: tensor<4xf32> {burin
   return %y, %new : tensor<2xf32>, tensor<4xf32>
 }
 
-// A result that is the old value is copied before.
+// A result that is the old value is copied first.
 // CHECK-LABEL: func.func @kept(
 // CHECK: burin.kernel "copy"
 // CHECK: burin.kernel "sub"{{.*}}in_place
@@ -47,7 +47,7 @@ func.func @kept(%g: tensor<4xf32>, %w: tensor<4xf32> {burin.state = @weight})
   return %w, %new : tensor<4xf32>, tensor<4xf32>
 }
 
-// A few rows of a cache are written where they are, if their indices cannot be wrong.
+// Rows of a cache are written in place if their indices cannot be out of range.
 // CHECK-LABEL: func.func @rows(
 // CHECK: burin.kernel "scatter"{{.*}}in_place = array<i64: 0>
 func.func @rows(%i: tensor<2x4xi64>, %x: tensor<2x4xf32>, %c: tensor<8x4xf32> {burin.state = @cache})

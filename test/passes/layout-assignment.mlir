@@ -1,6 +1,6 @@
 // RUN: burin-opt --burin-layout-assignment %s | FileCheck %s
 
-// Only the weights and the borders of the graph are transposed; the residual addition is not.
+// Only the weights and the inputs and outputs of the graph are transposed, not the residual addition.
 // CHECK-LABEL: func.func @resblock(
 // CHECK: %[[W1:.*]] = burin.transpose %arg1 {perm = array<i64: 2, 3, 1, 0>}
 // CHECK: %[[X:.*]] = burin.transpose %arg0 {perm = array<i64: 0, 2, 3, 1>}
@@ -25,7 +25,7 @@ func.func @resblock(%x: tensor<?x3x8x8xf32, ["n"]>, %w1: tensor<4x3x3x3xf32>, %w
   return %r2 : tensor<?x4x8x8xf32, ["n"]>
 }
 
-// The rows of constant weights follow the order in which elements are flattened.
+// The rows of constant weights are permuted to the order in which elements are flattened.
 // CHECK-LABEL: func.func @head(
 // CHECK: %[[R:.*]] = burin.relu
 // CHECK: %[[F:.*]] = burin.reshape %[[R]] {shape = ["n", 64]} : (tensor<?x4x4x4xf32, ["n"]>)
@@ -42,7 +42,7 @@ func.func @head(%x: tensor<?x4x4x4xf32, ["n"]>, %w2: tensor<4x4x3x3xf32>) -> ten
   return %y : tensor<?x5xf32, ["n"]>
 }
 
-// A transpose of the graph to channels-last goes away.
+// A transpose to channels-last in the graph is removed.
 // CHECK-LABEL: func.func @vit(
 // CHECK: %[[C:.*]] = burin.conv
 // CHECK: %[[T:.*]] = burin.reshape %[[C]] {shape = ["n", 16, 4]}
@@ -55,7 +55,7 @@ func.func @vit(%x: tensor<?x4x4x4xf32, ["n"]>, %w2: tensor<4x4x3x3xf32>) -> tens
   return %e : tensor<?x16x4xf32, ["n"]>
 }
 
-// One pooling is not worth two transposes.
+// A single pooling does not justify two transposes.
 // CHECK-LABEL: func.func @pool_alone(
 // CHECK: burin.max_pool %arg0
 func.func @pool_alone(%x: tensor<?x4x4x4xf32, ["n"]>) -> tensor<?x4x2x2xf32, ["n"]> {
@@ -63,7 +63,7 @@ func.func @pool_alone(%x: tensor<?x4x4x4xf32, ["n"]>) -> tensor<?x4x2x2xf32, ["n
   return %c1 : tensor<?x4x2x2xf32, ["n"]>
 }
 
-// Means over spatial dimensions, gates and broadcasts take channels-last values.
+// Means over spatial dimensions, gates and broadcasts accept channels-last values.
 // CHECK-LABEL: func.func @se(
 // CHECK: %[[C:.*]] = burin.conv
 // CHECK: %[[M:.*]] = burin.reduce_mean %[[C]] {axes = array<i64: 1, 2>, keepdims = true}
@@ -82,7 +82,7 @@ func.func @se(%x: tensor<?x4x8x8xf32, ["n"]>, %w2: tensor<4x4x3x3xf32>) -> tenso
   return %y : tensor<?x4xf32, ["n"]>
 }
 
-// Groups of channels are dimensions of their own: group normalisation and channel shuffles stay channels-last.
+// Groups of channels become separate dimensions: group normalisation and channel shuffles stay channels-last.
 // CHECK-LABEL: func.func @shuffle(
 // CHECK: %[[C:.*]] = burin.conv
 // CHECK: %[[S:.*]] = burin.reshape %[[C]] {shape = ["n", 8, 8, 2, 3]}
@@ -98,7 +98,7 @@ func.func @shuffle(%x: tensor<?x6x8x8xf32, ["n"]>, %w: tensor<6x6x1x1xf32>) -> t
   return %y : tensor<?x6x8x8xf32, ["n"]>
 }
 
-// Sizes that are checked to be equal may change their names between two convolutions.
+// Symbolic sizes that are checked to be equal may be renamed between two convolutions.
 // CHECK-LABEL: func.func @renamed(
 // CHECK: burin.transpose %arg0
 // CHECK: %[[C:.*]] = burin.conv

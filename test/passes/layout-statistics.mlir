@@ -1,4 +1,4 @@
-// Statistics of channels (batch norm in training) are computed on channels-last values, as convolutions make them.
+// Statistics of channels (batch norm in training) are computed on the channels-last values of convolutions.
 // RUN: burin-opt %s --burin-layout-assignment --canonicalize | FileCheck %s
 func.func @main(%x: tensor<2x3x8x8xf32>, %w: tensor<4x3x3x3xf32>) -> tensor<4xf32> {
   %0 = burin.conv %x, %w {dilations = array<i64: 1, 1>, groups = 1 : i64, layout = "nchw", operandSegmentSizes = array<i32: 1, 1, 0>, padding = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>} : (tensor<2x3x8x8xf32>, tensor<4x3x3x3xf32>) -> tensor<2x4x6x6xf32>

@@ -1,4 +1,4 @@
-// What cannot be computed again, here because its kernel can fail, is kept in bf16 if that is allowed.
+// A value that cannot be recomputed, here because its kernel can fail, is stored in bf16 if that is allowed.
 // RUN: burin-opt %s --burin-fuse --burin-decompose-in-kernels --burin-in-place-results "--burin-limit-memory=bytes=40000 allow-bf16" --burin-in-place-results | FileCheck %s
 // RUN: not burin-opt %s --burin-fuse --burin-decompose-in-kernels --burin-in-place-results --burin-limit-memory=bytes=40000 2>&1 | FileCheck %s --check-prefix=ERROR
 

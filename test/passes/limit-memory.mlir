@@ -1,4 +1,4 @@
-// A value that is held at the peak but not used there is computed again: the kernel comes twice. Inputs and outputs of
+// A value that is live at the peak but not used there is recomputed: its kernel appears twice. Inputs and outputs of
 // 8192 bytes leave room for three values of 4096 bytes at a time.
 // RUN: burin-opt %s --burin-fuse --burin-decompose-in-kernels --burin-in-place-results --burin-limit-memory=bytes=20500 --burin-in-place-results | FileCheck %s
 // RUN: not burin-opt %s --burin-fuse --burin-decompose-in-kernels --burin-in-place-results --burin-limit-memory=bytes=10000 2>&1 | FileCheck %s --check-prefix=ERROR
@@ -14,11 +14,11 @@
 // CHECK: [[AGAIN:%.*]] = burin.kernel "cumsum"({{.*}} = %arg0)
 // CHECK: burin.kernel "add+add"({{.*}} = [[LAST]], {{.*}} = [[EXP]], {{.*}} = [[AGAIN]])
 
-// Storing a value in bf16 reads and writes more than computing it again does.
+// Storing a value in bf16 causes more memory traffic than recomputing it.
 // KEPT: "cumsum"({{.*}} = %arg0)
 // KEPT: "cumsum"({{.*}} = %arg0)
 
-// The place is the step of the peak.
+// The message names the step of the peak.
 // ERROR: limit-memory.mlir:[[#]]:8: error: cannot run in 0.010 MB: at least 0.020 MB are needed, 0.008 MB for weights, states, inputs and outputs, and 0.012 MB while 'exp' runs, which is the least that was found. Then are held:
 // ERROR: 0.004 MB cumsum f32[1024], {{.*}}limit-memory.mlir:
 // ERROR: use a smaller batch, or a higher limit

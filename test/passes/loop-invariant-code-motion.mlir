@@ -1,6 +1,6 @@
 // RUN: burin-opt --burin-lower-contractions --burin-loop-invariant-code-motion %s | FileCheck %s
 
-// A weight that is an input is packed once, and only packed reaches the loop.
+// A weight that is an input is packed once, outside of the loop, which reads only the packed form.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: %[[X:[^:]*]]: tensor<?x1x4xf32{{[^%]*}}%[[W:[^:]*]]: tensor<4x4xf32>
 // CHECK: %[[PACKED:.*]] = burin.pack %[[W]]

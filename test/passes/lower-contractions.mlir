@@ -1,6 +1,6 @@
 // RUN: burin-opt --burin-lower-contractions %s | FileCheck %s
 
-// A weight of one matrix is packed, the leading dimensions of the other side are rows.
+// A weight with one matrix is packed; the leading dimensions of the left operand become rows.
 // CHECK-LABEL: func.func @linear(
 // CHECK: %[[P:.*]] = burin.pack %arg1 {width = 32 : i64} : (tensor<8x5xf32>) -> tensor<1x8x32xf32>
 // CHECK: burin.contract {{.*}}, %[[P]] : {{.*}} -> tensor<{{.*}}x5xf32>
@@ -10,7 +10,7 @@ func.func @linear(%x: tensor<2x3x8xf32>, %w: tensor<8x5xf32>) -> tensor<2x3x5xf3
   return %y : tensor<2x3x5xf32>
 }
 
-// Few columns beyond the last whole vector are packed by themselves, as rows. Padding along a row, or many channels, keep
+// A few columns after the last whole vector are packed separately, as rows. Padding along a row, or many channels, keep
 // them in panels.
 // CHECK-LABEL: func.func @tail(
 // CHECK: %[[L:.*]] = burin.transpose
@@ -37,7 +37,7 @@ func.func @many_channels(%x: tensor<1x1x4x64xf32>, %w: tensor<1x2x64x1025xf32>) 
   return %y : tensor<1x1x3x1025xf32>
 }
 
-// Of a 3x3 filter on one pixel only the tap in the middle sees it; on 1x5 pixels only the middle row does.
+// On an image of one pixel only the middle tap of a 3x3 filter is live; on 1x5 pixels only the middle row is.
 // CHECK: burin.slice %arg1 {{{.*}}starts = [1, 1, 0, 0], steps = {{.*}}, stops = [2, 2, 8, 4]}
 // CHECK-NOT: burin.pad
 // CHECK: burin.contract %{{[0-9a-z]+}}, %{{[0-9a-z]+}}{{( padding \[[-0-9, ]+\])?}} : (
@@ -53,7 +53,7 @@ func.func @line(%x: tensor<1x1x5x8xf32>, %w: tensor<3x3x8x4xf32>) -> tensor<1x1x
   return %y : tensor<1x1x5x4xf32>
 }
 
-// A stride that jumps from the padding over the only pixel's left neighbour: 2x2 pixels, stride 2, the last taps live.
+// 2x2 pixels with stride 2: the stride skips the left neighbour of the only output pixel, and the last taps are live.
 // CHECK-LABEL: func.func @corner(
 // CHECK: burin.slice %arg1 {{{.*}}starts = [1, 1, 0, 0], steps = {{.*}}, stops = [3, 3, 8, 4]}
 func.func @corner(%x: tensor<1x2x2x8xf32>, %w: tensor<3x3x8x4xf32>) -> tensor<1x1x1x4xf32> {
@@ -61,7 +61,7 @@ func.func @corner(%x: tensor<1x2x2x8xf32>, %w: tensor<3x3x8x4xf32>) -> tensor<1x
   return %y : tensor<1x1x1x4xf32>
 }
 
-// Images of unknown size keep every tap, and are padded where the ends of their rows are not known.
+// Images of symbolic size keep every tap, and are padded where the ends of their rows are not known.
 // CHECK-LABEL: func.func @unknown(
 // CHECK-NOT: burin.slice
 // CHECK: burin.pad {{.*}}high = array<i64: 0, 1, 1, 0>{{.*}}low = array<i64: 0, 1, 1, 0>

@@ -10,7 +10,7 @@ func.func @checked(%x: tensor<8x4xf32>, %i: tensor<2x3xi64>, %g: tensor<6x4xf32>
   return %y, %z : tensor<2x3x4xf32>, tensor<8x4xf32>
 }
 
-// The other op allows more.
+// The take has a larger table, so its check does not cover the scatter.
 // CHECK-LABEL: func.func @another_size(
 // CHECK: burin.scatter
 // CHECK-NOT: drop = true

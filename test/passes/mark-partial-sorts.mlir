@@ -9,7 +9,7 @@ func.func @first(%x: tensor<?x1000xf32, ["n"]>) -> (tensor<?x10xi64, ["n"]>, ten
   return %j, %k : tensor<?x10xi64, ["n"]>, tensor<?x3xi64, ["n"]>
 }
 
-// All are read, or the last ones, or most of them.
+// Not partial: all elements are read, or the last ones, or most of them.
 // CHECK-LABEL: func.func @all(
 // CHECK-NOT: burin.first
 func.func @all(%x: tensor<1000xf32>) -> (tensor<10xi64>, tensor<1000xi64>, tensor<10xi64>, tensor<500xi64>) {

@@ -1,6 +1,6 @@
 // RUN: burin-opt --burin-mark-zero-skippable --split-input-file %s | FileCheck %s
 
-// One row, or as many as there are, times 1 MB of numbers.
+// One row, or a symbolic number of rows, times 1 MB of finite constants.
 // CHECK-LABEL: func.func @one(
 // CHECK: burin.contract {{.*}} finite :
 func.func @one(%x: tensor<1x1024xf32>) -> tensor<1x256xf32> {
@@ -18,8 +18,8 @@ func.func @any(%x: tensor<?x1024xf32, ["n"]>) -> tensor<?x256xf32, ["n"]> {
 
 // -----
 
-// 0 times infinity or NaN is NaN; two rows need what either does; smaller matrices are soon read; and of others it is
-// not known what they hold.
+// Not marked: matrices with infinities or NaN (0 times these is NaN), two rows, smaller matrices, and matrices of
+// unknown contents.
 // CHECK-NOT:  finite :
 func.func @infinity(%x: tensor<1x1024xf32>) -> tensor<1x256xf32> {
   %w = burin.constant dense<0xFF800000> : tensor<8x1024x32xf32>

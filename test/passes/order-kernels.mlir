@@ -3,7 +3,7 @@
 burin.state @a : tensor<1024xf32> = dense<0.0> : tensor<1024xf32>
 burin.state @b : tensor<1024xf32> = dense<0.0> : tensor<1024xf32>
 
-// The first state is updated before the next gradient is computed, and the gradient is gone by then.
+// The first state is updated before the next gradient is computed, so that only one gradient is live.
 // CHECK-LABEL: func.func @updates(
 // CHECK: burin.kernel "cumsum"
 // CHECK: burin.kernel "cumsum"
@@ -20,7 +20,7 @@ func.func @updates(%x: tensor<1024xf32>, %a: tensor<1024xf32> {burin.state = @a}
   return %3, %4 : tensor<1024xf32>, tensor<1024xf32>
 }
 
-// A state is not written before all that can fail has run.
+// States are written after all steps that can fail.
 // CHECK-LABEL: func.func @failing(
 // CHECK: burin.kernel "take"
 // CHECK: burin.kernel "sub"{{.*}}in_place
@@ -33,7 +33,7 @@ func.func @failing(%x: tensor<1024xf32>, %i: tensor<1024xi64>, %a: tensor<1024xf
   return %3, %2 : tensor<1024xf32>, tensor<1024xf32>
 }
 
-// What is needed last is computed last.
+// A value is computed just before its first use.
 // CHECK-LABEL: func.func @late(
 // CHECK-COUNT-3: burin.kernel "cumsum"
 // CHECK: burin.kernel "add"

@@ -1,5 +1,5 @@
 // RUN: burin-opt --burin-simplify --canonicalize %s | FileCheck %s
-// The unit test of simplification also runs these functions before and after the pass.
+// SimplifyTest.cpp also runs these functions before and after the pass.
 
 !t = tensor<2x3x8xf32>
 !b = tensor<2x3x8xbf16>
@@ -147,7 +147,7 @@ func.func @gelu_tanh(%x: !t) -> !t {
   return %12 : !t
 }
 
-// The form of GPT-2.
+// GELU as in GPT-2.
 // CHECK-LABEL: func.func @gelu_tanh_pow(
 // CHECK-NEXT: %[[Y:.*]] = burin.gelu %arg0 {approximate = "tanh"}
 // CHECK-NEXT: return %[[Y]]
@@ -168,7 +168,7 @@ func.func @gelu_tanh_pow(%x: !t) -> !t {
   return %12 : !t
 }
 
-// Factored, as "gelu_fast" is.
+// The factored form of "gelu_fast".
 // CHECK-LABEL: func.func @gelu_tanh_factored(
 // CHECK-NEXT: %[[Y:.*]] = burin.gelu %arg0 {approximate = "tanh"}
 // CHECK-NEXT: return %[[Y]]
@@ -190,7 +190,7 @@ func.func @gelu_tanh_factored(%x: !t) -> !t {
   return %13 : !t
 }
 
-// The constants as near as bf16 has them.
+// The constants rounded to bf16.
 // CHECK-LABEL: func.func @gelu_tanh_bf16(
 // CHECK-NEXT: %[[Y:.*]] = burin.gelu %arg0 {approximate = "tanh"}
 // CHECK-NEXT: return %[[Y]]

@@ -1,5 +1,5 @@
 // RUN: burin-opt --burin-simplify --canonicalize %s | FileCheck %s
-// The unit test of simplification also runs these functions before and after the pass.
+// SimplifyTest.cpp also runs these functions before and after the pass.
 
 !t = tensor<2x3x8xf32>
 !r = tensor<2x3x1xf32>
@@ -91,7 +91,7 @@ func.func @softmax_numerator_used_elsewhere(%x: !t) -> (!t, !t) {
   return %6, %3 : !t, !t
 }
 
-// The maxima of rows, repeated along columns.
+// The maximum of each row, broadcast along the columns.
 // CHECK-LABEL: func.func @softmax_maxima_along_the_wrong_axis(
 // CHECK-NOT: burin.softmax
 // CHECK: burin.div
@@ -106,7 +106,7 @@ func.func @softmax_maxima_along_the_wrong_axis(%x: tensor<3x3xf32>) -> tensor<3x
   return %6 : tensor<3x3xf32>
 }
 
-// As PyTorch exports it.
+// PyTorch's export.
 // CHECK-LABEL: func.func @layer_norm_onnx(
 // CHECK-NEXT: %[[Y:.*]] = burin.layer_norm %arg0, %arg1, %arg2 {axis = 2 : i64, epsilon = 9.99{{[0-9]+}}E-6 : f64
 // CHECK-NEXT: return %[[Y]]
@@ -263,7 +263,7 @@ func.func @norm_centered_used_elsewhere(%x: !t) -> (!t, !t) {
   return %10, %2 : !t, !t
 }
 
-// Another mean is taken away: what is left is an rms_norm of the difference.
+// Another mean is subtracted, so that only an rms_norm of the difference is recovered.
 // CHECK-LABEL: func.func @norm_centered_over_other_axes(
 // CHECK-NOT: layer_norm
 // CHECK: %[[C:.*]] = burin.sub %arg0
@@ -313,7 +313,7 @@ func.func @rms_norm_repeated_early(%x: !t) -> !t {
   return %6 : !t
 }
 
-// A weight is one number per element of a row, not per row.
+// A weight must have one element per element of a row, not per row.
 // CHECK-LABEL: func.func @parameter_per_row(
 // CHECK: burin.rms_norm %arg0 {
 // CHECK: burin.mul
@@ -374,7 +374,7 @@ func.func @attention_scaled_query(%q: !t, %k: !t, %v: !t) -> !t {
   return %5 : !t
 }
 
-// Rows that see nothing differ: 0 of the op, NaN of the formula.
+// Fully masked rows differ: 0 for the op, NaN for the formula.
 // CHECK-LABEL: func.func @attention_masked(
 // CHECK-NOT: scaled_dot_product
 // CHECK: return

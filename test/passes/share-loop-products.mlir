@@ -1,6 +1,6 @@
 // RUN: burin-opt --burin-share-loop-products %s | FileCheck %s
 
-// The second loop goes back through the first one and multiplies its states again: it takes the products.
+// The second loop runs in the opposite direction and multiplies the same states again: it reuses the products.
 // CHECK-LABEL: func.func @main
 // CHECK: %[[LOOP:.*]]:2 = burin.scan @loop0
 // CHECK-SAME: -> (tensor<?x2x4xf32, ["t + 1"]>, tensor<?x2x4xf32, ["t"]>)
@@ -34,7 +34,7 @@ func.func private @loop1(%g: tensor<1x2x4xf32>, %h: tensor<1x2x4xf32>, %w: tenso
   return %z : tensor<1x2x4xf32>
 }
 
-// The states after the iterations are other values, and so is another weight.
+// The states after the iterations are different values, and so is another weight.
 // CHECK: burin.scan @loop3
 // CHECK-SAME: sliced = 1
 // CHECK-LABEL: func.func private @loop3

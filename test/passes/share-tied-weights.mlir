@@ -1,6 +1,6 @@
 // RUN: burin-opt --burin-share-tied-weights %s | FileCheck %s
 
-// Rows are taken from the panels of the product; the constants agree in all their elements.
+// Rows are read from the packed panels of the product if both constants have equal elements.
 // CHECK-LABEL: func.func @tied(
 // CHECK-COUNT-1: burin.constant
 // CHECK-NOT: burin.constant
@@ -14,7 +14,7 @@ func.func @tied(%t: tensor<3xi64>, %x: tensor<2x64xf32>) -> (tensor<3x64xf32>, t
   return %e, %y : tensor<3x64xf32>, tensor<2x4096xf32>
 }
 
-// Other elements.
+// Different elements.
 // CHECK-LABEL: func.func @different(
 // CHECK-COUNT-2: burin.constant
 // CHECK: burin.take %{{.*}}, %arg0
@@ -26,7 +26,7 @@ func.func @different(%t: tensor<3xi64>, %x: tensor<2x64xf32>) -> (tensor<3x64xf3
   return %e, %y : tensor<3x64xf32>, tensor<2x4096xf32>
 }
 
-// The table is read as a whole elsewhere, and has to be there.
+// Another op reads the whole table, so it must be stored anyway.
 // CHECK-LABEL: func.func @read_whole(
 // CHECK-COUNT-2: burin.constant
 // CHECK: burin.take %{{.*}}, %arg0

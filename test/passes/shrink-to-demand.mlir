@@ -1,7 +1,7 @@
 // RUN: burin-opt --burin-shrink-to-demand --split-input-file %s | FileCheck %s
 
-// A pool over 9 columns reads 8 of them: the convolution before it, its bias and activation make 8. They need 12 of its
-// input's 13, so the pool before it gives 12, and its convolution 24 of 26.
+// A pool over 9 columns reads 8 of them, so the convolution before it, its bias and activation compute 8. They read 12
+// of the 13 columns of their input, so the pool before them computes 12, and its convolution 24 of 26.
 // CHECK-LABEL: func.func @lenet(
 // CHECK: burin.contract %arg0, %{{.*}} {{.*}}padding [0, 0, 0, 0, -2, -2]{{.*}} -> tensor<?x24x24x20xf32, ["n"]>
 // CHECK: burin.avg_pool {{.*}}padding = array<i64: 0, 0, 0, 0>{{.*}} -> tensor<?x12x12x20xf32, ["n"]>
@@ -23,7 +23,7 @@ func.func @lenet(%x: tensor<?x28x28x1xf32, ["n"]>, %b: tensor<1x1x1x50xf32>, %v:
 
 // -----
 
-// With padding: 12 columns of which a pool reads 11 are made from all of 12, and one less of the padding behind them.
+// With padding: a pool reads 11 of 12 columns, which need all 12 input columns, but one column less of the padding.
 // CHECK-LABEL: func.func @padded(
 // CHECK: burin.contract {{.*}}padding [0, 1, 1, 0, 0, 0]{{.*}} -> tensor<2x11x11x8xf32>
 // CHECK: burin.max_pool {{.*}} : (tensor<2x11x11x8xf32>) -> tensor<2x5x5x8xf32>
@@ -35,7 +35,7 @@ func.func @padded(%x: tensor<2x12x12x4xf32>, %w: tensor<1x36x32xf32>) -> tensor<
 
 // -----
 
-// What somebody else reads, too, stays whole; so does what is not computed here, and what a partial window reads.
+// Not shrunk: values with other users, inputs, and values that a partial window reads.
 // CHECK-LABEL: func.func @shared(
 // CHECK-NOT: tensor<2x8x8
 func.func @shared(%x: tensor<2x9x9x4xf32>, %w: tensor<1x4x32xf32>) -> (tensor<2x4x4x8xf32>, tensor<2x9x9x8xf32>, tensor<2x4x4x4xf32>) {

@@ -1,6 +1,6 @@
 // RUN: burin-opt --burin-lower-contractions --burin-sink-reshapes --canonicalize %s | FileCheck %s
 
-// Bias, activation and residual of a batch of sequences work on the rows of one product.
+// Bias, activation and residual of a batch of sequences are computed on the rows of one product.
 // CHECK-LABEL: func.func @linear(
 // CHECK: %[[C:.*]] = burin.contract
 // CHECK: %[[B:.*]] = burin.broadcast_to %{{.*}} {shape = ["n*6", 5]}
@@ -20,7 +20,7 @@ func.func @linear(%x: tensor<?x2x3x8xf32, ["n"]>, %w: tensor<8x5xf32>, %b: tenso
   return %z : tensor<?x2x3x5xf32, ["n"]>
 }
 
-// A value per row stays a broadcast; one along some of the leading dimensions could not, so it holds the reshape.
+// A broadcast of a value per row is kept; one along some leading dimensions has no such form and stops the reshape.
 // CHECK-LABEL: func.func @partly(
 // CHECK: %[[M:.*]] = burin.broadcast_to %{{.*}} {shape = [6, 5]} : (tensor<6x1xf32>)
 // CHECK: %[[P:.*]] = burin.mul %{{.*}}, %[[M]] : (tensor<6x5xf32>
@@ -36,7 +36,7 @@ func.func @partly(%x: tensor<2x3x8xf32>, %w: tensor<8x5xf32>, %row: tensor<2x3x1
   return %z : tensor<2x3x5xf32>
 }
 
-// A square reads its operand twice.
+// The square uses its operand twice.
 // CHECK-LABEL: func.func @square(
 // CHECK: %[[C:.*]] = burin.contract
 // CHECK: %[[S:.*]] = burin.mul %[[C]], %[[C]] : (tensor<6x5xf32>

@@ -1,4 +1,4 @@
-// The rules the op definitions state beyond or instead of PyTorch's, and the ops it does not have.
+// Rules of the op definitions that differ from PyTorch's or go beyond them, and ops that PyTorch does not have.
 #include "test/reference/Harness.h"
 #include <catch2/catch.hpp>
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 constexpr double kNan = NAN, inf = INFINITY;
 using Ints = std::vector<int64_t>;
 
-/// The elements of the first result; fails the test if there is none.
+/// Returns the elements of the first result; fails the test if there is none.
 Ints ints(const Outcome &outcome) {
   REQUIRE(outcome.error == "");
   return outcome->ints();
@@ -22,7 +22,7 @@ std::vector<double> elements(const Outcome &outcome) {
   return outcome->reals();
 }
 
-/// Of a `contract` that is a matrix product.
+/// Attributes of a `contract` that is a matrix product.
 Attrs productAttrs(int64_t batch, int64_t columns) {
   return {
       {"batch", batch}, {"columns", Shape{columns}}, {"kernel", Ints{1}}, {"strides", Ints{1}}, {"dilations", Ints{1}}};
@@ -86,7 +86,7 @@ TEST_CASE("casts saturate, wrap and test for zero") {
   CHECK(ints(evaluateOp("cast", {x}, to(boolean))) == Ints{1, 1, 1, 1, 1, 1});
   CHECK(ints(evaluateOp("cast", {integers({256, 0, -2})}, to(boolean))) == Ints{1, 0, 1});
   CHECK(elements(evaluateOp("cast", {reals({0.1, 1e300}, {}, f64)}, to(f32))) == std::vector<double>{0.1f, inf});
-  // Once, not through f64: 2^54 + 2^30 + 1 lies just above the middle of two f32 neighbours.
+  // Rounded once, not through f64: 2^54 + 2^30 + 1 is just above halfway between two f32 neighbours.
   CHECK(elements(evaluateOp("cast", {integers({(int64_t(1) << 54) + (int64_t(1) << 30) + 1})}, to(f32)))[0] ==
         0x1p54 + 0x1p31);
 }
@@ -209,7 +209,7 @@ TEST_CASE("contract over windows is a channels-last convolution") {
   REQUIRE(got.error == "");
   CHECK(difference(*got, *conv) == "");
 
-  // Less than no padding at an end: as if the last rows and columns were not there.
+  // Negative padding at an end: as if the last rows and columns were not there.
   Outcome part = evaluateOp("slice", {x}, {{"starts", Shape{0, 0, 0, 0}}, {"stops", Shape{2, 5, 5, 3}}});
   REQUIRE(part.error == "");
   conv = evaluateOp("conv", {*part, w},
@@ -234,7 +234,7 @@ TEST_CASE("bf16_terms add up to the matrix, and contract takes those of the righ
     xs.push_back(double(float(std::sin(i) * std::exp(i % 7))));
   for (int i = 0; i < 35 * 33; ++i)
     ws.push_back(double(float(std::cos(i))));
-  xs[2 * 35 + 4] = 1e-20; // no terms
+  xs[2 * 35 + 4] = 1e-20; // has no bf16 terms
   RefTensor x = reals(xs, {3, 35}), w = reals(ws, {35, 33});
   Outcome terms = evaluateOp("bf16_terms", {x});
   REQUIRE(terms.error == "");
@@ -249,12 +249,12 @@ TEST_CASE("bf16_terms add up to the matrix, and contract takes those of the righ
       CHECK((row == 2 && k == 4) | (std::fabs(term(row, k, 0) - whole) <= std::fabs(whole) / 256));
     }
   CHECK(term(0, 1, 0) != 0);
-  CHECK(terms->reals()[size_t((3 * 16 + 1) * 32 + 6)] == 0); // beyond the 35th step
+  CHECK(terms->reals()[size_t((3 * 16 + 1) * 32 + 6)] == 0); // beyond step 35
 
-  // The right side, put into its panels by hand.
+  // The right operand, packed into panels by hand.
   RefTensor right = RefTensor::zeros(bf16, {2, 2, 3, 2, 16, 32});
   Outcome columns = evaluateOp("transpose", {w}, {{"perm", Ints{1, 0}}});
-  Outcome turned = evaluateOp("bf16_terms", {*columns}); // a row per column
+  Outcome turned = evaluateOp("bf16_terms", {*columns}); // one row per column
   REQUIRE(turned->shape == Ints{4, 2, 3, 16, 32});
   for (int64_t n = 0; n < 33; ++n)
     for (int64_t k = 0; k < 35; ++k)

@@ -9,7 +9,7 @@ using Ints = std::vector<int64_t>;
 
 namespace {
 
-/// Different elements, all of them values of the type.
+/// Returns distinct elements, all of them representable in the type.
 RefTensor sample(DType dtype, Ints shape) {
   RefTensor t = RefTensor::zeros(dtype, std::move(shape));
   for (int64_t i = 0; i < t.size(); ++i)
@@ -71,7 +71,7 @@ TEST_CASE("moves of elements of every width fold to what evaluation gives") {
 TEST_CASE("moves keep every bit, also those of NaNs") {
   std::vector<char> bits(3 * 5 * 4);
   for (size_t i = 0; i < 15; ++i) {
-    uint32_t pattern = 0x7fa00000 + uint32_t(i); // signalling, each with its own payload
+    uint32_t pattern = 0x7fa00000 + uint32_t(i); // a signalling NaN with its own payload
     std::memcpy(bits.data() + 4 * i, &pattern, 4);
   }
   RefTensor x = RefTensor::zeros(f32, {3, 5});

@@ -12,7 +12,7 @@ using ir::RefTensor;
 
 namespace {
 
-/// A context of its own for every evaluation, which collects the diagnostics.
+/// A separate context for every evaluation, which collects the diagnostics.
 struct Session {
   mlir::MLIRContext context{mlir::MLIRContext::Threading::DISABLED};
   Outcome outcome;
@@ -35,13 +35,13 @@ struct Session {
 
 namespace {
 
-/// One op, recorded as the frontend does: loose attributes become canonical.
+/// One op, recorded as by the frontend: loose attributes become canonical.
 struct Recorded {
   Session session;
   mlir::Block block;
   mlir::Operation *op = nullptr;
 
-  /// `operand` gives the value of an operand at the start of the block.
+  /// `operand` creates the value of an operand at the start of the block.
   Recorded(const std::string &name, const std::vector<const RefTensor *> &operands, const Attrs &attrs,
            llvm::function_ref<mlir::Value(mlir::OpBuilder &, const TensorSpec &, size_t)> operandValue) {
     const ir::OpInfo *info = ir::findOp(name);

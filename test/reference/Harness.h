@@ -1,4 +1,5 @@
-// Evaluates single ops and functions for the tests of the reference interpreter. No MLIR here: the tests compile fast.
+// Evaluates single ops and functions for the tests of the reference interpreter. Does not expose MLIR, so that the
+// tests compile fast.
 #pragma once
 #include "ir/infer/OpInfo.h"
 #include "ir/reference/ReferenceTensor.h"
@@ -25,8 +26,8 @@ Outcome evaluateOp(const std::string &name, std::vector<const ir::RefTensor *> o
 Outcome evaluateOp(const std::string &name, std::initializer_list<ir::RefTensor> operands, const Attrs &attrs = {},
                    const ir::RefOptions &options = {});
 
-/// The same op on constants, folded: the bytes of the results, none if it does not fold. `bytes` are the operands';
-/// where it is empty, those of the tensors.
+/// Folds the same op on constants and returns the bytes of the results; empty if it does not fold. `bytes` are those of
+/// the operands; where empty, those of the tensors.
 std::vector<std::vector<char>> foldedBytes(const std::string &name, std::vector<const ir::RefTensor *> operands,
                                            const Attrs &attrs = {}, const std::vector<std::vector<char>> &bytes = {});
 
@@ -39,7 +40,7 @@ Outcome interpretText(const std::string &text, const std::vector<ir::RefTensor> 
 ir::RefTensor reals(std::vector<double> elements, std::vector<int64_t> shape = {}, DType dtype = f32);
 ir::RefTensor integers(std::vector<int64_t> elements, std::vector<int64_t> shape = {}, DType dtype = i64);
 
-/// Same type, shape and elements (NaN equals NaN); the message says what differs.
+/// Returns "" for equal types, shapes and elements (NaN equals NaN), else a message about the difference.
 std::string difference(const ir::RefTensor &got, const ir::RefTensor &expected, double tolerance = 0);
 
 } // namespace burin::test

@@ -34,7 +34,7 @@ TEST_CASE("every 16-bit float survives the way through the interpreter's tensors
     }
     CHECK(wrong == 0);
   }
-  // The compiler's own conversions of the same bits.
+  // The compiler's conversions of the same bits.
   RefTensor half = RefTensor::fromBytes(f16, {65536}, bytes), brain = RefTensor::fromBytes(bf16, {65536}, bytes);
   int wrong = 0;
   for (size_t i = 0; i < 65536; ++i) {

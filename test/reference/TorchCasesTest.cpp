@@ -1,4 +1,4 @@
-// Compares the interpreter with the numbers PyTorch gave; see make_torch_cases.py.
+// Compares the interpreter with PyTorch's results; see make_torch_cases.py.
 #include "ir/reference/ReferenceOp.h"
 #include "test/reference/Harness.h"
 #include "llvm/Support/JSON.h"
@@ -77,7 +77,7 @@ Attrs attrsOf(const std::string &op, const json::Object &object) {
   return attrs;
 }
 
-/// PyTorch computes narrow floats through f32: the last bit may differ.
+/// PyTorch computes 16-bit floats through f32, so the last bit may differ.
 double toleranceOf(DType dtype) { return dtype == f16 ? 0x1p-10 : dtype == bf16 ? 0x1p-7 : dtype == f32 ? 1e-6 : 2e-8; }
 
 const json::Array &torchCases() {
@@ -95,7 +95,7 @@ const json::Array &torchCases() {
 
 namespace {
 
-/// A case as the file holds it.
+/// A case in the form of the file.
 struct Case {
   std::string op;
   std::vector<RefTensor> tensors;
@@ -156,7 +156,7 @@ TEST_CASE("every op of the table has a reference and, where PyTorch knows it, a 
   std::set<std::string> covered;
   for (const json::Value &value : torchCases())
     covered.insert((*value.getAsArray())[0].getAsString()->str());
-  // Not PyTorch's, or random: tested by hand.
+  // Ops that PyTorch does not have, or random ones: tested elsewhere.
   const std::set<std::string> own{"contract",
                                   "pack",
                                   "iota",

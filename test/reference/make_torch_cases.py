@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes torch_cases.json: what PyTorch computes for the ops of burin, to compare the reference interpreter with.
+"""Writes torch_cases.json: PyTorch's results for the ops of burin, to compare the reference interpreter with.
 
 Needs torch and numpy; run it again after adding a case:  python3 make_torch_cases.py > torch_cases.json
 Every case is [op, operands, attributes, results]; a tensor is [dtype, shape, elements].
@@ -69,7 +69,7 @@ def unary():
     case("sign", [SPECIAL[:-1]], torch.sign(SPECIAL[:-1]))
     case("leaky_relu", [SPECIAL], F.leaky_relu(SPECIAL, 0.1), negative_slope=0.1)
     case("elu", [SPECIAL], F.elu(SPECIAL, 1.25), alpha=1.25)
-    finite = SPECIAL[SPECIAL != -inf]  # at -inf the limit is defined, PyTorch gives NaN
+    finite = SPECIAL[SPECIAL != -inf]  # at -inf the result is the limit, but PyTorch gives NaN
     for mode in ("none", "tanh"):
         case("gelu", [finite], F.gelu(finite, approximate=mode), approximate=mode)
     case("silu", [finite], F.silu(finite))

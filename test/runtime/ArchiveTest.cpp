@@ -1,4 +1,4 @@
-// The file format: what is written is read back; what is damaged is refused and never crashes.
+// The file format: written artifacts are read back unchanged; damaged ones are refused without a crash.
 #include "runtime/format/Checksum.h"
 #include "runtime/format/Cursor.h"
 #include "test/runtime/Checks.h"
@@ -14,7 +14,7 @@ using namespace burin::rt::test;
 
 namespace {
 
-/// What reading these bytes says; an ArtifactView and a Program are made and dropped.
+/// Returns the status of reading these bytes as an ArtifactView and a Program.
 Status read(Bytes file) {
   ArtifactView view;
   Status parsed = parseArtifact(file, WeightCheck::Verify, view);
@@ -46,7 +46,7 @@ Bytes section(Bytes file, size_t i) {
   size_t entry = kHeaderBytes + i * kSectionBytes;
   return file.subspan(peek<uint64_t>(file, entry + 8), peek<uint64_t>(file, entry + 16));
 }
-/// Makes all checksums right again, so that what is behind them is tested.
+/// Recomputes all checksums, so that later checks are reached.
 void reseal(std::vector<std::byte> &file) {
   uint32_t sections = peek<uint32_t>(file, 24);
   for (size_t i = 0; i < sections; ++i)
@@ -98,7 +98,7 @@ TEST_CASE("a file that cannot be written is not there") {
   CHECK(s.code() == ErrorCode::Io);
   CHECK(contains(s.message(), "no such folder/x.plate"));
 
-  ::mkdir("occupied.plate", 0777); // the rename fails: a folder has the name
+  ::mkdir("occupied.plate", 0777); // the rename fails, as a folder has the name
   CHECK_FALSE(writeFile("occupied.plate", bytes).ok());
   CHECK(::access(("occupied.plate.tmp" + std::to_string(::getpid())).c_str(), F_OK) != 0);
   ::rmdir("occupied.plate");
@@ -107,7 +107,7 @@ TEST_CASE("a file that cannot be written is not there") {
 TEST_CASE("every truncation is refused as a truncation") {
   std::vector<std::byte> file = threeSteps(2).bytes();
   for (size_t size = 0; size < file.size(); ++size) {
-    // A copy of its own, so that a sanitizer sees a read past the end.
+    // An exact copy, so that a sanitizer sees a read past the end.
     std::vector<std::byte> cut(file.begin(), file.begin() + long(size));
     ArtifactView view;
     Status s = parseArtifact(cut, WeightCheck::Verify, view);
@@ -180,7 +180,7 @@ TEST_CASE("every flipped bit is refused") {
   requireOk(parseArtifact(file, WeightCheck::Verify, view));
 }
 
-/// Changes the plan of a model again and again: each one is refused, or can be bound to these input shapes.
+/// Changes the plan of a model randomly, again and again: each one is refused, or can be bound to these input shapes.
 static void changePlan(const std::vector<std::byte> &original, const std::vector<std::vector<int64_t>> &shapes) {
   size_t meta = size_t(section(original, 0).data() - original.data()), metaBytes = section(original, 0).size();
   std::mt19937 random(7);
@@ -191,7 +191,7 @@ static void changePlan(const std::vector<std::byte> &original, const std::vector
       static constexpr uint8_t interesting[] = {0, 1, 0x7f, 0x80, 0xff};
       file[meta + random() % metaBytes] = std::byte(random() % 2 ? interesting[random() % 5] : random());
     }
-    if (random() % 16 == 0) // and a shorter plan
+    if (random() % 16 == 0) // a shorter plan as well
       poke(file, kHeaderBytes + 16, uint64_t(random() % metaBytes));
     reseal(file);
     Program::Ptr program;
@@ -209,7 +209,7 @@ static void changePlan(const std::vector<std::byte> &original, const std::vector
       REQUIRE(session->outputShape(0).size() <= 32);
   }
   CHECK(refused > 1000);
-  CHECK(accepted > 1000); // names, locations, sizes
+  CHECK(accepted > 1000); // changes of names, locations and sizes
 }
 
 TEST_CASE("a changed plan with right checksums is refused or can be bound") {
@@ -307,15 +307,15 @@ TEST_CASE("a kernel must be in the executable part of the image") {
 }
 
 TEST_CASE("crc32c is the one of the standard") {
-  const char *check = "123456789"; // RFC 3720's check value
+  const char *check = "123456789"; // the check value of RFC 3720
   CHECK(crc32c(std::as_bytes(std::span(check, 9))) == 0xe3069283);
   std::vector<std::byte> zeros(32);
   CHECK(crc32c(zeros) == 0x8a9136aa);
-  for (size_t bytes : {size_t(0), size_t(1003), (size_t(16) << 20) + 41}) { // the last one by two threads
+  for (size_t bytes : {size_t(0), size_t(1003), (size_t(16) << 20) + 41}) { // the last one is checked by two threads
     std::vector<std::byte> data(bytes);
     for (size_t i = 0; i < data.size(); ++i)
       data[i] = std::byte(i * 37 + i / 251);
-    uint32_t parts[8]; // by its definition: eight parts of whole words, the last takes the rest
+    uint32_t parts[8]; // by definition: eight parts of whole words; the last includes the remainder
     size_t part = bytes / 64 * 8;
     for (size_t i = 0; i < 8; ++i)
       parts[i] = crc32c(Bytes(data).subspan(i * part, i == 7 ? bytes - 7 * part : part));

@@ -1,4 +1,4 @@
-// What the runtime itself costs: loading, binding, a run per step. Run it alone on the machine.
+// Measures overheads of the runtime: loading, binding, a run per step. Needs an otherwise idle machine.
 #include "runtime/format/Checksum.h"
 #include "test/runtime/Model.h"
 #include <benchmark/benchmark.h>
@@ -80,7 +80,7 @@ void load(benchmark::State &state) {
 }
 BENCHMARK(load)->Arg(1)->Arg(20)->Arg(1000);
 
-// A file with many weights, in the page cache: what checking them costs.
+// Loads a file with many weights from the page cache, to measure the time of checking them.
 void loadWeights(benchmark::State &state) {
   Model m = emptySteps(1);
   m.weight("large", std::vector<float>(size_t(state.range(0)) << 18, 1.f));

@@ -1,5 +1,5 @@
-/* The C interface, used from C: the header is C11, and everything is reached through the function table. Returns NULL,
- * or what went wrong. */
+/* Tests the C interface from C: the header is C11, and all functions are reached through the function table. Returns
+ * NULL, or a message about the first failure. */
 #include "burin/runtime.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,7 +152,7 @@ const char *checkCApi(const char *path, const void *data, size_t bytes) {
   burin_session *first = NULL, *second = NULL;
   CHECK(!rt->session_create(fromFile, NULL, &first));
   CHECK(!rt->session_create(fromMemory, &options, &second));
-  rt->artifact_release(fromFile); /* the sessions keep them */
+  rt->artifact_release(fromFile); /* the sessions hold references */
   rt->artifact_release(fromMemory);
   failure = checkRuns(first);
   if (!failure)

@@ -1,4 +1,4 @@
-// Mapping machine code: what is refused, and that hostile images do no harm (none of their code runs).
+// Mapping of machine code: which images are refused, and that malicious ones do no harm (none of their code runs).
 #include "runtime/code/Elf.h"
 #include "test/runtime/Checks.h"
 #include <cmath>
@@ -22,7 +22,7 @@ Elf64_Phdr *segments(std::vector<std::byte> &elf, size_t &count) {
   return reinterpret_cast<Elf64_Phdr *>(elf.data() + header->e_phoff);
 }
 
-/// Loads the image with its first segment of a kind changed.
+/// Loads the image after changing its first segment of this kind.
 Status loadChanged(uint32_t type, uint32_t flags, void (*change)(Elf64_Phdr &)) {
   std::vector<std::byte> elf = kernelImage();
   size_t count;
@@ -89,7 +89,7 @@ TEST_CASE("a malformed image is refused") {
 TEST_CASE("a damaged image is refused or mapped, without harm") {
   std::mt19937 random(11);
   const std::vector<std::byte> &original = kernelImage();
-  // The interesting bytes: headers, dynamic section, symbols, relocations; the rest of the file is mostly padding.
+  // The bytes that the loader interprets: headers, dynamic section, symbols, relocations. The rest is mostly padding.
   std::vector<size_t> interesting;
   for (size_t i = 0; i < original.size(); ++i)
     if (i < 1024 || original[i] != std::byte(0))

@@ -1,4 +1,4 @@
-// Steps that run functions of the artifact or of the host: what they do, and that damaged ones are refused.
+// Steps that run functions of the artifact or of the host: their results, and that damaged ones are refused.
 #include "test/runtime/Checks.h"
 #include <cmath>
 #include <cstring>
@@ -100,7 +100,7 @@ std::string problemOf(Model m, const std::function<void(Model &)> &damage) {
   return status.message();
 }
 
-/// main(x[n]) -> y[n], which the host makes from x.
+/// main(x[n]) -> y[n], computed by a host function.
 Model asking(HostCall::Kind kind = HostCall::Kind::Function) {
   Model m;
   ExprId n = m.symbol("n", 0, 0);
@@ -138,7 +138,7 @@ TEST_CASE("a call runs another plan, bound once per set of sizes") {
 TEST_CASE("a branch runs one of two plans") {
   Model m = branching();
   auto session = sessionOf(m);
-  for (uint8_t choice : {1, 0, 1, 2}) { // any byte but 0 is true
+  for (uint8_t choice : {1, 0, 1, 2}) { // any byte except 0 is true
     TensorView view{&choice, nullptr, 0, boolean};
     const float factor = choice ? 2 : 3;
     CHECK(valuesOf(*session, {1, -5, .5f}, {view}) == std::vector<float>{factor, -5 * factor, .5f * factor});
@@ -160,7 +160,7 @@ TEST_CASE("a loop leaves its values in the results after any number of turns") {
   CHECK(turns == 1 + 2 + 4 + 7);
 }
 
-TEST_CASE("functions run functions") { // main: call outer; outer: a branch of a loop and of nothing
+TEST_CASE("functions run functions") { // main calls `outer`, whose branches are a loop and an empty function
   Model m;
   ExprId n = m.symbol("n", 0, 0);
   m.input("x", {n});
@@ -231,7 +231,7 @@ TEST_CASE("an error in a function ends the run with its text and line") {
     Status status = runOn(*session, {1, 2, -3, -4}).status;
     CHECK(status.code() == ErrorCode::Data);
     CHECK(contains(status.message(), "a value is negative (element 2)\n  at model.cpp:9"));
-    CHECK(valuesOf(*session, {0}) == std::vector<float>{1}); // the session is as before
+    CHECK(valuesOf(*session, {0}) == std::vector<float>{1}); // the session is unchanged
   }
 }
 
@@ -291,7 +291,7 @@ TEST_CASE("damaged steps that run functions are refused") {
     CHECK(contains(problem, part));
   };
   for (auto &make : {calling, branching, looping}) {
-    // A function that does not exist, the caller itself, one that is public.
+    // A function that does not exist, the caller itself, and a public function.
     for (uint32_t plan : {uint32_t(9), UINT32_MAX, uint32_t(0)})
       expect(problemOf(make(), [&](Model &m) { step(m).plans[0] = plan; }), "not a private one behind its own");
     expect(problemOf(make(), [&](Model &m) { step(m).plans.clear(); }), "names 0 functions");
@@ -309,11 +309,11 @@ TEST_CASE("damaged steps that run functions are refused") {
     expect(problemOf(make(), [&](Model &m) { m.a.plans[1].inputs.pop_back(); }), "");
     expect(problemOf(make(),
                      [&](Model &m) {
-                       m.plan().loops.push_back({0, 0, m.constant(2), 0}); // of independent turns
+                       m.plan().loops.push_back({0, 0, m.constant(2), 0}); // a parallel loop
                      }),
            "in a loop of independent turns");
   }
-  // Recursion: each function stands behind those that run it.
+  // Recursion: each function must precede the functions that run it.
   expect(problemOf(calling(),
                    [&](Model &m) {
                      m.current = 1;
@@ -326,7 +326,7 @@ TEST_CASE("damaged steps that run functions are refused") {
                      m.run(Kind::Call, {1}, {in(0), out(0)}, {m.plan().inputs[0].dims[0]});
                    }),
          "runs function 1");
-  // Loops: as many values as the body gives, one bool.
+  // Loops: the body returns as many values as are carried, and the condition one bool.
   auto body = [](Model &m) -> Plan & { return m.a.plans[2]; };
   expect(problemOf(looping(), [&](Model &m) { body(m).outputs.push_back(body(m).outputs[0]); }), "a loop do not fit");
   expect(problemOf(looping(), [&](Model &m) { m.a.plans[1].outputs.push_back(m.a.plans[1].outputs[0]); }),

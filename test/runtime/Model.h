@@ -1,4 +1,4 @@
-// Artifacts made by hand, for the tests of the runtime.
+// Artifacts made by hand for the tests of the runtime.
 #pragma once
 #include "runtime/code/Loader.h"
 #include "runtime/execute/Session.h"
@@ -11,7 +11,7 @@ namespace burin::rt::test {
 std::vector<std::byte> readBytes(const std::string &path);
 /// The image of kernels.c.
 const std::vector<std::byte> &kernelImage();
-/// The virtual address of an exported function of an ELF image; 0 when it has none of that name.
+/// Returns the virtual address of an exported function of an ELF image, or 0 if it has none of that name.
 uint64_t symbolAddress(const std::vector<std::byte> &elf, const std::string &name);
 
 /// Builds an Artifact record by record.
@@ -21,10 +21,10 @@ struct Model {
 
   Model();
   size_t current = 0;
-  Plan &plan() { return a.plans[current]; } // what is built
-  /// Adds a private function and goes on with it.
+  Plan &plan() { return a.plans[current]; } // the function under construction
+  /// Adds a private function; further calls build it.
   uint32_t function(const std::string &name);
-  /// A size that its callers pass.
+  /// A size that the function's callers pass.
   ExprId passed(const std::string &name);
   ExprId constant(int64_t value);
   ExprId symbol(const std::string &name, uint32_t input, uint32_t axis, int64_t min = 0, int64_t max = INT64_MAX);
@@ -38,7 +38,7 @@ struct Model {
   Slot part(Slot whole, ExprId begin, ExprId stride);
   uint32_t kernel(const std::string &name);
   Step &step(const std::string &kernel, std::vector<Slot> operands, std::vector<ExprId> sizes, ExprId tasks);
-  /// A step that runs functions; `sizes` are those of their symbols.
+  /// A step that runs functions; `sizes` are the values of their symbols.
   Step &run(Step::Kind kind, std::vector<uint32_t> plans, std::vector<Slot> operands, std::vector<ExprId> sizes);
   uint32_t location(const std::string &where);
 
@@ -49,15 +49,16 @@ struct Model {
 
 /// x[batch, n] -> reversed(exp(x * w + b)), with w = 1, 2, … and b = .5
 Model threeSteps(int64_t n);
-/// The same, one row per turn of a loop.
+/// The same, one row per iteration of a loop.
 Model loopOverRows(int64_t n);
-/// first[4, n], w[turns, n] -> all of h[turns + 1, 4, n]: h[0] = first, h[t + 1] = h[t] * w[t] + .5 in a loop with
-/// state whose steps are worth several threads. `reverse`: the rows of w from the last one to the first.
+/// first[4, n], w[turns, n] -> all states h[turns + 1, 4, n]: h[0] = first, h[t + 1] = h[t] * w[t] + .5, as a loop with
+/// state whose steps are large enough for several threads. `reverse` iterates over the rows of w from the last one to
+/// the first.
 Model recurrence(int64_t n, bool reverse);
-/// x[n] -> exp of its positive elements [k], and those of the exponentials that are above 1 [m], for which it is
-/// computed a second time how many there are
+/// x[n] -> exp of its positive elements [k], and those of the exponentials that are above 1 [m]. k and m are computed
+/// sizes.
 Model positives();
-/// What threeSteps computes.
+/// The expected results of threeSteps.
 std::vector<float> expectedThreeSteps(const std::vector<float> &x, int64_t n);
 
 inline Slot in(uint32_t i) { return {Slot::Kind::Input, i}; }

@@ -31,7 +31,7 @@ std::string errorOf(std::span<const std::byte> bytes) {
   return error;
 }
 
-/// The array of a file that must be good.
+/// Reads a file that must be valid.
 NpyArray mustRead(std::span<const std::byte> bytes) {
   std::string error;
   std::optional<NpyArray> array = readNpy(bytes, error);
@@ -83,7 +83,7 @@ TEST_CASE("npy: the header is NumPy's") {
 }
 
 TEST_CASE("npy: Fortran order is converted") {
-  // [[1, 2, 3], [4, 5, 6]] column by column
+  // [[1, 2, 3], [4, 5, 6]] in column-major order
   NpyArray array = mustRead(file("{'descr': '|i1', 'fortran_order': True, 'shape': (2, 3), }\n", "\1\4\2\5\3\6"));
   CHECK(same(array, arrayOf<int8_t>(i8, {2, 3}, {1, 2, 3, 4, 5, 6})));
 
@@ -102,7 +102,8 @@ TEST_CASE("npy: other spellings of a header are read") {
   mustRead(file("{\"shape\":(2,),\"descr\":\"|b1\",\"fortran_order\":False}", std::string("\1\0", 2)));
   mustRead(file("{'descr': '<f4', 'fortran_order': False, 'shape': ()}", "abcd", 3));
   CHECK(mustRead(file("{'descr': '|V2', 'fortran_order': False, 'shape': (1,)}", "ab")).dtype == bf16);
-  mustRead(file("{'descr': '>i1', 'fortran_order': False, 'shape': (1,)}", "a")); // one byte has no order
+  // The byte order of a single byte does not matter.
+  mustRead(file("{'descr': '>i1', 'fortran_order': False, 'shape': (1,)}", "a"));
 }
 
 TEST_CASE("npy: what cannot be read is refused with a reason") {

@@ -1,4 +1,4 @@
-// Which steps of a plan run side by side, and that they give what they give one after the other.
+// Which steps of a plan run concurrently, and that the results are those of sequential execution.
 #include "runtime/execute/LaneOrder.h"
 #include "runtime/execute/StepSchedule.h"
 #include "test/runtime/Checks.h"
@@ -14,7 +14,7 @@ constexpr int64_t kColumns = 48;
 
 Slot buffer(uint32_t i) { return {Slot::Kind::Buffer, i}; }
 
-/// Steps that touch these slots, a buffer's producer first.
+/// An artifact whose steps access these slots; a buffer's producer comes first.
 Artifact artifactOf(const std::vector<std::vector<Slot>> &operands) {
   Artifact a;
   a.plans.resize(1);
@@ -28,7 +28,7 @@ Artifact artifactOf(const std::vector<std::vector<Slot>> &operands) {
 
 constexpr double kCostNs = 8000;
 
-/// "0 1+2 3": steps 1 and 2 side by side.
+/// "0 1+2 3": steps 1 and 2 run concurrently.
 std::string orderOf(const Artifact &a, std::vector<double> ns, int threads = 2) {
   std::string text;
   uint32_t left = 0;
@@ -41,8 +41,8 @@ std::string orderOf(const Artifact &a, std::vector<double> ns, int threads = 2) 
   return text;
 }
 
-/// x[1, n] -> reversed(exp(x * w + b)) for `towers` different w, each of three steps of `ns`, one tower after the
-/// other.
+/// x[1, n] -> reversed(exp(x * w + b)) for `towers` different w. Each tower has three steps of `ns`; the towers are in
+/// sequence.
 Model towers(int count, int64_t ns) {
   Model m;
   ExprId one = m.constant(1), columns = m.constant(kColumns), bytes = m.constant(kColumns * 4);
@@ -81,12 +81,12 @@ TEST_CASE("steps stay in order where nothing is gained, or that may not run besi
   Artifact a = artifactOf({{in(0), buffer(0)}, {in(0), buffer(1)}, {buffer(0), buffer(1), out(0)}});
   CHECK(orderOf(a, {9000, 9000, 9000}) == "0+1 2");
   CHECK(orderOf(a, {7000, 7000, 9000}) == "0 1 2");
-  CHECK(orderOf(a, {20000, 4000, 1000}) == "0 1 2"); // they would wait for the longest
+  CHECK(orderOf(a, {20000, 4000, 1000}) == "0 1 2"); // the short steps would wait for the longest one
   CHECK(orderOf(a, {9000, -1, 9000}) == "0 1 2");
 }
 
 TEST_CASE("steps that touch what another one writes follow each other") {
-  // Both read a buffer; then one of the readers writes in its place.
+  // Both steps read a buffer; then one of the readers writes in its place.
   CHECK(orderOf(artifactOf({{in(0), buffer(0)}, {buffer(0), out(0)}, {buffer(0), out(1)}}), {9000, 9000, 9000}) ==
         "0 1+2");
   CHECK(orderOf(artifactOf({{in(0), buffer(0)}, {buffer(0), out(0)}, {buffer(0), buffer(0)}, {buffer(0), out(1)}}),
@@ -124,10 +124,11 @@ TEST_CASE("on a GPU a step waits for those alone that it needs") {
   };
   LaneOrder order(3);
   CHECK(textOf(order.add({{writes(0)}, {writes(1)}})) == "0, 1 forked");
-  CHECK(textOf(order.add({{reads(1), writes(3)}, {reads(0), writes(2)}})) == "1, 0"); // each follows its own
+  // Each follows its own predecessor.
+  CHECK(textOf(order.add({{reads(1), writes(3)}, {reads(0), writes(2)}})) == "1, 0");
   CHECK(textOf(order.add({{reads(2), reads(3), writes(4)}, {reads(3), writes(5)}})) == "0 after 1, 1");
   CHECK(textOf(order.add({{reads(4), writes(6)}, {reads(1), writes(7)}, {reads(9), writes(8)}})) == "0, 1, 2 forked");
-  CHECK(textOf(order.add({{writes(4)}, {reads(4)}})) == "0, 1 after 0"); // memory that is used again
+  CHECK(textOf(order.add({{writes(4)}, {reads(4)}})) == "0, 1 after 0"); // reused memory
   CHECK(textOf(order.add({Touched{writes(20)}, {reads(6)}})) == "0, 1"); // its lane has waited before
   CHECK(textOf(order.add({{reads(8)}, {reads(8)}, {reads(8)}})) == "2, 0 after 2, 1 after 2");
   LaneOrder one(1);
@@ -136,7 +137,7 @@ TEST_CASE("on a GPU a step waits for those alone that it needs") {
 
 TEST_CASE("steps side by side give what they give one after the other") {
   constexpr int count = 5;
-  Program::Ptr program = towers(count, 6000).load(); // each step stays on one thread
+  Program::Ptr program = towers(count, 6000).load(); // each step is too small for several threads
   std::vector<float> x;
   for (int64_t i = 0; i < kColumns; ++i)
     x.push_back(float(i) / 7);

@@ -70,7 +70,7 @@ TEST_CASE("what workers have in their turns of a loop never overlaps") {
             const LiveRange &a = buffers[i], &b = buffers[j];
             bool together = a.firstStep <= b.lastStep && b.firstStep <= a.lastStep;
             bool anyStep = a.loop != kNoLoop && b.loop != kNoLoop && v != w; // of different workers
-            bool beside = (a.loop == kNoLoop) != (b.loop == kNoLoop) &&      // outer ones, as long as the loop runs
+            bool beside = (a.loop == kNoLoop) != (b.loop == kNoLoop) &&      // outside of the loop, live while it runs
                           (a.loop == kNoLoop ? a : b).firstStep <= last &&
                           (a.loop == kNoLoop ? a : b).lastStep >= first;
             if ((i == j && v == w) || !a.bytes || !b.bytes || !(anyStep || beside || (v == w && together)))

@@ -12,7 +12,7 @@ using namespace burin;
 using namespace burin::rt;
 using namespace burin::rt::test;
 
-// Counts what a run allocates. A sanitizer replaces these functions itself.
+// Counts the allocations of a run. Sanitizers replace these functions themselves.
 #if defined(__has_feature)
 #define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
 #else
@@ -65,7 +65,7 @@ Status runWith(Session &session, const std::vector<TensorView> &inputs, std::vec
   return session.run(inputs, outputs);
 }
 
-/// Steps that are worth several threads at any size.
+/// Steps that are large enough for several threads at any size.
 Model heavySteps(int64_t n) {
   Model m = threeSteps(n);
   for (Step &step : m.plan().steps)
@@ -121,7 +121,7 @@ TEST_CASE("results do not depend on threads or on who runs them") {
   hooked.parallelFor = {&calls,
                         [](void *ctx, int64_t n, int64_t grain, Pool::Body body, void *bodyCtx) {
                           ++*static_cast<int *>(ctx);
-                          for (int64_t hi = n; hi > 0; hi -= grain) // backwards, and odd workers
+                          for (int64_t hi = n; hi > 0; hi -= grain) // from the end, with alternating workers
                             body(bodyCtx, std::max<int64_t>(0, hi - grain), hi, int(hi % 3));
                         },
                         3};
@@ -278,7 +278,7 @@ TEST_CASE("many shapes do not grow a session") {
       requireClose(runThreeSteps(*session, x, 5), expectedThreeSteps(x, 5));
     }
   CHECK(counter.bytes > 0);
-  CHECK(counter.peak <= 32768); // two buffers of 2,000 bytes, scratch, in whole pages
+  CHECK(counter.peak <= 32768); // two buffers of 2,000 bytes and scratch, in whole pages
   session.reset();
   CHECK(counter.bytes == 0);
 }
@@ -332,7 +332,7 @@ TEST_CASE("wrong calls are refused with all that is wrong") {
   CHECK(contains(refused({{nullptr, nullptr, 2, f32}, mask}, {result}), "input 0 (x) has no shape"));
   CHECK(contains(refused({{x.data(), shape23.data(), 2, DType(77)}, mask}, {result}), "got an unknown type[2, 3]"));
 
-  requireOk(runWith(*session, {ok, mask}, {result})); // and a refusal leaves the session in order
+  requireOk(runWith(*session, {ok, mask}, {result})); // the refused run has not damaged the session
 }
 
 TEST_CASE("sizes that make no sense are refused, not run") {
@@ -441,7 +441,7 @@ TEST_CASE("queued runs happen in order and report their end") {
     bool done = false;
   };
   std::vector<int> order;
-  std::vector<Call> calls(200); // more than may wait: the caller blocks for room
+  std::vector<Call> calls(200); // more than the queue holds: the caller blocks
   {
     AsyncRunner runner(*session);
     for (int i = 0; i < int(calls.size()); ++i) {
@@ -449,7 +449,7 @@ TEST_CASE("queued runs happen in order and report their end") {
       c.index = i, c.order = &order;
       c.x = ramp(size_t(1 + i % 9) * 5);
       c.y.resize(c.x.size());
-      c.shape = {1 + i % 9, i % 50 == 17 ? 6 : 5}; // some are wrong
+      c.shape = {1 + i % 9, i % 50 == 17 ? 6 : 5}; // some are invalid
       TensorView input = view(c.x, c.shape), output = view(c.y, c.shape);
       Status queued = runner.enqueue(0, {&input, 1}, {&output, 1},
                                      {&c, [](void *ctx, const Status &status, std::span<const TensorView> out) {
@@ -479,7 +479,7 @@ TEST_CASE("a finished run may queue the next") {
     AsyncRunner &runner;
     std::vector<float> x;
     std::vector<int64_t> shape = {2, 5};
-    std::atomic<int> left = 200; // more than may wait
+    std::atomic<int> left = 200; // more than the queue holds
 
     void next() {
       TensorView input = view(x, shape), output;

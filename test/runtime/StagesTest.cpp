@@ -1,4 +1,4 @@
-// Sizes that a run computes: stages, their bindings, and what hostile artifacts and wrong callers get.
+// Sizes that a run computes: stages, their bindings, and errors for damaged artifacts and invalid calls.
 #include "runtime/format/Stages.h"
 #include "test/runtime/Checks.h"
 #include <cmath>
@@ -22,7 +22,7 @@ struct Results {
   bool operator==(const Results &) const = default;
 };
 
-/// What positives() computes.
+/// The expected results of positives().
 Results expected(const std::vector<float> &x) {
   Results r;
   for (float v : x)
@@ -84,7 +84,7 @@ TEST_CASE("computed sizes decide shapes and work of what follows") {
       std::vector<float> x = mixed(seed % 4 * 50, seed);
       requireClose(run(*session, x), expected(x));
     }
-    requireClose(run(*session, std::vector<float>(100, -1)), {}); // nothing is left
+    requireClose(run(*session, std::vector<float>(100, -1)), {}); // no element is positive
     requireClose(run(*session, std::vector<float>(100, .5f)), expected(std::vector<float>(100, .5f)));
   }
 }
@@ -106,7 +106,7 @@ TEST_CASE("a run with sizes of an earlier one allocates nothing but what the cal
     CHECK(run(*logged, x) == first);
     run(*logged, y);
   }
-  CHECK(counter.planned <= 5); // the inputs once, then k and m of each
+  CHECK(counter.planned <= 5); // the inputs once, then k and m of each run
 }
 
 TEST_CASE("memory for an output of unknown size must be exactly right") {
@@ -124,12 +124,12 @@ TEST_CASE("memory for an output of unknown size must be exactly right") {
   Status s = session->run({&input, 1}, outputs);
   REQUIRE(s.code() == ErrorCode::InvalidArgument);
   CHECK(contains(s.message(), "output 0 (y) must be f32[" + std::to_string(right[0]) + "]"));
-  CHECK(outputs[1].data == nullptr); // a failed run leaves its results alone
+  CHECK(outputs[1].data == nullptr); // a failed run does not change the result descriptors
   outputs[0] = {};
   requireOk(session->run({&input, 1}, outputs));
   requireClose({valuesOf(outputs[0]), valuesOf(outputs[1])}, want);
 
-  x.assign(20, 1); // the session's memory of the last run may be given back to it
+  x.assign(20, 1); // the session's memory of the last run may be passed to it again
   requireOk(session->run({&input, 1}, outputs));
   CHECK(outputs[0].shape[0] == 20);
 }

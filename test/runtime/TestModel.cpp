@@ -1,4 +1,4 @@
-// runtime-test-model FOLDER: writes an artifact, an input for it and what it computes, for burin-run.test.
+// runtime-test-model FOLDER: writes an artifact, an input and the expected output, for burin-run.test.
 #include "runtime/npy/Npy.h"
 #include "test/runtime/Model.h"
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the runtime library: what it needs and exports, its size; and that public headers stand alone."""
+"""Checks the runtime library's imports, exports and size, and that public headers compile alone."""
 import argparse
 import os
 import pathlib
@@ -47,11 +47,11 @@ def libraryErrors(args):
 
 
 def headerErrors(compiler, generated):
-    """Compiles each public header alone, with nothing but the public folders to include from."""
+    """Compiles each public header alone, with only the public folders on the include path."""
     folders = [ROOT / folder for folder in PUBLIC] + [pathlib.Path(generated)]
     includes = [f"-I{folder}" for folder in folders]
     headers = (header for folder in folders for header in folder.glob("burin/*.h"))
-    parts = ("tensor_methods.h", "composed_methods.h")  # of class Tensor
+    parts = ("tensor_methods.h", "composed_methods.h")  # included by class Tensor
     for header in sorted(header for header in headers if header.name not in parts):
         languages = [["-x", "c++", "-std=c++20"]]
         if header.name == "runtime.h":
@@ -73,7 +73,7 @@ def main():
         parser.add_argument(f"--{option}", required=True)
     args = parser.parse_args()
     errors = list(headerErrors(args.compiler, args.generated))
-    if not args.sanitize:  # a sanitizer brings its own libraries and symbols
+    if not args.sanitize:  # sanitizers add libraries and symbols
         errors += libraryErrors(args)
     print("\n".join(errors), file=sys.stderr)
     return 1 if errors else 0

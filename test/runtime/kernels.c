@@ -1,13 +1,13 @@
-// Machine code for the tests: compiled into an image like those of the compiler's.
+// Machine code for the tests: compiled into an image like those that the compiler writes.
 #include <stdint.h>
 
 float expf(float);
 
 static const float *identity(const float *p) { return p; }
-// A pointer in data: the image needs a relative relocation.
+// A pointer in data, for which the image needs a relative relocation.
 static const float *(*volatile relocated)(const float *) = identity;
 
-// y[r, i] = x[r, i] * w[i] + b[i]; a task is a row
+// y[r, i] = x[r, i] * w[i] + b[i]; one task per row
 int64_t affine(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
   const float *x = relocated(operands[0]), *w = operands[1], *b = operands[2];
   float *y = operands[3];
@@ -18,7 +18,7 @@ int64_t affine(void *const *operands, const int64_t *sizes, void *scratch, int64
   return INT64_MAX;
 }
 
-// y = exp(x); a task is an element
+// y = exp(x); one task per element
 int64_t exponential(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
   const float *x = operands[0];
   float *y = operands[1];
@@ -27,7 +27,7 @@ int64_t exponential(void *const *operands, const int64_t *sizes, void *scratch, 
   return INT64_MAX;
 }
 
-// y[r] = x[r] backwards, by way of scratch memory of n floats; a task is a row
+// y[r] = x[r] reversed, through scratch memory of n floats; one task per row
 int64_t reversed(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
   const float *x = operands[0];
   float *y = operands[1], *row = scratch;
@@ -41,7 +41,7 @@ int64_t reversed(void *const *operands, const int64_t *sizes, void *scratch, int
   return INT64_MAX;
 }
 
-// The positive elements of x[n], and how many there are
+// Selects the positive elements of x[n], and counts them
 int64_t positive(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
   const float *x = operands[0];
   float *y = operands[1];
@@ -53,14 +53,14 @@ int64_t positive(void *const *operands, const int64_t *sizes, void *scratch, int
   return INT64_MAX;
 }
 
-// Whether x[0] < limit[0], as a bool
+// x[0] < limit[0], as a bool
 int64_t below(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
   const float *x = operands[0], *limit = operands[1];
   *(uint8_t *)operands[2] = x[0] < limit[0];
   return INT64_MAX;
 }
 
-// y = x, whose negative elements are the first error
+// y = x; the first negative element is an error
 int64_t positiveOnly(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
   const float *x = operands[0];
   float *y = operands[1];
@@ -72,7 +72,7 @@ int64_t positiveOnly(void *const *operands, const int64_t *sizes, void *scratch,
   return INT64_MAX;
 }
 
-// Nothing: what a step costs
+// An empty kernel, to measure the overhead of a step
 int64_t nothing(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) {
   return INT64_MAX;
 }

@@ -1,4 +1,4 @@
-// Mixed precision: which types ops compute in, and steps that are left out because a gradient is not finite.
+// Mixed precision: the types that ops compute in, and steps that are skipped because a gradient is not finite.
 #include "test/frontend/Check.h"
 #include <burin/autocast.h>
 #include <burin/losses.h>
@@ -11,7 +11,7 @@ nn::Sequential smallNet() {
   return nn::Sequential(nn::Linear(12, 32), nn::Tanh(), nn::Linear(32, 4));
 }
 
-/// The losses of steps on one batch.
+/// Returns the losses of training steps on one batch.
 std::vector<double> train(std::optional<DType> type, bool compiled, int steps) {
   auto net = smallNet();
   optim::AdamW optimizer(net.parameters(), {.lr = 1e-2});
@@ -131,7 +131,7 @@ TEST_CASE("a step with a gradient that is not finite changes nothing and lowers 
     return state;
   };
   Tensor good = randn({5, 12}), bad = full({5, 12}, INFINITY);
-  run(bad); // also at the first step, which makes the slots
+  run(bad); // also at the first step, which creates the optimiser's states
   CHECK(scaler.get_scale() == 512);
   CHECK(optimizer.state_dict().at("state.0.exp_avg").abs().sum().item() == 0);
   CHECK(optimizer.state_dict().at("state.0.step").item() == 0);

@@ -1,5 +1,5 @@
-// Input that a training step refuses, eager, jitted and as an artifact: the error says what is wrong, and parameters
-// and optimiser state are unchanged. Missing and damaged files are in DataTest.cpp, full disks in crash.py.
+// Inputs that a training step refuses, eager, jitted and as an artifact: the message names the problem, and parameters
+// and optimiser state are unchanged. DataTest.cpp tests missing and damaged files, crash.py full disks.
 #include "test/frontend/Check.h"
 #include <filesystem>
 #include <limits>
@@ -81,7 +81,7 @@ void checkRefused(How how, const Tensor &x, const Tensor &target, std::vector<co
   INFO(message);
   for (const char *part : parts)
     CHECK(contains(message, part));
-  learner.optimizer.zero_grad(); // of an eager step that came as far as backward()
+  learner.optimizer.zero_grad(); // the eager step failed after backward()
   CHECK(values() == before);
   CHECK(std::isfinite(step(goodRows(), goodClasses()).item()));
   CHECK(values() != before);

@@ -49,7 +49,7 @@ unsigned long long runEagerly(Training t) {
   return hash.value();
 }
 
-/// Losses of the artifact, and its states under the names of the module's.
+/// Trains with the artifact and hashes the losses and the states, under the module's names.
 unsigned long long hashOf(const Artifact &artifact, const Training &t, const Batches &batches) {
   Hash hash;
   for (int i = 0; i < kSteps; ++i)

@@ -1,4 +1,4 @@
-// Files of expected values that PyTorch computed: {case: {name: [element type, shape, elements]}}.
+// Reads files of expected values that PyTorch computed: {case: {name: [element type, shape, elements]}}.
 #pragma once
 #include <burin/burin.h>
 #include <map>
@@ -8,7 +8,7 @@ namespace burin::test {
 
 using Tensors = StateDict; // in the order of the file
 
-/// All cases of a file of this folder.
+/// Reads all cases of a file in this folder.
 std::map<std::string, Tensors> loadCases(const std::string &file);
 
 /// Checks that shapes are equal, and that elements differ by at most `tolerance` relative to the larger of 1 and the

@@ -1,5 +1,5 @@
-// crash-trainer FOLDER STEPS: trains a small network, goes on from the newest checkpoint of the folder, saves one every
-// few steps, and prints a hash of the weights at the end. Exit code 1: training stopped, with the reason on stderr.
+// crash-trainer FOLDER STEPS: trains a small network from the newest checkpoint of the folder, saves a checkpoint every
+// few steps, and prints a hash of the weights at the end. Exit code 1: training failed, with the reason on stderr.
 // crash-trainer --check FOLDER: loads every checkpoint of the folder.
 #include "test/training/Hash.h"
 #include <cstdio>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kStepsPerCheckpoint = 4;
 
-/// 24 images of noise in batches of 5: checkpoints fall into the middle of epochs.
+/// 24 images of noise in batches of 5, so that checkpoints occur within epochs.
 data::DataLoader images() {
   manual_seed(3);
   auto set = data::tensor_dataset({randn({24, 1, 8, 8}), arange(24) % 4});
@@ -41,7 +41,7 @@ unsigned long long train(const std::string &folder, int64_t steps) {
   while (step < steps) {
     auto batch = loader.next();
     if (!batch)
-      continue; // an epoch has ended
+      continue; // end of an epoch
     Tensor loss = cross_entropy(net((*batch)[0]), (*batch)[1]);
     loss.backward();
     optimizer.step();

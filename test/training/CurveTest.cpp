@@ -1,4 +1,4 @@
-// 50 steps of training of five small networks, compiled, in f64, against PyTorch's; see make_curves.py.
+// 50 training steps of five small networks, compiled, in f64, compared with PyTorch; see make_curves.py.
 #include "test/frontend/Check.h"
 #include "test/training/Cases.h"
 #include "test/training/Networks.h"

@@ -17,7 +17,7 @@ using namespace burin::data;
 
 namespace {
 
-/// A folder that is gone at the end.
+/// A folder that the destructor removes.
 struct Folder {
   fs::path path;
   Folder() {
@@ -30,7 +30,7 @@ struct Folder {
 
 DatasetRef numbers(int64_t n) { return tensor_dataset({arange(n).to(f32).reshape({n, 1}), arange(n)}); }
 
-/// The classes of all batches of an epoch.
+/// Returns the classes of all batches of an epoch.
 std::vector<std::vector<int64_t>> epochOf(DataLoader &loader) {
   std::vector<std::vector<int64_t>> batches;
   for (const Example &batch : loader)
@@ -38,7 +38,7 @@ std::vector<std::vector<int64_t>> epochOf(DataLoader &loader) {
   return batches;
 }
 
-/// A set that fails for one index.
+/// A dataset that fails for one index.
 struct Broken : Dataset {
   int64_t size() const override { return 10; }
   Example get(int64_t index) const override {
@@ -100,7 +100,7 @@ TEST_CASE("order and augmentation do not depend on the number of workers") {
   CHECK(run(1, 5) == alone);
   CHECK(run(3, 5) == alone);
   CHECK(run(0, 6) != alone);
-  std::set<int> first, second; // each example once per epoch, in another order
+  std::set<int> first, second; // each example once per epoch, in different orders
   for (int i = 0; i < 50; ++i) {
     first.insert(int(alone[size_t(i)]));
     second.insert(int(alone[size_t(i) + 50]));
@@ -136,10 +136,11 @@ TEST_CASE("what a loader reads ahead is bounded") {
   std::atomic<int> made = 0;
   auto counting = std::make_shared<Counting>();
   counting->made = &made;
-  DataLoader loader(counting, {.batch_size = 1, .workers = 2, .prefetch_bytes = 4096}); // four batches
+  DataLoader loader(counting, {.batch_size = 1, .workers = 2, .prefetch_bytes = 4096}); // room for four batches
   loader.next();
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  CHECK(made <= 1 + 4 + 2); // one is taken, four lie ready, two may have been begun before the last of them was
+  // One delivered, four ready, and two may have been started before the last of those was finished.
+  CHECK(made <= 1 + 4 + 2);
 }
 
 TEST_CASE("an error while loading names the example") {
@@ -149,7 +150,7 @@ TEST_CASE("an error while loading names the example") {
     std::string what = messageOf([&] { loader.next(); });
     CHECK(contains(what, "example 7"));
     CHECK(contains(what, "on fire"));
-    CHECK(loader.next()); // the next batch is there
+    CHECK(loader.next()); // the next batch is unaffected
     CHECK_FALSE(loader.next());
   }
   CHECK_ERROR(DataLoader(numbers(3), {.batch_size = 0}), "batch size");
@@ -305,7 +306,7 @@ TEST_CASE("a save that cannot be completed leaves the checkpoints as they were")
   checkpoint.wait();
   rlimit before{};
   REQUIRE(getrlimit(RLIMIT_FSIZE, &before) == 0);
-  auto *handler = std::signal(SIGXFSZ, SIG_IGN); // a write beyond the limit is cut short, the next one fails
+  auto *handler = std::signal(SIGXFSZ, SIG_IGN); // a write beyond the limit is cut short, and the next one fails
   for (rlim_t bytes : {0, 1, 100, 4096, 8000}) {
     const rlimit limit{bytes, before.rlim_max};
     REQUIRE(setrlimit(RLIMIT_FSIZE, &limit) == 0);
@@ -326,14 +327,14 @@ TEST_CASE("a save that cannot be completed leaves the checkpoints as they were")
   CHECK(checkpoint.load_latest()->at("w").sum().item() == 0);
 }
 
-/// What the next test starts as a process of its own.
+/// The next test starts this case as a separate process.
 TEST_CASE("saves checkpoints until it is killed", "[.]") {
   const char *folder = std::getenv("BURIN_TEST_CHECKPOINTS");
   REQUIRE(folder);
   Checkpoint checkpoint(folder, {.keep_last = 2});
   int64_t step = 0;
   if (auto saved = checkpoint.load_latest(&step))
-    REQUIRE(saved->at("w").sum().item() == double(step) * 100000); // a whole file, and of this step
+    REQUIRE(saved->at("w").sum().item() == double(step) * 100000); // a complete file, of this step
   for (++step;; ++step)
     checkpoint.save(step, {{"w", full({100000}, double(step), f64)}});
 }
@@ -359,11 +360,11 @@ TEST_CASE("a process killed while it saves leaves complete checkpoints, and the 
     };
     while (newest() < last + 3 && std::chrono::steady_clock::now() - start < std::chrono::seconds(30))
       usleep(500);
-    usleep(useconds_t(round * 137)); // another moment of a save each time
+    usleep(useconds_t(round * 137)); // another moment of a save in each round
     kill(child, SIGKILL);
     int status = 0;
     waitpid(child, &status, 0);
-    REQUIRE(WIFSIGNALED(status)); // it had no error of its own
+    REQUIRE(WIFSIGNALED(status)); // killed, not failed
     CHECK(newest() >= last + 3);
     last = newest();
     for (const auto &file : fs::directory_iterator(folder.path))

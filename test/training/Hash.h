@@ -1,11 +1,11 @@
-// A number that stands for the bits of f32 tensors.
+// A hash of the bits of f32 tensors.
 #pragma once
 #include <burin/burin.h>
 #include <cstring>
 
 namespace burin::test {
 
-/// FNV-1a, 64 bits, a byte at a time.
+/// FNV-1a, 64 bits, one byte at a time.
 class Hash {
 public:
   void add(const Tensor &x) {

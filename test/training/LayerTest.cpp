@@ -1,4 +1,4 @@
-// Layers and their gradients against PyTorch's, in f64; see make_layers.py.
+// Layers and their gradients compared with PyTorch, in f64; see make_layers.py.
 #include "test/frontend/Check.h"
 #include "test/training/Cases.h"
 
@@ -16,7 +16,7 @@ using Layers = std::map<std::string, Layer>;
 template <class M, class F> Layer layer(M module, F call) {
   return {module, [=](const Arguments &a) mutable { return detail::flatten(call(module, a)); }};
 }
-/// A layer of one tensor.
+/// A layer with one tensor argument.
 template <class M> Layer plain(M module) {
   return layer(module, [](M &m, const Arguments &a) { return m(a[0]); });
 }
@@ -137,7 +137,7 @@ const std::map<std::string, Tensors> &cases() {
   return all;
 }
 
-/// The entries whose names begin with `prefix`, which is taken off.
+/// Returns the entries whose names begin with `prefix`, without the prefix.
 Tensors part(const Tensors &all, const std::string &prefix) {
   Tensors result;
   for (const auto &[name, tensor] : all)
@@ -164,7 +164,7 @@ Tensor total(const Arguments &results) {
   return sum;
 }
 
-/// All stored gradients, in a trace.
+/// Compares all stored gradients, computed in a trace.
 void checkGradients(const std::string &name, const Layer &layer, const Arguments &arguments, const Tensors &expected) {
   std::vector<TensorSpec> specs;
   for (const Tensor &a : arguments)
@@ -195,7 +195,7 @@ void check(const std::string &name, Layer layer) {
   Tensors state = part(given, "w."), now = layer.module.state_dict();
   REQUIRE(now.size() == state.size());
   for (size_t i = 0; i < state.size(); ++i)
-    CHECK(now[i].first == state[i].first); // in PyTorch's order too
+    CHECK(now[i].first == state[i].first); // in PyTorch's order as well
   layer.module.load_state_dict(state);
   Arguments arguments = argumentsOf(given), results = layer.call(arguments);
   Tensors expected = part(given, "out.");

@@ -1,4 +1,4 @@
-// Losses and their gradients against PyTorch's, in f64; see make_losses.py.
+// Losses and their gradients compared with PyTorch, in f64; see make_losses.py.
 #include "test/frontend/Check.h"
 #include "test/training/Cases.h"
 #include <cmath>
@@ -88,7 +88,7 @@ std::map<std::string, Loss> otherLosses() {
       {"ctc_loss zero_infinity", ctc({.reduction = R::Sum, .zero_infinity = true})}};
 }
 
-/// The loss, then the gradients of the arguments of `wanted`, with weights 1, 2, … for the losses of a list.
+/// Returns the loss, then the gradients of the arguments `wanted`; the losses of a list are weighted by 1, 2, …
 Arguments lossAndGradients(const Loss &loss, const Arguments &arguments, const std::vector<int> &wanted) {
   Tensor value = loss(arguments);
   Tensor weights = (iota({elements(value.shape())}, i64) + 1).to(value.dtype()).reshape(value.shape());

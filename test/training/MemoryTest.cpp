@@ -1,4 +1,4 @@
-// Limits of memory: a training step in as little as can be has the bits of one without a limit.
+// Memory limits: a training step with the smallest limit possible has the same bits as one without.
 #include "test/frontend/Check.h"
 #include "test/training/Networks.h"
 #include <regex>
@@ -13,17 +13,17 @@ Graph stepOf(Training &t) {
                {x.to(isFloat(x.dtype()) ? f32 : x.dtype()).spec(), target.spec()});
 }
 
-/// The least number of bytes for which a step compiles, by the message that refuses less.
+/// Returns the smallest number of bytes for which a step compiles, from the message that refuses less.
 uint64_t leastBytes(const Graph &graph) {
   std::smatch found;
   std::string message = messageOf([&] { compile(graph, {.memory_limit = 1}); });
   INFO(message);
   REQUIRE(std::regex_search(message, found, std::regex("at least ([0-9.]+) MB are needed")));
   CHECK(contains(message, "Then are held"));
-  return uint64_t(std::stod(found[1]) * 1e6) + 1000; // three digits after the point
+  return uint64_t(std::stod(found[1]) * 1e6) + 1000; // the message has three digits after the decimal point
 }
 
-/// Losses of some steps and all states behind them.
+/// Returns the losses of some steps and all final states.
 std::vector<std::vector<float>> train(const Training &t, const Artifact &step) {
   std::vector<std::vector<float>> all;
   for (int i = 0; i < 4; ++i) {
@@ -82,7 +82,7 @@ TEST_CASE("a limit of memory needs sizes with bounds") {
 }
 
 TEST_CASE("values are kept in bf16 where that is allowed only") {
-  // The first value cannot be computed again, as an index may be wrong.
+  // The first value cannot be recomputed, as an index may be out of range.
   auto f = [](const Tensor &x, const Tensor &i) {
     Tensor y = take(x, i);
     return cumsum(cumsum(cumsum(cumsum(y, 0), 0), 0), 0) + y;

@@ -1,4 +1,4 @@
-// Five small networks and how they are trained: make_curves.py has the same in PyTorch.
+// Five small networks and how they are trained; make_curves.py has the same in PyTorch.
 #pragma once
 #include <burin/burin.h>
 #include <cmath>
@@ -35,7 +35,7 @@ struct Training {
   double clip = INFINITY;
 };
 
-/// One step: the loss before it.
+/// One training step; returns the loss before the update.
 inline Tensor trainStep(Training &t, const Tensor &x, const Tensor &target) {
   Tensor loss = t.loss(x, target);
   loss.backward();
@@ -78,7 +78,7 @@ struct Sequence : nn::Module {
   Tensor operator()(const Tensor &x) { return fc(std::get<0>(lstm(x))[-1]); }
 };
 
-/// Of a network of images or rows, and its classes.
+/// The loss of a classifier of images or rows.
 template <class Net> auto lossOf(Net net, double smoothing = 0) {
   return [net, smoothing](const Tensor &x, const Tensor &target) mutable {
     return cross_entropy(net(x), target, {.label_smoothing = smoothing});

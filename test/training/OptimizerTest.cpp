@@ -1,4 +1,4 @@
-// Optimisers and schedules against PyTorch's, in f64; see make_optimizers.py.
+// Optimisers and schedules compared with PyTorch, in f64; see make_optimizers.py.
 #include "test/frontend/Check.h"
 #include "test/training/Cases.h"
 #include <cmath>
@@ -76,7 +76,7 @@ std::map<std::string, Make> rules() {
 }
 size_t countOf(const std::string &name) { return name.starts_with("Muon") ? 1 : 2; }
 
-/// The loss of make_optimizers.py's curved().
+/// The loss function curved() of make_optimizers.py.
 Tensor curved(const Tensor &a, const Tensor &b) {
   Tensor weights = (arange(12) + 1).to(f64).reshape({3, 4});
   return (pow(a - 1.0, 2.0) * weights).sum() + pow(b, 4.0).sum() + a.sum() * b.sum() / 10.0;
@@ -200,7 +200,7 @@ TEST_CASE("a parameter without a gradient stays, and has a count of its own") {
   CHECK(floats(b) == std::vector<float>{1, 1});
   optimizer.step({g, g * 3});
   alone.step({g * 3});
-  CHECK(floats(b) == floats(c)); // its first step, with the bias correction of a first one
+  CHECK(floats(b) == floats(c)); // a first step, with its bias correction
   StateDict state = optimizer.state_dict();
   CHECK(state.at("state.0.step").item() == 2);
   CHECK(state.at("state.1.step").item() == 1);

@@ -1,4 +1,4 @@
-// State dicts that PyTorch has saved; see make_pth.py.
+// State dicts that PyTorch saved; see make_pth.py.
 #include "test/frontend/Check.h"
 #include "test/training/Cases.h"
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Gradients of embeddings by rows, against PyTorch's sparse gradients; see make_rows.py.
+// Row gradients of embeddings compared with PyTorch's sparse gradients; see make_rows.py.
 #include "test/frontend/Check.h"
 #include "test/training/Cases.h"
 
@@ -57,7 +57,7 @@ TEST_CASE("Optimisers by rows do what PyTorch's do, eagerly and in compiled step
         if (s == 0 && !isJitted)
           checkClose(layer.weight->grad(), cases().at(name).at("grad"), 1e-11, name);
         checkClose(layer.weight, cases().at(name).at("after." + std::to_string(s)), 1e-11, name);
-        if (s == 0) // what somebody else holds has not changed
+        if (s == 0) // an old value that is still referenced has not changed
           checkClose(before, cases().at("common").at("w"), 0, name);
       }
     }
@@ -71,7 +71,7 @@ TEST_CASE("Gradients by rows of one lookup give the bits of whole ones, of sever
       for (int s = 0; s < 5; ++s) {
         for (auto &[layer, optimizer] : {std::pair{&byRows, &one}, {&whole, &two}}) {
           optimizer->zero_grad();
-          lossOf(*layer, common("i", s) - 7, common("g", s)).backward(); // from the end
+          lossOf(*layer, common("i", s) - 7, common("g", s)).backward(); // negative indices
           if (isSecond)
             lossOf(*layer, common("i", 0), common("g", 0)).backward();
           optimizer->step();
@@ -97,7 +97,7 @@ TEST_CASE("A table that is used otherwise has a whole gradient") {
         adam.step();
       },
       "SparseAdam: the gradient of the parameter f64[7, 3] is not by rows");
-  CHECK_NOTHROW([&] { // rules that read the whole gradient still can
+  CHECK_NOTHROW([&] { // rules that read the whole gradient still work
     nn::Embedding table = tableOf(true);
     Optimizer adam = Adam({table.weight});
     lossOf(table, common("i", 0), common("g", 0)).backward();
@@ -115,12 +115,12 @@ TEST_CASE("A step by rows writes them into the table") {
     layer.weight->wait();
     return layer.weight->bytes().data();
   };
-  step(); // makes a table of its own
+  step(); // copies the table
   const void *first = step();
   int same = 0;
   for (int i = 0; i < 20; ++i)
     same += step() == first;
-  CHECK(same > 0); // not always: a task may still hold the memory
+  CHECK(same > 0); // not always: a task may still reference the memory
   Tensor none = zeros({0}, i64);
   optimizer.zero_grad();
   layer(none).sum().backward();

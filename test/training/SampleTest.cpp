@@ -1,4 +1,4 @@
-// The gradients of each sample by vmap, against PyTorch's.
+// Per-sample gradients by vmap, compared with PyTorch's.
 #include "test/training/Cases.h"
 #include <catch2/catch.hpp>
 
@@ -12,7 +12,7 @@ TEST_CASE("vmap gives the gradients of each sample that PyTorch gives") {
     inputs.push_back(known.at(name));
   inputs.push_back(known.at("images"));
   inputs.push_back(known.at("labels"));
-  auto gradients = [](const std::vector<Tensor> &in) { // of one sample, and its loss
+  auto gradients = [](const std::vector<Tensor> &in) { // maps a sample to its gradients and its loss
     Tensor x = conv(unsqueeze(in[6], {0}), in[0], in[1], {1, 1}, {1, 1});
     x = relu(conv(max_pool(tanh(x), {2, 2}), in[2], in[3]));
     Tensor loss = cross_entropy(linear(x.flatten(1), in[4], in[5]), unsqueeze(in[7], {0}));

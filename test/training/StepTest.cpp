@@ -5,7 +5,7 @@
 
 namespace {
 
-/// The losses of some steps of LeNet's shape on random images, of which there are ever new ones.
+/// Returns the losses of training steps of a LeNet on random images, new ones in each step.
 template <class MakeOptimizer> std::vector<double> train(bool compiled, MakeOptimizer make) {
   manual_seed(2);
   auto net = nn::Sequential(nn::Conv2d(1, 4, 5), nn::ReLU(), nn::MaxPool2d({2}), nn::Flatten(),

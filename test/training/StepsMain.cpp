@@ -1,6 +1,6 @@
-// training-steps ARTIFACT X.npy TARGET.npy STEPS THREADS: trains by the runtime alone, with the stored batches in turn.
-// Prints a hash of the losses' bits. Fails if anything is allocated after the first step, or if the resident memory
-// grows by more than kMostGrowth from step 100 to the last one.
+// training-steps ARTIFACT X.npy TARGET.npy STEPS THREADS: trains with the runtime alone, cycling through the stored
+// batches. Prints a hash of the bits of the losses. Fails if anything is allocated after the first step, or if the
+// resident memory grows by more than kMostGrowth between step 100 and the last one.
 #include "burin/runtime.h"
 #include "runtime/npy/Npy.h"
 #include <atomic>
@@ -18,7 +18,7 @@ extern "C" void *__libc_realloc(void *, size_t);  // NOLINT(bugprone-reserved-id
 
 namespace {
 
-constexpr long kMostGrowth = 512; // KB: pages of stacks and libraries that are touched for the first time
+constexpr long kMostGrowth = 512; // KB: pages of stacks and libraries that are accessed for the first time
 
 std::atomic<long> allocations;
 
@@ -41,7 +41,7 @@ burin::rt::NpyArray read(const char *path) {
   return std::move(*array);
 }
 
-/// Batch number `index` of a stack of them.
+/// Returns batch number `index` of the stacked batches.
 burin_tensor batchOf(burin::rt::NpyArray &stack, long index) {
   const long count = stack.shape[0];
   const size_t bytes = stack.data.size() / size_t(count);
@@ -61,7 +61,7 @@ long residentKilobytes() {
 
 } // namespace
 
-// Every way to the heap that the runtime and libstdc++ have.
+// All functions by which the runtime and libstdc++ allocate.
 extern "C" void *malloc(size_t bytes) {
   ++allocations;
   return __libc_malloc(bytes);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Kills a training at random moments, and makes each call of its saves fail: it resumes with the same bits."""
+"""Kills a training process at random moments, and makes each system call of its saves fail: training resumes with the
+same bits."""
 import argparse
 import errno
 import os
@@ -29,7 +30,7 @@ def run(args, folder, steps, environment=None, timeout=None):
 
 
 def checked(args, folder):
-    """Fails unless every checkpoint is whole; returns how many there are."""
+    """Checks that every checkpoint is complete; returns their number."""
     result = subprocess.run([args.trainer, "--check", folder], text=True, capture_output=True)
     if result.returncode:
         sys.exit(f"a checkpoint in {folder} is damaged: {result.stderr}")
@@ -38,7 +39,7 @@ def checked(args, folder):
 
 def killing(args, scratch):
     steps = 120
-    run(args, scratch / "first", steps)  # compiles the kernels that the others find on disk
+    run(args, scratch / "first", steps)  # compiles the kernels that later processes find in the cache
     begin = time.monotonic()
     code, wanted, err = run(args, scratch / "whole", steps)
     duration = time.monotonic() - begin
@@ -65,7 +66,7 @@ def killing(args, scratch):
 
 
 def failing(args, scratch):
-    steps = 20  # five checkpoints, of which two are removed again
+    steps = 20  # five checkpoints, two of which are deleted again
     _, wanted, _ = run(args, scratch / "undisturbed", steps)
     calls = {}
     for error in (errno.ENOSPC, errno.EIO, 0):
@@ -85,7 +86,7 @@ def failing(args, scratch):
                 },
             )
             if not log.exists():
-                break  # there are fewer calls
+                break  # the save has fewer calls
             call = log.read_text()
             what = f"{call} ({errno.errorcode.get(error, 'short')}), call {at}"
             calls[call] = calls.get(call, 0) + 1

@@ -1,6 +1,6 @@
-/* Preloaded into a process: the N-th call that changes the file system below a folder fails, or does half of its work.
- * FAIL_FOLDER, FAIL_AT (from 1), FAIL_ERROR (a number of errno; 0: a short write), FAIL_LOG (a file that the name of
- * the call that failed is written to). */
+/* A library for LD_PRELOAD that makes the N-th call that changes files below a folder fail, or write only half of its
+ * data. Environment: FAIL_FOLDER; FAIL_AT, counted from 1; FAIL_ERROR, a value of errno, or 0 for a short write;
+ * FAIL_LOG, a file to which the name of the failing call is written. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,7 +20,7 @@ static int isBelow(const char *path) {
   return folder && path && strncmp(path, folder, strlen(folder)) == 0;
 }
 
-/* Whether this call is the one that fails. */
+/* Returns whether this call must fail. */
 static int fails(const char *name) {
   const char *at = getenv("FAIL_AT");
   if (!at || __sync_add_and_fetch(&calls, 1) != atoi(at))

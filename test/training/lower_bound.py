@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""A lower bound of the memory of a graph's intermediate values: the most bytes that are live at one time, in the order
-of the kernels. It reads the text of `burin compile --emit kernels`, and shares nothing with the planner.
+"""Computes a lower bound of the memory for a graph's intermediate values: the most bytes that are live at one time, in
+the order of the kernels. It reads the text of `burin compile --emit kernels`, and shares no code with the planner.
 
-    lower_bound.py KERNELS.mlir [INSPECT.json] [--most RATIO] [--align BYTES]
+lower_bound.py KERNELS.mlir [INSPECT.json] [--most RATIO] [--align BYTES]
 
-Prints the bound; with the output of `burin inspect --json` also what was planned, and the ratio, which must be at most
-RATIO. With --align each value counts as a multiple of so many bytes, as in an arena whose buffers begin at such. A result counts beside the operands of its kernel unless the kernel's `in_place` says that it is written over one
-of them. All sizes must be numbers."""
+Prints the bound; with the output of `burin inspect --json` also the planned bytes and their ratio, which must be at
+most RATIO. With --align each value is rounded up to a multiple of so many bytes, like the buffers of an arena. Results
+and operands of a kernel are live together, unless its `in_place` says that a result overwrites an operand. All sizes
+must be numbers."""
 import argparse
 import json
 import re
@@ -36,7 +37,7 @@ def names(count, name):
 
 
 class Function:
-    """The ops of a function: (op, results with their bytes, operands, attributes, callees)."""
+    """The ops of a function as tuples (op, results with their bytes, operands, attributes, callees)."""
 
     def __init__(self, lines):
         self.arguments = re.findall(r"(%\w+): tensor", lines[0])
@@ -73,7 +74,7 @@ class Function:
         self.ops.append((op, list(zip(names(count, name), results)), operands, attributes, re.findall(r"@(\w+)", head)))
 
     def bound(self, functions):
-        """The most live bytes."""
+        """Returns the maximum of live bytes."""
         root = {}
 
         def rootOf(name):
@@ -90,7 +91,8 @@ class Function:
             else:
                 for name, count in results:
                     size[name] = count
-                for i in range(attributes["states"]):  # the turns of a loop add their states behind the first one
+                # The iterations of a loop write further states after the first one.
+                for i in range(attributes["states"]):
                     root[operands[i]] = results[i][0]
                 steps.append((results, operands, attributes["in_place"], callees))
         outside |= {rootOf(name) for name in self.returned}
@@ -103,7 +105,7 @@ class Function:
         change = [0] * (len(steps) + 1)
         for name, at in first.items():
             if name not in outside:
-                if at + (name in over) <= last[name]:  # else nobody reads it
+                if at + (name in over) <= last[name]:  # otherwise unused
                     change[at + (name in over)] += size[name]
                     change[last[name] + 1] -= size[name]
         most = live = 0

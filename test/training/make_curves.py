@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes curves.json: 50 steps of training of five small networks by PyTorch in f64. Needs torch:  python3 make_curves.py
+"""Writes curves.json: 50 training steps of five small networks by PyTorch in f64. Needs torch:  python3 make_curves.py
 
-Weights and batches are made by formulas, which CurveTest.cpp repeats: see wave() and weights(). A case has the loss of
-each step "losses", and afterwards of each entry of the state_dict and of the optimiser's the sum of all elements and of
-their sizes: "state.<name>", "optimizer.<name>"."""
+Weights and batches come from formulas, which CurveTest.cpp repeats: see wave() and weights(). A case has the loss of
+each step, "losses", and for each final entry of the state dicts of the network and the optimiser the sum of all
+elements and of their magnitudes: "state.<name>", "optimizer.<name>"."""
 import math
 import pathlib
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes layers.json: PyTorch's layers and their gradients in f64. Needs torch:  python3 make_layers.py
 
-A case's tensors are the state_dict "w.<name>", the arguments "0", "1", …, the results "out.0", …, the gradients
-"grad.w.<name>" and "grad.0" of the sum of all results weighed by (-3, -2, …, 3, -3, …) / 4, and in training mode the
-buffers afterwards, "after.<name>"."""
+The tensors of a case are the state_dict "w.<name>", the arguments "0", "1", …, the results "out.0", …, the gradients
+"grad.w.<name>" and "grad.0" of the sum of all results weighted by (-3, -2, …, 3, -3, …) / 4, and in training mode the
+final buffers, "after.<name>"."""
 import pathlib
 
 import torch

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes losses.json: PyTorch's losses and their gradients in f64. Needs torch:  python3 make_losses.py
 
-A case's tensors are the arguments "0", "1", …, its loss "loss", and the gradients of its float arguments "grad.0", …"""
+The tensors of a case are the arguments "0", "1", …, the loss "loss", and the gradients of the float arguments "grad.0",
+…"""
 import pathlib
 
 import torch
@@ -12,7 +13,7 @@ cases = {}
 
 
 def case(name, function, *arguments, fixed=()):
-    """`fixed` arguments get no gradient."""
+    """A case; `fixed` arguments get no gradient."""
     given = [a.clone().requires_grad_(a.is_floating_point() and i not in fixed) for i, a in enumerate(arguments)]
     loss = function(*given)
     wanted = [a for a in given if a.requires_grad]
@@ -100,7 +101,7 @@ def vectors():
 
 
 def sequences():
-    # Of logits: PyTorch's gradient with respect to log_probs is right only behind a log_softmax.
+    # With respect to logits: PyTorch's gradient with respect to log_probs is right only after a log_softmax.
     def ctc(**options):
         return lambda x, *rest: F.ctc_loss(torch.log_softmax(x, 2), *rest, **options)
 

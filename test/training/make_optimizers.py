@@ -2,8 +2,9 @@
 """Writes optimizers.json and schedules.json: 20 steps of PyTorch's optimisers in f64, and 40 learning rates of its
 schedules. Needs torch:  python3 make_optimizers.py
 
-Two parameters, of the shapes [3, 4] and [5], get stored gradients "grad.<step>.<parameter>" (LBFGS: those of a function,
-see curved()); "w.<parameter>" is before, "after.<parameter>" after 20 steps, "after10.…" after 10."""
+Two parameters, of the shapes [3, 4] and [5], get stored gradients "grad.<step>.<parameter>" (LBFGS: those of a
+function, see curved()). "w.<parameter>" is the initial value, "after.<parameter>" that after 20 steps, "after10.…" that
+after 10."""
 import math
 import pathlib
 
@@ -33,7 +34,7 @@ def run(name, make, count=2):
 
 
 class Lion(optim.Optimizer):
-    """Chen et al. 2023, algorithm 2, which torch does not have."""
+    """Chen et al. 2023, algorithm 2; torch does not have it."""
 
     def __init__(self, params, lr=1e-4, betas=(0.9, 0.99), weight_decay=0):
         super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
@@ -69,7 +70,7 @@ def rules():
                                                       weight_decay=0.1))
     narrow = torch.Tensor.to
     torch.Tensor.to = lambda x, *a, **k: x.clone() if k.get("dtype") == torch.bfloat16 else narrow(x, *a, **k)
-    run("Muon", lambda p: optim.Muon(p), count=1)  # in f64, where torch's iteration is in bf16
+    run("Muon", lambda p: optim.Muon(p), count=1)  # in f64, although torch's iteration uses bf16
     run("Muon rms", lambda p: optim.Muon(p, 0.05, momentum=0.8, nesterov=False, adjust_lr_fn="match_rms_adamw"), count=1)
     torch.Tensor.to = narrow
 

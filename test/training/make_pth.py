@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes inputs/*.pth, files that PyTorch has saved, and pth.json, the tensors in them. Needs torch:  python3 make_pth.py"""
+"""Writes inputs/*.pth, files that PyTorch saved, and pth.json, the tensors in them. Needs torch:  python3
+make_pth.py"""
 import collections
 import os
 import pathlib

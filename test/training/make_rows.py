@@ -8,7 +8,7 @@ from torch import optim
 from torch_values import ints, rand, write
 
 table = rand(7, 3)
-indices = [ints(0, 7, 2, 4) for _ in range(5)]  # some rows twice, some never
+indices = [ints(0, 7, 2, 4) for _ in range(5)]  # some rows repeatedly, some never
 weights = [rand(2, 4, 3) for _ in range(5)]
 cases = {"common": {"w": table} | {f"i.{s}": i for s, i in enumerate(indices)} |
                    {f"g.{s}": g for s, g in enumerate(weights)}}

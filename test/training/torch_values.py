@@ -1,4 +1,4 @@
-"""What the scripts here share: tensors that are short as text, and files of cases.
+"""Shared by the scripts here: tensors that are short as text, and files of cases.
 
 A file is {case: {name: tensor}}; a tensor is [element type, shape, elements]."""
 import json

@@ -1,3 +1,3 @@
 #!/bin/sh
-# Stands in for graphviz: dot -Tsvg -o OUT IN
+# A stand-in for graphviz: dot -Tsvg -o OUT IN
 cp "$4" "$3"

@@ -1,4 +1,4 @@
-"""Prints a graph that joins its input with itself, and the result with itself, as often as asked for."""
+"""Prints a graph that repeatedly concatenates a value with itself."""
 import sys
 
 times = int(sys.argv[1])

@@ -1,4 +1,4 @@
-# each.sh CODE FILE…: burin compile ends with that exit code for every file.
+# each.sh CODE FILE…: checks that burin compile ends with that exit code for every file.
 want=$1
 shift
 for file in "$@"; do

@@ -1,4 +1,4 @@
-"""flip.py FILE OFFSET OUT: a copy of a file with one bit of the byte at an offset flipped."""
+"""flip.py FILE OFFSET OUT: copies a file with one bit of the byte at the offset flipped."""
 import sys
 
 data = bytearray(open(sys.argv[1], "rb").read())

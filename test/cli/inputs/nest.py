@@ -1,4 +1,4 @@
-"""Prints modules inside modules, as many as asked for."""
+"""Prints a given number of nested modules."""
 import sys
 
 depth = int(sys.argv[1])

@@ -1,4 +1,4 @@
-// Prints and a loop that prints, and a function of a process that is gone.
+// Prints, a loop that prints, and a call of a C++ function of the process that traced it, which has ended.
 module {
   func.func @main(%x: tensor<?xf32, ["n"]> {burin.name = "x"}) -> (tensor<?xf32, ["n"]> {burin.name = "y"}) {
     burin.debug_print "given"(%x) : tensor<?xf32, ["n"]> loc("model.cpp":4:1)

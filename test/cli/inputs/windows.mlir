@@ -1,4 +1,4 @@
-// Convolutions with pooling layers behind them, some of which leave out the last rows or columns.
+// Convolutions followed by pooling, some of which does not read the last rows or columns.
 func.func @main(%x: tensor<?x3x13x16xf32, ["n"]> {burin.name = "x"}, %v: tensor<4x5x2x2xf32> {burin.name = "v"}) -> (tensor<?x4x2x3xf32, ["n"]>, tensor<?x4x2x3xf32, ["n"]>, tensor<?x4x1x1xf32, ["n"]>, tensor<?x4x1x2xf32, ["n"]>, tensor<?x4x2x2xf32, ["n"]>, tensor<?x4x2x3xf32, ["n"]>, tensor<?x4x3x3xf32, ["n"]>) {
   %w0 = burin.random_uniform {shape = [5, 3, 3, 3], seed = 0, low = -1.0, dtype = f32} : () -> tensor<5x3x3x3xf32>
   %c0 = burin.conv %x, %w0 {strides = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, dilations = array<i64: 1, 1>} : (tensor<?x3x13x16xf32, ["n"]>, tensor<5x3x3x3xf32>) -> tensor<?x5x11x14xf32, ["n"]>

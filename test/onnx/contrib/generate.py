@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the cases of ContribTest.cpp: nodes of the domain com.microsoft with inputs, and what ONNX Runtime makes of them.
+"""Writes the cases of ContribTest.cpp: nodes of the domain com.microsoft with inputs, and ONNX Runtime's results.
 
     .build/peers/bin/python test/onnx/contrib/generate.py
 
-Each case is a node, its attributes, inputs and outputs; inputs marked `constant` are initializers. Sizes are odd where
-the op lets them be."""
+Each case has a node, its attributes, inputs and outputs; inputs marked `constant` are initializers. Sizes are odd where
+the op allows it."""
 import json
 import math
 import pathlib
@@ -42,7 +42,7 @@ def arrayJson(array):
 
 
 def run(op, inputs, outputs, attributes, domain):
-    """The named outputs, as ONNX Runtime computes them; a name of "" is an output left out."""
+    """Returns the named outputs of ONNX Runtime; the name "" omits an output."""
     arrays = [getattr(x, "array", x) for x in inputs]
     names = [f"x{i}" if x is not None else "" for i, x in enumerate(arrays)]
     element = lambda a: helper.np_dtype_to_tensor_dtype(a.dtype)
@@ -80,7 +80,7 @@ def case(op, inputs, outputs=("y",), domain=DOMAIN, name="", tolerance=1e-5, **a
 
 
 def computed(op, inputs, result, name="", **attributes):
-    """What the definition gives, where ONNX Runtime has no kernel for the processor."""
+    """A case with results by the definition, where ONNX Runtime has no kernel for the CPU."""
     return {"op": op, "name": name or op, "domain": DOMAIN, "attributes": attributes, "inputs": [*map(arrayJson, inputs)],
             "outputs": ["y"], "expected": [arrayJson(result.astype(np.float32))], "tolerance": 1e-5}
 
@@ -95,7 +95,7 @@ def biasSplitGelu(x, bias):
 
 
 def groupNorm(x, scale, shift, groups):
-    """Of images with the channels last."""
+    """For channels-last images."""
     parts = x.astype(np.float64).reshape(x.shape[0], -1, groups, x.shape[-1] // groups)
     normal = (parts - parts.mean((1, 3), keepdims=True)) / np.sqrt(parts.var((1, 3), keepdims=True) + 1e-5)
     return normal.reshape(x.shape) * scale + shift
@@ -135,7 +135,7 @@ def fused():
     yield case("NhwcMaxPool", [integers(0, 255, (1, 6, 5, 8), np.uint8)], kernel_shape=[3, 2], strides=[2, 1],
                pads=[1, 0, 1, 1])
     yield case("Trilu", [floats(2, 4, 5)], upper=0)
-    # ONNX Runtime has these for GPUs alone
+    # ONNX Runtime has these only for GPUs
     yield computed("BiasSplitGelu", [x := floats(2, 3, 10), w := floats(10)], biasSplitGelu(x, w))
     last, scale, shift = floats(2, 3, 4, 8), floats(8), floats(8)
     yield computed("GroupNorm", [last, scale, shift], groupNorm(last, scale, shift, 2), groups=2, epsilon=1e-5)

@@ -1,5 +1,5 @@
-// The first page of burin's README as a program: an MLP, traced for every batch size, saved with what it computes
-// eagerly for some. Writes into the current folder mlp.burin and, for each batch size n given, x<n>.npy and y<n>.npy.
+// The first program of burin's README: an MLP, traced for every batch size and saved. Writes mlp.burin into the current
+// folder, and for each batch size n given, inputs x<n>.npy and the eager results y<n>.npy.
 #include <burin/burin.h>
 #include <cstdio>
 using namespace burin;

@@ -1,4 +1,4 @@
-/* A C program on the runtime: the library answers, and a failure arrives as a status. */
+/* A C program that uses the runtime: the library loads, and a failure is returned as a status. */
 #include <burin/runtime.h>
 #include <stdio.h>
 #include <string.h>

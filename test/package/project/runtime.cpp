@@ -1,4 +1,4 @@
-// A C++ program on the runtime alone: both of its headers, no compiler.
+// A C++ program that uses only the runtime: includes both of its headers, and does not need the compiler.
 #include <burin/dtype.h>
 #include <burin/runtime.h>
 #include <cstdio>

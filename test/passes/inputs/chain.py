@@ -1,4 +1,4 @@
-"""A graph of so many elementwise ops, one after the other."""
+"""Prints a graph of so many consecutive elementwise ops."""
 import sys
 
 print('func.func @main(%x: tensor<8x128xf32> {burin.name = "x"}) -> (tensor<8x128xf32> {burin.name = "y"}) {')
