@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures whole training steps, including the optimizer's update, on data in memory: burin jitted and eager, beside
+"""Measures whole training steps, including the optimiser's update, on data in memory: burin jitted and eager, beside
 PyTorch eager and compiled. The contestants take turns; times are medians in ms. Run by `tools/dev bench --training`."""
 import argparse
 import os

@@ -29,7 +29,7 @@ struct Gpt : nn::Module {
         {.dim_feedforward = 4 * kSize, .dropout = 0, .activation = "gelu", .batch_first = true, .norm_first = true}};
   }
   Gpt() : Module("Gpt") {
-    apply([](nn::Module &module) { // initialization of Radford et al. 2019
+    apply([](nn::Module &module) { // initialisation of Radford et al. 2019
       if (module.kind() == "Linear" || module.kind() == "Embedding")
         for (auto [name, parameter] : module.named_parameters())
           if (name == "weight")

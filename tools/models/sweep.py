@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compiles many small architectures as PyTorch's two exporters write them, with every size dynamic, and again as ONNX
-Runtime's offline optimizer rewrites them; the models of catalog.py likewise; and the models in packages of PyPI
+Runtime's offline optimiser rewrites them; the models of catalog.py likewise; and the models in packages of PyPI
 (packages.py). Compares results with ONNX Runtime at three combinations of sizes each. Run by `tools/dev models
 --sweep`.
 

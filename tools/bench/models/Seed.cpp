@@ -13,7 +13,7 @@ static Tensor seeded(const std::string &name, const Tensor &old) {
     return uniform(shape, 0.5, 1.5);
   if (endsWith(name, "running_mean") || endsWith(name, "bias"))
     return randn(shape) * 0.1;
-  if (shape.size() == 1) // the scale of a normalization
+  if (shape.size() == 1) // the scale of a normalisation
     return uniform(shape, 0.5, 1.5);
   return randn(shape) * (1 / std::sqrt(double(nn::init::fans(shape).first)));
 }

@@ -48,7 +48,7 @@ struct BertSelfAttention : nn::Module {
   }
 };
 
-/// A linear layer, then the normalized sum with `residual`.
+/// A linear layer, then the normalised sum with `residual`.
 struct BertOutput : nn::Module {
   nn::Linear dense;
   nn::LayerNorm norm;

@@ -38,7 +38,7 @@ TorchModule::TorchModule(const std::string &path, const std::vector<TorchArray> 
   state->module = torch::jit::optimize_for_inference(traced); // includes freezing
   for (const TorchArray &input : inputs)
     state->inputs.emplace_back(tensorOf(input));
-  for (int i = 0; i < 3; ++i) // the profiling executor optimizes during the first calls
+  for (int i = 0; i < 3; ++i) // the profiling executor optimises during the first calls
     run();
 }
 
