@@ -1,4 +1,4 @@
-// The composed functions as methods.
+// Method forms of the composed functions.
 #include "frontend/composed/Composed.h"
 
 namespace burin {

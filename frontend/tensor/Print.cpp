@@ -1,4 +1,4 @@
-// Tensors as text.
+// Prints tensors as text.
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/tensor/TensorState.h"
 #include "runtime/support/TensorText.h"

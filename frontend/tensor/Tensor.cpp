@@ -39,7 +39,7 @@ bool Size::isAtMost(const Dim &a, const Dim &b, const Location &where) {
   throw Error(where, "size", symbolicSize(a.isStatic() ? b : a));
 }
 
-// ---- what a tensor is
+// ---- type and shape
 
 DType Tensor::dtype(Location where) const { return stateOf(*this, inScope(where)).spec.dtype; }
 const Shape &Tensor::shape(Location where) const { return stateOf(*this, inScope(where)).spec.shape; }
@@ -112,7 +112,7 @@ void Tensor::read(void *to, DType as, size_t count, const Location &where) const
                 "the tensor " + burin::str(state.spec) + " has " + std::to_string(actual) +
                     " elements, not one; choose one by indexing, or use to_vector");
   if (auto *scalar = std::get_if<ScalarValue>(&state.value)) {
-    bool isReal = isFloat(state.spec.dtype); // kept in f64 until it meets a tensor
+    bool isReal = isFloat(state.spec.dtype); // a number keeps f64 precision until it is promoted with a tensor
     convertElements(scalar, isReal ? DType::f64 : DType::i64, to, as, 1);
   } else {
     convertElements(await(std::get<StorageRef>(state.value), place).data(), state.spec.dtype, to, as, count);

@@ -5,9 +5,9 @@ namespace burin::onnx {
 
 namespace {
 
-/// One dimension of the positions [n, groups, taps, rows, columns] that are read.
+/// The sampling positions along one dimension, [n, groups, taps, rows, columns].
 struct Place {
-  Tensor low, fraction, last; // the index below, how far beyond it, and the largest index of the image
+  Tensor low, fraction, last; // floor of the position, its fractional part, and the largest index of the image
 };
 
 void requireShape(Node &n, const Shape &shape, const Shape &expected) {
@@ -17,7 +17,8 @@ void requireShape(Node &n, const Shape &shape, const Shape &expected) {
     requireEqual(shape[i], expected[i]);
 }
 
-/// Without its offset, a tap lies at window * stride - padding + tap * dilation.
+/// Returns the sampling positions along `axis`. Without its offset, a tap is at window * stride - padding + tap *
+/// dilation.
 Place placeOf(const Window &window, size_t axis, const Dim &size, const Shape &positions, const Tensor &offset) {
   DType dtype = offset.dtype();
   std::vector<double> starts;
@@ -30,7 +31,8 @@ Place placeOf(const Window &window, size_t axis, const Dim &size, const Shape &p
   return {low, at - low, sizeTensor(size).to(dtype) - 1.0};
 }
 
-/// The pixel at or beyond the place, by its index along the dimension, and the part of it that counts.
+/// Returns the index of the lower or (`isBeyond`) upper neighbour of each position, and its weight in the
+/// interpolation, which is 0 outside of the image.
 std::pair<Tensor, Tensor> pixelOf(const Place &place, bool isBeyond) {
   Tensor at = isBeyond ? place.low + 1.0 : place.low;
   Tensor part = isBeyond ? place.fraction : 1.0 - place.fraction;

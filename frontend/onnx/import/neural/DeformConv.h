@@ -1,4 +1,4 @@
-// DeformConv: a convolution whose windows read at positions that are data.
+// Imports DeformConv: a convolution that samples its input at positions given by an offset tensor.
 #pragma once
 #include "frontend/onnx/import/Node.h"
 

@@ -1,4 +1,4 @@
-// Einsum.
+// Imports Einsum.
 #include "burin/composed.h"
 #include "frontend/onnx/import/Node.h"
 
