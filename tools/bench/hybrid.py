@@ -115,22 +115,22 @@ def main():
     perKernel = (ours["while-8"] - ours["while-1"]) / 7
     lines = [
         "| | burin | PyTorch, eager | NumPy |", "|---|---|---|---|",
-        f"| turn of a `while_loop` with one kernel in its body, ns | {ours['while-1']:.0f} | {theirs['while-1']:.0f} | |",
-        f"| turn with eight kernels, ns | {ours['while-8']:.0f} | {theirs['while-8']:.0f} | |",
-        f"| turn without its kernels, ns (from these two) | {ours['while-1'] - perKernel:.0f} | | |",
+        f"| iteration of a `while_loop` with one kernel in its body, ns | {ours['while-1']:.0f} | {theirs['while-1']:.0f} | |",
+        f"| iteration with eight kernels, ns | {ours['while-8']:.0f} | {theirs['while-8']:.0f} | |",
+        f"| iteration without its kernels, ns (from these two) | {ours['while-1'] - perKernel:.0f} | | |",
         f"| normal f32 per second, million | {ours['normals'] / 1e6:.0f} | {theirs['normals'] / 1e6:.0f} | "
         f"{theirs['numpy'] / 1e6:.0f} |",
     ]
     for size in ("1", "64"):
         lines.append(f"| one row of a state of {size} MiB set in place, µs | {ours['update-' + size] * 1e6:.3g} | "
                      f"{theirs['update-' + size] * 1e6:.3g} | |")
-        lines.append(f"| the same while somebody holds the old value (a copy), µs | {ours['copy-' + size] * 1e6:.3g} "
+        lines.append(f"| the same with another reference to the old value (a copy), µs | {ours['copy-' + size] * 1e6:.3g} "
                      "| | |")
     lines.append(f"| traces of a training step in 100 calls | {traces} | | |")
     print("\n".join(lines))
     if args.docs:
         note = ("# Loops, random numbers, states\n\nMade by `tools/dev bench --hybrid`; the numbers are its output, not "
-                "edited by hand. One thread; medians of turns.\n\n")
+                "edited by hand. One thread; medians.\n\n")
         import torch
         note += (f"Machine: {machine()}; PyTorch {torch.__version__}; {time.strftime('%Y-%m-%d')}.\n\n")
         args.docs.mkdir(parents=True, exist_ok=True)

@@ -153,13 +153,13 @@ def report(one, two, pictures):
             series[f"{size}×{size}, calls alone"] = two["chain-enqueue"][size]
     (pictures / "chains.svg").write_text(lineChart(series, "calls", "seconds", logarithmic=True))
     out += "### Time of N calls\n\n" + table(
-        ["product", "t2: in a compiled chain, µs", "per eager call, µs", "ratio", "until the call returns, µs",
-         "with a wait for each, µs"], lines) + "![T(N)](pictures/parallel/chains.svg)\n\n"
+        ["product", "t2: in a compiled chain, µs", "per eager call, µs", "ratio", "submission per call, µs",
+         "with a wait after each, µs"], lines) + "![T(N)](pictures/parallel/chains.svg)\n\n"
 
     # memory
     series = {name: [(x / max(p[0] for p in points), y) for x, y in points] for name, points in two["producer"].items()}
     (pictures / "producer.svg").write_text(lineChart(series, "part of the submissions", "resident MB"))
-    out += "### A producer that runs ahead\n\n" + table(
+    out += "### Submission faster than execution\n\n" + table(
         ["calls", "number", "resident before, MB", "largest, MB", "at the end, MB"],
         [[name, f"{points[-1][0]:,.0f}", f"{points[0][1]:.0f}", f"{max(y for _, y in points):.0f}",
           f"{points[-1][1]:.0f}"] for name, points in two["producer"].items()])
@@ -175,8 +175,8 @@ def report(one, two, pictures):
                                          ("two threads, all at once", at * 1e3)]
     (pictures / "independent.svg").write_text(barChart(groups, "ms"))
     out += "### Independent chains of 8 products of 512×512\n\n" + table(
-        ["chains", "one thread, ms", "two threads, one after the other, ms", "two threads, all at once, ms",
-         "one thread / at once"], lines) + "![independent chains](pictures/parallel/independent.svg)\n\n"
+        ["chains", "one thread, ms", "two threads, sequential, ms", "two threads, concurrent, ms",
+         "one thread / concurrent"], lines) + "![independent chains](pictures/parallel/independent.svg)\n\n"
 
     out += "### Branches of one block\n\n" + table(
         ["block", "one thread, ms", "two threads, ms", "ratio"],

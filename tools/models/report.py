@@ -37,18 +37,19 @@ def line(model, row):
 ABOUT = """# Models
 
 `tools/dev models` exports these architectures from PyTorch to ONNX, compiles each with `burin compile`, runs the artifact
-with `burin-run`, and compares with ONNX Runtime and with PyTorch in f64. It wrote this page; a wrong result, an error or a
-slow compile makes it fail. `--filter resnet` takes some of the models, `--quick` leaves out latencies.
+with `burin-run`, and compares with ONNX Runtime and with PyTorch in f64. It generates this page, and fails on a wrong result, an
+error or a slow compile. `--filter resnet` selects models; `--quick` skips latencies.
 
-- Each model comes *static*, with all sizes known, and *dynamic*, with symbolic sizes: one artifact, run at all the sizes
-  that its rows give. Both of PyTorch's exporters are used: the newer one (*dynamo*) and the one of TorchScript.
-- Weights are random, seeded, and scaled so that every part of a model matters; batch normalisations are calibrated.
-- *to ORT* is the largest difference between burin's and ONNX Runtime's output, relative to the largest number in that
-  output; at most {tolerance:.0e} is accepted{exceptions}. *to f64* is the same against PyTorch in f64, with that of ONNX
-  Runtime behind it.
-- *compile* is the time of `burin compile` with the largest memory it held: at most {seconds} s and {memory:.0f} GB are
+- Each model has a *static* variant with fixed sizes, and a *dynamic* one with symbolic sizes: one artifact, run at the
+  sizes in its rows. Both of PyTorch's exporters are used, *dynamo* and *torchscript*.
+- Weights are random with a fixed seed, and scaled so that every part of a model affects the result; batch normalisations
+  are calibrated.
+- *to ORT* is the largest difference between burin's and ONNX Runtime's output, relative to the largest value of that
+  output; at most {tolerance:.0e} is accepted{exceptions}. *to f64* is the same against PyTorch in f64, followed by that of ONNX
+  Runtime in parentheses.
+- *compile* is the time of `burin compile` and its peak memory: at most {seconds} s and {memory:.0f} GB are
   accepted. It includes reading the model and writing the artifact.
-- Latencies are milliseconds per call on one thread, medians of a second of calls: burin, ONNX Runtime, PyTorch (eager,
+- Latencies are milliseconds per call on one thread, medians over one second of calls: burin, ONNX Runtime, PyTorch (eager,
   images channels-last).
 """
 
@@ -104,7 +105,7 @@ def write(results, path, measured, limits):
         text += f"\nNot measured yet: {', '.join(missing)}.\n"
     for model in catalog.MODELS:
         if model.everyStatic and model.name in results:
-            text += f"\n## One dynamic {model.name} against static ones\n"
+            text += f"\n## Latency of the dynamic {model.name} and of static ones, ms\n"
             text += table(["sizes", "static", "dynamic", "difference"], symbolicCost(model, results[model.name]))
     path.write_text(text)
 
