@@ -12,7 +12,7 @@ struct Gpt : nn::Module {
   nn::Linear qkv = register_module("qkv", nn::Linear(size, 3 * size));
   nn::KVCache cache = register_module("cache", nn::KVCache(/*batch=*/1, heads, length, size / heads));
 
-  /// tokens [n, m] that begin at positions [n]: logits of the word behind the last one, [n, words].
+  /// Logits [n, words] of the next word after tokens [n, m], which begin at positions [n].
   Tensor operator()(const Tensor &tokens, const Tensor &positions) const {
     const Dim n = tokens.size(0), m = tokens.size(1);
     Tensor x = table(tokens), all = qkv(x).reshape({n, m, 3, heads, size / heads}).transpose({2, 0, 3, 1, 4});
