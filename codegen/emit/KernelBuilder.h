@@ -73,13 +73,13 @@ public:
   OpBuilder b;
   mlir::Location loc;
   const Target &target;
-  Value scratch, lo, hi;
+  Value scratch, lo, hi; // scratch memory of this thread; the tasks [lo, hi)
   /// Lanes of the vectors currently being built; 1 stands for scalars.
   int64_t width = 1;
-  /// Sizes that the plan passes to the kernel, in order; sizes known from earlier targets keep their positions.
+  /// Sizes that the plan passes to the kernel, in order; `knownSizes`, used by code for other targets, come first.
   std::vector<Dim> sizes;
 
-  /// Ops that may find invalid values.
+  /// Ops that may find invalid values; the number of an error is the position of its op.
   SmallVector<mlir::Operation *> checks;
 
   Value operandPointer(int64_t i) { return operands[i]; }
@@ -100,10 +100,10 @@ public:
   Value maximum(Value x, Value y);
   Value compare(mlir::arith::CmpIPredicate, Value x, Value y);
   std::optional<int64_t> constantOf(Value x);
-  /// Splits x into a value, or null, and the constant added to it.
+  /// Splits x into a value and a constant that is added to it; the value is null if x is constant.
   std::pair<Value, int64_t> apart(Value x);
   Value dim(const Dim &size);
-  /// Loads the size at run time even if it is static.
+  /// Loads the size at run time even if it is static, so that LLVM does not know it.
   Value handedIn(const Dim &size);
   /// The bound of a mask for stores of this type. LLVM 22 writes too many bytes if it knows that a masked store of a
   /// truncated value has a single active lane, so for types below 32 bits the bound is loaded at run time.
@@ -141,7 +141,7 @@ public:
   Index indexAt(Value base, ArrayRef<int64_t> offsets);
   /// Quotient and remainder of non-negative positions.
   std::pair<Index, Index> split(const Index &, Value size);
-  /// x is a multiple of `factor` plus `rest`; factor 0 stands for the constant `rest`.
+  /// What is known at compile time: x is a multiple of `factor` plus `rest`; factor 0 means that x is `rest`.
   struct Congruence {
     int64_t factor, rest;
   };

@@ -10,6 +10,7 @@ Index PointEmitter::position(Value v, ArrayRef<Index> point) {
   Shape shape;
   SmallVector<Index> at;
   for (size_t d = 0; d < dims.size(); ++d) {
+    // Skips dimensions of size 1, and all but the first of those that are merged into one dimension of the space.
     if (dims[d] < 0 || (!at.empty() && d && llvm::is_contained(dims.take_front(d), dims[d])))
       continue;
     shape.push_back(alignment.space[dims[d]]);
@@ -51,14 +52,16 @@ Value PointEmitter::at(Value v) {
     SmallVector<Value> operands;
     for (Value operand : op->getOperands())
       operands.push_back(at(operand));
+    // Elements that are equal for all lanes are scalars; an op needs vectors of one length.
     if (llvm::any_of(operands, [](Value x) { return isa<VectorType>(x.getType()); }))
       for (Value &operand : operands)
         operand = k.broadcast(operand, k.width);
     result = emitElementwise(k.b, k.loc, op, operands);
   } else if ((isa<BroadcastToOp>(op) || (isa<ReshapeOp>(op) && passes::unitReshape(op))) &&
              alignment.contains(op->getOperand(0))) {
+    // The dimensions of the operand map to the same space, so its element at the point is the result's.
     result = at(op->getOperand(0));
-  } else {
+  } else { // movement, as of a slice: reads its operand at other positions
     result = e.element(v, where());
   }
   bind(v, result);

@@ -1,4 +1,5 @@
-// Computes the values of a kernel at one point, or a vector of points, of its iteration space.
+// Computes the values of a kernel at one point, or a vector of points, of its iteration space. A kernel family emits
+// the loops over the space and moves the point; the pointwise ops before and after its main op are emitted here.
 #pragma once
 #include "codegen/emit/ElementEmitter.h"
 #include "passes/analysis/IterationSpace.h"
@@ -20,12 +21,13 @@ public:
   /// A future point at which operands are prefetched; empty: none.
   SmallVector<Index> later;
 
-  /// The element of `v` at the point; a scalar when it is the same for all lanes.
+  /// The element of `v` at the point, loaded or computed on first use; a scalar when it is the same for all lanes.
   Value at(Value v);
   /// Sets the element of `v` at the point, until the end of the scope.
   void bind(Value v, Value element) { known.back()[v] = element; }
-  /// Given `element` of `main` at a position of its shape, computes the epilogue and stores all yielded values. One
-  /// element, or a vector under e.mask.
+  /// Computes the epilogue and stores all values that the kernel yields, given an element of `main`, the value that the
+  /// loops of the family compute, at a position of its shape. `element` is a scalar, or a vector under e.mask.
+  /// `results` are the pointers of the yielded values.
   void finish(Value main, ArrayRef<Index> at, Value element, mlir::Block &body, ArrayRef<Value> results);
   /// Prefetches the cache lines that finish() will write at this position.
   void fetchResults(Value main, ArrayRef<Index> at, mlir::Block &body, ArrayRef<Value> results);
@@ -54,7 +56,7 @@ public:
 private:
   /// Moves the point to a position in the shape of `v`.
   void goTo(Value v, ArrayRef<Index> at);
-  /// The value under which a yielded value is known at the point.
+  /// A yielded reshape that is not aligned with the space has the bytes of its source, which is aligned: returns that.
   Value shown(Value yielded) { return alignment.contains(yielded) ? yielded : passes::skipReshapes(yielded); }
   void prefetch(Value v, const Memory &memory, const Index &from);
   SmallVector<llvm::DenseMap<Value, Value>> known{1};

@@ -74,7 +74,7 @@ Value Reducer::apply(Value x, Value y) {
   case Kind::Product:
     return isFloat(type) ? Value(arith::MulFOp::create(b, loc, x, y)) : Value(arith::MulIOp::create(b, loc, x, y));
   case Kind::Max:
-    if (ignoresNaN) // select and compare become one instruction
+    if (ignoresNaN) // keeps x if y is NaN; LLVM makes one instruction of compare and select
       return arith::SelectOp::create(b, loc, arith::CmpFOp::create(b, loc, CmpFPredicate::OGT, y, x), y, x);
     if (isFloat(type))
       return arith::MaximumFOp::create(b, loc, x, y);
@@ -110,7 +110,8 @@ SmallVector<Value> Reducer::step(ArrayRef<Value> accumulator, Value x, const Ind
   return next;
 }
 
-// The better of two (value, position) pairs: NaN first, then the better value, then the lower position.
+// For argmax and argmin, the better of two (value, position) pairs: NaN first, then the better value, then the lower
+// position.
 SmallVector<Value> Reducer::combine(ArrayRef<Value> x, ArrayRef<Value> y) {
   if (!isArg)
     return {apply(x[0], y[0])};

@@ -12,6 +12,7 @@ constexpr int64_t kPairBytes = 8 + 8; // key, position
 
 } // namespace
 
+// 16-bit floats are compared as f32.
 unsigned keyBytes(DType type) { return isFloat(type) && type != DType::f64 ? 4 : unsigned(byteWidth(type)); }
 
 Memory memoryAt(KernelBuilder &k, Value pointer, Value bytes, DType dtype, const Dim &count) {
@@ -39,13 +40,15 @@ Value sortKey(KernelBuilder &k, Value element, DType type, bool descending) {
     key = select(x == 0, x.constant(0), x).bitcast(type == DType::f64 ? DType::i64 : DType::i32).value();
     Value largest = number((uint64_t(1) << (bitsOf() - 1)) - 1);
     Value sign = arith::ShRSIOp::create(b, k.loc, key, number(bitsOf() - 1));
-    // To two's complement order.
+    // The bits of a float are a sign and a magnitude: inverts the magnitude of negative ones, as two's complement
+    // orders integers.
     key = arith::XOrIOp::create(b, k.loc, key, arith::AndIOp::create(b, k.loc, sign, largest));
     key = arith::SelectOp::create(b, k.loc, isNan, largest, key);
   } else if (isBool(type)) {
     key = arith::ExtUIOp::create(b, k.loc, lanesAs(b.getI8Type()), key);
   }
   bool isSigned = isFloat(type) || !(isBool(type) || type == DType::u8);
+  // The unsigned order of signed integers needs an inverted sign bit.
   uint64_t flipped = (isSigned ? uint64_t(1) << (bitsOf() - 1) : 0) ^ (descending ? ~uint64_t(0) : 0);
   if (flipped)
     key = arith::XOrIOp::create(b, k.loc, key, number(flipped));
@@ -81,7 +84,7 @@ void Sorter::sort(Value count, unsigned keyBytes) {
   k.when(arith::XOrIOp::create(k.b, k.loc, few, arith::ConstantIntOp::create(k.b, k.loc, k.b.getI1Type(), 1)), [&] {
     for (unsigned byte = 0; byte < keyBytes; ++byte)
       radixPass(byte % 2 ? back : front, byte % 2 ? front : back, count, byte * 8);
-    if (keyBytes % 2)
+    if (keyBytes % 2) // the last pass wrote to `back`
       k.loop(k.constant(0), count, k.constant(1), [&](Value i) { move(back, i, front, i); });
   });
 }
@@ -107,6 +110,8 @@ void Sorter::insertionSort(Value count) {
   });
 }
 
+// A counting sort by one byte of the keys: counts the keys per bucket, replaces the counts by their prefix sums, and
+// moves each pair to the next position of its bucket.
 void Sorter::radixPass(const Pairs &from, const Pairs &to, Value count, unsigned shift) {
   Value zero = k.constant(0), one = k.constant(1);
   auto bucketOf = [&](Value i) -> Value {

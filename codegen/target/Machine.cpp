@@ -4,7 +4,7 @@
 namespace burin::codegen {
 namespace {
 
-/// Calls `visit` with the name of each fact and a reference to it.
+/// Calls `visit` with the name of each parameter, as in profiles, and a reference to it.
 template <class M, class Visit> void eachFact(M &m, Visit visit) {
   visit("l1_way_bytes", m.l1WayBytes);
   visit("l1_ways", m.l1Ways);
@@ -20,7 +20,8 @@ struct Row {
   Machine machine;
 };
 
-// Measured on an Emerald Rapids Xeon, and on a Zen 5, where split stores are hardly slower than others.
+// Differences from the defaults, which were measured on an Emerald Rapids Xeon. On a Zen 5 a store across two cache
+// lines is hardly slower than others.
 const Row table[] = {
     {"znver", {.splitStoresWait = false}},
 };
@@ -63,7 +64,7 @@ std::optional<Machine> parseProfile(llvm::StringRef text, Machine start, std::st
       return std::nullopt;
     }
   }
-  // Divisors.
+  // Code divides by these.
   if (start.l1WayBytes < 1 || start.l1Ways < 1) {
     error = "l1_way_bytes and l1_ways must be 1 or more";
     return std::nullopt;

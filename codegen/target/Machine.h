@@ -1,5 +1,5 @@
-// Facts of a processor for tuning. They never affect results, packed weights or the launch plan; constants for those
-// are in passes/TargetIndependent.h.
+// Tuning parameters of a processor; the defaults were measured on an Emerald Rapids Xeon. They never affect results,
+// packed weights or the launch plan; constants for those are in passes/TargetIndependent.h.
 #pragma once
 #include "llvm/ADT/StringRef.h"
 #include <cstdint>
@@ -13,23 +13,23 @@ inline constexpr int64_t kLineBytes = 64;
 
 struct Machine {
   int64_t l1WayBytes = 4096; // addresses this far apart share a set of L1 …
-  int64_t l1Ways = 8;        // … which holds as many lines
-  /// Results from this size on use non-temporal stores: they would not stay in a cache.
+  int64_t l1Ways = 8;        // … which holds this many cache lines
+  /// Size of a kernel result from which it is written by non-temporal stores, as it would not stay in a cache.
   int64_t streamFromBytes = int64_t(128) << 20;
-  // Prefetch distance for streamed results: bytes that memory delivers during the latency of a line.
+  // Prefetch distance for the operands of such results: the bytes that DRAM delivers during the latency of a load.
   int64_t prefetchBytes = 4096;
-  int64_t prefetchNearSteps = 16; // prefetch distance of panels to L1, in steps of the sum …
+  int64_t prefetchNearSteps = 16; // prefetch distance of panels to L1, in iterations over the summed dimension …
   int64_t prefetchFarSteps = 96;  // … and to L2, if a panel is read only once
-  bool splitStoresWait = true;    // stores across two lines wait for both, and block the stores behind them
+  bool splitStoresWait = true;    // a store across two cache lines waits for both, and later stores wait for it
 };
 
-/// Facts of a processor family, by LLVM's name of the processor ("znver4", "sapphirerapids"); defaults for unknown
+/// Parameters of a processor family, by LLVM's name of the processor ("znver4", "sapphirerapids"); defaults for unknown
 /// ones.
 Machine machineOf(llvm::StringRef cpu);
 
-/// All facts as lines "name value": a profile, and part of the cache key of compiled code.
+/// All parameters as lines "name value": a profile, and part of the cache key of compiled code.
 std::string profileText(const Machine &);
-/// Overrides the facts of `start` by such lines; returns nullopt and sets `error` for an unknown name or invalid value.
+/// Overrides parameters of `start` by such lines; nullopt, with `error` set, for an unknown name or invalid value.
 std::optional<Machine> parseProfile(llvm::StringRef text, Machine start, std::string &error);
 
 } // namespace burin::codegen
