@@ -15,7 +15,7 @@ import weights
 
 
 def load(model):
-    """The module, the same each time."""
+    """Returns the module; its weights are the same in every call."""
     torch.manual_seed(0)
     module = model.make().eval()
     if model.spreads:
@@ -41,7 +41,7 @@ def identifier(size):
 
 
 def export(model, module, variant, path):
-    """Dynamic variants are traced at their last sizes, where no size happens to be 1."""
+    """Exports to ONNX. Dynamic variants are traced at their last sizes, none of which is 1 by chance."""
     sizes, exporter = model.variants()[variant]
     isDynamic = len(sizes) > 1
     inputs = inputsOf(model, next(s for s in reversed(sizes) if not isDynamic or min(s.values()) > 1))
@@ -60,7 +60,7 @@ def export(model, module, variant, path):
 
 
 def shapesFor(module, shapes):
-    """In the form of forward's parameters: those of *values are one tuple."""
+    """Arranges shapes by the parameters of forward: those of *values form one tuple."""
     import inspect
     parameters = inspect.signature(module.forward).parameters.values()
     count = sum(p.kind is not inspect.Parameter.VAR_POSITIONAL for p in parameters)

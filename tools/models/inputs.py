@@ -1,4 +1,4 @@
-"""Inputs of models: what shape, and how the values are drawn. A size is a number, the name of a size, or a sum of names
+"""Inputs of models: shapes, and how values are drawn. A size is a number, the name of a size, or a sum of names
 ("past+sequence")."""
 import dataclasses
 import zlib
@@ -15,7 +15,7 @@ class Input:
     shape: tuple
 
     def make(self, name, sizes):
-        """The same values for the same name and sizes."""
+        """Returns a tensor that depends only on the name and the shape."""
         shape = [sizeOf(size, sizes) for size in self.shape]
         return self.draw(shape, torch.Generator().manual_seed(zlib.crc32(f"{name} {shape}".encode())))
 
@@ -37,7 +37,7 @@ class Tokens(Input):
 
 
 class Mask(Input):
-    """1 for the tokens of a text, 0 behind its end; the first text is as long as can be."""
+    """A padding mask: 1 for the tokens of a text, 0 after its end. The first text has the full length."""
 
     def draw(self, shape, generator):
         batch, length = shape

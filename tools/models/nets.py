@@ -1,4 +1,4 @@
-"""Models that no package has, and the signatures under which those of transformers are exported."""
+"""Models that no package has, and wrappers that give transformers models the signatures to export."""
 import torch
 import torch.nn.functional as F
 import torchvision
@@ -6,7 +6,8 @@ from torch import nn
 
 
 class UNet(nn.Module):
-    """Two convolutions per level, down by pooling, up by transposed convolution, joined at each level."""
+    """Two convolutions per level, downsampling by pooling, upsampling by transposed convolution, with a skip connection
+    at each level."""
 
     def __init__(self, widths=(32, 64, 128, 256), classes=4):
         super().__init__()
@@ -29,8 +30,8 @@ class UNet(nn.Module):
 
 
 class Detector(nn.Module):
-    """Boxes of one image, in the manner of YOLO: a pyramid of three strides, a prediction per place of each, of which the
-    good ones are taken, and of those that overlap only the best."""
+    """Detects boxes in one image, like YOLO: a feature pyramid of three strides, a prediction for each position of
+    each, and selection of predictions by score and non-maximum suppression."""
 
     def __init__(self, width=24, classes=6):
         super().__init__()
@@ -70,7 +71,7 @@ class Detector(nn.Module):
 
 
 class Classifier(nn.Module):
-    """Of texts: a recurrent net over embeddings, in both directions."""
+    """Classifies texts: a bidirectional recurrent network over embeddings."""
 
     def __init__(self, recurrent, vocabulary=5000, width=128, hidden=256, layers=2, classes=5):
         super().__init__()
@@ -84,7 +85,7 @@ class Classifier(nn.Module):
 
 
 class Encoder(nn.Module):
-    """A model of transformers that gives hidden states."""
+    """A transformers model that returns hidden states."""
 
     def __init__(self, model, *names):
         super().__init__()
@@ -95,7 +96,7 @@ class Encoder(nn.Module):
 
 
 class Logits(nn.Module):
-    """A model of transformers that gives the scores of words."""
+    """A transformers model that returns logits."""
 
     def __init__(self, model, *names):
         super().__init__()
@@ -106,7 +107,8 @@ class Logits(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A language model with its keys and values of earlier tokens as inputs and outputs: key, value of each layer."""
+    """A language model whose inputs and outputs include the keys and values of earlier tokens: key, value of each
+    layer."""
 
     def __init__(self, model):
         super().__init__()

@@ -1,5 +1,5 @@
-"""The workloads of `burin-bench --list --json` as PyTorch modules. Their parameters have the names that burin-bench
-writes, so that one file of weights feeds all."""
+"""The workloads of `burin-bench --list --json` as PyTorch modules. Parameters have the names that burin-bench writes,
+so that all contestants read the same weight files."""
 import hashlib
 import os
 import pathlib
@@ -77,7 +77,7 @@ def mergeHeads(x):
 
 
 def named(**modules):
-    """A module that only holds others."""
+    """A module that only contains other modules."""
     holder = nn.Module()
     for name, module in modules.items():
         holder.add_module(name, module)
@@ -171,7 +171,7 @@ class Kernel(nn.Module):
 
 
 def convKernel(s):
-    def run(self, x):  # channels-last images, as burin-bench writes them: for PyTorch that is a matter of strides
+    def run(self, x):  # burin-bench writes channels-last images, which for PyTorch are a matter of strides
         y = F.conv2d(x.permute(0, 3, 1, 2), self.weight, self.bias, s["stride"], s["kernel"] // 2, 1, s["groups"])
         return y.permute(0, 2, 3, 1)
 
@@ -219,12 +219,12 @@ KINDS = {
 
 
 def inputNames(workload, folder):
-    """In the order of burin-bench, which wrote them into a file beside the arrays."""
+    """Returns the input names in the order of burin-bench, which stored them in a file beside the arrays."""
     return pathlib.Path(folder, workload["name"] + ".inputs").read_text().split()
 
 
 def loadInputs(workload, folder):
-    """In memory as aligned as PyTorch makes it."""
+    """Loads the inputs into memory that PyTorch has aligned."""
     return [torch.from_numpy(numpy.load(pathlib.Path(folder, f"{workload['name']}.{name}.npy"))).clone()
             for name in inputNames(workload, folder)]
 
@@ -240,7 +240,8 @@ def hasConvolutions(workload, folder):
 
 
 def cached(workload, folder, suffix, make, settings=""):
-    """NAME.suffix, made anew by make(path) when the weights, the inputs, the settings or this file have changed."""
+    """Returns the path NAME.suffix. make(path) writes it again if the weights, the inputs, the settings or this file
+    have changed."""
     base = pathlib.Path(folder, workload["name"])
     sources = [f"{base}.safetensors", *(f"{base}.{name}.npy" for name in inputNames(workload, folder)), __file__]
     key = hashlib.sha1(settings.encode())
