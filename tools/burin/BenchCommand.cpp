@@ -144,13 +144,14 @@ int bench(Arguments &a) {
 void addBench(CLI::App &app, int &exitCode) {
   auto a = std::make_shared<Arguments>();
   a->run.program = "burin bench";
-  CLI::App *command = app.add_subcommand("bench", "Measure how long an artifact takes, or a graph, compiled first");
+  CLI::App *command =
+      app.add_subcommand("bench", "Measure the latency of an artifact, or of a graph, which is compiled first");
   command->add_option("model", a->run.model, "model.plate, model.onnx, model.burin or model.mlir")->required();
   command->add_option("--input", a->inputs.inputs, "NAME=@FILE.npy or NAME=NUMBER; random if not given");
   command->add_option("--fix", a->run.fixed, kFixHelp);
   command->add_option("--dim", a->inputs.dims, "NAME=SIZE: a symbolic size (default 1)");
-  command->add_option("--function", a->run.function, "Of an artifact with several (default: the first)");
-  command->add_option("--seed", a->run.seed, "Of the random inputs (default 0)");
+  command->add_option("--function", a->run.function, "Function of the artifact (default: the first)");
+  command->add_option("--seed", a->run.seed, "Seed of the random inputs (default 0)");
   command->add_option("--threads", a->threads, "Numbers of threads, each measured: 1,2; default: the processor's")
       ->delimiter(',')
       ->check(CLI::NonNegativeNumber);
@@ -163,7 +164,7 @@ void addBench(CLI::App &app, int &exitCode) {
   command->add_option("--warmup", a->warmup, "Runs before those that are timed (default 10)")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--target", a->compile.targets, "As for compile")->delimiter(',');
-  command->add_flag("--profile", a->run.profile, "Median time of each kernel, from up to 100 runs of their own");
+  command->add_flag("--profile", a->run.profile, "Median time of each kernel, from up to 100 additional runs");
   command->add_flag("--json", a->run.json, "Print JSON");
   command->callback([a, &exitCode] { exitCode = bench(*a); });
 }

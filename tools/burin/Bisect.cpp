@@ -253,8 +253,9 @@ void addBisect(CLI::App &app, int &exitCode, const codegen::CompileOptions &defa
   command->add_option("--input", arguments->inputs.inputs, "NAME=@FILE.npy; random if not given");
   command->add_option("--fix", arguments->fixed, kFixHelp);
   command->add_option("--dim", arguments->inputs.dims, "NAME=SIZE: a symbolic size (default 1)");
-  command->add_option("--seed", arguments->probe.seed, "Of the random inputs (default 0)");
-  command->add_option("--threads", arguments->probe.threads, "Default: the processor's")->check(CLI::NonNegativeNumber);
+  command->add_option("--seed", arguments->probe.seed, "Seed of the random inputs (default 0)");
+  command->add_option("--threads", arguments->probe.threads, "Number of threads (default: the processor's)")
+      ->check(CLI::NonNegativeNumber);
   command->add_option("--time-limit", arguments->probe.seconds, "Seconds for each graph that is tried (default 60)")
       ->check(CLI::PositiveNumber);
   arguments->probe.tolerance.addTo(*command);

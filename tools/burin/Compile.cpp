@@ -157,8 +157,7 @@ void addCompile(CLI::App &app, int &exitCode) {
                       "Where to write; model.plate or model.onnx by default, - is standard output");
   arguments->import.warns = true;
   arguments->import.addTo(*command);
-  command->add_flag("--check", arguments->check,
-                    "Write nothing, but print all that keeps the model from being compiled");
+  command->add_flag("--check", arguments->check, "Write nothing; print every problem that prevents compilation");
   command
       ->add_option(
           "--target", arguments->compile.targets,
@@ -174,17 +173,18 @@ void addCompile(CLI::App &app, int &exitCode) {
                    "Stop at a stage and write its text; dot and svg are pictures, onnx is the traced graph as an "
                    "ONNX model")
       ->check(CLI::IsMember(names));
-  command->add_option("--stage", arguments->stage, "Of dot and svg: which stage to draw (default kernels)")
+  command->add_option("--stage", arguments->stage, "The stage that dot and svg draw (default kernels)")
       ->check(CLI::IsMember({"graph", "optimized", "kernels"}));
-  command->add_option("--memory-limit", arguments->memoryLimit,
-                      "Bytes that a run may take for weights, states, inputs, outputs and intermediate values, as 500M "
-                      "or 2G: values that are kept for later are computed again where that is needed, the cheapest "
-                      "first; results keep their bits");
+  command->add_option(
+      "--memory-limit", arguments->memoryLimit,
+      "Limit in bytes (or as 500M, 2G) for weights, states, inputs, outputs and intermediate values of a "
+      "run: where needed, values are recomputed instead of stored until their next use, the cheapest "
+      "first; results keep their bits");
   command->add_flag("--memory-allow-bf16", arguments->compile.pipeline.memory.allowBf16,
-                    "For --memory-limit: values may be kept in bf16 between two uses, which changes results");
+                    "With --memory-limit: values may be stored in bf16 between two uses, which changes results");
   command->add_flag("--report", arguments->report,
-                    "Print how much memory a run takes, where the peak is and what holds it, and what --memory-limit "
-                    "has changed");
+                    "Print the memory of a run, the step of its peak with the values held there, and the decisions of "
+                    "--memory-limit");
   command->add_option("--disable-pass", arguments->compile.pipeline.disabled, "Leave out a pass, by name");
   command->add_option("--print-after", arguments->printAfter,
                       "Print the graph to stderr after a pass, by name, or 'all'");

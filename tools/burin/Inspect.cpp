@@ -186,10 +186,10 @@ void addInspect(CLI::App &app, int &exitCode) {
     bool json = false;
   };
   auto arguments = std::make_shared<Arguments>();
-  CLI::App *command = app.add_subcommand("inspect", "Show what is in an artifact or a graph");
+  CLI::App *command = app.add_subcommand("inspect", "Print the contents of an artifact or a graph");
   command->add_option("model", arguments->model, "model.plate, model.onnx, model.burin or model.mlir")->required();
   command->add_option("--dim", arguments->dims, "NAME=SIZE: a symbolic size to plan for (default 1)");
-  command->add_option("--function", arguments->function, "Whose plan is shown (default: the first)");
+  command->add_option("--function", arguments->function, "Function whose plan is printed (default: the first)");
   command->add_flag("--json", arguments->json, "Print JSON");
   command->callback([arguments, &exitCode] {
     if (kindOf(arguments->model) != FileKind::Artifact) {

@@ -63,12 +63,12 @@ void addMachine(CLI::App &app, int &exitCode) {
   auto a = std::make_shared<Arguments>();
   CLI::App *command = app.add_subcommand("machine", "Measure cores, caches, bandwidth and arithmetic of this machine");
   command->add_flag("--json", a->isJson, "Print JSON");
-  command->add_flag("--quick", a->isQuick, "Less than a second: fewer tries, less memory");
-  command->add_option("--text-file", a->text, "Write the text there too");
-  command->add_option("--json-file", a->json, "Write the JSON there too");
-  command->add_option("--svg", a->svg, "Draw bandwidth and latency over the size of memory, into this file");
+  command->add_flag("--quick", a->isQuick, "Take less than a second: fewer repetitions, smaller memory");
+  command->add_option("--text-file", a->text, "Also write the text to this file");
+  command->add_option("--json-file", a->json, "Also write JSON to this file");
+  command->add_option("--svg", a->svg, "Plot bandwidth and latency over the working set into this file");
   command->add_option("--profile", a->profile,
-                      "Measure nothing, but write the facts that code is tuned by into this file, for BURIN_MACHINE");
+                      "Measure nothing; write the tuning parameters of this processor to this file, for BURIN_MACHINE");
   command->callback([a, &exitCode] { exitCode = showMachine(*a); });
 }
 

@@ -219,15 +219,17 @@ void addVerify(CLI::App &app, int &exitCode, const codegen::CompileOptions &defa
   CLI::App *command = app.add_subcommand("verify", "Compare the compiled graph with the reference interpreter");
   command->add_option("model", arguments->model, "model.onnx, model.burin or model.mlir")->required();
   command->add_option("--artifact", arguments->artifact, "model.plate: compare this instead of compiling now");
-  command->add_flag("--per-op", arguments->perOp, "Each op too: compiled with every result as an output");
+  command->add_flag("--per-op", arguments->perOp, "Also compare every op, compiled with all results as outputs");
   command
-      ->add_option("--against", arguments->against, "reference (default), or onnxruntime: needs a Python that has it")
+      ->add_option("--against", arguments->against,
+                   "reference (default), or onnxruntime, which needs a Python with that package")
       ->check(CLI::IsMember({"reference", "onnxruntime"}));
   command->add_option("--input", arguments->inputs.inputs, "NAME=@FILE.npy or NAME=NUMBER; random if not given");
   command->add_option("--fix", arguments->run.fixed, kFixHelp);
   command->add_option("--dim", arguments->inputs.dims, "NAME=SIZE: a symbolic size (default 1)");
-  command->add_option("--seed", arguments->run.seed, "Of the random inputs (default 0)");
-  command->add_option("--threads", arguments->run.threads, "Default: the processor's")->check(CLI::NonNegativeNumber);
+  command->add_option("--seed", arguments->run.seed, "Seed of the random inputs (default 0)");
+  command->add_option("--threads", arguments->run.threads, "Number of threads (default: the processor's)")
+      ->check(CLI::NonNegativeNumber);
   arguments->tolerance.addTo(*command);
   command->add_option("--target", arguments->compile.targets, "As for compile")->delimiter(',');
   command->add_option("--disable-pass", arguments->compile.pipeline.disabled, "As for compile");

@@ -12,14 +12,14 @@ constexpr const char *kHelp =
 
   --input NAME=@FILE.npy   an input; NAME=NUMBER fills it; inputs not given are random
   --output NAME=@FILE.npy  write an output (default: a summary of each on stdout)
-  --data NAME=@FILE.npy    a run per element of the array's first axis: that element is the input; --repeat N goes
-                           through the data N times. Outputs of one element are printed for each run
-  --function NAME          of an artifact with several (default: the first)
-  --state FILE             begin with these states (safetensors), not with those of the artifact
+  --data NAME=@FILE.npy    one run per element of the array's first axis, with that element as the input; --repeat N
+                           repeats all of them N times. Prints the outputs with one element after each run
+  --function NAME          function of the artifact to run (default: the first)
+  --state FILE             initial states (safetensors), instead of those in the artifact
   --save-state FILE        write the states after the last run
   --dim NAME=SIZE          a symbolic size that no given input determines (default 1)
-  --fix NAME=VALUE         of burin run: an ONNX input that becomes a constant, as @FILE or a number
-  --seed N                 of the random inputs (default 0)
+  --fix NAME=VALUE         burin run only: turns an ONNX input into a constant, @FILE or a number
+  --seed N                 seed of the random inputs (default 0)
   --expect NAME=@FILE.npy  compare an output; exit code 1 if it differs
   --rtol X, --atol X       allowed |difference| <= atol + rtol * |expected| (default 1e-4, 1e-5)
   --device cuda:0          run on a GPU; `burin run` compiles graphs for it
