@@ -34,8 +34,8 @@ static bool isPrivate(const std::string &folder) {
          !(info.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/// What else a kernel depends on: the compiler (the file it lies in, so that a rebuilt one starts afresh), what
-/// `native` stands for here, with its tuning, and the passes that are left out.
+/// The part of the cache key that is the same for all kernels: the compiler (identified by its library file, so that a
+/// rebuilt one uses new entries), the native target with its tuning, and the disabled passes.
 static std::string builder() {
   std::string text = "burin " BURIN_VERSION ", LLVM " LLVM_VERSION_STRING;
   if (const codegen::Target *native = codegen::findTarget("native"))

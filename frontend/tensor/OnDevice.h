@@ -59,13 +59,13 @@ void inheritRuns(const Storage &input, std::vector<CheckedRun> &runs);
 
 /// The device on which the thread creates tensors, by its innermost DeviceScope; nullopt without one.
 std::optional<Device> scopedDevice();
-/// What has been created, where the thread's DeviceScope says. In a traced function, which runs where its inputs are,
-/// it goes where it is used.
+/// Moves a newly created tensor to the device of the thread's DeviceScope. In a traced function, which runs on the
+/// device of its inputs, the tensor is created on the device of its use.
 Tensor createdInScope(Tensor tensor, const char *op, const Location &where);
 /// Whether this thread is tracing a function; see Trace.
 bool isTracing();
 
-/// While one lives, this thread creates tensors where x is, unless x is traced or goes where it is used itself.
+/// For its lifetime, this thread creates tensors on the device of x, unless x is traced or has no fixed device itself.
 class Beside {
 public:
   Beside(const Tensor &x, const Location &where);

@@ -11,7 +11,7 @@ static bool sameType(Value a, Value b) { return a.getType() == b.getType(); }
 
 // ---- folds: an existing value, or the same op with another operand
 
-/// Of two such ops in a row only the second matters; neither does if the type is the original one.
+/// Folds two consecutive ops of this kind into the second one, or into their operand if the types are the same.
 template <class Op> static OpFoldResult foldRepeated(Op op) {
   if (sameType(op.getX(), op.getResult()))
     return op.getX();

@@ -1,4 +1,4 @@
-// What is known of a symbolic size: its lower bound, and whether two may be equal.
+// Bounds of symbolic sizes: the lower bound of a size, and whether two sizes may be equal.
 #include "ir/sizes/DimExpression.h"
 #include <algorithm>
 

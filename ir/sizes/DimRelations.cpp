@@ -1,8 +1,8 @@
 // Sums of related atoms are written with as few of them as possible. With x of any value:
 //   floordiv(x, 2) + floordiv(x + 1, 2) == x
 //   min(x, y) + max(x, y) == x + y
-// So the half of a size that is rounded up, what is left of a size after a slice, and the size after a roll, which is
-// that before it, do not grow with each layer of a network.
+// So the expressions of halves that are rounded up, of the rest of a size after a slice, and of the size after a roll
+// (which equals that before it) do not grow with each layer of a network.
 #include "ir/sizes/DimExpression.h"
 #include <algorithm>
 #include <climits>
@@ -29,7 +29,7 @@ static bool areSame(const Monomial &a, const Monomial &b) {
                     [](const AtomPtr &x, const AtomPtr &y) { return x->text == y->text; });
 }
 
-/// Of the atoms that a relation may hold for.
+/// Returns the uses of atoms that one of the relations may apply to.
 static std::vector<Use> usesOf(const Polynomial &terms) {
   std::vector<Use> uses;
   for (auto &[term, coefficient] : terms)
@@ -48,7 +48,7 @@ static void addProduct(Polynomial &terms, const Dim &sum, int64_t times, const M
     Dim::Expression::add(terms, Dim::Expression::multiplied(others, term), coefficient);
 }
 
-/// Of an atom and a number, the number; nullopt of anything else.
+/// For the sum of an atom and a number, returns the number; nullopt for other sums.
 static std::optional<int64_t> offsetOf(const Polynomial &terms) {
   auto &[leading, scale] = *terms.begin();
   bool hasOffset = terms.size() == 2 && terms.rbegin()->first.empty();
@@ -58,7 +58,7 @@ static std::optional<int64_t> offsetOf(const Polynomial &terms) {
 }
 
 /// Writes a*x + b*floordiv(x, 2) as (a + b)*x - b*floordiv(x + 1, 2) if the factor of x, an atom, becomes smaller. Of
-/// equally small ones that form is taken whose quotient is that of an even number and the atom.
+/// equally small forms, chooses the one in which the dividend is the atom plus an even number.
 static bool roundOtherwise(Polynomial &terms, const Use &half) {
   if (!half.atom->doubled)
     return false;

@@ -13,7 +13,7 @@ static bool conflict(const std::vector<TouchedMemory> &a, const std::vector<Touc
   return false;
 }
 
-/// How many steps of each lane must come before one that touches this.
+/// Returns for each lane the number of its steps that must precede a step that touches this memory.
 std::vector<uint32_t> LaneOrder::needed(const std::vector<TouchedMemory> &touched, size_t before) const {
   std::vector<uint32_t> needs(size_t(lanes), 0);
   for (size_t i = 0; i < before; ++i)
@@ -22,7 +22,7 @@ std::vector<uint32_t> LaneOrder::needed(const std::vector<TouchedMemory> &touche
   return needs;
 }
 
-/// Steps of a group are spread over the lanes, each to one that it would wait for.
+/// Spreads the steps of a group over the lanes, and prefers a lane whose steps the new step would wait for anyway.
 LaneOrder::Place LaneOrder::place(const std::vector<uint32_t> &needs, const std::vector<uint32_t> &begin,
                                   const std::vector<uint32_t> &inGroup) {
   auto cost = [&](int lane) { return 2 * inGroup[size_t(lane)] + (needs[size_t(lane)] == 0); };
@@ -43,7 +43,7 @@ LaneOrder::Place LaneOrder::place(const std::vector<uint32_t> &needs, const std:
 }
 
 std::vector<LaneOrder::Place> LaneOrder::add(const std::vector<std::vector<TouchedMemory>> &group) {
-  constexpr size_t kMostSteps = 256; // that are compared with each other; later ones wait for all before
+  constexpr size_t kMostSteps = 256; // limit of the pairwise comparison; later steps wait for all earlier ones
   const std::vector<uint32_t> begin = tails;
   const size_t before = steps.size();
   std::vector<uint32_t> inGroup(size_t(lanes), 0);
@@ -57,8 +57,9 @@ std::vector<LaneOrder::Place> LaneOrder::add(const std::vector<std::vector<Touch
   return places;
 }
 
-/// What a step that depends on another one needs is as if it touched it. A state is in one place or in two, and the
-/// caller of a private function may have put values of it into one place.
+/// The memory that a step touches. A dependence on another step counts as memory that both touch. The old and the new
+/// value of a state count as the same memory, and so do all inputs and outputs of a private function, as its caller may
+/// have placed them in one buffer.
 static std::vector<TouchedMemory> touchedBy(const Plan &plan, uint32_t index, const SlotUses &uses,
                                             const std::vector<TouchedMemory> &buffers) {
   enum : uint64_t { Outputs = uint64_t(1) << 32, States = uint64_t(2) << 32, Steps = uint64_t(3) << 32 };

@@ -281,7 +281,7 @@ private:
         out.earlier.push_back(i);
   }
 
-  /// What runs side by side, and what it waits for.
+  /// Assigns concurrent steps to lanes of the GPU.
   void orderSideBySide() {
     std::vector<TouchedMemory> buffers;
     for (uint32_t i = 0; i < p.buffers.size(); ++i)

@@ -10,7 +10,7 @@
 
 namespace burin::rt {
 
-/// What the steps of a plan do with what they name.
+/// How the steps of a plan use their operands.
 class SlotUses {
 public:
   using Key = std::pair<Slot::Kind, uint32_t>;
@@ -18,8 +18,8 @@ public:
   explicit SlotUses(const Plan &plan);
   /// Whether any step writes there. An input is written if it is a state that is updated in place.
   bool isWritten(const Slot &slot) const;
-  /// Whether this one does: what a step gives is first touched by it, or named twice, as what it reads and what it
-  /// writes in its place.
+  /// Whether this step writes there: it is the producer of the buffer or output, or it names the slot twice, as an
+  /// operand and as the result that overwrites it.
   bool writes(uint32_t step, const Slot &slot) const;
 
 private:

@@ -102,14 +102,14 @@ public:
   };
   static constexpr uint32_t kNoErrors = UINT32_MAX;
   void launch(const Launch &, const std::string &location);
-  /// Until joined, launches of different lanes, below kLanes, may run side by side. What follows the join comes after
-  /// all of them.
+  /// Between fork() and join(), launches of different lanes (numbers below kLanes) may run concurrently. Work after the
+  /// join waits for all of them.
   static constexpr int kLanes = Lanes::kCount, kFork = kLanes;
   void fork();
   void useLane(int lane) { current = streams()[size_t(lane)]; }
-  /// What other lanes wait for from here on: all that this one has been given.
+  /// Records an event after the work enqueued in this lane so far, for order().
   void mark(int lane);
-  /// What follows in a lane comes after what was before the last mark of another one, or before the fork (kFork).
+  /// Lets later work of `lane` wait for the last mark() of lane `after`, or for the work before fork() (kFork).
   void order(int lane, int after);
   void join(unsigned usedLanes);
   /// Whether each launch is waited for and checked: BURIN_CUDA_CHECK.
