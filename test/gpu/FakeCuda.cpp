@@ -344,6 +344,11 @@ void failRandomly(uint64_t seed, int64_t oneOf) {
   driver.failOneOf = oneOf;
 }
 
+void rankStreams(uint64_t seed) {
+  std::lock_guard lock(driver.mutex);
+  driver.streams.rank(seed);
+}
+
 void forgetWait(int64_t number) {
   std::lock_guard lock(driver.mutex);
   driver.waitCount = 0;

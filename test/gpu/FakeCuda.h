@@ -25,6 +25,8 @@ void failCall(int64_t number, int result = 999);
 /// From now on about one of so many calls fails, with different results; 0: none. `seed` also chooses the order of what
 /// may be done in any order.
 void failRandomly(uint64_t seed, int64_t oneOf);
+/// From now on streams have ranks by the seed: work waits while that of a stream of a higher rank can go on. 0: none.
+void rankStreams(uint64_t seed);
 /// From now on the wait of a stream for an event of that number, counted from 1, is forgotten; 0: none.
 void forgetWait(int64_t number);
 /// Such waits since then.

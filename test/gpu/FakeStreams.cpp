@@ -45,7 +45,7 @@ int Streams::enqueue(Stream *s, Work work) {
     return kInvalidHandle;
   if (s->capture) {
     std::vector<Graph::Node> &nodes = s->capture->graph->nodes;
-    nodes.push_back({std::move(work), s->after});
+    nodes.push_back({std::move(work), s->after, indexOf(s)});
     s->after = {nodes.size() - 1};
     return 0;
   }
@@ -121,16 +121,27 @@ size_t Streams::pendingWork(int device) const {
   return count;
 }
 
+size_t Streams::choose(const std::vector<size_t> &ofStreams) {
+  if (!ranks)
+    return random(ofStreams.size());
+  auto rankOf = [&](size_t stream) {
+    uint64_t mixed = (ranks * 0x9E3779B97F4A7C15u) ^ (stream + 1) * 0xBF58476D1CE4E5B9u;
+    mixed = (mixed ^ mixed >> 29) * 0x94D049BB133111EBu;
+    return mixed ^ mixed >> 32;
+  };
+  return size_t(std::ranges::max_element(ofStreams, {}, rankOf) - ofStreams.begin());
+}
+
 int Streams::doUntil(const std::function<bool()> &isReached) {
   int result = 0;
   while (!isReached()) {
-    std::vector<Stream *> ready;
-    for (Stream *s : streams)
-      if (canGoOn(*s))
-        ready.push_back(s);
+    std::vector<size_t> ready;
+    for (size_t i = 0; i < streams.size(); ++i)
+      if (canGoOn(*streams[i]))
+        ready.push_back(i);
     if (ready.empty())
       return kIllegalState; // events that nobody reaches
-    if (int now = doOne(*ready[random(ready.size())]); now && !result)
+    if (int now = doOne(*streams[ready[choose(ready)]]); now && !result)
       result = now;
   }
   return result;
@@ -176,11 +187,13 @@ int Streams::endCapture(Stream *s, std::unique_ptr<Graph> &out) {
 int Streams::run(const Graph &graph) {
   std::vector<bool> done(graph.nodes.size());
   for (size_t count = 0; count < graph.nodes.size(); ++count) {
-    std::vector<size_t> ready;
+    std::vector<size_t> ready, ofStreams;
     for (size_t i = 0; i < graph.nodes.size(); ++i)
-      if (!done[i] && std::ranges::all_of(graph.nodes[i].after, [&](size_t before) { return done[before]; }))
+      if (!done[i] && std::ranges::all_of(graph.nodes[i].after, [&](size_t before) { return done[before]; })) {
         ready.push_back(i);
-    size_t next = ready[random(ready.size())];
+        ofStreams.push_back(graph.nodes[i].stream);
+      }
+    size_t next = ready[choose(ofStreams)];
     done[next] = true;
     if (int result = graph.nodes[next].work())
       return result;

@@ -25,6 +25,7 @@ struct Graph {
   struct Node {
     Work work;
     std::set<size_t> after;
+    size_t stream = 0; // that it was enqueued for
   };
   std::vector<Node> nodes;
 };
@@ -66,6 +67,9 @@ public:
   size_t liveEvents() const { return events.size(); }
   /// The order from here on.
   void seed(uint64_t value) { state = value * 2 + 1; }
+  /// Streams get ranks, by the seed: from here on work waits while that of a stream of a higher rank can go on. 0: no
+  /// ranks, any order.
+  void rank(uint64_t seed) { ranks = seed; }
   uint64_t random(uint64_t below);
 
 private:
@@ -73,10 +77,13 @@ private:
   std::vector<Stream *> streams; // in the order that they were made: their addresses would make another order each time
   std::set<Event *> events;
   std::set<uint64_t> reached; // records
-  uint64_t tickets = 0, state = 1;
+  uint64_t tickets = 0, state = 1, ranks = 0;
   std::array<int, 2> faults = {};
 
   bool isLive(const Stream *s) const { return std::ranges::find(streams, s) != streams.end(); }
+  size_t indexOf(const Stream *s) const { return size_t(std::ranges::find(streams, s) - streams.begin()); }
+  /// Which of some pieces of work comes next, by their streams.
+  size_t choose(const std::vector<size_t> &ofStreams);
   bool canGoOn(const Stream &) const;
   int doOne(Stream &);
   int doUntil(const std::function<bool()> &isReached);

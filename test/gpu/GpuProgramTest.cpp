@@ -4,6 +4,7 @@
 #include "test/gpu/TwoDevices.h"
 #include <burin/program.h>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 
 using namespace burin;
 using namespace burin::test;
@@ -298,4 +299,89 @@ TEST_CASE("gpu program: small steps run side by side, ordered by events", "[gpu]
   CHECK(fake::waits() >=
         10 * 6); // five sessions that each launched twice: one fork and one join of four lanes at least
   fake::failCall(0);
+}
+
+namespace {
+
+/// Runs a program on each element of `inputs`, first through streams, then as a graph, and again without each wait for
+/// an event in turn, under several orders of the work that no event orders.
+struct ForgottenWaits {
+  int64_t all = 0;
+  std::vector<int64_t> unnoticed; // numbers of the waits that can be left out without a difference
+
+  ForgottenWaits(const Graph &graph, const List &inputs, uint64_t orders) : program(programForBoth(graph)) {
+    for (uint64_t order = 1; order <= orders; ++order)
+      CHECK(!differs(inputs, order, 0));
+    for (int64_t wait = 1; wait <= all; ++wait) {
+      uint64_t order = 1;
+      while (order <= orders && !differs(inputs, order, wait))
+        ++order;
+      if (order > orders)
+        unnoticed.push_back(wait);
+    }
+  }
+
+private:
+  rt::Program::Ptr program;
+
+  bool differs(const List &inputs, uint64_t order, int64_t forgotten) {
+    fake::rankStreams(order);
+    bool isWrong = false;
+    {
+      TwoDevices devices(program);
+      fake::forgetWait(forgotten);
+      for (size_t i = 0; i < inputs.size() && !isWrong; ++i)
+        isWrong = devices.differences("main", {inputs[i]}, 1e-5, 1e-5) != "" || !emulatorErrors().empty();
+      all = forgotten ? all : fake::waits();
+    }
+    fake::rankStreams(0);
+    fake::forgetWait(0);
+    return isWrong;
+  }
+};
+
+} // namespace
+
+TEST_CASE("gpu program: each wait of a stream for an event is necessary", "[gpu]") {
+  Clean clean;
+  manual_seed(11);
+  auto chains = [](const Tensor &x) { // four, each of three small steps, of which two meet in the middle
+    List ends;
+    for (int i = 1; i <= 4; ++i)
+      ends.push_back(tanh(matmul(x * double(i), x)));
+    for (int step = 0; step < 2; ++step)
+      for (size_t i = 0; i < 4; ++i)
+        ends[i] = tanh(matmul(ends[i], i == 0 && step == 1 ? ends[2] : x));
+    return concat(ends);
+  };
+  // Values differ, as a kernel that starts too early may find those of the last run.
+  Tensor x = randn({8, 8}) / 4;
+  const uint64_t orders = std::getenv("BURIN_LONG_TESTS") ? 64 : 12;
+  ForgottenWaits ofChains(trace(chains, {{f32, {8, 8}}}), {x, x / 2}, orders);
+  CHECK(ofChains.all >= 2 * 7); // a fork and a join of three lanes, and where two chains meet, in both runs
+  CHECK(ofChains.unnoticed == std::vector<int64_t>{});
+
+  auto towers = [](const Tensor &x) { // each of the second ones needs two of the first
+    List first, second;
+    for (int i = 1; i <= 4; ++i)
+      first.push_back(tanh(matmul(tanh(x * double(i)), x)));
+    for (size_t i = 0; i < 4; ++i)
+      second.push_back(matmul(first[i], first[(i + 1) % 4]));
+    return second;
+  };
+  auto sums = [&](const Tensor &x) {
+    List of = towers(x);
+    return matmul(of[0] - of[1], of[2] - of[3]);
+  };
+  ForgottenWaits ofSums(trace(sums, {{f32, {8, 8}}}), {x, x / 2}, orders);
+  CHECK(ofSums.all >= 2 * 10);
+  CHECK(ofSums.unnoticed == std::vector<int64_t>{});
+
+  // Four steps write a part of a buffer each, and wait as if they wrote all of it: for others that use memory where the
+  // rest of it lies.
+  auto parts = [&](const Tensor &x) { return matmul(concat(towers(x)), x); };
+  ForgottenWaits ofParts(trace(parts, {{f32, {8, 8}}}), {x, x / 2}, orders);
+  CHECK(ofParts.all >= 2 * 10);
+  CHECK(ofParts.unnoticed == std::vector<int64_t>{11, 30}); // the same one in both runs
+  CHECK(20 * ofParts.unnoticed.size() <= size_t(ofChains.all + ofSums.all + ofParts.all));
 }
