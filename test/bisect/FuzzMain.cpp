@@ -2,8 +2,8 @@
 // N] [--steps N]`. A failing graph is written to seed-N.mlir, as input for burin bisect.
 #include "ir/dialect/Burin.h"
 #include "test/passes/RandomGraph.h"
-#include "tools/burin/Probe.h"
 #include "tools/burin/Progress.h"
+#include "tools/burin/verify/Probe.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace burin;

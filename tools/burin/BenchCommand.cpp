@@ -1,9 +1,9 @@
 // burin bench: measures the latency of a model.
 #include "runtime/execute/ShapeBinding.h"
 #include "runtime/threads/CpuTopology.h"
-#include "tools/burin/Arrays.h"
 #include "tools/burin/Commands.h"
-#include "tools/burin/Execute.h"
+#include "tools/burin/model/Arrays.h"
+#include "tools/burin/model/Execute.h"
 #include "tools/common/Runner.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"

@@ -3,11 +3,11 @@
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 #include "runtime/format/Archive.h"
-#include "tools/burin/Arrays.h"
 #include "tools/burin/Commands.h"
 #include "tools/burin/Draw.h"
-#include "tools/burin/MemoryReport.h"
-#include "tools/burin/Model.h"
+#include "tools/burin/inspect/MemoryReport.h"
+#include "tools/burin/model/Arrays.h"
+#include "tools/burin/model/Model.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
 #include <filesystem>

@@ -4,7 +4,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "tools/burin/GraphRun.h"
+#include "tools/burin/verify/GraphRun.h"
 
 namespace burin::cli {
 

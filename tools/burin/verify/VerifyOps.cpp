@@ -1,8 +1,8 @@
-#include "tools/burin/VerifyOps.h"
+#include "tools/burin/verify/VerifyOps.h"
 #include "ir/reference/Reference.h"
-#include "tools/burin/GraphCut.h"
 #include "tools/burin/Progress.h"
 #include "tools/burin/Table.h"
+#include "tools/burin/verify/GraphCut.h"
 
 using namespace mlir;
 

@@ -1,6 +1,6 @@
 // Detects the kind of an input file, and parses arguments of the form NAME=SIZE.
 #pragma once
-#include "tools/burin/ArtifactFacts.h"
+#include "tools/burin/model/ArtifactFacts.h"
 
 namespace burin::cli {
 

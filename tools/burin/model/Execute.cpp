@@ -1,8 +1,8 @@
-#include "tools/burin/Execute.h"
-#include "tools/burin/Arrays.h"
+#include "tools/burin/model/Execute.h"
 #include "tools/burin/Commands.h"
-#include "tools/burin/FileKind.h"
-#include "tools/burin/Model.h"
+#include "tools/burin/model/Arrays.h"
+#include "tools/burin/model/FileKind.h"
+#include "tools/burin/model/Model.h"
 #include "tools/common/Runner.h"
 
 namespace burin::cli {

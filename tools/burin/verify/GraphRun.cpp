@@ -1,8 +1,8 @@
-#include "tools/burin/GraphRun.h"
+#include "tools/burin/verify/GraphRun.h"
 #include "ir/dialect/Burin.h"
-#include "tools/burin/Compare.h"
-#include "tools/burin/Execute.h"
-#include "tools/burin/GraphCut.h"
+#include "tools/burin/model/Execute.h"
+#include "tools/burin/verify/Compare.h"
+#include "tools/burin/verify/GraphCut.h"
 #include "tools/common/Runner.h"
 
 using namespace mlir;

@@ -1,6 +1,6 @@
 // Reports the memory that a run of an artifact needs, when the arena is fullest, and the buffers that are live then.
 #pragma once
-#include "tools/burin/ArtifactFacts.h"
+#include "tools/burin/model/ArtifactFacts.h"
 
 namespace burin::cli {
 

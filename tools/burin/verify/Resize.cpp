@@ -1,8 +1,8 @@
 // Rebuilds a graph with smaller sizes.
 #include "ir/dialect/Burin.h"
 #include "ir/reference/ReferenceTensor.h"
-#include "tools/burin/GraphCut.h"
-#include "tools/burin/Shrink.h"
+#include "tools/burin/verify/GraphCut.h"
+#include "tools/burin/verify/Shrink.h"
 
 using namespace mlir;
 

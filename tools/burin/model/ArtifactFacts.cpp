@@ -1,4 +1,4 @@
-#include "tools/burin/ArtifactFacts.h"
+#include "tools/burin/model/ArtifactFacts.h"
 #include "runtime/execute/ShapeBinding.h"
 #include "runtime/format/Cursor.h"
 #include "runtime/format/Expr.h"

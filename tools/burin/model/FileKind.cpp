@@ -1,4 +1,4 @@
-#include "tools/burin/FileKind.h"
+#include "tools/burin/model/FileKind.h"
 #include "frontend/onnx/import/Import.h"
 #include "tools/burin/Commands.h"
 #include <charconv>

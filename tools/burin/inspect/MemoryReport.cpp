@@ -1,4 +1,4 @@
-#include "tools/burin/MemoryReport.h"
+#include "tools/burin/inspect/MemoryReport.h"
 #include "tools/burin/Table.h"
 #include <algorithm>
 #include <cstdio>

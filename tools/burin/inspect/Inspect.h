@@ -1,6 +1,6 @@
 // Printers of `burin inspect`.
 #pragma once
-#include "tools/burin/ArtifactFacts.h"
+#include "tools/burin/model/ArtifactFacts.h"
 
 namespace burin::cli {
 

@@ -1,6 +1,6 @@
 #include "runtime/format/Target.h"
-#include "tools/burin/Inspect.h"
-#include "tools/burin/MemoryReport.h"
+#include "tools/burin/inspect/Inspect.h"
+#include "tools/burin/inspect/MemoryReport.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"

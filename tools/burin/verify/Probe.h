@@ -1,7 +1,7 @@
 // Compiles and runs a graph in a child process, and reports how and at which stage it fails.
 #pragma once
-#include "tools/burin/Compare.h"
-#include "tools/burin/GraphRun.h"
+#include "tools/burin/verify/Compare.h"
+#include "tools/burin/verify/GraphRun.h"
 
 namespace burin::cli {
 

@@ -1,4 +1,4 @@
-#include "tools/burin/GraphCut.h"
+#include "tools/burin/verify/GraphCut.h"
 #include "ir/dialect/Burin.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"

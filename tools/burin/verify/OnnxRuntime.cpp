@@ -1,4 +1,4 @@
-#include "tools/burin/OnnxRuntime.h"
+#include "tools/burin/verify/OnnxRuntime.h"
 #include "tools/burin/Commands.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"

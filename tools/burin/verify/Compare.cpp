@@ -1,4 +1,4 @@
-#include "tools/burin/Compare.h"
+#include "tools/burin/verify/Compare.h"
 #include <algorithm>
 
 namespace burin::cli {

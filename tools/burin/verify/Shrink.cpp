@@ -1,6 +1,6 @@
-#include "tools/burin/Shrink.h"
+#include "tools/burin/verify/Shrink.h"
 #include "ir/dialect/Burin.h"
-#include "tools/burin/GraphCut.h"
+#include "tools/burin/verify/GraphCut.h"
 #include "llvm/ADT/SetVector.h"
 #include <set>
 

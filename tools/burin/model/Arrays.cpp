@@ -1,4 +1,4 @@
-#include "tools/burin/Arrays.h"
+#include "tools/burin/model/Arrays.h"
 #include "burin/creation.h"
 #include "frontend/onnx/import/Import.h"
 #include "tools/burin/Commands.h"

@@ -1,4 +1,4 @@
-#include "tools/burin/Reproducer.h"
+#include "tools/burin/model/Reproducer.h"
 #include "tools/burin/Commands.h"
 #include "llvm/Support/ErrorHandling.h"
 #include <csignal>

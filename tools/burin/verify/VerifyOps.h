@@ -1,8 +1,8 @@
 // burin verify --per-op: each op's compiled code against the reference interpreter.
 #pragma once
 #include "ir/reference/ReferenceTensor.h"
-#include "tools/burin/Compare.h"
-#include "tools/burin/GraphRun.h"
+#include "tools/burin/verify/Compare.h"
+#include "tools/burin/verify/GraphRun.h"
 
 namespace burin::cli {
 

@@ -1,12 +1,12 @@
 // burin inspect: prints the contents of an artifact or a graph.
-#include "tools/burin/Inspect.h"
+#include "tools/burin/inspect/Inspect.h"
 #include "runtime/execute/ShapeBinding.h"
 #include "runtime/format/Expr.h"
 #include "runtime/format/Target.h"
 #include "tools/burin/Commands.h"
-#include "tools/burin/FileKind.h"
-#include "tools/burin/MemoryReport.h"
 #include "tools/burin/Table.h"
+#include "tools/burin/inspect/MemoryReport.h"
+#include "tools/burin/model/FileKind.h"
 #include <cstdio>
 #include <map>
 

@@ -1,8 +1,8 @@
-#include "tools/burin/Probe.h"
+#include "tools/burin/verify/Probe.h"
 #include "ir/reference/Reference.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
-#include "tools/burin/GraphCut.h"
+#include "tools/burin/verify/GraphCut.h"
 #include <chrono>
 #include <csignal>
 #include <cstring>
