@@ -146,8 +146,21 @@ static LogicalResult sliceOfSlice(SliceOp op, PatternRewriter &b) {
     return failure();
   auto shapeAttr = [](Operation *o, size_t i) { return std::get<Shape>(attrsOf(o)[i]); };
   Shape starts = shapeAttr(op, 0), innerStarts = shapeAttr(inner, 0), result = shapeOf(op.getResult()), stops;
+  Shape size = shapeOf(inner.getX()), innerSize = shapeOf(inner.getResult());
   Ints steps;
   for (size_t i = 0; i < starts.size(); ++i) {
+    // Slices along other axes need no arithmetic.
+    if (innerStarts[i] == Dim(0) && inner.getSteps()[i] == 1 && innerSize[i] == size[i]) {
+      stops.push_back(shapeAttr(op, 1)[i]);
+      steps.push_back(op.getSteps()[i]);
+      continue;
+    }
+    if (starts[i] == Dim(0) && op.getSteps()[i] == 1 && result[i] == innerSize[i]) {
+      starts[i] = innerStarts[i];
+      stops.push_back(shapeAttr(inner, 1)[i]);
+      steps.push_back(inner.getSteps()[i]);
+      continue;
+    }
     int64_t innerStep = inner.getSteps()[i], step;
     if (__builtin_mul_overflow(innerStep, op.getSteps()[i], &step))
       return failure();

@@ -82,6 +82,18 @@ func.func @moves(%x: tensor<2x3x4xf32>) -> (tensor<2x3x4xf32>, tensor<4x3x2xf32>
 
 // -----
 
+// Slices along different axes, with steps over sizes that are not known.
+// CHECK-LABEL: func @slices
+// CHECK-NEXT: %[[S:.*]] = burin.slice %arg0 {starts = [1, 0], steps = array<i64: 2, 3>, stops = ["n + 1", "m"]}
+// CHECK-NEXT: return %[[S]]
+func.func @slices(%x: tensor<?x?xf32, ["n + 1", "m"]>) -> tensor<?x?xf32, ["floordiv(n + 1, 2)", "floordiv(m + 2, 3)"]> {
+  %0 = burin.slice %x {starts = [1, 0], stops = ["n + 1", "m"], steps = array<i64: 2, 1>} : (tensor<?x?xf32, ["n + 1", "m"]>) -> tensor<?x?xf32, ["floordiv(n + 1, 2)", "m"]>
+  %1 = burin.slice %0 {starts = [0, 0], stops = ["floordiv(n + 1, 2)", "m"], steps = array<i64: 1, 3>} : (tensor<?x?xf32, ["floordiv(n + 1, 2)", "m"]>) -> tensor<?x?xf32, ["floordiv(n + 1, 2)", "floordiv(m + 2, 3)"]>
+  return %1 : tensor<?x?xf32, ["floordiv(n + 1, 2)", "floordiv(m + 2, 3)"]>
+}
+
+// -----
+
 // CHECK-LABEL: func @primitives
 // CHECK-NOT: squeeze
 // CHECK-NOT: stack
