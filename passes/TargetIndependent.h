@@ -39,6 +39,7 @@ inline constexpr int64_t kStripBytes = 640 << 10;
 inline constexpr int64_t kMapBlock = 1024;  // elements per task of an elementwise kernel: one page of f32
 inline constexpr int64_t kColumnBlock = 64; // columns per task of a reduction over the rows of a matrix
 inline constexpr int64_t kSquareBlock = 64; // side of the square block of a transposing task, in elements
+inline constexpr int64_t kTakenRows = 8;    // rows per task that read at the same positions, which are computed once
 inline constexpr int64_t kPlaneRows = 8;    // result rows per task of a pool over planes
 inline constexpr int64_t kQueryRows = 192; // query rows of attention that share packed keys: whole tiles on all targets
 /// Upper bounds of one task's tile of a window op. Images that fit in L2 (kCachedBytes) use narrow channel blocks

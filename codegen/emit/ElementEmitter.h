@@ -35,9 +35,13 @@ public:
   /// in a block do not dominate the code after it.
   template <class Body> auto scoped(Body &&body) {
     known.emplace_back();
+    positions.emplace_back();
     struct Pop {
       ElementEmitter &e;
-      ~Pop() { e.known.pop_back(); }
+      ~Pop() {
+        e.known.pop_back();
+        e.positions.pop_back();
+      }
     } pop{*this};
     return body();
   }
@@ -63,6 +67,8 @@ public:
   void require(Value isGood, const Shape &shape, ArrayRef<Index> at, mlir::Operation *check);
   /// Reports the error of a CheckOp where an element of its condition is false.
   void require(ir::CheckOp, Value condition, ArrayRef<Index> at);
+  /// The position along its axis at which a take or a gather reads, given the position in the indices. Checked.
+  Index takenAt(mlir::Operation *op, ArrayRef<Index> where);
   /// Converts an index that may count from the end (negative) to one that counts from the start.
   Index fromStart(const Index &i, Value size);
   Value zeroOf(DType type);
@@ -107,11 +113,19 @@ private:
     int64_t width;
     Value element;
   };
+  struct KnownPosition {
+    mlir::Operation *op;
+    SmallVector<Index> where;
+    Value mask;
+    int64_t width;
+    Index position;
+  };
   Value compute(Value v, ArrayRef<Index> at);
 
   llvm::DenseMap<Value, Memory> memories;
   llvm::DenseMap<Value, int64_t> codeSizes;
   SmallVector<llvm::DenseMap<Value, SmallVector<Known, 1>>> known{1};
+  SmallVector<SmallVector<KnownPosition, 1>> positions{1};
 };
 
 } // namespace burin::codegen

@@ -247,16 +247,30 @@ void ElementEmitter::require(CheckOp op, Value condition, ArrayRef<Index> at) {
   require(k.compare(CmpIPredicate::ne, condition, zero), shapeOf(op.getResult()), at, op);
 }
 
-Value ElementEmitter::taken(Operation *op, ArrayRef<Index> at) {
-  Value x = op->getOperand(0), indices = op->getOperand(1);
-  bool take = isa<TakeOp>(op);
-  int64_t axis = take ? cast<TakeOp>(op).getAxis() : cast<GatherOp>(op).getAxis();
-  size_t rank = shapeOf(indices).size();
-  ArrayRef<Index> where = take ? at.slice(axis, rank) : at;
-  Value size = k.dim(shapeOf(x)[axis]);
+static int64_t axisOfTaken(Operation *op) {
+  auto take = dyn_cast<TakeOp>(op);
+  return take ? take.getAxis() : cast<GatherOp>(op).getAxis();
+}
+
+Index ElementEmitter::takenAt(Operation *op, ArrayRef<Index> where) {
+  for (auto &scope : positions)
+    for (const KnownPosition &entry : scope)
+      if (entry.op == op && llvm::equal(entry.where, where) && entry.mask == mask && entry.width == k.width)
+        return entry.position;
+  Value indices = op->getOperand(1), size = k.dim(shapeOf(op->getOperand(0))[axisOfTaken(op)]);
   Index i = fromStart(asIndex(element(indices, where), dtypeOf(indices)), size);
   require(inRange(i, k.constant(0), size), shapeOf(indices), where, op);
   i = clampIndex(i, size); // an error discards the results, but the load must stay in bounds
+  positions.back().push_back({op, SmallVector<Index>(where), mask, k.width, i});
+  return i;
+}
+
+Value ElementEmitter::taken(Operation *op, ArrayRef<Index> at) {
+  Value x = op->getOperand(0), indices = op->getOperand(1);
+  bool take = isa<TakeOp>(op);
+  int64_t axis = axisOfTaken(op);
+  size_t rank = shapeOf(indices).size();
+  Index i = takenAt(op, take ? at.slice(axis, rank) : at);
   SmallVector<Index> inner(at);
   if (take)
     inner.erase(inner.begin() + axis, inner.begin() + axis + rank);

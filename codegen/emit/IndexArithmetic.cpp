@@ -12,9 +12,11 @@ static int64_t floorDivide(int64_t x, int64_t y) { return x / y - (x % y != 0 &&
 static int64_t floorModulo(int64_t x, int64_t y) { return x - floorDivide(x, y) * y; }
 
 Value KernelBuilder::lanesOf(const Index &i, int64_t width) {
-  if (i.lanes)
+  if (i.lanes && !i.base)
     return i.lanes;
   Value base = broadcast(i.base, width);
+  if (i.lanes)
+    return arith::AddIOp::create(b, loc, base, i.lanes);
   if (i.uniform())
     return base;
   auto known = [&](ArrayRef<int64_t> numbers) -> Value {
@@ -52,6 +54,10 @@ Index KernelBuilder::indexAt(Value base, ArrayRef<int64_t> offsets) {
 }
 
 Index KernelBuilder::add(const Index &x, const Index &y) {
+  if (x.lanes && y.uniform())
+    return {x.base ? add(x.base, y.base) : y.base, 0, x.lanes};
+  if (y.lanes && x.uniform())
+    return add(y, x);
   if (x.lanes || y.lanes)
     return {{}, 0, arith::AddIOp::create(b, loc, lanesOf(x, width), lanesOf(y, width))};
   Index sum{add(x.base, y.base), x.stride + y.stride};
@@ -70,6 +76,8 @@ Index KernelBuilder::scale(const Index &x, Value factor) {
   if (x.uniform())
     return {mul(x.base, factor)};
   auto known = constantOf(factor);
+  if (x.lanes && known == 1)
+    return x;
   if (x.lanes)
     return {{}, 0, arith::MulIOp::create(b, loc, lanesOf(x, width), broadcast(factor, width))};
   Index result{mul(x.base, factor)};

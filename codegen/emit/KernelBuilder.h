@@ -20,7 +20,7 @@ using mlir::ValueRange;
 
 /// A position along one dimension, per lane of the current vector: `base` (i64) + lane * `stride`; or base +
 /// `offsets[lane]` for constant irregular distances, plus `terms`, constant multiples of run-time sizes; or arbitrary
-/// positions in `lanes` (vector of i64) if that is set.
+/// positions in `lanes` (vector of i64), relative to `base` unless that is null.
 struct Index {
   struct Term {
     Value factor;                            // i64
@@ -127,10 +127,22 @@ public:
   void turn(llvm::MutableArrayRef<Value> square);
   /// 0, 1, 2, … as i64 lanes.
   Value iota(int64_t width);
+  /// Lanes at arbitrary positions that lie in two vectors, from which a permutation picks them.
+  struct Nearby {
+    Value base;      // i64: position of the first vector
+    Value picks;     // i32 lanes: distances from it
+    Value inside[2]; // masks of the elements of both vectors that exist; null: all
+  };
+  /// For `Index::lanes` that are known to be such positions.
+  llvm::DenseMap<Value, Nearby> nearby;
+  /// Whether there is a permutation of two vectors of so many lanes.
+  bool permutesPairs(int64_t width) const { return target.avx512 && width * 4 == target.vectorBytes; }
   /// The positions of all lanes as a vector of i64.
   Value lanesOf(const Index &, int64_t width);
   /// Mask of the lanes at positions begin, begin + 1, … that are below `end`.
   Value below(Value begin, Value end, int64_t width);
+  /// An opaque copy, which LLVM keeps in a register instead of computing it again where it is used.
+  Value hiddenMask(Value mask) { return hidden(mask, "=k,0"); }
   /// x * y + sum; fused, with one rounding, for floats.
   Value multiplyAdd(DType, Value x, Value y, Value sum);
   Index add(const Index &, const Index &);
@@ -189,6 +201,7 @@ private:
   Value fromMoved(DType, Value moved);
   Value loadGroups(const Memory &, const Index &position, int64_t width, Value mask);
   Value loadPieces(const Memory &, const Index &position, int64_t width, Value mask);
+  Value loadNear(const Memory &, const Index &position, const Nearby &, int64_t width);
   Value usedElements(Value mask, ArrayRef<SmallVector<int64_t>> users, size_t uses);
   Value hidden(Value, llvm::StringRef constraints);
   void storeFirst(const Memory &, Value position, Value vector, Value count);

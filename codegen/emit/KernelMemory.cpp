@@ -77,6 +77,9 @@ Value KernelBuilder::load(const Memory &memory, const Index &position, int64_t w
   if (!position.lanes)
     if (Value pieces = loadGroups(memory, position, width, mask))
       return fromMoved(memory.dtype, pieces);
+  if (auto near = nearby.find(position.lanes); position.lanes && near != nearby.end())
+    if (Value picked = loadNear(memory, position, near->second, width))
+      return fromMoved(memory.dtype, picked);
   auto type = VectorType::get({width}, element);
   auto pointers = LLVM::GEPOp::create(b, loc, VectorType::get({width}, memory.pointer.getType()), element,
                                       memory.pointer, lanesOf(position, width));
@@ -188,6 +191,31 @@ Value KernelBuilder::loadPieces(const Memory &memory, const Index &position, int
     result = result ? vector::ShuffleOp::create(b, loc, result, placed, chosen).getResult() : placed;
   }
   return result;
+}
+
+/// Two contiguous loads and a permutation; null if there is none for this element type.
+Value KernelBuilder::loadNear(const Memory &memory, const Index &position, const Nearby &near, int64_t width) {
+  Type moved = movedType(memory.dtype), lane = b.getI32Type();
+  if (!permutesPairs(width) || byteWidth(memory.dtype) > 4)
+    return {};
+  auto type = VectorType::get({width}, moved), wide = VectorType::get({width}, lane);
+  auto narrow = VectorType::get({width}, b.getIntegerType(unsigned(8 * byteWidth(memory.dtype))));
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+  Value from = position.base ? add(position.base, near.base) : near.base;
+  SmallVector<Value> vectors;
+  for (auto [i, mask] : llvm::enumerate(near.inside)) {
+    Value pointer = elementPointer(memory, add(from, constant(int64_t(i) * width)));
+    unsigned alignment = byteWidth(memory.dtype);
+    Value v = mask ? Value(LLVM::MaskedLoadOp::create(b, loc, type, pointer, mask, zero, alignment))
+                   : Value(LLVM::LoadOp::create(b, loc, type, pointer, alignment));
+    v = type == narrow ? v : Value(arith::BitcastOp::create(b, loc, narrow, v));
+    vectors.push_back(narrow == wide ? v : Value(arith::ExtUIOp::create(b, loc, wide, v)));
+  }
+  Value picked = LLVM::CallIntrinsicOp::create(b, loc, wide, b.getStringAttr("llvm.x86.avx512.vpermi2var.d.512"),
+                                               ValueRange{vectors[0], near.picks, vectors[1]})
+                     .getResult(0);
+  picked = narrow == wide ? picked : Value(arith::TruncIOp::create(b, loc, narrow, picked));
+  return type == narrow ? picked : Value(arith::BitcastOp::create(b, loc, type, picked));
 }
 
 /// Mask of the elements that active lanes of `mask` use; `users` lists the lanes of each element.

@@ -111,10 +111,21 @@ static int contiguousDimension(TransposeOp op, const IterationSpace &a) {
   return -1;
 }
 
-std::optional<TransposedReads> transposedReadsOf(Block &body, const IterationSpace &a) {
+/// Whether all results of a kernel without reductions use all dimensions of its space, of which there are several.
+static bool isElementwiseOverRows(Block &body, const IterationSpace &a) {
   // A reduction over a dimension of size 1 reduces no dimension of the space.
   bool reduces = llvm::any_of(body, [](Operation &op) { return !reducedAxes(&op).empty(); });
-  if (a.space.size() < 2 || reduces || llvm::is_contained(a.reduced, true))
+  auto isWhole = [&](Value yielded) {
+    auto dims = a.dims.find(a.contains(yielded) ? yielded : skipReshapes(yielded));
+    return dims != a.dims.end() &&
+           llvm::count_if(dims->second, [](int d) { return d >= 0; }) == int64_t(a.space.size());
+  };
+  return a.space.size() > 1 && !reduces && !llvm::is_contained(a.reduced, true) &&
+         llvm::all_of(body.getTerminator()->getOperands(), isWhole);
+}
+
+std::optional<TransposedReads> transposedReadsOf(Block &body, const IterationSpace &a) {
+  if (!isElementwiseOverRows(body, a))
     return std::nullopt;
   int last = int(a.space.size()) - 1;
   TransposedReads reads;
@@ -127,14 +138,24 @@ std::optional<TransposedReads> transposedReadsOf(Block &body, const IterationSpa
     reads.along = d;
     reads.values.push_back(op.getResult());
   }
-  auto isWhole = [&](Value yielded) { // uses all dimensions of the space
-    auto dims = a.dims.find(a.contains(yielded) ? yielded : skipReshapes(yielded));
-    return dims != a.dims.end() && llvm::count_if(dims->second, [](int d) { return d >= 0; }) == last + 1;
-  };
-  if (reads.values.empty() || !isLong(a.space[reads.along]) || !isLong(a.space[last]) ||
-      !llvm::all_of(body.getTerminator()->getOperands(), isWhole))
+  if (reads.values.empty() || !isLong(a.space[reads.along]) || !isLong(a.space[last]))
     return std::nullopt;
   return reads;
+}
+
+llvm::SmallVector<TakeOp> takesOfColumns(Block &body, const IterationSpace &a) {
+  if (!isElementwiseOverRows(body, a) || !isLong(a.space.back()))
+    return {};
+  int last = int(a.space.size()) - 1;
+  llvm::SmallVector<TakeOp> takes;
+  for (auto op : body.getOps<TakeOp>()) {
+    auto dims = a.dims.find(op.getResult());
+    if (dims == a.dims.end() || shapeOf(op.getIndices()).size() != 1)
+      continue;
+    if (dims->second[op.getAxis()] == last && llvm::count(dims->second, last) == 1)
+      takes.push_back(op);
+  }
+  return takes;
 }
 
 } // namespace burin::passes

@@ -45,4 +45,8 @@ struct TransposedReads {
 /// nullopt if there are none, or if the two dimensions are too short for transposes in registers.
 std::optional<TransposedReads> transposedReadsOf(mlir::Block &body, const IterationSpace &);
 
+/// The takes of an elementwise kernel whose indices run along the last dimension of its space, as those of a resize
+/// along columns: every row reads at the same positions. Empty for other kernels.
+llvm::SmallVector<ir::TakeOp> takesOfColumns(mlir::Block &body, const IterationSpace &);
+
 } // namespace burin::passes

@@ -78,6 +78,7 @@ bool isPlaneMean(const KernelBody &body) {
 
 bool isTransposingCopy(const KernelBody &body) { return transposingCopyOf(body.block) && body.space(); }
 bool hasTransposedReads(const KernelBody &body) { return body.space() && transposedReadsOf(body.block, *body.space()); }
+bool takesColumns(const KernelBody &body) { return body.space() && !takesOfColumns(body.block, *body.space()).empty(); }
 bool hasReduction(const KernelBody &body) {
   return llvm::any_of(body.block, [](Operation &op) { return !reducedAxes(&op).empty(); }) && body.space();
 }

@@ -282,3 +282,34 @@ TEST_CASE("A transposed operand is reduced over a dimension of size 1") {
       CHECK(difference(got[i], want[i], {}) == "");
   }
 }
+
+TEST_CASE("Columns read at computed positions give the bits of the interpreter") {
+  // As a resize reads them, so that lanes lie near each other, and anywhere, also from the end.
+  const DType type = GENERATE(DType::f32, DType::f16, DType::u8, DType::i64);
+  const int64_t from = GENERATE(1, 20, 33, 70), to = GENERATE(9, 40);
+  const bool isSymbolic = (from + to) % 2, isNear = GENERATE(true, false);
+  Graph g;
+  Graph::Value x = g.input({type, {Dim(2), isSymbolic ? Dim("h") : Dim(11), isSymbolic ? Dim("w") : Dim(from)}});
+  Graph::Value first = g.input({DType::i64, {Dim(to)}}), second = g.input({DType::i32, {Dim(to)}});
+  auto taken = [&](Graph::Value v, Graph::Value at) { return g.apply("take", {v, at}, {{"axis", int64_t(2)}})[0]; };
+  g.output(g.apply("maximum", {taken(x, first), taken(x, second)})[0]);
+  g.output(taken(g.apply("maximum", {x, g.apply("flip", {x}, {{"axes", Ints{2}}})[0]})[0], second));
+  Random random{uint64_t(from * 1000 + to)};
+  Tensors inputs{randomTensor(type, {2, 11, from}, {}, Mood::Plain, random)};
+  for (DType index : {DType::i64, DType::i32}) {
+    ir::RefTensor at = ir::RefTensor::zeros(index, {to});
+    for (int64_t i = 0; i < to; ++i)
+      at.ints()[size_t(i)] = isNear ? std::min(i * from / to + int64_t(index == DType::i32), from - 1)
+                                    : int64_t(random() % uint64_t(2 * from)) - from;
+    inputs.push_back(at);
+  }
+  Tensors want = g.interpret(inputs);
+  for (const char *target : {"native", "x86-64-v3"}) {
+    INFO(target << "\n" << g.text());
+    Tensors got = g.compile(target)->run(inputs);
+    for (size_t i = 0; i < want.size(); ++i)
+      CHECK(difference(got[i], want[i], {}) == "");
+  }
+  inputs[1].ints()[size_t(to - 1)] = from;
+  CHECK_THROWS(g.compile("native")->run(inputs));
+}
