@@ -48,6 +48,17 @@ public:
   /// Runs `body` with the mask restricted by `extra`.
   Value masked(Value extra, llvm::function_ref<Value()> body);
 
+  /// What is known about a position while `body` runs: `base`, or all lanes from it on in steps of 1, lie in [from,
+  /// to). Concats and pads then emit the code of one piece alone.
+  template <class Body> auto knowing(Value base, const Dim &from, const Dim &to, Body &&body) {
+    ranges.push_back({base, from, to});
+    struct Pop {
+      ElementEmitter &e;
+      ~Pop() { e.ranges.pop_back(); }
+    } pop{*this};
+    return body();
+  }
+
   KernelBuilder &k;
   Value mask; // active lanes; null: all
 
@@ -103,6 +114,7 @@ private:
   Value averaged(mlir::Operation *op, ArrayRef<Index> at);
   Value averagedAnywhere(mlir::Operation *op, ArrayRef<Index> at, bool areInside);
   Value packed(mlir::Operation *op, ArrayRef<Index> at);
+  Value padding(ir::PadOp pad);
   Index clampIndex(const Index &i, Value size);
   Index select(Value condition, const Index &x, const Index &y);
   Index reflect(const Index &i, Value size);
@@ -113,6 +125,17 @@ private:
     int64_t width;
     Value element;
   };
+  struct Range {
+    Value base;
+    Dim from, to;
+  };
+  std::optional<Range> rangeOf(const Index &i);
+  /// Whether a position is known to lie in [from, to) in all lanes.
+  bool isWithin(const Index &i, const Dim &from, const Dim &to);
+  /// Whether it is known to lie outside in all lanes.
+  bool isOutside(const Index &i, const Dim &from, const Dim &to);
+  SmallVector<Range> ranges;
+
   struct KnownPosition {
     mlir::Operation *op;
     SmallVector<Index> where;

@@ -23,6 +23,26 @@ Index ElementEmitter::clampIndex(const Index &i, Value size) {
   return {{}, 0, arith::MaxSIOp::create(k.b, k.loc, lanes, k.broadcast(zero, k.width))};
 }
 
+std::optional<ElementEmitter::Range> ElementEmitter::rangeOf(const Index &i) {
+  if (i.lanes || !i.offsets.empty() || !i.terms.empty() || (i.stride != 0 && i.stride != 1))
+    return std::nullopt;
+  auto [rest, distance] = k.apart(i.base);
+  if (!rest)
+    return Range{i.base, Dim(distance), Dim(distance + (i.stride ? k.width : 1))};
+  for (const Range &range : ranges)
+    if (auto [base, constant] = k.apart(range.base); base == rest)
+      return Range{i.base, range.from + Dim(distance - constant), range.to + Dim(distance - constant)};
+  return std::nullopt;
+}
+bool ElementEmitter::isWithin(const Index &i, const Dim &from, const Dim &to) {
+  auto range = rangeOf(i);
+  return range && isAtMost(from, range->from) && isAtMost(range->to, to);
+}
+bool ElementEmitter::isOutside(const Index &i, const Dim &from, const Dim &to) {
+  auto range = rangeOf(i);
+  return range && (isAtMost(range->to, from) || isAtMost(to, range->from));
+}
+
 /// Scalar i1: from <= i < to for all lanes. Null if that needs arithmetic per lane.
 Value ElementEmitter::allInRange(const Index &i, Value from, Value to) {
   if (!i.hasKnownOffsets())
@@ -86,22 +106,34 @@ Index ElementEmitter::reflect(const Index &i, Value size) {
   return clampIndex(k.add(last, k.scale(fromEnd, k.constant(-1))), size);
 }
 
+Value ElementEmitter::padding(PadOp pad) {
+  Value fill = arith::ConstantOp::create(k.b, k.loc, k.b.getF64FloatAttr(pad.getValue().convertToDouble()));
+  return castLanes(k.b, k.loc, fill, DType::f64, dtypeOf(pad.getX()));
+}
+
 /// Most vectors lie inside of x and are loaded without masks.
 Value ElementEmitter::padded(Operation *op, ArrayRef<Index> at) {
   auto pad = cast<PadOp>(op);
   Shape from = shapeOf(pad.getX());
   Value allInside;
   SmallVector<Index> inner(at);
-  bool isCheap = !mask && mayBranch(pad.getResult());
+  bool isCheap = !mask && mayBranch(pad.getResult()), isInsideAll = true;
   for (size_t d = 0; d < from.size() && isCheap; ++d) {
     inner[d] = k.shift(at[d], k.constant(-pad.getLow()[d]));
     isCheap &= pad.getInterior().empty() || pad.getInterior()[d] == 0;
     if (!isCheap || (pad.getLow()[d] <= 0 && pad.getHigh()[d] <= 0))
       continue;
+    if (pad.getMode() == "constant" && isOutside(inner[d], Dim(0), from[d]))
+      return padding(pad);
+    if (isWithin(inner[d], Dim(0), from[d]))
+      continue;
+    isInsideAll = false;
     Value isInside = allInRange(inner[d], k.constant(0), k.dim(from[d]));
     isCheap &= bool(isInside);
     allInside = allInside && isInside ? Value(arith::AndIOp::create(k.b, k.loc, allInside, isInside)) : isInside;
   }
+  if (isCheap && isInsideAll)
+    return element(pad.getX(), inner);
   bool hasLanes = llvm::any_of(at, [](const Index &i) { return !i.uniform(); });
   if (!isCheap || !allInside || !hasLanes)
     return paddedAnywhere(pad, at);
@@ -131,6 +163,10 @@ Value ElementEmitter::paddedAnywhere(PadOp pad, ArrayRef<Index> at) {
     int64_t gap = pad.getInterior().empty() ? 0 : pad.getInterior()[d];
     Value size = k.dim(from[d]);
     Index i = k.shift(at[d], k.constant(-low));
+    if (!gap && isWithin(i, Dim(0), from[d])) {
+      inner.push_back(i);
+      continue;
+    }
     if (pad.getMode() != "constant") {
       bool untouched = low == 0 && high == 0;
       inner.push_back(untouched ? i : pad.getMode() == "edge" ? clampIndex(i, size) : reflect(i, size));
@@ -159,9 +195,7 @@ Value ElementEmitter::paddedAnywhere(PadOp pad, ArrayRef<Index> at) {
   }
   if (!inside)
     return element(pad.getX(), inner);
-  DType type = dtypeOf(pad.getX());
-  Value fill = arith::ConstantOp::create(k.b, k.loc, k.b.getF64FloatAttr(pad.getValue().convertToDouble()));
-  fill = castLanes(k.b, k.loc, fill, DType::f64, type);
+  Value fill = padding(pad);
   bool isMask = isa<VectorType>(inside.getType()) || k.width == 1;
   Value value = isMask ? masked(inside, [&] { return element(pad.getX(), inner); }) : element(pad.getX(), inner);
   if (isa<VectorType>(inside.getType()) || isa<VectorType>(value.getType())) {
@@ -175,14 +209,20 @@ Value ElementEmitter::concatenated(Operation *op, ArrayRef<Index> at) {
   auto concat = cast<ConcatOp>(op);
   int64_t axis = concat.getAxis();
   SmallVector<Value> ends; // end of each operand along the axis
-  for (Value x : concat.getXs())
+  SmallVector<Dim> sizes{Dim(0)};
+  for (Value x : concat.getXs()) {
     ends.push_back(k.add(ends.empty() ? k.constant(0) : ends.back(), k.dim(shapeOf(x)[axis])));
+    sizes.push_back(sizes.back() + shapeOf(x)[axis]);
+  }
   auto piece = [&](size_t n) {
     SmallVector<Index> inner(at);
     if (n)
       inner[axis] = k.shift(at[axis], k.sub(k.constant(0), ends[n - 1]));
     return element(concat.getXs()[n], inner);
   };
+  for (size_t n = 0; n < ends.size(); ++n)
+    if (isWithin(at[axis], sizes[n], sizes[n + 1]))
+      return piece(n);
   if (!at[axis].uniform()) {
     auto mixed = [&] {
       Value result;

@@ -313,3 +313,38 @@ TEST_CASE("Columns read at computed positions give the bits of the interpreter")
   inputs[1].ints()[size_t(to - 1)] = from;
   CHECK_THROWS(g.compile("native")->run(inputs));
 }
+
+TEST_CASE("Concats and pads give the bits of the interpreter wherever their pieces end") {
+  const DType type = GENERATE(DType::f32, DType::u8);
+  const int64_t rows = 5, columns = GENERATE(1, 16, 40, 77);
+  const bool isSymbolic = GENERATE(true, false);
+  const char *mode = GENERATE("constant", "edge", "reflect");
+  auto size = [&](const char *name, int64_t known) { return isSymbolic ? Dim(name) : Dim(known); };
+  Graph g;
+  Graph::Value x = g.input({type, {Dim(3), size("h", rows), size("w", columns)}});
+  Graph::Value y = g.input({type, {Dim(3), size("h", rows), size("v", 21)}});
+  Graph::Value z = g.input({type, {Dim(3), size("k", 2), size("w", columns)}});
+  auto padded = [&](Graph::Value v, Ints low, Ints high) {
+    return g.apply("pad", {v}, {{"low", low}, {"high", high}, {"mode", mode}, {"value", 2.0}})[0];
+  };
+  auto joined = [&](std::vector<Graph::Value> parts, int64_t axis) {
+    return g.apply("concat", parts, {{"axis", axis}})[0];
+  };
+  const int64_t most = isSymbolic || std::string(mode) != "reflect" ? 2 : std::min<int64_t>(2, columns - 1);
+  const int64_t high = isSymbolic && std::string(mode) == "reflect" ? 0 : most;
+  g.output(joined({x, y, x}, 2));
+  g.output(joined({z, x, z}, 1));
+  g.output(padded(y, {0, 0, 1}, {0, 0, 2}));
+  g.output(padded(joined({x, z}, 1), {0, 1, 0}, {0, 1, high && columns > 2 ? high : 0}));
+  Random random{uint64_t(rows * 100 + columns)};
+  Tensors inputs{randomTensor(type, {3, rows, columns}, {}, Mood::Special, random),
+                 randomTensor(type, {3, rows, 21}, {}, Mood::Special, random),
+                 randomTensor(type, {3, 2, columns}, {}, Mood::Special, random)};
+  Tensors want = g.interpret(inputs);
+  for (const char *target : {"native", "x86-64-v3"}) {
+    INFO(target << "\n" << g.text());
+    Tensors got = g.compile(target)->run(inputs);
+    for (size_t i = 0; i < want.size(); ++i)
+      CHECK(difference(got[i], want[i], {}) == "");
+  }
+}

@@ -5,6 +5,7 @@
 // combined in a fixed tree, and two rows are interleaved, so that one computes during the other's tree. If it is
 // parallel, each lane reduces a column. The order of additions depends on the shape alone.
 #include "codegen/emit/KernelEmitters.h"
+#include "codegen/kernels/rowwise/Pieces.h"
 #include "codegen/kernels/rowwise/ReductionLoops.h"
 #include <numeric>
 
@@ -23,7 +24,7 @@ constexpr int64_t kBlocksTogether = 4;
 class RowwiseKernel : ReductionLoops {
 public:
   RowwiseKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a, ArrayRef<Value> results)
-      : ReductionLoops(e, body, a, results) {}
+      : ReductionLoops(e, body, a, results), pieces(e, body, a) {}
 
   LaunchShape emit() {
     SmallVector<int> outer(parallel);
@@ -192,9 +193,19 @@ private:
 
   /// Runs all tasks from `first` on. Divisions by symbolic sizes would take longer than a short row, so the position of
   /// the first task is incremented instead.
+  /// Symbolic rows that turn out to be one block need no block's position, so that their bounds are computed once.
   void runBlocksInOrder(Value first, ArrayRef<int> outer, const Dim &blocks, int64_t block) {
+    constexpr int64_t kMostTwice = 16; // ops
+    if (blocks.isStatic() || outer.empty() || std::distance(body.begin(), body.end()) > kMostTwice)
+      return runBlocksInOrder(first, outer, blocks, block, blocks == Dim(1));
+    Value isOne = k.compare(arith::CmpIPredicate::eq, k.dim(blocks), k.constant(1));
+    k.when(isOne, [&] { runBlocksInOrder(first, outer, blocks, block, true); });
+    k.unless(isOne, [&] { runBlocksInOrder(first, outer, blocks, block, false); });
+  }
+
+  void runBlocksInOrder(Value first, ArrayRef<int> outer, const Dim &blocks, int64_t block, bool isOne) {
     Shape sizes; // of all dimensions of the position but the first, innermost first
-    if (!outer.empty())
+    if (!outer.empty() && !isOne)
       sizes.push_back(blocks);
     for (size_t i = outer.size(); i-- > 1;)
       sizes.push_back(space[outer[i]]);
@@ -211,8 +222,9 @@ private:
     auto run = [&](ArrayRef<Value> at) {
       SmallVector<Index> place(space.size());
       for (size_t i = 0; i < outer.size(); ++i)
-        place[outer[i]] = {at[outer.size() - i]};
-      e.scoped([&] { columns(place, at[0], block); });
+        place[outer[i]] = {at[outer.size() - i - isOne]};
+      Value number = isOne ? k.constant(0) : at[0];
+      e.scoped([&] { pieces.choose(place, outer, [&] { columns(place, number, block); }); });
     };
     if (areKnown)
       return k.loop(first, k.hi, step, [&](Value task) { run(split(task)); });
@@ -387,11 +399,16 @@ private:
       k.loop(from, whole, step, visit);
       from = whole;
     };
-    for (int64_t count = together; count > 1; count = extent.isStatic() ? 1 : count / 2)
+    // 16, 12, 8, 6, 4, 3, 2: most widths take one or two walks, which read whole lines of several rows.
+    auto fewer = [](int64_t count) { return llvm::isPowerOf2_64(uint64_t(count)) ? count * 3 / 4 : count * 2 / 3; };
+    for (int64_t count = together; count > 1; count = extent.isStatic() ? 1 : fewer(count))
       steps(count, [&](Value i) { vectors(place, i, count, {}); });
     bool isEven = isMultipleOf(extent, vectorWidth);
     int64_t group = together * vectorWidth;
     bool isDone = together > 1 && isEven && block % group == 0 && isMultipleOf(extent, group);
+    if (period == 1 && walked.size() == 1 && pieces.areSeveral(parallel.back()))
+      return pieces.walk(parallel.back(), from, to, vectorWidth, narrowest,
+                         [&](Value i, Value mask) { vectors(place, i, 1, mask); });
     if (!isDone)
       steps(period, [&](Value i) {
         for (int64_t n = 0; n < period; ++n)
@@ -436,6 +453,7 @@ private:
     write(pointResults);
   }
 
+  Pieces pieces;
   Dim ownScratch = 0; // bytes for the rows computed together
 };
 
