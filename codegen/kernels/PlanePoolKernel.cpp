@@ -46,10 +46,9 @@ public:
 private:
   static constexpr int64_t kMostRows = 24; // of x, for rows of the result that are computed together
 
-  /// Whether every window contains some row of x, and the rows between its first and last one in x.
-  bool seesSome() const {
-    return w.dilations[0] == 1 && w.low[0] < w.kernel[0] && w.high[0] < w.kernel[0] && !w.ceilMode;
-  }
+  /// Whether every window contains some row of x, and the rows between its first and last one in x. With this little
+  /// padding an x without rows has no windows.
+  bool seesSome() const { return w.dilations[0] == 1 && w.low[0] + w.high[0] < w.kernel[0] && !w.ceilMode; }
 
   // ---- integers in the order of the elements
   /// The key of the lowest number; of -infinity for floats.
