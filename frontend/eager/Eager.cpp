@@ -4,19 +4,17 @@
 #include "frontend/eager/Tape.h"
 #include "frontend/execute/EagerKernel.h"
 #include "frontend/tensor/Creation.h"
-#include "frontend/tensor/EagerKey.h"
-#include "frontend/tensor/Normalize.h"
 #include "frontend/tensor/OnDevice.h"
 #include <unordered_map>
 
 namespace burin::detail {
 
 namespace {
-/// A checked and compiled call for certain element types, shapes and attributes.
+/// A checked and compiled call.
 struct Plan {
-  std::vector<TensorSpec> results;
-  std::vector<DType> scalarTypes; // per operand: the type as which a scalar is passed
-  ExecutableRef executable;       // null: the result shares the elements of the first operand
+  std::shared_ptr<const EagerCall> call; // its gradients own it, too
+  std::vector<DType> scalarTypes;        // per operand: the type as which a scalar is passed
+  ExecutableRef executable;              // null: the result shares the elements of the first operand
   mutable VjpTable gradients;
 };
 
@@ -24,19 +22,19 @@ struct Plan {
 class Plans {
   static constexpr size_t kMost = 8192;
   std::mutex mutex;
-  std::unordered_map<Key, std::shared_ptr<const Plan>, KeyHash, std::equal_to<>> plans;
+  std::unordered_map<PlacedKey, std::shared_ptr<const Plan>, PlacedKeyHash> plans;
 
 public:
-  std::shared_ptr<const Plan> find(const Key &key) {
+  std::shared_ptr<const Plan> find(const PlacedKey &at) {
     std::lock_guard lock(mutex);
-    auto at = plans.find(key);
-    return at == plans.end() ? nullptr : at->second;
+    auto known = plans.find(at);
+    return known == plans.end() ? nullptr : known->second;
   }
-  void insert(Key key, std::shared_ptr<const Plan> plan) {
+  void insert(PlacedKey at, std::shared_ptr<const Plan> plan) {
     std::lock_guard lock(mutex);
     if (plans.size() >= kMost)
       plans.clear();
-    plans.insert_or_assign(std::move(key), std::move(plan));
+    plans.insert_or_assign(std::move(at), std::move(plan));
   }
 };
 Plans &plans() {
@@ -44,20 +42,15 @@ Plans &plans() {
   return *all;
 }
 
-Key keyOf(const ir::OpInfo &info, std::span<const Tensor *const> operands, std::span<const ir::Attr> attrs,
-          Device device) {
+Key keyOf(const ir::OpInfo &info, std::span<const Tensor *const> operands, std::span<const ir::Attr> attrs) {
   Key key;
-  key.add(uint64_t(&info - ir::opTable().data()));
-  if (device.is_cuda())
-    key.add(uint64_t(-2 - device.index()));
-  for (const ir::Attr &attr : attrs)
-    key.add(attr);
+  key.addCall(info, attrs);
   for (const Tensor *operand : operands)
     if (operand) {
       const TensorState &state = *Access::state(*operand);
       key.add(state.spec, state.weak);
     } else {
-      key.add(uint64_t(-1));
+      key.addAbsent();
     }
   return key;
 }
@@ -78,8 +71,8 @@ bool sharesElements(const CheckedCall &call, const TensorSpec &operand) {
          (llvm::is_contained(identities, &call.info) && call.results[0] == operand);
 }
 
-std::shared_ptr<const Plan> makePlan(const ir::OpInfo &info, std::span<const Tensor *const> operands,
-                                     std::vector<ir::Attr> attrs, Device device, const Location &where) {
+std::shared_ptr<const EagerCall> checkedCall(const ir::OpInfo &info, std::span<const Tensor *const> operands,
+                                             std::vector<ir::Attr> attrs, Key key, const Location &where) {
   std::vector<std::optional<TensorSpec>> specs;
   llvm::SmallVector<bool> weak;
   for (const Tensor *operand : operands) {
@@ -87,16 +80,20 @@ std::shared_ptr<const Plan> makePlan(const ir::OpInfo &info, std::span<const Ten
     specs.push_back(state ? std::optional(state->spec) : std::nullopt);
     weak.push_back(state && state->weak);
   }
-  CheckedCall call = checkCall(info, specs, weak, attrs, where);
-  auto plan = std::make_shared<Plan>();
-  plan->results = call.results;
+  CheckedCall checked = checkCall(info, specs, weak, attrs, where);
   for (size_t i = 0; i < specs.size(); ++i)
-    if (specs[i] && weak[i])
-      specs[i]->dtype = call.operands[i]->dtype;
-  for (const auto &spec : specs)
+    if (weak[i])
+      specs[i]->dtype = checked.operands[i]->dtype;
+  return std::make_shared<EagerCall>(info, std::move(specs), std::move(attrs), std::move(checked), std::move(key));
+}
+
+std::shared_ptr<const Plan> makePlan(std::shared_ptr<const EagerCall> call, Device device, const Location &where) {
+  auto plan = std::make_shared<Plan>();
+  for (const auto &spec : call->operands)
     plan->scalarTypes.push_back(spec ? spec->dtype : DType::f32);
-  if (specs.empty() || !sharesElements(call, *specs[0]))
-    plan->executable = eagerKernel(info, specs, attrs, call.results, where, device);
+  if (call->operands.empty() || !sharesElements(call->checked, *call->operands[0]))
+    plan->executable = eagerKernel(*call, device, where);
+  plan->call = std::move(call);
   return plan;
 }
 } // namespace
@@ -108,18 +105,19 @@ std::vector<Tensor> callEagerly(const ir::OpInfo &info, std::span<const Tensor *
   requireEager(info, given, where);
   AlignedOperands aligned(given, info.name, where);
   std::span<const Tensor *const> operands = aligned.operands();
-  Key key = keyOf(info, operands, attrs, aligned.device());
-  std::shared_ptr<const Plan> plan = plans().find(key);
+  PlacedKey at{keyOf(info, operands, attrs), aligned.device()};
+  std::shared_ptr<const Plan> plan = plans().find(at);
   if (!plan) {
-    plan = makePlan(info, operands, attrs, aligned.device(), where);
-    plans().insert(std::move(key), plan);
+    plan = makePlan(checkedCall(info, operands, std::move(attrs), at.key, where), at.device, where);
+    plans().insert(std::move(at), plan);
   }
+  const std::vector<TensorSpec> &resultSpecs = plan->call->checked.results;
   std::vector<Tensor> results;
   constexpr auto atOnce = std::chrono::microseconds(2); // callers expect an asynchronous call
   if (plan->executable)
-    results = launch(plan->executable, 0, operands, plan->scalarTypes, plan->results, atOnce, info.name, where);
+    results = launch(plan->executable, 0, operands, plan->scalarTypes, resultSpecs, atOnce, info.name, where);
   else
-    results.push_back(Access::make(plan->results[0], storageOf(*Access::state(*operands[0]))));
+    results.push_back(Access::make(resultSpecs[0], storageOf(*Access::state(*operands[0]))));
   if (aligned.allFollow())
     for (const Tensor &result : results)
       Access::state(result)->follows = true;
@@ -127,7 +125,7 @@ std::vector<Tensor> callEagerly(const ir::OpInfo &info, std::span<const Tensor *
     for (const Tensor &result : results)
       checkFinite(result, info.name, where, "its result");
   if (isRecorded(operands))
-    recordCall(plan->gradients, info, operands, attrs, plan->scalarTypes, results, where);
+    recordCall(plan->gradients, plan->call, operands, plan->scalarTypes, results, where);
   return results;
 }
 

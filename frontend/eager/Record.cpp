@@ -6,11 +6,12 @@
 
 namespace burin::detail {
 
-std::shared_ptr<const Vjp> VjpTable::find(const std::vector<bool> &isNeeded, const std::function<CallForm()> &form) {
+std::shared_ptr<const Vjp> VjpTable::find(const std::shared_ptr<const EagerCall> &call,
+                                          const std::vector<bool> &isNeeded) {
   std::lock_guard lock(mutex);
   std::shared_ptr<const Vjp> &known = table[isNeeded];
   if (!known)
-    known = std::make_shared<Vjp>(form());
+    known = std::make_shared<Vjp>(call, isNeeded);
   return known;
 }
 
@@ -23,7 +24,7 @@ public:
            std::vector<Tensor> &made, const Location &where)
       : TapeNode(vjp->call().info.name, where), vjp(std::move(vjp)) {
     for (size_t i = 0; i < operands.size(); ++i) {
-      edges.push_back(operands[i] && this->vjp->call().isNeeded[i] ? edgeOf(*operands[i]) : TapeEdge{});
+      edges.push_back(operands[i] && this->vjp->needs(i) ? edgeOf(*operands[i]) : TapeEdge{});
       savedOperands.push_back(operands[i] && this->vjp->readsOperand(i)
                                   ? saved(*operands[i], scalarTypes[i], deviceOf(*Access::state(made[0])))
                                   : Tensor());
@@ -61,12 +62,12 @@ public:
     auto *leaf = dynamic_cast<TapeLeaf *>(edges[0].node.get());
     if (!leaf || !leaf->keepsRows || !leaf->hooks.empty() || !gradients[0].defined())
       return false;
-    const CallForm &form = vjp->call();
-    if (&form.info != &ir::opInfo(ir::OpId::take) || std::get<int64_t>(form.attrs[0]) != 0 ||
+    const EagerCall &call = vjp->call();
+    if (&call.info != &ir::opInfo(ir::OpId::take) || std::get<int64_t>(call.attrs[0]) != 0 ||
         !savedOperands[1].defined())
       return false;
     const Tensor &indices = savedOperands[1];
-    Shape rows = form.operands[0]->shape;
+    Shape rows = call.operands[0]->shape;
     rows[0] = elements(indices.shape());
     leaf->addRows({reshape(indices, {rows[0]}), reshape(gradients[0], rows)});
     return true;
@@ -108,31 +109,14 @@ private:
 
 } // namespace
 
-void recordCall(VjpTable &table, const ir::OpInfo &info, std::span<const Tensor *const> operands,
-                const std::vector<ir::Attr> &attrs, std::span<const DType> scalarTypes, std::vector<Tensor> &results,
-                const Location &where) {
+void recordCall(VjpTable &table, const std::shared_ptr<const EagerCall> &call, std::span<const Tensor *const> operands,
+                std::span<const DType> scalarTypes, std::vector<Tensor> &results, const Location &where) {
   std::vector<bool> isNeeded;
   for (const Tensor *operand : operands)
     isNeeded.push_back(operand && edgeOf(*operand).node != nullptr);
-  auto form = [&] {
-    CallForm form{info, {}, attrs, {}, isNeeded};
-    for (size_t i = 0; i < operands.size(); ++i) {
-      std::optional<TensorSpec> spec;
-      if (operands[i]) {
-        const TensorState &state = *Access::state(*operands[i]);
-        spec = state.spec;
-        if (state.weak)
-          spec->dtype = scalarTypes[i];
-      }
-      form.operands.push_back(std::move(spec));
-    }
-    for (const Tensor &result : results)
-      form.results.push_back(result.spec(where));
-    return form;
-  };
   if (std::ranges::none_of(results, [](const Tensor &result) { return isFloat(Access::state(result)->spec.dtype); }))
     return;
-  auto node = std::make_shared<TapeCall>(table.find(isNeeded, form), operands, scalarTypes, results, where);
+  auto node = std::make_shared<TapeCall>(table.find(call, isNeeded), operands, scalarTypes, results, where);
   for (size_t i = 0; i < results.size(); ++i) {
     const std::shared_ptr<TensorState> &state = Access::state(results[i]);
     if (!isFloat(state->spec.dtype))

@@ -16,13 +16,13 @@ namespace {
 /// Builds the graph of a vector-Jacobian product. Its inputs are numbered: operands, results, gradients of results.
 class VjpGraph {
 public:
-  explicit VjpGraph(const CallForm &form)
-      : form(form), operandCount(form.operands.size()), resultCount(form.results.size()) {
+  VjpGraph(const EagerCall &call, const std::vector<bool> &isNeeded)
+      : call(call), isNeeded(isNeeded), operandCount(call.operands.size()), resultCount(call.checked.results.size()) {
     for (size_t i = 0; i < operandCount; ++i)
-      if (form.operands[i])
-        declare(*form.operands[i], i);
+      if (call.operands[i])
+        declare(*call.operands[i], i);
     for (size_t i = 0; i < 2 * resultCount; ++i)
-      declare(form.results[i % resultCount], operandCount + i);
+      declare(call.checked.results[i % resultCount], operandCount + i);
   }
 
   VjpPlan build() {
@@ -33,18 +33,18 @@ public:
     for (size_t i = 0; i < positions.size(); ++i)
       given[positions[i]] = trace.inputs()[i];
     for (size_t i = 0; i < operandCount; ++i)
-      if (form.isNeeded[i])
+      if (isNeeded[i])
         needed.push_back(given[i]);
     std::span all(given);
-    std::vector<Tensor> found = trace.vjp(form.info, all.first(operandCount), form.attrs,
+    std::vector<Tensor> found = trace.vjp(call.info, all.first(operandCount), call.attrs,
                                           all.subspan(operandCount, resultCount), all.last(resultCount), needed);
     VjpPlan plan;
     plan.sources.resize(operandCount);
     std::vector<Tensor> outputs;
     for (size_t i = 0, next = 0; i < operandCount; ++i)
-      if (form.isNeeded[i])
+      if (isNeeded[i])
         if (const Tensor &gradient = found[next++]; gradient.defined())
-          plan.sources[i] = sourceOf(gradient, *form.operands[i], outputs, plan.outputs);
+          plan.sources[i] = sourceOf(gradient, *call.operands[i], outputs, plan.outputs);
     if (outputs.empty())
       return plan;
     plan.graph = trace.finish(outputs, {}, {}).shared();
@@ -53,7 +53,8 @@ public:
   }
 
 private:
-  const CallForm &form;
+  const EagerCall &call;
+  const std::vector<bool> &isNeeded;
   const size_t operandCount, resultCount;
   std::vector<Trace::Input> inputs;
   std::vector<size_t> positions; // of the inputs
@@ -87,28 +88,30 @@ private:
       else
         plan.inputs.push_back(positions[argument.getArgNumber()]);
     if (mlir::failed(main.eraseArguments(unused)))
-      throw Error({}, form.info.name, "internal error: the inputs of its gradient cannot be erased");
+      throw Error({}, call.info.name, "internal error: the inputs of its gradient cannot be erased");
   }
 };
 
 } // namespace
 
-Vjp::Vjp(CallForm given)
-    : form(std::move(given)), readsOperands(form.operands.size(), true), readsResults(form.results.size(), true) {
-  if (form.info.newSize()) // symbols would have to be bound to sizes
+Vjp::Vjp(std::shared_ptr<const EagerCall> call, std::vector<bool> needed)
+    : called(std::move(call)), isNeeded(std::move(needed)), readsOperands(called->operands.size(), true),
+      readsResults(called->checked.results.size(), true) {
+  if (called->info.newSize()) // symbols would have to be bound to sizes
     return;
   try {
-    plan = VjpGraph(form).build();
+    plan = VjpGraph(*called, isNeeded).build();
   } catch (const gradients::NoGradient &) { // thrown again, with the place, when the gradient is requested
     return;
   }
-  readsOperands.assign(form.operands.size(), false);
-  readsResults.assign(form.results.size(), false);
+  const size_t operandCount = readsOperands.size(), resultCount = readsResults.size();
+  readsOperands.assign(operandCount, false);
+  readsResults.assign(resultCount, false);
   auto read = [&](size_t position) {
-    if (position < form.operands.size())
+    if (position < operandCount)
       readsOperands[position] = true;
-    else if (position < form.operands.size() + form.results.size())
-      readsResults[position - form.operands.size()] = true;
+    else if (position < operandCount + resultCount)
+      readsResults[position - operandCount] = true;
   };
   for (size_t position : plan->inputs)
     read(position);
@@ -118,23 +121,19 @@ Vjp::Vjp(CallForm given)
 }
 Vjp::~Vjp() = default;
 
-std::string Vjp::key() const {
-  std::string key = "gradient of " + callText(form.info, form.operands, form.attrs) + "; of";
-  for (size_t i = 0; i < form.isNeeded.size(); ++i)
-    if (form.isNeeded[i])
-      key += " " + std::to_string(i);
-  return key;
-}
-
 ExecutableRef Vjp::executableFor(Device device, const Location &where) const {
   std::lock_guard lock(mutex);
   ExecutableRef &executable = executables[device.is_cuda() ? device.index() : -1];
   if (!executable) {
-    std::string problem;
-    auto graph = [&] { return plan->graph ? plan->graph : VjpGraph(form).build().graph; };
-    executable = compileCached(key(), graph, problem, device, where);
+    std::string key = std::string("gradient of ") + called->info.name + " for ", problem;
+    for (bool needed : isNeeded)
+      key += needed ? '1' : '0';
+    key += called->key.bytes();
+    auto graph = [&] { return plan->graph ? plan->graph : VjpGraph(*called, isNeeded).build().graph; };
+    executable = compileCached(key, graph, problem, device, where);
     if (!executable)
-      throw Error(where, "backward", "internal error: the compiler refused the " + key() + ": " + problem);
+      throw Error(where, "backward",
+                  "internal error: the compiler refused the gradient of " + str(*called) + ": " + problem);
     plan->graph = nullptr;
   }
   return executable;
@@ -156,7 +155,7 @@ std::vector<Tensor> Vjp::run(std::span<const Tensor> operands, std::span<const T
     for (size_t position : plan->inputs)
       inputs.push_back(&at(position));
     constexpr auto atOnce = std::chrono::microseconds(2);
-    AlignedOperands aligned(inputs, form.info.name, where);
+    AlignedOperands aligned(inputs, called->info.name, where);
     outputs = launch(executableFor(aligned.device(), where), 0, aligned.operands(), {}, plan->outputs, atOnce,
                      "backward", where);
   }
@@ -166,7 +165,7 @@ std::vector<Tensor> Vjp::run(std::span<const Tensor> operands, std::span<const T
     if (source.kind == VjpPlan::Source::Output)
       given[i] = outputs[source.index];
     else if (source.kind == VjpPlan::Source::Input)
-      given[i] = gradients::reshapeTo(at(source.index), form.operands[i]->shape);
+      given[i] = gradients::reshapeTo(at(source.index), called->operands[i]->shape);
   }
   return given;
 }
@@ -193,30 +192,45 @@ Tensor fromStrict(const ir::OpInfo &info, size_t index, const Tensor &g, const T
 
 } // namespace
 
+/// They differ from those of the call where a product has a vector operand: the strict op keeps its dimension.
+const std::vector<Shape> &Vjp::strictShapes(const Location &where) const {
+  std::lock_guard lock(mutex);
+  if (shapesOfStrictOp.empty()) {
+    const CheckedCall &checked = called->checked;
+    ir::InferCall strict{.info = called->info,
+                         .operands = checked.operands,
+                         .attrs = checked.attrs,
+                         .strict = true,
+                         .results = {},
+                         .error = {}};
+    if (!ir::infer(strict))
+      throw Error(where, "backward", "internal error: " + strict.error);
+    for (TensorSpec &result : strict.results)
+      shapesOfStrictOp.push_back(std::move(result.shape));
+  }
+  return shapesOfStrictOp;
+}
+
 std::vector<Tensor> Vjp::runRecorded(std::span<const Tensor> operands, std::span<const Tensor> results,
                                      std::span<const Tensor> gradients, const Location &where) const {
-  gradients::GradientRule rule = gradients::ruleOf(form.info);
+  const ir::OpInfo &info = called->info;
+  const CheckedCall &checked = called->checked;
+  gradients::GradientRule rule = gradients::ruleOf(info);
   if (!rule)
-    throw gradients::NoGradient(std::string(form.info.name) + " has no gradient", where);
-  llvm::SmallVector<bool> weak(operands.size(), false);
-  CheckedCall call = checkCall(form.info, form.operands, weak, form.attrs, where);
-  ir::InferCall strict{
-      .info = form.info, .operands = call.operands, .attrs = call.attrs, .strict = true, .results = {}, .error = {}};
-  if (!ir::infer(strict))
-    throw Error(where, "backward", "internal error: " + strict.error);
-  gradients::GradientCall rulesCall{form.info, {}, call.attrs, {}, {}, form.isNeeded};
+    throw gradients::NoGradient(std::string(info.name) + " has no gradient", where);
+  gradients::GradientCall rulesCall{info, {}, checked.attrs, {}, {}, isNeeded};
   rulesCall.isNeeded.resize(operands.size());
   for (size_t i = 0; i < operands.size(); ++i)
-    rulesCall.operands.push_back(form.operands[i] ? toStrict(form.info, i, operands[i], *call.operands[i]) : Tensor());
+    rulesCall.operands.push_back(called->operands[i] ? toStrict(info, i, operands[i], *checked.operands[i]) : Tensor());
   for (size_t i = 0; i < results.size(); ++i) {
-    const Shape &shape = form.info.newSize() ? form.results[i].shape : strict.results[i].shape;
+    const Shape shape = info.newSize() ? results[i].shape() : strictShapes(where)[i];
     rulesCall.results.push_back(gradients::reshapeTo(results[i], shape));
     rulesCall.gradients.push_back(gradients::reshapeTo(gradients[i], shape));
   }
   std::vector<Tensor> given = rule(rulesCall);
   for (size_t i = 0; i < given.size(); ++i)
-    if (given[i].defined() && form.isNeeded[i])
-      given[i] = fromStrict(form.info, i, given[i], *form.operands[i]);
+    if (given[i].defined() && isNeeded[i])
+      given[i] = fromStrict(info, i, given[i], *called->operands[i]);
     else
       given[i] = {};
   return given;

@@ -1,20 +1,11 @@
 // The compiled gradient of one op for certain operand types: a vector-Jacobian product.
 #pragma once
+#include "frontend/execute/EagerCall.h"
 #include "frontend/execute/Executable.h"
 #include "frontend/trace/GraphData.h"
-#include "ir/infer/OpInfo.h"
 #include <map>
 
 namespace burin::detail {
-
-/// A call as written by the user: operand types before promotion and broadcasting.
-struct CallForm {
-  const ir::OpInfo &info;
-  std::vector<std::optional<TensorSpec>> operands; // scalars have the element type as which they are passed
-  std::vector<ir::Attr> attrs;
-  std::vector<TensorSpec> results;
-  std::vector<bool> isNeeded; // by operand: whether its gradient is needed
-};
 
 /// Computation of a vector-Jacobian product. Tensors are numbered: operands, results, gradients of results.
 struct VjpPlan {
@@ -29,16 +20,17 @@ struct VjpPlan {
   mutable std::shared_ptr<Graph::Data> graph; // until it has been compiled
 };
 
-/// Created once per form; thread-safe.
+/// Created once per call and operands that need a gradient; thread-safe.
 class Vjp {
 public:
-  explicit Vjp(CallForm form);
+  Vjp(std::shared_ptr<const EagerCall> call, std::vector<bool> isNeeded);
   ~Vjp();
 
   /// Whether the gradients depend on operand i, or on result i. The tape saves these.
   bool readsOperand(size_t i) const { return readsOperands[i]; }
   bool readsResult(size_t i) const { return readsResults[i]; }
-  const CallForm &call() const { return form; }
+  const EagerCall &call() const { return *called; }
+  bool needs(size_t i) const { return isNeeded[i]; }
 
   /// The gradients of the operands from those of the results; undefined if they are zero or not needed. Tensors that
   /// are not read may be undefined. Runs compiled code.
@@ -50,14 +42,16 @@ public:
                                   std::span<const Tensor> gradients, const Location &where) const;
 
 private:
-  CallForm form;
+  std::shared_ptr<const EagerCall> called;
+  std::vector<bool> isNeeded; // by operand: whether its gradient is needed
   std::vector<bool> readsOperands, readsResults;
   std::optional<VjpPlan> plan; // nullopt: use runRecorded
   mutable std::mutex mutex;
   mutable std::map<int, ExecutableRef> executables; // by GPU; -1: CPU
+  mutable std::vector<Shape> shapesOfStrictOp;      // of its results, once a gradient was recorded
 
-  std::string key() const;
   ExecutableRef executableFor(Device device, const Location &where) const;
+  const std::vector<Shape> &strictShapes(const Location &where) const;
 };
 
 } // namespace burin::detail

@@ -1,8 +1,6 @@
 #include "frontend/execute/EagerKernel.h"
 #include "codegen/Compiler.h"
 #include "frontend/execute/DiskCache.h"
-#include "frontend/tensor/EagerKey.h"
-#include "frontend/tensor/Normalize.h"
 #include "frontend/trace/GraphData.h"
 #include <map>
 #include <unordered_map>
@@ -10,42 +8,58 @@
 namespace burin::detail {
 
 namespace {
-/// An op and its operand types: the unit of compilation.
-struct Form {
-  const ir::OpInfo &info;
-  std::vector<std::optional<TensorSpec>> operands;
-  std::vector<ir::Attr> attrs;
-  std::vector<TensorSpec> results;
-
-  Key key() const {
-    Key key;
-    key.add(uint64_t(&info - ir::opTable().data()));
-    for (const ir::Attr &attr : attrs)
-      key.add(attr);
-    for (const auto &operand : operands)
-      operand ? key.add(*operand, false) : key.add(uint64_t(-1));
-    return key;
-  }
-};
-
 /// Whether an operand keeps static sizes where others become symbols: the right operand of a product. It is usually a
 /// weight, of which there are few shapes, and products of static depth and columns are up to twice as fast.
-bool keepsSizes(const Form &form, size_t operand) {
+bool keepsSizes(const EagerCall &call, size_t operand) {
   constexpr int64_t kFewElements = 64 * 64;
-  const Shape &shape = form.operands[operand]->shape;
-  return form.info.name == std::string_view("matmul") && operand == 1 && shape.size() == 2 &&
+  const Shape &shape = call.operands[operand]->shape;
+  return call.info.name == std::string_view("matmul") && operand == 1 && shape.size() == 2 &&
          elements(shape).isStatic() && elements(shape).value() >= kFewElements;
 }
 
-/// Makes sizes symbolic, so that new shapes do not need new compilations. Each distinct size above 1 becomes a symbol;
-/// equal sizes become the same one. 0 and 1 stay, because they broadcast or make tensors empty (see also keepsSizes).
-/// Sizes in attributes (of broadcast_to, slice, …) become symbols likewise. Returns nullopt, so that the op is compiled
-/// for static sizes, if sizes of the results are then not plain symbols or numbers, or cannot be inferred (windows,
-/// concatenation, numbers that depend on sizes).
-std::optional<Form> symbolicForm(const Form &form) {
-  std::map<int64_t, Dim> symbols;
-  bool any = false;
-  auto replace = [&](Shape &shape, bool isOperand) {
+/// The types and attributes of a call with symbols in the place of sizes, so that new shapes do not need new
+/// compilations. Each distinct size above 1 becomes a symbol; equal sizes become the same one. 0 and 1 stay, because
+/// they broadcast or make tensors empty (see also keepsSizes). Sizes in attributes (of broadcast_to, slice, …) become
+/// symbols likewise.
+class SymbolicForm {
+public:
+  std::vector<std::optional<TensorSpec>> operands;
+  std::vector<ir::Attr> attrs;
+  Key key;
+  bool any = false; // symbol
+
+  explicit SymbolicForm(const EagerCall &call) : operands(call.operands), attrs(call.attrs) {
+    for (size_t i = 0; i < operands.size(); ++i)
+      if (operands[i] && keepsSizes(call, i))
+        for (const Dim &size : operands[i]->shape)
+          symbols.emplace(size.value(), size); // in all operands, as their sizes may have to be equal
+    for (auto &operand : operands)
+      if (operand)
+        replace(operand->shape, true);
+    for (ir::Attr &attr : attrs)
+      if (auto *shape = std::get_if<Shape>(&attr))
+        replace(*shape, false);
+    key.addCall(call.info, attrs);
+    for (const auto &operand : operands)
+      operand ? key.add(*operand) : key.addAbsent();
+  }
+
+  /// Whether inferred results are those of the call with sizes, and each of their sizes is a symbol or a number.
+  bool gives(const std::vector<TensorSpec> &results, const std::vector<TensorSpec> &actual) const {
+    return std::ranges::equal(results, actual, [this](const TensorSpec &a, const TensorSpec &b) {
+      return std::ranges::equal(a.shape, b.shape, [this](const Dim &size, const Dim &actual) {
+        if (!actual.isStatic())
+          return size == actual;
+        auto valueOf = [this](std::string_view name) { return this->valueOf(name); };
+        return size.evaluate(valueOf) == actual.value() && (size.isStatic() || valueOf(size.str()));
+      });
+    });
+  }
+
+private:
+  std::map<int64_t, Dim> symbols; // by size
+
+  void replace(Shape &shape, bool isOperand) {
     for (Dim &size : shape) {
       if (!size.isStatic()) // defined by the op
         continue;
@@ -58,77 +72,42 @@ std::optional<Form> symbolicForm(const Form &form) {
       any |= !at->second.isStatic();
       size = at->second;
     }
-  };
-  Form symbolic = form;
-  for (size_t i = 0; i < form.operands.size(); ++i)
-    if (form.operands[i] && keepsSizes(form, i))
-      for (const Dim &size : form.operands[i]->shape)
-        symbols.emplace(size.value(), size); // in all operands, as their sizes may have to be equal
-  for (auto &operand : symbolic.operands)
-    if (operand)
-      replace(operand->shape, true);
-  for (ir::Attr &attr : symbolic.attrs)
-    if (auto *shape = std::get_if<Shape>(&attr))
-      replace(*shape, false);
-  if (!any)
-    return std::nullopt;
-  ir::InferCall call{
-      .info = form.info, .operands = symbolic.operands, .attrs = symbolic.attrs, .results = {}, .error = {}};
-  if (!ir::infer(call) || call.results.size() != form.results.size())
-    return std::nullopt;
-  auto valueOf = [&](std::string_view name) -> std::optional<int64_t> {
+  }
+  std::optional<int64_t> valueOf(std::string_view name) const {
     for (auto &[value, symbol] : symbols)
       if (symbol.str() == name)
         return value;
     return std::nullopt;
-  };
-  for (size_t i = 0; i < form.results.size(); ++i) {
-    const Shape &shape = call.results[i].shape, &actual = form.results[i].shape;
-    if (shape.size() != actual.size())
-      return std::nullopt;
-    for (size_t d = 0; d < shape.size(); ++d) {
-      bool isSame = actual[d].isStatic() ? shape[d].evaluate(valueOf) == actual[d].value() &&
-                                               (shape[d].isStatic() || valueOf(shape[d].str()))
-                                         : shape[d] == actual[d];
-      if (!isSame)
-        return std::nullopt;
-    }
   }
-  symbolic.results = std::move(call.results);
-  return symbolic;
-}
+};
 
 /// A graph whose main function consists of one op.
-std::shared_ptr<Graph::Data> graphOf(const Form &form) {
+std::shared_ptr<Graph::Data> graphOf(const EagerCall &call) {
   auto graph = std::make_shared<Graph::Data>();
   mlir::OpBuilder builder(&graph->context);
   mlir::Location location = builder.getUnknownLoc();
   graph->module = mlir::ModuleOp::create(location);
   builder.setInsertionPointToEnd(graph->module->getBody());
   llvm::SmallVector<mlir::Type> types;
-  for (const auto &operand : form.operands)
+  for (const auto &operand : call.operands)
     if (operand)
       types.push_back(ir::tensorType(&graph->context, *operand));
   auto main = mlir::func::FuncOp::create(builder, location, "main", builder.getFunctionType(types, {}));
   builder.setInsertionPointToEnd(main.addEntryBlock());
   llvm::SmallVector<mlir::Value> operands;
   unsigned next = 0;
-  for (const auto &operand : form.operands) {
+  for (const auto &operand : call.operands) {
     if (operand)
       main.setArgAttr(next, "burin.name", builder.getStringAttr("x" + std::to_string(next)));
     operands.push_back(operand ? main.getArgument(next++) : mlir::Value());
   }
-  llvm::SmallVector<bool> weak(form.operands.size(), false);
-  CheckedCall call = checkCall(form.info, form.operands, weak, form.attrs, {});
-  llvm::SmallVector<mlir::Value> results = recordCall(builder, location, call, operands);
+  llvm::SmallVector<mlir::Value> results = recordCall(builder, location, call.checked, operands);
   mlir::func::ReturnOp::create(builder, location, results);
   main.setFunctionType(builder.getFunctionType(types, mlir::ValueRange(results).getTypes()));
   for (size_t i = 0; i < results.size(); ++i)
     main.setResultAttr(i, "burin.name", builder.getStringAttr("y" + std::to_string(i)));
   return graph;
 }
-
-std::string textOf(const Form &form) { return callText(form.info, form.operands, form.attrs); }
 
 std::atomic<uint64_t> compiledCount{0}, diskCount{0};
 
@@ -143,60 +122,91 @@ ExecutableRef fromBytes(std::vector<std::byte> bytes, const rt::gpu::Device::Ptr
 /// Code that may still be compiled: the first caller compiles, others of the same form wait.
 struct Slot {
   std::mutex mutex;
+  std::shared_ptr<const EagerCall> call; // null: not inferred yet, or, if there is a problem, invalid
   ExecutableRef executable;
-  std::string problem; // set if the compiler refused
+  std::string problem; // set if inference or the compiler refused
+
+  /// Code for `call`; null if there is a problem.
+  ExecutableRef compiled(Device device, const Location &where) {
+    if (!executable && problem.empty()) {
+      const std::string key = std::string(call->info.name) + " " + std::string(call->key.bytes());
+      executable = compileCached(key, [&] { return graphOf(*call); }, problem, device, where);
+    }
+    return executable;
+  }
 };
 
-std::shared_ptr<Slot> slotOf(const Form &form, Device device) {
+std::shared_ptr<Slot> slotOf(const Key &key, Device device) {
   static auto *mutex = new std::mutex;
-  static auto *slots = new std::unordered_map<Key, std::shared_ptr<Slot>, KeyHash, std::equal_to<>>;
+  static auto *slots = new std::unordered_map<PlacedKey, std::shared_ptr<Slot>, PlacedKeyHash>;
   static constexpr size_t kMost = 4096; // then the table is cleared, see Plans
   std::lock_guard lock(*mutex);
   if (slots->size() >= kMost)
     slots->clear();
-  Key key = form.key();
-  key.add(uint64_t(device.is_cuda() ? device.index() + 1 : 0));
-  std::shared_ptr<Slot> &slot = (*slots)[key];
+  std::shared_ptr<Slot> &slot = (*slots)[{key, device}];
   if (!slot)
     slot = std::make_shared<Slot>();
   return slot;
 }
 
-ExecutableRef executableOf(const Form &form, Device device, const Location &where, std::string &problem) {
-  std::shared_ptr<Slot> slot = slotOf(form, device);
+/// Code for all sizes. Null, so that the call is compiled for its own sizes, if sizes of its results are then not plain
+/// symbols or numbers, or cannot be inferred (windows, concatenation, numbers that depend on sizes).
+ExecutableRef symbolicKernel(const EagerCall &call, Device device, const Location &where) {
+  SymbolicForm form(call);
+  if (!form.any)
+    return nullptr;
+  std::shared_ptr<Slot> slot = slotOf(form.key, device);
   std::lock_guard lock(slot->mutex);
-  if (!slot->executable && slot->problem.empty())
-    slot->executable = compileCached(textOf(form), [&] { return graphOf(form); }, slot->problem, device, where);
-  problem = slot->problem;
-  return slot->executable;
+  if (!slot->call && slot->problem.empty()) {
+    ir::InferCall inferred{
+        .info = call.info, .operands = form.operands, .attrs = form.attrs, .results = {}, .error = {}};
+    if (ir::infer(inferred)) {
+      CheckedCall checked{call.info, std::move(inferred.operands), std::move(inferred.attrs),
+                          std::move(inferred.results)};
+      slot->call = std::make_shared<EagerCall>(call.info, std::move(form.operands), std::move(form.attrs),
+                                               std::move(checked), std::move(form.key));
+    } else {
+      slot->problem = inferred.error;
+    }
+  }
+  const bool isSame = slot->call && form.gives(slot->call->checked.results, call.checked.results);
+  return isSame ? slot->compiled(device, where) : nullptr;
+}
+
+ExecutableRef staticKernel(const EagerCall &call, Device device, const Location &where) {
+  std::shared_ptr<Slot> slot = slotOf(call.key, device);
+  std::lock_guard lock(slot->mutex);
+  if (!slot->call)
+    slot->call = std::make_shared<EagerCall>(call);
+  ExecutableRef executable = slot->compiled(device, where);
+  if (!executable)
+    throw Error(where, call.info.name, "internal error: the compiler refused " + str(call) + ": " + slot->problem);
+  return executable;
 }
 } // namespace
 
-std::string callText(const ir::OpInfo &info, std::span<const std::optional<TensorSpec>> operands,
-                     std::span<const ir::Attr> attrs) {
-  std::string text = info.name;
+std::string str(const EagerCall &call) {
+  std::string text = call.info.name;
   auto append = [&](const auto &value) {
     using T = std::decay_t<decltype(value)>;
     if constexpr (std::is_same_v<T, std::string>)
       text += value;
     else if constexpr (std::is_same_v<T, Shape>)
-      text += str(value);
+      text += burin::str(value);
     else if constexpr (std::is_same_v<T, DType>)
       text += name(value);
     else if constexpr (std::is_same_v<T, std::vector<int64_t>>)
       for (int64_t v : value)
         text += std::to_string(v) + " ";
-    else if constexpr (std::is_same_v<T, double>)
-      text += std::to_string(std::bit_cast<uint64_t>(value));
     else
       text += std::to_string(value);
   };
-  for (const ir::Attr &attr : attrs) {
+  for (const ir::Attr &attr : call.attrs) {
     text += "; ";
     std::visit(append, attr);
   }
-  for (const auto &operand : operands)
-    text += operand ? "; " + str(*operand) : "; -";
+  for (const auto &operand : call.operands)
+    text += operand ? "; " + burin::str(*operand) : "; -";
   return text;
 }
 
@@ -228,18 +238,9 @@ ExecutableRef compileCached(const std::string &what, llvm::function_ref<std::sha
   return fromBytes(std::move(*bytes), gpu, problem);
 }
 
-ExecutableRef eagerKernel(const ir::OpInfo &info, std::span<const std::optional<TensorSpec>> operands,
-                          const std::vector<ir::Attr> &attrs, std::span<const TensorSpec> results,
-                          const Location &where, Device device) {
-  Form form{info, {operands.begin(), operands.end()}, attrs, {results.begin(), results.end()}};
-  std::string problem;
-  if (auto symbolic = symbolicForm(form))
-    if (ExecutableRef executable = executableOf(*symbolic, device, where, problem))
-      return executable;
-  ExecutableRef executable = executableOf(form, device, where, problem);
-  if (!executable)
-    throw Error(where, info.name, "internal error: the compiler refused " + textOf(form) + ": " + problem);
-  return executable;
+ExecutableRef eagerKernel(const EagerCall &call, Device device, const Location &where) {
+  ExecutableRef executable = symbolicKernel(call, device, where);
+  return executable ? executable : staticKernel(call, device, where);
 }
 
 } // namespace burin::detail

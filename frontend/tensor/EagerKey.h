@@ -1,5 +1,6 @@
-// Cache key of an eager call, as words that compare and hash fast.
+// Cache key of a call, as words that compare and hash fast.
 #pragma once
+#include "burin/tensor.h"
 #include "ir/infer/OpInfo.h"
 #include "llvm/ADT/SmallVector.h"
 #include <bit>
@@ -30,12 +31,24 @@ public:
         add(std::string_view(size.str()));
       }
   }
-  void add(const TensorSpec &spec, bool weak) {
+  void add(const TensorSpec &spec, bool weak = false) {
     words.push_back(uint64_t(spec.dtype) << 1 | weak);
     add(spec.shape);
   }
   void add(const ir::Attr &attr) {
     std::visit([this](const auto &value) { addValue(value); }, attr);
+  }
+
+  /// The op of an eager call and its attributes; its operands are added next.
+  void addCall(const ir::OpInfo &info, std::span<const ir::Attr> attrs) {
+    add(uint64_t(&info - ir::opTable().data()));
+    for (const ir::Attr &attr : attrs)
+      add(attr);
+  }
+  void addAbsent() { add(uint64_t(-1)); }
+  /// The words, for a hash that lasts longer than a process.
+  std::string_view bytes() const {
+    return {reinterpret_cast<const char *>(words.data()), words.size() * sizeof(uint64_t)};
   }
 
   friend bool operator==(const Key &a, const Key &b) { return a.words == b.words; }
@@ -63,6 +76,16 @@ private:
 };
 struct KeyHash {
   size_t operator()(const Key &key) const { return key.hash(); }
+};
+
+/// A call on a device.
+struct PlacedKey {
+  Key key;
+  Device device;
+  friend bool operator==(const PlacedKey &, const PlacedKey &) = default;
+};
+struct PlacedKeyHash {
+  size_t operator()(const PlacedKey &at) const { return at.key.hash() ^ size_t(at.device.index()); }
 };
 
 } // namespace burin::detail

@@ -131,7 +131,11 @@ bool checkResults(InferCall &call) {
 }
 } // namespace
 
+static thread_local uint64_t inferences = 0;
+uint64_t inferenceCount() { return inferences; }
+
 bool infer(InferCall &call) try {
+  ++inferences;
   call.results.clear();
   call.error.clear();
   call.unequal.reset();

@@ -6,6 +6,9 @@ namespace burin::ir {
 
 using Ints = std::vector<int64_t>;
 
+/// How many calls this thread has inferred, for tests of what calls cost.
+uint64_t inferenceCount();
+
 // Elementwise
 bool inferElementwise(InferCall &);
 bool inferCast(InferCall &);

@@ -1,0 +1,20 @@
+// An eager call in normal form: what kernels and gradients are compiled for.
+#pragma once
+#include "frontend/tensor/EagerKey.h"
+#include "frontend/tensor/Normalize.h"
+
+namespace burin::detail {
+
+/// Inferred once, when a call with these element types, shapes and attributes is first seen; never changed.
+struct EagerCall {
+  const ir::OpInfo &info;
+  std::vector<std::optional<TensorSpec>> operands; // before promotion and broadcasting; scalars as they are passed
+  std::vector<ir::Attr> attrs;                     // as given
+  CheckedCall checked;                             // as the strict op takes it, with the results
+  Key key;                                         // identifies all of the above
+};
+
+/// Text of a call for messages.
+std::string str(const EagerCall &call);
+
+} // namespace burin::detail
