@@ -167,6 +167,8 @@ Value ElementEmitter::paddedAnywhere(PadOp pad, ArrayRef<Index> at) {
       inner.push_back(i);
       continue;
     }
+    if (!gap && pad.getMode() == "constant" && isOutside(i, Dim(0), from[d]))
+      return padding(pad);
     if (pad.getMode() != "constant") {
       bool untouched = low == 0 && high == 0;
       inner.push_back(untouched ? i : pad.getMode() == "edge" ? clampIndex(i, size) : reflect(i, size));
@@ -195,6 +197,9 @@ Value ElementEmitter::paddedAnywhere(PadOp pad, ArrayRef<Index> at) {
   }
   if (!inside)
     return element(pad.getX(), inner);
+  // A scalar condition does not keep lanes from loading what an empty tensor lacks.
+  if (lowerBound(elements(from)).value_or(0) < 1)
+    inside = k.broadcast(inside, k.width);
   Value fill = padding(pad);
   bool isMask = isa<VectorType>(inside.getType()) || k.width == 1;
   Value value = isMask ? masked(inside, [&] { return element(pad.getX(), inner); }) : element(pad.getX(), inner);

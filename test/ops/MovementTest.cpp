@@ -348,3 +348,17 @@ TEST_CASE("Concats and pads give the bits of the interpreter wherever their piec
       CHECK(difference(got[i], want[i], {}) == "");
   }
 }
+
+TEST_CASE("Pads of empty tensors read nothing") {
+  const Ints sizes = GENERATE(Ints{0, 5}, Ints{3, 0}, Ints{0, 0}, Ints{0, 40});
+  Graph g;
+  Graph::Value x = g.input({DType::f32, {Dim("h"), Dim("w")}});
+  g.output(g.apply("pad", {x}, {{"low", Ints{1, 2}}, {"high", Ints{0, 3}}, {"value", 1.0}})[0]);
+  g.output(g.apply("pad", {x}, {{"low", Ints{1, 0}}, {"high", Ints{2, 0}}, {"value", 1.0}})[0]);
+  Tensors inputs{ir::RefTensor::zeros(DType::f32, sizes)}, want = g.interpret(inputs);
+  for (const char *target : {"native", "x86-64-v3"}) {
+    Tensors got = g.compile(target)->run(inputs);
+    for (size_t i = 0; i < want.size(); ++i)
+      CHECK(difference(got[i], want[i], {}) == "");
+  }
+}
