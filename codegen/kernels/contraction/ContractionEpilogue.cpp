@@ -1,10 +1,17 @@
 #include "codegen/kernels/contraction/ContractionEpilogue.h"
+#include "codegen/kernels/contraction/KeptSums.h"
 #include "codegen/scalar/Elementwise.h"
 
 using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::codegen {
+
+// Rows of a tile share the code of a loop if their epilogue has at least so many ops (two vectors of hardswish with a
+// bias have 52), and if these and the multiply-adds of a row are so many that storing and loading its sums, two
+// instructions per vector, costs little beside them.
+static constexpr int64_t kOpsOfLoop = 50, kWorkOfLoop = 200;
+static constexpr int64_t kMostVectors = 32; // of a tile: it fits in the registers
 
 ContractionEpilogue::ContractionEpilogue(ElementEmitter &e, const ContractionLoopNest &nest, DType sumType, Block &body,
                                          const passes::IterationSpace &space, ArrayRef<Value> results)
@@ -16,21 +23,67 @@ void ContractionEpilogue::finish(const Rows &rows, Value column, int64_t vectors
   placeBatch(rows.batch);
   k.width = lanes;
   bool partial = !allThere && !isMultipleOf(bound, lanes); // masks, which also skip vectors beyond the last column
-  for (int64_t r = 0; r < rows.count; ++r) {
-    auto one = [&] { finishRow(rows, r, column, vectors, bound, partial, sums.slice(r * vectors, vectors)); };
+  auto finishOne = [&](int64_t r) {
+    auto one = [&] {
+      finishRow(rows, k.constant(r), column, vectors, bound, partial, sums.slice(r * vectors, vectors));
+    };
     if (rows.end && r >= rows.sure)
       k.when(k.compare(arith::CmpIPredicate::slt, k.add(rows.first, k.constant(r)), rows.end), one);
     else
       one();
-  }
+  };
+  const int64_t ops = opsOf([&] { finishOne(0); });
+  const int64_t depth = nest.depth.isStatic() ? nest.depth.value() : kWorkOfLoop;
+  const bool isLong = ops >= kOpsOfLoop && ops + depth * vectors >= kWorkOfLoop;
+  if (isLong && rows.count > 2 && int64_t(sums.size()) <= kMostVectors)
+    finishInLoop(rows, column, vectors, bound, partial, sums);
+  else
+    for (int64_t r = 1; r < rows.count; ++r)
+      finishOne(r);
   k.width = 1;
 }
 
-void ContractionEpilogue::finishRow(const Rows &rows, int64_t row, Value column, int64_t vectors, const Dim &bound,
+/// Finishes all rows but the first in a loop.
+void ContractionEpilogue::finishInLoop(const Rows &rows, Value column, int64_t vectors, const Dim &bound, bool partial,
+                                       ArrayRef<Value> sums) {
+  if (!tileSums) {
+    OpBuilder::InsertionGuard guard(k.b);
+    Operation *around = k.b.getInsertionBlock()->getParentOp();
+    auto function = dyn_cast<LLVM::LLVMFuncOp>(around);
+    if (!function)
+      function = around->getParentOfType<LLVM::LLVMFuncOp>();
+    k.b.setInsertionPointToStart(&function.front());
+    Value bytes = LLVM::ConstantOp::create(k.b, k.loc, k.b.getI64IntegerAttr(kMostVectors * k.target.vectorBytes));
+    tileSums = LLVM::AllocaOp::create(k.b, k.loc, LLVM::LLVMPointerType::get(k.b.getContext()), k.b.getI8Type(), bytes,
+                                      /*alignment=*/64);
+  }
+  KeptSums kept(k, tileSums, sumType, vectors * lanes);
+  const Value base = k.constant(0);
+  kept.store(base, base, vectors, sums);
+  Value end = k.constant(rows.count);
+  if (rows.end && rows.sure < rows.count)
+    end = k.minimum(end, k.sub(rows.end, rows.first));
+  k.loop(k.constant(1), end, k.constant(1),
+         [&](Value row) { finishRow(rows, row, column, vectors, bound, partial, kept.load(base, row, 1, vectors)); });
+}
+
+/// The number of ops that `emit` appends.
+int64_t ContractionEpilogue::opsOf(llvm::function_ref<void()> emit) {
+  Block *block = k.b.getInsertionBlock();
+  const Block::iterator end = k.b.getInsertionPoint();
+  Operation *before = end == block->begin() ? nullptr : &*std::prev(end);
+  emit();
+  int64_t count = 0;
+  for (Operation &op : llvm::make_range(before ? std::next(before->getIterator()) : block->begin(), end))
+    op.walk([&](Operation *) { ++count; });
+  return count;
+}
+
+void ContractionEpilogue::finishRow(const Rows &rows, Value row, Value column, int64_t vectors, const Dim &bound,
                                     bool partial, ArrayRef<Value> sums) {
   for (int64_t v = 0; v < vectors; ++v) {
     p.scoped([&] {
-      placeRow(k.add(rows.first, k.constant(row)), rows.outer);
+      placeRow(k.add(rows.first, row), rows.outer);
       Value at = k.add(column, k.constant(v * lanes));
       place(shape.size() - 1, {at, 1});
       if (partial)

@@ -26,8 +26,11 @@ public:
   void finish(const Rows &rows, Value column, int64_t vectors, const Dim &bound, bool allThere, ArrayRef<Value> sums);
 
 private:
-  void finishRow(const Rows &rows, int64_t row, Value column, int64_t vectors, const Dim &bound, bool partial,
+  void finishRow(const Rows &rows, Value row, Value column, int64_t vectors, const Dim &bound, bool partial,
                  ArrayRef<Value> sums);
+  void finishInLoop(const Rows &rows, Value column, int64_t vectors, const Dim &bound, bool partial,
+                    ArrayRef<Value> sums);
+  int64_t opsOf(llvm::function_ref<void()> emit);
   void placeRow(Value row, ArrayRef<Value> outer);
   void placeBatch(Value batch);
   void place(size_t resultDim, Index at);
@@ -41,7 +44,8 @@ private:
   ArrayRef<Value> results;
   DType type, sumType;
   int64_t lanes;
-  Shape shape; // of the contraction's result
+  Shape shape;    // of the contraction's result
+  Value tileSums; // on the stack: the sums of a tile; null: not used yet
 };
 
 } // namespace burin::codegen

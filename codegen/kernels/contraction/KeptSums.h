@@ -1,4 +1,5 @@
-// Partial sums of a chunk of columns, in scratch memory, while a deep contraction is computed by blocks of its depth.
+// Sums of a contraction in memory: partial ones of a chunk of columns, while a deep contraction is computed by blocks
+// of its depth, and finished ones of a tile, while a loop over its rows computes the epilogue.
 #pragma once
 #include "codegen/emit/KernelBuilder.h"
 
@@ -7,8 +8,9 @@ namespace burin::codegen {
 class KeptSums {
 public:
   /// `width` sums per row.
-  KeptSums(KernelBuilder &k, DType type, int64_t width)
-      : k(k), memory{k.scratch, type, {}}, width(width), lanes(k.target.lanes(byteWidth(type))) {}
+  KeptSums(KernelBuilder &k, DType type, int64_t width) : KeptSums(k, k.scratch, type, width) {}
+  KeptSums(KernelBuilder &k, Value pointer, DType type, int64_t width)
+      : k(k), memory{pointer, type, {}}, width(width), lanes(k.target.lanes(byteWidth(type))) {}
   static Dim scratchBytes(const Dim &rows, DType type, int64_t width) { return rows * Dim(width * byteWidth(type)); }
 
   void clear(Value rows);
