@@ -70,7 +70,8 @@ void Trace::Batching::setCells(const FunctionScope &scope, const Location &where
     if (after.isBatched)
       throw Error(where, "vmap",
                   "the function sets a parameter or buffer" + (name.empty() ? "" : " (" + name + ")") + ", " +
-                      str(cell->value.spec(where)) + ", to a value that differs between examples, of which it could " +
+                      str(cell->value().spec(where)) +
+                      ", to a value that differs between examples, of which it could " +
                       "keep only one; return the value instead, or use modules in eval() mode");
     if (!isEager) {
       trace.set(cell, after.tensor, where);
@@ -78,7 +79,7 @@ void Trace::Batching::setCells(const FunctionScope &scope, const Location &where
     }
     std::lock_guard lock(cell->mutex);
     if (detail::cellChanges)
-      detail::cellChanges->emplace_back(cell, cell->value);
+      detail::cellChanges->emplace_back(cell, cell->value());
     cell->commit(after.tensor);
   }
 }
@@ -106,7 +107,7 @@ Trace::Batching::Batched Trace::Batching::valueOf(Value value) {
     return {captured->second, false};
   for (const CellUse &use : trace.cells)
     if (use.argument == value)
-      return {use.cell->value, false};
+      return {use.cell->value(), false};
   throw Error({}, "vmap", "internal error: a value is not known");
 }
 

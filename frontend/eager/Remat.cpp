@@ -31,13 +31,13 @@ public:
   explicit FormerValues(const CellChanges &changes) {
     for (const auto &[cell, before] : changes)
       if (std::ranges::none_of(now, [&](const auto &known) { return known.first == cell; })) {
-        now.emplace_back(cell, cell->value);
-        cell->value = before;
+        now.emplace_back(cell, cell->value());
+        cell->store(before);
       }
   }
   ~FormerValues() {
     for (auto &[cell, value] : now)
-      cell->value = value;
+      cell->store(value);
   }
 
 private:

@@ -27,10 +27,12 @@ struct Compiled {
   size_t calls = 0;                            // under the mutex of the cache
 
   bool isCurrent() const {
-    for (size_t i = 0; i < states.size(); ++i)
-      if (const TensorState &held = *Access::state(states[i].cell->value);
+    for (size_t i = 0; i < states.size(); ++i) {
+      const Tensor value = states[i].cell->value();
+      if (const TensorState &held = *Access::state(value);
           held.spec != stateSpecs[i] || (!follows(held) && deviceOf(held) != artifact.device()))
         return false;
+    }
     return llvm::all_of(guards, [](const Guard &guard) { return guard.holds(); });
   }
   /// Whether it can never be used again: a captured value has changed. Modes may change back.
@@ -56,7 +58,7 @@ std::vector<Tensor> Compiled::run(std::span<const Tensor> given, const Location 
   }
   std::vector<Tensor> arguments(given.begin(), given.end());
   for (const StateUse &state : states)
-    arguments.push_back(state.cell->value);
+    arguments.push_back(state.cell->value());
   size_t returned = SIZE_MAX;
   auto commit = [&](std::span<const Tensor> results) {
     for (const StateUse &state : states)
@@ -81,6 +83,7 @@ struct JitCache::Data {
   std::mutex mutex;
   std::list<std::shared_ptr<Compiled>> compiled; // most recently used first
   std::vector<std::shared_ptr<Cell>> unstable;
+  std::string changed; // what made compiled code stale last
   size_t traces = 0;
   std::minstd_rand chance;
 
@@ -90,6 +93,7 @@ struct JitCache::Data {
   std::optional<Device> deviceOf(std::span<const Tensor> given, const Location &where) const;
   void check(Compiled &known, const Location &where);
   bool isCheckDue(size_t call);
+  void noteStale(const Guard &guard);
   std::string reasonToTrace(const Inputs &inputs) const;
   void report(const Inputs &inputs, const Location &where) const;
   Inputs inputsOf(std::span<const Tensor> given, const Location &where) const;
@@ -109,21 +113,35 @@ static bool isLogged(std::string_view topic) {
 }
 
 std::shared_ptr<Compiled> JitCache::Data::find(const Key &key) {
+  changed.clear();
   for (auto at = compiled.begin(); at != compiled.end();) {
     if ((*at)->key == key && (*at)->isCurrent()) {
       compiled.splice(compiled.begin(), compiled, at);
       return compiled.front();
     }
-    // A captured parameter has changed. If that happens repeatedly, it becomes a state.
-    constexpr size_t kMostRetraces = 2;
     bool isGone = (*at)->key == key && (*at)->isStale();
     for (const Guard &guard : (*at)->guards)
-      if (isGone && guard.cell && !guard.holds() && ++guard.cell->retraces >= kMostRetraces &&
-          !llvm::is_contained(unstable, guard.cell))
-        unstable.push_back(guard.cell);
+      if (isGone && guard.cell && !guard.holds())
+        noteStale(guard);
     at = isGone ? compiled.erase(at) : std::next(at);
   }
   return nullptr;
+}
+
+/// A captured parameter has changed. If that happens repeatedly, it becomes an input.
+void JitCache::Data::noteStale(const Guard &guard) {
+  constexpr size_t kMostRetraces = 2;
+  const Tensor value = guard.cell->value();
+  std::string name = guard.cell->name;
+  for (const auto &[known, tensor] : names())
+    if (Access::state(tensor) == Access::state(value))
+      name = known;
+  changed = (name.empty() ? "a parameter" : "the parameter " + name) + ", " + str(value.spec()) +
+            ", whose value was a constant, has changed";
+  if (++guard.cell->retraces < kMostRetraces || llvm::is_contained(unstable, guard.cell))
+    return;
+  unstable.push_back(guard.cell);
+  changed += "; it is an input from now on";
 }
 
 /// Sizes that the options declare dynamic become symbols; equal sizes become the same one.
@@ -204,7 +222,7 @@ std::shared_ptr<Compiled> JitCache::Data::make(Key key, Inputs inputs, std::opti
     if (!llvm::is_contained(unstable, cell))
       unstable.push_back(cell);
   for (const StateUse &state : result->states)
-    result->stateSpecs.push_back(state.cell->value.spec());
+    result->stateSpecs.push_back(state.cell->value().spec());
   compiled.push_front(result);
   if (compiled.size() > kMost)
     compiled.pop_back();
@@ -228,7 +246,21 @@ bool JitCache::Data::isCheckDue(size_t call) {
   return false;
 }
 
-/// Traces again without running anything, and compares the graphs.
+/// Describes the first state of `trace` that is another variable than that of the compiled function, whose graph is the
+/// same: compiled code would read and set the former one.
+static std::optional<std::string> otherState(const Compiled &known, const Trace &trace) {
+  for (size_t i = 0; i < known.states.size(); ++i)
+    if (trace.states[i].cell != known.states[i].cell) {
+      const std::string &name = known.states[i].cell->name;
+      return "a parameter or generator that it uses" + (name.empty() ? "" : " (" + name + ")") + ", " +
+             str(known.stateSpecs[i]) +
+             ", is another one than before, of the same type: a module, an optimiser or a "
+             "generator was replaced";
+    }
+  return std::nullopt;
+}
+
+/// Traces again without running anything, and compares the graphs and the states.
 void JitCache::Data::check(Compiled &known, const Location &where) {
   size_t call = known.calls++;
   if (!known.graph || call == 0 || !isCheckDue(call))
@@ -238,6 +270,8 @@ void JitCache::Data::check(Compiled &known, const Location &where) {
   std::optional<std::string> difference;
   try {
     difference = firstDifference(*known.graph, record(trace, where));
+    if (!difference)
+      difference = otherState(known, trace);
   } catch (const Error &error) {
     difference = std::string("it now throws: ") + error.what();
   }
@@ -252,6 +286,8 @@ void JitCache::Data::check(Compiled &known, const Location &where) {
 // ---- why a function is traced again
 
 std::string JitCache::Data::reasonToTrace(const Inputs &inputs) const {
+  if (!changed.empty())
+    return changed;
   if (compiled.empty())
     return "a parameter whose value was a constant has changed";
   const Compiled &last = *compiled.front();
@@ -261,9 +297,9 @@ std::string JitCache::Data::reasonToTrace(const Inputs &inputs) const {
     if (inputs[i].spec != last.inputs[i].spec || inputs[i].weak != last.inputs[i].weak)
       return "argument " + std::to_string(i) + " is " + str(inputs[i].spec) + ", and was " + str(last.inputs[i].spec);
   for (size_t i = 0; i < last.states.size(); ++i)
-    if (last.states[i].cell->value.spec() != last.stateSpecs[i])
-      return "a parameter is " + str(last.states[i].cell->value.spec()) + ", and was " + str(last.stateSpecs[i]);
-  return "a module changed between training and evaluation, or a parameter whose value was a constant has changed";
+    if (last.states[i].cell->value().spec() != last.stateSpecs[i])
+      return "a parameter is " + str(last.states[i].cell->value().spec()) + ", and was " + str(last.stateSpecs[i]);
+  return "a module changed between training and evaluation";
 }
 
 void JitCache::Data::report(const Inputs &inputs, const Location &where) const {

@@ -40,9 +40,9 @@ Tensor Generator::key(Location where) const {
     return random_key(now, at);
   }
   std::lock_guard lock(place.cell->mutex);
-  std::vector<int64_t> now = place.cell->value.to_vector<int64_t>(at);
+  std::vector<int64_t> now = place.cell->value().to_vector<int64_t>(at);
   if (detail::cellChanges)
-    detail::cellChanges->emplace_back(place.cell, place.cell->value);
+    detail::cellChanges->emplace_back(place.cell, place.cell->value());
   place.cell->commit(generatorState(uint64_t(now[0]), uint64_t(now[1]) + 1));
   int64_t key = int64_t(ir::ref::drawKey(uint64_t(now[0]), uint64_t(now[1])));
   return copyOf(&key, {DType::i64, {}}, at);

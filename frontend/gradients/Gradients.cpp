@@ -147,10 +147,12 @@ Value Trace::variableOf(const Tensor &x, const Location &where) {
       return constant;
     if (Value argument = lifted.lookup(&state))
       return argument;
-    for (const CellUse &use : cells) // the value of a parameter from before the trace
-      if (auto *held = std::get_if<detail::StorageRef>(&detail::Access::state(use.cell->value)->value);
+    for (const CellUse &use : cells) { // the value of a parameter from before the trace
+      const Tensor before = use.cell->value();
+      if (auto *held = std::get_if<detail::StorageRef>(&detail::Access::state(before)->value);
           held && *held == *storage)
         return use.argument;
+    }
     return {};
   }
   if (!std::holds_alternative<detail::TracedValue>(state.value))
@@ -207,7 +209,7 @@ void Trace::backward(const Tensor &y, const Tensor &seed, const Location &where)
     if (!found.defined())
       continue;
     CellUse &use = cells[i];
-    if (!use.ownsGradient && use.cell->value.grad(where).defined())
+    if (!use.ownsGradient && use.cell->value().grad(where).defined())
       throw Error(where, "backward",
                   "a parameter, " + str(use.value.spec(where)) +
                       ", holds a gradient from outside of the traced function, to which this one cannot be added;\n"

@@ -20,9 +20,10 @@ Parameter::Parameter(Tensor value, bool requires_grad) : cell(std::make_shared<d
                 "traced; create the parameter outside, or within a NoTrace scope");
   if (Trace *trace = Trace::active())
     trace->made.push_back(cell);
-  cell->value = detail::withoutEdge(value);
+  Tensor held = detail::withoutEdge(value);
   if (requires_grad && value.defined() && isFloat(value.dtype()))
-    cell->value.requires_grad_();
+    held.requires_grad_();
+  cell->store(std::move(held));
 }
 
 Parameter Parameter::state(Tensor value, const std::string &name, const Parameter *owner) {
@@ -37,16 +38,17 @@ Parameter Parameter::state(Tensor value, const std::string &name, const Paramete
 void Parameter::requires_grad_(bool on, Location where) {
   if (!cell)
     return;
-  cell->value.requires_grad_(on, inScope(where));
+  Tensor held = cell->value();
+  held.requires_grad_(on, inScope(where));
+  cell->store(std::move(held));
   ++cell->version;
 }
 
-const Tensor &Parameter::value() const {
-  static const Tensor none;
+Tensor Parameter::value() const {
   if (!cell)
-    return none;
+    return {};
   Trace *trace = Trace::active();
-  return trace ? trace->read(cell) : cell->value;
+  return trace ? trace->read(cell) : cell->value();
 }
 
 /// Values without an explicit device go to that of the value that they replace. States that follow their uses, such as
@@ -65,23 +67,24 @@ void Parameter::set(const Tensor &given, Location where) {
   const Location &place = inScope(where);
   if (!cell)
     throw Error(place, "set", "this parameter does not exist: the module was built without it");
-  if (given.shape(place) != cell->value.shape(place))
+  if (given.shape(place) != cell->value().shape(place))
     throw Error(place, "set",
                 "the new value " + str(given.spec(place)) + " does not have the shape of " +
-                    str(cell->value.spec(place)));
+                    str(cell->value().spec(place)));
   if (Trace *trace = Trace::active())
     return trace->set(cell, given, place);
   if (given.isTraced())
     throw Error(place, "set", "this value belongs to a trace that is over; set it in the function that is traced");
-  const Tensor value = likeHeld(given, cell->value, place);
-  detail::TapeEdge leaf = detail::edgeOf(cell->value);
-  bool isLeaf = leaf.node && value.dtype(place) == cell->value.dtype(place);
+  const Tensor value = likeHeld(given, cell->value(), place);
+  detail::TapeEdge leaf = detail::edgeOf(cell->value());
+  bool isLeaf = leaf.node && value.dtype(place) == cell->value().dtype(place);
   bool isTrained = leaf.node != nullptr;
   if (detail::cellChanges)
-    detail::cellChanges->emplace_back(cell, cell->value);
-  cell->value = isLeaf ? detail::withEdge(value, leaf) : detail::withoutEdge(value);
+    detail::cellChanges->emplace_back(cell, cell->value());
+  Tensor held = isLeaf ? detail::withEdge(value, leaf) : detail::withoutEdge(value);
   if (isTrained && !isLeaf && isFloat(value.dtype(place)))
-    cell->value.requires_grad_(true, place); // a new leaf if the element type has changed
+    held.requires_grad_(true, place); // a new leaf if the element type has changed
+  cell->store(std::move(held));
   ++cell->version;
 }
 

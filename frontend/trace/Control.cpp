@@ -96,7 +96,7 @@ std::vector<Tensor> Trace::cond(const Tensor &condition, const detail::Branch &t
 /// Sets a parameter to the value that a function of the graph has computed.
 void Trace::setInside(CellUse &use, Value value) {
   detached.insert(value);
-  use.value = leafLike(wrap(value), use.cell->value);
+  use.value = leafLike(wrap(value), use.cell->value());
   use.isSet = true;
 }
 

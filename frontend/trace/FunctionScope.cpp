@@ -117,7 +117,7 @@ void Trace::FunctionScope::touch(CellUse &use) {
     return;
   Value outer = heldBy(use.value);
   touched.back().turn = turns->addArgument(outer.getType(), outer.getLoc());
-  use.value = leafLike(trace.wrap(touched.back().turn), use.cell->value);
+  use.value = leafLike(trace.wrap(touched.back().turn), use.cell->value());
 }
 
 void Trace::FunctionScope::restoreCells() {

@@ -18,11 +18,11 @@ Trace::CellUse &Trace::useOf(const std::shared_ptr<detail::Cell> &cell) {
   auto known = llvm::find_if(cells, [&](const CellUse &use) { return use.cell == cell; });
   CellUse *use = known == cells.end() ? nullptr : &*known;
   if (!use) {
-    runWhere(*detail::Access::state(cell->value), "trace", detail::inScope({}));
-    mlir::Type type = ir::tensorType(&graph->context, cell->value.spec());
+    runWhere(*detail::Access::state(cell->value()), "trace", detail::inScope({}));
+    mlir::Type type = ir::tensorType(&graph->context, cell->value().spec());
     mlir::BlockArgument argument = function.front().addArgument(type, builder.getUnknownLoc());
     use = &cells.emplace_back(
-        CellUse{cell, leafLike(wrap(argument), cell->value), argument, cell->version, false, false, {}});
+        CellUse{cell, leafLike(wrap(argument), cell->value()), argument, cell->version, false, false, {}});
   }
   for (FunctionScope *scope : scopes)
     scope->touch(*use);
@@ -33,7 +33,7 @@ const Tensor &Trace::read(const std::shared_ptr<detail::Cell> &cell) { return us
 
 void Trace::set(const std::shared_ptr<detail::Cell> &cell, const Tensor &value, const Location &where) {
   CellUse &use = useOf(cell);
-  TensorSpec held = cell->value.spec(where), given = value.spec(where);
+  TensorSpec held = cell->value().spec(where), given = value.spec(where);
   bool isNumber = detail::stateOf(value, where).weak;
   if (!isNumber && held.dtype != given.dtype)
     throw Error(where, "set",
@@ -41,7 +41,7 @@ void Trace::set(const std::shared_ptr<detail::Cell> &cell, const Tensor &value, 
                     "; a compiled function keeps the element types of its state: use .to(" +
                     std::string(name(held.dtype)) + ")");
   // As eagerly, the new value is a leaf: no gradient flows back through its computation.
-  use.value = leafLike(detach(wrap(valueOf(value, held.dtype, where)), where), cell->value);
+  use.value = leafLike(detach(wrap(valueOf(value, held.dtype, where)), where), cell->value());
   use.gradient = {};
   use.isSet = true;
 }
@@ -123,7 +123,8 @@ static void sinkIntoFunctions(ir::ConstantOp constant, mlir::ModuleOp module) {
 void Trace::makeConstant(CellUse &use, const Location &where) {
   if (use.argument.use_empty())
     return;
-  const detail::TensorState &held = *detail::Access::state(use.cell->value);
+  const Tensor value = use.cell->value();
+  const detail::TensorState &held = *detail::Access::state(value);
   bool isNumber = std::holds_alternative<detail::ScalarValue>(held.value);
   mlir::OpBuilder::InsertionGuard guard(builder);
   if (isNumber)
@@ -136,7 +137,8 @@ void Trace::makeConstant(CellUse &use, const Location &where) {
 
 /// The value of a cell outside of the trace, as a separate constant.
 Value Trace::valueNow(const CellUse &use, const Location &where) {
-  const detail::TensorState &held = *detail::Access::state(use.cell->value);
+  const Tensor value = use.cell->value();
+  const detail::TensorState &held = *detail::Access::state(value);
   if (std::holds_alternative<detail::ScalarValue>(held.value))
     return scalarOf(held, held.spec.dtype, where);
   const detail::StorageRef &storage = std::get<detail::StorageRef>(held.value);
@@ -186,7 +188,8 @@ std::vector<std::shared_ptr<detail::Cell>> Trace::cellsSet() const {
 
 /// The module's name for the cell; "" if it has none.
 std::string Trace::nameOf(const detail::Cell &cell) const {
-  if (auto *storage = std::get_if<detail::StorageRef>(&detail::Access::state(cell.value)->value))
+  const Tensor value = cell.value();
+  if (auto *storage = std::get_if<detail::StorageRef>(&detail::Access::state(value)->value))
     if (auto known = weightNames.find(storage->get()); known != weightNames.end())
       return known->second;
   std::shared_ptr<detail::Cell> owner = cell.owner.lock();
@@ -201,7 +204,7 @@ void Trace::resolveCells(llvm::SmallVectorImpl<Value> &results, const Location &
   for (CellUse &use : cells) {
     bool isNeeded = use.isSet || !use.argument.use_empty();
     if (isState(use) && isNeeded) {
-      TensorSpec spec = use.cell->value.spec(where);
+      TensorSpec spec = use.cell->value().spec(where);
       std::string name = nameOf(*use.cell);
       if (name.empty())
         name = "state" + std::to_string(states.size());

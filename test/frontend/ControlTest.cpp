@@ -46,7 +46,7 @@ public:
     graph.emplace(trace.finish({&result, 1}, {}, {}));
     states = trace.states;
     for (const StateUse &state : states)
-      now.push_back(state.cell->value);
+      now.push_back(state.cell->value());
   }
   Tensor operator()(const Tensor &x) {
     std::vector<Tensor> inputs{x};

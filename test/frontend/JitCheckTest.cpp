@@ -161,5 +161,14 @@ TEST_CASE("recompilations are counted and explained") {
                    layer.bias.set(ones({2}));
                    g(ones({1, 2}));
                  }),
-                 "a parameter whose value was a constant has changed"));
+                 "the parameter bias, f32[2], whose value was a constant, has changed"));
+  CHECK(contains(errorOutput([&] {
+                   layer.bias.set(ones({2}) * 2);
+                   g(ones({1, 2}));
+                 }),
+                 "the parameter bias, f32[2], whose value was a constant, has changed; it is an input from now on"));
+  CHECK(errorOutput([&] {
+          layer.bias.set(ones({2}) * 3);
+          g(ones({1, 2}));
+        }) == "");
 }

@@ -5,6 +5,49 @@
 #include <thread>
 #include <unistd.h>
 
+TEST_CASE("misleading variables: another one of the same type") {
+  struct Net : nn::Module {
+    Parameter weight = register_parameter("weight", ones({3}));
+    Tensor operator()(const Tensor &x) const { return x * weight; }
+  } one, other;
+  const char *what = "is another one than before";
+  SECTION("a module in a training step") {
+    Net *net = &one;
+    auto step = jit(
+        [&](const Tensor &x) {
+          Tensor loss = (*net)(x).sum();
+          net->weight.set(net->weight - grad(loss, {net->weight})[0]);
+          return loss;
+        },
+        kCheck);
+    step(kPlus);
+    step(kPlus);
+    net = &other;
+    const Tensor before = one.weight.value();
+    CHECK(contains(messageOf([&] { step(kPlus); }), what));
+    CHECK(isClose(one.weight, before));
+  }
+  SECTION("a counter that is set") {
+    Parameter first = Parameter::state(zeros({3})), second = Parameter::state(zeros({3})), *counter = &first;
+    auto f = jit(
+        [&](const Tensor &x) {
+          counter->set(*counter + x);
+          return counter->value();
+        },
+        kCheck);
+    f(kPlus);
+    counter = &second;
+    CHECK(contains(messageOf([&] { f(kPlus); }), what));
+  }
+  SECTION("a generator") {
+    Generator first(1), second(2), *generator = &first;
+    auto f = jit([&](const Tensor &x) { return generator->randn({3}) + x; }, kCheck);
+    f(kPlus);
+    generator = &second;
+    CHECK(contains(messageOf([&] { f(kPlus); }), what));
+  }
+}
+
 TEST_CASE("misleading state") {
   static int global;
   global = 0;

@@ -25,13 +25,21 @@ public:
   /// A float is a leaf, for which backward() computes a gradient, unless `requires_grad` is false.
   explicit Parameter(Tensor value, bool requires_grad = true);
   bool defined() const { return cell != nullptr; }
-  const Tensor &value() const;
+  /// The value now: a later set() or call of a jitted function gives the parameter another one. May be called while
+  /// other threads do that.
+  Tensor value() const;
   /// Replaces the value. The shape must stay the same, in a trace also the element type.
   void set(const Tensor &value, Location where = Location::current());
   /// Freezes or unfreezes it: a frozen parameter costs no gradient computation or memory.
   void requires_grad_(bool on, Location where = Location::current());
-  operator const Tensor &() const { return value(); }
-  const Tensor *operator->() const { return &value(); }
+  operator Tensor() const { return value(); }
+  auto operator->() const {
+    struct Held {
+      Tensor tensor;
+      const Tensor *operator->() const { return &tensor; }
+    };
+    return Held{value()};
+  }
 
 private:
   friend class Generator;

@@ -1,6 +1,7 @@
 // State that may change after a function has been compiled.
 #pragma once
 #include "burin/api.h"
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -9,7 +10,7 @@ namespace burin::detail {
 /// A value that tracing makes constant in the graph. A jitted function checks the version on every call, and traces
 /// again if it has changed.
 struct Observed {
-  uint64_t version = 0;
+  std::atomic<uint64_t> version = 0;
 };
 /// Reports a read to the current trace of this thread, if any.
 BURIN_API void observe(const std::shared_ptr<const Observed> &state);
