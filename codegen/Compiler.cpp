@@ -88,6 +88,7 @@ LogicalResult runPasses(ModuleOp module, const CompileOptions &options, ArrayRef
   passes::PipelineOptions pipeline = options.pipeline;
   pipeline.bf16Tiles = targets.front()->amx; // a target with AMX is the only one
   pipeline.gpusAlone = llvm::all_of(targets, [](const Target *target) { return target->isGpu(); });
+  pipeline.bf16Pairs = llvm::none_of(targets, [](const Target *target) { return target->isGpu(); });
   pipeline.memory.arenaBytes = arenaBytes;
   passes::buildPipeline(manager, passes::Stage::Graph, to, pipeline);
   if (options.instrument)

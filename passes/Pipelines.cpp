@@ -20,8 +20,8 @@ const std::vector<std::string> &passesDisabledByEnvironment() {
 
 void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineOptions &options) {
   auto add = [&](std::unique_ptr<Pass> pass) {
-    const std::string name = pass->getArgument().str();
-    if (!llvm::is_contained(options.disabled, name) && !llvm::is_contained(passesDisabledByEnvironment(), name))
+    const std::string name = pass ? pass->getArgument().str() : ""; // null: not for these targets
+    if (pass && !llvm::is_contained(options.disabled, name) && !llvm::is_contained(passesDisabledByEnvironment(), name))
       manager.addPass(std::move(pass));
   };
   // The stage verifiers expect every pass to have run.
@@ -50,6 +50,8 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     add(createLayoutAssignmentPass());
     // Lowers products to pack + contract before fusion, which groups ops around contractions.
     add(createLowerContractionsPass({.splitDepth = options.gpusAlone}));
+    // Right sides of bf16 products as pairs, before constants are folded.
+    add(options.bf16Pairs ? createPairBf16ProductsPass() : nullptr);
     // Bias and activation of a batch of sequences work on the rows of the product, so that they share its space.
     add(createSinkReshapesPass());
     // Decomposition and lowering leave transposes and reshapes that cancel …
@@ -66,8 +68,7 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     // Rows and columns of convolutions that no window reads are not computed.
     add(createShrinkToDemandPass());
     // Weights have their final form and size, which decides against the size of activations where CPUs tile the batch.
-    if (!options.gpusAlone)
-      add(createBatchTilingPass());
+    add(options.gpusAlone ? nullptr : createBatchTilingPass());
     // Contractions with large finite weights may skip the rows of the weights that meet a zero.
     add(createMarkZeroSkippablePass());
     // Sorts of which only the first elements are read.
@@ -75,8 +76,7 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     // Scatters with checked indices cannot fail, so states may be updated before them.
     add(createMarkCheckedIndicesPass());
     // Emulation of f32 products on bf16 tiles.
-    if (options.bf16Tiles)
-      add(createEmulateF32GemmPass());
+    add(options.bf16Tiles ? createEmulateF32GemmPass() : nullptr);
     verify(createVerifyLoweredPass());
   }
   if (from < Stage::Kernels && to >= Stage::Kernels) {

@@ -19,6 +19,8 @@ struct PipelineOptions {
 #endif
   /// Whether all targets have bf16 tiles (AMX).
   bool bf16Tiles = false;
+  /// Whether no target is a GPU: right sides of bf16 products are packed as pairs.
+  bool bf16Pairs = false;
   /// Whether all targets are GPUs: long products with few results are split, so that there are enough tiles, and
   /// batches stay whole.
   bool gpusAlone = false;

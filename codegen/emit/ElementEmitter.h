@@ -115,6 +115,7 @@ private:
   Value averagedAnywhere(mlir::Operation *op, ArrayRef<Index> at, bool areInside);
   Value packed(mlir::Operation *op, ArrayRef<Index> at);
   Value padding(ir::PadOp pad);
+  Value pairsOf(mlir::Operation *op, ArrayRef<Index> at);
   Index clampIndex(const Index &i, Value size);
   Index select(Value condition, const Index &x, const Index &y);
   Index reflect(const Index &i, Value size);

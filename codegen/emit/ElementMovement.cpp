@@ -365,4 +365,31 @@ Value ElementEmitter::packed(Operation *op, ArrayRef<Index> at) {
   return arith::SelectOp::create(k.b, k.loc, inside, value, none);
 }
 
+Value ElementEmitter::pairsOf(Operation *op, ArrayRef<Index> at) {
+  auto pairs = cast<Bf16PairsOp>(op);
+  Value x = pairs.getX();
+  const size_t axis = at.size() - size_t(pairs.getAxis());
+  const Dim size = shapeOf(x)[axis];
+  SmallVector<Index> inner(at);
+  auto half = [&](const Index &position) {
+    inner[axis] = position;
+    Value bits = k.broadcast(element(x, inner), k.width);
+    auto vector = dyn_cast<VectorType>(bits.getType());
+    Type type = vector ? Type(VectorType::get(vector.getShape(), k.b.getI32Type())) : Type(k.b.getI32Type());
+    return Value(arith::ExtUIOp::create(k.b, k.loc, type, bits));
+  };
+  Index first = k.scale(at[axis], k.constant(2)), second = k.shift(first, k.constant(1));
+  Value low = half(first), high;
+  if (isMultipleOf(size, 2)) {
+    high = half(second);
+  } else {
+    Value isInside = inRange(second, k.constant(0), k.dim(size));
+    high = half(clampIndex(second, k.dim(size)));
+    Value none = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(high.getType()));
+    high = arith::SelectOp::create(k.b, k.loc, isInside, high, none);
+  }
+  Value sixteen = k.broadcast(arith::ConstantOp::create(k.b, k.loc, k.b.getI32IntegerAttr(16)), k.width);
+  return arith::OrIOp::create(k.b, k.loc, low, arith::ShLIOp::create(k.b, k.loc, high, sixteen));
+}
+
 } // namespace burin::codegen

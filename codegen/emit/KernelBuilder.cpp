@@ -208,6 +208,25 @@ Value KernelBuilder::multiplyAdd(DType type, Value x, Value y, Value sum) {
   return arith::AddIOp::create(b, loc, sum, arith::MulIOp::create(b, loc, x, y));
 }
 
+Value KernelBuilder::multiplyAddPairs(Value x, Value y, Value sum) {
+  auto type = cast<VectorType>(x.getType());
+  if (target.bf16Pairs && type.getNumElements() * 4 == target.vectorBytes) {
+    auto pairs = VectorType::get({type.getNumElements() * 2}, b.getBF16Type());
+    auto as = [&](Value v) { return LLVM::BitcastOp::create(b, loc, pairs, v).getResult(); };
+    return LLVM::CallIntrinsicOp::create(b, loc, sum.getType(), b.getStringAttr("llvm.x86.avx512bf16.dpbf16ps.512"),
+                                         {sum, as(x), as(y)})
+        .getResult(0);
+  }
+  auto all = [&](uint32_t value) {
+    return arith::ConstantOp::create(b, loc, DenseElementsAttr::get(type, APInt(32, value)));
+  };
+  auto floats = [&](Value v) { return arith::BitcastOp::create(b, loc, sum.getType(), v).getResult(); };
+  auto low = [&](Value v) { return floats(arith::ShLIOp::create(b, loc, v, all(16))); };
+  auto high = [&](Value v) { return floats(arith::AndIOp::create(b, loc, v, all(0xffff0000))); };
+  sum = vector::FMAOp::create(b, loc, high(x), high(y), sum);
+  return vector::FMAOp::create(b, loc, low(x), low(y), sum);
+}
+
 Value KernelBuilder::broadcast(Value v, int64_t width) {
   if (width == 1 || isa<VectorType>(v.getType()))
     return v;

@@ -145,6 +145,9 @@ public:
   Value hiddenMask(Value mask) { return hidden(mask, "=k,0"); }
   /// x * y + sum; fused, with one rounding, for floats.
   Value multiplyAdd(DType, Value x, Value y, Value sum);
+  /// Adds to f32 lanes the products of both bf16 in the i32 lanes of x and y: that of the high halves, then that of the
+  /// low ones. The instruction of AVX512-BF16 takes subnormal operands and results as 0; other targets do not.
+  Value multiplyAddPairs(Value x, Value y, Value sum);
   Index add(const Index &, const Index &);
   Index scale(const Index &, Value factor);
   Index shift(const Index &i, Value by) { return add(i, Index{by}); }

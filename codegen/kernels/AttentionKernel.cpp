@@ -223,7 +223,7 @@ private:
       Value place = k.add(panelStart, k.add(k.mul(step, k.constant(panel)), k.constant(v * lanes)));
       return k.load(packedKeys, {place, 1}, lanes, {});
     };
-    Microkernel tile(k, query.memory, starts, query.strides.back(), DType::f32, vectors, keysAt);
+    Microkernel tile(k, {query.memory, starts, query.strides.back()}, DType::f32, vectors, keysAt);
     return tile.add(rowStart(query, row), k.constant(0), k.dim(depth), tile.zeros());
   }
 
@@ -374,7 +374,7 @@ private:
     SmallVector<Value> starts;
     for (int64_t r = 0; r < count; ++r)
       starts.push_back(stripPlace(r, k.constant(0)));
-    Microkernel tile(k, strip, starts, 1, DType::f32, vectors, valuesAt);
+    Microkernel tile(k, {strip, starts, 1}, DType::f32, vectors, valuesAt);
     SmallVector<Value> sums = tile.add(k.constant(0), k.constant(0), seen, tile.zeros());
     k.width = lanes;
     for (int64_t r = 0; r < count; ++r)

@@ -10,12 +10,14 @@ namespace burin::codegen {
 // file (32 registers with AVX-512, 16 with AVX2). prfchw belongs to neither level, but processors without it execute it
 // as a no-op.
 static const Target targets[] = {
-    {"x86-64-v3", "x86-64-v3", "+prfchw", 32, 6, 2, false, false},
-    {"x86-64-v4", "x86-64-v4", "-prefer-256-bit,+prfchw", 64, 12, 2, true, false},
-    {"x86-64-v4+amx", "x86-64-v4", "-prefer-256-bit,+prfchw,+amx-tile,+amx-bf16", 64, 12, 2, true, true},
+    {"x86-64-v3", "x86-64-v3", "+prfchw", 32, 6, 2, false, false, false},
+    {"x86-64-v4", "x86-64-v4", "-prefer-256-bit,+prfchw", 64, 12, 2, true, false, false},
+    {"x86-64-v4+bf16", "x86-64-v4", "-prefer-256-bit,+prfchw,+avx512bf16", 64, 12, 2, true, false, true},
+    {"x86-64-v4+amx", "x86-64-v4", "-prefer-256-bit,+prfchw,+avx512bf16,+amx-tile,+amx-bf16", 64, 12, 2, true, true,
+     true},
     // A GPU thread loads 16 bytes at once. Tiles are small where a thread runs a whole task of a CPU kernel.
-    {"cuda-sm_80+ptx", "sm_80", "+ptx70", 16, 4, 1, false, false, Device::Cuda},
-    {"cuda-sm_90a+ptx", "sm_90a", "+ptx80", 16, 4, 1, false, false, Device::Cuda, /*warpgroups=*/true},
+    {"cuda-sm_80+ptx", "sm_80", "+ptx70", 16, 4, 1, false, false, false, Device::Cuda},
+    {"cuda-sm_90a+ptx", "sm_90a", "+ptx80", 16, 4, 1, false, false, false, Device::Cuda, /*warpgroups=*/true},
 };
 
 llvm::ArrayRef<Target> allTargets() { return targets; }
@@ -30,7 +32,9 @@ static const Target *bestTarget() {
   };
   if (!has({"avx2", "fma", "f16c", "bmi2", "lzcnt", "movbe"}))
     return nullptr;
-  return has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}) ? &targets[1] : &targets[0];
+  if (!has({"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}))
+    return &targets[0];
+  return has({"avx512bf16"}) ? &targets[2] : &targets[1];
 }
 
 /// The facts in the file that BURIN_MACHINE names, as written by `burin machine --profile`.
@@ -107,7 +111,7 @@ std::string describe(const Target &target) {
   std::ostringstream text;
   text << target.name << ", cpu " << target.cpu << ", features " << target.features << ", vectors of "
        << target.vectorBytes << ", tiles of " << target.tileRows << "x" << target.tileVectors << ", avx512 "
-       << target.avx512 << ", amx " << target.amx << "\n"
+       << target.avx512 << ", amx " << target.amx << ", bf16 pairs " << target.bf16Pairs << "\n"
        << profileText(target.machine);
   return text.str();
 }

@@ -20,6 +20,7 @@ struct Target {
   int64_t tileVectors;  // … by vectors of columns
   bool avx512;          // has scalef, permutes of all lanes, broadcast memory operands
   bool amx;             // tiles of bf16
+  bool bf16Pairs;       // adds the products of two pairs of bf16 to an f32 per lane (AVX512-BF16)
   Device device = Device::Cpu;
   bool warpgroups = false; // four warps of a GPU multiply tiles in shared memory together (wgmma)
   Machine machine = {};

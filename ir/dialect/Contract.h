@@ -4,6 +4,11 @@
 
 namespace burin::ir {
 
+/// Whether the right operand holds pairs of bf16, see Bf16PairsOp.
+inline bool isOfPairs(ContractOp op) {
+  return dtypeOf(op.getLhs()) == DType::bf16 && dtypeOf(op.getRhs()) == DType::i32;
+}
+
 using Unresolved = mlir::OpAsmParser::UnresolvedOperand;
 
 void printContraction(mlir::OpAsmPrinter &, ContractOp, mlir::Value lhs, mlir::Value rhs, mlir::Value tail,

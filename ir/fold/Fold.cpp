@@ -47,12 +47,15 @@ public:
     RefKernel kernel = findReferenceKernel(info.name);
     if (!kernel)
       return false;
+    if (info.name == std::string_view("bf16_pairs"))
+      return pair();
     return info.name == std::string_view("cast") ? cast(kernel) : evaluate(kernel);
   }
 
 private:
   bool move(MoveKernel kernel);
   bool cast(RefKernel kernel);
+  bool pair();
   bool evaluate(RefKernel kernel);
 
   Operation *op;
@@ -92,6 +95,23 @@ bool Folding::cast(RefKernel kernel) {
     call.out().round({});
     std::vector<char> converted = call.out().toBytes();
     to.storage.insert(to.storage.end(), converted.begin(), converted.end());
+  }
+  return true;
+}
+
+/// Moves bytes: an i32 of two bf16 has the first one in its low half, which is the first one in memory.
+bool Folding::pair() {
+  constexpr size_t half = 2; // bytes
+  Constant &from = operands[0], &to = results[0];
+  std::span<const int64_t> shape = from.shape;
+  const size_t axis = shape.size() - size_t(std::get<int64_t>(attrs[0]));
+  const int64_t outer = ref::product(shape.first(axis)), depth = shape[axis],
+                inner = ref::product(shape.subspan(axis + 1)), pairs = (depth + 1) / 2;
+  to.storage.resize(size_t(outer * pairs * inner) * 2 * half);
+  for (int64_t second : {0, 1}) {
+    const ref::Sizes moved{outer, (depth + 1 - second) / 2, inner};
+    moveElements(to.storage.data(), {second, moved, {pairs * inner * 2, inner * 2, 2}}, from.bytes.data(),
+                 {second * inner, moved, {depth * inner, 2 * inner, 1}}, half);
   }
   return true;
 }

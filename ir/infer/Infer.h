@@ -51,6 +51,7 @@ bool inferMatmul(InferCall &);
 bool inferDotGeneral(InferCall &);
 bool inferPack(InferCall &);
 bool inferBf16Terms(InferCall &);
+bool inferBf16Pairs(InferCall &);
 bool inferContract(InferCall &);
 // Windows
 bool inferConv(InferCall &);

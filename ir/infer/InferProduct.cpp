@@ -94,6 +94,18 @@ bool inferPack(InferCall &call) {
   return succeed(call, call.operand(0).dtype, std::move(shape));
 }
 
+bool inferBf16Pairs(InferCall &call) {
+  Shape shape = call.operand(0).shape;
+  const int64_t axis = call.attr<int64_t>("axis");
+  if (!requireRank(call, 0, 2))
+    return false;
+  if (call.operand(0).dtype != DType::bf16 || (axis != 1 && axis != 2))
+    return call.fail(text(operandText(call, 0), " must be bf16, and axis ", axis, " 1 or 2"));
+  Dim &paired = shape[shape.size() - size_t(axis)];
+  paired = ceildiv(paired, 2);
+  return succeed(call, DType::i32, std::move(shape));
+}
+
 bool inferBf16Terms(InferCall &call) {
   const Shape &x = call.operand(0).shape;
   if (call.operand(0).dtype != DType::f32 || x.size() != 2)
@@ -128,7 +140,8 @@ bool inferContract(InferCall &call) {
   const Dim &n = columns[0];
   if (call.has(3))
     return inferContractOfTerms(call);
-  if (call.operand(0).dtype != call.operand(1).dtype)
+  const bool isOfPairs = call.operand(0).dtype == DType::bf16 && call.operand(1).dtype == DType::i32 && !call.has(2);
+  if (!isOfPairs && call.operand(0).dtype != call.operand(1).dtype)
     return call.fail(text(operandText(call, 0), " and ", operandText(call, 1), " must have one element type"));
   if (batch < 0 || lhs.size() != batch + spatial + 1 || rhs.size() != static_cast<size_t>(batch) + 3)
     return call.fail(text("lhs ", lhs, " must be [batch…, spatial…, C] and rhs ", rhs,
@@ -145,7 +158,7 @@ bool inferContract(InferCall &call) {
   if (!std::equal(lhs.begin(), lhs.begin() + batch, rhs.begin()))
     return call.fail(text("lhs ", lhs, " and rhs ", rhs, " must agree in the first ", batch, " dimensions"));
   Shape result(lhs.begin(), lhs.begin() + batch);
-  Dim k = lhs.back();
+  Dim k = isOfPairs ? ceildiv(lhs.back(), 2) : lhs.back();
   for (size_t i = 0; i < spatial; ++i) {
     Dim span = Dim(kernel[i] - 1) * call.attr<Ints>("dilations")[i] + 1;
     Dim size = lhs[batch + i] + Dim(padding[i]) + Dim(padding[spatial + i]);

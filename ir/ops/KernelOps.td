@@ -51,6 +51,16 @@ def Burin_Bf16TermsOp : Burin_Op<"bf16_terms"> {
   let infer = "inferBf16Terms";
   let internal = 1;
 }
+def Burin_Bf16PairsOp : Burin_Op<"bf16_pairs"> {
+  let fusion = "movement"; let parts = "ofMatrices"; let layout = "fixedRule"; let element = "pairsOf";
+  let summary = "Neighbouring bf16 along the last but one or the last dimension as the low and high half of an i32, which halves that dimension";
+  let description = [{ The right side of products by instructions that multiply two neighbouring steps of k at once. A missing
+    last element is 0. `axis` counts from the end: 2 or 1. }];
+  let arguments = (ins Burin_Tensor:$x, I64Attr:$axis);
+  let results = (outs Burin_Tensor:$result);
+  let infer = "inferBf16Pairs";
+  let internal = 1;
+}
 def Burin_ContractOp : Burin_Op<"contract", [AttrSizedOperandSegments]> {
   let fusion = "contract"; let parts = "contractOperands"; let layout = "fixedRule"; let flops = "ofContraction"; let element = "none";
   let summary = "The contraction op of kernels: strided windows of the left operand times packed panels";
@@ -64,7 +74,9 @@ def Burin_ContractOp : Burin_Op<"contract", [AttrSizedOperandSegments]> {
     holds N, which the packed shape does not tell. Sums of 16-bit products are rounded to 16 bits, unless `wide` keeps
     them in f32 for what follows. `terms` are the bf16_terms of lhs. Then rhs is of terms, too:
     [N/32, ceil(K/32), 3, 2, 16, 32], of which the last three are 2 times 16 columns of a panel, 16 steps of k, and each
-    column of that step and of the one 16 further; products are sums of products of terms. `finite` tells that rhs holds no infinity and no NaN, so that a 0 of lhs adds nothing.
+    column of that step and of the one 16 further; products are sums of products of terms. A bf16 lhs may meet an rhs of i32, packed from
+    bf16_pairs along C: [b…, ceil(N/width), kernel… * ceil(C/2), width]. Both products of a pair are added, that of the high halves
+    first. `finite` tells that rhs holds no infinity and no NaN, so that a 0 of lhs adds nothing.
   }];
   let arguments = (ins Burin_Tensor:$lhs, Burin_Tensor:$rhs, Optional<Burin_Tensor>:$tail, Optional<Burin_Tensor>:$terms, I64Attr:$batch, Burin_ShapeAttr:$columns, DenseI64ArrayAttr:$kernel,
                        DenseI64ArrayAttr:$strides, DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$padding,

@@ -1,4 +1,5 @@
 #include "passes/analysis/KernelCost.h"
+#include "ir/dialect/Contract.h"
 #include "passes/TargetIndependent.h"
 #include "passes/analysis/OpFacts.h"
 
@@ -43,7 +44,7 @@ Dim ofContraction(Operation &op) {
   auto contract = cast<ContractOp>(op);
   Shape packed = shapeOf(contract.getRhs());
   Dim depth = contract.getTerms() ? shapeOf(contract.getLhs()).back() : packed[packed.size() - 2];
-  return ofResult(op) * depth * Dim(2);
+  return ofResult(op) * depth * Dim(isOfPairs(contract) ? 4 : 2);
 }
 
 Dim ofAttention(Operation &op) {

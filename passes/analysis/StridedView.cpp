@@ -61,6 +61,9 @@ static void merge(SmallVector<StridedCopy::Along> &dims) {
 
 static bool isLong(const Dim &size) { return upperBound(size).value_or(INT64_MAX) >= kLeastSide; }
 
+/// Whether the pairs are the elements of the operand as they lie in memory.
+static bool areNeighbours(Bf16PairsOp op) { return op.getAxis() == 1 && isMultipleOf(shapeOf(op.getX()).back(), 2); }
+
 std::optional<StridedCopy> transposingCopyOf(Block &body) {
   if (body.getTerminator()->getNumOperands() != 1)
     return std::nullopt;
@@ -70,6 +73,8 @@ std::optional<StridedCopy> transposingCopyOf(Block &body) {
   if (!view.getDefiningOp<TransposeOp>())
     return std::nullopt;
   auto [base, from] = stridedViewOf(view);
+  if (auto pairs = base.getDefiningOp<Bf16PairsOp>(); pairs && areNeighbours(pairs))
+    base = skipReshapes(pairs.getX());
   if (!isa<BlockArgument>(base))
     return std::nullopt;
   StridedCopy copy;

@@ -1,4 +1,7 @@
 #include "passes/kernels/FusionKind.h"
+#include "ir/dialect/Contract.h"
+#include "passes/TargetIndependent.h"
+#include "passes/analysis/KernelCost.h"
 #include "passes/analysis/StridedView.h"
 
 using namespace mlir;
@@ -6,11 +9,25 @@ using namespace burin::ir;
 
 namespace burin::passes {
 
+/// Whether neighbours along the last dimension of a view stay neighbours in memory.
+static bool keepsPairs(Value view) {
+  auto transpose = view.getDefiningOp<TransposeOp>();
+  return !transpose || transpose.getPerm().back() + 1 == int64_t(transpose.getPerm().size());
+}
+
+/// Whether a product of pairs whose left side is a transpose joins the pairs from two loads each. It does so once per
+/// panel, while a copy of the left side costs its reads and writes once.
+static bool joinsPairs(ContractOp op) {
+  constexpr int64_t kMostJoins = 2; // in the time of a copy
+  return typicalSize(ceildiv(shapeOf(op.getResult()).back(), kPanelBytes / int64_t(sizeof(float)))) <= kMostJoins;
+}
+
 /// Whether the user of a value, perhaps through other views, is attention or a product that reads it with strides.
 static bool isReadWithStrides(OpOperand &use) {
   Operation *user = use.getOwner();
   if (auto contract = dyn_cast<ContractOp>(user))
-    return use.getOperandNumber() == 0 && contract.getBatch() <= 1;
+    return use.getOperandNumber() == 0 && contract.getBatch() <= 1 &&
+           (!isOfPairs(contract) || keepsPairs(use.get()) || joinsPairs(contract));
   if (isa<ScaledDotProductAttentionOp>(user))
     return use.getOperandNumber() < 3;
   bool mayBeView = isa<TransposeOp>(user) || isPrefixSlice(user) || keepsStrides(user);

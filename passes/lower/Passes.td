@@ -314,6 +314,34 @@ def MarkCheckedIndicesPass : Pass<"burin-mark-checked-indices", "::mlir::ModuleO
   }];
 }
 
+def PairBf16ProductsPass : Pass<"burin-pair-bf16-products", "::mlir::ModuleOp"> {
+  let summary = "Packs pairs of rows of the right side of bf16 products";
+  let description = [{
+    For CPUs. AVX512-BF16 adds the products of two neighbouring bf16 to an f32 sum, that of the second ones first. Rows 2k
+    and 2k + 1 of the right side, of each position of a window, become one row of i32. A matrix that is a transposed one
+    is paired before it is transposed, where the two are neighbours. All products of bf16 are paired, whatever their sizes, because
+    the order of the sum depends on it; only convolutions whose last columns are summed by lanes stay as they are.
+
+    Before:
+    ```mlir
+    func.func @product(%x: tensor<8x63xbf16>, %w: tensor<63x32xbf16>) -> tensor<8x32xbf16> {
+      %0 = burin.pack %w {width = 32 : i64} : (tensor<63x32xbf16>) -> tensor<1x63x32xbf16>
+      %1 = burin.contract %x, %0 : (tensor<8x63xbf16>, tensor<1x63x32xbf16>) -> tensor<8x32xbf16>
+      return %1 : tensor<8x32xbf16>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @product(%arg0: tensor<8x63xbf16>, %arg1: tensor<63x32xbf16>) -> tensor<8x32xbf16> {
+      %0 = burin.bf16_pairs %arg1 {axis = 2 : i64} : (tensor<63x32xbf16>) -> tensor<32x32xi32>
+      %1 = burin.pack %0 {width = 32 : i64} : (tensor<32x32xi32>) -> tensor<1x32x32xi32>
+      %2 = burin.contract %arg0, %1 : (tensor<8x63xbf16>, tensor<1x32x32xi32>) -> tensor<8x32xbf16>
+      return %2 : tensor<8x32xbf16>
+    }
+    ```
+  }];
+}
+
 def EmulateF32GemmPass : Pass<"burin-emulate-f32-gemm", "::mlir::ModuleOp"> {
   let summary = "Computes f32 products on tiles of bf16 (bf16x3)";
   let description = [{

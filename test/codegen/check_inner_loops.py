@@ -25,7 +25,7 @@ def main():
     lines = [line.split("#")[0].strip() for line in sys.stdin]
     most = loading = 0
     for body in innermost_loops(lines):
-        fused = sum(line.startswith("vfmadd") for line in body)
+        fused = sum(line.startswith(("vfmadd", "vdpbf16ps")) for line in body)
         if not fused:
             continue
         if fused > most:

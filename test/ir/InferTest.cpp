@@ -181,6 +181,8 @@ TEST_CASE("products") {
   CHECK_THAT(typeOf("dot_general", {t({b, 5, 4}), t({3, b, 7})}, dot),
              Contains("differ in the paired dimensions 2 and 0"));
   CHECK(typeOf("pack", {t({2, 5, 33})}, {{"width", integer(16)}}) == "f32[2, 3, 5, 16]");
+  CHECK(typeOf("bf16_pairs", {t({2, 33, 65}, bf16)}, {{"axis", integer(2)}}) == "i32[2, 17, 65]");
+  CHECK(typeOf("bf16_pairs", {t({2, 33, 65}, bf16)}, {{"axis", integer(1)}}) == "i32[2, 33, 33]");
   CHECK(typeOf("bf16_terms", {t({33, 65})}) == "bf16[4, 3, 3, 16, 32]");
   Attrs contract = {{"batch", integer(1)},
                     {"columns", shape({33})},

@@ -43,8 +43,10 @@ template <class T> const T &pick(const std::vector<T> &from, Random &random) { r
 double specialReal(DType dtype, bool modest, Random &random) {
   Format f = formatOf(dtype);
   int maxExponent = modest ? f.maxExponent / 4 : f.maxExponent;
-  double largest = std::ldexp(2.0 - epsilonOf(dtype), maxExponent), least = std::ldexp(1.0, f.minExponent),
-         denormal = spacing(dtype, 0);
+  const bool isNormal = modest && dtype == DType::bf16;
+  int minExponent = isNormal ? f.minExponent / 4 : f.minExponent;
+  double largest = std::ldexp(2.0 - epsilonOf(dtype), maxExponent), least = std::ldexp(1.0, minExponent),
+         denormal = isNormal ? least : spacing(dtype, 0);
   static const std::vector<double> corners{0,  0.5, 1,   1.5,   2.5,          3,     1e-3, 1e-10, 20,
                                            89, 128, 255, 32768, 2147483648.0, 9.3e18};
   double x;
@@ -56,7 +58,8 @@ double specialReal(DType dtype, bool modest, Random &random) {
     x = pick<double>({largest, least, denormal, denormal * 3, INFINITY, NAN}, random);
     break;
   default: // any exponent
-    x = std::ldexp(between(1, 2, random), int(between(f.minExponent - f.precision, maxExponent + 1, random)));
+    x = std::ldexp(between(1, 2, random),
+                   int(between(minExponent - (isNormal ? 0 : f.precision), maxExponent + 1, random)));
   }
   return random() % 2 ? -x : x;
 }

@@ -16,7 +16,7 @@ enum class Mood {
 /// The special values that Mood::Special draws for an operand.
 enum class Specials {
   None,
-  Modest, // no numbers whose sums and products overflow
+  Modest, // no numbers whose sums and products overflow, or, of bf16, are subnormal: AVX512-BF16 takes these as 0
   All
 };
 

@@ -1,5 +1,6 @@
 // Rules of the op definitions that differ from PyTorch's or go beyond them, and ops that PyTorch does not have.
 #include "test/reference/Harness.h"
+#include <bit>
 #include <catch2/catch.hpp>
 #include <cmath>
 
@@ -267,6 +268,32 @@ TEST_CASE("bf16_terms add up to the matrix, and contract takes those of the righ
   Outcome got = evaluateOp("contract", {&x, &right, nullptr, &*terms}, productAttrs(0, 33));
   REQUIRE(got.error == "");
   CHECK(difference(*got, *evaluateOp("matmul", {x, w})) == "");
+}
+
+TEST_CASE("contract takes pairs of bf16 rows") {
+  for (int64_t depth : {6, 7}) {
+    std::vector<double> xs, ws;
+    for (int64_t i = 0; i < 3 * depth; ++i)
+      xs.push_back(ir::roundTo(bf16, std::sin(double(i))));
+    for (int64_t i = 0; i < depth * 5; ++i)
+      ws.push_back(ir::roundTo(bf16, std::cos(double(i)) * 3));
+    RefTensor x = RefTensor::zeros(bf16, {3, depth}), w = RefTensor::zeros(bf16, {depth, 5});
+    x.reals() = xs;
+    w.reals() = ws;
+    Outcome pairs = evaluateOp("bf16_pairs", {w}, {{"axis", int64_t(2)}});
+    REQUIRE(pairs.error == "");
+    REQUIRE(pairs->shape == Ints{(depth + 1) / 2, 5});
+    CHECK(uint32_t(pairs->ints()[5]) ==
+          (std::bit_cast<uint32_t>(float(ws[10])) >> 16 | std::bit_cast<uint32_t>(float(ws[15]))));
+    Outcome turned = evaluateOp("transpose", {w}, {{"perm", Ints{1, 0}}});
+    Outcome inRows = evaluateOp("bf16_pairs", {*turned}, {{"axis", int64_t(1)}});
+    REQUIRE(inRows.error == "");
+    CHECK(difference(*evaluateOp("transpose", {*inRows}, {{"perm", Ints{1, 0}}}), *pairs) == "");
+    Outcome panels = evaluateOp("pack", {*pairs}, {{"width", int64_t(4)}});
+    Outcome got = evaluateOp("contract", {&x, &*panels, nullptr, nullptr}, productAttrs(0, 5));
+    REQUIRE(got.error == "");
+    CHECK(difference(*got, *evaluateOp("matmul", {x, w})) == "");
+  }
 }
 
 TEST_CASE("windows: NaN wins, padding never does, integers work") {

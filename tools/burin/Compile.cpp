@@ -161,8 +161,9 @@ void addCompile(CLI::App &app, int &exitCode) {
   command
       ->add_option(
           "--target", arguments->compile.targets,
-          "native (the best of x86-64-v3 and x86-64-v4 that this machine has, tuned to its processor), x86-64-v3, "
-          "x86-64-v4; several make one artifact; or x86-64-v4+amx alone: f32 products by bf16 tiles, as exact but with "
+          "native (the best of the next three that this machine has, tuned to its processor), x86-64-v3, x86-64-v4, "
+          "x86-64-v4+bf16 (products of bf16 by AVX512-BF16); several make one artifact; or x86-64-v4+amx alone: f32 "
+          "products by bf16 tiles, as exact but with "
           "other last bits; cuda-sm_80+ptx (NVIDIA GPUs from compute capability 8.0 on), cuda-sm_90a+ptx (9.0 alone)")
       ->delimiter(',');
   std::vector<std::string> names{"plate", "onnx", "dot", "svg"};

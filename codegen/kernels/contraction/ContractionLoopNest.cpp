@@ -1,5 +1,6 @@
 #include "codegen/kernels/contraction/ContractionLoopNest.h"
 #include "codegen/emit/Window.h"
+#include "ir/dialect/Contract.h"
 
 using namespace burin::ir;
 
@@ -25,7 +26,15 @@ ContractionLoopNest::ContractionLoopNest(ContractOp op, StridedMemory left) : op
     if (op.getKernel()[d] > 1 || cut)
       sum.push_back({Dim(op.getKernel()[d]), strides[dim] * Dim(op.getDilations()[d]), dim, cut});
   }
-  sum.push_back({shape.back(), strides.back()});
+  single = 0;
+  if (isOfPairs(op)) {
+    const Dim steps = ceildiv(shape.back(), 2);
+    pairs = strides.back();
+    single = steps * Dim(2) - shape.back();
+    sum.push_back({steps, strides.back() * Dim(2)});
+  } else {
+    sum.push_back({shape.back(), strides.back()});
+  }
   depth = 1;
   for (Step &s : sum)
     depth = depth * s.size;
@@ -86,7 +95,8 @@ void ContractionLoopNest::mergeSum() {
   sumAtEnds = sum;
   for (size_t i = sum.size() - 1; i-- > 0;) {
     bool whole = !sum[i].cut || sum[i].dim == along.dim; // tiles away from the ends of a row use all taps
-    if (!whole || sum[i + 1].cut || sum[i].stride != sum[i + 1].size * sum[i + 1].stride)
+    const bool endsAlone = i + 2 == sum.size() && single != Dim(0);
+    if (!whole || endsAlone || sum[i + 1].cut || sum[i].stride != sum[i + 1].size * sum[i + 1].stride)
       continue;
     sum[i] = {sum[i].size * sum[i + 1].size, sum[i + 1].stride};
     sum.erase(sum.begin() + i + 1);

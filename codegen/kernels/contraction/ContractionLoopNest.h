@@ -26,6 +26,9 @@ struct ContractionLoopNest {
   SmallVector<Step> gathered;  // the dimensions merged into `along` if its rows have irregular offsets, else empty
   int64_t rowGroup = 1;        // adjacent rows with regular offsets even then; tiles contain whole groups
   Dim depth, lhsBatchStride, lhsStart;
+  /// For products of pairs (see Bf16PairsOp), whose steps are pairs: the distance of the two elements in lhs.
+  std::optional<Dim> pairs;
+  Dim single; // 1 if the last step of a loop over channels has one element alone, else 0
 
   /// Whether the windows of these rows contain all their taps along the row.
   bool isInside(int64_t from, int64_t rows);

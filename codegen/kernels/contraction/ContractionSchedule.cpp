@@ -16,6 +16,9 @@ DType accumulatorType(DType type) {
 
 } // namespace
 
+/// Rows of a tile of pairs with 16 registers: sums, and two vectors of columns as pairs and as f32.
+constexpr int64_t kRowsOfPairs = 5;
+
 ContractionSchedule::ContractionSchedule(ContractOp op, StridedMemory leftSide, const Target &target)
     : ContractionLoopNest(op, std::move(leftSide)), sumType(accumulatorType(dtypeOf(op.getLhs()))),
       lanes(target.lanes(byteWidth(sumType))), panelWidth(passes::kPanelBytes / byteWidth(sumType)),
@@ -26,6 +29,8 @@ ContractionSchedule::ContractionSchedule(ContractOp op, StridedMemory leftSide, 
   bool shareSet = gathered.empty() && along.stride.isStatic() &&
                   along.stride.value() * byteWidth(left.memory.dtype) % machine.l1WayBytes == 0;
   tileRows = shareSet ? std::min(target.tileRows, machine.l1Ways) : target.tileRows;
+  if (pairs && !target.avx512)
+    tileRows = std::min(tileRows, kRowsOfPairs);
   skipsZeros = op.getFinite() && sum.size() == 1 && left.strides.back() == Dim(1);
   cutColumns(target);
   cutTasks();
@@ -84,7 +89,7 @@ std::string ContractionSchedule::text() const {
   out << "  sum over";
   for (const Step &step : sum)
     out << " " << step.size.str() << (step.cut ? " (inside the left side)" : "");
-  out << "\n";
+  out << (pairs ? " pairs\n" : "\n");
   if (tailColumns)
     out << "  " << tailColumns << " column(s) more are summed by lanes\n";
   if (keepsSums)

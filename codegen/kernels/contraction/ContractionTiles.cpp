@@ -58,18 +58,24 @@ void ContractionTiles::emit(const Place &place, const Tile &tile) {
   auto inPanels = [&](int64_t v, Value step) {
     Value panelRow = k.mul(step, k.constant(s.panelWidth));
     Value at = k.add(k.add(chunkBase[v / perChunk], panelRow), k.constant(v % perChunk * s.lanes));
-    return castLanes(k.b, k.loc, k.load(rhs, {at, 1}, s.lanes, {}), rhs.dtype, s.sumType);
+    Value loaded = k.load(rhs, {at, 1}, s.lanes, {});
+    return s.pairs ? loaded : castLanes(k.b, k.loc, loaded, rhs.dtype, s.sumType);
   };
   Columns columns = tile.columns ? tile.columns : Columns(inPanels);
   if (tile.nonZeros)
     return emitListed(place, tile, columns, fetch);
   auto fetchAhead = [&](int64_t ahead, Value step) { fetch(tile.rows, ahead, step); };
-  Microkernel sums(k, lhs, offsets, s.sum.back().stride, s.sumType, tile.chunks * perChunk, columns,
+  Microkernel sums(k, {lhs, offsets, s.sum.back().stride, s.pairs}, s.sumType, tile.chunks * perChunk, columns,
                    tile.columns ? Microkernel::Fetch() : Microkernel::Fetch(fetchAhead));
   ArrayRef<Step> loops = tile.end ? s.sumAtEnds : s.sum;
   auto innermost = [&](Value lhsAt, Value kAt, ValueRange carried, Rows seeing) {
     int64_t unrolled = tile.end ? s.unrolledAtEnds() : kUnrolledSteps;
-    return sums.add(lhsAt, kAt, k.dim(loops.back().size), carried, seeing, unrolled);
+    const Step &last = loops.back();
+    Value whole = k.dim(last.size - s.single);
+    SmallVector<Value> now = sums.add(lhsAt, kAt, whole, carried, seeing, unrolled);
+    return k.loop(k.constant(0), k.dim(s.single), k.constant(1), now, [&](Value, ValueRange some) {
+      return sums.addSingle(k.add(lhsAt, k.mul(whole, k.dim(last.stride))), k.add(kAt, whole), some, seeing);
+    });
   };
   const SumBlock *block = tile.block;
   int64_t vectors = tile.chunks * perChunk;
@@ -97,7 +103,7 @@ void ContractionTiles::emitListed(const Place &place, const Tile &tile, Columns 
   auto listed = [&](int64_t v, Value number) { return columns(v, list.place(number)); };
   auto fetchListed = [&](int64_t, Value number) { fetch.row(list.placeAhead(number)); };
   Value zero = k.constant(0);
-  Microkernel sums(k, list.values, {zero}, 1, s.sumType, tile.chunks * tile.chunk.vectors, listed, fetchListed);
+  Microkernel sums(k, {list.values, {zero}, 1}, s.sumType, tile.chunks * tile.chunk.vectors, listed, fetchListed);
   finishTile(place, tile, sums.add(zero, zero, list.count, sums.zeros()));
 }
 

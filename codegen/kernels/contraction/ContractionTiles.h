@@ -1,7 +1,7 @@
 // Register tiles of contractions: emits the sums of one tile and passes them to the epilogue.
 //
-// Each accumulator adds its products in the order of k, so that the result of a row does not depend on its tile, task
-// or batch.
+// Each accumulator adds its products in the order of k (of a pair of bf16 the second one first), so that the result of
+// a row does not depend on its tile, task or batch.
 //
 // Padding costs nothing: loops over the taps of a window run over the taps inside the left operand. Along a row that
 // holds for whole tiles; tiles at the ends of a row loop over the taps, each with the rows that contain it.

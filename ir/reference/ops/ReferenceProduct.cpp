@@ -195,11 +195,41 @@ bool contractOfTerms(RefCall &call) {
   return true;
 }
 
+bool bf16Pairs(RefCall &call) {
+  const RefTensor &x = call.in(0);
+  const size_t axis = x.shape.size() - size_t(call.attr<int64_t>("axis"));
+  const int64_t depth = x.shape[axis], pairs = (depth + 1) / 2, inner = product(std::span(x.shape).subspan(axis + 1));
+  std::vector<int64_t> &to = call.out().ints();
+  for (int64_t i = 0; i < int64_t(to.size()); ++i) {
+    const int64_t step = i / inner % pairs * 2, at = (i / inner / pairs * depth + step) * inner + i % inner;
+    auto bitsOf = [&](int64_t from) { return std::bit_cast<uint32_t>(float(x.reals()[size_t(from)])) >> 16; };
+    to[size_t(i)] = int32_t(bitsOf(at) | (step + 1 < depth ? bitsOf(at + inner) << 16 : 0));
+  }
+  return true;
+}
+
+/// Panels of bf16 [batch…, panels, taps * channels, width] from those of pairs.
+RefTensor outOfPairs(const RefTensor &pairs, int64_t taps, int64_t channels) {
+  Sizes shape = pairs.shape;
+  const int64_t width = shape.back(), perTap = (channels + 1) / 2;
+  shape[shape.size() - 2] = taps * channels;
+  RefTensor to = RefTensor::zeros(DType::bf16, shape);
+  for (int64_t i = 0; i < int64_t(to.reals().size()); ++i) {
+    const int64_t row = i / width, channel = row % channels, tap = row / channels;
+    const auto both = uint32_t(pairs.ints()[size_t((tap * perTap + channel / 2) * width + i % width)]);
+    to.reals()[size_t(i)] = std::bit_cast<float>(channel % 2 ? both & 0xffff0000 : both << 16);
+  }
+  return to;
+}
+
 bool contract(RefCall &call) {
   if (call.has(3))
     return contractOfTerms(call);
   size_t batch = size_t(call.attr<int64_t>("batch"));
-  const RefTensor &rhs = call.in(1), lhs = padded(call.in(0), batch, call.attr<Sizes>("padding"));
+  const RefTensor lhs = padded(call.in(0), batch, call.attr<Sizes>("padding"));
+  const bool isOfPairs = call.in(0).dtype == DType::bf16 && call.in(1).dtype == DType::i32 && !lhs.shape.empty();
+  const RefTensor rhs =
+      isOfPairs ? outOfPairs(call.in(1), product(call.attr<Sizes>("kernel")), lhs.shape.back()) : call.in(1);
   const auto &kernel = call.attr<Sizes>("kernel"), &strides = call.attr<Sizes>("strides");
   const auto &dilations = call.attr<Sizes>("dilations");
   const Sizes &result = call.out().shape;
@@ -237,8 +267,11 @@ bool contract(RefCall &call) {
   return true;
 }
 
-constexpr RefKernelEntry kProductKernels[] = {
-    {"matmul", matmul}, {"dot_general", dotGeneral}, {"contract", contract}, {"bf16_terms", bf16TermsOf}};
+constexpr RefKernelEntry kProductKernels[] = {{"matmul", matmul},
+                                              {"dot_general", dotGeneral},
+                                              {"contract", contract},
+                                              {"bf16_terms", bf16TermsOf},
+                                              {"bf16_pairs", bf16Pairs}};
 
 } // namespace
 
