@@ -168,7 +168,7 @@ TEST_CASE("threads read a parameter while others step") {
   for (int t = 0; t < 2; ++t)
     threads.emplace_back([&, t] {
       for (int i = 0; i < 100; ++i)
-        (t ? twice : step)(one);
+        t ? twice(one) : step(one);
       --running;
     });
   for (int t = 0; t < 2; ++t)
