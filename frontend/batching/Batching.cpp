@@ -8,6 +8,7 @@
 #include "frontend/tensor/HostFunctions.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/tensor/OnDevice.h"
+#include "frontend/trace/Origins.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace burin {
@@ -164,6 +165,10 @@ std::vector<Trace::Batching::Batched> Trace::Batching::replay(mlir::func::FuncOp
 }
 
 void Trace::Batching::replay(mlir::Operation *op) {
+  std::optional<NoGrad> off;
+  OriginNotes *notes = OriginNotes::of(trace);
+  if (notes && op->getNumResults() && notes->isConstant(op->getResult(0)))
+    off.emplace();
   if (auto custom = trace.customs.find(op); custom != trace.customs.end()) {
     if (!values.count(op->getResult(0)))
       replayCustom(*custom->second);

@@ -96,8 +96,12 @@ static Tensor seedOf(const Tensor &y, const std::optional<Tensor> &gradient, con
 
 void Tensor::backward(const std::optional<Tensor> &gradient, const BackwardOptions &options, Location where) const {
   const Location place = inScope(where);
-  if (Trace *trace = Trace::active())
+  if (Trace *trace = Trace::active()) {
+    std::optional<NoGrad> off;
+    if (!options.create_graph)
+      off.emplace();
     return trace->backward(*this, seedOf(*this, gradient, "backward", place), place);
+  }
   TapeEdge root = detail::edgeOf(*this);
   if (!root.node)
     throw Error(place, "backward",
@@ -134,7 +138,12 @@ std::vector<Tensor> grad(const Tensor &y, const std::vector<Tensor> &xs, const s
                          const BackwardOptions &options, Location where) {
   const Location place = inScope(where);
   Trace *trace = Trace::active();
-  return trace ? trace->grad(y, xs, grad_output, place) : gradEagerly(y, xs, grad_output, options, place);
+  if (!trace)
+    return gradEagerly(y, xs, grad_output, options, place);
+  std::optional<NoGrad> off; // the gradients are constants for gradients from outside; see OriginNotes
+  if (!options.create_graph)
+    off.emplace();
+  return trace->grad(y, xs, grad_output, place);
 }
 
 Tensor detach(const Tensor &x, Location where) {

@@ -1,5 +1,6 @@
 #include "burin/data.h"
 #include "codegen/Compiler.h"
+#include "frontend/eager/Opaque.h"
 #include "frontend/execute/EagerKernel.h"
 #include "frontend/tensor/Creation.h"
 #include "frontend/tensor/LocationScope.h"
@@ -146,6 +147,22 @@ std::vector<Tensor> runAll(const Artifact::Data &data, uint32_t index, std::span
   constexpr auto atOnce = std::chrono::microseconds(50);
   return launch(data.executable, index, operands, scalarTypes, results, atOnce, "run", place, publish);
 }
+
+/// Results of which eager code would compute gradients make a backward pass fail.
+void recordRun(std::span<const Tensor> inputs, std::vector<Tensor> &results, const Location &place) {
+  std::vector<TapeEdge> sources;
+  for (const Tensor &input : inputs)
+    if (TapeEdge edge = edgeOf(input); edge.node)
+      sources.push_back(std::move(edge));
+  if (sources.empty())
+    return;
+  for (Tensor &result : results)
+    connectOpaque(result, sources, "run",
+                  "a backward pass has reached this call, but graphs and artifacts are not differentiated from "
+                  "outside.\n  Return the gradients from the traced function (value_and_grad, grad), differentiate "
+                  "the function itself, or make the result a constant by NoGrad or detach()",
+                  place);
+}
 } // namespace
 
 std::vector<Tensor> Artifact::run(std::span<const Tensor> inputs, Location where) const {
@@ -155,7 +172,10 @@ std::vector<Tensor> Artifact::run(std::span<const Tensor> inputs, Location where
     throw Error(place, "run",
                 std::to_string(inputs.size()) + " tensors were given, but there are " + std::to_string(wanted) +
                     " inputs");
-  return runAll(*data, index, inputs, [](std::span<const Tensor>) {}, place);
+  std::vector<Tensor> results = runAll(*data, index, inputs, [](std::span<const Tensor>) {}, place);
+  if (isGradEnabled())
+    recordRun(inputs, results, place);
+  return results;
 }
 
 std::vector<Tensor> detail::runWithStates(const Artifact &artifact, std::span<const Tensor> inputs,

@@ -1,10 +1,12 @@
 // Jitted functions: traced and compiled once per argument types, run with their states.
+#include "frontend/eager/Opaque.h"
 #include "frontend/execute/Executable.h"
 #include "frontend/execute/JitCheck.h"
 #include "frontend/tensor/AutocastScope.h"
 #include "frontend/tensor/EagerKey.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/tensor/OnDevice.h"
+#include "frontend/trace/Origins.h"
 #include <cstdio>
 #include <deque>
 #include <list>
@@ -24,6 +26,7 @@ struct Compiled {
   std::vector<StateUse> states;
   std::vector<TensorSpec> stateSpecs;
   std::vector<std::shared_ptr<Cell>> unstable; // see Trace
+  std::vector<Origins> origins;                // by result of the function
   size_t calls = 0;                            // under the mutex of the cache
 
   bool isCurrent() const {
@@ -40,12 +43,45 @@ struct Compiled {
     return llvm::any_of(guards, [](const Guard &guard) { return guard.cell && !guard.holds(); });
   }
   std::vector<Tensor> run(std::span<const Tensor> given, const Location &where) const;
+  std::vector<std::vector<TapeEdge>> sources(std::span<const Tensor> given) const;
 };
+
+/// By result: what it depends on that requires a gradient.
+std::vector<std::vector<TapeEdge>> Compiled::sources(std::span<const Tensor> given) const {
+  std::vector<std::vector<TapeEdge>> found(isGradEnabled() ? origins.size() : 0);
+  for (size_t i = 0; i < found.size(); ++i) {
+    auto add = [&](TapeEdge edge) {
+      if (edge.node)
+        found[i].push_back(std::move(edge));
+    };
+    for (size_t argument : origins[i].arguments)
+      add(edgeOf(given[argument]));
+    for (const Cell *cell : origins[i].cells)
+      add(edgeOf(cell->value));
+    for (const std::weak_ptr<TapeNode> &node : origins[i].captured)
+      add({node.lock(), 0});
+  }
+  return found;
+}
+
+/// Makes a backward pass fail that reaches the results of a jitted function.
+static void recordRun(std::vector<std::vector<TapeEdge>> sources, std::vector<Tensor> &results, const Location &where) {
+  for (size_t i = 0; i < sources.size(); ++i)
+    if (!sources[i].empty())
+      connectOpaque(results[i], std::move(sources[i]), "jit",
+                    "a backward pass has reached this call, but jitted functions are not differentiated from outside.\n"
+                    "  Compute the gradients in the function (value_and_grad, grad, backward), jit the whole loss, or "
+                    "make the result a constant by NoGrad or detach()",
+                    where);
+}
 
 /// Runs with the values of the cells and stores the new ones in them, pending. Runs that share a cell are serialised.
 std::vector<Tensor> Compiled::run(std::span<const Tensor> given, const Location &where) const {
-  if (states.empty())
-    return artifact.run(given, where);
+  if (states.empty()) {
+    std::vector<Tensor> results = runWithStates(artifact, given, [](std::span<const Tensor>) {}, where);
+    recordRun(sources(given), results, where);
+    return results;
+  }
   std::vector<detail::Cell *> order;
   for (const StateUse &state : states)
     order.push_back(state.cell.get());
@@ -68,9 +104,11 @@ std::vector<Tensor> Compiled::run(std::span<const Tensor> given, const Location 
       }
     arguments.clear(); // drops references, so that the run may overwrite old values
   };
+  std::vector<std::vector<TapeEdge>> from = sources(given);
   std::vector<Tensor> results = runWithStates(artifact, arguments, commit, where);
   returned = std::min(returned, results.size());
   results.resize(returned);
+  recordRun(std::move(from), results, where);
   return results;
 }
 
@@ -89,7 +127,7 @@ struct JitCache::Data {
 
   std::shared_ptr<Compiled> find(const Key &key);
   std::shared_ptr<Compiled> make(Key key, Inputs inputs, std::optional<Device> device, const Location &where);
-  Graph record(Trace &trace, const Location &where);
+  Graph record(Trace &trace, std::vector<Origins> *origins, const Location &where);
   std::optional<Device> deviceOf(std::span<const Tensor> given, const Location &where) const;
   void check(Compiled &known, const Location &where);
   bool isCheckDue(size_t call);
@@ -168,10 +206,24 @@ Inputs JitCache::Data::inputsOf(std::span<const Tensor> given, const Location &w
   return inputs;
 }
 
-Graph JitCache::Data::record(Trace &trace, const Location &where) {
+Graph JitCache::Data::record(Trace &trace, std::vector<Origins> *origins, const Location &where) {
   Trace::Recording recording(trace);
+  EnableGrad on; // other callers of the compiled function may record
+  OriginNotes notes(trace);
   std::vector<Tensor> results = function(trace.inputs(), where);
+  for (size_t i = 0; origins && i < results.size(); ++i)
+    origins->push_back(notes.originsOf(results[i], where));
   return trace.finish(results, {}, where);
+}
+
+/// Forgets cells that each call has for its own.
+static void dropLocalCells(std::vector<Origins> &origins, const Trace &trace) {
+  auto isLocal = [&](const Cell *cell) {
+    return llvm::none_of(trace.guards, [&](const Guard &guard) { return guard.cell.get() == cell; }) &&
+           llvm::none_of(trace.states, [&](const StateUse &state) { return state.cell.get() == cell; });
+  };
+  for (Origins &origin : origins)
+    llvm::erase_if(origin.cells, isLocal);
 }
 
 /// The device of the arguments; nullopt if they follow others.
@@ -201,7 +253,9 @@ std::shared_ptr<Compiled> JitCache::Data::make(Key key, Inputs inputs, std::opti
     trace.runOn(*device, "jit", where);
   trace.unstable = unstable;
   ++traces;
-  Graph graph = record(trace, where);
+  std::vector<Origins> origins;
+  Graph graph = record(trace, &origins, where);
+  dropLocalCells(origins, trace);
   CompileOptions compileOptions;
   compileOptions.memory_limit = options.memory_limit;
   compileOptions.memory_allow_bf16 = options.memory_allow_bf16;
@@ -214,7 +268,8 @@ std::shared_ptr<Compiled> JitCache::Data::make(Key key, Inputs inputs, std::opti
                                                     std::move(trace.guards),
                                                     std::move(trace.states),
                                                     {},
-                                                    unstable});
+                                                    unstable,
+                                                    std::move(origins)});
   if (const std::string &changed = result->artifact.memory_report(); !changed.empty() && isLogged("memory"))
     std::fprintf(stderr, "burin: %s\n", changed.c_str());
   // Cells that the function sets in one mode are not constant in another one.
@@ -269,7 +324,7 @@ void JitCache::Data::check(Compiled &known, const Location &where) {
   trace.unstable = known.unstable;
   std::optional<std::string> difference;
   try {
-    difference = firstDifference(*known.graph, record(trace, where));
+    difference = firstDifference(*known.graph, record(trace, nullptr, where));
     if (!difference)
       difference = otherState(known, trace);
   } catch (const Error &error) {

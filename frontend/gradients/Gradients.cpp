@@ -3,6 +3,7 @@
 #include "frontend/gradients/Rules.h"
 #include "frontend/tensor/AutocastScope.h"
 #include "frontend/tensor/LocationScope.h"
+#include "frontend/trace/Origins.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace burin {
@@ -268,6 +269,10 @@ std::vector<Tensor> Trace::customVjp(const std::vector<Tensor> &inputs, const st
     Value copy = ir::create(builder, location, "reshape", {value}, {{"shape", ir::shapeOf(value)}});
     custom->results.push_back(copy);
     customs[copy.getDefiningOp()] = custom;
+    if (OriginNotes *notes = OriginNotes::of(*this)) {
+      notes->made(copy);
+      notes->custom(copy, custom->operands);
+    }
     made.push_back(wrap(copy));
   }
   return made;
@@ -275,11 +280,12 @@ std::vector<Tensor> Trace::customVjp(const std::vector<Tensor> &inputs, const st
 
 Tensor Trace::detach(const Tensor &x, const Location &where) {
   Value value = valueOf(x, x.dtype(where), where);
-  Tensor result = wrap(ir::create(builder, detail::mlirLocation(&graph->context, where), "reshape", {value},
-                                  {{"shape", ir::shapeOf(value)}}));
-  detached.insert(
-      Value::getFromOpaquePointer(std::get<detail::TracedValue>(detail::Access::state(result)->value).value));
-  return result;
+  Value copy = ir::create(builder, detail::mlirLocation(&graph->context, where), "reshape", {value},
+                          {{"shape", ir::shapeOf(value)}});
+  detached.insert(copy);
+  if (OriginNotes *notes = OriginNotes::of(*this))
+    notes->constant(copy);
+  return wrap(copy);
 }
 
 } // namespace burin

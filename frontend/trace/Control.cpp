@@ -5,6 +5,7 @@
 #include "burin/reductions.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/FunctionScope.h"
+#include "frontend/trace/Origins.h"
 
 namespace burin {
 
@@ -85,6 +86,7 @@ std::vector<Tensor> Trace::cond(const Tensor &condition, const detail::Branch &t
   std::vector<Value> captured = FunctionScope::capture({&taken, &other});
   auto op = ir::IfOp::create(builder, location, types, valueOf(condition, DType::boolean, where),
                              taken.function.getName(), other.function.getName(), captured);
+  OriginNotes::made(*this, op);
   for (size_t i = 0; i < set.size(); ++i)
     setInside(*set[i], op.getResult(unsigned(left.size() + i)));
   std::vector<Tensor> results;
@@ -96,6 +98,8 @@ std::vector<Tensor> Trace::cond(const Tensor &condition, const detail::Branch &t
 /// Sets a parameter to the value that a function of the graph has computed.
 void Trace::setInside(CellUse &use, Value value) {
   detached.insert(value);
+  if (OriginNotes *notes = OriginNotes::of(*this))
+    notes->leaf(value, use.cell.get());
   use.value = leafLike(wrap(value), use.cell->value());
   use.isSet = true;
 }
@@ -166,6 +170,7 @@ std::vector<Tensor> Trace::whileLoop(const detail::LoopCondition &condition, con
   auto op =
       ir::WhileOp::create(builder, location, llvm::SmallVector<mlir::Type>(types.begin(), types.begin() + carried),
                           test.function.getName(), turn.function.getName(), int64_t(carried), inputs);
+  OriginNotes::made(*this, op);
   for (size_t i = 0; i < set.size(); ++i)
     setInside(*set[i], op.getResult(unsigned(initial.size() + i)));
   std::vector<Tensor> values;

@@ -2,6 +2,7 @@
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/tensor/OnDevice.h"
 #include "frontend/trace/FunctionScope.h"
+#include "frontend/trace/Origins.h"
 #include "mlir/IR/Verifier.h"
 
 namespace burin {
@@ -199,6 +200,8 @@ Value Trace::constantOf(const TensorState &state, const Location &where) {
                                std::shared_ptr<const void>(storage));
     lastConstant = known.getDefiningOp();
   }
+  if (OriginNotes *notes = state.node ? OriginNotes::of(*this) : nullptr)
+    notes->leaf(known, state.node);
   if (ir::shapeOf(known) == state.spec.shape)
     return known;
   return ir::create(builder, location, "reshape", {known}, {{"shape", state.spec.shape}});
@@ -260,9 +263,13 @@ std::vector<Tensor> Trace::record(const ir::OpInfo &info, std::span<const Tensor
       detail::recordCall(builder, detail::mlirLocation(&graph->context, where), call, values);
   if (info.newSize())
     made = onceForSize(made[0].getDefiningOp())->getResults();
+  OriginNotes *notes = info.newSize() ? nullptr : OriginNotes::of(*this);
   std::vector<Tensor> results;
-  for (Value value : made)
+  for (Value value : made) {
+    if (notes && !llvm::is_contained(values, value))
+      notes->made(value);
     results.push_back(wrap(value));
+  }
   return results;
 }
 

@@ -1,6 +1,7 @@
 // Parameters and buffers in a trace: reads and writes, and their representation in the graph.
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/FunctionScope.h"
+#include "frontend/trace/Origins.h"
 #include "llvm/ADT/BitVector.h"
 
 namespace burin {
@@ -21,6 +22,8 @@ Trace::CellUse &Trace::useOf(const std::shared_ptr<detail::Cell> &cell) {
     runWhere(*detail::Access::state(cell->value()), "trace", detail::inScope({}));
     mlir::Type type = ir::tensorType(&graph->context, cell->value().spec());
     mlir::BlockArgument argument = function.front().addArgument(type, builder.getUnknownLoc());
+    if (OriginNotes *notes = OriginNotes::of(*this))
+      notes->leaf(argument, cell.get());
     use = &cells.emplace_back(
         CellUse{cell, leafLike(wrap(argument), cell->value()), argument, cell->version, false, false, {}});
   }
@@ -41,7 +44,10 @@ void Trace::set(const std::shared_ptr<detail::Cell> &cell, const Tensor &value, 
                     "; a compiled function keeps the element types of its state: use .to(" +
                     std::string(name(held.dtype)) + ")");
   // As eagerly, the new value is a leaf: no gradient flows back through its computation.
-  use.value = leafLike(detach(wrap(valueOf(value, held.dtype, where)), where), cell->value());
+  Tensor leaf = detach(wrap(valueOf(value, held.dtype, where)), where);
+  if (OriginNotes *notes = OriginNotes::of(*this))
+    notes->leaf(valueOf(leaf, held.dtype, where), cell.get());
+  use.value = leafLike(leaf, cell->value());
   use.gradient = {};
   use.isSet = true;
 }

@@ -230,6 +230,13 @@ TEST_CASE("misleading calls") {
     CHECK(isClose(slope(kPlus), kPlus * 2));
     CHECK(isClose(slope(kMinus), kMinus * 2));
   }
+  SECTION("a backward pass from outside through a jitted function") {
+    auto inner = jit([](const Tensor &x) { return x * x; }, kCheck);
+    Tensor x = kPlus.detach().requires_grad_();
+    Tensor y = (inner(x) + x).sum();
+    CHECK(contains(messageOf([&] { y.backward(); }), "not differentiated from outside"));
+    CHECK_FALSE(x.grad().defined());
+  }
 }
 
 TEST_CASE("misleading modes and random numbers") {
