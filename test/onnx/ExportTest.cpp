@@ -121,6 +121,23 @@ TEST_CASE("What ONNX cannot express is named at once with its places") {
   CHECK(!std::filesystem::exists(folder / "no.onnx"));
 }
 
+TEST_CASE("Branches, loops until a condition and generators are refused by their names") {
+  Folder folder;
+  burin::Graph graph = trace(
+      [generator = Generator(1)](const Tensor &x) {
+        Tensor y = cond(x.sum() > 0, [&] { return x * 2; }, [&] { return -x; });
+        Tensor z = while_loop([](const Tensor &v) { return v.sum() < 9; }, [](const Tensor &v) { return v + 1; }, x);
+        return std::vector{y, z, generator.randn({2})};
+      },
+      {{f32, {2}}});
+  std::string message = messageOf([&] { graph.save(folder / "no.onnx"); });
+  INFO(message);
+  for (const char *part : {"export of cond", "export of while_loop", "export of random numbers", "ExportTest.cpp"})
+    CHECK(contains(message, part));
+  CHECK(!contains(message, "passes have changed"));
+  CHECK(!std::filesystem::exists(folder / "no.onnx"));
+}
+
 TEST_CASE("A model keeps its signature, its parameters' names and its numbers") {
   auto net = nn::Sequential(nn::Linear(6, 16), nn::ReLU(), nn::Linear(16, 3));
   burin::Graph graph = trace(net, {{f32, {Dim("batch"), 6}}}, {"pixels"}, {"scores"});

@@ -22,6 +22,17 @@ const ExportRule *findRule(std::string_view op) {
   return at == rules.end() ? nullptr : at->second;
 }
 
+/// Why an op that programs can trace has no ONNX form, or null.
+const char *unsupported(mlir::Operation *op) {
+  if (mlir::isa<ir::IfOp>(op))
+    return "export of cond and switch_case to ONNX is not supported; compute both results and select with where";
+  if (mlir::isa<ir::WhileOp>(op))
+    return "export of while_loop to ONNX is not supported; use scan if the number of iterations is a size";
+  if (mlir::isa<ir::RandomKeyOp>(op))
+    return "export of random numbers from a generator to ONNX is not supported; pass the numbers as an input";
+  return nullptr;
+}
+
 /// The operator that the op's definition names.
 Refs oneToOne(const OpEmitter &e) {
   if (e.info.elementwise)
@@ -102,6 +113,8 @@ private:
       return loop(scan);
     const ir::OpInfo *info = ir::opInfo(op);
     const ExportRule *rule = info ? findRule(info->name) : nullptr;
+    if (const char *reason = unsupported(op))
+      throw NoOnnxForm{reason};
     if (!rule && (!info || onnxName(info->name).empty()))
       throw NoOnnxForm{"there is no such operator; save the traced graph, not one that passes have changed"};
     OpEmitter emitter(graph, op, rule ? rule->computedIn : inSingle);
