@@ -57,7 +57,7 @@ std::vector<std::vector<TapeEdge>> Compiled::sources(std::span<const Tensor> giv
     for (size_t argument : origins[i].arguments)
       add(edgeOf(given[argument]));
     for (const Cell *cell : origins[i].cells)
-      add(edgeOf(cell->value));
+      add(edgeOf(cell->value()));
     for (const std::weak_ptr<TapeNode> &node : origins[i].captured)
       add({node.lock(), 0});
   }
