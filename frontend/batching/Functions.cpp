@@ -3,7 +3,7 @@
 #include "burin/creation.h"
 #include "burin/vmap.h"
 #include "frontend/batching/Batching.h"
-#include "frontend/eager/Tape.h"
+#include "frontend/tape/Tape.h"
 #include "frontend/tensor/LocationScope.h"
 
 namespace burin {

@@ -2,8 +2,8 @@
 #include "burin/creation.h"
 #include "burin/gradients.h"
 #include "burin/ops.h"
-#include "frontend/eager/Tape.h"
 #include "frontend/gradients/Rules.h"
+#include "frontend/tape/Tape.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/Trace.h"
 

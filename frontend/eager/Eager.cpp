@@ -1,8 +1,8 @@
 #include "frontend/eager/Eager.h"
 #include "frontend/eager/Move.h"
 #include "frontend/eager/Record.h"
-#include "frontend/eager/Tape.h"
 #include "frontend/execute/EagerKernel.h"
+#include "frontend/tape/Tape.h"
 #include "frontend/tensor/Creation.h"
 #include "frontend/tensor/OnDevice.h"
 #include <unordered_map>

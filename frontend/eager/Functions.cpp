@@ -2,7 +2,7 @@
 #include "burin/creation.h"
 #include "burin/gradients.h"
 #include "burin/ops.h"
-#include "frontend/eager/Tape.h"
+#include "frontend/tape/Tape.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/Trace.h"
 #include <cmath>

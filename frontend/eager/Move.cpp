@@ -1,7 +1,7 @@
 #include "frontend/eager/Move.h"
 #include "burin/gradients.h"
 #include "burin/ops.h"
-#include "frontend/eager/Tape.h"
+#include "frontend/tape/Tape.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/tensor/OnDevice.h"
 #include "frontend/trace/Trace.h"

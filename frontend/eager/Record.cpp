@@ -1,7 +1,7 @@
 #include "frontend/eager/Record.h"
 #include "burin/creation.h"
 #include "burin/ops.h"
-#include "frontend/eager/Tape.h"
+#include "frontend/tape/Tape.h"
 #include "frontend/tensor/OnDevice.h"
 
 namespace burin::detail {

@@ -1,6 +1,6 @@
 // Rematerialisation: a second call of the function in the backward pass instead of saved values.
 #include "burin/gradients.h"
-#include "frontend/eager/Tape.h"
+#include "frontend/tape/Tape.h"
 #include "frontend/tensor/AutocastScope.h"
 #include "frontend/tensor/Cell.h"
 #include "frontend/tensor/LocationScope.h"

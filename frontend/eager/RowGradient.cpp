@@ -1,7 +1,7 @@
-#include "frontend/eager/RowGradient.h"
+#include "frontend/tape/RowGradient.h"
 #include "burin/creation.h"
 #include "burin/ops.h"
-#include "frontend/eager/Tape.h"
+#include "frontend/tape/Tape.h"
 #include "frontend/trace/Trace.h"
 
 namespace burin::detail {

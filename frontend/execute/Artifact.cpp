@@ -1,7 +1,7 @@
 #include "burin/data.h"
 #include "codegen/Compiler.h"
-#include "frontend/eager/Opaque.h"
 #include "frontend/execute/EagerKernel.h"
+#include "frontend/tape/Opaque.h"
 #include "frontend/tensor/Creation.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/trace/GraphData.h"

@@ -1,7 +1,7 @@
 // Jitted functions: traced and compiled once per argument types, run with their states.
-#include "frontend/eager/Opaque.h"
 #include "frontend/execute/Executable.h"
 #include "frontend/execute/JitCheck.h"
+#include "frontend/tape/Opaque.h"
 #include "frontend/tensor/AutocastScope.h"
 #include "frontend/tensor/EagerKey.h"
 #include "frontend/tensor/LocationScope.h"

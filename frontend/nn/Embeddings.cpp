@@ -2,8 +2,8 @@
 #include "burin/creation.h"
 #include "burin/gradients.h"
 #include "burin/indexing.h"
-#include "frontend/eager/RowGradient.h"
 #include "frontend/nn/Layer.h"
+#include "frontend/tape/RowGradient.h"
 #include "frontend/tensor/LocationScope.h"
 #include <limits>
 

@@ -1,6 +1,6 @@
 #include "burin/module.h"
 #include "burin/ops.h"
-#include "frontend/eager/Tape.h"
+#include "frontend/tape/Tape.h"
 #include "frontend/tensor/Cell.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/tensor/OnDevice.h"

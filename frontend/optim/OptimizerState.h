@@ -3,7 +3,7 @@
 #include "burin/creation.h"
 #include "burin/ops.h"
 #include "burin/optim.h"
-#include "frontend/eager/RowGradient.h"
+#include "frontend/tape/RowGradient.h"
 #include "frontend/tensor/LocationScope.h"
 #include "frontend/tensor/TensorState.h"
 #include <map>

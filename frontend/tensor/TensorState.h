@@ -37,7 +37,7 @@ struct TracedValue {
   void *value;
 };
 
-class TapeNode; // see frontend/eager/Tape.h
+class TapeNode; // see frontend/tape/Tape.h
 
 /// Immutable, except that the storage of a pending tensor gets its buffer.
 struct TensorState {

@@ -7,6 +7,8 @@
 
 namespace burin {
 
+using mlir::Value;
+
 namespace {
 
 /// In a trace that assumes sizes: gives the states after a step the sizes of those before it.
@@ -146,7 +148,6 @@ static ir::ScanOp createScan(mlir::OpBuilder &builder, mlir::Location location, 
 
 ScanResult Trace::scan(const ScanStep &step, const std::vector<Tensor> &initial, const std::vector<Tensor> &xs,
                        bool reverse, const Location &where) {
-  using mlir::Value;
   mlir::Location location = detail::mlirLocation(&graph->context, where);
   const Dim length = xs[0].shape(where)[0];
   auto valueAlone = [&](const Tensor &x, DType dtype) {

@@ -1,6 +1,6 @@
 // Results of compiled code on the tape, which cannot differentiate it.
 #pragma once
-#include "frontend/eager/Tape.h"
+#include "frontend/tape/Tape.h"
 
 namespace burin::detail {
 

@@ -1,4 +1,4 @@
-#include "frontend/eager/Opaque.h"
+#include "frontend/tape/Opaque.h"
 
 namespace burin::detail {
 

@@ -1,4 +1,4 @@
-#include "frontend/eager/Tape.h"
+#include "frontend/tape/Tape.h"
 #include "burin/ops.h"
 #include "frontend/tensor/AutocastScope.h"
 #include "frontend/tensor/LocationScope.h"

@@ -1,7 +1,7 @@
 // The tape of eager calls: the op and operands that made each tensor, for backward().
 #pragma once
 #include "burin/gradients.h"
-#include "frontend/eager/RowGradient.h"
+#include "frontend/tape/RowGradient.h"
 #include "frontend/tensor/TensorState.h"
 #include <functional>
 #include <mutex>
