@@ -20,7 +20,7 @@ struct Cell : Observed {
   std::weak_ptr<Cell> owner; // prefix of the name: for a slot, its parameter
   size_t retraces = 0;       // because a constant of the graph has changed
 
-  /// Threads may read the value while a compiled function stores a new one.
+  /// Calls of other functions on other threads may store a new value at the same time.
   Tensor value() const {
     std::lock_guard lock(access);
     return held;

