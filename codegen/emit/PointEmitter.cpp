@@ -95,12 +95,16 @@ void PointEmitter::finish(Value main, ArrayRef<Index> at, Value element, Block &
   goTo(main, at);
   scoped([&] {
     bind(main, element);
-    // Computes all results before the first store, which may overwrite memory that they are computed from.
-    for (Value yielded : body.getTerminator()->getOperands())
-      this->at(shown(yielded));
-    for (auto [yielded, pointer] : llvm::zip(body.getTerminator()->getOperands(), results))
-      store(shown(yielded), this->at(shown(yielded)), pointer);
+    storeResults(body, results);
   });
+}
+
+void PointEmitter::storeResults(Block &body, ArrayRef<Value> results) {
+  // Computes all results before the first store, which may overwrite memory that they are computed from.
+  for (Value yielded : body.getTerminator()->getOperands())
+    at(shown(yielded));
+  for (auto [yielded, pointer] : llvm::zip(body.getTerminator()->getOperands(), results))
+    store(shown(yielded), at(shown(yielded)), pointer);
 }
 
 void PointEmitter::fetchResults(Value main, ArrayRef<Index> at, Block &body, ArrayRef<Value> results) {

@@ -29,6 +29,8 @@ public:
   /// loops of the family compute, at a position of its shape. `element` is a scalar, or a vector under e.mask.
   /// `results` are the pointers of the yielded values.
   void finish(Value main, ArrayRef<Index> at, Value element, mlir::Block &body, ArrayRef<Value> results);
+  /// The same for a point whose elements are bound, or can be computed from operands.
+  void storeResults(mlir::Block &body, ArrayRef<Value> results);
   /// Prefetches the cache lines that finish() will write at this position.
   void fetchResults(Value main, ArrayRef<Index> at, mlir::Block &body, ArrayRef<Value> results);
   /// The known element of `v` at the point, or null.

@@ -1,6 +1,6 @@
 // Elementwise kernels that read columns by computed indices, the same ones in every row, as a resize does. The
-// positions of a vector of columns are computed once for several rows. Those that lie near each other, as in a resize,
-// are loaded as two vectors and picked by a permutation, which takes a tenth of the time of a gather.
+// positions of a vector of columns are computed once for several rows. If all of them lie in two vectors, as in a
+// resize, these are loaded and a permutation picks the elements; a gather would load each element alone.
 #include "codegen/emit/KernelEmitters.h"
 #include "passes/analysis/StridedView.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -41,7 +41,7 @@ private:
     auto rows = [&, from = row, to = rowsEnd] {
       k.loop(from, to, k.constant(1), [&](Value row) {
         p.point[last - 1] = {row};
-        p.scoped([&] { store(); });
+        p.scoped([&] { p.storeResults(body, results); });
       });
     };
     Value step = k.constant(lanes), whole = k.sub(columnsEnd, k.rem(k.sub(columnsEnd, column), step));
@@ -74,16 +74,6 @@ private:
     });
   }
 
-  void store() {
-    // Computes all results before the first store, which may overwrite memory that they are computed from.
-    auto yielded = llvm::map_to_vector(body.getTerminator()->getOperands(),
-                                       [&](Value v) { return a.contains(v) ? v : passes::skipReshapes(v); });
-    for (Value v : yielded)
-      p.at(v);
-    for (auto [v, pointer] : llvm::zip_equal(yielded, results))
-      p.store(v, p.at(v), pointer);
-  }
-
   /// Whether elements of `v` are computed from elements of the kernel's operands at the same position. Others, as those
   /// of a pad, may exist where what they are read from does not.
   bool isInPlace(Value v) {
@@ -92,7 +82,8 @@ private:
            (op->hasTrait<ir::Elementwise>() && llvm::all_of(op->getOperands(), [&](Value x) { return isInPlace(x); }));
   }
 
-  /// Finds what lies near each other if the returned condition holds. Takes of one value share the vectors.
+  /// Emits the condition under which the positions of each value lie in two vectors, and fills `nearby` for that case.
+  /// Takes of one value share the vectors. Null if no take can do that.
   Value findNearby(ArrayRef<Index> positions, llvm::DenseMap<Value, KernelBuilder::Nearby> &nearby) {
     llvm::MapVector<Value, SmallVector<size_t>> bySource;
     for (auto [i, take] : llvm::enumerate(takes))

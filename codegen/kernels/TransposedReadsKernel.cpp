@@ -104,13 +104,7 @@ private:
       p.scoped([&] {
         for (auto [number, v] : llvm::enumerate(turned))
           p.bind(v, k.load(squareOf(number), {k.mul(i, k.constant(lanes)), 1}, lanes, {}));
-        // Computes all results before the first store, which may overwrite memory that they are computed from.
-        auto yielded = llvm::map_to_vector(body.getTerminator()->getOperands(),
-                                           [&](Value v) { return a.contains(v) ? v : passes::skipReshapes(v); });
-        for (Value v : yielded)
-          p.at(v);
-        for (auto [v, pointer] : llvm::zip_equal(yielded, results))
-          p.store(v, p.at(v), pointer);
+        p.storeResults(body, results);
       });
     });
   }

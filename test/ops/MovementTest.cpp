@@ -154,6 +154,17 @@ private:
   Graph::Value value;
 };
 
+/// Compiled code gives the bits of the interpreter.
+void checkBits(Graph &g, const Tensors &inputs) {
+  const Tensors want = g.interpret(inputs);
+  for (const char *target : {"native", "x86-64-v3"}) {
+    INFO(target << "\n" << g.text());
+    Tensors got = g.compile(target)->run(inputs);
+    for (size_t i = 0; i < want.size(); ++i)
+      CHECK(difference(got[i], want[i], {}) == "");
+  }
+}
+
 } // namespace
 
 TEST_CASE("Chains of movement give the bits of the interpreter") {
@@ -247,13 +258,8 @@ TEST_CASE("Elements at multiples of sizes that only a run knows give the bits of
   Graph::Value both = g.apply("concat", {x, g.apply("flip", {x}, {{"axes", Ints{2}}})[0]}, {{"axis", int64_t(1)}})[0];
   g.output(g.apply("pad", {both}, {{"low", Ints{0, 0, 1}}, {"high", Ints{0, 1, 2}}, {"value", 1.0}})[0]);
   Random random{uint64_t(channels * 100 + columns)};
-  Tensors inputs{randomTensor(type, {channels, 9, columns}, {}, Mood::Special, random)}, want = g.interpret(inputs);
-  for (const char *target : {"native", "x86-64-v3"}) {
-    INFO(target << "\n" << g.text());
-    Tensors got = g.compile(target)->run(inputs);
-    for (size_t i = 0; i < want.size(); ++i)
-      CHECK(difference(got[i], want[i], {}) == "");
-  }
+  Tensors inputs{randomTensor(type, {channels, 9, columns}, {}, Mood::Special, random)};
+  checkBits(g, inputs);
 }
 
 TEST_CASE("The last vector of repeated rows reads nothing behind them") {
@@ -303,13 +309,7 @@ TEST_CASE("Columns read at computed positions give the bits of the interpreter")
                                     : int64_t(random() % uint64_t(2 * from)) - from;
     inputs.push_back(at);
   }
-  Tensors want = g.interpret(inputs);
-  for (const char *target : {"native", "x86-64-v3"}) {
-    INFO(target << "\n" << g.text());
-    Tensors got = g.compile(target)->run(inputs);
-    for (size_t i = 0; i < want.size(); ++i)
-      CHECK(difference(got[i], want[i], {}) == "");
-  }
+  checkBits(g, inputs);
   inputs[1].ints()[size_t(to - 1)] = from;
   CHECK_THROWS(g.compile("native")->run(inputs));
 }
@@ -340,13 +340,7 @@ TEST_CASE("Concats and pads give the bits of the interpreter wherever their piec
   Tensors inputs{randomTensor(type, {3, rows, columns}, {}, Mood::Special, random),
                  randomTensor(type, {3, rows, 21}, {}, Mood::Special, random),
                  randomTensor(type, {3, 2, columns}, {}, Mood::Special, random)};
-  Tensors want = g.interpret(inputs);
-  for (const char *target : {"native", "x86-64-v3"}) {
-    INFO(target << "\n" << g.text());
-    Tensors got = g.compile(target)->run(inputs);
-    for (size_t i = 0; i < want.size(); ++i)
-      CHECK(difference(got[i], want[i], {}) == "");
-  }
+  checkBits(g, inputs);
 }
 
 TEST_CASE("Pads of empty tensors read nothing") {
@@ -355,10 +349,6 @@ TEST_CASE("Pads of empty tensors read nothing") {
   Graph::Value x = g.input({DType::f32, {Dim("h"), Dim("w")}});
   g.output(g.apply("pad", {x}, {{"low", Ints{1, 2}}, {"high", Ints{0, 3}}, {"value", 1.0}})[0]);
   g.output(g.apply("pad", {x}, {{"low", Ints{1, 0}}, {"high", Ints{2, 0}}, {"value", 1.0}})[0]);
-  Tensors inputs{ir::RefTensor::zeros(DType::f32, sizes)}, want = g.interpret(inputs);
-  for (const char *target : {"native", "x86-64-v3"}) {
-    Tensors got = g.compile(target)->run(inputs);
-    for (size_t i = 0; i < want.size(); ++i)
-      CHECK(difference(got[i], want[i], {}) == "");
-  }
+  Tensors inputs{ir::RefTensor::zeros(DType::f32, sizes)};
+  checkBits(g, inputs);
 }
