@@ -166,19 +166,19 @@ FailureOr<CodeImage> gpuImage(UniqueKernels &set, mlir::Location loc, const Targ
   return CodeImage{target.name, {{ptx.begin(), ptx.end()}, {}}};
 }
 
-/// One module per kernel, so that compileImage() can compile them in parallel. MLIR passes run on one module after the
-/// other, because passes that load dialects must not run concurrently in one context.
+/// One module per kernel: while LLVM compiles one on another core, the next is emitted here. MLIR passes run on one
+/// module after the other, because passes that load dialects must not run concurrently in one context.
 FailureOr<CodeImage> cpuImage(UniqueKernels &set, mlir::Location loc, const Target &target,
                               const CompileOptions &options) {
-  std::vector<KernelCode> codes(set.kernels.size());
-  for (size_t i = 0; i < codes.size(); ++i) {
+  KernelCompiler compiler(target);
+  for (size_t i = 0; i < set.kernels.size(); ++i) {
     std::vector<rt::GpuKernel> launched;
     auto code = emitKernels(MutableArrayRef(set.kernels).slice(i, 1), loc, target, options, launched);
-    if (failed(code) || failed(lowerToLLVMDialect(**code)) || failed(codes[i].translate(**code, target)))
+    if (failed(code) || failed(lowerToLLVMDialect(**code)) || failed(compiler.add(**code)))
       return failure();
   }
   std::string error;
-  auto image = compileImage(codes, target, symbolsOf(set), error);
+  auto image = compiler.link(symbolsOf(set), error);
   if (!image)
     return emitError(loc, error);
   return CodeImage{target.name, std::move(*image)};

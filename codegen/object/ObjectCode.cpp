@@ -13,10 +13,9 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/Threading.h"
 #include "llvm/Target/TargetMachine.h"
-#include <atomic>
+#include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <numeric>
 #include <sys/mman.h>
 #include <system_error>
 #include <thread>
@@ -132,22 +131,6 @@ bool optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   return true;
 }
 
-/// Calls work(i) for all i < `count`, on one thread per core or as many as the system grants.
-void parallelFor(size_t count, llvm::function_ref<void(size_t)> work) {
-  std::atomic<size_t> next = 0;
-  auto some = [&] {
-    for (size_t i; (i = next++) < count;)
-      work(i);
-  };
-  std::vector<std::jthread> helpers;
-  try {
-    for (size_t i = 1; i < std::min<size_t>(count, llvm::hardware_concurrency().compute_thread_count()); ++i)
-      helpers.emplace_back(some);
-  } catch (const std::system_error &) {
-  }
-  some();
-}
-
 std::optional<Image> link(llvm::ArrayRef<llvm::StringRef> objects, llvm::ArrayRef<std::string> symbols,
                           std::string &error) {
   auto fail = [&](const llvm::Twine &why) {
@@ -229,50 +212,107 @@ std::string assembly(llvm::Module &module, const Target &target) {
   return text.str().str();
 }
 
-struct KernelCode::Code {
-  llvm::LLVMContext context;
+/// The LLVM IR of one kernel. Each has a context of its own, so that threads share nothing.
+struct KernelIR {
+  size_t place; // among the kernels
+  std::unique_ptr<llvm::LLVMContext> context;
   std::unique_ptr<llvm::Module> module;
-  unsigned size() const { return module->getInstructionCount(); }
 };
 
-KernelCode::KernelCode() = default;
-KernelCode::~KernelCode() = default;
-KernelCode::KernelCode(KernelCode &&) = default;
+struct KernelCompiler::State {
+  explicit State(const Target &target) : target(target) {}
 
-mlir::LogicalResult KernelCode::translate(mlir::ModuleOp module, const Target &target) {
-  code = std::make_unique<Code>();
-  code->module = translated(module, target, code->context);
-  return code->module ? mlir::success() : module.emitError("translation to LLVM IR failed");
+  const Target &target;
+  const unsigned maxThreads = llvm::hardware_concurrency().compute_thread_count();
+  std::mutex mutex;
+  std::condition_variable_any changed;
+  std::vector<KernelIR> waiting;
+  std::deque<llvm::SmallString<0>> objects; // one per kernel; references stay valid
+  bool failed = false;
+  std::vector<std::jthread> helpers; // last: they use the others
+
+  /// The largest kernel that waits, so that none of the large ones is left for the end.
+  KernelIR takeLargest() {
+    auto largest = llvm::max_element(waiting, [](const KernelIR &x, const KernelIR &y) {
+      return x.module->getInstructionCount() < y.module->getInstructionCount();
+    });
+    KernelIR taken = std::move(*largest);
+    waiting.erase(largest);
+    return taken;
+  }
+
+  void compile(KernelIR kernel, llvm::SmallVectorImpl<char> &object) {
+    llvm::raw_svector_ostream out(object);
+    auto machine = machineFor(target);
+    if (machine && optimize(*kernel.module, *machine) &&
+        emit(*kernel.module, *machine, llvm::CodeGenFileType::ObjectFile, out))
+      return;
+    std::lock_guard lock(mutex);
+    failed = true;
+  }
+
+  /// Compiles waiting kernels. When none is left, returns, or waits for more until `stop` is requested.
+  void work(std::optional<std::stop_token> stop) {
+    std::unique_lock lock(mutex);
+    while (true) {
+      if (stop && !changed.wait(lock, *stop, [&] { return !waiting.empty(); }))
+        return;
+      if (waiting.empty())
+        return;
+      KernelIR kernel = takeLargest();
+      llvm::SmallString<0> &object = objects[kernel.place];
+      lock.unlock();
+      compile(std::move(kernel), object);
+      lock.lock();
+    }
+  }
+};
+
+KernelCompiler::KernelCompiler(const Target &target) : state(std::make_unique<State>(target)) {}
+
+KernelCompiler::~KernelCompiler() {
+  std::lock_guard lock(state->mutex);
+  state->waiting.clear();
 }
 
-std::optional<Image> compileImage(llvm::MutableArrayRef<KernelCode> kernels, const Target &target,
-                                  llvm::ArrayRef<std::string> symbols, std::string &error) {
-  if (kernels.empty()) { // the linker needs an object; there are no kernels if all steps are host calls
-    llvm::LLVMContext context;
-    llvm::Module nothing("nothing", context);
-    return compileImage(nothing, target, symbols, error);
+mlir::LogicalResult KernelCompiler::add(mlir::ModuleOp module) {
+  auto context = std::make_unique<llvm::LLVMContext>();
+  auto translatedModule = translated(module, state->target, *context);
+  if (!translatedModule)
+    return module.emitError("translation to LLVM IR failed");
+  size_t waiting = 0;
+  {
+    std::lock_guard lock(state->mutex);
+    size_t place = state->objects.size();
+    state->objects.emplace_back();
+    state->waiting.push_back({place, std::move(context), std::move(translatedModule)});
+    waiting = state->waiting.size();
   }
-  std::vector<size_t> largestFirst(kernels.size()); // so that no core waits for a large last kernel
-  std::iota(largestFirst.begin(), largestFirst.end(), size_t(0));
-  llvm::stable_sort(largestFirst,
-                    [&](size_t x, size_t y) { return kernels[x].code->size() > kernels[y].code->size(); });
-  std::vector<llvm::SmallString<0>> objects(kernels.size());
-  std::atomic<bool> failed = false;
-  parallelFor(kernels.size(), [&](size_t i) {
-    KernelCode::Code &code = *kernels[largestFirst[i]].code;
-    llvm::raw_svector_ostream out(objects[largestFirst[i]]);
-    auto machine = machineFor(target);
-    if (!machine || !optimize(*code.module, *machine) ||
-        !emit(*code.module, *machine, llvm::CodeGenFileType::ObjectFile, out))
-      failed = true;
-    code.module.reset();
-  });
-  if (failed) {
-    error = std::string("LLVM has no code generator for ") + target.cpu;
+  state->changed.notify_one();
+  // The caller compiles, too, in link(): a single kernel needs no other thread.
+  if (waiting < 2 || state->helpers.size() + 1 >= state->maxThreads)
+    return mlir::success();
+  try {
+    state->helpers.emplace_back([state = state.get()](const std::stop_token &stop) { state->work(stop); });
+  } catch (const std::system_error &) { // the system grants no more threads
+  }
+  return mlir::success();
+}
+
+std::optional<Image> KernelCompiler::link(llvm::ArrayRef<std::string> symbols, std::string &error) {
+  state->work(std::nullopt);
+  state->helpers.clear(); // waits for kernels in progress
+  if (state->failed) {
+    error = std::string("LLVM has no code generator for ") + state->target.cpu;
     return std::nullopt;
   }
-  std::vector<llvm::StringRef> parts(objects.begin(), objects.end());
-  return link(parts, symbols, error);
+  if (state->objects.empty()) { // the linker needs an object; there are no kernels if all steps are host calls
+    llvm::LLVMContext context;
+    llvm::Module nothing("nothing", context);
+    return compileImage(nothing, state->target, symbols, error);
+  }
+  std::vector<llvm::StringRef> objects(state->objects.begin(), state->objects.end());
+  return codegen::link(objects, symbols, error);
 }
 
 std::optional<Image> compileImage(llvm::Module &module, const Target &target, llvm::ArrayRef<std::string> symbols,

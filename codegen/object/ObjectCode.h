@@ -4,6 +4,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SmallVector.h"
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace llvm {
@@ -27,25 +29,22 @@ struct Image {
   std::vector<uint64_t> entries; // address of each requested symbol
 };
 
-/// The LLVM IR of one kernel with its own context; one thread at a time may use it.
-class KernelCode {
+/// Compiles kernels to machine code on the other cores while the caller still makes further ones.
+class KernelCompiler {
 public:
-  KernelCode();
-  ~KernelCode();
-  KernelCode(KernelCode &&);
-  /// Translates a module of the llvm dialect, which is consumed. Reports errors at the module.
-  mlir::LogicalResult translate(mlir::ModuleOp, const Target &);
+  explicit KernelCompiler(const Target &);
+  ~KernelCompiler(); // waits for its threads; what is not compiled yet is dropped
+  KernelCompiler(const KernelCompiler &) = delete;
+  KernelCompiler &operator=(const KernelCompiler &) = delete;
+  /// Translates a module of the llvm dialect to LLVM IR, here, and has that compiled. Reports errors at the module.
+  mlir::LogicalResult add(mlir::ModuleOp);
+  /// Compiles what is left and links the code in the order of add(). On failure returns nullopt and sets `error`.
+  std::optional<Image> link(llvm::ArrayRef<std::string> symbols, std::string &error);
 
 private:
-  friend std::optional<Image> compileImage(llvm::MutableArrayRef<KernelCode>, const Target &,
-                                           llvm::ArrayRef<std::string>, std::string &);
-  struct Code;
-  std::unique_ptr<Code> code;
+  struct State;
+  std::unique_ptr<State> state;
 };
-
-/// Compiles kernels in parallel and links them. On failure returns nullopt and sets `error`.
-std::optional<Image> compileImage(llvm::MutableArrayRef<KernelCode>, const Target &,
-                                  llvm::ArrayRef<std::string> symbols, std::string &error);
 
 /// Compiles and links the functions of an optimised module.
 std::optional<Image> compileImage(llvm::Module &, const Target &, llvm::ArrayRef<std::string> symbols,
