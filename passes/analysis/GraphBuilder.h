@@ -87,6 +87,13 @@ inline std::vector<int64_t> axesFrom(int64_t first, int64_t rank) {
   return axes;
 }
 
+inline std::vector<int64_t> concatenated(std::initializer_list<llvm::ArrayRef<int64_t>> lists) {
+  std::vector<int64_t> all;
+  for (llvm::ArrayRef<int64_t> list : lists)
+    all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
 /// Makes `operand` the result of a copying kernel, so that it has its own buffer. Function results that are arguments,
 /// constants or repeated need that, and initial states of loops.
 void copyByKernel(mlir::OpOperand &operand);

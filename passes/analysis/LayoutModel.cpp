@@ -117,9 +117,9 @@ LayoutRule LayoutModel::ruleOf(Operation *op) {
 LayoutRule LayoutModel::fixedRule(Operation *) { return {}; }
 
 LayoutRule LayoutModel::windowRule(Operation *op) {
+  windows = true;
   if (!isWindow(op) || !settle(op->getOperand(0), 1))
     return {};
-  windows = true;
   channelDims[op->getResult(0)] = 1;
   return isa<ConvOp>(op) ? LayoutRule{{Form::Last, Form::Any, Form::Any}, Form::Last}
                          : LayoutRule{{Form::Own}, Form::Own};

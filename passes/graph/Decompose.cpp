@@ -138,6 +138,7 @@ struct DecomposePass : impl::DecomposePassBase<DecomposePass> {
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
     populateContractionDecompositions(set);
+    populateConvTransposeDecompositions(set);
     populateNormalizationDecompositions(set);
     populateIndexDecompositions(set);
     set.add<ScalarOperand, RandomRows>(context);

@@ -4,8 +4,10 @@
 
 namespace burin::passes {
 
-/// Attention, dot_general, transposed convolution, convolution with bias.
+/// Attention, dot_general, convolution with bias.
 void populateContractionDecompositions(mlir::RewritePatternSet &);
+/// Transposed convolution.
+void populateConvTransposeDecompositions(mlir::RewritePatternSet &);
 /// Normalisations with statistics per channel or per group.
 void populateNormalizationDecompositions(mlir::RewritePatternSet &);
 /// nonzero.

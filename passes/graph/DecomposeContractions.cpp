@@ -9,13 +9,6 @@ using namespace burin::ir;
 namespace burin::passes {
 namespace {
 
-std::vector<int64_t> concatenated(std::initializer_list<ArrayRef<int64_t>> lists) {
-  std::vector<int64_t> all;
-  for (ArrayRef<int64_t> list : lists)
-    all.insert(all.end(), list.begin(), list.end());
-  return all;
-}
-
 /// softmax(query · scale · keyᵀ, masked) · value in f64; attention kernels compute the other types.
 class Attention : public OpRewritePattern<ScaledDotProductAttentionOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -105,53 +98,6 @@ class DotGeneral : public OpRewritePattern<DotGeneralOp> {
   }
 };
 
-/// A transposed convolution is a convolution over x with zeros inserted between its elements, with the kernel mirrored
-/// and its channels exchanged.
-class ConvTranspose : public OpRewritePattern<ConvTransposeOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(ConvTransposeOp op, PatternRewriter &rewriter) const override {
-    GraphBuilder g(rewriter, op.getLoc());
-    Shape kernel = shapeOf(op.getWeight());
-    size_t spatial = kernel.size() - 2;
-    auto entry = [](ArrayRef<int64_t> list, size_t i, int64_t otherwise) { return list.empty() ? otherwise : list[i]; };
-    std::vector<int64_t> low(2, 0), high(2, 0), interior(2, 0), dilations;
-    for (size_t i = 0; i < spatial; ++i) {
-      int64_t dilation = entry(op.getDilations(), i, 1), reach = dilation * (kernel[2 + i].value() - 1);
-      size_t end = op.getPadding().size() == 2 * spatial ? spatial + i : i;
-      low.push_back(reach - entry(op.getPadding(), i, 0));
-      high.push_back(reach - entry(op.getPadding(), end, 0) + entry(op.getOutputPadding(), i, 0));
-      interior.push_back(entry(op.getStrides(), i, 1) - 1);
-      dilations.push_back(dilation);
-    }
-    Value x = g.op<PadOp>({op.getX()}, {{"low", low}, {"high", high}, {"interior", interior}});
-    Value result = g.op<ConvOp>({x, mirrored(g, op.getWeight(), op.getGroups()), op.getBias()},
-                                {{"strides", std::vector<int64_t>(spatial, 1)},
-                                 {"padding", std::vector<int64_t>(2 * spatial, 0)},
-                                 {"dilations", dilations},
-                                 {"groups", int64_t(op.getGroups())}});
-    rewriter.replaceOp(op, result);
-    return success();
-  }
-
-  /// [C, O/groups, kernel…] to [O, C/groups, kernel…], each kernel dimension reversed.
-  static Value mirrored(GraphBuilder &g, Value weight, int64_t groups) {
-    Shape shape = shapeOf(weight);
-    int64_t rank = int64_t(shape.size());
-    Dim in = floordiv(shape[0], groups), out = shape[1];
-    Value w = g.op<FlipOp>({weight}, {{"axes", axesFrom(2, rank)}});
-    auto with = [&](std::initializer_list<Dim> channels) {
-      Shape result(channels);
-      result.insert(result.end(), shape.begin() + 2, shape.end());
-      return result;
-    };
-    std::vector<int64_t> perm{0, 2, 1};
-    for (int64_t axis : axesFrom(3, rank + 1))
-      perm.push_back(axis);
-    w = g.transpose(g.reshape(w, with({groups, in, out})), perm);
-    return g.reshape(w, with({out * Dim(groups), in}));
-  }
-};
-
 /// The bias becomes an addition, which fuses with the convolution. For 16-bit floats that would round twice, so the
 /// bias stays until the convolution is lowered.
 class ConvBias : public OpRewritePattern<ConvOp> {
@@ -175,7 +121,7 @@ class ConvBias : public OpRewritePattern<ConvOp> {
 } // namespace
 
 void populateContractionDecompositions(RewritePatternSet &patterns) {
-  patterns.add<Attention, DotGeneral, ConvTranspose, ConvBias>(patterns.getContext());
+  patterns.add<Attention, DotGeneral, ConvBias>(patterns.getContext());
 }
 
 } // namespace burin::passes

@@ -175,8 +175,19 @@ std::vector<Example> transposedConvolution(const Row &row, DType dtype) {
        {{"strides", Ints{2}}, {"padding", Ints{1}}, {"output_padding", Ints{1}}},
        sizes},
       5);
+  // Positions of the result that no element of x contributes to.
+  add({{2, 4, 5}, {4, 3, 2}, true, {{"strides", Ints{3}}, {"output_padding", Ints{2}}}}, 3);
   if (dtype != f32)
     return list;
+  add({{b, 4, n, m}, {4, 3, 1, 2}, true, {{"strides", Ints{3, 2}}, {"output_padding", Ints{1, 0}}}, sizes}, 3);
+  add({{b, 6, n, m},
+       {6, 2, 4, 3},
+       true,
+       {{"strides", Ints{2, 3}}, {"groups", int64_t(3)}, {"padding", Ints{1, 0}}},
+       sizes},
+      6);
+  add({{2, 3, 6, 5}, {3, 4, 5, 5}, false, {{"strides", Ints{2, 1}}, {"padding", Ints{3, 4, 2, 0}}}}, 4);
+  add({{1, 3, 4, 4}, {3, 1, 4, 4}, true, {{"strides", Ints{2}}, {"groups", int64_t(3)}, {"padding", Ints{1}}}}, 3);
   add({{2, 4, 9}, {4, 3, 4}, true, {{"strides", Ints{3}}, {"dilations", Ints{2}}}}, 3);
   add({{1, 2, 3, 4, 5}, {2, 3, 2, 2, 3}, false, {{"strides", Ints{2}}}}, 3);
   add({{1, 6, 5, 5}, {6, 2, 3, 3}, true, {{"groups", int64_t(3)}, {"padding", Ints{2}}}}, 6);

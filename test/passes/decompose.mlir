@@ -32,20 +32,6 @@ func.func @dot(%x: tensor<3x2x5xf32>, %y: tensor<5x7x2xf32>) -> tensor<2x3x7xf32
   return %r : tensor<2x3x7xf32>
 }
 
-// CHECK-LABEL: func.func @conv_transpose(
-// CHECK: %[[X:.*]] = burin.pad %arg0 {high = array<i64: 0, 0, 2>, interior = array<i64: 0, 0, 1>, low = array<i64: 0, 0, 1>}
-// CHECK: %[[F:.*]] = burin.flip %arg1 {axes = array<i64: 2>}
-// CHECK: %[[G:.*]] = burin.reshape %[[F]] {shape = [2, 2, 3, 3]}
-// CHECK: %[[T:.*]] = burin.transpose %[[G]] {perm = array<i64: 0, 2, 1, 3>}
-// CHECK: %[[W:.*]] = burin.reshape %[[T]] {shape = [6, 2, 3]}
-// CHECK: %[[C:.*]] = burin.conv %[[X]], %[[W]] {{.*}}groups = 2
-// CHECK: %[[B:.*]] = burin.broadcast_to
-// CHECK: burin.add %[[C]], %[[B]]
-func.func @conv_transpose(%x: tensor<?x4x5xf32, ["n"]>, %w: tensor<4x3x3xf32>, %b: tensor<6xf32>) -> tensor<?x6x10xf32, ["n"]> {
-  %r = burin.conv_transpose %x, %w, %b {strides = array<i64: 2>, padding = array<i64: 1, 1>, dilations = array<i64: 1>, output_padding = array<i64: 1>, groups = 2 : i64} : (tensor<?x4x5xf32, ["n"]>, tensor<4x3x3xf32>, tensor<6xf32>) -> tensor<?x6x10xf32, ["n"]>
-  return %r : tensor<?x6x10xf32, ["n"]>
-}
-
 // CHECK-LABEL: func.func @bn(
 // CHECK: burin.rsqrt
 // CHECK: %[[X:.*]] = burin.cast %arg0 {dtype = f32}
