@@ -19,7 +19,7 @@ struct TransposedWindow {
   /// they are cropped.
   int64_t highPadding() const { return kernel - taps() * stride - high + extra; }
   /// Whether products contribute to all positions of the result.
-  bool reachesAll() const { return kernel >= stride && highPadding() <= 0; }
+  bool reachesAll() const { return kernel >= stride && extra <= high; }
 };
 
 std::vector<TransposedWindow> windowsOf(ConvTransposeOp op) {

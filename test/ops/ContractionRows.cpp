@@ -177,6 +177,7 @@ std::vector<Example> transposedConvolution(const Row &row, DType dtype) {
       5);
   // Positions of the result that no element of x contributes to.
   add({{2, 4, 5}, {4, 3, 2}, true, {{"strides", Ints{3}}, {"output_padding", Ints{2}}}}, 3);
+  add({{1, 4, 3}, {4, 2, 3}, true, {{"strides", Ints{2}}, {"padding", Ints{1, 0}}, {"output_padding", Ints{1}}}}, 2);
   if (dtype != f32)
     return list;
   add({{b, 4, n, m}, {4, 3, 1, 2}, true, {{"strides", Ints{3, 2}}, {"output_padding", Ints{1, 0}}}, sizes}, 3);
