@@ -115,7 +115,7 @@ TEST_CASE("parameters and tensors that a jitted function captures count as its a
 TEST_CASE("a jitted training step differentiates inside") {
   manual_seed(1);
   Net net;
-  optim::SGD optimizer(net.parameters(), {.lr = 0.1});
+  optim::SGD optimizer(net.parameters(), {.lr = 0.01});
   auto step = jit([&](const Tensor &x) {
     optimizer.zero_grad();
     Tensor loss = net(x).pow(2).sum();
