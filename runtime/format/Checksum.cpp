@@ -12,8 +12,10 @@ constexpr size_t kLarge = size_t(16) << 20;  // from this many bytes on two thre
 constexpr uint32_t kPolynomial = 0x82f63b78; // Castagnoli, reflected
 
 // tables[k][b]: the CRC of byte b followed by k zero bytes.
-constexpr auto makeTables() {
-  std::array<std::array<uint32_t, 256>, 8> t{};
+using Tables = std::array<std::array<uint32_t, 256>, 8>;
+
+Tables makeTables() {
+  Tables t;
   for (uint32_t b = 0; b < 256; ++b) {
     uint32_t crc = b;
     for (int i = 0; i < 8; ++i)
@@ -25,7 +27,11 @@ constexpr auto makeTables() {
       t[k][b] = (t[k - 1][b] >> 8) ^ t[0][t[k - 1][b] & 255];
   return t;
 }
-constexpr auto tables = makeTables();
+/// Computed in about 10 us rather than stored in 8 KB of the library.
+const Tables &tables() {
+  static const Tables made = makeTables();
+  return made;
+}
 
 uint64_t load64(const std::byte *p) {
   uint64_t x;
@@ -34,26 +40,28 @@ uint64_t load64(const std::byte *p) {
 }
 
 // The steps below work on the inverted CRC.
-uint32_t step8(uint32_t crc, uint64_t x) {
+uint32_t step8(const Tables &t, uint32_t crc, uint64_t x) {
   x ^= crc;
   uint32_t out = 0;
   for (int k = 0; k < 8; ++k)
-    out ^= tables[7 - k][(x >> (8 * k)) & 255];
+    out ^= t[7 - k][(x >> (8 * k)) & 255];
   return out;
 }
-uint32_t step1(uint32_t crc, std::byte b) { return (crc >> 8) ^ tables[0][(crc ^ uint32_t(b)) & 255]; }
+uint32_t step1(const Tables &t, uint32_t crc, std::byte b) { return (crc >> 8) ^ t[0][(crc ^ uint32_t(b)) & 255]; }
 
 uint32_t tail(uint32_t crc, std::span<const std::byte> data) {
+  const Tables &t = tables();
   for (std::byte b : data)
-    crc = step1(crc, b);
+    crc = step1(t, crc, b);
   return crc;
 }
 
 /// Lanes are consecutive parts of the data; several at once hide the latency of a step.
 template <int Lanes> void portable(const std::byte *p, size_t part, uint32_t *crc) {
+  const Tables &t = tables();
   for (size_t i = 0; i < part; i += 8)
     for (int lane = 0; lane < Lanes; ++lane)
-      crc[lane] = step8(crc[lane], load64(p + lane * part + i));
+      crc[lane] = step8(t, crc[lane], load64(p + lane * part + i));
 }
 
 #if defined(__x86_64__)
@@ -101,10 +109,11 @@ bool byTwoThreads(const Half halves[2]) {
 } // namespace
 
 uint32_t crc32c(std::span<const std::byte> data, uint32_t crc) {
+  const Tables &t = tables();
   crc = ~crc;
   size_t whole = data.size() & ~size_t(7);
   for (size_t i = 0; i < whole; i += 8)
-    crc = step8(crc, load64(data.data() + i));
+    crc = step8(t, crc, load64(data.data() + i));
   return ~tail(crc, data.subspan(whole));
 }
 
