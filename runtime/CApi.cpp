@@ -485,6 +485,12 @@ const burin_runtime_api table = {
     api::deviceSetMemoryLimit,
     [](burin_session *s) { return s ? give(s->session().synchronize()) : missing("session"); },
     sessionStateOnDevice,
+    [](burin_session *s, const char *path) {
+      return s && path ? give(s->session().saveStates(path)) : missing("session or path");
+    },
+    [](burin_session *s, const char *path) {
+      return s && path ? give(s->session().loadStates(path)) : missing("session or path");
+    },
 };
 
 } // namespace

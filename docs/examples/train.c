@@ -2,7 +2,6 @@
 #include <burin/runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const burin_runtime_api *rt;
 
@@ -23,45 +22,6 @@ static void draw(float points[32][2], int64_t inside[32]) {
     points[i][1] = between(-1, 1);
     inside[i] = points[i][0] * points[i][0] + points[i][1] * points[i][1] < 0.6f;
   }
-}
-
-/* All states as a safetensors file: the length of a JSON header, the header, the bytes. */
-static int save(burin_artifact *artifact, burin_session *session, const char *path) {
-  static const char *const names[] = {[BURIN_F32] = "F32", [BURIN_F64] = "F64", [BURIN_I64] = "I64"};
-  static const size_t widths[] = {[BURIN_F32] = 4, [BURIN_F64] = 8, [BURIN_I64] = 8};
-  char header[8192] = "{";
-  uint64_t length = 1, begin = 0;
-  FILE *file = fopen(path, "wb");
-  if (!file)
-    return 1;
-  for (int pass = 0; pass < 2; ++pass) {
-    for (uint32_t i = 0; i < rt->artifact_state_count(artifact); ++i) {
-      burin_tensor value;
-      if (report(rt->session_read_state(session, i, &value)))
-        return 1;
-      uint64_t bytes = widths[value.dtype];
-      for (uint32_t d = 0; d < value.rank; ++d)
-        bytes *= (uint64_t)value.shape[d];
-      if (pass == 1) {
-        fwrite(value.data, 1, bytes, file);
-        continue;
-      }
-      length += (uint64_t)snprintf(header + length, sizeof header - length, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[",
-                                   i ? "," : "", rt->artifact_state(artifact, i)->name, names[value.dtype]);
-      for (uint32_t d = 0; d < value.rank; ++d)
-        length += (uint64_t)snprintf(header + length, sizeof header - length, "%s%lld", d ? "," : "",
-                                     (long long)value.shape[d]);
-      length += (uint64_t)snprintf(header + length, sizeof header - length, "],\"data_offsets\":[%llu,%llu]}",
-                                   (unsigned long long)begin, (unsigned long long)(begin + bytes));
-      begin += bytes;
-    }
-    if (pass == 0) {
-      header[length++] = '}';
-      fwrite(&length, sizeof length, 1, file);
-      fwrite(header, 1, length, file);
-    }
-  }
-  return fclose(file);
 }
 
 int main(void) {
@@ -96,7 +56,7 @@ int main(void) {
     right += ((const int64_t *)classes.data)[i] == inside[i];
   printf("%s, %s\n", last < first / 2 ? "the loss falls" : "the loss does not fall",
          right >= 28 ? "learned" : "not learned");
-  if (save(artifact, learn, "trained.safetensors"))
+  if (report(rt->session_save_states(learn, "trained.safetensors")))
     return 1;
   rt->session_release(predict);
   rt->session_release(learn);

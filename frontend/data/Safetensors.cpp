@@ -1,4 +1,4 @@
-#include "runtime/npy/Safetensors.h"
+#include "runtime/format/Safetensors.h"
 #include "burin/creation.h"
 #include "burin/data.h"
 #include "frontend/data/Mapping.h"
@@ -52,7 +52,7 @@ void save_safetensors(const std::string &path, const StateDict &tensors,
                       const std::map<std::string, std::string> &metadata, Location where) {
   const Location place = inScope(where);
   std::vector<StorageRef> storages;
-  rt::SafetensorsFile content{{}, metadata};
+  rt::SafetensorsFile content{{}, {metadata.begin(), metadata.end()}};
   for (const auto &[name, tensor] : tensors) {
     storages.push_back(concreteStorage(tensor, "save_safetensors", place));
     rt::Safetensor &entry = content.tensors.emplace_back(rt::Safetensor{name, tensor.dtype(place), {}});

@@ -1,4 +1,3 @@
-#include "burin/data.h"
 #include "codegen/Compiler.h"
 #include "frontend/execute/EagerKernel.h"
 #include "frontend/tape/Opaque.h"
@@ -280,46 +279,14 @@ void Artifact::reset_states(Location where) const {
 
 void Artifact::save_states(const std::string &path, Location where) const {
   const Location place = inScope(where);
-  StateDict all;
-  auto copy = [&](rt::Session &session) -> rt::Status {
-    for (uint32_t i = 0; i < data->states.size(); ++i) {
-      rt::TensorView view;
-      if (rt::Status status = session.readState(i, view); !status.ok())
-        return status;
-      all.emplace_back(data->states[i].name, copyOf(view.data, data->states[i].spec, place));
-    }
-    return {};
-  };
-  check(data->ready("save_states", place).onStates(copy), "save_states", place);
-  save_safetensors(path, all, {}, place);
+  auto save = [&](rt::Session &session) { return session.saveStates(path); };
+  check(data->ready("save_states", place).onStates(save), "save_states", place);
 }
 
 void Artifact::load_states(const std::string &path, Location where) const {
   const Location place = inScope(where);
-  Executable &executable = data->ready("load_states", place);
-  StateDict all = load_safetensors(path, nullptr, place);
-  std::vector<const Tensor *> values(data->states.size());
-  for (const auto &[name, value] : all) {
-    uint32_t i = stateIndex(name, "load_states", place);
-    const TensorSpec &wanted = data->states[i].spec;
-    if (TensorSpec given = value.spec(place); given != wanted)
-      throw Error(place, "load_states",
-                  "the state \"" + name + "\" is " + str(wanted) + ", but in \"" + path + "\" " + str(given));
-    values[i] = &value;
-  }
-  for (size_t i = 0; i < values.size(); ++i)
-    if (!values[i])
-      throw Error(place, "load_states", "\"" + path + "\" lacks the state \"" + data->states[i].name + "\"");
-  auto write = [&](rt::Session &session) -> rt::Status {
-    for (uint32_t i = 0; i < values.size(); ++i) {
-      const rt::SharedBuffer &buffer = await(concreteStorage(*values[i], "load_states", place), place);
-      rt::Bytes bytes(static_cast<const std::byte *>(buffer.data()), byteCount(data->states[i].spec));
-      if (rt::Status status = session.writeState(i, bytes); !status.ok())
-        return status;
-    }
-    return {};
-  };
-  check(executable.onStates(write), "load_states", place);
+  auto read = [&](rt::Session &session) { return session.loadStates(path); };
+  check(data->ready("load_states", place).onStates(read), "load_states", place);
 }
 
 Artifact Artifact::with_own_states(Location where) const {

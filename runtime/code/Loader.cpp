@@ -1,4 +1,5 @@
 #include "runtime/code/Loader.h"
+#include "runtime/code/MappedFile.h"
 #include "runtime/format/Target.h"
 #include "runtime/support/Format.h"
 #include <cerrno>
@@ -10,14 +11,12 @@
 #include <unistd.h>
 
 namespace burin::rt {
-namespace {
 
-Status ioError(const char *what, const std::string &path, int error) {
+static Status ioError(const char *what, const std::string &path, int error) {
   return {ErrorCode::Io,
           text("cannot ", what, " ", path, ": ", std::strerror(error), "\n  check the path and its permissions")};
 }
 
-/// Maps a whole file read-only; the owner unmaps it.
 Status mapFile(const std::string &path, Bytes &bytes, std::shared_ptr<const void> &owner) {
   int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0)
@@ -42,14 +41,12 @@ Status mapFile(const std::string &path, Bytes &bytes, std::shared_ptr<const void
   return {};
 }
 
-std::string targetList(const std::vector<Code> &codes) {
+static std::string targetList(const std::vector<Code> &codes) {
   std::string out;
   for (const Code &code : codes)
     out += (out.empty() ? "" : ", ") + code.target;
   return out.empty() ? "none" : out;
 }
-
-} // namespace
 
 Status Program::chooseCode(const ArtifactView &view) {
   int best = -1;

@@ -70,6 +70,11 @@ public:
   Status copyStates(Session &from);
   /// Element j of a state along `axis` becomes element order[j]; for example, the rows of a cache follow their beams.
   Status reorderState(uint32_t i, uint32_t axis, std::span<const int64_t> order);
+  /// Writes all states to a file, by name, as safetensors. The write is atomic.
+  Status saveStates(const std::string &path);
+  /// Replaces all states by those of a file, which must have exactly these names, element types and shapes; otherwise
+  /// nothing is changed.
+  Status loadStates(const std::string &path);
 
   /// Called after each step of later runs; a null function disables it.
   Status setProfile(const ProfileHook &hook);
@@ -100,6 +105,8 @@ private:
   Status keepReport(uint32_t function, GpuRun &mode, std::shared_ptr<PendingRun> *later);
   Status allocateState(GrowingMemory &memory, const StateMemory &of, uint32_t state) const;
   void copyState(void *to, const void *from, uint64_t bytes);
+  Status overwriteState(uint32_t state, const void *from, bool isOnGpu);
+  Status valuesIn(Bytes file, const std::string &path, std::vector<const std::byte *> &values) const;
 };
 
 /// Marks a session busy for the duration of one call.

@@ -175,13 +175,17 @@ Status Session::writeState(uint32_t i, Bytes bytes, bool isOnGpu) {
   if (bytes.size() != states[i].bytes)
     return {ErrorCode::InvalidArgument, text("the state ", program().artifact().states[i].name, " has ",
                                              states[i].bytes, " bytes, ", bytes.size(), " were given")};
+  return overwriteState(i, bytes.data(), isOnGpu);
+}
+
+Status Session::overwriteState(uint32_t i, const void *from, bool isOnGpu) {
+  StateMemory &memory = states[i];
   if (!gpu) {
-    copyState(states[i].value.data(), bytes.data(), bytes.size());
+    copyState(memory.value.data(), from, memory.bytes);
     return {};
   }
   gpu::Gpu::Use use(*gpu);
-  isOnGpu ? gpu->copy(states[i].value.data(), bytes.data(), bytes.size())
-          : gpu->toGpu(states[i].value.data(), bytes.data(), bytes.size());
+  isOnGpu ? gpu->copy(memory.value.data(), from, memory.bytes) : gpu->toGpu(memory.value.data(), from, memory.bytes);
   return gpu->finish();
 }
 

@@ -96,7 +96,8 @@ TEST_CASE("states are read, written, reset, saved and loaded by name") {
   CHECK_ERROR((void)artifact.state("bias"), "no state \"bias\"; it has");
   save_safetensors(folder / "part.safetensors", {{"out.bias", zeros({3})}});
   CHECK_ERROR(artifact.load_states(folder / "part.safetensors"), "lacks the state");
-  // The failed call left the state unchanged.
+  CHECK_ERROR(artifact.load_states(folder / "none.safetensors"), "none.safetensors: No such file");
+  // The failed calls left the state unchanged.
   CHECK(artifact.state("out.bias").to_vector<float>() == std::vector<float>{1, 2, 3});
 }
 

@@ -60,6 +60,7 @@ private:
   std::vector<burin_tensor> given, produced;
 
   bool ok(burin_status *status);
+  bool fileOk(burin_status *status);
   bool checkNames(const Options::Named &named, const std::vector<NamedTensor> &tensors, const char *what);
   bool readInputs();
   bool chooseSizes();

@@ -1,5 +1,4 @@
 // Runs over several inputs (--data), and reads and writes states.
-#include "runtime/npy/Safetensors.h"
 #include "tools/common/Runner.h"
 #include <algorithm>
 #include <cstdio>
@@ -60,67 +59,26 @@ bool Runner::runOverData() {
   return true;
 }
 
-static std::string textOf(const burin_tensor_info &state) {
-  return typeText(DType(state.dtype), {state.dims, state.rank});
+/// Reports a failed access to a file of states.
+bool Runner::fileOk(burin_status *status) {
+  if (!status)
+    return true;
+  fail(kUsage, rt.status_message(status));
+  rt.status_release(status);
+  return false;
 }
 
 bool Runner::startStates() {
-  if (!ok(rt.session_reset_states(session)))
-    return false;
-  if (o.state.empty())
-    return true;
-  std::string error;
-  std::optional<std::vector<std::byte>> file = rt::readWholeFile(o.state, error);
-  if (!file)
-    return fail(kUsage, error);
-  std::optional<rt::SafetensorsFile> content = rt::parseSafetensors(*file, error);
-  if (!content)
-    return fail(kUsage, "cannot read '" + o.state + "': " + error);
-  uint32_t count = rt.artifact_state_count(artifact);
-  for (const rt::Safetensor &tensor : content->tensors) {
-    uint32_t i = 0;
-    while (i < count && tensor.name != rt.artifact_state(artifact, i)->name)
-      ++i;
-    if (i == count)
-      return fail(kUsage, o.state + " holds " + tensor.name + ", which is no state of the artifact");
-    burin_tensor value{
-        file->data() + tensor.begin, tensor.shape.data(), uint32_t(tensor.shape.size()), uint8_t(tensor.dtype), {}};
-    if (!ok(rt.session_write_state(session, i, &value)))
-      return false;
-  }
-  for (uint32_t i = 0; i < count; ++i)
-    if (const burin_tensor_info &state = *rt.artifact_state(artifact, i);
-        std::ranges::none_of(content->tensors, [&](const rt::Safetensor &tensor) { return tensor.name == state.name; }))
-      return fail(kUsage, o.state + " lacks the state " + state.name + " " + textOf(state));
-  return true;
+  return ok(rt.session_reset_states(session)) &&
+         (o.state.empty() || fileOk(rt.session_load_states(session, o.state.c_str())));
 }
 
 bool Runner::saveStates() {
   if (o.saveState.empty())
     return true;
-  rt::SafetensorsFile content;
-  std::vector<burin_tensor> values(rt.artifact_state_count(artifact));
-  if (values.empty())
+  if (!rt.artifact_state_count(artifact))
     return fail(kUsage, "--save-state: the artifact has no states");
-  for (uint32_t i = 0; i < values.size(); ++i) {
-    if (!ok(rt.session_read_state(session, i, &values[i])))
-      return false;
-    content.tensors.push_back({rt.artifact_state(artifact, i)->name,
-                               DType(values[i].dtype),
-                               {values[i].shape, values[i].shape + values[i].rank}});
-  }
-  std::string error;
-  std::vector<std::byte> file;
-  if (!rt::startSafetensors(content, file, error))
-    return fail(kInternal, error);
-  uint64_t end = file.size();
-  for (const rt::Safetensor &tensor : content.tensors)
-    end = std::max(end, tensor.end);
-  file.resize(end);
-  for (size_t i = 0; i < values.size(); ++i)
-    if (const rt::Safetensor &tensor = content.tensors[i]; tensor.bytes())
-      std::memcpy(file.data() + tensor.begin, values[i].data, tensor.bytes());
-  return rt::writeWholeFile(o.saveState, file, error) || fail(kUsage, error);
+  return fileOk(rt.session_save_states(session, o.saveState.c_str()));
 }
 
 } // namespace burin::run

@@ -313,6 +313,12 @@ typedef struct burin_runtime_api {
   burin_status *(*session_synchronize)(burin_session *session);
   /* The value of a state on the device of the session, valid until the next run. */
   burin_status *(*session_state_on_device)(const burin_session *session, uint32_t index, burin_tensor *value);
+
+  /* Writes all states to a file, by name, as safetensors. The write is atomic. */
+  burin_status *(*session_save_states)(burin_session *session, const char *path);
+  /* Replaces all states by those of a file. It must hold exactly the states of the artifact, with their element types
+   * and shapes (BURIN_INVALID_ARGUMENT), and not be damaged (BURIN_BAD_ARTIFACT); otherwise nothing is changed. */
+  burin_status *(*session_load_states)(burin_session *session, const char *path);
 } burin_runtime_api;
 
 /* The function table of a version, or NULL if this library does not have that version. Never freed. */

@@ -1,5 +1,5 @@
 #include "test/gpu/bundle/Case.h"
-#include "runtime/npy/Safetensors.h"
+#include "runtime/format/Safetensors.h"
 #include <algorithm>
 
 namespace burin::test::bundle {

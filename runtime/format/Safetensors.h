@@ -4,10 +4,10 @@
 #include "burin/dtype.h"
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace burin::rt {
@@ -23,7 +23,7 @@ struct Safetensor {
 
 struct SafetensorsFile {
   std::vector<Safetensor> tensors; // in the order of the header
-  std::map<std::string, std::string> metadata;
+  std::vector<std::pair<std::string, std::string>> metadata;
 };
 
 /// Parses a file, which may be untrusted: names are distinct, and ranges lie in the file, do not overlap, and match the
