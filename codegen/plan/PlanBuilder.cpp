@@ -1,5 +1,6 @@
 #include "codegen/plan/BufferOrder.h"
 #include "codegen/plan/PlanTables.h"
+#include "ir/dialect/SizePlaces.h"
 #include "passes/Passes.h"
 #include "passes/analysis/DataDependentSizes.h"
 #include "passes/analysis/IterationSpace.h"
@@ -123,8 +124,9 @@ private:
       symbol.axis = axis;
       symbol.scale = linear->scale;
       symbol.offset = linear->offset;
-      if (symbol.min > 0 || symbol.max < INT64_MAX)
-        symbol.location = tables.location(argument.getLoc());
+      if (auto places = function->getAttrOfType<DictionaryAttr>(kSizePlacesAttr))
+        if (auto place = places.getAs<StringAttr>(symbol.name))
+          symbol.location = tables.location(place.str());
       plan.symbols.push_back(symbol);
     }
   }

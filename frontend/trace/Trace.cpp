@@ -3,6 +3,7 @@
 #include "frontend/tensor/OnDevice.h"
 #include "frontend/trace/FunctionScope.h"
 #include "frontend/trace/Origins.h"
+#include "ir/dialect/SizePlaces.h"
 #include "mlir/IR/Verifier.h"
 
 namespace burin {
@@ -52,13 +53,12 @@ static std::vector<std::string> completeNames(std::vector<std::string> names, si
   return names;
 }
 
-/// The first symbol of a shape that has a range.
-static std::optional<Dim::Symbol> rangeOf(const Shape &shape) {
+/// Calls `visit` for the symbols of a shape that restrict it: those with a range, and those of expressions.
+template <class F> static void eachRestriction(const Shape &shape, F visit) {
   for (const Dim &size : shape)
     for (const Dim::Symbol &symbol : size.symbols())
-      if (symbol.min > 0 || symbol.max < INT64_MAX)
-        return symbol;
-  return std::nullopt;
+      if (symbol.min > 0 || symbol.max < INT64_MAX || !size.symbol())
+        visit(symbol);
 }
 
 /// Checks that symbols of the same name have the same range.
@@ -99,9 +99,16 @@ Trace::Trace(std::shared_ptr<Graph::Data> given, std::string name, std::span<con
   function = mlir::func::FuncOp::create(builder, location, name, builder.getFunctionType(types, {}));
   mlir::Block *block = function.addEntryBlock();
   builder.setInsertionPointToEnd(block);
+  mlir::NamedAttrList places;
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (auto ranged = rangeOf(signature().inputs[i].spec.shape))
-      function.getArgument(i).setLoc(detail::mlirLocation(context, ranged->where));
+    eachRestriction(signature().inputs[i].spec.shape, [&](const Dim::Symbol &symbol) {
+      if (!*symbol.where.file)
+        return;
+      function.getArgument(i).setLoc(detail::mlirLocation(context, symbol.where));
+      places.set(symbol.name, builder.getStringAttr(symbol.where.str()));
+    });
+  if (!places.empty())
+    function->setAttr(ir::kSizePlacesAttr, places.getDictionary(context));
   for (const auto &[name, tensor] : names)
     if (tensor.defined())
       if (auto *storage = std::get_if<detail::StorageRef>(&detail::Access::state(tensor)->value))

@@ -128,7 +128,8 @@ private:
       const int64_t value = rest / s.scale;
       const char *separator = s.location ? ": " : "";
       if (!isFit)
-        problems.add(inputName(s.input), " axis ", s.axis, " must be ", dimension(s), ", got ", size);
+        problems.add(a.locations[s.location], separator, inputName(s.input), " axis ", s.axis, " must be ",
+                     dimension(s), ", got ", size);
       else if (value < s.min || value > s.max)
         problems.add(a.locations[s.location], separator, inputName(s.input), " axis ", s.axis, ": ", s.name,
                      " must be ", s.max == INT64_MAX ? text("at least ", s.min) : text("in [", s.min, ", ", s.max, "]"),
@@ -183,7 +184,15 @@ private:
       return;
     const Expr &expr = p.exprs[id];
     bool isConstant = expr.program.size() == 1 && expr.program[0].op == Expr::Op::Const;
-    problems.add(inputName(input), " axis ", axis, ": expected ",
+  /// "model.cpp:12: ", the place of the first symbol of a size that has one, or "".
+  std::string placeOf(const Expr &size) {
+    for (const Expr::Instr &instr : size.program)
+      if (instr.op == Expr::Op::Symbol && p.symbols[size_t(instr.value)].location)
+        return a.locations[p.symbols[size_t(instr.value)].location] + ": ";
+    return "";
+  }
+
+    problems.add(placeOf(expr), inputName(input), " axis ", axis, ": expected ",
                  isConstant ? std::string() : printed(expr, p.symbols) + " = ", want, ", got ", got,
                  isConstant ? std::string() : text(" (", symbolsText(), ")"));
   }

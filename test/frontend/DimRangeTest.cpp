@@ -50,6 +50,34 @@ TEST_CASE("a size can be a multiple of a symbol") {
   CHECK(contains(messageOf([&] { graph.run({ones({8})}); }), "n must be in [1, 4], got -1"));
 }
 
+TEST_CASE("a run with another size than a multiple is refused with the line of the Dim") {
+  const Dim n("n"), seq("seq", 2, 8);
+  const std::string line = "DimRangeTest.cpp:" + std::to_string(__LINE__ - 1);
+  auto f = [](const Tensor &x, const Tensor &y) { return x.sum() + y.sum(); };
+  const Dim m("m");
+  const std::string other = "DimRangeTest.cpp:" + std::to_string(__LINE__ - 1);
+  Graph graph = trace(f, {TensorSpec{f32, {seq, 8 * n}}, TensorSpec{f32, {m + 1, 2 * n}}}, {"x", "y"});
+  auto folder = std::filesystem::temp_directory_path() / "burin-dim-line";
+  std::filesystem::create_directories(folder);
+  graph.save((folder / "g.burin").string());
+  compile(graph).save((folder / "g.plate").string());
+  const Graph loaded = Graph::load((folder / "g.burin").string());
+  const Artifact artifact = Artifact::load((folder / "g.plate").string());
+  auto refused = [&](const Shape &x, const Shape &y, const std::string &what) {
+    for (const std::string &message :
+         {messageOf([&] { graph.run({ones(x), ones(y)}); }), messageOf([&] { loaded.run({ones(x), ones(y)}); }),
+          messageOf([&] { artifact.run({ones(x), ones(y)}); })}) {
+      INFO(message);
+      CHECK(contains(message, what));
+    }
+  };
+  refused({2, 12}, {2, 4}, line + ": input 0 (x) axis 1 must be n*8, got 12");
+  refused({2, 16}, {2, 5}, line + ": input 1 (y) axis 1: expected n*2 = 4, got 5");
+  refused({9, 16}, {2, 4}, line + ": input 0 (x) axis 0: seq must be in [2, 8], got 9");
+  refused({2, 16}, {0, 4}, other + ": input 1 (y) axis 0: m must be at least 0, got -1");
+  std::filesystem::remove_all(folder);
+}
+
 TEST_CASE("what a range decides is known in a trace") {
   const Dim n("n", 8, 64);
   Graph graph = trace(
