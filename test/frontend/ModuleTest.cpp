@@ -1,4 +1,5 @@
 #include "test/frontend/Check.h"
+#include <burin/layer.h>
 #include <cmath>
 
 namespace {
@@ -197,4 +198,63 @@ TEST_CASE("errors and graphs name the module that a call was made in") {
   } catch (const Error &error) {
     CHECK(std::string(error.what()).find("module") == std::string::npos);
   }
+}
+
+namespace {
+struct Attention : nn::Layer<Attention> {
+  nn::Linear qkv, out;
+  explicit Attention(int64_t wrong)
+      : qkv(register_module("qkv", nn::Linear(8, 24))), out(register_module("out", nn::Linear(8 + wrong, 8))) {}
+  Tensor forward(const Tensor &x, const std::optional<Tensor> &scale = std::nullopt) const {
+    Tensor all = qkv(x);
+    Tensor y = all(Slice(), Slice(0, 8)) + all(Slice(), Slice(8, 16)) * all(Slice(), Slice(16, 24));
+    return out(scale ? y * *scale : y);
+  }
+};
+struct Encoder : nn::Layer<Encoder> {
+  Attention attention;
+  explicit Encoder(int64_t wrong = 0) : Layer("Encoder"), attention(register_module("attention", Attention(wrong))) {}
+  Tensor forward(const Tensor &x) { return x + attention(x); }
+};
+struct Model : nn::Layer<Model> {
+  nn::Embedding table = register_module("table", nn::Embedding(5, 8));
+  nn::ModuleList<Encoder> blocks = register_module("blocks", nn::ModuleList<Encoder>());
+  explicit Model(int64_t wrong = 0) {
+    for (int i = 0; i < 5; ++i)
+      blocks.push_back(Encoder(i == 3 ? wrong : 0));
+  }
+  Tensor forward(const Tensor &ids) const {
+    Tensor x = table(ids);
+    for (Encoder block : blocks)
+      x = block(x);
+    return x;
+  }
+};
+} // namespace
+
+TEST_CASE("a module with forward() names itself in errors of its own calls") {
+  const TensorSpec ids{i64, {Dim("n")}};
+  Tensor some = tensor({1, 2, 0});
+  Model wrong(1);
+  for (const std::string &what : {messageOf([&] { wrong(some); }), messageOf([&] { trace(wrong, {ids}); }),
+                                  messageOf([&] { jit(wrong)(some); })}) {
+    INFO(what);
+    CHECK(contains(what, "in the module blocks.3.attention.out, Linear"));
+  }
+  // Ops of forward() itself.
+  struct Scaled : nn::Layer<Scaled> {
+    Model model = register_module("model", Model());
+    Tensor forward(const Tensor &x) const { return model.blocks[3].attention(x, ones({7})); }
+  };
+  Scaled scaled;
+  for (const std::string &what : {messageOf([&] { scaled(ones({2, 8})); }),
+                                  messageOf([&] { trace(scaled, {TensorSpec{f32, {Dim("n"), 8}}}); })}) {
+    INFO(what);
+    CHECK(contains(what, "mul: "));
+    CHECK(contains(what, "in the module model.blocks.3.attention, Module"));
+  }
+  CHECK(!contains(messageOf([&] { matmul(some, ones({4, 4})); }), "in the module"));
+  CHECK(Model().blocks[2].kind() == "Encoder");
+  CHECK(jit(Model())(some).shape() == Shape{3, 8});
+  CHECK(nn::Sequential(Model(), nn::Tanh())(some).shape() == Shape{3, 8});
 }
