@@ -1,5 +1,6 @@
 #include "frontend/execute/Executable.h"
 #include "frontend/tensor/Creation.h"
+#include "frontend/tensor/ModuleContext.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace burin::detail {
@@ -152,6 +153,7 @@ struct Launch {
   llvm::SmallVector<int64_t, 16> dims;               // storage of the views' shapes
   const char *op;
   Location where;
+  ModuleContext module = ModuleContext::current();
 
   void add(const TensorSpec &spec) {
     views.push_back({nullptr, nullptr, uint32_t(spec.shape.size()), spec.dtype});
@@ -244,6 +246,7 @@ void Launch::runOnGpu() {
 }
 
 void Launch::operator()() {
+  ModuleContext::Entered inModule(module);
   if (executable->device().is_cuda())
     return runOnGpu();
   setInputs();

@@ -3,6 +3,7 @@
 #include "frontend/tape/Tape.h"
 #include "frontend/tensor/Cell.h"
 #include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/ModuleContext.h"
 #include "frontend/tensor/OnDevice.h"
 #include "frontend/trace/Trace.h"
 #include "ir/sizes/ErrorContext.h"
@@ -148,10 +149,11 @@ std::string Module::path() const {
 
 static thread_local const Module *currentModule = nullptr;
 
-static std::string errorContext() {
-  const std::string path = burin::detail::modulePath();
-  return path.empty() ? path : "in the module " + path + ", " + currentModule->kind();
+static std::string contextOf(const Module *module) {
+  const std::string path = module ? module->path() : std::string();
+  return path.empty() ? path : "in the module " + path + ", " + module->kind();
 }
+static std::string errorContext() { return contextOf(currentModule); }
 [[maybe_unused]] static const bool isContextSet = (burin::detail::setErrorContext(errorContext), true);
 
 ModuleScope::ModuleScope(const Module &module) : outer(std::exchange(currentModule, &module)) {}
@@ -381,6 +383,17 @@ Tensor Sequential::operator()(const Tensor &x, Location where) const {
 }
 
 } // namespace nn
+
+detail::ModuleContext detail::ModuleContext::current() {
+  ModuleContext context;
+  if (nn::currentModule)
+    context.module = *nn::currentModule;
+  return context;
+}
+std::string detail::ModuleContext::str() const { return nn::contextOf(module ? &*module : nullptr); }
+detail::ModuleContext::Entered::Entered(const ModuleContext &context)
+    : outer(std::exchange(nn::currentModule, context.module ? &*context.module : nullptr)) {}
+detail::ModuleContext::Entered::~Entered() { nn::currentModule = outer; }
 
 std::string detail::modulePath() { return nn::currentModule ? nn::currentModule->path() : std::string(); }
 

@@ -258,3 +258,31 @@ TEST_CASE("a module with forward() names itself in errors of its own calls") {
   CHECK(jit(Model())(some).shape() == Shape{3, 8});
   CHECK(nn::Sequential(Model(), nn::Tanh())(some).shape() == Shape{3, 8});
 }
+
+TEST_CASE("an invalid value in a run names the module, eagerly and compiled") {
+  Model model;
+  const Tensor bad = tensor({1, 5, 0});
+  for (const std::string &what :
+       {messageOf([&] { model(bad).to_vector<float>(); }), messageOf([&] { jit(model)(bad).to_vector<float>(); }),
+        messageOf([&] { compile(trace(model, {TensorSpec{i64, {3}}}))(bad).to_vector<float>(); })}) {
+    INFO(what);
+    CHECK(contains(what, "out of range"));
+    CHECK(contains(what, "module table"));
+  }
+  // Also if another thread runs the call, because its operand is not complete yet, and another module waits for it.
+  struct Waits : nn::Layer<Waits> {
+    float forward(const Tensor &x) const { return x.item<float>(); }
+  };
+  struct Net : nn::Layer<Net> {
+    Model model = register_module("model", Model());
+    Waits waits = register_module("waits", Waits());
+    float forward(const Tensor &x) const { return waits(model.table(x.to(i64)).sum()); }
+  };
+  Net net;
+  Tensor late = matmul(ones({1500, 1500}), ones({1500, 1500}))(0, 0); // 1500 is no index
+  const std::string what = messageOf([&] { net(late); });
+  INFO(what);
+  CHECK(contains(what, "out of range"));
+  CHECK(contains(what, "in the module model.table, Embedding"));
+  CHECK(!contains(what, "waits"));
+}
