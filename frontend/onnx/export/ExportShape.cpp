@@ -115,15 +115,38 @@ Ref indices(const OpEmitter &e) {
 
 Refs select(const OpEmitter &e) { return {e.same({e.raw(0), indices(e)})}; }
 
+/// Indices from 0 to n, where n stands for all that are out of range of n elements.
+Ref clippedIndices(GraphEmitter &g, const Ref &given, const Ref &n) {
+  auto node = [&](const char *op, const Refs &inputs, DType dtype) { return g.node(op, inputs, {}, dtype); };
+  Ref zero = g.number(0, DType::i64), at = g.cast(given, DType::i64);
+  Ref isNegative = node("Less", {at, zero}, DType::boolean);
+  at = node("Where", {isNegative, node("Add", {at, n}, DType::i64), at}, DType::i64);
+  Ref isBefore = node("Less", {at, zero}, DType::boolean), isBehind = node("Less", {at, n}, DType::boolean);
+  isBehind = node("Not", {isBehind}, DType::boolean);
+  return node("Where", {node("Or", {isBefore, isBehind}, DType::boolean), n, at}, DType::i64);
+}
+
+/// ScatterElements cannot drop updates. Those whose index is out of range are written to an additional element, which
+/// is then cut off.
 Refs scatter(const OpEmitter &e) {
-  if (e.attr<bool>("drop"))
-    throw NoOnnxForm{"ONNX's ScatterElements cannot drop updates whose index is out of range"};
-  std::string reduction = e.attr<std::string>("reduction");
-  OutAttributes attributes{{"axis", e.attr<int64_t>("axis")}};
-  if (reduction == "set")
-    return {e.graph.node("ScatterElements", {e.raw(0), indices(e), e.raw(2)}, attributes)};
-  attributes.emplace_back("reduction", reduction);
-  return {e.graph.node("ScatterElements", {e.in(0), indices(e), e.in(2)}, attributes)};
+  GraphEmitter &g = e.graph;
+  const std::string reduction = e.attr<std::string>("reduction");
+  const bool isSet = reduction == "set";
+  const int64_t axis = e.attr<int64_t>("axis");
+  OutAttributes attributes{{"axis", axis}};
+  if (!isSet)
+    attributes.emplace_back("reduction", reduction);
+  Ref x = isSet ? e.raw(0) : e.in(0), updates = isSet ? e.raw(2) : e.in(2);
+  if (!e.attr<bool>("drop"))
+    return {g.node("ScatterElements", {x, indices(e), updates}, attributes)};
+  const Shape shape = e.shape();
+  const size_t at = size_t(axis < 0 ? axis + int64_t(shape.size()) : axis);
+  Ref size = g.size(shape[at]);
+  Ints none(shape.size(), 0), one = none;
+  one[at] = 1;
+  Ref larger = padBy(g, x, none, one, "constant", 0);
+  larger = g.node("ScatterElements", {larger, clippedIndices(g, e.raw(1), size), updates}, attributes);
+  return {g.node("Slice", {larger, g.list({0}), size, g.list({int64_t(at)})})};
 }
 
 Refs iota(const OpEmitter &e) {
