@@ -153,6 +153,9 @@ Tensor Generator::uniform(const Shape &shape, double low, double high, DType dty
   if (!std::isfinite(low) || !std::isfinite(high))
     throw Error(at, "uniform",
                 "the limits " + std::to_string(low) + " and " + std::to_string(high) + " must be finite");
+  if (low > high)
+    throw Error(at, "uniform",
+                "low is " + std::to_string(low) + ", above high, which is " + std::to_string(high) + "; swap them");
   requireFloats(dtype, "uniform", at);
   // 16-bit numbers are computed in f32, and rounded once.
   DType computed = computedIn(dtype);
@@ -178,6 +181,8 @@ Tensor Generator::normal(const Shape &shape, double mean, double deviation, DTyp
   const Location at = inScope(where);
   LocationScope scope(at);
   requireFloats(dtype, "normal", at);
+  if (!(deviation >= 0))
+    throw Error(at, "normal", "the deviation " + std::to_string(deviation) + " must not be negative");
   return (randn(shape, computedIn(dtype)) * deviation + mean).to(dtype);
 }
 
@@ -186,8 +191,11 @@ Tensor Generator::truncated_normal(const Shape &shape, double mean, double devia
   const Location at = inScope(where);
   LocationScope scope(at);
   requireFloats(dtype, "truncated_normal", at);
-  if (!(low < high) || !(deviation > 0))
-    throw Error(at, "truncated_normal", "needs low < high and a positive deviation");
+  if (!(low < high) || !(deviation > 0) || !std::isfinite(mean) || !std::isfinite(deviation))
+    throw Error(at, "truncated_normal",
+                "needs a finite mean, a positive deviation and low < high, got mean " + std::to_string(mean) +
+                    ", deviation " + std::to_string(deviation) + ", low " + std::to_string(low) + " and high " +
+                    std::to_string(high));
   auto twiceBelow = [&](double x) { return std::erf((x - mean) / deviation * M_SQRT1_2); };
   double from = twiceBelow(low), to = twiceBelow(high);
   Tensor unit = rand(shape, computedIn(dtype));
@@ -211,7 +219,9 @@ Tensor Generator::gamma(const Tensor &concentration, Location where) const {
   requireFloats(dtype, "gamma", at);
   Beside beside(concentration, at);
   constexpr int64_t kAttempts = 16;
-  Tensor a = concentration.to(computedIn(dtype)), isSmall = a < 1;
+  Tensor a = concentration.to(computedIn(dtype));
+  a = check(a > 0, a, "gamma: a concentration is not positive");
+  Tensor isSmall = a < 1;
   Shape shape = a.shape(), attempts = shape;
   attempts.insert(attempts.begin(), kAttempts);
   Tensor d = burin::where(isSmall, a + 1, a) - 1.0 / 3, c = 1 / sqrt(9 * d);
@@ -242,8 +252,10 @@ Tensor Generator::bernoulli(const Tensor &probability, Location where) const {
   DType dtype = probability.dtype(at);
   requireFloats(dtype, "bernoulli", at);
   Beside beside(probability, at);
-  Tensor unit = rand(probability.shape(at), computedIn(dtype), at);
-  return lt(unit, probability.to(computedIn(dtype), at), at).to(dtype, at);
+  LocationScope scope(at);
+  Tensor p = probability.to(computedIn(dtype));
+  p = check((p >= 0) & (p <= 1), p, "bernoulli: a probability is not in [0, 1]");
+  return (rand(probability.shape(), p.dtype()) < p).to(dtype);
 }
 
 Tensor Generator::randperm(int64_t n, Location where) const {
@@ -274,7 +286,12 @@ Tensor Generator::multinomial(const Tensor &weights, int64_t count, bool replace
     throw Error(at, "multinomial",
                 std::to_string(count) + " numbers cannot be drawn from " + str(weights.spec()) +
                     "; give weights [k] or [rows, k], and at most k draws without replacement");
-  Tensor scores = log(weights.to(computedIn(weights.dtype())));
+  Tensor w = weights.to(computedIn(weights.dtype()));
+  w = check((w >= 0) & (w < INFINITY), w, "multinomial: a weight is negative or not finite");
+  const int64_t fewest = replacement ? 1 : count;
+  w = check((w > 0).to(DType::i64).sum({-1}, true) >= fewest, w,
+            "multinomial: fewer than " + std::to_string(fewest) + " weights of a row are positive");
+  Tensor scores = log(w);
   if (replacement) {
     shape.insert(shape.end() - 1, count);
     return categorical(broadcast_to(unsqueeze(scores, {-2}), shape));

@@ -247,7 +247,31 @@ TEST_CASE("random functions refuse what they cannot draw") {
   CHECK_ERROR(g.randint(3, 3, {2}), "no integer in [3, 3)");
   CHECK_ERROR(g.exponential({2}, 0), "must be positive");
   CHECK_ERROR(g.truncated_normal({2}, 0, 1, 3, 2), "low < high");
+  CHECK_ERROR(g.truncated_normal({2}, 0, -1, 2, 3), "deviation -1");
   CHECK_ERROR(g.uniform({2}, 0, INFINITY), "must be finite");
+  CHECK_ERROR(g.uniform({2}, 5, 1), "low is 5");
+  CHECK_ERROR(uniform({2}, 5, 1), "RandomTest.cpp");
+  CHECK(floats(g.uniform({2}, 3, 3)) == std::vector<float>{3, 3});
+  CHECK_ERROR(g.normal({2}, 0, -1), "normal: the deviation -1");
+  CHECK_ERROR(g.normal({2}, 0, NAN), "must not be negative");
+  CHECK(floats(g.normal({2}, 4, 0)) == std::vector<float>{4, 4});
+  CHECK_ERROR(jit([&] { return g.uniform({2}, 5, 1); })(), "low is 5");
+  CHECK_ERROR(g.exponential({2}, NAN), "must be positive");
+  CHECK_ERROR(g.truncated_normal({2}, NAN, 1, 2, 3), "finite mean");
+  CHECK_ERROR(g.randperm(-1), "negative");
+  // Values are checked when they are computed.
+  CHECK_ERROR(g.bernoulli(tensor({0.5f, 1.5f})).to_vector<float>(), "a probability is not in [0, 1]");
+  CHECK_ERROR(g.bernoulli(tensor({-0.1f})).to_vector<float>(), "a probability is not in [0, 1]");
+  CHECK_ERROR(g.bernoulli(tensor({float(NAN)})).to_vector<float>(), "a probability is not in [0, 1]");
+  CHECK(floats(g.bernoulli(tensor({0.0f, 1.0f}))) == std::vector<float>{0, 1});
+  CHECK_ERROR(g.gamma(tensor({1.0f, 0.0f})).to_vector<float>(), "a concentration is not positive");
+  CHECK_ERROR(g.multinomial(tensor({1.0f, -1.0f}), 1).to_vector<int64_t>(), "negative or not finite");
+  CHECK_ERROR(g.multinomial(tensor({1.0f, float(INFINITY)}), 1, true).to_vector<int64_t>(), "negative or not finite");
+  CHECK_ERROR(g.multinomial(tensor({0.0f, 0.0f}), 1, true).to_vector<int64_t>(), "fewer than 1 weights");
+  CHECK_ERROR(g.multinomial(tensor({{1.0f, 1.0f}, {0.0f, 1.0f}}), 2).to_vector<int64_t>(), "fewer than 2 weights");
+  auto drawn = jit([&](const Tensor &p) { return g.bernoulli(p); });
+  CHECK(floats(drawn(tensor({1.0f, 0.0f}))) == std::vector<float>{1, 0});
+  CHECK_ERROR(drawn(tensor({1.0f, 2.0f})).to_vector<float>(), "a probability is not in [0, 1]");
   CHECK_ERROR(g.multinomial(ones({3}), 4), "at most k draws");
   CHECK_ERROR(g.categorical(zeros({2, 0})), "nothing to choose from");
 }
