@@ -1,5 +1,6 @@
-// Support for tests that need a feature of the processor.
+// Support for tests that need a feature of the processor, or much time.
 #pragma once
+#include <cstdlib>
 #include <string>
 
 namespace burin::test {
@@ -17,5 +18,12 @@ void skipWithout(const std::string &flag);
 #define REQUIRE_FEATURE(flag)                                                                                          \
   if (!burin::test::hasFeature(flag)) {                                                                                \
     burin::test::skipWithout(flag);                                                                                    \
+    return;                                                                                                            \
+  }
+
+/// First statement of a test case that takes minutes: skips the case unless BURIN_LONG_TESTS is set.
+#define REQUIRE_LONG_TESTS()                                                                                           \
+  if (!std::getenv("BURIN_LONG_TESTS")) {                                                                              \
+    burin::test::skipWithout("BURIN_LONG_TESTS");                                                                      \
     return;                                                                                                            \
   }

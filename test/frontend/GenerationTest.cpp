@@ -1,4 +1,5 @@
 // Text generation: two functions over the same weights and caches, in one artifact.
+#include "test/Features.h"
 #include "test/frontend/Check.h"
 #include "test/frontend/Gpt.h"
 #include "test/onnx/Folder.h"
@@ -140,8 +141,7 @@ TEST_CASE("generated text has eager's bits at each step, in a process without th
 }
 
 TEST_CASE("GPT-2's size generates 256 greedy and 256 sampled words") {
-  if (!std::getenv("BURIN_LONG_TESTS"))
-    return;
+  REQUIRE_LONG_TESTS()
   manual_seed(32);
   Gpt model(GptSizes::small());
   model.draw();
