@@ -40,9 +40,27 @@ FailureOr<std::vector<const Target *>> findTargets(ModuleOp module, const Compil
   return targets;
 }
 
-// Collects the reshapes whose element counts are equal only for some values of the symbols; every run checks them, for
-// functions of branches only when the branch is taken.
-void checkReshapes(func::FuncOp function, llvm::DenseSet<Operation *> &seen) {
+// Collects the sizes that an op needs to be equal, or to be large enough for it.
+void addChecksOf(Operation *op, Builder &b, SmallVectorImpl<Attribute> &checks) {
+  auto add = [&](const Dim &left, const Dim &right) {
+    if (left != right)
+      checks.push_back(b.getStrArrayAttr({left.str(), right.str(), fileLine(op->getLoc())}));
+  };
+  if (auto reshape = dyn_cast<ReshapeOp>(op))
+    add(elements(shapeOf(reshape.getX())), elements(shapeOf(reshape.getResult())));
+  auto pad = dyn_cast<PadOp>(op);
+  if (!pad || pad.getMode() == "constant")
+    return;
+  const Shape shape =
+      shapeOf(pad.getX()); // the border repeats its first and last element, or mirrors as many as it adds
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (int64_t added = std::max(pad.getLow()[i], pad.getHigh()[i]); added > 0)
+      add(shape[i], max(shape[i], pad.getMode() == "edge" ? 1 : added + 1));
+}
+
+// Collects the checks of sizes whose validity depends on the values of symbols; every run performs them, for functions
+// of branches only when the branch is taken.
+void addSizeChecks(func::FuncOp function, llvm::DenseSet<Operation *> &seen) {
   if (!seen.insert(function).second)
     return;
   SmallVector<Attribute> checks;
@@ -51,16 +69,12 @@ void checkReshapes(func::FuncOp function, llvm::DenseSet<Operation *> &seen) {
   Builder b(function.getContext());
   std::function<void(Operation *)> visit = [&](Operation *inner) {
     inner->walk([&](Operation *op) {
-      if (auto reshape = dyn_cast<ReshapeOp>(op)) {
-        Dim from = elements(shapeOf(reshape.getX())), to = elements(shapeOf(reshape.getResult()));
-        if (from != to)
-          checks.push_back(b.getStrArrayAttr({from.str(), to.str(), fileLine(op->getLoc())}));
-      } else if (auto scan = dyn_cast<ScanOp>(op)) {
+      addChecksOf(op, b, checks);
+      if (auto scan = dyn_cast<ScanOp>(op))
         visit(scan.body());
-      } else {
+      else
         for (Operation *applied : appliedFunctions(op))
-          checkReshapes(cast<func::FuncOp>(applied), seen);
-      }
+          addSizeChecks(cast<func::FuncOp>(applied), seen);
     });
   };
   visit(function);
@@ -216,7 +230,7 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
   prepareContext(*module.getContext());
   llvm::DenseSet<Operation *> seen;
   for (func::FuncOp function : publicFunctions(module))
-    checkReshapes(function, seen);
+    addSizeChecks(function, seen);
   if (failed(runPasses(module, options, *targets, passes::Stage::Kernels)))
     return failure();
   UniqueKernels kernels(module);

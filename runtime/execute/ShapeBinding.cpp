@@ -153,13 +153,20 @@ private:
   }
 
   void checkSizes() {
-    const std::vector<uint32_t> &stage = stages.ofExpr;
-    for (const Check &check : p.checks)
-      if (std::max(stage[check.left], stage[check.right]) == out.stage &&
-          out.values[check.left] != out.values[check.right])
-        problems.add(a.locations[check.location], check.location ? ": " : "", printed(p.exprs[check.left], p.symbols),
-                     " must be equal to ", printed(p.exprs[check.right], p.symbols), ", but they are ",
-                     out.values[check.left], " and ", out.values[check.right], " for ", symbolsText());
+    for (const Check &check : p.checks) {
+      const int64_t left = out.values[check.left], right = out.values[check.right];
+      if (std::max(stages.ofExpr[check.left], stages.ofExpr[check.right]) != out.stage || left == right)
+        continue;
+      const Expr &size = p.exprs[check.left], &wanted = p.exprs[check.right];
+      const char *separator = check.location ? ": " : "";
+      if (std::optional<Expr> limit = limitOf(size, wanted))
+        problems.add(a.locations[check.location], separator, printed(size, p.symbols),
+                     left < right ? " must be at least " : " must be at most ", printed(*limit, p.symbols), ", but is ",
+                     left, " for ", symbolsText());
+      else
+        problems.add(a.locations[check.location], separator, printed(size, p.symbols), " must be equal to ",
+                     printed(wanted, p.symbols), ", but they are ", left, " and ", right, " for ", symbolsText());
+    }
   }
 
   std::string symbolsText() {
@@ -177,13 +184,6 @@ private:
     }
   }
 
-  void checkDim(size_t input, size_t axis) {
-    ExprId id = p.inputs[input].dims[axis];
-    int64_t want = out.values[id], got = inputs[input].shape[axis];
-    if (want == got)
-      return;
-    const Expr &expr = p.exprs[id];
-    bool isConstant = expr.program.size() == 1 && expr.program[0].op == Expr::Op::Const;
   /// "model.cpp:12: ", the place of the first symbol of a size that has one, or "".
   std::string placeOf(const Expr &size) {
     for (const Expr::Instr &instr : size.program)
@@ -192,6 +192,13 @@ private:
     return "";
   }
 
+  void checkDim(size_t input, size_t axis) {
+    ExprId id = p.inputs[input].dims[axis];
+    int64_t want = out.values[id], got = inputs[input].shape[axis];
+    if (want == got)
+      return;
+    const Expr &expr = p.exprs[id];
+    bool isConstant = expr.program.size() == 1 && expr.program[0].op == Expr::Op::Const;
     problems.add(placeOf(expr), inputName(input), " axis ", axis, ": expected ",
                  isConstant ? std::string() : printed(expr, p.symbols) + " = ", want, ", got ", got,
                  isConstant ? std::string() : text(" (", symbolsText(), ")"));

@@ -110,6 +110,25 @@ std::optional<int64_t> evaluate(const Expr &expr, std::span<const int64_t> symbo
   return stack[0];
 }
 
+std::optional<Expr> limitOf(const Expr &size, const Expr &expr) {
+  const std::vector<Expr::Instr> &part = size.program, &all = expr.program;
+  if (all.size() < part.size() + 2 || (all.back().op != Expr::Op::Min && all.back().op != Expr::Op::Max))
+    return std::nullopt;
+  auto isSame = [](const Expr::Instr &a, const Expr::Instr &b) { return a.op == b.op && a.value == b.value; };
+  const ptrdiff_t rest = ptrdiff_t(all.size() - part.size()) - 1;
+  for (bool isFirst : {true, false}) {
+    auto at = all.begin() + (isFirst ? 0 : rest), other = all.begin() + (isFirst ? ptrdiff_t(part.size()) : 0);
+    Expr limit{{other, other + rest}};
+    int values = 0; // it is an operand if it yields one value
+    bool isOperand = std::equal(part.begin(), part.end(), at, isSame);
+    for (const Expr::Instr &instr : limit.program)
+      isOperand &= (values += isLeaf(instr.op) ? 1 : -1) > 0;
+    if (isOperand && values == 1)
+      return limit;
+  }
+  return std::nullopt;
+}
+
 std::string printed(const Expr &expr, std::span<const Symbol> symbols) {
   std::vector<Printed> stack;
   for (const Expr::Instr &i : expr.program) {

@@ -18,6 +18,9 @@ bool wellFormed(const Expr &expr, size_t symbols);
 /// the remainder has the sign of the divisor.
 std::optional<int64_t> evaluate(const Expr &expr, std::span<const int64_t> symbols);
 
+/// The other operand if `expr` is the minimum or maximum of `size` and another expression; else nullopt.
+std::optional<Expr> limitOf(const Expr &size, const Expr &expr);
+
 /// The expression in infix notation: "2*batch + 1".
 std::string printed(const Expr &expr, std::span<const Symbol> symbols);
 

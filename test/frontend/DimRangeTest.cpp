@@ -17,6 +17,7 @@ std::string messageOf(const auto &action) {
   }
   return "";
 }
+std::vector<float> floats(const Tensor &x) { return x.to_vector<float>(); }
 bool contains(const std::string &text, const std::string &part) { return text.find(part) != text.npos; }
 } // namespace
 
@@ -93,6 +94,41 @@ TEST_CASE("what a range decides is known in a trace") {
       },
       {TensorSpec{f32, {n}}});
   CHECK(graph.outputs()[0].spec.shape == Shape{8}); // not min(n, 8)
+}
+
+TEST_CASE("a border is refused where there is nothing to repeat or mirror") {
+  CHECK(contains(messageOf([] { pad(ones({0, 3}), {1, 0}, {0, 0}, "edge"); }), "too small to be padded by 1 and 0"));
+  CHECK(contains(messageOf([] { pad(ones({2, 3}), {0, 3}, {0, 0}, "reflect"); }), "too small to be padded by 3 and 0"));
+  CHECK(pad(ones({0, 3}), {0, 1}, {0, 0}, "edge").shape() == Shape{0, 4}); // not along the empty axis
+  CHECK(pad(ones({0, 3}), {1, 0}, {0, 0}).shape() == Shape{1, 3});
+  const std::string first = "DimRangeTest.cpp:" + std::to_string(__LINE__ + 1);
+  auto edge = [](const Tensor &x) { return pad(x, {1, 0}, {2, 0}, "edge") * 2; };
+  const std::string second = "DimRangeTest.cpp:" + std::to_string(__LINE__ + 1);
+  auto mirror = [](const Tensor &x) { return pad(x, {1, 0}, {2, 0}, "reflect"); };
+  const TensorSpec rows{f32, {Dim("n"), 2}};
+  auto refused = [](auto &compiled, int64_t n, const std::string &what) {
+    std::string message = messageOf([&] { compiled.run({ones({n, 2})}); });
+    INFO(message);
+    CHECK(contains(message, what));
+  };
+  Graph edges = trace(edge, {rows}), mirrors = trace(mirror, {rows});
+  for (int64_t n : {1, 2, 3, 5})
+    CHECK(equal(edges.run({iota({n, 2}, f32, 0)})[0], edge(iota({n, 2}, f32, 0))));
+  for (int64_t n : {3, 4, 7})
+    CHECK(equal(mirrors.run({iota({n, 2}, f32, 0)})[0], mirror(iota({n, 2}, f32, 0))));
+  refused(edges, 0, first + ": n must be at least 1, but is 0");
+  for (int64_t n : {0, 1, 2})
+    refused(mirrors, n, second + ": n must be at least 3, but is " + std::to_string(n));
+  Artifact artifact = compile(edges);
+  refused(artifact, 0, first + ": n must be at least 1");
+  // A range that excludes it needs no check; sizes that a run computes are checked in the run.
+  Graph ranged = trace(edge, {TensorSpec{f32, {Dim("n", 1, 9), 2}}});
+  refused(ranged, 0, "n must be in [1, 9], got 0");
+  Graph kept = trace([](const Tensor &x) { return pad(masked_select(x, x > 0), {1}, {0}, "edge"); }, {rows});
+  CHECK(floats(kept.run({tensor({{-1.0f, 2.0f}})})[0]) == std::vector<float>{2, 2});
+  std::string message = messageOf([&] { kept.run({zeros({1, 2})})[0].to_vector<float>(); });
+  INFO(message);
+  CHECK(contains(message, "must be at least 1, but is 0"));
 }
 
 TEST_CASE("two ranges of one name do not go into one graph") {
