@@ -128,6 +128,46 @@ Tensor inverseErf(const Tensor &x) {
   return result;
 }
 
+// ---- tails of the normal distribution
+// Q(x) is the probability of a number above x, phi(x) the density, and M(x) = Q(x) / phi(x) Mills' ratio.
+
+/// How a tail is computed. The errors are those of M at `from`.
+struct TailMethod {
+  double from; // for limits at least so many deviations from the mean; erf loses too many digits there
+  int terms;   // of the continued fraction
+  int steps;   // of Newton's method
+};
+TailMethod tailMethod(DType dtype) {
+  if (dtype == DType::f64)
+    return {3, 40, 4}; // 8e-15
+  return {2, 24, 2};   // 7e-8
+}
+
+/// M(x) = 1 / (x + 1 / (x + 2 / (x + 3 / ...))).
+template <class T> T millsRatio(const T &x, int terms) {
+  T sum = x;
+  for (int i = terms; i > 0; --i)
+    sum = x + double(i) / sum;
+  return 1.0 / sum;
+}
+
+/// The distance from `near` of normal numbers in [near, far], for uniform ones in [0, 1): solves
+/// Q(near + t) = Q(near) - unit (Q(near) - Q(far)) as log Q(near + t) = log Q(near) + log1p(unit (Q(far) / Q(near) -
+/// 1)), so that nothing underflows. The derivative of -log Q(near + t) = t (2 near + t) / 2 - log M(near + t) +
+/// constant is 1 / M(near + t).
+Tensor beyondInTail(const Tensor &unit, double near, double far) {
+  const TailMethod method = tailMethod(unit.dtype());
+  const double atNear = millsRatio(near, method.terms), atFar = millsRatio(far, method.terms);
+  const double part = std::isinf(far) ? -1 : std::expm1((near - far) * (near + far) / 2 + std::log(atFar / atNear));
+  Tensor logPart = log1p(unit * part);
+  Tensor t = -2 * logPart / (near + sqrt(near * near - 2 * logPart)); // as if M were constant
+  for (int step = 0; step < method.steps; ++step) {
+    Tensor mills = millsRatio(near + t, method.terms);
+    t = t - (t * (2 * near + t) / 2 - log(mills / atNear) + logPart) * mills;
+  }
+  return t;
+}
+
 /// -log of a uniform number in (0, 1), never 0 or infinite.
 Tensor standardExponential(const Tensor &unit) {
   double least = unit.dtype() == DType::f64 ? 0x1p-54 : 0x1p-25;
@@ -196,10 +236,14 @@ Tensor Generator::truncated_normal(const Shape &shape, double mean, double devia
                 "needs a finite mean, a positive deviation and low < high, got mean " + std::to_string(mean) +
                     ", deviation " + std::to_string(deviation) + ", low " + std::to_string(low) + " and high " +
                     std::to_string(high));
-  auto twiceBelow = [&](double x) { return std::erf((x - mean) / deviation * M_SQRT1_2); };
-  double from = twiceBelow(low), to = twiceBelow(high);
-  Tensor unit = rand(shape, computedIn(dtype));
-  Tensor x = inverseErf(unit * (to - from) + from) * (deviation * M_SQRT2) + mean;
+  const double from = (low - mean) / deviation, to = (high - mean) / deviation;
+  Tensor unit = rand(shape, computedIn(dtype)), x;
+  if (const double tail = tailMethod(unit.dtype()).from; from >= tail || to <= -tail) {
+    x = from > 0 ? low + beyondInTail(unit, from, to) * deviation : high - beyondInTail(unit, -to, -from) * deviation;
+  } else {
+    const double first = std::erf(from * M_SQRT1_2), last = std::erf(to * M_SQRT1_2);
+    x = inverseErf(unit * (last - first) + first) * (deviation * M_SQRT2) + mean;
+  }
   return minimum(maximum(x, low), high).to(dtype);
 }
 

@@ -1,5 +1,6 @@
 // Generators: compiled draws equal eager ones, each call draws new numbers, and distributions are right.
 #include "test/frontend/Check.h"
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -19,6 +20,8 @@ const std::vector<std::pair<const char *, Draw>> &draws() {
       {"randn f64", [](G g) { return g.randn({33}, f64); }},
       {"normal f16", [](G g) { return g.normal({65}, 3, 0.5, f16); }},
       {"truncated normal", [](G g) { return g.truncated_normal({129}); }},
+      {"truncated normal in the upper tail", [](G g) { return g.truncated_normal({129}, 1, 2, 7, 9); }},
+      {"truncated normal in the lower tail", [](G g) { return g.truncated_normal({65}, 0, 1, -INFINITY, -6, f64); }},
       {"exponential", [](G g) { return g.exponential({50}, 3); }},
       {"gamma", [](G g) { return g.gamma(full({21}, 0.7f)); }},
       {"randint", [](G g) { return g.randint(-5, 1000, {9, 9}); }},
@@ -185,6 +188,101 @@ TEST_CASE("draws have the moments and limits of their distributions") {
   CHECK(averageOf((chosen == 2).to(f32)) == Approx(0.75).margin(0.005));
   CHECK_FALSE((chosen == 1).any().item<bool>());
   CHECK(averageOf((g.categorical(broadcast_to(log(weights), {n, 3})) == 0).to(f32)) == Approx(0.25).margin(0.005));
+}
+
+namespace {
+/// The part of N(0, 1) in [low, high], by libm in double. Beyond 37 deviations all of it underflows.
+struct Truncated {
+  double low, high;
+  static double density(double x) { return std::exp(-x * x / 2) / std::sqrt(2 * M_PI); }
+  static double above(double x) { return std::erfc(x * M_SQRT1_2) / 2; }
+  bool isMirrored() const { return high < -low; } // so that probabilities are those of the smaller tail
+  Truncated mirrored() const { return isMirrored() ? Truncated{-high, -low} : *this; }
+  double part() const { return above(mirrored().low) - above(mirrored().high); }
+  /// The distribution function.
+  double below(double x) const {
+    const Truncated m = mirrored();
+    return isMirrored() ? (above(-x) - above(m.high)) / part() : (above(m.low) - above(x)) / part();
+  }
+  double mean() const { return (density(low) - density(high)) / part(); }
+  double variance() const {
+    auto term = [](double x) { return std::isinf(x) ? 0 : x * density(x); };
+    return 1 + (term(low) - term(high)) / part() - mean() * mean();
+  }
+};
+} // namespace
+
+TEST_CASE("truncated normals are right in the tails") {
+  const double inf = INFINITY;
+  Generator g(6);
+  const int64_t n = 50000;
+  for (DType dtype : {f32, f64})
+    for (Truncated range : {Truncated{-1, 1.5},
+                            {-inf, 0.5},
+                            {0.5, 1.875},
+                            {1.875, 3},
+                            {2, inf},
+                            {2.5, 2.625},
+                            {3, 4},
+                            {4.5, 5.5},
+                            {-5.5, -4.5},
+                            {4.5, inf},
+                            {-inf, -6},
+                            {8, 9},
+                            {-9, -8},
+                            {12, inf},
+                            {-inf, -20},
+                            {30, inf},
+                            {30, 30.015625},
+                            {-31, -30}}) {
+      INFO("[" << range.low << ", " << range.high << "] " << name(dtype));
+      Tensor x = g.truncated_normal({n}, 0, 1, range.low, range.high, dtype);
+      CHECK(averageOf(x) == Approx(range.mean()).margin(5 * std::sqrt(range.variance() / double(n))));
+      CHECK(x.min().item() >= range.low);
+      CHECK(x.max().item() <= range.high);
+      std::vector<double> values = x.to(f64).to_vector<double>();
+      std::sort(values.begin(), values.end());
+      // Of 24 bits, and in f32 as many as there are between the limits.
+      const size_t different = std::set<double>(values.begin(), values.end()).size();
+      CHECK(different > size_t(n) * (dtype == f64 ? 99 : range.high - range.low < 0.1 ? 8 : 50) / 100);
+      // Kolmogorov-Smirnov: the distribution function of the draws is uniform. P(distance > 2 / sqrt(n)) = 7e-4.
+      double distance = 0;
+      for (size_t i = 0; i < values.size(); ++i)
+        distance = std::max(distance, std::fabs(range.below(values[i]) - (double(i) + 0.5) / double(n)));
+      CHECK(distance < 2 / std::sqrt(double(n)));
+    }
+  Tensor shifted = g.truncated_normal({n}, 10, 2, 22, 24); // [6, 7] deviations
+  CHECK(averageOf(shifted) == Approx(10 + 2 * Truncated{6, 7}.mean()).margin(0.002));
+  // Where even logarithms overflow, all draws are at the limit.
+  CHECK(floats(g.truncated_normal({2}, 0, 1, 1e30, 2e30)) == std::vector<float>(2, 1e30f));
+}
+
+TEST_CASE("each uniform number gives the truncated normal of its probability") {
+  // Draws are rand() through the inverse of the distribution function.
+  for (Truncated range :
+       {Truncated{-2, 2}, {2, 3}, {3, INFINITY}, {4.5, 5.5}, {12, INFINITY}, {-9, -8}, {30, INFINITY}})
+    for (DType dtype : {f32, f64}) {
+      INFO("[" << range.low << ", " << range.high << "] " << name(dtype));
+      Generator g(3), same(3);
+      std::vector<double> x = g.truncated_normal({500}, 0, 1, range.low, range.high, dtype).to(f64).to_vector<double>();
+      std::vector<double> unit = same.rand({500}, dtype).to(f64).to_vector<double>();
+      double worst = 0;
+      for (size_t i = 0; i < x.size(); ++i)
+        worst = std::max(worst, std::fabs(range.below(x[i]) - (range.high < 0 ? 1 - unit[i] : unit[i])));
+      CHECK(worst < (dtype == f64 ? 1e-10 : 1e-4));
+    }
+}
+
+TEST_CASE("truncated normals in a tail do not depend on threads, compilation or files") {
+  for (DType dtype : {f32, f64}) {
+    auto draw = [dtype](const Generator &g, int64_t n) { return g.truncated_normal({n}, 0, 1, 5, 9, dtype); };
+    const int64_t many = 1 << 17, few = 129; // by several threads, and by one
+    Generator eager(9), state(9), kept(9), other(9);
+    const Tensor x = draw(eager, many);
+    CHECK(bytesOf(x[Slice(0, few)]) == bytesOf(draw(other, few)));
+    CHECK(bytesOf(x) == bytesOf(jit([&] { return draw(state, many); })()));
+    CHECK(bytesOf(x) == bytesOf(compile(trace([&] { return draw(kept, many); }, {})).run({})[0]));
+  }
 }
 
 TEST_CASE("permutations and draws without replacement hold each index once") {
