@@ -72,9 +72,10 @@ private:
   /// Names inputs, outputs and parameters first, so that they keep their names. State s is input s.in and output s.out.
   void nameValues() {
     auto named = [&](mlir::DictionaryAttr attributes, const char *stem, const char *ofState) {
+      if (auto state = attributes ? attributes.getAs<mlir::FlatSymbolRefAttr>(ir::kStateAttr) : nullptr)
+        return graph.nameFor(state.getValue().str() + ofState);
       auto text = attributes ? attributes.getAs<mlir::StringAttr>("burin.name") : mlir::StringAttr();
-      bool isState = attributes && attributes.contains(ir::kStateAttr);
-      return graph.nameFor((text && !text.empty() ? text.str() : stem) + (isState ? ofState : ""));
+      return graph.nameFor(text && !text.empty() ? text.str() : stem);
     };
     for (mlir::BlockArgument argument : main.getArguments()) {
       Ref input{named(main.getArgAttrDict(argument.getArgNumber()), "x", ".in"), ir::dtypeOf(argument)};

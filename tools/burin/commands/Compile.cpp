@@ -1,5 +1,6 @@
 // burin compile: compiles a graph to an artifact, or prints it at an intermediate stage.
 #include "codegen/Compiler.h"
+#include "ir/dialect/Burin.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
 #include "runtime/format/Archive.h"
@@ -8,6 +9,7 @@
 #include "tools/burin/inspect/MemoryReport.h"
 #include "tools/burin/model/Arrays.h"
 #include "tools/burin/model/Model.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
 #include <filesystem>
@@ -22,7 +24,7 @@ struct Arguments {
   std::vector<std::string> printAfter;
   ImportArguments import;
   bool timing = false, check = false, report = false;
-  std::string memoryLimit;
+  std::string memoryLimit, function;
 };
 
 const std::map<std::string, codegen::EmitStage> stages{
@@ -110,7 +112,15 @@ int saveOnnx(Model &model, const Arguments &arguments) {
   std::error_code ignored;
   if (std::filesystem::equivalent(output, arguments.model, ignored))
     return fail(kUsage, "'" + output + "' is the model itself\n  choose another place with -o");
-  return model.saveOnnx(output, "choose another place with -o");
+  llvm::SmallVector<std::string> names;
+  for (mlir::func::FuncOp function : ir::publicFunctions(model.module()))
+    names.push_back(function.getName().str());
+  const std::string has = "'" + arguments.model + "' has " + llvm::join(names, ", ");
+  if (arguments.function.empty() && names.size() > 1)
+    return fail(kUsage, "an ONNX model holds one function, but " + has + "\n  choose one with --function");
+  if (!arguments.function.empty() && !llvm::is_contained(names, arguments.function))
+    return fail(kUsage, "there is no function " + arguments.function + "; " + has);
+  return model.saveOnnx(output, "choose another place with -o", arguments.function);
 }
 
 int run(Arguments &arguments) {
@@ -123,6 +133,8 @@ int run(Arguments &arguments) {
   } else if (arguments.compile.pipeline.memory.allowBf16) {
     return fail(kUsage, "--memory-allow-bf16 is for --memory-limit, which is missing");
   }
+  if (!arguments.function.empty() && arguments.emit != "onnx")
+    return fail(kUsage, "--function is for --emit onnx; an artifact holds all functions");
   if (arguments.report && (arguments.output == "-" || arguments.emit != "plate"))
     return fail(kUsage, "--report is about an artifact in a file\n  name one with -o, and leave --emit out");
   if (arguments.check)
@@ -174,6 +186,7 @@ void addCompile(CLI::App &app, int &exitCode) {
                    "Stop at a stage and write its text; dot and svg are pictures, onnx is the traced graph as an "
                    "ONNX model")
       ->check(CLI::IsMember(names));
+  command->add_option("--function", arguments->function, "The function that --emit onnx writes, if there are several");
   command->add_option("--stage", arguments->stage, "The stage that dot and svg draw (default kernels)")
       ->check(CLI::IsMember({"graph", "optimized", "kernels"}));
   command->add_option(

@@ -186,9 +186,10 @@ int Model::check(const std::string &file, const ImportArguments &arguments, cons
   return kOk;
 }
 
-int Model::saveOnnx(const std::string &path, const std::string &wayOut) {
+int Model::saveOnnx(const std::string &path, const std::string &wayOut, const std::string &function) {
+  auto chosen = function.empty() ? ir::mainFunction(*graph) : graph->lookupSymbol<mlir::func::FuncOp>(function);
   try {
-    onnx::exportModel(ir::mainFunction(*graph), path, {});
+    onnx::exportModel(chosen, path, {});
     return kOk;
   } catch (const onnx::Unsupported &problem) {
     return fail(kUnsupported, std::string(problem.what()));

@@ -32,7 +32,7 @@ public:
   /// code.
   int check(const std::string &path, const ImportArguments &arguments, const codegen::CompileOptions &options);
   /// Writes the traced graph as an ONNX model. `wayOut` is the advice printed if the file cannot be written.
-  int saveOnnx(const std::string &path, const std::string &wayOut);
+  int saveOnnx(const std::string &path, const std::string &wayOut, const std::string &function = "");
 
   /// Runs `step`, which may emit diagnostics. Returns kOk; kUnsupported after a message if it failed; or kInternal,
   /// with the path of a reproducer, if it failed without a diagnostic. A crash inside also writes a reproducer, and
