@@ -7,13 +7,13 @@ using namespace burin;
 
 constexpr int64_t words = 50, size = 32, heads = 4, length = 64;
 
-struct Gpt : nn::Module {
+struct Gpt : nn::Layer<Gpt> {
   nn::Embedding table = register_module("table", nn::Embedding(words, size));
   nn::Linear qkv = register_module("qkv", nn::Linear(size, 3 * size));
   nn::KVCache cache = register_module("cache", nn::KVCache(/*batch=*/1, heads, length, size / heads));
 
   /// Logits [n, words] of the next word after tokens [n, m], which begin at positions [n].
-  Tensor operator()(const Tensor &tokens, const Tensor &positions) const {
+  Tensor forward(const Tensor &tokens, const Tensor &positions) const {
     const Dim n = tokens.size(0), m = tokens.size(1);
     Tensor x = table(tokens), all = qkv(x).reshape({n, m, 3, heads, size / heads}).transpose({2, 0, 3, 1, 4});
     Tensor sees = cache.mask(positions, m);

@@ -3,11 +3,11 @@
 #include <iostream>
 using namespace burin;
 
-struct Recurrent : nn::Module {
+struct Recurrent : nn::Layer<Recurrent> {
   nn::Linear in = register_module("in", nn::Linear(3, 8)), again = register_module("again", nn::Linear(8, 8));
 
   /// x [length, batch, 3]: all hidden states [length, batch, 8], and the last one.
-  std::vector<Tensor> operator()(const Tensor &x) const {
+  std::vector<Tensor> forward(const Tensor &x) const {
     auto step = [&](const std::vector<Tensor> &states, const std::vector<Tensor> &elements) {
       Tensor hidden = tanh(elements[0] + again(states[0]));
       return ScanResult{.states = {hidden}, .outputs = {hidden}};

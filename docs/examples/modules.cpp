@@ -3,11 +3,11 @@
 #include <iostream>
 using namespace burin;
 
-struct Block : nn::Module {
+struct Block : nn::Layer<Block> {
   nn::LayerNorm norm = register_module("norm", nn::LayerNorm(16));
   nn::Linear up = register_module("up", nn::Linear(16, 64));
   nn::Linear down = register_module("down", nn::Linear(64, 16));
-  Tensor operator()(const Tensor &x) const { return x + down(gelu(up(norm(x)))); }
+  Tensor forward(const Tensor &x) const { return x + down(gelu(up(norm(x)))); }
 };
 
 int main() {
@@ -24,6 +24,11 @@ int main() {
   weights.erase(weights.begin());
   try {
     net.load_state_dict(weights);
+  } catch (const Error &error) {
+    std::cout << error.what() << "\n";
+  }
+  try {
+    net(ones({3, 8}));
   } catch (const Error &error) {
     std::cout << error.what() << "\n";
   }

@@ -4,11 +4,11 @@
 using namespace burin;
 
 /// Two of PyTorch's layers, and a new head.
-struct Classifier : nn::Module {
+struct Classifier : nn::Layer<Classifier> {
   nn::Sequential features =
       register_module("features", nn::Sequential(nn::Linear(2, 24), nn::Tanh(), nn::Linear(24, 24), nn::Tanh()));
   nn::Linear head = register_module("head", nn::Linear(24, 3));
-  Tensor operator()(const Tensor &x) { return head(features(x)); }
+  Tensor forward(const Tensor &x) { return head(features(x)); }
 };
 
 int main() {
