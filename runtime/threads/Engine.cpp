@@ -37,56 +37,82 @@ void Task::destroy(Task *task) {
   ::operator delete(task);
 }
 
-void Engine::launch(Task *task, std::span<Task *const> deps, size_t cost) {
+void Engine::launch(Task *task, const Dependencies &deps, size_t cost, bool isHeld) {
   if (inFlight.load(std::memory_order_relaxed) > limit() && !insideTask())
     waitForRoom();
-  task->cost = std::min(cost, size_t(1) << 48) + sizeof(Task) + deps.size() * sizeof(Task::Edge);
+  const size_t edgeCount = deps.needed.size() + deps.before.size();
+  task->cost = std::min(cost, size_t(1) << 48) + sizeof(Task) + edgeCount * sizeof(Task::Edge);
   task->retain(); // the engine's reference, until the task is done
-  task->pending.store(static_cast<uint32_t>(deps.size() + 1), std::memory_order_relaxed);
-  uint32_t arrived = link(task, deps) + 1;
+  task->pending.store(static_cast<uint32_t>(edgeCount + 1), std::memory_order_relaxed);
+  const uint32_t arrived = link(task, deps) + (isHeld ? 0 : 1);
 
   Wake wake;
-  bool doomed = false;
+  bool isDoomed;
   {
     std::lock_guard guard(lock);
     task->order = ++enqueued;
     live.fetch_add(1);
     inFlight.fetch_add(task->cost);
-    if (task->pending.fetch_sub(arrived, std::memory_order_acq_rel) == arrived) {
-      doomed = static_cast<bool>(task->failure);
-      if (!doomed) {
-        pushReady(task);
-        callForHelp(wake);
-      }
-    }
+    isDoomed = arrive(*task, arrived, wake);
   }
-  if (doomed) {
-    StackMark mark;
-    task->behaviour(*task, false);
-    complete(task, task->failure, 0);
-  }
+  if (isDoomed)
+    giveUp(*task);
   send(wake);
+}
+
+void Engine::begin(Task &task) {
+  Wake wake;
+  bool isDoomed;
+  {
+    std::lock_guard guard(lock);
+    isDoomed = arrive(task, 1, wake);
+  }
+  if (isDoomed)
+    giveUp(task);
+  send(wake);
+}
+
+/// Under the lock: `count` of the things that the task waits for are done. Returns whether they are all done and it
+/// cannot run, because one of them has failed.
+bool Engine::arrive(Task &task, uint32_t count, Wake &wake) {
+  if (task.pending.fetch_sub(count, std::memory_order_acq_rel) != count)
+    return false;
+  if (task.failure)
+    return true;
+  pushReady(&task);
+  callForHelp(wake);
+  return false;
+}
+
+void Engine::giveUp(Task &task) {
+  StackMark mark;
+  task.behaviour(task, false);
+  complete(&task, task.failure, 0);
 }
 
 Task::Edge Task::closed;
 
 /// Adds the task to the dependents of its dependencies. Returns the number of dependencies that are done.
-uint32_t Engine::link(Task *task, std::span<Task *const> deps) {
+uint32_t Engine::link(Task *task, const Dependencies &deps) {
   uint32_t arrived = 0;
   Task::Edge *const closed = &Task::closed;
-  for (size_t i = 0; i < deps.size(); ++i) {
-    Task *dep = deps[i];
+  Task::Edge *next = task->edges;
+  auto add = [&](Task *dep, bool isOrder) {
     Task::Edge *head = dep ? dep->dependents.load(std::memory_order_acquire) : closed;
-    auto *edge = new (&task->edges[i]) Task::Edge{task, nullptr};
+    auto *edge = new (next++) Task::Edge{task, nullptr, isOrder};
     do
       edge->next = head;
     while (head != closed && !dep->dependents.compare_exchange_weak(head, edge, std::memory_order_acq_rel));
     if (head != closed)
-      continue;
+      return;
     ++arrived;
-    if (dep && dep->failure)
+    if (dep && dep->failure && !isOrder)
       inherit(task, dep->failure);
-  }
+  };
+  for (Task *dep : deps.needed)
+    add(dep, false);
+  for (Task *dep : deps.before)
+    add(dep, true);
   return arrived;
 }
 
@@ -180,8 +206,9 @@ void Engine::settle(Task *task, FailureRef failure, Completion &completion) {
   Task::Edge *edge = task->dependents.exchange(closed, std::memory_order_acq_rel);
   while (edge) {
     Task *dependent = edge->to;
+    const bool isOrder = edge->isOrder;
     edge = edge->next; // before the dependent can run and free its edges
-    if (failure)
+    if (failure && !isOrder)
       inherit(dependent, failure);
     if (dependent->pending.fetch_sub(1, std::memory_order_acq_rel) != 1)
       continue;

@@ -52,10 +52,12 @@ private:
 
   /// Runs the work if `run`, and destroys it.
   using Behaviour = IntrusivePtr<Failure> (*)(Task &, bool run);
-  /// An entry in the dependents of a task: `to` waits for it. Stored in the memory of `to`.
+  /// An entry in the dependents of a task: `to` waits for it, and fails with it unless `isOrder`. Stored in the memory
+  /// of `to`.
   struct Edge {
     Task *to;
     Edge *next;
+    bool isOrder;
   };
   static Edge closed; // terminates the list of a task that is done
 
@@ -134,17 +136,28 @@ public:
   /// Blocks while the costs of tasks in flight exceed limit(), until they are at most half of it. A task that costs
   /// more than the limit still runs. A call from inside a task never blocks.
   template <class F> TaskRef enqueue(std::span<Task *const> deps, size_t costBytes, F &&work) {
+    return enqueue(Dependencies{deps, {}}, costBytes, std::forward<F>(work), false);
+  }
+  struct Dependencies {
+    std::span<Task *const> needed;
+    std::span<Task *const> before; // the task waits for them, too, but runs whether they succeed or fail
+  };
+  /// If `isHeld`, the task has its place in the order, but does not run before begin(task).
+  template <class F> TaskRef enqueue(const Dependencies &deps, size_t costBytes, F &&work, bool isHeld) {
     using Whole = TaskOf<std::decay_t<F>>;
     static_assert(alignof(Whole) <= alignof(std::max_align_t));
     constexpr size_t edgesAt = (sizeof(Whole) + alignof(Task::Edge) - 1) / alignof(Task::Edge) * alignof(Task::Edge);
+    const size_t edgeCount = deps.needed.size() + deps.before.size();
     std::unique_ptr<char, FreeTask> memory(
-        static_cast<char *>(::operator new(edgesAt + deps.size() * sizeof(Task::Edge))));
+        static_cast<char *>(::operator new(edgesAt + edgeCount * sizeof(Task::Edge))));
     auto *edges = reinterpret_cast<Task::Edge *>(memory.get() + edgesAt);
     auto *task = new (memory.get()) Whole(*this, edges, std::forward<F>(work));
     memory.release();
-    launch(task, deps, costBytes);
+    launch(task, deps, costBytes, isHeld);
     return TaskRef::adopt(task);
   }
+  /// Lets a held task run. Called once, by the thread that has enqueued it, before that thread waits for any task.
+  void begin(Task &task);
 
   /// Waits until no task is in flight. Returns the failure of the task enqueued first among those whose work failed
   /// since the last call, and forgets them all. Inside a task, this is an error: it would wait for itself.
@@ -172,8 +185,10 @@ private:
     void operator()(char *memory) const { ::operator delete(memory); }
   };
 
-  void launch(Task *task, std::span<Task *const> deps, size_t cost);
-  static uint32_t link(Task *task, std::span<Task *const> deps);
+  void launch(Task *task, const Dependencies &deps, size_t cost, bool isHeld);
+  static uint32_t link(Task *task, const Dependencies &deps);
+  bool arrive(Task &task, uint32_t count, Wake &wake);
+  void giveUp(Task &task);
   static void inherit(Task *task, FailureRef failure);
   static void settle(Task *task, FailureRef failure, Completion &completion);
   Task *complete(Task *task, FailureRef failure, uint64_t newest);

@@ -166,6 +166,60 @@ TEST_CASE("a failure reaches all that depend on it, and nothing else") {
   CHECK(ran == 2);
 }
 
+TEST_CASE("a task that only comes after another one runs whether that fails or not") {
+  Pool pool(GENERATE(1, 3));
+  Engine engine(pool);
+  for (bool isDone : {false, true}) {
+    std::atomic<bool> mayFail{isDone};
+    std::vector<int> order;
+    TaskRef bad = after(engine, {}, [&] {
+      while (!mayFail)
+        std::this_thread::yield();
+      order.push_back(0);
+      return broken("first");
+    });
+    if (isDone)
+      bad->wait();
+    Task *before[] = {bad.get(), nullptr};
+    TaskRef next = engine.enqueue({{}, before}, 0, [&] { order.push_back(1); }, false);
+    TaskRef needing = engine.enqueue({{before, 1}, before}, 0, [&] { order.push_back(2); }, false);
+    TaskRef last = after(engine, {next.get()}, [&] { order.push_back(3); });
+    mayFail = true;
+    CHECK(last->wait() == nullptr);
+    CHECK(whatFailed(needing->wait()) == "first");
+    CHECK(order == std::vector<int>{0, 1, 3});
+    CHECK(whatFailed(engine.synchronize().get()) == "first");
+  }
+}
+
+TEST_CASE("a held task has its place in the order, but runs when it may begin") {
+  Pool pool(GENERATE(1, 3));
+  Engine engine(pool);
+  std::vector<int> order;
+  std::atomic<bool> isReady{false};
+  TaskRef first = after(engine, {}, [&] {
+    while (!isReady)
+      std::this_thread::yield();
+  });
+  for (bool hasFailed : {false, true}) {
+    TaskRef bad = after(engine, {first.get()}, [&] { return hasFailed ? broken("no") : Status(); });
+    Task *needed[] = {bad.get()};
+    TaskRef held = engine.enqueue({needed, {}}, 0, [&] { order.push_back(1); }, true);
+    TaskRef next = after(engine, {held.get()}, [&] { order.push_back(2); });
+    isReady = true;
+    bad->wait();
+    CHECK(!held->done());
+    std::thread waiting([&] { next->wait(); });
+    engine.begin(*held);
+    waiting.join();
+    CHECK(held->done());
+    CHECK(held->failed() == hasFailed);
+    CHECK(next->failed() == hasFailed);
+  }
+  CHECK(order == std::vector<int>{1, 2});
+  CHECK(whatFailed(engine.synchronize().get()) == "no");
+}
+
 TEST_CASE("synchronize reports the failure enqueued first, whichever happens first") {
   Pool pool(3);
   Engine engine(pool);
