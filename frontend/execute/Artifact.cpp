@@ -124,7 +124,7 @@ const std::string &Artifact::memory_report() const { return data->memoryReport; 
 namespace {
 /// Runs a function. `inputs` are all of its inputs, states included.
 std::vector<Tensor> runAll(const Artifact::Data &data, uint32_t index, std::span<const Tensor> inputs,
-                           llvm::function_ref<void(std::span<const Tensor>)> publish, const Location &place) {
+                           StateStore *states, const Location &place) {
   const std::vector<rt::TensorInfo> &infos = data.executable->program().artifact().plans[index].inputs;
   llvm::SmallVector<const Tensor *, 4> operands;
   llvm::SmallVector<DType, 4> scalarTypes;
@@ -144,7 +144,7 @@ std::vector<Tensor> runAll(const Artifact::Data &data, uint32_t index, std::span
     throw Error(place, "run", status.message());
   // About the cost of waking another thread and being woken by it.
   constexpr auto atOnce = std::chrono::microseconds(50);
-  return launch(data.executable, index, operands, scalarTypes, results, atOnce, "run", place, publish);
+  return launch(data.executable, index, operands, scalarTypes, results, atOnce, "run", place, states);
 }
 
 /// Results of which eager code would compute gradients make a backward pass fail.
@@ -171,17 +171,16 @@ std::vector<Tensor> Artifact::run(std::span<const Tensor> inputs, Location where
     throw Error(place, "run",
                 std::to_string(inputs.size()) + " tensors were given, but there are " + std::to_string(wanted) +
                     " inputs");
-  std::vector<Tensor> results = runAll(*data, index, inputs, [](std::span<const Tensor>) {}, place);
+  std::vector<Tensor> results = runAll(*data, index, inputs, nullptr, place);
   if (isGradEnabled())
     recordRun(inputs, results, place);
   return results;
 }
 
-std::vector<Tensor> detail::runWithStates(const Artifact &artifact, std::span<const Tensor> inputs,
-                                          llvm::function_ref<void(std::span<const Tensor>)> publish,
+std::vector<Tensor> detail::runWithStates(const Artifact &artifact, std::span<const Tensor> inputs, StateStore *states,
                                           const Location &where) {
   artifact.shared()->ready("run", where);
-  return runAll(*artifact.shared(), 0, inputs, publish, where);
+  return runAll(*artifact.shared(), 0, inputs, states, where);
 }
 
 std::map<std::string, Tensor> Artifact::run(const std::map<std::string, Tensor> &given, Location where) const {

@@ -11,6 +11,9 @@
 
 namespace burin::detail {
 
+/// The size of all elements.
+size_t byteCount(std::span<const rt::TensorView> views);
+
 /// A loaded artifact; may be run by several threads concurrently.
 class Executable {
 public:
@@ -68,22 +71,33 @@ private:
 };
 using ExecutableRef = std::shared_ptr<Executable>;
 
+/// Where the new values of states that are given to a run are stored.
+class StateStore {
+public:
+  /// Stores the new values among the results of the run, which are computed later or during the call. Drops the
+  /// caller's references to the former ones.
+  virtual void store(std::span<const Tensor> results) = 0;
+  /// Readers of the states, which have waited since store(), get the new values.
+  virtual void release() = 0;
+
+protected:
+  ~StateStore() = default;
+};
+
 /// Enqueues a run and returns its results, on the device of the executable, where inputs are moved. Inputs must not be
 /// traced values; scalars are passed as `scalarTypes`, which may be empty without scalars. `op` names the call in
 /// errors and must never be freed. The run is synchronous if its inputs are complete and its expected time is at most
 /// `atOnce`, because another thread would take longer, and if its results have symbolic sizes, because their shapes
-/// must be known. New values of given states are passed to `publish`, with all results, before the run begins: if it
-/// drops the last other reference to an old value, the run can overwrite that. A failed run leaves the old values in
-/// the new ones.
-std::vector<Tensor> launch(
-    const ExecutableRef &executable, uint32_t function, std::span<const Tensor *const> inputs,
-    std::span<const DType> scalarTypes, std::span<const TensorSpec> results, std::chrono::nanoseconds atOnce,
-    const char *op, const Location &where,
-    llvm::function_ref<void(std::span<const Tensor> results)> publish = [](std::span<const Tensor>) {});
+/// must be known. New values of given states go to `states` before the run begins: if that drops the last other
+/// reference to an old value, the run can overwrite it. Host functions and sizes that a run computes need the old
+/// values; then they go there after it. A failed run leaves the old values in the new ones.
+std::vector<Tensor> launch(const ExecutableRef &executable, uint32_t function, std::span<const Tensor *const> inputs,
+                           std::span<const DType> scalarTypes, std::span<const TensorSpec> results,
+                           std::chrono::nanoseconds atOnce, const char *op, const Location &where,
+                           StateStore *states = nullptr);
 
 /// artifact.run() with the states as inputs and outputs.
-std::vector<Tensor> runWithStates(const Artifact &artifact, std::span<const Tensor> inputs,
-                                  llvm::function_ref<void(std::span<const Tensor> results)> publish,
+std::vector<Tensor> runWithStates(const Artifact &artifact, std::span<const Tensor> inputs, StateStore *states,
                                   const Location &where);
 
 } // namespace burin::detail

@@ -24,6 +24,7 @@ struct Compiled {
   std::optional<Graph> graph; // the traced graph, if it is checked later
   std::vector<Guard> guards;
   std::vector<StateUse> states;
+  std::vector<Cell *> order, cellsSet; // of the states, in the order in which calls lock them
   std::vector<TensorSpec> stateSpecs;
   std::vector<std::shared_ptr<Cell>> unstable; // see Trace
   std::vector<Origins> origins;                // by result of the function
@@ -75,19 +76,44 @@ static void recordRun(std::vector<std::vector<TapeEdge>> sources, std::vector<Te
                     where);
 }
 
+namespace {
+/// Stores the new values of states in their cells, all at the same moment for those who read them.
+class CellStore final : public StateStore {
+public:
+  CellStore(std::span<const StateUse> states, std::span<Cell *const> order, std::vector<Tensor> &arguments)
+      : states(states), order(order), arguments(arguments) {}
+  void store(std::span<const Tensor> results) override {
+    readers.reserve(order.size());
+    former.reserve(order.size());
+    for (Cell *cell : order)
+      readers.push_back(cell->keepFromReaders());
+    for (const StateUse &state : states)
+      if (state.output)
+        former.push_back(state.cell->exchange(results[*state.output]));
+    arguments.clear(); // drops references, so that the run may overwrite old values
+    former.clear();
+  }
+  void release() override { readers.clear(); }
+
+private:
+  std::span<const StateUse> states;
+  std::span<Cell *const> order;
+  std::vector<Tensor> &arguments;
+  std::vector<std::unique_lock<std::mutex>> readers;
+  std::vector<Tensor> former;
+};
+} // namespace
+
 /// Runs with the values of the cells and stores the new ones in them, pending. Runs that share a cell are serialised.
 std::vector<Tensor> Compiled::run(std::span<const Tensor> given, const Location &where) const {
   if (states.empty()) {
-    std::vector<Tensor> results = runWithStates(artifact, given, [](std::span<const Tensor>) {}, where);
+    std::vector<Tensor> results = runWithStates(artifact, given, nullptr, where);
     recordRun(sources(given), results, where);
     return results;
   }
-  std::vector<detail::Cell *> order;
-  for (const StateUse &state : states)
-    order.push_back(state.cell.get());
-  llvm::sort(order);
   std::deque<InUse> marks;
   std::vector<std::unique_lock<std::mutex>> locks;
+  locks.reserve(order.size());
   for (detail::Cell *cell : order) {
     marks.emplace_back(cell, "jit", where);
     locks.emplace_back(cell->mutex);
@@ -95,19 +121,10 @@ std::vector<Tensor> Compiled::run(std::span<const Tensor> given, const Location 
   std::vector<Tensor> arguments(given.begin(), given.end());
   for (const StateUse &state : states)
     arguments.push_back(state.cell->value());
-  size_t returned = SIZE_MAX;
-  auto commit = [&](std::span<const Tensor> results) {
-    for (const StateUse &state : states)
-      if (state.output) {
-        state.cell->commit(results[*state.output]);
-        returned = std::min(returned, *state.output);
-      }
-    arguments.clear(); // drops references, so that the run may overwrite old values
-  };
+  CellStore store(states, cellsSet, arguments);
   std::vector<std::vector<TapeEdge>> from = sources(given);
-  std::vector<Tensor> results = runWithStates(artifact, arguments, commit, where);
-  returned = std::min(returned, results.size());
-  results.resize(returned);
+  std::vector<Tensor> results = runWithStates(artifact, arguments, &store, where);
+  results.resize(results.size() - cellsSet.size()); // new values are last
   recordRun(std::move(from), results, where);
   return results;
 }
@@ -268,6 +285,8 @@ std::shared_ptr<Compiled> JitCache::Data::make(Key key, Inputs inputs, std::opti
                                                     std::move(trace.guards),
                                                     std::move(trace.states),
                                                     {},
+                                                    {},
+                                                    {},
                                                     unstable,
                                                     std::move(origins)});
   if (const std::string &changed = result->artifact.memory_report(); !changed.empty() && isLogged("memory"))
@@ -276,8 +295,14 @@ std::shared_ptr<Compiled> JitCache::Data::make(Key key, Inputs inputs, std::opti
   for (const std::shared_ptr<Cell> &cell : trace.cellsSet())
     if (!llvm::is_contained(unstable, cell))
       unstable.push_back(cell);
-  for (const StateUse &state : result->states)
+  for (const StateUse &state : result->states) {
     result->stateSpecs.push_back(state.cell->value().spec());
+    result->order.push_back(state.cell.get());
+    if (state.output)
+      result->cellsSet.push_back(state.cell.get());
+  }
+  llvm::sort(result->order);
+  llvm::sort(result->cellsSet);
   compiled.push_front(result);
   if (compiled.size() > kMost)
     compiled.pop_back();

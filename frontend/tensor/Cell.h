@@ -14,13 +14,13 @@ inline thread_local CellChanges *cellChanges = nullptr;
 /// A named variable for a tensor. Traces read and set it in an overlay; jitted functions take the cells that they set
 /// as inputs, and store the new values here.
 struct Cell : Observed {
-  std::mutex mutex;          // serialises runs of compiled functions that take the cell as an input
-  bool alwaysInput = false;  // compiled functions never treat its value as a constant
-  std::string name;          // name of the state in graphs, unless a module names it; may be empty
-  std::weak_ptr<Cell> owner; // prefix of the name: for a slot, its parameter
-  size_t retraces = 0;       // because a constant of the graph has changed
+  std::mutex mutex;               // serialises runs of compiled functions that take the cell as an input
+  bool alwaysInput = false;       // compiled functions never treat its value as a constant
+  std::string name;               // name of the state in graphs, unless a module names it; may be empty
+  std::weak_ptr<Cell> owner;      // prefix of the name: for a slot, its parameter
+  size_t retraces = 0;            // because a constant of the graph has changed
 
-  /// Calls of other functions on other threads may store a new value at the same time.
+  /// Calls of functions on other threads may store a new value at the same time.
   Tensor value() const {
     std::lock_guard lock(access);
     return held;
@@ -29,14 +29,21 @@ struct Cell : Observed {
     std::lock_guard lock(access);
     std::swap(held, value); // the former value ends after the lock
   }
-  /// Stores a value computed by a compiled function, of the same type; a leaf of the tape stays a leaf.
-  void commit(const Tensor &result) {
+  /// Until the lock ends, other threads wait before they read the value.
+  std::unique_lock<std::mutex> keepFromReaders() { return std::unique_lock(access); }
+  /// Under that lock: stores a value computed by a compiled function, of the same type; a leaf of the tape stays a
+  /// leaf. Returns the former value.
+  Tensor exchange(const Tensor &result) {
     TensorState state = *Access::state(result);
-    const Tensor before = value();
-    state.node = Access::state(before)->node;
-    state.follows = Access::state(before)->follows;
-    store(Access::make(std::move(state)));
+    state.node = Access::state(held)->node;
+    state.follows = Access::state(held)->follows;
     ++version;
+    return std::exchange(held, Access::make(std::move(state)));
+  }
+  void commit(const Tensor &result) {
+    Tensor former; // ends after the lock
+    auto lock = keepFromReaders();
+    former = exchange(result);
   }
 
 private:

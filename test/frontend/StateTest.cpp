@@ -1,6 +1,7 @@
 // State of jitted functions: parameters and buffers that they read and set.
 #include "test/frontend/Check.h"
 #include <burin/optim.h>
+#include <cmath>
 #include <thread>
 
 namespace {
@@ -233,6 +234,61 @@ TEST_CASE("threads that share a state take turns") {
   for (std::thread &thread : threads)
     thread.join();
   CHECK(counter.count->item<int64_t>() == 201);
+}
+
+TEST_CASE("threads read parameters while others step") {
+  const int64_t size = GENERATE(8, 1 << 18); // runs on the calling thread, runs in a queue
+  const int steps = size == 8 ? 400 : 30;
+  Parameter first = Parameter::state(zeros({size})), second = Parameter::state(zeros({size}));
+  auto by = [&](int amount) {
+    return jit([=](const Tensor &x) mutable {
+      first.set(first + amount);
+      second.set(first.value() * 1);
+      return x;
+    });
+  };
+  auto one = by(1), two = by(2);
+  std::atomic<int> torn = 0, backwards = 0, running = 2;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 2; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < steps; ++i)
+        (t ? two : one)(tensor(1.0f));
+      --running;
+    });
+  for (int t = 0; t < 2; ++t)
+    threads.emplace_back([&, t] {
+      float last = 0;
+      auto read = [&](const Parameter &p) {
+        const Tensor value = p.value();
+        const float smallest = value.min().item<float>(), largest = value.max().item<float>();
+        torn += smallest != largest || smallest != std::floor(smallest);
+        backwards += largest < last; // both parameters change at once
+        last = largest;
+      };
+      do {
+        read(t ? first : second);
+        read(t ? second : first);
+      } while (running);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  CHECK(torn == 0);
+  CHECK(backwards == 0);
+  for (const Parameter &p : {first, second})
+    CHECK((p->min().item() == 3 * steps && p->max().item() == 3 * steps));
+  CHECK((one.traces() == 1 && two.traces() == 1));
+}
+
+TEST_CASE("a host function reads a state as it was before the run") {
+  Parameter count = Parameter::state(zeros({}, i64));
+  auto step = jit([&](const Tensor &x) {
+    count.set(count + 1);
+    return host_call([&](const Tensor &v) { return v + count->item<int64_t>(); }, x.spec(), x);
+  });
+  for (int i = 0; i < 3; ++i)
+    CHECK(step(tensor(0.0f)).item() == i);
+  CHECK(count->item<int64_t>() == 3);
 }
 
 TEST_CASE("old values that somebody holds stay as they were") {

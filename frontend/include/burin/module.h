@@ -25,8 +25,8 @@ public:
   /// A float is a leaf, for which backward() computes a gradient, unless `requires_grad` is false.
   explicit Parameter(Tensor value, bool requires_grad = true);
   bool defined() const { return cell != nullptr; }
-  /// The value now: a later set() or call of a jitted function gives the parameter another one. No other thread may do
-  /// that at the same time.
+  /// The value now: a later set() or call of a jitted function gives the parameter another one. Other threads may call
+  /// such functions at the same time: the value is one that a call has set, complete or pending.
   Tensor value() const;
   /// Replaces the value. The shape must stay the same, in a trace also the element type.
   void set(const Tensor &value, Location where = Location::current());
