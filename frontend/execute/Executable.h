@@ -90,7 +90,8 @@ protected:
 /// `atOnce`, because another thread would take longer, and if its results have symbolic sizes, because their shapes
 /// must be known. New values of given states go to `states` before the run begins: if that drops the last other
 /// reference to an old value, the run can overwrite it. Host functions and sizes that a run computes need the old
-/// values; then they go there after it. A failed run leaves the old values in the new ones.
+/// values; then they go there after it. A failed run leaves the old values in the new ones, and does not make later
+/// runs fail that read only those.
 std::vector<Tensor> launch(const ExecutableRef &executable, uint32_t function, std::span<const Tensor *const> inputs,
                            std::span<const DType> scalarTypes, std::span<const TensorSpec> results,
                            std::chrono::nanoseconds atOnce, const char *op, const Location &where,

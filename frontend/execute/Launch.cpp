@@ -29,6 +29,12 @@ struct Launch {
     return {uint8_t(executable->device().is_cuda()), uint8_t(executable->device().index()), 0};
   }
   void setInputs();
+  /// Throws if an input that the task has only waited for has no elements.
+  void requireInputs() const {
+    for (const StorageRef &input : inputs)
+      if (input)
+        requireElements(*input, where);
+  }
   void operator()();
   void restoreStates();
   /// Also if it has never run, after a failure of an input.
@@ -153,7 +159,7 @@ void Launch::restoreStates() {
       continue;
     if (const StorageRef &old = inputs[state->input]) {
       if (old->task && old->task->failed() && !old->isRestored)
-        continue; // the old value failed, too
+        continue; // there is no old value either
       outputs[i]->buffer = old->buffer;
       if (outputs[i]->gpu)
         outputs[i]->gpu->runs = old->gpu->runs;
@@ -224,7 +230,16 @@ static std::vector<Tensor> runToKnowSizes(Launch &work, std::span<const TensorSp
   return tensors;
 }
 
-using InputTasks = llvm::SmallVector<rt::Task *, 4>;
+/// What an asynchronous run waits for.
+struct InputTasks {
+  llvm::SmallVector<rt::Task *, 4> needed, before;
+
+  void add(const Storage &input) {
+    if (!isComplete(input))
+      (input.isState ? before : needed).push_back(input.task.get());
+  }
+  bool empty() const { return needed.empty() && before.empty(); }
+};
 
 /// Adds the inputs to the work, and their tasks to `tasks`. Returns their size in bytes.
 static size_t addInputs(Launch &work, std::span<const Tensor *const> inputs, std::span<const DType> scalarTypes,
@@ -240,8 +255,7 @@ static size_t addInputs(Launch &work, std::span<const Tensor *const> inputs, std
           broughtTo(std::get<StorageRef>(state.value), byteCount(state.spec), device, work.op, work.where);
       work.add(state.spec);
       bytes += byteCount(state.spec);
-      if (rt::Task *task = storage->task.get(); task && !(task->done() && (!task->failed() || storage->isRestored)))
-        tasks.push_back(task);
+      tasks.add(*storage);
       work.inputs.push_back(std::move(storage));
     } else if (device.is_cuda()) {
       work.add({scalarTypes[i], {}});
@@ -262,6 +276,7 @@ static std::vector<Tensor> addOutputs(Launch &work, std::span<const TensorSpec> 
   for (const TensorSpec &result : results) {
     work.add(result);
     auto storage = std::make_shared<Storage>();
+    storage->isState = work.executable->givenState(work.function, work.outputs.size()).has_value();
     if (isOnGpu)
       storage->gpu = std::make_shared<OnDevice>(work.executable->gpuDevice(), work.op, work.where);
     work.outputs.push_back(storage);
@@ -281,9 +296,10 @@ static void enqueue(std::unique_ptr<Launch> work, const InputTasks &tasks, size_
   auto run = [work = std::move(work), failure] {
     if (failure)
       std::rethrow_exception(failure);
+    work->requireInputs();
     (*work)();
   };
-  rt::TaskRef task = engine.enqueue({tasks, {}}, bytes, std::move(run), isHeld);
+  rt::TaskRef task = engine.enqueue({tasks.needed, tasks.before}, bytes, std::move(run), isHeld);
   for (const StorageRef &storage : outputs)
     storage->task = task;
   struct Begin {
@@ -325,7 +341,7 @@ std::vector<Tensor> launch(const ExecutableRef &executable, uint32_t function, s
     return stored(runToKnowSizes(*work, results));
   if (executable->needsHost() || executable->hasStates()) { // on a GPU, runs are enqueued in the order of the calls
     awaitInputs(*work);
-    tasks.clear();
+    tasks = {};
   }
   std::vector<Tensor> tensors = addOutputs(*work, results, bytes);
   if (executable->needsHost()) {

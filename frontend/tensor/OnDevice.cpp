@@ -229,16 +229,20 @@ StorageRef movedTo(const StorageRef &from, size_t bytes, Device device, const ch
   auto to = std::make_shared<Storage>();
   if (device.is_cuda())
     to->gpu = std::make_shared<OnDevice>(openDevice(device, op, where), op, where);
-  const bool isReady = !from->task || (from->task->done() && (!from->task->failed() || from->isRestored));
+  const bool isReady = isComplete(*from);
   constexpr size_t kSmall = size_t(64) << 10; // copying these is faster than waking a thread
   if (isReady && device.is_cuda() && (from->gpu || bytes <= kSmall)) {
     copyNow(from, to, bytes, where);
     return to;
   }
   rt::Task *dependency = isReady ? nullptr : from->task.get();
-  std::span<rt::Task *const> dependencies(&dependency, dependency ? 1 : 0);
-  to->task =
-      rt::Engine::shared().enqueue(dependencies, bytes, [from, to, bytes, where] { copyNow(from, to, bytes, where); });
+  std::span<rt::Task *const> one(&dependency, 1), none;
+  auto copy = [from, to, bytes, where] {
+    requireElements(*from, where);
+    copyNow(from, to, bytes, where);
+  };
+  to->task = rt::Engine::shared().enqueue({from->isState ? none : one, from->isState ? one : none}, bytes,
+                                          std::move(copy), false);
   return to;
 }
 

@@ -181,10 +181,15 @@ const rt::SharedBuffer &await(const StorageRef &storage, const Location &where) 
   return storage->gpu ? copiedToHost(*storage, where) : *storage->buffer;
 }
 
+void requireElements(const Storage &storage, const Location &where) {
+  if (const rt::Failure *failure = storage.task ? storage.task->error() : nullptr; failure && !storage.isRestored)
+    rethrow(*failure, where);
+}
+
 bool awaitTask(const StorageRef &storage, const Location &where) {
   if (storage->task)
-    if (const rt::Failure *failure = storage->task->wait(); failure && !storage->isRestored)
-      rethrow(*failure, where);
+    storage->task->wait();
+  requireElements(*storage, where);
   return true;
 }
 

@@ -12,10 +12,11 @@ struct OnDevice; // see frontend/tensor/OnDevice.h
 
 /// Row-major elements, complete when `task` is done. Tensors with the same order of elements (reshapes) share them.
 struct Storage {
-  rt::BufferRef buffer;               // written by the task
-  rt::TaskRef task;                   // null: complete, or enqueued on the GPU
-  bool isRestored = false;            // the task failed, and the elements are the previous ones of a state
-  std::shared_ptr<OnDevice> gpu;      // null: in host memory
+  rt::BufferRef buffer;          // written by the task
+  rt::TaskRef task;              // null: complete, or enqueued on the GPU
+  bool isState = false;          // the new value of a state: if the task fails, the elements are the previous ones,
+  bool isRestored = false;       // then set, unless there are none
+  std::shared_ptr<OnDevice> gpu; // null: in host memory
   std::shared_ptr<Storage> elsewhere; // a copy on the device that it was last brought to: see broughtTo
   std::array<char, 8> element = {};   // all elements are this one, of `elementWidth` bytes; 0: they may differ
   uint8_t elementWidth = 0;
@@ -74,6 +75,12 @@ StorageRef storageOf(const TensorState &state);
 StorageRef concreteStorage(const Tensor &tensor, const char *op, const Location &where);
 /// Waits for the elements and returns them in host memory, for a GPU's a copy. Throws the error of their computation.
 const rt::SharedBuffer &await(const StorageRef &storage, const Location &where);
+/// Whether the elements are complete: their task is done, and has not failed or has left those of a state.
+inline bool isComplete(const Storage &storage) {
+  return !storage.task || (storage.task->done() && (!storage.task->failed() || storage.isRestored));
+}
+/// Throws if the task, which is done, has failed and left no elements.
+void requireElements(const Storage &storage, const Location &where);
 /// Waits for the task of the elements, which only enqueues work if they are on a GPU. Returns true.
 bool awaitTask(const StorageRef &storage, const Location &where);
 /// Throws the failure as burin::Error with the line that enqueued the task, as `wait` documents.

@@ -1,9 +1,13 @@
 // Jitted functions overwrite the old values of states if nobody else holds them.
 #include "frontend/data/DlpackAbi.h"
+#include "runtime/execute/AsyncRunner.h"
 #include "runtime/support/Memory.h"
 #include "test/frontend/Check.h"
 #include <burin/data.h>
+#include <array>
 #include <cstring>
+#include <deque>
+#include <filesystem>
 #include <thread>
 
 namespace {
@@ -203,4 +207,58 @@ TEST_CASE("a run that fails leaves the states as they were") {
     CHECK(isAll(total, 4));
     CHECK(!messageOf([] { synchronize(); }).empty());
   }
+}
+
+TEST_CASE("queued runs of a session start with the states before failed ones") {
+  Parameter total = Parameter::state(zeros({3}), "total");
+  const Artifact artifact = compile(trace(
+      [&](const Tensor &x) {
+        total.set(total + x);
+        check(x > 0, "a value is not positive");
+        return total.value() * 1;
+      },
+      {{f32, {3}}}));
+  const std::string path = (std::filesystem::temp_directory_path() / "burin-queued-states.plate").string();
+  artifact.save(path);
+  rt::Program::Ptr program;
+  REQUIRE(rt::Program::loadFile(path, {}, program).ok());
+  std::filesystem::remove(path);
+  std::unique_ptr<rt::Session> session;
+  REQUIRE(rt::Session::create(program, {.threads = 1}, session).ok());
+  const bool isQueued = GENERATE(false, true); // all before the first one runs; else each after the one before
+  struct Call {
+    std::array<float, 3> x, y = {};
+    std::atomic<bool> mayEnd{false}, isDone{false};
+    std::string message = {};
+  };
+  std::array<float, 6> signs{1, -1, -1, 1, -1, 1}, expected{1, 0, 0, 2, 0, 3};
+  std::deque<Call> calls;
+  for (float sign : signs)
+    calls.emplace_back(std::array{sign, sign, sign});
+  {
+    rt::AsyncRunner runner(*session);
+    for (Call &call : calls) {
+      const int64_t shape = 3;
+      rt::TensorView in{call.x.data(), &shape, 1, f32}, out{call.y.data(), &shape, 1, f32};
+      auto done = [](void *context, const rt::Status &status, std::span<const rt::TensorView>) {
+        auto &ended = *static_cast<Call *>(context);
+        while (!ended.mayEnd)
+          std::this_thread::yield();
+        ended.message = status.message();
+        ended.isDone = true;
+      };
+      call.mayEnd = !isQueued;
+      REQUIRE(runner.enqueue(0, {&in, 1}, {&out, 1}, {&call, done}).ok());
+      while (!isQueued && !call.isDone)
+        std::this_thread::yield();
+    }
+    for (Call &call : calls)
+      call.mayEnd = true;
+  }
+  for (size_t i = 0; i < calls.size(); ++i) {
+    CHECK(contains(calls[i].message, "a value is not positive") == (signs[i] < 0));
+    if (signs[i] > 0)
+      CHECK(calls[i].y == std::array{expected[i], expected[i], expected[i]});
+  }
+  CHECK(static_cast<const float *>(session->state(0).data)[2] == 3);
 }

@@ -291,6 +291,69 @@ TEST_CASE("a host function reads a state as it was before the run") {
   CHECK(count->item<int64_t>() == 3);
 }
 
+/// A number that is 0, computed in a while.
+static Tensor late() {
+  Tensor x = full({700, 700}, 1e-3f);
+  for (int i = 0; i < 6; ++i)
+    x = matmul(x, x);
+  return x.sum() * 0;
+}
+
+TEST_CASE("runs behind a failed one start with the states before it") {
+  const int64_t size = GENERATE(3, 1 << 18);
+  const bool isQueued = GENERATE(false, true); // behind work that delays the failure; else it has failed before
+  Parameter total = Parameter::state(zeros({size})), count = Parameter::state(zeros({}, i64));
+  auto step = jit([&](const Tensor &x) {
+    total.set(total + x);
+    count.set(count + 1);
+    check(x > 0, "a value is not positive");
+    return x + count.value().to(f32);
+  });
+  const Tensor one = ones({size});
+  step(one).wait();
+  step(one).wait();
+  auto settle = [&](const Tensor &x) {
+    if (!isQueued)
+      messageOf([&] { x.wait(); });
+    return x;
+  };
+  const Tensor begin = isQueued ? one + late() : one;
+  const Tensor failed = settle(step(-begin)), again = settle(step(-one)), between = settle(total * 10),
+               next = settle(step(one)), behind = settle(step(failed)), last = settle(step(one));
+  CHECK(contains(messageOf([&] { failed.wait(); }), "a value is not positive"));
+  CHECK(contains(messageOf([&] { again.wait(); }), "a value is not positive"));
+  CHECK(floats(between) == std::vector<float>(size_t(size), 20));
+  CHECK(floats(next) == std::vector<float>(size_t(size), 4));
+  CHECK(contains(messageOf([&] { behind.wait(); }), "a value is not positive")); // its input has failed
+  CHECK(floats(last) == std::vector<float>(size_t(size), 5));
+  CHECK(floats(total) == std::vector<float>(size_t(size), 4));
+  CHECK(count->item<int64_t>() == 4);
+  CHECK(contains(messageOf([] { synchronize(); }), "a value is not positive"));
+}
+
+TEST_CASE("a state that was set to a failed tensor makes runs fail until it is set again") {
+  const bool isQueued = GENERATE(false, true);
+  Parameter total = Parameter::state(zeros({3}));
+  auto step = jit([&](const Tensor &x) {
+    total.set(total + x);
+    return x;
+  });
+  const Tensor one = ones({3});
+  step(one).wait();
+  const Tensor begin = isQueued ? one + late() : one;
+  const Tensor bad = take(begin, tensor({0, 1, 5}), 0);
+  if (!isQueued)
+    messageOf([&] { bad.wait(); });
+  total.set(bad);
+  for (int i = 0; i < 2; ++i)
+    CHECK(contains(messageOf([&] { step(one).wait(); }), "is out of range"));
+  CHECK(contains(messageOf([&] { total->wait(); }), "is out of range"));
+  total.set(one);
+  step(one).wait();
+  CHECK(floats(total) == std::vector<float>{2, 2, 2});
+  CHECK(!messageOf([] { synchronize(); }).empty());
+}
+
 TEST_CASE("old values that somebody holds stay as they were") {
   Parameter a(ones({3}));
   auto f = jit([&](const Tensor &x) {
