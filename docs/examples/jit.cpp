@@ -16,6 +16,7 @@ int main() {
 
   auto net = nn::Sequential(nn::Linear(8, 8), nn::Tanh());
   auto quick = jit(net);
+  net.eval();
   quick(a);
   net.load_state_dict(nn::Sequential(nn::Linear(8, 8), nn::Tanh()).state_dict());
   Tensor y = quick(a); // new weights: noticed, and traced again

@@ -14,7 +14,26 @@ namespace burin {
 
 using detail::inScope;
 
+namespace {
+/// During its lifetime, parameters that this thread makes belong to a module with this mode.
+class Registering {
+public:
+  explicit Registering(std::shared_ptr<const detail::Mode> mode)
+      : mode(std::move(mode)), outer(std::exchange(innermost, this)) {}
+  ~Registering() { innermost = outer; }
+  Registering(const Registering &) = delete;
+  /// Null if there is none.
+  static std::shared_ptr<const detail::Mode> current() { return innermost ? innermost->mode : nullptr; }
+
+private:
+  const std::shared_ptr<const detail::Mode> mode;
+  const Registering *const outer;
+  static inline thread_local const Registering *innermost = nullptr;
+};
+} // namespace
+
 Parameter::Parameter(Tensor value, bool requires_grad) : cell(std::make_shared<detail::Cell>()) {
+  cell->mode = Registering::current();
   if (value.defined() && value.isTraced())
     throw Error(inScope({}), "Parameter",
                 "the initial value of a parameter is a number, but this one is computed by the function that is being "
@@ -122,10 +141,9 @@ void StateDict::add(std::string_view prefix, const StateDict &entries) {
 
 namespace nn {
 
-struct Module::State : detail::Observed {
+struct Module::State : detail::Mode {
   std::string kind, details;
   Location where;
-  bool training = true;
   std::vector<std::pair<std::string, Parameter>> parameters, buffers;
   std::vector<std::pair<std::string, Module>> children;
   std::weak_ptr<const State> parent; // the first module that it was registered in, and its name there
@@ -178,6 +196,7 @@ static void checkName(const std::string &name, const auto &...lists) {
 
 Parameter Module::register_parameter(std::string name, Tensor value, Location where) try {
   checkName(name, state->parameters, state->buffers, state->children);
+  Registering registering(state);
   return state->parameters.emplace_back(std::move(name), Parameter(stayingWhereItIs(value))).second;
 } catch (const std::invalid_argument &problem) {
   throw Error(inScope(where), "register_parameter", problem.what());
@@ -275,14 +294,14 @@ void Module::load_state_dict(const StateDict &given, bool strict, Location where
 }
 
 void Module::train(bool on) {
-  state->training = on;
+  state->isTraining = on;
   state->version = on ? 0 : 1; // modes may change back, and then the code compiled for them is used again
   for (auto &[name, child] : state->children)
     child.train(on);
 }
 bool Module::is_training() const {
   detail::observe(state);
-  return state->training;
+  return state->isTraining;
 }
 
 void Module::to(DType dtype, Location where) {

@@ -11,6 +11,11 @@ struct Cell;
 using CellChanges = std::vector<std::pair<std::shared_ptr<Cell>, Tensor>>;
 inline thread_local CellChanges *cellChanges = nullptr;
 
+/// Whether a module is in training mode.
+struct Mode : Observed {
+  bool isTraining = true;
+};
+
 /// A named variable for a tensor. Traces read and set it in an overlay; jitted functions take the cells that they set
 /// as inputs, and store the new values here.
 struct Cell : Observed {
@@ -19,6 +24,7 @@ struct Cell : Observed {
   std::string name;               // name of the state in graphs, unless a module names it; may be empty
   std::weak_ptr<Cell> owner;      // prefix of the name: for a slot, its parameter
   size_t retraces = 0;            // because a constant of the graph has changed
+  std::weak_ptr<const Mode> mode; // of the module that it is a parameter of
 
   /// Calls of functions on other threads may store a new value at the same time.
   Tensor value() const {

@@ -191,6 +191,7 @@ private:
   void resolveCells(llvm::SmallVectorImpl<mlir::Value> &results, const Location &where);
   bool isState(const CellUse &use) const;
   bool isLocal(const CellUse &use) const;
+  bool isTrained(const CellUse &use) const;
   mlir::Value valueNow(const CellUse &use, const Location &where);
   void addState(const CellUse &use, std::string name, const Location &where);
   mlir::FlatSymbolRefAttr makeState(const CellUse &use, std::string name, const Location &where);

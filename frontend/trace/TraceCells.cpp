@@ -19,6 +19,8 @@ Trace::CellUse &Trace::useOf(const std::shared_ptr<detail::Cell> &cell) {
   auto known = llvm::find_if(cells, [&](const CellUse &use) { return use.cell == cell; });
   CellUse *use = known == cells.end() ? nullptr : &*known;
   if (!use) {
+    if (std::shared_ptr<const detail::Mode> mode = cell->mode.lock(); mode && !isGraphOnly)
+      observe(mode); // see isState
     runWhere(*detail::Access::state(cell->value()), "trace", detail::inScope({}));
     mlir::Type type = ir::tensorType(&graph->context, cell->value().spec());
     mlir::BlockArgument argument = function.front().addArgument(type, builder.getUnknownLoc());
@@ -76,6 +78,13 @@ void Trace::setGradient(const Tensor &value, const Tensor &gradient, const Locat
   use.ownsGradient = true;
 }
 
+/// Whether the value is expected to change: a gradient was taken with respect to it, or it is a parameter of a module
+/// in training mode and not frozen.
+bool Trace::isTrained(const CellUse &use) const {
+  const std::shared_ptr<const detail::Mode> mode = use.cell->mode.lock();
+  return use.isVariable || (mode && mode->isTraining && detail::Access::state(use.cell->value())->node);
+}
+
 /// Whether only the trace refers to the cell.
 bool Trace::isLocal(const CellUse &use) const { return isMadeHere(use.cell) && use.cell.use_count() == 1; }
 
@@ -83,7 +92,7 @@ bool Trace::isState(const CellUse &use) const {
   if (isLocal(use))
     return false;
   bool isChanged = use.isSet || use.cell->alwaysInput || llvm::is_contained(unstable, use.cell);
-  return isChanged || (use.isVariable && !isGraphOnly); // in a saved graph, cells that do not change are constants
+  return isChanged || (!isGraphOnly && isTrained(use)); // in a saved graph, cells that do not change are constants
 }
 
 /// The argument of an op's functions that is always equal to operand `index` of the op; nullopt if there is none.

@@ -155,6 +155,7 @@ TEST_CASE("recompilations are counted and explained") {
   Variable log("BURIN_LOG", "recompile");
   CHECK(contains(errorOutput([&] { f(ones({9}, f64)); }), "argument 0 is f64[9], and was f32[9]"));
   nn::Linear layer(2, 2);
+  layer.eval();
   auto g = jit(layer);
   g(ones({1, 2}));
   CHECK(contains(errorOutput([&] {

@@ -173,12 +173,41 @@ TEST_CASE("a hundred steps with batch norm, and changes in between, give eager's
 
 TEST_CASE("what is only read is a constant until it has changed twice, then an input") {
   auto layer = nn::Linear(2, 1, false);
+  layer.eval();
   auto f = jit([&](const Tensor &x) { return layer(x); });
   for (int i = 0; i < 10; ++i) {
     layer.weight.set(full({1, 2}, float(i)));
     CHECK(f(ones({1, 2})).item() == 2 * i);
   }
   CHECK(f.traces() == 3);
+}
+
+TEST_CASE("parameters of a module in training mode are inputs from the first trace on") {
+  auto net = nn::Sequential(nn::Linear(2, 3), nn::Tanh(), nn::Linear(3, 1));
+  const std::vector<Parameter> parameters = net.parameters();
+  auto f = jit([&](const Tensor &x) { return net(x); });
+  auto change = [&](size_t i) {
+    Parameter p = parameters[i];
+    p.set(p + 0.5);
+    CHECK(f(ones({1, 2})).item() == Approx(net(ones({1, 2})).item()));
+    return f.traces();
+  };
+  for (int i = 0; i < 8; ++i)
+    CHECK(change(size_t(i % 4)) == 1);
+  net.eval(); // they are constants
+  f(ones({1, 2}));
+  CHECK(f.traces() == 2);
+  CHECK(change(0) == 3);
+  CHECK(change(1) == 4);
+  net.train(); // the code of this mode has stayed
+  for (int i = 0; i < 8; ++i)
+    CHECK(change(size_t(i % 4)) == 4);
+  net.requires_grad_(false); // frozen weights do not change
+  auto g = jit([&](const Tensor &x) { return net(x); });
+  g(ones({1, 2}));
+  change(2);
+  CHECK(g(ones({1, 2})).item() == Approx(net(ones({1, 2})).item()));
+  CHECK(g.traces() == 2);
 }
 
 TEST_CASE("state of a fixed place is an input from the first trace on") {
