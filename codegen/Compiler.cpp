@@ -37,6 +37,10 @@ FailureOr<std::vector<const Target *>> findTargets(ModuleOp module, const Compil
     if (target->amx && targets.size() > 1)
       return module.emitError() << "code for " << target->name
                                 << " has weights of its own form: compile it to an artifact of its own";
+  for (const Target *target : targets)
+    if (target->tf32 && llvm::count_if(targets, [](const Target *other) { return other->isGpu(); }) > 1)
+      return module.emitError() << "code for " << target->name
+                                << " rounds other than that for other GPUs: name one target for GPUs";
   return targets;
 }
 

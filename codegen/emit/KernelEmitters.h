@@ -24,6 +24,7 @@ using LaunchOnAny = LaunchShape;
 using LaunchOnCpu = LaunchShape;
 using LaunchOnGpu = GpuLaunch;
 using LaunchOnHopper = GpuLaunch;
+using LaunchOnGpuWithTf32 = GpuLaunch;
 #define KERNEL_FAMILY(id, name, device, accepts, emit) LaunchOn##device emit(const KernelEmission &);
 #include "passes/kernels/KernelFamilies.def"
 

@@ -8,6 +8,7 @@
 //   part of it in registers. Products are added in the order of k, as on the CPU.
 // - tensor-core-contraction: the same for 16-bit floats by mma.sync. Products are added in f32, in an order that PTX
 //   leaves open within 16 steps; elements of padding are multiplied as zeros.
+// - tf32-contraction: the same for f32, rounded to tf32, with targets that say so.
 // - thin-contraction: few rows on the left. Products are added in a fixed order, which is not that of k.
 // - gpu-attention, tensor-core-attention: scores of a tile of rows and keys stay in shared memory and registers.
 // - gpu-running, gpu-scatter: a block per line; scatter applies updates in order.

@@ -33,18 +33,19 @@ SmallVector<Value> callForMany(KernelBuilder &k, llvm::StringRef name, Type fiel
 } // namespace
 
 SwizzledTile SwizzledTile::make(KernelBuilder &k, DType dtype, int64_t rows) {
-  return {sharedArray(k, k.storageType(dtype), rows * kRow), dtype};
+  return {sharedArray(k, k.storageType(dtype), rows * kRow * 2 / int64_t(byteWidth(dtype))), dtype};
 }
 
 // Two rows of 64 bytes fill the 32 banks, so the swizzle changes every two rows.
-Value SwizzledTile::pieceAt(KernelBuilder &k, Value row, Value piece) {
+Value SwizzledTile::pieceAt(KernelBuilder &k, Value row, Value piece, int64_t elementsOfPiece) {
   Value turn = k.rem(k.div(row, k.constant(2)), k.constant(kPieces));
   Value place = arith::XOrIOp::create(k.b, k.loc, piece, turn);
-  return k.add(k.mul(row, k.constant(kRow)), k.mul(place, k.constant(kPiece)));
+  return k.add(k.mul(row, k.constant(kPieces * elementsOfPiece)), k.mul(place, k.constant(elementsOfPiece)));
 }
 
 SmallVector<Value> SwizzledTile::load(KernelBuilder &k, Value row, Value piece, bool transposed) const {
-  Value address = inSpace(k, k.elementPointer(memory(), pieceAt(k, row, piece)), kSharedSpace);
+  Value address =
+      inSpace(k, k.elementPointer(memory(), pieceAt(k, row, piece, kCopied / int64_t(byteWidth(dtype)))), kSharedSpace);
   return callForMany(k,
                      transposed ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16"
                                 : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16",
@@ -61,6 +62,25 @@ SmallVector<Value> multiplyMatrices(KernelBuilder &k, DType dtype, ArrayRef<Valu
   llvm::append_range(operands, c);
   return callForMany(k, isHalf ? "llvm.nvvm.mma.m16n8k16.row.col.f32.f32" : "llvm.nvvm.mma.m16n8k16.row.col.bf16",
                      k.b.getF32Type(), 4, operands);
+}
+
+// Eight columns are 32 bytes, so each of four steps has another quarter of the banks.
+Value SwizzledSteps::pieceAt(KernelBuilder &k, Value line, Value piece) {
+  Value turn = k.mul(k.rem(line, k.constant(4)), k.constant(2));
+  Value place = arith::XOrIOp::create(k.b, k.loc, piece, turn);
+  return k.add(k.mul(line, k.constant(kLine)), k.mul(place, k.constant(kPiece)));
+}
+
+Value roundToTf32(KernelBuilder &k, Value x) {
+  return LLVM::CallIntrinsicOp::create(k.b, k.loc, k.b.getI32Type(), k.b.getStringAttr("llvm.nvvm.f2tf32.rna"), x)
+      .getResult(0);
+}
+
+SmallVector<Value> multiplyTf32(KernelBuilder &k, ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> c) {
+  SmallVector<Value> operands(a);
+  llvm::append_range(operands, b);
+  llvm::append_range(operands, c);
+  return callForMany(k, "llvm.nvvm.mma.m16n8k8.row.col.tf32", k.b.getF32Type(), 4, operands);
 }
 
 Value exp2Approximately(KernelBuilder &k, Value x) {

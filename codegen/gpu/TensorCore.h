@@ -4,19 +4,19 @@
 
 namespace burin::codegen {
 
-/// A tile of 16-bit elements in shared memory: rows of 32, in pieces of 8 (16 bytes). Pieces are permuted within their
-/// row, depending on its index (see pieceAt), so that ldmatrix reads one column of eight rows without bank conflicts.
+/// A tile in shared memory: rows of 64 bytes, in pieces of 16. Pieces are permuted within their row, depending on its
+/// index (see pieceAt), so that ldmatrix reads one column of eight rows without bank conflicts.
 struct SwizzledTile {
-  static constexpr int64_t kRow = 32, kPiece = 8, kPieces = kRow / kPiece; // elements
+  static constexpr int64_t kRow = 32, kPiece = 8, kPieces = kRow / kPiece; // elements of 16 bits
   Value pointer;
   DType dtype;
 
   static SwizzledTile make(KernelBuilder &, DType, int64_t rows);
   Memory memory() const { return {pointer, dtype, {}}; }
   /// Position of the first element of a piece.
-  static Value pieceAt(KernelBuilder &, Value row, Value piece);
-  /// Loads four 8 by 8 matrices as fragments of a warp (ldmatrix). `row` and `piece` are those that this lane points
-  /// to; every eight lanes address one matrix. `transposed` transposes each matrix.
+  static Value pieceAt(KernelBuilder &, Value row, Value piece, int64_t elementsOfPiece = kPiece);
+  /// Loads four matrices of 8 rows of a piece as fragments of a warp (ldmatrix). `row` and `piece` are those that this
+  /// lane points to; every eight lanes address one matrix. `transposed` transposes each matrix.
   SmallVector<Value> load(KernelBuilder &, Value row, Value piece, bool transposed) const;
 };
 
@@ -24,6 +24,21 @@ struct SwizzledTile {
 /// registers. `a` and `b` are i32, as returned by SwizzledTile::load. Element i of `c` in lane l is at row
 /// l / 4 + 8 * (i / 2), column l % 4 * 2 + i % 2.
 SmallVector<Value> multiplyMatrices(KernelBuilder &, DType, ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> c);
+
+/// A tile of f32 in shared memory, as the right operand of multiplyTf32: lines are steps, of 32 columns, in pieces of 4
+/// (16 bytes). Pieces are permuted within their line, so that threads read four steps of eight columns without bank
+/// conflicts.
+struct SwizzledSteps {
+  static constexpr int64_t kLine = 32, kPiece = 4, kPieces = kLine / kPiece; // elements
+  /// Position of the first element of a piece.
+  static Value pieceAt(KernelBuilder &, Value line, Value piece);
+};
+/// Rounds an f32 to tf32: to the nearest, ties away from zero; an i32.
+Value roundToTf32(KernelBuilder &, Value);
+/// a * b + c in a warp (mma.m16n8k8): 16 × 8 f32 from 16 × 8 and 8 × 8 elements of tf32, in fragments of 4, 2 and 4
+/// registers. Element i of `a` in lane l is at row l / 4 + 8 * (i % 2), step l % 4 + 4 * (i / 2); element i of `b` is
+/// at step l % 4 + 4 * i, column l / 4. `c` as above.
+SmallVector<Value> multiplyTf32(KernelBuilder &, ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> c);
 
 /// Starts an asynchronous copy of 16 bytes from global to shared memory; writes zeros, without a read, if `isThere` is
 /// false. Both addresses are multiples of 16.

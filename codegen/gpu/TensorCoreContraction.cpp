@@ -1,5 +1,5 @@
-// Products of 16-bit floats on tensor cores: a block computes a tile of the result, its warps parts of it; slices of
-// both operands are copied to shared memory while earlier ones are multiplied.
+// Products on tensor cores, of 16-bit floats, or of f32 that are rounded to tf32: a block computes a tile of the
+// result, its warps parts of it; slices of both operands are copied to shared memory while earlier ones are multiplied.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/ContractionSides.h"
 #include "codegen/gpu/GpuKernels.h"
@@ -14,11 +14,9 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kSlice = SwizzledTile::kRow;                             // steps of the sum in shared memory at once
-constexpr int64_t kPiece = SwizzledTile::kPiece;                           // elements that a thread copies at once
-constexpr int64_t kPieces = SwizzledTile::kPieces;                         // of a row of a slice
-constexpr int64_t kMatrixRows = 16, kMatrixColumns = 8, kMatrixSteps = 16; // of one instruction
-constexpr int64_t kWarpColumns = 32;                                       // columns of a warp: one panel
+constexpr int64_t kPieces = SwizzledTile::kPieces;      // 16 bytes each, of a row of a slice
+constexpr int64_t kMatrixRows = 16, kMatrixColumns = 8; // of one instruction
+constexpr int64_t kWarpColumns = 32;                    // columns of a warp: one panel
 constexpr int64_t kColumnMatrices = kWarpColumns / kMatrixColumns;
 
 /// The shape of a block's tile and its split into warps. All stages take at most 48 KB of shared memory.
@@ -47,7 +45,9 @@ public:
   TensorCoreContraction(ElementEmitter &e, ContractOp op, Block &body, const passes::IterationSpace &a,
                         ArrayRef<Value> results)
       : ContractionSides(e, op), e(e), p(e, a), body(body), results(results), tiling(tilingFor(op)),
-        dtype(dtypeOf(op.getLhs())), leftTile(SwizzledTile::make(k, dtype, tiling.stages * tiling.rows())),
+        dtype(dtypeOf(op.getLhs())), isTf32(dtype == DType::f32),
+        piece(isTf32 ? SwizzledSteps::kPiece : SwizzledTile::kPiece), slice(kPieces * piece), matrixSteps(2 * piece),
+        panelPieces(kWarpColumns / piece), leftTile(SwizzledTile::make(k, dtype, tiling.stages * tiling.rows())),
         rightTile(SwizzledTile::make(k, dtype, tiling.stages * tiling.columns())) {}
 
   GpuLaunch emit() {
@@ -60,36 +60,50 @@ public:
     Value warp = k.div(thread, k.constant(kWarp));
     warpRow = k.mul(k.div(warp, k.constant(tiling.warpColumns)), k.constant(tiling.matrices * kMatrixRows));
     warpColumn = k.mul(k.rem(warp, k.constant(tiling.warpColumns)), k.constant(kWarpColumns));
-    slices = k.dim(ceildiv(depth, kSlice));
-    for (int64_t piece = 0; piece < tiling.rows() * kPieces; piece += tiling.threads())
-      copiedRows.push_back(leftRow(batch, k.add(firstRow, lineOf(piece))));
-    canCopy = copiesPieces(kPiece);
-    for (int64_t slice = 0; slice + 1 < tiling.stages; ++slice)
-      fill(k.constant(slice));
+    slices = k.dim(ceildiv(depth, slice));
+    for (int64_t from = 0; from < tiling.rows() * kPieces; from += tiling.threads())
+      copiedRows.push_back(leftRow(batch, k.add(firstRow, lineOf(from, kPieces))));
+    canCopy = copiesPieces(piece);
+    for (int64_t i = 0; i + 1 < tiling.stages; ++i)
+      fill(k.constant(i));
     Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(0));
     SmallVector<Value> sums(size_t(tiling.matrices * kColumnMatrices * 4), zero);
-    sums = k.loop(k.constant(0), slices, k.constant(1), sums, [&](Value slice, ValueRange carried) {
+    sums = k.loop(k.constant(0), slices, k.constant(1), sums, [&](Value i, ValueRange carried) {
       // After the barrier all threads see this slice, and none reads the previous one any more.
       if (canCopy)
         waitForCopies(k, tiling.stages - 2);
       barrier(k);
-      fill(k.add(slice, k.constant(tiling.stages - 1)));
-      return multiply(k.rem(slice, k.constant(tiling.stages)), SmallVector<Value>(carried));
+      fill(k.add(i, k.constant(tiling.stages - 1)));
+      Value stage = k.rem(i, k.constant(tiling.stages));
+      return isTf32 ? multiplyF32(stage, SmallVector<Value>(carried)) : multiply(stage, SmallVector<Value>(carried));
     });
     finish(sums);
     return {.blocks = batches * rowTiles * columnTiles, .threads = tiling.threads()};
   }
 
 private:
-  /// The line, and the piece of the line, that this thread copies in a round that starts at piece `from` of a tile.
-  Value lineOf(int64_t from) { return k.div(k.add(thread, k.constant(from)), k.constant(kPieces)); }
-  Value pieceOf() { return k.rem(thread, k.constant(kPieces)); }
+  /// The line, and the piece of the line, that this thread copies in a round that starts at piece `from` of a tile with
+  /// so many pieces per line.
+  Value lineOf(int64_t from, int64_t pieces) { return k.div(k.add(thread, k.constant(from)), k.constant(pieces)); }
+  Value pieceOf(int64_t pieces) { return k.rem(thread, k.constant(pieces)); }
+
+  /// Lines of a slice of the right operand: the steps of a panel, then those of the next panel.
+  int64_t rightLines() const { return tiling.columns() / kWarpColumns * slice; }
+  Value leftPiece(Value line, Value at) { return SwizzledTile::pieceAt(k, line, at, piece); }
+  Value rightPiece(Value line, Value at) {
+    return isTf32 ? SwizzledSteps::pieceAt(k, line, at) : SwizzledTile::pieceAt(k, line, at);
+  }
+  /// The step and the first column of the panel of a line.
+  std::pair<Value, Value> stepAndColumn(Value from, Value line) {
+    return {k.add(from, k.rem(line, k.constant(slice))),
+            k.add(firstColumn, k.mul(k.div(line, k.constant(slice)), k.constant(panelWidth)))};
+  }
 
   /// Starts copying a slice of both operands to its stage, if it exists, and closes a group of copies.
-  void fill(Value slice) {
-    Value stage = k.rem(slice, k.constant(tiling.stages)), from = k.mul(slice, k.constant(kSlice));
-    Value leftLine = k.mul(stage, k.constant(tiling.rows())), rightLine = k.mul(stage, k.constant(tiling.columns()));
-    k.when(isBelow(slice, slices), [&] {
+  void fill(Value index) {
+    Value stage = k.rem(index, k.constant(tiling.stages)), from = k.mul(index, k.constant(slice));
+    Value leftLine = k.mul(stage, k.constant(tiling.rows())), rightLine = k.mul(stage, k.constant(rightLines()));
+    k.when(isBelow(index, slices), [&] {
       auto oneByOne = [&] { fillOneByOne(from, leftLine, rightLine); };
       if (canCopy) {
         k.when(canCopy, [&] { copyPieces(from, leftLine, rightLine); });
@@ -103,67 +117,73 @@ private:
   }
 
   void copyPieces(Value from, Value leftLine, Value rightLine) {
-    auto copy = [&](const SwizzledTile &tile, Value line, const Memory &source, Value position, Value isThere) {
-      Value to = k.elementPointer(tile.memory(), SwizzledTile::pieceAt(k, line, pieceOf()));
+    auto copy = [&](const SwizzledTile &tile, Value place, const Memory &source, Value position, Value isThere) {
       Value at = arith::SelectOp::create(k.b, k.loc, isThere, position, k.constant(0));
-      copyAsync(k, to, k.elementPointer(source, at), isThere);
+      copyAsync(k, k.elementPointer(tile.memory(), place), k.elementPointer(source, at), isThere);
     };
-    Value channel = k.mul(pieceOf(), k.constant(kPiece));
-    eachPiece(tiling.rows(), [&](int64_t piece) {
-      auto [position, isThere] = leftPosition(copiedRows[size_t(piece / tiling.threads())], k.add(from, channel));
-      copy(leftTile, k.add(leftLine, lineOf(piece)), left.memory, position, isThere);
+    eachPiece(tiling.rows() * kPieces, [&](int64_t first) {
+      Value at = pieceOf(kPieces), step = k.add(from, k.mul(at, k.constant(piece)));
+      auto [position, isThere] = leftPosition(copiedRows[size_t(first / tiling.threads())], step);
+      copy(leftTile, leftPiece(k.add(leftLine, lineOf(first, kPieces)), at), left.memory, position, isThere);
     });
-    // Lines of the right operand are the steps of a panel, then those of the next panel.
-    eachPiece(tiling.columns(), [&](int64_t piece) {
-      Value line = lineOf(piece), step = k.add(from, k.rem(line, k.constant(kSlice)));
-      Value column = k.add(firstColumn, k.mul(k.div(line, k.constant(kSlice)), k.constant(panelWidth)));
+    eachPiece(rightLines() * panelPieces, [&](int64_t first) {
+      Value line = lineOf(first, panelPieces), at = pieceOf(panelPieces);
+      auto [step, column] = stepAndColumn(from, line);
       Value isThere = both(isBelow(step, k.dim(depth)), isBelow(column, k.dim(columns)));
-      copy(rightTile, k.add(rightLine, line), rhs, k.add(panelPosition(batch, column, step), channel), isThere);
+      Value position = k.add(panelPosition(batch, column, step), k.mul(at, k.constant(piece)));
+      copy(rightTile, rightPiece(k.add(rightLine, line), at), rhs, position, isThere);
     });
   }
 
-  /// Calls `body` for each piece, of a tile of `lines` lines, that this thread copies.
-  void eachPiece(int64_t lines, llvm::function_ref<void(int64_t)> body) {
-    const int64_t all = lines * kPieces;
-    for (int64_t piece = 0; piece < all; piece += tiling.threads()) {
-      if (piece + tiling.threads() <= all)
-        body(piece);
+  /// Calls `body` for each piece, of a tile of so many, that this thread copies.
+  void eachPiece(int64_t all, llvm::function_ref<void(int64_t)> body) {
+    for (int64_t first = 0; first < all; first += tiling.threads()) {
+      if (first + tiling.threads() <= all)
+        body(first);
       else
-        k.when(isBelow(k.add(thread, k.constant(piece)), k.constant(all)), [&] { body(piece); });
+        k.when(isBelow(k.add(thread, k.constant(first)), k.constant(all)), [&] { body(first); });
     }
   }
 
   void fillOneByOne(Value from, Value leftLine, Value rightLine) {
-    auto fillTile = [&](const SwizzledTile &tile, int64_t lines, Value firstLine,
-                        llvm::function_ref<Value(Value line, Value at)> element) {
-      k.loop(thread, k.constant(lines * kSlice), k.constant(tiling.threads()), [&](Value i) {
-        Value line = k.div(i, k.constant(kSlice)), at = k.rem(i, k.constant(kSlice));
-        Value piece = SwizzledTile::pieceAt(k, k.add(firstLine, line), k.div(at, k.constant(kPiece)));
-        k.store(tile.memory(), {k.add(piece, k.rem(at, k.constant(kPiece)))}, element(line, at), 1, {});
-      });
+    // Calls `fill(line, at)` for each element of a tile.
+    auto eachElement = [&](int64_t lines, int64_t width, llvm::function_ref<void(Value, Value)> fill) {
+      k.loop(thread, k.constant(lines * width), k.constant(tiling.threads()),
+             [&](Value i) { fill(k.div(i, k.constant(width)), k.rem(i, k.constant(width))); });
     };
-    fillTile(leftTile, tiling.rows(), leftLine, [&](Value line, Value at) {
+    auto storeAt = [&](const SwizzledTile &tile, Value start, Value at, Value element) {
+      k.store(tile.memory(), {k.add(start, k.rem(at, k.constant(piece)))}, element, 1, {});
+    };
+    eachElement(tiling.rows(), slice, [&](Value line, Value at) {
       auto [position, isThere] = leftPosition(leftRow(batch, k.add(firstRow, line)), k.add(from, at));
-      return k.load(left.memory, {position}, 1, isThere);
+      storeAt(leftTile, leftPiece(k.add(leftLine, line), k.div(at, k.constant(piece))), at,
+              k.load(left.memory, {position}, 1, isThere));
     });
-    fillTile(rightTile, tiling.columns(), rightLine, [&](Value line, Value at) {
-      Value step = k.add(from, k.rem(line, k.constant(kSlice)));
-      Value column = k.add(firstColumn, k.mul(k.div(line, k.constant(kSlice)), k.constant(panelWidth)));
+    eachElement(rightLines(), kWarpColumns, [&](Value line, Value at) {
+      auto [step, column] = stepAndColumn(from, line);
       Value isThere = both(isBelow(step, k.dim(depth)), isBelow(column, k.dim(columns)));
-      return k.load(rhs, {k.add(panelPosition(batch, column, step), at)}, 1, isThere);
+      storeAt(rightTile, rightPiece(k.add(rightLine, line), k.div(at, k.constant(piece))), at,
+              k.load(rhs, {k.add(panelPosition(batch, column, step), at)}, 1, isThere));
     });
   }
 
-  SmallVector<Value> multiply(Value stage, SmallVector<Value> sums) {
-    // Lane i points to row i % 16 of the 16 × 16 elements of a fragment, and to half i / 16 of its columns.
+  /// The fragments of the left operand of a warp.
+  SmallVector<SmallVector<Value>> leftFragments(Value stage, int64_t step) {
+    // Lane i points to row i % 16 of the rows of a matrix, and to half i / 16 of its steps.
     Value row = k.rem(lane, k.constant(kMatrixRows)), half = k.div(lane, k.constant(kMatrixRows));
-    Value leftLine = k.add(k.mul(stage, k.constant(tiling.rows())), k.add(warpRow, row));
-    Value rightLine = k.add(k.mul(stage, k.constant(tiling.columns())), k.add(warpColumn, row));
-    for (int64_t step = 0; step < kSlice; step += kMatrixSteps) {
-      SmallVector<SmallVector<Value>> a, b;
-      for (int64_t m = 0; m < tiling.matrices; ++m)
-        a.push_back(leftTile.load(k, k.add(leftLine, k.constant(m * kMatrixRows)),
-                                  k.add(half, k.constant(step / kPiece)), /*transposed=*/false));
+    Value line = k.add(k.mul(stage, k.constant(tiling.rows())), k.add(warpRow, row));
+    SmallVector<SmallVector<Value>> fragments;
+    for (int64_t m = 0; m < tiling.matrices; ++m)
+      fragments.push_back(leftTile.load(k, k.add(line, k.constant(m * kMatrixRows)),
+                                        k.add(half, k.constant(step / piece)), /*transposed=*/false));
+    return fragments;
+  }
+
+  SmallVector<Value> multiply(Value stage, SmallVector<Value> sums) {
+    Value row = k.rem(lane, k.constant(kMatrixRows)), half = k.div(lane, k.constant(kMatrixRows));
+    Value rightLine = k.add(k.mul(stage, k.constant(rightLines())), k.add(warpColumn, row));
+    for (int64_t step = 0; step < slice; step += matrixSteps) {
+      SmallVector<SmallVector<Value>> a = leftFragments(stage, step), b;
       for (int64_t n = 0; n < kColumnMatrices; n += 2)
         b.push_back(rightTile.load(k, k.add(rightLine, k.constant(step)), k.add(half, k.constant(n)),
                                    /*transposed=*/true));
@@ -177,9 +197,35 @@ private:
     return sums;
   }
 
+  /// ldmatrix cannot transpose f32, so each thread loads its elements of the right operand.
+  SmallVector<Value> multiplyF32(Value stage, SmallVector<Value> sums) {
+    Value turn = k.rem(lane, k.constant(4)), column = k.div(lane, k.constant(4));
+    Value panel = k.div(warpColumn, k.constant(kWarpColumns));
+    Value line = k.add(k.mul(stage, k.constant(rightLines())), k.add(k.mul(panel, k.constant(slice)), turn));
+    for (int64_t step = 0; step < slice; step += matrixSteps) {
+      SmallVector<SmallVector<Value>> a = leftFragments(stage, step), b(size_t(kColumnMatrices), SmallVector<Value>(2));
+      for (SmallVector<Value> &fragment : a)
+        for (Value &word : fragment)
+          word = roundToTf32(k, arith::BitcastOp::create(k.b, k.loc, k.b.getF32Type(), word));
+      for (int64_t n = 0; n < kColumnMatrices; ++n)
+        for (int64_t i = 0; i < 2; ++i) {
+          Value at = k.add(column, k.constant(n * kMatrixColumns));
+          Value start = rightPiece(k.add(line, k.constant(step + i * 4)), k.div(at, k.constant(piece)));
+          b[size_t(n)][size_t(i)] =
+              roundToTf32(k, k.load(rightTile.memory(), {k.add(start, k.rem(at, k.constant(piece)))}, 1, {}));
+        }
+      for (int64_t m = 0; m < tiling.matrices; ++m)
+        for (int64_t n = 0; n < kColumnMatrices; ++n) {
+          auto sum = llvm::MutableArrayRef<Value>(sums).slice(size_t((m * kColumnMatrices + n) * 4), 4);
+          llvm::copy(multiplyTf32(k, a[size_t(m)], b[size_t(n)], sum), sum.begin());
+        }
+    }
+    return sums;
+  }
+
   /// Stages the sums in shared memory, so that adjacent threads have adjacent columns in the epilogue.
   void finish(ArrayRef<Value> sums) {
-    const int64_t lanes = columns.isStatic() && columns.value() % kPiece == 0 ? kPiece : 1;
+    const int64_t lanes = columns.isStatic() && columns.value() % piece == 0 ? piece : 1;
     Value areAligned = lanes > 1 ? operandsAligned(e, body, results) : Value();
     Memory staged{rightTile.pointer, DType::f32, {}};
     for (int64_t m = 0; m < tiling.matrices; ++m) {
@@ -234,7 +280,12 @@ private:
   Block &body;
   ArrayRef<Value> results;
   Tiling tiling;
-  DType dtype; // of both operands
+  DType dtype;         // of both operands
+  bool isTf32;         // operands are f32
+  int64_t piece;       // elements that a thread copies at once: 16 bytes
+  int64_t slice;       // steps of the sum in shared memory at once
+  int64_t matrixSteps; // of one instruction
+  int64_t panelPieces; // of a step of a panel
   SwizzledTile leftTile, rightTile;
   Value firstRow, firstColumn, batch, thread, lane, warpRow, warpColumn, slices, canCopy;
   SmallVector<Row> copiedRows; // rows of the left operand that this thread copies pieces of

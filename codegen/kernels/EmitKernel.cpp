@@ -27,7 +27,9 @@ constexpr Emitter emitters[] = {
 
 passes::DeviceKind deviceOf(const Target &target) {
   using passes::DeviceKind;
-  return !target.isGpu() ? DeviceKind::Cpu : target.warpgroups ? DeviceKind::Hopper : DeviceKind::Gpu;
+  if (!target.isGpu())
+    return DeviceKind::Cpu;
+  return target.warpgroups ? DeviceKind::Hopper : target.tf32 ? DeviceKind::GpuWithTf32 : DeviceKind::Gpu;
 }
 
 } // namespace

@@ -40,6 +40,11 @@ bool isTensorCoreContraction(const KernelBody &body) {
   return (type == DType::f16 || type == DType::bf16) && !op.getTail();
 }
 
+bool isTf32Contraction(const KernelBody &body) {
+  auto op = body.first<ContractOp>();
+  return op && body.space() && dtypeOf(op.getLhs()) == DType::f32 && !op.getTail();
+}
+
 Tiles contractionTiles(ContractOp op, int64_t tileRows, int64_t tileColumns) {
   constexpr int64_t kUnknown = 4096;
   auto guess = [](const Dim &d) { return d.isStatic() ? d.value() : kUnknown; };

@@ -83,10 +83,19 @@ bool hasReduction(const KernelBody &body) {
   return llvm::any_of(body.block, [](Operation &op) { return !reducedAxes(&op).empty(); }) && body.space();
 }
 
-enum class Devices { Any, Cpu, Gpu, Hopper };
+enum class Devices { Any, Cpu, Gpu, Hopper, GpuWithTf32 };
 
 bool runsOn(const KernelFamily &family, DeviceKind device) {
-  return device == DeviceKind::Cpu ? family.onCpu : device == DeviceKind::Gpu ? family.onGpu : family.onHopper;
+  switch (device) {
+  case DeviceKind::Cpu:
+    return family.onCpu;
+  case DeviceKind::Gpu:
+    return family.onGpu;
+  case DeviceKind::Hopper:
+    return family.onHopper;
+  case DeviceKind::GpuWithTf32:
+    return family.withTf32;
+  }
 }
 
 } // namespace
@@ -98,7 +107,8 @@ llvm::ArrayRef<KernelFamily> kernelFamilies() {
    name,                                                                                                               \
    Devices::device == Devices::Any || Devices::device == Devices::Cpu,                                                 \
    Devices::device == Devices::Any || Devices::device == Devices::Gpu,                                                 \
-   Devices::device != Devices::Cpu,                                                                                    \
+   Devices::device != Devices::Cpu && Devices::device != Devices::GpuWithTf32,                                         \
+   Devices::device != Devices::Cpu && Devices::device != Devices::Hopper,                                              \
    accepts},
 #include "passes/kernels/KernelFamilies.def"
   };

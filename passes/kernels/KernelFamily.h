@@ -4,8 +4,9 @@
 
 namespace burin::passes {
 
-/// Hopper: a GPU of compute capability 9.0, which runs the families of all GPUs, too.
-enum class DeviceKind { Cpu, Gpu, Hopper };
+/// Hopper: a GPU of compute capability 9.0; GpuWithTf32: a GPU whose f32 products may be rounded to tf32. Both run the
+/// families of all GPUs, too.
+enum class DeviceKind { Cpu, Gpu, Hopper, GpuWithTf32 };
 
 /// The body of a kernel, as families see it. They do not see the target, since all CPU targets of a plan have the same
 /// tasks.
@@ -36,7 +37,7 @@ enum class Family {
 struct KernelFamily {
   Family id;
   const char *name;
-  bool onCpu, onGpu, onHopper;
+  bool onCpu, onGpu, onHopper, withTf32;
   bool (*accepts)(const KernelBody &);
 };
 

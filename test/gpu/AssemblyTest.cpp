@@ -19,14 +19,15 @@ constexpr int kMostRegisters = 168, kMostShared = 48 << 10;
 /// Kernels on tensor cores keep their sums in registers: a block of 256 threads has all of them.
 constexpr int kAllRegisters = 255;
 
-/// Every kernel of a graph, for both architectures.
-void checkKernels(const Graph &graph, int fewest, int mostRegisters = kMostRegisters) {
+/// Every kernel of a graph, for both architectures if no targets are given.
+void checkKernels(const Graph &graph, int fewest, int mostRegisters = kMostRegisters,
+                  std::vector<std::string> targets = {"x86-64-v3", "cuda-sm_80+ptx", "cuda-sm_90a+ptx"}) {
   std::string ptxas = findPtxas();
   if (ptxas.empty())
     return skipWithout("ptxas");
   mlir::OwningOpRef<mlir::ModuleOp> module = graph.shared()->module->clone();
   codegen::CompileOptions options;
-  options.targets = {"x86-64-v3", "cuda-sm_80+ptx", "cuda-sm_90a+ptx"};
+  options.targets = std::move(targets);
   auto artifact = codegen::compile(*module, options);
   REQUIRE(mlir::succeeded(artifact));
   rt::Program::Ptr program;
@@ -85,6 +86,15 @@ TEST_CASE("assembly: products and attention on tensor cores, thin products", "[g
                                scaled_dot_product_attention(x[4], x[5], x[5], std::nullopt, /*is_causal=*/true)};
   };
   checkKernels(trace(products, specs), 4, kAllRegisters);
+}
+
+TEST_CASE("assembly: products and convolutions in tf32", "[gpu]") {
+  std::vector<TensorSpec> specs{{f32, {Dim("rows"), 512}}, {f32, {512, 256}},      {f32, {70, 33}},
+                                {f32, {33, 66}},           {f32, {2, 64, 30, 30}}, {f32, {64, 64, 3, 3}}};
+  auto products = [](const std::vector<Tensor> &x) {
+    return std::vector<Tensor>{gelu(matmul(x[0], x[1])), matmul(x[2], x[3]), relu(conv(x[4], x[5]))};
+  };
+  checkKernels(trace(products, specs), 3, kAllRegisters, {"cuda-sm_80+ptx+tf32"});
 }
 
 TEST_CASE("assembly: orders, running sums and scatter", "[gpu]") {

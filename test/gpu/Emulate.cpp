@@ -202,6 +202,10 @@ private:
       return convertProduct(i, fragments::Element::F16, info);
     case Intrinsic::nvvm_mma_m16n8k16_row_col_bf16:
       return convertProduct(i, fragments::Element::BF16, info);
+    case Intrinsic::nvvm_mma_m16n8k8_row_col_tf32:
+      return convertProduct(i, fragments::Element::TF32, info);
+    case Intrinsic::nvvm_f2tf32_rna:
+      return replace(i, call(&simt::roundToTf32, b.getInt32Ty(), {i.getArgOperand(0)}));
     case Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16:
       return convertMatrices(i, /*transposed=*/false, info);
     case Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16:

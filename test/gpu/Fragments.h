@@ -22,6 +22,9 @@ constexpr Place leftPlace(int lane, int i) { return {lane / 4 + i / 2 % 2 * 8, l
 constexpr Place rightPlace(int lane, int i) { return {lane % 4 * 2 + i % 2 + i / 2 * 8, lane / 4}; }
 /// The sum, 16 x 8, one f32 per register.
 constexpr Place sumPlace(int lane, int i) { return {lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2}; }
+/// The same with elements of 32 bits, one per register: the left side, 16 x 8, and the right side, 8 x 8 (mma.m16n8k8).
+constexpr Place wideLeftPlace(int lane, int i) { return {lane / 4 + i % 2 * 8, lane % 4 + i / 2 * 4}; }
+constexpr Place wideRightPlace(int lane, int i) { return {lane % 4 + i * 4, lane / 4}; }
 /// An 8 x 8 matrix of 16-bit elements that ldmatrix reads.
 constexpr Place matrixPlace(int lane, int i, bool transposed) {
   Place place{lane / 4, lane % 4 * 2 + i};
@@ -56,7 +59,7 @@ private:
   static uint32_t swizzled(uint32_t address) { return address ^ (address >> 7 & 3) << 4; }
 };
 
-enum class Element : int32_t { F16, BF16 };
+enum class Element : int32_t { F16, BF16, TF32 };
 
 inline float toFloat(Element type, uint16_t bits) {
   if (type == Element::BF16)
@@ -84,23 +87,41 @@ struct Multiplied {
   std::array<float, 4> sum;
 };
 
+/// The bits of an f32 that tf32 has not.
+inline constexpr uint32_t kBelowTf32 = (1u << 13) - 1;
+/// Rounded to the nearest, ties away from zero (cvt.rna.tf32.f32).
+inline uint32_t roundToTf32(float x) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x), infinity = 0x7F800000;
+  if (x != x)
+    return 0x7FFFE000;
+  return (bits & infinity) == infinity ? bits : (bits + (kBelowTf32 + 1) / 2) & ~kBelowTf32;
+}
+/// NaN for what has not been rounded: PTX does not say what the hardware makes of it.
+inline float fromTf32(uint32_t bits) { return std::bit_cast<float>(bits & kBelowTf32 ? 0x7FC00000 : bits); }
+
 /// left * right + sum, exact but for the rounding of the whole sum: hardware may round more often.
 inline void multiply(Element type, std::array<Multiplied *, kLanes> lanes) {
-  constexpr int kRows = 16, kSteps = 16, kColumns = 8;
-  float left[kRows][kSteps], right[kSteps][kColumns];
+  constexpr int kRows = 16, kMostSteps = 16, kColumns = 8;
+  const bool isWide = type == Element::TF32;
+  const int steps = isWide ? 8 : kMostSteps;
+  float left[kRows][kMostSteps], right[kMostSteps][kColumns];
   auto half = [](auto &registers, int i) { return uint16_t(registers[size_t(i / 2)] >> i % 2 * 16); };
   for (int lane = 0; lane < kLanes; ++lane) {
     Multiplied &m = *lanes[size_t(lane)];
-    for (int i = 0; i < 8; ++i)
+    for (int i = 0; isWide && i < 4; ++i)
+      left[wideLeftPlace(lane, i).row][wideLeftPlace(lane, i).column] = fromTf32(m.left[size_t(i)]);
+    for (int i = 0; isWide && i < 2; ++i)
+      right[wideRightPlace(lane, i).row][wideRightPlace(lane, i).column] = fromTf32(m.right[size_t(i)]);
+    for (int i = 0; !isWide && i < 8; ++i)
       left[leftPlace(lane, i).row][leftPlace(lane, i).column] = toFloat(type, half(m.left, i));
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; !isWide && i < 4; ++i)
       right[rightPlace(lane, i).row][rightPlace(lane, i).column] = toFloat(type, half(m.right, i));
   }
   for (int lane = 0; lane < kLanes; ++lane)
     for (int i = 0; i < 4; ++i) {
       Place at = sumPlace(lane, i);
       double sum = double(lanes[size_t(lane)]->sum[size_t(i)]);
-      for (int step = 0; step < kSteps; ++step)
+      for (int step = 0; step < steps; ++step)
         sum += double(left[at.row][step]) * double(right[step][at.column]);
       lanes[size_t(lane)]->sum[size_t(i)] = float(sum);
     }

@@ -13,7 +13,7 @@ using namespace burin::test;
 namespace {
 
 constexpr uint64_t kSeed = 20240;
-constexpr const char *kAmpere = "cuda-sm_80+ptx", *kHopper = "cuda-sm_90a+ptx";
+constexpr const char *kAmpere = "cuda-sm_80+ptx", *kHopper = "cuda-sm_90a+ptx", *kTf32 = "cuda-sm_80+ptx+tf32";
 
 Tensors checked(Compiled &compiled, const Tensors &inputs) {
   Tensors results = compiled.run(inputs);
@@ -77,7 +77,10 @@ struct Registered {
     static const Row narrow = narrowTiles();
     Catch::AutoReg(new GpuRowCase(narrow, kHopper), CATCH_INTERNAL_LINEINFO, "",
                    Catch::NameAndTags("gpu: matmul in narrow tiles on sm_90a", "[gpu]"));
-    static std::deque<Row> hopper;
+    static std::deque<Row> hopper, tf32;
+    for (const Row &row : contractionRows())
+      Catch::AutoReg(new GpuRowCase(tf32.emplace_back(roundedToTf32(row)), kTf32), CATCH_INTERNAL_LINEINFO, "",
+                     Catch::NameAndTags("gpu: " + row.op + " in tf32", "[gpu]"));
     for (const Row &row : contractionRows())
       Catch::AutoReg(new GpuRowCase(hopper.emplace_back(in16Bits(row)), kHopper), CATCH_INTERNAL_LINEINFO, "",
                      Catch::NameAndTags("gpu: " + row.op + " on sm_90a", "[gpu]"));

@@ -22,7 +22,7 @@ namespace {
 
 constexpr unsigned kSharedSpace = 3;
 
-/// What waits for others, or is waited for.
+/// What waits for others, or is waited for, and the rounding of operands.
 bool isWaiting(llvm::Instruction &i) {
   if (auto *call = llvm::dyn_cast<llvm::CallBase>(&i); call && call->isInlineAsm()) // products, and the wait for them
     return true;
@@ -30,6 +30,7 @@ bool isWaiting(llvm::Instruction &i) {
   switch (call ? call->getIntrinsicID() : llvm::Intrinsic::not_intrinsic) {
   case llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all:
   case llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s:
+  case llvm::Intrinsic::nvvm_f2tf32_rna:
   case llvm::Intrinsic::nvvm_cp_async_commit_group:
   case llvm::Intrinsic::nvvm_cp_async_wait_group:
   case llvm::Intrinsic::nvvm_cp_async_mbarrier_arrive_noinc_shared:
@@ -64,9 +65,12 @@ void mark(llvm::Instruction &place) {
   b.CreateStore(b.getInt8(0), llvm::ConstantExpr::getIntToPtr(b.getInt64(outside), b.getPtrTy(kSharedSpace)));
 }
 
-/// What a place gives that is taken away: registers as they were; a phase has ended; else 0.
+/// What a place gives that is taken away: registers as they were; a number that is not rounded; a phase has ended; else
+/// 0.
 llvm::Value *valueWithout(llvm::Instruction &i) {
   auto *call = llvm::dyn_cast<llvm::CallBase>(&i);
+  if (call && call->getIntrinsicID() == llvm::Intrinsic::nvvm_f2tf32_rna)
+    return llvm::IRBuilder<>(&i).CreateBitCast(call->getArgOperand(0), i.getType());
   if (call && call->isInlineAsm()) {
     llvm::IRBuilder<> b(&i);
     llvm::Value *same = llvm::PoisonValue::get(i.getType());
@@ -118,18 +122,23 @@ struct Outcome {
 
 constexpr int64_t kUnknown = 70; // a size that only a run knows
 
+void buildTf32Product(Graph &g) {
+  g.output(g.apply("matmul", {g.input({f32, {70, 68}}), g.input({f32, {68, 72}})})[0]);
+}
+
 Outcome runChanged(int place, void (*build)(Graph &), bool (*isPlace)(llvm::Instruction &),
                    Change how = Change::TakeAway) {
   Graph g;
   build(g);
   Outcome outcome;
-  auto compiled = g.compile("cuda-sm_90a+ptx", [&](codegen::CompileOptions &options) {
-    options.emulate = [&](llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
-      if (place >= 0)
-        outcome.changed = change(kernels, isPlace, place, how);
-      return emulated(kernels, symbols);
-    };
-  });
+  auto compiled = g.compile(build == buildTf32Product ? "cuda-sm_80+ptx+tf32" : "cuda-sm_90a+ptx",
+                            [&](codegen::CompileOptions &options) {
+                              options.emulate = [&](llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
+                                if (place >= 0)
+                                  outcome.changed = change(kernels, isPlace, place, how);
+                                return emulated(kernels, symbols);
+                              };
+                            });
   Random random(1);
   Tensors inputs;
   for (Graph::Value v : g.inputs()) {
@@ -200,7 +209,7 @@ TEST_CASE("The emulator finds every planted bug") {
 }
 
 TEST_CASE("The emulator finds missing copies, groups, waits and barriers") {
-  for (auto *build : {buildProduct, buildAttention}) {
+  for (auto *build : {buildProduct, buildTf32Product, buildAttention}) {
     simt::Counters before = simt::counters();
     CHECK(runChanged(-1, build, isWaiting).found == "");
     simt::Counters after = simt::counters();
@@ -211,6 +220,8 @@ TEST_CASE("The emulator finds missing copies, groups, waits and barriers") {
     CHECK(planted["llvm.nvvm.cp.async.commit.group"] >= 2);
     CHECK(planted["llvm.nvvm.cp.async.wait.group"] >= 1);
     CHECK(planted["llvm.nvvm.barrier.cta.sync.aligned.all"] >= 3);
+    CHECK(planted["llvm.nvvm.f2tf32.rna"] ==
+          (build == buildTf32Product ? 32 : 0)); // 2 steps of 2 * 4 + 4 * 2 registers
   }
 }
 

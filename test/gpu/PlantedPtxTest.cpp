@@ -18,7 +18,7 @@ using namespace burin::test;
 
 namespace {
 
-constexpr const char *kTarget = "cuda-sm_80+ptx", *kHopper = "cuda-sm_90a+ptx";
+constexpr const char *kTarget = "cuda-sm_80+ptx", *kHopper = "cuda-sm_90a+ptx", *kTf32 = "cuda-sm_80+ptx+tf32";
 
 using Ints = std::vector<int64_t>;
 
@@ -77,6 +77,8 @@ const Case kCases[] = {
     {"product on tensor cores", product, {{70, 136}, {136, 72}}, bf16},
     {"product on tensor cores", product, {{9, 20}, {20, 33}}, f16},
     {"product by warpgroups", product, {{70, 328}, {328, 264}}, bf16, kHopper, true},
+    {"product in tf32", product, {{70, 36}, {36, 72}}, f32, kTf32},
+    {"product in tf32", product, {{9, 10}, {10, 33}}, f32, kTf32},
     {"convolution on tensor cores", lastChannels, {{2, 9, 8, 16}, {3, 3, 16, 32}, {32}}, f16},
     {"attention", attention, {{70, 20}, {70, 20}, {70, 12}}},
     {"attention on tensor cores", attention, {{130, 40}, {130, 40}, {130, 24}}, bf16},
@@ -182,6 +184,8 @@ std::vector<Mutant> mutantsOf(const std::vector<std::string> &lines) {
     else if (code.starts_with("cp.async") || code.starts_with("mbarrier.") || code.starts_with("wgmma.") ||
              code.starts_with("fence."))
       all.push_back({i, "", "without " + code});
+    else if (code.starts_with("cvt.rna.tf32.f32")) // not rounded
+      all.push_back({i, "mov.b32" + code.substr(code.find_first_of(" \t")), "without " + code});
     else if (code.starts_with("shfl.sync.down") || code.starts_with("shfl.sync.up") ||
              code.starts_with("shfl.sync.bfly")) // its own value instead of another's
       all.push_back({i, withDistance0(code), "without " + code});

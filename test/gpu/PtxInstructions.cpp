@@ -272,7 +272,11 @@ void convertToBf16Pair(Thread &t, const Instruction &i) {
   t.put(i.to[0], fragments::packPair(fragments::Element::BF16, t.get<float>(i.from[1]), t.get<float>(i.from[0])));
 }
 
+void roundToTf32(Thread &t, const Instruction &i) { t.put(i.to[0], fragments::roundToTf32(t.get<float>(i.from[0]))); }
+
 Run findConvert(const std::vector<std::string> &parts, Instruction &i) {
+  if (parts == Parts{"cvt", "rna", "tf32", "f32"})
+    return roundToTf32;
   i.target = has(parts, "rni")   ? ToEven
              : has(parts, "rmi") ? Down
              : has(parts, "rpi") ? Up

@@ -65,6 +65,10 @@ struct Registered {
     for (const Row *row : allRows()) // every other one for each architecture
       Catch::AutoReg(new PtxRowCase(*row, n++ % 2 ? "cuda-sm_80+ptx" : "cuda-sm_90a+ptx"), CATCH_INTERNAL_LINEINFO, "",
                      Catch::NameAndTags("ptx: " + row->op, "[gpu]"));
+    static std::deque<Row> tf32;
+    for (const Row &row : contractionRows())
+      Catch::AutoReg(new PtxRowCase(tf32.emplace_back(roundedToTf32(row)), "cuda-sm_80+ptx+tf32"),
+                     CATCH_INTERNAL_LINEINFO, "", Catch::NameAndTags("ptx: " + row.op + " in tf32", "[gpu]"));
     static std::deque<Row> hopper; // what runs by warpgroups
     for (Row row : contractionRows()) {
       std::erase_if(row.types, [](DType type) { return type != f16 && type != bf16; });

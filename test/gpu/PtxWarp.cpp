@@ -120,6 +120,10 @@ Run findWarp(const Parts &parts, Instruction &i) {
     i.target = uint32_t(has(parts, "bf16") ? fragments::Element::BF16 : fragments::Element::F16);
     return together(i, multiply);
   }
+  if (parts[0] == "mma" && has(parts, "m16n8k8") && has(parts, "tf32") && parts.back() == "f32") {
+    i.target = uint32_t(fragments::Element::TF32);
+    return together(i, multiply);
+  }
   if (parts == Parts{"cp", "async", "cg", "shared", "global"})
     return copyAsync;
   if (parts == Parts{"cp", "async", "commit_group"})

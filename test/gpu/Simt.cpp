@@ -374,6 +374,8 @@ void copyAsync(std::byte *to, const std::byte *from, int32_t bytes, int32_t site
   running->threads[size_t(running->thread)].copies.push_back({to, from, bytes, site});
 }
 
+uint32_t roundToTf32(float x) { return fragments::roundToTf32(x); }
+
 float exp2Approximately(float x) {
   float y = std::exp2(x);
   return std::fabs(y) < FLT_MIN ? 0 : y;

@@ -73,6 +73,7 @@ void waitForProducts(int64_t groups);
 void finishProducts(float *sums, int32_t count);
 
 float exp2Approximately(float x);
+uint32_t roundToTf32(float x);
 uint32_t packPair(fragments::Element, float low, float high);
 enum Access : int32_t { Read = 0, Write = 1, Atomic = 2 };
 /// Before memory is accessed.

@@ -211,4 +211,24 @@ const std::vector<Row> &contractionRows() {
   return rows;
 }
 
+/// Without special values: tf32 rounds small denormals to 0, whose product with an infinity is NaN.
+template <auto makeExamples> static std::vector<Example> plainExamples(const Row &row, DType dtype) {
+  std::vector<Example> all = makeExamples(row, dtype);
+  for (Example &example : all)
+    for (Operand &operand : example.operands)
+      operand.draw.specials = Specials::None;
+  return all;
+}
+
+Row roundedToTf32(Row row) {
+  constexpr double kTwoRoundings = 1 << 13; // 2^-10 in epsilons of f32
+  row.examples = row.op == "matmul"        ? plainExamples<matmul>
+                 : row.op == "dot_general" ? plainExamples<dotGeneral>
+                 : row.op == "conv"        ? plainExamples<convolution>
+                                           : plainExamples<transposedConvolution>;
+  row.types = {f32};
+  row.tolerance.sumEpsilons += 1.001 * kTwoRoundings;
+  return row;
+}
+
 } // namespace burin::test

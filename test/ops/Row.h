@@ -41,6 +41,9 @@ const std::vector<Row> &orderRows();
 const std::vector<Row> &contractionRows();
 const std::vector<Row> &neuralRows();
 std::vector<const Row *> allRows();
+/// A row of products in f32 with the bound of operands that are rounded to tf32: two relative errors of 2^-11 for each
+/// product.
+Row roundedToTf32(Row row);
 
 inline constexpr Draw kModest{-4, 4, Specials::Modest};
 inline const std::vector<DType> kFloats{f32, f64, f16, bf16}, kIntegers{i8, u8, i16, i32, i64},

@@ -176,7 +176,8 @@ void addCompile(CLI::App &app, int &exitCode) {
           "native (the best of the next three that this machine has, tuned to its processor), x86-64-v3, x86-64-v4, "
           "x86-64-v4+bf16 (products of bf16 by AVX512-BF16); several make one artifact; or x86-64-v4+amx alone: f32 "
           "products by bf16 tiles, as exact but with "
-          "other last bits; cuda-sm_80+ptx (NVIDIA GPUs from compute capability 8.0 on), cuda-sm_90a+ptx (9.0 alone)")
+          "other last bits; cuda-sm_80+ptx (NVIDIA GPUs from compute capability 8.0 on), cuda-sm_90a+ptx (9.0 alone), "
+          "cuda-sm_80+ptx+tf32 (f32 products rounded to tf32)")
       ->delimiter(',');
   std::vector<std::string> names{"plate", "onnx", "dot", "svg"};
   for (auto &[name, stage] : stages)
