@@ -14,12 +14,11 @@ Value callIntrinsic(KernelBuilder &k, llvm::StringRef name, Type result, ValueRa
   return LLVM::CallIntrinsicOp::create(k.b, k.loc, result, k.b.getStringAttr(name), operands).getResult(0);
 }
 
-/// Shuffles an integer or float of 8 to 64 bits, as 32-bit words. `how` is the mode of shfl.sync.
-Value shuffled(KernelBuilder &k, Value v, llvm::StringRef how, int64_t lane) {
+/// Shuffles an integer or float of 8 to 64 bits, as 32-bit words. `how` is the mode of shfl.sync, `lane` an i32.
+Value shuffled(KernelBuilder &k, Value v, llvm::StringRef how, Value lane) {
   auto move = [&](Value x) {
-    return callIntrinsic(
-        k, ("llvm.nvvm.shfl.sync." + how + ".i32").str(), k.b.getI32Type(),
-        {word(k, kWholeWarp), x, word(k, int32_t(lane)), word(k, how == "up" ? kFirstLane : kLastLane)});
+    return callIntrinsic(k, ("llvm.nvvm.shfl.sync." + how + ".i32").str(), k.b.getI32Type(),
+                         {word(k, kWholeWarp), x, lane, word(k, how == "up" ? kFirstLane : kLastLane)});
   };
   Type type = v.getType(), i32 = k.b.getI32Type();
   unsigned bits = type.getIntOrFloatBitWidth();
@@ -48,10 +47,17 @@ void barrier(KernelBuilder &k) {
                                 ValueRange{word(k, 0)});
 }
 
-Value shuffleDown(KernelBuilder &k, Value v, int64_t distance) { return shuffled(k, v, "down", distance); }
-Value shuffleUp(KernelBuilder &k, Value v, int64_t distance) { return shuffled(k, v, "up", distance); }
-Value shuffleAcross(KernelBuilder &k, Value v, int64_t mask) { return shuffled(k, v, "bfly", mask); }
-Value shuffleFirst(KernelBuilder &k, Value v) { return shuffled(k, v, "idx", 0); }
+Value shuffleDown(KernelBuilder &k, Value v, int64_t distance) {
+  return shuffled(k, v, "down", word(k, int32_t(distance)));
+}
+Value shuffleUp(KernelBuilder &k, Value v, int64_t distance) {
+  return shuffled(k, v, "up", word(k, int32_t(distance)));
+}
+Value shuffleAcross(KernelBuilder &k, Value v, int64_t mask) { return shuffled(k, v, "bfly", word(k, int32_t(mask))); }
+Value shuffleAcross(KernelBuilder &k, Value v, Value mask) {
+  return shuffled(k, v, "bfly", arith::TruncIOp::create(k.b, k.loc, k.b.getI32Type(), mask));
+}
+Value shuffleFirst(KernelBuilder &k, Value v) { return shuffled(k, v, "idx", word(k, 0)); }
 
 Value sharedArray(KernelBuilder &k, Type element, int64_t count) {
   auto module = k.b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();

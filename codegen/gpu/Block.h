@@ -14,8 +14,9 @@ void barrier(KernelBuilder &);
 Value shuffleDown(KernelBuilder &, Value, int64_t distance);
 /// The scalar of the thread `distance` lanes lower in the warp; at the start of the warp the thread's own.
 Value shuffleUp(KernelBuilder &, Value, int64_t distance);
-/// The scalar of the thread whose lane is this lane xor `mask`.
+/// The scalar of the thread whose lane is this lane xor `mask`, which is equal in all threads.
 Value shuffleAcross(KernelBuilder &, Value, int64_t mask);
+Value shuffleAcross(KernelBuilder &, Value, Value mask);
 /// The scalar of the first thread of the warp.
 Value shuffleFirst(KernelBuilder &, Value);
 /// Allocates `count` elements of shared memory, not initialised; the type must have whole bytes.

@@ -42,7 +42,7 @@ public:
   }
 
   LaunchShape emit(ArgsortOp op) {
-    if (auto first = op->getAttrOfType<IntegerAttr>(passes::kFirstOfSorted); first && !k.target.isGpu())
+    if (auto first = op->getAttrOfType<IntegerAttr>(passes::kFirstOfSorted); first)
       return emitFirst(op, first.getInt());
     Shape shape = shapeOf(op.getResult());
     size_t axis = op.getAxis();

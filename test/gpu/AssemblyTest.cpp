@@ -98,10 +98,12 @@ TEST_CASE("assembly: products and convolutions in tf32", "[gpu]") {
 }
 
 TEST_CASE("assembly: orders, running sums and scatter", "[gpu]") {
-  std::vector<TensorSpec> specs{{f32, {16, 1000}}, {f32, {3, Dim("n")}}, {i64, {7, 1000}}, {f16, {7, 1000}}};
+  std::vector<TensorSpec> specs{
+      {f32, {16, 1000}}, {f32, {3, Dim("n")}}, {i64, {7, 1000}}, {f16, {7, 1000}}, {f64, {3, 5000}}};
   auto lines = [](const std::vector<Tensor> &x) {
-    return std::vector<Tensor>{argsort(x[0], 1), argsort(x[1], 1), cumsum(x[0], 1), cumsum(x[3], 1),
-                               scatter(x[0], x[2], cast(x[3], f32), 0, "add")};
+    return std::vector<Tensor>{
+        argsort(x[0], 1),       argsort(x[1], 1), argsort(x[2], 0), argsort(x[4], 1),
+        topk(x[4], 20).indices, cumsum(x[0], 1),  cumsum(x[3], 1),  scatter(x[0], x[2], cast(x[3], f32), 0, "add")};
   };
-  checkKernels(trace(lines, specs), 5);
+  checkKernels(trace(lines, specs), 8);
 }

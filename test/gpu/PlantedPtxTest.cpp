@@ -51,6 +51,9 @@ Graph::Value attention(Graph &g, const Graph::Values &x) {
 }
 Graph::Value runningSum(Graph &g, const Graph::Values &x) { return apply(g, "cumsum", x, {{"axis", int64_t(1)}}); }
 Graph::Value sorted(Graph &g, const Graph::Values &x) { return apply(g, "argsort", x, {{"axis", int64_t(1)}}); }
+Graph::Value firstSorted(Graph &g, const Graph::Values &x) {
+  return apply(g, "slice", {sorted(g, x)}, {{"starts", Shape{0, 0}}, {"stops", Shape{1, 30}}, {"steps", Ints{1, 1}}});
+}
 Graph::Value scattered(Graph &g, const Graph::Values &x) {
   ir::RefTensor indices = ir::RefTensor::zeros(i64, {4, 33});
   for (size_t i = 0; i < indices.ints().size(); ++i)
@@ -84,6 +87,9 @@ const Case kCases[] = {
     {"attention on tensor cores", attention, {{130, 40}, {130, 40}, {130, 24}}, bf16},
     {"running sum", runningSum, {{2, 1500}}},
     {"sort", sorted, {{2, 70}}},
+    {"sort", sorted, {{2, 300}}, f64},
+    {"sort of a long line", sorted, {{1, 2100}}},
+    {"first of a sorted line", firstSorted, {{1, 2500}}},
     {"scatter", scattered, {{9, 33}, {4, 33}}},
 };
 

@@ -34,6 +34,7 @@ std::vector<Example> argsort(const Row &row, DType dtype) {
     list.push_back({{x({0})}, {}});
     list.push_back({{x({2, 70, 3})}, {{"axis", int64_t(1)}}});
     list.push_back({{x({2, 2050})}, {}});
+    list.push_back({{x({1, 4100})}, {{"descending", true}}});
   }
   return list;
 }
