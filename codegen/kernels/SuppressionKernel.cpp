@@ -1,7 +1,7 @@
 // Non-maximum suppression: candidates of a class in order of decreasing score, each compared with the selected boxes.
+#include "codegen/emit/Boxes.h"
 #include "codegen/emit/KernelEmitters.h"
 #include "codegen/emit/Sorting.h"
-#include "codegen/scalar/Scalar.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -13,7 +13,7 @@ class SuppressionKernel {
 public:
   SuppressionKernel(ElementEmitter &e, NonMaxSuppressionOp op, Value result)
       : e(e), k(e.k), op(op), shape(shapeOf(op.getResult())), boxes(shapeOf(op.getBoxes())[1]),
-        out{result, DType::i64, shape}, wide(dtypeOf(op.getBoxes()) == DType::f64 ? DType::f64 : DType::f32) {}
+        out{result, DType::i64, shape}, wide(overlapType(op)) {}
 
   // One task per class of each batch.
   LaunchShape emit() {
@@ -71,7 +71,7 @@ private:
         [&](ValueRange v) -> SmallVector<Value> {
           return e.scoped([&]() -> SmallVector<Value> {
             Value index = sorter.place(v[0]), kept = v[1];
-            SmallVector<Scalar> box = boxAt(index);
+            SmallVector<Scalar> box = boxAt(e, op, batch, index);
             Value apart = isApart(box, kept);
             k.when(apart, [&] {
               store(kept, index);
@@ -83,28 +83,6 @@ private:
           });
         });
     return result[1];
-  }
-
-  /// Low and high end along each axis, then the area.
-  SmallVector<Scalar> boxAt(Value index) {
-    SmallVector<Scalar> given;
-    for (int64_t i = 0; i < 4; ++i) {
-      Value x = e.element(op.getBoxes(), {{batch}, {index}, {k.constant(i)}});
-      given.push_back(Scalar(k.b, k.loc, x, dtypeOf(op.getBoxes())).to(wide));
-    }
-    SmallVector<Scalar> box;
-    for (int axis = 0; axis < 2; ++axis) {
-      Scalar a = given[axis], b = given[2 + axis];
-      if (op.getCenters()) {
-        Scalar half = b * 0.5;
-        b = a + half;
-        a = a - half;
-      }
-      box.push_back(min(a, b));
-      box.push_back(max(a, b));
-    }
-    box.push_back((box[1] - box[0]) * (box[3] - box[2]));
-    return box;
   }
 
   /// Whether `box` overlaps none of the first `kept` selected boxes by more than the threshold.
@@ -119,13 +97,7 @@ private:
           SmallVector<Scalar> other;
           for (Memory &column : taken)
             other.push_back(box[0].with(k.load(column, {v[0]}, 1, {})));
-          auto shared = [&](int axis) {
-            Scalar low = max(box[2 * axis], other[2 * axis]), high = min(box[2 * axis + 1], other[2 * axis + 1]);
-            return max(high - low, low.constant(0));
-          };
-          Scalar both = shared(0) * shared(1);
-          Scalar overlaps = both > (box[4] + other[4] - both) * op.getIouThreshold().convertToDouble();
-          return {k.add(v[0], k.constant(1)), (!overlaps).value()};
+          return {k.add(v[0], k.constant(1)), (!overlap(box, other, op)).value()};
         });
     return result[1];
   }

@@ -54,6 +54,10 @@ Graph::Value sorted(Graph &g, const Graph::Values &x) { return apply(g, "argsort
 Graph::Value firstSorted(Graph &g, const Graph::Values &x) {
   return apply(g, "slice", {sorted(g, x)}, {{"starts", Shape{0, 0}}, {"stops", Shape{1, 30}}, {"steps", Ints{1, 1}}});
 }
+Graph::Value suppressed(Graph &g, const Graph::Values &x) {
+  return apply(g, "non_max_suppression", x,
+               {{"iou_threshold", .2}, {"score_threshold", -2.}, {"max_output", int64_t(20)}, {"centers", false}});
+}
 Graph::Value scattered(Graph &g, const Graph::Values &x) {
   ir::RefTensor indices = ir::RefTensor::zeros(i64, {4, 33});
   for (size_t i = 0; i < indices.ints().size(); ++i)
@@ -90,6 +94,7 @@ const Case kCases[] = {
     {"sort", sorted, {{2, 300}}, f64},
     {"sort of a long line", sorted, {{1, 2100}}},
     {"first of a sorted line", firstSorted, {{1, 2500}}},
+    {"suppression", suppressed, {{1, 70, 4}, {1, 2, 70}}},
     {"scatter", scattered, {{9, 33}, {4, 33}}},
 };
 
