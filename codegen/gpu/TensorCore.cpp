@@ -71,6 +71,40 @@ Value SwizzledSteps::pieceAt(KernelBuilder &k, Value line, Value piece) {
   return k.add(k.mul(line, k.constant(kLine)), k.mul(place, k.constant(kPiece)));
 }
 
+// Each fourth line of 16 follows on the first one: the lines that four threads read at once lie in 128 bytes.
+Value SwizzledBytes::pieceAt(KernelBuilder &k, Value line, Value piece) {
+  Value four = k.constant(4), sixteen = k.constant(16), inside = k.rem(line, sixteen);
+  Value place = k.add(k.mul(k.rem(inside, four), four), k.div(inside, four));
+  return k.add(k.mul(k.add(k.sub(line, inside), place), k.constant(kLine)), k.mul(piece, k.constant(kPiece)));
+}
+
+SmallVector<Value> transposeBytes(KernelBuilder &k, ArrayRef<Value> words) {
+  // Byte i of the result is byte number (selector >> 4 * i) % 8 of both words.
+  auto pick = [&](Value low, Value high, int32_t selector) {
+    return LLVM::CallIntrinsicOp::create(k.b, k.loc, k.b.getI32Type(), k.b.getStringAttr("llvm.nvvm.prmt"),
+                                         ValueRange{low, high, word(k, selector)})
+        .getResult(0);
+  };
+  constexpr int32_t kFirstBytes = 0x5140, kLastBytes = 0x7362, kFirstPairs = 0x5410, kLastPairs = 0x7632;
+  SmallVector<Value> columns;
+  for (int32_t bytes : {kFirstBytes, kLastBytes}) {
+    Value low = pick(words[0], words[1], bytes), high = pick(words[2], words[3], bytes);
+    columns.push_back(pick(low, high, kFirstPairs));
+    columns.push_back(pick(low, high, kLastPairs));
+  }
+  return columns;
+}
+
+SmallVector<Value> multiplyBytes(KernelBuilder &k, DType left, DType right, ArrayRef<Value> a, ArrayRef<Value> b,
+                                 ArrayRef<Value> c) {
+  SmallVector<Value> operands(a);
+  llvm::append_range(operands, b);
+  llvm::append_range(operands, c);
+  auto letters = [](DType type) { return std::string(type == DType::u8 ? ".u8" : ".s8"); };
+  std::string types = left == right ? letters(left) : letters(left) + letters(right);
+  return callForMany(k, "llvm.nvvm.mma.m16n8k32.row.col" + types, k.b.getI32Type(), 4, operands);
+}
+
 Value roundToTf32(KernelBuilder &k, Value x) {
   return LLVM::CallIntrinsicOp::create(k.b, k.loc, k.b.getI32Type(), k.b.getStringAttr("llvm.nvvm.f2tf32.rna"), x)
       .getResult(0);

@@ -1,5 +1,6 @@
-// Products on tensor cores, of 16-bit floats, or of f32 that are rounded to tf32: a block computes a tile of the
-// result, its warps parts of it; slices of both operands are copied to shared memory while earlier ones are multiplied.
+// Products on tensor cores, of 16-bit floats, of f32 that are rounded to tf32, or of bytes: a block computes a tile of
+// the result, its warps parts of it; slices of both operands are copied to shared memory while earlier ones are
+// multiplied.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/ContractionSides.h"
 #include "codegen/gpu/GpuKernels.h"
@@ -18,6 +19,7 @@ constexpr int64_t kPieces = SwizzledTile::kPieces;      // 16 bytes each, of a r
 constexpr int64_t kMatrixRows = 16, kMatrixColumns = 8; // of one instruction
 constexpr int64_t kWarpColumns = 32;                    // columns of a warp: one panel
 constexpr int64_t kColumnMatrices = kWarpColumns / kMatrixColumns;
+constexpr int64_t kSumLanes = 4; // i32 sums that a thread loads at once
 
 /// The shape of a block's tile and its split into warps. All stages take at most 48 KB of shared memory.
 struct Tiling {
@@ -45,10 +47,10 @@ public:
   TensorCoreContraction(ElementEmitter &e, ContractOp op, Block &body, const passes::IterationSpace &a,
                         ArrayRef<Value> results)
       : ContractionSides(e, op), e(e), p(e, a), body(body), results(results), tiling(tilingFor(op)),
-        dtype(dtypeOf(op.getLhs())), isTf32(dtype == DType::f32),
-        piece(isTf32 ? SwizzledSteps::kPiece : SwizzledTile::kPiece), slice(kPieces * piece), matrixSteps(2 * piece),
-        panelPieces(kWarpColumns / piece), leftTile(SwizzledTile::make(k, dtype, tiling.stages * tiling.rows())),
-        rightTile(SwizzledTile::make(k, dtype, tiling.stages * tiling.columns())) {}
+        dtype(dtypeOf(op.getLhs())), piece(SwizzledTile::kPiece * 2 / int64_t(byteWidth(dtype))),
+        slice(kPieces * piece), matrixSteps(2 * piece), panelPieces(kWarpColumns / piece),
+        leftTile(SwizzledTile::make(k, dtype, tiling.stages * tiling.rows())),
+        rightTile(SwizzledTile::make(k, rhs.dtype, tiling.stages * tiling.columns())) {}
 
   GpuLaunch emit() {
     Dim rowTiles = ceildiv(rows, tiling.rows()), columnTiles = ceildiv(columns, tiling.columns());
@@ -66,7 +68,7 @@ public:
     canCopy = copiesPieces(piece);
     for (int64_t i = 0; i + 1 < tiling.stages; ++i)
       fill(k.constant(i));
-    Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(0));
+    Value zero = e.zeroOf(sumType);
     SmallVector<Value> sums(size_t(tiling.matrices * kColumnMatrices * 4), zero);
     sums = k.loop(k.constant(0), slices, k.constant(1), sums, [&](Value i, ValueRange carried) {
       // After the barrier all threads see this slice, and none reads the previous one any more.
@@ -75,7 +77,7 @@ public:
       barrier(k);
       fill(k.add(i, k.constant(tiling.stages - 1)));
       Value stage = k.rem(i, k.constant(tiling.stages));
-      return isTf32 ? multiplyF32(stage, SmallVector<Value>(carried)) : multiply(stage, SmallVector<Value>(carried));
+      return multiply(stage, SmallVector<Value>(carried));
     });
     finish(sums);
     return {.blocks = batches * rowTiles * columnTiles, .threads = tiling.threads()};
@@ -91,7 +93,9 @@ private:
   int64_t rightLines() const { return tiling.columns() / kWarpColumns * slice; }
   Value leftPiece(Value line, Value at) { return SwizzledTile::pieceAt(k, line, at, piece); }
   Value rightPiece(Value line, Value at) {
-    return isTf32 ? SwizzledSteps::pieceAt(k, line, at) : SwizzledTile::pieceAt(k, line, at);
+    return dtype == DType::f32 ? SwizzledSteps::pieceAt(k, line, at)
+           : isInteger(dtype)  ? SwizzledBytes::pieceAt(k, line, at)
+                               : SwizzledTile::pieceAt(k, line, at);
   }
   /// The step and the first column of the panel of a line.
   std::pair<Value, Value> stepAndColumn(Value from, Value line) {
@@ -180,6 +184,17 @@ private:
   }
 
   SmallVector<Value> multiply(Value stage, SmallVector<Value> sums) {
+    return dtype == DType::f32 ? multiplyF32(stage, std::move(sums))
+           : isInteger(dtype)  ? multiplyI8(stage, std::move(sums))
+                               : multiplyF16(stage, std::move(sums));
+  }
+
+  /// The sums of a matrix of the warp.
+  static llvm::MutableArrayRef<Value> sumsOf(SmallVector<Value> &sums, int64_t m, int64_t n) {
+    return llvm::MutableArrayRef<Value>(sums).slice(size_t((m * kColumnMatrices + n) * 4), 4);
+  }
+
+  SmallVector<Value> multiplyF16(Value stage, SmallVector<Value> sums) {
     Value row = k.rem(lane, k.constant(kMatrixRows)), half = k.div(lane, k.constant(kMatrixRows));
     Value rightLine = k.add(k.mul(stage, k.constant(rightLines())), k.add(warpColumn, row));
     for (int64_t step = 0; step < slice; step += matrixSteps) {
@@ -189,7 +204,7 @@ private:
                                    /*transposed=*/true));
       for (int64_t m = 0; m < tiling.matrices; ++m)
         for (int64_t n = 0; n < kColumnMatrices; ++n) {
-          auto sum = llvm::MutableArrayRef<Value>(sums).slice(size_t((m * kColumnMatrices + n) * 4), 4);
+          auto sum = sumsOf(sums, m, n);
           ArrayRef<Value> right = ArrayRef<Value>(b[size_t(n / 2)]).slice(size_t(n % 2 * 2), 2);
           llvm::copy(multiplyMatrices(k, dtype, a[size_t(m)], right, sum), sum.begin());
         }
@@ -216,8 +231,37 @@ private:
         }
       for (int64_t m = 0; m < tiling.matrices; ++m)
         for (int64_t n = 0; n < kColumnMatrices; ++n) {
-          auto sum = llvm::MutableArrayRef<Value>(sums).slice(size_t((m * kColumnMatrices + n) * 4), 4);
+          auto sum = sumsOf(sums, m, n);
           llvm::copy(multiplyTf32(k, a[size_t(m)], b[size_t(n)], sum), sum.begin());
+        }
+    }
+    return sums;
+  }
+
+  /// Each thread loads words of four columns, of four steps, and transposes them. So column c of matrix n of the warp
+  /// is column 4 * c + n of the tile.
+  SmallVector<Value> multiplyI8(Value stage, SmallVector<Value> sums) {
+    Value turn = k.rem(lane, k.constant(4)), panel = k.div(warpColumn, k.constant(kWarpColumns));
+    Value columns = k.mul(k.div(lane, k.constant(4)), k.constant(4));
+    Value line = k.add(k.mul(stage, k.constant(rightLines())),
+                       k.add(k.mul(panel, k.constant(slice)), k.mul(turn, k.constant(4))));
+    Value at = k.rem(columns, k.constant(piece)), half = k.div(columns, k.constant(piece));
+    for (int64_t step = 0; step < slice; step += matrixSteps) {
+      SmallVector<SmallVector<Value>> a = leftFragments(stage, step), b(kColumnMatrices);
+      for (int64_t from = step; from < step + matrixSteps; from += piece) {
+        SmallVector<Value> words;
+        for (int64_t i = 0; i < 4; ++i) {
+          Value start = rightPiece(k.add(line, k.constant(from + i)), half);
+          Memory inWords{rightTile.pointer, DType::i32, {}};
+          words.push_back(k.load(inWords, {k.div(k.add(start, at), k.constant(4))}, 1, {}));
+        }
+        for (auto [fragment, column] : llvm::zip(b, transposeBytes(k, words)))
+          fragment.push_back(column);
+      }
+      for (int64_t m = 0; m < tiling.matrices; ++m)
+        for (int64_t n = 0; n < kColumnMatrices; ++n) {
+          auto sum = sumsOf(sums, m, n);
+          llvm::copy(multiplyBytes(k, dtype, rhs.dtype, a[size_t(m)], b[size_t(n)], sum), sum.begin());
         }
     }
     return sums;
@@ -225,9 +269,10 @@ private:
 
   /// Stages the sums in shared memory, so that adjacent threads have adjacent columns in the epilogue.
   void finish(ArrayRef<Value> sums) {
-    const int64_t lanes = columns.isStatic() && columns.value() % piece == 0 ? piece : 1;
+    const int64_t most = isInteger(dtype) ? kSumLanes : piece;
+    const int64_t lanes = columns.isStatic() && columns.value() % most == 0 ? most : 1;
     Value areAligned = lanes > 1 ? operandsAligned(e, body, results) : Value();
-    Memory staged{rightTile.pointer, DType::f32, {}};
+    Memory staged{rightTile.pointer, sumType, {}};
     for (int64_t m = 0; m < tiling.matrices; ++m) {
       barrier(k); // the last slice, or the previous matrices, have been read
       stage(staged, sums.slice(size_t(m * kColumnMatrices * 4), size_t(kColumnMatrices * 4)));
@@ -247,12 +292,14 @@ private:
   /// Stores one matrix row of each warp. A lane holds two adjacent elements of a row, and of the row 8 further down.
   void stage(const Memory &staged, ArrayRef<Value> sums) {
     Value row = k.add(k.div(warpRow, k.constant(tiling.matrices)), k.div(lane, k.constant(4)));
-    Value column = k.add(warpColumn, k.mul(k.rem(lane, k.constant(4)), k.constant(2)));
+    // The distances of a matrix from the next one, and of its columns, see multiplyI8.
+    const int64_t apart = isInteger(dtype) ? 1 : kMatrixColumns, step = isInteger(dtype) ? kColumnMatrices : 1;
+    Value column = k.add(warpColumn, k.mul(k.rem(lane, k.constant(4)), k.constant(2 * step)));
     for (int64_t n = 0; n < kColumnMatrices; ++n)
       for (int64_t i = 0; i < 4; ++i) {
         Value line = k.mul(k.add(row, k.constant(i / 2 * 8)), k.constant(tiling.columns()));
-        k.store(staged, {k.add(line, k.add(column, k.constant(n * kMatrixColumns + i % 2)))}, sums[size_t(n * 4 + i)],
-                1, {});
+        k.store(staged, {k.add(line, k.add(column, k.constant(n * apart + i % 2 * step)))}, sums[size_t(n * 4 + i)], 1,
+                {});
       }
   }
 
@@ -268,8 +315,7 @@ private:
         Value place = k.add(k.mul(line, k.constant(tiling.columns())), at);
         Value sum = k.load(staged, {place, 1}, lanes, {});
         k.width = lanes;
-        p.finish(op.getResult(), placeOf(batch, row, column), castLanes(k.b, k.loc, sum, DType::f32, type), body,
-                 results);
+        p.finish(op.getResult(), placeOf(batch, row, column), castLanes(k.b, k.loc, sum, sumType, type), body, results);
         k.width = 1;
       });
     });
@@ -280,8 +326,7 @@ private:
   Block &body;
   ArrayRef<Value> results;
   Tiling tiling;
-  DType dtype;         // of both operands
-  bool isTf32;         // operands are f32
+  DType dtype;         // of the left operand; bytes on the right may have another sign
   int64_t piece;       // elements that a thread copies at once: 16 bytes
   int64_t slice;       // steps of the sum in shared memory at once
   int64_t matrixSteps; // of one instruction

@@ -113,6 +113,12 @@ bool inferBf16Terms(InferCall &call) {
   return succeed(call, DType::bf16, {ceildiv(x[0], 32) * 2, ceildiv(x[1], 32), 3, 16, 32});
 }
 
+/// Whether a product of these types may be `wide`: sums of 16-bit floats in f32, of bytes in i32.
+static bool hasWideSums(DType lhs, DType rhs) {
+  auto isByte = [](DType type) { return type == DType::i8 || type == DType::u8; };
+  return (isByte(lhs) && isByte(rhs)) || (lhs == rhs && isFloat(lhs) && byteWidth(lhs) == 2);
+}
+
 /// A product of f32 matrices by their bf16 terms (bf16x3).
 static bool inferContractOfTerms(InferCall &call) {
   const TensorSpec &lhs = call.operand(0), &rhs = call.operand(1), &terms = call.operand(3);
@@ -141,7 +147,9 @@ bool inferContract(InferCall &call) {
   if (call.has(3))
     return inferContractOfTerms(call);
   const bool isOfPairs = call.operand(0).dtype == DType::bf16 && call.operand(1).dtype == DType::i32 && !call.has(2);
-  if (!isOfPairs && call.operand(0).dtype != call.operand(1).dtype)
+  const bool isWide =
+      call.attr<bool>("wide") && (isOfPairs || hasWideSums(call.operand(0).dtype, call.operand(1).dtype));
+  if (!isOfPairs && !isWide && call.operand(0).dtype != call.operand(1).dtype)
     return call.fail(text(operandText(call, 0), " and ", operandText(call, 1), " must have one element type"));
   if (batch < 0 || lhs.size() != batch + spatial + 1 || rhs.size() != static_cast<size_t>(batch) + 3)
     return call.fail(text("lhs ", lhs, " must be [batch…, spatial…, C] and rhs ", rhs,
@@ -182,8 +190,7 @@ bool inferContract(InferCall &call) {
                           ceildiv(inPanels, max(width, 1)), ", ", k, ", width]"));
   result.push_back(n);
   DType type = call.operand(0).dtype;
-  bool isWide = call.attr<bool>("wide") && isFloat(type) && byteWidth(type) == 2;
-  return succeed(call, isWide ? DType::f32 : type, std::move(result));
+  return succeed(call, !isWide ? type : isFloat(type) ? DType::f32 : DType::i32, std::move(result));
 }
 
 } // namespace burin::ir

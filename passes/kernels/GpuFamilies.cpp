@@ -40,6 +40,14 @@ bool isTensorCoreContraction(const KernelBody &body) {
   return (type == DType::f16 || type == DType::bf16) && !op.getTail();
 }
 
+bool isByteContraction(const KernelBody &body) {
+  auto op = body.first<ContractOp>();
+  if (!op || !body.space())
+    return false;
+  DType type = dtypeOf(op.getLhs());
+  return (type == DType::i8 || type == DType::u8) && !op.getTail();
+}
+
 bool isTf32Contraction(const KernelBody &body) {
   auto op = body.first<ContractOp>();
   return op && body.space() && dtypeOf(op.getLhs()) == DType::f32 && !op.getTail();

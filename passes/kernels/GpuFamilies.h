@@ -36,6 +36,8 @@ bool isLongRunning(const KernelBody &);
 bool isThinContraction(const KernelBody &);
 /// A contraction of 16-bit floats without separate tail columns.
 bool isTensorCoreContraction(const KernelBody &);
+/// A contraction of i8 or u8 without separate tail columns.
+bool isByteContraction(const KernelBody &);
 /// A contraction of f32 without separate tail columns.
 bool isTf32Contraction(const KernelBody &);
 /// A contraction on tensor cores with many large tiles, whose left operand may allow copies of 16 bytes.

@@ -204,6 +204,17 @@ private:
       return convertProduct(i, fragments::Element::BF16, info);
     case Intrinsic::nvvm_mma_m16n8k8_row_col_tf32:
       return convertProduct(i, fragments::Element::TF32, info);
+    case Intrinsic::nvvm_mma_m16n8k32_row_col_s8:
+      return convertProduct(i, fragments::Element::S8S8, info);
+    case Intrinsic::nvvm_mma_m16n8k32_row_col_s8_u8:
+      return convertProduct(i, fragments::Element::S8U8, info);
+    case Intrinsic::nvvm_mma_m16n8k32_row_col_u8_s8:
+      return convertProduct(i, fragments::Element::U8S8, info);
+    case Intrinsic::nvvm_mma_m16n8k32_row_col_u8:
+      return convertProduct(i, fragments::Element::U8U8, info);
+    case Intrinsic::nvvm_prmt:
+      return replace(
+          i, call(&simt::permuteBytes, b.getInt32Ty(), {i.getArgOperand(0), i.getArgOperand(1), i.getArgOperand(2)}));
     case Intrinsic::nvvm_f2tf32_rna:
       return replace(i, call(&simt::roundToTf32, b.getInt32Ty(), {i.getArgOperand(0)}));
     case Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16:

@@ -1,9 +1,9 @@
 // The fragments that emulator and interpreter take for those of the hardware are those of CuTe: the layouts of
-// MMA_Traits<SM80_16x8x16_F32F16F16F32_TN, SM80_16x8x8_F32TF32TF32F32_TN> and Copy_Traits<SM75_U32x4_LDSM_N,
-// SM75_U16x8_LDSM_T> (PyPI nvidia-cutlass 4.2) map a thread and a value to a position, column by column. Those of
-// warpgroups are CLayout_64x128 and what tile_to_shape() makes of Layout_K_SW64_Atom for 64 x 32 and of
-// Layout_MN_SW64_Atom for 128 x 64, both of half_t; the descriptor of the latter is GmmaDescriptor with the strides
-// that make_gmma_desc() finds there.
+// MMA_Traits<SM80_16x8x16_F32F16F16F32_TN, SM80_16x8x8_F32TF32TF32F32_TN, SM80_16x8x32_S32S8S8S32_TN> and
+// Copy_Traits<SM75_U32x4_LDSM_N, SM75_U16x8_LDSM_T> (PyPI nvidia-cutlass 4.2) map a thread and a value to a position,
+// column by column. Those of warpgroups are CLayout_64x128 and what tile_to_shape() makes of Layout_K_SW64_Atom for 64
+// x 32 and of Layout_MN_SW64_Atom for 128 x 64, both of half_t; the descriptor of the latter is GmmaDescriptor with the
+// strides that make_gmma_desc() finds there.
 #include "test/gpu/Fragments.h"
 #include <catch2/catch.hpp>
 #include <utility>
@@ -27,11 +27,13 @@ private:
   }
 };
 
-const Layout kLeft{{{4, 32}, {8, 1}}, {{2, 16}, {2, 8}, {2, 128}}}; // of 16 x 16
-const Layout kRight{{{4, 16}, {8, 1}}, {{2, 8}, {2, 64}}};          // of 8 x 16
-const Layout kSum{{{4, 32}, {8, 1}}, {{2, 16}, {2, 8}}};            // of 16 x 8
-const Layout kWideLeft{{{4, 16}, {8, 1}}, {{2, 8}, {2, 64}}};       // of 16 x 8
-const Layout kWideRight{{{4, 8}, {8, 1}}, {{2, 32}}};               // of 8 x 8
+const Layout kLeft{{{4, 32}, {8, 1}}, {{2, 16}, {2, 8}, {2, 128}}};     // of 16 x 16
+const Layout kRight{{{4, 16}, {8, 1}}, {{2, 8}, {2, 64}}};              // of 8 x 16
+const Layout kSum{{{4, 32}, {8, 1}}, {{2, 16}, {2, 8}}};                // of 16 x 8
+const Layout kWideLeft{{{4, 16}, {8, 1}}, {{2, 8}, {2, 64}}};           // of 16 x 8
+const Layout kWideRight{{{4, 8}, {8, 1}}, {{2, 32}}};                   // of 8 x 8
+const Layout kByteLeft{{{4, 64}, {8, 1}}, {{4, 16}, {2, 8}, {2, 256}}}; // of 16 x 32
+const Layout kByteRight{{{4, 32}, {8, 1}}, {{4, 8}, {2, 128}}};         // of 8 x 32
 /// Bits of the 8 rows of 128 bits that eight threads point to.
 const Layout kTransposed{{{4, 256}, {8, 16}}, {{16, 1}, {2, 128}}};
 
@@ -75,6 +77,10 @@ TEST_CASE("Fragments lie in registers as CuTe says") {
       CHECK(wideLeftPlace(lane, i).row + 16 * wideLeftPlace(lane, i).column == kWideLeft(lane, i));
     for (int i = 0; i < 2; ++i)
       CHECK(wideRightPlace(lane, i).column + 8 * wideRightPlace(lane, i).row == kWideRight(lane, i));
+    for (int i = 0; i < 16; ++i)
+      CHECK(byteLeftPlace(lane, i).row + 16 * byteLeftPlace(lane, i).column == kByteLeft(lane, i));
+    for (int i = 0; i < 8; ++i)
+      CHECK(byteRightPlace(lane, i).column + 8 * byteRightPlace(lane, i).row == kByteRight(lane, i));
     for (int i = 0; i < 2; ++i) {
       Place turned = matrixPlace(lane, i, /*transposed=*/true);
       CHECK(turned.row * 128 + turned.column * 16 == kTransposed(lane, 16 * i));

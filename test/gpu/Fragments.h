@@ -25,6 +25,9 @@ constexpr Place sumPlace(int lane, int i) { return {lane / 4 + i / 2 * 8, lane %
 /// The same with elements of 32 bits, one per register: the left side, 16 x 8, and the right side, 8 x 8 (mma.m16n8k8).
 constexpr Place wideLeftPlace(int lane, int i) { return {lane / 4 + i % 2 * 8, lane % 4 + i / 2 * 4}; }
 constexpr Place wideRightPlace(int lane, int i) { return {lane % 4 + i * 4, lane / 4}; }
+/// The same with bytes, four per register: the left side, 16 x 32, and the right side, 32 x 8 (mma.m16n8k32).
+constexpr Place byteLeftPlace(int lane, int i) { return {lane / 4 + i / 4 % 2 * 8, lane % 4 * 4 + i % 4 + i / 8 * 16}; }
+constexpr Place byteRightPlace(int lane, int i) { return {lane % 4 * 4 + i % 4 + i / 4 * 16, lane / 4}; }
 /// An 8 x 8 matrix of 16-bit elements that ldmatrix reads.
 constexpr Place matrixPlace(int lane, int i, bool transposed) {
   Place place{lane / 4, lane % 4 * 2 + i};
@@ -59,7 +62,8 @@ private:
   static uint32_t swizzled(uint32_t address) { return address ^ (address >> 7 & 3) << 4; }
 };
 
-enum class Element : int32_t { F16, BF16, TF32 };
+/// Of both operands; of bytes the left one comes first.
+enum class Element : int32_t { F16, BF16, TF32, S8S8, S8U8, U8S8, U8U8 };
 
 inline float toFloat(Element type, uint16_t bits) {
   if (type == Element::BF16)
@@ -80,11 +84,11 @@ inline uint32_t packPair(Element type, float low, float high) {
   return fromFloat(type, low) | uint32_t(fromFloat(type, high)) << 16;
 }
 
-/// What a lane hands in and gets.
+/// What a lane hands in and gets: registers. Sums are f32, or i32 of bytes.
 struct Multiplied {
   std::array<uint32_t, 4> left;
   std::array<uint32_t, 2> right;
-  std::array<float, 4> sum;
+  std::array<uint32_t, 4> sum;
 };
 
 /// The bits of an f32 that tf32 has not.
@@ -99,8 +103,34 @@ inline uint32_t roundToTf32(float x) {
 /// NaN for what has not been rounded: PTX does not say what the hardware makes of it.
 inline float fromTf32(uint32_t bits) { return std::bit_cast<float>(bits & kBelowTf32 ? 0x7FC00000 : bits); }
 
+/// left * right + sum of bytes; sums wrap.
+inline void multiplyBytes(Element type, std::array<Multiplied *, kLanes> lanes) {
+  constexpr int kRows = 16, kSteps = 32, kColumns = 8;
+  int32_t left[kRows][kSteps], right[kSteps][kColumns];
+  auto byte = [](auto &registers, int i, bool isSigned) {
+    const auto bits = uint8_t(registers[size_t(i / 4)] >> i % 4 * 8);
+    return isSigned ? int32_t(int8_t(bits)) : int32_t(bits);
+  };
+  const bool isLeftSigned = type == Element::S8S8 || type == Element::S8U8;
+  const bool isRightSigned = type == Element::S8S8 || type == Element::U8S8;
+  for (int lane = 0; lane < kLanes; ++lane) {
+    Multiplied &m = *lanes[size_t(lane)];
+    for (int i = 0; i < 16; ++i)
+      left[byteLeftPlace(lane, i).row][byteLeftPlace(lane, i).column] = byte(m.left, i, isLeftSigned);
+    for (int i = 0; i < 8; ++i)
+      right[byteRightPlace(lane, i).row][byteRightPlace(lane, i).column] = byte(m.right, i, isRightSigned);
+  }
+  for (int lane = 0; lane < kLanes; ++lane)
+    for (int i = 0; i < 4; ++i)
+      for (int step = 0; step < kSteps; ++step)
+        lanes[size_t(lane)]->sum[size_t(i)] +=
+            uint32_t(left[sumPlace(lane, i).row][step] * right[step][sumPlace(lane, i).column]);
+}
+
 /// left * right + sum, exact but for the rounding of the whole sum: hardware may round more often.
 inline void multiply(Element type, std::array<Multiplied *, kLanes> lanes) {
+  if (type >= Element::S8S8)
+    return multiplyBytes(type, lanes);
   constexpr int kRows = 16, kMostSteps = 16, kColumns = 8;
   const bool isWide = type == Element::TF32;
   const int steps = isWide ? 8 : kMostSteps;
@@ -120,10 +150,10 @@ inline void multiply(Element type, std::array<Multiplied *, kLanes> lanes) {
   for (int lane = 0; lane < kLanes; ++lane)
     for (int i = 0; i < 4; ++i) {
       Place at = sumPlace(lane, i);
-      double sum = double(lanes[size_t(lane)]->sum[size_t(i)]);
+      double sum = double(std::bit_cast<float>(lanes[size_t(lane)]->sum[size_t(i)]));
       for (int step = 0; step < steps; ++step)
         sum += double(left[at.row][step]) * double(right[step][at.column]);
-      lanes[size_t(lane)]->sum[size_t(i)] = float(sum);
+      lanes[size_t(lane)]->sum[size_t(i)] = std::bit_cast<uint32_t>(float(sum));
     }
 }
 

@@ -84,6 +84,8 @@ const Case kCases[] = {
     {"product on tensor cores", product, {{70, 136}, {136, 72}}, bf16},
     {"product on tensor cores", product, {{9, 20}, {20, 33}}, f16},
     {"product by warpgroups", product, {{70, 328}, {328, 264}}, bf16, kHopper, true},
+    {"product of bytes", product, {{70, 144}, {144, 80}}, i8},
+    {"product of bytes", product, {{9, 37}, {37, 33}}, u8},
     {"product in tf32", product, {{70, 36}, {36, 72}}, f32, kTf32},
     {"product in tf32", product, {{9, 10}, {10, 33}}, f32, kTf32},
     {"convolution on tensor cores", lastChannels, {{2, 9, 8, 16}, {3, 3, 16, 32}, {32}}, f16},

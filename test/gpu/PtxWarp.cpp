@@ -3,6 +3,7 @@
 #include "test/gpu/Fragments.h"
 #include "test/gpu/PtxTypes.h"
 #include <array>
+#include <map>
 #include <utility>
 
 namespace burin::test::ptx {
@@ -48,7 +49,7 @@ void multiply(Thread *warp, const Instruction &i) {
     for (size_t n = 0; n < 2; ++n)
       m.right[n] = warp[lane].get<uint32_t>(i.further.at(n));
     for (size_t n = 0; n < 4; ++n)
-      m.sum[n] = warp[lane].get<float>(i.further.at(2 + n));
+      m.sum[n] = warp[lane].get<uint32_t>(i.further.at(2 + n));
   }
   fragments::multiply(fragments::Element(i.target), pointers);
   for (uint32_t lane = 0; lane < kWarp; ++lane)
@@ -122,6 +123,18 @@ Run findWarp(const Parts &parts, Instruction &i) {
   }
   if (parts[0] == "mma" && has(parts, "m16n8k8") && has(parts, "tf32") && parts.back() == "f32") {
     i.target = uint32_t(fragments::Element::TF32);
+    return together(i, multiply);
+  }
+  if (parts[0] == "mma" && has(parts, "m16n8k32") && has(parts, "s32") && parts.back() == "s32") {
+    const std::string left = parts.at(parts.size() - 3), right = parts.at(parts.size() - 2);
+    static const std::map<std::string, fragments::Element> kElements = {{"s8s8", fragments::Element::S8S8},
+                                                                        {"s8u8", fragments::Element::S8U8},
+                                                                        {"u8s8", fragments::Element::U8S8},
+                                                                        {"u8u8", fragments::Element::U8U8}};
+    auto known = kElements.find(left + right);
+    if (known == kElements.end())
+      return nullptr;
+    i.target = uint32_t(known->second);
     return together(i, multiply);
   }
   if (parts == Parts{"cp", "async", "cg", "shared", "global"})

@@ -374,6 +374,14 @@ void copyAsync(std::byte *to, const std::byte *from, int32_t bytes, int32_t site
   running->threads[size_t(running->thread)].copies.push_back({to, from, bytes, site});
 }
 
+uint32_t permuteBytes(uint32_t low, uint32_t high, uint32_t selector) {
+  const uint64_t bytes = uint64_t(high) << 32 | low;
+  uint32_t result = 0;
+  for (int i = 0; i < 4; ++i)
+    result |= uint32_t(bytes >> (selector >> 4 * i & 7) * 8 & 0xFF) << 8 * i;
+  return result;
+}
+
 uint32_t roundToTf32(float x) { return fragments::roundToTf32(x); }
 
 float exp2Approximately(float x) {

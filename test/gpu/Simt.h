@@ -74,6 +74,7 @@ void finishProducts(float *sums, int32_t count);
 
 float exp2Approximately(float x);
 uint32_t roundToTf32(float x);
+uint32_t permuteBytes(uint32_t low, uint32_t high, uint32_t selector);
 uint32_t packPair(fragments::Element, float low, float high);
 enum Access : int32_t { Read = 0, Write = 1, Atomic = 2 };
 /// Before memory is accessed.
