@@ -50,7 +50,8 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     add(createLayoutAssignmentPass());
     // Lowers products to pack + contract before fusion, which groups ops around contractions.
     add(createLowerContractionsPass({.splitDepth = options.gpusAlone}));
-    // Right sides of bf16 products as pairs, before constants are folded.
+    // Integer products as products of bytes, right sides of bf16 products as pairs, before constants are folded.
+    add(options.gpusAlone ? createNarrowIntegerProductsPass() : nullptr);
     add(options.bf16Pairs ? createPairBf16ProductsPass() : nullptr);
     // Bias and activation of a batch of sequences work on the rows of the product, so that they share its space.
     add(createSinkReshapesPass());
@@ -75,7 +76,6 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     add(createMarkPartialSortsPass());
     // Scatters with checked indices cannot fail, so states may be updated before them.
     add(createMarkCheckedIndicesPass());
-    // Emulation of f32 products on bf16 tiles.
     add(options.bf16Tiles ? createEmulateF32GemmPass() : nullptr);
     verify(createVerifyLoweredPass());
   }

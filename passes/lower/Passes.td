@@ -314,6 +314,48 @@ def MarkCheckedIndicesPass : Pass<"burin-mark-checked-indices", "::mlir::ModuleO
   }];
 }
 
+def NarrowIntegerProductsPass : Pass<"burin-narrow-integer-products", "::mlir::ModuleOp"> {
+  let summary = "Multiplies bytes instead of i32, in products of quantised values";
+  let description = [{
+    For GPUs alone, which multiply bytes on tensor cores. A quantised value less its zero point is a byte plus a number that all
+    elements share: `(x + a) * (w + b) = x * w + a * (sums of the columns of w) + b * (sums of the rows of x + a)`.
+    Arithmetic of i32 wraps, so the results are the same bits. Constants of 256 successive numbers are bytes, too. Windows
+    that reach into padding need a constant zero point on the left, with which the bytes are padded; if they have several
+    taps, the right side must have none.
+
+    Before:
+    ```mlir
+    func.func @product(%x: tensor<8x64xui8>, %zero: tensor<ui8>, %w: tensor<64x32xi8>) -> tensor<8x32xi32> {
+      %0 = burin.cast %x {dtype = i32} : (tensor<8x64xui8>) -> tensor<8x64xi32>
+      %1 = burin.cast %zero {dtype = i32} : (tensor<ui8>) -> tensor<i32>
+      %2 = burin.broadcast_to %1 {shape = [8, 64]} : (tensor<i32>) -> tensor<8x64xi32>
+      %3 = burin.sub %0, %2 : (tensor<8x64xi32>, tensor<8x64xi32>) -> tensor<8x64xi32>
+      %4 = burin.cast %w {dtype = i32} : (tensor<64x32xi8>) -> tensor<64x32xi32>
+      %5 = burin.pack %4 {width = 32 : i64} : (tensor<64x32xi32>) -> tensor<1x64x32xi32>
+      %6 = burin.contract %3, %5 : (tensor<8x64xi32>, tensor<1x64x32xi32>) -> tensor<8x32xi32>
+      return %6 : tensor<8x32xi32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @product(%arg0: tensor<8x64xui8>, %arg1: tensor<ui8>, %arg2: tensor<64x32xi8>) -> tensor<8x32xi32> {
+      %0 = burin.cast %arg1 {dtype = i32} : (tensor<ui8>) -> tensor<i32>
+      %1 = burin.full  {dtype = i32, shape = [], value = 0.000000e+00 : f64} : () -> tensor<i32>
+      %2 = burin.sub %1, %0 : (tensor<i32>, tensor<i32>) -> tensor<i32>
+      %3 = burin.pack %arg2 {width = 32 : i64} : (tensor<64x32xi8>) -> tensor<1x64x32xi8>
+      %4 = burin.contract %arg0, %3 wide : (tensor<8x64xui8>, tensor<1x64x32xi8>) -> tensor<8x32xi32>
+      %5 = burin.reduce_sum %arg2 {axes = array<i64: 0>, keepdims = true} : (tensor<64x32xi8>) -> tensor<1x32xi64>
+      %6 = burin.cast %5 {dtype = i32} : (tensor<1x32xi64>) -> tensor<1x32xi32>
+      %7 = burin.broadcast_to %2 {shape = [1, 32]} : (tensor<i32>) -> tensor<1x32xi32>
+      %8 = burin.mul %6, %7 : (tensor<1x32xi32>, tensor<1x32xi32>) -> tensor<1x32xi32>
+      %9 = burin.broadcast_to %8 {shape = [8, 32]} : (tensor<1x32xi32>) -> tensor<8x32xi32>
+      %10 = burin.add %4, %9 : (tensor<8x32xi32>, tensor<8x32xi32>) -> tensor<8x32xi32>
+      return %10 : tensor<8x32xi32>
+    }
+    ```
+  }];
+}
+
 def PairBf16ProductsPass : Pass<"burin-pair-bf16-products", "::mlir::ModuleOp"> {
   let summary = "Packs pairs of rows of the right side of bf16 products";
   let description = [{

@@ -97,6 +97,17 @@ TEST_CASE("assembly: products and convolutions in tf32", "[gpu]") {
   checkKernels(trace(products, specs), 3, kAllRegisters, {"cuda-sm_80+ptx+tf32"});
 }
 
+TEST_CASE("assembly: products and convolutions of bytes", "[gpu]") {
+  std::vector<TensorSpec> specs{{u8, {Dim("rows"), 512}}, {i8, {512, 256}},      {i8, {70, 33}},
+                                {i8, {33, 66}},           {u8, {2, 64, 30, 30}}, {i8, {64, 64, 3, 3}}};
+  auto products = [](const std::vector<Tensor> &x) {
+    auto wide = [](const Tensor &bytes) { return cast(bytes, i32); };
+    return std::vector<Tensor>{cast(matmul(wide(x[0]) - 3, wide(x[1])), f32) * 0.1, matmul(x[2], x[3]),
+                               conv(wide(x[4]), wide(x[5]))};
+  };
+  checkKernels(trace(products, specs), 3, kAllRegisters, {"cuda-sm_80+ptx", "cuda-sm_90a+ptx"});
+}
+
 TEST_CASE("assembly: orders, running sums and scatter", "[gpu]") {
   std::vector<TensorSpec> specs{
       {f32, {16, 1000}}, {f32, {3, Dim("n")}}, {i64, {7, 1000}}, {f16, {7, 1000}}, {f64, {3, 5000}}};
