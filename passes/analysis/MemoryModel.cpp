@@ -120,8 +120,8 @@ FailureOr<MemoryModel> memoryModelOf(func::FuncOp function, SizesAs sizes) { ret
 
 bool TakeOverCache::mayTakeOver(Operation *kernel, unsigned result, unsigned input) {
   auto [it, isNew] = known.try_emplace({kernel, result << 16 | input}, false);
-  if (isNew)
-    it->second = passes::mayTakeOver(cast<KernelOp>(kernel), result, input);
+  if (auto op = dyn_cast<KernelOp>(kernel); isNew && op)
+    it->second = passes::mayTakeOver(op, result, input);
   return it->second;
 }
 

@@ -2,6 +2,7 @@
 // recomputed by the same kernels, so that results keep their bits.
 #include "passes/Passes.h"
 #include "passes/analysis/DataDependentSizes.h"
+#include "passes/kernels/BudgetedSteps.h"
 #include "passes/kernels/MemoryChoice.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -41,33 +42,100 @@ public:
           "it without, or keep the sizes and mask what is not wanted");
     const uint64_t outside = shared + bytesOfSignature();
     const uint64_t inside = limit.bytes > outside ? limit.bytes - outside : 0;
-    // The search is greedy: aimed lower than needed it takes another way, by which the limit may be kept.
-    for (uint64_t aim : {inside, uint64_t(0)}) {
-      auto built = memoryModelOf(function, SizesAs::Most);
-      if (failed(built))
-        return failure();
-      MemoryModel &model = *built;
-      Recipes recipes(model);
-      MemoryChoice choice(model, recipes, limit);
-      const uint64_t before = choice.arenaBytes();
-      if (!choice.fit(inside, aim)) {
-        if (aim == 0)
-          return refuse(model, choice, outside);
-        continue;
-      }
-      tell(choice, outside, before);
-      if (!choice.changes().empty())
-        apply(model, recipes);
-      return success();
-    }
-    llvm_unreachable("the last attempt returns");
+    auto built = memoryModelOf(function, SizesAs::Most);
+    if (failed(built))
+      return failure();
+    const uint64_t before = arenaOf(*built);
+    // Value by value is cheaper just below the peak, step by step far below it.
+    auto chosen = stepByStep(*built, inside);
+    if (auto other = valueByValue(*built, inside, inside);
+        other->arena <= inside && (chosen->arena > inside || other->seconds() <= chosen->seconds()))
+      chosen = std::move(other);
+    // Aimed lower than needed it takes another way, by which the limit may be kept.
+    if (chosen->arena > inside)
+      if (auto other = valueByValue(*built, inside, 0); other->arena < chosen->arena)
+        chosen = std::move(other);
+    if (chosen->arena > inside)
+      return refuse(*chosen, outside);
+    tell(*chosen, outside, before);
+    if (!chosen->changes.empty())
+      apply(*chosen);
+    return success();
   }
 
 private:
-  void apply(const MemoryModel &model, Recipes &recipes) {
-    applySteps(function, model, recipes);
+  /// Steps of the function that need less memory.
+  struct Attempt {
+    explicit Attempt(const MemoryModel &model) : model(model), recipes(this->model) {}
+    double seconds() const {
+      double sum = 0;
+      for (const MemoryChange &change : changes)
+        sum += change.seconds;
+      return sum;
+    }
+    MemoryModel model;
+    Recipes recipes;
+    std::vector<MemoryChange> changes;
+    uint64_t arena = UINT64_MAX;
+  };
+
+  std::unique_ptr<Attempt> valueByValue(const MemoryModel &model, uint64_t bytes, uint64_t aim) {
+    auto attempt = std::make_unique<Attempt>(model);
+    MemoryChoice choice(attempt->model, attempt->recipes, limit);
+    choice.fit(bytes, aim);
+    attempt->changes = choice.changes();
+    attempt->arena = choice.arenaBytes();
+    return attempt;
+  }
+
+  /// Steps that need at most `bytes`; the least that is found if that is not possible.
+  std::unique_ptr<Attempt> stepByStep(const MemoryModel &model, uint64_t bytes) {
+    auto best = std::make_unique<Attempt>(model);
+    std::optional<BudgetedSteps> steps;
+    auto within = [&](uint64_t budget) -> std::optional<uint64_t> {
+      std::optional<BudgetedSteps> found = stepsWithin(int64_t(budget), model, best->recipes, takeOver);
+      if (!found)
+        return std::nullopt;
+      const uint64_t arena = arenaOf(found->model);
+      if (arena < best->arena) {
+        best->arena = arena;
+        steps = std::move(found);
+      }
+      return arena;
+    };
+    // The arena exceeds the live bytes by what its placement wastes.
+    constexpr int kAttempts = 4, kHalvings = 12;
+    uint64_t budget = bytes;
+    for (int i = 0; i < kAttempts && best->arena > bytes; ++i)
+      if (std::optional<uint64_t> arena = within(budget); arena && *arena > bytes)
+        budget -= std::min(budget, *arena - bytes);
+      else
+        break;
+    if (best->arena > bytes) {
+      // The same search for every limit, so that a limit of the bytes that a message reports is kept.
+      best->arena = UINT64_MAX;
+      uint64_t low = 0, high = arenaOf(model);
+      for (int i = 0; i < kHalvings; ++i) {
+        const uint64_t middle = low + (high - low) / 2;
+        (within(middle) ? high : low) = middle;
+      }
+    }
+    if (steps) {
+      best->model = std::move(steps->model);
+      best->changes = std::move(steps->changes);
+    }
+    return best;
+  }
+
+  void apply(Attempt &attempt) {
+    applySteps(function, attempt.model, attempt.recipes);
     for (KernelOp kernel : function.getOps<KernelOp>())
       kernel.removeInPlaceAttr(); // values die elsewhere now
+  }
+
+  uint64_t arenaOf(const MemoryModel &model) {
+    const Liveness live = livenessOf(model, takeOver);
+    return limit.arenaBytes ? limit.arenaBytes(buffersOf(model, live)) : uint64_t(live.peakBytes());
   }
 
   /// Bytes of inputs and outputs. States are counted elsewhere; a new value that overwrites its state takes no memory.
@@ -86,24 +154,26 @@ private:
     return bytes;
   }
 
-  void tell(const MemoryChoice &choice, uint64_t outside, uint64_t before) {
+  void tell(const Attempt &attempt, uint64_t outside, uint64_t before) {
     int64_t flops = 0;
-    for (const MemoryChoice::Change &change : choice.changes())
+    for (const MemoryChange &change : attempt.changes)
       flops += change.flops;
     report.push_back(
         llvm::formatv("{0}: limit {1}: {2} for weights, states, inputs and outputs, and {3} for intermediate "
                       "values, which were {4}; {5} are not kept, {6:f3} MFLOP are added",
-                      function.getName(), megabytes(limit.bytes), megabytes(outside), megabytes(choice.arenaBytes()),
-                      megabytes(before), choice.changes().size(), double(flops) / 1e6));
+                      function.getName(), megabytes(limit.bytes), megabytes(outside), megabytes(attempt.arena),
+                      megabytes(before), attempt.changes.size(), double(flops) / 1e6));
     static constexpr const char *how[] = {"again", "later", "kept in bf16"};
-    for (const MemoryChoice::Change &change : choice.changes())
+    for (const MemoryChange &change : attempt.changes)
       report.push_back(llvm::formatv("{0}: {1}: saves {2}, adds {3:f3} MFLOP, for {4}", how[int(change.kind)],
                                      described(change.value), megabytes(uint64_t(change.bytes)),
                                      double(change.flops) / 1e6, described(change.next->getResult(0))));
   }
 
-  LogicalResult refuse(const MemoryModel &model, const MemoryChoice &choice, uint64_t outside) {
-    const Liveness &live = choice.liveness();
+  LogicalResult refuse(const Attempt &attempt, uint64_t outside) {
+    const MemoryModel &model = attempt.model;
+    TakeOverCache ownTakeOver; // the other one knows ops that are gone
+    const Liveness live = livenessOf(model, ownTakeOver);
     const size_t peak = live.peak();
     std::vector<MemoryModel::ValueId> held; // one value of each buffer
     llvm::DenseSet<MemoryModel::ValueId> homes;
@@ -114,10 +184,10 @@ private:
     llvm::stable_sort(held, [&](auto x, auto y) { return model.values[x].bytes > model.values[y].bytes; });
     Operation *op = peak < model.steps.size() ? model.steps[peak].op : function.getOperation();
     auto error = mlir::emitError(op->getLoc())
-                 << "cannot run in " << megabytes(limit.bytes) << ": at least "
-                 << megabytes(outside + choice.arenaBytes()) << " are needed, " << megabytes(outside)
-                 << " for weights, states, inputs and outputs, and " << megabytes(choice.arenaBytes()) << " while '"
-                 << nameOf(op) << "' runs, which is the least that was found. Then are held:";
+                 << "cannot run in " << megabytes(limit.bytes) << ": at least " << megabytes(outside + attempt.arena)
+                 << " are needed, " << megabytes(outside) << " for weights, states, inputs and outputs, and "
+                 << megabytes(attempt.arena) << " while '" << nameOf(op)
+                 << "' runs, which is the least that was found. Then are held:";
     constexpr size_t kMostShown = 8;
     for (size_t i = 0; i < std::min(held.size(), kMostShown); ++i)
       error << "\n  " << megabytes(uint64_t(model.values[held[i]].bytes)) << "  "
@@ -131,6 +201,7 @@ private:
   const MemoryLimit &limit;
   uint64_t shared; // weights and states
   std::vector<std::string> &report;
+  TakeOverCache takeOver;
 };
 
 struct LimitMemoryPass : impl::LimitMemoryPassBase<LimitMemoryPass> {

@@ -1,5 +1,4 @@
 #include "passes/kernels/MemoryChoice.h"
-#include "passes/analysis/ValueChecks.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -117,7 +116,7 @@ bool MemoryChoice::collect(Candidate &candidate, ValueId original) const {
     return keepLonger();
   const Recipe &recipe = recipes.of(original);
   size_t length = candidate.chain.size(), kept = candidate.longer.size();
-  if (recipe.kernel && length < kLongest && !narrowed.contains(original) &&
+  if (recipe.op && length < kLongest && !narrowed.contains(original) &&
       llvm::all_of(
           recipe.inputs, [&](ValueId input) { return collect(candidate, input); }) &&
       candidate.chain.size() < kLongest) {
@@ -177,7 +176,7 @@ bool MemoryChoice::fitsAround(const Candidate &candidate) {
     const Recipe &user = recipes.of(candidate.chain[i + 1]);
     bool isTakenOver = false;
     for (unsigned input = 0; input < user.inputs.size(); ++input)
-      isTakenOver |= user.inputs[input] == candidate.chain[i] && takeOver.mayTakeOver(user.kernel, user.result, input);
+      isTakenOver |= user.inputs[input] == candidate.chain[i] && takeOver.mayTakeOver(user.op, user.result, input);
     if (!isTakenOver)
       added += model.values[candidate.chain[i]].bytes;
   }
@@ -202,11 +201,12 @@ MemoryChoice::ValueId MemoryChoice::newVersion(ValueId original) {
 MemoryModel::Step MemoryChoice::stepOf(Recipe recipe, ValueId result,
                                        llvm::function_ref<MemoryModel::ValueId(MemoryModel::ValueId)> versionOf) {
   MemoryModel::Step step;
-  step.op = recipe.kernel;
+  step.op = recipe.op;
+  step.innerBytes = recipe.innerBytes;
   for (ValueId input : recipe.inputs)
     step.inputs.push_back(versionOf(input));
-  for (unsigned i = 0; i < recipe.kernel->getNumResults(); ++i)
-    step.results.push_back(i == recipe.result ? result : newVersion(model.idOf.lookup(recipe.kernel->getResult(i))));
+  for (unsigned i = 0; i < recipe.op->getNumResults(); ++i)
+    step.results.push_back(i == recipe.result ? result : newVersion(model.idOf.lookup(recipe.op->getResult(i))));
   return step;
 }
 
@@ -219,8 +219,8 @@ void MemoryChoice::replaceFrom(size_t at, ValueId from, ValueId to) {
 
 void MemoryChoice::apply(const Candidate &candidate) {
   const ValueId value = candidate.value, original = originalOf[value];
-  made.push_back(
-      {candidate.kind, model.values[value].source, candidate.gain, candidate.flops, model.steps[candidate.next].op});
+  made.push_back({candidate.kind, model.values[value].source, candidate.gain, candidate.flops,
+                  model.steps[candidate.next].op, candidate.seconds});
   llvm::DenseMap<ValueId, ValueId> fresh; // new version, by original
   auto insert = [&](size_t at, MemoryModel::Step step) {
     model.steps.insert(model.steps.begin() + ptrdiff_t(at), std::move(step));
@@ -235,7 +235,7 @@ void MemoryChoice::apply(const Candidate &candidate) {
   };
   if (candidate.kind == Change::Kind::Narrow) {
     Recipes::Narrowing n = recipes.narrowing(original);
-    ValueId narrow = model.idOf.lookup(n.down.kernel.getResult(0));
+    ValueId narrow = model.idOf.lookup(n.down.op->getResult(0));
     originalOf.resize(model.values.size());
     originalOf[narrow] = narrow;
     versions[narrow] = {narrow};
@@ -254,25 +254,7 @@ void MemoryChoice::apply(const Candidate &candidate) {
     fresh[made] = version;
   }
   replaceFrom(at, value, fresh[original]);
-  removeUnused();
-}
-
-/// Removes kernels whose results have no users left.
-void MemoryChoice::removeUnused() {
-  std::vector<uint32_t> uses(model.values.size());
-  for (const MemoryModel::Step &step : model.steps)
-    for (ValueId v : step.inputs)
-      ++uses[v];
-  for (size_t at = model.steps.size(); at-- > 0;) {
-    const MemoryModel::Step &step = model.steps[at];
-    auto kernel = dyn_cast<KernelOp>(step.op);
-    if (!kernel || !checksOf(kernel).empty() ||
-        !llvm::all_of(step.results, [&](ValueId v) { return model.values[v].isBuffer && uses[v] == 0; }))
-      continue;
-    for (ValueId v : step.inputs)
-      --uses[v];
-    model.steps.erase(model.steps.begin() + ptrdiff_t(at));
-  }
+  removeUnused(model);
 }
 
 } // namespace burin::passes

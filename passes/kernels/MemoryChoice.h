@@ -10,13 +10,7 @@ namespace burin::passes {
 /// recomputed before its next use, and so are those of its inputs that are dead by then.
 class MemoryChoice {
 public:
-  /// A value that is not kept.
-  struct Change {
-    enum class Kind { Again, Later, Narrow } kind; // recomputed; computed later; stored in bf16 in between
-    mlir::Value value;
-    int64_t bytes = 0, flops = 0;    // bytes saved at the peak; FLOP added
-    mlir::Operation *next = nullptr; // the step that uses it next
-  };
+  using Change = MemoryChange;
 
   MemoryChoice(MemoryModel &model, Recipes &recipes, const MemoryLimit &limit);
 
@@ -24,7 +18,7 @@ public:
   /// `aim`, at most `bytes`. Returns false if nothing more can be done.
   bool fit(uint64_t bytes, uint64_t aim);
 
-  llvm::ArrayRef<Change> changes() const { return made; }
+  const std::vector<Change> &changes() const { return made; }
   /// Bytes that the buffers need after the changes so far.
   uint64_t arenaBytes() const { return arena; }
   const Liveness &liveness() const { return now; }
@@ -54,7 +48,6 @@ private:
                            llvm::function_ref<MemoryModel::ValueId(MemoryModel::ValueId)> versionOf);
   ValueId newVersion(ValueId original);
   void replaceFrom(size_t at, ValueId from, ValueId to);
-  void removeUnused();
 
   MemoryModel &model;
   Recipes &recipes;

@@ -27,20 +27,53 @@ void Recipes::clear() {
 const Recipe &Recipes::of(ValueId value) {
   auto found = known.find(value);
   if (found == known.end())
-    found = known.emplace(value, make(model.values[value].source)).first;
+    found = known.emplace(value, make(value)).first;
   return found->second;
 }
 
-Recipe Recipes::make(mlir::Value value) {
-  auto kernel = value.getDefiningOp<KernelOp>();
-  if (!kernel || !checksOf(kernel).empty())
+Recipe Recipes::make(ValueId id) {
+  mlir::Value value = model.values[id].source;
+  if (model.values[id].isShared) // two steps make it
     return {};
-  const unsigned result = cast<OpResult>(value).getResultNumber();
+  const auto made = dyn_cast<OpResult>(value);
+  if (auto scan = made ? dyn_cast<ScanOp>(made.getOwner()) : ScanOp())
+    return loop(scan, made.getResultNumber());
+  auto kernel = value.getDefiningOp<KernelOp>();
+  if (!kernel)
+    return {};
+  const unsigned result = made.getResultNumber();
   if (kernel.getNumResults() > 1)
     for (bool stopsAtResults : {true, false})
-      if (KernelOp part = slice(kernel, result, stopsAtResults))
-        return finish(part, 0);
-  return finish(kernel, result);
+      if (KernelOp part = slice(kernel, result, stopsAtResults); part && checksOf(part).empty())
+        return finish(part, 0, upperBound(flopsOf(part)).value_or(0));
+  return checksOf(kernel).empty() ? finish(kernel, result, upperBound(flopsOf(kernel)).value_or(0)) : Recipe{};
+}
+
+namespace {
+
+/// FLOP of the kernels that a loop runs.
+int64_t flopsOfLoop(ScanOp scan) {
+  int64_t sum = 0;
+  for (Operation &op : cast<func::FuncOp>(scan.body()).getBody().front())
+    if (auto kernel = dyn_cast<KernelOp>(op))
+      sum += upperBound(flopsOf(kernel)).value_or(0);
+    else if (auto inner = dyn_cast<ScanOp>(op))
+      sum += flopsOfLoop(inner);
+  return sum * upperBound(scan.partCount()).value_or(1);
+}
+
+} // namespace
+
+Recipe Recipes::loop(ScanOp scan, unsigned result) {
+  if (canFail(scan) || !isMemoryEffectFree(scan) || llvm::any_of(scan.getResults(), [&](mlir::Value v) {
+        return model.values[model.idOf.lookup(v)].isShared; // the initial states are gone
+      }))
+    return {};
+  Recipe recipe = finish(scan, result, flopsOfLoop(scan));
+  for (const MemoryModel::Step &step : model.steps)
+    if (step.op == scan)
+      recipe.innerBytes = step.innerBytes;
+  return recipe;
 }
 
 double Recipes::secondsFor(int64_t flops, int64_t bytes) {
@@ -49,14 +82,14 @@ double Recipes::secondsFor(int64_t flops, int64_t bytes) {
   return std::max(double(flops) / kFlopsPerSecond, double(bytes) / kBytesPerSecond) + kStart;
 }
 
-Recipe Recipes::finish(KernelOp kernel, unsigned result) {
-  Recipe recipe{kernel, result, {}, upperBound(flopsOf(kernel)).value_or(0), 0};
+Recipe Recipes::finish(Operation *op, unsigned result, int64_t flops) {
+  Recipe recipe{op, result, {}, 0, flops, 0};
   int64_t bytes = 0;
-  for (mlir::Value input : kernel.getInputs()) {
+  for (mlir::Value input : op->getOperands()) {
     recipe.inputs.push_back(model.idOf.lookup(storedIn(input)));
     bytes += mostBytes(input).value_or(0);
   }
-  for (mlir::Value output : kernel.getResults())
+  for (mlir::Value output : op->getResults())
     bytes += mostBytes(output).value_or(0);
   recipe.seconds = secondsFor(recipe.flops, bytes);
   return recipe;
@@ -132,10 +165,10 @@ const Recipes::Narrowing &Recipes::narrowing(ValueId value) {
     return found->second;
   mlir::Value source = model.values[value].source;
   Narrowing n;
-  n.down = finish(castKernel(source, DType::bf16), 0);
-  mlir::Value narrow = n.down.kernel.getResult(0);
+  n.down = finish(castKernel(source, DType::bf16), 0, 0);
+  mlir::Value narrow = n.down.op->getResult(0);
   model.idOf[narrow] = model.add({narrow, mostBytes(narrow).value_or(0), true});
-  n.up = finish(castKernel(narrow, dtypeOf(source)), 0);
+  n.up = finish(castKernel(narrow, dtypeOf(source)), 0, 0);
   return narrowings.emplace(value, std::move(n)).first->second;
 }
 
@@ -143,9 +176,25 @@ const Recipes::Narrowing &Recipes::narrowing(ValueId value) {
 
 namespace {
 
+/// Gives a copied loop copies of the functions that it runs, as each loop needs its own.
+void copyFunctions(Operation *op, SymbolTable &symbols) {
+  const SmallVector<NamedAttribute> attributes(op->getAttrs());
+  for (NamedAttribute attribute : attributes) {
+    auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue());
+    auto function = name ? symbols.lookup<func::FuncOp>(name.getValue()) : func::FuncOp();
+    if (!function)
+      continue;
+    func::FuncOp copy = function.clone();
+    symbols.insert(copy); // under a new name
+    op->setAttr(attribute.getName(), FlatSymbolRefAttr::get(copy.getSymNameAttr()));
+    copy.walk([&](Operation *inner) { copyFunctions(inner, symbols); });
+  }
+}
+
 class Application {
 public:
-  Application(Block &block, const MemoryModel &model) : block(block), model(model) {}
+  Application(func::FuncOp function, const MemoryModel &model)
+      : block(function.getBody().front()), model(model), symbols(function->getParentOfType<ModuleOp>()) {}
 
   void run() {
     SmallVector<Operation *> constants; // placing moves them to the end of the block
@@ -159,6 +208,8 @@ public:
       // Repeated kernels and recipes are cloned.
       const bool isCopy = step.op->getBlock() != &block || placed.contains(step.op);
       Operation *op = isCopy ? step.op->clone() : step.op;
+      if (isCopy && isa<ScanOp>(op))
+        copyFunctions(op, symbols);
       for (auto [i, v] : llvm::enumerate(step.inputs))
         op->setOperand(unsigned(i), viewOf(op->getOperand(unsigned(i)), v));
       place(op);
@@ -209,6 +260,7 @@ private:
 
   Block &block;
   const MemoryModel &model;
+  SymbolTable symbols;
   llvm::DenseMap<ValueId, mlir::Value> current; // per version: its value in the function
   llvm::DenseMap<std::pair<mlir::Value, ValueId>, mlir::Value> shown;
   llvm::DenseSet<Operation *> placed;
@@ -216,8 +268,25 @@ private:
 
 } // namespace
 
+void removeUnused(MemoryModel &model) {
+  std::vector<uint32_t> uses(model.values.size());
+  for (const MemoryModel::Step &step : model.steps)
+    for (ValueId v : step.inputs)
+      ++uses[v];
+  for (size_t at = model.steps.size(); at-- > 0;) {
+    const MemoryModel::Step &step = model.steps[at];
+    auto kernel = dyn_cast<KernelOp>(step.op);
+    if (!kernel || !checksOf(kernel).empty() ||
+        !llvm::all_of(step.results, [&](ValueId v) { return model.values[v].isBuffer && uses[v] == 0; }))
+      continue;
+    for (ValueId v : step.inputs)
+      --uses[v];
+    model.steps.erase(model.steps.begin() + ptrdiff_t(at));
+  }
+}
+
 void applySteps(func::FuncOp function, const MemoryModel &model, Recipes &recipes) {
-  Application application(function.getBody().front(), model);
+  Application application(function, model);
   application.run();
   recipes.clear();
   application.eraseOthers();

@@ -19,7 +19,7 @@
 // KEPT: "cumsum"({{.*}} = %arg0)
 
 // The message names the step of the peak.
-// ERROR: limit-memory.mlir:[[#]]:8: error: cannot run in 0.010 MB: at least 0.020 MB are needed, 0.008 MB for weights, states, inputs and outputs, and 0.012 MB while 'exp' runs, which is the least that was found. Then are held:
+// ERROR: limit-memory.mlir:[[#]]:8: error: cannot run in 0.010 MB: at least 0.020 MB are needed, 0.008 MB for weights, states, inputs and outputs, and 0.012 MB while 'cumsum' runs, which is the least that was found. Then are held:
 // ERROR: 0.004 MB cumsum f32[1024], {{.*}}limit-memory.mlir:
 // ERROR: use a smaller batch, or a higher limit
 func.func @main(%x: tensor<1024xf32>) -> tensor<1024xf32> {

