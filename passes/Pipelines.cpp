@@ -80,7 +80,8 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     verify(createVerifyLoweredPass());
   }
   if (from < Stage::Kernels && to >= Stage::Kernels) {
-    // Fusion: from here on the graph is a list of kernels.
+    // Loops have their final states. Fusion: from here on the graph is a list of kernels.
+    add(createCarryStatesPass());
     add(createFusePass());
     // Softmax, norms and means become the reductions that emitters know; fusion has used them as wholes.
     add(createDecomposeInKernelsPass());
@@ -91,8 +92,7 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     // then, so in-place results are computed again.
     add(createOrderKernelsPass());
     add(createInPlaceResultsPass());
-    // Long-lived values are recomputed.
-    if (options.memory.bytes) {
+    if (options.memory.bytes) { // long-lived values are recomputed
       add(createLimitMemoryPass(options.memory));
       add(createInPlaceResultsPass());
     }

@@ -1,5 +1,6 @@
 #include "codegen/plan/BufferOrder.h"
 #include "codegen/plan/PlanTables.h"
+#include "ir/dialect/Carried.h"
 #include "ir/dialect/SizePlaces.h"
 #include "passes/Passes.h"
 #include "passes/analysis/DataDependentSizes.h"
@@ -374,7 +375,8 @@ private:
       BlockArgument argument = body.getArgument(unsigned(i));
       operandOf[argument] = operand;
       if (i < scan.getStates())
-        slots[argument] = partSlot(scan.getResult(unsigned(i)), 0, passes::byteSize(argument), false);
+        slots[argument] = partSlot(scan.getResult(unsigned(i)), 0,
+                                   isCarried(scan, int64_t(i)) ? Dim(0) : passes::byteSize(argument), false);
       else if (i < scan.firstWhole())
         slots[argument] = partSlot(operand, 0, passes::byteSize(argument), scan.getReverse());
       else
@@ -383,6 +385,10 @@ private:
     for (auto [i, result] : llvm::enumerate(scan.getResults())) {
       Value part = terminator->getOperand(unsigned(i));
       bool isState = i < scan.getStates();
+      if (isCarried(scan, int64_t(i))) {
+        slots[passes::skipReshapes(part)] = slotOf(body.getArgument(unsigned(i)));
+        continue;
+      }
       slots[passes::skipReshapes(part)] =
           partSlot(result, isState ? passes::byteSize(part) : 0, passes::byteSize(part), !isState && scan.getReverse());
     }

@@ -1,5 +1,5 @@
 // States, and the ops that call functions of the module: if, while and scan.
-#include "ir/dialect/Burin.h"
+#include "ir/dialect/Carried.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
@@ -228,7 +228,9 @@ LogicalResult ScanOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto ofOperand = [&](int64_t i) {
     return i < states ? std::optional(burin::Dim(1)) : i < states + sliced ? std::optional(parts) : std::nullopt;
   };
-  auto ofResult = [&](int64_t i) { return std::optional(i < states ? parts + 1 : parts); };
+  auto ofResult = [&](int64_t i) {
+    return std::optional(i >= states ? parts : isCarried(*this, i) ? burin::Dim(1) : parts + 1);
+  };
   bool keepsStates = callee.getNumArguments() >= states && callee.getNumResults() >= states &&
                      callee.getArgumentTypes().take_front(states) == callee.getResultTypes().take_front(states);
   if (!keepsStates || !fits(getInputs().getTypes(), callee.getArgumentTypes(), ofOperand) ||

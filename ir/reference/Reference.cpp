@@ -1,4 +1,5 @@
 #include "ir/reference/Reference.h"
+#include "ir/dialect/Carried.h"
 #include "ir/reference/ReferenceOp.h"
 #include "ir/reference/ReferenceUtil.h"
 #include <map>
@@ -261,6 +262,8 @@ FailureOr<Results> Interpreter::runScan(ScanOp op, ArrayRef<const RefTensor *> o
   for (auto [i, type] : llvm::enumerate(op.getResultTypes())) {
     if (op.getReverse() && i >= states)
       std::reverse(given[i].begin(), given[i].end());
+    if (isCarried(op, int64_t(i)))
+      given[i].erase(given[i].begin(), given[i].end() - 1);
     auto whole = join(op, specOf(type), given[i]);
     if (failed(whole))
       return failure();

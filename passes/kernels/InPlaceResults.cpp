@@ -1,9 +1,11 @@
 // In-place results: a result uses the buffer of an input that dies, if the kernel reads each element of that input only
 // where it writes the same element of the result. The new value of a state overwrites the old one if, in addition,
-// nothing can fail after the write starts: a run that fails leaves states unchanged.
-#include "ir/dialect/Burin.h"
+// nothing can fail after the write starts: a run that fails leaves states unchanged. A carried state of a loop is
+// always overwritten, by a copy if the kernel cannot do it.
+#include "ir/dialect/Carried.h"
 #include "passes/Passes.h"
 #include "passes/analysis/DataDependentSizes.h"
+#include "passes/analysis/GraphBuilder.h"
 #include "passes/analysis/OpFacts.h"
 #include "passes/analysis/TakeOver.h"
 #include "passes/analysis/ValueChecks.h"
@@ -20,6 +22,11 @@ namespace {
 class InPlaceResultsPass : public impl::InPlaceResultsPassBase<InPlaceResultsPass> {
 public:
   void runOnOperation() override {
+    getOperation().walk([](ScanOp scan) {
+      for (unsigned i = 0; i < scan.getStates(); ++i)
+        if (isCarried(scan, i))
+          updateCarried(cast<func::FuncOp>(scan.body()).front(), i);
+    });
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       for (unsigned i = 0; i < function.getNumResults(); ++i)
         if (auto state = function.getResultAttrOfType<FlatSymbolRefAttr>(i, kStateAttr))
@@ -59,6 +66,23 @@ private:
   }
 
   // ---- states
+  /// Argument `i` of a loop's body is in the buffer of its result `i`, which nothing else reads.
+  static void updateCarried(Block &body, unsigned i) {
+    OpOperand &after = body.getTerminator()->getOpOperand(i);
+    auto result = dyn_cast<OpResult>(storedIn(after.get()));
+    auto kernel = result ? dyn_cast<KernelOp>(result.getOwner()) : KernelOp();
+    if (!kernel || inPlaceOf(kernel)[result.getResultNumber()] >= 0)
+      return;
+    SmallVector<unsigned> reads;
+    for (unsigned input = 0; input < kernel.getInputs().size(); ++input)
+      if (storedIn(kernel.getInputs()[input]) == body.getArgument(i))
+        reads.push_back(input);
+    if (reads.size() == 1 && mayTakeOver(kernel, result, reads.front()))
+      takeOver(kernel, result, reads.front());
+    else if (!reads.empty())
+      copyByKernel(after);
+  }
+
   /// Result `i` of the function is the new value of a state.
   static void updateState(func::FuncOp function, FlatSymbolRefAttr state, unsigned i) {
     Block &block = function.getBody().front();

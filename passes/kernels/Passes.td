@@ -61,6 +61,40 @@ def DecomposeInKernelsPass : Pass<"burin-decompose-in-kernels", "::mlir::ModuleO
   }];
 }
 
+def CarryStatesPass : Pass<"burin-carry-states", "::mlir::ModuleOp"> {
+  let summary = "Lets a loop update a sum in place of which only the last value is read";
+  let description = [{
+    The gradient of a tensor that all iterations of a loop use is a state of the gradient's loop, to which each iteration
+    adds. A loop keeps the states of all iterations; a carried one has a single buffer, which the iterations overwrite.
+
+    Before:
+    ```mlir
+    func.func @main(%b: tensor<1x4xf32>, %x: tensor<10x4xf32>) -> tensor<1x4xf32> {
+      %0 = burin.scan @body(%b, %x) {sliced = 1 : i64, parts = [10], states = 1 : i64} : (tensor<1x4xf32>, tensor<10x4xf32>) -> tensor<11x4xf32>
+      %1 = burin.slice %0 {starts = [10, 0], stops = [11, 4], steps = array<i64: 1, 1>} : (tensor<11x4xf32>) -> tensor<1x4xf32>
+      return %1 : tensor<1x4xf32>
+    }
+    func.func private @body(%b: tensor<1x4xf32>, %x: tensor<1x4xf32>) -> tensor<1x4xf32> {
+      %0 = burin.exp %x : (tensor<1x4xf32>) -> tensor<1x4xf32>
+      %1 = burin.add %b, %0 : (tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<1x4xf32>
+      return %1 : tensor<1x4xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @main(%arg0: tensor<1x4xf32>, %arg1: tensor<10x4xf32>) -> tensor<1x4xf32> {
+      %0 = burin.scan @body(%arg0, %arg1) {burin.carried = array<i64: 0>, parts = [10], sliced = 1 : i64, states = 1 : i64} : (tensor<1x4xf32>, tensor<10x4xf32>) -> tensor<1x4xf32>
+      return %0 : tensor<1x4xf32>
+    }
+    func.func private @body(%arg0: tensor<1x4xf32>, %arg1: tensor<1x4xf32>) -> tensor<1x4xf32> {
+      %0 = burin.exp %arg1 : (tensor<1x4xf32>) -> tensor<1x4xf32>
+      %1 = burin.add %arg0, %0 : (tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<1x4xf32>
+      return %1 : tensor<1x4xf32>
+    }
+    ```
+  }];
+}
+
 def InPlaceResultsPass : Pass<"burin-in-place-results", "::mlir::ModuleOp"> {
   let summary = "Lets results of kernels overwrite inputs that have no later use";
   let description = [{

@@ -108,6 +108,25 @@ TEST_CASE("a GPT step in half of its memory has the same bits") {
                      [](float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); }));
 }
 
+TEST_CASE("the gradient of what all iterations use has one buffer") {
+  auto gradientOver = [](int64_t turns) {
+    auto f = [](const Tensor &w, const Tensor &x) {
+      auto step = [&](const std::vector<Tensor> &state, const std::vector<Tensor> &element) {
+        return ScanResult{{tanh(w * state[0] * element[0]).mean()}, {}};
+      };
+      return grad(scan(step, {ones({})}, {x}).states[0], {w})[0];
+    };
+    return std::make_pair(f, trace(f, {{f32, {64, 64}}, {f32, {turns}}}));
+  };
+  auto [few, fewTurns] = gradientOver(10);
+  auto [many, manyTurns] = gradientOver(100);
+  const uint64_t less = mostBytes(fewTurns), more = mostBytes(manyTurns);
+  INFO(less << " bytes for 10 turns, " << more << " bytes for 100");
+  CHECK(more - less < 4 * 64 * 64); // carries and elements only
+  Tensor w = uniform({64, 64}, 0.5, 1.5), x = uniform({100}, 0.9, 1.1), leaf = w * 1;
+  CHECK(largestDifference(compile(manyTurns)(w, x), many(leaf.requires_grad_(), x)) < 1e-6);
+}
+
 TEST_CASE("loops without states are run again to keep a limit of memory") {
   auto f = [](const Tensor &x) {
     auto row = [](const std::vector<Tensor> &, const std::vector<Tensor> &part) {
