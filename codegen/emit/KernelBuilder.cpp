@@ -167,8 +167,8 @@ Value KernelBuilder::shiftedIn(Value x, Value y, int64_t drop) {
   SmallVector<int64_t> repeated;
   for (int64_t lane = 0; lane < lanes; ++lane)
     repeated.push_back(lane % laneCount(y));
-  Value long_ = vector::ShuffleOp::create(b, loc, y, y, repeated);
-  return vector::ShuffleOp::create(b, loc, x, long_, llvm::to_vector(llvm::seq(drop, drop + lanes)));
+  Value longer = vector::ShuffleOp::create(b, loc, y, y, repeated);
+  return vector::ShuffleOp::create(b, loc, x, longer, llvm::to_vector(llvm::seq(drop, drop + lanes)));
 }
 
 Value KernelBuilder::sideBySide(ArrayRef<Value> vectors) {

@@ -152,7 +152,7 @@ public:
         static_cast<char *>(::operator new(edgesAt + edgeCount * sizeof(Task::Edge))));
     auto *edges = reinterpret_cast<Task::Edge *>(memory.get() + edgesAt);
     auto *task = new (memory.get()) Whole(*this, edges, std::forward<F>(work));
-    memory.release();
+    static_cast<void>(memory.release()); // the task frees itself
     launch(task, deps, costBytes, isHeld);
     return TaskRef::adopt(task);
   }
