@@ -6,6 +6,7 @@ using namespace burin;
 int main() {
   manual_seed(1);
   auto net = nn::Sequential(nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 2));
+  net.eval(); // for inference: compiled code takes its weights as constants
   Tensor x = tensor({{1, 2, 3, 4}, {5, 6, 7, 8}}).to(f32);
 
   Tensor eager = net(x); // runs now, line by line
