@@ -3,8 +3,8 @@
 #include "runtime/execute/AsyncRunner.h"
 #include "runtime/support/Memory.h"
 #include "test/frontend/Check.h"
-#include <burin/data.h>
 #include <array>
+#include <burin/data.h>
 #include <cstring>
 #include <deque>
 #include <filesystem>

@@ -14,8 +14,8 @@ struct Cell;
 /// variable.
 ///
 /// In a traced function, `value()` and `set()` access a copy that belongs to the trace. A jitted function stores the
-/// values that it has set in the parameters after each call. Values that it only reads are inputs of its code in modules in
-/// training mode, else constants; after a few changes they become inputs. See docs/state.md.
+/// values that it has set in the parameters after each call. Values that it only reads are inputs of its code in
+/// modules in training mode, else constants; after a few changes they become inputs. See docs/state.md.
 class BURIN_API Parameter {
 public:
   Parameter() = default;

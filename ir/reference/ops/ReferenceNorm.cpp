@@ -19,7 +19,7 @@ bool logSoftmax(RefCall &call) {
   const std::vector<double> &x = call.in().reals();
   std::vector<double> &y = call.out().reals();
   if (call.in().shape.empty()) { // one element
-    y[0] = x[0] - x[0]; // NOLINT(misc-redundant-expression): NaN for NaN and infinities
+    y[0] = x[0] - x[0];          // NOLINT(misc-redundant-expression): NaN for NaN and infinities
     return true;
   }
   size_t axis = axisOf(call.attr<int64_t>("axis"), call.in().shape.size());
