@@ -61,7 +61,7 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     // … and constants to transform: in particular, weights are packed here.
     add(createConstantFoldPass());
     add(createCSEPass());
-    // Embeddings that are tied to packed weights read the panels. With bf16 tiles the panels have another format.
+    // Embeddings that are tied to packed weights read the panels. For bf16 tiles panels have another format.
     if (!options.bf16Tiles)
       add(createShareTiedWeightsPass());
     // Work on weights that are not constant, such as packing, moves out of loops.

@@ -52,17 +52,22 @@ uint32_t PlanTables::constant(ElementsAttr value, llvm::StringRef name) {
   return known->second;
 }
 
-/// Adds a constant unless one with the same elements exists: functions that share a weight have a copy each.
+/// Adds a constant unless one with the same elements exists: functions that share a weight have a copy each. Constants
+/// of different types with the same bytes are stored once.
 uint32_t PlanTables::addConstant(ElementsAttr value, llvm::StringRef name) {
   std::vector<rt::Constant> &all = planned.artifact.constants;
   std::vector<char> storage, otherStorage;
   ArrayRef<char> bytes = constantBytes(value, storage);
   uint64_t hash = llvm::xxh3_64bits(ArrayRef(reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size()));
   auto [begin, end] = constantsByHash.equal_range(hash);
+  std::optional<uint64_t> offset;
   for (auto at = begin; at != end; ++at) {
     ElementsAttr other = planned.weights[at->second];
-    if (other.getType() == value.getType() && constantBytes(other, otherStorage) == bytes)
+    if (constantBytes(other, otherStorage) != bytes)
+      continue;
+    if (other.getType() == value.getType())
       return at->second;
+    offset = all[at->second].offset;
   }
   auto type = cast<RankedTensorType>(value.getType());
   rt::Constant constant;
@@ -70,9 +75,9 @@ uint32_t PlanTables::addConstant(ElementsAttr value, llvm::StringRef name) {
   constant.dtype = *dtypeOf(type.getElementType());
   constant.shape = type.getShape().vec();
   planned.weights.push_back(value);
-  constant.offset = llvm::alignTo(planned.weightBytes, kWeightAlign);
+  constant.offset = offset.value_or(llvm::alignTo(planned.weightBytes, kWeightAlign));
   constant.bytes = uint64_t(type.getNumElements()) * byteWidth(constant.dtype);
-  planned.weightBytes = constant.offset + constant.bytes;
+  planned.weightBytes = std::max(planned.weightBytes, constant.offset + constant.bytes);
   all.push_back(std::move(constant));
   constantsByHash.emplace(hash, uint32_t(all.size() - 1));
   return uint32_t(all.size() - 1);

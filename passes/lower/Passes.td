@@ -108,35 +108,35 @@ def ShareTiedWeightsPass : Pass<"burin-share-tied-weights", "::mlir::ModuleOp"> 
     ```mlir
     func.func @tied(%arg0: tensor<3xi64>, %arg1: tensor<2x64xf32>) -> (tensor<3x64xf32>, tensor<2x4096xf32>) {
       %0 = burin.constant dense<5.000000e-01> : tensor<128x64x32xf32>
-      %1 = burin.full  {dtype = i64, shape = [3], value = 0.000000e+00 : f64} : () -> tensor<3xi64>
-      %2 = burin.lt %arg0, %1 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi1>
-      %3 = burin.full  {dtype = i64, shape = [3], value = 4.096000e+03 : f64} : () -> tensor<3xi64>
-      %4 = burin.add %arg0, %3 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
-      %5 = burin.where %2, %4, %arg0 : (tensor<3xi1>, tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
-      %6 = burin.full  {dtype = i64, shape = [3], value = 0.000000e+00 : f64} : () -> tensor<3xi64>
-      %7 = burin.ge %5, %6 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi1>
-      %8 = burin.full  {dtype = i64, shape = [3], value = 4.096000e+03 : f64} : () -> tensor<3xi64>
-      %9 = burin.lt %5, %8 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi1>
-      %10 = burin.bitwise_and %7, %9 : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
-      %11 = burin.check %10, %5 {message = "an index of take is out of range along axis 0"} : (tensor<3xi1>, tensor<3xi64>) -> tensor<3xi64>
-      %12 = burin.full  {dtype = i64, shape = [3], value = 4.095000e+03 : f64} : () -> tensor<3xi64>
-      %13 = burin.minimum %11, %12 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
-      %14 = burin.full  {dtype = i64, shape = [3], value = 0.000000e+00 : f64} : () -> tensor<3xi64>
-      %15 = burin.maximum %13, %14 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
-      %16 = burin.full  {dtype = i64, shape = [3], value = 3.100000e+01 : f64} : () -> tensor<3xi64>
-      %17 = burin.bitwise_and %15, %16 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
-      %18 = burin.sub %15, %17 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
-      %19 = burin.full  {dtype = i64, shape = [3], value = 6.400000e+01 : f64} : () -> tensor<3xi64>
-      %20 = burin.mul %18, %19 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
-      %21 = burin.add %20, %17 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
-      %22 = burin.iota  {axis = 1 : i64, dtype = i64, shape = [3, 64]} : () -> tensor<3x64xi64>
-      %23 = burin.full  {dtype = i64, shape = [3, 64], value = 3.200000e+01 : f64} : () -> tensor<3x64xi64>
-      %24 = burin.mul %22, %23 : (tensor<3x64xi64>, tensor<3x64xi64>) -> tensor<3x64xi64>
-      %25 = burin.reshape %21 {shape = [3, 1]} : (tensor<3xi64>) -> tensor<3x1xi64>
-      %26 = burin.broadcast_to %25 {shape = [3, 64]} : (tensor<3x1xi64>) -> tensor<3x64xi64>
-      %27 = burin.add %26, %24 : (tensor<3x64xi64>, tensor<3x64xi64>) -> tensor<3x64xi64>
-      %28 = burin.reshape %0 {shape = [262144]} : (tensor<128x64x32xf32>) -> tensor<262144xf32>
-      %29 = burin.take %28, %27 : (tensor<262144xf32>, tensor<3x64xi64>) -> tensor<3x64xf32>
+      %1 = burin.reshape %0 {shape = [262144]} : (tensor<128x64x32xf32>) -> tensor<262144xf32>
+      %2 = burin.full  {dtype = i64, shape = [3], value = 0.000000e+00 : f64} : () -> tensor<3xi64>
+      %3 = burin.lt %arg0, %2 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi1>
+      %4 = burin.full  {dtype = i64, shape = [3], value = 4.096000e+03 : f64} : () -> tensor<3xi64>
+      %5 = burin.add %arg0, %4 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
+      %6 = burin.where %3, %5, %arg0 : (tensor<3xi1>, tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
+      %7 = burin.full  {dtype = i64, shape = [3], value = 0.000000e+00 : f64} : () -> tensor<3xi64>
+      %8 = burin.ge %6, %7 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi1>
+      %9 = burin.full  {dtype = i64, shape = [3], value = 4.096000e+03 : f64} : () -> tensor<3xi64>
+      %10 = burin.lt %6, %9 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi1>
+      %11 = burin.bitwise_and %8, %10 : (tensor<3xi1>, tensor<3xi1>) -> tensor<3xi1>
+      %12 = burin.check %11, %6 {message = "an index of take is out of range along axis 0"} : (tensor<3xi1>, tensor<3xi64>) -> tensor<3xi64>
+      %13 = burin.full  {dtype = i64, shape = [3], value = 4.095000e+03 : f64} : () -> tensor<3xi64>
+      %14 = burin.minimum %12, %13 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
+      %15 = burin.full  {dtype = i64, shape = [3], value = 0.000000e+00 : f64} : () -> tensor<3xi64>
+      %16 = burin.maximum %14, %15 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
+      %17 = burin.full  {dtype = i64, shape = [3], value = 3.100000e+01 : f64} : () -> tensor<3xi64>
+      %18 = burin.bitwise_and %16, %17 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
+      %19 = burin.sub %16, %18 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
+      %20 = burin.full  {dtype = i64, shape = [3], value = 6.400000e+01 : f64} : () -> tensor<3xi64>
+      %21 = burin.mul %19, %20 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
+      %22 = burin.add %21, %18 : (tensor<3xi64>, tensor<3xi64>) -> tensor<3xi64>
+      %23 = burin.iota  {axis = 1 : i64, dtype = i64, shape = [3, 64]} : () -> tensor<3x64xi64>
+      %24 = burin.full  {dtype = i64, shape = [3, 64], value = 3.200000e+01 : f64} : () -> tensor<3x64xi64>
+      %25 = burin.mul %23, %24 : (tensor<3x64xi64>, tensor<3x64xi64>) -> tensor<3x64xi64>
+      %26 = burin.reshape %22 {shape = [3, 1]} : (tensor<3xi64>) -> tensor<3x1xi64>
+      %27 = burin.broadcast_to %26 {shape = [3, 64]} : (tensor<3x1xi64>) -> tensor<3x64xi64>
+      %28 = burin.add %27, %25 : (tensor<3x64xi64>, tensor<3x64xi64>) -> tensor<3x64xi64>
+      %29 = burin.take %1, %28 : (tensor<262144xf32>, tensor<3x64xi64>) -> tensor<3x64xf32>
       %30 = burin.contract %arg1, %0 : (tensor<2x64xf32>, tensor<128x64x32xf32>) -> tensor<2x4096xf32>
       return %29, %30 : tensor<3x64xf32>, tensor<2x4096xf32>
     }

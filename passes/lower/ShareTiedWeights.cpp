@@ -1,7 +1,8 @@
 // Shares weights that an embedding is tied to. A language model often multiplies by the transposed matrix of its
 // embeddings: y = matmul(x, transpose(w)), with x computed from take(w, tokens). The product reads the matrix in
 // panels, so an artifact would hold it twice. This pass makes `take` read the panels: row v, column d of w is element
-// (v / width, d, v % width) of the panels [ceil(V / width), D, width].
+// (v / width, d, v % width) of the panels [ceil(V / width), D, width]. In panels of pairs of bf16 it is half d % 2 of
+// element (v / width, d / 2, v % width); `take` then reads the same bytes as bf16.
 //
 // The two are recognised by their elements, because model files may store the transposed matrix separately.
 #include "passes/Passes.h"
@@ -35,32 +36,54 @@ bool isTable(ConstantOp constant) {
          llvm::all_of(constant->getUses(), [](OpOperand &use) { return use.getOperandNumber() == 0; });
 }
 
+/// Consecutive elements of a row of the table that are neighbours in the panels: 2 in pairs of bf16; 0: the element
+/// types do not fit.
+int64_t neighboursIn(Value panels, Value table) {
+  const DType of = dtypeOf(panels), wanted = dtypeOf(table);
+  return of == wanted ? 1 : of == DType::i32 && wanted == DType::bf16 ? 2 : 0;
+}
+
 /// Whether `panels` contain the transposed table.
 bool holds(ConstantOp panels, ConstantOp table) {
   const Shape &packed = shapeOf(panels.getResult()), &shape = shapeOf(table.getResult());
-  if (packed.size() != 3 || dtypeOf(panels.getResult()) != dtypeOf(table.getResult()) || !packed[2].isStatic() ||
-      packed[1] != shape[1] || packed[0] != ceildiv(shape[0], packed[2]) ||
+  const auto neighbours = size_t(neighboursIn(panels.getResult(), table.getResult()));
+  if (packed.size() != 3 || !neighbours || !packed[2].isStatic() ||
+      packed[1] != ceildiv(shape[1], int64_t(neighbours)) || packed[0] != ceildiv(shape[0], packed[2]) ||
       !std::has_single_bit(uint64_t(packed[2].value())))
     return false;
   std::vector<char> storage, panelStorage;
   ArrayRef<char> rows = constantBytes(table.getValue(), storage),
                  columns = constantBytes(panels.getValue(), panelStorage);
   const size_t width = size_t(packed[2].value()), depth = size_t(shape[1].value()), count = size_t(shape[0].value()),
-               element = byteWidth(dtypeOf(table.getResult()));
+               steps = size_t(packed[1].value()), element = byteWidth(dtypeOf(table.getResult()));
   for (size_t first = 0; first < count; first += width)
     for (size_t v = first; v < std::min(first + width, count); ++v)
       for (size_t d = 0; d < depth; ++d)
         if (std::memcmp(rows.data() + (v * depth + d) * element,
-                        columns.data() + (first * depth + d * width + v - first) * element, element) != 0)
+                        columns.data() +
+                            ((first * steps + d / neighbours * width + v - first) * neighbours + d % neighbours) *
+                                element,
+                        element) != 0)
           return false;
   return true;
 }
 
-/// take(table, indices) from the panels.
-Value takeFromPanels(TakeOp take, Value panels) {
+/// The bytes of panels of pairs as bf16. The artifact stores them once.
+Value asBf16(OpBuilder &b, ConstantOp panels) {
+  std::vector<char> storage;
+  ArrayRef<char> bytes = constantBytes(panels.getValue(), storage);
+  std::shared_ptr<const void> owner; // the context, unless `storage` holds the bytes
+  if (storage.empty())
+    owner = std::shared_ptr<const void>(bytes.data(), [](const void *) {});
+  return createConstant(b, panels.getLoc(), {DType::bf16, {elements(shapeOf(panels.getResult())) * 2}}, bytes,
+                        panels.getName().value_or(""), std::move(owner));
+}
+
+/// take(table, indices) from the elements of panels in one dimension.
+Value takeFromPanels(TakeOp take, Value flat, const Shape &packed, int64_t neighbours) {
   OpBuilder b(take);
   GraphBuilder g(b, take.getLoc());
-  const Shape table = shapeOf(take.getX()), packed = shapeOf(panels);
+  const Shape table = shapeOf(take.getX());
   const int64_t count = table[0].value(), depth = table[1].value(), width = packed[2].value();
   Value index = g.cast(take.getIndices(), DType::i64);
   auto number = [&](int64_t value) { return g.fullLike(index, double(value)); };
@@ -70,13 +93,20 @@ Value takeFromPanels(TakeOp take, Value panels) {
   index = g.op<CheckOp>({isRow, index}, {{"message", errorOf(take)}});
   index = g.op<MaximumOp>({g.op<MinimumOp>({index, number(count - 1)}), number(0)});
   Value column = g.op<BitwiseAndOp>({index, number(width - 1)});
-  Value first = g.add(g.mul(g.sub(index, column), number(depth)), column);
+  Value first = g.add(g.mul(g.sub(index, column), number(packed[1].value())), column);
+  if (neighbours > 1)
+    first = g.mul(first, number(neighbours));
   Shape shape = shapeOf(index), all = shape;
   shape.push_back(1);
   all.push_back(depth);
-  Value steps = g.op<MulOp>({g.iota(all, int64_t(all.size()) - 1, DType::i64), g.full(all, double(width), DType::i64)});
+  auto ofAll = [&](int64_t value) { return g.full(all, double(value), DType::i64); };
+  Value step = g.iota(all, int64_t(all.size()) - 1, DType::i64), steps = g.mul(step, ofAll(width));
+  if (neighbours > 1) { // step d is at d / 2 * 2 * width + d % 2
+    Value half = g.op<BitwiseAndOp>({step, ofAll(neighbours - 1)});
+    steps = g.add(g.mul(g.sub(step, half), ofAll(width)), half);
+  }
   Value at = g.add(g.broadcast(g.reshape(first, shape), all), steps);
-  return g.op<TakeOp>({g.reshape(panels, {elements(packed)}), at}, {{"axis", int64_t(0)}});
+  return g.op<TakeOp>({flat, at}, {{"axis", int64_t(0)}});
 }
 
 struct ShareTiedWeightsPass : impl::ShareTiedWeightsPassBase<ShareTiedWeightsPass> {
@@ -99,8 +129,14 @@ private:
     for (ConstantOp table : tables)
       if (auto *panels = llvm::find_if(packed, [&](ConstantOp c) { return holds(c, table); }); panels != packed.end()) {
         (*panels)->moveBefore(table);
+        OpBuilder b(table);
+        Value packed = panels->getResult();
+        const Shape shape = shapeOf(packed);
+        const int64_t neighbours = neighboursIn(packed, table.getResult());
+        Value flat =
+            neighbours > 1 ? asBf16(b, *panels) : GraphBuilder(b, table.getLoc()).reshape(packed, {elements(shape)});
         for (Operation *user : llvm::make_early_inc_range(table->getUsers())) {
-          user->getResult(0).replaceAllUsesWith(takeFromPanels(cast<TakeOp>(user), *panels));
+          user->getResult(0).replaceAllUsesWith(takeFromPanels(cast<TakeOp>(user), flat, shape, neighbours));
           user->erase();
         }
         table->erase();
