@@ -1,5 +1,5 @@
 #include "codegen/Compiler.h"
-#include "codegen/gpu/DeviceMath.h"
+#include "codegen/gpu/math/DeviceMath.h"
 #include "codegen/object/GpuCode.h"
 #include "codegen/object/ObjectCode.h"
 #include "codegen/plan/BufferOrder.h"

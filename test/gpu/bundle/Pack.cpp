@@ -2,9 +2,9 @@
 // reference interpreter gives (of models: that the processor gives), for gpu-check. All ops and models, or these ops.
 #include "codegen/Compiler.h"
 #include "frontend/trace/GraphData.h"
-#include "test/gpu/Models.h"
-#include "test/gpu/TwoDevices.h"
 #include "test/gpu/bundle/Case.h"
+#include "test/gpu/programs/Models.h"
+#include "test/gpu/programs/TwoDevices.h"
 #include "test/ops/Row.h"
 #include <cmath>
 #include <cstring>

@@ -1,0 +1,106 @@
+#include "codegen/gpu/contraction/ContractionSides.h"
+#include "passes/Passes.h"
+#include "passes/analysis/IterationSpace.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+
+static DType accumulatorType(DType type) {
+  if (type == DType::f64 || type == DType::i64)
+    return type;
+  return isFloat(type) ? DType::f32 : DType::i32;
+}
+
+ContractionSides::ContractionSides(ElementEmitter &e, ContractOp op)
+    : k(e.k), op(op), left(e.stridedMemoryOf(op.getLhs())), rhs(*e.memoryOf(passes::skipReshapes(op.getRhs()))),
+      type(dtypeOf(op.getResult())), sumType(accumulatorType(dtypeOf(op.getLhs()))),
+      panelWidth(passes::kPanelBytes / int64_t(byteWidth(sumType))), lhsShape(shapeOf(op.getLhs())),
+      shape(shapeOf(op.getResult())), spatial(op.getKernel().size()), columns(shape.back()), panelColumns(columns),
+      depth(lhsShape.back()) {
+  if (Value t = op.getTail()) {
+    tail = *e.memoryOf(passes::skipReshapes(t));
+    panelColumns = columns - shapeOf(t)[op.getBatch() + 1];
+  }
+  for (size_t d = 0; d < op.getBatch(); ++d)
+    batches = batches * shape[d];
+  for (size_t d = 0; d < spatial; ++d) {
+    rows = rows * shape[op.getBatch() + d];
+    depth = depth * Dim(op.getKernel()[d]);
+    isCut |= isCutAlong(d);
+  }
+}
+
+bool ContractionSides::isCutAlong(size_t d) {
+  return !op.getPadding().empty() && (op.getPadding()[d] > 0 || op.getPadding()[spatial + d] > 0);
+}
+
+ContractionSides::Row ContractionSides::leftRow(Value batch, Value row) {
+  Row result{isBelow(row, k.dim(rows)), {}, SmallVector<Value>(spatial)};
+  result.start = k.mul(batch, op.getBatch() ? k.dim(left.strides[op.getBatch() - 1]) : k.constant(0));
+  for (size_t d = spatial; d-- > 0;) {
+    Value size = k.dim(shape[op.getBatch() + d]), at = d ? k.rem(row, size) : row;
+    row = d ? k.div(row, size) : row;
+    int64_t low = op.getPadding().empty() ? 0 : op.getPadding()[d];
+    result.begins[d] = k.sub(k.mul(at, k.constant(op.getStrides()[d])), k.constant(low));
+  }
+  return result;
+}
+
+std::pair<Value, Value> ContractionSides::leftPosition(const Row &row, Value step) {
+  Value inside = both(row.exists, isBelow(step, k.dim(depth)));
+  Value channels = k.dim(lhsShape.back()), taps = k.div(step, channels);
+  Value position = k.add(row.start, k.mul(k.rem(step, channels), k.dim(left.strides.back())));
+  for (size_t d = spatial; d-- > 0;) {
+    size_t dim = op.getBatch() + d;
+    Value kernel = k.constant(op.getKernel()[d]), tap = d ? k.rem(taps, kernel) : taps;
+    taps = d ? k.div(taps, kernel) : taps;
+    Value x = k.add(row.begins[d], k.mul(tap, k.constant(op.getDilations()[d])));
+    if (isCutAlong(d))
+      inside =
+          both(inside, both(k.compare(arith::CmpIPredicate::sge, x, k.constant(0)), isBelow(x, k.dim(lhsShape[dim]))));
+    position = k.add(position, k.mul(x, k.dim(left.strides[dim])));
+  }
+  return {position, inside};
+}
+
+Value ContractionSides::panelPosition(Value batch, Value column, Value step) {
+  Value width = k.constant(panelWidth);
+  Value panel = k.add(k.mul(batch, k.dim(ceildiv(panelColumns, panelWidth))), k.div(column, width));
+  return k.mul(k.add(k.mul(panel, k.dim(depth)), step), width);
+}
+
+Value ContractionSides::copiesPieces(int64_t piece) {
+  if (left.strides.back() != Dim(1))
+    return {};
+  Value rest = k.constant(0);
+  SmallVector<Dim> multiples(left.strides.begin(), std::prev(left.strides.end()));
+  multiples.push_back(lhsShape.back());
+  for (const Dim &d : multiples) {
+    if (isMultipleOf(d, piece))
+      continue;
+    if (d.isStatic())
+      return {};
+    rest = arith::OrIOp::create(k.b, k.loc, rest, k.rem(k.dim(d), k.constant(piece)));
+  }
+  Value isWhole = k.compare(arith::CmpIPredicate::eq, rest, k.constant(0));
+  constexpr int64_t bytes = 16;
+  return both(isWhole, both(k.isAligned(left.memory.pointer, bytes), k.isAligned(rhs.pointer, bytes)));
+}
+
+SmallVector<Index> ContractionSides::placeOf(Value batch, Value row, Value column) {
+  SmallVector<Index> at(shape.size());
+  at.back() = {column, 1};
+  auto split = [&](Value rest, size_t from, size_t to) {
+    for (size_t d = to; d-- > from;) {
+      at[d] = {d > from ? k.rem(rest, k.dim(shape[d])) : rest};
+      rest = d > from ? k.div(rest, k.dim(shape[d])) : rest;
+    }
+  };
+  split(batch, 0, op.getBatch());
+  split(row, op.getBatch(), op.getBatch() + spatial);
+  return at;
+}
+
+} // namespace burin::codegen

@@ -1,0 +1,346 @@
+// Products on tensor cores, of 16-bit floats, of f32 that are rounded to tf32, or of bytes: a block computes a tile of
+// the result, its warps parts of it; slices of both operands are copied to shared memory while earlier ones are
+// multiplied.
+#include "codegen/gpu/Block.h"
+#include "codegen/gpu/GpuKernels.h"
+#include "codegen/gpu/Results.h"
+#include "codegen/gpu/contraction/ContractionSides.h"
+#include "codegen/gpu/contraction/TensorCore.h"
+#include "codegen/scalar/Elementwise.h"
+#include "passes/kernels/GpuFamilies.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+namespace {
+
+constexpr int64_t kPieces = SwizzledTile::kPieces;      // 16 bytes each, of a row of a slice
+constexpr int64_t kMatrixRows = 16, kMatrixColumns = 8; // of one instruction
+constexpr int64_t kWarpColumns = 32;                    // columns of a warp: one panel
+constexpr int64_t kColumnMatrices = kWarpColumns / kMatrixColumns;
+constexpr int64_t kSumLanes = 4; // i32 sums that a thread loads at once
+
+/// The shape of a block's tile and its split into warps. All stages take at most 48 KB of shared memory.
+struct Tiling {
+  int64_t warpRows, warpColumns; // warps along rows and columns
+  int64_t matrices;              // matrices of a warp along the rows
+  int64_t stages;                // slices in shared memory
+
+  int64_t rows() const { return warpRows * matrices * kMatrixRows; }
+  int64_t columns() const { return warpColumns * kWarpColumns; }
+  int64_t threads() const { return warpRows * warpColumns * kWarp; }
+};
+
+constexpr Tiling kLarge{2, 4, 4, 3}, kSmall{2, 2, 2, 4}, kFlat{1, 4, 1, 4};
+
+Tiling tilingFor(ContractOp op) {
+  if (passes::contractionTiles(op, kFlat.rows(), kFlat.columns()).rows == 1)
+    return kFlat;
+  passes::Tiles large = passes::contractionTiles(op, kLarge.rows(), kLarge.columns());
+  bool isNarrow = passes::contractionTiles(op, kSmall.rows(), kSmall.columns()).columns == 1;
+  return isNarrow || large.count() < passes::kFewTiles ? kSmall : kLarge;
+}
+
+class TensorCoreContraction : ContractionSides {
+public:
+  TensorCoreContraction(ElementEmitter &e, ContractOp op, Block &body, const passes::IterationSpace &a,
+                        ArrayRef<Value> results)
+      : ContractionSides(e, op), e(e), p(e, a), body(body), results(results), tiling(tilingFor(op)),
+        dtype(dtypeOf(op.getLhs())), piece(SwizzledTile::kPiece * 2 / int64_t(byteWidth(dtype))),
+        slice(kPieces * piece), matrixSteps(2 * piece), panelPieces(kWarpColumns / piece),
+        leftTile(SwizzledTile::make(k, dtype, tiling.stages * tiling.rows())),
+        rightTile(SwizzledTile::make(k, rhs.dtype, tiling.stages * tiling.columns())) {}
+
+  GpuLaunch emit() {
+    Dim rowTiles = ceildiv(rows, tiling.rows()), columnTiles = ceildiv(columns, tiling.columns());
+    Value rest = k.div(k.lo, k.dim(columnTiles));
+    firstColumn = k.mul(k.rem(k.lo, k.dim(columnTiles)), k.constant(tiling.columns()));
+    firstRow = k.mul(k.rem(rest, k.dim(rowTiles)), k.constant(tiling.rows()));
+    batch = op.getBatch() ? k.div(rest, k.dim(rowTiles)) : k.constant(0);
+    thread = threadIndex(k), lane = k.rem(thread, k.constant(kWarp));
+    Value warp = k.div(thread, k.constant(kWarp));
+    warpRow = k.mul(k.div(warp, k.constant(tiling.warpColumns)), k.constant(tiling.matrices * kMatrixRows));
+    warpColumn = k.mul(k.rem(warp, k.constant(tiling.warpColumns)), k.constant(kWarpColumns));
+    slices = k.dim(ceildiv(depth, slice));
+    for (int64_t from = 0; from < tiling.rows() * kPieces; from += tiling.threads())
+      copiedRows.push_back(leftRow(batch, k.add(firstRow, lineOf(from, kPieces))));
+    canCopy = copiesPieces(piece);
+    for (int64_t i = 0; i + 1 < tiling.stages; ++i)
+      fill(k.constant(i));
+    Value zero = e.zeroOf(sumType);
+    SmallVector<Value> sums(size_t(tiling.matrices * kColumnMatrices * 4), zero);
+    sums = k.loop(k.constant(0), slices, k.constant(1), sums, [&](Value i, ValueRange carried) {
+      // After the barrier all threads see this slice, and none reads the previous one any more.
+      if (canCopy)
+        waitForCopies(k, tiling.stages - 2);
+      barrier(k);
+      fill(k.add(i, k.constant(tiling.stages - 1)));
+      Value stage = k.rem(i, k.constant(tiling.stages));
+      return multiply(stage, SmallVector<Value>(carried));
+    });
+    finish(sums);
+    return {.blocks = batches * rowTiles * columnTiles, .threads = tiling.threads()};
+  }
+
+private:
+  /// The line, and the piece of the line, that this thread copies in a round that starts at piece `from` of a tile with
+  /// so many pieces per line.
+  Value lineOf(int64_t from, int64_t pieces) { return k.div(k.add(thread, k.constant(from)), k.constant(pieces)); }
+  Value pieceOf(int64_t pieces) { return k.rem(thread, k.constant(pieces)); }
+
+  /// Lines of a slice of the right operand: the steps of a panel, then those of the next panel.
+  int64_t rightLines() const { return tiling.columns() / kWarpColumns * slice; }
+  Value leftPiece(Value line, Value at) { return SwizzledTile::pieceAt(k, line, at, piece); }
+  Value rightPiece(Value line, Value at) {
+    return dtype == DType::f32 ? SwizzledSteps::pieceAt(k, line, at)
+           : isInteger(dtype)  ? SwizzledBytes::pieceAt(k, line, at)
+                               : SwizzledTile::pieceAt(k, line, at);
+  }
+  /// The step and the first column of the panel of a line.
+  std::pair<Value, Value> stepAndColumn(Value from, Value line) {
+    return {k.add(from, k.rem(line, k.constant(slice))),
+            k.add(firstColumn, k.mul(k.div(line, k.constant(slice)), k.constant(panelWidth)))};
+  }
+
+  /// Starts copying a slice of both operands to its stage, if it exists, and closes a group of copies.
+  void fill(Value index) {
+    Value stage = k.rem(index, k.constant(tiling.stages)), from = k.mul(index, k.constant(slice));
+    Value leftLine = k.mul(stage, k.constant(tiling.rows())), rightLine = k.mul(stage, k.constant(rightLines()));
+    k.when(isBelow(index, slices), [&] {
+      auto oneByOne = [&] { fillOneByOne(from, leftLine, rightLine); };
+      if (canCopy) {
+        k.when(canCopy, [&] { copyPieces(from, leftLine, rightLine); });
+        k.unless(canCopy, oneByOne);
+      } else {
+        oneByOne();
+      }
+    });
+    if (canCopy)
+      commitCopies(k);
+  }
+
+  void copyPieces(Value from, Value leftLine, Value rightLine) {
+    auto copy = [&](const SwizzledTile &tile, Value place, const Memory &source, Value position, Value isThere) {
+      Value at = arith::SelectOp::create(k.b, k.loc, isThere, position, k.constant(0));
+      copyAsync(k, k.elementPointer(tile.memory(), place), k.elementPointer(source, at), isThere);
+    };
+    eachPiece(tiling.rows() * kPieces, [&](int64_t first) {
+      Value at = pieceOf(kPieces), step = k.add(from, k.mul(at, k.constant(piece)));
+      auto [position, isThere] = leftPosition(copiedRows[size_t(first / tiling.threads())], step);
+      copy(leftTile, leftPiece(k.add(leftLine, lineOf(first, kPieces)), at), left.memory, position, isThere);
+    });
+    eachPiece(rightLines() * panelPieces, [&](int64_t first) {
+      Value line = lineOf(first, panelPieces), at = pieceOf(panelPieces);
+      auto [step, column] = stepAndColumn(from, line);
+      Value isThere = both(isBelow(step, k.dim(depth)), isBelow(column, k.dim(columns)));
+      Value position = k.add(panelPosition(batch, column, step), k.mul(at, k.constant(piece)));
+      copy(rightTile, rightPiece(k.add(rightLine, line), at), rhs, position, isThere);
+    });
+  }
+
+  /// Calls `body` for each piece, of a tile of so many, that this thread copies.
+  void eachPiece(int64_t all, llvm::function_ref<void(int64_t)> body) {
+    for (int64_t first = 0; first < all; first += tiling.threads()) {
+      if (first + tiling.threads() <= all)
+        body(first);
+      else
+        k.when(isBelow(k.add(thread, k.constant(first)), k.constant(all)), [&] { body(first); });
+    }
+  }
+
+  void fillOneByOne(Value from, Value leftLine, Value rightLine) {
+    // Calls `fill(line, at)` for each element of a tile.
+    auto eachElement = [&](int64_t lines, int64_t width, llvm::function_ref<void(Value, Value)> fill) {
+      k.loop(thread, k.constant(lines * width), k.constant(tiling.threads()),
+             [&](Value i) { fill(k.div(i, k.constant(width)), k.rem(i, k.constant(width))); });
+    };
+    auto storeAt = [&](const SwizzledTile &tile, Value start, Value at, Value element) {
+      k.store(tile.memory(), {k.add(start, k.rem(at, k.constant(piece)))}, element, 1, {});
+    };
+    eachElement(tiling.rows(), slice, [&](Value line, Value at) {
+      auto [position, isThere] = leftPosition(leftRow(batch, k.add(firstRow, line)), k.add(from, at));
+      storeAt(leftTile, leftPiece(k.add(leftLine, line), k.div(at, k.constant(piece))), at,
+              k.load(left.memory, {position}, 1, isThere));
+    });
+    eachElement(rightLines(), kWarpColumns, [&](Value line, Value at) {
+      auto [step, column] = stepAndColumn(from, line);
+      Value isThere = both(isBelow(step, k.dim(depth)), isBelow(column, k.dim(columns)));
+      storeAt(rightTile, rightPiece(k.add(rightLine, line), k.div(at, k.constant(piece))), at,
+              k.load(rhs, {k.add(panelPosition(batch, column, step), at)}, 1, isThere));
+    });
+  }
+
+  /// The fragments of the left operand of a warp.
+  SmallVector<SmallVector<Value>> leftFragments(Value stage, int64_t step) {
+    // Lane i points to row i % 16 of the rows of a matrix, and to half i / 16 of its steps.
+    Value row = k.rem(lane, k.constant(kMatrixRows)), half = k.div(lane, k.constant(kMatrixRows));
+    Value line = k.add(k.mul(stage, k.constant(tiling.rows())), k.add(warpRow, row));
+    SmallVector<SmallVector<Value>> fragments;
+    for (int64_t m = 0; m < tiling.matrices; ++m)
+      fragments.push_back(leftTile.load(k, k.add(line, k.constant(m * kMatrixRows)),
+                                        k.add(half, k.constant(step / piece)), /*transposed=*/false));
+    return fragments;
+  }
+
+  SmallVector<Value> multiply(Value stage, SmallVector<Value> sums) {
+    return dtype == DType::f32 ? multiplyF32(stage, std::move(sums))
+           : isInteger(dtype)  ? multiplyI8(stage, std::move(sums))
+                               : multiplyF16(stage, std::move(sums));
+  }
+
+  /// The sums of a matrix of the warp.
+  static llvm::MutableArrayRef<Value> sumsOf(SmallVector<Value> &sums, int64_t m, int64_t n) {
+    return llvm::MutableArrayRef<Value>(sums).slice(size_t((m * kColumnMatrices + n) * 4), 4);
+  }
+
+  SmallVector<Value> multiplyF16(Value stage, SmallVector<Value> sums) {
+    Value row = k.rem(lane, k.constant(kMatrixRows)), half = k.div(lane, k.constant(kMatrixRows));
+    Value rightLine = k.add(k.mul(stage, k.constant(rightLines())), k.add(warpColumn, row));
+    for (int64_t step = 0; step < slice; step += matrixSteps) {
+      SmallVector<SmallVector<Value>> a = leftFragments(stage, step), b;
+      for (int64_t n = 0; n < kColumnMatrices; n += 2)
+        b.push_back(rightTile.load(k, k.add(rightLine, k.constant(step)), k.add(half, k.constant(n)),
+                                   /*transposed=*/true));
+      for (int64_t m = 0; m < tiling.matrices; ++m)
+        for (int64_t n = 0; n < kColumnMatrices; ++n) {
+          auto sum = sumsOf(sums, m, n);
+          ArrayRef<Value> right = ArrayRef<Value>(b[size_t(n / 2)]).slice(size_t(n % 2 * 2), 2);
+          llvm::copy(multiplyMatrices(k, dtype, a[size_t(m)], right, sum), sum.begin());
+        }
+    }
+    return sums;
+  }
+
+  /// ldmatrix cannot transpose f32, so each thread loads its elements of the right operand.
+  SmallVector<Value> multiplyF32(Value stage, SmallVector<Value> sums) {
+    Value turn = k.rem(lane, k.constant(4)), column = k.div(lane, k.constant(4));
+    Value panel = k.div(warpColumn, k.constant(kWarpColumns));
+    Value line = k.add(k.mul(stage, k.constant(rightLines())), k.add(k.mul(panel, k.constant(slice)), turn));
+    for (int64_t step = 0; step < slice; step += matrixSteps) {
+      SmallVector<SmallVector<Value>> a = leftFragments(stage, step), b(size_t(kColumnMatrices), SmallVector<Value>(2));
+      for (SmallVector<Value> &fragment : a)
+        for (Value &word : fragment)
+          word = roundToTf32(k, arith::BitcastOp::create(k.b, k.loc, k.b.getF32Type(), word));
+      for (int64_t n = 0; n < kColumnMatrices; ++n)
+        for (int64_t i = 0; i < 2; ++i) {
+          Value at = k.add(column, k.constant(n * kMatrixColumns));
+          Value start = rightPiece(k.add(line, k.constant(step + i * 4)), k.div(at, k.constant(piece)));
+          b[size_t(n)][size_t(i)] =
+              roundToTf32(k, k.load(rightTile.memory(), {k.add(start, k.rem(at, k.constant(piece)))}, 1, {}));
+        }
+      for (int64_t m = 0; m < tiling.matrices; ++m)
+        for (int64_t n = 0; n < kColumnMatrices; ++n) {
+          auto sum = sumsOf(sums, m, n);
+          llvm::copy(multiplyTf32(k, a[size_t(m)], b[size_t(n)], sum), sum.begin());
+        }
+    }
+    return sums;
+  }
+
+  /// Each thread loads words of four columns, of four steps, and transposes them. So column c of matrix n of the warp
+  /// is column 4 * c + n of the tile.
+  SmallVector<Value> multiplyI8(Value stage, SmallVector<Value> sums) {
+    Value turn = k.rem(lane, k.constant(4)), panel = k.div(warpColumn, k.constant(kWarpColumns));
+    Value columns = k.mul(k.div(lane, k.constant(4)), k.constant(4));
+    Value line = k.add(k.mul(stage, k.constant(rightLines())),
+                       k.add(k.mul(panel, k.constant(slice)), k.mul(turn, k.constant(4))));
+    Value at = k.rem(columns, k.constant(piece)), half = k.div(columns, k.constant(piece));
+    for (int64_t step = 0; step < slice; step += matrixSteps) {
+      SmallVector<SmallVector<Value>> a = leftFragments(stage, step), b(kColumnMatrices);
+      for (int64_t from = step; from < step + matrixSteps; from += piece) {
+        SmallVector<Value> words;
+        for (int64_t i = 0; i < 4; ++i) {
+          Value start = rightPiece(k.add(line, k.constant(from + i)), half);
+          Memory inWords{rightTile.pointer, DType::i32, {}};
+          words.push_back(k.load(inWords, {k.div(k.add(start, at), k.constant(4))}, 1, {}));
+        }
+        for (auto [fragment, column] : llvm::zip(b, transposeBytes(k, words)))
+          fragment.push_back(column);
+      }
+      for (int64_t m = 0; m < tiling.matrices; ++m)
+        for (int64_t n = 0; n < kColumnMatrices; ++n) {
+          auto sum = sumsOf(sums, m, n);
+          llvm::copy(multiplyBytes(k, dtype, rhs.dtype, a[size_t(m)], b[size_t(n)], sum), sum.begin());
+        }
+    }
+    return sums;
+  }
+
+  /// Stages the sums in shared memory, so that adjacent threads have adjacent columns in the epilogue.
+  void finish(ArrayRef<Value> sums) {
+    const int64_t most = isInteger(dtype) ? kSumLanes : piece;
+    const int64_t lanes = columns.isStatic() && columns.value() % most == 0 ? most : 1;
+    Value areAligned = lanes > 1 ? operandsAligned(e, body, results) : Value();
+    Memory staged{rightTile.pointer, sumType, {}};
+    for (int64_t m = 0; m < tiling.matrices; ++m) {
+      barrier(k); // the last slice, or the previous matrices, have been read
+      stage(staged, sums.slice(size_t(m * kColumnMatrices * 4), size_t(kColumnMatrices * 4)));
+      barrier(k);
+      if (areAligned) {
+        k.when(areAligned, [&] {
+          assumeOperandsAligned(e, body, results);
+          finishMatrices(staged, m, lanes);
+        });
+        k.unless(areAligned, [&] { finishMatrices(staged, m, 1); });
+      } else {
+        finishMatrices(staged, m, 1);
+      }
+    }
+  }
+
+  /// Stores one matrix row of each warp. A lane holds two adjacent elements of a row, and of the row 8 further down.
+  void stage(const Memory &staged, ArrayRef<Value> sums) {
+    Value row = k.add(k.div(warpRow, k.constant(tiling.matrices)), k.div(lane, k.constant(4)));
+    // The distances of a matrix from the next one, and of its columns, see multiplyI8.
+    const int64_t apart = isInteger(dtype) ? 1 : kMatrixColumns, step = isInteger(dtype) ? kColumnMatrices : 1;
+    Value column = k.add(warpColumn, k.mul(k.rem(lane, k.constant(4)), k.constant(2 * step)));
+    for (int64_t n = 0; n < kColumnMatrices; ++n)
+      for (int64_t i = 0; i < 4; ++i) {
+        Value line = k.mul(k.add(row, k.constant(i / 2 * 8)), k.constant(tiling.columns()));
+        k.store(staged, {k.add(line, k.add(column, k.constant(n * apart + i % 2 * step)))}, sums[size_t(n * 4 + i)], 1,
+                {});
+      }
+  }
+
+  void finishMatrices(const Memory &staged, int64_t m, int64_t lanes) {
+    const int64_t pieces = tiling.columns() / lanes;
+    k.loop(thread, k.constant(tiling.warpRows * kMatrixRows * pieces), k.constant(tiling.threads()), [&](Value i) {
+      Value line = k.div(i, k.constant(pieces)), at = k.mul(k.rem(i, k.constant(pieces)), k.constant(lanes));
+      Value warpLine = k.mul(k.div(line, k.constant(kMatrixRows)), k.constant(tiling.matrices * kMatrixRows));
+      Value row =
+          k.add(k.add(firstRow, warpLine), k.add(k.rem(line, k.constant(kMatrixRows)), k.constant(m * kMatrixRows)));
+      Value column = k.add(firstColumn, at);
+      k.when(both(isBelow(row, k.dim(rows)), isBelow(column, k.dim(columns))), [&] {
+        Value place = k.add(k.mul(line, k.constant(tiling.columns())), at);
+        Value sum = k.load(staged, {place, 1}, lanes, {});
+        k.width = lanes;
+        p.finish(op.getResult(), placeOf(batch, row, column), castLanes(k.b, k.loc, sum, sumType, type), body, results);
+        k.width = 1;
+      });
+    });
+  }
+
+  ElementEmitter &e;
+  PointEmitter p;
+  Block &body;
+  ArrayRef<Value> results;
+  Tiling tiling;
+  DType dtype;         // of the left operand; bytes on the right may have another sign
+  int64_t piece;       // elements that a thread copies at once: 16 bytes
+  int64_t slice;       // steps of the sum in shared memory at once
+  int64_t matrixSteps; // of one instruction
+  int64_t panelPieces; // of a step of a panel
+  SwizzledTile leftTile, rightTile;
+  Value firstRow, firstColumn, batch, thread, lane, warpRow, warpColumn, slices, canCopy;
+  SmallVector<Row> copiedRows; // rows of the left operand that this thread copies pieces of
+};
+
+} // namespace
+
+GpuLaunch emitTensorCoreContraction(const KernelEmission &kernel) {
+  auto op = *kernel.body.getOps<ContractOp>().begin();
+  return TensorCoreContraction(kernel.e, op, kernel.body, *kernel.space, kernel.results).emit();
+}
+
+} // namespace burin::codegen

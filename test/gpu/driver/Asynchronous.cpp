@@ -1,0 +1,251 @@
+#include "test/gpu/driver/Asynchronous.h"
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace burin::test::simt {
+
+// ---- order
+
+void Order::start(int threads) {
+  known.assign(size_t(threads), {Counts(size_t(threads), 0), Counts(size_t(threads), 0)});
+  for (size_t i = 0; i < known.size(); ++i)
+    known[i].seen[i] = 1;
+}
+
+static void joinCounts(Order::Counts &to, const Order::Counts &from) {
+  to.resize(from.size());
+  for (size_t i = 0; i < from.size(); ++i)
+    to[i] = std::max(to[i], from[i]);
+}
+
+void Order::join(Known &to, const Known &from) {
+  joinCounts(to.seen, from.seen);
+  joinCounts(to.shown, from.shown);
+}
+
+Order::Known Order::release(int thread) {
+  Known all = known[size_t(thread)];
+  ++known[size_t(thread)].seen[size_t(thread)];
+  return all;
+}
+
+void Order::acquire(int thread, const Known &other) {
+  const uint32_t own = count(thread);
+  join(known[size_t(thread)], other);
+  known[size_t(thread)].seen[size_t(thread)] = own;
+}
+
+void Order::meet() {
+  Known all;
+  for (const Known &one : known)
+    join(all, one);
+  for (size_t i = 0; i < known.size(); ++i) {
+    known[i] = all;
+    ++known[i].seen[i];
+  }
+}
+
+// ---- barriers
+
+void Asynchronous::start(int threads, Host given) {
+  isOn = true;
+  host = std::move(given);
+  order.start(threads);
+  barriers.clear(), arrivals.clear();
+  members.assign(size_t(threads), {});
+  products.assign(size_t(threads) / fragments::kGroupLanes, {});
+}
+
+void Asynchronous::init(int thread, uintptr_t barrier, uint32_t count, int site) {
+  if (barrier % 8 || count == 0 || barriers.count(barrier))
+    return host.report(thread, site, "a barrier that is not aligned, that nobody arrives at, or that is there already");
+  barriers[barrier] = {count, count, 0, thread, order.count(thread), {}, {}};
+}
+
+Asynchronous::Barrier *Asynchronous::find(int thread, uintptr_t barrier, int site) {
+  auto found = barriers.find(barrier);
+  if (found == barriers.end() ||
+      (found->second.thread != thread && !order.sees(thread, found->second.thread, found->second.count))) {
+    host.report(thread, site, "use of a barrier that is not initialised, or not yet for this thread");
+    return nullptr;
+  }
+  return &found->second;
+}
+
+void Asynchronous::arrived(Barrier &b, const Order::Known &known) {
+  Order::join(b.arriving, known);
+  if (--b.missing)
+    return;
+  b.arrived = std::exchange(b.arriving, {});
+  b.missing = b.arrivals;
+  b.parity ^= 1;
+}
+
+void Asynchronous::arrive(int thread, uintptr_t barrier, int site) {
+  if (Barrier *b = find(thread, barrier, site))
+    arrived(*b, order.release(thread));
+}
+
+bool Asynchronous::hasEnded(int thread, uintptr_t barrier, uint32_t parity) {
+  auto found = barriers.find(barrier);
+  if (found == barriers.end() || found->second.parity == (parity & 1))
+    return false;
+  if (!found->second.arrived.seen.empty())
+    order.acquire(thread, found->second.arrived);
+  return true;
+}
+
+void Asynchronous::arriveLater(int thread, uintptr_t barrier, std::function<void()> land, int site) {
+  if (!find(thread, barrier, site))
+    return;
+  const uint32_t count = order.count(thread);
+  arrivals.push_back({thread, barrier, count, order.release(thread), std::move(land)});
+}
+
+bool Asynchronous::deliver() {
+  if (arrivals.empty())
+    return false;
+  const uintptr_t barrier = arrivals.front().barrier;
+  std::vector<Arrival> now;
+  std::deque<Arrival> later;
+  std::vector<bool> waits(members.size()); // what a thread has started later arrives later
+  for (Arrival &a : arrivals) {
+    const bool isNow = a.barrier == barrier && !waits[size_t(a.thread)];
+    waits[size_t(a.thread)] = true;
+    isNow ? now.push_back(std::move(a)) : later.push_back(std::move(a));
+  }
+  arrivals = std::move(later);
+  for (Arrival &a : now) {
+    landingCount = a.count;
+    a.land();
+    landingCount = 0;
+    arrived(barriers[a.barrier], a.known);
+  }
+  return true;
+}
+
+bool Asynchronous::touches(uintptr_t address, size_t bytes) const {
+  auto next = barriers.lower_bound(address);
+  if (next != barriers.end() && next->first < address + bytes)
+    return true;
+  return next != barriers.begin() && (--next)->first + 8 > address;
+}
+
+// ---- products
+
+constexpr int kRows = 64, kWarpRows = 16, kSteps = 16, kWarp = 32;
+constexpr uint32_t kToken = 0xFFC00000, kTokens = 1 << 22, kMostSums = 128; // quiet NaN
+
+/// Products see what is in shared memory if it has been written, before, and has been shown to them.
+void Asynchronous::check(int thread, const Product &p, int site) {
+  auto at = [&](uint32_t offset) {
+    const uintptr_t address = reinterpret_cast<uintptr_t>(host.shared) + offset;
+    const Stamp &write = host.shadow->writeOf(address);
+    if (write.thread == 0)
+      return "read of shared memory that the block has not written, by a product";
+    if (!order.sees(thread, int(write.thread) - 1, write.count))
+      return "race of a product with a write to shared memory";
+    return order.shows(thread, int(write.thread) - 1, write.count) ? "" : "a write that is not shown to a product";
+  };
+  std::string wrong;
+  for (int line = 0; line < kRows && wrong.empty(); ++line)
+    for (int step = 0; step < kSteps && wrong.empty(); step += 8)
+      wrong = at(p.left.ofRow(line, step));
+  for (int step = 0; step < kSteps && wrong.empty(); ++step)
+    for (int column = 0; column < 2 * p.sums && wrong.empty(); column += 8)
+      wrong = at(p.right.ofStep(step, column));
+  if (!wrong.empty())
+    host.report(thread, site, wrong);
+}
+
+void Asynchronous::multiply(int first, const std::array<Product, fragments::kGroupLanes> &parts,
+                            const std::array<float *, fragments::kGroupLanes> &sums, int site) {
+  std::deque<Started> &all = products[size_t(first / fragments::kGroupLanes)];
+  const Product &product = parts[0];
+  const uint32_t number = uint32_t(all.size());
+  if (!product.left.isKnown() || !product.right.isKnown() ||
+      std::ranges::any_of(parts, [&](const Product &other) { return !(other == product); }))
+    return host.report(first, site, "a product of matrices that are not known, or not the same for all threads");
+  if ((number + 1) * kMostSums + kMostSums >= kTokens)
+    return host.report(first, site, "too many products for the emulator");
+  Started &started = all.emplace_back(Started{product, site, {}});
+  for (int i = 0; i < fragments::kGroupLanes; ++i) {
+    if (!members[size_t(first + i)].isFenced)
+      host.report(first + i, site, "a product whose sums are not ordered behind other uses of their registers");
+    started.sums.emplace_back(sums[size_t(i)], sums[size_t(i)] + product.sums);
+    for (uint32_t n = 0; n < uint32_t(product.sums); ++n)
+      sums[size_t(i)][n] = std::bit_cast<float>(kToken | ((number + 1) * kMostSums + n));
+  }
+  check(first, product, site);
+}
+
+float Asynchronous::valueOf(int group, int member, float sum) const {
+  const uint32_t bits = std::bit_cast<uint32_t>(sum);
+  if ((bits & kToken) != kToken || (bits & (kTokens - 1)) < kMostSums)
+    return sum;
+  const uint32_t number = (bits & (kTokens - 1)) / kMostSums - 1;
+  const std::deque<Started> &all = products[size_t(group)];
+  if (number >= all.size() || !all[number].isDone[size_t(member / kWarp)])
+    return sum;
+  return all[number].sums[size_t(member)][bits % kMostSums];
+}
+
+void Asynchronous::compute(int first, int warp, size_t number) {
+  const int group = first / fragments::kGroupLanes, reader = first + warp * kWarp;
+  Started &s = products[size_t(group)][number];
+  auto element = [&](uint32_t offset) {
+    uint16_t bits;
+    std::memcpy(&bits, host.shared + offset, sizeof bits);
+    return fragments::toFloat(s.product.type, bits);
+  };
+  const int columns = 2 * s.product.sums;
+  float left[kWarpRows][kSteps];
+  std::vector<float> right(size_t(kSteps * columns));
+  for (int row = 0; row < kWarpRows; ++row)
+    for (int step = 0; step < kSteps; ++step) {
+      const uint32_t offset = s.product.left.ofRow(warp * kWarpRows + row, step);
+      if (step % 8 == 0)
+        host.read(reader, s.site, offset, 16);
+      left[row][step] = element(offset);
+    }
+  for (int step = 0; step < kSteps; ++step)
+    for (int column = 0; column < columns; ++column) {
+      const uint32_t offset = s.product.right.ofStep(step, column);
+      if (column % 8 == 0)
+        host.read(reader, s.site, offset, 16);
+      right[size_t(step * columns + column)] = element(offset);
+    }
+  for (int member = warp * kWarp; member < (warp + 1) * kWarp; ++member)
+    for (int i = 0; i < s.product.sums; ++i) {
+      const fragments::Place at = fragments::groupSumPlace(member, i);
+      float &place = s.sums[size_t(member)][size_t(i)];
+      double sum = double(valueOf(group, member, place));
+      for (int step = 0; step < kSteps; ++step)
+        sum += double(left[at.row % kWarpRows][step]) * double(right[size_t(step * columns + at.column)]);
+      place = float(sum);
+    }
+  s.isDone[size_t(warp)] = true;
+}
+
+void Asynchronous::commit(int thread) {
+  members[size_t(thread)].groups.push_back(products[size_t(thread / fragments::kGroupLanes)].size());
+}
+
+// As late as it may be: when a thread of the warp waits.
+void Asynchronous::wait(int thread, size_t groups) {
+  const std::vector<size_t> &ends = members[size_t(thread)].groups;
+  const int group = thread / fragments::kGroupLanes, warp = thread % fragments::kGroupLanes / kWarp;
+  const size_t end = ends.size() > groups ? ends[ends.size() - 1 - groups] : 0;
+  for (size_t i = 0; i < end; ++i)
+    if (!products[size_t(group)][i].isDone[size_t(warp)])
+      compute(group * fragments::kGroupLanes, warp, i);
+}
+
+void Asynchronous::resolve(int thread, float *sums, int count) {
+  members[size_t(thread)].isFenced = false;
+  for (int i = 0; i < count; ++i)
+    sums[i] = valueOf(thread / fragments::kGroupLanes, thread % fragments::kGroupLanes, sums[i]);
+}
+
+} // namespace burin::test::simt

@@ -1,0 +1,58 @@
+// What tests tell the CUDA driver for tests, and ask of it.
+#pragma once
+#include "test/gpu/driver/FakeMemory.h"
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace burin::test::fake {
+
+/// A kernel made for this processor: all its blocks at once, as the emulator runs them.
+struct Kernel {
+  int64_t (*run)(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) = nullptr;
+  int threads = 0; // per block
+  size_t operands = 0, sizes = 0;
+  size_t sharedBytes = 0; // that a launch has to give
+};
+
+/// From now on a module of this PTX has these kernels, by the names of their entries.
+void addModule(const std::string &ptx, std::map<std::string, Kernel> kernels);
+
+/// From now on the call of that number, counted from 1, fails with that result; 0: none.
+void failCall(int64_t number, int result = 999);
+/// From now on about one of so many calls fails, with different results; 0: none. `seed` also chooses the order of what
+/// may be done in any order.
+void failRandomly(uint64_t seed, int64_t oneOf);
+/// From now on streams have ranks by the seed: work waits while that of a stream of a higher rank can go on. 0: none.
+void rankStreams(uint64_t seed);
+/// From now on the wait of a stream for an event of that number, counted from 1, is forgotten; 0: none.
+void forgetWait(int64_t number);
+/// Such waits since then.
+int64_t waits();
+/// Calls since failCall() or failRandomly().
+int64_t calls();
+/// Launches of graphs since the process began.
+int64_t replays();
+
+/// From now on there are so many devices: 1, as at first, or 2. FAKE_CUDA_DEVICES says it for a process.
+void setDevices(int count);
+/// Bytes that copies have moved since the process began.
+struct CopyCounts {
+  int64_t toDevice = 0, toHost = 0, within = 0, between = 0;
+};
+CopyCounts copies();
+/// Allocations on all devices that have not been freed.
+size_t allocations();
+/// What has been enqueued for a device and is not done.
+size_t pendingWork(int device);
+
+/// What the next modules are made of instead of their PTX; "": nothing. It is interpreted.
+void replacePtx(std::string text);
+void setTraces(Traces mode, size_t run);
+
+/// What has been made and not given back, and calls that are never right: "" if there is nothing. Forgets the latter.
+std::string problems();
+
+} // namespace burin::test::fake

@@ -1,0 +1,399 @@
+#include "test/gpu/emulator/Emulate.h"
+#include "codegen/object/ObjectCode.h"
+#include "test/gpu/emulator/Simt.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/Module.h"
+#include <deque>
+#include <stdexcept>
+
+using namespace llvm;
+
+namespace burin::test {
+namespace {
+
+constexpr const char *kTarget = "x86-64-v3"; // what code for the emulator is made for
+constexpr size_t kGap = 64;                  // between shared variables, so that an access beyond one is outside of all
+constexpr unsigned kSharedSpace = 3;
+
+/// Kernels live as long as the process: code refers to them by address.
+simt::Kernel &newKernel() {
+  static std::deque<simt::Kernel> all;
+  return all.emplace_back();
+}
+
+class Emulation {
+public:
+  Emulation(Module &module, ArrayRef<std::string> symbols) : module(module), symbols(symbols), b(module.getContext()) {}
+
+  void run() {
+    const codegen::Target &cpu = *codegen::findTarget(kTarget);
+    for (Function &f : module)
+      if (!f.isDeclaration()) {
+        f.addFnAttr("target-cpu", cpu.cpu);
+        f.addFnAttr("target-features", cpu.features);
+      }
+    for (const std::string &symbol : symbols)
+      convert(*module.getFunction(symbol));
+    for (GlobalVariable &g : make_early_inc_range(module.globals()))
+      if (g.getAddressSpace() == kSharedSpace) {
+        if (g.isDeclaration()) // the pool of all kernels
+          g.replaceAllUsesWith(addressOf(simt::sharedMemory(), g));
+        g.eraseFromParent();
+      }
+  }
+
+private:
+  template <class T> Constant *address(T *p) {
+    return ConstantExpr::getIntToPtr(b.getInt64(reinterpret_cast<uint64_t>(p)), b.getPtrTy());
+  }
+  static Constant *addressOf(std::byte *p, GlobalVariable &g) {
+    return ConstantExpr::getIntToPtr(ConstantInt::get(Type::getInt64Ty(g.getContext()), reinterpret_cast<uint64_t>(p)),
+                                     g.getType());
+  }
+  /// A call of a function of this process.
+  template <class R, class... A> Value *call(R (*function)(A...), Type *result, ArrayRef<Value *> arguments) {
+    SmallVector<Type *> types;
+    for (Value *v : arguments)
+      types.push_back(v->getType());
+    return b.CreateCall(FunctionType::get(result, types, false), address(reinterpret_cast<void *>(function)),
+                        arguments);
+  }
+  Value *siteOf(Instruction &i) {
+    std::string text = i.getOpcodeName();
+    if (auto *called = dyn_cast<CallBase>(&i); called && called->getCalledFunction())
+      text = called->getCalledFunction()->getName().str();
+    return b.getInt32(
+        uint32_t(simt::addSite(text + " " + std::to_string(++places) + " of " + i.getFunction()->getName().str())));
+  }
+
+  void convert(Function &kernel) {
+    simt::Kernel &info = newKernel();
+    info.name = kernel.getName().str();
+    info.usesPhases = false;
+    info.threads = std::stoi(kernel.getFnAttribute("nvvm.reqntid").getValueAsString().str());
+    std::string name = info.name;
+    kernel.setName(name + ".kernel");
+    kernel.setCallingConv(CallingConv::C);
+    kernel.setLinkage(GlobalValue::InternalLinkage);
+    placeShared(kernel, info);
+    places = 0;
+    for (Instruction &i : make_early_inc_range(instructions(kernel)))
+      instrument(i, info);
+    makeEntry(kernel, info, name);
+  }
+
+  static bool isUsedIn(const Value &v, const Function &kernel) {
+    return any_of(v.users(), [&](const User *user) {
+      auto *i = dyn_cast<Instruction>(user);
+      return i ? i->getFunction() == &kernel : isUsedIn(*user, kernel);
+    });
+  }
+
+  /// Shared variables become places in the emulator's memory, behind what the launch gives.
+  void placeShared(Function &kernel, simt::Kernel &info) {
+    size_t end = 0;
+    if (kernel.hasFnAttribute("burin-shared-bytes")) {
+      const size_t bytes = std::stoul(kernel.getFnAttribute("burin-shared-bytes").getValueAsString().str());
+      info.shared.push_back({"pool", 0, bytes});
+      end = bytes + kGap;
+    }
+    for (GlobalVariable &g : module.globals()) {
+      bool isUsed = g.getAddressSpace() == kSharedSpace && !g.isDeclaration() && isUsedIn(g, kernel);
+      if (!isUsed)
+        continue;
+      size_t bytes = module.getDataLayout().getTypeAllocSize(g.getValueType());
+      end = (end + 127) / 128 * 128;
+      info.shared.push_back({g.getName().str(), end, bytes});
+      g.replaceAllUsesWith(addressOf(simt::sharedMemory() + end, g));
+      end += bytes + kGap;
+    }
+    if (end > simt::kSharedBytes)
+      throw std::runtime_error(info.name + " has more shared memory than a block can have");
+  }
+
+  static bool isPrivate(Value *pointer) { return isa<AllocaInst>(getUnderlyingObject(pointer)); }
+
+  void reportAccess(Instruction &i, Value *pointer, Type *type, int32_t kind) {
+    if (isPrivate(pointer))
+      return;
+    b.SetInsertPoint(&i);
+    Value *generic = b.CreateAddrSpaceCast(pointer, b.getPtrTy());
+    uint64_t bytes = module.getDataLayout().getTypeStoreSize(type);
+    call(&simt::access, b.getVoidTy(), {generic, b.getInt64(bytes), b.getInt32(uint32_t(kind)), siteOf(i)});
+  }
+
+  /// Lane by lane, those that the mask lets pass.
+  void reportLanes(Instruction &i, Value *pointers, Type *vector, Value *mask, int32_t kind) {
+    if (!pointers->getType()->isVectorTy() && isPrivate(pointers))
+      return;
+    auto *type = cast<FixedVectorType>(vector);
+    for (unsigned lane = 0; lane < type->getNumElements(); ++lane) {
+      b.SetInsertPoint(&i);
+      Value *pointer = pointers->getType()->isVectorTy() ? b.CreateExtractElement(pointers, lane)
+                                                         : b.CreateConstGEP1_64(type->getElementType(), pointers, lane);
+      uint64_t bytes = module.getDataLayout().getTypeStoreSize(type->getElementType());
+      Value *some = b.CreateSelect(b.CreateExtractElement(mask, lane), b.getInt64(bytes), b.getInt64(0));
+      call(&simt::access, b.getVoidTy(),
+           {b.CreateAddrSpaceCast(pointer, b.getPtrTy()), some, b.getInt32(uint32_t(kind)), siteOf(i)});
+    }
+  }
+
+  void instrument(Instruction &i, simt::Kernel &info) {
+    if (auto *load = dyn_cast<LoadInst>(&i))
+      return reportAccess(i, load->getPointerOperand(), load->getType(), simt::Read);
+    if (auto *store = dyn_cast<StoreInst>(&i))
+      return reportAccess(i, store->getPointerOperand(), store->getValueOperand()->getType(), simt::Write);
+    if (auto *atomic = dyn_cast<AtomicRMWInst>(&i))
+      return reportAccess(i, atomic->getPointerOperand(), atomic->getType(), simt::Atomic);
+    if (auto *exchange = dyn_cast<AtomicCmpXchgInst>(&i))
+      return reportAccess(i, exchange->getPointerOperand(), exchange->getNewValOperand()->getType(), simt::Atomic);
+    if (auto *intrinsic = dyn_cast<IntrinsicInst>(&i))
+      return convertIntrinsic(*intrinsic, info);
+    auto *other = dyn_cast<CallBase>(&i);
+    if (other && other->isInlineAsm())
+      return convertAssembly(*other, info);
+    bool isKnown = other && other->getCalledFunction() && !other->getCalledFunction()->isDeclaration();
+    if (other && !isKnown) // functions of the module touch no memory but their own
+      throw std::runtime_error(info.name + " calls something that the emulator does not know" +
+                               (other->getCalledFunction() ? ": " + other->getCalledFunction()->getName().str() : ""));
+  }
+
+  void convertIntrinsic(IntrinsicInst &i, simt::Kernel &info) {
+    b.SetInsertPoint(&i);
+    switch (i.getIntrinsicID()) {
+    case Intrinsic::masked_load:
+      return reportLanes(i, i.getArgOperand(0), i.getType(), i.getArgOperand(1), simt::Read);
+    case Intrinsic::masked_gather:
+      return reportLanes(i, i.getArgOperand(0), i.getType(), i.getArgOperand(1), simt::Read);
+    case Intrinsic::masked_store:
+    case Intrinsic::masked_scatter:
+      return reportLanes(i, i.getArgOperand(1), i.getArgOperand(0)->getType(), i.getArgOperand(2), simt::Write);
+    case Intrinsic::memset:
+      return reportBytes(i, i.getArgOperand(0), i.getArgOperand(2), simt::Write);
+    case Intrinsic::memcpy:
+    case Intrinsic::memmove:
+      reportBytes(i, i.getArgOperand(1), i.getArgOperand(2), simt::Read);
+      return reportBytes(i, i.getArgOperand(0), i.getArgOperand(2), simt::Write);
+    case Intrinsic::nvvm_read_ptx_sreg_tid_x:
+      return replace(i, call(&simt::threadIndex, b.getInt32Ty(), {}));
+    case Intrinsic::nvvm_read_ptx_sreg_ctaid_x:
+      return replace(i, call(&simt::blockIndex, b.getInt32Ty(), {}));
+    case Intrinsic::nvvm_barrier_cta_sync_aligned_all:
+      info.synchronises = true;
+      return replace(i, call(&simt::barrier, b.getVoidTy(), {siteOf(i)}));
+    case Intrinsic::nvvm_shfl_sync_down_i32:
+    case Intrinsic::nvvm_shfl_sync_down_f32:
+      return convertShuffle(i, simt::Shuffle::Down, info);
+    case Intrinsic::nvvm_shfl_sync_up_i32:
+    case Intrinsic::nvvm_shfl_sync_up_f32:
+      return convertShuffle(i, simt::Shuffle::Up, info);
+    case Intrinsic::nvvm_shfl_sync_bfly_i32:
+    case Intrinsic::nvvm_shfl_sync_bfly_f32:
+      return convertShuffle(i, simt::Shuffle::Butterfly, info);
+    case Intrinsic::nvvm_shfl_sync_idx_i32:
+    case Intrinsic::nvvm_shfl_sync_idx_f32:
+      return convertShuffle(i, simt::Shuffle::Index, info);
+    case Intrinsic::nvvm_mma_m16n8k16_row_col_f32_f32:
+      return convertProduct(i, fragments::Element::F16, info);
+    case Intrinsic::nvvm_mma_m16n8k16_row_col_bf16:
+      return convertProduct(i, fragments::Element::BF16, info);
+    case Intrinsic::nvvm_mma_m16n8k8_row_col_tf32:
+      return convertProduct(i, fragments::Element::TF32, info);
+    case Intrinsic::nvvm_mma_m16n8k32_row_col_s8:
+      return convertProduct(i, fragments::Element::S8S8, info);
+    case Intrinsic::nvvm_mma_m16n8k32_row_col_s8_u8:
+      return convertProduct(i, fragments::Element::S8U8, info);
+    case Intrinsic::nvvm_mma_m16n8k32_row_col_u8_s8:
+      return convertProduct(i, fragments::Element::U8S8, info);
+    case Intrinsic::nvvm_mma_m16n8k32_row_col_u8:
+      return convertProduct(i, fragments::Element::U8U8, info);
+    case Intrinsic::nvvm_prmt:
+      return replace(
+          i, call(&simt::permuteBytes, b.getInt32Ty(), {i.getArgOperand(0), i.getArgOperand(1), i.getArgOperand(2)}));
+    case Intrinsic::nvvm_f2tf32_rna:
+      return replace(i, call(&simt::roundToTf32, b.getInt32Ty(), {i.getArgOperand(0)}));
+    case Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_b16:
+      return convertMatrices(i, /*transposed=*/false, info);
+    case Intrinsic::nvvm_ldmatrix_sync_aligned_m8n8_x4_trans_b16:
+      return convertMatrices(i, /*transposed=*/true, info);
+    case Intrinsic::nvvm_cp_async_cg_shared_global_16_s:
+      return replace(i,
+                     call(&simt::copyAsync, b.getVoidTy(),
+                          {generic(i.getArgOperand(0)), generic(i.getArgOperand(1)), i.getArgOperand(2), siteOf(i)}));
+    case Intrinsic::nvvm_ff2f16x2_rn:
+    case Intrinsic::nvvm_ff2bf16x2_rn:
+      return convertPair(i);
+    case Intrinsic::nvvm_ex2_approx_ftz:
+      return replace(i, call(&simt::exp2Approximately, b.getFloatTy(), {i.getArgOperand(0)}));
+    case Intrinsic::nvvm_mbarrier_init_shared:
+      info.synchronises = info.usesPhases = true;
+      return replace(
+          i, call(&simt::initBarrier, b.getVoidTy(), {generic(i.getArgOperand(0)), i.getArgOperand(1), siteOf(i)}));
+    case Intrinsic::nvvm_mbarrier_arrive_shared: // nobody reads what it returns
+      call(&simt::arrive, b.getVoidTy(), {generic(i.getArgOperand(0)), siteOf(i)});
+      return replace(i, PoisonValue::get(i.getType()));
+    case Intrinsic::nvvm_cp_async_mbarrier_arrive_noinc_shared:
+      return replace(i, call(&simt::arriveWithCopies, b.getVoidTy(), {generic(i.getArgOperand(0)), siteOf(i)}));
+    case Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta:
+      return replace(
+          i, call(&simt::waitForPhase, b.getInt1Ty(), {generic(i.getArgOperand(0)), i.getArgOperand(1), siteOf(i)}));
+    case Intrinsic::nvvm_fence_proxy_async_shared_cta:
+      return replace(i, call(&simt::showToProducts, b.getVoidTy(), {}));
+    case Intrinsic::nvvm_wgmma_fence_sync_aligned:
+      return replace(i, call(&simt::beginProducts, b.getVoidTy(), {}));
+    case Intrinsic::nvvm_wgmma_commit_group_sync_aligned:
+      return replace(i, call(&simt::commitProducts, b.getVoidTy(), {}));
+    case Intrinsic::nvvm_wgmma_wait_group_sync_aligned:
+      return replace(i, call(&simt::waitForProducts, b.getVoidTy(), {i.getArgOperand(0)}));
+    case Intrinsic::nvvm_cp_async_commit_group:
+      return replace(i, call(&simt::commitCopies, b.getVoidTy(), {}));
+    case Intrinsic::nvvm_cp_async_wait_group:
+      return replace(i, call(&simt::waitForCopies, b.getVoidTy(), {i.getArgOperand(0)}));
+    default:
+      if (StringRef called = i.getCalledFunction()->getName();
+          called.starts_with("llvm.nvvm.") || called.starts_with("llvm.x86."))
+        throw std::runtime_error("the emulator does not know " + called.str());
+    }
+  }
+
+  void reportBytes(IntrinsicInst &i, Value *pointer, Value *bytes, int32_t kind) {
+    if (isPrivate(pointer))
+      return;
+    call(&simt::access, b.getVoidTy(),
+         {b.CreateAddrSpaceCast(pointer, b.getPtrTy()), b.CreateZExt(bytes, b.getInt64Ty()), b.getInt32(uint32_t(kind)),
+          siteOf(i)});
+  }
+
+  void replace(Instruction &i, Value *by) {
+    if (!i.getType()->isVoidTy())
+      i.replaceAllUsesWith(by);
+    i.eraseFromParent();
+  }
+
+  void convertShuffle(IntrinsicInst &i, simt::Shuffle kind, simt::Kernel &info) {
+    info.synchronises = true;
+    Value *value = b.CreateBitCast(i.getArgOperand(1), b.getInt32Ty());
+    Value *result = call(
+        &simt::shuffle, b.getInt32Ty(),
+        {b.getInt32(uint32_t(kind)), i.getArgOperand(0), value, i.getArgOperand(2), i.getArgOperand(3), siteOf(i)});
+    replace(i, b.CreateBitCast(result, i.getType()));
+  }
+
+  Value *generic(Value *pointer) { return b.CreateAddrSpaceCast(pointer, b.getPtrTy()); }
+
+  /// Memory of the thread for what a function of the emulator takes or gives.
+  Value *room(IntrinsicInst &i, unsigned words) {
+    IRBuilder<> entry(&*i.getFunction()->getEntryBlock().getFirstInsertionPt());
+    return entry.CreateAlloca(ArrayType::get(b.getInt32Ty(), words));
+  }
+  /// The words of the room, from that one on, as the result of the intrinsic.
+  void takeResult(IntrinsicInst &i, Value *room, unsigned from) {
+    Value *result = PoisonValue::get(i.getType());
+    for (unsigned n = 0; n < i.getType()->getStructNumElements(); ++n)
+      result = b.CreateInsertValue(
+          result,
+          b.CreateLoad(i.getType()->getStructElementType(n), b.CreateConstGEP1_64(b.getInt32Ty(), room, from + n)), n);
+    replace(i, result);
+  }
+
+  void convertProduct(IntrinsicInst &i, fragments::Element type, simt::Kernel &info) {
+    info.synchronises = true;
+    const unsigned words = sizeof(fragments::Multiplied) / 4, sums = offsetof(fragments::Multiplied, sum) / 4;
+    Value *parts = room(i, words);
+    for (unsigned n = 0; n < words; ++n)
+      b.CreateStore(i.getArgOperand(n), b.CreateConstGEP1_64(b.getInt32Ty(), parts, n));
+    call(&simt::multiply, b.getVoidTy(), {b.getInt32(uint32_t(type)), parts, siteOf(i)});
+    takeResult(i, parts, sums);
+  }
+
+  void convertPair(IntrinsicInst &i) {
+    bool isHalf = i.getIntrinsicID() == Intrinsic::nvvm_ff2f16x2_rn;
+    auto type = isHalf ? fragments::Element::F16 : fragments::Element::BF16;
+    Value *pair =
+        call(&simt::packPair, b.getInt32Ty(), {b.getInt32(uint32_t(type)), i.getArgOperand(1), i.getArgOperand(0)});
+    replace(i, b.CreateBitCast(pair, i.getType()));
+  }
+
+  void convertMatrices(IntrinsicInst &i, bool transposed, simt::Kernel &info) {
+    info.synchronises = true;
+    Value *result = room(i, 4);
+    call(&simt::loadMatrices, b.getVoidTy(), {generic(i.getArgOperand(0)), b.getInt32(transposed), result, siteOf(i)});
+    takeResult(i, result, 0);
+  }
+
+  /// Products of warpgroups, and the wait for them, are text that changes f32 registers: the first operands.
+  void convertAssembly(CallBase &i, simt::Kernel &info) {
+    b.SetInsertPoint(&i);
+    info.synchronises = true;
+    const StringRef text = cast<InlineAsm>(i.getCalledOperand())->getAsmString();
+    const unsigned count = i.getType()->getStructNumElements();
+    IRBuilder<> entry(&*i.getFunction()->getEntryBlock().getFirstInsertionPt());
+    Value *sums = entry.CreateAlloca(ArrayType::get(b.getFloatTy(), count));
+    for (unsigned n = 0; n < count; ++n)
+      b.CreateStore(i.getArgOperand(n), b.CreateConstGEP1_64(b.getFloatTy(), sums, n));
+    if (text == "wgmma.wait_group.sync.aligned 0;") {
+      call(&simt::finishProducts, b.getVoidTy(), {sums, b.getInt32(count)});
+    } else {
+      const std::string shape = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * count) + "k16.f32.";
+      const bool isHalf = text.contains(shape + "f16.f16 ");
+      if (!(isHalf || text.contains(shape + "bf16.bf16 ")) || !text.contains("%adds, 1, 1, 0, 1;"))
+        throw std::runtime_error("the emulator does not know " + text.str());
+      auto type = isHalf ? fragments::Element::F16 : fragments::Element::BF16;
+      call(&simt::multiplyGroup, b.getVoidTy(),
+           {b.getInt32(uint32_t(type)), i.getArgOperand(count), i.getArgOperand(count + 1), sums, b.getInt32(count),
+            siteOf(i)});
+    }
+    Value *result = PoisonValue::get(i.getType());
+    for (unsigned n = 0; n < count; ++n)
+      result =
+          b.CreateInsertValue(result, b.CreateLoad(b.getFloatTy(), b.CreateConstGEP1_64(b.getFloatTy(), sums, n)), n);
+    replace(i, result);
+  }
+
+  /// `name.thread(operands, sizes, scratch, error)` unpacks the parameters of the kernel; `name` is what the runtime
+  /// calls.
+  void makeEntry(Function &kernel, simt::Kernel &info, const std::string &name) {
+    Type *pointer = b.getPtrTy(), *i64 = b.getInt64Ty();
+    auto *thread = Function::Create(FunctionType::get(b.getVoidTy(), {pointer, pointer, pointer, pointer}, false),
+                                    GlobalValue::InternalLinkage, name + ".thread", module);
+    b.SetInsertPoint(BasicBlock::Create(module.getContext(), "", thread));
+    SmallVector<Value *> arguments;
+    unsigned operands = 0, sizes = 0;
+    for (Argument &a : drop_end(kernel.args(), 2))
+      arguments.push_back(a.getType()->isPointerTy()
+                              ? b.CreateLoad(pointer, b.CreateConstGEP1_64(pointer, thread->getArg(0), operands++))
+                              : b.CreateLoad(i64, b.CreateConstGEP1_64(i64, thread->getArg(1), sizes++)));
+    arguments.append({thread->getArg(2), thread->getArg(3)});
+    b.CreateCall(&kernel, arguments);
+    b.CreateRetVoid();
+    auto *entry = Function::Create(FunctionType::get(i64, {pointer, pointer, pointer, i64, i64}, false),
+                                   GlobalValue::ExternalLinkage, name, module);
+    b.SetInsertPoint(BasicBlock::Create(module.getContext(), "", entry));
+    b.CreateRet(call(&simt::launch, i64,
+                     {address(&info), thread, entry->getArg(0), entry->getArg(1), entry->getArg(2), entry->getArg(3),
+                      entry->getArg(4)}));
+  }
+
+  Module &module;
+  ArrayRef<std::string> symbols;
+  IRBuilder<> b;
+  int places = 0;
+};
+
+} // namespace
+
+codegen::CompileOptions::GpuImage emulated(Module &kernels, ArrayRef<std::string> symbols) {
+  Emulation(kernels, symbols).run();
+  std::string error;
+  auto image = codegen::compileImage(kernels, *codegen::findTarget(kTarget), symbols, error);
+  if (!image)
+    throw std::runtime_error(error);
+  return {kTarget, std::move(image->bytes), std::move(image->entries)};
+}
+
+} // namespace burin::test

@@ -1,0 +1,103 @@
+// Barriers in shared memory and products of warpgroups, for threads of the emulator.
+#include "test/gpu/emulator/SimtRunning.h"
+#include <array>
+#include <utility>
+
+namespace burin::test::simt {
+namespace {
+
+Asynchronous &units() { return running->asynchronous; }
+uintptr_t addressOf(const std::byte *barrier) { return reinterpret_cast<uintptr_t>(barrier); }
+Thread &self() { return running->threads[size_t(running->thread)]; }
+
+/// `body` as another thread.
+template <class F> void as(int thread, F body) {
+  const int before = std::exchange(running->thread, thread);
+  body();
+  running->thread = before;
+}
+
+void multiplyTogether(size_t first) {
+  std::array<Asynchronous::Product, fragments::kGroupLanes> products;
+  std::array<float *, fragments::kGroupLanes> sums;
+  for (size_t i = 0; i < products.size(); ++i) {
+    Thread &member = running->threads[first + i];
+    products[i] = member.groupProduct.product, sums[i] = member.groupProduct.sums;
+    member.state = State::Ready;
+  }
+  units().multiply(int(first), products, sums, running->threads[first].site);
+}
+
+} // namespace
+
+void startPhases() {
+  Asynchronous::Host host{
+      sharedMemory(), &sharedShadow,
+      [](int thread, int site, const std::string &what) { as(thread, [&] { report(what, site); }); },
+      [](int thread, int site, uint32_t offset, int bytes) {
+        as(thread, [&] { access(sharedMemory() + offset, bytes, Read, site); });
+      }};
+  units().start(running->kernel->threads, std::move(host));
+}
+
+bool releasePhases() {
+  bool any = false;
+  for (size_t i = 0; i < running->threads.size(); ++i) {
+    Thread &thread = running->threads[i];
+    if (thread.state == State::AtPhase && units().hasEnded(int(i), thread.phase.barrier, thread.phase.parity)) {
+      thread.state = State::Ready;
+      any = true;
+    }
+  }
+  for (size_t first = 0; first + fragments::kGroupLanes <= running->threads.size(); first += fragments::kGroupLanes)
+    if (together(first, first + fragments::kGroupLanes, State::AtGroupProduct)) {
+      multiplyTogether(first);
+      any = true;
+    }
+  return any;
+}
+
+void initBarrier(const std::byte *barrier, int32_t arrivals, int32_t site) {
+  access(barrier, 8, Write, site);
+  units().init(running->thread, addressOf(barrier), uint32_t(arrivals), site);
+}
+
+void arrive(const std::byte *barrier, int32_t site) { units().arrive(running->thread, addressOf(barrier), site); }
+
+void arriveWithCopies(const std::byte *barrier, int32_t site) {
+  std::vector<Copy> all;
+  for (std::vector<Copy> &group : std::exchange(self().groups, {}))
+    all.insert(all.end(), group.begin(), group.end());
+  const std::vector<Copy> rest = std::exchange(self().copies, {});
+  all.insert(all.end(), rest.begin(), rest.end());
+  auto landAll = [thread = running->thread, all = std::move(all)] { as(thread, [&] { land(all); }); };
+  units().arriveLater(running->thread, addressOf(barrier), std::move(landAll), site);
+}
+
+bool waitForPhase(const std::byte *barrier, int32_t parity, int32_t site) {
+  ++totals.phases;
+  units().expect(running->thread, addressOf(barrier), site);
+  if (!units().hasEnded(running->thread, addressOf(barrier), uint32_t(parity))) {
+    self().phase = {addressOf(barrier), uint32_t(parity)};
+    toScheduler(State::AtPhase, site);
+  }
+  return true;
+}
+
+void showToProducts() { units().order.show(running->thread); }
+void beginProducts() { units().fence(running->thread); }
+void commitProducts() { units().commit(running->thread); }
+void waitForProducts(int64_t groups) { units().wait(running->thread, size_t(groups)); }
+
+void multiplyGroup(fragments::Element type, uint64_t left, uint64_t right, float *sums, int32_t count, int32_t site) {
+  ++totals.groupProducts;
+  self().groupProduct = {{type, {left}, {right}, count}, sums};
+  toScheduler(State::AtGroupProduct, site);
+}
+
+void finishProducts(float *sums, int32_t count) {
+  units().wait(running->thread, 0);
+  units().resolve(running->thread, sums, count);
+}
+
+} // namespace burin::test::simt

@@ -1,0 +1,91 @@
+// The fragments that emulator and interpreter take for those of the hardware are those of CuTe: the layouts of
+// MMA_Traits<SM80_16x8x16_F32F16F16F32_TN, SM80_16x8x8_F32TF32TF32F32_TN, SM80_16x8x32_S32S8S8S32_TN> and
+// Copy_Traits<SM75_U32x4_LDSM_N, SM75_U16x8_LDSM_T> (PyPI nvidia-cutlass 4.2) map a thread and a value to a position,
+// column by column. Those of warpgroups are CLayout_64x128 and what tile_to_shape() makes of Layout_K_SW64_Atom for 64
+// x 32 and of Layout_MN_SW64_Atom for 128 x 64, both of half_t; the descriptor of the latter is GmmaDescriptor with the
+// strides that make_gmma_desc() finds there.
+#include "test/gpu/emulator/Fragments.h"
+#include <catch2/catch.hpp>
+#include <utility>
+#include <vector>
+
+using namespace burin::test::fragments;
+
+namespace {
+
+/// A layout of CuTe: sizes and strides of the modes of the threads, then of the values.
+struct Layout {
+  std::vector<std::pair<int, int>> threads, values;
+  int operator()(int thread, int value) const { return walk(threads, thread) + walk(values, value); }
+
+private:
+  static int walk(const std::vector<std::pair<int, int>> &modes, int i) {
+    int at = 0;
+    for (auto [size, stride] : modes)
+      at += i % size * stride, i /= size;
+    return at;
+  }
+};
+
+const Layout kLeft{{{4, 32}, {8, 1}}, {{2, 16}, {2, 8}, {2, 128}}};     // of 16 x 16
+const Layout kRight{{{4, 16}, {8, 1}}, {{2, 8}, {2, 64}}};              // of 8 x 16
+const Layout kSum{{{4, 32}, {8, 1}}, {{2, 16}, {2, 8}}};                // of 16 x 8
+const Layout kWideLeft{{{4, 16}, {8, 1}}, {{2, 8}, {2, 64}}};           // of 16 x 8
+const Layout kWideRight{{{4, 8}, {8, 1}}, {{2, 32}}};                   // of 8 x 8
+const Layout kByteLeft{{{4, 64}, {8, 1}}, {{4, 16}, {2, 8}, {2, 256}}}; // of 16 x 32
+const Layout kByteRight{{{4, 32}, {8, 1}}, {{4, 8}, {2, 128}}};         // of 8 x 32
+/// Bits of the 8 rows of 128 bits that eight threads point to.
+const Layout kTransposed{{{4, 256}, {8, 16}}, {{16, 1}, {2, 128}}};
+
+const Layout kGroupSum{{{4, 128}, {8, 1}, {4, 16}}, {{2, 64}, {2, 8}, {16, 512}}}; // of 64 x 128
+/// In shared memory, elements: rows, then steps; columns, then steps.
+const Layout kRowsOfSteps{{{8, 32}, {8, 256}}, {{32, 1}}};
+const Layout kStepsOfColumns{{{32, 1}, {4, 2048}}, {{8, 32}, {8, 256}}};
+/// Swizzle<2, 3, 3> of elements of two bytes.
+int swizzled(int at) { return at ^ (at & 3 << 6) >> 3; }
+
+} // namespace
+
+TEST_CASE("Matrices of warpgroups lie in registers and in shared memory as CuTe says") {
+  for (int thread = 0; thread < kGroupLanes; ++thread)
+    for (int i = 0; i < 64; ++i)
+      CHECK(groupSumPlace(thread, i).row + 64 * groupSumPlace(thread, i).column == kGroupSum(thread, i));
+  constexpr uint32_t kStart = 1024;
+  const Descriptor right{0x8000002001000000 | kStart >> 4}, left{0x8000002000010000 | kStart >> 4};
+  CHECK((right.isKnown() && right.start() == kStart && right.panelBytes() == 4096 && right.groupBytes() == 512));
+  for (int row = 0; row < 64; ++row)
+    for (int step = 0; step < 32; ++step)
+      CHECK(int(left.ofRow(row, step)) == int(kStart) + 2 * swizzled(kRowsOfSteps(row, step)));
+  for (int step = 0; step < 64; ++step)
+    for (int column = 0; column < 128; ++column)
+      CHECK(int(right.ofStep(step, column)) == int(kStart) + 2 * swizzled(kStepsOfColumns(column, step)));
+  // The next 16 steps begin 32 bytes further, before the pieces of a line are in their order.
+  const Descriptor next{left.bits + 2};
+  for (int row = 0; row < 64; ++row)
+    CHECK(next.ofRow(row, 0) == left.ofRow(row, 16));
+}
+
+TEST_CASE("Fragments lie in registers as CuTe says") {
+  for (int lane = 0; lane < kLanes; ++lane) {
+    for (int i = 0; i < 8; ++i)
+      CHECK(leftPlace(lane, i).row + 16 * leftPlace(lane, i).column == kLeft(lane, i));
+    for (int i = 0; i < 4; ++i) {
+      CHECK(rightPlace(lane, i).column + 8 * rightPlace(lane, i).row == kRight(lane, i));
+      CHECK(sumPlace(lane, i).row + 16 * sumPlace(lane, i).column == kSum(lane, i));
+    }
+    for (int i = 0; i < 4; ++i)
+      CHECK(wideLeftPlace(lane, i).row + 16 * wideLeftPlace(lane, i).column == kWideLeft(lane, i));
+    for (int i = 0; i < 2; ++i)
+      CHECK(wideRightPlace(lane, i).column + 8 * wideRightPlace(lane, i).row == kWideRight(lane, i));
+    for (int i = 0; i < 16; ++i)
+      CHECK(byteLeftPlace(lane, i).row + 16 * byteLeftPlace(lane, i).column == kByteLeft(lane, i));
+    for (int i = 0; i < 8; ++i)
+      CHECK(byteRightPlace(lane, i).column + 8 * byteRightPlace(lane, i).row == kByteRight(lane, i));
+    for (int i = 0; i < 2; ++i) {
+      Place turned = matrixPlace(lane, i, /*transposed=*/true);
+      CHECK(turned.row * 128 + turned.column * 16 == kTransposed(lane, 16 * i));
+      Place straight = matrixPlace(lane, i, /*transposed=*/false); // 32 bits of thread after thread
+      CHECK(straight.row * 128 + straight.column * 16 == lane * 32 + i * 16);
+    }
+  }
+}

@@ -1,0 +1,90 @@
+// The op table on a GPU's kernels: their code runs on the emulator, one case per op, `gpu-tests "gpu: matmul"`.
+#include "test/gpu/emulator/Emulate.h"
+#include "test/gpu/emulator/Simt.h"
+#include "test/gpu/ptx/Ptx.h"
+#include "test/ops/Row.h"
+#include <catch2/catch.hpp>
+#include <deque>
+#include <stdexcept>
+
+using namespace burin;
+using namespace burin::test;
+
+namespace {
+
+constexpr uint64_t kSeed = 20240;
+constexpr const char *kAmpere = "cuda-sm_80+ptx", *kHopper = "cuda-sm_90a+ptx", *kTf32 = "cuda-sm_80+ptx+tf32";
+
+Tensors checked(Compiled &compiled, const Tensors &inputs) {
+  Tensors results = compiled.run(inputs);
+  std::string text;
+  for (const std::string &error : simt::takeErrors())
+    text += error + "\n";
+  if (!text.empty())
+    throw std::runtime_error(text);
+  return results;
+}
+
+class GpuRowCase : public Catch::ITestInvoker {
+public:
+  GpuRowCase(const Row &row, const char *target) : row(row), target(target) {}
+  void invoke() const override {
+    std::string different = tryRow(row, target, kSeed, [&](Graph &graph) -> Runner {
+      std::shared_ptr<Compiled> compiled = graph.compile(target, [&](codegen::CompileOptions &options) {
+        options.emulate = [&](llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
+          checkedPtx(kernels, target); // the same kernels as PTX, too
+          return emulated(kernels, symbols);
+        };
+      });
+      return [compiled](const Tensors &inputs) { return checked(*compiled, inputs); };
+    });
+    INFO(different);
+    CHECK(different.empty());
+  }
+
+private:
+  const Row &row;
+  const char *target;
+};
+
+/// As many tiles of warpgroups as are too few if they have 256 columns.
+std::vector<Example> manyTiles(const Row &, DType dtype) {
+  auto operand = [&](Shape shape) { return Operand{TensorSpec{dtype, std::move(shape)}, kModest}; };
+  return {{{operand({27, 130, 64}), operand({27, 64, 136})}, {}, {}}};
+}
+
+/// What runs by warpgroups.
+Row in16Bits(Row row) {
+  std::erase_if(row.types, [](DType type) { return type != f16 && type != bf16; });
+  return row;
+}
+
+Row narrowTiles() {
+  for (const Row &row : contractionRows())
+    if (row.op == "matmul") {
+      Row narrow = row;
+      narrow.types = {bf16}, narrow.examples = manyTiles;
+      return narrow;
+    }
+  throw std::runtime_error("no row of products");
+}
+
+struct Registered {
+  Registered() {
+    for (const Row *row : allRows())
+      Catch::AutoReg(new GpuRowCase(*row, kAmpere), CATCH_INTERNAL_LINEINFO, "",
+                     Catch::NameAndTags("gpu: " + row->op, "[gpu]"));
+    static const Row narrow = narrowTiles();
+    Catch::AutoReg(new GpuRowCase(narrow, kHopper), CATCH_INTERNAL_LINEINFO, "",
+                   Catch::NameAndTags("gpu: matmul in narrow tiles on sm_90a", "[gpu]"));
+    static std::deque<Row> hopper, tf32;
+    for (const Row &row : contractionRows())
+      Catch::AutoReg(new GpuRowCase(tf32.emplace_back(roundedToTf32(row)), kTf32), CATCH_INTERNAL_LINEINFO, "",
+                     Catch::NameAndTags("gpu: " + row.op + " in tf32", "[gpu]"));
+    for (const Row &row : contractionRows())
+      Catch::AutoReg(new GpuRowCase(hopper.emplace_back(in16Bits(row)), kHopper), CATCH_INTERNAL_LINEINFO, "",
+                     Catch::NameAndTags("gpu: " + row.op + " on sm_90a", "[gpu]"));
+  }
+} registered;
+
+} // namespace

@@ -1,0 +1,246 @@
+// The emulator finds what is wrong: in kernels of each family every barrier, every store to shared memory and the
+// number of the block are taken away in turn; on tensor cores all that waits for others, or is waited for.
+#include "test/gpu/emulator/Emulate.h"
+#include "test/gpu/emulator/Simt.h"
+#include "test/ops/Graph.h"
+#include "test/ops/Values.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
+#include "llvm/IR/Module.h"
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <map>
+#include <stdexcept>
+
+using namespace burin;
+using namespace burin::test;
+
+namespace {
+
+constexpr unsigned kSharedSpace = 3;
+
+/// What waits for others, or is waited for, and the rounding of operands.
+bool isWaiting(llvm::Instruction &i) {
+  if (auto *call = llvm::dyn_cast<llvm::CallBase>(&i); call && call->isInlineAsm()) // products, and the wait for them
+    return true;
+  auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+  switch (call ? call->getIntrinsicID() : llvm::Intrinsic::not_intrinsic) {
+  case llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all:
+  case llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s:
+  case llvm::Intrinsic::nvvm_f2tf32_rna:
+  case llvm::Intrinsic::nvvm_cp_async_commit_group:
+  case llvm::Intrinsic::nvvm_cp_async_wait_group:
+  case llvm::Intrinsic::nvvm_cp_async_mbarrier_arrive_noinc_shared:
+  case llvm::Intrinsic::nvvm_mbarrier_init_shared:
+  case llvm::Intrinsic::nvvm_mbarrier_arrive_shared:
+  case llvm::Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta:
+  case llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta:
+  case llvm::Intrinsic::nvvm_wgmma_fence_sync_aligned:
+  case llvm::Intrinsic::nvvm_wgmma_commit_group_sync_aligned:
+  case llvm::Intrinsic::nvvm_wgmma_wait_group_sync_aligned:
+    return true;
+  default:
+    return false;
+  }
+}
+
+bool isPlace(llvm::Instruction &i) {
+  if (auto *store = llvm::dyn_cast<llvm::StoreInst>(&i))
+    return store->getPointerAddressSpace() == kSharedSpace;
+  auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+  return call && (call->getIntrinsicID() == llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all ||
+                  call->getIntrinsicID() == llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x);
+}
+
+/// What is done to a place: it is taken away, or marked, so that the emulator reports that a thread comes there.
+enum class Change { TakeAway, Mark };
+
+/// A write outside of all variables.
+void mark(llvm::Instruction &place) {
+  llvm::IRBuilder<> b(&place);
+  auto outside = reinterpret_cast<uint64_t>(simt::sharedMemory() + simt::kSharedBytes - 1);
+  b.CreateStore(b.getInt8(0), llvm::ConstantExpr::getIntToPtr(b.getInt64(outside), b.getPtrTy(kSharedSpace)));
+}
+
+/// What a place gives that is taken away: registers as they were; a number that is not rounded; a phase has ended; else
+/// 0.
+llvm::Value *valueWithout(llvm::Instruction &i) {
+  auto *call = llvm::dyn_cast<llvm::CallBase>(&i);
+  if (call && call->getIntrinsicID() == llvm::Intrinsic::nvvm_f2tf32_rna)
+    return llvm::IRBuilder<>(&i).CreateBitCast(call->getArgOperand(0), i.getType());
+  if (call && call->isInlineAsm()) {
+    llvm::IRBuilder<> b(&i);
+    llvm::Value *same = llvm::PoisonValue::get(i.getType());
+    for (unsigned n = 0; n < i.getType()->getStructNumElements(); ++n)
+      same = b.CreateInsertValue(same, call->getArgOperand(n), n);
+    return same;
+  }
+  return llvm::ConstantInt::get(i.getType(), i.getType()->isIntegerTy(1));
+}
+
+/// Changes the place of that number, if there are so many; says what it was, or "".
+std::string change(llvm::Module &kernels, bool (*isPlace)(llvm::Instruction &), int number, Change how) {
+  for (llvm::Function &f : kernels)
+    for (llvm::Instruction &i : llvm::instructions(f)) {
+      if (!isPlace(i) || number-- > 0)
+        continue;
+      auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+      auto *other = llvm::dyn_cast<llvm::CallBase>(&i);
+      std::string what = call                            ? call->getCalledFunction()->getName().str()
+                         : other && other->isInlineAsm() ? "assembly"
+                                                         : "store";
+      if (how == Change::Mark) {
+        mark(i);
+        return what;
+      }
+      if (!i.getType()->isVoidTy())
+        i.replaceAllUsesWith(valueWithout(i));
+      i.eraseFromParent();
+      return what;
+    }
+  return "";
+}
+
+/// Softmax of rows of several warps, the largest of each column, a product of several tiles, and a map.
+void build(Graph &g) {
+  Graph::Value x = g.input({f32, {7, 700}}), w = g.input({f32, {700, 70}});
+  Graph::Value y = g.apply("softmax", {x}, {{"axis", int64_t(1)}})[0];
+  g.output(y);
+  g.output(g.apply("reduce_max", {x}, {{"axes", std::vector<int64_t>{0}}})[0]);
+  g.output(g.apply("matmul", {w, g.input({f32, {70, 90}})})[0]);
+  g.output(g.apply("tanh", {w})[0]);
+}
+
+struct Outcome {
+  std::string changed; // "" if there was nothing left to change
+  std::string found;
+  Tensors results;
+};
+
+constexpr int64_t kUnknown = 70; // a size that only a run knows
+
+void buildTf32Product(Graph &g) {
+  g.output(g.apply("matmul", {g.input({f32, {70, 68}}), g.input({f32, {68, 72}})})[0]);
+}
+
+Outcome runChanged(int place, void (*build)(Graph &), bool (*isPlace)(llvm::Instruction &),
+                   Change how = Change::TakeAway) {
+  Graph g;
+  build(g);
+  Outcome outcome;
+  auto compiled = g.compile(build == buildTf32Product ? "cuda-sm_80+ptx+tf32" : "cuda-sm_90a+ptx",
+                            [&](codegen::CompileOptions &options) {
+                              options.emulate = [&](llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
+                                if (place >= 0)
+                                  outcome.changed = change(kernels, isPlace, place, how);
+                                return emulated(kernels, symbols);
+                              };
+                            });
+  Random random(1);
+  Tensors inputs;
+  for (Graph::Value v : g.inputs()) {
+    std::vector<int64_t> shape;
+    for (const Dim &d : g.spec(v).shape)
+      shape.push_back(d.isStatic() ? d.value() : kUnknown);
+    inputs.push_back(randomTensor(g.spec(v).dtype, shape, {}, Mood::Plain, random));
+  }
+  simt::takeErrors();
+  try {
+    outcome.results = compiled->run(inputs);
+  } catch (const std::runtime_error &e) {
+    outcome.found = e.what();
+  }
+  for (const std::string &error : simt::takeErrors())
+    outcome.found += error + "\n";
+  return outcome;
+}
+
+bool areSame(const Tensors &x, const Tensors &y) {
+  auto same = [](const ir::RefTensor &a, const ir::RefTensor &b) { return a.toBytes() == b.toBytes(); };
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(), same);
+}
+
+/// Takes away one place after the other; returns how many there are, by what they are. Each is reported, or changes
+/// results, unless no thread comes there: LLVM copies code to paths that these sizes do not take.
+std::map<std::string, int> plantAll(void (*build)(Graph &), bool (*isPlace)(llvm::Instruction &)) {
+  std::map<std::string, int> planted;
+  Tensors expected = runChanged(-1, build, isPlace).results;
+  for (int place = 0;; ++place) {
+    Outcome outcome = runChanged(place, build, isPlace);
+    if (outcome.changed.empty())
+      return planted;
+    bool isFound = outcome.found != "" || !areSame(outcome.results, expected);
+    if (!isFound && runChanged(place, build, isPlace, Change::Mark).found == "")
+      continue;
+    INFO(place << ": without " << outcome.changed);
+    CHECK(isFound);
+    ++planted[outcome.changed];
+  }
+}
+
+/// A product of several slices, and an attention over several tiles of keys, on tensor cores.
+void buildProduct(Graph &g) {
+  g.output(g.apply("matmul", {g.input({bf16, {70, 136}}), g.input({bf16, {136, 72}})})[0]);
+}
+/// By warpgroups: sizes that only a run knows count as large.
+void buildWarpgroupProduct(Graph &g) {
+  g.output(g.apply("matmul", {g.input({bf16, {Dim("rows"), 328}}), g.input({bf16, {328, 72}})})[0]);
+}
+void buildAttention(Graph &g) {
+  Graph::Value q = g.input({f16, {70, 40}}), k = g.input({f16, {140, 40}}), v = g.input({f16, {140, 24}});
+  g.output(g.apply("scaled_dot_product_attention", {q, k, v, Graph::none})[0]);
+}
+
+} // namespace
+
+TEST_CASE("The emulator finds every planted bug") {
+  simt::Counters before = simt::counters();
+  CHECK(runChanged(-1, build, isPlace).found == "");
+  simt::Counters after = simt::counters();
+  CHECK(after.barriers > before.barriers);
+  CHECK(after.shuffles > before.shuffles);
+  CHECK(after.sharedAccesses > before.sharedAccesses);
+  auto planted = plantAll(build, isPlace);
+  CHECK(planted["llvm.nvvm.barrier.cta.sync.aligned.all"] >= 4); // two of the rows, two of the product
+  CHECK(planted["store"] >= 4);
+}
+
+TEST_CASE("The emulator finds missing copies, groups, waits and barriers") {
+  for (auto *build : {buildProduct, buildTf32Product, buildAttention}) {
+    simt::Counters before = simt::counters();
+    CHECK(runChanged(-1, build, isWaiting).found == "");
+    simt::Counters after = simt::counters();
+    CHECK(after.products > before.products);
+    CHECK(after.copies > before.copies);
+    auto planted = plantAll(build, isWaiting);
+    CHECK(planted["llvm.nvvm.cp.async.cg.shared.global.16.s"] >= 4);
+    CHECK(planted["llvm.nvvm.cp.async.commit.group"] >= 2);
+    CHECK(planted["llvm.nvvm.cp.async.wait.group"] >= 1);
+    CHECK(planted["llvm.nvvm.barrier.cta.sync.aligned.all"] >= 3);
+    CHECK(planted["llvm.nvvm.f2tf32.rna"] ==
+          (build == buildTf32Product ? 32 : 0)); // 2 steps of 2 * 4 + 4 * 2 registers
+  }
+}
+
+TEST_CASE("The emulator finds what is missing where warpgroups multiply") {
+  simt::Counters before = simt::counters();
+  CHECK(runChanged(-1, buildWarpgroupProduct, isWaiting).found == "");
+  simt::Counters after = simt::counters();
+  CHECK(after.groupProducts > before.groupProducts);
+  CHECK(after.phases > before.phases);
+  auto planted = plantAll(buildWarpgroupProduct, isWaiting);
+  CHECK(planted["llvm.nvvm.cp.async.cg.shared.global.16.s"] >= 24);
+  CHECK(planted["llvm.nvvm.mbarrier.init.shared"] == 8);
+  CHECK(planted["llvm.nvvm.cp.async.mbarrier.arrive.noinc.shared"] == 1);
+  CHECK(planted["llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"] == 2);
+  CHECK(planted["llvm.nvvm.mbarrier.arrive.shared"] == 1);
+  CHECK(planted["llvm.nvvm.fence.proxy.async.shared_cta"] == 1);
+  CHECK(planted["llvm.nvvm.wgmma.fence.sync.aligned"] == 1);
+  CHECK(planted["llvm.nvvm.wgmma.commit_group.sync.aligned"] == 1);
+  CHECK(planted["llvm.nvvm.wgmma.wait_group.sync.aligned"] == 1);
+  CHECK(planted["llvm.nvvm.barrier.cta.sync.aligned.all"] == 3);
+  CHECK(planted["assembly"] == 5); // four products, and the wait for them
+}

@@ -1,0 +1,81 @@
+// The op table once more, as the PTX that a driver gets: the driver for tests interprets it. `gpu-ptx-tests "ptx:
+// add"`.
+#include "runtime/execute/Session.h"
+#include "test/gpu/driver/FakeCuda.h"
+#include "test/ops/Row.h"
+#include <catch2/catch.hpp>
+#include <deque>
+#include <stdexcept>
+
+using namespace burin;
+using namespace burin::test;
+
+namespace {
+
+constexpr uint64_t kSeed = 20240;
+
+void require(const rt::Status &status) {
+  if (!status.ok())
+    throw std::runtime_error(status.message());
+}
+
+Tensors runOn(rt::Session &session, const Tensors &inputs) {
+  std::vector<std::vector<char>> bytes;
+  std::vector<rt::TensorView> views, outputs(session.program().artifact().plans[0].outputs.size());
+  for (const ir::RefTensor &t : inputs)
+    bytes.push_back(t.toBytes());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    views.push_back({bytes[i].data(), inputs[i].shape.data(), uint32_t(inputs[i].shape.size()), inputs[i].dtype});
+  require(session.run(views, outputs));
+  Tensors results;
+  for (uint32_t i = 0; i < outputs.size(); ++i)
+    results.push_back(
+        ir::RefTensor::fromBytes(outputs[i].dtype, {outputs[i].shape, outputs[i].shape + outputs[i].rank},
+                                 {static_cast<const char *>(outputs[i].data), size_t(session.outputBytes(i))}));
+  return results;
+}
+
+class PtxRowCase : public Catch::ITestInvoker {
+public:
+  PtxRowCase(const Row &row, const char *target) : row(row), target(target) {}
+  void invoke() const override {
+    fake::failCall(0);
+    std::string different = tryRow(row, target, kSeed, [&](Graph &graph) -> Runner {
+      rt::Program::Ptr program;
+      require(rt::Program::loadMemory(graph.artifact({target}), nullptr, {}, program));
+      std::shared_ptr<rt::Session> session;
+      std::unique_ptr<rt::Session> made;
+      require(rt::Session::create(program, {.threads = 1, .device = "cuda:0"}, made));
+      session = std::move(made);
+      return [session](const Tensors &inputs) { return runOn(*session, inputs); };
+    });
+    INFO(different);
+    CHECK(different.empty());
+    CHECK(fake::problems() == "");
+  }
+
+private:
+  const Row &row;
+  const char *target;
+};
+
+struct Registered {
+  Registered() {
+    size_t n = 0;
+    for (const Row *row : allRows()) // every other one for each architecture
+      Catch::AutoReg(new PtxRowCase(*row, n++ % 2 ? "cuda-sm_80+ptx" : "cuda-sm_90a+ptx"), CATCH_INTERNAL_LINEINFO, "",
+                     Catch::NameAndTags("ptx: " + row->op, "[gpu]"));
+    static std::deque<Row> tf32;
+    for (const Row &row : contractionRows())
+      Catch::AutoReg(new PtxRowCase(tf32.emplace_back(roundedToTf32(row)), "cuda-sm_80+ptx+tf32"),
+                     CATCH_INTERNAL_LINEINFO, "", Catch::NameAndTags("ptx: " + row.op + " in tf32", "[gpu]"));
+    static std::deque<Row> hopper; // what runs by warpgroups
+    for (Row row : contractionRows()) {
+      std::erase_if(row.types, [](DType type) { return type != f16 && type != bf16; });
+      Catch::AutoReg(new PtxRowCase(hopper.emplace_back(row), "cuda-sm_90a+ptx"), CATCH_INTERNAL_LINEINFO, "",
+                     Catch::NameAndTags("ptx: " + row.op + " on sm_90a", "[gpu]"));
+    }
+  }
+} registered;
+
+} // namespace

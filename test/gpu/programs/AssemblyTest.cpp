@@ -1,0 +1,120 @@
+// What the assembler of a CUDA toolkit says about kernels: no spills, no warnings, registers and shared memory within
+// bounds. Skipped where there is no ptxas in $BURIN_PTXAS, in $PATH or in /usr/local/cuda/bin.
+#include "codegen/Compiler.h"
+#include "frontend/trace/GraphData.h"
+#include "runtime/code/Loader.h"
+#include "test/Features.h"
+#include "test/gpu/programs/Models.h"
+#include "test/gpu/ptx/Ptx.h"
+#include <catch2/catch.hpp>
+
+using namespace burin;
+using namespace burin::test;
+using namespace burin::test::models;
+
+namespace {
+
+/// A block of 256 threads and half another one fit into the 65,536 registers of a multiprocessor.
+constexpr int kMostRegisters = 168, kMostShared = 48 << 10;
+/// Kernels on tensor cores keep their sums in registers: a block of 256 threads has all of them.
+constexpr int kAllRegisters = 255;
+
+/// Every kernel of a graph, for both architectures if no targets are given.
+void checkKernels(const Graph &graph, int fewest, int mostRegisters = kMostRegisters,
+                  std::vector<std::string> targets = {"x86-64-v3", "cuda-sm_80+ptx", "cuda-sm_90a+ptx"}) {
+  std::string ptxas = findPtxas();
+  if (ptxas.empty())
+    return skipWithout("ptxas");
+  mlir::OwningOpRef<mlir::ModuleOp> module = graph.shared()->module->clone();
+  codegen::CompileOptions options;
+  options.targets = std::move(targets);
+  auto artifact = codegen::compile(*module, options);
+  REQUIRE(mlir::succeeded(artifact));
+  rt::Program::Ptr program;
+  REQUIRE(rt::Program::loadMemory(*artifact, nullptr, {}, program).ok());
+  for (const rt::Code &code : program->artifact().codes) {
+    if (!code.isForGpu())
+      continue;
+    std::vector<AssembledKernel> kernels = assembled(program->gpuCode(code), code.target, ptxas);
+    CHECK(kernels.size() >= size_t(fewest));
+    for (const AssembledKernel &kernel : kernels) {
+      const size_t index = std::stoul(kernel.entry.substr(std::string("kernel").size()));
+      INFO(code.target << ": " << kernel.entry << " (" << program->artifact().kernels.at(index).name
+                       << "): " << kernel.registers << " registers");
+      CHECK(kernel.spilledBytes == 0);
+      CHECK(kernel.registers <= mostRegisters);
+      CHECK(kernel.sharedBytes <= kMostShared);
+    }
+  }
+}
+
+} // namespace
+
+TEST_CASE("assembly: an MLP", "[gpu]") { checkKernels(trace(mlp(), {TensorSpec{f32, {Dim("batch"), 37}}}), 3); }
+
+TEST_CASE("assembly: ResNet-18", "[gpu]") {
+  auto net = resnet18(64);
+  net.eval();
+  checkKernels(trace(net, {TensorSpec{f32, {Dim("batch"), 3, 32, 32}}}), 10);
+}
+
+TEST_CASE("assembly: a GPT", "[gpu]") { checkKernels(Gpt().graph(), 15); }
+
+TEST_CASE("assembly: a training step", "[gpu]") { checkKernels(Learner().graph(), 20); }
+
+TEST_CASE("assembly: softmax, norms and sums of many sizes", "[gpu]") {
+  std::vector<TensorSpec> specs{{f32, {64, 1024}}, {f32, {Dim("n"), Dim("m")}}, {f16, {8, 130}}, {bf16, {7, 33}}};
+  auto rows = [](const std::vector<Tensor> &xs) {
+    std::vector<Tensor> results;
+    for (const Tensor &x : xs) {
+      results.push_back(softmax(x, 1));
+      results.push_back(x.sum({0}));
+      results.push_back(argmax(x, 1));
+      results.push_back(gelu(x) * x.mean({1}, /*keepdims=*/true));
+    }
+    return results;
+  };
+  checkKernels(trace(rows, specs), 12);
+}
+
+TEST_CASE("assembly: products and attention on tensor cores, thin products", "[gpu]") {
+  std::vector<TensorSpec> specs{{bf16, {Dim("rows"), 512}}, {bf16, {512, 256}},    {f16, {1, 512}},
+                                {f16, {512, 256}},          {bf16, {8, 200, 128}}, {bf16, {8, Dim("keys"), 128}},
+                                {f16, {27, 130, 64}},       {f16, {27, 64, 136}}};
+  auto products = [](const std::vector<Tensor> &x) {
+    return std::vector<Tensor>{gelu(matmul(x[0], x[1])), matmul(x[2], x[3]), matmul(x[6], x[7]),
+                               scaled_dot_product_attention(x[4], x[5], x[5], std::nullopt, /*is_causal=*/true)};
+  };
+  checkKernels(trace(products, specs), 4, kAllRegisters);
+}
+
+TEST_CASE("assembly: products and convolutions in tf32", "[gpu]") {
+  std::vector<TensorSpec> specs{{f32, {Dim("rows"), 512}}, {f32, {512, 256}},      {f32, {70, 33}},
+                                {f32, {33, 66}},           {f32, {2, 64, 30, 30}}, {f32, {64, 64, 3, 3}}};
+  auto products = [](const std::vector<Tensor> &x) {
+    return std::vector<Tensor>{gelu(matmul(x[0], x[1])), matmul(x[2], x[3]), relu(conv(x[4], x[5]))};
+  };
+  checkKernels(trace(products, specs), 3, kAllRegisters, {"cuda-sm_80+ptx+tf32"});
+}
+
+TEST_CASE("assembly: products and convolutions of bytes", "[gpu]") {
+  std::vector<TensorSpec> specs{{u8, {Dim("rows"), 512}}, {i8, {512, 256}},      {i8, {70, 33}},
+                                {i8, {33, 66}},           {u8, {2, 64, 30, 30}}, {i8, {64, 64, 3, 3}}};
+  auto products = [](const std::vector<Tensor> &x) {
+    auto wide = [](const Tensor &bytes) { return cast(bytes, i32); };
+    return std::vector<Tensor>{cast(matmul(wide(x[0]) - 3, wide(x[1])), f32) * 0.1, matmul(x[2], x[3]),
+                               conv(wide(x[4]), wide(x[5]))};
+  };
+  checkKernels(trace(products, specs), 3, kAllRegisters, {"cuda-sm_80+ptx", "cuda-sm_90a+ptx"});
+}
+
+TEST_CASE("assembly: orders, running sums and scatter", "[gpu]") {
+  std::vector<TensorSpec> specs{
+      {f32, {16, 1000}}, {f32, {3, Dim("n")}}, {i64, {7, 1000}}, {f16, {7, 1000}}, {f64, {3, 5000}}};
+  auto lines = [](const std::vector<Tensor> &x) {
+    return std::vector<Tensor>{
+        argsort(x[0], 1),       argsort(x[1], 1), argsort(x[2], 0), argsort(x[4], 1),
+        topk(x[4], 20).indices, cumsum(x[0], 1),  cumsum(x[3], 1),  scatter(x[0], x[2], cast(x[3], f32), 0, "add")};
+  };
+  checkKernels(trace(lines, specs), 8);
+}

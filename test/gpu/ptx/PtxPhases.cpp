@@ -1,0 +1,111 @@
+// Barriers in shared memory, and products of warpgroups (PTX ISA 8.0, sections 9.7.12.15 and 9.7.15).
+#include "test/gpu/ptx/PtxTypes.h"
+#include <array>
+#include <bit>
+#include <stdexcept>
+#include <utility>
+
+namespace burin::test::ptx {
+namespace {
+
+simt::Asynchronous &units(Thread &t) { return t.launch->asynchronous; }
+int lineOf(const Instruction &i) { return int(i.line); }
+
+// ---- barriers
+void initBarrier(Thread &t, const Instruction &i) {
+  const uint64_t barrier = t.address(i.from[0]);
+  (void)t.memory(i, barrier, 8, /*writes=*/true);
+  units(t).init(int(t.index), barrier, t.get<uint32_t>(i.from[1]), lineOf(i));
+}
+void arrive(Thread &t, const Instruction &i) { // what it returns is never read
+  units(t).arrive(int(t.index), t.address(i.from[0]), lineOf(i));
+}
+void arriveWithCopies(Thread &t, const Instruction &i) {
+  std::vector<Copy> all;
+  for (const std::vector<Copy> &group : std::exchange(t.groups, {}))
+    all.insert(all.end(), group.begin(), group.end());
+  const std::vector<Copy> rest = std::exchange(t.copies, {});
+  all.insert(all.end(), rest.begin(), rest.end());
+  units(t).arriveLater(int(t.index), t.address(i.from[0]), [&t, all = std::move(all)] { land(t, all); }, lineOf(i));
+}
+/// Waits as long as it takes.
+void waitForPhase(Thread &t, const Instruction &i) {
+  t.phaseBarrier = t.address(i.from[0]), t.phaseParity = t.get<uint32_t>(i.from[1]);
+  t.put(i.to[0], uint8_t(1));
+  units(t).expect(int(t.index), t.phaseBarrier, lineOf(i));
+  if (!units(t).hasEnded(int(t.index), t.phaseBarrier, t.phaseParity))
+    t.waiting = Waiting::ForPhase;
+}
+
+// ---- products
+void showToProducts(Thread &t, const Instruction &) { units(t).order.show(int(t.index)); }
+void beginProducts(Thread &t, const Instruction &) { units(t).fence(int(t.index)); }
+void commitProducts(Thread &t, const Instruction &) { units(t).commit(int(t.index)); }
+/// Sums are in some of the thread's registers, also where they have been moved to.
+void waitForProducts(Thread &t, const Instruction &i) {
+  units(t).wait(int(t.index), t.get<uint32_t>(i.from[0]));
+  for (uint64_t &bits : t.frame().registers) {
+    if (bits >> 32)
+      continue;
+    float sum = std::bit_cast<float>(uint32_t(bits));
+    units(t).resolve(int(t.index), &sum, 1);
+    bits = std::bit_cast<uint32_t>(sum);
+  }
+}
+
+void startProduct(Thread &t, const Instruction &i) {
+  t.waiting = Waiting::ForGroup;
+  t.together = &i;
+}
+/// `target` is the element type.
+void multiply(Thread *group, const Instruction &i) {
+  std::array<simt::Asynchronous::Product, fragments::kGroupLanes> products;
+  std::array<std::vector<float>, fragments::kGroupLanes> sums;
+  std::array<float *, fragments::kGroupLanes> pointers;
+  for (size_t n = 0; n < products.size(); ++n) {
+    Thread &t = group[n];
+    products[n] = {
+        fragments::Element(i.target), {t.get<uint64_t>(i.from[0])}, {t.get<uint64_t>(i.from[1])}, int(i.to.size())};
+    const bool adds = t.get<uint8_t>(i.from[2]) != 0;
+    for (const Operand &sum : i.to)
+      sums[n].push_back(adds ? t.get<float>(sum) : 0);
+    pointers[n] = sums[n].data();
+  }
+  units(group[0]).multiply(int(group[0].index), products, pointers, lineOf(i));
+  for (size_t n = 0; n < products.size(); ++n)
+    for (size_t s = 0; s < i.to.size(); ++s)
+      group[n].put(i.to[s], sums[n][s]);
+}
+
+/// "m64n128k16": 64 sums of a thread.
+bool hasShape(const Parts &parts, const Instruction &) { return parts.size() > 4 && parts[4].starts_with("m64n"); }
+
+} // namespace
+
+Run findPhases(const Parts &parts, Instruction &i) {
+  if (parts == Parts{"mbarrier", "init", "shared", "b64"})
+    return initBarrier;
+  if (parts == Parts{"mbarrier", "arrive", "shared", "b64"})
+    return arrive;
+  if (parts == Parts{"mbarrier", "try_wait", "parity", "shared", "b64"})
+    return waitForPhase;
+  if (parts == Parts{"cp", "async", "mbarrier", "arrive", "noinc", "shared", "b64"})
+    return arriveWithCopies;
+  if (parts == Parts{"fence", "proxy", "async", "shared::cta"})
+    return showToProducts;
+  if (parts == Parts{"wgmma", "fence", "sync", "aligned"})
+    return beginProducts;
+  if (parts == Parts{"wgmma", "commit_group", "sync", "aligned"})
+    return commitProducts;
+  if (parts == Parts{"wgmma", "wait_group", "sync", "aligned"})
+    return waitForProducts;
+  const bool isHalf = parts.back() == "f16";
+  if (hasShape(parts, i) && parts[1] == "mma_async" && has(parts, "f32") && (isHalf || parts.back() == "bf16")) {
+    i.target = uint32_t(isHalf ? fragments::Element::F16 : fragments::Element::BF16);
+    i.together = multiply;
+    return startProduct;
+  }
+  return nullptr;
+}
+
+} // namespace burin::test::ptx
