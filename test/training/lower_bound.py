@@ -142,7 +142,10 @@ def main():
     if not args.inspect:
         print(bound)
         return
-    planned = json.load(open(args.inspect))["memory"]["planned_bytes"]
+    facts = json.load(open(args.inspect))
+    planned = facts["memory"]["planned_bytes"]
+    if facts["memory"]["weight_bytes"] > facts["bytes"]["weights"]:
+        sys.exit("lower_bound.py: the report counts more bytes of weights than the artifact has")
     print(f"planned {planned} bound {bound} ratio {planned / bound:.4f}")
     if planned > bound * args.most:
         sys.exit(f"lower_bound.py: more than {args.most} times the bound was planned")

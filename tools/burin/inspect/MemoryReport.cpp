@@ -2,6 +2,7 @@
 #include "tools/burin/Table.h"
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
 namespace burin::cli {
 namespace {
@@ -42,16 +43,18 @@ MemoryReport memoryReportOf(const ArtifactFacts &f) {
   const rt::Artifact &a = f.artifact();
   const rt::Plan &p = f.plan();
   MemoryReport out;
-  for (const rt::Constant &weight : a.constants)
-    out.weights += weight.bytes;
+  std::set<uint64_t> known; // offsets of weights that are counted, or are initial values, which runs never read
   for (const rt::State &state : a.states) {
     uint64_t bytes = byteWidth(state.dtype);
     for (int64_t size : state.shape)
       bytes *= uint64_t(size);
     out.states += bytes;
-    if (state.initial != UINT32_MAX) // runs never read the artifact's copy of the initial value
-      out.weights -= a.constants[state.initial].bytes;
+    if (state.initial != UINT32_MAX)
+      known.insert(a.constants[state.initial].offset);
   }
+  for (const rt::Constant &weight : a.constants)
+    if (known.insert(weight.offset).second)
+      out.weights += weight.bytes;
   for (size_t i = 0; i < p.callerInputs(); ++i)
     out.inputs += bytesOf(f, p.inputs[i]);
   for (size_t i = 0; i < p.outputs.size(); ++i) {
