@@ -97,8 +97,8 @@ template <class F> auto reportAt(Operation *op, F step) -> decltype(step()) {
   }
 }
 
-LogicalResult runPasses(ModuleOp module, const CompileOptions &options, ArrayRef<const Target *> targets,
-                        passes::Stage to) {
+LogicalResult runPassesOnce(ModuleOp module, const CompileOptions &options, ArrayRef<const Target *> targets,
+                            passes::Stage to) {
   PassManager manager(module.getContext());
 #ifdef NDEBUG
   manager.enableVerifier(false);
@@ -112,6 +112,25 @@ LogicalResult runPasses(ModuleOp module, const CompileOptions &options, ArrayRef
   if (options.instrument)
     options.instrument(manager);
   return reportAt(module, [&] { return manager.run(module); });
+}
+
+/// Runs the passes. If a limit of memory is not kept, they run once more without values that loops keep for the loops
+/// of their gradients, which then compute them again.
+LogicalResult runPasses(ModuleOp module, const CompileOptions &options, ArrayRef<const Target *> targets,
+                        passes::Stage to) {
+  const bool hasLoops = module.walk([](ScanOp) { return WalkResult::interrupt(); }).wasInterrupted();
+  if (!options.pipeline.memory.bytes || to < passes::Stage::Kernels || !hasLoops)
+    return runPassesOnce(module, options, targets, to);
+  OwningOpRef<ModuleOp> original = module.clone();
+  {
+    ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &) {});
+    if (succeeded(runPassesOnce(module, options, targets, to)))
+      return success();
+  }
+  module.getBodyRegion().takeBody(original->getBodyRegion());
+  CompileOptions lean = options;
+  lean.pipeline.disabled.push_back("burin-share-loop-products");
+  return runPassesOnce(module, lean, targets, to);
 }
 
 // Emits kernels for one target into a new module.

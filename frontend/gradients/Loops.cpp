@@ -24,7 +24,8 @@ Tensor rowsFrom(const Tensor &x, int64_t first, const Dim &count) {
 
 } // namespace
 
-/// Records the body of a loop with these arguments, without prints. Returns its results.
+/// Records the body of a loop with these arguments, without prints. Returns its results. Ops that remat() recorded read
+/// other values by barriers, so that no pass replaces them by values that the loop has kept.
 std::vector<Value> Trace::inlineStep(mlir::func::FuncOp step, llvm::ArrayRef<Value> arguments) {
   mlir::IRMapping known;
   known.map(step.getArguments(), arguments);
@@ -33,10 +34,19 @@ std::vector<Value> Trace::inlineStep(mlir::func::FuncOp step, llvm::ArrayRef<Val
       continue;
     mlir::Operation *copy = builder.clone(op, known);
     silence(copy);
+    if (regions.contains(&op))
+      for (auto [i, operand] : llvm::enumerate(op.getOperands()))
+        if (mlir::Operation *source = operand.getDefiningOp(); !source || !regions.contains(source)) {
+          mlir::OpBuilder::InsertionGuard guard(builder);
+          builder.setInsertionPoint(copy);
+          copy->setOperand(unsigned(i), ir::create(builder, op.getLoc(), "barrier", {copy->getOperand(unsigned(i))},
+                                                   {{"region", barriers}}));
+        }
     for (auto [old, made] : llvm::zip(op.getResults(), copy->getResults()))
       if (detached.contains(old))
         detached.insert(made);
   }
+  ++barriers;
   std::vector<Value> results;
   for (Value result : step.front().getTerminator()->getOperands())
     results.push_back(known.lookup(result));

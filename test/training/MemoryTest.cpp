@@ -127,6 +127,33 @@ TEST_CASE("the gradient of what all iterations use has one buffer") {
   CHECK(largestDifference(compile(manyTurns)(w, x), many(leaf.requires_grad_(), x)) < 1e-6);
 }
 
+TEST_CASE("a loop's gradient computes again what remat() or a limit of memory names") {
+  auto gradientOf = [](bool isRemat) {
+    return [=](const Tensor &first, const Tensor &second, const Tensor &x) {
+      auto turn = [&](const Tensor &h) { return tanh(matmul(gelu(matmul(h, first)), second)); };
+      auto step = [&](const std::vector<Tensor> &state, const std::vector<Tensor> &element) {
+        Tensor h = isRemat ? remat(turn)(state[0]) : turn(state[0]);
+        return ScanResult{{h + element[0]}, {}};
+      };
+      Tensor last = scan(step, {zeros({4, 8})}, {x}).states[0];
+      std::vector<Tensor> found = grad(last.sum(), {first, second});
+      return std::make_tuple(found[0], found[1]);
+    };
+  };
+  const std::vector<TensorSpec> specs{{f32, {8, 128}}, {f32, {128, 8}}, {f32, {50, 4, 8}}};
+  Graph plain = trace(gradientOf(false), specs), again = trace(gradientOf(true), specs);
+  const uint64_t kept = mostBytes(plain), recomputed = mostBytes(again);
+  INFO(kept << " bytes, with remat " << recomputed);
+  CHECK(recomputed + 32 * 1024 < kept); // without the products of 50 turns, 100 KB; the peak is elsewhere then
+  Tensor first = randn({8, 128}) * 0.3, second = randn({128, 8}) * 0.1, x = randn({50, 4, 8});
+  auto wanted = compile(plain).run({first, second, x});
+  for (const Artifact &lean : {compile(again), compile(plain, {.memory_limit = recomputed + 1000})}) {
+    auto got = lean.run({first, second, x});
+    for (size_t i = 0; i < wanted.size(); ++i)
+      CHECK(all(wanted[i] == got[i]).item<bool>());
+  }
+}
+
 TEST_CASE("loops without states are run again to keep a limit of memory") {
   auto f = [](const Tensor &x) {
     auto row = [](const std::vector<Tensor> &, const std::vector<Tensor> &part) {
