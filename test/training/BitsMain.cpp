@@ -1,6 +1,6 @@
 // training-bits [FOLDER]: trains five networks for 50 steps, jitted and as artifacts, and prints hashes of the bits of
 // losses and parameters. With FOLDER: also writes graphs, artifacts, their batches and final states, for burin-run.
-// training-bits --eager: eagerly and jitted.
+// training-bits --eager: eagerly and jitted; GPT also without clipping.
 #include "test/training/Hash.h"
 #include "test/training/Networks.h"
 #include <cstdio>
@@ -92,6 +92,16 @@ int main(int argc, char **argv) {
       {"gpt", [] { return gpt(f32); }},
       {"lstm", [] { return lstm(f32); }},
   };
+  if (argc > 1 && std::string(argv[1]) == "--eager") {
+    // Without the sums of transposed gradients that their norm takes.
+    auto unclipped = [] {
+      Training t = gpt(f32);
+      t.clip = INFINITY;
+      return t;
+    };
+    std::printf("unclipped %016llx\n", runEagerly(unclipped()));
+    std::printf("unclipped %016llx\n", runJitted(unclipped()));
+  }
   for (const auto &[name, make] : networks) {
     if (argc > 1 && std::string(argv[1]) == "--eager") {
       std::printf("%s %016llx\n", name, runEagerly(make()));
