@@ -34,14 +34,14 @@ Tensor Optimizer::State::Update::rowsOf(const Parameter &cell) const {
   return take(cell, minimum(rows->indices, count - 1)); // unused entries may be any row
 }
 
-/// Whether the elements of a parameter are in host memory and nothing else refers to them, so that a change is not
-/// visible elsewhere.
+/// Whether the elements of a parameter are in host memory and only the parameter and `value` refer to them, so that a
+/// change is not visible elsewhere.
 static bool isOwn(const Tensor &value, const std::weak_ptr<detail::Storage> &own) {
   const auto &state = detail::Access::state(value);
   auto *storage = std::get_if<StorageRef>(&state->value);
   if (!storage || own.lock() != *storage || (*storage)->gpu || (*storage)->elsewhere)
     return false;
-  return state.use_count() == 1 && storage->use_count() == 1 && (*storage)->buffer && (*storage)->buffer->unique();
+  return state.use_count() == 2 && storage->use_count() == 1 && (*storage)->buffer && (*storage)->buffer->unique();
 }
 
 /// Writes rows into the memory of a table.
@@ -59,12 +59,11 @@ void Optimizer::State::Update::setRows(const std::string &name, Parameter cell, 
   const bool isTraced = Trace::active() != nullptr;
   if (!isTraced && changed.device().is_cpu()) {
     changed.wait(); // waits for readers of the table, too
-    if (!detail::cellChanges && isOwn(cell.value(), member.own[name])) {
-      const Tensor &value = cell.value();
+    if (const Tensor value = cell.value(); !detail::cellChanges && isOwn(value, member.own[name])) {
       const StorageRef &storage = std::get<StorageRef>(detail::Access::state(value)->value);
       detail::await(storage, detail::inScope({}));
       write(storage, value.spec(), rows->indices, changed);
-      cell.set(Tensor(value)); // so that compiled functions notice the change
+      cell.set(value); // so that compiled functions notice the change
       return;
     }
   }

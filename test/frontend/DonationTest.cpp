@@ -5,6 +5,7 @@
 #include "test/frontend/Check.h"
 #include <array>
 #include <burin/data.h>
+#include <burin/optim.h>
 #include <cstring>
 #include <deque>
 #include <filesystem>
@@ -177,6 +178,24 @@ TEST_CASE("threads step a state by two jitted functions") {
     thread.join();
   CHECK(isAll(sum.total, 303));
   CHECK((step.traces() == 1 && twice.traces() == 1)); // no call mistakes another one's commit for a change
+}
+
+TEST_CASE("an eager step by rows writes them into the table") {
+  constexpr int64_t kRows = 1 << 16, kColumns = 16;
+  nn::Embedding layer(kRows, kColumns, {.sparse = true});
+  optim::SGD optimizer({layer.weight}, {.lr = 1.0});
+  auto step = [&] {
+    optimizer.zero_grad();
+    layer(tensor({3, 5, 3})).sum().backward();
+    optimizer.step();
+  };
+  const float before = layer.weight.value()[3][0].item<float>();
+  step(); // copies the table
+  CHECK(extraBytes(step) < size_t(4 * kRows * kColumns) / 2);
+  Tensor held = layer.weight;
+  CHECK(extraBytes(step) >= size_t(4 * kRows * kColumns));
+  CHECK(held[3][0].item<float>() == Approx(before - 4));
+  CHECK(layer.weight.value()[3][0].item<float>() == Approx(before - 6));
 }
 
 TEST_CASE("a run that fails leaves the states as they were") {
