@@ -59,7 +59,8 @@ rt::Status Executable::withSession(llvm::function_ref<rt::Status(rt::Session &)>
 }
 
 rt::Status Executable::onStates(llvm::function_ref<rt::Status(rt::Session &)> action) {
-  InUse mark(this, "run", {});
+  const void *self[] = {this};
+  InUse mark(self, "run", {});
   std::lock_guard oneAtATime(inOrder);
   return withSession(action);
 }

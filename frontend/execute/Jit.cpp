@@ -8,7 +8,6 @@
 #include "frontend/tensor/OnDevice.h"
 #include "frontend/trace/Origins.h"
 #include <cstdio>
-#include <deque>
 #include <list>
 #include <random>
 
@@ -25,6 +24,7 @@ struct Compiled {
   std::vector<Guard> guards;
   std::vector<StateUse> states;
   std::vector<Cell *> order, cellsSet; // of the states, in the order in which calls lock them
+  std::vector<const void *> marks;     // all of them, see InUse
   std::vector<TensorSpec> stateSpecs;
   std::vector<std::shared_ptr<Cell>> unstable; // see Trace
   std::vector<Origins> origins;                // by result of the function
@@ -111,13 +111,11 @@ std::vector<Tensor> Compiled::run(std::span<const Tensor> given, const Location 
     recordRun(sources(given), results, where);
     return results;
   }
-  std::deque<InUse> marks;
+  InUse mark(marks, "jit", where);
   std::vector<std::unique_lock<std::mutex>> locks;
   locks.reserve(order.size());
-  for (detail::Cell *cell : order) {
-    marks.emplace_back(cell, "jit", where);
+  for (detail::Cell *cell : order)
     locks.emplace_back(cell->mutex);
-  }
   std::vector<Tensor> arguments(given.begin(), given.end());
   for (const StateUse &state : states)
     arguments.push_back(state.cell->value());
@@ -287,6 +285,7 @@ std::shared_ptr<Compiled> JitCache::Data::make(Key key, Inputs inputs, std::opti
                                                     {},
                                                     {},
                                                     {},
+                                                    {},
                                                     unstable,
                                                     std::move(origins)});
   if (const std::string &changed = result->artifact.memory_report(); !changed.empty() && isLogged("memory"))
@@ -302,6 +301,7 @@ std::shared_ptr<Compiled> JitCache::Data::make(Key key, Inputs inputs, std::opti
       result->cellsSet.push_back(state.cell.get());
   }
   llvm::sort(result->order);
+  result->marks.assign(result->order.begin(), result->order.end());
   llvm::sort(result->cellsSet);
   compiled.push_front(result);
   if (compiled.size() > kMost)

@@ -65,20 +65,14 @@ void refuseToSave(const HostFunctions &functions, const Location &where) {
 
 static thread_local InUse *innermost = nullptr;
 
-InUse::InUse(const void *held, const char *op, const Location &where) : outer(innermost), held(held) {
+InUse::InUse(std::span<const void *const> held, const char *op, const Location &where) : outer(innermost), held(held) {
   for (InUse *other = innermost; other; other = other->outer)
-    if (other->held == held)
+    if (std::ranges::any_of(held, [&](const void *one) { return std::ranges::binary_search(other->held, one); }))
       throw Error(where, op,
                   "a function that host_call runs wants states that the run which has called it is using; call it "
                   "after that run");
   innermost = this;
 }
-/// Supports any order: a deque destroys its first mark first.
-InUse::~InUse() {
-  InUse **place = &innermost;
-  while (*place != this)
-    place = &(*place)->outer;
-  *place = outer;
-}
+InUse::~InUse() { innermost = outer; }
 
 } // namespace burin::detail

@@ -22,19 +22,19 @@ rt::Status callHostFromRun(void *functions, uint32_t function, std::span<const r
 /// Throws an Error that code with these functions cannot be saved; no effect if there are none.
 void refuseToSave(const HostFunctions &functions, const Location &where);
 
-/// Marks an object, for example states, that a run of this thread holds, so that a host call that needs it fails
+/// Marks objects, for example states, that a run of this thread holds, so that a host call that needs one of them fails
 /// instead of waiting for itself.
 class InUse {
 public:
-  /// Throws Error if this thread holds the object already.
-  InUse(const void *held, const char *op, const Location &where);
+  /// `held` is sorted and outlives the mark. Throws Error if this thread holds one of them already.
+  InUse(std::span<const void *const> held, const char *op, const Location &where);
   ~InUse();
   InUse(const InUse &) = delete;
   InUse &operator=(const InUse &) = delete;
 
 private:
-  InUse *outer;
-  const void *held;
+  InUse *const outer;
+  const std::span<const void *const> held;
 };
 
 } // namespace burin::detail
