@@ -263,25 +263,31 @@ std::shared_ptr<Compiled> JitCache::Data::make(Key key, Inputs inputs, std::opti
                                                const Location &where) {
   if (traces > 0)
     report(inputs, where);
-  Trace trace(inputs, {}, names(), where);
+  std::optional<Trace> trace(std::in_place, inputs, std::vector<std::string>(), names(), where);
   if (device)
-    trace.runOn(*device, "jit", where);
-  trace.unstable = unstable;
+    trace->runOn(*device, "jit", where);
+  trace->unstable = unstable;
   ++traces;
   std::vector<Origins> origins;
-  Graph graph = record(trace, &origins, where);
-  dropLocalCells(origins, trace);
+  Graph graph = record(*trace, &origins, where);
+  dropLocalCells(origins, *trace);
   CompileOptions compileOptions;
   compileOptions.memory_limit = options.memory_limit;
   compileOptions.memory_allow_bf16 = options.memory_allow_bf16;
+  compileOptions.device = trace->device().value_or(options.device);
+  std::vector<Guard> guards = std::move(trace->guards);
+  std::vector<StateUse> states = std::move(trace->states);
+  const std::vector<std::shared_ptr<Cell>> cellsSet = trace->cellsSet();
+  const Escapes escapes = trace->takeEscapes();
+  trace.reset();
+  escapes.refuse("jit", where);
   bool isChecked = checkWanted(options.check) != JitCheck::Never;
-  compileOptions.device = trace.device().value_or(options.device);
   auto result = std::make_shared<Compiled>(Compiled{std::move(key),
                                                     std::move(inputs),
                                                     compile(graph, compileOptions, where),
                                                     isChecked ? std::optional(graph) : std::nullopt,
-                                                    std::move(trace.guards),
-                                                    std::move(trace.states),
+                                                    std::move(guards),
+                                                    std::move(states),
                                                     {},
                                                     {},
                                                     {},
@@ -291,7 +297,7 @@ std::shared_ptr<Compiled> JitCache::Data::make(Key key, Inputs inputs, std::opti
   if (const std::string &changed = result->artifact.memory_report(); !changed.empty() && isLogged("memory"))
     std::fprintf(stderr, "burin: %s\n", changed.c_str());
   // Cells that the function sets in one mode are not constant in another one.
-  for (const std::shared_ptr<Cell> &cell : trace.cellsSet())
+  for (const std::shared_ptr<Cell> &cell : cellsSet)
     if (!llvm::is_contained(unstable, cell))
       unstable.push_back(cell);
   for (const StateUse &state : result->states) {
@@ -345,13 +351,15 @@ void JitCache::Data::check(Compiled &known, const Location &where) {
   size_t call = known.calls++;
   if (!known.graph || call == 0 || !isCheckDue(call))
     return;
-  Trace trace(known.inputs, {}, names(), where);
-  trace.unstable = known.unstable;
+  std::optional<Trace> trace(std::in_place, known.inputs, std::vector<std::string>(), names(), where);
+  trace->unstable = known.unstable;
+  std::optional<Graph> graph;
   std::optional<std::string> difference;
   try {
-    difference = firstDifference(*known.graph, record(trace, nullptr, where));
+    graph = record(*trace, nullptr, where);
+    difference = firstDifference(*known.graph, *graph);
     if (!difference)
-      difference = otherState(known, trace);
+      difference = otherState(known, *trace);
   } catch (const Error &error) {
     difference = std::string("it now throws: ") + error.what();
   }
@@ -361,6 +369,9 @@ void JitCache::Data::check(Compiled &known, const Location &where) {
                     ".\nIt depends on something that compiled code does not see change: a tensor or number that was "
                     "assigned after it was captured, a counter, the order of a container. Make it an argument, or a "
                     "Parameter that is set");
+  const Escapes escapes = trace->takeEscapes();
+  trace.reset();
+  escapes.refuse("jit", where);
 }
 
 // ---- why a function is traced again

@@ -32,10 +32,11 @@ struct ScalarValue {
 };
 
 /// A value in the graph of the trace with this number; `value`, an opaque mlir::Value, is valid while that trace is
-/// active.
+/// active. `reference` is shared by the tensors that refer to the value: see Escapes.
 struct TracedValue {
   uint64_t trace;
   void *value;
+  std::shared_ptr<const void> reference = nullptr;
 };
 
 class TapeNode; // see frontend/tape/Tape.h

@@ -58,12 +58,19 @@ Graph detail::trace(const Function &function, std::span<const TensorSpec> inputs
   std::vector<Trace::Input> traced;
   for (const TensorSpec &spec : inputs)
     traced.push_back({spec});
-  Trace trace(traced, std::move(inputNames), names, place);
-  trace.isGraphOnly = true;
-  trace.runInScope(place);
-  Trace::Recording recording(trace);
-  std::vector<Tensor> results = function(trace.inputs(), place);
-  return trace.finish(results, std::move(outputNames), place);
+  Escapes escapes;
+  auto record = [&] {
+    Trace trace(traced, std::move(inputNames), names, place);
+    trace.isGraphOnly = true;
+    trace.runInScope(place);
+    Trace::Recording recording(trace);
+    std::vector<Tensor> results = function(trace.inputs(), place);
+    escapes = trace.takeEscapes();
+    return trace.finish(results, std::move(outputNames), place);
+  };
+  Graph graph = record();
+  escapes.refuse("trace", place);
+  return graph;
 }
 
 std::vector<Tensor> Graph::run(std::span<const Tensor> inputs, Location where) const {

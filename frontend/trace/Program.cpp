@@ -16,6 +16,7 @@ struct Program::Data {
   TensorNames names;
   std::vector<Function> functions;
   std::optional<Graph> made;
+  Escapes escapes; // of its traces
 };
 
 Program::Program() : data(std::make_unique<Data>()) {}
@@ -58,8 +59,10 @@ void Program::record(std::string name, const Function &function, std::span<const
 
 Graph Program::graph(Location where) {
   const Location place = inScope(where);
-  if (data->made)
+  if (data->made) {
+    data->escapes.refuse("graph", place);
     return *data->made;
+  }
   if (data->functions.empty())
     throw Error(place, "graph", "the program has no function; add one");
   std::vector<std::shared_ptr<Cell>> set;
@@ -68,9 +71,11 @@ Graph Program::graph(Location where) {
   for (Data::Function &function : data->functions) {
     function.trace->unstable = set;
     function.trace->close(function.where);
+    data->escapes.append(function.trace->takeEscapes());
   }
   data->functions.clear();
   data->made = Trace::verified(data->graph, place);
+  data->escapes.refuse("graph", place);
   return *data->made;
 }
 

@@ -114,13 +114,15 @@ Trace::Trace(std::shared_ptr<Graph::Data> given, std::string name, std::span<con
       if (auto *storage = std::get_if<detail::StorageRef>(&detail::Access::state(tensor)->value))
         weightNames.try_emplace(storage->get(), name);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    arguments.push_back(detail::Access::make(
-        TensorState{inputs[i].spec, inputs[i].weak, TracedValue{id, function.getArgument(i).getAsOpaquePointer()}}));
+    const Value value = function.getArgument(i);
+    arguments.push_back(detail::Access::make(TensorState{
+        inputs[i].spec, inputs[i].weak, TracedValue{id, value.getAsOpaquePointer(), escapes.reference(value)}}));
   }
 }
 
 Tensor Trace::wrap(Value value) {
-  return detail::Access::make(TensorState{ir::specOf(value), false, TracedValue{id, value.getAsOpaquePointer()}});
+  return detail::Access::make(
+      TensorState{ir::specOf(value), false, TracedValue{id, value.getAsOpaquePointer(), escapes.reference(value)}});
 }
 
 /// The tensor's value in this graph; a C++ number is converted to `dtype`.

@@ -7,6 +7,7 @@
 #include "frontend/tensor/Cell.h"
 #include "frontend/tensor/Normalize.h"
 #include "frontend/tensor/TensorState.h"
+#include "frontend/trace/Escapes.h"
 #include "frontend/trace/GraphData.h"
 #include "ir/reference/ReferenceTensor.h"
 #include "llvm/ADT/DenseMap.h"
@@ -93,6 +94,8 @@ public:
     close(where);
     return verified(graph, where);
   }
+  /// Of the tensors that the trace has made, to be checked when it has ended.
+  Escapes takeEscapes() { return std::move(escapes); }
   /// Removes the function from the graph.
   void discard();
   /// The cells that it sets and that outlive the function.
@@ -223,6 +226,7 @@ private:
   std::vector<FunctionScope *> scopes;                          // currently recorded, innermost last
   std::vector<std::shared_ptr<mlir::Block>> turnBlocks;         // see FunctionScope
   std::vector<mlir::OwningOpRef<mlir::func::FuncOp>> abandoned; // see FunctionScope
+  Escapes escapes;
   std::vector<Tensor> arguments;
   /// A cell that the function has accessed. It is an argument of the graph until finish() decides.
   struct CellUse {

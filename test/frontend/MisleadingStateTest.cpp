@@ -65,9 +65,15 @@ TEST_CASE("misleading state") {
       Tensor total = zeros({3});
       Tensor operator()(const Tensor &x) { return total = total + x; }
     } sum;
-    auto f = jit([&](const Tensor &x) { return sum(x); }, kCheck);
-    f(kPlus);
-    CHECK(contains(messageOf([&] { f(kPlus); }), "MisleadingStateTest.cpp:"));
+    const std::string place = "the result of add at " + std::string(__FILE__) + ":" + std::to_string(__LINE__ - 2);
+    auto f = jit([&](const Tensor &x) { return sum(x); }, {.check = JitCheck::Never, .dynamic = {}});
+    CHECK_ERROR(f(kPlus), place.c_str(), "register_buffer");
+    sum.total = zeros({3});
+    CHECK_ERROR(trace(sum, {kPlus.spec()}), place.c_str(), "register_buffer");
+    sum.total = zeros({3});
+    Program program;
+    program.add("sum", [&](const Tensor &x) { return sum(x); }, {kPlus.spec()});
+    CHECK_ERROR(program.graph(), place.c_str(), "register_buffer");
   }
   SECTION("a buffer that the function sets") {
     struct Sum : nn::Module {
@@ -138,12 +144,51 @@ TEST_CASE("misleading escapes") {
   SECTION("a tensor of the trace used outside") {
     Tensor kept;
     auto f = jit([&](const Tensor &x) { return kept = x * 2; }, kCheck);
-    f(kPlus);
+    CHECK_ERROR(f(kPlus), "the result of mul at", "MisleadingStateTest.cpp:", "Return the tensor");
     CHECK(contains(messageOf([&] { (kept + 1.0).item(); }), "MisleadingStateTest.cpp:"));
+  }
+  SECTION("an argument of the trace used outside") {
+    std::vector<Tensor> kept;
+    auto f = jit(
+        [&](const Tensor &x) {
+          kept.push_back(x);
+          return x * 2;
+        },
+        kCheck);
+    CHECK_ERROR(f(kPlus), "an argument at", "in a variable outside of the traced function");
+  }
+  SECTION("a tensor that the function has dropped, and one of an eager call") {
+    Tensor kept;
+    bool isTraced = true;
+    auto f = [&](const Tensor &x) {
+      kept = x * 2;
+      Tensor result = kept + 1;
+      if (isTraced)
+        kept = {};
+      return result;
+    };
+    right(f, {kPlus, kMinus});
+    isTraced = false;
+    CHECK(isClose(f(kPlus), kept + 1));
+  }
+  SECTION("a tensor that is kept from the fifth call on") {
+    Tensor kept;
+    int calls = 0;
+    auto f = jit(
+        [&](const Tensor &x) {
+          Tensor y = x * 2;
+          if (++calls == 5)
+            kept = y;
+          return y;
+        },
+        kCheck);
+    for (int i = 0; i < 4; ++i)
+      f(kPlus);
+    CHECK_ERROR(f(kPlus), "the result of mul at");
   }
   SECTION("a tensor of the trace in another trace") {
     Tensor kept;
-    jit([&](const Tensor &x) { return kept = x * 2; }, kCheck)(kPlus);
+    messageOf([&] { jit([&](const Tensor &x) { return kept = x * 2; }, kCheck)(kPlus); });
     refused([&](const Tensor &x) { return x + kept; }, kPlus, "another trace");
   }
   SECTION("a result that is an input") {

@@ -180,7 +180,7 @@ TEST_CASE("misleading captures") {
           return where(*mask, x, 0.0);
         },
         kCheck);
-    f(kPlus);
+    CHECK_ERROR(f(kPlus), "the result of gt at", "MisleadingTest.cpp:", "in a variable outside of the traced");
     CHECK(contains(messageOf([&] { f(kMinus); }), "MisleadingTest.cpp:"));
   }
   SECTION("a mask per size, made eagerly") {

@@ -81,7 +81,8 @@ TEST_CASE("a trace refuses to lie") {
 
 TEST_CASE("traced tensors do not leave their trace") {
   Tensor leaked;
-  trace([&](const Tensor &x) { return leaked = x + 1.0; }, {batchOf4});
+  CHECK_ERROR(trace([&](const Tensor &x) { return leaked = x + 1.0; }, {batchOf4}), "the result of add at",
+              "in a variable outside of the traced function");
   CHECK_ERROR(leaked + 1.0, "after the trace");
   CHECK_ERROR(trace([&](const Tensor &x) { return x + leaked; }, {batchOf4}), "another trace");
   CHECK_ERROR(leaked.item(), "while tracing");
