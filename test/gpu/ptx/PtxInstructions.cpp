@@ -56,6 +56,10 @@ void permuteBytes(Thread &t, const Instruction &i) { // prmt.b32
   }
   t.put(i.to[0], result);
 }
+void funnelRight(Thread &t, const Instruction &i) { // shf.r.wrap.b32
+  uint64_t both = uint64_t(t.get<uint32_t>(i.from[1])) << 32 | t.get<uint32_t>(i.from[0]);
+  t.put(i.to[0], uint32_t(both >> (t.get<uint32_t>(i.from[2]) & 31)));
+}
 void funnelLeft(Thread &t, const Instruction &i) { // shf.l.wrap.b32
   uint64_t both = uint64_t(t.get<uint32_t>(i.from[1])) << 32 | t.get<uint32_t>(i.from[0]);
   t.put(i.to[0], uint32_t(both << (t.get<uint32_t>(i.from[2]) & 31) >> 32));
@@ -309,7 +313,10 @@ const std::map<std::string, Find> kFamilies = {
     {"not", [](const Parts &p, Instruction &) -> Run { return p.back() == "pred" ? notPredicate : nullptr; }},
     {"shl", [](const Parts &p, Instruction &) { return findShift(p); }},
     {"shr", [](const Parts &p, Instruction &) { return findShift(p); }},
-    {"shf", [](const Parts &p, Instruction &) { return has(p, "l") && has(p, "wrap") ? funnelLeft : nullptr; }},
+    {"shf",
+     [](const Parts &p, Instruction &) -> Run {
+       return !has(p, "wrap") ? nullptr : has(p, "l") ? funnelLeft : has(p, "r") ? funnelRight : nullptr;
+     }},
     {"bfe",
      [](const Parts &p, Instruction &) {
        return p.back() == "s32"   ? extractField<int32_t>
