@@ -92,11 +92,11 @@ const Case kCases[] = {
     {"attention", attention, {{70, 20}, {70, 20}, {70, 12}}},
     {"attention on tensor cores", attention, {{130, 40}, {130, 40}, {130, 24}}, bf16},
     {"running sum", runningSum, {{2, 1500}}},
-    {"sort", sorted, {{2, 70}}},
-    {"sort", sorted, {{2, 300}}, f64},
+    {"sort", sorted, {{2, 100}}},
+    {"sort", sorted, {{1, 512}}},
     {"sort of a long line", sorted, {{1, 2100}}},
     {"first of a sorted line", firstSorted, {{1, 2500}}},
-    {"suppression", suppressed, {{1, 70, 4}, {1, 2, 70}}},
+    {"suppression", suppressed, {{1, 1900, 4}, {1, 1, 1900}}},
     {"scatter", scattered, {{9, 33}, {4, 33}}},
 };
 
