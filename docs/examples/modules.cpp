@@ -27,9 +27,4 @@ int main() {
   } catch (const Error &error) {
     std::cout << error.what() << "\n";
   }
-  try {
-    net(ones({3, 8}));
-  } catch (const Error &error) {
-    std::cout << error.what() << "\n";
-  }
 }
