@@ -1,3 +1,4 @@
+#include "burin/states.h"
 #include "codegen/Compiler.h"
 #include "frontend/execute/EagerKernel.h"
 #include "frontend/tape/Opaque.h"
@@ -286,6 +287,39 @@ void Artifact::load_states(const std::string &path, Location where) const {
   const Location place = inScope(where);
   auto read = [&](rt::Session &session) { return session.loadStates(path); };
   check(data->ready("load_states", place).onStates(read), "load_states", place);
+}
+
+void copy_states(const Artifact &from, const Artifact &to, Location where) {
+  const Location place = inScope(where);
+  Executable &source = from.shared()->ready("copy_states", place), &target = to.shared()->ready("copy_states", place);
+  if (&source == &target)
+    return;
+  const bool sourceFirst = std::less<Executable *>()(&source, &target); // one order of locks for all threads
+  auto both = [&](rt::Session &outer) {
+    return (sourceFirst ? target : source).onStates([&](rt::Session &inner) {
+      return sourceFirst ? inner.copyStates(outer) : outer.copyStates(inner);
+    });
+  };
+  check((sourceFirst ? source : target).onStates(both), "copy_states", place);
+}
+
+void reorder_state(const Artifact &artifact, const std::string &name, int64_t axis, std::span<const int64_t> order,
+                   Location where) {
+  const Location place = inScope(where);
+  artifact.shared()->ready("reorder_state", place);
+  const std::vector<NamedSpec> &states = artifact.states();
+  const auto known = std::ranges::find(states, name, &NamedSpec::name);
+  if (known == states.end())
+    throw Error(place, "reorder_state",
+                "the artifact has no state \"" + name + "\"; it has " + (states.empty() ? "none" : namesOf(states)));
+  const TensorSpec &spec = known->spec;
+  const int64_t rank = int64_t(spec.shape.size()), at = axis < 0 ? axis + rank : axis;
+  if (at < 0 || at >= rank)
+    throw Error(place, "reorder_state",
+                "the state \"" + name + "\" is " + str(spec) + " and has no axis " + std::to_string(axis));
+  const auto i = uint32_t(known - states.begin());
+  auto reorder = [&](rt::Session &session) { return session.reorderState(i, uint32_t(at), order); };
+  check(artifact.shared()->ready("reorder_state", place).onStates(reorder), "reorder_state", place);
 }
 
 Artifact Artifact::with_own_states(Location where) const {

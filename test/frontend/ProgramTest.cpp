@@ -4,6 +4,7 @@
 #include <burin/losses.h>
 #include <burin/optim.h>
 #include <burin/program.h>
+#include <burin/states.h>
 #include <thread>
 
 using test::Folder;
@@ -99,6 +100,40 @@ TEST_CASE("states are read, written, reset, saved and loaded by name") {
   CHECK_ERROR(artifact.load_states(folder / "none.safetensors"), "none.safetensors: No such file");
   // The failed calls left the state unchanged.
   CHECK(artifact.state("out.bias").to_vector<float>() == std::vector<float>{1, 2, 3});
+}
+
+TEST_CASE("states of an artifact are reordered, and copied between artifacts") {
+  Learner learner;
+  Artifact artifact = compile(learner.graph()), other = artifact.with_own_states();
+  auto bias = [](const Artifact &a) { return floats(a.state("out.bias")); };
+  const std::vector<int64_t> order{2, 2, 0}, rows{1, 0, 1}, outside{0, 1, 3}, few{0, 1};
+  artifact.set_state("out.bias", tensor({1.0f, 2.0f, 3.0f}));
+  reorder_state(artifact, "out.bias", -1, order);
+  CHECK(bias(artifact) == std::vector<float>{3, 3, 1});
+  const Tensor weight = artifact.state("out.weight");
+  reorder_state(artifact, "out.weight", 0, rows);
+  CHECK(floats(artifact.state("out.weight")) == floats(take(weight, tensor({1, 0, 1}), 0)));
+  CHECK(bias(other) != bias(artifact));
+  CHECK_ERROR(reorder_state(artifact, "out.bias", 1, order), "is f32[3] and has no axis 1");
+  CHECK_ERROR(reorder_state(artifact, "out.bias", 0, few), "got 2 indices for axis 0");
+  CHECK_ERROR(reorder_state(artifact, "out.bias", 0, outside), "index 3 is out of range");
+  CHECK_ERROR(reorder_state(artifact, "bias", 0, few), "no state \"bias\"");
+  CHECK(bias(artifact) == std::vector<float>{3, 3, 1});
+
+  copy_states(artifact, other);
+  CHECK(bias(other) == bias(artifact));
+  CHECK(floats(other.state("out.weight")) == floats(artifact.state("out.weight")));
+  copy_states(artifact.function("predict"), artifact); // the same states
+  CHECK_ERROR(copy_states(compile(learner.graph()), artifact), "of one loaded artifact only");
+  // Copies in both directions at once do not wait for each other.
+  std::thread back([&] {
+    for (int i = 0; i < 200; ++i)
+      copy_states(other, artifact);
+  });
+  for (int i = 0; i < 200; ++i)
+    copy_states(artifact, other);
+  back.join();
+  CHECK(bias(other) == std::vector<float>{3, 3, 1});
 }
 
 TEST_CASE("a saved artifact of a program runs by function and name") {

@@ -25,6 +25,7 @@
 #include "burin/reductions.h"
 #include "burin/schedules.h"
 #include "burin/selection.h"
+#include "burin/states.h"
 #include "burin/tensor.h"
 #include "burin/threads.h"
 #include "burin/vmap.h"
