@@ -22,8 +22,13 @@ Graph::Data::~Data() = default;
 
 std::string str(const NamedSpec &named) { return named.name + ": " + str(named.spec); }
 
-const std::vector<NamedSpec> &Graph::inputs() const { return data->functions[index].inputs; }
-const std::vector<NamedSpec> &Graph::outputs() const { return data->functions[index].outputs; }
+// function() adds the number of functions to the index, so that save() knows a function that was chosen by name.
+static const Graph::Data::Signature &signatureOf(const Graph::Data &graph, size_t index) {
+  return graph.functions[index % graph.functions.size()];
+}
+
+const std::vector<NamedSpec> &Graph::inputs() const { return signatureOf(*data, index).inputs; }
+const std::vector<NamedSpec> &Graph::outputs() const { return signatureOf(*data, index).outputs; }
 
 std::vector<std::string> Graph::functions() const {
   std::vector<std::string> names;
@@ -35,7 +40,7 @@ std::vector<std::string> Graph::functions() const {
 Graph Graph::function(const std::string &name, Location where) const {
   for (size_t i = 0; i < data->functions.size(); ++i)
     if (data->functions[i].name == name)
-      return Graph(data, i, place);
+      return Graph(data, data->functions.size() + i, place);
   throw Error(inScope(where), "function",
               "the graph has no function \"" + name + "\"; it has " + llvm::join(functions(), ", "));
 }
@@ -85,7 +90,7 @@ std::vector<Tensor> Graph::run(std::span<const Tensor> inputs, Location where) c
     std::lock_guard lock(data->mutex);
     data->native[number] = native;
   }
-  return native->function(data->functions[index].name).run(inputs, where);
+  return native->function(signatureOf(*data, index).name).run(inputs, where);
 }
 
 } // namespace burin

@@ -227,6 +227,10 @@ TEST_CASE("a key/value cache is exported, with a position per row and rows that 
   program.add("decode", decoder, {{f32, {2, 1, 3}}, {i64, {2}}}, {"x", "at"}, {"y"});
   burin::Graph graph = program.graph();
   Folder folder;
+  std::string message = messageOf([&] { graph.save(folder / "all.onnx"); });
+  CHECK(contains(message, "this graph has prefill, decode"));
+  CHECK(contains(message, "graph.function(\"prefill\").save("));
+  CHECK(!std::filesystem::exists(folder / "all.onnx"));
   manual_seed(5);
   std::vector<Tensor> states{zeros({2, 1, 5, 3}), zeros({2, 1, 5, 3})};
   Tensor at = zeros({2}, i64);
