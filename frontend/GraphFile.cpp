@@ -10,20 +10,19 @@
 namespace burin {
 
 static mlir::func::FuncOp functionOf(const Graph::Data &graph, size_t index) {
-  return graph.module.get().lookupSymbol<mlir::func::FuncOp>(graph.functions[index % graph.functions.size()].name);
+  return graph.module.get().lookupSymbol<mlir::func::FuncOp>(graph.functions[index].name);
 }
 
 void Graph::save(const std::string &path, Location where) const {
   std::unique_lock lock(data->mutex);
   detail::refuseToSave(data->hostFunctions, detail::inScope(where));
-  const bool isChosen = index >= data->functions.size(); // by function()
-  if (path.ends_with(".onnx") && data->functions.size() > 1 && !isChosen)
+  if (path.ends_with(".onnx") && data->functions.size() > 1 && !chosen)
     throw Error(detail::inScope(where), "save",
                 "an ONNX model holds one function, but this graph has " + llvm::join(functions(), ", ") +
                     "\n  save one: graph.function(\"" + data->functions[0].name + "\").save(\"" + path +
                     "\"); .burin files and artifacts hold all");
   if (path.ends_with(".onnx"))
-    return onnx::exportModel(functionOf(*data, index), path, detail::inScope(where));
+    return onnx::exportModel(functionOf(*data, chosen.value_or(0)), path, detail::inScope(where));
   auto bytes = ir::writeGraph(*data->module, "burin " BURIN_VERSION);
   if (mlir::failed(bytes))
     throw Error(detail::inScope(where), "save", "internal error: " + data->takeDiagnostics());

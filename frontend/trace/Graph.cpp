@@ -22,13 +22,8 @@ Graph::Data::~Data() = default;
 
 std::string str(const NamedSpec &named) { return named.name + ": " + str(named.spec); }
 
-// function() adds the number of functions to the index, so that save() knows a function that was chosen by name.
-static const Graph::Data::Signature &signatureOf(const Graph::Data &graph, size_t index) {
-  return graph.functions[index % graph.functions.size()];
-}
-
-const std::vector<NamedSpec> &Graph::inputs() const { return signatureOf(*data, index).inputs; }
-const std::vector<NamedSpec> &Graph::outputs() const { return signatureOf(*data, index).outputs; }
+const std::vector<NamedSpec> &Graph::inputs() const { return data->functions[chosen.value_or(0)].inputs; }
+const std::vector<NamedSpec> &Graph::outputs() const { return data->functions[chosen.value_or(0)].outputs; }
 
 std::vector<std::string> Graph::functions() const {
   std::vector<std::string> names;
@@ -40,13 +35,13 @@ std::vector<std::string> Graph::functions() const {
 Graph Graph::function(const std::string &name, Location where) const {
   for (size_t i = 0; i < data->functions.size(); ++i)
     if (data->functions[i].name == name)
-      return Graph(data, data->functions.size() + i, place);
+      return Graph(data, i, place);
   throw Error(inScope(where), "function",
               "the graph has no function \"" + name + "\"; it has " + llvm::join(functions(), ", "));
 }
 
 Device Graph::device() const { return place.value_or(data->device.value_or(cpu)); }
-Graph Graph::to(Device device) const { return Graph(data, index, device); }
+Graph Graph::to(Device device) const { return Graph(data, chosen, device); }
 
 std::string Graph::str() const {
   std::lock_guard lock(data->mutex);
@@ -90,7 +85,7 @@ std::vector<Tensor> Graph::run(std::span<const Tensor> inputs, Location where) c
     std::lock_guard lock(data->mutex);
     data->native[number] = native;
   }
-  return native->function(signatureOf(*data, index).name).run(inputs, where);
+  return native->function(data->functions[chosen.value_or(0)].name).run(inputs, where);
 }
 
 } // namespace burin

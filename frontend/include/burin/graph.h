@@ -152,14 +152,14 @@ public:
   }
 
   struct Data;
-  explicit Graph(std::shared_ptr<Data> data, size_t index = 0, std::optional<Device> place = {})
-      : data(std::move(data)), index(index), place(place) {}
+  explicit Graph(std::shared_ptr<Data> data, std::optional<size_t> chosen = {}, std::optional<Device> place = {})
+      : data(std::move(data)), chosen(chosen), place(place) {}
   const std::shared_ptr<Data> &shared() const { return data; }
 
 private:
   std::shared_ptr<Data> data;
-  size_t index;                // of the function
-  std::optional<Device> place; // what to() has said
+  std::optional<size_t> chosen; // by function(); otherwise the first function
+  std::optional<Device> place;  // what to() has said
 };
 
 BURIN_API Artifact compile(const Graph &graph, const CompileOptions &options = {},
