@@ -165,7 +165,7 @@ inline void loadMatrices(const std::array<const uint16_t *, kLanes> &rows, bool 
       uint32_t both = 0;
       for (int i = 0; i < 2; ++i) {
         Place at = matrixPlace(lane, i, transposed);
-        both |= uint32_t(rows[size_t(m * 8 + at.row)][at.column]) << 16 * i;
+        both |= uint32_t(rows[size_t(m) * 8 + size_t(at.row)][at.column]) << 16 * i;
       }
       result[size_t(lane)][size_t(m)] = both;
     }

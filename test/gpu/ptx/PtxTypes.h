@@ -18,7 +18,7 @@ using Unsigned = std::conditional_t<
     sizeof(T) == 1, uint8_t,
     std::conditional_t<sizeof(T) == 2, uint16_t, std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>>>;
 
-template <class T> bool isNan(T x) { return isFloat<T> && x != x; }
+template <class T> bool isNan(T x) { return isFloat<T> && x != x; } // NOLINT(misc-redundant-expression)
 
 /// The parts of a name between its points: "add", "s32".
 using Parts = std::vector<std::string>;
