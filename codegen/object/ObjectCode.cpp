@@ -13,6 +13,7 @@
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Support/Threading.h"
 #include "llvm/Target/TargetMachine.h"
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -214,7 +215,8 @@ std::string assembly(llvm::Module &module, const Target &target) {
 
 /// The LLVM IR of one kernel. Each has a context of its own, so that threads share nothing.
 struct KernelIR {
-  size_t place; // among the kernels
+  size_t place;  // among the kernels
+  unsigned size; // instructions
   std::unique_ptr<llvm::LLVMContext> context;
   std::unique_ptr<llvm::Module> module;
 };
@@ -226,18 +228,21 @@ struct KernelCompiler::State {
   const unsigned maxThreads = llvm::hardware_concurrency().compute_thread_count();
   std::mutex mutex;
   std::condition_variable_any changed;
-  std::vector<KernelIR> waiting;
+  std::vector<KernelIR> waiting;            // a heap by size
   std::deque<llvm::SmallString<0>> objects; // one per kernel; references stay valid
   bool failed = false;
   std::vector<std::jthread> helpers; // last: they use the others
 
+  static bool isSmaller(const KernelIR &x, const KernelIR &y) { return x.size < y.size; }
+  void put(KernelIR kernel) {
+    waiting.push_back(std::move(kernel));
+    std::push_heap(waiting.begin(), waiting.end(), isSmaller);
+  }
   /// The largest kernel that waits, so that none of the large ones is left for the end.
   KernelIR takeLargest() {
-    auto largest = llvm::max_element(waiting, [](const KernelIR &x, const KernelIR &y) {
-      return x.module->getInstructionCount() < y.module->getInstructionCount();
-    });
-    KernelIR taken = std::move(*largest);
-    waiting.erase(largest);
+    std::pop_heap(waiting.begin(), waiting.end(), isSmaller);
+    KernelIR taken = std::move(waiting.back());
+    waiting.pop_back();
     return taken;
   }
 
@@ -280,12 +285,13 @@ mlir::LogicalResult KernelCompiler::add(mlir::ModuleOp module) {
   auto translatedModule = translated(module, state->target, *context);
   if (!translatedModule)
     return module.emitError("translation to LLVM IR failed");
+  const unsigned size = translatedModule->getInstructionCount();
   size_t waiting = 0;
   {
     std::lock_guard lock(state->mutex);
     size_t place = state->objects.size();
     state->objects.emplace_back();
-    state->waiting.push_back({place, std::move(context), std::move(translatedModule)});
+    state->put({place, size, std::move(context), std::move(translatedModule)});
     waiting = state->waiting.size();
   }
   state->changed.notify_one();

@@ -9,6 +9,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/analysis/IterationSpace.h"
+#include "passes/analysis/Loops.h"
 #include "passes/analysis/OpFacts.h"
 
 using namespace mlir;
@@ -243,14 +244,8 @@ private:
 
 struct HoistLoopSumsPass : impl::HoistLoopSumsPassBase<HoistLoopSumsPass> {
   void runOnOperation() override {
-    SmallVector<ScanOp> scans;
-    llvm::DenseMap<Operation *, int> loops; // number of loops with this body
-    getOperation().walk([&](ScanOp scan) {
-      scans.push_back(scan);
-      ++loops[scan.body()];
-    });
-    for (ScanOp scan : scans)
-      if (loops[scan.body()] == 1 && scan->getParentOp() != scan.body())
+    for (ScanOp scan : scansWithOwnBody(getOperation()))
+      if (scan->getParentOp() != scan.body())
         Hoister(scan).run();
   }
 };

@@ -3,6 +3,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Loops.h"
 #include "passes/analysis/OpFacts.h"
 
 using namespace mlir;
@@ -77,14 +78,8 @@ private:
 
 struct LoopInvariantCodeMotionPass : impl::LoopInvariantCodeMotionPassBase<LoopInvariantCodeMotionPass> {
   void runOnOperation() override {
-    SmallVector<ScanOp> scans;
-    llvm::DenseMap<Operation *, int> loops; // number of loops with this body
-    getOperation().walk([&](ScanOp scan) {
-      scans.push_back(scan);
-      ++loops[scan.body()];
-    });
-    for (ScanOp scan : scans)
-      if (loops[scan.body()] == 1 && scan->getParentOp() != scan.body())
+    for (ScanOp scan : scansWithOwnBody(getOperation()))
+      if (scan->getParentOp() != scan.body())
         Hoister(scan).run();
   }
 };

@@ -4,6 +4,7 @@
 #include "ir/dialect/Carried.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
+#include "passes/analysis/Loops.h"
 #include "passes/analysis/OpFacts.h"
 
 using namespace mlir;
@@ -17,14 +18,8 @@ namespace {
 
 class CarryStatesPass : public impl::CarryStatesPassBase<CarryStatesPass> {
   void runOnOperation() override {
-    SmallVector<ScanOp> scans;
-    llvm::DenseMap<Operation *, int> loops; // number of loops with this body
-    getOperation().walk([&](ScanOp scan) {
-      scans.push_back(scan);
-      ++loops[scan.body()];
-    });
-    for (ScanOp scan : scans)
-      if (loops[scan.body()] == 1 && hasKernelsOnly(scan))
+    for (ScanOp scan : scansWithOwnBody(getOperation()))
+      if (hasKernelsOnly(scan))
         carry(scan);
   }
 
