@@ -225,7 +225,7 @@ struct KernelCompiler::State {
   explicit State(const Target &target) : target(target) {}
 
   const Target &target;
-  const unsigned maxThreads = llvm::hardware_concurrency().compute_thread_count();
+  unsigned maxThreads = llvm::hardware_concurrency().compute_thread_count();
   std::mutex mutex;
   std::condition_variable_any changed;
   std::vector<KernelIR> waiting;            // a heap by size
@@ -300,7 +300,8 @@ mlir::LogicalResult KernelCompiler::add(mlir::ModuleOp module) {
     return mlir::success();
   try {
     state->helpers.emplace_back([state = state.get()](const std::stop_token &stop) { state->work(stop); });
-  } catch (const std::system_error &) { // the system grants no more threads
+  } catch (const std::system_error &) {
+    state->maxThreads = 1; // the system grants no more threads: link() compiles what waits
   }
   return mlir::success();
 }
