@@ -4,7 +4,7 @@
 #include "codegen/object/ObjectCode.h"
 #include "codegen/plan/BufferOrder.h"
 #include "codegen/plan/PlanBuilder.h"
-#include "codegen/scalar/MathParts.h"
+#include "codegen/scalar/math/MathParts.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "runtime/format/Archive.h"

@@ -1,6 +1,6 @@
 // The C API on top of Program and Session: argument checks and handles only.
 #include "runtime/CApiDevices.h"
-#include "runtime/execute/AsyncRunner.h"
+#include "runtime/execute/session/AsyncRunner.h"
 #include "runtime/format/Expr.h"
 #include "runtime/format/Target.h"
 #include "runtime/support/Format.h"

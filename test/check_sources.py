@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks rules about the sources that no compiler checks: file and function lengths, the files at the top level, and
-which layer and folder may include which."""
+"""Checks rules about the sources that no compiler checks: file and function lengths, the number of entries of a folder,
+the files at the top level, and which layer and folder may include which."""
 import pathlib
 import re
 import shutil
@@ -10,6 +10,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAX_LINES = 500
 MAX_FUNCTION_LINES = 80
+MAX_ENTRIES = 10
 TOP_LEVEL = {"CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json", "CONTRIBUTING.md", "LICENSE", "README.md",
              "SECURITY.md", "docs", "test"}
 
@@ -108,6 +109,18 @@ def folderGraph(files, owners):
     return graph
 
 
+def entryErrors(files):
+    """Yields an error per folder of a layer with too many entries. A source counts as one entry with its headers, and so
+    does a folder; the files that describe the build do not count."""
+    entries = {}
+    for path in files:
+        if path.parts[0] in LAYERS and path.name not in {"CMakeLists.txt", "exports.map", ".clang-tidy"}:
+            for folder, entry in zip(path.parents, (path.stem, *(parent.name for parent in path.parents))):
+                entries.setdefault(folder, set()).add(entry)
+    return [f"{folder}: {len(names)} entries, more than {MAX_ENTRIES}; sort them into folders"
+            for folder, names in sorted(entries.items()) if folder.parts and len(names) > MAX_ENTRIES]
+
+
 def cycleErrors(graph):
     """Yields an error per cycle of folders, found by depth-first search."""
     done, errors = set(), []
@@ -146,6 +159,7 @@ def main():
                           for length, first in functionLengths(text) if length > MAX_FUNCTION_LINES)
         if path.parts[0] in LAYERS:
             errors.extend(includeErrors(path, text, owners))
+    errors.extend(entryErrors(files))
     errors.extend(cycleErrors(folderGraph(files, owners)))
     print("\n".join(errors) or f"{len(files)} files are in order", file=sys.stderr if errors else sys.stdout)
     return 1 if errors else 0

@@ -1,6 +1,6 @@
-// Interface of the emitters of kernel families, one per row of passes/kernels/KernelFamilies.def.
+// Interface of the emitters of kernel families, one per row of passes/kernels/families/KernelFamilies.def.
 #pragma once
-#include "codegen/emit/PointEmitter.h"
+#include "codegen/emit/element/PointEmitter.h"
 #include "passes/TargetIndependent.h"
 
 namespace burin::codegen {
@@ -26,6 +26,6 @@ using LaunchOnGpu = GpuLaunch;
 using LaunchOnHopper = GpuLaunch;
 using LaunchOnGpuWithTf32 = GpuLaunch;
 #define KERNEL_FAMILY(id, name, device, accepts, emit) LaunchOn##device emit(const KernelEmission &);
-#include "passes/kernels/KernelFamilies.def"
+#include "passes/kernels/families/KernelFamilies.def"
 
 } // namespace burin::codegen

@@ -1,5 +1,5 @@
 #include "codegen/emit/Reducer.h"
-#include "codegen/emit/ElementEmitter.h"
+#include "codegen/emit/element/ElementEmitter.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 // One reduction: its accumulators, and how they are updated, combined and finished. 16-bit floats are accumulated in
 // f32; an accumulator is a scalar, or a vector of partial results.
 #pragma once
-#include "codegen/emit/KernelBuilder.h"
+#include "codegen/emit/builder/KernelBuilder.h"
 
 namespace burin::codegen {
 

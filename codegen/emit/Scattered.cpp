@@ -1,5 +1,5 @@
 #include "codegen/emit/Scattered.h"
-#include "codegen/scalar/Scalar.h"
+#include "codegen/scalar/base/Scalar.h"
 
 using namespace mlir;
 using namespace burin::ir;

@@ -1,6 +1,6 @@
 // Shared code of scatter kernels.
 #pragma once
-#include "codegen/emit/KernelBuilder.h"
+#include "codegen/emit/builder/KernelBuilder.h"
 
 namespace burin::codegen {
 

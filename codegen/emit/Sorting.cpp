@@ -1,5 +1,5 @@
 #include "codegen/emit/Sorting.h"
-#include "codegen/scalar/Scalar.h"
+#include "codegen/scalar/base/Scalar.h"
 
 using namespace mlir;
 

@@ -1,6 +1,6 @@
 // Sorting in a kernel: keys with their positions, in scratch memory.
 #pragma once
-#include "codegen/emit/KernelBuilder.h"
+#include "codegen/emit/builder/KernelBuilder.h"
 
 namespace burin::codegen {
 

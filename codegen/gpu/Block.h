@@ -1,6 +1,6 @@
 // Primitives of the threads of a block: indices, barriers, shuffles, shared memory.
 #pragma once
-#include "codegen/emit/KernelBuilder.h"
+#include "codegen/emit/builder/KernelBuilder.h"
 
 namespace burin::codegen {
 

@@ -1,4 +1,4 @@
-// Kernels for GPUs. Their families are in passes/kernels/KernelFamilies.def:
+// Kernels for GPUs. Their families are in passes/kernels/families/KernelFamilies.def:
 //
 // - gpu-map: no reductions. Adjacent threads compute adjacent elements, in vectors of 16 bytes where possible.
 // - gpu-rows: reductions. A warp or a block per row if the innermost dimension is reduced, else a thread per column.

@@ -1,6 +1,6 @@
 // The results of a kernel, stored by many threads concurrently.
 #pragma once
-#include "codegen/emit/PointEmitter.h"
+#include "codegen/emit/element/PointEmitter.h"
 
 namespace burin::codegen {
 

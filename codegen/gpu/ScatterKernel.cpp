@@ -3,7 +3,7 @@
 #include "codegen/emit/Scattered.h"
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
-#include "passes/kernels/KernelFamily.h"
+#include "passes/kernels/families/KernelFamily.h"
 
 using namespace mlir;
 using namespace burin::ir;

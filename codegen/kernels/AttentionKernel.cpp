@@ -7,8 +7,8 @@
 // in a fixed tree. A single tile, as in decoding one token, reads each key once; it transposes keys in registers
 // and multiplies them there, as writing panels would take longer than reading the keys from memory.
 #include "codegen/emit/KernelEmitters.h"
-#include "codegen/kernels/contraction/Microkernel.h"
-#include "codegen/scalar/Math.h"
+#include "codegen/kernels/contraction/microkernel/Microkernel.h"
+#include "codegen/scalar/math/Math.h"
 #include <cmath>
 
 using namespace mlir;

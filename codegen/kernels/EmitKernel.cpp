@@ -1,7 +1,7 @@
 #include "codegen/kernels/EmitKernel.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "passes/analysis/ValueChecks.h"
-#include "passes/kernels/KernelFamily.h"
+#include "passes/kernels/families/KernelFamily.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -22,7 +22,7 @@ struct Emitter {
 // In the order of passes::Family.
 constexpr Emitter emitters[] = {
 #define KERNEL_FAMILY(id, name, device, accepts, emit) Emitter(emit),
-#include "passes/kernels/KernelFamilies.def"
+#include "passes/kernels/families/KernelFamilies.def"
 };
 
 passes::DeviceKind deviceOf(const Target &target) {

@@ -2,7 +2,7 @@
 #include "codegen/emit/KernelEmitters.h"
 #include "codegen/emit/Scattered.h"
 #include "codegen/emit/Sorting.h"
-#include "codegen/scalar/Scalar.h"
+#include "codegen/scalar/base/Scalar.h"
 #include "passes/Passes.h"
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 // Non-maximum suppression: candidates of a class in order of decreasing score, each compared with the selected boxes.
-#include "codegen/emit/Boxes.h"
 #include "codegen/emit/KernelEmitters.h"
 #include "codegen/emit/Sorting.h"
+#include "codegen/emit/element/Boxes.h"
 
 using namespace mlir;
 using namespace burin::ir;

@@ -1,6 +1,6 @@
 #include "codegen/object/GpuCode.h"
 #include "codegen/object/ObjectCode.h"
-#include "codegen/scalar/Math.h"
+#include "codegen/scalar/math/Math.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"

@@ -1,5 +1,5 @@
 #include "codegen/plan/BufferOrder.h"
-#include "passes/analysis/KernelCost.h"
+#include "passes/analysis/cost/KernelCost.h"
 #include "runtime/format/ArenaPlacement.h"
 #include <numeric>
 

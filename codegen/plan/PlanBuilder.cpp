@@ -3,10 +3,10 @@
 #include "ir/dialect/Carried.h"
 #include "ir/dialect/SizePlaces.h"
 #include "passes/Passes.h"
-#include "passes/analysis/DataDependentSizes.h"
 #include "passes/analysis/IterationSpace.h"
-#include "passes/analysis/KernelCost.h"
 #include "passes/analysis/ValueChecks.h"
+#include "passes/analysis/cost/DataDependentSizes.h"
+#include "passes/analysis/cost/KernelCost.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;

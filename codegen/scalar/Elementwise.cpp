@@ -1,5 +1,5 @@
 #include "codegen/scalar/Elementwise.h"
-#include "codegen/scalar/Math.h"
+#include "codegen/scalar/math/Math.h"
 #include "ir/dialect/Burin.h"
 #include "llvm/ADT/STLExtras.h"
 

@@ -1,6 +1,6 @@
 // Conversions between element types.
 #include "codegen/scalar/Elementwise.h"
-#include "codegen/scalar/Scalar.h"
+#include "codegen/scalar/base/Scalar.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include <cmath>
 

@@ -1,5 +1,5 @@
 // Division and powers. Integers never trap: a zero divisor gives 0, the smallest integer divided by -1 wraps.
-#include "codegen/scalar/MathParts.h"
+#include "codegen/scalar/math/MathParts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include <cmath>

@@ -1,7 +1,7 @@
 // Text generation: one artifact reads a prompt and goes on from it, with a cache that it updates in place.
 #include <burin/burin.h>
-#include <burin/program.h>
-#include <burin/transformer.h>
+#include <burin/graph/program.h>
+#include <burin/nn/transformer.h>
 #include <iostream>
 using namespace burin;
 

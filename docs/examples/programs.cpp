@@ -1,7 +1,7 @@
 // Several functions over the same weights: a training step and the prediction that uses what it learns.
 #include <burin/burin.h>
-#include <burin/losses.h>
-#include <burin/optim.h>
+#include <burin/nn/losses.h>
+#include <burin/training/optim.h>
 #include <iostream>
 using namespace burin;
 

@@ -1,9 +1,9 @@
-#include "burin/creation.h"
-#include "burin/data.h"
+#include "burin/tensor/creation.h"
+#include "burin/training/data.h"
 #include "frontend/data/DlpackAbi.h"
-#include "frontend/tensor/Creation.h"
-#include "frontend/tensor/LocationScope.h"
 #include "frontend/tensor/OnDevice.h"
+#include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/functions/Creation.h"
 
 namespace burin {
 

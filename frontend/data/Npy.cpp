@@ -1,8 +1,8 @@
-#include "burin/creation.h"
-#include "burin/data.h"
-#include "frontend/tensor/Creation.h"
-#include "frontend/tensor/LocationScope.h"
+#include "burin/tensor/creation.h"
+#include "burin/training/data.h"
 #include "frontend/tensor/OnDevice.h"
+#include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/functions/Creation.h"
 #include "runtime/format/Archive.h"
 #include "runtime/npy/NpyZip.h"
 

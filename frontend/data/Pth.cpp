@@ -1,12 +1,12 @@
 // PyTorch's .pt and .pth files: a zip archive with the pickle of a state dict (data.pkl) and the elements of its
 // tensors (data/0, data/1, …), to which the pickle refers.
-#include "burin/creation.h"
-#include "burin/data.h"
+#include "burin/tensor/creation.h"
+#include "burin/training/data.h"
 #include "frontend/data/Mapping.h"
 #include "frontend/data/Pickle.h"
-#include "frontend/tensor/Creation.h"
-#include "frontend/tensor/LocationScope.h"
 #include "frontend/tensor/OnDevice.h"
+#include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/functions/Creation.h"
 #include "runtime/npy/Zip.h"
 #include <algorithm>
 #include <map>

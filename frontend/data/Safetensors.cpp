@@ -1,10 +1,10 @@
 #include "runtime/format/Safetensors.h"
-#include "burin/creation.h"
-#include "burin/data.h"
+#include "burin/tensor/creation.h"
+#include "burin/training/data.h"
 #include "frontend/data/Mapping.h"
-#include "frontend/tensor/Creation.h"
-#include "frontend/tensor/LocationScope.h"
 #include "frontend/tensor/OnDevice.h"
+#include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/functions/Creation.h"
 #include "runtime/format/Archive.h"
 #include <algorithm>
 

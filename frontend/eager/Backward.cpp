@@ -1,11 +1,11 @@
 // backward() and grad(), and gradients as attributes of tensors.
-#include "burin/creation.h"
-#include "burin/gradients.h"
 #include "burin/ops.h"
-#include "frontend/gradients/Rules.h"
-#include "frontend/tape/Tape.h"
-#include "frontend/tensor/LocationScope.h"
+#include "burin/tensor/creation.h"
+#include "burin/training/gradients.h"
+#include "frontend/tensor/context/LocationScope.h"
 #include "frontend/trace/Trace.h"
+#include "frontend/transforms/gradients/Rules.h"
+#include "frontend/transforms/tape/Tape.h"
 
 namespace burin {
 

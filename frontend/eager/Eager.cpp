@@ -2,9 +2,9 @@
 #include "frontend/eager/Move.h"
 #include "frontend/eager/Record.h"
 #include "frontend/execute/EagerKernel.h"
-#include "frontend/tape/Tape.h"
-#include "frontend/tensor/Creation.h"
 #include "frontend/tensor/OnDevice.h"
+#include "frontend/tensor/functions/Creation.h"
+#include "frontend/transforms/tape/Tape.h"
 #include <unordered_map>
 
 namespace burin::detail {

@@ -1,10 +1,10 @@
 // Functions based on gradients: custom gradients, products with Jacobians and Hessians, checks.
-#include "burin/creation.h"
-#include "burin/gradients.h"
 #include "burin/ops.h"
-#include "frontend/tape/Tape.h"
-#include "frontend/tensor/LocationScope.h"
+#include "burin/tensor/creation.h"
+#include "burin/training/gradients.h"
+#include "frontend/tensor/context/LocationScope.h"
 #include "frontend/trace/Trace.h"
+#include "frontend/transforms/tape/Tape.h"
 #include <cmath>
 #include <sstream>
 

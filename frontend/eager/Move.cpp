@@ -1,10 +1,10 @@
 #include "frontend/eager/Move.h"
-#include "burin/gradients.h"
 #include "burin/ops.h"
-#include "frontend/tape/Tape.h"
-#include "frontend/tensor/LocationScope.h"
+#include "burin/training/gradients.h"
 #include "frontend/tensor/OnDevice.h"
+#include "frontend/tensor/context/LocationScope.h"
 #include "frontend/trace/Trace.h"
+#include "frontend/transforms/tape/Tape.h"
 
 namespace burin {
 

@@ -1,7 +1,7 @@
 // Moves the operands of a call to one device.
 #pragma once
-#include "burin/device.h"
-#include "frontend/tensor/TensorState.h"
+#include "burin/tensor/device.h"
+#include "frontend/tensor/core/TensorState.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace burin::detail {

@@ -1,8 +1,8 @@
-#include "frontend/tape/RowGradient.h"
-#include "burin/creation.h"
+#include "frontend/transforms/tape/RowGradient.h"
 #include "burin/ops.h"
-#include "frontend/tape/Tape.h"
+#include "burin/tensor/creation.h"
 #include "frontend/trace/Trace.h"
+#include "frontend/transforms/tape/Tape.h"
 
 namespace burin::detail {
 

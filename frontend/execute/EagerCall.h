@@ -1,7 +1,7 @@
 // An eager call in normal form: what kernels and gradients are compiled for.
 #pragma once
-#include "frontend/tensor/EagerKey.h"
 #include "frontend/tensor/Normalize.h"
+#include "frontend/tensor/core/EagerKey.h"
 
 namespace burin::detail {
 

@@ -1,6 +1,6 @@
 // Compiled code of single ops.
 #pragma once
-#include "burin/graph.h"
+#include "burin/graph/graph.h"
 #include "frontend/execute/EagerCall.h"
 #include "frontend/execute/Executable.h"
 

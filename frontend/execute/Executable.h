@@ -1,9 +1,9 @@
 // Loaded code with asynchronous runs.
 #pragma once
-#include "burin/graph.h"
-#include "frontend/tensor/HostFunctions.h"
+#include "burin/graph/graph.h"
 #include "frontend/tensor/OnDevice.h"
-#include "runtime/execute/Session.h"
+#include "frontend/tensor/functions/HostFunctions.h"
+#include "runtime/execute/session/Session.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <chrono>
 #include <mutex>

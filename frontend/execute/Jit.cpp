@@ -1,12 +1,12 @@
 // Jitted functions: traced and compiled once per argument types, run with their states.
 #include "frontend/execute/Executable.h"
 #include "frontend/execute/JitCheck.h"
-#include "frontend/tape/Opaque.h"
-#include "frontend/tensor/AutocastScope.h"
-#include "frontend/tensor/EagerKey.h"
-#include "frontend/tensor/LocationScope.h"
 #include "frontend/tensor/OnDevice.h"
+#include "frontend/tensor/context/AutocastScope.h"
+#include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/core/EagerKey.h"
 #include "frontend/trace/Origins.h"
+#include "frontend/transforms/tape/Opaque.h"
 #include <cstdio>
 #include <list>
 #include <random>

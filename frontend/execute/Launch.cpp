@@ -1,7 +1,7 @@
 // Calls of loaded code: at once on this thread, or as a task.
 #include "frontend/execute/Executable.h"
-#include "frontend/tensor/Creation.h"
-#include "frontend/tensor/ModuleContext.h"
+#include "frontend/tensor/context/ModuleContext.h"
+#include "frontend/tensor/functions/Creation.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace burin::detail {

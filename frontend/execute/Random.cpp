@@ -1,12 +1,12 @@
 // Generators: keys, and distributions composed of the random ops.
-#include "burin/random.h"
-#include "burin/creation.h"
-#include "burin/graph.h"
+#include "burin/tensor/random.h"
+#include "burin/graph/graph.h"
 #include "burin/ops.h"
+#include "burin/tensor/creation.h"
 #include "frontend/execute/EagerKernel.h"
-#include "frontend/tensor/Creation.h"
-#include "frontend/tensor/LocationScope.h"
 #include "frontend/tensor/OnDevice.h"
+#include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/functions/Creation.h"
 #include "frontend/trace/Trace.h"
 #include "ir/reference/ops/ReferenceRandom.h"
 #include <cmath>

@@ -1,5 +1,5 @@
 #include "burin/threads.h"
-#include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/context/LocationScope.h"
 #include "runtime/threads/CpuTopology.h"
 #include "runtime/threads/Pool.h"
 

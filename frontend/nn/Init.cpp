@@ -1,8 +1,8 @@
-#include "burin/init.h"
-#include "burin/creation.h"
+#include "burin/nn/init.h"
 #include "burin/ops.h"
-#include "frontend/tensor/Creation.h"
-#include "frontend/tensor/LocationScope.h"
+#include "burin/tensor/creation.h"
+#include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/functions/Creation.h"
 #include <cmath>
 
 namespace burin::nn::init {

@@ -1,6 +1,6 @@
 // Helpers of the layers.
 #pragma once
-#include "burin/layers.h"
+#include "burin/nn/layers.h"
 #include "burin/ops.h"
 #include <string>
 

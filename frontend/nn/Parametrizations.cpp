@@ -1,9 +1,9 @@
-#include "burin/parametrizations.h"
-#include "burin/creation.h"
-#include "burin/gradients.h"
+#include "burin/nn/parametrizations.h"
 #include "burin/ops.h"
+#include "burin/tensor/creation.h"
+#include "burin/training/gradients.h"
 #include "frontend/nn/Layer.h"
-#include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/context/LocationScope.h"
 
 namespace burin::nn::parametrize {
 

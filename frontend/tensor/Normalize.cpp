@@ -1,5 +1,5 @@
 #include "frontend/tensor/Normalize.h"
-#include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/context/LocationScope.h"
 #include "mlir/IR/Builders.h"
 
 namespace burin::detail {

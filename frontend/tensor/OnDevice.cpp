@@ -1,6 +1,6 @@
 #include "frontend/tensor/OnDevice.h"
-#include "frontend/tensor/LocationScope.h"
-#include "runtime/execute/Session.h"
+#include "frontend/tensor/context/LocationScope.h"
+#include "runtime/execute/session/Session.h"
 #include <map>
 #include <ostream>
 

@@ -1,8 +1,8 @@
 // Tensor elements on a GPU.
 #pragma once
-#include "burin/device.h"
-#include "frontend/tensor/TensorState.h"
-#include "runtime/execute/PendingRun.h"
+#include "burin/tensor/device.h"
+#include "frontend/tensor/core/TensorState.h"
+#include "runtime/execute/session/PendingRun.h"
 
 namespace burin::detail {
 

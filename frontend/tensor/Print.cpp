@@ -1,6 +1,6 @@
 // Prints tensors as text.
-#include "frontend/tensor/LocationScope.h"
-#include "frontend/tensor/TensorState.h"
+#include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/core/TensorState.h"
 #include "runtime/support/TensorText.h"
 #include <ostream>
 

@@ -1,6 +1,6 @@
 #include "burin/tensor.h"
-#include "frontend/tensor/LocationScope.h"
 #include "frontend/tensor/OnDevice.h"
+#include "frontend/tensor/context/LocationScope.h"
 #include <algorithm>
 #include <ostream>
 

@@ -1,8 +1,8 @@
 // Methods and functions that differ from the op of the same name.
 #include "burin/ops.h"
-#include "burin/reductions.h"
-#include "frontend/tensor/LocationScope.h"
-#include "frontend/tensor/TensorState.h"
+#include "burin/tensor/reductions.h"
+#include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/core/TensorState.h"
 
 namespace burin {
 

@@ -1,7 +1,7 @@
 // The module behind a Graph.
 #pragma once
-#include "burin/graph.h"
-#include "frontend/tensor/HostFunctions.h"
+#include "burin/graph/graph.h"
+#include "frontend/tensor/functions/HostFunctions.h"
 #include "ir/dialect/Burin.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -1,6 +1,6 @@
 // Sizes as operands of tensor ops.
-#include "frontend/tensor/Creation.h"
-#include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/functions/Creation.h"
 #include "frontend/trace/Trace.h"
 
 namespace burin {

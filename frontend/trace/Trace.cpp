@@ -1,6 +1,6 @@
 #include "burin/ops.h"
-#include "frontend/tensor/LocationScope.h"
 #include "frontend/tensor/OnDevice.h"
+#include "frontend/tensor/context/LocationScope.h"
 #include "frontend/trace/FunctionScope.h"
 #include "frontend/trace/Origins.h"
 #include "ir/dialect/SizePlaces.h"

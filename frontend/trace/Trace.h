@@ -1,12 +1,12 @@
 // Recording of ops in a graph.
 #pragma once
-#include "burin/control.h"
-#include "burin/gradients.h"
-#include "burin/observed.h"
-#include "burin/vmap.h"
-#include "frontend/tensor/Cell.h"
+#include "burin/graph/control.h"
+#include "burin/graph/observed.h"
+#include "burin/graph/vmap.h"
+#include "burin/training/gradients.h"
 #include "frontend/tensor/Normalize.h"
-#include "frontend/tensor/TensorState.h"
+#include "frontend/tensor/core/Cell.h"
+#include "frontend/tensor/core/TensorState.h"
 #include "frontend/trace/Escapes.h"
 #include "frontend/trace/GraphData.h"
 #include "ir/reference/ReferenceTensor.h"

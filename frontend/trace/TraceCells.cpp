@@ -1,5 +1,5 @@
 // Parameters and buffers in a trace: reads and writes, and their representation in the graph.
-#include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/context/LocationScope.h"
 #include "frontend/trace/FunctionScope.h"
 #include "frontend/trace/Origins.h"
 #include "llvm/ADT/BitVector.h"

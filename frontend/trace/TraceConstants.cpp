@@ -1,6 +1,6 @@
 // Evaluation of traced tensors that depend on constants only.
-#include "burin/creation.h"
-#include "frontend/tensor/LocationScope.h"
+#include "burin/tensor/creation.h"
+#include "frontend/tensor/context/LocationScope.h"
 #include "frontend/trace/Trace.h"
 #include "ir/reference/Reference.h"
 #include "llvm/ADT/SetVector.h"

@@ -1,5 +1,5 @@
-#include "burin/checkpoint.h"
-#include "frontend/tensor/LocationScope.h"
+#include "burin/training/checkpoint.h"
+#include "frontend/tensor/context/LocationScope.h"
 #include <algorithm>
 #include <filesystem>
 #include <future>

@@ -1,9 +1,9 @@
 // Data sets in memory and from files, and transforms of images.
-#include "burin/creation.h"
-#include "burin/dataset.h"
-#include "burin/indexing.h"
 #include "burin/ops.h"
-#include "frontend/tensor/LocationScope.h"
+#include "burin/tensor/creation.h"
+#include "burin/tensor/indexing.h"
+#include "burin/training/dataset.h"
+#include "frontend/tensor/context/LocationScope.h"
 #include "frontend/training/Shuffle.h"
 #include <algorithm>
 #include <cstring>

@@ -1,8 +1,8 @@
 // The data loader: an epoch is a list of batches, which worker threads make ahead and the loop takes in order.
-#include "burin/creation.h"
-#include "burin/dataset.h"
-#include "frontend/tensor/Creation.h"
-#include "frontend/tensor/LocationScope.h"
+#include "burin/tensor/creation.h"
+#include "burin/training/dataset.h"
+#include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/functions/Creation.h"
 #include "frontend/training/Shuffle.h"
 #include "ir/reference/ops/ReferenceRandom.h"
 #include <algorithm>

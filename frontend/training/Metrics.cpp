@@ -1,11 +1,11 @@
 // Metrics and the progress bar.
-#include "burin/checkpoint.h"
-#include "burin/creation.h"
-#include "burin/gradients.h"
 #include "burin/ops.h"
-#include "burin/reductions.h"
-#include "burin/selection.h"
-#include "frontend/tensor/LocationScope.h"
+#include "burin/tensor/creation.h"
+#include "burin/tensor/reductions.h"
+#include "burin/tensor/selection.h"
+#include "burin/training/checkpoint.h"
+#include "burin/training/gradients.h"
+#include "frontend/tensor/context/LocationScope.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

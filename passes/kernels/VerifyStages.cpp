@@ -3,7 +3,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/OpFacts.h"
 #include "passes/analysis/SlidingWindow.h"
-#include "passes/kernels/KernelFamily.h"
+#include "passes/kernels/families/KernelFamily.h"
 
 using namespace mlir;
 using namespace burin::ir;

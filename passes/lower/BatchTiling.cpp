@@ -4,9 +4,9 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/Passes.h"
 #include "passes/analysis/BatchSemantics.h"
-#include "passes/analysis/DataDependentSizes.h"
 #include "passes/analysis/IterationSpace.h"
 #include "passes/analysis/OpFacts.h"
+#include "passes/analysis/cost/DataDependentSizes.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;

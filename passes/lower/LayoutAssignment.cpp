@@ -5,7 +5,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/analysis/LayoutModel.h"
-#include "passes/analysis/MinCut.h"
+#include "passes/analysis/cost/MinCut.h"
 
 using namespace mlir;
 using namespace burin::ir;

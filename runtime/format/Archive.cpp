@@ -1,6 +1,6 @@
 #include "runtime/format/Archive.h"
-#include "runtime/format/Checksum.h"
-#include "runtime/format/Cursor.h"
+#include "runtime/support/Checksum.h"
+#include "runtime/support/Cursor.h"
 #include "runtime/support/FileReplacement.h"
 #include "runtime/support/Format.h"
 #include <algorithm>

@@ -47,7 +47,7 @@ def generate(folder, build, tools):
     """Runs tablegen and opgen.py on the changed definitions; the output precedes that of the build on the include
     path."""
     made = folder / "generated"
-    for name in ("ir", "passes/analysis", "codegen/emit", "codegen/scalar", "include/burin"):
+    for name in ("ir", "passes/analysis", "codegen/emit/element", "codegen/scalar", "include/burin"):
         (made / name).mkdir(parents=True)
     includes = [f"-I{tools['include']}", f"-I{folder}"]
     run(tools["mlir-tblgen"], "-gen-pass-decls", "-name", "Burin", *includes, folder / "passes/Passes.td", "-o",
@@ -57,7 +57,7 @@ def generate(folder, build, tools):
     run(tools["llvm-tblgen"], "--dump-json", *includes, folder / "ir/ops/Ops.td", "-o", made / "Ops.json")
     for what, path in {"ids": "ir/OpIds.inc", "facts": "passes/analysis/OpFacts.inc", "parts": "passes/analysis/PartRules.inc",
                        "layout": "passes/analysis/LayoutRules.inc", "flops": "passes/analysis/FlopRules.inc",
-                       "element": "codegen/emit/ElementRules.inc", "lowering": "codegen/scalar/ElementwiseLowering.inc",
+                       "element": "codegen/emit/element/ElementRules.inc", "lowering": "codegen/scalar/ElementwiseLowering.inc",
                        "api-header": "include/burin/ops.h", "api-methods": "include/burin/tensor_methods.h"}.items():
         run(sys.executable, folder / "tools/cmake/opgen.py", made / "Ops.json", what, "-o", made / path)
     return made

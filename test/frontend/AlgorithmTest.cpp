@@ -1,6 +1,6 @@
 // Algorithms with data-dependent control flow give the same bits eagerly, jitted and from an artifact.
 #include "test/frontend/Check.h"
-#include <burin/control.h>
+#include <burin/graph/control.h>
 
 namespace {
 

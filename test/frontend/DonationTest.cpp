@@ -1,11 +1,11 @@
 // Jitted functions overwrite the old values of states if nobody else holds them.
 #include "frontend/data/DlpackAbi.h"
-#include "runtime/execute/AsyncRunner.h"
+#include "runtime/execute/session/AsyncRunner.h"
 #include "runtime/support/Memory.h"
 #include "test/frontend/Check.h"
 #include <array>
-#include <burin/data.h>
-#include <burin/optim.h>
+#include <burin/training/data.h>
+#include <burin/training/optim.h>
 #include <cstring>
 #include <deque>
 #include <filesystem>

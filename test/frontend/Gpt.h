@@ -1,8 +1,8 @@
 // GPT-2's network with a key-value cache, for the tests of text generation.
 #pragma once
 #include <burin/burin.h>
-#include <burin/program.h>
-#include <burin/transformer.h>
+#include <burin/graph/program.h>
+#include <burin/nn/transformer.h>
 
 namespace burin::test {
 

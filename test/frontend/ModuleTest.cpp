@@ -1,5 +1,5 @@
 #include "test/frontend/Check.h"
-#include <burin/layer.h>
+#include <burin/nn/layer.h>
 #include <cmath>
 
 namespace {

@@ -1,10 +1,10 @@
 // Several functions over the same parameters, in one artifact.
 #include "test/frontend/Check.h"
 #include "test/onnx/Folder.h"
-#include <burin/losses.h>
-#include <burin/optim.h>
-#include <burin/program.h>
-#include <burin/states.h>
+#include <burin/graph/program.h>
+#include <burin/graph/states.h>
+#include <burin/nn/losses.h>
+#include <burin/training/optim.h>
 #include <thread>
 
 using test::Folder;

@@ -1,7 +1,7 @@
 // Functions that set parameters, traced and saved: their states live in the artifact.
 #include "test/frontend/Check.h"
-#include <burin/losses.h>
-#include <burin/optim.h>
+#include <burin/nn/losses.h>
+#include <burin/training/optim.h>
 #include <cstdlib>
 
 namespace {

@@ -1,6 +1,6 @@
 // State of jitted functions: parameters and buffers that they read and set.
 #include "test/frontend/Check.h"
-#include <burin/optim.h>
+#include <burin/training/optim.h>
 #include <cmath>
 #include <thread>
 

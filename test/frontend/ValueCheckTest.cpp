@@ -2,8 +2,8 @@
 // reports the error.
 #include "test/frontend/Check.h"
 #include "test/onnx/Folder.h"
-#include <burin/losses.h>
-#include <burin/program.h>
+#include <burin/graph/program.h>
+#include <burin/nn/losses.h>
 
 /// Checks that the error occurs during a run and names the lines of the failing calls.
 #define CHECK_FAILS(code, ...)                                                                                         \

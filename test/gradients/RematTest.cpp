@@ -1,7 +1,7 @@
 // Rematerialization: the same gradients in less memory.
-#include "burin/losses.h"
+#include "burin/nn/losses.h"
 #include "test/frontend/Check.h"
-#include <burin/autocast.h>
+#include <burin/training/autocast.h>
 
 namespace {
 

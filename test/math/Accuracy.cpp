@@ -1,7 +1,7 @@
 // Evaluates the elementary functions over the range of floats and prints the largest error of each; docs/numerics.md
 // lists them.
 //   Accuracy [--all] [--time] [function…]     --all: every float instead of a sample; --time: ns per element
-#include "codegen/scalar/Math.h"
+#include "codegen/scalar/math/Math.h"
 #include "test/math/Jit.h"
 #include <bit>
 #include <chrono>

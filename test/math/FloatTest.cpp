@@ -1,5 +1,5 @@
 // Compares float arithmetic that is exact or correctly rounded with plain C++.
-#include "codegen/scalar/Math.h"
+#include "codegen/scalar/math/Math.h"
 #include "test/math/Samples.h"
 
 using namespace burin;

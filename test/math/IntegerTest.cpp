@@ -1,5 +1,5 @@
 // Compares integer and bool arithmetic with plain C++ on 128-bit integers.
-#include "codegen/scalar/Math.h"
+#include "codegen/scalar/math/Math.h"
 #include "test/math/Samples.h"
 
 using namespace burin;

@@ -1,5 +1,5 @@
 #include "test/math/Jit.h"
-#include "codegen/scalar/MathParts.h"
+#include "codegen/scalar/math/MathParts.h"
 #include "codegen/target/Target.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

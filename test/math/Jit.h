@@ -1,6 +1,6 @@
 // Compiles Scalar code in this process: each function becomes a loop over arrays.
 #pragma once
-#include "codegen/scalar/Scalar.h"
+#include "codegen/scalar/base/Scalar.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include <functional>

@@ -1,8 +1,8 @@
 // Tests ops of ONNX Runtime's own domain against ONNX Runtime's results, and those that its optimiser writes also with
 // symbolic sizes. contrib/generate.py writes the cases.
-#include "burin/creation.h"
 #include "burin/onnx.h"
 #include "burin/ops.h"
+#include "burin/tensor/creation.h"
 #include "test/onnx/Folder.h"
 #include "test/onnx/ModelWriter.h"
 #include <catch2/catch.hpp>

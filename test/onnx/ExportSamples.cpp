@@ -10,7 +10,7 @@
 #include "frontend/trace/GraphData.h"
 #include "test/ops/Row.h"
 #include <burin/burin.h>
-#include <burin/transformer.h>
+#include <burin/nn/transformer.h>
 #include <cstdio>
 #include <fstream>
 

@@ -5,9 +5,9 @@
 #include "test/frontend/Check.h"
 #include "test/onnx/Folder.h"
 #include "test/ops/Row.h"
-#include <burin/layer.h>
-#include <burin/program.h>
-#include <burin/transformer.h>
+#include <burin/graph/program.h>
+#include <burin/nn/layer.h>
+#include <burin/nn/transformer.h>
 #include <fstream>
 #include <set>
 #include <sstream>

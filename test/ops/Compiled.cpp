@@ -1,5 +1,5 @@
 // Runs artifacts in guarded memory, so that invalid accesses of kernels are detected.
-#include "runtime/execute/Session.h"
+#include "runtime/execute/session/Session.h"
 #include "test/ops/Graph.h"
 #include <algorithm>
 #include <cstdlib>

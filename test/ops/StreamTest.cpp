@@ -3,7 +3,7 @@
 #include "codegen/Compiler.h"
 #include "ir/dialect/Burin.h"
 #include "mlir/Parser/Parser.h"
-#include "runtime/execute/Session.h"
+#include "runtime/execute/session/Session.h"
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>

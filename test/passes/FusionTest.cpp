@@ -2,7 +2,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/Passes.h"
-#include "passes/kernels/MergeRules.h"
+#include "passes/kernels/fusion/MergeRules.h"
 #include <catch2/catch.hpp>
 
 using namespace burin;
@@ -136,7 +136,7 @@ TEST_CASE("Ops whose elements kernels ask for have a rule for them") {
   };
   constexpr Rule rules[] = {
 #define OP_RULE(op, rule) {#op, #rule},
-#include "codegen/emit/ElementRules.inc"
+#include "codegen/emit/element/ElementRules.inc"
   };
   constexpr OpFacts facts[] = {
 #include "passes/analysis/OpFacts.inc"

@@ -1,6 +1,6 @@
 // The file format: written artifacts are read back unchanged; damaged ones are refused without a crash.
-#include "runtime/format/Checksum.h"
-#include "runtime/format/Cursor.h"
+#include "runtime/support/Checksum.h"
+#include "runtime/support/Cursor.h"
 #include "test/runtime/Checks.h"
 #include <cstring>
 #include <fcntl.h>

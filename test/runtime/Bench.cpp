@@ -1,5 +1,5 @@
 // Measures overheads of the runtime: loading, binding, a run per step. Needs an otherwise idle machine.
-#include "runtime/format/Checksum.h"
+#include "runtime/support/Checksum.h"
 #include "test/runtime/Model.h"
 #include <benchmark/benchmark.h>
 #include <unistd.h>

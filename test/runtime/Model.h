@@ -1,7 +1,7 @@
 // Artifacts made by hand for the tests of the runtime.
 #pragma once
 #include "runtime/code/Loader.h"
-#include "runtime/execute/Session.h"
+#include "runtime/execute/session/Session.h"
 #include "runtime/format/Archive.h"
 #include <string>
 #include <vector>

@@ -1,5 +1,5 @@
 // Running artifacts: shapes, threads, memory, profiles, asynchronous runs.
-#include "runtime/execute/AsyncRunner.h"
+#include "runtime/execute/session/AsyncRunner.h"
 #include "test/runtime/Checks.h"
 #include <atomic>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Mixed precision: the types that ops compute in, and steps that are skipped because a gradient is not finite.
 #include "test/frontend/Check.h"
-#include <burin/autocast.h>
-#include <burin/losses.h>
+#include <burin/nn/losses.h>
+#include <burin/training/autocast.h>
 #include <cmath>
 
 namespace {

@@ -1,7 +1,7 @@
 // Whole training steps: eager and jitted ones agree, and a jitted one is traced once.
 #include "test/frontend/Check.h"
-#include <burin/losses.h>
-#include <burin/optim.h>
+#include <burin/nn/losses.h>
+#include <burin/training/optim.h>
 
 namespace {
 

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-import catalog
+from networks import catalog
 import numpy
 import report
 

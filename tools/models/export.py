@@ -8,10 +8,10 @@ import argparse
 import os
 import warnings
 
-import catalog
+from networks import catalog
 import numpy
 import torch
-import weights
+from networks import weights
 
 
 def load(model):

@@ -7,7 +7,7 @@ import statistics
 import sys
 import time
 
-import catalog
+from networks import catalog
 import numpy
 
 

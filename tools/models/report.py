@@ -2,7 +2,7 @@
 import subprocess
 import time
 
-import catalog
+from networks import catalog
 
 HEADING = (f"{'model':20} {'variant':14} {'exporter':12} {'compile':>8} {'memory':>8} {'artifact':>9}  "
            f"{'to ORT':>7} {'to f64':>7}  latency in ms: burin, ONNX Runtime, PyTorch")

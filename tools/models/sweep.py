@@ -25,8 +25,8 @@ import re
 import sys
 import warnings
 
-from comparison import Rule, call, compileAndCompare
-from variants import EXPORTS, OPTIMISED, VARIANTS, WRONG, firstLines, isPackaged, variantsOf
+from sweeps.comparison import Rule, call, compileAndCompare
+from sweeps.variants import EXPORTS, OPTIMISED, VARIANTS, WRONG, firstLines, isPackaged, variantsOf
 
 HERE = pathlib.Path(__file__).resolve().parent
 EXPORT_SECONDS, MODEL_SECONDS = 1200, 1800
@@ -105,7 +105,7 @@ def check(options, onnx, inputsBySize, rule):
 
 
 def inputsOf(model):
-    import catalog
+    from networks import catalog
     return {catalog.labelOf(sizes): {name: value.make(name, sizes).numpy() for name, value in model.inputs.items()}
             for sizes in model.sizes}
 
@@ -153,7 +153,7 @@ def checkVariants(options, name):
     folder = options.data / name
     states = States(options, folder)
     if isPackaged(name):
-        import packages
+        from sweeps import packages
         return states.set("file", packages.check(options, name))
     model = find(name)
     inputs, rule = inputsOf(model), Rule(model.tolerance, chooses=model.chooses, exact=exactOf(model))
@@ -209,8 +209,8 @@ def summary(all_):
 
 
 def allModels():
-    import architectures
-    import catalog
+    from networks import architectures
+    from networks import catalog
     return architectures.MODELS + catalog.MODELS
 
 
@@ -256,7 +256,7 @@ def exported(options, name):
 
 
 def main():
-    import packages
+    from sweeps import packages
     options = parse()
     if options.export:
         return exportAll(options.export, options.data / options.export)
@@ -273,7 +273,7 @@ def main():
     kept = lambda options, name: States(options, options.data / name).values
     all_ = inTurn(options, kept if options.kept else checkModel, names)
     if options.docs:
-        import sweep_page
+        from sweeps import sweep_page
         older = [name for name in names if States(options, options.data / name).isOlder]
         sweep_page.write(all_, older, HERE.parent.parent / "docs/sweep.md")
     sys.exit(0 if summary(all_) else 1)

@@ -1,6 +1,6 @@
 #include "codegen/gpu/attention/AttentionSides.h"
 #include "codegen/scalar/Elementwise.h"
-#include "codegen/scalar/Math.h"
+#include "codegen/scalar/math/Math.h"
 #include <cmath>
 
 using namespace mlir;

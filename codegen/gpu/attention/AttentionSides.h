@@ -1,7 +1,7 @@
 // Operands of attention on a GPU: sizes, positions of elements in query, key and value, and masking of scores.
 #pragma once
-#include "codegen/emit/PointEmitter.h"
-#include "codegen/scalar/Scalar.h"
+#include "codegen/emit/element/PointEmitter.h"
+#include "codegen/scalar/base/Scalar.h"
 
 namespace burin::codegen {
 

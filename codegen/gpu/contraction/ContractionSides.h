@@ -1,6 +1,6 @@
 // Operands of `burin.contract` on a GPU: sizes, and positions of elements of both operands and of the result.
 #pragma once
-#include "codegen/emit/ElementEmitter.h"
+#include "codegen/emit/element/ElementEmitter.h"
 
 namespace burin::codegen {
 

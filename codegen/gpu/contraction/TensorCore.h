@@ -1,6 +1,6 @@
 // Tensor-core instructions of warps, and asynchronous copies of threads (compute capability 8.0).
 #pragma once
-#include "codegen/emit/KernelBuilder.h"
+#include "codegen/emit/builder/KernelBuilder.h"
 
 namespace burin::codegen {
 

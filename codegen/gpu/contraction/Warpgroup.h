@@ -1,7 +1,7 @@
 // Instructions of warpgroups, four warps that multiply matrices in shared memory together (compute capability 9.0a),
 // and barriers in shared memory, which also wait for copies.
 #pragma once
-#include "codegen/emit/KernelBuilder.h"
+#include "codegen/emit/builder/KernelBuilder.h"
 
 namespace burin::codegen {
 

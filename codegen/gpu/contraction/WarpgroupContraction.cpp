@@ -8,7 +8,7 @@
 #include "codegen/gpu/contraction/TensorCore.h"
 #include "codegen/gpu/contraction/Warpgroup.h"
 #include "codegen/scalar/Elementwise.h"
-#include "passes/kernels/GpuFamilies.h"
+#include "passes/kernels/families/GpuFamilies.h"
 
 using namespace mlir;
 using namespace burin::ir;

@@ -1,7 +1,7 @@
 #include "codegen/gpu/math/DeviceMath.h"
 #include "codegen/gpu/math/DoubleDouble.h"
 #include "codegen/gpu/math/PiReduction.h"
-#include "codegen/scalar/Math.h"
+#include "codegen/scalar/math/Math.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

@@ -3,7 +3,7 @@
 // The Art of Computer Programming, volume 2, 4.2.2. Relative errors are about 2^-64, so that rounding to f64 nearly
 // always gives the correctly rounded result.
 #pragma once
-#include "codegen/scalar/Scalar.h"
+#include "codegen/scalar/base/Scalar.h"
 
 namespace burin::codegen {
 

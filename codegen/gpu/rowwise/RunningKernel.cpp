@@ -3,8 +3,8 @@
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/scalar/Elementwise.h"
-#include "codegen/scalar/Scalar.h"
-#include "passes/kernels/KernelFamily.h"
+#include "codegen/scalar/base/Scalar.h"
+#include "passes/kernels/families/KernelFamily.h"
 
 using namespace mlir;
 using namespace burin::ir;

@@ -5,7 +5,7 @@
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/rowwise/BlockSort.h"
 #include "passes/Passes.h"
-#include "passes/kernels/KernelFamily.h"
+#include "passes/kernels/families/KernelFamily.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;

@@ -1,11 +1,11 @@
 // Non-maximum suppression: a block per class sorts the candidates by their scores and then keeps the first one that is
 // left, again and again. Its threads drop those of the later candidates that overlap it.
-#include "codegen/emit/Boxes.h"
 #include "codegen/emit/Sorting.h"
+#include "codegen/emit/element/Boxes.h"
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/rowwise/BlockSort.h"
-#include "passes/kernels/KernelFamily.h"
+#include "passes/kernels/families/KernelFamily.h"
 
 using namespace mlir;
 using namespace burin::ir;

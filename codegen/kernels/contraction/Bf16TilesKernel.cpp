@@ -1,8 +1,8 @@
 // f32 products on bf16 tile registers (AMX), by bf16 terms of both operands (bf16x3). Sums of a square of rows and
 // columns accumulate over strips of the depth. A row with non-finite sums is recomputed in f32, because they may come
 // from values that cannot be split into terms.
-#include "codegen/kernels/contraction/Bf16x3Gemm.h"
 #include "codegen/kernels/contraction/ContractionTiles.h"
+#include "codegen/kernels/contraction/microkernel/Bf16x3Gemm.h"
 #include "passes/Passes.h"
 
 using namespace mlir;

@@ -1,5 +1,5 @@
 #include "codegen/kernels/contraction/ContractionEpilogue.h"
-#include "codegen/kernels/contraction/KeptSums.h"
+#include "codegen/kernels/contraction/microkernel/KeptSums.h"
 #include "codegen/scalar/Elementwise.h"
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 // The epilogue of a contraction kernel: elementwise ops on finished sums, and the stores.
 #pragma once
-#include "codegen/emit/PointEmitter.h"
-#include "codegen/kernels/contraction/ContractionLoopNest.h"
+#include "codegen/emit/element/PointEmitter.h"
+#include "codegen/kernels/contraction/microkernel/ContractionLoopNest.h"
 
 namespace burin::codegen {
 

@@ -1,5 +1,5 @@
 // The order in which tasks of contractions (matrix products and convolutions) compute their register tiles.
-#include "codegen/emit/Window.h"
+#include "codegen/emit/element/Window.h"
 #include "codegen/kernels/contraction/ContractionTiles.h"
 #include "passes/Passes.h"
 

@@ -1,6 +1,6 @@
 #include "codegen/kernels/contraction/ContractionSchedule.h"
-#include "codegen/kernels/contraction/CompressedRow.h"
-#include "codegen/kernels/contraction/KeptSums.h"
+#include "codegen/kernels/contraction/microkernel/CompressedRow.h"
+#include "codegen/kernels/contraction/microkernel/KeptSums.h"
 #include "passes/Passes.h"
 
 using namespace burin::ir;

@@ -1,8 +1,8 @@
 // The schedule of a contraction on a CPU: the split of its result into tasks and register tiles. It is computed before
 // any code is emitted, and can be printed.
 #pragma once
-#include "codegen/kernels/contraction/ContractionLoopNest.h"
 #include "codegen/kernels/contraction/ContractionTiling.h"
+#include "codegen/kernels/contraction/microkernel/ContractionLoopNest.h"
 
 namespace burin::codegen {
 

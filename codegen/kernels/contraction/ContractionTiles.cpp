@@ -1,6 +1,6 @@
 #include "codegen/kernels/contraction/ContractionTiles.h"
-#include "codegen/kernels/contraction/PanelPrefetch.h"
-#include "codegen/kernels/contraction/TailColumns.h"
+#include "codegen/kernels/contraction/microkernel/PanelPrefetch.h"
+#include "codegen/kernels/contraction/microkernel/TailColumns.h"
 #include "passes/Passes.h"
 
 using namespace mlir;

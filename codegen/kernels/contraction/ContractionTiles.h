@@ -7,10 +7,10 @@
 // holds for whole tiles; tiles at the ends of a row loop over the taps, each with the rows that contain it.
 #pragma once
 #include "codegen/emit/KernelEmitters.h"
-#include "codegen/kernels/contraction/CompressedRow.h"
 #include "codegen/kernels/contraction/ContractionEpilogue.h"
 #include "codegen/kernels/contraction/ContractionTasks.h"
-#include "codegen/kernels/contraction/KeptSums.h"
+#include "codegen/kernels/contraction/microkernel/CompressedRow.h"
+#include "codegen/kernels/contraction/microkernel/KeptSums.h"
 
 namespace burin::codegen {
 

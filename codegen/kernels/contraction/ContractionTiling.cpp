@@ -1,5 +1,5 @@
 #include "codegen/kernels/contraction/ContractionTiling.h"
-#include "codegen/kernels/contraction/Bf16x3Gemm.h"
+#include "codegen/kernels/contraction/microkernel/Bf16x3Gemm.h"
 #include "passes/Passes.h"
 
 namespace burin::codegen {

@@ -1,7 +1,7 @@
 // The iteration space of a kernel without reductions, split where a concat begins to read another operand and a pad
 // ends, so that inside of a piece no vector needs to find out which operand it lies in.
 #pragma once
-#include "codegen/emit/ElementEmitter.h"
+#include "codegen/emit/element/ElementEmitter.h"
 #include "passes/analysis/IterationSpace.h"
 
 namespace burin::codegen {

@@ -1,8 +1,8 @@
 // Loops of a rowwise kernel over its reduced dimensions, for one point of the parallel dimensions or for several rows
 // together: reductions, then results of full size. A walk is one pass over the reduced dimensions.
 #pragma once
-#include "codegen/emit/PointEmitter.h"
 #include "codegen/emit/Reducer.h"
+#include "codegen/emit/element/PointEmitter.h"
 #include "codegen/kernels/rowwise/RowwiseSchedule.h"
 #include <deque>
 

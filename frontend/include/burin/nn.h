@@ -1,9 +1,9 @@
 // Modules, layers, initial values.
 #pragma once
-#include "burin/init.h"
-#include "burin/layer.h"
-#include "burin/layers.h"
-#include "burin/module.h"
-#include "burin/parametrizations.h"
-#include "burin/recurrent.h"
-#include "burin/transformer.h"
+#include "burin/nn/init.h"
+#include "burin/nn/layer.h"
+#include "burin/nn/layers.h"
+#include "burin/nn/module.h"
+#include "burin/nn/parametrizations.h"
+#include "burin/nn/recurrent.h"
+#include "burin/nn/transformer.h"

@@ -1,7 +1,7 @@
 // Models in the ONNX format.
 #pragma once
-#include "burin/graph.h"
-#include "burin/module.h"
+#include "burin/graph/graph.h"
+#include "burin/nn/module.h"
 #include <functional>
 #include <string>
 #include <vector>

@@ -1,8 +1,8 @@
 // Tensor, the value type of the API.
 #pragma once
-#include "burin/device.h"
 #include "burin/error.h"
-#include "burin/size.h"
+#include "burin/tensor/device.h"
+#include "burin/tensor/size.h"
 #include <concepts>
 #include <cstddef>
 #include <functional>
@@ -142,7 +142,7 @@ public:
 
 #include "burin/tensor_methods.h"
 
-#include "burin/composed_methods.h"
+#include "burin/tensor/composed_methods.h"
 
   // ---- methods that differ from the op of the same name
   Tensor to(DType dtype, Location where = Location::current()) const;
@@ -162,7 +162,7 @@ public:
   Tensor any(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
   Tensor all(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
 
-  // ---- gradients (see burin/gradients.h)
+  // ---- gradients (see burin/training/gradients.h)
   /// Whether gradients flow into this tensor: it is a leaf, or was computed from one by an eager call.
   bool requires_grad() const;
   /// Makes this handle a leaf, a float whose gradient backward() accumulates, or a constant; earlier copies do not

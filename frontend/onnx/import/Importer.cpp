@@ -1,5 +1,5 @@
 #include "frontend/onnx/import/Importer.h"
-#include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/context/LocationScope.h"
 #include <algorithm>
 #include <cctype>
 #include <map>

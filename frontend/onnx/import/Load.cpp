@@ -1,7 +1,7 @@
 // Reading of files: models, and single tensors.
 #include "burin/onnx.h"
 #include "frontend/onnx/import/Importer.h"
-#include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/context/LocationScope.h"
 #include <stdexcept>
 
 namespace burin::onnx {

@@ -1,6 +1,6 @@
 #include "frontend/onnx/import/Node.h"
 #include "frontend/onnx/import/Importer.h"
-#include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/context/LocationScope.h"
 #include "frontend/trace/Trace.h"
 #include <bit>
 #include <cmath>

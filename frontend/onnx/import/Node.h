@@ -1,12 +1,12 @@
 // Interface for the translation of an ONNX op: a node with its inputs and attributes. To add an op, write a function
 // from Node to its outputs with calls of the public API, and add it to the table of its family (Ops*.cpp).
 #pragma once
-#include "burin/creation.h"
 #include "burin/ops.h"
-#include "burin/random.h"
+#include "burin/tensor/creation.h"
+#include "burin/tensor/random.h"
 #include "frontend/onnx/Proto.h"
 #include "frontend/onnx/import/Import.h"
-#include "frontend/tensor/Creation.h"
+#include "frontend/tensor/functions/Creation.h"
 #include <array>
 #include <memory>
 #include <optional>

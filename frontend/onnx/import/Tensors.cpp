@@ -1,7 +1,7 @@
 #include "frontend/onnx/import/Tensors.h"
-#include "burin/creation.h"
+#include "burin/tensor/creation.h"
 #include "frontend/onnx/import/Import.h"
-#include "frontend/tensor/TensorState.h"
+#include "frontend/tensor/core/TensorState.h"
 #include <algorithm>
 #include <cerrno>
 #include <charconv>

@@ -1,7 +1,7 @@
 // gpu-check FOLDER [DEVICE]: runs the cases of the bundle on a GPU (or "cpu"), and compares. Prints what differs and
 // the times of the models, and writes both to FOLDER/report.md. Exit code 1 if anything differs. Needs nothing but the
 // C++ library and the driver.
-#include "runtime/execute/Session.h"
+#include "runtime/execute/session/Session.h"
 #include "runtime/gpu/Driver.h"
 #include "test/gpu/bundle/Case.h"
 #include <algorithm>

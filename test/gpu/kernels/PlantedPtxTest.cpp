@@ -4,7 +4,7 @@
 // right: the choice between vectors and single elements, or between divisions of 32 and 64 bits, where both are right,
 // parts of the largest element of a softmax, which any large one can take the place of, columns of a panel that no
 // result needs, the second barrier of a product with a single slice.
-#include "runtime/execute/Session.h"
+#include "runtime/execute/session/Session.h"
 #include "test/gpu/driver/FakeCuda.h"
 #include "test/gpu/ptx/PtxProgram.h"
 #include "test/ops/Graph.h"

@@ -1,6 +1,6 @@
 // The op table once more, as the PTX that a driver gets: the driver for tests interprets it. `gpu-ptx-tests "ptx:
 // add"`.
-#include "runtime/execute/Session.h"
+#include "runtime/execute/session/Session.h"
 #include "test/gpu/driver/FakeCuda.h"
 #include "test/ops/Row.h"
 #include <catch2/catch.hpp>

@@ -2,7 +2,7 @@
 // the session goes on.
 #include "test/gpu/driver/FakeCuda.h"
 #include "test/gpu/programs/TwoDevices.h"
-#include <burin/program.h>
+#include <burin/graph/program.h>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <random>

@@ -2,7 +2,7 @@
 // CUDA driver for tests, whose launches run the kernels on the emulator.
 #include "test/gpu/driver/FakeCuda.h"
 #include "test/gpu/programs/TwoDevices.h"
-#include <burin/program.h>
+#include <burin/graph/program.h>
 #include <catch2/catch.hpp>
 #include <cstdlib>
 

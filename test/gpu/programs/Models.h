@@ -1,10 +1,10 @@
 // Models that tests compile for GPUs.
 #pragma once
 #include <burin/burin.h>
-#include <burin/losses.h>
-#include <burin/optim.h>
-#include <burin/program.h>
-#include <burin/transformer.h>
+#include <burin/graph/program.h>
+#include <burin/nn/losses.h>
+#include <burin/nn/transformer.h>
+#include <burin/training/optim.h>
 
 namespace burin::test::models {
 

@@ -1,6 +1,6 @@
 // Traced programs on this processor and on the CUDA driver for tests, side by side.
 #pragma once
-#include "runtime/execute/Session.h"
+#include "runtime/execute/session/Session.h"
 #include <burin/burin.h>
 
 namespace burin::test {

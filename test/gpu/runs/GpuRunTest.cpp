@@ -1,6 +1,6 @@
 // One artifact with code for processors and for GPUs runs on both, with the same results. The GPU is the CUDA driver
 // for tests, whose launches run the kernels on the emulator.
-#include "runtime/execute/Session.h"
+#include "runtime/execute/session/Session.h"
 #include "test/gpu/driver/FakeCuda.h"
 #include "test/gpu/emulator/Simt.h"
 #include "test/gpu/runs/RunOnGpu.h"

@@ -1,6 +1,6 @@
 // Sessions on a GPU with states, and artifacts made by hand whose kernels are functions of this file. The GPU is the
 // CUDA driver for tests.
-#include "runtime/execute/Session.h"
+#include "runtime/execute/session/Session.h"
 #include "test/gpu/driver/FakeCuda.h"
 #include <algorithm>
 #include <catch2/catch.hpp>

@@ -2,9 +2,9 @@
 #include "frontend/data/DlpackAbi.h"
 #include "runtime/gpu/Driver.h"
 #include "test/gpu/tensors/GpuTensors.h"
-#include <burin/data.h>
-#include <burin/losses.h>
-#include <burin/optim.h>
+#include <burin/nn/losses.h>
+#include <burin/training/data.h>
+#include <burin/training/optim.h>
 #include <filesystem>
 #include <sstream>
 

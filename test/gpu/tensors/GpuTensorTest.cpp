@@ -1,7 +1,7 @@
 // Tensors on a GPU: eager calls, gradients, jitted functions, optimisers, random numbers give what they give on the
 // processor. The GPU is the CUDA driver for tests, which interprets the PTX of the kernels.
 #include "test/gpu/tensors/GpuTensors.h"
-#include <burin/program.h>
+#include <burin/graph/program.h>
 #include <filesystem>
 
 using namespace burin::test;

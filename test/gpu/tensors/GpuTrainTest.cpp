@@ -1,10 +1,10 @@
 // Training on a GPU: layers, losses and optimisers, eagerly and jitted, give what they give on the processor.
 #include "test/gpu/tensors/GpuTensors.h"
-#include <burin/autocast.h>
-#include <burin/losses.h>
-#include <burin/optim.h>
-#include <burin/recurrent.h>
-#include <burin/schedules.h>
+#include <burin/nn/losses.h>
+#include <burin/nn/recurrent.h>
+#include <burin/training/autocast.h>
+#include <burin/training/optim.h>
+#include <burin/training/schedules.h>
 
 using namespace burin::test;
 

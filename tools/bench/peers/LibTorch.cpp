@@ -1,7 +1,7 @@
 // libtorch as a contestant for models: TorchScript in C++, from the archives that worker.py makes.
 // burin-bench-libtorch FOLDER THREADS
-#include "tools/bench/Contestant.h"
 #include "tools/bench/peers/TorchModule.h"
+#include "tools/bench/programs/Contestant.h"
 #include <cstdlib>
 #include <fstream>
 

@@ -1,6 +1,6 @@
 // oneDNN as a contestant for single kernels. Weights and images are in the layouts that oneDNN chooses; they are
 // converted before timing starts. burin-bench-onednn FOLDER
-#include "tools/bench/Contestant.h"
+#include "tools/bench/programs/Contestant.h"
 #include <cstring>
 #include <dnnl.hpp>
 

@@ -1,5 +1,5 @@
 // OpenBLAS as a contestant for matrix products. burin-bench-openblas FOLDER
-#include "tools/bench/Contestant.h"
+#include "tools/bench/programs/Contestant.h"
 #include <cblas.h>
 
 namespace burin::bench {

@@ -1,5 +1,5 @@
 #include "tools/burin/model/Arrays.h"
-#include "burin/creation.h"
+#include "burin/tensor/creation.h"
 #include "frontend/onnx/import/Import.h"
 #include "tools/burin/Commands.h"
 #include <charconv>

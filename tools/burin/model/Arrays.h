@@ -1,6 +1,6 @@
 // Reads arrays named on the command line: .npy files, and ONNX .pb files of one tensor.
 #pragma once
-#include "burin/module.h"
+#include "burin/nn/module.h"
 #include "runtime/npy/Npy.h"
 #include <optional>
 #include <string>

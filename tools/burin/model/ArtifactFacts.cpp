@@ -1,10 +1,10 @@
 #include "tools/burin/model/ArtifactFacts.h"
 #include "runtime/execute/ShapeBinding.h"
-#include "runtime/format/Cursor.h"
 #include "runtime/format/Expr.h"
 #include "runtime/format/Stages.h"
 #include "runtime/format/Target.h"
 #include "runtime/npy/Npy.h"
+#include "runtime/support/Cursor.h"
 #include "tools/burin/Commands.h"
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 // Reads graphs from files, for the commands that compile or print them.
 #pragma once
-#include "burin/graph.h"
+#include "burin/graph/graph.h"
 #include "codegen/Compiler.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"

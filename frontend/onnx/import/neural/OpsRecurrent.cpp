@@ -1,7 +1,7 @@
 // RNN, GRU and LSTM, position by position.
-#include "burin/loops.h"
+#include "burin/graph/loops.h"
 #include "frontend/onnx/import/neural/Quantized.h"
-#include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/context/LocationScope.h"
 #include "frontend/trace/Trace.h"
 #include <algorithm>
 

@@ -1,9 +1,9 @@
 // Control flow and sequences. Loops whose length is a size become loops of the graph, or are unrolled if that is not
 // possible; branches with a known condition are selected; sequences are lists of values during import.
-#include "burin/control.h"
-#include "burin/loops.h"
+#include "burin/graph/control.h"
+#include "burin/graph/loops.h"
 #include "frontend/onnx/import/Node.h"
-#include "frontend/tensor/LocationScope.h"
+#include "frontend/tensor/context/LocationScope.h"
 #include <algorithm>
 #include <functional>
 

@@ -1,5 +1,5 @@
 // Imports Einsum.
-#include "burin/composed.h"
+#include "burin/tensor/composed.h"
 #include "frontend/onnx/import/Node.h"
 
 namespace burin::onnx {

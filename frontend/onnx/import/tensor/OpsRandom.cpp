@@ -1,7 +1,7 @@
 // Random numbers from the default generator, or from one with the node's seed. Both are states of the graph, so each
 // run draws new numbers.
-#include "burin/composed.h"
-#include "burin/random.h"
+#include "burin/tensor/composed.h"
+#include "burin/tensor/random.h"
 #include "frontend/onnx/import/Node.h"
 
 namespace burin::onnx {

@@ -1,5 +1,5 @@
 // Ops that sort, and ops whose result sizes depend on data.
-#include "burin/selection.h"
+#include "burin/tensor/selection.h"
 #include "frontend/onnx/import/Node.h"
 #include <limits>
 

@@ -1,6 +1,6 @@
 // Fourier transforms and window functions.
-#include "frontend/composed/Fourier.h"
 #include "frontend/onnx/import/Node.h"
+#include "frontend/tensor/composed/Fourier.h"
 #include <algorithm>
 #include <cmath>
 

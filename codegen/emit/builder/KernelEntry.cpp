@@ -1,0 +1,144 @@
+// The entry functions around the body of a kernel: one that the runtime calls on a CPU, one that it launches on a GPU.
+#include "codegen/emit/builder/KernelBuilder.h"
+
+using namespace mlir;
+
+namespace burin::codegen {
+
+// Entry points load operand pointers from memory, which cannot be marked noalias. The body is therefore an inner
+// function, with noalias arguments, that is inlined into the entry.
+KernelBuilder::KernelBuilder(ModuleOp module, mlir::Location loc, llvm::StringRef name, const Target &target,
+                             ArrayRef<bool> shared, std::vector<Dim> knownSizes)
+    : b(module.getContext()), loc(loc), target(target), sizes(std::move(knownSizes)), name(name) {
+  auto *context = module.getContext();
+  auto pointer = LLVM::LLVMPointerType::get(context);
+  auto i64 = b.getI64Type();
+  operandCount = shared.size();
+  isMemoryShared = llvm::is_contained(shared, true);
+  b.setInsertionPointToEnd(module.getBody());
+  SmallVector<Type> types(operandCount, pointer);
+  types.append({pointer, pointer, i64, i64});
+  auto type = LLVM::LLVMFunctionType::get(i64, types);
+  function = LLVM::LLVMFuncOp::create(b, loc, (name + ".body").str(), type, LLVM::Linkage::Internal);
+  function.setAlwaysInline(true);
+  for (int64_t i = 0; i < operandCount; ++i)
+    if (!shared[i])
+      function.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), b.getUnitAttr());
+  Block *block = function.addEntryBlock(b);
+  b.setInsertionPointToStart(block);
+  for (int64_t i = 0; i < operandCount; ++i)
+    operands.push_back(block->getArgument(i));
+  sizesPointer = block->getArgument(operandCount);
+  scratch = block->getArgument(operandCount + 1);
+  lo = block->getArgument(operandCount + 2);
+  hi = block->getArgument(operandCount + 3);
+}
+
+void KernelBuilder::beginEntry(Type result, ArrayRef<Type> types) {
+  Value error = lowestError ? LLVM::LoadOp::create(b, loc, b.getI64Type(), lowestError).getResult()
+                            : constant(std::numeric_limits<int64_t>::max());
+  LLVM::ReturnOp::create(b, loc, error);
+  constants.clear();
+  b.setInsertionPointAfter(function);
+  auto type = LLVM::LLVMFunctionType::get(result, types);
+  entry = LLVM::LLVMFuncOp::create(b, loc, name, type);
+  b.setInsertionPointToStart(entry.addEntryBlock(b));
+}
+
+void KernelBuilder::finish() {
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Type i64 = b.getI64Type();
+  beginEntry(i64, {pointer, pointer, pointer, i64, i64});
+  SmallVector<Value> arguments;
+  for (int64_t i = 0; i < operandCount; ++i) {
+    Value slot = LLVM::GEPOp::create(b, loc, pointer, pointer, entry.getArgument(0), LLVM::GEPArg(int32_t(i)));
+    arguments.push_back(LLVM::LoadOp::create(b, loc, pointer, slot));
+  }
+  llvm::append_range(arguments, entry.getArguments().drop_front());
+  LLVM::ReturnOp::create(b, loc, LLVM::CallOp::create(b, loc, function, arguments).getResults());
+}
+
+Value KernelBuilder::special(llvm::StringRef reg) {
+  Value n = LLVM::CallIntrinsicOp::create(b, loc, b.getI32Type(),
+                                          b.getStringAttr("llvm.nvvm.read.ptx.sreg." + reg.str()), ValueRange())
+                .getResult(0);
+  return arith::ExtUIOp::create(b, loc, b.getI64Type(), n);
+}
+
+void KernelBuilder::addSize(const Dim &size) {
+  if (!size.isStatic() && !llvm::is_contained(sizes, size))
+    sizes.push_back(size);
+}
+
+// Sizes are parameters, but the body reads them from an array; inlining removes the array.
+void KernelBuilder::finishGpu(const GpuLaunch &launch) {
+  if (launch.tasksOfThreads)
+    for (const Dim &size : {launch.blocks, *launch.tasksOfThreads, launch.scratchOfThread})
+      addSize(size);
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  Type i64 = b.getI64Type();
+  SmallVector<Type> types(operandCount, pointer);
+  types.append(sizes.size(), i64);
+  types.append({pointer, pointer});
+  beginEntry(LLVM::LLVMVoidType::get(b.getContext()), types);
+  entry.setCConv(LLVM::CConv::PTX_Kernel);
+  SmallVector<Attribute> attributes{b.getStrArrayAttr({"nvvm.reqntid", std::to_string(launch.threads)})};
+  if (launch.sharedBytes) // for the emulator of the tests
+    attributes.push_back(b.getStrArrayAttr({"burin-shared-bytes", std::to_string(launch.sharedBytes)}));
+  entry.setPassthroughAttr(b.getArrayAttr(attributes));
+  for (int64_t i = 0; i < operandCount; ++i)
+    if (Attribute noAlias = function.getArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName()))
+      entry.setArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName(), noAlias);
+  auto number = [&](int64_t n) -> Value { return arith::ConstantIntOp::create(b, loc, i64, n); };
+  Value array = LLVM::AllocaOp::create(b, loc, pointer, i64, number(std::max<int64_t>(int64_t(sizes.size()), 1)));
+  for (size_t i = 0; i < sizes.size(); ++i)
+    LLVM::StoreOp::create(b, loc, entry.getArgument(unsigned(operandCount + i)),
+                          LLVM::GEPOp::create(b, loc, pointer, i64, array, LLVM::GEPArg(int32_t(i))));
+  SmallVector<Value> arguments(entry.getArguments().take_front(operandCount));
+  arguments.append({array, entry.getArguments().drop_back().back()});
+  if (launch.tasksOfThreads) {
+    runTasksOfThread(launch, std::move(arguments));
+  } else {
+    Value block = special("ctaid.x");
+    arguments.append({block, arith::AddIOp::create(b, loc, block, number(1))});
+    callBodyOnGpu(arguments);
+  }
+  LLVM::ReturnOp::create(b, loc, ValueRange());
+}
+
+/// Keeps the minimum error of all threads.
+void KernelBuilder::callBodyOnGpu(ValueRange arguments) {
+  Value error = LLVM::CallOp::create(b, loc, function, arguments).getResult();
+  if (!lowestError)
+    return;
+  Value none = arith::ConstantIntOp::create(b, loc, b.getI64Type(), std::numeric_limits<int64_t>::max());
+  Value isError = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, error, none);
+  scf::IfOp::create(b, loc, isError, [&](OpBuilder &inner, mlir::Location) {
+    LLVM::AtomicRMWOp::create(inner, loc, LLVM::AtomicBinOp::min, entry.getArguments().back(), error,
+                              LLVM::AtomicOrdering::monotonic);
+    scf::YieldOp::create(inner, loc);
+  });
+}
+
+void KernelBuilder::runTasksOfThread(const GpuLaunch &launch, SmallVector<Value> arguments) {
+  auto number = [&](int64_t n) -> Value { return arith::ConstantIntOp::create(b, loc, b.getI64Type(), n); };
+  auto sizeOf = [&](const Dim &size) -> Value {
+    return size.isStatic() ? number(size.value())
+                           : entry.getArgument(unsigned(operandCount + (llvm::find(sizes, size) - sizes.begin())));
+  };
+  Value threads = number(launch.threads);
+  Value before = arith::MulIOp::create(b, loc, special("ctaid.x"), threads);
+  Value self = arith::AddIOp::create(b, loc, before, special("tid.x"));
+  Value all = arith::MulIOp::create(b, loc, sizeOf(launch.blocks), threads);
+  Value &scratchOfAll = arguments[operandCount + 1];
+  scratchOfAll = LLVM::GEPOp::create(b, loc, scratchOfAll.getType(), b.getI8Type(), scratchOfAll,
+                                     arith::MulIOp::create(b, loc, self, sizeOf(launch.scratchOfThread)).getResult());
+  auto loop = scf::ForOp::create(b, loc, self, sizeOf(*launch.tasksOfThreads), all);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value task = loop.getInductionVar();
+  arguments.append({task, arith::AddIOp::create(b, loc, task, number(1))});
+  callBodyOnGpu(arguments);
+}
+
+} // namespace burin::codegen

@@ -1,0 +1,210 @@
+// Modules, the base of layers and models: parameters, buffers, children, modes.
+#pragma once
+#include "burin/graph/callable.h"
+#include "burin/graph/observed.h"
+#include <functional>
+
+namespace burin {
+
+namespace detail {
+struct Cell;
+} // namespace detail
+
+/// A named variable for a tensor: a weight, or state such as running statistics and counters. Copies share the
+/// variable.
+///
+/// In a traced function, `value()` and `set()` access a copy that belongs to the trace. A jitted function stores the
+/// values that it has set in the parameters after each call. Values that it only reads are inputs of its code in
+/// modules in training mode, else constants; after a few changes they become inputs. See docs/state.md.
+class BURIN_API Parameter {
+public:
+  Parameter() = default;
+  /// State that compiled functions always take as an input, never as a constant, because it changes in each call.
+  /// Graphs call it `name`, after the name of `owner`, unless a module names it.
+  static Parameter state(Tensor value, const std::string &name = "", const Parameter *owner = nullptr);
+  /// A float is a leaf, for which backward() computes a gradient, unless `requires_grad` is false.
+  explicit Parameter(Tensor value, bool requires_grad = true);
+  bool defined() const { return cell != nullptr; }
+  /// The value now: a later set() or call of a jitted function gives the parameter another one. Other threads may call
+  /// such functions at the same time: the value is one that a call has set, complete or pending.
+  Tensor value() const;
+  /// Replaces the value. The shape must stay the same, in a trace also the element type.
+  void set(const Tensor &value, Location where = Location::current());
+  /// Freezes or unfreezes it: a frozen parameter costs no gradient computation or memory.
+  void requires_grad_(bool on, Location where = Location::current());
+  operator Tensor() const { return value(); }
+  auto operator->() const {
+    struct Held {
+      Tensor tensor;
+      const Tensor *operator->() const { return &tensor; }
+    };
+    return Held{value()};
+  }
+
+private:
+  friend class Generator;
+  std::shared_ptr<detail::Cell> cell;
+};
+
+/// Tensors by dotted names, in the order of registration.
+class BURIN_API StateDict : public std::vector<std::pair<std::string, Tensor>> {
+public:
+  using vector::vector;
+  const Tensor *find(std::string_view name) const;
+  const Tensor &at(std::string_view name, Location where = Location::current()) const;
+  /// Moves all tensors to a device, see Tensor::to.
+  StateDict to(Device device, Location where = Location::current()) const;
+  /// The entries whose names begin with `prefix`, such as "optimizer.", without the prefix.
+  StateDict part(std::string_view prefix) const;
+  /// Adds entries, with `prefix` before their names.
+  void add(std::string_view prefix, const StateDict &entries);
+};
+
+namespace nn {
+
+/// The base of layers and models. A handle: copies share parameters, modes and children.
+///
+///   struct Block : nn::Module {
+///     nn::Linear up = register_module("up", nn::Linear(64, 256)), down = register_module("down", nn::Linear(256, 64));
+///     Tensor operator()(const Tensor &x) const { return x + down(gelu(up(x))); }
+///   };
+class BURIN_API Module {
+public:
+  /// Traces and errors show `where` for a layer inside a Sequential.
+  explicit Module(std::string kind = "Module", Location where = Location::current());
+
+  /// Parameters and buffers of this module and its children: {"up.weight", …}.
+  StateDict state_dict() const;
+  /// Replaces them. With `strict`, names must match exactly; shapes must always match. All problems are reported
+  /// together, and then nothing is changed. Values are converted to the element types of the replaced ones.
+  void load_state_dict(const StateDict &state, bool strict = true, Location where = Location::current());
+  std::vector<Parameter> parameters() const;
+  std::vector<std::pair<std::string, Parameter>> named_parameters() const;
+
+  /// This module as "", followed by all descendants by dotted names, parents first. As torch.nn.Module.named_modules.
+  std::vector<std::pair<std::string, Module>> named_modules() const;
+  /// Calls `function` for all descendants, then for this module. As torch.nn.Module.apply; for initial values:
+  /// net.apply([](nn::Module &m) { if (m.kind() == "Linear") … m.named_parameters() … }).
+  void apply(const std::function<void(Module &)> &function);
+  /// Freezes (or unfreezes) all parameters: no gradients are computed, and optimisers skip them.
+  void requires_grad_(bool on = true, Location where = Location::current());
+  void freeze(Location where = Location::current()) { requires_grad_(false, where); }
+  /// Number of elements of all parameters, or of those that are not frozen.
+  int64_t count_parameters(bool trainable_only = false) const;
+
+  /// Training mode (the default) affects Dropout and BatchNorm, also in all children.
+  void train(bool on = true);
+  void eval() { train(false); }
+  bool is_training() const;
+  /// Converts all parameters and buffers of floating point type.
+  void to(DType dtype, Location where = Location::current());
+  /// Moves all parameters and buffers to a device; the state of optimisers follows. As torch.nn.Module.to.
+  void to(Device device, Location where = Location::current());
+
+  /// The tree of modules with their sizes, and the number of parameters.
+  std::string str() const;
+  const std::string &kind() const;
+  /// Path from the outermost module in which this one is registered, as in state_dict(): "layers.3.linear1"; empty for
+  /// the outermost module.
+  std::string path() const;
+  /// The location of the constructor call.
+  const Location &place() const;
+
+  struct State;
+
+protected:
+  Parameter register_parameter(std::string name, Tensor value, Location where = Location::current());
+  /// Registers state that is saved but not trained.
+  Parameter register_buffer(std::string name, Tensor value, Location where = Location::current());
+  template <std::derived_from<Module> M>
+  M register_module(std::string name, M module, Location where = Location::current()) {
+    adopt(std::move(name), module, where);
+    return module;
+  }
+  /// Sets the text that str() shows in parentheses.
+  void describe(std::string details);
+
+private:
+  friend class Sequential;
+  friend class ModuleScope;
+  void adopt(std::string name, const Module &child, const Location &where);
+  std::string tree() const;
+  void collect(const std::string &prefix, bool withBuffers, std::vector<std::pair<std::string, Parameter>> &into) const;
+  std::shared_ptr<State> state;
+};
+
+/// During its lifetime, calls of this thread belong to `module`, whose path errors, profiles and graphs show. All
+/// layers of burin have one; custom modules that call functions should, too:
+///
+///   Tensor operator()(const Tensor &x) {
+///     nn::ModuleScope scope(*this);
+///     return relu(norm(x) + x);
+///   }
+class BURIN_API ModuleScope {
+public:
+  explicit ModuleScope(const Module &module);
+  ~ModuleScope();
+  ModuleScope(const ModuleScope &) = delete;
+  ModuleScope &operator=(const ModuleScope &) = delete;
+
+private:
+  const Module *outer;
+};
+
+/// A layer: a module, or a function from Tensor to Tensor.
+class AnyLayer {
+public:
+  template <class F>
+    requires(!std::same_as<std::decay_t<F>, AnyLayer> && detail::takes<std::decay_t<F>, 1>)
+  AnyLayer(F &&layer)
+      : call([layer](const Tensor &x, const Location &where) mutable -> Tensor {
+          return detail::invoke(layer, where, x);
+        }) {
+    if constexpr (std::derived_from<std::decay_t<F>, Module>)
+      module = layer;
+  }
+  std::optional<Module> module;
+  std::function<Tensor(const Tensor &, const Location &)> call;
+};
+
+/// A sequence of layers, named "0", "1", … unless names are given.
+class BURIN_API Sequential : public Module {
+public:
+  Sequential();
+  template <class First, class... Rest>
+    requires(!std::same_as<std::decay_t<First>, Sequential> || sizeof...(Rest) > 0) &&
+            std::convertible_to<First, AnyLayer> && (std::convertible_to<Rest, AnyLayer> && ...)
+  explicit Sequential(First &&first, Rest &&...rest) : Sequential() {
+    push_back(AnyLayer(std::forward<First>(first)));
+    (push_back(AnyLayer(std::forward<Rest>(rest))), ...);
+  }
+  Sequential(std::initializer_list<std::pair<std::string, AnyLayer>> layers);
+
+  void push_back(AnyLayer layer) { push_back(std::to_string(size()), std::move(layer)); }
+  void push_back(std::string name, AnyLayer layer);
+  size_t size() const { return layers->size(); }
+  Tensor operator()(const Tensor &x, Location where = Location::current()) const;
+
+private:
+  std::shared_ptr<std::vector<AnyLayer>> layers;
+};
+
+/// A list of modules of one type, named by position.
+template <std::derived_from<Module> M> class ModuleList : public Module {
+public:
+  explicit ModuleList(Location where = Location::current())
+      : Module("ModuleList", where), modules(new std::vector<M>) {}
+  void push_back(M module, Location where = Location::current()) {
+    modules->push_back(register_module(std::to_string(modules->size()), std::move(module), where));
+  }
+  size_t size() const { return modules->size(); }
+  const M &operator[](size_t i) const { return modules->at(i); }
+  auto begin() const { return modules->begin(); }
+  auto end() const { return modules->end(); }
+
+private:
+  std::shared_ptr<std::vector<M>> modules;
+};
+
+} // namespace nn
+} // namespace burin

@@ -1,0 +1,52 @@
+// Included by burin/tensor.h inside class Tensor: x.function(...) is function(x, ...), see burin/tensor/composed.h.
+
+Tensor masked_fill(const Tensor &mask, const Tensor &value, Location where = Location::current()) const;
+Tensor square(Location where = Location::current()) const;
+Tensor log2(Location where = Location::current()) const;
+Tensor clamp_min(const Tensor &low, Location where = Location::current()) const;
+Tensor clamp_max(const Tensor &high, Location where = Location::current()) const;
+Tensor is_finite(Location where = Location::current()) const;
+Tensor std(Axes axes = {}, bool keepdims = false, int64_t correction = 1, Location where = Location::current()) const;
+Tensor norm(double p = 2, Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
+Tensor expand(const Shape &shape, Location where = Location::current()) const;
+Tensor expand_as(const Tensor &other, Location where = Location::current()) const;
+Tensor repeat(const IntList &counts, Location where = Location::current()) const;
+Tensor repeat_interleave(int64_t count, int64_t axis, Location where = Location::current()) const;
+std::vector<Tensor> chunk(int64_t count, int64_t axis = 0, Location where = Location::current()) const;
+std::vector<Tensor> unbind(int64_t axis = 0, Location where = Location::current()) const;
+Tensor narrow(int64_t axis, const Dim &start, const Dim &length, Location where = Location::current()) const;
+Tensor select(int64_t axis, int64_t index, Location where = Location::current()) const;
+Tensor index_select(int64_t axis, const Tensor &indices, Location where = Location::current()) const;
+Tensor permute(const IntList &order, Location where = Location::current()) const;
+Tensor movedim(int64_t from, int64_t to, Location where = Location::current()) const;
+Tensor unflatten(int64_t axis, const Shape &sizes, Location where = Location::current()) const;
+Tensor roll(const IntList &shifts, const Axes &axes = {}, Location where = Location::current()) const;
+Tensor unfold(int64_t axis, int64_t size, int64_t step, Location where = Location::current()) const;
+Tensor diagonal(int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1, Location where = Location::current()) const;
+Tensor masked_select(const Tensor &mask, Location where = Location::current()) const;
+SortResult sort(int64_t axis = -1, bool descending = false, Location where = Location::current()) const;
+SortResult topk(const Dim &k, int64_t axis = -1, bool largest = true, Location where = Location::current()) const;
+
+/// reshape() under PyTorch's name; tensors are dense, so a view is always possible.
+Tensor view(const Shape &shape, Location where = Location::current()) const;
+template <std::integral T> Tensor view(const std::vector<T> &shape, Location where = Location::current()) const {
+  return view(Shape(shape.begin(), shape.end()), where);
+}
+template <std::integral T> Tensor reshape(const std::vector<T> &shape, Location where = Location::current()) const {
+  return reshape(Shape(shape.begin(), shape.end()), where);
+}
+Tensor view_as(const Tensor &other, Location where = Location::current()) const;
+/// The tensor itself; all tensors are dense and row-major.
+Tensor contiguous() const { return *this; }
+/// Swaps two dimensions. As torch.Tensor.transpose with two arguments.
+template <std::integral A, std::integral B>
+Tensor transpose(A axis1, B axis2, Location where = Location::current()) const {
+  return swapped(int64_t(axis1), int64_t(axis2), where);
+}
+/// The elements from, from + step, … below `to` along one dimension. Negative bounds count from the end; without `to`,
+/// up to the end. The step is positive. x.slice(axis, from, to) is x[{…, Slice(from, to)}].
+template <std::integral A>
+Tensor slice(A axis, const Dim &from, const std::optional<Dim> &to = std::nullopt, int64_t step = 1,
+             Location where = Location::current()) const {
+  return sliced(int64_t(axis), from, to, step, where);
+}

@@ -1,0 +1,130 @@
+#include "burin/tensor/creation.h"
+#include "frontend/nn/Layer.h"
+#include "frontend/tensor/OnDevice.h"
+#include "frontend/tensor/context/LocationScope.h"
+
+namespace burin::nn {
+
+// Calls ops with the layer's location; scopes inside of them override `where`.
+#define BURIN_LAYER(Name, call)                                                                                        \
+  Name::Name(Location where) : Module(#Name, where) {}                                                                 \
+  Tensor Name::operator()(const Tensor &x, Location where) const {                                                     \
+    ModuleScope inModule(*this);                                                                                       \
+    return call;                                                                                                       \
+  }
+BURIN_LAYER(ReLU, relu(x, where))
+BURIN_LAYER(SiLU, silu(x, where))
+BURIN_LAYER(Sigmoid, sigmoid(x, where))
+BURIN_LAYER(Tanh, tanh(x, where))
+BURIN_LAYER(Hardswish, hardswish(x, where))
+BURIN_LAYER(Hardsigmoid, hardsigmoid(x, where))
+BURIN_LAYER(Identity, x)
+#undef BURIN_LAYER
+
+LeakyReLU::LeakyReLU(double negative_slope, Location where)
+    : Module("LeakyReLU", where), negative_slope(negative_slope) {}
+Tensor LeakyReLU::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return leaky_relu(x, negative_slope, where);
+}
+
+ELU::ELU(double alpha, Location where) : Module("ELU", where), alpha(alpha) {}
+Tensor ELU::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return elu(x, alpha, where);
+}
+
+GELU::GELU(std::string approximate, Location where) : Module("GELU", where), approximate(std::move(approximate)) {}
+Tensor GELU::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return gelu(x, approximate, where);
+}
+
+Softplus::Softplus(double beta, double threshold, Location where)
+    : Module("Softplus", where), beta(beta), threshold(threshold) {}
+Tensor Softplus::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return softplus(x, beta, threshold, where);
+}
+
+Softmax::Softmax(int64_t axis, Location where) : Module("Softmax", where), axis(axis) {}
+Tensor Softmax::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return softmax(x, axis, where);
+}
+
+LogSoftmax::LogSoftmax(int64_t axis, Location where) : Module("LogSoftmax", where), axis(axis) {}
+Tensor LogSoftmax::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return log_softmax(x, axis, where);
+}
+
+Flatten::Flatten(int64_t start, int64_t end, Location where) : Module("Flatten", where), start(start), end(end) {}
+Tensor Flatten::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return x.flatten(start, end, where);
+}
+
+Mish::Mish(Location where) : Module("Mish", where) {}
+Tensor Mish::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return mul(x, tanh(softplus(x, 1, 20, where), where), where);
+}
+
+PReLU::PReLU(int64_t num_parameters, double init, Location where) : Module("PReLU", where) {
+  describe(text(num_parameters));
+  weight = register_parameter("weight", full({num_parameters}, init, where), where);
+}
+Tensor PReLU::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  LocationScope scope(where);
+  Tensor slope = weight;
+  if (x.rank() > 1 && slope.shape() != Shape{1}) { // one per channel
+    if (slope.shape()[0] != x.shape()[1])
+      throw Error(detail::inScope(where), "PReLU",
+                  "there are " + slope.shape()[0].str() + " weights, but the input is " + burin::str(x.spec()));
+    Shape shape(x.shape().size(), Dim(1));
+    shape[1] = slope.shape()[0];
+    slope = reshape(slope, shape);
+  }
+  return burin::where(x > 0, x, x * slope);
+}
+
+// ---- dropout
+
+void requireProbability(double p, const char *layer, const Location &where) {
+  if (!(p >= 0 && p < 1))
+    throw Error(detail::inScope(where), layer, "the probability " + std::to_string(p) + " must lie in [0, 1)");
+}
+
+Tensor dropped(const Tensor &x, double p, const Shape &shape, const Location &where) {
+  detail::Beside scope(x, where);
+  Tensor keep = ge(rand(shape, DType::f32, where), p, where);
+  return burin::where(keep, mul(x, 1 / (1 - p), where), 0.0, where);
+}
+
+Dropout::Dropout(double p, Location where) : Module("Dropout", where), p(p) { requireProbability(p, "Dropout", where); }
+Tensor Dropout::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return is_training() && p > 0 ? dropped(x, p, x.shape(where), where) : dropout(x, p, where);
+}
+
+DropoutNd::DropoutNd(const char *kind, size_t dimensions, double p, const Location &where)
+    : Module(kind, where), p(p), dimensions(dimensions) {
+  requireProbability(p, kind, where);
+}
+Tensor DropoutNd::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  Shape shape = x.shape(where);
+  if (shape.size() != dimensions + 2)
+    throw Error(detail::inScope(where), kind(),
+                "the input is " + burin::str(x.spec(where)) + ", but must be [N, C] and " + std::to_string(dimensions) +
+                    " spatial dimensions");
+  std::fill(shape.begin() + 2, shape.end(), Dim(1));
+  return is_training() && p > 0 ? dropped(x, p, shape, where) : dropout(x, p, where);
+}
+Dropout1d::Dropout1d(double p, Location where) : DropoutNd("Dropout1d", 1, p, where) {}
+Dropout2d::Dropout2d(double p, Location where) : DropoutNd("Dropout2d", 2, p, where) {}
+Dropout3d::Dropout3d(double p, Location where) : DropoutNd("Dropout3d", 3, p, where) {}
+
+} // namespace burin::nn

@@ -1,0 +1,100 @@
+// Embeddings: rows of a table, and bags of them.
+#include "burin/tensor/creation.h"
+#include "burin/tensor/indexing.h"
+#include "burin/training/gradients.h"
+#include "frontend/nn/Layer.h"
+#include "frontend/tensor/context/LocationScope.h"
+#include "frontend/transforms/tape/RowGradient.h"
+#include <limits>
+
+namespace burin::nn {
+
+Embedding::Embedding(int64_t count, int64_t size, EmbeddingOptions given, Location where)
+    : Module("Embedding", where), options(given) {
+  describe(listed(count, size));
+  Tensor table = randn({count, size}, DType::f32, where);
+  if (auto &row = options.padding_idx) {
+    if (*row < -count || *row >= count)
+      throw Error(detail::inScope(where), "Embedding",
+                  "padding_idx " + std::to_string(*row) + " is none of the " + std::to_string(count) + " rows");
+    *row = *row < 0 ? *row + count : *row;
+    table = burin::where(eq(iota({count, 1}, DType::i64, 0, where), *row, where), 0.0, table, where);
+  }
+  weight = register_parameter("weight", table, where);
+}
+
+Tensor Embedding::operator()(const Tensor &indices, Location where) const {
+  ModuleScope inModule(*this);
+  if (options.sparse)
+    detail::keepRows(weight);
+  Tensor rows = take(weight, indices, 0, where);
+  if (!options.padding_idx)
+    return rows;
+  Tensor isPadding = unsqueeze(eq(indices, *options.padding_idx, where), {-1}, where);
+  return burin::where(isPadding, detach(rows, where), rows, where);
+}
+
+EmbeddingBag::EmbeddingBag(int64_t count, int64_t size, std::string mode, Location where)
+    : Module("EmbeddingBag", where), mode(std::move(mode)) {
+  if (this->mode != "mean" && this->mode != "sum" && this->mode != "max")
+    throw Error(detail::inScope(where), "EmbeddingBag",
+                "the mode is \"" + this->mode + "\", but must be \"mean\", \"sum\" or \"max\"");
+  describe(listed(count, size) + ", mode=" + this->mode);
+  weight = register_parameter("weight", randn({count, size}, DType::f32, where), where);
+}
+
+static void checkWeights(const std::string &mode, const Tensor &indices, const std::optional<Tensor> &weights,
+                         const Location &where) {
+  if (weights && mode != "sum")
+    throw Error(where, "EmbeddingBag", "weights are for mode \"sum\" only, but the mode is \"" + mode + "\"");
+  if (weights && weights->shape(where) != indices.shape(where))
+    throw Error(where, "EmbeddingBag",
+                "the weights " + burin::str(weights->spec(where)) + " must have the shape of the indices " +
+                    burin::str(indices.spec(where)));
+}
+
+Tensor EmbeddingBag::operator()(const Tensor &indices, const std::optional<Tensor> &weights, Location where) const {
+  ModuleScope inModule(*this);
+  LocationScope scope(where);
+  const Location place = detail::inScope(where);
+  checkWeights(mode, indices, weights, place);
+  if (indices.rank() != 2)
+    throw Error(place, "EmbeddingBag",
+                "the indices are " + burin::str(indices.spec()) +
+                    ", but must be [bags, length]; for bags of different "
+                    "lengths call forward with their offsets");
+  Tensor rows = take(weight, indices, 0);
+  if (weights)
+    rows = rows * unsqueeze(*weights, {2});
+  return mode == "mean" ? reduce_mean(rows, {1}) : mode == "sum" ? reduce_sum(rows, {1}) : reduce_max(rows, {1});
+}
+
+Tensor EmbeddingBag::forward(const Tensor &indices, const Tensor &offsets, const std::optional<Tensor> &weights,
+                             Location where) const {
+  LocationScope scope(where);
+  const Location place = detail::inScope(where);
+  checkWeights(mode, indices, weights, place);
+  if (indices.rank() != 1 || offsets.rank() != 1)
+    throw Error(place, "EmbeddingBag",
+                "indices [n] and offsets [bags] must have one dimension; they are " + burin::str(indices.spec()) +
+                    " and " + burin::str(offsets.spec()));
+  Tensor rows = take(weight, indices, 0);
+  if (weights)
+    rows = rows * unsqueeze(*weights, {1});
+  const Dim count = indices.shape()[0], bags = offsets.shape()[0], size = weight->shape()[1];
+  // The bag of each index: the number of bags that start at or before it, minus 1.
+  Tensor isBegun = iota({count, 1}, DType::i64, 0) >= unsqueeze(offsets.to(DType::i64), {0});
+  Tensor bag = reduce_sum(isBegun, {1}) - 1;
+  Tensor target = broadcast_to(unsqueeze(bag, {1}), {count, size});
+  Tensor zero = full({bags, size}, 0, rows.dtype());
+  Tensor sizes = scatter(full({bags}, 0, rows.dtype()), bag, full({count}, 1, rows.dtype()), 0, "add");
+  sizes = unsqueeze(sizes, {1});
+  if (mode == "max") {
+    Tensor least = full({bags, size}, -std::numeric_limits<double>::infinity(), rows.dtype());
+    return burin::where(sizes == 0.0, zero, scatter(least, target, rows, 0, "max"));
+  }
+  Tensor sum = scatter(zero, target, rows, 0, "add");
+  return mode == "sum" ? sum : sum / maximum(sizes, 1.0);
+}
+
+} // namespace burin::nn

@@ -1,0 +1,151 @@
+// Normalisation.
+#include "burin/ops.h"
+#include "burin/tensor/creation.h"
+#include "burin/tensor/reductions.h"
+#include "frontend/nn/Layer.h"
+#include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/functions/Creation.h"
+
+namespace burin::nn {
+
+BatchNormNd::BatchNormNd(const char *kind, size_t dimensions, int64_t features, BatchNormOptions given,
+                         const Location &where)
+    : Module(kind, where), options(given), dimensions(dimensions) {
+  describe(std::to_string(features));
+  if (options.affine) {
+    weight = register_parameter("weight", ones({features}, DType::f32, where), where);
+    bias = register_parameter("bias", zeros({features}, DType::f32, where), where);
+  }
+  if (options.track_running_stats) {
+    running_mean = register_buffer("running_mean", zeros({features}, DType::f32, where), where);
+    running_var = register_buffer("running_var", ones({features}, DType::f32, where), where);
+    num_batches_tracked = register_buffer("num_batches_tracked", zeros({}, DType::i64, where), where);
+  }
+}
+
+/// "[N, C, H, W]".
+static const char *shapeOfInput(size_t dimensions) {
+  return dimensions == 1 ? "[N, C, L]" : dimensions == 2 ? "[N, C, H, W]" : "[N, C, D, H, W]";
+}
+
+void BatchNormNd::checkInput(const Tensor &x, const Location &where) const {
+  size_t rank = size_t(x.rank());
+  if (rank != dimensions + 2 && !(dimensions == 1 && rank == 2))
+    throw Error(where, kind(),
+                "the input is " + burin::str(x.spec()) + ", not " + (dimensions == 1 ? "[N, C] or " : "") +
+                    shapeOfInput(dimensions));
+}
+
+/// All dimensions except the channels.
+static std::vector<int64_t> allButChannels(const Tensor &x) {
+  std::vector<int64_t> axes;
+  for (int64_t i = 0; i < x.rank(); ++i)
+    if (i != 1)
+      axes.push_back(i);
+  return axes;
+}
+
+void BatchNormNd::update(const Tensor &x, const Tensor &mean, const Tensor &variance) {
+  Tensor count = detail::sizeTensor(floordiv(elements(x.shape()), x.shape()[1])).to(DType::f64);
+  Tensor unbiased = variance * (count / (count - 1.0)).to(variance.dtype());
+  num_batches_tracked.set(num_batches_tracked + 1);
+  // An average over all batches so far gives them equal weights.
+  Tensor part =
+      options.momentum ? full({}, *options.momentum, mean.dtype()) : 1.0 / num_batches_tracked->to(mean.dtype());
+  running_mean.set(running_mean * (1.0 - part) + mean * part);
+  running_var.set(running_var * (1.0 - part) + unbiased * part);
+}
+
+Tensor BatchNormNd::operator()(const Tensor &x, Location where) {
+  ModuleScope inModule(*this);
+  LocationScope scope(detail::inScope(where));
+  const Location place = detail::inScope(where);
+  checkInput(x, place);
+  Tensor mean = running_mean, variance = running_var;
+  if (is_training() || !options.track_running_stats) {
+    if (is_training() && elements(x.shape()).isStatic() && x.numel() <= x.size(1))
+      throw Error(place, kind(),
+                  "the input " + burin::str(x.spec()) +
+                      " has one value per feature, of which there is no variance; "
+                      "train with larger batches, or call eval() first");
+    mean = reduce_mean(x, allButChannels(x));
+    variance = reduce_var(x, allButChannels(x), false, 0);
+    if (options.track_running_stats)
+      update(x, mean, variance);
+  }
+  Tensor scale = options.affine ? weight.value() : ones_like(mean),
+         shift = options.affine ? bias.value() : zeros_like(mean);
+  return batch_norm(x, mean, variance, scale, shift, options.eps);
+}
+
+InstanceNormNd::InstanceNormNd(const char *kind, size_t dimensions, int64_t features, InstanceNormOptions given,
+                               const Location &where)
+    : Module(kind, where), options(given), dimensions(dimensions) {
+  describe(std::to_string(features));
+  if (options.affine) {
+    weight = register_parameter("weight", ones({features}, DType::f32, where), where);
+    bias = register_parameter("bias", zeros({features}, DType::f32, where), where);
+  }
+}
+Tensor InstanceNormNd::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  const Location place = detail::inScope(where);
+  if (size_t(x.rank(place)) != dimensions + 2)
+    throw Error(place, kind(), "the input is " + burin::str(x.spec(place)) + ", not " + shapeOfInput(dimensions));
+  return instance_norm(x, optionally(weight), optionally(bias), options.eps, place);
+}
+
+#define BURIN_NORM(dimensions)                                                                                         \
+  BatchNorm##dimensions##d::BatchNorm##dimensions##d(int64_t features, BatchNormOptions options, Location where)       \
+      : BatchNormNd("BatchNorm" #dimensions "d", dimensions, features, options, where) {}                              \
+  InstanceNorm##dimensions##d::InstanceNorm##dimensions##d(int64_t features, InstanceNormOptions options,              \
+                                                           Location where)                                             \
+      : InstanceNormNd("InstanceNorm" #dimensions "d", dimensions, features, options, where) {}
+BURIN_NORM(1)
+BURIN_NORM(2)
+BURIN_NORM(3)
+#undef BURIN_NORM
+
+static Shape shapeOf(const IntList &normalized) { return {normalized.begin(), normalized.end()}; }
+
+LayerNorm::LayerNorm(IntList sizes, double eps, bool affine, Location where)
+    : Module("LayerNorm", where), normalized(std::move(sizes)), eps(eps) {
+  describe(burin::str(shapeOf(normalized)));
+  if (affine) {
+    weight = register_parameter("weight", ones(shapeOf(normalized), DType::f32, where), where);
+    bias = register_parameter("bias", zeros(shapeOf(normalized), DType::f32, where), where);
+  }
+}
+Tensor LayerNorm::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return layer_norm(x, optionally(weight), optionally(bias), -int64_t(normalized.size()), eps, where);
+}
+
+RMSNorm::RMSNorm(IntList sizes, double eps, bool affine, Location where)
+    : Module("RMSNorm", where), normalized(std::move(sizes)), eps(eps) {
+  describe(burin::str(shapeOf(normalized)));
+  if (affine)
+    weight = register_parameter("weight", ones(shapeOf(normalized), DType::f32, where), where);
+}
+Tensor RMSNorm::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return rms_norm(x, optionally(weight), -int64_t(normalized.size()), eps, where);
+}
+
+GroupNorm::GroupNorm(int64_t groups, int64_t channels, double eps, bool affine, Location where)
+    : Module("GroupNorm", where), groups(groups), eps(eps) {
+  describe(std::to_string(groups) + ", " + std::to_string(channels));
+  if (groups < 1 || channels % groups)
+    throw Error(detail::inScope(where), "GroupNorm",
+                std::to_string(groups) + " groups do not divide " + std::to_string(channels) + " channels");
+  if (affine) {
+    weight = register_parameter("weight", ones({channels}, DType::f32, where), where);
+    bias = register_parameter("bias", zeros({channels}, DType::f32, where), where);
+  }
+}
+Tensor GroupNorm::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return group_norm(x, groups, optionally(weight), optionally(bias), eps, where);
+}
+
+} // namespace burin::nn

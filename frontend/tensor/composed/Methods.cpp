@@ -1,0 +1,69 @@
+// Method forms of the composed functions.
+#include "frontend/tensor/composed/Composed.h"
+
+namespace burin {
+
+Tensor Tensor::masked_fill(const Tensor &mask, const Tensor &value, Location where) const {
+  return burin::masked_fill(*this, mask, value, where);
+}
+Tensor Tensor::square(Location where) const { return burin::square(*this, where); }
+Tensor Tensor::log2(Location where) const { return burin::log2(*this, where); }
+Tensor Tensor::clamp_min(const Tensor &low, Location where) const { return burin::clamp_min(*this, low, where); }
+Tensor Tensor::clamp_max(const Tensor &high, Location where) const { return burin::clamp_max(*this, high, where); }
+Tensor Tensor::is_finite(Location where) const { return burin::is_finite(*this, where); }
+Tensor Tensor::std(Axes axes, bool keepdims, int64_t correction, Location where) const {
+  return burin::stddev(*this, std::move(axes), keepdims, correction, where);
+}
+Tensor Tensor::norm(double p, Axes axes, bool keepdims, Location where) const {
+  return burin::norm(*this, p, std::move(axes), keepdims, where);
+}
+Tensor Tensor::expand(const Shape &shape, Location where) const { return burin::expand(*this, shape, where); }
+Tensor Tensor::expand_as(const Tensor &other, Location where) const { return burin::expand_as(*this, other, where); }
+Tensor Tensor::repeat(const IntList &counts, Location where) const { return burin::repeat(*this, counts, where); }
+Tensor Tensor::repeat_interleave(int64_t count, int64_t axis, Location where) const {
+  return burin::repeat_interleave(*this, count, axis, where);
+}
+std::vector<Tensor> Tensor::chunk(int64_t count, int64_t axis, Location where) const {
+  return burin::chunk(*this, count, axis, where);
+}
+std::vector<Tensor> Tensor::unbind(int64_t axis, Location where) const { return burin::unbind(*this, axis, where); }
+Tensor Tensor::narrow(int64_t axis, const Dim &start, const Dim &length, Location where) const {
+  return burin::narrow(*this, axis, start, length, where);
+}
+Tensor Tensor::select(int64_t axis, int64_t index, Location where) const {
+  return burin::select(*this, axis, index, where);
+}
+Tensor Tensor::index_select(int64_t axis, const Tensor &indices, Location where) const {
+  return burin::index_select(*this, axis, indices, where);
+}
+Tensor Tensor::permute(const IntList &order, Location where) const { return burin::permute(*this, order, where); }
+Tensor Tensor::movedim(int64_t from, int64_t to, Location where) const {
+  return burin::movedim(*this, from, to, where);
+}
+Tensor Tensor::unflatten(int64_t axis, const Shape &sizes, Location where) const {
+  return burin::unflatten(*this, axis, sizes, where);
+}
+Tensor Tensor::roll(const IntList &shifts, const Axes &axes, Location where) const {
+  return burin::roll(*this, shifts, axes, where);
+}
+Tensor Tensor::unfold(int64_t axis, int64_t size, int64_t step, Location where) const {
+  return burin::unfold(*this, axis, size, step, where);
+}
+Tensor Tensor::diagonal(int64_t offset, int64_t axis1, int64_t axis2, Location where) const {
+  return burin::diagonal(*this, offset, axis1, axis2, where);
+}
+Tensor Tensor::masked_select(const Tensor &mask, Location where) const {
+  return burin::masked_select(*this, mask, where);
+}
+SortResult Tensor::sort(int64_t axis, bool descending, Location where) const {
+  return burin::sort(*this, axis, descending, where);
+}
+SortResult Tensor::topk(const Dim &k, int64_t axis, bool largest, Location where) const {
+  return burin::topk(*this, k, axis, largest, where);
+}
+Tensor Tensor::view(const Shape &shape, Location where) const { return burin::reshape(*this, shape, where); }
+Tensor Tensor::view_as(const Tensor &other, Location where) const {
+  return burin::reshape(*this, other.shape(where), where);
+}
+
+} // namespace burin

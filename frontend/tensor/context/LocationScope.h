@@ -1,0 +1,11 @@
+// The location that a LocationScope of this thread substitutes for a caller's.
+#pragma once
+#include "burin/graph/location_scope.h"
+
+namespace burin::detail {
+const Location &inScope(const Location &where);
+/// A copy of the text that is never freed, as Location requires.
+const char *keepText(std::string text);
+/// The module in whose call this thread is, as in state_dict(): "encoder.layers.3.linear1". Empty if none.
+std::string modulePath();
+} // namespace burin::detail

@@ -1,0 +1,166 @@
+#include "burin/ops.h"
+#include "burin/tensor/reductions.h"
+#include "burin/training/gradients.h"
+#include "burin/training/optim.h"
+#include "frontend/tensor/context/LocationScope.h"
+#include "frontend/training/optim/LineSearch.h"
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+namespace burin::optim {
+
+using detail::inScope;
+
+namespace {
+/// The changes in a step: of the parameters, and of their gradient.
+struct Change {
+  Tensor step, gradient;
+  double curvature; // 1 / (step · gradient)
+};
+double dot(const Tensor &a, const Tensor &b) { return (a * b).sum().item(); }
+double largest(const Tensor &x) { return x.abs().max().item(); }
+} // namespace
+
+struct LBFGS::State {
+  std::vector<Parameter> params;
+  LbfgsOptions options;
+  int64_t iterations = 0;
+  Tensor direction, before; // the last direction, and the gradient before that step
+  double length = 0, scale = 1;
+  std::deque<Change> changes;
+
+  Tensor evaluate(const std::function<Tensor()> &closure, Tensor &gradient, const Location &where) const;
+  void remember(const Tensor &gradient);
+  Tensor quasiNewton(const Tensor &gradient) const;
+  std::vector<Tensor> values() const;
+  void moveTo(const std::vector<Tensor> &from, double length, const Location &where);
+};
+
+LBFGS::LBFGS(std::vector<Parameter> params, LbfgsOptions options, Location where) : state(new State) {
+  if (params.empty())
+    throw Error(inScope(where), "LBFGS", "there are no parameters");
+  if (options.max_eval < 0)
+    options.max_eval = options.max_iter * 5 / 4;
+  if (!options.line_search_fn.empty() && options.line_search_fn != "strong_wolfe")
+    throw Error(inScope(where), "LBFGS", "line_search_fn must be empty or \"strong_wolfe\"");
+  state->params = std::move(params);
+  state->options = options;
+}
+
+/// The loss, and the gradients of all parameters as one vector.
+Tensor LBFGS::State::evaluate(const std::function<Tensor()> &closure, Tensor &gradient, const Location &where) const {
+  Tensor loss;
+  std::vector<Tensor> values, parts;
+  {
+    EnableGrad record;
+    loss = closure();
+    for (const Parameter &parameter : params)
+      values.push_back(parameter.value());
+    parts = burin::grad(loss, values, std::nullopt, {}, where);
+  }
+  for (Tensor &part : parts)
+    part = reshape(part, {-1});
+  gradient = concat(parts);
+  return detach(loss);
+}
+
+/// Adds the change of the last step to the history.
+void LBFGS::State::remember(const Tensor &gradient) {
+  Change change{direction * length, gradient - before, 0};
+  const double product = dot(change.gradient, change.step);
+  if (product <= 1e-10)
+    return;
+  if (int64_t(changes.size()) == options.history_size)
+    changes.pop_front();
+  change.curvature = 1 / product;
+  scale = product / dot(change.gradient, change.gradient);
+  changes.push_back(change);
+}
+
+/// The two-loop recursion for the product of the approximate inverse Hessian and the gradient.
+Tensor LBFGS::State::quasiNewton(const Tensor &gradient) const {
+  Tensor q = -gradient;
+  std::vector<double> alphas(changes.size());
+  for (size_t i = changes.size(); i-- > 0;) {
+    alphas[i] = dot(changes[i].step, q) * changes[i].curvature;
+    q = q - changes[i].gradient * alphas[i];
+  }
+  q = q * scale;
+  for (size_t i = 0; i < changes.size(); ++i)
+    q = q + changes[i].step * (alphas[i] - dot(changes[i].gradient, q) * changes[i].curvature);
+  return q;
+}
+
+std::vector<Tensor> LBFGS::State::values() const {
+  std::vector<Tensor> list;
+  for (const Parameter &parameter : params)
+    list.push_back(detach(parameter));
+  return list;
+}
+
+/// Sets the parameters to `from` plus `far` times the direction.
+void LBFGS::State::moveTo(const std::vector<Tensor> &from, double far, const Location &where) {
+  int64_t at = 0;
+  for (size_t i = 0; i < params.size(); ++i) {
+    const int64_t count = int64_t(params[i]->numel());
+    Tensor part = slice(direction, {at}, {at + count}, {1});
+    params[i].set(from[i] + reshape(part, from[i].shape()) * far, where);
+    at += count;
+  }
+}
+
+Tensor LBFGS::step(const std::function<Tensor()> &closure, Location where) {
+  LocationScope scope(where);
+  const Location place = inScope(where);
+  NoGrad noGrad;
+  State &s = *state;
+  const LbfgsOptions &o = s.options;
+  Tensor gradient, first = s.evaluate(closure, gradient, place);
+  if (first.isTraced())
+    throw Error(place, "LBFGS", "a step looks at losses, which a trace does not know; call it outside of the trace");
+  double loss = first.item();
+  int64_t evaluations = 1;
+  if (largest(gradient) <= o.tolerance_grad)
+    return first;
+  for (int64_t i = 1; i <= o.max_iter; ++i) {
+    if (s.iterations++ > 0)
+      s.remember(gradient);
+    s.direction = s.quasiNewton(gradient);
+    s.before = gradient;
+    const double lossBefore = loss;
+    s.length = s.iterations == 1 ? std::min(1.0, 1 / gradient.abs().sum().item()) * o.lr : o.lr;
+    if (dot(gradient, s.direction) > -o.tolerance_change)
+      break;
+    const std::vector<Tensor> from = s.values();
+    if (o.line_search_fn.empty()) {
+      s.moveTo(from, s.length, place);
+      if (i < o.max_iter) {
+        loss = s.evaluate(closure, gradient, place).item();
+        ++evaluations;
+      }
+    } else {
+      auto evaluate = [&](double t) {
+        LinePoint point{t, 0, 0, {}};
+        s.moveTo(from, t, place);
+        point.value = s.evaluate(closure, point.gradient, place).item();
+        point.slope = dot(point.gradient, s.direction);
+        return point;
+      };
+      int64_t searched = 0;
+      LinePoint found = searchStrongWolfe(evaluate, {0, loss, dot(gradient, s.direction), gradient}, s.length,
+                                          largest(s.direction), o.tolerance_change, o.max_eval - evaluations, searched);
+      evaluations += searched;
+      s.length = found.at;
+      loss = found.value;
+      gradient = found.gradient;
+      s.moveTo(from, s.length, place);
+    }
+    if (i == o.max_iter || evaluations >= o.max_eval || largest(gradient) <= o.tolerance_grad ||
+        largest(s.direction * s.length) <= o.tolerance_change || std::abs(loss - lossBefore) < o.tolerance_change)
+      break;
+  }
+  return first;
+}
+
+} // namespace burin::optim

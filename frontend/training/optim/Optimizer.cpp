@@ -1,0 +1,342 @@
+// Base of the optimisers: groups, step counts, slots, and their names in a state dict.
+#include "burin/graph/graph.h"
+#include "burin/training/gradients.h"
+#include "frontend/tensor/OnDevice.h"
+#include "frontend/training/optim/OptimizerState.h"
+#include "frontend/training/optim/RowUpdates.h"
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+namespace burin::optim {
+
+using detail::inScope;
+
+Tensor initialValue(const TensorSpec &spec, double value, const Location &where, const Parameter *beside) {
+  NoTrace noTrace;
+  std::optional<detail::Beside> scope;
+  if (beside)
+    scope.emplace(beside->value(), where);
+  return detail::following(full(spec.shape, value, spec.dtype, where));
+}
+
+Parameter scalarCell(const char *name, double value, DType dtype, const Location &where) {
+  return Parameter::state(initialValue({dtype, {}}, value, where), name); // never a constant of compiled code
+}
+
+void setUnless(const Tensor &isLeftOut, Parameter cell, const Tensor &changed) {
+  cell.set(isLeftOut.defined() ? where(isLeftOut, cell, changed) : changed);
+}
+
+Optimizer::State::~State() = default;
+
+Parameter Optimizer::State::Update::slot(const char *name, const Shape &shape, double initial) {
+  for (auto &[known, slot] : member.slots)
+    if (known == name)
+      return slot;
+  const TensorSpec spec{member.parameter->dtype(), shape};
+  Parameter slot =
+      Parameter::state(initialValue(spec, initial, inScope({}), &member.parameter), name, &member.parameter);
+  return member.slots.emplace_back(name, slot).second;
+}
+
+void Optimizer::State::addGroup(const std::vector<Parameter> &params, double lr, std::optional<double> momentum,
+                                const Location &where) {
+  Group group{scalarCell("lr", lr, DType::f64, where), {}, lr, momentum.value_or(0), {}};
+  if (momentum)
+    group.momentum = scalarCell("momentum", *momentum, DType::f64, where);
+  for (const Parameter &parameter : params) {
+    if (!parameter.defined() || !isFloat(parameter->dtype(where)))
+      throw Error(where, kind, "a parameter is absent or has integers; only floats can be trained");
+    group.members.push_back({parameter, {}, -1});
+  }
+  groups.push_back(std::move(group));
+}
+
+/// Increments the counters of the updated members; members that are not updated with the others of their counter get a
+/// new one.
+void Optimizer::State::count(const std::vector<Member *> &updated, const Tensor &isLeftOut, const Location &where) {
+  std::map<int, std::vector<Member *>> byCounter;
+  for (Member *member : updated)
+    byCounter[member->counter].push_back(member);
+  for (auto &[counter, members] : byCounter) {
+    size_t all = 0;
+    for (const Group &group : groups)
+      all += size_t(std::ranges::count(group.members, counter, &Member::counter));
+    int next = counter;
+    if (counter < 0 || members.size() < all) {
+      next = int(counters.size());
+      counters.push_back(scalarCell("step", 0, DType::i64, where));
+      if (counter >= 0)
+        counters[size_t(next)].set(counters[size_t(counter)], where);
+      for (Member *member : members)
+        member->counter = next;
+    }
+    setUnless(isLeftOut, counters[size_t(next)], counters[size_t(next)] + 1);
+  }
+}
+
+void Optimizer::State::step(const std::vector<Tensor> &gradients, const Location &where, const Tensor &isLeftOut) {
+  step(gradients, RowGradients(gradients.size()), where, isLeftOut);
+}
+
+void Optimizer::State::step(const std::vector<Tensor> &gradients, const RowGradients &rows, const Location &where,
+                            const Tensor &isLeftOut) {
+  NoGrad noGrad;
+  LocationScope scope(where);
+  std::vector<Update> updates;
+  std::vector<Member *> updated;
+  size_t at = 0;
+  for (size_t g = 0; g < groups.size(); ++g)
+    for (Member &member : groups[g].members) {
+      const Tensor &gradient = gradients[at];
+      const std::optional<detail::RowGradient> &byRows = rows[at++];
+      if (!gradient.defined() && !byRows)
+        continue;
+      const Tensor &value = member.parameter.value();
+      if (byRows) {
+        updates.push_back({g, member, value, {}, {}, isLeftOut, uniqueRows(*byRows, value.spec(), isLeftOut)});
+        updated.push_back(&member);
+        continue;
+      }
+      if (gradient.shape() != value.shape())
+        throw Error(where, kind,
+                    "gradient " + std::to_string(at - 1) + " is " + str(gradient.spec()) + ", but its parameter is " +
+                        str(value.spec()));
+      updates.push_back({g, member, value, gradient.to(value.dtype()), {}, isLeftOut});
+      updated.push_back(&member);
+    }
+  count(updated, isLeftOut, where);
+  std::map<std::pair<size_t, int>, std::vector<Tensor>> known; // by group and counter
+  for (Update &u : updates) {
+    auto [entry, isNew] = known.try_emplace({u.group, u.member.counter});
+    if (isNew)
+      entry->second = factors(u.group, counters[size_t(u.member.counter)]->to(DType::f64));
+    for (const Tensor &factor : entry->second)
+      u.factors.push_back(factor.to(u.value.dtype()));
+    if (u.rows) {
+      u.value = Tensor(); // so that nothing but the parameter holds the table
+      updateRows(u);
+    } else {
+      update(u);
+    }
+  }
+}
+
+// ---- the public part
+
+void Optimizer::step(Location where) {
+  std::vector<Tensor> gradients;
+  State::RowGradients rows;
+  for (size_t g = 0; g < state->groups.size(); ++g)
+    for (const State::Member &member : state->groups[g].members) {
+      const Tensor &parameter = member.parameter.value();
+      const bool isTrained = parameter.requires_grad(); // frozen parameters have no gradient
+      const bool isTraced = parameter.isTraced();
+      Tensor gradient = isTrained && isTraced ? parameter.grad(where) : Tensor();
+      rows.push_back(isTrained && state->takesRows(g) ? detail::rowGradientOf(parameter, gradient) : std::nullopt);
+      if (isTrained && !isTraced && !rows.back())
+        gradient = parameter.grad(where);
+      gradients.push_back(rows.back() ? Tensor() : gradient);
+    }
+  state->step(gradients, rows, inScope(where));
+}
+
+void Optimizer::step(const std::vector<Tensor> &gradients, Location where) {
+  const size_t count = parameters().size();
+  if (gradients.size() != count)
+    throw Error(inScope(where), state->kind,
+                "there are " + std::to_string(gradients.size()) + " gradients for " + std::to_string(count) +
+                    " parameters; give one per parameter, in the order of parameters()");
+  State::RowGradients rows;
+  std::vector<Tensor> whole = gradients;
+  for (size_t g = 0; g < state->groups.size(); ++g)
+    for (const State::Member &member : state->groups[g].members) {
+      Tensor &gradient = whole[rows.size()];
+      const bool mayHaveRows = gradient.defined() && gradient.isTraced() && state->takesRows(g);
+      rows.push_back(mayHaveRows ? detail::rowGradientOf(member.parameter, gradient) : std::nullopt);
+      if (rows.back())
+        gradient = Tensor();
+    }
+  state->step(whole, rows, inScope(where));
+}
+
+std::vector<Tensor> Optimizer::gradients(const Tensor &loss, Location where) const {
+  const std::vector<Parameter> params = parameters();
+  std::vector<Tensor> trained, result(params.size());
+  for (const Parameter &parameter : params)
+    if (parameter->requires_grad())
+      trained.push_back(parameter);
+  std::vector<Tensor> found = grad(loss, trained, std::nullopt, {}, where);
+  for (size_t i = 0, next = 0; i < params.size(); ++i)
+    if (params[i]->requires_grad())
+      result[i] = found[next++];
+  return result;
+}
+
+void Optimizer::zero_grad(Location where) {
+  for (const Parameter &parameter : parameters())
+    if (parameter->requires_grad())
+      parameter->set_grad(Tensor(), where);
+}
+
+std::vector<Parameter> Optimizer::parameters() const {
+  std::vector<Parameter> all;
+  for (const State::Group &group : state->groups)
+    for (const State::Member &member : group.members)
+      all.push_back(member.parameter);
+  return all;
+}
+
+size_t Optimizer::groups() const { return state->groups.size(); }
+double Optimizer::lr(size_t group) const { return state->groups.at(group).lr->item(); }
+void Optimizer::set_lr(double lr, size_t group, Location where) {
+  if (group >= groups())
+    throw Error(inScope(where), state->kind, "there is no group " + std::to_string(group));
+  state->groups[group].lr.set(initialValue({DType::f64, {}}, lr, inScope(where)), where);
+}
+
+// ---- state dicts
+
+StateDict Optimizer::state_dict() const {
+  StateDict result;
+  size_t index = 0;
+  for (const State::Group &group : state->groups)
+    for (const State::Member &member : group.members) {
+      const std::string prefix = "state." + std::to_string(index++) + ".";
+      if (member.counter >= 0)
+        result.emplace_back(prefix + "step", state->counters[size_t(member.counter)]->to(DType::f32));
+      for (const auto &[name, slot] : member.slots)
+        result.emplace_back(prefix + name, slot.value());
+    }
+  for (size_t g = 0; g < state->groups.size(); ++g) {
+    const std::string prefix = "param_groups." + std::to_string(g) + ".";
+    result.emplace_back(prefix + "lr", state->groups[g].lr.value());
+    if (state->groups[g].momentum.defined())
+      result.emplace_back(prefix + "momentum", state->groups[g].momentum.value());
+  }
+  return result;
+}
+
+namespace {
+
+/// The parts of "state.3.exp_avg"; nullopt for other texts.
+struct EntryName {
+  std::string list, slot;
+  size_t index;
+  static std::optional<EntryName> parse(const std::string &name) {
+    size_t first = name.find('.'), second = name.find('.', first + 1);
+    if (second == std::string::npos)
+      return std::nullopt;
+    EntryName entry{name.substr(0, first), name.substr(second + 1), 0};
+    auto [end, error] = std::from_chars(name.data() + first + 1, name.data() + second, entry.index);
+    return error == std::errc() && end == name.data() + second ? std::optional(entry) : std::nullopt;
+  }
+};
+
+/// A change by load_state_dict; all changes are checked before any is applied.
+struct Change {
+  Parameter cell; // value of a group; otherwise a slot or a count:
+  Optimizer::State::Member *member;
+  std::string slot;
+  Tensor value;
+};
+
+class Loader {
+public:
+  Loader(Optimizer::State &state, const Location &where) : state(state), where(where), names(state.slotNames()) {
+    for (auto &group : state.groups)
+      for (auto &member : group.members)
+        members.push_back(&member);
+  }
+
+  void load(const StateDict &given) {
+    std::vector<Change> changes;
+    for (const auto &[name, value] : given)
+      add(name, value, changes);
+    std::map<int64_t, int> counters; // by count
+    std::vector<Parameter> cells;
+    for (auto *member : members) {
+      member->slots.clear();
+      member->counter = -1;
+    }
+    for (Change &change : changes) {
+      if (change.cell.defined()) {
+        change.cell.set(change.value.to(DType::f64), where);
+      } else if (change.slot == "step") {
+        auto [at, isNew] = counters.try_emplace(change.value.item<int64_t>(where), int(cells.size()));
+        if (isNew)
+          cells.push_back(scalarCell("step", double(at->first), DType::i64, where));
+        change.member->counter = at->second;
+      } else {
+        const Tensor value = detail::following(detach(change.value.to(change.member->parameter->dtype())));
+        change.member->slots.emplace_back(change.slot, Parameter::state(value, change.slot, &change.member->parameter));
+      }
+    }
+    state.counters = std::move(cells);
+  }
+
+private:
+  Optimizer::State &state;
+  const Location &where;
+  std::vector<std::string> names;
+  std::vector<Optimizer::State::Member *> members;
+
+  [[noreturn]] void fail(const std::string &what) {
+    throw Error(where, "load_state_dict",
+                "the state does not fit this " + std::string(state.kind) + ": " + what +
+                    "\n  nothing has been changed; build the optimiser as the saved one was");
+  }
+
+  void add(const std::string &name, const Tensor &value, std::vector<Change> &changes) {
+    auto entry = EntryName::parse(name);
+    if (!entry || (entry->list != "state" && entry->list != "param_groups"))
+      fail("\"" + name + "\" is neither of \"state.\" nor of \"param_groups.\"");
+    if (entry->list == "param_groups") {
+      if (entry->index >= state.groups.size())
+        fail("there is no group for \"" + name + "\"");
+      auto &group = state.groups[entry->index];
+      if (entry->slot == "lr")
+        changes.push_back({group.lr, nullptr, {}, value});
+      else if ((entry->slot == "momentum" || entry->slot == "betas.0") && group.momentum.defined())
+        changes.push_back({group.momentum, nullptr, {}, value});
+      return; // other options are those of the constructor
+    }
+    if (entry->index >= members.size())
+      fail("there is no parameter for \"" + name + "\"");
+    auto *member = members[entry->index];
+    const bool isStep = entry->slot == "step";
+    if (!isStep && !std::ranges::count(names, entry->slot))
+      fail("it keeps no \"" + entry->slot + "\" (\"" + name + "\")");
+    const Shape &shape = member->parameter->shape();
+    if (isStep ? value.shape() != Shape{}
+               : elements(value.shape()) != elements(shape) && !isFactor(value.shape(), shape))
+      fail("\"" + name + "\" is " + str(value.spec()) + ", but its parameter is " + str(member->parameter->spec()));
+    changes.push_back({{}, member, entry->slot, isStep ? value : value.to(member->parameter->device(where), where)});
+  }
+
+  /// Whether a shape is that of Adafactor's rows or columns: the parameter's shape with one of the last two sizes 1.
+  static bool isFactor(const Shape &shape, const Shape &parameter) {
+    if (shape.size() != parameter.size() || shape.size() < 2)
+      return false;
+    int differing = 0;
+    for (size_t i = 0; i < shape.size(); ++i)
+      if (shape[i] != parameter[i]) {
+        ++differing;
+        if (shape[i] != Dim(1) || i + 2 < shape.size())
+          return false;
+      }
+    return differing <= 1;
+  }
+};
+
+} // namespace
+
+void Optimizer::load_state_dict(const StateDict &given, Location where) {
+  const Location place = inScope(where);
+  LocationScope scope(place);
+  NoGrad noGrad;
+  Loader(*state, place).load(given);
+}
+
+} // namespace burin::optim

@@ -1,0 +1,203 @@
+#include "passes/analysis/cost/MemoryModel.h"
+#include "passes/analysis/IterationSpace.h"
+#include "passes/analysis/cost/DataDependentSizes.h"
+#include "passes/analysis/cost/KernelCost.h"
+#include "passes/analysis/cost/TakeOver.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+
+std::optional<int64_t> mostBytes(mlir::Value v) { return upperBound(byteSize(v)); }
+
+namespace {
+
+using ValueId = MemoryModel::ValueId;
+
+class Builder {
+public:
+  Builder(func::FuncOp function, SizesAs sizes) : sizes(sizes), block(function.getBody().front()) {}
+
+  FailureOr<MemoryModel> build() {
+    for (BlockArgument argument : block.getArguments())
+      if (failed(add(argument, /*isBuffer=*/false)))
+        return failure();
+    for (mlir::Value returned : block.getTerminator()->getOperands())
+      outside.insert(storedIn(returned));
+    for (Operation &op : block.without_terminator())
+      if (failed(visit(&op)))
+        return failure();
+    return std::move(model);
+  }
+
+private:
+  LogicalResult visit(Operation *op) {
+    if (isa<ConstantOp>(op))
+      return add(op->getResult(0), /*isBuffer=*/false);
+    const bool isStep = isa<KernelOp, DebugPrintOp, HostCallOp>(op) || !appliedFunctions(op).empty();
+    if (!isStep)
+      return success(); // a view
+    MemoryModel::Step step;
+    step.op = op;
+    for (mlir::Value operand : op->getOperands())
+      step.inputs.push_back(model.idOf.lookup(storedIn(operand)));
+    for (mlir::Value result : op->getResults()) {
+      if (failed(addResult(result)))
+        return failure();
+      step.results.push_back(model.idOf.lookup(result));
+    }
+    for (Operation *applied : appliedFunctions(op)) {
+      auto callee = cast<func::FuncOp>(applied);
+      auto inner = Builder(callee, sizes).build();
+      if (failed(inner))
+        return failure();
+      TakeOverCache cache;
+      step.innerBytes = std::max(step.innerBytes, livenessOf(*inner, cache).peakBytes());
+    }
+    if (isa<WhileOp>(op)) // the carried values alternate with the results between two buffers
+      for (ValueId result : step.results)
+        step.innerBytes += model.values[result].bytes;
+    auto kernel = dyn_cast<KernelOp>(op);
+    if (std::optional<ArrayRef<int64_t>> inPlace = kernel ? kernel.getInPlace() : std::nullopt)
+      for (int64_t input : *inPlace)
+        if (input >= 0 && isa<BlockArgument>(storedIn(kernel.getInputs()[unsigned(input)])))
+          step.overwritten.push_back(step.inputs[unsigned(input)]);
+    model.steps.push_back(std::move(step));
+    return success();
+  }
+
+  // The initial states of a loop share a buffer with the states that its iterations leave.
+  LogicalResult addResult(mlir::Value result) {
+    if (auto scan = result.getDefiningOp<ScanOp>()) {
+      unsigned i = cast<OpResult>(result).getResultNumber();
+      if (i < scan.getStates())
+        if (auto shared = model.idOf.find(scan.getInputs()[i]);
+            shared != model.idOf.end() && model.values[shared->second].isShared) {
+          model.idOf[result] = shared->second;
+          return success();
+        }
+    }
+    if (mlir::Value states = statesBehind(result)) {
+      if (failed(add(states, !outside.contains(states))))
+        return failure();
+      model.idOf[result] = model.idOf.lookup(states);
+      model.values[model.idOf.lookup(states)].isShared = true;
+      return success();
+    }
+    return add(result, !outside.contains(result));
+  }
+
+  static mlir::Value statesBehind(mlir::Value v) {
+    if (!v.getDefiningOp<KernelOp>() || !v.hasOneUse())
+      return {};
+    OpOperand &use = *v.use_begin();
+    auto scan = dyn_cast<ScanOp>(use.getOwner());
+    return scan && use.getOperandNumber() < scan.getStates() ? scan.getResult(use.getOperandNumber()) : mlir::Value();
+  }
+
+  LogicalResult add(mlir::Value v, bool isBuffer) {
+    std::optional<int64_t> bytes = sizes == SizesAs::Most ? mostBytes(v) : typicalSize(byteSize(v));
+    if (!bytes)
+      return emitError(v.getLoc()) << "the size " << str(specOf(v))
+                                   << " has no upper bound, so that no limit of memory "
+                                   << "can be kept; give its symbols ranges, as in Dim(\"n\", 1, 512), or fix them "
+                                   << "(--dim NAME=SIZE)";
+    model.idOf[v] = model.add({v, *bytes, isBuffer, false, bool(v.getDefiningOp<KernelOp>())});
+    return success();
+  }
+
+  SizesAs sizes;
+  Block &block;
+  MemoryModel model;
+  llvm::DenseSet<mlir::Value> outside; // results of the function: not in the arena
+};
+
+} // namespace
+
+FailureOr<MemoryModel> memoryModelOf(func::FuncOp function, SizesAs sizes) { return Builder(function, sizes).build(); }
+
+bool TakeOverCache::mayTakeOver(Operation *kernel, unsigned result, unsigned input) {
+  auto [it, isNew] = known.try_emplace({kernel, result << 16 | input}, false);
+  if (auto op = dyn_cast<KernelOp>(kernel); isNew && op)
+    it->second = passes::mayTakeOver(op, result, input);
+  return it->second;
+}
+
+size_t Liveness::peak() const { return size_t(std::max_element(live.begin(), live.end()) - live.begin()); }
+
+Liveness livenessOf(const MemoryModel &model, TakeOverCache &cache) {
+  Liveness out;
+  const size_t count = model.values.size();
+  out.first.assign(count, UINT32_MAX);
+  out.last.assign(count, 0);
+  out.home.resize(count);
+  for (ValueId v = 0; v < count; ++v)
+    out.home[v] = v;
+  for (uint32_t at = 0; at < model.steps.size(); ++at) {
+    for (const auto *list : {&model.steps[at].inputs, &model.steps[at].results})
+      for (ValueId v : *list) {
+        out.first[v] = std::min(out.first[v], at);
+        out.last[v] = at;
+      }
+    for (ValueId v : model.steps[at].overwritten)
+      out.overwrittenAt[v] = at;
+  }
+  std::vector<int64_t> change(model.steps.size() + 1);
+  llvm::SmallVector<ValueId> taken;
+  for (uint32_t at = 0; at < model.steps.size(); ++at) {
+    const MemoryModel::Step &step = model.steps[at];
+    taken.clear();
+    // Mirrors the choice of burin-in-place-results.
+    for (unsigned r = 0; isa<KernelOp>(step.op) && r < step.results.size(); ++r) {
+      if (!model.values[step.results[r]].isBuffer || model.values[step.results[r]].isShared)
+        continue;
+      for (unsigned i = 0; i < step.inputs.size(); ++i) {
+        ValueId input = step.inputs[i];
+        const MemoryModel::Value &value = model.values[input];
+        if (!value.isBuffer || !value.isComputed || value.isShared || out.last[input] != at ||
+            llvm::count(step.inputs, input) != 1 || llvm::is_contained(taken, input) ||
+            !cache.mayTakeOver(step.op, r, i))
+          continue;
+        taken.push_back(input);
+        out.home[step.results[r]] = out.home[input];
+        break;
+      }
+    }
+    change[at] += step.innerBytes;
+    change[at + 1] -= step.innerBytes;
+  }
+  for (ValueId v = 0; v < count; ++v) {
+    if (!model.values[v].isBuffer || out.first[v] == UINT32_MAX)
+      continue;
+    // A value in another value's buffer: while its step runs, the bytes are counted for the other value.
+    uint32_t begin = out.home[v] == v ? out.first[v] : out.first[v] + 1;
+    change[begin] += model.values[v].bytes;
+    change[out.last[v] + 1] -= model.values[v].bytes;
+  }
+  int64_t bytes = 0;
+  for (size_t at = 0; at < model.steps.size(); ++at)
+    out.live.push_back(bytes += change[at]);
+  return out;
+}
+
+std::vector<BufferRange> buffersOf(const MemoryModel &model, const Liveness &liveness) {
+  std::vector<BufferRange> all(model.values.size());
+  for (ValueId v = 0; v < model.values.size(); ++v) {
+    if (!model.values[v].isBuffer || liveness.first[v] == UINT32_MAX)
+      continue;
+    BufferRange &home = all[liveness.home[v]];
+    if (!home.bytes)
+      home = {uint64_t(model.values[v].bytes), liveness.first[v], liveness.last[v]};
+    home.first = std::min(home.first, liveness.first[v]);
+    home.last = std::max(home.last, liveness.last[v]);
+  }
+  llvm::erase_if(all, [](const BufferRange &range) { return range.bytes == 0; });
+  for (uint32_t at = 0; at < model.steps.size(); ++at)
+    if (model.steps[at].innerBytes)
+      all.push_back({uint64_t(model.steps[at].innerBytes), at, at});
+  return all;
+}
+
+} // namespace burin::passes

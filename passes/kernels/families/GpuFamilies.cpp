@@ -1,0 +1,107 @@
+#include "passes/kernels/families/GpuFamilies.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+
+bool isLongRunning(const KernelBody &body) {
+  auto isLong = [](auto op) {
+    Shape shape = shapeOf(op.getResult());
+    const Dim &length = shape[size_t(op.getAxis())];
+    return size_t(op.getAxis()) + 1 == shape.size() && !(length.isStatic() && length.value() <= kShortLine);
+  };
+  if (auto sums = dyn_cast_or_null<CumsumOp>(body.root()))
+    return isLong(sums);
+  auto products = dyn_cast_or_null<CumprodOp>(body.root());
+  return products && isLong(products);
+}
+
+bool isThinContraction(const KernelBody &body) {
+  auto op = body.first<ContractOp>();
+  if (!op || !body.space())
+    return false;
+  DType from = dtypeOf(op.getLhs());
+  if ((from != DType::f32 && from != DType::f16 && from != DType::bf16) || op.getTail())
+    return false;
+  Dim rows = 1;
+  Shape shape = shapeOf(op.getResult());
+  for (size_t d = 0; d < op.getKernel().size(); ++d)
+    rows = rows * shape[op.getBatch() + d];
+  std::optional<int64_t> most = upperBound(rows);
+  return most && *most > 0 && *most <= kMostThinRows && op.getPadding().empty();
+}
+
+bool isTensorCoreContraction(const KernelBody &body) {
+  auto op = body.first<ContractOp>();
+  if (!op || !body.space())
+    return false;
+  DType type = dtypeOf(op.getLhs());
+  return (type == DType::f16 || type == DType::bf16) && !op.getTail();
+}
+
+bool isByteContraction(const KernelBody &body) {
+  auto op = body.first<ContractOp>();
+  if (!op || !body.space())
+    return false;
+  DType type = dtypeOf(op.getLhs());
+  return (type == DType::i8 || type == DType::u8) && !op.getTail();
+}
+
+bool isTf32Contraction(const KernelBody &body) {
+  auto op = body.first<ContractOp>();
+  return op && body.space() && dtypeOf(op.getLhs()) == DType::f32 && !op.getTail();
+}
+
+Tiles contractionTiles(ContractOp op, int64_t tileRows, int64_t tileColumns) {
+  constexpr int64_t kUnknown = 4096;
+  auto guess = [](const Dim &d) { return d.isStatic() ? d.value() : kUnknown; };
+  Shape shape = shapeOf(op.getResult());
+  Dim batches = 1, rows = 1;
+  for (size_t d = 0; d + 1 < shape.size(); ++d) {
+    Dim &product = d < size_t(op.getBatch()) ? batches : rows;
+    product = product * shape[d];
+  }
+  return {guess(batches), guess(ceildiv(rows, tileRows)), guess(ceildiv(shape.back(), tileColumns))};
+}
+
+int64_t warpgroupTileColumns(ContractOp op) {
+  constexpr int64_t kNarrow = 128, kWide = 256;
+  return contractionTiles(op, kWarpgroupTileRows, kWide).count() < kFewTiles ? kNarrow : kWide;
+}
+
+bool isWarpgroupContraction(const KernelBody &body) {
+  if (!isTensorCoreContraction(body))
+    return false;
+  constexpr int64_t kCopied = 8, kColumns = 128, kHalf = 64; // elements of 16 bytes; of the narrower tile
+  auto op = body.first<ContractOp>();
+  Dim channels = shapeOf(op.getLhs()).back();
+  if (channels.isStatic() && channels.value() % kCopied)
+    return false;
+  const bool fillsTiles = contractionTiles(op, kHalf, kHalf).rows > 1 && contractionTiles(op, kHalf, kHalf).columns > 1;
+  return fillsTiles && contractionTiles(op, kWarpgroupTileRows, kColumns).count() >= kFewTiles;
+}
+
+bool isTensorCoreAttention(const KernelBody &body) {
+  auto op = body.first<ScaledDotProductAttentionOp>();
+  if (!op || !body.space())
+    return false;
+  DType type = dtypeOf(op.getQuery());
+  Dim depth = shapeOf(op.getQuery()).back(), width = shapeOf(op.getResult()).back();
+  if ((type != DType::f16 && type != DType::bf16) || dtypeOf(op.getKey()) != type || dtypeOf(op.getValue()) != type ||
+      dtypeOf(op.getResult()) != type || !depth.isStatic() || !width.isStatic())
+    return false;
+  auto blocks = [](const Dim &d) { return (d.value() + kTensorCoreBlock - 1) / kTensorCoreBlock; };
+  return depth.value() > 0 && width.value() > 0 && width.value() <= kMostTensorCoreWidth &&
+         blocks(depth) + blocks(width) <= kMostTensorCoreBlocks;
+}
+
+bool isGpuAttention(const KernelBody &body) {
+  auto op = body.first<ScaledDotProductAttentionOp>();
+  if (!op || !body.space())
+    return false;
+  std::optional<int64_t> columns = upperBound(shapeOf(op.getResult()).back());
+  return columns && *columns <= kMostAttentionColumns;
+}
+
+} // namespace burin::passes

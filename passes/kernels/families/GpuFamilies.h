@@ -1,0 +1,50 @@
+// Conditions and limits of the kernel families for GPUs.
+#pragma once
+#include "passes/kernels/families/KernelFamily.h"
+
+namespace burin::passes {
+
+/// Longest line of a running sum, in elements, that one thread computes.
+inline constexpr int64_t kShortLine = 64;
+/// Most rows of the left operand of a thin contraction.
+inline constexpr int64_t kMostThinRows = 4;
+/// Most value columns of an attention without tensor cores: four tiles of 64, whose sums a thread keeps.
+inline constexpr int64_t kMostAttentionColumns = 256;
+/// Most value columns of an attention on tensor cores: its sums stay in registers.
+inline constexpr int64_t kMostTensorCoreWidth = 192;
+/// Columns of a block in shared memory of such an attention, and the most blocks of keys and values together.
+inline constexpr int64_t kTensorCoreBlock = 32, kMostTensorCoreBlocks = 12;
+
+/// Rows of the result per block of a contraction by warpgroups.
+inline constexpr int64_t kWarpgroupTileRows = 128;
+/// With fewer large tiles than this, multiprocessors are idle (an H100 has 132).
+inline constexpr int64_t kFewTiles = 96;
+
+/// Number of tiles of the result of a contraction. Symbolic sizes count as large.
+struct Tiles {
+  int64_t batches, rows, columns;
+  int64_t count() const { return batches * rows * columns; }
+};
+Tiles contractionTiles(ir::ContractOp, int64_t tileRows, int64_t tileColumns);
+/// Columns per block of a contraction by warpgroups: 256 if there are enough such tiles, else 128.
+int64_t warpgroupTileColumns(ir::ContractOp);
+
+/// cumsum or cumprod along the innermost dimension, with lines that are or may be long. Along other dimensions one
+/// thread per line already reads adjacent elements.
+bool isLongRunning(const KernelBody &);
+/// A contraction with so few rows that reading the right operand bounds its time.
+bool isThinContraction(const KernelBody &);
+/// A contraction of 16-bit floats without separate tail columns.
+bool isTensorCoreContraction(const KernelBody &);
+/// A contraction of i8 or u8 without separate tail columns.
+bool isByteContraction(const KernelBody &);
+/// A contraction of f32 without separate tail columns.
+bool isTf32Contraction(const KernelBody &);
+/// A contraction on tensor cores with many large tiles, whose left operand may allow copies of 16 bytes.
+bool isWarpgroupContraction(const KernelBody &);
+/// Attention in 16-bit floats with static depth and width, at most 384 together.
+bool isTensorCoreAttention(const KernelBody &);
+/// Attention of any element type with few value columns.
+bool isGpuAttention(const KernelBody &);
+
+} // namespace burin::passes

@@ -1,0 +1,472 @@
+// Fusion: groups ops into kernels. An op joins the groups that compute its operands if the merged group still is one
+// loop nest over one iteration space:
+//   Pointwise ops join any group. Row ops (reductions, softmax, norms) join pointwise groups and row groups over the
+//   same rows. Movement (transpose, slice, pad, …) absorbs pointwise work that has no other users.
+// A contraction, a window op and a sequential op always start a group. Broadcasts, fills and reshapes cost nothing:
+// they are repeated in every kernel that uses them, or stay views between kernels, as prefixes do.
+#include "ir/dialect/Burin.h"
+#include "passes/Passes.h"
+#include "passes/analysis/GraphBuilder.h"
+#include "passes/analysis/IterationSpace.h"
+#include "passes/analysis/cost/DataDependentSizes.h"
+#include "passes/kernels/families/KernelFamily.h"
+#include "passes/kernels/fusion/FusionKind.h"
+#include "passes/kernels/fusion/MergeRules.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+#define GEN_PASS_DEF_FUSEPASS
+#include "passes/Passes.h.inc"
+
+namespace {
+
+constexpr size_t kMaxOps = 256, kMaxInputs = 64, kMaxCode = 256; // limits of one kernel
+
+struct Group {
+  llvm::SetVector<Operation *> ops;
+  GroupForm form = GroupForm::Pointwise;
+  size_t code = 1;           // emitted ops; an op that is computed at several places counts as often
+  SmallVector<int64_t> axes; // reduced axes of row groups
+  Shape rows;                // iteration space of row groups
+};
+
+class Fuser {
+public:
+  explicit Fuser(func::FuncOp function) : function(function), block(function.getBody().front()) {}
+
+  LogicalResult run() {
+    for (Operation &op : block)
+      if (intrinsicKind(&op) == Kind::Free && isReadFromMemory(op.getResult(0)))
+        stored.insert(&op);
+    effectBefore = orderOfEffects(block); // their order is kept, as if each used a result of the previous one
+    for (auto [op, before] : effectBefore)
+      effectAfter[before] = op;
+    for (Operation &op : block)
+      place(&op);
+    copyPlainResults();
+    return emit();
+  }
+
+private:
+  using GroupId = size_t;
+
+  // ---- grouping
+  /// Free ops that are read from memory are stored by a kernel, like movement.
+  Kind kindOf(Operation *op) {
+    if (!op)
+      return Kind::None;
+    return stored.contains(op) ? Kind::Movement : intrinsicKind(op);
+  }
+
+  static bool isReadFromMemory(Value v) {
+    return llvm::any_of(v.getUsers(), [](Operation *user) {
+      Kind kind = intrinsicKind(user);
+      return needsMemory(user) || user->hasTrait<OpTrait::IsTerminator>() || isa<PrefixOp>(user) ||
+             (kind == Kind::View && isReadFromMemory(user->getResult(0)));
+    });
+  }
+
+  void place(Operation *op) {
+    placed = op;
+    Kind kind = kindOf(op);
+    if (kind == Kind::None || kind == Kind::Free || kind == Kind::View)
+      return;
+    GroupId id = groups.size();
+    groups.emplace_back();
+    Group &group = groups.back();
+    group.ops.insert(op);
+    group.form = formOf(kind);
+    if (kind == Kind::Row) {
+      group.axes = rowAxes(op);
+      group.rows = shapeOf(op->getOperand(0));
+    }
+    groupOf[op] = id;
+    if (kind != Kind::Pointwise && kind != Kind::Row && kind != Kind::Movement)
+      return;
+    for (Value operand : op->getOperands()) {
+      auto candidate = producerGroup(operand);
+      if (!candidate || *candidate == id)
+        continue;
+      size_t code = groups[id].code + groups[*candidate].code * placesOf(op, *candidate);
+      if (code > kMaxCode || !mayMerge(*candidate, id, op, operand))
+        continue;
+      id = merge(*candidate, id);
+      groups[id].code = code;
+    }
+  }
+  /// Number of places at which `user` reads elements of a group: for example, once per operand of a concat.
+  size_t placesOf(Operation *user, GroupId producer) {
+    if (kindOf(user) != Kind::Movement)
+      return 1;
+    return llvm::count_if(user->getOperands(), [&](Value v) { return producerGroup(v) == producer; });
+  }
+
+  /// The group that computes `v`, through ops that cost nothing.
+  std::optional<GroupId> producerGroup(Value v) {
+    Operation *op = v.getDefiningOp();
+    while (op && (kindOf(op) == Kind::Free || kindOf(op) == Kind::View) && op->getNumOperands())
+      op = op->getOperand(0).getDefiningOp();
+    auto it = groupOf.find(op);
+    return it == groupOf.end() ? std::nullopt : std::optional(it->second);
+  }
+
+  // `user` is the op being placed: its group is new, so it has the kind of `user`, or the result of earlier merges.
+  bool mayMerge(GroupId producer, GroupId consumer, Operation *user, Value operand) {
+    const Group &p = groups[producer], &c = groups[consumer];
+    Merge allowed = mergeOf(p.form, c.form);
+    if (allowed == Merge::Never || p.ops.size() + c.ops.size() > kMaxOps)
+      return false;
+    if (allowed == Merge::IfSameRows && (p.axes != c.axes || p.rows != c.rows))
+      return false;
+    if (readsFrom(producer, consumer) || readsFrom(consumer, producer))
+      return false;
+    return isLinked(linkOf(p.form, kindOf(user)), p, user, operand) && !wouldCycle(producer, consumer);
+  }
+
+  /// Whether `user` uses a value of the group as the link requires.
+  bool isLinked(Link link, const Group &group, Operation *user, Value operand) {
+    Operation *source = operand.getDefiningOp();
+    bool direct = groupOf.count(source);
+    bool isRows = shapeOf(operand) == groups[groupOf[user]].rows;
+    switch (link) {
+    case Link::Never:
+      return false;
+    case Link::SameSpace:
+      return direct || fullShapeOf(group, shapeOf(user->getResult(0)), operand);
+    case Link::RowOperand:
+      return isRows && (direct || (source && kindOf(source) == Kind::View && unitReshape(source)));
+    case Link::DirectRow:
+      return isRows && direct;
+    case Link::OnlyUser:
+      return usedOnlyBy(group, user, operand);
+    }
+    llvm_unreachable("a link");
+  }
+
+  /// Whether an op of `reader` needs a result of `writer` in memory, so that they cannot be one kernel.
+  bool readsFrom(GroupId reader, GroupId writer) {
+    return llvm::any_of(groups[reader].ops, [&](Operation *op) {
+      return (needsMemory(op) || (isWalk(groups[writer].form) && kindOf(op) == Kind::Movement)) &&
+             llvm::any_of(op->getOperands(), [&](Value v) { return producerGroup(v) == writer; });
+    });
+  }
+
+  /// Whether the values between the group and `operand` are views and broadcasts within one space: the group computes
+  /// values of this shape, or its rows have it.
+  bool fullShapeOf(const Group &group, const Shape &shape, Value operand) {
+    for (Operation *op = operand.getDefiningOp(); op && !groupOf.count(op); op = op->getOperand(0).getDefiningOp()) {
+      if (kindOf(op) == Kind::View && !unitReshape(op))
+        return false;
+      if (op->getNumOperands() == 0)
+        return false;
+    }
+    if (isRow(group.form))
+      return group.rows == shape;
+    return llvm::all_of(group.ops, [&](Operation *op) { return shapeOf(op->getResult(0)) == shape; });
+  }
+
+  bool usedOnlyBy(const Group &group, Operation *user, Value operand) {
+    if (!groupOf.count(operand.getDefiningOp()))
+      return false;
+    for (Operation *op : group.ops)
+      for (Operation *next : op->getUsers())
+        if (next != user && !group.ops.contains(next) && !onlyInside(next, group, user))
+          return false;
+    return true;
+  }
+  // Whether a view or broadcast leads only back into the group.
+  bool onlyInside(Operation *op, const Group &group, Operation *user) {
+    Kind kind = kindOf(op);
+    return (kind == Kind::View || kind == Kind::Free) && llvm::all_of(op->getUsers(), [&](Operation *next) {
+             return next == user || group.ops.contains(next) || onlyInside(next, group, user);
+           });
+  }
+
+  /// Whether a path leaves `from`, passes another group, and enters `to`. Ops after the one being placed have no groups
+  /// yet, and no path leads back from them.
+  bool wouldCycle(GroupId from, GroupId to) { return reaches(from, to, /*viaOthers=*/true) || reaches(to, from, true); }
+  bool reaches(GroupId from, GroupId to, bool viaOthers) {
+    llvm::DenseSet<llvm::PointerIntPair<Operation *, 1, bool>> seen;
+    llvm::DenseSet<GroupId> entered;
+    SmallVector<std::pair<Operation *, bool>> stack; // op, whether another group was passed
+    auto leave = [&](ArrayRef<Operation *> ops, bool passed) {
+      for (Operation *op : ops) {
+        for (Operation *user : op->getUsers())
+          stack.push_back({user, passed});
+        if (Operation *next = effectAfter.lookup(op))
+          stack.push_back({next, passed});
+      }
+    };
+    leave(groups[from].ops.getArrayRef(), false);
+    while (!stack.empty()) {
+      auto [op, passed] = stack.pop_back_val();
+      auto it = groupOf.find(op);
+      bool inFrom = it != groupOf.end() && it->second == from;
+      bool inTo = it != groupOf.end() && it->second == to;
+      if (inTo && passed)
+        return true;
+      if (inFrom || inTo || placed->isBeforeInBlock(op) || !seen.insert({op, passed}).second)
+        continue;
+      if (it == groupOf.end())
+        leave(op, passed || isa<PrefixOp>(op));   // a prefix separates kernels
+      else if (entered.insert(it->second).second) // a group runs as a whole: a path may leave it from any op
+        leave(groups[it->second].ops.getArrayRef(), true);
+    }
+    return false;
+  }
+
+  GroupId merge(GroupId into, GroupId from) {
+    Group &a = groups[into], &b = groups[from];
+    for (Operation *op : b.ops) {
+      a.ops.insert(op);
+      groupOf[op] = into;
+    }
+    a.form = joined(a.form, b.form);
+    if (isRow(b.form)) {
+      a.axes = b.axes;
+      a.rows = b.rows;
+    }
+    b = {};
+    return into;
+  }
+
+  // ---- results that no kernel computes
+  // The launch plan gives each result a buffer of its own, so inputs, constants and repeated results are copied.
+  void copyPlainResults() {
+    Operation *terminator = block.getTerminator();
+    llvm::DenseSet<Value> taken;
+    for (OpOperand &operand : terminator->getOpOperands()) {
+      Value from = operand.get(), source = skipReshapes(from);
+      if (source.getDefiningOp() && groupOf.count(source.getDefiningOp()) && taken.insert(source).second)
+        continue;
+      copyByKernel(operand);
+    }
+    // Initial states of a loop share a buffer with the states that its iterations append.
+    for (auto scan : block.getOps<ScanOp>())
+      for (OpOperand &operand : scan->getOpOperands().take_front(scan.getStates()))
+        copyByKernel(operand);
+  }
+
+  // ---- emission
+  LogicalResult emit() {
+    SmallVector<GroupId> order = topologicalOrder();
+    OpBuilder b(block.getTerminator());
+    for (GroupId id : order) {
+      if (groups[id].ops.empty())
+        continue;
+      if (Operation *op = groups[id].ops.front(); isOwnStep(op)) {
+        op->moveBefore(block.getTerminator()); // functions that it runs have kernels of their own
+        continue;
+      }
+      if (failed(emitGroup(b, groups[id].ops.getArrayRef())))
+        for (Operation *op : groups[id].ops)
+          if (failed(emitGroup(b, {op})))
+            return op->emitError("no kernel can be made of this op");
+    }
+    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+      if (op.use_empty() && isPure(&op) && !op.hasTrait<OpTrait::IsTerminator>())
+        op.erase();
+    sortBySizes(block);
+    return success();
+  }
+
+  SmallVector<GroupId> topologicalOrder() {
+    SmallVector<GroupId> order;
+    SmallVector<char> state(groups.size(), 0);
+    std::function<void(GroupId)> visit = [&](GroupId id) {
+      if (state[id])
+        return;
+      state[id] = 1;
+      for (Operation *op : groups[id].ops)
+        if (Operation *before = effectBefore.lookup(op))
+          visit(groupOf.lookup(before));
+      for (Operation *op : groups[id].ops)
+        for (Value operand : op->getOperands())
+          forEachSource(operand, [&](Operation *source) {
+            if (auto it = groupOf.find(source); it != groupOf.end() && it->second != id)
+              visit(it->second);
+          });
+      order.push_back(id);
+    };
+    for (Operation &op : block)
+      if (auto it = groupOf.find(&op); it != groupOf.end())
+        visit(it->second);
+    return order;
+  }
+
+  // Visits the grouped ops that `v` depends on.
+  void forEachSource(Value v, llvm::function_ref<void(Operation *)> visit) {
+    Operation *op = v.getDefiningOp();
+    if (!op)
+      return;
+    if (groupOf.count(op))
+      return visit(op);
+    for (Value operand : op->getOperands())
+      forEachSource(operand, visit);
+  }
+
+  LogicalResult emitGroup(OpBuilder &b, ArrayRef<Operation *> ops) {
+    llvm::SetVector<Operation *> members;
+    SmallVector<Operation *> sorted(ops);
+    llvm::sort(sorted, [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
+    members.insert(sorted.begin(), sorted.end());
+    SmallVector<Value> results;
+    for (Operation *op : sorted)
+      for (Value v : op->getResults())
+        if (llvm::any_of(v.getUsers(),
+                         [&](Operation *user) { return !members.contains(user) && neededOutside(user, members); }))
+          results.push_back(v);
+    if (results.empty())
+      return success();
+    Body body = bodyOf(members, results, /*isShared=*/true);
+    if (!isKernelBody(body.region->front())) // for example, an iota that is read along two dimensions
+      body = bodyOf(members, results, /*isShared=*/false);
+    if ((body.inputs.size() > kMaxInputs && sorted.size() > 1) || !isKernelBody(body.region->front()))
+      return failure();
+    Operation *main = mainOp(sorted);
+    SmallVector<Type> types = llvm::map_to_vector(results, [](Value v) { return v.getType(); });
+    auto kernel =
+        KernelOp::create(b, main->getLoc(), types, body.inputs.getArrayRef(), b.getStringAttr(kernelName(sorted)),
+                         /*in_place=*/DenseI64ArrayAttr());
+    kernel.getBody().takeBody(*body.region);
+    for (auto [from, to] : llvm::zip(results, kernel.getResults()))
+      from.replaceUsesWithIf(to, [&](OpOperand &use) { return !members.contains(use.getOwner()); });
+    return success();
+  }
+
+  /// The body of a kernel.
+  struct Body {
+    std::unique_ptr<Region> region = std::make_unique<Region>();
+    llvm::SetVector<Value> inputs; // of the kernel
+    IRMapping map;
+    OpBuilder builder;
+    bool isShared;                // one copy of a free op serves all its users
+    llvm::DenseSet<Value> copies; // copies of free ops, views and fills
+
+    Body(MLIRContext *context, bool isShared) : builder(context), isShared(isShared) {
+      builder.setInsertionPointToEnd(&region->emplaceBlock());
+    }
+    void forgetCopies(Operation *user) {
+      for (Value v : user->getOperands())
+        if (!isShared && copies.contains(v))
+          map.erase(v);
+    }
+  };
+  Body bodyOf(const llvm::SetVector<Operation *> &members, ArrayRef<Value> results, bool isShared) {
+    Body body(function.getContext(), isShared);
+    for (Operation *op : members) {
+      for (Value operand : op->getOperands())
+        bring(operand, members, body, needsMemory(op));
+      Operation *clone = body.builder.clone(*op, body.map);
+      body.forgetCopies(op);
+      for (auto [from, to] : llvm::zip(op->getResults(), clone->getResults()))
+        body.map.map(from, to);
+    }
+    auto yielded = llvm::map_to_vector(results, [&](Value v) { return body.map.lookup(v); });
+    YieldOp::create(body.builder, members.front()->getLoc(), yielded);
+    return body;
+  }
+
+  // Contractions and windows read their operands many times.
+  static bool needsMemory(Operation *op) { return readsMemory(op) || isOwnStep(op); }
+
+  bool neededOutside(Operation *user, const llvm::SetVector<Operation *> &members) {
+    Kind kind = kindOf(user);
+    if (kind != Kind::Free && kind != Kind::View)
+      return true;
+    return llvm::any_of(user->getUsers(),
+                        [&](Operation *next) { return !members.contains(next) && neededOutside(next, members); });
+  }
+
+  // Makes `v` available in the kernel: members are there, free ops are repeated, other values become inputs.
+  void bring(Value v, const llvm::SetVector<Operation *> &members, Body &body, bool inMemory) {
+    if (body.map.contains(v))
+      return;
+    Operation *op = v.getDefiningOp();
+    Kind kind = op ? kindOf(op) : Kind::None;
+    // A view of a value in memory is an input; a view of a value computed here, or of a free op, is repeated here.
+    bool viewOfComputed =
+        kind == Kind::View && (comesFrom(v, members) || kindOf(skipReshapes(v).getDefiningOp()) == Kind::Free);
+    if (isStridedView(op) || (!inMemory && (kind == Kind::Free || viewOfComputed))) {
+      for (Value operand : op->getOperands())
+        bring(operand, members, body, inMemory);
+      Operation *clone = body.builder.clone(*op, body.map);
+      body.forgetCopies(op);
+      body.copies.insert(v);
+      body.map.map(v, clone->getResult(0));
+      return;
+    }
+    if (auto constant = dyn_cast_or_null<ConstantOp>(op); constant && !inMemory)
+      if (Value fill = asFill(constant, body.builder)) {
+        body.copies.insert(v);
+        body.map.map(v, fill);
+        return;
+      }
+    body.inputs.insert(v);
+    body.map.map(v, body.region->front().addArgument(v.getType(), v.getLoc()));
+  }
+
+  bool comesFrom(Value v, const llvm::SetVector<Operation *> &members) {
+    Operation *op = v.getDefiningOp();
+    if (!op || members.contains(op))
+      return op;
+    Kind kind = kindOf(op);
+    return (kind == Kind::View || kind == Kind::Free) &&
+           llvm::any_of(op->getOperands(), [&](Value operand) { return comesFrom(operand, members); });
+  }
+
+  // A fill that replaces a constant with equal elements, which needs no memory; null for other constants.
+  static Value asFill(ConstantOp constant, OpBuilder &b) {
+    auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
+    if (!dense || !dense.isSplat())
+      return {};
+    DType type = dtypeOf(constant.getResult());
+    double value;
+    if (isFloat(type))
+      value = dense.getSplatValue<APFloat>().convertToDouble();
+    else {
+      APInt bits = dense.getSplatValue<APInt>();
+      int64_t n = type == DType::u8 || type == DType::boolean ? int64_t(bits.getZExtValue()) : bits.getSExtValue();
+      value = double(n);
+      if (int64_t(value) != n)
+        return {};
+    }
+    return create<FullOp>(b, constant.getLoc(), {},
+                          {{"shape", shapeOf(constant.getResult())}, {"value", value}, {"dtype", type}});
+  }
+
+  static Operation *mainOp(ArrayRef<Operation *> ops) {
+    for (Kind kind : {Kind::Contract, Kind::Row, Kind::Window, Kind::Sequential})
+      for (Operation *op : ops)
+        if (intrinsicKind(op) == kind)
+          return op;
+    return ops.back();
+  }
+
+  func::FuncOp function;
+  Block &block;
+  std::vector<Group> groups;
+  llvm::DenseMap<Operation *, GroupId> groupOf;
+  llvm::DenseSet<Operation *> stored;
+  llvm::DenseMap<Operation *, Operation *> effectBefore, effectAfter;
+  Operation *placed = nullptr; // the op being placed, or the last one placed
+};
+
+struct FusePass : impl::FusePassBase<FusePass> {
+  void runOnOperation() override {
+    getOperation().walk([](BarrierOp op) { // CSE does not run after this, so barriers are no longer needed
+      op.getResult().replaceAllUsesWith(op.getX());
+      op.erase();
+    });
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (failed(Fuser(function).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace
+
+} // namespace burin::passes

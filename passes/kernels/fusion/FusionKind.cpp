@@ -1,0 +1,60 @@
+#include "passes/kernels/fusion/FusionKind.h"
+#include "ir/dialect/Contract.h"
+#include "passes/TargetIndependent.h"
+#include "passes/analysis/StridedView.h"
+#include "passes/analysis/cost/KernelCost.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+
+/// Whether neighbours along the last dimension of a view stay neighbours in memory.
+static bool keepsPairs(Value view) {
+  auto transpose = view.getDefiningOp<TransposeOp>();
+  return !transpose || transpose.getPerm().back() + 1 == int64_t(transpose.getPerm().size());
+}
+
+/// Whether a product of pairs whose left side is a transpose joins the pairs from two loads each. It does so once per
+/// panel, while a copy of the left side costs its reads and writes once.
+static bool joinsPairs(ContractOp op) {
+  constexpr int64_t kMostJoins = 2; // in the time of a copy
+  return typicalSize(ceildiv(shapeOf(op.getResult()).back(), kPanelBytes / int64_t(sizeof(float)))) <= kMostJoins;
+}
+
+/// Whether the user of a value, perhaps through other views, is attention or a product that reads it with strides.
+static bool isReadWithStrides(OpOperand &use) {
+  Operation *user = use.getOwner();
+  if (auto contract = dyn_cast<ContractOp>(user))
+    return use.getOperandNumber() == 0 && contract.getBatch() <= 1 &&
+           (!isOfPairs(contract) || keepsPairs(use.get()) || joinsPairs(contract));
+  if (isa<ScaledDotProductAttentionOp>(user))
+    return use.getOperandNumber() < 3;
+  bool mayBeView = isa<TransposeOp>(user) || isPrefixSlice(user) || keepsStrides(user);
+  return mayBeView && !user->use_empty() && llvm::all_of(user->getUses(), isReadWithStrides);
+}
+
+bool isStridedView(Operation *op) {
+  if (!op)
+    return false;
+  if (keepsStrides(op))
+    return isStridedView(op->getOperand(0).getDefiningOp());
+  return (isa<TransposeOp>(op) || isPrefixSlice(op)) && llvm::all_of(op->getUses(), isReadWithStrides);
+}
+
+Kind intrinsicKind(Operation *op) { return isStridedView(op) ? Kind::View : factsOf(op).fusion; }
+
+std::string kernelName(ArrayRef<Operation *> ops) {
+  std::string name;
+  size_t shown = 0;
+  for (Operation *op : ops) {
+    if (shown++ == 4) {
+      name += "+...";
+      break;
+    }
+    name += (name.empty() ? "" : "+") + op->getName().stripDialect().str();
+  }
+  return name;
+}
+
+} // namespace burin::passes

@@ -1,0 +1,452 @@
+// Lowers matmul and conv to pack and contract: right operand in panels, padding as a separate op, groups as a batch.
+#include "passes/Passes.h"
+#include "passes/analysis/GraphBuilder.h"
+#include "passes/kernels/families/GpuFamilies.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+#define GEN_PASS_DEF_LOWERCONTRACTIONSPASS
+#include "passes/Passes.h.inc"
+
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+int64_t panelWidth(Value v) {
+  DType type = dtypeOf(v);
+  bool wide = type == DType::f64 || type == DType::i64;
+  return kPanelBytes / (wide ? 8 : 4);
+}
+
+Value reshape(OpBuilder &b, mlir::Location loc, Value x, Shape shape) {
+  return shapeOf(x) == shape ? x : create<ReshapeOp>(b, loc, {x}, {{"shape", std::move(shape)}});
+}
+Value transpose(OpBuilder &b, mlir::Location loc, Value x, Ints perm) {
+  return create<TransposeOp>(b, loc, {x}, {{"perm", std::move(perm)}});
+}
+Value pack(OpBuilder &b, mlir::Location loc, Value x) {
+  return create<PackOp>(b, loc, {x}, {{"width", panelWidth(x)}});
+}
+
+struct Windows {
+  Ints kernel{1}, strides{1}, dilations{1}, padding; // a matrix product has windows of one row
+};
+Value contract(OpBuilder &b, mlir::Location loc, Value lhs, Value packed, Value tail, int64_t batch, Dim columns,
+               Windows w, bool wide = false) {
+  return create<ContractOp>(b, loc, {lhs, packed, tail, {}},
+                            {{"batch", batch},
+                             {"columns", Shape{columns}},
+                             {"kernel", std::move(w.kernel)},
+                             {"strides", std::move(w.strides)},
+                             {"padding", std::move(w.padding)},
+                             {"dilations", std::move(w.dilations)},
+                             {"wide", wide}});
+}
+
+/// Number of output channels after the last whole vector that are cheaper as horizontal sums than as a vector of their
+/// own. It must depend only on sizes that are static wherever the convolution is compiled, because the order of
+/// summation depends on it: the sizes of windows before taps are trimmed. Matrix products, and 1×1 convolutions, have
+/// symbolic sizes in eager calls, so they have no tail.
+int64_t tailColumns(ConvOp op) {
+  Shape weight = shapeOf(op.getWeight());
+  bool last = op.getLayout() == "nhwc";
+  size_t spatial = op.getStrides().size();
+  const Dim &columns = last ? weight.back() : weight[0], &channels = last ? weight[spatial] : weight[1];
+  ArrayRef<int64_t> padding = op.getPadding();
+  // Lanes of the widest vectors, so that all targets compute the same.
+  int64_t lanes = panelWidth(op.getWeight()) / 2, taps = 1;
+  for (size_t d = 0; d < spatial; ++d)
+    taps *= weight[d + (last ? 0 : 2)].value();
+  bool seesAllTaps = padding[spatial - 1] <= 0 && padding.back() <= 0; // along a row
+  if (taps == 1 || op.getGroups() > 1 || !seesAllTaps || !columns.isStatic() || !channels.isStatic() ||
+      columns.value() > kMostTailed * lanes)
+    return 0;
+  int64_t tail = columns.value() % lanes, steps = taps * ((channels.value() + lanes - 1) / lanes);
+  return tail <= kMostTail && 2 * tail * (steps + kLaneSum) <= taps * channels.value() ? tail : 0;
+}
+
+/// `lhs` times a matrix [K, columns] whose last `tail` columns are horizontal sums.
+Value contractMatrix(OpBuilder &b, mlir::Location loc, Value lhs, Value matrix, int64_t tail, Windows w,
+                     bool wide = false) {
+  Shape shape = shapeOf(matrix);
+  Dim depth = shape[0], columns = shape[1];
+  if (!tail)
+    return contract(b, loc, lhs, pack(b, loc, matrix), {}, 0, columns, std::move(w), wide);
+  auto part = [&](Dim from, Dim to) {
+    return create<SliceOp>(b, loc, {matrix},
+                           {{"starts", Shape{0, from}}, {"stops", Shape{depth, to}}, {"steps", Ints{1, 1}}});
+  };
+  Value last = transpose(b, loc, part(columns - tail, columns), {1, 0});
+  last = create<PackOp>(b, loc, {last}, {{"width", depth.value()}});
+  return contract(b, loc, lhs, pack(b, loc, part(0, columns - tail)), last, 0, columns, std::move(w), wide);
+}
+
+/// The matrix that `v` broadcasts along all leading dimensions; null if there is none.
+Value repeatedMatrix(Value v) {
+  auto broadcast = v.getDefiningOp<BroadcastToOp>();
+  if (!broadcast)
+    return {};
+  Shape from = shapeOf(broadcast.getX()), to = shapeOf(v);
+  if (from.size() < 2 || from[from.size() - 1] != to[to.size() - 1] || from[from.size() - 2] != to[to.size() - 2])
+    return {};
+  for (size_t i = 0; i + 2 < from.size(); ++i)
+    if (from[i] != Dim(1))
+      return {};
+  return broadcast.getX();
+}
+
+/// The number of parts that the depth of a product is split into, so that a GPU has enough tiles: a power of two, 1 for
+/// products that are not split.
+int64_t depthParts(const Shape &lhs, const Shape &matrix) {
+  constexpr int64_t kTile = 64, kEnoughTiles = 128, kLeastDepth = 512, kMostParts = 16;
+  constexpr int64_t kAligned = 8; // elements of 16 bits that a GPU copies at once
+  for (const Dim &d : llvm::concat<const Dim>(lhs, matrix))
+    if (!d.isStatic() || d.value() == 0)
+      return 1;
+  const int64_t depth = matrix[0].value(), rows = elements(lhs).value() / depth;
+  const int64_t tiles = (rows + kTile - 1) / kTile * ((matrix[1].value() + kTile - 1) / kTile);
+  int64_t parts = 1;
+  while (rows > kMostThinRows && parts < kMostParts && 2 * parts * tiles <= kEnoughTiles &&
+         depth % (2 * parts * kAligned) == 0 && depth / (2 * parts) >= kLeastDepth)
+    parts *= 2;
+  return parts;
+}
+
+/// lhs [rows, K] times matrix [K, columns] as a batch of products of parts of K, whose wide results are added in order.
+Value contractParts(GraphBuilder &g, Value lhs, Value matrix, int64_t parts) {
+  Shape left = shapeOf(lhs), right = shapeOf(matrix);
+  DType type = dtypeOf(lhs);
+  const Dim depth = floordiv(right[0], parts);
+  lhs = g.transpose(g.reshape(lhs, {left[0], parts, depth}), {1, 0, 2});
+  matrix = pack(g.b, g.loc, g.reshape(matrix, {parts, depth, right[1]}));
+  Value sums = contract(g.b, g.loc, lhs, matrix, {}, 1, right[1], {}, wideType(type) != type);
+  return g.cast(g.op<ReduceSumOp>({sums}, {{"axes", Ints{0}}, {"keepdims", false}}), type);
+}
+
+void lower(MatmulOp op, bool splitDepth) {
+  OpBuilder b(op);
+  mlir::Location loc = op.getLoc();
+  Value lhs = op.getLhs(), rhs = op.getRhs();
+  Shape l = shapeOf(lhs), r = shapeOf(rhs), result = shapeOf(op.getResult());
+  size_t batch = l.size() - 2;
+  Dim columns = r.back();
+  Value matrix = batch ? repeatedMatrix(rhs) : rhs;
+  if (matrix) {
+    // One matrix for the whole batch: the leading dimensions become rows.
+    Shape m = shapeOf(matrix);
+    matrix = reshape(b, loc, matrix, {m[m.size() - 2], m[m.size() - 1]});
+    Dim rows = elements(Shape(l.begin(), l.end() - 1));
+    lhs = reshape(b, loc, lhs, {rows, l.back()});
+    const int64_t parts = splitDepth && isFloat(dtypeOf(lhs)) ? depthParts(l, shapeOf(matrix)) : 1;
+    GraphBuilder g(b, loc);
+    Value product = parts > 1 ? contractParts(g, lhs, matrix, parts)
+                              : contract(b, loc, lhs, pack(b, loc, matrix), {}, 0, columns, {});
+    op.replaceAllUsesWith(reshape(b, loc, product, result));
+  } else {
+    Dim batches = elements(Shape(l.begin(), l.end() - 2));
+    Value left = reshape(b, loc, lhs, {batches, l[batch], l[batch + 1]});
+    Value right = pack(b, loc, reshape(b, loc, rhs, {batches, r[batch], r[batch + 1]}));
+    op.replaceAllUsesWith(reshape(b, loc, contract(b, loc, left, right, {}, 1, columns, {}), result));
+  }
+  op.erase();
+}
+
+Ints channelsLast(size_t spatial, bool back) {
+  Ints perm{0};
+  if (back)
+    perm.push_back(spatial + 1);
+  for (size_t d = 0; d < spatial; ++d)
+    perm.push_back(d + (back ? 1 : 2));
+  if (!back)
+    perm.push_back(1);
+  return perm;
+}
+
+bool isDepthwise(int64_t groups, const Dim &channels, const Dim &outputs) {
+  return groups > 1 && channels == Dim(groups) && outputs == channels;
+}
+
+/// Convolutions that this pass leaves: channels-last, depthwise, without bias.
+bool isWindow(ConvOp op) {
+  return op.getLayout() == "nhwc" && !op.getBias() &&
+         isDepthwise(op.getGroups(), shapeOf(op.getX()).back(), shapeOf(op.getResult()).back());
+}
+
+/// The taps [first, end) of a window that lie inside x at some position; the other taps only see padding.
+std::pair<int64_t, int64_t> liveTaps(int64_t size, int64_t positions, int64_t kernel, int64_t stride, int64_t low,
+                                     int64_t dilation) {
+  auto isLive = [&](int64_t tap) {
+    int64_t at = tap * dilation - low; // position of the tap in the first window; further windows follow at `stride`
+    int64_t steps = at < 0 ? (-at + stride - 1) / stride : 0;
+    return steps < positions && at + steps * stride < size;
+  };
+  int64_t first = 0, end = kernel;
+  while (first + 1 < end && !isLive(first))
+    ++first;
+  while (first + 1 < end && !isLive(end - 1))
+    --end;
+  return {first, end};
+}
+
+/// Removes taps that only see padding: half of the bytes of the filters in deep networks with small images.
+void trimTaps(ConvOp op) {
+  bool last = op.getLayout() == "nhwc";
+  Shape x = shapeOf(op.getX()), result = shapeOf(op.getResult()), weight = shapeOf(op.getWeight());
+  size_t spatial = x.size() - 2;
+  Ints padding(op.getPadding());
+  Shape starts(weight.size(), Dim(0)), stops = weight;
+  for (size_t d = 0; d < spatial; ++d) {
+    size_t dim = d + (last ? 1 : 2), tap = d + (last ? 0 : 2);
+    int64_t &low = padding[d], &high = padding[d + spatial], dilation = op.getDilations()[d];
+    if (!x[dim].isStatic() || !result[dim].isStatic())
+      continue;
+    int64_t kernel = weight[tap].value();
+    auto [first, end] = liveTaps(x[dim].value(), result[dim].value(), kernel, op.getStrides()[d], low, dilation);
+    if (low < first * dilation || high < (kernel - end) * dilation)
+      continue;
+    low -= first * dilation;
+    high -= (kernel - end) * dilation;
+    starts[tap] = first;
+    stops[tap] = end;
+  }
+  if (stops == weight && padding == Ints(op.getPadding()))
+    return;
+  OpBuilder b(op);
+  Value live = create<SliceOp>(b, op.getLoc(), {op.getWeight()},
+                               {{"starts", starts}, {"stops", stops}, {"steps", Ints(weight.size(), 1)}});
+  op.getWeightMutable().assign(live);
+  op.setPadding(padding);
+}
+
+/// The windows of a convolution over [images, spatial…, channels]; images are a dimension with windows of one element.
+Windows windowsOf(ConvOp op, Value weight) {
+  Windows w;
+  auto padding = op.getPadding();
+  for (size_t d = 0; d < op.getStrides().size(); ++d) {
+    w.kernel.push_back(shapeOf(weight)[d].value());
+    w.strides.push_back(op.getStrides()[d]);
+    w.dilations.push_back(op.getDilations()[d]);
+  }
+  if (llvm::any_of(padding, [](int64_t n) { return n != 0; }))
+    for (auto half : {padding.take_front(padding.size() / 2), padding.take_back(padding.size() / 2)}) {
+      w.padding.push_back(0);
+      w.padding.insert(w.padding.end(), half.begin(), half.end());
+    }
+  return w;
+}
+
+// ---- gradients of a convolution's weight
+//
+// They are convolutions with image-sized windows that move by a few positions: few results, each a sum over all
+// positions and the whole batch, which is the last dimension here.
+
+constexpr int64_t kOverlap = 4;          // windows are at least this many times as large as the number of positions
+constexpr int64_t kLeastTaps = 64;       // of such a window
+constexpr int64_t kFewImages = 8;        // with fewer rows the images are no tile of their own
+constexpr int64_t kShards = 4;           // of the batch
+constexpr int64_t kTileRows = 192;       // rows of a task of a small result, see ContractionTiling
+constexpr int64_t kLeastTiles = kShards; // with at least this many tiles there are tasks enough
+
+int64_t staticProduct(ArrayRef<Dim> sizes) {
+  int64_t product = 1;
+  for (const Dim &size : sizes)
+    product *= size.isStatic() ? size.value() : 0;
+  return product;
+}
+
+/// Matches x [channels, spatial…, batch] and weight [spatial…, batch, O]. Must not depend on the batch size or on
+/// whether it is static, so that eager and compiled sums have the same order.
+bool isWeightGradient(ConvOp op, Value x, Value weight) {
+  size_t spatial = op.getStrides().size();
+  Shape window = shapeOf(weight), image = shapeOf(x);
+  int64_t taps = staticProduct(ArrayRef(window).take_front(spatial)), positions = 1;
+  for (size_t d = 0; d < spatial; ++d) {
+    if (!window[d].isStatic() || !image[d + 1].isStatic() || op.getStrides()[d] * kOverlap > window[d].value())
+      return false;
+    int64_t reach = op.getDilations()[d] * (window[d].value() - 1) + 1;
+    int64_t size = image[d + 1].value() + op.getPadding()[d] + op.getPadding()[d + spatial];
+    positions *= (size - reach) / op.getStrides()[d] + 1;
+  }
+  return op.getGroups() == 1 && taps >= kLeastTaps && positions * kOverlap <= taps;
+}
+
+/// Whether the result has too few tiles to occupy several threads.
+bool isSmall(ConvOp op, const Dim &columns) {
+  int64_t elements = staticProduct(shapeOf(op.getResult()));
+  int64_t width = panelWidth(op.getWeight());
+  if (!elements || !columns.isStatic())
+    return false;
+  int64_t rows = elements / columns.value();
+  return (rows + kTileRows - 1) / kTileRows * ((columns.value() + width - 1) / width) < kLeastTiles;
+}
+
+/// Splits dimension `dim` of v into shards and moves them first: [shards, …]. A transpose that made v is merged into
+/// the new one.
+Value shardsFirst(GraphBuilder &g, Value v, size_t dim) {
+  auto before = v.getDefiningOp<TransposeOp>();
+  Value source = before ? before.getX() : v;
+  Ints perm;
+  for (size_t d = 0; d < shapeOf(v).size(); ++d)
+    perm.push_back(before ? before.getPerm()[d] : int64_t(d));
+  int64_t at = perm[dim];
+  Shape split = shapeOf(source);
+  split[at] = floordiv(split[at], kShards);
+  split.insert(split.begin() + at, Dim(kShards));
+  Ints order{at};
+  for (int64_t d : perm)
+    order.push_back(d < at ? d : d + 1);
+  return g.transpose(g.reshape(source, split), order);
+}
+
+/// Pads dimension `dim` with zeros to a multiple of the number of shards.
+Value wholeShards(GraphBuilder &g, Value v, size_t dim) {
+  Shape shape = shapeOf(v);
+  Dim missing = ceildiv(shape[dim], kShards) * Dim(kShards) - shape[dim];
+  if (missing == Dim(0))
+    return v;
+  shape[dim] = missing;
+  return g.op<ConcatOp>({v, g.full(shape, 0, dtypeOf(v))}, {{"axis", int64_t(dim)}});
+}
+
+/// Few results, whose sum over the whole batch would be a single task: the batch is cut into four shards, which are
+/// separate tasks, and their sums are added as a tree.
+Value contractShards(GraphBuilder &g, Value x, Value weight, const Windows &w) {
+  size_t spatial = w.kernel.size() - 1;
+  DType type = dtypeOf(x);
+  x = shardsFirst(g, wholeShards(g, x, spatial + 1), spatial + 1);
+  weight = shardsFirst(g, wholeShards(g, weight, spatial), spatial);
+  Shape taps = shapeOf(weight);
+  Dim outputs = taps.back(), depth = elements(Shape(taps.begin() + 1, taps.end() - 1));
+  weight = g.reshape(weight, {kShards, depth, outputs});
+  Value sums = contract(g.b, g.loc, x, pack(g.b, g.loc, weight), {}, 1, outputs, w, wideType(type) != type);
+  std::vector<Value> parts;
+  for (int64_t shard = 0; shard < kShards; ++shard) {
+    Shape starts(shapeOf(sums).size(), Dim(0)), stops = shapeOf(sums);
+    starts[0] = shard;
+    stops[0] = shard + 1;
+    parts.push_back(g.op<SliceOp>({sums}, {{"starts", starts}, {"stops", stops}, {"steps", Ints(stops.size(), 1)}}));
+  }
+  Value total = g.add(g.add(parts[0], parts[1]), g.add(parts[2], parts[3]));
+  Shape shape = shapeOf(total);
+  return g.cast(g.reshape(total, Shape(shape.begin() + 1, shape.end())), type);
+}
+
+/// Whether the contraction can skip the padding at the ends of a row: their positions must be static.
+bool knowsRowEnds(ConvOp op, Value x) {
+  Shape shape = shapeOf(x);
+  auto padding = op.getPadding();
+  return (padding[padding.size() / 2 - 1] == 0 && padding.back() == 0) || shape[shape.size() - 2].isStatic();
+}
+
+Value padded(OpBuilder &b, mlir::Location loc, Value x, const Ints &padding) {
+  size_t rank = shapeOf(x).size(), half = padding.size() / 2;
+  Ints low(padding.begin(), padding.begin() + half), high(padding.begin() + half, padding.end());
+  low.resize(rank);
+  high.resize(rank);
+  return create<PadOp>(b, loc, {x}, {{"low", low}, {"high", high}, {"interior", Ints(rank, 0)}});
+}
+
+void lower(ConvOp op, int64_t tail) {
+  OpBuilder b(op);
+  mlir::Location loc = op.getLoc();
+  Value x = op.getX(), weight = op.getWeight();
+  size_t spatial = shapeOf(x).size() - 2;
+  bool first = op.getLayout() != "nhwc";
+  if (first) {
+    x = transpose(b, loc, x, channelsLast(spatial, false));
+    Ints perm;
+    for (size_t d = 0; d < spatial; ++d)
+      perm.push_back(d + 2);
+    perm.push_back(1);
+    perm.push_back(0);
+    weight = transpose(b, loc, weight, perm);
+  }
+  int64_t groups = op.getGroups();
+  Dim channels = shapeOf(x).back(), outputs = shapeOf(weight).back();
+  // The op rounds once: the bias is added to the f32 sums before they become 16-bit floats.
+  GraphBuilder g(b, loc);
+  DType type = dtypeOf(x), sumType = op.getBias() ? wideType(type) : type;
+  Value result;
+  if (isDepthwise(groups, channels, outputs)) {
+    // Depthwise convolutions stay window ops.
+    x = g.cast(x, sumType);
+    weight = g.cast(weight, sumType);
+    result = create<ConvOp>(b, loc, {x, weight, Value()},
+                            {{"strides", Ints(op.getStrides())},
+                             {"padding", Ints(op.getPadding())},
+                             {"dilations", Ints(op.getDilations())},
+                             {"groups", groups},
+                             {"layout", std::string("nhwc")}});
+  } else {
+    Windows w = windowsOf(op, weight);
+    bool ofWeight = isWeightGradient(op, x, weight), fewImages = staticProduct(shapeOf(x)[0]) < kFewImages;
+    if (!w.padding.empty() && (!knowsRowEnds(op, x) || (ofWeight && fewImages))) {
+      x = padded(b, loc, x, w.padding);
+      w.padding.clear();
+    }
+    Shape weightShape = shapeOf(weight);
+    Dim depth = weightShape[spatial];
+    for (size_t d = 0; d < spatial; ++d)
+      depth = depth * weightShape[d];
+    if (ofWeight && isSmall(op, outputs)) {
+      result = contractShards(g, x, weight, w);
+    } else if (groups == 1) {
+      result = contractMatrix(b, loc, x, reshape(b, loc, weight, {depth, outputs}), tail, w, sumType != type);
+    } else {
+      Dim perGroup = floordiv(channels, groups), outputsPerGroup = floordiv(outputs, groups);
+      Shape split = shapeOf(x);
+      split.back() = Dim(groups);
+      split.push_back(perGroup);
+      Ints groupFirst{int64_t(spatial) + 1};
+      for (size_t d = 0; d <= spatial; ++d)
+        groupFirst.push_back(d);
+      groupFirst.push_back(spatial + 2);
+      Value lhs = transpose(b, loc, reshape(b, loc, x, split), groupFirst);
+      Value matrix = transpose(b, loc, reshape(b, loc, weight, {depth, Dim(groups), outputsPerGroup}), {1, 0, 2});
+      Value product = contract(b, loc, lhs, pack(b, loc, matrix), {}, 1, outputsPerGroup, w, sumType != type);
+      Ints groupLast;
+      for (size_t d = 0; d <= spatial; ++d)
+        groupLast.push_back(d + 1);
+      groupLast.push_back(0);
+      groupLast.push_back(spatial + 2);
+      product = transpose(b, loc, product, groupLast);
+      Shape joined = shapeOf(product);
+      joined.pop_back();
+      joined.back() = outputs;
+      result = reshape(b, loc, product, joined);
+    }
+  }
+  if (Value bias = op.getBias())
+    result = g.cast(g.add(result, g.broadcastLike(g.cast(bias, sumType), result)), type);
+  if (first)
+    result = transpose(b, loc, result, channelsLast(spatial, true));
+  op.replaceAllUsesWith(result);
+  op.erase();
+}
+
+struct LowerContractionsPass : impl::LowerContractionsPassBase<LowerContractionsPass> {
+  using LowerContractionsPassBase::LowerContractionsPassBase;
+  void runOnOperation() override {
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) {
+      if (isa<MatmulOp>(op) || (isa<ConvOp>(op) && !isWindow(cast<ConvOp>(op))))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops) {
+      if (auto matmul = dyn_cast<MatmulOp>(op)) {
+        lower(matmul, splitDepth);
+        continue;
+      }
+      auto conv = cast<ConvOp>(op);
+      int64_t tail = tailColumns(conv);
+      trimTaps(conv);
+      lower(conv, tail);
+    }
+  }
+};
+
+} // namespace
+
+} // namespace burin::passes
