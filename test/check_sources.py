@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks rules about the sources that no compiler checks: file and function lengths, the number of entries of a folder,
 the files at the top level, and which layer and folder may include which."""
+import os
 import pathlib
 import re
 import shutil
@@ -95,18 +96,25 @@ def includeErrors(path, text, owners):
             yield f"{path}: may not include {included}"
 
 
-def folderGraph(files, owners):
-    """Maps each folder to the folders whose headers it includes, each with one such line. Public headers are separate
-    nodes."""
-    graph = {}
+def folderGraphs(files, owners):
+    """Returns two graphs, which map each folder to the folders whose headers it includes, each with one such line. Public
+    headers are not part of them. In the first graph a folder is the files that are directly in it; the second one has
+    edges between neighbours, the subfolders of one folder, with everything below them."""
+    direct, neighbours = {}, {}
     for path in files:
         if path.suffix not in {".h", ".c", ".cpp"} or path.parts[0] not in LAYERS:
             continue
         for included in INCLUDE.findall((ROOT / path).read_text()):
-            folder = str(pathlib.Path(included).parent)
-            if included not in owners and folder.split("/")[0] in LAYERS and folder != str(path.parent):
-                graph.setdefault(str(path.parent), {}).setdefault(folder, f"{path} includes {included}")
-    return graph
+            folder = pathlib.Path(included).parent
+            if included in owners or not folder.parts or folder.parts[0] not in LAYERS or folder == path.parent:
+                continue
+            line = f"{path} includes {included}"
+            direct.setdefault(str(path.parent), {}).setdefault(str(folder), line)
+            shared = len(pathlib.Path(os.path.commonpath([path.parent, folder])).parts)
+            ours, theirs = path.parent.parts[: shared + 1], folder.parts[: shared + 1]
+            if len(ours) == len(theirs) == shared + 1:
+                neighbours.setdefault("/".join(ours), {}).setdefault("/".join(theirs), line)
+    return direct, neighbours
 
 
 def entryErrors(files):
@@ -160,7 +168,8 @@ def main():
         if path.parts[0] in LAYERS:
             errors.extend(includeErrors(path, text, owners))
     errors.extend(entryErrors(files))
-    errors.extend(cycleErrors(folderGraph(files, owners)))
+    for graph in folderGraphs(files, owners):
+        errors.extend(cycleErrors(graph))
     print("\n".join(errors) or f"{len(files)} files are in order", file=sys.stderr if errors else sys.stdout)
     return 1 if errors else 0
 

@@ -1,6 +1,6 @@
 // Builds the launch plans of a module of kernels: the place of every value, and the order of the steps of a function.
 #pragma once
-#include "codegen/kernels/UniqueKernels.h"
+#include "codegen/dispatch/UniqueKernels.h"
 #include "runtime/format/Artifact.h"
 #include <vector>
 

@@ -2,10 +2,10 @@
 #include "burin/ops.h"
 #include "burin/tensor/creation.h"
 #include "burin/training/gradients.h"
+#include "frontend/autodiff/gradients/Rules.h"
+#include "frontend/autodiff/tape/Tape.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/trace/Trace.h"
-#include "frontend/transforms/gradients/Rules.h"
-#include "frontend/transforms/tape/Tape.h"
 
 namespace burin {
 

@@ -1,10 +1,10 @@
 #include "frontend/eager/Eager.h"
+#include "frontend/autodiff/tape/Tape.h"
 #include "frontend/eager/Move.h"
 #include "frontend/eager/Record.h"
 #include "frontend/execute/EagerKernel.h"
 #include "frontend/tensor/OnDevice.h"
 #include "frontend/tensor/functions/Creation.h"
-#include "frontend/transforms/tape/Tape.h"
 #include <unordered_map>
 
 namespace burin::detail {

@@ -2,9 +2,9 @@
 #include "burin/ops.h"
 #include "burin/tensor/creation.h"
 #include "burin/training/gradients.h"
+#include "frontend/autodiff/tape/Tape.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/trace/Trace.h"
-#include "frontend/transforms/tape/Tape.h"
 #include <cmath>
 #include <sstream>
 

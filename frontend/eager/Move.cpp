@@ -1,10 +1,10 @@
 #include "frontend/eager/Move.h"
 #include "burin/ops.h"
 #include "burin/training/gradients.h"
+#include "frontend/autodiff/tape/Tape.h"
 #include "frontend/tensor/OnDevice.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/trace/Trace.h"
-#include "frontend/transforms/tape/Tape.h"
 
 namespace burin {
 

@@ -1,8 +1,8 @@
 #include "frontend/eager/Record.h"
 #include "burin/ops.h"
 #include "burin/tensor/creation.h"
+#include "frontend/autodiff/tape/Tape.h"
 #include "frontend/tensor/OnDevice.h"
-#include "frontend/transforms/tape/Tape.h"
 
 namespace burin::detail {
 

@@ -1,10 +1,10 @@
 // Rematerialisation: a second call of the function in the backward pass instead of saved values.
 #include "burin/training/gradients.h"
+#include "frontend/autodiff/tape/Tape.h"
 #include "frontend/tensor/context/AutocastScope.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/core/Cell.h"
 #include "frontend/trace/Trace.h"
-#include "frontend/transforms/tape/Tape.h"
 #include <unordered_set>
 
 namespace burin::detail {

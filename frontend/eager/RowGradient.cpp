@@ -1,8 +1,8 @@
-#include "frontend/transforms/tape/RowGradient.h"
+#include "frontend/autodiff/tape/RowGradient.h"
 #include "burin/ops.h"
 #include "burin/tensor/creation.h"
+#include "frontend/autodiff/tape/Tape.h"
 #include "frontend/trace/Trace.h"
-#include "frontend/transforms/tape/Tape.h"
 
 namespace burin::detail {
 

@@ -1,10 +1,10 @@
 #include "burin/graph/states.h"
 #include "codegen/Compiler.h"
+#include "frontend/autodiff/tape/Opaque.h"
 #include "frontend/execute/EagerKernel.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/functions/Creation.h"
 #include "frontend/trace/GraphData.h"
-#include "frontend/transforms/tape/Opaque.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
 

@@ -1,4 +1,5 @@
 // Jitted functions: traced and compiled once per argument types, run with their states.
+#include "frontend/autodiff/tape/Opaque.h"
 #include "frontend/execute/Executable.h"
 #include "frontend/execute/JitCheck.h"
 #include "frontend/tensor/OnDevice.h"
@@ -6,7 +7,6 @@
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/core/EagerKey.h"
 #include "frontend/trace/Origins.h"
-#include "frontend/transforms/tape/Opaque.h"
 #include <cstdio>
 #include <list>
 #include <random>

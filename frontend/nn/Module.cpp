@@ -1,11 +1,11 @@
 #include "burin/nn/module.h"
 #include "burin/ops.h"
+#include "frontend/autodiff/tape/Tape.h"
 #include "frontend/tensor/OnDevice.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/context/ModuleContext.h"
 #include "frontend/tensor/core/Cell.h"
 #include "frontend/trace/Trace.h"
-#include "frontend/transforms/tape/Tape.h"
 #include "ir/sizes/ErrorContext.h"
 #include <algorithm>
 #include <utility>

@@ -61,13 +61,13 @@ class Burin_Op<string mnemonic, list<Trait> traits = [], list<Trait> effects = [
   string example = "";
   // The gradient for each operand in terms of the public API, as one C++ expression of the operands, attributes and
   // `result` by their names and `g`, the gradient of the result; "zero" if the derivative is 0 everywhere. A list of
-  // tensors where operands or results are one. Longer code is a function of frontend/transforms/gradients/Rules.h.
+  // tensors where operands or results are one. Longer code is a function of frontend/autodiff/gradients/Rules.h.
   list<string> gradient = [];
   // How vmap() computes many examples in one call: one C++ expression of the operands and attributes by their names.
   // Each operand has one more dimension, in front: the examples, or 1 if they share the operand. `examples` is their
   // number, and the front dimension of the result. "same" is the op itself with unchanged attributes, "refused" is for
   // results whose size differs between examples. `self` calls the op on other operands. Longer code is a function of
-  // frontend/transforms/batching/Rules.h.
+  // frontend/batching/Rules.h.
   string batching = "";
   // Whether the op is missing in the public C++ API.
   bit internal = 0;

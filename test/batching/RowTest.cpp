@@ -1,8 +1,8 @@
 // Tests the batching rule of every op on the rows of the op table, against the reference interpreter on one example at
 // a time.
 #include "test/ops/Row.h"
+#include "frontend/batching/Rules.h"
 #include "frontend/trace/GraphData.h"
-#include "frontend/transforms/batching/Rules.h"
 #include "ir/reference/Reference.h"
 #include <burin/burin.h>
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-#include "frontend/data/DlpackAbi.h"
+#include "frontend/tensor/data/DlpackAbi.h"
 #include "test/frontend/Check.h"
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
 // Jitted functions overwrite the old values of states if nobody else holds them.
-#include "frontend/data/DlpackAbi.h"
+#include "frontend/tensor/data/DlpackAbi.h"
 #include "runtime/execute/session/AsyncRunner.h"
 #include "runtime/support/Memory.h"
 #include "test/frontend/Check.h"

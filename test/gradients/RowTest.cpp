@@ -1,6 +1,6 @@
 // Compares the gradient rules of all ops with central differences, computed in f64 by the reference interpreter.
+#include "frontend/autodiff/gradients/Rules.h"
 #include "frontend/trace/GraphData.h"
-#include "frontend/transforms/gradients/Rules.h"
 #include "ir/reference/Reference.h"
 #include "test/gradients/Rows.h"
 #include <catch2/catch.hpp>

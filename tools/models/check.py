@@ -57,7 +57,7 @@ def recipe(model, variant):
     """Returns a hash of everything that the export depends on."""
     make = getattr(model.make, "func", model.make)
     source = inspect.getsource(make)
-    files = ["export.py", "inputs.py", "weights.py"] + (["nets.py"] if "nets" in source else [])
+    files = ["export.py", "networks/inputs.py", "networks/weights.py"] + (["networks/nets.py"] if "nets" in source else [])
     facts = (model.inputs, model.variants()[variant], model.spreads, getattr(model.make, "args", ()),
              getattr(model.make, "keywords", {}))
     text = "\n".join([source, repr(facts), *((HERE / name).read_text() for name in files)])

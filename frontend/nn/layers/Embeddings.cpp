@@ -2,9 +2,9 @@
 #include "burin/tensor/creation.h"
 #include "burin/tensor/indexing.h"
 #include "burin/training/gradients.h"
+#include "frontend/autodiff/tape/RowGradient.h"
 #include "frontend/nn/Layer.h"
 #include "frontend/tensor/context/LocationScope.h"
-#include "frontend/transforms/tape/RowGradient.h"
 #include <limits>
 
 namespace burin::nn {

@@ -1,7 +1,7 @@
 // An ONNX model under construction, and its serialisation.
 #pragma once
 #include "burin/dim.h"
-#include "frontend/onnx/Proto.h"
+#include "frontend/onnx/proto/Proto.h"
 #include <memory>
 #include <span>
 #include <utility>

@@ -1,7 +1,7 @@
 // Symbols for the sizes of a model's inputs.
 #pragma once
 #include "burin/onnx.h"
-#include "frontend/onnx/Proto.h"
+#include "frontend/onnx/proto/Proto.h"
 #include "frontend/trace/Trace.h"
 #include <map>
 #include <set>

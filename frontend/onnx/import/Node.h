@@ -4,8 +4,8 @@
 #include "burin/ops.h"
 #include "burin/tensor/creation.h"
 #include "burin/tensor/random.h"
-#include "frontend/onnx/Proto.h"
 #include "frontend/onnx/import/Import.h"
+#include "frontend/onnx/proto/Proto.h"
 #include "frontend/tensor/functions/Creation.h"
 #include <array>
 #include <memory>

@@ -1,8 +1,8 @@
 // The contents of TensorProtos, from the model's file or from files beside it.
 #pragma once
 #include "burin/tensor.h"
-#include "frontend/data/Mapping.h"
-#include "frontend/onnx/Proto.h"
+#include "frontend/onnx/proto/Proto.h"
+#include "frontend/tensor/data/Mapping.h"
 #include <map>
 #include <optional>
 

@@ -39,7 +39,7 @@ struct TracedValue {
   std::shared_ptr<const void> reference = nullptr;
 };
 
-class TapeNode; // see frontend/transforms/tape/Tape.h
+class TapeNode; // see frontend/autodiff/tape/Tape.h
 
 /// Immutable, except that the storage of a pending tensor gets its buffer.
 struct TensorState {

@@ -3,9 +3,9 @@
 #include "burin/ops.h"
 #include "burin/tensor/creation.h"
 #include "burin/training/optim.h"
+#include "frontend/autodiff/tape/RowGradient.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/core/TensorState.h"
-#include "frontend/transforms/tape/RowGradient.h"
 #include <map>
 
 namespace burin::optim {

@@ -1,5 +1,5 @@
 // What goes in and out of tensors on a GPU: DLPack and its streams, files, text, waiting.
-#include "frontend/data/DlpackAbi.h"
+#include "frontend/tensor/data/DlpackAbi.h"
 #include "runtime/gpu/Driver.h"
 #include "test/gpu/tensors/GpuTensors.h"
 #include <burin/nn/losses.h>

@@ -1,7 +1,7 @@
 // Losses, gradients and optimiser steps.
 #include "burin/training/gradients.h"
+#include "frontend/autodiff/gradients/Rules.h"
 #include "frontend/onnx/import/Node.h"
-#include "frontend/transforms/gradients/Rules.h"
 #include <algorithm>
 
 namespace burin::onnx {

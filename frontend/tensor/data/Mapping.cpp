@@ -1,4 +1,4 @@
-#include "frontend/data/Mapping.h"
+#include "frontend/tensor/data/Mapping.h"
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "frontend/transforms/batching/Rules.h"
+#include "frontend/batching/Rules.h"
 #include "burin/graph/loops.h"
 #include "burin/tensor/composed.h"
 #include "frontend/eager/Eager.h"
@@ -33,7 +33,7 @@ static Tensors batchingIsRefused(const BatchingCall &call) {
               "wanted, or use map()");
 }
 
-#include "frontend/transforms/batching/rules.inc"
+#include "frontend/batching/rules.inc"
 
 BatchingRule ruleOf(const ir::OpInfo &info) { return batchingRules[&info - ir::opTable().data()]; }
 

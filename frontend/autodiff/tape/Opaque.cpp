@@ -1,4 +1,4 @@
-#include "frontend/transforms/tape/Opaque.h"
+#include "frontend/autodiff/tape/Opaque.h"
 
 namespace burin::detail {
 

@@ -1,7 +1,7 @@
 // Replays a function that was recorded for one example, for many at once.
 #pragma once
+#include "frontend/batching/Rules.h"
 #include "frontend/trace/FunctionScope.h"
-#include "frontend/transforms/batching/Rules.h"
 
 namespace burin {
 

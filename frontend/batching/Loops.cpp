@@ -3,8 +3,8 @@
 #include "burin/tensor/composed.h"
 #include "burin/tensor/creation.h"
 #include "burin/tensor/reductions.h"
+#include "frontend/batching/Batching.h"
 #include "frontend/tensor/context/LocationScope.h"
-#include "frontend/transforms/batching/Batching.h"
 
 namespace burin {
 

@@ -1,5 +1,5 @@
 // Rematerialisation in traces: copies of ops in the backward pass instead of saved values.
-#include "frontend/transforms/gradients/Backward.h"
+#include "frontend/autodiff/gradients/Backward.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace burin {

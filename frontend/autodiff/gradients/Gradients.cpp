@@ -1,9 +1,9 @@
 #include "burin/tensor/creation.h"
+#include "frontend/autodiff/gradients/Backward.h"
+#include "frontend/autodiff/gradients/Rules.h"
 #include "frontend/tensor/context/AutocastScope.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/trace/Origins.h"
-#include "frontend/transforms/gradients/Backward.h"
-#include "frontend/transforms/gradients/Rules.h"
 #include "llvm/ADT/SetVector.h"
 
 namespace burin {

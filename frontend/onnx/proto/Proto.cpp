@@ -1,4 +1,4 @@
-#include "frontend/onnx/Proto.h"
+#include "frontend/onnx/proto/Proto.h"
 #include <algorithm>
 #include <cctype>
 #include <stdexcept>

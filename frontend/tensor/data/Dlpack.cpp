@@ -1,8 +1,8 @@
 #include "burin/tensor/creation.h"
 #include "burin/training/data.h"
-#include "frontend/data/DlpackAbi.h"
 #include "frontend/tensor/OnDevice.h"
 #include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/data/DlpackAbi.h"
 #include "frontend/tensor/functions/Creation.h"
 
 namespace burin {

@@ -1,9 +1,9 @@
 // Gradients of ops that move and select elements.
 #include "burin/tensor/creation.h"
+#include "frontend/autodiff/gradients/Rules.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/functions/Creation.h"
 #include "frontend/trace/Trace.h"
-#include "frontend/transforms/gradients/Rules.h"
 
 namespace burin::gradients {
 

@@ -1,4 +1,4 @@
-#include "frontend/transforms/batching/Batching.h"
+#include "frontend/batching/Batching.h"
 #include "burin/graph/host.h"
 #include "burin/graph/loops.h"
 #include "burin/tensor/composed.h"

@@ -1,9 +1,9 @@
 #include "runtime/format/Safetensors.h"
 #include "burin/tensor/creation.h"
 #include "burin/training/data.h"
-#include "frontend/data/Mapping.h"
 #include "frontend/tensor/OnDevice.h"
 #include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/data/Mapping.h"
 #include "frontend/tensor/functions/Creation.h"
 #include "runtime/format/Archive.h"
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Opcodes as in Python's pickletools, protocols 2 to 5.
-#include "frontend/data/Pickle.h"
+#include "frontend/tensor/data/Pickle.h"
 #include <algorithm>
 #include <bit>
 #include <cstring>

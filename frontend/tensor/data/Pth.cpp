@@ -2,10 +2,10 @@
 // tensors (data/0, data/1, …), to which the pickle refers.
 #include "burin/tensor/creation.h"
 #include "burin/training/data.h"
-#include "frontend/data/Mapping.h"
-#include "frontend/data/Pickle.h"
 #include "frontend/tensor/OnDevice.h"
 #include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/data/Mapping.h"
+#include "frontend/tensor/data/Pickle.h"
 #include "frontend/tensor/functions/Creation.h"
 #include "runtime/npy/Zip.h"
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Gradients of products, normalisation and attention.
 #include "burin/tensor/creation.h"
+#include "frontend/autodiff/gradients/Rules.h"
 #include "frontend/tensor/functions/Creation.h"
-#include "frontend/transforms/gradients/Rules.h"
 #include <algorithm>
 #include <cmath>
 

@@ -4,8 +4,8 @@
 // recomputes the body from the states before it, which the loop returns, and computes their gradients.
 #include "burin/ops.h"
 #include "burin/tensor/creation.h"
-#include "frontend/transforms/gradients/Backward.h"
-#include "frontend/transforms/gradients/Rules.h"
+#include "frontend/autodiff/gradients/Backward.h"
+#include "frontend/autodiff/gradients/Rules.h"
 #include "mlir/IR/IRMapping.h"
 
 namespace burin {

@@ -1,4 +1,4 @@
-#include "frontend/transforms/gradients/Rules.h"
+#include "frontend/autodiff/gradients/Rules.h"
 #include "burin/tensor/creation.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/functions/Creation.h"
@@ -9,7 +9,7 @@ namespace burin::gradients {
 
 NoGradient::NoGradient(const std::string &message) : NoGradient(message, detail::inScope({})) {}
 
-#include "frontend/transforms/gradients/rules.inc"
+#include "frontend/autodiff/gradients/rules.inc"
 
 GradientRule ruleOf(const ir::OpInfo &info) { return gradientRules[&info - ir::opTable().data()]; }
 

@@ -1,6 +1,6 @@
 // Results of compiled code on the tape, which cannot differentiate it.
 #pragma once
-#include "frontend/transforms/tape/Tape.h"
+#include "frontend/autodiff/tape/Tape.h"
 
 namespace burin::detail {
 

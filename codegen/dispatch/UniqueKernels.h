@@ -1,6 +1,6 @@
 // The distinct kernels of a module; structurally equal kernels are compiled once.
 #pragma once
-#include "codegen/kernels/EmitKernel.h"
+#include "codegen/dispatch/EmitKernel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include <vector>
 

@@ -1,4 +1,4 @@
-#include "codegen/kernels/UniqueKernels.h"
+#include "codegen/dispatch/UniqueKernels.h"
 
 using namespace mlir;
 using namespace burin::ir;

@@ -1,8 +1,8 @@
 // The tape of eager calls: the op and operands that made each tensor, for backward().
 #pragma once
 #include "burin/training/gradients.h"
+#include "frontend/autodiff/tape/RowGradient.h"
 #include "frontend/tensor/core/TensorState.h"
-#include "frontend/transforms/tape/RowGradient.h"
 #include <functional>
 #include <mutex>
 

@@ -1,4 +1,4 @@
-#include "frontend/transforms/tape/Tape.h"
+#include "frontend/autodiff/tape/Tape.h"
 #include "burin/ops.h"
 #include "frontend/tensor/context/AutocastScope.h"
 #include "frontend/tensor/context/LocationScope.h"

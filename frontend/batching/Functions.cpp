@@ -2,9 +2,9 @@
 #include "burin/graph/vmap.h"
 #include "burin/tensor/composed.h"
 #include "burin/tensor/creation.h"
+#include "frontend/autodiff/tape/Tape.h"
+#include "frontend/batching/Batching.h"
 #include "frontend/tensor/context/LocationScope.h"
-#include "frontend/transforms/batching/Batching.h"
-#include "frontend/transforms/tape/Tape.h"
 
 namespace burin {
 

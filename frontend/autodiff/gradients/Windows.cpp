@@ -1,8 +1,8 @@
 // Gradients of windows (pooling, convolution). For each tap of the kernel, the elements that all windows read there are
 // a strided slice.
 #include "burin/tensor/creation.h"
+#include "frontend/autodiff/gradients/Rules.h"
 #include "frontend/tensor/functions/Creation.h"
-#include "frontend/transforms/gradients/Rules.h"
 #include <algorithm>
 #include <cmath>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "codegen/kernels/EmitKernel.h"
+#include "codegen/dispatch/EmitKernel.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "passes/analysis/ValueChecks.h"
 #include "passes/kernels/families/KernelFamily.h"
