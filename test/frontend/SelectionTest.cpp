@@ -128,6 +128,28 @@ TEST_CASE("sort and topk") {
   CHECK(floats(sort(many).values) == expected);
 }
 
+TEST_CASE("topk of long rows selects what a sort puts first") {
+  manual_seed(4);
+  auto check = [](const Tensor &x, int64_t k, int64_t axis, bool largest) {
+    SortResult top = topk(x, k, axis, largest), all = sort(x, axis, largest);
+    auto first = [&](const Tensor &sorted) { return sorted.slice(axis, 0, k); };
+    CHECK(std::ranges::equal(top.values.bytes(), first(all.values).bytes()));
+    CHECK(ints(top.indices) == ints(first(all.indices)));
+  };
+  Tensor rows = randn({3, 4099}), columns = randn({2500, 3}), ties = randint(0, 5, {9000});
+  for (bool largest : {true, false}) {
+    check(rows, 100, 1, largest);
+    check(rows, 1, -1, largest);
+    check(columns, 7, 0, largest);
+    check(ties, 700, 0, largest);
+    check(where(randn({5000}) > 0, tensor(NAN), randn({5000})), 30, 0, largest);
+    check(randn({2, 2048}).to(f64), 256, 1, largest);
+  }
+  Tensor x = randn({5000}).requires_grad_();
+  topk(x, 3).values.sum().backward();
+  CHECK(x.grad().sum().item<float>() == 3);
+}
+
 TEST_CASE("running products") {
   Tensor x = tensor({{1.0, 2.0, 3.0}, {4.0, 0.5, 2.0}});
   CHECK(floats(cumprod(x, 1)) == std::vector<float>{1, 2, 6, 4, 2, 4});

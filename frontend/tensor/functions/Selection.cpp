@@ -7,33 +7,6 @@
 
 namespace burin {
 
-static int64_t axisOf(const Tensor &x, int64_t axis, const char *op, const Location &where) {
-  int64_t rank = x.rank(where);
-  if (axis < -rank || axis >= rank)
-    throw Error(where, op, "axis " + std::to_string(axis) + " is out of range for " + str(x.spec(where)));
-  return axis < 0 ? axis + rank : axis;
-}
-
-SortResult sort(const Tensor &x, int64_t axis, bool descending, Location where) {
-  const Location place = detail::inScope(where);
-  axis = axisOf(x, axis, "sort", place);
-  Tensor indices = argsort(x, axis, descending, place);
-  return {gather(x, indices, axis, place), indices};
-}
-
-SortResult topk(const Tensor &x, const Dim &k, int64_t axis, bool largest, Location where) {
-  const Location place = detail::inScope(where);
-  axis = axisOf(x, axis, "topk", place);
-  const Shape shape = x.shape(place);
-  if (lowerBound(shape[size_t(axis)] - k).value_or(0) < 0 || lowerBound(k).value_or(0) < 0)
-    throw Error(place, "topk", "k = " + k.str() + " is out of range for " + str(x.spec(place)));
-  Tensor indices = argsort(x, axis, largest, place);
-  Shape stops = shape;
-  stops[size_t(axis)] = k;
-  indices = slice(indices, Shape(shape.size(), Dim(0)), stops, std::vector<int64_t>(shape.size(), 1), place);
-  return {gather(x, indices, axis, place), indices};
-}
-
 Tensor masked_select(const Tensor &x, const Tensor &mask, Location where) {
   const Location place = detail::inScope(where);
   if (!isBool(mask.dtype(place)))
