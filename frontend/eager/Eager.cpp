@@ -5,17 +5,57 @@
 #include "frontend/execute/EagerKernel.h"
 #include "frontend/tensor/OnDevice.h"
 #include "frontend/tensor/functions/Creation.h"
+#include <atomic>
 #include <unordered_map>
 
 namespace burin::detail {
 
 namespace {
-/// A checked and compiled call.
-struct Plan {
+/// Ops that change neither elements nor their order.
+bool sharesElements(const CheckedCall &call, const TensorSpec &operand) {
+  static const ir::OpInfo *views[] = {ir::findOp("reshape"), ir::findOp("squeeze"), ir::findOp("unsqueeze"),
+                                      ir::findOp("dropout")};
+  static const ir::OpInfo *identities[] = {ir::findOp("cast"), ir::findOp("broadcast_to")};
+  return llvm::is_contained(views, &call.info) ||
+         (llvm::is_contained(identities, &call.info) && call.results[0] == operand);
+}
+
+/// A checked and compiled call. Products and convolutions are compiled again for their own sizes once they repeat:
+/// their code for any size takes up to 1.4 times as long.
+class Plan {
+  static constexpr uint32_t kFewCalls = 32; // compiling takes as long as some hundred small products
+  EagerCode code;                           // no executable: the result shares the elements of the first operand
+  bool mayImprove;
+  mutable std::atomic<uint32_t> calls{0};
+  mutable std::atomic<bool> isImproved{false};
+  mutable ExecutableRef improved; // set before isImproved
+
+public:
   std::shared_ptr<const EagerCall> call; // its gradients own it, too
   std::vector<DType> scalarTypes;        // per operand: the type as which a scalar is passed
-  ExecutableRef executable;              // null: the result shares the elements of the first operand
   mutable VjpTable gradients;
+
+  Plan(std::shared_ptr<const EagerCall> checked, Device device, const Location &where) : call(std::move(checked)) {
+    for (const auto &spec : call->operands)
+      scalarTypes.push_back(spec ? spec->dtype : DType::f32);
+    if (call->operands.empty() || !sharesElements(call->checked, *call->operands[0]))
+      code = eagerKernel(*call, device, where);
+    // Kernels of GPUs may add in another order if they know sizes.
+    mayImprove = code.isForAnySize && call->info.autocast == ir::Autocast::Lower && !device.is_cuda();
+  }
+
+  /// The code for one more call.
+  const ExecutableRef &executable(const Location &where) const {
+    if (!mayImprove)
+      return code.executable;
+    if (isImproved.load(std::memory_order_acquire))
+      return improved;
+    if (calls.fetch_add(1, std::memory_order_relaxed) + 1 != kFewCalls)
+      return code.executable;
+    improved = eagerKernelOfSizes(*call, {}, where);
+    isImproved.store(true, std::memory_order_release);
+    return improved;
+  }
 };
 
 /// Cache of calls. Cleared when full, so that programs whose shapes never repeat do not grow it without bound.
@@ -62,15 +102,6 @@ void requireEager(const ir::OpInfo &info, std::span<const Tensor *const> operand
                   "a tensor was used after the trace that it belongs to; return it from the traced function instead");
 }
 
-/// Ops that change neither elements nor their order.
-bool sharesElements(const CheckedCall &call, const TensorSpec &operand) {
-  static const ir::OpInfo *views[] = {ir::findOp("reshape"), ir::findOp("squeeze"), ir::findOp("unsqueeze"),
-                                      ir::findOp("dropout")};
-  static const ir::OpInfo *identities[] = {ir::findOp("cast"), ir::findOp("broadcast_to")};
-  return llvm::is_contained(views, &call.info) ||
-         (llvm::is_contained(identities, &call.info) && call.results[0] == operand);
-}
-
 std::shared_ptr<const EagerCall> checkedCall(const ir::OpInfo &info, std::span<const Tensor *const> operands,
                                              std::vector<ir::Attr> attrs, Key key, const Location &where) {
   std::vector<std::optional<TensorSpec>> specs;
@@ -86,16 +117,6 @@ std::shared_ptr<const EagerCall> checkedCall(const ir::OpInfo &info, std::span<c
       specs[i]->dtype = checked.operands[i]->dtype;
   return std::make_shared<EagerCall>(info, std::move(specs), std::move(attrs), std::move(checked), std::move(key));
 }
-
-std::shared_ptr<const Plan> makePlan(std::shared_ptr<const EagerCall> call, Device device, const Location &where) {
-  auto plan = std::make_shared<Plan>();
-  for (const auto &spec : call->operands)
-    plan->scalarTypes.push_back(spec ? spec->dtype : DType::f32);
-  if (call->operands.empty() || !sharesElements(call->checked, *call->operands[0]))
-    plan->executable = eagerKernel(*call, device, where);
-  plan->call = std::move(call);
-  return plan;
-}
 } // namespace
 
 std::vector<Tensor> callEagerly(const ir::OpInfo &info, std::span<const Tensor *const> given,
@@ -108,14 +129,14 @@ std::vector<Tensor> callEagerly(const ir::OpInfo &info, std::span<const Tensor *
   PlacedKey at{keyOf(info, operands, attrs), aligned.device()};
   std::shared_ptr<const Plan> plan = plans().find(at);
   if (!plan) {
-    plan = makePlan(checkedCall(info, operands, std::move(attrs), at.key, where), at.device, where);
+    plan = std::make_shared<Plan>(checkedCall(info, operands, std::move(attrs), at.key, where), at.device, where);
     plans().insert(std::move(at), plan);
   }
   const std::vector<TensorSpec> &resultSpecs = plan->call->checked.results;
   std::vector<Tensor> results;
   constexpr auto atOnce = std::chrono::microseconds(2); // callers expect an asynchronous call
-  if (plan->executable)
-    results = launch(plan->executable, 0, operands, plan->scalarTypes, resultSpecs, atOnce, info.name, where);
+  if (const ExecutableRef &executable = plan->executable(where))
+    results = launch(executable, 0, operands, plan->scalarTypes, resultSpecs, atOnce, info.name, where);
   else
     results.push_back(Access::make(resultSpecs[0], storageOf(*Access::state(*operands[0]))));
   if (aligned.allFollow())

@@ -173,16 +173,6 @@ ExecutableRef symbolicKernel(const EagerCall &call, Device device, const Locatio
   return isSame ? slot->compiled(device, where) : nullptr;
 }
 
-ExecutableRef staticKernel(const EagerCall &call, Device device, const Location &where) {
-  std::shared_ptr<Slot> slot = slotOf(call.key, device);
-  std::lock_guard lock(slot->mutex);
-  if (!slot->call)
-    slot->call = std::make_shared<EagerCall>(call);
-  ExecutableRef executable = slot->compiled(device, where);
-  if (!executable)
-    throw Error(where, call.info.name, "internal error: the compiler refused " + str(call) + ": " + slot->problem);
-  return executable;
-}
 } // namespace
 
 std::string str(const EagerCall &call) {
@@ -238,9 +228,20 @@ ExecutableRef compileCached(const std::string &what, llvm::function_ref<std::sha
   return fromBytes(std::move(*bytes), gpu, problem);
 }
 
-ExecutableRef eagerKernel(const EagerCall &call, Device device, const Location &where) {
-  ExecutableRef executable = symbolicKernel(call, device, where);
-  return executable ? executable : staticKernel(call, device, where);
+ExecutableRef eagerKernelOfSizes(const EagerCall &call, Device device, const Location &where) {
+  std::shared_ptr<Slot> slot = slotOf(call.key, device);
+  std::lock_guard lock(slot->mutex);
+  if (!slot->call)
+    slot->call = std::make_shared<EagerCall>(call);
+  ExecutableRef executable = slot->compiled(device, where);
+  if (!executable)
+    throw Error(where, call.info.name, "internal error: the compiler refused " + str(call) + ": " + slot->problem);
+  return executable;
+}
+EagerCode eagerKernel(const EagerCall &call, Device device, const Location &where) {
+  if (ExecutableRef executable = symbolicKernel(call, device, where))
+    return {std::move(executable), true};
+  return {eagerKernelOfSizes(call, device, where), false};
 }
 
 } // namespace burin::detail

@@ -6,8 +6,16 @@
 
 namespace burin::detail {
 
-/// Returns code for a call, from memory or disk, or compiles it.
-ExecutableRef eagerKernel(const EagerCall &call, Device device, const Location &where);
+struct EagerCode {
+  ExecutableRef executable;
+  bool isForAnySize = false; // of the call's operands, or for its own sizes
+};
+
+/// Returns code for a call, from memory or disk, or compiles it: where possible for any size, so that new shapes do not
+/// need new code.
+EagerCode eagerKernel(const EagerCall &call, Device device, const Location &where);
+/// The same for the call's own sizes.
+ExecutableRef eagerKernelOfSizes(const EagerCall &call, Device device, const Location &where);
 
 /// Returns code of a small graph, from disk by `key`, or compiles the graph that `make` builds. Null, with a reason in
 /// `problem`, if that fails.

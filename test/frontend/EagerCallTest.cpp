@@ -75,3 +75,19 @@ TEST_CASE("Recorded gradients of a selection fit each of its sizes") {
     }
   }
 }
+
+TEST_CASE("A repeated product gets a kernel for its own sizes, with the same bits") {
+  Tensor x = randn({1, 13, 17, 19}).wait(), filters = randn({21, 13, 1, 1}).wait(), bias = randn({21}).wait();
+  auto call = [&] { return conv(x, filters, bias); };
+  Tensor first = call().wait();
+  const uint64_t before = kernels();
+  for (int i = 0; i < 60; ++i)
+    CHECK(std::ranges::equal(call().bytes(), first.bytes()));
+  CHECK(kernels() == before + 1);
+  auto sum = [&] { return x + bias.reshape({21, 1, 1}).sum(); };
+  sum().wait();
+  const uint64_t withSum = kernels();
+  for (int i = 0; i < 60; ++i)
+    sum().wait();
+  CHECK(kernels() == withSum); // not a product
+}
