@@ -64,3 +64,17 @@ func.func @wrong_rows(%i: tensor<2x4xi64>, %x: tensor<2x4xf32>, %c: tensor<8x4xf
   %y = burin.reduce_sum %new {axes = array<i64: 1>, keepdims = false} : (tensor<8x4xf32>) -> tensor<8xf32>
   return %y, %new : tensor<8xf32>, tensor<8x4xf32>
 }
+
+// A result does not overwrite what the kernel reads again at another place: here in reverse, by way of a pointwise op.
+// CHECK-LABEL: func.func @moved(
+// CHECK: burin.kernel "relu+flip+add"
+// CHECK-NOT: in_place
+// CHECK: burin.kernel "cumsum"
+func.func @moved(%x: tensor<40xf32>) -> tensor<40xf32> {
+  %w = burin.cumsum %x {axis = 0 : i64} : (tensor<40xf32>) -> tensor<40xf32>
+  %r = burin.relu %w : (tensor<40xf32>) -> tensor<40xf32>
+  %f = burin.flip %r {axes = array<i64: 0>} : (tensor<40xf32>) -> tensor<40xf32>
+  %z = burin.add %f, %r : (tensor<40xf32>, tensor<40xf32>) -> tensor<40xf32>
+  %y = burin.cumsum %z {axis = 0 : i64} : (tensor<40xf32>) -> tensor<40xf32>
+  return %y : tensor<40xf32>
+}

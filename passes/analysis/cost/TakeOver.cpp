@@ -1,6 +1,7 @@
 #include "passes/analysis/cost/TakeOver.h"
 #include "passes/analysis/IterationSpace.h"
 #include "passes/analysis/OpFacts.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -17,13 +18,20 @@ static bool samePlaces(const IterationSpace &alignment, Value input, Value yield
   return steps(input) == steps(yielded);
 }
 
-// Whether all users read `v` at the current point: pointwise ops, reductions and unit reshapes do; contractions and
-// movement read elsewhere.
+/// Whether the kernel reads `v` only at the current point, also to compute other values: pointwise ops, reductions and
+/// unit reshapes do. Contractions and movement read elsewhere; broadcasts read again at later points.
 static bool readOnlyAtItsPoint(Value v) {
-  return llvm::all_of(v.getUsers(), [](Operation *user) {
-    return user->hasTrait<ir::Elementwise>() || !reducedAxes(user).empty() || isa<YieldOp>(user) ||
-           (isView(user) && unitReshape(user) && readOnlyAtItsPoint(user->getResult(0)));
-  });
+  llvm::SetVector<Value> computed;
+  computed.insert(v);
+  for (size_t i = 0; i < computed.size(); ++i)
+    for (Operation *user : Value(computed[i]).getUsers()) {
+      if (!reducedAxes(user).empty() || isa<YieldOp>(user))
+        continue;
+      if (!user->hasTrait<ir::Elementwise>() && !(isView(user) && unitReshape(user)))
+        return false;
+      computed.insert(user->getResult(0));
+    }
+  return true;
 }
 
 bool mayTakeOver(KernelOp kernel, unsigned result, unsigned input) {
