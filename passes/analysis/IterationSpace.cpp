@@ -51,6 +51,10 @@ std::optional<SmallVector<int>> unitReshape(Operation *op) {
   return i == from.size() ? std::optional(source) : std::nullopt;
 }
 
+bool isAtPoint(const IterationSpace &space, Operation *op) {
+  return (isa<BroadcastToOp>(op) || (isView(op) && unitReshape(op))) && space.contains(op->getOperand(0));
+}
+
 namespace {
 
 using Map = SmallVector<int>; // per dimension of a value: dimension of the unmerged space, or -1
@@ -71,7 +75,8 @@ public:
     }
     if (!consistent || !complete())
       return std::nullopt;
-    return merged();
+    auto result = merged();
+    return result && movesOnlyElements(*result) ? result : std::nullopt;
   }
 
 private:
@@ -228,6 +233,23 @@ private:
     for (Value yielded : body.getTerminator()->getOperands()) {
       Value v = skipReshapes(yielded);
       if (!maps.contains(yielded) && !maps.contains(v))
+        return false;
+    }
+    return true;
+  }
+
+  /// Whether movement reads only values that have elements at any position: not those of reductions, contractions and
+  /// attention, which the loops of the kernel compute at its points.
+  bool movesOnlyElements(const IterationSpace &result) {
+    llvm::DenseSet<Operation *> ofLoops; // computed from results of loops
+    for (Operation &op : body.without_terminator()) {
+      const bool usesLoops =
+          llvm::any_of(op.getOperands(), [&](Value v) { return ofLoops.contains(v.getDefiningOp()); });
+      const bool isLoop = !rowAxes(&op).empty() || isa<ContractOp, ScaledDotProductAttentionOp, Bf16TermsOp>(op);
+      if (isLoop || usesLoops)
+        ofLoops.insert(&op);
+      const bool isHere = isLoop || op.hasTrait<ir::Elementwise>() || isAtPoint(result, &op);
+      if (usesLoops && !isHere && maps.contains(op.getResult(0)))
         return false;
     }
     return true;

@@ -31,5 +31,7 @@ llvm::SmallVector<int64_t> rowAxes(mlir::Operation *op);
 /// For a reshape that only adds or drops dimensions of size 1: for each dimension of the result, the dimension of the
 /// operand, or -1 for an added one. nullopt for other reshapes.
 std::optional<llvm::SmallVector<int>> unitReshape(mlir::Operation *op);
+/// Whether the op, a broadcast or a unit reshape, gives its operand's element at the same point of the space.
+bool isAtPoint(const IterationSpace &, mlir::Operation *op);
 
 } // namespace burin::passes

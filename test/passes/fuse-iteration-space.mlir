@@ -36,3 +36,19 @@ func.func @relative_positions(%x: tensor<?xf32, ["n"]>) -> tensor<?x?xi64, ["n",
   %z = burin.sub %a, %b : (tensor<?x?xi64, ["n", "n"]>, tensor<?x?xi64, ["n", "n"]>) -> tensor<?x?xi64, ["n", "n"]>
   return %z : tensor<?x?xi64, ["n", "n"]>
 }
+
+// A slice reads elements of %d, which is computed from the result of a reduction: that needs memory between them.
+// CHECK-LABEL: func.func @slice_of_sums(
+// CHECK: burin.kernel "reduce_sum+add"
+// CHECK: burin.kernel "sub+slice+mul"
+// CHECK-NOT: burin.kernel
+func.func @slice_of_sums(%x: tensor<1x40xf32>, %y: tensor<2x40xf32>) -> tensor<1x40xf32> {
+  %s = burin.reduce_sum %x {axes = array<i64: 1>, keepdims = true} : (tensor<1x40xf32>) -> tensor<1x1xf32>
+  %b = burin.broadcast_to %s {shape = [1, 40]} : (tensor<1x1xf32>) -> tensor<1x40xf32>
+  %a = burin.add %x, %b : (tensor<1x40xf32>, tensor<1x40xf32>) -> tensor<1x40xf32>
+  %rows = burin.broadcast_to %a {shape = [2, 40]} : (tensor<1x40xf32>) -> tensor<2x40xf32>
+  %d = burin.sub %rows, %y : (tensor<2x40xf32>, tensor<2x40xf32>) -> tensor<2x40xf32>
+  %p = burin.slice %d {starts = [1, 0], steps = array<i64: 1, 1>, stops = [2, 40]} : (tensor<2x40xf32>) -> tensor<1x40xf32>
+  %z = burin.mul %p, %a : (tensor<1x40xf32>, tensor<1x40xf32>) -> tensor<1x40xf32>
+  return %z : tensor<1x40xf32>
+}

@@ -57,9 +57,7 @@ Value PointEmitter::at(Value v) {
       for (Value &operand : operands)
         operand = k.broadcast(operand, k.width);
     result = emitElementwise(k.b, k.loc, op, operands);
-  } else if ((isa<BroadcastToOp>(op) || (isa<ReshapeOp>(op) && passes::unitReshape(op))) &&
-             alignment.contains(op->getOperand(0))) {
-    // The dimensions of the operand map to the same space, so its element at the point is the result's.
+  } else if (passes::isAtPoint(alignment, op)) {
     result = at(op->getOperand(0));
   } else { // movement, as of a slice: reads its operand at other positions
     result = e.element(v, where());

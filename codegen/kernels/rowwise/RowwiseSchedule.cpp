@@ -118,9 +118,8 @@ Value RowwiseSchedule::rowRead(ArrayRef<Value> roots) const {
 
 bool RowwiseSchedule::isElementwise(ArrayRef<Value> roots) const {
   auto isInPlace = [&](Operation *op) {
-    bool renames = isa<BroadcastToOp>(op) || (isa<ReshapeOp>(op) && passes::unitReshape(op));
     return !passes::reducedAxes(op).empty() || op->hasTrait<ir::Elementwise>() || isa<FullOp>(op) ||
-           (renames && alignment.contains(op->getOperand(0)));
+           passes::isAtPoint(alignment, op);
   };
   return llvm::all_of(body.without_terminator(), [&](Operation &op) {
     return isInPlace(&op) || llvm::none_of(op.getResults(), [&](Value v) { return needs(roots, v, false); });

@@ -104,13 +104,16 @@ private:
     return llvm::count_if(user->getOperands(), [&](Value v) { return producerGroup(v) == producer; });
   }
 
-  /// The group that computes `v`, through ops that cost nothing.
-  std::optional<GroupId> producerGroup(Value v) {
+  /// The op of a group that computes `v`, through ops that cost nothing; null if there is none.
+  Operation *producerOf(Value v) {
     Operation *op = v.getDefiningOp();
     while (op && (kindOf(op) == Kind::Free || kindOf(op) == Kind::View) && op->getNumOperands())
       op = op->getOperand(0).getDefiningOp();
-    auto it = groupOf.find(op);
-    return it == groupOf.end() ? std::nullopt : std::optional(it->second);
+    return groupOf.count(op) ? op : nullptr;
+  }
+  std::optional<GroupId> producerGroup(Value v) {
+    Operation *op = producerOf(v);
+    return op ? std::optional(groupOf.lookup(op)) : std::nullopt;
   }
 
   // `user` is the op being placed: its group is new, so it has the kind of `user`, or the result of earlier merges.
@@ -149,9 +152,24 @@ private:
   /// Whether an op of `reader` needs a result of `writer` in memory, so that they cannot be one kernel.
   bool readsFrom(GroupId reader, GroupId writer) {
     return llvm::any_of(groups[reader].ops, [&](Operation *op) {
-      return (needsMemory(op) || (isWalk(groups[writer].form) && kindOf(op) == Kind::Movement)) &&
-             llvm::any_of(op->getOperands(), [&](Value v) { return producerGroup(v) == writer; });
+      if (isWalk(groups[writer].form) && kindOf(op) == Kind::Movement)
+        return dependsOn(op, reader, writer);
+      return needsMemory(op) && llvm::any_of(op->getOperands(), [&](Value v) { return producerGroup(v) == writer; });
     });
+  }
+  /// Whether `op` uses a value of `writer`, directly or by way of other ops of its group `own`.
+  bool dependsOn(Operation *op, GroupId own, GroupId writer) {
+    llvm::SetVector<Operation *> open;
+    open.insert(op);
+    for (size_t i = 0; i < open.size(); ++i)
+      for (Value v : open[i]->getOperands()) {
+        Operation *source = producerOf(v);
+        if (source && groupOf.lookup(source) == writer)
+          return true;
+        if (source && groupOf.lookup(source) == own)
+          open.insert(source);
+      }
+    return false;
   }
 
   /// Whether the values between the group and `operand` are views and broadcasts within one space: the group computes
