@@ -109,6 +109,10 @@ std::string trySymbols(uint64_t seed, size_t steps) {
   return different.empty() ? "" : "seed " + std::to_string(seed) + ": " + different + "\n" + text;
 }
 
+std::vector<std::byte> artifactOf(uint64_t seed, bool symbols) {
+  return GraphTrial(seed, SIZE_MAX, symbols ? Symbols::Many : Symbols::One).graph.artifact({"native"});
+}
+
 std::string graphText(uint64_t seed, size_t steps, bool symbols) {
   return GraphTrial(seed, steps, symbols ? Symbols::Many : Symbols::One).graph.text();
 }

@@ -17,6 +17,9 @@ std::string tryGraph(uint64_t seed, size_t steps = SIZE_MAX,
 /// refused are skipped.
 std::string trySymbols(uint64_t seed, size_t steps = SIZE_MAX);
 
+/// Returns the bytes of the artifact of the graph of this seed, for this processor.
+std::vector<std::byte> artifactOf(uint64_t seed, bool symbols = false);
+
 /// Returns the graph as text.
 std::string graphText(uint64_t seed, size_t steps = SIZE_MAX, bool symbols = false);
 
