@@ -121,19 +121,19 @@ def worstError(results, expected):
     return worst
 
 
-def measure(options, model, variant, folder, sizes, inputs):
+def measure(options, model, variant, folder, sizes, inputs, threads):
     """Returns {contestant: microseconds per call}."""
     result = {}
     with tempfile.TemporaryDirectory() as temporary:
-        command = [*options.around, options.burin, "bench", folder / (variant + ".plate"), "--json", "--threads", "1",
-                   "--warmup", "3"]
+        command = [*options.around, options.burin, "bench", folder / (variant + ".plate"), "--json", "--threads",
+                   str(threads), "--warmup", "3"]
         for name, array in inputs.items():
             numpy.save(f"{temporary}/{name}.npy", array)
             command += ["--input", f"{name}=@{temporary}/{name}.npy"]
         result["burin"] = json.loads(call(command, "burin bench"))["runs"][0]["median_us"]
     for peer in ("onnxruntime", "torch"):
         command = [*options.around, sys.executable, HERE / "latency.py", peer, model.name, variant, folder,
-                   catalog.labelOf(sizes)]
+                   catalog.labelOf(sizes), str(threads)]
         result[peer] = float(call(command, peer).split()[-1])
     return result
 
@@ -168,7 +168,7 @@ def checkVariant(options, model, variant, folder, progress):
                          f"differs by {run['error']:.1e}, ONNX Runtime by {run['peerError']:.1e}")
         if not options.quick:
             say(label + " latency")
-            run["latency"] = measure(options, model, variant, folder, sizes, inputs)
+            run["latency"] = [measure(options, model, variant, folder, sizes, inputs, count) for count in options.threads]
     if options.quick:
         return row
     if row["compile"]["seconds"] > COMPILE_SECONDS or row["compile"]["memory"] > COMPILE_BYTES:
@@ -197,12 +197,14 @@ def checkModel(options, model, progress):
 
 
 def writeDocs(options):
-    """Writes docs/models.md from the latest results of every model that has any."""
+    """Writes docs/models.md from the latest results, with these numbers of threads, of every model that has any."""
     files = {m.name: options.data / m.name / "results.json" for m in catalog.MODELS}
     stored = {name: json.loads(file.read_text()) for name, file in files.items() if file.exists()}
+    stored = {name: value for name, value in stored.items() if value["threads"] == options.threads}
     results = {name: value["rows"] for name, value in stored.items()}
     measured = sorted({value["measured"] for value in stored.values()})
-    report.write(results, HERE.parent.parent / "docs/models.md", measured, (COMPILE_SECONDS, COMPILE_BYTES))
+    report.write(results, HERE.parent.parent / "docs/models.md", measured, options.threads,
+                 (COMPILE_SECONDS, COMPILE_BYTES))
 
 
 def parse():
@@ -213,10 +215,12 @@ def parse():
     parser.add_argument("--filter", action="append", help="only models that match this regular expression")
     parser.add_argument("--variant", default="", help="only variants that match: static, dynamic")
     parser.add_argument("--quick", action="store_true", help="no latencies, no limit on the time to compile, no docs/models.md")
+    parser.add_argument("--threads", default="1", help="numbers of threads for latencies: 1,2 (default: 1)")
     parser.add_argument("--around", default="", help="what to start timed commands with, such as 'taskset -c 1'")
     parser.add_argument("--list", action="store_true", help="print the names of the models")
     options = parser.parse_args()
     options.around = options.around.split()
+    options.threads = [int(count) for count in options.threads.split(",")]
     options.burin, options.run = options.build / "bin/burin", options.build / "bin/burin-run"
     return options
 
@@ -234,7 +238,7 @@ def main():
         rows, problems = checkModel(options, model, progress)
         failures += problems
         if not options.quick and not options.variant and not problems:
-            results = {"measured": report.whenAndWhat(), "rows": rows}
+            results = {"measured": report.whenAndWhat(), "threads": options.threads, "rows": rows}
             (options.data / model.name / "results.json").write_text(json.dumps(results, indent=1))
     if not options.quick:
         writeDocs(options)

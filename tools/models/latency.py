@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Prints the microseconds per call of ONNX Runtime or PyTorch on one thread: the median over one second of calls.
+"""Prints the microseconds per call of ONNX Runtime or PyTorch: the median over one second of calls.
 
-    latency.py onnxruntime|torch MODEL VARIANT FOLDER SIZES"""
+    latency.py onnxruntime|torch MODEL VARIANT FOLDER SIZES THREADS"""
 import os
 import statistics
 import sys
@@ -11,10 +11,10 @@ from networks import catalog
 import numpy
 
 
-def onnxRuntime(model, variant, folder, inputs):
+def onnxRuntime(model, variant, folder, inputs, threads):
     import onnxruntime
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
+    options.intra_op_num_threads = threads
     path = os.path.join(folder, variant + ".onnx")
     session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     binding = session.io_binding()
@@ -25,10 +25,10 @@ def onnxRuntime(model, variant, folder, inputs):
     return lambda: session.run_with_iobinding(binding)
 
 
-def pyTorch(model, variant, folder, inputs):
+def pyTorch(model, variant, folder, inputs, threads):
     import export
     import torch
-    torch.set_num_threads(1)
+    torch.set_num_threads(threads)
     module = export.load(model)
     values = [torch.from_numpy(inputs[name]) for name in model.inputs]
     if any(isinstance(m, torch.nn.Conv2d) for m in module.modules()):
@@ -43,11 +43,11 @@ def pyTorch(model, variant, folder, inputs):
 
 
 def main():
-    peer, name, variant, folder, sizes = sys.argv[1:]
+    peer, name, variant, folder, sizes, threads = sys.argv[1:]
     with numpy.load(os.path.join(folder, sizes + ".npz")) as arrays:
         inputs = {key[3:]: arrays[key] for key in arrays.files if key.startswith("in.")}
     prepare = {"onnxruntime": onnxRuntime, "torch": pyTorch}[peer]
-    call = prepare(catalog.find(name), variant, folder, inputs)
+    call = prepare(catalog.find(name), variant, folder, inputs, int(threads))
     for _ in range(3):
         call()
     times, end = [], time.perf_counter() + 1

@@ -1,9 +1,11 @@
 """The table of `tools/dev models`, on the terminal and in docs/models.md."""
+import statistics
 import subprocess
 import time
 
 from networks import catalog
 
+PEERS = ("burin", "onnxruntime", "torch")
 HEADING = (f"{'model':20} {'variant':14} {'exporter':12} {'compile':>8} {'memory':>8} {'artifact':>9}  "
            f"{'to ORT':>7} {'to f64':>7}  latency in ms: burin, ONNX Runtime, PyTorch")
 
@@ -21,7 +23,23 @@ def milliseconds(us):
 
 
 def latencies(run):
-    return [milliseconds(run["latency"][peer]) for peer in ("burin", "onnxruntime", "torch")]
+    return [" / ".join(milliseconds(times[peer]) for times in run["latency"]) for peer in PEERS]
+
+
+def summary(results, threads):
+    """Compares burin with the faster peer, per number of threads."""
+    for place, count in enumerate(threads):
+        ratios = []
+        for name, rows in results.items():
+            for row in rows:
+                for run in row["runs"]:
+                    times = run["latency"][place]
+                    ratios.append((min(times[peer] for peer in PEERS[1:]) / times["burin"],
+                                   f"{name} {row['variant'].split('-')[0]} {sizesText(run['sizes'])}"))
+        behind = ", ".join(f"{name} ({ratio:.2f})" for ratio, name in sorted(ratios) if ratio < 1)
+        mean = statistics.geometric_mean(ratio for ratio, _ in ratios)
+        yield (f"{count} thread{'s' * (count > 1)}: the faster peer takes {mean:.2f} times burin's time (geometric mean of "
+               f"{len(ratios)} rows); it is ahead in: {behind or 'none'}.")
 
 
 def line(model, row):
@@ -49,7 +67,7 @@ error or a slow compile. `--filter resnet` selects models; `--quick` skips laten
   Runtime in parentheses.
 - *compile* is the time of `burin compile` and its peak memory: at most {seconds} s and {memory:.0f} GB are
   accepted. It includes reading the model and writing the artifact.
-- Latencies are milliseconds per call on one thread, medians over one second of calls: burin, ONNX Runtime, PyTorch (eager,
+- Latencies are milliseconds per call on {threads}, medians over one second of calls: burin, ONNX Runtime, PyTorch (eager,
   images channels-last).
 """
 
@@ -77,7 +95,7 @@ def tableRows(model, rows):
 
 def symbolicCost(model, rows):
     """Compares the latency of the dynamic artifact with that of static ones of the same sizes."""
-    times = {(row["variant"] == "dynamic", str(run["sizes"])): run["latency"]["burin"]
+    times = {(row["variant"] == "dynamic", str(run["sizes"])): run["latency"][0]["burin"]
              for row in rows for run in row["runs"]}
     for sizes in model.sizes:
         static, dynamic = times[False, str(sizes)], times[True, str(sizes)]
@@ -91,15 +109,18 @@ def whenAndWhat():
     return f"{time.strftime('%Y-%m-%d')} at {git('rev-parse', '--short', 'HEAD')}{changed}"
 
 
-def write(results, path, measured, limits):
-    """Writes the page. `results` maps models to rows; `measured` says when, and from which sources."""
+def write(results, path, measured, threads, limits):
+    """Writes the page. `results` maps models to rows; `measured` says when, and from which sources; latencies are for
+    these numbers of threads."""
     loose = [f"{m.name} ({m.tolerance:.0e})" for m in catalog.MODELS if m.tolerance > 1e-4]
-    text = ABOUT.format(tolerance=1e-4, seconds=limits[0], memory=limits[1] / 1e9,
+    threadsText = "one thread" if threads == [1] else " / ".join(map(str, threads)) + " threads"
+    text = ABOUT.format(tolerance=1e-4, seconds=limits[0], memory=limits[1] / 1e9, threads=threadsText,
                         exceptions=", for " + " and ".join(loose) if loose else "")
     text += f"\nMeasured {', '.join(measured)}; {processor()}; {versions()}.\n\n"
     header = ["model", "variant", "exporter", "compile", "artifact", "sizes", "to ORT", "to f64", "burin", "ORT",
               "PyTorch"]
     text += table(header, [line for m in catalog.MODELS for line in tableRows(m, results.get(m.name, []))])
+    text += "\n" + "".join(f"- {line}\n" for line in summary(results, threads))
     missing = [m.name for m in catalog.MODELS if m.name not in results]
     if missing:
         text += f"\nNot measured yet: {', '.join(missing)}.\n"
