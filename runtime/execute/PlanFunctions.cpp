@@ -22,13 +22,17 @@ void PlanRunner::runFunctions(const BoundStep &step, const ShapeBinding &binding
     failure = call(info.plans[0], symbols, operands);
     break;
   case Step::Kind::Branch: {
+    if (isInGraph(info)) {
+      failure = branchInGraph(info, symbols, operands);
+      break;
+    }
     uint8_t taken = 0;
     if (failure = copyToHost(&taken, operands[0], 1, /*fromGpu=*/true); failure.ok())
       failure = call(info.plans[taken ? 0 : 1], symbolsOf(taken ? 0 : 1), operands + 1);
     break;
   }
   case Step::Kind::While:
-    failure = runWhile(info, symbols, operands);
+    failure = isInGraph(info) ? whileInGraph(info, symbols, operands) : runWhile(info, symbols, operands);
     break;
   case Step::Kind::Host:
     failure = askHost(info, binding, operands);
@@ -136,6 +140,84 @@ Status PlanRunner::runWhile(const Step &step, std::span<const int64_t> symbols, 
       if (uint64_t bytes = body.current(0).outputBytes(i))
         context.gpu ? context.gpu->copy(results[i], values[i], bytes) : (void)std::memcpy(results[i], values[i], bytes);
   return {};
+}
+
+// ---- in a CUDA graph
+
+bool PlanRunner::isInGraph(const Step &step) const {
+  return context.gpu && context.gpu->isInGraph() && context.gpu->hasConditions() &&
+         std::ranges::all_of(step.plans, [&](uint32_t callee) { return context.runners[callee]->onGpu.isRecordable; });
+}
+
+Status PlanRunner::branchInGraph(const Step &step, std::span<const int64_t> symbols, void *const *operands) {
+  gpu::Gpu &gpu = *context.gpu;
+  const size_t split = context.runners[step.plans[0]]->plan.symbols.size();
+  const gpu::Condition isTaken = gpu.makeCondition(), isNot = gpu.makeCondition();
+  gpu.setConditions(isTaken, isNot, operands[0]);
+  gpu.beginBody(isTaken, /*repeats=*/false);
+  Status status = call(step.plans[0], symbols.first(split), operands + 1);
+  gpu.endBody();
+  gpu.beginBody(isNot, /*repeats=*/false);
+  if (status.ok())
+    status = call(step.plans[1], symbols.subspan(split), operands + 1);
+  gpu.endBody();
+  return status;
+}
+
+/// The values alternate as in runWhile(). The addresses in a graph are fixed, so its loop has two iterations: the first
+/// leaves the values in the buffers, the second brings them back to the results. If the first is the last one, they are
+/// copied.
+Status PlanRunner::whileInGraph(const Step &step, std::span<const int64_t> symbols, void *const *operands) {
+  gpu::Gpu &gpu = *context.gpu;
+  PlanRunner &condition = *context.runners[step.plans[0]], &body = *context.runners[step.plans[1]];
+  const auto inputs = uint32_t(body.plan.inputs.size()), carried = uint32_t(body.plan.outputs.size());
+  void *const *results = operands + inputs, *const *buffers = results + carried;
+  std::vector<void *> arguments(operands, operands + inputs);
+  auto run = [&](uint32_t callee, std::span<const int64_t> of, void *const *values, std::span<void *const> to) {
+    std::copy_n(values, carried, arguments.begin());
+    arguments.resize(inputs);
+    arguments.insert(arguments.end(), to.begin(), to.end());
+    return call(callee, of, arguments.data());
+  };
+  const size_t split = condition.plan.symbols.size();
+  void *flag = gpu.flag();
+  auto decide = [&](void *const *values) { return run(step.plans[0], symbols.first(split), values, {&flag, 1}); };
+  auto advance = [&](void *const *values, void *const *next) {
+    return run(step.plans[1], symbols.subspan(split), values, {next, carried});
+  };
+  if (Status s = body.enter(symbols.subspan(split)); !s.ok())
+    return s;
+  std::vector<uint64_t> bytes;
+  for (uint32_t i = 0; i < carried; ++i)
+    bytes.push_back(body.current(0).outputBytes(i));
+  auto copyToResults = [&](void *const *from) {
+    for (uint32_t i = 0; i < carried; ++i)
+      gpu.copy(results[i], from[i], bytes[i]);
+  };
+
+  copyToResults(operands);
+  const gpu::Condition goesOn = gpu.makeCondition();
+  Status status = decide(results);
+  gpu.setConditions(goesOn, 0, flag);
+  gpu.beginBody(goesOn, /*repeats=*/true);
+  if (status.ok())
+    status = advance(results, buffers);
+  if (status.ok())
+    status = decide(buffers);
+  const gpu::Condition isSecond = gpu.makeCondition(), isLast = gpu.makeCondition();
+  gpu.setConditions(isSecond, isLast, flag);
+  gpu.beginBody(isSecond, /*repeats=*/false);
+  if (status.ok())
+    status = advance(buffers, results);
+  if (status.ok())
+    status = decide(results);
+  gpu.endBody();
+  gpu.beginBody(isLast, /*repeats=*/false);
+  copyToResults(buffers);
+  gpu.endBody();
+  gpu.setConditions(goesOn, 0, flag); // not met unless the second iteration has run and met its own
+  gpu.endBody();
+  return status;
 }
 
 } // namespace burin::rt

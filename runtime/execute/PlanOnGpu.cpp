@@ -1,7 +1,7 @@
 // The parts of PlanRunner that differ on a GPU. Inputs and outputs in host memory are copied through pinned memory.
 // Kernels are launched in the order of the plan, and their errors are checked when a value is read. A run without steps
-// that depend on computed values is recorded as a CUDA graph when it uses the same memory for the second time, and
-// replayed from then on.
+// that need the host is recorded as a CUDA graph when it uses the same memory for the second time, and replayed from
+// then on; branches and loops become conditional nodes where the driver has them.
 #include "runtime/execute/PlanRunner.h"
 #include "runtime/support/Format.h"
 #include <algorithm>
@@ -14,6 +14,25 @@ namespace burin::rt {
 // Limit of recorded launches: they take driver memory, and long sequences gain little.
 static constexpr int64_t kMostRecorded = 20'000;
 
+/// Whether a run of the plan can be one CUDA graph: no step needs the host, and functions that report errors are not
+/// repeated, since a report has no iteration.
+static bool canBeGraph(const Program &program, uint32_t index, bool hasConditions) {
+  const Artifact &a = program.artifact();
+  const Plan &plan = a.plans[index];
+  auto isRepeated = [&](uint32_t i) {
+    return std::ranges::any_of(plan.loops, [&](const Loop &l) { return l.firstStep <= i && i <= l.lastStep; });
+  };
+  for (uint32_t i = 0; i < plan.steps.size(); ++i) {
+    const Step &step = plan.steps[i];
+    const bool needsCondition = step.kind == Step::Kind::Branch || step.kind == Step::Kind::While;
+    if ((canFail(a, step) && (plan.isPrivate || isRepeated(i))) || step.kind == Step::Kind::Host ||
+        (needsCondition && !hasConditions) ||
+        std::ranges::any_of(step.plans, [&](uint32_t callee) { return !canBeGraph(program, callee, hasConditions); }))
+      return false;
+  }
+  return program.stages(index).list.size() == 1;
+}
+
 void PlanRunner::prepareForGpu() {
   const Artifact &a = context.program->artifact();
   onGpu.slotOf.assign(plan.steps.size(), gpu::Gpu::kNoErrors);
@@ -22,14 +41,9 @@ void PlanRunner::prepareForGpu() {
       onGpu.slotOf[i] = uint32_t(onGpu.slotSteps.size());
       onGpu.slotSteps.push_back(i);
     }
+  onGpu.isRecordable = canBeGraph(*context.program, index, context.gpu->hasConditions());
   if (plan.isPrivate)
     return;
-  auto isKernel = [](const Step &step) { return step.kind == Step::Kind::Kernel; };
-  auto failsInLoop = [&](uint32_t i) {
-    return std::ranges::any_of(plan.loops, [&](const Loop &l) { return l.firstStep <= i && i <= l.lastStep; });
-  };
-  onGpu.isRecordable = stages.size() == 1 && std::ranges::all_of(plan.steps, isKernel) &&
-                       std::ranges::none_of(onGpu.slotSteps, failsInLoop);
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
     onGpu.inputs.emplace_back(context.runMemory);
     onGpu.stagedInputs.emplace_back(context.exchange);
@@ -40,13 +54,48 @@ void PlanRunner::prepareForGpu() {
   onGpu.outputAt.resize(plan.outputs.size());
 }
 
-bool PlanRunner::canRecord(const ShapeBinding &binding) const {
-  int64_t launches = int64_t(binding.steps().size());
-  for (const BoundLoop &loop : binding.loops())
-    if (__builtin_mul_overflow(loop.turns, int64_t(loop.end - loop.first), &launches) || launches > kMostRecorded)
-      return false;
-  return onGpu.isRecordable && !context.profile.step && !context.gpu->isCaptured() && !context.gpu->checksLaunches() &&
-         launches <= kMostRecorded;
+bool PlanRunner::canRecord(ShapeBinding &binding) {
+  if (!onGpu.isRecordable || context.profile.step || context.gpu->checksLaunches())
+    return false;
+  const int64_t launches = prepareLaunches(binding);
+  return launches >= 0 && launches <= kMostRecorded && !context.gpu->isCaptured();
+}
+
+int64_t PlanRunner::prepareLaunches(ShapeBinding &binding) {
+  if (binding.launches >= 0)
+    return binding.launches;
+  std::vector<int64_t> ofSteps;
+  for (const BoundStep &step : binding.steps()) {
+    const int64_t *symbols = step.sizes;
+    int64_t count = 1;
+    for (uint32_t callee : plan.steps[step.index].plans) {
+      PlanRunner &runner = *context.runners[callee];
+      const size_t own = runner.plan.symbols.size();
+      if (!runner.enter({symbols, own}).ok())
+        return -1;
+      const int64_t inside = runner.prepareLaunches(runner.current(0));
+      if (inside < 0)
+        return -1;
+      symbols += own;
+      count = std::min(count + 2 * inside, kMostRecorded + 1); // a loop contains its functions twice
+    }
+    ofSteps.push_back(count);
+  }
+  auto sum = [&](size_t first, size_t end) {
+    int64_t all = 0;
+    for (size_t i = first; i < end; ++i)
+      all = std::min(all + ofSteps[i], kMostRecorded + 1);
+    return all;
+  };
+  int64_t launches = sum(0, ofSteps.size());
+  for (const BoundLoop &loop : binding.loops()) {
+    int64_t inLoop = 0;
+    if (__builtin_mul_overflow(loop.turns, sum(loop.first, loop.end), &inLoop))
+      inLoop = kMostRecorded + 1;
+    launches += std::min(inLoop, kMostRecorded + 1);
+  }
+  binding.launches = std::min(launches, kMostRecorded + 1);
+  return binding.launches;
 }
 
 bool PlanRunner::canUpdateInPlace(std::span<const TensorView> inputs) {
@@ -126,7 +175,7 @@ ShapeBinding::Recorded &PlanRunner::recorded(ShapeBinding &binding, std::span<co
   return all.front();
 }
 
-/// Runs a plan with a single stage of kernels only.
+/// Runs a plan that can be a CUDA graph.
 Status PlanRunner::runRecorded(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
   if (Status s = prepare(inputs, outputs); !s.ok())
     return s;
@@ -296,7 +345,7 @@ void PlanRunner::launchSideBySide(const ShapeBinding &binding, std::span<const B
 }
 
 void PlanRunner::collectErrors(int64_t turn) {
-  if (!context.gpu || !context.gpu->mayHaveErrors())
+  if (!context.gpu || context.gpu->isInGraph() || !context.gpu->mayHaveErrors())
     return;
   context.gpu->fetchErrors();
   if (context.gpu->wait())

@@ -111,6 +111,10 @@ private:
   Status askHost(const Step &step, const ShapeBinding &binding, void *const *operands);
   Status call(uint32_t plan, std::span<const int64_t> symbols, void *const *operands);
   Status runWhile(const Step &step, std::span<const int64_t> symbols, void *const *operands);
+  /// In a CUDA graph: the same as conditional nodes.
+  bool isInGraph(const Step &step) const;
+  Status branchInGraph(const Step &step, std::span<const int64_t> symbols, void *const *operands);
+  Status whileInGraph(const Step &step, std::span<const int64_t> symbols, void *const *operands);
   void runSideBySide(const ShapeBinding &binding, std::span<const BoundStep> steps);
   void runLoop(ShapeBinding &binding, const BoundLoop &loop);
   template <class F> void runTurn(ShapeBinding &binding, const BoundLoop &loop, int64_t turn, F run);
@@ -128,7 +132,7 @@ private:
     std::vector<uint32_t> slotSteps;       // steps that can report errors, in order
     std::vector<uint32_t> slotOf;          // per step, or Gpu::kNoErrors
     unsigned usedLanes = 0;                // bits: lanes with concurrent steps that are not joined yet
-    bool isRecordable = false;             // no step depends on a computed value
+    bool isRecordable = false;             // no step needs the host
     bool leaves = false, isAtomic = false; // of this run: see GpuRun
     // Of this run: inputs and outputs are copied to and from memory of the session, because the caller's memory differs
     // in each run and a recording needs fixed addresses.
@@ -137,7 +141,9 @@ private:
   } onGpu;
   bool isOnGpu(const TensorView &view) const { return view.device.isGpu; }
   void prepareForGpu();
-  bool canRecord(const ShapeBinding &binding) const;
+  bool canRecord(ShapeBinding &binding);
+  /// Launches of a run, at most; prepares the functions that it calls, with their memory. Negative if that fails.
+  int64_t prepareLaunches(ShapeBinding &binding);
   Status runOnGpu(std::span<const TensorView> inputs, std::span<TensorView> outputs, GpuRun &mode);
   Status startOnGpu(std::span<const TensorView> inputs, std::span<TensorView> outputs, const GpuRun &mode);
   Status endOnGpu(Status run, std::span<TensorView> outputs, GpuRun &mode);

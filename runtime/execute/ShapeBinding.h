@@ -127,6 +127,7 @@ public:
   };
   std::vector<Recorded> recorded; // most recently used first
   int64_t evictions = 0;          // number of evictions from `recorded`
+  int64_t launches = -1;          // on a GPU, of a run; negative: not counted yet
 
   std::span<const int64_t> symbols() const { return known; }
 

@@ -75,8 +75,10 @@ Device::~Device() {
     Use use(*this);
     if (shared)
       freeLanes(*shared);
-    if (recorder)
-      freeLanes(*recorder);
+    for (const auto &lanes : recorders)
+      freeLanes(*lanes);
+    if (conditionModule)
+      driver->moduleUnload(conditionModule);
     close(toDevice);
     close(toHost);
     for (void *slab : slabs)
@@ -207,30 +209,33 @@ void Device::freeLanes(Lanes &lanes) {
       driver->streamDestroy(lanes.streams[i]);
 }
 
+Status Device::openLanes(std::unique_ptr<Lanes> &lanes) {
+  auto made = std::make_unique<Lanes>();
+  if (Status s = makeLanes(*made); !s.ok()) {
+    freeLanes(*made);
+    return s;
+  }
+  lanes = std::move(made);
+  return {};
+}
+
 Status Device::sharedLanes(Lanes *&out) {
   std::lock_guard lock(lanesMutex);
-  if (!shared) {
-    auto made = std::make_unique<Lanes>();
-    if (Status s = makeLanes(*made); !s.ok()) {
-      freeLanes(*made);
+  if (!shared)
+    if (Status s = openLanes(shared); !s.ok())
       return s;
-    }
-    shared = std::move(made);
-  }
   out = shared.get();
   return {};
 }
 
-Status Device::recordingLanes(Lanes *&out) {
-  if (!recorder) {
-    auto made = std::make_unique<Lanes>();
-    if (Status s = makeLanes(*made); !s.ok()) {
-      freeLanes(*made);
+Status Device::recordingLanes(size_t depth, Lanes *&out) {
+  while (recorders.size() <= depth) {
+    std::unique_ptr<Lanes> made;
+    if (Status s = openLanes(made); !s.ok())
       return s;
-    }
-    recorder = std::move(made);
+    recorders.push_back(std::move(made));
   }
-  out = recorder.get();
+  out = recorders[depth].get();
   return {};
 }
 

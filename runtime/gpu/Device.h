@@ -36,6 +36,9 @@ struct Lanes {
   bool ownsFirst = true;
 };
 
+/// PTX of the kernel that sets conditions of graphs.
+extern const char *const kConditionPtx;
+
 class Device : public std::enable_shared_from_this<Device> {
 public:
   using Ptr = std::shared_ptr<Device>;
@@ -82,9 +85,12 @@ public:
   void freeLanes(Lanes &lanes);
   /// The streams on which tensors are computed, in the order of the calls.
   Status sharedLanes(Lanes *&out);
-  /// Streams for recording, one recording at a time.
-  Status recordingLanes(Lanes *&out);
+  /// Streams for recording, one recording at a time: of a graph (depth 0) and of the bodies nested in it.
+  Status recordingLanes(size_t depth, Lanes *&out);
   std::mutex recording;
+  /// The kernel that sets the conditions of a graph (Conditions.cpp); null if the driver has no conditional nodes.
+  /// Requires the context.
+  Function conditionKernel();
 
   // ---- copies of tensors on separate streams, concurrent with computation. Host memory need not be pinned: it is
   // copied through a few pinned pieces.
@@ -127,8 +133,12 @@ private:
   std::vector<void *> slabs;
   std::map<size_t, std::vector<void *>> freePieces; // by size
 
-  std::mutex lanesMutex; // guards the creation of both
-  std::unique_ptr<Lanes> shared, recorder;
+  std::mutex lanesMutex; // guards the creation of these
+  std::unique_ptr<Lanes> shared;
+  std::vector<std::unique_ptr<Lanes>> recorders; // by depth
+  bool hasAskedForConditions = false;
+  Module conditionModule = nullptr;
+  Function conditionFunction = nullptr;
 
   /// One direction of copies: a stream, a ring of pinned pieces, and for each the end of its last copy.
   struct CopyLane {
@@ -143,6 +153,7 @@ private:
   CopyLane toDevice, toHost;
 
   Status start();
+  Status openLanes(std::unique_ptr<Lanes> &lanes);
   Status exhausted(size_t bytes, const std::string &why) const;
   Status prepare(CopyLane &lane);
   void close(CopyLane &lane);

@@ -26,11 +26,22 @@ Status Driver::open(Driver &out, const char *library) {
 #define BURIN_CUDA_FUNCTION(name, symbol, parameters) find(out.table.name, symbol);
   BURIN_CUDA_FUNCTIONS(BURIN_CUDA_FUNCTION)
 #undef BURIN_CUDA_FUNCTION
-  if (missing)
-    return unsupported(text(library, " has no ", missing, ": burin needs a driver for CUDA 11.4 or later"));
+  const char *firstMissing = missing;
+#define BURIN_CUDA_FUNCTION(name, symbol, parameters) find(out.table.name, symbol);
+  BURIN_CUDA_OPTIONAL_FUNCTIONS(BURIN_CUDA_FUNCTION)
+#undef BURIN_CUDA_FUNCTION
+  if (firstMissing)
+    return unsupported(text(library, " has no ", firstMissing, ": burin needs a driver for CUDA 11.4 or later"));
   if (Result result = out->init(0); result != kSuccess)
     return unsupported(out.check(result, "starting the CUDA driver").message());
   return {};
+}
+
+bool DriverFunctions::hasConditionalNodes() const {
+  constexpr int kLeast = 12040; // 12.3 has them without nesting
+  int version = 0;
+  return streamCaptureInfo && streamSetDependencies && streamBeginCaptureTo && graphAddNode && conditionCreate &&
+         driverGetVersion(&version) == kSuccess && version >= kLeast;
 }
 
 Status Driver::devices(std::vector<DeviceInfo> &out) const {

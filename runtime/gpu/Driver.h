@@ -19,6 +19,8 @@ using Stream = struct StreamOpaque *;
 using Event = struct EventOpaque *;
 using Graph = struct GraphOpaque *;
 using GraphExec = struct GraphExecOpaque *;
+using GraphNode = struct GraphNodeOpaque *;
+using Condition = uint64_t; // CUgraphConditionalHandle
 using MemoryPool = struct MemoryPoolOpaque *;
 
 inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
@@ -77,13 +79,41 @@ inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
   F(fill, "cuMemsetD8Async", (DevicePointer to, unsigned char value, size_t bytes, Stream))                            \
   F(fill16, "cuMemsetD16Async", (DevicePointer to, unsigned short value, size_t count, Stream))                        \
   F(fill32, "cuMemsetD32Async", (DevicePointer to, unsigned value, size_t count, Stream))
+/// Functions that older drivers lack; null there.
+#define BURIN_CUDA_OPTIONAL_FUNCTIONS(F)                                                                               \
+  F(streamCaptureInfo, "cuStreamGetCaptureInfo_v3",                                                                    \
+    (Stream, int *status, uint64_t *id, Graph *, const GraphNode **dependencies, const void **edges, size_t *count))   \
+  F(streamSetDependencies, "cuStreamUpdateCaptureDependencies_v2",                                                     \
+    (Stream, GraphNode *dependencies, const void *edges, size_t count, unsigned flags))                                \
+  F(streamBeginCaptureTo, "cuStreamBeginCaptureToGraph",                                                               \
+    (Stream, Graph, const GraphNode *dependencies, const void *edges, size_t count, int mode))                         \
+  F(graphAddNode, "cuGraphAddNode_v2",                                                                                 \
+    (GraphNode *, Graph, const GraphNode *dependencies, const void *edges, size_t count, NodeParameters *))            \
+  F(conditionCreate, "cuGraphConditionalHandleCreate",                                                                 \
+    (Condition *, Graph, Context, unsigned value, unsigned flags))
 // clang-format on
+
+/// CUgraphNodeParams of a conditional node.
+struct NodeParameters {
+  int type = 13; // CU_GRAPH_NODE_TYPE_CONDITIONAL
+  int reserved0[3] = {};
+  Condition condition = 0;
+  int kind = 0;            // 0: the body runs once if the condition holds; 1: as long as it holds
+  unsigned bodies = 1;     // number of graphs
+  Graph *graphs = nullptr; // result; belongs to the node
+  Context context = nullptr;
+  int64_t reserved1[25] = {}, reserved2 = 0;
+};
+static_assert(sizeof(NodeParameters) == 256);
 
 /// The driver's functions.
 struct DriverFunctions {
 #define BURIN_CUDA_FUNCTION(name, symbol, parameters) Result(*name) parameters = nullptr;
   BURIN_CUDA_FUNCTIONS(BURIN_CUDA_FUNCTION)
+  BURIN_CUDA_OPTIONAL_FUNCTIONS(BURIN_CUDA_FUNCTION)
 #undef BURIN_CUDA_FUNCTION
+  /// Whether graphs can have branches and loops: CUDA 12.4. Null functions are missing.
+  bool hasConditionalNodes() const;
 };
 
 /// Properties of a GPU.

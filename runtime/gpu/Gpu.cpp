@@ -51,6 +51,8 @@ Status Gpu::start(const StreamChoice &choice) {
   current = stream();
   if (Status s = LoadedCode::open(*program, target, loaded); !s.ok())
     return s;
+  if (std::ranges::any_of(program->artifact().plans, [](const Plan &plan) { return plan.isPrivate; }))
+    conditionKernel = target->conditionKernel();
   slots = errorSlotsOf(program->artifact());
   mailbox = allocate(mailboxBytes(), Holder::Intermediate);
   letters = static_cast<int64_t *>(allocatePinned(letterBytes()));
@@ -92,6 +94,11 @@ bool Gpu::works(Result result, const char *what) {
   return result == kSuccess;
 }
 
+void Gpu::enqueues(Result result, const char *what) {
+  ++enqueued;
+  works(result, what);
+}
+
 bool Gpu::keep(Status status) {
   const bool ok = status.ok();
   if (!ok && failure.ok())
@@ -126,15 +133,15 @@ void Gpu::releasePinned(void *data, size_t bytes) { target->releasePinned(data, 
 
 void Gpu::toGpu(void *to, const void *from, size_t bytes) {
   if (failure.ok() && bytes)
-    works(driver()->copyToDevice(address(to), from, bytes, stream()), "copying to the GPU");
+    enqueues(driver()->copyToDevice(address(to), from, bytes, stream()), "copying to the GPU");
 }
 void Gpu::toHost(void *to, const void *from, size_t bytes) {
   if (failure.ok() && bytes)
-    works(driver()->copyToHost(to, address(from), bytes, stream()), "copying from the GPU");
+    enqueues(driver()->copyToHost(to, address(from), bytes, stream()), "copying from the GPU");
 }
 void Gpu::copy(void *to, const void *from, size_t bytes) {
   if (failure.ok() && bytes)
-    works(driver()->copyWithin(address(to), address(from), bytes, stream()), "copying within the GPU");
+    enqueues(driver()->copyWithin(address(to), address(from), bytes, stream()), "copying within the GPU");
 }
 void Gpu::copySurely(void *to, const void *from, size_t bytes) {
   if (!failure.ok() || !bytes)
@@ -147,7 +154,7 @@ void Gpu::copySurely(void *to, const void *from, size_t bytes) {
 }
 void Gpu::zero(void *to, size_t bytes) {
   if (failure.ok() && bytes)
-    works(driver()->fill(address(to), 0, bytes, stream()), "filling memory");
+    enqueues(driver()->fill(address(to), 0, bytes, stream()), "filling memory");
 }
 
 void Gpu::launch(const Launch &launch, const std::string &location) {
@@ -170,6 +177,7 @@ void Gpu::launch(const Launch &launch, const std::string &location) {
   void *error = static_cast<int64_t *>(mailbox) + (reports ? launch.errorSlot : 0);
   arguments.insert(arguments.end(), {&scratch, &error});
   hasErrors |= reports;
+  ++enqueued;
   Result result = driver()->launchKernel(loaded->function(launch.kernel), unsigned(launch.blocks), 1, 1, info.threads,
                                          1, 1, info.sharedBytes, current, arguments.data(), nullptr);
   if (result == kSuccess && isChecking && !capturing)
@@ -274,8 +282,9 @@ void Gpu::beginRecording() {
   if (!failure.ok())
     return;
   recordingLock = std::unique_lock(target->recording);
-  if (!keep(target->recordingLanes(recorder)))
+  if (!keep(target->recordingLanes(0, recorder)))
     return;
+  hasBodies = false;
   current = stream();
   works(driver()->streamBeginCapture(stream(), /*CU_STREAM_CAPTURE_MODE_THREAD_LOCAL*/ 1), "recording");
 }
@@ -287,13 +296,15 @@ std::unique_ptr<Recording> Gpu::endRecording() {
     works(driver()->streamEndCapture(stream(), &graph), "recording");
   if (graph && failure.ok())
     works(driver()->graphInstantiate(&executable, graph, 0), "preparing what was recorded");
-  if (graph)
+  if (graph && !(executable && hasBodies)) { // a graph with conditional nodes has one executable, and must outlive it
     works(driver()->graphDestroy(graph), "preparing what was recorded");
+    graph = nullptr;
+  }
   recorder = nullptr;
   if (recordingLock.owns_lock())
     recordingLock.unlock();
   current = stream();
-  return executable ? std::make_unique<Recording>(*this, executable) : nullptr;
+  return executable ? std::make_unique<Recording>(*this, executable, graph) : nullptr;
 }
 
 void Gpu::replay(const Recording &recording) {
@@ -302,13 +313,15 @@ void Gpu::replay(const Recording &recording) {
     works(driver()->graphLaunch(recording.graph, stream()), "launching what was recorded");
 }
 
-Recording::Recording(Gpu &gpu, GraphExec graph)
-    : gpu(gpu), graph(graph), allocations(gpu.allocations), reports(gpu.hasErrors) {}
+Recording::Recording(Gpu &gpu, GraphExec graph, Graph source)
+    : gpu(gpu), graph(graph), source(source), allocations(gpu.allocations), reports(gpu.hasErrors) {}
 Recording::~Recording() {
   Gpu::Use use(gpu);
   if (gpu.kind != StreamChoice::Kind::Own) // the graph may be running
     gpu.driver()->streamSynchronize(gpu.stream());
   gpu.works(gpu.driver()->graphExecDestroy(graph), "freeing what was recorded");
+  if (source)
+    gpu.works(gpu.driver()->graphDestroy(source), "freeing what was recorded");
 }
 bool Recording::isCurrent() const { return allocations == gpu.allocations; }
 

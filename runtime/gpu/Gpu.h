@@ -12,7 +12,7 @@ class Gpu;
 /// Recorded work (a CUDA graph), replayed by one call. It refers to memory by address.
 class Recording {
 public:
-  Recording(Gpu &gpu, GraphExec graph);
+  Recording(Gpu &gpu, GraphExec graph, Graph source);
   ~Recording();
   Recording(const Recording &) = delete;
   /// Whether no memory of the session has been reallocated since.
@@ -22,6 +22,7 @@ private:
   friend class Gpu;
   Gpu &gpu;
   GraphExec graph;
+  Graph source;               // kept where it has conditional nodes; else null
   const uint64_t allocations; // of the session, when recorded
   const bool reports;         // whether its kernels may report errors
 };
@@ -135,6 +136,19 @@ public:
   /// Null after a failure.
   std::unique_ptr<Recording> endRecording();
   void replay(const Recording &);
+  /// Whether work goes to a graph, of this session or of the caller.
+  bool isInGraph() const { return recorder || capturing; }
+
+  // ---- branches and loops in a graph (Conditions.cpp). Work between beginBody() and endBody() goes to the body of a
+  // conditional node. Conditions are set by a kernel; 0 stands for none, and is what these return after a failure.
+  bool hasConditions() const { return conditionKernel; }
+  Condition makeCondition();
+  /// Sets `met` to whether the byte at `flag` is not 0, and `unmet` to the opposite; both to false if a kernel of the
+  /// run has reported an error, because its results may not be used.
+  void setConditions(Condition met, Condition unmet, const void *flag);
+  /// The body runs once if the condition holds, or, if `repeats`, as long as it holds.
+  void beginBody(Condition condition, bool repeats);
+  void endBody();
 
   // ---- waiting
   /// Waits for all earlier work and reads GPU memory; up to 8 bytes are fast. Returns false on failure.
@@ -162,9 +176,18 @@ private:
   LoadedCode::Ptr loaded;
   StreamChoice::Kind kind = StreamChoice::Kind::Own;
   Lanes own;
-  Lanes *lanes = nullptr; // `own`, or the device's
-  Lanes *recorder = nullptr;
+  Lanes *lanes = nullptr;    // `own`, or the device's
+  Lanes *recorder = nullptr; // streams of the innermost graph or body that is being recorded
   std::unique_lock<std::mutex> recordingLock;
+  struct Body {
+    Lanes *outer;
+    bool began;
+    uint64_t before; // value of `enqueued`
+  };
+  std::vector<Body> bodies; // outermost first
+  uint64_t enqueued = 0;    // pieces of work so far
+  bool hasBodies = false;   // in the graph that is being recorded
+  Function conditionKernel = nullptr;
   Stream current = nullptr;
   void *mailbox = nullptr;    // on the GPU: error slots, their values without errors, the flag
   int64_t *letters = nullptr; // pinned: fetched slots, then read values
@@ -183,7 +206,9 @@ private:
   size_t mailboxBytes() const { return (2 * slots + 1) * sizeof(int64_t); }
   size_t letterBytes() const { return (slots + 1) * sizeof(int64_t); }
   bool works(Result result, const char *what);
+  void enqueues(Result result, const char *what);
   bool keep(Status status);
+  Graph addConditional(Condition condition, bool repeats);
   static constexpr int kTries = 8;
 };
 

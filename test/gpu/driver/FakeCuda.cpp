@@ -68,6 +68,8 @@ std::unique_ptr<Module> loadModule(const char *image) {
 int interpret(const Function &f, const std::vector<uint64_t> &arguments, int64_t blocks, size_t sharedBytes) {
   Memory &memory = driver.memories[size_t(f.device)];
   memory.beginLaunch();
+  burin::test::ptx::onSetCondition(
+      [](uint64_t condition, uint32_t value) { return driver.streams.setCondition(condition, value != 0); });
   try {
     burin::test::ptx::launch(*f.program, *f.interpreted, arguments, blocks, sharedBytes,
                              [&](uint64_t address, size_t bytes) { return memory.mayTouch(address, bytes); });
@@ -88,7 +90,7 @@ int cuInit(unsigned) {
 }
 int cuDriverGetVersion(int *version) {
   PLANTED;
-  *version = 13000;
+  *version = driver.version;
   return 0;
 }
 int cuGetErrorName(int result, const char **name) {
@@ -248,11 +250,6 @@ int cuStreamWaitEvent(void *stream, void *event, unsigned) {
     return 0;
   return driver.streams.wait(driver.find(stream), static_cast<Streams::Event *>(event));
 }
-int cuStreamIsCapturing(void *stream, int *status) {
-  PLANTED;
-  *status = driver.streams.isCapturing(driver.find(stream));
-  return 0;
-}
 int cuEventSynchronize(void *event) {
   BEGIN;
   int result = driver.streams.synchronize(static_cast<Streams::Event *>(event));
@@ -274,52 +271,6 @@ int cuEventDestroy_v2(void *event) {
 int cuEventRecord(void *event, void *stream) {
   PLANTED;
   return driver.streams.record(static_cast<Streams::Event *>(event), driver.find(stream));
-}
-int cuStreamBeginCapture_v2(void *stream, int) {
-  PLANTED;
-  return driver.streams.beginCapture(driver.find(stream));
-}
-int cuStreamEndCapture(void *stream, void **out) {
-  BEGIN;
-  std::unique_ptr<Graph> graph;
-  int result = driver.streams.endCapture(driver.find(stream), graph);
-  *out = nullptr;
-  if (failure || result)
-    return failure ? failure : result;
-  *out = *driver.graphs.insert(graph.release()).first;
-  return 0;
-}
-int cuGraphInstantiateWithFlags(void **out, void *graph, unsigned long long) {
-  IN_CONTEXT;
-  if (!driver.graphs.count(static_cast<Graph *>(graph)))
-    return kInvalidHandle;
-  *out = *driver.executables.insert(new Graph(*static_cast<Graph *>(graph))).first;
-  return 0;
-}
-int cuGraphLaunch(void *graph, void *stream) {
-  IN_CONTEXT;
-  auto *executable = static_cast<Graph *>(graph);
-  if (!driver.executables.count(executable))
-    return kInvalidHandle;
-  ++driver.replayCount;
-  return driver.enqueue(stream, [executable] {
-    return driver.executables.count(executable) ? driver.streams.run(*executable)
-                                                : kIllegalState; // destroyed before it has run
-  });
-}
-int cuGraphDestroy(void *graph) {
-  BEGIN;
-  if (!driver.graphs.erase(static_cast<Graph *>(graph)))
-    return kInvalidHandle;
-  delete static_cast<Graph *>(graph);
-  return failure;
-}
-int cuGraphExecDestroy(void *graph) {
-  BEGIN;
-  if (!driver.executables.erase(static_cast<Graph *>(graph)))
-    return kInvalidHandle;
-  delete static_cast<Graph *>(graph);
-  return failure;
 }
 }
 
@@ -379,6 +330,11 @@ void setTraces(Traces mode, size_t run) {
   std::lock_guard lock(driver.mutex);
   for (Memory &memory : driver.memories)
     memory.setTraces(mode, run);
+}
+
+void setVersion(int version) {
+  std::lock_guard lock(driver.mutex);
+  driver.version = version;
 }
 
 void setDevices(int count) {

@@ -38,6 +38,8 @@ int64_t replays();
 
 /// From now on there are so many devices: 1, as at first, or 2. FAKE_CUDA_DEVICES says it for a process.
 void setDevices(int count);
+/// From now on the driver is of that version: 13000, as at first; before 12040 it has no conditional nodes.
+void setVersion(int version);
 /// Bytes that copies have moved since the process began.
 struct CopyCounts {
   int64_t toDevice = 0, toHost = 0, within = 0, between = 0;

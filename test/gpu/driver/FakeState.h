@@ -44,7 +44,8 @@ struct Driver {
   std::set<Graph *> graphs, executables;
   Streams streams;
   std::array<Context, kMostDevices> contexts;
-  int deviceCount = 1;
+  int deviceCount = 1, version = 13000;
+  uint64_t conditionCount = 0;
   CopyCounts copyCounts;
   std::string wrong, replacement;
   int64_t replayCount = 0, waitCount = 0, forgottenWait = 0;

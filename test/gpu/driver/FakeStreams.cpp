@@ -5,8 +5,9 @@
 namespace burin::test::fake {
 
 struct Streams::Capture {
-  std::unique_ptr<Graph> graph = std::make_unique<Graph>();
   Stream *origin = nullptr;
+  Graph *graph = nullptr;
+  std::unique_ptr<Graph> own = nullptr; // null: a body
 };
 
 uint64_t Streams::random(uint64_t below) { // Lehmer's generator
@@ -154,7 +155,39 @@ int Streams::beginCapture(Stream *s) {
     return kIllegalState;
   s->capture = std::make_shared<Capture>();
   s->capture->origin = s;
+  s->capture->own = std::make_unique<Graph>();
+  s->capture->graph = s->capture->own.get();
   s->after.clear();
+  return 0;
+}
+
+int Streams::beginCaptureTo(Stream *s, Graph *body) {
+  if (!isLive(s))
+    return kInvalidHandle;
+  if (s->capture)
+    return kIllegalState;
+  if (!body->isBody || !body->nodes.empty())
+    return kInvalidValue;
+  s->capture = std::make_shared<Capture>();
+  s->capture->origin = s;
+  s->capture->graph = body;
+  s->after.clear();
+  return 0;
+}
+
+Graph *Streams::captured(Stream *s, std::vector<void *> &after) const {
+  after.clear();
+  if (!isCapturing(s))
+    return nullptr;
+  for (size_t node : s->after)
+    after.push_back(reinterpret_cast<void *>(node + 1));
+  return s->capture->graph;
+}
+
+int Streams::setDependencies(Stream *s, const std::set<size_t> &after) {
+  if (!isCapturing(s))
+    return kIllegalState;
+  s->after = after;
   return 0;
 }
 
@@ -180,11 +213,49 @@ int Streams::endCapture(Stream *s, std::unique_ptr<Graph> &out) {
       event->capture = nullptr, event->after.clear();
   if (joined.size() != capture->graph->nodes.size())
     return kCaptureUnjoined;
-  out = std::move(capture->graph);
+  out = std::move(capture->own);
   return 0;
 }
 
+static void addConditions(const Graph &graph, std::set<uint64_t> &all) {
+  all.insert(graph.conditions.begin(), graph.conditions.end());
+  for (const Graph::Node &node : graph.nodes)
+    if (node.body)
+      addConditions(*node.body, all);
+}
+
 int Streams::run(const Graph &graph) {
+  std::set<uint64_t> own;
+  addConditions(graph, own);
+  for (uint64_t condition : own)
+    conditions[condition] = random(2);
+  const int result = runNodes(graph);
+  for (uint64_t condition : own)
+    conditions.erase(condition);
+  return result;
+}
+
+bool Streams::setCondition(uint64_t condition, bool value) {
+  auto found = conditions.find(condition);
+  if (found != conditions.end())
+    found->second = value;
+  return found != conditions.end();
+}
+
+int Streams::runNode(const Graph::Node &node) {
+  if (!node.body)
+    return node.work();
+  constexpr int kMostTurns = 100'000;
+  for (int turn = 0; conditions[node.condition]; ++turn) {
+    if (int result = turn < kMostTurns ? runNodes(*node.body) : kLaunchFailed)
+      return result;
+    if (!node.repeats)
+      break;
+  }
+  return 0;
+}
+
+int Streams::runNodes(const Graph &graph) {
   std::vector<bool> done(graph.nodes.size());
   for (size_t count = 0; count < graph.nodes.size(); ++count) {
     std::vector<size_t> ready, ofStreams;
@@ -195,7 +266,7 @@ int Streams::run(const Graph &graph) {
       }
     size_t next = ready[choose(ofStreams)];
     done[next] = true;
-    if (int result = graph.nodes[next].work())
+    if (int result = runNode(graph.nodes[next]))
       return result;
   }
   return 0;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -18,16 +19,23 @@ using Work = std::function<int()>; // a CUresult
 // CUresult
 inline constexpr int kInvalidValue = 1, kOutOfMemory = 2, kInvalidDevice = 101, kInvalidImage = 200,
                      kInvalidContext = 201, kInvalidHandle = 400, kIllegalState = 401, kNotFound = 500, kNotReady = 600,
-                     kIllegalAddress = 700, kLaunchFailed = 719, kCaptureUnsupported = 900, kCaptureUnjoined = 904;
+                     kIllegalAddress = 700, kLaunchFailed = 719, kNotSupported = 801, kCaptureUnsupported = 900,
+                     kCaptureUnjoined = 904;
 
 /// Work and what must be done before each piece of it, by number.
 struct Graph {
   struct Node {
     Work work;
     std::set<size_t> after;
-    size_t stream = 0; // that it was enqueued for
+    size_t stream = 0;                     // that it was enqueued for
+    std::shared_ptr<Graph> body = nullptr; // of a conditional node, which has no work
+    uint64_t condition = 0;
+    bool repeats = false; // as long as the condition holds
   };
   std::vector<Node> nodes;
+  std::set<uint64_t> conditions; // that were created for this graph
+  bool isBody = false, isUsed = false;
+  std::deque<Graph *> given; // what cuGraphAddNode returns, by conditional node
 };
 
 class Streams {
@@ -56,12 +64,20 @@ public:
   void clearFault(int device) { faults[size_t(device)] = 0; }
 
   int beginCapture(Stream *);
-  /// Null if not everything recorded is joined to the stream.
+  /// `out` is null if not everything recorded is joined to the stream, and for a body.
   int endCapture(Stream *, std::unique_ptr<Graph> &out);
   bool isCapturing(Stream *s) const;
+  /// The graph that the stream records, and the nodes that its next work comes after, as numbers from 1 on.
+  Graph *captured(Stream *s, std::vector<void *> &after) const;
+  int setDependencies(Stream *s, const std::set<size_t> &after);
+  /// Into a graph that belongs to a conditional node.
+  int beginCaptureTo(Stream *, Graph *);
 
-  /// Does the nodes of a graph in a random order of those that are possible.
+  /// Does the nodes of a graph in a random order of those that are possible. The values of its conditions are not known
+  /// at first.
   int run(const Graph &);
+  /// By a kernel of the graph that runs. False if that has no such condition.
+  bool setCondition(uint64_t condition, bool value);
 
   size_t liveStreams() const { return streams.size(); }
   size_t liveEvents() const { return events.size(); }
@@ -79,7 +95,10 @@ private:
   std::set<uint64_t> reached; // records
   uint64_t tickets = 0, state = 1, ranks = 0;
   std::array<int, 2> faults = {};
+  std::map<uint64_t, bool> conditions; // of the graphs that run
 
+  int runNode(const Graph::Node &);
+  int runNodes(const Graph &);
   bool isLive(const Stream *s) const { return std::ranges::find(streams, s) != streams.end(); }
   size_t indexOf(const Stream *s) const { return size_t(std::ranges::find(streams, s) - streams.begin()); }
   /// Which of some pieces of work comes next, by their streams.

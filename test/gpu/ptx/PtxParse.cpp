@@ -1,4 +1,4 @@
-#include "test/gpu/ptx/PtxProgram.h"
+#include "test/gpu/ptx/PtxRun.h"
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -58,6 +58,10 @@ public:
     for (std::string text = statement(); !text.empty(); text = statement())
       topLevel(text);
     for (auto &[function, instruction, name] : calls) {
+      if (name == kSetCondition && isConditionDeclared) {
+        program.functions[function].code[instruction].run = setCondition;
+        continue;
+      }
       auto callee = std::ranges::find_if(program.functions, [&](const Function &f) { return f.name == name; });
       if (callee == program.functions.end())
         fail("no function " + name);
@@ -97,6 +101,8 @@ private:
       function(text);
     else if (text.find(".shared") != text.npos)
       shared(text);
+    else if (text.starts_with(".extern .func " + std::string(kSetCondition)))
+      isConditionDeclared = true;
     else
       fail("not known: " + text);
   }
@@ -313,6 +319,10 @@ private:
   std::map<std::string, uint32_t> registers, slots, labels;
   std::vector<std::pair<size_t, std::string>> branches;
   std::string localName;
+
+  /// The only function that the driver itself defines.
+  static constexpr const char *kSetCondition = "cudaGraphSetConditional";
+  bool isConditionDeclared = false;
 };
 
 } // namespace

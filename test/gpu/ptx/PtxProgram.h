@@ -76,6 +76,9 @@ Program parse(const std::string &text);
 void launch(const Program &program, const Function &kernel, const std::vector<uint64_t> &arguments, int64_t blocks,
             size_t sharedBytes, const std::function<bool(uint64_t address, size_t bytes)> &mayTouch);
 
+/// What kernels that set a condition of a graph call; it returns whether there is such a condition.
+void onSetCondition(bool (*set)(uint64_t condition, uint32_t value));
+
 /// How many instructions a launch may take in all; more are an error, too. For kernels that may not end.
 void limitInstructions(uint64_t most);
 /// Instructions of all launches since then.

@@ -10,6 +10,7 @@ constexpr size_t kGroup = fragments::kGroupLanes;
 alignas(1 << 18) std::byte shared[kSharedBytes + kPoolBytes]; // the pool comes last
 uint64_t mostInstructions = ~uint64_t(0), instructionCount = 0;
 std::vector<std::array<uint64_t, 2>> executedLines;
+bool (*conditionSetter)(uint64_t, uint32_t) = nullptr;
 
 [[noreturn]] void fail(const Thread &t, const Instruction &i, const std::string &what) {
   throw std::runtime_error(t.launch->kernel.name + ", block " + std::to_string(t.launch->block) + ", thread " +
@@ -197,6 +198,14 @@ std::byte *Thread::memory(const Instruction &i, uint64_t address, size_t bytes, 
                " at line " + std::to_string(other->site));
   }
   return at;
+}
+
+void onSetCondition(bool (*set)(uint64_t, uint32_t)) { conditionSetter = set; }
+
+void setCondition(Thread &t, const Instruction &i) {
+  const std::vector<uint64_t> &slots = t.frame().slots;
+  if (!conditionSetter || !conditionSetter(slots[i.arguments.at(0)], uint32_t(slots[i.arguments.at(1)])))
+    fail(t, i, "no graph that runs has this condition");
 }
 
 void callFunction(Thread &t, const Instruction &i) {

@@ -75,6 +75,7 @@ struct Launch {
 void land(Thread &, const std::vector<Copy> &);
 
 void callFunction(Thread &, const Instruction &);
+void setCondition(Thread &, const Instruction &);
 void returnFromFunction(Thread &, const Instruction &);
 
 } // namespace burin::test::ptx
