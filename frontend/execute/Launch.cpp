@@ -105,10 +105,10 @@ void Launch::runOnGpu() {
     throw Error(where, op, status.message());
   constexpr size_t kMostUnchecked = 32; // bounds the list if nobody waits for the runs
   if (later)
-    runs.push_back({std::move(later), op, where});
+    runs.push_back({std::move(later), op, where, moduleText()});
   if (runs.size() > kMostUnchecked) {
     if (rt::Status first = runs.front().run->wait(); !first.ok())
-      throw Error(runs.front().where, runs.front().op, first.message());
+      fail(runs.front(), first);
     runs.erase(runs.begin());
   }
   for (const StorageRef &output : outputs)

@@ -166,6 +166,11 @@ std::string Module::path() const {
 }
 
 static thread_local const Module *currentModule = nullptr;
+static thread_local uint64_t scopeChanges = 0; // of the thread's module
+static const Module *enter(const Module *module) {
+  ++scopeChanges;
+  return std::exchange(currentModule, module);
+}
 
 static std::string contextOf(const Module *module) {
   const std::string path = module ? module->path() : std::string();
@@ -174,8 +179,8 @@ static std::string contextOf(const Module *module) {
 static std::string errorContext() { return contextOf(currentModule); }
 [[maybe_unused]] static const bool isContextSet = (burin::detail::setErrorContext(errorContext), true);
 
-ModuleScope::ModuleScope(const Module &module) : outer(std::exchange(currentModule, &module)) {}
-ModuleScope::~ModuleScope() { currentModule = outer; }
+ModuleScope::ModuleScope(const Module &module) : outer(enter(&module)) {}
+ModuleScope::~ModuleScope() { enter(outer); }
 
 const std::string &Module::kind() const { return state->kind; }
 const Location &Module::place() const { return state->where; }
@@ -411,8 +416,19 @@ detail::ModuleContext detail::ModuleContext::current() {
 }
 std::string detail::ModuleContext::str() const { return nn::contextOf(module ? &*module : nullptr); }
 detail::ModuleContext::Entered::Entered(const ModuleContext &context)
-    : outer(std::exchange(nn::currentModule, context.module ? &*context.module : nullptr)) {}
-detail::ModuleContext::Entered::~Entered() { nn::currentModule = outer; }
+    : outer(nn::enter(context.module ? &*context.module : nullptr)) {}
+detail::ModuleContext::Entered::~Entered() { nn::enter(outer); }
+
+std::shared_ptr<const std::string> detail::moduleText() {
+  static thread_local std::shared_ptr<const std::string> text;
+  static thread_local uint64_t scope = 0; // at this number of changes
+  if (nn::scopeChanges != scope) {
+    scope = nn::scopeChanges;
+    std::string current = nn::errorContext();
+    text = current.empty() ? nullptr : std::make_shared<const std::string>(std::move(current));
+  }
+  return text;
+}
 
 std::string detail::modulePath() { return nn::currentModule ? nn::currentModule->path() : std::string(); }
 

@@ -1,5 +1,6 @@
 #include "frontend/tensor/OnDevice.h"
 #include "frontend/tensor/context/LocationScope.h"
+#include "ir/sizes/ErrorContext.h"
 #include "runtime/execute/session/Session.h"
 #include <map>
 #include <ostream>
@@ -161,17 +162,21 @@ Beside::Beside(const Tensor &x, const Location &where) {
 // ---- copies
 
 [[noreturn]] static void fail(const OnDevice &place, const rt::Status &status) {
-  throw Error(place.where, place.op,
-              status.message() + (status.code() == rt::ErrorCode::Internal
-                                      ? "\n  an error of a GPU shows where a value is waited for; with "
-                                        "BURIN_CUDA_CHECK=1 it shows at the kernel"
-                                      : ""));
+  throw errorIn(place.module ? *place.module : "", place.where, place.op,
+                status.message() + (status.code() == rt::ErrorCode::Internal
+                                        ? "\n  an error of a GPU shows where a value is waited for; with "
+                                          "BURIN_CUDA_CHECK=1 it shows at the kernel"
+                                        : ""));
+}
+
+void fail(const CheckedRun &run, const rt::Status &status) {
+  throw errorIn(run.module ? *run.module : "", run.where, run.op, status.message());
 }
 
 static void requireGood(const std::vector<CheckedRun> &runs) {
   for (const CheckedRun &checked : runs)
     if (rt::Status status = checked.run->wait(); !status.ok())
-      throw Error(checked.where, checked.op, status.message());
+      fail(checked, status);
 }
 
 const rt::SharedBuffer &copiedToHost(Storage &storage, const Location &where) {

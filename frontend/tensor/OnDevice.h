@@ -1,6 +1,7 @@
 // Tensor elements on a GPU.
 #pragma once
 #include "burin/tensor/device.h"
+#include "frontend/tensor/context/ModuleContext.h"
 #include "frontend/tensor/core/TensorState.h"
 #include "runtime/execute/session/PendingRun.h"
 
@@ -11,6 +12,7 @@ struct CheckedRun {
   std::shared_ptr<rt::PendingRun> run;
   const char *op; // never freed
   Location where;
+  std::shared_ptr<const std::string> module; // text of the module of that call; may be null
 };
 
 /// State of a storage on a GPU in addition to its buffer, which is valid when the task is done. The elements are
@@ -21,9 +23,10 @@ struct OnDevice {
   const rt::gpu::Device::Ptr device;
   const char *const op; // the call that computed the elements; never freed
   const Location where;
-  std::vector<CheckedRun> runs; // runs that the elements depend on; set by the task
-  std::mutex mutex;             // guards the members below
-  rt::BufferRef onHost;         // a copy, once requested
+  const std::shared_ptr<const std::string> module = moduleText(); // of that call; may be null
+  std::vector<CheckedRun> runs;                                   // runs that the elements depend on; set by the task
+  std::mutex mutex;                                               // guards the members below
+  rt::BufferRef onHost;                                           // a copy, once requested
 };
 
 /// Opens the GPU, once until the process ends. Throws if it does not exist.
@@ -54,6 +57,8 @@ StorageRef filledOn(Device device, const char *element, size_t width, size_t cou
 const rt::SharedBuffer &copiedToHost(Storage &storage, const Location &where);
 /// Waits until the elements are complete. Throws the error of their computation.
 void waitOnDevice(Storage &storage, const Location &where);
+/// The error of a run, which names the call that started it.
+[[noreturn]] void fail(const CheckedRun &run, const rt::Status &status);
 /// Appends the runs that a value computed from `input` depends on.
 void inheritRuns(const Storage &input, std::vector<CheckedRun> &runs);
 

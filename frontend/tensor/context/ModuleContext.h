@@ -29,4 +29,7 @@ private:
   std::optional<nn::Module> module;
 };
 
+/// The text of the calling thread's context, or null if it is empty. One string for calls in one scope.
+std::shared_ptr<const std::string> moduleText();
+
 } // namespace burin::detail

@@ -160,6 +160,33 @@ TEST_CASE("gpu tensor: a wrong value shows where a result is read, and names the
   CHECK(floats(table.sum({0})) == std::vector<float>{18, 22, 26});
 }
 
+TEST_CASE("gpu tensor: a late error names the module of the call", "[gpu]") {
+  struct Words : nn::Module {
+    nn::Embedding table = register_module("table", nn::Embedding(4, 3));
+    Tensor operator()(const Tensor &at) const { return table(at) * 2; }
+  };
+  struct Model : nn::Module {
+    Words words = register_module("words", Words());
+    Tensor operator()(const Tensor &at) const { return words(at); }
+  } model;
+  model.to(cuda(0));
+  Tensor at = tensor({1, 9}).to(cuda(0)), rows = model(at);
+  nn::Linear other(2, 2); // where the error is read does not matter
+  nn::ModuleScope elsewhere(other);
+  for (const Tensor &x : {rows, rows + 1}) {
+    std::string what = messageOf([&] { x.to_vector<float>(); });
+    INFO(what);
+    CHECK(contains(what, "range"));
+    CHECK(contains(what, "in the module words.table, Embedding"));
+  }
+  messageOf([] { synchronize(); }); // tells of it again
+  // Outside of modules there is none to name.
+  std::string what = messageOf([&] { take(arange(4).to(cuda(0)), at, 0).to_vector<int64_t>(); });
+  INFO(what);
+  CHECK((contains(what, "range") && !contains(what, "in the module")));
+  messageOf([] { synchronize(); });
+}
+
 TEST_CASE("gpu tensor: what is made like a tensor is where that is", "[gpu]") {
   Tensor x = tensor({{1.0, 2.0}, {3.0, 4.0}}), there = x.to(cuda(0));
   for (Device device : {cpu, cuda(0)}) {
