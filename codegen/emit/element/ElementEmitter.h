@@ -83,12 +83,14 @@ public:
   /// Converts an index that may count from the end (negative) to one that counts from the start.
   Index fromStart(const Index &i, Value size);
   Value zeroOf(DType type);
+  /// Whether the code of `times` elements of `v` is small enough to be emitted one after the other.
+  bool mayRepeat(Value v, int64_t times) { return codeOf(v) * times <= kMostInBranches; }
 
 private:
   static constexpr int64_t kMostInBranches = 64; // ops
   int64_t codeOf(Value v);
   /// Whether the code of an element of `v` is small enough to be emitted in several branches.
-  bool mayBranch(Value v) { return codeOf(v) <= kMostInBranches; }
+  bool mayBranch(Value v) { return mayRepeat(v, 1); }
   SmallVector<Index> throughReshape(ArrayRef<Index> at, ArrayRef<Dim> to, ArrayRef<Dim> from);
   // Rules that op definitions name as `element`, in the order of the op table.
   using Rule = Value (ElementEmitter::*)(mlir::Operation *op, ArrayRef<Index> at);

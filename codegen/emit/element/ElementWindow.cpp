@@ -14,7 +14,7 @@ public:
 
   /// `areInside`: the windows of all lanes lie inside x in the dimensions in which lanes have different windows.
   WindowWalk(ElementEmitter &e, const Window &w, ArrayRef<Index> at, bool areInside)
-      : e(e), k(e.k), w(w), shape(shapeOf(w.x)), position(at), areInside(areInside) {}
+      : e(e), k(e.k), w(w), shape(shapeOf(w.x)), position(at), areInside(areInside), unrolls(mayUnroll(e, w)) {}
 
   Value fold(Value init, Step step) { return dimension(0, init, {}, {}, step); }
 
@@ -32,7 +32,7 @@ private:
     bool open = w.isOpen(d) && (origin.uniform() || !areInside);
     if (open && origin.uniform())
       std::tie(from, to) = codegen::tapsInside(k, w, d, origin.base);
-    SmallVector<Value> result = k.loop(from, to, k.constant(1), accumulator, [&](Value i, ValueRange carried) {
+    auto tap = [&](Value i, Value sum) {
       return e.scoped([&] {
         position[axis] = k.shift(origin, k.mul(i, k.constant(w.dilations[d])));
         Value here = inside;
@@ -42,11 +42,26 @@ private:
         }
         SmallVector<Value> next(kernelAt);
         next.push_back(i);
-        return SmallVector<Value>{dimension(d + 1, carried[0], next, here, step)};
+        return dimension(d + 1, sum, next, here, step);
       });
-    });
+    };
+    Value result = accumulator;
+    if (auto first = k.constantOf(from), last = k.constantOf(to); unrolls && first && last)
+      for (int64_t i = *first; i < *last; ++i)
+        result = tap(k.constant(i), result);
+    else
+      result = k.loop(from, to, k.constant(1), accumulator,
+                      [&](Value i, ValueRange carried) { return SmallVector<Value>{tap(i, carried[0])}; })[0];
     position[axis] = saved;
-    return result[0];
+    return result;
+  }
+
+  static bool mayUnroll(ElementEmitter &e, const Window &w) {
+    constexpr int64_t kMostTaps = 9; // of all dimensions
+    int64_t taps = 1;
+    for (int64_t size : w.kernel)
+      taps = std::min(taps * size, kMostTaps + 1);
+    return taps <= kMostTaps && e.mayRepeat(w.x, taps);
   }
 
   ElementEmitter &e;
@@ -54,7 +69,7 @@ private:
   const Window &w;
   Shape shape;
   SmallVector<Index> position;
-  bool areInside;
+  bool areInside, unrolls;
 };
 
 } // namespace
