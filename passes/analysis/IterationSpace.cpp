@@ -1,10 +1,61 @@
 #include "passes/analysis/IterationSpace.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/analysis/OpFacts.h"
 
 using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
+
+SizeClasses::SizeClasses(Operation *op) {
+  auto function = dyn_cast_or_null<func::FuncOp>(op);
+  if (op && !function)
+    function = op->getParentOfType<func::FuncOp>();
+  auto checks = function ? function->getAttrOfType<ArrayAttr>(kChecksAttr) : ArrayAttr();
+  if (!checks)
+    return;
+  for (Attribute attribute : checks) { // [size, size, place]
+    auto check = dyn_cast<ArrayAttr>(attribute);
+    auto left = check && check.size() == 3 ? dyn_cast<StringAttr>(check[0]) : StringAttr();
+    auto right = left ? dyn_cast<StringAttr>(check[1]) : StringAttr();
+    std::optional<Dim> x = left ? Dim::parse(left.getValue().str()) : std::nullopt;
+    std::optional<Dim> y = right ? Dim::parse(right.getValue().str()) : std::nullopt;
+    if (!x || !y || x->isStatic() || y->isStatic() || areSame(*x, *y))
+      continue;
+    const Dim from = of(*x), to = of(*y);
+    for (auto &[size, representative] : members)
+      if (representative == from)
+        representative = to;
+    for (const Dim &size : {*x, *y})
+      if (llvm::none_of(members, [&](const auto &member) { return member.first == size; }))
+        members.push_back({size, to});
+  }
+}
+
+const Dim &SizeClasses::of(const Dim &size) const {
+  for (const auto &[member, representative] : members)
+    if (member == size)
+      return representative;
+  return size;
+}
+
+bool SizeClasses::areSame(const Shape &x, const Shape &y) const {
+  return x.size() == y.size() && llvm::all_of(llvm::zip(x, y), [&](auto sizes) {
+           const auto &[a, b] = sizes;
+           return areSame(a, b);
+         });
+}
+
+bool mayRename(Operation *op) {
+  if (!isView(op))
+    return false;
+  const Shape from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
+  return from.size() == to.size() && from != to;
+}
+
+bool isRenaming(Operation *op, const SizeClasses &classes) {
+  return mayRename(op) && classes.areSame(shapeOf(op->getOperand(0)), shapeOf(op->getResult(0)));
+}
 
 Value skipReshapes(Value v) {
   while (isView(v.getDefiningOp()))
@@ -33,7 +84,7 @@ SmallVector<int64_t> rowAxes(Operation *op) {
   return axes;
 }
 
-std::optional<SmallVector<int>> unitReshape(Operation *op) {
+std::optional<SmallVector<int>> unitReshape(Operation *op, const SizeClasses &classes) {
   Shape from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
   SmallVector<int> source(to.size(), -1);
   size_t i = 0;
@@ -42,7 +93,7 @@ std::optional<SmallVector<int>> unitReshape(Operation *op) {
       continue;
     while (i < from.size() && from[i] == Dim(1))
       ++i;
-    if (i == from.size() || from[i] != to[o])
+    if (i == from.size() || !classes.areSame(from[i], to[o]))
       return std::nullopt;
     source[o] = i++;
   }
@@ -52,7 +103,13 @@ std::optional<SmallVector<int>> unitReshape(Operation *op) {
 }
 
 bool isAtPoint(const IterationSpace &space, Operation *op) {
-  return (isa<BroadcastToOp>(op) || (isView(op) && unitReshape(op))) && space.contains(op->getOperand(0));
+  const bool mayBe = isa<BroadcastToOp>(op) || isView(op);
+  auto operand = mayBe ? space.dims.find(op->getOperand(0)) : space.dims.end();
+  auto result = mayBe ? space.dims.find(op->getResult(0)) : space.dims.end();
+  if (operand == space.dims.end() || result == space.dims.end() || isa<BroadcastToOp>(op))
+    return operand != space.dims.end();
+  auto isDim = [](int d) { return d >= 0; };
+  return llvm::equal(llvm::make_filter_range(operand->second, isDim), llvm::make_filter_range(result->second, isDim));
 }
 
 namespace {
@@ -61,7 +118,7 @@ using Map = SmallVector<int>; // per dimension of a value: dimension of the unme
 
 class Aligner {
 public:
-  explicit Aligner(Block &body) : body(body) {}
+  Aligner(Block &body, const SizeClasses &classes) : body(body), classes(classes) {}
 
   std::optional<IterationSpace> run() {
     if (!seed())
@@ -85,7 +142,7 @@ private:
     for (size_t d = 0; d < map.size(); ++d)
       if (shape[d] == Dim(1))
         map[d] = -1;
-      else if (map[d] < 0 || shape[d] != space[map[d]])
+      else if (map[d] < 0 || !classes.areSame(shape[d], space[map[d]]))
         return consistent = false;
     auto [it, inserted] = maps.try_emplace(v, map);
     if (inserted)
@@ -149,7 +206,7 @@ private:
       return relateComposite(op);
     if (auto broadcast = dyn_cast<BroadcastToOp>(op)) {
       Value x = broadcast.getX(), result = broadcast.getResult();
-      if (!maps.contains(result) && maps.contains(x) && shapeOf(result) == space)
+      if (!maps.contains(result) && maps.contains(x) && classes.areSame(shapeOf(result), space))
         assign(result, identity());
       if (auto it = maps.find(result); it != maps.end()) {
         size_t rank = shapeOf(x).size();
@@ -158,7 +215,7 @@ private:
       return;
     }
     if (isView(op)) {
-      auto source = unitReshape(op);
+      auto source = unitReshape(op, classes);
       if (!source)
         return;
       Value x = op->getOperand(0), result = op->getResult(0);
@@ -183,7 +240,7 @@ private:
     auto it = maps.find(op->getOperand(0));
     if (it == maps.end()) {
       // Several reductions over the same rows are combined only through their results.
-      if (maps.contains(op->getResult(0)) && shapeOf(op->getOperand(0)) == space)
+      if (maps.contains(op->getResult(0)) && classes.areSame(shapeOf(op->getOperand(0)), space))
         assign(op->getOperand(0), identity());
       return;
     }
@@ -301,7 +358,7 @@ private:
       // Ops that compute elements by position (movement) need their dimensions unmerged.
       Operation *op = v.getDefiningOp();
       bool pointwise = !op || op->hasTrait<ir::Elementwise>() || isa<BroadcastToOp, ContractOp>(op) ||
-                       !reducedAxes(op).empty() || (isView(op) && unitReshape(op));
+                       !reducedAxes(op).empty() || (isView(op) && unitReshape(op, classes));
       if (!pointwise || isa_and_nonnull<ContractOp>(op))
         return false;
     }
@@ -309,6 +366,7 @@ private:
   }
 
   Block &body;
+  const SizeClasses &classes;
   Shape space;
   SmallVector<bool> reducedDims;
   llvm::MapVector<Value, Map> maps;
@@ -318,6 +376,12 @@ private:
 
 } // namespace
 
-std::optional<IterationSpace> inferIterationSpace(Block &body) { return Aligner(body).run(); }
+std::optional<IterationSpace> inferIterationSpace(Block &body, const SizeClasses &classes) {
+  return Aligner(body, classes).run();
+}
+std::optional<IterationSpace> inferIterationSpace(Block &body) {
+  auto isReshape = [](Operation &op) { return mayRename(&op); };
+  return inferIterationSpace(body, llvm::any_of(body, isReshape) ? SizeClasses(body.getParentOp()) : SizeClasses());
+}
 
 } // namespace burin::passes

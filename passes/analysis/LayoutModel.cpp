@@ -1,6 +1,7 @@
 #include "passes/analysis/LayoutModel.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/analysis/GraphBuilder.h"
+#include "passes/analysis/IterationSpace.h"
 #include "passes/analysis/OpFacts.h"
 
 using namespace mlir;
@@ -188,25 +189,6 @@ LayoutRule LayoutModel::reductionRule(Operation *op) {
   return {{Form::Own}, Form::Own};
 }
 
-/// Whether a reshape only renames symbolic sizes that a run checks to be equal.
-static bool isRenaming(Operation *reshape, const Shape &from, const Shape &to) {
-  auto function = reshape->getParentOfType<func::FuncOp>();
-  auto checks = function ? function->getAttrOfType<ArrayAttr>(kChecksAttr) : ArrayAttr();
-  auto isChecked = [&](const Dim &x, const Dim &y) {
-    Builder b(reshape->getContext());
-    Attribute left = b.getStringAttr(x.str()), right = b.getStringAttr(y.str());
-    return checks && llvm::any_of(checks, [&](Attribute attribute) {
-             auto check = dyn_cast<ArrayAttr>(attribute); // [size, size, place]
-             return check && check.size() == 3 &&
-                    ((check[0] == left && check[1] == right) || (check[0] == right && check[1] == left));
-           });
-  };
-  return from.size() == to.size() && llvm::all_of(llvm::zip(from, to), [&](auto sizes) {
-           const auto &[x, y] = sizes;
-           return x == y || isChecked(x, y);
-         });
-}
-
 /// A reshape that merges neither batch nor channels with other dimensions works in both layouts.
 LayoutRule LayoutModel::reshapeRule(Operation *op) {
   Value x = op->getOperand(0), result = op->getResult(0);
@@ -214,7 +196,7 @@ LayoutRule LayoutModel::reshapeRule(Operation *op) {
   if (feedsConstantWeights(op) && settle(x, channelDimsOf(x)))
     return {{Form::Own}, Form::First};
   int dims = channelDimsOf(x);
-  if (isRenaming(op, from, to) && from.size() > 1) {
+  if (from.size() > 1 && mayRename(op) && isRenaming(op, SizeClasses(op))) {
     if (!settle(x, dims))
       return {};
     channelDims[result] = dims;

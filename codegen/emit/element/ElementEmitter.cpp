@@ -160,7 +160,8 @@ Value ElementEmitter::filled(Operation *op, ArrayRef<Index>) {
 
 /// Maps a position in the reshaped tensor `to` to a position in `from`. Both shapes are cut where the dimensions before
 /// have the same number of elements, so that only dimensions that are split or joined need arithmetic.
-SmallVector<Index> ElementEmitter::throughReshape(ArrayRef<Index> at, ArrayRef<Dim> to, ArrayRef<Dim> from) {
+SmallVector<Index> ElementEmitter::throughReshape(ArrayRef<Index> at, ArrayRef<Dim> to, ArrayRef<Dim> from,
+                                                  const passes::SizeClasses &classes) {
   SmallVector<Index> inner(from.size(), Index{k.constant(0)});
   size_t i = 0, o = 0;
   while (i < from.size()) {
@@ -178,7 +179,8 @@ SmallVector<Index> ElementEmitter::throughReshape(ArrayRef<Index> at, ArrayRef<D
       }
       ++endO;
     };
-    while (endI < from.size() && (run.empty() || countI != countO)) {
+    auto isCut = [&] { return classes.areSame(countI, countO); };
+    while (endI < from.size() && (run.empty() || !isCut())) {
       if (from[endI] != Dim(1)) {
         run.push_back(endI);
         split.push_back(from[endI]);
@@ -187,9 +189,9 @@ SmallVector<Index> ElementEmitter::throughReshape(ArrayRef<Index> at, ArrayRef<D
       ++endI;
       size_t begin = endO;
       auto saved = std::tuple(joined, place, countO);
-      while (endO < to.size() && countO != countI)
+      while (endO < to.size() && !isCut())
         takeTo();
-      if (countO != countI && endI < from.size()) {
+      if (!isCut() && endI < from.size()) {
         endO = begin;
         std::tie(joined, place, countO) = saved;
       }
@@ -201,13 +203,20 @@ SmallVector<Index> ElementEmitter::throughReshape(ArrayRef<Index> at, ArrayRef<D
   return inner;
 }
 
+const passes::SizeClasses &ElementEmitter::classesAround(Operation *op) {
+  if (!classes)
+    classes.emplace(op);
+  return *classes;
+}
+
 // Memory has no dimensions: the row-major position is the same in both shapes.
 Value ElementEmitter::reshaped(Operation *op, ArrayRef<Index> at) {
   Value source = op->getOperand(0);
   Shape from = shapeOf(source), to = shapeOf(op->getResult(0));
   if (auto memory = memoryOf(source))
     return k.load(*memory, k.linear(to, at), k.width, mask);
-  return element(source, throughReshape(at, to, from));
+  const bool isStatic = llvm::all_of(to, [](const Dim &size) { return size.isStatic(); });
+  return element(source, throughReshape(at, to, from, isStatic ? passes::SizeClasses() : classesAround(op)));
 }
 
 } // namespace burin::codegen

@@ -3,6 +3,7 @@
 #pragma once
 #include "codegen/emit/builder/KernelBuilder.h"
 #include "codegen/scalar/Elementwise.h"
+#include "passes/analysis/IterationSpace.h"
 #include "passes/analysis/SlidingWindow.h"
 #include "passes/analysis/StridedView.h"
 
@@ -91,7 +92,10 @@ private:
   int64_t codeOf(Value v);
   /// Whether the code of an element of `v` is small enough to be emitted in several branches.
   bool mayBranch(Value v) { return mayRepeat(v, 1); }
-  SmallVector<Index> throughReshape(ArrayRef<Index> at, ArrayRef<Dim> to, ArrayRef<Dim> from);
+  SmallVector<Index> throughReshape(ArrayRef<Index> at, ArrayRef<Dim> to, ArrayRef<Dim> from,
+                                    const passes::SizeClasses &);
+  /// Sizes that are equal in every run of the kernel with `op`.
+  const passes::SizeClasses &classesAround(mlir::Operation *op);
   // Rules that op definitions name as `element`, in the order of the op table.
   using Rule = Value (ElementEmitter::*)(mlir::Operation *op, ArrayRef<Index> at);
   static Rule const rules[];
@@ -150,6 +154,7 @@ private:
 
   llvm::DenseMap<Value, Memory> memories;
   llvm::DenseMap<Value, int64_t> codeSizes;
+  std::optional<passes::SizeClasses> classes; // found on first use
   SmallVector<llvm::DenseMap<Value, SmallVector<Known, 1>>> known{1};
   SmallVector<SmallVector<KnownPosition, 1>> positions{1};
 };

@@ -10,7 +10,7 @@ namespace burin::passes {
 
 const IterationSpace *KernelBody::space() const {
   if (!inferred)
-    inferred = inferIterationSpace(block);
+    inferred = classes ? inferIterationSpace(block, *classes) : inferIterationSpace(block);
   return *inferred ? &**inferred : nullptr;
 }
 
@@ -122,6 +122,6 @@ const KernelFamily *familyOf(const KernelBody &body, DeviceKind device) {
   return nullptr;
 }
 
-bool isKernelBody(Block &block) { return familyOf(KernelBody(block), DeviceKind::Cpu); }
+bool isKernelBody(const KernelBody &body) { return familyOf(body, DeviceKind::Cpu); }
 
 } // namespace burin::passes

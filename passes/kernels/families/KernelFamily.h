@@ -13,6 +13,8 @@ enum class DeviceKind { Cpu, Gpu, Hopper, GpuWithTf32 };
 class KernelBody {
 public:
   explicit KernelBody(mlir::Block &block) : block(block) {}
+  /// `classes`: of the function that the block will be in; by default those of the function that it is in.
+  KernelBody(mlir::Block &block, const SizeClasses &classes) : block(block), classes(&classes) {}
 
   mlir::Block &block;
   /// The iteration space that all ops share; nullptr if there is none. Computed on first use.
@@ -26,6 +28,7 @@ public:
   }
 
 private:
+  const SizeClasses *classes = nullptr;
   mutable std::optional<std::optional<IterationSpace>> inferred;
 };
 
@@ -46,7 +49,8 @@ llvm::ArrayRef<KernelFamily> kernelFamilies();
 const KernelFamily *familyOf(const KernelBody &, DeviceKind);
 /// Whether some family accepts the body. Fusion makes no other kernels, createVerifyKernelsPass checks that, and code
 /// generation relies on it. GPU families accept every body that CPU families accept.
-bool isKernelBody(mlir::Block &body);
+bool isKernelBody(const KernelBody &);
+inline bool isKernelBody(mlir::Block &body) { return isKernelBody(KernelBody(body)); }
 
 /// The op that the window family tiles, or null: a depthwise convolution or max_pool, channels-last, with static row
 /// sizes.

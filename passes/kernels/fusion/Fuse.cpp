@@ -35,7 +35,7 @@ struct Group {
 
 class Fuser {
 public:
-  explicit Fuser(func::FuncOp function) : function(function), block(function.getBody().front()) {}
+  explicit Fuser(func::FuncOp function) : function(function), block(function.getBody().front()), classes(function) {}
 
   LogicalResult run() {
     for (Operation &op : block)
@@ -122,7 +122,7 @@ private:
     Merge allowed = mergeOf(p.form, c.form);
     if (allowed == Merge::Never || p.ops.size() + c.ops.size() > kMaxOps)
       return false;
-    if (allowed == Merge::IfSameRows && (p.axes != c.axes || p.rows != c.rows))
+    if (allowed == Merge::IfSameRows && (p.axes != c.axes || !classes.areSame(p.rows, c.rows)))
       return false;
     if (readsFrom(producer, consumer) || readsFrom(consumer, producer))
       return false;
@@ -176,18 +176,21 @@ private:
   /// values of this shape, or its rows have it.
   bool fullShapeOf(const Group &group, const Shape &shape, Value operand) {
     for (Operation *op = operand.getDefiningOp(); op && !groupOf.count(op); op = op->getOperand(0).getDefiningOp()) {
-      if (kindOf(op) == Kind::View && !unitReshape(op))
+      if (kindOf(op) == Kind::View && !unitReshape(op, classes))
         return false;
       if (op->getNumOperands() == 0)
         return false;
     }
     if (isRow(group.form))
-      return group.rows == shape;
-    return llvm::all_of(group.ops, [&](Operation *op) { return shapeOf(op->getResult(0)) == shape; });
+      return classes.areSame(group.rows, shape);
+    return llvm::all_of(group.ops, [&](Operation *op) { return classes.areSame(shapeOf(op->getResult(0)), shape); });
   }
 
   bool usedOnlyBy(const Group &group, Operation *user, Value operand) {
-    if (!groupOf.count(operand.getDefiningOp()))
+    Operation *source = operand.getDefiningOp();
+    while (source && !groupOf.count(source) && isRenaming(source, classes))
+      source = source->getOperand(0).getDefiningOp();
+    if (!groupOf.count(source))
       return false;
     for (Operation *op : group.ops)
       for (Operation *next : op->getUsers())
@@ -340,9 +343,10 @@ private:
     if (results.empty())
       return success();
     Body body = bodyOf(members, results, /*isShared=*/true);
-    if (!isKernelBody(body.region->front())) // for example, an iota that is read along two dimensions
+    auto isKernel = [&] { return isKernelBody(KernelBody(body.region->front(), classes)); };
+    if (!isKernel()) // for example, an iota that is read along two dimensions
       body = bodyOf(members, results, /*isShared=*/false);
-    if ((body.inputs.size() > kMaxInputs && sorted.size() > 1) || !isKernelBody(body.region->front()))
+    if ((body.inputs.size() > kMaxInputs && sorted.size() > 1) || !isKernel())
       return failure();
     Operation *main = mainOp(sorted);
     SmallVector<Type> types = llvm::map_to_vector(results, [](Value v) { return v.getType(); });
@@ -418,7 +422,7 @@ private:
       return;
     }
     if (auto constant = dyn_cast_or_null<ConstantOp>(op); constant && !inMemory)
-      if (Value fill = asFill(constant, body.builder)) {
+      if (Value fill = fillFor(constant, body.builder)) {
         body.copies.insert(v);
         body.map.map(v, fill);
         return;
@@ -436,26 +440,6 @@ private:
            llvm::any_of(op->getOperands(), [&](Value operand) { return comesFrom(operand, members); });
   }
 
-  // A fill that replaces a constant with equal elements, which needs no memory; null for other constants.
-  static Value asFill(ConstantOp constant, OpBuilder &b) {
-    auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
-    if (!dense || !dense.isSplat())
-      return {};
-    DType type = dtypeOf(constant.getResult());
-    double value;
-    if (isFloat(type))
-      value = dense.getSplatValue<APFloat>().convertToDouble();
-    else {
-      APInt bits = dense.getSplatValue<APInt>();
-      int64_t n = type == DType::u8 || type == DType::boolean ? int64_t(bits.getZExtValue()) : bits.getSExtValue();
-      value = double(n);
-      if (int64_t(value) != n)
-        return {};
-    }
-    return create<FullOp>(b, constant.getLoc(), {},
-                          {{"shape", shapeOf(constant.getResult())}, {"value", value}, {"dtype", type}});
-  }
-
   static Operation *mainOp(ArrayRef<Operation *> ops) {
     for (Kind kind : {Kind::Contract, Kind::Row, Kind::Window, Kind::Sequential})
       for (Operation *op : ops)
@@ -466,6 +450,7 @@ private:
 
   func::FuncOp function;
   Block &block;
+  SizeClasses classes;
   std::vector<Group> groups;
   llvm::DenseMap<Operation *, GroupId> groupOf;
   llvm::DenseSet<Operation *> stored;

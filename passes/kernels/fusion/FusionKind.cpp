@@ -57,4 +57,23 @@ std::string kernelName(ArrayRef<Operation *> ops) {
   return name;
 }
 
+Value fillFor(ConstantOp constant, OpBuilder &b) {
+  auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
+  if (!dense || !dense.isSplat())
+    return {};
+  DType type = dtypeOf(constant.getResult());
+  double value;
+  if (isFloat(type))
+    value = dense.getSplatValue<APFloat>().convertToDouble();
+  else {
+    APInt bits = dense.getSplatValue<APInt>();
+    int64_t n = type == DType::u8 || type == DType::boolean ? int64_t(bits.getZExtValue()) : bits.getSExtValue();
+    value = double(n);
+    if (int64_t(value) != n)
+      return {};
+  }
+  return create<FullOp>(b, constant.getLoc(), {},
+                        {{"shape", shapeOf(constant.getResult())}, {"value", value}, {"dtype", type}});
+}
+
 } // namespace burin::passes

@@ -13,5 +13,7 @@ Kind intrinsicKind(mlir::Operation *op);
 bool isStridedView(mlir::Operation *op);
 /// Name of a kernel, from its first ops: "contract+add+relu".
 std::string kernelName(llvm::ArrayRef<mlir::Operation *> ops);
+/// A fill that replaces a constant with equal elements, which needs no memory; null for other constants.
+mlir::Value fillFor(ir::ConstantOp, mlir::OpBuilder &);
 
 } // namespace burin::passes

@@ -135,7 +135,7 @@ KernelOp Recipes::slice(KernelOp kernel, unsigned result, bool stopsAtResults) {
       ops.push_back(&op);
     }
   YieldOp::create(b, kernel.getLoc(), ValueRange{map.lookup(yielded[result])});
-  if (!isKernelBody(part))
+  if (!isKernelBody(KernelBody(part, SizeClasses(kernel))))
     return {};
   OpBuilder detached(kernel.getContext());
   auto made = KernelOp::create(detached, yielded[result].getLoc(), TypeRange{kernel.getResult(result).getType()},
