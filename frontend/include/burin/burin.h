@@ -28,4 +28,6 @@
 #include "burin/training/dataset.h"
 #include "burin/training/gradients.h"
 #include "burin/training/optim.h"
+#include "burin/training/readers.h"
 #include "burin/training/schedules.h"
+#include "burin/training/transforms.h"

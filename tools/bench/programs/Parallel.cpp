@@ -267,7 +267,7 @@ void loading(Scale scale) {
       return loss.detach();
     });
     data::LoaderOptions options{.batch_size = batch, .shuffle = true, .seed = 3, .workers = workers};
-    options.transform = data::compose({data::random_crop(4), data::random_horizontal_flip()});
+    options.transform = data::compose({data::random_crop(28, {.padding = 4}), data::random_horizontal_flip()});
     if (trace) {
       options.transform = [inner = options.transform](data::Example example, data::Random &random) {
         if (!isLoading)
@@ -275,7 +275,7 @@ void loading(Scale scale) {
         isLoading = true;
         return inner(std::move(example), random);
       };
-      options.batch_transform = [trace](data::Example example) {
+      options.batch_transform = [trace](data::Example example, data::Random &) {
         trace->add("load", firstExample);
         isLoading = false;
         return example;

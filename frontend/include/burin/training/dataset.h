@@ -22,8 +22,12 @@ public:
   Random(uint64_t seed, uint64_t epoch, uint64_t index);
   /// Uniform in [0, 1).
   double uniform();
+  /// Uniform in [low, high).
+  double uniform(double low, double high) { return low + (high - low) * uniform(); }
   /// An integer in [low, high).
   int64_t integer(int64_t low, int64_t high);
+  /// From the normal distribution with mean 0 and deviation 1.
+  double normal();
 
 private:
   uint64_t key, drawn = 0;
@@ -40,40 +44,32 @@ public:
 };
 using DatasetRef = std::shared_ptr<const Dataset>;
 
-/// Rows of tensors in memory, which must have equal sizes of dimension 0.
+/// Examples in an order of their own, such as the lines of a file that is too large for memory, or of a network
+/// connection. Derive from it.
+class BURIN_API IterableDataset {
+public:
+  /// Returns the next example, or nullopt at the end.
+  using Stream = std::function<std::optional<Example>()>;
+  virtual ~IterableDataset();
+  /// Starts an epoch. The loader calls the stream from one thread at a time, whatever the number of workers.
+  virtual Stream open(uint64_t epoch) const = 0;
+};
+using IterableDatasetRef = std::shared_ptr<const IterableDataset>;
+
+/// Rows of tensors in memory, which must have equal sizes of dimension 0. Tensors of load_safetensors() are read from
+/// the mapped file when a batch needs them.
 BURIN_API DatasetRef tensor_dataset(std::vector<Tensor> tensors, Location where = Location::current());
 /// Some examples of another set.
 BURIN_API DatasetRef subset(DatasetRef dataset, std::vector<int64_t> indices, Location where = Location::current());
+/// The examples of several sets, one set after the other.
+BURIN_API DatasetRef concat_dataset(std::vector<DatasetRef> datasets, Location where = Location::current());
 /// Random parts of these sizes, which must add up to the size of the set.
 BURIN_API std::vector<DatasetRef> random_split(DatasetRef dataset, const std::vector<int64_t> &sizes, uint64_t seed,
                                                Location where = Location::current());
 
-/// Transforms a loaded example; random numbers must come from `random`.
+/// Changes a loaded example or batch; random numbers must come from `random`, so that they depend on the seed, the
+/// epoch and the index alone. transforms.h has some.
 using Transform = std::function<Example(Example example, Random &random)>;
-/// Applies transforms in order.
-BURIN_API Transform compose(std::vector<Transform> transforms);
-/// (x - mean[c]) / deviation[c] of the first tensor, f32 [C, H, W] or [H, W].
-BURIN_API Transform normalize(std::vector<double> mean, std::vector<double> deviation);
-/// Pads the first tensor with `padding` zeros on each side, and crops it to its size at a random position.
-BURIN_API Transform random_crop(int64_t padding);
-/// Mirrors the first tensor with probability p.
-BURIN_API Transform random_horizontal_flip(double p = 0.5);
-
-// ---- files
-
-enum class Split { Train, Test };
-/// An IDX file (MNIST's format), possibly compressed by gzip. Element types are u8, i8, i16, i32, f32 and f64.
-BURIN_API Tensor load_idx(const std::string &path, Location where = Location::current());
-/// Images f32[1, 28, 28] in [0, 1] and classes i64[]. `folder` has the four IDX files, with or without .gz; the default
-/// is that of Debian's package dataset-fashion-mnist.
-BURIN_API DatasetRef fashion_mnist(Split split, const std::string &folder = "/usr/share/datasets/fashion-mnist",
-                                   Location where = Location::current());
-/// The same for the digits of MNIST.
-BURIN_API DatasetRef mnist(Split split, const std::string &folder, Location where = Location::current());
-/// The binary form of CIFAR-10 (data_batch_1.bin … test_batch.bin): images f32[3, 32, 32] in [0, 1], classes i64[].
-BURIN_API DatasetRef cifar10(Split split, const std::string &folder, Location where = Location::current());
-
-// ---- loading
 
 /// Options of DataLoader.
 struct LoaderOptions {
@@ -84,7 +80,9 @@ struct LoaderOptions {
   int workers = 0;                          ///< threads that load ahead; 0: batches are made on request
   size_t prefetch_bytes = size_t(64) << 20; ///< bytes of batches loaded ahead, in addition to one batch
   Transform transform = nullptr;            ///< applied to each example
-  std::function<Example(Example)> batch_transform = nullptr; ///< applied to each batch
+  /// Makes a batch of examples, in the worker; by default it stacks them, and their shapes must be equal.
+  std::function<Example(std::vector<Example> examples)> collate = nullptr;
+  Transform batch_transform = nullptr; ///< applied to each batch, with random numbers by the index of the batch
   /// The indices of an epoch; by default all of them, in order or shuffled.
   std::function<std::vector<int64_t>(uint64_t epoch)> sampler = nullptr;
 };
@@ -97,14 +95,19 @@ weighted_sampler(std::vector<double> weights, int64_t count, uint64_t seed, Loca
 class BURIN_API DataLoader {
 public:
   DataLoader(DatasetRef dataset, LoaderOptions options = {}, Location where = Location::current());
+  /// Batches in the order of the stream; transforms and collation run in the workers. The index of an example, for its
+  /// random numbers and in errors, is its position in the epoch. `shuffle` and `sampler` are errors. An exception of
+  /// the stream ends the epoch.
+  DataLoader(IterableDatasetRef dataset, LoaderOptions options = {}, Location where = Location::current());
 
   /// The next batch; nullopt once after each epoch. Exceptions from loading an example are thrown here, with its index.
   std::optional<Example> next(Location where = Location::current());
-  /// Batches per epoch.
-  int64_t size() const;
+  /// Batches per epoch. Throws for an IterableDataset, whose size is not known.
+  int64_t size(Location where = Location::current()) const;
   int64_t epoch() const;
 
-  /// "epoch" and "batch": the position of the next batch, to resume in another process.
+  /// "epoch" and "batch": the position of the next batch, to resume in another process. An IterableDataset is then read
+  /// from the start of the epoch, and the examples before the position are dropped.
   StateDict state_dict() const;
   void load_state_dict(const StateDict &state, Location where = Location::current());
 

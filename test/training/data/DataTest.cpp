@@ -1,10 +1,9 @@
 // Data sets, the loader, checkpoints and metrics.
 #include "test/frontend/Check.h"
+#include "test/training/data/Folder.h"
 #include <atomic>
 #include <cmath>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <set>
 #include <sys/resource.h>
@@ -16,17 +15,6 @@ namespace fs = std::filesystem;
 using namespace burin::data;
 
 namespace {
-
-/// A folder that the destructor removes.
-struct Folder {
-  fs::path path;
-  Folder() {
-    char name[] = "/tmp/burin-data-XXXXXX";
-    path = mkdtemp(name);
-  }
-  ~Folder() { fs::remove_all(path); }
-  std::string file(const std::string &name) const { return (path / name).string(); }
-};
 
 DatasetRef numbers(int64_t n) { return tensor_dataset({arange(n).to(f32).reshape({n, 1}), arange(n)}); }
 
@@ -180,10 +168,10 @@ TEST_CASE("transforms of images") {
   CHECK(floats(normalize({1, 0}, {2, 1})({image}, random)[0]) == std::vector<float>{-0.5, 0, 0.5, 1, 4, 5, 6, 7});
   CHECK(floats(random_horizontal_flip(1)({image}, random)[0]) == std::vector<float>{1, 0, 3, 2, 5, 4, 7, 6});
   CHECK(floats(random_horizontal_flip(0)({image}, random)[0]) == floats(image));
-  CHECK(floats(random_crop(0)({image}, random)[0]) == floats(image));
+  CHECK(floats(random_crop(2)({image}, random)[0]) == floats(image));
   std::set<std::vector<float>> crops;
   for (int i = 0; i < 100; ++i)
-    crops.insert(floats(random_crop(1)({ones({3, 3})}, random)[0]));
+    crops.insert(floats(random_crop(3, {.padding = 1})({ones({3, 3})}, random)[0]));
   CHECK(crops.size() == 9);
 }
 
@@ -347,7 +335,7 @@ TEST_CASE("a process killed while it saves leaves complete checkpoints, and the 
     const pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) {
-      execl("/proc/self/exe", "training-tests", "saves checkpoints until it is killed", nullptr);
+      execl("/proc/self/exe", "data-tests", "saves checkpoints until it is killed", nullptr);
       _exit(1);
     }
     const auto start = std::chrono::steady_clock::now();
