@@ -1,6 +1,6 @@
 # Installs files by `cmake --install` and `cpack`. There are two components: `runtime` runs artifacts and needs no LLVM;
 # `compiler` is the rest and needs the runtime. Each has its own export file, so that the runtime can be installed
-# alone.
+# alone. A third, `images`, is the plug-in that reads image files, if its libraries were there.
 include(CMakePackageConfigHelpers)
 set(packageDir "${CMAKE_INSTALL_LIBDIR}/cmake/burin")
 
@@ -28,6 +28,9 @@ burin_component(runtime LIBRARY burin_runtime PROGRAMS burin-run INCLUDES "${CMA
 burin_pkgconfig(runtime burin-runtime DESCRIPTION "Runs compiled burin artifacts" LIBS -lburin_runtime)
 burin_component(compiler LIBRARY burin PROGRAMS burin-cli burin-opt INCLUDES
   "${CMAKE_SOURCE_DIR}/ir/include" "${CMAKE_SOURCE_DIR}/frontend/include" "${CMAKE_BINARY_DIR}/include")
+if(TARGET burin_images)
+  install(TARGETS burin_images COMPONENT images LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}/burin")
+endif()
 burin_pkgconfig(compiler burin DESCRIPTION "Graph compiler with imperative tracing" LIBS -lburin REQUIRES burin-runtime)
 
 configure_package_config_file(tools/cmake/burinConfig.cmake.in burinConfig.cmake INSTALL_DESTINATION "${packageDir}"
@@ -53,15 +56,20 @@ set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "Graph compiler with imperative tracing")
 set(CPACK_RESOURCE_FILE_LICENSE "${CMAKE_SOURCE_DIR}/LICENSE")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_COMPONENTS_ALL runtime compiler)
+if(TARGET burin_images)
+  list(APPEND CPACK_COMPONENTS_ALL images)
+endif()
 set(CPACK_COMPONENT_RUNTIME_DESCRIPTION "Runs compiled burin artifacts; needs no LLVM.")
 set(CPACK_COMPONENT_COMPILER_DESCRIPTION "The burin C++ API, compiler and command line.")
 set(CPACK_COMPONENT_COMPILER_DEPENDS runtime)
+set(CPACK_COMPONENT_IMAGES_DESCRIPTION "Reads PNG and JPEG files as training data.")
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_RUNTIME_PACKAGE_NAME burin-runtime)
 set(CPACK_DEBIAN_COMPILER_PACKAGE_NAME burin)
+set(CPACK_DEBIAN_IMAGES_PACKAGE_NAME burin-images)
 # The packages' dependencies on Debian's libraries are derived from the binaries.
 find_program(DPKG_SHLIBDEPS dpkg-shlibdeps)
 if(DPKG_SHLIBDEPS)

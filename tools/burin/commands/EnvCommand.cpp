@@ -35,6 +35,9 @@ constexpr Variable kVariables[] = {
      "traced again), `memory` (what JitOptions::memory_limit has computed again)"},
     {"BURIN_CUDA_CHECK", "library, runtime, commands",
      "If set and not `0`, each launch of a kernel on a GPU is waited for, and an error names the kernel and its line"},
+    {"BURIN_IMAGES", "library",
+     "Path of the plug-in that reads PNG and JPEG files, `libburin_images.so`; default: in the folder `burin` beside "
+     "libburin"},
     {"BURIN_PYTHON", "commands", "The Python that has onnxruntime, for `--against onnxruntime`; default: `python3`"},
     {"XDG_CACHE_HOME", "library", "See BURIN_CACHE_DIR"},
     {"HOME", "library", "See BURIN_CACHE_DIR"},
