@@ -1,4 +1,5 @@
 // Metrics and the progress bar.
+#include "burin/nn/losses.h"
 #include "burin/ops.h"
 #include "burin/tensor/creation.h"
 #include "burin/tensor/reductions.h"
@@ -23,6 +24,28 @@ void Mean::add(const Tensor &mean, int64_t number, Location where) {
   count += number;
 }
 double Mean::value(Location where) const { return count ? sum.item(where) / double(count) : double(NAN); }
+
+void Perplexity::add(const Tensor &scores, const Tensor &target, int64_t ignore_index, Location where) {
+  LocationScope scope(where);
+  const Location place = inScope(where);
+  Shape tokens = scores.shape();
+  if (!tokens.empty())
+    tokens.pop_back();
+  if (tokens.empty() || !isFloat(scores.dtype()) || !isInteger(target.dtype()) || target.shape() != tokens)
+    throw Error(place, "Perplexity",
+                "it takes scores [N, C] or [N, L, C] and classes [N] or [N, L], not " + str(scores.spec()) + " and " +
+                    str(target.spec()));
+  NoGrad noGrad;
+  const Tensor rows = scores.flatten(0, -2), classes = target.flatten().to(DType::i64);
+  Tensor loss =
+      cross_entropy(rows.to(DType::f32), classes, {.ignore_index = ignore_index, .reduction = Reduction::Sum});
+  Tensor part = detach(loss).to(DType::f64), number = reduce_sum((classes != ignore_index).to(DType::f64));
+  sum = sum.defined() ? sum + part : part;
+  count = count.defined() ? count + number : number;
+}
+double Perplexity::value(Location where) const {
+  return count.defined() ? std::exp(sum.item(where) / count.item(where)) : double(NAN);
+}
 
 Tensor accuracy(const Tensor &scores, const Tensor &target, int64_t top_k, Location where) {
   LocationScope scope(where);

@@ -7,60 +7,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <numeric>
 
 using namespace burin;
 
 namespace {
-
-struct Point {
-  double loss, accuracy, seconds;
-};
-
-/// Reads the first `epochs` rows of the table that an interrupted run wrote.
-std::vector<Point> readTable(const std::string &path, int64_t epochs) {
-  std::ifstream table(path);
-  std::string line;
-  std::getline(table, line); // column names
-  std::vector<Point> points;
-  int epoch = 0;
-  Point point{};
-  while (int64_t(points.size()) < epochs && std::getline(table, line) &&
-         std::sscanf(line.c_str(), "%d,%lf,%lf,%lf", &epoch, &point.loss, &point.accuracy, &point.seconds) == 4)
-    points.push_back(point);
-  return points;
-}
-
-void writeTable(const std::string &path, const std::vector<Point> &points) {
-  std::ofstream table(path);
-  table << "epoch,loss,accuracy,seconds\n";
-  for (size_t i = 0; i < points.size(); ++i)
-    table << i + 1 << "," << points[i].loss << "," << points[i].accuracy << "," << points[i].seconds << "\n";
-}
-
-/// Plots losses and accuracies over the epochs.
-void writeCurve(const std::string &path, const std::vector<Point> &points) {
-  constexpr double kWidth = 480, kHeight = 240, kMargin = 30;
-  std::ofstream svg(path);
-  svg << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"540\" height=\"300\" font-family=\"sans-serif\" "
-         "font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n";
-  auto line = [&](const char *color, const char *name, int row, double most, auto value) {
-    svg << "<polyline fill=\"none\" stroke-width=\"2\" stroke=\"" << color << "\" points=\"";
-    for (size_t i = 0; i < points.size(); ++i) {
-      const double x = points.size() > 1 ? double(i) / double(points.size() - 1) : 0, y = value(points[i]) / most;
-      svg << kMargin + x * kWidth << "," << kMargin + (1 - y) * kHeight << " ";
-    }
-    svg << "\"/>\n<text x=\"330\" y=\"" << 20 + 16 * row << "\" fill=\"" << color << "\">" << name << " "
-        << value(points.back()) << " (top: " << most << ")</text>\n";
-  };
-  double most = 0;
-  for (const Point &point : points)
-    most = std::max(most, point.loss);
-  line("#b03030", "training loss", 0, most, [](const Point &p) { return p.loss; });
-  line("#3050b0", "test accuracy", 1, 1, [](const Point &p) { return p.accuracy; });
-  svg << "<text x=\"230\" y=\"292\">epochs 1 to " << points.size() << "</text>\n</svg>\n";
-}
 
 /// The first `most` images of a set.
 data::DatasetRef images(data::Split split, const std::string &folder, int64_t most) {
@@ -105,8 +56,7 @@ template <class Net> void train(const std::string &folder, int epochs, const std
     return loss;
   });
   auto infer = jit(net);
-  const std::string table = output + "/curve.csv";
-  std::vector<Point> points = readTable(table, loader.epoch());
+  MetricLog log(output + "/curve.csv", loader.epoch()); // with the rows of an interrupted run
   while (loader.epoch() < epochs) {
     const int epoch = int(loader.epoch()) + 1;
     const auto start = std::chrono::steady_clock::now();
@@ -116,20 +66,18 @@ template <class Net> void train(const std::string &folder, int epochs, const std
       loss.add(step(batch[0], batch[1]));
       progress.step();
     }
-    Point point{loss.value(), 0, 0};
-    point.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    point.accuracy = test(net, infer, folder, most);
-    std::printf("epoch %2d  loss %.4f  test accuracy %.4f  %.1f s\n", epoch, point.loss, point.accuracy, point.seconds);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double right = test(net, infer, folder, most);
+    std::printf("epoch %2d  loss %.4f  test accuracy %.4f  %.1f s\n", epoch, loss.value(), right, seconds);
     std::fflush(stdout);
-    points.push_back(point);
-    writeTable(table, points);
-    writeCurve(output + "/curve.svg", points);
+    log.add(epoch, {{"training loss", loss.value()}, {"test accuracy", right}, {"seconds", seconds}});
+    plot(output + "/curve.svg", {log.curve("training loss"), log.curve("test accuracy")}, {.x_label = "epoch"});
     StateDict state;
     state.add("model.", net.state_dict());
     state.add("optimizer.", optimizer.state_dict());
     state.add("schedule.", schedule.state_dict());
     state.add("loader.", loader.state_dict());
-    checkpoint.save(epoch, state, 1 - point.accuracy);
+    checkpoint.save(epoch, state, 1 - right);
   }
   checkpoint.wait();
   save_safetensors(output + "/weights.safetensors", net.state_dict());

@@ -27,6 +27,7 @@
 #include "burin/training/data.h"
 #include "burin/training/dataset.h"
 #include "burin/training/gradients.h"
+#include "burin/training/logs.h"
 #include "burin/training/optim.h"
 #include "burin/training/readers.h"
 #include "burin/training/schedules.h"

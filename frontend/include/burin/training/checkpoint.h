@@ -83,6 +83,21 @@ private:
   int64_t count = 0;
 };
 
+/// The perplexity of a language model: e to the mean of its cross-entropies (natural logarithm) over tokens. Sums stay
+/// on the device and are not waited for until the result is read.
+class BURIN_API Perplexity {
+public:
+  /// `scores` [N, C] or [N, L, C] (not normalised, floats) and the classes in `target` [N] or [N, L], of which
+  /// `ignore_index` does not count.
+  void add(const Tensor &scores, const Tensor &target, int64_t ignore_index = -100,
+           Location where = Location::current());
+  /// Of all tokens so far; NaN without any.
+  double value(Location where = Location::current()) const;
+
+private:
+  Tensor sum, count; // f64[]
+};
+
 /// Fraction of the rows of `scores` [N, C] of which the largest (or one of the k largest) elements is at the class in
 /// `target` [N]: f32[].
 BURIN_API Tensor accuracy(const Tensor &scores, const Tensor &target, int64_t top_k = 1,
