@@ -1,9 +1,10 @@
 // gpu-check FOLDER [DEVICE]: runs the cases of the bundle on a GPU (or "cpu"), and compares. Prints what differs and
-// the times of the models, and writes both to FOLDER/report.md. Exit code 1 if anything differs. Needs nothing but the
-// C++ library and the driver.
+// the times of the models and what the GPU can do at most, and writes it to FOLDER/report.md. Exit code 1 if anything
+// differs. Needs nothing but the C++ library and the driver.
 #include "runtime/execute/session/Session.h"
 #include "runtime/gpu/Driver.h"
 #include "test/gpu/bundle/Case.h"
+#include "test/gpu/bundle/Peaks.h"
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -78,6 +79,12 @@ public:
       ++cases;
       if (!problem.empty())
         problems += "- " + name + " " + function + ": " + problem + "\n";
+    }
+    if (device != "cpu") {
+      std::string problem;
+      peaks = bundle::measuredPeaks(problem);
+      if (!problem.empty())
+        problems += "- peaks: " + problem + "\n";
     }
     std::string text = report();
     std::fputs(text.c_str(), stdout);
@@ -154,6 +161,8 @@ private:
   std::string report() const {
     std::string text = "# burin on " + deviceName() + "\n\n" + std::to_string(cases) + " cases, ";
     text += problems.empty() ? "all right\n" : "of which these are wrong:\n" + problems;
+    if (!peaks.empty())
+      text += "\n| peak | measured in this run |\n|---|---:|\n" + peaks;
     return text + "\n| model | µs per run, with copies |\n|---|---:|\n" + times;
   }
   std::string deviceName() const {
@@ -169,7 +178,7 @@ private:
   std::string current; // artifact
   std::unique_ptr<rt::Session> session;
   size_t cases = 0;
-  std::string problems, times;
+  std::string problems, times, peaks;
 };
 
 } // namespace

@@ -202,7 +202,7 @@ private:
     i.run = find(name, i);
     if (!i.run)
       fail("not known: " + text);
-    f.usesPhases |= name.starts_with("mbarrier");
+    f.usesPhases |= name.starts_with("mbarrier") || name.starts_with("wgmma");
     if (name.starts_with("bra"))
       branches.emplace_back(f.code.size(), operands.at(0));
     else if (name.starts_with("call"))

@@ -58,7 +58,7 @@ struct Function {
   uint32_t result = UINT32_MAX;      // its slot
   size_t localBytes = 0;
   std::vector<Shared> shared; // what it uses
-  bool usesPhases = false;    // it has barriers in shared memory
+  bool usesPhases = false;    // it has barriers in shared memory, or products of warpgroups
 };
 
 struct Program {

@@ -1,0 +1,11 @@
+// What the GPU can do at most, as measured in the run that its kernels are compared with.
+#pragma once
+#include <string>
+
+namespace burin::test::bundle {
+
+/// Rows of a table: bandwidth of copies within the first GPU, and products of bf16 by each instruction of its tensor
+/// cores. A failure is described in `problem`, and ends the measurement.
+std::string measuredPeaks(std::string &problem);
+
+} // namespace burin::test::bundle
