@@ -57,6 +57,8 @@ struct GpuLaunch {
   std::optional<Dim> tasksOfThreads = {};
   Dim scratchOfThread = 0; // bytes per thread, with tasksOfThreads
   int64_t sharedBytes = 0; // size of sharedPool()
+  /// Blocks that a multiprocessor must have room for; 0: the assembler decides, which may spill registers.
+  int64_t leastBlocks = 0;
 };
 
 /// Builds one kernel: `i64 name(ptr operands, ptr sizes, ptr scratch, i64 lo, i64 hi)`, see runtime/format/Artifact.h.

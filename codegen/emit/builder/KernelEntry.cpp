@@ -83,6 +83,8 @@ void KernelBuilder::finishGpu(const GpuLaunch &launch) {
   beginEntry(LLVM::LLVMVoidType::get(b.getContext()), types);
   entry.setCConv(LLVM::CConv::PTX_Kernel);
   SmallVector<Attribute> attributes{b.getStrArrayAttr({"nvvm.reqntid", std::to_string(launch.threads)})};
+  if (launch.leastBlocks)
+    attributes.push_back(b.getStrArrayAttr({"nvvm.minctasm", std::to_string(launch.leastBlocks)}));
   if (launch.sharedBytes) // for the emulator of the tests
     attributes.push_back(b.getStrArrayAttr({"burin-shared-bytes", std::to_string(launch.sharedBytes)}));
   entry.setPassthroughAttr(b.getArrayAttr(attributes));

@@ -97,7 +97,11 @@ private:
         barrier(k); // before the next line overwrites the items
       });
     });
-    return {.blocks = blocks, .threads = kMostThreads, .scratchOfThread = ceildiv(sort.bytes(), kMostThreads)};
+    // The assembler would keep to 80 registers, for three blocks, and spill items of two words.
+    return {.blocks = blocks,
+            .threads = kMostThreads,
+            .scratchOfThread = ceildiv(sort.bytes(), kMostThreads),
+            .leastBlocks = 2};
   }
 
   // Items that precede the last selected one are collected in shared memory. Before it is full they are sorted, and the
