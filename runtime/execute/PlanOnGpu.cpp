@@ -3,6 +3,7 @@
 // that need the host is recorded as a CUDA graph when it uses the same memory for the second time, and replayed from
 // then on; branches and loops become conditional nodes where the driver has them.
 #include "runtime/execute/PlanRunner.h"
+#include "runtime/gpu/Ranges.h"
 #include "runtime/support/Format.h"
 #include <algorithm>
 #include <cstring>
@@ -106,6 +107,7 @@ bool PlanRunner::canUpdateInPlace(std::span<const TensorView> inputs) {
 
 Status PlanRunner::runOnGpu(std::span<const TensorView> inputs, std::span<TensorView> outputs, GpuRun &mode) {
   gpu::Gpu::Use use(*context.gpu);
+  gpu::Range range(plan.name);
   Status run = startOnGpu(inputs, outputs, mode);
   if (run.ok())
     run = onGpu.isRecordable ? runRecorded(inputs, outputs) : runStages(inputs, outputs);

@@ -1,4 +1,5 @@
 #include "runtime/gpu/Gpu.h"
+#include "runtime/gpu/Ranges.h"
 #include "runtime/support/Format.h"
 #include <algorithm>
 #include <cstdlib>
@@ -178,6 +179,7 @@ void Gpu::launch(const Launch &launch, const std::string &location) {
   arguments.insert(arguments.end(), {&scratch, &error});
   hasErrors |= reports;
   ++enqueued;
+  Range range(!Range::isUsed() ? "" : location.empty() ? kernelName : text(kernelName, " at ", location));
   Result result = driver()->launchKernel(loaded->function(launch.kernel), unsigned(launch.blocks), 1, 1, info.threads,
                                          1, 1, info.sharedBytes, current, arguments.data(), nullptr);
   if (result == kSuccess && isChecking && !capturing)

@@ -1,7 +1,9 @@
 // The runtime's table of driver functions, on the driver for tests.
 #include "runtime/gpu/Driver.h"
+#include "runtime/gpu/Ranges.h"
 #include <catch2/catch.hpp>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <numeric>
 
 using namespace burin::rt;
@@ -57,6 +59,21 @@ TEST_CASE("driver: lists devices", "[gpu]") {
 
   Fail fail("cuDeviceGetName:101");
   CHECK(driver.devices(devices).message() == "cuda:0: asking for its properties: CUDA_ERROR_INVALID_DEVICE (101)");
+}
+
+TEST_CASE("driver: a profiler receives ranges", "[gpu]") {
+  setenv("NVTX_INJECTION64_PATH", BURIN_FAKE_CUDA, 1); // before the first range of the process
+  CHECK(gpu::Range::isUsed());
+  {
+    gpu::Range outer("main");
+    gpu::Range inner("softmax at model.cpp:12");
+  }
+  gpu::Range another("next");
+  void *library = dlopen(BURIN_FAKE_CUDA, RTLD_NOW);
+  REQUIRE(library);
+  auto ranges = reinterpret_cast<const char *(*)()>(dlsym(library, "fakeRanges"));
+  REQUIRE(ranges);
+  CHECK(std::string(ranges()) == "[main[softmax at model.cpp:12]][next");
 }
 
 TEST_CASE("driver: copies there and back, and errors keep their kind", "[gpu]") {

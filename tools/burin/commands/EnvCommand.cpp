@@ -38,6 +38,8 @@ constexpr Variable kVariables[] = {
     {"BURIN_IMAGES", "library",
      "Path of the plug-in that reads PNG and JPEG files, `libburin_images.so`; default: in the folder `burin` beside "
      "libburin"},
+    {"NVTX_INJECTION64_PATH", "library, runtime, commands",
+     "Library of a profiler, which receives a range per run and launch on a GPU; Nsight Systems sets it"},
     {"BURIN_PYTHON", "commands", "The Python that has onnxruntime, for `--against onnxruntime`; default: `python3`"},
     {"XDG_CACHE_HOME", "library", "See BURIN_CACHE_DIR"},
     {"HOME", "library", "See BURIN_CACHE_DIR"},
