@@ -15,6 +15,9 @@ namespace burin::detail {
 
 using Inputs = std::vector<Trace::Input>;
 
+/// What a trace takes from the leaf of a parameter: 0 if it is frozen, else 1 and the number of its hooks.
+static size_t leafOf(const TensorState &state) { return state.node ? 1 + state.node->hooks.size() : 0; }
+
 /// The function compiled for one combination of argument types.
 struct Compiled {
   Key key;
@@ -26,15 +29,18 @@ struct Compiled {
   std::vector<Cell *> order, cellsSet; // of the states, in the order in which calls lock them
   std::vector<const void *> marks;     // all of them, see InUse
   std::vector<TensorSpec> stateSpecs;
+  std::vector<size_t> leaves;                  // of the states, see leafOf
   std::vector<std::shared_ptr<Cell>> unstable; // see Trace
   std::vector<Origins> origins;                // by result of the function
   size_t calls = 0;                            // under the mutex of the cache
 
   bool isCurrent() const {
     for (size_t i = 0; i < states.size(); ++i) {
+      if (states[i].cell->tied)
+        return false;
       const Tensor value = states[i].cell->value();
-      if (const TensorState &held = *Access::state(value);
-          held.spec != stateSpecs[i] || (!follows(held) && deviceOf(held) != artifact.device()))
+      if (const TensorState &held = *Access::state(value); held.spec != stateSpecs[i] || leafOf(held) != leaves[i] ||
+                                                           (!follows(held) && deviceOf(held) != artifact.device()))
         return false;
     }
     return llvm::all_of(guards, [](const Guard &guard) { return guard.holds(); });
@@ -184,6 +190,10 @@ std::shared_ptr<Compiled> JitCache::Data::find(const Key &key) {
 /// A captured parameter has changed. If that happens repeatedly, it becomes an input.
 void JitCache::Data::noteStale(const Guard &guard) {
   constexpr size_t kMostRetraces = 2;
+  if (guard.cell->tied) {
+    changed = "a parameter was tied to another one";
+    return;
+  }
   const Tensor value = guard.cell->value();
   std::string name = guard.cell->name;
   for (const auto &[known, tensor] : names())
@@ -292,6 +302,7 @@ std::shared_ptr<Compiled> JitCache::Data::make(Key key, Inputs inputs, std::opti
                                                     {},
                                                     {},
                                                     {},
+                                                    {},
                                                     unstable,
                                                     std::move(origins)});
   if (const std::string &changed = result->artifact.memory_report(); !changed.empty() && isLogged("memory"))
@@ -301,7 +312,9 @@ std::shared_ptr<Compiled> JitCache::Data::make(Key key, Inputs inputs, std::opti
     if (!llvm::is_contained(unstable, cell))
       unstable.push_back(cell);
   for (const StateUse &state : result->states) {
-    result->stateSpecs.push_back(state.cell->value().spec());
+    const Tensor value = state.cell->value();
+    result->stateSpecs.push_back(value.spec());
+    result->leaves.push_back(leafOf(*Access::state(value)));
     result->order.push_back(state.cell.get());
     if (state.output)
       result->cellsSet.push_back(state.cell.get());
@@ -387,10 +400,16 @@ std::string JitCache::Data::reasonToTrace(const Inputs &inputs) const {
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i].spec != last.inputs[i].spec || inputs[i].weak != last.inputs[i].weak)
       return "argument " + std::to_string(i) + " is " + str(inputs[i].spec) + ", and was " + str(last.inputs[i].spec);
-  for (size_t i = 0; i < last.states.size(); ++i)
-    if (last.states[i].cell->value().spec() != last.stateSpecs[i])
-      return "a parameter is " + str(last.states[i].cell->value().spec()) + ", and was " + str(last.stateSpecs[i]);
-  return "a module changed between training and evaluation";
+  for (size_t i = 0; i < last.states.size(); ++i) {
+    if (last.states[i].cell->tied)
+      return "a parameter was tied to another one";
+    const Tensor value = last.states[i].cell->value();
+    if (value.spec() != last.stateSpecs[i])
+      return "a parameter is " + str(value.spec()) + ", and was " + str(last.stateSpecs[i]);
+    if (const size_t leaf = leafOf(*Access::state(value)); leaf != last.leaves[i])
+      return "a parameter was " + std::string(leaf && last.leaves[i] ? "given a hook" : leaf ? "unfrozen" : "frozen");
+  }
+  return "a module changed between training and evaluation, or an optimiser has other state";
 }
 
 void JitCache::Data::report(const Inputs &inputs, const Location &where) const {
@@ -422,10 +441,24 @@ size_t JitCache::traces() const {
   return data->traces;
 }
 
+/// Gradients with respect to all float arguments can be taken, as in a trace.
+static std::vector<Tensor> callEagerly(const Function &function, std::span<const Tensor> given, const Location &where) {
+  std::vector<Tensor> inputs(given.begin(), given.end());
+  for (Tensor &input : inputs)
+    if (const TensorState &state = stateOf(input, where); !state.weak && isFloat(state.spec.dtype))
+      input = input.detach(where).requires_grad_(true, where);
+  std::vector<Tensor> results = function(inputs, where);
+  for (Tensor &result : results)
+    result = result.detach(where);
+  return results;
+}
+
 std::vector<Tensor> JitCache::call(std::span<const Tensor> given, const Location &where) {
   const Location place = inScope(where);
   if (Trace::active())
     return data->function(given, place);
+  if (is_anomaly_detected())
+    return callEagerly(data->function, given, place);
   Inputs inputs = data->inputsOf(given, place);
   Key key;
   for (const Trace::Input &input : inputs)

@@ -33,7 +33,7 @@ Tensor biasFor(int64_t size, const Shape &weight, const Location &where);
 Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor> &bias, const Location &where);
 /// Drops elements of x as in training; `shape` broadcasts to that of x and has one random choice per element.
 Tensor dropped(const Tensor &x, double p, const Shape &shape, const Location &where);
-/// Throws unless p is a probability below 1.
+/// Throws unless p is a probability.
 void requireProbability(double p, const char *layer, const Location &where);
 
 /// A list with one number per dimension, from such a list or from one number for all.

@@ -8,6 +8,7 @@
 #include "frontend/trace/Trace.h"
 #include "ir/sizes/ErrorContext.h"
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace burin {
@@ -51,11 +52,38 @@ Parameter Parameter::state(Tensor value, const std::string &name, const Paramete
   result.cell->alwaysInput = true;
   result.cell->name = name;
   if (owner)
-    result.cell->owner = owner->cell;
+    result.cell->owner = owner->variable();
   return result;
 }
 
+const std::shared_ptr<detail::Cell> &Parameter::variable() const {
+  const std::shared_ptr<detail::Cell> *at = &cell;
+  while (*at && (*at)->tied)
+    at = &(*at)->tied;
+  return *at;
+}
+const void *Parameter::id() const { return variable().get(); }
+
+void Parameter::tie(const Parameter &other, Location where) {
+  const Location place = inScope(where);
+  if (!cell || !other.cell)
+    throw Error(place, "tie", "one of the parameters does not exist: its module was built without it");
+  if (Trace::active())
+    throw Error(place, "tie", "parameters are tied before the function that uses them is traced");
+  if (value().shape(place) != other.value().shape(place))
+    throw Error(place, "tie",
+                "the parameter " + str(value().spec(place)) + " does not have the shape of " +
+                    str(other.value().spec(place)));
+  if (is(other))
+    return;
+  const std::shared_ptr<detail::Cell> former = variable();
+  former->tied = other.variable();
+  ++former->version;
+  former->store({});
+}
+
 void Parameter::requires_grad_(bool on, Location where) {
+  const std::shared_ptr<detail::Cell> &cell = variable();
   if (!cell)
     return;
   Tensor held = cell->value();
@@ -65,6 +93,7 @@ void Parameter::requires_grad_(bool on, Location where) {
 }
 
 Tensor Parameter::value() const {
+  const std::shared_ptr<detail::Cell> &cell = variable();
   if (!cell)
     return {};
   Trace *trace = Trace::active();
@@ -85,6 +114,7 @@ static Tensor likeHeld(const Tensor &given, const Tensor &held, const Location &
 
 void Parameter::set(const Tensor &given, Location where) {
   const Location &place = inScope(where);
+  const std::shared_ptr<detail::Cell> &cell = variable();
   if (!cell)
     throw Error(place, "set", "this parameter does not exist: the module was built without it");
   if (given.shape(place) != cell->value().shape(place))
@@ -225,36 +255,51 @@ void Module::adopt(std::string name, const Module &child, const Location &where)
   throw Error(inScope(where), "register_module", problem.what());
 }
 
-void Module::collect(const std::string &prefix, bool withBuffers,
-                     std::vector<std::pair<std::string, Parameter>> &into) const {
-  for (const auto &[name, parameter] : state->parameters)
-    into.emplace_back(prefix + name, parameter);
-  if (withBuffers)
+void Module::collect(const std::string &prefix, Kind kind, std::vector<std::pair<std::string, Parameter>> &into) const {
+  if (kind != Kind::Buffers)
+    for (const auto &[name, parameter] : state->parameters)
+      into.emplace_back(prefix + name, parameter);
+  if (kind != Kind::Parameters)
     for (const auto &[name, buffer] : state->buffers)
       into.emplace_back(prefix + name, buffer);
   for (const auto &[name, child] : state->children)
-    child.collect(prefix + name + ".", withBuffers, into);
+    child.collect(prefix + name + ".", kind, into);
+}
+
+/// Each variable under its first name.
+std::vector<std::pair<std::string, Parameter>> Module::distinct(Kind kind) const {
+  std::vector<std::pair<std::string, Parameter>> entries;
+  collect("", kind, entries);
+  std::set<const void *> seen;
+  std::erase_if(entries, [&](const auto &entry) { return !seen.insert(entry.second.id()).second; });
+  return entries;
 }
 
 StateDict Module::state_dict() const {
   std::vector<std::pair<std::string, Parameter>> entries;
-  collect("", true, entries);
+  collect("", Kind::All, entries);
   StateDict result;
   for (const auto &[name, parameter] : entries)
     result.emplace_back(name, parameter.value());
   return result;
 }
 
-std::vector<std::pair<std::string, Parameter>> Module::named_parameters() const {
-  std::vector<std::pair<std::string, Parameter>> entries;
-  collect("", false, entries);
-  return entries;
-}
-std::vector<Parameter> Module::parameters() const {
+static std::vector<Parameter> withoutNames(const std::vector<std::pair<std::string, Parameter>> &entries) {
   std::vector<Parameter> result;
-  for (auto &[name, parameter] : named_parameters())
+  for (const auto &[name, parameter] : entries)
     result.push_back(parameter);
   return result;
+}
+std::vector<std::pair<std::string, Parameter>> Module::named_parameters() const { return distinct(Kind::Parameters); }
+std::vector<Parameter> Module::parameters() const { return withoutNames(named_parameters()); }
+std::vector<std::pair<std::string, Parameter>> Module::named_buffers() const { return distinct(Kind::Buffers); }
+std::vector<Parameter> Module::buffers() const { return withoutNames(named_buffers()); }
+std::vector<std::pair<std::string, Module>> Module::named_children() const { return state->children; }
+
+void Module::zero_grad(Location where) {
+  for (const Parameter &parameter : parameters())
+    if (parameter->requires_grad())
+      parameter->set_grad(Tensor(), where);
 }
 
 /// One line with the first few of `names` and their number.
@@ -270,11 +315,14 @@ static std::string listed(const std::string &what, const std::vector<std::string
 void Module::load_state_dict(const StateDict &given, bool strict, Location where) {
   const Location place = inScope(where);
   std::vector<std::pair<std::string, Parameter>> entries;
-  collect("", true, entries);
+  collect("", Kind::All, entries);
   std::vector<std::string> missing, unexpected, wrong;
   std::vector<std::pair<Parameter, const Tensor *>> updates;
   for (auto &[name, parameter] : entries) {
     const Tensor *value = given.find(name);
+    auto isOther = [&](const auto &entry) { return entry.second.is(parameter) && given.find(entry.first); };
+    if (!value && std::ranges::any_of(entries, isOther))
+      continue; // a tied parameter, which the file has under another name
     if (!value)
       missing.push_back(name);
     else if (value->shape(place) != parameter->shape(place))
@@ -311,7 +359,7 @@ bool Module::is_training() const {
 
 void Module::to(DType dtype, Location where) {
   std::vector<std::pair<std::string, Parameter>> entries;
-  collect("", true, entries);
+  collect("", Kind::All, entries);
   for (auto &[name, parameter] : entries)
     if (isFloat(parameter->dtype()))
       parameter.set(parameter->to(dtype, where), where);
@@ -321,7 +369,7 @@ void Module::to(Device device, Location where) {
   const Location place = inScope(where);
   NoGrad noGrad; // new values are leaves
   std::vector<std::pair<std::string, Parameter>> entries;
-  collect("", true, entries);
+  collect("", Kind::All, entries);
   for (auto &[name, parameter] : entries)
     parameter.set(parameter->to(device, place), place);
 }

@@ -332,6 +332,10 @@ Tensor Trace::reshapeUnproved(const Tensor &x, const Shape &shape, const Locatio
 }
 
 void Trace::setResults(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where) {
+  if (unreadBackward)
+    throw Error(*unreadBackward, "backward",
+                "the gradients are removed when the traced function returns, but it has not used them;\n"
+                "  call the optimiser's step() in the function as well, or return what grad() gives");
   if (results.empty())
     throw Error(where, "trace", "the function returns no tensor");
   outputNames = completeNames(std::move(outputNames), results.size(), "y", where);

@@ -271,6 +271,7 @@ private:
   using Region = std::vector<mlir::Operation *>;
   llvm::DenseMap<mlir::Operation *, std::shared_ptr<const Region>> regions; // see remat
   int64_t barriers = 0;                                                     // number of recomputed regions
+  std::optional<Location> unreadBackward; // the last call of backward(), unless a gradient was read since
 };
 
 } // namespace burin

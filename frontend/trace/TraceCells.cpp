@@ -69,7 +69,12 @@ void Trace::refuseInScope(const char *op, const Location &where) const {
         "gradients are not kept with parameters in a branch, a loop or vmap; use grad(), and return what it gives");
 }
 
-Tensor Trace::gradient(const Tensor &value, const Location &where) { return leafOf(value, "grad", where).gradient; }
+Tensor Trace::gradient(const Tensor &value, const Location &where) {
+  const Tensor &found = leafOf(value, "grad", where).gradient;
+  if (found.defined())
+    unreadBackward.reset();
+  return found;
+}
 
 void Trace::setGradient(const Tensor &value, const Tensor &gradient, const Location &where) {
   refuseInScope("set_grad", where);

@@ -245,3 +245,25 @@ TEST_CASE("sizes that depend on data, empty tensors, several results") {
   best.values.sum().backward();
   CHECK(floats(z.grad()) == std::vector<float>{1, 0, 1});
 }
+
+TEST_CASE("DetectAnomaly finds the call in a jitted function") {
+  const Tensor w = tensor({4.0f, 0.0f});
+  auto step = jit([](const Tensor &x, const Tensor &v) {
+    Tensor root = sqrt(v);
+    return grad((root * x).sum(), {v})[0];
+  });
+  auto forward = jit([](const Tensor &x) { return log(x) * 2; });
+  const Tensor bad = tensor({1.0f, -1.0f});
+  CHECK(std::isnan(forward(bad)(1).item()));
+  {
+    DetectAnomaly detect;
+    const std::string inForward = messageOf([&] { forward(bad); });
+    CHECK(contains(inForward, "log"));
+    CHECK(contains(inForward, "BackwardTest.cpp"));
+    const std::string inBackward = messageOf([&] { step(ones({2}), w); });
+    CHECK(contains(inBackward, "sqrt"));
+    CHECK(forward(tensor({1.0f}))(0).item() == 0);
+  }
+  CHECK(std::isnan(forward(bad)(1).item()));
+  CHECK(forward.traces() == 1);
+}

@@ -1,6 +1,7 @@
 #include "burin/tensor/creation.h"
 #include "frontend/autodiff/gradients/Backward.h"
 #include "frontend/autodiff/gradients/Rules.h"
+#include "frontend/autodiff/tape/Tape.h"
 #include "frontend/tensor/context/AutocastScope.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/trace/Origins.h"
@@ -164,6 +165,13 @@ Value Trace::variableOf(const Tensor &x, const Location &where) {
   return Value::getFromOpaquePointer(std::get<detail::TracedValue>(state.value).value);
 }
 
+/// The gradient of x after the hooks of its leaf, which is that of a parameter. Each call of a compiled function does
+/// what they did while they were traced.
+static Tensor withHooks(const Tensor &gradient, const Tensor &x, const Location &where) {
+  const std::shared_ptr<detail::TapeNode> &leaf = detail::Access::state(x)->node;
+  return leaf && !leaf->hooks.empty() ? detail::afterHooks(*leaf, 0, gradient, where) : gradient;
+}
+
 std::vector<Tensor> Trace::grad(const Tensor &y, const std::vector<Tensor> &xs, const std::optional<Tensor> &gradOutput,
                                 const Location &where) {
   TensorSpec spec = y.spec(where);
@@ -191,6 +199,8 @@ std::vector<Tensor> Trace::grad(const Tensor &y, const std::vector<Tensor> &xs, 
     results[i] = results[i].defined()
                      ? gradients::reshapeTo(results[i].to(xs[i].dtype(where), where), xs[i].shape(where))
                      : zeros_like(xs[i], where);
+  for (size_t i = 0; i < xs.size(); ++i)
+    results[i] = withHooks(results[i], xs[i], where);
   return results;
 }
 
@@ -209,6 +219,7 @@ void Trace::backward(const Tensor &y, const Tensor &seed, const Location &where)
     Tensor found = leaves[i] ? backward.gradientOf(leaves[i]) : Tensor();
     if (!found.defined())
       continue;
+    found = withHooks(found, cells[i].value, where);
     CellUse &use = cells[i];
     if (!use.ownsGradient && use.cell->value().grad(where).defined())
       throw Error(where, "backward",
@@ -218,6 +229,7 @@ void Trace::backward(const Tensor &y, const Tensor &seed, const Location &where)
     use.gradient = use.gradient.defined() ? use.gradient + found : found;
     use.isVariable = use.ownsGradient = isReached = true;
   }
+  unreadBackward = where;
   if (!isReached)
     throw Error(where, "backward", "no gradient flows from this tensor: it depends on no parameter that requires one");
 }

@@ -91,6 +91,22 @@ Tensor withEdge(const Tensor &tensor, TapeEdge edge) {
 }
 Tensor withoutEdge(const Tensor &tensor) { return edgeOf(tensor).node ? withEdge(tensor, {}) : tensor; }
 
+Tensor afterHooks(const TapeNode &node, uint32_t result, Tensor gradient, const Location &where) {
+  for (const auto &[of, hook] : node.hooks) {
+    if (of != result || !gradient.defined())
+      continue;
+    Tensor changed = hook(gradient);
+    if (!changed.defined())
+      continue;
+    if (changed.spec(where) != gradient.spec(where))
+      throw Error(where, "hook",
+                  "a hook has turned a gradient of " + str(gradient.spec(where)) + " into " + str(changed.spec(where)) +
+                      "; it must keep shape and element type");
+    gradient = std::move(changed);
+  }
+  return gradient;
+}
+
 namespace {
 
 /// One traversal of the tape.
@@ -173,18 +189,8 @@ private:
   }
 
   void callHooks(TapeNode &node, std::vector<Tensor> &given) {
-    for (const auto &[result, hook] : node.hooks) {
-      if (!given[result].defined())
-        continue;
-      Tensor changed = hook(given[result]);
-      if (!changed.defined())
-        continue;
-      if (changed.spec(where) != given[result].spec(where))
-        throw Error(where, "hook",
-                    "a hook has turned a gradient of " + str(given[result].spec(where)) + " into " +
-                        str(changed.spec(where)) + "; it must keep shape and element type");
-      given[result] = std::move(changed);
-    }
+    for (uint32_t result = 0; result < given.size(); ++result)
+      given[result] = afterHooks(node, result, std::move(given[result]), where);
   }
 
   void visit(TapeNode &node, std::vector<Tensor> given) {

@@ -60,6 +60,9 @@ private:
   std::vector<RowGradient> parts; // to be added
 };
 
+/// The gradient of a result of a node after its hooks, which read and replace it.
+Tensor afterHooks(const TapeNode &node, uint32_t result, Tensor gradient, const Location &where);
+
 /// Whether this thread records calls (see NoGrad).
 bool isGradEnabled();
 /// The edge to the node that made a tensor; null if it needs no gradient.

@@ -93,11 +93,13 @@ Tensor PReLU::operator()(const Tensor &x, Location where) const {
 // ---- dropout
 
 void requireProbability(double p, const char *layer, const Location &where) {
-  if (!(p >= 0 && p < 1))
-    throw Error(detail::inScope(where), layer, "the probability " + std::to_string(p) + " must lie in [0, 1)");
+  if (!(p >= 0 && p <= 1))
+    throw Error(detail::inScope(where), layer, "the probability " + std::to_string(p) + " must lie in [0, 1]");
 }
 
 Tensor dropped(const Tensor &x, double p, const Shape &shape, const Location &where) {
+  if (p == 1)
+    return mul(x, 0.0, where);
   detail::Beside scope(x, where);
   Tensor keep = ge(rand(shape, DType::f32, where), p, where);
   return burin::where(keep, mul(x, 1 / (1 - p), where), 0.0, where);

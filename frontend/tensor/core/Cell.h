@@ -25,6 +25,7 @@ struct Cell : Observed {
   std::weak_ptr<Cell> owner;      // prefix of the name: for a slot, its parameter
   size_t retraces = 0;            // because a constant of the graph has changed
   std::weak_ptr<const Mode> mode; // of the module that it is a parameter of
+  std::shared_ptr<Cell> tied;     // the variable that parameters with this cell stand for; null: this one
 
   /// Calls of functions on other threads may store a new value at the same time.
   Tensor value() const {

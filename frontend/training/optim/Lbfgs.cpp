@@ -1,4 +1,5 @@
 #include "burin/ops.h"
+#include "burin/tensor/creation.h"
 #include "burin/tensor/reductions.h"
 #include "burin/training/gradients.h"
 #include "burin/training/optim.h"
@@ -161,6 +162,63 @@ Tensor LBFGS::step(const std::function<Tensor()> &closure, Location where) {
       break;
   }
   return first;
+}
+
+// ---- state dicts
+
+StateDict LBFGS::state_dict() const {
+  NoGrad noGrad;
+  const State &s = *state;
+  auto number = [](double x) { return from_vector(std::vector<double>{x}, Shape{}); };
+  StateDict result{{"param_groups.0.lr", number(s.options.lr)}};
+  if (s.iterations == 0)
+    return result;
+  result.emplace_back("state.0.n_iter", from_vector(std::vector<int64_t>{s.iterations}, Shape{}));
+  result.emplace_back("state.0.t", number(s.length));
+  result.emplace_back("state.0.H_diag", number(s.scale));
+  result.emplace_back("state.0.d", s.direction);
+  result.emplace_back("state.0.prev_flat_grad", s.before);
+  for (size_t i = 0; i < s.changes.size(); ++i) {
+    const std::string index = std::to_string(i);
+    result.emplace_back("state.0.old_dirs." + index, s.changes[i].gradient); // PyTorch's names are the other way round
+    result.emplace_back("state.0.old_stps." + index, s.changes[i].step);
+    result.emplace_back("state.0.ro." + index, number(s.changes[i].curvature));
+  }
+  return result;
+}
+
+void LBFGS::load_state_dict(const StateDict &given, Location where) {
+  const Location place = inScope(where);
+  NoGrad noGrad;
+  int64_t size = 0;
+  for (const Parameter &parameter : state->params)
+    size += int64_t(parameter->numel());
+  const StateDict saved = given.part("state.0.");
+  auto vector = [&](const std::string &name) {
+    const Tensor &value = saved.at(name, place);
+    if (value.shape() != Shape{size})
+      throw Error(place, "load_state_dict",
+                  "the state does not fit this LBFGS: \"state.0." + name + "\" is " + str(value.spec()) +
+                      ", but the parameters have " + std::to_string(size) + " elements; nothing has been changed");
+    return detach(value.to(state->params[0]->device()).to(state->params[0]->dtype()));
+  };
+  State loaded;
+  loaded.params = state->params;
+  loaded.options = state->options;
+  loaded.options.lr = given.at("param_groups.0.lr", place).item(place);
+  if (saved.find("n_iter")) {
+    loaded.iterations = saved.at("n_iter", place).item<int64_t>(place);
+    loaded.length = saved.at("t", place).item(place);
+    loaded.scale = saved.at("H_diag", place).item(place);
+    loaded.direction = vector("d");
+    loaded.before = vector("prev_flat_grad");
+    for (size_t i = 0; saved.find("old_dirs." + std::to_string(i)); ++i) {
+      const std::string index = std::to_string(i);
+      loaded.changes.push_back(
+          {vector("old_stps." + index), vector("old_dirs." + index), saved.at("ro." + index, place).item(place)});
+    }
+  }
+  *state = std::move(loaded);
 }
 
 } // namespace burin::optim

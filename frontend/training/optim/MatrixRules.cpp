@@ -69,16 +69,19 @@ private:
 
 struct MuonRule : Rule<MuonOptions> {
   MuonRule(const char *kind, const std::vector<ParamGroup<MuonOptions>> &given, const Location &where)
-      : Rule(kind, given, where) {
-    for (const Group &group : groups)
-      for (const Member &member : group.members)
-        if (member.parameter->rank() != 2)
-          throw Error(where, kind,
-                      "a parameter is " + str(member.parameter->spec()) +
-                          ", but must be a matrix; give it to another optimiser, such as AdamW");
-    for (const MuonOptions &o : options)
-      if (o.adjust_lr_fn != "original" && o.adjust_lr_fn != "match_rms_adamw")
-        throw Error(where, kind, "adjust_lr_fn must be \"original\" or \"match_rms_adamw\"");
+      : Rule(kind, {}, where) {
+    for (const ParamGroup<MuonOptions> &group : given)
+      add(group, where);
+  }
+  void add(const ParamGroup<MuonOptions> &group, const Location &where) {
+    for (const Parameter &parameter : group.params)
+      if (parameter.defined() && parameter->rank() != 2)
+        throw Error(where, kind,
+                    "a parameter is " + str(parameter->spec()) +
+                        ", but must be a matrix; give it to another optimiser, such as AdamW");
+    if (group.options.adjust_lr_fn != "original" && group.options.adjust_lr_fn != "match_rms_adamw")
+      throw Error(where, kind, "adjust_lr_fn must be \"original\" or \"match_rms_adamw\"");
+    Rule::add(group, where);
   }
   Numbers factors(size_t group, const Tensor &) const override { return {groups[group].lr, groups[group].momentum}; }
   void update(Update &u) const override {
@@ -113,7 +116,13 @@ private:
 
 Adafactor::Adafactor(std::vector<ParamGroup<AdafactorOptions>> groups, Location where)
     : Optimizer(std::make_shared<AdafactorRule>("Adafactor", groups, inScope(where))) {}
+void Adafactor::add_param_group(ParamGroup<AdafactorOptions> group, Location where) {
+  static_cast<AdafactorRule &>(*state).add(group, inScope(where));
+}
 Muon::Muon(std::vector<ParamGroup<MuonOptions>> groups, Location where)
     : Optimizer(std::make_shared<MuonRule>("Muon", groups, inScope(where))) {}
+void Muon::add_param_group(ParamGroup<MuonOptions> group, Location where) {
+  static_cast<MuonRule &>(*state).add(group, inScope(where));
+}
 
 } // namespace burin::optim

@@ -48,9 +48,16 @@ void Optimizer::State::addGroup(const std::vector<Parameter> &params, double lr,
   for (const Parameter &parameter : params) {
     if (!parameter.defined() || !isFloat(parameter->dtype(where)))
       throw Error(where, kind, "a parameter is absent or has integers; only floats can be trained");
+    auto isIt = [&](const Member &member) { return member.parameter.is(parameter); };
+    if (std::ranges::any_of(group.members, isIt) ||
+        std::ranges::any_of(groups, [&](const Group &known) { return std::ranges::any_of(known.members, isIt); }))
+      throw Error(where, kind,
+                  "a parameter, " + str(parameter->spec(where)) +
+                      ", is given twice, and would be updated twice; parameters() of a module has each parameter once");
     group.members.push_back({parameter, {}, -1});
   }
   groups.push_back(std::move(group));
+  ++structure->version;
 }
 
 /// Increments the counters of the updated members; members that are not updated with the others of their counter get a
@@ -65,6 +72,7 @@ void Optimizer::State::count(const std::vector<Member *> &updated, const Tensor 
       all += size_t(std::ranges::count(group.members, counter, &Member::counter));
     int next = counter;
     if (counter < 0 || members.size() < all) {
+      structure->version += counter >= 0; // compiled steps have the former counters
       next = int(counters.size());
       counters.push_back(scalarCell("step", 0, DType::i64, where));
       if (counter >= 0)
@@ -84,6 +92,7 @@ void Optimizer::State::step(const std::vector<Tensor> &gradients, const RowGradi
                             const Tensor &isLeftOut) {
   NoGrad noGrad;
   LocationScope scope(where);
+  detail::observe(structure);
   std::vector<Update> updates;
   std::vector<Member *> updated;
   size_t at = 0;
@@ -254,26 +263,15 @@ public:
     std::vector<Change> changes;
     for (const auto &[name, value] : given)
       add(name, value, changes);
-    std::map<int64_t, int> counters; // by count
-    std::vector<Parameter> cells;
-    for (auto *member : members) {
-      member->slots.clear();
-      member->counter = -1;
-    }
-    for (Change &change : changes) {
-      if (change.cell.defined()) {
+    bool isSame = true; // compiled steps go on with the same slots and counters
+    for (auto *member : members)
+      isSame &= loadSlots(*member, changes);
+    isSame &= loadCounters(changes);
+    for (Change &change : changes)
+      if (change.cell.defined())
         change.cell.set(change.value.to(DType::f64), where);
-      } else if (change.slot == "step") {
-        auto [at, isNew] = counters.try_emplace(change.value.item<int64_t>(where), int(cells.size()));
-        if (isNew)
-          cells.push_back(scalarCell("step", double(at->first), DType::i64, where));
-        change.member->counter = at->second;
-      } else {
-        const Tensor value = detail::following(detach(change.value.to(change.member->parameter->dtype())));
-        change.member->slots.emplace_back(change.slot, Parameter::state(value, change.slot, &change.member->parameter));
-      }
-    }
-    state.counters = std::move(cells);
+    if (!isSame)
+      ++state.structure->version;
   }
 
 private:
@@ -281,6 +279,64 @@ private:
   const Location &where;
   std::vector<std::string> names;
   std::vector<Optimizer::State::Member *> members;
+
+  /// Returns whether the member keeps its slots, with other values.
+  bool loadSlots(Optimizer::State::Member &member, const std::vector<Change> &changes) {
+    std::vector<std::pair<std::string, Tensor>> given;
+    for (const Change &change : changes)
+      if (change.member == &member && change.slot != "step")
+        given.emplace_back(change.slot, detach(change.value.to(member.parameter->dtype())));
+    auto slotOf = [&](const std::string &name) {
+      return std::ranges::find(member.slots, name, &std::pair<std::string, Parameter>::first);
+    };
+    const bool isSame = given.size() == member.slots.size() && std::ranges::all_of(given, [&](const auto &entry) {
+                          auto slot = slotOf(entry.first);
+                          return slot != member.slots.end() && slot->second->spec() == entry.second.spec();
+                        });
+    if (isSame) {
+      for (const auto &[name, value] : given)
+        slotOf(name)->second.set(value, where);
+      return true;
+    }
+    member.slots.clear();
+    for (const auto &[name, value] : given)
+      member.slots.emplace_back(name, Parameter::state(detail::following(value), name, &member.parameter));
+    return false;
+  }
+
+  /// Returns whether members share counters as before, with other values.
+  bool loadCounters(const std::vector<Change> &changes) {
+    std::map<const Optimizer::State::Member *, int64_t> counts;
+    for (const Change &change : changes)
+      if (change.slot == "step" && change.member)
+        counts[change.member] = change.value.item<int64_t>(where);
+    std::map<int, int64_t> known; // counts by counter
+    const bool isSame = std::ranges::all_of(members, [&](const auto *member) {
+      auto count = counts.find(member);
+      if (count == counts.end() || member->counter < 0)
+        return count == counts.end() && member->counter < 0;
+      return known.try_emplace(member->counter, count->second).first->second == count->second;
+    });
+    if (isSame) {
+      for (auto [counter, count] : known)
+        state.counters[size_t(counter)].set(initialValue({DType::i64, {}}, double(count), where), where);
+      return true;
+    }
+    std::map<int64_t, int> counters; // by count
+    std::vector<Parameter> cells;
+    for (auto *member : members) {
+      auto count = counts.find(member);
+      member->counter = -1;
+      if (count == counts.end())
+        continue;
+      auto [at, isNew] = counters.try_emplace(count->second, int(cells.size()));
+      if (isNew)
+        cells.push_back(scalarCell("step", double(at->first), DType::i64, where));
+      member->counter = at->second;
+    }
+    state.counters = std::move(cells);
+    return false;
+  }
 
   [[noreturn]] void fail(const std::string &what) {
     throw Error(where, "load_state_dict",

@@ -79,6 +79,8 @@ struct Optimizer::State {
 
   const char *kind;
   std::vector<Group> groups;
+  /// Its version changes when members get other slots or counters, which code compiled before does not have.
+  std::shared_ptr<detail::Observed> structure = std::make_shared<detail::Observed>();
   /// Numbers of updates, i64[]. Parameters that have always been updated together share a counter.
   std::vector<Parameter> counters;
 
@@ -90,20 +92,37 @@ private:
 template <class Options> struct Rule : Optimizer::State {
   std::vector<Options> options;
   Rule(const char *kind, const std::vector<ParamGroup<Options>> &given, const Location &where) : State(kind) {
-    for (const ParamGroup<Options> &group : given) {
-      options.push_back(group.options);
-      std::optional<double> momentum;
-      if constexpr (requires { group.options.momentum; })
-        momentum = group.options.momentum;
-      else if constexpr (requires { group.options.betas; })
-        momentum = group.options.betas.first;
-      double decay = 0;
-      if constexpr (requires { group.options.weight_decay; })
-        decay = group.options.weight_decay;
-      if (!(group.options.lr >= 0) || !(decay >= 0) || (momentum && !(*momentum >= 0)))
-        throw Error(where, kind, "learning rate, weight decay and momentum must not be negative");
-      addGroup(group.params, group.options.lr, momentum, where);
-    }
+    for (const ParamGroup<Options> &group : given)
+      add(group, where);
+  }
+  /// Throws if options are out of their ranges.
+  void check(const Options &o, const Location &where) const {
+    auto require = [&](bool isGood, const char *what) {
+      if (!isGood)
+        throw Error(where, kind, what);
+    };
+    require(o.lr >= 0, "the learning rate must not be negative");
+    if constexpr (requires { o.weight_decay; })
+      require(o.weight_decay >= 0, "weight_decay must not be negative");
+    if constexpr (requires { o.momentum; })
+      require(o.momentum >= 0, "momentum must not be negative");
+    if constexpr (requires { o.betas; })
+      require(o.betas.first >= 0 && o.betas.first < 1 && o.betas.second >= 0 && o.betas.second < 1,
+              "betas must lie in [0, 1)");
+    if constexpr (requires { o.dampening; })
+      require(!o.nesterov || (o.momentum > 0 && o.dampening == 0), "nesterov needs a momentum and no dampening");
+    if constexpr (requires { o.eps >= 0; })
+      require(o.eps >= 0, "eps must not be negative");
+  }
+  void add(const ParamGroup<Options> &group, const Location &where) {
+    std::optional<double> momentum;
+    if constexpr (requires { group.options.momentum; })
+      momentum = group.options.momentum;
+    else if constexpr (requires { group.options.betas; })
+      momentum = group.options.betas.first;
+    check(group.options, where);
+    addGroup(group.params, group.options.lr, momentum, where);
+    options.push_back(group.options);
   }
 };
 

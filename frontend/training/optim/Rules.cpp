@@ -175,7 +175,10 @@ struct LionRule : Rule<LionOptions> {
 
 #define BURIN_OPTIMIZER(Name, RuleOfIt, Options)                                                                       \
   Name::Name(std::vector<ParamGroup<Options>> groups, Location where)                                                  \
-      : Optimizer(std::make_shared<RuleOfIt>(#Name, groups, inScope(where))) {}
+      : Optimizer(std::make_shared<RuleOfIt>(#Name, groups, inScope(where))) {}                                        \
+  void Name::add_param_group(ParamGroup<Options> group, Location where) {                                              \
+    static_cast<RuleOfIt &>(*state).add(group, inScope(where));                                                        \
+  }
 BURIN_OPTIMIZER(SGD, SgdRule, SgdOptions)
 using AdamRuleOfAdam = AdamRule<AdamOptions, false>;
 using AdamRuleOfAdamW = AdamRule<AdamWOptions, true>;

@@ -31,6 +31,7 @@ struct LRScheduler::State {
   Parameter steps;  // i64[]
 
   void apply(const Location &where) const {
+    detail::observe(optimizer->structure);
     Tensor now = steps->to(DType::f64);
     for (Optimizer::State::Group &group : optimizer->groups) {
       group.lr.set(curve(now, f64Number(group.initialLr)).to(DType::f64), where);

@@ -9,6 +9,9 @@ namespace burin {
 namespace detail {
 struct Cell;
 } // namespace detail
+namespace nn {
+class Module;
+} // namespace nn
 
 /// A named variable for a tensor: a weight, or state such as running statistics and counters. Copies share the
 /// variable.
@@ -30,6 +33,12 @@ public:
   Tensor value() const;
   /// Replaces the value. The shape must stay the same, in a trace also the element type.
   void set(const Tensor &value, Location where = Location::current());
+  /// Makes this parameter and its copies the same variable as `other`, of the same shape: one value, one gradient, one
+  /// parameter for optimisers. state_dict() lists it under both names. Call it before optimisers and jitted functions
+  /// use the parameter. As head.weight = embedding.weight in PyTorch.
+  void tie(const Parameter &other, Location where = Location::current());
+  /// Whether both are the same variable.
+  bool is(const Parameter &other) const { return id() == other.id(); }
   /// Freezes or unfreezes it: a frozen parameter costs no gradient computation or memory.
   void requires_grad_(bool on, Location where = Location::current());
   operator Tensor() const { return value(); }
@@ -43,7 +52,10 @@ public:
 
 private:
   friend class Generator;
-  std::shared_ptr<detail::Cell> cell;
+  friend class nn::Module;
+  const std::shared_ptr<detail::Cell> &variable() const;
+  const void *id() const;
+  std::shared_ptr<detail::Cell> cell; // to be used by variable(), which follows ties
 };
 
 /// Tensors by dotted names, in the order of registration.
@@ -75,12 +87,20 @@ public:
 
   /// Parameters and buffers of this module and its children: {"up.weight", …}.
   StateDict state_dict() const;
-  /// Replaces them. With `strict`, names must match exactly; shapes must always match. All problems are reported
+  /// Replaces them. With `strict`, names must match exactly, except that one name of a tied parameter is enough; shapes
+  /// must always match. All problems are reported
   /// together, and then nothing is changed. Values are converted to the element types of the replaced ones.
   void load_state_dict(const StateDict &state, bool strict = true, Location where = Location::current());
+  /// Each parameter once, also if it is tied to another one or belongs to a module that is registered twice.
   std::vector<Parameter> parameters() const;
   std::vector<std::pair<std::string, Parameter>> named_parameters() const;
+  std::vector<Parameter> buffers() const;
+  std::vector<std::pair<std::string, Parameter>> named_buffers() const;
+  /// Removes the gradients of all parameters.
+  void zero_grad(Location where = Location::current());
 
+  /// The modules that are registered in this one, by name.
+  std::vector<std::pair<std::string, Module>> named_children() const;
   /// This module as "", followed by all descendants by dotted names, parents first. As torch.nn.Module.named_modules.
   std::vector<std::pair<std::string, Module>> named_modules() const;
   /// Calls `function` for all descendants, then for this module. As torch.nn.Module.apply; for initial values:
@@ -129,7 +149,9 @@ private:
   friend class ModuleScope;
   void adopt(std::string name, const Module &child, const Location &where);
   std::string tree() const;
-  void collect(const std::string &prefix, bool withBuffers, std::vector<std::pair<std::string, Parameter>> &into) const;
+  enum class Kind { Parameters, Buffers, All };
+  void collect(const std::string &prefix, Kind kind, std::vector<std::pair<std::string, Parameter>> &into) const;
+  std::vector<std::pair<std::string, Parameter>> distinct(Kind kind) const;
   std::shared_ptr<State> state;
 };
 

@@ -49,7 +49,8 @@ private:
 BURIN_API bool is_grad_enabled();
 
 /// During its lifetime, each eager call of this thread, forward and backward, waits for its result and throws an Error
-/// with the line of the call if it has a NaN or an infinity. Slow. As torch.autograd.detect_anomaly.
+/// with the line of the call if it has a NaN or an infinity. Jitted functions are not compiled: their calls are eager.
+/// Slow. As torch.autograd.detect_anomaly.
 class BURIN_API DetectAnomaly {
 public:
   DetectAnomaly();

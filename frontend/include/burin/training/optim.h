@@ -84,6 +84,8 @@ public:
   SGD(std::vector<Parameter> params, SgdOptions options, Location where = Location::current())
       : SGD({{std::move(params), options}}, where) {}
   explicit SGD(std::vector<ParamGroup<SgdOptions>> groups, Location where = Location::current());
+  /// Adds parameters with options of their own; schedules apply to them, too. As torch.optim.Optimizer.add_param_group.
+  void add_param_group(ParamGroup<SgdOptions> group, Location where = Location::current());
 };
 
 /// Options of Adam. `betas` are the decay rates of the first and second moment; `eps` is added to the square root of
@@ -100,6 +102,8 @@ public:
   explicit Adam(std::vector<Parameter> params, AdamOptions options = {}, Location where = Location::current())
       : Adam({{std::move(params), options}}, where) {}
   explicit Adam(std::vector<ParamGroup<AdamOptions>> groups, Location where = Location::current());
+  /// Adds parameters with options of their own; schedules apply to them, too. As torch.optim.Optimizer.add_param_group.
+  void add_param_group(ParamGroup<AdamOptions> group, Location where = Location::current());
 };
 
 /// Options of AdamW: those of Adam with another default of weight_decay.
@@ -115,6 +119,8 @@ public:
   explicit AdamW(std::vector<Parameter> params, AdamWOptions options = {}, Location where = Location::current())
       : AdamW({{std::move(params), options}}, where) {}
   explicit AdamW(std::vector<ParamGroup<AdamWOptions>> groups, Location where = Location::current());
+  /// Adds parameters with options of their own; schedules apply to them, too. As torch.optim.Optimizer.add_param_group.
+  void add_param_group(ParamGroup<AdamWOptions> group, Location where = Location::current());
 };
 
 /// Options of RMSprop. `alpha` is the decay rate of the mean of squares; `centered` subtracts the square of the mean.
@@ -128,6 +134,8 @@ public:
   explicit RMSprop(std::vector<Parameter> params, RmspropOptions options = {}, Location where = Location::current())
       : RMSprop({{std::move(params), options}}, where) {}
   explicit RMSprop(std::vector<ParamGroup<RmspropOptions>> groups, Location where = Location::current());
+  /// Adds parameters with options of their own; schedules apply to them, too. As torch.optim.Optimizer.add_param_group.
+  void add_param_group(ParamGroup<RmspropOptions> group, Location where = Location::current());
 };
 
 /// Options of Adagrad. The sum of squares begins with initial_accumulator_value; step t uses lr / (1 + (t - 1) ·
@@ -142,6 +150,8 @@ public:
   explicit Adagrad(std::vector<Parameter> params, AdagradOptions options = {}, Location where = Location::current())
       : Adagrad({{std::move(params), options}}, where) {}
   explicit Adagrad(std::vector<ParamGroup<AdagradOptions>> groups, Location where = Location::current());
+  /// Adds parameters with options of their own; schedules apply to them, too. As torch.optim.Optimizer.add_param_group.
+  void add_param_group(ParamGroup<AdagradOptions> group, Location where = Location::current());
 };
 
 struct SparseAdamOptions {
@@ -158,6 +168,8 @@ public:
                       Location where = Location::current())
       : SparseAdam({{std::move(params), options}}, where) {}
   explicit SparseAdam(std::vector<ParamGroup<SparseAdamOptions>> groups, Location where = Location::current());
+  /// Adds parameters with options of their own; schedules apply to them, too. As torch.optim.Optimizer.add_param_group.
+  void add_param_group(ParamGroup<SparseAdamOptions> group, Location where = Location::current());
 };
 
 /// Options of Lion. The first of `betas` is the decay rate of the update whose sign is used, the second that of the
@@ -174,6 +186,8 @@ public:
   explicit Lion(std::vector<Parameter> params, LionOptions options = {}, Location where = Location::current())
       : Lion({{std::move(params), options}}, where) {}
   explicit Lion(std::vector<ParamGroup<LionOptions>> groups, Location where = Location::current());
+  /// Adds parameters with options of their own; schedules apply to them, too. As torch.optim.Optimizer.add_param_group.
+  void add_param_group(ParamGroup<LionOptions> group, Location where = Location::current());
 };
 
 /// Options of Adafactor. `d` limits the root mean square of an update; `eps` are the lower bounds of squares and of the
@@ -192,6 +206,8 @@ public:
   explicit Adafactor(std::vector<Parameter> params, AdafactorOptions options = {}, Location where = Location::current())
       : Adafactor({{std::move(params), options}}, where) {}
   explicit Adafactor(std::vector<ParamGroup<AdafactorOptions>> groups, Location where = Location::current());
+  /// Adds parameters with options of their own; schedules apply to them, too. As torch.optim.Optimizer.add_param_group.
+  void add_param_group(ParamGroup<AdafactorOptions> group, Location where = Location::current());
 };
 
 /// Options of Muon. `adjust_lr_fn` scales lr by the shape of the matrix: by its ratio of rows to columns ("original"),
@@ -211,6 +227,8 @@ public:
   explicit Muon(std::vector<Parameter> params, MuonOptions options = {}, Location where = Location::current())
       : Muon({{std::move(params), options}}, where) {}
   explicit Muon(std::vector<ParamGroup<MuonOptions>> groups, Location where = Location::current());
+  /// Adds parameters with options of their own; schedules apply to them, too. As torch.optim.Optimizer.add_param_group.
+  void add_param_group(ParamGroup<MuonOptions> group, Location where = Location::current());
 };
 
 /// Options of LBFGS. A step ends after max_iter iterations or max_eval evaluations, or when the largest gradient or
@@ -229,6 +247,13 @@ public:
   explicit LBFGS(std::vector<Parameter> params, LbfgsOptions options = {}, Location where = Location::current());
   /// `closure` recomputes the loss, of one element; its gradients are computed here. Returns the first loss.
   Tensor step(const std::function<Tensor()> &closure, Location where = Location::current());
+
+  /// The learning rate, and after a step the direction, its length and the history, by PyTorch's names:
+  /// "param_groups.0.lr", "state.0.d", "state.0.old_dirs.0".
+  StateDict state_dict() const;
+  /// Replaces them; also accepts PyTorch's (see load_pth). Throws, and changes nothing, if vectors do not have the size
+  /// of all parameters together.
+  void load_state_dict(const StateDict &state, Location where = Location::current());
 
 private:
   struct State;
