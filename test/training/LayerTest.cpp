@@ -132,6 +132,32 @@ Layers parametrized() {
           {"SpectralNorm Conv2d train", plain(SpectralNorm(Conv2d(2, 3, 2, {.bias = false})))}};
 }
 
+Layers activations() {
+  return {{"ReLU6", plain(nn::ReLU6())},
+          {"SELU", plain(nn::SELU())},
+          {"CELU", plain(nn::CELU())},
+          {"CELU 0.5", plain(nn::CELU(0.5))},
+          {"Hardtanh", plain(nn::Hardtanh())},
+          {"LogSigmoid", plain(nn::LogSigmoid())},
+          {"Softsign", plain(nn::Softsign())},
+          {"Tanhshrink", plain(nn::Tanhshrink())},
+          {"Softshrink", plain(nn::Softshrink())},
+          {"Hardshrink", plain(nn::Hardshrink())},
+          {"Threshold", plain(nn::Threshold(0.25, -3))},
+          {"GLU", plain(nn::GLU(1))},
+          {"Softmin", plain(nn::Softmin())},
+          {"Unflatten", plain(nn::Unflatten(1, {2, -1}))},
+          {"ConstantPad1d", plain(nn::ConstantPad1d({2, -1}, 0.5))},
+          {"ZeroPad2d", plain(nn::ZeroPad2d({1, 0, 2, 1}))},
+          {"ReflectionPad2d", plain(nn::ReflectionPad2d({1, 2, 3, 0}))},
+          {"ReplicationPad3d", plain(nn::ReplicationPad3d({1, 0, 2, 1, 0, 1}))},
+          {"ReflectionPad1d all", plain(nn::ReflectionPad1d(2))},
+          {"AdaptiveMaxPool1d", plain(nn::AdaptiveMaxPool1d(4))},
+          {"AdaptiveMaxPool2d", plain(nn::AdaptiveMaxPool2d({2, 3}))},
+          {"AdaptiveMaxPool2d larger", plain(nn::AdaptiveMaxPool2d({7, 7}))},
+          {"AdaptiveMaxPool3d", plain(nn::AdaptiveMaxPool3d(2))}};
+}
+
 const std::map<std::string, Tensors> &cases() {
   static const auto all = loadCases("layers.json");
   return all;
@@ -224,9 +250,12 @@ TEST_CASE("transformers are PyTorch's") { checkAll(transformers()); }
 
 TEST_CASE("layers with computed weights are PyTorch's") { checkAll(parametrized()); }
 
+TEST_CASE("activations, pads and adaptive pools are PyTorch's") { checkAll(activations()); }
+
 TEST_CASE("each stored case of a layer is used") {
   CHECK(cases().size() == windows().size() + norms().size() + elements().size() + embeddings().size() +
-                              recurrent().size() + transformers().size() + parametrized().size());
+                              recurrent().size() + transformers().size() + parametrized().size() +
+                              activations().size());
 }
 
 TEST_CASE("a recurrent layer is traced for any length and batch") {
@@ -277,4 +306,38 @@ TEST_CASE("layers refuse what does not fit") {
   CHECK_ERROR(nn::Upsample({})(zeros({1, 2, 3})), "size or scale_factor");
   CHECK_ERROR(nn::PixelShuffle(2)(zeros({6, 2, 2})), "PixelShuffle", "multiple of 4");
   CHECK_ERROR(nn::TransformerEncoderLayer(8, 2, {.activation = "selu"}), "\"selu\"");
+}
+
+TEST_CASE("activations, pads and pools refuse what they cannot compute") {
+  CHECK_ERROR(nn::ZeroPad2d({1, 2, 3}), "3 numbers", "1 or 4");
+  CHECK_ERROR(nn::ZeroPad2d(1)(zeros({3, 4})), "f32[3, 4]", "2 spatial dimensions");
+  CHECK_ERROR(nn::ReflectionPad1d(4)(zeros({1, 1, 3})), "reflect");
+  CHECK_ERROR(nn::AdaptiveMaxPool2d(2)(zeros({1, 1, 0, 3})), "f32[1, 1, 0, 3]", "positive");
+  CHECK_ERROR(trace(nn::AdaptiveMaxPool1d(2), {{f32, {1, 2, Dim("n")}}}), "n", "known");
+  CHECK_ERROR(nn::Hardtanh(2, 1), "min_val");
+  CHECK_ERROR(nn::CELU(0), "alpha");
+  CHECK_ERROR(nn::Softshrink(-1), "lambd");
+}
+
+TEST_CASE("activations keep NaN, element types and empty tensors") {
+  const Tensor x = tensor({-2.0, -0.25, 0.25, 2.0, double(NAN)}).to(f32);
+  auto check = [&](auto layer) {
+    for (DType type : {f32, f16, bf16, f64}) {
+      Tensor y = layer(x.to(type));
+      INFO(layer.kind() << " " << str(y.spec()));
+      CHECK(y.dtype() == type);
+      CHECK(std::isnan(y(4).item()));
+      CHECK(layer(x.to(type)(Slice(0, 0))).shape() == Shape{0});
+    }
+  };
+  check(nn::ReLU6());
+  check(nn::SELU());
+  check(nn::CELU());
+  check(nn::Hardtanh());
+  check(nn::LogSigmoid());
+  check(nn::Softsign());
+  check(nn::Tanhshrink());
+  check(nn::Softshrink());
+  check(nn::Hardshrink());
+  check(nn::Threshold(0, 1));
 }

@@ -8,7 +8,7 @@ import pathlib
 
 import torch
 from torch import nn
-from torch_values import ints, rand, write
+from torch_values import generator, ints, rand, write
 
 cases = {}
 
@@ -151,5 +151,28 @@ def parametrized():
     case("SpectralNorm Conv2d train", spectral_norm(nn.Conv2d(2, 3, 2, bias=False)), rand(2, 2, 4, 3), train=True)
 
 
-windows(), norms(), elements(), embeddings(), recurrent(), transformers(), parametrized()
+def activations():
+    x, line, image, volume = rand(2, 4, 3), rand(2, 4, 9), rand(2, 2, 5, 7), rand(1, 2, 3, 4, 3)
+    for name in ("ReLU6", "SELU", "CELU", "Hardtanh", "LogSigmoid", "Softsign", "Tanhshrink", "Softshrink", "Hardshrink"):
+        case(name, getattr(nn, name)(), 4 * x if name == "ReLU6" else x)
+    case("CELU 0.5", nn.CELU(0.5), x)
+    case("Threshold", nn.Threshold(0.25, -3.0), x)
+    case("GLU", nn.GLU(1), x)
+    case("Softmin", nn.Softmin(-1), x)
+    case("Unflatten", nn.Unflatten(1, (2, -1)), x)
+    case("ConstantPad1d", nn.ConstantPad1d((2, -1), 0.5), line)
+    case("ZeroPad2d", nn.ZeroPad2d((1, 0, 2, 1)), image)
+    case("ReflectionPad2d", nn.ReflectionPad2d((1, 2, 3, 0)), image)
+    case("ReplicationPad3d", nn.ReplicationPad3d((1, 0, 2, 1, 0, 1)), volume)
+    case("ReflectionPad1d all", nn.ReflectionPad1d(2), line)
+    # Without equal elements, among which PyTorch gives the gradient to the first.
+    line, image, volume = ((torch.randperm(x.numel(), generator=generator).double() / 64).reshape(x.shape)
+                           for x in (line, image, volume))
+    case("AdaptiveMaxPool1d", nn.AdaptiveMaxPool1d(4), line)
+    case("AdaptiveMaxPool2d", nn.AdaptiveMaxPool2d((2, 3)), image)
+    case("AdaptiveMaxPool2d larger", nn.AdaptiveMaxPool2d((7, 7)), image)
+    case("AdaptiveMaxPool3d", nn.AdaptiveMaxPool3d(2), volume)
+
+
+windows(), norms(), elements(), embeddings(), recurrent(), transformers(), parametrized(), activations()
 write(pathlib.Path(__file__).parent / "layers.json", cases)

@@ -1,5 +1,6 @@
 // Modules, layers, initial values.
 #pragma once
+#include "burin/nn/activations.h"
 #include "burin/nn/init.h"
 #include "burin/nn/layer.h"
 #include "burin/nn/layers.h"

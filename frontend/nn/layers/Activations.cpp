@@ -1,3 +1,5 @@
+#include "burin/nn/activations.h"
+#include "burin/tensor/composed.h"
 #include "burin/tensor/creation.h"
 #include "frontend/nn/Layer.h"
 #include "frontend/tensor/OnDevice.h"
@@ -19,6 +21,11 @@ BURIN_LAYER(Tanh, tanh(x, where))
 BURIN_LAYER(Hardswish, hardswish(x, where))
 BURIN_LAYER(Hardsigmoid, hardsigmoid(x, where))
 BURIN_LAYER(Identity, x)
+BURIN_LAYER(ReLU6, relu6(x, where))
+BURIN_LAYER(SELU, selu(x, where))
+BURIN_LAYER(LogSigmoid, logsigmoid(x, where))
+BURIN_LAYER(Softsign, softsign(x, where))
+BURIN_LAYER(Tanhshrink, sub(x, tanh(x, where), where))
 #undef BURIN_LAYER
 
 LeakyReLU::LeakyReLU(double negative_slope, Location where)
@@ -57,6 +64,92 @@ LogSoftmax::LogSoftmax(int64_t axis, Location where) : Module("LogSoftmax", wher
 Tensor LogSoftmax::operator()(const Tensor &x, Location where) const {
   ModuleScope inModule(*this);
   return log_softmax(x, axis, where);
+}
+
+CELU::CELU(double alpha, Location where) : Module("CELU", where), alpha(alpha) {
+  if (alpha == 0)
+    throw Error(detail::inScope(where), "CELU", "alpha must not be 0");
+}
+Tensor CELU::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  LocationScope scope(where);
+  return maximum(x, 0.0) + minimum(expm1(x / alpha) * alpha, 0.0);
+}
+
+Hardtanh::Hardtanh(double min_val, double max_val, Location where)
+    : Module("Hardtanh", where), min_val(min_val), max_val(max_val) {
+  if (!(min_val <= max_val))
+    throw Error(detail::inScope(where), "Hardtanh", "min_val must not be above max_val");
+}
+Tensor Hardtanh::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return clamp(x, min_val, max_val, where);
+}
+
+Softshrink::Softshrink(double lambd, Location where) : Module("Softshrink", where), lambd(lambd) {
+  if (!(lambd >= 0))
+    throw Error(detail::inScope(where), "Softshrink", "lambd must not be negative");
+}
+Tensor Softshrink::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  LocationScope scope(where);
+  return burin::where(x > lambd, x - lambd, burin::where(x < -lambd, x + lambd, x * 0.0));
+}
+
+Hardshrink::Hardshrink(double lambd, Location where) : Module("Hardshrink", where), lambd(lambd) {}
+Tensor Hardshrink::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  LocationScope scope(where);
+  return burin::where((x >= -lambd) & (x <= lambd), 0.0, x);
+}
+
+Threshold::Threshold(double threshold, double value, Location where)
+    : Module("Threshold", where), threshold(threshold), value(value) {}
+Tensor Threshold::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  LocationScope scope(where);
+  return burin::where(x <= threshold, value, x);
+}
+
+GLU::GLU(int64_t axis, Location where) : Module("GLU", where), axis(axis) {}
+Tensor GLU::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return glu(x, axis, where);
+}
+
+Softmin::Softmin(int64_t axis, Location where) : Module("Softmin", where), axis(axis) {}
+Tensor Softmin::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return softmax(neg(x, where), axis, where);
+}
+
+// ---- shapes
+
+Unflatten::Unflatten(int64_t axis, Shape sizes, Location where)
+    : Module("Unflatten", where), axis(axis), sizes(std::move(sizes)) {}
+Tensor Unflatten::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  return unflatten(x, axis, sizes, where);
+}
+
+PadNd::PadNd(const char *kind, size_t dimensions, IntList given, std::string mode, double value, const Location &where)
+    : Module(kind, where), padding(std::move(given)), mode(std::move(mode)), value(value) {
+  if (padding.size() == 1)
+    padding.assign(2 * dimensions, padding[0]);
+  if (padding.size() != 2 * dimensions)
+    throw Error(detail::inScope(where), kind,
+                "padding has " + std::to_string(padding.size()) + " numbers, but needs 1 or " +
+                    std::to_string(2 * dimensions));
+  describe(text(padding));
+}
+Tensor PadNd::operator()(const Tensor &x, Location where) const {
+  ModuleScope inModule(*this);
+  const size_t dimensions = padding.size() / 2;
+  if (size_t(x.rank(where)) != dimensions + 2 && size_t(x.rank(where)) != dimensions + 1)
+    throw Error(detail::inScope(where), kind(),
+                "the input is " + burin::str(x.spec(where)) + ", but must be [N, C] or [C], and " +
+                    std::to_string(dimensions) + " spatial dimensions");
+  return detail::padded(x, Padding(padding, where), mode, value);
 }
 
 Flatten::Flatten(int64_t start, int64_t end, Location where) : Module("Flatten", where), start(start), end(end) {}
