@@ -172,6 +172,31 @@ TEST_CASE("loops nest in loops and branches") {
   }
 }
 
+TEST_CASE("a fori_loop between tensors has a gradient if it has a limit") {
+  auto power = [](const Tensor &x, const Tensor &n) {
+    return fori_loop(tensor(1), n, [&](const Tensor &i, const Tensor &y) { return y * x + i.to(f32); }, x, 8);
+  };
+  auto gradient = [&](const Tensor &x, const Tensor &n) { return grad(power(x, n).sum(), {x})[0]; };
+  auto compiled = jit(gradient);
+  const Tensor x = tensor({0.5f, -1.25f, 2.0f});
+  for (int n : {-3, 1, 2, 5, 9}) {
+    Tensor leaf = x.detach().requires_grad_();
+    Tensor expected = ones({3}), value = x; // the derivative of y * x + i is y + x * y'
+    for (int i = 1; i < n; ++i) {
+      expected = value + x * expected;
+      value = value * x + float(i);
+    }
+    CHECK(largestDifference(grad(power(leaf, tensor(n)).sum(), {leaf})[0], expected) < 1e-4);
+    CHECK(largestDifference(compiled(x, tensor(n)), expected) < 1e-4);
+  }
+  CHECK(contains(messageOf([&] { power(x, tensor(10)); }), "more iterations than its limit of 8"));
+  CHECK_ERROR(compiled(x, tensor(10)).wait(), "more iterations than its limit of 8");
+  auto unlimited = jit([](const Tensor &x, const Tensor &n) {
+    return grad(fori_loop(tensor(0), n, [&](const Tensor &, const Tensor &y) { return y * x; }, x).sum(), {x})[0];
+  });
+  CHECK(contains(messageOf([&] { unlimited(x, tensor(2)); }), "give it a limit"));
+}
+
 TEST_CASE("fori_loop counts") {
   auto f = [](const Tensor &x) {
     return fori_loop(2, 6, [](const Tensor &i, const Tensor &x) { return x * 0.5 + i.to(f32); }, x);

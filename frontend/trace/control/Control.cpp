@@ -300,11 +300,15 @@ std::vector<Tensor> detail::countedLoop(int64_t lower, const Dim &upper, const C
 }
 
 std::vector<Tensor> detail::countedLoop(const Tensor &lower, const Tensor &upper, const CountedBody &body,
-                                        const std::vector<Tensor> &initial, const Location &where) {
+                                        const std::vector<Tensor> &initial, std::optional<int64_t> limit,
+                                        const Location &where) {
   const Location place = inScope(where);
-  for (const Tensor &limit : {lower, upper})
-    if (!isInteger(limit.dtype(place)) || limit.rank(place) != 0)
-      throw Error(place, "fori_loop", "a limit is " + str(limit.spec(place)) + ", but must be one integer, as i64[]");
+  for (const Tensor &bound : {lower, upper})
+    if (!isInteger(bound.dtype(place)) || bound.rank(place) != 0)
+      throw Error(place, "fori_loop", "a bound is " + str(bound.spec(place)) + ", but must be one integer, as i64[]");
+  if (limit)
+    check(le(sub(upper.to(DType::i64, place), lower.to(DType::i64, place), place), Tensor(*limit), place),
+          "fori_loop: there are more iterations than its limit of " + std::to_string(*limit), place);
   std::vector<Tensor> values{lower.to(DType::i64, place)};
   values.insert(values.end(), initial.begin(), initial.end());
   auto isBelow = [&](const std::vector<Tensor> &now) { return lt(now[0], upper, place); };
@@ -313,7 +317,7 @@ std::vector<Tensor> detail::countedLoop(const Tensor &lower, const Tensor &upper
     next.insert(next.begin(), add(now[0], Tensor(int64_t(1)), place));
     return next;
   };
-  std::vector<Tensor> last = whileLoop(isBelow, turn, values, std::nullopt, place);
+  std::vector<Tensor> last = whileLoop(isBelow, turn, values, limit, place);
   return {last.begin() + 1, last.end()};
 }
 

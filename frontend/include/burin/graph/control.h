@@ -27,7 +27,8 @@ BURIN_API std::vector<Tensor> whileLoop(const LoopCondition &condition, const Lo
 BURIN_API std::vector<Tensor> countedLoop(int64_t lower, const Dim &upper, const CountedBody &body,
                                           const std::vector<Tensor> &initial, const Location &where);
 BURIN_API std::vector<Tensor> countedLoop(const Tensor &lower, const Tensor &upper, const CountedBody &body,
-                                          const std::vector<Tensor> &initial, const Location &where);
+                                          const std::vector<Tensor> &initial, std::optional<int64_t> limit,
+                                          const Location &where);
 
 /// Values that a loop carries: a Tensor, a std::vector<Tensor>, or a pair or tuple of tensors.
 template <class T>
@@ -90,10 +91,11 @@ auto while_loop(Condition &&condition, Body &&body, const Values &initial, std::
 
 /// Replaces the values by body(i, values) for i = lower … upper - 1, an i64[]; returns the last values. For values see
 /// while_loop. If lower is an integer and upper a size, possibly symbolic, the loop is a scan and has a gradient. If
-/// both are tensors of one i64, it is a while_loop. As jax.lax.fori_loop.
+/// both are tensors of one i64, it is a while_loop, which has a gradient in a trace if `limit` is given: more
+/// iterations than that are an error. As jax.lax.fori_loop.
 template <class Lower, class Upper, class Body, class Values>
 auto fori_loop(const Lower &lower, const Upper &upper, Body &&body, const Values &initial,
-               Location where = Location::current()) {
+               std::optional<int64_t> limit = std::nullopt, Location where = Location::current()) {
   using Carried = detail::Carried<Values>;
   detail::CountedBody turn = [&](const Tensor &i, const std::vector<Tensor> &values) {
     return detail::flatten(detail::callCarrying<Carried>(body, values, i));
@@ -102,7 +104,7 @@ auto fori_loop(const Lower &lower, const Upper &upper, Body &&body, const Values
   if constexpr (std::is_integral_v<Lower> && std::is_convertible_v<Upper, Dim>)
     return detail::unflatten<Carried>(detail::countedLoop(int64_t(lower), Dim(upper), turn, values, where));
   else
-    return detail::unflatten<Carried>(detail::countedLoop(Tensor(lower), Tensor(upper), turn, values, where));
+    return detail::unflatten<Carried>(detail::countedLoop(Tensor(lower), Tensor(upper), turn, values, limit, where));
 }
 
 /// f of each slice of the tensors along dimension 0, stacked along a new dimension 0: f takes one slice of each and
