@@ -327,3 +327,17 @@ TEST_CASE("dropout with probability 1 drops everything") {
   CHECK(x.grad().abs().max().item() == 0);
   CHECK_ERROR(nn::Dropout(1.5), "must lie in [0, 1]");
 }
+
+TEST_CASE("the work of modules") {
+  auto net = nn::Sequential(
+      {{"conv", nn::Conv2d(1, 6, 5)}, {"act", nn::ReLU()}, {"flat", nn::Flatten()}, {"fc", nn::Linear(96, 10)}});
+  const std::string text = str(net, {TensorSpec{f32, {2, 1, 8, 8}}});
+  INFO(text);
+  // conv: 2 * (2 * 6 * 4 * 4) * 25 = 9600; fc: 2 * (2 * 10) * 96 = 3840
+  CHECK(contains(text, "9.6 kFLOP"));
+  CHECK(contains(text, "3.84 kFLOP"));
+  CHECK(contains(text, "13.4 kFLOP"));
+  CHECK(contains(text, "1126"));
+  CHECK(contains(str(net, {TensorSpec{f32, {Dim("n"), 1, 8, 8}}}), "n*4800 FLOP"));
+  CHECK(contains(str(nn::Sequential(nn::Linear(4, 4)), {TensorSpec{f32, {2, 4}}}), "64 FLOP"));
+}

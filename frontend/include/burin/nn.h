@@ -7,4 +7,5 @@
 #include "burin/nn/module.h"
 #include "burin/nn/parametrizations.h"
 #include "burin/nn/recurrent.h"
+#include "burin/nn/summary.h"
 #include "burin/nn/transformer.h"
