@@ -92,3 +92,19 @@ TEST_CASE("errors in a jitted function name the user's line") {
   CHECK(contains(messageOf([&] { f(zeros({2, 3})); }), atLine(__FILE__, __LINE__ - 1)));
   CHECK_ERROR(f(Tensor()), "empty");
 }
+
+TEST_CASE("a jitted function keeps the 64 variants that were used last") {
+  auto f = jit([](const Tensor &x) { return x + 1; });
+  for (int n = 1; n <= 64; ++n)
+    f(ones({n}));
+  CHECK(f.traces() == 64);
+  f(ones({1})); // now used after all others
+  CHECK(f.traces() == 64);
+  f(ones({65})); // takes the place of size 2
+  CHECK(f.traces() == 65);
+  f(ones({1}));
+  f(ones({3}));
+  CHECK(f.traces() == 65);
+  CHECK(f(ones({2}))(0).item() == 2);
+  CHECK(f.traces() == 66);
+}
