@@ -367,7 +367,7 @@ Status PlanRunner::copyToHost(void *to, const void *from, size_t bytes, bool fro
   if (!context.gpu || !fromGpu)
     std::memcpy(to, from, bytes);
   else if (!context.gpu->read(to, from, bytes))
-    return context.gpu->finish();
+    return {ErrorCode::Internal, "the GPU has failed"}; // the end of the run reports the first error of the driver
   return {};
 }
 
