@@ -1,6 +1,7 @@
 #include "test/gpu/driver/Asynchronous.h"
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 namespace burin::test::simt {
@@ -48,6 +49,12 @@ void Order::meet() {
 
 // ---- barriers
 
+/// What each thread of a block has at first: a multiple of 8.
+static uint32_t registersOf(int threads) {
+  constexpr uint32_t kAll = 65536, kMost = 255;
+  return std::min(kAll / uint32_t(threads), kMost) / 8 * 8;
+}
+
 void Asynchronous::start(int threads, Host given) {
   isOn = true;
   host = std::move(given);
@@ -55,6 +62,17 @@ void Asynchronous::start(int threads, Host given) {
   barriers.clear(), arrivals.clear();
   members.assign(size_t(threads), {});
   products.assign(size_t(threads) / fragments::kGroupLanes, {});
+  registers.assign(size_t(threads), registersOf(threads)), registersSite = -1;
+}
+
+void Asynchronous::setRegisters(int thread, uint32_t count, int site) {
+  registers[size_t(thread)] = count, registersSite = site;
+}
+
+void Asynchronous::finish() {
+  const size_t all = registers.size() * registersOf(int(registers.size()));
+  if (std::accumulate(registers.begin(), registers.end(), size_t(0)) > all)
+    host.report(0, registersSite, "warpgroups take more registers than others have left");
 }
 
 void Asynchronous::init(int thread, uintptr_t barrier, uint32_t count, int site) {
@@ -125,6 +143,10 @@ bool Asynchronous::deliver() {
   return true;
 }
 
+bool Asynchronous::isOnItsWay(int thread) const {
+  return std::ranges::any_of(arrivals, [&](const Arrival &a) { return a.thread == thread; });
+}
+
 bool Asynchronous::touches(uintptr_t address, size_t bytes) const {
   auto next = barriers.lower_bound(address);
   if (next != barriers.end() && next->first < address + bytes)
@@ -149,12 +171,12 @@ void Asynchronous::check(int thread, const Product &p, int site) {
     return order.shows(thread, int(write.thread) - 1, write.count) ? "" : "a write that is not shown to a product";
   };
   std::string wrong;
-  for (int line = 0; line < kRows && wrong.empty(); ++line)
+  for (int line = 0; line < kRows && wrong.empty() && !p.isLeftInRegisters; ++line)
     for (int step = 0; step < kSteps && wrong.empty(); step += 8)
       wrong = at(p.left.ofRow(line, step));
-  for (int step = 0; step < kSteps && wrong.empty(); ++step)
-    for (int column = 0; column < 2 * p.sums && wrong.empty(); column += 8)
-      wrong = at(p.right.ofStep(step, column));
+  for (int step = 0; step < kSteps && wrong.empty(); step += p.hasColumns ? 8 : 1)
+    for (int column = 0; column < 2 * p.sums && wrong.empty(); column += p.hasColumns ? 1 : 8)
+      wrong = at(p.ofRight(step, column));
   if (!wrong.empty())
     host.report(thread, site, wrong);
 }
@@ -164,15 +186,16 @@ void Asynchronous::multiply(int first, const std::array<Product, fragments::kGro
   std::deque<Started> &all = products[size_t(first / fragments::kGroupLanes)];
   const Product &product = parts[0];
   const uint32_t number = uint32_t(all.size());
-  if (!product.left.isKnown() || !product.right.isKnown() ||
+  if ((!product.left.isKnown() && !product.isLeftInRegisters) || !product.right.isKnown() ||
       std::ranges::any_of(parts, [&](const Product &other) { return !(other == product); }))
     return host.report(first, site, "a product of matrices that are not known, or not the same for all threads");
   if ((number + 1) * kMostSums + kMostSums >= kTokens)
     return host.report(first, site, "too many products for the emulator");
-  Started &started = all.emplace_back(Started{product, site, {}});
+  Started &started = all.emplace_back(Started{product, site, {}, {}});
   for (int i = 0; i < fragments::kGroupLanes; ++i) {
     if (!members[size_t(first + i)].isFenced)
       host.report(first + i, site, "a product whose sums are not ordered behind other uses of their registers");
+    started.fragments.push_back(parts[size_t(i)].fragment);
     started.sums.emplace_back(sums[size_t(i)], sums[size_t(i)] + product.sums);
     for (uint32_t n = 0; n < uint32_t(product.sums); ++n)
       sums[size_t(i)][n] = std::bit_cast<float>(kToken | ((number + 1) * kMostSums + n));
@@ -202,7 +225,13 @@ void Asynchronous::compute(int first, int warp, size_t number) {
   const int columns = 2 * s.product.sums;
   float left[kWarpRows][kSteps];
   std::vector<float> right(size_t(kSteps * columns));
-  for (int row = 0; row < kWarpRows; ++row)
+  for (int lane = 0; s.product.isLeftInRegisters && lane < kWarp; ++lane)
+    for (int i = 0; i < 8; ++i) {
+      const fragments::Place at = fragments::groupLeftPlace(warp * kWarp + lane, i);
+      const uint32_t both = s.fragments[size_t(warp * kWarp + lane)][size_t(i / 2)];
+      left[at.row % kWarpRows][at.column] = fragments::toFloat(s.product.type, uint16_t(both >> i % 2 * 16));
+    }
+  for (int row = 0; !s.product.isLeftInRegisters && row < kWarpRows; ++row)
     for (int step = 0; step < kSteps; ++step) {
       const uint32_t offset = s.product.left.ofRow(warp * kWarpRows + row, step);
       if (step % 8 == 0)
@@ -211,8 +240,8 @@ void Asynchronous::compute(int first, int warp, size_t number) {
     }
   for (int step = 0; step < kSteps; ++step)
     for (int column = 0; column < columns; ++column) {
-      const uint32_t offset = s.product.right.ofStep(step, column);
-      if (column % 8 == 0)
+      const uint32_t offset = s.product.ofRight(step, column);
+      if ((s.product.hasColumns ? step : column) % 8 == 0)
         host.read(reader, s.site, offset, 16);
       right[size_t(step * columns + column)] = element(offset);
     }

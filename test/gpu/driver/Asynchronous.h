@@ -65,6 +65,8 @@ public:
   /// go on, and brings those of one barrier.
   void arriveLater(int thread, uintptr_t barrier, std::function<void()> land, int site);
   bool deliver();
+  /// Whether a copy that the thread has started has not arrived.
+  bool isOnItsWay(int thread) const;
   /// Set while copies land: the count of the thread when it has started them.
   uint32_t landingCount = 0;
   /// Whether ordinary memory accesses touch a barrier.
@@ -73,10 +75,18 @@ public:
   // ---- products. A warpgroup begins one together; its sums are tokens until the thread has waited.
   struct Product {
     fragments::Element type;
-    fragments::Descriptor left, right;
-    int sums; // of each thread
+    fragments::Descriptor left, right; // the left one is not used if that side is in registers
+    int sums;                          // of each thread
+    bool isLeftInRegisters = false;
+    bool hasColumns = false;               // rows of the right side in memory are columns, not steps
+    std::array<uint32_t, 4> fragment = {}; // this thread's part of the left side
     friend bool operator==(const Product &x, const Product &y) {
-      return x.type == y.type && x.left.bits == y.left.bits && x.right.bits == y.right.bits && x.sums == y.sums;
+      return x.type == y.type && x.left.bits == y.left.bits && x.right.bits == y.right.bits && x.sums == y.sums &&
+             x.isLeftInRegisters == y.isLeftInRegisters && x.hasColumns == y.hasColumns;
+    }
+    /// Where an element of the right side is.
+    uint32_t ofRight(int step, int column) const {
+      return hasColumns ? right.ofRow(column, step) : right.ofStep(step, column);
     }
   };
   void fence(int thread) { members[size_t(thread)].isFenced = true; }
@@ -87,6 +97,12 @@ public:
   void wait(int thread, size_t groups);
   /// Tokens of products that the thread has waited for become their sums.
   void resolve(int thread, float *sums, int count);
+
+  // ---- registers: warpgroups leave some of theirs to others
+  void setRegisters(int thread, uint32_t count, int site);
+  /// A block ends: reports if its warpgroups together have taken more registers than there are; they would wait in
+  /// vain.
+  void finish();
 
 private:
   struct Barrier {
@@ -106,7 +122,8 @@ private:
     Product product;
     int site;
     std::vector<std::vector<float>> sums; // by member of the warpgroup
-    std::array<bool, 4> isDone = {};      // by warp
+    std::vector<std::array<uint32_t, 4>> fragments;
+    std::array<bool, 4> isDone = {}; // by warp
   };
   struct Member {
     bool isFenced = false;
@@ -125,6 +142,8 @@ private:
   std::deque<Arrival> arrivals;
   std::vector<Member> members;
   std::vector<std::deque<Started>> products; // by warpgroup
+  std::vector<uint32_t> registers;           // by thread
+  int registersSite = -1;
 };
 
 } // namespace burin::test::simt

@@ -84,7 +84,46 @@ private:
     places = 0;
     for (Instruction &i : make_early_inc_range(instructions(kernel)))
       instrument(i, info);
+    for (Instruction &i : make_early_inc_range(instructions(kernel)))
+      if (auto *phi = dyn_cast<PHINode>(&i))
+        carryBits(*phi);
+    for (Instruction &i : make_early_inc_range(instructions(kernel)))
+      if (isPairOfBf16(i.getType()) && isa<BitCastInst>(i) && i.getOperand(0)->getType()->isIntegerTy(32))
+        useBits(i);
     makeEntry(kernel, info, name);
+  }
+
+  static bool isPairOfBf16(Type *type) {
+    auto *pair = dyn_cast<FixedVectorType>(type);
+    return pair && pair->getElementType()->isBFloatTy() && pair->getNumElements() == 2;
+  }
+  /// Pairs of bf16 go from block to block as integers: to carry them, code for this processor would convert them by a
+  /// library.
+  void carryBits(PHINode &phi) {
+    if (!isPairOfBf16(phi.getType()))
+      return;
+    b.SetInsertPoint(&phi);
+    PHINode *bits = b.CreatePHI(b.getInt32Ty(), phi.getNumIncomingValues());
+    for (unsigned n = 0; n < phi.getNumIncomingValues(); ++n) {
+      BasicBlock *from = phi.getIncomingBlock(n);
+      const int known = bits->getBasicBlockIndex(from);
+      b.SetInsertPoint(from->getTerminator());
+      bits->addIncoming(known < 0 ? b.CreateBitCast(phi.getIncomingValue(n), b.getInt32Ty())
+                                  : bits->getIncomingValue(unsigned(known)),
+                        from);
+    }
+    b.SetInsertPoint(phi.getParent(), phi.getParent()->getFirstInsertionPt());
+    phi.replaceAllUsesWith(b.CreateBitCast(bits, phi.getType()));
+    phi.eraseFromParent();
+  }
+  /// Users of the pair take its bits.
+  void useBits(Instruction &pair) {
+    Value *bits = pair.getOperand(0);
+    for (User *user : make_early_inc_range(pair.users()))
+      if (auto *back = dyn_cast<BitCastInst>(user); back && back->getType() == bits->getType())
+        back->replaceAllUsesWith(bits);
+      else if (auto *store = dyn_cast<StoreInst>(user))
+        store->setOperand(0, bits);
   }
 
   static bool isUsedIn(const Value &v, const Function &kernel) {
@@ -250,6 +289,9 @@ private:
       return replace(i, call(&simt::commitProducts, b.getVoidTy(), {}));
     case Intrinsic::nvvm_wgmma_wait_group_sync_aligned:
       return replace(i, call(&simt::waitForProducts, b.getVoidTy(), {i.getArgOperand(0)}));
+    case Intrinsic::nvvm_setmaxnreg_inc_sync_aligned_u32:
+    case Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32:
+      return replace(i, call(&simt::setRegisters, b.getVoidTy(), {i.getArgOperand(0), siteOf(i)}));
     case Intrinsic::nvvm_cp_async_commit_group:
       return replace(i, call(&simt::commitCopies, b.getVoidTy(), {}));
     case Intrinsic::nvvm_cp_async_wait_group:
@@ -326,28 +368,48 @@ private:
     takeResult(i, result, 0);
   }
 
+  /// `first`: the operand behind the sums.
+  void convertGroupProduct(CallBase &i, StringRef text, Value *sums, unsigned count, unsigned first) {
+    const std::string shape = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * count) + "k16.f32.";
+    const bool isHalf = text.contains(shape + "f16.f16 "), isInRegisters = i.arg_size() - first == 5;
+    const bool hasColumns = text.contains(isInRegisters ? "%adds, 1, 1, 0;" : "%adds, 1, 1, 0, 0;");
+    if (!(isHalf || text.contains(shape + "bf16.bf16 ")) ||
+        !(hasColumns || text.contains(isInRegisters ? "%adds, 1, 1, 1;" : "%adds, 1, 1, 0, 1;")))
+      throw std::runtime_error("the emulator does not know " + text.str());
+    Value *left = b.getInt64(0), *fragment = ConstantPointerNull::get(b.getPtrTy());
+    if (isInRegisters) {
+      IRBuilder<> entry(&*i.getFunction()->getEntryBlock().getFirstInsertionPt());
+      fragment = entry.CreateAlloca(ArrayType::get(b.getInt32Ty(), 4));
+      for (unsigned n = 0; n < 4; ++n)
+        b.CreateStore(i.getArgOperand(first + n), b.CreateConstGEP1_64(b.getInt32Ty(), fragment, n));
+    } else {
+      left = i.getArgOperand(first);
+    }
+    const auto type = isHalf ? fragments::Element::F16 : fragments::Element::BF16;
+    const int sides = (isInRegisters ? simt::LeftInRegisters : 0) | (hasColumns ? simt::RightHasColumns : 0);
+    call(&simt::multiplyGroup, b.getVoidTy(),
+         {b.getInt32(uint32_t(type)), b.getInt32(uint32_t(sides)), left, fragment, i.getArgOperand(i.arg_size() - 1),
+          sums, b.getInt32(count), siteOf(i)});
+  }
+
   /// Products of warpgroups, and the wait for them, are text that changes f32 registers: the first operands.
   void convertAssembly(CallBase &i, simt::Kernel &info) {
     b.SetInsertPoint(&i);
     info.synchronises = true;
     const StringRef text = cast<InlineAsm>(i.getCalledOperand())->getAsmString();
     const unsigned count = i.getType()->getStructNumElements();
+    const bool isWait = text.starts_with("wgmma.wait_group.sync.aligned "),
+               adds = isWait || text.contains("%adds, 1, 0;");
     IRBuilder<> entry(&*i.getFunction()->getEntryBlock().getFirstInsertionPt());
     Value *sums = entry.CreateAlloca(ArrayType::get(b.getFloatTy(), count));
     for (unsigned n = 0; n < count; ++n)
-      b.CreateStore(i.getArgOperand(n), b.CreateConstGEP1_64(b.getFloatTy(), sums, n));
-    if (text == "wgmma.wait_group.sync.aligned 0;") {
-      call(&simt::finishProducts, b.getVoidTy(), {sums, b.getInt32(count)});
-    } else {
-      const std::string shape = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * count) + "k16.f32.";
-      const bool isHalf = text.contains(shape + "f16.f16 ");
-      if (!(isHalf || text.contains(shape + "bf16.bf16 ")) || !text.contains("%adds, 1, 1, 0, 1;"))
-        throw std::runtime_error("the emulator does not know " + text.str());
-      auto type = isHalf ? fragments::Element::F16 : fragments::Element::BF16;
-      call(&simt::multiplyGroup, b.getVoidTy(),
-           {b.getInt32(uint32_t(type)), i.getArgOperand(count), i.getArgOperand(count + 1), sums, b.getInt32(count),
-            siteOf(i)});
-    }
+      b.CreateStore(adds ? i.getArgOperand(n) : ConstantFP::get(b.getFloatTy(), 0),
+                    b.CreateConstGEP1_64(b.getFloatTy(), sums, n));
+    if (isWait)
+      call(&simt::finishProducts, b.getVoidTy(),
+           {sums, b.getInt32(count), b.getInt64(uint64_t(std::stoul(text.substr(text.find(' ') + 1).str())))});
+    else
+      convertGroupProduct(i, text, sums, count, adds ? count : 0);
     Value *result = PoisonValue::get(i.getType());
     for (unsigned n = 0; n < count; ++n)
       result =

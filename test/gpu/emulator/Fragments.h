@@ -39,6 +39,10 @@ inline constexpr int kGroupLanes = 128;
 constexpr Place groupSumPlace(int thread, int i) {
   return {thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8, i / 4 * 8 + thread % 4 * 2 + i % 2};
 }
+/// Elements of a thread, two of 16 bits per register: the left side of a warpgroup, 64 x 16.
+constexpr Place groupLeftPlace(int thread, int i) {
+  return {thread / kLanes * 16 + leftPlace(thread % kLanes, i).row, leftPlace(thread % kLanes, i).column};
+}
 
 /// A matrix in shared memory as wgmma knows it: eight lines of 64 bytes are a group.
 struct Descriptor {

@@ -93,6 +93,7 @@ namespace {
 
 [[noreturn]] void threadMain() {
   running->function(running->operands, running->sizes, running->scratch, &running->error);
+  checkCopiesAtEnd();
   toScheduler(State::Done, -1);
   std::abort();
 }
@@ -240,6 +241,8 @@ void runBlock() {
     bool done = true;
     for (const Thread &thread : running->threads)
       done &= thread.state == State::Done;
+    if (done && running->asynchronous.isUsed())
+      running->asynchronous.finish();
     if (done)
       return;
     if (!release())

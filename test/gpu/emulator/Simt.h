@@ -66,11 +66,15 @@ void arriveWithCopies(const std::byte *barrier, int32_t site);
 bool waitForPhase(const std::byte *barrier, int32_t parity, int32_t site);
 void showToProducts();
 void beginProducts();
-/// `sums` are replaced.
-void multiplyGroup(fragments::Element, uint64_t left, uint64_t right, float *sums, int32_t count, int32_t site);
+/// `sums` are replaced. `sides`: see below; `fragment` are the four registers of the left side, or null.
+enum Sides : int32_t { LeftInRegisters = 1, RightHasColumns = 2 };
+void multiplyGroup(fragments::Element, int32_t sides, uint64_t left, const uint32_t *fragment, uint64_t right,
+                   float *sums, int32_t count, int32_t site);
 void commitProducts();
 void waitForProducts(int64_t groups);
-void finishProducts(float *sums, int32_t count);
+void finishProducts(float *sums, int32_t count, int64_t groups);
+/// The registers of each thread of the warpgroup from here on.
+void setRegisters(int32_t count, int32_t site);
 
 float exp2Approximately(float x);
 uint32_t roundToTf32(float x);

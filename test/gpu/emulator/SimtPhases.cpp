@@ -1,5 +1,6 @@
 // Barriers in shared memory and products of warpgroups, for threads of the emulator.
 #include "test/gpu/emulator/SimtRunning.h"
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -89,15 +90,29 @@ void beginProducts() { units().fence(running->thread); }
 void commitProducts() { units().commit(running->thread); }
 void waitForProducts(int64_t groups) { units().wait(running->thread, size_t(groups)); }
 
-void multiplyGroup(fragments::Element type, uint64_t left, uint64_t right, float *sums, int32_t count, int32_t site) {
+void multiplyGroup(fragments::Element type, int32_t sides, uint64_t left, const uint32_t *fragment, uint64_t right,
+                   float *sums, int32_t count, int32_t site) {
   ++totals.groupProducts;
-  self().groupProduct = {{type, {left}, {right}, count}, sums};
+  Asynchronous::Product product{
+      type, {left}, {right}, count, (sides & LeftInRegisters) != 0, (sides & RightHasColumns) != 0};
+  if (product.isLeftInRegisters)
+    std::copy_n(fragment, product.fragment.size(), product.fragment.begin());
+  self().groupProduct = {product, sums};
   toScheduler(State::AtGroupProduct, site);
 }
 
-void finishProducts(float *sums, int32_t count) {
-  units().wait(running->thread, 0);
+void finishProducts(float *sums, int32_t count, int64_t groups) {
+  units().wait(running->thread, size_t(groups));
   units().resolve(running->thread, sums, count);
+}
+
+void setRegisters(int32_t count, int32_t site) { units().setRegisters(running->thread, uint32_t(count), site); }
+
+void checkCopiesAtEnd() {
+  const bool isGrouped =
+      std::ranges::any_of(self().groups, [](const std::vector<Copy> &group) { return !group.empty(); });
+  if (isGrouped || !self().copies.empty() || (units().isUsed() && units().isOnItsWay(running->thread)))
+    report("a thread ends before its copies have arrived", -1);
 }
 
 } // namespace burin::test::simt

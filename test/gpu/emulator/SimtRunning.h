@@ -83,6 +83,8 @@ void toScheduler(State state, int32_t site);
 bool together(size_t from, size_t to, State state);
 /// The copies of a thread arrive.
 void land(const std::vector<Copy> &);
+/// When a thread ends: whether its copies have arrived.
+void checkCopiesAtEnd();
 
 /// A block begins whose kernel has barriers in shared memory.
 void startPhases();

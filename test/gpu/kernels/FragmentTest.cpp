@@ -1,9 +1,9 @@
 // The fragments that emulator and interpreter take for those of the hardware are those of CuTe: the layouts of
 // MMA_Traits<SM80_16x8x16_F32F16F16F32_TN, SM80_16x8x8_F32TF32TF32F32_TN, SM80_16x8x32_S32S8S8S32_TN> and
 // Copy_Traits<SM75_U32x4_LDSM_N, SM75_U16x8_LDSM_T> (PyPI nvidia-cutlass 4.2) map a thread and a value to a position,
-// column by column. Those of warpgroups are CLayout_64x128 and what tile_to_shape() makes of Layout_K_SW64_Atom for 64
-// x 32 and of Layout_MN_SW64_Atom for 128 x 64, both of half_t; the descriptor of the latter is GmmaDescriptor with the
-// strides that make_gmma_desc() finds there.
+// column by column. Those of warpgroups are CLayout_64x128, ALayout_64x16 and what tile_to_shape() makes of
+// Layout_K_SW64_Atom for 64 x 32 and of Layout_MN_SW64_Atom for 128 x 64, both of half_t; the descriptor of the latter
+// is GmmaDescriptor with the strides that make_gmma_desc() finds there.
 #include "test/gpu/emulator/Fragments.h"
 #include <catch2/catch.hpp>
 #include <utility>
@@ -38,6 +38,7 @@ const Layout kByteRight{{{4, 32}, {8, 1}}, {{4, 8}, {2, 128}}};         // of 8 
 const Layout kTransposed{{{4, 256}, {8, 16}}, {{16, 1}, {2, 128}}};
 
 const Layout kGroupSum{{{4, 128}, {8, 1}, {4, 16}}, {{2, 64}, {2, 8}, {16, 512}}}; // of 64 x 128
+const Layout kGroupLeft{{{4, 128}, {8, 1}, {4, 16}}, {{2, 64}, {2, 8}, {2, 512}}}; // of 64 x 16
 /// In shared memory, elements: rows, then steps; columns, then steps.
 const Layout kRowsOfSteps{{{8, 32}, {8, 256}}, {{32, 1}}};
 const Layout kStepsOfColumns{{{32, 1}, {4, 2048}}, {{8, 32}, {8, 256}}};
@@ -50,6 +51,9 @@ TEST_CASE("Matrices of warpgroups lie in registers and in shared memory as CuTe 
   for (int thread = 0; thread < kGroupLanes; ++thread)
     for (int i = 0; i < 64; ++i)
       CHECK(groupSumPlace(thread, i).row + 64 * groupSumPlace(thread, i).column == kGroupSum(thread, i));
+  for (int thread = 0; thread < kGroupLanes; ++thread)
+    for (int i = 0; i < 8; ++i)
+      CHECK(groupLeftPlace(thread, i).row + 64 * groupLeftPlace(thread, i).column == kGroupLeft(thread, i));
   constexpr uint32_t kStart = 1024;
   const Descriptor right{0x8000002001000000 | kStart >> 4}, left{0x8000002000010000 | kStart >> 4};
   CHECK((right.isKnown() && right.start() == kStart && right.panelBytes() == 4096 && right.groupBytes() == 512));

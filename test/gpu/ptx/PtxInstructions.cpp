@@ -354,6 +354,7 @@ const std::map<std::string, Find> kFamilies = {
     {"mbarrier", findPhases},
     {"fence", findPhases},
     {"wgmma", findPhases},
+    {"setmaxnreg", findPhases},
     {"call", [](const Parts &, Instruction &) -> Run { return callFunction; }},
     {"ret", [](const Parts &, Instruction &) -> Run { return returnFromFunction; }},
 };

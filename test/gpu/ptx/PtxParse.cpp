@@ -226,7 +226,8 @@ private:
   void addOperands(Instruction &i, const std::string &name, const std::vector<std::string> &operands) {
     const bool isStore = name.starts_with("st."), writesNothing = name.starts_with("bar") || name.starts_with("cp.") ||
                                                                   name.starts_with("mbarrier.init") ||
-                                                                  name.starts_with("wgmma.wait");
+                                                                  name.starts_with("wgmma.wait") ||
+                                                                  name.starts_with("setmaxnreg");
     size_t next = 0;
     for (size_t n = 0; n < operands.size(); ++n) {
       const std::string &text = operands[n];

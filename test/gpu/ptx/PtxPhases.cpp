@@ -57,18 +57,39 @@ void startProduct(Thread &t, const Instruction &i) {
   t.waiting = Waiting::ForGroup;
   t.together = &i;
 }
-/// `target` is the element type.
+void setRegisters(Thread &t, const Instruction &i) {
+  units(t).setRegisters(int(t.index), t.get<uint32_t>(i.from[0]), lineOf(i));
+}
+
+/// A product by its operands: the left side is a descriptor or four registers; its `target` is the element type.
+struct Operands {
+  explicit Operands(Thread &t, const Instruction &i) {
+    std::vector<Operand> all(std::begin(i.from), std::end(i.from));
+    all.insert(all.end(), i.further.begin(), i.further.end());
+    const size_t leftCount =
+        all.size() == 9 ? 4 : 1; // signs of both sides, and for each in memory whether it is turned
+    product = {fragments::Element(i.target), {}, {t.get<uint64_t>(all[leftCount])}, int(i.to.size())};
+    product.isLeftInRegisters = leftCount == 4;
+    for (size_t n = 0; product.isLeftInRegisters && n < leftCount; ++n)
+      product.fragment[n] = t.get<uint32_t>(all[n]);
+    if (!product.isLeftInRegisters)
+      product.left = {t.get<uint64_t>(all[0])};
+    adds = t.get<uint8_t>(all[leftCount + 1]) != 0;
+    product.hasColumns = t.get<uint32_t>(all.back()) == 0;
+  }
+  simt::Asynchronous::Product product;
+  bool adds;
+};
 void multiply(Thread *group, const Instruction &i) {
   std::array<simt::Asynchronous::Product, fragments::kGroupLanes> products;
   std::array<std::vector<float>, fragments::kGroupLanes> sums;
   std::array<float *, fragments::kGroupLanes> pointers;
   for (size_t n = 0; n < products.size(); ++n) {
     Thread &t = group[n];
-    products[n] = {
-        fragments::Element(i.target), {t.get<uint64_t>(i.from[0])}, {t.get<uint64_t>(i.from[1])}, int(i.to.size())};
-    const bool adds = t.get<uint8_t>(i.from[2]) != 0;
+    const Operands operands(t, i);
+    products[n] = operands.product;
     for (const Operand &sum : i.to)
-      sums[n].push_back(adds ? t.get<float>(sum) : 0);
+      sums[n].push_back(operands.adds ? t.get<float>(sum) : 0);
     pointers[n] = sums[n].data();
   }
   units(group[0]).multiply(int(group[0].index), products, pointers, lineOf(i));
@@ -99,6 +120,8 @@ Run findPhases(const Parts &parts, Instruction &i) {
     return commitProducts;
   if (parts == Parts{"wgmma", "wait_group", "sync", "aligned"})
     return waitForProducts;
+  if (parts[0] == "setmaxnreg")
+    return setRegisters;
   const bool isHalf = parts.back() == "f16";
   if (hasShape(parts, i) && parts[1] == "mma_async" && has(parts, "f32") && (isHalf || parts.back() == "bf16")) {
     i.target = uint32_t(isHalf ? fragments::Element::F16 : fragments::Element::BF16);

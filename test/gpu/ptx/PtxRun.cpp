@@ -128,8 +128,11 @@ void runBlock(Launch &l, const std::vector<uint64_t> &arguments) {
     for (Thread &t : l.threads)
       if (t.waiting == Waiting::No)
         advance(t);
-    if (std::ranges::all_of(l.threads, [](const Thread &t) { return t.waiting == Waiting::Ended; }))
+    if (std::ranges::all_of(l.threads, [](const Thread &t) { return t.waiting == Waiting::Ended; })) {
+      if (l.asynchronous.isUsed())
+        l.asynchronous.finish();
       return;
+    }
     if (!release(l))
       throw std::runtime_error(l.kernel.name + ", block " + std::to_string(l.block) +
                                ": threads wait for others in vain");
@@ -217,8 +220,12 @@ void callFunction(Thread &t, const Instruction &i) {
   t.stack.push_back(std::move(frame));
 }
 
-void returnFromFunction(Thread &t, const Instruction &) {
+void returnFromFunction(Thread &t, const Instruction &i) {
   if (t.stack.size() == 1) {
+    const bool isGrouped = std::ranges::any_of(t.groups, [](const std::vector<Copy> &group) { return !group.empty(); });
+    const simt::Asynchronous &units = t.launch->asynchronous;
+    if (isGrouped || !t.copies.empty() || (units.isUsed() && units.isOnItsWay(int(t.index))))
+      fail(t, i, "the thread ends before its copies have arrived");
     t.waiting = Waiting::Ended;
     return;
   }
