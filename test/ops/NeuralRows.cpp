@@ -211,7 +211,37 @@ std::vector<Example> attention(const Row &row, DType dtype) {
   return list;
 }
 
+/// Several tiles of rows and keys, sizes beside and between theirs; tiles of few keys where there are many columns.
+std::vector<Example> attentionOfManyRows(const Row &, DType dtype) {
+  std::vector<Example> list;
+  auto add = [&](Shape q, Shape key, Shape value, Operand mask, Attrs attrs, std::vector<Sizes> runs = {}) {
+    list.push_back({{operand(dtype, std::move(q), kPlain), operand(dtype, std::move(key), kPlain),
+                     operand(dtype, std::move(value), kPlain), std::move(mask)},
+                    std::move(attrs),
+                    std::move(runs)});
+  };
+  const std::vector<Sizes> sizes{
+      {{"b", 2}, {"n", 7}, {"m", 140}}, {{"b", 1}, {"n", 1}, {"m", 1}}, {{"b", 0}, {"n", 4}, {"m", 4}}};
+  add({2, 130, 64}, {2, 260, 64}, {2, 260, 64}, {}, {{"is_causal", true}});
+  add({b, n, 40}, {b, m, 40}, {b, m, 72}, operand(dtype, {n, m}, kPlain), {}, sizes);
+  add({70, 136}, {130, 136}, {130, 200}, {}, {});
+  if (dtype == f16)
+    return list;
+  add({140, 128}, {70, 128}, {70, 128}, operand(boolean, {140, 70}, {}), {{"is_causal", true}});
+  add({66, 8}, {70, 8}, {70, 8}, {}, {{"scale", -0.3}});
+  return list;
+}
+
 } // namespace
+
+Row attentionByWarpgroups() {
+  for (Row row : neuralRows())
+    if (row.op == "scaled_dot_product_attention") {
+      row.types = {f16, bf16}, row.examples = attentionOfManyRows;
+      return row;
+    }
+  throw std::runtime_error("no row of attention");
+}
 
 const std::vector<Row> &neuralRows() {
   const Tolerance normed{.ulps = 4, .epsilons = 64, .zeroSigns = false};

@@ -44,6 +44,8 @@ std::vector<const Row *> allRows();
 /// A row of products in f32 with the bound of operands that are rounded to tf32: two relative errors of 2^-11 for each
 /// product.
 Row roundedToTf32(Row row);
+/// Attention of 16-bit floats with as many query rows as warpgroups of a GPU take.
+Row attentionByWarpgroups();
 
 inline constexpr Draw kModest{-4, 4, Specials::Modest};
 inline const std::vector<DType> kFloats{f32, f64, f16, bf16}, kIntegers{i8, u8, i16, i32, i64},

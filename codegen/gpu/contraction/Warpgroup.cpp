@@ -14,26 +14,51 @@ Value call(KernelBuilder &k, llvm::StringRef name, Type result, ValueRange opera
   return LLVM::CallIntrinsicOp::create(k.b, k.loc, result, k.b.getStringAttr(name), operands).getResult(0);
 }
 
-/// Assembly that changes f32 registers, its operands $0, $1, …; `further` follow those twice as many.
-SmallVector<Value> changeRegisters(KernelBuilder &k, const std::string &text, ArrayRef<Value> registers,
+/// Assembly with f32 registers as results, its operands $0, $1, …; they begin as `before`, unless that is empty.
+/// `further` are the operands behind them.
+SmallVector<Value> changeRegisters(KernelBuilder &k, const std::string &text, size_t count, ArrayRef<Value> before,
                                    ArrayRef<Value> further, llvm::StringRef furtherConstraints) {
   std::string outputs, inputs;
-  for (size_t i = 0; i < registers.size(); ++i) {
+  for (size_t i = 0; i < count; ++i) {
     outputs += i ? ",=f" : "=f";
-    inputs += "," + std::to_string(i);
+    inputs += before.empty() ? "" : "," + std::to_string(i);
   }
-  SmallVector<Value> operands(registers);
+  SmallVector<Value> operands(before);
   llvm::append_range(operands, further);
-  SmallVector<Type> types(registers.size(), k.b.getF32Type());
-  auto all = LLVM::LLVMStructType::getLiteral(k.b.getContext(), types);
+  auto all = LLVM::LLVMStructType::getLiteral(k.b.getContext(), SmallVector<Type>(count, k.b.getF32Type()));
   Value result =
       LLVM::InlineAsmOp::create(k.b, k.loc, all, operands, text, outputs + inputs + furtherConstraints.str(),
                                 /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None, {}, {})
           .getResult(0);
   SmallVector<Value> changed;
-  for (size_t i = 0; i < registers.size(); ++i)
+  for (size_t i = 0; i < count; ++i)
     changed.push_back(LLVM::ExtractValueOp::create(k.b, k.loc, result, int64_t(i)));
   return changed;
+}
+
+/// "$0, $1, …" of so many operands.
+std::string listed(size_t first, size_t count) {
+  std::string text;
+  for (size_t i = first; i < first + count; ++i)
+    text += (i > first ? ", $" : "$") + std::to_string(i);
+  return text;
+}
+
+SmallVector<Value> startProduct(KernelBuilder &k, DType dtype, ArrayRef<Value> left, Value right, RightRows rightRows,
+                                size_t count, ArrayRef<Value> before) {
+  const std::string type = dtype == DType::f16 ? "f16" : "bf16";
+  const size_t first = count + before.size(); // of the operands behind the sums
+  const bool isInRegisters = left.size() > 1;
+  const std::string leftText = isInRegisters ? "{" + listed(first, left.size()) + "}" : listed(first, 1);
+  // Neither side changes its sign. A left side in memory is not transposed; the right side is if its rows are steps.
+  std::string text = "{\n.reg .pred %adds;\nsetp.ne.b32 %adds, " + std::string(before.empty() ? "0" : "1") +
+                     ", 0;\nwgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * count) + "k16.f32." + type + "." +
+                     type + " {" + listed(0, count) + "}, " + leftText + ", " + listed(first + left.size(), 1) +
+                     ", %adds, 1, 1, " + (isInRegisters ? "" : "0, ") + (rightRows == RightRows::Steps ? "1" : "0") +
+                     ";\n}";
+  SmallVector<Value> operands(left);
+  operands.push_back(right);
+  return changeRegisters(k, text, count, before, operands, isInRegisters ? ",r,r,r,r,l" : ",l,l");
 }
 
 } // namespace
@@ -67,6 +92,34 @@ void PhaseBarriers::wait(KernelBuilder &k, Value barrier, Value parity) const {
       [](ValueRange) { return SmallVector<Value>(); });
 }
 
+SliceBarriers SliceBarriers::at(KernelBuilder &k, Value pointer, int64_t stages) {
+  Value second = k.elementPointer({pointer, DType::i64, {}}, k.constant(stages));
+  return {{pointer}, {second}, stages};
+}
+
+void SliceBarriers::init(KernelBuilder &k, int64_t writing, int64_t reading) const {
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    isThere.init(k, stage, writing);
+    isRead.init(k, stage, reading);
+  }
+}
+
+Value SliceBarriers::stageOf(KernelBuilder &k, Value slice) const { return k.rem(slice, k.constant(stages)); }
+
+Value SliceBarriers::parityOf(KernelBuilder &k, Value slice, int64_t phasesLater) const {
+  Value phase = k.add(k.div(slice, k.constant(stages)), k.constant(phasesLater));
+  return arith::TruncIOp::create(k.b, k.loc, k.b.getI32Type(), k.rem(phase, k.constant(2)));
+}
+
+void SliceBarriers::waitUntilThere(KernelBuilder &k, Value slice) const {
+  isThere.wait(k, stageOf(k, slice), parityOf(k, slice, 0));
+}
+
+// The phase before the first one counts as ended.
+void SliceBarriers::waitUntilFree(KernelBuilder &k, Value slice) const {
+  isRead.wait(k, stageOf(k, slice), parityOf(k, slice, 1));
+}
+
 Value matrixDescriptor(KernelBuilder &k, Value pointer, int64_t panelBytes, int64_t groupBytes) {
   // Bits 0-13: address, 16-29: panels, 32-45: groups, all of them in units of 16 bytes; 62-63: 2 for rows of 64 bytes.
   constexpr int64_t kAddresses = (1 << 18) - 1, kUnit = 16;
@@ -77,17 +130,13 @@ Value matrixDescriptor(KernelBuilder &k, Value pointer, int64_t panelBytes, int6
   return arith::OrIOp::create(k.b, k.loc, start, rest);
 }
 
-SmallVector<Value> multiplyMatrices(KernelBuilder &k, DType dtype, Value left, Value right, ArrayRef<Value> sums) {
-  const std::string type = dtype == DType::f16 ? "f16" : "bf16", columns = std::to_string(2 * sums.size());
-  std::string registers;
-  for (size_t i = 0; i < sums.size(); ++i)
-    registers += (i ? ", $" : "$") + std::to_string(i);
-  auto further = [&](size_t i) { return "$" + std::to_string(2 * sums.size() + i); };
-  // Sums are added to; neither side changes its sign; the right side alone is transposed.
-  std::string text = "{\n.reg .pred %adds;\nsetp.ne.b32 %adds, 1, 0;\nwgmma.mma_async.sync.aligned.m64n" + columns +
-                     "k16.f32." + type + "." + type + " {" + registers + "}, " + further(0) + ", " + further(1) +
-                     ", %adds, 1, 1, 0, 1;\n}";
-  return changeRegisters(k, text, sums, {left, right}, ",l,l");
+SmallVector<Value> multiplyMatrices(KernelBuilder &k, DType dtype, ArrayRef<Value> left, Value right,
+                                    RightRows rightRows, ArrayRef<Value> sums) {
+  return startProduct(k, dtype, left, right, rightRows, sums.size(), sums);
+}
+SmallVector<Value> multiplyMatrices(KernelBuilder &k, DType dtype, ArrayRef<Value> left, Value right,
+                                    RightRows rightRows, int64_t count) {
+  return startProduct(k, dtype, left, right, rightRows, size_t(count), {});
 }
 
 void beginProducts(KernelBuilder &k) { call(k, "llvm.nvvm.wgmma.fence.sync.aligned", {}); }
@@ -98,10 +147,18 @@ void waitForProducts(KernelBuilder &k, int64_t groups) {
   call(k, "llvm.nvvm.wgmma.wait_group.sync.aligned", most);
 }
 
-SmallVector<Value> finishProducts(KernelBuilder &k, ArrayRef<Value> sums) {
-  return changeRegisters(k, "wgmma.wait_group.sync.aligned 0;", sums, {}, ",~{memory}");
+SmallVector<Value> finishProducts(KernelBuilder &k, ArrayRef<Value> sums, int64_t groups) {
+  const std::string text = "wgmma.wait_group.sync.aligned " + std::to_string(groups) + ";";
+  return changeRegisters(k, text, sums.size(), sums, {}, ",~{memory}");
 }
 
 void showToProducts(KernelBuilder &k) { call(k, "llvm.nvvm.fence.proxy.async.shared_cta", {}); }
+
+void takeRegisters(KernelBuilder &k, int64_t count) {
+  call(k, "llvm.nvvm.setmaxnreg.inc.sync.aligned.u32", word(k, int32_t(count)));
+}
+void leaveRegisters(KernelBuilder &k, int64_t count) {
+  call(k, "llvm.nvvm.setmaxnreg.dec.sync.aligned.u32", word(k, int32_t(count)));
+}
 
 } // namespace burin::codegen

@@ -25,23 +25,54 @@ private:
   Value at(KernelBuilder &, Value barrier) const;
 };
 
+/// Barriers of slices that some threads write to shared memory and others read: slice i lies in stage i % stages.
+struct SliceBarriers {
+  PhaseBarriers isThere, isRead; // per stage
+  int64_t stages;
+
+  static int64_t bytes(int64_t stages) { return 2 * stages * PhaseBarriers::kBytes; }
+  static SliceBarriers at(KernelBuilder &, Value pointer, int64_t stages);
+  /// By one thread, before a barrier of the block. Counts of the arrivals per slice.
+  void init(KernelBuilder &, int64_t writing, int64_t reading) const;
+  Value stageOf(KernelBuilder &, Value slice) const;
+  /// Waits until the slice has been written.
+  void waitUntilThere(KernelBuilder &, Value slice) const;
+  /// Waits until the slice that was in the stage of this one has been read.
+  void waitUntilFree(KernelBuilder &, Value slice) const;
+
+private:
+  Value parityOf(KernelBuilder &, Value slice, int64_t phasesLater) const;
+};
+
 /// What wgmma knows a matrix in shared memory by, an i64: rows of 64 bytes in the order of SwizzledTile. Eight rows are
 /// a group; `groupBytes` lie between one and the next, `panelBytes` between the columns of 64 bytes and the next ones.
 /// The address is a multiple of 512. It can be moved on by adding sixteenths of bytes.
 Value matrixDescriptor(KernelBuilder &, Value pointer, int64_t panelBytes, int64_t groupBytes);
 
-/// sums + left * right of a warpgroup: 64 rows by twice as many columns as there are sums, 16 steps. Rows of the left
-/// side in memory are rows, those of the right side are steps. The sums are there after finishProducts().
-SmallVector<Value> multiplyMatrices(KernelBuilder &, DType, Value left, Value right, ArrayRef<Value> sums);
+/// What the rows of the right side in shared memory are.
+enum class RightRows { Steps, Columns };
+/// sums + left * right of a warpgroup: 64 rows by twice as many columns as there are sums, 16 steps. The left side is a
+/// descriptor, whose rows in memory are rows, or each warp's 16 rows as four registers of a left operand of
+/// mma.m16n8k16. The sums are there after finishProducts().
+SmallVector<Value> multiplyMatrices(KernelBuilder &, DType, ArrayRef<Value> left, Value right, RightRows,
+                                    ArrayRef<Value> sums);
+/// The same without earlier sums; `count` sums.
+SmallVector<Value> multiplyMatrices(KernelBuilder &, DType, ArrayRef<Value> left, Value right, RightRows,
+                                    int64_t count);
 /// Orders products behind what the thread has done with the registers of their sums.
 void beginProducts(KernelBuilder &);
 /// The products since the last time form a group.
 void commitProducts(KernelBuilder &);
 /// Waits until at most so many of the last groups still read shared memory.
 void waitForProducts(KernelBuilder &, int64_t groups);
-/// Waits for all groups.
-SmallVector<Value> finishProducts(KernelBuilder &, ArrayRef<Value> sums);
+/// Waits for all groups but the last ones; returns the sums of those that are waited for.
+SmallVector<Value> finishProducts(KernelBuilder &, ArrayRef<Value> sums, int64_t groups = 0);
 /// Products see in shared memory what this thread sees there.
 void showToProducts(KernelBuilder &);
+
+/// Sets how many registers each thread of this warpgroup may have from here on, a multiple of 8. More are there when
+/// other warpgroups of the block have left them.
+void takeRegisters(KernelBuilder &, int64_t count);
+void leaveRegisters(KernelBuilder &, int64_t count);
 
 } // namespace burin::codegen

@@ -33,8 +33,8 @@ public:
                        ArrayRef<Value> results)
       : ContractionSides(e, op), e(e), p(e, a), body(body), results(results), dtype(dtypeOf(op.getLhs())),
         tileColumns(passes::warpgroupTileColumns(op)), panels(tileColumns / panelWidth), pool(sharedPool(k)),
-        leftTile{pool, dtype}, rightTile{inPool(leftBytes()), dtype}, isThere{inPool(leftBytes() + rightBytes())},
-        isRead{inPool(leftBytes() + rightBytes() + kStages * PhaseBarriers::kBytes)} {}
+        leftTile{pool, dtype}, rightTile{inPool(leftBytes()), dtype},
+        barriers(SliceBarriers::at(k, inPool(leftBytes() + rightBytes()), kStages)) {}
 
   GpuLaunch emit() {
     Dim rowTiles = ceildiv(rows, kRows), columnTiles = ceildiv(columns, tileColumns);
@@ -44,12 +44,8 @@ public:
     group = shuffleFirst(k, k.div(thread, k.constant(kWarpgroup))); // all lanes have the same: LLVM sees it so
     slices = k.dim(ceildiv(depth, kSlice));
     canCopy = copiesPieces(kPiece);
-    k.when(k.compare(arith::CmpIPredicate::eq, thread, k.constant(0)), [&] {
-      for (int64_t stage = 0; stage < kStages; ++stage) {
-        isThere.init(k, stage, kWarpgroup);
-        isRead.init(k, stage, kMultiplying * kWarpgroup / kWarp);
-      }
-    });
+    k.when(k.compare(arith::CmpIPredicate::eq, thread, k.constant(0)),
+           [&] { barriers.init(k, kWarpgroup, kMultiplying * kWarpgroup / kWarp); });
     barrier(k);
     Value multiplies = isBelow(group, k.constant(kMultiplying));
     k.unless(multiplies, [&] { fillAll(); });
@@ -60,7 +56,7 @@ public:
     k.when(multiplies, [&] { stage(sums); });
     barrier(k);
     finish();
-    const int64_t stages = leftBytes() + rightBytes() + 2 * kStages * PhaseBarriers::kBytes;
+    const int64_t stages = leftBytes() + rightBytes() + SliceBarriers::bytes(kStages);
     return {.blocks = batches * rowTiles * columnTiles,
             .threads = kThreads,
             .sharedBytes = std::max(stages, kRows * pitch() * int64_t(sizeof(float)))};
@@ -84,13 +80,6 @@ private:
   int64_t rightBytes() const { return kStages * panels * kSlice * kLineBytes; }
   int64_t pitch() const { return tileColumns + kSkewed; }
   Value inPool(int64_t bytes) { return k.elementPointer({pool, DType::i8, {}}, k.constant(bytes)); }
-  Value stageOf(Value slice) { return k.rem(slice, k.constant(kStages)); }
-  /// Of the phase that a slice belongs to, in all barriers.
-  Value parityOf(Value slice, bool before = false) {
-    Value phase = k.div(slice, k.constant(kStages));
-    Value parity = k.rem(before ? k.add(phase, k.constant(1)) : phase, k.constant(2));
-    return arith::TruncIOp::create(k.b, k.loc, k.b.getI32Type(), parity);
-  }
 
   // ---- the warpgroup that copies
 
@@ -100,17 +89,17 @@ private:
     for (int64_t row = 0; row < kRows; row += kAtOnce)
       copiedRows.push_back(leftRow(batch, k.add(firstRow, rowOf(row))));
     k.loop(k.constant(0), slices, k.constant(1), [&](Value slice) {
-      Value stage = stageOf(slice), from = k.mul(slice, k.constant(kSlice));
-      isRead.wait(k, stage, parityOf(slice, /*before=*/true));
+      Value stage = barriers.stageOf(k, slice), from = k.mul(slice, k.constant(kSlice));
+      barriers.waitUntilFree(k, slice);
       auto oneByOne = [&] {
         fillLeft(stage, from), fillRight(stage, from);
-        isThere.arrive(k, stage);
+        barriers.isThere.arrive(k, stage);
       };
       if (!canCopy)
         return oneByOne();
       k.when(canCopy, [&] {
         copyLeft(stage, from, copiedRows), copyRight(stage, from);
-        isThere.arriveWithCopies(k, stage);
+        barriers.isThere.arriveWithCopies(k, stage);
       });
       k.unless(canCopy, oneByOne);
     });
@@ -191,8 +180,8 @@ private:
     Value left = k.add(matrixDescriptor(k, leftTile.pointer, kUnit, kGroupBytes), ownRows);
     Value right = matrixDescriptor(k, rightTile.pointer, kSlice * kLineBytes, kGroupBytes);
     SmallVector<Value> sums = k.loop(k.constant(0), slices, k.constant(1), zeros, [&](Value slice, ValueRange carried) {
-      Value stage = stageOf(slice);
-      isThere.wait(k, stage, parityOf(slice));
+      Value stage = barriers.stageOf(k, slice);
+      barriers.waitUntilThere(k, slice);
       showToProducts(k);
       beginProducts(k);
       Value leftOfStage = k.add(left, k.mul(stage, k.constant(kLeftStage)));
@@ -201,13 +190,13 @@ private:
       for (int64_t step = 0; step < kSlice; step += kSteps) {
         int64_t half = step / kLine * kRows * kLineBytes, inHalf = step % kLine * 2;
         sums = multiplyMatrices(k, dtype, k.add(leftOfStage, k.constant((half + inHalf) / kUnit)),
-                                k.add(rightOfStage, k.constant(step * kLineBytes / kUnit)), sums);
+                                k.add(rightOfStage, k.constant(step * kLineBytes / kUnit)), RightRows::Steps, sums);
       }
       commitProducts(k);
       waitForProducts(k, 1); // the slice before has been read
       Value isFirst = k.compare(arith::CmpIPredicate::eq, lane, k.constant(0));
       k.when(both(isFirst, isBelow(k.constant(0), slice)),
-             [&] { isRead.arrive(k, stageOf(k.sub(slice, k.constant(1)))); });
+             [&] { barriers.isRead.arrive(k, barriers.stageOf(k, k.sub(slice, k.constant(1)))); });
       return sums;
     });
     return finishProducts(k, sums);
@@ -266,7 +255,7 @@ private:
   int64_t tileColumns, panels;
   Value pool;
   SwizzledTile leftTile, rightTile;
-  PhaseBarriers isThere, isRead; // per stage
+  SliceBarriers barriers;
   Value firstRow, firstColumn, batch, thread, lane, member, group, slices, canCopy;
 };
 

@@ -82,18 +82,40 @@ bool isWarpgroupContraction(const KernelBody &body) {
   return fillsTiles && contractionTiles(op, kWarpgroupTileRows, kColumns).count() >= kFewTiles;
 }
 
-bool isTensorCoreAttention(const KernelBody &body) {
+/// The op of an attention whose operands and result are of one type of 16-bit floats, with static depth and width; or
+/// null.
+static ScaledDotProductAttentionOp attentionOf16Bits(const KernelBody &body) {
   auto op = body.first<ScaledDotProductAttentionOp>();
   if (!op || !body.space())
-    return false;
+    return {};
   DType type = dtypeOf(op.getQuery());
   Dim depth = shapeOf(op.getQuery()).back(), width = shapeOf(op.getResult()).back();
-  if ((type != DType::f16 && type != DType::bf16) || dtypeOf(op.getKey()) != type || dtypeOf(op.getValue()) != type ||
-      dtypeOf(op.getResult()) != type || !depth.isStatic() || !width.isStatic())
+  const bool isOneType =
+      dtypeOf(op.getKey()) == type && dtypeOf(op.getValue()) == type && dtypeOf(op.getResult()) == type;
+  if ((type != DType::f16 && type != DType::bf16) || !isOneType || !depth.isStatic() || !width.isStatic())
+    return {};
+  return depth.value() > 0 && width.value() > 0 ? op : ScaledDotProductAttentionOp();
+}
+
+bool isWarpgroupAttention(const KernelBody &body) {
+  auto op = attentionOf16Bits(body);
+  if (!op)
     return false;
-  auto blocks = [](const Dim &d) { return (d.value() + kTensorCoreBlock - 1) / kTensorCoreBlock; };
-  return depth.value() > 0 && width.value() > 0 && width.value() <= kMostTensorCoreWidth &&
-         blocks(depth) + blocks(width) <= kMostTensorCoreBlocks;
+  constexpr int64_t kCopied = 8; // elements of 16 bytes
+  Shape shape = shapeOf(op.getResult());
+  Dim rows = shape[shape.size() - 2];
+  auto isAllowed = [](int64_t columns) { return columns % kCopied == 0 && columns <= kMostWarpgroupColumns; };
+  return isAllowed(shapeOf(op.getQuery()).back().value()) && isAllowed(shape.back().value()) &&
+         !(rows.isStatic() && rows.value() < kFewestWarpgroupRows);
+}
+
+bool isTensorCoreAttention(const KernelBody &body) {
+  auto op = attentionOf16Bits(body);
+  if (!op)
+    return false;
+  const int64_t depth = shapeOf(op.getQuery()).back().value(), width = shapeOf(op.getResult()).back().value();
+  auto blocks = [](int64_t columns) { return (columns + kTensorCoreBlock - 1) / kTensorCoreBlock; };
+  return width <= kMostTensorCoreWidth && blocks(depth) + blocks(width) <= kMostTensorCoreBlocks;
 }
 
 bool isGpuAttention(const KernelBody &body) {

@@ -14,6 +14,9 @@ inline constexpr int64_t kMostAttentionColumns = 256;
 inline constexpr int64_t kMostTensorCoreWidth = 192;
 /// Columns of a block in shared memory of such an attention, and the most blocks of keys and values together.
 inline constexpr int64_t kTensorCoreBlock = 32, kMostTensorCoreBlocks = 12;
+/// Most columns of queries, and of values, of an attention by warpgroups; the fewest query rows: one more than half a
+/// tile.
+inline constexpr int64_t kMostWarpgroupColumns = 256, kFewestWarpgroupRows = 65;
 
 /// Rows of the result per block of a contraction by warpgroups.
 inline constexpr int64_t kWarpgroupTileRows = 128;
@@ -42,6 +45,8 @@ bool isByteContraction(const KernelBody &);
 bool isTf32Contraction(const KernelBody &);
 /// A contraction on tensor cores with many large tiles, whose left operand may allow copies of 16 bytes.
 bool isWarpgroupContraction(const KernelBody &);
+/// Attention in 16-bit floats on tensor cores with many query rows, whose operands may allow copies of 16 bytes.
+bool isWarpgroupAttention(const KernelBody &);
 /// Attention in 16-bit floats with static depth and width, at most 384 together.
 bool isTensorCoreAttention(const KernelBody &);
 /// Attention of any element type with few value columns.

@@ -77,6 +77,9 @@ struct Registered {
     static const Row narrow = narrowTiles();
     Catch::AutoReg(new GpuRowCase(narrow, kHopper), CATCH_INTERNAL_LINEINFO, "",
                    Catch::NameAndTags("gpu: matmul in narrow tiles on sm_90a", "[gpu]"));
+    static const Row attention = attentionByWarpgroups();
+    Catch::AutoReg(new GpuRowCase(attention, kHopper), CATCH_INTERNAL_LINEINFO, "",
+                   Catch::NameAndTags("gpu: " + attention.op + " on sm_90a", "[gpu]"));
     static std::deque<Row> hopper, tf32;
     for (const Row &row : contractionRows())
       Catch::AutoReg(new GpuRowCase(tf32.emplace_back(roundedToTf32(row)), kTf32), CATCH_INTERNAL_LINEINFO, "",

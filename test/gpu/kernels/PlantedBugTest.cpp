@@ -41,6 +41,7 @@ bool isWaiting(llvm::Instruction &i) {
   case llvm::Intrinsic::nvvm_wgmma_fence_sync_aligned:
   case llvm::Intrinsic::nvvm_wgmma_commit_group_sync_aligned:
   case llvm::Intrinsic::nvvm_wgmma_wait_group_sync_aligned:
+  case llvm::Intrinsic::nvvm_setmaxnreg_dec_sync_aligned_u32:
     return true;
   default:
     return false;
@@ -74,8 +75,10 @@ llvm::Value *valueWithout(llvm::Instruction &i) {
   if (call && call->isInlineAsm()) {
     llvm::IRBuilder<> b(&i);
     llvm::Value *same = llvm::PoisonValue::get(i.getType());
+    const bool hasEarlier = call->getArgOperand(0)->getType()->isFloatTy(); // a product without earlier sums: zeros
     for (unsigned n = 0; n < i.getType()->getStructNumElements(); ++n)
-      same = b.CreateInsertValue(same, call->getArgOperand(n), n);
+      same =
+          b.CreateInsertValue(same, hasEarlier ? call->getArgOperand(n) : llvm::ConstantFP::get(b.getFloatTy(), 0), n);
     return same;
   }
   return llvm::ConstantInt::get(i.getType(), i.getType()->isIntegerTy(1));
@@ -190,7 +193,7 @@ void buildWarpgroupProduct(Graph &g) {
   g.output(g.apply("matmul", {g.input({bf16, {Dim("rows"), 328}}), g.input({bf16, {328, 72}})})[0]);
 }
 void buildAttention(Graph &g) {
-  Graph::Value q = g.input({f16, {70, 40}}), k = g.input({f16, {140, 40}}), v = g.input({f16, {140, 24}});
+  Graph::Value q = g.input({f16, {60, 40}}), k = g.input({f16, {140, 40}}), v = g.input({f16, {140, 24}});
   g.output(g.apply("scaled_dot_product_attention", {q, k, v, Graph::none})[0]);
 }
 

@@ -69,6 +69,9 @@ struct Registered {
     for (const Row &row : contractionRows())
       Catch::AutoReg(new PtxRowCase(tf32.emplace_back(roundedToTf32(row)), "cuda-sm_80+ptx+tf32"),
                      CATCH_INTERNAL_LINEINFO, "", Catch::NameAndTags("ptx: " + row.op + " in tf32", "[gpu]"));
+    static const Row attention = attentionByWarpgroups();
+    Catch::AutoReg(new PtxRowCase(attention, "cuda-sm_90a+ptx"), CATCH_INTERNAL_LINEINFO, "",
+                   Catch::NameAndTags("ptx: " + attention.op + " on sm_90a", "[gpu]"));
     static std::deque<Row> hopper; // what runs by warpgroups
     for (Row row : contractionRows()) {
       std::erase_if(row.types, [](DType type) { return type != f16 && type != bf16; });

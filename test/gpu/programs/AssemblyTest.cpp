@@ -88,6 +88,23 @@ TEST_CASE("assembly: products and attention on tensor cores, thin products", "[g
   checkKernels(trace(products, specs), 4, kAllRegisters);
 }
 
+TEST_CASE("assembly: attention by warpgroups", "[gpu]") {
+  std::vector<TensorSpec> specs;
+  for (int64_t columns : {64, 128, 256})
+    for (int64_t length : {600, 700})
+      specs.push_back({bf16, {8, length, columns}});
+  specs.push_back({boolean, {600, 700}});
+  auto heads = [](const std::vector<Tensor> &x) {
+    std::vector<Tensor> results;
+    for (size_t i = 0; i < 6; i += 2)
+      for (bool isCausal : {false, true})
+        results.push_back(scaled_dot_product_attention(x[i], x[i + 1], x[i + 1], std::nullopt, isCausal));
+    results.push_back(scaled_dot_product_attention(x[2], x[3], x[3], x[6]));
+    return results;
+  };
+  checkKernels(trace(heads, specs), 7, kAllRegisters, {"cuda-sm_90a+ptx"});
+}
+
 TEST_CASE("assembly: products and convolutions in tf32", "[gpu]") {
   std::vector<TensorSpec> specs{{f32, {Dim("rows"), 512}}, {f32, {512, 256}},      {f32, {70, 33}},
                                 {f32, {33, 66}},           {f32, {2, 64, 30, 30}}, {f32, {64, 64, 3, 3}}};

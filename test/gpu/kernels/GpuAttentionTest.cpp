@@ -1,0 +1,54 @@
+// Attention by warpgroups whose operands are transposed: asynchronous copies if columns are adjacent, single elements
+// otherwise.
+#include "test/gpu/emulator/Emulate.h"
+#include "test/gpu/emulator/Simt.h"
+#include "test/ops/Graph.h"
+#include "test/ops/Values.h"
+#include <catch2/catch.hpp>
+
+using namespace burin;
+using namespace burin::test;
+using Ints = std::vector<int64_t>;
+
+namespace {
+
+/// Compares with the interpreter; whether asynchronous copies have been used. `shapes` are those of the inputs.
+bool copiesPieces(Graph &g, const std::vector<Ints> &shapes) {
+  auto compiled =
+      g.compile("cuda-sm_90a+ptx", [](burin::codegen::CompileOptions &options) { options.emulate = emulated; });
+  Random random(3);
+  Tensors inputs;
+  for (const Ints &shape : shapes)
+    inputs.push_back(randomTensor(bf16, shape, {-2, 2}, Mood::Plain, random));
+  simt::Counters before = simt::counters();
+  INFO(g.text());
+  CHECK(difference(compiled->run(inputs)[0], g.interpret(inputs)[0],
+                   {.ulps = 4, .epsilons = 128, .zeroSigns = false}) == "");
+  for (const std::string &error : simt::takeErrors())
+    FAIL_CHECK(error);
+  CHECK(simt::counters().groupProducts > before.groupProducts);
+  return simt::counters().copies > before.copies;
+}
+
+void attend(Graph &g, Graph::Value q, Graph::Value k, Graph::Value v) {
+  g.output(g.apply("scaled_dot_product_attention", {q, k, v, Graph::none})[0]);
+}
+
+} // namespace
+
+TEST_CASE("Attention by warpgroups reads heads that alternate in memory by asynchronous copies", "[gpu]") {
+  Graph g;
+  auto heads = [&](int64_t length) { // [length, heads, columns]
+    return g.apply("transpose", {g.input({bf16, {length, 2, 24}})}, {{"perm", Ints{1, 0, 2}}})[0];
+  };
+  Graph::Value q = heads(70), k = heads(40), v = heads(40);
+  attend(g, q, k, v);
+  CHECK(copiesPieces(g, {{70, 2, 24}, {40, 2, 24}, {40, 2, 24}}));
+}
+
+TEST_CASE("Attention by warpgroups reads transposed keys one by one", "[gpu]") {
+  Graph g;
+  Graph::Value q = g.input({bf16, {70, 24}}), k = g.input({bf16, {24, 140}}), v = g.input({bf16, {140, 40}});
+  attend(g, q, g.apply("transpose", {k}, {{"perm", Ints{1, 0}}})[0], v);
+  CHECK_FALSE(copiesPieces(g, {{70, 24}, {24, 140}, {140, 40}}));
+}
