@@ -91,7 +91,6 @@ const Case kCases[] = {
     {"convolution on tensor cores", lastChannels, {{2, 9, 8, 16}, {3, 3, 16, 32}, {32}}, f16},
     {"attention", attention, {{70, 20}, {70, 20}, {70, 12}}},
     {"attention on tensor cores", attention, {{130, 40}, {130, 40}, {130, 24}}, bf16},
-    {"attention by warpgroups", attention, {{130, 40}, {130, 40}, {130, 24}}, bf16, kHopper},
     {"running sum", runningSum, {{2, 1500}}},
     {"sort", sorted, {{2, 100}}},
     {"sort", sorted, {{1, 512}}},
@@ -197,7 +196,7 @@ std::vector<Mutant> mutantsOf(const std::vector<std::string> &lines) {
     else if (code.starts_with("st.shared") || code.starts_with("st.global"))
       all.push_back({i, "", "without " + code});
     else if (code.starts_with("cp.async") || code.starts_with("mbarrier.") || code.starts_with("wgmma.") ||
-             code.starts_with("fence.") || code.starts_with("setmaxnreg.dec"))
+             code.starts_with("fence."))
       all.push_back({i, "", "without " + code});
     else if (code.starts_with("cvt.rna.tf32.f32")) // not rounded
       all.push_back({i, "mov.b32" + code.substr(code.find_first_of(" \t")), "without " + code});
