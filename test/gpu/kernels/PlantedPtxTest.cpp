@@ -94,7 +94,6 @@ const Case kCases[] = {
     {"running sum", runningSum, {{2, 1500}}},
     {"sort", sorted, {{2, 100}}},
     {"sort", sorted, {{1, 512}}},
-    {"sort", sorted, {{1, 300}}, f64},
     {"sort of a long line", sorted, {{1, 4096}}},
     {"first of a sorted line", firstSorted, {{1, 2500}}},
     {"suppression", suppressed, {{1, 70, 4}, {1, 2, 70}}},
