@@ -19,7 +19,7 @@ void PlanRunner::runFunctions(const BoundStep &step, const ShapeBinding &binding
   case Step::Kind::Kernel:
     break;
   case Step::Kind::Call:
-    failure = call(info.plans[0], symbols, operands);
+    failure = call(info, 0, symbols, operands);
     break;
   case Step::Kind::Branch: {
     if (isInGraph(info)) {
@@ -28,7 +28,7 @@ void PlanRunner::runFunctions(const BoundStep &step, const ShapeBinding &binding
     }
     uint8_t taken = 0;
     if (failure = copyToHost(&taken, operands[0], 1, /*fromGpu=*/true); failure.ok())
-      failure = call(info.plans[taken ? 0 : 1], symbolsOf(taken ? 0 : 1), operands + 1);
+      failure = call(info, taken ? 0 : 1, symbolsOf(taken ? 0 : 1), operands + 1);
     break;
   }
   case Step::Kind::While:
@@ -88,8 +88,21 @@ Status PlanRunner::askHost(const Step &step, const ShapeBinding &binding, void *
   return s.ok() || where.empty() ? std::move(s) : Status(s.code(), text(s.message(), "\n  at ", where));
 }
 
-Status PlanRunner::call(uint32_t callee, std::span<const int64_t> symbols, void *const *operands) {
-  PlanRunner &runner = *context.runners[callee];
+PlanRunner &PlanRunner::callee(const Step &step, size_t which) {
+  PlanRunner &runner = *context.runners[step.plans[which]];
+  if (!context.gpu)
+    return runner;
+  runner.onGpu.firstSlot = onGpu.firstSlot + onGpu.slotOf[size_t(&step - plan.steps.data())];
+  for (uint32_t other : gpu::orderOfFunctions(step)) {
+    if (other == which)
+      break;
+    runner.onGpu.firstSlot += uint32_t(context.runners[step.plans[other]]->onGpu.slots.size());
+  }
+  return runner;
+}
+
+Status PlanRunner::call(const Step &step, size_t which, std::span<const int64_t> symbols, void *const *operands) {
+  PlanRunner &runner = callee(step, which);
   if (Status s = runner.enter(symbols); !s.ok())
     return s;
   const auto inputs = uint32_t(runner.plan.inputs.size()), outputs = uint32_t(runner.plan.outputs.size());
@@ -102,7 +115,7 @@ Status PlanRunner::call(uint32_t callee, std::span<const int64_t> symbols, void 
 
 /// The carried values alternate between the results and the buffers, starting from the initial ones.
 Status PlanRunner::runWhile(const Step &step, std::span<const int64_t> symbols, void *const *operands) {
-  PlanRunner &condition = *context.runners[step.plans[0]], &body = *context.runners[step.plans[1]];
+  PlanRunner &condition = callee(step, 0), &body = callee(step, 1);
   const size_t split = condition.plan.symbols.size();
   const auto inputs = uint32_t(body.plan.inputs.size()), carried = uint32_t(body.plan.outputs.size());
   if (Status s = condition.enter(symbols.first(split)); !s.ok())
@@ -155,11 +168,11 @@ Status PlanRunner::branchInGraph(const Step &step, std::span<const int64_t> symb
   const gpu::Condition isTaken = gpu.makeCondition(), isNot = gpu.makeCondition();
   gpu.setConditions(isTaken, isNot, operands[0]);
   gpu.beginBody(isTaken, /*repeats=*/false);
-  Status status = call(step.plans[0], symbols.first(split), operands + 1);
+  Status status = call(step, 0, symbols.first(split), operands + 1);
   gpu.endBody();
   gpu.beginBody(isNot, /*repeats=*/false);
   if (status.ok())
-    status = call(step.plans[1], symbols.subspan(split), operands + 1);
+    status = call(step, 1, symbols.subspan(split), operands + 1);
   gpu.endBody();
   return status;
 }
@@ -173,17 +186,17 @@ Status PlanRunner::whileInGraph(const Step &step, std::span<const int64_t> symbo
   const auto inputs = uint32_t(body.plan.inputs.size()), carried = uint32_t(body.plan.outputs.size());
   void *const *results = operands + inputs, *const *buffers = results + carried;
   std::vector<void *> arguments(operands, operands + inputs);
-  auto run = [&](uint32_t callee, std::span<const int64_t> of, void *const *values, std::span<void *const> to) {
+  auto run = [&](size_t which, std::span<const int64_t> of, void *const *values, std::span<void *const> to) {
     std::copy_n(values, carried, arguments.begin());
     arguments.resize(inputs);
     arguments.insert(arguments.end(), to.begin(), to.end());
-    return call(callee, of, arguments.data());
+    return call(step, which, of, arguments.data());
   };
   const size_t split = condition.plan.symbols.size();
   void *flag = gpu.flag();
-  auto decide = [&](void *const *values) { return run(step.plans[0], symbols.first(split), values, {&flag, 1}); };
+  auto decide = [&](void *const *values) { return run(0, symbols.first(split), values, {&flag, 1}); };
   auto advance = [&](void *const *values, void *const *next) {
-    return run(step.plans[1], symbols.subspan(split), values, {next, carried});
+    return run(1, symbols.subspan(split), values, {next, carried});
   };
   if (Status s = body.enter(symbols.subspan(split)); !s.ok())
     return s;

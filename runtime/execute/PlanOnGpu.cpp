@@ -15,8 +15,8 @@ namespace burin::rt {
 // Limit of recorded launches: they take driver memory, and long sequences gain little.
 static constexpr int64_t kMostRecorded = 20'000;
 
-/// Whether a run of the plan can be one CUDA graph: no step needs the host, and functions that report errors are not
-/// repeated, since a report has no iteration.
+/// Whether a run of the plan can be one CUDA graph: no step needs the host, and steps of a loop of known length report
+/// no errors, since a slot has no iteration.
 static bool canBeGraph(const Program &program, uint32_t index, bool hasConditions) {
   const Artifact &a = program.artifact();
   const Plan &plan = a.plans[index];
@@ -26,8 +26,7 @@ static bool canBeGraph(const Program &program, uint32_t index, bool hasCondition
   for (uint32_t i = 0; i < plan.steps.size(); ++i) {
     const Step &step = plan.steps[i];
     const bool needsCondition = step.kind == Step::Kind::Branch || step.kind == Step::Kind::While;
-    if ((canFail(a, step) && (plan.isPrivate || isRepeated(i))) || step.kind == Step::Kind::Host ||
-        (needsCondition && !hasConditions) ||
+    if ((canFail(a, step) && isRepeated(i)) || step.kind == Step::Kind::Host || (needsCondition && !hasConditions) ||
         std::ranges::any_of(step.plans, [&](uint32_t callee) { return !canBeGraph(program, callee, hasConditions); }))
       return false;
   }
@@ -36,13 +35,22 @@ static bool canBeGraph(const Program &program, uint32_t index, bool hasCondition
 
 void PlanRunner::prepareForGpu() {
   const Artifact &a = context.program->artifact();
+  onGpu.slots = gpu::reportingSteps(a, index);
   onGpu.slotOf.assign(plan.steps.size(), gpu::Gpu::kNoErrors);
-  for (uint32_t i = 0; i < plan.steps.size(); ++i)
-    if (canFail(a, plan.steps[i])) {
-      onGpu.slotOf[i] = uint32_t(onGpu.slotSteps.size());
-      onGpu.slotSteps.push_back(i);
-    }
-  onGpu.isRecordable = canBeGraph(*context.program, index, context.gpu->hasConditions());
+  uint32_t slot = 0;
+  bool hasFunctions = false;
+  for (uint32_t i = 0; i < plan.steps.size(); ++i) {
+    const Step &step = plan.steps[i];
+    if (canFail(a, step))
+      onGpu.slotOf[i] = slot++;
+    else if (!step.plans.empty())
+      onGpu.slotOf[i] = slot, hasFunctions = true;
+    for (uint32_t callee : step.plans)
+      slot += uint32_t(gpu::reportingSteps(a, callee).size());
+  }
+  constexpr size_t kMostSlots = 64; // one thread reads all of them before each decision
+  onGpu.isRecordable = canBeGraph(*context.program, index, context.gpu->hasConditions()) &&
+                       !(hasFunctions && onGpu.slots.size() > kMostSlots);
   if (plan.isPrivate)
     return;
   for (size_t i = 0; i < plan.inputs.size(); ++i) {
@@ -100,7 +108,7 @@ int64_t PlanRunner::prepareLaunches(ShapeBinding &binding) {
 }
 
 bool PlanRunner::canUpdateInPlace(std::span<const TensorView> inputs) {
-  return onGpu.slotSteps.empty() && bind(inputs).ok() && canRecord(current(0));
+  return onGpu.slots.empty() && bind(inputs).ok() && canRecord(current(0));
 }
 
 // ---- a run
@@ -131,7 +139,7 @@ Status PlanRunner::startOnGpu(std::span<const TensorView> inputs, std::span<Tens
 }
 
 Status PlanRunner::endOnGpu(Status run, std::span<TensorView> outputs, GpuRun &mode) {
-  const bool mayReport = run.ok() && !onGpu.slotSteps.empty();
+  const bool mayReport = run.ok() && !onGpu.slots.empty();
   if (mayReport && onGpu.leaves)
     mode.report = context.gpu->reportErrors();
   else if (mayReport)
@@ -192,6 +200,7 @@ Status PlanRunner::runRecorded(std::span<const TensorView> inputs, std::span<Ten
   copyIn();
   if (known && known->recording) {
     error.clear();
+    failure = {};
     context.gpu->replay(*known->recording);
     copyOut(outputs);
     return {};
@@ -308,7 +317,9 @@ void PlanRunner::launch(const ShapeBinding &binding, const BoundStep &step, void
                        .sizes = step.sizes,
                        .blocks = step.tasks,
                        .scratch = scratch,
-                       .errorSlot = onGpu.slotOf[step.index]},
+                       .errorSlot = canFail(context.program->artifact(), info)
+                                        ? onGpu.firstSlot + onGpu.slotOf[step.index]
+                                        : gpu::Gpu::kNoErrors},
                       context.program->artifact().locations[info.location]);
   if (context.profile.step)
     context.gpu->wait();
@@ -355,12 +366,19 @@ void PlanRunner::collectErrors(int64_t turn) {
 }
 
 void PlanRunner::takeErrors(int64_t turn) {
-  if (onGpu.slotSteps.empty())
+  if (onGpu.slots.empty())
     return;
-  std::span<const int64_t> found = context.gpu->takeErrors();
-  for (size_t slot = 0; slot < onGpu.slotSteps.size(); ++slot)
-    if (found[slot] != DataError::kNone)
-      error.add(onGpu.slotSteps[slot], turn, found[slot]);
+  const Artifact &a = context.program->artifact();
+  std::span<const int64_t> found = context.gpu->takeErrors().subspan(onGpu.firstSlot);
+  for (size_t slot = 0; slot < onGpu.slots.size(); ++slot) {
+    const auto [in, step] = onGpu.slots[slot];
+    if (found[slot] == DataError::kNone)
+      continue;
+    if (in == index)
+      error.add(step, turn, found[slot]);
+    else if (!error.any() && failure.ok()) // of a function in a CUDA graph
+      failure = dataErrorOf(a, a.plans[in], step, found[slot]);
+  }
 }
 
 Status PlanRunner::copyToHost(void *to, const void *from, size_t bytes, bool fromGpu) {

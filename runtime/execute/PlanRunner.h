@@ -4,6 +4,7 @@
 #include "runtime/execute/RunContext.h"
 #include "runtime/execute/ShapeBinding.h"
 #include "runtime/format/ErrorList.h"
+#include "runtime/gpu/ErrorSlots.h"
 #include <span>
 #include <vector>
 
@@ -38,8 +39,8 @@ public:
   Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs, GpuRun *gpuRun = nullptr);
   /// On a GPU: whether a run with these inputs is a single recorded graph, which completes as a whole or not at all.
   bool canUpdateInPlace(std::span<const TensorView> inputs);
-  /// The steps that may report invalid values, in the order of their reports.
-  std::span<const uint32_t> reportingSteps() const { return onGpu.slotSteps; }
+  /// The steps that may report invalid values, by slot.
+  std::span<const gpu::ReportingStep> reportingSteps() const { return onGpu.slots; }
   /// Clears outputs that point to memory of the runner, after a failed run.
   void forget(std::span<TensorView> outputs) const;
 
@@ -109,7 +110,9 @@ private:
   }
   void runFunctions(const BoundStep &step, const ShapeBinding &binding, void *const *operands);
   Status askHost(const Step &step, const ShapeBinding &binding, void *const *operands);
-  Status call(uint32_t plan, std::span<const int64_t> symbols, void *const *operands);
+  /// The runner of plans[which] of a step.
+  PlanRunner &callee(const Step &step, size_t which);
+  Status call(const Step &step, size_t which, std::span<const int64_t> symbols, void *const *operands);
   Status runWhile(const Step &step, std::span<const int64_t> symbols, void *const *operands);
   /// In a CUDA graph: the same as conditional nodes.
   bool isInGraph(const Step &step) const;
@@ -129,10 +132,11 @@ private:
     std::vector<GrowingMemory> inputs, outputs, stagedInputs;
     std::vector<void *> inputAt, outputAt; // of the current run: addresses that kernels use
     std::vector<void *> memory;            // addresses that a recording depends on
-    std::vector<uint32_t> slotSteps;       // steps that can report errors, in order
-    std::vector<uint32_t> slotOf;          // per step, or Gpu::kNoErrors
+    std::vector<gpu::ReportingStep> slots; // for errors of this plan and of the functions that it calls
+    std::vector<uint32_t> slotOf;          // per step: its slot, or the first one of its functions; or Gpu::kNoErrors
+    uint32_t firstSlot = 0;                // of this call, among those of the public function
     unsigned usedLanes = 0;                // bits: lanes with concurrent steps that are not joined yet
-    bool isRecordable = false;             // no step needs the host
+    bool isRecordable = false;             // no step needs the host, see canBeGraph
     bool leaves = false, isAtomic = false; // of this run: see GpuRun
     // Of this run: inputs and outputs are copied to and from memory of the session, because the caller's memory differs
     // in each run and a recording needs fixed addresses.

@@ -1,4 +1,5 @@
 #include "runtime/gpu/Gpu.h"
+#include "runtime/gpu/ErrorSlots.h"
 #include "runtime/gpu/Ranges.h"
 #include "runtime/support/Format.h"
 #include <algorithm>
@@ -11,12 +12,12 @@ static constexpr int64_t kNoError = INT64_MAX;
 
 static DevicePointer address(const void *data) { return reinterpret_cast<DevicePointer>(data); }
 
-/// The largest number of steps of a plan that can report errors.
+/// The largest number of slots that a function needs.
 static uint32_t errorSlotsOf(const Artifact &a) {
   size_t most = 0;
-  for (const Plan &plan : a.plans)
-    most =
-        std::max<size_t>(most, std::ranges::count_if(plan.steps, [&](const Step &step) { return canFail(a, step); }));
+  for (uint32_t i = 0; i < a.plans.size(); ++i)
+    if (!a.plans[i].isPrivate)
+      most = std::max(most, reportingSteps(a, i).size());
   return uint32_t(most);
 }
 

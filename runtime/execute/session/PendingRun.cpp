@@ -4,10 +4,9 @@
 
 namespace burin::rt {
 
-PendingRun::PendingRun(Program::Ptr program, uint32_t function, std::span<const uint32_t> reportingSteps,
+PendingRun::PendingRun(Program::Ptr program, std::span<const gpu::ReportingStep> reportingSteps,
                        std::unique_ptr<gpu::Report> report)
-    : program(std::move(program)), function(function), steps(reportingSteps.begin(), reportingSteps.end()),
-      report(std::move(report)) {}
+    : program(std::move(program)), steps(reportingSteps.begin(), reportingSteps.end()), report(std::move(report)) {}
 
 bool PendingRun::isKnownGood() {
   std::lock_guard lock(mutex);
@@ -22,7 +21,7 @@ Status PendingRun::wait() {
     const Artifact &a = program->artifact();
     for (size_t slot = 0; slot < steps.size() && outcome.ok(); ++slot)
       if (found[slot] != DataError::kNone)
-        outcome = dataErrorOf(a, a.plans[function], steps[slot], found[slot]);
+        outcome = dataErrorOf(a, a.plans[steps[slot].plan], steps[slot].step, found[slot]);
     if (report->isCaptured) { // the captured graph may be launched again
       std::fill_n(report->letters, report->slots, DataError::kNone);
       return std::exchange(outcome, Status());

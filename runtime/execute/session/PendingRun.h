@@ -7,7 +7,7 @@ namespace burin::rt {
 /// Errors that kernels find are reported to the caller that waits for the run. Thread-safe.
 class PendingRun {
 public:
-  PendingRun(Program::Ptr program, uint32_t function, std::span<const uint32_t> reportingSteps,
+  PendingRun(Program::Ptr program, std::span<const gpu::ReportingStep> reportingSteps,
              std::unique_ptr<gpu::Report> report);
   /// Waits for the run. Returns the error of the first step that found an invalid value, or of the driver.
   Status wait();
@@ -18,8 +18,7 @@ public:
 
 private:
   const Program::Ptr program;
-  const uint32_t function;
-  const std::vector<uint32_t> steps;
+  const std::vector<gpu::ReportingStep> steps;
   std::mutex mutex;
   std::unique_ptr<gpu::Report> report; // null after wait()
   Status outcome;

@@ -167,7 +167,7 @@ Status Session::keepReport(uint32_t function, GpuRun &mode, std::shared_ptr<Pend
   constexpr size_t kMostLeft = 64;
   std::shared_ptr<PendingRun> run;
   if (mode.report)
-    run = std::make_shared<PendingRun>(context.program, function, context.runners[function]->reportingSteps(),
+    run = std::make_shared<PendingRun>(context.program, context.runners[function]->reportingSteps(),
                                        std::move(mode.report));
   if (later)
     *later = std::move(run);

@@ -125,6 +125,38 @@ TEST_CASE("gpu condition: after an invalid value loops end, and the value is nam
   CHECK(fake::replays() - replays == 5);
 }
 
+TEST_CASE("gpu condition: the first of several invalid values in loops and branches is named", "[gpu]") {
+  Clean clean;
+  // Indices out of range in the condition, the body, a loop in the body, a branch, and behind the loop.
+  auto f = [](const Tensor &next, const Tensor &more, const Tensor &start) {
+    auto at = [](const Tensor &table, const Tensor &i) { return take(table, reshape(i, {1})).reshape({}); };
+    auto [last, sum] = while_loop([&](const Tensor &i, const Tensor &) { return at(more, i) > 0; },
+                                  [&](const Tensor &i, const Tensor &sum) {
+                                    Tensor j = at(next, i);
+                                    Tensor part = cond(j % 2 == 0, [&] { return at(more, j + 1); }, [&] { return j; });
+                                    Tensor inner = while_loop([](const Tensor &k) { return k > 3; },
+                                                              [&](const Tensor &k) { return at(next, k); }, j);
+                                    return std::pair(j, sum + part + inner);
+                                  },
+                                  std::pair(start, tensor(int64_t(0))));
+    return List{last, sum, at(next, sum)};
+  };
+  TwoDevices devices(trace(f, {{i64, {8}}, {i64, {8}}, {i64, {}}}));
+  const int64_t replays = fake::replays();
+  int right = 0, wrong = 0, runs = 0;
+  const Tensor next = tensor({1, 2, 7, 9, 3, 4, -12, 0}), other = tensor({3, 0, 1, 9, 7, 1, 5, 2});
+  const Tensor more = tensor({1, 1, 1, 0, 1, 1, 1, 0});
+  for (const Tensor &table : {next, other, tensor({2, 0, 5, 4, 8, 7, 3, 1})})
+    for (const Tensor &limit : {more, tensor({0, 1, 1, 0, 0, 1, 1, 0})})
+      for (int64_t start : {0, 3, 4, 6, 7, 8, -9}) {
+        CHECK(devices.differences("main", {table, limit, tensor(start)}) == "");
+        ++(devices.onGpu.status.ok() ? right : wrong);
+        ++runs;
+      }
+  CHECK((right > 5 && wrong > 10));
+  CHECK(fake::replays() - replays == runs - 1);
+}
+
 TEST_CASE("gpu condition: states change with a branch in the same graph", "[gpu]") {
   Clean clean;
   struct Rows : nn::Module {
