@@ -36,8 +36,12 @@ inline constexpr int64_t kSmallRows = 4;             // with fewer rows a task t
 inline constexpr int64_t kTermTasks = 8; // column tasks per row block when the split left operand exceeds the cache
 /// Bytes of bf16 terms of the left operand that stay in L2 while panels pass.
 inline constexpr int64_t kStripBytes = 640 << 10;
-inline constexpr int64_t kMapBlock = 1024;  // elements per task of an elementwise kernel: one page of f32
-inline constexpr int64_t kColumnBlock = 64; // columns per task of a reduction over the rows of a matrix
+inline constexpr int64_t kMapBlock = 1024; // elements per task of an elementwise kernel: one page of f32
+/// Columns per task of a reduction over the rows of a matrix. Where vectors of columns are reduced side by side, a task
+/// has at most kColumnVectors of them, divided by the number of accumulators of a column.
+inline constexpr int64_t kColumnBlock = 64, kColumnVectors = 16;
+/// Tasks of elementwise kernels and of reductions are whole vectors of this size, the widest of all targets.
+inline constexpr int64_t kTaskVectorBytes = 64;
 inline constexpr int64_t kSquareBlock = 64; // side of the square block of a transposing task, in elements
 inline constexpr int64_t kTakenRows = 8;    // rows per task that read at the same positions, which are computed once
 inline constexpr int64_t kPlaneRows = 8;    // result rows per task of a pool over planes

@@ -16,6 +16,7 @@ namespace burin::codegen {
 namespace {
 
 using passes::kColumnBlock;
+using passes::kColumnVectors;
 using passes::kMapBlock;
 
 /// Number of elementwise tasks that are interleaved if results are streamed.
@@ -249,20 +250,23 @@ private:
   /// if merged. Vectors are then computed in groups of `period`, after which the lane positions repeat, so that each
   /// vector of the group has constant lane positions.
   Shape walked;
-  int64_t period = 1; // vectors per group
+  int64_t period = 1;    // vectors per group
+  int64_t blockUnit = 1; // tasks are a multiple of so many elements, which are whole groups on all targets
 
   void chooseWalk() {
-    constexpr int64_t kLongest = 8; // vectors per group
+    constexpr int64_t kLongest = 8; // group, in vectors of taskWidth
     constexpr double kWellFilled = 0.8;
     size_t last = parallel.size() - 1;
     walked = {space[parallel[last]]};
+    blockUnit = taskWidth;
     int64_t inner = 1;
     while (reduced.empty() && last > 0 && walked[0].isStatic()) {
       inner *= walked[0].value();
-      int64_t whole = llvm::divideCeil(inner, vectorWidth) * vectorWidth, repeat = std::lcm(inner, vectorWidth);
-      if (inner == 0 || double(inner) >= kWellFilled * double(whole) || repeat > kLongest * vectorWidth)
+      int64_t whole = llvm::divideCeil(inner, taskWidth) * taskWidth, repeat = std::lcm(inner, taskWidth);
+      if (inner == 0 || double(inner) >= kWellFilled * double(whole) || repeat > kLongest * taskWidth)
         break;
-      period = repeat / vectorWidth;
+      period = std::lcm(inner, vectorWidth) / vectorWidth;
+      blockUnit = repeat;
       walked.insert(walked.begin(), space[parallel[--last]]);
     }
   }
@@ -276,7 +280,7 @@ private:
 
   /// The largest block size up to kMapBlock that divides the walked dimensions, unless that is small.
   int64_t mapBlock() {
-    int64_t unit = period * vectorWidth, most = kMapBlock / unit * unit;
+    const int64_t unit = blockUnit, most = kMapBlock / unit * unit;
     if (!elements(walked).isStatic())
       return most;
     int64_t size = elements(walked).value(), block = std::min(size, most) / unit * unit;
@@ -343,12 +347,10 @@ private:
   }
 
   // ---- parallel points
-  /// Number of vectors of columns that are reduced together: adjacent elements are loaded consecutively, and additions
-  /// have time until the next one depends on them.
-  int64_t columnsTogether() {
-    const int64_t mostAccumulators = k.target.tileRows * k.target.tileVectors * 2 / 3; // as registers of contractions
-    if (reduced.empty() || lanesReduce || !kept.empty() || !fullResults.empty())
-      return 1;
+  /// Number of accumulators of a column; 0 if vectors of columns are reduced one at a time.
+  int64_t accumulatorsOfColumn() {
+    if (walked.empty() || reduced.empty() || lanesReduce || !kept.empty() || !fullResults.empty())
+      return 0;
     int64_t accumulators = 1;
     for (auto &level : levels) {
       int64_t ofLevel = 0;
@@ -356,16 +358,35 @@ private:
         ofLevel += int64_t(Reducer(k, op).size());
       accumulators = std::max(accumulators, ofLevel);
     }
-    int64_t most = std::max<int64_t>(mostAccumulators / accumulators, 1);
-    if (!walked[0].isStatic())
-      return most;
-    int64_t vectors = std::max<int64_t>(walked[0].value() / vectorWidth, 1);
+    return accumulators;
+  }
+
+  /// The size of groups of at most `most` into which so many vectors are divided evenly.
+  static int64_t evenGroup(int64_t vectors, int64_t most) {
+    vectors = std::max<int64_t>(vectors, 1);
     return llvm::divideCeil(vectors, llvm::divideCeil(vectors, most));
   }
 
+  /// Number of columns of a task.
   int64_t columnBlock() {
-    int64_t together = walked.empty() ? 1 : columnsTogether();
-    return together > 1 ? together * vectorWidth : kColumnBlock;
+    const int64_t accumulators = accumulatorsOfColumn();
+    if (!accumulators)
+      return kColumnBlock;
+    int64_t vectors = std::max<int64_t>(kColumnVectors / accumulators, 1);
+    if (walked[0].isStatic())
+      vectors = evenGroup(walked[0].value() / taskWidth, vectors);
+    return vectors > 1 ? vectors * taskWidth : kColumnBlock;
+  }
+
+  /// Number of vectors of columns that are reduced together: adjacent elements are loaded consecutively, and additions
+  /// have time until the next one depends on them.
+  int64_t columnsTogether() {
+    const int64_t accumulators = accumulatorsOfColumn();
+    if (!accumulators)
+      return 1;
+    const int64_t registers = k.target.tileRows * k.target.tileVectors * 2 / 3; // two thirds of those of contractions
+    const int64_t most = std::max<int64_t>(registers / accumulators, 1);
+    return walked[0].isStatic() ? evenGroup(std::min(walked[0].value(), columnBlock()) / vectorWidth, most) : most;
   }
 
   /// Computes `count` vectors of columns from `i` on.
@@ -401,10 +422,11 @@ private:
     };
     // 16, 12, 8, 6, 4, 3, 2: most widths take one or two walks, which read whole lines of several rows.
     auto fewer = [](int64_t count) { return llvm::isPowerOf2_64(uint64_t(count)) ? count * 3 / 4 : count * 2 / 3; };
-    for (int64_t count = together; count > 1; count = extent.isStatic() ? 1 : fewer(count))
+    const int64_t group = together * vectorWidth;
+    const bool areWhole = extent.isStatic() && block % group == 0; // groups of a task; the last task may have a rest
+    for (int64_t count = together; count > 1; count = areWhole ? 1 : fewer(count))
       steps(count, [&](Value i) { vectors(place, i, count, {}); });
     bool isEven = isMultipleOf(extent, vectorWidth);
-    int64_t group = together * vectorWidth;
     bool isDone = together > 1 && isEven && block % group == 0 && isMultipleOf(extent, group);
     if (period == 1 && walked.size() == 1 && pieces.areSeveral(parallel.back()))
       return pieces.walk(parallel.back(), from, to, vectorWidth, narrowest,

@@ -1,4 +1,5 @@
 #include "codegen/kernels/rowwise/RowwiseSchedule.h"
+#include "passes/TargetIndependent.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -22,7 +23,9 @@ RowwiseSchedule::RowwiseSchedule(Block &body, const passes::IterationSpace &a, A
   for (BlockArgument v : body.getArguments())
     widest = std::max<int64_t>(widest, byteWidth(dtypeOf(v)));
   // A register holds f32 lanes; wider elements take two registers.
-  vectorWidth = target.lanes(std::clamp<int64_t>(widest, 2, 4));
+  const int64_t laneBytes = std::clamp<int64_t>(widest, 2, 4);
+  vectorWidth = target.lanes(laneBytes);
+  taskWidth = passes::kTaskVectorBytes / laneBytes;
   lanesReduce = !reduced.empty() && reduced.back() == int(space.size()) - 1;
   findLevels(results);
   planScratch();

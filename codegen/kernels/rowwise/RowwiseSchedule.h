@@ -18,9 +18,10 @@ struct RowwiseSchedule {
   const passes::IterationSpace &alignment;
   const Shape &space;
   llvm::SmallVector<int> parallel, reduced; // dimensions of the space
-  int64_t vectorWidth = 1;
-  bool lanesReduce = false;     // lanes run along a reduced dimension
-  DType narrowest = DType::i64; // element type of the results
+  int64_t vectorWidth = 1;                  // lanes of a vector
+  int64_t taskWidth = 1;                    // lanes of kTaskVectorBytes; tasks are multiples of it on all targets
+  bool lanesReduce = false;                 // lanes run along a reduced dimension
+  DType narrowest = DType::i64;             // element type of the results
   /// Reductions by the number of walks that must precede theirs.
   llvm::SmallVector<llvm::SmallVector<mlir::Operation *>> levels;
   /// Results with and without reduced dimensions: value, pointer.
