@@ -6,7 +6,8 @@ using namespace burin::ir;
 
 namespace burin::codegen {
 
-bool isInPlace(ScatterOp op) {
+bool updatesInPlace(ScatterOp op) {
+  // A scatter is a kernel of its own, with one result: the first entry of `in_place` is the input that it overwrites.
   auto kernel = cast<KernelOp>(op->getParentOp());
   auto argument = dyn_cast<BlockArgument>(op.getX());
   return argument && kernel.getInPlace() && kernel.getInPlace()->front() == argument.getArgNumber();

@@ -1,12 +1,14 @@
-// Shared code of scatter kernels.
+// Scatter ops: code that kernels for CPUs and GPUs share.
 #pragma once
 #include "codegen/emit/builder/KernelBuilder.h"
 
 namespace burin::codegen {
 
-/// Whether the result uses the buffer of x.
-bool isInPlace(ir::ScatterOp);
-/// Applies one update to an element; 16-bit floats are computed in f32. `reduction` is not "set".
+/// Whether the scatter writes its updates into the buffer of its operand x, so that x is not copied to the result
+/// first.
+bool updatesInPlace(ir::ScatterOp);
+/// The value of an element after one update by `reduction`, one of "add", "mul", "min" and "max". 16-bit floats are
+/// widened to f32 and rounded once.
 Value combineUpdate(KernelBuilder &, llvm::StringRef reduction, Value element, Value update, DType);
 
 } // namespace burin::codegen

@@ -39,7 +39,7 @@ public:
         at[d] = index;
       from = k.mul(part, partSize);
       to = k.minimum(k.add(from, partSize), k.dim(shape[axis]));
-      if (!isInPlace(op))
+      if (!updatesInPlace(op))
         k.loop(from, to, k.constant(1), [&](Value i) {
           e.scoped([&] {
             at[axis] = {i};

@@ -98,7 +98,7 @@ private:
     for (int64_t i = 0; i < lanes; ++i)
       square.push_back(loadLanes(key, rowStart(key, k.minimum(k.add(first, k.constant(i)), last)), column, inside));
     prefetchKeys(k.add(first, k.constant(kGroupsAhead * lanes)), column);
-    k.turn(square);
+    k.transpose(square);
     return square;
   }
 

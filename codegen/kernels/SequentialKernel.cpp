@@ -110,7 +110,7 @@ public:
     Memory out{results[0], type, shape};
     Value size = k.dim(shape[op.getAxis()]);
     k.loop(k.lo, k.hi, k.constant(1), [&](Value) {
-      if (!isInPlace(op))
+      if (!updatesInPlace(op))
         each(shape, [&](ArrayRef<Index> at) { k.store(out, k.linear(shape, at), e.element(op.getX(), at), 1, {}); });
       each(updates, [&](ArrayRef<Index> at) {
         Index i = e.asIndex(e.element(op.getIndices(), at), dtypeOf(op.getIndices()));

@@ -147,22 +147,22 @@ KernelBuilder::Congruence KernelBuilder::congruence(Value x, int depth) {
 }
 
 /// Whether a position is known to be non-negative.
-bool KernelBuilder::isNatural(Value x, int depth) {
+bool KernelBuilder::isNonNegative(Value x, int depth) {
   constexpr int kDeepest = 12;
   if (auto known = constantOf(x))
     return *known >= 0;
-  if (naturals.contains(x))
+  if (nonNegatives.contains(x))
     return true;
   if (depth == kDeepest)
     return false;
   if (auto argument = dyn_cast<BlockArgument>(x)) {
     auto loop = dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp());
     bool counts = loop && argument == loop.getInductionVar();
-    return x == lo || x == hi || (counts && isNatural(loop.getLowerBound(), depth + 1));
+    return x == lo || x == hi || (counts && isNonNegative(loop.getLowerBound(), depth + 1));
   }
   Operation *op = x.getDefiningOp();
   if (isa<arith::AddIOp, arith::MulIOp, arith::MinSIOp>(op))
-    return isNatural(op->getOperand(0), depth + 1) && isNatural(op->getOperand(1), depth + 1);
+    return isNonNegative(op->getOperand(0), depth + 1) && isNonNegative(op->getOperand(1), depth + 1);
   return isa<arith::DivUIOp, arith::RemUIOp>(op) ||
          llvm::any_of(sizeValues, [&](auto &size) { return size.second == x; });
 }
@@ -170,7 +170,7 @@ bool KernelBuilder::isNatural(Value x, int depth) {
 /// Quotient, rounded down, and non-negative remainder. The base of a vector may be negative although the active lanes
 /// are not.
 std::pair<Value, Value> KernelBuilder::floorSplit(Value x, Value size) {
-  if (isNatural(x))
+  if (isNonNegative(x))
     return {div(x, size), rem(x, size)};
   constexpr int64_t kFarthest = int64_t(1) << 40;
   auto known = constantOf(size);
@@ -187,7 +187,7 @@ std::pair<Index, Index> KernelBuilder::split(const Index &x, Value size) {
       if (auto parts = splitKnown(x, *known))
         return *parts;
   if (x.hasKnownOffsets() && llvm::all_of(offsetsOf(x, width), [](int64_t offset) { return offset >= 0; }))
-    return splitNear(x, size);
+    return splitByCompare(x, size);
   Value lanes = lanesOf(x, width), by = broadcast(size, width);
   return {{{}, 0, arith::DivUIOp::create(b, loc, lanes, by)}, {{}, 0, arith::RemUIOp::create(b, loc, lanes, by)}};
 }
@@ -214,7 +214,7 @@ std::optional<std::pair<Index, Index>> KernelBuilder::splitKnown(const Index &x,
 }
 
 /// Splits without division per lane if the lanes span at most two quotients, which is the common case.
-std::pair<Index, Index> KernelBuilder::splitNear(const Index &x, Value size) {
+std::pair<Index, Index> KernelBuilder::splitByCompare(const Index &x, Value size) {
   SmallVector<int64_t> offsets = offsetsOf(x, width);
   auto [first, rest] = floorSplit(x.base, size);
   Value quotient = broadcast(first, width), by = broadcast(size, width);

@@ -30,7 +30,7 @@ void KernelBuilder::reportWhere(Value isBad, const Index &position, Operation *c
   };
   if (lanes == 1)
     return report(reported());
-  // Most vectors have no error.
+  // One branch per vector: the reductions over its lanes run only if there is an error.
   Value any = vector::ReductionOp::create(b, loc, vector::CombiningKind::OR, isBad);
   when(any, [&] { report(vector::ReductionOp::create(b, loc, vector::CombiningKind::MINSI, reported())); });
 }
@@ -52,9 +52,9 @@ Value KernelBuilder::constant(int64_t n) {
   return value;
 }
 
-// Sums keep their constant as the right operand: neighbouring positions share the rest of the expression, and the
-// constant becomes the displacement of the memory operand.
-std::pair<Value, int64_t> KernelBuilder::apart(Value x) {
+// add() keeps the constant of a sum as its right operand. Positions that differ by a constant then share the rest of
+// the expression, and the constant becomes the displacement of the memory operand.
+std::pair<Value, int64_t> KernelBuilder::splitConstant(Value x) {
   if (auto c = constantOf(x))
     return {Value(), *c};
   if (auto sum = x.getDefiningOp<arith::AddIOp>())
@@ -64,8 +64,8 @@ std::pair<Value, int64_t> KernelBuilder::apart(Value x) {
 }
 
 Value KernelBuilder::add(Value x, Value y) {
-  auto [restX, constantX] = apart(x);
-  auto [restY, constantY] = apart(y);
+  auto [restX, constantX] = splitConstant(x);
+  auto [restY, constantY] = splitConstant(y);
   int64_t total = constantX + constantY;
   if (!restX && !restY)
     return constant(total);
@@ -89,7 +89,7 @@ Value KernelBuilder::mul(Value x, Value y) {
     return x;
   if (cx == 1 || cy == 0)
     return y;
-  if (auto [rest, c] = apart(x); cy && c)
+  if (auto [rest, c] = splitConstant(x); cy && c)
     return add(mul(rest, y), constant(c * *cy));
   return arith::MulIOp::create(b, loc, x, y);
 }
@@ -118,13 +118,13 @@ Value KernelBuilder::compare(arith::CmpIPredicate predicate, Value x, Value y) {
 }
 
 // Sizes are loaded once, at the top of the function.
-Value KernelBuilder::dim(const Dim &size) { return size.isStatic() ? constant(size.value()) : handedIn(size); }
+Value KernelBuilder::dim(const Dim &size) { return size.isStatic() ? constant(size.value()) : runtimeSize(size); }
 
 Value KernelBuilder::maskBound(const Dim &size, DType stored) {
-  return byteWidth(stored) < 4 ? handedIn(size) : dim(size);
+  return byteWidth(stored) < 4 ? runtimeSize(size) : dim(size);
 }
 
-/// A product of small primes, at most kLargest, that the size is known to be a multiple of.
+/// A factor of the size that is known at compile time, for congruence(): a product of small primes, at most kLargest.
 static int64_t factorOf(const Dim &size) {
   constexpr int64_t kLargest = 4096;
   int64_t factor = 1;
@@ -134,7 +134,7 @@ static int64_t factorOf(const Dim &size) {
   return factor;
 }
 
-Value KernelBuilder::handedIn(const Dim &size) {
+Value KernelBuilder::runtimeSize(const Dim &size) {
   Value &value = sizeValues[size.str()];
   if (!value) {
     OpBuilder::InsertionGuard guard(b);
@@ -161,7 +161,7 @@ Value KernelBuilder::slice(Value v, int64_t first, int64_t count) {
   return vector::ShuffleOp::create(b, loc, v, v, llvm::to_vector(llvm::seq(first, first + count)));
 }
 
-Value KernelBuilder::shiftedIn(Value x, Value y, int64_t drop) {
+Value KernelBuilder::slideIn(Value x, Value y, int64_t drop) {
   // Both operands of a shuffle must have the same length.
   auto lanes = laneCount(x);
   SmallVector<int64_t> repeated;
@@ -171,11 +171,10 @@ Value KernelBuilder::shiftedIn(Value x, Value y, int64_t drop) {
   return vector::ShuffleOp::create(b, loc, x, longer, llvm::to_vector(llvm::seq(drop, drop + lanes)));
 }
 
-Value KernelBuilder::sideBySide(ArrayRef<Value> vectors) {
+Value KernelBuilder::concat(ArrayRef<Value> vectors) {
   if (vectors.size() == 1)
     return vectors[0];
-  Value low = sideBySide(vectors.take_front(vectors.size() / 2)),
-        high = sideBySide(vectors.drop_front(vectors.size() / 2));
+  Value low = concat(vectors.take_front(vectors.size() / 2)), high = concat(vectors.drop_front(vectors.size() / 2));
   return vector::ShuffleOp::create(b, loc, low, high, llvm::to_vector(llvm::seq<int64_t>(0, 2 * laneCount(low))));
 }
 
@@ -184,8 +183,8 @@ std::pair<Value, Value> KernelBuilder::halves(Value v) {
   return {slice(v, 0, half), slice(v, half, half)};
 }
 
-// Swaps blocks of 1, 2, 4, … lanes.
-void KernelBuilder::turn(MutableArrayRef<Value> square) {
+// Swaps the off-diagonal blocks of 1 × 1, 2 × 2, 4 × 4, … lanes: log2(n) rounds of n shuffles.
+void KernelBuilder::transpose(MutableArrayRef<Value> square) {
   auto lanes = int64_t(square.size());
   for (int64_t distance = 1; distance < lanes; distance *= 2)
     for (int64_t i = 0; i < lanes; ++i) {

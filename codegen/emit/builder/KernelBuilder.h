@@ -1,4 +1,5 @@
-// Builds one kernel function, with primitives for the emitters: sizes, loops, loads, stores.
+// Builds one kernel function. Emitters create its IR through these primitives: integer arithmetic that folds constants,
+// positions per vector lane, loops, loads and stores.
 #pragma once
 #include "codegen/target/Target.h"
 #include "ir/dialect/Burin.h"
@@ -18,18 +19,19 @@ using mlir::Type;
 using mlir::Value;
 using mlir::ValueRange;
 
-/// A position along one dimension, per lane of the current vector: `base` (i64) + lane * `stride`; or base +
-/// `offsets[lane]` for constant irregular distances, plus `terms`, constant multiples of run-time sizes; or arbitrary
-/// positions in `lanes` (vector of i64), relative to `base` unless that is null.
+/// A position along one dimension for each lane of the current vector, in one of three forms:
+///   base + lane * stride                                 constant distance between lanes; 0: the same for all lanes
+///   base + offsets[lane] + sum of factor * multiples[lane] over `terms`   other distances known at compile time
+///   base + lanes[lane]                                   distances known at run time only; a null base counts as 0
 struct Index {
   struct Term {
-    Value factor;                            // i64
+    Value factor;                            // i64, a size known at run time
     llvm::SmallVector<int64_t, 0> multiples; // per lane
     friend bool operator==(const Term &, const Term &) = default;
   };
-  Value base;
+  Value base; // i64
   int64_t stride = 0;
-  Value lanes = {};
+  Value lanes = {};                           // vector of i64
   llvm::SmallVector<int64_t, 0> offsets = {}; // the first one is 0
   llvm::SmallVector<Term, 0> terms = {};
   bool uniform() const { return !lanes && stride == 0 && offsets.empty() && terms.empty(); }
@@ -38,7 +40,7 @@ struct Index {
   friend bool operator==(const Index &, const Index &) = default;
 };
 
-/// Memory seen as a dense row-major tensor.
+/// Memory seen as a dense row-major tensor. Loads and stores use pointer and dtype only; the shape may be empty.
 struct Memory {
   Value pointer;
   DType dtype;
@@ -52,8 +54,8 @@ struct Memory {
 struct GpuLaunch {
   Dim blocks;
   int64_t threads; // per block, a multiple of 32
-  /// If set, each thread runs whole tasks: task t and then every task at a distance of the number of threads in the
-  /// grid, where t is the thread's number. Otherwise all threads of a block run the body, and lo is the block's number.
+  /// Number of tasks, if each thread runs whole tasks in a grid-stride loop. Otherwise the threads of a block run the
+  /// body together, with the block's index as `lo`.
   std::optional<Dim> tasksOfThreads = {};
   Dim scratchOfThread = 0; // bytes per thread, with tasksOfThreads
   int64_t sharedBytes = 0; // size of sharedPool()
@@ -61,10 +63,12 @@ struct GpuLaunch {
   int64_t leastBlocks = 0;
 };
 
-/// Builds one kernel: `i64 name(ptr operands, ptr sizes, ptr scratch, i64 lo, i64 hi)`, see runtime/format/Artifact.h.
+/// Builds one kernel: `i64 name(ptr operands, ptr sizes, ptr scratch, i64 lo, i64 hi)`, which runs the tasks [lo, hi)
+/// and returns the lowest error (see Kernel in runtime/format/Artifact.h).
 class KernelBuilder {
 public:
-  /// `shared`: for each operand, whether another operand may use the same memory.
+  /// `shared`: for each operand, whether another operand may use the same memory; the others are noalias.
+  /// `knownSizes`: see `sizes`.
   KernelBuilder(mlir::ModuleOp module, mlir::Location loc, llvm::StringRef name, const Target &target,
                 ArrayRef<bool> shared, std::vector<Dim> knownSizes);
   /// Ends the body and adds the CPU entry, which runs tasks [lo, hi).
@@ -78,17 +82,18 @@ public:
   Value scratch, lo, hi; // scratch memory of this thread; the tasks [lo, hi)
   /// Lanes of the vectors currently being built; 1 stands for scalars.
   int64_t width = 1;
-  /// Sizes that the plan passes to the kernel, in order; `knownSizes`, used by code for other targets, come first.
+  /// Symbolic sizes that the plan passes to the kernel, in order. Code for all targets of an artifact gets the same
+  /// array, so it begins with `knownSizes`, those of targets built before.
   std::vector<Dim> sizes;
 
-  /// Ops that may find invalid values; the number of an error is the position of its op.
+  /// Ops that check values at run time, such as indices. An error is numbered by the position of its op in this list.
   SmallVector<mlir::Operation *> checks;
 
   Value operandPointer(int64_t i) { return operands[i]; }
   /// Whether two operands may use the same memory: a result in the buffer of an input.
   bool sharesMemory() const { return isMemoryShared; }
-  /// Reports that `check` found an invalid value, where `isBad` (i1, or lanes), at `position` (i64, or lanes). Among
-  /// several reports the earlier op wins, then the lower position.
+  /// Records an error of the op `check` at `position` for each lane in which `isBad` (i1 or a vector of i1) is true.
+  /// The kernel returns the error of the first op in `checks`, at its lowest position.
   void reportWhere(Value isBad, const Index &position, mlir::Operation *check);
 
   // ---- integers (i64), folded when constant
@@ -102,11 +107,11 @@ public:
   Value maximum(Value x, Value y);
   Value compare(mlir::arith::CmpIPredicate, Value x, Value y);
   std::optional<int64_t> constantOf(Value x);
-  /// Splits x into a value and a constant that is added to it; the value is null if x is constant.
-  std::pair<Value, int64_t> apart(Value x);
+  /// Returns {rest, c} with x == rest + c and c constant; rest is null if x is constant.
+  std::pair<Value, int64_t> splitConstant(Value x);
   Value dim(const Dim &size);
-  /// Loads the size at run time even if it is static, so that LLVM does not know it.
-  Value handedIn(const Dim &size);
+  /// The size as loaded from the sizes of the plan, even if it is static: a value that LLVM does not know.
+  Value runtimeSize(const Dim &size);
   /// The bound of a mask for stores of this type. LLVM 22 writes too many bytes if it knows that a masked store of a
   /// truncated value has a single active lane, so for types below 32 bits the bound is loaded at run time.
   Value maskBound(const Dim &size, DType stored);
@@ -117,54 +122,58 @@ public:
   // ---- lanes
   int64_t laneCount(Value v);
   Value broadcast(Value v, int64_t width);
-  /// Lanes [first, first + count).
+  /// The lanes [first, first + count).
   Value slice(Value v, int64_t first, int64_t count);
-  /// Lanes of x from `drop` on, followed by the first `drop` lanes of y.
-  Value shiftedIn(Value x, Value y, int64_t drop);
+  /// The lanes of x from `drop` on, followed by the first `drop` lanes of y.
+  Value slideIn(Value x, Value y, int64_t drop);
   /// Concatenates vectors of equal length; their number is a power of two.
-  Value sideBySide(ArrayRef<Value> vectors);
+  Value concat(ArrayRef<Value> vectors);
   /// The lower and the upper half of the lanes.
   std::pair<Value, Value> halves(Value v);
-  /// Transposes a square: n vectors of n lanes.
-  void turn(llvm::MutableArrayRef<Value> square);
+  /// Transposes a square, n vectors of n lanes, in place.
+  void transpose(llvm::MutableArrayRef<Value> square);
   /// 0, 1, 2, … as i64 lanes.
   Value iota(int64_t width);
-  /// Lanes at arbitrary positions that lie in two vectors, from which a permutation picks them.
-  struct Nearby {
+  /// Replaces a gather from positions that all lie in two neighbouring vectors: both are loaded, and one permutation
+  /// (vpermi2) picks the lanes.
+  struct TwoVectors {
     Value base;      // i64: position of the first vector
     Value picks;     // i32 lanes: distances from it
-    Value inside[2]; // masks of the elements of both vectors that exist; null: all
+    Value inside[2]; // masks of the elements of each vector that exist; null: all exist
   };
-  /// For `Index::lanes` that are known to be such positions.
-  llvm::DenseMap<Value, Nearby> nearby;
-  /// Whether there is a permutation of two vectors of so many lanes.
+  /// By `Index::lanes`: positions that load() may read in this way, at the current insertion point.
+  llvm::DenseMap<Value, TwoVectors> twoVectors;
+  /// Whether the target permutes two vectors of so many lanes in one instruction.
   bool permutesPairs(int64_t width) const { return target.avx512 && width * 4 == target.vectorBytes; }
   /// The positions of all lanes as a vector of i64.
   Value lanesOf(const Index &, int64_t width);
   /// Mask of the lanes at positions begin, begin + 1, … that are below `end`.
   Value below(Value begin, Value end, int64_t width);
-  /// An opaque copy, which LLVM keeps in a register instead of computing it again where it is used.
-  Value hiddenMask(Value mask) { return hidden(mask, "=k,0"); }
+  /// A copy of the mask that LLVM cannot see through: it keeps the mask in a register instead of recomputing it.
+  Value opaqueMask(Value mask) { return opaque(mask, "=k,0"); }
   /// x * y + sum; fused, with one rounding, for floats.
   Value multiplyAdd(DType, Value x, Value y, Value sum);
-  /// Adds to f32 lanes the products of both bf16 in the i32 lanes of x and y: that of the high halves, then that of the
-  /// low ones. The instruction of AVX512-BF16 takes subnormal operands and results as 0; other targets do not.
+  /// x and y: i32 lanes with two bf16 each; sum: f32 lanes. Adds to each lane the product of the high halves, then that
+  /// of the low halves, by vdpbf16ps where the target has it. That instruction takes subnormal operands and results as
+  /// 0; the other targets do not.
   Value multiplyAddPairs(Value x, Value y, Value sum);
   Index add(const Index &, const Index &);
   Index scale(const Index &, Value factor);
   Index shift(const Index &i, Value by) { return add(i, Index{by}); }
-  /// Distance of each lane from `base` without `terms`; `lanes` must not be set.
+  /// The constant distance of each lane from `base`, without `terms`; `lanes` must not be set.
   SmallVector<int64_t> offsetsOf(const Index &, int64_t width);
+  /// The positions base + offsets[lane], in the form with a stride if there is one.
   Index indexAt(Value base, ArrayRef<int64_t> offsets);
   /// Quotient and remainder of non-negative positions.
   std::pair<Index, Index> split(const Index &, Value size);
-  /// What is known at compile time: x is a multiple of `factor` plus `rest`; factor 0 means that x is `rest`.
+  /// x is congruent to `rest` modulo `factor`; factor 0: x is equal to `rest`.
   struct Congruence {
     int64_t factor, rest;
   };
+  /// What the ops that compute x show about it; {1, 0} if nothing. `depth` limits the recursion.
   Congruence congruence(Value x, int depth = 0);
-  /// Declares a value non-negative where its computation does not show it.
-  void assumeNatural(Value x) { naturals.insert(x); }
+  /// Declares a value non-negative where its computation does not show it. Division by sizes is cheaper then.
+  void assumeNonNegative(Value x) { nonNegatives.insert(x); }
 
   // ---- control
   /// for (i = from; i < to; i += step); `body(i, carried)` returns the next carried values.
@@ -180,35 +189,35 @@ public:
   SmallVector<Value> when(Value condition, ValueRange otherwise, llvm::function_ref<SmallVector<Value>()> body);
 
   // ---- memory
-  /// The lane type of an element type, see laneType.
+  /// The type in which elements are computed, see laneType in Scalar.h.
   Type storageType(DType);
   /// Row-major position of an element.
   Index linear(const Shape &shape, ArrayRef<Index> at);
-  /// Elements at row-major positions. Lanes that are masked off read as 0. A uniform position yields a scalar and is
-  /// loaded regardless of the mask, so it must lie in the tensor.
+  /// Elements at row-major positions; `mask` may be null. Masked-off lanes are not read and give 0. With a vector mask
+  /// a uniform position yields a scalar and is read whatever the mask is, so it must lie in the tensor.
   Value load(const Memory &, const Index &position, int64_t width, Value mask);
   void store(const Memory &, const Index &position, Value value, int64_t width, Value mask);
   Value elementPointer(const Memory &, Value position);
-  /// Returns `names` opaque aliases of the pointer to `position`, each in its own register, so that LLVM cannot merge
+  /// Returns `count` opaque aliases of the pointer to `position`, each in its own register, so that LLVM cannot merge
   /// loads through them and folds each load into the memory operand of its user.
-  SmallVector<Memory> namesOf(Memory, Value position, int64_t names);
+  SmallVector<Memory> opaqueAliases(Memory, Value position, int64_t count);
   /// Whether an address is a multiple of `bytes`, a power of two.
   Value isAligned(Value pointer, int64_t bytes);
   /// Makes earlier non-temporal stores visible after the end of the kernel.
   void fence();
 
 private:
-  bool isNatural(Value x, int depth = 0);
+  bool isNonNegative(Value x, int depth = 0);
   std::pair<Value, Value> floorSplit(Value x, Value size);
   std::optional<std::pair<Index, Index>> splitKnown(const Index &, int64_t size);
-  std::pair<Index, Index> splitNear(const Index &, Value size);
-  Type movedType(DType);
-  Value fromMoved(DType, Value moved);
+  std::pair<Index, Index> splitByCompare(const Index &, Value size);
+  Type accessType(DType);
+  Value fromAccessType(DType, Value loaded);
   Value loadGroups(const Memory &, const Index &position, int64_t width, Value mask);
   Value loadPieces(const Memory &, const Index &position, int64_t width, Value mask);
-  Value loadNear(const Memory &, const Index &position, const Nearby &, int64_t width);
+  Value loadFromTwoVectors(const Memory &, const Index &position, const TwoVectors &, int64_t width);
   Value usedElements(Value mask, ArrayRef<SmallVector<int64_t>> users, size_t uses);
-  Value hidden(Value, llvm::StringRef constraints);
+  Value opaque(Value, llvm::StringRef constraints);
   void storeFirst(const Memory &, Value position, Value vector, Value count);
   void beginEntry(Type result, ArrayRef<Type> types);
   void addSize(const Dim &);
@@ -222,7 +231,7 @@ private:
   Value sizesPointer;
   Value lowestError; // pointer to a variable; null if the kernel cannot fail
   llvm::StringMap<Value> sizeValues;
-  llvm::DenseSet<Value> naturals;
+  llvm::DenseSet<Value> nonNegatives;
   llvm::DenseMap<Value, int64_t> sizeFactors;            // sizes are known to be multiples of these
   llvm::DenseMap<Value, std::pair<Value, Value>> bounds; // of masks: (first position, end)
   std::map<int64_t, Value> constants; // at the top of the function, so that equal positions are equal values

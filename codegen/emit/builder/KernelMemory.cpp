@@ -6,24 +6,25 @@ using namespace mlir;
 
 namespace burin::codegen {
 
-// Element types that vector loads and stores do not support on every target are moved as integers.
-Type KernelBuilder::movedType(DType type) {
+/// The type that loads and stores of an element type use: an integer for bool and f16, whose vector loads and stores
+/// not every target supports.
+Type KernelBuilder::accessType(DType type) {
   if (type == DType::boolean)
     return b.getI8Type();
   return type == DType::f16 ? Type(b.getI16Type()) : storageType(type);
 }
 
 Value KernelBuilder::elementPointer(const Memory &memory, Value position) {
-  Type type = movedType(memory.dtype);
-  auto [rest, offset] = apart(position);
+  Type type = accessType(memory.dtype);
+  auto [rest, offset] = splitConstant(position);
   Value pointer = memory.pointer;
   if (rest)
     pointer = LLVM::GEPOp::create(b, loc, pointer.getType(), type, pointer, rest);
   return offset ? LLVM::GEPOp::create(b, loc, pointer.getType(), type, pointer, constant(offset)) : pointer;
 }
 
-/// An opaque copy of `v`: the result of empty inline assembly.
-Value KernelBuilder::hidden(Value v, llvm::StringRef constraints) {
+/// A copy of `v` that LLVM cannot see through: the result of empty inline assembly.
+Value KernelBuilder::opaque(Value v, llvm::StringRef constraints) {
   if (target.isGpu()) // GPUs gain nothing from opaque values
     return v;
   return LLVM::InlineAsmOp::create(b, loc, v.getType(), v, /*asm_string=*/"", constraints, /*has_side_effects=*/false,
@@ -31,12 +32,12 @@ Value KernelBuilder::hidden(Value v, llvm::StringRef constraints) {
       .getResult(0);
 }
 
-SmallVector<Memory> KernelBuilder::namesOf(Memory memory, Value position, int64_t names) {
+SmallVector<Memory> KernelBuilder::opaqueAliases(Memory memory, Value position, int64_t count) {
   Value pointer = elementPointer(memory, position);
   SmallVector<Memory> result;
-  for (int64_t i = 0; i < names; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     // Different clobber lists keep LLVM from merging the two statements.
-    memory.pointer = hidden(pointer, i ? "=r,0,~{flags}" : "=r,0");
+    memory.pointer = opaque(pointer, i ? "=r,0,~{flags}" : "=r,0");
     result.push_back(memory);
   }
   return result;
@@ -50,47 +51,48 @@ Value KernelBuilder::isAligned(Value pointer, int64_t bytes) {
 
 void KernelBuilder::fence() { LLVM::FenceOp::create(b, loc, LLVM::AtomicOrdering::seq_cst); }
 
-/// Converts lanes as moved to the type that they are computed in.
-Value KernelBuilder::fromMoved(DType dtype, Value moved) {
+/// Converts loaded lanes from accessType to storageType.
+Value KernelBuilder::fromAccessType(DType dtype, Value loaded) {
   if (dtype == DType::boolean) {
-    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(moved.getType()));
-    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, moved, zero);
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(loaded.getType()));
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, loaded, zero);
   }
   Type type = storageType(dtype);
-  if (type == movedType(dtype))
-    return moved;
-  if (auto vector = dyn_cast<VectorType>(moved.getType()))
+  if (type == accessType(dtype))
+    return loaded;
+  if (auto vector = dyn_cast<VectorType>(loaded.getType()))
     type = VectorType::get(vector.getShape(), type);
-  return arith::BitcastOp::create(b, loc, type, moved);
+  return arith::BitcastOp::create(b, loc, type, loaded);
 }
 
 Value KernelBuilder::load(const Memory &memory, const Index &position, int64_t width, Value mask) {
-  Type element = movedType(memory.dtype);
+  Type element = accessType(memory.dtype);
   unsigned alignment = byteWidth(memory.dtype);
   if (width == 1 && mask && !isa<VectorType>(mask.getType())) { // the position may be invalid, as in an empty tensor
     Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(storageType(memory.dtype)));
     return when(mask, {zero}, [&] { return SmallVector<Value>{load(memory, position, 1, {})}; })[0];
   }
   if (width == 1 || position.uniform())
-    return fromMoved(memory.dtype,
-                     LLVM::LoadOp::create(b, loc, element, elementPointer(memory, position.base), alignment));
+    return fromAccessType(memory.dtype,
+                          LLVM::LoadOp::create(b, loc, element, elementPointer(memory, position.base), alignment));
   if (!position.lanes)
     if (Value pieces = loadGroups(memory, position, width, mask))
-      return fromMoved(memory.dtype, pieces);
-  if (auto near = nearby.find(position.lanes); position.lanes && near != nearby.end())
-    if (Value picked = loadNear(memory, position, near->second, width))
-      return fromMoved(memory.dtype, picked);
+      return fromAccessType(memory.dtype, pieces);
+  if (auto two = twoVectors.find(position.lanes); position.lanes && two != twoVectors.end())
+    if (Value picked = loadFromTwoVectors(memory, position, two->second, width))
+      return fromAccessType(memory.dtype, picked);
   auto type = VectorType::get({width}, element);
   auto pointers = LLVM::GEPOp::create(b, loc, VectorType::get({width}, memory.pointer.getType()), element,
                                       memory.pointer, lanesOf(position, width));
   if (!mask)
     mask = arith::ConstantOp::create(b, loc, DenseElementsAttr::get(VectorType::get({width}, b.getI1Type()), true));
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-  return fromMoved(memory.dtype, LLVM::masked_gather::create(b, loc, type, pointers, mask, ValueRange(zero),
-                                                             b.getI32IntegerAttr(alignment)));
+  return fromAccessType(memory.dtype, LLVM::masked_gather::create(b, loc, type, pointers, mask, ValueRange(zero),
+                                                                  b.getI32IntegerAttr(alignment)));
 }
 
-/// Loads lanes with equal multiples of unknown sizes together; null if that makes too many groups.
+/// Loads a position with terms: the lanes that have the same multiples of the run-time sizes form a group, which is one
+/// loadPieces. Null if there would be too many groups.
 Value KernelBuilder::loadGroups(const Memory &memory, const Index &position, int64_t width, Value mask) {
   constexpr size_t kMostGroups = 8;
   if (position.terms.empty())
@@ -120,7 +122,7 @@ Value KernelBuilder::loadGroups(const Memory &memory, const Index &position, int
     if (mask)
       needed = arith::AndIOp::create(b, loc, mask, arith::ConstantOp::create(b, loc, b.getBoolVectorAttr(isHere)));
     Index at = indexAt(base, own);
-    Value part = at.uniform() && !mask ? LLVM::LoadOp::create(b, loc, movedType(memory.dtype),
+    Value part = at.uniform() && !mask ? LLVM::LoadOp::create(b, loc, accessType(memory.dtype),
                                                               elementPointer(memory, at.base), byteWidth(memory.dtype))
                                              .getResult()
                                        : loadPieces(memory, at, width, needed);
@@ -132,8 +134,8 @@ Value KernelBuilder::loadGroups(const Memory &memory, const Index &position, int
   return result;
 }
 
-/// Begins of contiguous pieces of `length` elements that cover the offsets, without reaching beyond the first and the
-/// last one.
+/// The first offsets of contiguous pieces of `length` elements that together cover `offsets`. No piece reaches below
+/// the least or above the greatest offset, so that no load leaves the tensor.
 static SmallVector<int64_t> piecesOf(ArrayRef<int64_t> offsets, int64_t length) {
   SmallVector<int64_t> sorted(offsets), begins;
   llvm::sort(sorted);
@@ -143,8 +145,8 @@ static SmallVector<int64_t> piecesOf(ArrayRef<int64_t> offsets, int64_t length) 
   return begins;
 }
 
-/// Loads lanes at known distances by contiguous loads and shuffles; null if there would be too many. Covers strides,
-/// repeated and reversed elements, and several runs.
+/// Loads lanes at constant offsets by contiguous loads and shuffles; null if that takes too many. Offsets may repeat,
+/// descend, have a stride, or form several contiguous runs.
 Value KernelBuilder::loadPieces(const Memory &memory, const Index &position, int64_t width, Value mask) {
   constexpr size_t kMostPieces = 8;
   constexpr int64_t kMostUses = 16; // of an element by lanes under a mask
@@ -154,7 +156,7 @@ Value KernelBuilder::loadPieces(const Memory &memory, const Index &position, int
   SmallVector<int64_t> begins = piecesOf(offsets, length);
   if (begins.size() > kMostPieces || int64_t(begins.size()) * 2 > width)
     return {};
-  auto type = VectorType::get({length}, movedType(memory.dtype));
+  auto type = VectorType::get({length}, accessType(memory.dtype));
   unsigned alignment = byteWidth(memory.dtype);
   Value result;
   SmallVector<bool> isPlaced(width, false);
@@ -193,17 +195,19 @@ Value KernelBuilder::loadPieces(const Memory &memory, const Index &position, int
   return result;
 }
 
-/// Two contiguous loads and a permutation; null if there is none for this element type.
-Value KernelBuilder::loadNear(const Memory &memory, const Index &position, const Nearby &near, int64_t width) {
-  Type moved = movedType(memory.dtype), lane = b.getI32Type();
+/// Loads lanes at positions that lie in two neighbouring vectors, see TwoVectors; null if the target has no permutation
+/// for this element type.
+Value KernelBuilder::loadFromTwoVectors(const Memory &memory, const Index &position, const TwoVectors &two,
+                                        int64_t width) {
+  Type moved = accessType(memory.dtype), lane = b.getI32Type();
   if (!permutesPairs(width) || byteWidth(memory.dtype) > 4)
     return {};
   auto type = VectorType::get({width}, moved), wide = VectorType::get({width}, lane);
   auto narrow = VectorType::get({width}, b.getIntegerType(unsigned(8 * byteWidth(memory.dtype))));
   Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-  Value from = position.base ? add(position.base, near.base) : near.base;
+  Value from = position.base ? add(position.base, two.base) : two.base;
   SmallVector<Value> vectors;
-  for (auto [i, mask] : llvm::enumerate(near.inside)) {
+  for (auto [i, mask] : llvm::enumerate(two.inside)) {
     Value pointer = elementPointer(memory, add(from, constant(int64_t(i) * width)));
     unsigned alignment = byteWidth(memory.dtype);
     Value v = mask ? Value(LLVM::MaskedLoadOp::create(b, loc, type, pointer, mask, zero, alignment))
@@ -212,7 +216,7 @@ Value KernelBuilder::loadNear(const Memory &memory, const Index &position, const
     vectors.push_back(narrow == wide ? v : Value(arith::ExtUIOp::create(b, loc, wide, v)));
   }
   Value picked = LLVM::CallIntrinsicOp::create(b, loc, wide, b.getStringAttr("llvm.x86.avx512.vpermi2var.d.512"),
-                                               ValueRange{vectors[0], near.picks, vectors[1]})
+                                               ValueRange{vectors[0], two.picks, vectors[1]})
                      .getResult(0);
   picked = narrow == wide ? picked : Value(arith::TruncIOp::create(b, loc, narrow, picked));
   return type == narrow ? picked : Value(arith::BitcastOp::create(b, loc, type, picked));
@@ -245,7 +249,7 @@ Value KernelBuilder::usedElements(Value mask, ArrayRef<SmallVector<int64_t>> use
 void KernelBuilder::store(const Memory &memory, const Index &position, Value value, int64_t width, Value mask) {
   unsigned alignment = byteWidth(memory.dtype);
   value = broadcast(value, width);
-  Type moved = movedType(memory.dtype);
+  Type moved = accessType(memory.dtype);
   if (moved != storageType(memory.dtype)) {
     if (width > 1)
       moved = VectorType::get({width}, moved);
@@ -289,7 +293,7 @@ void KernelBuilder::storeFirst(const Memory &memory, Value position, Value vecto
     if (*known >= lanes)
       storeAt(position, vector);
     else if (lanes * alignment == target.vectorBytes)
-      vector = hidden(vector, "=x,0"); // otherwise LLVM makes scalars of few lanes, in long dependency chains
+      vector = opaque(vector, "=x,0"); // otherwise LLVM makes scalars of few lanes, in long dependency chains
     for (int64_t piece = lanes / 2; *known > 0 && *known < lanes && piece > 0; piece /= 2) {
       auto [low, high] = halves(vector);
       if (*known & piece)

@@ -26,11 +26,11 @@ Index ElementEmitter::clampIndex(const Index &i, Value size) {
 std::optional<ElementEmitter::Range> ElementEmitter::rangeOf(const Index &i) {
   if (i.lanes || !i.offsets.empty() || !i.terms.empty() || (i.stride != 0 && i.stride != 1))
     return std::nullopt;
-  auto [rest, distance] = k.apart(i.base);
+  auto [rest, distance] = k.splitConstant(i.base);
   if (!rest)
     return Range{i.base, Dim(distance), Dim(distance + (i.stride ? k.width : 1))};
   for (const Range &range : ranges)
-    if (auto [base, constant] = k.apart(range.base); base == rest)
+    if (auto [base, constant] = k.splitConstant(range.base); base == rest)
       return Range{i.base, range.from + Dim(distance - constant), range.to + Dim(distance - constant)};
   return std::nullopt;
 }

@@ -109,10 +109,10 @@ private:
   Value blockwise(bool wide) {
     int64_t n = lanes / perBlock(wide);
     auto some = VectorType::get({n}, k.b.getI64Type()), all = VectorType::get({2 * n}, k.b.getI64Type());
-    auto sideBySide = [&](Value x, Value y) { return k.sideBySide({repeated(x, some), repeated(y, some)}); };
+    auto sideBySide = [&](Value x, Value y) { return k.concat({repeated(x, some), repeated(y, some)}); };
     Value blocks = repeated(shiftRight(first, wide ? 1 : 2), some);
     blocks = arith::AddIOp::create(k.b, k.loc, blocks, k.iota(n));
-    blocks = k.sideBySide({blocks, repeated(k.constant(0), some)});
+    blocks = k.concat({blocks, repeated(k.constant(0), some)});
     Value mask = repeated(k.constant(0xFFFFFFFF), all), factors = sideBySide(k.constant(kM0), k.constant(kM1));
     Value a = bitAnd(blocks, mask), b = shiftRight(blocks, 32);
     SmallVector<int64_t> swapped, order;

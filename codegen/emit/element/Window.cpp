@@ -69,7 +69,7 @@ Value WindowRule::step(Value accumulator, Value x, ArrayRef<Value> tap, const In
   weightAt.push_back(channel);
   Value weight = e.element(cast<ConvOp>(op).getWeight(), weightAt);
   weight = castLanes(k.b, k.loc, k.broadcast(weight, k.width), type, sumType);
-  weight = k.sideBySide(SmallVector<Value>(k.laneCount(x) / k.width, weight));
+  weight = k.concat(SmallVector<Value>(k.laneCount(x) / k.width, weight));
   if (isFloat(sumType))
     return math::FmaOp::create(k.b, k.loc, x, weight, accumulator);
   return arith::AddIOp::create(k.b, k.loc, accumulator, arith::MulIOp::create(k.b, k.loc, x, weight));

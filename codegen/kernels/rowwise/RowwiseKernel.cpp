@@ -232,7 +232,7 @@ private:
     k.loop(first, k.hi, step, split(first), [&](Value, ValueRange values) {
       SmallVector<Value> at(values);
       for (Value position : at)
-        k.assumeNatural(position);
+        k.assumeNonNegative(position);
       run(at);
       Value zero = k.constant(0), carry = k.constant(1);
       for (auto [i, size] : llvm::enumerate(sizes)) {

@@ -62,32 +62,32 @@ private:
       SmallVector<Index> positions;
       for (TakeOp take : takes)
         positions.push_back(e.takenAt(take, p.point[last]));
-      llvm::DenseMap<Value, KernelBuilder::Nearby> nearby;
-      Value areNear = k.permutesPairs(lanes) ? findNearby(positions, nearby) : Value();
+      llvm::DenseMap<Value, KernelBuilder::TwoVectors> twoVectors;
+      Value areNear = k.permutesPairs(lanes) ? findTwoVectors(positions, twoVectors) : Value();
       if (!areNear)
         return rows();
       {
-        llvm::SaveAndRestore known(k.nearby, nearby);
+        llvm::SaveAndRestore known(k.twoVectors, twoVectors);
         k.when(areNear, rows);
       }
       k.unless(areNear, rows);
     });
   }
 
-  /// Whether elements of `v` are computed from elements of the kernel's operands at the same position. Others, as those
-  /// of a pad, may exist where what they are read from does not.
-  bool isInPlace(Value v) {
+  /// Whether an element of `v` depends only on elements of the kernel's operands at its position, so that two vectors
+  /// of it may be read wherever `v` has elements. Not so for a pad: the element that it reads may not exist.
+  bool isElementwise(Value v) {
     Operation *op = v.getDefiningOp();
-    return !op ||
-           (op->hasTrait<ir::Elementwise>() && llvm::all_of(op->getOperands(), [&](Value x) { return isInPlace(x); }));
+    return !op || (op->hasTrait<ir::Elementwise>() &&
+                   llvm::all_of(op->getOperands(), [&](Value x) { return isElementwise(x); }));
   }
 
-  /// Emits the condition under which the positions of each value lie in two vectors, and fills `nearby` for that case.
-  /// Takes of one value share the vectors. Null if no take can do that.
-  Value findNearby(ArrayRef<Index> positions, llvm::DenseMap<Value, KernelBuilder::Nearby> &nearby) {
+  /// Returns the condition (i1) under which all positions taken of a value lie in two neighbouring vectors, and fills
+  /// `twoVectors` for that case. Takes of one value share the vectors. Null if no take can be read in this way.
+  Value findTwoVectors(ArrayRef<Index> positions, llvm::DenseMap<Value, KernelBuilder::TwoVectors> &twoVectors) {
     llvm::MapVector<Value, SmallVector<size_t>> bySource;
     for (auto [i, take] : llvm::enumerate(takes))
-      if (positions[i].lanes && !positions[i].base && isInPlace(take.getX()))
+      if (positions[i].lanes && !positions[i].base && isElementwise(take.getX()))
         bySource[take.getX()].push_back(i);
     Value areNear;
     for (auto &[source, numbers] : bySource) {
@@ -105,23 +105,23 @@ private:
       for (size_t i : numbers) {
         Value picks = arith::SubIOp::create(k.b, k.loc, positions[i].lanes, k.broadcast(base, lanes));
         picks = arith::TruncIOp::create(k.b, k.loc, VectorType::get({lanes}, k.b.getI32Type()), picks);
-        nearby[positions[i].lanes] = {base, picks, {first, second}};
+        twoVectors[positions[i].lanes] = {base, picks, {first, second}};
       }
     }
     return areNear;
   }
 
-  /// Masks of the elements of the two vectors from `base` on; null for rows that always have two vectors, whose last
-  /// ones are used at the end.
+  /// Masks of the elements of the two vectors from `base` on. Null for rows that are known to have two vectors: `base`
+  /// is then moved back so that both lie in the row.
   std::pair<Value, Value> insideFrom(Value &base, const Dim &size) {
     Value width = k.constant(lanes);
     if (size.isStatic() && size.value() >= 2 * lanes) {
       base = k.minimum(base, k.constant(size.value() - 2 * lanes));
       return {};
     }
-    // Opaque, or LLVM would compare in the loop over rows.
-    return {k.hiddenMask(k.below(base, k.dim(size), lanes)),
-            k.hiddenMask(k.below(k.add(base, width), k.dim(size), lanes))};
+    // Opaque, or LLVM would repeat the comparison in the loop over rows.
+    return {k.opaqueMask(k.below(base, k.dim(size), lanes)),
+            k.opaqueMask(k.below(k.add(base, width), k.dim(size), lanes))};
   }
 
   /// Positions of inactive lanes are those of the first one.

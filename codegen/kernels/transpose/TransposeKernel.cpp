@@ -78,7 +78,7 @@ private:
       Value start = k.add(k.add(from, row), k.mul(c, k.dim(last.from)));
       vectors.push_back(k.load(source, {start, 1}, lanes, isCut ? k.below(row, innerEnd, lanes) : Value()));
     }
-    k.turn(vectors);
+    k.transpose(vectors);
     for (int64_t i = 0; i < lanes; ++i) {
       Value r = k.add(row, k.constant(i));
       Value start = k.add(k.add(to, column), k.mul(r, k.dim(inner.to)));

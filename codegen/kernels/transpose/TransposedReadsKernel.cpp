@@ -85,7 +85,7 @@ private:
                                         : p.point[d]);
         vectors.push_back(k.broadcast(e.element(v, where), lanes));
       }
-      k.turn(vectors);
+      k.transpose(vectors);
       for (int64_t i = 0; i < lanes; ++i)
         k.store(squareOf(number), {k.constant(i * lanes), 1}, vectors[i], lanes, {});
     }

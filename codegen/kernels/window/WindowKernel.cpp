@@ -105,7 +105,7 @@ private:
     k.when(k.compare(arith::CmpIPredicate::slt, whole, channelTo), [&] {
       // With a single active lane known to LLVM, it would make scalars of all lanes, in long dependency chains. Without
       // AVX-512 these are short, and a static size saves branches.
-      Value bound = k.target.avx512 ? k.handedIn(size) : k.dim(size);
+      Value bound = k.target.avx512 ? k.runtimeSize(size) : k.dim(size);
       int64_t few = lanesOfRest();
       bool masked = !size.isStatic() || size.value() % lanes != few;
       llvm::SaveAndRestore several(together, lanes / few), fewer(lanes, few);
@@ -254,11 +254,11 @@ private:
       if (elements)
         return elements;
       if (Value before = joined[{distance - stride, count}]; before && count > 1 && count == together)
-        return elements = k.shiftedIn(before, load(distance + (count - 1) * stride), lanes);
+        return elements = k.slideIn(before, load(distance + (count - 1) * stride), lanes);
       SmallVector<Value> each;
       for (int64_t j = 0; j < together; ++j)
         each.push_back(load(distance + std::min(j, count - 1) * stride));
-      return elements = k.sideBySide(each);
+      return elements = k.concat(each);
     };
     for (int64_t t = 0; t < w.kernel[d]; ++t)
       for (int64_t v = 0; v < vectors; ++v) {

@@ -121,7 +121,7 @@ Value Microkernel::pairAt(const Memory &name, Value at, bool isSingle) {
 /// opaque alias per vector, and addresses without an index.
 SmallVector<Memory> Microkernel::namesFrom(Value leftAt) {
   if (k.target.avx512 && vectors <= 2 && left.dtype == sumType && isFloat(sumType))
-    return k.namesOf(left, leftAt, vectors);
+    return k.opaqueAliases(left, leftAt, vectors);
   Memory first = left;
   first.pointer = k.elementPointer(left, leftAt);
   return {first};
