@@ -1,6 +1,6 @@
-// Tuned constants that must be equal on all targets because results, packed weights or the launch plan depend on them:
-// one plan serves all targets of an artifact, and numerics.md promises equal bits. Constants that may differ are in
-// codegen/target/Machine.h.
+// Tuned constants that must be equal on all targets because packed weights, the launch plan or results depend on them:
+// one plan and one set of weights serve all targets of an artifact, and numerics.md promises equal bits for most ops.
+// Constants that may differ are in codegen/target/Machine.h.
 #pragma once
 #include <cstdint>
 

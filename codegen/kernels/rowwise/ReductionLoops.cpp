@@ -148,7 +148,7 @@ SmallVector<Value> ReductionLoops::walkBlocks(Value from, Value to, int64_t copi
 
 void ReductionLoops::moveTo(int d, const Index &to) {
   for (Row *row : active) {
-    row->p.point[d] = row->next[d] = row->firstLine ? k.shift(to, row->firstLine) : to;
+    row->p.point[d] = row->next[d] = row->firstAligned ? k.shift(to, row->firstAligned) : to;
     row->p.later = fetches ? row->next : SmallVector<Index>();
   }
 }
@@ -196,23 +196,23 @@ void ReductionLoops::writeRows() {
   SmallVector<Value> values;
   for (auto &[value, pointer] : fullResults)
     values.push_back(value);
-  bool inLines = startsAnywhere(), sharesRow = readsSharedRow(values);
-  bool turns = k.target.avx512 && k.target.machine.splitStoresWait &&
-               llvm::all_of(values, [](Value v) { return dtypeOf(v) == DType::f32; }) && isElementwise(values);
-  if (inLines && sharesRow && turns) {
+  bool isAligned = hasUnalignedRows(), sharesRow = readsSharedRow(values);
+  bool shifts = k.target.avx512 && k.target.machine.splitStoresWait &&
+                llvm::all_of(values, [](Value v) { return dtypeOf(v) == DType::f32; }) && isElementwise(values);
+  if (isAligned && sharesRow && shifts) {
     activate(rows);
-    writeTurned();
+    writeShifted();
   } else {
     for (Row &row : rows)
-      writeRow(row, inLines && !sharesRow);
+      writeRow(row, isAligned && !sharesRow);
   }
   lastWalk = false;
 }
 
-void ReductionLoops::writeRow(Row &row, bool inLines) {
+void ReductionLoops::writeRow(Row &row, bool isAligned) {
   active = {&row};
-  if (inLines)
-    return writeLines(row);
+  if (isAligned)
+    return writeOverlapping(row);
   walkReduced({}, [&](ArrayRef<Value>, int64_t) {
     write(fullResults);
     return SmallVector<Value>();

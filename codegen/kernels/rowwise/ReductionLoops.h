@@ -17,9 +17,9 @@ protected:
     int64_t number; // index among the rows computed together
     PointEmitter p;
     Value scratch;           // kept values of it and of the rows computed with it
-    SmallVector<Index> next; // the row that will have this number next, for prefetching
-    Value firstLine = {};    // offset of the first element of an aligned walk
-    Value keptFrom = {};     // elements before the row in scratch memory, so that cache lines of both coincide
+    SmallVector<Index> next; // for prefetching: the point of the row that will have this number next
+    Value firstAligned = {}; // of an aligned walk: the element that it begins at; negative before the row
+    Value keptFrom = {};     // unused elements before the row in scratch memory, see keepsAlignment()
     Value mask = {};         // active lanes, where that differs between rows
     bool isReduced = false;  // reductions are done and its kept values are in scratch memory
   };
@@ -63,26 +63,26 @@ private:
   SmallVector<Value> walkBlocks(Value from, Value to, int64_t copies, ValueRange carried, Step step);
   SmallVector<Value> visit(Step step, SmallVector<Value> carried, int64_t copy);
   void bindKept();
-  void writeRow(Row &row, bool inLines);
+  void writeRow(Row &row, bool isAligned);
   void writeBefore();
 
   // codegen/kernels/rowwise/UnalignedRows.cpp
-  Value intoLine(Row &row, Value v, Value pointer);
-  Value beforeLine(Row &row, Value v, Value pointer);
-  enum class Order { Lines, MaskedLines, FromStart };
+  Value vectorOffset(Row &row, Value v, Value pointer);
+  Value elementsBeforeBoundary(Row &row, Value v, Value pointer);
+  enum class Order { Overlapping, Masked, FromStart };
   Order orderOf(ArrayRef<mlir::Operation *> level);
-  bool keepsLines();
+  bool keepsAlignment();
   SmallVector<Value> walkLevel(ArrayRef<mlir::Operation *> level, const SmallVector<Value> &carried, Step step);
-  SmallVector<Value> walkLines(Value read, SmallVector<Value> carried, Step step);
-  SmallVector<Value> walkMaskedLines(Value read, SmallVector<Value> carried, Step step);
+  SmallVector<Value> walkOverlapping(Value read, SmallVector<Value> carried, Step step);
+  SmallVector<Value> walkMasked(Value read, SmallVector<Value> carried, Step step);
   Value laneNumbers();
   Value number(Value n);
   Value lanesBelow(Value n);
   Value lanesFrom(Value n);
   Value lanesAcross(Value x, Value y, Value from);
   SmallVector<Value> elementsFrom(Value r);
-  void writeLines(Row &row);
-  void writeTurned();
+  void writeOverlapping(Row &row);
+  void writeShifted();
 
   Index rowPosition(const Row &row);
   Memory scratchOf(Value v, const Slot &slot, const Row &row);

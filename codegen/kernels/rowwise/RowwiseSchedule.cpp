@@ -105,7 +105,7 @@ bool RowwiseSchedule::needs(ArrayRef<Value> roots, Value v, bool isKeptRead) con
   return false;
 }
 
-bool RowwiseSchedule::startsAnywhere() const {
+bool RowwiseSchedule::hasUnalignedRows() const {
   if (!lanesReduce || reduced.size() != 1 || parallel.empty() || !space[reduced[0]].isStatic())
     return false;
   int64_t size = space[reduced[0]].value();
@@ -120,12 +120,12 @@ Value RowwiseSchedule::rowRead(ArrayRef<Value> roots) const {
 }
 
 bool RowwiseSchedule::isElementwise(ArrayRef<Value> roots) const {
-  auto isInPlace = [&](Operation *op) {
+  auto readsOwnPosition = [&](Operation *op) {
     return !passes::reducedAxes(op).empty() || op->hasTrait<ir::Elementwise>() || isa<FullOp>(op) ||
            passes::isAtPoint(alignment, op);
   };
   return llvm::all_of(body.without_terminator(), [&](Operation &op) {
-    return isInPlace(&op) || llvm::none_of(op.getResults(), [&](Value v) { return needs(roots, v, false); });
+    return readsOwnPosition(&op) || llvm::none_of(op.getResults(), [&](Value v) { return needs(roots, v, false); });
   });
 }
 

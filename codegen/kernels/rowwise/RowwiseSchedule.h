@@ -39,8 +39,9 @@ struct RowwiseSchedule {
   /// Text for `--emit schedule`: the space, reduced dimensions, walks with their reductions, and kept values.
   std::string text() const;
 
-  /// Whether rows begin at arbitrary offsets in a cache line, and are long enough for that to matter.
-  bool startsAnywhere() const;
+  /// Whether rows begin at addresses that are no multiple of the vector size, because of their length, and are so long
+  /// (8 vectors) that vectors across cache lines cost time.
+  bool hasUnalignedRows() const;
   /// An operand with one value per element of the rows, which these values depend on; null if there is none.
   Value rowRead(llvm::ArrayRef<Value> roots) const;
   /// Whether each element of these values depends only on elements at the same position of the row.
