@@ -1,7 +1,10 @@
-// Layout assignment: convolutions and pooling run channels-last, and so do ops between them.
+// Layout assignment: convolutions and pooling run channels-last, and so do the ops between them where that saves
+// transposes.
 //
-// Ops that can work in either form (see LayoutModel.h) are assigned one so that the fewest bytes are transposed: a
-// minimum cut between convolutions and ops that have only the form of the graph.
+// A value has two forms: channels first, as the graph has it, and channels last (Form in LayoutModel.h). Some ops have
+// one form; flexible ops work in either. The pass gives each flexible op the form for which the fewest bytes are
+// transposed. That is a minimum cut: the source stands for channels last (convolutions), the sink for channels first,
+// every flexible op is a node, and an edge that is cut costs the bytes of the transpose between the forms of its ends.
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/analysis/LayoutModel.h"
@@ -16,10 +19,14 @@ namespace burin::passes {
 
 namespace {
 
-/// Penalty of a window op with channels first, whose reads are strided, as a fraction of the bytes of x.
+/// Penalty of pooling with channels first, as a fraction of the bytes of its operand: vectors along a row of the image
+/// read with strides.
 constexpr double kStridedWindow = 0.5;
+/// Penalty in bytes of a transpose that moves nothing. Above 0 because it becomes a reshape, which prevents fusion;
+/// below any real transpose.
 constexpr double kReshape = 1.0 / 64;
 
+/// Bytes of a value, with kTypicalImageSize for each symbol.
 double bytesOf(Value v) {
   double bytes = double(byteWidth(dtypeOf(v)));
   for (const Dim &d : shapeOf(v))
@@ -28,7 +35,8 @@ double bytesOf(Value v) {
   return std::max(bytes, 1.0);
 }
 
-/// Whether a transpose by `perm` keeps the order in memory: dimensions other than 1 stay in order.
+/// Whether a transpose by `perm` keeps the order of elements in memory: the dimensions whose size is not 1 stay in
+/// order.
 bool movesNothing(const Shape &shape, ArrayRef<int64_t> perm) {
   int64_t last = -1;
   for (int64_t d : perm) {
@@ -48,7 +56,7 @@ template <class T> std::vector<T> permuted(const std::vector<T> &entries, ArrayR
   return result;
 }
 
-/// Reshapes `v` to `shape` and permutes its dimensions.
+/// Reshapes `v` to `shape`, then transposes it by `perm` (by a reshape if that moves nothing).
 Value permute(GraphBuilder &g, Value v, const Shape &shape, const std::vector<int64_t> &perm) {
   return movesNothing(shape, perm) ? g.reshape(v, permuted(shape, perm)) : g.transpose(g.reshape(v, shape), perm);
 }
@@ -85,8 +93,9 @@ public:
   }
 
 private:
-  static constexpr int kNobody = -1;
+  static constexpr int kNoNode = -1; // an operand without a layout
 
+  /// The node that stands for this form of an operand or result of the op.
   int nodeOf(Operation *op, Form form) {
     switch (form) {
     case Form::First:
@@ -96,11 +105,12 @@ private:
     case Form::Own:
       return nodes.find(op)->second;
     case Form::Any:
-      return kNobody;
+      return kNoNode;
     }
     llvm_unreachable("form");
   }
 
+  /// Adds costs of the op's own form.
   void addPreferences(Operation *op) {
     if (LayoutModel::isWindow(op) && nodes.contains(op))
       cut.addEdge(MinCut::kSource, nodes[op], kStridedWindow * bytesOf(op->getOperand(0)));
@@ -114,23 +124,23 @@ private:
     }
   }
 
-  /// Adds the cost of a transpose if a user needs another form than the value has; once for all such users.
+  /// Adds the cost of a transpose if a user needs another form than the value has. All users that need it share one
+  /// transpose: wantedLast is on the source's side as soon as one of them is, wantedFirst on the sink's side likewise.
   void addTransposes(Value v, int producer) {
-    if (producer == kNobody || v.use_empty() || !isa<RankedTensorType>(v.getType()) || isConstantExpression(v))
+    if (producer == kNoNode || v.use_empty() || !isa<RankedTensorType>(v.getType()) || isConstantExpression(v))
       return;
     std::vector<int64_t> perm = model.toLast(v);
     if (llvm::is_sorted(perm))
       return;
-    // A transpose that keeps the order in memory is only a reshape, but a reshape prevents fusion.
     double bytes = movesNothing(shapeOf(v), perm) ? kReshape : bytesOf(v);
     int wantedLast = cut.addNode(), wantedFirst = cut.addNode();
     cut.addEdge(wantedLast, producer, bytes);
     cut.addEdge(producer, wantedFirst, bytes);
     for (OpOperand &use : v.getUses()) {
-      bool inside = use.getOwner()->getBlock() != v.getParentBlock();
+      bool inside = use.getOwner()->getBlock() != v.getParentBlock(); // in a region: read as the graph has it
       int user =
           inside ? MinCut::kSink : nodeOf(use.getOwner(), model.rule(use.getOwner()).operands[use.getOperandNumber()]);
-      if (user == kNobody)
+      if (user == kNoNode)
         continue;
       cut.addEdge(user, wantedLast, MinCut::kForbidden);
       cut.addEdge(wantedFirst, user, MinCut::kForbidden);
@@ -143,7 +153,8 @@ private:
   std::vector<bool> side;
 };
 
-/// Rewrites the ops of a block in their assigned forms.
+/// Rewrites the ops of a block in their assigned forms. A value in the form that it does not have is made where it is
+/// first needed, and found in firstForm or lastForm afterwards.
 class LayoutRewriter {
 public:
   LayoutRewriter(const LayoutModel &model, const Assignment &assignment) : model(model), assignment(assignment) {}
@@ -164,6 +175,7 @@ private:
     OpBuilder b(op);
     GraphBuilder g(b, op->getLoc());
     const LayoutRule &rule = model.rule(op);
+    // A transpose between the two forms of a value disappears: its result is the value in the other form.
     if (auto transpose = dyn_cast<TransposeOp>(op); transpose && !rule.isFlexible()) {
       Value x = transpose.getX(), result = transpose.getResult();
       if (rule.operands[0] == Form::Last) {
@@ -183,7 +195,7 @@ private:
     (rule.result == Form::First ? firstForm : lastForm)[op->getResult(0)] = result;
   }
 
-  // Ops may use values of their block inside their regions.
+  /// Keeps the op, with operands in the form of the graph, also those of ops in its regions.
   void readFirst(GraphBuilder &g, Operation *op) {
     op->walk([&](Operation *inner) {
       for (OpOperand &operand : inner->getOpOperands())
@@ -212,7 +224,8 @@ private:
     return result->getResult(0);
   }
 
-  /// Transforms attributes by name: they hold dimensions, or one entry per dimension.
+  /// Builds the op with channels last. Attributes that hold dimensions, or one entry per dimension, are permuted; which
+  /// they are follows from their names.
   Value generic(GraphBuilder &g, Operation *op) {
     const LayoutRule &rule = model.rule(op);
     SmallVector<Value> operands;
@@ -271,7 +284,8 @@ private:
     return rebuild(g, op, {inLast(g, op.getX()), weight, bias}, std::move(attrs));
   }
 
-  /// Flattens a channels-last image: its elements, and so the rows of the weights that they meet, are permuted.
+  /// Flattens an image that is channels-last. The elements have another order then, so the rows of the weights that the
+  /// result is multiplied by (its only users, see feedsConstantWeights) are permuted in the same way.
   void flatten(GraphBuilder &g, ReshapeOp op) {
     Shape shape = shapeOf(op.getX());
     std::vector<int64_t> perm = model.toLast(op.getX()), rows;

@@ -126,7 +126,7 @@ TEST_CASE("Nobody moves elements of what is made in loops of its own") {
       if (starts || form == GroupForm::Sequential)
         CHECK(linkOf(form, kind) == Link::Never);
       else if (kind == FusionKind::Movement)
-        CHECK(linkOf(form, kind) == (isWalk(form) ? Link::Never : Link::OnlyUser));
+        CHECK(linkOf(form, kind) == (hasOwnLoops(form) ? Link::Never : Link::OnlyUser));
     }
 }
 

@@ -1,8 +1,8 @@
 #include "passes/analysis/cost/MemoryModel.h"
 #include "passes/analysis/IterationSpace.h"
+#include "passes/analysis/cost/BufferReuse.h"
 #include "passes/analysis/cost/DataDependentSizes.h"
 #include "passes/analysis/cost/KernelCost.h"
-#include "passes/analysis/cost/TakeOver.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -10,7 +10,7 @@ using namespace burin::ir;
 
 namespace burin::passes {
 
-std::optional<int64_t> mostBytes(mlir::Value v) { return upperBound(byteSize(v)); }
+std::optional<int64_t> maxBytes(mlir::Value v) { return upperBound(byteSize(v)); }
 
 namespace {
 
@@ -38,7 +38,7 @@ private:
       return add(op->getResult(0), /*isBuffer=*/false);
     const bool isStep = isa<KernelOp, DebugPrintOp, HostCallOp>(op) || !appliedFunctions(op).empty();
     if (!isStep)
-      return success(); // a view
+      return success(); // a view: no memory of its own
     MemoryModel::Step step;
     step.op = op;
     for (mlir::Value operand : op->getOperands())
@@ -53,7 +53,7 @@ private:
       auto inner = Builder(callee, sizes).build();
       if (failed(inner))
         return failure();
-      TakeOverCache cache;
+      BufferReuseCache cache;
       step.innerBytes = std::max(step.innerBytes, livenessOf(*inner, cache).peakBytes());
     }
     if (isa<WhileOp>(op)) // the carried values alternate with the results between two buffers
@@ -68,7 +68,8 @@ private:
     return success();
   }
 
-  // The initial states of a loop share a buffer with the states that its iterations leave.
+  /// Adds a result of a step. The initial states of a loop are stored in the buffer of the states that its iterations
+  /// leave: the kernel that computes initial states therefore adds the loop's result, and the loop finds it there.
   LogicalResult addResult(mlir::Value result) {
     if (auto scan = result.getDefiningOp<ScanOp>()) {
       unsigned i = cast<OpResult>(result).getResultNumber();
@@ -89,6 +90,7 @@ private:
     return add(result, !outside.contains(result));
   }
 
+  /// If `v` is the initial state of a loop and nothing else, the loop's result for that state; null otherwise.
   static mlir::Value statesBehind(mlir::Value v) {
     if (!v.getDefiningOp<KernelOp>() || !v.hasOneUse())
       return {};
@@ -98,7 +100,7 @@ private:
   }
 
   LogicalResult add(mlir::Value v, bool isBuffer) {
-    std::optional<int64_t> bytes = sizes == SizesAs::Most ? mostBytes(v) : typicalSize(byteSize(v));
+    std::optional<int64_t> bytes = sizes == SizesAs::UpperBounds ? maxBytes(v) : typicalSize(byteSize(v));
     if (!bytes)
       return emitError(v.getLoc()) << "the size " << str(specOf(v))
                                    << " has no upper bound, so that no limit of memory "
@@ -111,30 +113,30 @@ private:
   SizesAs sizes;
   Block &block;
   MemoryModel model;
-  llvm::DenseSet<mlir::Value> outside; // results of the function: not in the arena
+  llvm::DenseSet<mlir::Value> outside; // results of the function, which the caller's memory holds, not the arena
 };
 
 } // namespace
 
 FailureOr<MemoryModel> memoryModelOf(func::FuncOp function, SizesAs sizes) { return Builder(function, sizes).build(); }
 
-bool TakeOverCache::mayTakeOver(Operation *kernel, unsigned result, unsigned input) {
+bool BufferReuseCache::mayReuseBuffer(Operation *kernel, unsigned result, unsigned input) {
   auto [it, isNew] = known.try_emplace({kernel, result << 16 | input}, false);
   if (auto op = dyn_cast<KernelOp>(kernel); isNew && op)
-    it->second = passes::mayTakeOver(op, result, input);
+    it->second = passes::mayReuseBuffer(op, result, input);
   return it->second;
 }
 
 size_t Liveness::peak() const { return size_t(std::max_element(live.begin(), live.end()) - live.begin()); }
 
-Liveness livenessOf(const MemoryModel &model, TakeOverCache &cache) {
+Liveness livenessOf(const MemoryModel &model, BufferReuseCache &cache) {
   Liveness out;
   const size_t count = model.values.size();
   out.first.assign(count, UINT32_MAX);
   out.last.assign(count, 0);
-  out.home.resize(count);
+  out.bufferOwner.resize(count);
   for (ValueId v = 0; v < count; ++v)
-    out.home[v] = v;
+    out.bufferOwner[v] = v;
   for (uint32_t at = 0; at < model.steps.size(); ++at) {
     for (const auto *list : {&model.steps[at].inputs, &model.steps[at].results})
       for (ValueId v : *list) {
@@ -145,11 +147,11 @@ Liveness livenessOf(const MemoryModel &model, TakeOverCache &cache) {
       out.overwrittenAt[v] = at;
   }
   std::vector<int64_t> change(model.steps.size() + 1);
-  llvm::SmallVector<ValueId> taken;
+  llvm::SmallVector<ValueId> reused;
   for (uint32_t at = 0; at < model.steps.size(); ++at) {
     const MemoryModel::Step &step = model.steps[at];
-    taken.clear();
-    // Mirrors the choice of burin-in-place-results.
+    reused.clear();
+    // Which results will overwrite an input: the pass burin-in-place-results runs later and decides by the same rule.
     for (unsigned r = 0; isa<KernelOp>(step.op) && r < step.results.size(); ++r) {
       if (!model.values[step.results[r]].isBuffer || model.values[step.results[r]].isShared)
         continue;
@@ -157,11 +159,11 @@ Liveness livenessOf(const MemoryModel &model, TakeOverCache &cache) {
         ValueId input = step.inputs[i];
         const MemoryModel::Value &value = model.values[input];
         if (!value.isBuffer || !value.isComputed || value.isShared || out.last[input] != at ||
-            llvm::count(step.inputs, input) != 1 || llvm::is_contained(taken, input) ||
-            !cache.mayTakeOver(step.op, r, i))
+            llvm::count(step.inputs, input) != 1 || llvm::is_contained(reused, input) ||
+            !cache.mayReuseBuffer(step.op, r, i))
           continue;
-        taken.push_back(input);
-        out.home[step.results[r]] = out.home[input];
+        reused.push_back(input);
+        out.bufferOwner[step.results[r]] = out.bufferOwner[input];
         break;
       }
     }
@@ -171,8 +173,8 @@ Liveness livenessOf(const MemoryModel &model, TakeOverCache &cache) {
   for (ValueId v = 0; v < count; ++v) {
     if (!model.values[v].isBuffer || out.first[v] == UINT32_MAX)
       continue;
-    // A value in another value's buffer: while its step runs, the bytes are counted for the other value.
-    uint32_t begin = out.home[v] == v ? out.first[v] : out.first[v] + 1;
+    // A value in the buffer of an input: during the step that writes it, the bytes are counted for the input.
+    uint32_t begin = out.bufferOwner[v] == v ? out.first[v] : out.first[v] + 1;
     change[begin] += model.values[v].bytes;
     change[out.last[v] + 1] -= model.values[v].bytes;
   }
@@ -187,7 +189,7 @@ std::vector<BufferRange> buffersOf(const MemoryModel &model, const Liveness &liv
   for (ValueId v = 0; v < model.values.size(); ++v) {
     if (!model.values[v].isBuffer || liveness.first[v] == UINT32_MAX)
       continue;
-    BufferRange &home = all[liveness.home[v]];
+    BufferRange &home = all[liveness.bufferOwner[v]];
     if (!home.bytes)
       home = {uint64_t(model.values[v].bytes), liveness.first[v], liveness.last[v]};
     home.first = std::min(home.first, liveness.first[v]);

@@ -1,9 +1,10 @@
-// Fusion: groups ops into kernels. An op joins the groups that compute its operands if the merged group still is one
-// loop nest over one iteration space:
-//   Pointwise ops join any group. Row ops (reductions, softmax, norms) join pointwise groups and row groups over the
-//   same rows. Movement (transpose, slice, pad, …) absorbs pointwise work that has no other users.
-// A contraction, a window op and a sequential op always start a group. Broadcasts, fills and reshapes cost nothing:
-// they are repeated in every kernel that uses them, or stay views between kernels, as prefixes do.
+// Fusion: groups ops into kernels. Ops are visited in the order of the block; each starts a group, which merges with
+// the groups that compute its operands if the result is still one loop nest over one iteration space:
+//   Pointwise ops join any group but sequential ones. Row ops (reductions, softmax, norms) join pointwise groups and
+//   row groups over the same rows. Movement (transpose, slice, pad, …) absorbs pointwise work that has no other users.
+//   A contraction, a window op and a sequential op always start a group. MergeRules.cpp has the exact tables.
+// Broadcasts, fills and reshapes cost nothing: they are repeated in every kernel that uses them, or are views of a
+// buffer between kernels, as a burin.prefix (the first rows of a value, as many as the run computes) always is.
 #include "ir/dialect/Burin.h"
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
@@ -23,14 +24,14 @@ namespace burin::passes {
 
 namespace {
 
-constexpr size_t kMaxOps = 256, kMaxInputs = 64, kMaxCode = 256; // limits of one kernel
+constexpr size_t kMaxOps = 256, kMaxInputs = 64, kMaxCode = 256; // limits of one kernel; code: see Group
 
 struct Group {
   llvm::SetVector<Operation *> ops;
   GroupForm form = GroupForm::Pointwise;
-  size_t code = 1;           // emitted ops; an op that is computed at several places counts as often
-  SmallVector<int64_t> axes; // reduced axes of row groups
-  Shape rows;                // iteration space of row groups
+  size_t code = 1;           // emitted ops: an op counts once for each place at which its code is emitted
+  SmallVector<int64_t> axes; // of row groups: the reduced axes of …
+  Shape rows;                // … this iteration space
 };
 
 class Fuser {
@@ -41,11 +42,12 @@ public:
     for (Operation &op : block)
       if (intrinsicKind(&op) == Kind::Free && isReadFromMemory(op.getResult(0)))
         stored.insert(&op);
-    effectBefore = orderOfEffects(block); // their order is kept, as if each used a result of the previous one
+    // Ops with effects keep their order, as if each used a result of the previous one.
+    effectBefore = orderOfEffects(block);
     for (auto [op, before] : effectBefore)
       effectAfter[before] = op;
     for (Operation &op : block)
-      place(&op);
+      addToGroups(&op);
     copyPlainResults();
     return emit();
   }
@@ -54,7 +56,8 @@ private:
   using GroupId = size_t;
 
   // ---- grouping
-  /// Free ops that are read from memory are stored by a kernel, like movement.
+  /// The role of an op, see FusionKind; None for null. A free op whose result is read from memory needs a kernel that
+  /// stores it, so it counts as movement.
   Kind kindOf(Operation *op) {
     if (!op)
       return Kind::None;
@@ -69,8 +72,9 @@ private:
     });
   }
 
-  void place(Operation *op) {
-    placed = op;
+  /// Starts a group with the op, and merges it with the groups of its operands where that is allowed.
+  void addToGroups(Operation *op) {
+    added = op;
     Kind kind = kindOf(op);
     if (kind == Kind::None || kind == Kind::Free || kind == Kind::View)
       return;
@@ -97,14 +101,14 @@ private:
       groups[id].code = code;
     }
   }
-  /// Number of places at which `user` reads elements of a group: for example, once per operand of a concat.
+  /// Number of times that the code of a group is emitted for `user`: for movement (a concat) once per operand.
   size_t placesOf(Operation *user, GroupId producer) {
     if (kindOf(user) != Kind::Movement)
       return 1;
     return llvm::count_if(user->getOperands(), [&](Value v) { return producerGroup(v) == producer; });
   }
 
-  /// The op of a group that computes `v`, through ops that cost nothing; null if there is none.
+  /// The op of a group that computes `v`, looking through free ops and views; null if `v` is an argument or constant.
   Operation *producerOf(Value v) {
     Operation *op = v.getDefiningOp();
     while (op && (kindOf(op) == Kind::Free || kindOf(op) == Kind::View) && op->getNumOperands())
@@ -116,7 +120,8 @@ private:
     return op ? std::optional(groupOf.lookup(op)) : std::nullopt;
   }
 
-  // `user` is the op being placed: its group is new, so it has the kind of `user`, or the result of earlier merges.
+  /// Whether the group that computes `operand` of `user` may join the group of `user`, the op that is being added. That
+  /// group holds `user` and the groups of its earlier operands.
   bool mayMerge(GroupId producer, GroupId consumer, Operation *user, Value operand) {
     const Group &p = groups[producer], &c = groups[consumer];
     Merge allowed = mergeOf(p.form, c.form);
@@ -132,13 +137,13 @@ private:
   /// Whether `user` uses a value of the group as the link requires.
   bool isLinked(Link link, const Group &group, Operation *user, Value operand) {
     Operation *source = operand.getDefiningOp();
-    bool direct = groupOf.count(source);
+    bool direct = groupOf.count(source); // not through a view or a free op
     bool isRows = shapeOf(operand) == groups[groupOf[user]].rows;
     switch (link) {
     case Link::Never:
       return false;
     case Link::SameSpace:
-      return direct || fullShapeOf(group, shapeOf(user->getResult(0)), operand);
+      return direct || computesShape(group, shapeOf(user->getResult(0)), operand);
     case Link::RowOperand:
       return isRows && (direct || (source && kindOf(source) == Kind::View && unitReshape(source)));
     case Link::DirectRow:
@@ -149,10 +154,11 @@ private:
     llvm_unreachable("a link");
   }
 
-  /// Whether an op of `reader` needs a result of `writer` in memory, so that they cannot be one kernel.
+  /// Whether an op of `reader` needs a result of `writer` in memory, so that they cannot be one kernel. Movement needs
+  /// elements at other positions than the current one, which loops over rows, sums or windows do not compute.
   bool readsFrom(GroupId reader, GroupId writer) {
     return llvm::any_of(groups[reader].ops, [&](Operation *op) {
-      if (isWalk(groups[writer].form) && kindOf(op) == Kind::Movement)
+      if (hasOwnLoops(groups[writer].form) && kindOf(op) == Kind::Movement)
         return dependsOn(op, reader, writer);
       return needsMemory(op) && llvm::any_of(op->getOperands(), [&](Value v) { return producerGroup(v) == writer; });
     });
@@ -172,9 +178,9 @@ private:
     return false;
   }
 
-  /// Whether the values between the group and `operand` are views and broadcasts within one space: the group computes
-  /// values of this shape, or its rows have it.
-  bool fullShapeOf(const Group &group, const Shape &shape, Value operand) {
+  /// Whether the group's iteration space has this shape, and only broadcasts and reshapes that add or drop dimensions
+  /// of size 1 lie between the group and `operand`.
+  bool computesShape(const Group &group, const Shape &shape, Value operand) {
     for (Operation *op = operand.getDefiningOp(); op && !groupOf.count(op); op = op->getOperand(0).getDefiningOp()) {
       if (kindOf(op) == Kind::View && !unitReshape(op, classes))
         return false;
@@ -186,6 +192,7 @@ private:
     return llvm::all_of(group.ops, [&](Operation *op) { return classes.areSame(shapeOf(op->getResult(0)), shape); });
   }
 
+  /// Whether `operand` is a result of the group, and `user` is the only op outside of it that uses its results.
   bool usedOnlyBy(const Group &group, Operation *user, Value operand) {
     Operation *source = operand.getDefiningOp();
     while (source && !groupOf.count(source) && isRenaming(source, classes))
@@ -198,7 +205,7 @@ private:
           return false;
     return true;
   }
-  // Whether a view or broadcast leads only back into the group.
+  /// Whether the op is a view or a free op whose users, perhaps through others, are `user` and ops of the group.
   bool onlyInside(Operation *op, const Group &group, Operation *user) {
     Kind kind = kindOf(op);
     return (kind == Kind::View || kind == Kind::Free) && llvm::all_of(op->getUsers(), [&](Operation *next) {
@@ -206,10 +213,11 @@ private:
            });
   }
 
-  /// Whether a path leaves `from`, passes another group, and enters `to`. Ops after the one being placed have no groups
-  /// yet, and no path leads back from them.
-  bool wouldCycle(GroupId from, GroupId to) { return reaches(from, to, /*viaOthers=*/true) || reaches(to, from, true); }
-  bool reaches(GroupId from, GroupId to, bool viaOthers) {
+  /// Whether a kernel of both groups would depend on itself: a path from one to the other passes a third group.
+  bool wouldCycle(GroupId a, GroupId b) { return reachesThroughOthers(a, b) || reachesThroughOthers(b, a); }
+  /// Whether a path of uses leaves `from`, passes another group, and enters `to`. Ops after the one being added have no
+  /// groups yet, and no path leads back from them.
+  bool reachesThroughOthers(GroupId from, GroupId to) {
     llvm::DenseSet<llvm::PointerIntPair<Operation *, 1, bool>> seen;
     llvm::DenseSet<GroupId> entered;
     SmallVector<std::pair<Operation *, bool>> stack; // op, whether another group was passed
@@ -229,7 +237,7 @@ private:
       bool inTo = it != groupOf.end() && it->second == to;
       if (inTo && passed)
         return true;
-      if (inFrom || inTo || placed->isBeforeInBlock(op) || !seen.insert({op, passed}).second)
+      if (inFrom || inTo || added->isBeforeInBlock(op) || !seen.insert({op, passed}).second)
         continue;
       if (it == groupOf.end())
         leave(op, passed || isa<PrefixOp>(op));   // a prefix separates kernels
@@ -255,7 +263,7 @@ private:
   }
 
   // ---- results that no kernel computes
-  // The launch plan gives each result a buffer of its own, so inputs, constants and repeated results are copied.
+  /// Copies results that are inputs, constants or other results: the launch plan gives each result its own buffer.
   void copyPlainResults() {
     Operation *terminator = block.getTerminator();
     llvm::DenseSet<Value> taken;
@@ -282,6 +290,7 @@ private:
         op->moveBefore(block.getTerminator()); // functions that it runs have kernels of their own
         continue;
       }
+      // The group may have no common iteration space after all, or too many inputs: then each op is a kernel.
       if (failed(emitGroup(b, groups[id].ops.getArrayRef())))
         for (Operation *op : groups[id].ops)
           if (failed(emitGroup(b, {op})))
@@ -318,7 +327,7 @@ private:
     return order;
   }
 
-  // Visits the grouped ops that `v` depends on.
+  /// Visits the grouped ops that `v` depends on directly, or through ops without a group.
   void forEachSource(Value v, llvm::function_ref<void(Operation *)> visit) {
     Operation *op = v.getDefiningOp();
     if (!op)
@@ -329,6 +338,7 @@ private:
       forEachSource(operand, visit);
   }
 
+  /// Makes a kernel of these ops before the insertion point of `b`; fails if no kernel family accepts it.
   LogicalResult emitGroup(OpBuilder &b, ArrayRef<Operation *> ops) {
     llvm::SetVector<Operation *> members;
     SmallVector<Operation *> sorted(ops);
@@ -344,7 +354,8 @@ private:
       return success();
     Body body = bodyOf(members, results, /*isShared=*/true);
     auto isKernel = [&] { return isKernelBody(KernelBody(body.region->front(), classes)); };
-    if (!isKernel()) // for example, an iota that is read along two dimensions
+    // An iota that two ops read along different dimensions, for example, fits no single iteration space.
+    if (!isKernel())
       body = bodyOf(members, results, /*isShared=*/false);
     if ((body.inputs.size() > kMaxInputs && sorted.size() > 1) || !isKernel())
       return failure();
@@ -365,18 +376,20 @@ private:
     llvm::SetVector<Value> inputs; // of the kernel
     IRMapping map;
     OpBuilder builder;
-    bool isShared;                // one copy of a free op serves all its users
+    bool isShared;                // one copy of a free op serves all its users; otherwise each user has its own
     llvm::DenseSet<Value> copies; // copies of free ops, views and fills
 
     Body(MLIRContext *context, bool isShared) : builder(context), isShared(isShared) {
       builder.setInsertionPointToEnd(&region->emplaceBlock());
     }
+    /// Makes later users get copies of their own, unless copies are shared.
     void forgetCopies(Operation *user) {
       for (Value v : user->getOperands())
         if (!isShared && copies.contains(v))
           map.erase(v);
     }
   };
+  /// A region with copies of `members`, which yields `results`.
   Body bodyOf(const llvm::SetVector<Operation *> &members, ArrayRef<Value> results, bool isShared) {
     Body body(function.getContext(), isShared);
     for (Operation *op : members) {
@@ -392,9 +405,11 @@ private:
     return body;
   }
 
-  // Contractions and windows read their operands many times.
+  /// Whether the op reads its operands from memory, many times or as a step of the plan.
   static bool needsMemory(Operation *op) { return readsMemory(op) || isOwnStep(op); }
 
+  /// Whether `user`, an op outside of the kernel, needs its operand in memory; views and free ops: if a user of them
+  /// does.
   bool neededOutside(Operation *user, const llvm::SetVector<Operation *> &members) {
     Kind kind = kindOf(user);
     if (kind != Kind::Free && kind != Kind::View)
@@ -403,7 +418,8 @@ private:
                         [&](Operation *next) { return !members.contains(next) && neededOutside(next, members); });
   }
 
-  // Makes `v` available in the kernel: members are there, free ops are repeated, other values become inputs.
+  /// Makes `v` available in the body: free ops and views of computed values are copied there, other values that are no
+  /// members become inputs. `inMemory`: the user reads `v` from memory.
   void bring(Value v, const llvm::SetVector<Operation *> &members, Body &body, bool inMemory) {
     if (body.map.contains(v))
       return;
@@ -431,6 +447,7 @@ private:
     body.map.map(v, body.region->front().addArgument(v.getType(), v.getLoc()));
   }
 
+  /// Whether `v` is a member's result, or views and free ops of one.
   bool comesFrom(Value v, const llvm::SetVector<Operation *> &members) {
     Operation *op = v.getDefiningOp();
     if (!op || members.contains(op))
@@ -440,14 +457,6 @@ private:
            llvm::any_of(op->getOperands(), [&](Value operand) { return comesFrom(operand, members); });
   }
 
-  static Operation *mainOp(ArrayRef<Operation *> ops) {
-    for (Kind kind : {Kind::Contract, Kind::Row, Kind::Window, Kind::Sequential})
-      for (Operation *op : ops)
-        if (intrinsicKind(op) == kind)
-          return op;
-    return ops.back();
-  }
-
   func::FuncOp function;
   Block &block;
   SizeClasses classes;
@@ -455,12 +464,13 @@ private:
   llvm::DenseMap<Operation *, GroupId> groupOf;
   llvm::DenseSet<Operation *> stored;
   llvm::DenseMap<Operation *, Operation *> effectBefore, effectAfter;
-  Operation *placed = nullptr; // the op being placed, or the last one placed
+  Operation *added = nullptr; // the op that is being added, or the last one
 };
 
 struct FusePass : impl::FusePassBase<FusePass> {
   void runOnOperation() override {
-    getOperation().walk([](BarrierOp op) { // CSE does not run after this, so barriers are no longer needed
+    // Barriers keep CSE from merging recomputed ops with the original ones; CSE does not run after fusion.
+    getOperation().walk([](BarrierOp op) {
       op.getResult().replaceAllUsesWith(op.getX());
       op.erase();
     });

@@ -44,6 +44,14 @@ bool isStridedView(Operation *op) {
 
 Kind intrinsicKind(Operation *op) { return isStridedView(op) ? Kind::View : factsOf(op).fusion; }
 
+Operation *mainOp(ArrayRef<Operation *> ops) {
+  for (Kind kind : {Kind::Contract, Kind::Row, Kind::Window, Kind::Sequential})
+    for (Operation *op : ops)
+      if (intrinsicKind(op) == kind)
+        return op;
+  return ops.back();
+}
+
 std::string kernelName(ArrayRef<Operation *> ops) {
   std::string name;
   size_t shown = 0;

@@ -11,6 +11,8 @@ Kind intrinsicKind(mlir::Operation *op);
 /// Whether an op is a transpose, or a slice from the first element on, that only attention and left operands of
 /// products read, perhaps through other such views: their kernels use its strides.
 bool isStridedView(mlir::Operation *op);
+/// The op whose source location stands for a kernel of these ops.
+mlir::Operation *mainOp(llvm::ArrayRef<mlir::Operation *> ops);
 /// Name of a kernel, from its first ops: "contract+add+relu".
 std::string kernelName(llvm::ArrayRef<mlir::Operation *> ops);
 /// A fill that replaces a constant with equal elements, which needs no memory; null for other constants.

@@ -37,7 +37,10 @@ GroupForm formOf(FusionKind);
 GroupForm joined(GroupForm, GroupForm);
 
 inline bool isRow(GroupForm form) { return form == GroupForm::Row || form == GroupForm::MovedRow; }
-/// Whether results of the group are computed by loops of their own, so that single elements cannot be.
-inline bool isWalk(GroupForm form) { return isRow(form) || form == GroupForm::Contract || form == GroupForm::Window; }
+/// Whether the group computes its results in loops over rows, sums or windows, so that another loop cannot ask it for a
+/// single element.
+inline bool hasOwnLoops(GroupForm form) {
+  return isRow(form) || form == GroupForm::Contract || form == GroupForm::Window;
+}
 
 } // namespace burin::passes

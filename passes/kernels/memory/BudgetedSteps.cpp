@@ -12,8 +12,8 @@ namespace {
 
 class PaperRun {
 public:
-  PaperRun(int64_t budget, const MemoryModel &given, Recipes &recipes, TakeOverCache &takeOver)
-      : budget(budget), given(given), recipes(recipes), takeOver(takeOver), values(given.values.size()) {
+  PaperRun(int64_t budget, const MemoryModel &given, Recipes &recipes, BufferReuseCache &bufferReuse)
+      : budget(budget), given(given), recipes(recipes), bufferReuse(bufferReuse), values(given.values.size()) {
     out.model.values = given.values;
     out.model.idOf = given.idOf;
     for (ValueId v = 0; v < values.size(); ++v)
@@ -244,7 +244,7 @@ private:
         const MemoryModel::Value &value = given.values[input];
         if (!value.isBuffer || !value.isComputed || value.isShared || !values[input].isLive ||
             values[input].pins != 1 || llvm::count(step.inputs, input) != 1 ||
-            !takeOver.mayTakeOver(step.op, r, unsigned(i)) || !mayGo(input))
+            !bufferReuse.mayReuseBuffer(step.op, r, unsigned(i)) || !mayGo(input))
           continue;
         drop(input);
         return isAny = true;
@@ -277,7 +277,7 @@ private:
   const int64_t budget;
   const MemoryModel &given;
   Recipes &recipes;
-  TakeOverCache &takeOver;
+  BufferReuseCache &bufferReuse;
   std::vector<Value> values; // of the given model
   std::vector<ValueId> order;
   std::vector<Remake> remakes;
@@ -288,8 +288,8 @@ private:
 } // namespace
 
 std::optional<BudgetedSteps> stepsWithin(int64_t bytes, const MemoryModel &model, Recipes &recipes,
-                                         TakeOverCache &takeOver) {
-  return PaperRun(bytes, model, recipes, takeOver).run();
+                                         BufferReuseCache &bufferReuse) {
+  return PaperRun(bytes, model, recipes, bufferReuse).run();
 }
 
 } // namespace burin::passes

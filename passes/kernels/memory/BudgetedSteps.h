@@ -16,6 +16,6 @@ struct BudgetedSteps {
 /// Inputs that cannot be recomputed are kept as long as a dropped value needs them. Returns nullopt if that does not
 /// fit.
 std::optional<BudgetedSteps> stepsWithin(int64_t bytes, const MemoryModel &model, Recipes &recipes,
-                                         TakeOverCache &takeOver);
+                                         BufferReuseCache &bufferReuse);
 
 } // namespace burin::passes

@@ -7,8 +7,8 @@
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/analysis/OpFacts.h"
 #include "passes/analysis/ValueChecks.h"
+#include "passes/analysis/cost/BufferReuse.h"
 #include "passes/analysis/cost/DataDependentSizes.h"
-#include "passes/analysis/cost/TakeOver.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -42,8 +42,8 @@ private:
       if (isReturned(result) || inPlaceOf(kernel)[result.getResultNumber()] >= 0)
         continue;
       for (unsigned i = 0; i < kernel.getInputs().size(); ++i)
-        if (mayTakeOver(kernel, result, i) && diesAt(kernel.getInputs()[i], kernel)) {
-          takeOver(kernel, result, i);
+        if (mayReuseBuffer(kernel, result, i) && diesAt(kernel.getInputs()[i], kernel)) {
+          bufferReuse(kernel, result, i);
           break;
         }
     }
@@ -54,15 +54,15 @@ private:
       return SmallVector<int64_t>(*known);
     return SmallVector<int64_t>(kernel.getNumResults(), -1);
   }
-  static void takeOver(KernelOp kernel, OpResult result, unsigned input) {
+  static void bufferReuse(KernelOp kernel, OpResult result, unsigned input) {
     SmallVector<int64_t> inPlace = inPlaceOf(kernel);
     inPlace[result.getResultNumber()] = input;
     kernel.setInPlace(inPlace);
   }
 
-  static bool mayTakeOver(KernelOp kernel, OpResult result, unsigned input) {
+  static bool mayReuseBuffer(KernelOp kernel, OpResult result, unsigned input) {
     return !llvm::is_contained(inPlaceOf(kernel), int64_t(input)) &&
-           passes::mayTakeOver(kernel, result.getResultNumber(), input);
+           passes::mayReuseBuffer(kernel, result.getResultNumber(), input);
   }
 
   // ---- states
@@ -77,8 +77,8 @@ private:
     for (unsigned input = 0; input < kernel.getInputs().size(); ++input)
       if (storedIn(kernel.getInputs()[input]) == body.getArgument(i))
         reads.push_back(input);
-    if (reads.size() == 1 && mayTakeOver(kernel, result, reads.front()))
-      takeOver(kernel, result, reads.front());
+    if (reads.size() == 1 && mayReuseBuffer(kernel, result, reads.front()))
+      bufferReuse(kernel, result, reads.front());
     else if (!reads.empty())
       copyByKernel(after);
   }
@@ -96,9 +96,9 @@ private:
         isReturnedElsewhere(after, i))
       return;
     for (unsigned input = 0; input < kernel.getInputs().size(); ++input)
-      if (storedIn(kernel.getInputs()[input]) == before && mayTakeOver(kernel, cast<OpResult>(after), input)) {
+      if (storedIn(kernel.getInputs()[input]) == before && mayReuseBuffer(kernel, cast<OpResult>(after), input)) {
         if (moveBehindReaders(kernel, before))
-          takeOver(kernel, cast<OpResult>(after), input);
+          bufferReuse(kernel, cast<OpResult>(after), input);
         return;
       }
   }

@@ -42,7 +42,7 @@ public:
           "it without, or keep the sizes and mask what is not wanted");
     const uint64_t outside = shared + bytesOfSignature();
     const uint64_t inside = limit.bytes > outside ? limit.bytes - outside : 0;
-    auto built = memoryModelOf(function, SizesAs::Most);
+    auto built = memoryModelOf(function, SizesAs::UpperBounds);
     if (failed(built))
       return failure();
     const uint64_t before = arenaOf(*built);
@@ -93,7 +93,7 @@ private:
     auto best = std::make_unique<Attempt>(model);
     std::optional<BudgetedSteps> steps;
     auto within = [&](uint64_t budget) -> std::optional<uint64_t> {
-      std::optional<BudgetedSteps> found = stepsWithin(int64_t(budget), model, best->recipes, takeOver);
+      std::optional<BudgetedSteps> found = stepsWithin(int64_t(budget), model, best->recipes, bufferReuse);
       if (!found)
         return std::nullopt;
       const uint64_t arena = arenaOf(found->model);
@@ -134,7 +134,7 @@ private:
   }
 
   uint64_t arenaOf(const MemoryModel &model) {
-    const Liveness live = livenessOf(model, takeOver);
+    const Liveness live = livenessOf(model, bufferReuse);
     return limit.arenaBytes ? limit.arenaBytes(buffersOf(model, live)) : uint64_t(live.peakBytes());
   }
 
@@ -143,13 +143,13 @@ private:
     uint64_t bytes = 0;
     for (BlockArgument argument : function.getArguments())
       if (!function.getArgAttr(argument.getArgNumber(), kStateAttr))
-        bytes += uint64_t(mostBytes(argument).value_or(0));
+        bytes += uint64_t(maxBytes(argument).value_or(0));
     for (mlir::Value result : function.getBody().front().getTerminator()->getOperands()) {
       auto made = dyn_cast<OpResult>(storedIn(result));
       auto kernel = made ? dyn_cast<KernelOp>(made.getOwner()) : KernelOp();
       bool isInPlace = kernel && kernel.getInPlace() && (*kernel.getInPlace())[made.getResultNumber()] >= 0;
       if (!isInPlace)
-        bytes += uint64_t(mostBytes(result).value_or(0));
+        bytes += uint64_t(maxBytes(result).value_or(0));
     }
     return bytes;
   }
@@ -172,14 +172,14 @@ private:
 
   LogicalResult refuse(const Attempt &attempt, uint64_t outside) {
     const MemoryModel &model = attempt.model;
-    TakeOverCache ownTakeOver; // the other one knows ops that are gone
-    const Liveness live = livenessOf(model, ownTakeOver);
+    BufferReuseCache ownBufferReuse; // the other one knows ops that are gone
+    const Liveness live = livenessOf(model, ownBufferReuse);
     const size_t peak = live.peak();
     std::vector<MemoryModel::ValueId> held; // one value of each buffer
     llvm::DenseSet<MemoryModel::ValueId> homes;
     for (MemoryModel::ValueId v = 0; v < model.values.size(); ++v)
       if (model.values[v].isBuffer && live.first[v] <= peak && live.last[v] >= peak &&
-          homes.insert(live.home[v]).second)
+          homes.insert(live.bufferOwner[v]).second)
         held.push_back(v);
     llvm::stable_sort(held, [&](auto x, auto y) { return model.values[x].bytes > model.values[y].bytes; });
     Operation *op = peak < model.steps.size() ? model.steps[peak].op : function.getOperation();
@@ -201,7 +201,7 @@ private:
   const MemoryLimit &limit;
   uint64_t shared; // weights and states
   std::vector<std::string> &report;
-  TakeOverCache takeOver;
+  BufferReuseCache bufferReuse;
 };
 
 struct LimitMemoryPass : impl::LimitMemoryPassBase<LimitMemoryPass> {
@@ -227,7 +227,7 @@ private:
     llvm::DenseSet<Attribute> seen;
     getOperation().walk([&](ConstantOp constant) {
       if (seen.insert(constant.getValue()).second)
-        bytes += uint64_t(mostBytes(constant.getResult()).value_or(0));
+        bytes += uint64_t(maxBytes(constant.getResult()).value_or(0));
     });
     for (auto state : getOperation().getOps<StateOp>())
       bytes += uint64_t(upperBound(elements(specOf(state.getType()).shape)).value_or(0)) *

@@ -16,7 +16,7 @@ MemoryChoice::MemoryChoice(MemoryModel &model, Recipes &recipes, const MemoryLim
 }
 
 void MemoryChoice::measure() {
-  now = livenessOf(model, takeOver);
+  now = livenessOf(model, bufferReuse);
   arena = limit.arenaBytes ? limit.arenaBytes(buffersOf(model, now)) : uint64_t(now.peakBytes());
 }
 
@@ -174,10 +174,10 @@ bool MemoryChoice::fitsAround(const Candidate &candidate) {
   int64_t added = 0;
   for (size_t i = 0; i + 1 < candidate.chain.size(); ++i) {
     const Recipe &user = recipes.of(candidate.chain[i + 1]);
-    bool isTakenOver = false;
+    bool isReused = false;
     for (unsigned input = 0; input < user.inputs.size(); ++input)
-      isTakenOver |= user.inputs[input] == candidate.chain[i] && takeOver.mayTakeOver(user.op, user.result, input);
-    if (!isTakenOver)
+      isReused |= user.inputs[input] == candidate.chain[i] && bufferReuse.mayReuseBuffer(user.op, user.result, input);
+    if (!isReused)
       added += model.values[candidate.chain[i]].bytes;
   }
   for (ValueId v : candidate.longer)

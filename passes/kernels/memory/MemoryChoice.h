@@ -52,7 +52,7 @@ private:
   MemoryModel &model;
   Recipes &recipes;
   const MemoryLimit &limit;
-  TakeOverCache takeOver;
+  BufferReuseCache bufferReuse;
   Liveness now;
   uint64_t arena = 0;
   std::vector<ValueId> originalOf; // per value: the value of the function that it is a version of

@@ -278,7 +278,7 @@ private:
     if (std::distance(function.getBody().front().begin(), function.getBody().front().end()) < 4)
       return;
     auto built = memoryModelOf(function, SizesAs::Typical);
-    TakeOverCache cache;
+    BufferReuseCache cache;
     MemoryModel ordered = *built;
     ordered.steps.clear();
     for (uint32_t at : Scheduler(*built).run())

@@ -87,10 +87,10 @@ Recipe Recipes::finish(Operation *op, unsigned result, int64_t flops) {
   int64_t bytes = 0;
   for (mlir::Value input : op->getOperands()) {
     recipe.inputs.push_back(model.idOf.lookup(storedIn(input)));
-    bytes += mostBytes(input).value_or(0);
+    bytes += maxBytes(input).value_or(0);
   }
   for (mlir::Value output : op->getResults())
-    bytes += mostBytes(output).value_or(0);
+    bytes += maxBytes(output).value_or(0);
   recipe.seconds = secondsFor(recipe.flops, bytes);
   return recipe;
 }
@@ -167,7 +167,7 @@ const Recipes::Narrowing &Recipes::narrowing(ValueId value) {
   Narrowing n;
   n.down = finish(castKernel(source, DType::bf16), 0, 0);
   mlir::Value narrow = n.down.op->getResult(0);
-  model.idOf[narrow] = model.add({narrow, mostBytes(narrow).value_or(0), true});
+  model.idOf[narrow] = model.add({narrow, maxBytes(narrow).value_or(0), true});
   n.up = finish(castKernel(narrow, dtypeOf(source)), 0, 0);
   return narrowings.emplace(value, std::move(n)).first->second;
 }

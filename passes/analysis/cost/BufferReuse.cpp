@@ -1,4 +1,4 @@
-#include "passes/analysis/cost/TakeOver.h"
+#include "passes/analysis/cost/BufferReuse.h"
 #include "passes/analysis/IterationSpace.h"
 #include "passes/analysis/OpFacts.h"
 #include "llvm/ADT/SetVector.h"
@@ -34,7 +34,7 @@ static bool readOnlyAtItsPoint(Value v) {
   return true;
 }
 
-bool mayTakeOver(KernelOp kernel, unsigned result, unsigned input) {
+bool mayReuseBuffer(KernelOp kernel, unsigned result, unsigned input) {
   Block &body = kernel.getBody().front();
   BlockArgument argument = body.getArgument(input);
   Value yielded = body.getTerminator()->getOperand(result);
