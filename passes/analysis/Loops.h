@@ -5,7 +5,8 @@
 
 namespace burin::passes {
 
-/// The loops whose body no other loop shares, so that it can be changed for one of them.
+/// The loops whose body no other loop shares, so that it can be changed for one of them. A body that contains its own
+/// loop is left out, too.
 inline llvm::SmallVector<ir::ScanOp> scansWithOwnBody(mlir::ModuleOp module) {
   llvm::SmallVector<ir::ScanOp> scans;
   llvm::DenseMap<mlir::Operation *, int> loops; // number of loops with this body
@@ -13,7 +14,7 @@ inline llvm::SmallVector<ir::ScanOp> scansWithOwnBody(mlir::ModuleOp module) {
     scans.push_back(scan);
     ++loops[scan.body()];
   });
-  llvm::erase_if(scans, [&](ir::ScanOp scan) { return loops[scan.body()] != 1; });
+  llvm::erase_if(scans, [&](ir::ScanOp scan) { return loops[scan.body()] != 1 || scan->getParentOp() == scan.body(); });
   return scans;
 }
 

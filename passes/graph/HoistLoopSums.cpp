@@ -245,8 +245,7 @@ private:
 struct HoistLoopSumsPass : impl::HoistLoopSumsPassBase<HoistLoopSumsPass> {
   void runOnOperation() override {
     for (ScanOp scan : scansWithOwnBody(getOperation()))
-      if (scan->getParentOp() != scan.body())
-        Hoister(scan).run();
+      Hoister(scan).run();
   }
 };
 

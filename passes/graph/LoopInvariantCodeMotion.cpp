@@ -79,8 +79,7 @@ private:
 struct LoopInvariantCodeMotionPass : impl::LoopInvariantCodeMotionPassBase<LoopInvariantCodeMotionPass> {
   void runOnOperation() override {
     for (ScanOp scan : scansWithOwnBody(getOperation()))
-      if (scan->getParentOp() != scan.body())
-        Hoister(scan).run();
+      Hoister(scan).run();
   }
 };
 
