@@ -1,4 +1,7 @@
-// Parameters and buffers in a trace: reads and writes, and their representation in the graph.
+// Cells in a trace. A cell is the variable behind a parameter or buffer of a module (frontend/tensor/core/Cell.h). A
+// trace does not change cells: it keeps the traced value of each cell that the function reads or sets (CellUse). While
+// it records, the cell is an argument of the graph; at the end it becomes a state of the graph (an input, and an output
+// if it was set) or a constant. docs/state.md has the rules.
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/trace/FunctionScope.h"
 #include "frontend/trace/Origins.h"
@@ -8,19 +11,22 @@ namespace burin {
 
 using mlir::Value;
 
-/// A traced value that requires a gradient if the tensor in its cell does.
+/// `traced`, with the leaf of the gradient tape that `held`, the tensor in the cell, has: it requires a gradient if
+/// `held` does.
 Tensor Trace::leafLike(const Tensor &traced, const Tensor &held) {
   detail::TensorState state = *detail::Access::state(traced);
   state.node = detail::Access::state(held)->node;
   return detail::Access::make(std::move(state));
 }
 
+/// The entry of a cell; the first use adds an argument to the graph and notes the access in the functions (branches,
+/// loops) that are being recorded.
 Trace::CellUse &Trace::useOf(const std::shared_ptr<detail::Cell> &cell) {
   auto known = llvm::find_if(cells, [&](const CellUse &use) { return use.cell == cell; });
   CellUse *use = known == cells.end() ? nullptr : &*known;
   if (!use) {
     if (std::shared_ptr<const detail::Mode> mode = cell->mode.lock(); mode && !isGraphOnly)
-      observe(mode); // see isState
+      observe(mode); // isState() depends on whether the module is in training mode
     runWhere(*detail::Access::state(cell->value()), "trace", detail::inScope({}));
     mlir::Type type = ir::tensorType(&graph->context, cell->value().spec());
     mlir::BlockArgument argument = function.front().addArgument(type, builder.getUnknownLoc());
@@ -39,7 +45,7 @@ const Tensor &Trace::read(const std::shared_ptr<detail::Cell> &cell) { return us
 void Trace::set(const std::shared_ptr<detail::Cell> &cell, const Tensor &value, const Location &where) {
   CellUse &use = useOf(cell);
   TensorSpec held = cell->value().spec(where), given = value.spec(where);
-  bool isNumber = detail::stateOf(value, where).weak;
+  bool isNumber = detail::stateOf(value, where).weak; // a C++ number takes the element type of the parameter
   if (!isNumber && held.dtype != given.dtype)
     throw Error(where, "set",
                 "the new value is " + str(given) + ", but the parameter " + str(held) +
@@ -54,6 +60,7 @@ void Trace::set(const std::shared_ptr<detail::Cell> &cell, const Tensor &value, 
   use.isSet = true;
 }
 
+/// The cell whose current value in the trace is `value`; throws if it is the value of no cell.
 Trace::CellUse &Trace::leafOf(const Tensor &value, const char *op, const Location &where) {
   const void *wanted = std::get<detail::TracedValue>(detail::stateOf(value, where).value).value;
   for (CellUse &use : cells)
@@ -90,9 +97,11 @@ bool Trace::isTrained(const CellUse &use) const {
   return use.isVariable || (mode && mode->isTraining && detail::Access::state(use.cell->value())->node);
 }
 
-/// Whether only the trace refers to the cell.
+/// Whether the traced function has created the cell and nothing outside of the trace refers to it. It is a variable of
+/// one call then, no state.
 bool Trace::isLocal(const CellUse &use) const { return isMadeHere(use.cell) && use.cell.use_count() == 1; }
 
+/// Whether the cell becomes a state of the graph; otherwise it becomes a constant, with a guard on its version.
 bool Trace::isState(const CellUse &use) const {
   if (isLocal(use))
     return false;
@@ -100,7 +109,8 @@ bool Trace::isState(const CellUse &use) const {
   return isChanged || (!isGraphOnly && isTrained(use)); // in a saved graph, cells that do not change are constants
 }
 
-/// The argument of an op's functions that is always equal to operand `index` of the op; nullopt if there is none.
+/// The argument of the functions of a loop or branch that has the value of operand `index` of the op in every call;
+/// nullopt if there is none, as for carried values.
 static std::optional<unsigned> argumentFor(mlir::Operation *op, unsigned index) {
   auto from = [&](unsigned first) { return index >= first ? std::optional(index) : std::nullopt; };
   if (auto scan = llvm::dyn_cast<ir::ScanOp>(op))
@@ -112,7 +122,8 @@ static std::optional<unsigned> argumentFor(mlir::Operation *op, unsigned index) 
   return std::nullopt;
 }
 
-/// Copies constants into the functions that use them, so that they can be folded and packed there.
+/// Replaces operands of loops and branches that are this constant by copies in their functions, where passes can fold
+/// and pack them.
 static void sinkIntoFunctions(ir::ConstantOp constant, mlir::ModuleOp module) {
   llvm::SmallVector<mlir::Operation *> users(constant->getUsers());
   for (mlir::Operation *op : users) {
@@ -140,6 +151,7 @@ static void sinkIntoFunctions(ir::ConstantOp constant, mlir::ModuleOp module) {
   }
 }
 
+/// Replaces the argument of a cell by the value that it has now.
 void Trace::makeConstant(CellUse &use, const Location &where) {
   if (use.argument.use_empty())
     return;
@@ -155,7 +167,7 @@ void Trace::makeConstant(CellUse &use, const Location &where) {
     sinkIntoFunctions(op, *graph->module);
 }
 
-/// The value of a cell outside of the trace, as a separate constant.
+/// The value that the cell has outside of the trace, as a constant that is not shared with other uses of the tensor.
 Value Trace::valueNow(const CellUse &use, const Location &where) {
   const Tensor value = use.cell->value();
   const detail::TensorState &held = *detail::Access::state(value);
@@ -168,8 +180,8 @@ Value Trace::valueNow(const CellUse &use, const Location &where) {
                             std::shared_ptr<const void>(storage));
 }
 
-/// Makes a cell a state of the module, in a saved graph with its current value; functions that share the cell share the
-/// state.
+/// Adds the cell to the states of the function. The state is a symbol of the MLIR module, so that functions which use
+/// the same cell name the same state.
 void Trace::addState(const CellUse &use, std::string name, const Location &where) {
   mlir::FlatSymbolRefAttr &symbol = graph->states[use.cell.get()];
   if (!symbol)
@@ -179,6 +191,8 @@ void Trace::addState(const CellUse &use, std::string name, const Location &where
     stateOutputs.push_back(symbol);
 }
 
+/// Creates the burin.state of a cell, under `name` or, if that is taken, `name#1`, …; in a saved graph with the current
+/// value of the cell.
 mlir::FlatSymbolRefAttr Trace::makeState(const CellUse &use, std::string name, const Location &where) {
   auto isTaken = [&] { return graph->module->lookupSymbol(name) != nullptr; };
   for (size_t i = 1; isTaken(); ++i)
@@ -206,7 +220,8 @@ std::vector<std::shared_ptr<detail::Cell>> Trace::cellsSet() const {
   return list;
 }
 
-/// The module's name for the cell; "" if it has none.
+/// The name of the cell's state: that of the weight in the module, or the cell's own behind its owner's, as in
+/// "weight.momentum"; "" if it has none.
 std::string Trace::nameOf(const detail::Cell &cell) const {
   const Tensor value = cell.value();
   if (auto *storage = std::get_if<detail::StorageRef>(&detail::Access::state(value)->value))
@@ -217,7 +232,8 @@ std::string Trace::nameOf(const detail::Cell &cell) const {
   return before.empty() ? cell.name : before + "." + cell.name;
 }
 
-/// Decides which cells are states, and appends their new values to the results.
+/// At the end of the trace: makes each cell a state or a constant, appends the new values of states to the results, and
+/// erases the arguments that are not needed.
 void Trace::resolveCells(llvm::SmallVectorImpl<Value> &results, const Location &where) {
   llvm::BitVector erased(function.front().getNumArguments());
   size_t next = signature().inputs.size();

@@ -1,5 +1,6 @@
-// A stage of a plan with all sizes known, for given input shapes and sizes computed so far. Most artifacts have a
-// single stage.
+// A stage of a launch plan, bound to sizes: all its symbolic sizes evaluated, its buffers placed, its steps ready to
+// run. A plan has a stage more for each point at which a size that its own steps compute must be known (see Stages.h);
+// most have one stage.
 #pragma once
 #include "runtime/code/Loader.h"
 #include "runtime/execute/LaneOrder.h"
@@ -31,19 +32,19 @@ struct TensorView {
 /// "f32[2, 3]"
 std::string tensorText(DType dtype, std::span<const int64_t> shape);
 
-/// The device that plans run on.
+/// Where a plan runs: on threads of the CPU, or on a GPU.
 struct Place {
-  int workers = 1;                 // threads that may be in a loop at once
-  std::byte *gpuWeights = nullptr; // not null: a GPU, with the weights at this address
-  uint32_t gpuCode = 0;            // index of the code in use, among the artifact's codes for GPUs
+  int workers = 1;                 // threads that may run iterations of a loop at the same time
+  std::byte *gpuWeights = nullptr; // address of the weights on the GPU; null: the CPU
+  uint32_t gpuCode = 0;            // on a GPU: index of the code in use, among the artifact's codes for GPUs
   /// Number of steps that may run concurrently, each with its own scratch memory.
   int lanes() const { return gpuWeights ? gpu::Gpu::kLanes : workers; }
   bool isGpu() const { return gpuWeights; }
 };
 
-/// A bound step: `kernel(operands, sizes, scratch, lo, hi)` over [0, tasks) in chunks of `grain`; grain == tasks stands
-/// for the calling thread alone. On a GPU tasks are blocks. A step that runs functions has no kernel; its sizes are the
-/// symbols of the functions.
+/// A bound step: `kernel(operands, sizes, scratch, lo, hi)` for the tasks [0, tasks), which threads take in chunks of
+/// `grain`. With grain == tasks the calling thread runs all of them. On a GPU a task is a block. A step that runs
+/// functions (branches, loops with conditions) has no kernel; its sizes are the symbols of these functions.
 struct BoundStep {
   KernelFunction kernel; // null on a GPU
   bool isKernel;
@@ -51,35 +52,40 @@ struct BoundStep {
   const int64_t *sizes;
   int64_t tasks, grain;
   uint32_t index;             // in Plan::steps
-  uint32_t together = 1;      // how many from this one on run side by side, each on one thread
-  LaneOrder::Place lane = {}; // on a GPU, if it is one of those
+  uint32_t together = 1;      // size of the concurrent group that starts here, one thread per step; 1 for other steps
+  LaneOrder::Place lane = {}; // on a GPU, for steps of a concurrent group
 };
 
-/// A bound loop: steps [first, end), once per iteration. Threads take `grain` iterations at a time; grain == turns
-/// stands for sequential iterations.
+/// A bound loop: the steps [first, end) run `turns` times. Threads take `grain` iterations at a time; with grain ==
+/// turns one thread runs all of them.
 struct BoundLoop {
   uint32_t first = 0, end = 0;
   int64_t turns = 0, grain = 0;
-  bool sequential = false;
+  bool sequential = false;         // an iteration uses results of the previous one, so grain == turns
   uint32_t entry = 0, entries = 0; // range of the operands of its steps
   struct Part {
-    uint32_t entry, base;  // operand `entry` is operand `base` …
-    int64_t begin, stride; // … plus begin + iteration * stride bytes
+    uint32_t entry, base; // indices of operands
+    int64_t begin, stride;
   };
-  std::vector<Part> parts;
-  std::vector<std::pair<uint32_t, uint64_t>> copies; // operand, distance of the workers' copies in bytes
+  std::vector<Part> parts; // slices of tensors: entry's address is base's plus begin + iteration * stride bytes
+  /// Operands in buffers of which each worker has a copy, and the distance between the copies in bytes.
+  std::vector<std::pair<uint32_t, uint64_t>> copies;
 };
 
+/// A bound stage. Its steps point into its operand table; addresses that change from run to run (inputs, outputs, the
+/// arena) are written to the entries that use them before a run.
 class ShapeBinding {
 public:
-  /// Binds the first stage of a public function: reads symbols from the shapes, checks every dimension, evaluates all
-  /// known sizes, places buffers. Reads only dtype, rank and shape of the inputs. Reports all problems at once.
+  /// Binds the first stage of a function that the caller may run: takes the values of symbols from the shapes of the
+  /// inputs, checks every dimension, evaluates the sizes that are known, places buffers. Reads only dtype, rank and
+  /// shape of the inputs. The error lists all problems.
   static Status create(const Program &program, uint32_t plan, std::span<const TensorView> inputs, const Place &place,
                        std::unique_ptr<ShapeBinding> &out);
-  /// Binds a private function for these values of its symbols.
+  /// Binds a function that other functions call (a branch, a loop body) for these values of its symbols.
   static Status create(const Program &program, uint32_t plan, std::span<const int64_t> symbols, const Place &place,
                        std::unique_ptr<ShapeBinding> &out);
-  /// Binds the stage after `before`; the sizes that it computed are at the end of `symbols`.
+  /// Binds the stage after `before`. `symbols` are the values known so far; those that the steps of `before` computed
+  /// come last.
   static Status create(const Program &program, const ShapeBinding &before, std::span<const int64_t> symbols,
                        std::unique_ptr<ShapeBinding> &out);
 
@@ -88,9 +94,9 @@ public:
   /// Whether the binding is for these sizes.
   bool matches(std::span<const int64_t> symbols) const { return std::ranges::equal(symbols, known); }
 
-  /// Sets the addresses of its own buffers in this arena, unless the arena is unchanged.
+  /// Sets the address of the arena that holds the buffers of this stage. Cheap if it is the same as before.
   void setArena(std::byte *base);
-  /// Buffers of earlier stages that this stage uses.
+  /// Buffers of earlier stages that this stage uses: setBuffer() must be called for each.
   std::span<const uint32_t> earlierBuffers() const { return earlier; }
   void setBuffer(uint32_t buffer, void *data) { patch(bufferPatches[buffer], data); }
   /// Address of a buffer of this stage.
@@ -100,9 +106,10 @@ public:
 
   std::span<const BoundStep> steps() const { return bound; }
   std::span<const BoundLoop> loops() const { return boundLoops; } // in the order of their steps
-  /// Called before the iterations of a loop, once all operands are set.
+  /// Prepares the operands of a loop's iterations; called before the first one, when all addresses are set.
   void enter(const BoundLoop &loop);
-  /// The operands of the loop's steps for one iteration on one worker; they replace those from loop.entry on.
+  /// The operands of the loop's steps for one iteration on one worker, to be used instead of the table's entries from
+  /// loop.entry on. Valid until the worker's next call.
   void *const *operandsOfTurn(const BoundLoop &loop, int64_t turn, int worker);
   /// Position of a step's operands among those of the loop.
   size_t offsetInLoop(const BoundLoop &loop, const BoundStep &step) const {
@@ -119,7 +126,8 @@ public:
   uint64_t outputBytes(uint32_t i) const { return bytes[inputPatches.size() + i]; }
   int64_t value(ExprId id) const { return values[id]; }
 
-  /// On a GPU: recorded work of runs with this memory of inputs and outputs, including copies; null if not recorded.
+  /// On a GPU: a recording (a CUDA graph) of a run with inputs and outputs at these addresses, including copies of
+  /// them; null as long as too few runs have had these addresses.
   struct Recorded {
     std::vector<void *> memory;
     int64_t runs = 0;
@@ -129,6 +137,7 @@ public:
   int64_t evictions = 0;          // number of evictions from `recorded`
   int64_t launches = -1;          // on a GPU, of a run; negative: not counted yet
 
+  /// Values of the symbols known in this stage, in the order of Plan::symbols.
   std::span<const int64_t> symbols() const { return known; }
 
 private:
