@@ -108,6 +108,33 @@ void synchronizeDevices(const Location &where) {
       onDevice(cuda(number), "synchronize", where, [](rt::gpu::Device &opened) { return opened.synchronize(); });
 }
 
+static rt::gpu::Device::Ptr anyOpenDevice() {
+  std::lock_guard lock(openDevices().mutex);
+  for (const auto &[number, device] : openDevices().byNumber)
+    if (device)
+      return device;
+  return nullptr;
+}
+
+Tensor pinned(const Tensor &tensor, const Location &where) {
+  constexpr size_t kSmall = size_t(64) << 10; // smaller ones are uploaded at once
+  const TensorState &state = stateOf(tensor, where);
+  auto *storage = std::get_if<StorageRef>(&state.value);
+  const size_t bytes = storage ? byteCount(state.spec) : 0;
+  if (bytes <= kSmall || (*storage)->gpu)
+    return tensor;
+  rt::gpu::Device::Ptr device = anyOpenDevice();
+  rt::BufferRef buffer;
+  if (!device || !device->pinnedBuffer(bytes, buffer).ok())
+    return tensor;
+  std::memcpy(buffer->data(), await(*storage, where).data(), bytes);
+  auto made = std::make_shared<Storage>();
+  made->buffer = std::move(buffer);
+  TensorState copy = state;
+  copy.value = std::move(made);
+  return Access::make(std::move(copy));
+}
+
 std::string inSource(Device device) {
   return device.is_cuda() ? "cuda(" + std::to_string(device.index()) + ")" : "cpu";
 }

@@ -62,6 +62,10 @@ void waitOnDevice(Storage &storage, const Location &where);
 /// Appends the runs that a value computed from `input` depends on.
 void inheritRuns(const Storage &input, std::vector<CheckedRun> &runs);
 
+/// A copy of a tensor in host memory, in memory that is pinned for a GPU that is open, so that its upload needs no CPU.
+/// Returns the tensor itself if there is no such GPU, or no pinned memory, or if it is small or on a GPU.
+Tensor pinned(const Tensor &tensor, const Location &where);
+
 /// The device on which the thread creates tensors, by its innermost DeviceScope; nullopt without one.
 std::optional<Device> scopedDevice();
 /// Moves a newly created tensor to the device of the thread's DeviceScope. In a traced function, which runs on the

@@ -121,7 +121,9 @@ Status Device::upload(const void *from, size_t bytes, BufferRef &out) {
   BufferRef made; // on the copy stream, so that copies do not wait for computation
   if (Status s = allocateOn(toDevice.stream, bytes, made); !s.ok())
     return s;
-  Status status = sendThrough(toDevice, made->data(), from, bytes);
+  PinnedBlock *block = blockOf(from, bytes);
+  Status status = block ? sendPinned(toDevice, made->data(), from, bytes, *block)
+                        : sendThrough(toDevice, made->data(), from, bytes);
   Result result = driver->eventRecord(toDevice.ordered, toDevice.stream);
   if (result == kSuccess)
     result = driver->streamWaitEvent(shared->streams[0], toDevice.ordered, 0);

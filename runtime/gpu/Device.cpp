@@ -83,6 +83,8 @@ Device::~Device() {
     close(toHost);
     for (void *slab : slabs)
       driver->memFreeHost(slab);
+    while (!blocks.empty())
+      freeBlock(blocks.begin()->first);
   }
   driver->primaryCtxRelease(number);
 }

@@ -79,6 +79,9 @@ public:
   /// Pinned host memory, which the GPU accesses at full speed without the CPU. Small pieces are pooled.
   Status allocatePinned(size_t bytes, void *&out);
   void releasePinned(void *data, size_t bytes);
+  /// Pinned memory for the elements of a tensor in host memory, of 64 KiB or more. It is kept for later ones when the
+  /// last reference is dropped, once copies from it are complete.
+  Status pinnedBuffer(size_t bytes, BufferRef &out);
 
   // ---- streams
   Status makeLanes(Lanes &lanes);
@@ -93,10 +96,11 @@ public:
   Function conditionKernel();
 
   // ---- copies of tensors on separate streams, concurrent with computation. Host memory need not be pinned: it is
-  // copied through a few pinned pieces.
+  // copied through a few pinned pieces, unless it is a pinnedBuffer().
   /// Allocates a buffer for later writes of the shared lanes.
   Status allocateBuffer(size_t bytes, BufferRef &out);
-  /// A buffer with a copy of host memory; the shared lanes wait for it. Returns when `from` has been read.
+  /// A buffer with a copy of host memory; the shared lanes wait for it. Returns when `from` has been read, or, if it is
+  /// in a pinnedBuffer(), before: then it must not change until the buffer is released.
   Status upload(const void *from, size_t bytes, BufferRef &out);
   /// Copies bytes written by the shared lanes to host memory; returns when they are complete.
   Status download(void *to, const void *from, size_t bytes);
@@ -140,6 +144,16 @@ private:
   Module conditionModule = nullptr;
   Function conditionFunction = nullptr;
 
+  /// The memory of a pinnedBuffer().
+  struct PinnedBlock {
+    size_t bytes = 0;
+    Event copied = nullptr; // recorded behind the last copy from it; null: there was none
+  };
+  std::mutex blocksMutex;
+  std::map<const std::byte *, PinnedBlock> blocks;     // used and free
+  std::multimap<size_t, const std::byte *> freeBlocks; // by size
+  size_t freeBytes = 0;
+
   /// One direction of copies: a stream, a ring of pinned pieces, and for each the end of its last copy.
   struct CopyLane {
     static constexpr size_t kPieces = 4, kPieceBytes = size_t(2) << 20;
@@ -157,6 +171,11 @@ private:
   Status exhausted(size_t bytes, const std::string &why) const;
   Status prepare(CopyLane &lane);
   void close(CopyLane &lane);
+  Status takeBlock(size_t bytes, const std::byte *&out);
+  void returnBlock(const std::byte *data);
+  void freeBlock(const std::byte *data);
+  PinnedBlock *blockOf(const void *from, size_t bytes);
+  Status sendPinned(CopyLane &lane, void *to, const void *from, size_t bytes, PinnedBlock &block);
   Status sendThrough(CopyLane &lane, void *to, const void *from, size_t bytes);
   Status fetchThrough(CopyLane &lane, void *to, const void *from, size_t bytes);
   Status order(bool isFollowing, Stream other);

@@ -1,5 +1,6 @@
 #include "frontend/training/datasets/Epoch.h"
 #include "burin/tensor/creation.h"
+#include "frontend/tensor/OnDevice.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/core/TensorState.h"
 #include <algorithm>
@@ -249,6 +250,9 @@ Example Epoch::make(Ticket ticket) const {
                 "the batch of the examples " + listed(int64_t(begin), count, indices) +
                     " cannot be made: " + error.what());
   }
+  if (options.pin_memory)
+    for (Tensor &tensor : batch)
+      tensor = detail::pinned(tensor, inScope({}));
   return batch;
 }
 

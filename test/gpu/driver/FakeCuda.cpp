@@ -355,6 +355,11 @@ size_t allocations() {
   return count;
 }
 
+bool isPinned(const void *data) {
+  std::lock_guard lock(driver.mutex);
+  return driver.isPinned(data, 1);
+}
+
 size_t pendingWork(int device) {
   std::lock_guard lock(driver.mutex);
   return driver.streams.pendingWork(device);

@@ -47,6 +47,8 @@ struct CopyCounts {
 CopyCounts copies();
 /// Allocations on all devices that have not been freed.
 size_t allocations();
+/// Whether this address of the process is in pinned memory.
+bool isPinned(const void *data);
 /// What has been enqueued for a device and is not done.
 size_t pendingWork(int device);
 

@@ -85,6 +85,9 @@ struct LoaderOptions {
   Transform batch_transform = nullptr; ///< applied to each batch, with random numbers by the index of the batch
   /// The indices of an epoch; by default all of them, in order or shuffled.
   std::function<std::vector<int64_t>(uint64_t epoch)> sampler = nullptr;
+  /// Put batches into pinned memory, from which a GPU copies at full speed and without the CPU. It applies once the
+  /// process has used a GPU; before, and without one, it has no effect.
+  bool pin_memory = true;
 };
 
 /// `count` indices drawn with these weights, with replacement: a sampler for LoaderOptions.
