@@ -1,8 +1,8 @@
 // Windows of the bytes of a file.
 #include "burin/tensor/creation.h"
 #include "burin/training/readers.h"
-#include "frontend/tensor/data/Mapping.h"
 #include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/data/Mapping.h"
 
 namespace burin::data {
 
