@@ -1,6 +1,13 @@
-// Products of 16-bit floats by warpgroups: two of them multiply slices of both sides that lie in shared memory, while a
-// third one copies the next slices there. Barriers in shared memory say when a slice is there, and when it has been
-// read.
+// Matrix products of 16-bit floats by wgmma, with specialised warps: a block computes one tile of the result. One
+// warpgroup, the producer, copies slices of both sides to shared memory; two consumers multiply them. A slice is kSlice
+// steps of the sum: all rows of the tile's left side, all columns of its right side. There is room for kStages slices;
+// an mbarrier per stage says when a slice has arrived, another one when it has been read.
+//
+// Layout of shared memory. The unit is a line: kLine elements of one row of the left side, or of one step of the right
+// side, in the swizzle of SwizzledTile, which consists of kPieces pieces of kPiece elements, the width of one copy. A
+// row of a left slice is kHalves lines, which are not adjacent: the lines of all rows for the first half of the steps
+// come before those for the second. The right side is packed in panels of kLine columns, so a slice has one line per
+// panel and step.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/Results.h"
@@ -16,16 +23,17 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kSlice = 64, kSteps = 16;           // steps of the sum in shared memory at once; of an instruction
+constexpr int64_t kSlice = 64, kSteps = 16;           // steps of the sum: of a slice, of one wgmma
 constexpr int64_t kStages = 4;                        // slices in shared memory
-constexpr int64_t kMultiplying = 2;                   // warpgroups, 64 rows each
-constexpr int64_t kRows = passes::kWarpgroupTileRows; // of a tile of the result
-constexpr int64_t kGroupRows = kRows / kMultiplying;  // of a warpgroup
+constexpr int64_t kMultiplying = 2;                   // consumers, 64 rows each
+constexpr int64_t kRows = passes::kWarpgroupTileRows; // of the tile
+constexpr int64_t kGroupRows = kRows / kMultiplying;  // of a consumer
 constexpr int64_t kThreads = (kMultiplying + 1) * kWarpgroup;
 constexpr int64_t kLine = SwizzledTile::kRow, kPiece = SwizzledTile::kPiece, kPieces = SwizzledTile::kPieces;
-constexpr int64_t kHalves = kSlice / kLine;           // lines of a row of the left side in a slice, apart
-constexpr int64_t kLineBytes = 2 * kLine, kUnit = 16; // of descriptors
-constexpr int64_t kSkewed = 8;                        // further columns of a row of sums: rows in different banks
+constexpr int64_t kHalves = kSlice / kLine; // lines of a row of a left slice
+constexpr int64_t kLineBytes = 2 * kLine;
+constexpr int64_t kUnit = 16;  // bytes: matrix descriptors count addresses in units of 16
+constexpr int64_t kSkewed = 8; // padding of a row of sums, in elements: rows then begin in different banks
 
 class WarpgroupContraction : ContractionSides {
 public:
@@ -41,7 +49,7 @@ public:
     placeTile(rowTiles, columnTiles);
     thread = threadIndex(k), lane = k.rem(thread, k.constant(kWarp));
     member = k.rem(thread, k.constant(kWarpgroup));
-    group = shuffleFirst(k, k.div(thread, k.constant(kWarpgroup))); // all lanes have the same: LLVM sees it so
+    group = shuffleFirst(k, k.div(thread, k.constant(kWarpgroup))); // shuffled: uniform in a warp for LLVM
     slices = k.dim(ceildiv(depth, kSlice));
     canCopy = copiesPieces(kPiece);
     k.when(k.compare(arith::CmpIPredicate::eq, thread, k.constant(0)),
@@ -63,8 +71,9 @@ public:
   }
 
 private:
-  /// Blocks that run at the same time have tiles of few rows and few columns, so that what they read stays in the
-  /// cache: a batch is done by groups of rows of tiles, and each group column by column.
+  /// Sets the tile of this block. Tiles are ordered in groups of kGrouped rows of tiles, column by column within a
+  /// group (the "grouped ordering" of Triton's matrix product): blocks that run at the same time then share rows and
+  /// columns, which stay in the L2 cache.
   void placeTile(const Dim &rowTiles, const Dim &columnTiles) {
     constexpr int64_t kGrouped = 8; // rows of tiles
     Value all = k.dim(rowTiles * columnTiles), tile = op.getBatch() ? k.rem(k.lo, all) : k.lo;
@@ -81,7 +90,7 @@ private:
   int64_t pitch() const { return tileColumns + kSkewed; }
   Value inPool(int64_t bytes) { return k.elementPointer({pool, DType::i8, {}}, k.constant(bytes)); }
 
-  // ---- the warpgroup that copies
+  // ---- the producer
 
   void fillAll() {
     SmallVector<Row> copiedRows;
@@ -105,9 +114,10 @@ private:
     });
   }
 
-  /// The row of the left side's slice that this thread copies a piece of, in a walk over all of them.
+  /// The row of the tile of which this thread copies a piece, when the warpgroup copies the rows from `from` on.
   Value rowOf(int64_t from) { return k.add(k.div(member, k.constant(kHalves * kPieces)), k.constant(from)); }
-  /// Lines of the left side: for each stage and half all rows; of the right side: for each stage and panel all steps.
+  /// Indices of lines in shared memory. Left: [stage, half, row]; right: [stage, panel, step], where `line` is the
+  /// index within the stage.
   Value leftLine(Value stage, Value half, Value row) {
     return k.add(k.mul(k.add(k.mul(stage, k.constant(kHalves)), half), k.constant(kRows)), row);
   }
@@ -171,7 +181,7 @@ private:
       });
   }
 
-  // ---- those that multiply
+  // ---- the consumers
 
   SmallVector<Value> multiplyAll(ArrayRef<Value> zeros) {
     constexpr int64_t kGroupBytes = 8 * kLineBytes, kLeftStage = kHalves * kRows * kLineBytes / kUnit;
@@ -204,7 +214,8 @@ private:
 
   // ---- all
 
-  /// A lane has two neighbours of a row, and of the one 8 further, of every eight columns.
+  /// Writes the accumulators to shared memory, row by row. Of every eight columns a lane has two adjacent elements of a
+  /// row, and two of the row that is 8 rows further (the layout of wgmma's D registers in the PTX ISA).
   void stage(ArrayRef<Value> sums) {
     Value warp = k.div(thread, k.constant(kWarp));
     Value row = k.add(k.mul(warp, k.constant(kGroupRows / (kWarpgroup / kWarp))), k.div(lane, k.constant(4)));
