@@ -220,7 +220,7 @@ const rt::SharedBuffer &copiedToHost(Storage &storage, const Location &where) {
   return *place.onHost;
 }
 
-void waitOnDevice(Storage &storage, const Location &where) {
+void waitOnDevice(Storage &storage) {
   OnDevice &place = *storage.gpu;
   requireGood(place.runs);
   rt::gpu::Device::Use use(*place.device);

@@ -56,7 +56,7 @@ StorageRef filledOn(Device device, const char *element, size_t width, size_t cou
 /// The elements in host memory. Throws the error of their computation.
 const rt::SharedBuffer &copiedToHost(Storage &storage, const Location &where);
 /// Waits until the elements are complete. Throws the error of their computation.
-void waitOnDevice(Storage &storage, const Location &where);
+void waitOnDevice(Storage &storage);
 /// The error of a run, which names the call that started it.
 [[noreturn]] void fail(const CheckedRun &run, const rt::Status &status);
 /// Appends the runs that a value computed from `input` depends on.

@@ -123,7 +123,7 @@ const Tensor &Tensor::wait(Location where) const {
   const TensorState &state = stateOf(*this, inScope(where));
   auto *storage = std::get_if<StorageRef>(&state.value);
   if (storage && (*storage)->gpu && awaitTask(*storage, inScope(where)))
-    waitOnDevice(**storage, inScope(where));
+    waitOnDevice(**storage);
   else if (storage)
     await(*storage, inScope(where));
   return *this;

@@ -33,9 +33,11 @@ Status Device::open(int ordinal, Ptr &out) {
   static auto *mutex = new std::mutex;
   static auto *known = new std::map<int, std::weak_ptr<Device>>;
   std::lock_guard lock(*mutex);
-  if (auto at = known->find(ordinal); at != known->end())
-    if ((out = at->second.lock()))
+  if (auto at = known->find(ordinal); at != known->end()) {
+    out = at->second.lock();
+    if (out)
       return {};
+  }
   std::vector<DeviceInfo> devices;
   if (Status s = list(devices); !s.ok())
     return s;
@@ -126,7 +128,7 @@ Status Device::allocate(size_t bytes, Holder holder, Stream stream, void *&out) 
   held[size_t(holder)].fetch_add(bytes);
   for (size_t most = peak.load(); most < now && !peak.compare_exchange_weak(most, now);)
     ;
-  out = reinterpret_cast<void *>(memory);
+  out = reinterpret_cast<void *>(memory); // NOLINT(performance-no-int-to-ptr): the driver's addresses are integers
   return {};
 }
 

@@ -171,13 +171,13 @@ void Gpu::launch(const Launch &launch, const std::string &location) {
   }
   arguments.clear();
   for (void *const &operand : launch.operands)
-    arguments.push_back(const_cast<void **>(&operand));
+    arguments.push_back(static_cast<void *>(const_cast<void **>(&operand)));
   for (uint32_t i = 0; i < info.sizes; ++i)
     arguments.push_back(const_cast<int64_t *>(launch.sizes + i));
   void *scratch = launch.scratch;
   const bool reports = launch.errorSlot != kNoErrors;
   void *error = static_cast<int64_t *>(mailbox) + (reports ? launch.errorSlot : 0);
-  arguments.insert(arguments.end(), {&scratch, &error});
+  arguments.insert(arguments.end(), {static_cast<void *>(&scratch), static_cast<void *>(&error)});
   hasErrors |= reports;
   ++enqueued;
   Range range(!Range::isUsed() ? "" : location.empty() ? kernelName : text(kernelName, " at ", location));

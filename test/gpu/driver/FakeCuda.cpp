@@ -21,7 +21,7 @@ int Driver::planted(std::string_view function) {
     return 0;
   std::string_view fail = text;
   size_t colon = fail.find(':');
-  return colon != fail.npos && fail.substr(0, colon) == function ? atoi(text + colon + 1) : 0;
+  return colon != fail.npos && fail.substr(0, colon) == function ? int(strtol(text + colon + 1, nullptr, 10)) : 0;
 }
 
 bool Driver::isPinned(const void *data, size_t bytes) const {

@@ -54,7 +54,7 @@ struct Driver {
 
   Driver() {
     if (const char *count = getenv("FAKE_CUDA_DEVICES"))
-      deviceCount = atoi(count);
+      deviceCount = int(strtol(count, nullptr, 10));
   }
   int planted(std::string_view function);
   bool inside(int device, uint64_t address, size_t bytes) const {
