@@ -2,6 +2,7 @@
 import argparse
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -10,6 +11,8 @@ parser.add_argument("--build", required=True, help="folder of the build")
 parser.add_argument("--source", required=True, help="root of the repository")
 arguments = parser.parse_args()
 
+pages = os.path.join(arguments.build, "docs/reference/html")
+shutil.rmtree(pages, ignore_errors=True)
 run = subprocess.run(["doxygen", "docs/Doxyfile"], cwd=arguments.source, text=True, capture_output=True,
                      env={**os.environ, "BURIN_BUILD": os.path.relpath(arguments.build, arguments.source)})
 undocumented = re.compile(r"warning: (Member|Compound) .* is not documented\.$")
@@ -18,7 +21,6 @@ required = re.compile(r"Compound|\((function|enumeration)\) of (file|namespace)"
 problems = [line for line in run.stderr.splitlines()
             if not undocumented.search(line) or (required.search(line) and "operator" not in line)]
 print("\n".join(problems))
-pages = os.path.join(arguments.build, "docs/reference/html")
 for page in ["classburin_1_1Tensor.html", "classburin_1_1nn_1_1Module.html", "runtime_8h.html", "index.html"]:
     if not os.path.exists(os.path.join(pages, page)):
         problems.append(page)

@@ -68,7 +68,7 @@ private:
 /// Thread-safe. Events are buffered; flush(), the destructor, and each two seconds an event after them, write them.
 class BURIN_API SummaryWriter {
 public:
-  /// Creates the folder, and in it a new file events.out.tfevents.<time>.<host>.<process>. Throws if that fails.
+  /// Creates the folder, and in it a new file events.out.tfevents.TIME.HOST.PROCESS. Throws if that fails.
   explicit SummaryWriter(std::string folder, Location where = Location::current());
   ~SummaryWriter();
   SummaryWriter(SummaryWriter &&) noexcept;
