@@ -21,9 +21,9 @@ bool sharesElements(const CheckedCall &call, const TensorSpec &operand) {
 }
 
 /// A checked and compiled call. Products and convolutions are compiled again for their own sizes once they repeat:
-/// their code for any size takes up to 1.4 times as long.
+/// their code for any size takes up to 1.25 times as long.
 class Plan {
-  static constexpr uint32_t kFewCalls = 32; // compiling takes as long as some hundred small products
+  static constexpr uint32_t kFewCalls = 32; // compiling takes milliseconds
   EagerCode code;                           // no executable: the result shares the elements of the first operand
   bool mayImprove;
   mutable std::atomic<uint32_t> calls{0};

@@ -2,30 +2,15 @@
 """Measures single ops on one thread: burin's eager call, the same op jitted, and PyTorch. The contestants take turns;
 numbers are medians. Run by `tools/dev bench --eager`."""
 import argparse
-import os
 import pathlib
-import platform
 import statistics
-import subprocess
 import sys
 import time
 
+from turns import Contestant, machine, secondsOf
+
 
 # ---- the worker for PyTorch
-
-def secondsOf(call):
-    for _ in range(40):
-        call()
-    calls = 1
-    while True:
-        begin = time.perf_counter()
-        for _ in range(calls):
-            call()
-        taken = time.perf_counter() - begin
-        if taken > .05:
-            return taken / calls
-        calls *= 2
-
 
 def peerOps():
     """Maps the names of programs/EagerOps.cpp to the shapes of inputs and the call."""
@@ -81,41 +66,16 @@ def peerWorker():
         for line in sys.stdin:
             shapes, call = ops[line.strip()]
             inputs = [torch.randn(shape).abs() for shape in shapes]
-            print(secondsOf(lambda: call(*inputs)), flush=True)
+            print(secondsOf(lambda: call(*inputs), .05, warmUp=40), flush=True)
 
 
 # ---- turns
 
-class Contestant:
-    def __init__(self, command):
-        core = str(min(os.sched_getaffinity(0)))
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "BURIN_NUM_THREADS": "1"}
-        self.process = subprocess.Popen(["taskset", "-c", core, *command], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, env=environment)
-
-    def line(self):
-        answer = self.process.stdout.readline()
-        if not answer:
-            sys.exit("a contestant has ended")
-        return answer.rstrip("\n")
-
-    def ask(self, question):
-        self.process.stdin.write(question + "\n")
-        self.process.stdin.flush()
-        return self.line()
-
-    def names(self):
-        names = [self.ask("list")]
-        while name := self.line():
-            names.append(name)
-        return names
-
-
-def machine():
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor()
+def namesOf(burin):
+    names = [burin.ask("list")]
+    while name := burin.line():
+        names.append(name)
+    return names
 
 
 def timeText(seconds):
@@ -133,7 +93,7 @@ def main():
         return peerWorker()
     burin, peer = Contestant([args.worker]), Contestant([sys.executable, __file__, "--peer"])
     rows, overJitted, overPeer = [], [], []
-    for name in burin.names():
+    for name in namesOf(burin):
         turns = [(float(burin.ask(f"eager {name}")), float(burin.ask(f"jit {name}")), float(peer.ask(name)))
                  for _ in range(args.turns)]
         eager, jitted, theirs = (statistics.median(column) for column in zip(*turns))

@@ -2,29 +2,15 @@
 """Measures loops, random numbers and states on one thread, beside PyTorch and NumPy. The contestants take turns;
 numbers are medians. Run by `tools/dev bench --hybrid`."""
 import argparse
-import os
 import pathlib
-import platform
 import statistics
-import subprocess
 import sys
 import time
 
+from turns import Contestant, machine, secondsOf
+
 
 # ---- the worker for peers
-
-def secondsOf(call):
-    call()
-    calls = 1
-    while True:
-        begin = time.perf_counter()
-        for _ in range(calls):
-            call()
-        taken = time.perf_counter() - begin
-        if taken > .2:
-            return taken / calls
-        calls *= 2
-
 
 def peerMeasurements():
     import numpy
@@ -70,29 +56,6 @@ def peerWorker():
 
 # ---- turns
 
-class Contestant:
-    def __init__(self, command):
-        core = str(min(os.sched_getaffinity(0)))
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", "BURIN_NUM_THREADS": "1"}
-        self.process = subprocess.Popen(["taskset", "-c", core, *command], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True, env=environment)
-
-    def ask(self, name):
-        self.process.stdin.write(name + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline()
-        if not answer:
-            sys.exit(f"a contestant has ended at {name}")
-        return float(answer)
-
-
-def machine():
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor()
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--worker", default=".build/release/bin/burin-bench-hybrid")
@@ -108,10 +71,10 @@ def main():
     values = {each: [] for each in asked}
     for _ in range(args.turns):
         for each in sorted(asked, key=lambda one: one[1]):
-            values[each].append(each[0].ask(each[1]))
+            values[each].append(float(each[0].ask(each[1])))
     ours = {name: statistics.median(list) for (who, name), list in values.items() if who is burin}
     theirs = {name: statistics.median(list) for (who, name), list in values.items() if who is peers}
-    traces = int(burin.ask("traces"))
+    traces = int(float(burin.ask("traces")))
     perKernel = (ours["while-8"] - ours["while-1"]) / 7
     lines = [
         "| | burin | PyTorch, eager | NumPy |", "|---|---|---|---|",
