@@ -1,15 +1,16 @@
 // gpu-check FOLDER [DEVICE]: runs the cases of the bundle on a GPU (or "cpu"), and compares. Prints what differs and
-// the times of the models and what the GPU can do at most, and writes it to FOLDER/report.md. Exit code 1 if anything
-// differs. Needs nothing but the C++ library and the driver.
+// the times of models and kernels and what the GPU can do at most, and writes it to FOLDER/report.md. Exit code 1 if
+// anything differs. Needs nothing but the C++ library and the driver.
 #include "runtime/execute/session/Session.h"
 #include "runtime/gpu/Driver.h"
 #include "test/gpu/bundle/Case.h"
+#include "test/gpu/bundle/Numbers.h"
 #include "test/gpu/bundle/Peaks.h"
+#include "test/gpu/bundle/Speed.h"
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <sstream>
 
@@ -17,35 +18,6 @@ using namespace burin;
 using namespace burin::test;
 
 namespace {
-
-float half(uint16_t bits) {
-  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  float size = exponent == 31  ? (fraction ? NAN : INFINITY)
-               : exponent == 0 ? std::ldexp(float(fraction), -24)
-                               : std::ldexp(float(1024 + fraction), exponent - 25);
-  return bits >> 15 ? -size : size;
-}
-template <class T> T at(const std::byte *data, size_t i) {
-  T value;
-  std::memcpy(&value, data + i * sizeof value, sizeof value);
-  return value;
-}
-double real(DType dtype, const std::byte *data, size_t i) {
-  switch (dtype) {
-  case DType::f32:
-    return at<float>(data, i);
-  case DType::f64:
-    return at<double>(data, i);
-  case DType::f16:
-    return half(at<uint16_t>(data, i));
-  default: { // bf16
-    uint32_t bits = uint32_t(at<uint16_t>(data, i)) << 16;
-    float value;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
-  }
-  }
-}
 
 /// "" if the result is near enough to what is expected.
 std::string difference(const rt::TensorView &got, const rt::NpyArray &want, const rt::NpyArray *margins) {
@@ -57,8 +29,9 @@ std::string difference(const rt::TensorView &got, const rt::NpyArray &want, cons
   if (!isFloat(want.dtype) || !margins)
     return "differs";
   for (size_t i = 0; i < want.data.size() / byteWidth(want.dtype); ++i) {
-    double a = real(got.dtype, x, i), b = real(want.dtype, want.data.data(), i);
-    bool isNear = a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= at<float>(margins->data.data(), i);
+    double a = bundle::real(got.dtype, x, i), b = bundle::real(want.dtype, want.data.data(), i);
+    bool isNear = a == b || (std::isnan(a) && std::isnan(b)) ||
+                  std::abs(a - b) <= bundle::elementAt<float>(margins->data.data(), i);
     if (!isNear)
       return "element " + std::to_string(i) + " is " + std::to_string(a) + " instead of " + std::to_string(b);
   }
@@ -85,6 +58,10 @@ public:
       peaks = bundle::measuredPeaks(problem);
       if (!problem.empty())
         problems += "- peaks: " + problem + "\n";
+      problem.clear();
+      speed = bundle::measuredSpeed(folder, problem);
+      if (!problem.empty())
+        problems += "- speed: " + problem + "\n";
     }
     std::string text = report();
     std::fputs(text.c_str(), stdout);
@@ -163,6 +140,8 @@ private:
     text += problems.empty() ? "all right\n" : "of which these are wrong:\n" + problems;
     if (!peaks.empty())
       text += "\n| peak | measured in this run |\n|---|---:|\n" + peaks;
+    if (!speed.empty())
+      text += "\n" + speed;
     return text + "\n| model | µs per run, with copies |\n|---|---:|\n" + times;
   }
   std::string deviceName() const {
@@ -178,7 +157,7 @@ private:
   std::string current; // artifact
   std::unique_ptr<rt::Session> session;
   size_t cases = 0;
-  std::string problems, times, peaks;
+  std::string problems, times, peaks, speed;
 };
 
 } // namespace

@@ -1,7 +1,7 @@
 // gpu-pack FOLDER [OP…]: writes artifacts with code for processors and GPUs, with inputs and the results that the
-// reference interpreter gives (of models: that the processor gives), for gpu-check. All ops and models, or these ops.
-#include "codegen/Compiler.h"
-#include "frontend/trace/GraphData.h"
+// reference interpreter gives (of models: that the processor gives), and kernels to be timed, for gpu-check. All of
+// them, or these ops, "models", "speed".
+#include "test/gpu/bundle/Artifacts.h"
 #include "test/gpu/bundle/Case.h"
 #include "test/gpu/programs/Models.h"
 #include "test/gpu/programs/TwoDevices.h"
@@ -20,15 +20,8 @@ namespace {
 
 constexpr uint64_t kSeed = 20240;
 constexpr size_t kMostBytes = 200'000; // of a case, if there are smaller ones
-const std::vector<std::string> kTargets{"x86-64-v3", "cuda-sm_80+ptx", "cuda-sm_90a+ptx"};
 
 [[noreturn]] void fail(const std::string &what) { throw std::runtime_error(what); }
-
-void write(const std::string &path, std::span<const std::byte> bytes) {
-  std::string error;
-  if (!rt::writeWholeFile(path, bytes, error))
-    fail(error);
-}
 
 rt::NpyArray arrayOf(const ir::RefTensor &t) {
   std::vector<char> bytes = t.toBytes();
@@ -66,7 +59,7 @@ public:
               run.scale);
     };
     std::string different = tryRow(row, "packed", kSeed, [&](test::Graph &graph) -> Runner {
-      write(folder + "/" + artifact, graph.artifact(kTargets));
+      bundle::write(folder + "/" + artifact, graph.artifact(bundle::kTargets));
       return [&](const Tensors &inputs) {
         Run run{inputs, graph.interpret(inputs), {}};
         run.bytes = bytesOf(inputs) + bytesOf(run.want);
@@ -89,14 +82,8 @@ public:
   /// Runs of functions one after the other, as the processor does them.
   using Calls = std::vector<std::pair<std::string, std::vector<Tensor>>>;
   void addModel(const std::string &name, const burin::Graph &graph, const Calls &calls) {
-    mlir::OwningOpRef<mlir::ModuleOp> module = graph.shared()->module->clone();
-    codegen::CompileOptions options;
-    options.targets = kTargets;
-    auto bytes = codegen::compile(*module, options);
-    if (mlir::failed(bytes))
-      fail(graph.shared()->takeDiagnostics());
     const std::string artifact = "models/" + name + ".plate";
-    write(folder + "/" + artifact, *bytes);
+    bundle::writeArtifact(folder + "/" + artifact, graph);
     rt::Program::Ptr program;
     if (rt::Status status = rt::Program::loadFile(folder + "/" + artifact, {}, program); !status.ok())
       fail(status.message());
@@ -213,6 +200,8 @@ int main(int argc, char **argv) try {
       packer.addOp(*row);
   if (chosen.empty() || chosen.count("models"))
     addModels(packer);
+  if (chosen.empty() || chosen.count("speed"))
+    bundle::packSpeed(argv[1]);
   return 0;
 } catch (const std::exception &e) {
   std::cerr << e.what() << '\n';

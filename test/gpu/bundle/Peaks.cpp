@@ -1,10 +1,7 @@
 #include "test/gpu/bundle/Peaks.h"
-#include "runtime/gpu/Device.h"
-#include <algorithm>
+#include "test/gpu/bundle/Meter.h"
 #include <array>
-#include <chrono>
 #include <cstdio>
-#include <functional>
 
 namespace burin::test::bundle {
 
@@ -74,50 +71,11 @@ std::string byWarpgroups() {
   return kernelOf("sm_90a", before, products + "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n");
 }
 
-/// Seconds until the GPU has done what `enqueue` enqueues.
-class Meter {
-public:
-  explicit Meter(gpu::Device &device) : device(device) {}
-  rt::Status result;
-
-  double seconds(const std::function<gpu::Result()> &enqueue) {
-    const auto start = std::chrono::steady_clock::now();
-    gpu::Result enqueued = enqueue();
-    if (result.ok())
-      result = device.check(enqueued, "measuring");
-    if (rt::Status waited = device.synchronize(); result.ok())
-      result = std::move(waited);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
-  /// Of one of many calls: the best of five times at least 20 ms. If a single one takes as long, its own.
-  double best(const std::function<gpu::Result()> &once) {
-    constexpr double kEnough = 0.02;
-    double most = seconds(once);
-    int count = 1;
-    auto many = [&] {
-      gpu::Result enqueued = gpu::kSuccess;
-      for (int i = 0; i < count && enqueued == gpu::kSuccess; ++i)
-        enqueued = once();
-      return enqueued;
-    };
-    for (double taken = most; taken < kEnough && result.ok(); taken = seconds(many))
-      count *= 2;
-    for (int i = 0; i < 5 && count > 1 && result.ok(); ++i)
-      most = std::min(most, seconds(many) / count);
-    return most;
-  }
-
-private:
-  gpu::Device &device;
-};
-
 std::string row(const char *what, double value, const char *unit) {
   char text[120];
   std::snprintf(text, sizeof text, "| %s | %.4g %s |\n", what, value, unit);
   return text;
 }
-
-gpu::DevicePointer address(const rt::BufferRef &buffer) { return reinterpret_cast<gpu::DevicePointer>(buffer->data()); }
 
 std::string copies(gpu::Device &device, gpu::Stream stream, Meter &meter) {
   const size_t bytes = std::clamp(device.info().memoryBytes / 64, size_t(1) << 24, size_t(1) << 30);
@@ -128,7 +86,8 @@ std::string copies(gpu::Device &device, gpu::Stream stream, Meter &meter) {
   if (!meter.result.ok())
     return "";
   device->fill(address(from), 0x5A, bytes, stream);
-  double best = meter.best([&] { return device->copyWithin(address(to), address(from), bytes, stream); });
+  double best = meter.best(
+      [&] { return device.check(device->copyWithin(address(to), address(from), bytes, stream), "copying"); });
   return row("copies, read and written", 2 * double(bytes) / best / 1e9, "GB/s");
 }
 
@@ -148,8 +107,9 @@ std::string products(gpu::Device &device, gpu::Stream stream, Meter &meter, bool
   auto launch = [&](unsigned count, uint64_t turns) {
     uint64_t at = address(results);
     std::array<void *, 2> arguments{&at, &turns};
-    return device->launchKernel(function, count, 1, 1, kThreads, 1, 1, groups ? kLeftBytes + kRightBytes : 0, stream,
-                                arguments.data(), nullptr);
+    gpu::Result result = device->launchKernel(function, count, 1, 1, kThreads, 1, 1,
+                                              groups ? kLeftBytes + kRightBytes : 0, stream, arguments.data(), nullptr);
+    return device.check(result, "measuring products");
   };
   // A GPU needs microseconds for one block, an emulator much longer.
   constexpr double kTooSlow = 0.002;

@@ -1,0 +1,203 @@
+#include "test/gpu/bundle/Speed.h"
+#include "runtime/execute/session/Session.h"
+#include "test/gpu/bundle/CublasLt.h"
+#include "test/gpu/bundle/Meter.h"
+#include "test/gpu/bundle/Numbers.h"
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <numeric>
+
+namespace burin::test::bundle {
+
+namespace gpu = rt::gpu;
+
+namespace {
+
+size_t countOf(std::span<const int64_t> shape) {
+  return size_t(std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>()));
+}
+
+/// Elements from -1 to 1: powers of two with a few bits more, which every type of floats has.
+std::vector<std::byte> operand(DType dtype, size_t count, uint32_t seed) {
+  std::vector<std::byte> bytes(count * byteWidth(dtype));
+  for (size_t i = 0; i < count; ++i) {
+    seed = seed * 1664525 + 1013904223;
+    const float value = float(int(seed >> 24) - 128) / 128;
+    uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    if (dtype == DType::f32)
+      std::memcpy(&bytes[4 * i], &bits, 4);
+    else {
+      const uint16_t half = dtype == DType::bf16 ? uint16_t(bits >> 16) : toHalf(value);
+      std::memcpy(&bytes[2 * i], &half, 2);
+    }
+  }
+  return bytes;
+}
+
+/// One row on one device: its session and operands.
+class TimedRow {
+public:
+  TimedRow(const SpeedRow &row, gpu::Device &device, gpu::Lanes &lanes) : row(row), device(device), lanes(lanes) {}
+
+  rt::Status open(const std::string &folder) {
+    rt::Program::Ptr program;
+    rt::Status status = rt::Program::loadFile(folder + "/" + row.artifact, {}, program);
+    if (status.ok())
+      status = rt::Session::create(
+          program,
+          {.threads = 1, .device = device.name(), .stream = {gpu::StreamChoice::Kind::Given, lanes.streams[0]}},
+          session);
+    for (size_t i = 0; i < row.shapes.size() && status.ok(); ++i) {
+      std::vector<std::byte> bytes = operand(row.dtype, countOf(row.shapes[i]), uint32_t(7 * i + 1));
+      status = device.upload(bytes.data(), bytes.size(), operands.emplace_back());
+      moved += bytes.size();
+    }
+    return status;
+  }
+
+  rt::Status run() {
+    std::vector<rt::TensorView> inputs;
+    for (size_t i = 0; i < operands.size(); ++i)
+      inputs.push_back(
+          {operands[i]->data(), row.shapes[i].data(), uint32_t(row.shapes[i].size()), row.dtype, {.isGpu = 1}});
+    return session->run(inputs, {&result, 1});
+  }
+
+  /// The time of one run by burin and, 0 if it has none, by cuBLASLt; compares their results.
+  rt::Status measure(double &own, double &rival, std::string &difference) {
+    Meter meter(device);
+    meter.keep(run());
+    if (meter.result.ok())
+      own = meter.best([&] { return run(); });
+    moved += resultBytes();
+    if (meter.result.ok() && row.hasRival)
+      meter.keep(measureRival(meter, rival, difference));
+    return std::move(meter.result);
+  }
+  double bytes() const { return double(moved); }
+
+private:
+  size_t resultBytes() const { return countOf({result.shape, result.rank}) * byteWidth(result.dtype); }
+
+  rt::Status measureRival(Meter &meter, double &rival, std::string &difference) {
+    std::unique_ptr<CublasLtProduct> product;
+    const std::vector<int64_t> &left = row.shapes[0], &right = row.shapes[1];
+    rt::BufferRef other;
+    rt::Status status = CublasLtProduct::create(device, left[0], left[1], right[1], row.dtype, product);
+    if (!status.ok() || !product)
+      return status;
+    if (status = device.allocateBuffer(resultBytes(), other); !status.ok())
+      return status;
+    rival = meter.best(
+        [&] { return product->run(operands[0]->data(), operands[1]->data(), other->data(), lanes.streams[0]); });
+    std::vector<std::byte> mine(resultBytes()), theirs(resultBytes());
+    meter.keep(device.download(mine.data(), result.data, mine.size()));
+    meter.keep(device.download(theirs.data(), other->data(), theirs.size()));
+    // Sums of k products of numbers up to 1, rounded to the type.
+    const double depth = double(left[1]), allowed = row.dtype == DType::f32 ? 1e-6 * depth : 0.01 * std::sqrt(depth);
+    for (size_t i = 0; i < mine.size() / byteWidth(row.dtype) && difference.empty() && meter.result.ok(); ++i) {
+      const double a = real(row.dtype, mine.data(), i), b = real(row.dtype, theirs.data(), i);
+      if (!(std::abs(a - b) <= allowed + 0.01 * std::abs(b)))
+        difference = "element " + std::to_string(i) + " is " + std::to_string(a) + ", by cuBLASLt " + std::to_string(b);
+    }
+    return {};
+  }
+
+  const SpeedRow &row;
+  gpu::Device &device;
+  gpu::Lanes &lanes;
+  std::unique_ptr<rt::Session> session;
+  std::vector<rt::BufferRef> operands;
+  rt::TensorView result{.device = {.isGpu = 1}};
+  size_t moved = 0;
+};
+
+std::string cell(const char *format, double value, bool isThere = true) {
+  char text[40] = "–";
+  if (isThere)
+    std::snprintf(text, sizeof text, format, value);
+  return std::string(" ") + text + " |";
+}
+
+class SpeedTable {
+  static constexpr double kNoGpu = 1e-3; // seconds for a small kernel
+
+public:
+  SpeedTable(const std::string &folder, gpu::Device &device, gpu::Lanes &lanes)
+      : folder(folder), device(device), lanes(lanes) {}
+
+  /// The small version runs first. Once one takes longer than on any GPU, the large ones are left out.
+  rt::Status add(const SpeedRow &row) {
+    if (row.isLarge && isSlow)
+      return {};
+    TimedRow timed(row, device, lanes);
+    double own = 0, rival = 0;
+    std::string difference;
+    rt::Status status = timed.open(folder);
+    if (status.ok())
+      status = timed.measure(own, rival, difference);
+    if (!status.ok())
+      return status;
+    if (!difference.empty())
+      differences += row.name + ": " + difference + "; ";
+    if (!row.isLarge)
+      isSlow |= own > kNoGpu;
+    if (row.isLarge || isSlow)
+      rows += line(row, own, rival, timed.bytes());
+    return {};
+  }
+  std::string text() const {
+    return rows.empty() ? ""
+                        : "| kernel | operands | µs | GB/s | TFLOP/s | cuBLASLt, µs | cuBLASLt / burin |\n"
+                          "|---|---|---:|---:|---:|---:|---:|\n" +
+                              rows;
+  }
+  std::string differences;
+
+private:
+  static std::string line(const SpeedRow &row, double own, double rival, double bytes) {
+    std::string text = "| " + row.name + " | " + std::string(name(row.dtype));
+    for (const std::vector<int64_t> &shape : row.shapes) {
+      text += " [";
+      for (size_t i = 0; i < shape.size(); ++i)
+        text += (i ? ", " : "") + std::to_string(shape[i]);
+      text += "]";
+    }
+    return text + " |" + cell("%.1f", own * 1e6) + cell("%.4g", bytes / own / 1e9) +
+           cell("%.4g", row.operations / own / 1e12, row.operations > 0) + cell("%.1f", rival * 1e6, rival > 0) +
+           cell("%.2f", rival / own, rival > 0) + "\n";
+  }
+
+  const std::string &folder;
+  gpu::Device &device;
+  gpu::Lanes &lanes;
+  bool isSlow = false;
+  std::string rows;
+};
+
+} // namespace
+
+std::string measuredSpeed(const std::string &folder, std::string &problem) {
+  std::ifstream list(folder + "/" + kSpeedList);
+  if (!list)
+    return "";
+  gpu::Device::Ptr device;
+  gpu::Lanes *lanes = nullptr;
+  rt::Status status = gpu::Device::open(0, device);
+  if (!status.ok()) {
+    problem = status.message();
+    return "";
+  }
+  gpu::Device::Use use(*device);
+  status = device->sharedLanes(lanes);
+  SpeedTable table(folder, *device, *lanes);
+  for (std::string line; status.ok() && std::getline(list, line);)
+    if (std::optional<SpeedRow> row = SpeedRow::parse(line))
+      status = table.add(*row);
+  problem = status.ok() ? table.differences : status.message();
+  return table.text();
+}
+
+} // namespace burin::test::bundle
