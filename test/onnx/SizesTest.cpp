@@ -119,6 +119,16 @@ TEST_CASE("Operands that must agree are checked: Concat, Where, MatMul, Gemm, Ga
           .graph;
   CHECK(gemm.run({ones({2, 3}), ones({4, 3}), ones({4})})[0].shape() == Shape{2, 4});
   CHECK_FALSE(problemOf(gemm, {ones({2, 3}), ones({4, 2}), ones({4})}).empty());
+  Graph product = loadModel(graphOf({{"MatMul", {"a", "b"}, {"y"}}},
+                                    {floatInput("a", sizes("n", "depth")), floatInput("b", sizes("?", "m"))}))
+                      .graph;
+  CHECK(floats(product.run({ones({2, 3}), ones({3, 1})})[0]) == std::vector<float>{3, 3});
+  CHECK_FALSE(problemOf(product, {ones({2, 3}), ones({4, 1})}).empty());
+  Graph joined = loadModel(graphOf({{"Concat", {"a", "b"}, {"y"}, {attribute("axis", int64_t(1))}}},
+                                   {floatInput("a", sizes("?", "?")), floatInput("b", sizes("n", "m"))}))
+                     .graph;
+  CHECK(joined.run({ones({2, 3}), ones({2, 1})})[0].shape() == Shape{2, 4});
+  CHECK_FALSE(problemOf(joined, {ones({2, 3}), ones({1, 1})}).empty());
   Graph gather = loadModel(graphOf({{"GatherElements", {"a", "i"}, {"y"}, {attribute("axis", int64_t(1))}}},
                                    {floatInput("a", sizes("?", "?")), index}))
                      .graph;
@@ -191,6 +201,59 @@ TEST_CASE("Shapes are computed through floats") {
       loadModel(graphOf(ratio, {floatInput("x", {"1", "1", "h", "w"}), floatInput("like", {"1", "1", "a", "b"})}))
           .graph;
   CHECK(like.run({ones({1, 1, 3, 7}), ones({1, 1, 5, 4})})[0].shape() == Shape{1, 1, 5, 4});
+}
+
+TEST_CASE("A reshape by sizes that are computed in integers and floats") {
+  // The patches of an image, as vision transformers write it: [1, h / 2, 2, w / 2, 2], the quotients in two ways.
+  std::vector<NodeText> nodes{
+      {"Shape", {"x"}, {"s"}},
+      {"Slice", {"s", "one", "two"}, {"h"}},
+      {"Slice", {"s", "two", "three"}, {"w"}},
+      {"Div", {"h", "two"}, {"rows"}},
+      {"Cast", {"w"}, {"wf"}, {attribute("to", int64_t(1))}},
+      {"Mul", {"wf", "half"}, {"cf"}},
+      {"Floor", {"cf"}, {"cw"}},
+      {"Cast", {"cw"}, {"columns"}, {attribute("to", int64_t(7))}},
+      {"Mul", {"rows", "columns"}, {"patches"}},
+      {"Concat", {"one", "rows", "two", "columns", "two"}, {"apart"}, {attribute("axis", int64_t(0))}},
+      {"Reshape", {"x", "apart"}, {"split"}},
+      {"Transpose", {"split"}, {"turned"}, {attribute("perm", {0, 1, 3, 2, 4})}},
+      {"Concat", {"one", "patches", "four"}, {"to"}, {attribute("axis", int64_t(0))}},
+      {"Reshape", {"turned", "to"}, {"y"}}};
+  Graph graph = loadModel(graphOf(nodes, {floatInput("x", {"1", "h", "w"})},
+                                  {ints("one", {1}), ints("two", {2}), ints("three", {3}), ints("four", {4}),
+                                   floatTensor("half", {1}, {0.5})}))
+                    .graph;
+  Tensor x = reshape(arange(8), {1, 2, 4}).to(f32);
+  Tensor y = graph.run({x})[0];
+  CHECK(y.shape() == Shape{1, 2, 4});
+  CHECK(floats(y) == std::vector<float>{0, 1, 4, 5, 2, 3, 6, 7});
+  CHECK(graph.run({ones({1, 4, 6})})[0].shape() == Shape{1, 6, 4});
+  CHECK_FALSE(problemOf(graph, {ones({1, 3, 4})}).empty());
+}
+
+TEST_CASE("Blocks of a dequantized tensor have scales of their own") {
+  Graph graph = loadModel(graphOf({{"DequantizeLinear",
+                                    {"x", "scales"},
+                                    {"y"},
+                                    {attribute("axis", int64_t(1)), attribute("block_size", int64_t(2))}}},
+                                  {valueInfo("x", kInt32, {"n", "4"}), floatInput("scales", {"n", "2"})}))
+                    .graph;
+  CHECK(floats(graph.run({tensor({{1, 2, 3, 4}, {5, 6, 7, 8}}, i32), tensor({{0.5, 2}, {1, 4}}, f32)})[0]) ==
+        std::vector<float>{0.5, 1, 6, 8, 5, 6, 28, 32});
+}
+
+TEST_CASE("A refused size is named, with the option that fixes it") {
+  ModelText model = graphOf(
+      {{"Conv", {"x", "w"}, {"y"}, {attribute("auto_pad", "SAME_UPPER"), attribute("strides", {2, 2})}, "stem"}},
+      {floatInput("x", {"1", "1", "height", "?"})}, {floatTensor("w", {1, 1, 3, 3}, std::vector<float>(9, 1))});
+  std::string message = messageOf([&] { loadModel(model); });
+  INFO(message);
+  CHECK(contains(message, "model.onnx:stem: Conv: auto_pad of the symbolic size height"));
+  CHECK(contains(message, "fix it for the artifact with --dim height=SIZE"));
+  CHECK(contains(messageOf([&] { loadModel(model, {{"height", 8, 8}}); }), "--dim x_3=SIZE"));
+  Graph graph = loadModel(model, {{"height", 8, 8}, {"x_3", 5, 5}}).graph;
+  CHECK(graph.run({ones({1, 1, 8, 5})})[0].shape() == Shape{1, 1, 4, 3});
 }
 
 TEST_CASE("A resize by sizes that are quotients repeats the elements at the ends") {

@@ -98,6 +98,7 @@ public:
   Tensor read(const TensorProto &proto, const Location &where) { return reader.read(proto, where); }
   /// Keeps a generator alive during the import, so that it becomes a state of the graph.
   Generator keep(Generator generator) { return generators.emplace_back(std::move(generator)); }
+  bool isOfInputs(const Dim::Symbol &symbol) const { return sizes.contains(symbol); }
   /// The location of a node for errors and profiles: "model.onnx:conv1".
   Location locationOf(const NodeProto &node) const;
 

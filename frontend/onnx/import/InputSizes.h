@@ -23,6 +23,9 @@ public:
   /// Pairs that every run must check: sizes with a range that are not plain symbols.
   Trace::SizePairs ranges() const;
 
+  /// Whether the sizes of inputs determine the symbol.
+  bool contains(const Dim::Symbol &symbol) const { return find(Dim(symbol.name)); }
+
   /// Merges sizes that an op has needed equal. Returns whether this is new.
   bool learn(const Trace::SizePairs &pairs);
   /// Merges all sizes of the same name. Returns whether this is new.

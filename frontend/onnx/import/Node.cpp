@@ -175,8 +175,8 @@ std::vector<int64_t> Node::integers(size_t input) const {
   std::vector<int64_t> numbers;
   for (const Dim &size : sizes(input)) {
     if (!size.isStatic())
-      unsupported("its input " + quoted(proto.inputs[input]) + " contains the symbolic size " + size.str() +
-                  ", but must be a number when the model is compiled");
+      unsupported("its input " + quoted(proto.inputs[input]) + " must be known when the model is compiled: an element",
+                  size);
     numbers.push_back(size.value());
   }
   return numbers;
@@ -311,6 +311,15 @@ void Node::warn(const std::string &what) const { importer.warn(proto, what); }
 void Node::fail(const std::string &what) const { throw Error(importer.locationOf(proto), printable(proto.op), what); }
 void Node::unsupported(const std::string &what) const {
   throw Unsupported(importer.locationOf(proto), printable(proto.op), what);
+}
+
+void Node::unsupported(const std::string &what, const Dim &size) const {
+  std::string fixes;
+  for (const Dim::Symbol &symbol : size.symbols())
+    if (importer.isOfInputs(symbol))
+      fixes += " --dim " + symbol.name + "=SIZE";
+  unsupported(what + " of the symbolic size " + size.str() +
+              (fixes.empty() ? "" : "\n  fix it for the artifact with" + fixes));
 }
 
 void requireEqual(const Dim &left, const Dim &right) { Trace::active()->require(left, right, detail::inScope({})); }

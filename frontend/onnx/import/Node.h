@@ -130,6 +130,8 @@ public:
   void warn(const std::string &what) const;
   [[noreturn]] void fail(const std::string &what) const;
   [[noreturn]] void unsupported(const std::string &what) const;
+  /// `what` of a symbolic size is not supported: names the size and, if inputs determine it, how to fix it.
+  [[noreturn]] void unsupported(const std::string &what, const Dim &size) const;
 
 private:
   Importer &importer;

@@ -21,7 +21,7 @@ void setScale(Attention &a) {
   const Dim size = a.query.shape()[3];
   a.scale = a.n.attribute("scale", 0.0);
   if (a.scale == 0 && !size.isStatic())
-    a.n.unsupported("heads of symbolic size");
+    a.n.unsupported("heads", size);
   if (a.scale == 0)
     a.scale = 1 / std::sqrt(double(size.value()));
 }

@@ -32,7 +32,7 @@ Values attention(Node &n) {
   a.key = repeatHeads(a.key, heads);
   a.value = repeatHeads(a.value, heads);
   if (!size.isStatic())
-    n.unsupported("heads of symbolic size");
+    n.unsupported("heads", size);
   a.scale = n.attribute("scale", 1 / std::sqrt(double(size.value())));
   if (n.has(3))
     a.addMask(n[3]);
@@ -70,7 +70,7 @@ Values flexAttention(Node &n) {
   Tensor query = n[0];
   Dim heads = query.shape()[1], size = query.shape()[3];
   if (!size.isStatic())
-    n.unsupported("heads of symbolic size");
+    n.unsupported("heads", size);
   Attention a{n, query, repeatHeads(n[1], heads), repeatHeads(n[2], heads), {}, {}};
   a.scale = n.attribute("scale", 1 / std::sqrt(double(size.value())));
   DType precision = n.attributeType("softmax_precision", query.dtype() == DType::f64 ? DType::f64 : DType::f32);
@@ -139,7 +139,7 @@ Values causalConvolution(Node &n) {
   Shape shape = x.shape();
   Dim size = n.shape(1)[2], channels = shape[1];
   if (!size.isStatic() || !channels.isStatic())
-    n.unsupported("a kernel or a number of channels of symbolic size");
+    n.unsupported("a kernel or channels", size.isStatic() ? channels : size);
   Tensor past = n.has(3) ? n[3] : full({shape[0], channels, size - 1}, 0, x.dtype());
   Tensor all = concat({past, x}, 2);
   Tensor y = conv(all, n[1], n.optional(2), {}, {}, {}, channels.value());

@@ -34,7 +34,7 @@ Values transposedConvolution(Node &n) {
     int64_t span = (kernel[i] - 1) * dilations[i] + 1, total = span - strides[i] + extra[i];
     if (!sizes.empty()) {
       if (!shape[2 + i].isStatic())
-        n.unsupported("output_shape for the symbolic size " + shape[2 + i].str());
+        n.unsupported("output_shape for an image", shape[2 + i]);
       total = strides[i] * (shape[2 + i].value() - 1) + extra[i] + span - sizes[i];
     }
     if (total < 0) {

@@ -11,7 +11,7 @@ static void padSame(Node &n, const Dim &size, int64_t kernel, int64_t stride, in
   int64_t span = (kernel - 1) * dilation + 1, total = std::max<int64_t>(span - stride, 0);
   if (stride != 1) {
     if (!size.isStatic())
-      n.unsupported("auto_pad of the symbolic size " + size.str());
+      n.unsupported("auto_pad", size);
     int64_t results = (size.value() + stride - 1) / stride;
     total = std::max<int64_t>((results - 1) * stride + span - size.value(), 0);
   }
@@ -46,7 +46,7 @@ Ints spatialSizes(Node &n, const Shape &weight) {
   Ints kernel;
   for (size_t i = 2; i < weight.size(); ++i) {
     if (!weight[i].isStatic())
-      n.unsupported("a kernel of symbolic size");
+      n.unsupported("a kernel", weight[i]);
     kernel.push_back(weight[i].value());
   }
   return kernel;

@@ -375,7 +375,7 @@ Values splitToSequence(Node &n) {
   Dim whole = n.shape()[size_t(axis)];
   bool keeps = n.has(1) || n.attribute("keepdims", int64_t(1));
   if (!whole.isStatic())
-    n.unsupported("a split of the symbolic size " + whole.str());
+    n.unsupported("a split", whole);
   std::vector<int64_t> sizes;
   if (n.has(1) && n.rank(1) == 1) {
     sizes = n.integers(1);

@@ -27,7 +27,7 @@ Values dft(Node &n) {
   if (axis == rank - 1)
     n.fail("the axis must not be the last, which holds real and imaginary parts");
   if (!size.isStatic())
-    n.unsupported("a signal of the symbolic length " + size.str());
+    n.unsupported("a signal", size);
   int64_t length = n.has(1) ? n.integer(1) : onesided && inverse ? 2 * (size.value() - 1) : size.value();
   if (length < 1)
     n.fail("the length must be at least 1");

@@ -185,7 +185,7 @@ std::vector<double> scalesOf(Node &n, const Shape &shape, const Ints &axes, cons
                      : isMultiple ? double(ratio.value())
                                   : NAN);
     if (std::isnan(scales.back()) && n.attribute("keep_aspect_ratio_policy", "stretch") != "stretch")
-      n.unsupported("keeping the ratio of the symbolic size " + (from.isStatic() ? to : from).str());
+      n.unsupported("keeping the ratio", from.isStatic() ? to : from);
   }
   return scales;
 }
@@ -235,7 +235,7 @@ Values resizeWith(Node &n, Sampler sampler, size_t roiInput, size_t scalesInput,
     if (!from.isStatic() || (areSizes && !sizes[i].isStatic())) {
       std::optional<Dim> to = areSizes ? sizes[i] : scaledSize(from, scales[i]);
       if (!to || !roi.empty() || sampler.antialias || sampler.excludesOutside)
-        n.unsupported("resizing the symbolic size " + from.str() + " in this way");
+        n.unsupported("resizing in this way", from.isStatic() ? *to : from);
       Tensor scale = areSizes ? sizeTensor(*to).to(DType::f64) / sizeTensor(from).to(DType::f64)
                               : full(Shape{}, scales[i], DType::f64);
       y = resizeSymbolic(y, axis, *to, scale, {sampler.mode, sampler.transform, sampler.rounding, sampler.cubic});
@@ -431,7 +431,7 @@ Values centerCropPad(Node &n) {
   for (size_t i = 0; i < axes.size(); ++i) {
     auto axis = size_t(axes[i]);
     if (!shape[axis].isStatic())
-      n.unsupported("a crop of the symbolic size " + shape[axis].str());
+      n.unsupported("a crop", shape[axis]);
     int64_t from = shape[axis].value(), extra = sizes[i] - from;
     low[axis] = std::max<int64_t>(extra, 0) / 2;
     high[axis] = std::max<int64_t>(extra, 0) - low[axis];
