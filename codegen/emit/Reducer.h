@@ -15,6 +15,8 @@ public:
   /// Whether elements may be added in any order and repeatedly, as by vectors that overlap. (For zeros of both signs,
   /// ReduceMaxNumOp keeps the first.)
   bool isIdempotent() const { return !isArg && kind != Kind::Sum && kind != Kind::Product; }
+  /// Whether the bits of the result depend on the order of the elements.
+  bool dependsOnOrder() const { return isFloat(type) && (kind == Kind::Sum || kind == Kind::Product); }
   bool isSumOfF32() const { return kind == Kind::Sum && type == DType::f32; }
   /// An accumulator of `width` lanes over no elements.
   SmallVector<Value> identity(int64_t width);

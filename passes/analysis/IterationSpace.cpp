@@ -112,6 +112,56 @@ bool isAtPoint(const IterationSpace &space, Operation *op) {
   return llvm::equal(llvm::make_filter_range(operand->second, isDim), llvm::make_filter_range(result->second, isDim));
 }
 
+/// Whether one loop can run along two dimensions of the space: in every value that has one of them, the second one
+/// follows the first one.
+static bool areMergeable(const IterationSpace &a, const SizeClasses &classes, int first, int second) {
+  if (a.reduced[first] != a.reduced[second])
+    return false;
+  for (const auto &[v, map] : a.dims) {
+    auto begin = llvm::find(map, second), end = map.end();
+    while (end != map.begin() && end[-1] != first)
+      --end;
+    const bool hasFirst = end != map.begin(), hasSecond = begin != map.end();
+    if (hasFirst != hasSecond)
+      return false;
+    if (!hasFirst)
+      continue;
+    // Only sizes of 1 may lie between the two.
+    if (begin < end || !std::all_of(end, begin, [](int d) { return d == -1; }))
+      return false;
+    // Ops that compute elements by position (movement) need their dimensions unmerged.
+    Operation *op = v.getDefiningOp();
+    const bool isPointwise = !op || op->hasTrait<ir::Elementwise>() || isa<BroadcastToOp>(op) ||
+                             !reducedAxes(op).empty() || (isView(op) && unitReshape(op, classes));
+    if (!isPointwise)
+      return false;
+  }
+  return true;
+}
+
+/// Drops the dimensions of size 1, which no value maps to, and merges neighbours that every value treats alike.
+static IterationSpace merged(const IterationSpace &a, const SizeClasses &classes,
+                             llvm::function_ref<bool(const Dim &)> isOne) {
+  IterationSpace result;
+  SmallVector<int> target(a.space.size(), -1);
+  int previous = -1;
+  for (int d = 0; d < int(a.space.size()); ++d) {
+    if (isOne(a.space[d]))
+      continue;
+    if (previous >= 0 && areMergeable(a, classes, previous, d)) {
+      result.space.back() = result.space.back() * a.space[d];
+    } else {
+      result.space.push_back(a.space[d]);
+      result.reduced.push_back(a.reduced[d]);
+    }
+    target[d] = int(result.space.size()) - 1;
+    previous = d;
+  }
+  for (const auto &[v, map] : a.dims)
+    result.dims[v] = llvm::map_to_vector(map, [&](int d) { return d < 0 ? -1 : target[d]; });
+  return result;
+}
+
 namespace {
 
 using Map = SmallVector<int>; // per dimension of a value: dimension of the unmerged space, or -1
@@ -132,8 +182,13 @@ public:
     }
     if (!consistent || !complete())
       return std::nullopt;
-    auto result = merged();
-    return result && movesOnlyElements(*result) ? result : std::nullopt;
+    IterationSpace unmerged;
+    unmerged.space = space;
+    unmerged.reduced = reducedDims;
+    for (auto &[v, map] : maps)
+      unmerged.dims[v] = map;
+    IterationSpace result = merged(unmerged, classes, [](const Dim &size) { return size == Dim(1); });
+    return movesOnlyElements(result) ? std::optional(result) : std::nullopt;
   }
 
 private:
@@ -312,59 +367,6 @@ private:
     return true;
   }
 
-  // Merges neighbouring dimensions that are adjacent, in the same order, in every value.
-  std::optional<IterationSpace> merged() {
-    size_t rank = space.size();
-    SmallVector<bool> joined(rank, false); // with the previous kept dimension
-    SmallVector<int> kept;
-    for (size_t d = 0; d < rank; ++d)
-      if (space[d] != Dim(1))
-        kept.push_back(d);
-    for (size_t i = 1; i < kept.size(); ++i)
-      joined[kept[i]] = mergeable(kept[i - 1], kept[i]);
-    IterationSpace result;
-    SmallVector<int> target(rank, -1);
-    for (int d : kept) {
-      if (!joined[d]) {
-        result.space.push_back(space[d]);
-        result.reduced.push_back(reducedDims[d]);
-      } else {
-        result.space.back() = result.space.back() * space[d];
-      }
-      target[d] = result.space.size() - 1;
-    }
-    for (auto &[v, map] : maps) {
-      Map dims;
-      for (int d : map)
-        dims.push_back(d < 0 ? -1 : target[d]);
-      result.dims[v] = dims;
-    }
-    return result;
-  }
-
-  bool mergeable(int first, int second) {
-    if (reducedDims[first] != reducedDims[second])
-      return false;
-    for (auto &[v, map] : maps) {
-      auto at = llvm::find(map, first), next = llvm::find(map, second);
-      bool hasFirst = at != map.end(), hasSecond = next != map.end();
-      if (hasFirst != hasSecond)
-        return false;
-      if (!hasFirst)
-        continue;
-      // Only sizes of 1 may lie between the two.
-      if (next < at || !std::all_of(at + 1, next, [](int d) { return d == -1; }))
-        return false;
-      // Ops that compute elements by position (movement) need their dimensions unmerged.
-      Operation *op = v.getDefiningOp();
-      bool pointwise = !op || op->hasTrait<ir::Elementwise>() || isa<BroadcastToOp, ContractOp>(op) ||
-                       !reducedAxes(op).empty() || (isView(op) && unitReshape(op, classes));
-      if (!pointwise || isa_and_nonnull<ContractOp>(op))
-        return false;
-    }
-    return true;
-  }
-
   Block &body;
   const SizeClasses &classes;
   Shape space;
@@ -379,9 +381,24 @@ private:
 std::optional<IterationSpace> inferIterationSpace(Block &body, const SizeClasses &classes) {
   return Aligner(body, classes).run();
 }
-std::optional<IterationSpace> inferIterationSpace(Block &body) {
+/// The classes of the function that the block is in; none if no op of the block gives sizes other names.
+static SizeClasses classesAround(Block &body) {
   auto isReshape = [](Operation &op) { return mayRename(&op); };
-  return inferIterationSpace(body, llvm::any_of(body, isReshape) ? SizeClasses(body.getParentOp()) : SizeClasses());
+  return llvm::any_of(body, isReshape) ? SizeClasses(body.getParentOp()) : SizeClasses();
+}
+
+std::optional<IterationSpace> inferIterationSpace(Block &body) {
+  return inferIterationSpace(body, classesAround(body));
+}
+
+IterationSpace withOnes(Block &body, const IterationSpace &a, llvm::ArrayRef<Dim> ones) {
+  auto isOne = [&](const Dim &size) { return llvm::is_contained(ones, size); };
+  IterationSpace dropped = a;
+  for (auto &[v, map] : dropped.dims)
+    for (int &d : map)
+      if (d >= 0 && isOne(a.space[d]))
+        d = -1;
+  return merged(dropped, classesAround(body), isOne);
 }
 
 } // namespace burin::passes

@@ -46,6 +46,8 @@ struct IterationSpace {
 /// `classes` are those of the function that the kernel is in.
 std::optional<IterationSpace> inferIterationSpace(mlir::Block &body, const SizeClasses &classes);
 std::optional<IterationSpace> inferIterationSpace(mlir::Block &body);
+/// The space of the body, of which one is given, in runs in which these sizes are 1.
+IterationSpace withOnes(mlir::Block &body, const IterationSpace &, llvm::ArrayRef<Dim> ones);
 
 /// Looks through reshapes to the value that has the same bytes as `v`.
 mlir::Value skipReshapes(mlir::Value v);

@@ -3,10 +3,11 @@
 //
 // The innermost dimension is vectorised. If it is reduced, four accumulators hide the latency of additions and are
 // combined in a fixed tree, and two rows are interleaved, so that one computes during the other's tree. If it is
-// parallel, each lane reduces a column. The order of additions depends on the shape alone.
+// parallel, each lane reduces a column. The order of additions depends on the values of the sizes alone (SumOrder.h).
 #include "codegen/emit/KernelEmitters.h"
 #include "codegen/kernels/rowwise/Pieces.h"
 #include "codegen/kernels/rowwise/ReductionLoops.h"
+#include "codegen/kernels/rowwise/SumOrder.h"
 #include <numeric>
 
 using namespace mlir;
@@ -482,7 +483,9 @@ private:
 } // namespace
 
 LaunchShape emitRowwise(const KernelEmission &kernel) {
-  return RowwiseKernel(kernel.e, kernel.body, *kernel.space, kernel.results).emit();
+  return emitInOrderOfSums(kernel, [&](const passes::IterationSpace &space) {
+    return RowwiseKernel(kernel.e, kernel.body, space, kernel.results).emit();
+  });
 }
 
 } // namespace burin::codegen

@@ -1,0 +1,105 @@
+// Sums with symbolic sizes have the bits of the same sums with fixed sizes, also where a size is 1, which changes the
+// innermost dimension of a kernel.
+#include "test/ops/Graph.h"
+#include "test/ops/Values.h"
+#include <catch2/catch.hpp>
+
+using namespace burin;
+using namespace burin::test;
+using Ints = std::vector<int64_t>;
+using Sizes = std::map<std::string, int64_t>;
+
+namespace {
+
+/// Builds a graph for symbolic sizes; compares it with fixed ones, for each assignment of these sizes to the symbols.
+void compare(const std::function<void(Graph &)> &build, const std::vector<std::string> &symbols, const Ints &values,
+             const char *target) {
+  Graph symbolic;
+  build(symbolic);
+  std::unique_ptr<Compiled> compiled = symbolic.compile(target);
+  Random random(7);
+  size_t runs = 1;
+  for (size_t i = 0; i < symbols.size(); ++i)
+    runs *= values.size();
+  for (size_t run = 0; run < runs; ++run) {
+    Sizes sizes;
+    std::string text;
+    for (size_t i = 0, rest = run; i < symbols.size(); ++i, rest /= values.size()) {
+      sizes[symbols[i]] = values[rest % values.size()];
+      text += symbols[i] + " = " + std::to_string(sizes[symbols[i]]) + " ";
+    }
+    Tensors inputs;
+    for (Graph::Value v : symbolic.inputs()) {
+      Ints shape;
+      for (const Dim &d : symbolic.spec(v).shape)
+        shape.push_back(*d.evaluate([&](std::string_view symbol) { return sizes.at(std::string(symbol)); }));
+      inputs.push_back(randomTensor(symbolic.spec(v).dtype, shape, {-2, 2}, Mood::Plain, random));
+    }
+    Tensors want = symbolic.fixed(sizes).compile(target)->run(inputs), got = compiled->run(inputs);
+    INFO(text);
+    for (size_t i = 0; i < want.size(); ++i)
+      CHECK(difference(got[i], want[i], {}) == "");
+  }
+}
+
+/// Reductions of a tensor of this shape over the axes, alone and fused with what follows.
+void compareSums(const Shape &shape, const Ints &axes, const std::vector<std::string> &symbols, const Ints &values,
+                 DType type = DType::f32) {
+  for (const char *target : {"native", "x86-64-v3"}) {
+    INFO("f(" << str(shape) << ") over " << test::str(axes) << " for " << target);
+    auto build = [&](Graph &graph) {
+      Graph::Value x = graph.input({type, shape});
+      for (const char *op : {"reduce_sum", "reduce_mean"})
+        graph.output(graph.apply(op, {x}, {{"axes", axes}, {"keepdims", false}})[0]);
+      Graph::Value mean = graph.apply("reduce_mean", {x}, {{"axes", axes}, {"keepdims", true}})[0];
+      Graph::Value repeated = graph.apply("broadcast_to", {mean}, {{"shape", shape}})[0];
+      graph.output(graph.apply("sub", {x, repeated})[0]);
+    };
+    compare(build, symbols, values, target);
+  }
+}
+
+} // namespace
+
+TEST_CASE("A sum over columns has the bits of fixed sizes when there is one column", "[sums]") {
+  const Dim n("n");
+  compareSums({300, n}, {0}, {"n"}, {1, 17});
+  compareSums({n, Dim("m")}, {0}, {"n", "m"}, {1, 150});
+  compareSums({5, 70, n - 2}, {1}, {"n"}, {3, 4});
+  compareSums({5, 70, n}, {1}, {"n"}, {1}, DType::f64);
+  compareSums({5, 70, n}, {1}, {"n"}, {1}, DType::bf16);
+}
+
+TEST_CASE("Sums over several dimensions have the bits of fixed sizes when others are 1", "[sums]") {
+  const Dim n("n"), m("m");
+  compareSums({7, n, 41, m}, {0, 2}, {"n", "m"}, {1, 2});
+  compareSums({n, m, Dim("k")}, {0, 2}, {"n", "m", "k"}, {1, 70});
+}
+
+TEST_CASE("Sums of transposed values have the bits of fixed sizes when a size is 1", "[sums]") {
+  for (const char *target : {"native", "x86-64-v3"}) {
+    auto build = [](Graph &graph) {
+      const Dim n("n"), m("m");
+      Graph::Value x = graph.input({DType::f32, {n, m}}), y = graph.input({DType::f32, {m, n}});
+      Graph::Value turned = graph.apply("transpose", {x}, {{"perm", Ints{1, 0}}})[0];
+      Graph::Value sum = graph.apply("add", {turned, y})[0];
+      graph.output(graph.apply("reduce_sum", {sum}, {{"axes", Ints{0, 1}}})[0]);
+    };
+    compare(build, {"n", "m"}, {1, 100}, target);
+  }
+}
+
+TEST_CASE("Softmax and norms along columns have the bits of fixed sizes when there is one column", "[sums]") {
+  for (const char *target : {"native", "x86-64-v3"}) {
+    auto build = [](Graph &graph) {
+      const Dim n("n");
+      Graph::Value x = graph.input({DType::f32, {3, 90, n}});
+      graph.output(graph.apply("softmax", {x}, {{"axis", int64_t(1)}})[0]);
+      graph.output(graph.apply("logsumexp", {x}, {{"axes", Ints{1}}})[0]);
+      graph.output(graph.apply("reduce_var", {x}, {{"axes", Ints{1}}})[0]);
+      graph.output(
+          graph.apply("layer_norm", {x, Graph::none, Graph::none}, {{"axis", int64_t(1)}, {"epsilon", 0.25}})[0]);
+    };
+    compare(build, {"n"}, {1, 2}, target);
+  }
+}
