@@ -269,6 +269,33 @@ void KernelBuilder::loop(Value from, Value to, Value step, llvm::function_ref<vo
   });
 }
 
+void KernelBuilder::eachPosition(Value from, Value to, ArrayRef<Dim> sizes,
+                                 llvm::function_ref<void(ArrayRef<Value>)> visit) {
+  auto split = [&](Value position) {
+    SmallVector<Value> at(sizes.size());
+    for (size_t d = sizes.size(); d-- > 0; position = d ? div(position, dim(sizes[d])) : position)
+      at[d] = d ? rem(position, dim(sizes[d])) : position;
+    return at;
+  };
+  Value zero = constant(0), one = constant(1);
+  if (sizes.empty() || llvm::all_of(sizes.drop_front(), [](const Dim &size) { return size.isStatic(); }))
+    return loop(from, to, one, [&](Value position) { visit(split(position)); });
+  loop(from, to, one, split(from), [&](Value, ValueRange values) {
+    SmallVector<Value> at(values);
+    for (Value index : at)
+      assumeNonNegative(index);
+    visit(at);
+    Value carry = one;
+    for (size_t d = sizes.size(); d-- > 1;) {
+      Value next = add(at[d], carry), isEnd = compare(arith::CmpIPredicate::eq, next, dim(sizes[d]));
+      at[d] = arith::SelectOp::create(b, loc, isEnd, zero, next);
+      carry = arith::SelectOp::create(b, loc, isEnd, one, zero);
+    }
+    at[0] = add(at[0], carry);
+    return at;
+  });
+}
+
 SmallVector<Value> KernelBuilder::loopWhile(ValueRange init, llvm::function_ref<Value(ValueRange)> condition,
                                             llvm::function_ref<SmallVector<Value>(ValueRange)> body) {
   OpBuilder::InsertionGuard guard(b);

@@ -180,6 +180,9 @@ public:
   SmallVector<Value> loop(Value from, Value to, Value step, ValueRange init,
                           llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body);
   void loop(Value from, Value to, Value step, llvm::function_ref<void(Value)> body);
+  /// Visits the row-major positions [from, to) of a tensor of these sizes, each as one index per dimension. Divides
+  /// once by sizes that are symbols, and counts on from there: a division takes longer than a short row.
+  void eachPosition(Value from, Value to, ArrayRef<Dim> sizes, llvm::function_ref<void(ArrayRef<Value> at)> visit);
   /// while (condition(carried)) carried = body(carried); returns the last carried values.
   SmallVector<Value> loopWhile(ValueRange init, llvm::function_ref<Value(ValueRange)> condition,
                                llvm::function_ref<SmallVector<Value>(ValueRange)> body);

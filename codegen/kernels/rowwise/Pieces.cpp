@@ -80,28 +80,16 @@ void Pieces::choose(ArrayRef<Index> place, ArrayRef<int> dims, llvm::function_re
   from(0);
 }
 
-void Pieces::walk(int d, Value from, Value to, int64_t lanes, DType narrowest, Visit visit) {
-  Value width = k.constant(lanes);
+void Pieces::walk(int d, RowRange row, VisitVector visit) {
   for (size_t n = 0; n <= cuts[d].size(); ++n) {
     Dim begin = n ? cuts[d][n - 1] : Dim(0), end = n < cuts[d].size() ? cuts[d][n] : space[d];
-    auto visitAt = [&](Value i, Value mask) { e.knowing(i, begin, end, [&] { visit(i, mask); }); };
-    Value first = n ? k.maximum(from, k.dim(begin)) : from, last = k.minimum(to, k.dim(end));
-    Value length = k.maximum(k.sub(last, first), k.constant(0));
-    Value whole = k.add(first, k.mul(k.div(length, width), width));
-    bool isShort = isAtMost(end - begin, Dim(lanes - 1));
-    if (!isShort)
-      k.loop(first, whole, width, [&](Value i) { visitAt(i, {}); });
-    if (isMultipleOf(begin, lanes) && isMultipleOf(end, lanes))
-      continue;
-    auto masked = [&] { visitAt(whole, k.below(whole, k.minimum(to, k.maskBound(end, narrowest)), lanes)); };
-    k.when(k.compare(CmpIPredicate::slt, whole, last), [&] {
-      if (isShort || k.sharesMemory())
-        return masked();
-      // The last whole vector, which overlaps the one before it, needs no mask.
-      Value before = k.sub(last, width), isLong = k.compare(CmpIPredicate::sge, before, first);
-      k.when(isLong, [&] { visitAt(before, {}); });
-      k.unless(isLong, masked);
-    });
+    RowRange piece = row;
+    piece.from = n ? k.maximum(row.from, k.dim(begin)) : row.from;
+    piece.to = k.maximum(k.minimum(row.to, k.dim(end)), piece.from); // a block may lie outside of the piece
+    piece.begin = begin;
+    piece.end = end;
+    eachVector(k, piece,
+               [&](Value i, int64_t lanes, Value mask) { e.knowing(i, begin, end, [&] { visit(i, lanes, mask); }); });
   }
 }
 

@@ -1,6 +1,7 @@
 // The iteration space of a kernel without reductions, split where a concat begins to read another operand and a pad
 // ends, so that inside of a piece no vector needs to find out which operand it lies in.
 #pragma once
+#include "codegen/emit/builder/RowVectors.h"
 #include "codegen/emit/element/ElementEmitter.h"
 #include "passes/analysis/IterationSpace.h"
 
@@ -13,10 +14,8 @@ public:
   bool areSeveral(int d) const { return !cuts[d].empty(); }
   /// Emits `body` for each combination of pieces of these dimensions, under the conditions that choose it.
   void choose(ArrayRef<Index> place, ArrayRef<int> dims, llvm::function_ref<void()> body);
-  using Visit = llvm::function_ref<void(Value begin, Value mask)>;
-  /// Visits positions [from, to) of dimension d by vectors that lie in one piece each; the mask may be null.
-  /// `narrowest`: of what is stored.
-  void walk(int d, Value from, Value to, int64_t lanes, DType narrowest, Visit visit);
+  /// Visits a range of dimension d by vectors that lie in one piece each.
+  void walk(int d, RowRange row, VisitVector visit);
 
 private:
   void findCuts(mlir::Block &body, const passes::IterationSpace &);

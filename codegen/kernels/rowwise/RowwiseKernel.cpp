@@ -193,12 +193,10 @@ private:
     }
   }
 
-  /// Runs all tasks from `first` on. Divisions by symbolic sizes would take longer than a short row, so the position of
-  /// the first task is incremented instead.
-  /// Symbolic rows that turn out to be one block need no block's position, so that their bounds are computed once.
+  /// Runs all tasks from `first` on. Symbolic rows that turn out to be one block need no block's position, so that
+  /// their bounds are computed once.
   void runBlocksInOrder(Value first, ArrayRef<int> outer, const Dim &blocks, int64_t block) {
-    constexpr int64_t kMostTwice = 16; // ops
-    if (blocks.isStatic() || outer.empty() || std::distance(body.begin(), body.end()) > kMostTwice)
+    if (blocks.isStatic() || outer.empty() || !isSmall())
       return runBlocksInOrder(first, outer, blocks, block, blocks == Dim(1));
     Value isOne = k.compare(arith::CmpIPredicate::eq, k.dim(blocks), k.constant(1));
     k.when(isOne, [&] { runBlocksInOrder(first, outer, blocks, block, true); });
@@ -206,44 +204,26 @@ private:
   }
 
   void runBlocksInOrder(Value first, ArrayRef<int> outer, const Dim &blocks, int64_t block, bool isOne) {
-    Shape sizes; // of all dimensions of the position but the first, innermost first
-    if (!outer.empty() && !isOne)
+    Shape sizes; // of the outer dimensions, and the number of blocks
+    for (int d : outer)
+      sizes.push_back(space[d]);
+    if (outer.empty() || !isOne)
       sizes.push_back(blocks);
-    for (size_t i = outer.size(); i-- > 1;)
-      sizes.push_back(space[outer[i]]);
-    bool areKnown = llvm::all_of(sizes, [](const Dim &size) { return size.isStatic(); });
-    auto split = [&](Value task) {
-      SmallVector<Value> at;
-      for (const Dim &size : sizes) {
-        at.push_back(k.rem(task, k.dim(size)));
-        task = k.div(task, k.dim(size));
-      }
-      at.push_back(task);
-      return at;
-    };
-    auto run = [&](ArrayRef<Value> at) {
+    k.eachPosition(first, k.hi, sizes, [&](ArrayRef<Value> at) {
       SmallVector<Index> place(space.size());
       for (size_t i = 0; i < outer.size(); ++i)
-        place[outer[i]] = {at[outer.size() - i - isOne]};
-      Value number = isOne ? k.constant(0) : at[0];
+        place[outer[i]] = {at[i]};
+      Value number = isOne ? k.constant(0) : at.back();
       e.scoped([&] { pieces.choose(place, outer, [&] { columns(place, number, block); }); });
-    };
-    if (areKnown)
-      return k.loop(first, k.hi, step, [&](Value task) { run(split(task)); });
-    k.loop(first, k.hi, step, split(first), [&](Value, ValueRange values) {
-      SmallVector<Value> at(values);
-      for (Value position : at)
-        k.assumeNonNegative(position);
-      run(at);
-      Value zero = k.constant(0), carry = k.constant(1);
-      for (auto [i, size] : llvm::enumerate(sizes)) {
-        Value next = k.add(at[i], carry), isEnd = k.compare(arith::CmpIPredicate::eq, next, k.dim(size));
-        at[i] = arith::SelectOp::create(k.b, k.loc, isEnd, zero, next);
-        carry = arith::SelectOp::create(k.b, k.loc, isEnd, k.constant(1), zero);
-      }
-      at.back() = k.add(at.back(), carry);
-      return at;
     });
+  }
+
+  /// Whether the code of a row may be emitted several times.
+  bool isSmall() const {
+    constexpr int64_t kMost = 16; // ops
+    return std::distance(body.begin(), body.end()) <= kMost && llvm::none_of(body, [](Operation &op) {
+             return isa<RandomUniformOp, RandomNormalOp, RandomIntegersOp, BernoulliOp>(op);
+           });
   }
 
   // ---- vectors
@@ -391,13 +371,13 @@ private:
   }
 
   /// Computes `count` vectors of columns from `i` on.
-  void vectors(ArrayRef<Index> place, Value i, int64_t count, Value mask) {
+  void vectors(ArrayRef<Index> place, Value i, int64_t count, Value mask, int64_t lanes) {
     begin(count, k.scratch);
-    k.width = vectorWidth;
+    k.width = lanes;
     e.mask = mask;
     for (Row &row : rows) {
       row.p.point.assign(place.begin(), place.end());
-      moveAlong(row.p.point, k.add(i, k.constant(row.number * vectorWidth)));
+      moveAlong(row.p.point, k.add(i, k.constant(row.number * lanes)));
     }
     scoped([&] { pointOf(); });
     e.mask = {};
@@ -412,8 +392,7 @@ private:
       from = k.constant(0);
       to = size;
     }
-    Value begin = from;
-    // Steps of several vectors together, then single vectors, then the remainder.
+    // Steps of several vectors together, then single vectors and the remainder.
     int64_t together = columnsTogether();
     auto steps = [&](int64_t count, llvm::function_ref<void(Value)> visit) {
       Value step = k.constant(count * vectorWidth);
@@ -426,36 +405,33 @@ private:
     const int64_t group = together * vectorWidth;
     const bool areWhole = extent.isStatic() && block % group == 0; // groups of a task; the last task may have a rest
     for (int64_t count = together; count > 1; count = areWhole ? 1 : fewer(count))
-      steps(count, [&](Value i) { vectors(place, i, count, {}); });
-    bool isEven = isMultipleOf(extent, vectorWidth);
-    bool isDone = together > 1 && isEven && block % group == 0 && isMultipleOf(extent, group);
-    if (period == 1 && walked.size() == 1 && pieces.areSeveral(parallel.back()))
-      return pieces.walk(parallel.back(), from, to, vectorWidth, narrowest,
-                         [&](Value i, Value mask) { vectors(place, i, 1, mask); });
-    if (!isDone)
-      steps(period, [&](Value i) {
-        for (int64_t n = 0; n < period; ++n)
-          vectors(place, k.add(i, k.constant(n * vectorWidth)), 1, {});
-      });
+      steps(count, [&](Value i) { vectors(place, i, count, {}, vectorWidth); });
+    if (together > 1 && block % group == 0 && isMultipleOf(extent, group)) // nothing is left
+      return;
+    if (period == 1) {
+      RowRange row{.from = from,
+                   .to = to,
+                   .begin = 0,
+                   .end = extent,
+                   .lanes = vectorWidth,
+                   .stored = narrowest,
+                   .mayRepeat = reduced.empty() && !k.sharesMemory(),
+                   .varies = reduced.empty() && isSmall()};
+      auto visit = [&](Value i, int64_t lanes, Value mask) { vectors(place, i, 1, mask, lanes); };
+      return walked.size() == 1 && pieces.areSeveral(parallel.back()) ? pieces.walk(parallel.back(), row, visit)
+                                                                      : eachVector(k, row, visit);
+    }
+    steps(period, [&](Value i) {
+      for (int64_t n = 0; n < period; ++n)
+        vectors(place, k.add(i, k.constant(n * vectorWidth)), 1, {}, vectorWidth);
+    });
     if (isMultipleOf(extent, period * vectorWidth))
       return;
-    auto tail = [&] {
-      for (int64_t n = 0; n < period; ++n) {
-        Value at = k.add(from, k.constant(n * vectorWidth));
-        k.when(k.compare(arith::CmpIPredicate::slt, at, to), [&] { vectors(place, at, 1, tailMask(at, extent)); });
-      }
-    };
-    if (extent.isStatic() || k.sharesMemory() || !reduced.empty())
-      return tail();
-    // The remainder of a symbolic size needs no mask if it is computed as the last whole vectors, which overlap the
-    // previous ones.
-    Value last = k.sub(size, k.constant(period * vectorWidth)), isLeft = k.compare(arith::CmpIPredicate::slt, from, to);
-    Value isLong = k.compare(arith::CmpIPredicate::sge, last, begin);
-    k.when(arith::AndIOp::create(k.b, k.loc, isLeft, isLong), [&] {
-      for (int64_t n = 0; n < period; ++n)
-        vectors(place, k.add(last, k.constant(n * vectorWidth)), 1, {});
-    });
-    k.unless(isLong, tail);
+    for (int64_t n = 0; n < period; ++n) {
+      Value at = k.add(from, k.constant(n * vectorWidth));
+      k.when(k.compare(arith::CmpIPredicate::slt, at, to),
+             [&] { vectors(place, at, 1, tailMask(at, extent), vectorWidth); });
+    }
   }
 
   void pointOf() {

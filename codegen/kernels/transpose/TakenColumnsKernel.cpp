@@ -2,6 +2,7 @@
 // positions of a vector of columns are computed once for several rows. If all of them lie in two vectors, as in a
 // resize, these are loaded and a permutation picks the elements; a gather would load each element alone.
 #include "codegen/emit/KernelEmitters.h"
+#include "codegen/emit/builder/RowVectors.h"
 #include "passes/analysis/StridedView.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -24,7 +25,7 @@ public:
     Dim tasks = 1;
     for (const Dim &count : counts)
       tasks = tasks * count;
-    k.loop(k.lo, k.hi, k.constant(1), [&](Value task) { e.scoped([&] { block(e.delinearize({task}, counts)); }); });
+    k.eachPosition(k.lo, k.hi, counts, [&](ArrayRef<Value> at) { e.scoped([&] { block(at); }); });
     return {tasks, 0};
   }
 
@@ -34,23 +35,25 @@ private:
     return {begin, k.minimum(k.add(begin, k.constant(size)), k.dim(all))};
   }
 
-  void block(const SmallVector<Index> &at) {
-    p.point = at;
-    auto [row, rowsEnd] = range(at[last - 1].base, passes::kTakenRows, a.space[last - 1]);
-    auto [column, columnsEnd] = range(at[last].base, passes::kMapBlock, a.space[last]);
+  void block(ArrayRef<Value> at) {
+    p.point = llvm::map_to_vector(at, [](Value index) { return Index{index}; });
+    auto [row, rowsEnd] = range(at[last - 1], passes::kTakenRows, a.space[last - 1]);
+    auto [column, columnsEnd] = range(at[last], passes::kMapBlock, a.space[last]);
     auto rows = [&, from = row, to = rowsEnd] {
       k.loop(from, to, k.constant(1), [&](Value row) {
         p.point[last - 1] = {row};
         p.scoped([&] { p.storeResults(body, results); });
       });
     };
-    Value step = k.constant(lanes), whole = k.sub(columnsEnd, k.rem(k.sub(columnsEnd, column), step));
-    k.loop(column, whole, step, [&](Value i) { columns(i, {}, rows); });
-    if (isMultipleOf(a.space[last], lanes))
-      return;
-    k.when(k.compare(arith::CmpIPredicate::slt, whole, columnsEnd), [&] {
-      columns(whole, k.below(whole, k.maskBound(a.space[last], narrowest(body, DType::i64)), lanes), rows);
-    });
+    // Fewer lanes would be gathered, see findTwoVectors().
+    RowRange range{.from = column,
+                   .to = columnsEnd,
+                   .begin = 0,
+                   .end = a.space[last],
+                   .lanes = lanes,
+                   .stored = narrowest(body, DType::i64),
+                   .mayRepeat = !k.sharesMemory()};
+    eachVector(k, range, [&](Value i, int64_t, Value mask) { columns(i, mask, rows); });
   }
 
   /// Computes a vector of columns of all rows.

@@ -2,6 +2,7 @@
 // Rows of x are in scratch memory, behind a border.
 #pragma once
 #include "codegen/emit/KernelEmitters.h"
+#include "codegen/emit/builder/RowVectors.h"
 #include "codegen/emit/element/Window.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -21,9 +22,11 @@ protected:
   /// Calls `visit` with the first and the end row of each task, with its plane in `at`. Returns the number of tasks.
   Dim eachTask(llvm::function_ref<void(Value from, Value to)> visit) {
     Shape counts{result[0], result[1], ceildiv(result[2], kRowsOfTask)};
-    k.loop(k.lo, k.hi, k.constant(1), [&](Value task) {
+    k.eachPosition(k.lo, k.hi, counts, [&](ArrayRef<Value> task) {
       e.scoped([&] {
-        at = e.delinearize({task}, counts);
+        at.clear();
+        for (Value index : task)
+          at.push_back({index});
         Value from = k.mul(at[2].base, k.constant(kRowsOfTask));
         Value to = k.minimum(k.add(from, k.constant(kRowsOfTask)), k.dim(result[2]));
         at.push_back({});
@@ -46,23 +49,21 @@ protected:
     k.unless(isWhole, single);
   }
 
-  /// Calls `visit` for each vector of columns of x or the result. The last vector is shorter if few columns are left,
-  /// and has a mask if these do not fill it. `isStored`: the mask is used for stores.
+  /// Calls `visit` for each vector of columns of x or the result, which has `lanes` lanes during the call. `isStored`:
+  /// the mask is used for stores.
   void eachVectorOf(const Dim &columns, bool isStored, llvm::function_ref<void(Value column, Value mask)> visit) {
-    Value whole = k.mul(k.div(k.dim(columns), k.constant(lanes)), k.constant(lanes));
-    k.loop(k.constant(0), whole, k.constant(lanes), [&](Value column) { visit(column, {}); });
-    if (isMultipleOf(columns, lanes))
-      return;
-    int64_t few = lanes;
-    if (columns.isStatic())
-      few = std::clamp(int64_t(llvm::bit_ceil(uint64_t(columns.value() % lanes))), std::max<int64_t>(lanes / 4, 2),
-                       lanes);
-    llvm::SaveAndRestore fewer(lanes, few);
-    if (isMultipleOf(columns, few))
-      return visit(whole, {});
-    Value bound = isStored ? k.maskBound(columns, narrowest(body, rule.type)) : k.dim(columns);
-    k.when(k.compare(mlir::arith::CmpIPredicate::slt, whole, k.dim(columns)),
-           [&] { visit(whole, k.below(whole, bound, lanes)); });
+    RowRange range{.from = k.constant(0),
+                   .to = k.dim(columns),
+                   .begin = 0,
+                   .end = columns,
+                   .lanes = lanes,
+                   .stored = isStored ? narrowest(body, rule.type) : DType::i64,
+                   .mayRepeat = !k.sharesMemory(),
+                   .varies = true};
+    eachVector(k, range, [&](Value column, int64_t width, Value mask) {
+      llvm::SaveAndRestore fewer(lanes, width);
+      visit(column, mask);
+    });
   }
 
   ElementEmitter &e;
