@@ -32,7 +32,7 @@ public:
       counts.push_back(d == across || d == last ? ceildiv(a.space[d], kBlock) : a.space[d]);
       tasks = tasks * counts.back();
     }
-    k.eachPosition(k.lo, k.hi, counts, [&](ArrayRef<Value> at) { e.scoped([&] { block(at); }); });
+    k.loop(k.lo, k.hi, k.constant(1), [&](Value task) { e.scoped([&] { block(e.delinearize({task}, counts)); }); });
     return {tasks, int64_t(turned.size()) * squareBytes()};
   }
 
@@ -44,10 +44,10 @@ private:
     return {pointer, dtypeOf(turned[number]), {}};
   }
 
-  void block(ArrayRef<Value> at) {
-    p.point = llvm::map_to_vector(at, [](Value index) { return Index{index}; });
+  void block(const SmallVector<Index> &at) {
+    p.point = at;
     auto each = [&](int d, llvm::function_ref<void(Value)> visit) {
-      Value begin = k.mul(at[d], k.constant(kBlock));
+      Value begin = k.mul(at[d].base, k.constant(kBlock));
       Value end = k.minimum(k.add(begin, k.constant(kBlock)), k.dim(a.space[d]));
       k.loop(begin, end, k.constant(lanes), visit);
     };
