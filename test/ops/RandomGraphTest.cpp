@@ -34,6 +34,7 @@ TEST_CASE("Random graphs with symbolic sizes give the bits of known sizes 3", "[
 }
 TEST_CASE("Random graphs that once differed with symbolic sizes", "[graph]") {
   trySymbolicSeeds(417435, 1); // a mean over columns, of which there is one
+  trySymbolicSeeds(421326, 1); // a take along columns of [m, 16, 1]
 }
 
 // Addresses differ between the two turns, so that an order that depends on them shows.

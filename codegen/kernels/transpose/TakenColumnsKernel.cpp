@@ -104,7 +104,7 @@ private:
       Value end = vector::ReductionOp::create(k.b, k.loc, vector::CombiningKind::MAXSI, most);
       Value fits = k.compare(arith::CmpIPredicate::slt, k.sub(end, base), k.constant(2 * lanes));
       areNear = areNear ? Value(arith::AndIOp::create(k.b, k.loc, areNear, fits)) : fits;
-      auto [first, second] = insideFrom(base, shapeOf(source).back());
+      auto [first, second] = insideFrom(base, shapeOf(source)[takes[numbers[0]].getAxis()]);
       for (size_t i : numbers) {
         Value picks = arith::SubIOp::create(k.b, k.loc, positions[i].lanes, k.broadcast(base, lanes));
         picks = arith::TruncIOp::create(k.b, k.loc, VectorType::get({lanes}, k.b.getI32Type()), picks);
