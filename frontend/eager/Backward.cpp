@@ -126,8 +126,9 @@ static std::vector<Tensor> gradEagerly(const Tensor &y, const std::vector<Tensor
   TapeEdge root = detail::edgeOf(y);
   std::vector<Tensor> found(xs.size());
   LocationScope scope(where);
+  Tensor seed = seedOf(y, gradOutput, "grad", where);
   if (root.node)
-    found = detail::runBackward({&root, 1}, {seedOf(y, gradOutput, "grad", where)}, targets, options, where);
+    found = detail::runBackward({&root, 1}, {std::move(seed)}, targets, options, where);
   for (size_t i = 0; i < xs.size(); ++i)
     if (!found[i].defined())
       found[i] = zeros_like(xs[i], where);

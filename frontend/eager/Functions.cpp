@@ -192,6 +192,8 @@ std::vector<Tensor> moved(const std::vector<Tensor> &inputs, size_t which, size_
 void gradcheck(const TensorFunction &function, const std::vector<Tensor> &inputs, const GradcheckOptions &options,
                Location where) {
   const Location place = inScope(where);
+  if (!(options.step > 0) || !(options.atol >= 0) || !(options.rtol >= 0))
+    throw Error(place, "gradcheck", "the step must be positive, and tolerances must not be negative");
   for (const Tensor &input : inputs)
     if (input.dtype(place) != DType::f64)
       throw Error(place, "gradcheck", "an input is " + str(input.spec(place)) + "; differences need f64: use .to(f64)");

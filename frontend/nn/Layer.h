@@ -33,10 +33,25 @@ Tensor biasFor(int64_t size, const Shape &weight, const Location &where);
 Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor> &bias, const Location &where);
 /// Drops elements of x as in training; `shape` broadcasts to that of x and has one random choice per element.
 Tensor dropped(const Tensor &x, double p, const Shape &shape, const Location &where);
+
+// ---- checks of options, which throw an error of the layer
+
+void require(bool isGood, const char *layer, const std::string &problem, const Location &where);
 /// Throws unless p is a probability.
 void requireProbability(double p, const char *layer, const Location &where);
-
-/// A list with one number per dimension, from such a list or from one number for all.
-IntList perDimension(IntList list, size_t dimensions, const char *layer, const char *what, const Location &where);
+/// Throws for NaN.
+void requireNumber(double x, const char *what, const char *layer, const Location &where);
+/// Throws for numbers that are negative or not finite: `eps` is added to a variance.
+void requireEpsilon(double eps, const char *layer, const Location &where);
+void requireSize(int64_t size, int64_t least, const char *what, const char *layer, const Location &where);
+/// A list with one number per dimension, each at least `least`, from such a list or from one number for all.
+IntList perDimension(IntList list, size_t dimensions, int64_t least, const char *layer, const char *what,
+                     const Location &where);
+/// Throws unless strides and dilations are positive and paddings not negative, one for all, one per dimension, or none;
+/// paddings may also be two per dimension.
+struct WindowLists {
+  const IntList &stride, &padding, &dilation;
+};
+void requireWindow(const WindowLists &lists, size_t dimensions, const char *layer, const Location &where);
 
 } // namespace burin::nn

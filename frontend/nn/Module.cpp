@@ -138,37 +138,6 @@ void Parameter::set(const Tensor &given, Location where) {
   ++cell->version;
 }
 
-const Tensor *StateDict::find(std::string_view name) const {
-  auto at = std::find_if(begin(), end(), [&](auto &entry) { return entry.first == name; });
-  return at == end() ? nullptr : &at->second;
-}
-const Tensor &StateDict::at(std::string_view name, Location where) const {
-  if (const Tensor *tensor = find(name))
-    return *tensor;
-  throw Error(inScope(where), "at",
-              "there is no \"" + std::string(name) + "\" among the " + std::to_string(size()) + " tensors" +
-                  (empty() ? "" : "; the first is \"" + front().first + "\""));
-}
-
-StateDict StateDict::to(Device device, Location where) const {
-  StateDict result;
-  for (const auto &[name, tensor] : *this)
-    result.emplace_back(name, tensor.to(device, where));
-  return result;
-}
-
-StateDict StateDict::part(std::string_view prefix) const {
-  StateDict result;
-  for (const auto &[name, tensor] : *this)
-    if (name.starts_with(prefix))
-      result.emplace_back(name.substr(prefix.size()), tensor);
-  return result;
-}
-void StateDict::add(std::string_view prefix, const StateDict &entries) {
-  for (const auto &[name, tensor] : entries)
-    emplace_back(std::string(prefix) + name, tensor);
-}
-
 namespace nn {
 
 struct Module::State : detail::Mode {
@@ -185,9 +154,10 @@ Module::Module(std::string kind, Location where) : state(std::make_shared<State>
   state->where = where;
 }
 
-std::string Module::path() const {
+std::string Module::path() const { return pathOf(state); }
+
+std::string Module::pathOf(std::shared_ptr<const State> at) {
   std::string path;
-  std::shared_ptr<const State> at = state;
   while (std::shared_ptr<const State> parent = at->parent.lock()) {
     path = path.empty() ? at->name : at->name + "." + path;
     at = parent;
@@ -202,6 +172,9 @@ static const Module *enter(const Module *module) {
   return std::exchange(currentModule, module);
 }
 
+/// The module whose call ended last on this thread.
+static thread_local std::weak_ptr<const Module::State> lastLeft;
+
 static std::string contextOf(const Module *module) {
   const std::string path = module ? module->path() : std::string();
   return path.empty() ? path : "in the module " + path + ", " + module->kind();
@@ -210,7 +183,22 @@ static std::string errorContext() { return contextOf(currentModule); }
 [[maybe_unused]] static const bool isContextSet = (burin::detail::setErrorContext(errorContext), true);
 
 ModuleScope::ModuleScope(const Module &module) : outer(enter(&module)) {}
-ModuleScope::~ModuleScope() { enter(outer); }
+ModuleScope::~ModuleScope() {
+  lastLeft = currentModule->state;
+  enter(outer);
+}
+
+std::string Module::lastCalled() {
+  const std::shared_ptr<const State> left = lastLeft.lock();
+  const std::shared_ptr<const State> parent = left ? left->parent.lock() : nullptr;
+  const State *current = currentModule ? currentModule->state.get() : nullptr;
+  if (!parent || parent.get() == current)
+    return "";
+  bool isInside = !current;
+  for (std::shared_ptr<const State> at = parent; at && !isInside; at = at->parent.lock())
+    isInside = at.get() == current;
+  return isInside ? pathOf(left) + ", " + left->kind : "";
+}
 
 const std::string &Module::kind() const { return state->kind; }
 const Location &Module::place() const { return state->where; }
@@ -358,6 +346,8 @@ bool Module::is_training() const {
 }
 
 void Module::to(DType dtype, Location where) {
+  if (!isFloat(dtype))
+    throw Error(inScope(where), "to", "parameters are floats, which do not become " + std::string(name(dtype)));
   std::vector<std::pair<std::string, Parameter>> entries;
   collect("", Kind::All, entries);
   for (auto &[name, parameter] : entries)
@@ -443,6 +433,7 @@ void Sequential::push_back(std::string name, AnyLayer layer) {
 }
 
 Tensor Sequential::operator()(const Tensor &x, Location where) const {
+  ModuleScope inSequence(*this);
   Tensor result = x;
   for (const AnyLayer &layer : *layers) {
     std::optional<ModuleScope> inModule;
@@ -476,6 +467,11 @@ std::shared_ptr<const std::string> detail::moduleText() {
     text = current.empty() ? nullptr : std::make_shared<const std::string>(std::move(current));
   }
   return text;
+}
+
+std::string detail::afterModule() {
+  const std::string last = nn::Module::lastCalled();
+  return last.empty() ? last : "\n  after the call of the module " + last;
 }
 
 std::string detail::modulePath() { return nn::currentModule ? nn::currentModule->path() : std::string(); }

@@ -60,6 +60,7 @@ SpectralNormalizer::SpectralNormalizer(const Tensor &weight, int64_t iterations,
       dim(dimensionOf(weight, given, "SpectralNorm", where)), eps(eps) {
   if (weight.rank(where) < 2 || iterations < 1)
     throw Error(inScope(where), "SpectralNorm", "the weight must be a matrix or more, and the iterations positive");
+  requireEpsilon(eps, "SpectralNorm", where);
   original = register_parameter("original", detach(weight), where);
   struct Vectors : Module {
     Parameter u, v;

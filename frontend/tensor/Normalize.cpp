@@ -42,7 +42,7 @@ CheckedCall checkCall(const ir::OpInfo &info, std::vector<std::optional<TensorSp
   if (!fits && call.unequal && mayEqual(call.unequal->left, call.unequal->right))
     throw UnequalSizes(where, call);
   if (!fits)
-    throw Error(where, info.name, call.error);
+    throw Error(where, info.name, call.error + afterModule());
   return {info, std::move(call.operands), std::move(call.attrs), std::move(call.results)};
 }
 

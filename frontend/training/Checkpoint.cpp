@@ -1,6 +1,7 @@
 #include "burin/training/checkpoint.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <future>
 
@@ -54,7 +55,7 @@ std::optional<int64_t> Checkpoint::State::best() const {
   std::optional<int64_t> result;
   double lowest = 0;
   for (int64_t step : steps())
-    if (auto metric = metricOf(step); metric && (!result || *metric < lowest)) {
+    if (auto metric = metricOf(step); metric && !std::isnan(*metric) && (!result || *metric < lowest)) {
       result = step;
       lowest = *metric;
     }

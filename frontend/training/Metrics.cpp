@@ -18,6 +18,10 @@ using detail::inScope;
 
 void Mean::add(const Tensor &mean, int64_t number, Location where) {
   LocationScope scope(where);
+  if (elements(mean.shape()) != Dim(1) || number < 0)
+    throw Error(inScope(where), "Mean",
+                "it takes the mean of a number of values, one element, not " + str(mean.spec()) + " of " +
+                    std::to_string(number));
   NoGrad noGrad;
   Tensor part = detach(mean).to(DType::f64) * double(number);
   sum = sum.defined() ? sum + part : part;
@@ -53,6 +57,8 @@ Tensor accuracy(const Tensor &scores, const Tensor &target, int64_t top_k, Locat
   if (scores.rank() != 2 || !isInteger(target.dtype()) || target.shape() != Shape{scores.shape()[0]})
     throw Error(place, "accuracy",
                 "it takes scores [N, C] and classes [N], not " + str(scores.spec()) + " and " + str(target.spec()));
+  if (scores.shape()[0] == Dim(0))
+    throw Error(place, "accuracy", "the mean over an empty batch " + str(scores.spec()) + " is not a number");
   NoGrad noGrad;
   if (top_k == 1)
     return reduce_mean((argmax(scores, 1) == target).to(DType::f32));
@@ -69,7 +75,12 @@ Tensor confusion_matrix(const Tensor &predicted, const Tensor &target, int64_t c
                 "it takes classes [N] and [N], not " + str(predicted.spec()) + " and " + str(target.spec()));
   NoGrad noGrad;
   Tensor number = iota({1, classes}, DType::i64, 1);
-  auto oneHot = [&](const Tensor &x) { return (unsqueeze(x.to(DType::i64), {1}) == number).to(DType::f64); };
+  auto oneHot = [&](const Tensor &given) {
+    Tensor x = given.to(DType::i64);
+    x = check((x >= 0) & (x < classes), x,
+              "confusion_matrix: a class does not lie in [0, " + std::to_string(classes) + ")", place);
+    return (unsqueeze(x, {1}) == number).to(DType::f64);
+  };
   return matmul(oneHot(target).t(), oneHot(predicted)).to(DType::i64);
 }
 

@@ -259,6 +259,65 @@ TEST_CASE("a module with forward() names itself in errors of its own calls") {
   CHECK(nn::Sequential(Model(), nn::Tanh())(some).shape() == Shape{3, 8});
 }
 
+TEST_CASE("an error in a module without a scope says after which module it comes") {
+  struct Plain : nn::Module {
+    nn::Linear up = register_module("up", nn::Linear(4, 8)), down = register_module("down", nn::Linear(8, 4));
+    bool isWrong = false;
+    Tensor operator()(const Tensor &x) const {
+      Tensor hidden = up(x);
+      return down(isWrong ? matmul(hidden, ones({4, 4})) : relu(hidden)) + x;
+    }
+  };
+  struct Net : nn::Module {
+    nn::ModuleList<Plain> blocks = register_module("blocks", nn::ModuleList<Plain>());
+    explicit Net(size_t wrong) {
+      for (size_t i = 0; i < 3; ++i) {
+        Plain block;
+        block.isWrong = i == wrong;
+        blocks.push_back(block);
+      }
+    }
+    Tensor operator()(Tensor x) const {
+      for (const Plain &block : blocks)
+        x = block(x);
+      return x;
+    }
+  };
+  Net net(2);
+  for (bool isTraced : {false, true}) {
+    const std::string what =
+        messageOf([&] { isTraced ? (void)trace(net, {TensorSpec{f32, {Dim("n"), 4}}}) : (void)net(ones({2, 4})); });
+    INFO(what);
+    CHECK(contains(what, "matmul"));
+    CHECK(contains(what, "after the call of the module blocks.2.up, Linear"));
+    CHECK(lines(what) <= 3);
+  }
+  // A call in a module with a scope of its own is attributed to that one.
+  struct Scoped : nn::Layer<Scoped> {
+    nn::Linear up = register_module("up", nn::Linear(4, 8));
+    Tensor forward(const Tensor &x) const { return matmul(up(x), ones({4, 4})); }
+  };
+  struct Outer : nn::Layer<Outer> {
+    Scoped inner = register_module("inner", Scoped());
+    Tensor forward(const Tensor &x) const { return inner(x); }
+  };
+  const std::string what = messageOf([] { Outer()(ones({2, 4})); });
+  INFO(what);
+  CHECK(contains(what, "in the module inner, Module"));
+  CHECK(!contains(what, "after the call"));
+}
+
+TEST_CASE("a function in a Sequential belongs to it") {
+  struct Net : nn::Layer<Net> {
+    nn::Sequential head = register_module(
+        "head", nn::Sequential(nn::Linear(4, 8), [](const Tensor &x) { return matmul(x, ones({4, 4})); }));
+    Tensor forward(const Tensor &x) const { return head(x); }
+  };
+  const std::string what = messageOf([] { Net()(ones({2, 4})); });
+  INFO(what);
+  CHECK(contains(what, "in the module head, Sequential"));
+}
+
 TEST_CASE("an invalid value in a run names the module, eagerly and compiled") {
   Model model;
   const Tensor bad = tensor({1, 5, 0});

@@ -4,6 +4,7 @@
 #include "frontend/nn/Layer.h"
 #include "frontend/tensor/OnDevice.h"
 #include "frontend/tensor/context/LocationScope.h"
+#include <cmath>
 
 namespace burin::nn {
 
@@ -29,26 +30,36 @@ BURIN_LAYER(Tanhshrink, sub(x, tanh(x, where), where))
 #undef BURIN_LAYER
 
 LeakyReLU::LeakyReLU(double negative_slope, Location where)
-    : Module("LeakyReLU", where), negative_slope(negative_slope) {}
+    : Module("LeakyReLU", where), negative_slope(negative_slope) {
+  requireNumber(negative_slope, "negative_slope", "LeakyReLU", where);
+}
 Tensor LeakyReLU::operator()(const Tensor &x, Location where) const {
   ModuleScope inModule(*this);
   return leaky_relu(x, negative_slope, where);
 }
 
-ELU::ELU(double alpha, Location where) : Module("ELU", where), alpha(alpha) {}
+ELU::ELU(double alpha, Location where) : Module("ELU", where), alpha(alpha) {
+  requireNumber(alpha, "alpha", "ELU", where);
+}
 Tensor ELU::operator()(const Tensor &x, Location where) const {
   ModuleScope inModule(*this);
   return elu(x, alpha, where);
 }
 
-GELU::GELU(std::string approximate, Location where) : Module("GELU", where), approximate(std::move(approximate)) {}
+GELU::GELU(std::string given, Location where) : Module("GELU", where), approximate(std::move(given)) {
+  require(approximate == "none" || approximate == "tanh", "GELU",
+          "approximate is \"" + approximate + "\", but must be \"none\" or \"tanh\"", where);
+}
 Tensor GELU::operator()(const Tensor &x, Location where) const {
   ModuleScope inModule(*this);
   return gelu(x, approximate, where);
 }
 
 Softplus::Softplus(double beta, double threshold, Location where)
-    : Module("Softplus", where), beta(beta), threshold(threshold) {}
+    : Module("Softplus", where), beta(beta), threshold(threshold) {
+  require(beta != 0 && !std::isnan(beta), "Softplus", "beta must be a number other than 0", where);
+  requireNumber(threshold, "threshold", "Softplus", where);
+}
 Tensor Softplus::operator()(const Tensor &x, Location where) const {
   ModuleScope inModule(*this);
   return softplus(x, beta, threshold, where);
@@ -67,8 +78,7 @@ Tensor LogSoftmax::operator()(const Tensor &x, Location where) const {
 }
 
 CELU::CELU(double alpha, Location where) : Module("CELU", where), alpha(alpha) {
-  if (alpha == 0)
-    throw Error(detail::inScope(where), "CELU", "alpha must not be 0");
+  require(alpha != 0 && !std::isnan(alpha), "CELU", "alpha must be a number other than 0", where);
 }
 Tensor CELU::operator()(const Tensor &x, Location where) const {
   ModuleScope inModule(*this);
@@ -78,8 +88,7 @@ Tensor CELU::operator()(const Tensor &x, Location where) const {
 
 Hardtanh::Hardtanh(double min_val, double max_val, Location where)
     : Module("Hardtanh", where), min_val(min_val), max_val(max_val) {
-  if (!(min_val <= max_val))
-    throw Error(detail::inScope(where), "Hardtanh", "min_val must not be above max_val");
+  require(min_val <= max_val, "Hardtanh", "min_val must not be above max_val", where);
 }
 Tensor Hardtanh::operator()(const Tensor &x, Location where) const {
   ModuleScope inModule(*this);
@@ -87,8 +96,7 @@ Tensor Hardtanh::operator()(const Tensor &x, Location where) const {
 }
 
 Softshrink::Softshrink(double lambd, Location where) : Module("Softshrink", where), lambd(lambd) {
-  if (!(lambd >= 0))
-    throw Error(detail::inScope(where), "Softshrink", "lambd must not be negative");
+  require(lambd >= 0, "Softshrink", "lambd must not be negative", where);
 }
 Tensor Softshrink::operator()(const Tensor &x, Location where) const {
   ModuleScope inModule(*this);
@@ -96,7 +104,9 @@ Tensor Softshrink::operator()(const Tensor &x, Location where) const {
   return burin::where(x > lambd, x - lambd, burin::where(x < -lambd, x + lambd, x * 0.0));
 }
 
-Hardshrink::Hardshrink(double lambd, Location where) : Module("Hardshrink", where), lambd(lambd) {}
+Hardshrink::Hardshrink(double lambd, Location where) : Module("Hardshrink", where), lambd(lambd) {
+  requireNumber(lambd, "lambd", "Hardshrink", where);
+}
 Tensor Hardshrink::operator()(const Tensor &x, Location where) const {
   ModuleScope inModule(*this);
   LocationScope scope(where);
@@ -104,7 +114,9 @@ Tensor Hardshrink::operator()(const Tensor &x, Location where) const {
 }
 
 Threshold::Threshold(double threshold, double value, Location where)
-    : Module("Threshold", where), threshold(threshold), value(value) {}
+    : Module("Threshold", where), threshold(threshold), value(value) {
+  requireNumber(threshold, "threshold", "Threshold", where);
+}
 Tensor Threshold::operator()(const Tensor &x, Location where) const {
   ModuleScope inModule(*this);
   LocationScope scope(where);
@@ -165,6 +177,8 @@ Tensor Mish::operator()(const Tensor &x, Location where) const {
 }
 
 PReLU::PReLU(int64_t num_parameters, double init, Location where) : Module("PReLU", where) {
+  requireSize(num_parameters, 1, "num_parameters", "PReLU", where);
+  requireNumber(init, "init", "PReLU", where);
   describe(text(num_parameters));
   weight = register_parameter("weight", full({num_parameters}, init, where), where);
 }
@@ -184,11 +198,6 @@ Tensor PReLU::operator()(const Tensor &x, Location where) const {
 }
 
 // ---- dropout
-
-void requireProbability(double p, const char *layer, const Location &where) {
-  if (!(p >= 0 && p <= 1))
-    throw Error(detail::inScope(where), layer, "the probability " + std::to_string(p) + " must lie in [0, 1]");
-}
 
 Tensor dropped(const Tensor &x, double p, const Shape &shape, const Location &where) {
   if (p == 1)

@@ -5,12 +5,15 @@
 #include "frontend/autodiff/tape/RowGradient.h"
 #include "frontend/nn/Layer.h"
 #include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/functions/Creation.h"
 #include <limits>
 
 namespace burin::nn {
 
 Embedding::Embedding(int64_t count, int64_t size, EmbeddingOptions given, Location where)
     : Module("Embedding", where), options(given) {
+  requireSize(count, 1, "the number of rows", "Embedding", where);
+  requireSize(size, 1, "the size", "Embedding", where);
   describe(listed(count, size));
   Tensor table = randn({count, size}, DType::f32, where);
   if (auto &row = options.padding_idx) {
@@ -39,6 +42,8 @@ EmbeddingBag::EmbeddingBag(int64_t count, int64_t size, std::string mode, Locati
   if (this->mode != "mean" && this->mode != "sum" && this->mode != "max")
     throw Error(detail::inScope(where), "EmbeddingBag",
                 "the mode is \"" + this->mode + "\", but must be \"mean\", \"sum\" or \"max\"");
+  requireSize(count, 1, "the number of rows", "EmbeddingBag", where);
+  requireSize(size, 1, "the size", "EmbeddingBag", where);
   describe(listed(count, size) + ", mode=" + this->mode);
   weight = register_parameter("weight", randn({count, size}, DType::f32, where), where);
 }
@@ -69,6 +74,17 @@ Tensor EmbeddingBag::operator()(const Tensor &indices, const std::optional<Tenso
   return mode == "mean" ? reduce_mean(rows, {1}) : mode == "sum" ? reduce_sum(rows, {1}) : reduce_max(rows, {1});
 }
 
+/// Throws, or makes the run fail, unless the offsets begin with 0, ascend, and are at most `count`.
+static Tensor checkedOffsets(const Tensor &offsets, const Dim &count, const Location &where) {
+  if (offsets.shape(where)[0] == Dim(0))
+    return offsets;
+  Tensor before = pad(offsets, {1}, {-1}, "constant", 0.0); // 0 before the first
+  Tensor isFirst = iota(offsets.shape(), DType::i64) == 0;
+  return check((offsets >= before) & (offsets <= detail::sizeTensor(count)) & (!isFirst | (offsets == 0)), offsets,
+               "EmbeddingBag: offsets must begin with 0, ascend, and be at most the number of indices, " + count.str(),
+               where);
+}
+
 Tensor EmbeddingBag::forward(const Tensor &indices, const Tensor &offsets, const std::optional<Tensor> &weights,
                              Location where) const {
   LocationScope scope(where);
@@ -78,12 +94,15 @@ Tensor EmbeddingBag::forward(const Tensor &indices, const Tensor &offsets, const
     throw Error(place, "EmbeddingBag",
                 "indices [n] and offsets [bags] must have one dimension; they are " + burin::str(indices.spec()) +
                     " and " + burin::str(offsets.spec()));
+  if (!isInteger(offsets.dtype()))
+    throw Error(place, "EmbeddingBag", "the offsets are " + burin::str(offsets.spec()) + ", but must be integers");
   Tensor rows = take(weight, indices, 0);
   if (weights)
     rows = rows * unsqueeze(*weights, {1});
   const Dim count = indices.shape()[0], bags = offsets.shape()[0], size = weight->shape()[1];
+  const Tensor starts = checkedOffsets(offsets.to(DType::i64), count, place);
   // The bag of each index: the number of bags that start at or before it, minus 1.
-  Tensor isBegun = iota({count, 1}, DType::i64, 0) >= unsqueeze(offsets.to(DType::i64), {0});
+  Tensor isBegun = iota({count, 1}, DType::i64, 0) >= unsqueeze(starts, {0});
   Tensor bag = reduce_sum(isBegun, {1}) - 1;
   Tensor target = broadcast_to(unsqueeze(bag, {1}), {count, size});
   Tensor zero = full({bags, size}, 0, rows.dtype());

@@ -11,6 +11,13 @@ namespace burin::nn {
 BatchNormNd::BatchNormNd(const char *kind, size_t dimensions, int64_t features, BatchNormOptions given,
                          const Location &where)
     : Module(kind, where), options(given), dimensions(dimensions) {
+  requireSize(features, 1, "the number of features", kind, where);
+  requireEpsilon(options.eps, kind, where);
+  if (options.momentum)
+    require(*options.momentum >= 0 && *options.momentum <= 1, kind,
+            "momentum is " + std::to_string(*options.momentum) +
+                ", but must lie in [0, 1]: it is the weight of a new batch in the running statistics",
+            where);
   describe(std::to_string(features));
   if (options.affine) {
     weight = register_parameter("weight", ones({features}, DType::f32, where), where);
@@ -80,7 +87,9 @@ Tensor BatchNormNd::operator()(const Tensor &x, Location where) {
 
 InstanceNormNd::InstanceNormNd(const char *kind, size_t dimensions, int64_t features, InstanceNormOptions given,
                                const Location &where)
-    : Module(kind, where), options(given), dimensions(dimensions) {
+    : Module(kind, where), options(given), dimensions(dimensions), features(features) {
+  requireSize(features, 1, "the number of features", kind, where);
+  requireEpsilon(options.eps, kind, where);
   describe(std::to_string(features));
   if (options.affine) {
     weight = register_parameter("weight", ones({features}, DType::f32, where), where);
@@ -92,6 +101,17 @@ Tensor InstanceNormNd::operator()(const Tensor &x, Location where) const {
   const Location place = detail::inScope(where);
   if (size_t(x.rank(place)) != dimensions + 2)
     throw Error(place, kind(), "the input is " + burin::str(x.spec(place)) + ", not " + shapeOfInput(dimensions));
+  if (const Dim &channels = x.shape(place)[1]; channels.isStatic() && channels.value() != features)
+    throw Error(place, kind(),
+                "the input " + burin::str(x.spec(place)) + " has " + channels.str() +
+                    " channels, but the layer was made for " + std::to_string(features));
+  Dim pixels = 1;
+  for (size_t i = 2; i < x.shape(place).size(); ++i)
+    pixels = pixels * x.shape(place)[i];
+  if (pixels == Dim(1))
+    throw Error(place, kind(),
+                "the input " + burin::str(x.spec(place)) +
+                    " has one element per channel, of which there is no variance");
   return instance_norm(x, optionally(weight), optionally(bias), options.eps, place);
 }
 
@@ -108,8 +128,16 @@ BURIN_NORM(3)
 
 static Shape shapeOf(const IntList &normalized) { return {normalized.begin(), normalized.end()}; }
 
+static void requireNormalized(const IntList &sizes, double eps, const char *layer, const Location &where) {
+  require(!sizes.empty(), layer, "there must be at least one dimension to normalise over", where);
+  for (int64_t size : sizes)
+    requireSize(size, 1, "a size", layer, where);
+  requireEpsilon(eps, layer, where);
+}
+
 LayerNorm::LayerNorm(IntList sizes, double eps, bool affine, Location where)
     : Module("LayerNorm", where), normalized(std::move(sizes)), eps(eps) {
+  requireNormalized(normalized, eps, "LayerNorm", where);
   describe(burin::str(shapeOf(normalized)));
   if (affine) {
     weight = register_parameter("weight", ones(shapeOf(normalized), DType::f32, where), where);
@@ -123,6 +151,7 @@ Tensor LayerNorm::operator()(const Tensor &x, Location where) const {
 
 RMSNorm::RMSNorm(IntList sizes, double eps, bool affine, Location where)
     : Module("RMSNorm", where), normalized(std::move(sizes)), eps(eps) {
+  requireNormalized(normalized, eps, "RMSNorm", where);
   describe(burin::str(shapeOf(normalized)));
   if (affine)
     weight = register_parameter("weight", ones(shapeOf(normalized), DType::f32, where), where);
@@ -135,6 +164,8 @@ Tensor RMSNorm::operator()(const Tensor &x, Location where) const {
 GroupNorm::GroupNorm(int64_t groups, int64_t channels, double eps, bool affine, Location where)
     : Module("GroupNorm", where), groups(groups), eps(eps) {
   describe(std::to_string(groups) + ", " + std::to_string(channels));
+  requireSize(channels, 1, "the number of channels", "GroupNorm", where);
+  requireEpsilon(eps, "GroupNorm", where);
   if (groups < 1 || channels % groups)
     throw Error(detail::inScope(where), "GroupNorm",
                 std::to_string(groups) + " groups do not divide " + std::to_string(channels) + " channels");

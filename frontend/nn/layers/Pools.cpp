@@ -4,13 +4,32 @@
 #include "burin/tensor/creation.h"
 #include "frontend/nn/Layer.h"
 #include "frontend/tensor/context/LocationScope.h"
+#include <algorithm>
 
 namespace burin::nn {
 
+/// A window that sees padding only has no result.
+static void requireNarrowPadding(const IntList &kernel, const IntList &padding, const IntList &dilation,
+                                 const char *layer, const Location &where) {
+  auto at = [](const IntList &list, size_t i, int64_t fallback) {
+    return list.empty() ? fallback : list[list.size() == 1 ? 0 : i];
+  };
+  for (size_t i = 0; i < std::max(kernel.size(), padding.size()); ++i) {
+    const size_t dimension = i % kernel.size();
+    const int64_t span = (kernel[dimension] - 1) * at(dilation, dimension, 1) + 1, width = at(padding, i, 0);
+    require(width < span, layer,
+            "padding " + std::to_string(width) + " must be smaller than the window of " + std::to_string(span) +
+                ": a window would see padding only",
+            where);
+  }
+}
+
 MaxPoolNd::MaxPoolNd(const char *kind, size_t dimensions, IntList size, PoolOptions given, const Location &where)
-    : Module(kind, where), kernel(perDimension(std::move(size), dimensions, kind, "kernel", where)),
+    : Module(kind, where), kernel(perDimension(std::move(size), dimensions, 1, kind, "kernel", where)),
       options(std::move(given)) {
   describe(text(kernel));
+  requireWindow({options.stride, options.padding, options.dilation}, dimensions, kind, where);
+  requireNarrowPadding(kernel, options.padding, options.dilation, kind, where);
 }
 Tensor MaxPoolNd::operator()(const Tensor &x, Location where) const {
   ModuleScope inModule(*this);
@@ -18,9 +37,11 @@ Tensor MaxPoolNd::operator()(const Tensor &x, Location where) const {
 }
 
 AvgPoolNd::AvgPoolNd(const char *kind, size_t dimensions, IntList size, AvgPoolOptions given, const Location &where)
-    : Module(kind, where), kernel(perDimension(std::move(size), dimensions, kind, "kernel", where)),
+    : Module(kind, where), kernel(perDimension(std::move(size), dimensions, 1, kind, "kernel", where)),
       options(std::move(given)) {
   describe(text(kernel));
+  requireWindow({options.stride, options.padding, {}}, dimensions, kind, where);
+  requireNarrowPadding(kernel, options.padding, {}, kind, where);
 }
 Tensor AvgPoolNd::operator()(const Tensor &x, Location where) const {
   ModuleScope inModule(*this);
@@ -29,7 +50,7 @@ Tensor AvgPoolNd::operator()(const Tensor &x, Location where) const {
 }
 
 AdaptiveAvgPoolNd::AdaptiveAvgPoolNd(const char *kind, size_t dimensions, IntList size, const Location &where)
-    : Module(kind, where), output(perDimension(std::move(size), dimensions, kind, "output", where)) {
+    : Module(kind, where), output(perDimension(std::move(size), dimensions, 1, kind, "output", where)) {
   describe(text(output));
 }
 Tensor AdaptiveAvgPoolNd::operator()(const Tensor &x, Location where) const {
@@ -50,7 +71,7 @@ BURIN_POOL(3)
 #undef BURIN_POOL
 
 AdaptiveMaxPoolNd::AdaptiveMaxPoolNd(const char *kind, size_t dimensions, IntList size, const Location &where)
-    : Module(kind, where), output(perDimension(std::move(size), dimensions, kind, "output", where)) {
+    : Module(kind, where), output(perDimension(std::move(size), dimensions, 1, kind, "output", where)) {
   describe(text(output));
 }
 

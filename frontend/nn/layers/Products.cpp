@@ -44,6 +44,8 @@ Tensor Linear::forward(const Tensor &x, const Tensor &now, Location where) const
 
 MultiheadAttention::MultiheadAttention(int64_t size, int64_t heads, AttentionOptions options, Location where)
     : Module("MultiheadAttention", where), out_proj(size, size, options.bias, where), heads(heads), options(options) {
+  requireProbability(options.dropout, "MultiheadAttention", where);
+  requireSize(size, 1, "the size", "MultiheadAttention", where);
   if (heads < 1 || size % heads)
     throw Error(detail::inScope(where), "MultiheadAttention",
                 std::to_string(heads) + " heads do not divide the size " + std::to_string(size));
@@ -93,6 +95,12 @@ Tensor MultiheadAttention::operator()(const Tensor &query, const Tensor &key, co
                                       const std::optional<Tensor> &mask, bool is_causal, Location where) const {
   ModuleScope inModule(*this);
   int64_t size = int64_t(in_proj_weight->size(1, where));
+  for (const Tensor *x : {&query, &key, &value})
+    if (x->rank(where) < 2 || x->shape(where).back() != Dim(size))
+      throw Error(detail::inScope(where), "MultiheadAttention",
+                  "query, key and value are " + burin::str(query.spec(where)) + ", " + burin::str(key.spec(where)) +
+                      " and " + burin::str(value.spec(where)) + ", but must be [..., L, " + std::to_string(size) +
+                      "] and [..., S, " + std::to_string(size) + "]");
   std::vector<Tensor> weights = split(in_proj_weight, {size, size, size}, 0, where), biases(3);
   if (in_proj_bias.defined())
     biases = split(in_proj_bias, {size, size, size}, 0, where);

@@ -4,6 +4,7 @@
 #include "burin/tensor/indexing.h"
 #include "frontend/nn/Layer.h"
 #include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/functions/Creation.h"
 #include <cmath>
 
 namespace burin::nn {
@@ -87,8 +88,9 @@ RecurrentBase::RecurrentBase(const char *kind, int64_t gates, int64_t input_size
     : Module(kind, where), input_size(input_size), hidden_size(hidden_size), options(std::move(given)), gates(gates) {
   requireProbability(options.dropout, kind, where);
   requireNonlinearity(options.nonlinearity, kind, where);
-  if (options.num_layers < 1 || hidden_size < 1)
-    throw Error(detail::inScope(where), kind, "there must be at least one layer and one hidden value");
+  requireSize(input_size, 1, "input_size", kind, where);
+  requireSize(hidden_size, 1, "hidden_size", kind, where);
+  requireSize(options.num_layers, 1, "num_layers", kind, where);
   describe(listed(input_size, hidden_size) +
            (options.num_layers > 1 ? ", num_layers=" + text(options.num_layers) : "") +
            (options.bidirectional ? ", bidirectional" : ""));
@@ -143,7 +145,10 @@ std::vector<Tensor> RecurrentBase::run(const Tensor &given, const std::vector<st
     if (lengths->shape() != Shape{batch} || !isInteger(lengths->dtype()))
       throw Error(place, kind(),
                   "lengths are " + burin::str(lengths->spec()) + ", but must be integers [" + batch.str() + "]");
-    counts = unsqueeze(iota({length, 1}, DType::i64, 0) < unsqueeze(lengths->to(DType::i64), {0}), {2});
+    Tensor valid = lengths->to(DType::i64);
+    valid = check((valid >= 1) & (valid <= detail::sizeTensor(length)), valid,
+                  kind() + ": a length is not between 1 and the " + length.str() + " steps of the input", place);
+    counts = unsqueeze(iota({length, 1}, DType::i64, 0) < unsqueeze(valid, {0}), {2});
   }
 
   std::vector<std::vector<Tensor>> finals(initial.size());
@@ -204,6 +209,8 @@ std::tuple<Tensor, Tensor, Tensor> LSTM::operator()(const Tensor &x, const std::
 RecurrentCellBase::RecurrentCellBase(const char *kind, int64_t gates, int64_t input_size, int64_t hidden_size,
                                      bool bias, const Location &where)
     : Module(kind, where), input_size(input_size), hidden_size(hidden_size) {
+  requireSize(input_size, 1, "input_size", kind, where);
+  requireSize(hidden_size, 1, "hidden_size", kind, where);
   describe(listed(input_size, hidden_size));
   auto make = [&](const char *name, const Shape &shape) {
     return register_parameter(name, initialWeight(shape, hidden_size, where), where);

@@ -5,6 +5,7 @@
 #include "frontend/tensor/context/LocationScope.h"
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 namespace burin {
 
@@ -59,9 +60,26 @@ Tensor resample(const Tensor &x, int64_t axis, const Taps &taps) {
   return sum;
 }
 
+/// Modes with the rank that they need; nearest takes 3 to 5.
+constexpr std::pair<std::string_view, int64_t> modes[] = {
+    {"nearest", 0}, {"linear", 3}, {"bilinear", 4}, {"trilinear", 5}, {"bicubic", 4}};
+
+/// Checks what does not depend on x.
+void checkOptions(const nn::UpsampleOptions &options, const char *op, const Location &where) {
+  auto require = [&](bool isGood, const std::string &problem) { nn::require(isGood, op, problem, where); };
+  require(std::ranges::any_of(modes, [&](auto &mode) { return options.mode == mode.first; }),
+          "the mode is \"" + options.mode + "\", but must be nearest, linear, bilinear, trilinear or bicubic");
+  require(!options.align_corners || options.mode != "nearest", "align_corners does not go with mode \"nearest\"");
+  require(options.size.empty() != options.scale_factor.empty(), "give either size or scale_factor");
+  for (int64_t size : options.size)
+    nn::requireSize(size, 1, "a size of the result", op, where);
+  for (double scale : options.scale_factor)
+    require(scale > 0 && std::isfinite(scale),
+            "a scale_factor is " + std::to_string(scale) + ", but must be positive and finite");
+}
+
 void checkMode(const Tensor &x, const nn::UpsampleOptions &options, const Location &where) {
-  static const std::pair<const char *, int64_t> modes[] = {
-      {"nearest", 0}, {"linear", 3}, {"bilinear", 4}, {"trilinear", 5}, {"bicubic", 4}};
+  checkOptions(options, "interpolate", where);
   const int64_t rank = x.rank(where);
   bool isKnown = std::ranges::any_of(modes, [&](auto &mode) {
     return options.mode == mode.first && (mode.second ? rank == mode.second : rank >= 3 && rank <= 5);
@@ -71,10 +89,6 @@ void checkMode(const Tensor &x, const nn::UpsampleOptions &options, const Locati
                 "mode \"" + options.mode + "\" does not fit " + str(x.spec(where)) +
                     ": nearest takes [N, C, …] with 1 to 3 spatial dimensions, linear 1, bilinear and bicubic 2, "
                     "trilinear 3");
-  if (options.align_corners && options.mode == "nearest")
-    throw Error(where, "interpolate", "align_corners does not go with mode \"nearest\"");
-  if (options.size.empty() == options.scale_factor.empty())
-    throw Error(where, "interpolate", "give either size or scale_factor");
   if (!isFloat(x.dtype(where)) && options.mode != "nearest")
     throw Error(where, "interpolate",
                 "the input is " + str(x.spec(where)) + ", but must be floats; convert it: to(f32)");
@@ -90,10 +104,12 @@ Tensor interpolate(const Tensor &x, const nn::UpsampleOptions &options, Location
   std::vector<double> scales = options.scale_factor;
   if (scales.size() == 1)
     scales.assign(dimensions, scales[0]);
-  nn::IntList sizes =
-      options.size.empty() ? nn::IntList() : nn::perDimension(options.size, dimensions, "interpolate", "size", place);
+  nn::IntList sizes = options.size.empty()
+                          ? nn::IntList()
+                          : nn::perDimension(options.size, dimensions, 1, "interpolate", "size", place);
   if (sizes.empty() && scales.size() != dimensions)
     throw Error(place, "interpolate", "scale_factor takes one number or " + std::to_string(dimensions));
+  constexpr double kMostPixels = 0x1p31; // of a dimension
   Tensor result = x;
   for (size_t d = 0; d < dimensions; ++d) {
     const Dim &size = x.shape()[d + 2];
@@ -101,9 +117,12 @@ Tensor interpolate(const Tensor &x, const nn::UpsampleOptions &options, Location
       throw Error(place, "interpolate",
                   "spatial sizes must be known and not 0, but the input is " + str(x.spec()) +
                       "; only the batch may be symbolic");
-    const int64_t wanted = sizes.empty() ? int64_t(std::floor(double(size.value()) * scales[d])) : sizes[d];
-    if (wanted < 1)
-      throw Error(place, "interpolate", "the result would have a size of " + std::to_string(wanted));
+    const double scaled = sizes.empty() ? std::floor(double(size.value()) * scales[d]) : double(sizes[d]);
+    if (!(scaled >= 1 && scaled < kMostPixels))
+      throw Error(place, "interpolate",
+                  "the result would have a size of " + std::to_string(scaled) + " in dimension " +
+                      std::to_string(d + 2));
+    const int64_t wanted = int64_t(scaled);
     double step = sizes.empty() ? 1 / scales[d] : double(size.value()) / double(wanted);
     if (options.align_corners)
       step = wanted > 1 ? double(size.value() - 1) / double(wanted - 1) : 0;
@@ -115,6 +134,7 @@ Tensor interpolate(const Tensor &x, const nn::UpsampleOptions &options, Location
 namespace nn {
 
 Upsample::Upsample(UpsampleOptions given, Location where) : Module("Upsample", where), options(std::move(given)) {
+  checkOptions(options, "Upsample", where);
   describe(options.mode);
 }
 Tensor Upsample::operator()(const Tensor &x, Location where) const {
@@ -147,6 +167,7 @@ static Tensor reordered(const Tensor &x, const std::vector<int64_t> &order) {
 
 PixelShuffle::PixelShuffle(int64_t upscale_factor, Location where)
     : Module("PixelShuffle", where), upscale_factor(upscale_factor) {
+  requireSize(upscale_factor, 1, "upscale_factor", "PixelShuffle", where);
   describe(text(upscale_factor));
 }
 Tensor PixelShuffle::operator()(const Tensor &x, Location where) const {
@@ -169,6 +190,7 @@ Tensor PixelShuffle::operator()(const Tensor &x, Location where) const {
 
 PixelUnshuffle::PixelUnshuffle(int64_t downscale_factor, Location where)
     : Module("PixelUnshuffle", where), downscale_factor(downscale_factor) {
+  requireSize(downscale_factor, 1, "downscale_factor", "PixelUnshuffle", where);
   describe(text(downscale_factor));
 }
 Tensor PixelUnshuffle::operator()(const Tensor &x, Location where) const {

@@ -101,7 +101,10 @@ Tensor TransformerEncoderLayer::operator()(const Tensor &given, const AttentionM
 }
 
 template <class Layer>
-static ModuleList<Layer> makeLayers(const std::function<Layer()> &make, int64_t count, const Location &where) {
+static ModuleList<Layer> makeLayers(const std::function<Layer()> &make, int64_t count, const char *kind,
+                                    const Location &where) {
+  require(make != nullptr, kind, "there is no function that makes the layers", where);
+  requireSize(count, 0, "the number of layers", kind, where);
   ModuleList<Layer> layers(where);
   for (int64_t i = 0; i < count; ++i)
     layers.push_back(make(), where);
@@ -110,8 +113,8 @@ static ModuleList<Layer> makeLayers(const std::function<Layer()> &make, int64_t 
 
 TransformerEncoder::TransformerEncoder(const std::function<TransformerEncoderLayer()> &make, int64_t count,
                                        std::optional<LayerNorm> given, Location where)
-    : Module("TransformerEncoder", where), layers(register_module("layers", makeLayers(make, count, where))),
-      norm(std::move(given)) {
+    : Module("TransformerEncoder", where),
+      layers(register_module("layers", makeLayers(make, count, "TransformerEncoder", where))), norm(std::move(given)) {
   if (norm)
     register_module("norm", *norm, where);
 }
@@ -169,8 +172,8 @@ Tensor TransformerDecoderLayer::operator()(const Tensor &given, const Tensor &me
 
 TransformerDecoder::TransformerDecoder(const std::function<TransformerDecoderLayer()> &make, int64_t count,
                                        std::optional<LayerNorm> given, Location where)
-    : Module("TransformerDecoder", where), layers(register_module("layers", makeLayers(make, count, where))),
-      norm(std::move(given)) {
+    : Module("TransformerDecoder", where),
+      layers(register_module("layers", makeLayers(make, count, "TransformerDecoder", where))), norm(std::move(given)) {
   if (norm)
     register_module("norm", *norm, where);
 }

@@ -225,14 +225,17 @@ void checkCtc(const Tensor &logProbs, const Tensor &targets, const Tensor &input
                 "blank is " + std::to_string(blank) + ", but there are " + classes.str() + " classes");
 }
 
-/// Checks the values of computed lengths.
-void requireLengths(const Tensor &lengths, const Dim &most, const char *what, const Location &where) {
+/// The lengths, whose values are checked now, in a trace in each run.
+Tensor checkedLengths(const Tensor &given, const Dim &most, const char *what, const Location &where) {
+  Tensor lengths = given.to(DType::i64);
   if (lengths.isTraced() || !most.isStatic())
-    return;
+    return check((lengths >= 0) & (lengths <= sizeTensor(most)), lengths,
+                 "ctc_loss: an element of " + std::string(what) + " does not lie in [0, " + most.str() + "]", where);
   for (int64_t length : lengths.to_vector<int64_t>(where))
     if (length < 0 || length > most.value())
       throw Error(where, "ctc_loss",
                   std::string(what) + " has " + std::to_string(length) + ", but must lie in [0, " + most.str() + "]");
+  return lengths;
 }
 
 } // namespace
@@ -242,11 +245,10 @@ Tensor ctc_loss(const Tensor &log_probs, const Tensor &targets, const Tensor &in
   LocationScope scope(where);
   const Location place = inScope(where);
   checkCtc(log_probs, targets, input_lengths, target_lengths, options.blank, place);
-  requireLengths(input_lengths, log_probs.shape()[0], "input_lengths", place);
-  requireLengths(target_lengths, targets.shape()[1], "target_lengths", place);
-  Tensor lengths = target_lengths.to(DType::i64);
+  Tensor steps = checkedLengths(input_lengths, log_probs.shape()[0], "input_lengths", place);
+  Tensor lengths = checkedLengths(target_lengths, targets.shape()[1], "target_lengths", place);
   Alignments alignments(log_probs, targets.to(DType::i64), lengths, options.blank);
-  Tensor loss = alignments.loss(input_lengths.to(DType::i64));
+  Tensor loss = alignments.loss(steps);
   Tensor none = loss >= -0.5 * logOfZero(loss.dtype());
   loss = burin::where(none, options.zero_infinity ? 0.0 : double(INFINITY), loss);
   if (options.reduction == Reduction::Mean)

@@ -109,7 +109,12 @@ Tensor binary_cross_entropy(const Tensor &input, const Tensor &target, const Bce
   requireFloat(input, "input", op, place);
   requireFloat(target, "target", op, place);
   requireSameShape(input, target, "target", op, place);
-  Tensor loss = -(target * limitedLog(input) + (1.0 - target) * limitedLog(1.0 - input));
+  Tensor areProbabilities = (input >= 0.0) & (input <= 1.0) & (target >= 0.0) & (target <= 1.0);
+  Tensor x = check(areProbabilities, input,
+                   std::string(op) + ": elements of input and target must lie in [0, 1]; apply sigmoid to the input, "
+                                     "or use binary_cross_entropy_with_logits",
+                   place);
+  Tensor loss = -(target * limitedLog(x) + (1.0 - target) * limitedLog(1.0 - x));
   return reduceLoss(weighed(loss, options.weight, op, place), options.reduction, op, place);
 }
 
@@ -164,6 +169,8 @@ Tensor cosine_embedding_loss(const Tensor &input1, const Tensor &input2, const T
     throw Error(place, op,
                 "the inputs must be [N, D] and the target [N], or [D] and []; they are " + str(input1.spec()) +
                     " and " + str(target.spec()));
+  if (std::isnan(margin))
+    throw Error(place, op, "the margin is NaN");
   Tensor dot = reduce_sum(input1 * input2, {-1});
   auto square = [&](const Tensor &x) { return reduce_sum(x * x, {-1}) + kEpsilon; };
   Tensor cosine = dot / sqrt(square(input1) * square(input2));
@@ -195,8 +202,8 @@ Tensor triplet_margin_loss(const Tensor &anchor, const Tensor &positive, const T
   requireSameShape(anchor, negative, "negative", op, place);
   if (anchor.rank() < 1)
     throw Error(place, op, "the tensors must have a dimension to take distances over: [N, D] or [D]");
-  if (!(options.p >= 1) || !(options.margin > 0))
-    throw Error(place, op, "p must be at least 1 and the margin positive");
+  if (!(options.p >= 1) || !(options.margin > 0) || std::isnan(options.eps))
+    throw Error(place, op, "p must be at least 1, the margin positive, and eps a number");
   Tensor near = distance(anchor, positive, options.p, options.eps);
   Tensor far = distance(anchor, negative, options.p, options.eps);
   if (options.swap)

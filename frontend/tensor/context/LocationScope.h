@@ -8,4 +8,6 @@ const Location &inScope(const Location &where);
 const char *keepText(std::string text);
 /// The module in whose call this thread is, as in state_dict(): "encoder.layers.3.linear1". Empty if none.
 std::string modulePath();
+/// A line for the error of a call whose module is not known: the module that was called before; or "".
+std::string afterModule();
 } // namespace burin::detail

@@ -5,6 +5,7 @@
 #include "frontend/tensor/functions/Creation.h"
 #include "runtime/format/Archive.h"
 #include "runtime/npy/NpyZip.h"
+#include <algorithm>
 
 namespace burin {
 
@@ -63,8 +64,11 @@ StateDict load_npz(const std::string &path, Location where) {
 void save_npz(const std::string &path, const StateDict &tensors, bool compress, Location where) {
   const Location &place = inScope(where);
   rt::NamedArrays arrays;
-  for (const auto &[name, tensor] : tensors)
+  for (const auto &[name, tensor] : tensors) {
+    if (std::ranges::any_of(arrays, [&](const auto &known) { return known.first == name; }))
+      throw Error(place, "save_npz", "there are two tensors with the name \"" + name + "\"");
     arrays.emplace_back(name, arrayOf(tensor, place));
+  }
   if (rt::Status status = rt::writeFile(path, rt::writeNpz(arrays, compress)); !status.ok())
     throw Error(place, "save_npz", status.message());
 }

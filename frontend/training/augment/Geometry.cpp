@@ -7,6 +7,9 @@ namespace burin::data {
 using detail::inScope;
 
 Transform compose(std::vector<Transform> transforms) {
+  for (const Transform &transform : transforms)
+    if (!transform)
+      throw Error(detail::inScope({}), "compose", "a transform is empty");
   return [=](Example example, Random &random) {
     for (const Transform &transform : transforms)
       example = transform(std::move(example), random);

@@ -166,6 +166,9 @@ private:
   void chooseColumns(const Record &record) {
     for (size_t i = 0; i < record.fields.size(); ++i)
       names.push_back(options.header ? std::string(trimmed(record.fields[i])) : std::to_string(i));
+    for (size_t i = 0; i < names.size(); ++i)
+      if (std::find(names.begin(), names.begin() + ptrdiff_t(i), names[i]) != names.begin() + ptrdiff_t(i))
+        throw Error(where, kOp, path + ": two columns have the name " + shown(names[i]));
     auto find = [&](const std::string &name) {
       const auto at = std::ranges::find(names, name);
       if (at != names.end())

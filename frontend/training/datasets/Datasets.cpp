@@ -39,6 +39,9 @@ public:
       std::span<const std::byte> all = tensor.bytes(place);
       const size_t row = spec.shape[0].value() ? all.size() / size_t(spec.shape[0].value()) : 0;
       std::vector<std::byte> rows(indices.size() * row);
+      for (int64_t index : indices)
+        if (index < 0 || index >= spec.shape[0].value())
+          throw std::out_of_range("there is no example " + std::to_string(index) + " among " + spec.shape[0].str());
       for (size_t i = 0; i < indices.size(); ++i)
         std::copy_n(all.data() + size_t(indices[i]) * row, row, rows.data() + i * row);
       spec.shape[0] = int64_t(indices.size());
@@ -111,7 +114,12 @@ private:
 DatasetRef tensor_dataset(std::vector<Tensor> tensors, Location where) {
   return std::make_shared<TensorDataset>(std::move(tensors), inScope(where));
 }
+static void requireSet(const DatasetRef &dataset, const char *op, const Location &where) {
+  if (!dataset)
+    throw Error(inScope(where), op, "there is no set: the pointer is null");
+}
 DatasetRef subset(DatasetRef dataset, std::vector<int64_t> indices, Location where) {
+  requireSet(dataset, "subset", where);
   for (int64_t index : indices)
     if (index < 0 || index >= dataset->size())
       throw Error(inScope(where), "subset",
@@ -125,6 +133,7 @@ DatasetRef concat_dataset(std::vector<DatasetRef> datasets, Location where) {
 }
 std::vector<DatasetRef> random_split(DatasetRef dataset, const std::vector<int64_t> &sizes, uint64_t seed,
                                      Location where) {
+  requireSet(dataset, "random_split", where);
   if (std::accumulate(sizes.begin(), sizes.end(), int64_t(0)) != dataset->size() ||
       std::ranges::any_of(sizes, [](int64_t size) { return size < 0; }))
     throw Error(inScope(where), "random_split",

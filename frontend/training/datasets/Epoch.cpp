@@ -60,16 +60,17 @@ Example stacked(const std::vector<Example> &examples) {
 }
 
 Epoch::Epoch(DatasetRef dataset, const LoaderOptions &options, uint64_t number, std::vector<int64_t> order,
-             int64_t first)
-    : dataset(std::move(dataset)), options(options), number(number), order(std::move(order)), taken(first),
-      wanted(first) {
+             int64_t first, const Location &where)
+    : dataset(std::move(dataset)), options(options), number(number), order(std::move(order)), where(where),
+      taken(first), wanted(first) {
   const int64_t n = int64_t(this->order.size()), size = options.batch_size;
   batches = options.drop_last ? n / size : (n + size - 1) / size;
   start();
 }
 
-Epoch::Epoch(IterableDataset::Stream stream, const LoaderOptions &options, uint64_t number, int64_t first)
-    : options(options), number(number), stream(std::move(stream)), taken(first), wanted(first),
+Epoch::Epoch(IterableDataset::Stream stream, const LoaderOptions &options, uint64_t number, int64_t first,
+             const Location &where)
+    : options(options), number(number), where(where), stream(std::move(stream)), taken(first), wanted(first),
       batches(std::numeric_limits<int64_t>::max()) {
   start();
 }
@@ -151,6 +152,7 @@ Epoch::Result Epoch::resultOf(Ticket ticket) const {
 }
 
 std::optional<Epoch::Ticket> Epoch::next(bool isAhead) {
+  LocationScope scope(where);
   std::unique_lock readLock(reading, std::defer_lock);
   if (stream)
     readLock.lock();
@@ -217,6 +219,7 @@ Example Epoch::transformed(Example example, int64_t index) const {
 }
 
 Example Epoch::make(Ticket ticket) const {
+  LocationScope scope(where);
   const size_t size = size_t(options.batch_size), begin = size_t(ticket.index) * size;
   std::span<const int64_t> indices;
   if (!stream)

@@ -12,9 +12,11 @@ namespace burin::data {
 class Epoch {
 public:
   /// The batches of this order of indices, from batch `first` on.
-  Epoch(DatasetRef dataset, const LoaderOptions &options, uint64_t number, std::vector<int64_t> order, int64_t first);
+  Epoch(DatasetRef dataset, const LoaderOptions &options, uint64_t number, std::vector<int64_t> order, int64_t first,
+        const Location &where);
   /// The batches of a stream, whose examples before batch `first` are dropped.
-  Epoch(IterableDataset::Stream stream, const LoaderOptions &options, uint64_t number, int64_t first);
+  Epoch(IterableDataset::Stream stream, const LoaderOptions &options, uint64_t number, int64_t first,
+        const Location &where);
   ~Epoch();
   Epoch(const Epoch &) = delete;
 
@@ -37,6 +39,7 @@ private:
   const LoaderOptions &options;
   const uint64_t number;
   const std::vector<int64_t> order;
+  const Location where; // of the loader, which errors of examples name
   std::vector<std::thread> workers;
 
   std::mutex reading; // guards the members below, and is locked before `mutex`

@@ -23,6 +23,9 @@ static uint64_t word(uint64_t key, uint64_t counter) {
 Random::Random(uint64_t seed, uint64_t epoch, uint64_t index) : key(word(word(seed, epoch), index)) {}
 double Random::uniform() { return double(word(key, drawn++) >> 11) * 0x1p-53; }
 int64_t Random::integer(int64_t low, int64_t high) {
+  if (low >= high)
+    throw Error(inScope({}), "Random",
+                "there is no integer in [" + std::to_string(low) + ", " + std::to_string(high) + ")");
   return low + int64_t((__uint128_t(word(key, drawn++)) * uint64_t(high - low)) >> 64);
 }
 double Random::normal() { // Box and Muller 1958
@@ -43,8 +46,10 @@ std::function<std::vector<int64_t>(uint64_t)> weighted_sampler(std::vector<doubl
                                                                uint64_t seed, Location where) {
   std::vector<double> sums(weights.size());
   std::partial_sum(weights.begin(), weights.end(), sums.begin());
-  if (sums.empty() || !(sums.back() > 0) || std::ranges::any_of(weights, [](double w) { return !(w >= 0); }))
-    throw Error(inScope(where), "weighted_sampler", "weights must not be negative, and one must be positive");
+  if (sums.empty() || !(sums.back() > 0) || !std::isfinite(sums.back()) || count < 0 ||
+      std::ranges::any_of(weights, [](double w) { return !(w >= 0); }))
+    throw Error(inScope(where), "weighted_sampler",
+                "weights must be finite and not negative, and one positive; count must not be negative");
   return [=](uint64_t epoch) {
     Random random(seed, epoch, 0);
     std::vector<int64_t> indices;
@@ -78,6 +83,7 @@ struct DataLoader::State {
   LoaderOptions options;
   int64_t epoch = 0, batch = 0; // of the next batch
   std::unique_ptr<Epoch> current;
+  Location made; // of the loader, for errors of workers
 
   std::vector<int64_t> orderOf(int64_t number, const Location &where) const;
   void open(const Location &where);
@@ -90,8 +96,11 @@ static void check(bool isThere, const LoaderOptions &options, const Location &wh
 
 DataLoader::DataLoader(DatasetRef dataset, LoaderOptions options, Location where) : state(new State) {
   check(dataset != nullptr, options, inScope(where));
+  if (options.shuffle && options.sampler)
+    throw Error(inScope(where), "DataLoader", "a sampler decides the order: give it without shuffle");
   state->dataset = std::move(dataset);
   state->options = std::move(options);
+  state->made = inScope(where);
 }
 
 DataLoader::DataLoader(IterableDatasetRef dataset, LoaderOptions options, Location where) : state(new State) {
@@ -101,6 +110,7 @@ DataLoader::DataLoader(IterableDatasetRef dataset, LoaderOptions options, Locati
                 "an IterableDataset has an order of its own: shuffle in its open(epoch), without shuffle and sampler");
   state->stream = std::move(dataset);
   state->options = std::move(options);
+  state->made = inScope(where);
 }
 
 std::vector<int64_t> DataLoader::State::orderOf(int64_t number, const Location &where) const {
@@ -122,10 +132,20 @@ std::vector<int64_t> DataLoader::State::orderOf(int64_t number, const Location &
 }
 
 void DataLoader::State::open(const Location &where) {
-  if (stream)
-    current = std::make_unique<Epoch>(stream->open(uint64_t(epoch)), options, uint64_t(epoch), batch);
-  else
-    current = std::make_unique<Epoch>(dataset, options, uint64_t(epoch), orderOf(epoch, where), batch);
+  if (stream) {
+    IterableDataset::Stream opened = stream->open(uint64_t(epoch));
+    if (!opened)
+      throw Error(where, "DataLoader", "open() of the set has returned no stream");
+    current = std::make_unique<Epoch>(std::move(opened), options, uint64_t(epoch), batch, made);
+    return;
+  }
+  std::vector<int64_t> order = orderOf(epoch, where);
+  const int64_t n = int64_t(order.size()), all = (n + options.batch_size - 1) / options.batch_size;
+  if (batch > all)
+    throw Error(where, "DataLoader",
+                "the place in the data is batch " + std::to_string(batch) + ", but the epoch has " +
+                    std::to_string(all) + " batches; load the state of a loader of the same set and batch size");
+  current = std::make_unique<Epoch>(dataset, options, uint64_t(epoch), std::move(order), batch, made);
 }
 
 std::optional<Example> DataLoader::next(Location where) {

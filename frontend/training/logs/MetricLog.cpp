@@ -185,16 +185,21 @@ void MetricLog::add(int64_t step, const LogRow &row, Location where) {
     throw Error(place, kOp,
                 "step " + std::to_string(step) + " comes after step " + std::to_string(state->rows.back().first));
   std::string text;
-  for (const auto &[name, value] : row) {
+  std::vector<std::string> columns = state->columns;
+  for (size_t i = 0; i < row.size(); ++i) {
+    const std::string &name = row[i].first;
+    if (std::any_of(row.begin(), row.begin() + ptrdiff_t(i), [&](const auto &known) { return known.first == name; }))
+      throw Error(place, kOp, "the row has two values for \"" + name + "\"");
     if (name.empty() || name == "step" || name.find_first_of(",\"\n\r") != std::string::npos)
       throw Error(place, kOp, "\"" + name + "\" cannot be the name of a column");
-    const bool isKnown = std::ranges::find(state->columns, name) != state->columns.end();
+    const bool isKnown = std::ranges::find(columns, name) != columns.end();
     if (state->isCsv && !isKnown && !state->rows.empty())
       throw Error(place, kOp,
                   "the table of " + state->path + " has no column \"" + name + "\"; its first row has none");
     if (state->isCsv && !isKnown)
-      state->columns.push_back(name);
+      columns.push_back(name);
   }
+  state->columns = std::move(columns);
   if (state->isCsv && state->rows.empty()) {
     text = "step";
     for (const std::string &column : state->columns)

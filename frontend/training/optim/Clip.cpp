@@ -28,6 +28,9 @@ std::pair<std::vector<Tensor>, Tensor> clip_by_global_norm(const std::vector<Ten
   LocationScope scope(where);
   if (!(max_norm >= 0) || !(norm_type > 0))
     throw Error(inScope(where), "clip_by_global_norm", "the norm must not be negative, and its type must be positive");
+  for (const Tensor &x : gradients)
+    if (x.defined() && !isFloat(x.dtype()))
+      throw Error(inScope(where), "clip_by_global_norm", "a gradient is " + str(x.spec()) + ", but must be floats");
   NoGrad noGrad;
   Tensor norm = globalNorm(gradients, norm_type);
   Tensor factor = minimum(max_norm / (norm + 1e-6), 1.0);

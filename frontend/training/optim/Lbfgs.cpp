@@ -5,6 +5,7 @@
 #include "burin/training/optim.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/training/optim/LineSearch.h"
+#include "frontend/training/optim/OptimizerState.h"
 #include <algorithm>
 #include <cmath>
 #include <deque>
@@ -39,12 +40,23 @@ struct LBFGS::State {
 };
 
 LBFGS::LBFGS(std::vector<Parameter> params, LbfgsOptions options, Location where) : state(new State) {
+  const Location place = inScope(where);
   if (params.empty())
-    throw Error(inScope(where), "LBFGS", "there are no parameters");
+    throw Error(place, "LBFGS", "there are no parameters");
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (!params[i].defined() || !isFloat(params[i]->dtype(place)))
+      throw Error(place, "LBFGS", "a parameter is absent or has integers; only floats can be trained");
+    if (std::any_of(params.begin(), params.begin() + ptrdiff_t(i), [&](auto &other) { return other.is(params[i]); }))
+      throw Error(place, "LBFGS", "a parameter, " + str(params[i]->spec(place)) + ", is given twice");
+  }
+  requireRate(options.lr, "LBFGS", place);
+  if (options.max_iter < 1 || options.history_size < 1 || !isAmount(options.tolerance_grad) ||
+      !isAmount(options.tolerance_change))
+    throw Error(place, "LBFGS", "max_iter and history_size must be positive, and tolerances not negative");
   if (options.max_eval < 0)
     options.max_eval = options.max_iter * 5 / 4;
   if (!options.line_search_fn.empty() && options.line_search_fn != "strong_wolfe")
-    throw Error(inScope(where), "LBFGS", "line_search_fn must be empty or \"strong_wolfe\"");
+    throw Error(place, "LBFGS", "line_search_fn must be empty or \"strong_wolfe\"");
   state->params = std::move(params);
   state->options = options;
 }

@@ -29,7 +29,17 @@ double epsilonOf(DType dtype) {
 }
 
 struct AdafactorRule : Rule<AdafactorOptions> {
-  using Rule::Rule;
+  AdafactorRule(const char *kind, const std::vector<ParamGroup<AdafactorOptions>> &given, const Location &where)
+      : Rule(kind, {}, where) {
+    for (const ParamGroup<AdafactorOptions> &group : given)
+      add(group, where);
+  }
+  void add(const ParamGroup<AdafactorOptions> &group, const Location &where) {
+    const AdafactorOptions &o = group.options;
+    if (!(o.beta2_decay <= 0) || !(o.d >= 1) || !isAmount(o.eps.first.value_or(0)) || !isAmount(o.eps.second))
+      throw Error(where, kind, "beta2_decay must not be positive, d must be at least 1, and both eps not negative");
+    Rule::add(group, where);
+  }
   /// Learning rate, weight of the new second moment, limit of the relative step.
   Numbers factors(size_t group, const Tensor &count) const override {
     Tensor lr = groups[group].lr;
@@ -47,9 +57,21 @@ struct AdafactorRule : Rule<AdafactorOptions> {
     Tensor scale = maximum(norm(change) / (root * o.d), 1.0);
     u.set(u.member.parameter, value - change * (rate / scale));
   }
-  std::vector<std::string> slotNames() const override { return {"row_var", "col_var", "variance"}; }
+  std::vector<SlotKind> slotKinds(size_t, const Shape &parameter) const override {
+    if (parameter.size() < 2)
+      return {{"variance", parameter}};
+    auto [row, column] = factorShapes(parameter);
+    return {{"row_var", row}, {"col_var", column}};
+  }
 
 private:
+  /// The shapes of the means over columns and over rows.
+  static std::pair<Shape, Shape> factorShapes(const Shape &parameter) {
+    Shape row = parameter, column = parameter;
+    row.back() = 1;
+    column[column.size() - 2] = 1;
+    return {row, column};
+  }
   static Tensor secondMoment(Update &u, const Tensor &g, double least) {
     Tensor square = g * g;
     auto average = [&](Parameter slot, const Tensor &now) {
@@ -58,9 +80,7 @@ private:
     };
     if (g.rank() < 2)
       return average(u.slot("variance"), square);
-    Shape row = g.shape(), column = g.shape();
-    row.back() = 1;
-    column[column.size() - 2] = 1;
+    auto [row, column] = factorShapes(g.shape());
     Tensor rows = average(u.slot("row_var", row), reduce_mean(square, {-1}, true));
     Tensor columns = average(u.slot("col_var", column), reduce_mean(square, {-2}, true));
     return matmul(rows, columns) / maximum(reduce_mean(rows, {-2}, true), least);
@@ -81,6 +101,9 @@ struct MuonRule : Rule<MuonOptions> {
                         ", but must be a matrix; give it to another optimiser, such as AdamW");
     if (group.options.adjust_lr_fn != "original" && group.options.adjust_lr_fn != "match_rms_adamw")
       throw Error(where, kind, "adjust_lr_fn must be \"original\" or \"match_rms_adamw\"");
+    constexpr int64_t kMostIterations = 99; // as torch.optim.Muon
+    if (group.options.ns_steps < 0 || group.options.ns_steps > kMostIterations)
+      throw Error(where, kind, "ns_steps must lie in [0, " + std::to_string(kMostIterations) + "]");
     Rule::add(group, where);
   }
   Numbers factors(size_t group, const Tensor &) const override { return {groups[group].lr, groups[group].momentum}; }
@@ -95,7 +118,10 @@ struct MuonRule : Rule<MuonOptions> {
     Tensor value = u.value * (1.0 - u.factors[0] * o.weight_decay);
     u.set(u.member.parameter, value - orthogonal(change, o) * (u.factors[0] * scale));
   }
-  std::vector<std::string> slotNames() const override { return {"momentum_buffer"}; }
+  std::vector<SlotKind> slotKinds(size_t, const Shape &parameter) const override {
+    return {{"momentum_buffer", parameter}};
+  }
+  bool needsCount() const override { return false; }
 
 private:
   /// Makes the singular values of g close to 1.
@@ -115,12 +141,12 @@ private:
 } // namespace
 
 Adafactor::Adafactor(std::vector<ParamGroup<AdafactorOptions>> groups, Location where)
-    : Optimizer(std::make_shared<AdafactorRule>("Adafactor", groups, inScope(where))) {}
+    : Optimizer(withParameters(std::make_shared<AdafactorRule>("Adafactor", groups, inScope(where)), inScope(where))) {}
 void Adafactor::add_param_group(ParamGroup<AdafactorOptions> group, Location where) {
   static_cast<AdafactorRule &>(*state).add(group, inScope(where));
 }
 Muon::Muon(std::vector<ParamGroup<MuonOptions>> groups, Location where)
-    : Optimizer(std::make_shared<MuonRule>("Muon", groups, inScope(where))) {}
+    : Optimizer(withParameters(std::make_shared<MuonRule>("Muon", groups, inScope(where)), inScope(where))) {}
 void Muon::add_param_group(ParamGroup<MuonOptions> group, Location where) {
   static_cast<MuonRule &>(*state).add(group, inScope(where));
 }

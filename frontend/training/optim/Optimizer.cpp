@@ -28,6 +28,18 @@ void setUnless(const Tensor &isLeftOut, Parameter cell, const Tensor &changed) {
   cell.set(isLeftOut.defined() ? where(isLeftOut, cell, changed) : changed);
 }
 
+void requireRate(double lr, const char *kind, const Location &where) {
+  if (!isAmount(lr))
+    throw Error(where, kind, "the learning rate is " + std::to_string(lr) + ", but must be finite and not negative");
+}
+
+std::shared_ptr<Optimizer::State> withParameters(std::shared_ptr<Optimizer::State> state, const Location &where) {
+  if (std::ranges::all_of(state->groups, [](const Optimizer::State::Group &group) { return group.members.empty(); }))
+    throw Error(where, state->kind,
+                "there are no parameters; a module has those of its layers after register_module() of each");
+  return state;
+}
+
 Optimizer::State::~State() = default;
 
 Parameter Optimizer::State::Update::slot(const char *name, const Shape &shape, double initial) {
@@ -198,10 +210,18 @@ std::vector<Parameter> Optimizer::parameters() const {
 }
 
 size_t Optimizer::groups() const { return state->groups.size(); }
-double Optimizer::lr(size_t group) const { return state->groups.at(group).lr->item(); }
+static void requireGroup(const Optimizer::State &state, size_t group, const Location &where) {
+  if (group >= state.groups.size())
+    throw Error(where, state.kind,
+                "there is no group " + std::to_string(group) + " among " + std::to_string(state.groups.size()));
+}
+double Optimizer::lr(size_t group, Location where) const {
+  requireGroup(*state, group, inScope(where));
+  return state->groups[group].lr->item(where);
+}
 void Optimizer::set_lr(double lr, size_t group, Location where) {
-  if (group >= groups())
-    throw Error(inScope(where), state->kind, "there is no group " + std::to_string(group));
+  requireGroup(*state, group, inScope(where));
+  requireRate(lr, state->kind, inScope(where));
   state->groups[group].lr.set(initialValue({DType::f64, {}}, lr, inScope(where)), where);
 }
 
@@ -253,16 +273,19 @@ struct Change {
 
 class Loader {
 public:
-  Loader(Optimizer::State &state, const Location &where) : state(state), where(where), names(state.slotNames()) {
-    for (auto &group : state.groups)
-      for (auto &member : group.members)
+  Loader(Optimizer::State &state, const Location &where) : state(state), where(where) {
+    for (size_t g = 0; g < state.groups.size(); ++g)
+      for (auto &member : state.groups[g].members) {
         members.push_back(&member);
+        kinds.push_back(state.slotKinds(g, member.parameter->shape()));
+      }
   }
 
   void load(const StateDict &given) {
     std::vector<Change> changes;
     for (const auto &[name, value] : given)
       add(name, value, changes);
+    requireAll(given, changes);
     bool isSame = true; // compiled steps go on with the same slots and counters
     for (auto *member : members)
       isSame &= loadSlots(*member, changes);
@@ -277,8 +300,32 @@ public:
 private:
   Optimizer::State &state;
   const Location &where;
-  std::vector<std::string> names;
   std::vector<Optimizer::State::Member *> members;
+  std::vector<std::vector<Optimizer::State::SlotKind>> kinds; // of the slots of each member
+
+  /// Throws if something is missing that the given values need.
+  void requireAll(const StateDict &given, std::vector<Change> &changes) {
+    for (size_t g = 0; g < state.groups.size(); ++g)
+      if (const std::string name = "param_groups." + std::to_string(g) + ".lr"; !given.find(name))
+        fail("there is no \"" + name + "\"");
+    for (size_t i = 0; i < members.size(); ++i) {
+      auto has = [&](const std::string &slot) {
+        return std::ranges::any_of(changes, [&](const Change &c) { return c.member == members[i] && c.slot == slot; });
+      };
+      const bool isAbsent =
+          std::ranges::none_of(changes, [&](const Change &change) { return change.member == members[i]; });
+      if (isAbsent) // it has never been updated
+        continue;
+      const std::string prefix = "state." + std::to_string(i) + ".";
+      for (const auto &kind : kinds[i])
+        if (kind.isNeeded && !has(kind.name))
+          fail("there is no \"" + prefix + kind.name + "\"");
+      if (!has("step") && state.needsCount())
+        fail("there is no \"" + prefix + "step\"");
+      if (!has("step")) // PyTorch's SGD does not count; the first step is special in it
+        changes.push_back({{}, members[i], "step", Tensor(int64_t(1))});
+    }
+  }
 
   /// Returns whether the member keeps its slots, with other values.
   bool loadSlots(Optimizer::State::Member &member, const std::vector<Change> &changes) {
@@ -352,6 +399,10 @@ private:
       if (entry->index >= state.groups.size())
         fail("there is no group for \"" + name + "\"");
       auto &group = state.groups[entry->index];
+      if (value.numel() != 1)
+        fail("\"" + name + "\" is " + str(value.spec()) + ", but must be a number");
+      if (entry->slot == "lr")
+        requireRate(value.item(where), "load_state_dict", where);
       if (entry->slot == "lr")
         changes.push_back({group.lr, nullptr, {}, value});
       else if ((entry->slot == "momentum" || entry->slot == "betas.0") && group.momentum.defined())
@@ -361,29 +412,23 @@ private:
     if (entry->index >= members.size())
       fail("there is no parameter for \"" + name + "\"");
     auto *member = members[entry->index];
-    const bool isStep = entry->slot == "step";
-    if (!isStep && !std::ranges::count(names, entry->slot))
+    if (entry->slot == "step") {
+      if (value.shape() != Shape{} || !isCount(value.item(where)))
+        fail("\"" + name + "\" is no number of steps, but " + str(value.spec()));
+      changes.push_back({{}, member, "step", value});
+      return;
+    }
+    const auto &known = kinds[entry->index];
+    const auto kind = std::ranges::find(known, entry->slot, &Optimizer::State::SlotKind::name);
+    if (kind == known.end())
       fail("it keeps no \"" + entry->slot + "\" (\"" + name + "\")");
-    const Shape &shape = member->parameter->shape();
-    if (isStep ? value.shape() != Shape{}
-               : elements(value.shape()) != elements(shape) && !isFactor(value.shape(), shape))
-      fail("\"" + name + "\" is " + str(value.spec()) + ", but its parameter is " + str(member->parameter->spec()));
-    changes.push_back({{}, member, entry->slot, isStep ? value : value.to(member->parameter->device(where), where)});
+    if (value.shape() != kind->shape || !isFloat(value.dtype()))
+      fail("\"" + name + "\" is " + str(value.spec()) + ", but its parameter is " + str(member->parameter->spec()) +
+           (kind->shape == member->parameter->shape() ? "" : ", for which it must be " + str(kind->shape)));
+    changes.push_back({{}, member, entry->slot, value.to(member->parameter->device(where), where)});
   }
 
-  /// Whether a shape is that of Adafactor's rows or columns: the parameter's shape with one of the last two sizes 1.
-  static bool isFactor(const Shape &shape, const Shape &parameter) {
-    if (shape.size() != parameter.size() || shape.size() < 2)
-      return false;
-    int differing = 0;
-    for (size_t i = 0; i < shape.size(); ++i)
-      if (shape[i] != parameter[i]) {
-        ++differing;
-        if (shape[i] != Dim(1) || i + 2 < shape.size())
-          return false;
-      }
-    return differing <= 1;
-  }
+  static bool isCount(double x) { return x >= 0 && x < 0x1p53 && x == std::floor(x); }
 };
 
 } // namespace

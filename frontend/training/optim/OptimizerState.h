@@ -6,6 +6,7 @@
 #include "frontend/autodiff/tape/RowGradient.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/core/TensorState.h"
+#include <cmath>
 #include <map>
 
 namespace burin::optim {
@@ -15,6 +16,10 @@ namespace burin::optim {
 Tensor initialValue(const TensorSpec &spec, double value, const Location &where, const Parameter *beside = nullptr);
 /// A number as a Parameter that is not trained.
 Parameter scalarCell(const char *name, double value, DType dtype, const Location &where);
+
+inline bool isAmount(double x) { return x >= 0 && std::isfinite(x); }
+/// Throws unless a learning rate is finite and not negative.
+void requireRate(double lr, const char *kind, const Location &where);
 
 /// Sets a cell unless `isLeftOut`, bool[] or undefined, is true.
 void setUnless(const Tensor &isLeftOut, Parameter cell, const Tensor &changed);
@@ -66,8 +71,15 @@ struct Optimizer::State {
   /// Whether updateRows() has the same effect as update() with the full gradient.
   virtual bool takesRows(size_t) const { return false; }
   virtual void updateRows(Update &) const {}
-  /// The names of all slots that the rule may create.
-  virtual std::vector<std::string> slotNames() const = 0;
+  /// A slot that the rule may create for a parameter of a shape. A state to be loaded must have those that are needed.
+  struct SlotKind {
+    std::string name;
+    Shape shape;
+    bool isNeeded = true;
+  };
+  virtual std::vector<SlotKind> slotKinds(size_t group, const Shape &parameter) const = 0;
+  /// Whether updates depend on the number of the step.
+  virtual bool needsCount() const { return true; }
 
   void addGroup(const std::vector<Parameter> &params, double lr, std::optional<double> momentum, const Location &where);
   /// With `isLeftOut`, bool[]: nothing changes if it is true.
@@ -88,6 +100,9 @@ private:
   void count(const std::vector<Member *> &updated, const Tensor &isLeftOut, const Location &where);
 };
 
+/// The state of a new optimiser; throws if it has no parameters.
+std::shared_ptr<Optimizer::State> withParameters(std::shared_ptr<Optimizer::State> state, const Location &where);
+
 /// A rule with options per group.
 template <class Options> struct Rule : Optimizer::State {
   std::vector<Options> options;
@@ -101,18 +116,25 @@ template <class Options> struct Rule : Optimizer::State {
       if (!isGood)
         throw Error(where, kind, what);
     };
-    require(o.lr >= 0, "the learning rate must not be negative");
+    requireRate(o.lr, kind, where);
     if constexpr (requires { o.weight_decay; })
-      require(o.weight_decay >= 0, "weight_decay must not be negative");
+      require(isAmount(o.weight_decay), "weight_decay must be finite and not negative");
     if constexpr (requires { o.momentum; })
-      require(o.momentum >= 0, "momentum must not be negative");
+      require(isAmount(o.momentum), "momentum must be finite and not negative");
     if constexpr (requires { o.betas; })
       require(o.betas.first >= 0 && o.betas.first < 1 && o.betas.second >= 0 && o.betas.second < 1,
               "betas must lie in [0, 1)");
-    if constexpr (requires { o.dampening; })
+    if constexpr (requires { o.dampening; }) {
+      require(std::isfinite(o.dampening), "dampening must be a finite number");
       require(!o.nesterov || (o.momentum > 0 && o.dampening == 0), "nesterov needs a momentum and no dampening");
+    }
     if constexpr (requires { o.eps >= 0; })
-      require(o.eps >= 0, "eps must not be negative");
+      require(isAmount(o.eps), "eps must be finite and not negative");
+    if constexpr (requires { o.alpha; })
+      require(o.alpha >= 0 && o.alpha <= 1, "alpha must lie in [0, 1]");
+    if constexpr (requires { o.initial_accumulator_value; })
+      require(isAmount(o.lr_decay) && isAmount(o.initial_accumulator_value),
+              "lr_decay and initial_accumulator_value must be finite and not negative");
   }
   void add(const ParamGroup<Options> &group, const Location &where) {
     std::optional<double> momentum;

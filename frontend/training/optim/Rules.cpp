@@ -45,7 +45,10 @@ struct SgdRule : Rule<SgdOptions> {
     Tensor g = options[u.group].maximize ? -u.rows->rows : u.rows->rows;
     u.setRows("", u.member.parameter, u.rowsOf(u.member.parameter) - g * u.factors[0]);
   }
-  std::vector<std::string> slotNames() const override { return {"momentum_buffer"}; }
+  std::vector<SlotKind> slotKinds(size_t group, const Shape &parameter) const override {
+    return {{"momentum_buffer", parameter, options[group].momentum != 0}};
+  }
+  bool needsCount() const override { return false; }
 };
 
 template <class Options, bool isDecoupled> struct AdamRule : Rule<Options> {
@@ -76,7 +79,10 @@ template <class Options, bool isDecoupled> struct AdamRule : Rule<Options> {
     }
     u.set(u.member.parameter, value - mean / (sqrt(largest) / u.factors[1] + o.eps) * u.factors[0]);
   }
-  std::vector<std::string> slotNames() const override { return {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}; }
+  std::vector<Optimizer::State::SlotKind> slotKinds(size_t group, const Shape &parameter) const override {
+    return {
+        {"exp_avg", parameter}, {"exp_avg_sq", parameter}, {"max_exp_avg_sq", parameter, this->options[group].amsgrad}};
+  }
 };
 
 struct RmspropRule : Rule<RmspropOptions> {
@@ -101,7 +107,11 @@ struct RmspropRule : Rule<RmspropOptions> {
     }
     u.set(u.member.parameter, u.value - g * u.factors[0]);
   }
-  std::vector<std::string> slotNames() const override { return {"square_avg", "grad_avg", "momentum_buffer"}; }
+  std::vector<SlotKind> slotKinds(size_t group, const Shape &parameter) const override {
+    return {{"square_avg", parameter},
+            {"grad_avg", parameter, options[group].centered},
+            {"momentum_buffer", parameter, options[group].momentum > 0}};
+  }
 };
 
 struct AdagradRule : Rule<AdagradOptions> {
@@ -125,7 +135,7 @@ struct AdagradRule : Rule<AdagradOptions> {
     u.setRows("sum", sum, squares);
     u.setRows("", u.member.parameter, u.rowsOf(u.member.parameter) - g / (sqrt(squares) + o.eps) * u.factors[0]);
   }
-  std::vector<std::string> slotNames() const override { return {"sum"}; }
+  std::vector<SlotKind> slotKinds(size_t, const Shape &parameter) const override { return {{"sum", parameter}}; }
 };
 
 struct SparseAdamRule : Rule<SparseAdamOptions> {
@@ -151,7 +161,9 @@ struct SparseAdamRule : Rule<SparseAdamOptions> {
     u.setRows("exp_avg_sq", square, second);
     u.setRows("", u.member.parameter, u.rowsOf(u.member.parameter) - first / (sqrt(second) + o.eps) * u.factors[0]);
   }
-  std::vector<std::string> slotNames() const override { return {"exp_avg", "exp_avg_sq"}; }
+  std::vector<SlotKind> slotKinds(size_t, const Shape &parameter) const override {
+    return {{"exp_avg", parameter}, {"exp_avg_sq", parameter}};
+  }
 };
 
 struct LionRule : Rule<LionOptions> {
@@ -168,14 +180,15 @@ struct LionRule : Rule<LionOptions> {
     Tensor value = o.weight_decay != 0 ? u.value * (1.0 - u.factors[0] * o.weight_decay) : u.value;
     u.set(u.member.parameter, value - direction * u.factors[0]);
   }
-  std::vector<std::string> slotNames() const override { return {"exp_avg"}; }
+  std::vector<SlotKind> slotKinds(size_t, const Shape &parameter) const override { return {{"exp_avg", parameter}}; }
+  bool needsCount() const override { return false; }
 };
 
 } // namespace
 
 #define BURIN_OPTIMIZER(Name, RuleOfIt, Options)                                                                       \
   Name::Name(std::vector<ParamGroup<Options>> groups, Location where)                                                  \
-      : Optimizer(std::make_shared<RuleOfIt>(#Name, groups, inScope(where))) {}                                        \
+      : Optimizer(withParameters(std::make_shared<RuleOfIt>(#Name, groups, inScope(where)), inScope(where))) {}        \
   void Name::add_param_group(ParamGroup<Options> group, Location where) {                                              \
     static_cast<RuleOfIt &>(*state).add(group, inScope(where));                                                        \
   }

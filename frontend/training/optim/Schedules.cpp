@@ -1,6 +1,8 @@
 #include "burin/training/schedules.h"
+#include "burin/graph/control.h"
 #include "burin/training/gradients.h"
 #include "frontend/training/optim/OptimizerState.h"
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -27,8 +29,9 @@ void loadCells(const StateDict &given, const std::vector<std::pair<const char *,
 struct LRScheduler::State {
   std::shared_ptr<Optimizer::State> optimizer;
   LrCurve curve;
-  LrCurve momentum; // may be empty
-  Parameter steps;  // i64[]
+  LrCurve momentum;             // may be empty
+  Parameter steps;              // i64[]
+  std::optional<int64_t> limit; // of the number of steps
 
   void apply(const Location &where) const {
     detail::observe(optimizer->structure);
@@ -42,15 +45,24 @@ struct LRScheduler::State {
 };
 
 LRScheduler::LRScheduler(const Optimizer &optimizer, LrCurve curve, Location where)
-    : state(new State{optimizer.shared(), std::move(curve), {}, scalarCell("epoch", 0, DType::i64, inScope(where))}) {
+    : state(
+          new State{optimizer.shared(), std::move(curve), {}, scalarCell("epoch", 0, DType::i64, inScope(where)), {}}) {
   LocationScope scope(where);
+  if (!state->curve)
+    throw Error(inScope(where), "LRScheduler", "there is no curve: the function is empty");
   state->apply(inScope(where));
 }
 
 void LRScheduler::step(Location where) {
   LocationScope scope(where);
   NoGrad noGrad;
-  state->steps.set(state->steps + 1, where);
+  Tensor next = state->steps + 1;
+  if (state->limit)
+    check(next <= *state->limit,
+          "the schedule has " + std::to_string(*state->limit) +
+              " steps, and all of them have been made; give it the number of steps of the whole training",
+          inScope(where));
+  state->steps.set(next, where);
   state->apply(inScope(where));
 }
 
@@ -65,7 +77,13 @@ const LrCurve &LRScheduler::curve() const { return state->curve; }
 StateDict LRScheduler::state_dict() const { return {{"last_epoch", state->steps.value()}}; }
 void LRScheduler::load_state_dict(const StateDict &given, Location where) {
   LocationScope scope(where);
-  loadCells(given, {{"last_epoch", state->steps}}, inScope(where));
+  const Location place = inScope(where);
+  const double last = given.at("last_epoch", place).to(DType::f64, place).mean({}, false, place).item(place);
+  if (!(last >= 0 && last <= double(state->limit.value_or(std::numeric_limits<int64_t>::max()))))
+    throw Error(place, "load_state_dict",
+                "last_epoch is " + std::to_string(last) + ", but must " +
+                    (state->limit ? "lie in [0, " + std::to_string(*state->limit) + "]" : "not be negative"));
+  loadCells(given, {{"last_epoch", state->steps}}, place);
   state->apply(inScope(where));
 }
 
@@ -76,23 +94,44 @@ static void require(bool isGood, const char *schedule, const char *what, const L
     throw Error(inScope(where), schedule, what);
 }
 
+namespace {
+struct Condition {
+  bool holds;
+  const char *text;
+};
+} // namespace
+
+/// The optimiser. Throws before the schedule changes its learning rate unless all conditions hold.
+static const Optimizer &checked(const Optimizer &optimizer, const char *schedule,
+                                std::initializer_list<Condition> conditions, const Location &where) {
+  for (const Condition &condition : conditions)
+    require(condition.holds, schedule, condition.text, where);
+  return optimizer;
+}
+
 LambdaLR::LambdaLR(const Optimizer &optimizer, std::function<Tensor(const Tensor &)> lr_lambda, Location where)
     : LRScheduler(
-          optimizer, [=](const Tensor &steps, const Tensor &initial) { return initial * lr_lambda(steps); }, where) {}
+          checked(optimizer, "LambdaLR", {{lr_lambda != nullptr, "the function is empty"}}, where),
+          [=](const Tensor &steps, const Tensor &initial) { return initial * lr_lambda(steps); }, where) {}
 
 StepLR::StepLR(const Optimizer &optimizer, int64_t step_size, double gamma, Location where)
     : LRScheduler(
-          optimizer,
+          checked(optimizer, "StepLR",
+                  {{step_size > 0, "step_size must be positive"},
+                   {isAmount(gamma), "gamma must be finite and not negative"}},
+                  where),
           [=](const Tensor &steps, const Tensor &initial) {
             return initial * pow(f64Number(gamma), floor(steps / double(step_size)));
           },
-          where) {
-  require(step_size > 0, "StepLR", "step_size must be positive", where);
-}
+          where) {}
 
 MultiStepLR::MultiStepLR(const Optimizer &optimizer, std::vector<int64_t> milestones, double gamma, Location where)
     : LRScheduler(
-          optimizer,
+          checked(
+              optimizer, "MultiStepLR",
+              {{std::ranges::all_of(milestones, [](int64_t m) { return m >= 0; }), "milestones must not be negative"},
+               {isAmount(gamma), "gamma must be finite and not negative"}},
+              where),
           [=](const Tensor &steps, const Tensor &initial) {
             Tensor passed = f64Number(0);
             for (int64_t milestone : milestones)
@@ -103,12 +142,15 @@ MultiStepLR::MultiStepLR(const Optimizer &optimizer, std::vector<int64_t> milest
 
 ExponentialLR::ExponentialLR(const Optimizer &optimizer, double gamma, Location where)
     : LRScheduler(
-          optimizer, [=](const Tensor &steps, const Tensor &initial) { return initial * pow(f64Number(gamma), steps); },
-          where) {}
+          checked(optimizer, "ExponentialLR", {{isAmount(gamma), "gamma must be finite and not negative"}}, where),
+          [=](const Tensor &steps, const Tensor &initial) { return initial * pow(f64Number(gamma), steps); }, where) {}
 
 ConstantLR::ConstantLR(const Optimizer &optimizer, double factor, int64_t total_iters, Location where)
     : LRScheduler(
-          optimizer,
+          checked(optimizer, "ConstantLR",
+                  {{factor >= 0 && factor <= 1, "factor must lie in [0, 1]"},
+                   {total_iters >= 0, "total_iters must not be negative"}},
+                  where),
           [=](const Tensor &steps, const Tensor &initial) {
             return burin::where(steps < double(total_iters), initial * factor, initial);
           },
@@ -122,17 +164,22 @@ static Tensor partOf(const Tensor &steps, int64_t total) {
 LinearLR::LinearLR(const Optimizer &optimizer, double start_factor, double end_factor, int64_t total_iters,
                    Location where)
     : LRScheduler(
-          optimizer,
+          checked(optimizer, "LinearLR",
+                  {{start_factor > 0 && start_factor <= 1, "start_factor must lie in (0, 1]"},
+                   {end_factor >= 0 && end_factor <= 1, "end_factor must lie in [0, 1]"},
+                   {total_iters > 0, "total_iters must be positive"}},
+                  where),
           [=](const Tensor &steps, const Tensor &initial) {
             return initial * (partOf(steps, total_iters) * (end_factor - start_factor) + start_factor);
           },
-          where) {
-  require(start_factor > 0 && start_factor <= 1, "LinearLR", "start_factor must lie in (0, 1]", where);
-}
+          where) {}
 
 PolynomialLR::PolynomialLR(const Optimizer &optimizer, int64_t total_iters, double power, Location where)
     : LRScheduler(
-          optimizer,
+          checked(optimizer, "PolynomialLR",
+                  {{total_iters > 0, "total_iters must be positive"},
+                   {isAmount(power), "power must be finite and not negative"}},
+                  where),
           [=](const Tensor &steps, const Tensor &initial) {
             return initial * pow(1.0 - partOf(steps, total_iters), power);
           },
@@ -145,13 +192,14 @@ static Tensor alongCosine(const Tensor &part, const Tensor &from, const Tensor &
 
 CosineAnnealingLR::CosineAnnealingLR(const Optimizer &optimizer, int64_t T_max, double eta_min, Location where)
     : LRScheduler(
-          optimizer,
+          checked(
+              optimizer, "CosineAnnealingLR",
+              {{T_max > 0, "T_max must be positive"}, {isAmount(eta_min), "eta_min must be finite and not negative"}},
+              where),
           [=](const Tensor &steps, const Tensor &initial) {
             return alongCosine(steps / double(T_max), initial, f64Number(eta_min));
           },
-          where) {
-  require(T_max > 0, "CosineAnnealingLR", "T_max must be positive", where);
-}
+          where) {}
 
 /// The fraction of the current period that has passed.
 static Tensor partOfPeriod(const Tensor &steps, int64_t first, int64_t growth) {
@@ -167,13 +215,14 @@ static Tensor partOfPeriod(const Tensor &steps, int64_t first, int64_t growth) {
 CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(const Optimizer &optimizer, int64_t T_0, int64_t T_mult,
                                                          double eta_min, Location where)
     : LRScheduler(
-          optimizer,
+          checked(optimizer, "CosineAnnealingWarmRestarts",
+                  {{T_0 > 0 && T_mult >= 1, "T_0 must be positive and T_mult at least 1"},
+                   {isAmount(eta_min), "eta_min must be finite and not negative"}},
+                  where),
           [=](const Tensor &steps, const Tensor &initial) {
             return alongCosine(partOfPeriod(steps, T_0, T_mult), initial, f64Number(eta_min));
           },
-          where) {
-  require(T_0 > 0 && T_mult >= 1, "CosineAnnealingWarmRestarts", "T_0 must be positive and T_mult at least 1", where);
-}
+          where) {}
 
 // ---- one cycle
 
@@ -202,25 +251,37 @@ static std::vector<Phase> phasesOf(const OneCycleOptions &o, int64_t total, doub
   return {{first, low, high}, {2 * o.pct_start * double(total) - 2, high, low}, {end, low, last}};
 }
 
+static const Optimizer &checkedCycle(const Optimizer &optimizer, double max_lr, int64_t total_steps,
+                                     const OneCycleOptions &o, const Location &where) {
+  const auto &groups = optimizer.shared()->groups;
+  const bool haveMomentum = std::ranges::all_of(groups, [](auto &group) { return group.momentum.defined(); });
+  auto isMomentum = [](double m) { return m >= 0 && m < 1; };
+  return checked(
+      optimizer, "OneCycleLR",
+      {{total_steps > 0, "total_steps must be positive"},
+       {isAmount(max_lr), "max_lr must be finite and not negative"},
+       {o.pct_start >= 0 && o.pct_start <= 1, "pct_start must lie in [0, 1]"},
+       {o.anneal_strategy == "cos" || o.anneal_strategy == "linear", "anneal_strategy must be \"cos\" or \"linear\""},
+       {o.div_factor > 0 && o.final_div_factor > 0, "div_factor and final_div_factor must be positive"},
+       {!o.cycle_momentum || haveMomentum, "this optimiser has no momentum to cycle; set cycle_momentum to false"},
+       {!o.cycle_momentum || (isMomentum(o.base_momentum) && isMomentum(o.max_momentum)),
+        "base_momentum and max_momentum must lie in [0, 1)"}},
+      where);
+}
+
 OneCycleLR::OneCycleLR(const Optimizer &optimizer, double max_lr, int64_t total_steps, OneCycleOptions o,
                        Location where)
     : LRScheduler(
-          optimizer,
+          checkedCycle(optimizer, max_lr, total_steps, o, where),
           [=](const Tensor &steps, const Tensor &) {
             const double low = max_lr / o.div_factor;
             return alongPhases(steps, phasesOf(o, total_steps, low, max_lr, low / o.final_div_factor),
                                o.anneal_strategy == "cos");
           },
           where) {
-  require(total_steps > 0, "OneCycleLR", "total_steps must be positive", where);
-  require(o.pct_start >= 0 && o.pct_start <= 1, "OneCycleLR", "pct_start must lie in [0, 1]", where);
-  require(o.anneal_strategy == "cos" || o.anneal_strategy == "linear", "OneCycleLR",
-          "anneal_strategy must be \"cos\" or \"linear\"", where);
+  state->limit = total_steps;
   if (!o.cycle_momentum)
     return;
-  for (const auto &group : state->optimizer->groups)
-    require(group.momentum.defined(), "OneCycleLR",
-            "this optimiser has no momentum to cycle; set cycle_momentum to false", where);
   state->momentum = [=](const Tensor &steps, const Tensor &) {
     auto phases = phasesOf(o, total_steps, o.max_momentum, o.base_momentum, o.max_momentum);
     return alongPhases(steps, phases, o.anneal_strategy == "cos");
@@ -231,18 +292,31 @@ OneCycleLR::OneCycleLR(const Optimizer &optimizer, double max_lr, int64_t total_
 
 // ---- combinations
 
-static std::vector<LrCurve> curvesOf(const std::vector<LRScheduler> &schedulers) {
+std::vector<LrCurve> LRScheduler::curvesOf(const Optimizer &optimizer, const std::vector<LRScheduler> &schedulers,
+                                           const char *kind, const Location &where) {
+  require(!schedulers.empty(), kind, "there are no schedules", where);
   std::vector<LrCurve> curves;
-  for (const LRScheduler &scheduler : schedulers)
+  for (const LRScheduler &scheduler : schedulers) {
+    require(scheduler.state->optimizer == optimizer.shared(), kind, "a schedule is of another optimiser", where);
     curves.push_back(scheduler.curve());
+  }
   return curves;
+}
+
+static bool ascend(const std::vector<int64_t> &milestones) {
+  return std::ranges::is_sorted(milestones) && (milestones.empty() || milestones.front() >= 0);
 }
 
 SequentialLR::SequentialLR(const Optimizer &optimizer, const std::vector<LRScheduler> &schedulers,
                            std::vector<int64_t> milestones, Location where)
     : LRScheduler(
-          optimizer,
-          [curves = curvesOf(schedulers), milestones](const Tensor &steps, const Tensor &initial) {
+          checked(
+              optimizer, "SequentialLR",
+              {{milestones.size() + 1 == schedulers.size(), "there must be one milestone between each two schedules"},
+               {ascend(milestones), "milestones must ascend, and not be negative"}},
+              where),
+          [curves = curvesOf(optimizer, schedulers, "SequentialLR", where), milestones](const Tensor &steps,
+                                                                                        const Tensor &initial) {
             Tensor rate = initial;
             for (size_t i = 0; i < curves.size() && i <= milestones.size(); ++i) {
               const double start = i ? double(milestones[i - 1]) : 0;
@@ -250,16 +324,14 @@ SequentialLR::SequentialLR(const Optimizer &optimizer, const std::vector<LRSched
             }
             return rate;
           },
-          where) {
-  require(!schedulers.empty() && milestones.size() + 1 == schedulers.size(), "SequentialLR",
-          "there must be one milestone between each two schedules", where);
-}
+          where) {}
 
 ChainedScheduler::ChainedScheduler(const Optimizer &optimizer, const std::vector<LRScheduler> &schedulers,
                                    Location where)
     : LRScheduler(
           optimizer,
-          [curves = curvesOf(schedulers)](const Tensor &steps, const Tensor &initial) {
+          [curves = curvesOf(optimizer, schedulers, "ChainedScheduler", where)](const Tensor &steps,
+                                                                                const Tensor &initial) {
             Tensor rate = initial;
             for (const LrCurve &curve : curves)
               rate = rate * curve(steps, f64Number(1));
@@ -284,7 +356,11 @@ ReduceLROnPlateau::ReduceLROnPlateau(const Optimizer &optimizer, PlateauOptions 
   require((options.mode == "min" || options.mode == "max") &&
               (options.threshold_mode == "rel" || options.threshold_mode == "abs"),
           "ReduceLROnPlateau", "mode must be \"min\" or \"max\", threshold_mode \"rel\" or \"abs\"", place);
-  require(options.factor < 1, "ReduceLROnPlateau", "factor must be less than 1", place);
+  require(options.factor >= 0 && options.factor < 1, "ReduceLROnPlateau", "factor must lie in [0, 1)", place);
+  require(options.patience >= 0 && options.cooldown >= 0, "ReduceLROnPlateau",
+          "patience and cooldown must not be negative", place);
+  require(isAmount(options.threshold) && isAmount(options.min_lr) && isAmount(options.eps), "ReduceLROnPlateau",
+          "threshold, min_lr and eps must be finite and not negative", place);
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const double worst = options.mode == "min" ? kInfinity : -kInfinity;
   state.reset(new State{optimizer.shared(), options, scalarCell("best", worst, DType::f64, place),

@@ -248,24 +248,66 @@ private:
 thread_local Clock::time_point firstExample;
 thread_local bool isLoading = false;
 
+/// A jitted training step of LeNet.
+auto trainingStep() {
+  manual_seed(2);
+  auto net = nn::Sequential(nn::Conv2d(1, 6, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(6, 16, 5),
+                            nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(400, 120), nn::ReLU(),
+                            nn::Linear(120, 84), nn::ReLU(), nn::Linear(84, 10));
+  optim::SGD optimizer(net.parameters(), {.lr = 0.01, .momentum = 0.9});
+  return jit([net, optimizer](const Tensor &x, const Tensor &y) mutable {
+    Tensor loss = cross_entropy(net(x), y);
+    loss.backward();
+    optimizer.step();
+    optimizer.zero_grad();
+    return loss.detach();
+  });
+}
+
+/// Steps per second with a loader over those on one resident batch, in alternation: the median of the rounds.
+void keepingUp(Scale scale, data::DatasetRef images) {
+  constexpr int64_t kBatch = 64;
+  const int64_t steps = scale(200, 4), rounds = scale(9, 1);
+  for (int workers : {0, 1}) {
+    auto step = trainingStep();
+    data::DataLoader loader(
+        images,
+        {.batch_size = std::min(kBatch, images->size()), .shuffle = true, .drop_last = true, .workers = workers});
+    auto batch = [&] {
+      std::optional<data::Example> next = loader.next();
+      return next ? *next : *loader.next(); // the first one of the next epoch
+    };
+    const data::Example resident = batch();
+    auto timeOfSteps = [&](auto source) {
+      return timeOf([&] {
+        Tensor loss;
+        for (int64_t i = 0; i < steps; ++i) {
+          const data::Example example = source();
+          loss = step(example[0], example[1]);
+        }
+        loss.item();
+      });
+    };
+    auto onResident = [&] { return resident; };
+    timeOfSteps(onResident);
+    std::vector<double> ratios;
+    for (int64_t i = 0; i < rounds; ++i) {
+      const double without = timeOfSteps(onResident);
+      ratios.push_back(without / timeOfSteps(batch));
+    }
+    std::ranges::sort(ratios);
+    row("keeping up", "ratio", workers, ratios[ratios.size() / 2]);
+  }
+}
+
 void loading(Scale scale) {
   const int64_t batch = scale(64, 8), batches = scale(40, 4);
   manual_seed(1);
   data::DatasetRef images =
       data::tensor_dataset({rand({batch * batches, 1, 28, 28}).wait(), (arange(batch * batches) % 10).wait()});
+  keepingUp(scale, images);
   auto run = [&](int workers, bool trains, Trace *trace) {
-    manual_seed(2);
-    auto net = nn::Sequential(nn::Conv2d(1, 6, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(6, 16, 5),
-                              nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(400, 120), nn::ReLU(),
-                              nn::Linear(120, 84), nn::ReLU(), nn::Linear(84, 10));
-    optim::SGD optimizer(net.parameters(), {.lr = 0.01, .momentum = 0.9});
-    auto step = jit([net, optimizer](const Tensor &x, const Tensor &y) mutable {
-      Tensor loss = cross_entropy(net(x), y);
-      loss.backward();
-      optimizer.step();
-      optimizer.zero_grad();
-      return loss.detach();
-    });
+    auto step = trainingStep();
     data::LoaderOptions options{.batch_size = batch, .shuffle = true, .seed = 3, .workers = workers};
     options.transform = data::compose({data::random_crop(28, {.padding = 4}), data::random_horizontal_flip()});
     if (trace) {

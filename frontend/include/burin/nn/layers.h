@@ -197,6 +197,7 @@ protected:
   InstanceNormNd(const char *kind, size_t dimensions, int64_t features, InstanceNormOptions options,
                  const Location &where);
   size_t dimensions;
+  int64_t features;
 };
 /// x [N, features, length].
 struct BURIN_API InstanceNorm1d : InstanceNormNd {

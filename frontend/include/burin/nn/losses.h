@@ -46,9 +46,9 @@ struct BceOptions {
   std::optional<Tensor> weight = std::nullopt; ///< a factor per element, broadcast to the shape of input
   Reduction reduction = Reduction::Mean;
 };
-/// -(target · log input + (1 - target) · log(1 - input)); input in [0, 1], target of the same shape. Logarithms are
-/// clamped to at least -100 and slopes to at most 1e12, so that 0 and 1 are safe. Source:
-/// torch.nn.functional.binary_cross_entropy.
+/// -(target · log input + (1 - target) · log(1 - input)); input and target of one shape, with elements in [0, 1]:
+/// others make the run fail. Logarithms are clamped to at least -100 and slopes to at most 1e12, so that 0 and 1 are
+/// safe. Source: torch.nn.functional.binary_cross_entropy.
 BURIN_API Tensor binary_cross_entropy(const Tensor &input, const Tensor &target, const BceOptions &options = {},
                                       Location where = Location::current());
 
@@ -109,8 +109,9 @@ struct CtcOptions {
   bool zero_infinity = false; ///< 0 instead of infinity for targets that are too long for their inputs
 };
 /// Connectionist temporal classification: -log of the sum over all alignments of `targets` with the input. log_probs
-/// [T, N, C]; targets [N, S] integers, with any padding; input_lengths [N] and target_lengths [N] integers. Infinite,
-/// with gradient 0, if a target is too long for its input.
+/// [T, N, C]; targets [N, S] integers, with any padding; input_lengths [N] and target_lengths [N] integers, of at most
+/// T and S; others are errors, in a traced function of the run. Infinite, with gradient 0, if a target is too long for
+/// its input.
 /// Source: Graves et al. 2006, torch.nn.functional.ctc_loss.
 BURIN_API Tensor ctc_loss(const Tensor &log_probs, const Tensor &targets, const Tensor &input_lengths,
                           const Tensor &target_lengths, const CtcOptions &options = {},

@@ -131,6 +131,9 @@ public:
   const Location &place() const;
 
   struct State;
+  /// The module whose call ended last on this thread, as "layers.3.linear1, Linear"; empty if the current call is known
+  /// to be of that module's parent, or of none that contains it. For errors in modules without a ModuleScope.
+  static std::string lastCalled();
 
 protected:
   Parameter register_parameter(std::string name, Tensor value, Location where = Location::current());
@@ -148,6 +151,7 @@ private:
   friend class Sequential;
   friend class ModuleScope;
   void adopt(std::string name, const Module &child, const Location &where);
+  static std::string pathOf(std::shared_ptr<const State> at);
   std::string tree() const;
   enum class Kind { Parameters, Buffers, All };
   void collect(const std::string &prefix, Kind kind, std::vector<std::pair<std::string, Parameter>> &into) const;
@@ -156,7 +160,8 @@ private:
 };
 
 /// During its lifetime, calls of this thread belong to `module`, whose path errors, profiles and graphs show. All
-/// layers of burin have one; custom modules that call functions should, too:
+/// layers of burin have one; custom modules that call functions should, too. An error of a call in a module without one
+/// says after which module's call it comes.
 ///
 ///   Tensor operator()(const Tensor &x) {
 ///     nn::ModuleScope scope(*this);
@@ -220,7 +225,12 @@ public:
     modules->push_back(register_module(std::to_string(modules->size()), std::move(module), where));
   }
   size_t size() const { return modules->size(); }
-  const M &operator[](size_t i) const { return modules->at(i); }
+  const M &operator[](size_t i) const {
+    if (i >= size())
+      throw Error(place(), "ModuleList",
+                  "there is no module " + std::to_string(i) + " among " + std::to_string(size()));
+    return (*modules)[i];
+  }
   auto begin() const { return modules->begin(); }
   auto end() const { return modules->end(); }
 

@@ -34,7 +34,7 @@ public:
   explicit Checkpoint(std::string folder, CheckpointOptions options = {}, Location where = Location::current());
 
   /// Starts to write, after the previous write has ended; throws if that one has failed. `metric`: lower is better, for
-  /// keep_best.
+  /// keep_best; NaN is never the best.
   void save(int64_t step, const StateDict &state, std::optional<double> metric = std::nullopt,
             Location where = Location::current());
   /// Waits for the last save; throws if it has failed.
@@ -43,7 +43,7 @@ public:
   std::vector<int64_t> steps() const;
   /// The checkpoint with the highest step; nullopt if there is none.
   std::optional<StateDict> load_latest(int64_t *step = nullptr, Location where = Location::current());
-  /// The checkpoint with the lowest metric; nullopt if none was saved with a metric.
+  /// The checkpoint with the lowest metric; nullopt if none was saved with a metric that is a number.
   std::optional<StateDict> load_best(int64_t *step = nullptr, Location where = Location::current());
 
 private:
@@ -73,7 +73,7 @@ private:
 /// A sum on the device, which is not waited for until the result is read.
 class BURIN_API Mean {
 public:
-  /// Adds the mean of `count` values.
+  /// Adds the mean of `count` values, one element.
   void add(const Tensor &mean, int64_t count = 1, Location where = Location::current());
   /// The mean of all values; NaN without values.
   double value(Location where = Location::current()) const;
@@ -102,7 +102,8 @@ private:
 /// `target` [N]: f32[].
 BURIN_API Tensor accuracy(const Tensor &scores, const Tensor &target, int64_t top_k = 1,
                           Location where = Location::current());
-/// Number of times that class i (row) was predicted as class j (column): i64[classes, classes].
+/// Number of times that class i (row) was predicted as class j (column): i64[classes, classes]. Classes outside of
+/// [0, classes) are an error where the result is read.
 BURIN_API Tensor confusion_matrix(const Tensor &predicted, const Tensor &target, int64_t classes,
                                   Location where = Location::current());
 /// Scores per class from a confusion matrix: f64[classes]. 0 if a class was never predicted, or does not occur.

@@ -103,14 +103,16 @@ public:
   /// the stream ends the epoch.
   DataLoader(IterableDatasetRef dataset, LoaderOptions options = {}, Location where = Location::current());
 
-  /// The next batch; nullopt once after each epoch. Exceptions from loading an example are thrown here, with its index.
+  /// The next batch; nullopt once after each epoch. Exceptions from loading an example are thrown here, with its index
+  /// and the line of the loader.
   std::optional<Example> next(Location where = Location::current());
   /// Batches per epoch. Throws for an IterableDataset, whose size is not known.
   int64_t size(Location where = Location::current()) const;
   int64_t epoch() const;
 
-  /// "epoch" and "batch": the position of the next batch, to resume in another process. An IterableDataset is then read
-  /// from the start of the epoch, and the examples before the position are dropped.
+  /// "epoch" and "batch": the position of the next batch, to resume in another process. A position behind the end of
+  /// the epoch is an error of next(). An IterableDataset is then read from the start of the epoch, and the examples
+  /// before the position are dropped.
   StateDict state_dict() const;
   void load_state_dict(const StateDict &state, Location where = Location::current());
 
@@ -118,19 +120,20 @@ public:
   class Iterator {
   public:
     Iterator() = default;
-    explicit Iterator(DataLoader *loader) : loader(loader) { ++*this; }
+    explicit Iterator(DataLoader *loader, Location where = Location()) : loader(loader), where(where) { ++*this; }
     const Example &operator*() const { return *batch; }
     Iterator &operator++() {
-      batch = loader->next();
+      batch = loader->next(where);
       return *this;
     }
     bool operator==(std::default_sentinel_t) const { return !batch; }
 
   private:
     DataLoader *loader = nullptr;
+    Location where; // of the loop
     std::optional<Example> batch;
   };
-  Iterator begin() { return Iterator(this); }
+  Iterator begin(Location where = Location::current()) { return Iterator(this, where); }
   std::default_sentinel_t end() const { return {}; }
 
   struct State;

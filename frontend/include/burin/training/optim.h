@@ -35,7 +35,8 @@ std::vector<ParamGroup<Options>> decay_matrices_only(const nn::Module &module, O
   return groups;
 }
 
-/// Base of the optimisers.
+/// Base of the optimisers. Options that make no sense, such as a negative learning rate, and an optimiser without
+/// parameters are errors.
 class BURIN_API Optimizer {
 public:
   /// Updates each parameter by its gradient from backward() (Tensor::grad); skips parameters without one.
@@ -52,14 +53,15 @@ public:
   std::vector<Parameter> parameters() const;
   size_t groups() const;
   /// The learning rate of a group: f64[].
-  double lr(size_t group = 0) const;
+  double lr(size_t group = 0, Location where = Location::current()) const;
   void set_lr(double lr, size_t group = 0, Location where = Location::current());
 
   /// Moments, step counts and learning rates by PyTorch's names: "state.0.exp_avg", "state.0.step",
   /// "param_groups.0.lr".
   StateDict state_dict() const;
-  /// Replaces the state; also accepts PyTorch's (see load_pth). Names that this kind of optimiser does not have and
-  /// shapes that differ from the parameters' are errors, and nothing is changed then.
+  /// Replaces the state; also accepts PyTorch's (see load_pth). Names that this kind of optimiser does not have, names
+  /// that are missing, and shapes that differ from the parameters' are errors, and nothing is changed then. A parameter
+  /// without any entry has not been updated yet.
   void load_state_dict(const StateDict &state, Location where = Location::current());
 
   struct State;

@@ -29,6 +29,9 @@ public:
   const LrCurve &curve() const;
 
 protected:
+  /// The curves of schedules of the optimiser; throws in the name of `kind` for others.
+  static std::vector<LrCurve> curvesOf(const Optimizer &optimizer, const std::vector<LRScheduler> &schedulers,
+                                       const char *kind, const Location &where);
   struct State;
   std::shared_ptr<State> state;
 };
@@ -96,8 +99,8 @@ struct OneCycleOptions {
   double div_factor = 25, final_div_factor = 1e4;
   bool three_phase = false;
 };
-/// Rises from max_lr / div_factor to max_lr, then falls far below, in `total_steps` steps in total. Source: Smith and
-/// Topin 2017.
+/// Rises from max_lr / div_factor to max_lr, then falls far below, in `total_steps` steps in total; a further step is
+/// an error, in a compiled function of the run, and changes nothing. Source: Smith and Topin 2017.
 class BURIN_API OneCycleLR : public LRScheduler {
 public:
   OneCycleLR(const Optimizer &optimizer, double max_lr, int64_t total_steps, OneCycleOptions options = {},
