@@ -148,7 +148,8 @@ FailureOr<OwningOpRef<ModuleOp>> emitKernels(MutableArrayRef<UniqueKernels::Entr
     if (failed(reportAt(kernel.op, emit)))
       return failure();
     if (target.isGpu())
-      launched.push_back({kernel.symbol, uint32_t(entry.threads), uint32_t(entry.sizes), uint32_t(entry.sharedBytes)});
+      launched.push_back({kernel.symbol, uint32_t(entry.threads), uint32_t(entry.sizes), uint32_t(entry.sharedBytes),
+                          uint32_t(entry.blocksPerMultiprocessor), std::move(entry.maps)});
   }
   if (target.isGpu())
     defineLibm(*module);
@@ -229,12 +230,15 @@ std::string scheduleText(UniqueKernels &set, const Target &target, ArrayRef<rt::
   for (auto [i, kernel] : llvm::enumerate(set.kernels)) {
     const KernelInterface &interface = kernel.interface;
     out << kernel.symbol << ' ' << interface.family << ' ' << kernel.op.getName().value_or("");
-    if (target.isGpu())
-      out << ": blocks " << interface.gpu.counts.back().str() << " of " << launched[i].threads << " threads, scratch "
-          << interface.gpu.scratchBytes.str() << " bytes\n";
-    else
+    if (target.isGpu()) {
+      out << ": blocks " << interface.gpu.counts.back().str() << " of " << launched[i].threads << " threads, ";
+      if (uint32_t most = launched[i].blocksPerMultiprocessor)
+        out << "at most " << most << " per multiprocessor, ";
+      out << "scratch " << interface.gpu.scratchBytes.str() << " bytes\n";
+    } else {
       out << ": tasks " << interface.cpu.count.str() << ", scratch " << interface.cpu.scratchBytes.str() << " bytes\n"
           << interface.schedule;
+    }
   }
   return text;
 }

@@ -32,6 +32,22 @@ passes::DeviceKind deviceOf(const Target &target) {
   return target.warpgroups ? DeviceKind::Hopper : target.tf32 ? DeviceKind::GpuWithTf32 : DeviceKind::Gpu;
 }
 
+std::vector<rt::TensorMap> mapsOf(const KernelBuilder &k) {
+  std::vector<rt::TensorMap> maps;
+  auto launchSize = [&](const Dim &size) {
+    return size.isStatic() ? rt::LaunchSize{rt::LaunchSize::kNone, size.value()}
+                           : rt::LaunchSize{uint32_t(llvm::find(k.sizes, size) - k.sizes.begin()), 0};
+  };
+  for (const TensorMap &map : k.tensorMaps) {
+    rt::TensorMap &made = maps.emplace_back();
+    made.operand = uint32_t(map.operand), made.line = uint32_t(map.line);
+    llvm::transform(map.sizes, std::back_inserter(made.sizes), launchSize);
+    llvm::transform(map.strides, std::back_inserter(made.strides), launchSize);
+    made.box.assign(map.box.begin(), map.box.end());
+  }
+  return maps;
+}
+
 } // namespace
 
 LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name, const Target &target,
@@ -66,7 +82,7 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
     interface.gpu.counts.push_back(grid.blocks);
     interface.gpu.scratchBytes =
         max(interface.gpu.scratchBytes, grid.scratchOfThread * grid.blocks * Dim(grid.threads));
-    entry = {grid.threads, k.sizes.size(), grid.sharedBytes};
+    entry = {grid.threads, k.sizes.size(), grid.sharedBytes, grid.blocksPerMultiprocessor, mapsOf(k)};
     return success();
   }
   LaunchShape launch = emitter.cpu(emission);

@@ -2,6 +2,7 @@
 #pragma once
 #include "codegen/target/Target.h"
 #include "ir/dialect/Burin.h"
+#include "runtime/format/Artifact.h"
 #include "llvm/ADT/SmallVector.h"
 
 namespace burin::codegen {
@@ -27,6 +28,8 @@ struct GpuEntry {
   int64_t threads = 0;     // per block
   size_t sizes = 0;        // number of leading sizes that it takes
   int64_t sharedBytes = 0; // see GpuLaunch
+  int64_t blocksPerMultiprocessor = 0;
+  std::vector<rt::TensorMap> maps = {};
 };
 
 /// Emits `name` for a kernel op into `module` (llvm, scf, arith, math and vector ops). `interface` carries what other

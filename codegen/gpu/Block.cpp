@@ -41,6 +41,12 @@ Value shuffled(KernelBuilder &k, Value v, llvm::StringRef how, Value lane) {
 } // namespace
 
 Value threadIndex(KernelBuilder &k) { return k.special("tid.x"); }
+Value blockCount(KernelBuilder &k) { return k.special("nctaid.x"); }
+
+void warpBarrier(KernelBuilder &k) {
+  LLVM::CallIntrinsicOp::create(k.b, k.loc, k.b.getStringAttr("llvm.nvvm.bar.warp.sync"),
+                                ValueRange{word(k, kWholeWarp)});
+}
 
 void barrier(KernelBuilder &k) {
   LLVM::CallIntrinsicOp::create(k.b, k.loc, k.b.getStringAttr("llvm.nvvm.barrier.cta.sync.aligned.all"),

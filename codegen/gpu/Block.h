@@ -8,6 +8,10 @@ inline constexpr int64_t kWarp = 32;
 
 /// Index of this thread in its block.
 Value threadIndex(KernelBuilder &);
+/// Number of blocks of the launch.
+Value blockCount(KernelBuilder &);
+/// Barrier of all threads of the warp; makes their earlier writes visible to each other.
+void warpBarrier(KernelBuilder &);
 /// Barrier of all threads of the block; makes their earlier writes visible to each other.
 void barrier(KernelBuilder &);
 /// The scalar of the thread `distance` lanes higher in the warp; at the end of the warp the thread's own.

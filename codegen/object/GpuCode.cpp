@@ -40,6 +40,14 @@ void limitShifts(llvm::Module &module) {
   }
 }
 
+/// Tensor maps are read where the host has put them: parameters that kernels do not write.
+void keepMapsInPlace(llvm::Module &module) {
+  for (llvm::Function &f : module)
+    for (llvm::Argument &argument : f.args())
+      if (f.getCallingConv() == llvm::CallingConv::PTX_Kernel && argument.hasByValAttr())
+        argument.addAttr(llvm::Attribute::get(module.getContext(), "nvvm.grid_constant"));
+}
+
 } // namespace
 
 std::unique_ptr<llvm::Module> optimizedGpuLLVM(ModuleOp module, const Target &target, llvm::LLVMContext &context,
@@ -54,7 +62,7 @@ std::unique_ptr<llvm::Module> optimizedGpuLLVM(ModuleOp module, const Target &ta
   if (!code)
     error = std::string("LLVM has no code generator for ") + target.name;
   else
-    limitShifts(*code);
+    limitShifts(*code), keepMapsInPlace(*code);
   return code;
 }
 

@@ -8,7 +8,7 @@
 
 namespace burin::rt {
 
-inline constexpr uint32_t kArtifactVersion = 10;
+inline constexpr uint32_t kArtifactVersion = 12;
 
 /// A size as an expression, evaluated at run time: a postfix program over 64-bit integers.
 struct Expr {
@@ -181,13 +181,35 @@ struct Plan {
   size_t callerOutputs() const { return outputs.size() - stateOutputs.size(); }
 };
 
-/// A kernel on a GPU: `entry(operand pointers…, sizes…, scratch, error)`, with the first sizes of the step. `error`
+/// A size that the host needs for a launch: one of the sizes that the kernel takes, or a number.
+struct LaunchSize {
+  static constexpr uint32_t kNone = UINT32_MAX;
+  uint32_t index = kNone;
+  int64_t value = 0;
+};
+
+/// An operand of a kernel as bulk copies see it (CUtensorMap): a tensor of 16-bit elements, innermost dimension first,
+/// of which a copy moves a box. Elements outside of the tensor are zeros.
+struct TensorMap {
+  static constexpr size_t kMostRank = 5;
+  uint32_t operand = 0;
+  uint32_t line = 0; // bytes of a row of the box, within which pieces of 16 bytes are permuted: 64 or 128
+  std::vector<LaunchSize> sizes;
+  std::vector<LaunchSize> strides; // bytes; of all dimensions but the innermost
+  std::vector<uint32_t> box;
+};
+
+/// A kernel on a GPU: `entry(operand pointers…, sizes…, maps…, scratch, error)`, with the first sizes of the step. Maps
+/// are of 128 bytes each. `error`
 /// points to an i64, which becomes the minimum of its value and of the result that a CPU kernel would return.
 struct GpuKernel {
   std::string entry;
   uint32_t threads = 0; // per block
   uint32_t sizes = 0;
   uint32_t sharedBytes = 0; // of shared memory per block, beside what the code itself reserves
+  // 0: all blocks of the step are launched. Else at most so many per multiprocessor; they share the work of all.
+  uint32_t blocksPerMultiprocessor = 0;
+  std::vector<TensorMap> maps;
 };
 
 /// Code for one target. CPU: a position-independent ELF image that imports only the math functions listed in the
@@ -255,7 +277,11 @@ template <class IO> void fields(IO &io, Plan &x) {
   io(x.name, x.isPrivate, x.exprs, x.symbols, x.checks, x.inputs, x.outputs, x.stateInputs, x.stateOutputs, x.buffers,
      x.steps, x.hostCalls, x.parts, x.loops);
 }
-template <class IO> void fields(IO &io, GpuKernel &x) { io(x.entry, x.threads, x.sizes, x.sharedBytes); }
+template <class IO> void fields(IO &io, LaunchSize &x) { io(x.index, x.value); }
+template <class IO> void fields(IO &io, TensorMap &x) { io(x.operand, x.line, x.sizes, x.strides, x.box); }
+template <class IO> void fields(IO &io, GpuKernel &x) {
+  io(x.entry, x.threads, x.sizes, x.sharedBytes, x.blocksPerMultiprocessor, x.maps);
+}
 template <class IO> void fields(IO &io, Code &x) { io(x.target, x.entries, x.gpuKernels, x.offset, x.bytes); }
 template <class IO> void fields(IO &io, Artifact &x) {
   io(x.producer, x.locations, x.constants, x.states, x.kernels, x.plans, x.codes, x.metadata);

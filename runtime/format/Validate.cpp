@@ -269,9 +269,15 @@ private:
   }
 
   bool takesSizes(const Step &s) {
-    for (const Code &c : a.codes)
-      if (c.isForGpu() && c.gpuKernels[s.kernel].sizes > s.sizes.size())
+    for (const Code &c : a.codes) {
+      if (!c.isForGpu())
+        continue;
+      const GpuKernel &kernel = c.gpuKernels[s.kernel];
+      if (kernel.sizes > s.sizes.size())
         return fail(text("passes ", s.sizes.size(), " sizes to kernel ", s.kernel, " for ", c.target));
+      if (std::ranges::any_of(kernel.maps, [&](const TensorMap &map) { return map.operand >= s.operands.size(); }))
+        return fail(text("lacks an operand that kernel ", s.kernel, " for ", c.target, " has a map of"));
+    }
     return true;
   }
 
@@ -402,13 +408,27 @@ private:
            fail("its initial value is not there");
   }
   bool kernel(const Kernel &k) { return k.location < a.locations.size() || fail(text("no location ", k.location)); }
+  static bool isKnown(const TensorMap &map, const GpuKernel &k) {
+    constexpr uint32_t kMostInBox = 256;
+    const size_t rank = map.sizes.size();
+    auto isSize = [&](const LaunchSize &n) { return n.index == LaunchSize::kNone || n.index < k.sizes; };
+    auto fits = [](uint32_t n) { return n > 0 && n <= kMostInBox; };
+    return rank >= 1 && rank <= TensorMap::kMostRank && map.strides.size() + 1 == rank && map.box.size() == rank &&
+           (map.line == 64 || map.line == 128) && std::ranges::all_of(map.sizes, isSize) &&
+           std::ranges::all_of(map.strides, isSize) && std::ranges::all_of(map.box, fits);
+  }
   bool code(const Code &c) {
     constexpr uint32_t kMostSharedBytes = 227 << 10; // of a block, on compute capability 9.0
+    constexpr uint32_t kMostBlocks = 32;             // of a multiprocessor
     for (const GpuKernel &k : c.gpuKernels)
       if (k.threads < 1 || k.threads > 1024)
         return fail(text(c.target, ": ", k.entry, " has blocks of ", k.threads, " threads"));
       else if (k.sharedBytes > kMostSharedBytes)
         return fail(text(c.target, ": ", k.entry, " wants ", k.sharedBytes, " bytes of shared memory"));
+      else if (k.blocksPerMultiprocessor > kMostBlocks)
+        return fail(text(c.target, ": ", k.entry, " wants ", k.blocksPerMultiprocessor, " blocks per multiprocessor"));
+      else if (!std::ranges::all_of(k.maps, [&](const TensorMap &map) { return isKnown(map, k); }))
+        return fail(text(c.target, ": ", k.entry, " has a tensor map that is not known"));
     const size_t count = c.isForGpu() ? c.gpuKernels.size() : c.entries.size();
     return count == a.kernels.size() ||
            fail(text(c.target, " has ", count, " entry points for ", a.kernels.size(), " kernels"));

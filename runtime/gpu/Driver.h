@@ -90,7 +90,10 @@ inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
   F(graphAddNode, "cuGraphAddNode_v2",                                                                                 \
     (GraphNode *, Graph, const GraphNode *dependencies, const void *edges, size_t count, NodeParameters *))            \
   F(conditionCreate, "cuGraphConditionalHandleCreate",                                                                 \
-    (Condition *, Graph, Context, unsigned value, unsigned flags))
+    (Condition *, Graph, Context, unsigned value, unsigned flags))                                                     \
+  F(tensorMapEncode, "cuTensorMapEncodeTiled",                                                                         \
+    (void *map, int type, uint32_t rank, DevicePointer, const uint64_t *sizes, const uint64_t *strides,                \
+     const uint32_t *box, const uint32_t *steps, int interleaving, int swizzle, int promotion, int fill))
 // clang-format on
 
 /// CUgraphNodeParams of a conditional node.

@@ -164,8 +164,11 @@ void Gpu::launch(const Launch &launch, const std::string &location) {
     return;
   const GpuKernel &info = loaded->code().gpuKernels[launch.kernel];
   const std::string &kernelName = program->artifact().kernels[launch.kernel].name;
-  if (launch.blocks > INT32_MAX) {
-    failure = {ErrorCode::InvalidArgument, text("cannot run: ", kernelName, " would need ", launch.blocks,
+  int64_t blocks = launch.blocks;
+  if (info.blocksPerMultiprocessor)
+    blocks = std::min(blocks, int64_t(info.blocksPerMultiprocessor) * target->info().multiprocessors);
+  if (blocks > INT32_MAX) {
+    failure = {ErrorCode::InvalidArgument, text("cannot run: ", kernelName, " would need ", blocks,
                                                 " blocks, a GPU launches 2147483647\n  at ", location)};
     return;
   }
@@ -174,6 +177,13 @@ void Gpu::launch(const Launch &launch, const std::string &location) {
     arguments.push_back(static_cast<void *>(const_cast<void **>(&operand)));
   for (uint32_t i = 0; i < info.sizes; ++i)
     arguments.push_back(const_cast<int64_t *>(launch.sizes + i));
+  maps.resize(info.maps.size());
+  for (size_t i = 0; i < maps.size(); ++i) {
+    const TensorMap &map = info.maps[i];
+    if (!keep(encodeMap(*target, map, launch.operands[map.operand], launch.sizes, maps[i])))
+      return;
+    arguments.push_back(&maps[i]);
+  }
   void *scratch = launch.scratch;
   const bool reports = launch.errorSlot != kNoErrors;
   void *error = static_cast<int64_t *>(mailbox) + (reports ? launch.errorSlot : 0);
@@ -181,8 +191,8 @@ void Gpu::launch(const Launch &launch, const std::string &location) {
   hasErrors |= reports;
   ++enqueued;
   Range range(!Range::isUsed() ? "" : location.empty() ? kernelName : text(kernelName, " at ", location));
-  Result result = driver()->launchKernel(loaded->function(launch.kernel), unsigned(launch.blocks), 1, 1, info.threads,
-                                         1, 1, info.sharedBytes, current, arguments.data(), nullptr);
+  Result result = driver()->launchKernel(loaded->function(launch.kernel), unsigned(blocks), 1, 1, info.threads, 1, 1,
+                                         info.sharedBytes, current, arguments.data(), nullptr);
   if (result == kSuccess && isChecking && !capturing)
     result = driver()->streamSynchronize(current);
   if (result != kSuccess)

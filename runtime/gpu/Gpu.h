@@ -1,6 +1,7 @@
 // A GPU as used by one session: code and weights of an artifact, and streams. Not thread-safe.
 #pragma once
 #include "runtime/gpu/LoadedCode.h"
+#include "runtime/gpu/TensorMaps.h"
 #include <array>
 #include <memory>
 #include <span>
@@ -195,6 +196,7 @@ private:
   bool hasErrors = false, isChecking = false, capturing = false;
   uint64_t allocations = 0;
   std::vector<void *> arguments;
+  std::vector<EncodedMap> maps;
   Status failure;
 
   const Device &driver() const { return *target; }

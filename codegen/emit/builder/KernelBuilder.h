@@ -50,6 +50,14 @@ struct Memory {
   bool streamed = false;
 };
 
+/// An operand as bulk copies see it, see rt::TensorMap.
+struct TensorMap {
+  int64_t operand;
+  int64_t line;                    // bytes
+  SmallVector<Dim> sizes, strides; // elements; bytes
+  SmallVector<int64_t> box;        // elements
+};
+
 /// Launch parameters of a GPU kernel.
 struct GpuLaunch {
   Dim blocks;
@@ -61,6 +69,9 @@ struct GpuLaunch {
   int64_t sharedBytes = 0; // size of sharedPool()
   /// Blocks that a multiprocessor must have room for; 0: the assembler decides, which may spill registers.
   int64_t leastBlocks = 0;
+  /// Not 0: no more than so many blocks per multiprocessor are launched, and each also does the work of the blocks that
+  /// follow at a distance of blockCount(). Results must not depend on their number.
+  int64_t blocksPerMultiprocessor = 0;
 };
 
 /// Builds one kernel: `i64 name(ptr operands, ptr sizes, ptr scratch, i64 lo, i64 hi)`, which runs the tasks [lo, hi)
@@ -90,6 +101,13 @@ public:
   SmallVector<mlir::Operation *> checks;
 
   Value operandPointer(int64_t i) { return operands[i]; }
+  /// The operand with this pointer, or -1.
+  int64_t operandOf(Value pointer) const {
+    return llvm::is_contained(operands, pointer) ? llvm::find(operands, pointer) - operands.begin() : -1;
+  }
+  /// A parameter of a GPU kernel that describes an operand to bulk copies. Returns its address.
+  Value addTensorMap(TensorMap);
+  std::vector<TensorMap> tensorMaps;
   /// Whether two operands may use the same memory: a result in the buffer of an input.
   bool sharesMemory() const { return isMemoryShared; }
   /// Records an error of the op `check` at `position` for each lane in which `isBad` (i1 or a vector of i1) is true.

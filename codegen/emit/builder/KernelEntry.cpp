@@ -70,6 +70,28 @@ void KernelBuilder::addSize(const Dim &size) {
     sizes.push_back(size);
 }
 
+Value KernelBuilder::addTensorMap(TensorMap map) {
+  for (const Dim &size : llvm::concat<const Dim>(map.sizes, map.strides))
+    addSize(size);
+  tensorMaps.push_back(std::move(map));
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  (void)function.insertArgument(function.getNumArguments(), pointer, DictionaryAttr(), loc);
+  return function.getArguments().back();
+}
+
+/// For the emulator of the tests: the operand, bytes of a line, the rank, sizes, strides, and the box. "s2" is the
+/// third of the sizes that the kernel takes.
+static std::string textOf(const TensorMap &map, ArrayRef<Dim> sizes) {
+  std::string text =
+      std::to_string(map.operand) + " " + std::to_string(map.line) + " " + std::to_string(map.sizes.size());
+  for (const Dim &size : llvm::concat<const Dim>(map.sizes, map.strides))
+    text += size.isStatic() ? " " + std::to_string(size.value())
+                            : " s" + std::to_string(llvm::find(sizes, size) - sizes.begin());
+  for (int64_t size : map.box)
+    text += " " + std::to_string(size);
+  return text;
+}
+
 // Sizes are parameters, but the body reads them from an array; inlining removes the array.
 void KernelBuilder::finishGpu(const GpuLaunch &launch) {
   if (launch.tasksOfThreads)
@@ -79,14 +101,26 @@ void KernelBuilder::finishGpu(const GpuLaunch &launch) {
   Type i64 = b.getI64Type();
   SmallVector<Type> types(operandCount, pointer);
   types.append(sizes.size(), i64);
-  types.append({pointer, pointer});
+  types.append(tensorMaps.size() + 2, pointer); // maps, scratch, error
   beginEntry(LLVM::LLVMVoidType::get(b.getContext()), types);
   entry.setCConv(LLVM::CConv::PTX_Kernel);
-  SmallVector<Attribute> attributes{b.getStrArrayAttr({"nvvm.reqntid", std::to_string(launch.threads)})};
+  // Direct branches: of a switch over parts of an epilogue, whose threads all go the same way.
+  SmallVector<Attribute> attributes{b.getStrArrayAttr({"nvvm.reqntid", std::to_string(launch.threads)}),
+                                    b.getStrArrayAttr({"no-jump-tables", "true"})};
   if (launch.leastBlocks)
     attributes.push_back(b.getStrArrayAttr({"nvvm.minctasm", std::to_string(launch.leastBlocks)}));
   if (launch.sharedBytes) // for the emulator of the tests
     attributes.push_back(b.getStrArrayAttr({"burin-shared-bytes", std::to_string(launch.sharedBytes)}));
+  if (launch.blocksPerMultiprocessor)
+    attributes.push_back(b.getStringAttr("burin-persistent"));
+  const auto firstMap = unsigned(operandCount + int64_t(sizes.size()));
+  constexpr int64_t kMapBytes = 128, kMapAlignment = 64;
+  for (auto [i, map] : llvm::enumerate(tensorMaps)) {
+    entry.setArgAttr(firstMap + unsigned(i), LLVM::LLVMDialect::getByValAttrName(),
+                     TypeAttr::get(LLVM::LLVMArrayType::get(b.getI8Type(), kMapBytes)));
+    entry.setArgAttr(firstMap + unsigned(i), LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(kMapAlignment));
+    attributes.push_back(b.getStrArrayAttr({"burin-tensor-map-" + std::to_string(i), textOf(map, sizes)}));
+  }
   entry.setPassthroughAttr(b.getArrayAttr(attributes));
   for (int64_t i = 0; i < operandCount; ++i)
     if (Attribute noAlias = function.getArgAttr(i, LLVM::LLVMDialect::getNoAliasAttrName()))
@@ -103,6 +137,7 @@ void KernelBuilder::finishGpu(const GpuLaunch &launch) {
   } else {
     Value block = special("ctaid.x");
     arguments.append({block, arith::AddIOp::create(b, loc, block, number(1))});
+    llvm::append_range(arguments, entry.getArguments().slice(firstMap, tensorMaps.size()));
     callBodyOnGpu(arguments);
   }
   LLVM::ReturnOp::create(b, loc, ValueRange());

@@ -67,8 +67,27 @@ Value PhaseBarriers::at(KernelBuilder &k, Value barrier) const {
   return k.elementPointer({pointer, DType::i64, {}}, barrier);
 }
 
-void PhaseBarriers::init(KernelBuilder &k, int64_t barrier, int64_t arrivals) const {
-  call(k, "llvm.nvvm.mbarrier.init.shared", {at(k, k.constant(barrier)), word(k, int32_t(arrivals))});
+void PhaseBarriers::init(KernelBuilder &k, int64_t barrier, Value arrivals) const {
+  Value count = arith::TruncIOp::create(k.b, k.loc, k.b.getI32Type(), arrivals);
+  call(k, "llvm.nvvm.mbarrier.init.shared", {at(k, k.constant(barrier)), count});
+}
+
+void PhaseBarriers::arriveExpecting(KernelBuilder &k, Value barrier, int64_t bytes) const {
+  call(k, "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta", k.b.getI64Type(),
+       {at(k, barrier), word(k, int32_t(bytes))});
+}
+
+void PhaseBarriers::copyBox(KernelBuilder &k, Value barrier, Value to, Value map, ArrayRef<Value> coordinates) const {
+  constexpr unsigned kClusterSpace = 7; // shared memory of the blocks of a cluster; this block is one of its own
+  auto cluster = LLVM::LLVMPointerType::get(k.b.getContext(), kClusterSpace);
+  auto flag = [&](bool on) -> Value { return arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(on)); };
+  SmallVector<Value> operands{LLVM::AddrSpaceCastOp::create(k.b, k.loc, cluster, to), at(k, barrier), map};
+  for (Value x : coordinates)
+    operands.push_back(arith::TruncIOp::create(k.b, k.loc, k.b.getI32Type(), x));
+  Value noMask = arith::ConstantIntOp::create(k.b, k.loc, k.b.getI16Type(), 0);
+  // Neither multicast nor a cache policy; one block per copy.
+  operands.append({noMask, k.constant(0), flag(false), flag(false), word(k, 0)});
+  call(k, "llvm.nvvm.cp.async.bulk.tensor.g2s.tile." + std::to_string(coordinates.size()) + "d", operands);
 }
 
 void PhaseBarriers::arrive(KernelBuilder &k, Value barrier) const {
@@ -97,7 +116,7 @@ SliceBarriers SliceBarriers::at(KernelBuilder &k, Value pointer, int64_t stages)
   return {{pointer}, {second}, stages};
 }
 
-void SliceBarriers::init(KernelBuilder &k, int64_t writing, int64_t reading) const {
+void SliceBarriers::init(KernelBuilder &k, Value writing, int64_t reading) const {
   for (int64_t stage = 0; stage < stages; ++stage) {
     isThere.init(k, stage, writing);
     isRead.init(k, stage, reading);
@@ -120,13 +139,20 @@ void SliceBarriers::waitUntilFree(KernelBuilder &k, Value slice) const {
   isRead.wait(k, stageOf(k, slice), parityOf(k, slice, 1));
 }
 
-Value matrixDescriptor(KernelBuilder &k, Value pointer, int64_t panelBytes, int64_t groupBytes) {
-  // Bits 0-13: address, 16-29: panels, 32-45: groups, all of them in units of 16 bytes; 62-63: 2 for rows of 64 bytes.
+// Eight rows of 128 bytes fill the 32 banks eight times, so each row has an order of its own.
+Value SwizzledRows::pieceAt(KernelBuilder &k, Value row, Value piece) {
+  Value place = arith::XOrIOp::create(k.b, k.loc, piece, k.rem(row, k.constant(kPieces)));
+  return k.add(k.mul(row, k.constant(kRow)), k.mul(place, k.constant(kPiece)));
+}
+
+Value matrixDescriptor(KernelBuilder &k, Value pointer, int64_t panelBytes, int64_t groupBytes, int64_t lineBytes) {
+  // Bits 0-13: address, 16-29: panels, 32-45: groups, all of them in units of 16 bytes; 62-63: 1 for lines of 128
+  // bytes, 2 for those of 64.
   constexpr int64_t kAddresses = (1 << 18) - 1, kUnit = 16;
-  constexpr uint64_t kRowsOf64 = uint64_t(2) << 62;
+  const uint64_t order = uint64_t(lineBytes == 64 ? 2 : 1) << 62;
   Value address = LLVM::PtrToIntOp::create(k.b, k.loc, k.b.getI64Type(), pointer);
   Value start = k.div(arith::AndIOp::create(k.b, k.loc, address, k.constant(kAddresses)), k.constant(kUnit));
-  Value rest = k.constant(int64_t(kRowsOf64 | uint64_t(groupBytes / kUnit) << 32 | uint64_t(panelBytes / kUnit) << 16));
+  Value rest = k.constant(int64_t(order | uint64_t(groupBytes / kUnit) << 32 | uint64_t(panelBytes / kUnit) << 16));
   return arith::OrIOp::create(k.b, k.loc, start, rest);
 }
 

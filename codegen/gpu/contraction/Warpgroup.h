@@ -14,8 +14,14 @@ struct PhaseBarriers {
   static constexpr int64_t kBytes = 8;
 
   /// By one thread, before a barrier of the block.
-  void init(KernelBuilder &, int64_t barrier, int64_t arrivals) const;
+  void init(KernelBuilder &, int64_t barrier, Value arrivals) const;
+  void init(KernelBuilder &k, int64_t barrier, int64_t arrivals) const { init(k, barrier, k.constant(arrivals)); }
   void arrive(KernelBuilder &, Value barrier) const;
+  /// Arrives; the phase also lasts until bulk copies have brought so many further bytes.
+  void arriveExpecting(KernelBuilder &, Value barrier, int64_t bytes) const;
+  /// Starts a bulk copy by a tensor map (TMA): of the box at these coordinates (i64) to shared memory, from a multiple
+  /// of 1024 bytes on. The barrier counts its bytes when they are there.
+  void copyBox(KernelBuilder &, Value barrier, Value to, Value map, ArrayRef<Value> coordinates) const;
   /// This thread arrives when all asynchronous copies have that it has started so far.
   void arriveWithCopies(KernelBuilder &, Value barrier) const;
   /// Waits for the end of the current phase if it has this parity (i32); of the other parity the last one has ended.
@@ -33,7 +39,8 @@ struct SliceBarriers {
   static int64_t bytes(int64_t stages) { return 2 * stages * PhaseBarriers::kBytes; }
   static SliceBarriers at(KernelBuilder &, Value pointer, int64_t stages);
   /// By one thread, before a barrier of the block. Counts of the arrivals per slice.
-  void init(KernelBuilder &, int64_t writing, int64_t reading) const;
+  void init(KernelBuilder &, Value writing, int64_t reading) const;
+  void init(KernelBuilder &k, int64_t writing, int64_t reading) const { init(k, k.constant(writing), reading); }
   Value stageOf(KernelBuilder &, Value slice) const;
   /// Waits until the slice has been written.
   void waitUntilThere(KernelBuilder &, Value slice) const;
@@ -44,10 +51,19 @@ private:
   Value parityOf(KernelBuilder &, Value slice, int64_t phasesLater) const;
 };
 
-/// What wgmma knows a matrix in shared memory by, an i64: rows of 64 bytes in the order of SwizzledTile. Eight rows are
-/// a group; `groupBytes` lie between one and the next, `panelBytes` between the columns of 64 bytes and the next ones.
-/// The address is a multiple of 512. It can be moved on by adding sixteenths of bytes.
-Value matrixDescriptor(KernelBuilder &, Value pointer, int64_t panelBytes, int64_t groupBytes);
+/// A tile in shared memory: rows of 128 bytes, in pieces of 16, which are permuted within their row: the 128-byte
+/// swizzle of wgmma and of bulk copies.
+struct SwizzledRows {
+  static constexpr int64_t kRow = 64, kPiece = 8, kPieces = kRow / kPiece; // elements of 16 bits
+  /// Position of the first element of a piece.
+  static Value pieceAt(KernelBuilder &, Value row, Value piece);
+};
+
+/// What wgmma knows a matrix in shared memory by, an i64: lines of 64 bytes in the order of SwizzledTile, or of 128 in
+/// that of SwizzledRows. Eight lines are a group; `groupBytes` lie between one and the next, `panelBytes` between the
+/// columns of a line and the next ones. The address is a multiple of eight lines. It can be moved on by adding
+/// sixteenths of bytes.
+Value matrixDescriptor(KernelBuilder &, Value pointer, int64_t panelBytes, int64_t groupBytes, int64_t lineBytes = 64);
 
 /// What the rows of the right side in shared memory are.
 enum class RightRows { Steps, Columns };

@@ -1,13 +1,19 @@
-// Matrix products of 16-bit floats by wgmma, with specialised warps: a block computes one tile of the result. One
-// warpgroup, the producer, copies slices of both sides to shared memory; two consumers multiply them. A slice is kSlice
-// steps of the sum: all rows of the tile's left side, all columns of its right side. There is room for kStages slices;
-// an mbarrier per stage says when a slice has arrived, another one when it has been read.
+// Matrix products of 16-bit floats by wgmma, with specialised warps. One warpgroup, the producer, copies slices of both
+// sides to shared memory; two consumers multiply them. A slice is kSlice steps of the sum: all rows of a tile's left
+// side, all columns of its right side. There is room for kStages slices; an mbarrier per stage says when a slice has
+// arrived, another one when it has been read.
 //
-// Layout of shared memory. The unit is a line: kLine elements of one row of the left side, or of one step of the right
-// side, in the swizzle of SwizzledTile, which consists of kPieces pieces of kPiece elements, the width of one copy. A
-// row of a left slice is kHalves lines, which are not adjacent: the lines of all rows for the first half of the steps
-// come before those for the second. The right side is packed in panels of kLine columns, so a slice has one line per
-// panel and step.
+// Blocks are persistent: there are as many as run at the same time, and each computes one tile of the result after the
+// other. Slices of all its tiles are one sequence, so the producer copies those of the next tile while the consumers
+// compute the epilogue.
+//
+// Layout of shared memory. A row of a left slice has 128 bytes, in the order of SwizzledRows. The right side is packed
+// in panels of kLine columns, so a slice has one line of 64 bytes per panel and step, in the order of SwizzledTile.
+//
+// Plain products with static channels that are a multiple of 16 bytes are copied by TMA: one thread starts two copies
+// per slice, of a box of the left operand and of one of all panels, by tensor maps that the host encodes for each
+// launch. Others are copied by all threads of the producer, 16 bytes at a time (cp.async): convolutions with windows,
+// and channels of unknown number. Operands that are not aligned to 16 bytes are copied one element at a time.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/Results.h"
@@ -30,10 +36,15 @@ constexpr int64_t kRows = passes::kWarpgroupTileRows; // of the tile
 constexpr int64_t kGroupRows = kRows / kMultiplying;  // of a consumer
 constexpr int64_t kThreads = (kMultiplying + 1) * kWarpgroup;
 constexpr int64_t kLine = SwizzledTile::kRow, kPiece = SwizzledTile::kPiece, kPieces = SwizzledTile::kPieces;
-constexpr int64_t kHalves = kSlice / kLine; // lines of a row of a left slice
-constexpr int64_t kLineBytes = 2 * kLine;
-constexpr int64_t kUnit = 16;  // bytes: matrix descriptors count addresses in units of 16
-constexpr int64_t kSkewed = 8; // padding of a row of sums, in elements: rows then begin in different banks
+constexpr int64_t kLeftPieces = SwizzledRows::kPieces;            // of a row of a left slice
+constexpr int64_t kLineBytes = 2 * kLine, kRowBytes = 2 * kSlice; // of the right side; of the left side
+constexpr int64_t kUnit = 16; // bytes: matrix descriptors count addresses in units of 16
+// Each warp of a consumer stages so many columns of its rows at once for the epilogue. Rows are padded, so that they
+// begin in different banks.
+constexpr int64_t kWarpRows = 16, kStagedColumns = 32, kPitch = kStagedColumns + 8;
+constexpr int64_t kStagedBytes = kWarpRows * kPitch * int64_t(sizeof(float)); // of a warp
+// Registers of a thread of either kind: 504 for one of each warpgroup, as many as there are.
+constexpr int64_t kOfMultiplying = 208, kOfCopying = 88;
 
 class WarpgroupContraction : ContractionSides {
 public:
@@ -41,43 +52,63 @@ public:
                        ArrayRef<Value> results)
       : ContractionSides(e, op), e(e), p(e, a), body(body), results(results), dtype(dtypeOf(op.getLhs())),
         tileColumns(passes::warpgroupTileColumns(op)), panels(tileColumns / panelWidth), pool(sharedPool(k)),
-        leftTile{pool, dtype}, rightTile{inPool(leftBytes()), dtype},
-        barriers(SliceBarriers::at(k, inPool(leftBytes() + rightBytes()), kStages)) {}
+        leftTile(pool), rightTile{inPool(leftBytes()), dtype},
+        barriers(SliceBarriers::at(k, inPool(leftBytes() + rightBytes()), kStages)), rowTiles(ceildiv(rows, kRows)),
+        columnTiles(ceildiv(columns, tileColumns)) {}
 
   GpuLaunch emit() {
-    Dim rowTiles = ceildiv(rows, kRows), columnTiles = ceildiv(columns, tileColumns);
-    placeTile(rowTiles, columnTiles);
     thread = threadIndex(k), lane = k.rem(thread, k.constant(kWarp));
     member = k.rem(thread, k.constant(kWarpgroup));
     group = shuffleFirst(k, k.div(thread, k.constant(kWarpgroup))); // shuffled: uniform in a warp for LLVM
     slices = k.dim(ceildiv(depth, kSlice));
     canCopy = copiesPieces(kPiece);
-    k.when(k.compare(arith::CmpIPredicate::eq, thread, k.constant(0)),
-           [&] { barriers.init(k, kWarpgroup, kMultiplying * kWarpgroup / kWarp); });
+    addMaps();
+    // By maps one thread arrives per slice, for all bytes.
+    Value writing = k.constant(kWarpgroup);
+    if (usesMaps())
+      writing = arith::SelectOp::create(k.b, k.loc, canCopy, k.constant(1), writing);
+    k.when(k.compare(arith::CmpIPredicate::eq, thread, k.constant(0)), [&] {
+      barriers.init(k, writing, kMultiplying * kWarpgroup / kWarp);
+      if (usesMaps())
+        showToProducts(k); // and to bulk copies
+    });
     barrier(k);
     Value multiplies = isBelow(group, k.constant(kMultiplying));
-    k.unless(multiplies, [&] { fillAll(); });
-    Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(0));
-    SmallVector<Value> zeros(size_t(tileColumns / 2), zero);
-    SmallVector<Value> sums = k.when(multiplies, zeros, [&] { return multiplyAll(zeros); });
-    barrier(k); // all slices have been read: sums take their place
-    k.when(multiplies, [&] { stage(sums); });
-    barrier(k);
-    finish();
-    const int64_t stages = leftBytes() + rightBytes() + SliceBarriers::bytes(kStages);
+    k.unless(multiplies, [&] {
+      leaveRegisters(k, kOfCopying);
+      fillAll();
+    });
+    k.when(multiplies, [&] {
+      takeRegisters(k, kOfMultiplying);
+      prepareToFinish();
+      eachTile([&](Value before) { finish(multiplyAll(before)); });
+    });
+    if (canCopy && !usesMaps())
+      barrier(k); // no thread ends before its copies
     return {.blocks = batches * rowTiles * columnTiles,
             .threads = kThreads,
-            .sharedBytes = std::max(stages, kRows * pitch() * int64_t(sizeof(float)))};
+            .sharedBytes = stagedAt() + kMultiplying * kWarpgroup / kWarp * kStagedBytes,
+            .blocksPerMultiprocessor = 1};
   }
 
 private:
-  /// Sets the tile of this block. Tiles are ordered in groups of kGrouped rows of tiles, column by column within a
+  /// Calls `body` for each tile of this block, with the number of slices of its earlier tiles.
+  void eachTile(llvm::function_ref<void(Value before)> body) {
+    k.loop(k.lo, k.dim(batches * rowTiles * columnTiles), blockCount(k), k.constant(0),
+           [&](Value tile, ValueRange carried) -> SmallVector<Value> {
+             placeTile(tile);
+             body(carried[0]);
+             return {k.add(carried[0], slices)};
+           });
+  }
+
+  /// Sets rows and columns of a tile. Tiles are ordered in groups of kGrouped rows of tiles, column by column within a
   /// group (the "grouped ordering" of Triton's matrix product): blocks that run at the same time then share rows and
   /// columns, which stay in the L2 cache.
-  void placeTile(const Dim &rowTiles, const Dim &columnTiles) {
+  void placeTile(Value tileOfAll) {
     constexpr int64_t kGrouped = 8; // rows of tiles
-    Value all = k.dim(rowTiles * columnTiles), tile = op.getBatch() ? k.rem(k.lo, all) : k.lo;
-    batch = op.getBatch() ? k.div(k.lo, all) : k.constant(0);
+    Value all = k.dim(rowTiles * columnTiles), tile = op.getBatch() ? k.rem(tileOfAll, all) : tileOfAll;
+    batch = op.getBatch() ? k.div(tileOfAll, all) : k.constant(0);
     Value inGroup = k.dim(columnTiles * Dim(kGrouped));
     Value above = k.mul(k.div(tile, inGroup), k.constant(kGrouped)), place = k.rem(tile, inGroup);
     Value height = k.minimum(k.constant(kGrouped), k.sub(k.dim(rowTiles), above));
@@ -85,58 +116,128 @@ private:
     firstColumn = k.mul(k.div(place, height), k.constant(tileColumns));
   }
 
-  static int64_t leftBytes() { return kStages * kRows * kHalves * kLineBytes; }
+  static int64_t leftBytes() { return kStages * kRows * kRowBytes; }
   int64_t rightBytes() const { return kStages * panels * kSlice * kLineBytes; }
-  int64_t pitch() const { return tileColumns + kSkewed; }
+  int64_t stagedAt() const { return leftBytes() + rightBytes() + SliceBarriers::bytes(kStages); }
+  Memory leftMemory() const { return {leftTile, dtype, {}}; }
   Value inPool(int64_t bytes) { return k.elementPointer({pool, DType::i8, {}}, k.constant(bytes)); }
 
   // ---- the producer
 
+  bool usesMaps() const { return bool(leftMap); }
+
+  /// Describes both operands to bulk copies if rows of the left one, all channels of a position, follow each other at
+  /// one distance, and if that and the channels are multiples of 16 bytes.
+  void addMaps() {
+    const size_t first = size_t(op.getBatch()), last = first + spatial - 1;
+    const Dim channels = lhsShape.back(), rowStride = left.strides[last];
+    const int64_t lhs = k.operandOf(left.memory.pointer), rhsOperand = k.operandOf(rhs.pointer);
+    auto isOne = [](int64_t n) { return n == 1; };
+    auto isStep = [](const Dim &stride) { return isMultipleOf(stride, kPiece) && stride != Dim(0); };
+    bool isPlain = canCopy && channels.isStatic() && lhs >= 0 && rhsOperand >= 0 && isStep(rowStride) && !isCut &&
+                   llvm::all_of(op.getKernel(), isOne) && llvm::all_of(op.getStrides(), isOne);
+    for (size_t d = first; d < last; ++d)
+      isPlain &= left.strides[d] == left.strides[d + 1] * lhsShape[d + 1];
+    if (!isPlain || (first && !isStep(left.strides[first - 1])))
+      return;
+    const Dim two = 2; // bytes
+    TensorMap map{lhs, kRowBytes, {channels, rows}, {rowStride * two}, {kSlice, kRows}};
+    if (first) {
+      map.sizes.push_back(batches), map.strides.push_back(left.strides[first - 1] * two);
+      map.box.push_back(1);
+    }
+    leftMap = k.addTensorMap(std::move(map));
+    rightMap = k.addTensorMap({rhsOperand,
+                               kLineBytes,
+                               {Dim(kLine), depth, batches * ceildiv(columns, kLine)},
+                               {Dim(kLineBytes), depth * Dim(kLineBytes)},
+                               {kLine, kSlice, panels}});
+  }
+
+  /// Calls `fill(stage, from)` for each slice of the tile, from that step of the sum on, when its stage is free.
+  void eachSlice(Value before, llvm::function_ref<void(Value stage, Value from)> fill) {
+    k.loop(k.constant(0), slices, k.constant(1), [&](Value sliceOfTile) {
+      Value slice = k.add(before, sliceOfTile);
+      barriers.waitUntilFree(k, slice);
+      fill(barriers.stageOf(k, slice), k.mul(sliceOfTile, k.constant(kSlice)));
+    });
+  }
+
   void fillAll() {
+    if (!canCopy)
+      return eachTile(
+          [&](Value before) { eachSlice(before, [&](Value stage, Value from) { fillOneByOne(stage, from); }); });
+    if (!usesMaps())
+      return eachTile([&](Value before) { copyPieces(before); });
+    Value isFirst = k.compare(arith::CmpIPredicate::eq, member, k.constant(0));
+    k.when(both(canCopy, isFirst), [&] {
+      eachTile([&](Value before) { eachSlice(before, [&](Value stage, Value from) { copyBoxes(stage, from); }); });
+    });
+    k.unless(canCopy, [&] {
+      eachTile([&](Value before) { eachSlice(before, [&](Value stage, Value from) { fillOneByOne(stage, from); }); });
+    });
+  }
+
+  void copyBoxes(Value stage, Value from) {
+    const int64_t leftOfStage = kRows * kRowBytes, rightOfStage = panels * kSlice * kLineBytes;
+    auto placeOf = [&](Value side, int64_t bytes) {
+      return k.elementPointer({side, DType::i8, {}}, k.mul(stage, k.constant(bytes)));
+    };
+    SmallVector<Value> place{from, firstRow};
+    if (op.getBatch())
+      place.push_back(batch);
+    Value panel = k.add(k.mul(batch, k.dim(ceildiv(columns, kLine))), k.div(firstColumn, k.constant(kLine)));
+    barriers.isThere.arriveExpecting(k, stage, leftOfStage + rightOfStage);
+    barriers.isThere.copyBox(k, stage, placeOf(leftTile, leftOfStage), leftMap, place);
+    barriers.isThere.copyBox(k, stage, placeOf(rightTile.pointer, rightOfStage), rightMap,
+                             {k.constant(0), from, panel});
+  }
+
+  void copyPieces(Value before) {
     SmallVector<Row> copiedRows;
-    constexpr int64_t kAtOnce = kWarpgroup / (kHalves * kPieces); // rows
+    constexpr int64_t kAtOnce = kWarpgroup / kLeftPieces; // rows
     for (int64_t row = 0; row < kRows; row += kAtOnce)
       copiedRows.push_back(leftRow(batch, k.add(firstRow, rowOf(row))));
-    k.loop(k.constant(0), slices, k.constant(1), [&](Value slice) {
-      Value stage = barriers.stageOf(k, slice), from = k.mul(slice, k.constant(kSlice));
-      barriers.waitUntilFree(k, slice);
-      auto oneByOne = [&] {
-        fillLeft(stage, from), fillRight(stage, from);
-        barriers.isThere.arrive(k, stage);
-      };
-      if (!canCopy)
-        return oneByOne();
+    eachSlice(before, [&](Value stage, Value from) {
       k.when(canCopy, [&] {
         copyLeft(stage, from, copiedRows), copyRight(stage, from);
         barriers.isThere.arriveWithCopies(k, stage);
       });
-      k.unless(canCopy, oneByOne);
+      k.unless(canCopy, [&] { fillOneByOne(stage, from); });
     });
   }
 
-  /// The row of the tile of which this thread copies a piece, when the warpgroup copies the rows from `from` on.
-  Value rowOf(int64_t from) { return k.add(k.div(member, k.constant(kHalves * kPieces)), k.constant(from)); }
-  /// Indices of lines in shared memory. Left: [stage, half, row]; right: [stage, panel, step], where `line` is the
-  /// index within the stage.
-  Value leftLine(Value stage, Value half, Value row) {
-    return k.add(k.mul(k.add(k.mul(stage, k.constant(kHalves)), half), k.constant(kRows)), row);
+  void fillOneByOne(Value stage, Value from) {
+    fillLeft(stage, from), fillRight(stage, from);
+    showToProducts(k);
+    barriers.isThere.arrive(k, stage);
   }
-  Value rightLine(Value stage, Value line) { return k.add(k.mul(stage, k.constant(panels * kSlice)), line); }
 
-  void copy(const SwizzledTile &tile, Value line, Value piece, const Memory &source, Value position, Value exists) {
-    Value to = k.elementPointer(tile.memory(), SwizzledTile::pieceAt(k, line, piece));
+  /// The row of the tile of which this thread copies a piece, when the warpgroup copies the rows from `from` on.
+  Value rowOf(int64_t from) { return k.add(k.div(member, k.constant(kLeftPieces)), k.constant(from)); }
+  /// Positions in shared memory of pieces of a stage. Left: [stage, row]; right: [stage, panel, step], where `line` is
+  /// the index within the stage.
+  Value leftPiece(Value stage, Value row, Value piece) {
+    return SwizzledRows::pieceAt(k, k.add(k.mul(stage, k.constant(kRows)), row), piece);
+  }
+  Value rightPiece(Value stage, Value line, Value piece) {
+    return SwizzledTile::pieceAt(k, k.add(k.mul(stage, k.constant(panels * kSlice)), line), piece);
+  }
+
+  void copy(const Memory &tile, Value place, const Memory &source, Value position, Value exists) {
     Value at = arith::SelectOp::create(k.b, k.loc, exists, position, k.constant(0));
-    copyAsync(k, to, k.elementPointer(source, at), exists);
+    copyAsync(k, k.elementPointer(tile, place), k.elementPointer(source, at), exists);
+  }
+  void store(const Memory &tile, Value piece, Value at, Value element) {
+    k.store(tile, {k.add(piece, k.rem(at, k.constant(kPiece)))}, element, 1, {});
   }
 
   void copyLeft(Value stage, Value from, ArrayRef<Row> copiedRows) {
-    Value place = k.rem(member, k.constant(kHalves * kPieces)), piece = k.rem(place, k.constant(kPieces));
-    Value step = k.add(from, k.mul(place, k.constant(kPiece)));
+    Value piece = k.rem(member, k.constant(kLeftPieces)), step = k.add(from, k.mul(piece, k.constant(kPiece)));
     for (auto [i, row] : llvm::enumerate(copiedRows)) {
       auto [position, exists] = leftPosition(row, step);
-      Value line =
-          leftLine(stage, k.div(place, k.constant(kPieces)), rowOf(int64_t(i) * kRows / int64_t(copiedRows.size())));
-      copy(leftTile, line, piece, left.memory, position, exists);
+      Value own = rowOf(int64_t(i) * kRows / int64_t(copiedRows.size()));
+      copy(leftMemory(), leftPiece(stage, own, piece), left.memory, position, exists);
     }
   }
 
@@ -146,7 +247,7 @@ private:
     for (int64_t line = 0; line < panels * kSlice; line += kAtOnce) {
       Value own = k.add(k.div(member, k.constant(kPieces)), k.constant(line % kSlice));
       auto [position, exists] = rightPosition(line / kSlice, k.add(from, own));
-      copy(rightTile, rightLine(stage, k.add(own, k.constant(line / kSlice * kSlice))), piece, rhs,
+      copy(rightTile.memory(), rightPiece(stage, k.add(own, k.constant(line / kSlice * kSlice)), piece), rhs,
            k.add(position, channel), exists);
     }
   }
@@ -157,17 +258,12 @@ private:
     return {panelPosition(batch, column, step), both(isBelow(step, k.dim(depth)), isBelow(column, k.dim(columns)))};
   }
 
-  void store(const SwizzledTile &tile, Value line, Value at, Value element) {
-    Value piece = SwizzledTile::pieceAt(k, line, k.div(at, k.constant(kPiece)));
-    k.store(tile.memory(), {k.add(piece, k.rem(at, k.constant(kPiece)))}, element, 1, {});
-  }
-
   void fillLeft(Value stage, Value from) {
     k.loop(member, k.constant(kRows * kSlice), k.constant(kWarpgroup), [&](Value i) {
       Value row = k.div(i, k.constant(kSlice)), at = k.rem(i, k.constant(kSlice));
       auto [position, exists] = leftPosition(leftRow(batch, k.add(firstRow, row)), k.add(from, at));
-      Value line = leftLine(stage, k.div(at, k.constant(kLine)), row);
-      store(leftTile, line, k.rem(at, k.constant(kLine)), k.load(left.memory, {position}, 1, exists));
+      store(leftMemory(), leftPiece(stage, row, k.div(at, k.constant(kPiece))), at,
+            k.load(left.memory, {position}, 1, exists));
     });
   }
 
@@ -176,81 +272,111 @@ private:
       k.loop(member, k.constant(kSlice * kLine), k.constant(kWarpgroup), [&](Value i) {
         Value own = k.div(i, k.constant(kLine)), at = k.rem(i, k.constant(kLine));
         auto [position, exists] = rightPosition(panel, k.add(from, own));
-        store(rightTile, rightLine(stage, k.add(own, k.constant(panel * kSlice))), at,
+        Value line = k.add(own, k.constant(panel * kSlice));
+        store(rightTile.memory(), rightPiece(stage, line, k.div(at, k.constant(kPiece))), at,
               k.load(rhs, {k.add(position, at)}, 1, exists));
       });
   }
 
   // ---- the consumers
 
-  SmallVector<Value> multiplyAll(ArrayRef<Value> zeros) {
-    constexpr int64_t kGroupBytes = 8 * kLineBytes, kLeftStage = kHalves * kRows * kLineBytes / kUnit;
+  SmallVector<Value> multiplyAll(Value before) {
+    constexpr int64_t kGroup = 8, kLeftStage = kRows * kRowBytes / kUnit; // lines
     const int64_t rightStage = panels * kSlice * kLineBytes / kUnit;
-    Value ownRows = k.mul(group, k.constant(kGroupRows * kLineBytes / kUnit));
-    Value left = k.add(matrixDescriptor(k, leftTile.pointer, kUnit, kGroupBytes), ownRows);
-    Value right = matrixDescriptor(k, rightTile.pointer, kSlice * kLineBytes, kGroupBytes);
-    SmallVector<Value> sums = k.loop(k.constant(0), slices, k.constant(1), zeros, [&](Value slice, ValueRange carried) {
-      Value stage = barriers.stageOf(k, slice);
+    Value ownRows = k.mul(group, k.constant(kGroupRows * kRowBytes / kUnit));
+    Value left = k.add(matrixDescriptor(k, leftTile, kUnit, kGroup * kRowBytes, kRowBytes), ownRows);
+    Value right = matrixDescriptor(k, rightTile.pointer, kSlice * kLineBytes, kGroup * kLineBytes);
+    Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(0));
+    SmallVector<Value> zeros(size_t(tileColumns / 2), zero);
+    auto oneSlice = [&](Value sliceOfTile, ValueRange carried) {
+      Value slice = k.add(before, sliceOfTile), stage = barriers.stageOf(k, slice);
       barriers.waitUntilThere(k, slice);
-      showToProducts(k);
+      if (canCopy && !usesMaps()) // pieces become complete when nobody is there to show them
+        showToProducts(k);
       beginProducts(k);
       Value leftOfStage = k.add(left, k.mul(stage, k.constant(kLeftStage)));
       Value rightOfStage = k.add(right, k.mul(stage, k.constant(rightStage)));
       SmallVector<Value> sums(carried);
       for (int64_t step = 0; step < kSlice; step += kSteps) {
-        int64_t half = step / kLine * kRows * kLineBytes, inHalf = step % kLine * 2;
-        sums = multiplyMatrices(k, dtype, k.add(leftOfStage, k.constant((half + inHalf) / kUnit)),
+        sums = multiplyMatrices(k, dtype, k.add(leftOfStage, k.constant(2 * step / kUnit)),
                                 k.add(rightOfStage, k.constant(step * kLineBytes / kUnit)), RightRows::Steps, sums);
       }
       commitProducts(k);
       waitForProducts(k, 1); // the slice before has been read
-      Value isFirst = k.compare(arith::CmpIPredicate::eq, lane, k.constant(0));
-      k.when(both(isFirst, isBelow(k.constant(0), slice)),
-             [&] { barriers.isRead.arrive(k, barriers.stageOf(k, k.sub(slice, k.constant(1)))); });
+      release(isBelow(k.constant(0), sliceOfTile), k.sub(slice, k.constant(1)));
       return sums;
-    });
-    return finishProducts(k, sums);
+    };
+    SmallVector<Value> sums =
+        finishProducts(k, k.loop(k.constant(0), slices, k.constant(1), zeros,
+                                 [&](Value slice, ValueRange carried) { return oneSlice(slice, carried); }));
+    release(isBelow(k.constant(0), slices), k.sub(k.add(before, slices), k.constant(1)));
+    return sums;
   }
 
-  // ---- all
+  /// One lane of each warp says that a slice has been read, if it exists.
+  void release(Value exists, Value slice) {
+    Value isFirst = k.compare(arith::CmpIPredicate::eq, lane, k.constant(0));
+    k.when(both(isFirst, exists), [&] { barriers.isRead.arrive(k, barriers.stageOf(k, slice)); });
+  }
 
-  /// Writes the accumulators to shared memory, row by row. Of every eight columns a lane has two adjacent elements of a
+  // ---- the epilogue. Each warp has 16 rows, and memory of its own for the sums of a few columns.
+
+  void prepareToFinish() {
+    warp = shuffleFirst(k, k.div(thread, k.constant(kWarp)));
+    staged = {
+        k.elementPointer({inPool(stagedAt()), DType::i8, {}}, k.mul(warp, k.constant(kStagedBytes))), DType::f32, {}};
+    lanes = columns.isStatic() && columns.value() % kPiece == 0 ? kPiece : 1;
+    areAligned = lanes > 1 ? operandsAligned(e, body, results) : Value();
+  }
+
+  void finish(ArrayRef<Value> sums) {
+    constexpr int64_t kSums = kWarpRows * kStagedColumns / kWarp; // of a thread
+    Value left = k.sub(k.dim(columns), firstColumn);
+    Value parts = k.minimum(k.constant(tileColumns / kStagedColumns),
+                            k.div(k.add(left, k.constant(kStagedColumns - 1)), k.constant(kStagedColumns)));
+    k.loop(k.constant(0), parts, k.constant(1), [&](Value part) {
+      for (int64_t i = 0; i < tileColumns / kStagedColumns; ++i)
+        k.when(k.compare(arith::CmpIPredicate::eq, part, k.constant(i)),
+               [&] { stage(sums.slice(size_t(i * kSums), size_t(kSums))); });
+      warpBarrier(k);
+      Value column = k.add(firstColumn, k.mul(part, k.constant(kStagedColumns)));
+      if (areAligned) {
+        k.when(areAligned, [&] {
+          assumeOperandsAligned(e, body, results);
+          finishPart(column, lanes);
+        });
+        k.unless(areAligned, [&] { finishPart(column, 1); });
+      } else {
+        finishPart(column, 1);
+      }
+      warpBarrier(k); // the sums have been read
+    });
+  }
+
+  /// Writes sums of the warp to shared memory, row by row. Of every eight columns a lane has two adjacent elements of a
   /// row, and two of the row that is 8 rows further (the layout of wgmma's D registers in the PTX ISA).
   void stage(ArrayRef<Value> sums) {
-    Value warp = k.div(thread, k.constant(kWarp));
-    Value row = k.add(k.mul(warp, k.constant(kGroupRows / (kWarpgroup / kWarp))), k.div(lane, k.constant(4)));
-    Value first = k.add(k.mul(row, k.constant(pitch())), k.mul(k.rem(lane, k.constant(4)), k.constant(2)));
+    Value first =
+        k.add(k.mul(k.div(lane, k.constant(4)), k.constant(kPitch)), k.mul(k.rem(lane, k.constant(4)), k.constant(2)));
     for (size_t i = 0; i < sums.size(); i += 2) {
-      int64_t columns = int64_t(i / 4 * 8), further = int64_t(i / 2 % 2 * 8) * pitch();
+      int64_t columns = int64_t(i / 4 * 8), further = int64_t(i / 2 % 2 * 8) * kPitch;
       Value pair = vector::FromElementsOp::create(k.b, k.loc, VectorType::get({2}, k.b.getF32Type()),
                                                   ValueRange{sums[i], sums[i + 1]});
-      LLVM::StoreOp::create(k.b, k.loc, pair,
-                            k.elementPointer({pool, DType::f32, {}}, k.add(first, k.constant(columns + further))),
+      LLVM::StoreOp::create(k.b, k.loc, pair, k.elementPointer(staged, k.add(first, k.constant(columns + further))),
                             /*alignment=*/2 * sizeof(float));
     }
   }
 
-  void finish() {
-    const int64_t lanes = columns.isStatic() && columns.value() % kPiece == 0 ? kPiece : 1;
-    Value areAligned = lanes > 1 ? operandsAligned(e, body, results) : Value();
-    if (!areAligned)
-      return finishTile(1);
-    k.when(areAligned, [&] {
-      assumeOperandsAligned(e, body, results);
-      finishTile(lanes);
-    });
-    k.unless(areAligned, [&] { finishTile(1); });
-  }
-
-  void finishTile(int64_t lanes) {
-    const int64_t pieces = tileColumns / lanes;
-    k.loop(thread, k.constant(kRows * pieces), k.constant(kThreads), [&](Value i) {
-      Value line = k.div(i, k.constant(pieces)), at = k.mul(k.rem(i, k.constant(pieces)), k.constant(lanes));
-      Value row = k.add(firstRow, line), column = k.add(firstColumn, at);
+  /// The staged columns, from that one on; `width` adjacent ones per thread at once.
+  void finishPart(Value first, int64_t width) {
+    const int64_t pieces = kStagedColumns / width;
+    Value firstOfWarp = k.add(firstRow, k.mul(warp, k.constant(kWarpRows)));
+    k.loop(lane, k.constant(kWarpRows * pieces), k.constant(kWarp), [&](Value i) {
+      Value line = k.div(i, k.constant(pieces)), at = k.mul(k.rem(i, k.constant(pieces)), k.constant(width));
+      Value row = k.add(firstOfWarp, line), column = k.add(first, at);
       k.when(both(isBelow(row, k.dim(rows)), isBelow(column, k.dim(columns))), [&] {
-        Value place = k.add(k.mul(line, k.constant(pitch())), at);
-        Value sum = k.load({pool, DType::f32, {}}, {place, 1}, lanes, {});
-        k.width = lanes;
+        Value sum = k.load(staged, {k.add(k.mul(line, k.constant(kPitch)), at), 1}, width, {});
+        k.width = width;
         p.finish(op.getResult(), placeOf(batch, row, column), castLanes(k.b, k.loc, sum, DType::f32, type), body,
                  results);
         k.width = 1;
@@ -264,10 +390,16 @@ private:
   ArrayRef<Value> results;
   DType dtype; // of both sides
   int64_t tileColumns, panels;
-  Value pool;
-  SwizzledTile leftTile, rightTile;
+  Value pool, leftTile;
+  SwizzledTile rightTile;
   SliceBarriers barriers;
-  Value firstRow, firstColumn, batch, thread, lane, member, group, slices, canCopy;
+  Dim rowTiles, columnTiles;
+  Value thread, lane, warp, member, group, slices, canCopy;
+  Value leftMap, rightMap;            // tensor maps, or null
+  Value firstRow, firstColumn, batch; // of the tile
+  Memory staged{};                    // of the warp
+  int64_t lanes = 1;                  // of loads and stores of the epilogue, if operands are aligned
+  Value areAligned;
 };
 
 } // namespace

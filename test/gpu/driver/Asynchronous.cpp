@@ -37,11 +37,11 @@ void Order::acquire(int thread, const Known &other) {
   known[size_t(thread)].seen[size_t(thread)] = own;
 }
 
-void Order::meet() {
+void Order::meet(size_t first, size_t count) {
   Known all;
-  for (const Known &one : known)
-    join(all, one);
-  for (size_t i = 0; i < known.size(); ++i) {
+  for (size_t i = first; i < first + count; ++i)
+    join(all, known[i]);
+  for (size_t i = first; i < first + count; ++i) {
     known[i] = all;
     ++known[i].seen[i];
   }
@@ -73,12 +73,14 @@ void Asynchronous::finish() {
   const size_t all = registers.size() * registersOf(int(registers.size()));
   if (std::accumulate(registers.begin(), registers.end(), size_t(0)) > all)
     host.report(0, registersSite, "warpgroups take more registers than others have left");
+  for (const Arrival &a : arrivals)
+    host.report(a.thread, a.site, "a block ends before a bulk copy has arrived");
 }
 
 void Asynchronous::init(int thread, uintptr_t barrier, uint32_t count, int site) {
   if (barrier % 8 || count == 0 || barriers.count(barrier))
     return host.report(thread, site, "a barrier that is not aligned, that nobody arrives at, or that is there already");
-  barriers[barrier] = {count, count, 0, thread, order.count(thread), {}, {}};
+  barriers[barrier] = {count, count, 0, 0, thread, order.count(thread), {}, {}};
 }
 
 Asynchronous::Barrier *Asynchronous::find(int thread, uintptr_t barrier, int site) {
@@ -91,9 +93,27 @@ Asynchronous::Barrier *Asynchronous::find(int thread, uintptr_t barrier, int sit
   return &found->second;
 }
 
-void Asynchronous::arrived(Barrier &b, const Order::Known &known) {
+void Asynchronous::arrived(int thread, Barrier &b, const Order::Known &known, int site) {
+  if (b.missing == 0)
+    return host.report(thread, site, "more threads arrive at a barrier than were announced");
   Order::join(b.arriving, known);
-  if (--b.missing)
+  --b.missing;
+  endPhase(thread, b, site);
+}
+
+void Asynchronous::brought(const Arrival &a) {
+  Barrier &b = barriers[a.barrier];
+  Order::join(b.arriving, a.known);
+  b.bytes -= a.bulkBytes;
+  endPhase(a.thread, b, a.site);
+}
+
+void Asynchronous::endPhase(int thread, Barrier &b, int site) {
+  if (b.missing)
+    return;
+  if (b.bytes < 0)
+    host.report(thread, site, "bulk copies bring more bytes than a barrier expects");
+  if (b.bytes)
     return;
   b.arrived = std::exchange(b.arriving, {});
   b.missing = b.arrivals;
@@ -102,7 +122,24 @@ void Asynchronous::arrived(Barrier &b, const Order::Known &known) {
 
 void Asynchronous::arrive(int thread, uintptr_t barrier, int site) {
   if (Barrier *b = find(thread, barrier, site))
-    arrived(*b, order.release(thread));
+    arrived(thread, *b, order.release(thread), site);
+}
+
+void Asynchronous::arriveExpecting(int thread, uintptr_t barrier, uint32_t bytes, int site) {
+  if (Barrier *b = find(thread, barrier, site)) {
+    b->bytes += bytes;
+    arrived(thread, *b, order.release(thread), site);
+  }
+}
+
+void Asynchronous::copyBulk(int thread, uintptr_t barrier, uint32_t bytes, std::function<void()> land, int site) {
+  const Barrier *b = find(thread, barrier, site);
+  if (!b)
+    return;
+  if (!order.shows(thread, b->thread, b->count))
+    host.report(thread, site, "a bulk copy to a barrier whose initialisation is not shown to it");
+  const uint32_t count = order.count(thread);
+  arrivals.push_back({thread, barrier, count, order.release(thread), std::move(land), bytes, site});
 }
 
 bool Asynchronous::hasEnded(int thread, uintptr_t barrier, uint32_t parity) {
@@ -118,7 +155,7 @@ void Asynchronous::arriveLater(int thread, uintptr_t barrier, std::function<void
   if (!find(thread, barrier, site))
     return;
   const uint32_t count = order.count(thread);
-  arrivals.push_back({thread, barrier, count, order.release(thread), std::move(land)});
+  arrivals.push_back({thread, barrier, count, order.release(thread), std::move(land), 0, site});
 }
 
 bool Asynchronous::deliver() {
@@ -135,16 +172,19 @@ bool Asynchronous::deliver() {
   }
   arrivals = std::move(later);
   for (Arrival &a : now) {
-    landingCount = a.count;
+    landingCount = a.count, landingKnown = &a.known, isLandingBulk = a.bulkBytes != 0;
     a.land();
-    landingCount = 0;
-    arrived(barriers[a.barrier], a.known);
+    landingCount = 0, landingKnown = nullptr, isLandingBulk = false;
+    if (a.bulkBytes)
+      brought(a);
+    else
+      arrived(a.thread, barriers[a.barrier], a.known, a.site);
   }
   return true;
 }
 
 bool Asynchronous::isOnItsWay(int thread) const {
-  return std::ranges::any_of(arrivals, [&](const Arrival &a) { return a.thread == thread; });
+  return std::ranges::any_of(arrivals, [&](const Arrival &a) { return a.thread == thread && !a.bulkBytes; });
 }
 
 bool Asynchronous::touches(uintptr_t address, size_t bytes) const {
@@ -168,7 +208,8 @@ void Asynchronous::check(int thread, const Product &p, int site) {
       return "read of shared memory that the block has not written, by a product";
     if (!order.sees(thread, int(write.thread) - 1, write.count))
       return "race of a product with a write to shared memory";
-    return order.shows(thread, int(write.thread) - 1, write.count) ? "" : "a write that is not shown to a product";
+    const bool isShown = write.isBulk || order.shows(thread, int(write.thread) - 1, write.count);
+    return isShown ? "" : "a write that is not shown to a product";
   };
   std::string wrong;
   for (int line = 0; line < kRows && wrong.empty() && !p.isLeftInRegisters; ++line)

@@ -32,8 +32,9 @@ public:
   Known release(int thread);
   void acquire(int thread, const Known &);
   void show(int thread) { known[size_t(thread)].shown = known[size_t(thread)].seen; }
-  /// All threads wait for each other.
-  void meet();
+  /// All threads wait for each other, or `count` of them.
+  void meet() { meet(0, known.size()); }
+  void meet(size_t first, size_t count);
   static void join(Known &to, const Known &from);
 
 private:
@@ -57,6 +58,8 @@ public:
   // ---- barriers, by their addresses
   void init(int thread, uintptr_t barrier, uint32_t arrivals, int site);
   void arrive(int thread, uintptr_t barrier, int site);
+  /// Arrives; the phase also lasts until bulk copies have brought so many further bytes.
+  void arriveExpecting(int thread, uintptr_t barrier, uint32_t bytes, int site);
   /// Whether the phase of this parity has ended; then the thread sees what those who have arrived have done.
   bool hasEnded(int thread, uintptr_t barrier, uint32_t parity);
   /// Before it waits: whether there is such a barrier.
@@ -65,10 +68,19 @@ public:
   /// go on, and brings those of one barrier.
   void arriveLater(int thread, uintptr_t barrier, std::function<void()> land, int site);
   bool deliver();
-  /// Whether a copy that the thread has started has not arrived.
+  /// A bulk copy of so many bytes, which the barrier counts when `land` has brought them: also as late as it may be.
+  void copyBulk(int thread, uintptr_t barrier, uint32_t bytes, std::function<void()> land, int site);
+  /// Set while bulk copies land.
+  bool isLandingBulk = false;
+  /// Whether a copy of 16 bytes that the thread has started has not arrived.
   bool isOnItsWay(int thread) const;
   /// Set while copies land: the count of the thread when it has started them.
   uint32_t landingCount = 0;
+  /// Whether what a thread does comes behind an earlier access. A copy that lands does if its start did.
+  bool isOrdered(int thread, const Stamp &before) const {
+    const int other = int(before.thread) - 1;
+    return landingKnown ? landingKnown->seen[size_t(other)] >= before.count : order.sees(thread, other, before.count);
+  }
   /// Whether ordinary memory accesses touch a barrier.
   bool touches(uintptr_t address, size_t bytes) const;
 
@@ -100,15 +112,16 @@ public:
 
   // ---- registers: warpgroups leave some of theirs to others
   void setRegisters(int thread, uint32_t count, int site);
-  /// A block ends: reports if its warpgroups together have taken more registers than there are; they would wait in
-  /// vain.
+  /// A block ends: reports if its warpgroups together have taken more registers than there are, as they would wait in
+  /// vain, and if bulk copies have not arrived.
   void finish();
 
 private:
   struct Barrier {
     uint32_t arrivals, missing, parity = 0;
-    int thread;     // that has made it …
-    uint32_t count; // … and when
+    int64_t bytes = 0; // that bulk copies have yet to bring
+    int thread;        // that has made it …
+    uint32_t count;    // … and when
     Order::Known arriving, arrived;
   };
   struct Arrival {
@@ -117,6 +130,8 @@ private:
     uint32_t count;
     Order::Known known;
     std::function<void()> land;
+    uint32_t bulkBytes = 0; // 0: a thread arrives
+    int site = -1;
   };
   struct Started {
     Product product;
@@ -131,12 +146,15 @@ private:
   };
 
   Barrier *find(int thread, uintptr_t barrier, int site);
-  void arrived(Barrier &, const Order::Known &);
+  void arrived(int thread, Barrier &, const Order::Known &, int site);
+  void brought(const Arrival &);
+  void endPhase(int thread, Barrier &, int site);
   void check(int thread, const Product &, int site);
   void compute(int first, int warp, size_t number);
   float valueOf(int group, int member, float sum) const;
 
   bool isOn = false;
+  const Order::Known *landingKnown = nullptr; // while copies land: what their thread saw when it has started them
   Host host;
   std::map<uintptr_t, Barrier> barriers;
   std::deque<Arrival> arrivals;

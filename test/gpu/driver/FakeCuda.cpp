@@ -3,6 +3,7 @@
 // return that result. What gives something back does so even when it fails, as the real driver reports errors of
 // earlier work there.
 #include "test/gpu/driver/FakeState.h"
+#include "test/gpu/driver/TensorMap.h"
 #include <cstdio>
 
 namespace burin::test::fake {
@@ -65,7 +66,18 @@ std::unique_ptr<Module> loadModule(const char *image) {
   return module->functions.empty() ? nullptr : std::move(module);
 }
 
-int interpret(const Function &f, const std::vector<uint64_t> &arguments, int64_t blocks, size_t sharedBytes) {
+using MapBytes = std::array<std::byte, burin::test::simt::TensorMap::kBytes>;
+
+/// The arguments of a launch: 8 bytes each, and the bytes of tensor maps, which the launch copies.
+struct Arguments {
+  std::vector<uint64_t> values;
+  std::map<size_t, MapBytes> maps;
+};
+
+int interpret(const Function &f, Arguments given, int64_t blocks, size_t sharedBytes) {
+  std::vector<uint64_t> &arguments = given.values;
+  for (auto &[i, bytes] : given.maps)
+    arguments[i] = reinterpret_cast<uint64_t>(bytes.data());
   Memory &memory = driver.memories[size_t(f.device)];
   memory.beginLaunch();
   burin::test::ptx::onSetCondition(
@@ -124,7 +136,7 @@ int cuDeviceTotalMem_v2(size_t *bytes, int) {
 }
 int cuDeviceGetAttribute(int *value, int attribute, int) {
   PLANTED;
-  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? 132 : 1;
+  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? driver.multiprocessors : 1;
   return 0;
 }
 int cuDevicePrimaryCtxRetain(void **out, int device) {
@@ -207,10 +219,13 @@ int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned grid
   if (!fits)
     return kInvalidValue;
   if (launched.interpreted) {
-    std::vector<uint64_t> values;
+    Arguments given;
     for (size_t i = 0; i < launched.interpreted->parameters.size(); ++i)
-      values.push_back(*static_cast<uint64_t *>(arguments[i]));
-    return driver.enqueue(stream, [=, &launched] { return interpret(launched, values, gridX, sharedBytes); });
+      if (launched.interpreted->isMap[i])
+        memcpy(given.maps[i].data(), arguments[i], sizeof(MapBytes)), given.values.push_back(0);
+      else
+        given.values.push_back(*static_cast<uint64_t *>(arguments[i]));
+    return driver.enqueue(stream, [=, &launched] { return interpret(launched, given, gridX, sharedBytes); });
   }
   std::vector<void *> operands;
   std::vector<int64_t> sizes;
@@ -218,6 +233,7 @@ int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned grid
     operands.push_back(*static_cast<void **>(*arguments++));
   for (size_t i = 0; i < kernel.sizes; ++i)
     sizes.push_back(*static_cast<int64_t *>(*arguments++));
+  arguments += kernel.maps; // its code makes them
   void *scratch = *static_cast<void **>(*arguments++);
   auto *error = *static_cast<int64_t **>(*arguments++);
   return driver.enqueue(stream, [=, run = kernel.run, device = launched.device] {
@@ -229,6 +245,26 @@ int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned grid
     *error = std::min(*error, run(operands.data(), sizes.data(), scratch, 0, int64_t(gridX)));
     return 0;
   });
+}
+int cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address, const uint64_t *sizes,
+                           const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleaving,
+                           int swizzle, int, int fill) {
+  PLANTED;
+  constexpr uintptr_t kAlignment = 64;
+  constexpr int kUInt16 = 1, kSwizzle64 = 2, kSwizzle128 = 3;
+  const bool isKnown = type == kUInt16 && rank >= 1 && rank <= 5 && interleaving == 0 && fill == 0 &&
+                       (swizzle == kSwizzle64 || swizzle == kSwizzle128) &&
+                       std::all_of(steps, steps + rank, [](uint32_t step) { return step == 1; });
+  if (!isKnown || reinterpret_cast<uintptr_t>(map) % kAlignment)
+    return kInvalidValue;
+  std::string problem;
+  const auto made =
+      burin::test::simt::TensorMap::make(reinterpret_cast<uint64_t>(address), {sizes, rank}, {strides, rank - 1},
+                                         {box, rank}, swizzle == kSwizzle64 ? 64 : 128, problem);
+  if (!problem.empty())
+    return kInvalidValue;
+  made.store(map);
+  return 0;
 }
 int cuStreamCreate(void **out, unsigned) {
   IN_CONTEXT;
@@ -335,6 +371,11 @@ void setTraces(Traces mode, size_t run) {
 void setVersion(int version) {
   std::lock_guard lock(driver.mutex);
   driver.version = version;
+}
+
+void setMultiprocessors(int count) {
+  std::lock_guard lock(driver.mutex);
+  driver.multiprocessors = count;
 }
 
 void setDevices(int count) {

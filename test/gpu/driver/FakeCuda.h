@@ -13,7 +13,7 @@ namespace burin::test::fake {
 struct Kernel {
   int64_t (*run)(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) = nullptr;
   int threads = 0; // per block
-  size_t operands = 0, sizes = 0;
+  size_t operands = 0, sizes = 0, maps = 0;
   size_t sharedBytes = 0; // that a launch has to give
 };
 
@@ -38,6 +38,8 @@ int64_t replays();
 
 /// From now on there are so many devices: 1, as at first, or 2. FAKE_CUDA_DEVICES says it for a process.
 void setDevices(int count);
+/// From now on devices have so many multiprocessors: 132 at first.
+void setMultiprocessors(int count);
 /// From now on the driver is of that version: 13000, as at first; before 12040 it has no conditional nodes.
 void setVersion(int version);
 /// Bytes that copies have moved since the process began.

@@ -44,7 +44,7 @@ struct Driver {
   std::set<Graph *> graphs, executables;
   Streams streams;
   std::array<Context, kMostDevices> contexts;
-  int deviceCount = 1, version = 13000;
+  int deviceCount = 1, version = 13000, multiprocessors = 132;
   uint64_t conditionCount = 0;
   CopyCounts copyCounts;
   std::string wrong, replacement;

@@ -1,5 +1,6 @@
 #include "test/gpu/emulator/Emulate.h"
 #include "codegen/object/ObjectCode.h"
+#include "test/gpu/driver/TensorMap.h"
 #include "test/gpu/emulator/Simt.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IRBuilder.h"
@@ -75,6 +76,7 @@ private:
     simt::Kernel &info = newKernel();
     info.name = kernel.getName().str();
     info.usesPhases = false;
+    info.isPersistent = kernel.hasFnAttribute("burin-persistent");
     info.threads = std::stoi(kernel.getFnAttribute("nvvm.reqntid").getValueAsString().str());
     std::string name = info.name;
     kernel.setName(name + ".kernel");
@@ -222,6 +224,11 @@ private:
       return replace(i, call(&simt::threadIndex, b.getInt32Ty(), {}));
     case Intrinsic::nvvm_read_ptx_sreg_ctaid_x:
       return replace(i, call(&simt::blockIndex, b.getInt32Ty(), {}));
+    case Intrinsic::nvvm_read_ptx_sreg_nctaid_x:
+      return replace(i, call(&simt::blockCount, b.getInt32Ty(), {}));
+    case Intrinsic::nvvm_bar_warp_sync:
+      info.synchronises = info.usesPhases = true;
+      return replace(i, call(&simt::warpBarrier, b.getVoidTy(), {siteOf(i)}));
     case Intrinsic::nvvm_barrier_cta_sync_aligned_all:
       info.synchronises = true;
       return replace(i, call(&simt::barrier, b.getVoidTy(), {siteOf(i)}));
@@ -276,6 +283,12 @@ private:
     case Intrinsic::nvvm_mbarrier_arrive_shared: // nobody reads what it returns
       call(&simt::arrive, b.getVoidTy(), {generic(i.getArgOperand(0)), siteOf(i)});
       return replace(i, PoisonValue::get(i.getType()));
+    case Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta: // nobody reads what it returns
+      call(&simt::arriveExpecting, b.getVoidTy(), {generic(i.getArgOperand(0)), i.getArgOperand(1), siteOf(i)});
+      return replace(i, PoisonValue::get(i.getType()));
+    case Intrinsic::nvvm_cp_async_bulk_tensor_g2s_tile_2d:
+    case Intrinsic::nvvm_cp_async_bulk_tensor_g2s_tile_3d:
+      return convertBulkCopy(i);
     case Intrinsic::nvvm_cp_async_mbarrier_arrive_noinc_shared:
       return replace(i, call(&simt::arriveWithCopies, b.getVoidTy(), {generic(i.getArgOperand(0)), siteOf(i)}));
     case Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta:
@@ -361,6 +374,17 @@ private:
     replace(i, b.CreateBitCast(pair, i.getType()));
   }
 
+  void convertBulkCopy(IntrinsicInst &i) {
+    constexpr unsigned kFirst = 3, kOthers = 8; // coordinates come behind the destination, the barrier and the map
+    const unsigned rank = i.arg_size() - kOthers;
+    Value *at = room(i, rank);
+    for (unsigned n = 0; n < rank; ++n)
+      b.CreateStore(i.getArgOperand(kFirst + n), b.CreateConstGEP1_64(b.getInt32Ty(), at, n));
+    replace(i, call(&simt::copyBulk, b.getVoidTy(),
+                    {generic(i.getArgOperand(0)), generic(i.getArgOperand(1)), generic(i.getArgOperand(2)), at,
+                     b.getInt32(rank), siteOf(i)}));
+  }
+
   void convertMatrices(IntrinsicInst &i, bool transposed, simt::Kernel &info) {
     info.synchronises = true;
     Value *result = room(i, 4);
@@ -417,6 +441,16 @@ private:
     replace(i, result);
   }
 
+  /// A tensor map of the kernel, as the runtime would encode it for the launch.
+  Value *makeMap(Function &kernel, unsigned number, Function &thread) {
+    const std::string name = "burin-tensor-map-" + std::to_string(number);
+    Value *text = b.CreateGlobalString(kernel.getFnAttribute(name).getValueAsString());
+    AllocaInst *map = b.CreateAlloca(ArrayType::get(b.getInt8Ty(), simt::TensorMap::kBytes));
+    map->setAlignment(Align(64));
+    call(&simt::makeMap, b.getVoidTy(), {text, thread.getArg(0), thread.getArg(1), map});
+    return map;
+  }
+
   /// `name.thread(operands, sizes, scratch, error)` unpacks the parameters of the kernel; `name` is what the runtime
   /// calls.
   void makeEntry(Function &kernel, simt::Kernel &info, const std::string &name) {
@@ -425,11 +459,16 @@ private:
                                     GlobalValue::InternalLinkage, name + ".thread", module);
     b.SetInsertPoint(BasicBlock::Create(module.getContext(), "", thread));
     SmallVector<Value *> arguments;
-    unsigned operands = 0, sizes = 0;
+    unsigned operands = 0, sizes = 0, maps = 0;
     for (Argument &a : drop_end(kernel.args(), 2))
-      arguments.push_back(a.getType()->isPointerTy()
-                              ? b.CreateLoad(pointer, b.CreateConstGEP1_64(pointer, thread->getArg(0), operands++))
-                              : b.CreateLoad(i64, b.CreateConstGEP1_64(i64, thread->getArg(1), sizes++)));
+      if (a.hasByValAttr()) {
+        a.removeAttr(Attribute::ByVal);
+        arguments.push_back(makeMap(kernel, maps++, *thread));
+      } else {
+        arguments.push_back(a.getType()->isPointerTy()
+                                ? b.CreateLoad(pointer, b.CreateConstGEP1_64(pointer, thread->getArg(0), operands++))
+                                : b.CreateLoad(i64, b.CreateConstGEP1_64(i64, thread->getArg(1), sizes++)));
+      }
     arguments.append({thread->getArg(2), thread->getArg(3)});
     b.CreateCall(&kernel, arguments);
     b.CreateRetVoid();

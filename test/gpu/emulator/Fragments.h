@@ -44,26 +44,31 @@ constexpr Place groupLeftPlace(int thread, int i) {
   return {thread / kLanes * 16 + leftPlace(thread % kLanes, i).row, leftPlace(thread % kLanes, i).column};
 }
 
-/// A matrix in shared memory as wgmma knows it: eight lines of 64 bytes are a group.
+/// A matrix in shared memory as wgmma knows it: eight lines of 64 or 128 bytes are a group.
 struct Descriptor {
   uint64_t bits;
   uint32_t start() const { return uint32_t(bits & 0x3FFF) << 4; }
   uint32_t panelBytes() const { return uint32_t(bits >> 16 & 0x3FFF) << 4; }
   uint32_t groupBytes() const { return uint32_t(bits >> 32 & 0x3FFF) << 4; }
-  /// Whether lines have 64 bytes, the only ones that are known here, and groups begin at multiples of their size.
-  bool isKnown() const { return bits >> 62 == 2 && (bits >> 49 & 7) == 0; }
+  /// Whether lines have 64 or 128 bytes, the only ones that are known here, and groups begin at multiples of their
+  /// size.
+  bool isKnown() const { return (bits >> 62 == 1 || bits >> 62 == 2) && (bits >> 49 & 7) == 0; }
+  uint32_t lineBytes() const { return bits >> 62 == 1 ? 128 : 64; }
 
   /// The address of an element of 16 bits: bytes of a window of 256 KB. Lines are the rows of a matrix,
-  /// `at` is the element in a row; or lines are steps, with all columns in panels of 32.
+  /// `at` is the element in a row; or lines are steps, with all columns in panels of a line.
   uint32_t ofRow(int line, int at) const { return swizzled(inGroups(line) + uint32_t(at) * 2); }
   uint32_t ofStep(int line, int column) const {
-    return swizzled(inGroups(line) + uint32_t(column / 32) * panelBytes() + uint32_t(column % 32) * 2);
+    const int panel = int(lineBytes()) / 2;
+    return swizzled(inGroups(line) + uint32_t(column / panel) * panelBytes() + uint32_t(column % panel) * 2);
   }
 
 private:
-  uint32_t inGroups(int line) const { return start() + uint32_t(line / 8) * groupBytes() + uint32_t(line % 8) * 64; }
-  /// The two bits above 128 bytes choose another place for 16 bytes of a line.
-  static uint32_t swizzled(uint32_t address) { return address ^ (address >> 7 & 3) << 4; }
+  uint32_t inGroups(int line) const {
+    return start() + uint32_t(line / 8) * groupBytes() + uint32_t(line % 8) * lineBytes();
+  }
+  /// The two or three bits above 128 bytes choose another place for 16 bytes of a line.
+  uint32_t swizzled(uint32_t address) const { return address ^ (address >> 7 & (lineBytes() / 16 - 1)) << 4; }
 };
 
 /// Of both operands; of bytes the left one comes first.

@@ -16,7 +16,8 @@ struct Stamp {
   uint32_t interval = 0;
   uint32_t block = 0;
   int32_t site = -1;
-  uint32_t count = 0; // of what the thread has done, see Order
+  uint32_t count = 0;  // of what the thread has done, see Order
+  bool isBulk = false; // by a bulk copy, which products see without a fence
 };
 
 class Shadow {

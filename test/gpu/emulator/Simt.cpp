@@ -1,4 +1,5 @@
 #include "test/gpu/emulator/SimtRunning.h"
+#include <algorithm>
 #include <array>
 #include <cfloat>
 #include <cmath>
@@ -62,6 +63,7 @@ std::byte *stacks() {
 std::mutex oneLaunch, found;
 std::vector<std::string> errors;
 std::deque<std::string> sites;
+int64_t multiprocessors = 3;
 Shadow globalShadow;
 alignas(1 << 18) std::byte shared[kSharedBytes]; // descriptors of matrices have the lower 18 bits
 
@@ -162,6 +164,12 @@ void shuffleWarp(size_t first) {
   }
 }
 
+void meetInWarp(size_t first) {
+  running->asynchronous.order.meet(first, kWarp);
+  for (size_t lane = 0; lane < kWarp; ++lane)
+    running->threads[first + lane].state = State::Ready;
+}
+
 void multiplyInWarp(size_t first) {
   Thread *warp = &running->threads[first];
   std::array<fragments::Multiplied *, kWarp> parts;
@@ -193,8 +201,10 @@ bool release() {
       thread.state = State::Ready;
     return true;
   }
-  constexpr std::pair<State, void (*)(size_t)> kOfWarps[] = {
-      {State::AtShuffle, shuffleWarp}, {State::AtProduct, multiplyInWarp}, {State::AtMatrices, loadInWarp}};
+  constexpr std::pair<State, void (*)(size_t)> kOfWarps[] = {{State::AtWarpBarrier, meetInWarp},
+                                                             {State::AtShuffle, shuffleWarp},
+                                                             {State::AtProduct, multiplyInWarp},
+                                                             {State::AtMatrices, loadInWarp}};
   for (size_t first = 0; first + kWarp <= count; first += kWarp)
     for (auto [state, work] : kOfWarps)
       if (together(first, first + kWarp, state)) {
@@ -208,8 +218,9 @@ bool release() {
 }
 
 void reportStuck() {
-  const char *names[] = {"is ready",           "waits at a barrier", "waits for its warp",      "waits for its warp",
-                         "waits for its warp", "waits for a phase",  "waits for its warpgroup", "has ended"};
+  const char *names[] = {"is ready",           "waits at a barrier",      "waits for its warp",
+                         "waits for its warp", "waits for its warp",      "waits for its warp",
+                         "waits for a phase",  "waits for its warpgroup", "has ended"};
   std::vector<std::pair<State, int32_t>> groups;
   std::string text = "threads wait for others in vain:";
   for (size_t i = 0; i < running->threads.size(); ++i) {
@@ -261,6 +272,7 @@ const SharedVariable *variableOf(size_t offset, int64_t bytes) {
 } // namespace
 
 std::byte *sharedMemory() { return shared; }
+void setMultiprocessors(int64_t count) { multiprocessors = count; }
 
 int64_t launch(const Kernel &kernel, ThreadFunction function, void *const *operands, const int64_t *sizes,
                void *scratch, int64_t lo, int64_t hi) {
@@ -271,6 +283,9 @@ int64_t launch(const Kernel &kernel, ThreadFunction function, void *const *opera
   now.operands = operands;
   now.sizes = sizes;
   now.scratch = scratch;
+  now.blocks = multiprocessors;
+  if (kernel.isPersistent)
+    hi = std::min(hi, now.blocks);
   running = &now;
   globalShadow.clear();
   ++totals.launches;
@@ -305,11 +320,18 @@ Counters counters() {
 
 int32_t threadIndex() { return running->thread; }
 int32_t blockIndex() { return int32_t(running->block); }
+int32_t blockCount() {
+  if (!running->kernel->isPersistent)
+    report("the number of blocks is known for persistent kernels only", -1);
+  return int32_t(running->blocks);
+}
 
 void barrier(int32_t site) {
   ++totals.barriers;
   toScheduler(State::AtBarrier, site);
 }
+
+void warpBarrier(int32_t site) { toScheduler(State::AtWarpBarrier, site); }
 
 int32_t shuffle(Shuffle kind, int32_t mask, int32_t value, int32_t lane, int32_t clamp, int32_t site) {
   ++totals.shuffles;
@@ -328,10 +350,9 @@ void access(const std::byte *address, int64_t bytes, int32_t kind, int32_t site)
   const Asynchronous &units = running->asynchronous;
   Stamp now{uint32_t(running->thread) + 1, running->interval, uint32_t(running->block), site};
   if (units.isUsed())
-    now.count = units.landingCount ? units.landingCount : units.order.count(running->thread);
-  auto isOrdered = [&](const Stamp &before) {
-    return units.isUsed() && units.order.sees(running->thread, int(before.thread) - 1, before.count);
-  };
+    now.count = units.landingCount ? units.landingCount : units.order.count(running->thread),
+    now.isBulk = units.isLandingBulk;
+  auto isOrdered = [&](const Stamp &before) { return units.isUsed() && units.isOrdered(running->thread, before); };
   auto at = reinterpret_cast<uintptr_t>(address);
   if (isShared) {
     ++totals.sharedAccesses;

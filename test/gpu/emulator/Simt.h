@@ -22,15 +22,19 @@ struct Kernel {
   int threads;       // per block
   bool synchronises; // its threads wait for each other; else they run one after the other
   bool usesPhases;   // it has barriers in shared memory
+  bool isPersistent; // its blocks share the work of all: there are no more than multiprocessors
   std::vector<SharedVariable> shared;
 };
 
 using ThreadFunction = void (*)(void *const *operands, const int64_t *sizes, void *scratch, int64_t *error);
 
-/// Runs blocks [lo, hi) one after the other. One launch at a time: others wait. Returns the least error of the threads,
-/// or INT64_MAX, as a kernel for the CPU does.
+/// Runs blocks [lo, hi) one after the other, of a persistent kernel those below the number of multiprocessors. One
+/// launch at a time: others wait. Returns the least error of the threads, or INT64_MAX, as a kernel for the CPU does.
 int64_t launch(const Kernel &, ThreadFunction, void *const *operands, const int64_t *sizes, void *scratch, int64_t lo,
                int64_t hi);
+
+/// From now on there are so many; 3 at first.
+void setMultiprocessors(int64_t count);
 
 std::byte *sharedMemory();
 inline constexpr size_t kSharedBytes = 227 << 10; // what a block of an H100 can have
@@ -44,8 +48,11 @@ int32_t addSite(std::string description);
 // ---- called by the code of threads
 int32_t threadIndex();
 int32_t blockIndex();
+int32_t blockCount();
 /// All threads of the block arrive at this place, then all go on.
 void barrier(int32_t site);
+/// All threads of the warp arrive at this place, then all go on.
+void warpBarrier(int32_t site);
 /// The value of another thread of the warp.
 enum class Shuffle : int32_t { Down, Up, Butterfly, Index };
 int32_t shuffle(Shuffle, int32_t mask, int32_t value, int32_t lane, int32_t clamp, int32_t site);
@@ -73,6 +80,12 @@ void multiplyGroup(fragments::Element, int32_t sides, uint64_t left, const uint3
 void commitProducts();
 void waitForProducts(int64_t groups);
 void finishProducts(float *sums, int32_t count, int64_t groups);
+void arriveExpecting(const std::byte *barrier, int32_t bytes, int32_t site);
+/// By a tensor map, see TensorMap.h; `at` are as many coordinates as `rank`.
+void copyBulk(std::byte *to, const std::byte *barrier, const void *map, const int32_t *at, int32_t rank, int32_t site);
+/// Fills in a tensor map as its text says, see KernelEntry.cpp, with operands and sizes of the launch. A map that the
+/// driver would refuse becomes one that no copy can use, as kernels do not use it.
+void makeMap(const char *text, void *const *operands, const int64_t *sizes, void *map);
 /// The registers of each thread of the warpgroup from here on.
 void setRegisters(int32_t count, int32_t site);
 
@@ -87,7 +100,7 @@ void access(const std::byte *address, int64_t bytes, int32_t kind, int32_t site)
 /// Totals since the process began, for tests of the emulator and of coverage.
 struct Counters {
   uint64_t launches = 0, blocks = 0, barriers = 0, shuffles = 0, sharedAccesses = 0, products = 0, copies = 0;
-  uint64_t groupProducts = 0, phases = 0;
+  uint64_t groupProducts = 0, phases = 0, bulkCopies = 0;
 };
 Counters counters();
 

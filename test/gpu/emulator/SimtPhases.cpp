@@ -1,7 +1,10 @@
 // Barriers in shared memory and products of warpgroups, for threads of the emulator.
+#include "test/gpu/driver/TensorMap.h"
 #include "test/gpu/emulator/SimtRunning.h"
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <sstream>
 #include <utility>
 
 namespace burin::test::simt {
@@ -73,6 +76,57 @@ void arriveWithCopies(const std::byte *barrier, int32_t site) {
   all.insert(all.end(), rest.begin(), rest.end());
   auto landAll = [thread = running->thread, all = std::move(all)] { as(thread, [&] { land(all); }); };
   units().arriveLater(running->thread, addressOf(barrier), std::move(landAll), site);
+}
+
+void arriveExpecting(const std::byte *barrier, int32_t bytes, int32_t site) {
+  units().arriveExpecting(running->thread, addressOf(barrier), uint32_t(bytes), site);
+}
+
+void copyBulk(std::byte *to, const std::byte *barrier, const void *map, const int32_t *at, int32_t rank, int32_t site) {
+  ++totals.bulkCopies;
+  const TensorMap by = TensorMap::load(map);
+  if (std::string wrong = by.check(rank, addressOf(to)); !wrong.empty())
+    return report(wrong, site);
+  std::vector<BulkPiece> pieces = by.pieces(addressOf(to), at);
+  auto place = [](const BulkPiece &piece) { return reinterpret_cast<std::byte *>(piece.to); };
+  for (const BulkPiece &piece : pieces) {
+    access(place(piece), kCopiedBytes, Write, site);
+    access(piece.from, piece.bytes, Read, site);
+    for (size_t i = 0; i < kCopiedBytes; ++i)
+      sharedShadow.forget(piece.to + i);
+  }
+  auto land = [thread = running->thread, pieces = std::move(pieces), place, site] {
+    as(thread, [&] {
+      for (const BulkPiece &piece : pieces) {
+        access(place(piece), kCopiedBytes, Write, site);
+        if (running->failed)
+          return;
+        std::memset(place(piece), 0, kCopiedBytes);
+        if (piece.bytes)
+          std::memcpy(place(piece), piece.from, piece.bytes);
+      }
+    });
+  };
+  units().copyBulk(running->thread, addressOf(barrier), by.boxBytes(), std::move(land), site);
+}
+
+void makeMap(const char *text, void *const *operands, const int64_t *sizes, void *map) {
+  std::istringstream in(text);
+  size_t operand = 0, rank = 0;
+  uint32_t line = 0;
+  in >> operand >> line >> rank;
+  auto number = [&] {
+    std::string word;
+    in >> word;
+    return word.starts_with("s") ? uint64_t(sizes[std::stoul(word.substr(1))]) : uint64_t(std::stoull(word));
+  };
+  std::vector<uint64_t> counts(rank), strides(rank - 1);
+  std::vector<uint32_t> box(rank);
+  std::ranges::generate(counts, number);
+  std::ranges::generate(strides, number);
+  std::ranges::generate(box, [&] { return uint32_t(number()); });
+  std::string problem;
+  TensorMap::make(reinterpret_cast<uint64_t>(operands[operand]), counts, strides, box, line, problem).store(map);
 }
 
 bool waitForPhase(const std::byte *barrier, int32_t parity, int32_t site) {

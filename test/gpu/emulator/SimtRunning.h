@@ -5,7 +5,7 @@
 
 namespace burin::test::simt {
 
-enum class State { Ready, AtBarrier, AtShuffle, AtProduct, AtMatrices, AtPhase, AtGroupProduct, Done };
+enum class State { Ready, AtBarrier, AtWarpBarrier, AtShuffle, AtProduct, AtMatrices, AtPhase, AtGroupProduct, Done };
 
 struct ShuffleRequest {
   Shuffle kind;
@@ -62,7 +62,7 @@ struct Running {
   const int64_t *sizes = nullptr;
   void *scratch = nullptr;
   int64_t error = INT64_MAX;
-  int64_t block = 0;
+  int64_t block = 0, blocks = 0;
   int thread = 0;
   uint32_t interval = 0;
   bool failed = false;

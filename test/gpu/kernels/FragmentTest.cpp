@@ -2,8 +2,10 @@
 // MMA_Traits<SM80_16x8x16_F32F16F16F32_TN, SM80_16x8x8_F32TF32TF32F32_TN, SM80_16x8x32_S32S8S8S32_TN> and
 // Copy_Traits<SM75_U32x4_LDSM_N, SM75_U16x8_LDSM_T> (PyPI nvidia-cutlass 4.2) map a thread and a value to a position,
 // column by column. Those of warpgroups are CLayout_64x128, ALayout_64x16 and what tile_to_shape() makes of
-// Layout_K_SW64_Atom for 64 x 32 and of Layout_MN_SW64_Atom for 128 x 64, both of half_t; the descriptor of the latter
-// is GmmaDescriptor with the strides that make_gmma_desc() finds there.
+// Layout_K_SW64_Atom for 64 x 32, of Layout_MN_SW64_Atom for 128 x 64 and of Layout_K_SW128_Atom for 128 x 64, all of
+// half_t; the descriptors are GmmaDescriptor with the strides that make_gmma_desc() finds there. Bulk copies by a
+// tensor map with the swizzle of an atom fill these layouts, as SM90_TMA_LOAD does in CuTe.
+#include "test/gpu/driver/TensorMap.h"
 #include "test/gpu/emulator/Fragments.h"
 #include <catch2/catch.hpp>
 #include <utility>
@@ -42,8 +44,10 @@ const Layout kGroupLeft{{{4, 128}, {8, 1}, {4, 16}}, {{2, 64}, {2, 8}, {2, 512}}
 /// In shared memory, elements: rows, then steps; columns, then steps.
 const Layout kRowsOfSteps{{{8, 32}, {8, 256}}, {{32, 1}}};
 const Layout kStepsOfColumns{{{32, 1}, {4, 2048}}, {{8, 32}, {8, 256}}};
-/// Swizzle<2, 3, 3> of elements of two bytes.
+const Layout kWideRowsOfSteps{{{8, 64}, {16, 512}}, {{64, 1}}};
+/// Swizzle<2, 3, 3> and Swizzle<3, 3, 3> of elements of two bytes.
 int swizzled(int at) { return at ^ (at & 3 << 6) >> 3; }
+int wideSwizzled(int at) { return at ^ (at & 7 << 6) >> 3; }
 
 } // namespace
 
@@ -67,6 +71,61 @@ TEST_CASE("Matrices of warpgroups lie in registers and in shared memory as CuTe 
   const Descriptor next{left.bits + 2};
   for (int row = 0; row < 64; ++row)
     CHECK(next.ofRow(row, 0) == left.ofRow(row, 16));
+}
+
+TEST_CASE("Rows of 128 bytes, and boxes of bulk copies, lie in shared memory as CuTe says") {
+  using burin::test::simt::TensorMap;
+  constexpr uint32_t kStart = 2048, kRows = 128, kRow = 64, kColumns = 32, kPanels = 4, kLine = 64;
+  const Descriptor left{0x4000004000010000 | kStart >> 4}, next{left.bits + 2};
+  CHECK((left.isKnown() && left.lineBytes() == 128 && left.groupBytes() == 1024));
+  for (uint32_t row = 0; row < kRows; ++row) {
+    for (uint32_t step = 0; step < kRow; ++step)
+      CHECK(int(left.ofRow(int(row), int(step))) ==
+            int(kStart) + 2 * wideSwizzled(kWideRowsOfSteps(int(row), int(step))));
+    CHECK(next.ofRow(int(row), 0) == left.ofRow(int(row), 16));
+  }
+  alignas(16) static std::byte memory[2 * kRows * kRow];
+  const auto address = reinterpret_cast<uint64_t>(memory);
+  std::string problem;
+  const uint64_t rowSizes[] = {kRow, kRows}, rowStrides[] = {2 * kRow};
+  const uint32_t rowBox[] = {kRow, kRows};
+  const TensorMap rows = TensorMap::make(address, rowSizes, rowStrides, rowBox, 128, problem);
+  const int32_t first[] = {0, 0, 0};
+  CHECK((problem == "" && rows.check(2, kStart) == "" && rows.boxBytes() == sizeof memory));
+  for (const auto &piece : rows.pieces(kStart, first)) {
+    const auto at = int(piece.from - memory) / 2;
+    CHECK(int(piece.to) == int(kStart) + 2 * wideSwizzled(kWideRowsOfSteps(at / int(kRow), at % int(kRow))));
+    CHECK(piece.bytes == 16);
+  }
+  const uint64_t panelSizes[] = {kColumns, kLine, kPanels}, panelStrides[] = {2 * kColumns, 2 * kColumns * kLine};
+  const uint32_t panelBox[] = {kColumns, kLine, kPanels};
+  const TensorMap panels = TensorMap::make(address, panelSizes, panelStrides, panelBox, 64, problem);
+  CHECK((problem == "" && panels.boxBytes() == sizeof memory));
+  for (const auto &piece : panels.pieces(kStart, first)) {
+    const auto at = int(piece.from - memory) / 2, column = at % int(kColumns), line = at / int(kColumns);
+    const int step = line % int(kLine), panel = line / int(kLine);
+    CHECK(int(piece.to) == int(kStart) + 2 * swizzled(kStepsOfColumns(panel * int(kColumns) + column, step)));
+  }
+  // What lies outside of the tensor is zeros: the last 8 rows of the box, and all but 24 elements of the others.
+  const int32_t last[] = {kRow - 24, 8};
+  size_t zeros = 0;
+  for (const auto &piece : rows.pieces(kStart, last))
+    zeros += piece.bytes == 0;
+  CHECK(zeros == kRows * 8 - (kRows - 8) * 3);
+  // What the driver refuses.
+  auto refusal = [&](uint64_t at, uint64_t size, uint64_t stride, uint32_t box) {
+    const uint64_t sizes[] = {size, kRows}, strides[] = {stride};
+    const uint32_t boxes[] = {box, kRows};
+    std::string why;
+    (void)TensorMap::make(at, sizes, strides, boxes, 128, why);
+    return why;
+  };
+  CHECK(refusal(address, kRow, 2 * kRow, kRow) == "");
+  CHECK(refusal(address + 8, kRow, 2 * kRow, kRow) != "");
+  CHECK(refusal(address, 0, 2 * kRow, kRow) != "");
+  CHECK(refusal(address, kRow, 2 * kRow + 8, kRow) != "");
+  CHECK(refusal(address, kRow, 2 * kRow, kRow / 2) != "");
+  CHECK(TensorMap::load(std::array<std::byte, TensorMap::kBytes>{}.data()).check(2, kStart) != "");
 }
 
 TEST_CASE("Fragments lie in registers as CuTe says") {

@@ -29,6 +29,7 @@ bool isWaiting(llvm::Instruction &i) {
   auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
   switch (call ? call->getIntrinsicID() : llvm::Intrinsic::not_intrinsic) {
   case llvm::Intrinsic::nvvm_barrier_cta_sync_aligned_all:
+  case llvm::Intrinsic::nvvm_bar_warp_sync:
   case llvm::Intrinsic::nvvm_cp_async_cg_shared_global_16_s:
   case llvm::Intrinsic::nvvm_f2tf32_rna:
   case llvm::Intrinsic::nvvm_cp_async_commit_group:
@@ -36,6 +37,9 @@ bool isWaiting(llvm::Instruction &i) {
   case llvm::Intrinsic::nvvm_cp_async_mbarrier_arrive_noinc_shared:
   case llvm::Intrinsic::nvvm_mbarrier_init_shared:
   case llvm::Intrinsic::nvvm_mbarrier_arrive_shared:
+  case llvm::Intrinsic::nvvm_mbarrier_arrive_expect_tx_scope_cta_space_cta:
+  case llvm::Intrinsic::nvvm_cp_async_bulk_tensor_g2s_tile_2d:
+  case llvm::Intrinsic::nvvm_cp_async_bulk_tensor_g2s_tile_3d:
   case llvm::Intrinsic::nvvm_mbarrier_try_wait_parity_scope_cta_space_cta:
   case llvm::Intrinsic::nvvm_fence_proxy_async_shared_cta:
   case llvm::Intrinsic::nvvm_wgmma_fence_sync_aligned:
@@ -123,7 +127,7 @@ struct Outcome {
   Tensors results;
 };
 
-constexpr int64_t kUnknown = 70; // a size that only a run knows
+constexpr int64_t kUnknown = 130, kImages = 66; // sizes that only a run knows
 
 void buildTf32Product(Graph &g) {
   g.output(g.apply("matmul", {g.input({f32, {70, 68}}), g.input({f32, {68, 72}})})[0]);
@@ -147,7 +151,7 @@ Outcome runChanged(int place, void (*build)(Graph &), bool (*isPlace)(llvm::Inst
   for (Graph::Value v : g.inputs()) {
     std::vector<int64_t> shape;
     for (const Dim &d : g.spec(v).shape)
-      shape.push_back(d.isStatic() ? d.value() : kUnknown);
+      shape.push_back(d.isStatic() ? d.value() : d == Dim("images") ? kImages : kUnknown);
     inputs.push_back(randomTensor(g.spec(v).dtype, shape, {}, Mood::Plain, random));
   }
   simt::takeErrors();
@@ -188,9 +192,19 @@ std::map<std::string, int> plantAll(void (*build)(Graph &), bool (*isPlace)(llvm
 void buildProduct(Graph &g) {
   g.output(g.apply("matmul", {g.input({bf16, {70, 136}}), g.input({bf16, {136, 72}})})[0]);
 }
-/// By warpgroups: sizes that only a run knows count as large.
+/// By warpgroups, as sizes that only a run knows count as large: a product, whose slices are bulk copies, and a
+/// convolution. The only block computes two tiles, of several slices each.
 void buildWarpgroupProduct(Graph &g) {
-  g.output(g.apply("matmul", {g.input({bf16, {Dim("rows"), 328}}), g.input({bf16, {328, 72}})})[0]);
+  g.output(g.apply("matmul", {g.input({bf16, {Dim("rows"), 136}}), g.input({bf16, {136, 72}})})[0]);
+}
+void buildWarpgroupConvolution(Graph &g) {
+  Graph::Value x = g.input({bf16, {Dim("images"), 1, 2, 48}}), w = g.input({bf16, {3, 3, 48, 72}});
+  g.output(g.apply("conv", {x, w}, {{"padding", std::vector<int64_t>{1}}, {"layout", std::string("nhwc")}})[0]);
+}
+/// By warpgroups, over four tiles of keys.
+void buildWarpgroupAttention(Graph &g) {
+  Graph::Value q = g.input({f16, {70, 24}}), k = g.input({f16, {512, 24}}), v = g.input({f16, {512, 16}});
+  g.output(g.apply("scaled_dot_product_attention", {q, k, v, Graph::none})[0]);
 }
 void buildAttention(Graph &g) {
   Graph::Value q = g.input({f16, {60, 40}}), k = g.input({f16, {140, 40}}), v = g.input({f16, {140, 24}});
@@ -229,21 +243,63 @@ TEST_CASE("The emulator finds missing copies, groups, waits and barriers") {
 }
 
 TEST_CASE("The emulator finds what is missing where warpgroups multiply") {
+  simt::setMultiprocessors(1);
   simt::Counters before = simt::counters();
   CHECK(runChanged(-1, buildWarpgroupProduct, isWaiting).found == "");
   simt::Counters after = simt::counters();
   CHECK(after.groupProducts > before.groupProducts);
   CHECK(after.phases > before.phases);
+  CHECK((after.bulkCopies - before.bulkCopies) % (2 * 2 * 3) == 0); // both sides of three slices, of two tiles
+  CHECK(after.copies == before.copies);
   auto planted = plantAll(buildWarpgroupProduct, isWaiting);
-  CHECK(planted["llvm.nvvm.cp.async.cg.shared.global.16.s"] >= 24);
+  CHECK(planted["llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d"] == 1);
+  CHECK(planted["llvm.nvvm.cp.async.bulk.tensor.g2s.tile.3d"] == 1);
+  CHECK(planted["llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"] == 1);
   CHECK(planted["llvm.nvvm.mbarrier.init.shared"] == 8);
-  CHECK(planted["llvm.nvvm.cp.async.mbarrier.arrive.noinc.shared"] == 1);
   CHECK(planted["llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"] == 2);
-  CHECK(planted["llvm.nvvm.mbarrier.arrive.shared"] == 1);
+  CHECK(planted["llvm.nvvm.mbarrier.arrive.shared"] == 2);
   CHECK(planted["llvm.nvvm.fence.proxy.async.shared_cta"] == 1);
   CHECK(planted["llvm.nvvm.wgmma.fence.sync.aligned"] == 1);
   CHECK(planted["llvm.nvvm.wgmma.commit_group.sync.aligned"] == 1);
   CHECK(planted["llvm.nvvm.wgmma.wait_group.sync.aligned"] == 1);
-  CHECK(planted["llvm.nvvm.barrier.cta.sync.aligned.all"] == 3);
+  CHECK(planted["llvm.nvvm.barrier.cta.sync.aligned.all"] == 1);
+  CHECK(planted["llvm.nvvm.bar.warp.sync"] == 2);
+  CHECK(planted["llvm.nvvm.setmaxnreg.dec.sync.aligned.u32"] == 1);
   CHECK(planted["assembly"] == 5); // four products, and the wait for them
+  simt::setMultiprocessors(3);
+}
+
+TEST_CASE("The emulator finds what is missing where warpgroups convolve") {
+  simt::setMultiprocessors(1);
+  simt::Counters before = simt::counters();
+  CHECK(runChanged(-1, buildWarpgroupConvolution, isWaiting).found == "");
+  simt::Counters after = simt::counters();
+  CHECK(after.groupProducts > before.groupProducts);
+  CHECK(after.bulkCopies == before.bulkCopies);
+  auto planted = plantAll(buildWarpgroupConvolution, isWaiting);
+  CHECK(planted["llvm.nvvm.cp.async.cg.shared.global.16.s"] >= 20);
+  CHECK(planted["llvm.nvvm.cp.async.mbarrier.arrive.noinc.shared"] == 1);
+  CHECK(planted["llvm.nvvm.fence.proxy.async.shared_cta"] == 1);
+  CHECK(planted["llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"] == 2);
+  CHECK(planted["llvm.nvvm.barrier.cta.sync.aligned.all"] == 2);
+  simt::setMultiprocessors(3);
+}
+
+TEST_CASE("The emulator finds what is missing where warpgroups attend") {
+  simt::Counters before = simt::counters();
+  CHECK(runChanged(-1, buildWarpgroupAttention, isWaiting).found == "");
+  simt::Counters after = simt::counters();
+  CHECK(after.groupProducts > before.groupProducts);
+  auto planted = plantAll(buildWarpgroupAttention, isWaiting);
+  std::string all;
+  for (const auto &[what, count] : planted)
+    all += what + " " + std::to_string(count) + "\n";
+  INFO(all);
+  CHECK(planted["llvm.nvvm.cp.async.cg.shared.global.16.s"] == 16);
+  CHECK(planted["llvm.nvvm.mbarrier.init.shared"] == 9);
+  CHECK(planted["llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"] >= 7);
+  CHECK(planted["llvm.nvvm.mbarrier.arrive.shared"] >= 5);
+  CHECK(planted["llvm.nvvm.fence.proxy.async.shared_cta"] >= 3);
+  CHECK(planted["llvm.nvvm.wgmma.commit_group.sync.aligned"] >= 3);
+  CHECK(planted["assembly"] >= 20);
 }

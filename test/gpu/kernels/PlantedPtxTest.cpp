@@ -49,6 +49,9 @@ Graph::Value lastChannels(Graph &g, const Graph::Values &x) {
 Graph::Value attention(Graph &g, const Graph::Values &x) {
   return apply(g, "scaled_dot_product_attention", {x[0], x[1], x[2], Graph::none}, {{"is_causal", true}});
 }
+Graph::Value attendAll(Graph &g, const Graph::Values &x) {
+  return apply(g, "scaled_dot_product_attention", {x[0], x[1], x[2], Graph::none});
+}
 Graph::Value runningSum(Graph &g, const Graph::Values &x) { return apply(g, "cumsum", x, {{"axis", int64_t(1)}}); }
 Graph::Value sorted(Graph &g, const Graph::Values &x) { return apply(g, "argsort", x, {{"axis", int64_t(1)}}); }
 Graph::Value firstSorted(Graph &g, const Graph::Values &x) {
@@ -84,6 +87,8 @@ const Case kCases[] = {
     {"product on tensor cores", product, {{70, 136}, {136, 72}}, bf16},
     {"product on tensor cores", product, {{9, 20}, {20, 33}}, f16},
     {"product by warpgroups", product, {{70, 328}, {328, 264}}, bf16, kHopper, true},
+    {"convolution by warpgroups", lastChannels, {{70, 1, 2, 144}, {3, 3, 144, 96}, {96}}, f16, kHopper, true},
+    {"attention by warpgroups", attendAll, {{70, 24}, {384, 24}, {384, 16}}, f16, kHopper},
     {"product of bytes", product, {{70, 144}, {144, 80}}, i8},
     {"product of bytes", product, {{9, 37}, {37, 33}}, u8},
     {"product in tf32", product, {{70, 36}, {36, 72}}, f32, kTf32},
@@ -190,7 +195,7 @@ std::vector<Mutant> mutantsOf(const std::vector<std::string> &lines) {
     if (at == line.npos)
       continue;
     std::string code = line.substr(at);
-    if (code.starts_with("bar.sync"))
+    if (code.starts_with("bar.sync") || code.starts_with("bar.warp.sync"))
       all.push_back({i, "", "without " + code});
     else if (code.starts_with("st.shared") || code.starts_with("st.global"))
       all.push_back({i, "", "without " + code});
@@ -205,6 +210,9 @@ std::vector<Mutant> mutantsOf(const std::vector<std::string> &lines) {
     if (code.starts_with("cp.async.wait_group")) // one group less
       all.push_back(
           {i, "cp.async.wait_group " + std::to_string(1 + std::stoi(code.substr(19))) + ";", "weaker " + code});
+    if (code.starts_with("mbarrier.arrive.expect_tx")) // fewer, and more bytes
+      for (const char *bytes : {"16;", "131072;"})
+        all.push_back({i, code.substr(0, code.rfind(',') + 1) + bytes, std::string("with ") + bytes});
     if (code.starts_with("wgmma.wait_group.sync.aligned \t1"))
       all.push_back({i, "wgmma.wait_group.sync.aligned 2;", "weaker " + code});
     if (!code.starts_with("@"))
@@ -243,6 +251,7 @@ bool isFound(Subject &subject, std::vector<std::string> lines, const Mutant &mut
 
 TEST_CASE("Planted bugs in PTX are found") {
   fake::failCall(0);
+  fake::setMultiprocessors(1); // the block of a product by warpgroups computes both tiles
   size_t planted = 0, found = 0, constant = 0;
   std::string survivors;
   for (const Case &c : kCases) {
@@ -270,6 +279,7 @@ TEST_CASE("Planted bugs in PTX are found") {
   }
   ptx::limitInstructions(~uint64_t(0));
   fake::setTraces(fake::Traces::Ignore, 0);
+  fake::setMultiprocessors(132);
   INFO(found << " of " << planted << " found, " << constant << " change nothing; not found:\n" << survivors);
   CHECK(planted > 300);
   CHECK(found * 100 >= planted * 95);

@@ -88,6 +88,18 @@ TEST_CASE("assembly: products and attention on tensor cores, thin products", "[g
   checkKernels(trace(products, specs), 4, kAllRegisters);
 }
 
+TEST_CASE("assembly: products and convolutions by warpgroups", "[gpu]") {
+  std::vector<TensorSpec> specs{
+      {bf16, {Dim("rows"), 512}}, {bf16, {512, 256}},   {bf16, {Dim("rows"), 256}}, {f16, {Dim("m"), Dim("k")}},
+      {f16, {Dim("k"), 256}},     {f16, {27, 130, 64}}, {f16, {27, 64, 136}},       {f16, {Dim("n"), 64, 30, 30}},
+      {f16, {128, 64, 3, 3}}};
+  auto products = [](const std::vector<Tensor> &x) {
+    return std::vector<Tensor>{gelu(matmul(x[0], x[1]) + x[2]), matmul(x[3], x[4]), matmul(x[5], x[6]),
+                               relu(conv(x[7], x[8]))};
+  };
+  checkKernels(trace(products, specs), 4, kAllRegisters, {"cuda-sm_90a+ptx"});
+}
+
 TEST_CASE("assembly: attention by warpgroups", "[gpu]") {
   std::vector<TensorSpec> specs;
   for (int64_t columns : {64, 128, 256})

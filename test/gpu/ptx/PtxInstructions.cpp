@@ -346,7 +346,7 @@ const std::map<std::string, Find> kFamilies = {
        return has(p, "min") && p.back() == "s64" ? atomicMin : nullptr;
      }},
     {"bra", [](const Parts &, Instruction &) -> Run { return branch; }},
-    {"bar", [](const Parts &, Instruction &) -> Run { return barrier; }},
+    {"bar", [](const Parts &p, Instruction &i) { return p == Parts{"bar", "sync"} ? barrier : findPhases(p, i); }},
     {"shfl", findWarp},
     {"mma", findWarp},
     {"ldmatrix", findWarp},

@@ -128,7 +128,7 @@ private:
     Function &f = program.functions.emplace_back();
     f.isKernel = header.find(".entry") != header.npos;
     f.threads = int(numberAfter(header, ".reqntid "));
-    registers.clear(), slots.clear(), labels.clear(), branches.clear();
+    registers.clear(), slots.clear(), labels.clear(), branches.clear(), maps.clear();
     readHeader(f, header);
     for (int depth = 1; depth;) {
       std::string text = statement();
@@ -163,8 +163,14 @@ private:
     size_t open = rest.find('(');
     f.name = trimmed(rest.substr(0, open));
     if (open != rest.npos)
-      for (const std::string &parameter : split(rest.substr(open + 1, rest.find(')') - open - 1)))
-        f.parameters.push_back(slot(lastWord(parameter)));
+      for (const std::string &parameter : split(rest.substr(open + 1, rest.find(')') - open - 1))) {
+        const std::string name = lastWord(parameter);
+        const bool isMap = name.ends_with("[128]");
+        f.isMap.push_back(isMap);
+        f.parameters.push_back(slot(name.substr(0, name.find('['))));
+        if (isMap)
+          maps.insert({name.substr(0, name.find('[')), f.parameters.back()});
+      }
   }
   static std::string lastWord(const std::string &text) {
     std::string t = trimmed(text);
@@ -202,7 +208,7 @@ private:
     i.run = find(name, i);
     if (!i.run)
       fail("not known: " + text);
-    f.usesPhases |= name.starts_with("mbarrier") || name.starts_with("wgmma");
+    f.usesPhases |= name.starts_with("mbarrier") || name.starts_with("wgmma") || name.starts_with("bar.warp");
     if (name.starts_with("bra"))
       branches.emplace_back(f.code.size(), operands.at(0));
     else if (name.starts_with("call"))
@@ -233,7 +239,9 @@ private:
       const std::string &text = operands[n];
       const bool isTo = n == 0 && !isStore && !writesNothing;
       std::vector<std::string> parts = {text};
-      if (text.starts_with("{"))
+      if (name.starts_with("cp.async.bulk.tensor") && n == 1) // the map and the coordinates
+        parts = inBrackets(text);
+      else if (text.starts_with("{"))
         parts = split(text.substr(1, text.size() - 2));
       else if (isTo && text.find('|') != text.npos)
         parts = {text.substr(0, text.find('|')), text.substr(text.find('|') + 1)};
@@ -253,6 +261,16 @@ private:
     i.lanes = uint8_t(std::max<size_t>(i.to.size(), 1));
   }
 
+  /// "[map, {x, y}]" as map, x, y.
+  static std::vector<std::string> inBrackets(const std::string &text) {
+    std::vector<std::string> parts = split(text.substr(1, text.size() - 2));
+    const std::string coordinates = parts.at(1);
+    parts.pop_back();
+    for (const std::string &one : split(coordinates.substr(1, coordinates.size() - 2)))
+      parts.push_back(one);
+    return parts;
+  }
+
   Operand operand(const std::string &text) {
     if (text.starts_with("[")) {
       std::string inside = trimmed(text.substr(1, text.size() - 2));
@@ -263,14 +281,18 @@ private:
       return base;
     }
     using Kind = Operand::Kind;
-    static const std::map<std::string, Kind> special = {
-        {"%tid.x", Kind::ThreadIndex}, {"%ctaid.x", Kind::BlockIndex}, {"%ntid.x", Kind::ThreadCount}};
+    static const std::map<std::string, Kind> special = {{"%tid.x", Kind::ThreadIndex},
+                                                        {"%ctaid.x", Kind::BlockIndex},
+                                                        {"%ntid.x", Kind::ThreadCount},
+                                                        {"%nctaid.x", Kind::BlockCount}};
     if (auto known = special.find(text); known != special.end())
       return {known->second, 0, 0};
     if (text.starts_with("%") || text == "tmp" || text == "_")
       return {Kind::Register, registers.try_emplace(text, uint32_t(registers.size())).first->second, 0};
     if (auto variable = sharedAt.find(text); variable != sharedAt.end())
       return sharedVariable(variable->second);
+    if (auto map = maps.find(text); map != maps.end())
+      return {Kind::MapAddress, map->second, 0};
     if (text == pool)
       return {Operand::Kind::Number, 0, reinterpret_cast<uint64_t>(sharedPool())};
     if (text == localName)
@@ -317,7 +339,7 @@ private:
   size_t sharedEnd = 0;
   std::vector<Call> calls;
   // of the function
-  std::map<std::string, uint32_t> registers, slots, labels;
+  std::map<std::string, uint32_t> registers, slots, labels, maps;
   std::vector<std::pair<size_t, std::string>> branches;
   std::string localName;
 

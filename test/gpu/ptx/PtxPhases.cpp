@@ -1,4 +1,5 @@
 // Barriers in shared memory, and products of warpgroups (PTX ISA 8.0, sections 9.7.12.15 and 9.7.15).
+#include "test/gpu/driver/TensorMap.h"
 #include "test/gpu/ptx/PtxTypes.h"
 #include <array>
 #include <bit>
@@ -28,6 +29,39 @@ void arriveWithCopies(Thread &t, const Instruction &i) {
   all.insert(all.end(), rest.begin(), rest.end());
   units(t).arriveLater(int(t.index), t.address(i.from[0]), [&t, all = std::move(all)] { land(t, all); }, lineOf(i));
 }
+void arriveExpecting(Thread &t, const Instruction &i) {
+  units(t).arriveExpecting(int(t.index), t.address(i.from[0]), t.get<uint32_t>(i.from[1]), lineOf(i));
+}
+/// Operands: where to, the map, as many coordinates as the rank, `target`, and the barrier.
+void copyBulk(Thread &t, const Instruction &i) {
+  std::vector<Operand> all(std::begin(i.from), std::end(i.from));
+  all.insert(all.end(), i.further.begin(), i.further.end());
+  std::array<int32_t, simt::TensorMap::kMostRank> at = {};
+  for (size_t n = 0; n < i.target; ++n)
+    at[n] = t.get<int32_t>(all.at(2 + n));
+  const simt::TensorMap map = simt::TensorMap::load(reinterpret_cast<const void *>(t.bits(all[1])));
+  const uint64_t to = t.address(all[0]);
+  if (std::string wrong = map.check(int(i.target), to); !wrong.empty())
+    throw std::runtime_error(wrong);
+  std::vector<simt::BulkPiece> pieces = map.pieces(to, at.data());
+  constexpr size_t kBytes = simt::TensorMap::kPiece;
+  for (const simt::BulkPiece &piece : pieces) {
+    (void)t.memory(i, piece.to, kBytes, /*writes=*/true);
+    if (piece.bytes)
+      (void)t.memory(i, reinterpret_cast<uint64_t>(piece.from), piece.bytes, /*writes=*/false);
+    for (size_t b = 0; b < kBytes; ++b)
+      t.launch->shared.forget(piece.to + b);
+  }
+  auto land = [&t, &i, pieces = std::move(pieces)] {
+    for (const simt::BulkPiece &piece : pieces) {
+      std::byte *place = t.memory(i, piece.to, kBytes, /*writes=*/true);
+      std::memset(place, 0, kBytes);
+      if (piece.bytes)
+        std::memcpy(place, piece.from, piece.bytes);
+    }
+  };
+  units(t).copyBulk(int(t.index), t.address(all.at(2 + i.target)), map.boxBytes(), std::move(land), lineOf(i));
+}
 /// Waits as long as it takes.
 void waitForPhase(Thread &t, const Instruction &i) {
   t.phaseBarrier = t.address(i.from[0]), t.phaseParity = t.get<uint32_t>(i.from[1]);
@@ -35,6 +69,13 @@ void waitForPhase(Thread &t, const Instruction &i) {
   units(t).expect(int(t.index), t.phaseBarrier, lineOf(i));
   if (!units(t).hasEnded(int(t.index), t.phaseBarrier, t.phaseParity))
     t.waiting = Waiting::ForPhase;
+}
+
+/// The threads of a warp wait for each other.
+void meetInWarp(Thread *warp, const Instruction &) { units(*warp).order.meet(warp->index, fragments::kLanes); }
+void startMeeting(Thread &t, const Instruction &i) {
+  t.waiting = Waiting::ForWarp;
+  t.together = &i;
 }
 
 // ---- products
@@ -108,8 +149,19 @@ Run findPhases(const Parts &parts, Instruction &i) {
     return initBarrier;
   if (parts == Parts{"mbarrier", "arrive", "shared", "b64"})
     return arrive;
+  if (parts == Parts{"mbarrier", "arrive", "expect_tx", "shared", "b64"})
+    return arriveExpecting;
+  if (parts.size() > 4 && parts[2] == "bulk" && parts[3] == "tensor" &&
+      parts.back() == "mbarrier::complete_tx::bytes") {
+    i.target = uint32_t(std::stoul(parts[4])); // "3d"
+    return copyBulk;
+  }
   if (parts == Parts{"mbarrier", "try_wait", "parity", "shared", "b64"})
     return waitForPhase;
+  if (parts == Parts{"bar", "warp", "sync"}) {
+    i.together = meetInWarp;
+    return startMeeting;
+  }
   if (parts == Parts{"cp", "async", "mbarrier", "arrive", "noinc", "shared", "b64"})
     return arriveWithCopies;
   if (parts == Parts{"fence", "proxy", "async", "shared::cta"})

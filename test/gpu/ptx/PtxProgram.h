@@ -21,7 +21,7 @@ using RunTogether = void (*)(Thread *warp, const Instruction &);
 
 /// A register, a number, or something that depends on the thread.
 struct Operand {
-  enum class Kind : uint8_t { Number, Register, ThreadIndex, BlockIndex, ThreadCount, Local };
+  enum class Kind : uint8_t { Number, Register, ThreadIndex, BlockIndex, ThreadCount, BlockCount, Local, MapAddress };
   Kind kind = Kind::Number;
   uint32_t index = 0;  // of the register
   uint64_t number = 0; // also what is added to an address
@@ -55,6 +55,7 @@ struct Function {
   std::vector<Instruction> code;
   uint32_t registers = 0, slots = 0; // slots: parameters, results, what is passed to others, 8 bytes each
   std::vector<uint32_t> parameters;  // their slots
+  std::vector<bool> isMap;           // of each parameter: a tensor map, whose slot has its address
   uint32_t result = UINT32_MAX;      // its slot
   size_t localBytes = 0;
   std::vector<Shared> shared; // what it uses
@@ -70,9 +71,9 @@ struct Program {
 /// Throws std::runtime_error with the line that it does not know.
 Program parse(const std::string &text);
 
-/// Runs all blocks of a kernel. `arguments`: 8 bytes per parameter. `sharedBytes` are at sharedPool(). `mayTouch` says
-/// whether bytes of global memory belong to one allocation. Throws std::runtime_error that says which thread did what
-/// wrong: accesses outside of memory, races, threads that wait for each other in vain.
+/// Runs all blocks of a kernel. `arguments`: 8 bytes per parameter, the address of a tensor map. `sharedBytes` are at
+/// sharedPool(). `mayTouch` says whether bytes of global memory belong to one allocation. Throws std::runtime_error
+/// that says which thread did what wrong: accesses outside of memory, races, threads that wait for each other in vain.
 void launch(const Program &program, const Function &kernel, const std::vector<uint64_t> &arguments, int64_t blocks,
             size_t sharedBytes, const std::function<bool(uint64_t address, size_t bytes)> &mayTouch);
 

@@ -164,6 +164,10 @@ uint64_t Thread::bits(const Operand &o) {
     return uint64_t(launch->block);
   case Operand::Kind::ThreadCount:
     return uint64_t(launch->kernel.threads);
+  case Operand::Kind::BlockCount:
+    return uint64_t(launch->blocks);
+  case Operand::Kind::MapAddress:
+    return frame().slots[o.index];
   case Operand::Kind::Local:
     return (reinterpret_cast<uint64_t>(frame().local.data()) + 31) / 32 * 32;
   }
@@ -185,10 +189,9 @@ std::byte *Thread::memory(const Instruction &i, uint64_t address, size_t bytes, 
   const simt::Asynchronous &units = launch->asynchronous;
   simt::Stamp now{index + 1, launch->interval, uint32_t(launch->block), int32_t(i.line)};
   if (units.isUsed())
-    now.count = units.landingCount ? units.landingCount : units.order.count(int(index));
-  auto isOrdered = [&](const simt::Stamp &before) {
-    return units.isUsed() && units.order.sees(int(index), int(before.thread) - 1, before.count);
-  };
+    now.count = units.landingCount ? units.landingCount : units.order.count(int(index)),
+    now.isBulk = units.isLandingBulk;
+  auto isOrdered = [&](const simt::Stamp &before) { return units.isUsed() && units.isOrdered(int(index), before); };
   if (isShared && units.isUsed() && units.touches(address, bytes))
     fail(*this, i, "access to a barrier in shared memory");
   simt::Shadow &shadow = isShared ? launch->shared : launch->global;
@@ -237,7 +240,7 @@ void returnFromFunction(Thread &t, const Instruction &i) {
 
 void launch(const Program &program, const Function &kernel, const std::vector<uint64_t> &arguments, int64_t blocks,
             size_t sharedBytes, const std::function<bool(uint64_t, size_t)> &mayTouch) {
-  Launch l{.program = program, .kernel = kernel, .mayTouch = mayTouch, .poolBytes = sharedBytes};
+  Launch l{.program = program, .kernel = kernel, .mayTouch = mayTouch, .blocks = blocks, .poolBytes = sharedBytes};
   l.threads.resize(size_t(kernel.threads));
   for (size_t i = 0; i < l.threads.size(); ++i)
     l.threads[i].launch = &l, l.threads[i].index = uint32_t(i);

@@ -63,7 +63,7 @@ struct Launch {
   const Program &program;
   const Function &kernel;
   const std::function<bool(uint64_t, size_t)> &mayTouch;
-  int64_t block = 0;
+  int64_t block = 0, blocks = 0;
   uint32_t interval = 0; // between barriers, through all blocks
   simt::Shadow shared = {}, global = {};
   std::vector<Thread> threads = {};

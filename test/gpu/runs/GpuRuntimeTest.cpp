@@ -34,6 +34,13 @@ int64_t require(void *const *operands, const int64_t *, void *, int64_t, int64_t
   return at;
 }
 
+/// Writes the number of its blocks to all results.
+int64_t countBlocks(void *const *operands, const int64_t *, void *, int64_t, int64_t blocks) {
+  for (int64_t i = 0; i < kCount; ++i)
+    floats(operands[2])[i] = floats(operands[3])[i] = float(blocks);
+  return INT64_MAX;
+}
+
 /// Functions over one state s: f32[5]. "in place" and "replaced": y = s + x becomes s; "checked": the same in place,
 /// after a kernel that may find an element of x that is not allowed.
 Artifact artifact() {
@@ -76,9 +83,9 @@ Artifact artifact() {
   return a;
 }
 
-Status load(Artifact a, Program::Ptr &loaded) {
+Status load(Artifact a, Program::Ptr &loaded, decltype(&add) first = add) {
   const std::string ptx = "functions of GpuRuntimeTest.cpp";
-  fake::addModule(ptx, {{"add", {add, 32, 4, 0}}, {"require", {require, 32, 2, 0}}});
+  fake::addModule(ptx, {{"add", {first, 32, 4, 0}}, {"require", {require, 32, 2, 0}}});
   std::vector<std::vector<std::byte>> images(1, std::vector<std::byte>(ptx.size()));
   std::memcpy(images[0].data(), ptx.data(), ptx.size());
   return Program::loadMemory(writeArtifact(a, images, Bytes()), nullptr, {}, loaded);
@@ -311,6 +318,25 @@ TEST_CASE("gpu runtime: sessions on two GPUs share nothing but the driver", "[gp
   CHECK(status.message().find("input 0 (x) is on cuda:0, the session runs on cuda:1") != std::string::npos);
 }
 
+TEST_CASE("gpu runtime: a persistent kernel gets no more blocks than multiprocessors have room for", "[gpu]") {
+  Clean clean;
+  for (auto [multiprocessors, expected] : {std::pair{3, 6}, {132, int(sizeof(Floats))}}) {
+    fake::setMultiprocessors(multiprocessors);
+    Artifact a = artifact();
+    a.codes[0].gpuKernels[0].blocksPerMultiprocessor = 2;
+    a.plans[0].steps[0].blocks = {3}; // expressions: the number 20
+    Program::Ptr loaded;
+    REQUIRE(load(std::move(a), loaded, countBlocks).ok());
+    std::unique_ptr<Session> session;
+    REQUIRE(Session::create(loaded, {.threads = 1, .device = "cuda:0"}, session).ok());
+    Floats x{}, y{};
+    TensorView input{x.data(), kShape, 1, f32}, output{y.data(), kShape, 1, f32};
+    REQUIRE(session->run({&input, 1}, {&output, 1}, 0).ok());
+    CHECK(y[0] == float(expected));
+  }
+  fake::setMultiprocessors(132);
+}
+
 TEST_CASE("gpu runtime: launches that are malformed are refused") {
   auto refusal = [](void (*change)(Artifact &)) {
     Artifact a = artifact();
@@ -324,4 +350,22 @@ TEST_CASE("gpu runtime: launches that are malformed are refused") {
              Catch::Matchers::Contains("has 2 numbers of blocks for 1 codes for GPUs"));
   CHECK_THAT(refusal([](Artifact &a) { a.codes[0].gpuKernels[0].sharedBytes = 228 << 10; }),
              Catch::Matchers::Contains("add wants 233472 bytes of shared memory"));
+  CHECK_THAT(refusal([](Artifact &a) { a.codes[0].gpuKernels[0].blocksPerMultiprocessor = 33; }),
+             Catch::Matchers::Contains("add wants 33 blocks per multiprocessor"));
+  const std::string unknown = "add has a tensor map that is not known", missing = "lacks an operand that kernel 0 ";
+  auto refusalOfMap = [&](void (*change)(TensorMap &)) {
+    static void (*changed)(TensorMap &);
+    changed = change;
+    return refusal([](Artifact &a) {
+      TensorMap map{0, 64, {{LaunchSize::kNone, 32}, {LaunchSize::kNone, 4}}, {{LaunchSize::kNone, 64}}, {32, 4}};
+      changed(map);
+      a.codes[0].gpuKernels[0].maps.push_back(map);
+    });
+  };
+  CHECK(refusalOfMap([](TensorMap &) {}) == "");
+  CHECK_THAT(refusalOfMap([](TensorMap &map) { map.strides.clear(); }), Catch::Matchers::Contains(unknown));
+  CHECK_THAT(refusalOfMap([](TensorMap &map) { map.box = {32, 257}; }), Catch::Matchers::Contains(unknown));
+  CHECK_THAT(refusalOfMap([](TensorMap &map) { map.sizes[1].index = 0; }), Catch::Matchers::Contains(unknown));
+  CHECK_THAT(refusalOfMap([](TensorMap &map) { map.line = 32; }), Catch::Matchers::Contains(unknown));
+  CHECK_THAT(refusalOfMap([](TensorMap &map) { map.operand = 4; }), Catch::Matchers::Contains(missing));
 }

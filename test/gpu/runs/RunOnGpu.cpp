@@ -23,7 +23,7 @@ static codegen::CompileOptions::GpuImage imageFor(const std::string &target, llv
     if (f.hasFnAttribute("burin-shared-bytes"))
       kernel.sharedBytes = std::stoul(f.getFnAttribute("burin-shared-bytes").getValueAsString().str());
     for (llvm::Argument &argument : f.args())
-      ++(argument.getType()->isPointerTy() ? kernel.operands : kernel.sizes);
+      ++(argument.hasByValAttr() ? kernel.maps : argument.getType()->isPointerTy() ? kernel.operands : kernel.sizes);
     kernel.operands -= 2; // scratch and error
   }
   auto emulation = emulated(kernels, symbols);

@@ -1,0 +1,96 @@
+// Products by warpgroups, whose blocks compute several tiles: on the emulator, and as PTX on the driver for tests.
+#include "runtime/execute/session/Session.h"
+#include "runtime/gpu/Device.h"
+#include "test/gpu/driver/FakeCuda.h"
+#include "test/gpu/emulator/Emulate.h"
+#include "test/gpu/emulator/Simt.h"
+#include "test/ops/Graph.h"
+#include "test/ops/Values.h"
+#include <catch2/catch.hpp>
+#include <stdexcept>
+
+using namespace burin;
+using namespace burin::test;
+using Ints = std::vector<int64_t>;
+
+TEST_CASE("Products by warpgroups are the same for any number of blocks", "[gpu]") {
+  Graph g;
+  Graph::Value x = g.input({f16, {Dim("rows"), 80}}), w = g.input({f16, {80, 300}}),
+               y = g.input({f16, {Dim("rows"), 300}});
+  g.output(g.apply("add", {g.apply("matmul", {x, w})[0], y})[0]);
+  auto compiled =
+      g.compile("cuda-sm_90a+ptx", [](burin::codegen::CompileOptions &options) { options.emulate = emulated; });
+  Random random(3);
+  Tensors inputs;
+  for (const Ints &shape : {Ints{300, 80}, Ints{80, 300}, Ints{300, 300}}) // six tiles
+    inputs.push_back(randomTensor(f16, shape, {-2, 2}, Mood::Plain, random));
+  const ir::RefTensor expected = g.interpret(inputs)[0];
+  std::vector<char> first;
+  for (int64_t blocks : {1, 2, 4, 6, 100}) {
+    simt::setMultiprocessors(blocks);
+    const simt::Counters before = simt::counters();
+    const ir::RefTensor result = compiled->run(inputs)[0];
+    for (const std::string &error : simt::takeErrors())
+      FAIL_CHECK(error);
+    CHECK(simt::counters().groupProducts > before.groupProducts);
+    CHECK(simt::counters().bulkCopies - before.bulkCopies >= 2 * 2 * 6); // of both sides of two slices per tile
+    CHECK(difference(result, expected, {.ulps = 4, .epsilons = 128, .zeroSigns = false}) == "");
+    if (first.empty())
+      first = result.toBytes();
+    CHECK(result.toBytes() == first);
+  }
+  simt::setMultiprocessors(3);
+}
+
+namespace {
+
+void require(const rt::Status &status) {
+  if (!status.ok())
+    throw std::runtime_error(status.message());
+}
+
+} // namespace
+
+TEST_CASE("Products by warpgroups take unaligned operands, sizes that change, and graphs", "[gpu]") {
+  fake::failCall(0);
+  fake::setMultiprocessors(2);
+  {
+    Graph g;
+    g.output(g.apply("matmul", {g.input({bf16, {Dim("rows"), 72}}), g.input({bf16, {72, 72}})})[0]);
+    rt::Program::Ptr program;
+    require(rt::Program::loadMemory(g.artifact({"cuda-sm_90a+ptx"}), nullptr, {}, program));
+    std::unique_ptr<rt::Session> session;
+    require(rt::Session::create(program, {.threads = 1, .device = "cuda:0"}, session));
+    rt::gpu::Device::Ptr device;
+    require(rt::gpu::Device::open(0, device));
+    rt::gpu::Device::Use use(*device);
+    Random random(3);
+    const int64_t replays = fake::replays();
+    for (int64_t rows : {130, 300, 130})
+      for (size_t offset : {0, 8}) { // bytes
+        const Tensors inputs = {randomTensor(bf16, {rows, 72}, {-2, 2}, Mood::Plain, random),
+                                randomTensor(bf16, {72, 72}, {-2, 2}, Mood::Plain, random)};
+        const Ints shapes[] = {inputs[0].shape, inputs[1].shape};
+        std::vector<rt::BufferRef> buffers;
+        std::vector<rt::TensorView> views;
+        for (size_t i = 0; i < 2; ++i) {
+          std::vector<char> bytes = inputs[i].toBytes();
+          bytes.insert(bytes.begin(), offset, 0);
+          require(device->upload(bytes.data(), bytes.size(), buffers.emplace_back()));
+          views.push_back(
+              {static_cast<char *>(buffers.back()->data()) + offset, shapes[i].data(), 2, bf16, {.isGpu = 1}});
+        }
+        require(device->synchronize());
+        for (int run = 0; run < 3; ++run) {
+          std::vector<rt::TensorView> outputs(1);
+          require(session->run(views, outputs));
+          const auto *data = static_cast<const char *>(outputs[0].data);
+          const auto result = ir::RefTensor::fromBytes(bf16, {rows, 72}, {data, size_t(session->outputBytes(0))});
+          CHECK(difference(result, g.interpret(inputs)[0], {.ulps = 4, .epsilons = 128, .zeroSigns = false}) == "");
+        }
+      }
+    CHECK(fake::replays() > replays);
+  }
+  fake::setMultiprocessors(132);
+  CHECK(fake::problems() == "");
+}
