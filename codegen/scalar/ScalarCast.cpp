@@ -45,9 +45,45 @@ static Scalar narrowToBf16(Scalar x) {
   return integerToInteger(select(x != x, quietNan, rounded), DType::i16).bitcast(DType::bf16);
 }
 
+// The exponent and mantissa of an 8-bit float are moved to their places in an f16, whose bias is 8 more than that of
+// f8e4m3fn. Both steps are exact, subnormal numbers included: they become normal as f32.
+static Scalar widenFloat8(Scalar x) {
+  Scalar bits = integerToInteger(x.bitcast(DType::u8), DType::i16);
+  if (x.dtype() == DType::f8e5m2)
+    return convert<arith::ExtFOp>(shiftLeft(bits, 8).bitcast(DType::f16), DType::f32);
+  Scalar magnitude = bits & bits.constant(0x7f), sign = shiftLeft(bits & bits.constant(0x80), 8);
+  Scalar shifted = select(magnitude == 0x7f, bits.constant(0x7e00), shiftLeft(magnitude, 7));
+  return convert<arith::ExtFOp>((sign | shifted).bitcast(DType::f16), DType::f32) * 256;
+}
+
+static Scalar narrowToFloat8(Scalar x, DType to) {
+  const bool hasInfinity = to == DType::f8e5m2;
+  const unsigned dropped = hasInfinity ? 21 : 20; // bits of the mantissa
+  const int bias = hasInfinity ? 15 : 7;
+  Scalar bits = x.bitcast(DType::i32), magnitude = bits & bits.constant(0x7fffffff);
+  Scalar isOdd = shiftRight(magnitude, dropped) & bits.constant(1);
+  Scalar rounded = shiftRight(magnitude + ((1 << (dropped - 1)) - 1) + isOdd, dropped);
+  Scalar normal = rounded - double((127 - bias) << (23 - dropped));
+  // Subnormal numbers: the last bit of the sum with a power of two is the unit of the result.
+  Scalar power = x.constant(std::ldexp(1.0, int(dropped) + 1 - bias));
+  Scalar subnormal = (abs(x) + power).bitcast(DType::i32) - power.bitcast(DType::i32);
+  Scalar result = select(magnitude < double((128 - bias) << 23), subnormal, normal);
+  // Above the last number that rounds to a finite one: infinity, or NaN.
+  const double overflow = hasInfinity ? 0x7c : 0x7f, most = hasInfinity ? 61440 : 464;
+  result = select(hasInfinity ? abs(x) < most : abs(x) <= most, result, bits.constant(overflow));
+  result = select(x == x, result, bits.constant(0x7f));
+  return integerToInteger(result | (shiftRight(bits, 24) & bits.constant(0x80)), DType::u8).bitcast(to);
+}
+
 static Scalar floatToFloat(Scalar x, DType to) {
   if (x.dtype() == DType::bf16)
     return floatToFloat(widenBf16(x), to);
+  if (x.dtype() == to)
+    return x;
+  if (isFloat8(x.dtype()))
+    return floatToFloat(widenFloat8(x), to);
+  if (isFloat8(to))
+    return narrowToFloat8(floatToFloat(x, DType::f32), to);
   if (x.dtype() == to)
     return x;
   if (x.dtype() == DType::f16)
@@ -83,16 +119,17 @@ Scalar Scalar::to(DType target) const {
   const Scalar &x = *this;
   if (target == type)
     return x;
+  const bool isNarrow = isFloat() && byteWidth(type) <= 2;
   if (burin::isBool(target))
-    return (burin::isFloat(type) && byteWidth(type) == 2 ? floatToFloat(x, DType::f32) : x).nonZero();
+    return (isNarrow ? floatToFloat(x, DType::f32) : x).nonZero();
   if (isFloat()) {
     if (burin::isFloat(target))
       return floatToFloat(x, target);
-    return floatToInteger(byteWidth(type) == 2 ? floatToFloat(x, DType::f32) : x, target);
+    return floatToInteger(isNarrow ? floatToFloat(x, DType::f32) : x, target);
   }
   if (!burin::isFloat(target))
     return integerToInteger(x, target);
-  DType via = byteWidth(target) == 2 ? DType::f32 : target;
+  DType via = byteWidth(target) <= 2 ? DType::f32 : target;
   Scalar converted = isUnsigned() ? convert<arith::UIToFPOp>(x, via) : convert<arith::SIToFPOp>(x, via);
   return floatToFloat(converted, target);
 }

@@ -104,9 +104,10 @@ Tensor draw(const Generator &generator, const std::string &name, const Shape &sh
 }
 
 void requireFloats(DType dtype, const char *op, const Location &where) {
-  if (!isFloat(dtype))
+  if (!isFloat(dtype) || isFloat8(dtype))
     throw Error(where, op,
-                "random numbers are f32, f64, f16 or bf16, not " + std::string(name(dtype)) + "; use randint");
+                "random numbers are f32, f64, f16 or bf16, not " + std::string(name(dtype)) +
+                    (isFloat8(dtype) ? "; convert them" : "; use randint"));
 }
 
 /// The inverse of erf: Giles 2012, with Newton steps for f64.

@@ -30,6 +30,10 @@ Type elementType(MLIRContext *context, DType dtype) {
     return IntegerType::get(context, 64);
   case DType::boolean:
     return IntegerType::get(context, 1);
+  case DType::f8e4m3fn:
+    return Float8E4M3FNType::get(context);
+  case DType::f8e5m2:
+    return Float8E5M2Type::get(context);
   }
   llvm_unreachable("a new element type");
 }
@@ -61,7 +65,11 @@ std::optional<DType> dtypeOf(Type element) {
     return DType::f64;
   if (element.isF16())
     return DType::f16;
-  return element.isBF16() ? std::optional(DType::bf16) : std::nullopt;
+  if (element.isBF16())
+    return DType::bf16;
+  if (isa<Float8E4M3FNType>(element))
+    return DType::f8e4m3fn;
+  return isa<Float8E5M2Type>(element) ? std::optional(DType::f8e5m2) : std::nullopt;
 }
 
 RankedTensorType tensorType(MLIRContext *context, const TensorSpec &spec) {

@@ -118,7 +118,7 @@ static bool isLossless(DType from, DType to) {
   size_t fromBytes = byteWidth(from), toBytes = byteWidth(to);
   if (isFloat(from) || !isFloat(to))
     return fromBytes < toBytes && (to != DType::u8);
-  return fromBytes == 1 || (fromBytes == 2 && toBytes >= 4) || (fromBytes == 4 && to == DType::f64);
+  return (fromBytes == 1 && toBytes >= 2) || (fromBytes == 2 && toBytes >= 4) || (fromBytes == 4 && to == DType::f64);
 }
 
 OpFoldResult CastOp::fold(FoldAdaptor) {

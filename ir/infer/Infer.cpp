@@ -41,6 +41,15 @@ bool checkForm(InferCall &call) {
   return true;
 }
 
+/// Floats of 8 bits are moved and converted only, and not mixed with other types.
+bool checkStorageTypes(InferCall &call) {
+  for (size_t i = 0; i < call.operands.size(); ++i)
+    if (call.has(i) && isFloat8(call.operand(i).dtype) && call.info.float8 == Float8::Refused)
+      return call.fail(text(operandText(call, i), " stores 8-bit floats, which are not computed with; convert it, for ",
+                            "example with .to(f32), and the result back"));
+  return true;
+}
+
 /// A condition selects between other operands: it takes no part in promotion.
 bool isCondition(const InferCall &call, size_t i) {
   return !isVariadic(call.info) && std::string_view(call.info.operands[i].name) == "condition";
@@ -60,6 +69,10 @@ bool agreeOnType(InferCall &call, bool isFloatOp) {
   for (size_t i : indices)
     types.push_back(call.operand(i).dtype);
   DType common = promote(types, {});
+  for (size_t i : indices) // indices[0] and i differ in type, and one of the two is an 8-bit float
+    if (DType type = call.operand(i).dtype; type != types[0] && (isFloat8(type) || isFloat8(types[0])))
+      return call.fail(text(operandText(call, indices[0]), " and ", operandText(call, i),
+                            " differ in type, and 8-bit floats are not promoted; convert one of them"));
   if (isFloatOp && !isFloat(common))
     common = DType::f32;
   for (size_t i : indices) {
@@ -139,13 +152,16 @@ bool infer(InferCall &call) try {
   call.results.clear();
   call.error.clear();
   call.unequal.reset();
-  return checkForm(call) && agree(call) && call.info.infer(call) && checkResults(call);
+  return checkForm(call) && checkStorageTypes(call) && agree(call) && call.info.infer(call) && checkResults(call);
 } catch (const Error &problem) { // from arithmetic of sizes
   return call.fail(problem.what());
 }
 
 static int rankWithinClass(DType t) {
   switch (t) {
+  case DType::f8e4m3fn:
+  case DType::f8e5m2:
+    return 0;
   case DType::f16:
   case DType::bf16:
     return 1;
@@ -165,7 +181,7 @@ static DType promotePair(DType a, DType b) {
   if (category(a) != category(b))
     return category(a) > category(b) ? a : b;
   if (isFloat(a) && rankWithinClass(a) == rankWithinClass(b))
-    return DType::f32; // f16 and bf16
+    return DType::f32; // f16 and bf16, or two 8-bit floats
   if ((a == DType::u8 && b == DType::i8) || (a == DType::i8 && b == DType::u8))
     return DType::i16;
   return rankWithinClass(a) > rankWithinClass(b) ? a : b;

@@ -55,12 +55,16 @@ bool inferScatter(InferCall &call) {
   if (!call.same(call.operand(1).shape, updates.shape))
     return call.fail(text(operandText(call, 1), " and ", operandText(call, 2), " must have one shape"));
   DType types[] = {x.dtype, updates.dtype};
-  if (call.strict ? x.dtype != updates.dtype : promote(types, {}) != x.dtype)
+  const bool isFixed = call.strict || isFloat8(x.dtype) || isFloat8(updates.dtype);
+  if (isFixed ? x.dtype != updates.dtype : promote(types, {}) != x.dtype)
     return call.fail(text(operandText(call, 2), " does not fit into ", operandText(call, 0), "; cast one of them"));
   updates.dtype = x.dtype;
   const std::string &reduction = call.attr<std::string>("reduction");
   if (reduction != "set" && reduction != "add" && reduction != "mul" && reduction != "min" && reduction != "max")
     return call.fail(text("reduction \"", reduction, "\" must be \"set\", \"add\", \"mul\", \"min\" or \"max\""));
+  if (reduction != "set" && isFloat8(x.dtype))
+    return call.fail(text(operandText(call, 0), " stores 8-bit floats, which are not computed with; convert it, for ",
+                          "example with .to(f32)"));
   if (reduction != "set" && isBool(x.dtype))
     return call.fail("bool cannot be reduced; cast x to an integer type");
   return succeed(call, x.dtype, x.shape);
@@ -154,8 +158,8 @@ bool inferRandom(InferCall &call) {
   DType dtype = call.attr<DType>("dtype");
   if (!checkNewShape(call) || !checkKey(call, 0))
     return false;
-  if (!isFloat(dtype))
-    return call.fail(text("random numbers are floats, not ", dtype, "; cast the result"));
+  if (!isFloat(dtype) || isFloat8(dtype))
+    return call.fail(text("random numbers are floats of 16 bits or more, not ", dtype, "; cast the result"));
   for (size_t i = 0; i < call.attrs.size(); ++i)
     if (auto *value = std::get_if<double>(&call.attrs[i]); value && !std::isfinite(*value))
       return call.fail(text(call.info.attrs[i].name, " must be finite"));

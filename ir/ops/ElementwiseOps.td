@@ -237,7 +237,7 @@ def Burin_ShiftRightOp : Burin_Binary<"shift_right", [{ return shiftRight(x, y);
 // ---- selection and conversion
 def Burin_WhereOp : Burin_Elementwise<"where", (ins Burin_Tensor:$condition, Burin_Tensor:$x, Burin_Tensor:$y),
     [{ return select(condition, x, y); }], [{ return condition != 0 ? x : y; }]> {
-  let summary = "x where `condition` (bool) holds, else y"; let domain = "any"; let source = "torch.where"; let hasFolder = 1;
+  let summary = "x where `condition` (bool) holds, else y"; let float8 = "moved"; let domain = "any"; let source = "torch.where"; let hasFolder = 1;
   let gradient = ["zero", "where(condition, g, 0.0)", "where(condition, 0.0, g)"];
 }
 def Burin_CheckOp : Burin_Elementwise<"check",
@@ -246,7 +246,7 @@ def Burin_CheckOp : Burin_Elementwise<"check",
   let summary = "x, if `condition` (bool) holds everywhere; else the call fails";
   let description = [{ The error has the message, and the first row-major position where the condition is false. The op is
     dead, and checks nothing, if its result is unused. }];
-  let domain = "any"; let source = "torch._assert_async";
+  let float8 = "moved"; let domain = "any"; let source = "torch._assert_async";
   let example = "y = check(y >= 0, y, \"a length is negative\");";
   let gradient = ["zero", "g"];
 }
@@ -254,7 +254,7 @@ def Burin_BarrierOp : Burin_Elementwise<"barrier", (ins Burin_Tensor:$x, I64Attr
   let summary = "x, as a value that common subexpression elimination does not identify with x"; let internal = 1;
   let description = [{ For values that are recomputed instead of being kept. Barriers of different regions are different
     values until kernels are formed. }];
-  let domain = "any";
+  let float8 = "moved"; let domain = "any";
   let gradient = ["g"];
 }
 def Burin_FmaOp : Burin_Elementwise<"fma", (ins Burin_Tensor:$x, Burin_Tensor:$y, Burin_Tensor:$z),
@@ -271,11 +271,12 @@ def Burin_CastOp : Burin_Op<"cast", [Burin_ElementwiseTrait]> {
   let summary = "Converts the element type";
   let description = [{
     Floats become integers by truncation; values out of range and NaN saturate to the nearest representable value and 0.
-    Integers wrap. Anything non-zero, NaN included, becomes true.
+    Integers wrap. Anything non-zero, NaN included, becomes true. A number above the range of a float type becomes an
+    infinity, in f8e4m3fn, which has none, NaN; PyTorch's conversions do the same.
   }];
   let arguments = (ins Burin_Tensor:$x, Burin_DTypeAttr:$dtype);
   let results = (outs Burin_Tensor:$result);
-  let infer = "inferCast"; let batching = "same";
+  let float8 = "moved"; let infer = "inferCast"; let batching = "same";
   let source = "torch.Tensor.to"; let hasFolder = 1; let folding = "cheap";
   let fusion = "pointwise"; let parts = "allOperands"; let layout = "sameRule"; let flops = "ofResult"; let element = "none";
   let gradient = ["g.to(x.dtype())"];

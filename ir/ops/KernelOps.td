@@ -30,7 +30,7 @@ def Burin_YieldOp : Op<Burin_Dialect, "yield", [Pure, Terminator, ReturnLike, Ha
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
 }
 def Burin_PackOp : Burin_Op<"pack"> {
-  let fusion = "movement"; let parts = "ofMatrices"; let layout = "fixedRule"; let element = "packed";
+  let float8 = "moved"; let fusion = "movement"; let parts = "ofMatrices"; let layout = "fixedRule"; let element = "packed";
   let summary = "The right operand of a contraction in panels: [batch…, K, N] becomes [batch…, ceil(N/width), K, width]";
   let description = [{ The last panel is filled with zeros. Constant operands are packed at compile time. }];
   let arguments = (ins Burin_Tensor:$x, I64Attr:$width);

@@ -26,7 +26,7 @@ def Burin_Dialect : Dialect {
   let hasRegionResultAttrVerify = 1;
 }
 
-def Burin_Tensor : RankedTensorOf<[F32, F64, F16, BF16, I8, UI8, I16, I32, I64, I1]>;
+def Burin_Tensor : RankedTensorOf<[F32, F64, F16, BF16, I8, UI8, I16, I32, I64, I1, F8E4M3FN, F8E5M2]>;
 def Burin_FloatTensor : RankedTensorOf<[F32, F64, F16, BF16]>;
 
 // An element type as an attribute.
@@ -69,6 +69,9 @@ class Burin_Op<string mnemonic, list<Trait> traits = [], list<Trait> effects = [
   // results whose size differs between examples. `self` calls the op on other operands. Longer code is a function of
   // frontend/batching/Rules.h.
   string batching = "";
+  // 8-bit floats as operands: "refused", because there is no arithmetic of them; "moved" by ops that move, select or
+  // convert elements.
+  string float8 = "refused";
   // Whether the op is missing in the public C++ API.
   bit internal = 0;
 

@@ -4,7 +4,7 @@
 include "ir/ops/OpBase.td"
 
 class Burin_ShapeOp<string m, dag args> : Burin_Op<m> {
-  let fusion = "movement"; let folding = "cheap"; let layout = "fixedRule";
+  let fusion = "movement"; let folding = "cheap"; let layout = "fixedRule"; let float8 = "moved";
   let arguments = args;
   let results = (outs Burin_Tensor:$result);
 }
@@ -85,7 +85,7 @@ def Burin_StackOp : Burin_ShapeOp<"stack", (ins Variadic<Burin_Tensor>:$xs, Defa
   let batching = "stack(expand(xs, examples), axis + 1)";
 }
 def Burin_SplitOp : Burin_Op<"split"> {
-  let fusion = "none"; let folding = "cheap"; let parts = "unlessAlongBatch"; let layout = "fixedRule"; let element = "none";
+  let float8 = "moved"; let fusion = "none"; let folding = "cheap"; let parts = "unlessAlongBatch"; let layout = "fixedRule"; let element = "none";
   let summary = "Splits a dimension into pieces of the given sizes, which must add up to its size";
   let arguments = (ins Burin_Tensor:$x, DenseI64ArrayAttr:$sizes, DefaultValuedAttr<I64Attr, "0">:$axis);
   let results = (outs Variadic<Burin_Tensor>:$results);
@@ -184,7 +184,7 @@ class Burin_SizingOp<string m, dag args> : Burin_Op<m, [], [MemoryEffects<[MemWr
 def Burin_PrefixOp : Burin_SizingOp<"prefix", (ins Burin_Tensor:$x, Burin_Tensor:$count, Burin_NewSizeAttr:$size)> {
   let summary = "The first `count` rows of x, for a computed integer `count`";
   let description = [{ A run fails if `count` is negative or larger than the number of rows. }];
-  let infer = "inferPrefix"; let source = "x[:count.item()]"; let example = "prefix(x, reduce_sum(x > 0))";
+  let float8 = "moved"; let infer = "inferPrefix"; let source = "x[:count.item()]"; let example = "prefix(x, reduce_sum(x > 0))";
   let gradient = ["unprefix(g, x)", "zero"];
   let batching = "refused";
 }
@@ -195,7 +195,7 @@ def Burin_NonzeroOp : Burin_SizingOp<"nonzero", (ins Burin_Tensor:$x, Burin_NewS
 }
 def Burin_CumsumOp : Burin_ShapeOp<"cumsum", (ins Burin_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
       DefaultValuedAttr<BoolAttr, "false">:$reverse)> {
-  let fusion = "sequential"; let folding = "value"; let parts = "unlessAlongBatch"; let layout = "sameRule"; let element = "none";
+  let float8 = "refused"; let fusion = "sequential"; let folding = "value"; let parts = "unlessAlongBatch"; let layout = "sameRule"; let element = "none";
   let summary = "Cumulative sum along `axis`"; let infer = "inferCumsum"; let source = "torch.cumsum, ONNX CumSum";
   let autocast = "f32";
   let example = "cumsum(x, -1)";
@@ -204,7 +204,7 @@ def Burin_CumsumOp : Burin_ShapeOp<"cumsum", (ins Burin_Tensor:$x, I64Attr:$axis
 }
 def Burin_CumprodOp : Burin_ShapeOp<"cumprod", (ins Burin_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
       DefaultValuedAttr<BoolAttr, "false">:$reverse)> {
-  let fusion = "sequential"; let folding = "value"; let parts = "noOperands"; let element = "none";
+  let float8 = "refused"; let fusion = "sequential"; let folding = "value"; let parts = "noOperands"; let element = "none";
   let summary = "Cumulative product along `axis`"; let infer = "inferCumsum"; let source = "torch.cumprod, ONNX CumProd";
   let autocast = "f32";
   let example = "cumprod(x, -1)";
@@ -213,7 +213,7 @@ def Burin_CumprodOp : Burin_ShapeOp<"cumprod", (ins Burin_Tensor:$x, I64Attr:$ax
 }
 def Burin_ArgsortOp : Burin_ShapeOp<"argsort", (ins Burin_Tensor:$x, DefaultValuedAttr<I64Attr, "-1">:$axis,
       DefaultValuedAttr<BoolAttr, "false">:$descending)> {
-  let fusion = "sequential"; let folding = "value"; let parts = "noOperands"; let element = "none";
+  let float8 = "refused"; let fusion = "sequential"; let folding = "value"; let parts = "noOperands"; let element = "none";
   let summary = "The i64 indices that sort x along `axis`; equal elements keep their order";
   let description = [{ NaN is larger than every number. }];
   let infer = "inferArgsort"; let source = "torch.argsort";
@@ -221,7 +221,7 @@ def Burin_ArgsortOp : Burin_ShapeOp<"argsort", (ins Burin_Tensor:$x, DefaultValu
 }
 def Burin_NonMaxSuppressionOp : Burin_ShapeOp<"non_max_suppression", (ins Burin_FloatTensor:$boxes, Burin_FloatTensor:$scores,
       F64Attr:$iou_threshold, F64Attr:$score_threshold, I64Attr:$max_output, DefaultValuedAttr<BoolAttr, "false">:$centers)> {
-  let fusion = "sequential"; let folding = "value"; let parts = "noOperands"; let element = "none";
+  let float8 = "refused"; let fusion = "sequential"; let folding = "value"; let parts = "noOperands"; let element = "none";
   let summary = "Indices of boxes with little overlap, by decreasing score: i64[batch, classes, min(max_output, n)], -1 after the last";
   let description = [{
     For each batch and class: selects the box with the highest score above `score_threshold`, then repeatedly the best
@@ -237,7 +237,7 @@ def Burin_NonMaxSuppressionOp : Burin_ShapeOp<"non_max_suppression", (ins Burin_
 // ---- random numbers: element i depends only on the key and i (Philox 4x32-10, Salmon et al. 2011). The key is `seed`,
 // plus the operand `key` if present.
 class Burin_RandomOp<string m, dag args> : Burin_ShapeOp<m, args> {
-  let source = "Philox 4x32-10"; let folding = "never"; let parts = "noOperands"; let element = "random";
+  let float8 = "refused"; let source = "Philox 4x32-10"; let folding = "never"; let parts = "noOperands"; let element = "random";
 }
 def Burin_RandomUniformOp : Burin_RandomOp<"random_uniform", (ins Optional<Burin_Tensor>:$key, Burin_ShapeAttr:$shape, I64Attr:$seed,
       DefaultValuedAttr<F64Attr, "0.0">:$low, DefaultValuedAttr<F64Attr, "1.0">:$high, Burin_DTypeAttr:$dtype)> {

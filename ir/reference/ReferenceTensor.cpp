@@ -11,18 +11,23 @@ namespace {
 
 /// A binary float format narrower than double.
 struct Format {
+  int bits;
   int mantissa;    // stored bits
   int minExponent; // of the smallest normal number
   double smallest; // value of that number
   double unit;     // the smallest subnormal number
-  double overflow; // smallest magnitude that rounds to infinity
+  double overflow; // smallest magnitude that rounds to infinity, or to NaN if there is none
+  bool hasInfinity = true;
 };
-constexpr Format kHalf{10, -14, 0x1p-14, 0x1p-24, 65520.0};
-constexpr Format kBFloat{7, -126, 0x1p-126, 0x1p-133, 0x1.ffp127};
+constexpr Format kHalf{16, 10, -14, 0x1p-14, 0x1p-24, 65520.0};
+constexpr Format kBFloat{16, 7, -126, 0x1p-126, 0x1p-133, 0x1.ffp127};
+constexpr Format kE5M2{8, 2, -14, 0x1p-14, 0x1p-16, 61440.0};
+// 464 lies between 448 and the bits of NaN, which would be 480; halves go to even, so to 448.
+constexpr Format kE4M3{8, 3, -6, 0x1p-6, 0x1p-9, 0x1.d000000000001p8, false};
 
 double roundTo(const Format &format, double x) {
   if (!(std::fabs(x) < format.overflow))
-    return std::isnan(x) ? x : std::copysign(HUGE_VAL, x);
+    return std::isnan(x) || !format.hasInfinity ? std::numeric_limits<double>::quiet_NaN() : std::copysign(HUGE_VAL, x);
   if (std::fabs(x) < format.smallest)
     return std::copysign(std::nearbyint(x / format.unit) * format.unit, x);
   int dropped = 52 - format.mantissa;
@@ -33,10 +38,12 @@ double roundTo(const Format &format, double x) {
 
 /// The bits of x, which must be a value of the format.
 uint16_t encode(const Format &format, double x) {
-  uint16_t sign = std::signbit(x) ? 0x8000 : 0;
-  int exponentBits = 15 - format.mantissa;
+  const int exponentBits = format.bits - 1 - format.mantissa;
+  uint16_t sign = std::signbit(x) ? uint16_t(1 << (format.bits - 1)) : 0;
   uint16_t infinity = uint16_t(((1 << exponentBits) - 1) << format.mantissa);
   x = std::fabs(x);
+  if (std::isnan(x) && !format.hasInfinity)
+    return sign | infinity | uint16_t((1 << format.mantissa) - 1);
   if (std::isnan(x))
     return sign | infinity | uint16_t(1 << (format.mantissa - 1));
   if (std::isinf(x))
@@ -50,18 +57,21 @@ uint16_t encode(const Format &format, double x) {
 }
 
 double decode(const Format &format, uint16_t bits) {
-  int exponent = (bits & 0x7fff) >> format.mantissa;
+  const uint16_t sign = uint16_t(1 << (format.bits - 1));
+  int exponent = (bits & (sign - 1)) >> format.mantissa;
   uint64_t mantissa = bits & ((1 << format.mantissa) - 1);
-  int last = (1 << (15 - format.mantissa)) - 1;
+  int last = (1 << (format.bits - 1 - format.mantissa)) - 1;
   double magnitude;
   if (exponent == 0)
     magnitude = double(mantissa) * format.unit;
-  else if (exponent == last)
+  else if (exponent == last && format.hasInfinity)
     magnitude = mantissa ? std::numeric_limits<double>::quiet_NaN() : HUGE_VAL;
+  else if (exponent == last && mantissa == uint64_t((1 << format.mantissa) - 1))
+    magnitude = std::numeric_limits<double>::quiet_NaN();
   else
     magnitude = std::bit_cast<double>(uint64_t(exponent - 1 + format.minExponent + 1023) << 52 |
                                       mantissa << (52 - format.mantissa));
-  return bits & 0x8000 ? -magnitude : magnitude;
+  return bits & sign ? -magnitude : magnitude;
 }
 
 template <class Stored, class T, class Convert>
@@ -125,6 +135,12 @@ RefTensor RefTensor::fromBytes(DType dtype, std::vector<int64_t> shape, std::spa
   case DType::bf16:
     load<uint16_t>(t.reals(), bytes, [](uint16_t x) { return decode(kBFloat, x); });
     break;
+  case DType::f8e4m3fn:
+    load<uint8_t>(t.reals(), bytes, [](uint8_t x) { return decode(kE4M3, x); });
+    break;
+  case DType::f8e5m2:
+    load<uint8_t>(t.reals(), bytes, [](uint8_t x) { return decode(kE5M2, x); });
+    break;
   case DType::boolean:
     load<uint8_t>(t.ints(), bytes, [](uint8_t x) { return int64_t(x != 0); });
     break;
@@ -148,6 +164,12 @@ std::vector<char> RefTensor::toBytes() const {
     break;
   case DType::bf16:
     store<uint16_t>(bytes, reals(), [](double x) { return encode(kBFloat, roundTo(kBFloat, x)); });
+    break;
+  case DType::f8e4m3fn:
+    store<uint8_t>(bytes, reals(), [](double x) { return uint8_t(encode(kE4M3, roundTo(kE4M3, float(x)))); });
+    break;
+  case DType::f8e5m2:
+    store<uint8_t>(bytes, reals(), [](double x) { return uint8_t(encode(kE5M2, roundTo(kE5M2, float(x)))); });
     break;
   default:
     withStored(dtype, [&](auto stored) {
@@ -197,6 +219,10 @@ double roundTo(DType dtype, double x) {
     return roundTo(kHalf, x);
   case DType::bf16:
     return roundTo(kBFloat, x);
+  case DType::f8e4m3fn: // by way of f32, as PyTorch does
+    return roundTo(kE4M3, float(x));
+  case DType::f8e5m2:
+    return roundTo(kE5M2, float(x));
   case DType::f32:
     return double(float(x));
   default:

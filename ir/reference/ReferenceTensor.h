@@ -43,7 +43,7 @@ struct RefTensor {
 /// Product of the sizes; nullopt if one is negative or the product exceeds `limit`.
 std::optional<int64_t> elementCount(std::span<const int64_t> shape, int64_t limit = INT64_MAX);
 
-/// x rounded to the float type `dtype`, ties to even; overflow gives an infinity.
+/// x rounded to the float type `dtype`, ties to even; overflow gives an infinity, or NaN in types without one.
 double roundTo(DType dtype, double x);
 /// x modulo 2^width as a value of the integer type `dtype`; bool: non-zero gives 1.
 int64_t wrapTo(DType dtype, int64_t x);

@@ -12,8 +12,6 @@ namespace {
 
 constexpr uint64_t kMaxHeader = 100'000'000; // limit of the format
 constexpr std::string_view kMetadata = "__metadata__";
-constexpr std::string_view kTypes[] = {"F32", "F64", "F16", "BF16", "I8", "U8", "I16", "I32", "I64", "BOOL"};
-static_assert(std::size(kTypes) == kNumDTypes && int(DType::boolean) == 9 && int(DType::bf16) == 3);
 
 /// Sorts the tensors. `order` is as for qsort.
 std::vector<const Safetensor *> sorted(const std::vector<Safetensor> &tensors,
@@ -250,10 +248,10 @@ private:
       return malformed();
     if (!isComplete)
       return fail({"the entry of \"", name, "\" lacks a valid dtype, shape or data_offsets"});
-    auto *known = std::find(std::begin(kTypes), std::end(kTypes), type);
-    if (known == std::end(kTypes))
+    auto *known = std::ranges::find(kDTypes, type, &DTypeInfo::safetensors);
+    if (known == std::end(kDTypes))
       return fail({"\"", name, "\" is of type ", std::string_view(type).substr(0, 16), ", which burin does not have"});
-    Safetensor tensor{name, DType(known - kTypes), {}, range[0], range[1]};
+    Safetensor tensor{name, known->dtype, {}, range[0], range[1]};
     uint64_t bytes = byteWidth(tensor.dtype);
     for (uint64_t n : shape) {
       if (n > INT64_MAX || __builtin_mul_overflow(bytes, n, &bytes))
@@ -360,7 +358,7 @@ bool startSafetensors(SafetensorsFile &content, std::vector<std::byte> &header, 
     key(tensor.name);
     json += '{';
     key("dtype");
-    appendQuoted(json, kTypes[size_t(tensor.dtype)]);
+    appendQuoted(json, infoOf(tensor.dtype).safetensors);
     key("shape");
     list(std::span(tensor.shape));
     key("data_offsets");

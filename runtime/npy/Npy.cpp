@@ -19,16 +19,6 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kMaxRank = 32;
 constexpr uint64_t kMaxBytes = uint64_t(1) << 47;
 
-// Type codes without byte order. The first code of a type is the one written.
-struct Code {
-  std::string_view code;
-  DType dtype;
-};
-constexpr Code codes[] = {
-    {"f4", f32}, {"f8", f64}, {"f2", f16}, {"V2", bf16}, {"i1", i8},
-    {"u1", u8},  {"i2", i16}, {"i4", i32}, {"i8", i64},  {"b1", boolean},
-};
-
 /// Parser of the dictionary at the start of the file.
 class HeaderParser {
 public:
@@ -112,14 +102,14 @@ std::optional<DType> parseType(const std::string &descr, std::string &error) {
     order = code[0];
     code.remove_prefix(1);
   }
-  for (const Code &c : codes) {
-    if (c.code != code)
+  for (const DTypeInfo &info : kDTypes) {
+    if (info.npy != code)
       continue;
-    if (order == '>' && byteWidth(c.dtype) > 1) {
+    if (order == '>' && info.bytes > 1) {
       error = text("the array is big-endian ('", descr, "')\n  convert it: a.astype(a.dtype.newbyteorder('<'))");
       return std::nullopt;
     }
-    return c.dtype;
+    return info.dtype;
   }
   error = text("the array has the element type '", descr.substr(0, 40),
                "', which burin does not have\n  convert it to one of float16/32/64, int8/16/32/64, uint8, bool");
@@ -210,12 +200,9 @@ std::optional<NpyArray> readNpy(Bytes file, std::string &error) {
 }
 
 std::vector<std::byte> writeNpy(DType dtype, std::span<const int64_t> shape, Bytes data) {
-  std::string_view code = codes[0].code;
-  for (const Code &c : codes)
-    if (c.dtype == dtype)
-      code = c.code;
-  bool ordered = byteWidth(dtype) > 1;
-  std::string header = text("{'descr': '", ordered ? "<" : "|", code, "', 'fortran_order': False, 'shape': (");
+  bool ordered = byteWidth(dtype) > 1 || isFloat8(dtype);
+  std::string header =
+      text("{'descr': '", ordered ? "<" : "|", infoOf(dtype).npy, "', 'fortran_order': False, 'shape': (");
   for (size_t i = 0; i < shape.size(); ++i)
     header += text(i ? ", " : "", shape[i]);
   header += shape.size() == 1 ? ",), }" : "), }";

@@ -1,7 +1,7 @@
 // Aligns numbers in columns and abbreviates long dimensions, by NumPy's rules.
 #include "runtime/support/TensorText.h"
+#include "burin/narrow_float.h"
 #include "runtime/support/Format.h"
-#include <bit>
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -22,14 +22,6 @@ int64_t elementsOf(std::span<const int64_t> shape) {
   for (int64_t size : shape)
     count *= size;
   return count;
-}
-
-double fromHalf(uint16_t bits) {
-  const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-  double value = exponent == 31  ? (mantissa ? NAN : INFINITY)
-                 : exponent == 0 ? std::ldexp(mantissa, -24)
-                                 : std::ldexp(1024 + mantissa, exponent - 25);
-  return bits & 0x8000 ? -value : value;
 }
 
 /// A number in parts, so that columns can be aligned at the decimal point.
@@ -62,9 +54,10 @@ std::string scalarText(double value, DType type) {
   char text[64];
   bool isPlain = value == 0 || (std::fabs(value) >= 1e-4 && std::fabs(value) < 1e16);
   auto format = isPlain ? std::chars_format::fixed : std::chars_format::scientific;
-  auto end = type == DType::f64   ? std::to_chars(text, text + sizeof text, value, format)
-             : type == DType::f32 ? std::to_chars(text, text + sizeof text, float(value), format)
-                                  : std::to_chars(text, text + sizeof text, value, format, type == DType::f16 ? 4 : 3);
+  auto end = type == DType::f64 ? std::to_chars(text, text + sizeof text, value, format)
+             : type == DType::f32 || isFloat8(type)
+                 ? std::to_chars(text, text + sizeof text, float(value), format)
+                 : std::to_chars(text, text + sizeof text, value, format, type == DType::f16 ? 4 : 3);
   std::string result(text, end.ptr);
   return result.find_first_of(".en") == std::string::npos ? result + ".0" : result;
 }
@@ -114,10 +107,8 @@ private:
       return load<float>(i);
     case DType::f64:
       return load<double>(i);
-    case DType::f16:
-      return fromHalf(load<uint16_t>(i));
     default:
-      return std::bit_cast<float>(uint32_t(load<uint16_t>(i)) << 16);
+      return fromNarrowFloat(dtype, isFloat8(dtype) ? load<uint8_t>(i) : load<uint16_t>(i));
     }
   }
   int64_t integerAt(size_t i) const {

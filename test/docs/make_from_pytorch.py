@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from from_pytorch import INPUTS, STORED, SYMBOLS, rows
 
 NAMES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16", torch.int32: "i32",
-         torch.int64: "i64", torch.bool: "bool"}
+         torch.int64: "i64", torch.bool: "bool", torch.float8_e4m3fn: "f8e4m3fn", torch.float8_e5m2: "f8e5m2"}
 
 
 def number(value):

@@ -4,7 +4,7 @@
 
 using namespace burin;
 using codegen::Scalar;
-using test::Bf16;
+using test::Bf16, test::E4m3, test::E5m2;
 
 namespace {
 
@@ -12,6 +12,39 @@ double toDouble(float x) { return x; }
 double toDouble(double x) { return x; }
 double toDouble(_Float16 x) { return x; }
 double toDouble(Bf16 x) { return std::bit_cast<float>(uint32_t(x.bits) << 16); }
+
+/// Decodes 8 bits: sign, `exponentBits`, and the rest.
+double fromBits(uint8_t bits, int exponentBits, bool hasInfinity) {
+  const int mantissaBits = 7 - exponentBits, bias = (1 << (exponentBits - 1)) - 1, last = (1 << exponentBits) - 1;
+  const int exponent = (bits & 0x7f) >> mantissaBits, mantissa = bits & ((1 << mantissaBits) - 1);
+  double x = exponent ? (1 + std::ldexp(mantissa, -mantissaBits)) * std::ldexp(1.0, exponent - bias)
+                      : std::ldexp(mantissa, 1 - bias - mantissaBits);
+  if (exponent == last && hasInfinity)
+    x = mantissa ? NAN : INFINITY;
+  else if (exponent == last && mantissa == (1 << mantissaBits) - 1)
+    x = NAN;
+  return bits & 0x80 ? -x : x;
+}
+double toDouble(E4m3 x) { return fromBits(x.bits, 4, false); }
+double toDouble(E5m2 x) { return fromBits(x.bits, 5, true); }
+
+/// Searches the number nearest to x, of two equally near ones that with an even last bit. The number after the largest
+/// one has the bits of infinity, or of NaN.
+template <class To> To nearest(double x) {
+  const uint8_t beyond = std::is_same_v<To, E4m3> ? 0x7f : 0x7c, sign = std::signbit(x) ? 0x80 : 0;
+  const double size = std::fabs(x);
+  if (std::isnan(x))
+    return {0x7f};
+  uint8_t best = 0;
+  for (uint8_t bits = 1; bits < beyond; ++bits) {
+    double before = size - toDouble(To{best}), after = toDouble(To{bits}) - size;
+    if (after < before || (after == before && bits % 2 == 0))
+      best = bits;
+  }
+  const double largest = toDouble(To{uint8_t(beyond - 1)}), unit = largest - toDouble(To{uint8_t(beyond - 2)});
+  const bool isBeyond = best == beyond - 1 && (size > largest + unit / 2 || (size == largest + unit / 2 && best % 2));
+  return {uint8_t(sign | (isBeyond ? beyond : best))};
+}
 
 /// Rounds to the nearest number with `mantissa` bits and exponents from `lowest`, halves to even. Independent of the
 /// hardware.
@@ -37,6 +70,8 @@ template <class To, class From> To exactFloat(From x) {
     return float(value);
   else if constexpr (std::is_same_v<To, _Float16>)
     return _Float16(roundTo(float(value), 11, -14, 65504));
+  else if constexpr (sizeof(To) == 1)
+    return nearest<To>(float(value));
   else
     return Bf16{uint16_t(std::bit_cast<uint32_t>(float(roundTo(float(value), 8, -126, 0x1.fep127))) >> 16)};
 }
@@ -86,6 +121,8 @@ template <class From> void checkAll() {
   check<From, double>(jit);
   check<From, _Float16>(jit);
   check<From, Bf16>(jit);
+  check<From, E4m3>(jit);
+  check<From, E5m2>(jit);
   check<From, int8_t>(jit);
   check<From, uint8_t>(jit);
   check<From, int16_t>(jit);
@@ -101,6 +138,8 @@ TEST_CASE("casts from floats") {
   checkAll<double>();
   checkAll<_Float16>();
   checkAll<Bf16>();
+  checkAll<E4m3>();
+  checkAll<E5m2>();
 }
 TEST_CASE("casts from integers") {
   checkAll<int8_t>();

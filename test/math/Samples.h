@@ -14,6 +14,12 @@ namespace burin::test {
 struct Bf16 {
   uint16_t bits;
 };
+struct E4m3 {
+  uint8_t bits;
+};
+struct E5m2 {
+  uint8_t bits;
+};
 
 /// An array of elements as they are in memory (std::vector<bool> packs bits).
 template <class T> using Array = std::vector<std::conditional_t<std::is_same_v<T, bool>, char, T>>;
@@ -27,6 +33,10 @@ template <class T> constexpr DType dtypeFor() {
     return f16;
   else if constexpr (std::is_same_v<T, Bf16>)
     return bf16;
+  else if constexpr (std::is_same_v<T, E4m3>)
+    return f8e4m3fn;
+  else if constexpr (std::is_same_v<T, E5m2>)
+    return f8e5m2;
   else if constexpr (std::is_same_v<T, int8_t>)
     return i8;
   else if constexpr (std::is_same_v<T, uint8_t>)
@@ -119,6 +129,10 @@ template <class T> std::pair<Array<T>, Array<T>> pairs() {
 template <class T> bool isNan(T x) {
   if constexpr (std::is_same_v<T, Bf16>)
     return (x.bits & 0x7fff) > 0x7f80;
+  else if constexpr (std::is_same_v<T, E4m3>)
+    return (x.bits & 0x7f) == 0x7f;
+  else if constexpr (std::is_same_v<T, E5m2>)
+    return (x.bits & 0x7f) > 0x7c;
   else
     return x != x;
 }

@@ -118,8 +118,8 @@ std::vector<Attrs> randomAttrs(const char *first, const char *second) {
 
 const std::vector<Row> &indexRows() {
   static const std::vector<Row> rows{
-      {"take", kAll, take},
-      {"gather", kAll, gather},
+      {"take", kStored, take},
+      {"gather", kStored, gather},
       {"scatter", kAll, scatter, {.ulps = 64, .epsilons = 64, .zeroSigns = false}, {-1.5, 1.5, Specials::None}},
       {"iota",
        {f32},
@@ -135,11 +135,11 @@ const std::vector<Row> &indexRows() {
        created,
        {},
        {},
-       withTypes(kAll, {{{"shape", Shape{33}}, {"value", 1.0}},
-                        {{"shape", Shape{}}, {"value", -2.5}},
-                        {{"shape", Shape{3, 5}}, {"value", double(NAN)}},
-                        {{"shape", Shape{0}}, {"value", 1e300}},
-                        {{"shape", Shape{2, 2}}, {"value", -0.0}}})},
+       withTypes(kStored, {{{"shape", Shape{33}}, {"value", 1.0}},
+                           {{"shape", Shape{}}, {"value", -2.5}},
+                           {{"shape", Shape{3, 5}}, {"value", double(NAN)}},
+                           {{"shape", Shape{0}}, {"value", 1e300}},
+                           {{"shape", Shape{2, 2}}, {"value", -0.0}}})},
       // Two roundings, the second of which may follow a cancellation.
       {"random_uniform", {f32}, drawn, {.ulps = 1, .epsilons = 4}, {}, randomAttrs("low", "high")},
       // Near 0 the absolute error of the cosine dominates.

@@ -78,7 +78,7 @@ const std::vector<Row> &orderRows() {
       {"cumprod", kAll, cumprod, {.ulps = 64, .epsilons = 1}, {-1.5, 1.5, Specials::None}},
       {"argsort", kAll, argsort},
       {"non_max_suppression", kFloats, suppression, {}, {0, 1, Specials::None}},
-      {"prefix", kAll, prefix},
+      {"prefix", kStored, prefix},
       {"nonzero", kAll, nonzero, {}, {-1, 1}},
   };
   return rows;

@@ -50,7 +50,8 @@ Row attentionByWarpgroups();
 inline constexpr Draw kModest{-4, 4, Specials::Modest};
 inline const std::vector<DType> kFloats{f32, f64, f16, bf16}, kIntegers{i8, u8, i16, i32, i64},
     kNumbers{f32, f64, f16, bf16, i8, u8, i16, i32, i64}, kIntegersAndBool{i8, u8, i16, i32, i64, boolean},
-    kAll{f32, f64, f16, bf16, i8, u8, i16, i32, i64, boolean};
+    kAll{f32, f64, f16, bf16, i8, u8, i16, i32, i64, boolean},
+    kStored{f32, f64, f16, bf16, i8, u8, i16, i32, i64, boolean, f8e4m3fn, f8e5m2}; // ops that move or convert
 
 /// One example by itself, with operands.
 struct Sample {

@@ -19,6 +19,10 @@ Format formatOf(DType dtype) {
     return {11, -14, 15};
   case DType::bf16:
     return {8, -126, 127};
+  case DType::f8e4m3fn:
+    return {4, -6, 8};
+  case DType::f8e5m2:
+    return {3, -14, 15};
   default:
     return {24, -126, 127};
   }

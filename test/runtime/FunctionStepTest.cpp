@@ -354,7 +354,7 @@ TEST_CASE("damaged steps of the host are refused") {
     expect(problemOf(asking(kind), [&](Model &m) { call(m).kind = HostCall::Kind(2); }), "no kind 2");
     expect(problemOf(asking(kind), [&](Model &m) { call(m).inputs.clear(); }), "do not fit host call 0");
     expect(problemOf(asking(kind), [&](Model &m) { step(m).operands.push_back(in(0)); }), "do not fit host call 0");
-    expect(problemOf(asking(kind), [&](Model &m) { call(m).inputs[0].dtype = DType(10); }), "no element type 10");
+    expect(problemOf(asking(kind), [&](Model &m) { call(m).inputs[0].dtype = DType(200); }), "no element type 200");
     expect(problemOf(asking(kind), [&](Model &m) { call(m).inputs[0].dims = {77}; }), "no expression 77");
     expect(problemOf(asking(kind), [&](Model &m) { call(m).inputs[0].location = 77; }), "no location 77");
     expect(problemOf(asking(kind), [&](Model &m) { m.plan().loops.push_back({0, 0, m.constant(2), 0}); }),

@@ -60,6 +60,8 @@ std::vector<NpyArray> samples() {
       arrayOf<int32_t>(i32, {2}, {-70000, 70000}),
       arrayOf<int64_t>(i64, {1}, {INT64_MIN}),
       arrayOf<uint8_t>(boolean, {2}, {0, 1}),
+      arrayOf<uint8_t>(f8e4m3fn, {3}, {0x38, 0xb8, 0x7f}),
+      arrayOf<uint8_t>(f8e5m2, {1, 2}, {0x3c, 0x7c}),
       arrayOf<float>(f32, {0, 7}, {}),
   };
 }
@@ -102,6 +104,8 @@ TEST_CASE("npy: other spellings of a header are read") {
   mustRead(file("{\"shape\":(2,),\"descr\":\"|b1\",\"fortran_order\":False}", std::string("\1\0", 2)));
   mustRead(file("{'descr': '<f4', 'fortran_order': False, 'shape': ()}", "abcd", 3));
   CHECK(mustRead(file("{'descr': '|V2', 'fortran_order': False, 'shape': (1,)}", "ab")).dtype == bf16);
+  CHECK(mustRead(file("{'descr': '<V1', 'fortran_order': False, 'shape': (1,)}", "a")).dtype == f8e4m3fn);
+  CHECK(mustRead(file("{'descr': '<f1', 'fortran_order': False, 'shape': (1,)}", "a")).dtype == f8e5m2);
   // The byte order of a single byte does not matter.
   mustRead(file("{'descr': '>i1', 'fortran_order': False, 'shape': (1,)}", "a"));
 }

@@ -122,6 +122,7 @@ class Op:
         self.normalize = record["normalize"]
         self.autocast = record["autocast"]
         self.internal = bool(record["internal"])
+        self.float8 = record["float8"]
         self.domain = record.get("domain", "any")
         self.boolResult = record.get("resultElement") == "bool"
         self.lower = record.get("lower")
@@ -212,7 +213,7 @@ def table(ops):
         flags = ", ".join("true" if f else "false" for f in (op.elementwise, op.boolResult, op.variadicResults, op.internal))
         out.append(f'{{"{op.name}", {json.dumps(op.summary, ensure_ascii=False)},\n    {{{operands}}},\n    {{{attrs}}},\n'
                    f"    Normalize::{upperCamel(op.normalize)}, Domain::{upperCamel(op.domain)}, "
-                   f"Autocast::{upperCamel(op.autocast)}, {flags}, {op.infer}}},\n")
+                   f"Autocast::{upperCamel(op.autocast)}, {flags}, Float8::{upperCamel(op.float8)}, {op.infer}}},\n")
     return "".join(out)
 
 

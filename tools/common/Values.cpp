@@ -1,5 +1,5 @@
 #include "tools/common/Values.h"
-#include <bit>
+#include "burin/narrow_float.h"
 #include <cmath>
 #include <cstring>
 
@@ -12,33 +12,6 @@ template <class T> T load(const std::byte *p) {
   return x;
 }
 
-double halfToDouble(uint16_t h) {
-  int exponent = h >> 10 & 31, mantissa = h & 1023;
-  double magnitude = exponent == 31  ? (mantissa ? NAN : INFINITY)
-                     : exponent == 0 ? std::ldexp(mantissa, -24)
-                                     : std::ldexp(mantissa | 1024, exponent - 25);
-  return h >> 15 ? -magnitude : magnitude;
-}
-
-uint16_t halfFromDouble(double x) {
-  uint16_t sign = std::signbit(x) ? 0x8000 : 0;
-  x = std::fabs(x);
-  if (std::isnan(x))
-    return 0x7e00;
-  if (x >= 65520)
-    return sign | 0x7c00;
-  int exponent = std::max(std::ilogb(x), -14); // exponents below the normal range are denormal
-  auto units = uint32_t(std::nearbyint(std::ldexp(x, 10 - exponent)));
-  return uint16_t(sign | (units + (uint32_t(exponent + 14) << 10)));
-}
-
-uint16_t bfloatFromDouble(double x) {
-  uint32_t bits = std::bit_cast<uint32_t>(float(x));
-  if (std::isnan(x))
-    return 0x7fc0;
-  return uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 void store(DType dtype, std::byte *p, double x) {
   auto put = [&](auto value) { std::memcpy(p, &value, sizeof value); };
   switch (dtype) {
@@ -47,9 +20,11 @@ void store(DType dtype, std::byte *p, double x) {
   case DType::f64:
     return put(x);
   case DType::f16:
-    return put(halfFromDouble(x));
   case DType::bf16:
-    return put(bfloatFromDouble(x));
+    return put(toNarrowFloat(dtype, x));
+  case DType::f8e4m3fn:
+  case DType::f8e5m2:
+    return put(uint8_t(toNarrowFloat(dtype, x)));
   case DType::i8:
     return put(int8_t(x));
   case DType::u8:
@@ -108,9 +83,11 @@ double Values::operator[](int64_t i) const {
   case DType::f64:
     return load<double>(p);
   case DType::f16:
-    return halfToDouble(load<uint16_t>(p));
   case DType::bf16:
-    return std::bit_cast<float>(uint32_t(load<uint16_t>(p)) << 16);
+    return fromNarrowFloat(dtype, load<uint16_t>(p));
+  case DType::f8e4m3fn:
+  case DType::f8e5m2:
+    return fromNarrowFloat(dtype, load<uint8_t>(p));
   case DType::i8:
     return load<int8_t>(p);
   case DType::u8:

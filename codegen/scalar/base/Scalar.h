@@ -6,9 +6,9 @@
 
 namespace burin::codegen {
 
-/// Lane type of an element type: f32, f64 and f16 as they are; integers as signless iN (u8 as i8); bool as i1; bf16 as
-/// its bits in an i16, because targets without bf16 instructions treat even a select as a conversion, and call a
-/// support library.
+/// Lane type of an element type: f32, f64 and f16 as they are; integers as signless iN (u8 as i8); bool as i1; bf16 and
+/// 8-bit floats as their bits in an i16 or i8, because targets without instructions for them treat even a select as a
+/// conversion, and call a support library.
 mlir::Type laneType(mlir::MLIRContext *, DType);
 
 class Scalar {

@@ -107,10 +107,7 @@ void writeGraph(pbf_writer message, const OutModel &model, const ExternalData *e
 
 } // namespace
 
-DataType dataTypeOf(DType dtype) {
-  constexpr int32_t types[kNumDTypes] = {1, 11, 10, 16, 3, 2, 5, 6, 7, 9};
-  return DataType(types[size_t(dtype)]);
-}
+DataType dataTypeOf(DType dtype) { return DataType(infoOf(dtype).onnx); }
 
 ExternalData::ExternalData(std::string location, const OutModel &model) : location(std::move(location)) {
   uint64_t end = 0;

@@ -98,30 +98,8 @@ std::vector<std::byte> typedBytes(const TensorProto &proto, DType dtype) {
 } // namespace
 
 std::optional<DType> dtypeOf(DataType type) {
-  switch (int32_t(type)) {
-  case 1:
-    return DType::f32;
-  case 2:
-    return DType::u8;
-  case 3:
-    return DType::i8;
-  case 5:
-    return DType::i16;
-  case 6:
-    return DType::i32;
-  case 7:
-    return DType::i64;
-  case 9:
-    return DType::boolean;
-  case 10:
-    return DType::f16;
-  case 11:
-    return DType::f64;
-  case 16:
-    return DType::bf16;
-  default:
-    return std::nullopt;
-  }
+  auto *known = std::ranges::find(kDTypes, int32_t(type), &DTypeInfo::onnx);
+  return known != std::end(kDTypes) ? std::optional(known->dtype) : std::nullopt;
 }
 
 DType requireType(DataType type, const std::string &what, const Location &where) {

@@ -10,49 +10,14 @@ namespace burin {
 using namespace detail;
 
 static std::optional<DType> dtypeOf(const DLDataType &type) {
-  if (type.lanes != 1)
-    return std::nullopt;
-  auto is = [&](DLDataTypeCode code, int bits) { return type.code == code && type.bits == bits; };
-  if (is(kDLFloat, 32))
-    return DType::f32;
-  if (is(kDLFloat, 64))
-    return DType::f64;
-  if (is(kDLFloat, 16))
-    return DType::f16;
-  if (is(kDLBfloat, 16))
-    return DType::bf16;
-  if (is(kDLInt, 8))
-    return DType::i8;
-  if (is(kDLUInt, 8))
-    return DType::u8;
-  if (is(kDLInt, 16))
-    return DType::i16;
-  if (is(kDLInt, 32))
-    return DType::i32;
-  if (is(kDLInt, 64))
-    return DType::i64;
-  if (is(kDLBool, 8))
-    return DType::boolean;
+  if (type.lanes == 1)
+    for (const DTypeInfo &info : kDTypes)
+      if (type.code == info.dlpack && type.bits == 8 * info.bytes)
+        return info.dtype;
   return std::nullopt;
 }
 
-static DLDataType typeOf(DType type) {
-  auto bits = uint8_t(8 * byteWidth(type));
-  switch (type) {
-  case DType::f32:
-  case DType::f64:
-  case DType::f16:
-    return {kDLFloat, bits, 1};
-  case DType::bf16:
-    return {kDLBfloat, bits, 1};
-  case DType::u8:
-    return {kDLUInt, bits, 1};
-  case DType::boolean:
-    return {kDLBool, bits, 1};
-  default:
-    return {kDLInt, bits, 1};
-  }
-}
+static DLDataType typeOf(DType type) { return {infoOf(type).dlpack, uint8_t(8 * byteWidth(type)), 1}; }
 
 /// Whether elements are dense and row-major; strides of dimensions of size 1 are ignored.
 static bool isDense(const DLTensor &tensor) {
@@ -222,7 +187,7 @@ DLManagedTensorVersioned *to_dlpack_versioned(const Tensor &tensor, Location whe
 }
 DLManagedTensorVersioned *to_dlpack_versioned(const Tensor &tensor, void *stream, Location where) {
   auto *managed = exportTensor<DLManagedTensorVersioned>(tensor, "to_dlpack_versioned", inScope(where), stream);
-  managed->version = {1, 0};
+  managed->version = {1, isFloat8(tensor.dtype(where)) ? 1u : 0u};
   managed->flags = DLPACK_FLAG_BITMASK_READ_ONLY;
   return managed;
 }

@@ -1,4 +1,4 @@
-// The structures of DLPack 1.0 and of its unversioned predecessor. Their layout is a stable ABI.
+// The structures of DLPack 1.1 and of its unversioned predecessor. Their layout is a stable ABI.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +8,15 @@ struct DLDevice {
   int32_t device_id;
 };
 
-enum DLDataTypeCode : uint8_t { kDLInt = 0, kDLUInt = 1, kDLFloat = 2, kDLBfloat = 4, kDLBool = 6 };
+enum DLDataTypeCode : uint8_t {
+  kDLInt = 0,
+  kDLUInt = 1,
+  kDLFloat = 2,
+  kDLBfloat = 4,
+  kDLBool = 6,
+  kDLFloat8_e4m3fn = 10,
+  kDLFloat8_e5m2 = 12
+};
 struct DLDataType {
   uint8_t code, bits;
   uint16_t lanes;

@@ -1,4 +1,5 @@
 // Conversion of elements on the host, by the rules of the `cast` op.
+#include "burin/narrow_float.h"
 #include "frontend/tensor/core/TensorState.h"
 #include "ir/reference/ReferenceTensor.h"
 #include <cmath>
@@ -12,9 +13,10 @@ static double loadReal(const void *from, DType type, size_t i) {
   case DType::f64:
     return static_cast<const double *>(from)[i];
   case DType::f16:
-    return double(static_cast<const _Float16 *>(from)[i]);
+  case DType::bf16:
+    return fromNarrowFloat(type, static_cast<const uint16_t *>(from)[i]);
   default:
-    return std::bit_cast<float>(uint32_t(static_cast<const uint16_t *>(from)[i]) << 16);
+    return fromNarrowFloat(type, static_cast<const uint8_t *>(from)[i]);
   }
 }
 static int64_t loadInteger(const void *from, DType type, size_t i) {
@@ -40,10 +42,11 @@ static void storeReal(void *to, DType type, size_t i, double value) {
     static_cast<double *>(to)[i] = value;
     break;
   case DType::f16:
-    static_cast<_Float16 *>(to)[i] = _Float16(ir::roundTo(type, value));
+  case DType::bf16:
+    static_cast<uint16_t *>(to)[i] = toNarrowFloat(type, value);
     break;
   default:
-    static_cast<uint16_t *>(to)[i] = uint16_t(std::bit_cast<uint32_t>(float(ir::roundTo(type, value))) >> 16);
+    static_cast<uint8_t *>(to)[i] = uint8_t(toNarrowFloat(type, value));
   }
 }
 static void storeInteger(void *to, DType type, size_t i, int64_t value) {

@@ -69,7 +69,9 @@ enum {
   BURIN_I16 = 6,
   BURIN_I32 = 7,
   BURIN_I64 = 8,
-  BURIN_BOOL = 9
+  BURIN_BOOL = 9,
+  BURIN_F8E4M3FN = 10, /* 8-bit floats; PyTorch's float8_e4m3fn and float8_e5m2 */
+  BURIN_F8E5M2 = 11
 };
 
 /* Kinds of devices. */

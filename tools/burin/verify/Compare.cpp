@@ -20,6 +20,10 @@ static Tolerance defaultTolerance(DType dtype) {
     return {1e-2, 1e-2};
   case DType::bf16:
     return {5e-2, 5e-2};
+  case DType::f8e4m3fn: // one unit in the last place
+    return {0.13, 2e-3};
+  case DType::f8e5m2:
+    return {0.26, 2e-5};
   default:
     return {0, 0};
   }
