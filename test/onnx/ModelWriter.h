@@ -17,7 +17,10 @@ enum OnnxType : int {
   kString = 8,
   kBool = 9,
   kDouble = 11,
-  kUint16 = 4
+  kUint16 = 4,
+  kFloat8E4M3FN = 17,
+  kFloat8E4M3FNUZ = 18,
+  kFloat8E5M2 = 19
 };
 
 /// A protobuf message under construction.

@@ -76,7 +76,10 @@ Ref GraphEmitter::cast(const Ref &x, DType dtype) {
   std::string key = "cast " + std::string(name(dtype)) + " " + x.name;
   if (Ref *ref = find(key))
     return *ref;
-  return known[key] = node("Cast", {x}, {{"to", int64_t(dataTypeOf(dtype))}}, dtype);
+  OutAttributes attributes{{"to", int64_t(dataTypeOf(dtype))}};
+  if (isFloat8(dtype))
+    attributes.emplace_back("saturate", int64_t(0));
+  return known[key] = node("Cast", {x}, attributes, dtype);
 }
 
 // ---- constants
@@ -283,10 +286,15 @@ Refs GraphEmitter::broadcasting(llvm::ArrayRef<mlir::Value> operands, const Shap
 
 // ---- one op
 
+Ref OpEmitter::raw(size_t operand) const {
+  Ref ref = graph.valueOf(operands[operand]);
+  return isFloat8(ref.dtype) ? graph.cast(ref, DType::f16) : ref;
+}
+
 Ref OpEmitter::in(size_t operand) const {
   if (!has(operand))
     return {};
-  Ref ref = raw(operand);
+  Ref ref = graph.valueOf(operands[operand]);
   return graph.cast(ref, computedIn(ref.dtype));
 }
 
@@ -325,8 +333,8 @@ std::string_view onnxName(std::string_view op) {
   return at == names.end() ? "" : at->second;
 }
 
-DType inSingle(DType dtype) { return dtype == DType::bf16 ? DType::f32 : dtype; }
-DType inSingleThroughout(DType dtype) { return dtype == DType::bf16 || dtype == DType::f16 ? DType::f32 : dtype; }
-DType asIs(DType dtype) { return dtype; }
+DType inSingle(DType dtype) { return dtype == DType::bf16 || isFloat8(dtype) ? DType::f32 : dtype; }
+DType inSingleThroughout(DType dtype) { return isFloat(dtype) && byteWidth(dtype) <= 2 ? DType::f32 : dtype; }
+DType asIs(DType dtype) { return isFloat8(dtype) ? DType::f16 : dtype; }
 
 } // namespace burin::onnx

@@ -105,8 +105,8 @@ public:
 
   /// The operand in the type that the op is computed in; absent if the operand is.
   Ref in(size_t operand) const;
-  /// The operand without conversion.
-  Ref raw(size_t operand) const { return graph.valueOf(operands[operand]); }
+  /// The operand without conversion, but 8-bit floats as f16.
+  Ref raw(size_t operand) const;
   /// All operands of an elementwise op, without their broadcasts, in the type that the op is computed in.
   Refs broadcasting() const;
   DType workType(size_t operand = 0) const { return computedIn(spec(operand).dtype); }
@@ -118,10 +118,11 @@ private:
 };
 
 // ---- type that an op is computed in; results are converted back
-/// bf16 as f32: not all operators accept it, and burin's ops compute in f32 anyway.
+/// bf16 and 8-bit floats as f32: not all operators accept them, and burin's ops compute in f32 anyway.
 DType inSingle(DType);
-/// For translations with several nodes: 16-bit floats as f32, so that they are rounded once, as in burin.
+/// For translations with several nodes: 16-bit and 8-bit floats as f32, so that they are rounded once, as in burin.
 DType inSingleThroughout(DType);
+/// 8-bit floats as f16, which has all their values: few operators accept them.
 DType asIs(DType);
 
 struct ExportRule {

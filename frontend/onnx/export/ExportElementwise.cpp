@@ -303,7 +303,7 @@ Refs select(const OpEmitter &e) {
 /// ONNX has no operator that fails, so the check is dropped.
 Refs unchecked(const OpEmitter &e) { return {e.broadcasting()[1]}; }
 
-Refs convert(const OpEmitter &e) { return {e.graph.cast(e.raw(0), e.attr<DType>("dtype"))}; }
+Refs convert(const OpEmitter &e) { return {e.graph.cast(e.graph.valueOf(e.operands[0]), e.attr<DType>("dtype"))}; }
 
 } // namespace
 

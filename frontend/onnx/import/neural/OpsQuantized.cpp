@@ -1,4 +1,5 @@
 // Quantised values: small integers with a scale and a zero point.
+#include "burin/narrow_float.h"
 #include "frontend/onnx/import/neural/Quantized.h"
 #include "frontend/onnx/import/neural/Window.h"
 
@@ -9,8 +10,24 @@ Tensor centered(const Tensor &x, const Tensor &zero) {
   return zero.defined() ? wide - zero.to(DType::i32) : wide;
 }
 
+Tensor toFloat8(const Tensor &x, DType to, bool saturate) {
+  const double most = fromNarrowFloat(to, narrowFormat(to).largest);
+  Tensor wide = x.to(DType::f32);
+  return (saturate ? clamp(wide, -most, most) : wide).to(to);
+}
+
 Tensor dequantized(const Tensor &x, const Tensor &scale, const Tensor &zero) {
+  if (isFloat8(x.dtype())) {
+    Tensor wide = x.to(DType::f32);
+    return (zero.defined() ? wide - zero.to(DType::f32) : wide).to(scale.dtype()) * scale;
+  }
   return centered(x, zero).to(scale.dtype()) * scale;
+}
+
+/// x / scale + zero, not rounded before it is an 8-bit float.
+static Tensor quantizedToFloat8(const Tensor &x, const Tensor &scale, const Tensor &zero, DType to, bool saturate) {
+  Tensor scaled = x / scale;
+  return toFloat8(zero.defined() ? scaled + zero.to(scaled.dtype()) : scaled, to, saturate);
 }
 
 /// round(x / scale) + zero, saturated.
@@ -61,6 +78,9 @@ Values quantize(Node &n) {
   Tensor x = n[0];
   if (n.hasAttribute("precision"))
     x = x.to(n.attributeType("precision", DType::f32));
+  if (isFloat8(to))
+    return quantizedToFloat8(x.to(DType::f32), scale.to(DType::f32), zero, to,
+                             n.attribute("saturate", int64_t(1)) != 0);
   return quantized(isFloat(x.dtype()) ? x : x.to(DType::f32), scale, zero, to);
 }
 

@@ -6,6 +6,8 @@ namespace burin::onnx {
 
 /// x - zero as i32; an undefined zero point is 0.
 Tensor centered(const Tensor &x, const Tensor &zero);
+/// x as an 8-bit float; with `saturate`, infinities and numbers out of range become the largest finite number.
+Tensor toFloat8(const Tensor &x, DType to, bool saturate);
 /// (x - zero) * scale.
 Tensor dequantized(const Tensor &x, const Tensor &scale, const Tensor &zero);
 /// round(x / scale) + zero, with the type of `zero`.

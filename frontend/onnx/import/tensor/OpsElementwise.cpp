@@ -1,5 +1,6 @@
 // Elementwise ops.
 #include "frontend/onnx/import/Node.h"
+#include "frontend/onnx/import/neural/Quantized.h"
 #include <cmath>
 
 namespace burin::onnx {
@@ -157,12 +158,15 @@ Values bitShift(Node &n) {
 }
 
 Values select(Node &n) { return where(n[0], n[1], n[2]); }
+Tensor castInto(Node &n, DType to) {
+  return isFloat8(to) ? toFloat8(n[0], to, n.attribute("saturate", int64_t(1)) != 0) : cast(n[0], to);
+}
 Values castTo(Node &n) {
   if (!n.hasAttribute("to"))
     n.fail("it needs the attribute \"to\"");
-  return cast(n[0], n.attributeType("to", DType::f32));
+  return castInto(n, n.attributeType("to", DType::f32));
 }
-Values castLike(Node &n) { return cast(n[0], n.dtype(1)); }
+Values castLike(Node &n) { return castInto(n, n.dtype(1)); }
 Values identity(Node &n) { return n.value(0); }
 
 constexpr OpEntry table[] = {
