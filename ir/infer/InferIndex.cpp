@@ -159,7 +159,8 @@ bool inferRandom(InferCall &call) {
   if (!checkNewShape(call) || !checkKey(call, 0))
     return false;
   if (!isFloat(dtype) || isFloat8(dtype))
-    return call.fail(text("random numbers are floats of 16 bits or more, not ", dtype, "; cast the result"));
+    return call.fail(text("random numbers are floats", isFloat8(dtype) ? " of 16 bits or more" : "", ", not ", dtype,
+                          "; cast the result"));
   for (size_t i = 0; i < call.attrs.size(); ++i)
     if (auto *value = std::get_if<double>(&call.attrs[i]); value && !std::isfinite(*value))
       return call.fail(text(call.info.attrs[i].name, " must be finite"));
