@@ -49,7 +49,7 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     // Convolutions and the ops between them become channels-last, before contractions, which have no other layout.
     add(createLayoutAssignmentPass());
     // Lowers products to pack + contract before fusion, which groups ops around contractions.
-    add(createLowerContractionsPass({.splitDepth = options.gpusAlone}));
+    add(createLowerContractionsPass({.onGpus = options.gpusAlone}));
     // Integer products as products of bytes, right sides of bf16 products as pairs, before constants are folded.
     add(options.gpusAlone ? createNarrowIntegerProductsPass() : nullptr);
     add(options.bf16Pairs ? createPairBf16ProductsPass() : nullptr);

@@ -68,6 +68,8 @@ bool agreeOnType(InferCall &call, bool isFloatOp) {
   std::vector<DType> types;
   for (size_t i : indices)
     types.push_back(call.operand(i).dtype);
+  if (call.info.float8 == Float8::Multiplied && std::ranges::all_of(types, isFloat8))
+    return true;
   DType common = promote(types, {});
   for (size_t i : indices) // indices[0] and i differ in type, and one of the two is an 8-bit float
     if (DType type = call.operand(i).dtype; type != types[0] && (isFloat8(type) || isFloat8(types[0])))

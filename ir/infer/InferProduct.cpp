@@ -35,7 +35,8 @@ bool inferMatmul(InferCall &call) {
     result.push_back(n);
   lhs = std::move(newLhs);
   rhs = std::move(newRhs);
-  return succeed(call, call.operand(0).dtype, std::move(result));
+  const DType type = call.operand(0).dtype;
+  return succeed(call, isFloat8(type) ? DType::f32 : type, std::move(result));
 }
 
 /// Checks that the dimensions of a list are in range and listed once in both lists.
@@ -113,10 +114,11 @@ bool inferBf16Terms(InferCall &call) {
   return succeed(call, DType::bf16, {ceildiv(x[0], 32) * 2, ceildiv(x[1], 32), 3, 16, 32});
 }
 
-/// Whether a product of these types may be `wide`: sums of 16-bit floats in f32, of bytes in i32.
+/// Whether a product of these types may be `wide`: sums of 16-bit and 8-bit floats in f32, of bytes in i32.
 static bool hasWideSums(DType lhs, DType rhs) {
   auto isByte = [](DType type) { return type == DType::i8 || type == DType::u8; };
-  return (isByte(lhs) && isByte(rhs)) || (lhs == rhs && isFloat(lhs) && byteWidth(lhs) == 2);
+  return (isByte(lhs) && isByte(rhs)) || (isFloat8(lhs) && isFloat8(rhs)) ||
+         (lhs == rhs && isFloat(lhs) && byteWidth(lhs) == 2);
 }
 
 /// A product of f32 matrices by their bf16 terms (bf16x3).
@@ -149,7 +151,9 @@ bool inferContract(InferCall &call) {
   const bool isOfPairs = call.operand(0).dtype == DType::bf16 && call.operand(1).dtype == DType::i32 && !call.has(2);
   const bool isWide =
       call.attr<bool>("wide") && (isOfPairs || hasWideSums(call.operand(0).dtype, call.operand(1).dtype));
-  if (!isOfPairs && !isWide && call.operand(0).dtype != call.operand(1).dtype)
+  const bool isWidened = call.operand(0).dtype == DType::f32 && isFloat8(call.operand(1).dtype); // as it is read
+  const bool isOneType = call.operand(0).dtype == call.operand(1).dtype && !isFloat8(call.operand(0).dtype);
+  if (!isOfPairs && !isWide && !isWidened && !isOneType)
     return call.fail(text(operandText(call, 0), " and ", operandText(call, 1), " must have one element type"));
   if (batch < 0 || lhs.size() != batch + spatial + 1 || rhs.size() != static_cast<size_t>(batch) + 3)
     return call.fail(text("lhs ", lhs, " must be [batch…, spatial…, C] and rhs ", rhs,

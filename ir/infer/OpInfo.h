@@ -29,7 +29,7 @@ enum class Normalize : uint8_t { None, Promote, Broadcast, Float, BroadcastFloat
 /// The type that an Autocast scope computes the op in: the operands' own, the scope's, or f32.
 enum class Autocast : uint8_t { None, Lower, F32 };
 /// What the op does with 8-bit floats; see OpBase.td.
-enum class Float8 : uint8_t { Refused, Moved };
+enum class Float8 : uint8_t { Refused, Moved, Multiplied };
 enum class Domain : uint8_t { Any, Numeric, Float, Integer, Bool };
 
 struct InferCall;

@@ -1,4 +1,4 @@
-// Products of tensors: matrix products and convolutions. Sums of f16 and bf16 products are in f32.
+// Products of tensors: matrix products and convolutions. Sums of products of 16-bit and 8-bit floats are in f32.
 #ifndef BURIN_CONTRACTION_OPS
 #define BURIN_CONTRACTION_OPS
 include "ir/ops/OpBase.td"
@@ -8,11 +8,13 @@ def Burin_MatmulOp : Burin_Op<"matmul"> {
   let summary = "Matrix product over the last two dimensions; leading dimensions broadcast";
   let autocast = "lower";
   let description = [{ A one-dimensional operand is a row on the left and a column on the right; its dimension is dropped
-    from the result. In the IR both operands have rank 2 or more and equal leading dimensions. }];
+    from the result. In the IR both operands have rank 2 or more and equal leading dimensions. Products of 8-bit floats,
+    of one type or of both, are f32. }];
+  let float8 = "multiplied";
   let arguments = (ins Burin_Tensor:$lhs, Burin_Tensor:$rhs);
   let results = (outs Burin_Tensor:$result);
   let infer = "inferMatmul"; let normalize = "promote"; let source = "torch.matmul";
-  let gradient = ["matmul(g, rhs.t())", "matmul(lhs.t(), g)"];
+  let gradient = ["matmul(g, rhs.to(g.dtype()).t()).to(lhs.dtype())", "matmul(lhs.to(g.dtype()).t(), g).to(rhs.dtype())"];
   let batching = "product(lhs, rhs)";
 }
 def Burin_DotGeneralOp : Burin_Op<"dot_general"> {

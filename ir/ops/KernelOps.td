@@ -62,7 +62,7 @@ def Burin_Bf16PairsOp : Burin_Op<"bf16_pairs"> {
   let internal = 1;
 }
 def Burin_ContractOp : Burin_Op<"contract", [AttrSizedOperandSegments]> {
-  let fusion = "contract"; let parts = "contractOperands"; let layout = "fixedRule"; let flops = "ofContraction"; let element = "none";
+  let float8 = "multiplied"; let fusion = "contract"; let parts = "contractOperands"; let layout = "fixedRule"; let flops = "ofContraction"; let element = "none";
   let summary = "The contraction op of kernels: strided windows of the left operand times packed panels";
   let description = [{
     result[b…, m…, n] = sum over k of lhs(b…, m…, k) * rhs[b…, n / width, k, n % width].

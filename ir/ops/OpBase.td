@@ -70,7 +70,7 @@ class Burin_Op<string mnemonic, list<Trait> traits = [], list<Trait> effects = [
   // frontend/batching/Rules.h.
   string batching = "";
   // 8-bit floats as operands: "refused", because there is no arithmetic of them; "moved" by ops that move, select or
-  // convert elements.
+  // convert elements, "multiplied" by products, which may have both types, and f32 sums and results.
   string float8 = "refused";
   // Whether the op is missing in the public C++ API.
   bit internal = 0;

@@ -76,8 +76,8 @@ public:
   mlir::Location loc;
 };
 
-/// Element type of accumulators: f32 for 16-bit floats, as in PyTorch.
-inline DType wideType(DType t) { return t == DType::f16 || t == DType::bf16 ? DType::f32 : t; }
+/// Element type of accumulators: f32 for 16-bit and 8-bit floats, as in PyTorch.
+inline DType wideType(DType t) { return isFloat(t) && byteWidth(t) <= 2 ? DType::f32 : t; }
 
 /// first, first + 1, …, rank - 1.
 inline std::vector<int64_t> axesFrom(int64_t first, int64_t rank) {

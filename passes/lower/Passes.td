@@ -36,7 +36,8 @@ def LowerContractionsPass : Pass<"burin-lower-contractions", "::mlir::ModuleOp">
     The right side is packed into panels of 128 bytes, which `burin-constant-fold` does at compile time for constant
     weights. Groups of a convolution become batches. The last columns, where they are few, are packed apart as rows.
     For GPUs, long products with few results are split into a batch of shorter ones, whose f32 results are added in
-    order.
+    order. Right sides that are converted from 8-bit floats to f32 are packed as 8-bit floats; of products of 8-bit floats
+    CPUs get the left side as f32.
 
     Before:
     ```mlir
@@ -55,8 +56,8 @@ def LowerContractionsPass : Pass<"burin-lower-contractions", "::mlir::ModuleOp">
     ```
   }];
   let options = [
-    Option<"splitDepth", "split-depth", "bool", "false",
-           "Whether long products with few results are split, for GPUs">,
+    Option<"onGpus", "on-gpus", "bool", "false",
+           "Whether all targets are GPUs: long products with few results are split, and 8-bit floats on both sides stay">,
   ];
 }
 

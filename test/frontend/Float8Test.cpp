@@ -129,6 +129,66 @@ TEST_CASE("8-bit floats are not computed with") {
   CHECK_ERROR(scatter(x, tensor({0}), ones({1}, f32), 0, "set"), "does not fit into x f8e4m3fn[2]");
 }
 
+TEST_CASE("8-bit floats: products have f32 sums") {
+  for (DType left : kTypes)
+    for (DType right : kTypes) {
+      INFO(name(left) << " times " << name(right));
+      // Sums of small integers times powers of two are exact in f32 whatever their order.
+      Tensor a = (arange(35 * 40) % 13 - 6).to(f32).reshape({35, 40}).to(left);
+      Tensor b = ((arange(40 * 70) % 7 - 3).to(f32).reshape({40, 70}) * 0.25).to(right);
+      const std::vector<float> want = floats(matmul(a.to(f32), b.to(f32)));
+      auto product = [](const Tensor &x, const Tensor &y) { return matmul(x, y); };
+      CHECK(str(product(a, b).spec()) == "f32[35, 70]");
+      CHECK(floats(product(a, b)) == want);
+      CHECK(floats(jit(product)(a, b)) == want);
+      Graph graph = trace(product, {TensorSpec{left, {Dim("m"), 40}}, TensorSpec{right, {40, Dim("n")}}});
+      for (const char *target : {"native", "x86-64-v3"})
+        CHECK(floats(compile(graph, {.targets = {target}})(a, b)) == want);
+      CHECK(floats(matmul(a, b.reshape({40, 70})[Slice(0, 40)])) == want);
+      CHECK(floats(matmul(a.reshape({5, 7, 40}), b)) == want);
+      CHECK(floats(jit([&](const Tensor &x) { return matmul(x, b.to(f32)); })(a.to(f32))) == want);
+    }
+  Tensor one = ones({2, 2}, f8e4m3fn);
+  CHECK_ERROR(matmul(one, ones({2, 2})), "lhs f8e4m3fn[2, 2] and rhs f32[2, 2] differ in type", "convert one of them");
+  CHECK(std::isnan(matmul(full({1, 3}, NAN, f8e4m3fn), ones({3, 1}, f8e5m2)).item()));
+}
+
+TEST_CASE("A weight of 8-bit floats keeps its size in an artifact") {
+  Tensor w = (arange(512 * 256) % 31 - 15).to(f32).reshape({512, 256}).to(f8e4m3fn);
+  auto layer = [&](const Tensor &x) { return matmul(x, w.to(f32)); };
+  Artifact artifact = compile(trace(layer, {TensorSpec{f32, {Dim("n"), 512}}}, {"x"}, {"y"}));
+  const auto path = std::filesystem::temp_directory_path() / ("burin-float8-" + std::to_string(getpid()) + ".plate");
+  artifact.save(path.string());
+  CHECK(std::filesystem::file_size(path) < 512 * 256 * 2);
+  std::filesystem::remove(path);
+  Tensor x = (arange(3 * 512) % 5).to(f32).reshape({3, 512});
+  CHECK(floats(artifact(x)) == floats(matmul(x, w.to(f32))));
+}
+
+TEST_CASE("scaled_mm scales the f32 sums") {
+  Tensor a = (arange(6 * 16) % 9 - 4).to(f32).reshape({6, 16}).to(f8e4m3fn);
+  Tensor b = (arange(16 * 5) % 5 - 2).to(f32).reshape({5, 16}).to(f8e5m2).t();
+  Tensor rows = (arange(6) + 1).to(f32).reshape({6, 1}), columns = (arange(5) + 1).to(f32).reshape({1, 5}) * 0.5;
+  Tensor bias = tensor({1.0, 2.0, 3.0, 4.0, 5.0});
+  const Tensor sums = matmul(a.to(f32), b.to(f32));
+  auto scaled = [&](const Tensor &s, const Tensor &t, const Tensor &c) { return scaled_mm(a, b, s, t, bf16, c); };
+  CHECK(floats(scaled_mm(a, b, tensor(2.0), tensor({0.25}), f32)) == floats(sums * 0.5));
+  CHECK(floats(scaled_mm(a, b, rows, columns, f32)) == floats(sums * rows * columns));
+  CHECK(floats(scaled(rows, tensor(2.0), bias)) == floats((sums * rows * 2.0 + bias).to(bf16)));
+  CHECK(floats(jit(scaled)(rows, columns, bias)) == floats(scaled(rows, columns, bias)));
+  CHECK_ERROR(scaled_mm(a.to(f32), b, rows, columns, f32),
+              "scaled_mm: it takes matrices of 8-bit floats, not f32[6, 16]");
+  CHECK_ERROR(scaled_mm(a, b, columns, rows, f32), "scale_a f32[1, 5] must be one number or f32[6, 1]");
+  CHECK_ERROR(scaled_mm(a, b, rows, columns, i32), "the result cannot be i32");
+}
+
+TEST_CASE("8-bit floats: gradients of products pass through them") {
+  Tensor x = tensor({{0.5, -1.5}}).requires_grad_(), w = tensor({{1.0, 2.0}, {0.25, -4.0}}).requires_grad_();
+  matmul(x.to(f8e4m3fn), w.to(f8e4m3fn)).sum().backward();
+  CHECK(floats(x.grad()) == std::vector<float>{3, -3.75f});
+  CHECK(floats(w.grad()) == std::vector<float>{0.5f, 0.5f, -1.5f, -1.5f});
+}
+
 TEST_CASE("8-bit floats: gradients pass through conversions") {
   Tensor x = tensor({0.3, -1.7}).requires_grad_();
   Tensor y = (x.to(f8e5m2).to(f32) * tensor({3.0, 0.3})).sum();

@@ -33,6 +33,15 @@ std::vector<Example> matmul(const Row &row, DType dtype) {
     // For warpgroups: several tiles, and more slices than are in memory at once.
     add({m, 328}, {328, n}, {{{"m", 130}, {"n", 270}}, {{"m", 5}, {"n", 72}}, {{"m", 64}, {"n", 256}}});
   }
+  if (isFloat8(dtype)) { // for tensor cores: multiples of 16 bytes, several slices, tiles of all sizes
+    add({70, 208}, {208, 72});
+    add({16, 144}, {144, 200});
+    add({b, m, 64}, {b, 64, 136}, sizes);
+    add({3, 200}, {200, 70});
+    add({40, 2048}, {2048, 40}); // split along the depth
+    list.push_back({{operand(f8e4m3fn, {9, k}), operand(f8e5m2, {k, 70})}, {}, {{{"k", 40}}, {{"k", 17}}}});
+    list.push_back({{operand(f8e5m2, {9, 64}), operand(f8e4m3fn, {64, 70})}});
+  }
   if (dtype != f32 && dtype != i8)
     return list;
   add({b, m, k}, {b, k, n}, sizes);
@@ -203,7 +212,7 @@ const std::vector<Row> &contractionRows() {
   // The bias is added with a rounding of its own.
   const Tolerance biased{.sumEpsilons = 16, .roundings = 1, .zeroSigns = false};
   static const std::vector<Row> rows{
-      {"matmul", kNumbers, matmul, sums},
+      {"matmul", {f32, f64, f16, bf16, i8, u8, i16, i32, i64, f8e4m3fn, f8e5m2}, matmul, sums},
       {"dot_general", kNumbers, dotGeneral, sums},
       {"conv", kNumbers, convolution, biased},
       {"conv_transpose", kNumbers, transposedConvolution, biased},

@@ -1,4 +1,4 @@
-// RUN: burin-opt --burin-lower-contractions=split-depth=true %s | FileCheck %s
+// RUN: burin-opt --burin-lower-contractions=on-gpus=true %s | FileCheck %s
 
 // A product of one 64x64 tile: split into eight parts of depth 512, whose f32 results are added in order.
 // CHECK-LABEL: func.func @long(

@@ -78,13 +78,15 @@ Value SwizzledBytes::pieceAt(KernelBuilder &k, Value line, Value piece) {
   return k.add(k.mul(k.add(k.sub(line, inside), place), k.constant(kLine)), k.mul(piece, k.constant(kPiece)));
 }
 
+/// Byte i of the result is byte number (selector >> 4 * i) % 8 of both words.
+static Value pickBytes(KernelBuilder &k, Value low, Value high, int32_t selector) {
+  return LLVM::CallIntrinsicOp::create(k.b, k.loc, k.b.getI32Type(), k.b.getStringAttr("llvm.nvvm.prmt"),
+                                       ValueRange{low, high, word(k, selector)})
+      .getResult(0);
+}
+
 SmallVector<Value> transposeBytes(KernelBuilder &k, ArrayRef<Value> words) {
-  // Byte i of the result is byte number (selector >> 4 * i) % 8 of both words.
-  auto pick = [&](Value low, Value high, int32_t selector) {
-    return LLVM::CallIntrinsicOp::create(k.b, k.loc, k.b.getI32Type(), k.b.getStringAttr("llvm.nvvm.prmt"),
-                                         ValueRange{low, high, word(k, selector)})
-        .getResult(0);
-  };
+  auto pick = [&](Value low, Value high, int32_t selector) { return pickBytes(k, low, high, selector); };
   constexpr int32_t kFirstBytes = 0x5140, kLastBytes = 0x7362, kFirstPairs = 0x5410, kLastPairs = 0x7632;
   SmallVector<Value> columns;
   for (int32_t bytes : {kFirstBytes, kLastBytes}) {
@@ -103,6 +105,25 @@ SmallVector<Value> multiplyBytes(KernelBuilder &k, DType left, DType right, Arra
   auto letters = [](DType type) { return std::string(type == DType::u8 ? ".u8" : ".s8"); };
   std::string types = left == right ? letters(left) : letters(left) + letters(right);
   return callForMany(k, "llvm.nvvm.mma.m16n8k32.row.col" + types, k.b.getI32Type(), 4, operands);
+}
+
+// f8e5m2 is the upper half of an f16. The exponent and mantissa of an f8e4m3fn move down by one bit, whereby the
+// exponent counts 8 less; NaN is the only number that gets to bit 14 when its last bit is added there.
+std::array<Value, 2> widenFloat8(KernelBuilder &k, DType type, Value bytes) {
+  constexpr int32_t kFirstBytes = 0x1404, kLastBytes = 0x3424; // each as the upper half of 16 bits
+  auto masked = [&](Value x, uint32_t mask) {
+    return arith::AndIOp::create(k.b, k.loc, x, word(k, int32_t(mask))).getResult();
+  };
+  auto either = [&](Value x, Value y) { return arith::OrIOp::create(k.b, k.loc, x, y).getResult(); };
+  auto widen = [&](int32_t selector) {
+    Value upper = pickBytes(k, bytes, word(k, 0), selector);
+    if (type == DType::f8e5m2)
+      return upper;
+    Value half = masked(arith::ShRUIOp::create(k.b, k.loc, upper, word(k, 1)), 0x3f803f80);
+    Value isNan = masked(arith::AddIOp::create(k.b, k.loc, half, word(k, 0x00800080)), 0x40004000);
+    return either(either(masked(upper, 0x80008000), half), isNan);
+  };
+  return {widen(kFirstBytes), widen(kLastBytes)};
 }
 
 Value roundToTf32(KernelBuilder &k, Value x) {

@@ -1,6 +1,7 @@
 // Tensor-core instructions of warps, and asynchronous copies of threads (compute capability 8.0).
 #pragma once
 #include "codegen/emit/builder/KernelBuilder.h"
+#include <array>
 
 namespace burin::codegen {
 
@@ -47,6 +48,11 @@ SmallVector<Value> transposeBytes(KernelBuilder &, ArrayRef<Value> words);
 /// 16 * (i / 2) on; register i of `b` is from step l % 4 * 4 + 16 * i on, at column l / 4. `c` as above.
 SmallVector<Value> multiplyBytes(KernelBuilder &, DType left, DType right, ArrayRef<Value> a, ArrayRef<Value> b,
                                  ArrayRef<Value> c);
+
+/// Four bytes, 8-bit floats of one type, as two registers of two f16, in order. Those of f8e4m3fn are divided by 256,
+/// exactly.
+std::array<Value, 2> widenFloat8(KernelBuilder &, DType, Value word);
+inline constexpr double kFloat8Factor = 256;
 
 /// Rounds an f32 to tf32: to the nearest, ties away from zero; an i32.
 Value roundToTf32(KernelBuilder &, Value);

@@ -1,6 +1,6 @@
-// Products on tensor cores, of 16-bit floats, of f32 that are rounded to tf32, or of bytes: a block computes a tile of
-// the result, its warps parts of it; slices of both operands are copied to shared memory while earlier ones are
-// multiplied.
+// Products on tensor cores, of 16-bit floats, of f32 that are rounded to tf32, of bytes, or of 8-bit floats: a block
+// computes a tile of the result, its warps parts of it; slices of both operands are copied to shared memory while
+// earlier ones are multiplied.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/Results.h"
@@ -79,6 +79,7 @@ public:
       Value stage = k.rem(i, k.constant(tiling.stages));
       return multiply(stage, SmallVector<Value>(carried));
     });
+    rescale(sums);
     finish(sums);
     return {.blocks = batches * rowTiles * columnTiles, .threads = tiling.threads()};
   }
@@ -89,12 +90,13 @@ private:
   Value lineOf(int64_t from, int64_t pieces) { return k.div(k.add(thread, k.constant(from)), k.constant(pieces)); }
   Value pieceOf(int64_t pieces) { return k.rem(thread, k.constant(pieces)); }
 
+  bool isOfBytes() const { return byteWidth(dtype) == 1; }
   /// Lines of a slice of the right operand: the steps of a panel, then those of the next panel.
   int64_t rightLines() const { return tiling.columns() / kWarpColumns * slice; }
   Value leftPiece(Value line, Value at) { return SwizzledTile::pieceAt(k, line, at, piece); }
   Value rightPiece(Value line, Value at) {
     return dtype == DType::f32 ? SwizzledSteps::pieceAt(k, line, at)
-           : isInteger(dtype)  ? SwizzledBytes::pieceAt(k, line, at)
+           : isOfBytes()       ? SwizzledBytes::pieceAt(k, line, at)
                                : SwizzledTile::pieceAt(k, line, at);
   }
   /// The step and the first column of the panel of a line.
@@ -185,7 +187,7 @@ private:
 
   SmallVector<Value> multiply(Value stage, SmallVector<Value> sums) {
     return dtype == DType::f32 ? multiplyF32(stage, std::move(sums))
-           : isInteger(dtype)  ? multiplyI8(stage, std::move(sums))
+           : isOfBytes()       ? multiplyBytesOf(stage, std::move(sums))
                                : multiplyF16(stage, std::move(sums));
   }
 
@@ -240,7 +242,7 @@ private:
 
   /// Each thread loads words of four columns, of four steps, and transposes them. So column c of matrix n of the warp
   /// is column 4 * c + n of the tile.
-  SmallVector<Value> multiplyI8(Value stage, SmallVector<Value> sums) {
+  SmallVector<Value> multiplyBytesOf(Value stage, SmallVector<Value> sums) {
     Value turn = k.rem(lane, k.constant(4)), panel = k.div(warpColumn, k.constant(kWarpColumns));
     Value columns = k.mul(k.div(lane, k.constant(4)), k.constant(4));
     Value line = k.add(k.mul(stage, k.constant(rightLines())),
@@ -261,15 +263,46 @@ private:
       for (int64_t m = 0; m < tiling.matrices; ++m)
         for (int64_t n = 0; n < kColumnMatrices; ++n) {
           auto sum = sumsOf(sums, m, n);
-          llvm::copy(multiplyBytes(k, dtype, rhs.dtype, a[size_t(m)], b[size_t(n)], sum), sum.begin());
+          SmallVector<Value> next = isInteger(dtype)
+                                        ? multiplyBytes(k, dtype, rhs.dtype, a[size_t(m)], b[size_t(n)], sum)
+                                        : multiplyFloat8(a[size_t(m)], b[size_t(n)], sum);
+          llvm::copy(next, sum.begin());
         }
     }
     return sums;
   }
 
+  /// Two products of 16 steps, of the first two and of the last two of each four steps that a register of bytes has, in
+  /// the places that f16 have.
+  SmallVector<Value> multiplyFloat8(ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> sums) {
+    SmallVector<Value> next(sums);
+    for (size_t half = 0; half < 2; ++half) { // of 32 steps
+      SmallVector<Value> left(4), right(2);
+      for (size_t row = 0; row < 2; ++row) {
+        std::array<Value, 2> pairs = widenFloat8(k, dtype, a[2 * half + row]);
+        left[row] = pairs[0], left[2 + row] = pairs[1];
+      }
+      std::array<Value, 2> pairs = widenFloat8(k, rhs.dtype, b[half]);
+      right = {pairs[0], pairs[1]};
+      next = multiplyMatrices(k, DType::f16, left, right, next);
+    }
+    return next;
+  }
+  /// Undoes the scaling of widenFloat8().
+  void rescale(SmallVector<Value> &sums) {
+    double factor = 1;
+    for (DType side : {dtype, rhs.dtype})
+      factor *= side == DType::f8e4m3fn ? kFloat8Factor : 1;
+    if (factor == 1)
+      return;
+    Value scale = arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(float(factor)));
+    for (Value &sum : sums)
+      sum = arith::MulFOp::create(k.b, k.loc, sum, scale);
+  }
+
   /// Stages the sums in shared memory, so that adjacent threads have adjacent columns in the epilogue.
   void finish(ArrayRef<Value> sums) {
-    const int64_t most = isInteger(dtype) ? kSumLanes : piece;
+    const int64_t most = isOfBytes() ? kSumLanes : piece;
     const int64_t lanes = columns.isStatic() && columns.value() % most == 0 ? most : 1;
     Value areAligned = lanes > 1 ? operandsAligned(e, body, results) : Value();
     Memory staged{rightTile.pointer, sumType, {}};
@@ -292,8 +325,8 @@ private:
   /// Stores one matrix row of each warp. A lane holds two adjacent elements of a row, and of the row 8 further down.
   void stage(const Memory &staged, ArrayRef<Value> sums) {
     Value row = k.add(k.div(warpRow, k.constant(tiling.matrices)), k.div(lane, k.constant(4)));
-    // The distances of a matrix from the next one, and of its columns, see multiplyI8.
-    const int64_t apart = isInteger(dtype) ? 1 : kMatrixColumns, step = isInteger(dtype) ? kColumnMatrices : 1;
+    // The distances of a matrix from the next one, and of its columns, see multiplyBytesOf.
+    const int64_t apart = isOfBytes() ? 1 : kMatrixColumns, step = isOfBytes() ? kColumnMatrices : 1;
     Value column = k.add(warpColumn, k.mul(k.rem(lane, k.constant(4)), k.constant(2 * step)));
     for (int64_t n = 0; n < kColumnMatrices; ++n)
       for (int64_t i = 0; i < 4; ++i) {
@@ -326,7 +359,7 @@ private:
   Block &body;
   ArrayRef<Value> results;
   Tiling tiling;
-  DType dtype;         // of the left operand; bytes on the right may have another sign
+  DType dtype;         // of the left operand; bytes on the right may be of another type
   int64_t piece;       // elements that a thread copies at once: 16 bytes
   int64_t slice;       // steps of the sum in shared memory at once
   int64_t matrixSteps; // of one instruction

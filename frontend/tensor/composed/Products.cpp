@@ -47,6 +47,35 @@ Tensor addmm(const Tensor &x, const Tensor &a, const Tensor &b, double beta, dou
   return beta == 0 ? product : (beta == 1 ? x : beta * x) + product;
 }
 
+/// Throws unless `scale` is one f32 or has f32 of the sizes `each`, of which one is 1.
+static void requireScale(const Tensor &scale, const char *name, const Shape &each, const Location &where) {
+  const TensorSpec spec = scale.spec(where);
+  if (spec.dtype != DType::f32 || (elements(spec.shape) != Dim(1) && spec.shape != each))
+    throw Error(where, "scaled_mm",
+                std::string(name) + " " + str(spec) + " must be one number or " + str(TensorSpec{DType::f32, each}));
+}
+
+Tensor scaled_mm(const Tensor &a, const Tensor &b, const Tensor &scale_a, const Tensor &scale_b, DType dtype,
+                 const std::optional<Tensor> &bias, Location where) {
+  LocationScope scope(inScope(where));
+  const Location &place = inScope(where);
+  const TensorSpec left = a.spec(place), right = b.spec(place);
+  if (!isFloat8(left.dtype) || !isFloat8(right.dtype) || left.shape.size() != 2 || right.shape.size() != 2)
+    throw Error(place, "scaled_mm",
+                "it takes matrices of 8-bit floats, not " + str(left) + " and " + str(right) +
+                    "; convert them, for example with .to(f8e4m3fn)");
+  requireScale(scale_a, "scale_a", {left.shape[0], 1}, place);
+  requireScale(scale_b, "scale_b", {1, right.shape[1]}, place);
+  if (!isFloat(dtype) || dtype == DType::f64)
+    throw Error(place, "scaled_mm", "the result cannot be " + std::string(name(dtype)) + "; choose f32, f16 or bf16");
+  auto ofRows = [](const Tensor &scale) { return elements(scale.shape()) == Dim(1) ? reshape(scale, {}) : scale; };
+  const Tensor rows = ofRows(scale_a), columns = ofRows(scale_b), sums = matmul(a, b);
+  Tensor product = rows.rank() == 0 && columns.rank() == 0 ? sums * (rows * columns) : sums * rows * columns;
+  if (bias && bias->defined())
+    product = product + bias->to(DType::f32);
+  return product.to(dtype);
+}
+
 Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor> &bias, Location where) {
   LocationScope scope(inScope(where));
   if (weight.rank() != 2)

@@ -22,7 +22,7 @@ bool isThinContraction(const KernelBody &body) {
   if (!op || !body.space())
     return false;
   DType from = dtypeOf(op.getLhs());
-  if ((from != DType::f32 && from != DType::f16 && from != DType::bf16) || op.getTail())
+  if (!isFloat(from) || from == DType::f64 || op.getTail())
     return false;
   Dim rows = 1;
   Shape shape = shapeOf(op.getResult());
@@ -45,12 +45,13 @@ bool isByteContraction(const KernelBody &body) {
   if (!op || !body.space())
     return false;
   DType type = dtypeOf(op.getLhs());
-  return (type == DType::i8 || type == DType::u8) && !op.getTail();
+  return byteWidth(type) == 1 && !isBool(type) && !op.getTail();
 }
 
 bool isTf32Contraction(const KernelBody &body) {
   auto op = body.first<ContractOp>();
-  return op && body.space() && dtypeOf(op.getLhs()) == DType::f32 && !op.getTail();
+  return op && body.space() && dtypeOf(op.getLhs()) == DType::f32 && dtypeOf(op.getRhs()) == DType::f32 &&
+         !op.getTail();
 }
 
 Tiles contractionTiles(ContractOp op, int64_t tileRows, int64_t tileColumns) {

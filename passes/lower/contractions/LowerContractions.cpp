@@ -26,8 +26,23 @@ Value reshape(OpBuilder &b, mlir::Location loc, Value x, Shape shape) {
 Value transpose(OpBuilder &b, mlir::Location loc, Value x, Ints perm) {
   return create<TransposeOp>(b, loc, {x}, {{"perm", std::move(perm)}});
 }
+/// The 8-bit floats that are converted to x, an f32 matrix, in its shape; null if there are none.
+Value float8Of(OpBuilder &b, Value x) {
+  Operation *op = x.getDefiningOp();
+  if (auto cast = dyn_cast_or_null<CastOp>(op))
+    return isFloat8(dtypeOf(cast.getX())) ? cast.getX() : Value();
+  Value inner = isa_and_present<ReshapeOp, TransposeOp>(op) ? float8Of(b, op->getOperand(0)) : Value();
+  if (!inner)
+    return {};
+  if (auto permuted = dyn_cast<TransposeOp>(op))
+    return transpose(b, op->getLoc(), inner, Ints(permuted.getPerm()));
+  return reshape(b, op->getLoc(), inner, shapeOf(x));
+}
+
+/// Packs a right side. Kernels read 8-bit floats from panels and convert them, so that weights keep their size.
 Value pack(OpBuilder &b, mlir::Location loc, Value x) {
-  return create<PackOp>(b, loc, {x}, {{"width", panelWidth(x)}});
+  Value stored = dtypeOf(x) == DType::f32 ? float8Of(b, x) : Value();
+  return create<PackOp>(b, loc, {stored ? stored : x}, {{"width", panelWidth(x)}});
 }
 
 struct Windows {
@@ -99,9 +114,9 @@ Value repeatedMatrix(Value v) {
 
 /// The number of parts that the depth of a product is split into, so that a GPU has enough tiles: a power of two, 1 for
 /// products that are not split.
-int64_t depthParts(const Shape &lhs, const Shape &matrix) {
+int64_t depthParts(const Shape &lhs, const Shape &matrix, DType type) {
   constexpr int64_t kTile = 64, kEnoughTiles = 128, kLeastDepth = 512, kMostParts = 16;
-  constexpr int64_t kAligned = 8; // elements of 16 bits that a GPU copies at once
+  const int64_t kAligned = isFloat8(type) ? 16 : 8; // elements of 8 or 16 bits that a GPU copies at once
   for (const Dim &d : llvm::concat<const Dim>(lhs, matrix))
     if (!d.isStatic() || d.value() == 0)
       return 1;
@@ -122,13 +137,19 @@ Value contractParts(GraphBuilder &g, Value lhs, Value matrix, int64_t parts) {
   lhs = g.transpose(g.reshape(lhs, {left[0], parts, depth}), {1, 0, 2});
   matrix = pack(g.b, g.loc, g.reshape(matrix, {parts, depth, right[1]}));
   Value sums = contract(g.b, g.loc, lhs, matrix, {}, 1, right[1], {}, wideType(type) != type);
-  return g.cast(g.op<ReduceSumOp>({sums}, {{"axes", Ints{0}}, {"keepdims", false}}), type);
+  Value total = g.op<ReduceSumOp>({sums}, {{"axes", Ints{0}}, {"keepdims", false}});
+  return isFloat8(type) ? total : g.cast(total, type);
 }
 
-void lower(MatmulOp op, bool splitDepth) {
+void lower(MatmulOp op, bool onGpus) {
   OpBuilder b(op);
   mlir::Location loc = op.getLoc();
   Value lhs = op.getLhs(), rhs = op.getRhs();
+  // Tensor cores take 8-bit floats on both sides; CPUs convert the left side once, and the right side where they read
+  // it.
+  const bool isOfFloat8 = isFloat8(dtypeOf(lhs)), isWide = isOfFloat8 && onGpus;
+  if (isOfFloat8 && !onGpus)
+    lhs = GraphBuilder(b, loc).cast(lhs, DType::f32);
   Shape l = shapeOf(lhs), r = shapeOf(rhs), result = shapeOf(op.getResult());
   size_t batch = l.size() - 2;
   Dim columns = r.back();
@@ -139,16 +160,16 @@ void lower(MatmulOp op, bool splitDepth) {
     matrix = reshape(b, loc, matrix, {m[m.size() - 2], m[m.size() - 1]});
     Dim rows = elements(Shape(l.begin(), l.end() - 1));
     lhs = reshape(b, loc, lhs, {rows, l.back()});
-    const int64_t parts = splitDepth && isFloat(dtypeOf(lhs)) ? depthParts(l, shapeOf(matrix)) : 1;
+    const int64_t parts = onGpus && isFloat(dtypeOf(lhs)) ? depthParts(l, shapeOf(matrix), dtypeOf(lhs)) : 1;
     GraphBuilder g(b, loc);
     Value product = parts > 1 ? contractParts(g, lhs, matrix, parts)
-                              : contract(b, loc, lhs, pack(b, loc, matrix), {}, 0, columns, {});
+                              : contract(b, loc, lhs, pack(b, loc, matrix), {}, 0, columns, {}, isWide);
     op.replaceAllUsesWith(reshape(b, loc, product, result));
   } else {
     Dim batches = elements(Shape(l.begin(), l.end() - 2));
     Value left = reshape(b, loc, lhs, {batches, l[batch], l[batch + 1]});
     Value right = pack(b, loc, reshape(b, loc, rhs, {batches, r[batch], r[batch + 1]}));
-    op.replaceAllUsesWith(reshape(b, loc, contract(b, loc, left, right, {}, 1, columns, {}), result));
+    op.replaceAllUsesWith(reshape(b, loc, contract(b, loc, left, right, {}, 1, columns, {}, isWide), result));
   }
   op.erase();
 }
@@ -436,7 +457,7 @@ struct LowerContractionsPass : impl::LowerContractionsPassBase<LowerContractions
     });
     for (Operation *op : ops) {
       if (auto matmul = dyn_cast<MatmulOp>(op)) {
-        lower(matmul, splitDepth);
+        lower(matmul, onGpus);
         continue;
       }
       auto conv = cast<ConvOp>(op);

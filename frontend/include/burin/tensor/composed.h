@@ -128,6 +128,11 @@ BURIN_API Tensor outer(const Tensor &x, const Tensor &y, Location where = Locati
 /// beta * x + alpha * (a @ b). As torch.addmm, torch.baddbmm.
 BURIN_API Tensor addmm(const Tensor &x, const Tensor &a, const Tensor &b, double beta = 1, double alpha = 1,
                        Location where = Location::current());
+/// (a * scale_a) @ (b * scale_b) + bias for 8-bit floats a [M, K] and b [K, N], in the type `dtype`. The products have
+/// f32 sums, to which the scales are applied: f32, one number each, or [M, 1] for the rows of a and [1, N] for the
+/// columns of b. A bias [N] is added before the result is rounded. As torch._scaled_mm.
+BURIN_API Tensor scaled_mm(const Tensor &a, const Tensor &b, const Tensor &scale_a, const Tensor &scale_b, DType dtype,
+                           const std::optional<Tensor> &bias = std::nullopt, Location where = Location::current());
 /// x · weightᵀ + bias; weight [out, in], bias [out]. As torch.nn.functional.linear.
 BURIN_API Tensor linear(const Tensor &x, const Tensor &weight, const std::optional<Tensor> &bias = std::nullopt,
                         Location where = Location::current());
