@@ -48,12 +48,13 @@ static Scalar narrowToBf16(Scalar x) {
 // The exponent and mantissa of an 8-bit float are moved to their places in an f16, whose bias is 8 more than that of
 // f8e4m3fn. Both steps are exact, subnormal numbers included: they become normal as f32.
 static Scalar widenFloat8(Scalar x) {
-  Scalar bits = integerToInteger(x.bitcast(DType::u8), DType::i16);
+  Scalar bits = integerToInteger(x.bitcast(DType::i8), DType::i16);
   if (x.dtype() == DType::f8e5m2)
     return convert<arith::ExtFOp>(shiftLeft(bits, 8).bitcast(DType::f16), DType::f32);
-  Scalar magnitude = bits & bits.constant(0x7f), sign = shiftLeft(bits & bits.constant(0x80), 8);
-  Scalar shifted = select(magnitude == 0x7f, bits.constant(0x7e00), shiftLeft(magnitude, 7));
-  return convert<arith::ExtFOp>((sign | shifted).bitcast(DType::f16), DType::f32) * 256;
+  // Without the copy of the sign in bit 14. NaN is the only number that gets to this bit when its last bit is added.
+  Scalar half = shiftLeft(bits, 7) & bits.constant(int16_t(0xbf80));
+  Scalar isNan = (half + 0x80) & bits.constant(0x4000);
+  return convert<arith::ExtFOp>((half | isNan).bitcast(DType::f16), DType::f32) * 256;
 }
 
 static Scalar narrowToFloat8(Scalar x, DType to) {
