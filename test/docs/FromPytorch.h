@@ -37,4 +37,5 @@ inline std::array<Tensor, 15> nameAll(const std::vector<Tensor> &in) {
 
 inline std::vector<Tensor> toList(const Tensor &x) { return {x}; }
 inline std::vector<Tensor> toList(std::vector<Tensor> xs) { return xs; }
+inline std::vector<Tensor> toList(const std::pair<Tensor, Tensor> &x) { return {x.first, x.second}; }
 inline std::vector<Tensor> toList(const SortResult &x) { return {x.values, x.indices}; }

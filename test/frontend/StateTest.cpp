@@ -172,7 +172,7 @@ TEST_CASE("a hundred steps with batch norm, and changes in between, give eager's
 }
 
 TEST_CASE("what is only read is a constant until it has changed twice, then an input") {
-  auto layer = nn::Linear(2, 1, false);
+  auto layer = nn::Linear(2, 1, {.bias = false});
   layer.eval();
   auto f = jit([&](const Tensor &x) { return layer(x); });
   for (int i = 0; i < 10; ++i) {

@@ -66,7 +66,7 @@ Training deepGpt() {
   struct Net : nn::Module {
     nn::Embedding token = register_module("token", nn::Embedding(64, 64));
     nn::TransformerEncoder blocks = register_module("blocks", nn::TransformerEncoder(makeLayer, 4, nn::LayerNorm(64)));
-    nn::Linear head = register_module("head", nn::Linear(64, 64, false));
+    nn::Linear head = register_module("head", nn::Linear(64, 64, {.bias = false}));
     static nn::TransformerEncoderLayer makeLayer() {
       return {
           64, 4, {.dim_feedforward = 256, .dropout = 0, .activation = "gelu", .batch_first = true, .norm_first = true}};

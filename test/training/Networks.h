@@ -65,7 +65,7 @@ struct Gpt : nn::Module {
   nn::Embedding token = register_module("token", nn::Embedding(11, 8));
   nn::Embedding position = register_module("position", nn::Embedding(6, 8));
   nn::TransformerEncoder blocks = register_module("blocks", nn::TransformerEncoder(makeLayer, 2, nn::LayerNorm(8)));
-  nn::Linear head = register_module("head", nn::Linear(8, 11, false));
+  nn::Linear head = register_module("head", nn::Linear(8, 11, {.bias = false}));
   static nn::TransformerEncoderLayer makeLayer() {
     return {8, 2, {.dim_feedforward = 16, .dropout = 0, .activation = "gelu", .batch_first = true, .norm_first = true}};
   }

@@ -147,7 +147,8 @@ TEST_CASE("optimisers without parameters are refused") {
   const auto groups = optim::decay_matrices_only(nn::ReLU(), optim::AdamWOptions());
   CHECK_ERROR(optim::AdamW(groups, Location::current()), "no parameters");
   // One of two groups may be empty.
-  CHECK(optim::AdamW(optim::decay_matrices_only(nn::Linear(2, 2, false), optim::AdamWOptions())).groups() == 2);
+  CHECK(optim::AdamW(optim::decay_matrices_only(nn::Linear(2, 2, {.bias = false}), optim::AdamWOptions())).groups() ==
+        2);
 }
 
 TEST_CASE("optimisers refuse more options that make no sense") {

@@ -158,7 +158,7 @@ namespace {
 /// A model whose output layer has the weight of its table.
 struct Tied : nn::Layer<Tied> {
   nn::Embedding table = register_module("table", nn::Embedding(5, 3));
-  nn::Linear head = register_module("head", nn::Linear(3, 5, false));
+  nn::Linear head = register_module("head", nn::Linear(3, 5, {.bias = false}));
   explicit Tied(bool isTied = true) {
     if (isTied)
       head.weight.tie(table.weight);
@@ -214,7 +214,7 @@ TEST_CASE("compiled code follows a parameter that is tied later") {
 }
 
 TEST_CASE("parameters that do not fit are not tied") {
-  nn::Linear layer(3, 2), plain(3, 2, false);
+  nn::Linear layer(3, 2), plain(3, 2, {.bias = false});
   CHECK_ERROR(layer.weight.tie(layer.bias), "f32[2, 3]", "f32[2]");
   CHECK_ERROR(layer.bias.tie(plain.bias), "does not exist");
   CHECK_ERROR(jit([&](const Tensor &x) {

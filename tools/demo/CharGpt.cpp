@@ -20,7 +20,7 @@ struct Gpt : nn::Module {
   nn::Embedding position = register_module("position", nn::Embedding(kContext, kSize));
   nn::TransformerEncoder blocks =
       register_module("blocks", nn::TransformerEncoder(makeLayer, kLayers, nn::LayerNorm(kSize)));
-  nn::Linear head = register_module("head", nn::Linear(kSize, kCharacters, false));
+  nn::Linear head = register_module("head", nn::Linear(kSize, kCharacters, {.bias = false}));
 
   static nn::TransformerEncoderLayer makeLayer() {
     return {

@@ -1,5 +1,6 @@
 // burin: a graph compiler with imperative tracing. This header is the whole C++ API.
 #pragma once
+#include "burin/functional.h"
 #include "burin/graph/control.h"
 #include "burin/graph/graph.h"
 #include "burin/graph/host.h"

@@ -20,11 +20,11 @@ Tensor biasFor(int64_t size, const Shape &weight, const Location &where) {
   return uniform({size}, -bound, bound, DType::f32, where);
 }
 
-Linear::Linear(int64_t in, int64_t out, bool hasBias, Location where) : Module("Linear", where) {
+Linear::Linear(int64_t in, int64_t out, LinearOptions options, Location where) : Module("Linear", where) {
   describe(listed(in, out));
   Shape shape{out, in};
   weight = register_parameter("weight", weightFor(shape, where), where);
-  if (hasBias)
+  if (options.bias)
     bias = register_parameter("bias", biasFor(out, shape, where), where);
 }
 
@@ -43,7 +43,8 @@ Tensor Linear::forward(const Tensor &x, const Tensor &now, Location where) const
 // ---- attention
 
 MultiheadAttention::MultiheadAttention(int64_t size, int64_t heads, AttentionOptions options, Location where)
-    : Module("MultiheadAttention", where), out_proj(size, size, options.bias, where), heads(heads), options(options) {
+    : Module("MultiheadAttention", where), out_proj(size, size, {.bias = options.bias}, where), heads(heads),
+      options(options) {
   requireProbability(options.dropout, "MultiheadAttention", where);
   requireSize(size, 1, "the size", "MultiheadAttention", where);
   if (heads < 1 || size % heads)

@@ -73,9 +73,9 @@ TransformerEncoderLayer::TransformerEncoderLayer(int64_t size, int64_t heads, Tr
     : Module("TransformerEncoderLayer", where), options(std::move(given)),
       self_attn(register_module(
           "self_attn", MultiheadAttention(size, heads, {.bias = options.bias, .dropout = options.dropout}, where))),
-      linear1(register_module("linear1", Linear(size, options.dim_feedforward, options.bias, where))),
+      linear1(register_module("linear1", Linear(size, options.dim_feedforward, {.bias = options.bias}, where))),
       dropout(register_module("dropout", Dropout(options.dropout, where))),
-      linear2(register_module("linear2", Linear(options.dim_feedforward, size, options.bias, where))),
+      linear2(register_module("linear2", Linear(options.dim_feedforward, size, {.bias = options.bias}, where))),
       norm1(register_module("norm1", makeNorm(size, options, where))),
       norm2(register_module("norm2", makeNorm(size, options, where))),
       dropout1(register_module("dropout1", Dropout(options.dropout, where))),
@@ -135,9 +135,9 @@ TransformerDecoderLayer::TransformerDecoderLayer(int64_t size, int64_t heads, Tr
       multihead_attn(
           register_module("multihead_attn",
                           MultiheadAttention(size, heads, {.bias = options.bias, .dropout = options.dropout}, where))),
-      linear1(register_module("linear1", Linear(size, options.dim_feedforward, options.bias, where))),
+      linear1(register_module("linear1", Linear(size, options.dim_feedforward, {.bias = options.bias}, where))),
       dropout(register_module("dropout", Dropout(options.dropout, where))),
-      linear2(register_module("linear2", Linear(options.dim_feedforward, size, options.bias, where))),
+      linear2(register_module("linear2", Linear(options.dim_feedforward, size, {.bias = options.bias}, where))),
       norm1(register_module("norm1", makeNorm(size, options, where))),
       norm2(register_module("norm2", makeNorm(size, options, where))),
       norm3(register_module("norm3", makeNorm(size, options, where))),

@@ -1,4 +1,5 @@
 // Method forms of the composed functions.
+#include "burin/functional.h"
 #include "frontend/tensor/composed/Composed.h"
 
 namespace burin {
@@ -19,7 +20,7 @@ Tensor Tensor::norm(double p, Axes axes, bool keepdims, Location where) const {
 }
 Tensor Tensor::expand(const Shape &shape, Location where) const { return burin::expand(*this, shape, where); }
 Tensor Tensor::expand_as(const Tensor &other, Location where) const { return burin::expand_as(*this, other, where); }
-Tensor Tensor::repeat(const IntList &counts, Location where) const { return burin::repeat(*this, counts, where); }
+Tensor Tensor::repeat(const Shape &counts, Location where) const { return burin::repeat(*this, counts, where); }
 Tensor Tensor::repeat_interleave(int64_t count, int64_t axis, Location where) const {
   return burin::repeat_interleave(*this, count, axis, where);
 }
@@ -64,6 +65,36 @@ SortResult Tensor::topk(const Dim &k, int64_t axis, bool largest, Location where
 Tensor Tensor::view(const Shape &shape, Location where) const { return burin::reshape(*this, shape, where); }
 Tensor Tensor::view_as(const Tensor &other, Location where) const {
   return burin::reshape(*this, other.shape(where), where);
+}
+
+Tensor Tensor::mm(const Tensor &other, Location where) const { return burin::mm(*this, other, where); }
+Tensor Tensor::bmm(const Tensor &other, Location where) const { return burin::bmm(*this, other, where); }
+Tensor Tensor::mv(const Tensor &other, Location where) const { return burin::mv(*this, other, where); }
+Tensor Tensor::dot(const Tensor &other, Location where) const { return burin::dot(*this, other, where); }
+Tensor Tensor::amax(Axes axes, bool keepdims, Location where) const {
+  return burin::amax(*this, std::move(axes), keepdims, where);
+}
+Tensor Tensor::amin(Axes axes, bool keepdims, Location where) const {
+  return burin::amin(*this, std::move(axes), keepdims, where);
+}
+Tensor Tensor::ravel(Location where) const { return burin::ravel(*this, where); }
+Tensor Tensor::type_as(const Tensor &other, Location where) const { return to(other.dtype(where), where); }
+Tensor Tensor::scatter_add(int64_t axis, const Tensor &indices, const Tensor &updates, Location where) const {
+  return burin::scatter_add(*this, axis, indices, updates, where);
+}
+Tensor Tensor::scatter_reduce(int64_t axis, const Tensor &indices, const Tensor &updates, const std::string &reduce,
+                              bool include_self, Location where) const {
+  return burin::scatter_reduce(*this, axis, indices, updates, reduce, include_self, where);
+}
+Tensor Tensor::index_add(int64_t axis, const Tensor &indices, const Tensor &updates, double alpha,
+                         Location where) const {
+  return burin::index_add(*this, axis, indices, updates, alpha, where);
+}
+Tensor Tensor::index_copy(int64_t axis, const Tensor &indices, const Tensor &updates, Location where) const {
+  return burin::index_copy(*this, axis, indices, updates, where);
+}
+Tensor Tensor::index_fill(int64_t axis, const Tensor &indices, const Tensor &value, Location where) const {
+  return burin::index_fill(*this, axis, indices, value, where);
 }
 
 } // namespace burin

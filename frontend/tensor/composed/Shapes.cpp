@@ -33,14 +33,27 @@ Tensor expand_as(const Tensor &x, const Tensor &other, Location where) {
   return broadcast_to(x, other.shape(where), where);
 }
 
-Tensor repeat(const Tensor &x, const IntList &counts, Location where) {
+Tensor repeat(const Tensor &x, const Shape &counts, Location where) {
   LocationScope scope(inScope(where));
   Shape shape = x.shape();
   if (counts.size() < shape.size())
     throw Error(inScope(where), "repeat",
                 std::to_string(counts.size()) + " counts are too few for the dimensions of " + str(x.spec()));
   shape.insert(shape.begin(), counts.size() - shape.size(), Dim(1));
-  return tile(reshape(x, shape), counts);
+  Tensor whole = reshape(x, shape);
+  if (std::ranges::all_of(counts, &Dim::isStatic)) {
+    IntList numbers;
+    for (const Dim &count : counts)
+      numbers.push_back(count.value());
+    return tile(whole, numbers);
+  }
+  Shape apart, wide, joined; // each dimension behind its count
+  for (size_t i = 0; i < shape.size(); ++i) {
+    apart.insert(apart.end(), {Dim(1), shape[i]});
+    wide.insert(wide.end(), {counts[i], shape[i]});
+    joined.push_back(counts[i] * shape[i]);
+  }
+  return reshape(broadcast_to(reshape(whole, apart), wide), joined);
 }
 
 Tensor repeat_interleave(const Tensor &x, int64_t count, int64_t axis, Location where) {

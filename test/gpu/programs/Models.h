@@ -108,7 +108,7 @@ struct Gpt : nn::Module {
 
 struct Learner {
   struct Net : nn::Module {
-    nn::Linear hidden = register_module("hidden", nn::Linear(6, 24, /*bias=*/false)),
+    nn::Linear hidden = register_module("hidden", nn::Linear(6, 24, {.bias = false})),
                out = register_module("out", nn::Linear(24, 3));
     nn::BatchNorm1d norm = register_module("norm", nn::BatchNorm1d(24));
     nn::Dropout dropout = register_module("dropout", nn::Dropout(0.25));

@@ -63,7 +63,7 @@ struct Gpt : nn::Module {
   nn::Embedding token = register_module("token", nn::Embedding(kVocabulary, kWidth));
   nn::Embedding position = register_module("position", nn::Embedding(kLength, kWidth));
   nn::TransformerEncoder blocks = register_module("blocks", nn::TransformerEncoder(layer, 4, nn::LayerNorm(kWidth)));
-  nn::Linear head = register_module("head", nn::Linear(kWidth, kVocabulary, false));
+  nn::Linear head = register_module("head", nn::Linear(kWidth, kVocabulary, {.bias = false}));
   static nn::TransformerEncoderLayer layer() {
     return {
         kWidth,

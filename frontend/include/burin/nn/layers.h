@@ -9,9 +9,12 @@ using burin::IntList;
 
 // ---- products
 
+struct LinearOptions {
+  bool bias = true;
+};
 /// x · weightᵀ + bias; weight [out, in].
 struct BURIN_API Linear : Module {
-  Linear(int64_t in, int64_t out, bool bias = true, Location where = Location::current());
+  Linear(int64_t in, int64_t out, LinearOptions options = {}, Location where = Location::current());
   Tensor operator()(const Tensor &x, Location where = Location::current()) const { return forward(x, weight, where); }
   /// Computes with another weight of the same shape.
   Tensor forward(const Tensor &x, const Tensor &weight, Location where = Location::current()) const;

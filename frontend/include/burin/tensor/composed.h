@@ -146,8 +146,12 @@ BURIN_API Tensor cdist(const Tensor &x, const Tensor &y, double p = 2, Location 
 /// Repeats dimensions of size 1 to `shape`, which may have more dimensions; -1 keeps a size. As torch.Tensor.expand.
 BURIN_API Tensor expand(const Tensor &x, const Shape &shape, Location where = Location::current());
 BURIN_API Tensor expand_as(const Tensor &x, const Tensor &other, Location where = Location::current());
-/// Repeats the whole tensor; more counts than dimensions add dimensions in front. As torch.Tensor.repeat.
-BURIN_API Tensor repeat(const Tensor &x, const IntList &counts, Location where = Location::current());
+/// Repeats the whole tensor; more counts than dimensions add dimensions in front. Counts may be symbolic. As
+/// torch.Tensor.repeat.
+BURIN_API Tensor repeat(const Tensor &x, const Shape &counts, Location where = Location::current());
+template <std::integral T> Tensor repeat(const Tensor &x, T count, Location where = Location::current()) {
+  return repeat(x, Shape{Dim(count)}, where);
+}
 /// Repeats each element along `axis` `count` times. As torch.repeat_interleave.
 BURIN_API Tensor repeat_interleave(const Tensor &x, int64_t count, int64_t axis, Location where = Location::current());
 /// Splits x into `count` pieces along `axis`, of ceil(size / count) each except the last, or fewer pieces if that is

@@ -10,7 +10,10 @@ Tensor std(Axes axes = {}, bool keepdims = false, int64_t correction = 1, Locati
 Tensor norm(double p = 2, Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
 Tensor expand(const Shape &shape, Location where = Location::current()) const;
 Tensor expand_as(const Tensor &other, Location where = Location::current()) const;
-Tensor repeat(const IntList &counts, Location where = Location::current()) const;
+Tensor repeat(const Shape &counts, Location where = Location::current()) const;
+template <std::integral T> Tensor repeat(T count, Location where = Location::current()) const {
+  return repeat(Shape{Dim(count)}, where);
+}
 Tensor repeat_interleave(int64_t count, int64_t axis, Location where = Location::current()) const;
 std::vector<Tensor> chunk(int64_t count, int64_t axis = 0, Location where = Location::current()) const;
 std::vector<Tensor> unbind(int64_t axis = 0, Location where = Location::current()) const;
@@ -50,3 +53,39 @@ Tensor slice(A axis, const Dim &from, const std::optional<Dim> &to = std::nullop
              Location where = Location::current()) const {
   return sliced(int64_t(axis), from, to, step, where);
 }
+
+// ---- see burin/functional.h
+/// shape() and rank() under PyTorch's names.
+const Shape &sizes(Location where = Location::current()) const { return shape(where); }
+int64_t dim(Location where = Location::current()) const { return rank(where); }
+/// The tensor itself, as tensors never change.
+Tensor clone() const { return *this; }
+Tensor mm(const Tensor &other, Location where = Location::current()) const;
+Tensor bmm(const Tensor &other, Location where = Location::current()) const;
+Tensor mv(const Tensor &other, Location where = Location::current()) const;
+Tensor dot(const Tensor &other, Location where = Location::current()) const;
+Tensor amax(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
+Tensor amin(Axes axes = {}, bool keepdims = false, Location where = Location::current()) const;
+Tensor ravel(Location where = Location::current()) const;
+Tensor isnan(Location where = Location::current()) const { return is_nan(where); }
+Tensor isinf(Location where = Location::current()) const { return is_inf(where); }
+Tensor isfinite(Location where = Location::current()) const { return is_finite(where); }
+/// Converted to the element type of `other`. As torch.Tensor.type_as.
+Tensor type_as(const Tensor &other, Location where = Location::current()) const;
+/// gather and scatter in PyTorch's order.
+template <std::integral A> Tensor gather(A axis, const Tensor &indices, Location where = Location::current()) const {
+  return gather(indices, int64_t(axis), where);
+}
+template <std::integral A>
+Tensor scatter(A axis, const Tensor &indices, const Tensor &updates, Location where = Location::current()) const {
+  return scatter(indices, updates, int64_t(axis), "set", false, where);
+}
+Tensor scatter_add(int64_t axis, const Tensor &indices, const Tensor &updates,
+                   Location where = Location::current()) const;
+Tensor scatter_reduce(int64_t axis, const Tensor &indices, const Tensor &updates, const std::string &reduce,
+                      bool include_self = true, Location where = Location::current()) const;
+Tensor index_add(int64_t axis, const Tensor &indices, const Tensor &updates, double alpha = 1,
+                 Location where = Location::current()) const;
+Tensor index_copy(int64_t axis, const Tensor &indices, const Tensor &updates,
+                  Location where = Location::current()) const;
+Tensor index_fill(int64_t axis, const Tensor &indices, const Tensor &value, Location where = Location::current()) const;

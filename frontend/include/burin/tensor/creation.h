@@ -103,8 +103,13 @@ BURIN_API Tensor linspace(double start, double stop, int64_t count, DType dtype 
 /// The identity matrix; `columns` < 0: as many as rows.
 BURIN_API Tensor eye(int64_t rows, int64_t columns = -1, DType dtype = f32, Location where = Location::current());
 
-// ---- the same functions for a shape of plain integers
+// ---- the same functions for a shape of plain integers, and for one size
 #define BURIN_OF_INTEGERS(function)                                                                                    \
+  template <class T>                                                                                                   \
+    requires std::integral<T> || std::derived_from<T, Dim>                                                             \
+  Tensor function(T size, DType dtype = f32, Location where = Location::current()) {                                   \
+    return function(Shape{Dim(size)}, dtype, where);                                                                   \
+  }                                                                                                                    \
   template <std::integral T>                                                                                           \
   Tensor function(const std::vector<T> &shape, DType dtype = f32, Location where = Location::current()) {              \
     return function(Shape(shape.begin(), shape.end()), dtype, where);                                                  \

@@ -294,3 +294,8 @@ private:
 };
 
 } // namespace burin::optim
+
+namespace burin::nn::utils {
+using optim::clip_grad_norm_;
+using optim::clip_grad_value_;
+} // namespace burin::nn::utils

@@ -1,0 +1,239 @@
+// More functions of PyTorch, by its names and with its order of arguments, composed of the ops in burin/ops.h: traced,
+// differentiated and fused like these. Sizes may be symbolic unless a function says otherwise. Functions in
+// burin/tensor/composed.h have PyTorch's names, too; where burin's own name or order differs, both can be used.
+#pragma once
+#include "burin/tensor.h"
+#include "burin/tensor/composed.h"
+#include "burin/tensor/reductions.h"
+#include <utility>
+
+namespace burin {
+
+// ---- other names
+
+/// concat(xs, axis). As torch.cat.
+inline Tensor cat(const std::vector<Tensor> &xs, int64_t axis = 0, Location where = Location::current()) {
+  return concat(xs, axis, where);
+}
+/// The largest or smallest elements over `axes`. As torch.amax, torch.amin.
+inline Tensor amax(const Tensor &x, Axes axes = {}, bool keepdims = false, Location where = Location::current()) {
+  return max(x, std::move(axes), keepdims, where);
+}
+inline Tensor amin(const Tensor &x, Axes axes = {}, bool keepdims = false, Location where = Location::current()) {
+  return min(x, std::move(axes), keepdims, where);
+}
+inline Tensor isnan(const Tensor &x, Location where = Location::current()) { return is_nan(x, where); }
+inline Tensor isinf(const Tensor &x, Location where = Location::current()) { return is_inf(x, where); }
+inline Tensor isfinite(const Tensor &x, Location where = Location::current()) { return is_finite(x, where); }
+/// clamp(x, low, high). As torch.clip.
+inline Tensor clip(const Tensor &x, const Tensor &low, const Tensor &high, Location where = Location::current()) {
+  return clamp(x, low, high, where);
+}
+inline Tensor moveaxis(const Tensor &x, int64_t from, int64_t to, Location where = Location::current()) {
+  return movedim(x, from, to, where);
+}
+/// x as a vector. As torch.ravel.
+BURIN_API Tensor ravel(const Tensor &x, Location where = Location::current());
+
+// ---- products; throw if an operand has another rank
+
+/// [n, k] · [k, m]. As torch.mm.
+BURIN_API Tensor mm(const Tensor &x, const Tensor &y, Location where = Location::current());
+/// [b, n, k] · [b, k, m]. As torch.bmm.
+BURIN_API Tensor bmm(const Tensor &x, const Tensor &y, Location where = Location::current());
+/// [n, k] · [k]. As torch.mv.
+BURIN_API Tensor mv(const Tensor &x, const Tensor &y, Location where = Location::current());
+/// The sum of the products of two vectors. As torch.dot.
+BURIN_API Tensor dot(const Tensor &x, const Tensor &y, Location where = Location::current());
+/// beta * x + alpha * (a · b) of matrices [b, n, k] and [b, k, m]. As torch.baddbmm.
+BURIN_API Tensor baddbmm(const Tensor &x, const Tensor &a, const Tensor &b, double beta = 1, double alpha = 1,
+                         Location where = Location::current());
+/// The product of `n` equal square matrices [..., k, k]; n >= 0. As torch.matrix_power.
+BURIN_API Tensor matrix_power(const Tensor &x, int64_t n, Location where = Location::current());
+/// The cross product of vectors of 3 along `axis`. As torch.linalg.cross.
+BURIN_API Tensor cross(const Tensor &x, const Tensor &y, int64_t axis = -1, Location where = Location::current());
+/// Covariances of the variables in the rows of x [variables, samples]. As torch.cov.
+BURIN_API Tensor cov(const Tensor &x, int64_t correction = 1, Location where = Location::current());
+/// The norm of x - y + eps along the last axis. As torch.nn.functional.pairwise_distance.
+BURIN_API Tensor pairwise_distance(const Tensor &x, const Tensor &y, double p = 2, double eps = 1e-6,
+                                   bool keepdims = false, Location where = Location::current());
+
+// ---- selecting and writing at indices, in PyTorch's order: x, axis, indices, values
+
+/// gather(x, indices, axis). As torch.gather.
+template <std::integral A>
+Tensor gather(const Tensor &x, A axis, const Tensor &indices, Location where = Location::current()) {
+  return gather(x, indices, int64_t(axis), where);
+}
+/// x with the elements at `indices` along `axis` replaced, or added to. As torch.scatter, torch.scatter_add.
+template <std::integral A>
+Tensor scatter(const Tensor &x, A axis, const Tensor &indices, const Tensor &updates,
+               Location where = Location::current()) {
+  return scatter(x, indices, updates, int64_t(axis), "set", false, where);
+}
+BURIN_API Tensor scatter_add(const Tensor &x, int64_t axis, const Tensor &indices, const Tensor &updates,
+                             Location where = Location::current());
+/// x combined with the updates by "sum", "prod", "amax", "amin" or "mean". Without `include_self` the elements that
+/// have updates do not count themselves. As torch.scatter_reduce.
+BURIN_API Tensor scatter_reduce(const Tensor &x, int64_t axis, const Tensor &indices, const Tensor &updates,
+                                const std::string &reduce, bool include_self = true,
+                                Location where = Location::current());
+/// x with alpha * updates added to, or copied to, the slices at the vector `indices` along `axis`. As torch.index_add,
+/// torch.index_copy.
+BURIN_API Tensor index_add(const Tensor &x, int64_t axis, const Tensor &indices, const Tensor &updates,
+                           double alpha = 1, Location where = Location::current());
+BURIN_API Tensor index_copy(const Tensor &x, int64_t axis, const Tensor &indices, const Tensor &updates,
+                            Location where = Location::current());
+/// x with all elements of the slices at the vector `indices` along `axis` set to `value`. As torch.index_fill.
+BURIN_API Tensor index_fill(const Tensor &x, int64_t axis, const Tensor &indices, const Tensor &value,
+                            Location where = Location::current());
+/// gather(x, indices, axis), where other dimensions broadcast. As torch.take_along_dim.
+BURIN_API Tensor take_along_dim(const Tensor &x, const Tensor &indices, int64_t axis,
+                                Location where = Location::current());
+/// Rows of `weight` [words, size] at the integers `indices`: [shape of indices, size]. As
+/// torch.nn.functional.embedding.
+inline Tensor embedding(const Tensor &indices, const Tensor &weight, Location where = Location::current()) {
+  return take(weight, indices, 0, where);
+}
+/// The place of each value in a sorted vector: i64, the number of elements that are less than it; with `right`, or
+/// equal. As torch.searchsorted with a vector, torch.bucketize.
+BURIN_API Tensor searchsorted(const Tensor &sorted, const Tensor &values, bool right = false,
+                              Location where = Location::current());
+inline Tensor bucketize(const Tensor &values, const Tensor &boundaries, bool right = false,
+                        Location where = Location::current()) {
+  return searchsorted(boundaries, values, right, where);
+}
+
+// ---- statistics
+
+/// (smallest, largest) elements over `axes`. As torch.aminmax.
+BURIN_API std::pair<Tensor, Tensor> aminmax(const Tensor &x, Axes axes = {}, bool keepdims = false,
+                                            Location where = Location::current());
+/// (variance, mean) and (standard deviation, mean). As torch.var_mean, torch.std_mean.
+BURIN_API std::pair<Tensor, Tensor> var_mean(const Tensor &x, Axes axes = {}, bool keepdims = false,
+                                             int64_t correction = 1, Location where = Location::current());
+BURIN_API std::pair<Tensor, Tensor> std_mean(const Tensor &x, Axes axes = {}, bool keepdims = false,
+                                             int64_t correction = 1, Location where = Location::current());
+/// The value below which a fraction q (0 to 1) of the elements along `axis` lies, interpolated; NaN if there is a NaN.
+/// As torch.quantile with one q.
+BURIN_API Tensor quantile(const Tensor &x, double q, int64_t axis = -1, bool keepdims = false,
+                          Location where = Location::current());
+/// The k-th smallest element along `axis`, from 1. As the values of torch.kthvalue.
+BURIN_API Tensor kthvalue(const Tensor &x, const Dim &k, int64_t axis = -1, bool keepdims = false,
+                          Location where = Location::current());
+
+// ---- elementwise
+
+/// |x| with the sign of y. As torch.copysign.
+BURIN_API Tensor copysign(const Tensor &x, const Tensor &y, Location where = Location::current());
+/// True for negative numbers, -0 too. As torch.signbit.
+BURIN_API Tensor signbit(const Tensor &x, Location where = Location::current());
+/// The larger or smaller one; of a NaN and a number the number. As torch.fmax, torch.fmin.
+BURIN_API Tensor fmax(const Tensor &x, const Tensor &y, Location where = Location::current());
+BURIN_API Tensor fmin(const Tensor &x, const Tensor &y, Location where = Location::current());
+/// Degrees to radians, and back. As torch.deg2rad, torch.rad2deg.
+BURIN_API Tensor deg2rad(const Tensor &x, Location where = Location::current());
+BURIN_API Tensor rad2deg(const Tensor &x, Location where = Location::current());
+/// 1 - erf(x): absolute error of f32's erf for large x. As torch.erfc.
+BURIN_API Tensor erfc(const Tensor &x, Location where = Location::current());
+/// sin(pi x) / (pi x), 1 at 0. As torch.sinc.
+BURIN_API Tensor sinc(const Tensor &x, Location where = Location::current());
+/// max(0, x) + min(0, alpha * (exp(x / alpha) - 1)). As torch.nn.functional.celu.
+BURIN_API Tensor celu(const Tensor &x, double alpha = 1, Location where = Location::current());
+/// clamp(x, low, high) of floats. As torch.nn.functional.hardtanh.
+BURIN_API Tensor hardtanh(const Tensor &x, double low = -1, double high = 1, Location where = Location::current());
+/// x where |x| > lambd, 0 elsewhere; the same moved by lambd towards 0. As torch.nn.functional.hardshrink, softshrink.
+BURIN_API Tensor hardshrink(const Tensor &x, double lambd = 0.5, Location where = Location::current());
+BURIN_API Tensor softshrink(const Tensor &x, double lambd = 0.5, Location where = Location::current());
+/// x - tanh(x). As torch.nn.functional.tanhshrink.
+BURIN_API Tensor tanhshrink(const Tensor &x, Location where = Location::current());
+/// x where x > threshold, `value` elsewhere. As torch.nn.functional.threshold.
+BURIN_API Tensor threshold(const Tensor &x, double threshold, double value, Location where = Location::current());
+/// x where it is positive, weight * x elsewhere; weight [1], or one per channel (dimension 1). As
+/// torch.nn.functional.prelu.
+BURIN_API Tensor prelu(const Tensor &x, const Tensor &weight, Location where = Location::current());
+/// softmax(-x). As torch.nn.functional.softmin.
+BURIN_API Tensor softmin(const Tensor &x, int64_t axis = -1, Location where = Location::current());
+
+// ---- shapes
+
+/// Mirrors along the second, or first, dimension. As torch.fliplr, torch.flipud.
+BURIN_API Tensor fliplr(const Tensor &x, Location where = Location::current());
+BURIN_API Tensor flipud(const Tensor &x, Location where = Location::current());
+/// Rotates by k * 90 degrees from the first axis towards the second. As torch.rot90.
+BURIN_API Tensor rot90(const Tensor &x, int64_t k = 1, int64_t from = 0, int64_t to = 1,
+                       Location where = Location::current());
+/// At least one, or two, dimensions; new ones come first. As torch.atleast_1d, torch.atleast_2d.
+BURIN_API Tensor atleast_1d(const Tensor &x, Location where = Location::current());
+BURIN_API Tensor atleast_2d(const Tensor &x, Location where = Location::current());
+/// All operands with their common shape. As torch.broadcast_tensors.
+BURIN_API std::vector<Tensor> broadcast_tensors(const std::vector<Tensor> &xs, Location where = Location::current());
+/// Concatenates along dimension 1; vectors become columns. As torch.column_stack.
+BURIN_API Tensor column_stack(const std::vector<Tensor> &xs, Location where = Location::current());
+/// A matrix with these matrices on its diagonal. As torch.block_diag.
+BURIN_API Tensor block_diag(const std::vector<Tensor> &xs, Location where = Location::current());
+/// The last dimension as the diagonal of matrices [..., n, n]. As torch.diag_embed.
+BURIN_API Tensor diag_embed(const Tensor &x, Location where = Location::current());
+/// [b, c * r², h, w] to [b, c, h * r, w * r], and back. As torch.nn.functional.pixel_shuffle, pixel_unshuffle.
+BURIN_API Tensor pixel_shuffle(const Tensor &x, int64_t r, Location where = Location::current());
+BURIN_API Tensor pixel_unshuffle(const Tensor &x, int64_t r, Location where = Location::current());
+/// Row and column of each element of the lower, or upper, triangle of a matrix: i64[2, count]. As torch.tril_indices,
+/// torch.triu_indices.
+BURIN_API Tensor tril_indices(int64_t rows, int64_t columns, int64_t offset = 0, Location where = Location::current());
+BURIN_API Tensor triu_indices(int64_t rows, int64_t columns, int64_t offset = 0, Location where = Location::current());
+/// `count` numbers from base to the power start to base to the power stop. As torch.logspace.
+BURIN_API Tensor logspace(double start, double stop, int64_t count, double base = 10, DType dtype = f32,
+                          Location where = Location::current());
+
+// ---- layers as functions
+
+namespace detail {
+BURIN_API Tensor convOf(size_t dimensions, bool transposed, const Tensor &x, const Tensor &weight,
+                        const std::optional<Tensor> &bias, const IntList &stride, const IntList &padding,
+                        const IntList &more, int64_t groups, const char *name, const Location &where);
+BURIN_API Tensor poolOf(size_t dimensions, bool isMax, const Tensor &x, const IntList &kernel, const IntList &stride,
+                        const IntList &padding, const char *name, const Location &where);
+} // namespace detail
+
+/// conv(x, weight, bias, …) with `dimensions` spatial dimensions. As torch.nn.functional.conv2d and so on.
+#define BURIN_SPATIAL(dimensions)                                                                                      \
+  inline Tensor conv##dimensions##d(const Tensor &x, const Tensor &weight,                                             \
+                                    const std::optional<Tensor> &bias = std::nullopt, const IntList &stride = 1,       \
+                                    const IntList &padding = 0, const IntList &dilation = 1, int64_t groups = 1,       \
+                                    Location where = Location::current()) {                                            \
+    return detail::convOf(dimensions, false, x, weight, bias, stride, padding, dilation, groups,                       \
+                          "conv" #dimensions "d", where);                                                              \
+  }                                                                                                                    \
+  inline Tensor conv_transpose##dimensions##d(                                                                         \
+      const Tensor &x, const Tensor &weight, const std::optional<Tensor> &bias = std::nullopt,                         \
+      const IntList &stride = 1, const IntList &padding = 0, const IntList &output_padding = 0, int64_t groups = 1,    \
+      Location where = Location::current()) {                                                                          \
+    return detail::convOf(dimensions, true, x, weight, bias, stride, padding, output_padding, groups,                  \
+                          "conv_transpose" #dimensions "d", where);                                                    \
+  }                                                                                                                    \
+  inline Tensor max_pool##dimensions##d(const Tensor &x, const IntList &kernel, const IntList &stride = {},            \
+                                        const IntList &padding = 0, Location where = Location::current()) {            \
+    return detail::poolOf(dimensions, true, x, kernel, stride, padding, "max_pool" #dimensions "d", where);            \
+  }                                                                                                                    \
+  inline Tensor avg_pool##dimensions##d(const Tensor &x, const IntList &kernel, const IntList &stride = {},            \
+                                        const IntList &padding = 0, Location where = Location::current()) {            \
+    return detail::poolOf(dimensions, false, x, kernel, stride, padding, "avg_pool" #dimensions "d", where);           \
+  }                                                                                                                    \
+  inline Tensor adaptive_avg_pool##dimensions##d(const Tensor &x, const IntList &size,                                 \
+                                                 Location where = Location::current()) {                               \
+    return adaptive_avg_pool(x, size.size() == 1 ? IntList(std::vector<int64_t>(dimensions, size[0])) : size, "nchw",  \
+                             where);                                                                                   \
+  }
+BURIN_SPATIAL(1)
+BURIN_SPATIAL(2)
+BURIN_SPATIAL(3)
+#undef BURIN_SPATIAL
+
+namespace nn {
+/// The functions of torch.nn.functional: `namespace F = burin::nn::functional;`.
+namespace functional {
+using namespace burin;
+}
+} // namespace nn
+
+} // namespace burin
