@@ -22,6 +22,13 @@ inline Tensor amax(const Tensor &x, Axes axes = {}, bool keepdims = false, Locat
 inline Tensor amin(const Tensor &x, Axes axes = {}, bool keepdims = false, Location where = Location::current()) {
   return min(x, std::move(axes), keepdims, where);
 }
+/// maximum(x, y) and minimum(x, y). As torch.max, torch.min of two tensors.
+template <std::same_as<Tensor> T> Tensor max(const Tensor &x, const T &y, Location where = Location::current()) {
+  return maximum(x, y, where);
+}
+template <std::same_as<Tensor> T> Tensor min(const Tensor &x, const T &y, Location where = Location::current()) {
+  return minimum(x, y, where);
+}
 inline Tensor isnan(const Tensor &x, Location where = Location::current()) { return is_nan(x, where); }
 inline Tensor isinf(const Tensor &x, Location where = Location::current()) { return is_inf(x, where); }
 inline Tensor isfinite(const Tensor &x, Location where = Location::current()) { return is_finite(x, where); }

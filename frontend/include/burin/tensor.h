@@ -225,6 +225,7 @@ private:
   static Tensor fromSize(const Dim &size, const Location &where);
   Tensor swapped(int64_t axis1, int64_t axis2, const Location &where) const;
   Tensor sliced(int64_t axis, const Dim &from, const std::optional<Dim> &to, int64_t step, const Location &where) const;
+  std::vector<Tensor> splitEvery(int64_t size, int64_t axis, const Location &where) const;
   size_t elementsToRead(const Location &where) const;
   void read(void *to, DType as, size_t count, const Location &where) const;
   const void *elementsOf(DType dtype, const Location &where) const;

@@ -97,4 +97,8 @@ Tensor Tensor::index_fill(int64_t axis, const Tensor &indices, const Tensor &val
   return burin::index_fill(*this, axis, indices, value, where);
 }
 
+std::vector<Tensor> Tensor::splitEvery(int64_t size, int64_t axis, const Location &where) const {
+  return detail::splitEvery(*this, size, axis, where);
+}
+
 } // namespace burin

@@ -3,6 +3,7 @@
 #include "frontend/trace/GraphData.h"
 #include "runtime/npy/Npy.h"
 #include "test/gpu/bundle/Speed.h"
+#include <burin/functional.h>
 #include <burin/nn/losses.h>
 #include <filesystem>
 #include <fstream>
@@ -90,6 +91,25 @@ std::vector<Timed> timed() {
        {{64, 256, 56, 56}, {256, 256, 3, 3}},
        {{1, 16, 6, 6}, {16, 16, 3, 3}},
        convolutionOperations},
+      {"convolution-1x1",
+       bf16,
+       [](Inputs in) { return conv(in[0], in[1]); },
+       {{64, 256, 56, 56}, {512, 256, 1, 1}},
+       {{1, 16, 6, 6}, {16, 16, 1, 1}},
+       convolutionOperations},
+      {"convolution-depthwise",
+       f32,
+       [](Inputs in) { return conv2d(in[0], in[1], std::nullopt, 1, 1, 1, in[1].spec().shape[0].value()); },
+       {{64, 128, 56, 56}, {128, 1, 3, 3}},
+       {{1, 16, 6, 6}, {16, 1, 3, 3}}},
+      {"max-pool", f32, [](Inputs in) { return max_pool2d(in[0], 3, 2, 1); }, {{64, 64, 112, 112}}, {{1, 8, 8, 8}}},
+      {"gelu", bf16, [](Inputs in) { return gelu(in[0]); }, {{16384, 4096}}, smallMatrix},
+      {"sum-of-columns", f32, [](Inputs in) { return in[0].sum(0); }, {{16384, 4096}}, smallMatrix},
+      {"sum-of-all", f32, [](Inputs in) { return in[0].sum(); }, {{16384, 4096}}, smallMatrix},
+      {"cumsum", f32, [](Inputs in) { return cumsum(in[0], 1); }, {{8192, 4096}}, smallMatrix},
+      {"sort", f32, [](Inputs in) { return sort(in[0], 1).values; }, {{8192, 2048}}, smallMatrix},
+      {"topk", f32, [](Inputs in) { return topk(in[0], 50, 1).values; }, {{64, 50257}}, smallMatrix},
+      {"argmax", f32, [](Inputs in) { return argmax(in[0], 1); }, {{64, 50257}}, smallMatrix},
   };
 }
 

@@ -5,7 +5,7 @@
 namespace burin::test::bundle {
 
 /// Rows of a table: bandwidth of copies within the first GPU, and products of bf16 by each instruction of its tensor
-/// cores. A failure is described in `problem`, and ends the measurement.
-std::string measuredPeaks(std::string &problem);
+/// cores. In a process of its own. A failure ends it, and adds a line to `problems`.
+std::string measuredPeaks(std::string &problems);
 
 } // namespace burin::test::bundle

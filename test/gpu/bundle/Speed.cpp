@@ -3,10 +3,13 @@
 #include "test/gpu/bundle/CublasLt.h"
 #include "test/gpu/bundle/Meter.h"
 #include "test/gpu/bundle/Numbers.h"
+#include "test/gpu/bundle/Processes.h"
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <fstream>
 #include <numeric>
+#include <sstream>
 
 namespace burin::test::bundle {
 
@@ -18,20 +21,17 @@ size_t countOf(std::span<const int64_t> shape) {
   return size_t(std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>()));
 }
 
-/// Elements from -1 to 1: powers of two with a few bits more, which every type of floats has.
+/// Elements from -1 to 1 in steps of 1/128, which f32, f16 and bf16 represent.
 std::vector<std::byte> operand(DType dtype, size_t count, uint32_t seed) {
   std::vector<std::byte> bytes(count * byteWidth(dtype));
+  std::array<uint16_t, 256> narrow{};
+  for (int i = 0; i < 256 && dtype != DType::f32; ++i)
+    narrow[size_t(i)] = toNarrowFloat(dtype, (i - 128) / 128.0);
   for (size_t i = 0; i < count; ++i) {
     seed = seed * 1664525 + 1013904223;
     const float value = float(int(seed >> 24) - 128) / 128;
-    uint32_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    if (dtype == DType::f32)
-      std::memcpy(&bytes[4 * i], &bits, 4);
-    else {
-      const uint16_t half = dtype == DType::bf16 ? uint16_t(bits >> 16) : toHalf(value);
-      std::memcpy(&bytes[2 * i], &half, 2);
-    }
+    const void *element = dtype == DType::f32 ? static_cast<const void *>(&value) : &narrow[seed >> 24];
+    std::memcpy(&bytes[i * byteWidth(dtype)], element, byteWidth(dtype));
   }
   return bytes;
 }
@@ -121,83 +121,83 @@ std::string cell(const char *format, double value, bool isThere = true) {
   return std::string(" ") + text + " |";
 }
 
-class SpeedTable {
-  static constexpr double kNoGpu = 1e-3; // seconds for a small kernel
-
-public:
-  SpeedTable(const std::string &folder, gpu::Device &device, gpu::Lanes &lanes)
-      : folder(folder), device(device), lanes(lanes) {}
-
-  /// The small version runs first. Once one takes longer than on any GPU, the large ones are left out.
-  rt::Status add(const SpeedRow &row) {
-    if (row.isLarge && isSlow)
-      return {};
-    TimedRow timed(row, device, lanes);
-    double own = 0, rival = 0;
-    std::string difference;
-    rt::Status status = timed.open(folder);
-    if (status.ok())
-      status = timed.measure(own, rival, difference);
-    if (!status.ok())
-      return status;
-    if (!difference.empty())
-      differences += row.name + ": " + difference + "; ";
-    if (!row.isLarge)
-      isSlow |= own > kNoGpu;
-    if (row.isLarge || isSlow)
-      rows += line(row, own, rival, timed.bytes());
-    return {};
-  }
-  std::string text() const {
-    return rows.empty() ? ""
-                        : "| kernel | operands | µs | GB/s | TFLOP/s | cuBLASLt, µs | cuBLASLt / burin |\n"
-                          "|---|---|---:|---:|---:|---:|---:|\n" +
-                              rows;
-  }
-  std::string differences;
-
-private:
-  static std::string line(const SpeedRow &row, double own, double rival, double bytes) {
-    std::string text = "| " + row.name + " | " + std::string(name(row.dtype));
-    for (const std::vector<int64_t> &shape : row.shapes) {
-      text += " [";
-      for (size_t i = 0; i < shape.size(); ++i)
-        text += (i ? ", " : "") + std::to_string(shape[i]);
-      text += "]";
-    }
-    return text + " |" + cell("%.1f", own * 1e6) + cell("%.4g", bytes / own / 1e9) +
-           cell("%.4g", row.operations / own / 1e12, row.operations > 0) + cell("%.1f", rival * 1e6, rival > 0) +
-           cell("%.2f", rival / own, rival > 0) + "\n";
-  }
-
-  const std::string &folder;
-  gpu::Device &device;
-  gpu::Lanes &lanes;
-  bool isSlow = false;
-  std::string rows;
+/// A time of 0 if there is none.
+struct Times {
+  double own = 0, rival = 0, bytes = 0;
+  std::string problem;
 };
+
+/// Runs in a process that has not used the GPU before: "own rival bytes problem".
+std::string timesOf(const SpeedRow &row, const std::string &folder) {
+  gpu::Device::Ptr device;
+  gpu::Lanes *lanes = nullptr;
+  Times times;
+  rt::Status status = gpu::Device::open(0, device);
+  if (status.ok()) {
+    gpu::Device::Use use(*device);
+    status = device->sharedLanes(lanes);
+    if (status.ok()) {
+      TimedRow timed(row, *device, *lanes);
+      status = timed.open(folder);
+      if (status.ok())
+        status = timed.measure(times.own, times.rival, times.problem);
+      times.bytes = timed.bytes();
+    }
+  }
+  std::ostringstream out;
+  out << times.own << ' ' << times.rival << ' ' << times.bytes << ' '
+      << (status.ok() ? times.problem : status.message());
+  return out.str();
+}
+
+Times measured(const SpeedRow &row, const std::string &folder) {
+  const std::function<std::string()> job = [&] { return timesOf(row, folder); };
+  const Ended ended = inProcesses({&job, 1}, 1, std::chrono::seconds(30))[0];
+  Times times;
+  std::istringstream in(ended.text);
+  in >> times.own >> times.rival >> times.bytes >> std::ws;
+  std::getline(in, times.problem, '\0');
+  times.problem += ended.problem;
+  return times;
+}
+
+std::string line(const SpeedRow &row, const Times &times) {
+  std::string text = "| " + row.name + " | " + std::string(name(row.dtype));
+  for (const std::vector<int64_t> &shape : row.shapes) {
+    text += " [";
+    for (size_t i = 0; i < shape.size(); ++i)
+      text += (i ? ", " : "") + std::to_string(shape[i]);
+    text += "]";
+  }
+  return text + " |" + cell("%.1f", times.own * 1e6) + cell("%.4g", times.bytes / times.own / 1e9) +
+         cell("%.4g", row.operations / times.own / 1e12, row.operations > 0) +
+         cell("%.1f", times.rival * 1e6, times.rival > 0) + cell("%.2f", times.rival / times.own, times.rival > 0) +
+         "\n";
+}
 
 } // namespace
 
-std::string measuredSpeed(const std::string &folder, std::string &problem) {
+std::string measuredSpeed(const std::string &folder, std::string &problems) {
+  constexpr double kNoGpu = 1e-3; // seconds for a small kernel
   std::ifstream list(folder + "/" + kSpeedList);
-  if (!list)
-    return "";
-  gpu::Device::Ptr device;
-  gpu::Lanes *lanes = nullptr;
-  rt::Status status = gpu::Device::open(0, device);
-  if (!status.ok()) {
-    problem = status.message();
-    return "";
+  std::string rows;
+  std::optional<bool> isSlow; // whether the small version of the first row takes longer than on any GPU
+  for (std::string text; std::getline(list, text);) {
+    std::optional<SpeedRow> row = SpeedRow::parse(text);
+    if (!row || (isSlow && row->isLarge == *isSlow))
+      continue;
+    const Times times = measured(*row, folder);
+    if (!times.problem.empty())
+      problems += "- speed of " + row->name + ": " + times.problem + "\n";
+    if (!isSlow)
+      isSlow = times.own > kNoGpu;
+    if (times.own > 0 && row->isLarge != *isSlow)
+      rows += line(*row, times);
   }
-  gpu::Device::Use use(*device);
-  status = device->sharedLanes(lanes);
-  SpeedTable table(folder, *device, *lanes);
-  for (std::string line; status.ok() && std::getline(list, line);)
-    if (std::optional<SpeedRow> row = SpeedRow::parse(line))
-      status = table.add(*row);
-  problem = status.ok() ? table.differences : status.message();
-  return table.text();
+  return rows.empty() ? ""
+                      : "| kernel | operands | µs | GB/s | TFLOP/s | cuBLASLt, µs | cuBLASLt / burin |\n"
+                        "|---|---|---:|---:|---:|---:|---:|\n" +
+                            rows;
 }
 
 } // namespace burin::test::bundle

@@ -24,8 +24,8 @@ struct SpeedRow {
   static std::optional<SpeedRow> parse(const std::string &line);
 };
 
-/// A table of times in Markdown, "" without a list; a failure, or a difference to cuBLASLt, is described in `problem`.
-/// Times on the device, of enough runs in a row, with operands in its memory.
-std::string measuredSpeed(const std::string &folder, std::string &problem);
+/// A table of times in Markdown, "" without a list; failures, and differences to cuBLASLt, add lines to `problems`.
+/// Times on the device, of enough runs in a row, with operands in its memory; a process for each row.
+std::string measuredSpeed(const std::string &folder, std::string &problems);
 
 } // namespace burin::test::bundle

@@ -33,13 +33,10 @@ double at(const void *data, const Layout &layout, uint64_t row, uint64_t column)
 }
 void store(void *data, const Layout &layout, uint64_t row, uint64_t column, float value) {
   const uint64_t i = column * uint64_t(layout.stride) + row;
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
   if (layout.dtype == burin::DType::f32)
     static_cast<float *>(data)[i] = value;
-  else // truncated; tests allow more
-    static_cast<uint16_t *>(data)[i] =
-        layout.dtype == burin::DType::bf16 ? uint16_t(bits >> 16) : burin::test::bundle::toHalf(value);
+  else
+    static_cast<uint16_t *>(data)[i] = burin::toNarrowFloat(layout.dtype, value);
 }
 
 } // namespace

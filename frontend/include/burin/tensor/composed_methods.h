@@ -16,6 +16,11 @@ template <std::integral T> Tensor repeat(T count, Location where = Location::cur
 }
 Tensor repeat_interleave(int64_t count, int64_t axis, Location where = Location::current()) const;
 std::vector<Tensor> chunk(int64_t count, int64_t axis = 0, Location where = Location::current()) const;
+/// Pieces of `size`; the last may be smaller. As torch.split.
+template <std::integral T>
+std::vector<Tensor> split(T size, int64_t axis = 0, Location where = Location::current()) const {
+  return splitEvery(int64_t(size), axis, where);
+}
 std::vector<Tensor> unbind(int64_t axis = 0, Location where = Location::current()) const;
 Tensor narrow(int64_t axis, const Dim &start, const Dim &length, Location where = Location::current()) const;
 Tensor select(int64_t axis, int64_t index, Location where = Location::current()) const;
