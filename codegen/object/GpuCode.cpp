@@ -4,6 +4,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
@@ -64,6 +65,47 @@ std::unique_ptr<llvm::Module> optimizedGpuLLVM(ModuleOp module, const Target &ta
   else
     limitShifts(*code), keepMapsInPlace(*code);
   return code;
+}
+
+namespace {
+
+/// "instruction result, operand…;" of a line of PTX.
+struct PtxLine {
+  explicit PtxLine(StringRef line) {
+    auto [name, rest] = line.trim().rtrim(';').split('\t');
+    instruction = name.trim();
+    rest.split(operands, ',');
+    for (StringRef &operand : operands)
+      operand = operand.trim();
+  }
+  StringRef instruction;
+  SmallVector<StringRef, 4> operands;
+};
+
+} // namespace
+
+std::string keepCarries(StringRef ptx) {
+  llvm::StringSet<> products, widened; // registers with a result of mul.hi.u32, and the same in 64 bits
+  std::string text;
+  text.reserve(ptx.size());
+  for (StringRef rest = ptx; !rest.empty();) {
+    auto [line, behind] = rest.split('\n');
+    rest = behind;
+    const PtxLine parts(line);
+    if (parts.instruction == ".visible" || line.contains(".entry"))
+      products.clear(), widened.clear();
+    else if (parts.instruction == "mul.hi.u32")
+      products.insert(parts.operands[0]);
+    else if (parts.instruction == "cvt.u64.u32" && products.contains(parts.operands[1]))
+      widened.insert(parts.operands[0]);
+    if (parts.instruction == "sub.s64" && widened.contains(parts.operands[1])) {
+      const std::string result = parts.operands[0].str();
+      text += "\tsub.s64 \t" + result + ", " + parts.operands[2].str() + ", " + parts.operands[1].str() + ";\n";
+      text += "\tneg.s64 \t" + result + ", " + result + ";\n";
+    } else
+      text += line.str() + "\n";
+  }
+  return text;
 }
 
 } // namespace burin::codegen

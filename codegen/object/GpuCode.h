@@ -15,4 +15,9 @@ namespace burin::codegen {
 /// kernels that call C library functions without a definition are refused by name.
 std::unique_ptr<llvm::Module> optimizedGpuLLVM(mlir::ModuleOp, const Target &, llvm::LLVMContext &, std::string &error);
 
+/// PTX in which no 64-bit difference starts from a result of mul.hi.u32. ptxas (CUDA 13.0, seen on an H200) computes
+/// such a difference as one multiply-add with the negated subtrahend, whose carry is missing if the lower half of the
+/// subtrahend is 0: the upper half of the difference is then 2^32 - 1. The negated difference has no such form.
+std::string keepCarries(llvm::StringRef ptx);
+
 } // namespace burin::codegen
