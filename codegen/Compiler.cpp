@@ -106,7 +106,8 @@ LogicalResult runPassesOnce(ModuleOp module, const CompileOptions &options, Arra
   passes::PipelineOptions pipeline = options.pipeline;
   pipeline.bf16Tiles = targets.front()->amx; // a target with AMX is the only one
   pipeline.gpusAlone = llvm::all_of(targets, [](const Target *target) { return target->isGpu(); });
-  pipeline.bf16Pairs = llvm::none_of(targets, [](const Target *target) { return target->isGpu(); });
+  pipeline.onGpus = llvm::any_of(targets, [](const Target *target) { return target->isGpu(); });
+  pipeline.bf16Pairs = !pipeline.onGpus;
   pipeline.memory.arenaBytes = arenaBytes;
   passes::buildPipeline(manager, passes::Stage::Graph, to, pipeline);
   if (options.instrument)

@@ -24,6 +24,8 @@ struct PipelineOptions {
   /// Whether all targets are GPUs: long products with few results are split, so that there are enough tiles, and
   /// batches stay whole.
   bool gpusAlone = false;
+  /// Whether a target is a GPU: operands of products and attention keep their last dimension.
+  bool onGpus = false;
   MemoryLimit memory;
 };
 

@@ -30,6 +30,10 @@ def FusePass : Pass<"burin-fuse", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"onGpus", "on-gpus", "bool", "false",
+           "Whether a target is a GPU: products and attention read no operand whose last dimension a transpose moves">,
+  ];
 }
 
 def DecomposeInKernelsPass : Pass<"burin-decompose-in-kernels", "::mlir::ModuleOp"> {

@@ -36,11 +36,12 @@ struct Group {
 
 class Fuser {
 public:
-  explicit Fuser(func::FuncOp function) : function(function), block(function.getBody().front()), classes(function) {}
+  Fuser(func::FuncOp function, FusionTargets targets)
+      : targets(targets), function(function), block(function.getBody().front()), classes(function) {}
 
   LogicalResult run() {
     for (Operation &op : block)
-      if (intrinsicKind(&op) == Kind::Free && isReadFromMemory(op.getResult(0)))
+      if (targets.kindOf(&op) == Kind::Free && isReadFromMemory(op.getResult(0)))
         stored.insert(&op);
     // Ops with effects keep their order, as if each used a result of the previous one.
     effectBefore = orderOfEffects(block);
@@ -61,12 +62,12 @@ private:
   Kind kindOf(Operation *op) {
     if (!op)
       return Kind::None;
-    return stored.contains(op) ? Kind::Movement : intrinsicKind(op);
+    return stored.contains(op) ? Kind::Movement : targets.kindOf(op);
   }
 
-  static bool isReadFromMemory(Value v) {
-    return llvm::any_of(v.getUsers(), [](Operation *user) {
-      Kind kind = intrinsicKind(user);
+  bool isReadFromMemory(Value v) {
+    return llvm::any_of(v.getUsers(), [&](Operation *user) {
+      Kind kind = targets.kindOf(user);
       return needsMemory(user) || user->hasTrait<OpTrait::IsTerminator>() || isa<PrefixOp>(user) ||
              (kind == Kind::View && isReadFromMemory(user->getResult(0)));
     });
@@ -359,7 +360,7 @@ private:
       body = bodyOf(members, results, /*isShared=*/false);
     if ((body.inputs.size() > kMaxInputs && sorted.size() > 1) || !isKernel())
       return failure();
-    Operation *main = mainOp(sorted);
+    Operation *main = targets.mainOp(sorted);
     SmallVector<Type> types = llvm::map_to_vector(results, [](Value v) { return v.getType(); });
     auto kernel =
         KernelOp::create(b, main->getLoc(), types, body.inputs.getArrayRef(), b.getStringAttr(kernelName(sorted)),
@@ -428,7 +429,7 @@ private:
     // A view of a value in memory is an input; a view of a value computed here, or of a free op, is repeated here.
     bool viewOfComputed =
         kind == Kind::View && (comesFrom(v, members) || kindOf(skipReshapes(v).getDefiningOp()) == Kind::Free);
-    if (isStridedView(op) || (!inMemory && (kind == Kind::Free || viewOfComputed))) {
+    if (targets.isStridedView(op) || (!inMemory && (kind == Kind::Free || viewOfComputed))) {
       for (Value operand : op->getOperands())
         bring(operand, members, body, inMemory);
       Operation *clone = body.builder.clone(*op, body.map);
@@ -457,6 +458,7 @@ private:
            llvm::any_of(op->getOperands(), [&](Value operand) { return comesFrom(operand, members); });
   }
 
+  const FusionTargets targets;
   func::FuncOp function;
   Block &block;
   SizeClasses classes;
@@ -468,6 +470,7 @@ private:
 };
 
 struct FusePass : impl::FusePassBase<FusePass> {
+  using FusePassBase::FusePassBase;
   void runOnOperation() override {
     // Barriers keep CSE from merging recomputed ops with the original ones; CSE does not run after fusion.
     getOperation().walk([](BarrierOp op) {
@@ -475,7 +478,7 @@ struct FusePass : impl::FusePassBase<FusePass> {
       op.erase();
     });
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (failed(Fuser(function).run()))
+      if (failed(Fuser(function, {.onGpus = onGpus}).run()))
         return signalPassFailure();
   }
 };

@@ -34,20 +34,22 @@ static bool isReadWithStrides(OpOperand &use) {
   return mayBeView && !user->use_empty() && llvm::all_of(user->getUses(), isReadWithStrides);
 }
 
-bool isStridedView(Operation *op) {
+bool FusionTargets::isStridedView(Operation *op) const {
   if (!op)
     return false;
   if (keepsStrides(op))
     return isStridedView(op->getOperand(0).getDefiningOp());
+  if (isa<TransposeOp>(op) && onGpus && !keepsPairs(op->getResult(0)))
+    return false;
   return (isa<TransposeOp>(op) || isPrefixSlice(op)) && llvm::all_of(op->getUses(), isReadWithStrides);
 }
 
-Kind intrinsicKind(Operation *op) { return isStridedView(op) ? Kind::View : factsOf(op).fusion; }
+Kind FusionTargets::kindOf(Operation *op) const { return isStridedView(op) ? Kind::View : factsOf(op).fusion; }
 
-Operation *mainOp(ArrayRef<Operation *> ops) {
+Operation *FusionTargets::mainOp(ArrayRef<Operation *> ops) const {
   for (Kind kind : {Kind::Contract, Kind::Row, Kind::Window, Kind::Sequential})
     for (Operation *op : ops)
-      if (intrinsicKind(op) == kind)
+      if (kindOf(op) == kind)
         return op;
   return ops.back();
 }

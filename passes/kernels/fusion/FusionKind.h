@@ -6,13 +6,21 @@ namespace burin::passes {
 
 using Kind = FusionKind;
 
-/// The role of an op in kernels in its context: transposes and slices that kernels read with strides are views.
-Kind intrinsicKind(mlir::Operation *op);
-/// Whether an op is a transpose, or a slice from the first element on, that only attention and left operands of
-/// products read, perhaps through other such views: their kernels use its strides.
-bool isStridedView(mlir::Operation *op);
-/// The op whose source location stands for a kernel of these ops.
-mlir::Operation *mainOp(llvm::ArrayRef<mlir::Operation *> ops);
+/// Properties of ops that depend on how kernels of the targets read memory.
+struct FusionTargets {
+  /// Whether a target is a GPU: its kernels read several neighbours along the last dimension at once, so views keep
+  /// that dimension.
+  bool onGpus = false;
+
+  /// The role of an op in kernels in its context: transposes and slices that kernels read with strides are views.
+  Kind kindOf(mlir::Operation *op) const;
+  /// Whether an op is a transpose, or a slice from the first element on, that only attention and left operands of
+  /// products read, perhaps through other such views: their kernels use its strides.
+  bool isStridedView(mlir::Operation *op) const;
+  /// The op whose source location stands for a kernel of these ops.
+  mlir::Operation *mainOp(llvm::ArrayRef<mlir::Operation *> ops) const;
+};
+
 /// Name of a kernel, from its first ops: "contract+add+relu".
 std::string kernelName(llvm::ArrayRef<mlir::Operation *> ops);
 /// A fill that replaces a constant with equal elements, which needs no memory; null for other constants.
