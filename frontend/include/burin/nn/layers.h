@@ -9,6 +9,7 @@ using burin::IntList;
 
 // ---- products
 
+/// Options of Linear.
 struct LinearOptions {
   bool bias = true;
 };
