@@ -245,6 +245,11 @@ Value KernelBuilder::below(Value begin, Value end, int64_t width) {
   return mask;
 }
 
+static Attribute notUnrolled(OpBuilder &b) {
+  auto unroll = LLVM::LoopUnrollAttr::get(b.getContext(), /*disable=*/b.getBoolAttr(true), {}, {}, {}, {}, {}, {});
+  return LLVM::LoopAnnotationAttr::get(b.getContext(), {}, {}, {}, unroll, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {});
+}
+
 SmallVector<Value> KernelBuilder::loop(Value from, Value to, Value step, ValueRange init,
                                        llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
   auto cfrom = constantOf(from), cto = constantOf(to), cstep = constantOf(step);
@@ -253,6 +258,8 @@ SmallVector<Value> KernelBuilder::loop(Value from, Value to, Value step, ValueRa
   if (cfrom && cto && cstep && *cto - *cfrom <= *cstep)
     return body(from, init);
   auto loop = scf::ForOp::create(b, loc, from, to, step, init);
+  if (keepsRolled)
+    loop->setAttr("loop_annotation", notUnrolled(b));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   SmallVector<Value> next = body(loop.getInductionVar(), loop.getRegionIterArgs());

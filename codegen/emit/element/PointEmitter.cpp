@@ -97,6 +97,24 @@ void PointEmitter::finish(Value main, ArrayRef<Index> at, Value element, Block &
   });
 }
 
+void PointEmitter::finishAll(Value main, ArrayRef<SmallVector<Index>> positions,
+                             llvm::function_ref<Value(size_t)> element, Block &body, ArrayRef<Value> results) {
+  SmallVector<llvm::DenseMap<Value, Value>> loaded;
+  for (ArrayRef<Index> position : positions) {
+    Scope scope(*this);
+    goTo(main, position);
+    for (BlockArgument operand : body.getArguments())
+      if (alignment.contains(operand))
+        at(operand);
+    loaded.push_back(std::move(known.back()));
+  }
+  for (auto [i, position] : llvm::enumerate(positions)) {
+    Scope scope(*this);
+    known.back() = std::move(loaded[i]);
+    finish(main, position, element(i), body, results);
+  }
+}
+
 void PointEmitter::storeResults(Block &body, ArrayRef<Value> results) {
   // Computes all results before the first store, which may overwrite memory that they are computed from.
   for (Value yielded : body.getTerminator()->getOperands())

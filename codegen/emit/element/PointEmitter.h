@@ -29,6 +29,10 @@ public:
   /// loops of the family compute, at a position of its shape. `element` is a scalar, or a vector under e.mask.
   /// `results` are the pointers of the yielded values.
   void finish(Value main, ArrayRef<Index> at, Value element, mlir::Block &body, ArrayRef<Value> results);
+  /// The same at several positions, whose elements `element` computes in turn. Loads the operands of all of them before
+  /// the first store, so that they do not wait for each other's stores.
+  void finishAll(Value main, ArrayRef<SmallVector<Index>> positions, llvm::function_ref<Value(size_t)> element,
+                 mlir::Block &body, ArrayRef<Value> results);
   /// The same for a point whose elements are bound, or can be computed from operands.
   void storeResults(mlir::Block &body, ArrayRef<Value> results);
   /// Prefetches the cache lines that finish() will write at this position.

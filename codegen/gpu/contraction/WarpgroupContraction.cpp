@@ -10,10 +10,11 @@
 // Layout of shared memory. A row of a left slice has 128 bytes, in the order of SwizzledRows. The right side is packed
 // in panels of kLine columns, so a slice has one line of 64 bytes per panel and step, in the order of SwizzledTile.
 //
-// Plain products with static channels that are a multiple of 16 bytes are copied by TMA: one thread starts two copies
-// per slice, of a box of the left operand and of one of all panels, by tensor maps that the host encodes for each
-// launch. Others are copied by all threads of the producer, 16 bytes at a time (cp.async): convolutions with windows,
-// and channels of unknown number. Operands that are not aligned to 16 bytes are copied one element at a time.
+// Right slices are copied by TMA, and so are left ones of plain products with static channels that are a multiple of 16
+// bytes: one thread starts a copy per slice and side, of a box of rows and of one of all panels, by tensor maps that
+// the host encodes for each launch. Other left slices are copied by all threads of the producer, 16 bytes at a time
+// (cp.async): convolutions with windows, and channels of unknown number. Operands that are not aligned to 16 bytes are
+// copied one element at a time.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/Results.h"
@@ -35,16 +36,16 @@ constexpr int64_t kMultiplying = 2;                   // consumers, 64 rows each
 constexpr int64_t kRows = passes::kWarpgroupTileRows; // of the tile
 constexpr int64_t kGroupRows = kRows / kMultiplying;  // of a consumer
 constexpr int64_t kThreads = (kMultiplying + 1) * kWarpgroup;
-constexpr int64_t kLine = SwizzledTile::kRow, kPiece = SwizzledTile::kPiece, kPieces = SwizzledTile::kPieces;
+constexpr int64_t kLine = SwizzledTile::kRow, kPiece = SwizzledTile::kPiece;
 constexpr int64_t kLeftPieces = SwizzledRows::kPieces;            // of a row of a left slice
 constexpr int64_t kLineBytes = 2 * kLine, kRowBytes = 2 * kSlice; // of the right side; of the left side
 constexpr int64_t kUnit = 16; // bytes: matrix descriptors count addresses in units of 16
-// Each warp of a consumer stages so many columns of its rows at once for the epilogue. Rows are padded, so that they
-// begin in different banks.
-constexpr int64_t kWarpRows = 16, kStagedColumns = 32, kPitch = kStagedColumns + 8;
+// Each warp of a consumer stages so many columns of its rows at once for the epilogue. Rows are padded, so that fewer
+// of them begin in the same bank.
+constexpr int64_t kWarpRows = 16, kStagedColumns = 64, kPitch = kStagedColumns + 4;
 constexpr int64_t kStagedBytes = kWarpRows * kPitch * int64_t(sizeof(float)); // of a warp
 // Registers of a thread of either kind: 504 for one of each warpgroup, as many as there are.
-constexpr int64_t kOfMultiplying = 208, kOfCopying = 88;
+constexpr int64_t kOfMultiplying = 192, kOfCopying = 120, kBesideMapped = 232, kOfMapped = 40;
 
 class WarpgroupContraction : ContractionSides {
 public:
@@ -63,23 +64,23 @@ public:
     slices = k.dim(ceildiv(depth, kSlice));
     canCopy = copiesPieces(kPiece);
     addMaps();
-    // By maps one thread arrives per slice, for all bytes.
-    Value writing = k.constant(kWarpgroup);
+    // Of each slice, one thread arrives for all bytes of bulk copies. The others, too, unless both sides are.
+    Value writing = k.constant(kWarpgroup + (rightMap && !usesMaps()));
     if (usesMaps())
       writing = arith::SelectOp::create(k.b, k.loc, canCopy, k.constant(1), writing);
     k.when(k.compare(arith::CmpIPredicate::eq, thread, k.constant(0)), [&] {
       barriers.init(k, writing, kMultiplying * kWarpgroup / kWarp);
-      if (usesMaps())
+      if (rightMap)
         showToProducts(k); // and to bulk copies
     });
     barrier(k);
     Value multiplies = isBelow(group, k.constant(kMultiplying));
     k.unless(multiplies, [&] {
-      leaveRegisters(k, kOfCopying);
+      leaveRegisters(k, usesMaps() ? kOfMapped : kOfCopying);
       fillAll();
     });
     k.when(multiplies, [&] {
-      takeRegisters(k, kOfMultiplying);
+      takeRegisters(k, usesMaps() ? kBesideMapped : kOfMultiplying);
       prepareToFinish();
       eachTile([&](Value before) { finish(multiplyAll(before)); });
     });
@@ -116,8 +117,8 @@ private:
     firstColumn = k.mul(k.div(place, height), k.constant(tileColumns));
   }
 
-  static int64_t leftBytes() { return kStages * kRows * kRowBytes; }
-  int64_t rightBytes() const { return kStages * panels * kSlice * kLineBytes; }
+  static int64_t leftBytes() { return kStages * kLeftStage; }
+  int64_t rightBytes() const { return kStages * rightStage(); }
   int64_t stagedAt() const { return leftBytes() + rightBytes() + SliceBarriers::bytes(kStages); }
   Memory leftMemory() const { return {leftTile, dtype, {}}; }
   Value inPool(int64_t bytes) { return k.elementPointer({pool, DType::i8, {}}, k.constant(bytes)); }
@@ -126,16 +127,23 @@ private:
 
   bool usesMaps() const { return bool(leftMap); }
 
-  /// Describes both operands to bulk copies if rows of the left one, all channels of a position, follow each other at
-  /// one distance, and if that and the channels are multiples of 16 bytes.
+  /// Describes panels to bulk copies, and the left operand if its rows, all channels of a position, follow each other
+  /// at one distance, and if that and the channels are multiples of 16 bytes.
   void addMaps() {
+    const int64_t lhs = k.operandOf(left.memory.pointer), rhsOperand = k.operandOf(rhs.pointer);
+    if (!canCopy || lhs < 0 || rhsOperand < 0)
+      return;
+    rightMap = k.addTensorMap({rhsOperand,
+                               kLineBytes,
+                               {Dim(kLine), depth, batches * ceildiv(columns, kLine)},
+                               {Dim(kLineBytes), depth * Dim(kLineBytes)},
+                               {kLine, kSlice, panels}});
     const size_t first = size_t(op.getBatch()), last = first + spatial - 1;
     const Dim channels = lhsShape.back(), rowStride = left.strides[last];
-    const int64_t lhs = k.operandOf(left.memory.pointer), rhsOperand = k.operandOf(rhs.pointer);
     auto isOne = [](int64_t n) { return n == 1; };
     auto isStep = [](const Dim &stride) { return isMultipleOf(stride, kPiece) && stride != Dim(0); };
-    bool isPlain = canCopy && channels.isStatic() && lhs >= 0 && rhsOperand >= 0 && isStep(rowStride) && !isCut &&
-                   llvm::all_of(op.getKernel(), isOne) && llvm::all_of(op.getStrides(), isOne);
+    bool isPlain = channels.isStatic() && isStep(rowStride) && !isCut && llvm::all_of(op.getKernel(), isOne) &&
+                   llvm::all_of(op.getStrides(), isOne);
     for (size_t d = first; d < last; ++d)
       isPlain &= left.strides[d] == left.strides[d + 1] * lhsShape[d + 1];
     if (!isPlain || (first && !isStep(left.strides[first - 1])))
@@ -147,11 +155,6 @@ private:
       map.box.push_back(1);
     }
     leftMap = k.addTensorMap(std::move(map));
-    rightMap = k.addTensorMap({rhsOperand,
-                               kLineBytes,
-                               {Dim(kLine), depth, batches * ceildiv(columns, kLine)},
-                               {Dim(kLineBytes), depth * Dim(kLineBytes)},
-                               {kLine, kSlice, panels}});
   }
 
   /// Calls `fill(stage, from)` for each slice of the tile, from that step of the sum on, when its stage is free.
@@ -178,18 +181,23 @@ private:
     });
   }
 
+  static constexpr int64_t kLeftStage = kRows * kRowBytes;
+  int64_t rightStage() const { return panels * kSlice * kLineBytes; }
+  Value stageOf(Value side, Value stage, int64_t bytes) {
+    return k.elementPointer({side, DType::i8, {}}, k.mul(stage, k.constant(bytes)));
+  }
+
   void copyBoxes(Value stage, Value from) {
-    const int64_t leftOfStage = kRows * kRowBytes, rightOfStage = panels * kSlice * kLineBytes;
-    auto placeOf = [&](Value side, int64_t bytes) {
-      return k.elementPointer({side, DType::i8, {}}, k.mul(stage, k.constant(bytes)));
-    };
     SmallVector<Value> place{from, firstRow};
     if (op.getBatch())
       place.push_back(batch);
+    barriers.isThere.arriveExpecting(k, stage, kLeftStage + rightStage());
+    barriers.isThere.copyBox(k, stage, stageOf(leftTile, stage, kLeftStage), leftMap, place);
+    copyPanels(stage, from);
+  }
+  void copyPanels(Value stage, Value from) {
     Value panel = k.add(k.mul(batch, k.dim(ceildiv(columns, kLine))), k.div(firstColumn, k.constant(kLine)));
-    barriers.isThere.arriveExpecting(k, stage, leftOfStage + rightOfStage);
-    barriers.isThere.copyBox(k, stage, placeOf(leftTile, leftOfStage), leftMap, place);
-    barriers.isThere.copyBox(k, stage, placeOf(rightTile.pointer, rightOfStage), rightMap,
+    barriers.isThere.copyBox(k, stage, stageOf(rightTile.pointer, stage, rightStage()), rightMap,
                              {k.constant(0), from, panel});
   }
 
@@ -199,16 +207,26 @@ private:
     for (int64_t row = 0; row < kRows; row += kAtOnce)
       copiedRows.push_back(leftRow(batch, k.add(firstRow, rowOf(row))));
     eachSlice(before, [&](Value stage, Value from) {
+      Value isFirst = k.compare(arith::CmpIPredicate::eq, member, k.constant(0));
       k.when(canCopy, [&] {
-        copyLeft(stage, from, copiedRows), copyRight(stage, from);
+        k.when(isFirst, [&] {
+          barriers.isThere.arriveExpecting(k, stage, rightStage());
+          copyPanels(stage, from);
+        });
+        copyLeft(stage, from, copiedRows);
         barriers.isThere.arriveWithCopies(k, stage);
       });
-      k.unless(canCopy, [&] { fillOneByOne(stage, from); });
+      k.unless(canCopy, [&] {
+        fillOneByOne(stage, from);
+        k.when(isFirst, [&] { barriers.isThere.arrive(k, stage); }); // for the panels
+      });
     });
   }
 
   void fillOneByOne(Value stage, Value from) {
+    k.keepsRolled = true;
     fillLeft(stage, from), fillRight(stage, from);
+    k.keepsRolled = false;
     showToProducts(k);
     barriers.isThere.arrive(k, stage);
   }
@@ -241,23 +259,6 @@ private:
     }
   }
 
-  void copyRight(Value stage, Value from) {
-    constexpr int64_t kAtOnce = kWarpgroup / kPieces; // lines
-    Value piece = k.rem(member, k.constant(kPieces)), channel = k.mul(piece, k.constant(kPiece));
-    for (int64_t line = 0; line < panels * kSlice; line += kAtOnce) {
-      Value own = k.add(k.div(member, k.constant(kPieces)), k.constant(line % kSlice));
-      auto [position, exists] = rightPosition(line / kSlice, k.add(from, own));
-      copy(rightTile.memory(), rightPiece(stage, k.add(own, k.constant(line / kSlice * kSlice)), piece), rhs,
-           k.add(position, channel), exists);
-    }
-  }
-
-  /// The position of a step of a panel of the tile, and whether there is one.
-  std::pair<Value, Value> rightPosition(int64_t panel, Value step) {
-    Value column = k.add(firstColumn, k.constant(panel * panelWidth));
-    return {panelPosition(batch, column, step), both(isBelow(step, k.dim(depth)), isBelow(column, k.dim(columns)))};
-  }
-
   void fillLeft(Value stage, Value from) {
     k.loop(member, k.constant(kRows * kSlice), k.constant(kWarpgroup), [&](Value i) {
       Value row = k.div(i, k.constant(kSlice)), at = k.rem(i, k.constant(kSlice));
@@ -268,21 +269,20 @@ private:
   }
 
   void fillRight(Value stage, Value from) {
-    for (int64_t panel = 0; panel < panels; ++panel)
-      k.loop(member, k.constant(kSlice * kLine), k.constant(kWarpgroup), [&](Value i) {
-        Value own = k.div(i, k.constant(kLine)), at = k.rem(i, k.constant(kLine));
-        auto [position, exists] = rightPosition(panel, k.add(from, own));
-        Value line = k.add(own, k.constant(panel * kSlice));
-        store(rightTile.memory(), rightPiece(stage, line, k.div(at, k.constant(kPiece))), at,
-              k.load(rhs, {k.add(position, at)}, 1, exists));
-      });
+    k.loop(member, k.constant(panels * kSlice * kLine), k.constant(kWarpgroup), [&](Value i) {
+      Value line = k.div(i, k.constant(kLine)), at = k.rem(i, k.constant(kLine)); // of all panels, one after the other
+      Value column = k.add(firstColumn, k.mul(k.div(line, k.constant(kSlice)), k.constant(panelWidth)));
+      Value step = k.add(from, k.rem(line, k.constant(kSlice)));
+      Value exists = both(isBelow(step, k.dim(depth)), isBelow(column, k.dim(columns)));
+      store(rightTile.memory(), rightPiece(stage, line, k.div(at, k.constant(kPiece))), at,
+            k.load(rhs, {k.add(panelPosition(batch, column, step), at), 1}, 1, exists));
+    });
   }
 
   // ---- the consumers
 
   SmallVector<Value> multiplyAll(Value before) {
-    constexpr int64_t kGroup = 8, kLeftStage = kRows * kRowBytes / kUnit; // lines
-    const int64_t rightStage = panels * kSlice * kLineBytes / kUnit;
+    constexpr int64_t kGroup = 8; // lines
     Value ownRows = k.mul(group, k.constant(kGroupRows * kRowBytes / kUnit));
     Value left = k.add(matrixDescriptor(k, leftTile, kUnit, kGroup * kRowBytes, kRowBytes), ownRows);
     Value right = matrixDescriptor(k, rightTile.pointer, kSlice * kLineBytes, kGroup * kLineBytes);
@@ -294,8 +294,8 @@ private:
       if (canCopy && !usesMaps()) // pieces become complete when nobody is there to show them
         showToProducts(k);
       beginProducts(k);
-      Value leftOfStage = k.add(left, k.mul(stage, k.constant(kLeftStage)));
-      Value rightOfStage = k.add(right, k.mul(stage, k.constant(rightStage)));
+      Value leftOfStage = k.add(left, k.mul(stage, k.constant(kLeftStage / kUnit)));
+      Value rightOfStage = k.add(right, k.mul(stage, k.constant(rightStage() / kUnit)));
       SmallVector<Value> sums(carried);
       for (int64_t step = 0; step < kSlice; step += kSteps) {
         sums = multiplyMatrices(k, dtype, k.add(leftOfStage, k.constant(2 * step / kUnit)),
@@ -340,48 +340,80 @@ private:
                [&] { stage(sums.slice(size_t(i * kSums), size_t(kSums))); });
       warpBarrier(k);
       Value column = k.add(firstColumn, k.mul(part, k.constant(kStagedColumns)));
+      Value firstOfWarp = k.add(firstRow, k.mul(warp, k.constant(kWarpRows)));
       if (areAligned) {
-        k.when(areAligned, [&] {
+        Value isWhole = both(areAligned, both(isBelow(k.add(firstOfWarp, k.constant(kWarpRows - 1)), k.dim(rows)),
+                                              isBelow(k.add(column, k.constant(kStagedColumns - 1)), k.dim(columns))));
+        k.when(isWhole, [&] {
           assumeOperandsAligned(e, body, results);
-          finishPart(column, lanes);
+          finishWhole(firstOfWarp, column);
         });
-        k.unless(areAligned, [&] { finishPart(column, 1); });
+        k.unless(isWhole, [&] { finishElements(firstOfWarp, column); });
       } else {
-        finishPart(column, 1);
+        finishElements(firstOfWarp, column);
       }
       warpBarrier(k); // the sums have been read
     });
   }
 
-  /// Writes sums of the warp to shared memory, row by row. Of every eight columns a lane has two adjacent elements of a
-  /// row, and two of the row that is 8 rows further (the layout of wgmma's D registers in the PTX ISA).
+  Index stagedPlace(Value line, Value column) { return {k.add(k.mul(line, k.constant(kPitch)), column), 1}; }
+
+  /// Writes sums of the warp to shared memory. Of every eight columns a lane has two adjacent elements of a row, and
+  /// two of the row that is 8 rows further (the layout of wgmma's D registers in the PTX ISA).
   void stage(ArrayRef<Value> sums) {
-    Value first =
-        k.add(k.mul(k.div(lane, k.constant(4)), k.constant(kPitch)), k.mul(k.rem(lane, k.constant(4)), k.constant(2)));
+    Value line = k.div(lane, k.constant(4)), first = k.mul(k.rem(lane, k.constant(4)), k.constant(2));
     for (size_t i = 0; i < sums.size(); i += 2) {
-      int64_t columns = int64_t(i / 4 * 8), further = int64_t(i / 2 % 2 * 8) * kPitch;
+      Value row = k.add(line, k.constant(int64_t(i / 2 % 2 * 8))),
+            column = k.add(first, k.constant(int64_t(i / 4 * 8)));
       Value pair = vector::FromElementsOp::create(k.b, k.loc, VectorType::get({2}, k.b.getF32Type()),
                                                   ValueRange{sums[i], sums[i + 1]});
-      LLVM::StoreOp::create(k.b, k.loc, pair, k.elementPointer(staged, k.add(first, k.constant(columns + further))),
+      LLVM::StoreOp::create(k.b, k.loc, pair, k.elementPointer(staged, stagedPlace(row, column).base),
                             /*alignment=*/2 * sizeof(float));
     }
   }
 
-  /// The staged columns, from that one on; `width` adjacent ones per thread at once.
-  void finishPart(Value first, int64_t width) {
-    const int64_t pieces = kStagedColumns / width;
-    Value firstOfWarp = k.add(firstRow, k.mul(warp, k.constant(kWarpRows)));
-    k.loop(lane, k.constant(kWarpRows * pieces), k.constant(kWarp), [&](Value i) {
-      Value line = k.div(i, k.constant(pieces)), at = k.mul(k.rem(i, k.constant(pieces)), k.constant(width));
+  /// All staged elements, of which none is beyond the result: `lanes` adjacent columns per thread. If an operand of the
+  /// epilogue has the shape of the result, such as a residual, its elements for several rows are loaded together.
+  void finishWhole(Value firstOfWarp, Value first) {
+    const int64_t pieces = kWarpRows * kStagedColumns / lanes, atOnce = readsRows() ? pieces / kWarp : 1;
+    k.loop(k.constant(0), k.constant(pieces), k.constant(atOnce * kWarp), [&](Value from) {
+      SmallVector<SmallVector<Index>> places;
+      SmallVector<Index> inStage;
+      for (int64_t i = 0; i < atOnce; ++i) {
+        Value piece = k.add(k.add(from, lane), k.constant(i * kWarp));
+        Value line = k.div(piece, k.constant(kStagedColumns / lanes));
+        Value at = k.mul(k.rem(piece, k.constant(kStagedColumns / lanes)), k.constant(lanes));
+        places.push_back(placeOf(batch, k.add(firstOfWarp, line), k.add(first, at)));
+        inStage.push_back(stagedPlace(line, at));
+      }
+      k.width = lanes;
+      auto sum = [&](size_t i) {
+        return castLanes(k.b, k.loc, k.load(staged, inStage[i], lanes, {}), DType::f32, type);
+      };
+      p.finishAll(op.getResult(), places, sum, body, results);
+      k.width = 1;
+    });
+  }
+  bool readsRows() {
+    const auto &dims = p.alignment.dims;
+    return llvm::any_of(body.getArguments(), [&](BlockArgument v) {
+      return dims.contains(v) && dims.lookup(v) == dims.lookup(op.getResult());
+    });
+  }
+
+  /// The staged elements that the result has, one after the other.
+  void finishElements(Value firstOfWarp, Value first) {
+    k.keepsRolled = true;
+    k.loop(lane, k.constant(kWarpRows * kStagedColumns), k.constant(kWarp), [&](Value i) {
+      Value line = k.div(i, k.constant(kStagedColumns)), at = k.rem(i, k.constant(kStagedColumns));
       Value row = k.add(firstOfWarp, line), column = k.add(first, at);
       k.when(both(isBelow(row, k.dim(rows)), isBelow(column, k.dim(columns))), [&] {
-        Value sum = k.load(staged, {k.add(k.mul(line, k.constant(kPitch)), at), 1}, width, {});
-        k.width = width;
+        Value sum = k.load(staged, stagedPlace(line, at), 1, {});
         p.finish(op.getResult(), placeOf(batch, row, column), castLanes(k.b, k.loc, sum, DType::f32, type), body,
                  results);
-        k.width = 1;
       });
     });
+    k.keepsRolled = false;
   }
 
   ElementEmitter &e;

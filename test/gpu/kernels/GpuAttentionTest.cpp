@@ -1,5 +1,5 @@
-// Attention by warpgroups whose operands are transposed: asynchronous copies if columns are adjacent, single elements
-// otherwise.
+// Attention by warpgroups whose operands are views: asynchronous copies if columns are adjacent and aligned, single
+// elements otherwise.
 #include "test/gpu/emulator/Emulate.h"
 #include "test/gpu/emulator/Simt.h"
 #include "test/ops/Graph.h"
@@ -46,9 +46,20 @@ TEST_CASE("Attention by warpgroups reads heads that alternate in memory by async
   CHECK(copiesPieces(g, {{70, 2, 24}, {40, 2, 24}, {40, 2, 24}}));
 }
 
-TEST_CASE("Attention by warpgroups reads transposed keys one by one", "[gpu]") {
+TEST_CASE("Attention by warpgroups reads transposed keys from a copy", "[gpu]") {
   Graph g;
   Graph::Value q = g.input({bf16, {70, 24}}), k = g.input({bf16, {24, 140}}), v = g.input({bf16, {140, 40}});
   attend(g, q, g.apply("transpose", {k}, {{"perm", Ints{1, 0}}})[0], v);
-  CHECK_FALSE(copiesPieces(g, {{70, 24}, {24, 140}, {140, 40}}));
+  CHECK(copiesPieces(g, {{70, 24}, {24, 140}, {140, 40}}));
+}
+
+TEST_CASE("Attention by warpgroups reads rows that are not aligned one by one", "[gpu]") {
+  Graph g;
+  auto part = [&](int64_t length, int64_t columns) { // of rows with one more column
+    return g.apply("slice", {g.input({bf16, {length, columns + 1}})},
+                   {{"starts", Shape{0, 0}}, {"stops", Shape{length, columns}}, {"steps", Ints{1, 1}}})[0];
+  };
+  Graph::Value q = part(70, 24), k = part(140, 24), v = part(140, 40);
+  attend(g, q, k, v);
+  CHECK_FALSE(copiesPieces(g, {{70, 25}, {140, 25}, {140, 41}}));
 }

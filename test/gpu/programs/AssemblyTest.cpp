@@ -18,10 +18,14 @@ namespace {
 constexpr int kMostRegisters = 168, kMostShared = 48 << 10;
 /// Kernels on tensor cores keep their sums in registers: a block of 256 threads has all of them.
 constexpr int kAllRegisters = 255;
+/// The epilogue of a product by warpgroups may keep that much in memory, outside of the loop that multiplies: its sums
+/// need 128 registers of each thread.
+constexpr int kMostSpilled = 160;
 
 /// Every kernel of a graph, for both architectures if no targets are given.
 void checkKernels(const Graph &graph, int fewest, int mostRegisters = kMostRegisters,
-                  std::vector<std::string> targets = {"x86-64-v3", "cuda-sm_80+ptx", "cuda-sm_90a+ptx"}) {
+                  std::vector<std::string> targets = {"x86-64-v3", "cuda-sm_80+ptx", "cuda-sm_90a+ptx"},
+                  int mostSpilled = 0) {
   std::string ptxas = findPtxas();
   if (ptxas.empty())
     return skipWithout("ptxas");
@@ -41,7 +45,7 @@ void checkKernels(const Graph &graph, int fewest, int mostRegisters = kMostRegis
       const size_t index = std::stoul(kernel.entry.substr(std::string("kernel").size()));
       INFO(code.target << ": " << kernel.entry << " (" << program->artifact().kernels.at(index).name
                        << "): " << kernel.registers << " registers");
-      CHECK(kernel.spilledBytes == 0);
+      CHECK(kernel.spilledBytes <= mostSpilled);
       CHECK(kernel.registers <= mostRegisters);
       CHECK(kernel.sharedBytes <= kMostShared);
     }
@@ -85,7 +89,8 @@ TEST_CASE("assembly: products and attention on tensor cores, thin products", "[g
     return std::vector<Tensor>{gelu(matmul(x[0], x[1])), matmul(x[2], x[3]), matmul(x[6], x[7]),
                                scaled_dot_product_attention(x[4], x[5], x[5], std::nullopt, /*is_causal=*/true)};
   };
-  checkKernels(trace(products, specs), 4, kAllRegisters);
+  checkKernels(trace(products, specs), 4, kAllRegisters, {"x86-64-v3", "cuda-sm_80+ptx"});
+  checkKernels(trace(products, specs), 4, kAllRegisters, {"x86-64-v3", "cuda-sm_90a+ptx"}, kMostSpilled);
 }
 
 TEST_CASE("assembly: products and convolutions by warpgroups", "[gpu]") {
@@ -97,7 +102,7 @@ TEST_CASE("assembly: products and convolutions by warpgroups", "[gpu]") {
     return std::vector<Tensor>{gelu(matmul(x[0], x[1]) + x[2]), matmul(x[3], x[4]), matmul(x[5], x[6]),
                                relu(conv(x[7], x[8]))};
   };
-  checkKernels(trace(products, specs), 4, kAllRegisters, {"cuda-sm_90a+ptx"});
+  checkKernels(trace(products, specs), 4, kAllRegisters, {"cuda-sm_90a+ptx"}, kMostSpilled);
 }
 
 TEST_CASE("assembly: attention by warpgroups", "[gpu]") {
