@@ -93,7 +93,8 @@ public:
   Value scratch, lo, hi; // scratch memory of this thread; the tasks [lo, hi)
   /// Lanes of the vectors currently being built; 1 stands for scalars.
   int64_t width = 1;
-  /// Whether loops made from here on stay as they are: ptxas unrolls loops, which would make code that seldom runs long.
+  /// Whether loops made from here on stay as they are: ptxas unrolls loops, which would make code that seldom runs
+  /// long.
   bool keepsRolled = false;
   /// Symbolic sizes that the plan passes to the kernel, in order. Code for all targets of an artifact gets the same
   /// array, so it begins with `knownSizes`, those of targets built before.
