@@ -35,9 +35,10 @@ def LowerContractionsPass : Pass<"burin-lower-contractions", "::mlir::ModuleOp">
   let description = [{
     The right side is packed into panels of 128 bytes, which `burin-constant-fold` does at compile time for constant
     weights. Groups of a convolution become batches. The last columns, where they are few, are packed apart as rows.
-    For GPUs, long products with few results are split into a batch of shorter ones, whose f32 results are added in
-    order. Right sides that are converted from 8-bit floats to f32 are packed as 8-bit floats; of products of 8-bit floats
-    CPUs get the left side as f32.
+    For GPUs, long products and convolutions with few results are split into a batch of shorter ones, each of a part of
+    the channels, whose f32 results are added in order; convolutions whose windows are the whole image become products.
+    Right sides that are converted from 8-bit floats to f32 are packed as 8-bit floats; of products of 8-bit floats CPUs
+    get the left side as f32.
 
     Before:
     ```mlir
@@ -57,7 +58,7 @@ def LowerContractionsPass : Pass<"burin-lower-contractions", "::mlir::ModuleOp">
   }];
   let options = [
     Option<"onGpus", "on-gpus", "bool", "false",
-           "Whether all targets are GPUs: long products with few results are split, and 8-bit floats on both sides stay">,
+           "Whether all targets are GPUs: contractions with few long sums are split, and 8-bit floats on both sides stay">,
   ];
 }
 

@@ -114,6 +114,11 @@ std::vector<Example> convolution(const Row &row, DType dtype) {
          {40, 16, 3, 3},
          true,
          {{"strides", Ints{2, 1}}, {"padding", Ints{1}}, {"dilations", Ints{1, 2}}}});
+  if (dtype == f16 || dtype == f32) { // split along the depth on a GPU
+    add({{1, 128, 5, 5}, {40, 128, 3, 3}, true, {{"padding", Ints{1}}}});
+    add({{2, 64, 7, 6}, {33, 64, 3, 3}, false, {{"strides", Ints{2, 1}}, {"dilations", Ints{1, 2}}}});
+    add({{6, 64, 5, 5}, {40, 64, 5, 5}, false, {}}); // windows as large as the image
+  }
   if (dtype == f16) // on a GPU by warpgroups
     list.push_back(conv(
         dtype, {{b, n, m, 16}, {3, 3, 16, 72}, true, {{"padding", Ints{1}}, {"layout", std::string("nhwc")}}, sizes},

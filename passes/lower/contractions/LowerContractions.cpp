@@ -1,7 +1,6 @@
 // Lowers matmul and conv to pack and contract: right operand in panels, padding as a separate op, groups as a batch.
 #include "passes/Passes.h"
-#include "passes/analysis/GraphBuilder.h"
-#include "passes/kernels/families/GpuFamilies.h"
+#include "passes/lower/contractions/DepthParts.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -112,33 +111,14 @@ Value repeatedMatrix(Value v) {
   return broadcast.getX();
 }
 
-/// The number of parts that the depth of a product is split into, so that a GPU has enough tiles: a power of two, 1 for
-/// products that are not split.
-int64_t depthParts(const Shape &lhs, const Shape &matrix, DType type) {
-  constexpr int64_t kTile = 64, kEnoughTiles = 128, kLeastDepth = 512, kMostParts = 16;
-  const int64_t kAligned = isFloat8(type) ? 16 : 8; // elements of 8 or 16 bits that a GPU copies at once
-  for (const Dim &d : llvm::concat<const Dim>(lhs, matrix))
-    if (!d.isStatic() || d.value() == 0)
-      return 1;
-  const int64_t depth = matrix[0].value(), rows = elements(lhs).value() / depth;
-  const int64_t tiles = (rows + kTile - 1) / kTile * ((matrix[1].value() + kTile - 1) / kTile);
-  int64_t parts = 1;
-  while (rows > kMostThinRows && parts < kMostParts && 2 * parts * tiles <= kEnoughTiles &&
-         depth % (2 * parts * kAligned) == 0 && depth / (2 * parts) >= kLeastDepth)
-    parts *= 2;
-  return parts;
-}
-
-/// lhs [rows, K] times matrix [K, columns] as a batch of products of parts of K, whose wide results are added in order.
-Value contractParts(GraphBuilder &g, Value lhs, Value matrix, int64_t parts) {
-  Shape left = shapeOf(lhs), right = shapeOf(matrix);
-  DType type = dtypeOf(lhs);
-  const Dim depth = floordiv(right[0], parts);
-  lhs = g.transpose(g.reshape(lhs, {left[0], parts, depth}), {1, 0, 2});
-  matrix = pack(g.b, g.loc, g.reshape(matrix, {parts, depth, right[1]}));
-  Value sums = contract(g.b, g.loc, lhs, matrix, {}, 1, right[1], {}, wideType(type) != type);
-  Value total = g.op<ReduceSumOp>({sums}, {{"axes", Ints{0}}, {"keepdims", false}});
-  return isFloat8(type) ? total : g.cast(total, type);
+/// A batch of contractions of parts of the depth, whose wide results are added in order; the sum is wide, too.
+Value contractParts(GraphBuilder &g, Value lhs, Value matrix, int64_t parts, Windows w) {
+  const DType type = dtypeOf(lhs);
+  const Dim columns = shapeOf(matrix).back();
+  PartOperands split = splitDepth(g, lhs, matrix, parts);
+  Value sums = contract(g.b, g.loc, split.lhs, pack(g.b, g.loc, split.matrix), {}, 1, columns, std::move(w),
+                        wideType(type) != type);
+  return g.op<ReduceSumOp>({sums}, {{"axes", Ints{0}}, {"keepdims", false}});
 }
 
 void lower(MatmulOp op, bool onGpus) {
@@ -160,9 +140,10 @@ void lower(MatmulOp op, bool onGpus) {
     matrix = reshape(b, loc, matrix, {m[m.size() - 2], m[m.size() - 1]});
     Dim rows = elements(Shape(l.begin(), l.end() - 1));
     lhs = reshape(b, loc, lhs, {rows, l.back()});
-    const int64_t parts = onGpus && isFloat(dtypeOf(lhs)) ? depthParts(l, shapeOf(matrix), dtypeOf(lhs)) : 1;
+    const DType type = dtypeOf(lhs);
+    const int64_t parts = onGpus && isFloat(type) ? depthParts({rows, columns, 1, l.back(), type}) : 1;
     GraphBuilder g(b, loc);
-    Value product = parts > 1 ? contractParts(g, lhs, matrix, parts)
+    Value product = parts > 1 ? g.cast(contractParts(g, lhs, matrix, parts, {}), isWide ? DType::f32 : type)
                               : contract(b, loc, lhs, pack(b, loc, matrix), {}, 0, columns, {}, isWide);
     op.replaceAllUsesWith(reshape(b, loc, product, result));
   } else {
@@ -369,7 +350,65 @@ Value padded(OpBuilder &b, mlir::Location loc, Value x, const Ints &padding) {
   return create<PadOp>(b, loc, {x}, {{"low", low}, {"high", high}, {"interior", Ints(rank, 0)}});
 }
 
-void lower(ConvOp op, int64_t tail) {
+/// Groups are a batch of contractions. x is [images, spatial…, channels], weight [spatial…, channels of a group,
+/// outputs].
+Value contractGroups(GraphBuilder &g, Value x, Value weight, int64_t groups, const Windows &w, bool wide) {
+  Shape split = shapeOf(x);
+  const Dim channels = split.back(), outputs = shapeOf(weight).back(),
+            depth = floordiv(elements(shapeOf(weight)), outputs);
+  const Dim perGroup = floordiv(channels, groups), outputsPerGroup = floordiv(outputs, groups);
+  const int64_t last = int64_t(split.size()) - 1;
+  split.back() = Dim(groups);
+  split.push_back(perGroup);
+  Ints groupFirst{last}, groupLast;
+  for (int64_t d = 0; d < last; ++d) {
+    groupFirst.push_back(d);
+    groupLast.push_back(d + 1);
+  }
+  groupFirst.push_back(last + 1);
+  groupLast.push_back(0);
+  groupLast.push_back(last + 1);
+  Value lhs = transpose(g.b, g.loc, g.reshape(x, split), groupFirst);
+  Value parts = transpose(g.b, g.loc, g.reshape(weight, {depth, Dim(groups), outputsPerGroup}), {1, 0, 2});
+  Value product = contract(g.b, g.loc, lhs, pack(g.b, g.loc, parts), {}, 1, outputsPerGroup, w, wide);
+  product = transpose(g.b, g.loc, product, groupLast);
+  Shape joined = shapeOf(product);
+  joined.pop_back();
+  joined.back() = outputs;
+  return g.reshape(product, joined);
+}
+
+/// Whether all windows are the whole image, as in gradients of 1×1 convolutions: one product per image.
+bool seesWholeImage(Value x, const Windows &w) {
+  Shape image = shapeOf(x);
+  for (size_t d = 1; d < w.kernel.size(); ++d)
+    if (image[d] != Dim(w.kernel[d]) || w.dilations[d] != 1)
+      return false;
+  return w.padding.empty();
+}
+
+/// A convolution without groups, in parts of its depth, which are at least `fewest`, for a GPU; null if splitting does
+/// not pay off.
+Value contractInParts(GraphBuilder &g, ConvOp op, Value x, Value weight, Windows w, int64_t fewest) {
+  Shape whole = shapeOf(op.getResult());
+  const Dim outputs = shapeOf(weight).back(), depth = floordiv(elements(shapeOf(weight)), outputs);
+  if (op.getLayout() != "nhwc") { // channels last
+    whole.push_back(whole[1]);
+    whole.erase(whole.begin() + 1);
+  }
+  if (op.getGroups() != 1 || !isFloat(dtypeOf(x)))
+    return {};
+  if (seesWholeImage(x, w)) {
+    x = g.reshape(x, {whole[0], depth});
+    w = {};
+  }
+  const Dim channels = shapeOf(x).back(), rows = floordiv(elements(whole), outputs);
+  const int64_t parts = depthParts({rows, outputs, floordiv(depth, channels), channels, dtypeOf(x)});
+  return parts < fewest ? Value()
+                        : g.reshape(contractParts(g, x, g.reshape(weight, {depth, outputs}), parts, w), whole);
+}
+
+void lower(ConvOp op, int64_t tail, bool onGpus) {
   OpBuilder b(op);
   mlir::Location loc = op.getLoc();
   Value x = op.getX(), weight = op.getWeight();
@@ -411,32 +450,16 @@ void lower(ConvOp op, int64_t tail) {
     Dim depth = weightShape[spatial];
     for (size_t d = 0; d < spatial; ++d)
       depth = depth * weightShape[d];
-    if (ofWeight && isSmall(op, outputs)) {
+    const bool isSmallGradient = ofWeight && isSmall(op, outputs);
+    Value inParts = onGpus ? contractInParts(g, op, x, weight, w, isSmallGradient ? kShards : 2) : Value();
+    if (inParts) {
+      result = g.cast(inParts, sumType);
+    } else if (isSmallGradient) {
       result = contractShards(g, x, weight, w);
     } else if (groups == 1) {
       result = contractMatrix(b, loc, x, reshape(b, loc, weight, {depth, outputs}), tail, w, sumType != type);
     } else {
-      Dim perGroup = floordiv(channels, groups), outputsPerGroup = floordiv(outputs, groups);
-      Shape split = shapeOf(x);
-      split.back() = Dim(groups);
-      split.push_back(perGroup);
-      Ints groupFirst{int64_t(spatial) + 1};
-      for (size_t d = 0; d <= spatial; ++d)
-        groupFirst.push_back(d);
-      groupFirst.push_back(spatial + 2);
-      Value lhs = transpose(b, loc, reshape(b, loc, x, split), groupFirst);
-      Value matrix = transpose(b, loc, reshape(b, loc, weight, {depth, Dim(groups), outputsPerGroup}), {1, 0, 2});
-      Value product = contract(b, loc, lhs, pack(b, loc, matrix), {}, 1, outputsPerGroup, w, sumType != type);
-      Ints groupLast;
-      for (size_t d = 0; d <= spatial; ++d)
-        groupLast.push_back(d + 1);
-      groupLast.push_back(0);
-      groupLast.push_back(spatial + 2);
-      product = transpose(b, loc, product, groupLast);
-      Shape joined = shapeOf(product);
-      joined.pop_back();
-      joined.back() = outputs;
-      result = reshape(b, loc, product, joined);
+      result = contractGroups(g, x, weight, groups, w, sumType != type);
     }
   }
   if (Value bias = op.getBias())
@@ -463,7 +486,7 @@ struct LowerContractionsPass : impl::LowerContractionsPassBase<LowerContractions
       auto conv = cast<ConvOp>(op);
       int64_t tail = tailColumns(conv);
       trimTaps(conv);
-      lower(conv, tail);
+      lower(conv, tail, onGpus);
     }
   }
 };
