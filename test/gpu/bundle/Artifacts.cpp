@@ -17,10 +17,10 @@ void write(const std::string &path, std::span<const std::byte> bytes) {
     throw std::runtime_error(error);
 }
 
-void writeArtifact(const std::string &path, const Graph &graph) {
+void writeArtifact(const std::string &path, const Graph &graph, const std::vector<std::string> &targets) {
   mlir::OwningOpRef<mlir::ModuleOp> module = graph.shared()->module->clone();
   codegen::CompileOptions options;
-  options.targets = kTargets;
+  options.targets = targets;
   auto bytes = codegen::compile(*module, options);
   if (mlir::failed(bytes))
     throw std::runtime_error(graph.shared()->takeDiagnostics());
@@ -132,7 +132,7 @@ void packSpeed(const std::string &folder) {
                    timed.operations ? timed.operations(shapes) : 0,
                    timed.dtype,
                    shapes};
-      writeArtifact(folder + "/" + row.artifact, trace(timed.function, {specs}));
+      writeArtifact(folder + "/" + row.artifact, trace(timed.function, {specs}), kTargets);
       list << row.text() << '\n';
     }
 }

@@ -7,13 +7,14 @@
 
 namespace burin::test::bundle {
 
-/// Code for the kinds of GPUs, and for the processor that the expected results of models come from.
-inline const std::vector<std::string> kTargets{"x86-64-v3", "cuda-sm_80+ptx", "cuda-sm_90a+ptx"};
+/// Code for the kinds of GPUs; of models also for the processor that their expected results come from.
+inline const std::vector<std::string> kTargets{"cuda-sm_80+ptx", "cuda-sm_90a+ptx"},
+    kTargetsOfModels{"x86-64-v3", "cuda-sm_80+ptx", "cuda-sm_90a+ptx"};
 
 /// Write a file. Throws std::runtime_error.
 void write(const std::string &path, std::span<const std::byte> bytes);
-/// Compiles a graph for all targets, to a file. Throws std::runtime_error.
-void writeArtifact(const std::string &path, const Graph &graph);
+/// Compiles a graph for these targets, to a file. Throws std::runtime_error.
+void writeArtifact(const std::string &path, const Graph &graph, const std::vector<std::string> &targets);
 
 /// Writes the artifacts and the list of what gpu-check times, see Speed.h.
 void packSpeed(const std::string &folder);

@@ -83,7 +83,7 @@ public:
   using Calls = std::vector<std::pair<std::string, std::vector<Tensor>>>;
   void addModel(const std::string &name, const burin::Graph &graph, const Calls &calls) {
     const std::string artifact = "models/" + name + ".plate";
-    bundle::writeArtifact(folder + "/" + artifact, graph);
+    bundle::writeArtifact(folder + "/" + artifact, graph, bundle::kTargetsOfModels);
     rt::Program::Ptr program;
     if (rt::Status status = rt::Program::loadFile(folder + "/" + artifact, {}, program); !status.ok())
       fail(status.message());
