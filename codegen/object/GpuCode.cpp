@@ -99,11 +99,11 @@ std::string keepCarries(StringRef ptx) {
     else if (parts.instruction == "cvt.u64.u32" && products.contains(parts.operands[1]))
       widened.insert(parts.operands[0]);
     if (parts.instruction == "sub.s64" && widened.contains(parts.operands[1])) {
-      const std::string result = parts.operands[0].str();
-      text += "\tsub.s64 \t" + result + ", " + parts.operands[2].str() + ", " + parts.operands[1].str() + ";\n";
-      text += "\tneg.s64 \t" + result + ", " + result + ";\n";
-    } else
-      text += line.str() + "\n";
+      text += ("\tsub.s64 \t" + parts.operands[0] + ", " + parts.operands[2] + ", " + parts.operands[1] + ";\n").str();
+      text += ("\tneg.s64 \t" + parts.operands[0] + ", " + parts.operands[0] + ";\n").str();
+    } else {
+      text.append(line.data(), line.size()).push_back('\n');
+    }
   }
   return text;
 }

@@ -35,8 +35,11 @@ public:
         enqueued = once();
       return enqueued;
     };
-    for (double taken = least; taken < kEnough && result.ok(); taken = seconds(many))
+    double taken = least;
+    while (taken < kEnough && result.ok()) {
       count *= 2;
+      taken = seconds(many);
+    }
     for (int i = 0; i < 5 && count > 1 && result.ok(); ++i)
       least = std::min(least, seconds(many) / count);
     return least;

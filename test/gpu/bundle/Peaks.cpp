@@ -41,10 +41,12 @@ std::string kernelOf(const std::string &target, const std::string &before, const
 std::string byWarps() {
   const std::string operands = "{%r3, %r4, %r5, %r6}, {%r7, %r8}, ";
   std::string before, products;
-  for (int i = 3; i <= 8; ++i) // signs and fractions differ: power, and so clocks, depend on the bits
-    before += "mul.lo.s32 %r" + std::to_string(i) + ", %r0, " + std::to_string(40503 * i) + ";\nand.b32 %r" +
-              std::to_string(i) + ", %r" + std::to_string(i) + ", -2139127681;\nor.b32 %r" + std::to_string(i) +
-              ", %r" + std::to_string(i) + ", 1065369472;\n";
+  for (int i = 3; i <= 8; ++i) { // signs and fractions differ: power, and so clocks, depend on the bits
+    const std::string own = "%r" + std::to_string(i);
+    before.append("mul.lo.s32 ").append(own).append(", %r0, ").append(std::to_string(40503 * i)).append(";\n");
+    before.append("and.b32 ").append(own).append(", ").append(own).append(", -2139127681;\n");
+    before.append("or.b32 ").append(own).append(", ").append(own).append(", 1065369472;\n");
+  }
   for (int i = 0; i < kUnrolled; ++i) {
     const std::string sums = "{" + registers("%f", i % 8 * 4, 4) + "}";
     products += "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 " + sums + ", " + operands + sums + ";\n";

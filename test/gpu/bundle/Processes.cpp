@@ -24,9 +24,9 @@ struct Running {
 
 std::string contentOf(FILE *file) {
   std::string text;
-  std::rewind(file);
-  for (int c; (c = std::fgetc(file)) != EOF;)
-    text += char(c);
+  if (std::fseek(file, 0, SEEK_SET) == 0)
+    for (int c; (c = std::fgetc(file)) != EOF;)
+      text += char(c);
   return text;
 }
 
