@@ -49,7 +49,8 @@ std::string byWarps() {
   }
   for (int i = 0; i < kUnrolled; ++i) {
     const std::string sums = "{" + registers("%f", i % 8 * 4, 4) + "}";
-    products += "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 " + sums + ", " + operands + sums + ";\n";
+    products.append("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 ").append(sums).append(", ");
+    products.append(operands).append(sums).append(";\n");
   }
   return kernelOf("sm_80", before, products);
 }
