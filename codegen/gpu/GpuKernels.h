@@ -1,6 +1,9 @@
 // Kernels for GPUs. Their families are in passes/kernels/families/KernelFamilies.def:
 //
 // - gpu-map: no reductions. Adjacent threads compute adjacent elements, in vectors of 16 bytes where possible.
+// - gpu-transpose, gpu-transposed-reads: a block moves a tile through shared memory, so that both sides are accessed in
+//   order.
+// - gpu-window: max_pool and depthwise convolution. A thread computes adjacent positions.
 // - gpu-rows: reductions. A warp or a block per row if the innermost dimension is reduced, else a thread per column.
 //   Each level of dependent reductions is one pass over the row; a last pass writes results of full size. The order of
 //   additions depends on the shape alone.

@@ -23,6 +23,10 @@ public:
     int64_t lanes = vectorLanes();
     int64_t vectors = total.isStatic() && total.value() >= kManyElements ? kVectorsOfMany : 1;
     int64_t each = kThreads * vectors * lanes; // elements of a block
+    if (total.isStatic()) {                    // LLVM then divides positions that have 32 bits in 32 bits
+      Value blocks = k.constant(llvm::divideCeil(total.value(), each));
+      LLVM::AssumeOp::create(k.b, k.loc, k.compare(arith::CmpIPredicate::ult, k.lo, blocks));
+    }
     Value from = k.mul(k.lo, k.constant(each)), to = k.add(from, k.constant(each)), end = k.dim(total);
     Value thread = threadIndex(k);
     auto oneByOne = [&] {

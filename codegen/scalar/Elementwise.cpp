@@ -28,7 +28,7 @@ Value emitElementwise(OpBuilder &builder, mlir::Location loc, Operation *op, Val
     return operands.front().to(result).value();
   for (Scalar &operand : operands)
     if (isNarrowFloat(operand.dtype()))
-      operand = operand.to(DType::f32);
+      operand = isNarrowFloat(result) ? operand.to(DType::f32).for16Bits() : operand.to(DType::f32);
   return loweringOf(*ir::opInfo(op)).lower(operands, ir::attrsOf(op)).to(result).value();
 }
 

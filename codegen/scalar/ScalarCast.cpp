@@ -1,7 +1,9 @@
 // Conversions between element types.
 #include "codegen/scalar/Elementwise.h"
-#include "codegen/scalar/base/Scalar.h"
+#include "codegen/scalar/math/MathParts.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <cmath>
 
 using namespace mlir;
@@ -37,7 +39,37 @@ static Scalar widenBf16(Scalar x) {
   return shiftLeft(bits, 16).bitcast(DType::f32);
 }
 
+/// By the instruction of GPUs, which converts two numbers and keeps subnormal ones. The pairs are integers: the
+/// compiler would not treat extracted numbers as bits alone.
+static Scalar narrowPairs(Scalar x) {
+  OpBuilder &b = x.getBuilder();
+  mlir::Location loc = x.getLoc();
+  auto vector = dyn_cast<VectorType>(x.value().getType());
+  SmallVector<Value> lanes{x.value()};
+  if (vector)
+    lanes = llvm::to_vector_of<Value>(vector::ToElementsOp::create(b, loc, x.value()).getElements());
+  auto pairOf = [&](Value low, Value high) -> Value {
+    auto type = VectorType::get({2}, b.getBF16Type());
+    Value pair = LLVM::CallIntrinsicOp::create(b, loc, type, b.getStringAttr("llvm.nvvm.ff2bf16x2.rn"), {high, low})
+                     .getResult(0);
+    return LLVM::BitcastOp::create(b, loc, b.getI32Type(), pair);
+  };
+  if (lanes.size() == 1) {
+    Value low = arith::TruncIOp::create(b, loc, b.getI16Type(), pairOf(lanes[0], lanes[0]));
+    return x.with(vector ? vector::FromElementsOp::create(b, loc, vector.clone(b.getI16Type()), low).getResult() : low,
+                  DType::bf16);
+  }
+  SmallVector<Value> pairs;
+  for (size_t i = 0; i < lanes.size(); i += 2)
+    pairs.push_back(pairOf(lanes[i], lanes[i + 1]));
+  auto words = VectorType::get({int64_t(pairs.size())}, b.getI32Type());
+  Value all = vector::FromElementsOp::create(b, loc, words, pairs);
+  return x.with(LLVM::BitcastOp::create(b, loc, vector.clone(b.getI16Type()), all), DType::bf16);
+}
+
 static Scalar narrowToBf16(Scalar x) {
+  if (isOnGpu(x))
+    return narrowPairs(x);
   Scalar bits = x.bitcast(DType::i32);
   Scalar isOdd = shiftRight(bits, 16) & bits.constant(1);
   Scalar rounded = shiftRight(bits + 0x7fff + isOdd, 16);

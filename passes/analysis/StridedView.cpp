@@ -59,12 +59,14 @@ static void merge(SmallVector<StridedCopy::Along> &dims) {
     }
 }
 
-static bool isLong(const Dim &size) { return upperBound(size).value_or(INT64_MAX) >= kLeastSide; }
+static bool isLong(const Dim &size, int64_t least = kLeastSide) {
+  return upperBound(size).value_or(INT64_MAX) >= least;
+}
 
 /// Whether the pairs are the elements of the operand as they lie in memory.
 static bool areNeighbours(Bf16PairsOp op) { return op.getAxis() == 1 && isMultipleOf(shapeOf(op.getX()).back(), 2); }
 
-std::optional<StridedCopy> transposingCopyOf(Block &body) {
+std::optional<StridedCopy> transposingCopyOf(Block &body, int64_t leastSide) {
   if (body.getTerminator()->getNumOperands() != 1)
     return std::nullopt;
   Value root = skipReshapes(body.getTerminator()->getOperand(0));
@@ -97,9 +99,9 @@ std::optional<StridedCopy> transposingCopyOf(Block &body) {
     merge(copy.dims);
   }
   for (size_t i = 0; i + 1 < copy.dims.size(); ++i)
-    if (copy.dims[i].from == Dim(1) && isLong(copy.dims[i].size))
+    if (copy.dims[i].from == Dim(1) && isLong(copy.dims[i].size, leastSide))
       copy.inner = int(i);
-  if (copy.inner < 0 || copy.dims.back().from == Dim(1) || !isLong(copy.dims.back().size))
+  if (copy.inner < 0 || copy.dims.back().from == Dim(1) || !isLong(copy.dims.back().size, leastSide))
     return std::nullopt;
   return copy;
 }

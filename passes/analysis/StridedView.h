@@ -34,8 +34,9 @@ struct StridedCopy {
   int64_t panels = 0; // for a packed matrix: panel width, else 0
 };
 /// Matches a kernel that only transposes an operand, or transposes and packs it. nullopt for other bodies, and if
-/// source and result are contiguous along the same dimension or along short ones.
-std::optional<StridedCopy> transposingCopyOf(mlir::Block &body);
+/// source and result are contiguous along the same dimension or along ones known to be shorter than `leastSide`; the
+/// default is the shortest worth transposing squares in registers.
+std::optional<StridedCopy> transposingCopyOf(mlir::Block &body, int64_t leastSide = 8);
 
 /// Transposed operands of an elementwise kernel that are contiguous along a dimension of its space other than the last.
 struct TransposedReads {

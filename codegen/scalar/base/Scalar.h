@@ -28,8 +28,12 @@ public:
 
   /// `c` in this element type and vector length.
   Scalar constant(double c) const;
-  /// The same builder and location with another value.
-  Scalar with(mlir::Value value, DType dtype) const { return Scalar(*builder, loc, value, dtype); }
+  /// The same builder, location and precision with another value.
+  Scalar with(mlir::Value value, DType dtype) const {
+    Scalar result(*builder, loc, value, dtype);
+    result.isFor16Bits = isFor16Bits;
+    return result;
+  }
   Scalar with(mlir::Value value) const { return with(value, type); }
   /// Converted as burin.cast does.
   Scalar to(DType) const;
@@ -38,7 +42,17 @@ public:
   /// Converts to bool: not equal to zero (NaN counts as non-zero).
   Scalar nonZero() const;
 
+  /// The value is f32, but the result that it is used for is rounded to 16 bits: functions for GPUs are then accurate
+  /// to 2^-16.
+  Scalar for16Bits() const {
+    Scalar result = *this;
+    result.isFor16Bits = true;
+    return result;
+  }
+  bool roundedTo16Bits() const { return isFor16Bits; }
+
 private:
+  bool isFor16Bits = false;
   mlir::OpBuilder *builder;
   mlir::Location loc;
   mlir::Value lane;

@@ -11,17 +11,43 @@ static Scalar erfF32(Scalar x) {
   static constexpr double g[] = {0x1.5cf722p-13, 0x1.20b756p0,  0x1.4621aap-1,  0x1.aa73aap-4,
                                  -0x1.6d9e1cp-6, 0x1.91d008p-9, -0x1.9fb8c8p-13};
   Scalar a = abs(x), small = fma(a, polynomial(a * a, q), a);
-  Exponential e = splitExp(-polynomial(atMost(a, 3.95), g));
-  Scalar large = fma(-e.mantissa, powerOfTwo(e.exponent.bits), x.constant(1));
+  Scalar exponent = -polynomial(atMost(a, 3.95), g);
+  auto oneMinusExp = [&] {
+    if (mayApproximate(x))
+      return 1 - exp2Approximately(exponent * M_LOG2E);
+    Exponential e = splitExp(exponent);
+    return fma(-e.mantissa, powerOfTwo(e.exponent.bits), x.constant(1));
+  };
+  Scalar large = oneMinusExp();
   return copysign(select(a < 0.9, small, large), x);
 }
 
 Scalar erf(Scalar x) { return x.dtype() == DType::f32 ? erfF32(x) : callLibm("erf", {x}); }
 
+/// gelu for GPUs, which have no table in a register: Phi(-a) is 2 to the power of a polynomial, and near 0, where 1 -
+/// Phi(-a) needs it to be accurate, another polynomial. From 12.8 on the power is 0.
+static Scalar geluOnGpu(Scalar x) {
+  // log2(Phi(-a)) on [0, 5.9]: errors that make Phi(-a) wrong by 2^-17; on [1.2, 3] 2^-24, up to 5.9 2^-19
+  static constexpr double coarse[] = {-0x1.ffff86p-1,  -0x1.26ba00p+0, -0x1.d553e4p-2,  -0x1.bbde94p-5, 0x1.1c35a6p-7,
+                                      -0x1.04b7b2p-10, 0x1.3a8744p-14, -0x1.b6a5d6p-19, 0x1.0840f2p-24};
+  static constexpr double fine[] = {-0x1.ffcc2cp-1,  -0x1.271fcep+0, -0x1.d2dcaep-2,  -0x1.cb8c6cp-5, 0x1.38ab2cp-7,
+                                    -0x1.42956ap-10, 0x1.dd202ap-14, -0x1.d62110p-18, 0x1.111e98p-22, -0x1.186a42p-28};
+  // Phi(-a) = 1/2 + a q(a^2) for a < 1.3, error 2^-29
+  static constexpr double q[] = {-0x1.988454p-2,  0x1.105866p-4,  -0x1.46d68ep-7, 0x1.379b04p-10,
+                                 -0x1.e8bb2cp-14, 0x1.46bfc8p-17, -0x1.3f8da6p-21};
+  Scalar a = atMost(abs(x), 13), above = atLeast(x, -0.0);
+  if (mayApproximate(x))
+    return fma(-a, exp2Approximately(polynomial(a, coarse)), above);
+  Scalar far = exp2Approximately(polynomial(a, fine)), near = fma(a, polynomial(a * a, q), x.constant(.5));
+  return fma(-a, select(a < 1.3, near, far), above);
+}
+
 /// gelu(x) = max(x, 0) - a Phi(-a) with a = |x|, without cancellation: above 0 the second term is the small correction
 /// to x, below 0 it is the whole result. Phi(-a) is a polynomial in the distance of a from the nearest multiple of a
 /// step, and 0 from 5.89 on.
 static Scalar geluF32(Scalar x) {
+  if (isOnGpu(x))
+    return geluOnGpu(x);
   constexpr double step = 0.40625;
   // Phi(-a): relative error 2^-32 (small a) to 2^-13 (large a), absolute error at most 2^-26
   static constexpr float phi[6][16] = {

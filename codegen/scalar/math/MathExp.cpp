@@ -20,7 +20,17 @@ Exponential splitExp(Scalar x) {
 
 static Scalar joined(Exponential e) { return timesPowerOfTwo(e.mantissa, e.exponent); }
 
-static Scalar expF32(Scalar x) { return joined(splitExp(atMost(atLeast(x, -105), 89))); }
+/// exp(x) for results that are rounded to 16 bits. A square, because the approximation has no subnormal results.
+static Scalar expFor16Bits(Scalar x) {
+  Scalar root = exp2Approximately(x * (log2e / 2));
+  return root * root;
+}
+
+static Scalar expF32(Scalar x) {
+  if (mayApproximate(x))
+    return expFor16Bits(x);
+  return joined(splitExp(atMost(atLeast(x, -105), 89)));
+}
 
 static Scalar expm1F32(Scalar x) {
   Scalar limited = atMost(atLeast(x, -18), 89);
@@ -41,12 +51,14 @@ static Scalar sigmoidF32(Scalar x, Scalar e) {
   // sigmoid is e / (1 + e) below 0 and 1 / (1 + e) above. Both are written n - n e / (1 + e), where the rounding errors
   // of the sum and the quotient only affect a small correction.
   Scalar n = select(x < 0, e, x.constant(1));
-  return fma(-n, e / (e + 1), n);
+  return fma(-n, quotient(e, e + 1), n);
 }
 
 /// x sigmoid(x). Below -80 that is x exp(x). exp(x) may be denormal, with few digits, where the product is not, so x is
 /// multiplied by its mantissa. Below -200 the result is -0, and NaN for -infinity.
 static Scalar siluF32(Scalar x) {
+  if (mayApproximate(x))
+    return x * sigmoidF32(x, expFor16Bits(-abs(x)));
   Exponential e = expOfMinus(x);
   Scalar small = timesPowerOfTwo(x * e.mantissa, e.exponent);
   return select((x < -80) & (x > -200), small, x * sigmoidF32(x, joined(e)));
@@ -58,8 +70,13 @@ static Scalar tanhF32(Scalar x) {
   static constexpr double q[] = {-0x1.55553ep-2, 0x1.1109bep-3, -0x1.b89abap-5, 0x1.54c3c2p-6, -0x1.828776p-8};
   Scalar t = a * a, small = fma(a * t, polynomial(t, q), a);
   // Elsewhere: 1 - 2 / (exp(2 a) + 1), which rounds to 1 from 9.02 on.
-  Exponential e = splitExp(2 * atMost(a, 10));
-  Scalar large = 1 - 2 / fma(e.mantissa, powerOfTwo(e.exponent.bits), x.constant(1));
+  auto onePlusExp = [&] {
+    if (mayApproximate(x))
+      return 1 + exp2Approximately(2 * log2e * atMost(a, 10));
+    Exponential e = splitExp(2 * atMost(a, 10));
+    return fma(e.mantissa, powerOfTwo(e.exponent.bits), x.constant(1));
+  };
+  Scalar large = 1 - quotient(x.constant(2), onePlusExp());
   return copysign(select(a < 0.6, small, large), x);
 }
 
@@ -70,7 +87,7 @@ Scalar tanh(Scalar x) { return isF32(x) ? tanhF32(x) : callLibm("tanh", {x}); }
 
 Scalar sigmoid(Scalar x) {
   if (isF32(x))
-    return sigmoidF32(x, joined(expOfMinus(x)));
+    return sigmoidF32(x, mayApproximate(x) ? expFor16Bits(-abs(x)) : joined(expOfMinus(x)));
   Scalar e = exp(-abs(x)); // in (0, 1]: no overflow, and full relative accuracy for negative x
   return select(x < 0, e, x.constant(1)) / (1 + e);
 }

@@ -23,9 +23,6 @@ WholeNumber roundedProduct(Scalar x, double factor) {
 
 Scalar powerOfTwo(Scalar k) { return (shiftLeft(k, 23) + 0x3f800000).bitcast(DType::f32); }
 
-Scalar atMost(Scalar x, double bound) { return select(x > bound, x.constant(bound), x); }
-Scalar atLeast(Scalar x, double bound) { return select(x < bound, x.constant(bound), x); }
-
 // ---- AVX-512
 
 static constexpr llvm::StringLiteral kAvx512 = "burin.avx512";
@@ -43,6 +40,20 @@ static bool isDeclared(Scalar x, llvm::StringRef attribute) {
 }
 static bool mayUseAvx512(Scalar x) { return isDeclared(x, kAvx512); }
 
+bool isOnGpu(Scalar x) { return isDeclared(x, kGpu); }
+bool mayApproximate(Scalar x) { return x.roundedTo16Bits() && isOnGpu(x); }
+
+Scalar atMost(Scalar x, double bound) {
+  if (isOnGpu(x))
+    return x.with(mlir::arith::MinimumFOp::create(x.getBuilder(), x.getLoc(), x.value(), x.constant(bound).value()));
+  return select(x > bound, x.constant(bound), x);
+}
+Scalar atLeast(Scalar x, double bound) {
+  if (isOnGpu(x))
+    return x.with(mlir::arith::MaximumFOp::create(x.getBuilder(), x.getLoc(), x.value(), x.constant(bound).value()));
+  return select(x < bound, x.constant(bound), x);
+}
+
 static int64_t lanesIn(Scalar x) {
   auto vector = mlir::dyn_cast<mlir::VectorType>(x.value().getType());
   return vector ? vector.getNumElements() : 1;
@@ -51,6 +62,28 @@ static int64_t lanesIn(Scalar x) {
 static mlir::Value callIntrinsic(Scalar x, llvm::StringRef name, mlir::Type result, mlir::ValueRange operands) {
   mlir::OpBuilder &b = x.getBuilder();
   return mlir::LLVM::CallIntrinsicOp::create(b, x.getLoc(), result, b.getStringAttr(name), operands).getResult(0);
+}
+
+/// Calls an intrinsic of a GPU for each lane.
+static Scalar callForLanes(Scalar x, llvm::StringRef name) {
+  mlir::OpBuilder &b = x.getBuilder();
+  auto vector = mlir::dyn_cast<mlir::VectorType>(x.value().getType());
+  if (!vector)
+    return x.with(callIntrinsic(x, name, x.value().getType(), x.value()));
+  llvm::SmallVector<mlir::Value> lanes;
+  for (mlir::Value lane : mlir::vector::ToElementsOp::create(b, x.getLoc(), x.value()).getElements())
+    lanes.push_back(callIntrinsic(x, name, lane.getType(), lane));
+  return x.with(mlir::vector::FromElementsOp::create(b, x.getLoc(), vector, lanes));
+}
+
+Scalar exp2Approximately(Scalar x) { return callForLanes(x, "llvm.nvvm.ex2.approx.ftz"); }
+Scalar reciprocalApproximately(Scalar x) { return callForLanes(x, "llvm.nvvm.rcp.approx.ftz.f"); }
+
+Scalar quotient(Scalar x, Scalar y) {
+  if (!isOnGpu(x))
+    return x / y;
+  Scalar inverse = reciprocalApproximately(y), near = x * inverse;
+  return mayApproximate(x) ? near : fma(fma(-y, near, x), inverse, near);
 }
 
 /// Uses AVX-512's vscalef, which takes the exponent as a float; vectors of other lengths use LLVM's ldexp, which takes

@@ -38,6 +38,16 @@ void declareAvx512(mlir::ModuleOp module);
 /// Declares that the target of `module` is a GPU.
 void declareGpu(mlir::ModuleOp module);
 
+bool isOnGpu(Scalar);
+/// For GPUs: 2^x and 1 / x, within 2 units in the last place. Subnormal results are 0, and so are subnormal x.
+Scalar exp2Approximately(Scalar);
+Scalar reciprocalApproximately(Scalar);
+/// Whether the results are rounded to 16 bits, on a GPU.
+bool mayApproximate(Scalar);
+/// x / y where x is at most a few times y, which is normal, at least 1/2 and at most 2^120. Rounded as IEEE 754 says,
+/// except that GPUs give the other neighbour of a few quotients.
+Scalar quotient(Scalar x, Scalar y);
+
 /// Clamps x to at most, or at least, a constant; NaN is preserved. One instruction.
 Scalar atMost(Scalar x, double bound);
 Scalar atLeast(Scalar x, double bound);

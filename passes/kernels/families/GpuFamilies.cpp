@@ -1,9 +1,79 @@
 #include "passes/kernels/families/GpuFamilies.h"
+#include "passes/analysis/SlidingWindow.h"
 
 using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::passes {
+
+ShortSide shortSideOf(const StridedCopy &copy) {
+  constexpr int64_t kMostOfShort = 16;
+  const StridedCopy::Along &inner = copy.dims[size_t(copy.inner)], &last = copy.dims.back();
+  auto isShort = [](const Dim &size) { return size.isStatic() && size.value() <= kMostOfShort; };
+  if (copy.panels)
+    return ShortSide::None;
+  if (isShort(last.size) && inner.to == last.size)
+    return ShortSide::Last;
+  return isShort(inner.size) && last.from == inner.size ? ShortSide::Inner : ShortSide::None;
+}
+
+/// Whether a matrix may have enough elements to keep the threads of a block busy.
+static bool fillsBlock(const Dim &rows, const Dim &columns) {
+  constexpr int64_t kFewestElements = 1024;
+  return upperBound(rows).value_or(kFewestElements) * upperBound(columns).value_or(kFewestElements) >= kFewestElements;
+}
+
+std::optional<StridedCopy> gpuTransposeOf(Block &body) {
+  constexpr int64_t kLeastSide = 8; // of tiles of two long dimensions
+  auto copy = transposingCopyOf(body, 2);
+  if (!copy)
+    return std::nullopt;
+  const Dim &rows = copy->dims[size_t(copy->inner)].size, &columns = copy->dims.back().size;
+  auto isLong = [&](const Dim &size) { return upperBound(size).value_or(kLeastSide) >= kLeastSide; };
+  const bool isWorthIt = shortSideOf(*copy) != ShortSide::None || (isLong(rows) && isLong(columns));
+  return isWorthIt && fillsBlock(rows, columns) ? copy : std::nullopt;
+}
+
+bool isGpuTranspose(const KernelBody &body) { return gpuTransposeOf(body.block) && body.space(); }
+
+bool isGpuTransposedReads(const KernelBody &body) {
+  constexpr size_t kMostTiles = 4;
+  const IterationSpace *space = body.space();
+  auto reads = space ? transposedReadsOf(body.block, *space) : std::nullopt;
+  return reads && reads->values.size() <= kMostTiles &&
+         fillsBlock(space->space[size_t(reads->along)], space->space.back());
+}
+
+Operation *gpuWindowIn(Block &body) {
+  constexpr int64_t kMostTaps = 25, kLongestWindow = 16;
+  for (Operation &op : body) {
+    std::optional<Window> w = windowOf(&op);
+    if (!w || isa<AvgPoolOp>(op) || w->spatial != 2)
+      continue;
+    // Elements beyond the border are read from the border, which must exist.
+    auto hasBorder = [&](size_t d) {
+      const Dim size = shapeOf(w->x)[w->firstSpatial + d];
+      return size.isStatic() ? size.value() > 0
+                             : !w->ceilMode && w->low[d] + w->high[d] <= (w->kernel[d] - 1) * w->dilations[d];
+    };
+    const bool isSmall = w->channelsLast() ? w->kernel[1] <= kLongestWindow : w->kernel[0] * w->kernel[1] <= kMostTaps;
+    return isSmall && hasBorder(0) && hasBorder(1) ? &op : nullptr;
+  }
+  return nullptr;
+}
+
+bool isGpuWindow(const KernelBody &body) {
+  Operation *op = gpuWindowIn(body.block);
+  if (!op || !body.space() || llvm::is_contained(body.space()->reduced, true) ||
+      !body.space()->contains(op->getResult(0)))
+    return false;
+  llvm::SmallVector<int> used;
+  for (int d : body.space()->dims.find(op->getResult(0))->second)
+    if (d >= 0)
+      used.push_back(d);
+  llvm::sort(used);
+  return used.size() == body.space()->space.size() && std::unique(used.begin(), used.end()) == used.end();
+}
 
 bool isLongRunning(const KernelBody &body) {
   auto isLong = [](auto op) {

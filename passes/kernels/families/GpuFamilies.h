@@ -1,5 +1,6 @@
 // Conditions and limits of the kernel families for GPUs.
 #pragma once
+#include "passes/analysis/StridedView.h"
 #include "passes/kernels/families/KernelFamily.h"
 
 namespace burin::passes {
@@ -31,6 +32,21 @@ struct Tiles {
 Tiles contractionTiles(ir::ContractOp, int64_t tileRows, int64_t tileColumns);
 /// Columns per block of a contraction by warpgroups: 256 if there are enough such tiles, else 128.
 int64_t warpgroupTileColumns(ir::ContractOp);
+
+/// A transposing copy with tiles that are worth a block; nullopt for other bodies.
+std::optional<StridedCopy> gpuTransposeOf(mlir::Block &body);
+/// Which side of a transposing copy has a short static dimension and is contiguous along it and the long one: the
+/// source along the inner dimension, or the result along the last one.
+enum class ShortSide { None, Inner, Last };
+ShortSide shortSideOf(const StridedCopy &);
+bool isGpuTranspose(const KernelBody &);
+/// An elementwise kernel with a few transposed operands, whose tiles fit in shared memory.
+bool isGpuTransposedReads(const KernelBody &);
+
+/// The window op over images of a kernel whose other ops are elementwise and whose runs of windows one thread computes:
+/// max_pool, or depthwise convolution with channels last. Null if there is none.
+mlir::Operation *gpuWindowIn(mlir::Block &body);
+bool isGpuWindow(const KernelBody &);
 
 /// cumsum or cumprod along the innermost dimension, with lines that are or may be long. Along other dimensions one
 /// thread per line already reads adjacent elements.

@@ -58,9 +58,7 @@ private:
   }
   /// A call of a function of this process.
   template <class R, class... A> Value *call(R (*function)(A...), Type *result, ArrayRef<Value *> arguments) {
-    SmallVector<Type *> types;
-    for (Value *v : arguments)
-      types.push_back(v->getType());
+    SmallVector<Type *> types(map_range(arguments, [](Value *v) { return v->getType(); }));
     return b.CreateCall(FunctionType::get(result, types, false), address(reinterpret_cast<void *>(function)),
                         arguments);
   }
@@ -276,6 +274,8 @@ private:
       return convertPair(i);
     case Intrinsic::nvvm_ex2_approx_ftz:
       return replace(i, call(&simt::exp2Approximately, b.getFloatTy(), {i.getArgOperand(0)}));
+    case Intrinsic::nvvm_rcp_approx_ftz_f:
+      return replace(i, call(&simt::reciprocalApproximately, b.getFloatTy(), {i.getArgOperand(0)}));
     case Intrinsic::nvvm_mbarrier_init_shared:
       info.synchronises = info.usesPhases = true;
       return replace(
@@ -367,10 +367,9 @@ private:
   }
 
   void convertPair(IntrinsicInst &i) {
-    bool isHalf = i.getIntrinsicID() == Intrinsic::nvvm_ff2f16x2_rn;
-    auto type = isHalf ? fragments::Element::F16 : fragments::Element::BF16;
-    Value *pair =
-        call(&simt::packPair, b.getInt32Ty(), {b.getInt32(uint32_t(type)), i.getArgOperand(1), i.getArgOperand(0)});
+    const bool isHalf = i.getIntrinsicID() == Intrinsic::nvvm_ff2f16x2_rn;
+    Value *type = b.getInt32(uint32_t(isHalf ? fragments::Element::F16 : fragments::Element::BF16));
+    Value *pair = call(&simt::packPair, b.getInt32Ty(), {type, i.getArgOperand(1), i.getArgOperand(0)});
     replace(i, b.CreateBitCast(pair, i.getType()));
   }
 

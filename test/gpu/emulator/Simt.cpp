@@ -408,6 +408,11 @@ uint32_t permuteBytes(uint32_t low, uint32_t high, uint32_t selector) {
 
 uint32_t roundToTf32(float x) { return fragments::roundToTf32(x); }
 
+float reciprocalApproximately(float x) {
+  auto flushed = [](float v) { return std::fabs(v) < std::numeric_limits<float>::min() ? std::copysign(0.f, v) : v; };
+  return flushed(1 / flushed(x));
+}
+
 float exp2Approximately(float x) {
   float y = std::exp2(x);
   return std::fabs(y) < FLT_MIN ? 0 : y;

@@ -90,6 +90,7 @@ void makeMap(const char *text, void *const *operands, const int64_t *sizes, void
 void setRegisters(int32_t count, int32_t site);
 
 float exp2Approximately(float x);
+float reciprocalApproximately(float x);
 uint32_t roundToTf32(float x);
 uint32_t permuteBytes(uint32_t low, uint32_t high, uint32_t selector);
 uint32_t packPair(fragments::Element, float low, float high);

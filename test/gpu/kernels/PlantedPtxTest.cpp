@@ -68,6 +68,15 @@ Graph::Value scattered(Graph &g, const Graph::Values &x) {
   return apply(g, "scatter", {x[0], g.constant(indices), x[1]}, {{"reduction", std::string("add")}});
 }
 
+Graph::Value transposed(Graph &g, const Graph::Values &x) {
+  return apply(g, "transpose", x, {{"perm", Ints{0, 2, 1}}});
+}
+
+Graph::Value addTransposed(Graph &g, const Graph::Values &x) { return apply(g, "add", {transposed(g, {x[0]}), x[1]}); }
+Graph::Value pooled(Graph &g, const Graph::Values &x) {
+  return apply(g, "max_pool", x, {{"kernel", Ints{3, 3}}, {"strides", Ints{2, 2}}, {"padding", Ints{1, 1, 1, 1}}});
+}
+
 const Case kCases[] = {
     {"map", applyTanh, {{3, 361}}},
     {"map", applyTanh, {{1100}}},
@@ -96,6 +105,12 @@ const Case kCases[] = {
     {"convolution on tensor cores", lastChannels, {{2, 9, 8, 16}, {3, 3, 16, 32}, {32}}, f16},
     {"attention", attention, {{70, 20}, {70, 20}, {70, 12}}},
     {"attention on tensor cores", attention, {{130, 40}, {130, 40}, {130, 24}}, bf16},
+    {"transpose", transposed, {{1, 128, 70}}},
+    {"transpose", transposed, {{1, 66, 130}}, bf16},
+    {"transpose of few rows", transposed, {{2, 3, 1040}}, f16},
+    {"transpose of few columns", transposed, {{2, 1037, 5}}},
+    {"transposed operand", addTransposed, {{1, 128, 70}, {1, 70, 128}}},
+    {"windows", pooled, {{1, 2, 10, 13}}},
     {"running sum", runningSum, {{2, 1500}}},
     {"sort", sorted, {{2, 100}}},
     {"sort", sorted, {{1, 512}}},

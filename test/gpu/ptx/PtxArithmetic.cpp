@@ -113,6 +113,12 @@ struct Sqrt {
 struct Reciprocal {
   template <class T> static T apply(T a, T, T) { return 1 / a; }
 };
+struct ApproximateReciprocal { // .approx.ftz
+  template <class T> static T apply(T a, T, T) {
+    auto flushed = [](T x) { return std::fabs(x) < std::numeric_limits<T>::min() ? std::copysign(T(0), x) : x; };
+    return flushed(1 / flushed(a));
+  }
+};
 struct Exp2 { // .approx.ftz
   template <class T> static T apply(T a, T, T) {
     T result = std::exp2(a);
@@ -199,7 +205,12 @@ const std::map<std::string, Find> kFamilies = {
      }},
     {"neg", [](const Parts &p) { return numbers<Neg>(p.back()); }},
     {"sqrt", [](const Parts &p) { return has(p, "rn") ? floats<Sqrt>(p.back()) : nullptr; }},
-    {"rcp", [](const Parts &p) { return has(p, "rn") ? floats<Reciprocal>(p.back()) : nullptr; }},
+    {"rcp",
+     [](const Parts &p) -> Run {
+       if (has(p, "approx"))
+         return has(p, "ftz") && p.back() == "f32" ? compute<ApproximateReciprocal, float> : nullptr;
+       return has(p, "rn") ? floats<Reciprocal>(p.back()) : nullptr;
+     }},
     {"ex2", [](const Parts &p) -> Run { return has(p, "ftz") && p.back() == "f32" ? compute<Exp2, float> : nullptr; }},
     {"copysign", [](const Parts &p) { return floats<CopySign>(p.back()); }},
     {"and", [](const Parts &p) { return integers<And>(p.back()); }},
