@@ -22,8 +22,8 @@ public:
     Dim total = elements(space);
     int64_t lanes = vectorLanes();
     int64_t vectors = total.isStatic() && total.value() >= kManyElements ? kVectorsOfMany : 1;
-    int64_t each = kThreads * vectors * lanes; // elements of a block
-    if (total.isStatic()) {                    // LLVM then divides positions that have 32 bits in 32 bits
+    int64_t each = kThreads * vectors * lanes;   // elements of a block
+    if (total.isStatic() && total.value() > 0) { // LLVM then divides positions that have 32 bits in 32 bits
       Value blocks = k.constant(llvm::divideCeil(total.value(), each));
       LLVM::AssumeOp::create(k.b, k.loc, k.compare(arith::CmpIPredicate::ult, k.lo, blocks));
     }
