@@ -189,7 +189,9 @@ bool inferContract(InferCall &call) {
     inPanels = n - tail[tail.size() - 2];
   }
   const Dim &panels = rhs[batch], &width = rhs[batch + 2];
-  if (!width.isStatic() || width.value() < 1 || panels != ceildiv(inPanels, width) || rhs[batch + 1] != k)
+  const bool isPlain = panels == Dim(1) && width == inPanels && !call.has(2);
+  const bool isPacked = width.isStatic() && width.value() >= 1 && panels == ceildiv(inPanels, width);
+  if ((!isPlain && !isPacked) || rhs[batch + 1] != k)
     return call.fail(text("rhs ", rhs, " must be packed from [", k, ", ", inPanels, "], so end in [",
                           ceildiv(inPanels, max(width, 1)), ", ", k, ", width]"));
   result.push_back(n);

@@ -88,13 +88,13 @@ private:
   }
 
   Value rightAt(Value column, Value step) {
-    Value isStep = isBelow(step, k.dim(depth));
-    Value panel = elementIf(both(isStep, isBelow(column, k.dim(panelColumns))), rhs, [&] {
-      return k.add(panelPosition(batch, column, step), k.rem(column, k.constant(panelWidth)));
-    });
+    Value at = k.rem(column, k.constant(panelWidth));
+    auto [position, exists] = rightPosition(batch, k.sub(column, at), at, step);
+    exists = both(exists, isBelow(column, k.dim(panelColumns)));
+    Value place = position, panel = elementIf(exists, rhs, [&] { return place; });
     if (!tail)
       return panel;
-    Value beyond = k.sub(column, k.dim(panelColumns));
+    Value isStep = isBelow(step, k.dim(depth)), beyond = k.sub(column, k.dim(panelColumns));
     Value isTail = both(k.compare(arith::CmpIPredicate::sge, beyond, k.constant(0)), isBelow(column, k.dim(columns)));
     Value last = elementIf(both(isStep, isTail), *tail, [&] { return k.add(k.mul(beyond, k.dim(depth)), step); });
     return arith::SelectOp::create(k.b, k.loc, isTail, last, panel);

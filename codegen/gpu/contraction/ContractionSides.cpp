@@ -19,6 +19,8 @@ ContractionSides::ContractionSides(ElementEmitter &e, ContractOp op)
       panelWidth(passes::kPanelBytes / int64_t(byteWidth(sumType))), lhsShape(shapeOf(op.getLhs())),
       shape(shapeOf(op.getResult())), spatial(op.getKernel().size()), columns(shape.back()), panelColumns(columns),
       depth(lhsShape.back()) {
+  const Shape right = shapeOf(op.getRhs());
+  isPlain = right[right.size() - 3] == Dim(1) && right.back() == columns;
   if (Value t = op.getTail()) {
     tail = *e.memoryOf(passes::skipReshapes(t));
     panelColumns = columns - shapeOf(t)[op.getBatch() + 1];
@@ -30,6 +32,10 @@ ContractionSides::ContractionSides(ElementEmitter &e, ContractOp op)
     depth = depth * Dim(op.getKernel()[d]);
     isCut |= isCutAlong(d);
   }
+}
+
+bool ContractionSides::hasTaps() {
+  return llvm::any_of(op.getKernel(), [](int64_t n) { return n != 1; });
 }
 
 bool ContractionSides::isCutAlong(size_t d) {
@@ -50,8 +56,9 @@ ContractionSides::Row ContractionSides::leftRow(Value batch, Value row) {
 
 std::pair<Value, Value> ContractionSides::leftPosition(const Row &row, Value step) {
   Value inside = both(row.exists, isBelow(step, k.dim(depth)));
-  Value channels = k.dim(lhsShape.back()), taps = k.div(step, channels);
-  Value position = k.add(row.start, k.mul(k.rem(step, channels), k.dim(left.strides.back())));
+  Value channels = k.dim(lhsShape.back()), taps = hasTaps() ? k.div(step, channels) : k.constant(0);
+  Value channel = hasTaps() ? k.rem(step, channels) : step;
+  Value position = k.add(row.start, k.mul(channel, k.dim(left.strides.back())));
   for (size_t d = spatial; d-- > 0;) {
     size_t dim = op.getBatch() + d;
     Value kernel = k.constant(op.getKernel()[d]), tap = d ? k.rem(taps, kernel) : taps;
@@ -65,10 +72,16 @@ std::pair<Value, Value> ContractionSides::leftPosition(const Row &row, Value ste
   return {position, inside};
 }
 
-Value ContractionSides::panelPosition(Value batch, Value column, Value step) {
+std::pair<Value, Value> ContractionSides::rightPosition(Value batch, Value column, Value at, Value step) {
+  Value isStep = isBelow(step, k.dim(depth));
+  if (isPlain) {
+    Value line = k.add(k.mul(batch, k.dim(depth)), step), own = k.add(column, at);
+    return {k.add(k.mul(line, k.dim(columns)), own), both(isStep, isBelow(own, k.dim(columns)))};
+  }
   Value width = k.constant(panelWidth);
   Value panel = k.add(k.mul(batch, k.dim(ceildiv(panelColumns, panelWidth))), k.div(column, width));
-  return k.mul(k.add(k.mul(panel, k.dim(depth)), step), width);
+  return {k.add(k.mul(k.add(k.mul(panel, k.dim(depth)), step), width), at),
+          both(isStep, isBelow(column, k.dim(panelColumns)))};
 }
 
 Value ContractionSides::copiesPieces(int64_t piece) {
@@ -77,6 +90,8 @@ Value ContractionSides::copiesPieces(int64_t piece) {
   Value rest = k.constant(0);
   SmallVector<Dim> multiples(left.strides.begin(), std::prev(left.strides.end()));
   multiples.push_back(lhsShape.back());
+  if (isPlain)
+    multiples.push_back(columns);
   for (const Dim &d : multiples) {
     if (isMultipleOf(d, piece))
       continue;

@@ -18,8 +18,9 @@ public:
   /// The position of an element in lhs, and whether it exists: row and step are in range, and the step is not in the
   /// padding.
   std::pair<Value, Value> leftPosition(const Row &, Value step);
-  /// The position in the panels of the first column of the panel that contains `column`.
-  Value panelPosition(Value batch, Value column, Value step);
+  /// The position in rhs of the element at column + at, and whether it exists. `column` is the first one of a panel;
+  /// columns of a panel beyond the last one exist, and are zeros.
+  std::pair<Value, Value> rightPosition(Value batch, Value column, Value at, Value step);
   /// Whether both operands can be copied in pieces of 16 bytes, `piece` elements: channels are contiguous, and lines
   /// start at multiples of 16 bytes. Null: never.
   Value copiesPieces(int64_t piece);
@@ -35,6 +36,7 @@ public:
   std::optional<Memory> tail;
   DType type, sumType; // of the result; of the accumulators
   int64_t panelWidth;  // columns
+  bool isPlain;        // rhs is a matrix [batch…, 1, K, N], not packed in panels
   Shape lhsShape, shape;
   size_t spatial;            // number of spatial dimensions
   Dim columns, panelColumns; // all columns; those in panels
@@ -43,6 +45,7 @@ public:
 
 private:
   bool isCutAlong(size_t d);
+  bool hasTaps();
 };
 
 } // namespace burin::codegen

@@ -135,8 +135,7 @@ private:
     eachPiece(rightLines() * panelPieces, [&](int64_t first) {
       Value line = lineOf(first, panelPieces), at = pieceOf(panelPieces);
       auto [step, column] = stepAndColumn(from, line);
-      Value isThere = both(isBelow(step, k.dim(depth)), isBelow(column, k.dim(columns)));
-      Value position = k.add(panelPosition(batch, column, step), k.mul(at, k.constant(piece)));
+      auto [position, isThere] = rightPosition(batch, column, k.mul(at, k.constant(piece)), step);
       copy(rightTile, rightPiece(k.add(rightLine, line), at), rhs, position, isThere);
     });
   }
@@ -167,9 +166,9 @@ private:
     });
     eachElement(rightLines(), kWarpColumns, [&](Value line, Value at) {
       auto [step, column] = stepAndColumn(from, line);
-      Value isThere = both(isBelow(step, k.dim(depth)), isBelow(column, k.dim(columns)));
+      auto [position, isThere] = rightPosition(batch, column, at, step);
       storeAt(rightTile, rightPiece(k.add(rightLine, line), k.div(at, k.constant(piece))), at,
-              k.load(rhs, {k.add(panelPosition(batch, column, step), at)}, 1, isThere));
+              k.load(rhs, {position}, 1, isThere));
     });
   }
 

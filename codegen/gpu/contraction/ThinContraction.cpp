@@ -1,6 +1,6 @@
-// Products with few rows on the left, as in decoding: a block reads one panel of the right operand once, front to back.
-// A thread loads 16 bytes of a step; its neighbours load the rest of the step and the following steps. The sums of all
-// threads are added in a fixed tree.
+// Products with few rows on the left, as in decoding: a block reads a strip of columns of the right operand once, front
+// to back. A thread loads 16 bytes of a step; its neighbours load the rest of the step and the following steps. The
+// sums of all threads are added in a fixed tree.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/contraction/ContractionSides.h"
@@ -13,77 +13,133 @@ namespace burin::codegen {
 namespace {
 
 constexpr int64_t kMovedBytes = 16; // of one load of a thread
-constexpr int64_t kOnTheirWay = 4;  // loads of a thread before it multiplies
+constexpr int64_t kOnTheirWay = 8;  // loads of a thread before it multiplies
 constexpr int64_t kThreads = 256, kManyThreads = 512;
-constexpr int64_t kFewColumns = 4096; // with fewer columns, more threads per panel keep enough loads in flight
+constexpr int64_t kStrip = 32, kNarrowStrip = 16; // columns of a block
+// With fewer columns, more threads per column and more strips keep enough loads in flight.
+constexpr int64_t kFewColumns = 4096;
 
 class ThinContraction : ContractionSides {
 public:
   ThinContraction(ElementEmitter &e, ContractOp op, Block &body, const passes::IterationSpace &a,
                   ArrayRef<Value> results)
       : ContractionSides(e, op), p(e, a), body(body), results(results), rowCount(*upperBound(rows)),
-        threads(columns.isStatic() && columns.value() < kFewColumns ? kManyThreads : kThreads),
-        lanes(kMovedBytes / int64_t(byteWidth(rhs.dtype))), threadsOfStep(panelWidth / lanes),
-        parts{sharedArray(k, k.b.getF32Type(), threads / kWarp * rowCount * panelWidth), DType::f32, {}} {}
+        hasFewColumns(columns.isStatic() && columns.value() < kFewColumns),
+        threads(hasFewColumns ? kManyThreads : kThreads), strip(hasFewColumns ? kNarrowStrip : kStrip),
+        lanes(kMovedBytes / int64_t(byteWidth(rhs.dtype))), threadsOfStep(strip / lanes),
+        parts{sharedArray(k, k.b.getF32Type(), threads / kWarp * rowCount * strip), DType::f32, {}} {}
 
   GpuLaunch emit() {
-    Dim panels = ceildiv(columns, panelWidth);
-    firstColumn = k.mul(k.rem(k.lo, k.dim(panels)), k.constant(panelWidth));
-    batch = op.getBatch() ? k.div(k.lo, k.dim(panels)) : k.constant(0);
+    Dim strips = ceildiv(columns, strip);
+    firstColumn = k.mul(k.rem(k.lo, k.dim(strips)), k.constant(strip));
+    batch = op.getBatch() ? k.div(k.lo, k.dim(strips)) : k.constant(0);
     thread = threadIndex(k);
     for (int64_t r = 0; r < rowCount; ++r)
       leftRows.push_back(leftRow(batch, k.constant(r)));
     Value isAligned = k.isAligned(rhs.pointer, kMovedBytes);
+    if (isPlain && !isMultipleOf(columns, lanes)) {
+      Value rest = k.rem(k.dim(columns), k.constant(lanes));
+      isAligned = both(isAligned, k.compare(arith::CmpIPredicate::eq, rest, k.constant(0)));
+    }
     SmallVector<Value> zeros(size_t(rowCount), k.broadcast(zero(), lanes));
     SmallVector<Value> sums = k.when(isAligned, zeros, [&] {
       assumeAligned(k, rhs.pointer, kMovedBytes);
       return addAll(zeros);
     });
-    k.unless(isAligned, [&] { store(addAll(zeros)); });
+    k.unless(isAligned, [&] {
+      k.keepsRolled = true;
+      store(addOneByOne(zeros));
+      k.keepsRolled = false;
+    });
     k.when(isAligned, [&] { store(sums); });
     barrier(k);
-    k.loop(thread, k.constant(rowCount * panelWidth), k.constant(threads), [&](Value i) { finish(i); });
-    return {.blocks = batches * panels, .threads = threads};
+    k.loop(thread, k.constant(rowCount * strip), k.constant(threads), [&](Value i) { finish(i); });
+    return {.blocks = batches * strips, .threads = threads};
   }
 
 private:
   Value zero() { return arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(0)); }
+  /// Steps that the threads of the block load at once.
+  int64_t stepsAtOnce() const { return threads / threadsOfStep; }
+  Value ownStep() { return k.div(thread, k.constant(threadsOfStep)); }
+  /// The first column of this thread's load.
+  Value ownColumn() { return k.add(firstColumn, k.mul(k.rem(thread, k.constant(threadsOfStep)), k.constant(lanes))); }
 
-  SmallVector<Value> addAll(ArrayRef<Value> zeros) {
-    const int64_t steps = threads / threadsOfStep; // of the block at once
-    Value own = k.div(thread, k.constant(threadsOfStep)), end = k.dim(depth);
-    Value whole = k.sub(end, k.constant((kOnTheirWay - 1) * steps));
-    SmallVector<Value> sums = k.loop(own, whole, k.constant(kOnTheirWay * steps), zeros, [&](Value step, ValueRange s) {
-      return addSteps(step, steps, kOnTheirWay, SmallVector<Value>(s));
-    });
-    // The remaining steps follow the last full iteration of this thread.
-    Value turns = k.div(k.add(k.maximum(k.sub(whole, own), k.constant(0)), k.constant(kOnTheirWay * steps - 1)),
-                        k.constant(kOnTheirWay * steps));
-    Value rest = k.add(own, k.mul(turns, k.constant(kOnTheirWay * steps)));
-    return k.loop(rest, end, k.constant(steps), sums,
-                  [&](Value step, ValueRange s) { return addSteps(step, steps, 1, SmallVector<Value>(s)); });
+  /// Loads of a thread before it multiplies: few enough that the last ones are not all beyond the end.
+  int64_t loadsAtOnce() const {
+    if (!depth.isStatic() || depth.value() == 0)
+      return kOnTheirWay;
+    const int64_t all = (depth.value() + stepsAtOnce() - 1) / stepsAtOnce();
+    const int64_t turns = (all + kOnTheirWay - 1) / kOnTheirWay;
+    return (all + turns - 1) / turns;
   }
 
-  SmallVector<Value> addSteps(Value first, int64_t distance, int64_t count, SmallVector<Value> sums) {
-    Value column = k.mul(k.rem(thread, k.constant(threadsOfStep)), k.constant(lanes));
-    SmallVector<Value> steps, right;
+  SmallVector<Value> addAll(ArrayRef<Value> zeros) {
+    const int64_t count = loadsAtOnce(), distance = count * stepsAtOnce();
+    Value own = ownStep(), end = k.dim(depth), whole = k.sub(end, k.constant((count - 1) * stepsAtOnce()));
+    SmallVector<Value> sums = k.loop(own, whole, k.constant(distance), zeros, [&](Value step, ValueRange s) {
+      return addSteps(step, count, /*isEnd=*/false, SmallVector<Value>(s));
+    });
+    if (isMultipleOf(depth, distance))
+      return sums;
+    // The remaining steps follow the last full iteration of this thread.
+    Value turns =
+        k.div(k.add(k.maximum(k.sub(whole, own), k.constant(0)), k.constant(distance - 1)), k.constant(distance));
+    Value rest = k.add(own, k.mul(turns, k.constant(distance)));
+    return k.when(isBelow(rest, end), sums, [&] { return addSteps(rest, count, /*isEnd=*/true, sums); });
+  }
+
+  /// Adds the products of `count` steps, of which those beyond the last one are left out if there may be some.
+  SmallVector<Value> addSteps(Value first, int64_t count, bool isEnd, SmallVector<Value> sums) {
+    SmallVector<Value> steps, right, exist;
     for (int64_t i = 0; i < count; ++i) {
-      steps.push_back(k.add(first, k.constant(i * distance)));
-      Value position = k.add(panelPosition(batch, firstColumn, steps.back()), column);
-      right.push_back(castLanes(k.b, k.loc, k.load(rhs, {position, 1}, lanes, {}), rhs.dtype, DType::f32));
+      Value step = k.add(first, k.constant(i * stepsAtOnce()));
+      exist.push_back(isBelow(step, k.dim(depth)));
+      steps.push_back(isEnd ? k.minimum(step, k.sub(k.dim(depth), k.constant(1))) : step);
+      right.push_back(k.load(rhs, {piecePosition(steps.back()), 1}, lanes, {}));
     }
-    for (int64_t i = 0; i < count; ++i)
-      for (int64_t r = 0; r < rowCount; ++r) {
-        auto [position, isThere] = leftPosition(leftRows[size_t(r)], steps[size_t(i)]);
-        Value x = rows.isStatic() && !isCut ? k.load(left.memory, {position}, 1, {})
-                                            : k.load(left.memory, {position}, 1, isThere);
-        x = castLanes(k.b, k.loc, x, left.memory.dtype, DType::f32);
-        sums[size_t(r)] = k.multiplyAdd(DType::f32, k.broadcast(x, lanes), right[size_t(i)], sums[size_t(r)]);
-      }
+    for (int64_t i = 0; i < count; ++i) {
+      SmallVector<Value> next = addStep(steps[size_t(i)], right[size_t(i)], sums);
+      for (auto [sum, added] : llvm::zip_equal(sums, next))
+        sum = isEnd ? arith::SelectOp::create(k.b, k.loc, exist[size_t(i)], added, sum).getResult() : added;
+    }
     return sums;
   }
 
-  /// Stores the sums of a warp, per column of the panel, in shared memory.
+  /// The position of this thread's part of a step. Columns beyond the last one are those before it.
+  Value piecePosition(Value step) {
+    if (!isPlain)
+      return rightPosition(batch, panelOf(ownColumn()), k.rem(ownColumn(), k.constant(panelWidth)), step).first;
+    // In pieces: LLVM then knows that positions are multiples of one.
+    Value pieces = k.div(k.dim(columns), k.constant(lanes)), line = k.add(k.mul(batch, k.dim(depth)), step);
+    Value piece = k.minimum(k.div(ownColumn(), k.constant(lanes)), k.sub(pieces, k.constant(1)));
+    return k.mul(k.add(k.mul(line, pieces), piece), k.constant(lanes));
+  }
+  Value panelOf(Value column) { return k.sub(column, k.rem(column, k.constant(panelWidth))); }
+
+  /// The same sums with loads of single elements.
+  SmallVector<Value> addOneByOne(ArrayRef<Value> zeros) {
+    return k.loop(ownStep(), k.dim(depth), k.constant(stepsAtOnce()), zeros, [&](Value step, ValueRange s) {
+      Value column = ownColumn(), at = k.rem(column, k.constant(panelWidth));
+      Value mask = isPlain ? k.below(column, k.dim(columns), lanes) : Value();
+      Value right = k.load(rhs, {rightPosition(batch, k.sub(column, at), at, step).first, 1}, lanes, mask);
+      return addStep(step, right, SmallVector<Value>(s));
+    });
+  }
+
+  SmallVector<Value> addStep(Value step, Value right, SmallVector<Value> sums) {
+    Value wide = castLanes(k.b, k.loc, right, rhs.dtype, DType::f32);
+    for (int64_t r = 0; r < rowCount; ++r) {
+      auto [position, isThere] = leftPosition(leftRows[size_t(r)], step);
+      Value x = rows.isStatic() && !isCut ? k.load(left.memory, {position}, 1, {})
+                                          : k.load(left.memory, {position}, 1, isThere);
+      x = castLanes(k.b, k.loc, x, left.memory.dtype, DType::f32);
+      sums[size_t(r)] = k.multiplyAdd(DType::f32, k.broadcast(x, lanes), wide, sums[size_t(r)]);
+    }
+    return sums;
+  }
+
+  /// Stores the sums of a warp, per column of the strip, in shared memory.
   void store(ArrayRef<Value> sums) {
     Value warp = k.div(thread, k.constant(kWarp)), lane = k.rem(thread, k.constant(kWarp));
     for (int64_t r = 0; r < rowCount; ++r)
@@ -94,19 +150,19 @@ private:
         k.when(isBelow(lane, k.constant(threadsOfStep)), [&] {
           Value line = k.add(k.mul(warp, k.constant(rowCount)), k.constant(r));
           Value column = k.add(k.mul(lane, k.constant(lanes)), k.constant(i));
-          k.store(parts, {k.add(k.mul(line, k.constant(panelWidth)), column)}, x, 1, {});
+          k.store(parts, {k.add(k.mul(line, k.constant(strip)), column)}, x, 1, {});
         });
       }
   }
 
-  /// Computes result i of the rows of the panel.
+  /// Computes result i of the rows of the strip.
   void finish(Value i) {
-    Value row = k.div(i, k.constant(panelWidth)), column = k.add(firstColumn, k.rem(i, k.constant(panelWidth)));
+    Value row = k.div(i, k.constant(strip)), column = k.add(firstColumn, k.rem(i, k.constant(strip)));
     k.when(both(isBelow(row, k.dim(rows)), isBelow(column, k.dim(columns))), [&] {
       Value sum = k.load(parts, {i}, 1, {});
       for (int64_t w = 1; w < threads / kWarp; ++w)
-        sum = arith::AddFOp::create(k.b, k.loc, sum,
-                                    k.load(parts, {k.add(i, k.constant(w * rowCount * panelWidth))}, 1, {}));
+        sum =
+            arith::AddFOp::create(k.b, k.loc, sum, k.load(parts, {k.add(i, k.constant(w * rowCount * strip))}, 1, {}));
       p.finish(op.getResult(), placeOf(batch, row, column), castLanes(k.b, k.loc, sum, DType::f32, type), body,
                results);
     });
@@ -115,8 +171,10 @@ private:
   PointEmitter p;
   Block &body;
   ArrayRef<Value> results;
-  int64_t rowCount, threads;
-  int64_t lanes, threadsOfStep; // elements of a thread's load; threads per step of the panel
+  int64_t rowCount;
+  bool hasFewColumns;
+  int64_t threads, strip;
+  int64_t lanes, threadsOfStep; // elements of a thread's load; threads per step of the strip
   Memory parts;                 // [warp][row][column]
   Value firstColumn, batch, thread;
   SmallVector<Row> leftRows;

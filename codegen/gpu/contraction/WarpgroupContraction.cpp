@@ -7,14 +7,15 @@
 // other. Slices of all its tiles are one sequence, so the producer copies those of the next tile while the consumers
 // compute the epilogue.
 //
-// Layout of shared memory. A row of a left slice has 128 bytes, in the order of SwizzledRows. The right side is packed
-// in panels of kLine columns, so a slice has one line of 64 bytes per panel and step, in the order of SwizzledTile.
+// Layout of shared memory. A row of a left slice has 128 bytes, in the order of SwizzledRows. A slice of the right side
+// has a line per panel and step. If it is packed, panels have 32 columns, so lines have 64 bytes, in the order of
+// SwizzledTile; otherwise a panel is 64 adjacent columns, of lines in the order of SwizzledRows.
 //
 // Right slices are copied by TMA, and so are left ones of plain products with static channels that are a multiple of 16
-// bytes: one thread starts a copy per slice and side, of a box of rows and of one of all panels, by tensor maps that
-// the host encodes for each launch. Other left slices are copied by all threads of the producer, 16 bytes at a time
-// (cp.async): convolutions with windows, and channels of unknown number. Operands that are not aligned to 16 bytes are
-// copied one element at a time.
+// bytes: one thread starts a copy per slice and side, of a box of rows and of one of all panels (one per panel of a
+// matrix that is not packed), by tensor maps that the host encodes for each launch. Other left slices are copied by all
+// threads of the producer, 16 bytes at a time (cp.async): convolutions with windows, and channels of unknown number.
+// Operands that are not aligned to 16 bytes are copied one element at a time.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/Results.h"
@@ -36,10 +37,10 @@ constexpr int64_t kMultiplying = 2;                   // consumers, 64 rows each
 constexpr int64_t kRows = passes::kWarpgroupTileRows; // of the tile
 constexpr int64_t kGroupRows = kRows / kMultiplying;  // of a consumer
 constexpr int64_t kThreads = (kMultiplying + 1) * kWarpgroup;
-constexpr int64_t kLine = SwizzledTile::kRow, kPiece = SwizzledTile::kPiece;
-constexpr int64_t kLeftPieces = SwizzledRows::kPieces;            // of a row of a left slice
-constexpr int64_t kLineBytes = 2 * kLine, kRowBytes = 2 * kSlice; // of the right side; of the left side
-constexpr int64_t kUnit = 16; // bytes: matrix descriptors count addresses in units of 16
+constexpr int64_t kPiece = SwizzledTile::kPiece;       // elements of 16 bytes
+constexpr int64_t kLeftPieces = SwizzledRows::kPieces; // of a row of a left slice
+constexpr int64_t kRowBytes = 2 * kSlice;              // of the left side
+constexpr int64_t kUnit = 16;                          // bytes: matrix descriptors count addresses in units of 16
 // Each warp of a consumer stages so many columns of its rows at once for the epilogue. Rows are padded, so that fewer
 // of them begin in the same bank.
 constexpr int64_t kWarpRows = 16, kStagedColumns = 64, kPitch = kStagedColumns + 4;
@@ -52,8 +53,9 @@ public:
   WarpgroupContraction(ElementEmitter &e, ContractOp op, Block &body, const passes::IterationSpace &a,
                        ArrayRef<Value> results)
       : ContractionSides(e, op), e(e), p(e, a), body(body), results(results), dtype(dtypeOf(op.getLhs())),
-        tileColumns(passes::warpgroupTileColumns(op)), panels(tileColumns / panelWidth), pool(sharedPool(k)),
-        leftTile(pool), rightTile{inPool(leftBytes()), dtype},
+        tileColumns(passes::warpgroupTileColumns(op)), line(isPlain ? SwizzledRows::kRow : SwizzledTile::kRow),
+        lineBytes(2 * line), panels(tileColumns / line), pool(sharedPool(k)), leftTile(pool),
+        rightTile{inPool(leftBytes()), dtype},
         barriers(SliceBarriers::at(k, inPool(leftBytes() + rightBytes()), kStages)), rowTiles(ceildiv(rows, kRows)),
         columnTiles(ceildiv(columns, tileColumns)) {}
 
@@ -133,20 +135,27 @@ private:
     const int64_t lhs = k.operandOf(left.memory.pointer), rhsOperand = k.operandOf(rhs.pointer);
     if (!canCopy || lhs < 0 || rhsOperand < 0)
       return;
-    rightMap = k.addTensorMap({rhsOperand,
-                               kLineBytes,
-                               {Dim(kLine), depth, batches * ceildiv(columns, kLine)},
-                               {Dim(kLineBytes), depth * Dim(kLineBytes)},
-                               {kLine, kSlice, panels}});
+    if (isPlain) {
+      // Strides that are no multiple of 16 bytes are rounded up: no copy uses the map, but it must be one.
+      const Dim stride = ceildiv(columns, kPiece) * Dim(16);
+      rightMap = k.addTensorMap(
+          {rhsOperand, lineBytes, {columns, depth, batches}, {stride, depth * stride}, {line, kSlice, 1}});
+    } else {
+      rightMap = k.addTensorMap({rhsOperand,
+                                 lineBytes,
+                                 {Dim(line), depth, batches * ceildiv(columns, line)},
+                                 {Dim(lineBytes), depth * Dim(lineBytes)},
+                                 {line, kSlice, panels}});
+    }
     const size_t first = size_t(op.getBatch()), last = first + spatial - 1;
     const Dim channels = lhsShape.back(), rowStride = left.strides[last];
     auto isOne = [](int64_t n) { return n == 1; };
     auto isStep = [](const Dim &stride) { return isMultipleOf(stride, kPiece) && stride != Dim(0); };
-    bool isPlain = channels.isStatic() && isStep(rowStride) && !isCut && llvm::all_of(op.getKernel(), isOne) &&
-                   llvm::all_of(op.getStrides(), isOne);
+    bool isRegular = channels.isStatic() && isStep(rowStride) && !isCut && llvm::all_of(op.getKernel(), isOne) &&
+                     llvm::all_of(op.getStrides(), isOne);
     for (size_t d = first; d < last; ++d)
-      isPlain &= left.strides[d] == left.strides[d + 1] * lhsShape[d + 1];
-    if (!isPlain || (first && !isStep(left.strides[first - 1])))
+      isRegular &= left.strides[d] == left.strides[d + 1] * lhsShape[d + 1];
+    if (!isRegular || (first && !isStep(left.strides[first - 1])))
       return;
     const Dim two = 2; // bytes
     TensorMap map{lhs, kRowBytes, {channels, rows}, {rowStride * two}, {kSlice, kRows}};
@@ -182,7 +191,7 @@ private:
   }
 
   static constexpr int64_t kLeftStage = kRows * kRowBytes;
-  int64_t rightStage() const { return panels * kSlice * kLineBytes; }
+  int64_t rightStage() const { return panels * kSlice * lineBytes; }
   Value stageOf(Value side, Value stage, int64_t bytes) {
     return k.elementPointer({side, DType::i8, {}}, k.mul(stage, k.constant(bytes)));
   }
@@ -196,9 +205,14 @@ private:
     copyPanels(stage, from);
   }
   void copyPanels(Value stage, Value from) {
-    Value panel = k.add(k.mul(batch, k.dim(ceildiv(columns, kLine))), k.div(firstColumn, k.constant(kLine)));
-    barriers.isThere.copyBox(k, stage, stageOf(rightTile.pointer, stage, rightStage()), rightMap,
-                             {k.constant(0), from, panel});
+    Value to = stageOf(rightTile.pointer, stage, rightStage());
+    if (!isPlain) {
+      Value panel = k.add(k.mul(batch, k.dim(ceildiv(columns, line))), k.div(firstColumn, k.constant(line)));
+      return barriers.isThere.copyBox(k, stage, to, rightMap, {k.constant(0), from, panel});
+    }
+    for (int64_t panel = 0; panel < panels; ++panel)
+      barriers.isThere.copyBox(k, stage, k.elementPointer({to, DType::i8, {}}, k.constant(panel * kSlice * lineBytes)),
+                               rightMap, {k.add(firstColumn, k.constant(panel * line)), from, batch});
   }
 
   void copyPieces(Value before) {
@@ -239,7 +253,8 @@ private:
     return SwizzledRows::pieceAt(k, k.add(k.mul(stage, k.constant(kRows)), row), piece);
   }
   Value rightPiece(Value stage, Value line, Value piece) {
-    return SwizzledTile::pieceAt(k, k.add(k.mul(stage, k.constant(panels * kSlice)), line), piece);
+    Value all = k.add(k.mul(stage, k.constant(panels * kSlice)), line);
+    return isPlain ? SwizzledRows::pieceAt(k, all, piece) : SwizzledTile::pieceAt(k, all, piece);
   }
 
   void copy(const Memory &tile, Value place, const Memory &source, Value position, Value exists) {
@@ -269,13 +284,12 @@ private:
   }
 
   void fillRight(Value stage, Value from) {
-    k.loop(member, k.constant(panels * kSlice * kLine), k.constant(kWarpgroup), [&](Value i) {
-      Value line = k.div(i, k.constant(kLine)), at = k.rem(i, k.constant(kLine)); // of all panels, one after the other
-      Value column = k.add(firstColumn, k.mul(k.div(line, k.constant(kSlice)), k.constant(panelWidth)));
-      Value step = k.add(from, k.rem(line, k.constant(kSlice)));
-      Value exists = both(isBelow(step, k.dim(depth)), isBelow(column, k.dim(columns)));
-      store(rightTile.memory(), rightPiece(stage, line, k.div(at, k.constant(kPiece))), at,
-            k.load(rhs, {k.add(panelPosition(batch, column, step), at), 1}, 1, exists));
+    k.loop(member, k.constant(panels * kSlice * line), k.constant(kWarpgroup), [&](Value i) {
+      Value own = k.div(i, k.constant(line)), at = k.rem(i, k.constant(line)); // of all panels, one after the other
+      Value column = k.add(firstColumn, k.mul(k.div(own, k.constant(kSlice)), k.constant(line)));
+      auto [position, exists] = rightPosition(batch, column, at, k.add(from, k.rem(own, k.constant(kSlice))));
+      store(rightTile.memory(), rightPiece(stage, own, k.div(at, k.constant(kPiece))), at,
+            k.load(rhs, {position}, 1, exists));
     });
   }
 
@@ -285,7 +299,7 @@ private:
     constexpr int64_t kGroup = 8; // lines
     Value ownRows = k.mul(group, k.constant(kGroupRows * kRowBytes / kUnit));
     Value left = k.add(matrixDescriptor(k, leftTile, kUnit, kGroup * kRowBytes, kRowBytes), ownRows);
-    Value right = matrixDescriptor(k, rightTile.pointer, kSlice * kLineBytes, kGroup * kLineBytes);
+    Value right = matrixDescriptor(k, rightTile.pointer, kSlice * lineBytes, kGroup * lineBytes, lineBytes);
     Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(0));
     SmallVector<Value> zeros(size_t(tileColumns / 2), zero);
     auto oneSlice = [&](Value sliceOfTile, ValueRange carried) {
@@ -299,7 +313,7 @@ private:
       SmallVector<Value> sums(carried);
       for (int64_t step = 0; step < kSlice; step += kSteps) {
         sums = multiplyMatrices(k, dtype, k.add(leftOfStage, k.constant(2 * step / kUnit)),
-                                k.add(rightOfStage, k.constant(step * kLineBytes / kUnit)), RightRows::Steps, sums);
+                                k.add(rightOfStage, k.constant(step * lineBytes / kUnit)), RightRows::Steps, sums);
       }
       commitProducts(k);
       waitForProducts(k, 1); // the slice before has been read
@@ -420,8 +434,8 @@ private:
   PointEmitter p;
   Block &body;
   ArrayRef<Value> results;
-  DType dtype; // of both sides
-  int64_t tileColumns, panels;
+  DType dtype;                                  // of both sides
+  int64_t tileColumns, line, lineBytes, panels; // columns of a tile, of a line
   Value pool, leftTile;
   SwizzledTile rightTile;
   SliceBarriers barriers;

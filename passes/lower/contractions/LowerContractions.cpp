@@ -1,5 +1,8 @@
 // Lowers matmul and conv to pack and contract: right operand in panels, padding as a separate op, groups as a batch.
 #include "passes/Passes.h"
+#include "passes/analysis/GraphBuilder.h"
+#include "passes/analysis/IterationSpace.h"
+#include "passes/kernels/families/GpuFamilies.h"
 #include "passes/lower/contractions/DepthParts.h"
 
 using namespace mlir;
@@ -38,8 +41,27 @@ Value float8Of(OpBuilder &b, Value x) {
   return reshape(b, op->getLoc(), inner, shapeOf(x));
 }
 
-/// Packs a right side. Kernels read 8-bit floats from panels and convert them, so that weights keep their size.
-Value pack(OpBuilder &b, mlir::Location loc, Value x) {
+/// Whether kernels for GPUs read a right side as it lies in memory: it would be packed in every run, and its lines may
+/// be multiples of 16 bytes, which are copied at once. A transpose writes all of it anyway, into panels as well.
+bool isReadUnpacked(Value x) {
+  constexpr int64_t kCopiedBytes = 16;
+  const DType type = dtypeOf(x);
+  const Dim columns = shapeOf(x).back();
+  Value source = skipReshapes(x);
+  if (!isFloat(type) || isFloat8(type) || isConstantExpression(x) ||
+      isa_and_present<TransposeOp>(source.getDefiningOp()))
+    return false;
+  return !columns.isStatic() || (columns.value() > 0 && columns.value() * int64_t(byteWidth(type)) % kCopiedBytes == 0);
+}
+
+/// Packs a right side, [batch…, K, N], or makes it the only panel. Kernels read 8-bit floats from panels and convert
+/// them, so that weights keep their size.
+Value pack(OpBuilder &b, mlir::Location loc, Value x, bool onGpus) {
+  if (onGpus && !(dtypeOf(x) == DType::f32 && float8Of(b, x)) && isReadUnpacked(x)) {
+    Shape shape = shapeOf(x);
+    shape.insert(shape.end() - 2, Dim(1));
+    return reshape(b, loc, x, shape);
+  }
   Value stored = dtypeOf(x) == DType::f32 ? float8Of(b, x) : Value();
   return create<PackOp>(b, loc, {stored ? stored : x}, {{"width", panelWidth(x)}});
 }
@@ -82,19 +104,19 @@ int64_t tailColumns(ConvOp op) {
 }
 
 /// `lhs` times a matrix [K, columns] whose last `tail` columns are horizontal sums.
-Value contractMatrix(OpBuilder &b, mlir::Location loc, Value lhs, Value matrix, int64_t tail, Windows w,
-                     bool wide = false) {
+Value contractMatrix(OpBuilder &b, mlir::Location loc, Value lhs, Value matrix, int64_t tail, Windows w, bool wide,
+                     bool onGpus) {
   Shape shape = shapeOf(matrix);
   Dim depth = shape[0], columns = shape[1];
   if (!tail)
-    return contract(b, loc, lhs, pack(b, loc, matrix), {}, 0, columns, std::move(w), wide);
+    return contract(b, loc, lhs, pack(b, loc, matrix, onGpus), {}, 0, columns, std::move(w), wide);
   auto part = [&](Dim from, Dim to) {
     return create<SliceOp>(b, loc, {matrix},
                            {{"starts", Shape{0, from}}, {"stops", Shape{depth, to}}, {"steps", Ints{1, 1}}});
   };
   Value last = transpose(b, loc, part(columns - tail, columns), {1, 0});
   last = create<PackOp>(b, loc, {last}, {{"width", depth.value()}});
-  return contract(b, loc, lhs, pack(b, loc, part(0, columns - tail)), last, 0, columns, std::move(w), wide);
+  return contract(b, loc, lhs, pack(b, loc, part(0, columns - tail), false), last, 0, columns, std::move(w), wide);
 }
 
 /// The matrix that `v` broadcasts along all leading dimensions; null if there is none.
@@ -116,8 +138,8 @@ Value contractParts(GraphBuilder &g, Value lhs, Value matrix, int64_t parts, Win
   const DType type = dtypeOf(lhs);
   const Dim columns = shapeOf(matrix).back();
   PartOperands split = splitDepth(g, lhs, matrix, parts);
-  Value sums = contract(g.b, g.loc, split.lhs, pack(g.b, g.loc, split.matrix), {}, 1, columns, std::move(w),
-                        wideType(type) != type);
+  Value sums = contract(g.b, g.loc, split.lhs, pack(g.b, g.loc, split.matrix, /*onGpus=*/true), {}, 1, columns,
+                        std::move(w), wideType(type) != type);
   return g.op<ReduceSumOp>({sums}, {{"axes", Ints{0}}, {"keepdims", false}});
 }
 
@@ -144,12 +166,12 @@ void lower(MatmulOp op, bool onGpus) {
     const int64_t parts = onGpus && isFloat(type) ? depthParts({rows, columns, 1, l.back(), type}) : 1;
     GraphBuilder g(b, loc);
     Value product = parts > 1 ? g.cast(contractParts(g, lhs, matrix, parts, {}), isWide ? DType::f32 : type)
-                              : contract(b, loc, lhs, pack(b, loc, matrix), {}, 0, columns, {}, isWide);
+                              : contract(b, loc, lhs, pack(b, loc, matrix, onGpus), {}, 0, columns, {}, isWide);
     op.replaceAllUsesWith(reshape(b, loc, product, result));
   } else {
     Dim batches = elements(Shape(l.begin(), l.end() - 2));
     Value left = reshape(b, loc, lhs, {batches, l[batch], l[batch + 1]});
-    Value right = pack(b, loc, reshape(b, loc, rhs, {batches, r[batch], r[batch + 1]}));
+    Value right = pack(b, loc, reshape(b, loc, rhs, {batches, r[batch], r[batch + 1]}), onGpus);
     op.replaceAllUsesWith(reshape(b, loc, contract(b, loc, left, right, {}, 1, columns, {}, isWide), result));
   }
   op.erase();
@@ -314,7 +336,7 @@ Value wholeShards(GraphBuilder &g, Value v, size_t dim) {
 
 /// Few results, whose sum over the whole batch would be a single task: the batch is cut into four shards, which are
 /// separate tasks, and their sums are added as a tree.
-Value contractShards(GraphBuilder &g, Value x, Value weight, const Windows &w) {
+Value contractShards(GraphBuilder &g, Value x, Value weight, const Windows &w, bool onGpus) {
   size_t spatial = w.kernel.size() - 1;
   DType type = dtypeOf(x);
   x = shardsFirst(g, wholeShards(g, x, spatial + 1), spatial + 1);
@@ -322,7 +344,7 @@ Value contractShards(GraphBuilder &g, Value x, Value weight, const Windows &w) {
   Shape taps = shapeOf(weight);
   Dim outputs = taps.back(), depth = elements(Shape(taps.begin() + 1, taps.end() - 1));
   weight = g.reshape(weight, {kShards, depth, outputs});
-  Value sums = contract(g.b, g.loc, x, pack(g.b, g.loc, weight), {}, 1, outputs, w, wideType(type) != type);
+  Value sums = contract(g.b, g.loc, x, pack(g.b, g.loc, weight, onGpus), {}, 1, outputs, w, wideType(type) != type);
   std::vector<Value> parts;
   for (int64_t shard = 0; shard < kShards; ++shard) {
     Shape starts(shapeOf(sums).size(), Dim(0)), stops = shapeOf(sums);
@@ -352,7 +374,7 @@ Value padded(OpBuilder &b, mlir::Location loc, Value x, const Ints &padding) {
 
 /// Groups are a batch of contractions. x is [images, spatial…, channels], weight [spatial…, channels of a group,
 /// outputs].
-Value contractGroups(GraphBuilder &g, Value x, Value weight, int64_t groups, const Windows &w, bool wide) {
+Value contractGroups(GraphBuilder &g, Value x, Value weight, int64_t groups, const Windows &w, bool wide, bool onGpus) {
   Shape split = shapeOf(x);
   const Dim channels = split.back(), outputs = shapeOf(weight).back(),
             depth = floordiv(elements(shapeOf(weight)), outputs);
@@ -370,7 +392,7 @@ Value contractGroups(GraphBuilder &g, Value x, Value weight, int64_t groups, con
   groupLast.push_back(last + 1);
   Value lhs = transpose(g.b, g.loc, g.reshape(x, split), groupFirst);
   Value parts = transpose(g.b, g.loc, g.reshape(weight, {depth, Dim(groups), outputsPerGroup}), {1, 0, 2});
-  Value product = contract(g.b, g.loc, lhs, pack(g.b, g.loc, parts), {}, 1, outputsPerGroup, w, wide);
+  Value product = contract(g.b, g.loc, lhs, pack(g.b, g.loc, parts, onGpus), {}, 1, outputsPerGroup, w, wide);
   product = transpose(g.b, g.loc, product, groupLast);
   Shape joined = shapeOf(product);
   joined.pop_back();
@@ -455,11 +477,11 @@ void lower(ConvOp op, int64_t tail, bool onGpus) {
     if (inParts) {
       result = g.cast(inParts, sumType);
     } else if (isSmallGradient) {
-      result = contractShards(g, x, weight, w);
+      result = contractShards(g, x, weight, w, onGpus);
     } else if (groups == 1) {
-      result = contractMatrix(b, loc, x, reshape(b, loc, weight, {depth, outputs}), tail, w, sumType != type);
+      result = contractMatrix(b, loc, x, reshape(b, loc, weight, {depth, outputs}), tail, w, sumType != type, onGpus);
     } else {
-      result = contractGroups(g, x, weight, groups, w, sumType != type);
+      result = contractGroups(g, x, weight, groups, w, sumType != type, onGpus);
     }
   }
   if (Value bias = op.getBias())
