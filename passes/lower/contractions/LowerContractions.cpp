@@ -2,8 +2,8 @@
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/analysis/IterationSpace.h"
-#include "passes/kernels/families/GpuFamilies.h"
 #include "passes/lower/contractions/DepthParts.h"
+#include "passes/lower/contractions/Pack.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -16,56 +16,12 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-int64_t panelWidth(Value v) {
-  DType type = dtypeOf(v);
-  bool wide = type == DType::f64 || type == DType::i64;
-  return kPanelBytes / (wide ? 8 : 4);
-}
-
 Value reshape(OpBuilder &b, mlir::Location loc, Value x, Shape shape) {
   return shapeOf(x) == shape ? x : create<ReshapeOp>(b, loc, {x}, {{"shape", std::move(shape)}});
 }
 Value transpose(OpBuilder &b, mlir::Location loc, Value x, Ints perm) {
   return create<TransposeOp>(b, loc, {x}, {{"perm", std::move(perm)}});
 }
-/// The 8-bit floats that are converted to x, an f32 matrix, in its shape; null if there are none.
-Value float8Of(OpBuilder &b, Value x) {
-  Operation *op = x.getDefiningOp();
-  if (auto cast = dyn_cast_or_null<CastOp>(op))
-    return isFloat8(dtypeOf(cast.getX())) ? cast.getX() : Value();
-  Value inner = isa_and_present<ReshapeOp, TransposeOp>(op) ? float8Of(b, op->getOperand(0)) : Value();
-  if (!inner)
-    return {};
-  if (auto permuted = dyn_cast<TransposeOp>(op))
-    return transpose(b, op->getLoc(), inner, Ints(permuted.getPerm()));
-  return reshape(b, op->getLoc(), inner, shapeOf(x));
-}
-
-/// Whether kernels for GPUs read a right side as it lies in memory: it would be packed in every run, and its lines may
-/// be multiples of 16 bytes, which are copied at once. A transpose writes all of it anyway, into panels as well.
-bool isReadUnpacked(Value x) {
-  constexpr int64_t kCopiedBytes = 16;
-  const DType type = dtypeOf(x);
-  const Dim columns = shapeOf(x).back();
-  Value source = skipReshapes(x);
-  if (!isFloat(type) || isFloat8(type) || isConstantExpression(x) ||
-      isa_and_present<TransposeOp>(source.getDefiningOp()))
-    return false;
-  return !columns.isStatic() || (columns.value() > 0 && columns.value() * int64_t(byteWidth(type)) % kCopiedBytes == 0);
-}
-
-/// Packs a right side, [batch…, K, N], or makes it the only panel. Kernels read 8-bit floats from panels and convert
-/// them, so that weights keep their size.
-Value pack(OpBuilder &b, mlir::Location loc, Value x, bool onGpus) {
-  if (onGpus && !(dtypeOf(x) == DType::f32 && float8Of(b, x)) && isReadUnpacked(x)) {
-    Shape shape = shapeOf(x);
-    shape.insert(shape.end() - 2, Dim(1));
-    return reshape(b, loc, x, shape);
-  }
-  Value stored = dtypeOf(x) == DType::f32 ? float8Of(b, x) : Value();
-  return create<PackOp>(b, loc, {stored ? stored : x}, {{"width", panelWidth(x)}});
-}
-
 struct Windows {
   Ints kernel{1}, strides{1}, dilations{1}, padding; // a matrix product has windows of one row
 };

@@ -253,7 +253,7 @@ TEST_CASE("The emulator finds what is missing where warpgroups multiply") {
   CHECK(after.copies == before.copies);
   auto planted = plantAll(buildWarpgroupProduct, isWaiting);
   CHECK(planted["llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d"] == 1);
-  CHECK(planted["llvm.nvvm.cp.async.bulk.tensor.g2s.tile.3d"] == 1);
+  CHECK(planted["llvm.nvvm.cp.async.bulk.tensor.g2s.tile.3d"] == 4); // of 32 columns each
   CHECK(planted["llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"] == 1);
   CHECK(planted["llvm.nvvm.mbarrier.init.shared"] == 8);
   CHECK(planted["llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"] == 2);
@@ -278,7 +278,7 @@ TEST_CASE("The emulator finds what is missing where warpgroups convolve") {
   CHECK(after.bulkCopies > before.bulkCopies); // of panels
   CHECK(after.copies > before.copies);         // of the images
   auto planted = plantAll(buildWarpgroupConvolution, isWaiting);
-  CHECK(planted["llvm.nvvm.cp.async.bulk.tensor.g2s.tile.3d"] == 1);
+  CHECK(planted["llvm.nvvm.cp.async.bulk.tensor.g2s.tile.3d"] >= 1); // a box for each 32 columns
   CHECK(planted["llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta"] == 1);
   CHECK(planted["llvm.nvvm.cp.async.cg.shared.global.16.s"] == 8);
   CHECK(planted["llvm.nvvm.cp.async.mbarrier.arrive.noinc.shared"] == 1);

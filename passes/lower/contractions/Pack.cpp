@@ -1,0 +1,55 @@
+#include "passes/lower/contractions/Pack.h"
+#include "passes/TargetIndependent.h"
+#include "passes/analysis/IterationSpace.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+
+int64_t panelWidth(Value v) {
+  DType type = dtypeOf(v);
+  bool wide = type == DType::f64 || type == DType::i64;
+  return kPanelBytes / (wide ? 8 : 4);
+}
+
+static Value reshaped(OpBuilder &b, mlir::Location loc, Value x, Shape shape) {
+  return shapeOf(x) == shape ? x : create<ReshapeOp>(b, loc, {x}, {{"shape", std::move(shape)}});
+}
+
+Value float8Of(OpBuilder &b, Value x) {
+  Operation *op = x.getDefiningOp();
+  if (auto cast = dyn_cast_or_null<CastOp>(op))
+    return isFloat8(dtypeOf(cast.getX())) ? cast.getX() : Value();
+  Value inner = isa_and_present<ReshapeOp, TransposeOp>(op) ? float8Of(b, op->getOperand(0)) : Value();
+  if (!inner)
+    return {};
+  if (auto permuted = dyn_cast<TransposeOp>(op))
+    return create<TransposeOp>(b, op->getLoc(), {inner}, {{"perm", std::vector<int64_t>(permuted.getPerm())}});
+  return reshaped(b, op->getLoc(), inner, shapeOf(x));
+}
+
+/// Whether kernels for GPUs read a right side as it lies in memory: it would be packed in every run, and its lines may
+/// be multiples of 16 bytes, which are copied at once. A transpose writes all of it anyway, into panels as well.
+static bool isReadUnpacked(Value x) {
+  constexpr int64_t kCopiedBytes = 16;
+  const DType type = dtypeOf(x);
+  const Dim columns = shapeOf(x).back();
+  Value source = skipReshapes(x);
+  if (!isFloat(type) || isFloat8(type) || isConstantExpression(x) ||
+      isa_and_present<TransposeOp>(source.getDefiningOp()))
+    return false;
+  return !columns.isStatic() || (columns.value() > 0 && columns.value() * int64_t(byteWidth(type)) % kCopiedBytes == 0);
+}
+
+Value pack(OpBuilder &b, mlir::Location loc, Value x, bool onGpus) {
+  Value stored = dtypeOf(x) == DType::f32 ? float8Of(b, x) : Value();
+  if (onGpus && !stored && isReadUnpacked(x)) {
+    Shape shape = shapeOf(x);
+    shape.insert(shape.end() - 2, Dim(1));
+    return reshaped(b, loc, x, shape);
+  }
+  return create<PackOp>(b, loc, {stored ? stored : x}, {{"width", panelWidth(x)}});
+}
+
+} // namespace burin::passes
