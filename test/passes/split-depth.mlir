@@ -46,7 +46,7 @@ func.func @thin(%x: tensor<4x4096xf32>, %y: tensor<?x4096xf32, ["n"]>, %w: tenso
 // CHECK: %[[R:.*]] = burin.reshape {{.*}} {shape = [9, 16, 32, 512]}
 // CHECK: %[[T:.*]] = burin.transpose %[[R]] {perm = array<i64: 1, 0, 2, 3>}
 // CHECK: %[[W:.*]] = burin.reshape %[[T]] {shape = [16, 288, 512]}
-// CHECK: %[[P:.*]] = burin.reshape %[[W]] {shape = [32, 1, 128, 64]}
+// CHECK: %[[P:.*]] = burin.pack %[[W]]
 // CHECK: %[[S:.*]] = burin.contract %[[X]], %[[P]] batch 1 kernel [1, 3, 3] padding [0, 1, 1, 0, 1, 1] wide {{.*}} -> tensor<16x1x7x7x512xf32>
 // CHECK: %[[SUM:.*]] = burin.reduce_sum %[[S]] {axes = array<i64: 0>
 // CHECK: burin.add %[[SUM]], {{.*}} -> tensor<1x7x7x512xf32>
