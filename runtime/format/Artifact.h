@@ -209,7 +209,7 @@ struct GpuKernel {
   uint32_t sharedBytes = 0; // of shared memory per block, beside what the code itself reserves
   // 0: all blocks of the step are launched. Else at most so many per multiprocessor; they share the work of all.
   uint32_t blocksPerMultiprocessor = 0;
-  std::vector<TensorMap> maps;
+  std::vector<TensorMap> maps = {};
 };
 
 /// Code for one target. CPU: a position-independent ELF image that imports only the math functions listed in the

@@ -79,7 +79,7 @@ Artifact artifact() {
     }
     step(0, {x, {Slot::Kind::Input, 1}, {Slot::Kind::Output, 0}, {Slot::Kind::Output, 1}});
   }
-  a.codes.push_back({"cuda-sm_80+ptx", {}, {{"add", 32, 0, 0, {}}, {"require", 32, 0, 0, {}}}, 0, 0});
+  a.codes.push_back({"cuda-sm_80+ptx", {}, {{"add", 32}, {"require", 32}}});
   return a;
 }
 
