@@ -314,7 +314,9 @@ private:
   void relateComposite(Operation *op) {
     Value x = op->getOperand(0), result = op->getResult(0);
     auto it = maps.find(x);
-    if (it == maps.end() && (it = maps.find(result)) == maps.end())
+    if (it == maps.end())
+      it = maps.find(result);
+    if (it == maps.end())
       return;
     Map map = it->second;
     assign(x, map);
@@ -381,10 +383,16 @@ private:
 std::optional<IterationSpace> inferIterationSpace(Block &body, const SizeClasses &classes) {
   return Aligner(body, classes).run();
 }
-/// The classes of the function that the block is in; none if no op of the block gives sizes other names.
+/// The classes of the function that the block is in; none if no op of the block gives sizes other names, perhaps while
+/// it adds or drops dimensions of size 1.
 static SizeClasses classesAround(Block &body) {
-  auto isReshape = [](Operation &op) { return mayRename(&op); };
-  return llvm::any_of(body, isReshape) ? SizeClasses(body.getParentOp()) : SizeClasses();
+  auto sizes = [](Value v) {
+    Shape shape = shapeOf(v);
+    llvm::erase(shape, Dim(1));
+    return shape;
+  };
+  auto mayRename = [&](Operation &op) { return isView(&op) && sizes(op.getOperand(0)) != sizes(op.getResult(0)); };
+  return llvm::any_of(body, mayRename) ? SizeClasses(body.getParentOp()) : SizeClasses();
 }
 
 std::optional<IterationSpace> inferIterationSpace(Block &body) {

@@ -32,6 +32,20 @@ func.func @sums(%x: tensor<?x4xf32, ["a"]>, %y: tensor<?x4xf32, ["b"]>) -> tenso
   return %s : tensor<?xf32, ["b"]>
 }
 
+// So are those on both sides of one that also adds a dimension of size 1.
+// CHECK-LABEL: func.func @means(
+// CHECK: burin.kernel "reduce_mean+sub"
+// CHECK-NOT: burin.kernel
+func.func @means(%x: tensor<?x4xf32, ["a"]>) -> tensor<?x4xf32, ["b"]>
+    attributes {burin.checks = [["a", "b", "means.cpp:3"]]} {
+  %mean = burin.reduce_mean %x {axes = array<i64: 1>, keepdims = false} : (tensor<?x4xf32, ["a"]>) -> tensor<?xf32, ["a"]>
+  %column = burin.reshape %mean {shape = ["b", 1]} : (tensor<?xf32, ["a"]>) -> tensor<?x1xf32, ["b"]>
+  %columns = burin.broadcast_to %column {shape = ["b", 4]} : (tensor<?x1xf32, ["b"]>) -> tensor<?x4xf32, ["b"]>
+  %y = burin.reshape %x {shape = ["b", 4]} : (tensor<?x4xf32, ["a"]>) -> tensor<?x4xf32, ["b"]>
+  %left = burin.sub %y, %columns : (tensor<?x4xf32, ["b"]>, tensor<?x4xf32, ["b"]>) -> tensor<?x4xf32, ["b"]>
+  return %left : tensor<?x4xf32, ["b"]>
+}
+
 // Without the check they are not.
 // CHECK-LABEL: func.func @unchecked(
 // CHECK: burin.kernel "exp"
