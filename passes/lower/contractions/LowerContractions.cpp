@@ -386,6 +386,23 @@ Value contractInParts(GraphBuilder &g, ConvOp op, Value x, Value weight, Windows
                         : g.reshape(contractParts(g, x, g.reshape(weight, {depth, outputs}), parts, w), whole);
 }
 
+/// Pads the channels of images, x [images, spatial…, channels] and weight [spatial…, channels, outputs], with zeros to
+/// whole pieces of 16 bytes, which GPUs copy at once.
+void padChannels(OpBuilder &b, mlir::Location loc, Value &x, Value &weight) {
+  constexpr int64_t kCopiedBytes = 16;
+  const int64_t piece = kCopiedBytes / int64_t(byteWidth(dtypeOf(x)));
+  const Dim channels = shapeOf(x).back();
+  if (!channels.isStatic() || channels.value() % piece == 0)
+    return;
+  auto padAlong = [&](Value v, size_t dim) {
+    Ints none(shapeOf(v).size()), high = none;
+    high[dim] = piece - channels.value() % piece;
+    return create<PadOp>(b, loc, {v}, {{"low", none}, {"high", high}, {"interior", none}});
+  };
+  x = padAlong(x, shapeOf(x).size() - 1);
+  weight = padAlong(weight, shapeOf(weight).size() - 2);
+}
+
 void lower(ConvOp op, int64_t tail, bool onGpus) {
   OpBuilder b(op);
   mlir::Location loc = op.getLoc();
@@ -402,6 +419,10 @@ void lower(ConvOp op, int64_t tail, bool onGpus) {
     weight = transpose(b, loc, weight, perm);
   }
   int64_t groups = op.getGroups();
+  // Tensor cores take 16-bit floats. Windows of one element are not worth a copy.
+  if (onGpus && groups == 1 && isFloat(dtypeOf(x)) && byteWidth(dtypeOf(x)) == 2 &&
+      staticProduct(ArrayRef(shapeOf(weight)).drop_back(2)) > 1)
+    padChannels(b, loc, x, weight);
   Dim channels = shapeOf(x).back(), outputs = shapeOf(weight).back();
   // The op rounds once: the bias is added to the f32 sums before they become 16-bit floats.
   GraphBuilder g(b, loc);

@@ -136,3 +136,15 @@ TEST_CASE("Runs of windows", "[gpu]") {
         check(g, {{2, 11, 14, channels}, {0, 11, 14, channels}}, false, {.ulps = 4, .epsilons = 15 * 90 * 90});
       }
 }
+
+TEST_CASE("Convolutions of 16-bit images pad their channels to pieces of 16 bytes", "[gpu]") {
+  for (int64_t channels : {1, 3, 11}) {
+    INFO("channels " << channels);
+    Graph g;
+    Graph::Value x = g.input({bf16, {Dim("images"), channels, Dim("height"), 13}});
+    Graph::Value w = g.input({bf16, {24, channels, 3, 3}});
+    g.output(g.apply("conv", {x, w, Graph::none}, {{"strides", Ints{2, 1}}, {"padding", Ints{1, 1, 1, 1}}})[0]);
+    check(g, {{2, channels, 9, 13}, {1, channels, 1, 13}, {0, channels, 9, 13}}, true,
+          {.ulps = 4, .epsilons = double(channels * 9 * 90 * 90), .zeroSigns = false});
+  }
+}
