@@ -383,6 +383,7 @@ private:
 std::optional<IterationSpace> inferIterationSpace(Block &body, const SizeClasses &classes) {
   return Aligner(body, classes).run();
 }
+
 /// The classes of the function that the block is in; none if no op of the block gives sizes other names, perhaps while
 /// it adds or drops dimensions of size 1.
 static SizeClasses classesAround(Block &body) {

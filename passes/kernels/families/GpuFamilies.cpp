@@ -174,7 +174,7 @@ bool isWarpgroupAttention(const KernelBody &body) {
     return false;
   constexpr int64_t kCopied = 8; // elements of 16 bytes
   Shape shape = shapeOf(op.getResult());
-  Dim rows = shape[shape.size() - 2];
+  const Dim &rows = shape[shape.size() - 2];
   auto isAllowed = [](int64_t columns) { return columns % kCopied == 0 && columns <= kMostWarpgroupColumns; };
   return isAllowed(shapeOf(op.getQuery()).back().value()) && isAllowed(shape.back().value()) &&
          !(rows.isStatic() && rows.value() < kFewestWarpgroupRows);

@@ -106,7 +106,7 @@ void prepare(Thread &thread, int index) {
   *--top = reinterpret_cast<void *>(&threadMain);
   for (int i = 0; i < 6; ++i)
     *--top = nullptr;
-  thread.stackPointer = top;
+  thread.stackPointer = static_cast<void *>(top);
   thread.state = State::Ready;
 }
 

@@ -326,7 +326,8 @@ TEST_CASE("gpu runtime: a persistent kernel gets no more blocks than multiproces
     a.codes[0].gpuKernels[0].blocksPerMultiprocessor = 2;
     a.plans[0].steps[0].blocks = {3}; // expressions: the number 20
     Program::Ptr loaded;
-    REQUIRE(load(std::move(a), loaded, countBlocks).ok());
+    const Status status = load(std::move(a), loaded, countBlocks);
+    REQUIRE(status.ok());
     std::unique_ptr<Session> session;
     REQUIRE(Session::create(loaded, {.threads = 1, .device = "cuda:0"}, session).ok());
     Floats x{}, y{};
