@@ -27,4 +27,8 @@ namespace burin::codegen {
 /// access distant memory.
 GpuLaunch taskPerThread(const LaunchShape &);
 
+/// Rows and columns per block of emitFmaContraction(), a form of gpu-contraction for f32 with many results.
+inline constexpr int64_t kFmaTile = 128;
+GpuLaunch emitFmaContraction(const KernelEmission &);
+
 } // namespace burin::codegen

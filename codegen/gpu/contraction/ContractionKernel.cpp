@@ -2,6 +2,7 @@
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/contraction/ContractionSides.h"
 #include "codegen/scalar/Elementwise.h"
+#include "passes/kernels/families/GpuFamilies.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -148,8 +149,18 @@ private:
 
 } // namespace
 
+/// Whether large tiles keep a GPU busy. They multiply padding, which is not part of a sum (0 times infinity is NaN), so
+/// there must be none.
+static bool hasLargeTiles(ContractOp op) {
+  const bool isOfF32 = dtypeOf(op.getLhs()) == DType::f32 && dtypeOf(op.getRhs()) == DType::f32 && !op.getTail();
+  const bool isPadded = llvm::any_of(op.getPadding(), [](int64_t n) { return n > 0; });
+  return isOfF32 && !isPadded && passes::contractionTiles(op, kFmaTile, kFmaTile).count() >= passes::kFewTiles;
+}
+
 GpuLaunch emitGpuContraction(const KernelEmission &kernel) {
   auto op = *kernel.body.getOps<ContractOp>().begin();
+  if (hasLargeTiles(op))
+    return emitFmaContraction(kernel);
   return GpuContraction(kernel.e, op, kernel.body, *kernel.space, kernel.results).emit();
 }
 

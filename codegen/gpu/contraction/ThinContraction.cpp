@@ -75,33 +75,34 @@ private:
   }
 
   SmallVector<Value> addAll(ArrayRef<Value> zeros) {
-    const int64_t count = loadsAtOnce(), distance = count * stepsAtOnce();
-    Value own = ownStep(), end = k.dim(depth), whole = k.sub(end, k.constant((count - 1) * stepsAtOnce()));
-    SmallVector<Value> sums = k.loop(own, whole, k.constant(distance), zeros, [&](Value step, ValueRange s) {
-      return addSteps(step, count, /*isEnd=*/false, SmallVector<Value>(s));
+    const int64_t distance = loadsAtOnce() * stepsAtOnce();
+    Value end = k.dim(depth), whole = k.sub(end, k.constant(distance - 1));
+    SmallVector<Value> sums = k.loop(k.constant(0), whole, k.constant(distance), zeros, [&](Value first, ValueRange s) {
+      return addSteps(first, /*isEnd=*/false, SmallVector<Value>(s));
     });
     if (isMultipleOf(depth, distance))
       return sums;
-    // The remaining steps follow the last full iteration of this thread.
-    Value turns =
-        k.div(k.add(k.maximum(k.sub(whole, own), k.constant(0)), k.constant(distance - 1)), k.constant(distance));
-    Value rest = k.add(own, k.mul(turns, k.constant(distance)));
-    return k.when(isBelow(rest, end), sums, [&] { return addSteps(rest, count, /*isEnd=*/true, sums); });
+    Value rest = k.mul(k.div(end, k.constant(distance)), k.constant(distance));
+    return k.when(isBelow(rest, end), sums, [&] { return addSteps(rest, /*isEnd=*/true, sums); });
   }
 
-  /// Adds the products of `count` steps, of which those beyond the last one are left out if there may be some.
-  SmallVector<Value> addSteps(Value first, int64_t count, bool isEnd, SmallVector<Value> sums) {
-    SmallVector<Value> steps, right, exist;
-    for (int64_t i = 0; i < count; ++i) {
-      Value step = k.add(first, k.constant(i * stepsAtOnce()));
+  /// Adds the products of this thread's steps of those from `first` on. Of the last ones, those beyond the end are left
+  /// out.
+  SmallVector<Value> addSteps(Value first, bool isEnd, SmallVector<Value> sums) {
+    SmallVector<Value> right, exist;
+    SmallVector<SmallVector<Value>> lefts;
+    for (int64_t i = 0; i < loadsAtOnce(); ++i) {
+      Value step = k.add(k.add(first, ownStep()), k.constant(i * stepsAtOnce()));
       exist.push_back(isBelow(step, k.dim(depth)));
-      steps.push_back(isEnd ? k.minimum(step, k.sub(k.dim(depth), k.constant(1))) : step);
-      right.push_back(k.load(rhs, {piecePosition(steps.back()), 1}, lanes, {}));
+      step = isEnd ? k.minimum(step, k.sub(k.dim(depth), k.constant(1))) : step;
+      right.push_back(k.load(rhs, {piecePosition(step), 1}, lanes, {}));
+      lefts.push_back(loadLefts(step));
     }
-    for (int64_t i = 0; i < count; ++i) {
-      SmallVector<Value> next = addStep(steps[size_t(i)], right[size_t(i)], sums);
+    warpBarrier(k); // ptxas would move the loads down to their uses, so that each waits for the one before
+    for (size_t i = 0; i < right.size(); ++i) {
+      SmallVector<Value> next = addStep(lefts[i], right[i], sums);
       for (auto [sum, added] : llvm::zip_equal(sums, next))
-        sum = isEnd ? arith::SelectOp::create(k.b, k.loc, exist[size_t(i)], added, sum).getResult() : added;
+        sum = isEnd ? arith::SelectOp::create(k.b, k.loc, exist[i], added, sum).getResult() : added;
     }
     return sums;
   }
@@ -123,18 +124,25 @@ private:
       Value column = ownColumn(), at = k.rem(column, k.constant(panelWidth));
       Value mask = isPlain ? k.below(column, k.dim(columns), lanes) : Value();
       Value right = k.load(rhs, {rightPosition(batch, k.sub(column, at), at, step).first, 1}, lanes, mask);
-      return addStep(step, right, SmallVector<Value>(s));
+      return addStep(loadLefts(step), right, SmallVector<Value>(s));
     });
   }
 
-  SmallVector<Value> addStep(Value step, Value right, SmallVector<Value> sums) {
-    Value wide = castLanes(k.b, k.loc, right, rhs.dtype, DType::f32);
-    for (int64_t r = 0; r < rowCount; ++r) {
-      auto [position, isThere] = leftPosition(leftRows[size_t(r)], step);
-      Value x = rows.isStatic() && !isCut ? k.load(left.memory, {position}, 1, {})
-                                          : k.load(left.memory, {position}, 1, isThere);
-      x = castLanes(k.b, k.loc, x, left.memory.dtype, DType::f32);
-      sums[size_t(r)] = k.multiplyAdd(DType::f32, k.broadcast(x, lanes), wide, sums[size_t(r)]);
+  /// The elements of the rows of the left operand at a step.
+  SmallVector<Value> loadLefts(Value step) {
+    SmallVector<Value> lefts;
+    for (const Row &row : leftRows) {
+      auto [position, isThere] = leftPosition(row, step);
+      lefts.push_back(k.load(left.memory, {position}, 1, rows.isStatic() && !isCut ? Value() : isThere));
+    }
+    return lefts;
+  }
+
+  SmallVector<Value> addStep(ArrayRef<Value> lefts, Value right, SmallVector<Value> sums) {
+    right = castLanes(k.b, k.loc, right, rhs.dtype, DType::f32);
+    for (auto [x, sum] : llvm::zip_equal(lefts, sums)) {
+      Value wide = castLanes(k.b, k.loc, x, left.memory.dtype, DType::f32);
+      sum = k.multiplyAdd(DType::f32, k.broadcast(wide, lanes), right, sum);
     }
     return sums;
   }

@@ -148,3 +148,32 @@ TEST_CASE("Convolutions of 16-bit images pad their channels to pieces of 16 byte
           {.ulps = 4, .epsilons = double(channels * 9 * 90 * 90), .zeroSigns = false});
   }
 }
+
+TEST_CASE("Products of f32 with many results by tiles of 128 by 128", "[gpu]") {
+  const Tolerance tolerance{.ulps = 4, .epsilons = 40 * 90 * 90, .zeroSigns = false};
+  auto product = [](const Shape &x, const Shape &w, bool isShifted) {
+    auto g = std::make_unique<Graph>();
+    Graph::Value left = g->input({f32, x});
+    Graph::Value y = g->apply("matmul", {left, g->input({f32, w})})[0];
+    if (isShifted) // an epilogue that reads a value of the result's shape
+      y = g->apply("add", {g->apply("relu", {y})[0], y})[0];
+    g->output(y);
+    return g;
+  };
+  SECTION("pieces of 16 bytes, and rows and columns that end within tiles") {
+    check(*product({24, Dim("rows"), 36}, {24, 36, 132}, true), {{24, 130, 36}, {24, 1, 36}, {24, 0, 36}}, true,
+          tolerance);
+  }
+  SECTION("elements one by one") {
+    check(*product({97, 33, 37}, {97, 37, 41}, false), {{97, 33, 37}}, true, tolerance);
+  }
+  SECTION("fewer slices than stages") {
+    check(*product({96, 40, 4}, {96, 4, 44}, false), {{96, 40, 4}}, true, tolerance);
+  }
+  SECTION("windows") {
+    Graph g;
+    Graph::Value x = g.input({f32, {Dim("images"), 19, 23, 4}}), w = g.input({f32, {3, 2, 4, 20}});
+    g.output(g.apply("conv", {x, w, Graph::none}, {{"strides", Ints{2, 1}}, {"layout", std::string("nhwc")}})[0]);
+    check(g, {{3, 19, 23, 4}, {0, 19, 23, 4}}, true, tolerance);
+  }
+}

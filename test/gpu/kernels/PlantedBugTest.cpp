@@ -192,7 +192,12 @@ std::map<std::string, int> plantAll(void (*build)(Graph &), bool (*isPlace)(llvm
 void buildProduct(Graph &g) {
   g.output(g.apply("matmul", {g.input({bf16, {70, 136}}), g.input({bf16, {136, 72}})})[0]);
 }
-/// By warpgroups, as sizes that only a run knows count as large: a product, whose slices are bulk copies, and a
+/// By tiles of 128 by 128 without tensor cores, as sizes that only a run knows count as large. The last of four slices
+/// lies where the epilogue stores sums.
+void buildLargeProduct(Graph &g) {
+  g.output(g.apply("matmul", {g.input({f32, {Dim("rows"), 52}}), g.input({f32, {52, 72}})})[0]);
+}
+/// By warpgroups, for the same reason: a product, whose slices are bulk copies, and a
 /// convolution. The only block computes three tiles, of several slices each, so that each stage is used again.
 void buildWarpgroupProduct(Graph &g) {
   g.output(g.apply("matmul", {g.input({bf16, {Dim("rows"), 136}}), g.input({bf16, {136, 72}})})[0]);
@@ -240,6 +245,15 @@ TEST_CASE("The emulator finds missing copies, groups, waits and barriers") {
     CHECK(planted["llvm.nvvm.f2tf32.rna"] ==
           (build == buildTf32Product ? 32 : 0)); // 2 steps of 2 * 4 + 4 * 2 registers
   }
+}
+
+TEST_CASE("The emulator finds missing copies, groups, waits and barriers of large products of f32") {
+  CHECK(runChanged(-1, buildLargeProduct, isWaiting).found == "");
+  auto planted = plantAll(buildLargeProduct, isWaiting);
+  CHECK(planted["llvm.nvvm.cp.async.cg.shared.global.16.s"] >= 4); // two of each side
+  CHECK(planted["llvm.nvvm.cp.async.commit.group"] >= 2);
+  CHECK(planted["llvm.nvvm.cp.async.wait.group"] == 1);
+  CHECK(planted["llvm.nvvm.barrier.cta.sync.aligned.all"] >= 2);
 }
 
 TEST_CASE("The emulator finds what is missing where warpgroups multiply") {

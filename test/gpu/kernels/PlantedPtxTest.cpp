@@ -92,11 +92,12 @@ const Case kCases[] = {
     {"product", product, {{65, 17}, {17, 3}}},
     {"convolution", convolution, {{1, 3, 9, 8}, {5, 3, 3, 3}, {5}}},
     {"convolution", convolution, {{5, 8, 7, 7}, {16, 8, 3, 3}, {16}}},
+    {"large product", product, {{130, 52}, {52, 72}}, f32, kTarget, true},
     {"thin product", product, {{3, 530}, {530, 70}}},
     {"product on tensor cores", product, {{70, 136}, {136, 72}}, bf16},
     {"product on tensor cores", product, {{9, 20}, {20, 33}}, f16},
     {"product by warpgroups", product, {{70, 328}, {328, 264}}, bf16, kHopper, true},
-    {"convolution by warpgroups", lastChannels, {{70, 1, 2, 144}, {3, 3, 144, 96}, {96}}, f16, kHopper, true},
+    {"convolution by warpgroups", lastChannels, {{70, 1, 2, 144}, {3, 3, 144, 120}, {120}}, f16, kHopper, true},
     {"attention by warpgroups", attendAll, {{70, 24}, {384, 24}, {384, 16}}, f16, kHopper},
     {"product of bytes", product, {{70, 144}, {144, 80}}, i8},
     {"product of bytes", product, {{9, 37}, {37, 33}}, u8},
@@ -298,5 +299,5 @@ TEST_CASE("Planted bugs in PTX are found") {
   INFO(found << " of " << planted << " found, " << constant << " change nothing; not found:\n" << survivors);
   CHECK(planted > 300);
   // Most of the others are branches around work that the sizes of a case do not need, or around a faster way.
-  CHECK(found * 100 >= planted * 94);
+  CHECK(found * 100 >= planted * 95);
 }
