@@ -1,8 +1,10 @@
 // Calls of ops: recorded in a trace, otherwise run.
 #include "burin/ops.h"
+#include "frontend/autodiff/tape/Tape.h"
 #include "frontend/eager/Eager.h"
 #include "frontend/tensor/context/AutocastScope.h"
 #include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/functions/PartWrite.h"
 #include "frontend/trace/Trace.h"
 
 namespace burin {
@@ -42,6 +44,15 @@ static std::vector<Tensor> apply(const ir::OpInfo &info, std::initializer_list<A
 static ir::Attr newSize(const char *op, const Location &where) {
   Trace *trace = Trace::active();
   return Shape{trace ? trace->newSize(op, where) : Dim(std::string(op) + "_0")};
+}
+
+bool canWritePart(const Tensor &operand) {
+  const Tensor *operands[]{&operand};
+  if (Trace::active() || is_anomaly_detected() || isRecorded(operands))
+    return false;
+  const TensorState &state = *Access::state(operand);
+  auto *storage = std::get_if<StorageRef>(&state.value);
+  return storage ? !(*storage)->gpu : std::holds_alternative<ScalarValue>(state.value) && !state.weak;
 }
 
 } // namespace detail

@@ -66,10 +66,11 @@ rt::Status Executable::onStates(llvm::function_ref<rt::Status(rt::Session &)> ac
 }
 
 rt::Status Executable::run(uint32_t function, std::span<const rt::TensorView> inputs, std::span<rt::TensorView> outputs,
-                           llvm::function_ref<void()> take, std::shared_ptr<rt::PendingRun> *later) {
+                           llvm::function_ref<void()> take, std::shared_ptr<rt::PendingRun> *later,
+                           const rt::UpdateHook &updates) {
   auto action = [&](rt::Session &session) {
     auto begin = std::chrono::steady_clock::now();
-    rt::Status status = session.run(inputs, outputs, function, later);
+    rt::Status status = session.run(inputs, outputs, function, later, updates);
     lastTime.store(std::chrono::steady_clock::now() - begin, std::memory_order_relaxed);
     if (status.ok()) {
       lastBytes.store(byteCount(inputs) + byteCount(outputs), std::memory_order_relaxed);

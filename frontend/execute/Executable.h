@@ -42,7 +42,8 @@ public:
   /// `take`. On a GPU it may return when the run is enqueued; errors are then reported to `later`.
   rt::Status run(
       uint32_t function, std::span<const rt::TensorView> inputs, std::span<rt::TensorView> outputs,
-      llvm::function_ref<void()> take = [] {}, std::shared_ptr<rt::PendingRun> *later = nullptr);
+      llvm::function_ref<void()> take = [] {}, std::shared_ptr<rt::PendingRun> *later = nullptr,
+      const rt::UpdateHook &updates = {});
   /// Accesses the states between two runs.
   rt::Status onStates(llvm::function_ref<rt::Status(rt::Session &)> action);
   /// The expected time of a run with operands of `bytes` in total, from the last run.
@@ -89,9 +90,9 @@ protected:
 /// errors and must never be freed. The run is synchronous if its inputs are complete and its expected time is at most
 /// `atOnce`, because another thread would take longer, and if its results have symbolic sizes, because their shapes
 /// must be known. New values of given states go to `states` before the run begins: if that drops the last other
-/// reference to an old value, the run can overwrite it. Host functions and sizes that a run computes need the old
-/// values; then they go there after it. A failed run leaves the old values in the new ones, and does not make later
-/// runs fail that read only those.
+/// reference to an old value, the run can overwrite it. If a run calls host functions or determines sizes, they go
+/// there after its last step that can fail: until then the old values are read. A failed run leaves the old values in
+/// the new ones, and does not make later runs fail that read only those.
 std::vector<Tensor> launch(const ExecutableRef &executable, uint32_t function, std::span<const Tensor *const> inputs,
                            std::span<const DType> scalarTypes, std::span<const TensorSpec> results,
                            std::chrono::nanoseconds atOnce, const char *op, const Location &where,

@@ -36,24 +36,22 @@ struct Launch {
         requireElements(*input, where);
   }
   void operator()();
+  /// Runs on a CPU and stores the new values of states late; see LateStates.
+  void runStoringLate(std::span<const Tensor> results, StateStore *states);
+  /// Memory for the new value of a state: that of the old one if the plan updates it in place and nothing else refers
+  /// to it, otherwise other memory, with a copy if the plan needs the old value there.
+  void placeState(Storage &to, rt::TensorView &view, const Executable::GivenState &state);
   void restoreStates();
   /// Also if it has never run, after a failure of an input.
   ~Launch() { restoreStates(); }
 
-private:
   bool isDone = false;
+
+private:
   void placeOutput(size_t i);
   void placeOnGpu(size_t i);
   void runOnGpu();
 };
-
-/// Whether only this run refers to the elements.
-bool isUnseen(const StorageRef &storage) {
-  if (!storage || storage.use_count() != 1)
-    return false;
-  std::atomic_thread_fence(std::memory_order_acquire); // synchronises with threads that have dropped their references
-  return storage->buffer.get()->unique() && !storage->buffer->isForeign();
-}
 
 void Launch::setInputs() {
   const int64_t *shape = dims.begin();
@@ -130,21 +128,25 @@ void Launch::operator()() {
   isDone = true;
 }
 
-/// Allocates an output. The new value of a state that the plan updates in place overwrites the old one if nothing else
-/// refers to it, otherwise a copy.
-void Launch::placeOutput(size_t i) {
-  rt::TensorView &view = views[inputs.size() + i];
-  std::optional<Executable::GivenState> state = executable->givenState(function, i);
-  if (state && state->isInPlace && isUnseen(inputs[state->input])) {
-    outputs[i]->buffer = inputs[state->input]->buffer;
+void Launch::placeState(Storage &to, rt::TensorView &view, const Executable::GivenState &state) {
+  if (state.isInPlace && isUnseen(inputs[state.input])) {
+    to.buffer = inputs[state.input]->buffer;
   } else {
     const size_t bytes = byteCount({&view, 1});
-    outputs[i]->buffer = allocate(bytes, where);
-    if (state && state->isInPlace) {
-      std::memcpy(outputs[i]->buffer->data(), views[state->input].data, bytes);
-      views[state->input].data = outputs[i]->buffer->data();
+    to.buffer = allocate(bytes, where);
+    if (state.isInPlace) {
+      std::memcpy(to.buffer->data(), views[state.input].data, bytes);
+      views[state.input].data = to.buffer->data();
     }
   }
+  view.data = to.buffer->data();
+}
+
+void Launch::placeOutput(size_t i) {
+  rt::TensorView &view = views[inputs.size() + i];
+  if (std::optional<Executable::GivenState> state = executable->givenState(function, i))
+    return placeState(*outputs[i], view, *state);
+  outputs[i]->buffer = allocate(byteCount({&view, 1}), where);
   view.data = outputs[i]->buffer->data();
 }
 
@@ -174,14 +176,86 @@ void Launch::restoreStates() {
 }
 } // namespace
 
+/// Stores the new values of states during a run on a CPU, before its first step that overwrites one: host functions and
+/// other threads read the former values until then, and wait for the end of the run afterwards.
+class LateStates {
+public:
+  /// `results` and `outputs` are those of the run. Until the states are stored, new values that overwrite the former
+  /// ones share their memory.
+  LateStates(Launch &work, std::span<const Tensor> results, std::span<rt::TensorView> outputs, StateStore *store)
+      : work(work), results(results), outputs(outputs), store(store) {
+    each([&](size_t i, const Executable::GivenState &state) {
+      outputs[i] = work.views[state.input];
+      if (!state.isInPlace)
+        work.placeState(*work.outputs[i], outputs[i], state);
+    });
+  }
+  rt::UpdateHook hook() {
+    auto begin = [](void *self) -> rt::Status {
+      try {
+        static_cast<LateStates *>(self)->begin();
+        return {};
+      } catch (const std::exception &error) {
+        return {rt::ErrorCode::OutOfMemory, error.what()};
+      }
+    };
+    return {this, begin};
+  }
+  /// The run has succeeded.
+  void end() {
+    if (!isStored)
+      begin();
+    if (store)
+      store->release();
+  }
+
+private:
+  Launch &work;
+  std::span<const Tensor> results;
+  std::span<rt::TensorView> outputs;
+  StateStore *store;
+  bool isStored = false;
+
+  template <class F> void each(F body) {
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (auto state = work.executable->givenState(work.function, i))
+        body(i, *state);
+  }
+  void begin() {
+    isStored = true;
+    if (store)
+      store->store(results); // drops references, so that the run may overwrite old values
+    each([&](size_t i, const Executable::GivenState &state) {
+      if (state.isInPlace)
+        work.placeState(*work.outputs[i], outputs[i], state);
+    });
+  }
+};
+
+void Launch::runStoringLate(std::span<const Tensor> results, StateStore *states) {
+  ModuleContext::Entered inModule(module);
+  setInputs();
+  std::span all(views);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (!executable->givenState(function, i))
+      placeOutput(i);
+  LateStates late(*this, results, all.subspan(inputs.size()), states);
+  rt::Status status =
+      executable->run(function, all.first(inputs.size()), all.subspan(inputs.size()), [] {}, nullptr, late.hook());
+  if (!status.ok())
+    throw Error(where, op, status.message());
+  late.end();
+  isDone = true;
+}
+
 static void awaitInputs(const Launch &work) {
   for (const StorageRef &input : work.inputs)
     if (input)
       awaitTask(input, work.where);
 }
 
-/// Runs synchronously and copies the results from the session.
-static std::vector<Tensor> runToKnowSizes(Launch &work, std::span<const TensorSpec> results) {
+/// Runs synchronously and copies the results from the session, which knows their sizes.
+static std::vector<Tensor> runToKnowSizes(Launch &work, std::span<const TensorSpec> results, StateStore *states) {
   awaitInputs(work);
   work.setInputs();
   const bool isOnGpu = work.executable->device().is_cuda();
@@ -204,16 +278,25 @@ static std::vector<Tensor> runToKnowSizes(Launch &work, std::span<const TensorSp
   std::vector<Tensor> tensors(results.size());
   for (size_t i = 0; i < results.size() && copied.ok(); ++i) {
     outputs[i].device = work.tag();
-    if (auto state = work.executable->givenState(work.function, i)) { // others may still refer to the old value
+    auto state = work.executable->givenState(work.function, i);
+    StorageRef &storage = work.outputs.emplace_back();
+    if (state && !isOnGpu) {
+      storage = std::make_shared<Storage>();
+      tensors[i] = Access::make(results[i], storage);
+    } else if (state) { // others may still refer to the old value
       rt::TensorView &old = work.views[state->input];
       tensors[i] = copyFrom(old.data, results[i]);
+      storage = std::get<StorageRef>(Access::state(tensors[i])->value);
       outputs[i] = old;
       if (copied.ok())
-        outputs[i].data = std::get<StorageRef>(Access::state(tensors[i])->value)->buffer->data();
+        outputs[i].data = storage->buffer->data();
       if (state->isInPlace)
         old.data = outputs[i].data;
     }
   }
+  std::optional<LateStates> late;
+  if (!isOnGpu)
+    late.emplace(work, tensors, outputs, states);
   auto take = [&] {
     for (size_t i = 0; i < results.size(); ++i)
       if (const rt::TensorView &made = outputs[i]; !tensors[i].defined())
@@ -222,11 +305,19 @@ static std::vector<Tensor> runToKnowSizes(Launch &work, std::span<const TensorSp
   rt::Status status = std::move(copied);
   copied = {};
   if (status.ok())
-    status = work.executable->run(work.function, work.views, outputs, take);
+    status =
+        work.executable->run(work.function, work.views, outputs, take, nullptr, late ? late->hook() : rt::UpdateHook());
   if (status.ok())
     status = std::move(copied);
   if (!status.ok())
     throw Error(work.where, work.op, status.message());
+  if (late) {
+    late->end();
+  } else if (states) {
+    states->store(tensors);
+    states->release();
+  }
+  work.isDone = true;
   return tensors;
 }
 
@@ -326,27 +417,27 @@ std::vector<Tensor> launch(const ExecutableRef &executable, uint32_t function, s
   work->where = where;
   InputTasks tasks;
   size_t bytes = addInputs(*work, inputs, scalarTypes, tasks);
-  auto stored = [&](std::vector<Tensor> tensors) {
-    if (states) {
-      states->store(tensors);
-      states->release();
-    }
-    return tensors;
-  };
   auto isSymbolic = [](const TensorSpec &result) {
     return llvm::any_of(result.shape, [](const Dim &d) { return !d.isStatic(); });
   };
   const bool isOnGpu = executable->device().is_cuda();
   if (llvm::any_of(results, isSymbolic) || (executable->hasStates() && !isOnGpu))
-    return stored(runToKnowSizes(*work, results));
+    return runToKnowSizes(*work, results, states);
   if (executable->needsHost() || executable->hasStates()) { // on a GPU, runs are enqueued in the order of the calls
     awaitInputs(*work);
     tasks = {};
   }
   std::vector<Tensor> tensors = addOutputs(*work, results, bytes);
   if (executable->needsHost()) {
-    (*work)();
-    return stored(std::move(tensors));
+    if (isOnGpu)
+      (*work)();
+    else
+      work->runStoringLate(tensors, states);
+    if (states && isOnGpu) {
+      states->store(tensors);
+      states->release();
+    }
+    return tensors;
   }
   std::exception_ptr failure;
   if (tasks.empty() && (isOnGpu || executable->expectedTime(bytes) <= atOnce)) {

@@ -233,4 +233,17 @@ Status PlanRunner::whileInGraph(const Step &step, std::span<const int64_t> symbo
   return status;
 }
 
+bool PlanRunner::beginUpdates(ShapeBinding &binding) {
+  const UpdateHook hook = std::exchange(updates.hook, {});
+  failure = hook.begin(hook.ctx);
+  if (!failure.ok())
+    return false;
+  for (uint32_t i = 0; i < updates.inputs.size(); ++i)
+    binding.setInput(i, updates.inputs[i].data);
+  for (uint32_t i = 0; i < updates.outputs.size(); ++i)
+    if (updates.outputs[i].data)
+      binding.setOutput(i, updates.outputs[i].data);
+  return true;
+}
+
 } // namespace burin::rt

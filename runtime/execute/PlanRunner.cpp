@@ -13,9 +13,27 @@ static int64_t nowNs() {
   return int64_t(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 
+/// A state that is updated in place is overwritten by the last step that names it.
+static uint32_t firstUpdateOf(const Plan &plan) {
+  auto first = uint32_t(plan.steps.size());
+  for (const StateOutput &output : plan.stateOutputs) {
+    if (output.update != StateOutput::Update::InPlace)
+      continue;
+    const size_t input =
+        plan.callerInputs() + size_t(std::ranges::find(plan.stateInputs, output.state) - plan.stateInputs.begin());
+    auto names = [&](const Slot &slot) { return slot.kind == Slot::Kind::Input && slot.index == input; };
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < plan.steps.size(); ++i)
+      if (std::ranges::any_of(plan.steps[i].operands, names))
+        last = i;
+    first = std::min(first, last);
+  }
+  return first;
+}
+
 PlanRunner::PlanRunner(RunContext &context, uint32_t index)
     : context(context), index(index), plan(context.program->artifact().plans[index]),
-      pieces(context.program->stages(index)) {
+      pieces(context.program->stages(index)), firstUpdate(firstUpdateOf(plan)) {
   outputMemory.reserve(plan.outputs.size());
   for (size_t i = 0; i < plan.outputs.size(); ++i)
     outputMemory.emplace_back(context.exchange);
@@ -166,9 +184,15 @@ std::string PlanRunner::noArena(const ShapeBinding &binding) const {
   return where.empty() ? message : text(message, "\n  at ", where);
 }
 
-Status PlanRunner::run(std::span<const TensorView> inputs, std::span<TensorView> outputs, GpuRun *gpuRun) {
+Status PlanRunner::run(std::span<const TensorView> inputs, std::span<TensorView> outputs, GpuRun *gpuRun,
+                       const UpdateHook &hook) {
   GpuRun waits;
-  return context.gpu ? runOnGpu(inputs, outputs, gpuRun ? *gpuRun : waits) : runStages(inputs, outputs);
+  if (context.gpu)
+    return runOnGpu(inputs, outputs, gpuRun ? *gpuRun : waits);
+  updates = {hook, inputs, outputs};
+  Status status = runStages(inputs, outputs);
+  updates = {};
+  return status;
 }
 
 Status PlanRunner::runStages(std::span<const TensorView> inputs, std::span<TensorView> outputs) {
@@ -415,7 +439,8 @@ void PlanRunner::runSteps(ShapeBinding &binding) {
   walk(
       binding,
       [&](std::span<const BoundStep> steps) {
-        steps.size() > 1 ? runSideBySide(binding, steps) : runStep(binding, steps[0], steps[0].operands, 0);
+        if (mayUpdate(binding, steps))
+          steps.size() > 1 ? runSideBySide(binding, steps) : runStep(binding, steps[0], steps[0].operands, 0);
       },
       [&](const BoundLoop &loop) { runLoop(binding, loop); }, [&](uint32_t step) { return mustRun(step); });
 }
@@ -445,7 +470,7 @@ void PlanRunner::runProfiled(ShapeBinding &binding) {
   walk(
       binding,
       [&](std::span<const BoundStep> steps) { // one by one
-        for (const BoundStep &step : steps)
+        for (const BoundStep &step : mayUpdate(binding, steps) ? steps : std::span<const BoundStep>())
           timed(step, step.operands, 0, 1);
       },
       [&](const BoundLoop &loop) { // iterations one by one, so that each step is timed

@@ -36,7 +36,8 @@ public:
 
   /// Runs. An output with data must have the right dtype and shape. For one without data all fields are set, with
   /// memory that is valid until the next run.
-  Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs, GpuRun *gpuRun = nullptr);
+  Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs, GpuRun *gpuRun = nullptr,
+             const UpdateHook &updates = {});
   /// On a GPU: whether a run with these inputs is a single recorded graph, which completes as a whole or not at all.
   bool canUpdateInPlace(std::span<const TensorView> inputs);
   /// The steps that may report invalid values, by slot.
@@ -59,6 +60,7 @@ private:
   const uint32_t index; // of the plan
   const Plan &plan;
   const Stages &pieces;
+  const uint32_t firstUpdate; // the first step that overwrites a state, or the number of steps
   std::vector<GrowingMemory> outputMemory;
   struct Stage {
     GrowingMemory arena;
@@ -69,6 +71,11 @@ private:
   std::vector<int64_t> sizes; // symbols of the next stage
   DataError error;
   Status failure; // of a function that a step runs
+  /// Of a run with a hook, until it is called.
+  struct PendingUpdates {
+    UpdateHook hook;
+    std::span<const TensorView> inputs, outputs;
+  } updates;
 
   ShapeBinding &current(size_t stage) const { return *stages[stage].bindings.front(); }
   Status runStages(std::span<const TensorView> inputs, std::span<TensorView> outputs);
@@ -121,6 +128,11 @@ private:
   void runSideBySide(const ShapeBinding &binding, std::span<const BoundStep> steps);
   void runLoop(ShapeBinding &binding, const BoundLoop &loop);
   template <class F> void runTurn(ShapeBinding &binding, const BoundLoop &loop, int64_t turn, F run);
+  /// Whether these steps may run: calls the hook if one of them overwrites a state.
+  bool mayUpdate(ShapeBinding &binding, std::span<const BoundStep> steps) {
+    return !updates.hook.begin || steps.back().index < firstUpdate || beginUpdates(binding);
+  }
+  bool beginUpdates(ShapeBinding &binding);
   void runSteps(ShapeBinding &binding);
   void runProfiled(ShapeBinding &binding);
   Status dataError() const;

@@ -49,6 +49,14 @@ struct HostFunctions {
                  std::span<const TensorView> results) = nullptr;
 };
 
+/// Called once in a run on a CPU whose caller gives the states, before the first step that overwrites one and after the
+/// last one that can fail: until then, callers' memory has the former values. The function may change the data of
+/// states, in the inputs and outputs of the run alike. If it fails, the run ends, and no state has been overwritten.
+struct UpdateHook {
+  void *ctx = nullptr;
+  Status (*begin)(void *ctx) = nullptr;
+};
+
 /// The first error of a run: the step that comes first in the plan, in its first iteration, at its lowest position. It
 /// does not depend on the number of threads.
 class DataError {

@@ -4,6 +4,7 @@
 #include "runtime/support/Memory.h"
 #include "test/frontend/Check.h"
 #include <array>
+#include <burin/graph/host.h>
 #include <burin/training/data.h>
 #include <burin/training/optim.h>
 #include <cstring>
@@ -178,6 +179,127 @@ TEST_CASE("threads step a state by two jitted functions") {
     thread.join();
   CHECK(isAll(sum.total, 303));
   CHECK((step.traces() == 1 && twice.traces() == 1)); // no call mistakes another one's commit for a change
+}
+
+TEST_CASE("runs that call C++ functions or determine sizes overwrite states that nobody else holds") {
+  const bool isHost = GENERATE(true, false);
+  Parameter total = Parameter::state(zeros({kLarge}), "total");
+  std::function<void()> during = [] {};
+  auto step = jit([&](const Tensor &x) {
+    total.set(total + x);
+    Tensor count = isHost ? host_call(
+                                [&](const Tensor &v) {
+                                  during();
+                                  return v;
+                                },
+                                TensorSpec{f32, {}}, x[0])
+                          : nonzero(x.slice(0, 0, 2) > 0).sum();
+    total.set(total + x);
+    return count;
+  });
+  Tensor one = ones({kLarge});
+  step(one).wait();
+  const void *place = placeOf(total);
+  CHECK(extraBytes([&] { step(one).wait(); }) < size_t(kLarge));
+  CHECK(placeOf(total) == place);
+  CHECK(isAll(total, 4));
+
+  Tensor old = total;
+  step(one).wait();
+  CHECK(isAll(old, 4));
+  CHECK(isAll(total, 6));
+  old = {};
+  if (!isHost)
+    return;
+
+  Tensor kept, later;
+  during = [&] {
+    kept = total.value();
+    later = total * 10;                                  // may run after this call
+    std::thread([&] { CHECK(isAll(total, 6)); }).join(); // while the run goes on
+  };
+  step(one).wait();
+  CHECK(isAll(kept, 6));
+  CHECK(isAll(later, 60));
+  CHECK(isAll(total, 8));
+  kept = later = {};
+  during = [] {};
+  step(one).wait();
+  const void *now = placeOf(total);
+  during = [] { throw std::runtime_error("no"); };
+  CHECK(contains(messageOf([&] { step(one).wait(); }), "no"));
+  CHECK(isAll(total, 10));
+  during = [] {};
+  step(one).wait();
+  CHECK(placeOf(total) == now);
+  CHECK(isAll(total, 12));
+}
+
+TEST_CASE("threads read whole values of a state that runs with C++ functions overwrite") {
+  Parameter total = Parameter::state(zeros({100000}), "total");
+  auto step = jit([&](const Tensor &x) {
+    Tensor y = host_call([](const Tensor &v) { return v; }, TensorSpec{f32, {}}, x[0]);
+    total.set(total + x);
+    return y;
+  });
+  Tensor one = ones({100000});
+  step(one).wait();
+  std::atomic<bool> ends = false;
+  std::atomic<int> torn = 0;
+  std::thread reader([&] {
+    float last = 0;
+    while (!ends) {
+      const std::vector<float> seen = floats(total.value());
+      torn += seen.front() < last || std::ranges::any_of(seen, [&](float v) { return v != seen.front(); });
+      last = seen.front();
+    }
+  });
+  for (int i = 0; i < 200; ++i)
+    step(one).wait();
+  ends = true;
+  reader.join();
+  CHECK(torn == 0);
+  CHECK(isAll(total, 201));
+  CHECK(step.traces() == 1);
+}
+
+/// A number that is 0, computed in a while: eager code that uses it runs later.
+static Tensor late() {
+  Tensor x = full({700, 700}, 1e-3f);
+  for (int i = 0; i < 4; ++i)
+    x = matmul(x, x);
+  return x.sum() * 0;
+}
+
+TEST_CASE("an eager set writes into memory that nothing else refers to") {
+  Tensor x = zeros({64, kLarge / 64}), row = ones({kLarge / 64});
+  x.set(0, row);
+  const void *place = x.bytes().data();
+  CHECK(extraBytes([&] { x.set(1, row).set({Slice(), 2}, 5).wait(); }) < size_t(kLarge));
+  CHECK(x.bytes().data() == place);
+  Tensor old = x;
+  x.set(2, row * 3);
+  CHECK(x.bytes().data() != place);
+  CHECK(old[2][0].item() == 0);
+  CHECK(x[2][0].item() == 3);
+
+  Parameter p = Parameter::state(x + 0, "p"); // another storage than x
+  x = old = {};
+  p->wait();
+  place = placeOf(p);
+  auto put = [&](int64_t i, const Tensor &values) {
+    Tensor value = p;
+    value.set(i, values);
+    p.set(value);
+  };
+  put(3, row + late()); // the values come after p has the new tensor
+  CHECK(placeOf(p) == place);
+  old = p;
+  put(4, row * 7 + late());
+  CHECK(placeOf(p) != place);
+  CHECK(old[4][0].item() == 0);
+  CHECK(p.value()[3][0].item() == 1);
+  CHECK(p.value()[4][0].item() == 7);
 }
 
 TEST_CASE("an eager step by rows writes them into the table") {

@@ -74,6 +74,34 @@ TEST_CASE("set replaces a part, as x[i] = y in NumPy") {
   CHECK(floats(y.set({Slice(1, 1)}, ones({0, 3}))) == std::vector<float>(6));
 }
 
+TEST_CASE("set replaces the same part eagerly, recorded on a tape, and in a trace") {
+  const std::vector<Indices> parts{{1},
+                                   {-1},
+                                   {{1, -2}},
+                                   {{1, 2, 3}},
+                                   {Ellipsis},
+                                   {{Ellipsis, 0}},
+                                   {{Slice(), 2}},
+                                   {{Slice(1, None), Slice(None, None, 2)}},
+                                   {{Slice(None, None, -1), 0, Slice(-2, None)}},
+                                   {{0, Slice(10, 1, -2), Slice(None, None, -3)}},
+                                   {{NewAxis, 1, NewAxis, Slice(0, 100), Ellipsis}},
+                                   {{Slice(2, 1), Slice(), -1}},
+                                   {{tensor({1, 0}), Slice(1, 3)}}};
+  const Tensor x = counting({3, 5, 4}).to(f32);
+  for (const Indices &part : parts) {
+    const Tensor values = -counting(x[part].shape()).to(f32) - 1;
+    auto replaced = [&](const Tensor &given) {
+      Tensor y = given;
+      return y.set(part, values), y;
+    };
+    const std::vector<float> expected = floats(jit(replaced)(x));
+    CHECK(floats(replaced(x)) == expected);
+    CHECK(floats(replaced(x.detach().requires_grad_())) == expected);
+  }
+  CHECK(floats(x) == floats(counting({3, 5, 4})));
+}
+
 TEST_CASE("set in a trace, over symbolic sizes, and its gradients") {
   auto edge = [](Tensor x, const Tensor &y) {
     x.set({Slice(), -1}, y);

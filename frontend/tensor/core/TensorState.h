@@ -80,6 +80,13 @@ const rt::SharedBuffer &await(const StorageRef &storage, const Location &where);
 inline bool isComplete(const Storage &storage) {
   return !storage.task || (storage.task->done() && (!storage.task->failed() || storage.isRestored));
 }
+/// Whether only the caller, by this reference, refers to the elements, so that it may overwrite them.
+inline bool isUnseen(const StorageRef &storage) {
+  if (!storage || storage.use_count() != 1)
+    return false;
+  std::atomic_thread_fence(std::memory_order_acquire); // synchronises with threads that have dropped their references
+  return storage->buffer && storage->buffer->unique() && !storage->buffer->isForeign();
+}
 /// Throws if the task, which is done, has failed and left no elements.
 void requireElements(const Storage &storage, const Location &where);
 /// Waits for the task of the elements, which only enqueues work if they are on a GPU. Returns true.

@@ -1,6 +1,7 @@
 #include "burin/tensor/indexing.h"
 #include "burin/ops.h"
 #include "frontend/tensor/context/LocationScope.h"
+#include "frontend/tensor/functions/PartWrite.h"
 #include "ir/infer/Infer.h"
 
 namespace burin {
@@ -15,6 +16,53 @@ public:
       : x(x), where(where), named(std::move(named)), shape(x.shape(where)) {}
 
   Tensor apply(const std::vector<Index> &list) {
+    read(list);
+    return finish();
+  }
+
+  /// What the indices choose, if no tensor is among them and all sizes are known.
+  struct Part {
+    std::vector<detail::PartAxis> axes; // of x
+    Shape shape;                        // of the result
+  };
+  std::optional<Part> part(const std::vector<Index> &list) {
+    read(list);
+    if (!taken.empty() || !std::ranges::all_of(shape, &Dim::isStatic))
+      return std::nullopt;
+    whole(int64_t(shape.size()));
+    ir::InferCall call{.info = ir::opInfo(ir::OpId::slice),
+                       .operands = {TensorSpec{named.dtype, shape}},
+                       .attrs = {starts, stops, steps},
+                       .results = {},
+                       .error = {}};
+    if (!ir::infer(call) || !std::ranges::all_of(call.results[0].shape, &Dim::isStatic))
+      return std::nullopt;
+    Part result;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      const int64_t first = std::get<Shape>(call.attrs[0])[i].value(), count = call.results[0].shape[i].value();
+      const bool isFlipped = std::ranges::count(flipped, int64_t(i));
+      result.axes.push_back(isFlipped ? detail::PartAxis{shape[i].value() - 1 - first, -steps[i], count}
+                                      : detail::PartAxis{first, steps[i], count});
+      if (!std::ranges::count(dropped, int64_t(i)))
+        result.shape.push_back(count);
+    }
+    for (int64_t at : added)
+      result.shape.insert(result.shape.begin() + at, 1);
+    return result;
+  }
+
+private:
+  const Tensor &x;
+  const Location &where;
+  const TensorSpec named;
+  const Shape shape;
+  int64_t axis = 0; // next dimension of x
+  Shape starts, stops;
+  std::vector<int64_t> steps, flipped, dropped, added; // added: positions in the result
+  std::vector<std::pair<int64_t, Tensor>> taken;       // by dimension of x
+  bool isSliced = false;
+
+  void read(const std::vector<Index> &list) {
     int64_t rank = int64_t(shape.size()), count = 0, ellipses = 0;
     for (const Index &index : list) {
       ellipses += std::holds_alternative<EllipsisType>(index);
@@ -29,19 +77,7 @@ public:
         axis += rank - count;
       else
         std::visit([this](const auto &value) { add(value); }, static_cast<const Index::variant &>(index));
-    return finish();
   }
-
-private:
-  const Tensor &x;
-  const Location &where;
-  const TensorSpec named;
-  const Shape shape;
-  int64_t axis = 0; // next dimension of x
-  Shape starts, stops;
-  std::vector<int64_t> steps, flipped, dropped, added; // added: positions in the result
-  std::vector<std::pair<int64_t, Tensor>> taken;       // by dimension of x
-  bool isSliced = false;
 
   [[noreturn]] void fail(const std::string &what) { throw Error(where, "[]", what + ": cannot index " + str(named)); }
 
@@ -153,24 +189,39 @@ Tensor Tensor::operator[](const Indices &indices) const {
   return Indexer(*this, where, spec(where)).apply(indices.list);
 }
 
+/// The values for a part of x, of its element type; throws if they do not fit.
+static Tensor valuesFor(const TensorSpec &x, const Shape &part, const Tensor &given, const Location &where) {
+  const TensorSpec spec = given.spec(where);
+  auto rankOf = [](DType type) { return isFloat(type) ? 2 : isInteger(type) ? 1 : 0; };
+  if (rankOf(spec.dtype) > rankOf(x.dtype))
+    throw Error(where, "set",
+                burin::str(spec) + " does not fit into " + burin::str(x) + ": convert it with to(" +
+                    std::string(name(x.dtype)) + "), or x before");
+  if (!ir::broadcastsTo(spec.shape, part))
+    throw Error(where, "set",
+                burin::str(spec) + " does not broadcast to the chosen part of " + burin::str(x) + ", which is " +
+                    burin::str(part));
+  return given.to(x.dtype, where).broadcast_to(part, where);
+}
+
 Tensor &Tensor::set(const Indices &indices, const detail::Operand &value) & {
   const Location where = detail::inScope(indices.where);
-  const TensorSpec mine = spec(where), given = value.tensor.spec(where);
+  const TensorSpec mine = spec(where);
+  if (detail::canWritePart(*this))
+    if (auto part = Indexer(*this, where, mine).part(indices.list)) {
+      const Tensor values = valuesFor(mine, part->shape, value.tensor, where);
+      if (detail::canWritePart(values)) {
+        detail::writePart(*this, part->axes, values, where);
+        return *this;
+      }
+    }
   const Shape all{elements(mine.shape)};
   // The row-major position of every element of x, and of the selected ones.
   const Tensor positions = iota(all, DType::i64, 0, where).reshape(mine.shape, where);
   const Tensor chosen = Indexer(positions, where, mine).apply(indices.list);
-  const Shape part = chosen.shape(where), list{elements(part)};
-  auto rankOf = [](DType type) { return isFloat(type) ? 2 : isInteger(type) ? 1 : 0; };
-  if (rankOf(given.dtype) > rankOf(mine.dtype))
-    throw Error(where, "set",
-                burin::str(given) + " does not fit into " + burin::str(mine) + ": convert it with to(" +
-                    std::string(name(mine.dtype)) + "), or x before");
-  if (!ir::broadcastsTo(given.shape, part))
-    throw Error(where, "set",
-                burin::str(given) + " does not broadcast to the chosen part of " + burin::str(mine) + ", which is " +
-                    burin::str(part));
-  const Tensor values = value.tensor.to(mine.dtype, where).broadcast_to(part, where).reshape(list, where);
+  const Shape &part = chosen.shape(where);
+  const Shape list{elements(part)};
+  const Tensor values = valuesFor(mine, part, value.tensor, where).reshape(list, where);
   *this = reshape(all, where)
               .scatter(chosen.reshape(list, where), values, 0, "set", false, where)
               .reshape(mine.shape, where);

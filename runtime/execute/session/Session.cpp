@@ -146,7 +146,7 @@ Status Session::bind(std::span<const TensorView> inputs, uint32_t function) {
 }
 
 Status Session::run(std::span<const TensorView> inputs, std::span<TensorView> outputs, uint32_t function,
-                    std::shared_ptr<PendingRun> *later) {
+                    std::shared_ptr<PendingRun> *later, const UpdateHook &updates) {
   SessionHold hold(busy);
   if (!hold.ok())
     return SessionHold::refusal();
@@ -155,7 +155,7 @@ Status Session::run(std::span<const TensorView> inputs, std::span<TensorView> ou
   bool hasStates = !statesAreGiven && (!plan.stateInputs.empty() || !plan.stateOutputs.empty());
   GpuRun mode;
   mode.mayLeave = gpu && (later || isStreamGiven);
-  Status s = hasStates ? runWithStates(inputs, outputs, function, mode) : runner.run(inputs, outputs, &mode);
+  Status s = hasStates ? runWithStates(inputs, outputs, function, mode) : runner.run(inputs, outputs, &mode, updates);
   if (s.ok() && gpu)
     s = keepReport(function, mode, later);
   if (!s.ok())

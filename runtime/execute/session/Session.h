@@ -52,8 +52,10 @@ public:
   /// On a GPU a run returns when its outputs are complete. It returns early if all outputs are in GPU memory and either
   /// `later` is given, which it sets (null: the run cannot find errors), or the stream is the caller's: see
   /// synchronize().
+  ///
+  /// On a CPU, if the states are given: calls `updates`.
   Status run(std::span<const TensorView> inputs, std::span<TensorView> outputs, uint32_t function = 0,
-             std::shared_ptr<PendingRun> *later = nullptr);
+             std::shared_ptr<PendingRun> *later = nullptr, const UpdateHook &updates = {});
   /// Waits for runs that returned early. Returns the first error since the last call.
   Status synchronize();
 
