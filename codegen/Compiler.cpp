@@ -150,7 +150,7 @@ FailureOr<OwningOpRef<ModuleOp>> emitKernels(MutableArrayRef<UniqueKernels::Entr
       return failure();
     if (target.isGpu())
       launched.push_back({kernel.symbol, uint32_t(entry.threads), uint32_t(entry.sizes), uint32_t(entry.sharedBytes),
-                          uint32_t(entry.blocksPerMultiprocessor), std::move(entry.maps)});
+                          uint32_t(entry.blocksPerMultiprocessor), std::move(entry.maps), entry.group});
   }
   if (target.isGpu())
     defineLibm(*module);
@@ -277,7 +277,8 @@ FailureOr<std::vector<std::byte>> compile(ModuleOp module, const CompileOptions 
     else if (target->isGpu()) // code of an emulator
       for (UniqueKernels::Entry &kernel : kernels.kernels) {
         KernelInterface::Blocks &blocks = kernel.interface.gpu;
-        kernel.interface.cpu = {blocks.counts.pop_back_val(), blocks.scratchBytes};
+        const Dim count = blocks.counts.pop_back_val(), launches = kernel.interface.gpu.inGroups ? Dim(1) : count;
+        kernel.interface.cpu = {launches, blocks.scratchBytes};
       }
     images.push_back(bytesOf(made->image.bytes));
   }

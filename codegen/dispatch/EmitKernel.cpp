@@ -32,12 +32,14 @@ passes::DeviceKind deviceOf(const Target &target) {
   return target.warpgroups ? DeviceKind::Hopper : target.tf32 ? DeviceKind::GpuWithTf32 : DeviceKind::Gpu;
 }
 
+rt::LaunchSize launchSizeOf(const KernelBuilder &k, const Dim &size) {
+  return size.isStatic() ? rt::LaunchSize{rt::LaunchSize::kNone, size.value()}
+                         : rt::LaunchSize{uint32_t(llvm::find(k.sizes, size) - k.sizes.begin()), 0};
+}
+
 std::vector<rt::TensorMap> mapsOf(const KernelBuilder &k) {
   std::vector<rt::TensorMap> maps;
-  auto launchSize = [&](const Dim &size) {
-    return size.isStatic() ? rt::LaunchSize{rt::LaunchSize::kNone, size.value()}
-                           : rt::LaunchSize{uint32_t(llvm::find(k.sizes, size) - k.sizes.begin()), 0};
-  };
+  auto launchSize = [&](const Dim &size) { return launchSizeOf(k, size); };
   for (const TensorMap &map : k.tensorMaps) {
     rt::TensorMap &made = maps.emplace_back();
     made.operand = uint32_t(map.operand), made.line = uint32_t(map.line);
@@ -80,9 +82,12 @@ LogicalResult emitKernel(ModuleOp module, KernelOp kernel, llvm::StringRef name,
     k.finishGpu(grid);
     interface.sizes = k.sizes;
     interface.gpu.counts.push_back(grid.blocks);
+    interface.gpu.inGroups = grid.group.has_value();
     interface.gpu.scratchBytes =
         max(interface.gpu.scratchBytes, grid.scratchOfThread * grid.blocks * Dim(grid.threads));
     entry = {grid.threads, k.sizes.size(), grid.sharedBytes, grid.blocksPerMultiprocessor, mapsOf(k)};
+    if (grid.group)
+      entry.group = launchSizeOf(k, *grid.group);
     return success();
   }
   LaunchShape launch = emitter.cpu(emission);

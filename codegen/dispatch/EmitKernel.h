@@ -20,6 +20,7 @@ struct KernelInterface {
   struct Blocks {
     llvm::SmallVector<Dim> counts; // per GPU target
     Dim scratchBytes = 0;          // of all threads
+    bool inGroups = false;         // whether the last target's blocks are launched in groups
   } gpu;
 };
 
@@ -30,6 +31,7 @@ struct GpuEntry {
   int64_t sharedBytes = 0; // see GpuLaunch
   int64_t blocksPerMultiprocessor = 0;
   std::vector<rt::TensorMap> maps = {};
+  rt::LaunchSize group = {};
 };
 
 /// Emits `name` for a kernel op into `module` (llvm, scf, arith, math and vector ops). `interface` carries what other

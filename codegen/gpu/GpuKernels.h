@@ -4,9 +4,10 @@
 // - gpu-transpose, gpu-transposed-reads: a block moves a tile through shared memory, so that both sides are accessed in
 //   order.
 // - gpu-window: max_pool and depthwise convolution. A thread computes adjacent positions.
-// - gpu-rows: reductions. A warp or a block per row if the innermost dimension is reduced, else a thread per column.
-//   Each level of dependent reductions is one pass over the row; a last pass writes results of full size. The order of
-//   additions depends on the shape alone.
+// - gpu-rows: reductions. A warp or a block per line if the innermost dimension is reduced, else a grid of threads for
+//   adjacent columns. Each level of dependent reductions is one pass over the line; a last pass writes results of full
+//   size. Long lines are cut into parts, whose blocks are launched in a group per pass. The order of additions depends
+//   on the shape alone.
 // - gpu-contraction: a block computes a tile of the result from slices of both operands in shared memory, each thread a
 //   part of it in registers. Products are added in the order of k, as on the CPU.
 // - tensor-core-contraction: the same for 16-bit floats by mma.sync. Products are added in f32, in an order that PTX

@@ -8,7 +8,7 @@
 
 namespace burin::rt {
 
-inline constexpr uint32_t kArtifactVersion = 12;
+inline constexpr uint32_t kArtifactVersion = 13;
 
 /// A size as an expression, evaluated at run time: a postfix program over 64-bit integers.
 struct Expr {
@@ -200,8 +200,8 @@ struct TensorMap {
 };
 
 /// A kernel on a GPU: `entry(operand pointers…, sizes…, maps…, scratch, error)`, with the first sizes of the step. Maps
-/// are of 128 bytes each. `error`
-/// points to an i64, which becomes the minimum of its value and of the result that a CPU kernel would return.
+/// are of 128 bytes each. `error` points to an i64, which becomes the minimum of its value and of the result that a CPU
+/// kernel would return. If the blocks of a step are launched in groups, the number of the group's first block follows.
 struct GpuKernel {
   std::string entry;
   uint32_t threads = 0; // per block
@@ -210,6 +210,8 @@ struct GpuKernel {
   // 0: all blocks of the step are launched. Else at most so many per multiprocessor; they share the work of all.
   uint32_t blocksPerMultiprocessor = 0;
   std::vector<TensorMap> maps = {};
+  /// Number of blocks of one launch: a group, which reads what the groups before it have written. 0: all blocks.
+  LaunchSize group = {};
 };
 
 /// Code for one target. CPU: a position-independent ELF image that imports only the math functions listed in the
@@ -280,7 +282,7 @@ template <class IO> void fields(IO &io, Plan &x) {
 template <class IO> void fields(IO &io, LaunchSize &x) { io(x.index, x.value); }
 template <class IO> void fields(IO &io, TensorMap &x) { io(x.operand, x.line, x.sizes, x.strides, x.box); }
 template <class IO> void fields(IO &io, GpuKernel &x) {
-  io(x.entry, x.threads, x.sizes, x.sharedBytes, x.blocksPerMultiprocessor, x.maps);
+  io(x.entry, x.threads, x.sizes, x.sharedBytes, x.blocksPerMultiprocessor, x.maps, x.group);
 }
 template <class IO> void fields(IO &io, Code &x) { io(x.target, x.entries, x.gpuKernels, x.offset, x.bytes); }
 template <class IO> void fields(IO &io, Artifact &x) {

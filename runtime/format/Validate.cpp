@@ -408,10 +408,13 @@ private:
            fail("its initial value is not there");
   }
   bool kernel(const Kernel &k) { return k.location < a.locations.size() || fail(text("no location ", k.location)); }
+  static bool isSizeOf(const GpuKernel &k, const LaunchSize &n) {
+    return n.index == LaunchSize::kNone || n.index < k.sizes;
+  }
   static bool isKnown(const TensorMap &map, const GpuKernel &k) {
     constexpr uint32_t kMostInBox = 256;
     const size_t rank = map.sizes.size();
-    auto isSize = [&](const LaunchSize &n) { return n.index == LaunchSize::kNone || n.index < k.sizes; };
+    auto isSize = [&](const LaunchSize &n) { return isSizeOf(k, n); };
     auto fits = [](uint32_t n) { return n > 0 && n <= kMostInBox; };
     return rank >= 1 && rank <= TensorMap::kMostRank && map.strides.size() + 1 == rank && map.box.size() == rank &&
            (map.line == 64 || map.line == 128) && std::ranges::all_of(map.sizes, isSize) &&
@@ -429,6 +432,8 @@ private:
         return fail(text(c.target, ": ", k.entry, " wants ", k.blocksPerMultiprocessor, " blocks per multiprocessor"));
       else if (!std::ranges::all_of(k.maps, [&](const TensorMap &map) { return isKnown(map, k); }))
         return fail(text(c.target, ": ", k.entry, " has a tensor map that is not known"));
+      else if (!isSizeOf(k, k.group) || k.group.value < 0)
+        return fail(text(c.target, ": ", k.entry, " has groups of blocks of a size that is not known"));
     const size_t count = c.isForGpu() ? c.gpuKernels.size() : c.entries.size();
     return count == a.kernels.size() ||
            fail(text(c.target, " has ", count, " entry points for ", a.kernels.size(), " kernels"));

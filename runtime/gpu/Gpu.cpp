@@ -191,8 +191,16 @@ void Gpu::launch(const Launch &launch, const std::string &location) {
   hasErrors |= reports;
   ++enqueued;
   Range range(!Range::isUsed() ? "" : location.empty() ? kernelName : text(kernelName, " at ", location));
-  Result result = driver()->launchKernel(loaded->function(launch.kernel), unsigned(blocks), 1, 1, info.threads, 1, 1,
-                                         info.sharedBytes, current, arguments.data(), nullptr);
+  const bool hasGroups = info.group.index != LaunchSize::kNone || info.group.value;
+  const int64_t size = info.group.index == LaunchSize::kNone ? info.group.value : launch.sizes[info.group.index];
+  const int64_t group = hasGroups ? std::max<int64_t>(size, 1) : blocks;
+  Result result = kSuccess;
+  int64_t first = 0;
+  if (hasGroups)
+    arguments.push_back(&first);
+  for (; first < blocks && result == kSuccess; first += group)
+    result = driver()->launchKernel(loaded->function(launch.kernel), unsigned(std::min(group, blocks - first)), 1, 1,
+                                    info.threads, 1, 1, info.sharedBytes, current, arguments.data(), nullptr);
   if (result == kSuccess && isChecking && !capturing)
     result = driver()->streamSynchronize(current);
   if (result != kSuccess)

@@ -72,6 +72,9 @@ struct GpuLaunch {
   /// Not 0: no more than so many blocks per multiprocessor are launched, and each also does the work of the blocks that
   /// follow at a distance of blockCount(). Results must not depend on their number.
   int64_t blocksPerMultiprocessor = 0;
+  /// Number of blocks of one launch: a group. The threads of a group read what those of earlier groups have written.
+  /// All blocks are one group if it is not set.
+  std::optional<Dim> group = {};
 };
 
 /// Builds one kernel: `i64 name(ptr operands, ptr sizes, ptr scratch, i64 lo, i64 hi)`, which runs the tasks [lo, hi)

@@ -79,14 +79,17 @@ Value KernelBuilder::addTensorMap(TensorMap map) {
   return function.getArguments().back();
 }
 
-/// For the emulator of the tests: the operand, bytes of a line, the rank, sizes, strides, and the box. "s2" is the
-/// third of the sizes that the kernel takes.
+/// "12", or "s2" for the third of the sizes that the kernel takes.
+static std::string textOf(const Dim &size, ArrayRef<Dim> sizes) {
+  return size.isStatic() ? std::to_string(size.value()) : "s" + std::to_string(llvm::find(sizes, size) - sizes.begin());
+}
+
+/// For the emulator of the tests: the operand, bytes of a line, the rank, sizes, strides, and the box.
 static std::string textOf(const TensorMap &map, ArrayRef<Dim> sizes) {
   std::string text =
       std::to_string(map.operand) + " " + std::to_string(map.line) + " " + std::to_string(map.sizes.size());
   for (const Dim &size : llvm::concat<const Dim>(map.sizes, map.strides))
-    text += size.isStatic() ? " " + std::to_string(size.value())
-                            : " s" + std::to_string(llvm::find(sizes, size) - sizes.begin());
+    text += " " + textOf(size, sizes);
   for (int64_t size : map.box)
     text += " " + std::to_string(size);
   return text;
@@ -97,11 +100,15 @@ void KernelBuilder::finishGpu(const GpuLaunch &launch) {
   if (launch.tasksOfThreads)
     for (const Dim &size : {launch.blocks, *launch.tasksOfThreads, launch.scratchOfThread})
       addSize(size);
+  if (launch.group)
+    addSize(*launch.group), addSize(launch.blocks);
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
   Type i64 = b.getI64Type();
   SmallVector<Type> types(operandCount, pointer);
   types.append(sizes.size(), i64);
   types.append(tensorMaps.size() + 2, pointer); // maps, scratch, error
+  if (launch.group)
+    types.push_back(i64);
   beginEntry(LLVM::LLVMVoidType::get(b.getContext()), types);
   entry.setCConv(LLVM::CConv::PTX_Kernel);
   // Direct branches: of a switch over parts of an epilogue, whose threads all go the same way.
@@ -113,6 +120,9 @@ void KernelBuilder::finishGpu(const GpuLaunch &launch) {
     attributes.push_back(b.getStrArrayAttr({"burin-shared-bytes", std::to_string(launch.sharedBytes)}));
   if (launch.blocksPerMultiprocessor)
     attributes.push_back(b.getStringAttr("burin-persistent"));
+  if (launch.group) // for the emulator: blocks of a group, and of all
+    attributes.push_back(
+        b.getStrArrayAttr({"burin-groups", textOf(*launch.group, sizes) + " " + textOf(launch.blocks, sizes)}));
   const auto firstMap = unsigned(operandCount + int64_t(sizes.size()));
   constexpr int64_t kMapBytes = 128, kMapAlignment = 64;
   for (auto [i, map] : llvm::enumerate(tensorMaps)) {
@@ -131,11 +141,14 @@ void KernelBuilder::finishGpu(const GpuLaunch &launch) {
     LLVM::StoreOp::create(b, loc, entry.getArgument(unsigned(operandCount + i)),
                           LLVM::GEPOp::create(b, loc, pointer, i64, array, LLVM::GEPArg(int32_t(i))));
   SmallVector<Value> arguments(entry.getArguments().take_front(operandCount));
-  arguments.append({array, entry.getArguments().drop_back().back()});
+  const auto scratchAt = unsigned(firstMap + tensorMaps.size());
+  arguments.append({array, entry.getArgument(scratchAt)});
   if (launch.tasksOfThreads) {
     runTasksOfThread(launch, std::move(arguments));
   } else {
     Value block = special("ctaid.x");
+    if (launch.group)
+      block = arith::AddIOp::create(b, loc, block, entry.getArguments().back());
     arguments.append({block, arith::AddIOp::create(b, loc, block, number(1))});
     llvm::append_range(arguments, entry.getArguments().slice(firstMap, tensorMaps.size()));
     callBodyOnGpu(arguments);
@@ -149,10 +162,10 @@ void KernelBuilder::callBodyOnGpu(ValueRange arguments) {
   if (!lowestError)
     return;
   Value none = arith::ConstantIntOp::create(b, loc, b.getI64Type(), std::numeric_limits<int64_t>::max());
+  Value errorWord = entry.getArgument(unsigned(operandCount + int64_t(sizes.size() + tensorMaps.size()) + 1));
   Value isError = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, error, none);
   scf::IfOp::create(b, loc, isError, [&](OpBuilder &inner, mlir::Location) {
-    LLVM::AtomicRMWOp::create(inner, loc, LLVM::AtomicBinOp::min, entry.getArguments().back(), error,
-                              LLVM::AtomicOrdering::monotonic);
+    LLVM::AtomicRMWOp::create(inner, loc, LLVM::AtomicBinOp::min, errorWord, error, LLVM::AtomicOrdering::monotonic);
     scf::YieldOp::create(inner, loc);
   });
 }

@@ -1,204 +1,317 @@
-#include "codegen/emit/Reducer.h"
+// Reductions along the innermost dimension: a warp or a block per line, or per part of a line.
 #include "codegen/gpu/Block.h"
-#include "codegen/gpu/GpuKernels.h"
-#include "codegen/gpu/Results.h"
-#include "codegen/kernels/rowwise/RowwiseSchedule.h"
+#include "codegen/gpu/rowwise/PartialReduction.h"
 
 using namespace mlir;
 using namespace burin::ir;
 
 namespace burin::codegen {
+
+GpuLaunch emitGpuColumns(const KernelEmission &kernel);
+
 namespace {
 
-constexpr int64_t kColumnThreads = 128;
-constexpr int64_t kMostThreads = 256, kUnknownThreads = 128; // threads per row; for rows of unknown size
-constexpr int64_t kElementsOfThread = 4;                     // of a row, before more threads share it
+constexpr int64_t kMostThreads = 256, kUnknownThreads = 128; // per line; for lines of unknown length
+constexpr int64_t kWarpsOfBlock = 4;                         // with a line each
+constexpr int64_t kMostKept = 8;         // vectors of a line that a thread keeps in registers, of all operands
+constexpr int64_t kFewThreads = 1 << 17; // of all lines: more threads share a line
+constexpr int64_t kUnroll = 4;
+constexpr int64_t kLongestPart = 1 << 16, kShortestPart = 1 << 12, kUnknownPart = 1 << 13; // elements
+constexpr int64_t kFewLines = 264, kEnoughBlocks = 1024;
+constexpr int64_t kLongLine = 1 << 15; // cut if the number of lines is unknown
+constexpr int64_t kSlotBytes = 16;     // at least those of an accumulator
 
-class RowsKernel : RowwiseSchedule {
+class RowsKernel : PartialReduction {
 public:
-  RowsKernel(ElementEmitter &e, Block &body, const passes::IterationSpace &a, ArrayRef<Value> results)
-      : RowwiseSchedule(body, a, results, e.k.target), k(e.k), p(e, a) {
-    full.stored = fullResults;
-    points.stored = pointResults;
-    for (int d : reduced)
-      rowShape.push_back(space[d]);
-    for (int d : parallel)
-      pointShape.push_back(space[d]);
-  }
+  explicit RowsKernel(const KernelEmission &kernel)
+      : PartialReduction(kernel), lines(elements(pointShape)), length(elements(rowShape)) {}
 
-  GpuLaunch emit() { return lanesReduce || parallel.empty() ? rowPerBlock() : columnPerThread(); }
+  GpuLaunch emit() {
+    vector = lanesReduce ? vectorLanes() : 1;
+    findRowOperands();
+    cut();
+    chooseThreads();
+    if (threadsOfLine > kWarp)
+      allocateShared(sharedBytes(threadsOfLine));
+    Value thread = threadIndex(k);
+    lineOfThreads = k.rem(thread, k.constant(threadsOfLine));
+    lane = k.constant(0);
+    auto body = [&] { threadsOfLine == threads ? emitLines() : emitWarps(thread); };
+    if (vector > 1)
+      forBothAlignments(body);
+    else
+      body();
+    return launchOfParts();
+  }
 
 private:
-  GpuLaunch rowPerBlock() {
-    Dim size = elements(rowShape);
-    threads = kUnknownThreads;
-    if (size.isStatic()) {
-      threads = kWarp;
-      while (threads < kMostThreads && threads * kElementsOfThread < size.value())
-        threads *= 2;
+  /// Operands with an element of their own for each element of the lines.
+  void findRowOperands() {
+    for (BlockArgument v : body.getArguments()) {
+      auto dims = alignment.dims.find(v);
+      if (dims == alignment.dims.end() || reduced.empty())
+        continue;
+      auto has = [&](int d) { return llvm::is_contained(dims->second, d); };
+      if (has(reduced.back()) && (parallel.empty() || has(parallel.back()) || isOverwritten(v)))
+        rowOperands.push_back(v);
     }
-    Value thread = threadIndex(k);
-    first = thread, step = k.constant(threads);
-    place(k.lo, parallel);
-    p.scoped([&] {
-      reduce();
-      writeFull();
-      if (overwritesPoints())
-        barrier(k);
-      k.when(k.compare(arith::CmpIPredicate::eq, thread, k.constant(0)), [&] { p.scoped([&] { points.write(p); }); });
-    });
-    return {.blocks = elements(pointShape), .threads = threads};
   }
 
-  GpuLaunch columnPerThread() {
-    Dim columns = elements(pointShape);
-    first = k.constant(0), step = k.constant(1);
-    Value column = k.add(k.mul(k.lo, k.constant(kColumnThreads)), threadIndex(k));
-    k.when(k.compare(arith::CmpIPredicate::slt, column, k.dim(columns)), [&] {
-      place(column, parallel);
-      p.scoped([&] {
-        reduce();
-        writeFull();
-        p.scoped([&] { points.write(p); });
+  bool isOverwritten(BlockArgument v) const {
+    auto inPlace = cast<KernelOp>(body.getParentOp()).getInPlace();
+    return inPlace && llvm::is_contained(*inPlace, int64_t(v.getArgNumber()));
+  }
+
+  void cut() {
+    parts.lines = lines;
+    int64_t each = kUnknownPart;
+    bool isWanted = !length.isStatic();
+    if (length.isStatic() && lines.isStatic()) {
+      isWanted = lines.value() < kFewLines && length.value() >= 2 * kShortestPart;
+      each = kLongestPart;
+      while (each > kShortestPart && lines.value() * ((length.value() + each - 1) / each) < kEnoughBlocks)
+        each /= 2;
+    } else if (length.isStatic()) {
+      isWanted = length.value() >= kLongLine;
+    }
+    if (isWanted)
+      parts.count = max(ceildiv(length, each), 1);
+    elementsOfPart = each;
+  }
+
+  int64_t sharedBytes(int64_t count) {
+    return kSlotBytes * mostBytesOfLevel() * (count / kWarp); // each accumulator has a byte or more
+  }
+
+  void chooseThreads() {
+    int64_t mostThreads = kMostThreads;
+    while (mostThreads > kWarp && sharedBytes(mostThreads) * copiesOfShared() > kMostShared)
+      mostThreads /= 2;
+    threadsOfLine = threads = std::min(mostThreads, isCut() && length.isStatic() ? kMostThreads : kUnknownThreads);
+    if (!length.isStatic() || isCut())
+      return;
+    const int64_t vectors = (length.value() + vector - 1) / vector;
+    const int64_t most = std::max<int64_t>(kMostKept / std::max<int64_t>(int64_t(rowOperands.size()), 1), 1);
+    threadsOfLine = kWarp;
+    while (threadsOfLine < mostThreads && threadsOfLine * most < vectors)
+      threadsOfLine *= 2;
+    while (lines.isStatic() && threadsOfLine < mostThreads && threadsOfLine < vectors &&
+           lines.value() * threadsOfLine < kFewThreads)
+      threadsOfLine *= 2;
+    turns = (vectors + threadsOfLine - 1) / threadsOfLine;
+    isKept = length.value() > 0 && turns <= most && k.checks.empty(); // checks see no elements beyond the end
+    threads = threadsOfLine;
+    if (threads == kWarp && !(lines.isStatic() && lines.value() < kWarpsOfBlock)) {
+      threads *= kWarpsOfBlock;
+      parts.lines = ceildiv(lines, kWarpsOfBlock);
+    }
+  }
+
+  void emitLines() {
+    keptOfTurns.assign(size_t(turns), {});
+    emitLevels([&](Value line, Value part) {
+      place(line, parallel);
+      from = k.constant(0), to = k.dim(length);
+      if (isCut()) {
+        from = k.mul(part, k.constant(elementsOfPart));
+        to = k.minimum(k.add(from, k.constant(elementsOfPart)), to);
+      }
+      from = k.add(from, k.mul(lineOfThreads, k.constant(vector)));
+    });
+  }
+
+  /// A line per warp.
+  void emitWarps(Value thread) {
+    Value line = k.add(k.mul(k.lo, k.constant(kWarpsOfBlock)), k.div(thread, k.constant(kWarp)));
+    k.when(k.compare(arith::CmpIPredicate::slt, line, k.dim(lines)), [&] {
+      keptOfTurns.assign(size_t(turns), {});
+      emitLevels([&](Value, Value) {
+        place(line, parallel);
+        from = k.mul(lineOfThreads, k.constant(vector)), to = k.dim(length);
       });
     });
-    return {.blocks = ceildiv(columns, kColumnThreads), .threads = kColumnThreads};
   }
 
-  /// Sets the point to row-major position i of the dimensions `dims` of the space.
-  void place(Value i, ArrayRef<int> dims) {
-    for (size_t n = dims.size(); n-- > 0;) {
-      Value size = k.dim(space[dims[n]]);
-      p.point[dims[n]] = {n ? k.rem(i, size) : i};
-      i = n ? k.div(i, size) : i;
+  /// Visits the elements of a turn in which only some threads may have elements; `inside` is null if all have.
+  SmallVector<Value> visitKept(int64_t turn, llvm::function_ref<SmallVector<Value>(Value at, Value inside)> visit) {
+    Value at = k.add(from, k.constant(turn * threadsOfLine * vector)), inside;
+    if ((turn + 1) * threadsOfLine * vector > length.value()) {
+      inside = k.compare(arith::CmpIPredicate::slt, at, k.dim(length));
+      at = k.minimum(at, k.constant(length.value() - vector));
     }
-  }
-
-  /// Loops over this thread's elements of the row: `visit(r, carried)`, r is the row-major position in the row.
-  SmallVector<Value> walk(ValueRange init, llvm::function_ref<SmallVector<Value>(Value, ValueRange)> visit) {
-    return k.loop(first, k.dim(elements(rowShape)), step, init, [&](Value r, ValueRange carried) {
-      place(r, reduced);
-      return p.scoped([&] { return visit(r, carried); });
+    place(at, reduced, vector);
+    return p.scoped([&] {
+      for (auto [v, element] : keptOfTurns[size_t(turn)])
+        p.bind(v, element);
+      return visit(at, inside);
     });
   }
 
-  void reduce() {
-    for (auto &level : levels)
-      reduceLevel(level);
+  /// Remembers the elements of a turn that later levels need.
+  void keep(int64_t turn) {
+    auto remember = [&](Value v) {
+      if (Value element = p.bound(v))
+        keptOfTurns[size_t(turn)][v] = element;
+    };
+    llvm::for_each(rowOperands, remember);
+    for (auto &[v, slot] : kept)
+      remember(v);
   }
 
-  void reduceLevel(ArrayRef<Operation *> level) {
-    SmallVector<Reducer> reducers;
-    SmallVector<Value> init;
-    for (Operation *op : level) {
-      reducers.emplace_back(k, op);
-      llvm::append_range(init, reducers.back().identity(1));
-    }
-    SmallVector<Value> sums = walk(init, [&](Value r, ValueRange carried) {
-      SmallVector<Value> next;
-      for (Reducer &reducer : reducers) {
-        auto accumulator = SmallVector<Value>(carried.slice(next.size(), reducer.size()));
-        llvm::append_range(next, reducer.step(accumulator, p.at(reducer.op->getOperand(0)), {r}, {}));
-      }
-      return next;
-    });
-    if (threads > 1)
-      sums = joined(reducers, std::move(sums));
-    size_t at = 0;
-    Value count = k.dim(elements(rowShape));
-    for (Reducer &reducer : reducers) {
-      p.bind(reducer.op->getResult(0), reducer.finish(ArrayRef<Value>(sums).slice(at, reducer.size()), count));
-      at += reducer.size();
-    }
+  /// Loads all elements of this thread before the first one is used. Beyond the end they are zeros.
+  void loadKept() {
+    for (int64_t turn = 0; turn < turns; ++turn)
+      visitKept(turn, [&](Value, Value inside) {
+        auto load = [&] {
+          SmallVector<Value> loaded;
+          for (Value v : rowOperands)
+            loaded.push_back(k.broadcast(p.at(v), vector));
+          return loaded;
+        };
+        if (inside) {
+          SmallVector<Value> zeros;
+          for (Value v : rowOperands) {
+            Type type = k.storageType(dtypeOf(v));
+            type = vector > 1 ? VectorType::get({vector}, type) : type;
+            zeros.push_back(arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(type)));
+          }
+          auto loaded = k.when(inside, zeros, [&] { return p.scoped(load); });
+          for (auto [v, elements] : llvm::zip(rowOperands, loaded))
+            p.bind(v, elements);
+        } else {
+          load();
+        }
+        keep(turn);
+        return SmallVector<Value>();
+      });
   }
 
-  SmallVector<Value> combineAll(MutableArrayRef<Reducer> reducers, ArrayRef<Value> x, ArrayRef<Value> y) {
-    SmallVector<Value> both;
-    for (Reducer &reducer : reducers) {
-      size_t at = both.size();
-      llvm::append_range(both, reducer.combine(x.slice(at, reducer.size()), y.slice(at, reducer.size())));
+  SmallVector<Value> reducePart(MutableReducers reducers) override {
+    k.width = vector;
+    SmallVector<Value> sums = identities(reducers, vector);
+    const int64_t stride = vector > 1;
+    if (!isKept) {
+      sums = walk(sums, [&](Value at, ValueRange carried) { return step(reducers, carried, {at, stride}); });
+    } else {
+      if (keptOfTurns[0].empty())
+        loadKept();
+      for (int64_t turn = 0; turn < turns; ++turn)
+        sums = visitKept(turn, [&](Value at, Value inside) {
+          auto next = step(reducers, sums, {at, stride}, inside);
+          keep(turn);
+          return next;
+        });
     }
-    return both;
+    k.width = 1;
+    return sums;
   }
 
-  /// Combines the accumulators of all threads of the row and returns the result to each of them: halves of a warp,
-  /// quarters, …, then the warps in order.
-  SmallVector<Value> joined(MutableArrayRef<Reducer> reducers, SmallVector<Value> sums) {
+  /// Loops over this thread's elements of the part, several vectors per turn, so that their loads overlap.
+  SmallVector<Value> walk(SmallVector<Value> init,
+                          llvm::function_ref<SmallVector<Value>(Value at, ValueRange carried)> visit) {
+    auto visitAt = [&](Value at, ValueRange carried) {
+      place(at, reduced, vector);
+      return p.scoped([&] { return visit(at, carried); });
+    };
+    const int64_t step = threadsOfLine * vector, unroll = isShort ? 1 : kUnroll;
+    if (unroll == 1)
+      return k.loop(from, to, k.constant(step), init, visitAt);
+    SmallVector<Value> state = init;
+    state.push_back(from);
+    state = k.loop(from, k.sub(to, k.constant(step * (unroll - 1))), k.constant(step * unroll), state,
+                   [&](Value at, ValueRange carried) {
+                     SmallVector<Value> next(carried.drop_back());
+                     for (int64_t n = 0; n < unroll; ++n)
+                       next = visitAt(k.add(at, k.constant(n * step)), next);
+                     next.push_back(k.add(at, k.constant(step * unroll)));
+                     return next;
+                   });
+    Value rest = state.pop_back_val();
+    return loopRolled(rest, to, k.constant(step), state, visitAt);
+  }
+
+  /// Combines lanes, halves of a warp, quarters, …, then the warps in order.
+  SmallVector<Value> join(MutableReducers reducers, SmallVector<Value> sums) override {
+    if (isa<VectorType>(sums[0].getType())) {
+      SmallVector<Value> scalars;
+      for (Reducer &reducer : reducers)
+        llvm::append_range(scalars, reducer.acrossLanes(ArrayRef<Value>(sums).slice(scalars.size(), reducer.size())));
+      sums = scalars;
+    }
     for (int64_t distance = kWarp / 2; distance > 0; distance /= 2) {
       SmallVector<Value> others;
       for (Value v : sums)
         others.push_back(shuffleDown(k, v, distance));
       sums = combineAll(reducers, sums, others);
     }
-    int64_t warps = threads / kWarp;
+    const int64_t warps = threadsOfLine / kWarp;
     if (warps == 1) {
       for (Value &v : sums)
         v = shuffleFirst(k, v);
       return sums;
     }
-    Value thread = threadIndex(k), warp = k.div(thread, k.constant(kWarp));
+    Value thread = threadIndex(k), warp = k.div(thread, k.constant(kWarp)), memory = useShared();
     SmallVector<Value> arrays;
-    for (Value v : sums)
-      arrays.push_back(sharedArray(k, wholeBytes(v.getType()), warps));
+    for (size_t n = 0; n < sums.size(); ++n)
+      arrays.push_back(LLVM::GEPOp::create(k.b, k.loc, memory.getType(), k.b.getI8Type(), memory,
+                                           k.constant(int64_t(n) * kSlotBytes * warps)));
     k.when(k.compare(arith::CmpIPredicate::eq, k.rem(thread, k.constant(kWarp)), k.constant(0)), [&] {
-      for (auto [array, v] : llvm::zip(arrays, sums)) {
-        Type type = wholeBytes(v.getType());
-        Value stored = type == v.getType() ? v : arith::ExtUIOp::create(k.b, k.loc, type, v).getResult();
-        LLVM::StoreOp::create(k.b, k.loc, stored, placeIn(array, type, warp));
-      }
+      for (auto [array, v] : llvm::zip(arrays, sums))
+        storeLanes(array, warp, v);
     });
     barrier(k);
     SmallVector<Value> all;
     for (int64_t w = 0; w < warps; ++w) {
       SmallVector<Value> part;
-      for (auto [array, v] : llvm::zip(arrays, sums)) {
-        Type type = wholeBytes(v.getType());
-        Value loaded = LLVM::LoadOp::create(k.b, k.loc, type, placeIn(array, type, k.constant(w)));
-        part.push_back(type == v.getType() ? loaded : arith::TruncIOp::create(k.b, k.loc, v.getType(), loaded));
-      }
+      for (auto [array, v] : llvm::zip(arrays, sums))
+        part.push_back(loadLanes(array, k.constant(w), v.getType()));
       all = w ? combineAll(reducers, all, part) : part;
     }
     return all;
   }
-  Value placeIn(Value array, Type type, Value i) {
-    return LLVM::GEPOp::create(k.b, k.loc, array.getType(), type, array, i);
-  }
-  /// Bools are stored as bytes.
-  Type wholeBytes(Type type) { return type.isInteger(1) ? k.b.getI8Type() : type; }
 
-  /// Whether a result without reduced dimensions overwrites an input that threads of the row still read for results of
-  /// full size.
-  bool overwritesPoints() const {
-    auto kernel = cast<KernelOp>(body.getParentOp());
-    if (full.stored.empty() || !kernel.getInPlace())
-      return false;
-    return llvm::any_of(llvm::enumerate(*kernel.getInPlace()), [&](auto entry) {
-      Value yielded = body.getTerminator()->getOperand(unsigned(entry.index()));
-      return entry.value() >= 0 && llvm::any_of(points.stored, [&](auto &result) { return result.first == yielded; });
-    });
-  }
-
-  void writeFull() {
-    if (full.stored.empty())
-      return;
-    walk({}, [&](Value, ValueRange) {
-      full.write(p);
-      return SmallVector<Value>();
-    });
+  void writeFull() override {
+    k.width = vector;
+    if (!isKept)
+      walk({}, [&](Value, ValueRange) {
+        full.write(p);
+        return SmallVector<Value>();
+      });
+    else
+      for (int64_t turn = 0; turn < turns; ++turn)
+        visitKept(turn, [&](Value, Value inside) {
+          if (inside)
+            k.when(inside, [&] { p.scoped([&] { full.write(p); }); });
+          else
+            full.write(p);
+          return SmallVector<Value>();
+        });
+    k.width = 1;
   }
 
-  KernelBuilder &k;
-  PointEmitter p;
-  GpuResults full, points; // results with, and without, reduced dimensions
-  Shape rowShape, pointShape;
-  int64_t threads = 1; // per row
-  Value first, step;   // elements of this thread
+  void syncLine() override { threadsOfLine == kWarp ? warpBarrier(k) : barrier(k); }
+
+  void writePoints(Value isWriter) override {
+    Value isFirst = k.compare(arith::CmpIPredicate::eq, lineOfThreads, k.constant(0));
+    if (!points.stored.empty())
+      k.when(arith::AndIOp::create(k.b, k.loc, isFirst, isWriter), [&] { p.scoped([&] { points.write(p); }); });
+  }
+
+  Dim lines, length;
+  SmallVector<Value> rowOperands;
+  int64_t vector = 1; // elements that a thread loads at once
+  int64_t elementsOfPart = 0;
+  int64_t turns = 0;   // vectors of a line per thread, if its length is known
+  bool isKept = false; // elements stay in registers between levels
+  SmallVector<llvm::MapVector<Value, Value>> keptOfTurns;
+  Value from, to; // elements of this thread
 };
 
 } // namespace
 
 GpuLaunch emitGpuRows(const KernelEmission &kernel) {
-  return RowsKernel(kernel.e, kernel.body, *kernel.space, kernel.results).emit();
+  RowwiseSchedule schedule(kernel.body, *kernel.space, kernel.results, kernel.e.k.target);
+  return schedule.lanesReduce || schedule.parallel.empty() ? RowsKernel(kernel).emit() : emitGpuColumns(kernel);
 }
 
 } // namespace burin::codegen

@@ -236,13 +236,14 @@ int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned grid
   arguments += kernel.maps; // its code makes them
   void *scratch = *static_cast<void **>(*arguments++);
   auto *error = *static_cast<int64_t **>(*arguments++);
+  const int64_t first = kernel.inGroups ? *static_cast<int64_t *>(*arguments++) : 0;
   return driver.enqueue(stream, [=, run = kernel.run, device = launched.device] {
     for (void *operand : operands)
       if (!driver.inside(device, reinterpret_cast<uint64_t>(operand), 1))
         return kIllegalAddress;
     if (!driver.inside(device, reinterpret_cast<uint64_t>(error), sizeof *error))
       return kIllegalAddress;
-    *error = std::min(*error, run(operands.data(), sizes.data(), scratch, 0, int64_t(gridX)));
+    *error = std::min(*error, run(operands.data(), sizes.data(), scratch, first, first + int64_t(gridX)));
     return 0;
   });
 }

@@ -15,6 +15,7 @@ struct Kernel {
   int threads = 0; // per block
   size_t operands = 0, sizes = 0, maps = 0;
   size_t sharedBytes = 0; // that a launch has to give
+  bool inGroups = false;  // a launch also gives the number of its first block
 };
 
 /// From now on a module of this PTX has these kernels, by the names of their entries.

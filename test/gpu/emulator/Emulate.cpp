@@ -1,6 +1,7 @@
 #include "test/gpu/emulator/Emulate.h"
 #include "codegen/object/ObjectCode.h"
 #include "test/gpu/driver/TensorMap.h"
+#include "test/gpu/emulator/PairsOfBf16.h"
 #include "test/gpu/emulator/Simt.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IRBuilder.h"
@@ -29,7 +30,8 @@ simt::Kernel &newKernel() {
 
 class Emulation {
 public:
-  Emulation(Module &module, ArrayRef<std::string> symbols) : module(module), symbols(symbols), b(module.getContext()) {}
+  Emulation(Module &module, ArrayRef<std::string> symbols, bool byGroups)
+      : module(module), symbols(symbols), byGroups(byGroups), b(module.getContext()) {}
 
   void run() {
     const codegen::Target &cpu = *codegen::findTarget(kTarget);
@@ -75,6 +77,9 @@ private:
     info.name = kernel.getName().str();
     info.usesPhases = false;
     info.isPersistent = kernel.hasFnAttribute("burin-persistent");
+    if (kernel.hasFnAttribute("burin-groups"))
+      info.groups = kernel.getFnAttribute("burin-groups").getValueAsString().str();
+    info.isLaunchedByGroup = byGroups;
     info.threads = std::stoi(kernel.getFnAttribute("nvvm.reqntid").getValueAsString().str());
     std::string name = info.name;
     kernel.setName(name + ".kernel");
@@ -84,46 +89,8 @@ private:
     places = 0;
     for (Instruction &i : make_early_inc_range(instructions(kernel)))
       instrument(i, info);
-    for (Instruction &i : make_early_inc_range(instructions(kernel)))
-      if (auto *phi = dyn_cast<PHINode>(&i))
-        carryBits(*phi);
-    for (Instruction &i : make_early_inc_range(instructions(kernel)))
-      if (isPairOfBf16(i.getType()) && isa<BitCastInst>(i) && i.getOperand(0)->getType()->isIntegerTy(32))
-        useBits(i);
+    carryPairsAsBits(kernel);
     makeEntry(kernel, info, name);
-  }
-
-  static bool isPairOfBf16(Type *type) {
-    auto *pair = dyn_cast<FixedVectorType>(type);
-    return pair && pair->getElementType()->isBFloatTy() && pair->getNumElements() == 2;
-  }
-  /// Pairs of bf16 go from block to block as integers: to carry them, code for this processor would convert them by a
-  /// library.
-  void carryBits(PHINode &phi) {
-    if (!isPairOfBf16(phi.getType()))
-      return;
-    b.SetInsertPoint(&phi);
-    PHINode *bits = b.CreatePHI(b.getInt32Ty(), phi.getNumIncomingValues());
-    for (unsigned n = 0; n < phi.getNumIncomingValues(); ++n) {
-      BasicBlock *from = phi.getIncomingBlock(n);
-      const int known = bits->getBasicBlockIndex(from);
-      b.SetInsertPoint(from->getTerminator());
-      bits->addIncoming(known < 0 ? b.CreateBitCast(phi.getIncomingValue(n), b.getInt32Ty())
-                                  : bits->getIncomingValue(unsigned(known)),
-                        from);
-    }
-    b.SetInsertPoint(phi.getParent(), phi.getParent()->getFirstInsertionPt());
-    phi.replaceAllUsesWith(b.CreateBitCast(bits, phi.getType()));
-    phi.eraseFromParent();
-  }
-  /// Users of the pair take its bits.
-  void useBits(Instruction &pair) {
-    Value *bits = pair.getOperand(0);
-    for (User *user : make_early_inc_range(pair.users()))
-      if (auto *back = dyn_cast<BitCastInst>(user); back && back->getType() == bits->getType())
-        back->replaceAllUsesWith(bits);
-      else if (auto *store = dyn_cast<StoreInst>(user))
-        store->setOperand(0, bits);
   }
 
   static bool isUsedIn(const Value &v, const Function &kernel) {
@@ -459,7 +426,8 @@ private:
     b.SetInsertPoint(BasicBlock::Create(module.getContext(), "", thread));
     SmallVector<Value *> arguments;
     unsigned operands = 0, sizes = 0, maps = 0;
-    for (Argument &a : drop_end(kernel.args(), 2))
+    const unsigned others = info.groups.empty() ? 2 : 3; // scratch, error, number of the first block
+    for (Argument &a : drop_end(kernel.args(), others))
       if (a.hasByValAttr()) {
         a.removeAttr(Attribute::ByVal);
         arguments.push_back(makeMap(kernel, maps++, *thread));
@@ -469,6 +437,8 @@ private:
                                 : b.CreateLoad(i64, b.CreateConstGEP1_64(i64, thread->getArg(1), sizes++)));
       }
     arguments.append({thread->getArg(2), thread->getArg(3)});
+    if (!info.groups.empty())
+      arguments.push_back(b.getInt64(0)); // the number of a block counts all
     b.CreateCall(&kernel, arguments);
     b.CreateRetVoid();
     auto *entry = Function::Create(FunctionType::get(i64, {pointer, pointer, pointer, i64, i64}, false),
@@ -481,19 +451,27 @@ private:
 
   Module &module;
   ArrayRef<std::string> symbols;
+  bool byGroups;
   IRBuilder<> b;
   int places = 0;
 };
 
-} // namespace
-
-codegen::CompileOptions::GpuImage emulated(Module &kernels, ArrayRef<std::string> symbols) {
-  Emulation(kernels, symbols).run();
+codegen::CompileOptions::GpuImage imageOf(Module &kernels, ArrayRef<std::string> symbols, bool byGroups) {
+  Emulation(kernels, symbols, byGroups).run();
   std::string error;
   auto image = codegen::compileImage(kernels, *codegen::findTarget(kTarget), symbols, error);
   if (!image)
     throw std::runtime_error(error);
   return {kTarget, std::move(image->bytes), std::move(image->entries)};
+}
+
+} // namespace
+
+codegen::CompileOptions::GpuImage emulated(Module &kernels, ArrayRef<std::string> symbols) {
+  return imageOf(kernels, symbols, /*byGroups=*/false);
+}
+codegen::CompileOptions::GpuImage emulatedByGroups(Module &kernels, ArrayRef<std::string> symbols) {
+  return imageOf(kernels, symbols, /*byGroups=*/true);
 }
 
 } // namespace burin::test

@@ -8,7 +8,9 @@
 #include <deque>
 #include <mutex>
 #include <new>
+#include <sstream>
 #include <sys/mman.h>
+#include <tuple>
 #include <utility>
 
 // Saves what a function must keep and the stack pointer, and goes on where another context has stopped.
@@ -269,6 +271,17 @@ const SharedVariable *variableOf(size_t offset, int64_t bytes) {
   return nullptr;
 }
 
+/// Blocks of a group, and of all.
+std::pair<int64_t, int64_t> groupsOf(const Kernel &kernel, const int64_t *sizes) {
+  std::istringstream words(kernel.groups);
+  std::string group, all;
+  words >> group >> all;
+  auto number = [&](const std::string &text) {
+    return text[0] == 's' ? sizes[std::stoul(text.substr(1))] : int64_t(std::stoll(text));
+  };
+  return {std::max<int64_t>(number(group), 1), number(all)};
+}
+
 } // namespace
 
 std::byte *sharedMemory() { return shared; }
@@ -286,10 +299,15 @@ int64_t launch(const Kernel &kernel, ThreadFunction function, void *const *opera
   now.blocks = multiprocessors;
   if (kernel.isPersistent)
     hi = std::min(hi, now.blocks);
+  int64_t group = INT64_MAX;
+  if (!kernel.groups.empty() && !kernel.isLaunchedByGroup)
+    std::tie(group, hi) = groupsOf(kernel, sizes);
   running = &now;
   globalShadow.clear();
   ++totals.launches;
   for (now.block = lo; now.block < hi && !now.failed; ++now.block) {
+    if (now.block % group == 0)
+      globalShadow.clear();
     ++now.interval;
     ++totals.blocks;
     if (kernel.synchronises)

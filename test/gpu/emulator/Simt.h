@@ -24,6 +24,8 @@ struct Kernel {
   bool usesPhases;   // it has barriers in shared memory
   bool isPersistent; // its blocks share the work of all: there are no more than multiprocessors
   std::vector<SharedVariable> shared;
+  std::string groups; // if blocks are launched in groups: blocks of a group and of all, "12" or "s2", the third size
+  bool isLaunchedByGroup = true; // otherwise launch(0, 1) runs all groups
 };
 
 using ThreadFunction = void (*)(void *const *operands, const int64_t *sizes, void *scratch, int64_t *error);

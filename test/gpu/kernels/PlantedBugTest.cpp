@@ -111,12 +111,21 @@ std::string change(llvm::Module &kernels, bool (*isPlace)(llvm::Instruction &), 
   return "";
 }
 
-/// Softmax of rows of several warps, the largest of each column, a product of several tiles, and a map.
+/// Softmax of rows of several warps, the largest of each column, sums of a line and of columns that are cut into parts,
+/// distances to the mean of columns, a product of several tiles, and a map.
 void build(Graph &g) {
   Graph::Value x = g.input({f32, {7, 700}}), w = g.input({f32, {700, 70}});
   Graph::Value y = g.apply("softmax", {x}, {{"axis", int64_t(1)}})[0];
   g.output(y);
   g.output(g.apply("reduce_max", {x}, {{"axes", std::vector<int64_t>{0}}})[0]);
+  for (const Shape &shape : {Shape{9000}, Shape{700, 12}})
+    g.output(g.apply("reduce_sum", {g.input({f32, shape})}, {{"axes", std::vector<int64_t>{0}}})[0]);
+  for (const char *rows : {"rows", "images"}) { // of two parts, and of one
+    const Shape shape{Dim(rows), 132};
+    Graph::Value z = g.input({f32, shape});
+    Graph::Value mean = g.apply("reduce_mean", {z}, {{"axes", std::vector<int64_t>{0}}, {"keepdims", true}})[0];
+    g.output(g.apply("sub", {z, g.apply("broadcast_to", {mean}, {{"shape", shape}})[0]})[0]);
+  }
   g.output(g.apply("matmul", {w, g.input({f32, {70, 90}})})[0]);
   g.output(g.apply("tanh", {w})[0]);
 }

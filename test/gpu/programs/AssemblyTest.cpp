@@ -64,7 +64,10 @@ TEST_CASE("assembly: ResNet-18", "[gpu]") {
 
 TEST_CASE("assembly: a GPT", "[gpu]") { checkKernels(Gpt().graph(), 15); }
 
-TEST_CASE("assembly: a training step", "[gpu]") { checkKernels(Learner().graph(), 20); }
+TEST_CASE("assembly: a training step", "[gpu]") {
+  // Batch norm may keep a value of its columns in memory while it loops over rows.
+  checkKernels(Learner().graph(), 20, kMostRegisters, {"x86-64-v3", "cuda-sm_80+ptx", "cuda-sm_90a+ptx"}, 16);
+}
 
 TEST_CASE("assembly: softmax, norms and sums of many sizes", "[gpu]") {
   std::vector<TensorSpec> specs{{f32, {64, 1024}}, {f32, {Dim("n"), Dim("m")}}, {f16, {8, 130}}, {bf16, {7, 33}}};

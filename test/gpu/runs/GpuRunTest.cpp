@@ -70,6 +70,22 @@ Model lookup(int64_t index) {
   return loaded(g, {random({4, 33}, 2), at});
 }
 
+/// Distance of each chosen row to the mean of all: several launches of one kernel if the rows are many.
+Model distances(int64_t rows, int64_t index) {
+  Graph g;
+  auto apply = [&](const char *op, Graph::Values v, Attrs attrs = {}) { return g.apply(op, v, attrs)[0]; };
+  Graph::Value x = g.input({f32, {6, 40}}), i = g.input({i64, {Dim("rows"), 40}});
+  x = apply("gather", {x, i}, {{"axis", int64_t(0)}});
+  Graph::Value mean = apply("reduce_mean", {x}, {{"axes", Ints{0}}, {"keepdims", true}});
+  g.output(apply("sub", {x, apply("broadcast_to", {mean}, {{"shape", Shape{Dim("rows"), 40}}})}));
+  ir::RefTensor at = ir::RefTensor::zeros(i64, {rows, 40});
+  for (size_t n = 0; n < at.ints().size(); ++n)
+    at.ints()[n] = int64_t(n % 6);
+  if (rows)
+    at.ints().back() = index;
+  return loaded(g, {random({6, 40}, 2), at});
+}
+
 struct Outcome {
   rt::Status status;
   std::vector<std::vector<float>> results;
@@ -152,6 +168,29 @@ TEST_CASE("gpu run: a value that is not allowed", "[gpu]") {
   CHECK(onCpu.code() == rt::ErrorCode::Data);
   CHECK(onGpu.code() == rt::ErrorCode::Data);
   CHECK(onGpu.message() == onCpu.message());
+  CHECK(fake::problems() == "");
+}
+
+TEST_CASE("gpu run: a reduction that is split over blocks", "[gpu]") {
+  fake::failCall(0);
+  for (int64_t rows : {0, 1, 300, 3000}) {
+    INFO(rows << " rows");
+    Model good = distances(rows, 5), bad = distances(rows, 6);
+    Outcome cpu = run(good, "cpu"), gpu = run(good, "cuda:0");
+    INFO(gpu.status.message());
+    REQUIRE(gpu.status.ok());
+    for (size_t i = 0; i < 3; ++i)
+      checkClose(gpu.results[i], cpu.results[0], 5e-5f, 1e-5f);
+    fake::setMultiprocessors(3);
+    CHECK(run(good, "cuda:0").results == gpu.results); // the same bits
+    fake::setMultiprocessors(132);
+    if (rows == 0)
+      continue;
+    rt::Status onCpu = run(bad, "cpu").status, onGpu = run(bad, "cuda:0").status;
+    CHECK(onGpu.code() == rt::ErrorCode::Data);
+    CHECK(onGpu.message() == onCpu.message());
+  }
+  CHECK(emulatorErrors() == "");
   CHECK(fake::problems() == "");
 }
 

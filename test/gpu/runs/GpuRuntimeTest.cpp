@@ -353,6 +353,12 @@ TEST_CASE("gpu runtime: launches that are malformed are refused") {
              Catch::Matchers::Contains("add wants 233472 bytes of shared memory"));
   CHECK_THAT(refusal([](Artifact &a) { a.codes[0].gpuKernels[0].blocksPerMultiprocessor = 33; }),
              Catch::Matchers::Contains("add wants 33 blocks per multiprocessor"));
+  for (LaunchSize group : {LaunchSize{0, 0}, {LaunchSize::kNone, -1}}) { // a kernel without sizes; a number
+    static LaunchSize size;
+    size = group;
+    CHECK_THAT(refusal([](Artifact &a) { a.codes[0].gpuKernels[0].group = size; }),
+               Catch::Matchers::Contains("add has groups of blocks of a size that is not known"));
+  }
   const std::string unknown = "add has a tensor map that is not known", missing = "lacks an operand that kernel 0 ";
   auto refusalOfMap = [&](void (*change)(TensorMap &)) {
     static void (*changed)(TensorMap &);

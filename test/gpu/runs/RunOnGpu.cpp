@@ -22,11 +22,12 @@ static codegen::CompileOptions::GpuImage imageFor(const std::string &target, llv
     kernel.threads = std::stoi(f.getFnAttribute("nvvm.reqntid").getValueAsString().str());
     if (f.hasFnAttribute("burin-shared-bytes"))
       kernel.sharedBytes = std::stoul(f.getFnAttribute("burin-shared-bytes").getValueAsString().str());
-    for (llvm::Argument &argument : f.args())
+    kernel.inGroups = f.hasFnAttribute("burin-groups");
+    for (llvm::Argument &argument : llvm::drop_end(f.args(), kernel.inGroups))
       ++(argument.hasByValAttr() ? kernel.maps : argument.getType()->isPointerTy() ? kernel.operands : kernel.sizes);
     kernel.operands -= 2; // scratch and error
   }
-  auto emulation = emulated(kernels, symbols);
+  auto emulation = emulatedByGroups(kernels, symbols);
   rt::CodeImage &image = images.emplace_back();
   rt::Status loaded = rt::CodeImage::load(std::as_bytes(std::span(emulation.bytes)), image);
   if (!loaded.ok())
