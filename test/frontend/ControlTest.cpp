@@ -191,6 +191,7 @@ TEST_CASE("a fori_loop between tensors has a gradient if it has a limit") {
   }
   CHECK(contains(messageOf([&] { power(x, tensor(10)); }), "more iterations than its limit of 8"));
   CHECK_ERROR(compiled(x, tensor(10)).wait(), "more iterations than its limit of 8");
+  CHECK(contains(messageOf([] { synchronize(); }), "more iterations")); // which also reports it
   auto unlimited = jit([](const Tensor &x, const Tensor &n) {
     return grad(fori_loop(tensor(0), n, [&](const Tensor &, const Tensor &y) { return y * x; }, x).sum(), {x})[0];
   });

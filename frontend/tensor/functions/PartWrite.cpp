@@ -73,10 +73,18 @@ void writePart(Tensor &x, std::span<const PartAxis> part, const Tensor &values, 
   result.follows = state.follows && (given.follows || !std::holds_alternative<StorageRef>(given.value));
   const StorageRef to = write.to;
   const size_t bytes = write.bytes;
+  TensorState former{state.spec, state.weak, StorageRef()};
+  former.follows = state.follows;
   x = Access::make(std::move(result));        // the write may find the former elements unseen
   constexpr size_t kSmall = size_t(64) << 10; // copying these is faster than waking a thread
   if (needed.empty() && before.empty() && bytes <= kSmall)
-    write();
+    try {
+      write();
+    } catch (...) {
+      former.value = write.x;
+      x = Access::make(std::move(former));
+      throw;
+    }
   else
     to->task = rt::Engine::shared().enqueue({needed, before}, bytes, std::move(write), false);
 }
