@@ -32,7 +32,7 @@ SizeClasses::SizeClasses(Operation *op) {
   }
 }
 
-const Dim &SizeClasses::of(const Dim &size) const {
+Dim SizeClasses::of(const Dim &size) const {
   for (const auto &[member, representative] : members)
     if (member == size)
       return representative;

@@ -13,7 +13,7 @@ public:
   explicit SizeClasses(mlir::Operation *op);
 
   /// Returns the representative of the size's class; the size itself if it is in none.
-  const Dim &of(const Dim &size) const;
+  Dim of(const Dim &size) const;
   bool areSame(const Dim &x, const Dim &y) const { return x == y || of(x) == of(y); }
   bool areSame(const Shape &x, const Shape &y) const;
   bool empty() const { return members.empty(); }

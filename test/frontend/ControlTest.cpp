@@ -213,7 +213,7 @@ TEST_CASE("fori_loop counts") {
       },
       {.dynamic = {{0, 0}}});
   for (int n : {2, 5, 9})
-    CHECK(bySize(ones({n})).item() == n * (n - 1) / 2);
+    CHECK(bySize(ones({n})).item<int64_t>() == n * (n - 1) / 2);
   CHECK(bySize.traces() == 1);
   auto slope = jit([&](const Tensor &x) { return grad(f(x).sum(), {x})[0]; });
   CHECK(largestDifference(slope(ones({3})), full({3}, 0.0625f)) == 0);
@@ -304,7 +304,7 @@ TEST_CASE("a branch that throws leaves the trace as it was") {
   Parameter state = Parameter::state(tensor(1.0));
   Stateful run(
       [&](const Tensor &x) {
-        try {
+        (void)messageOf([&] {
           cond(
               x > 0,
               [&] {
@@ -312,8 +312,7 @@ TEST_CASE("a branch that throws leaves the trace as it was") {
                 return x.reshape({7});
               },
               [&] { return x; });
-        } catch (const Error &) {
-        }
+        });
         state.set(state.value() + 1);
         return state.value() + x;
       },
