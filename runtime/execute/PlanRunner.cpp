@@ -435,11 +435,19 @@ static void walk(ShapeBinding &binding, Steps step, Loop loop, MustRun mustRun) 
   }
 }
 
+void PlanRunner::runPreceding(const ShapeBinding &binding, std::span<const BoundStep> steps) {
+  for (const BoundStep &step : steps)
+    if (mustRun(step.index))
+      runStep(binding, step, step.operands, 0);
+}
+
 void PlanRunner::runSteps(ShapeBinding &binding) {
   walk(
       binding,
       [&](std::span<const BoundStep> steps) {
-        if (mayUpdate(binding, steps))
+        if (hasFailed())
+          runPreceding(binding, steps);
+        else if (mayUpdate(binding, steps))
           steps.size() > 1 ? runSideBySide(binding, steps) : runStep(binding, steps[0], steps[0].operands, 0);
       },
       [&](const BoundLoop &loop) { runLoop(binding, loop); }, [&](uint32_t step) { return mustRun(step); });
@@ -470,6 +478,8 @@ void PlanRunner::runProfiled(ShapeBinding &binding) {
   walk(
       binding,
       [&](std::span<const BoundStep> steps) { // one by one
+        if (hasFailed())
+          return runPreceding(binding, steps);
         for (const BoundStep &step : mayUpdate(binding, steps) ? steps : std::span<const BoundStep>())
           timed(step, step.operands, 0, 1);
       },

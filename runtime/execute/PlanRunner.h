@@ -133,6 +133,10 @@ private:
     return !updates.hook.begin || steps.back().index < firstUpdate || beginUpdates(binding);
   }
   bool beginUpdates(ShapeBinding &binding);
+  bool hasFailed() const { return error.any() || !failure.ok(); }
+  /// After a failure: runs those of a group of steps that come before it in the plan, as they may fail, too. Steps that
+  /// overwrite a state come after all that can fail.
+  void runPreceding(const ShapeBinding &binding, std::span<const BoundStep> steps);
   void runSteps(ShapeBinding &binding);
   void runProfiled(ShapeBinding &binding);
   Status dataError() const;

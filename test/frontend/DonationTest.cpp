@@ -235,6 +235,41 @@ TEST_CASE("runs that call C++ functions or determine sizes overwrite states that
   CHECK(isAll(total, 12));
 }
 
+TEST_CASE("a failed run overwrites none of many states, which it would update at once") {
+  const bool isHost = GENERATE(true, false);
+  std::vector<Parameter> states;
+  for (int64_t i = 0; i < 16; ++i)
+    states.push_back(Parameter::state(zeros({4000 + 16 * i}), "state" + std::to_string(i)));
+  bool fails = false;
+  auto step = jit([&](const Tensor &x) {
+    Tensor y = x * 2;
+    if (isHost)
+      y = host_call(
+          [&](const Tensor &v) {
+            if (fails)
+              throw std::runtime_error("it must fail");
+            return v;
+          },
+          TensorSpec{f32, {}}, y);
+    else
+      check(y > 0, "it must fail");
+    for (Parameter &state : states)
+      state.set(state + x);
+    return y;
+  });
+  auto areAll = [&](float value) { return std::ranges::all_of(states, [&](auto &s) { return isAll(s, value); }); };
+  const Tensor one = full({}, 1.0f), bad = full({}, isHost ? 1.0f : -1.0f);
+  for (int turn = 1; turn <= 3; ++turn) {
+    step(one).wait();
+    CHECK(areAll(float(turn)));
+    fails = true;
+    CHECK(contains(messageOf([&] { step(bad).wait(); }), "it must fail"));
+    CHECK(areAll(float(turn)));
+    fails = false;
+    (void)messageOf([] { synchronize(); }); // reports it, too
+  }
+}
+
 TEST_CASE("threads read whole values of a state that runs with C++ functions overwrite") {
   Parameter total = Parameter::state(zeros({100000}), "total");
   auto step = jit([&](const Tensor &x) {
