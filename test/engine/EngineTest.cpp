@@ -111,7 +111,7 @@ TEST_CASE("one thread: a task that waits is run by the waiting thread while the 
   Pool pool(1);
   Engine engine(pool);
   bool helped = false; // usually true: waking a thread takes longer than starting to wait
-  for (int i = 0; i < 1000 && !helped; ++i) {
+  for (int i = 0; i < 200000 && !helped; ++i) {
     std::thread::id runner;
     after(engine, {}, [&] { runner = std::this_thread::get_id(); })->wait();
     helped = runner == std::this_thread::get_id();
