@@ -254,6 +254,13 @@ static void awaitInputs(const Launch &work) {
       awaitTask(input, work.where);
 }
 
+static void storeAtEnd(StateStore *states, std::span<const Tensor> results) {
+  if (!states)
+    return;
+  states->store(results);
+  states->release();
+}
+
 /// Runs synchronously and copies the results from the session, which knows their sizes.
 static std::vector<Tensor> runToKnowSizes(Launch &work, std::span<const TensorSpec> results, StateStore *states) {
   awaitInputs(work);
@@ -311,12 +318,10 @@ static std::vector<Tensor> runToKnowSizes(Launch &work, std::span<const TensorSp
     status = std::move(copied);
   if (!status.ok())
     throw Error(work.where, work.op, status.message());
-  if (late) {
+  if (late)
     late->end();
-  } else if (states) {
-    states->store(tensors);
-    states->release();
-  }
+  else
+    storeAtEnd(states, tensors);
   work.isDone = true;
   return tensors;
 }
@@ -429,13 +434,11 @@ std::vector<Tensor> launch(const ExecutableRef &executable, uint32_t function, s
   }
   std::vector<Tensor> tensors = addOutputs(*work, results, bytes);
   if (executable->needsHost()) {
-    if (isOnGpu)
-      (*work)();
-    else
+    if (!isOnGpu) {
       work->runStoringLate(tensors, states);
-    if (states && isOnGpu) {
-      states->store(tensors);
-      states->release();
+    } else {
+      (*work)();
+      storeAtEnd(states, tensors);
     }
     return tensors;
   }

@@ -114,21 +114,7 @@ private:
       place(row, reduced);
       return p.scoped([&] { return visit(row, carried); });
     };
-    Value step = k.constant(threadsOfLine), jump = k.constant(threadsOfLine * unroll);
-    if (unroll == 1)
-      return k.loop(from, to, step, init, at);
-    SmallVector<Value> state = init;
-    state.push_back(from);
-    state = k.loop(from, k.sub(to, k.constant(threadsOfLine * (unroll - 1))), jump, state,
-                   [&](Value row, ValueRange carried) {
-                     SmallVector<Value> next(carried.drop_back());
-                     for (int64_t n = 0; n < unroll; ++n)
-                       next = at(k.add(row, k.constant(n * threadsOfLine)), next);
-                     next.push_back(k.add(row, jump));
-                     return next;
-                   });
-    Value rest = state.pop_back_val();
-    return loopRolled(rest, to, step, state, at);
+    return loopTogether(from, to, threadsOfLine, unroll, init, at);
   }
 
   SmallVector<Value> join(MutableReducers reducers, SmallVector<Value> sums) override {

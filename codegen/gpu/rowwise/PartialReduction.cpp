@@ -97,12 +97,36 @@ int64_t PartialReduction::bytesOf(Value accumulator) {
   return (getElementTypeOrSelf(accumulator.getType()).getIntOrFloatBitWidth() + 7) / 8;
 }
 
-SmallVector<Value> PartialReduction::loopRolled(Value from, Value to, Value step, ValueRange init,
-                                                llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+SmallVector<Value>
+PartialReduction::loopTogether(Value from, Value to, int64_t step, int64_t together, ValueRange init,
+                               llvm::function_ref<SmallVector<Value>(Value, ValueRange, int64_t)> body) {
+  SmallVector<Value> state(init);
+  if (together > 1) {
+    state.push_back(from);
+    Value jump = k.constant(step * together);
+    state =
+        k.loop(from, k.sub(to, k.constant(step * (together - 1))), jump, state, [&](Value first, ValueRange carried) {
+          SmallVector<Value> next = body(first, carried.drop_back(), together);
+          next.push_back(k.add(first, jump));
+          return next;
+        });
+    from = state.pop_back_val();
+  }
   const bool before = std::exchange(k.keepsRolled, true);
-  SmallVector<Value> results = k.loop(from, to, step, init, body);
+  state = k.loop(from, to, k.constant(step), state,
+                 [&](Value first, ValueRange carried) { return body(first, carried, 1); });
   k.keepsRolled = before;
-  return results;
+  return state;
+}
+
+SmallVector<Value> PartialReduction::loopTogether(Value from, Value to, int64_t step, int64_t together, ValueRange init,
+                                                  llvm::function_ref<SmallVector<Value>(Value, ValueRange)> visit) {
+  return loopTogether(from, to, step, together, init, [&](Value first, ValueRange carried, int64_t count) {
+    SmallVector<Value> next(carried);
+    for (int64_t n = 0; n < count; ++n)
+      next = visit(k.add(first, k.constant(n * step)), next);
+    return next;
+  });
 }
 
 void PartialReduction::allocateShared(int64_t bytes) {
@@ -170,20 +194,6 @@ Value PartialReduction::loadLanes(Value memory, Value at, Type type) {
   return whole == type ? loaded : arith::TruncIOp::create(k.b, k.loc, type, loaded).getResult();
 }
 
-/// Whether these values are computed from `v`, after the reductions that they depend on.
-static bool isRead(SmallVector<Value> stack, Value v) {
-  llvm::DenseSet<Value> seen;
-  while (!stack.empty()) {
-    Value next = stack.pop_back_val();
-    if (next == v)
-      return true;
-    Operation *op = next.getDefiningOp();
-    if (op && seen.insert(next).second && passes::reducedAxes(op).empty())
-      llvm::append_range(stack, op->getOperands());
-  }
-  return false;
-}
-
 bool PartialReduction::overwritesPoints(bool isForLevels) const {
   SmallVector<Value> readers;
   for (auto &[value, pointer] : full.stored)
@@ -196,7 +206,7 @@ bool PartialReduction::overwritesPoints(bool isForLevels) const {
   if (!kernel.getInPlace())
     return false;
   return llvm::any_of(llvm::enumerate(*kernel.getInPlace()), [&](auto entry) {
-    if (entry.value() < 0 || !isRead(readers, body.getArgument(unsigned(entry.value()))))
+    if (entry.value() < 0 || !needs(readers, body.getArgument(unsigned(entry.value())), false))
       return false;
     Value yielded = body.getTerminator()->getOperand(unsigned(entry.index()));
     return llvm::any_of(points.stored, [&](auto &result) { return result.first == yielded; });
@@ -292,21 +302,7 @@ SmallVector<Value> PartialReduction::combineParts(size_t level, MutableReducers 
       sums = combineAll(reducers, sums, others);
     return sums;
   };
-  SmallVector<Value> state(init);
-  Value from = lineOfThreads, to = k.dim(parts.count);
-  if (together > 1) {
-    state.push_back(from);
-    Value jump = k.constant(threadsOfLine * together);
-    state = k.loop(from, k.sub(to, k.constant(threadsOfLine * (together - 1))), jump, state,
-                   [&](Value number, ValueRange carried) {
-                     auto next = combine(number, carried.drop_back(), together);
-                     next.push_back(k.add(number, jump));
-                     return next;
-                   });
-    from = state.pop_back_val();
-  }
-  state = loopRolled(from, to, k.constant(threadsOfLine), state,
-                     [&](Value number, ValueRange carried) { return combine(number, carried, 1); });
+  SmallVector<Value> state = loopTogether(lineOfThreads, k.dim(parts.count), threadsOfLine, together, init, combine);
   return join(reducers, std::move(state));
 }
 

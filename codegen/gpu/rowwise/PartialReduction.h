@@ -54,9 +54,14 @@ protected:
   /// Sets the point to row-major position i of the dimensions `dims` of the space. Lanes run along the last of them
   /// if `lanes` is more than 1.
   void place(Value i, ArrayRef<int> dims, int64_t lanes = 1);
-  /// KernelBuilder::loop for the turns that an unrolled loop leaves: ptxas does not unroll it.
-  SmallVector<Value> loopRolled(Value from, Value to, Value step, ValueRange init,
-                                llvm::function_ref<SmallVector<Value>(Value, ValueRange)> body);
+  /// KernelBuilder::loop over the positions of a thread, `step` apart. `body` visits `count` positions from `first` on,
+  /// so that their loads overlap: `together` of them per turn, then one by one in a loop that ptxas does not unroll.
+  SmallVector<Value>
+  loopTogether(Value from, Value to, int64_t step, int64_t together, ValueRange init,
+               llvm::function_ref<SmallVector<Value>(Value first, ValueRange carried, int64_t count)> body);
+  /// The same for a function that visits one position.
+  SmallVector<Value> loopTogether(Value from, Value to, int64_t step, int64_t together, ValueRange init,
+                                  llvm::function_ref<SmallVector<Value>(Value, ValueRange)> visit);
   /// Elements of 16 bytes of the widest value, if so many divide the innermost dimension; else 1.
   int64_t vectorLanes() const;
   static constexpr int64_t kMostShared = 44 << 10; // bytes of shared memory of a block

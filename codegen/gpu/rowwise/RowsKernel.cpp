@@ -213,21 +213,7 @@ private:
       place(at, reduced, vector);
       return p.scoped([&] { return visit(at, carried); });
     };
-    const int64_t step = threadsOfLine * vector, unroll = isShort ? 1 : kUnroll;
-    if (unroll == 1)
-      return k.loop(from, to, k.constant(step), init, visitAt);
-    SmallVector<Value> state = init;
-    state.push_back(from);
-    state = k.loop(from, k.sub(to, k.constant(step * (unroll - 1))), k.constant(step * unroll), state,
-                   [&](Value at, ValueRange carried) {
-                     SmallVector<Value> next(carried.drop_back());
-                     for (int64_t n = 0; n < unroll; ++n)
-                       next = visitAt(k.add(at, k.constant(n * step)), next);
-                     next.push_back(k.add(at, k.constant(step * unroll)));
-                     return next;
-                   });
-    Value rest = state.pop_back_val();
-    return loopRolled(rest, to, k.constant(step), state, visitAt);
+    return loopTogether(from, to, threadsOfLine * vector, isShort ? 1 : kUnroll, init, visitAt);
   }
 
   /// Combines lanes, halves of a warp, quarters, …, then the warps in order.

@@ -48,12 +48,13 @@ struct RowwiseSchedule {
   bool isElementwise(llvm::ArrayRef<Value> roots) const;
   /// Whether these values depend, except through kept values, on an operand that all rows share.
   bool readsSharedRow(llvm::ArrayRef<Value> roots) const;
+  /// Whether these values depend on `v`, after the reductions that they read; kept values are loaded from scratch
+  /// memory instead of computed if `isKeptRead`.
+  bool needs(llvm::ArrayRef<Value> roots, Value v, bool isKeptRead = true) const;
 
 private:
   void findLevels(llvm::ArrayRef<Value> results);
   void planScratch();
-  /// Whether these values depend on `v`; kept values are loaded from scratch memory instead of computed.
-  bool needs(llvm::ArrayRef<Value> roots, Value v, bool isKeptRead = true) const;
   bool isAlongRow(Value v) const;
   bool isRow(Value v) const;
 };
