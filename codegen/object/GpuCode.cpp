@@ -7,6 +7,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
 
 using namespace mlir;
@@ -49,6 +50,19 @@ void keepMapsInPlace(llvm::Module &module) {
         argument.addAttr(llvm::Attribute::get(module.getContext(), "nvvm.grid_constant"));
 }
 
+/// Programmatic dependent launch, which hides the latency of launches: a kernel is launched when all blocks of the one
+/// before it have ended, and waits until the results of that one are visible. As every kernel waits, those of all
+/// earlier ones are, too. No kernel lets the next one begin earlier (griddepcontrol.launch_dependents): blocks are then
+/// placed where the running ones leave room, several on one multiprocessor, which took more time than it saved.
+void orderKernels(llvm::Module &module) {
+  for (llvm::Function &f : module) {
+    if (f.getCallingConv() != llvm::CallingConv::PTX_Kernel || f.isDeclaration())
+      continue;
+    llvm::IRBuilder<> b(&*f.getEntryBlock().getFirstNonPHIOrDbgOrAlloca());
+    b.CreateIntrinsic(llvm::Intrinsic::nvvm_griddepcontrol_wait, {});
+  }
+}
+
 } // namespace
 
 std::unique_ptr<llvm::Module> optimizedGpuLLVM(ModuleOp module, const Target &target, llvm::LLVMContext &context,
@@ -64,6 +78,8 @@ std::unique_ptr<llvm::Module> optimizedGpuLLVM(ModuleOp module, const Target &ta
     error = std::string("LLVM has no code generator for ") + target.name;
   else
     limitShifts(*code), keepMapsInPlace(*code);
+  if (code && target.dependentLaunches)
+    orderKernels(*code);
   return code;
 }
 

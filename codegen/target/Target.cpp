@@ -17,8 +17,10 @@ static const Target targets[] = {
      true},
     // A GPU thread loads 16 bytes at once. Tiles are small where a thread runs a whole task of a CPU kernel.
     {"cuda-sm_80+ptx", "sm_80", "+ptx70", 16, 4, 1, false, false, false, Device::Cuda},
-    {"cuda-sm_90a+ptx", "sm_90a", "+ptx80", 16, 4, 1, false, false, false, Device::Cuda, /*warpgroups=*/true},
-    {"cuda-sm_80+ptx+tf32", "sm_80", "+ptx70", 16, 4, 1, false, false, false, Device::Cuda, false, /*tf32=*/true},
+    {"cuda-sm_90a+ptx", "sm_90a", "+ptx80", 16, 4, 1, false, false, false, Device::Cuda, /*warpgroups=*/true,
+     /*dependentLaunches=*/true},
+    {"cuda-sm_80+ptx+tf32", "sm_80", "+ptx70", 16, 4, 1, false, false, false, Device::Cuda, false, false,
+     /*tf32=*/true},
 };
 
 llvm::ArrayRef<Target> allTargets() { return targets; }

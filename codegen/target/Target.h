@@ -22,8 +22,9 @@ struct Target {
   bool amx;             // tiles of bf16
   bool bf16Pairs;       // adds the products of two pairs of bf16 to an f32 per lane (AVX512-BF16)
   Device device = Device::Cpu;
-  bool warpgroups = false; // four warps of a GPU multiply tiles in shared memory together (wgmma)
-  bool tf32 = false;       // f32 products by tensor cores, operands rounded to tf32
+  bool warpgroups = false;        // four warps of a GPU multiply tiles in shared memory together (wgmma)
+  bool dependentLaunches = false; // kernels wait for those before them (griddepcontrol)
+  bool tf32 = false;              // f32 products by tensor cores, operands rounded to tf32
   Machine machine = {};
 
   bool isGpu() const { return device == Device::Cuda; }

@@ -8,7 +8,7 @@
 
 namespace burin::rt {
 
-inline constexpr uint32_t kArtifactVersion = 13;
+inline constexpr uint32_t kArtifactVersion = 14;
 
 /// A size as an expression, evaluated at run time: a postfix program over 64-bit integers.
 struct Expr {

@@ -127,6 +127,7 @@ void Gpu::beginBody(Condition condition, bool repeats) {
   if (failure.ok() && keep(target->recordingLanes(bodies.size() + 1, inner)))
     graph = addConditional(condition, repeats);
   ++enqueued;
+  lastKernels = nullptr;
   bodies.push_back({recorder, false, enqueued});
   if (!graph)
     return;
@@ -142,6 +143,7 @@ void Gpu::endBody() {
   const Body body = bodies.back();
   if (enqueued == body.before)
     zero(flag(), 1); // drivers before CUDA 12.8 reject empty bodies; the flag is not in use here
+  lastKernels = nullptr;
   bodies.pop_back();
   Graph graph = nullptr; // belongs to the node
   if (body.began)

@@ -25,6 +25,25 @@ using MemoryPool = struct MemoryPoolOpaque *;
 
 inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
 
+/// CUlaunchAttribute: the kernel may begin before the one ahead of it in the stream has ended; its code waits for that
+/// (griddepcontrol.wait).
+struct LaunchAttribute {
+  int id = 6; // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+  int reserved0 = 0;
+  int isAllowed = 1;
+  int reserved1[15] = {};
+};
+static_assert(sizeof(LaunchAttribute) == 72);
+
+/// CUlaunchConfig.
+struct LaunchConfig {
+  unsigned gridX = 1, gridY = 1, gridZ = 1, blockX = 1, blockY = 1, blockZ = 1, sharedBytes = 0;
+  Stream stream = nullptr;
+  const LaunchAttribute *attributes = nullptr;
+  unsigned attributeCount = 0;
+};
+static_assert(sizeof(LaunchConfig) == 56);
+
 // clang-format off
 /// All functions in use: name here, symbol (which includes the ABI version), parameters.
 #define BURIN_CUDA_FUNCTIONS(F)                                                                                        \
@@ -93,7 +112,8 @@ inline constexpr Result kSuccess = 0, kOutOfMemory = 2;
     (Condition *, Graph, Context, unsigned value, unsigned flags))                                                     \
   F(tensorMapEncode, "cuTensorMapEncodeTiled",                                                                         \
     (void *map, int type, uint32_t rank, DevicePointer, const uint64_t *sizes, const uint64_t *strides,                \
-     const uint32_t *box, const uint32_t *steps, int interleaving, int swizzle, int promotion, int fill))
+     const uint32_t *box, const uint32_t *steps, int interleaving, int swizzle, int promotion, int fill))               \
+  F(launchKernelEx, "cuLaunchKernelEx", (const LaunchConfig *, Function, void **arguments, void **extra))
 // clang-format on
 
 /// CUgraphNodeParams of a conditional node.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace burin::rt::gpu {
 
@@ -98,6 +99,7 @@ bool Gpu::works(Result result, const char *what) {
 
 void Gpu::enqueues(Result result, const char *what) {
   ++enqueued;
+  lastKernels = nullptr;
   works(result, what);
 }
 
@@ -199,12 +201,29 @@ void Gpu::launch(const Launch &launch, const std::string &location) {
   if (hasGroups)
     arguments.push_back(&first);
   for (; first < blocks && result == kSuccess; first += group)
-    result = driver()->launchKernel(loaded->function(launch.kernel), unsigned(std::min(group, blocks - first)), 1, 1,
-                                    info.threads, 1, 1, info.sharedBytes, current, arguments.data(), nullptr);
+    result = launchBlocks(launch.kernel, unsigned(std::min(group, blocks - first)));
   if (result == kSuccess && isChecking && !capturing)
     result = driver()->streamSynchronize(current);
   if (result != kSuccess)
     failure = target->check(result, text("launching ", kernelName, location.empty() ? "" : " at ", location));
+}
+
+/// Launches a kernel with the arguments that are set. It may begin before the kernel ahead of it in the same stream has
+/// ended, if nothing else lies between, since other work would not be waited for in that way.
+Result Gpu::launchBlocks(uint32_t kernel, unsigned blocks) {
+  const GpuKernel &info = loaded->code().gpuKernels[kernel];
+  const Function function = loaded->function(kernel);
+  if (!loaded->canStartEarly() || std::exchange(lastKernels, current) != current)
+    return driver()->launchKernel(function, blocks, 1, 1, info.threads, 1, 1, info.sharedBytes, current,
+                                  arguments.data(), nullptr);
+  const LaunchAttribute early;
+  const LaunchConfig config{.gridX = blocks,
+                            .blockX = info.threads,
+                            .sharedBytes = info.sharedBytes,
+                            .stream = current,
+                            .attributes = &early,
+                            .attributeCount = 1};
+  return driver()->launchKernelEx(&config, function, arguments.data(), nullptr);
 }
 
 void Gpu::fork() {
@@ -218,6 +237,7 @@ void Gpu::mark(int lane) {
 }
 
 void Gpu::order(int lane, int after) {
+  lastKernels = nullptr;
   if (failure.ok())
     works(driver()->streamWaitEvent(streams()[size_t(lane)], events()[size_t(after)], 0), "waiting for an event");
 }
@@ -243,6 +263,7 @@ std::span<const int64_t> Gpu::takeErrors() {
 
 void Gpu::begin() {
   capturing = false;
+  lastKernels = nullptr;
   if (kind == StreamChoice::Kind::Given && failure.ok()) {
     int state = 0;
     works(driver()->streamIsCapturing(stream(), &state), "asking whether the stream is captured");
@@ -307,6 +328,7 @@ void Gpu::beginRecording() {
     return;
   hasBodies = false;
   current = stream();
+  lastKernels = nullptr;
   works(driver()->streamBeginCapture(stream(), /*CU_STREAM_CAPTURE_MODE_THREAD_LOCAL*/ 1), "recording");
 }
 

@@ -190,8 +190,9 @@ private:
   bool hasBodies = false;   // in the graph that is being recorded
   Function conditionKernel = nullptr;
   Stream current = nullptr;
-  void *mailbox = nullptr;    // on the GPU: error slots, their values without errors, the flag
-  int64_t *letters = nullptr; // pinned: fetched slots, then read values
+  Stream lastKernels = nullptr; // the stream to which this run has launched a kernel last; null: other work is last
+  void *mailbox = nullptr;      // on the GPU: error slots, their values without errors, the flag
+  int64_t *letters = nullptr;   // pinned: fetched slots, then read values
   uint32_t slots = 0;
   bool hasErrors = false, isChecking = false, capturing = false;
   uint64_t allocations = 0;
@@ -207,6 +208,7 @@ private:
   void *clean() const { return static_cast<int64_t *>(mailbox) + slots; }
   size_t mailboxBytes() const { return (2 * slots + 1) * sizeof(int64_t); }
   size_t letterBytes() const { return (slots + 1) * sizeof(int64_t); }
+  Result launchBlocks(uint32_t kernel, unsigned blocks);
   bool works(Result result, const char *what);
   void enqueues(Result result, const char *what);
   bool keep(Status status);

@@ -5,19 +5,25 @@
 
 namespace burin::rt::gpu {
 
-/// Preference of a GPU for code such as "cuda-sm_80+ptx" (higher is better), or -1 if unsupported. With the suffix "a"
-/// it supports that compute capability only, otherwise also later ones.
-static int rankOf(std::string_view target, const DeviceInfo &info) {
+/// The compute capability in the name of a target for GPUs, such as 80 in "cuda-sm_80+ptx", or -1. With the suffix "a"
+/// code supports that compute capability only, otherwise also later ones.
+static int capabilityOf(std::string_view target, bool &isExact) {
   constexpr std::string_view prefix = "cuda-sm_";
   int number = 0;
   if (!target.starts_with(prefix))
     return -1;
   target.remove_prefix(prefix.size());
   auto [end, error] = std::from_chars(target.data(), target.data() + target.size(), number);
-  if (error != std::errc())
+  isExact = end != target.data() + target.size() && *end == 'a';
+  return error == std::errc() ? number : -1;
+}
+
+/// Preference of a GPU for code (higher is better), or -1 if unsupported.
+static int rankOf(std::string_view target, const DeviceInfo &info) {
+  bool isExact = false;
+  const int number = capabilityOf(target, isExact), own = info.major * 10 + info.minor;
+  if (number < 0)
     return -1;
-  bool isExact = end != target.data() + target.size() && *end == 'a';
-  const int own = info.major * 10 + info.minor;
   return isExact ? (own == number ? 2 * number + 1 : -1) : own >= number ? 2 * number : -1;
 }
 
@@ -49,8 +55,11 @@ Status LoadedCode::choose(const Program &program) {
       best = rank, chosen = &candidate, chosenIndex = index;
     index += candidate.isForGpu();
   }
-  if (best >= 0)
+  if (bool isExact = false; best >= 0) {
+    constexpr int kWithDependencies = 90; // compute capability of griddepcontrol
+    startsEarly = (*device)->launchKernelEx && capabilityOf(chosen->target, isExact) >= kWithDependencies;
     return {};
+  }
   return {ErrorCode::Unsupported,
           text("the artifact has no code for ", device->name(), " (", info.name, ", compute capability ", info.major,
                ".", info.minor, "): it has ", all, "\n  compile it again with --target cuda-sm_80+ptx")};

@@ -18,6 +18,8 @@ public:
   /// Which of the artifact's codes for GPUs it is.
   uint32_t index() const { return chosenIndex; }
   Function function(uint32_t kernel) const { return functions[kernel]; }
+  /// Whether kernels wait for those before them in their stream, so that the driver may begin them earlier.
+  bool canStartEarly() const { return startsEarly; }
   std::byte *weights() const { return static_cast<std::byte *>(memory); }
 
 private:
@@ -25,6 +27,7 @@ private:
   Device::Ptr device;
   const Code *chosen = nullptr;
   uint32_t chosenIndex = 0;
+  bool startsEarly = false;
   Module module = nullptr;
   Stream stream = nullptr;
   std::vector<Function> functions;

@@ -66,6 +66,17 @@ std::unique_ptr<Module> loadModule(const char *image) {
   return module->functions.empty() ? nullptr : std::move(module);
 }
 
+/// CUlaunchConfig and CUlaunchAttribute.
+struct LaunchConfig {
+  unsigned gridX, gridY, gridZ, blockX, blockY, blockZ, sharedBytes;
+  void *stream;
+  const struct LaunchAttribute *attributes;
+  unsigned attributeCount;
+};
+struct LaunchAttribute {
+  int id, padding, value, reserved[15];
+};
+
 using MapBytes = std::array<std::byte, burin::test::simt::TensorMap::kBytes>;
 
 /// The arguments of a launch: 8 bytes each, and the bytes of tensor maps, which the launch copies.
@@ -247,6 +258,24 @@ int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned grid
     return 0;
   });
 }
+/// With the attribute that lets a kernel begin before the one ahead of it has ended, and no other: it has to wait
+/// itself.
+int cuLaunchKernelEx(const LaunchConfig *config, void *function, void **arguments, void **extra) {
+  const auto &launched = *static_cast<Function *>(function);
+  constexpr int kEarly = 6;
+  if (config->attributeCount != 1 || config->attributes->id != kEarly || config->attributes->value != 1)
+    return kInvalidValue;
+  if (!(launched.interpreted ? launched.interpreted->waitsFirst : launched.kernel.waitsFirst)) {
+    driver.wrong += "a kernel that does not wait for the one before it may begin early\n";
+    return kInvalidValue;
+  }
+  {
+    std::lock_guard lock(driver.mutex);
+    ++driver.earlyCount;
+  }
+  return cuLaunchKernel(function, config->gridX, config->gridY, config->gridZ, config->blockX, config->blockY,
+                        config->blockZ, config->sharedBytes, config->stream, arguments, extra);
+}
 int cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *address, const uint64_t *sizes,
                            const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleaving,
                            int swizzle, int, int fill) {
@@ -348,6 +377,10 @@ int64_t waits() {
   return driver.waitCount;
 }
 
+int64_t earlyLaunches() {
+  std::lock_guard lock(driver.mutex);
+  return driver.earlyCount;
+}
 int64_t replays() {
   std::lock_guard lock(driver.mutex);
   return driver.replayCount;

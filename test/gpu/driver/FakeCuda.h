@@ -14,8 +14,9 @@ struct Kernel {
   int64_t (*run)(void *const *operands, const int64_t *sizes, void *scratch, int64_t lo, int64_t hi) = nullptr;
   int threads = 0; // per block
   size_t operands = 0, sizes = 0, maps = 0;
-  size_t sharedBytes = 0; // that a launch has to give
-  bool inGroups = false;  // a launch also gives the number of its first block
+  size_t sharedBytes = 0;  // that a launch has to give
+  bool inGroups = false;   // a launch also gives the number of its first block
+  bool waitsFirst = false; // for the kernels before it, ahead of any access to memory
 };
 
 /// From now on a module of this PTX has these kernels, by the names of their entries.
@@ -34,8 +35,9 @@ void forgetWait(int64_t number);
 int64_t waits();
 /// Calls since failCall() or failRandomly().
 int64_t calls();
-/// Launches of graphs since the process began.
+/// Launches of graphs, and of kernels that may begin before the one ahead of them has ended, since the process began.
 int64_t replays();
+int64_t earlyLaunches();
 
 /// From now on there are so many devices: 1, as at first, or 2. FAKE_CUDA_DEVICES says it for a process.
 void setDevices(int count);

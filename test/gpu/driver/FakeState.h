@@ -48,7 +48,7 @@ struct Driver {
   uint64_t conditionCount = 0;
   CopyCounts copyCounts;
   std::string wrong, replacement;
-  int64_t replayCount = 0, waitCount = 0, forgottenWait = 0;
+  int64_t replayCount = 0, earlyCount = 0, waitCount = 0, forgottenWait = 0;
   int64_t callCount = 0, failNumber = 0, failOneOf = 0;
   int failResult = 0;
 

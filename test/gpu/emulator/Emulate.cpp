@@ -191,6 +191,9 @@ private:
       return replace(i, call(&simt::blockIndex, b.getInt32Ty(), {}));
     case Intrinsic::nvvm_read_ptx_sreg_nctaid_x:
       return replace(i, call(&simt::blockCount, b.getInt32Ty(), {}));
+    case Intrinsic::nvvm_griddepcontrol_wait: // launches follow each other here
+      i.eraseFromParent();
+      return;
     case Intrinsic::nvvm_bar_warp_sync:
       info.synchronises = info.usesPhases = true;
       return replace(i, call(&simt::warpBarrier, b.getVoidTy(), {siteOf(i)}));

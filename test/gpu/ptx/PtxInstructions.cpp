@@ -355,6 +355,10 @@ const std::map<std::string, Find> kFamilies = {
     {"fence", findPhases},
     {"wgmma", findPhases},
     {"setmaxnreg", findPhases},
+    {"griddepcontrol", // launches follow each other here
+     [](const Parts &p, Instruction &) -> Run {
+       return p.back() == "wait" ? [](Thread &, const Instruction &) {} : Run();
+     }},
     {"call", [](const Parts &, Instruction &) -> Run { return callFunction; }},
     {"ret", [](const Parts &, Instruction &) -> Run { return returnFromFunction; }},
 };

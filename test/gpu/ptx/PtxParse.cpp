@@ -209,6 +209,10 @@ private:
     if (!i.run)
       fail("not known: " + text);
     f.usesPhases |= name.starts_with("mbarrier") || name.starts_with("wgmma") || name.starts_with("bar.warp");
+    f.waitsFirst |= name == "griddepcontrol.wait" && !f.hasBegun;
+    for (const char *first :
+         {"ld.global", "ld.shared", "ld.local", "st.", "atom", "cp.", "mbarrier", "bra", "call", "bar"})
+      f.hasBegun |= name.starts_with(first);
     if (name.starts_with("bra"))
       branches.emplace_back(f.code.size(), operands.at(0));
     else if (name.starts_with("call"))

@@ -60,6 +60,8 @@ struct Function {
   size_t localBytes = 0;
   std::vector<Shared> shared; // what it uses
   bool usesPhases = false;    // it has barriers in shared memory, or products of warpgroups
+  bool waitsFirst = false;    // for the kernels before it: hasBegun was false then
+  bool hasBegun = false;      // it has accessed memory or branched, in the order of its text
 };
 
 struct Program {

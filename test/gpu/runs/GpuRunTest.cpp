@@ -240,7 +240,12 @@ TEST_CASE("gpu run: an artifact for several GPUs has the blocks of each", "[gpu]
   const rt::Step &step = a.plans[0].steps.back();
   REQUIRE(step.blocks.size() == 2);
   CHECK(step.blocks[0] != step.blocks[1]);
-  Outcome cpu = run(both, "cpu"), gpu = run(both, "cuda:0"), older = run(product({"cuda-sm_80+ptx"}), "cuda:0");
+  const int64_t before = fake::earlyLaunches();
+  Outcome cpu = run(both, "cpu"), gpu = run(both, "cuda:0");
+  const int64_t early = fake::earlyLaunches();
+  CHECK(early > before); // kernels of sm_90a wait for those before them
+  Outcome older = run(product({"cuda-sm_80+ptx"}), "cuda:0");
+  CHECK(fake::earlyLaunches() == early);
   INFO(gpu.status.message() << older.status.message());
   REQUIRE((cpu.status.ok() && gpu.status.ok() && older.status.ok()));
   checkClose(gpu.results[2], cpu.results[0], 1e-2f, 1e-2f);

@@ -4,12 +4,26 @@
 #include "test/gpu/driver/FakeCuda.h"
 #include "test/gpu/emulator/Emulate.h"
 #include "test/gpu/ptx/Ptx.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include <deque>
 #include <stdexcept>
 
 namespace burin::test {
+
+/// Whether a kernel waits for those before it ahead of its first access to memory.
+static bool waitsFirst(llvm::Function &kernel) {
+  for (llvm::Instruction &i : kernel.getEntryBlock()) {
+    auto *call = llvm::dyn_cast<llvm::IntrinsicInst>(&i);
+    if (call && call->getIntrinsicID() == llvm::Intrinsic::nvvm_griddepcontrol_wait)
+      return true;
+    if (i.mayReadOrWriteMemory())
+      return false;
+  }
+  return false;
+}
 
 static codegen::CompileOptions::GpuImage imageFor(const std::string &target, llvm::Module &kernels,
                                                   llvm::ArrayRef<std::string> symbols) {
@@ -22,6 +36,7 @@ static codegen::CompileOptions::GpuImage imageFor(const std::string &target, llv
     kernel.threads = std::stoi(f.getFnAttribute("nvvm.reqntid").getValueAsString().str());
     if (f.hasFnAttribute("burin-shared-bytes"))
       kernel.sharedBytes = std::stoul(f.getFnAttribute("burin-shared-bytes").getValueAsString().str());
+    kernel.waitsFirst = waitsFirst(f);
     kernel.inGroups = f.hasFnAttribute("burin-groups");
     for (llvm::Argument &argument : llvm::drop_end(f.args(), kernel.inGroups))
       ++(argument.hasByValAttr() ? kernel.maps : argument.getType()->isPointerTy() ? kernel.operands : kernel.sizes);

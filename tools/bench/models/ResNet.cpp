@@ -114,10 +114,22 @@ Model resnet18(int64_t batch) {
   return traced(net, {{"image", randn({batch, 1, 28, 28})}}, {"logits"});
 }
 
-Model resnet50(int64_t batch) {
+Model resnet50(int64_t batch, DType dtype) {
   ResNet50 net;
   seedWeights(net);
-  return traced(net, {{"image", randn({batch, 3, 224, 224})}}, {"logits"});
+  return traced(net, {{"image", randn({batch, 3, 224, 224})}}, {"logits"}, dtype);
+}
+
+std::function<Tensor(const Tensor &, const Tensor &)> resnet50Step() {
+  ResNet50 net;
+  optim::AdamW optimizer(net.parameters(), {.lr = 1e-3});
+  return jit([net, optimizer](const Tensor &images, const Tensor &classes) mutable {
+    Tensor loss = cross_entropy(net(images), classes);
+    loss.backward();
+    optimizer.step();
+    optimizer.zero_grad();
+    return loss.detach();
+  });
 }
 
 } // namespace burin::bench

@@ -210,13 +210,13 @@ struct Gpt2 : nn::Module {
 
 } // namespace
 
-Model bert(const BertSizes &sizes, int64_t batch, int64_t length) {
+Model bert(const BertSizes &sizes, int64_t batch, int64_t length, DType dtype) {
   Bert net(sizes);
   seedWeights(net);
-  return traced(net, {{"input_ids", randint(0, sizes.vocabulary, {batch, length})}}, {"last_hidden_state"});
+  return traced(net, {{"input_ids", randint(0, sizes.vocabulary, {batch, length})}}, {"last_hidden_state"}, dtype);
 }
 
-Model gpt2Decode(int64_t past) {
+Model gpt2Decode(int64_t past, DType dtype) {
   Gpt2 net;
   seedWeights(net);
   StateDict inputs{{"input_ids", randint(0, kGptVocabulary, {1, 1})}, {"position_ids", full({1, 1}, past, i64)}};
@@ -227,7 +227,7 @@ Model gpt2Decode(int64_t past) {
       inputs.emplace_back("past_" + (kind + std::to_string(i)), randn(cache));
       outputs.push_back(kind + std::to_string(i));
     }
-  return traced(net, std::move(inputs), std::move(outputs));
+  return traced(net, std::move(inputs), std::move(outputs), dtype);
 }
 
 } // namespace burin::bench

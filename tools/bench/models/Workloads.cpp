@@ -38,7 +38,7 @@ std::vector<Workload> makeWorkloads() {
   addBatches(list, "lenet", lenet, {1, 16, 256});
   addBatches(list, "alexnet", alexnet, {1, 16});
   addBatches(list, "resnet18", resnet18, {1, 16});
-  addBatches(list, "resnet50", resnet50, {1, 16});
+  addBatches(list, "resnet50", [](int64_t batch) { return resnet50(batch); }, {1, 16});
   addBatches(list, "mobilenet_v2", mobilenetV2, {1, 16});
   addBert(list, "bert-base", {.layers = 12, .width = 768});
   addBert(list, "minilm-l6", {.layers = 6, .width = 384});
