@@ -48,6 +48,8 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     verify(createVerifyGraphPass());
     // Convolutions and the ops between them become channels-last, before contractions, which have no other layout.
     add(createLayoutAssignmentPass());
+    // Small products of one value become one, whose results are sliced.
+    add(options.gpusAlone ? createMergeProductsPass() : nullptr);
     // Lowers products to pack + contract before fusion, which groups ops around contractions.
     add(createLowerContractionsPass({.onGpus = options.gpusAlone}));
     // Integer products as products of bytes, right sides of bf16 products as pairs, before constants are folded.

@@ -62,6 +62,39 @@ def LowerContractionsPass : Pass<"burin-lower-contractions", "::mlir::ModuleOp">
   ];
 }
 
+def MergeProductsPass : Pass<"burin-merge-products", "::mlir::ModuleOp"> {
+  let summary = "Merges small products of one value with constant matrices";
+  let description = [{
+    Queries, keys and values of attention are products of one value with three matrices. For GPUs they become one product
+    with the matrices side by side, of which slices are used; constant biases, if all have one, are merged, too. The
+    matrices have the same element type and number of rows. Each product has few tiles of 64 by 64 results (fewer than
+    264, of static sizes), so that alone it would leave multiprocessors idle, and a multiple of 16 bytes of columns.
+
+    Before:
+    ```mlir
+    func.func @pair(%x: tensor<4x8xf32>) -> (tensor<4x4xf32>, tensor<4x8xf32>) {
+      %v = burin.constant dense<1.0> : tensor<8x4xf32>
+      %w = burin.constant dense<2.0> : tensor<8x8xf32>
+      %0 = burin.matmul %x, %v : (tensor<4x8xf32>, tensor<8x4xf32>) -> tensor<4x4xf32>
+      %1 = burin.matmul %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+      return %0, %1 : tensor<4x4xf32>, tensor<4x8xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @pair(%arg0: tensor<4x8xf32>) -> (tensor<4x4xf32>, tensor<4x8xf32>) {
+      %0 = burin.constant dense<1.000000e+00> : tensor<8x4xf32>
+      %1 = burin.constant dense<2.000000e+00> : tensor<8x8xf32>
+      %2 = burin.concat %0, %1 {axis = 1 : i64} : (tensor<8x4xf32>, tensor<8x8xf32>) -> tensor<8x12xf32>
+      %3 = burin.matmul %arg0, %2 : (tensor<4x8xf32>, tensor<8x12xf32>) -> tensor<4x12xf32>
+      %4 = burin.slice %3 {starts = [0, 0], steps = array<i64: 1, 1>, stops = [4, 4]} : (tensor<4x12xf32>) -> tensor<4x4xf32>
+      %5 = burin.slice %3 {starts = [0, 4], steps = array<i64: 1, 1>, stops = [4, 12]} : (tensor<4x12xf32>) -> tensor<4x8xf32>
+      return %4, %5 : tensor<4x4xf32>, tensor<4x8xf32>
+    }
+    ```
+  }];
+}
+
 def SinkReshapesPass : Pass<"burin-sink-reshapes", "::mlir::ModuleOp"> {
   let summary = "Moves the reshape of a product after the elementwise ops that use it";
   let description = [{

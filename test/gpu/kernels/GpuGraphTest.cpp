@@ -149,6 +149,30 @@ TEST_CASE("Convolutions of 16-bit images pad their channels to pieces of 16 byte
   }
 }
 
+TEST_CASE("Small products of one value with constant matrices are one product", "[gpu]") {
+  for (bool haveBias : {false, true}) {
+    INFO("bias " << haveBias);
+    Graph g;
+    Random random(5);
+    auto constant = [&](Ints shape) {
+      return g.constant(randomTensor(f32, std::move(shape), {-9, 9}, Mood::Plain, random));
+    };
+    Graph::Value x = g.input({f32, {3, 7, 20}});
+    const Ints columns{24, 4, 40};
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const Shape shape{3, 7, columns[i]};
+      Graph::Value w = g.apply("broadcast_to", {constant({20, columns[i]})}, {{"shape", Shape{3, 20, columns[i]}}})[0];
+      Graph::Value y = g.apply("matmul", {x, w})[0];
+      if (haveBias) { // on either side
+        Graph::Value bias = g.apply("broadcast_to", {constant({columns[i]})}, {{"shape", shape}})[0];
+        y = g.apply("add", i ? std::vector{bias, y} : std::vector{y, bias})[0];
+      }
+      g.output(g.apply(i ? "neg" : "relu", {y})[0]);
+    }
+    check(g, {{3, 7, 20}}, true, {.ulps = 4, .epsilons = 20 * 90 * 9, .zeroSigns = false});
+  }
+}
+
 TEST_CASE("Products of f32 with many results by tiles of 128 by 128", "[gpu]") {
   const Tolerance tolerance{.ulps = 4, .epsilons = 40 * 90 * 90, .zeroSigns = false};
   auto product = [](const Shape &x, const Shape &w, bool isShifted) {
