@@ -64,3 +64,14 @@ func.func @image(%x: tensor<64x64x64x16xf16>, %w: tensor<64x64x16x64xf16>) -> te
   %y = burin.conv %x, %w {layout = "nhwc", dilations = array<i64: 1, 1>, padding = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>} : (tensor<64x64x64x16xf16>, tensor<64x64x16x64xf16>) -> tensor<64x1x1x64xf16>
   return %y : tensor<64x1x1x64xf16>
 }
+
+// The gradient of a 3x3 convolution's weight of 64 by 64 channels, with 4 images of 56x56: windows of 56 rows, of which
+// each part sees its own rows and the first two of the next part.
+// CHECK-LABEL: func.func @gradient(
+// CHECK: burin.concat {{.*}} {axis = 2 : i64}
+// CHECK: burin.contract {{.*}} kernel [1, 4, 56] padding [0, 0, 1, 0, 0, 1] {{.*}} -> tensor<14x64x3x3x64xf32>
+// CHECK: burin.reduce_sum {{.*}}axes = array<i64: 0>
+func.func @gradient(%x: tensor<64x56x56x4xf32>, %g: tensor<56x56x4x64xf32>) -> tensor<64x3x3x64xf32> {
+  %y = burin.conv %x, %g {dilations = array<i64: 1, 1>, groups = 1 : i64, layout = "nhwc", padding = array<i64: 1, 1, 1, 1>, strides = array<i64: 1, 1>} : (tensor<64x56x56x4xf32>, tensor<56x56x4x64xf32>) -> tensor<64x3x3x64xf32>
+  return %y : tensor<64x3x3x64xf32>
+}

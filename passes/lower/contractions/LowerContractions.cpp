@@ -4,6 +4,7 @@
 #include "passes/analysis/IterationSpace.h"
 #include "passes/lower/contractions/DepthParts.h"
 #include "passes/lower/contractions/Pack.h"
+#include "passes/lower/contractions/TrimTaps.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -89,13 +90,11 @@ Value repeatedMatrix(Value v) {
   return broadcast.getX();
 }
 
-/// A batch of contractions of parts of the depth, whose wide results are added in order; the sum is wide, too.
-Value contractParts(GraphBuilder &g, Value lhs, Value matrix, int64_t parts, Windows w) {
-  const DType type = dtypeOf(lhs);
-  const Dim columns = shapeOf(matrix).back();
-  PartOperands split = splitDepth(g, lhs, matrix, parts);
-  Value sums = contract(g.b, g.loc, split.lhs, pack(g.b, g.loc, split.matrix, /*onGpus=*/true), {}, 1, columns,
-                        std::move(w), wideType(type) != type);
+/// The sum of a batch of contractions of parts of the depth, whose wide results are added in order; it is wide, too.
+Value sumOfParts(GraphBuilder &g, const PartOperands &operands, Windows w) {
+  const DType type = dtypeOf(operands.lhs);
+  Value sums = contract(g.b, g.loc, operands.lhs, pack(g.b, g.loc, operands.matrix, /*onGpus=*/true), {}, 1,
+                        shapeOf(operands.matrix).back(), std::move(w), wideType(type) != type);
   return g.op<ReduceSumOp>({sums}, {{"axes", Ints{0}}, {"keepdims", false}});
 }
 
@@ -119,9 +118,9 @@ void lower(MatmulOp op, bool onGpus) {
     Dim rows = elements(Shape(l.begin(), l.end() - 1));
     lhs = reshape(b, loc, lhs, {rows, l.back()});
     const DType type = dtypeOf(lhs);
-    const int64_t parts = onGpus && isFloat(type) ? depthParts({rows, columns, 1, l.back(), type}) : 1;
+    const int64_t parts = onGpus && isFloat(type) ? splitOfChannels({rows, columns, 1, l.back(), type}).parts : 1;
     GraphBuilder g(b, loc);
-    Value product = parts > 1 ? g.cast(contractParts(g, lhs, matrix, parts, {}), isWide ? DType::f32 : type)
+    Value product = parts > 1 ? g.cast(sumOfParts(g, splitDepth(g, lhs, matrix, parts), {}), isWide ? DType::f32 : type)
                               : contract(b, loc, lhs, pack(b, loc, matrix, onGpus), {}, 0, columns, {}, isWide);
     op.replaceAllUsesWith(reshape(b, loc, product, result));
   } else {
@@ -152,52 +151,6 @@ bool isDepthwise(int64_t groups, const Dim &channels, const Dim &outputs) {
 bool isWindow(ConvOp op) {
   return op.getLayout() == "nhwc" && !op.getBias() &&
          isDepthwise(op.getGroups(), shapeOf(op.getX()).back(), shapeOf(op.getResult()).back());
-}
-
-/// The taps [first, end) of a window that lie inside x at some position; the other taps only see padding.
-std::pair<int64_t, int64_t> liveTaps(int64_t size, int64_t positions, int64_t kernel, int64_t stride, int64_t low,
-                                     int64_t dilation) {
-  auto isLive = [&](int64_t tap) {
-    int64_t at = tap * dilation - low; // position of the tap in the first window; further windows follow at `stride`
-    int64_t steps = at < 0 ? (-at + stride - 1) / stride : 0;
-    return steps < positions && at + steps * stride < size;
-  };
-  int64_t first = 0, end = kernel;
-  while (first + 1 < end && !isLive(first))
-    ++first;
-  while (first + 1 < end && !isLive(end - 1))
-    --end;
-  return {first, end};
-}
-
-/// Removes taps that only see padding: half of the bytes of the filters in deep networks with small images.
-void trimTaps(ConvOp op) {
-  bool last = op.getLayout() == "nhwc";
-  Shape x = shapeOf(op.getX()), result = shapeOf(op.getResult()), weight = shapeOf(op.getWeight());
-  size_t spatial = x.size() - 2;
-  Ints padding(op.getPadding());
-  Shape starts(weight.size(), Dim(0)), stops = weight;
-  for (size_t d = 0; d < spatial; ++d) {
-    size_t dim = d + (last ? 1 : 2), tap = d + (last ? 0 : 2);
-    int64_t &low = padding[d], &high = padding[d + spatial], dilation = op.getDilations()[d];
-    if (!x[dim].isStatic() || !result[dim].isStatic())
-      continue;
-    int64_t kernel = weight[tap].value();
-    auto [first, end] = liveTaps(x[dim].value(), result[dim].value(), kernel, op.getStrides()[d], low, dilation);
-    if (low < first * dilation || high < (kernel - end) * dilation)
-      continue;
-    low -= first * dilation;
-    high -= (kernel - end) * dilation;
-    starts[tap] = first;
-    stops[tap] = end;
-  }
-  if (stops == weight && padding == Ints(op.getPadding()))
-    return;
-  OpBuilder b(op);
-  Value live = create<SliceOp>(b, op.getLoc(), {op.getWeight()},
-                               {{"starts", starts}, {"stops", stops}, {"steps", Ints(weight.size(), 1)}});
-  op.getWeightMutable().assign(live);
-  op.setPadding(padding);
 }
 
 /// The windows of a convolution over [images, spatial…, channels]; images are a dimension with windows of one element.
@@ -381,9 +334,24 @@ Value contractInParts(GraphBuilder &g, ConvOp op, Value x, Value weight, Windows
     w = {};
   }
   const Dim channels = shapeOf(x).back(), rows = floordiv(elements(whole), outputs);
-  const int64_t parts = depthParts({rows, outputs, floordiv(depth, channels), channels, dtypeOf(x)});
-  return parts < fewest ? Value()
-                        : g.reshape(contractParts(g, x, g.reshape(weight, {depth, outputs}), parts, w), whole);
+  const Sums sums{rows, outputs, floordiv(depth, channels), channels, dtypeOf(x)};
+  Value matrix = g.reshape(weight, {depth, outputs});
+  const DepthSplit ofChannels = splitOfChannels(sums);
+  // Windows of the size of the image, each part of which reads little more than its share of the rows.
+  const DepthSplit ofRows =
+      w.kernel.size() > 1 && isWeightGradient(op, x, weight) ? splitOfWindowRows(sums, w.kernel[1]) : DepthSplit();
+  const bool splitsRows = ofRows.parts > 1 && (ofChannels.parts == 1 || ofRows.cost < ofChannels.cost);
+  const int64_t parts = splitsRows ? ofRows.parts : ofChannels.parts;
+  if (parts < fewest)
+    return {};
+  if (!splitsRows)
+    return g.reshape(sumOfParts(g, splitDepth(g, x, matrix, parts), w), whole);
+  const int64_t low = w.padding.empty() ? 0 : w.padding[1];
+  x = rowsOfParts(g, x, {w.kernel[1], w.strides[1], w.dilations[1], whole[1].value(), low}, parts);
+  w.kernel[1] /= parts;
+  if (!w.padding.empty())
+    w.padding[1] = w.padding[1 + w.kernel.size()] = 0;
+  return g.reshape(sumOfParts(g, {x, g.reshape(matrix, {parts, floordiv(depth, parts), outputs})}, w), whole);
 }
 
 /// Pads the channels of images, x [images, spatial…, channels] and weight [spatial…, channels, outputs], with zeros to

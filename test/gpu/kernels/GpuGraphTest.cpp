@@ -149,6 +149,27 @@ TEST_CASE("Convolutions of 16-bit images pad their channels to pieces of 16 byte
   }
 }
 
+TEST_CASE("Windows of the size of the image are summed in parts", "[gpu]") {
+  struct Case {
+    int64_t height, padding, stride, dilation;
+  };
+  // Parts of three of twelve rows that see fewer rows than their step, as many, and up to two steps more.
+  for (const Case &c : {Case{12, 0, 1, 1}, {12, 1, 1, 1}, {12, 2, 1, 1}, {12, 2, 2, 1}, {24, 0, 1, 2}, {23, 1, 1, 2}}) {
+    INFO("height " << c.height << ", padding " << c.padding << ", stride " << c.stride << ", dilation " << c.dilation);
+    Graph g;
+    Graph::Value x = g.input({f32, {5, c.height, 13, 4}}), w = g.input({f32, {12, 13, 4, 8}});
+    Graph::Value y = g.apply("conv", {x, w, Graph::none},
+                             {{"strides", Ints{c.stride, 1}},
+                              {"padding", Ints{c.padding, 1, c.padding, 0}},
+                              {"dilations", Ints{c.dilation, 1}},
+                              {"layout", std::string("nhwc")}})[0];
+    g.output(y);
+    const uint64_t before = simt::counters().launches;
+    check(g, {{5, c.height, 13, 4}}, true, {.ulps = 4, .epsilons = 156 * 4 * 90 * 90, .zeroSigns = false});
+    CHECK(simt::counters().launches >= before + 3); // rows of the parts, their sums, the sum of these
+  }
+}
+
 TEST_CASE("Small products of one value with constant matrices are one product", "[gpu]") {
   for (bool haveBias : {false, true}) {
     INFO("bias " << haveBias);
