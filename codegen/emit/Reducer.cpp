@@ -68,18 +68,26 @@ Value Reducer::apply(Value x, Value y) {
   auto &b = k.b;
   mlir::Location loc = k.loc;
   bool isUnsigned = type == DType::u8 || type == DType::boolean;
+  // Of LLVM's functions; arith's ops become a comparison and a select.
+  const bool isOneInstruction = type == DType::f32 && k.target.isGpu();
   switch (kind) {
   case Kind::Sum:
     return isFloat(type) ? Value(arith::AddFOp::create(b, loc, x, y)) : Value(arith::AddIOp::create(b, loc, x, y));
   case Kind::Product:
     return isFloat(type) ? Value(arith::MulFOp::create(b, loc, x, y)) : Value(arith::MulIOp::create(b, loc, x, y));
   case Kind::Max:
+    if (isOneInstruction && ignoresNaN)
+      return LLVM::MaxNumOp::create(b, loc, x, y);
     if (ignoresNaN) // keeps x if y is NaN; LLVM makes one instruction of compare and select
       return arith::SelectOp::create(b, loc, arith::CmpFOp::create(b, loc, CmpFPredicate::OGT, y, x), y, x);
+    if (isOneInstruction)
+      return LLVM::MaximumOp::create(b, loc, x, y);
     if (isFloat(type))
       return arith::MaximumFOp::create(b, loc, x, y);
     return isUnsigned ? Value(arith::MaxUIOp::create(b, loc, x, y)) : Value(arith::MaxSIOp::create(b, loc, x, y));
   case Kind::Min:
+    if (isOneInstruction)
+      return LLVM::MinimumOp::create(b, loc, x, y);
     if (isFloat(type))
       return arith::MinimumFOp::create(b, loc, x, y);
     return isUnsigned ? Value(arith::MinUIOp::create(b, loc, x, y)) : Value(arith::MinSIOp::create(b, loc, x, y));

@@ -19,6 +19,16 @@ static const ScalarLowering &loweringOf(const ir::OpInfo &info) {
   return *found;
 }
 
+/// Whether v is the distance of the elements of a row from the largest one, as in softmax: at most 0, or NaN.
+static bool isDistanceToLargest(Value v) {
+  auto distance = v.getDefiningOp<ir::SubOp>();
+  Value largest = distance ? distance->getOperand(1) : Value();
+  while (largest && isa_and_nonnull<ir::BroadcastToOp, ir::ReshapeOp>(largest.getDefiningOp()))
+    largest = largest.getDefiningOp()->getOperand(0);
+  Operation *op = largest ? largest.getDefiningOp() : nullptr;
+  return isa_and_nonnull<ir::ReduceMaxOp, ir::ReduceMaxNumOp>(op) && op->getOperand(0) == distance->getOperand(0);
+}
+
 Value emitElementwise(OpBuilder &builder, mlir::Location loc, Operation *op, ValueRange lanes) {
   SmallVector<Scalar> operands;
   for (auto [operand, lane] : llvm::zip_equal(op->getOperands(), lanes))
@@ -29,6 +39,8 @@ Value emitElementwise(OpBuilder &builder, mlir::Location loc, Operation *op, Val
   for (Scalar &operand : operands)
     if (isNarrowFloat(operand.dtype()))
       operand = isNarrowFloat(result) ? operand.to(DType::f32).for16Bits() : operand.to(DType::f32);
+  if (isa<ir::ExpOp>(op) && isDistanceToLargest(op->getOperand(0)))
+    return expOfNonPositive(operands.front()).to(result).value();
   return loweringOf(*ir::opInfo(op)).lower(operands, ir::attrsOf(op)).to(result).value();
 }
 

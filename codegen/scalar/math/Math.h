@@ -6,6 +6,8 @@
 namespace burin::codegen {
 
 Scalar exp(Scalar);
+/// exp(x) of x that are at most 0, or NaN, with fewer instructions on GPUs.
+Scalar expOfNonPositive(Scalar);
 Scalar expm1(Scalar);
 Scalar log(Scalar);
 Scalar log1p(Scalar);

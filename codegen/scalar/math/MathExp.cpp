@@ -10,10 +10,19 @@ static constexpr double ln2High = 0x1.62e43p-1, ln2Low = -0x1.05c61p-29; // as f
 // exp(r) = 1 + r + r^2 q(r) for |r| <= ln(2) / 2, error 2^-28
 static constexpr double expQ[] = {0x1.fffffcp-2, 0x1.555492p-3, 0x1.5558acp-5, 0x1.12397ap-7, 0x1.6a5136p-10};
 
-Exponential splitExp(Scalar x) {
+/// x = k ln 2 + r.
+struct Reduced {
+  WholeNumber k;
+  Scalar r;
+};
+static Reduced reduced(Scalar x) {
   WholeNumber k = roundedProduct(x, log2e);
   Scalar r = fma(k.value, x.constant(-ln2High), x);
-  r = fma(k.value, x.constant(-ln2Low), r);
+  return {k, fma(k.value, x.constant(-ln2Low), r)};
+}
+
+Exponential splitExp(Scalar x) {
+  auto [k, r] = reduced(x);
   Scalar mantissa = fma(fma(polynomial(r, expQ), r, r.constant(1)), r, r.constant(1));
   return {mantissa, k};
 }
@@ -32,11 +41,21 @@ static Scalar expF32(Scalar x) {
   return joined(splitExp(atMost(atLeast(x, -105), 89)));
 }
 
+/// Without an upper bound of x, one factor scales the mantissa: powers of two from 2^-152 to 1 are 2^-64 times normal
+/// numbers. 2^-64 is a factor of the coefficients. The bits are those of exp.
+static Scalar expOfNonPositiveF32(Scalar x) {
+  constexpr int bias = 64;
+  const double scale = std::ldexp(1.0, -bias);
+  auto [k, r] = reduced(atLeast(x, -105));
+  llvm::SmallVector<double> q;
+  for (double c : expQ)
+    q.push_back(c * scale);
+  Scalar mantissa = fma(fma(polynomial(r, q), r, r.constant(scale)), r, r.constant(scale));
+  return mantissa * powerOfTwo(k.bits + bias);
+}
+
 static Scalar expm1F32(Scalar x) {
-  Scalar limited = atMost(atLeast(x, -18), 89);
-  WholeNumber k = roundedProduct(limited, log2e);
-  Scalar r = fma(k.value, x.constant(-ln2High), limited);
-  r = fma(k.value, x.constant(-ln2Low), r);
+  auto [k, r] = reduced(atMost(atLeast(x, -18), 89));
   Scalar p = fma(polynomial(r, expQ) * r, r, r); // exp(r) - 1
   // 2^k (p + 1) - 1, halved because 2^128 is no f32.
   Scalar halfScale = powerOfTwo(k.bits - 1);
@@ -82,6 +101,9 @@ static Scalar tanhF32(Scalar x) {
 
 static bool isF32(Scalar x) { return x.dtype() == DType::f32; }
 Scalar exp(Scalar x) { return isF32(x) ? expF32(x) : callLibm("exp", {x}); }
+Scalar expOfNonPositive(Scalar x) {
+  return isF32(x) && isOnGpu(x) && !mayApproximate(x) ? expOfNonPositiveF32(x) : exp(x);
+}
 Scalar expm1(Scalar x) { return isF32(x) ? expm1F32(x) : callLibm("expm1", {x}); }
 Scalar tanh(Scalar x) { return isF32(x) ? tanhF32(x) : callLibm("tanh", {x}); }
 

@@ -43,14 +43,15 @@ static bool mayUseAvx512(Scalar x) { return isDeclared(x, kAvx512); }
 bool isOnGpu(Scalar x) { return isDeclared(x, kGpu); }
 bool mayApproximate(Scalar x) { return x.roundedTo16Bits() && isOnGpu(x); }
 
+// On GPUs min.NaN.f32 and max.NaN.f32; arith's ops would become a comparison and a select.
 Scalar atMost(Scalar x, double bound) {
   if (isOnGpu(x))
-    return x.with(mlir::arith::MinimumFOp::create(x.getBuilder(), x.getLoc(), x.value(), x.constant(bound).value()));
+    return x.with(mlir::LLVM::MinimumOp::create(x.getBuilder(), x.getLoc(), x.value(), x.constant(bound).value()));
   return select(x > bound, x.constant(bound), x);
 }
 Scalar atLeast(Scalar x, double bound) {
   if (isOnGpu(x))
-    return x.with(mlir::arith::MaximumFOp::create(x.getBuilder(), x.getLoc(), x.value(), x.constant(bound).value()));
+    return x.with(mlir::LLVM::MaximumOp::create(x.getBuilder(), x.getLoc(), x.value(), x.constant(bound).value()));
   return select(x < bound, x.constant(bound), x);
 }
 

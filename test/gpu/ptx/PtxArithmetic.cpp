@@ -86,6 +86,10 @@ struct Max {
     return a < b ? b : a;
   }
 };
+/// With .NaN: NaN if either is.
+template <class F> struct OrNan {
+  template <class T> static T apply(T a, T b, T c) { return isNan(a) || isNan(b) ? T(NAN) : F::apply(a, b, c); }
+};
 struct Abs {
   template <class T> static T apply(T a, T, T) {
     if constexpr (isFloat<T>)
@@ -195,8 +199,8 @@ const std::map<std::string, Find> kFamilies = {
        return run ? run : floats<Div>(p.back());
      }},
     {"rem", [](const Parts &p) { return integers<Rem>(p.back()); }},
-    {"min", [](const Parts &p) { return numbers<Min>(p.back()); }},
-    {"max", [](const Parts &p) { return numbers<Max>(p.back()); }},
+    {"min", [](const Parts &p) { return has(p, "NaN") ? floats<OrNan<Min>>(p.back()) : numbers<Min>(p.back()); }},
+    {"max", [](const Parts &p) { return has(p, "NaN") ? floats<OrNan<Max>>(p.back()) : numbers<Max>(p.back()); }},
     {"abs",
      [](const Parts &p) {
        Run run = halves<AbsHalf>(p.back());
