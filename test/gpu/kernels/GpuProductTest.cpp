@@ -1,4 +1,5 @@
-// Products by warpgroups, whose blocks compute several tiles: on the emulator, and as PTX on the driver for tests.
+// Products by warpgroups, whose blocks compute several tiles, and products with few rows: on the emulator, and as PTX
+// on the driver for tests.
 #include "runtime/execute/session/Session.h"
 #include "runtime/gpu/Device.h"
 #include "test/gpu/driver/FakeCuda.h"
@@ -6,6 +7,7 @@
 #include "test/gpu/emulator/Simt.h"
 #include "test/ops/Graph.h"
 #include "test/ops/Values.h"
+#include <array>
 #include <catch2/catch.hpp>
 #include <stdexcept>
 
@@ -93,4 +95,43 @@ TEST_CASE("Products by warpgroups take unaligned operands, sizes that change, an
   }
   fake::setMultiprocessors(132);
   CHECK(fake::problems() == "");
+}
+
+namespace {
+
+void checkThin(const Shape &left, const Shape &right, DType type, const std::vector<std::array<Ints, 2>> &shapes) {
+  Graph g;
+  g.output(g.apply("matmul", {g.input({type, left}), g.input({type, right})})[0]);
+  auto compiled =
+      g.compile("cuda-sm_80+ptx", [](burin::codegen::CompileOptions &options) { options.emulate = emulated; });
+  Random random(5);
+  for (const auto &[x, w] : shapes) {
+    INFO(name(type) << " [" << x[0] << ", " << x[1] << "] [" << w[0] << ", " << w[1] << "]");
+    Tensors inputs{randomTensor(type, x, {-2, 2}, Mood::Plain, random),
+                   randomTensor(type, w, {-2, 2}, Mood::Plain, random)};
+    const simt::Counters before = simt::counters();
+    const ir::RefTensor result = compiled->run(inputs)[0], expected = g.interpret(inputs)[0];
+    for (const std::string &error : simt::takeErrors())
+      FAIL_CHECK(error);
+    CHECK(difference(result, expected, {.ulps = 4, .epsilons = 256, .zeroSigns = false, .absolute = 1e-2}) == "");
+    // Columns of a known number that are no multiple of 16 bytes are packed in panels.
+    const bool isInPieces = (right[1].isStatic() || w[1] * int64_t(byteWidth(type)) % 16 == 0) && w[0] > 0;
+    CHECK((simt::counters().copies > before.copies) == isInPieces);
+  }
+}
+
+} // namespace
+
+// A turn has up to four pieces per thread; four turns are in shared memory.
+TEST_CASE("Products with few rows copy several turns of steps ahead", "[gpu]") {
+  for (int64_t depth : {1, 7, 255, 256, 257, 1024, 3000, 4097, 9000})
+    checkThin({2, depth}, {depth, 40}, bf16, {{{{2, depth}, {depth, 40}}}});
+  for (DType type : {f32, f16, f8e5m2})
+    checkThin({3, 1500}, {1500, 48}, type, {{{{3, 1500}, {1500, 48}}}});
+  checkThin({1, 300}, {300, 4104}, bf16, {{{{1, 300}, {300, 4104}}}}); // wide strips
+  checkThin({1, 600}, {600, 33}, bf16, {{{{1, 600}, {600, 33}}}});
+  checkThin({1, 300}, {300, 4100}, bf16, {{{{1, 300}, {300, 4100}}}}); // the last strip has a single panel
+  const Dim k("k"), n("n");
+  checkThin({4, k}, {k, n}, f16,
+            {{{{4, 0}, {0, 24}}}, {{{4, 1}, {1, 24}}}, {{{4, 70}, {70, 33}}}, {{{4, 2500}, {2500, 64}}}});
 }
