@@ -13,13 +13,18 @@ namespace {
 
 constexpr int64_t kMostThreads = 256, kUnknownThreads = 128; // per line; for lines of unknown length
 constexpr int64_t kWarpsOfBlock = 4;                         // with a line each
-constexpr int64_t kMostKept = 8;         // vectors of a line that a thread keeps in registers, of all operands
+constexpr int64_t kMostKept = 8; // vectors of a line that a thread keeps in registers, of all operands
+// A block has a line to itself if that moves so many bytes, which takes an H200 the time to start a block (1 ns). A
+// thread then gets up to kFewKept vectors: many blocks with little work overlap loads of some with computations of
+// others.
+constexpr int64_t kBytesOfBlock = 4 << 10, kFewKept = 2;
 constexpr int64_t kFewThreads = 1 << 17; // of all lines: more threads share a line
 constexpr int64_t kUnroll = 4;
 constexpr int64_t kLongestPart = 1 << 16, kShortestPart = 1 << 12, kUnknownPart = 1 << 13; // elements
 constexpr int64_t kFewLines = 264, kEnoughBlocks = 1024;
 constexpr int64_t kLongLine = 1 << 15; // cut if the number of lines is unknown
 constexpr int64_t kSlotBytes = 16;     // at least those of an accumulator
+constexpr int64_t kMovedBytes = 16;    // of a vector
 
 class RowsKernel : PartialReduction {
 public:
@@ -92,8 +97,10 @@ private:
       return;
     const int64_t vectors = (length.value() + vector - 1) / vector;
     const int64_t most = std::max<int64_t>(kMostKept / std::max<int64_t>(int64_t(rowOperands.size()), 1), 1);
+    const int64_t moved = vectors * kMovedBytes * int64_t(rowOperands.size() + full.stored.size());
+    const int64_t wanted = moved < kBytesOfBlock ? most : std::min(most, kFewKept);
     threadsOfLine = kWarp;
-    while (threadsOfLine < mostThreads && threadsOfLine * most < vectors)
+    while (threadsOfLine < mostThreads && threadsOfLine * wanted < vectors)
       threadsOfLine *= 2;
     while (lines.isStatic() && threadsOfLine < mostThreads && threadsOfLine < vectors &&
            lines.value() * threadsOfLine < kFewThreads)

@@ -192,6 +192,10 @@ TEST_CASE("Lines stay in registers between levels", "[gpu]") {
   Reduced{f32, {1030, 40}, normalization({1})}.check({{1030, 40}}, kNorm);
   Reduced{bf16, {9, 1032}, reduction("reduce_max", {1})}.check({{9, 1032}});
   Reduced{f32, {Dim("n"), 1000}, normalization({1})}.check({{0, 1000}, {6, 1000}}, kNorm);
+  for (int64_t size : {500, 512, 520, 2052, 4096, 8192}) // many lines: one to eight vectors per thread
+    Reduced{f32, {Dim("n"), size}, normalization({1})}.check({{5, size}}, kNorm);
+  for (int64_t size : {768, 1024})
+    Reduced{bf16, {Dim("n"), size}, normalization({1})}.check({{3, size}}, {.absolute = 0.1});
 }
 
 TEST_CASE("Columns of many parts are combined once for all blocks", "[gpu]") {
