@@ -14,9 +14,10 @@
 //   leaves open within 16 steps; elements of padding are multiplied as zeros.
 // - tf32-contraction: the same for f32, rounded to tf32, with targets that say so.
 // - thin-contraction: few rows on the left. Products are added in a fixed order, which is not that of k.
+// - split-attention: few query rows. A block computes them for a part of the keys; a second group of blocks joins the
+//   parts.
 // - gpu-attention, tensor-core-attention, warpgroup-attention: scores of a tile of rows and keys stay in shared memory
-// and
-//   registers.
+//   and registers.
 // - gpu-running, gpu-sort: a block per line.
 // - gpu-scatter: a thread per part of a line; it applies updates in order.
 #pragma once

@@ -30,10 +30,55 @@ bool keepsStrides(Operation *op) {
   return !to.empty() && from.size() == to.size() && std::equal(from.begin() + 1, from.end(), to.begin() + 1);
 }
 
+bool repeatsMatrices(Operation *op) {
+  if (!isa_and_present<BroadcastToOp>(op))
+    return false;
+  Shape from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
+  return from.size() >= 2 && std::equal(from.end() - 2, from.end(), to.end() - 2);
+}
+
+bool addsUnits(Operation *op) {
+  if (!op || !isView(op))
+    return false;
+  Shape to = shapeOf(op->getResult(0));
+  size_t matched = 0;
+  Shape from = shapeOf(op->getOperand(0));
+  for (const Dim &size : to)
+    if (matched < from.size() && size == from[matched])
+      ++matched;
+    else if (size != Dim(1))
+      return false;
+  return matched == from.size() && from.size() < to.size();
+}
+
+/// The strides of a source behind addsUnits(), row-major if it is.
+static SmallVector<Dim> withUnits(ArrayRef<Dim> strides, const Shape &from, const Shape &to) {
+  SmallVector<Dim> all;
+  size_t matched = 0;
+  for (const Dim &size : to)
+    if (matched < from.size() && size == from[matched])
+      all.push_back(strides[matched++]);
+    else
+      all.push_back(matched < from.size() ? strides[matched] * from[matched] : Dim(1));
+  return all;
+}
+
 StridedView stridedViewOf(Value v) {
   Operation *op = v.getDefiningOp();
   if (isPrefixSlice(op) || keepsStrides(op))
     return stridedViewOf(op->getOperand(0));
+  if (addsUnits(op)) {
+    StridedView source = stridedViewOf(op->getOperand(0));
+    return {source.base, withUnits(source.strides, shapeOf(op->getOperand(0)), shapeOf(v))};
+  }
+  if (repeatsMatrices(op)) {
+    StridedView source = stridedViewOf(op->getOperand(0));
+    Shape from = shapeOf(op->getOperand(0)), to = shapeOf(v);
+    SmallVector<Dim> strides(to.size() - from.size(), Dim(0));
+    for (size_t d = 0; d < from.size(); ++d)
+      strides.push_back(from[d] == to[strides.size()] ? source.strides[d] : Dim(0));
+    return {source.base, strides};
+  }
   auto transpose = dyn_cast_or_null<TransposeOp>(op);
   if (!transpose)
     return {skipReshapes(v), rowMajorStrides(shapeOf(v))};
@@ -77,7 +122,7 @@ std::optional<StridedCopy> transposingCopyOf(Block &body, int64_t leastSide) {
   auto [base, from] = stridedViewOf(view);
   if (auto pairs = base.getDefiningOp<Bf16PairsOp>(); pairs && areNeighbours(pairs))
     base = skipReshapes(pairs.getX());
-  if (!isa<BlockArgument>(base))
+  if (!isa<BlockArgument>(base) || llvm::is_contained(from, Dim(0)))
     return std::nullopt;
   StridedCopy copy;
   copy.type = movedAs(dtypeOf(root));

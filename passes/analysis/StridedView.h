@@ -13,7 +13,12 @@ bool isPrefixSlice(mlir::Operation *op);
 /// Whether an op is a reshape that changes the first size at most, such as its name: strides stay.
 bool keepsStrides(mlir::Operation *op);
 
-/// A value as a strided view of `base`, which is reshaped, then sliced and transposed.
+/// Whether an op repeats matrices, the last two dimensions, along the dimensions before them.
+bool repeatsMatrices(mlir::Operation *op);
+/// Whether an op is a reshape that only adds sizes of 1.
+bool addsUnits(mlir::Operation *op);
+
+/// A value as a strided view of `base`, which is reshaped, then sliced, transposed and repeated, with strides of 0.
 struct StridedView {
   mlir::Value base;
   llvm::SmallVector<Dim> strides; // in elements, per dimension of the value

@@ -8,7 +8,8 @@ def SimplifyPass : Pass<"burin-simplify", "::mlir::ModuleOp"> {
   let description = [{
     Recovers sigmoid, silu, hardswish, gelu, softmax, layer_norm, rms_norm and attention from the ops that programs and
     exporters write for them. Formulas are matched as formulas of real numbers: factors in any order, constants up to the
-    precision of their type. Intermediate values of a formula must not have other uses.
+    precision of their type. Intermediate values of a formula must not have other uses. Attention whose keys and values
+    are repeated for groups of heads becomes one with a dimension for the groups.
 
     Before:
     ```mlir

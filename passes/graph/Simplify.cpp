@@ -19,6 +19,7 @@ struct SimplifyPass : impl::SimplifyPassBase<SimplifyPass> {
     RewritePatternSet set(context);
     populateActivationFormulas(set);
     populateRowFormulas(set);
+    populateSharedHeads(set);
     patterns = std::move(set);
     return success();
   }

@@ -6,5 +6,6 @@ namespace burin::passes {
 
 void populateActivationFormulas(mlir::RewritePatternSet &patterns);
 void populateRowFormulas(mlir::RewritePatternSet &patterns);
+void populateSharedHeads(mlir::RewritePatternSet &patterns);
 
 } // namespace burin::passes

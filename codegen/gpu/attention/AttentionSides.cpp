@@ -42,21 +42,39 @@ Value AttentionSides::scale() {
 
 Value AttentionSides::keysBefore(Value end) { return op.getIsCausal() ? k.minimum(k.dim(keys), end) : k.dim(keys); }
 
+SmallVector<Index> AttentionSides::maskPlace(Value row, Value key, int64_t lanes) {
+  Shape sizes = shapeOf(op.getMask());
+  SmallVector<Index> place(at);
+  place[leading] = {row};
+  place[leading + 1] = {key, lanes > 1 ? 1 : 0};
+  place.erase(place.begin(), place.end() - sizes.size());
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] == Dim(1))
+      place[d] = {k.constant(0)};
+  return place;
+}
+
+Value AttentionSides::maskAt(Value row, Value key) {
+  return e.scoped([&] { return e.element(op.getMask(), maskPlace(row, key, 1)); });
+}
+
+Value AttentionSides::shown(Value score, Value element, Value sees) {
+  if (element && isFloat(dtypeOf(op.getMask())))
+    score = arith::AddFOp::create(k.b, k.loc, score, castLanes(k.b, k.loc, element, dtypeOf(op.getMask()), DType::f32));
+  else if (element)
+    sees = sees ? arith::AndIOp::create(k.b, k.loc, sees, element).getResult() : element;
+  Value hidden = k.broadcast(number(-INFINITY), k.laneCount(score));
+  return sees ? arith::SelectOp::create(k.b, k.loc, sees, score, hidden).getResult() : score;
+}
+
 Value AttentionSides::masked(Value score, Value row, Value key, int64_t lanes) {
   auto below = [&](Value end) { return lanes == 1 ? isBelow(key, end) : k.below(key, end, lanes); };
-  Value isThere = below(k.dim(keys)), sees = isThere;
+  Value isThere = below(k.dim(keys)), sees = isThere, element;
   if (op.getIsCausal())
     sees = arith::AndIOp::create(k.b, k.loc, sees, below(k.add(row, k.constant(1))));
   if (Value mask = op.getMask()) {
-    Shape sizes = shapeOf(mask);
-    SmallVector<Index> place(at);
-    place[leading] = {row};
-    place[leading + 1] = {key, lanes > 1 ? 1 : 0};
-    place.erase(place.begin(), place.end() - sizes.size());
-    for (size_t d = 0; d < sizes.size(); ++d)
-      if (sizes[d] == Dim(1))
-        place[d] = {k.constant(0)};
-    Value element = e.zeroOf(dtypeOf(mask));
+    SmallVector<Index> place = maskPlace(row, key, lanes);
+    element = e.zeroOf(dtypeOf(mask));
     // One element is read whatever the mask of lanes says, and rows of the tile may lie beyond the last one.
     element = k.when(isBelow(row, k.dim(rows)), {k.broadcast(element, lanes)}, [&]() -> SmallVector<Value> {
       k.width = lanes;
@@ -71,12 +89,8 @@ Value AttentionSides::masked(Value score, Value row, Value key, int64_t lanes) {
       k.width = 1;
       return {k.broadcast(found, lanes)};
     })[0];
-    if (isFloat(dtypeOf(mask)))
-      score = arith::AddFOp::create(k.b, k.loc, score, castLanes(k.b, k.loc, element, dtypeOf(mask), DType::f32));
-    else
-      sees = arith::AndIOp::create(k.b, k.loc, sees, element);
   }
-  return arith::SelectOp::create(k.b, k.loc, sees, score, k.broadcast(number(-INFINITY), lanes));
+  return shown(score, element, sees);
 }
 
 Value largerOf(KernelBuilder &k, Value x, Value y) {

@@ -17,6 +17,10 @@ public:
   Value scale();
   /// Applies the mask to `lanes` adjacent scaled scores of a row; -inf where the row may not see the key.
   Value masked(Value score, Value row, Value key, int64_t lanes);
+  /// The element of the mask for a row and a key of the current head, which exist.
+  Value maskAt(Value row, Value key);
+  /// Scaled scores with elements of the mask; -inf where `sees` is false. Both may be null.
+  Value shown(Value score, Value element, Value sees);
   /// Upper bound of the keys that rows before `end` may see.
   Value keysBefore(Value end);
   Value number(double c) { return mlir::arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(float(c))); }
@@ -32,6 +36,9 @@ public:
   Dim heads = 1, rows, width, keys, depth;
   StridedMemory query, key, value;
   SmallVector<Index> at; // position in the result
+
+private:
+  SmallVector<Index> maskPlace(Value row, Value key, int64_t lanes);
 };
 
 /// The larger of two numbers. It may drop a NaN, which makes its own weight, and so the sum, NaN.

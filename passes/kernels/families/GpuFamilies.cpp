@@ -168,6 +168,42 @@ static ScaledDotProductAttentionOp attentionOf16Bits(const KernelBody &body) {
   return depth.value() > 0 && width.value() > 0 ? op : ScaledDotProductAttentionOp();
 }
 
+SharedKeys rowsOfSharedKeys(ScaledDotProductAttentionOp op) {
+  Shape shape = shapeOf(op.getResult());
+  StridedView key = stridedViewOf(op.getKey()), value = stridedViewOf(op.getValue());
+  SharedKeys shared{shape.size() - 2, 1, 0};
+  const Dim &rows = shape[shape.size() - 2];
+  if (rows.isStatic() && rows.value() <= kMostSplitRows)
+    shared.rows = rows.value();
+  auto isRepeated = [&](size_t d) {
+    return key.strides[d] == Dim(0) && value.strides[d] == Dim(0) && shape[d].isStatic() &&
+           shape[d].value() <= kMostSplitRows && shared.rows * shape[d].value() <= kMostSplitRows;
+  };
+  for (; shared.leading > 0 && isRepeated(shared.leading - 1); --shared.leading)
+    shared.rows *= shape[shared.leading - 1].value();
+  for (size_t d = 0; d < shared.leading; ++d)
+    shared.heads = shared.heads * shape[d];
+  return shared;
+}
+
+bool isSplitAttention(const KernelBody &body) {
+  auto op = body.first<ScaledDotProductAttentionOp>();
+  if (!op || !body.space())
+    return false;
+  DType type = dtypeOf(op.getQuery());
+  const bool is16Bits = type == DType::f16 || type == DType::bf16;
+  auto isAllowed = [](const Dim &columns) {
+    return columns.isStatic() && columns.value() > 0 && columns.value() <= kMostSplitColumns;
+  };
+  if ((type != DType::f32 && !is16Bits) || dtypeOf(op.getKey()) != type || dtypeOf(op.getValue()) != type ||
+      dtypeOf(op.getResult()) != type || !isAllowed(shapeOf(op.getQuery()).back()) ||
+      !isAllowed(shapeOf(op.getResult()).back()))
+    return false;
+  SharedKeys shared = rowsOfSharedKeys(op);
+  const bool fillsGpu = shared.heads.isStatic() && shared.heads.value() >= kManyHeads;
+  return shared.rows > 0 && (shared.rows <= kFewSplitRows || !is16Bits || !fillsGpu);
+}
+
 bool isWarpgroupAttention(const KernelBody &body) {
   auto op = attentionOf16Bits(body);
   if (!op)

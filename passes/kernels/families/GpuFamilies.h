@@ -18,6 +18,9 @@ inline constexpr int64_t kTensorCoreBlock = 32, kMostTensorCoreBlocks = 12;
 /// Most columns of queries, and of values, of an attention by warpgroups; the fewest query rows: one more than half a
 /// tile.
 inline constexpr int64_t kMostWarpgroupColumns = 256, kFewestWarpgroupRows = 65;
+/// Most query rows that share keys, and columns, of an attention whose keys are split between blocks. Rows beyond the
+/// few are left to tensor cores if there are as many heads as multiprocessors of an H100.
+inline constexpr int64_t kMostSplitRows = 16, kFewSplitRows = 4, kMostSplitColumns = 256, kManyHeads = 132;
 
 /// Rows of the result per block of a contraction by warpgroups.
 inline constexpr int64_t kWarpgroupTileRows = 128;
@@ -61,6 +64,16 @@ bool isByteContraction(const KernelBody &);
 bool isTf32Contraction(const KernelBody &);
 /// A contraction on tensor cores with many large tiles, whose left operand may allow copies of 16 bytes.
 bool isWarpgroupContraction(const KernelBody &);
+/// The query rows of an attention that have the same keys and values: all rows of heads that lie along the last leading
+/// dimensions, in which keys and values are repeated.
+struct SharedKeys {
+  size_t leading; // leading dimensions along which keys differ
+  Dim heads;      // number of different keys
+  int64_t rows;   // rows of each; 0: more than kMostSplitRows, or symbolic
+};
+SharedKeys rowsOfSharedKeys(ir::ScaledDotProductAttentionOp);
+/// Attention of f32 or 16-bit floats with few query rows and static columns.
+bool isSplitAttention(const KernelBody &);
 /// Attention in 16-bit floats on tensor cores with many query rows, whose operands may allow copies of 16 bytes.
 bool isWarpgroupAttention(const KernelBody &);
 /// Attention in 16-bit floats with static depth and width, at most 384 together.

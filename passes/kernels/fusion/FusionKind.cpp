@@ -22,6 +22,15 @@ static bool joinsPairs(ContractOp op) {
   return typicalSize(ceildiv(shapeOf(op.getResult()).back(), kPanelBytes / int64_t(sizeof(float)))) <= kMostJoins;
 }
 
+/// Whether attention alone reads a value, perhaps with sizes of 1 added and matrices repeated.
+static bool isReadByAttention(OpOperand &use) {
+  Operation *user = use.getOwner();
+  if (isa<ScaledDotProductAttentionOp>(user))
+    return use.getOperandNumber() < 3;
+  return (addsUnits(user) || repeatsMatrices(user)) && !user->use_empty() &&
+         llvm::all_of(user->getUses(), isReadByAttention);
+}
+
 /// Whether the user of a value, perhaps through other views, is attention or a product that reads it with strides.
 static bool isReadWithStrides(OpOperand &use) {
   Operation *user = use.getOwner();
@@ -30,6 +39,8 @@ static bool isReadWithStrides(OpOperand &use) {
            (!isOfPairs(contract) || keepsPairs(use.get()) || joinsPairs(contract));
   if (isa<ScaledDotProductAttentionOp>(user))
     return use.getOperandNumber() < 3;
+  if (addsUnits(user))
+    return isReadByAttention(use);
   bool mayBeView = isa<TransposeOp>(user) || isPrefixSlice(user) || keepsStrides(user);
   return mayBeView && !user->use_empty() && llvm::all_of(user->getUses(), isReadWithStrides);
 }
@@ -37,6 +48,8 @@ static bool isReadWithStrides(OpOperand &use) {
 bool FusionTargets::isStridedView(Operation *op) const {
   if (!op)
     return false;
+  if (repeatsMatrices(op))
+    return llvm::all_of(op->getUses(), isReadByAttention);
   if (keepsStrides(op))
     return isStridedView(op->getOperand(0).getDefiningOp());
   if (isa<TransposeOp>(op) && onGpus && !keepsPairs(op->getResult(0)))

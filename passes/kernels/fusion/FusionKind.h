@@ -15,7 +15,7 @@ struct FusionTargets {
   /// The role of an op in kernels in its context: transposes and slices that kernels read with strides are views.
   Kind kindOf(mlir::Operation *op) const;
   /// Whether an op is a transpose, or a slice from the first element on, that only attention and left operands of
-  /// products read, perhaps through other such views: their kernels use its strides.
+  /// products read, perhaps through other such views, or repeats matrices for attention: their kernels use its strides.
   bool isStridedView(mlir::Operation *op) const;
   /// The op whose source location stands for a kernel of these ops.
   mlir::Operation *mainOp(llvm::ArrayRef<mlir::Operation *> ops) const;

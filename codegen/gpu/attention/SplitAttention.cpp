@@ -1,0 +1,351 @@
+// Attention with few query rows, as in decoding (FlashDecoding, Dao et al. 2023): keys are cut into parts, one per
+// block. A few adjacent threads share a key: each reads 16 bytes of it and of its value, and has those columns of all
+// rows. In a turn a thread loads several keys and their values before it computes, so that many loads are on their way.
+// Heads that share keys are rows of one block, so keys and values are read once.
+#include "codegen/gpu/Block.h"
+#include "codegen/gpu/GpuKernels.h"
+#include "codegen/gpu/attention/AttentionPartials.h"
+#include "codegen/scalar/Elementwise.h"
+#include "codegen/scalar/math/Math.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::codegen {
+namespace {
+
+constexpr int64_t kMovedBytes = 16;                      // of one load of a thread
+constexpr int64_t kRowsOfSet = 4;                        // most rows of a set of warps, which see all keys of a part
+constexpr int64_t kWarpsOfSet = 4, kWarpsOfManySets = 2; // of a set; of one of more than two sets
+constexpr int64_t kOnTheirWay = 4;                       // loads of keys, and of values, of a thread before it computes
+constexpr int64_t kFewTurns = 2;                         // keys of so many turns are not cut
+// Blocks of all parts, four per multiprocessor of an H100; parts of a head.
+constexpr int64_t kEnoughBlocks = 528, kMostParts = 128;
+
+class SplitAttention : AttentionPartials {
+public:
+  SplitAttention(const KernelEmission &kernel, ScaledDotProductAttentionOp op)
+      : AttentionPartials(kernel, op), dtype(query.memory.dtype), lanes(kMovedBytes / int64_t(byteWidth(dtype))) {
+    const int64_t pieces = (std::max(depth.value(), width.value()) + lanes - 1) / lanes;
+    while (threadsOfKey < pieces && threadsOfKey < kWarp)
+      threadsOfKey *= 2;
+    piecesOfThread = (pieces + threadsOfKey - 1) / threadsOfKey;
+    columns = threadsOfKey * piecesOfThread * lanes;
+    sets = (rowCount + kRowsOfSet - 1) / kRowsOfSet;
+    rowsOfSet = (rowCount + sets - 1) / sets;
+    warpsOfSet = sets > 2 ? kWarpsOfManySets : kWarpsOfSet;
+    keysOfWarp = kWarp / threadsOfKey;
+    threads = sets * warpsOfSet * kWarp;
+    cut();
+  }
+
+  GpuLaunch emit() {
+    thread = threadIndex(k);
+    Value warp = k.div(thread, k.constant(kWarp)), inWarp = k.rem(thread, k.constant(kWarp));
+    set = k.div(warp, k.constant(warpsOfSet)), warpOfSet = k.rem(warp, k.constant(warpsOfSet));
+    keyOfWarp = k.div(inWarp, k.constant(threadsOfKey)), member = k.rem(inWarp, k.constant(threadsOfKey));
+    allocateLines(sets * warpsOfSet * rowsOfSet, columns);
+    if (!isCut()) {
+      emitPart();
+      return launchOfParts();
+    }
+    assumeAligned(k, k.scratch, kMovedBytes);
+    Value count = k.dim(shared.heads * parts), isPart = isBelow(k.lo, count);
+    k.when(isPart, [&] { e.scoped([&] { emitPart(); }); });
+    k.unless(isPart, [&] { e.scoped([&] { joinParts(k.sub(k.lo, count)); }); });
+    return launchOfParts();
+  }
+
+private:
+  // ---- sizes
+
+  /// Keys that a set reads at once, and in a turn.
+  int64_t keysAtOnce() const { return warpsOfSet * keysOfWarp; }
+  int64_t loadsOfTurn() const { return std::max<int64_t>(kOnTheirWay / piecesOfThread, 1); }
+  int64_t keysOfTurn() const { return loadsOfTurn() * keysAtOnce(); }
+
+  /// Whole turns of keys per part, and enough blocks, by sizes alone.
+  void cut() {
+    Dim seen = op.getIsCausal() ? min(keys, rows) : keys;
+    Dim most = max(min(floordiv(kEnoughBlocks, max(shared.heads, 1)), kMostParts), 1);
+    const int64_t turn = keysOfTurn();
+    if (seen.isStatic() && seen.value() <= kFewTurns * turn)
+      return;
+    keysOfPart = max(ceildiv(ceildiv(seen, most), turn), 1) * turn;
+    parts = max(ceildiv(seen, keysOfPart), 1);
+  }
+
+  /// Row r of this thread's set; the last one again if there are no more.
+  Value rowOfSet(int64_t r) {
+    Value row = k.add(k.mul(set, k.constant(rowsOfSet)), k.constant(r));
+    return sets * rowsOfSet > rowCount ? k.minimum(row, k.constant(rowCount - 1)) : row;
+  }
+
+  // ---- loads
+
+  /// Whether rows are whole pieces of 16 bytes; null: never.
+  Value movesPieces() {
+    if (depth.value() % lanes || width.value() % lanes)
+      return {};
+    Value rest = k.constant(0), can;
+    for (const StridedMemory *s : {&query, &key, &value}) {
+      if (s->strides.back() != Dim(1))
+        return {};
+      for (const Dim &d : ArrayRef<Dim>(s->strides).drop_back()) {
+        if (isMultipleOf(d, lanes))
+          continue;
+        if (d.isStatic())
+          return {};
+        rest = arith::OrIOp::create(k.b, k.loc, rest, k.rem(k.dim(d), k.constant(lanes)));
+      }
+      Value isAligned = k.isAligned(s->memory.pointer, kMovedBytes);
+      can = can ? both(can, isAligned) : isAligned;
+    }
+    return both(can, k.compare(arith::CmpIPredicate::eq, rest, k.constant(0)));
+  }
+
+  Value firstColumn(int64_t piece) { return k.mul(k.add(member, k.constant(piece * threadsOfKey)), k.constant(lanes)); }
+
+  /// This thread's piece of a row. Columns beyond the last one are those before it.
+  Value load(const StridedMemory &s, Value row, int64_t piece, const Dim &all) {
+    Value column = firstColumn(piece);
+    if (hasPieces) { // positions in pieces: LLVM then knows that they are multiples of one
+      auto inPieces = [&](const Dim &d) { return k.div(k.dim(d), k.constant(lanes)); };
+      Value position = k.div(column, k.constant(lanes));
+      if (columns > all.value())
+        position = k.minimum(position, k.constant(all.value() / lanes - 1));
+      for (size_t d = 0; d < leading; ++d)
+        position = k.add(position, k.mul(at[d].base, inPieces(s.strides[d])));
+      position = k.add(position, k.mul(row, inPieces(s.strides[leading])));
+      return k.load(s.memory, {k.mul(position, k.constant(lanes)), 1}, lanes, {});
+    }
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < lanes; ++i) {
+      Value own = k.minimum(k.add(column, k.constant(i)), k.constant(all.value() - 1));
+      Value position = k.add(rowStart(s, row), k.mul(own, k.dim(s.strides.back())));
+      elements.push_back(k.load(s.memory, {position}, 1, {}));
+    }
+    return vectorOf(elements);
+  }
+  Value widened(Value v) { return castLanes(k.b, k.loc, v, dtype, DType::f32); }
+
+  void loadQueries() {
+    queries.clear();
+    for (int64_t r = 0; r < rowsOfSet; ++r) {
+      Value row = goToRow(rowOfSet(r));
+      for (int64_t n = 0; n < piecesOfThread; ++n)
+        queries.push_back(load(query, row, n, depth));
+    }
+  }
+
+  // ---- the keys of a part
+
+  void emitPart() {
+    goToKeys(k.div(k.lo, k.dim(parts)));
+    from = k.constant(0), to = keysBefore(k.dim(rows));
+    if (isCut()) {
+      from = k.mul(k.rem(k.lo, k.dim(parts)), k.dim(keysOfPart));
+      to = k.minimum(k.add(from, k.dim(keysOfPart)), to);
+    }
+    SmallVector<Value> sums = flat(Partials(size_t(rowsOfSet), nothing(size_t(piecesOfThread), lanes)));
+    if (Value can = movesPieces()) {
+      sums = k.when(can, sums, [&] { return e.scoped([&] { return addPieces(sums); }); });
+      Value yes = arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true));
+      Value cannot = arith::XOrIOp::create(k.b, k.loc, can, yes);
+      sums = k.when(cannot, sums, [&] { return e.scoped([&] { return addOneByOne(sums); }); });
+    } else {
+      sums = addOneByOne(sums);
+    }
+    Partials own = ofFlat(sums, size_t(piecesOfThread));
+    llvm::transform(own, own.begin(), [&](const Partial &x) { return ofWarp(x); });
+    k.when(isFirst(keyOfWarp), [&] {
+      for (auto [r, x] : llvm::enumerate(own))
+        for (int64_t n = 0; n < piecesOfThread; ++n)
+          storeLine(lineOf(set, warpOfSet, k.constant(int64_t(r))), columns, firstColumn(n), x, x.sums[size_t(n)]);
+    });
+    barrier(k);
+    k.loop(thread, k.constant(rowCount * columnVectors()), k.constant(threads),
+           [&](Value i) { e.scoped([&] { finishPart(i); }); });
+  }
+
+  SmallVector<Value> addPieces(ArrayRef<Value> init) {
+    for (const StridedMemory *s : {&query, &key, &value})
+      assumeAligned(k, s->memory.pointer, kMovedBytes);
+    hasPieces = true;
+    loadQueries();
+    const int64_t turn = keysOfTurn();
+    SmallVector<Value> state(init);
+    state.push_back(from);
+    state =
+        k.loop(from, k.sub(to, k.constant(turn - 1)), k.constant(turn), state, [&](Value first, ValueRange carried) {
+          SmallVector<Value> next = addTurn(first, loadsOfTurn(), /*isEnd=*/false, carried.drop_back());
+          next.push_back(k.add(first, k.constant(turn)));
+          return next;
+        });
+    Value rest = state.pop_back_val();
+    state = k.when(isBelow(rest, to), state, [&] { return addTurn(rest, loadsOfTurn(), /*isEnd=*/true, state); });
+    hasPieces = false;
+    return state;
+  }
+
+  SmallVector<Value> addOneByOne(ArrayRef<Value> init) {
+    k.keepsRolled = true;
+    loadQueries();
+    SmallVector<Value> state = k.loop(from, to, k.constant(keysAtOnce()), init, [&](Value first, ValueRange carried) {
+      return addTurn(first, 1, /*isEnd=*/true, carried);
+    });
+    k.keepsRolled = false;
+    return state;
+  }
+
+  /// The keys of this thread in a turn.
+  struct Turn {
+    SmallVector<Value> keys, exist;            // all exist if `exist` is empty
+    SmallVector<Value> keyPieces, valuePieces; // [key][piece]
+    SmallVector<Value> masks;                  // [row][key]; empty without a mask
+    Value doesExist(size_t key) const { return exist.empty() ? Value() : exist[key]; }
+  };
+
+  SmallVector<Value> addTurn(Value first, int64_t count, bool isEnd, ValueRange carried) {
+    return e.scoped([&] {
+      Turn t = loadTurn(first, count, isEnd);
+      warpBarrier(k); // ptxas would move the loads down to their uses, so that each waits for the one before
+      Partials sums = ofFlat(carried, size_t(piecesOfThread));
+      SmallVector<Value> wide = widenedKeys(t);
+      for (int64_t r = 0; r < rowsOfSet; ++r)
+        addValues(t, scores(t, r, wide), sums[size_t(r)]);
+      return flat(sums);
+    });
+  }
+
+  Turn loadTurn(Value first, int64_t count, bool isEnd) {
+    Turn t;
+    Value own = k.add(first, k.add(k.mul(warpOfSet, k.constant(keysOfWarp)), keyOfWarp));
+    for (int64_t u = 0; u < count; ++u) {
+      Value number = k.add(own, k.constant(u * keysAtOnce()));
+      if (isEnd)
+        t.exist.push_back(isBelow(number, to));
+      t.keys.push_back(isEnd ? k.minimum(number, k.sub(to, k.constant(1))) : number);
+    }
+    for (Value number : t.keys)
+      for (int64_t n = 0; n < piecesOfThread; ++n)
+        t.keyPieces.push_back(load(key, number, n, depth));
+    for (Value number : t.keys)
+      for (int64_t n = 0; n < piecesOfThread; ++n)
+        t.valuePieces.push_back(load(value, number, n, width));
+    for (int64_t r = 0; op.getMask() && r < rowsOfSet; ++r) {
+      Value row = goToRow(rowOfSet(r));
+      for (Value number : t.keys)
+        t.masks.push_back(maskAt(row, number));
+    }
+    return t;
+  }
+
+  /// Keys as f32, zeros beyond the last column.
+  SmallVector<Value> widenedKeys(const Turn &t) {
+    SmallVector<Value> isColumn, wide;
+    for (int64_t n = 0; n < piecesOfThread; ++n)
+      isColumn.push_back(columns > depth.value() ? k.below(firstColumn(n), k.constant(depth.value()), lanes) : Value());
+    for (auto [i, piece] : llvm::enumerate(t.keyPieces))
+      wide.push_back(selected(isColumn[i % isColumn.size()], widened(piece), zeros(lanes)));
+    return wide;
+  }
+
+  /// Masked scores of a row: its products with the keys, summed over the threads of each key.
+  SmallVector<Value> scores(const Turn &t, int64_t r, ArrayRef<Value> wideKeys) {
+    SmallVector<Value> all(t.keys.size());
+    const auto pieces = size_t(piecesOfThread);
+    for (size_t n = 0; n < pieces; ++n) {
+      Value q = widened(queries[size_t(r) * pieces + n]);
+      for (size_t u = 0; u < all.size(); ++u)
+        for (int64_t i = 0; i < lanes; ++i) {
+          Value x = lane(q, i), y = lane(wideKeys[u * pieces + n], i);
+          all[u] = all[u] ? fma(scalar(x), scalar(y), scalar(all[u])).value() : product(x, y);
+        }
+    }
+    for (int64_t distance = threadsOfKey / 2; distance > 0; distance /= 2)
+      for (Value &x : all)
+        x = sum(x, shuffleAcross(k, x, distance));
+    Value row = goToRow(rowOfSet(r)), factor = scale();
+    for (auto [u, x] : llvm::enumerate(all)) {
+      Value sees = t.doesExist(u);
+      if (op.getIsCausal()) {
+        Value isBefore = isBelow(t.keys[u], k.add(row, k.constant(1)));
+        sees = sees ? both(sees, isBefore) : isBefore;
+      }
+      x = shown(product(x, factor), t.masks.empty() ? Value() : t.masks[size_t(r) * all.size() + u], sees);
+    }
+    return all;
+  }
+
+  /// Adds the weighted values of a turn to those of a row.
+  void addValues(const Turn &t, ArrayRef<Value> scores, Partial &own) {
+    Value earlier = own.top;
+    for (Value x : scores)
+      own.top = largerOf(k, x, own.top);
+    Value shift = shiftOf(own.top), shrink = weight(earlier, shift), total;
+    SmallVector<Value> weights;
+    for (Value x : scores) {
+      weights.push_back(weight(x, shift));
+      total = total ? sum(total, weights.back()) : weights.back();
+    }
+    own.total = fma(scalar(own.total), scalar(shrink), scalar(total)).value();
+    for (auto [n, all] : llvm::enumerate(own.sums)) {
+      all = product(all, k.broadcast(shrink, lanes));
+      for (size_t u = 0; u < weights.size(); ++u) {
+        Value wide = widened(t.valuePieces[u * size_t(piecesOfThread) + n]);
+        all = selected(t.doesExist(u), addScaled(wide, weights[u], all), all);
+      }
+    }
+  }
+
+  /// Joined over the keys that a warp has at once; in the threads of the first of them.
+  Partial ofWarp(Partial own) {
+    for (int64_t distance = threadsOfKey; distance < kWarp; distance *= 2) {
+      Partial other{shuffleAcross(k, own.top, distance), shuffleAcross(k, own.total, distance), {}};
+      for (Value v : own.sums) {
+        SmallVector<Value> elements;
+        for (int64_t i = 0; i < lanes; ++i)
+          elements.push_back(shuffleAcross(k, lane(v, i), distance));
+        other.sums.push_back(vectorOf(elements));
+      }
+      own = joined({own, other});
+    }
+    return own;
+  }
+
+  Value lineOf(Value ofSet, Value warp, Value row) {
+    return k.add(k.mul(k.add(k.mul(ofSet, k.constant(warpsOfSet)), warp), k.constant(rowsOfSet)), row);
+  }
+
+  /// Joins the warps of a set, for vector i of the rows of the block.
+  void finishPart(Value i) {
+    Value row = k.div(i, k.constant(columnVectors())), ofSet = k.div(row, k.constant(rowsOfSet));
+    Value column = k.mul(k.rem(i, k.constant(columnVectors())), k.constant(kColumns));
+    Partials warps;
+    for (int64_t w = 0; w < warpsOfSet; ++w)
+      warps.push_back(loadLine(lineOf(ofSet, k.constant(w), k.rem(row, k.constant(rowsOfSet))), columns, column));
+    storePart(row, column, joined(warps));
+  }
+
+  DType dtype;                              // of query, key and value
+  int64_t lanes;                            // elements of a piece
+  int64_t threadsOfKey = 1, piecesOfThread; // of a key, and of a value
+  int64_t keysOfWarp;                       // that it reads at once
+  int64_t columns;                          // that the threads of a key have room for
+  int64_t sets, rowsOfSet, warpsOfSet;
+  Dim keysOfPart = 0;
+  Value set, warpOfSet, keyOfWarp, member;
+  Value from, to; // keys of the part
+  bool hasPieces = false;
+  SmallVector<Value> queries; // [row of the set][piece]
+};
+
+} // namespace
+
+GpuLaunch emitSplitAttention(const KernelEmission &kernel) {
+  auto op = *kernel.body.getOps<ScaledDotProductAttentionOp>().begin();
+  return SplitAttention(kernel, op).emit();
+}
+
+} // namespace burin::codegen

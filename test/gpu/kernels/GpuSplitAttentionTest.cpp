@@ -1,0 +1,177 @@
+// Attention with few query rows on a GPU's kernels: keys that are split between blocks, numbers of keys and columns
+// around the sizes of a turn, a part and a piece of 16 bytes, static and symbolic, masks that hide whole parts, views.
+#include "test/gpu/emulator/Emulate.h"
+#include "test/gpu/emulator/Simt.h"
+#include "test/gpu/ptx/Ptx.h"
+#include "test/ops/Graph.h"
+#include "test/ops/Values.h"
+#include <catch2/catch.hpp>
+
+using namespace burin;
+using namespace burin::test;
+using Ints = std::vector<int64_t>;
+
+namespace {
+
+const Tolerance kTolerance{.ulps = 4, .epsilons = 128, .zeroSigns = false};
+
+/// A compiled graph with attention; notes whether blocks are launched in groups.
+class Subject {
+public:
+  explicit Subject(Graph graph) : graph(std::move(graph)) {
+    compiled = this->graph.compile("cuda-sm_80+ptx", [&](burin::codegen::CompileOptions &options) {
+      options.emulate = [&](llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
+        checkedPtx(kernels, "cuda-sm_80+ptx");
+        for (const std::string &symbol : symbols)
+          isSplit |= kernels.getFunction(symbol)->hasFnAttribute("burin-groups");
+        return emulated(kernels, symbols);
+      };
+    });
+  }
+
+  void check(const Tensors &inputs) {
+    std::string sizes;
+    for (const ir::RefTensor &t : inputs)
+      sizes += " " + std::string(name(t.dtype)) + str(t.shape);
+    INFO(graph.text() << sizes);
+    CHECK(difference(compiled->run(inputs)[0], graph.interpret(inputs)[0], kTolerance) == "");
+    for (const std::string &error : simt::takeErrors())
+      FAIL_CHECK(error);
+  }
+
+  /// Inputs of these shapes.
+  void check(const std::vector<Ints> &shapes) {
+    Random random(11);
+    Tensors inputs;
+    for (size_t i = 0; i < shapes.size(); ++i) {
+      const DType dtype = graph.spec(graph.inputs()[i]).dtype;
+      inputs.push_back(randomTensor(dtype, shapes[i], {-2, 2}, Mood::Plain, random));
+    }
+    check(inputs);
+  }
+
+  bool isSplit = false;
+
+private:
+  Graph graph;
+  std::unique_ptr<Compiled> compiled;
+};
+
+struct Sides {
+  DType dtype = f32;
+  Shape query, key, value;
+  std::optional<TensorSpec> mask = {};
+  Attrs attrs = {};
+};
+
+Subject attention(const Sides &sides) {
+  Graph g;
+  Graph::Values v;
+  for (const Shape &shape : {sides.query, sides.key, sides.value})
+    v.push_back(g.input({sides.dtype, shape}));
+  v.push_back(sides.mask ? g.input(*sides.mask) : Graph::none);
+  g.output(g.apply("scaled_dot_product_attention", v, sides.attrs)[0]);
+  return Subject(std::move(g));
+}
+
+} // namespace
+
+TEST_CASE("Attention with few rows splits keys between blocks", "[gpu]") {
+  struct {
+    DType dtype;
+    int64_t rows, keys, depth, width;
+  } const cases[] = {{f16, 1, 300, 64, 64},  {bf16, 1, 129, 128, 128}, {f32, 1, 200, 64, 64},   {f32, 1, 70, 200, 256},
+                     {f16, 3, 200, 80, 80},  {bf16, 4, 130, 256, 40},  {f32, 4, 150, 80, 128},  {f16, 1, 1200, 8, 3},
+                     {f16, 5, 200, 64, 64},  {bf16, 9, 100, 64, 128},  {f32, 16, 90, 128, 128}, {f32, 8, 70, 256, 256},
+                     {f16, 2, 200, 65, 65},  {f32, 1, 200, 33, 18},    {bf16, 16, 90, 64, 250}, {f32, 1, 1100, 1, 1},
+                     {f16, 16, 70, 256, 256}};
+  for (auto [dtype, rows, keys, depth, width] : cases) {
+    auto subject = attention({dtype, {2, rows, depth}, {2, keys, depth}, {2, keys, width}});
+    CHECK(subject.isSplit);
+    subject.check({{2, rows, depth}, {2, keys, depth}, {2, keys, width}});
+  }
+}
+
+TEST_CASE("Attention with few rows and few keys is one launch", "[gpu]") {
+  for (int64_t keys : {1, 3, 64, 100, 128})
+    for (int64_t rows : {1, 7}) {
+      auto subject = attention({f16, {3, rows, 64}, {3, keys, 64}, {3, keys, 64}});
+      CHECK(subject.isSplit == (rows == 1 && keys > 128));
+      subject.check({{3, rows, 64}, {3, keys, 64}, {3, keys, 64}});
+    }
+}
+
+TEST_CASE("Attention with few rows and a symbolic number of keys", "[gpu]") {
+  const Dim b("b"), n("n");
+  auto halves = attention({bf16, {b, 2, 1, 64}, {b, 2, n, 64}, {b, 2, n, 64}});
+  CHECK(halves.isSplit);
+  for (int64_t keys : {0, 1, 63, 64, 65, 128, 500})
+    halves.check({{3, 2, 1, 64}, {3, 2, keys, 64}, {3, 2, keys, 64}});
+  halves.check({{0, 2, 1, 64}, {0, 2, 70, 64}, {0, 2, 70, 64}});
+  auto many = attention({f32, {2, 6, 40}, {2, n, 40}, {2, n, 20}});
+  for (int64_t keys : {0, 1, 33, 200})
+    many.check({{2, 6, 40}, {2, keys, 40}, {2, keys, 20}});
+  auto odd = attention({f16, {1, 3, 9}, {1, n, 9}, {1, n, 11}}); // more rows than parts, or not
+  for (int64_t keys : {0, 65, 130, 700})
+    odd.check({{1, 3, 9}, {1, keys, 9}, {1, keys, 11}});
+}
+
+TEST_CASE("Attention with few rows sees what its mask shows", "[gpu]") {
+  const Dim n("n");
+  attention({f16, {2, 2, 64}, {2, 300, 64}, {2, 300, 64}, TensorSpec{boolean, {2, 300}}})
+      .check({{2, 2, 64}, {2, 300, 64}, {2, 300, 64}, {2, 300}});
+  attention({f32, {2, 3, 1, 64}, {2, 3, n, 64}, {2, 3, n, 64}, TensorSpec{f32, {2, 1, 1, n}}, {{"scale", 0.3}}})
+      .check({{2, 3, 1, 64}, {2, 3, 130, 64}, {2, 3, 130, 64}, {2, 1, 1, 130}});
+  attention({f32, {2, 12, 20}, {2, 300, 20}, {2, 300, 20}, {}, {{"is_causal", true}}})
+      .check({{2, 12, 20}, {2, 300, 20}, {2, 300, 20}});
+  attention({f32, {16, 256}, {16, 256}, {16, 12}, TensorSpec{f32, {1, 16}}, {{"is_causal", true}}})
+      .check({{16, 256}, {16, 256}, {16, 12}, {1, 16}});
+}
+
+TEST_CASE("Parts of which a mask shows nothing add nothing", "[gpu]") {
+  Random random(5);
+  for (DType dtype : {f16, f32}) {
+    auto numbers = [&](Ints shape) { return randomTensor(dtype, std::move(shape), {-2, 2}, Mood::Plain, random); };
+    const Tensors sides{numbers({1, 2, 64}), numbers({1, 400, 64}), numbers({1, 400, 64})};
+    auto bools = attention({dtype, {1, 2, 64}, {1, 400, 64}, {1, 400, 64}, TensorSpec{boolean, {2, 400}}});
+    auto floats = attention({dtype, {1, 2, 64}, {1, 400, 64}, {1, 400, 64}, TensorSpec{dtype, {2, 400}}});
+    for (auto [from, to] : {std::pair<size_t, size_t>{200, 210}, {0, 0}, {399, 400}, {0, 64}}) {
+      Tensors shown = sides, added = sides;
+      shown.push_back(ir::RefTensor::zeros(boolean, {2, 400})); // row 0 sees some keys, row 1 sees none
+      added.push_back(ir::RefTensor::zeros(dtype, {2, 400}));
+      for (size_t i = 0; i < 800; ++i) {
+        const bool sees = i >= from && i < to;
+        shown.back().ints()[i] = sees, added.back().reals()[i] = sees ? 0.5 : -INFINITY;
+      }
+      bools.check(shown);
+      floats.check(added);
+    }
+  }
+}
+
+TEST_CASE("Attention with few rows reads views of keys and values", "[gpu]") {
+  for (int64_t more : {0, 1, 8}) { // rows that are aligned to 16 bytes, or not
+    Graph g;
+    auto heads = [&](int64_t length) { // [length, heads, columns]
+      Graph::Value all = g.input({f16, {length, 2, 24 + more}});
+      Graph::Value some = g.apply(
+          "slice", {all}, {{"starts", Shape{0, 0, 0}}, {"stops", Shape{length, 2, 24}}, {"steps", Ints{1, 1, 1}}})[0];
+      return g.apply("transpose", {some}, {{"perm", Ints{1, 0, 2}}})[0];
+    };
+    Graph::Value q = heads(3), k = heads(600), v = heads(600);
+    g.output(g.apply("scaled_dot_product_attention", {q, k, v, Graph::none})[0]);
+    Subject subject(std::move(g));
+    CHECK(subject.isSplit);
+    subject.check({{3, 2, 24 + more}, {600, 2, 24 + more}, {600, 2, 24 + more}});
+  }
+}
+
+TEST_CASE("Attention with few rows ends with other work", "[gpu]") {
+  Graph g;
+  Graph::Value q = g.input({bf16, {2, 2, 40}}), k = g.input({bf16, {2, 300, 40}}), v = g.input({bf16, {2, 300, 40}});
+  Graph::Value mixed = g.apply("scaled_dot_product_attention", {q, k, v, Graph::none})[0];
+  g.output(g.apply("add", {g.apply("tanh", {mixed})[0], q})[0]);
+  Subject subject(std::move(g));
+  CHECK(subject.isSplit);
+  subject.check({{2, 2, 40}, {2, 300, 40}, {2, 300, 40}});
+}
