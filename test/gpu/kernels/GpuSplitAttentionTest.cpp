@@ -15,16 +15,17 @@ namespace {
 
 const Tolerance kTolerance{.ulps = 4, .epsilons = 128, .zeroSigns = false};
 
-/// A compiled graph with attention; notes whether blocks are launched in groups.
+/// A compiled graph with attention; notes the number of kernels, and whether blocks are launched in groups.
 class Subject {
 public:
   explicit Subject(Graph graph) : graph(std::move(graph)) {
     compiled = this->graph.compile("cuda-sm_80+ptx", [&](burin::codegen::CompileOptions &options) {
-      options.emulate = [&](llvm::Module &kernels, llvm::ArrayRef<std::string> symbols) {
-        checkedPtx(kernels, "cuda-sm_80+ptx");
+      options.emulate = [this](llvm::Module &module, llvm::ArrayRef<std::string> symbols) {
+        checkedPtx(module, "cuda-sm_80+ptx");
+        kernels = symbols.size();
         for (const std::string &symbol : symbols)
-          isSplit |= kernels.getFunction(symbol)->hasFnAttribute("burin-groups");
-        return emulated(kernels, symbols);
+          isSplit |= module.getFunction(symbol)->hasFnAttribute("burin-groups");
+        return emulated(module, symbols);
       };
     });
   }
@@ -51,6 +52,7 @@ public:
   }
 
   bool isSplit = false;
+  size_t kernels = 0;
 
 private:
   Graph graph;
@@ -174,4 +176,74 @@ TEST_CASE("Attention with few rows ends with other work", "[gpu]") {
   Subject subject(std::move(g));
   CHECK(subject.isSplit);
   subject.check({{2, 2, 40}, {2, 300, 40}, {2, 300, 40}});
+}
+
+namespace {
+
+/// Attention of `heads` heads that share keys and values in groups: [2, heads / group, keys, 64].
+Graph sharedHeads(int64_t heads, int64_t group, Dim keys, int64_t rows, std::optional<TensorSpec> mask) {
+  Graph g;
+  const int64_t own = heads / group;
+  Graph::Value q = g.input({f16, {2, heads, rows, 64}});
+  auto repeated = [&] {
+    Graph::Value all = g.input({f16, {2, own, keys, 64}});
+    Graph::Value one = g.apply("reshape", {all}, {{"shape", Shape{2, own, 1, keys, 64}}})[0];
+    Graph::Value many = g.apply("broadcast_to", {one}, {{"shape", Shape{2, own, group, keys, 64}}})[0];
+    return g.apply("reshape", {many}, {{"shape", Shape{2, heads, keys, 64}}})[0];
+  };
+  Graph::Value k = repeated(), v = repeated(), m = mask ? g.input(*mask) : Graph::none;
+  g.output(g.apply("scaled_dot_product_attention", {q, k, v, m})[0]);
+  return g;
+}
+
+} // namespace
+
+TEST_CASE("Heads that share keys read them once", "[gpu]") {
+  struct {
+    int64_t heads, group, rows;
+    std::optional<TensorSpec> mask;
+  } const cases[] = {{6, 3, 1, {}},
+                     {8, 4, 1, TensorSpec{boolean, {2, 1, 1, 300}}},
+                     {4, 2, 3, TensorSpec{f16, {2, 4, 3, 300}}},
+                     {8, 8, 2, TensorSpec{f16, {1, 300}}},
+                     {4, 2, 40, {}}};
+  for (auto &[heads, group, rows, mask] : cases) {
+    Subject subject(sharedHeads(heads, group, 300, rows, mask));
+    CHECK(subject.kernels == 1);
+    CHECK(subject.isSplit == (rows * group <= 16));
+    std::vector<Ints> shapes{{2, heads, rows, 64}, {2, heads / group, 300, 64}, {2, heads / group, 300, 64}};
+    if (mask) {
+      shapes.emplace_back();
+      for (const Dim &d : mask->shape)
+        shapes.back().push_back(d.value());
+    }
+    subject.check(shapes);
+  }
+  Subject subject(sharedHeads(6, 3, Dim("n"), 1, {}));
+  CHECK(subject.kernels == 1);
+  for (int64_t keys : {0, 1, 100, 300})
+    subject.check({{2, 6, 1, 64}, {2, 2, keys, 64}, {2, 2, keys, 64}});
+}
+
+TEST_CASE("Heads that share keys on a processor") {
+  Graph g = sharedHeads(6, 3, 70, 5, {});
+  Random random(4);
+  Tensors inputs;
+  for (const Ints &shape : {Ints{2, 6, 5, 64}, {2, 2, 70, 64}, {2, 2, 70, 64}})
+    inputs.push_back(randomTensor(f16, shape, {-2, 2}, Mood::Plain, random));
+  CHECK(difference(g.compile("x86-64-v3")->run(inputs)[0], g.interpret(inputs)[0], kTolerance) == "");
+}
+
+TEST_CASE("All heads share one key", "[gpu]") {
+  Graph g;
+  Graph::Value q = g.input({bf16, {2, 5, 1, 80}});
+  auto repeated = [&] {
+    return g.apply("broadcast_to", {g.input({bf16, {2, 1, 200, 80}})}, {{"shape", Shape{2, 5, 200, 80}}})[0];
+  };
+  Graph::Value k = repeated(), v = repeated();
+  g.output(g.apply("scaled_dot_product_attention", {q, k, v, Graph::none})[0]);
+  Subject subject(std::move(g));
+  CHECK(subject.kernels == 1);
+  CHECK(subject.isSplit);
+  subject.check({{2, 5, 1, 80}, {2, 1, 200, 80}, {2, 1, 200, 80}});
 }

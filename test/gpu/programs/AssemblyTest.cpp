@@ -128,6 +128,25 @@ TEST_CASE("assembly: attention by warpgroups", "[gpu]") {
   checkKernels(trace(heads, specs), 7, kAllRegisters, {"cuda-sm_90a+ptx"});
 }
 
+TEST_CASE("assembly: attention of few rows", "[gpu]") {
+  std::vector<TensorSpec> specs;
+  for (DType dtype : {bf16, f32})
+    for (int64_t columns : {64, 80, 128, 256})
+      for (int64_t rows : {1, 4, 16}) {
+        specs.push_back({dtype, {8, rows, columns}});
+        specs.push_back({dtype, {8, columns == 80 ? Dim(600) : Dim("keys"), columns}});
+      }
+  specs.push_back({f16, {8, 3, 33}});
+  specs.push_back({f16, {8, 300, 33}});
+  auto rows = [](const std::vector<Tensor> &x) {
+    std::vector<Tensor> results;
+    for (size_t i = 0; i < x.size(); i += 2)
+      results.push_back(scaled_dot_product_attention(x[i], x[i + 1], x[i + 1]));
+    return results;
+  };
+  checkKernels(trace(rows, specs), 25, kMostRegisters, {"cuda-sm_80+ptx", "cuda-sm_90a+ptx"});
+}
+
 TEST_CASE("assembly: products and convolutions in tf32", "[gpu]") {
   std::vector<TensorSpec> specs{{f32, {Dim("rows"), 512}}, {f32, {512, 256}},      {f32, {70, 33}},
                                 {f32, {33, 66}},           {f32, {2, 64, 30, 30}}, {f32, {64, 64, 3, 3}}};
