@@ -84,7 +84,7 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
   if (from < Stage::Kernels && to >= Stage::Kernels) {
     // Loops have their final states. Fusion: from here on the graph is a list of kernels.
     add(createCarryStatesPass());
-    add(createFusePass({.onGpus = options.onGpus}));
+    add(createFusePass({.onGpus = options.onGpus, .gpusAlone = options.gpusAlone}));
     // Softmax, norms and means become the reductions that emitters know; fusion has used them as wholes.
     add(createDecomposeInKernelsPass());
     verify(createVerifyKernelsPass());

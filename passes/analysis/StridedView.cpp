@@ -63,21 +63,22 @@ static SmallVector<Dim> withUnits(ArrayRef<Dim> strides, const Shape &from, cons
   return all;
 }
 
+/// The strides of a source behind repeatsMatrices().
+static SmallVector<Dim> repeated(ArrayRef<Dim> strides, const Shape &from, const Shape &to) {
+  SmallVector<Dim> all(to.size() - from.size(), Dim(0));
+  for (size_t d = 0; d < from.size(); ++d)
+    all.push_back(from[d] == to[all.size()] ? strides[d] : Dim(0));
+  return all;
+}
+
 StridedView stridedViewOf(Value v) {
   Operation *op = v.getDefiningOp();
   if (isPrefixSlice(op) || keepsStrides(op))
     return stridedViewOf(op->getOperand(0));
-  if (addsUnits(op)) {
+  if (addsUnits(op) || repeatsMatrices(op)) {
     StridedView source = stridedViewOf(op->getOperand(0));
-    return {source.base, withUnits(source.strides, shapeOf(op->getOperand(0)), shapeOf(v))};
-  }
-  if (repeatsMatrices(op)) {
-    StridedView source = stridedViewOf(op->getOperand(0));
-    Shape from = shapeOf(op->getOperand(0)), to = shapeOf(v);
-    SmallVector<Dim> strides(to.size() - from.size(), Dim(0));
-    for (size_t d = 0; d < from.size(); ++d)
-      strides.push_back(from[d] == to[strides.size()] ? source.strides[d] : Dim(0));
-    return {source.base, strides};
+    auto through = repeatsMatrices(op) ? repeated : withUnits;
+    return {source.base, through(source.strides, shapeOf(op->getOperand(0)), shapeOf(v))};
   }
   auto transpose = dyn_cast_or_null<TransposeOp>(op);
   if (!transpose)
@@ -86,6 +87,41 @@ StridedView stridedViewOf(Value v) {
   for (int64_t from : transpose.getPerm())
     seen.strides.push_back(source.strides[from]);
   return seen;
+}
+
+bool joinsRows(Operation *op) {
+  constexpr size_t kMostJoined = 3; // of which a kernel selects one per row
+  auto concat = dyn_cast_or_null<ConcatOp>(op);
+  return concat && concat.getXs().size() <= kMostJoined &&
+         concat.getAxis() + 2 == int64_t(shapeOf(concat.getResult()).size());
+}
+
+bool keepsMatrices(Operation *op) {
+  if (!addsUnits(op))
+    return repeatsMatrices(op);
+  Shape from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
+  return from.size() >= 2 && std::equal(from.end() - 2, from.end(), to.end() - 2);
+}
+
+SmallVector<RowsView> rowsViewsOf(Value v) {
+  Operation *source = v.getDefiningOp();
+  SmallVector<Operation *> views; // from v on
+  for (; source && keepsMatrices(source); source = source->getOperand(0).getDefiningOp())
+    views.push_back(source);
+  Shape shape = shapeOf(v);
+  if (!joinsRows(source))
+    return {{stridedViewOf(v), shape[shape.size() - 2]}};
+  SmallVector<RowsView> all;
+  for (Value x : source->getOperands()) {
+    StridedView view = stridedViewOf(x);
+    for (Operation *op : llvm::reverse(views)) {
+      auto through = repeatsMatrices(op) ? repeated : withUnits;
+      view.strides = through(view.strides, shapeOf(op->getOperand(0)), shapeOf(op->getResult(0)));
+    }
+    Shape own = shapeOf(x);
+    all.push_back({view, own[own.size() - 2]});
+  }
+  return all;
 }
 
 /// An integer type of the same size: copies compute nothing.

@@ -25,6 +25,18 @@ struct StridedView {
 };
 StridedView stridedViewOf(mlir::Value v);
 
+/// Whether an op joins a few tensors along the last dimension but one, the rows of matrices.
+bool joinsRows(mlir::Operation *op);
+/// Whether an op is a view that keeps the last two dimensions: adds sizes of 1 before them, or repeats them.
+bool keepsMatrices(mlir::Operation *op);
+/// Adjacent rows of matrices in one tensor.
+struct RowsView {
+  StridedView view;
+  Dim rows;
+};
+/// All rows of `v`: in several tensors if joinsRows() made it, perhaps behind keepsMatrices(); else as stridedViewOf().
+llvm::SmallVector<RowsView> rowsViewsOf(mlir::Value v);
+
 /// A copy between two orders of dimensions, with the strides of source and result.
 struct StridedCopy {
   struct Along {

@@ -33,6 +33,8 @@ def FusePass : Pass<"burin-fuse", "::mlir::ModuleOp"> {
   let options = [
     Option<"onGpus", "on-gpus", "bool", "false",
            "Whether a target is a GPU: products and attention read no operand whose last dimension a transpose moves">,
+    Option<"gpusAlone", "gpus-alone", "bool", "false",
+           "Whether all targets are GPUs: attention with few rows joins keys and values while it reads them">,
   ];
 }
 

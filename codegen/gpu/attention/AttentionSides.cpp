@@ -8,11 +8,17 @@ using namespace burin::ir;
 
 namespace burin::codegen {
 
+/// The memory of an operand, or, if it joins several tensors, of the first rows.
+static StridedMemory firstRowsOf(ElementEmitter &e, Value v) {
+  passes::StridedView view = passes::rowsViewsOf(v)[0].view;
+  return {*e.memoryOf(view.base), view.strides};
+}
+
 AttentionSides::AttentionSides(ElementEmitter &e, ScaledDotProductAttentionOp op)
     : e(e), k(e.k), op(op), type(dtypeOf(op.getResult())), shape(shapeOf(op.getResult())), leading(shape.size() - 2),
       rows(shape[leading]), width(shape.back()), keys(shapeOf(op.getKey())[leading]),
-      depth(shapeOf(op.getKey()).back()), query(e.stridedMemoryOf(op.getQuery())), key(e.stridedMemoryOf(op.getKey())),
-      value(e.stridedMemoryOf(op.getValue())), at(shape.size()) {
+      depth(shapeOf(op.getKey()).back()), query(e.stridedMemoryOf(op.getQuery())), key(firstRowsOf(e, op.getKey())),
+      value(firstRowsOf(e, op.getValue())), at(shape.size()) {
   for (size_t d = 0; d < leading; ++d)
     heads = heads * shape[d];
 }

@@ -14,18 +14,20 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kMovedBytes = 16;                      // of one load of a thread
-constexpr int64_t kRowsOfSet = 4;                        // most rows of a set of warps, which see all keys of a part
-constexpr int64_t kWarpsOfSet = 4, kWarpsOfManySets = 2; // of a set; of one of more than two sets
-constexpr int64_t kOnTheirWay = 4;                       // loads of keys, and of values, of a thread before it computes
-constexpr int64_t kFewTurns = 2;                         // keys of so many turns are not cut
+constexpr int64_t kMovedBytes = 16; // of one load of a thread
+constexpr int64_t kRowsOfSet = 4;   // most rows of a set of warps, which see all keys of a part
+constexpr int64_t kFewSets = 2;     // more have fewer warps, and fewer loads on their way, as they need registers
+constexpr int64_t kWarpsOfSet = 4, kWarpsOfManySets = 2;
+constexpr int64_t kOnTheirWay = 4; // loads of keys, and of values, of a thread before it computes
+constexpr int64_t kFewParts = 2;   // keys of so many of the least parts are not cut
 // Blocks of all parts, four per multiprocessor of an H100; parts of a head.
 constexpr int64_t kEnoughBlocks = 528, kMostParts = 128;
 
 class SplitAttention : AttentionPartials {
 public:
   SplitAttention(const KernelEmission &kernel, ScaledDotProductAttentionOp op)
-      : AttentionPartials(kernel, op), dtype(query.memory.dtype), lanes(kMovedBytes / int64_t(byteWidth(dtype))) {
+      : AttentionPartials(kernel, op), dtype(query.memory.dtype), lanes(kMovedBytes / int64_t(byteWidth(dtype))),
+        queryRows{{query, rows}}, keyRows(piecesOf(op.getKey())), valueRows(piecesOf(op.getValue())) {
     const int64_t pieces = (std::max(depth.value(), width.value()) + lanes - 1) / lanes;
     while (threadsOfKey < pieces && threadsOfKey < kWarp)
       threadsOfKey *= 2;
@@ -33,7 +35,7 @@ public:
     columns = threadsOfKey * piecesOfThread * lanes;
     sets = (rowCount + kRowsOfSet - 1) / kRowsOfSet;
     rowsOfSet = (rowCount + sets - 1) / sets;
-    warpsOfSet = sets > 2 ? kWarpsOfManySets : kWarpsOfSet;
+    warpsOfSet = sets > kFewSets ? kWarpsOfManySets : kWarpsOfSet;
     keysOfWarp = kWarp / threadsOfKey;
     threads = sets * warpsOfSet * kWarp;
     cut();
@@ -61,17 +63,20 @@ private:
 
   /// Keys that a set reads at once, and in a turn.
   int64_t keysAtOnce() const { return warpsOfSet * keysOfWarp; }
-  int64_t loadsOfTurn() const { return std::max<int64_t>(kOnTheirWay / piecesOfThread, 1); }
   int64_t keysOfTurn() const { return loadsOfTurn() * keysAtOnce(); }
+  int64_t loadsOfTurn() const {
+    const int64_t most = std::max<int64_t>(kOnTheirWay / piecesOfThread, 1);
+    return sets > kFewSets ? (most + 1) / 2 : most; // registers
+  }
 
-  /// Whole turns of keys per part, and enough blocks, by sizes alone.
+  /// Parts of whole turns that are worth a block, and enough blocks, by sizes alone.
   void cut() {
     Dim seen = op.getIsCausal() ? min(keys, rows) : keys;
     Dim most = max(min(floordiv(kEnoughBlocks, max(shared.heads, 1)), kMostParts), 1);
-    const int64_t turn = keysOfTurn();
-    if (seen.isStatic() && seen.value() <= kFewTurns * turn)
+    const int64_t least = std::max<int64_t>(kOnTheirWay / piecesOfThread, 1) * keysAtOnce();
+    if (seen.isStatic() && seen.value() <= kFewParts * least)
       return;
-    keysOfPart = max(ceildiv(ceildiv(seen, most), turn), 1) * turn;
+    keysOfPart = max(ceildiv(ceildiv(seen, most), least), 1) * least;
     parts = max(ceildiv(seen, keysOfPart), 1);
   }
 
@@ -83,49 +88,69 @@ private:
 
   // ---- loads
 
+  /// Rows that lie in several tensors, one after the other.
+  struct Rows {
+    StridedMemory source;
+    Dim count;
+  };
+  using JoinedRows = SmallVector<Rows>;
+  JoinedRows piecesOf(Value v) {
+    return llvm::map_to_vector(passes::rowsViewsOf(v), [&](const passes::RowsView &rows) {
+      return Rows{{*e.memoryOf(rows.view.base), rows.view.strides}, rows.rows};
+    });
+  }
+  void forEachSource(llvm::function_ref<void(const StridedMemory &)> visit) {
+    for (const JoinedRows *all : {&queryRows, &keyRows, &valueRows})
+      for (const Rows &rows : *all)
+        visit(rows.source);
+  }
+
   /// Whether rows are whole pieces of 16 bytes; null: never.
   Value movesPieces() {
-    if (depth.value() % lanes || width.value() % lanes)
-      return {};
-    Value rest = k.constant(0), can;
-    for (const StridedMemory *s : {&query, &key, &value}) {
-      if (s->strides.back() != Dim(1))
-        return {};
-      for (const Dim &d : ArrayRef<Dim>(s->strides).drop_back()) {
-        if (isMultipleOf(d, lanes))
-          continue;
-        if (d.isStatic())
-          return {};
-        rest = arith::OrIOp::create(k.b, k.loc, rest, k.rem(k.dim(d), k.constant(lanes)));
+    bool areMultiples = depth.value() % lanes == 0 && width.value() % lanes == 0;
+    Value rest = k.constant(0), areAligned = arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true));
+    forEachSource([&](const StridedMemory &s) {
+      areMultiples &= s.strides.back() == Dim(1);
+      for (const Dim &d : ArrayRef<Dim>(s.strides).drop_back()) {
+        areMultiples &= !d.isStatic() || d.value() % lanes == 0;
+        if (!isMultipleOf(d, lanes))
+          rest = arith::OrIOp::create(k.b, k.loc, rest, k.rem(k.dim(d), k.constant(lanes)));
       }
-      Value isAligned = k.isAligned(s->memory.pointer, kMovedBytes);
-      can = can ? both(can, isAligned) : isAligned;
-    }
-    return both(can, k.compare(arith::CmpIPredicate::eq, rest, k.constant(0)));
+      areAligned = both(areAligned, k.isAligned(s.memory.pointer, kMovedBytes));
+    });
+    return areMultiples ? both(areAligned, isFirst(rest)) : Value();
   }
 
   Value firstColumn(int64_t piece) { return k.mul(k.add(member, k.constant(piece * threadsOfKey)), k.constant(lanes)); }
 
   /// This thread's piece of a row. Columns beyond the last one are those before it.
-  Value load(const StridedMemory &s, Value row, int64_t piece, const Dim &all) {
+  Value load(const JoinedRows &all, Value row, int64_t piece, const Dim &columnCount) {
     Value column = firstColumn(piece);
-    if (hasPieces) { // positions in pieces: LLVM then knows that they are multiples of one
-      auto inPieces = [&](const Dim &d) { return k.div(k.dim(d), k.constant(lanes)); };
-      Value position = k.div(column, k.constant(lanes));
-      if (columns > all.value())
-        position = k.minimum(position, k.constant(all.value() / lanes - 1));
-      for (size_t d = 0; d < leading; ++d)
-        position = k.add(position, k.mul(at[d].base, inPieces(s.strides[d])));
-      position = k.add(position, k.mul(row, inPieces(s.strides[leading])));
-      return k.load(s.memory, {k.mul(position, k.constant(lanes)), 1}, lanes, {});
+    if (hasPieces) {
+      if (columns > columnCount.value())
+        column = k.minimum(column, k.constant(columnCount.value() - lanes));
+      Value pointer = pointerTo(all, row, column);
+      assumeAligned(k, pointer, kMovedBytes);
+      return k.load({pointer, dtype, {}}, {k.constant(0), 1}, lanes, {});
     }
     SmallVector<Value> elements;
     for (int64_t i = 0; i < lanes; ++i) {
-      Value own = k.minimum(k.add(column, k.constant(i)), k.constant(all.value() - 1));
-      Value position = k.add(rowStart(s, row), k.mul(own, k.dim(s.strides.back())));
-      elements.push_back(k.load(s.memory, {position}, 1, {}));
+      Value own = k.minimum(k.add(column, k.constant(i)), k.constant(columnCount.value() - 1));
+      elements.push_back(k.load({pointerTo(all, row, own), dtype, {}}, {k.constant(0)}, 1, {}));
     }
     return vectorOf(elements);
+  }
+  Value pointerTo(const JoinedRows &all, Value row, Value column) {
+    Value found;
+    for (const Rows &rows : all) {
+      Value position = k.add(rowStart(rows.source, row), k.mul(column, k.dim(rows.source.strides.back())));
+      Value pointer = k.elementPointer(rows.source.memory, position);
+      // Of the rows before it, if this is not one of them.
+      found = found ? arith::SelectOp::create(k.b, k.loc, isBelow(row, k.constant(0)), found, pointer).getResult()
+                    : pointer;
+      row = k.sub(row, k.dim(rows.count));
+    }
+    return found;
   }
   Value widened(Value v) { return castLanes(k.b, k.loc, v, dtype, DType::f32); }
 
@@ -134,7 +159,7 @@ private:
     for (int64_t r = 0; r < rowsOfSet; ++r) {
       Value row = goToRow(rowOfSet(r));
       for (int64_t n = 0; n < piecesOfThread; ++n)
-        queries.push_back(load(query, row, n, depth));
+        queries.push_back(load(queryRows, row, n, depth));
     }
   }
 
@@ -169,8 +194,6 @@ private:
   }
 
   SmallVector<Value> addPieces(ArrayRef<Value> init) {
-    for (const StridedMemory *s : {&query, &key, &value})
-      assumeAligned(k, s->memory.pointer, kMovedBytes);
     hasPieces = true;
     loadQueries();
     const int64_t turn = keysOfTurn();
@@ -229,10 +252,10 @@ private:
     }
     for (Value number : t.keys)
       for (int64_t n = 0; n < piecesOfThread; ++n)
-        t.keyPieces.push_back(load(key, number, n, depth));
+        t.keyPieces.push_back(load(keyRows, number, n, depth));
     for (Value number : t.keys)
       for (int64_t n = 0; n < piecesOfThread; ++n)
-        t.valuePieces.push_back(load(value, number, n, width));
+        t.valuePieces.push_back(load(valueRows, number, n, width));
     for (int64_t r = 0; op.getMask() && r < rowsOfSet; ++r) {
       Value row = goToRow(rowOfSet(r));
       for (Value number : t.keys)
@@ -328,8 +351,9 @@ private:
     storePart(row, column, joined(warps));
   }
 
-  DType dtype;                              // of query, key and value
-  int64_t lanes;                            // elements of a piece
+  DType dtype;   // of query, key and value
+  int64_t lanes; // elements of a piece
+  JoinedRows queryRows, keyRows, valueRows;
   int64_t threadsOfKey = 1, piecesOfThread; // of a key, and of a value
   int64_t keysOfWarp;                       // that it reads at once
   int64_t columns;                          // that the threads of a key have room for

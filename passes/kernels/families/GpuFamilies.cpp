@@ -170,14 +170,16 @@ static ScaledDotProductAttentionOp attentionOf16Bits(const KernelBody &body) {
 
 SharedKeys rowsOfSharedKeys(ScaledDotProductAttentionOp op) {
   Shape shape = shapeOf(op.getResult());
-  StridedView key = stridedViewOf(op.getKey()), value = stridedViewOf(op.getValue());
   SharedKeys shared{shape.size() - 2, 1, 0};
   const Dim &rows = shape[shape.size() - 2];
   if (rows.isStatic() && rows.value() <= kMostSplitRows)
     shared.rows = rows.value();
+  SmallVector<RowsView> views = rowsViewsOf(op.getKey());
+  views.append(rowsViewsOf(op.getValue()));
   auto isRepeated = [&](size_t d) {
-    return key.strides[d] == Dim(0) && value.strides[d] == Dim(0) && shape[d].isStatic() &&
-           shape[d].value() <= kMostSplitRows && shared.rows * shape[d].value() <= kMostSplitRows;
+    const bool isFew = shape[d].isStatic() && shape[d].value() <= kMostSplitRows;
+    return isFew && shared.rows * shape[d].value() <= kMostSplitRows &&
+           llvm::all_of(views, [&](const RowsView &rows) { return rows.view.strides[d] == Dim(0); });
   };
   for (; shared.leading > 0 && isRepeated(shared.leading - 1); --shared.leading)
     shared.rows *= shape[shared.leading - 1].value();
@@ -186,22 +188,27 @@ SharedKeys rowsOfSharedKeys(ScaledDotProductAttentionOp op) {
   return shared;
 }
 
-bool isSplitAttention(const KernelBody &body) {
-  auto op = body.first<ScaledDotProductAttentionOp>();
-  if (!op || !body.space())
-    return false;
+bool splitsKeys(ScaledDotProductAttentionOp op) {
   DType type = dtypeOf(op.getQuery());
   const bool is16Bits = type == DType::f16 || type == DType::bf16;
+  auto isOfType = [&](Value v) { return dtypeOf(v) == type; };
   auto isAllowed = [](const Dim &columns) {
     return columns.isStatic() && columns.value() > 0 && columns.value() <= kMostSplitColumns;
   };
-  if ((type != DType::f32 && !is16Bits) || dtypeOf(op.getKey()) != type || dtypeOf(op.getValue()) != type ||
-      dtypeOf(op.getResult()) != type || !isAllowed(shapeOf(op.getQuery()).back()) ||
+  if ((type != DType::f32 && !is16Bits) || !isOfType(op.getKey()) || !isOfType(op.getValue()) ||
+      !isOfType(op.getResult()) || !isAllowed(shapeOf(op.getQuery()).back()) ||
       !isAllowed(shapeOf(op.getResult()).back()))
     return false;
   SharedKeys shared = rowsOfSharedKeys(op);
+  // No other family reads rows of several tensors.
+  const bool areJoined = rowsViewsOf(op.getKey()).size() + rowsViewsOf(op.getValue()).size() > 2;
   const bool fillsGpu = shared.heads.isStatic() && shared.heads.value() >= kManyHeads;
-  return shared.rows > 0 && (shared.rows <= kFewSplitRows || !is16Bits || !fillsGpu);
+  return shared.rows > 0 && (shared.rows <= kFewSplitRows || !is16Bits || !fillsGpu || areJoined);
+}
+
+bool isSplitAttention(const KernelBody &body) {
+  auto op = body.first<ScaledDotProductAttentionOp>();
+  return op && body.space() && splitsKeys(op);
 }
 
 bool isWarpgroupAttention(const KernelBody &body) {

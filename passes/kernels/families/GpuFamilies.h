@@ -72,7 +72,9 @@ struct SharedKeys {
   int64_t rows;   // rows of each; 0: more than kMostSplitRows, or symbolic
 };
 SharedKeys rowsOfSharedKeys(ir::ScaledDotProductAttentionOp);
-/// Attention of f32 or 16-bit floats with few query rows and static columns.
+/// Whether an op is an attention of f32 or 16-bit floats with few query rows and static columns. It reads keys and
+/// values as rowsViewsOf().
+bool splitsKeys(ir::ScaledDotProductAttentionOp);
 bool isSplitAttention(const KernelBody &);
 /// Attention in 16-bit floats on tensor cores with many query rows, whose operands may allow copies of 16 bytes.
 bool isWarpgroupAttention(const KernelBody &);

@@ -161,8 +161,14 @@ private:
     return llvm::any_of(groups[reader].ops, [&](Operation *op) {
       if (hasOwnLoops(groups[writer].form) && kindOf(op) == Kind::Movement)
         return dependsOn(op, reader, writer);
-      return needsMemory(op) && llvm::any_of(op->getOperands(), [&](Value v) { return producerGroup(v) == writer; });
+      return needsMemory(op) && llvm::any_of(op->getOperands(), [&](Value v) { return comesFrom(v, writer); });
     });
+  }
+  /// Whether `v` is a result of a group, or views and free ops of one.
+  bool comesFrom(Value v, GroupId writer) {
+    bool isFound = false;
+    forEachSource(v, [&](Operation *source) { isFound |= groupOf.lookup(source) == writer; });
+    return isFound;
   }
   /// Whether `op` uses a value of `writer`, directly or by way of other ops of its group `own`.
   bool dependsOn(Operation *op, GroupId own, GroupId writer) {
@@ -478,7 +484,7 @@ struct FusePass : impl::FusePassBase<FusePass> {
       op.erase();
     });
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (failed(Fuser(function, {.onGpus = onGpus}).run()))
+      if (failed(Fuser(function, {.onGpus = onGpus, .gpusAlone = gpusAlone}).run()))
         return signalPassFailure();
   }
 };

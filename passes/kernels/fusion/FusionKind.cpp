@@ -3,6 +3,7 @@
 #include "passes/TargetIndependent.h"
 #include "passes/analysis/StridedView.h"
 #include "passes/analysis/cost/KernelCost.h"
+#include "passes/kernels/families/GpuFamilies.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -45,12 +46,22 @@ static bool isReadWithStrides(OpOperand &use) {
   return mayBeView && !user->use_empty() && llvm::all_of(user->getUses(), isReadWithStrides);
 }
 
+/// Whether attention with few rows alone reads a value, as its keys or values.
+static bool isReadInParts(OpOperand &use) {
+  if (auto attention = dyn_cast<ScaledDotProductAttentionOp>(use.getOwner()))
+    return (use.getOperandNumber() == 1 || use.getOperandNumber() == 2) && splitsKeys(attention);
+  Operation *user = use.getOwner();
+  return keepsMatrices(user) && !user->use_empty() && llvm::all_of(user->getUses(), isReadInParts);
+}
+
 bool FusionTargets::isStridedView(Operation *op) const {
   if (!op)
     return false;
+  if (joinsRows(op))
+    return gpusAlone && llvm::all_of(op->getUses(), isReadInParts);
   if (repeatsMatrices(op))
     return llvm::all_of(op->getUses(), isReadByAttention);
-  if (keepsStrides(op))
+  if (keepsStrides(op) || addsUnits(op))
     return isStridedView(op->getOperand(0).getDefiningOp());
   if (isa<TransposeOp>(op) && onGpus && !keepsPairs(op->getResult(0)))
     return false;

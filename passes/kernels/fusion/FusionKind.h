@@ -11,11 +11,14 @@ struct FusionTargets {
   /// Whether a target is a GPU: its kernels read several neighbours along the last dimension at once, so views keep
   /// that dimension.
   bool onGpus = false;
+  /// Whether all targets are GPUs, whose attention with few rows joins keys and values while it reads them.
+  bool gpusAlone = false;
 
   /// The role of an op in kernels in its context: transposes and slices that kernels read with strides are views.
   Kind kindOf(mlir::Operation *op) const;
   /// Whether an op is a transpose, or a slice from the first element on, that only attention and left operands of
   /// products read, perhaps through other such views, or repeats matrices for attention: their kernels use its strides.
+  /// For GPUs alone also whether it joins keys or values of attention with few rows.
   bool isStridedView(mlir::Operation *op) const;
   /// The op whose source location stands for a kernel of these ops.
   mlir::Operation *mainOp(llvm::ArrayRef<mlir::Operation *> ops) const;

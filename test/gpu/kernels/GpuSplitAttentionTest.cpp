@@ -247,3 +247,70 @@ TEST_CASE("All heads share one key", "[gpu]") {
   CHECK(subject.isSplit);
   subject.check({{2, 5, 1, 80}, {2, 1, 200, 80}, {2, 1, 200, 80}});
 }
+
+namespace {
+
+/// How a cache and new keys become the keys of attention.
+struct Cached {
+  DType dtype = f16;
+  int64_t heads = 2, group = 1, rows = 1, columns = 64;
+  Dim past = 300;
+  bool isResult = false; // the joined keys are a result, too
+  bool isJoinedThrice = false;
+};
+
+Graph cached(const Cached &c) {
+  Graph g;
+  Graph::Value q = g.input({c.dtype, {2, c.heads, c.rows, c.columns}});
+  const int64_t own = c.heads / c.group;
+  auto joined = [&] {
+    Graph::Value past = g.input({c.dtype, {2, own, c.past, c.columns}});
+    Graph::Value next = g.input({c.dtype, {2, own, c.rows, c.columns}});
+    Graph::Values all{past, next};
+    if (c.isJoinedThrice)
+      all.push_back(next);
+    return g.apply("concat", all, {{"axis", int64_t(2)}})[0];
+  };
+  auto repeated = [&](Graph::Value x) {
+    if (c.group == 1)
+      return x;
+    const Dim length = g.spec(x).shape[2];
+    x = g.apply("reshape", {x}, {{"shape", Shape{2, own, 1, length, c.columns}}})[0];
+    x = g.apply("broadcast_to", {x}, {{"shape", Shape{2, own, c.group, length, c.columns}}})[0];
+    return g.apply("reshape", {x}, {{"shape", Shape{2, c.heads, length, c.columns}}})[0];
+  };
+  Graph::Value k = joined(), v = joined();
+  g.output(g.apply("scaled_dot_product_attention", {q, repeated(k), repeated(v), Graph::none})[0]);
+  if (c.isResult)
+    g.output(k);
+  return g;
+}
+
+void checkCached(const Cached &c, size_t kernels, Ints pasts = {300}) {
+  Subject subject(cached(c));
+  CHECK(subject.kernels == kernels);
+  const int64_t own = c.heads / c.group;
+  for (int64_t past : pasts)
+    subject.check({{2, c.heads, c.rows, c.columns},
+                   {2, own, past, c.columns},
+                   {2, own, c.rows, c.columns},
+                   {2, own, past, c.columns},
+                   {2, own, c.rows, c.columns}});
+}
+
+} // namespace
+
+TEST_CASE("Attention with few rows joins new keys with a cache while it reads them", "[gpu]") {
+  checkCached({}, 1);
+  checkCached({.dtype = f32, .rows = 3}, 1);
+  checkCached({.past = Dim("past")}, 1, {0, 1, 63, 64, 200});
+  checkCached({.rows = 5, .columns = 33, .past = Dim("past")}, 1, {0, 100});
+  checkCached({.heads = 6, .group = 3, .past = Dim("past")}, 1, {0, 130});
+  checkCached({.rows = 2, .isJoinedThrice = true}, 1);
+  checkCached({.heads = 70, .rows = 6, .past = 20}, 1, {20}); // as many heads as would go to tensor cores
+}
+
+TEST_CASE("Keys that others read are joined in memory", "[gpu]") {
+  checkCached({.isResult = true}, 2); // values are not
+  checkCached({.rows = 20}, 2);       // one kernel joins keys, and values, too
+}
