@@ -85,6 +85,8 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     // Loops have their final states. Fusion: from here on the graph is a list of kernels.
     add(createCarryStatesPass());
     add(createFusePass({.onGpus = options.onGpus, .gpusAlone = options.gpusAlone}));
+    // Attention of decoding starts as soon as its product has ended.
+    add(options.gpusAlone ? createReadSlicesPass() : nullptr);
     // Softmax, norms and means become the reductions that emitters know; fusion has used them as wholes.
     add(createDecomposeInKernelsPass());
     verify(createVerifyKernelsPass());

@@ -16,11 +16,15 @@ SmallVector<Dim> rowMajorStrides(const Shape &shape) {
   return strides;
 }
 
-bool isPrefixSlice(Operation *op) {
+static Shape startsOf(SliceOp slice) { return std::get<Shape>(*fromMlir(slice.getStarts(), AttrKind::Shape)); }
+
+bool isUnitSlice(Operation *op) {
   auto slice = dyn_cast_or_null<SliceOp>(op);
-  return slice && llvm::all_of(slice.getSteps(), [](int64_t step) { return step == 1; }) &&
-         llvm::all_of(std::get<Shape>(*fromMlir(slice.getStarts(), AttrKind::Shape)),
-                      [](const Dim &start) { return start == Dim(0); });
+  return slice && llvm::all_of(slice.getSteps(), [](int64_t step) { return step == 1; });
+}
+
+bool isPrefixSlice(Operation *op) {
+  return isUnitSlice(op) && llvm::all_of(startsOf(cast<SliceOp>(op)), [](const Dim &start) { return start == Dim(0); });
 }
 
 bool keepsStrides(Operation *op) {
@@ -71,19 +75,55 @@ static SmallVector<Dim> repeated(ArrayRef<Dim> strides, const Shape &from, const
   return all;
 }
 
+/// The strides of a source behind a reshape that splits its dimensions, adds and drops sizes of 1; nullopt for others.
+static std::optional<SmallVector<Dim>> splitStrides(ArrayRef<Dim> strides, const Shape &from, const Shape &to) {
+  SmallVector<Dim> all(to.size(), Dim(1));
+  size_t end = 0;
+  for (size_t d = 0; d < from.size(); ++d) {
+    if (from[d] == Dim(1))
+      continue;
+    const size_t begin = end;
+    Dim product = 1;
+    while (product != from[d] && end < to.size())
+      product = product * to[end++];
+    if (product != from[d])
+      return std::nullopt;
+    Dim stride = strides[d];
+    for (size_t n = end; n-- > begin; stride = stride * to[n])
+      all[n] = stride;
+  }
+  const bool isWhole = llvm::all_of(ArrayRef<Dim>(to).drop_front(end), [](const Dim &size) { return size == Dim(1); });
+  return isWhole ? std::optional(all) : std::nullopt;
+}
+
+/// Whether a value is a slice, reshaped or not.
+static bool isOfSlice(Value v) { return isa_and_present<SliceOp>(skipReshapes(v).getDefiningOp()); }
+
 StridedView stridedViewOf(Value v) {
   Operation *op = v.getDefiningOp();
   if (isPrefixSlice(op) || keepsStrides(op))
     return stridedViewOf(op->getOperand(0));
+  if (isUnitSlice(op)) {
+    StridedView view = stridedViewOf(op->getOperand(0));
+    for (auto [start, stride] : llvm::zip_equal(startsOf(cast<SliceOp>(op)), view.strides))
+      view.offset = view.offset + start * stride;
+    return view;
+  }
   if (addsUnits(op) || repeatsMatrices(op)) {
-    StridedView source = stridedViewOf(op->getOperand(0));
+    StridedView view = stridedViewOf(op->getOperand(0));
     auto through = repeatsMatrices(op) ? repeated : withUnits;
-    return {source.base, through(source.strides, shapeOf(op->getOperand(0)), shapeOf(v))};
+    view.strides = through(view.strides, shapeOf(op->getOperand(0)), shapeOf(v));
+    return view;
+  }
+  if (op && isView(op) && isOfSlice(v)) {
+    StridedView view = stridedViewOf(op->getOperand(0));
+    if (auto strides = splitStrides(view.strides, shapeOf(op->getOperand(0)), shapeOf(v)))
+      return {view.base, *strides, view.offset};
   }
   auto transpose = dyn_cast_or_null<TransposeOp>(op);
   if (!transpose)
-    return {skipReshapes(v), rowMajorStrides(shapeOf(v))};
-  StridedView source = stridedViewOf(transpose.getX()), seen{source.base, {}};
+    return {skipReshapes(v), rowMajorStrides(shapeOf(v)), 0};
+  StridedView source = stridedViewOf(transpose.getX()), seen{source.base, {}, source.offset};
   for (int64_t from : transpose.getPerm())
     seen.strides.push_back(source.strides[from]);
   return seen;
@@ -92,8 +132,7 @@ StridedView stridedViewOf(Value v) {
 bool joinsRows(Operation *op) {
   constexpr size_t kMostJoined = 3; // of which a kernel selects one per row
   auto concat = dyn_cast_or_null<ConcatOp>(op);
-  return concat && concat.getXs().size() <= kMostJoined &&
-         concat.getAxis() + 2 == int64_t(shapeOf(concat.getResult()).size());
+  return concat && concat.getXs().size() <= kMostJoined && concat.getAxis() + 2 == shapeOf(concat.getResult()).size();
 }
 
 bool keepsMatrices(Operation *op) {
@@ -155,10 +194,10 @@ std::optional<StridedCopy> transposingCopyOf(Block &body, int64_t leastSide) {
   Value view = pack ? pack.getX() : root;
   if (!view.getDefiningOp<TransposeOp>())
     return std::nullopt;
-  auto [base, from] = stridedViewOf(view);
+  auto [base, from, offset] = stridedViewOf(view);
   if (auto pairs = base.getDefiningOp<Bf16PairsOp>(); pairs && areNeighbours(pairs))
     base = skipReshapes(pairs.getX());
-  if (!isa<BlockArgument>(base) || llvm::is_contained(from, Dim(0)))
+  if (!isa<BlockArgument>(base) || llvm::is_contained(from, Dim(0)) || offset != Dim(0))
     return std::nullopt;
   StridedCopy copy;
   copy.type = movedAs(dtypeOf(root));

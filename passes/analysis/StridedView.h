@@ -7,6 +7,8 @@ namespace burin::passes {
 /// Strides of a dense row-major tensor, in elements, per dimension.
 llvm::SmallVector<Dim> rowMajorStrides(const Shape &);
 
+/// Whether an op is a slice in steps of 1.
+bool isUnitSlice(mlir::Operation *op);
 /// Whether an op is a slice from the first element of each dimension on, in steps of 1: its elements keep their places
 /// in memory.
 bool isPrefixSlice(mlir::Operation *op);
@@ -18,10 +20,12 @@ bool repeatsMatrices(mlir::Operation *op);
 /// Whether an op is a reshape that only adds sizes of 1.
 bool addsUnits(mlir::Operation *op);
 
-/// A value as a strided view of `base`, which is reshaped, then sliced, transposed and repeated, with strides of 0.
+/// A value as a strided view of `base`, which is reshaped, then sliced, transposed and repeated, with strides of 0. A
+/// reshape of a slice may split dimensions.
 struct StridedView {
   mlir::Value base;
   llvm::SmallVector<Dim> strides; // in elements, per dimension of the value
+  Dim offset = 0;                 // of the first element
 };
 StridedView stridedViewOf(mlir::Value v);
 

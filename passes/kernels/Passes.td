@@ -38,6 +38,40 @@ def FusePass : Pass<"burin-fuse", "::mlir::ModuleOp"> {
   ];
 }
 
+def ReadSlicesPass : Pass<"burin-read-slices", "::mlir::ModuleOp"> {
+  let summary = "Lets attention with few rows read slices in place";
+  let description = [{
+    For GPUs alone. Where queries, keys or values are copied from a slice of another value, as of the product that
+    computes all of them, the kernel of the attention reads that value. Copies remain if something else reads them.
+
+    Before:
+    ```mlir
+    func.func @attend(%x: tensor<1x2x1x24xf32>, %k: tensor<1x2x7x8xf32>) -> tensor<1x2x1x8xf32> {
+      %0 = burin.kernel "slice"(%a = %x) : (tensor<1x2x1x24xf32>) -> tensor<1x2x1x8xf32> {
+        %2 = burin.slice %a {starts = [0, 0, 0, 8], steps = array<i64: 1, 1, 1, 1>, stops = [1, 2, 1, 16]} : (tensor<1x2x1x24xf32>) -> tensor<1x2x1x8xf32>
+        burin.yield %2 : tensor<1x2x1x8xf32>
+      }
+      %1 = burin.kernel "scaled_dot_product_attention"(%a = %0, %b = %k) : (tensor<1x2x1x8xf32>, tensor<1x2x7x8xf32>) -> tensor<1x2x1x8xf32> {
+        %2 = burin.scaled_dot_product_attention %a, %b, %b : (tensor<1x2x1x8xf32>, tensor<1x2x7x8xf32>, tensor<1x2x7x8xf32>) -> tensor<1x2x1x8xf32>
+        burin.yield %2 : tensor<1x2x1x8xf32>
+      }
+      return %1 : tensor<1x2x1x8xf32>
+    }
+    ```
+    After:
+    ```mlir
+    func.func @attend(%arg0: tensor<1x2x1x24xf32>, %arg1: tensor<1x2x7x8xf32>) -> tensor<1x2x1x8xf32> {
+      %0 = burin.kernel "scaled_dot_product_attention"(%arg2 = %arg1, %arg3 = %arg0) : (tensor<1x2x7x8xf32>, tensor<1x2x1x24xf32>) -> tensor<1x2x1x8xf32> {
+        %1 = burin.slice %arg3 {starts = [0, 0, 0, 8], steps = array<i64: 1, 1, 1, 1>, stops = [1, 2, 1, 16]} : (tensor<1x2x1x24xf32>) -> tensor<1x2x1x8xf32>
+        %2 = burin.scaled_dot_product_attention %1, %arg2, %arg2 : (tensor<1x2x1x8xf32>, tensor<1x2x7x8xf32>, tensor<1x2x7x8xf32>) -> tensor<1x2x1x8xf32>
+        burin.yield %2 : tensor<1x2x1x8xf32>
+      }
+      return %0 : tensor<1x2x1x8xf32>
+    }
+    ```
+  }];
+}
+
 def DecomposeInKernelsPass : Pass<"burin-decompose-in-kernels", "::mlir::ModuleOp"> {
   let summary = "Replaces composites in kernels by reductions and elementwise ops";
   let description = [{

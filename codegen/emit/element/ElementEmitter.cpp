@@ -7,9 +7,13 @@ using namespace burin::ir;
 
 namespace burin::codegen {
 
-StridedMemory ElementEmitter::stridedMemoryOf(Value v) {
-  auto [base, strides] = passes::stridedViewOf(v);
-  return {*memoryOf(base), strides};
+StridedMemory ElementEmitter::stridedMemoryOf(Value v) { return stridedMemoryOf(passes::stridedViewOf(v)); }
+
+StridedMemory ElementEmitter::stridedMemoryOf(const passes::StridedView &view) {
+  Memory memory = *memoryOf(view.base);
+  if (view.offset != Dim(0))
+    memory.pointer = k.elementPointer(memory, k.dim(view.offset));
+  return {memory, view.strides};
 }
 
 std::optional<Memory> ElementEmitter::memoryOf(Value v) {

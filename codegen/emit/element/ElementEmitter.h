@@ -32,6 +32,7 @@ public:
   std::optional<Memory> memoryOf(Value v);
   /// The memory of `v`: an operand of the kernel, reshaped and optionally transposed.
   StridedMemory stridedMemoryOf(Value v);
+  StridedMemory stridedMemoryOf(const passes::StridedView &);
   /// Caches computed elements for the duration of `body`. Required around every nested block, because elements computed
   /// in a block do not dominate the code after it.
   template <class Body> auto scoped(Body &&body) {

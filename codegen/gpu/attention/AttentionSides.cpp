@@ -10,8 +10,7 @@ namespace burin::codegen {
 
 /// The memory of an operand, or, if it joins several tensors, of the first rows.
 static StridedMemory firstRowsOf(ElementEmitter &e, Value v) {
-  passes::StridedView view = passes::rowsViewsOf(v)[0].view;
-  return {*e.memoryOf(view.base), view.strides};
+  return e.stridedMemoryOf(passes::rowsViewsOf(v)[0].view);
 }
 
 AttentionSides::AttentionSides(ElementEmitter &e, ScaledDotProductAttentionOp op)

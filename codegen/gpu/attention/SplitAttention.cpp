@@ -98,7 +98,7 @@ private:
   using JoinedRows = SmallVector<Rows>;
   JoinedRows piecesOf(Value v) {
     return llvm::map_to_vector(passes::rowsViewsOf(v), [&](const passes::RowsView &rows) {
-      return Rows{{*e.memoryOf(rows.view.base), rows.view.strides}, rows.rows};
+      return Rows{e.stridedMemoryOf(rows.view), rows.rows};
     });
   }
   void forEachSource(llvm::function_ref<void(const StridedMemory &)> visit) {

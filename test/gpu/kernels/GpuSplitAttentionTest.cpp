@@ -314,3 +314,31 @@ TEST_CASE("Keys that others read are joined in memory", "[gpu]") {
   checkCached({.isResult = true}, 2); // values are not
   checkCached({.rows = 20}, 2);       // one kernel joins keys, and values, too
 }
+
+TEST_CASE("Attention with few rows reads slices of a product in place", "[gpu]") {
+  constexpr int64_t kHeads = 3, kColumns = 24, kWidth = kHeads * kColumns;
+  for (const auto &[rows, past] : {std::pair<int64_t, Dim>{1, 200}, {2, Dim("past")}, {1, 0}}) {
+    Graph g;
+    Graph::Value all = g.apply("matmul", {g.input({f16, {1, rows, 16}}), g.input({f16, {1, 16, 3 * kWidth}})})[0];
+    auto heads = [&](int64_t part) { // [1, heads, rows, columns]
+      Graph::Value x = g.apply("slice", {all},
+                               {{"starts", Shape{0, 0, part * kWidth}},
+                                {"stops", Shape{1, rows, (part + 1) * kWidth}},
+                                {"steps", Ints{1, 1, 1}}})[0];
+      x = g.apply("reshape", {x}, {{"shape", Shape{1, rows, kHeads, kColumns}}})[0];
+      return g.apply("transpose", {x}, {{"perm", Ints{0, 2, 1, 3}}})[0];
+    };
+    Graph::Value q = heads(0), k = heads(1), v = heads(2);
+    auto joined = [&](Graph::Value next) {
+      Graph::Value cache = g.input({f16, {1, kHeads, past, kColumns}});
+      return g.apply("concat", {cache, next}, {{"axis", int64_t(2)}})[0];
+    };
+    g.output(g.apply("scaled_dot_product_attention", {q, joined(k), joined(v), Graph::none})[0]);
+    g.output(k);
+    Subject subject(std::move(g));
+    if (rows == 1)
+      CHECK(subject.kernels == 3); // the product, the copy of new keys, which is a result, and attention
+    for (int64_t length : past.isStatic() ? Ints{past.value()} : Ints{0, 1, 150})
+      subject.check({{1, rows, 16}, {1, 16, 3 * kWidth}, {1, kHeads, length, kColumns}, {1, kHeads, length, kColumns}});
+  }
+}

@@ -1,0 +1,134 @@
+// Attention with few rows reads slices of other values in place, as of a product that computes queries, keys and values
+// together: it does not wait for kernels that copy them.
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Passes.h"
+#include "passes/analysis/OpFacts.h"
+#include "passes/analysis/StridedView.h"
+#include "passes/kernels/families/GpuFamilies.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace burin::ir;
+
+namespace burin::passes {
+#define GEN_PASS_DEF_READSLICESPASS
+#include "passes/Passes.h.inc"
+
+namespace {
+
+/// Whether an op is a reshape, or a transpose that keeps the last dimension.
+bool isRowView(Operation *op) {
+  auto transpose = dyn_cast<TransposeOp>(op);
+  return transpose ? transpose.getPerm().back() + 1 == int64_t(transpose.getPerm().size()) : isView(op);
+}
+
+/// A value that a kernel copies from a slice of its only input: the ops between the two, the last one first.
+struct CopiedSlice {
+  SmallVector<Operation *> ops;
+  KernelOp copy;
+};
+
+std::optional<CopiedSlice> copiedSlice(Value v) {
+  CopiedSlice slice;
+  auto passViews = [&] {
+    for (Operation *op = v.getDefiningOp(); op && isRowView(op); op = v.getDefiningOp()) {
+      slice.ops.push_back(op);
+      v = op->getOperand(0);
+    }
+  };
+  passViews();
+  slice.copy = v.getDefiningOp<KernelOp>();
+  if (!slice.copy || slice.copy.getInputs().size() != 1 || slice.copy->getNumResults() != 1)
+    return std::nullopt;
+  v = slice.copy.getBody().front().getTerminator()->getOperand(0);
+  passViews();
+  if (!isUnitSlice(v.getDefiningOp()))
+    return std::nullopt;
+  slice.ops.push_back(v.getDefiningOp());
+  v = v.getDefiningOp()->getOperand(0);
+  passViews();
+  return isa<BlockArgument>(v) ? std::optional(slice) : std::nullopt;
+}
+
+/// Whether an argument of a kernel is read as query, keys or values alone.
+bool isReadByAttention(OpOperand &use) {
+  if (isa<ScaledDotProductAttentionOp>(use.getOwner()))
+    return use.getOperandNumber() < 3;
+  Operation *user = use.getOwner();
+  const bool mayBeView = isa<TransposeOp>(user) || isView(user) || joinsRows(user) || repeatsMatrices(user);
+  return mayBeView && llvm::all_of(user->getUses(), isReadByAttention);
+}
+
+/// Whether attention reads all rows in place.
+bool areInPlace(ScaledDotProductAttentionOp op) {
+  return llvm::all_of(op->getOperands().take_front(3), [](Value v) {
+    return llvm::all_of(rowsViewsOf(v), [](const RowsView &rows) { return isa<BlockArgument>(rows.view.base); });
+  });
+}
+
+/// Replaces input number i of a kernel by what it is a slice of; the body computes the slice.
+void readSlice(KernelOp kernel, unsigned i) {
+  Block &body = kernel.getBody().front();
+  std::optional<CopiedSlice> slice = copiedSlice(kernel.getInputs()[i]);
+  auto attention = *body.getOps<ScaledDotProductAttentionOp>().begin();
+  BlockArgument argument = body.getArgument(i);
+  if (!slice || !llvm::all_of(argument.getUses(), isReadByAttention))
+    return;
+  Value source = slice->copy.getInputs()[0];
+  auto b = OpBuilder::atBlockBegin(&body);
+  BlockArgument whole = body.addArgument(source.getType(), argument.getLoc());
+  SmallVector<Operation *> clones;
+  Value v = whole;
+  for (Operation *op : llvm::reverse(slice->ops)) {
+    IRMapping map;
+    map.map(op->getOperand(0), v);
+    clones.push_back(b.clone(*op, map));
+    v = clones.back()->getResult(0);
+  }
+  argument.replaceAllUsesWith(v);
+  if (!splitsKeys(attention) || !areInPlace(attention)) {
+    v.replaceAllUsesWith(argument);
+    for (Operation *op : llvm::reverse(clones))
+      op->erase();
+    body.eraseArgument(whole.getArgNumber());
+    return;
+  }
+  auto inputs = llvm::to_vector(kernel.getInputs());
+  auto known = llvm::find(inputs, source);
+  if (known != inputs.end() && known - inputs.begin() != int64_t(i)) {
+    whole.replaceAllUsesWith(body.getArgument(unsigned(known - inputs.begin())));
+    body.eraseArgument(whole.getArgNumber());
+  } else {
+    inputs.push_back(source);
+  }
+  inputs.erase(inputs.begin() + i);
+  body.eraseArgument(i);
+  kernel.getInputsMutable().assign(inputs);
+}
+
+struct ReadSlicesPass : impl::ReadSlicesPassBase<ReadSlicesPass> {
+  void runOnOperation() override {
+    SmallVector<KernelOp> kernels;
+    getOperation().walk([&](KernelOp kernel) {
+      auto ops = kernel.getBody().front().getOps<ScaledDotProductAttentionOp>();
+      if (!ops.empty() && splitsKeys(*ops.begin()))
+        kernels.push_back(kernel);
+    });
+    for (KernelOp kernel : kernels) {
+      const SmallVector<Value> before(kernel.getInputs());
+      for (unsigned i = unsigned(before.size()); i-- > 0;)
+        readSlice(kernel, i);
+      // Copies that nobody reads any more, and views of them.
+      for (Value v : llvm::SetVector<Value>(before.begin(), before.end()))
+        for (Operation *op = v.getDefiningOp(); op && isOpTriviallyDead(op);) {
+          Operation *next = op->getNumOperands() == 1 ? op->getOperand(0).getDefiningOp() : nullptr;
+          op->erase();
+          op = next;
+        }
+    }
+  }
+};
+
+} // namespace
+
+} // namespace burin::passes
