@@ -72,9 +72,10 @@ Status LoadedCode::load(const Program &program) {
   for (const GpuKernel &kernel : chosen->gpuKernels) {
     if (Result r = d->moduleGetFunction(&functions.emplace_back(), module, kernel.entry.c_str()); r != kSuccess)
       return d.check(r, "finding a kernel");
-    constexpr uint32_t kUnasked = 48 << 10; // a block may have so much without asking
-    constexpr int kMostDynamicShared = 8;   // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    if (kernel.sharedBytes > kUnasked)
+    constexpr int kMostDynamicShared = 8; // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    // A block may have 48 KiB without asking, together with the variables of its code, whose size only the driver
+    // knows.
+    if (kernel.sharedBytes)
       if (Result r = d->functionSetAttribute(functions.back(), kMostDynamicShared, int(kernel.sharedBytes));
           r != kSuccess)
         return d.check(r, "asking for shared memory");

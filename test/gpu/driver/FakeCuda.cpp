@@ -214,7 +214,9 @@ int cuFuncSetAttribute(void *function, int attribute, int value) {
   constexpr int kMostDynamicShared = 8, kMostOfDevice = 227 << 10;
   if (attribute != kMostDynamicShared || value < 0 || value > kMostOfDevice)
     return kInvalidValue;
-  static_cast<Function *>(function)->mostShared = size_t(value);
+  auto &asking = *static_cast<Function *>(function);
+  asking.mostShared = size_t(value);
+  asking.hasAsked = true;
   return 0;
 }
 int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY,
@@ -224,8 +226,12 @@ int cuLaunchKernel(void *function, unsigned gridX, unsigned gridY, unsigned grid
   const Kernel &kernel = launched.kernel;
   if (driver.find(stream)->device != launched.device)
     return kInvalidHandle;
+  size_t own = 0;
+  if (launched.interpreted && !launched.hasAsked)
+    for (const burin::test::ptx::Shared &variable : launched.interpreted->shared)
+      own += variable.size;
   bool fits = gridX > 0 && gridX <= INT32_MAX && gridY == 1 && gridZ == 1 && int(blockX) == kernel.threads &&
-              blockY == 1 && blockZ == 1 && sharedBytes <= launched.mostShared && !extra &&
+              blockY == 1 && blockZ == 1 && sharedBytes + own <= launched.mostShared && !extra &&
               (launched.interpreted || sharedBytes == kernel.sharedBytes);
   if (!fits)
     return kInvalidValue;

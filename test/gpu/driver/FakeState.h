@@ -22,7 +22,8 @@ struct Function {
   const burin::test::ptx::Function *interpreted = nullptr;
   const burin::test::ptx::Program *program = nullptr;
   int device = 0;
-  size_t mostShared = 48 << 10; // that a launch may give
+  size_t mostShared = 48 << 10; // that a launch may give, together with what the code itself has, unless it has asked
+  bool hasAsked = false;
 };
 struct Module {
   int device = 0;
