@@ -377,15 +377,16 @@ def NarrowIntegerProductsPass : Pass<"burin-narrow-integer-products", "::mlir::M
       %0 = burin.cast %arg1 {dtype = i32} : (tensor<ui8>) -> tensor<i32>
       %1 = burin.full  {dtype = i32, shape = [], value = 0.000000e+00 : f64} : () -> tensor<i32>
       %2 = burin.sub %1, %0 : (tensor<i32>, tensor<i32>) -> tensor<i32>
-      %3 = burin.pack %arg2 {width = 32 : i64} : (tensor<64x32xi8>) -> tensor<1x64x32xi8>
-      %4 = burin.contract %arg0, %3 wide : (tensor<8x64xui8>, tensor<1x64x32xi8>) -> tensor<8x32xi32>
-      %5 = burin.reduce_sum %arg2 {axes = array<i64: 0>, keepdims = true} : (tensor<64x32xi8>) -> tensor<1x32xi64>
-      %6 = burin.cast %5 {dtype = i32} : (tensor<1x32xi64>) -> tensor<1x32xi32>
-      %7 = burin.broadcast_to %2 {shape = [1, 32]} : (tensor<i32>) -> tensor<1x32xi32>
-      %8 = burin.mul %6, %7 : (tensor<1x32xi32>, tensor<1x32xi32>) -> tensor<1x32xi32>
-      %9 = burin.broadcast_to %8 {shape = [8, 32]} : (tensor<1x32xi32>) -> tensor<8x32xi32>
-      %10 = burin.add %4, %9 : (tensor<8x32xi32>, tensor<8x32xi32>) -> tensor<8x32xi32>
-      return %10 : tensor<8x32xi32>
+      %3 = burin.transpose %arg2 {perm = array<i64: 1, 0>} : (tensor<64x32xi8>) -> tensor<32x64xi8>
+      %4 = burin.reshape %3 {shape = [32, 64, 1]} : (tensor<32x64xi8>) -> tensor<32x64x1xi8>
+      %5 = burin.contract %arg0, %4 wide : (tensor<8x64xui8>, tensor<32x64x1xi8>) -> tensor<8x32xi32>
+      %6 = burin.reduce_sum %arg2 {axes = array<i64: 0>, keepdims = true} : (tensor<64x32xi8>) -> tensor<1x32xi64>
+      %7 = burin.cast %6 {dtype = i32} : (tensor<1x32xi64>) -> tensor<1x32xi32>
+      %8 = burin.broadcast_to %2 {shape = [1, 32]} : (tensor<i32>) -> tensor<1x32xi32>
+      %9 = burin.mul %7, %8 : (tensor<1x32xi32>, tensor<1x32xi32>) -> tensor<1x32xi32>
+      %10 = burin.broadcast_to %9 {shape = [8, 32]} : (tensor<1x32xi32>) -> tensor<8x32xi32>
+      %11 = burin.add %5, %10 : (tensor<8x32xi32>, tensor<8x32xi32>) -> tensor<8x32xi32>
+      return %11 : tensor<8x32xi32>
     }
     ```
   }];

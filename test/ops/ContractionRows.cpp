@@ -42,6 +42,13 @@ std::vector<Example> matmul(const Row &row, DType dtype) {
     list.push_back({{operand(f8e4m3fn, {9, k}), operand(f8e5m2, {k, 70})}, {}, {{{"k", 40}}, {{"k", 17}}}});
     list.push_back({{operand(f8e5m2, {9, 64}), operand(f8e4m3fn, {64, 70})}});
   }
+  // For warpgroups: several tiles, and more slices than are in memory at once.
+  if (byteWidth(dtype) == 1)
+    add({m, 656}, {656, n}, {{{"m", 130}, {"n", 270}}, {{"m", 5}, {"n", 72}}, {{"m", 64}, {"n", 256}}});
+  if (isFloat8(dtype))
+    list.push_back({{operand(dtype, {m, 144}), operand(dtype == f8e5m2 ? f8e4m3fn : f8e5m2, {144, n})},
+                    {},
+                    {{{"m", 140}, {"n", 130}}}});
   if (dtype != f32 && dtype != i8)
     return list;
   add({b, m, k}, {b, k, n}, sizes);
@@ -243,6 +250,25 @@ Row roundedToTf32(Row row) {
   row.types = {f32};
   row.tolerance.sumEpsilons += 1.001 * kTwoRoundings;
   return row;
+}
+
+std::vector<Row> rowsByWarpgroups() {
+  constexpr double kCut = 1 << 14; // 2^-9 in epsilons of f32
+  std::vector<Row> rows;
+  for (Row row : contractionRows()) {
+    if (row.op == "matmul") {
+      Row &narrow = rows.emplace_back(row);
+      narrow.types = {f8e4m3fn, f8e5m2}, narrow.examples = plainExamples<matmul>;
+      narrow.tolerance.sumEpsilons += kCut;
+    }
+    std::erase_if(row.types, [](DType type) { return type != f16 && type != bf16 && type != i8 && type != u8; });
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+std::string nameByWarpgroups(const Row &row) {
+  return row.op + (isFloat8(row.types.at(0)) ? " of 8-bit floats on sm_90a" : " on sm_90a");
 }
 
 } // namespace burin::test

@@ -2,8 +2,9 @@
 
 // Zero points that are computed: sums of columns of the right side, and of rows of the left one.
 // CHECK-LABEL: func.func @computed(
-// CHECK-DAG: %[[P:.*]] = burin.pack %arg2 {{.*}} : (tensor<36x40xi8>) -> tensor<2x36x32xi8>
-// CHECK-DAG: %[[S:.*]] = burin.contract %arg0, %[[P]] {{.*}}wide{{.*}} : (tensor<8x36xui8>, tensor<2x36x32xi8>) -> tensor<8x40xi32>
+// CHECK-DAG: %[[T:.*]] = burin.transpose %arg2 {{.*}} : (tensor<36x40xi8>) -> tensor<40x36xi8>
+// CHECK-DAG: %[[P:.*]] = burin.reshape %[[T]] {{.*}} -> tensor<40x36x1xi8>
+// CHECK-DAG: %[[S:.*]] = burin.contract %arg0, %[[P]] {{.*}}wide{{.*}} : (tensor<8x36xui8>, tensor<40x36x1xi8>) -> tensor<8x40xi32>
 // CHECK-DAG: burin.reduce_sum %arg2 {axes = array<i64: 0>, keepdims = true} : (tensor<36x40xi8>)
 // CHECK-DAG: burin.reduce_sum {{.*}} {axes = array<i64: 1>, keepdims = true} : (tensor<8x36xi32>)
 // CHECK-DAG: burin.add %[[S]]
@@ -26,7 +27,7 @@ func.func @computed(%x: tensor<8x36xui8>, %a: tensor<ui8>, %w: tensor<36x40xi8>,
 // Constants of 256 successive numbers are bytes and a number.
 // CHECK-LABEL: func.func @constant(
 // CHECK-DAG: burin.constant {{.*}} : tensor<2x2xi8>
-// CHECK-DAG: burin.contract %arg0, {{.*}} : (tensor<8x2xi8>, tensor<1x2x32xi8>) -> tensor<8x2xi32>
+// CHECK-DAG: burin.contract %arg0, {{.*}} : (tensor<8x2xi8>, tensor<2x2x1xi8>) -> tensor<8x2xi32>
 // CHECK-DAG: burin.reduce_sum
 func.func @constant(%x: tensor<8x2xi8>) -> tensor<8x2xi32> {
   %w = burin.constant dense<[[-200, 55], [-199, -198]]> : tensor<2x2xi32>

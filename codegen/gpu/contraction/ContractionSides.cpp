@@ -1,6 +1,7 @@
 #include "codegen/gpu/contraction/ContractionSides.h"
 #include "passes/Passes.h"
 #include "passes/analysis/IterationSpace.h"
+#include "passes/kernels/families/GpuFamilies.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -20,6 +21,9 @@ ContractionSides::ContractionSides(ElementEmitter &e, ContractOp op)
       shape(shapeOf(op.getResult())), spatial(op.getKernel().size()), columns(shape.back()), panelColumns(columns),
       depth(lhsShape.back()) {
   const Shape right = shapeOf(op.getRhs());
+  hasColumns = passes::hasColumnPanels(op);
+  if (hasColumns)
+    panelWidth = 1;
   isPlain = right[right.size() - 3] == Dim(1) && right.back() == columns;
   if (Value t = op.getTail()) {
     tail = *e.memoryOf(passes::skipReshapes(t));
@@ -90,7 +94,7 @@ Value ContractionSides::copiesPieces(int64_t piece) {
   Value rest = k.constant(0);
   SmallVector<Dim> multiples(left.strides.begin(), std::prev(left.strides.end()));
   multiples.push_back(lhsShape.back());
-  if (isPlain)
+  if (isPlain && !hasColumns)
     multiples.push_back(columns);
   for (const Dim &d : multiples) {
     if (isMultipleOf(d, piece))

@@ -36,6 +36,7 @@ public:
   std::optional<Memory> tail;
   DType type, sumType; // of the result; of the accumulators
   int64_t panelWidth;  // columns
+  bool hasColumns;     // rhs has panels of one column, [batch…, N, K, 1], of bytes
   bool isPlain;        // rhs is a matrix [batch…, 1, K, N], not packed in panels
   Shape lhsShape, shape;
   size_t spatial;            // number of spatial dimensions

@@ -71,30 +71,11 @@ Value SwizzledSteps::pieceAt(KernelBuilder &k, Value line, Value piece) {
   return k.add(k.mul(line, k.constant(kLine)), k.mul(place, k.constant(kPiece)));
 }
 
-// Each fourth line of 16 follows on the first one: the lines that four threads read at once lie in 128 bytes.
-Value SwizzledBytes::pieceAt(KernelBuilder &k, Value line, Value piece) {
-  Value four = k.constant(4), sixteen = k.constant(16), inside = k.rem(line, sixteen);
-  Value place = k.add(k.mul(k.rem(inside, four), four), k.div(inside, four));
-  return k.add(k.mul(k.add(k.sub(line, inside), place), k.constant(kLine)), k.mul(piece, k.constant(kPiece)));
-}
-
 /// Byte i of the result is byte number (selector >> 4 * i) % 8 of both words.
 static Value pickBytes(KernelBuilder &k, Value low, Value high, int32_t selector) {
   return LLVM::CallIntrinsicOp::create(k.b, k.loc, k.b.getI32Type(), k.b.getStringAttr("llvm.nvvm.prmt"),
                                        ValueRange{low, high, word(k, selector)})
       .getResult(0);
-}
-
-SmallVector<Value> transposeBytes(KernelBuilder &k, ArrayRef<Value> words) {
-  auto pick = [&](Value low, Value high, int32_t selector) { return pickBytes(k, low, high, selector); };
-  constexpr int32_t kFirstBytes = 0x5140, kLastBytes = 0x7362, kFirstPairs = 0x5410, kLastPairs = 0x7632;
-  SmallVector<Value> columns;
-  for (int32_t bytes : {kFirstBytes, kLastBytes}) {
-    Value low = pick(words[0], words[1], bytes), high = pick(words[2], words[3], bytes);
-    columns.push_back(pick(low, high, kFirstPairs));
-    columns.push_back(pick(low, high, kLastPairs));
-  }
-  return columns;
 }
 
 SmallVector<Value> multiplyBytes(KernelBuilder &k, DType left, DType right, ArrayRef<Value> a, ArrayRef<Value> b,

@@ -34,15 +34,6 @@ struct SwizzledSteps {
   /// Position of the first element of a piece.
   static Value pieceAt(KernelBuilder &, Value line, Value piece);
 };
-/// A tile of bytes in shared memory, as the right operand of multiplyBytes: lines are steps, of 32 columns, in two
-/// pieces of 16. Lines are permuted, so that threads read four columns of each fourth step without bank conflicts.
-struct SwizzledBytes {
-  static constexpr int64_t kLine = 32, kPiece = 16; // elements
-  /// Position of the first element of a piece.
-  static Value pieceAt(KernelBuilder &, Value line, Value piece);
-};
-/// Transposes a square of bytes: four words of four.
-SmallVector<Value> transposeBytes(KernelBuilder &, ArrayRef<Value> words);
 /// a * b + c in a warp (mma.m16n8k32): 16 × 8 i32, which wrap, from 16 × 32 and 32 × 8 bytes, i8 or u8, in fragments of
 /// 4, 2 and 4 registers of four steps. Register i of `a` in lane l is at row l / 4 + 8 * (i % 2), from step l % 4 * 4 +
 /// 16 * (i / 2) on; register i of `b` is from step l % 4 * 4 + 16 * i on, at column l / 4. `c` as above.

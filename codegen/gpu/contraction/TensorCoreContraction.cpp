@@ -48,7 +48,7 @@ public:
                         ArrayRef<Value> results)
       : ContractionSides(e, op), e(e), p(e, a), body(body), results(results), tiling(tilingFor(op)),
         dtype(dtypeOf(op.getLhs())), piece(SwizzledTile::kPiece * 2 / int64_t(byteWidth(dtype))),
-        slice(kPieces * piece), matrixSteps(2 * piece), panelPieces(kWarpColumns / piece),
+        slice(kPieces * piece), matrixSteps(2 * piece), panelPieces(hasColumns ? kPieces : kWarpColumns / piece),
         leftTile(SwizzledTile::make(k, dtype, tiling.stages * tiling.rows())),
         rightTile(SwizzledTile::make(k, rhs.dtype, tiling.stages * tiling.columns())) {}
 
@@ -91,18 +91,20 @@ private:
   Value pieceOf(int64_t pieces) { return k.rem(thread, k.constant(pieces)); }
 
   bool isOfBytes() const { return byteWidth(dtype) == 1; }
-  /// Lines of a slice of the right operand: the steps of a panel, then those of the next panel.
-  int64_t rightLines() const { return tiling.columns() / kWarpColumns * slice; }
+  /// Lines of a slice of the right operand: the steps of a panel, then those of the next panel. Of bytes: the columns.
+  int64_t rightLines() const { return hasColumns ? tiling.columns() : tiling.columns() / kWarpColumns * slice; }
+  int64_t rightLineLength() const { return hasColumns ? slice : kWarpColumns; }
   Value leftPiece(Value line, Value at) { return SwizzledTile::pieceAt(k, line, at, piece); }
   Value rightPiece(Value line, Value at) {
-    return dtype == DType::f32 ? SwizzledSteps::pieceAt(k, line, at)
-           : isOfBytes()       ? SwizzledBytes::pieceAt(k, line, at)
-                               : SwizzledTile::pieceAt(k, line, at);
+    return dtype == DType::f32 ? SwizzledSteps::pieceAt(k, line, at) : SwizzledTile::pieceAt(k, line, at, piece);
   }
-  /// The step and the first column of the panel of a line.
-  std::pair<Value, Value> stepAndColumn(Value from, Value line) {
-    return {k.add(from, k.rem(line, k.constant(slice))),
-            k.add(firstColumn, k.mul(k.div(line, k.constant(slice)), k.constant(panelWidth)))};
+  /// The position in rhs of element `at` of a line, and whether it exists.
+  std::pair<Value, Value> rightElement(Value from, Value line, Value at) {
+    if (hasColumns)
+      return rightPosition(batch, k.add(firstColumn, line), k.constant(0), k.add(from, at));
+    Value step = k.add(from, k.rem(line, k.constant(slice)));
+    Value column = k.add(firstColumn, k.mul(k.div(line, k.constant(slice)), k.constant(panelWidth)));
+    return rightPosition(batch, column, at, step);
   }
 
   /// Starts copying a slice of both operands to its stage, if it exists, and closes a group of copies.
@@ -134,8 +136,7 @@ private:
     });
     eachPiece(rightLines() * panelPieces, [&](int64_t first) {
       Value line = lineOf(first, panelPieces), at = pieceOf(panelPieces);
-      auto [step, column] = stepAndColumn(from, line);
-      auto [position, isThere] = rightPosition(batch, column, k.mul(at, k.constant(piece)), step);
+      auto [position, isThere] = rightElement(from, line, k.mul(at, k.constant(piece)));
       copy(rightTile, rightPiece(k.add(rightLine, line), at), rhs, position, isThere);
     });
   }
@@ -164,9 +165,8 @@ private:
       storeAt(leftTile, leftPiece(k.add(leftLine, line), k.div(at, k.constant(piece))), at,
               k.load(left.memory, {position}, 1, isThere));
     });
-    eachElement(rightLines(), kWarpColumns, [&](Value line, Value at) {
-      auto [step, column] = stepAndColumn(from, line);
-      auto [position, isThere] = rightPosition(batch, column, at, step);
+    eachElement(rightLines(), rightLineLength(), [&](Value line, Value at) {
+      auto [position, isThere] = rightElement(from, line, at);
       storeAt(rightTile, rightPiece(k.add(rightLine, line), k.div(at, k.constant(piece))), at,
               k.load(rhs, {position}, 1, isThere));
     });
@@ -239,25 +239,17 @@ private:
     return sums;
   }
 
-  /// Each thread loads words of four columns, of four steps, and transposes them. So column c of matrix n of the warp
-  /// is column 4 * c + n of the tile.
   SmallVector<Value> multiplyBytesOf(Value stage, SmallVector<Value> sums) {
-    Value turn = k.rem(lane, k.constant(4)), panel = k.div(warpColumn, k.constant(kWarpColumns));
-    Value columns = k.mul(k.div(lane, k.constant(4)), k.constant(4));
-    Value line = k.add(k.mul(stage, k.constant(rightLines())),
-                       k.add(k.mul(panel, k.constant(slice)), k.mul(turn, k.constant(4))));
-    Value at = k.rem(columns, k.constant(piece)), half = k.div(columns, k.constant(piece));
+    // Lane i points to column i % 8 of the first or second eight columns, and to a half of the steps.
+    Value eight = k.constant(kMatrixColumns), part = k.div(lane, eight), half = k.rem(part, k.constant(2));
+    Value column = k.add(k.rem(lane, eight), k.mul(k.div(part, k.constant(2)), eight));
+    Value line = k.add(k.mul(stage, k.constant(rightLines())), k.add(warpColumn, column));
     for (int64_t step = 0; step < slice; step += matrixSteps) {
-      SmallVector<SmallVector<Value>> a = leftFragments(stage, step), b(kColumnMatrices);
-      for (int64_t from = step; from < step + matrixSteps; from += piece) {
-        SmallVector<Value> words;
-        for (int64_t i = 0; i < 4; ++i) {
-          Value start = rightPiece(k.add(line, k.constant(from + i)), half);
-          Memory inWords{rightTile.pointer, DType::i32, {}};
-          words.push_back(k.load(inWords, {k.div(k.add(start, at), k.constant(4))}, 1, {}));
-        }
-        for (auto [fragment, column] : llvm::zip(b, transposeBytes(k, words)))
-          fragment.push_back(column);
+      SmallVector<SmallVector<Value>> a = leftFragments(stage, step), b;
+      for (int64_t n = 0; n < kColumnMatrices; n += 2) {
+        SmallVector<Value> both = rightTile.load(k, k.add(line, k.constant(n * kMatrixColumns)),
+                                                 k.add(half, k.constant(step / piece)), /*transposed=*/false);
+        b.push_back({both[0], both[1]}), b.push_back({both[2], both[3]});
       }
       for (int64_t m = 0; m < tiling.matrices; ++m)
         for (int64_t n = 0; n < kColumnMatrices; ++n) {
@@ -324,14 +316,12 @@ private:
   /// Stores one matrix row of each warp. A lane holds two adjacent elements of a row, and of the row 8 further down.
   void stage(const Memory &staged, ArrayRef<Value> sums) {
     Value row = k.add(k.div(warpRow, k.constant(tiling.matrices)), k.div(lane, k.constant(4)));
-    // The distances of a matrix from the next one, and of its columns, see multiplyBytesOf.
-    const int64_t apart = isOfBytes() ? 1 : kMatrixColumns, step = isOfBytes() ? kColumnMatrices : 1;
-    Value column = k.add(warpColumn, k.mul(k.rem(lane, k.constant(4)), k.constant(2 * step)));
+    Value column = k.add(warpColumn, k.mul(k.rem(lane, k.constant(4)), k.constant(2)));
     for (int64_t n = 0; n < kColumnMatrices; ++n)
       for (int64_t i = 0; i < 4; ++i) {
         Value line = k.mul(k.add(row, k.constant(i / 2 * 8)), k.constant(tiling.columns()));
-        k.store(staged, {k.add(line, k.add(column, k.constant(n * apart + i % 2 * step)))}, sums[size_t(n * 4 + i)], 1,
-                {});
+        k.store(staged, {k.add(line, k.add(column, k.constant(n * kMatrixColumns + i % 2)))}, sums[size_t(n * 4 + i)],
+                1, {});
       }
   }
 
@@ -362,7 +352,7 @@ private:
   int64_t piece;       // elements that a thread copies at once: 16 bytes
   int64_t slice;       // steps of the sum in shared memory at once
   int64_t matrixSteps; // of one instruction
-  int64_t panelPieces; // of a step of a panel
+  int64_t panelPieces; // of a line of the right slice
   SwizzledTile leftTile, rightTile;
   Value firstRow, firstColumn, batch, thread, lane, warpRow, warpColumn, slices, canCopy;
   SmallVector<Row> copiedRows; // rows of the left operand that this thread copies pieces of

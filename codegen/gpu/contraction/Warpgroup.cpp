@@ -14,18 +14,19 @@ Value call(KernelBuilder &k, llvm::StringRef name, Type result, ValueRange opera
   return LLVM::CallIntrinsicOp::create(k.b, k.loc, result, k.b.getStringAttr(name), operands).getResult(0);
 }
 
-/// Assembly with f32 registers as results, its operands $0, $1, …; they begin as `before`, unless that is empty.
-/// `further` are the operands behind them.
-SmallVector<Value> changeRegisters(KernelBuilder &k, const std::string &text, size_t count, ArrayRef<Value> before,
-                                   ArrayRef<Value> further, llvm::StringRef furtherConstraints) {
+/// Assembly with registers of f32 or i32 as results, its operands $0, $1, …; they begin as `before`, unless that is
+/// empty. `further` are the operands behind them.
+SmallVector<Value> changeRegisters(KernelBuilder &k, const std::string &text, Type type, size_t count,
+                                   ArrayRef<Value> before, ArrayRef<Value> further,
+                                   llvm::StringRef furtherConstraints) {
   std::string outputs, inputs;
   for (size_t i = 0; i < count; ++i) {
-    outputs += i ? ",=f" : "=f";
+    outputs += std::string(i ? "," : "") + (type.isF32() ? "=f" : "=r");
     inputs += before.empty() ? "" : "," + std::to_string(i);
   }
   SmallVector<Value> operands(before);
   llvm::append_range(operands, further);
-  auto all = LLVM::LLVMStructType::getLiteral(k.b.getContext(), SmallVector<Type>(count, k.b.getF32Type()));
+  auto all = LLVM::LLVMStructType::getLiteral(k.b.getContext(), SmallVector<Type>(count, type));
   Value result =
       LLVM::InlineAsmOp::create(k.b, k.loc, all, operands, text, outputs + inputs + furtherConstraints.str(),
                                 /*has_side_effects=*/true, /*is_align_stack=*/false, LLVM::TailCallKind::None, {}, {})
@@ -44,21 +45,42 @@ std::string listed(size_t first, size_t count) {
   return text;
 }
 
-SmallVector<Value> startProduct(KernelBuilder &k, DType dtype, ArrayRef<Value> left, Value right, RightRows rightRows,
-                                size_t count, ArrayRef<Value> before) {
-  const std::string type = dtype == DType::f16 ? "f16" : "bf16";
+/// The name of a type in wgmma.
+std::string textOf(DType type) {
+  switch (type) {
+  case DType::f16:
+    return "f16";
+  case DType::bf16:
+    return "bf16";
+  case DType::f8e4m3fn:
+    return "e4m3";
+  case DType::f8e5m2:
+    return "e5m2";
+  default:
+    return type == DType::u8 ? "u8" : "s8";
+  }
+}
+
+SmallVector<Value> startProduct(KernelBuilder &k, ProductTypes types, ArrayRef<Value> left, Value right,
+                                RightRows rightRows, size_t count, ArrayRef<Value> before) {
   const size_t first = count + before.size(); // of the operands behind the sums
-  const bool isInRegisters = left.size() > 1;
+  const bool isInRegisters = left.size() > 1, isOfIntegers = isInteger(types.left);
+  const int64_t width = int64_t(byteWidth(types.left));
   const std::string leftText = isInRegisters ? "{" + listed(first, left.size()) + "}" : listed(first, 1);
-  // Neither side changes its sign. A left side in memory is not transposed; the right side is if its rows are steps.
+  // Neither side changes its sign. Of 16-bit floats, a left side in memory is not transposed; the right side is if its
+  // rows are steps.
+  std::string flags = isOfIntegers ? "" : ", 1, 1";
+  if (width == 2)
+    flags += std::string(isInRegisters ? "" : ", 0") + (rightRows == RightRows::Steps ? ", 1" : ", 0");
   std::string text = "{\n.reg .pred %adds;\nsetp.ne.b32 %adds, " + std::string(before.empty() ? "0" : "1") +
-                     ", 0;\nwgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * count) + "k16.f32." + type + "." +
-                     type + " {" + listed(0, count) + "}, " + leftText + ", " + listed(first + left.size(), 1) +
-                     ", %adds, 1, 1, " + (isInRegisters ? "" : "0, ") + (rightRows == RightRows::Steps ? "1" : "0") +
-                     ";\n}";
+                     ", 0;\nwgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * count) + "k" +
+                     std::to_string(kProductBytes / width) + (isOfIntegers ? ".s32." : ".f32.") + textOf(types.left) +
+                     "." + textOf(types.right) + " {" + listed(0, count) + "}, " + leftText + ", " +
+                     listed(first + left.size(), 1) + ", %adds" + flags + ";\n}";
   SmallVector<Value> operands(left);
   operands.push_back(right);
-  return changeRegisters(k, text, count, before, operands, isInRegisters ? ",r,r,r,r,l" : ",l,l");
+  Type sum = isOfIntegers ? Type(k.b.getI32Type()) : Type(k.b.getF32Type());
+  return changeRegisters(k, text, sum, count, before, operands, isInRegisters ? ",r,r,r,r,l" : ",l,l");
 }
 
 } // namespace
@@ -140,9 +162,9 @@ void SliceBarriers::waitUntilFree(KernelBuilder &k, Value slice) const {
 }
 
 // Eight rows of 128 bytes fill the 32 banks eight times, so each row has an order of its own.
-Value SwizzledRows::pieceAt(KernelBuilder &k, Value row, Value piece) {
+Value SwizzledRows::pieceAt(KernelBuilder &k, Value row, Value piece, int64_t elementsOfPiece) {
   Value place = arith::XOrIOp::create(k.b, k.loc, piece, k.rem(row, k.constant(kPieces)));
-  return k.add(k.mul(row, k.constant(kRow)), k.mul(place, k.constant(kPiece)));
+  return k.add(k.mul(row, k.constant(kPieces * elementsOfPiece)), k.mul(place, k.constant(elementsOfPiece)));
 }
 
 Value matrixDescriptor(KernelBuilder &k, Value pointer, int64_t panelBytes, int64_t groupBytes, int64_t lineBytes) {
@@ -156,13 +178,13 @@ Value matrixDescriptor(KernelBuilder &k, Value pointer, int64_t panelBytes, int6
   return arith::OrIOp::create(k.b, k.loc, start, rest);
 }
 
-SmallVector<Value> multiplyMatrices(KernelBuilder &k, DType dtype, ArrayRef<Value> left, Value right,
+SmallVector<Value> multiplyMatrices(KernelBuilder &k, ProductTypes types, ArrayRef<Value> left, Value right,
                                     RightRows rightRows, ArrayRef<Value> sums) {
-  return startProduct(k, dtype, left, right, rightRows, sums.size(), sums);
+  return startProduct(k, types, left, right, rightRows, sums.size(), sums);
 }
-SmallVector<Value> multiplyMatrices(KernelBuilder &k, DType dtype, ArrayRef<Value> left, Value right,
+SmallVector<Value> multiplyMatrices(KernelBuilder &k, ProductTypes types, ArrayRef<Value> left, Value right,
                                     RightRows rightRows, int64_t count) {
-  return startProduct(k, dtype, left, right, rightRows, size_t(count), {});
+  return startProduct(k, types, left, right, rightRows, size_t(count), {});
 }
 
 void beginProducts(KernelBuilder &k) { call(k, "llvm.nvvm.wgmma.fence.sync.aligned", {}); }
@@ -175,7 +197,18 @@ void waitForProducts(KernelBuilder &k, int64_t groups) {
 
 SmallVector<Value> finishProducts(KernelBuilder &k, ArrayRef<Value> sums, int64_t groups) {
   const std::string text = "wgmma.wait_group.sync.aligned " + std::to_string(groups) + ";";
-  return changeRegisters(k, text, sums.size(), sums, {}, ",~{memory}");
+  return changeRegisters(k, text, sums[0].getType(), sums.size(), sums, {}, ",~{memory}");
+}
+
+void storeSums(KernelBuilder &k, const Memory &memory, int64_t pitch, Value lane, ArrayRef<Value> sums) {
+  Value line = k.div(lane, k.constant(4)), first = k.mul(k.rem(lane, k.constant(4)), k.constant(2));
+  for (size_t i = 0; i < sums.size(); i += 2) {
+    Value row = k.add(line, k.constant(int64_t(i / 2 % 2 * 8))), column = k.add(first, k.constant(int64_t(i / 4 * 8)));
+    Value pair = vector::FromElementsOp::create(k.b, k.loc, VectorType::get({2}, sums[i].getType()),
+                                                ValueRange{sums[i], sums[i + 1]});
+    LLVM::StoreOp::create(k.b, k.loc, pair, k.elementPointer(memory, k.add(k.mul(row, k.constant(pitch)), column)),
+                          /*alignment=*/2 * sizeof(float));
+  }
 }
 
 void showToProducts(KernelBuilder &k) { call(k, "llvm.nvvm.fence.proxy.async.shared_cta", {}); }

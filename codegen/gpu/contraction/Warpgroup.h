@@ -56,7 +56,7 @@ private:
 struct SwizzledRows {
   static constexpr int64_t kRow = 64, kPiece = 8, kPieces = kRow / kPiece; // elements of 16 bits
   /// Position of the first element of a piece.
-  static Value pieceAt(KernelBuilder &, Value row, Value piece);
+  static Value pieceAt(KernelBuilder &, Value row, Value piece, int64_t elementsOfPiece = kPiece);
 };
 
 /// What wgmma knows a matrix in shared memory by, an i64: lines of 64 bytes in the order of SwizzledTile, or of 128 in
@@ -67,13 +67,23 @@ Value matrixDescriptor(KernelBuilder &, Value pointer, int64_t panelBytes, int64
 
 /// What the rows of the right side in shared memory are.
 enum class RightRows { Steps, Columns };
-/// sums + left * right of a warpgroup: 64 rows by twice as many columns as there are sums, 16 steps. The left side is a
-/// descriptor, whose rows in memory are rows, or each warp's 16 rows as four registers of a left operand of
-/// mma.m16n8k16. The sums are there after finishProducts().
-SmallVector<Value> multiplyMatrices(KernelBuilder &, DType, ArrayRef<Value> left, Value right, RightRows,
+/// Element types of both sides: 16-bit floats of one type, 8-bit floats, or i8 and u8. Rows of the right side are
+/// columns if it is not of 16-bit floats.
+struct ProductTypes {
+  DType left, right;
+  ProductTypes(DType both) : left(both), right(both) {}
+  ProductTypes(DType left, DType right) : left(left), right(right) {}
+};
+/// Bytes of the steps that a product adds: 16 steps of 16 bits, or 32 bytes.
+inline constexpr int64_t kProductBytes = 32;
+/// sums + left * right of a warpgroup: 64 rows by twice as many columns as there are sums. Sums are f32, or i32 of
+/// integers, which wrap. Of 8-bit floats the sums have 14 bits: every product is cut to that precision of the largest
+/// one. The left side is a descriptor, whose rows in memory are rows, or each warp's 16 rows as four registers of a
+/// left operand of mma.m16n8k16. The sums are there after finishProducts().
+SmallVector<Value> multiplyMatrices(KernelBuilder &, ProductTypes, ArrayRef<Value> left, Value right, RightRows,
                                     ArrayRef<Value> sums);
 /// The same without earlier sums; `count` sums.
-SmallVector<Value> multiplyMatrices(KernelBuilder &, DType, ArrayRef<Value> left, Value right, RightRows,
+SmallVector<Value> multiplyMatrices(KernelBuilder &, ProductTypes, ArrayRef<Value> left, Value right, RightRows,
                                     int64_t count);
 /// Orders products behind what the thread has done with the registers of their sums.
 void beginProducts(KernelBuilder &);
@@ -83,6 +93,10 @@ void commitProducts(KernelBuilder &);
 void waitForProducts(KernelBuilder &, int64_t groups);
 /// Waits for all groups but the last ones; returns the sums of those that are waited for.
 SmallVector<Value> finishProducts(KernelBuilder &, ArrayRef<Value> sums, int64_t groups = 0);
+/// Writes sums of a warp, 16 rows by half as many columns as a thread has sums, to rows of `pitch` elements. Of every
+/// eight columns a lane has two adjacent elements of a row, and two of the row that is 8 rows further (the layout of
+/// wgmma's D registers in the PTX ISA).
+void storeSums(KernelBuilder &, const Memory &, int64_t pitch, Value lane, ArrayRef<Value> sums);
 /// Products see in shared memory what this thread sees there.
 void showToProducts(KernelBuilder &);
 

@@ -1,7 +1,7 @@
-// Matrix products of 16-bit floats by wgmma, with specialised warps. One warpgroup, the producer, copies slices of both
-// sides to shared memory; two consumers multiply them. A slice is kSlice steps of the sum: all rows of a tile's left
-// side, all columns of its right side. There is room for kStages slices; an mbarrier per stage says when a slice has
-// arrived, another one when it has been read.
+// Matrix products of 16-bit floats and of bytes (8-bit floats, i8, u8) by wgmma, with specialised warps. One warpgroup,
+// the producer, copies slices of both sides to shared memory; two consumers multiply them. A slice is 128 bytes of the
+// sum: all rows of a tile's left side, all columns of its right side. There is room for kStages slices; an mbarrier per
+// stage says when a slice has arrived, another one when it has been read.
 //
 // Blocks are persistent: there are as many as run at the same time, and each computes one tile of the result after the
 // other. Slices of all its tiles are one sequence, so the producer copies those of the next tile while the consumers
@@ -9,13 +9,17 @@
 //
 // Layout of shared memory. A row of a left slice has 128 bytes, in the order of SwizzledRows. A slice of the right side
 // has a line per panel and step. If it is packed, panels have 32 columns, so lines have 64 bytes, in the order of
-// SwizzledTile; otherwise a panel is 64 adjacent columns, of lines in the order of SwizzledRows.
+// SwizzledTile; otherwise a panel is 64 adjacent columns, of lines in the order of SwizzledRows. Of bytes, whose right
+// side wgmma does not transpose, each line is a column, as rows of the left side are.
 //
-// Right slices are copied by TMA, and so are left ones of plain products with static channels that are a multiple of 16
-// bytes: one thread starts a copy per slice and side, of a box of rows and of one of all panels (one per panel of a
-// matrix that is not packed), by tensor maps that the host encodes for each launch. Other left slices are copied by all
-// threads of the producer, 16 bytes at a time (cp.async): convolutions with windows, and channels of unknown number.
-// Operands that are not aligned to 16 bytes are copied one element at a time.
+// Sums of 8-bit floats have 14 bits within wgmma. Those of each slice, 128 steps, are therefore added to f32 sums in
+// other registers, half of the columns of a wide tile after the other. Meanwhile the other consumer multiplies.
+//
+// Right slices are copied by TMA, as are left ones of plain products with static channels, a multiple of 16 bytes: one
+// thread starts a copy per slice and side, of a box of rows and of one of all panels (one per panel of a matrix that is
+// not packed), by tensor maps that the host encodes for each launch. Other left slices are copied by all threads of the
+// producer, 16 bytes at a time (cp.async): convolutions with windows, and channels of unknown number. Operands that are
+// not aligned to 16 bytes are copied one element at a time.
 #include "codegen/gpu/Block.h"
 #include "codegen/gpu/GpuKernels.h"
 #include "codegen/gpu/Results.h"
@@ -31,16 +35,19 @@ using namespace burin::ir;
 namespace burin::codegen {
 namespace {
 
-constexpr int64_t kSlice = 64, kSteps = 16;           // steps of the sum: of a slice, of one wgmma
 constexpr int64_t kStages = 4;                        // slices in shared memory
 constexpr int64_t kMultiplying = 2;                   // consumers, 64 rows each
 constexpr int64_t kRows = passes::kWarpgroupTileRows; // of the tile
 constexpr int64_t kGroupRows = kRows / kMultiplying;  // of a consumer
 constexpr int64_t kThreads = (kMultiplying + 1) * kWarpgroup;
-constexpr int64_t kPiece = SwizzledTile::kPiece;       // elements of 16 bytes
+constexpr int64_t kCopied = 16;                        // bytes of a piece that a thread copies
 constexpr int64_t kLeftPieces = SwizzledRows::kPieces; // of a row of a left slice
-constexpr int64_t kRowBytes = 2 * kSlice;              // of the left side
+constexpr int64_t kRowBytes = kCopied * kLeftPieces;   // of the left side
 constexpr int64_t kUnit = 16;                          // bytes: matrix descriptors count addresses in units of 16
+constexpr int64_t kWord = 2;  // bytes: tensor maps count elements of 16 bits, whatever they are
+constexpr int64_t kGroup = 8; // lines of a group in a matrix descriptor
+/// Columns of sums of 8-bit floats that wgmma has at once, beside f32 sums of all columns.
+constexpr int64_t kNarrowSums = 128;
 // Each warp of a consumer stages so many columns of its rows at once for the epilogue. Rows are padded, so that fewer
 // of them begin in the same bank.
 constexpr int64_t kWarpRows = 16, kStagedColumns = 64, kPitch = kStagedColumns + 4;
@@ -53,9 +60,10 @@ public:
   WarpgroupContraction(ElementEmitter &e, ContractOp op, Block &body, const passes::IterationSpace &a,
                        ArrayRef<Value> results)
       : ContractionSides(e, op), e(e), p(e, a), body(body), results(results), dtype(dtypeOf(op.getLhs())),
-        tileColumns(passes::warpgroupTileColumns(op)), line(isPlain ? SwizzledRows::kRow : SwizzledTile::kRow),
-        lineBytes(2 * line), panels(tileColumns / line), pool(sharedPool(k)), leftTile(pool),
-        rightTile{inPool(leftBytes()), dtype},
+        elementBytes(int64_t(byteWidth(dtype))), slice(kRowBytes / elementBytes), piece(kCopied / elementBytes),
+        tileColumns(passes::warpgroupTileColumns(op)), lineBytes(hasColumns || isPlain ? kRowBytes : kRowBytes / 2),
+        line(lineBytes / elementBytes), panels(tileColumns / line), pool(sharedPool(k)), leftTile(pool),
+        rightTile{inPool(leftBytes()), rhs.dtype, {}},
         barriers(SliceBarriers::at(k, inPool(leftBytes() + rightBytes()), kStages)), rowTiles(ceildiv(rows, kRows)),
         columnTiles(ceildiv(columns, tileColumns)) {}
 
@@ -63,8 +71,8 @@ public:
     thread = threadIndex(k), lane = k.rem(thread, k.constant(kWarp));
     member = k.rem(thread, k.constant(kWarpgroup));
     group = shuffleFirst(k, k.div(thread, k.constant(kWarpgroup))); // shuffled: uniform in a warp for LLVM
-    slices = k.dim(ceildiv(depth, kSlice));
-    canCopy = copiesPieces(kPiece);
+    slices = k.dim(ceildiv(depth, slice));
+    canCopy = copiesPieces(piece);
     addMaps();
     // Of each slice, one thread arrives for all bytes of bulk copies. The others, too, unless both sides are.
     Value writing = k.constant(kWarpgroup + (rightMap && !usesMaps()));
@@ -128,50 +136,61 @@ private:
   // ---- the producer
 
   bool usesMaps() const { return bool(leftMap); }
-
   /// Describes panels to bulk copies, and the left operand if its rows, all channels of a position, follow each other
   /// at one distance, and if that and the channels are multiples of 16 bytes.
   void addMaps() {
     const int64_t lhs = k.operandOf(left.memory.pointer), rhsOperand = k.operandOf(rhs.pointer);
     if (!canCopy || lhs < 0 || rhsOperand < 0)
       return;
-    if (isPlain) {
-      // Strides that are no multiple of 16 bytes are rounded up: no copy uses the map, but it must be one.
-      const Dim stride = ceildiv(columns, kPiece) * Dim(16);
-      rightMap = k.addTensorMap(
-          {rhsOperand, lineBytes, {columns, depth, batches}, {stride, depth * stride}, {line, kSlice, 1}});
-    } else {
-      rightMap = k.addTensorMap({rhsOperand,
-                                 lineBytes,
-                                 {Dim(line), depth, batches * ceildiv(columns, line)},
-                                 {Dim(lineBytes), depth * Dim(lineBytes)},
-                                 {line, kSlice, panels}});
-    }
+    addRightMap(rhsOperand);
     const size_t first = size_t(op.getBatch()), last = first + spatial - 1;
     const Dim channels = lhsShape.back(), rowStride = left.strides[last];
     auto isOne = [](int64_t n) { return n == 1; };
-    auto isStep = [](const Dim &stride) { return isMultipleOf(stride, kPiece) && stride != Dim(0); };
+    auto isStep = [&](const Dim &stride) { return isMultipleOf(stride, piece) && stride != Dim(0); };
     bool isRegular = channels.isStatic() && isStep(rowStride) && !isCut && llvm::all_of(op.getKernel(), isOne) &&
                      llvm::all_of(op.getStrides(), isOne);
     for (size_t d = first; d < last; ++d)
       isRegular &= left.strides[d] == left.strides[d + 1] * lhsShape[d + 1];
     if (!isRegular || (first && !isStep(left.strides[first - 1])))
       return;
-    const Dim two = 2; // bytes
-    TensorMap map{lhs, kRowBytes, {channels, rows}, {rowStride * two}, {kSlice, kRows}};
+    TensorMap map{
+        lhs, kRowBytes, {wordsOf(channels), rows}, {rowStride * Dim(elementBytes)}, {kRowBytes / kWord, kRows}};
     if (first) {
-      map.sizes.push_back(batches), map.strides.push_back(left.strides[first - 1] * two);
+      map.sizes.push_back(batches), map.strides.push_back(left.strides[first - 1] * Dim(elementBytes));
       map.box.push_back(1);
     }
     leftMap = k.addTensorMap(std::move(map));
   }
 
+  Dim wordsOf(const Dim &elements) const { return floordiv(elements * Dim(elementBytes), kWord); }
+  void addRightMap(int64_t operand) {
+    const Dim bytes = elementBytes;
+    if (hasColumns) {
+      rightMap = k.addTensorMap({operand,
+                                 lineBytes,
+                                 {wordsOf(depth), columns, batches},
+                                 {depth * bytes, columns * depth * bytes},
+                                 {lineBytes / kWord, tileColumns, 1}});
+    } else if (isPlain) {
+      // Strides that are no multiple of 16 bytes are rounded up: no copy uses the map, but it must be one.
+      const Dim stride = ceildiv(columns, piece) * Dim(kCopied);
+      rightMap =
+          k.addTensorMap({operand, lineBytes, {columns, depth, batches}, {stride, depth * stride}, {line, slice, 1}});
+    } else {
+      rightMap = k.addTensorMap({operand,
+                                 lineBytes,
+                                 {Dim(line), depth, batches * ceildiv(columns, line)},
+                                 {Dim(lineBytes), depth * Dim(lineBytes)},
+                                 {line, slice, panels}});
+    }
+  }
+
   /// Calls `fill(stage, from)` for each slice of the tile, from that step of the sum on, when its stage is free.
   void eachSlice(Value before, llvm::function_ref<void(Value stage, Value from)> fill) {
     k.loop(k.constant(0), slices, k.constant(1), [&](Value sliceOfTile) {
-      Value slice = k.add(before, sliceOfTile);
-      barriers.waitUntilFree(k, slice);
-      fill(barriers.stageOf(k, slice), k.mul(sliceOfTile, k.constant(kSlice)));
+      Value index = k.add(before, sliceOfTile);
+      barriers.waitUntilFree(k, index);
+      fill(barriers.stageOf(k, index), k.mul(sliceOfTile, k.constant(slice)));
     });
   }
 
@@ -191,27 +210,32 @@ private:
   }
 
   static constexpr int64_t kLeftStage = kRows * kRowBytes;
-  int64_t rightStage() const { return panels * kSlice * lineBytes; }
+  int64_t rightStage() const { return tileColumns * kRowBytes; }
+  /// Lines of a slice of the right side.
+  int64_t rightLines() const { return rightStage() / lineBytes; }
   Value stageOf(Value side, Value stage, int64_t bytes) {
     return k.elementPointer({side, DType::i8, {}}, k.mul(stage, k.constant(bytes)));
   }
 
   void copyBoxes(Value stage, Value from) {
-    SmallVector<Value> place{from, firstRow};
+    SmallVector<Value> place{inWords(from), firstRow};
     if (op.getBatch())
       place.push_back(batch);
     barriers.isThere.arriveExpecting(k, stage, kLeftStage + rightStage());
     barriers.isThere.copyBox(k, stage, stageOf(leftTile, stage, kLeftStage), leftMap, place);
     copyPanels(stage, from);
   }
+  Value inWords(Value step) { return k.div(k.mul(step, k.constant(elementBytes)), k.constant(kWord)); }
   void copyPanels(Value stage, Value from) {
     Value to = stageOf(rightTile.pointer, stage, rightStage());
+    if (hasColumns)
+      return barriers.isThere.copyBox(k, stage, to, rightMap, {inWords(from), firstColumn, batch});
     if (!isPlain) {
       Value panel = k.add(k.mul(batch, k.dim(ceildiv(columns, line))), k.div(firstColumn, k.constant(line)));
       return barriers.isThere.copyBox(k, stage, to, rightMap, {k.constant(0), from, panel});
     }
     for (int64_t panel = 0; panel < panels; ++panel)
-      barriers.isThere.copyBox(k, stage, k.elementPointer({to, DType::i8, {}}, k.constant(panel * kSlice * lineBytes)),
+      barriers.isThere.copyBox(k, stage, k.elementPointer({to, DType::i8, {}}, k.constant(panel * slice * lineBytes)),
                                rightMap, {k.add(firstColumn, k.constant(panel * line)), from, batch});
   }
 
@@ -247,90 +271,122 @@ private:
 
   /// The row of the tile of which this thread copies a piece, when the warpgroup copies the rows from `from` on.
   Value rowOf(int64_t from) { return k.add(k.div(member, k.constant(kLeftPieces)), k.constant(from)); }
-  /// Positions in shared memory of pieces of a stage. Left: [stage, row]; right: [stage, panel, step], where `line` is
-  /// the index within the stage.
-  Value leftPiece(Value stage, Value row, Value piece) {
-    return SwizzledRows::pieceAt(k, k.add(k.mul(stage, k.constant(kRows)), row), piece);
+  /// Positions in shared memory of pieces of a stage. Left: [stage, row]; right: [stage, panel, step] or [stage,
+  /// column], where `own` is the index within the stage.
+  Value leftPiece(Value stage, Value row, Value at) {
+    return SwizzledRows::pieceAt(k, k.add(k.mul(stage, k.constant(kRows)), row), at, piece);
   }
-  Value rightPiece(Value stage, Value line, Value piece) {
-    Value all = k.add(k.mul(stage, k.constant(panels * kSlice)), line);
-    return isPlain ? SwizzledRows::pieceAt(k, all, piece) : SwizzledTile::pieceAt(k, all, piece);
+  Value rightPiece(Value stage, Value own, Value at) {
+    Value all = k.add(k.mul(stage, k.constant(rightLines())), own);
+    return lineBytes == kRowBytes ? SwizzledRows::pieceAt(k, all, at, piece) : SwizzledTile::pieceAt(k, all, at, piece);
   }
 
   void copy(const Memory &tile, Value place, const Memory &source, Value position, Value exists) {
     Value at = arith::SelectOp::create(k.b, k.loc, exists, position, k.constant(0));
     copyAsync(k, k.elementPointer(tile, place), k.elementPointer(source, at), exists);
   }
-  void store(const Memory &tile, Value piece, Value at, Value element) {
-    k.store(tile, {k.add(piece, k.rem(at, k.constant(kPiece)))}, element, 1, {});
+  void store(const Memory &tile, Value start, Value at, Value element) {
+    k.store(tile, {k.add(start, k.rem(at, k.constant(piece)))}, element, 1, {});
   }
 
   void copyLeft(Value stage, Value from, ArrayRef<Row> copiedRows) {
-    Value piece = k.rem(member, k.constant(kLeftPieces)), step = k.add(from, k.mul(piece, k.constant(kPiece)));
+    Value at = k.rem(member, k.constant(kLeftPieces)), step = k.add(from, k.mul(at, k.constant(piece)));
     for (auto [i, row] : llvm::enumerate(copiedRows)) {
       auto [position, exists] = leftPosition(row, step);
       Value own = rowOf(int64_t(i) * kRows / int64_t(copiedRows.size()));
-      copy(leftMemory(), leftPiece(stage, own, piece), left.memory, position, exists);
+      copy(leftMemory(), leftPiece(stage, own, at), left.memory, position, exists);
     }
   }
 
   void fillLeft(Value stage, Value from) {
-    k.loop(member, k.constant(kRows * kSlice), k.constant(kWarpgroup), [&](Value i) {
-      Value row = k.div(i, k.constant(kSlice)), at = k.rem(i, k.constant(kSlice));
+    k.loop(member, k.constant(kRows * slice), k.constant(kWarpgroup), [&](Value i) {
+      Value row = k.div(i, k.constant(slice)), at = k.rem(i, k.constant(slice));
       auto [position, exists] = leftPosition(leftRow(batch, k.add(firstRow, row)), k.add(from, at));
-      store(leftMemory(), leftPiece(stage, row, k.div(at, k.constant(kPiece))), at,
+      store(leftMemory(), leftPiece(stage, row, k.div(at, k.constant(piece))), at,
             k.load(left.memory, {position}, 1, exists));
     });
   }
 
   void fillRight(Value stage, Value from) {
-    k.loop(member, k.constant(panels * kSlice * line), k.constant(kWarpgroup), [&](Value i) {
+    k.loop(member, k.constant(rightLines() * line), k.constant(kWarpgroup), [&](Value i) {
       Value own = k.div(i, k.constant(line)), at = k.rem(i, k.constant(line)); // of all panels, one after the other
-      Value column = k.add(firstColumn, k.mul(k.div(own, k.constant(kSlice)), k.constant(line)));
-      auto [position, exists] = rightPosition(batch, column, at, k.add(from, k.rem(own, k.constant(kSlice))));
-      store(rightTile.memory(), rightPiece(stage, own, k.div(at, k.constant(kPiece))), at,
-            k.load(rhs, {position}, 1, exists));
+      auto [position, exists] = rightElement(own, at, from);
+      store(rightTile, rightPiece(stage, own, k.div(at, k.constant(piece))), at, k.load(rhs, {position}, 1, exists));
     });
+  }
+  std::pair<Value, Value> rightElement(Value own, Value at, Value from) {
+    if (hasColumns)
+      return rightPosition(batch, k.add(firstColumn, own), k.constant(0), k.add(from, at));
+    Value column = k.add(firstColumn, k.mul(k.div(own, k.constant(slice)), k.constant(line)));
+    return rightPosition(batch, column, at, k.add(from, k.rem(own, k.constant(slice))));
   }
 
   // ---- the consumers
 
   SmallVector<Value> multiplyAll(Value before) {
-    constexpr int64_t kGroup = 8; // lines
     Value ownRows = k.mul(group, k.constant(kGroupRows * kRowBytes / kUnit));
-    Value left = k.add(matrixDescriptor(k, leftTile, kUnit, kGroup * kRowBytes, kRowBytes), ownRows);
-    Value right = matrixDescriptor(k, rightTile.pointer, kSlice * lineBytes, kGroup * lineBytes, lineBytes);
-    Value zero = arith::ConstantOp::create(k.b, k.loc, k.b.getF32FloatAttr(0));
-    SmallVector<Value> zeros(size_t(tileColumns / 2), zero);
-    auto oneSlice = [&](Value sliceOfTile, ValueRange carried) {
-      Value slice = k.add(before, sliceOfTile), stage = barriers.stageOf(k, slice);
-      barriers.waitUntilThere(k, slice);
+    leftMatrix = k.add(matrixDescriptor(k, leftTile, kUnit, kGroup * kRowBytes, kRowBytes), ownRows);
+    rightMatrix = matrixDescriptor(k, rightTile.pointer, slice * lineBytes, kGroup * lineBytes, lineBytes);
+    SmallVector<Value> zeros(size_t(tileColumns / 2), e.zeroOf(sumType));
+    SmallVector<Value> sums = k.loop(k.constant(0), slices, k.constant(1), zeros, [&](Value i, ValueRange carried) {
+      Value index = k.add(before, i), stage = barriers.stageOf(k, index);
+      barriers.waitUntilThere(k, index);
       if (canCopy && !usesMaps()) // pieces become complete when nobody is there to show them
         showToProducts(k);
+      SmallVector<Value> earlier(carried);
+      if (isFloat8(dtype))
+        return addNarrowSums(index, stage, std::move(earlier));
       beginProducts(k);
-      Value leftOfStage = k.add(left, k.mul(stage, k.constant(kLeftStage / kUnit)));
-      Value rightOfStage = k.add(right, k.mul(stage, k.constant(rightStage() / kUnit)));
-      SmallVector<Value> sums(carried);
-      for (int64_t step = 0; step < kSlice; step += kSteps) {
-        sums = multiplyMatrices(k, dtype, k.add(leftOfStage, k.constant(2 * step / kUnit)),
-                                k.add(rightOfStage, k.constant(step * lineBytes / kUnit)), RightRows::Steps, sums);
-      }
+      SmallVector<Value> next = multiply(stage, 0, earlier);
       commitProducts(k);
       waitForProducts(k, 1); // the slice before has been read
-      release(isBelow(k.constant(0), sliceOfTile), k.sub(slice, k.constant(1)));
+      release(isBelow(k.constant(0), i), k.sub(index, k.constant(1)));
+      return next;
+    });
+    if (isFloat8(dtype))
       return sums;
-    };
-    SmallVector<Value> sums =
-        finishProducts(k, k.loop(k.constant(0), slices, k.constant(1), zeros,
-                                 [&](Value slice, ValueRange carried) { return oneSlice(slice, carried); }));
+    sums = finishProducts(k, sums);
     release(isBelow(k.constant(0), slices), k.sub(k.add(before, slices), k.constant(1)));
     return sums;
   }
 
-  /// One lane of each warp says that a slice has been read, if it exists.
+  /// Products of a slice, of as many columns as sums, from that one on; of kNarrowSums columns if there are none.
+  SmallVector<Value> multiply(Value stage, int64_t firstOfTile, SmallVector<Value> sums) {
+    Value leftOfStage = k.add(leftMatrix, k.mul(stage, k.constant(kLeftStage / kUnit)));
+    Value rightOfStage = k.add(rightMatrix, k.add(k.mul(stage, k.constant(rightStage() / kUnit)),
+                                                  k.constant(firstOfTile * kRowBytes / kUnit)));
+    const RightRows rightRows = hasColumns ? RightRows::Columns : RightRows::Steps;
+    const int64_t steps = kProductBytes / elementBytes;
+    for (int64_t step = 0; step < slice; step += steps) {
+      Value a = k.add(leftOfStage, k.constant(step * elementBytes / kUnit));
+      Value b = k.add(rightOfStage, k.constant(step * (hasColumns ? elementBytes : lineBytes) / kUnit));
+      const ProductTypes types(dtype, rhs.dtype);
+      sums = sums.empty() ? multiplyMatrices(k, types, a, b, rightRows, kNarrowSums / 2)
+                          : multiplyMatrices(k, types, a, b, rightRows, sums);
+    }
+    return sums;
+  }
+
+  SmallVector<Value> addNarrowSums(Value index, Value stage, SmallVector<Value> sums) {
+    for (int64_t first = 0; first < tileColumns; first += kNarrowSums) {
+      beginProducts(k);
+      SmallVector<Value> narrow = multiply(stage, first, {});
+      commitProducts(k);
+      narrow = finishProducts(k, narrow);
+      if (first + kNarrowSums == tileColumns)
+        release({}, index);
+      for (auto [i, x] : llvm::enumerate(narrow)) {
+        Value &sum = sums[size_t(first / 2) + i];
+        sum = arith::AddFOp::create(k.b, k.loc, sum, x);
+      }
+    }
+    return sums;
+  }
+
+  /// One lane of each warp says that a slice has been read, if it exists (null: it does).
   void release(Value exists, Value slice) {
     Value isFirst = k.compare(arith::CmpIPredicate::eq, lane, k.constant(0));
-    k.when(both(isFirst, exists), [&] { barriers.isRead.arrive(k, barriers.stageOf(k, slice)); });
+    k.when(exists ? both(isFirst, exists) : isFirst, [&] { barriers.isRead.arrive(k, barriers.stageOf(k, slice)); });
   }
 
   // ---- the epilogue. Each warp has 16 rows, and memory of its own for the sums of a few columns.
@@ -338,8 +394,9 @@ private:
   void prepareToFinish() {
     warp = shuffleFirst(k, k.div(thread, k.constant(kWarp)));
     staged = {
-        k.elementPointer({inPool(stagedAt()), DType::i8, {}}, k.mul(warp, k.constant(kStagedBytes))), DType::f32, {}};
-    lanes = columns.isStatic() && columns.value() % kPiece == 0 ? kPiece : 1;
+        k.elementPointer({inPool(stagedAt()), DType::i8, {}}, k.mul(warp, k.constant(kStagedBytes))), sumType, {}};
+    const int64_t most = kCopied / (elementBytes == 2 ? 2 : 4); // results of bytes are wide
+    lanes = columns.isStatic() && columns.value() % most == 0 ? most : 1;
     areAligned = lanes > 1 ? operandsAligned(e, body, results) : Value();
   }
 
@@ -351,7 +408,7 @@ private:
     k.loop(k.constant(0), parts, k.constant(1), [&](Value part) {
       for (int64_t i = 0; i < tileColumns / kStagedColumns; ++i)
         k.when(k.compare(arith::CmpIPredicate::eq, part, k.constant(i)),
-               [&] { stage(sums.slice(size_t(i * kSums), size_t(kSums))); });
+               [&] { storeSums(k, staged, kPitch, lane, sums.slice(size_t(i * kSums), size_t(kSums))); });
       warpBarrier(k);
       Value column = k.add(firstColumn, k.mul(part, k.constant(kStagedColumns)));
       Value firstOfWarp = k.add(firstRow, k.mul(warp, k.constant(kWarpRows)));
@@ -372,20 +429,6 @@ private:
 
   Index stagedPlace(Value line, Value column) { return {k.add(k.mul(line, k.constant(kPitch)), column), 1}; }
 
-  /// Writes sums of the warp to shared memory. Of every eight columns a lane has two adjacent elements of a row, and
-  /// two of the row that is 8 rows further (the layout of wgmma's D registers in the PTX ISA).
-  void stage(ArrayRef<Value> sums) {
-    Value line = k.div(lane, k.constant(4)), first = k.mul(k.rem(lane, k.constant(4)), k.constant(2));
-    for (size_t i = 0; i < sums.size(); i += 2) {
-      Value row = k.add(line, k.constant(int64_t(i / 2 % 2 * 8))),
-            column = k.add(first, k.constant(int64_t(i / 4 * 8)));
-      Value pair = vector::FromElementsOp::create(k.b, k.loc, VectorType::get({2}, k.b.getF32Type()),
-                                                  ValueRange{sums[i], sums[i + 1]});
-      LLVM::StoreOp::create(k.b, k.loc, pair, k.elementPointer(staged, stagedPlace(row, column).base),
-                            /*alignment=*/2 * sizeof(float));
-    }
-  }
-
   /// All staged elements, of which none is beyond the result: `lanes` adjacent columns per thread. If an operand of the
   /// epilogue has the shape of the result, such as a residual, its elements for several rows are loaded together.
   void finishWhole(Value firstOfWarp, Value first) {
@@ -401,9 +444,7 @@ private:
         inStage.push_back(stagedPlace(line, at));
       }
       k.width = lanes;
-      auto sum = [&](size_t i) {
-        return castLanes(k.b, k.loc, k.load(staged, inStage[i], lanes, {}), DType::f32, type);
-      };
+      auto sum = [&](size_t i) { return castLanes(k.b, k.loc, k.load(staged, inStage[i], lanes, {}), sumType, type); };
       p.finishAll(op.getResult(), places, sum, body, results);
       k.width = 1;
     });
@@ -423,8 +464,7 @@ private:
       Value row = k.add(firstOfWarp, line), column = k.add(first, at);
       k.when(both(isBelow(row, k.dim(rows)), isBelow(column, k.dim(columns))), [&] {
         Value sum = k.load(staged, stagedPlace(line, at), 1, {});
-        p.finish(op.getResult(), placeOf(batch, row, column), castLanes(k.b, k.loc, sum, DType::f32, type), body,
-                 results);
+        p.finish(op.getResult(), placeOf(batch, row, column), castLanes(k.b, k.loc, sum, sumType, type), body, results);
       });
     });
     k.keepsRolled = false;
@@ -434,14 +474,16 @@ private:
   PointEmitter p;
   Block &body;
   ArrayRef<Value> results;
-  DType dtype;                                  // of both sides
-  int64_t tileColumns, line, lineBytes, panels; // columns of a tile, of a line
+  DType dtype;                                  // of the left side; bytes on the right may be of another type
+  int64_t elementBytes, slice, piece;           // elements of a row of a slice, and of what a thread copies
+  int64_t tileColumns, lineBytes, line, panels; // columns of a tile; elements of a line of the right side
   Value pool, leftTile;
-  SwizzledTile rightTile;
+  Memory rightTile;
   SliceBarriers barriers;
   Dim rowTiles, columnTiles;
   Value thread, lane, warp, member, group, slices, canCopy;
   Value leftMap, rightMap;            // tensor maps, or null
+  Value leftMatrix, rightMatrix;      // matrix descriptors
   Value firstRow, firstColumn, batch; // of the tile
   Memory staged{};                    // of the warp
   int64_t lanes = 1;                  // of loads and stores of the epilogue, if operands are aligned

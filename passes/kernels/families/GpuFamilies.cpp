@@ -87,19 +87,28 @@ bool isLongRunning(const KernelBody &body) {
   return products && isLong(products);
 }
 
+bool hasFewRows(const Dim &rows) {
+  std::optional<int64_t> most = upperBound(rows);
+  return most && *most > 0 && *most <= kMostThinRows;
+}
+
+bool hasColumnPanels(ContractOp op) {
+  DType type = dtypeOf(op.getLhs());
+  return byteWidth(type) == 1 && !isBool(type) && !op.getTail() && shapeOf(op.getRhs()).back() == Dim(1);
+}
+
 bool isThinContraction(const KernelBody &body) {
   auto op = body.first<ContractOp>();
   if (!op || !body.space())
     return false;
   DType from = dtypeOf(op.getLhs());
-  if (!isFloat(from) || from == DType::f64 || op.getTail())
+  if (!isFloat(from) || from == DType::f64 || op.getTail() || hasColumnPanels(op))
     return false;
   Dim rows = 1;
   Shape shape = shapeOf(op.getResult());
   for (size_t d = 0; d < op.getKernel().size(); ++d)
     rows = rows * shape[op.getBatch() + d];
-  std::optional<int64_t> most = upperBound(rows);
-  return most && *most > 0 && *most <= kMostThinRows && op.getPadding().empty();
+  return hasFewRows(rows) && op.getPadding().empty();
 }
 
 bool isTensorCoreContraction(const KernelBody &body) {
@@ -112,10 +121,7 @@ bool isTensorCoreContraction(const KernelBody &body) {
 
 bool isByteContraction(const KernelBody &body) {
   auto op = body.first<ContractOp>();
-  if (!op || !body.space())
-    return false;
-  DType type = dtypeOf(op.getLhs());
-  return byteWidth(type) == 1 && !isBool(type) && !op.getTail();
+  return op && body.space() && hasColumnPanels(op);
 }
 
 bool isTf32Contraction(const KernelBody &body) {
@@ -142,12 +148,15 @@ int64_t warpgroupTileColumns(ContractOp op) {
 }
 
 bool isWarpgroupContraction(const KernelBody &body) {
-  if (!isTensorCoreContraction(body))
+  const bool isOfBytes = isByteContraction(body);
+  if (!isTensorCoreContraction(body) && !isOfBytes)
     return false;
-  constexpr int64_t kCopied = 8, kColumns = 128, kHalf = 64; // elements of 16 bytes; of the narrower tile
+  constexpr int64_t kCopiedBytes = 16, kColumns = 128, kHalf = 64; // of the narrower tile
   auto op = body.first<ContractOp>();
-  Dim channels = shapeOf(op.getLhs()).back();
-  if (channels.isStatic() && channels.value() % kCopied)
+  const Dim channels = shapeOf(op.getLhs()).back();
+  const int64_t copied = kCopiedBytes / int64_t(byteWidth(dtypeOf(op.getLhs())));
+  // Bytes whose channels may be no multiple of 16 are multiplied by mma.sync, which reads less one by one.
+  if (isOfBytes ? !isMultipleOf(channels, copied) : channels.isStatic() && channels.value() % copied)
     return false;
   const bool fillsTiles = contractionTiles(op, kHalf, kHalf).rows > 1 && contractionTiles(op, kHalf, kHalf).columns > 1;
   return fillsTiles && contractionTiles(op, kWarpgroupTileRows, kColumns).count() >= kFewTiles;

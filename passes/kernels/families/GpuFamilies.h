@@ -54,11 +54,15 @@ bool isGpuWindow(const KernelBody &);
 /// cumsum or cumprod along the innermost dimension, with lines that are or may be long. Along other dimensions one
 /// thread per line already reads adjacent elements.
 bool isLongRunning(const KernelBody &);
+/// Whether a product has at most kMostThinRows rows, and one.
+bool hasFewRows(const Dim &rows);
 /// A contraction with so few rows that reading the right operand bounds its time.
 bool isThinContraction(const KernelBody &);
 /// A contraction of 16-bit floats without separate tail columns.
 bool isTensorCoreContraction(const KernelBody &);
-/// A contraction of i8 or u8 without separate tail columns.
+/// Whether both sides are bytes, and the right one has panels of one column: the elements of a sum follow each other.
+bool hasColumnPanels(ir::ContractOp);
+/// A contraction of bytes, of which the right side has panels of one column.
 bool isByteContraction(const KernelBody &);
 /// A contraction of f32 without separate tail columns.
 bool isTf32Contraction(const KernelBody &);

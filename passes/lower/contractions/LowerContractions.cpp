@@ -2,6 +2,7 @@
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
 #include "passes/analysis/IterationSpace.h"
+#include "passes/kernels/families/GpuFamilies.h"
 #include "passes/lower/contractions/DepthParts.h"
 #include "passes/lower/contractions/Pack.h"
 #include "passes/lower/contractions/TrimTaps.h"
@@ -91,9 +92,9 @@ Value repeatedMatrix(Value v) {
 }
 
 /// The sum of a batch of contractions of parts of the depth, whose wide results are added in order; it is wide, too.
-Value sumOfParts(GraphBuilder &g, const PartOperands &operands, Windows w) {
+Value sumOfParts(GraphBuilder &g, const PartOperands &operands, Windows w, bool isThin = false) {
   const DType type = dtypeOf(operands.lhs);
-  Value sums = contract(g.b, g.loc, operands.lhs, pack(g.b, g.loc, operands.matrix, /*onGpus=*/true), {}, 1,
+  Value sums = contract(g.b, g.loc, operands.lhs, pack(g.b, g.loc, operands.matrix, /*onGpus=*/true, isThin), {}, 1,
                         shapeOf(operands.matrix).back(), std::move(w), wideType(type) != type);
   return g.op<ReduceSumOp>({sums}, {{"axes", Ints{0}}, {"keepdims", false}});
 }
@@ -120,13 +121,16 @@ void lower(MatmulOp op, bool onGpus) {
     const DType type = dtypeOf(lhs);
     const int64_t parts = onGpus && isFloat(type) ? splitOfChannels({rows, columns, 1, l.back(), type}).parts : 1;
     GraphBuilder g(b, loc);
-    Value product = parts > 1 ? g.cast(sumOfParts(g, splitDepth(g, lhs, matrix, parts), {}), isWide ? DType::f32 : type)
-                              : contract(b, loc, lhs, pack(b, loc, matrix, onGpus), {}, 0, columns, {}, isWide);
+    const bool isThin = isOfFloat8 && hasFewRows(rows);
+    Value product =
+        parts > 1 ? g.cast(sumOfParts(g, splitDepth(g, lhs, matrix, parts), {}, isThin), isWide ? DType::f32 : type)
+                  : contract(b, loc, lhs, pack(b, loc, matrix, onGpus, isThin), {}, 0, columns, {}, isWide);
     op.replaceAllUsesWith(reshape(b, loc, product, result));
   } else {
     Dim batches = elements(Shape(l.begin(), l.end() - 2));
     Value left = reshape(b, loc, lhs, {batches, l[batch], l[batch + 1]});
-    Value right = pack(b, loc, reshape(b, loc, rhs, {batches, r[batch], r[batch + 1]}), onGpus);
+    Value right = pack(b, loc, reshape(b, loc, rhs, {batches, r[batch], r[batch + 1]}), onGpus,
+                       isOfFloat8 && hasFewRows(l[batch]));
     op.replaceAllUsesWith(reshape(b, loc, contract(b, loc, left, right, {}, 1, columns, {}, isWide), result));
   }
   op.erase();

@@ -6,6 +6,7 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "passes/Passes.h"
 #include "passes/analysis/GraphBuilder.h"
+#include "passes/lower/contractions/Pack.h"
 #include <algorithm>
 
 using namespace mlir;
@@ -55,7 +56,7 @@ public:
         return false;
       padding.clear();
     }
-    Value panels = g.op<PackOp>({rhs->bytes}, {{"width", int64_t(pack.getWidth())}});
+    Value panels = columnPanels(b, op.getLoc(), rhs->bytes);
     Value sums = g.op<ContractOp>({lhs->bytes, panels, {}, {}}, {{"batch", int64_t(op.getBatch())},
                                                                  {"columns", Shape{shapeOf(op.getResult()).back()}},
                                                                  {"kernel", std::vector<int64_t>(op.getKernel())},

@@ -42,7 +42,21 @@ static bool isReadUnpacked(Value x) {
   return !columns.isStatic() || (columns.value() > 0 && columns.value() * int64_t(byteWidth(type)) % kCopiedBytes == 0);
 }
 
-Value pack(OpBuilder &b, mlir::Location loc, Value x, bool onGpus) {
+Value columnPanels(OpBuilder &b, mlir::Location loc, Value x) {
+  Shape shape = shapeOf(x);
+  std::vector<int64_t> perm;
+  for (size_t d = 0; d < shape.size(); ++d)
+    perm.push_back(int64_t(d));
+  std::swap(perm[perm.size() - 2], perm.back());
+  std::swap(shape[shape.size() - 2], shape.back());
+  shape.push_back(Dim(1));
+  return reshaped(b, loc, create<TransposeOp>(b, loc, {x}, {{"perm", std::move(perm)}}), shape);
+}
+
+Value pack(OpBuilder &b, mlir::Location loc, Value x, bool onGpus, bool isThin) {
+  const DType type = dtypeOf(x);
+  if (onGpus && !isThin && byteWidth(type) == 1 && !isBool(type))
+    return columnPanels(b, loc, x);
   Value stored = dtypeOf(x) == DType::f32 ? float8Of(b, x) : Value();
   if (onGpus && !stored && isReadUnpacked(x)) {
     Shape shape = shapeOf(x);

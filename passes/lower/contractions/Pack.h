@@ -9,8 +9,12 @@ namespace burin::passes {
 int64_t panelWidth(mlir::Value);
 /// The 8-bit floats that are converted to x, an f32 matrix, in its shape; null if there are none.
 mlir::Value float8Of(mlir::OpBuilder &, mlir::Value x);
-/// Packs a right side, [batch…, K, N], or makes it the only panel. Kernels read 8-bit floats from panels and convert
-/// them, so that weights keep their size.
-mlir::Value pack(mlir::OpBuilder &, mlir::Location, mlir::Value x, bool onGpus);
+/// A matrix [batch…, K, N] as panels of one column each, [batch…, N, K, 1]: a transpose. Tensor cores read bytes so,
+/// which they multiply by words of four steps of the sum.
+mlir::Value columnPanels(mlir::OpBuilder &, mlir::Location, mlir::Value x);
+/// Packs a right side, [batch…, K, N], or makes it the only panel, or its columns if it is of bytes. Kernels read 8-bit
+/// floats from panels and convert them, so that weights keep their size. With few rows (`isThin`) all types have
+/// panels.
+mlir::Value pack(mlir::OpBuilder &, mlir::Location, mlir::Value x, bool onGpus, bool isThin = false);
 
 } // namespace burin::passes

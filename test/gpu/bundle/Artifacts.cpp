@@ -57,6 +57,9 @@ std::vector<Timed> timed() {
       smallSquare{{64, 64}, {64, 64}}, heads(3, {1, 16, 8192, 128}), smallHeads(3, {1, 2, 64, 64});
   using Inputs = const std::vector<Tensor> &;
   auto product = [](Inputs in) { return matmul(in[0], in[1]); };
+  // By the columns of the right side, as weights are stored.
+  auto columns = [](Inputs in) { return cast(matmul(in[0], in[1].transpose(0, 1)), bf16); };
+  auto wide = [](Inputs in) { return matmul(cast(in[0], i32), cast(in[1].transpose(0, 1), i32)); };
   auto attention = [](bool isCausal) {
     return [=](Inputs in) { return scaled_dot_product_attention(in[0], in[1], in[2], std::nullopt, isCausal); };
   };
@@ -75,6 +78,9 @@ std::vector<Timed> timed() {
       {"product", bf16, product, {{8192, 8192}, {8192, 8192}}, smallSquare, productOperations, true},
       {"product", f16, product, square, smallSquare, productOperations, true},
       {"product", f32, product, square, smallSquare, productOperations, true},
+      {"product", f8e4m3fn, columns, square, smallSquare, productOperations},
+      {"product", f8e4m3fn, columns, {{8192, 8192}, {8192, 8192}}, smallSquare, productOperations},
+      {"product", i8, wide, square, smallSquare, productOperations},
       {"product", bf16, product, {{1, 8192}, {8192, 8192}}, {{1, 64}, {64, 64}}, {}, true},
       {"product+bias+relu",
        bf16,

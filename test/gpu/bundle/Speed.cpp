@@ -21,12 +21,13 @@ size_t countOf(std::span<const int64_t> shape) {
   return size_t(std::accumulate(shape.begin(), shape.end(), int64_t(1), std::multiplies<>()));
 }
 
-/// Elements from -1 to 1 in steps of 1/128, which f32, f16 and bf16 represent.
+/// Elements from -1 to 1 in steps of 1/128, which f32, f16 and bf16 represent, rounded to 8-bit floats; or from -128 to
+/// 127.
 std::vector<std::byte> operand(DType dtype, size_t count, uint32_t seed) {
   std::vector<std::byte> bytes(count * byteWidth(dtype));
   std::array<uint16_t, 256> narrow{};
   for (int i = 0; i < 256 && dtype != DType::f32; ++i)
-    narrow[size_t(i)] = toNarrowFloat(dtype, (i - 128) / 128.0);
+    narrow[size_t(i)] = isFloat(dtype) ? toNarrowFloat(dtype, (i - 128) / 128.0) : uint16_t(i - 128);
   for (size_t i = 0; i < count; ++i) {
     seed = seed * 1664525 + 1013904223;
     const float value = float(int(seed >> 24) - 128) / 128;

@@ -196,8 +196,10 @@ bool Asynchronous::touches(uintptr_t address, size_t bytes) const {
 
 // ---- products
 
-constexpr int kRows = 64, kWarpRows = 16, kSteps = 16, kWarp = 32;
-constexpr uint32_t kToken = 0xFFC00000, kTokens = 1 << 22, kMostSums = 128; // quiet NaN
+constexpr int kRows = 64, kWarpRows = 16, kWarp = 32;
+// The registers of sums that are not there yet: quiet NaN, or integers that only sums that wrap come near.
+constexpr uint32_t kToken = 0xFFC00000, kIntegerToken = 0x80000000, kTokens = 1 << 22, kMostSums = 128;
+static uint32_t tokenOf(fragments::Element type) { return fragments::isOfIntegers(type) ? kIntegerToken : kToken; }
 
 /// Products see what is in shared memory if it has been written, before, and has been shown to them.
 void Asynchronous::check(int thread, const Product &p, int site) {
@@ -213,10 +215,10 @@ void Asynchronous::check(int thread, const Product &p, int site) {
   };
   std::string wrong;
   for (int line = 0; line < kRows && wrong.empty() && !p.isLeftInRegisters; ++line)
-    for (int step = 0; step < kSteps && wrong.empty(); step += 8)
-      wrong = at(p.left.ofRow(line, step));
-  for (int step = 0; step < kSteps && wrong.empty(); step += p.hasColumns ? 8 : 1)
-    for (int column = 0; column < 2 * p.sums && wrong.empty(); column += p.hasColumns ? 1 : 8)
+    for (int step = 0; step < p.steps() && wrong.empty(); step += p.piece())
+      wrong = at(p.ofLeft(line, step));
+  for (int step = 0; step < p.steps() && wrong.empty(); step += p.hasColumns ? p.piece() : 1)
+    for (int column = 0; column < 2 * p.sums && wrong.empty(); column += p.hasColumns ? 1 : p.piece())
       wrong = at(p.ofRight(step, column));
   if (!wrong.empty())
     host.report(thread, site, wrong);
@@ -239,61 +241,86 @@ void Asynchronous::multiply(int first, const std::array<Product, fragments::kGro
     started.fragments.push_back(parts[size_t(i)].fragment);
     started.sums.emplace_back(sums[size_t(i)], sums[size_t(i)] + product.sums);
     for (uint32_t n = 0; n < uint32_t(product.sums); ++n)
-      sums[size_t(i)][n] = std::bit_cast<float>(kToken | ((number + 1) * kMostSums + n));
+      sums[size_t(i)][n] = std::bit_cast<float>(tokenOf(product.type) | ((number + 1) * kMostSums + n));
   }
   check(first, product, site);
 }
 
 float Asynchronous::valueOf(int group, int member, float sum) const {
-  const uint32_t bits = std::bit_cast<uint32_t>(sum);
-  if ((bits & kToken) != kToken || (bits & (kTokens - 1)) < kMostSums)
+  const uint32_t bits = std::bit_cast<uint32_t>(sum), token = bits & ~(kTokens - 1);
+  if ((token != kToken && token != kIntegerToken) || (bits & (kTokens - 1)) < kMostSums)
     return sum;
   const uint32_t number = (bits & (kTokens - 1)) / kMostSums - 1;
   const std::deque<Started> &all = products[size_t(group)];
-  if (number >= all.size() || !all[number].isDone[size_t(member / kWarp)])
+  if (number >= all.size() || !all[number].isDone[size_t(member / kWarp)] || token != tokenOf(all[number].product.type))
     return sum;
   return all[number].sums[size_t(member)][bits % kMostSums];
 }
 
-void Asynchronous::compute(int first, int warp, size_t number) {
-  const int group = first / fragments::kGroupLanes, reader = first + warp * kWarp;
-  Started &s = products[size_t(group)][number];
-  auto element = [&](uint32_t offset) {
-    uint16_t bits;
-    std::memcpy(&bits, host.shared + offset, sizeof bits);
-    return fragments::toFloat(s.product.type, bits);
-  };
-  const int columns = 2 * s.product.sums;
-  float left[kWarpRows][kSteps];
-  std::vector<float> right(size_t(kSteps * columns));
+double Asynchronous::load(int reader, const Started &s, uint32_t offset, bool isRight, bool isFirstOfPiece) {
+  if (isFirstOfPiece)
+    host.read(reader, s.site, offset, 16);
+  if (s.product.elementBytes() == 1)
+    return fragments::fromByte(s.product.type, isRight, uint8_t(host.shared[offset]));
+  uint16_t bits;
+  std::memcpy(&bits, host.shared + offset, sizeof bits);
+  return double(fragments::toFloat(s.product.type, bits));
+}
+
+std::vector<double> Asynchronous::leftOf(int first, int warp, const Started &s) {
+  const int steps = s.product.steps();
+  std::vector<double> left(size_t(kWarpRows * steps));
+  auto at = [&](int row, int step) -> double & { return left[size_t(row * steps + step)]; };
   for (int lane = 0; s.product.isLeftInRegisters && lane < kWarp; ++lane)
     for (int i = 0; i < 8; ++i) {
-      const fragments::Place at = fragments::groupLeftPlace(warp * kWarp + lane, i);
+      const fragments::Place place = fragments::groupLeftPlace(warp * kWarp + lane, i);
       const uint32_t both = s.fragments[size_t(warp * kWarp + lane)][size_t(i / 2)];
-      left[at.row % kWarpRows][at.column] = fragments::toFloat(s.product.type, uint16_t(both >> i % 2 * 16));
+      at(place.row % kWarpRows, place.column) = fragments::toFloat(s.product.type, uint16_t(both >> i % 2 * 16));
     }
   for (int row = 0; !s.product.isLeftInRegisters && row < kWarpRows; ++row)
-    for (int step = 0; step < kSteps; ++step) {
-      const uint32_t offset = s.product.left.ofRow(warp * kWarpRows + row, step);
-      if (step % 8 == 0)
-        host.read(reader, s.site, offset, 16);
-      left[row][step] = element(offset);
-    }
-  for (int step = 0; step < kSteps; ++step)
-    for (int column = 0; column < columns; ++column) {
-      const uint32_t offset = s.product.ofRight(step, column);
-      if ((s.product.hasColumns ? step : column) % 8 == 0)
-        host.read(reader, s.site, offset, 16);
-      right[size_t(step * columns + column)] = element(offset);
-    }
+    for (int step = 0; step < steps; ++step)
+      at(row, step) = load(first + warp * kWarp, s, s.product.ofLeft(warp * kWarpRows + row, step), /*isRight=*/false,
+                           step % s.product.piece() == 0);
+  return left;
+}
+
+std::vector<double> Asynchronous::rightOf(int reader, const Started &s) {
+  const int columns = 2 * s.product.sums;
+  std::vector<double> right;
+  for (int step = 0; step < s.product.steps(); ++step)
+    for (int column = 0; column < columns; ++column)
+      right.push_back(load(reader, s, s.product.ofRight(step, column), /*isRight=*/true,
+                           (s.product.hasColumns ? step : column) % s.product.piece() == 0));
+  return right;
+}
+
+/// An earlier sum and products. Integers wrap, and are exact in f64 before.
+static float added(fragments::Element type, float earlier, std::span<double> addends) {
+  if (fragments::isOfIntegers(type)) {
+    int64_t sum = int64_t(std::bit_cast<int32_t>(earlier));
+    for (double x : addends.subspan(1))
+      sum += int64_t(x);
+    return std::bit_cast<float>(uint32_t(sum));
+  }
+  addends[0] = double(earlier);
+  return fragments::isOfFloat8(type) ? fragments::addCut(addends)
+                                     : float(std::accumulate(addends.begin(), addends.end(), 0.0));
+}
+
+void Asynchronous::compute(int first, int warp, size_t number) {
+  const int group = first / fragments::kGroupLanes;
+  Started &s = products[size_t(group)][number];
+  const int columns = 2 * s.product.sums, steps = s.product.steps();
+  const std::vector<double> left = leftOf(first, warp, s), right = rightOf(first + warp * kWarp, s);
+  std::vector<double> addends(size_t(steps) + 1);
   for (int member = warp * kWarp; member < (warp + 1) * kWarp; ++member)
     for (int i = 0; i < s.product.sums; ++i) {
       const fragments::Place at = fragments::groupSumPlace(member, i);
+      for (int step = 0; step < steps; ++step)
+        addends[size_t(step) + 1] =
+            left[size_t(at.row % kWarpRows * steps + step)] * right[size_t(step * columns + at.column)];
       float &place = s.sums[size_t(member)][size_t(i)];
-      double sum = double(valueOf(group, member, place));
-      for (int step = 0; step < kSteps; ++step)
-        sum += double(left[at.row % kWarpRows][step]) * double(right[size_t(step * columns + at.column)]);
-      place = float(sum);
+      place = added(s.product.type, valueOf(group, member, place), addends);
     }
   s.isDone[size_t(warp)] = true;
 }

@@ -90,15 +90,20 @@ public:
     fragments::Descriptor left, right; // the left one is not used if that side is in registers
     int sums;                          // of each thread
     bool isLeftInRegisters = false;
-    bool hasColumns = false;               // rows of the right side in memory are columns, not steps
+    bool hasColumns = false;               // rows of the right side in memory are columns, not steps: always of bytes
     std::array<uint32_t, 4> fragment = {}; // this thread's part of the left side
     friend bool operator==(const Product &x, const Product &y) {
       return x.type == y.type && x.left.bits == y.left.bits && x.right.bits == y.right.bits && x.sums == y.sums &&
              x.isLeftInRegisters == y.isLeftInRegisters && x.hasColumns == y.hasColumns;
     }
-    /// Where an element of the right side is.
+    int elementBytes() const { return fragments::bytesOf(type); }
+    int steps() const { return 32 / elementBytes(); }
+    /// Elements of 16 bytes.
+    int piece() const { return 16 / elementBytes(); }
+    /// Where an element of either side is.
+    uint32_t ofLeft(int row, int step) const { return left.ofRow(row, step, elementBytes()); }
     uint32_t ofRight(int step, int column) const {
-      return hasColumns ? right.ofRow(column, step) : right.ofStep(step, column);
+      return hasColumns ? right.ofRow(column, step, elementBytes()) : right.ofStep(step, column);
     }
   };
   void fence(int thread) { members[size_t(thread)].isFenced = true; }
@@ -151,6 +156,10 @@ private:
   void endPhase(int thread, Barrier &, int site);
   void check(int thread, const Product &, int site);
   void compute(int first, int warp, size_t number);
+  /// The elements of a side that a warp multiplies, as [row, step] or [step, column].
+  std::vector<double> leftOf(int first, int warp, const Started &);
+  std::vector<double> rightOf(int reader, const Started &);
+  double load(int reader, const Started &, uint32_t offset, bool isRight, bool isFirstOfPiece);
   float valueOf(int group, int member, float sum) const;
 
   bool isOn = false;

@@ -363,11 +363,14 @@ private:
 
   /// `first`: the operand behind the sums.
   void convertGroupProduct(CallBase &i, StringRef text, Value *sums, unsigned count, unsigned first) {
-    const std::string shape = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(2 * count) + "k16.f32.";
-    const bool isHalf = text.contains(shape + "f16.f16 "), isInRegisters = i.arg_size() - first == 5;
-    const bool hasColumns = text.contains(isInRegisters ? "%adds, 1, 1, 0;" : "%adds, 1, 1, 0, 0;");
-    if (!(isHalf || text.contains(shape + "bf16.bf16 ")) ||
-        !(hasColumns || text.contains(isInRegisters ? "%adds, 1, 1, 1;" : "%adds, 1, 1, 0, 1;")))
+    const bool isInRegisters = i.arg_size() - first == 5;
+    const auto type = fragments::elementOf(text, 2 * count);
+    const bool isOf16Bits = type && fragments::bytesOf(*type) == 2;
+    const bool hasColumns = !isOf16Bits || text.contains(isInRegisters ? "%adds, 1, 1, 0;" : "%adds, 1, 1, 0, 0;");
+    const bool hasSteps = isOf16Bits && text.contains(isInRegisters ? "%adds, 1, 1, 1;" : "%adds, 1, 1, 0, 1;");
+    const bool hasFlags =
+        isOf16Bits || text.contains(type && fragments::isOfIntegers(*type) ? "%adds;" : "%adds, 1, 1;");
+    if (!type || !hasFlags || (!hasColumns && !hasSteps) || (isInRegisters && !isOf16Bits))
       throw std::runtime_error("the emulator does not know " + text.str());
     Value *left = b.getInt64(0), *fragment = ConstantPointerNull::get(b.getPtrTy());
     if (isInRegisters) {
@@ -378,14 +381,13 @@ private:
     } else {
       left = i.getArgOperand(first);
     }
-    const auto type = isHalf ? fragments::Element::F16 : fragments::Element::BF16;
     const int sides = (isInRegisters ? simt::LeftInRegisters : 0) | (hasColumns ? simt::RightHasColumns : 0);
     call(&simt::multiplyGroup, b.getVoidTy(),
-         {b.getInt32(uint32_t(type)), b.getInt32(uint32_t(sides)), left, fragment, i.getArgOperand(i.arg_size() - 1),
+         {b.getInt32(uint32_t(*type)), b.getInt32(uint32_t(sides)), left, fragment, i.getArgOperand(i.arg_size() - 1),
           sums, b.getInt32(count), siteOf(i)});
   }
 
-  /// Products of warpgroups, and the wait for them, are text that changes f32 registers: the first operands.
+  /// Products of warpgroups, and the wait for them, are text that changes registers of f32 or i32: the first operands.
   void convertAssembly(CallBase &i, simt::Kernel &info) {
     b.SetInsertPoint(&i);
     info.synchronises = true;
@@ -394,10 +396,10 @@ private:
     const bool isWait = text.starts_with("wgmma.wait_group.sync.aligned "),
                adds = isWait || text.contains("%adds, 1, 0;");
     IRBuilder<> entry(&*i.getFunction()->getEntryBlock().getFirstInsertionPt());
-    Value *sums = entry.CreateAlloca(ArrayType::get(b.getFloatTy(), count));
+    Type *type = i.getType()->getStructElementType(0);
+    Value *sums = entry.CreateAlloca(ArrayType::get(type, count));
     for (unsigned n = 0; n < count; ++n)
-      b.CreateStore(adds ? i.getArgOperand(n) : ConstantFP::get(b.getFloatTy(), 0),
-                    b.CreateConstGEP1_64(b.getFloatTy(), sums, n));
+      b.CreateStore(adds ? i.getArgOperand(n) : Constant::getNullValue(type), b.CreateConstGEP1_64(type, sums, n));
     if (isWait)
       call(&simt::finishProducts, b.getVoidTy(),
            {sums, b.getInt32(count), b.getInt64(uint64_t(std::stoul(text.substr(text.find(' ') + 1).str())))});
@@ -405,8 +407,7 @@ private:
       convertGroupProduct(i, text, sums, count, adds ? count : 0);
     Value *result = PoisonValue::get(i.getType());
     for (unsigned n = 0; n < count; ++n)
-      result =
-          b.CreateInsertValue(result, b.CreateLoad(b.getFloatTy(), b.CreateConstGEP1_64(b.getFloatTy(), sums, n)), n);
+      result = b.CreateInsertValue(result, b.CreateLoad(type, b.CreateConstGEP1_64(type, sums, n)), n);
     replace(i, result);
   }
 

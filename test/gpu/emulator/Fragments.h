@@ -2,10 +2,17 @@
 // wgmma in the registers of a warpgroup and in shared memory (9.7.15): shared by the emulator and the interpreter, and
 // checked against CuTe's layouts in FragmentTest.cpp.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
 
 namespace burin::test::fragments {
 
@@ -55,9 +62,9 @@ struct Descriptor {
   bool isKnown() const { return (bits >> 62 == 1 || bits >> 62 == 2) && (bits >> 49 & 7) == 0; }
   uint32_t lineBytes() const { return bits >> 62 == 1 ? 128 : 64; }
 
-  /// The address of an element of 16 bits: bytes of a window of 256 KB. Lines are the rows of a matrix,
-  /// `at` is the element in a row; or lines are steps, with all columns in panels of a line.
-  uint32_t ofRow(int line, int at) const { return swizzled(inGroups(line) + uint32_t(at) * 2); }
+  /// The address of an element of so many bytes, in a window of 256 KB. Lines are the rows of a matrix, `at` is the
+  /// element in a row; or lines are steps, with all columns in panels of a line, of 16 bits each.
+  uint32_t ofRow(int line, int at, int bytes = 2) const { return swizzled(inGroups(line) + uint32_t(at * bytes)); }
   uint32_t ofStep(int line, int column) const {
     const int panel = int(lineBytes()) / 2;
     return swizzled(inGroups(line) + uint32_t(column / panel) * panelBytes() + uint32_t(column % panel) * 2);
@@ -72,12 +79,59 @@ private:
 };
 
 /// Of both operands; of bytes the left one comes first.
-enum class Element : int32_t { F16, BF16, TF32, S8S8, S8U8, U8S8, U8U8 };
+enum class Element : int32_t { F16, BF16, TF32, S8S8, S8U8, U8S8, U8U8, E4M3E4M3, E4M3E5M2, E5M2E4M3, E5M2E5M2 };
+
+constexpr bool isOfIntegers(Element type) { return type >= Element::S8S8 && type <= Element::U8U8; }
+constexpr bool isOfFloat8(Element type) { return type >= Element::E4M3E4M3; }
+constexpr int bytesOf(Element type) { return type < Element::TF32 ? 2 : type == Element::TF32 ? 4 : 1; }
+
+/// The type of wgmma in a text, with so many columns; nullopt if there is none that is known here.
+inline std::optional<Element> elementOf(std::string_view text, unsigned columns) {
+  constexpr std::pair<const char *, Element> kTypes[] = {
+      {"k16.f32.f16.f16", Element::F16},        {"k16.f32.bf16.bf16", Element::BF16},
+      {"k32.s32.s8.s8", Element::S8S8},         {"k32.s32.s8.u8", Element::S8U8},
+      {"k32.s32.u8.s8", Element::U8S8},         {"k32.s32.u8.u8", Element::U8U8},
+      {"k32.f32.e4m3.e4m3", Element::E4M3E4M3}, {"k32.f32.e4m3.e5m2", Element::E4M3E5M2},
+      {"k32.f32.e5m2.e4m3", Element::E5M2E4M3}, {"k32.f32.e5m2.e5m2", Element::E5M2E5M2}};
+  const std::string start = "wgmma.mma_async.sync.aligned.m64n" + std::to_string(columns);
+  for (auto [name, type] : kTypes)
+    if (text.find(start + name + " ") != text.npos)
+      return type;
+  return std::nullopt;
+}
 
 inline float toFloat(Element type, uint16_t bits) {
   if (type == Element::BF16)
     return std::bit_cast<float>(uint32_t(bits) << 16);
   return float(std::bit_cast<_Float16>(bits));
+}
+
+/// A byte of the left or the right side.
+inline double fromByte(Element type, bool isRight, uint8_t bits) {
+  const int index = int(type) - int(isOfFloat8(type) ? Element::E4M3E4M3 : Element::S8S8);
+  const bool isFirst = (isRight ? index % 2 : index / 2) == 0; // signed, or E4M3
+  if (isOfIntegers(type))
+    return isFirst ? double(int8_t(bits)) : double(bits);
+  if (!isFirst)
+    return double(std::bit_cast<_Float16>(uint16_t(bits << 8)));
+  const int exponent = bits >> 3 & 15, fraction = bits & 7;
+  const double size = exponent ? std::ldexp(8 + fraction, exponent - 10) : std::ldexp(fraction, -9);
+  return (bits & 0x7F) == 0x7F ? std::nan("") : bits & 0x80 ? -size : size;
+}
+
+/// A sum as tensor cores of compute capability 9.0 have been observed to add products of 8-bit floats: bits of an
+/// addend below 2^-13 of the power of two of the largest one are cut off.
+inline float addCut(std::span<const double> addends) {
+  constexpr int kFractionBits = 13;
+  double largest = 0, plain = 0, sum = 0;
+  for (double x : addends)
+    largest = std::max(largest, std::abs(x)), plain += x;
+  if (!std::isfinite(plain) || largest == 0)
+    return float(plain);
+  const double unit = std::ldexp(1, std::ilogb(largest) - kFractionBits);
+  for (double x : addends)
+    sum += std::trunc(x / unit) * unit;
+  return float(sum);
 }
 
 /// Rounded to the nearest, ties to even.
@@ -138,7 +192,7 @@ inline void multiplyBytes(Element type, std::array<Multiplied *, kLanes> lanes) 
 
 /// left * right + sum, exact but for the rounding of the whole sum: hardware may round more often.
 inline void multiply(Element type, std::array<Multiplied *, kLanes> lanes) {
-  if (type >= Element::S8S8)
+  if (isOfIntegers(type))
     return multiplyBytes(type, lanes);
   constexpr int kRows = 16, kMostSteps = 16, kColumns = 8;
   const bool isWide = type == Element::TF32;

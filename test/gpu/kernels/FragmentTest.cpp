@@ -3,11 +3,14 @@
 // Copy_Traits<SM75_U32x4_LDSM_N, SM75_U16x8_LDSM_T> (PyPI nvidia-cutlass 4.2) map a thread and a value to a position,
 // column by column. Those of warpgroups are CLayout_64x128, ALayout_64x16 and what tile_to_shape() makes of
 // Layout_K_SW64_Atom for 64 x 32, of Layout_MN_SW64_Atom for 128 x 64 and of Layout_K_SW128_Atom for 128 x 64, all of
-// half_t; the descriptors are GmmaDescriptor with the strides that make_gmma_desc() finds there. Bulk copies by a
-// tensor map with the swizzle of an atom fill these layouts, as SM90_TMA_LOAD does in CuTe.
+// half_t, and of the last one for 128 x 128 of bytes; the descriptors are GmmaDescriptor with the strides that
+// make_gmma_desc() finds there. Bulk copies by a tensor map with the swizzle of an atom fill these layouts, as
+// SM90_TMA_LOAD does in CuTe.
+#include "burin/narrow_float.h"
 #include "test/gpu/driver/TensorMap.h"
 #include "test/gpu/emulator/Fragments.h"
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -45,9 +48,12 @@ const Layout kGroupLeft{{{4, 128}, {8, 1}, {4, 16}}, {{2, 64}, {2, 8}, {2, 512}}
 const Layout kRowsOfSteps{{{8, 32}, {8, 256}}, {{32, 1}}};
 const Layout kStepsOfColumns{{{32, 1}, {4, 2048}}, {{8, 32}, {8, 256}}};
 const Layout kWideRowsOfSteps{{{8, 64}, {16, 512}}, {{64, 1}}};
+const Layout kByteRowsOfSteps{{{8, 128}, {16, 1024}}, {{128, 1}}};
 /// Swizzle<2, 3, 3> and Swizzle<3, 3, 3> of elements of two bytes.
 int swizzled(int at) { return at ^ (at & 3 << 6) >> 3; }
 int wideSwizzled(int at) { return at ^ (at & 7 << 6) >> 3; }
+/// Swizzle<3, 4, 3> of bytes.
+int byteSwizzled(int at) { return at ^ (at & 7 << 7) >> 3; }
 
 } // namespace
 
@@ -71,6 +77,36 @@ TEST_CASE("Matrices of warpgroups lie in registers and in shared memory as CuTe 
   const Descriptor next{left.bits + 2};
   for (int row = 0; row < 64; ++row)
     CHECK(next.ofRow(row, 0) == left.ofRow(row, 16));
+}
+
+TEST_CASE("Bytes that warpgroups multiply lie in shared memory as CuTe says, and have the values of their types") {
+  constexpr int kStart = 1024;
+  const Descriptor rows{0x4000004000010000 | kStart >> 4}, next{rows.bits + 2};
+  for (int row = 0; row < 128; ++row) {
+    for (int step = 0; step < 128; ++step)
+      CHECK(int(rows.ofRow(row, step, 1)) == kStart + byteSwizzled(kByteRowsOfSteps(row, step)));
+    CHECK(next.ofRow(row, 0, 1) == rows.ofRow(row, 32, 1));
+  }
+  for (int bits = 0; bits < 256; ++bits) {
+    auto isSame = [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); };
+    const double narrow = burin::fromNarrowFloat(burin::DType::f8e4m3fn, uint16_t(bits)),
+                 wide = burin::fromNarrowFloat(burin::DType::f8e5m2, uint16_t(bits));
+    for (bool isRight : {false, true}) {
+      CHECK(isSame(fromByte(isRight ? Element::E5M2E4M3 : Element::E4M3E5M2, isRight, uint8_t(bits)), narrow));
+      CHECK(isSame(fromByte(isRight ? Element::E4M3E5M2 : Element::E5M2E4M3, isRight, uint8_t(bits)), wide));
+      CHECK(fromByte(isRight ? Element::U8S8 : Element::S8U8, isRight, uint8_t(bits)) == int8_t(bits));
+      CHECK(fromByte(isRight ? Element::S8U8 : Element::U8S8, isRight, uint8_t(bits)) == bits);
+    }
+  }
+}
+
+TEST_CASE("Sums of 8-bit floats lose the bits below 2^-13 of the largest addend") {
+  auto sum = [](std::vector<double> addends) { return addCut(addends); };
+  CHECK(sum({1, std::ldexp(1, -13)}) == 1 + std::ldexp(1.f, -13));
+  CHECK(sum({1, std::ldexp(1, -14), std::ldexp(1, -14)}) == 1);
+  CHECK(sum({-1.5, std::ldexp(-1.75, -13)}) == -1.5f - std::ldexp(1.f, -13));
+  CHECK(sum({0, 0}) == 0);
+  CHECK(std::isnan(sum({1, std::nan("")})));
 }
 
 TEST_CASE("Rows of 128 bytes, and boxes of bulk copies, lie in shared memory as CuTe says") {

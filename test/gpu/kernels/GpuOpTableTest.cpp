@@ -53,17 +53,11 @@ std::vector<Example> manyTiles(const Row &, DType dtype) {
   return {{{operand({27, 130, 64}), operand({27, 64, 136})}, {}, {}}};
 }
 
-/// What runs by warpgroups.
-Row in16Bits(Row row) {
-  std::erase_if(row.types, [](DType type) { return type != f16 && type != bf16; });
-  return row;
-}
-
 Row narrowTiles() {
   for (const Row &row : contractionRows())
     if (row.op == "matmul") {
       Row narrow = row;
-      narrow.types = {bf16}, narrow.examples = manyTiles;
+      narrow.types = {bf16, i8}, narrow.examples = manyTiles;
       return narrow;
     }
   throw std::runtime_error("no row of products");
@@ -84,9 +78,9 @@ struct Registered {
     for (const Row &row : contractionRows())
       Catch::AutoReg(new GpuRowCase(tf32.emplace_back(roundedToTf32(row)), kTf32), CATCH_INTERNAL_LINEINFO, "",
                      Catch::NameAndTags("gpu: " + row.op + " in tf32", "[gpu]"));
-    for (const Row &row : contractionRows())
-      Catch::AutoReg(new GpuRowCase(hopper.emplace_back(in16Bits(row)), kHopper), CATCH_INTERNAL_LINEINFO, "",
-                     Catch::NameAndTags("gpu: " + row.op + " on sm_90a", "[gpu]"));
+    for (const Row &row : rowsByWarpgroups())
+      Catch::AutoReg(new GpuRowCase(hopper.emplace_back(row), kHopper), CATCH_INTERNAL_LINEINFO, "",
+                     Catch::NameAndTags("gpu: " + nameByWarpgroups(row), "[gpu]"));
   }
 } registered;
 

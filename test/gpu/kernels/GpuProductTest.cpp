@@ -7,8 +7,10 @@
 #include "test/gpu/emulator/Simt.h"
 #include "test/ops/Graph.h"
 #include "test/ops/Values.h"
+#include <algorithm>
 #include <array>
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <stdexcept>
 
 using namespace burin;
@@ -42,6 +44,31 @@ TEST_CASE("Products by warpgroups are the same for any number of blocks", "[gpu]
     CHECK(result.toBytes() == first);
   }
   simt::setMultiprocessors(3);
+}
+
+// Within one wgmma after the other, sums of 1600 products of numbers up to 1 would be cut to multiples of 2^-3.
+TEST_CASE("Sums of 8-bit floats by warpgroups are added to f32 sums", "[gpu]") {
+  constexpr int64_t kDepth = 1600;
+  for (DType left : {f8e4m3fn, f8e5m2})
+    for (DType right : {f8e4m3fn, f8e5m2}) {
+      Graph g;
+      g.output(g.apply("matmul", {g.input({left, {Dim("rows"), kDepth}}), g.input({right, {kDepth, 136}})})[0]);
+      auto compiled =
+          g.compile("cuda-sm_90a+ptx", [](burin::codegen::CompileOptions &options) { options.emulate = emulated; });
+      Random random(3);
+      const Tensors inputs = {randomTensor(left, {130, kDepth}, {.5, 1}, Mood::Plain, random),
+                              randomTensor(right, {kDepth, 136}, {.5, 1}, Mood::Plain, random)};
+      const simt::Counters before = simt::counters();
+      const ir::RefTensor result = compiled->run(inputs)[0], expected = g.interpret(inputs)[0];
+      for (const std::string &error : simt::takeErrors())
+        FAIL_CHECK(error);
+      CHECK(simt::counters().groupProducts > before.groupProducts);
+      double largest = 0;
+      for (size_t i = 0; i < result.reals().size(); ++i)
+        largest = std::max(largest, std::abs(result.reals()[i] / expected.reals()[i] - 1));
+      INFO(name(left) << " " << name(right));
+      CHECK(largest < std::ldexp(1, -12));
+    }
 }
 
 namespace {

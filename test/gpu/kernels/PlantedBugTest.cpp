@@ -79,10 +79,10 @@ llvm::Value *valueWithout(llvm::Instruction &i) {
   if (call && call->isInlineAsm()) {
     llvm::IRBuilder<> b(&i);
     llvm::Value *same = llvm::PoisonValue::get(i.getType());
-    const bool hasEarlier = call->getArgOperand(0)->getType()->isFloatTy(); // a product without earlier sums: zeros
+    llvm::Type *type = i.getType()->getStructElementType(0);
+    const bool hasEarlier = call->getArgOperand(0)->getType() == type; // a product without earlier sums: zeros
     for (unsigned n = 0; n < i.getType()->getStructNumElements(); ++n)
-      same =
-          b.CreateInsertValue(same, hasEarlier ? call->getArgOperand(n) : llvm::ConstantFP::get(b.getFloatTy(), 0), n);
+      same = b.CreateInsertValue(same, hasEarlier ? call->getArgOperand(n) : llvm::Constant::getNullValue(type), n);
     return same;
   }
   return llvm::ConstantInt::get(i.getType(), i.getType()->isIntegerTy(1));
@@ -211,6 +211,14 @@ void buildLargeProduct(Graph &g) {
 void buildWarpgroupProduct(Graph &g) {
   g.output(g.apply("matmul", {g.input({bf16, {Dim("rows"), 136}}), g.input({bf16, {136, 72}})})[0]);
 }
+/// The same of 8-bit floats, whose sums of a slice are added to others, and of bytes.
+void buildFloat8Product(Graph &g) {
+  g.output(g.apply("matmul", {g.input({f8e4m3fn, {Dim("rows"), 272}}), g.input({f8e5m2, {272, 136}})})[0]);
+}
+void buildByteProduct(Graph &g) {
+  auto wide = [&](Graph::Value v) { return g.apply("cast", {v}, {{"dtype", i32}})[0]; };
+  g.output(g.apply("matmul", {wide(g.input({u8, {Dim("rows"), 272}})), wide(g.input({i8, {272, 72}}))})[0]);
+}
 void buildWarpgroupConvolution(Graph &g) {
   Graph::Value x = g.input({bf16, {Dim("images"), 1, 2, 48}}), w = g.input({bf16, {3, 3, 48, 72}});
   g.output(g.apply("conv", {x, w}, {{"padding", std::vector<int64_t>{1}}, {"layout", std::string("nhwc")}})[0]);
@@ -289,6 +297,28 @@ TEST_CASE("The emulator finds what is missing where warpgroups multiply") {
   CHECK(planted["llvm.nvvm.bar.warp.sync"] == 2);
   CHECK(planted["llvm.nvvm.setmaxnreg.dec.sync.aligned.u32"] == 1);
   CHECK(planted["assembly"] == 5); // four products, and the wait for them
+  simt::setMultiprocessors(3);
+}
+
+TEST_CASE("The emulator finds what is missing where warpgroups multiply bytes") {
+  simt::setMultiprocessors(1);
+  for (auto *build : {buildFloat8Product, buildByteProduct}) {
+    const bool isFloat8 = build == buildFloat8Product;
+    simt::Counters before = simt::counters();
+    CHECK(runChanged(-1, build, isWaiting).found == "");
+    simt::Counters after = simt::counters();
+    CHECK(after.groupProducts > before.groupProducts);
+    CHECK((after.bulkCopies - before.bulkCopies) % (2 * 3 * 3) == 0); // both sides of three slices, of three tiles
+    auto planted = plantAll(build, isWaiting);
+    CHECK(planted["llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d"] == 1);
+    CHECK(planted["llvm.nvvm.cp.async.bulk.tensor.g2s.tile.3d"] == 1);
+    CHECK(planted["llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"] == 2);
+    CHECK(planted["llvm.nvvm.mbarrier.arrive.shared"] == (isFloat8 ? 1 : 2));
+    CHECK(planted["llvm.nvvm.wgmma.fence.sync.aligned"] == (isFloat8 ? 2 : 1)); // of both halves of the columns
+    CHECK(planted["llvm.nvvm.wgmma.commit_group.sync.aligned"] == (isFloat8 ? 2 : 1));
+    CHECK(planted["llvm.nvvm.wgmma.wait_group.sync.aligned"] == (isFloat8 ? 0 : 1));
+    CHECK(planted["assembly"] == (isFloat8 ? 10 : 5)); // four products, and the wait for them
+  }
   simt::setMultiprocessors(3);
 }
 

@@ -43,6 +43,7 @@ Graph::Value meanRemoved(Graph &g, const Graph::Values &x) {
   return apply(g, "sub", {x[0], apply(g, "broadcast_to", {mean}, {{"shape", g.spec(x[0]).shape}})});
 }
 Graph::Value product(Graph &g, const Graph::Values &x) { return apply(g, "relu", {apply(g, "matmul", x)}); }
+Graph::Value wideProduct(Graph &g, const Graph::Values &x) { return apply(g, "matmul", x); }
 Graph::Value convolution(Graph &g, const Graph::Values &x) {
   return apply(g, "conv", x, {{"padding", Ints{1}}, {"strides", Ints{2}}});
 }
@@ -104,6 +105,8 @@ const Case kCases[] = {
     {"product on tensor cores", product, {{70, 136}, {136, 72}}, bf16},
     {"product on tensor cores", product, {{9, 20}, {20, 33}}, f16},
     {"product by warpgroups", product, {{70, 328}, {328, 264}}, bf16, kHopper, true},
+    {"product of 8-bit floats by warpgroups", wideProduct, {{70, 656}, {656, 264}}, f8e4m3fn, kHopper, true},
+    {"product of bytes by warpgroups", product, {{70, 656}, {656, 264}}, i8, kHopper, true},
     {"convolution by warpgroups", lastChannels, {{70, 1, 2, 144}, {3, 3, 144, 120}, {120}}, f16, kHopper, true},
     {"attention by warpgroups", attendAll, {{70, 24}, {384, 24}, {384, 16}}, f16, kHopper},
     {"product of bytes", product, {{70, 144}, {144, 80}}, i8},
@@ -238,8 +241,10 @@ std::vector<Mutant> mutantsOf(const std::vector<std::string> &lines) {
     if (code.starts_with("mbarrier.arrive.expect_tx")) // fewer, and more bytes
       for (const char *bytes : {"16;", "131072;"})
         all.push_back({i, code.substr(0, code.rfind(',') + 1) + bytes, std::string("with ") + bytes});
-    if (code.starts_with("wgmma.wait_group.sync.aligned \t1"))
-      all.push_back({i, "wgmma.wait_group.sync.aligned 2;", "weaker " + code});
+    for (int groups : {0, 1})
+      if (code.starts_with("wgmma.wait_group.sync.aligned \t" + std::to_string(groups)) ||
+          code.starts_with("wgmma.wait_group.sync.aligned " + std::to_string(groups)))
+        all.push_back({i, "wgmma.wait_group.sync.aligned " + std::to_string(groups + 1) + ";", "weaker " + code});
     if (!code.starts_with("@"))
       continue;
     std::string rest = code.substr(code.find_first_of(" \t"));

@@ -3,6 +3,7 @@
 #include "runtime/execute/session/Session.h"
 #include "test/gpu/driver/FakeCuda.h"
 #include "test/ops/Row.h"
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <deque>
 #include <stdexcept>
@@ -62,9 +63,14 @@ private:
 struct Registered {
   Registered() {
     size_t n = 0;
-    for (const Row *row : allRows()) // every other one for each architecture
-      Catch::AutoReg(new PtxRowCase(*row, n++ % 2 ? "cuda-sm_80+ptx" : "cuda-sm_90a+ptx"), CATCH_INTERNAL_LINEINFO, "",
-                     Catch::NameAndTags("ptx: " + row->op, "[gpu]"));
+    auto isOfContraction = [](const Row &row) {
+      return std::ranges::any_of(contractionRows(), [&](const Row &other) { return other.op == row.op; });
+    };
+    for (const Row *row : allRows()) { // every other one for each architecture; products for both, see below
+      const bool isForAmpere = n++ % 2 || isOfContraction(*row);
+      Catch::AutoReg(new PtxRowCase(*row, isForAmpere ? "cuda-sm_80+ptx" : "cuda-sm_90a+ptx"), CATCH_INTERNAL_LINEINFO,
+                     "", Catch::NameAndTags("ptx: " + row->op, "[gpu]"));
+    }
     static std::deque<Row> tf32;
     for (const Row &row : contractionRows())
       Catch::AutoReg(new PtxRowCase(tf32.emplace_back(roundedToTf32(row)), "cuda-sm_80+ptx+tf32"),
@@ -73,11 +79,9 @@ struct Registered {
     Catch::AutoReg(new PtxRowCase(attention, "cuda-sm_90a+ptx"), CATCH_INTERNAL_LINEINFO, "",
                    Catch::NameAndTags("ptx: " + attention.op + " on sm_90a", "[gpu]"));
     static std::deque<Row> hopper; // what runs by warpgroups
-    for (Row row : contractionRows()) {
-      std::erase_if(row.types, [](DType type) { return type != f16 && type != bf16; });
+    for (const Row &row : rowsByWarpgroups())
       Catch::AutoReg(new PtxRowCase(hopper.emplace_back(row), "cuda-sm_90a+ptx"), CATCH_INTERNAL_LINEINFO, "",
-                     Catch::NameAndTags("ptx: " + row.op + " on sm_90a", "[gpu]"));
-    }
+                     Catch::NameAndTags("ptx: " + nameByWarpgroups(row), "[gpu]"));
   }
 } registered;
 

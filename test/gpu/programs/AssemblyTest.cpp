@@ -111,6 +111,24 @@ TEST_CASE("assembly: products and convolutions by warpgroups", "[gpu]") {
   checkKernels(trace(products, specs), 4, kAllRegisters, {"cuda-sm_90a+ptx"}, kMostSpilled);
 }
 
+TEST_CASE("assembly: products of bytes by warpgroups", "[gpu]") {
+  std::vector<TensorSpec> specs;
+  for (DType left : {f8e4m3fn, f8e5m2, i8, u8})
+    for (DType right : isFloat8(left) ? std::vector{f8e4m3fn, f8e5m2} : std::vector{i8, u8}) {
+      specs.push_back({left, {Dim("rows"), 512}}), specs.push_back({right, {512, 256}});
+      specs.push_back({left, {27, 130, 64}}), specs.push_back({right, {27, 64, 136}});
+    }
+  auto products = [](const std::vector<Tensor> &x) {
+    std::vector<Tensor> results;
+    for (size_t i = 0; i < x.size(); i += 2) {
+      auto wide = [](const Tensor &bytes) { return isFloat8(bytes.dtype()) ? bytes : cast(bytes, i32); };
+      results.push_back(cast(cast(matmul(wide(x[i]), wide(x[i + 1])), f32) * 0.1, bf16));
+    }
+    return results;
+  };
+  checkKernels(trace(products, specs), 16, kAllRegisters, {"cuda-sm_90a+ptx"}, kMostSpilled);
+}
+
 TEST_CASE("assembly: attention by warpgroups", "[gpu]") {
   std::vector<TensorSpec> specs;
   for (int64_t columns : {64, 128, 256})

@@ -108,7 +108,7 @@ struct Operands {
     std::vector<Operand> all(std::begin(i.from), std::end(i.from));
     all.insert(all.end(), i.further.begin(), i.further.end());
     const size_t leftCount =
-        all.size() == 9 ? 4 : 1; // signs of both sides, and for each in memory whether it is turned
+        all.size() == 9 ? 4 : 1; // signs of both sides; of 16 bits, for each in memory whether it is turned
     product = {fragments::Element(i.target), {}, {t.get<uint64_t>(all[leftCount])}, int(i.to.size())};
     product.isLeftInRegisters = leftCount == 4;
     for (size_t n = 0; product.isLeftInRegisters && n < leftCount; ++n)
@@ -116,7 +116,7 @@ struct Operands {
     if (!product.isLeftInRegisters)
       product.left = {t.get<uint64_t>(all[0])};
     adds = t.get<uint8_t>(all[leftCount + 1]) != 0;
-    product.hasColumns = t.get<uint32_t>(all.back()) == 0;
+    product.hasColumns = fragments::bytesOf(product.type) == 1 || t.get<uint32_t>(all.back()) == 0;
   }
   simt::Asynchronous::Product product;
   bool adds;
@@ -174,9 +174,14 @@ Run findPhases(const Parts &parts, Instruction &i) {
     return waitForProducts;
   if (parts[0] == "setmaxnreg")
     return setRegisters;
-  const bool isHalf = parts.back() == "f16";
-  if (hasShape(parts, i) && parts[1] == "mma_async" && has(parts, "f32") && (isHalf || parts.back() == "bf16")) {
-    i.target = uint32_t(isHalf ? fragments::Element::F16 : fragments::Element::BF16);
+  if (hasShape(parts, i) && parts[1] == "mma_async") {
+    std::string name;
+    for (const std::string &part : parts)
+      name += (name.empty() ? "" : ".") + part;
+    const auto type = fragments::elementOf(name + " ", unsigned(std::stoul(parts[4].substr(4))));
+    if (!type)
+      return nullptr;
+    i.target = uint32_t(*type);
     i.together = multiply;
     return startProduct;
   }
