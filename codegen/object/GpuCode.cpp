@@ -124,4 +124,11 @@ std::string keepCarries(StringRef ptx) {
   return text;
 }
 
+std::string withNeededVersion(std::string ptx) {
+  const StringRef text = ptx, version = ".version 8.0";
+  const size_t at = text.find(version);
+  const bool isMixed = text.contains("k32.s32.u8.s8 ") || text.contains("k32.s32.s8.u8 ");
+  return isMixed && at != StringRef::npos ? ptx.replace(at, version.size(), ".version 8.4") : ptx;
+}
+
 } // namespace burin::codegen

@@ -20,4 +20,7 @@ std::unique_ptr<llvm::Module> optimizedGpuLLVM(mlir::ModuleOp, const Target &, l
 /// subtrahend is 0: the upper half of the difference is then 2^32 - 1. The negated difference has no such form.
 std::string keepCarries(llvm::StringRef ptx);
 
+/// PTX of version 8.4 if it has a wgmma of i8 and u8, which no earlier version knows (CUDA 12.4); else as it is.
+std::string withNeededVersion(std::string ptx);
+
 } // namespace burin::codegen

@@ -211,7 +211,7 @@ std::string assembly(llvm::Module &module, const Target &target) {
   llvm::raw_svector_ostream out(text);
   if (auto machine = machineFor(target))
     emit(module, *machine, llvm::CodeGenFileType::AssemblyFile, out);
-  return target.isGpu() ? keepCarries(text) : text.str().str();
+  return target.isGpu() ? withNeededVersion(keepCarries(text)) : text.str().str();
 }
 
 /// The LLVM IR of one kernel. Each has a context of its own, so that threads share nothing.
