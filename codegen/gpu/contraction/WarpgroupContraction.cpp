@@ -164,12 +164,11 @@ private:
 
   Dim wordsOf(const Dim &elements) const { return floordiv(elements * Dim(elementBytes), kWord); }
   void addRightMap(int64_t operand) {
-    const Dim bytes = elementBytes;
     if (hasColumns) {
       rightMap = k.addTensorMap({operand,
                                  lineBytes,
                                  {wordsOf(depth), columns, batches},
-                                 {depth * bytes, columns * depth * bytes},
+                                 {depth, columns * depth},
                                  {lineBytes / kWord, tileColumns, 1}});
     } else if (isPlain) {
       // Strides that are no multiple of 16 bytes are rounded up: no copy uses the map, but it must be one.
@@ -211,8 +210,7 @@ private:
 
   static constexpr int64_t kLeftStage = kRows * kRowBytes;
   int64_t rightStage() const { return tileColumns * kRowBytes; }
-  /// Lines of a slice of the right side.
-  int64_t rightLines() const { return rightStage() / lineBytes; }
+  int64_t rightLines() const { return rightStage() / lineBytes; } // of a slice
   Value stageOf(Value side, Value stage, int64_t bytes) {
     return k.elementPointer({side, DType::i8, {}}, k.mul(stage, k.constant(bytes)));
   }
@@ -333,19 +331,19 @@ private:
       barriers.waitUntilThere(k, index);
       if (canCopy && !usesMaps()) // pieces become complete when nobody is there to show them
         showToProducts(k);
+      auto releaseBefore = [&] { release(isBelow(k.constant(0), i), k.sub(index, k.constant(1))); };
       SmallVector<Value> earlier(carried);
       if (isFloat8(dtype))
-        return addNarrowSums(index, stage, std::move(earlier));
+        return addNarrowSums(stage, std::move(earlier), releaseBefore);
       beginProducts(k);
       SmallVector<Value> next = multiply(stage, 0, earlier);
       commitProducts(k);
       waitForProducts(k, 1); // the slice before has been read
-      release(isBelow(k.constant(0), i), k.sub(index, k.constant(1)));
+      releaseBefore();
       return next;
     });
-    if (isFloat8(dtype))
-      return sums;
-    sums = finishProducts(k, sums);
+    if (!isFloat8(dtype))
+      sums = finishProducts(k, sums);
     release(isBelow(k.constant(0), slices), k.sub(k.add(before, slices), k.constant(1)));
     return sums;
   }
@@ -367,14 +365,16 @@ private:
     return sums;
   }
 
-  SmallVector<Value> addNarrowSums(Value index, Value stage, SmallVector<Value> sums) {
+  /// Adds the products of a slice to f32 sums. The slice before is released between products: were there a branch
+  /// behind additions, LLVM would move them there, so that all sums of products would be in registers at once.
+  SmallVector<Value> addNarrowSums(Value stage, SmallVector<Value> sums, llvm::function_ref<void()> releaseBefore) {
     for (int64_t first = 0; first < tileColumns; first += kNarrowSums) {
       beginProducts(k);
       SmallVector<Value> narrow = multiply(stage, first, {});
       commitProducts(k);
+      if (first == 0)
+        releaseBefore();
       narrow = finishProducts(k, narrow);
-      if (first + kNarrowSums == tileColumns)
-        release({}, index);
       for (auto [i, x] : llvm::enumerate(narrow)) {
         Value &sum = sums[size_t(first / 2) + i];
         sum = arith::AddFOp::create(k.b, k.loc, sum, x);
@@ -383,10 +383,10 @@ private:
     return sums;
   }
 
-  /// One lane of each warp says that a slice has been read, if it exists (null: it does).
+  /// One lane of each warp says that a slice has been read, if it exists.
   void release(Value exists, Value slice) {
     Value isFirst = k.compare(arith::CmpIPredicate::eq, lane, k.constant(0));
-    k.when(exists ? both(isFirst, exists) : isFirst, [&] { barriers.isRead.arrive(k, barriers.stageOf(k, slice)); });
+    k.when(both(isFirst, exists), [&] { barriers.isRead.arrive(k, barriers.stageOf(k, slice)); });
   }
 
   // ---- the epilogue. Each warp has 16 rows, and memory of its own for the sums of a few columns.

@@ -313,7 +313,7 @@ TEST_CASE("The emulator finds what is missing where warpgroups multiply bytes") 
     CHECK(planted["llvm.nvvm.cp.async.bulk.tensor.g2s.tile.2d"] == 1);
     CHECK(planted["llvm.nvvm.cp.async.bulk.tensor.g2s.tile.3d"] == 1);
     CHECK(planted["llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta"] == 2);
-    CHECK(planted["llvm.nvvm.mbarrier.arrive.shared"] == (isFloat8 ? 1 : 2));
+    CHECK(planted["llvm.nvvm.mbarrier.arrive.shared"] == 2);
     CHECK(planted["llvm.nvvm.wgmma.fence.sync.aligned"] == (isFloat8 ? 2 : 1)); // of both halves of the columns
     CHECK(planted["llvm.nvvm.wgmma.commit_group.sync.aligned"] == (isFloat8 ? 2 : 1));
     CHECK(planted["llvm.nvvm.wgmma.wait_group.sync.aligned"] == (isFloat8 ? 0 : 1));
