@@ -58,10 +58,15 @@ ContractionSides::Row ContractionSides::leftRow(Value batch, Value row) {
   return result;
 }
 
-std::pair<Value, Value> ContractionSides::leftPosition(const Row &row, Value step) {
-  Value inside = both(row.exists, isBelow(step, k.dim(depth)));
-  Value channels = k.dim(lhsShape.back()), taps = hasTaps() ? k.div(step, channels) : k.constant(0);
-  Value channel = hasTaps() ? k.rem(step, channels) : step;
+std::pair<Value, Value> ContractionSides::leftPosition(const Row &row, Value from, Value at, int64_t slice) {
+  const bool isOfOneTap = at && isMultipleOf(lhsShape.back(), slice);
+  if (at && !isOfOneTap)
+    from = k.add(from, at);
+  Value inside = isOfOneTap ? row.exists : both(row.exists, isBelow(from, k.dim(depth)));
+  Value channels = k.dim(lhsShape.back()), taps = hasTaps() ? k.div(from, channels) : k.constant(0);
+  Value channel = hasTaps() ? k.rem(from, channels) : from;
+  if (isOfOneTap)
+    channel = k.add(channel, at);
   Value position = k.add(row.start, k.mul(channel, k.dim(left.strides.back())));
   for (size_t d = spatial; d-- > 0;) {
     size_t dim = op.getBatch() + d;

@@ -17,7 +17,10 @@ public:
   Row leftRow(Value batch, Value row);
   /// The position of an element in lhs, and whether it exists: row and step are in range, and the step is not in the
   /// padding.
-  std::pair<Value, Value> leftPosition(const Row &, Value step);
+  std::pair<Value, Value> leftPosition(const Row &row, Value step) { return leftPosition(row, step, {}, 0); }
+  /// The same for step `from` + `at` of a slice that begins at `from` and has `slice` steps: if channels are a multiple
+  /// of these, all threads compute one tap.
+  std::pair<Value, Value> leftPosition(const Row &, Value from, Value at, int64_t slice);
   /// The position in rhs of the element at column + at, and whether it exists. `column` is the first one of a panel;
   /// columns of a panel beyond the last one exist, and are zeros.
   std::pair<Value, Value> rightPosition(Value batch, Value column, Value at, Value step);

@@ -21,7 +21,7 @@ constexpr int64_t kWarpColumns = 32;                    // columns of a warp: on
 constexpr int64_t kColumnMatrices = kWarpColumns / kMatrixColumns;
 constexpr int64_t kSumLanes = 4; // i32 sums that a thread loads at once
 
-/// The shape of a block's tile and its split into warps. All stages take at most 48 KB of shared memory.
+/// The shape of a block's tile and its split into warps.
 struct Tiling {
   int64_t warpRows, warpColumns; // warps along rows and columns
   int64_t matrices;              // matrices of a warp along the rows
@@ -33,13 +33,25 @@ struct Tiling {
 };
 
 constexpr Tiling kLarge{2, 4, 4, 3}, kSmall{2, 2, 2, 4}, kFlat{1, 4, 1, 4};
+constexpr int64_t kManyStages = 8;
 
-Tiling tilingFor(ContractOp op) {
+Tiling shapeFor(ContractOp op) {
   if (passes::contractionTiles(op, kFlat.rows(), kFlat.columns()).rows == 1)
     return kFlat;
   passes::Tiles large = passes::contractionTiles(op, kLarge.rows(), kLarge.columns());
   bool isNarrow = passes::contractionTiles(op, kSmall.rows(), kSmall.columns()).columns == 1;
   return isNarrow || large.count() < passes::kFewTiles ? kSmall : kLarge;
+}
+
+/// With few blocks per multiprocessor the latency of copies bounds the time: more slices are on their way then, in up
+/// to 72 KB of shared memory per block, otherwise at most 48 KB.
+Tiling tilingFor(ContractOp op) {
+  constexpr int64_t kFewBlocks = 264; // two per multiprocessor of an H100
+  Tiling tiling = shapeFor(op);
+  if (tiling.matrices < kLarge.matrices &&
+      passes::contractionTiles(op, tiling.rows(), tiling.columns()).count() <= kFewBlocks)
+    tiling.stages = kManyStages;
+  return tiling;
 }
 
 class TensorCoreContraction : ContractionSides {
@@ -49,8 +61,8 @@ public:
       : ContractionSides(e, op), e(e), p(e, a), body(body), results(results), tiling(tilingFor(op)),
         dtype(dtypeOf(op.getLhs())), piece(SwizzledTile::kPiece * 2 / int64_t(byteWidth(dtype))),
         slice(kPieces * piece), matrixSteps(2 * piece), panelPieces(hasColumns ? kPieces : kWarpColumns / piece),
-        leftTile(SwizzledTile::make(k, dtype, tiling.stages * tiling.rows())),
-        rightTile(SwizzledTile::make(k, rhs.dtype, tiling.stages * tiling.columns())) {}
+        leftTile{sharedPool(k), dtype},
+        rightTile{k.elementPointer(leftTile.memory(), k.constant(leftElements())), rhs.dtype} {}
 
   GpuLaunch emit() {
     Dim rowTiles = ceildiv(rows, tiling.rows()), columnTiles = ceildiv(columns, tiling.columns());
@@ -66,22 +78,21 @@ public:
     for (int64_t from = 0; from < tiling.rows() * kPieces; from += tiling.threads())
       copiedRows.push_back(leftRow(batch, k.add(firstRow, lineOf(from, kPieces))));
     canCopy = copiesPieces(piece);
-    for (int64_t i = 0; i + 1 < tiling.stages; ++i)
-      fill(k.constant(i));
-    Value zero = e.zeroOf(sumType);
-    SmallVector<Value> sums(size_t(tiling.matrices * kColumnMatrices * 4), zero);
-    sums = k.loop(k.constant(0), slices, k.constant(1), sums, [&](Value i, ValueRange carried) {
-      // After the barrier all threads see this slice, and none reads the previous one any more.
-      if (canCopy)
-        waitForCopies(k, tiling.stages - 2);
-      barrier(k);
-      fill(k.add(i, k.constant(tiling.stages - 1)));
-      Value stage = k.rem(i, k.constant(tiling.stages));
-      return multiply(stage, SmallVector<Value>(carried));
-    });
+    SmallVector<Value> zeros(size_t(tiling.matrices * kColumnMatrices * 4), e.zeroOf(sumType)), sums;
+    if (canCopy) {
+      sums = k.when(canCopy, zeros, [&] { return multiplyCopied(zeros); });
+      Value cannot =
+          arith::XOrIOp::create(k.b, k.loc, canCopy, arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true)));
+      sums = k.when(cannot, sums, [&] { return multiplyOneByOne(zeros); });
+    } else {
+      sums = multiplyOneByOne(zeros);
+    }
     rescale(sums);
     finish(sums);
-    return {.blocks = batches * rowTiles * columnTiles, .threads = tiling.threads()};
+    const int64_t sharedElements = leftElements() + tiling.stages * tiling.columns() * slice;
+    return {.blocks = batches * rowTiles * columnTiles,
+            .threads = tiling.threads(),
+            .sharedBytes = sharedElements * int64_t(byteWidth(dtype))};
   }
 
 private:
@@ -90,6 +101,8 @@ private:
   Value lineOf(int64_t from, int64_t pieces) { return k.div(k.add(thread, k.constant(from)), k.constant(pieces)); }
   Value pieceOf(int64_t pieces) { return k.rem(thread, k.constant(pieces)); }
 
+  /// Elements of the left operand in shared memory, ahead of the right one.
+  int64_t leftElements() const { return tiling.stages * tiling.rows() * slice; }
   bool isOfBytes() const { return byteWidth(dtype) == 1; }
   /// Lines of a slice of the right operand: the steps of a panel, then those of the next panel. Of bytes: the columns.
   int64_t rightLines() const { return hasColumns ? tiling.columns() : tiling.columns() / kWarpColumns * slice; }
@@ -107,21 +120,46 @@ private:
     return rightPosition(batch, column, at, step);
   }
 
-  /// Starts copying a slice of both operands to its stage, if it exists, and closes a group of copies.
-  void fill(Value index) {
-    Value stage = k.rem(index, k.constant(tiling.stages)), from = k.mul(index, k.constant(slice));
-    Value leftLine = k.mul(stage, k.constant(tiling.rows())), rightLine = k.mul(stage, k.constant(rightLines()));
-    k.when(isBelow(index, slices), [&] {
-      auto oneByOne = [&] { fillOneByOne(from, leftLine, rightLine); };
-      if (canCopy) {
-        k.when(canCopy, [&] { copyPieces(from, leftLine, rightLine); });
-        k.unless(canCopy, oneByOne);
-      } else {
-        oneByOne();
+  /// The sum over all slices, which are copied ahead. A turn of the loop multiplies one, or two if there are many
+  /// stages, whose instructions then overlap.
+  SmallVector<Value> multiplyCopied(ValueRange zeros) {
+    const int64_t turn = tiling.stages == kManyStages ? 2 : 1, ahead = tiling.stages - turn;
+    k.loop(k.constant(0), k.constant(ahead), k.constant(1), [&](Value i) { startCopies(i); });
+    return k.loop(k.constant(0), slices, k.constant(turn), zeros, [&](Value i, ValueRange carried) {
+      // After the barrier all threads see these slices, and none reads those of the previous turn any more.
+      waitForCopies(k, ahead - turn);
+      barrier(k);
+      for (int64_t n = 0; n < turn; ++n)
+        startCopies(k.add(i, k.constant(ahead + n)));
+      SmallVector<Value> sums(carried);
+      for (int64_t n = 0; n < turn; ++n) {
+        Value own = k.add(i, k.constant(n)), stage = k.rem(own, k.constant(tiling.stages));
+        auto next = [&] { return multiply(stage, sums); };
+        const Dim count = ceildiv(depth, slice);
+        const bool isThere = n == 0 || isMultipleOf(count, turn);
+        sums = isThere ? next() : k.when(isBelow(own, slices), sums, next);
       }
+      return sums;
     });
-    if (canCopy)
-      commitCopies(k);
+  }
+
+  /// The same from operands that are not aligned.
+  SmallVector<Value> multiplyOneByOne(ValueRange zeros) {
+    return k.loop(k.constant(0), slices, k.constant(1), zeros, [&](Value i, ValueRange carried) {
+      barrier(k); // the previous slice has been read
+      fillOneByOne(k.mul(i, k.constant(slice)));
+      barrier(k);
+      return multiply(k.constant(0), SmallVector<Value>(carried));
+    });
+  }
+
+  /// Starts copying a slice of both operands to its stage, if it exists, and closes a group of copies.
+  void startCopies(Value index) {
+    k.when(isBelow(index, slices), [&] {
+      Value stage = k.rem(index, k.constant(tiling.stages)), from = k.mul(index, k.constant(slice));
+      copyPieces(from, k.mul(stage, k.constant(tiling.rows())), k.mul(stage, k.constant(rightLines())));
+    });
+    commitCopies(k);
   }
 
   void copyPieces(Value from, Value leftLine, Value rightLine) {
@@ -130,8 +168,9 @@ private:
       copyAsync(k, k.elementPointer(tile.memory(), place), k.elementPointer(source, at), isThere);
     };
     eachPiece(tiling.rows() * kPieces, [&](int64_t first) {
-      Value at = pieceOf(kPieces), step = k.add(from, k.mul(at, k.constant(piece)));
-      auto [position, isThere] = leftPosition(copiedRows[size_t(first / tiling.threads())], step);
+      Value at = pieceOf(kPieces);
+      auto [position, isThere] =
+          leftPosition(copiedRows[size_t(first / tiling.threads())], from, k.mul(at, k.constant(piece)), slice);
       copy(leftTile, leftPiece(k.add(leftLine, lineOf(first, kPieces)), at), left.memory, position, isThere);
     });
     eachPiece(rightLines() * panelPieces, [&](int64_t first) {
@@ -151,7 +190,8 @@ private:
     }
   }
 
-  void fillOneByOne(Value from, Value leftLine, Value rightLine) {
+  /// Stores a slice of both operands in the first stage.
+  void fillOneByOne(Value from) {
     // Calls `fill(line, at)` for each element of a tile.
     auto eachElement = [&](int64_t lines, int64_t width, llvm::function_ref<void(Value, Value)> fill) {
       k.loop(thread, k.constant(lines * width), k.constant(tiling.threads()),
@@ -162,13 +202,11 @@ private:
     };
     eachElement(tiling.rows(), slice, [&](Value line, Value at) {
       auto [position, isThere] = leftPosition(leftRow(batch, k.add(firstRow, line)), k.add(from, at));
-      storeAt(leftTile, leftPiece(k.add(leftLine, line), k.div(at, k.constant(piece))), at,
-              k.load(left.memory, {position}, 1, isThere));
+      storeAt(leftTile, leftPiece(line, k.div(at, k.constant(piece))), at, k.load(left.memory, {position}, 1, isThere));
     });
     eachElement(rightLines(), rightLineLength(), [&](Value line, Value at) {
       auto [position, isThere] = rightElement(from, line, at);
-      storeAt(rightTile, rightPiece(k.add(rightLine, line), k.div(at, k.constant(piece))), at,
-              k.load(rhs, {position}, 1, isThere));
+      storeAt(rightTile, rightPiece(line, k.div(at, k.constant(piece))), at, k.load(rhs, {position}, 1, isThere));
     });
   }
 

@@ -139,7 +139,7 @@ struct Outcome {
 constexpr int64_t kUnknown = 260, kImages = 132; // sizes that only a run knows
 
 void buildTf32Product(Graph &g) {
-  g.output(g.apply("matmul", {g.input({f32, {70, 68}}), g.input({f32, {68, 72}})})[0]);
+  g.output(g.apply("matmul", {g.input({f32, {70, 148}}), g.input({f32, {148, 72}})})[0]);
 }
 
 Outcome runChanged(int place, void (*build)(Graph &), bool (*isPlace)(llvm::Instruction &),
@@ -197,9 +197,10 @@ std::map<std::string, int> plantAll(void (*build)(Graph &), bool (*isPlace)(llvm
   }
 }
 
-/// A product of several slices, and an attention over several tiles of keys, on tensor cores.
+/// A product of ten slices, the last of which lies where the epilogue stores sums, and an attention over several tiles
+/// of keys, on tensor cores.
 void buildProduct(Graph &g) {
-  g.output(g.apply("matmul", {g.input({bf16, {70, 136}}), g.input({bf16, {136, 72}})})[0]);
+  g.output(g.apply("matmul", {g.input({bf16, {70, 296}}), g.input({bf16, {296, 72}})})[0]);
 }
 /// By tiles of 128 by 128 without tensor cores, as sizes that only a run knows count as large. The last of four slices
 /// lies where the epilogue stores sums.
@@ -260,7 +261,7 @@ TEST_CASE("The emulator finds missing copies, groups, waits and barriers") {
     CHECK(planted["llvm.nvvm.cp.async.wait.group"] >= 1);
     CHECK(planted["llvm.nvvm.barrier.cta.sync.aligned.all"] >= 3);
     CHECK(planted["llvm.nvvm.f2tf32.rna"] ==
-          (build == buildTf32Product ? 32 : 0)); // 2 steps of 2 * 4 + 4 * 2 registers
+          (build == buildTf32Product ? 64 : 0)); // 4 steps of 2 * 4 + 4 * 2 registers
   }
 }
 

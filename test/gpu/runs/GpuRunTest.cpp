@@ -235,7 +235,7 @@ TEST_CASE("gpu run: an artifact for several GPUs has the blocks of each", "[gpu]
   fake::failCall(0);
   Model both = product({"x86-64-v3", "cuda-sm_80+ptx", "cuda-sm_90a+ptx"});
   const rt::Artifact &a = both.program->artifact();
-  CHECK(a.codes[1].gpuKernels.back().sharedBytes == 0);
+  CHECK(a.codes[1].gpuKernels.back().sharedBytes <= 48 << 10);
   CHECK(a.codes[2].gpuKernels.back().sharedBytes > 48 << 10);
   const rt::Step &step = a.plans[0].steps.back();
   REQUIRE(step.blocks.size() == 2);
