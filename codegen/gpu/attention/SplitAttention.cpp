@@ -169,7 +169,10 @@ private:
 
   void emitPart() {
     goToKeys(k.div(k.lo, k.dim(parts)));
-    from = k.constant(0), to = keysBefore(k.dim(rows));
+    // LLVM does not know the number of keys, so the first turn is before a loop.
+    from = k.constant(0), to = k.runtimeSize(keys);
+    if (op.getIsCausal())
+      to = k.minimum(to, k.dim(rows));
     if (isCut()) {
       from = k.mul(k.rem(k.lo, k.dim(parts)), k.dim(keysOfPart));
       to = k.minimum(k.add(from, k.dim(keysOfPart)), to);
@@ -197,73 +200,86 @@ private:
 
   SmallVector<Value> addPieces(ArrayRef<Value> init) {
     hasPieces = true;
-    loadQueries();
-    const int64_t turn = keysOfTurn();
-    SmallVector<Value> state(init);
-    state.push_back(from);
-    state =
-        k.loop(from, k.sub(to, k.constant(turn - 1)), k.constant(turn), state, [&](Value first, ValueRange carried) {
-          SmallVector<Value> next = addTurn(first, loadsOfTurn(), /*isEnd=*/false, carried.drop_back());
-          next.push_back(k.add(first, k.constant(turn)));
-          return next;
-        });
-    Value rest = state.pop_back_val();
-    state = k.when(isBelow(rest, to), state, [&] { return addTurn(rest, loadsOfTurn(), /*isEnd=*/true, state); });
+    SmallVector<Value> state = addKeys(init, loadsOfTurn());
     hasPieces = false;
     return state;
   }
-
   SmallVector<Value> addOneByOne(ArrayRef<Value> init) {
     k.keepsRolled = true;
-    loadQueries();
-    SmallVector<Value> state = k.loop(from, to, k.constant(keysAtOnce()), init, [&](Value first, ValueRange carried) {
-      return addTurn(first, 1, /*isEnd=*/true, carried);
-    });
+    SmallVector<Value> state = addKeys(init, 1);
     k.keepsRolled = false;
     return state;
   }
 
-  /// The keys of this thread in a turn.
-  struct Turn {
-    SmallVector<Value> keys, exist;            // all exist if `exist` is empty
-    SmallVector<Value> keyPieces, valuePieces; // [key][piece]
-    SmallVector<Value> masks;                  // [row][key]; empty without a mask
-    Value doesExist(size_t key) const { return exist.empty() ? Value() : exist[key]; }
-  };
+  /// Adds the keys of the part in turns of `count` keys of each thread. A turn begins in the one before it: ptxas would
+  /// move loads of values behind the products of keys of the same turn, which wait for theirs.
+  SmallVector<Value> addKeys(ArrayRef<Value> init, int64_t count) {
+    loadQueries();
+    Value jump = k.constant(count * keysAtOnce());
+    return k.when(isBelow(from, to), init, [&] {
+      SmallVector<Value> state(init);
+      llvm::append_range(state, e.scoped([&] { return loadTurn(from, count); }));
+      state.push_back(from);
+      state = k.loop(from, k.sub(to, jump), jump, state, [&](Value first, ValueRange carried) {
+        SmallVector<Value> next = addTurn(first, count, carried.drop_back());
+        Value following = k.add(first, jump);
+        llvm::append_range(next, e.scoped([&] { return loadTurn(following, count); }));
+        next.push_back(following);
+        return next;
+      });
+      Value last = state.pop_back_val();
+      return addTurn(last, count, state);
+    });
+  }
 
-  SmallVector<Value> addTurn(Value first, int64_t count, bool isEnd, ValueRange carried) {
+  /// The keys of this thread in a turn. Those beyond the end of the part do not exist; the last one is read instead.
+  struct Turn {
+    SmallVector<Value> keys, exist;
+    ValueRange keyPieces, valuePieces; // [key][piece]
+    ValueRange masks;                  // [row][key]; empty without a mask
+  };
+  Turn turnAt(Value first, int64_t count) {
+    Turn t;
+    Value own = k.add(first, k.add(k.mul(warpOfSet, k.constant(keysOfWarp)), keyOfWarp));
+    for (int64_t u = 0; u < count; ++u) {
+      Value number = k.add(own, k.constant(u * keysAtOnce()));
+      t.exist.push_back(isBelow(number, to));
+      t.keys.push_back(k.minimum(number, k.sub(to, k.constant(1))));
+    }
+    return t;
+  }
+
+  /// Loads keys, values and masks of a turn.
+  SmallVector<Value> loadTurn(Value first, int64_t count) {
+    Turn t = turnAt(first, count);
+    SmallVector<Value> loaded;
+    for (Value number : t.keys)
+      for (int64_t n = 0; n < piecesOfThread; ++n)
+        loaded.push_back(load(keyRows, number, n, depth));
+    for (Value number : t.keys)
+      for (int64_t n = 0; n < piecesOfThread; ++n)
+        loaded.push_back(load(valueRows, number, n, width));
+    for (int64_t r = 0; op.getMask() && r < rowsOfSet; ++r) {
+      Value row = goToRow(rowOfSet(r));
+      for (Value number : t.keys)
+        loaded.push_back(maskAt(row, number));
+    }
+    return loaded;
+  }
+
+  /// Adds a turn, whose loads follow the partials.
+  SmallVector<Value> addTurn(Value first, int64_t count, ValueRange carried) {
     return e.scoped([&] {
-      Turn t = loadTurn(first, count, isEnd);
-      warpBarrier(k); // ptxas would move the loads down to their uses, so that each waits for the one before
-      Partials sums = ofFlat(carried, size_t(piecesOfThread));
+      const auto ofSums = size_t(rowsOfSet * (2 + piecesOfThread)), pieces = size_t(count * piecesOfThread);
+      Partials sums = ofFlat(carried.take_front(ofSums), size_t(piecesOfThread));
+      Turn t = turnAt(first, count);
+      t.keyPieces = carried.slice(ofSums, pieces), t.valuePieces = carried.slice(ofSums + pieces, pieces);
+      t.masks = carried.drop_front(ofSums + 2 * pieces);
       SmallVector<Value> wide = widenedKeys(t);
       for (int64_t r = 0; r < rowsOfSet; ++r)
         addValues(t, scores(t, r, wide), sums[size_t(r)]);
       return flat(sums);
     });
-  }
-
-  Turn loadTurn(Value first, int64_t count, bool isEnd) {
-    Turn t;
-    Value own = k.add(first, k.add(k.mul(warpOfSet, k.constant(keysOfWarp)), keyOfWarp));
-    for (int64_t u = 0; u < count; ++u) {
-      Value number = k.add(own, k.constant(u * keysAtOnce()));
-      if (isEnd)
-        t.exist.push_back(isBelow(number, to));
-      t.keys.push_back(isEnd ? k.minimum(number, k.sub(to, k.constant(1))) : number);
-    }
-    for (Value number : t.keys)
-      for (int64_t n = 0; n < piecesOfThread; ++n)
-        t.keyPieces.push_back(load(keyRows, number, n, depth));
-    for (Value number : t.keys)
-      for (int64_t n = 0; n < piecesOfThread; ++n)
-        t.valuePieces.push_back(load(valueRows, number, n, width));
-    for (int64_t r = 0; op.getMask() && r < rowsOfSet; ++r) {
-      Value row = goToRow(rowOfSet(r));
-      for (Value number : t.keys)
-        t.masks.push_back(maskAt(row, number));
-    }
-    return t;
   }
 
   /// Keys as f32, zeros beyond the last column.
@@ -293,11 +309,9 @@ private:
         x = sum(x, shuffleAcross(k, x, distance));
     Value row = goToRow(rowOfSet(r)), factor = scale();
     for (auto [u, x] : llvm::enumerate(all)) {
-      Value sees = t.doesExist(u);
-      if (op.getIsCausal()) {
-        Value isBefore = isBelow(t.keys[u], k.add(row, k.constant(1)));
-        sees = sees ? both(sees, isBefore) : isBefore;
-      }
+      Value sees = t.exist[u];
+      if (op.getIsCausal())
+        sees = both(sees, isBelow(t.keys[u], k.add(row, k.constant(1))));
       x = shown(product(x, factor), t.masks.empty() ? Value() : t.masks[size_t(r) * all.size() + u], sees);
     }
     return all;
@@ -318,8 +332,9 @@ private:
     for (auto [n, all] : llvm::enumerate(own.sums)) {
       all = product(all, k.broadcast(shrink, lanes));
       for (size_t u = 0; u < weights.size(); ++u) {
-        Value wide = widened(t.valuePieces[u * size_t(piecesOfThread) + n]);
-        all = selected(t.doesExist(u), addScaled(wide, weights[u], all), all);
+        Value piece = t.valuePieces[u * size_t(piecesOfThread) + n];
+        Value none = arith::ConstantOp::create(k.b, k.loc, k.b.getZeroAttr(piece.getType()));
+        all = addScaled(widened(selected(t.exist[u], piece, none)), weights[u], all);
       }
     }
   }
