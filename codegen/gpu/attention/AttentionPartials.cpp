@@ -10,6 +10,7 @@ using namespace burin::ir;
 namespace burin::codegen {
 
 constexpr int64_t kMostJoining = 16; // threads that share the columns of a row when they join parts
+constexpr int64_t kFewThreads = 128; // of a block
 constexpr int64_t kTogether = 4;     // parts that such a thread loads at once
 
 AttentionPartials::AttentionPartials(const KernelEmission &kernel, ScaledDotProductAttentionOp op)
@@ -208,13 +209,16 @@ void AttentionPartials::joinRow(Value head, Value row) {
 
 GpuLaunch AttentionPartials::launchOfParts() const {
   const Dim blocks = shared.heads * parts;
+  // ptxas would spill registers of large blocks for the sake of a third one.
+  const int64_t leastBlocks = threads > kFewThreads ? 1 : 0;
   if (!isCut())
-    return {.blocks = blocks, .threads = threads};
+    return {.blocks = blocks, .threads = threads, .leastBlocks = leastBlocks};
   // A single part needs no second launch: its block stores the results.
   Dim more = parts.isStatic() ? Dim(1) : min(parts, 2) - 1;
   return {.blocks = blocks + shared.heads * min(parts, rowCount) * more,
           .threads = threads,
           .scratchOfThread = (slotFloats() * int64_t(sizeof(float)) + threads - 1) / threads,
+          .leastBlocks = leastBlocks,
           .group = blocks};
 }
 

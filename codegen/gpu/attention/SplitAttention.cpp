@@ -18,9 +18,9 @@ constexpr int64_t kMovedBytes = 16; // of one load of a thread
 constexpr int64_t kRowsOfSet = 4;   // most rows of a set of warps, which see all keys of a part
 constexpr int64_t kFewSets = 2;     // more have fewer warps
 constexpr int64_t kWarpsOfSet = 4, kWarpsOfManySets = 2;
-// Loads of keys, and of values, of a thread before it computes; half as many if a thread has more than a few elements
-// of queries and sums, each in a register.
-constexpr int64_t kOnTheirWay = 4, kFewElements = 24;
+// Loads of keys, and of values, of a thread before it computes; half as many with kRowsOfSet rows, which take
+// registers.
+constexpr int64_t kOnTheirWay = 4;
 constexpr int64_t kFewParts = 2; // keys of so many of the least parts are not cut
 // Blocks of all parts, four per multiprocessor of an H100; parts of a head.
 constexpr int64_t kEnoughBlocks = 528, kMostParts = 128;
@@ -68,7 +68,7 @@ private:
   int64_t keysOfTurn() const { return loadsOfTurn() * keysAtOnce(); }
   int64_t loadsOfTurn() const {
     const int64_t most = std::max<int64_t>(kOnTheirWay / piecesOfThread, 1);
-    return rowsOfSet * lanes > kFewElements ? (most + 1) / 2 : most;
+    return rowsOfSet == kRowsOfSet ? (most + 1) / 2 : most;
   }
 
   /// Parts of whole turns that are worth a block, and enough blocks, by sizes alone.
