@@ -56,7 +56,7 @@ def rows(folder):
         while numbers:
             shapes.append(numbers[1 : 1 + numbers[0]])
             numbers = numbers[1 + numbers[0] :]
-        if int(is_large) and name in FUNCTIONS:
+        if int(is_large) and name in FUNCTIONS and int(dtype) in DTYPES:
             yield name, DTYPES[int(dtype)], shapes
 
 
