@@ -18,18 +18,13 @@ const std::vector<std::string> &passesDisabledByEnvironment() {
   return names;
 }
 
-void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineOptions &options) {
-  auto add = [&](std::unique_ptr<Pass> pass) {
-    const std::string name = pass ? pass->getArgument().str() : ""; // null: not for these targets
-    if (pass && !llvm::is_contained(options.disabled, name) && !llvm::is_contained(passesDisabledByEnvironment(), name))
-      manager.addPass(std::move(pass));
-  };
-  // The stage verifiers expect every pass to have run.
-  auto verify = [&](std::unique_ptr<Pass> pass) {
-    if (options.verify && options.disabled.empty() && passesDisabledByEnvironment().empty())
-      manager.addPass(std::move(pass));
-  };
-  if (from < Stage::Optimized && to >= Stage::Optimized) {
+namespace {
+
+class Pipeline {
+public:
+  Pipeline(OpPassManager &manager, const PipelineOptions &options) : manager(manager), options(options) {}
+
+  void addGraphPasses() {
     // Canonicalization and CSE first: all later passes see a smaller graph.
     add(createCanonicalizerPass());
     add(createCSEPass());
@@ -81,7 +76,8 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
     add(options.bf16Tiles ? createEmulateF32GemmPass() : nullptr);
     verify(createVerifyLoweredPass());
   }
-  if (from < Stage::Kernels && to >= Stage::Kernels) {
+
+  void addKernelPasses() {
     // Loops have their final states. Fusion: from here on the graph is a list of kernels.
     add(createCarryStatesPass());
     add(createFusePass({.onGpus = options.onGpus, .gpusAlone = options.gpusAlone}));
@@ -101,6 +97,31 @@ void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineO
       add(createInPlaceResultsPass());
     }
   }
+
+private:
+  void add(std::unique_ptr<Pass> pass) {
+    const std::string name = pass ? pass->getArgument().str() : ""; // null: not for these targets
+    if (pass && !llvm::is_contained(options.disabled, name) && !llvm::is_contained(passesDisabledByEnvironment(), name))
+      manager.addPass(std::move(pass));
+  }
+  /// The stage verifiers expect every pass to have run.
+  void verify(std::unique_ptr<Pass> pass) {
+    if (options.verify && options.disabled.empty() && passesDisabledByEnvironment().empty())
+      manager.addPass(std::move(pass));
+  }
+
+  OpPassManager &manager;
+  const PipelineOptions &options;
+};
+
+} // namespace
+
+void buildPipeline(OpPassManager &manager, Stage from, Stage to, const PipelineOptions &options) {
+  Pipeline pipeline(manager, options);
+  if (from < Stage::Optimized && to >= Stage::Optimized)
+    pipeline.addGraphPasses();
+  if (from < Stage::Kernels && to >= Stage::Kernels)
+    pipeline.addKernelPasses();
 }
 
 #define GEN_PASS_REGISTRATION
