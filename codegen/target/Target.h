@@ -23,7 +23,7 @@ struct Target {
   bool bf16Pairs;       // adds the products of two pairs of bf16 to an f32 per lane (AVX512-BF16)
   Device device = Device::Cpu;
   bool warpgroups = false;        // four warps of a GPU multiply tiles in shared memory together (wgmma)
-  bool dependentLaunches = false; // kernels wait for those before them (griddepcontrol)
+  bool dependentLaunches = false; // kernels begin with griddepcontrol.wait; the runtime relies on it from sm_90 on
   bool tf32 = false;              // f32 products by tensor cores, operands rounded to tf32
   Machine machine = {};
 

@@ -42,6 +42,11 @@ public:
   mlir::Value reshape(mlir::Value x, const Shape &shape) {
     return ir::shapeOf(x) == shape ? x : op<ir::ReshapeOp>({x}, {{"shape", shape}});
   }
+  /// The elements [starts, stops) of x.
+  mlir::Value slice(mlir::Value x, const Shape &starts, const Shape &stops) {
+    return op<ir::SliceOp>({x},
+                           {{"starts", starts}, {"stops", stops}, {"steps", std::vector<int64_t>(starts.size(), 1)}});
+  }
   mlir::Value broadcast(mlir::Value x, const Shape &shape) {
     return ir::shapeOf(x) == shape ? x : op<ir::BroadcastToOp>({x}, {{"shape", shape}});
   }

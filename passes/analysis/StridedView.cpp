@@ -34,12 +34,12 @@ bool keepsStrides(Operation *op) {
   return !to.empty() && from.size() == to.size() && std::equal(from.begin() + 1, from.end(), to.begin() + 1);
 }
 
-bool repeatsMatrices(Operation *op) {
-  if (!isa_and_present<BroadcastToOp>(op))
-    return false;
+static bool keepsLastTwo(Operation *op) {
   Shape from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
   return from.size() >= 2 && std::equal(from.end() - 2, from.end(), to.end() - 2);
 }
+
+bool repeatsMatrices(Operation *op) { return isa_and_present<BroadcastToOp>(op) && keepsLastTwo(op); }
 
 bool addsUnits(Operation *op) {
   if (!op || !isView(op))
@@ -73,6 +73,12 @@ static SmallVector<Dim> repeated(ArrayRef<Dim> strides, const Shape &from, const
   for (size_t d = 0; d < from.size(); ++d)
     all.push_back(from[d] == to[all.size()] ? strides[d] : Dim(0));
   return all;
+}
+
+/// Makes a view of the operand of an op, for which addsUnits() or repeatsMatrices(), one of its result.
+static void lookThrough(StridedView &view, Operation *op) {
+  auto through = repeatsMatrices(op) ? repeated : withUnits;
+  view.strides = through(view.strides, shapeOf(op->getOperand(0)), shapeOf(op->getResult(0)));
 }
 
 /// The strides of a source behind a reshape that splits its dimensions, adds and drops sizes of 1; nullopt for others.
@@ -111,8 +117,7 @@ StridedView stridedViewOf(Value v) {
   }
   if (addsUnits(op) || repeatsMatrices(op)) {
     StridedView view = stridedViewOf(op->getOperand(0));
-    auto through = repeatsMatrices(op) ? repeated : withUnits;
-    view.strides = through(view.strides, shapeOf(op->getOperand(0)), shapeOf(v));
+    lookThrough(view, op);
     return view;
   }
   if (op && isView(op) && isOfSlice(v)) {
@@ -135,12 +140,7 @@ bool joinsRows(Operation *op) {
   return concat && concat.getXs().size() <= kMostJoined && concat.getAxis() + 2 == shapeOf(concat.getResult()).size();
 }
 
-bool keepsMatrices(Operation *op) {
-  if (!addsUnits(op))
-    return repeatsMatrices(op);
-  Shape from = shapeOf(op->getOperand(0)), to = shapeOf(op->getResult(0));
-  return from.size() >= 2 && std::equal(from.end() - 2, from.end(), to.end() - 2);
-}
+bool keepsMatrices(Operation *op) { return addsUnits(op) ? keepsLastTwo(op) : repeatsMatrices(op); }
 
 SmallVector<RowsView> rowsViewsOf(Value v) {
   Operation *source = v.getDefiningOp();
@@ -153,10 +153,8 @@ SmallVector<RowsView> rowsViewsOf(Value v) {
   SmallVector<RowsView> all;
   for (Value x : source->getOperands()) {
     StridedView view = stridedViewOf(x);
-    for (Operation *op : llvm::reverse(views)) {
-      auto through = repeatsMatrices(op) ? repeated : withUnits;
-      view.strides = through(view.strides, shapeOf(op->getOperand(0)), shapeOf(op->getResult(0)));
-    }
+    for (Operation *op : llvm::reverse(views))
+      lookThrough(view, op);
     Shape own = shapeOf(x);
     all.push_back({view, own[own.size() - 2]});
   }

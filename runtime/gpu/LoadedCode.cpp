@@ -5,32 +5,42 @@
 
 namespace burin::rt::gpu {
 
-/// The compute capability in the name of a target for GPUs, such as 80 in "cuda-sm_80+ptx", or -1. With the suffix "a"
-/// code supports that compute capability only, otherwise also later ones.
-static int capabilityOf(std::string_view target, bool &isExact) {
-  constexpr std::string_view prefix = "cuda-sm_";
-  int number = 0;
-  if (!target.starts_with(prefix))
-    return -1;
-  target.remove_prefix(prefix.size());
-  auto [end, error] = std::from_chars(target.data(), target.data() + target.size(), number);
-  isExact = end != target.data() + target.size() && *end == 'a';
-  return error == std::errc() ? number : -1;
-}
+namespace {
+
+/// The compute capability in the name of a target, such as 80 in "cuda-sm_80+ptx". With the suffix "a" code supports
+/// that compute capability only, otherwise also later ones.
+struct Capability {
+  int number = -1; // -1: the target is no GPU
+  bool isExact = false;
+
+  static Capability of(std::string_view target) {
+    constexpr std::string_view prefix = "cuda-sm_";
+    Capability capability;
+    if (!target.starts_with(prefix))
+      return capability;
+    target.remove_prefix(prefix.size());
+    auto [end, error] = std::from_chars(target.data(), target.data() + target.size(), capability.number);
+    capability.isExact = end != target.data() + target.size() && *end == 'a';
+    return capability;
+  }
+};
 
 /// Preference of a GPU for code (higher is better), or -1 if unsupported.
-static int rankOf(std::string_view target, const DeviceInfo &info) {
-  bool isExact = false;
-  const int number = capabilityOf(target, isExact), own = info.major * 10 + info.minor;
+int rankOf(std::string_view target, const DeviceInfo &info) {
+  const auto [number, isExact] = Capability::of(target);
+  const int own = info.major * 10 + info.minor;
   if (number < 0)
     return -1;
   return isExact ? (own == number ? 2 * number + 1 : -1) : own >= number ? 2 * number : -1;
 }
 
+} // namespace
+
 Status LoadedCode::open(const Program &program, const Device::Ptr &device, Ptr &out) {
   std::lock_guard lock(device->loading);
   std::weak_ptr<LoadedCode> &known = device->loaded[&program];
-  if ((out = known.lock()))
+  out = known.lock();
+  if (out)
     return {};
   Ptr made(new LoadedCode);
   made->device = device;
@@ -55,9 +65,9 @@ Status LoadedCode::choose(const Program &program) {
       best = rank, chosen = &candidate, chosenIndex = index;
     index += candidate.isForGpu();
   }
-  if (bool isExact = false; best >= 0) {
-    constexpr int kWithDependencies = 90; // compute capability of griddepcontrol
-    startsEarly = (*device)->launchKernelEx && capabilityOf(chosen->target, isExact) >= kWithDependencies;
+  if (best >= 0) {
+    constexpr int kWithDependencies = 90; // code for it and later ones waits by griddepcontrol
+    startsEarly = (*device)->launchKernelEx && Capability::of(chosen->target).number >= kWithDependencies;
     return {};
   }
   return {ErrorCode::Unsupported,

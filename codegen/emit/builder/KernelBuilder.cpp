@@ -344,9 +344,15 @@ SmallVector<Value> KernelBuilder::when(Value condition, ValueRange otherwise,
   return SmallVector<Value>(branch.getResults());
 }
 
-void KernelBuilder::unless(Value condition, llvm::function_ref<void()> body) {
-  Value yes = arith::ConstantOp::create(b, loc, b.getBoolAttr(true));
-  when(arith::XOrIOp::create(b, loc, condition, yes), body);
+static Value negated(OpBuilder &b, mlir::Location loc, Value condition) {
+  return arith::XOrIOp::create(b, loc, condition, arith::ConstantOp::create(b, loc, b.getBoolAttr(true)));
+}
+
+void KernelBuilder::unless(Value condition, llvm::function_ref<void()> body) { when(negated(b, loc, condition), body); }
+
+SmallVector<Value> KernelBuilder::unless(Value condition, ValueRange otherwise,
+                                         llvm::function_ref<SmallVector<Value>()> body) {
+  return when(negated(b, loc, condition), otherwise, body);
 }
 
 Type KernelBuilder::storageType(DType type) { return laneType(b.getContext(), type); }

@@ -212,8 +212,9 @@ public:
                                llvm::function_ref<SmallVector<Value>(ValueRange)> body);
   void when(Value condition, llvm::function_ref<void()> body);
   void unless(Value condition, llvm::function_ref<void()> body);
-  /// The values of `body` if the condition holds, else `otherwise`.
+  /// The values of `body` if the condition holds, or unless it does; else `otherwise`.
   SmallVector<Value> when(Value condition, ValueRange otherwise, llvm::function_ref<SmallVector<Value>()> body);
+  SmallVector<Value> unless(Value condition, ValueRange otherwise, llvm::function_ref<SmallVector<Value>()> body);
 
   // ---- memory
   /// The type in which elements are computed, see laneType in Scalar.h.

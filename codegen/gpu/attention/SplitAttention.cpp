@@ -180,9 +180,7 @@ private:
     SmallVector<Value> sums = flat(Partials(size_t(rowsOfSet), nothing(size_t(piecesOfThread), lanes)));
     if (Value can = movesPieces()) {
       sums = k.when(can, sums, [&] { return e.scoped([&] { return addPieces(sums); }); });
-      Value yes = arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true));
-      Value cannot = arith::XOrIOp::create(k.b, k.loc, can, yes);
-      sums = k.when(cannot, sums, [&] { return e.scoped([&] { return addOneByOne(sums); }); });
+      sums = k.unless(can, sums, [&] { return e.scoped([&] { return addOneByOne(sums); }); });
     } else {
       sums = addOneByOne(sums);
     }

@@ -81,9 +81,7 @@ public:
     SmallVector<Value> zeros(size_t(tiling.matrices * kColumnMatrices * 4), e.zeroOf(sumType)), sums;
     if (canCopy) {
       sums = k.when(canCopy, zeros, [&] { return multiplyCopied(zeros); });
-      Value cannot =
-          arith::XOrIOp::create(k.b, k.loc, canCopy, arith::ConstantOp::create(k.b, k.loc, k.b.getBoolAttr(true)));
-      sums = k.when(cannot, sums, [&] { return multiplyOneByOne(zeros); });
+      sums = k.unless(canCopy, sums, [&] { return multiplyOneByOne(zeros); });
     } else {
       sums = multiplyOneByOne(zeros);
     }
@@ -124,6 +122,7 @@ private:
   /// stages, whose instructions then overlap.
   SmallVector<Value> multiplyCopied(ValueRange zeros) {
     const int64_t turn = tiling.stages == kManyStages ? 2 : 1, ahead = tiling.stages - turn;
+    const bool areWhole = isMultipleOf(ceildiv(depth, slice), turn); // all turns; else the last one may lack a slice
     k.loop(k.constant(0), k.constant(ahead), k.constant(1), [&](Value i) { startCopies(i); });
     return k.loop(k.constant(0), slices, k.constant(turn), zeros, [&](Value i, ValueRange carried) {
       // After the barrier all threads see these slices, and none reads those of the previous turn any more.
@@ -135,9 +134,7 @@ private:
       for (int64_t n = 0; n < turn; ++n) {
         Value own = k.add(i, k.constant(n)), stage = k.rem(own, k.constant(tiling.stages));
         auto next = [&] { return multiply(stage, sums); };
-        const Dim count = ceildiv(depth, slice);
-        const bool isThere = n == 0 || isMultipleOf(count, turn);
-        sums = isThere ? next() : k.when(isBelow(own, slices), sums, next);
+        sums = n == 0 || areWhole ? next() : k.when(isBelow(own, slices), sums, next);
       }
       return sums;
     });

@@ -54,7 +54,7 @@ bool isGpuWindow(const KernelBody &);
 /// cumsum or cumprod along the innermost dimension, with lines that are or may be long. Along other dimensions one
 /// thread per line already reads adjacent elements.
 bool isLongRunning(const KernelBody &);
-/// Whether a product has at most kMostThinRows rows, and one.
+/// Whether a number of rows is known to be from 1 to kMostThinRows.
 bool hasFewRows(const Dim &rows);
 /// A contraction with so few rows that reading the right operand bounds its time.
 bool isThinContraction(const KernelBody &);

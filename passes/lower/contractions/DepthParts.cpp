@@ -84,15 +84,15 @@ Value rowsOfParts(GraphBuilder &g, Value x, const WindowRows &w, int64_t parts) 
   const size_t rank = image.size();
   const int64_t taps = w.taps / parts, step = taps * w.dilation; // of rows, from a part to the next one
   const int64_t seen = (taps - 1) * w.dilation + (w.positions - 1) * w.stride + 1;
-  // Parts overlap where a part sees more than its step: the rows beyond are those at the begin of the next parts. Both
-  // are the image with padding or without its last rows, in pieces of a step.
+  // Parts overlap where a part sees more than its step: the rows beyond are those at the beginning of the next parts.
+  // Both are the image with padding or without its last rows, in pieces of a step.
   auto pieces = [&](int64_t first, int64_t count) {
     const int64_t begin = std::max<int64_t>(first - w.low, 0), low = std::max<int64_t>(w.low - first, 0);
     const int64_t end = std::min(first - w.low + parts * step, image[1].value());
     Shape starts(rank, Dim(0)), stops = image;
     starts[1] = std::min(begin, end);
     stops[1] = end;
-    Value rows = g.op<SliceOp>({x}, {{"starts", starts}, {"stops", stops}, {"steps", std::vector<int64_t>(rank, 1)}});
+    Value rows = g.slice(x, starts, stops);
     std::vector<int64_t> before(rank, 0), after(rank, 0);
     before[1] = low;
     after[1] = parts * step - low - shapeOf(rows)[1].value();
@@ -103,7 +103,7 @@ Value rowsOfParts(GraphBuilder &g, Value x, const WindowRows &w, int64_t parts) 
     rows = g.reshape(rows, split);
     Shape from(rank + 1, Dim(0)), to = split;
     to[2] = count;
-    return g.op<SliceOp>({rows}, {{"starts", from}, {"stops", to}, {"steps", std::vector<int64_t>(rank + 1, 1)}});
+    return g.slice(rows, from, to);
   };
   Value rows = pieces(0, std::min(seen, step));
   for (int64_t first = step; first < seen; first += step)

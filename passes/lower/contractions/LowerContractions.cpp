@@ -263,7 +263,7 @@ Value contractShards(GraphBuilder &g, Value x, Value weight, const Windows &w, b
     Shape starts(shapeOf(sums).size(), Dim(0)), stops = shapeOf(sums);
     starts[0] = shard;
     stops[0] = shard + 1;
-    parts.push_back(g.op<SliceOp>({sums}, {{"starts", starts}, {"stops", stops}, {"steps", Ints(stops.size(), 1)}}));
+    parts.push_back(g.slice(sums, starts, stops));
   }
   Value total = g.add(g.add(parts[0], parts[1]), g.add(parts[2], parts[3]));
   Shape shape = shapeOf(total);
@@ -344,7 +344,7 @@ Value contractInParts(GraphBuilder &g, ConvOp op, Value x, Value weight, Windows
   // Windows of the size of the image, each part of which reads little more than its share of the rows.
   const DepthSplit ofRows =
       w.kernel.size() > 1 && isWeightGradient(op, x, weight) ? splitOfWindowRows(sums, w.kernel[1]) : DepthSplit();
-  const bool splitsRows = ofRows.parts > 1 && (ofChannels.parts == 1 || ofRows.cost < ofChannels.cost);
+  const bool splitsRows = ofRows.parts > 1 && ofRows.cost < ofChannels.cost;
   const int64_t parts = splitsRows ? ofRows.parts : ofChannels.parts;
   if (parts < fewest)
     return {};

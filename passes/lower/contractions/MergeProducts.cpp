@@ -87,8 +87,7 @@ void merge(ArrayRef<Product> products) {
     starts.back() = column;
     column = column + shapeOf(p.matmul.getResult()).back();
     stops.back() = column;
-    Value part =
-        g.op<SliceOp>({all}, {{"starts", starts}, {"stops", stops}, {"steps", std::vector<int64_t>(starts.size(), 1)}});
+    Value part = g.slice(all, starts, stops);
     (haveBias ? p.sum->getResult(0) : p.matmul->getResult(0)).replaceAllUsesWith(part);
   }
   for (Product p : products) {

@@ -1,5 +1,6 @@
 #include "passes/lower/contractions/Pack.h"
 #include "passes/TargetIndependent.h"
+#include "passes/analysis/GraphBuilder.h"
 #include "passes/analysis/IterationSpace.h"
 
 using namespace mlir;
@@ -43,14 +44,11 @@ static bool isReadUnpacked(Value x) {
 }
 
 Value columnPanels(OpBuilder &b, mlir::Location loc, Value x) {
-  Shape shape = shapeOf(x);
-  std::vector<int64_t> perm;
-  for (size_t d = 0; d < shape.size(); ++d)
-    perm.push_back(int64_t(d));
-  std::swap(perm[perm.size() - 2], perm.back());
-  std::swap(shape[shape.size() - 2], shape.back());
+  GraphBuilder g(b, loc);
+  Value columns = g.transposeLastTwo(x);
+  Shape shape = shapeOf(columns);
   shape.push_back(Dim(1));
-  return reshaped(b, loc, create<TransposeOp>(b, loc, {x}, {{"perm", std::move(perm)}}), shape);
+  return g.reshape(columns, shape);
 }
 
 Value pack(OpBuilder &b, mlir::Location loc, Value x, bool onGpus, bool isThin) {

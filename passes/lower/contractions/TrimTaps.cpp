@@ -1,4 +1,5 @@
 #include "passes/lower/contractions/TrimTaps.h"
+#include "passes/analysis/GraphBuilder.h"
 
 using namespace mlir;
 using namespace burin::ir;
@@ -46,9 +47,7 @@ void trimTaps(ConvOp op) {
   if (stops == weight && padding == Ints(op.getPadding()))
     return;
   OpBuilder b(op);
-  Value live = create<SliceOp>(b, op.getLoc(), {op.getWeight()},
-                               {{"starts", starts}, {"stops", stops}, {"steps", Ints(weight.size(), 1)}});
-  op.getWeightMutable().assign(live);
+  op.getWeightMutable().assign(GraphBuilder(b, op.getLoc()).slice(op.getWeight(), starts, stops));
   op.setPadding(padding);
 }
 

@@ -1,4 +1,5 @@
 #include "tools/bench/models/Models.h"
+#include "tools/bench/models/TrainingStep.h"
 
 namespace burin::bench {
 namespace {
@@ -123,13 +124,7 @@ Model resnet50(int64_t batch, DType dtype) {
 std::function<Tensor(const Tensor &, const Tensor &)> resnet50Step() {
   ResNet50 net;
   optim::AdamW optimizer(net.parameters(), {.lr = 1e-3});
-  return jit([net, optimizer](const Tensor &images, const Tensor &classes) mutable {
-    Tensor loss = cross_entropy(net(images), classes);
-    loss.backward();
-    optimizer.step();
-    optimizer.zero_grad();
-    return loss.detach();
-  });
+  return jit(trainingStep(net, optimizer));
 }
 
 } // namespace burin::bench

@@ -1,11 +1,8 @@
-// burin-bench-gpu [NAME…]: times jitted models and overheads on the first GPU.
+// burin-bench-gpu [NAME…]: times models and overheads on the first GPU; all, or those whose names begin so.
 #include "tools/bench/models/Models.h"
-#include "tools/demo/ResNet.h"
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <dlfcn.h>
-#include <functional>
 #include <iostream>
 
 using namespace burin;
@@ -17,39 +14,25 @@ double since(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
-using Print = void (*)(const char *, int);
-using Reset = void (*)();
-
-/// Median milliseconds of a call that is waited for, and milliseconds per call of 50 that are not.
+/// Prints milliseconds: of the first call, the median of `runs` calls that are waited for, and the mean of as many
+/// calls in a row.
 void time(const std::string &name, const std::function<void()> &call, int runs = 60) {
-  auto begin = Clock::now();
-  call();
-  synchronize(cuda(0));
-  const double first = since(begin);
-  for (int i = 0; i < 5; ++i)
-    call();
-  synchronize(cuda(0));
-  std::vector<double> all;
-  for (int i = 0; i < runs; ++i) {
-    begin = Clock::now();
-    call();
+  auto timed = [&](int calls) {
+    auto begin = Clock::now();
+    for (int i = 0; i < calls; ++i)
+      call();
     synchronize(cuda(0));
-    all.push_back(since(begin));
-  }
-  std::nth_element(all.begin(), all.begin() + runs / 2, all.end());
-  begin = Clock::now();
+    return since(begin);
+  };
+  const double first = timed(1);
+  timed(5);
+  std::vector<double> all;
   for (int i = 0; i < runs; ++i)
-    call();
-  synchronize(cuda(0));
+    all.push_back(timed(1));
+  std::ranges::sort(all);
   std::printf("%-24s first %8.1f ms, waited for %8.4f ms, in a row %8.4f ms\n", name.c_str(), first,
-              all[size_t(runs) / 2], since(begin) / runs);
+              all[size_t(runs) / 2], timed(runs) / runs);
   std::fflush(stdout);
-  if (auto print = reinterpret_cast<Print>(dlsym(RTLD_DEFAULT, "prof_print"))) {
-    reinterpret_cast<Reset>(dlsym(RTLD_DEFAULT, "prof_reset"))();
-    for (int i = 0; i < 10; ++i)
-      call(), synchronize(cuda(0));
-    print(name.c_str(), 10);
-  }
 }
 
 void timeModel(const std::string &name, const bench::Model &model) {
@@ -60,77 +43,73 @@ void timeModel(const std::string &name, const bench::Model &model) {
   time(name, [&] { graph.run(inputs); });
 }
 
+/// Microseconds until an eager call returns: the median, and the least of 20 times 200 calls.
+void timeEagerCalls() {
+  Tensor x = randn({1024});
+  std::vector<double> all;
+  for (int round = -1; round < 20; ++round) { // the first one warms up
+    auto begin = Clock::now();
+    for (int i = 0; i < 200; ++i)
+      x + x;
+    if (round >= 0)
+      all.push_back(since(begin) / 200 * 1e3);
+    synchronize(cuda(0));
+  }
+  std::ranges::sort(all);
+  std::printf("eager: enqueue %.2f us (least %.2f)\n", all[10], all[0]);
+}
+
+void timeLoop() {
+  auto loop = jit([](const Tensor &x) {
+    return while_loop([](const Tensor &i, const Tensor &) { return i < 200; },
+                      [](const Tensor &i, const Tensor &y) { return std::pair(i + 1, softmax(y * 1.01, 1)); },
+                      std::pair(full({}, 0, i64), x))
+        .second;
+  });
+  Tensor x = randn({64, 256});
+  time("loop of 200", [&] { loop(x); }, 20);
+}
+
+/// 300 softmaxes over alternating axes, which are not fused: the replay of a CUDA graph, per kernel.
+void timeReplay() {
+  auto chain = jit([](Tensor x) {
+    for (int i = 0; i < 300; ++i)
+      x = softmax(x * 1.5, i % 2);
+    return x;
+  });
+  Tensor x = randn({64, 64});
+  time("300 kernels", [&] { chain(x); });
+}
+
+void timeTraining() {
+  auto step = bench::resnet50Step();
+  Tensor x = randn({16, 3, 224, 224}), y = (arange(16) % 1000).to(cuda(0));
+  time("train-resnet50", [&] { step(x, y); }, 8);
+}
+
+struct Benchmark {
+  std::string name;
+  std::function<void()> run;
+};
+const Benchmark kBenchmarks[] = {
+    {"resnet50-1", [] { timeModel("resnet50-1", bench::resnet50(1, f16)); }},
+    {"resnet50-64", [] { timeModel("resnet50-64", bench::resnet50(64, f16)); }},
+    {"bert", [] { timeModel("bert", bench::bert({12, 768}, 1, 128, f16)); }},
+    {"gpt2", [] { timeModel("gpt2", bench::gpt2Decode(512, bf16)); }},
+    {"eager", timeEagerCalls},
+    {"loop", timeLoop},
+    {"replay", timeReplay},
+    {"train-resnet50", timeTraining},
+};
+
 } // namespace
 
 int main(int argc, char **argv) try {
-  std::vector<std::string> names(argv + 1, argv + argc);
-  auto wants = [&](const char *name) {
-    return names.empty() ||
-           std::ranges::any_of(names, [&](const std::string &n) { return std::string(name).starts_with(n); });
-  };
+  const std::vector<std::string> names(argv + 1, argv + argc);
   DeviceScope scope(cuda(0));
-  if (wants("resnet50-1"))
-    timeModel("resnet50-1", bench::resnet50(1, f16));
-  if (wants("resnet50-64"))
-    timeModel("resnet50-64", bench::resnet50(64, f16));
-  if (wants("bert"))
-    timeModel("bert", bench::bert({12, 768}, 1, 128, f16));
-  if (wants("gpt2"))
-    timeModel("gpt2", bench::gpt2Decode(512, bf16));
-  if (wants("softmaxes")) {
-    auto many = jit([](const Tensor &from) {
-      Tensor x = from;
-      for (int i = 0; i < 300; ++i)
-        x = softmax(x * 1.01, 1);
-      return x;
-    });
-    Tensor x = randn({64, 256});
-    time("softmaxes", [&] { many(x); });
-  }
-  if (wants("eager")) {
-    Tensor x = randn({1024});
-    for (int i = 0; i < 100; ++i)
-      x + x;
-    synchronize(cuda(0));
-    std::vector<double> all;
-    for (int k = 0; k < 20; ++k) {
-      auto begin = Clock::now();
-      for (int i = 0; i < 200; ++i)
-        x + x;
-      all.push_back(since(begin) / 200 * 1e3);
-      synchronize(cuda(0));
-    }
-    std::ranges::sort(all);
-    std::printf("eager: enqueue %.2f us (least %.2f)\n", all[10], all[0]);
-  }
-  if (wants("loop")) {
-    auto loop = jit([](const Tensor &x) {
-      return while_loop([](const Tensor &i, const Tensor &) { return i < 200; },
-                        [](const Tensor &i, const Tensor &y) { return std::pair(i + 1, softmax(y * 1.01, 1)); },
-                        std::pair(full({}, 0, i64), x))
-          .second;
-    });
-    Tensor x = randn({64, 256});
-    time("loop of 200", [&] { loop(x); }, 20);
-  }
-  if (wants("train-resnet18")) {
-    ResNet18 net;
-    optim::AdamW optimizer(net.parameters(), {.lr = 1e-3});
-    auto step = jit([net, optimizer](const Tensor &x, const Tensor &y) mutable {
-      Tensor loss = cross_entropy(net(x), y);
-      loss.backward();
-      optimizer.step();
-      optimizer.zero_grad();
-      return loss.detach();
-    });
-    Tensor x = randn({64, 1, 28, 28}), y = (arange(64) % 10).to(cuda(0));
-    time("train-resnet18", [&] { step(x, y); }, 30);
-  }
-  if (wants("train-resnet50")) {
-    auto step = bench::resnet50Step();
-    Tensor x = randn({16, 3, 224, 224}), y = (arange(16) % 1000).to(cuda(0));
-    time("train-resnet50", [&] { step(x, y); }, 8);
-  }
+  for (const auto &[name, run] : kBenchmarks)
+    if (names.empty() || std::ranges::any_of(names, [&](const std::string &n) { return name.starts_with(n); }))
+      run();
 } catch (const std::exception &error) {
   std::cerr << error.what() << "\n";
   return 1;

@@ -2,6 +2,7 @@
 // "section,series,x,value", with times in seconds; tools/bench/pages/parallel.py makes docs/parallel.md from them. All
 // results are compared with known ones; --small does only that, with few repetitions. BURIN_NUM_THREADS sets the number
 // of threads.
+#include "tools/bench/models/TrainingStep.h"
 #include <algorithm>
 #include <burin/burin.h>
 #include <chrono>
@@ -35,7 +36,7 @@ template <class F> double median(int times, F &&run) {
 }
 
 template <class X> void row(const std::string &section, const std::string &series, X x, double value) {
-  std::cout << section << "," << series << "," << x << "," << value << std::endl;
+  std::cout << section << "," << series << "," << x << "," << value << "\n" << std::flush;
 }
 
 void check(bool isRight, const std::string &what) {
@@ -249,19 +250,13 @@ thread_local Clock::time_point firstExample;
 thread_local bool isLoading = false;
 
 /// A jitted training step of LeNet.
-auto trainingStep() {
+auto leNetStep() {
   manual_seed(2);
   auto net = nn::Sequential(nn::Conv2d(1, 6, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(6, 16, 5),
                             nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(400, 120), nn::ReLU(),
                             nn::Linear(120, 84), nn::ReLU(), nn::Linear(84, 10));
   optim::SGD optimizer(net.parameters(), {.lr = 0.01, .momentum = 0.9});
-  return jit([net, optimizer](const Tensor &x, const Tensor &y) mutable {
-    Tensor loss = cross_entropy(net(x), y);
-    loss.backward();
-    optimizer.step();
-    optimizer.zero_grad();
-    return loss.detach();
-  });
+  return jit(bench::trainingStep(net, optimizer));
 }
 
 /// Steps per second with a loader over those on one resident batch, in alternation: the median of the rounds.
@@ -269,7 +264,7 @@ void keepingUp(Scale scale, data::DatasetRef images) {
   constexpr int64_t kBatch = 64;
   const int64_t steps = scale(200, 4), rounds = scale(9, 1);
   for (int workers : {0, 1}) {
-    auto step = trainingStep();
+    auto step = leNetStep();
     data::DataLoader loader(
         images,
         {.batch_size = std::min(kBatch, images->size()), .shuffle = true, .drop_last = true, .workers = workers});
@@ -288,7 +283,7 @@ void keepingUp(Scale scale, data::DatasetRef images) {
         loss.item();
       });
     };
-    auto onResident = [&] { return resident; };
+    auto onResident = [&] { return data::Example(resident); };
     timeOfSteps(onResident);
     std::vector<double> ratios;
     for (int64_t i = 0; i < rounds; ++i) {
@@ -307,7 +302,7 @@ void loading(Scale scale) {
       data::tensor_dataset({rand({batch * batches, 1, 28, 28}).wait(), (arange(batch * batches) % 10).wait()});
   keepingUp(scale, images);
   auto run = [&](int workers, bool trains, Trace *trace) {
-    auto step = trainingStep();
+    auto step = leNetStep();
     data::LoaderOptions options{.batch_size = batch, .shuffle = true, .seed = 3, .workers = workers};
     options.transform = data::compose({data::random_crop(28, {.padding = 4}), data::random_horizontal_flip()});
     if (trace) {

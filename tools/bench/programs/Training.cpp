@@ -1,6 +1,7 @@
 // burin-bench-training eager|jit: times whole training steps on data in memory. Commands come on stdin, one per line,
 // and answers go to stdout: "setup NAME" runs some steps and answers "ready LOSS"; "time STEPS" answers with
 // milliseconds per step. tools/bench/pages/training.py has the same networks in PyTorch.
+#include "tools/bench/models/TrainingStep.h"
 #include "tools/demo/ResNet.h"
 #include <chrono>
 #include <functional>
@@ -16,20 +17,6 @@ struct Step {
   std::function<Graph()> graph;
 };
 
-template <class Net> auto stepOf(Net net, optim::Optimizer optimizer, bool inBf16 = false) {
-  return [net, optimizer, inBf16](const Tensor &x, const Tensor &y) mutable {
-    std::optional<Autocast> scope;
-    if (inBf16)
-      scope.emplace(bf16);
-    Tensor loss = cross_entropy(net(x), y);
-    scope.reset();
-    loss.backward();
-    optimizer.step();
-    optimizer.zero_grad();
-    return loss.detach();
-  };
-}
-
 template <class F> Step bound(F step, Tensor x, Tensor y, bool isJitted) {
   auto graph = [=] { return trace(step, {x.spec(), y.spec()}); };
   if (!isJitted)
@@ -41,7 +28,7 @@ template <class F> Step bound(F step, Tensor x, Tensor y, bool isJitted) {
 Step mlp(bool isJitted) {
   auto net = nn::Sequential(nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 256), nn::ReLU(), nn::Linear(256, 10));
   optim::SGD optimizer(net.parameters(), {.lr = 0.01, .momentum = 0.9});
-  return bound(stepOf(net, optimizer), randn({256, 784}), arange(256) % 10, isJitted);
+  return bound(bench::trainingStep(net, optimizer), randn({256, 784}), arange(256) % 10, isJitted);
 }
 
 Step leNet(int64_t batch, bool isJitted) {
@@ -49,13 +36,13 @@ Step leNet(int64_t batch, bool isJitted) {
                             nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(400, 120), nn::ReLU(),
                             nn::Linear(120, 84), nn::ReLU(), nn::Linear(84, 10));
   optim::SGD optimizer(net.parameters(), {.lr = 0.01, .momentum = 0.9});
-  return bound(stepOf(net, optimizer), randn({batch, 1, 28, 28}), arange(batch) % 10, isJitted);
+  return bound(bench::trainingStep(net, optimizer), randn({batch, 1, 28, 28}), arange(batch) % 10, isJitted);
 }
 
 Step resNet(bool isJitted) {
   ResNet18 net;
   optim::AdamW optimizer(net.parameters(), {.lr = 1e-3});
-  return bound(stepOf(net, optimizer), randn({64, 1, 28, 28}), arange(64) % 10, isJitted);
+  return bound(bench::trainingStep(net, optimizer), randn({64, 1, 28, 28}), arange(64) % 10, isJitted);
 }
 
 struct Gpt : nn::Module {
@@ -80,8 +67,8 @@ Step gpt(bool isJitted, bool inBf16) {
   optim::AdamW optimizer(net.parameters(), {.lr = 3e-4});
   Tensor text = arange(8 * 129) * 7919 % Gpt::kVocabulary;
   text = text.reshape({8, 129});
-  return bound(stepOf(net, optimizer, inBf16), text(Slice(), Slice(0, 128)), text(Slice(), Slice(1, 129)).flatten(),
-               isJitted);
+  return bound(bench::trainingStep(net, optimizer, inBf16), text(Slice(), Slice(0, 128)),
+               text(Slice(), Slice(1, 129)).flatten(), isJitted);
 }
 
 struct Sequence : nn::Module {
@@ -93,7 +80,7 @@ struct Sequence : nn::Module {
 Step lstm(bool isJitted) {
   Sequence net;
   optim::RMSprop optimizer(net.parameters(), {.lr = 1e-3});
-  return bound(stepOf(net, optimizer), randn({64, 32, 256}), arange(32) % 10, isJitted);
+  return bound(bench::trainingStep(net, optimizer), randn({64, 32, 256}), arange(32) % 10, isJitted);
 }
 
 Step make(const std::string &name, bool isJitted) {
@@ -126,7 +113,7 @@ int main(int argc, char **argv) try {
       double loss = 0;
       for (int i = 0; i < 3; ++i)
         loss = step.run().item();
-      std::cout << "ready " << loss << std::endl;
+      std::cout << "ready " << loss << "\n" << std::flush;
     } else if (command == "time") {
       const int steps = std::stoi(argument);
       auto begin = std::chrono::steady_clock::now();
@@ -135,7 +122,7 @@ int main(int argc, char **argv) try {
         loss = step.run();
       loss.item();
       std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
-      std::cout << taken.count() / steps << std::endl;
+      std::cout << taken.count() / steps << "\n" << std::flush;
     } else if (command == "save") {
       step.graph().save(argument);
     }
