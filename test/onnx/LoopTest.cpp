@@ -104,6 +104,38 @@ TEST_CASE("A Scan goes through any axis from either end, and sees what surrounds
   }
 }
 
+TEST_CASE("A Scan of opset 8 runs for each example of a batch") {
+  ModelText body{
+      .nodes = {{"Mul", {"a", "b"}, {"product"}},
+                {"Mul", {"product", "factor"}, {"scaled"}},
+                {"Add", {"sum", "scaled"}, {"next"}},
+                {"ReduceSum", {"next"}, {"total"}, {attribute("axes", {0}), attribute("keepdims", int64_t(0))}}},
+      .inputs = {valueInfo("sum", kFloat, {"2"}), valueInfo("a", kFloat, {"2"}), valueInfo("b", kFloat, {})},
+      .outputs = {valueInfo("next", kFloat, {"2"}), valueInfo("total", kFloat, {})}};
+  auto modelFor = [&](const Bytes &batch, const Bytes &length) {
+    return ModelText{.nodes = {{"Scan",
+                                {"", "initial", "x", "y"},
+                                {"last", "totals"},
+                                {graphAttribute("body", body.graph()), attribute("num_scan_inputs", int64_t(2)),
+                                 attribute("directions", {0, 1})}}},
+                     .inputs = {valueInfo("initial", kFloat, {batch, "2"}),
+                                valueInfo("x", kFloat, {batch, length, "2"}), valueInfo("y", kFloat, {batch, length}),
+                                valueInfo("factor", kFloat, {})},
+                     .outputs = {valueInfo("last", kFloat, {batch, "2"}), valueInfo("totals", kFloat, {batch, length})},
+                     .opset = 8};
+  };
+  Tensor initial = randn({3, 2}), x = randn({3, 5, 2}), y = randn({3, 5});
+  for (const Graph &graph : {loadModel(modelFor("b", "n")), loadModel(modelFor("3", "5"))}) {
+    std::vector<Tensor> got = graph.run({initial, x, y, Tensor(0.5).to(f32)});
+    Tensor sum = initial;
+    for (int64_t turn = 0; turn < 5; ++turn) {
+      sum = sum + x[{Slice(), turn}] * unsqueeze(y[{Slice(), 4 - turn}], {1}) * 0.5;
+      CHECK(largestDifference(got[1][{Slice(), turn}], sum.sum({1})) < 1e-5);
+    }
+    CHECK(largestDifference(got[0], sum) < 1e-5);
+  }
+}
+
 TEST_CASE("A Loop whose number of iterations is a size is a loop of the graph, others are unrolled") {
   auto modelFor = [](const Bytes &n, std::vector<NodeText> nodes, const Bytes &next) {
     ModelText body{.nodes = std::move(nodes),

@@ -2,6 +2,7 @@
 // possible; branches with a known condition are selected; sequences are lists of values during import.
 #include "burin/graph/control.h"
 #include "burin/graph/loops.h"
+#include "burin/graph/vmap.h"
 #include "frontend/onnx/import/Node.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include <algorithm>
@@ -275,32 +276,22 @@ Values unrolledScan(Node &n, const LoopParts &loop, const LoopBody &body) {
   return results;
 }
 
+/// What a Scan's attributes say about each scanned input and output.
+struct ScanOrder {
+  std::vector<int64_t> inAxes, inDirections, outAxes, outDirections;
+};
+
 /// One iteration per element of the scanned inputs.
-Values scanOver(Node &n) {
-  using Ints = std::vector<int64_t>;
-  if (n.opset() < 9)
-    n.unsupported("Scan of opset 8, over a batch");
-  const GraphProto &body = n.attributeGraph("body");
-  auto inputs = size_t(n.attribute("num_scan_inputs", int64_t(0)));
-  if (inputs > n.inputCount() || inputs == 0)
-    n.fail("num_scan_inputs does not fit its inputs");
-  size_t states = n.inputCount() - inputs;
-  size_t outputs = body.outputs.size() - std::min(body.outputs.size(), states);
-  Ints axes = n.attribute("scan_input_axes", Ints(inputs, 0)),
-       directions = n.attribute("scan_input_directions", Ints(inputs, 0)),
-       outAxes = n.attribute("scan_output_axes", Ints(outputs, 0)),
-       outDirections = n.attribute("scan_output_directions", Ints(outputs, 0));
-  if (axes.size() != inputs || directions.size() != inputs || outAxes.size() != outputs ||
-      outDirections.size() != outputs)
-    n.fail("its axes and directions do not fit its inputs and outputs");
+Values scanOver(Node &n, const GraphProto &body, std::vector<Value> carried, const std::vector<Tensor> &inputs,
+                const ScanOrder &order) {
   auto isBackward = [](int64_t direction) { return direction != 0; };
+  size_t states = carried.size(), outputs = order.outAxes.size();
   LoopParts loop;
-  loop.reverse = std::ranges::all_of(directions, isBackward); // inputs of the other direction are reversed
-  for (size_t i = 0; i < states; ++i)
-    loop.carried.push_back(n.value(i));
-  for (size_t i = 0; i < inputs; ++i) {
-    Tensor x = moveAxis(n[states + i], n.axis(axes[i], n.rank(states + i)), 0);
-    loop.elements.push_back(isBackward(directions[i]) == loop.reverse ? x : flip(x, {0}));
+  loop.reverse = std::ranges::all_of(order.inDirections, isBackward); // inputs of the other direction are reversed
+  loop.carried = std::move(carried);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Tensor x = moveAxis(inputs[i], n.axis(order.inAxes[i], inputs[i].rank()), 0);
+    loop.elements.push_back(isBackward(order.inDirections[i]) == loop.reverse ? x : flip(x, {0}));
     requireEqual(x.shape()[0], loop.elements[0].shape()[0]);
   }
   loop.length = loop.elements[0].shape()[0];
@@ -319,10 +310,52 @@ Values scanOver(Node &n) {
     results = unrolledScan(n, loop, step);
   for (size_t k = 0; k < outputs; ++k) {
     Tensor y = tensorOf((*results)[states + k]);
-    y = isBackward(outDirections[k]) == loop.reverse ? y : flip(y, {0});
-    (*results)[states + k] = moveAxis(y, 0, n.axis(outAxes[k], y.rank()));
+    y = isBackward(order.outDirections[k]) == loop.reverse ? y : flip(y, {0});
+    (*results)[states + k] = moveAxis(y, 0, n.axis(order.outAxes[k], y.rank()));
   }
   return *std::move(results);
+}
+
+/// Scan of opset 8: its first input may give lengths, and all others have a batch dimension that the body does not see.
+Values scanOverBatch(Node &n, const GraphProto &body, size_t states, const ScanOrder &order) {
+  if (n.has(0))
+    n.unsupported("Scan of opset 8 with the lengths of its sequences");
+  std::vector<Tensor> inputs;
+  for (size_t i = 1; i < n.inputCount(); ++i)
+    inputs.push_back(n[i]);
+  auto ofExample = [&](std::span<const Tensor> example, const Location &) {
+    std::vector<Value> carried(example.begin(), example.begin() + std::ptrdiff_t(states));
+    std::vector<Tensor> scanned(example.begin() + std::ptrdiff_t(states), example.end());
+    return tensorsOf(scanOver(n, body, std::move(carried), scanned, order));
+  };
+  return detail::vmap(ofExample, inputs, 0, 0, Randomness::Different, detail::inScope({}));
+}
+
+Values scan(Node &n) {
+  using Ints = std::vector<int64_t>;
+  const GraphProto &body = n.attributeGraph("body");
+  const bool isBatched = n.opset() < 9;
+  auto inputs = size_t(n.attribute("num_scan_inputs", int64_t(0)));
+  if (inputs + isBatched > n.inputCount() || inputs == 0)
+    n.fail("num_scan_inputs does not fit its inputs");
+  size_t states = n.inputCount() - inputs - isBatched;
+  size_t outputs = body.outputs.size() - std::min(body.outputs.size(), states);
+  ScanOrder order{n.attribute("scan_input_axes", Ints(inputs, 0)),
+                  n.attribute(isBatched ? "directions" : "scan_input_directions", Ints(inputs, 0)),
+                  n.attribute("scan_output_axes", Ints(outputs, 0)),
+                  n.attribute("scan_output_directions", Ints(outputs, 0))};
+  if (order.inAxes.size() != inputs || order.inDirections.size() != inputs || order.outAxes.size() != outputs ||
+      order.outDirections.size() != outputs)
+    n.fail("its axes and directions do not fit its inputs and outputs");
+  if (isBatched)
+    return scanOverBatch(n, body, states, order);
+  std::vector<Value> carried;
+  for (size_t i = 0; i < states; ++i)
+    carried.push_back(n.value(i));
+  std::vector<Tensor> scanned;
+  for (size_t i = states; i < n.inputCount(); ++i)
+    scanned.push_back(n[i]);
+  return scanOver(n, body, std::move(carried), scanned, order);
 }
 
 // ---- sequences
@@ -405,7 +438,7 @@ constexpr OpEntry table[] = {
     {"Optional", optionalOf},
     {"OptionalGetElement", optionalGetElement},
     {"OptionalHasElement", optionalHasElement},
-    {"Scan", scanOver},
+    {"Scan", scan},
     {"SequenceAt", sequenceAt},
     {"SequenceConstruct", sequenceConstruct},
     {"SequenceEmpty", sequenceEmpty},
