@@ -349,7 +349,7 @@ bool JitCache::Data::isCheckDue(size_t call) {
 /// same: compiled code would read and set the former one.
 static std::optional<std::string> otherState(const Compiled &known, const Trace &trace) {
   for (size_t i = 0; i < known.states.size(); ++i)
-    if (trace.states[i].cell != known.states[i].cell) {
+    if (llvm::none_of(trace.states, [&](const StateUse &use) { return use.cell == known.states[i].cell; })) {
       const std::string &name = known.states[i].cell->name;
       return "a parameter or generator that it uses" + (name.empty() ? "" : " (" + name + ")") + ", " +
              str(known.stateSpecs[i]) +
@@ -370,7 +370,8 @@ void JitCache::Data::check(Compiled &known, const Location &where) {
   std::optional<std::string> difference;
   try {
     graph = record(*trace, nullptr, where);
-    difference = firstDifference(*known.graph, *graph);
+    difference = firstDifference(*known.graph, *graph,
+                                 sameStates(known.states, trace->states, known.inputs.size(), known.origins.size()));
     if (!difference)
       difference = otherState(known, *trace);
   } catch (const Error &error) {

@@ -36,14 +36,15 @@ std::string contentOf(ir::ConstantOp op) {
 /// Compares functions op by op, and matches the values of one with those of the other.
 class Comparison {
 public:
+  explicit Comparison(const SameValues &same) : same(same) {}
+
   std::optional<std::string> run(Block &before, Block &now) {
-    auto sameType = [](auto pair) { return ir::specOf(std::get<0>(pair)) == ir::specOf(std::get<1>(pair)); };
-    if (before.getNumArguments() != now.getNumArguments() ||
-        !llvm::all_of(llvm::zip(before.getArguments(), now.getArguments()), sameType))
+    for (unsigned i = 0; i < std::min(before.getNumArguments(), now.getNumArguments()); ++i)
+      match[before.getArgument(i)] = now.getArgument(at(same.arguments, i));
+    auto sameType = [&](Value x) { return ir::specOf(x) == ir::specOf(match.lookup(x)); };
+    if (before.getNumArguments() != now.getNumArguments() || !llvm::all_of(before.getArguments(), sameType))
       return "it used " + std::to_string(before.getNumArguments()) + " arguments, parameters and states, now " +
              std::to_string(now.getNumArguments()) + ", or of other types";
-    for (auto [x, y] : llvm::zip(before.getArguments(), now.getArguments()))
-      match[x] = y;
     auto x = before.begin(), y = now.begin();
     for (; x != before.end() && y != now.end(); ++x, ++y)
       if (auto difference = compare(&*x, &*y))
@@ -52,7 +53,10 @@ public:
   }
 
 private:
+  const SameValues &same;
   llvm::DenseMap<Value, Value> match;
+
+  static unsigned at(const std::vector<size_t> &order, unsigned i) { return i < order.size() ? unsigned(order[i]) : i; }
 
   std::optional<std::string> compare(Operation *before, Operation *now) {
     // Each graph has its own context, so names, types and attributes are compared by text.
@@ -69,8 +73,9 @@ private:
       return "the result of " + nameOf(before) + " was " + str(ir::specOf(before->getResult(0))) + ", and is now " +
              str(ir::specOf(now->getResult(0)));
     bool agree = before->getNumOperands() == now->getNumOperands();
+    const bool isEnd = isa<func::ReturnOp>(before);
     for (unsigned i = 0; agree && i < before->getNumOperands(); ++i)
-      agree = match.lookup(before->getOperand(i)) == now->getOperand(i);
+      agree = match.lookup(before->getOperand(i)) == now->getOperand(isEnd ? at(same.results, i) : i);
     if (!agree)
       return nameOf(before) + " is now computed from other values" + placeOf(now);
     for (auto [x, y] : llvm::zip(before->getResults(), now->getResults()))
@@ -109,15 +114,48 @@ private:
 
 } // namespace
 
-std::optional<std::string> firstDifference(const Graph &before, const Graph &now) {
+SameValues sameStates(std::span<const StateUse> before, std::span<const StateUse> now, size_t arguments,
+                      size_t results) {
+  const size_t count = std::min(before.size(), now.size());
+  std::vector<size_t> partners(count, count); // by state of before
+  SmallVector<bool> isTaken(count, false);
+  for (size_t i = 0; i < count; ++i)
+    for (size_t j = 0; j < count; ++j)
+      if (now[j].cell == before[i].cell) {
+        partners[i] = j;
+        isTaken[j] = true;
+      }
+  size_t next = 0;
+  for (size_t &partner : partners) {
+    if (partner < count)
+      continue;
+    while (isTaken[next])
+      ++next;
+    partner = next++;
+  }
+  SameValues same;
+  for (size_t i = 0; i < arguments; ++i)
+    same.arguments.push_back(i);
+  for (size_t i = 0; i < results; ++i)
+    same.results.push_back(i);
+  for (size_t i = 0; i < count; ++i) {
+    same.arguments.push_back(now[partners[i]].input);
+    if (before[i].output && now[partners[i]].output)
+      same.results.push_back(*now[partners[i]].output);
+  }
+  return same;
+}
+
+std::optional<std::string> firstDifference(const Graph &before, const Graph &now, const SameValues &same) {
   std::lock_guard lock(before.shared()->mutex), other(now.shared()->mutex);
   auto functions = [](const Graph &graph) {
     auto list = graph.shared()->module->getOps<func::FuncOp>();
     return SmallVector<func::FuncOp>(list.begin(), list.end());
   };
   SmallVector<func::FuncOp> left = functions(before), right = functions(now);
+  const SameValues none; // functions of loops and branches
   for (auto [x, y] : llvm::zip(left, right))
-    if (auto difference = Comparison().run(x.front(), y.front()))
+    if (auto difference = Comparison(x == left.front() ? same : none).run(x.front(), y.front()))
       return difference;
   if (left.size() != right.size())
     return "it had " + std::to_string(left.size() - 1) + " loops and branches, and now " +

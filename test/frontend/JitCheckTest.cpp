@@ -173,3 +173,28 @@ TEST_CASE("recompilations are counted and explained") {
           g(ones({1, 2}));
         }) == "");
 }
+
+TEST_CASE("a check accepts an optimiser that makes its states while it is traced") {
+  for (const bool isFrozenFirst : {true, false}) {
+    nn::Linear first(4, 1), second(4, 1);
+    std::vector<Parameter> parameters = first.parameters();
+    for (const Parameter &parameter : second.parameters())
+      parameters.push_back(parameter);
+    optim::Adam optimizer(parameters, {.lr = 0.1});
+    auto train = [=](const Tensor &x) mutable {
+      Tensor loss = (first(x) + second(x)).pow(2).sum();
+      loss.backward();
+      optimizer.step();
+      optimizer.zero_grad();
+      return loss;
+    };
+    auto step = jit(train, {.check = JitCheck::First});
+    const Tensor x = randn({3, 4});
+    first.requires_grad_(!isFrozenFirst);
+    for (int phase = 0; phase < 3; ++phase) {
+      for (int call = 0; call < 4; ++call)
+        CHECK_NOTHROW(step(x));
+      first.requires_grad_(!first.weight->requires_grad());
+    }
+  }
+}

@@ -78,6 +78,7 @@ void Optimizer::State::count(const std::vector<Member *> &updated, const Tensor 
   std::map<int, std::vector<Member *>> byCounter;
   for (Member *member : updated)
     byCounter[member->counter].push_back(member);
+  std::set<size_t> incremented; // in this order also in later steps, whose traces must be the same
   for (auto &[counter, members] : byCounter) {
     size_t all = 0;
     for (const Group &group : groups)
@@ -92,8 +93,10 @@ void Optimizer::State::count(const std::vector<Member *> &updated, const Tensor 
       for (Member *member : members)
         member->counter = next;
     }
-    setUnless(isLeftOut, counters[size_t(next)], counters[size_t(next)] + 1);
+    incremented.insert(size_t(next));
   }
+  for (size_t counter : incremented)
+    setUnless(isLeftOut, counters[counter], counters[counter] + 1);
 }
 
 void Optimizer::State::step(const std::vector<Tensor> &gradients, const Location &where, const Tensor &isLeftOut) {
