@@ -166,9 +166,14 @@ std::vector<Trace::Batching::Batched> Trace::Batching::replay(mlir::func::FuncOp
 
 void Trace::Batching::replay(mlir::Operation *op) {
   std::optional<NoGrad> off;
-  OriginNotes *notes = OriginNotes::of(trace);
-  if (notes && op->getNumResults() && notes->isConstant(op->getResult(0)))
+  std::optional<OriginNotes::Constants> constants;
+  const Value first = op->getNumResults() ? op->getResult(0) : Value();
+  const OriginNotes *notes = OriginNotes::of(trace);
+  const bool isForCallers = first && notes && notes->isConstant(first);
+  if (first && (trace.isDetached(first) || (isForCallers && !Trace::active())))
     off.emplace();
+  else if (isForCallers)
+    constants.emplace();
   if (auto custom = trace.customs.find(op); custom != trace.customs.end()) {
     if (!values.count(op->getResult(0)))
       replayCustom(*custom->second);
@@ -178,9 +183,6 @@ void Trace::Batching::replay(mlir::Operation *op) {
     replayWhile(loop);
   } else if (auto branches = llvm::dyn_cast<ir::IfOp>(op)) {
     replayBranches(branches);
-  } else if (op->getNumResults() && trace.detached.contains(op->getResult(0))) {
-    Batched x = valueOf(op->getOperand(0));
-    values[op->getResult(0)] = {burin::detach(x.tensor), x.isBatched};
   } else if (const ir::OpInfo *info = ir::opInfo(op)) {
     if (!replayPartOfHistory(op))
       replayOp(op, *info);

@@ -5,7 +5,7 @@
 #include "frontend/autodiff/gradients/Rules.h"
 #include "frontend/autodiff/tape/Tape.h"
 #include "frontend/tensor/context/LocationScope.h"
-#include "frontend/trace/Trace.h"
+#include "frontend/trace/Origins.h"
 
 namespace burin {
 
@@ -13,10 +13,20 @@ using detail::inScope, detail::TapeEdge, detail::TapeLeaf;
 
 // ---- tensors
 
-bool Tensor::requires_grad() const { return detail::edgeOf(*this).node != nullptr; }
+/// Refuses what a trace does not know: whether gradients flow to a value that is not that of a parameter.
+static std::shared_ptr<detail::TapeNode> nodeOf(const Tensor &x, const char *op) {
+  std::shared_ptr<detail::TapeNode> node = detail::edgeOf(x).node;
+  if (!node && Trace::active() && x.isTraced() && !Trace::active()->isOfCell(x))
+    throw Error(Trace::active()->placeOfStart(), op,
+                "whether callers take gradients through this value is not known while tracing, and the code after this "
+                "would be right for one answer only; decide outside of the traced function");
+  return node;
+}
+
+bool Tensor::requires_grad() const { return nodeOf(*this, "requires_grad") != nullptr; }
 
 bool Tensor::is_leaf() const {
-  auto node = detail::edgeOf(*this).node;
+  auto node = nodeOf(*this, "is_leaf");
   return !node || dynamic_cast<TapeLeaf *>(node.get());
 }
 
@@ -45,8 +55,8 @@ static TapeLeaf &leafOf(const Tensor &x, const char *op, const Location &where) 
   auto *leaf = dynamic_cast<TapeLeaf *>(detail::edgeOf(x).node.get());
   if (!leaf)
     throw Error(where, op,
-                x.requires_grad() ? "this tensor is no leaf: its gradient is not kept; use a hook, or grad(y, {x})"
-                                  : "this tensor requires no gradient; call requires_grad_() on it first");
+                detail::edgeOf(x).node ? "this tensor is no leaf: its gradient is not kept; use a hook, or grad(y, {x})"
+                                       : "this tensor requires no gradient; call requires_grad_() on it first");
   return *leaf;
 }
 
@@ -97,7 +107,7 @@ static Tensor seedOf(const Tensor &y, const std::optional<Tensor> &gradient, con
 void Tensor::backward(const std::optional<Tensor> &gradient, const BackwardOptions &options, Location where) const {
   const Location place = inScope(where);
   if (Trace *trace = Trace::active()) {
-    std::optional<NoGrad> off;
+    std::optional<OriginNotes::Constants> off;
     if (!options.create_graph)
       off.emplace();
     return trace->backward(*this, seedOf(*this, gradient, "backward", place), place);
@@ -141,7 +151,7 @@ std::vector<Tensor> grad(const Tensor &y, const std::vector<Tensor> &xs, const s
   Trace *trace = Trace::active();
   if (!trace)
     return gradEagerly(y, xs, grad_output, options, place);
-  std::optional<NoGrad> off; // the gradients are constants for gradients from outside; see OriginNotes
+  std::optional<OriginNotes::Constants> off;
   if (!options.create_graph)
     off.emplace();
   return trace->grad(y, xs, grad_output, place);

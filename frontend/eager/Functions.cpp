@@ -154,7 +154,7 @@ std::pair<std::vector<Tensor>, std::vector<Tensor>> jvp(const TensorFunction &fu
     Tensor u = variables({zeros_like(y, place)}, place)[0];
     std::vector<Tensor> products = grad(y, xs, u, keep, place);
     Tensor sum = dot(products, tangents);
-    derivatives.push_back(sum.requires_grad() || Trace::active() ? grad(sum, {u}, std::nullopt, {}, place)[0]
+    derivatives.push_back(Trace::active() || sum.requires_grad() ? grad(sum, {u}, std::nullopt, {}, place)[0]
                                                                  : zeros_like(y, place));
     y = burin::detach(y, place);
   }

@@ -29,6 +29,7 @@ public:
     AutocastTypeScope noAutocast(std::nullopt); // the types of the call are final
     Trace trace(inputs, {}, {}, {});
     Trace::Recording recording(trace);
+    EnableGrad on; // a backward pass need not be recorded itself
     std::vector<Tensor> given(operandCount + 2 * resultCount), needed;
     for (size_t i = 0; i < positions.size(); ++i)
       given[positions[i]] = trace.inputs()[i];

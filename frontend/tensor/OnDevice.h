@@ -73,6 +73,10 @@ std::optional<Device> scopedDevice();
 Tensor createdInScope(Tensor tensor, const char *op, const Location &where);
 /// Whether this thread is tracing a function; see Trace.
 bool isTracing();
+/// Where the trace of this thread began; unknown without one.
+Location placeOfTrace();
+/// Makes the trace of this thread fail with `error`, also if its function catches it.
+void noteRefused(const Error &error);
 
 /// For its lifetime, this thread creates tensors on the device of x, unless x is traced or has no fixed device itself.
 class Beside {

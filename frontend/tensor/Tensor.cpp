@@ -62,18 +62,22 @@ Tensor Tensor::scalarInt(int64_t value) { return Access::make(scalarState(DType:
 Tensor Tensor::scalarFloat(double value) { return Access::make(scalarState(DType::f32, {.real = value})); }
 
 bool operator==(const Shape &shape, const std::vector<int64_t> &sizes) {
-  return std::ranges::equal(shape, sizes, [](const Dim &a, int64_t b) { return a == Dim(b); });
+  const Location place = placeOfTrace();
+  return std::ranges::equal(shape, sizes, [&](const Dim &a, int64_t b) { return Size(a, place) == Size(b, place); });
 }
 std::ostream &operator<<(std::ostream &out, const Shape &shape) { return out << burin::str(shape); }
 
 // ---- reading
 
 static void refuseInTrace(const TensorState &state, const char *op, const Location &where) {
-  if (std::holds_alternative<TracedValue>(state.value))
-    throw Error(where, op,
-                "there is no value to read while tracing: the graph must serve every value of " + str(state.spec) +
-                    ".\n  choose between results with where(condition, a, b), or read the value outside of the traced "
-                    "function");
+  if (!std::holds_alternative<TracedValue>(state.value))
+    return;
+  Error error(where, op,
+              "there is no value to read while tracing: the graph must serve every value of " + str(state.spec) +
+                  ".\n  choose between results with where(condition, a, b), or read the value outside of the traced "
+                  "function");
+  noteRefused(error);
+  throw error;
 }
 
 size_t Tensor::elementsToRead(const Location &where) const {

@@ -5,6 +5,10 @@ namespace burin {
 using mlir::Value;
 
 static thread_local OriginNotes *innermost = nullptr;
+static thread_local bool makesConstants = false;
+
+OriginNotes::Constants::Constants() : before(std::exchange(makesConstants, true)) {}
+OriginNotes::Constants::~Constants() { makesConstants = before; }
 
 OriginNotes::OriginNotes(const Trace &trace) : trace(trace), outer(std::exchange(innermost, this)) {}
 OriginNotes::~OriginNotes() { innermost = outer; }
@@ -17,10 +21,10 @@ OriginNotes *OriginNotes::of(const Trace &trace) {
 }
 
 void OriginNotes::made(Value value) {
-  if (is_grad_enabled())
-    constants.erase(value); // of an op that was deleted
-  else
+  if (makesConstants)
     constants.insert(value);
+  else
+    constants.erase(value); // of an op that was deleted
 }
 
 /// Adds what a value is, if that is known; otherwise the values that it was computed from become `open`.
@@ -31,7 +35,7 @@ void OriginNotes::addTo(Origins &found, Value value, llvm::SmallVectorImpl<Value
   }
   if (auto known = captured.find(value); known != captured.end())
     llvm::append_range(found.captured, known->second);
-  if (!isFloat(ir::dtypeOf(value)) || constants.contains(value))
+  if (!isFloat(ir::dtypeOf(value)) || isConstant(value))
     return;
   if (auto custom = customs.find(value); custom != customs.end()) {
     llvm::append_range(open, custom->second);

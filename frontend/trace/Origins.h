@@ -20,17 +20,20 @@ public:
 
   /// The notes about a trace; null if there are none.
   static OriginNotes *of(const Trace &trace);
-  /// The trace has just made `value`: a constant for gradients if nothing is recorded now.
+  /// For its lifetime, on this thread, new values are constants for gradients that callers take. The function itself
+  /// can differentiate them: they are gradients.
+  class Constants {
+  public:
+    Constants();
+    ~Constants();
+    Constants(const Constants &) = delete;
+
+  private:
+    const bool before;
+  };
+  /// The trace has just made `value`.
   void made(mlir::Value value);
-  /// The same for the results of a branch or loop.
-  static void made(const Trace &trace, mlir::Operation *op) {
-    if (OriginNotes *notes = of(trace))
-      for (mlir::Value result : op->getResults())
-        notes->made(result);
-  }
-  /// No gradient flows back from `value`.
-  void constant(mlir::Value value) { constants.insert(value); }
-  bool isConstant(mlir::Value value) const { return constants.contains(value); }
+  bool isConstant(mlir::Value value) const { return constants.contains(value) || trace.isDetached(value); }
   /// `value` is that of a cell.
   void leaf(mlir::Value value, const detail::Cell *cell) { cells[value] = cell; }
   /// `value` is a captured tensor that requires a gradient.

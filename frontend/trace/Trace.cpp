@@ -23,6 +23,11 @@ NoTrace::~NoTrace() { current = static_cast<Trace *>(outer); }
 
 namespace detail {
 bool isTracing() { return current != nullptr; }
+Location placeOfTrace() { return current ? current->placeOfStart() : Location(); }
+void noteRefused(const Error &error) {
+  if (current)
+    current->noteRefused(error);
+}
 
 void observe(const std::shared_ptr<const Observed> &state) {
   if (Trace *trace = Trace::active())
@@ -268,18 +273,29 @@ std::vector<Tensor> Trace::record(const ir::OpInfo &info, std::span<const Tensor
   llvm::SmallVector<Value> values;
   for (size_t i = 0; i < operands.size(); ++i)
     values.push_back(operands[i] ? valueOf(*operands[i], call.operands[i]->dtype, where) : Value());
-  llvm::SmallVector<Value> made =
+  llvm::SmallVector<Value> created =
       detail::recordCall(builder, detail::mlirLocation(&graph->context, where), call, values);
   if (info.newSize())
-    made = onceForSize(made[0].getDefiningOp())->getResults();
-  OriginNotes *notes = info.newSize() ? nullptr : OriginNotes::of(*this);
+    created = onceForSize(created[0].getDefiningOp())->getResults();
   std::vector<Tensor> results;
-  for (Value value : made) {
-    if (notes && !llvm::is_contained(values, value))
-      notes->made(value);
+  for (Value value : created) {
+    if (!info.newSize() && !llvm::is_contained(values, value))
+      noteNew(value);
     results.push_back(wrap(value));
   }
   return results;
+}
+
+void Trace::noteNew(mlir::ValueRange values) {
+  OriginNotes *notes = OriginNotes::of(*this);
+  for (Value value : values) {
+    if (is_grad_enabled())
+      detached.erase(value); // of an op that was deleted
+    else
+      detached.insert(value);
+    if (notes)
+      notes->made(value);
+  }
 }
 
 size_t Trace::depthOf(mlir::Block *block) const {
@@ -332,6 +348,8 @@ Tensor Trace::reshapeUnproved(const Tensor &x, const Shape &shape, const Locatio
 }
 
 void Trace::setResults(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where) {
+  if (refused)
+    throw *refused;
   if (unreadBackward)
     throw Error(*unreadBackward, "backward",
                 "the gradients are removed when the traced function returns, but it has not used them;\n"

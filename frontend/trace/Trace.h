@@ -64,6 +64,7 @@ public:
   };
 
   const std::vector<Tensor> &inputs() const { return arguments; }
+  const Location &placeOfStart() const { return began; }
   std::vector<Tensor> call(const ir::OpInfo &info, std::span<const Tensor *const> operands, std::vector<ir::Attr> attrs,
                            const Location &where);
   ScanResult scan(const ScanStep &step, const std::vector<Tensor> &initial, const std::vector<Tensor> &xs, bool reverse,
@@ -82,6 +83,12 @@ public:
   void check(const Tensor &condition, const std::string &message, const Location &where);
   /// A symbol for the size of a result of `op`, called at `where`, that is not known before a run.
   Dim newSize(const std::string &op, const Location &where);
+  /// The function has tried to read a value. It may catch the error and go on, but what it records then is right for
+  /// some values only, so setResults() throws the error again.
+  void noteRefused(const Error &error) {
+    if (!refused)
+      refused = error;
+  }
   /// What the function returns; nothing is recorded afterwards.
   void setResults(std::span<const Tensor> results, std::vector<std::string> outputNames, const Location &where);
   /// Decides which cells are states, and completes the function.
@@ -98,6 +105,8 @@ public:
   Escapes takeEscapes() { return std::move(escapes); }
   /// Removes the function from the graph.
   void discard();
+  /// Whether `x` is the present value of a cell.
+  bool isOfCell(const Tensor &x) const;
   /// The cells that it sets and that outlive the function.
   std::vector<std::shared_ptr<detail::Cell>> cellsSet() const;
 
@@ -166,6 +175,8 @@ public:
   Tensor copy(const Tensor &x, const Location &where) { return reshapeUnproved(x, x.shape(where), where); }
   /// See burin::detach.
   Tensor detach(const Tensor &x, const Location &where);
+  /// Whether no gradient flows back from `value`, as it was detached or computed under NoGrad.
+  bool isDetached(mlir::Value value) const { return detached.contains(value); }
 
   /// The elements of a traced tensor that depends on constants only, computed by the reference interpreter; nullopt if
   /// it depends on an input, or if an intermediate tensor is too large for a shape computation.
@@ -185,6 +196,8 @@ private:
   CellUse &useOf(const std::shared_ptr<detail::Cell> &cell);
   void refuseInScope(const char *op, const Location &where) const;
   void setInside(CellUse &use, mlir::Value value);
+  /// `values` are new: results of an op, which are detached if the thread records no gradients.
+  void noteNew(mlir::ValueRange values);
   static Tensor leafLike(const Tensor &traced, const Tensor &held);
   /// 0 for the traced function, then the nesting depth.
   size_t depthOf(mlir::Block *block) const;
@@ -260,7 +273,7 @@ private:
   llvm::SmallVector<mlir::FlatSymbolRefAttr> stateInputs, stateOutputs; // of a saved graph, after inputs and outputs
   std::vector<detail::StorageRef> captured;                             // keeps the keys of `constants` valid
   llvm::DenseMap<mlir::Value, ir::RefTensor> evaluated;                 // by constantValue
-  llvm::DenseSet<mlir::Value> detached;
+  llvm::DenseSet<mlir::Value> detached; // of detach() and NoGrad: no gradient flows back from them
   /// A function with a custom gradient, which is one op for differentiation.
   struct Custom {
     VjpFunction vjp;
@@ -271,6 +284,7 @@ private:
   using Region = std::vector<mlir::Operation *>;
   llvm::DenseMap<mlir::Operation *, std::shared_ptr<const Region>> regions; // see remat
   int64_t barriers = 0;                                                     // number of recomputed regions
+  std::optional<Error> refused;                                             // see noteRefused
   std::optional<Location> unreadBackward; // the last call of backward(), unless a gradient was read since
 };
 

@@ -60,6 +60,15 @@ void Trace::set(const std::shared_ptr<detail::Cell> &cell, const Tensor &value, 
   use.isSet = true;
 }
 
+bool Trace::isOfCell(const Tensor &x) const {
+  auto valueIn = [](const Tensor &y) {
+    auto *traced = std::get_if<detail::TracedValue>(&detail::Access::state(y)->value);
+    return traced ? traced->value : nullptr;
+  };
+  const void *wanted = valueIn(x);
+  return wanted && llvm::any_of(cells, [&](const CellUse &use) { return valueIn(use.value) == wanted; });
+}
+
 /// The cell whose current value in the trace is `value`; throws if it is the value of no cell.
 Trace::CellUse &Trace::leafOf(const Tensor &value, const char *op, const Location &where) {
   const void *wanted = std::get<detail::TracedValue>(detail::stateOf(value, where).value).value;

@@ -18,6 +18,27 @@ TEST_CASE("misleading branches") {
   SECTION("on a list of values") {
     refused([](const Tensor &x) { return x.to_vector<float>()[0] > 0 ? x : -x; }, kPlus, "while tracing");
   }
+  SECTION("on whether a value can be read") {
+    auto f = [](const Tensor &x) {
+      try {
+        if (x.sum().item() > 5)
+          return x * 2;
+      } catch (const Error &) {
+      }
+      return x * 4;
+    };
+    refused(f, kPlus, "while tracing");
+  }
+  SECTION("on whether gradients are recorded") {
+    refused([](const Tensor &x) { return x.requires_grad() ? x * 2 : x; }, kPlus, "is not known while tracing");
+    refused([](const Tensor &x) { return (x * 3).is_leaf() ? x * 2 : x; }, kPlus, "is not known while tracing");
+    Parameter weight(ones({3}));
+    auto f = jit([&](const Tensor &x) { return weight->requires_grad() ? x * weight : x + weight; }, kCheck);
+    for (bool isTrained : {true, false, true}) {
+      weight.requires_grad_(isTrained);
+      CHECK(isClose(f(kPlus), isTrained ? kPlus : kPlus + 1));
+    }
+  }
   SECTION("where, for both signs and NaN") {
     right([](const Tensor &x) { return where(x > 0, x, x * x); }, {kPlus, kMinus});
   }
@@ -32,6 +53,11 @@ TEST_CASE("misleading branches") {
   }
   SECTION("on a dynamic size") {
     refused([](const Tensor &x) { return x.size(0) > 3 ? x * 2 : x; }, rows(2), "is not known", dynamic({{0, 0}}));
+  }
+  SECTION("on a dynamic shape, compared with numbers") {
+    auto f = [](const Tensor &x) { return x.shape() == std::vector<int64_t>{2, 3} ? x * 2 : x; };
+    refused(f, rows(2), "is not known", dynamic({{0, 0}}));
+    right(f, {rows(2), rows(5)});
   }
   SECTION("on a captured flag") {
     bool isDoubled = false;

@@ -171,3 +171,42 @@ TEST_CASE("the gradient of a matrix that a batch of products shares is one produ
   (matmul(x, leaf) * 0.5).sum().backward(); // eager calls follow the same rule
   CHECK(largestDifference(leaf.grad(), got[1]) == 0);
 }
+
+TEST_CASE("NoGrad in a function means the same when it is traced") {
+  auto partly = [](const Tensor &x) {
+    Tensor factor;
+    {
+      NoGrad off;
+      factor = x * x;
+    }
+    return (x * factor).sum();
+  };
+  auto slope = [&](const Tensor &x) { return value_and_grad(partly)(x).second[0]; };
+  const Tensor x = tensor({1.0f, -2.0f, 3.0f}), expected = tensor({1.0f, 4.0f, 9.0f}); // x * x, not 3 * x * x
+  CHECK(largestDifference(slope(x), expected) == 0);
+  CHECK(largestDifference(jit(slope)(x), expected) == 0);
+  CHECK(largestDifference(trace(slope, {{f32, {Dim("n")}}}).run({x})[0], expected) == 0);
+  CHECK(largestDifference(vmap(grad(partly))(x.reshape({3, 1})), expected.reshape({3, 1})) == 0);
+  {
+    NoGrad off; // of the caller
+    CHECK(largestDifference(trace(slope, {{f32, {3}}}).run({x})[0], expected) == 0);
+    CHECK(largestDifference(jit(slope)(x), expected) == 0);
+  }
+
+  auto inLoop = [](const Tensor &x) {
+    auto turn = [](const std::vector<Tensor> &states, const std::vector<Tensor> &) {
+      Tensor factor;
+      {
+        NoGrad off;
+        factor = states[0] + 1.0;
+      }
+      return ScanResult{{states[0] * factor}, {}};
+    };
+    return scan(turn, {x}, {zeros({2})}).states[0].sum();
+  };
+  auto slopeOfLoop = [&](const Tensor &x) { return value_and_grad(inLoop)(x).second[0]; };
+  const Tensor slopes = (x + 1) * (x * (x + 1) + 1); // both factors are constants
+  CHECK(largestDifference(slopeOfLoop(x), slopes) < 1e-5);
+  CHECK(largestDifference(jit(slopeOfLoop)(x), slopes) < 1e-5);
+  CHECK(largestDifference(trace(slopeOfLoop, {{f32, {3}}}).run({x})[0], slopes) < 1e-5);
+}

@@ -275,19 +275,18 @@ std::vector<Tensor> Trace::customVjp(const std::vector<Tensor> &inputs, const st
   for (const Tensor &input : inputs)
     custom->operands.push_back(valueOf(input, input.dtype(where), where));
   mlir::Location location = detail::mlirLocation(&graph->context, where);
-  std::vector<Tensor> made;
+  std::vector<Tensor> wrapped;
   for (const Tensor &result : results) {
     Value value = valueOf(result, result.dtype(where), where);
     Value copy = ir::create(builder, location, "reshape", {value}, {{"shape", ir::shapeOf(value)}});
     custom->results.push_back(copy);
     customs[copy.getDefiningOp()] = custom;
-    if (OriginNotes *notes = OriginNotes::of(*this)) {
-      notes->made(copy);
+    noteNew(copy);
+    if (OriginNotes *notes = OriginNotes::of(*this))
       notes->custom(copy, custom->operands);
-    }
-    made.push_back(wrap(copy));
+    wrapped.push_back(wrap(copy));
   }
-  return made;
+  return wrapped;
 }
 
 Tensor Trace::detach(const Tensor &x, const Location &where) {
@@ -295,8 +294,6 @@ Tensor Trace::detach(const Tensor &x, const Location &where) {
   Value copy = ir::create(builder, detail::mlirLocation(&graph->context, where), "reshape", {value},
                           {{"shape", ir::shapeOf(value)}});
   detached.insert(copy);
-  if (OriginNotes *notes = OriginNotes::of(*this))
-    notes->constant(copy);
   return wrap(copy);
 }
 

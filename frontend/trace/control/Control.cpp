@@ -86,7 +86,7 @@ std::vector<Tensor> Trace::cond(const Tensor &condition, const detail::Branch &t
   std::vector<Value> captured = FunctionScope::capture({&taken, &other});
   auto op = ir::IfOp::create(builder, location, types, valueOf(condition, DType::boolean, where),
                              taken.function.getName(), other.function.getName(), captured);
-  OriginNotes::made(*this, op);
+  noteNew(op->getResults());
   for (size_t i = 0; i < set.size(); ++i)
     setInside(*set[i], op.getResult(unsigned(left.size() + i)));
   std::vector<Tensor> results;
@@ -170,7 +170,7 @@ std::vector<Tensor> Trace::whileLoop(const detail::LoopCondition &condition, con
   auto op =
       ir::WhileOp::create(builder, location, llvm::SmallVector<mlir::Type>(types.begin(), types.begin() + carried),
                           test.function.getName(), turn.function.getName(), int64_t(carried), inputs);
-  OriginNotes::made(*this, op);
+  noteNew(op->getResults());
   for (size_t i = 0; i < set.size(); ++i)
     setInside(*set[i], op.getResult(unsigned(initial.size() + i)));
   std::vector<Tensor> values;

@@ -210,7 +210,7 @@ ScanResult Trace::scan(const ScanStep &step, const std::vector<Tensor> &initial,
     name = body.function.getName().str();
   }
   ir::ScanOp op = createScan(builder, location, length, name, operands, results, xs.size(), states, reverse);
-  OriginNotes::made(*this, op);
+  noteNew(op->getResults());
   auto after = [&](size_t state, const Dim &first) { // the states from iteration `first` on
     return rows(wrap(op.getResult(unsigned(state))), first, length + 1, where);
   };

@@ -64,6 +64,7 @@ Graph detail::trace(const Function &function, std::span<const TensorSpec> inputs
     trace.isGraphOnly = true;
     trace.runInScope(place);
     Trace::Recording recording(trace);
+    EnableGrad on; // gradients of the function do not depend on where it is traced
     std::vector<Tensor> results = function(trace.inputs(), place);
     escapes = trace.takeEscapes();
     return trace.finish(results, std::move(outputNames), place);

@@ -49,6 +49,7 @@ void Program::record(std::string name, const Function &function, std::span<const
   trace->runInScope(place);
   try {
     Trace::Recording recording(*trace);
+    EnableGrad on;
     trace->setResults(function(trace->inputs(), place), std::move(outputNames), place);
   } catch (...) {
     trace->discard();
