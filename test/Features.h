@@ -11,6 +11,11 @@ bool hasFeature(const std::string &flag);
 /// Prints that the running case is skipped; the program then ends with the exit code that ctest takes for "skipped".
 void skipWithout(const std::string &flag);
 
+/// Whether `tools/dev test --long` runs.
+inline bool isLong() { return std::getenv("BURIN_LONG_TESTS") != nullptr; }
+/// Whether to try this one of many numbered cases: one of `parts`, and all of them with --long.
+inline bool isSampled(size_t number, size_t parts) { return isLong() || number % parts == 0; }
+
 } // namespace burin::test
 
 /// First statement of a test case: skips the case if the processor lacks the feature. `tools/dev test` fails if a test

@@ -1,5 +1,6 @@
 // Chains of ops that only move elements give the same bits as the interpreter, for sizes around the length of a vector:
 // repeated, strided, reversed, joined and padded elements, and dimensions that are split and joined.
+#include "test/Features.h"
 #include "test/ops/Graph.h"
 #include "test/ops/Values.h"
 #include <catch2/catch.hpp>
@@ -170,7 +171,7 @@ void checkBits(Graph &g, const Tensors &inputs) {
 TEST_CASE("Chains of movement give the bits of the interpreter") {
   constexpr DType types[] = {DType::f32,     DType::f16, DType::u8,   DType::i64,
                              DType::boolean, DType::f32, DType::bf16, DType::f8e4m3fn};
-  const uint64_t first = 1, count = std::getenv("BURIN_LONG_TESTS") ? 20000 : 210;
+  const uint64_t first = 1, count = isLong() ? 20000 : 210;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     Chain chain(seed, types[seed % std::size(types)]);
     Tensors inputs{chain.input()};
@@ -220,6 +221,9 @@ TEST_CASE("Windows give the bits of the interpreter wherever vectors lie") {
   // Rows of the result of 1 to 50 elements, inside, at both ends and across.
   const DType type = GENERATE(DType::f32, DType::f16, DType::u8, DType::f64);
   const int64_t kernel = GENERATE(1, 2, 3, 5), stride = GENERATE(1, 2, 3), size = GENERATE(7, 16, 34, 50, 100);
+  static size_t number = 0;
+  if (!isSampled(number++, 3))
+    return;
   const int64_t padding = std::min<int64_t>(kernel / 2, 2);
   const bool isSymbolic = (size + kernel + stride) % 2;
   for (const char *op : {"max_pool", "avg_pool"}) {
@@ -252,6 +256,9 @@ TEST_CASE("Elements at multiples of sizes that only a run knows give the bits of
   const DType type = GENERATE(DType::f32, DType::f16, DType::u8);
   const int64_t channels = GENERATE(2, 3, 4, 5), columns = GENERATE(1, 7, 16, 33, 50);
   const Ints perm = GENERATE(Ints{1, 2, 0}, Ints{1, 0, 2}, Ints{2, 1, 0});
+  static size_t number = 0;
+  if (!isSampled(number++, 4))
+    return;
   Graph g;
   Graph::Value x = g.input({type, {channels, Dim("h"), Dim("w")}});
   Graph::Value turned = g.apply("transpose", {x}, {{"perm", perm}})[0];
