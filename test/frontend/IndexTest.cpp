@@ -42,6 +42,54 @@ TEST_CASE("tensors as indices") {
   CHECK(str(counting({2, 3, 4})[{0, tensor({1, 2}), NewAxis}].shape()) == "[2, 1, 4]");
 }
 
+TEST_CASE("tensors as several indices are read together") {
+  const Tensor x = counting({4, 3}), rows = tensor({2, 0, -1}), columns = tensor({1, -1, 0});
+  CHECK(ints(x[{rows, columns}]) == std::vector<int64_t>{7, 2, 9});
+  CHECK(ints(x[{rows.unsqueeze(1), columns}]) == std::vector<int64_t>{7, 8, 6, 1, 2, 0, 10, 11, 9});
+  const Tensor y = counting({2, 4, 3, 5});
+  CHECK(str(y[{Slice(), rows, columns}].shape()) == "[2, 3, 5]"); // adjacent
+  CHECK(str(y[{tensor({1, 0, 1}), Slice(), columns}].shape()) == "[3, 4, 5]");
+  CHECK(str(y[{tensor({{1}, {0}}), Slice(), columns, NewAxis, Slice(1, None)}].shape()) == "[2, 3, 4, 1, 4]");
+  CHECK(str(y[{0, Slice(), columns, columns}].shape()) == "[4, 3]"); // an integer is applied before
+  CHECK(str(y[{tensor(0), Slice(), columns, columns}].shape()) == "[4, 3]");
+  CHECK(ints(y[{tensor({1, 0, 1}), Slice(1, 3), columns, 4}]) == std::vector<int64_t>{84, 99, 29, 44, 79, 94});
+  CHECK(x[{zeros({0}, i64), zeros({0}, i64)}].shape() == Shape{0});
+  CHECK_ERROR((x[{rows, tensor({1, 0})}]), "broadcast");
+  CHECK_ERROR(ints(x[{rows, tensor({1, 3, 0})}]), "IndexTest.cpp:", "out of range");
+  CHECK_ERROR(ints(x[{tensor({0, -5, 0}), columns}]), "out of range");
+
+  auto picked = [](const Tensor &x, const Tensor &classes) { return x[{arange(x.size(0)), classes}]; };
+  const Graph graph = trace(picked, {{f32, {Dim("n"), Dim("m")}}, {i64, {Dim("n")}}});
+  CHECK(ints(graph.run({x.to(f32), tensor({0, 1, 2, 1})})[0]) == std::vector<int64_t>{0, 4, 8, 10});
+  const Tensor slopes =
+      value_and_grad([&](const Tensor &x) { return (picked(x, tensor({0, 1, 2, 1})) * 2.0).sum(); })(x.to(f32))
+          .second[0];
+  CHECK(ints(slopes) == std::vector<int64_t>{2, 0, 0, 0, 2, 0, 0, 0, 2, 0, 2, 0});
+}
+
+TEST_CASE("several tensors and masks choose what is set") {
+  Tensor x = zeros({3, 3}, i64);
+  x.set({tensor({0, 1, -1}), tensor({0, 2, 1})}, tensor({5, 6, 7}));
+  CHECK(ints(x) == std::vector<int64_t>{5, 0, 0, 0, 0, 6, 0, 7, 0});
+  x.set(x > 5, -1);
+  CHECK(ints(x) == std::vector<int64_t>{5, 0, 0, 0, 0, -1, 0, -1, 0});
+  x.set(tensor({false, true, true}), tensor({1, 2, 3}));
+  CHECK(ints(x) == std::vector<int64_t>{5, 0, 0, 1, 2, 3, 1, 2, 3});
+  x.set(x == 1, tensor({8, 9})); // one value for each place
+  CHECK(ints(x) == std::vector<int64_t>{5, 0, 0, 8, 2, 3, 9, 2, 3});
+  x.set({tensor({true, false, true}), 1}, 4);
+  CHECK(ints(x) == std::vector<int64_t>{5, 4, 0, 8, 2, 3, 9, 4, 3});
+  CHECK(ints(x[x > 4]) == std::vector<int64_t>{5, 8, 9});
+  CHECK(ints(x[{Slice(), x[0] > 3}]) == std::vector<int64_t>{5, 4, 8, 2, 9, 4});
+  CHECK_ERROR(x[tensor({true, false})], "mask of shape [2]", "dimension 0");
+  auto cut = [](Tensor x) {
+    x.set(x > 2.0, 2.0);
+    return x;
+  };
+  const Graph graph = trace(cut, {{f32, {Dim("n")}}});
+  CHECK(ints(graph.run({tensor({1.0f, 3.0f, 2.0f, 7.0f})})[0]) == std::vector<int64_t>{1, 2, 2, 2});
+}
+
 TEST_CASE("brackets that do not fit say so") {
   Tensor x = zeros({4, 5});
   CHECK_ERROR((x[{0, 0, 0}]), "3 indices", "f32[4, 5]");

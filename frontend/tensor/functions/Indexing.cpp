@@ -1,5 +1,6 @@
 #include "burin/tensor/indexing.h"
 #include "burin/ops.h"
+#include "burin/tensor/composed.h"
 #include "frontend/tensor/context/LocationScope.h"
 #include "frontend/tensor/functions/PartWrite.h"
 #include "ir/infer/Infer.h"
@@ -27,7 +28,7 @@ public:
   };
   std::optional<Part> part(const std::vector<Index> &list) {
     read(list);
-    if (!taken.empty() || !std::ranges::all_of(shape, &Dim::isStatic))
+    if (!selected.empty() || !lists.empty() || !std::ranges::all_of(shape, &Dim::isStatic))
       return std::nullopt;
     whole(int64_t(shape.size()));
     ir::InferCall call{.info = ir::opInfo(ir::OpId::slice),
@@ -59,14 +60,23 @@ private:
   int64_t axis = 0; // next dimension of x
   Shape starts, stops;
   std::vector<int64_t> steps, flipped, dropped, added; // added: positions in the result
-  std::vector<std::pair<int64_t, Tensor>> taken;       // by dimension of x
+  std::vector<std::pair<int64_t, Tensor>> selected;    // by dimension of x, which the result does not have
+  /// A list of positions along a dimension of what the other indices choose.
+  struct Positions {
+    int64_t axis;
+    Tensor index;
+  };
+  std::vector<Positions> lists;
   bool isSliced = false;
 
   void read(const std::vector<Index> &list) {
     int64_t rank = int64_t(shape.size()), count = 0, ellipses = 0;
     for (const Index &index : list) {
       ellipses += std::holds_alternative<EllipsisType>(index);
-      count += !std::holds_alternative<EllipsisType>(index) && !std::holds_alternative<NoneType>(index);
+      if (auto *mask = std::get_if<Tensor>(&index); mask && isBool(mask->dtype(where)))
+        count += mask->rank(where);
+      else
+        count += !std::holds_alternative<EllipsisType>(index) && !std::holds_alternative<NoneType>(index);
     }
     if (count > rank)
       fail(std::to_string(count) + " indices for " + std::to_string(rank) + " dimensions");
@@ -99,11 +109,8 @@ private:
 
   void add(int64_t index) {
     const Dim &size = shape[axis];
-    if (!size.isStatic()) { // checked by the run: take requires valid indices
-      dropped.push_back(axis);
-      taken.emplace_back(axis++, Tensor(index));
-      return;
-    }
+    if (!size.isStatic()) // checked by the run: take requires valid indices
+      return select(Tensor(index));
     if (index < -size.value() || index >= size.value())
       fail("index " + std::to_string(index) + " is out of range for dimension " + std::to_string(axis) + " of size " +
            size.str());
@@ -135,22 +142,38 @@ private:
     };
     part(mirrored(slice.start, 0), mirrored(slice.stop, size), -slice.step);
   }
-  void add(const NoneType &) { added.push_back(axis - int64_t(dropped.size()) + extraDims() + int64_t(added.size())); }
+  void add(const NoneType &) { added.push_back(place()); }
   void add(const Tensor &index) {
-    if (isFloat(index.dtype(where)) || isBool(index.dtype(where)))
-      fail("an index of type " + std::string(name(index.dtype(where))) + ", but indices are integers");
-    taken.emplace_back(axis++, index);
+    if (isFloat(index.dtype(where)))
+      fail("an index of type " + std::string(name(index.dtype(where))) + ", but indices are integers or bool");
+    if (isBool(index.dtype(where)))
+      return add(index, index.shape(where));
+    if (index.rank(where) == 0)
+      return select(index);
+    lists.push_back({place(), index});
+    ++axis;
+  }
+  /// A mask chooses the elements where it is true: lists of their positions along the dimensions that it covers.
+  void add(const Tensor &mask, const Shape &covered) {
+    if (covered.empty())
+      fail("a mask without dimensions");
+    const std::vector<Tensor> positions = unbind(nonzero(mask, where), 1, where);
+    for (size_t i = 0; i < covered.size(); ++i) {
+      const Dim &size = shape[axis];
+      if (size.isStatic() && covered[i].isStatic() && size != covered[i])
+        fail("a mask of shape " + burin::str(covered) + " does not fit dimension " + std::to_string(axis));
+      lists.push_back({place(), positions[i]});
+      ++axis;
+    }
+  }
+  void select(const Tensor &index) {
+    dropped.push_back(axis);
+    selected.emplace_back(axis++, index);
   }
   void add(const EllipsisType &) {}
 
-  /// Number of dimensions that tensors of indices have added so far.
-  int64_t extraDims() {
-    int64_t extra = 0;
-    for (auto &[axis, index] : taken)
-      if (!std::ranges::count(dropped, axis))
-        extra += index.rank(where) - 1;
-    return extra;
-  }
+  /// Where the present dimension of x is in what integers, slices and NewAxis choose.
+  int64_t place() const { return axis - int64_t(dropped.size()) + int64_t(added.size()); }
 
   Tensor finish() {
     Tensor result = x;
@@ -160,25 +183,52 @@ private:
       whole(int64_t(shape.size()));
       result = slice(result, starts, stops, steps, where);
     }
-    for (size_t i = taken.size(); i-- > 0;) // backwards, so that earlier dimensions keep their positions
-      result = take(result, taken[i].second, taken[i].first, where);
+    for (size_t i = selected.size(); i-- > 0;) // backwards, so that earlier dimensions keep their positions
+      result = take(result, selected[i].second, selected[i].first, where);
     std::vector<int64_t> squeezed;
     for (int64_t axis : dropped) {
-      int64_t at = axis;
-      bool wasTaken = false;
-      for (auto &[takenAxis, index] : taken) {
-        wasTaken |= takenAxis == axis;
-        if (takenAxis < axis)
-          at += index.rank(where) - 1;
-      }
-      if (!wasTaken)
-        squeezed.push_back(at);
+      auto isBefore = [&](const auto &other) { return other.first < axis; };
+      auto isIt = [&](const auto &other) { return other.first == axis; };
+      if (std::ranges::none_of(selected, isIt))
+        squeezed.push_back(axis - std::ranges::count_if(selected, isBefore));
     }
     if (!squeezed.empty())
       result = squeeze(result, squeezed, where);
     if (!added.empty())
       result = unsqueeze(result, added, where);
-    return result;
+    if (lists.size() == 1)
+      return take(result, lists[0].index, lists[0].axis, where);
+    return lists.empty() ? result : takeTogether(result);
+  }
+
+  /// Several lists of positions are broadcast and read together, as in NumPy. Their dimensions are where those that
+  /// they index were if these are adjacent, otherwise the first ones.
+  Tensor takeTogether(const Tensor &from) {
+    const int64_t count = int64_t(lists.size()), rank = from.rank(where);
+    const bool isAdjacent = lists.back().axis - lists.front().axis == count - 1;
+    const int64_t first = isAdjacent ? lists.front().axis : 0;
+    Tensor together = from;
+    if (!isAdjacent) {
+      std::vector<int64_t> order;
+      for (const Positions &list : lists)
+        order.push_back(list.axis);
+      for (int64_t i = 0; i < rank; ++i)
+        if (!std::ranges::count(order, i))
+          order.push_back(i);
+      together = transpose(from, order, where);
+    }
+    const Shape sizes = together.shape(where);
+    Tensor position; // in row-major order of the indexed dimensions
+    for (int64_t i = 0; i < count; ++i) {
+      const Dim &size = sizes[size_t(first + i)];
+      // Reading a list of all positions makes negative ones positive, and refuses those that do not exist.
+      const Tensor valid = take(iota({size}, DType::i64, 0, where), lists[size_t(i)].index, 0, where);
+      position = i == 0 ? valid : burin::add(mul(position, Tensor(size), where), valid, where);
+    }
+    Shape merged(sizes.begin(), sizes.begin() + first);
+    merged.push_back(elements(Shape(sizes.begin() + first, sizes.begin() + first + count)));
+    merged.insert(merged.end(), sizes.begin() + first + count, sizes.end());
+    return take(reshape(together, merged, where), position, first, where);
   }
 };
 
@@ -204,6 +254,21 @@ static Tensor valuesFor(const TensorSpec &x, const Shape &part, const Tensor &gi
   return given.to(x.dtype, where).broadcast_to(part, where);
 }
 
+/// x with `given` where the mask, which covers the first dimensions, is true; nullopt if the values differ between
+/// these places.
+static std::optional<Tensor> setWhere(const Tensor &x, const Tensor &mask, const Tensor &given, const Location &where) {
+  const Shape covered = mask.shape(where), sizes = x.shape(where);
+  if (covered.size() > sizes.size() || !std::equal(covered.begin(), covered.end(), sizes.begin()))
+    return std::nullopt;
+  const Shape rest(sizes.begin() + std::ptrdiff_t(covered.size()), sizes.end());
+  if (given.rank(where) > int64_t(rest.size()))
+    return std::nullopt;
+  const Tensor values = valuesFor(x.spec(where), rest, given, where);
+  Shape wide = covered;
+  wide.resize(sizes.size(), Dim(1));
+  return burin::where(mask.reshape(wide, where), values, x, where);
+}
+
 Tensor &Tensor::set(const Indices &indices, const detail::Operand &value) & {
   const Location where = detail::inScope(indices.where);
   const TensorSpec mine = spec(where);
@@ -215,6 +280,10 @@ Tensor &Tensor::set(const Indices &indices, const detail::Operand &value) & {
         return *this;
       }
     }
+  if (indices.list.size() == 1)
+    if (auto *mask = std::get_if<Tensor>(&indices.list[0]); mask && isBool(mask->dtype(where)))
+      if (auto whole = setWhere(*this, *mask, value.tensor, where))
+        return *this = *std::move(whole);
   const Shape all{elements(mine.shape)};
   // The row-major position of every element of x, and of the selected ones.
   const Tensor positions = iota(all, DType::i64, 0, where).reshape(mine.shape, where);
